@@ -12,6 +12,7 @@
 
 #include "backends/cuda/ops/batch_norm.cu"
 #include "backends/cuda/reduce/reduction_plan.h"
+#include "cuda_testing.h"
 #include "handles.h"
 
 namespace tenon::cuda {
@@ -51,37 +52,27 @@ TEST_CASE("cuda channels: every unit of every channel belongs to one block, and 
   }
 }
 
-/// Values in device memory.
+/// Values in device memory, as elements of T.
 template <class T>
 class Memory {
  public:
-  Memory(Device& device, Stream& stream, const std::vector<double>& values) : device_(device), stream_(stream), values_(values.size()) {
-    for (std::size_t i = 0; i < values.size(); ++i) values_[i] = narrow<T>(static_cast<Wide<T>>(values[i]));
-    address_ = device.allocate(TENON_MEMORY_DEVICE, size());
-    copy(TENON_COPY_HOST_TO_DEVICE, address_, reinterpret_cast<std::uintptr_t>(values_.data()));
-  }
-  ~Memory() { device_.deallocate(TENON_MEMORY_DEVICE, address_, size()); }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-
-  void* at() const { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address_)); }
+  Memory(Device& device, Stream& stream, const std::vector<double>& values)
+      : count_(values.size()), buffer_(device, stream, stored(values)) {}
+  void* at() const { return buffer_.at(); }
   std::vector<double> get() {
-    copy(TENON_COPY_DEVICE_TO_HOST, reinterpret_cast<std::uintptr_t>(values_.data()), address_);
-    stream_.synchronize();
     std::vector<double> list;
-    for (const T value : values_) list.push_back(static_cast<double>(widen(value)));
+    for (const T value : buffer_.template read<T>(count_)) list.push_back(static_cast<double>(widen(value)));
     return list;
   }
 
  private:
-  std::size_t size() const { return values_.size() * sizeof(T); }
-  void copy(std::uint32_t direction, std::uint64_t to, std::uint64_t from) {
-    device_.copy({sizeof(tenon_copy), direction, to, from, size(), nullptr}, stream_);
+  static std::vector<T> stored(const std::vector<double>& values) {
+    std::vector<T> list;
+    for (const double value : values) list.push_back(narrow<T>(static_cast<Wide<T>>(value)));
+    return list;
   }
-  Device& device_;
-  Stream& stream_;
-  std::vector<T> values_;
-  std::uint64_t address_ = 0;
+  std::size_t count_;
+  DeviceBuffer buffer_;
 };
 
 std::vector<double> some(std::size_t count, unsigned seed) {

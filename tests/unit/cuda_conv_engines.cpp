@@ -11,23 +11,11 @@
 #include <vector>
 
 #include "backends/cuda/conv/convolutions.h"
+#include "cuda_testing.h"
 #include "sanitizers.h"
 
 namespace tenon::cuda {
 namespace {
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-template <class Body>
-sdk::Error error_of(const Body& body) {
-  try {
-    body();
-  } catch (const sdk::Error& e) {
-    return e;
-  }
-  return {TENON_OK, "nothing was thrown"};
-}
 
 /// A host with options that stores log lines and choices.
 struct TestHost {
@@ -293,27 +281,15 @@ TEST_CASE("cuda conv: a plan with a cached choice is recorded and replayed witho
   point.shape = {1, 2, 1, 1, {1, 2}, {1, 1}, {1, 2}, {1, 1}, {1, 1}, {}, {}};
   const ConvPlan& plan = bench.choose(point);
   Stream stream(bench.device);
-  const auto address = [](std::uint64_t at) { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)); };
-  const auto copy = [&](std::uint32_t direction, std::uint64_t destination, std::uint64_t source, std::uint64_t size) {
-    bench.device.copy({sizeof(tenon_copy), direction, destination, source, size, nullptr}, stream);
-  };
-  const double x[] = {1, 2, 10, 20}, w[] = {3, 4};
-  const std::uint64_t memory = bench.device.allocate(TENON_MEMORY_DEVICE, 1024),
-                      workspace = bench.device.allocate(TENON_MEMORY_DEVICE, plan.plan->workspace_bytes());
-  copy(TENON_COPY_HOST_TO_DEVICE, memory, reinterpret_cast<std::uintptr_t>(x), sizeof x);
-  copy(TENON_COPY_HOST_TO_DEVICE, memory + 256, reinterpret_cast<std::uintptr_t>(w), sizeof w);
+  DeviceBuffer memory(bench.device, stream, 1024), workspace(bench.device, stream, plan.plan->workspace_bytes());
+  memory.write(std::vector<double>{1, 2, 10, 20});
+  memory.write(std::vector<double>{3, 4}, 256);
   stream.begin_capture();
   bench.device.attached.get<ConvDevice>(bench.device)
-      .run(stream, plan, {.x = address(memory), .w = address(memory + 256), .y = address(memory + 512)}, address(workspace));
+      .run(stream, plan, {.x = memory.at(), .w = memory.at(256), .y = memory.at(512)}, workspace.at());
   const auto recording = stream.end_capture();
   recording->replay(stream);
-  double y[2] = {};
-  copy(TENON_COPY_DEVICE_TO_HOST, reinterpret_cast<std::uintptr_t>(y), memory + 512, sizeof y);
-  stream.synchronize();
-  CHECK(y[0] == 43);
-  CHECK(y[1] == 86);
-  bench.device.deallocate(TENON_MEMORY_DEVICE, workspace, plan.plan->workspace_bytes());
-  bench.device.deallocate(TENON_MEMORY_DEVICE, memory, 1024);
+  CHECK(memory.read<double>(2, 512) == std::vector<double>{43, 86});
 }
 
 TEST_CASE("cuda conv: measuring runs the candidates once and frees its memory") {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "emulation.h"
+#include "sanitizers.h"
 
 namespace {
 
@@ -71,6 +72,29 @@ struct Stream {
   }
   operator cudaStream_t() const { return handle; }
   cudaStream_t handle = nullptr;
+};
+
+struct Event {
+  Event() { REQUIRE(cudaEventCreate(&handle) == cudaSuccess); }
+  ~Event() { cudaEventDestroy(handle); }
+  operator cudaEvent_t() const { return handle; }
+  cudaEvent_t handle = nullptr;
+};
+
+/// What body() submits to the stream, as a graph.
+template <class Body>
+struct Recording {
+  Recording(cudaStream_t stream, const Body& body) {
+    cudaGraph_t graph = nullptr;
+    REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+    body();
+    REQUIRE(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
+    REQUIRE(cudaGraphGetNodes(graph, nullptr, &nodes) == cudaSuccess);
+    REQUIRE(cudaGraphInstantiate(&executable, graph, 0) == cudaSuccess);
+    REQUIRE(cudaGraphDestroy(graph) == cudaSuccess);
+  }
+  std::size_t nodes = 0;
+  cudaGraphExec_t executable = nullptr;
 };
 
 template <class T>
@@ -303,8 +327,7 @@ TEST_CASE("cuda emulation: a copy out of bounds or of a wrong kind is rejected")
 TEST_CASE("cuda emulation: an event orders two streams, and without it the second runs early") {
   const Stream first, second;
   Buffer<int> x(1), y(1), z(1);
-  cudaEvent_t event = nullptr;
-  REQUIRE(cudaEventCreate(&event) == cudaSuccess);
+  const Event event;
   REQUIRE(cudaMemsetAsync(x.data, 0, sizeof(int), first) == cudaSuccess);
   REQUIRE(cudaStreamSynchronize(first) == cudaSuccess);
   launch(first, 1, 1, [p = x.data] { *p = 5; });
@@ -317,7 +340,6 @@ TEST_CASE("cuda emulation: an event orders two streams, and without it the secon
   CHECK(z.read()[0] == 0);
   CHECK(y.read()[0] == 5);
   CHECK(cudaEventQuery(event) == cudaSuccess);
-  cudaEventDestroy(event);
 }
 
 TEST_CASE("cuda emulation: elapsed time expects two events that were recorded and reached") {
@@ -380,28 +402,22 @@ TEST_CASE("cuda emulation: a host function runs in stream order and may not call
 TEST_CASE("cuda emulation: a capture executes nothing, and each replay everything") {
   const Stream stream;
   Buffer<float> x(std::vector<float>{1, 2, 3});
-  cudaGraph_t graph = nullptr;
-  cudaGraphExec_t executable = nullptr;
-  REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
-  launch(stream, 1, 32, [p = x.data] { scale(3, 2.0f, p); });
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  REQUIRE(cudaStreamIsCapturing(stream, &status) == cudaSuccess);
-  CHECK(status == cudaStreamCaptureStatusActive);
-  REQUIRE(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
-  std::size_t nodes = 0;
-  REQUIRE(cudaGraphGetNodes(graph, nullptr, &nodes) == cudaSuccess);
-  CHECK(nodes == 1);
-  REQUIRE(cudaGraphInstantiate(&executable, graph, 0) == cudaSuccess);
-  REQUIRE(cudaGraphDestroy(graph) == cudaSuccess);
+  const Recording recording(stream, [&] {
+    launch(stream, 1, 32, [p = x.data] { scale(3, 2.0f, p); });
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    REQUIRE(cudaStreamIsCapturing(stream, &status) == cudaSuccess);
+    CHECK(status == cudaStreamCaptureStatusActive);
+  });
+  CHECK(recording.nodes == 1);
   REQUIRE(cudaStreamSynchronize(stream) == cudaSuccess);
   CHECK(x.read() == std::vector<float>{1, 2, 3});
-  REQUIRE(cudaGraphLaunch(executable, stream) == cudaSuccess);
-  REQUIRE(cudaGraphLaunch(executable, stream) == cudaSuccess);
+  REQUIRE(cudaGraphLaunch(recording.executable, stream) == cudaSuccess);
+  REQUIRE(cudaGraphLaunch(recording.executable, stream) == cudaSuccess);
   CHECK(x.read() == std::vector<float>{1, 2, 3});
   REQUIRE(cudaStreamSynchronize(stream) == cudaSuccess);
   CHECK(x.read() == std::vector<float>{4, 8, 12});
-  CHECK(cudaGraphExecDestroy(executable) == cudaSuccess);
-  CHECK(cudaGraphLaunch(executable, stream) == cudaErrorInvalidValue);
+  CHECK(cudaGraphExecDestroy(recording.executable) == cudaSuccess);
+  CHECK(cudaGraphLaunch(recording.executable, stream) == cudaErrorInvalidValue);
   cudaGetLastError();
 }
 
@@ -409,8 +425,7 @@ TEST_CASE("cuda emulation: calls that are not allowed in a capture invalidate it
   const Stream stream, other;
   cudaGraph_t graph = nullptr;
   void* memory = nullptr;
-  cudaEvent_t event = nullptr;
-  REQUIRE(cudaEventCreate(&event) == cudaSuccess);
+  const Event event;
   REQUIRE(cudaEventRecord(event, other) == cudaSuccess);
   const auto invalidates = [&](cudaError_t expected, auto act) {
     REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess);
@@ -430,7 +445,6 @@ TEST_CASE("cuda emulation: calls that are not allowed in a capture invalidate it
     std::thread([&] { error = cudaMalloc(&memory, 16); }).join();
     return error;
   });
-  cudaEventDestroy(event);
 }
 
 TEST_CASE("cuda emulation: a thread-local capture does not affect other threads") {
@@ -450,9 +464,7 @@ TEST_CASE("cuda emulation: a thread-local capture does not affect other threads"
 
 TEST_CASE("cuda emulation: a capture forks to a second stream by an event, which must join") {
   const Stream stream, other;
-  cudaEvent_t fork_event = nullptr, join_event = nullptr;
-  cudaEventCreate(&fork_event);
-  cudaEventCreate(&join_event);
+  const Event fork_event, join_event;
   for (const bool join : {true, false}) {
     cudaGraph_t graph = nullptr;
     int runs = 0;
@@ -470,36 +482,26 @@ TEST_CASE("cuda emulation: a capture forks to a second stream by an event, which
     if (graph != nullptr) cudaGraphDestroy(graph);
     cudaGetLastError();
   }
-  cudaEventDestroy(fork_event);
-  cudaEventDestroy(join_event);
 }
 
 TEST_CASE("cuda emulation: an external event record in a capture is executed by each replay") {
   const Stream stream;
-  cudaEvent_t begin = nullptr, end = nullptr;
-  cudaEventCreate(&begin);
-  cudaEventCreate(&end);
-  cudaGraph_t graph = nullptr;
-  cudaGraphExec_t executable = nullptr;
-  REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
-  REQUIRE(cudaEventRecordWithFlags(begin, stream, cudaEventRecordExternal) == cudaSuccess);
-  launch(stream, 1, 1, [] {});
-  REQUIRE(cudaEventRecordWithFlags(end, stream, cudaEventRecordExternal) == cudaSuccess);
-  REQUIRE(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
-  REQUIRE(cudaGraphInstantiate(&executable, graph, 0) == cudaSuccess);
+  const Event begin, end;
+  const Recording recording(stream, [&] {
+    REQUIRE(cudaEventRecordWithFlags(begin, stream, cudaEventRecordExternal) == cudaSuccess);
+    launch(stream, 1, 1, [] {});
+    REQUIRE(cudaEventRecordWithFlags(end, stream, cudaEventRecordExternal) == cudaSuccess);
+  });
   float milliseconds = -1;
   for (int i = 0; i < 2; ++i) {
-    REQUIRE(cudaGraphLaunch(executable, stream) == cudaSuccess);
+    REQUIRE(cudaGraphLaunch(recording.executable, stream) == cudaSuccess);
     CHECK(cudaEventElapsedTime(&milliseconds, begin, end) == cudaErrorNotReady);
     CHECK(cudaEventSynchronize(end) == cudaSuccess);
     CHECK(cudaEventElapsedTime(&milliseconds, begin, end) == cudaSuccess);
     CHECK(milliseconds >= 0);
   }
   cudaGetLastError();
-  cudaGraphExecDestroy(executable);
-  cudaGraphDestroy(graph);
-  cudaEventDestroy(begin);
-  cudaEventDestroy(end);
+  cudaGraphExecDestroy(recording.executable);
 }
 
 TEST_CASE("cuda emulation: new and freed memory is filled with 0xFF") {
@@ -554,14 +556,7 @@ TEST_CASE("cuda emulation: a pool counts its allocations") {
 }
 
 TEST_CASE("cuda emulation: the host cannot read device memory, nor can a host function") {
-  // Under AddressSanitizer device memory is ordinary memory, in exchange for bounds.
-#if defined(__SANITIZE_ADDRESS__)
-  return;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-  return;
-#endif
-#endif
+  if (tenon::emulation::address_sanitized) return;  // device memory is ordinary memory then, in exchange for bounds
   Buffer<int> x(std::vector<int>{1});
   CHECK(in_child([&] { _exit(*static_cast<volatile int*>(x.data)); }).first == SIGSEGV);
   CHECK(in_child([&] {

@@ -4,14 +4,15 @@
 
 #include <dlfcn.h>
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 #include <string>
+#include <vector>
 
 #include "backends/cuda/libraries/cublas.h"
 #include "backends/cuda/libraries/cublas_lt.h"
+#include "cuda_testing.h"
+#include "temporary_folder.h"
 
 namespace tenon::cuda {
 namespace {
@@ -20,42 +21,19 @@ namespace fs = std::filesystem;
 constexpr LibrarySpec cublas_13{"cuBLAS", "libcublas", 13};
 constexpr LibrarySpec cublas_of_build{"cuBLAS", "libcublas", CUBLAS_VER_MAJOR};
 
-/// A temporary root of the file system.
-class Root {
- public:
-  Root() {
-    std::string name = (fs::temp_directory_path() / "tenon-libraries-XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    path_ = name;
+/// A root of a file system.
+struct Root : test::TemporaryFolder {
+  fs::path folder(const fs::path& path) const {
+    fs::create_directories(file(path));
+    return file(path);
   }
-  ~Root() { fs::remove_all(path_); }
-  fs::path folder(const char* path) const {
-    fs::create_directories(path_ / path);
-    return path_ / path;
-  }
-  fs::path file(const char* path) const {
-    folder(fs::path(path).parent_path().c_str());
-    std::ofstream(path_ / path) << "not a library";
-    return path_ / path;
-  }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
 };
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 template <class Body>
 std::string message_of(const Body& body) {
-  try {
-    body();
-  } catch (const sdk::Error& e) {
-    CHECK(e.status() == TENON_INCOMPATIBLE);
-    return e.what();
-  }
-  return "nothing was thrown";
+  const sdk::Error error = error_of(body);
+  CHECK(error.status() == TENON_INCOMPATIBLE);
+  return error.what();
 }
 
 // This test is first because the dynamic loader returns an already loaded library for every later request by its name.
@@ -94,9 +72,10 @@ TEST_CASE("cuda libraries: the wheels next to a loaded runtime are searched") {
 
 TEST_CASE("cuda libraries: the loader's own order comes first, then folders that have the file") {
   const Root root;
-  const fs::path with = root.file("a/libcublas.so.13"), without = root.folder("b");
-  const Search search{"", {without, with.parent_path()}};
-  CHECK(search.candidates(cublas_13) == std::vector<std::string>{"libcublas.so.13", with.string()});
+  const fs::path with = root.folder("a"), without = root.folder("b");
+  const std::string file = root.write("a/libcublas.so.13", "not a library");
+  const Search search{"", {without, with}};
+  CHECK(search.candidates(cublas_13) == std::vector<std::string>{"libcublas.so.13", file});
 }
 
 TEST_CASE("cuda libraries: only the folders of the option are searched, if it is given") {
@@ -109,17 +88,17 @@ TEST_CASE("cuda libraries: a missing library is reported with its version, the f
   const LibrarySpec nothing{"cuNothing", "libcunothing", 3};
   const std::string by_default = message_of([&] { Library(nothing, {"", {root.path()}}); });
   CHECK_MESSAGE(contains(by_default, "cuNothing 3 (libcunothing.so.3)"), by_default);
-  CHECK_MESSAGE(contains(by_default, "looked in the loader's own folders, " + root.path().string()), by_default);
+  CHECK_MESSAGE(contains(by_default, "looked in the loader's own folders, " + root.path()), by_default);
   CHECK_MESSAGE(contains(by_default, "backends.options.cuda.libraries"), by_default);
-  const std::string by_option = message_of([&] { Library(nothing, {root.path().string(), {}}); });
-  CHECK_MESSAGE(contains(by_option, "looked in " + root.path().string() + " (backends.options.cuda.libraries)"), by_option);
+  const std::string by_option = message_of([&] { Library(nothing, {root.path(), {}}); });
+  CHECK_MESSAGE(contains(by_option, "looked in " + root.path() + " (backends.options.cuda.libraries)"), by_option);
 }
 
 TEST_CASE("cuda libraries: a file that is no library is rejected with the loader's message") {
   const Root root;
-  const fs::path file = root.file("libcublas.so.13");
-  const std::string text = message_of([&] { Library(cublas_13, {root.path().string(), {}}); });
-  CHECK_MESSAGE(contains(text, "the loader says: " + file.string()), text);
+  const std::string file = root.write("libcublas.so.13", "not a library");
+  const std::string text = message_of([&] { Library(cublas_13, {root.path(), {}}); });
+  CHECK_MESSAGE(contains(text, "the loader says: " + file), text);
 }
 
 TEST_CASE("cuda libraries: a version that differs from the file name is a mismatch that states both") {

@@ -3,49 +3,17 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <random>
 #include <vector>
 
 #include "backends/cuda/movement/radix_sort.h"
 #include "backends/cuda/movement/strided_copy.h"
+#include "cuda_testing.h"
 
 namespace tenon::cuda {
 namespace {
-
-/// A device buffer with upload and download.
-class Memory {
- public:
-  Memory(Device& device, Stream& stream, std::size_t size_bytes)
-      : device_(device), stream_(stream), size_(size_bytes), address_(device.allocate(TENON_MEMORY_DEVICE, size_bytes)) {}
-  ~Memory() { device_.deallocate(TENON_MEMORY_DEVICE, address_, size_); }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-
-  void* at(std::size_t offset_bytes = 0) const { return reinterpret_cast<char*>(static_cast<std::uintptr_t>(address_)) + offset_bytes; }
-  template <class T>
-  void put(const std::vector<T>& values, const void* to) {
-    copy(TENON_COPY_HOST_TO_DEVICE, reinterpret_cast<std::uintptr_t>(to), reinterpret_cast<std::uintptr_t>(values.data()),
-         values.size() * sizeof(T));
-  }
-  template <class T>
-  std::vector<T> get(const void* from, std::size_t count) {
-    std::vector<T> values(count);
-    copy(TENON_COPY_DEVICE_TO_HOST, reinterpret_cast<std::uintptr_t>(values.data()), reinterpret_cast<std::uintptr_t>(from),
-         count * sizeof(T));
-    stream_.synchronize();
-    return values;
-  }
-
- private:
-  void copy(std::uint32_t direction, std::uint64_t to, std::uint64_t from, std::size_t size) {
-    device_.copy({sizeof(tenon_copy), direction, to, from, size, nullptr}, stream_);
-  }
-  Device& device_;
-  Stream& stream_;
-  std::size_t size_;
-  std::uint64_t address_;
-};
 
 TEST_CASE("cuda sort: pairs are sorted by key and the sort is stable") {
   Device device{sdk::Host(), 0};
@@ -62,13 +30,13 @@ TEST_CASE("cuda sort: pairs are sorted by key and the sort is stable") {
       std::iota(expected.begin(), expected.end(), 0u);
       std::stable_sort(expected.begin(), expected.end(), [&](std::uint32_t a, std::uint32_t b) { return keys[a] < keys[b]; });
 
-      Memory scratch(device, stream, sort_bytes(count));
+      DeviceBuffer scratch(device, stream, sort_bytes(count));
       const SortBuffers buffers = sort_buffers(scratch.at(), count);
-      scratch.put(keys, buffers.keys[0]);
-      scratch.put(values, buffers.values[0]);
+      scratch.write(keys, scratch.place_of(buffers.keys[0]));
+      scratch.write(values, scratch.place_of(buffers.values[0]));
       const int side = sort_pairs(stream, buffers, count, bits);
-      CHECK(scratch.get<std::uint32_t>(buffers.values[side], values.size()) == expected);
-      const auto sorted = scratch.get<std::uint64_t>(buffers.keys[side], keys.size());
+      CHECK(scratch.read<std::uint32_t>(values.size(), scratch.place_of(buffers.values[side])) == expected);
+      const auto sorted = scratch.read<std::uint64_t>(keys.size(), scratch.place_of(buffers.keys[side]));
       CHECK(std::is_sorted(sorted.begin(), sorted.end()));
     }
   }
@@ -92,10 +60,10 @@ TEST_CASE("cuda copies: in any layout and alignment each element arrives, and no
   for (const sdk::Strides& from : layouts) {
     for (const sdk::Strides& to : layouts) {
       for (const std::size_t offset : {0, 1}) {
-        Memory memory(device, stream, 2 * capacity * sizeof(std::uint16_t));
+        DeviceBuffer memory(device, stream, 2 * capacity * sizeof(std::uint16_t));
         std::vector<std::uint16_t> expected(capacity, 0xABAB);
-        memory.put(source, memory.at());
-        memory.put(expected, memory.at(2 * capacity));
+        memory.write(source);
+        memory.write(expected, 2 * capacity);
         for (std::int64_t i = 0; i < shape[0]; ++i) {
           for (std::int64_t j = 0; j < shape[1]; ++j) {
             for (std::int64_t k = 0; k < shape[2]; ++k) {
@@ -105,7 +73,7 @@ TEST_CASE("cuda copies: in any layout and alignment each element arrives, and no
           }
         }
         copy_strided(stream, 2, StridedCopy{shape, 3, memory.at(), from, memory.at(2 * (capacity + offset)), to});
-        CHECK(memory.get<std::uint16_t>(memory.at(2 * capacity), capacity) == expected);
+        CHECK(memory.read<std::uint16_t>(capacity, 2 * capacity) == expected);
       }
     }
   }

@@ -6,12 +6,10 @@
 
 #include <string>
 
+#include "cuda_testing.h"
+
 namespace tenon::cuda {
 namespace {
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 std::string reason(cudaError_t error, int driver_version = 13000, const char* visible_devices = nullptr) {
   return no_device_reason({.error = error, .driver_version = driver_version, .runtime_version = 13000, .visible_devices = visible_devices});

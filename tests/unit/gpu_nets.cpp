@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nets on the GPU: they train as on the CPU, in f32 and in mixed precision, and fused nodes are one kernel.
 #include <algorithm>
-#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "gpu_testing.h"
 
@@ -9,6 +11,7 @@ namespace tenon {
 namespace {
 
 using test::gpu_config;
+using test::largest_difference;
 
 /// A convnet with every epilogue of a layer.
 std::vector<LayerDefinition> convnet() {
@@ -28,33 +31,15 @@ std::vector<LayerDefinition> recurrent() {
   return {layers::LSTM{16}, layers::Dense{10, Activation::softmax}};
 }
 
-using Losses = std::vector<double>;
-
-Losses train(const std::string& device, Precision precision, const std::vector<LayerDefinition>& layers, std::int64_t steps,
-             const std::map<std::string, std::string>& backend_options = {}) {
+std::vector<double> train(const std::string& device, Precision precision, const std::vector<LayerDefinition>& layers, std::int64_t steps,
+                          const std::map<std::string, std::string>& backend_options = {}) {
   Config config = gpu_config(device);
-  config.seed = 3;
   config.precision = precision;
   if (!backend_options.empty()) config.backends.options["cuda"] = backend_options;
-  const Context context(config);
-  CompileOptions options;
-  options.optimizer.kind = OptimizerDefinition::Kind::adam;
-  options.optimizer.learning_rate = 0.005;
-  options.loss.loss = Loss::sparse_categorical_crossentropy;
-  Model model(layers);
-  model.compile(context, options);
-  Batches batches(generate_digits({.count = steps * 16}), {.batch_size = 16, .seed = 5, .workers = 0});
-  batches.start(0);
-  Losses losses;
-  while (const Batch* next = batches.next()) losses.push_back(model.train_batch(next->x, next->y).loss());
-  return losses;
-}
-
-double largest_difference(const Losses& a, const Losses& b) {
-  REQUIRE(a.size() == b.size());
-  double largest = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(a[i] - b[i]));
-  return largest;
+  OptimizerDefinition adam;
+  adam.kind = OptimizerDefinition::Kind::adam;
+  adam.learning_rate = 0.005;
+  return test::losses_of(config, layers, adam, steps, 16);
 }
 
 TEST_CASE("gpu: a convnet and an LSTM have the losses of the CPU") {
@@ -68,7 +53,7 @@ TEST_CASE("gpu: a convnet and an LSTM have the losses of the CPU") {
 
 TEST_CASE("gpu: in mixed precision the losses are close, with and without loss scaling") {
   for (const auto& layers : {convnet(), recurrent()}) {
-    const Losses cpu = train("openblas:0", Precision::float32, layers, 8);
+    const std::vector<double> cpu = train("openblas:0", Precision::float32, layers, 8);
     for (const Precision precision : {Precision::mixed_bfloat16, Precision::mixed_float16}) {
       CAPTURE(name_of(precision));
       CHECK(largest_difference(cpu, train("cuda:0", precision, layers, 8)) < 0.1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training on the GPU: the losses of the CPU, step by step.
-#include <algorithm>
-#include <cmath>
+#include <string>
+#include <vector>
 
 #include "gpu_testing.h"
 
@@ -15,33 +15,16 @@ std::vector<LayerDefinition> mlp() {
           layers::Dense{10, Activation::softmax, {.bias = false}}};
 }
 
-std::vector<double> losses_of(const std::string& device, OptimizerDefinition::Kind kind, std::vector<LayerDefinition> layers,
+std::vector<double> losses_of(const std::string& device, OptimizerDefinition::Kind kind, const std::vector<LayerDefinition>& layers,
                               std::int64_t steps) {
-  Config config = gpu_config(device);
-  config.seed = 3;
-  const Context context(config);
-  CompileOptions options;
-  options.optimizer.kind = kind;
-  if (kind == OptimizerDefinition::Kind::sgd) options.optimizer.learning_rate = 0.05;
-  options.loss.loss = Loss::sparse_categorical_crossentropy;
-  options.metrics = {Metric::accuracy};
-  ModelDefinition definition;
-  definition.layers = std::move(layers);
-  Model model(std::move(definition));
-  model.compile(context, options);
-  Batches batches(generate_digits({.count = steps * 100}), {.batch_size = 100, .seed = 5, .workers = 0});
-  batches.start(0);
-  std::vector<double> losses;
-  while (const Batch* next = batches.next()) losses.push_back(model.train_batch(next->x, next->y).loss());
-  return losses;
+  OptimizerDefinition optimizer;
+  optimizer.kind = kind;
+  if (kind == OptimizerDefinition::Kind::sgd) optimizer.learning_rate = 0.05;
+  return test::losses_of(gpu_config(device), layers, optimizer, steps, 100);
 }
 
 void check_same(OptimizerDefinition::Kind kind, const std::vector<LayerDefinition>& layers, std::int64_t steps) {
-  const std::vector<double> cpu = losses_of("openblas:0", kind, layers, steps), gpu = losses_of("cuda:0", kind, layers, steps);
-  REQUIRE(cpu.size() == static_cast<std::size_t>(steps));
-  REQUIRE(gpu.size() == cpu.size());
-  double largest = 0;
-  for (std::size_t step = 0; step < cpu.size(); ++step) largest = std::max(largest, std::abs(cpu[step] - gpu[step]));
+  const double largest = test::largest_difference(losses_of("openblas:0", kind, layers, steps), losses_of("cuda:0", kind, layers, steps));
   MESSAGE("largest difference of the loss over ", steps, " steps: ", largest);
   CHECK(largest < 1e-3);
 }
