@@ -67,23 +67,20 @@ __device__ void load_as(const Place& place, std::int64_t row, std::int64_t colum
   }
 }
 
+/// function<T>() for the type of an operand of a program that computes in C.
+template <class C, class Function>
+__device__ void with_type_of(const Place& place, const Function& function) {
+  if (place.dtype == TENON_DTYPE_BOOL) return function.template operator()<bool>();
+  if constexpr (sizeof(C) == 4) {
+    if (place.dtype == TENON_DTYPE_F16) return function.template operator()<sdk::Half>();
+    if (place.dtype == TENON_DTYPE_BF16) return function.template operator()<sdk::BFloat16>();
+  }
+  function.template operator()<C>();
+}
+
 template <class C, int V>
 __device__ void load(const Place& place, std::int64_t row, std::int64_t column, int count, C (&out)[V]) {
-  if constexpr (sizeof(C) == 8) {
-    if (place.dtype == TENON_DTYPE_BOOL) return load_as<bool>(place, row, column, count, out);
-    return load_as<double>(place, row, column, count, out);
-  } else {
-    switch (place.dtype) {
-      case TENON_DTYPE_F16:
-        return load_as<sdk::Half>(place, row, column, count, out);
-      case TENON_DTYPE_BF16:
-        return load_as<sdk::BFloat16>(place, row, column, count, out);
-      case TENON_DTYPE_BOOL:
-        return load_as<bool>(place, row, column, count, out);
-      default:
-        return load_as<float>(place, row, column, count, out);
-    }
-  }
+  with_type_of<C>(place, [&]<class T>() { load_as<T>(place, row, column, count, out); });
 }
 
 template <class T, class C, int V>
@@ -104,21 +101,7 @@ __device__ void store_as(const Place& place, std::int64_t row, std::int64_t colu
 
 template <class C, int V>
 __device__ void store(const Place& place, std::int64_t row, std::int64_t column, int count, const C (&r)[V]) {
-  if constexpr (sizeof(C) == 8) {
-    if (place.dtype == TENON_DTYPE_BOOL) return store_as<bool>(place, row, column, count, r);
-    return store_as<double>(place, row, column, count, r);
-  } else {
-    switch (place.dtype) {
-      case TENON_DTYPE_F16:
-        return store_as<sdk::Half>(place, row, column, count, r);
-      case TENON_DTYPE_BF16:
-        return store_as<sdk::BFloat16>(place, row, column, count, r);
-      case TENON_DTYPE_BOOL:
-        return store_as<bool>(place, row, column, count, r);
-      default:
-        return store_as<float>(place, row, column, count, r);
-    }
-  }
+  with_type_of<C>(place, [&]<class T>() { store_as<T>(place, row, column, count, r); });
 }
 
 template <class C, int V, class Function>

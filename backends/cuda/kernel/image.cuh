@@ -151,4 +151,27 @@ struct PlaneLoop {
   }
 };
 
+/// sums[v] += weight(loop) x for the packs of a loop's elements, which are `inner` apart, in order. A batch of packs is loaded before any
+/// of it is used; past the end, the last pack is loaded again.
+template <int V, class T, class Weight>
+__device__ void add_weighted(PlaneLoop loop, const T* x, std::int64_t inner, const Weight& weight, Wide<T> (&sums)[V]) {
+  constexpr int batch = 4;
+  for (std::int64_t t = 0; t < loop.count; t += batch) {
+    Pack<T, V> packs[batch];
+    Wide<T> weights[batch];
+#pragma unroll
+    for (int u = 0; u < batch; ++u) {
+      packs[u] = pack_at<V>(x + loop.place * inner);
+      weights[u] = weight(loop);
+      loop.advance();
+    }
+#pragma unroll
+    for (int u = 0; u < batch; ++u) {
+      if (t + u >= loop.count) break;
+#pragma unroll
+      for (int v = 0; v < V; ++v) sums[v] += widen(packs[u].at[v]) * weights[u];
+    }
+  }
+}
+
 }  // namespace tenon::cuda

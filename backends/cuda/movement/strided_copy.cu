@@ -64,8 +64,7 @@ void launch_pieces(Stream& stream, const Piece* pieces, int count) {
     table.at[k] = pieces[k];
     table.first_chunk[k + 1] = table.first_chunk[k] + (pieces[k].layout.count + chunk - 1) / chunk;
   }
-  const std::int64_t resident = std::int64_t{stream.device().multiprocessors()} * (2048 / threads);
-  launch(stream, {std::min(table.first_chunk[count], resident), threads}, copy_pieces<T, max_count>, table);
+  launch(stream, grid_stride(stream.device(), table.first_chunk[count] * threads, threads), copy_pieces<T, max_count>, table);
 }
 
 /// Up to 15 pieces with elements of one width.

@@ -7,8 +7,10 @@
 
 #include <cmath>
 
+#include "kernel/operands.h"
 #include "kernel/pack.cuh"
 #include "norm/channels.cuh"
+#include "reduce/rows.cuh"
 
 namespace tenon::cuda {
 
@@ -29,63 +31,11 @@ struct LineNormGrad {
 
 // ---------------------------------------------------------------- lines in registers
 
-/// A thread's part of a line: E elements, in packs if lines divide into aligned packs.
-template <class T, int E>
-struct LinePart {
-  using W = Wide<T>;
-  static constexpr int width = pack_width<T> < E ? pack_width<T> : E;
-  std::int64_t n;
-  int lanes, lane;
-  bool packs;
-
-  /// The index of element e in the line; out of range if n or more.
-  __device__ std::int64_t index(int e) const {
-    return packs ? (std::int64_t{e / width} * lanes + lane) * width + e % width : std::int64_t{e} * lanes + lane;
-  }
-  /// Loads `width` elements from e on; out-of-range elements are unchanged.
-  __device__ void read(const T* line, int e, W (&out_x)[width]) const {
-    if (packs) {
-      if (index(e) >= n) return;
-      const Pack<T, width> pack = pack_at<width>(line + index(e));
-#pragma unroll
-      for (int v = 0; v < width; ++v) out_x[v] = widen(pack.at[v]);
-    } else {
-#pragma unroll
-      for (int v = 0; v < width; ++v) {
-        if (index(e + v) < n) out_x[v] = widen(line[index(e + v)]);
-      }
-    }
-  }
-  /// Loads all elements; out-of-range elements are 0.
-  __device__ void read(const T* line, W (&out_x)[E]) const {
-#pragma unroll
-    for (int e = 0; e < E; e += width) {
-      W part[width] = {};
-      read(line, e, part);
-#pragma unroll
-      for (int v = 0; v < width; ++v) out_x[e + v] = part[v];
-    }
-  }
-  __device__ void write(T* line, int e, const W (&x)[width]) const {
-    if (packs) {
-      Pack<T, width> pack;
-#pragma unroll
-      for (int v = 0; v < width; ++v) pack.at[v] = narrow<T>(x[v]);
-      if (index(e) < n) pack_at<width>(line + index(e)) = pack;
-    } else {
-#pragma unroll
-      for (int v = 0; v < width; ++v) {
-        if (index(e + v) < n) line[index(e + v)] = narrow<T>(x[v]);
-      }
-    }
-  }
-};
-
 /// y may be x: a line is read before it is written.
 template <class T, bool centred, int E>
 __global__ void __launch_bounds__(reduction_threads) lines_in_registers(LineNorm<T> p, std::int64_t lines, int lanes, bool packs) {
   using W = Wide<T>;
-  using Part = LinePart<T, E>;
+  using Part = RowPart<T, E>;
   const int at_once = reduction_threads / lanes;
   const Part part{p.n, lanes, static_cast<int>(threadIdx.x) % lanes, packs};
   const std::int64_t first = std::int64_t{blockIdx.x} * at_once;
@@ -93,8 +43,8 @@ __global__ void __launch_bounds__(reduction_threads) lines_in_registers(LineNorm
   const bool exists = line < lines;  // else the thread takes part with an existing line
   const std::int64_t start = (exists ? line : first) * p.n;
   const auto terms = static_cast<W>(p.n);
-  W x[E] = {}, squares[E], mean = 0, origin = 0;
-  part.read(p.x + start, x);
+  W x[E], squares[E], mean = 0, origin = 0;
+  part.read(p.x + start, W(0), x);
   if constexpr (centred) {
     origin = Moments<T>::origin(p.x[start]);
 #pragma unroll
@@ -117,16 +67,16 @@ __global__ void __launch_bounds__(reduction_threads) lines_in_registers(LineNorm
 #pragma unroll
     for (int v = 0; v < Part::width; ++v) y[v] = x[e + v] * inverse;
     if (p.scale != nullptr) {
-      part.read(p.scale, e, by);
+      part.read_at(p.scale, e, by);
 #pragma unroll
       for (int v = 0; v < Part::width; ++v) y[v] *= by[v];
     }
     if (p.bias != nullptr) {
-      part.read(p.bias, e, by);
+      part.read_at(p.bias, e, by);
 #pragma unroll
       for (int v = 0; v < Part::width; ++v) y[v] += by[v];
     }
-    part.write(p.y + start, e, y);
+    part.write_at(p.y + start, e, y);
   }
 }
 
@@ -135,7 +85,7 @@ template <class T, bool centred, int E>
 __global__ void __launch_bounds__(reduction_threads)
     gradients_in_registers(LineNormGrad<T> p, std::int64_t lines, int lanes, bool packs, TwoSums<Wide<T>>* partials) {
   using W = Wide<T>;
-  using Part = LinePart<T, E>;
+  using Part = RowPart<T, E>;
   const AddsUp<T> adds{};
   const int at_once = reduction_threads / lanes;
   const Part part{p.n, lanes, static_cast<int>(threadIdx.x) % lanes, packs};
@@ -145,9 +95,9 @@ __global__ void __launch_bounds__(reduction_threads)
     const bool exists = line < lines;  // else the thread takes part with an existing line
     const std::int64_t from = exists ? line : first, start = from * p.n;
     const W mean = centred ? widen(p.mean[from]) : W(0), inverse = widen(p.inverse[from]);
-    W g[E] = {}, normal[E] = {};
-    part.read(p.dy + start, g);
-    part.read(p.x + start, normal);
+    W g[E], normal[E];
+    part.read(p.dy + start, W(0), g);
+    part.read(p.x + start, W(0), normal);
 #pragma unroll
     for (int e = 0; e < E; ++e) {
       normal[e] = part.index(e) < p.n ? (normal[e] - mean) * inverse : W(0);
@@ -160,7 +110,7 @@ __global__ void __launch_bounds__(reduction_threads)
 #pragma unroll
       for (int e = 0; e < E; e += Part::width) {
         W scale[Part::width] = {};
-        part.read(p.scale, e, scale);
+        part.read_at(p.scale, e, scale);
 #pragma unroll
         for (int v = 0; v < Part::width; ++v) g[e + v] *= scale[v];
       }
@@ -176,7 +126,7 @@ __global__ void __launch_bounds__(reduction_threads)
       W dx[Part::width];
 #pragma unroll
       for (int v = 0; v < Part::width; ++v) dx[v] = inverse * (g[e + v] - shift - normal[e + v] * slope);
-      part.write(p.dx + start, e, dx);
+      part.write_at(p.dx + start, e, dx);
     }
   }
   if (partials == nullptr) return;
@@ -475,15 +425,6 @@ template <class T>
 Wide<T> epsilon_of(const sdk::Call& call) {
   return static_cast<Wide<T>>(call.attr<tenon_attributes_layer_norm>().epsilon);
 }
-template <class T>
-const T* input_or_null(const sdk::Call& call, std::uint32_t i) {
-  return call.has_input(i) ? call.input<T>(i) : nullptr;
-}
-template <class T>
-T* output_or_null(const sdk::Call& call, std::uint32_t i) {
-  return call.has_output(i) ? call.output<T>(i) : nullptr;
-}
-
 inline std::size_t line_norm_scratch(const sdk::Call& call) {
   const Channels lines = lines_of(call, 0);
   return dispatch_floating(call.inputs[0].dtype, [&]<class T>() { return scratch_of_lines<T>(lines.count, lines.inner); });

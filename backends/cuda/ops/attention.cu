@@ -13,6 +13,7 @@
 #include <tenon/sdk/strided.h>
 
 #include "attention/attention_tile.cuh"
+#include "kernel/operands.h"
 
 namespace tenon::cuda {
 namespace {
@@ -38,7 +39,7 @@ struct Heads {
       : q(call.input<T>(first)),
         k(call.input<T>(first + 1)),
         v(call.input<T>(first + 2)),
-        mask(call.has_input(first + 3) ? call.input<T>(first + 3) : nullptr),
+        mask(input_or_null<T>(call, first + 3)),
         mask_strides{},
         batch(call.inputs[first].shape[0]),
         groups(call.inputs[first + 1].shape[1]),
@@ -347,7 +348,7 @@ void attention(const sdk::Call& call) {
   std::size_t bytes = 0;
   const Partials<Wide<T>> partials = partials_of(heads, shares, call.scratch, bytes);
   T* const y = call.output<T>(0);
-  auto* const log_sum = call.has_output(1) ? call.output<Wide<T>>(1) : nullptr;
+  auto* const log_sum = output_or_null<Wide<T>>(call, 1);
   Stream& stream = stream_of(call);
   launch(stream, blocks_for(heads.entries() * shares.tiles * shares.chunks * shares.parts),
          heads.result > Tile<Wide<T>>::panel ? attend<T, 2> : attend<T, 1>, heads, shares, partials, y, log_sum);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gated recurrent unit and its gradient through all steps.
+#include "kernel/operands.h"
 #include "recurrent/recurrent.cuh"
 
 namespace tenon::cuda {
@@ -125,9 +126,9 @@ struct GruCells : Forward<T> {
     }
     cells.resets_last = reset_last;
     cells.before = before;
-    cells.kept = {kept_count, units, call.has_output(2) ? call.output<T>(2) : nullptr};
+    cells.kept = {kept_count, units, output_or_null<T>(call, 2)};
     cells.h = this->h;
-    cells.y = call.has_output(0) ? call.output<T>(0) : nullptr;
+    cells.y = output_or_null<T>(call, 0);
     this->each(step, cells);
   }
 };

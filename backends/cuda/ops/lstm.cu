@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The long short-term memory and its gradient through all steps.
+#include "kernel/operands.h"
 #include "recurrent/recurrent.cuh"
 
 namespace tenon::cuda {
@@ -76,7 +77,7 @@ struct LstmCells : Forward<T> {
   Wide<T>* cell;
 
   LstmCells(const sdk::Call& call, ScratchArena& arena) : Forward<T>(call, gate_count, arena) {
-    gates = call.has_output(3) ? call.output<T>(3) : nullptr;
+    gates = output_or_null<T>(call, 3);
     sums = call.has_output(3) ? gates : arena.allocate<T>(this->layer.rows() * this->layer.all_columns());
     products = arena.allocate<T>(this->layer.state_elements() * gate_count);
     cell = arena.allocate<Wide<T>>(this->layer.state_elements());
@@ -84,16 +85,15 @@ struct LstmCells : Forward<T> {
   void step(const Step& step) const {
     const sdk::Call& call = this->layer.call;
     const std::int64_t units = this->layer.units;
-    const auto output_or_null = [&](std::uint32_t i) { return call.has_output(i) ? call.output<T>(i) : nullptr; };
     LstmCell<T> cells{};
     cells.sums = {gate_count, units, sums, this->bias};
     cells.products = this->product(this->before(step), 0, gate_count, products);
-    cells.cell = {cell, call.has_input(5) ? call.input<T>(5) : nullptr, step.index == 0};
+    cells.cell = {cell, input_or_null<T>(call, 5), step.index == 0};
     cells.gates = {gate_count, units, gates};
     cells.h = this->h;
-    cells.y = output_or_null(0);
-    cells.cells = output_or_null(4);
-    cells.last_cell = step.index == this->layer.steps - 1 ? output_or_null(2) : nullptr;
+    cells.y = output_or_null<T>(call, 0);
+    cells.cells = output_or_null<T>(call, 4);
+    cells.last_cell = step.index == this->layer.steps - 1 ? output_or_null<T>(call, 2) : nullptr;
     this->each(step, cells);
   }
 };
@@ -108,15 +108,14 @@ struct LstmGradCells : Backward<T> {
   void step(const Step& step) const {
     const sdk::Call& call = this->layer.call;
     const std::int64_t units = this->layer.units;
-    const auto given = [&](std::uint32_t i) { return call.has_input(i) ? call.input<T>(i) : nullptr; };
     LstmGradCell<T> cells{};
-    cells.gates = {gate_count, units, given(10)};
-    cells.cells = given(11);
-    cells.cells_before = {given(11), given(8)};
+    cells.gates = {gate_count, units, input_or_null<T>(call, 10)};
+    cells.cells = input_or_null<T>(call, 11);
+    cells.cells_before = {input_or_null<T>(call, 11), input_or_null<T>(call, 8)};
     cells.dy = this->dy;
     cells.dh = this->after(step);
-    cells.dc = {dc, given(2), step.index == this->layer.steps - 1};
-    cells.dc0 = step.index == 0 && call.has_output(5) ? call.output<T>(5) : nullptr;
+    cells.dc = {dc, input_or_null<T>(call, 2), step.index == this->layer.steps - 1};
+    cells.dc0 = step.index == 0 ? output_or_null<T>(call, 5) : nullptr;
     cells.d_gates = {gate_count, units, this->d_gates, this->of_step};
     this->each(step, cells);
     if (!this->needs_previous(step)) return;

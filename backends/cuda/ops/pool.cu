@@ -5,6 +5,7 @@
 
 #include "kernel/fault.cuh"
 #include "kernel/image.cuh"
+#include "kernel/operands.h"
 #include "kernel/pack.cuh"
 
 namespace tenon::cuda {
@@ -77,8 +78,8 @@ template <class T>
 void max_pool(const sdk::Call& call) {
   const Pool pool(call, call.inputs[0], call.has_output(0) ? call.outputs[0] : call.outputs[1]);
   const T* x = call.input<T>(0);
-  T* y = call.has_output(0) ? call.output<T>(0) : nullptr;
-  std::int64_t* indices = call.has_output(1) ? call.output<std::int64_t>(1) : nullptr;
+  T* y = output_or_null<T>(call, 0);
+  std::int64_t* indices = output_or_null<std::int64_t>(call, 1);
   const bool packs = fits_packs<T>(pool.x.inner, x, y) && is_aligned(8 * pack_width<T>, indices);
   const Packs windows(pool.y, packs ? pack_width<T> : 1);
   launch_over(call, windows.count, packs ? max_windows<T, pack_width<T>> : max_windows<T, 1>, pool, windows, x, y, indices);
@@ -200,10 +201,7 @@ __global__ void gather_chosen(Chosen chosen, Packs elements, const Reach* reach,
         }
       }
     }
-    Pack<T, V> result;
-#pragma unroll
-    for (int v = 0; v < V; ++v) result.at[v] = narrow<T>(sums[v]);
-    pack_at<V>(dx + p * V) = result;
+    pack_at<V>(dx + p * V) = narrow<T>(sums);
   }
 }
 
@@ -248,27 +246,14 @@ __global__ void average_windows(Pool pool, bool padded, Packs windows, const T* 
   for (std::int64_t p = thread_index(); p < windows.count; p += thread_count()) {
     const Packs::Place at = windows[p];
     const T* const from = x + at.outer * plane * inner + at.inner;
-    PlaneLoop loop(pool.rows.taps(at.row), pool.columns.taps(at.column), 1, 1, pool.x.columns);
+    const PlaneLoop loop(pool.rows.taps(at.row), pool.columns.taps(at.column), 1, 1, pool.x.columns);
     Wide<T> sums[V] = {};
-    for (std::int64_t t = 0; t < loop.count; t += at_once) {
-      Pack<T, V> packs[at_once];
-#pragma unroll
-      for (int u = 0; u < at_once; ++u) {
-        packs[u] = pack_at<V>(from + loop.place * inner);
-        loop.advance();
-      }
-#pragma unroll
-      for (int u = 0; u < at_once; ++u) {
-        if (t + u >= loop.count) break;
-#pragma unroll
-        for (int v = 0; v < V; ++v) sums[v] += widen(packs[u].at[v]);
-      }
-    }
+    add_weighted(
+        loop, from, inner, [](const PlaneLoop&) { return Wide<T>(1); }, sums);
     const auto divisor = static_cast<Wide<T>>(pool.rows.divisor(at.row, padded) * pool.columns.divisor(at.column, padded));
-    Pack<T, V> mean;
 #pragma unroll
-    for (int v = 0; v < V; ++v) mean.at[v] = narrow<T>(sums[v] / divisor);
-    pack_at<V>(y + p * V) = mean;
+    for (int v = 0; v < V; ++v) sums[v] /= divisor;
+    pack_at<V>(y + p * V) = narrow<T>(sums);
   }
 }
 
@@ -293,29 +278,13 @@ __global__ void gather_shares(Pool pool, bool padded, Packs elements, const T* d
     const Packs::Place at = elements[p];
     const T* const from = dy + at.outer * windows * inner + at.inner;
     const Range down = pool.rows.seen_by(at.row), across = pool.columns.seen_by(at.column);
-    PlaneLoop loop(down, across, 1, 1, pool.y.columns);
+    const auto share = [&](const PlaneLoop& at_window) {
+      return 1 / static_cast<Wide<T>>(pool.rows.divisor(down.first + at_window.row, padded) *
+                                      pool.columns.divisor(across.first + at_window.column, padded));
+    };
     Wide<T> sums[V] = {};
-    for (std::int64_t t = 0; t < loop.count; t += at_once) {
-      Pack<T, V> packs[at_once];
-      Wide<T> shares[at_once];
-#pragma unroll
-      for (int u = 0; u < at_once; ++u) {
-        packs[u] = pack_at<V>(from + loop.place * inner);
-        shares[u] = 1 / static_cast<Wide<T>>(pool.rows.divisor(down.first + loop.row, padded) *
-                                             pool.columns.divisor(across.first + loop.column, padded));
-        loop.advance();
-      }
-#pragma unroll
-      for (int u = 0; u < at_once; ++u) {
-        if (t + u >= loop.count) break;
-#pragma unroll
-        for (int v = 0; v < V; ++v) sums[v] += widen(packs[u].at[v]) * shares[u];
-      }
-    }
-    Pack<T, V> result;
-#pragma unroll
-    for (int v = 0; v < V; ++v) result.at[v] = narrow<T>(sums[v]);
-    pack_at<V>(dx + p * V) = result;
+    add_weighted(PlaneLoop(down, across, 1, 1, pool.y.columns), from, inner, share, sums);
+    pack_at<V>(dx + p * V) = narrow<T>(sums);
   }
 }
 

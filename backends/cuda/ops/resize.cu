@@ -46,14 +46,13 @@ struct ResizedAxis {
     if (inside(floor + 1) == low || fraction == 0) return {low, {1, 0}};
     return {low, {static_cast<A>(1 - fraction), static_cast<A>(fraction)}};
   }
-  /// The number of leading elements of the resized image whose sources are all before `element`; the last source is ascending.
-  template <class A>
-  __device__ std::int64_t before(std::int64_t element) const {
+  /// The number of leading elements of the resized image for which holds(mixture) is true; it is false for all others.
+  template <class A, class Predicate>
+  __device__ std::int64_t leading(const Predicate& holds) const {
     std::int64_t first = 0, end = to;
     while (first < end) {
       const std::int64_t middle = first + (end - first) / 2;
-      const Mixture<A> m = mixture<A>(middle);
-      if (m.low + (m.weight[1] != 0 ? 1 : 0) < element) {
+      if (holds(mixture<A>(middle))) {
         first = middle + 1;
       } else {
         end = middle;
@@ -61,19 +60,13 @@ struct ResizedAxis {
     }
     return first;
   }
-  /// The number of leading elements whose first source is at most `element`.
+  /// The elements of the resized image that have `element` among their sources, which are ascending.
   template <class A>
-  __device__ std::int64_t until(std::int64_t element) const {
-    std::int64_t first = 0, end = to;
-    while (first < end) {
-      const std::int64_t middle = first + (end - first) / 2;
-      if (mixture<A>(middle).low <= element) {
-        first = middle + 1;
-      } else {
-        end = middle;
-      }
-    }
-    return first;
+  __device__ Range readers_of(std::int64_t element) const {
+    const auto ends_before = [&](const Mixture<A>& m) { return m.low + (m.weight[1] != 0 ? 1 : 0) < element; };
+    const auto begins_by = [&](const Mixture<A>& m) { return m.low <= element; };
+    const std::int64_t first = leading<A>(ends_before);
+    return {first, leading<A>(begins_by) - first};
   }
 };
 
@@ -122,8 +115,7 @@ __global__ void find_readers(ResizedAxis rows, ResizedAxis columns, Tables<A> ta
     const bool is_row = i < rows.from;
     const ResizedAxis& axis = is_row ? rows : columns;
     const std::int64_t element = is_row ? i : i - rows.from;
-    const std::int64_t first = axis.before<A>(element);
-    (is_row ? tables.row_readers : tables.column_readers)[element] = Range{first, axis.until<A>(element) - first};
+    (is_row ? tables.row_readers : tables.column_readers)[element] = axis.readers_of<A>(element);
   }
 }
 
@@ -180,10 +172,7 @@ __global__ void mix_linear(Packs results, ImageShape x, const Mixture<Wide<T>>* 
 #pragma unroll
       for (int v = 0; v < V; ++v) sums[v] += weight * widen(packs[i].at[v]);
     }
-    Pack<T, V> result;
-#pragma unroll
-    for (int v = 0; v < V; ++v) result.at[v] = narrow<T>(sums[v]);
-    pack_at<V>(to + p * V) = result;
+    pack_at<V>(to + p * V) = narrow<T>(sums);
   }
 }
 
@@ -216,34 +205,16 @@ __device__ A weight_of(std::int64_t element, const Mixture<A>& mixture) {
 
 template <class T, int V>
 __global__ void gather_parts(Packs elements, ImageShape y, Tables<Wide<T>> tables, const T* dy, T* dx) {
-  constexpr int at_once = 4;
   for (std::int64_t p = thread_index(); p < elements.count; p += thread_count()) {
     const Packs::Place at = elements[p];
     const Range down = tables.row_readers[at.row], across = tables.column_readers[at.column];
     const T* const from = dy + at.outer * y.rows * y.columns * y.inner + at.inner;
-    PlaneLoop loop(down, across, 1, 1, y.columns);
+    const auto weight = [&](const PlaneLoop& reader) {
+      return weight_of(at.row, tables.rows[down.first + reader.row]) * weight_of(at.column, tables.columns[across.first + reader.column]);
+    };
     Wide<T> sums[V] = {};
-    for (std::int64_t t = 0; t < loop.count; t += at_once) {
-      Pack<T, V> packs[at_once];
-      Wide<T> weights[at_once];
-#pragma unroll
-      for (int u = 0; u < at_once; ++u) {
-        packs[u] = pack_at<V>(from + loop.place * y.inner);
-        weights[u] =
-            weight_of(at.row, tables.rows[down.first + loop.row]) * weight_of(at.column, tables.columns[across.first + loop.column]);
-        loop.advance();
-      }
-#pragma unroll
-      for (int u = 0; u < at_once; ++u) {
-        if (t + u >= loop.count) break;
-#pragma unroll
-        for (int v = 0; v < V; ++v) sums[v] += weights[u] * widen(packs[u].at[v]);
-      }
-    }
-    Pack<T, V> result;
-#pragma unroll
-    for (int v = 0; v < V; ++v) result.at[v] = narrow<T>(sums[v]);
-    pack_at<V>(dx + p * V) = result;
+    add_weighted(PlaneLoop(down, across, 1, 1, y.columns), from, y.inner, weight, sums);
+    pack_at<V>(dx + p * V) = narrow<T>(sums);
   }
 }
 

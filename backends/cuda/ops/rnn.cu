@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plain recurrent layer and its gradient through all steps.
+#include "kernel/operands.h"
 #include "recurrent/recurrent.cuh"
 
 namespace tenon::cuda {
@@ -48,11 +49,7 @@ struct RnnCells : Forward<T> {
   void step(const Step& step) const {
     const sdk::Call& call = this->layer.call;
     const T* const of_state = this->product(this->before(step), 0, 1, products);
-    this->each(step, RnnCell<T>{{1, this->layer.units, sums, this->bias},
-                                of_state,
-                                rectifies(call),
-                                this->h,
-                                call.has_output(0) ? call.output<T>(0) : nullptr});
+    this->each(step, RnnCell<T>{{1, this->layer.units, sums, this->bias}, of_state, rectifies(call), this->h, output_or_null<T>(call, 0)});
   }
 };
 

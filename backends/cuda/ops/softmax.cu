@@ -141,38 +141,24 @@ __global__ void elements(F f, std::int64_t packs, std::int64_t n, std::int64_t i
   }
 }
 
-/// x as (outer, n, inner), and the reduction over n.
-struct Axis {
-  std::int64_t shape[3], strides[3];
-
-  explicit Axis(const sdk::Call& call) {
-    const sdk::AxisView view = sdk::around_axis(call.inputs[0], call.attr<tenon_attributes_axis>().axis);
-    shape[0] = view.outer;
-    shape[1] = view.n;
-    shape[2] = view.inner;
-    strides[0] = view.n * view.inner;
-    strides[1] = view.inner;
-    strides[2] = 1;
-  }
-  static constexpr std::uint32_t reduced = 0b010;
-  std::int64_t lines() const { return shape[0] * shape[2]; }
-  bool fits_registers() const { return shape[2] == 1 && plan_rows(shape[1]).elements > 0; }
-};
+AxisLines axis_of(const sdk::Call& call) {
+  return AxisLines(call.inputs[0], call.attr<tenon_attributes_axis>().axis);
+}
 
 /// The values of lines are stored before the partial results.
-std::size_t bytes_of_lines(const Axis& axis) {
+std::size_t bytes_of_lines(const AxisLines& axis) {
   constexpr std::size_t partial_bytes = sizeof(Exponentials<double>);
   return (static_cast<std::size_t>(axis.lines()) * partial_bytes + 63) / 64 * 64;
 }
 std::size_t scratch(const sdk::Call& call) {
-  const Axis axis(call);
+  const AxisLines axis = axis_of(call);
   if (axis.fits_registers()) return 0;
-  return bytes_of_lines(axis) + scratch_of(axis.shape, axis.strides, 3, Axis::reduced, call.inputs[0].dtype);
+  return bytes_of_lines(axis) + axis.scratch(call.inputs[0].dtype);
 }
 
 template <class T, class F>
 void along_axis(const sdk::Call& call, const F& f) {
-  const Axis axis(call);
+  const AxisLines axis = axis_of(call);
   const auto [outer, n, inner] = axis.shape;
   if (outer * n * inner == 0) return;
   Stream& stream = stream_of(call);
@@ -193,8 +179,7 @@ void along_axis(const sdk::Call& call, const F& f) {
   }
   auto* const lines = static_cast<typename F::Line*>(call.scratch);
   void* const partials = static_cast<char*>(call.scratch) + bytes_of_lines(axis);
-  const int read = aligned_width<T>(a, b);
-  const ReductionPlan plan = plan_reduction(axis.shape, axis.strides, 3, Axis::reduced, read);
+  const ReductionPlan plan = axis.plan(aligned_width<T>(a, b));
   F::lines_of(stream, plan, a, b, lines, partials);
   const bool packs = widest > 1 && (inner == 1 ? n : inner) % widest == 0;
   const std::int64_t count = outer * n * inner / (packs ? V : 1);

@@ -2,6 +2,7 @@
 // The classification loss on raw scores, and its gradient.
 #include <cmath>
 
+#include "kernel/operands.h"
 #include "reduce/rows.cuh"
 
 namespace tenon::cuda {
@@ -32,12 +33,8 @@ struct Targets {
 template <class T, class Label>
 Targets<T, Label> targets_of(const sdk::Call& call, std::uint32_t labels, std::uint32_t weights, std::int64_t classes, tenon_op op) {
   const auto& attributes = call.attr<tenon_attributes_cross_entropy>();
-  return {call.input<Label>(labels),
-          call.has_input(weights) ? call.input<T>(weights) : nullptr,
-          classes,
-          attributes.ignore_index,
-          attributes.has_ignore_index != 0,
-          fault_of(call, op)};
+  return {call.input<Label>(labels), input_or_null<T>(call, weights),  classes,
+          attributes.ignore_index,   attributes.has_ignore_index != 0, fault_of(call, op)};
 }
 
 /// The contribution of a position to the loss and to the denominator of the mean.
@@ -185,34 +182,21 @@ __global__ void gradients(Targets<T, Label> targets, std::int64_t count, std::in
 }
 
 /// Scores as (outer, classes, inner), and the layout of their scratch memory.
-struct Problem {
-  std::int64_t shape[3], strides[3];
-  std::int64_t positions;
-  bool reduces, means, fits_registers;
+struct Problem : AxisLines {
+  bool reduces, means;
   std::size_t shares_at, lines_at, partials_at;
 
-  Problem(const sdk::Call& call, std::uint32_t scores) {
-    const sdk::AxisView view = sdk::around_axis(call.inputs[scores], 1);
-    shape[0] = view.outer;
-    shape[1] = view.n;
-    shape[2] = view.inner;
-    strides[0] = view.n * view.inner;
-    strides[1] = view.inner;
-    strides[2] = 1;
-    positions = view.outer * view.inner;
+  Problem(const sdk::Call& call, std::uint32_t scores) : AxisLines(call.inputs[scores], 1) {
     const std::uint32_t reduction = call.attr<tenon_attributes_cross_entropy>().reduction;
     reduces = reduction != TENON_REDUCTION_NONE;
     means = reduction == TENON_REDUCTION_MEAN;
-    fits_registers = view.inner == 1 && plan_rows(view.n).elements > 0;
-    const std::size_t each = (static_cast<std::size_t>(positions) * 16 + 63) / 64 * 64;
+    const std::size_t each = (static_cast<std::size_t>(positions()) * 16 + 63) / 64 * 64;
     shares_at = 0;
     lines_at = reduces ? each : 0;
-    partials_at = lines_at + (fits_registers ? 0 : each);
+    partials_at = lines_at + (fits_registers() ? 0 : each);
   }
-  static constexpr std::uint32_t reduced = 0b010;
-  std::int64_t classes() const { return shape[1]; }
-  std::int64_t inner() const { return shape[2]; }
-  std::int64_t count() const { return positions * shape[1]; }
+  std::int64_t positions() const { return lines(); }
+  std::int64_t classes() const { return n(); }
 };
 
 /// The reduction over all positions as one line.
@@ -230,12 +214,12 @@ void loss_of(const sdk::Call& call) {
   Stream& stream = stream_of(call);
   const auto targets = targets_of<T, Label>(call, 1, 2, problem.classes(), TENON_OP_SoftmaxCrossEntropyLoss);
   const T* scores = call.input<T>(0);
-  T* loss = call.has_output(0) ? call.output<T>(0) : nullptr;
-  T* log_prob = call.has_output(1) ? call.output<T>(1) : nullptr;
+  T* loss = output_or_null<T>(call, 0);
+  T* log_prob = output_or_null<T>(call, 1);
   char* const scratch = static_cast<char*>(call.scratch);
   auto* const shares = reinterpret_cast<Share<T>*>(scratch + problem.shares_at);
   const Losses<T> out{problem.reduces ? nullptr : loss, problem.reduces ? shares : nullptr};
-  if (problem.fits_registers) {
+  if (problem.fits_registers()) {
     const RowPlan plan = plan_rows(problem.classes());
     const int widest = log_prob == nullptr ? aligned_width<T>(scores) : aligned_width<T>(scores, log_prob);
     const bool packs = widest > 1 && problem.classes() % widest == 0;
@@ -243,19 +227,20 @@ void loss_of(const sdk::Call& call) {
                         : plan.elements == 8  ? losses_of_rows<T, Label, 8>
                         : plan.elements == 16 ? losses_of_rows<T, Label, 16>
                                               : losses_of_rows<T, Label, 32>;
-    launch(stream, rows_geometry(plan, problem.positions), kernel, targets, problem.positions, plan.lanes, packs, scores, log_prob, out);
+    launch(stream, rows_geometry(plan, problem.positions()), kernel, targets, problem.positions(), plan.lanes, packs, scores, log_prob,
+           out);
   } else {
     auto* const lines = reinterpret_cast<LogNormalizer<T>*>(scratch + problem.lines_at);
-    const ReductionPlan plan = plan_reduction(problem.shape, problem.strides, 3, Problem::reduced, aligned_width<T>(scores));
+    const ReductionPlan plan = problem.plan(aligned_width<T>(scores));
     reduce(stream, Normalizer<T>{}, Values<T>{scores}, plan, lines, scratch + problem.partials_at);
-    launch_over(stream, problem.positions, losses_of_lines<T, Label>, targets, problem.positions, problem.inner(), lines, scores, out);
+    launch_over(stream, problem.positions(), losses_of_lines<T, Label>, targets, problem.positions(), problem.inner(), lines, scores, out);
     if (log_prob != nullptr) {
       launch_over(stream, problem.count(), log_probabilities<T>, problem.count(), problem.classes(), problem.inner(), lines, scores,
                   log_prob);
     }
   }
   if (problem.reduces && loss != nullptr) {
-    reduce(stream, SumOfShares<T>{problem.means}, Shares<T>{shares}, plan_of_positions(problem.positions), loss,
+    reduce(stream, SumOfShares<T>{problem.means}, Shares<T>{shares}, plan_of_positions(problem.positions()), loss,
            scratch + problem.partials_at);
   }
 }
@@ -268,7 +253,7 @@ void gradient_of(const sdk::Call& call) {
   T* denominator = nullptr;
   if (problem.means) {
     denominator = static_cast<T*>(call.scratch);
-    reduce(stream, SumOfWeights<T>{}, WeightShares<T, Label>{targets}, plan_of_positions(problem.positions), denominator,
+    reduce(stream, SumOfWeights<T>{}, WeightShares<T, Label>{targets}, plan_of_positions(problem.positions()), denominator,
            static_cast<char*>(call.scratch) + 64);
   }
   launch_over(stream, problem.count(), gradients<T, Label>, targets, problem.count(), problem.inner(), problem.reduces, call.input<T>(0),
@@ -277,13 +262,12 @@ void gradient_of(const sdk::Call& call) {
 
 std::size_t loss_scratch(const sdk::Call& call) {
   const Problem problem(call, 0);
-  const std::size_t of_lines =
-      problem.fits_registers ? 0 : scratch_of(problem.shape, problem.strides, 3, Problem::reduced, call.inputs[0].dtype);
-  return problem.partials_at + std::max(of_lines, scratch_of_positions(problem.positions));
+  const std::size_t of_lines = problem.fits_registers() ? 0 : problem.scratch(call.inputs[0].dtype);
+  return problem.partials_at + std::max(of_lines, scratch_of_positions(problem.positions()));
 }
 std::size_t gradient_scratch(const sdk::Call& call) {
   const Problem problem(call, 1);
-  return problem.means ? 64 + scratch_of_positions(problem.positions) : 0;
+  return problem.means ? 64 + scratch_of_positions(problem.positions()) : 0;
 }
 
 /// log_prob = x - max x - log(sum exp(x - max x)) over the classes; loss[p] = -weights[label[p]] log_prob[label[p]]; their mean or sum.

@@ -10,6 +10,7 @@
 #include "elementwise/wide_call.cuh"
 #include "kernel/dispatch.h"
 #include "kernel/launch.h"
+#include "kernel/operands.h"
 #include "kernel/wide.cuh"
 #include "recurrent/recurrent.h"
 #include "reduce/reduction.cuh"
@@ -150,8 +151,8 @@ struct Forward {
     stream = call.stream == nullptr ? nullptr : &stream_of(call);
     workspace = arena.allocate_bytes(layer.forward_workspace());
     h = call.has_output(1) ? call.output<T>(1) : arena.allocate<T>(layer.state_elements());
-    bias = call.has_input(3) ? call.input<T>(3) : nullptr;
-    h0 = call.has_input(4) ? call.input<T>(4) : nullptr;
+    bias = input_or_null<T>(call, 3);
+    h0 = input_or_null<T>(call, 4);
   }
   /// The state before a step; NULL: 0.
   const T* before(const Step& step) const { return step.index > 0 ? h : h0; }
@@ -191,9 +192,9 @@ struct Backward {
     states = arena.allocate<T>(layer.rows() * layer.units);
     for (auto& sum : sums) sum = arena.allocate<T>(layer.all_columns());
     partials = arena.allocate_bytes(scratch_of(shape().data(), strides().data(), 2, summed, sdk::dtype_of<T>));
-    dy = call.has_input(0) ? call.input<T>(0) : nullptr;
-    dy_h = call.has_input(1) ? call.input<T>(1) : nullptr;
-    h0 = call.has_input(first + 4) ? call.input<T>(first + 4) : nullptr;
+    dy = input_or_null<T>(call, 0);
+    dy_h = input_or_null<T>(call, 1);
+    h0 = input_or_null<T>(call, first + 4);
     y = call.input<T>(y_operand);
   }
   T* allocate_gates(ScratchArena& arena) const { return arena.allocate<T>(layer.rows() * layer.all_columns()); }
