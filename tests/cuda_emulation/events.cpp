@@ -107,9 +107,7 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream_handle, cudaEvent_t handle, unsigned flags) {
-  return call("cudaStreamWaitEvent", [&] {
-    std::shared_ptr<Stream> stream;
-    if (const cudaError_t error = find_stream(stream_handle, &stream); error != cudaSuccess) return error;
+  return call_on("cudaStreamWaitEvent", stream_handle, [&](const std::shared_ptr<Stream>& stream) {
     const std::shared_ptr<Event> event = state().events.find(handle);
     if (!event) return cudaErrorInvalidResourceHandle;
     return wait(stream, event, flags);

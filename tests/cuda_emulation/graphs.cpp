@@ -91,9 +91,7 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mode) {
-  return call("cudaStreamBeginCapture", [&] {
-    std::shared_ptr<Stream> stream;
-    if (const cudaError_t error = find_stream(handle, &stream); error != cudaSuccess) return error;
+  return call_on("cudaStreamBeginCapture", handle, [&](const std::shared_ptr<Stream>& stream) {
     if (stream->legacy) return cudaErrorStreamCaptureUnsupported;
     if (stream->capture) return cudaErrorIllegalState;
     auto capture = std::make_shared<Capture>();
@@ -110,9 +108,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mo
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* out_graph) {
-  return call("cudaStreamEndCapture", [&] {
-    std::shared_ptr<Stream> stream;
-    if (const cudaError_t error = find_stream(handle, &stream); error != cudaSuccess) return error;
+  return call_on("cudaStreamEndCapture", handle, [&](const std::shared_ptr<Stream>& stream) {
     if (out_graph == nullptr) return cudaErrorInvalidValue;
     *out_graph = nullptr;
     const std::shared_ptr<Capture> capture = stream->capture;
@@ -133,9 +129,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* out_graph) {
 }
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* out_status) {
-  return call("cudaStreamIsCapturing", [&] {
-    std::shared_ptr<Stream> stream;
-    if (const cudaError_t error = find_stream(handle, &stream); error != cudaSuccess) return error;
+  return call_on("cudaStreamIsCapturing", handle, [&](const std::shared_ptr<Stream>& stream) {
     *out_status = !stream->capture           ? cudaStreamCaptureStatusNone
                   : stream->capture->invalid ? cudaStreamCaptureStatusInvalidated
                                              : cudaStreamCaptureStatusActive;
@@ -167,17 +161,13 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* out_executable, cudaGraph_t ha
 }
 
 cudaError_t cudaGraphUpload(cudaGraphExec_t handle, cudaStream_t stream_handle) {
-  return call("cudaGraphUpload", [&] {
-    std::shared_ptr<Stream> stream;
-    if (const cudaError_t error = find_stream(stream_handle, &stream); error != cudaSuccess) return error;
+  return call_on("cudaGraphUpload", stream_handle, [&](const std::shared_ptr<Stream>&) {
     return state().executables.find(handle) ? cudaSuccess : cudaErrorInvalidValue;
   });
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t stream_handle) {
-  return call("cudaGraphLaunch", [&] {
-    std::shared_ptr<Stream> stream;
-    if (const cudaError_t error = find_stream(stream_handle, &stream); error != cudaSuccess) return error;
+  return call_on("cudaGraphLaunch", stream_handle, [&](const std::shared_ptr<Stream>& stream) {
     const std::shared_ptr<Graph> graph = state().executables.find(handle);
     if (!graph) return cudaErrorInvalidValue;
     if (stream->capture) {

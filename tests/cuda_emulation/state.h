@@ -188,6 +188,15 @@ cudaError_t call(const char* name, F body, Lost lost = Lost::refuses) {
 /// The stream of a handle. Errors: cudaErrorInvalidResourceHandle; cudaErrorStreamCaptureImplicit for the default stream while a stream
 /// that synchronizes with it is captured.
 cudaError_t find_stream(cudaStream_t handle, std::shared_ptr<Stream>* out_stream);
+/// call(), with the stream of a handle.
+template <class F>
+cudaError_t call_on(const char* name, cudaStream_t handle, F body) {
+  return call(name, [&] {
+    std::shared_ptr<Stream> stream;
+    const cudaError_t error = find_stream(handle, &stream);
+    return error != cudaSuccess ? error : body(stream);
+  });
+}
 /// Queues an item, or records it if the stream is being captured.
 cudaError_t enqueue(const std::shared_ptr<Stream>& stream, Item item);
 std::shared_ptr<Moment> mark(const std::shared_ptr<Stream>& stream);

@@ -112,9 +112,7 @@ cudaError_t outcome(int device) {
 }
 
 void launch(cudaStream_t handle, dim3 grid, dim3 block, std::function<void()> body) {
-  call("cudaLaunchKernel", [&] {
-    std::shared_ptr<Stream> stream;
-    if (const cudaError_t error = find_stream(handle, &stream); error != cudaSuccess) return error;
+  call_on("cudaLaunchKernel", handle, [&](const std::shared_ptr<Stream>& stream) {
     if (stream->device != caller().device) return cudaErrorInvalidResourceHandle;
     const auto sizes = {grid.x, grid.y, grid.z, block.x, block.y, block.z};
     if (std::find(sizes.begin(), sizes.end(), 0u) != sizes.end() || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535 ||
@@ -126,10 +124,8 @@ void launch(cudaStream_t handle, dim3 grid, dim3 block, std::function<void()> bo
 }
 
 cudaError_t enqueue(cudaStream_t handle, std::function<void()> work) {
-  return call("enqueue", [&] {
-    std::shared_ptr<Stream> stream;
-    const cudaError_t error = find_stream(handle, &stream);
-    return error != cudaSuccess ? error : enqueue(stream, {std::move(work), Reach::peers});
+  return call_on("enqueue", handle, [&](const std::shared_ptr<Stream>& stream) {
+    return enqueue(stream, {std::move(work), Reach::peers});
   });
 }
 
@@ -176,9 +172,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t handle) {
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
-  return call("cudaStreamSynchronize", [&] {
-    std::shared_ptr<Stream> stream;
-    if (const cudaError_t error = find_stream(handle, &stream); error != cudaSuccess) return error;
+  return call_on("cudaStreamSynchronize", handle, [&](const std::shared_ptr<Stream>& stream) {
     if (const cudaError_t error = refuse_in_capture(*stream); error != cudaSuccess) return error;
     drain(*stream);
     return outcome(stream->device);
@@ -187,9 +181,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
 
 // Makes progress by one item, so that polling terminates and a single query guarantees nothing.
 cudaError_t cudaStreamQuery(cudaStream_t handle) {
-  return call("cudaStreamQuery", [&] {
-    std::shared_ptr<Stream> stream;
-    if (const cudaError_t error = find_stream(handle, &stream); error != cudaSuccess) return error;
+  return call_on("cudaStreamQuery", handle, [&](const std::shared_ptr<Stream>& stream) {
     if (const cudaError_t error = refuse_in_capture(*stream); error != cudaSuccess) return error;
     if (stream->queue.empty()) return outcome(stream->device);
     run_next(*stream);
@@ -209,34 +201,26 @@ cudaError_t cudaDeviceSynchronize() {
 }
 
 cudaError_t cudaStreamGetFlags(cudaStream_t handle, unsigned* out_flags) {
-  return call("cudaStreamGetFlags", [&] {
-    std::shared_ptr<Stream> stream;
-    if (const cudaError_t error = find_stream(handle, &stream); error != cudaSuccess) return error;
+  return call_on("cudaStreamGetFlags", handle, [&](const std::shared_ptr<Stream>& stream) {
     *out_flags = stream->flags;
     return cudaSuccess;
   });
 }
 cudaError_t cudaStreamGetPriority(cudaStream_t handle, int* out_priority) {
-  return call("cudaStreamGetPriority", [&] {
-    std::shared_ptr<Stream> stream;
-    if (const cudaError_t error = find_stream(handle, &stream); error != cudaSuccess) return error;
+  return call_on("cudaStreamGetPriority", handle, [&](const std::shared_ptr<Stream>& stream) {
     *out_priority = stream->priority;
     return cudaSuccess;
   });
 }
 cudaError_t cudaStreamGetDevice(cudaStream_t handle, int* out_device) {
-  return call("cudaStreamGetDevice", [&] {
-    std::shared_ptr<Stream> stream;
-    if (const cudaError_t error = find_stream(handle, &stream); error != cudaSuccess) return error;
+  return call_on("cudaStreamGetDevice", handle, [&](const std::shared_ptr<Stream>& stream) {
     *out_device = stream->device;
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void* data) {
-  return call("cudaLaunchHostFunc", [&] {
-    std::shared_ptr<Stream> stream;
-    if (const cudaError_t error = find_stream(handle, &stream); error != cudaSuccess) return error;
+  return call_on("cudaLaunchHostFunc", handle, [&](const std::shared_ptr<Stream>& stream) {
     if (function == nullptr) return cudaErrorInvalidValue;
     return enqueue(stream, {[=] { function(data); }, Reach::none});
   });

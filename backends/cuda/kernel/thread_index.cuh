@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// thread_index.cuh - the index of a thread in the grid, and the offsets of an element in strided operands.
+// thread_index.cuh - the index of a thread in the grid, divisions of indices, and the offsets of an element in strided operands.
 #pragma once
 
 #include <limits>

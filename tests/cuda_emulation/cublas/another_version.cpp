@@ -3,6 +3,6 @@
 #include <cublas_v2.h>
 
 extern "C" __attribute__((visibility("default"))) cublasStatus_t cublasGetProperty(libraryPropertyType type, int* value) {
-  *value = type == MAJOR_VERSION ? TENON_EMULATED_VERSION - 1 : 0;
+  *value = type == MAJOR_VERSION ? CUBLAS_VER_MAJOR - 1 : 0;
   return CUBLAS_STATUS_SUCCESS;
 }
