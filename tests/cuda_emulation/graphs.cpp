@@ -161,9 +161,8 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* out_executable, cudaGraph_t ha
 }
 
 cudaError_t cudaGraphUpload(cudaGraphExec_t handle, cudaStream_t stream_handle) {
-  return call_on("cudaGraphUpload", stream_handle, [&](const std::shared_ptr<Stream>&) {
-    return state().executables.find(handle) ? cudaSuccess : cudaErrorInvalidValue;
-  });
+  return call_on("cudaGraphUpload", stream_handle,
+                 [&](const std::shared_ptr<Stream>&) { return state().executables.find(handle) ? cudaSuccess : cudaErrorInvalidValue; });
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t stream_handle) {
