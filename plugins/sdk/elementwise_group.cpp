@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include <tenon/sdk/error.h>
+#include <tenon/sdk/rounding.h>
 
 namespace tenon::sdk {
 namespace {
@@ -23,10 +24,6 @@ constexpr Kernel piecewise_kernel = [] {
   kernel.traits.scratch = [](const Call& call) { return group_of(call).scratch(); };
   return kernel;
 }();
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
 
 /// The memory ranges of the next piece, prefetched a few cache lines at a time between kernels.
 class Prefetch {
@@ -133,7 +130,7 @@ std::int64_t ElementwiseGroup::piece_elements() const {
 
 std::size_t ElementwiseGroup::buffer_bytes() const {
   const std::int64_t bytes = std::min(piece_bytes, rows * columns * widest());
-  return static_cast<std::size_t>(ceil_div(bytes, 64) * 64);
+  return aligned_size(static_cast<std::size_t>(bytes));
 }
 
 void ElementwiseGroup::run(const Call& call) const {

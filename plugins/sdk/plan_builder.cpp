@@ -6,6 +6,7 @@
 #include <queue>
 
 #include <tenon/sdk/memory_plan.h>
+#include <tenon/sdk/rounding.h>
 
 #include "elementwise_group.h"
 #include "operands.h"

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <tenon/sdk/memory_plan.h>
+#include <tenon/sdk/rounding.h>
 
 #include "core/log.h"
 #include "exec/lower.h"

@@ -88,7 +88,7 @@ TEST_CASE("cuda matrix view: a row-major matrix is its transpose with the row le
 }
 
 TEST_CASE("cuda matrix view: a transposed view is read in place") {
-  const auto turned = lt_matrix(MatrixView{7, 4, 4, 1}.transposed());
+  const auto turned = lt_matrix(sdk::MatrixView{7, 4, 4, 1}.transposed());
   REQUIRE(turned);
   CHECK(turned->rows == 4);
   CHECK(turned->columns == 7);

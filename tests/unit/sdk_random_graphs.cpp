@@ -9,6 +9,7 @@
 #include <random>
 
 #include <tenon/sdk/memory_plan.h>
+#include <tenon/sdk/rounding.h>
 
 namespace tenon::sdk_test {
 namespace {

@@ -8,6 +8,7 @@
 #include "conv/conv_naive.h"
 #include "conv/image_epilogue.h"
 #include "gemm/products.h"
+#include "gemm/scratch_arena.h"
 #include "kernel/launch.h"
 #include "libraries/cublas.h"
 #include "movement/strided_copy.h"
@@ -138,7 +139,7 @@ bool needs_filter_transpose(const ConvShape& shape, bool channels_last) {
   return channels_last && shape.kernel[0] * shape.kernel[1] > 1 && shape.channels / shape.groups > 1;
 }
 std::size_t filter_bytes(const ConvShape& shape, tenon_dtype dtype) {
-  return aligned_size(static_cast<std::size_t>(shape.filter_count() * sdk::size_of(dtype)));
+  return static_cast<std::size_t>(shape.filter_count() * sdk::size_of(dtype));
 }
 /// (K, C / groups, R, S) to (K, R, S, C / groups), or back.
 void transpose_filter(Stream& stream, const ConvShape& shape, tenon_dtype dtype, const void* from, void* to, bool back) {
@@ -456,9 +457,12 @@ std::size_t convolution_scratch(const sdk::Call& call, const ConvOperands& o) {
   auto& device = static_cast<Device&>(*call.device);
   const ConvPlan& plan = device.attached.get<ConvDevice>(device).choose(problem_of(call, o));
   if (!plan.plan) return 0;
-  std::size_t bytes = 256 + aligned_size(plan.plan->workspace_bytes());
-  if (needs_filter_transpose(shape, call.channels_last) && packed_filter(call, o) == nullptr) bytes += filter_bytes(shape, o.x->dtype);
-  return bytes;
+  ScratchArena arena(nullptr);
+  arena.allocate_bytes(plan.plan->workspace_bytes());
+  if (needs_filter_transpose(shape, call.channels_last) && packed_filter(call, o) == nullptr) {
+    arena.allocate_bytes(filter_bytes(shape, o.x->dtype));
+  }
+  return arena.required_bytes();
 }
 
 std::size_t packed_filter_bytes(const sdk::Call& call, const ConvOperands& o) {
@@ -495,9 +499,8 @@ void convolve(const sdk::Call& call, const ConvOperands& o) {
   ConvDevice& chooser = device.attached.get<ConvDevice>(device);
   const ConvPlan* plan = chooser.find(problem);
   if (plan == nullptr) throw sdk::Error(TENON_INTERNAL, text_of(problem) + ": no engine was chosen when the plan was created");
-  char* free_memory = static_cast<char*>(aligned(call.scratch));
-  void* const workspace = free_memory;
-  if (plan->plan) free_memory += aligned_size(plan->plan->workspace_bytes());
+  ScratchArena arena(call.scratch);
+  void* const workspace = arena.allocate_bytes(plan->plan ? plan->plan->workspace_bytes() : 0);
 
   const bool transposes = needs_filter_transpose(plain.shape, call.channels_last);
   if (const void* const packed = packed_filter(call, o); packed != nullptr) {  // for a constant, only the packed copy may exist
@@ -505,7 +508,7 @@ void convolve(const sdk::Call& call, const ConvOperands& o) {
     plain.filter_channels_last = true;
   }
   const bool transposes_here = transposes && !plain.filter_channels_last;
-  ConvPointers pointers{plain.x, transposes_here ? free_memory : plain.w, plain.y};
+  ConvPointers pointers{plain.x, transposes_here ? arena.rest() : plain.w, plain.y};
   if (problem.bias) pointers.bias = plain.biases[0];
   if (problem.residual) pointers.residual = plain.residual;
   if (plan->plan && alignment_of(pointers) < problem.alignment_bytes) {

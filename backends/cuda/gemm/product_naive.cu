@@ -14,7 +14,7 @@ struct Operands {
   const T *a, *b, *c, *bias;
   T* y;
   Layout<2> batch;
-  MatrixView a_view, b_view;
+  sdk::MatrixView a_view, b_view;
   Wide<T> alpha, beta;
   sdk::Activation activation;
 };

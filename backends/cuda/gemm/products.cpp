@@ -49,7 +49,7 @@ std::uint64_t address_of(const void* address) {
 /// If all entries share one right matrix and the rows of the left ones are contiguous, merges the batch into a single product.
 void merge_rows(Product& p) {
   if (p.batch.rank != 1 || p.batch.strides[1][0] != 0) return;
-  MatrixView merged = p.a_view;
+  sdk::MatrixView merged = p.a_view;
   if (merged.rows == 1) merged.row_stride = p.batch.strides[0][0];
   if (p.batch.strides[0][0] != merged.rows * merged.row_stride) return;
   merged.rows *= p.batch.count;

@@ -8,6 +8,8 @@
 #include <cstdint>
 
 #include <tenon/sdk/kernel.h>
+#include <tenon/sdk/matrix_view.h>
+#include <tenon/sdk/rounding.h>
 
 #include "device/device.h"
 #include "gemm/matrix_view.h"
@@ -19,8 +21,8 @@ namespace tenon::cuda {
 struct Product {
   tenon_dtype dtype = TENON_DTYPE_NONE;  ///< of all operands: f16, bf16, f32, f64
   std::uint32_t math = TENON_MATH_STRICT;
-  MatrixView a_view, b_view;  ///< (m, k), (k, n); lt_matrix() must accept them
-  Layout<2> batch{};          ///< offsets of a and b for each entry; rank 0: one entry
+  sdk::MatrixView a_view, b_view;  ///< (m, k), (k, n); lt_matrix() must accept them
+  Layout<2> batch{};               ///< offsets of a and b for each entry; rank 0: one entry
   const void* a = nullptr;
   const void* b = nullptr;
   void* y = nullptr;
@@ -31,20 +33,15 @@ struct Product {
   sdk::Activation activation = sdk::Activation::none;
 };
 
-/// The first address in a call's scratch memory (aligned to 64) that is aligned for a product's operand or workspace.
-inline void* aligned(void* scratch) {
-  return reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(scratch) + 255) / 256 * 256);
-}
-inline std::size_t aligned_size(std::size_t size_bytes) {
-  return (size_bytes + 255) / 256 * 256;
-}
+/// The alignment in bytes of a product's copied operands and workspace.
+inline constexpr std::size_t product_alignment = 256;
 
 /// Scratch bytes for a product with this many results: cuBLASLt may split long sums and store the partial sums there, in f32 or f64. NVIDIA
 /// recommends 32 MiB for newer devices; a small result cannot fill them with 32 parts.
 inline std::size_t product_workspace_bytes(std::int64_t results) {
   constexpr std::size_t recommended = std::size_t{32} << 20, minimum = std::size_t{256} << 10, parts = 32;
   if (static_cast<std::uint64_t>(results) >= recommended / (parts * sizeof(double))) return recommended;
-  return minimum + aligned_size(static_cast<std::size_t>(results) * parts * sizeof(double));
+  return minimum + sdk::aligned_size(static_cast<std::size_t>(results) * parts * sizeof(double), product_alignment);
 }
 
 /// `workspace`: product_workspace_bytes of the elements of y, aligned to 256.
@@ -52,7 +49,7 @@ void multiply(Stream& stream, Product product, void* workspace);
 
 /// Bytes of the dense copy of a matrix whose strides cuBLASLt cannot read.
 inline std::size_t copy_bytes(const sdk::Operand& x) {
-  return aligned_size(static_cast<std::size_t>(x.count * sdk::size_of(x.dtype)));
+  return static_cast<std::size_t>(x.count * sdk::size_of(x.dtype));
 }
 /// Copies the elements of x to `to`; `strides` receives the strides of a dense x.
 void copy_dense(Stream& stream, const sdk::Operand& x, void* to, sdk::Strides& strides);

@@ -3,6 +3,8 @@
 
 #include <bit>
 
+#include <tenon/sdk/scratch_arena.h>
+
 #include "kernel/launch.h"
 
 namespace tenon::cuda {
@@ -120,31 +122,25 @@ __global__ void move_pairs(const std::uint64_t* keys, const std::uint32_t* value
   }
 }
 
-constexpr std::size_t aligned(std::size_t bytes) {
-  return (bytes + 63) / 64 * 64;
+SortBuffers buffers_in(sdk::ScratchArena& arena, std::int64_t count) {
+  SortBuffers buffers{};
+  for (auto& keys : buffers.keys) keys = arena.allocate<std::uint64_t>(count);
+  for (auto& values : buffers.values) values = arena.allocate<std::uint32_t>(count);
+  buffers.counts = arena.allocate<std::uint32_t>((tiles_of(count) + 1) * digits);
+  return buffers;
 }
 
 }  // namespace
 
 std::size_t sort_bytes(std::int64_t count) {
-  const auto pairs = static_cast<std::size_t>(count);
-  return 2 * aligned(pairs * sizeof(std::uint64_t)) + 2 * aligned(pairs * sizeof(std::uint32_t)) +
-         aligned(static_cast<std::size_t>((tiles_of(count) + 1) * digits) * sizeof(std::uint32_t));
+  sdk::ScratchArena arena(nullptr);
+  buffers_in(arena, count);
+  return arena.required_bytes();
 }
 
 SortBuffers sort_buffers(void* scratch, std::int64_t count) {
-  auto* at = static_cast<std::byte*>(scratch);
-  const auto pairs = static_cast<std::size_t>(count);
-  const auto take = [&](std::size_t bytes) {
-    std::byte* const start = at;
-    at += aligned(bytes);
-    return start;
-  };
-  SortBuffers buffers{};
-  for (auto& keys : buffers.keys) keys = reinterpret_cast<std::uint64_t*>(take(pairs * sizeof(std::uint64_t)));
-  for (auto& values : buffers.values) values = reinterpret_cast<std::uint32_t*>(take(pairs * sizeof(std::uint32_t)));
-  buffers.counts = reinterpret_cast<std::uint32_t*>(at);
-  return buffers;
+  sdk::ScratchArena arena(scratch);
+  return buffers_in(arena, count);
 }
 
 int sort_pairs(Stream& stream, const SortBuffers& buffers, std::int64_t count, int bits) {

@@ -18,6 +18,8 @@
 // Threads   no atomics: the plan determines the order of every sum.
 #pragma once
 
+#include <tenon/sdk/rounding.h>
+
 #include "kernel/dispatch.h"
 #include "kernel/pack.cuh"
 #include "kernel/wide.cuh"
@@ -403,7 +405,7 @@ __global__ void channel_runs(Pass pass, Channels at) {
 /// Bytes of a buffer of `count` elements, rounded up so that the next buffer is aligned.
 template <class T>
 std::size_t buffer_bytes(std::int64_t count) {
-  return (static_cast<std::size_t>(count) * sizeof(T) + 63) / 64 * 64;
+  return sdk::aligned_size(static_cast<std::size_t>(count) * sizeof(T));
 }
 
 /// Combines and finishes the partial results of `splits` blocks for each channel.

@@ -2,22 +2,24 @@
 // ops/gemm.cpp - y = alpha op(a) op(b) + beta c through cuBLASLt.
 #include "gemm/epilogue.h"
 #include "gemm/products.h"
+#include "gemm/scratch_arena.h"
 #include "kernel/launch.h"
 
 namespace tenon::cuda {
 namespace {
 
-MatrixView view_of(const sdk::Operand& x, const std::int64_t* strides) {
+sdk::MatrixView view_of(const sdk::Operand& x, const std::int64_t* strides) {
   return {x.shape[0], x.shape[1], strides[0], strides[1]};
 }
 
 std::size_t scratch(const sdk::Call& call) {
-  std::size_t bytes = 256 + product_workspace_bytes(call.outputs[0].count);
+  ScratchArena arena(nullptr);
+  arena.allocate_bytes(product_workspace_bytes(call.outputs[0].count));
   for (std::uint32_t i = 0; i < 2; ++i) {
     const sdk::Operand& x = call.inputs[i];
-    if (!lt_matrix(view_of(x, x.strides))) bytes += copy_bytes(x);
+    if (!lt_matrix(view_of(x, x.strides))) arena.allocate_bytes(copy_bytes(x));
   }
-  return bytes;
+  return arena.required_bytes();
 }
 
 /// y = alpha a' b' + beta c, where ' transposes if its flag is set and c is broadcast to y.
@@ -28,21 +30,20 @@ void gemm(const sdk::Call& call) {
   const auto& attributes = call.attr<tenon_attributes_gemm>();
   const bool trans[2] = {attributes.trans_a != 0, attributes.trans_b != 0};
   Stream& stream = stream_of(call);
-  char* free_memory = static_cast<char*>(aligned(call.scratch));
-  void* const workspace = free_memory;
-  free_memory += product_workspace_bytes(call.outputs[0].count);
-  MatrixView views[2];
+  ScratchArena arena(call.scratch);
+  void* const workspace = arena.allocate_bytes(product_workspace_bytes(call.outputs[0].count));
+  sdk::MatrixView views[2];
   const void* data[2];
   for (std::uint32_t i = 0; i < 2; ++i) {
     const sdk::Operand& x = call.inputs[i];
     sdk::Strides strides = sdk::strides_of(x);
     data[i] = x.data;
     if (!lt_matrix(view_of(x, x.strides))) {
-      copy_dense(stream, x, free_memory, strides);
-      data[i] = free_memory;
-      free_memory += copy_bytes(x);
+      void* const copy = arena.allocate_bytes(copy_bytes(x));
+      copy_dense(stream, x, copy, strides);
+      data[i] = copy;
     }
-    const MatrixView view = view_of(x, strides.data());
+    const sdk::MatrixView view = view_of(x, strides.data());
     views[i] = trans[i] ? view.transposed() : view;
   }
 

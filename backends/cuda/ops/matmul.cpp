@@ -3,15 +3,16 @@
 #include <array>
 
 #include "gemm/products.h"
+#include "gemm/scratch_arena.h"
 #include "kernel/launch.h"
 
 namespace tenon::cuda {
 namespace {
 
 /// The matrices of an operand, without its batch. A vector is a row as the left operand and a column as the right one.
-MatrixView view_of(const sdk::Operand& x, const std::int64_t* strides, bool left) {
+sdk::MatrixView view_of(const sdk::Operand& x, const std::int64_t* strides, bool left) {
   if (x.rank == 1) {
-    const MatrixView row{1, x.shape[0], 0, strides[0]};
+    const sdk::MatrixView row{1, x.shape[0], 0, strides[0]};
     return left ? row : row.transposed();
   }
   const std::uint32_t b = x.rank - 2;
@@ -19,12 +20,13 @@ MatrixView view_of(const sdk::Operand& x, const std::int64_t* strides, bool left
 }
 
 std::size_t scratch(const sdk::Call& call) {
-  std::size_t bytes = 256 + product_workspace_bytes(call.outputs[0].count);
+  ScratchArena arena(nullptr);
+  arena.allocate_bytes(product_workspace_bytes(call.outputs[0].count));
   for (std::uint32_t i = 0; i < 2; ++i) {
     const sdk::Operand& x = call.inputs[i];
-    if (!lt_matrix(view_of(x, x.strides, i == 0))) bytes += copy_bytes(x);
+    if (!lt_matrix(view_of(x, x.strides, i == 0))) arena.allocate_bytes(copy_bytes(x));
   }
-  return bytes;
+  return arena.required_bytes();
 }
 
 /// The broadcast leading dimensions of both sides.
@@ -55,17 +57,15 @@ Layout<2> batch_of(const sdk::Operand (&x)[2], const std::array<sdk::Strides, 2>
 template <class T>
 void matmul(const sdk::Call& call) {
   Stream& stream = stream_of(call);
-  char* free_memory = static_cast<char*>(aligned(call.scratch));
-  void* const workspace = free_memory;
-  free_memory += product_workspace_bytes(call.outputs[0].count);
+  ScratchArena arena(call.scratch);
+  void* const workspace = arena.allocate_bytes(product_workspace_bytes(call.outputs[0].count));
   sdk::Operand x[2] = {call.inputs[0], call.inputs[1]};
   std::array<sdk::Strides, 2> strides{};
-  MatrixView views[2];
+  sdk::MatrixView views[2];
   for (std::size_t i = 0; i < 2; ++i) {
     strides[i] = sdk::strides_of(x[i]);
     if (!lt_matrix(view_of(x[i], x[i].strides, i == 0))) {
-      x[i].data = free_memory;
-      free_memory += copy_bytes(x[i]);
+      x[i].data = arena.allocate_bytes(copy_bytes(x[i]));
       copy_dense(stream, call.inputs[i], x[i].data, strides[i]);
     }
     views[i] = view_of(x[i], strides[i].data(), i == 0);

@@ -3,6 +3,8 @@
 // ones, and other axes than the last, need a reduction first.
 #include <cmath>
 
+#include <tenon/sdk/rounding.h>
+
 #include "kernel/pack.cuh"
 #include "reduce/rows.cuh"
 
@@ -148,7 +150,7 @@ AxisLines axis_of(const sdk::Call& call) {
 /// The values of lines are stored before the partial results.
 std::size_t bytes_of_lines(const AxisLines& axis) {
   constexpr std::size_t partial_bytes = sizeof(Exponentials<double>);
-  return (static_cast<std::size_t>(axis.lines()) * partial_bytes + 63) / 64 * 64;
+  return sdk::aligned_size(static_cast<std::size_t>(axis.lines()) * partial_bytes);
 }
 std::size_t scratch(const sdk::Call& call) {
   const AxisLines axis = axis_of(call);

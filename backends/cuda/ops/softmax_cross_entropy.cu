@@ -2,6 +2,8 @@
 // The classification loss on raw scores, and its gradient.
 #include <cmath>
 
+#include <tenon/sdk/rounding.h>
+
 #include "kernel/operands.h"
 #include "reduce/rows.cuh"
 
@@ -190,7 +192,7 @@ struct Problem : AxisLines {
     const std::uint32_t reduction = call.attr<tenon_attributes_cross_entropy>().reduction;
     reduces = reduction != TENON_REDUCTION_NONE;
     means = reduction == TENON_REDUCTION_MEAN;
-    const std::size_t each = (static_cast<std::size_t>(positions()) * 16 + 63) / 64 * 64;
+    const std::size_t each = sdk::aligned_size(static_cast<std::size_t>(positions()) * 16);
     shares_at = 0;
     lines_at = reduces ? each : 0;
     partials_at = lines_at + (fits_registers() ? 0 : each);

@@ -69,12 +69,12 @@ void Recurrent::multiply(const Factor& a, const Factor& b, void* y, bool adds, b
 }
 
 void Recurrent::input_product(void* sums, void* workspace) const {
-  const MatrixView w{all_columns(), features, features, 1};
+  const sdk::MatrixView w{all_columns(), features, features, 1};
   multiply({call.inputs[first].data, {rows(), features, features, 1}}, {weights(), w.transposed()}, sums, false, false, workspace);
 }
 
 void Recurrent::state_product(const void* h, std::int64_t begin, std::int64_t n, void* out, void* workspace) const {
-  const MatrixView r{n * units, units, units, 1};
+  const sdk::MatrixView r{n * units, units, units, 1};
   multiply({h, {batch, units, units, 1}, batch * units},
            {at(recurrent_weights(), begin * units * units), r.transposed(), columns() * units}, out, false, true, workspace);
 }
@@ -85,8 +85,8 @@ void Recurrent::state_gradient(const void* d, std::int64_t begin, std::int64_t n
 }
 
 void Recurrent::input_gradients(const void* d_gates, void* workspace) const {
-  const MatrixView gate_view{rows(), all_columns(), all_columns(), 1}, x_view{rows(), features, features, 1};
-  const MatrixView w_view{all_columns(), features, features, 1};
+  const sdk::MatrixView gate_view{rows(), all_columns(), all_columns(), 1}, x_view{rows(), features, features, 1};
+  const sdk::MatrixView w_view{all_columns(), features, features, 1};
   multiply({d_gates, gate_view}, {weights(), w_view}, call.outputs[0].data, false, false, workspace);
   multiply({d_gates, gate_view.transposed()}, {call.inputs[first].data, x_view}, call.outputs[1].data, false, false, workspace);
 }
@@ -94,7 +94,7 @@ void Recurrent::input_gradients(const void* d_gates, void* workspace) const {
 void Recurrent::recurrent_gradient(const void* d_gates, std::int64_t d, std::int64_t begin, std::int64_t n, const void* states,
                                    std::int64_t row_step, void* workspace) const {
   const std::int64_t column = d * columns() + begin * units;
-  const MatrixView gate_view{rows(), n * units, all_columns(), 1};
+  const sdk::MatrixView gate_view{rows(), n * units, all_columns(), 1};
   multiply({at(d_gates, column), gate_view.transposed()}, {states, {rows(), units, row_step, 1}}, at(call.outputs[2].data, column * units),
            false, false, workspace);
 }

@@ -62,7 +62,7 @@ struct Recurrent {
  private:
   struct Factor {
     const void* data;
-    MatrixView view;
+    sdk::MatrixView view;
     std::int64_t of_direction = 0;  ///< stride between directions
   };
   /// y = a b, or y + a b; for each direction, or once.

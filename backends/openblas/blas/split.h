@@ -10,6 +10,7 @@
 
 #include <tenon/sdk/blas.h>
 #include <tenon/sdk/error.h>
+#include <tenon/sdk/rounding.h>
 
 #include "gemm/tiling.h"
 
@@ -120,8 +121,8 @@ std::int64_t for_pieces(const sdk::Host& host, std::int64_t count, std::int64_t 
     body(std::int64_t{0}, std::int64_t{0}, count);
     return 1;
   }
-  const std::int64_t step = round_up(ceil_div(count, pieces), tile);
-  const std::int64_t step_count = ceil_div(count, step);
+  const std::int64_t step = sdk::round_up(sdk::ceil_div(count, pieces), tile);
+  const std::int64_t step_count = sdk::ceil_div(count, step);
   host.parallel_for(step_count, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t piece = begin; piece < end; ++piece) body(piece, piece * step, std::min(count, (piece + 1) * step));
   });

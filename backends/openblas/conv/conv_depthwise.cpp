@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include <tenon/sdk/rounding.h>
+
 #include "simd/simd.h"
 
 #ifndef TENON_OPENBLAS_DEPTHWISE_LINE
@@ -207,10 +209,6 @@ constexpr std::int64_t target_slots = 32;
 // Pixels whose taps are computed together, for all lines of a task.
 constexpr std::int64_t strip = 128;
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
-
 /// One dimension of a convolution.
 struct Axis {
   std::int64_t size, out_size;
@@ -220,8 +218,8 @@ struct Axis {
   Taps forward(std::int64_t i) const {
     const std::int64_t first = i * stride - pad;  // the position of tap 0
     Taps taps;
-    taps.kernel = first >= 0 ? 0 : ceil_div(-first, dilation);
-    taps.count = (first >= size ? 0 : std::min(kernel, ceil_div(size - first, dilation))) - taps.kernel;
+    taps.kernel = first >= 0 ? 0 : sdk::ceil_div(-first, dilation);
+    taps.count = (first >= size ? 0 : std::min(kernel, sdk::ceil_div(size - first, dilation))) - taps.kernel;
     if (taps.count <= 0) return {};
     taps.source = first + taps.kernel * dilation;
     taps.source_step = dilation;
@@ -240,7 +238,7 @@ struct Axis {
       if (place % stride != 0) continue;
       // From here on every kernel_step'th tap contributes, unless it is past the end (first taps) or before the start (last taps).
       const std::int64_t source = place / stride;
-      const std::int64_t skipped = source > last_source ? ceil_div(source - last_source, -taps.source_step) : 0;
+      const std::int64_t skipped = source > last_source ? sdk::ceil_div(source - last_source, -taps.source_step) : 0;
       taps.kernel = tap + skipped * taps.kernel_step;
       taps.source = source + skipped * taps.source_step;
       if (taps.kernel >= kernel || taps.source < 0) return {};
@@ -305,8 +303,8 @@ struct Slots {
     const std::int64_t lines = g.images * g.out_height;
     const std::int64_t work = std::max<std::int64_t>(1, g.out_width * g.channels * g.taps());
     const std::int64_t min_lines = std::max<std::int64_t>(8, grain / work);  // lines worth their own sums
-    slot_lines = std::max(min_lines, ceil_div(lines, target_slots));
-    count = ceil_div(lines, slot_lines);
+    slot_lines = std::max(min_lines, sdk::ceil_div(lines, target_slots));
+    count = sdk::ceil_div(lines, slot_lines);
   }
   std::int64_t slot_lines, count;
 };
@@ -354,9 +352,9 @@ void depthwise_weight_grad(const ConvGeometry& g, const sdk::Call& call, const T
           for (std::int64_t b = 0; b < g.kernel_width; ++b) {
             // The pixels [first, end_column) of dy for which this tap lies in the line.
             const std::int64_t place = b * columns.dilation - columns.pad;
-            const std::int64_t first = place >= 0 ? 0 : ceil_div(-place, columns.stride);
+            const std::int64_t first = place >= 0 ? 0 : sdk::ceil_div(-place, columns.stride);
             const std::int64_t end_column =
-                place >= columns.size ? 0 : std::min(columns.out_size, ceil_div(columns.size - place, columns.stride));
+                place >= columns.size ? 0 : std::min(columns.out_size, sdk::ceil_div(columns.size - place, columns.stride));
             if (end_column <= first) continue;
             TapSum<T> tap;
             tap.dy = dy_line + first * g.channels;

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include <tenon/sdk/rounding.h>
+
 #include "simd/simd.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -118,10 +120,6 @@ constexpr std::int64_t near_weight_bytes = 1280 * 1024;
 // Multiply-adds worth handing to a thread.
 constexpr double smallest_piece = 0.5e6;
 
-std::int64_t round_up(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b * b;
-}
-
 /// How the work is divided. It depends on the sizes and the number of threads, but changes no bit of the result.
 struct Layout {
   bool gathers = true;       ///< rows are copied; else the rows of x are used in place
@@ -153,7 +151,7 @@ Layout layout_of(const DirectConv& conv, const sdk::Host& host, std::size_t elem
   layout.dense_result = covers(conv.high, conv.out_height) && covers(conv.wide, conv.out_width);
   layout.a_step = k;
   if (layout.gathers) {
-    layout.a_step = round_up(k, 64 / size);
+    layout.a_step = sdk::round_up(k, 64 / size);
     // Rows a multiple of 4 KiB apart would map to the same L1 cache set.
     if (layout.a_step * size % 4096 == 0) layout.a_step += 64 / size;
   }
@@ -165,9 +163,9 @@ Layout layout_of(const DirectConv& conv, const sdk::Host& host, std::size_t elem
   } else {
     // Blocks fit the cache, and each thread gets several, unless they become too small to be worth handing to a thread.
     const std::int64_t fitting = std::max(row_multiple, block_bytes / row_bytes / row_multiple * row_multiple);
-    const std::int64_t fair = round_up((rows + 8 * layout.workers - 1) / (8 * layout.workers), row_multiple);
+    const std::int64_t fair = sdk::round_up((rows + 8 * layout.workers - 1) / (8 * layout.workers), row_multiple);
     const double row_work = static_cast<double>(std::max<std::int64_t>(1, k)) * static_cast<double>(conv.out_channels);
-    const std::int64_t worthwhile = round_up(static_cast<std::int64_t>(smallest_piece / row_work) + 1, row_multiple);
+    const std::int64_t worthwhile = sdk::round_up(static_cast<std::int64_t>(smallest_piece / row_work) + 1, row_multiple);
     layout.block = std::min({fitting, std::max(fair, worthwhile), std::max<std::int64_t>(rows, 1)});
   }
   if (layout.gathers) layout.rows_bytes = scratch_bytes(layout.block * layout.a_step, element_size);

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include <tenon/sdk/kernel.h>
+#include <tenon/sdk/rounding.h>
 
 namespace tenon::openblas {
 
@@ -62,7 +63,7 @@ inline ConvGeometry conv_geometry(const sdk::Operand& x, const sdk::Operand& w, 
 
 /// Bytes of scratch memory, rounded up so that the next buffer is aligned.
 inline std::size_t scratch_bytes(std::int64_t elements, std::size_t element_size) {
-  return (static_cast<std::size_t>(elements) * element_size + 63) / 64 * 64;
+  return sdk::aligned_size(static_cast<std::size_t>(elements) * element_size);
 }
 
 }  // namespace tenon::openblas

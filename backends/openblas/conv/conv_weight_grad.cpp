@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include <tenon/sdk/rounding.h>
+
 #include "conv/conv_weight_grad_thin.h"
 #include "conv/conv_weight_grad_winograd.h"
 #include "gemm/products.h"
@@ -27,13 +29,6 @@ constexpr std::int64_t largest_sums = 8 << 20;  // elements, of all slots togeth
 constexpr std::int64_t panel_step = 384;
 constexpr std::int64_t panel_elements = 256 << 10;
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
-std::int64_t round_up(std::int64_t a, std::int64_t b) {
-  return ceil_div(a, b) * b;
-}
-
 /// c = a' b + beta c, with a (k, m), b (k, n), c (m, n), row-major.
 void accumulate(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, std::int64_t lda, const float* b, std::int64_t ldb,
                 float beta, float* c, std::int64_t ldc) {
@@ -54,25 +49,25 @@ struct Tiling {
         pixels(g.images * g.out_pixels()),
         direct(g.taps() == 1 && g.stride_height == 1 && g.stride_width == 1 && g.pad_top == 0 && g.pad_left == 0 &&
                g.out_height == g.height && g.out_width == g.width) {
-    row_blocks = ceil_div(g.group_out_channels(), largest_row_block);
-    row_block = ceil_div(g.group_out_channels(), row_blocks);
+    row_blocks = sdk::ceil_div(g.group_out_channels(), largest_row_block);
+    row_block = sdk::ceil_div(g.group_out_channels(), row_blocks);
     column_blocks = std::clamp<std::int64_t>(columns / smallest_column_block, 1, target_tasks);
-    column_block = column_blocks == 1 ? columns : round_up(ceil_div(columns, column_blocks), column_tile);
-    column_blocks = ceil_div(columns, column_block);
+    column_block = column_blocks == 1 ? columns : sdk::round_up(sdk::ceil_div(columns, column_blocks), column_tile);
+    column_blocks = sdk::ceil_div(columns, column_block);
 
     const std::int64_t blocks = g.groups * row_blocks * column_blocks;
     const double work = static_cast<double>(pixels) * static_cast<double>(columns) * static_cast<double>(g.out_channels);
     slots = 1;
     if (2 * blocks <= target_tasks) {
-      slots = std::min({ceil_div(target_tasks, blocks), pixels / smallest_slot_pixels, static_cast<std::int64_t>(work / smallest_slot_work),
-                        largest_sums / g.weights()});
+      slots = std::min({sdk::ceil_div(target_tasks, blocks), pixels / smallest_slot_pixels,
+                        static_cast<std::int64_t>(work / smallest_slot_work), largest_sums / g.weights()});
       slots = std::max<std::int64_t>(slots, 1);
     }
     const std::int64_t fitting = panel_elements / (column_block + row_block);
     panel_pixels =
         fitting >= panel_step ? std::min(fitting / panel_step, std::int64_t{2}) * panel_step : std::max<std::int64_t>(fitting, 64);
-    slot_pixels = round_up(ceil_div(pixels, slots), direct ? 1 : panel_pixels);
-    slots = ceil_div(pixels, slot_pixels);
+    slot_pixels = sdk::round_up(sdk::ceil_div(pixels, slots), direct ? 1 : panel_pixels);
+    slots = sdk::ceil_div(pixels, slot_pixels);
   }
 
   std::int64_t tasks(const ConvGeometry& g) const { return g.groups * row_blocks * column_blocks * slots; }

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include <tenon/sdk/rounding.h>
+
 #include "simd/simd.h"
 #include "workers.h"
 
@@ -116,15 +118,11 @@ constexpr std::int64_t largest_channels = 8;
 constexpr std::int64_t target_slots = 32;
 constexpr std::int64_t smallest_slot = 4 << 20;
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
-
 struct Layout {
   explicit Layout(const ConvGeometry& g) : lines(g.images * g.out_height), columns((g.out_width - 1) * g.stride_width + g.kernel_width) {
     const std::int64_t work = g.out_width * g.weights();
-    slot_lines = std::max(ceil_div(smallest_slot, work), ceil_div(lines, target_slots));
-    slots = ceil_div(lines, slot_lines);
+    slot_lines = std::max(sdk::ceil_div(smallest_slot, work), sdk::ceil_div(lines, target_slots));
+    slots = sdk::ceil_div(lines, slot_lines);
   }
   std::int64_t lines;    ///< of dy
   std::int64_t columns;  ///< of a line of x with its padding

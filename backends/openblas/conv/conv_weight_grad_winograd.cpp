@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include <tenon/sdk/rounding.h>
+
 #include "conv/winograd_transforms.h"
 #include "simd/simd.h"
 #include "workers.h"
@@ -104,14 +106,10 @@ constexpr std::int64_t smallest_slot = 128;  // tiles that are worth the transfo
 // The gap makes planes of any size begin in different L1 cache sets.
 constexpr std::int64_t plane_gap = 16;
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
-
 /// The block size for n channels, with blocks as equal as possible; the other operand has `others` channels.
 std::int64_t block_of(std::int64_t n, std::int64_t others) {
   const std::int64_t largest = others <= block_channels / 2 ? 2 * block_channels : block_channels;
-  return ceil_div(ceil_div(n, ceil_div(n, largest)), channel_step) * channel_step;
+  return sdk::ceil_div(sdk::ceil_div(n, sdk::ceil_div(n, largest)), channel_step) * channel_step;
 }
 
 }  // namespace
@@ -130,23 +128,23 @@ bool WeightGradWinograd::pays(const ConvGeometry& g) {
   if (g.stride_height != 1 || g.stride_width != 1 || g.dilation_height != 1 || g.dilation_width != 1) return false;
   if (g.channels % channel_step != 0 || g.out_channels % channel_step != 0) return false;
   // Tiles across the border are multiplied in full, and the sums of few tiles are not worth their transform.
-  const std::int64_t tiles = ceil_div(g.out_height, tile) * ceil_div(g.out_width, tile);
+  const std::int64_t tiles = sdk::ceil_div(g.out_height, tile) * sdk::ceil_div(g.out_width, tile);
   return tiles * points * 2 <= g.out_pixels() * kernel * kernel && g.images * tiles >= 16;
 }
 
 WeightGradWinograd::WeightGradWinograd(const ConvGeometry& g)
     : g_(g),
-      tile_rows_(ceil_div(g.out_height, tile)),
-      tile_columns_(ceil_div(g.out_width, tile)),
+      tile_rows_(sdk::ceil_div(g.out_height, tile)),
+      tile_columns_(sdk::ceil_div(g.out_width, tile)),
       tiles_(g.images * tile_rows_ * tile_columns_),
       channel_block_(block_of(g.channels, g.out_channels)),
       out_block_(block_of(g.out_channels, g.channels)) {
-  channel_blocks_ = ceil_div(g.channels, channel_block_);
-  out_blocks_ = ceil_div(g.out_channels, out_block_);
+  channel_blocks_ = sdk::ceil_div(g.channels, channel_block_);
+  out_blocks_ = sdk::ceil_div(g.out_channels, out_block_);
   const std::int64_t blocks = channel_blocks_ * out_blocks_;
-  if (2 * blocks <= target_tasks) slots_ = std::clamp<std::int64_t>(tiles_ / smallest_slot, 1, ceil_div(target_tasks, blocks));
-  slot_tiles_ = ceil_div(tiles_, slots_);
-  slots_ = ceil_div(tiles_, slot_tiles_);
+  if (2 * blocks <= target_tasks) slots_ = std::clamp<std::int64_t>(tiles_ / smallest_slot, 1, sdk::ceil_div(target_tasks, blocks));
+  slot_tiles_ = sdk::ceil_div(tiles_, slots_);
+  slots_ = sdk::ceil_div(tiles_, slot_tiles_);
   x_plane_ = step_tiles * channel_block_ + plane_gap;
   dy_plane_ = step_tiles * out_block_ + plane_gap;
   sum_plane_ = channel_block_ * out_block_ + plane_gap;

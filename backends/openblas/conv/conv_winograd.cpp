@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include <tenon/sdk/rounding.h>
+
 #include "simd/simd.h"
 
 #ifndef TENON_OPENBLAS_CONV_WINOGRAD_ONCE
@@ -258,10 +260,6 @@ HWY_AFTER_NAMESPACE();
 namespace tenon::openblas {
 namespace {
 
-std::int64_t round_up(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b * b;
-}
-
 /// How tiles are divided. It depends on the sizes and the number of threads, but changes no bit of the result.
 struct Layout {
   bool shared = false;  ///< all threads work on one block, step by step; else each has its own blocks
@@ -275,7 +273,7 @@ struct Layout {
 
 /// Floats between matrices, padded so that the 36 values of a tile map to different L1 cache sets.
 std::int64_t plane_of(std::int64_t elements) {
-  return round_up(elements, 1024) + 48;
+  return sdk::round_up(elements, 1024) + 48;
 }
 
 // Bytes of a block's matrices, which stay in L2.
@@ -294,10 +292,10 @@ std::int64_t weight_bytes(const WinogradConv& conv) {
 Layout layout_of(const WinogradConv& conv, const sdk::Host& host) {
   Layout layout;
   const std::int64_t tiles = conv.tiles();
-  layout.x_step = round_up(conv.channels, 16);
+  layout.x_step = sdk::round_up(conv.channels, 16);
   if (layout.x_step % 1024 == 0) layout.x_step += 16;
   layout.y_step = panel_count<float>(conv.out_channels) * panel_width<float>;
-  layout.zeros = round_up(conv.channels, 16);
+  layout.zeros = sdk::round_up(conv.channels, 16);
   const std::int64_t fitting = std::max<std::int64_t>(14, block_bytes / 4 / positions / (layout.x_step + layout.y_step) / 14 * 14);
   const std::int64_t weights = weight_bytes(conv);
   layout.shared = weights > shared_weights;
@@ -306,7 +304,7 @@ Layout layout_of(const WinogradConv& conv, const sdk::Host& host) {
   } else {
     layout.workers = worker_count(host, (tiles + 13) / 14);
     layout.block =
-        std::min({tiles, fitting, std::max<std::int64_t>(14, round_up((tiles + 4 * layout.workers - 1) / (4 * layout.workers), 14))});
+        std::min({tiles, fitting, std::max<std::int64_t>(14, sdk::round_up((tiles + 4 * layout.workers - 1) / (4 * layout.workers), 14))});
   }
   layout.x_plane = plane_of(layout.block * layout.x_step);
   layout.y_plane = plane_of(layout.block * layout.y_step);
@@ -376,7 +374,7 @@ bool winograd_fits(const ConvGeometry& g) {
 bool winograd_pays(const WinogradConv& conv) {
   // The cost in multiply-adds. With few tiles it is bound by reading the weights. A transform does little arithmetic per byte.
   constexpr std::int64_t tiles_near = 10, tiles_far = 24, transform = 500;
-  const std::int64_t columns = round_up(conv.out_channels, 16);
+  const std::int64_t columns = sdk::round_up(conv.out_channels, 16);
   const std::int64_t tiles = std::max(conv.tiles(), weight_bytes(conv) > shared_weights ? tiles_far : tiles_near);
   // In double: the operands of a graph that is only asked about can have any size.
   const auto channels = static_cast<double>(conv.channels), padded = static_cast<double>(columns);

@@ -44,37 +44,9 @@ void gemv(bool trans, int rows, int columns, double alpha, const double* a, int 
   cblas_dgemv(CblasRowMajor, transposition(trans), rows, columns, alpha, a, lda, x, incx, 0.0, y, incy);
 }
 
-/// A matrix in BLAS's terms.
-struct Layout {
-  bool transposed;
-  std::int64_t ld;
-};
-
-/// False if BLAS cannot express the strides.
-bool layout_of(const MatrixView& x, Layout& out) {
-  // A dimension of one element may have any stride.
-  const bool any_row = x.rows <= 1;
-  const bool any_column = x.columns <= 1;
-  if (any_column || x.column_stride == 1) {
-    const std::int64_t ld = any_row ? std::max<std::int64_t>(x.columns, 1) : x.row_stride;
-    if (ld >= std::max<std::int64_t>(x.columns, 1) && ld <= int_limit) {
-      out = {false, ld};
-      return true;
-    }
-  }
-  if (any_row || x.row_stride == 1) {
-    const std::int64_t ld = any_column ? std::max<std::int64_t>(x.rows, 1) : x.column_stride;
-    if (ld >= std::max<std::int64_t>(x.rows, 1) && ld <= int_limit) {
-      out = {true, ld};
-      return true;
-    }
-  }
-  return false;
-}
-
 template <class T>
-void multiply_block(const Product<T>& p, const Layout& a_layout, const Layout& b_layout, const Tiling& tiling, std::int64_t block,
-                    const StridedLoop<2>& batch, std::int64_t entry) {
+void multiply_block(const Product<T>& p, const sdk::BlasLayout& a_layout, const sdk::BlasLayout& b_layout, const Tiling& tiling,
+                    std::int64_t block, const StridedLoop<2>& batch, std::int64_t entry) {
   const std::int64_t m = p.a_view.rows;
   const std::int64_t n = p.b_view.columns;
   const std::int64_t k = p.a_view.columns;
@@ -131,10 +103,7 @@ void multiply_all(const sdk::Host& host, bool deterministic, const Product<T>& p
   const std::int64_t m = p.a_view.rows;
   const std::int64_t n = p.b_view.columns;
   if (m == 0 || n == 0 || batch.count == 0) return;
-  Layout a_layout{};
-  Layout b_layout{};
-  layout_of(p.a_view, a_layout);
-  layout_of(p.b_view, b_layout);
+  const auto a_layout = sdk::blas_layout(p.a_view, int_limit), b_layout = sdk::blas_layout(p.b_view, int_limit);
 
   const double size = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(std::max<std::int64_t>(p.a_view.columns, 1));
   const double smallest = m == 1 || n == 1 ? smallest_vector_block : smallest_block;
@@ -144,16 +113,15 @@ void multiply_all(const sdk::Host& host, bool deterministic, const Product<T>& p
   const std::int64_t grain = std::max<std::int64_t>(1, static_cast<std::int64_t>(smallest / block_size));
   host.parallel_for(batch.count * tiling.blocks(), grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      multiply_block(p, a_layout, b_layout, tiling, i % tiling.blocks(), batch, i / tiling.blocks());
+      multiply_block(p, *a_layout, *b_layout, tiling, i % tiling.blocks(), batch, i / tiling.blocks());
     }
   });
 }
 
 }  // namespace
 
-bool MatrixView::fits_blas() const {
-  Layout layout{};
-  return layout_of(*this, layout);
+bool fits_blas(const sdk::MatrixView& x) {
+  return sdk::blas_layout(x, int_limit).has_value();
 }
 
 void multiply(const sdk::Host& host, bool deterministic, const Product<float>& product, const StridedLoop<2>& batch) {

@@ -6,18 +6,13 @@
 #include <cstdint>
 #include <limits>
 
+#include <tenon/sdk/rounding.h>
+
 namespace tenon::openblas {
 
 // Blocks begin at multiples of the register tile of OpenBLAS's kernels, in rows and columns of a row-major result.
 inline constexpr std::int64_t row_tile = 4;
 inline constexpr std::int64_t column_tile = 16;
-
-inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
-inline std::int64_t round_up(std::int64_t a, std::int64_t b) {
-  return ceil_div(a, b) * b;
-}
 
 /// The result is divided into blocks of rows x columns; the last ones may be smaller.
 struct Tiling {
@@ -39,10 +34,10 @@ inline Tiling tile_into(std::int64_t m, std::int64_t n, std::int64_t pieces) {
     }
   }
   Tiling tiling{};
-  tiling.rows = best_rows == 1 ? m : round_up(ceil_div(m, best_rows), row_tile);
-  tiling.columns = best_rows == pieces ? n : round_up(ceil_div(n, pieces / best_rows), column_tile);
-  tiling.row_blocks = ceil_div(m, tiling.rows);
-  tiling.column_blocks = ceil_div(n, tiling.columns);
+  tiling.rows = best_rows == 1 ? m : sdk::round_up(sdk::ceil_div(m, best_rows), row_tile);
+  tiling.columns = best_rows == pieces ? n : sdk::round_up(sdk::ceil_div(n, pieces / best_rows), column_tile);
+  tiling.row_blocks = sdk::ceil_div(m, tiling.rows);
+  tiling.column_blocks = sdk::ceil_div(n, tiling.columns);
   return tiling;
 }
 

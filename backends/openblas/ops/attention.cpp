@@ -10,6 +10,7 @@
 
 #include <tenon/sdk/error.h>
 #include <tenon/sdk/kernel.h>
+#include <tenon/sdk/rounding.h>
 #include <tenon/sdk/strided.h>
 
 #include "attention/attention_rows.h"
@@ -55,10 +56,6 @@ void multiply_into(bool ta, bool tb, std::int64_t m, std::int64_t n, std::int64_
   gemm(ta, tb, m, n, k, alpha, a, b, beta, c);
 }
 
-std::int64_t blocks_of(std::int64_t count, std::int64_t block) {
-  return (count + block - 1) / block;
-}
-
 /// q (B, H, S, D), k (B, G, L, D), v (B, G, L, E), and a mask that broadcasts to (B, H, S, L) or is absent.
 struct Sizes {
   std::int64_t batch, heads, groups, queries, keys, size, result;
@@ -74,7 +71,7 @@ struct Sizes {
         result(call.inputs[first + 2].shape[3]),
         causal(call.attr<tenon_attributes_attention>().causal != 0) {}
 
-  std::int64_t query_blocks() const { return blocks_of(queries, query_block); }
+  std::int64_t query_blocks() const { return sdk::ceil_div(queries, query_block); }
 };
 
 /// The operands, and their blocks of scores.
@@ -122,13 +119,11 @@ struct Heads : Sizes {
 
 // ---------------------------------------------------------------- forward
 
-std::size_t aligned(std::size_t bytes) {
-  return (bytes + 63) / 64 * 64;
-}
 template <class T>
 std::size_t forward_bytes(const Sizes& sizes) {
   const std::int64_t rows = std::min(sizes.queries, query_block), columns = std::min(sizes.keys, key_block);
-  return aligned(static_cast<std::size_t>(rows * columns) * sizeof(T)) + aligned(static_cast<std::size_t>(rows) * sizeof(RowState<T>));
+  return sdk::aligned_size(static_cast<std::size_t>(rows * columns) * sizeof(T)) +
+         sdk::aligned_size(static_cast<std::size_t>(rows) * sizeof(RowState<T>));
 }
 std::size_t forward_scratch(const sdk::Call& call) {
   const Sizes sizes(call, 0);
@@ -153,7 +148,7 @@ void attention(const sdk::Call& call) {
     const std::int64_t s = (blocks - 1 - task % blocks) * query_block, rows = std::min(query_block, at.queries - s);
     auto* const states = reinterpret_cast<RowState<T>*>(own);
     T* const memory =
-        reinterpret_cast<T*>(own + aligned(static_cast<std::size_t>(std::min(at.queries, query_block)) * sizeof(RowState<T>)));
+        reinterpret_cast<T*>(own + sdk::aligned_size(static_cast<std::size_t>(std::min(at.queries, query_block)) * sizeof(RowState<T>)));
     const std::int64_t row = head * at.queries + s;
     T* const to = y + row * at.result;
     const std::int64_t end = at.seen(s, rows);
@@ -173,7 +168,7 @@ void attention(const sdk::Call& call) {
 template <class T>
 std::size_t gradient_bytes(const Sizes& sizes) {
   const std::int64_t rows = std::min(sizes.queries, query_block), columns = std::min(sizes.keys, gradient_key_block);
-  return 2 * aligned(static_cast<std::size_t>(rows * columns) * sizeof(T));
+  return 2 * sdk::aligned_size(static_cast<std::size_t>(rows * columns) * sizeof(T));
 }
 std::size_t gradient_scratch(const sdk::Call& call) {
   const std::size_t bytes =
@@ -257,7 +252,7 @@ void attention_grad(const sdk::Call& call) {
     return reinterpret_cast<T*>(static_cast<char*>(call.scratch) + (2 * worker + part) * half);
   };
   if (at.keys == 0) std::fill_n(at.dq, call.outputs[0].count, T(0));
-  const std::int64_t groups = at.batch * at.groups, blocks = blocks_of(at.keys, gradient_key_block), threads = call.host.thread_count();
+  const std::int64_t groups = at.batch * at.groups, blocks = sdk::ceil_div(at.keys, gradient_key_block), threads = call.host.thread_count();
   // With enough groups for all threads, each group computes its scores once and accumulates its own dq. Otherwise blocks of keys are
   // shared, then blocks of queries, which recompute the scores: seven products instead of five. With `deterministic` the choice does not
   // depend on the number of threads.

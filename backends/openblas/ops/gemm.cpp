@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/gemm.cpp - y = alpha op(a) op(b) + beta c through OpenBLAS.
+#include <tenon/sdk/scratch_arena.h>
+
 #include "elementwise/strided_copy.h"
 #include "gemm/products.h"
 
@@ -7,23 +9,23 @@ namespace tenon::openblas {
 namespace {
 
 /// op(x): x or its transpose.
-MatrixView view_of(const sdk::Operand& x, bool transposed) {
-  const MatrixView view{x.shape[0], x.shape[1], x.strides[0], x.strides[1]};
+sdk::MatrixView view_of(const sdk::Operand& x, bool transposed) {
+  const sdk::MatrixView view{x.shape[0], x.shape[1], x.strides[0], x.strides[1]};
   return transposed ? view.transposed() : view;
 }
 
-MatrixView dense_view(const sdk::Operand& x, bool transposed) {
-  const MatrixView view{x.shape[0], x.shape[1], x.shape[1], 1};
+sdk::MatrixView dense_view(const sdk::Operand& x, bool transposed) {
+  const sdk::MatrixView view{x.shape[0], x.shape[1], x.shape[1], 1};
   return transposed ? view.transposed() : view;
 }
 
 std::size_t scratch(const sdk::Call& call) {
-  std::size_t bytes = 0;
+  sdk::ScratchArena arena(nullptr);
   for (std::uint32_t i = 0; i < 2; ++i) {
     const sdk::Operand& x = call.inputs[i];
-    if (!view_of(x, false).fits_blas()) bytes += copy_bytes(x, x.dtype == TENON_DTYPE_F64 ? sizeof(double) : sizeof(float));
+    if (!fits_blas(view_of(x, false))) arena.allocate_bytes(static_cast<std::size_t>(x.count * sdk::size_of(x.dtype)));
   }
-  return bytes;
+  return arena.required_bytes();
 }
 
 /// y = alpha a' b' + beta c, where ' transposes if its flag is set and c is broadcast to y.
@@ -33,17 +35,16 @@ template <class T>
 void gemm(const sdk::Call& call) {
   const auto& attributes = call.attr<tenon_attributes_gemm>();
   const bool trans[2] = {attributes.trans_a != 0, attributes.trans_b != 0};
-  MatrixView views[2];
+  sdk::MatrixView views[2];
   const T* data[2];
-  char* copies = static_cast<char*>(call.scratch);
+  sdk::ScratchArena arena(call.scratch);
   for (std::uint32_t i = 0; i < 2; ++i) {
     const sdk::Operand& x = call.inputs[i];
     views[i] = view_of(x, trans[i]);
     data[i] = x.as<const T>();
-    if (views[i].fits_blas()) continue;
+    if (fits_blas(views[i])) continue;
     sdk::Operand copy = x;
-    copy.data = copies;
-    copies += copy_bytes(x, sizeof(T));
+    copy.data = arena.allocate<T>(x.count);
     copy_strided(call.host, x, copy, sizeof(T));
     views[i] = dense_view(x, trans[i]);
     data[i] = copy.as<const T>();

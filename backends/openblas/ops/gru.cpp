@@ -172,7 +172,7 @@ struct GruPlan {
   bool keeps_h;  ///< whether h of all steps is kept
   bool reset_last;
 
-  GruPlan(const sdk::Call& call, Scratch& scratch) : layer(call, 0, gate_count), panels(layer, candidate, scratch) {
+  GruPlan(const sdk::Call& call, sdk::ScratchArena& scratch) : layer(call, 0, gate_count), panels(layer, candidate, scratch) {
     reset_last = call.attr<tenon_attributes_recurrent>().linear_before_reset != 0;
     keeps_h = call.has_output(0);
     bias = scratch.allocate<T>(layer.all_columns());
@@ -245,7 +245,7 @@ void multiply_seen(const GruPlan<T>& plan, const T* before, const StepPart& part
 ///         (T, B, D, 4 H) = (z, r, h~, r h or h rh' + brh), each may be absent.
 template <class T>
 void gru(const sdk::Call& call) {
-  Scratch scratch(call.scratch);
+  sdk::ScratchArena scratch(call.scratch);
   const GruPlan<T> plan(call, scratch);
   const Recurrent<T>& layer = plan.layer;
   const std::int64_t units = layer.units, step = layer.row_step(3);
@@ -298,7 +298,7 @@ struct GruGradPlan {
   T *of_input, *of_state, *dh, *d_reset, *states, *ones, *input_sums, *state_sums;
   bool reset_last;
 
-  GruGradPlan(const sdk::Call& call, Scratch& scratch) : layer(call, 2, 3) {
+  GruGradPlan(const sdk::Call& call, sdk::ScratchArena& scratch) : layer(call, 2, 3) {
     reset_last = call.attr<tenon_attributes_recurrent>().linear_before_reset != 0;
     panels = layer.allocate_backward_panels(scratch, 0, reset_last ? candidate + 1 : candidate);
     if (!reset_last) candidate_panels = layer.allocate_backward_panels(scratch, candidate, candidate + 1);
@@ -320,7 +320,7 @@ struct GruGradPlan {
 /// Shapes  as gru; dy and dy_h (0 if absent), db and dh0 may be absent.
 template <class T>
 void gru_grad(const sdk::Call& call) {
-  Scratch scratch(call.scratch);
+  sdk::ScratchArena scratch(call.scratch);
   const GruGradPlan<T> plan(call, scratch);
   const Recurrent<T>& layer = plan.layer;
   const std::int64_t units = layer.units, step = layer.row_step(3), kept_step = layer.row_step(4);

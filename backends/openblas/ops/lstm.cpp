@@ -140,7 +140,7 @@ struct LstmPlan {
   T *bias, *gates, *h, *c;
   bool keeps_gates, keeps_h, keeps_c;  ///< whether those of all steps are kept
 
-  LstmPlan(const sdk::Call& call, Scratch& scratch) : layer(call, 0, gate_count), panels(layer, gate_count, scratch) {
+  LstmPlan(const sdk::Call& call, sdk::ScratchArena& scratch) : layer(call, 0, gate_count), panels(layer, gate_count, scratch) {
     keeps_h = call.has_output(0);
     keeps_gates = call.has_output(3);
     keeps_c = call.has_output(4);
@@ -162,7 +162,7 @@ struct LstmPlan {
 ///         (D, B, H), gates (T, B, D, 4 H) = (i, o, f, g), each may be absent.
 template <class T>
 void lstm(const sdk::Call& call) {
-  Scratch scratch(call.scratch);
+  sdk::ScratchArena scratch(call.scratch);
   const LstmPlan<T> plan(call, scratch);
   const Recurrent<T>& layer = plan.layer;
   const std::int64_t units = layer.units, step = layer.row_step(4);
@@ -207,7 +207,7 @@ struct LstmGradPlan {
   RecurrentPanels<T> panels;
   T *d_gates, *dh, *dc, *states, *ones, *sums;
 
-  LstmGradPlan(const sdk::Call& call, Scratch& scratch) : layer(call, 3, 4) {
+  LstmGradPlan(const sdk::Call& call, sdk::ScratchArena& scratch) : layer(call, 3, 4) {
     panels = layer.allocate_backward_panels(scratch, 0, 4);
     d_gates = scratch.allocate<T>(layer.rows() * layer.all_columns());
     dh = call.has_output(4) ? call.output<T>(4) : scratch.allocate<T>(layer.state_elements());
@@ -225,7 +225,7 @@ struct LstmGradPlan {
 /// Shapes  as lstm; dy, dy_h, dy_c (0 if absent), db, dh0 and dc0 may be absent.
 template <class T>
 void lstm_grad(const sdk::Call& call) {
-  Scratch scratch(call.scratch);
+  sdk::ScratchArena scratch(call.scratch);
   const LstmGradPlan<T> plan(call, scratch);
   const Recurrent<T>& layer = plan.layer;
   const std::int64_t units = layer.units, step = layer.row_step(4);

@@ -2,6 +2,8 @@
 // ops/matmul.cpp - NumPy's matmul through OpenBLAS: batches, broadcasting, vectors as operands.
 #include <limits>
 
+#include <tenon/sdk/scratch_arena.h>
+
 #include "elementwise/strided_copy.h"
 #include "gemm/products.h"
 
@@ -10,7 +12,7 @@ namespace {
 
 /// One operand: its matrix and its batch dimensions. A vector is a row as the left operand and a column as the right one.
 struct Side {
-  MatrixView view;
+  sdk::MatrixView view;
   std::uint32_t batch_rank = 0;
   const std::int64_t* batch_shape = nullptr;
   const std::int64_t* batch_strides = nullptr;
@@ -18,7 +20,7 @@ struct Side {
 
 Side side_of(const sdk::Operand& x, bool left) {
   if (x.rank == 1) {
-    const MatrixView row{1, x.shape[0], 0, x.strides[0]};
+    const sdk::MatrixView row{1, x.shape[0], 0, x.strides[0]};
     return {left ? row : row.transposed()};
   }
   const std::uint32_t b = x.rank - 2;
@@ -26,12 +28,12 @@ Side side_of(const sdk::Operand& x, bool left) {
 }
 
 std::size_t scratch(const sdk::Call& call) {
-  std::size_t bytes = 0;
+  sdk::ScratchArena arena(nullptr);
   for (std::uint32_t i = 0; i < 2; ++i) {
     const sdk::Operand& x = call.inputs[i];
-    if (!side_of(x, i == 0).view.fits_blas()) bytes += copy_bytes(x, x.dtype == TENON_DTYPE_F64 ? sizeof(double) : sizeof(float));
+    if (!fits_blas(side_of(x, i == 0).view)) arena.allocate_bytes(static_cast<std::size_t>(x.count * sdk::size_of(x.dtype)));
   }
-  return bytes;
+  return arena.required_bytes();
 }
 
 /// The batch of the result: leading dimensions of both sides, broadcast.
@@ -61,14 +63,14 @@ StridedLoop<2> batch_of(const Side& a, const Side& b) {
 }
 
 /// Merges the batch into a single product if the right matrix is the same for all and the rows of the left ones are evenly spaced.
-void merge_rows(StridedLoop<2>& batch, MatrixView& a) {
+void merge_rows(StridedLoop<2>& batch, sdk::MatrixView& a) {
   const bool one_right = batch.rank == 1 && batch.strides[1][0] == 0;
   if (!one_right || batch.count <= 1) return;
   if (a.rows == 1) a.row_stride = batch.strides[0][0];
   if (batch.strides[0][0] != a.rows * a.row_stride) return;
-  MatrixView merged = a;
+  sdk::MatrixView merged = a;
   merged.rows *= batch.count;
-  if (!merged.fits_blas() || merged.rows > std::numeric_limits<int>::max()) return;
+  if (!fits_blas(merged) || merged.rows > std::numeric_limits<int>::max()) return;
   a = merged;
   batch = {};
 }
@@ -82,13 +84,12 @@ void matmul(const sdk::Call& call) {
   Side sides[2];
   const T* data[2];
   std::int64_t strides[2][TENON_MAX_RANK];
-  char* copies = static_cast<char*>(call.scratch);
+  sdk::ScratchArena arena(call.scratch);
   for (std::uint32_t i = 0; i < 2; ++i) {
     sdk::Operand x = call.inputs[i];
     sides[i] = side_of(x, i == 0);
-    if (!sides[i].view.fits_blas()) {
-      x.data = copies;
-      copies += copy_bytes(x, sizeof(T));
+    if (!fits_blas(sides[i].view)) {
+      x.data = arena.allocate<T>(x.count);
       copy_strided(call.host, call.inputs[i], x, sizeof(T));
       std::int64_t stride = 1;
       for (std::uint32_t d = x.rank; d-- > 0; stride *= x.shape[d]) strides[i][d] = stride;
@@ -97,8 +98,8 @@ void matmul(const sdk::Call& call) {
     }
     data[i] = x.as<const T>();
   }
-  MatrixView a = sides[0].view;
-  const MatrixView b = sides[1].view;
+  sdk::MatrixView a = sides[0].view;
+  const sdk::MatrixView b = sides[1].view;
   StridedLoop<2> batch = batch_of(sides[0], sides[1]);
   check_sizes("matmul", a.rows, b.columns, a.columns);
 

@@ -110,7 +110,7 @@ struct RnnPlan {
   T *bias, *sums, *h;
   bool keeps_h;  ///< whether h of all steps is kept
 
-  RnnPlan(const sdk::Call& call, Scratch& scratch) : layer(call, 0, 1), panels(layer, 1, scratch) {
+  RnnPlan(const sdk::Call& call, sdk::ScratchArena& scratch) : layer(call, 0, 1), panels(layer, 1, scratch) {
     keeps_h = call.has_output(0);
     bias = scratch.allocate<T>(layer.all_columns());
     sums = scratch.allocate<T>(layer.rows() * layer.all_columns());
@@ -127,7 +127,7 @@ struct RnnPlan {
 /// Shapes  x (T, B, I), w (D, H, I), r (D, H, H), b (D, 2 H) and h0 (D, B, H) or absent; y (T, D, B, H), y_h (D, B, H), each may be absent.
 template <class T>
 void rnn(const sdk::Call& call) {
-  Scratch scratch(call.scratch);
+  sdk::ScratchArena scratch(call.scratch);
   const RnnPlan<T> plan(call, scratch);
   const Recurrent<T>& layer = plan.layer;
   const std::int64_t units = layer.units, step = layer.row_step(1);
@@ -168,7 +168,7 @@ struct RnnGradPlan {
   RecurrentPanels<T> panels;
   T *d_sums, *dh, *states, *ones, *sums;
 
-  RnnGradPlan(const sdk::Call& call, Scratch& scratch) : layer(call, 2, 1) {
+  RnnGradPlan(const sdk::Call& call, sdk::ScratchArena& scratch) : layer(call, 2, 1) {
     panels = layer.allocate_backward_panels(scratch, 0, 1);
     d_sums = scratch.allocate<T>(layer.rows() * layer.all_columns());
     dh = call.has_output(4) ? call.output<T>(4) : scratch.allocate<T>(layer.state_elements());
@@ -183,7 +183,7 @@ struct RnnGradPlan {
 /// Shapes  as rnn; dy and dy_h (0 if absent), db and dh0 may be absent.
 template <class T>
 void rnn_grad(const sdk::Call& call) {
-  Scratch scratch(call.scratch);
+  sdk::ScratchArena scratch(call.scratch);
   const RnnGradPlan<T> plan(call, scratch);
   const Recurrent<T>& layer = plan.layer;
   const std::int64_t units = layer.units, step = layer.row_step(1);

@@ -2,6 +2,7 @@
 // ops/scatter.cpp - a tensor with updates at given indices. Every element is updated by one thread and in order, so results do not depend
 // on the number of threads.
 #include <tenon/sdk/indices.h>
+#include <tenon/sdk/rounding.h>
 
 #include <algorithm>
 #include <type_traits>
@@ -52,7 +53,7 @@ bool may_be_result(const sdk::Call& call, const sdk::Operand& x) {
 /// Bytes of the scratch copy of operand i, which the kernel needs dense and distinct from the result; 0 if the operand already is.
 std::size_t copy_size(const sdk::Call& call, std::uint32_t i) {
   const sdk::Operand& x = call.inputs[i];
-  return x.dense && !may_be_result(call, x) ? 0 : (static_cast<std::size_t>(x.count * sdk::size_of(x.dtype)) + 63) / 64 * 64;
+  return x.dense && !may_be_result(call, x) ? 0 : sdk::aligned_size(static_cast<std::size_t>(x.count * sdk::size_of(x.dtype)));
 }
 std::size_t scratch(const sdk::Call& call) {
   return copy_size(call, 1) + copy_size(call, 2);

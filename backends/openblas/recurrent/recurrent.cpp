@@ -31,14 +31,14 @@ Recurrent<T>::Recurrent(const sdk::Call& a_call, std::uint32_t first, std::int64
       b(call.has_input(first + 3) ? call.input<T>(first + 3) : nullptr) {}
 
 template <class T>
-RecurrentPanels<T> Recurrent<T>::allocate_forward_panels(Scratch& scratch, std::int64_t begin, std::int64_t end) const {
+RecurrentPanels<T> Recurrent<T>::allocate_forward_panels(sdk::ScratchArena& scratch, std::int64_t begin, std::int64_t end) const {
   RecurrentPanels<T> panels{units, (end - begin) * units, nullptr};
   panels.panels = scratch.allocate<T>(directions * panels.elements());
   return panels;
 }
 
 template <class T>
-RecurrentPanels<T> Recurrent<T>::allocate_backward_panels(Scratch& scratch, std::int64_t begin, std::int64_t end) const {
+RecurrentPanels<T> Recurrent<T>::allocate_backward_panels(sdk::ScratchArena& scratch, std::int64_t begin, std::int64_t end) const {
   RecurrentPanels<T> panels{(end - begin) * units, units, nullptr};
   panels.panels = scratch.allocate<T>(directions * panels.elements());
   return panels;
@@ -73,7 +73,7 @@ void Recurrent<T>::pack_backward(const RecurrentPanels<T>& panels, std::int64_t 
 
 template <class T>
 void Recurrent<T>::input_product(const T* bias, T* out) const {
-  const MatrixView weights{all_columns(), features, features, 1};
+  const sdk::MatrixView weights{all_columns(), features, features, 1};
   Product<T> product{{rows(), features, features, 1}, weights.transposed(), T(1), x, w, out, {}};
   product.epilogue.bias = bias;
   check_sizes("recurrence", rows(), all_columns(), features);
@@ -92,8 +92,8 @@ void Recurrent<T>::add_biases(std::int64_t summed_gates, T* out) const {
 
 template <class T>
 void Recurrent<T>::input_gradients(const T* d_gates) const {
-  const MatrixView gate_view{rows(), all_columns(), all_columns(), 1}, x_view{rows(), features, features, 1};
-  const MatrixView w_view{all_columns(), features, features, 1};
+  const sdk::MatrixView gate_view{rows(), all_columns(), all_columns(), 1}, x_view{rows(), features, features, 1};
+  const sdk::MatrixView w_view{all_columns(), features, features, 1};
   openblas::multiply(call.host, call.deterministic, Product<T>{gate_view, w_view, T(1), d_gates, w, call.output<T>(0), {}}, {});
   openblas::multiply(call.host, call.deterministic, Product<T>{gate_view.transposed(), x_view, T(1), d_gates, x, call.output<T>(1), {}},
                      {});
@@ -102,7 +102,7 @@ void Recurrent<T>::input_gradients(const T* d_gates) const {
 template <class T>
 void Recurrent<T>::column_sums(const T* d_gates, T* ones, T* out) const {
   std::fill_n(ones, rows(), T(1));
-  const MatrixView gate_view{rows(), all_columns(), all_columns(), 1};
+  const sdk::MatrixView gate_view{rows(), all_columns(), all_columns(), 1};
   openblas::multiply(call.host, call.deterministic, Product<T>{{1, rows(), rows(), 1}, gate_view, T(1), ones, d_gates, out, {}}, {});
 }
 
@@ -120,7 +120,7 @@ template <class T>
 void Recurrent<T>::recurrent_gradient(const T* d_gates, std::int64_t d, std::int64_t begin, std::int64_t end, const T* states,
                                       std::int64_t step) const {
   const std::int64_t first = d * columns() + begin * units;
-  const MatrixView gate_view{rows(), (end - begin) * units, all_columns(), 1}, state_view{rows(), units, step, 1};
+  const sdk::MatrixView gate_view{rows(), (end - begin) * units, all_columns(), 1}, state_view{rows(), units, step, 1};
   T* const dr = call.output<T>(2) + first * units;
   openblas::multiply(call.host, call.deterministic, Product<T>{gate_view.transposed(), state_view, T(1), d_gates + first, states, dr, {}},
                      {});
@@ -167,16 +167,16 @@ constexpr std::uint32_t recurrent_weights = 2;  // the index of operand r, forwa
 
 template <class T>
 std::size_t pack_size_of(const sdk::Call& call, std::int64_t gates, std::int64_t split) {
-  Scratch scratch(nullptr);
+  sdk::ScratchArena scratch(nullptr);
   sdk::Call unpacked = call;
   unpacked.packed = nullptr;
   ForwardPanels<T>(Recurrent<T>(unpacked, 0, gates), split, scratch);
-  return scratch.used();
+  return scratch.required_bytes();
 }
 
 template <class T>
 void pack_all(const sdk::Call& call, std::int64_t gates, std::int64_t split, void* out_packed) {
-  Scratch scratch(out_packed);
+  sdk::ScratchArena scratch(out_packed);
   sdk::Call unpacked = call;
   unpacked.packed = nullptr;
   const Recurrent<T> layer(unpacked, 0, gates);
@@ -186,11 +186,11 @@ void pack_all(const sdk::Call& call, std::int64_t gates, std::int64_t split, voi
 }  // namespace
 
 template <class T>
-ForwardPanels<T>::ForwardPanels(const Recurrent<T>& layer, std::int64_t split, Scratch& scratch) : split_(split) {
+ForwardPanels<T>::ForwardPanels(const Recurrent<T>& layer, std::int64_t split, sdk::ScratchArena& scratch) : split_(split) {
   const void* const packed = layer.call.packed == nullptr ? nullptr : layer.call.packed[recurrent_weights];
   packed_ = packed != nullptr;
-  Scratch ahead(const_cast<void*>(packed));
-  Scratch& from = packed_ ? ahead : scratch;
+  sdk::ScratchArena ahead(const_cast<void*>(packed));
+  sdk::ScratchArena& from = packed_ ? ahead : scratch;
   first_ = layer.allocate_forward_panels(from, 0, split);
   if (split < layer.gates) second_ = layer.allocate_forward_panels(from, split, layer.gates);
 }

@@ -8,28 +8,12 @@
 #include <cstdint>
 
 #include <tenon/sdk/kernel.h>
+#include <tenon/sdk/scratch_arena.h>
 
 #include "gemm/panels.h"
 #include "gemm/products.h"
 
 namespace tenon::openblas {
-
-/// Allocates consecutive parts of a call's scratch memory. Without memory it only counts the bytes.
-class Scratch {
- public:
-  explicit Scratch(void* memory) : memory_(static_cast<char*>(memory)) {}
-  template <class T>
-  T* allocate(std::int64_t count) {
-    T* const part = memory_ == nullptr ? nullptr : reinterpret_cast<T*>(memory_ + used_);
-    used_ += (static_cast<std::size_t>(count) * sizeof(T) + 63) / 64 * 64;
-    return part;
-  }
-  std::size_t used() const { return used_; }
-
- private:
-  char* memory_;
-  std::size_t used_ = 0;
-};
 
 /// A part of one step of one direction: rows of the batch, and columns of the phase's result.
 struct StepPart {
@@ -82,9 +66,9 @@ struct Recurrent {
   std::int64_t row_step(std::int64_t count) const { return directions * count * units; }
 
   /// Panels for h r' of gates [begin, end): a matrix (H, (end - begin) H).
-  RecurrentPanels<T> allocate_forward_panels(Scratch& scratch, std::int64_t begin, std::int64_t end) const;
+  RecurrentPanels<T> allocate_forward_panels(sdk::ScratchArena& scratch, std::int64_t begin, std::int64_t end) const;
   /// Panels for d r of the same gates: a matrix ((end - begin) H, H).
-  RecurrentPanels<T> allocate_backward_panels(Scratch& scratch, std::int64_t begin, std::int64_t end) const;
+  RecurrentPanels<T> allocate_backward_panels(sdk::ScratchArena& scratch, std::int64_t begin, std::int64_t end) const;
   /// Packs the panels with the gates from `begin` on.
   void pack_forward(const RecurrentPanels<T>& panels, std::int64_t begin) const;
   void pack_backward(const RecurrentPanels<T>& panels, std::int64_t begin) const;
@@ -125,7 +109,7 @@ struct Recurrent {
 template <class T>
 class ForwardPanels {
  public:
-  ForwardPanels(const Recurrent<T>& layer, std::int64_t split, Scratch& scratch);
+  ForwardPanels(const Recurrent<T>& layer, std::int64_t split, sdk::ScratchArena& scratch);
   /// Packs the weights unless they were packed ahead.
   void prepare(const Recurrent<T>& layer) const;
   const RecurrentPanels<T>& first() const { return first_; }
@@ -198,13 +182,13 @@ void Recurrent<T>::run(bool backward, const std::int64_t (&phase_columns)[phases
 /// The bytes of scratch memory that `Plan<T>(call)` allocates, with T the dtype of operand x.
 template <template <class> class Plan>
 std::size_t scratch_of_plan(const sdk::Call& call, std::uint32_t x) {
-  Scratch scratch(nullptr);
+  sdk::ScratchArena scratch(nullptr);
   if (call.inputs[x].dtype == TENON_DTYPE_F64) {
     Plan<double>(call, scratch);
   } else {
     Plan<float>(call, scratch);
   }
-  return scratch.used();
+  return scratch.required_bytes();
 }
 
 }  // namespace tenon::openblas

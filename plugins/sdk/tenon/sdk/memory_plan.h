@@ -10,14 +10,9 @@ namespace tenon::sdk {
 /// A block that is needed from step `first` to step `last`, both included.
 struct Interval {
   std::uint32_t first, last;
-  std::uint64_t size;  ///< bytes, a multiple of the alignment
+  std::uint64_t size;  ///< bytes, a multiple of the alignment (aligned_size)
   std::uint64_t offset = 0;
 };
-
-/// Up to the next multiple of 64, the alignment of every block.
-inline std::uint64_t aligned_size(std::uint64_t size) {
-  return (size + 63) / 64 * 64;
-}
 
 /// Sets the offsets so that blocks alive at the same step do not overlap; returns the total size in bytes. Lowest free offset, largest
 /// block first: within a few percent of the optimum for graphs of layers. Throws OUT_OF_MEMORY if the total exceeds 63 bits; each block
