@@ -1,19 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recurrent/recurrent.h"
 
+#include <algorithm>
+
+#include <tenon/sdk/matrix_view.h>
+#include <tenon/sdk/rounding.h>
+
+#include "gemm/panels.h"
+#include "gemm/products.h"
+
 namespace tenon::openblas {
+namespace {
 
-namespace recurrence {
+// Multiply-adds worth handing to a thread, about 15 us.
+constexpr double smallest_task = 1e6;
+// With fewer rows, a thread does too little work per read of the recurrent weights.
+constexpr std::int64_t min_rows = 4;
 
-Tiling tiling_of(const sdk::Host& host, std::int64_t directions, std::int64_t batch, double step_work) {
-  const std::int64_t threads = host.thread_count();
-  const std::int64_t row_blocks = std::clamp<std::int64_t>((threads + directions - 1) / directions, 1, std::max<std::int64_t>(batch, 1));
+/// How the work of one step is divided. It affects only the speed: every element is computed in the same way.
+struct StepTiling {
+  std::int64_t row_blocks;  ///< of each direction
+  bool by_columns;
+};
+
+StepTiling step_tiling(std::int64_t threads, std::int64_t directions, std::int64_t batch, double step_work) {
+  const std::int64_t row_blocks = std::clamp<std::int64_t>(sdk::ceil_div(threads, directions), 1, std::max<std::int64_t>(batch, 1));
   const bool enough = directions * row_blocks >= threads && (row_blocks == 1 || batch / row_blocks >= min_rows);
   const bool by_columns = !enough && threads > 1 && step_work * static_cast<double>(directions) >= smallest_task;
   return {row_blocks, by_columns};
 }
 
-}  // namespace recurrence
+/// A dense (rows, columns) matrix, or `columns` columns of one with this row stride.
+sdk::MatrixView row_major(std::int64_t rows, std::int64_t columns, std::int64_t stride) {
+  return {rows, columns, stride, 1};
+}
+
+template <class T>
+void matrix_product(const sdk::Call& call, const sdk::MatrixView& a_view, const T* a, const sdk::MatrixView& b_view, const T* b, T* y,
+                    const T* bias = nullptr) {
+  Product<T> product{a_view, b_view, T(1), a, b, y, {}};
+  product.epilogue.bias = bias;
+  multiply(call.host, call.deterministic, product, {});
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------- one layer
 
 template <class T>
 Recurrent<T>::Recurrent(const sdk::Call& a_call, std::uint32_t first, std::int64_t gate_count)
@@ -28,196 +60,262 @@ Recurrent<T>::Recurrent(const sdk::Call& a_call, std::uint32_t first, std::int64
       x(call.input<T>(first)),
       w(call.input<T>(first + 1)),
       r(call.input<T>(first + 2)),
-      b(call.has_input(first + 3) ? call.input<T>(first + 3) : nullptr) {}
+      b(input_or_null(first + 3)),
+      h0(input_or_null(first + 4)) {}
 
 template <class T>
-RecurrentPanels<T> Recurrent<T>::allocate_forward_panels(sdk::ScratchArena& scratch, std::int64_t begin, std::int64_t end) const {
-  RecurrentPanels<T> panels{units, (end - begin) * units, nullptr};
-  panels.panels = scratch.allocate<T>(directions * panels.elements());
-  return panels;
+RecurrentPanels<T> Recurrent<T>::forward_panels(std::int64_t begin, std::int64_t end, sdk::ScratchArena& arena) const {
+  const std::int64_t n = (end - begin) * units;
+  return {begin * units, units, n, 1, units, arena.allocate<T>(directions * panel_elements<T>(units, n))};
 }
 
 template <class T>
-RecurrentPanels<T> Recurrent<T>::allocate_backward_panels(sdk::ScratchArena& scratch, std::int64_t begin, std::int64_t end) const {
-  RecurrentPanels<T> panels{(end - begin) * units, units, nullptr};
-  panels.panels = scratch.allocate<T>(directions * panels.elements());
-  return panels;
+RecurrentPanels<T> Recurrent<T>::backward_panels(std::int64_t begin, std::int64_t end, sdk::ScratchArena& arena) const {
+  const std::int64_t n = (end - begin) * units;
+  return {begin * units, n, units, units, 1, arena.allocate<T>(directions * panel_elements<T>(n, units))};
 }
 
 template <class T>
-void Recurrent<T>::pack(const RecurrentPanels<T>& panels, const T* from, std::int64_t inner_step, std::int64_t column_step) const {
+void Recurrent<T>::pack(const RecurrentPanels<T>& panels) const {
   const std::int64_t count = panel_count<T>(panels.columns);
   const std::int64_t grain = std::max<std::int64_t>(1, 32768 / std::max<std::int64_t>(1, panels.k * panel_width<T>));
   call.host.parallel_for(directions * count, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       PanelSource<T> source;
-      source.data = from + i / count * columns() * units;
+      source.data = r + (i / count * columns() + panels.first_row) * units;
       source.inner = panels.k;
-      source.inner_step = inner_step;
+      source.inner_step = panels.inner_step;
       source.columns = panels.columns;
-      source.column_step = column_step;
-      pack_panel(source, i % count, panels.panels + i / count * panels.elements());
+      source.column_step = panels.column_step;
+      pack_panel(source, i % count, panels.data + i / count * panel_elements<T>(panels.k, panels.columns));
     }
   });
 }
 
 template <class T>
-void Recurrent<T>::pack_forward(const RecurrentPanels<T>& panels, std::int64_t begin) const {
-  pack(panels, r + begin * units * units, 1, units);
-}
-
-template <class T>
-void Recurrent<T>::pack_backward(const RecurrentPanels<T>& panels, std::int64_t begin) const {
-  pack(panels, r + begin * units * units, units, 1);
-}
-
-template <class T>
-void Recurrent<T>::input_product(const T* bias, T* out) const {
-  const sdk::MatrixView weights{all_columns(), features, features, 1};
-  Product<T> product{{rows(), features, features, 1}, weights.transposed(), T(1), x, w, out, {}};
-  product.epilogue.bias = bias;
-  check_sizes("recurrence", rows(), all_columns(), features);
-  openblas::multiply(call.host, call.deterministic, product, {});
-}
-
-template <class T>
-void Recurrent<T>::add_biases(std::int64_t summed_gates, T* out) const {
-  for (std::int64_t d = 0; d < directions; ++d) {
-    const T* const of_input = b + d * 2 * columns();
-    const T* const of_state = of_input + columns();
-    for (std::int64_t k = 0; k < columns(); ++k)
-      out[d * columns() + k] = k < summed_gates * units ? of_input[k] + of_state[k] : of_input[k];
-  }
-}
-
-template <class T>
-void Recurrent<T>::input_gradients(const T* d_gates) const {
-  const sdk::MatrixView gate_view{rows(), all_columns(), all_columns(), 1}, x_view{rows(), features, features, 1};
-  const sdk::MatrixView w_view{all_columns(), features, features, 1};
-  openblas::multiply(call.host, call.deterministic, Product<T>{gate_view, w_view, T(1), d_gates, w, call.output<T>(0), {}}, {});
-  openblas::multiply(call.host, call.deterministic, Product<T>{gate_view.transposed(), x_view, T(1), d_gates, x, call.output<T>(1), {}},
-                     {});
-}
-
-template <class T>
-void Recurrent<T>::column_sums(const T* d_gates, T* ones, T* out) const {
-  std::fill_n(ones, rows(), T(1));
-  const sdk::MatrixView gate_view{rows(), all_columns(), all_columns(), 1};
-  openblas::multiply(call.host, call.deterministic, Product<T>{{1, rows(), rows(), 1}, gate_view, T(1), ones, d_gates, out, {}}, {});
-}
-
-template <class T>
-void Recurrent<T>::bias_gradient(const T* of_input, const T* of_state) const {
-  if (!call.has_output(3)) return;
-  T* const db = call.output<T>(3);
-  for (std::int64_t d = 0; d < directions; ++d) {
-    std::copy_n(of_input + d * columns(), columns(), db + d * 2 * columns());
-    std::copy_n(of_state + d * columns(), columns(), db + (d * 2 + 1) * columns());
-  }
-}
-
-template <class T>
-void Recurrent<T>::recurrent_gradient(const T* d_gates, std::int64_t d, std::int64_t begin, std::int64_t end, const T* states,
-                                      std::int64_t step) const {
-  const std::int64_t first = d * columns() + begin * units;
-  const sdk::MatrixView gate_view{rows(), (end - begin) * units, all_columns(), 1}, state_view{rows(), units, step, 1};
-  T* const dr = call.output<T>(2) + first * units;
-  openblas::multiply(call.host, call.deterministic, Product<T>{gate_view.transposed(), state_view, T(1), d_gates + first, states, dr, {}},
-                     {});
-}
-
-template <class T>
-void Recurrent<T>::gather_states(const T* y, const T* h0, std::int64_t d, T* out) const {
-  const std::int64_t line = batch * units;
-  call.host.parallel_for(steps, std::max<std::int64_t>(1, 65536 / std::max<std::int64_t>(line, 1)),
-                         [&](std::int64_t begin, std::int64_t end) {
-                           for (std::int64_t s = begin; s < end; ++s) {
-                             T* const to = out + time(d, s) * line;
-                             if (s > 0) {
-                               std::copy_n(this->states(y, d, s - 1), line, to);
-                             } else if (h0 != nullptr) {
-                               std::copy_n(this->state(h0, d), line, to);
-                             } else {
-                               std::fill_n(to, line, T(0));
-                             }
-                           }
-                         });
-}
-
-template <class T>
-void Recurrent<T>::multiply(const StepPart& part, const T* a, std::int64_t a_step, const RecurrentPanels<T>& panels, T* y,
-                            std::int64_t y_step, const T* residual, const T* bias) const {
+void Recurrent<T>::multiply(const StepPart& part, Rows<const T> a, const RecurrentPanels<T>& panels, Rows<T> y, Rows<const T> residual,
+                            const T* bias) const {
   PanelProduct<T> product;
   product.rows = part.rows;
   product.k = panels.k;
   product.columns = part.columns;
-  product.a = a + part.row * a_step;
-  product.a_step = a_step;
-  product.panels = panels.of(part.direction) + part.column * panels.k;  // parts begin at whole panels
-  product.y = y + part.row * y_step + part.column;
-  product.y_step = y_step;
-  if (residual != nullptr) product.residual = residual + part.row * y_step + part.column;
+  product.a = a.data;
+  product.a_step = a.stride;
+  // Parts begin at whole panels.
+  product.panels = panels.data + part.direction * panel_elements<T>(panels.k, panels.columns) + part.column * panels.k;
+  product.y = y.data + part.column;
+  product.y_step = y.stride;
+  product.residual = residual.from_column(part.column).data;
   if (bias != nullptr) product.bias = bias + part.column;
   multiply_panels(product);
 }
 
-namespace {
-
-constexpr std::uint32_t recurrent_weights = 2;  // the index of operand r, forward
-
 template <class T>
-std::size_t pack_size_of(const sdk::Call& call, std::int64_t gates, std::int64_t split) {
-  sdk::ScratchArena scratch(nullptr);
-  sdk::Call unpacked = call;
-  unpacked.packed = nullptr;
-  ForwardPanels<T>(Recurrent<T>(unpacked, 0, gates), split, scratch);
-  return scratch.required_bytes();
-}
-
-template <class T>
-void pack_all(const sdk::Call& call, std::int64_t gates, std::int64_t split, void* out_packed) {
-  sdk::ScratchArena scratch(out_packed);
-  sdk::Call unpacked = call;
-  unpacked.packed = nullptr;
-  const Recurrent<T> layer(unpacked, 0, gates);
-  ForwardPanels<T>(layer, split, scratch).prepare(layer);
-}
-
-}  // namespace
-
-template <class T>
-ForwardPanels<T>::ForwardPanels(const Recurrent<T>& layer, std::int64_t split, sdk::ScratchArena& scratch) : split_(split) {
-  const void* const packed = layer.call.packed == nullptr ? nullptr : layer.call.packed[recurrent_weights];
-  packed_ = packed != nullptr;
-  sdk::ScratchArena ahead(const_cast<void*>(packed));
-  sdk::ScratchArena& from = packed_ ? ahead : scratch;
-  first_ = layer.allocate_forward_panels(from, 0, split);
-  if (split < layer.gates) second_ = layer.allocate_forward_panels(from, split, layer.gates);
-}
-
-template <class T>
-void ForwardPanels<T>::prepare(const Recurrent<T>& layer) const {
-  if (packed_) return;
-  layer.pack_forward(first_, 0);
-  if (split_ < layer.gates) layer.pack_forward(second_, split_);
-}
-
-std::size_t forward_pack_size(const sdk::Call& call, std::uint32_t input, std::int64_t gates, std::int64_t split) {
-  if (input != recurrent_weights) return 0;
-  return call.inputs[input].dtype == TENON_DTYPE_F64 ? pack_size_of<double>(call, gates, split) : pack_size_of<float>(call, gates, split);
-}
-
-void forward_pack(const sdk::Call& call, std::int64_t gates, std::int64_t split, void* out_packed) {
-  if (call.inputs[recurrent_weights].dtype == TENON_DTYPE_F64) {
-    pack_all<double>(call, gates, split, out_packed);
-  } else {
-    pack_all<float>(call, gates, split, out_packed);
+void Recurrent<T>::for_each_step(bool backward, std::initializer_list<Phase> phases) const {
+  const double row_work = static_cast<double>(columns()) * static_cast<double>(units);
+  const double step_work = row_work * static_cast<double>(batch);
+  const StepTiling tiling = step_tiling(call.host.thread_count(), directions, batch, step_work);
+  if (tiling.by_columns) {
+    constexpr std::int64_t width = panel_width<T>;
+    for (std::int64_t i = 0; i < steps; ++i) {
+      const std::int64_t s = backward ? steps - 1 - i : i;
+      for (const Phase& phase : phases) {
+        const std::int64_t blocks = sdk::ceil_div(phase.columns, width);
+        call.host.parallel_for(directions * blocks, 1, [&](std::int64_t begin, std::int64_t end) {
+          while (begin < end) {
+            const std::int64_t d = begin / blocks, first = begin % blocks;
+            const std::int64_t last = std::min(blocks, first + end - begin);
+            phase.compute({d, s, 0, batch, first * width, std::min(last * width, phase.columns) - first * width});
+            begin += last - first;
+          }
+        });
+      }
+    }
+    return;
   }
+  const double task_work = step_work * static_cast<double>(steps) / static_cast<double>(tiling.row_blocks);
+  const auto grain = static_cast<std::int64_t>(smallest_task / std::max(task_work, 1.0));
+  const std::int64_t blocks = tiling.row_blocks;
+  call.host.parallel_for(directions * blocks, std::max<std::int64_t>(grain, 1), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t task = begin; task < end; ++task) {
+      const std::int64_t d = task / blocks, block = task % blocks;
+      const std::int64_t row = batch * block / blocks, rows = batch * (block + 1) / blocks - row;
+      for (std::int64_t i = 0; i < steps; ++i) {
+        for (const Phase& phase : phases) phase.compute({d, backward ? steps - 1 - i : i, row, rows, 0, phase.columns});
+      }
+    }
+  });
+}
+
+template <class T>
+void States<T>::copy_last_to(std::uint32_t result) const {
+  if (!layer_.call.has_output(result)) return;
+  T* const out = layer_.call.template output<T>(result);
+  for (std::int64_t d = 0; d < layer_.directions; ++d) {
+    const StepPart last{d, layer_.steps - 1, 0, layer_.batch, 0, layer_.units};
+    std::copy_n(after(last).data, layer_.batch * layer_.units, layer_.in_state(out, last).data);
+  }
+}
+
+// ---------------------------------------------------------------- forward
+
+template <class T>
+ForwardPanels<T>::ForwardPanels(const Recurrent<T>& layer, std::int64_t split, sdk::ScratchArena& arena) {
+  const void* const packed = layer.call.packed == nullptr ? nullptr : layer.call.packed[recurrence::packed_operand];
+  packed_ahead = packed != nullptr;
+  sdk::ScratchArena ahead(const_cast<void*>(packed));
+  sdk::ScratchArena& from = packed_ahead ? ahead : arena;
+  first = layer.forward_panels(0, split, from);
+  second = layer.forward_panels(split, layer.gates, from);
+  bytes = from.required_bytes();
+}
+
+template <class T>
+ForwardLayer<T>::ForwardLayer(const sdk::Call& a_call, sdk::ScratchArena& arena, std::int64_t gate_count, std::int64_t split_at,
+                              std::uint32_t kept_sums)
+    : Recurrent<T>(a_call, 0, gate_count),
+      panels(*this, split_at, arena),
+      split(split_at),
+      summed_gates(gate_count),
+      bias(arena.allocate<T>(this->all_columns())),
+      sums(this->output_or_scratch(kept_sums, this->rows() * this->all_columns(), arena)),
+      h(*this, 0, this->h0, arena) {}
+
+template <class T>
+void ForwardLayer<T>::pack_panels() const {
+  this->pack(panels.first);
+  this->pack(panels.second);
+}
+
+template <class T>
+Phase ForwardLayer<T>::state_product() const {
+  return {split * this->units, [this](const StepPart& part) {
+            const Rows<const T> before = h.before(part);
+            if (before.data != nullptr) this->multiply(part, before, panels.first, sums_at(part), sums_at(part));
+          }};
+}
+
+template <class T>
+void ForwardLayer<T>::run_steps(std::initializer_list<Phase> phases) const {
+  const std::int64_t all = this->all_columns();
+  for (std::int64_t d = 0; d < this->directions && this->b != nullptr; ++d) {
+    const T* const of_input = this->b + d * 2 * this->columns();
+    const T* const of_state = of_input + this->columns();
+    for (std::int64_t k = 0; k < this->columns(); ++k) {
+      bias[d * this->columns() + k] = k < summed_gates * this->units ? of_input[k] + of_state[k] : of_input[k];
+    }
+  }
+  check_sizes("recurrence", this->rows(), all, this->features);
+  matrix_product(this->call, row_major(this->rows(), this->features, this->features), this->x,
+                 row_major(all, this->features, this->features).transposed(), this->w, sums, this->b == nullptr ? nullptr : bias);
+  if (!panels.packed_ahead) pack_panels();
+  this->for_each_step(false, phases);
+  h.copy_last_to(1);
+}
+
+// ---------------------------------------------------------------- backward
+
+template <class T>
+BackwardLayer<T>::BackwardLayer(const sdk::Call& a_call, sdk::ScratchArena& arena, std::uint32_t first, std::uint32_t y_operand,
+                                std::int64_t gate_count, std::int64_t split_at, bool own_state_gates)
+    : Recurrent<T>(a_call, first, gate_count), split(split_at) {
+  panels = this->backward_panels(0, split, arena);
+  other_panels = this->backward_panels(split, gate_count, arena);
+  dy = this->input_or_null(0);
+  dy_h = this->input_or_null(1);
+  y = this->call.template input<T>(y_operand);
+  d_gates = arena.allocate<T>(this->rows() * this->all_columns());
+  d_state_gates = own_state_gates ? arena.allocate<T>(this->rows() * this->all_columns()) : d_gates;
+  dh = this->output_or_scratch(4, this->state_elements(), arena);
+  states = arena.allocate<T>(this->rows() * this->units);
+  ones = arena.allocate<T>(this->rows());
+  sums = arena.allocate<T>(this->all_columns());
+  state_sums = own_state_gates ? arena.allocate<T>(this->all_columns()) : sums;
+}
+
+template <class T>
+Phase BackwardLayer<T>::state_gradient(bool adds) const {
+  return {this->units, [this, adds](const StepPart& part) {
+            if (part.step == 0 && !this->call.has_output(4)) return;
+            const Rows<T> out = this->in_state(dh, part);
+            this->multiply(part, d_state_gates_of(part), panels, out, adds ? out : Rows<T>{});
+          }};
+}
+
+template <class T>
+void BackwardLayer<T>::run_steps(std::initializer_list<Phase> phases) const {
+  this->pack(panels);
+  this->pack(other_panels);
+  this->for_each_step(true, phases);
+  input_gradients();
+  bias_gradient();
+  for (std::int64_t d = 0; d < this->directions; ++d) {
+    gather_states(d);
+    recurrent_gradient(d_state_gates, d, 0, split, states, this->units);
+  }
+}
+
+template <class T>
+void BackwardLayer<T>::input_gradients() const {
+  const std::int64_t all = this->all_columns();
+  const sdk::MatrixView gate_view = row_major(this->rows(), all, all);
+  matrix_product(this->call, gate_view, d_gates, row_major(all, this->features, this->features), this->w, this->call.template output<T>(0));
+  matrix_product(this->call, gate_view.transposed(), d_gates, row_major(this->rows(), this->features, this->features), this->x,
+                 this->call.template output<T>(1));
+}
+
+template <class T>
+void BackwardLayer<T>::bias_gradient() const {
+  if (!this->call.has_output(3)) return;
+  std::fill_n(ones, this->rows(), T(1));
+  const auto add_up = [&](const T* gradients, T* out) {
+    matrix_product(this->call, row_major(1, this->rows(), this->rows()), ones,
+                   row_major(this->rows(), this->all_columns(), this->all_columns()), gradients, out);
+  };
+  add_up(d_gates, sums);
+  if (state_sums != sums) add_up(d_state_gates, state_sums);
+  T* const db = this->call.template output<T>(3);
+  for (std::int64_t d = 0; d < this->directions; ++d) {
+    std::copy_n(sums + d * this->columns(), this->columns(), db + d * 2 * this->columns());
+    std::copy_n(state_sums + d * this->columns(), this->columns(), db + (d * 2 + 1) * this->columns());
+  }
+}
+
+template <class T>
+void BackwardLayer<T>::recurrent_gradient(const T* gradients, std::int64_t d, std::int64_t begin, std::int64_t end, const T* factors,
+                                          std::int64_t stride) const {
+  const std::int64_t first = d * this->columns() + begin * this->units, n = (end - begin) * this->units;
+  matrix_product(this->call, row_major(this->rows(), n, this->all_columns()).transposed(), gradients + first,
+                 row_major(this->rows(), this->units, stride), factors, this->call.template output<T>(2) + first * this->units);
+}
+
+/// The states before each step, (T B, H) in the order of x.
+template <class T>
+void BackwardLayer<T>::gather_states(std::int64_t d) const {
+  const std::int64_t line = this->batch * this->units;
+  const std::int64_t grain = std::max<std::int64_t>(1, 65536 / std::max<std::int64_t>(line, 1));
+  this->call.host.parallel_for(this->steps, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t s = begin; s < end; ++s) {
+      const T* const from = state_before({d, s, 0, this->batch, 0, this->units}).data;
+      T* const to = states + this->time(d, s) * line;
+      if (from == nullptr) {
+        std::fill_n(to, line, T(0));
+      } else {
+        std::copy_n(from, line, to);
+      }
+    }
+  });
 }
 
 template struct Recurrent<float>;
 template struct Recurrent<double>;
-template class ForwardPanels<float>;
-template class ForwardPanels<double>;
+template class States<float>;
+template class States<double>;
+template struct ForwardPanels<float>;
+template struct ForwardPanels<double>;
+template struct ForwardLayer<float>;
+template struct ForwardLayer<double>;
+template struct BackwardLayer<float>;
+template struct BackwardLayer<double>;
 
 }  // namespace tenon::openblas

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// recurrent.h - the common parts of rnn, gru and lstm: sizes, the division of steps among threads, products with the recurrent weights as
-// panels, and products over all steps at once.
+// recurrent.h - what rnn, gru and lstm share: sizes, working memory, the products, and the loop over the steps. A layer derives from
+// ForwardLayer and its gradient from BackwardLayer; each adds its elementwise part of a step, for which recurrent_cells.h has the vectors.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <type_traits>
 
 #include <tenon/sdk/kernel.h>
 #include <tenon/sdk/scratch_arena.h>
@@ -22,23 +24,40 @@ struct StepPart {
   std::int64_t column, columns;
 };
 
-/// A matrix of recurrent weights as panels, consecutively for each direction.
-template <class T>
-struct RecurrentPanels {
-  std::int64_t k = 0, columns = 0;
-  T* panels = nullptr;
-
-  std::int64_t elements() const { return panel_elements<T>(k, columns); }
-  const T* of(std::int64_t direction) const { return panels + direction * elements(); }
+/// A part of a step, the same in each step. A phase reads results of earlier phases and steps for the same rows.
+struct Phase {
+  std::int64_t columns;                          ///< of its result
+  std::function<void(const StepPart&)> compute;  ///< captures at most two words, so that it needs no memory
 };
 
-/// One layer: x (T, B, I), w (D, G H, I), r (D, G H, H), b (D, 2 G H) or absent, operands `first` to `first` + 3 of the call.
+/// The rows of a part in an operand. NULL: all are 0.
+template <class T>
+struct Rows {
+  T* data = nullptr;
+  std::int64_t stride = 0;
+
+  /// The same rows from column `first` on.
+  Rows from_column(std::int64_t first) const { return {data == nullptr ? nullptr : data + first, stride}; }
+  operator Rows<const T>() const requires(!std::is_const_v<T>) { return {data, stride}; }
+};
+
+/// Recurrent weights as panels, consecutively for each direction.
+template <class T>
+struct RecurrentPanels {
+  std::int64_t first_row;  ///< of each direction's rows of r
+  std::int64_t k, columns;
+  std::int64_t inner_step, column_step;
+  T* data;
+};
+
+/// One layer: x (T, B, I), w (D, G H, I), r (D, G H, H), b (D, 2 G H) and h0 (D, B, H) or absent, operands `first` to `first` + 4 of the
+/// call.
 template <class T>
 struct Recurrent {
   const sdk::Call& call;
   std::int64_t steps, batch, features, directions, units, gates;
   std::uint32_t direction;
-  const T *x, *w, *r, *b;
+  const T *x, *w, *r, *b, *h0;
 
   Recurrent(const sdk::Call& a_call, std::uint32_t first, std::int64_t gate_count);
 
@@ -49,146 +68,201 @@ struct Recurrent {
   std::int64_t state_elements() const { return directions * batch * units; }
   /// The time index in x and y of step s of direction d.
   std::int64_t time(std::int64_t d, std::int64_t s) const { return direction == TENON_DIRECTION_REVERSE || d == 1 ? steps - 1 - s : s; }
-  /// The rows of direction d at step s in a sequence (T, D, B, H).
+
+  const T* input_or_null(std::uint32_t i) const { return call.has_input(i) ? call.input<T>(i) : nullptr; }
+  T* output_or_scratch(std::uint32_t i, std::int64_t count, sdk::ScratchArena& arena) const {
+    return call.has_output(i) ? call.output<T>(i) : arena.allocate<T>(count);
+  }
+
+  /// The rows of a part in a state (D, B, H), in a sequence (T, D, B, H) or in gates (T, B, D, count H).
   template <class P>
-  P* states(P* sequence, std::int64_t d, std::int64_t s) const {
-    return sequence + (time(d, s) * directions + d) * batch * units;
+  Rows<P> in_state(P* state, const StepPart& part) const {
+    return in(state, part.direction * batch + part.row, units);
   }
   template <class P>
-  P* state(P* of_all, std::int64_t d) const {
-    return of_all + d * batch * units;
+  Rows<P> in_sequence(P* sequence, const StepPart& part) const {
+    return in(sequence, (time(part.direction, part.step) * directions + part.direction) * batch + part.row, units);
   }
-  /// The rows of direction d at step s in a sequence (T, B, D, count H); the row stride is row_step(count).
   template <class P>
-  P* lines(P* sequence, std::int64_t d, std::int64_t s, std::int64_t count) const {
-    return sequence + (time(d, s) * batch * directions + d) * count * units;
+  Rows<P> in_gates(P* all, const StepPart& part, std::int64_t count) const {
+    const Rows<P> rows = in(all, (time(part.direction, part.step) * batch + part.row) * directions + part.direction, count * units);
+    return {rows.data, directions * count * units};
   }
-  std::int64_t row_step(std::int64_t count) const { return directions * count * units; }
+  /// The rows in a sequence at the previous step; at the first step, those in `first`.
+  Rows<const T> before(const T* sequence, const T* first, const StepPart& part) const {
+    if (part.step == 0) return in_state(first, part);
+    StepPart previous = part;
+    --previous.step;
+    return in_sequence(sequence, previous);
+  }
 
-  /// Panels for h r' of gates [begin, end): a matrix (H, (end - begin) H).
-  RecurrentPanels<T> allocate_forward_panels(sdk::ScratchArena& scratch, std::int64_t begin, std::int64_t end) const;
-  /// Panels for d r of the same gates: a matrix ((end - begin) H, H).
-  RecurrentPanels<T> allocate_backward_panels(sdk::ScratchArena& scratch, std::int64_t begin, std::int64_t end) const;
-  /// Packs the panels with the gates from `begin` on.
-  void pack_forward(const RecurrentPanels<T>& panels, std::int64_t begin) const;
-  void pack_backward(const RecurrentPanels<T>& panels, std::int64_t begin) const;
+  /// Panels of gates [begin, end), to be packed: for h r' a matrix (H, (end - begin) H), for d r a matrix ((end - begin) H, H).
+  RecurrentPanels<T> forward_panels(std::int64_t begin, std::int64_t end, sdk::ScratchArena& arena) const;
+  RecurrentPanels<T> backward_panels(std::int64_t begin, std::int64_t end, sdk::ScratchArena& arena) const;
+  void pack(const RecurrentPanels<T>& panels) const;
+  /// y = a panels + residual + bias for a part whose columns are those of the panels; residual may be y.
+  void multiply(const StepPart& part, Rows<const T> a, const RecurrentPanels<T>& panels, Rows<T> y, Rows<const T> residual = {},
+                const T* bias = nullptr) const;
 
-  /// out (T B, D G H) = x w' + bias, where bias (D, G H) may be NULL.
-  void input_product(const T* bias, T* out) const;
-  /// out (D, G H) = bw + br for the first `summed_gates` gates, bw for the others. b must not be NULL.
-  void add_biases(std::int64_t summed_gates, T* out) const;
-
-  /// Calls body(phase, part) for all phases of all steps in order, from the last step to the first if `backward`. Phase p computes
-  /// phase_columns[p] columns; a phase reads results of earlier phases and steps for the same rows. Rows are divided among the threads,
-  /// each of which runs through all steps independently; if there are too few rows, columns are divided instead, phase by phase.
-  template <std::size_t phases, class Body>
-  void run(bool backward, const std::int64_t (&phase_columns)[phases], const Body& body) const;
-
-  /// dx (result 0) and dw (result 1) from d_gates (T B, D G H), the gradients of the gates' terms in x.
-  void input_gradients(const T* d_gates) const;
-  /// out (D, G H) = the sums of d_gates (T B, D G H) over its rows; `ones` has T B elements.
-  void column_sums(const T* d_gates, T* ones, T* out) const;
-  /// db (result 3), if requested, from the sums of the gradients of the gates' terms in x and in h.
-  void bias_gradient(const T* of_input, const T* of_state) const;
-  /// dr (result 2) of gates [begin, end) of direction d: their columns of d_gates (T B, D G H) times states (T B, H), whose row stride is
-  /// `step`, in the order of x.
-  void recurrent_gradient(const T* d_gates, std::int64_t d, std::int64_t begin, std::int64_t end, const T* states, std::int64_t step) const;
-  /// The state before each step, (T B, H) in the order of x, from y and h0 (NULL: 0).
-  void gather_states(const T* y, const T* h0, std::int64_t d, T* out) const;
-
-  /// y = a panels + residual for a part whose columns are those of the panels; residual may be NULL, or y.
-  void multiply(const StepPart& part, const T* a, std::int64_t a_step, const RecurrentPanels<T>& panels, T* y, std::int64_t y_step,
-                const T* residual, const T* bias = nullptr) const;
+  /// Computes all phases of all steps in order, from the last step to the first if `backward`. Rows are divided among the threads, each of
+  /// which runs through all steps independently; if there are too few rows, columns are divided instead, phase by phase.
+  void for_each_step(bool backward, std::initializer_list<Phase> phases) const;
 
  private:
-  void pack(const RecurrentPanels<T>& panels, const T* from, std::int64_t inner_step, std::int64_t column_step) const;
+  template <class P>
+  static Rows<P> in(P* data, std::int64_t row, std::int64_t stride) {
+    return {data == nullptr ? nullptr : data + row * stride, stride};
+  }
 };
 
-/// The weights of a forward layer: gates [0, split) and the others. If r (operand 2) is a constant or a parameter, they are packed ahead of
-/// time, else at each call.
+/// The states of a layer after each step: all of them, in a result (T, D, B, H), or the latest two, because threads read the previous one.
 template <class T>
-class ForwardPanels {
+class States {
  public:
-  ForwardPanels(const Recurrent<T>& layer, std::int64_t split, sdk::ScratchArena& scratch);
-  /// Packs the weights unless they were packed ahead.
-  void prepare(const Recurrent<T>& layer) const;
-  const RecurrentPanels<T>& first() const { return first_; }
-  const RecurrentPanels<T>& second() const { return second_; }
+  States(const Recurrent<T>& layer, std::uint32_t result, const T* first, sdk::ScratchArena& arena)
+      : layer_(layer),
+        is_kept_(layer.call.has_output(result)),
+        data_(layer.output_or_scratch(result, 2 * layer.state_elements(), arena)),
+        first_(first) {}
+  Rows<T> after(const StepPart& part) const {
+    return is_kept_ ? layer_.in_sequence(data_, part) : layer_.in_state(data_ + part.step % 2 * layer_.state_elements(), part);
+  }
+  Rows<const T> before(const StepPart& part) const {
+    if (is_kept_ || part.step == 0) return layer_.before(data_, first_, part);
+    return layer_.in_state(data_ + (part.step - 1) % 2 * layer_.state_elements(), part);
+  }
+  /// Copies the states after the last step to a result (D, B, H), if that is present.
+  void copy_last_to(std::uint32_t result) const;
 
  private:
-  RecurrentPanels<T> first_, second_;
-  std::int64_t split_;
-  bool packed_;
+  const Recurrent<T>& layer_;
+  bool is_kept_;
+  T* data_;
+  const T* first_;  ///< the state before the first step; NULL: 0
 };
-/// Traits::pack_size and Traits::pack of a layer with `gates` gates.
-std::size_t forward_pack_size(const sdk::Call& call, std::uint32_t input, std::int64_t gates, std::int64_t split);
-void forward_pack(const sdk::Call& call, std::int64_t gates, std::int64_t split, void* out_packed);
+
+/// The weights of a layer as panels: those of gates [0, split), and of the others. If r is a constant or a parameter, they are packed ahead
+/// of time, else at each call.
+template <class T>
+struct ForwardPanels {
+  RecurrentPanels<T> first, second;
+  std::size_t bytes;
+  bool packed_ahead;
+
+  /// `arena` is that of the call, or only has memory for the panels.
+  ForwardPanels(const Recurrent<T>& layer, std::int64_t split, sdk::ScratchArena& arena);
+};
+
+/// A layer with its working memory. Results: y (T, D, B, H), y_h (D, B, H), and others of the layer; each may be absent.
+template <class T>
+struct ForwardLayer : Recurrent<T> {
+  ForwardPanels<T> panels;           ///< the first blocks in the arena, so that a layer can pack them ahead of time
+  std::int64_t split, summed_gates;  ///< gates [0, summed_gates) are sums of the terms in x and in h, so that their biases are added
+  T *bias, *sums;                    ///< (D, G H); (T, B, D, G H): the terms in x with their bias, to which those in h are added
+  States<T> h;
+
+  /// The result `kept_sums`, if present, holds the sums.
+  ForwardLayer(const sdk::Call& a_call, sdk::ScratchArena& arena, std::int64_t gate_count, std::int64_t split_at,
+               std::uint32_t kept_sums = TENON_NO_INDEX);
+  ForwardLayer(const ForwardLayer&) = delete;
+  ForwardLayer& operator=(const ForwardLayer&) = delete;
+
+  Rows<T> sums_at(const StepPart& part) const { return this->in_gates(sums, part, this->gates); }
+  /// sums += h r' for gates [0, split)
+  Phase state_product() const;
+  /// Computes sums = x w' + bias, then the steps, then y_h.
+  void run_steps(std::initializer_list<Phase> phases) const;
+  void pack_panels() const;
+};
+
+/// The gradient of a layer with its working memory. Operands: dy and dy_h, 0 if absent, and those of the layer from `first` on. Results:
+/// dx, dw, dr, and db and dh0, which may be absent.
+template <class T>
+struct BackwardLayer : Recurrent<T> {
+  RecurrentPanels<T> panels, other_panels;  ///< of gates [0, split) and of the others
+  std::int64_t split;
+  const T *dy, *dy_h, *y;
+  T *d_gates, *d_state_gates;  ///< (T, B, D, G H): gradients of the gates' terms in x and in h, which may be the same
+  T* dh;                       ///< (D, B, H): that of the state before the latest step
+  T *states, *ones, *sums, *state_sums;
+
+  /// `own_state_gates`: the gradients of the terms in h differ from those of the terms in x.
+  BackwardLayer(const sdk::Call& a_call, sdk::ScratchArena& arena, std::uint32_t first, std::uint32_t y_operand, std::int64_t gate_count,
+                std::int64_t split_at, bool own_state_gates = false);
+  BackwardLayer(const BackwardLayer&) = delete;
+  BackwardLayer& operator=(const BackwardLayer&) = delete;
+
+  Rows<T> d_gates_of(const StepPart& part) const { return this->in_gates(d_gates, part, this->gates); }
+  Rows<T> d_state_gates_of(const StepPart& part) const { return this->in_gates(d_state_gates, part, this->gates); }
+  Rows<const T> state_before(const StepPart& part) const { return this->before(y, this->h0, part); }
+  /// The gradient of a state after a step: `last` after the last step, else what the following step wrote to `carried`.
+  Rows<const T> after(const T* last, const T* carried, const StepPart& part) const {
+    return this->in_state(part.step == this->steps - 1 ? last : carried, part);
+  }
+  /// dh = d r, or dh + d r, for gates [0, split) with d their gradients.
+  Phase state_gradient(bool adds) const;
+  /// Computes the steps from the last to the first, then dx, dw, db, and dr of gates [0, split).
+  void run_steps(std::initializer_list<Phase> phases) const;
+  /// dr of gates [begin, end) of direction d: their columns of d_gates (T B, D G H) times states (T B, H), whose row stride is `stride`, in
+  /// the order of x.
+  void recurrent_gradient(const T* gradients, std::int64_t d, std::int64_t begin, std::int64_t end, const T* factors,
+                          std::int64_t stride) const;
+
+ private:
+  void input_gradients() const;
+  void bias_gradient() const;
+  void gather_states(std::int64_t d) const;
+};
+
+/// Runs a layer or its gradient.
+template <class Layer>
+void run_layer(const sdk::Call& call) {
+  sdk::ScratchArena arena(call.scratch);
+  Layer(call, arena).run();
+}
+
+/// Traits::scratch of a layer or its gradient, with the dtype of operand x.
+template <template <class> class Layer, std::uint32_t x>
+std::size_t scratch_of_layer(const sdk::Call& call) {
+  sdk::ScratchArena arena(nullptr);
+  if (call.inputs[x].dtype == TENON_DTYPE_F64) {
+    Layer<double>(call, arena);
+  } else {
+    Layer<float>(call, arena);
+  }
+  return arena.required_bytes();
+}
 
 namespace recurrence {
 
-// Multiply-adds worth handing to a thread, about 15 us.
-constexpr double smallest_task = 1e6;
-// With fewer rows, a thread does too little work per read of the recurrent weights.
-constexpr std::int64_t min_rows = 4;
+/// Bytes of the panels of a layer, which are packed into `out_packed` unless that is NULL.
+template <class Layer>
+std::size_t pack_layer(const sdk::Call& call, void* out_packed) {
+  sdk::ScratchArena arena(out_packed);
+  sdk::Call unpacked = call;
+  unpacked.packed = nullptr;
+  const Layer layer(unpacked, arena);
+  if (out_packed != nullptr) layer.pack_panels();
+  return layer.panels.bytes;
+}
+template <template <class> class Layer>
+std::size_t pack_layer(const sdk::Call& call, void* out_packed) {
+  return call.inputs[0].dtype == TENON_DTYPE_F64 ? pack_layer<Layer<double>>(call, out_packed) : pack_layer<Layer<float>>(call, out_packed);
+}
 
-/// How the work of one step is divided.
-struct Tiling {
-  std::int64_t row_blocks;  ///< of each direction
-  bool by_columns;
-};
-/// The tiling affects only the speed: every element is computed in the same way.
-Tiling tiling_of(const sdk::Host& host, std::int64_t directions, std::int64_t batch, double step_work);
+constexpr std::uint32_t packed_operand = 2;  // r
 
 }  // namespace recurrence
 
-template <class T>
-template <std::size_t phases, class Body>
-void Recurrent<T>::run(bool backward, const std::int64_t (&phase_columns)[phases], const Body& body) const {
-  const double row_work = static_cast<double>(columns()) * static_cast<double>(units);
-  const recurrence::Tiling tiling = recurrence::tiling_of(call.host, directions, batch, row_work * static_cast<double>(batch));
-  if (tiling.by_columns) {
-    constexpr std::int64_t width = panel_width<T>;
-    for (std::int64_t i = 0; i < steps; ++i) {
-      const std::int64_t s = backward ? steps - 1 - i : i;
-      for (std::size_t p = 0; p < phases; ++p) {
-        const std::int64_t blocks = (phase_columns[p] + width - 1) / width;
-        call.host.parallel_for(directions * blocks, 1, [&](std::int64_t begin, std::int64_t end) {
-          while (begin < end) {
-            const std::int64_t d = begin / blocks, first = begin % blocks;
-            const std::int64_t last = std::min(blocks, first + end - begin);
-            body(p, StepPart{d, s, 0, batch, first * width, std::min(last * width, phase_columns[p]) - first * width});
-            begin += last - first;
-          }
-        });
-      }
-    }
-    return;
-  }
-  const double task_work = row_work * static_cast<double>(steps) * static_cast<double>(batch) / static_cast<double>(tiling.row_blocks);
-  const auto grain = static_cast<std::int64_t>(recurrence::smallest_task / std::max(task_work, 1.0));
-  call.host.parallel_for(directions * tiling.row_blocks, std::max<std::int64_t>(grain, 1), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t task = begin; task < end; ++task) {
-      const std::int64_t d = task / tiling.row_blocks, block = task % tiling.row_blocks;
-      const std::int64_t row = batch * block / tiling.row_blocks, rows = batch * (block + 1) / tiling.row_blocks - row;
-      for (std::int64_t i = 0; i < steps; ++i) {
-        for (std::size_t p = 0; p < phases; ++p) {
-          body(p, StepPart{d, backward ? steps - 1 - i : i, row, rows, 0, phase_columns[p]});
-        }
-      }
-    }
-  });
-}
-
-/// The bytes of scratch memory that `Plan<T>(call)` allocates, with T the dtype of operand x.
-template <template <class> class Plan>
-std::size_t scratch_of_plan(const sdk::Call& call, std::uint32_t x) {
-  sdk::ScratchArena scratch(nullptr);
-  if (call.inputs[x].dtype == TENON_DTYPE_F64) {
-    Plan<double>(call, scratch);
-  } else {
-    Plan<float>(call, scratch);
-  }
-  return scratch.required_bytes();
-}
+template <template <class> class Layer>
+inline constexpr sdk::Traits layer_traits{
+    .scratch = scratch_of_layer<Layer, 0>,
+    .pack_size = [](const sdk::Call& call, std::uint32_t input) -> std::size_t {
+      return input == recurrence::packed_operand ? recurrence::pack_layer<Layer>(call, nullptr) : 0;
+    },
+    .pack = [](const sdk::Call& call, std::uint32_t, void* out_packed) { recurrence::pack_layer<Layer>(call, out_packed); },
+};
+template <template <class> class Layer, std::uint32_t x>
+inline constexpr sdk::Traits gradient_traits{.scratch = scratch_of_layer<Layer, x>};
 
 }  // namespace tenon::openblas

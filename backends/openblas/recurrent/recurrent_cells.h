@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// recurrent_cells.h - helpers for the elementwise part of a step, for one instruction set. Operands that are NULL are 0.
+// recurrent_cells.h - vectors of units for the elementwise part of a step, for one instruction set.
 #if defined(TENON_OPENBLAS_RECURRENT_CELLS_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENON_OPENBLAS_RECURRENT_CELLS_H
 #undef TENON_OPENBLAS_RECURRENT_CELLS_H
@@ -9,6 +9,8 @@
 
 #include <cstdint>
 
+#include "recurrent/recurrent.h"
+#include "simd/partial_vectors.h"
 #include "simd/simd.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -18,40 +20,29 @@ namespace HWY_NAMESPACE {
 /// Up to one vector of neighbouring units of one row.
 template <class T>
 struct Units {
-  using D = Wide<T>;
   using V = hn::Vec<Wide<T>>;
-  std::int64_t at, left;  ///< the first unit; the number of units from there to the end of the row
+  std::int64_t row, unit, n;  ///< the first unit; the number of units from there to the end of the row
+  std::int64_t units;         ///< of a gate
 
-  HWY_INLINE V load(const T* row) const {
-    const D d;
-    return left < lanes(d) ? load_first(d, row + at, left) : hn::LoadU(d, row + at);
+  HWY_INLINE V load(const Rows<const T>& x, std::int64_t gate = 0) const {
+    return openblas::HWY_NAMESPACE::load(Wide<T>(), x.data + place(x.stride, gate), n);
   }
-  HWY_INLINE V load_or_zero(const T* row) const { return row == nullptr ? hn::Zero(D()) : load(row); }
-  HWY_INLINE void store(V v, T* row) const {
-    const D d;
-    if (left < lanes(d)) {
-      store_first(v, d, row + at, left);
-    } else {
-      hn::StoreU(v, d, row + at);
-    }
+  HWY_INLINE V load_or_zero(const Rows<const T>& x) const { return x.data == nullptr ? hn::Zero(Wide<T>()) : load(x); }
+  HWY_INLINE void store(V v, const Rows<T>& x, std::int64_t gate = 0) const {
+    openblas::HWY_NAMESPACE::store(v, Wide<T>(), x.data + place(x.stride, gate), n);
   }
-  HWY_INLINE void store_if(V v, T* row) const {
-    if (row != nullptr) store(v, row);
-  }
+
+ private:
+  HWY_INLINE std::int64_t place(std::int64_t stride, std::int64_t gate) const { return row * stride + gate * units + unit; }
 };
 
-/// Calls cell(row, units) for the units [begin, end) of each row.
+/// Calls cell(units) for all units of a part of a step.
 template <class T, class Cell>
-HWY_INLINE void for_each_unit(std::int64_t rows, std::int64_t begin, std::int64_t end, const Cell& cell) {
-  const std::int64_t step = lanes(Wide<T>());
-  for (std::int64_t row = 0; row < rows; ++row) {
-    for (std::int64_t u = begin; u < end; u += step) cell(row, Units<T>{u, end - u});
+HWY_INLINE void for_each_unit(const Recurrent<T>& layer, const StepPart& part, const Cell& cell) {
+  const std::int64_t end = part.column + part.columns;
+  for (std::int64_t row = 0; row < part.rows; ++row) {
+    for (std::int64_t u = part.column; u < end; u += lanes(Wide<T>())) cell(Units<T>{row, u, end - u, layer.units});
   }
-}
-
-template <class T>
-HWY_INLINE T* row_of(T* rows, std::int64_t row, std::int64_t step) {
-  return rows == nullptr ? nullptr : rows + row * step;
 }
 
 /// The derivatives y (1 - y) and 1 - y^2; the latter is factored because it cancels near 1.
