@@ -3,10 +3,10 @@
 #include "simd/foreach_target.h"
 
 #include <algorithm>
-#include <string>
 
 #include "reduce/softmax_lines.h"
 
+#include <tenon/sdk/class_targets.h>
 #include <tenon/sdk/kernel.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -76,45 +76,6 @@ constexpr std::int64_t grain = 32 * 1024;
 // Positions processed together, with their intermediate values on the stack.
 constexpr std::int64_t bundle = 64;
 
-/// The targets: a class label for each of the (N, d1, ...) positions, the class weights and the ignored label.
-template <class T>
-class Targets {
- public:
-  Targets(const sdk::Call& call, std::uint32_t labels, std::uint32_t weights, std::int64_t classes)
-      : attributes_(call.attr<tenon_attributes_cross_entropy>()),
-        labels_(call.inputs[labels]),
-        weights_(call.has_input(weights) ? call.input<T>(weights) : nullptr),
-        classes_(classes) {}
-
-  std::int64_t label(std::int64_t position) const {
-    return labels_.dtype == TENON_DTYPE_I32 ? labels_.as<std::int32_t>()[position] : labels_.as<std::int64_t>()[position];
-  }
-  bool counts(std::int64_t position) const { return !attributes_.has_ignore_index || label(position) != attributes_.ignore_index; }
-  double weight(std::int64_t position) const { return weights_ == nullptr ? 1.0 : static_cast<double>(weights_[label(position)]); }
-  bool reduces() const { return attributes_.reduction != TENON_REDUCTION_NONE; }
-
-  /// The divisor of the sum of losses: for the mean, the total weight of the labels that are not ignored. Also checks all labels in order,
-  /// before anything is written, so that the error names the first one out of range.
-  double denominator(const char* op) const {
-    double total = 0;
-    for (std::int64_t position = 0; position < labels_.count; ++position) {
-      if (!counts(position)) continue;
-      if (label(position) < 0 || label(position) >= classes_) {
-        throw sdk::Error(TENON_INVALID_ARGUMENT, std::string(op) + ": label " + std::to_string(label(position)) + " at index " +
-                                                     std::to_string(position) + " is out of range [0, " + std::to_string(classes_) + ")");
-      }
-      total += weight(position);
-    }
-    return attributes_.reduction == TENON_REDUCTION_MEAN ? total : 1.0;
-  }
-
- private:
-  const tenon_attributes_cross_entropy& attributes_;
-  const sdk::Operand& labels_;
-  const T* weights_;
-  std::int64_t classes_;
-};
-
 /// Calls body(position, count, first) for runs of at most `bundle` positions that cover [begin, end), each within one outer index; `first`
 /// is the element of class 0 at `position`.
 template <class Body>
@@ -141,7 +102,7 @@ template <class T>
 void softmax_cross_entropy(const sdk::Call& call) {
   const sdk::AxisView view = sdk::around_axis(call.inputs[0], 1);
   const std::int64_t positions = view.outer * view.inner;
-  const Targets<T> targets(call, 1, 2, view.n);
+  const sdk::ClassTargets<T> targets(call, 1, 2, view.n);
   const double denominator = targets.denominator("softmax_cross_entropy");
   const T* const scores = call.input<T>(0);
   T* const loss = call.has_output(0) ? call.output<T>(0) : nullptr;
@@ -186,7 +147,7 @@ std::size_t scratch(const sdk::Call& call) {
 template <class T>
 void softmax_cross_entropy_grad(const sdk::Call& call) {
   const sdk::AxisView view = sdk::around_axis(call.inputs[1], 1);
-  const Targets<T> targets(call, 2, 3, view.n);
+  const sdk::ClassTargets<T> targets(call, 2, 3, view.n);
   const double denominator = targets.denominator("softmax_cross_entropy_grad");
   const T* const dloss = call.input<T>(0);
   const T* const log_prob = call.input<T>(1);

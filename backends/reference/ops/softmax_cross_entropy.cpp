@@ -1,50 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The classification loss on raw scores, and its gradient.
+#include <tenon/sdk/class_targets.h>
 #include <tenon/sdk/kernel.h>
 
 #include <cmath>
-#include <string>
 
 namespace tenon::reference {
 namespace {
-
-/// The targets: a class for each of the (N, d1, ...) positions, the class weights, and the ignored label.
-template <class T>
-class Targets {
- public:
-  Targets(const sdk::Call& call, std::uint32_t labels, std::uint32_t weights, std::int64_t classes)
-      : attributes_(call.attr<tenon_attributes_cross_entropy>()),
-        labels_(call.inputs[labels]),
-        weights_(call.has_input(weights) ? call.input<T>(weights) : nullptr),
-        classes_(classes) {}
-
-  std::int64_t label(std::int64_t position) const {
-    return labels_.dtype == TENON_DTYPE_I32 ? labels_.as<std::int32_t>()[position] : labels_.as<std::int64_t>()[position];
-  }
-  bool counts(std::int64_t position) const { return !attributes_.has_ignore_index || label(position) != attributes_.ignore_index; }
-  double weight(std::int64_t position) const { return weights_ == nullptr ? 1.0 : double{weights_[label(position)]}; }
-
-  /// The divisor of the sum of the losses: for the mean, the weight of the labels that are not ignored. Checks every label, so that nothing
-  /// is written if one is invalid.
-  double denominator(const char* op) const {
-    double total = 0;
-    for (std::int64_t position = 0; position < labels_.count; ++position) {
-      if (!counts(position)) continue;
-      if (label(position) < 0 || label(position) >= classes_) {
-        throw sdk::Error(TENON_INVALID_ARGUMENT, std::string(op) + ": label " + std::to_string(label(position)) + " at index " +
-                                                     std::to_string(position) + " is out of range [0, " + std::to_string(classes_) + ")");
-      }
-      total += weight(position);
-    }
-    return attributes_.reduction == TENON_REDUCTION_MEAN ? total : 1.0;
-  }
-
- private:
-  const tenon_attributes_cross_entropy& attributes_;
-  const sdk::Operand& labels_;
-  const T* weights_;
-  std::int64_t classes_;
-};
 
 /// log_prob = x - max x - log(sum exp(x - max x)) over the classes; loss[p] = -weights[label[p]] log_prob[label[p]]; their mean or sum.
 /// The mean divides by the weight of the labels that are not ignored; NaN if all are.
@@ -58,7 +20,7 @@ template <class T>
 void softmax_cross_entropy(const sdk::Call& call) {
   const sdk::AxisView view = sdk::around_axis(call.inputs[0], 1);
   const std::int64_t classes = view.n, inner = view.inner, positions = view.outer * inner;
-  const Targets<T> targets(call, 1, 2, classes);
+  const sdk::ClassTargets<T> targets(call, 1, 2, classes);
   const double denominator = targets.denominator("softmax_cross_entropy");
   const bool reduces = call.attr<tenon_attributes_cross_entropy>().reduction != TENON_REDUCTION_NONE;
   const T* scores = call.input<T>(0);
@@ -93,7 +55,7 @@ template <class T>
 void softmax_cross_entropy_grad(const sdk::Call& call) {
   const sdk::AxisView view = sdk::around_axis(call.inputs[1], 1);
   const std::int64_t classes = view.n, inner = view.inner, positions = view.outer * inner;
-  const Targets<T> targets(call, 2, 3, classes);
+  const sdk::ClassTargets<T> targets(call, 2, 3, classes);
   const double denominator = targets.denominator("softmax_cross_entropy_grad");
   const bool reduces = call.attr<tenon_attributes_cross_entropy>().reduction != TENON_REDUCTION_NONE;
   const T* dloss = call.input<T>(0);
