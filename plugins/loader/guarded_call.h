@@ -1,60 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// loader/guarded_call.h - calls into an untrusted plugin: an exception becomes a LoadError, a change of the process state a warning.
+// loader/guarded_call.h - calls into a plugin, out of which no exception comes.
 #pragma once
-
-#include <fmt/format.h>
 
 #include <exception>
 #include <string>
 
-#include "loader/load_error.h"
-#include "loader/loader.h"
-#include "loader/self_check.h"
+#include <tenon/backend.h>
+
+#include "loader/error_text.h"
 
 namespace tenon::loader {
 
-enum class Threads { forbidden, allowed };
-
-/// Records what the plugin changes between construction and destruction, and restores it where possible.
-class ProcessStateGuard {
- public:
-  ProcessStateGuard(Record& record, const char* phase, Threads threads)
-      : record_(record), phase_(phase), floating_point_(FloatingPoint::current()) {
-    if (threads == Threads::forbidden) threads_ = count_threads();
+/// What the exception that is being handled says of the plugin that let it escape: "threw ...".
+inline std::string describe_exception() {
+  try {
+    throw;
+  } catch (const std::exception& e) {
+    return std::string("threw an exception: ") + e.what();
+  } catch (...) {
+    return "threw something that is not a std::exception";
   }
-  ~ProcessStateGuard() {
-    if (const auto change = FloatingPoint::current().change_since(floating_point_)) {
-      floating_point_.restore();
-      record_.warnings.push_back(fmt::format("{} {}; it has been restored", phase_, *change));
-    }
-    // Another thread of the process may have started one meanwhile, so this is only a warning.
-    if (const auto now = threads_ ? count_threads() : std::nullopt; now && *now > *threads_) {
-      record_.warnings.push_back(fmt::format("{} seems to start threads: there were {}, there are {}", phase_, *threads_, *now));
-    }
-  }
-  ProcessStateGuard(const ProcessStateGuard&) = delete;
-  ProcessStateGuard& operator=(const ProcessStateGuard&) = delete;
+}
 
- private:
-  Record& record_;
-  const char* phase_;
-  FloatingPoint floating_point_;
-  std::optional<int> threads_;
-};
-
-/// Runs call() under a ProcessStateGuard. `phase` is the subject of messages: "its query", "`create`".
+/// The status of call(), a call of `function`. An exception that escapes from the plugin becomes a failure of that call.
 template <class Call>
-auto guarded_call(Record& record, const char* phase, Threads threads, Call&& call) {
-  const ProcessStateGuard guard(record, phase, threads);
-  const char* const remedy = "no exception may leave a plugin; report this to its vendor";
+tenon_status guarded_call(const char* function, ErrorText& error, Call&& call) {
   try {
     return call();
-  } catch (const LoadError&) {
-    throw;
-  } catch (const std::exception& thrown) {
-    throw LoadError(TENON_INTERNAL, fmt::format("{} threw an exception: {}", phase, thrown.what()), remedy);
   } catch (...) {
-    throw LoadError(TENON_INTERNAL, fmt::format("{} threw something that is not a std::exception", phase), remedy);
+    return error.set(TENON_INTERNAL,
+                     std::string(function) + " " + describe_exception() + "; no exception may leave a plugin: report this to its vendor");
   }
 }
 

@@ -10,11 +10,13 @@
 
 #include "loader/backend.h"
 #include "loader/check.h"
+#include "loader/error_text.h"
 #include "loader/find.h"
 #include "loader/guarded_call.h"
 #include "loader/load_error.h"
 #include "loader/loader.h"
 #include "loader/negotiate.h"
+#include "loader/process_state_guard.h"
 #include "loader/self_check.h"
 
 namespace tenon::loader {
@@ -29,34 +31,33 @@ std::string text_of(const char* text) {
   return text ? text : "";
 }
 
-/// A tenon_error with a buffer for its text.
-class ErrorText {
- public:
-  tenon_error* get() { return &error_; }
-  /// The plugin's sentence, or a substitute for an empty one.
-  std::string sentence(const char* phase, tenon_status status) const {
-    std::string said(text_, strnlen(text_, sizeof text_));
-    if (!said.empty()) return said;
-    return fmt::format("{} returned {} and gave no reason", phase, status_name(status));
+/// Runs call() under a ProcessStateGuard. An exception that escapes from the plugin becomes a LoadError.
+/// `phase` is the subject of messages: "its query", "`create`".
+template <class Call>
+auto guarded_call(Record& record, const char* phase, Threads threads, Call&& call) {
+  const ProcessStateGuard guard(record, phase, threads);
+  try {
+    return call();
+  } catch (const LoadError&) {
+    throw;
+  } catch (...) {
+    throw LoadError(TENON_INTERNAL, fmt::format("{} {}", phase, describe_exception()),
+                    "no exception may leave a plugin; report this to its vendor");
   }
-  bool is_empty() const { return text_[0] == '\0'; }
-
- private:
-  char text_[1024] = {};
-  tenon_error error_{sizeof(tenon_error), TENON_OK, TENON_NO_INDEX, sizeof text_, text_};
-};
+}
 
 /// A failure that the plugin reported: its own text, with its requirements as the remedy.
 LoadError own_failure(const char* phase, tenon_status status, const ErrorText& error, const tenon_backend_info& info) {
-  std::string remedy;
-  if (error.is_empty()) {
+  std::string text = error.text(), remedy;
+  if (text.empty()) {
+    text = fmt::format("{} returned {} and gave no reason", phase, status_name(status));
     remedy = fmt::format("a failure without a reason is a bug in the plugin: {}", tell_vendor);
   } else if (info.requirements && *info.requirements) {
     remedy = fmt::format("make sure that what the backend needs is installed: {}", info.requirements);
   } else {
     remedy = "fix what the backend names, or remove it from backends.use";
   }
-  return LoadError(status, error.sentence(phase, status), remedy);
+  return LoadError(status, text, remedy);
 }
 
 /// One call of the query. The plugin may know a larger struct than ours but must not write more than the size it is given.
@@ -139,7 +140,7 @@ void create(const Options& options, Backend::Parts& parts, Record& record) {
   ErrorText error;
   const tenon_backend_table* table = nullptr;
   const tenon_status status =
-      guarded_call(record, "`create`", Threads::allowed, [&] { return info.create(host, &parts.handle, &table, error.get()); });
+      guarded_call(record, "`create`", Threads::allowed, [&] { return info.create(host, &parts.handle, &table, error); });
   if (status != TENON_OK) throw own_failure("`create`", status, error, info);
   if (!parts.handle || !table) {
     throw LoadError(TENON_INTERNAL, fmt::format("`create` returned OK without {}", parts.handle ? "a table" : "a backend"), tell_vendor);
@@ -160,11 +161,11 @@ void find_devices(Backend::Parts& parts, Record& record) {
   ErrorText error;
   std::uint32_t count = 0;
   tenon_status status =
-      guarded_call(record, "device_count", Threads::allowed, [&] { return table.device_count(parts.handle, &count, error.get()); });
+      guarded_call(record, "device_count", Threads::allowed, [&] { return table.device_count(parts.handle, &count, error); });
   if (status != TENON_OK) throw own_failure("device_count", status, error, info);
   if (count == 0) {
     LoadError none = own_failure("device_count", TENON_DEVICE_NOT_FOUND, error, info);
-    if (error.is_empty()) none.text = "it offers no device and gives no reason";
+    if (error.text().empty()) none.text = "it offers no device and gives no reason";
     throw none;
   }
   if (count > max_devices) {
@@ -177,8 +178,7 @@ void find_devices(Backend::Parts& parts, Record& record) {
     ErrorText reason;
     tenon_device_info device{};
     device.struct_size = sizeof device;
-    status = guarded_call(record, "device_info", Threads::allowed,
-                          [&] { return table.device_info(parts.handle, index, &device, reason.get()); });
+    status = guarded_call(record, "device_info", Threads::allowed, [&] { return table.device_info(parts.handle, index, &device, reason); });
     if (status != TENON_OK) throw own_failure("device_info", status, reason, info);
     devices.push_back(completed(device));
     summaries.push_back(

@@ -70,8 +70,8 @@ struct Call {
 
   template <class... Arguments>
   void operator()(Arguments... arguments) const {
-    exec::CallError error;
-    const tenon_status status = slot(queue.device().state()->handle, queue.handle(), abi_dtype<T>, arguments..., error.get());
+    exec::ErrorText error;
+    const tenon_status status = slot(queue.device().state()->handle, queue.handle(), abi_dtype<T>, arguments..., error);
     if (status != TENON_OK) exec::check(status, error, fmt::format("{} on '{}'", name_of(routine), queue.device().name()));
   }
 };

@@ -27,10 +27,9 @@ DeviceState::DeviceState(std::shared_ptr<LoadedBackend> backend, std::uint32_t i
       copy_counters(settings.copy_counters != nullptr ? std::move(settings.copy_counters) : std::make_shared<CopyCounters>()),
       trace(settings.trace != nullptr ? std::move(settings.trace) : std::make_shared<TraceRecorder>()),
       context(std::move(settings.context)) {
-  CallError error;
-  check(table.device_open(loaded->backend->handle(), index, &handle, error.get()), error,
-        fmt::format("device '{}' cannot be opened", info.name));
-  const tenon_status status = table.stream_create(handle, &stream, error.get());
+  ErrorText error;
+  check(table.device_open(loaded->backend->handle(), index, &handle, error), error, fmt::format("device '{}' cannot be opened", info.name));
+  const tenon_status status = table.stream_create(handle, &stream, error);
   if (status != TENON_OK) table.device_close(handle);
   check(status, error, fmt::format("device '{}' cannot create a stream", info.name));
   const bool growth = settings.memory.growth;
@@ -56,10 +55,10 @@ DeviceState::DeviceState(std::shared_ptr<LoadedBackend> backend, std::uint32_t i
 DeviceState::~DeviceState() {
   allocator.reset();
   if (!in_its_process()) return;  // the parent's device
-  CallError ignored;
+  ErrorText ignored;
   tenon_memory_stats left{};
   left.struct_size = sizeof left;
-  if (table.memory_stats(handle, &left, ignored.get()) == TENON_OK && left.live_size_bytes != 0) {
+  if (table.memory_stats(handle, &left, ignored) == TENON_OK && left.live_size_bytes != 0) {
     log::debug("device '{}': closes while its backend reports {} live bytes", info.name, left.live_size_bytes);
   }
   table.stream_destroy(stream);
@@ -100,9 +99,9 @@ std::shared_ptr<Storage> DeviceState::allocate_pinned(std::uint64_t size_bytes) 
 }
 
 tenon_memory* DeviceState::allocate_kind(std::uint64_t size_bytes, std::uint32_t kind, std::uint64_t* out_address) {
-  CallError error;
+  ErrorText error;
   tenon_memory* memory = nullptr;
-  const tenon_status status = table.memory_allocate(handle, kind, size_bytes, &memory, out_address, error.get());
+  const tenon_status status = table.memory_allocate(handle, kind, size_bytes, &memory, out_address, error);
   if (status != TENON_OK) {
     check(status, error,
           fmt::format("device '{}': {} bytes of {} memory", info.name, size_bytes, kind == TENON_MEMORY_PINNED ? "pinned" : "device"));
@@ -111,10 +110,10 @@ tenon_memory* DeviceState::allocate_kind(std::uint64_t size_bytes, std::uint32_t
 }
 
 std::uint64_t DeviceState::free_size_bytes() const {
-  CallError ignored;
+  ErrorText ignored;
   tenon_device_info now{};
   now.struct_size = sizeof now;
-  const tenon_status status = table.device_info(loaded->backend->handle(), index, &now, ignored.get());
+  const tenon_status status = table.device_info(loaded->backend->handle(), index, &now, ignored);
   return status == TENON_OK && TENON_HAS(&now, tenon_device_info, memory_free_bytes) ? now.memory_free_bytes : 0;
 }
 
@@ -128,9 +127,9 @@ void DeviceState::copy(std::uint32_t direction, std::uint64_t destination, std::
   transfer.source = source;
   transfer.size_bytes = size_bytes;
   transfer.peer = peer;
-  CallError error;
+  ErrorText error;
   const auto begin = std::chrono::steady_clock::now();
-  const tenon_status status = table.copy(handle, &transfer, other_stream != nullptr ? other_stream : stream, error.get());
+  const tenon_status status = table.copy(handle, &transfer, other_stream != nullptr ? other_stream : stream, error);
   if (status != TENON_OK) check(status, error, fmt::format("device '{}': a copy of {} bytes failed", info.name, size_bytes));
   copy_counters->add_copy(direction, size_bytes);
   if (inline_streams()) copy_counters->add_time(direction, since(begin));
@@ -165,8 +164,8 @@ void DeviceState::copy_now(std::uint32_t direction, std::uint64_t destination, s
 void DeviceState::synchronize() {
   if (inline_streams()) return;
   const TraceScope scope(*trace, trace->on() ? "wait for " + info.name : std::string());
-  CallError error;
-  const tenon_status status = table.stream_synchronize(stream, error.get());
+  ErrorText error;
+  const tenon_status status = table.stream_synchronize(stream, error);
   if (status != TENON_OK) check(status, error, fmt::format("device '{}'", info.name));
 }
 
@@ -185,8 +184,8 @@ void DeviceState::move(std::uint64_t to, std::uint64_t from, std::uint64_t size_
 tenon_memory_stats DeviceState::stats() {
   tenon_memory_stats result{};
   result.struct_size = sizeof result;
-  CallError error;
-  check(table.memory_stats(handle, &result, error.get()), error, fmt::format("device '{}': memory statistics", info.name));
+  ErrorText error;
+  check(table.memory_stats(handle, &result, error), error, fmt::format("device '{}': memory statistics", info.name));
   return result;
 }
 

@@ -24,8 +24,8 @@ std::vector<tenon_answer> ask(DeviceState& device, const Graph& graph, const std
   const loader::Backend& backend = *device.loaded->backend;
   lower_to_supported_versions(backend, graph, lowered);
   std::vector<tenon_answer> answers(nodes.size());
-  CallError error;
-  const auto supports = [&] { return device.table.supports(device.handle, &lowered.graph, &options, answers.data(), error.get()); };
+  ErrorText error;
+  const auto supports = [&] { return device.table.supports(device.handle, &lowered.graph, &options, answers.data(), error); };
   check(guarded_call("supports", error, supports), error, fmt::format("device '{}': the capability query failed", device.info.name));
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     answers[i].text[sizeof answers[i].text - 1] = '\0';  // terminates the backend's text

@@ -234,11 +234,11 @@ struct Program::State::Compiler {
   void make_plan(Part& part, const std::string& name, const tenon_graph& lowered, const tenon_plan_options& options, std::uint32_t p) {
     DeviceState& device = *part.device;
     const std::string what = fmt::format("device '{}': {}", device.info.name, name);
-    const auto create = [&] { return device.table.plan_create(device.handle, &lowered, &options, &part.plan, s.error.get()); };
+    const auto create = [&] { return device.table.plan_create(device.handle, &lowered, &options, &part.plan, s.error); };
     exec::check(exec::guarded_call("plan_create", s.error, create), s.error, what);
     tenon_plan_info info{};
     info.struct_size = sizeof info;
-    exec::check(device.table.plan_info(part.plan, &info, s.error.get()), s.error, what);
+    exec::check(device.table.plan_info(part.plan, &info, s.error), s.error, what);
     if (info.workspace_size_bytes > max_workspace_bytes) {
       throw Error(Status::out_of_memory,
                   fmt::format("{} expects {} bytes of workspace, more than supported", what, info.workspace_size_bytes));

@@ -13,7 +13,7 @@ void Program::State::set_profile(bool enabled) {
   for (Part& part : parts) {
     const tenon_profile_table* table = part.device->table.profile;
     if (table == nullptr) continue;
-    exec::check(table->enable(part.plan, enabled ? 1 : 0, error.get()), error, fmt::format("device '{}': profile", part.device->info.name));
+    exec::check(table->enable(part.plan, enabled ? 1 : 0, error), error, fmt::format("device '{}': profile", part.device->info.name));
   }
   profile_on = enabled;
 }
@@ -23,7 +23,7 @@ std::vector<tenon_profile_record> Program::State::read_profile(const Part& part)
   if (table == nullptr) return {};
   const auto read = [&](std::vector<tenon_profile_record>& records) {
     std::uint32_t count = 0;
-    exec::check(table->read(part.plan, records.data(), static_cast<std::uint32_t>(records.size()), &count, error.get()), error,
+    exec::check(table->read(part.plan, records.data(), static_cast<std::uint32_t>(records.size()), &count, error), error,
                 fmt::format("device '{}': profile", part.device->info.name));
     return count;
   };

@@ -110,7 +110,7 @@ void Program::State::run_parts(std::uint64_t epoch, bool traced) {
     const tenon_bindings bindings = bind(part, epoch);
     const std::uint64_t begin_ns = traced ? exec::TraceRecorder::now_ns() : 0;
     const tenon_status status = exec::guarded_call("plan_execute", error, [&] {
-      return part.device->table.plan_execute(part.plan, &bindings, part.workspace, part.device->stream, error.get());
+      return part.device->table.plan_execute(part.plan, &bindings, part.workspace, part.device->stream, error);
     });
     if (status != TENON_OK) fail(status, *part.device, &part);
     submitted = p + 1;
@@ -129,7 +129,7 @@ bool Program::State::run_recorded(std::uint64_t epoch) {
     return false;
   submitted = parts.size();
   const DeviceState& device = *devices.front();
-  const tenon_status status = replay->replay(error.get());
+  const tenon_status status = replay->replay(error);
   if (status != TENON_OK) fail(status, device, nullptr);
   if (action == exec::Replay::Action::replay) {  // a recorded run has counted its copies already
     const auto count = [&](const Copy& copy) {
@@ -150,9 +150,8 @@ void Program::State::enqueue_partitions(std::uint64_t epoch, tenon_stream* strea
   for (std::size_t p = 0; p < parts.size(); ++p) {
     std::for_each(before[p].begin(), before[p].end(), enqueue_copy);
     const tenon_bindings bindings = bind(parts[p], epoch);
-    const tenon_status status = exec::guarded_call("plan_execute", error, [&] {
-      return device.table.plan_execute(parts[p].plan, &bindings, parts[p].workspace, stream, error.get());
-    });
+    const tenon_status status = exec::guarded_call(
+        "plan_execute", error, [&] { return device.table.plan_execute(parts[p].plan, &bindings, parts[p].workspace, stream, error); });
     if (status != TENON_OK) fail(status, device, &parts[p]);
   }
   std::for_each(after.begin(), after.end(), enqueue_copy);
@@ -204,14 +203,14 @@ void Program::State::fail(tenon_status status, const DeviceState& device, const 
     where += fmt::format(", node '{}' ({})", node.name, op_name(node.op));
     advice.clear();
   }
-  const std::string text = error.text()[0] != '\0' ? error.text() : name_of(static_cast<Status>(status));
+  const std::string text = error.text().empty() ? name_of(static_cast<Status>(status)) : error.text();
   throw Error(static_cast<Status>(status), fmt::format("{}: {}{}", where, text, advice));
 }
 
 void Program::State::wait_for(const DeviceState& device, const Part* part) {
   if (device.inline_streams()) return;
   const exec::TraceScope scope(*trace, "wait");
-  const tenon_status status = device.table.stream_synchronize(device.stream, error.get());
+  const tenon_status status = device.table.stream_synchronize(device.stream, error);
   if (status != TENON_OK) fail(status, device, part);
 }
 

@@ -83,7 +83,7 @@ struct Program::State {
   std::size_t submitted = 0;                           ///< parts of this run submitted to their devices
   std::shared_ptr<exec::TraceRecorder> trace;
   std::unique_ptr<exec::Replay> replay;  ///< null: every run is executed
-  exec::CallError error;
+  exec::ErrorText error;
 
   ~State() {
     replay.reset();  // recordings point into the plans

@@ -80,19 +80,19 @@ void Replay::executed(std::uint64_t parameters_epoch) {
 bool Replay::record(std::uint64_t parameters_epoch, const std::function<void(tenon_stream*)>& submit) {
   const tenon_capture_table& table = *device_->table.capture;
   const bool new_epoch = executed_epoch_ != parameters_epoch;
-  CallError error;
+  ErrorText error;
   tenon_capture* capture = nullptr;
   bool open = false;
   try {
-    if (stream_ == nullptr) check(device_->table.stream_create(device_->handle, &stream_, error.get()), error, "stream_create");
-    check(table.begin(stream_, error.get()), error, "cannot begin a recording");
+    if (stream_ == nullptr) check(device_->table.stream_create(device_->handle, &stream_, error), error, "stream_create");
+    check(table.begin(stream_, error), error, "cannot begin a recording");
     open = true;
     submit(stream_);
     open = false;
-    check(table.end(stream_, &capture, error.get()), error, "cannot end a recording");
+    check(table.end(stream_, &capture, error), error, "cannot end a recording");
   } catch (const Error& refusal) {
-    CallError ignored;
-    if (open && table.end(stream_, &capture, ignored.get()) == TENON_OK) table.destroy(capture);
+    ErrorText ignored;
+    if (open && table.end(stream_, &capture, ignored) == TENON_OK) table.destroy(capture);
     if (refusal.status() == Status::unsupported && new_epoch && packs_ == Packs::unknown) {
       packs_ = Packs::yes;
     } else {

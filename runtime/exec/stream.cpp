@@ -10,14 +10,14 @@
 
 namespace tenon {
 
-using exec::CallError;
 using exec::DeviceState;
+using exec::ErrorText;
 
 struct Event::State {
   explicit State(const Device& on) : device(on.state()) {
     device->check_process();
-    CallError error;
-    exec::check(device->table.event_create(device->handle, &event, error.get()), error,
+    ErrorText error;
+    exec::check(device->table.event_create(device->handle, &event, error), error,
                 fmt::format("device '{}' cannot create an event", device->info.name));
   }
   ~State() {
@@ -36,14 +36,14 @@ struct Stream::State {
   explicit State(const Device& on, tenon_stream* lent = nullptr) : device(on), state(*on.state()), stream(lent), is_lent(lent != nullptr) {
     state.check_process();
     if (is_lent) return;
-    CallError error;
-    exec::check(state.table.stream_create(state.handle, &stream, error.get()), error,
+    ErrorText error;
+    exec::check(state.table.stream_create(state.handle, &stream, error), error,
                 fmt::format("device '{}' cannot create a stream", state.info.name));
   }
   ~State() {
     if (!state.in_its_process()) return;
-    CallError ignored;
-    if (!is_lent || !pending.empty()) state.table.stream_synchronize(stream, ignored.get());
+    ErrorText ignored;
+    if (!is_lent || !pending.empty()) state.table.stream_synchronize(stream, ignored);
     pending.clear();
     if (!is_lent) state.table.stream_destroy(stream);
   }
@@ -66,11 +66,11 @@ struct Stream::State {
 
   /// Releases finished copies. Errors are left for synchronize() to report.
   void retire() {
-    CallError error;
-    while (!pending.empty() && state.table.event_query(pending.front().end.state_->event, error.get()) != TENON_NOT_READY) {
+    ErrorText error;
+    while (!pending.empty() && state.table.event_query(pending.front().end.state_->event, error) != TENON_NOT_READY) {
       Pending& done = pending.front();
       std::uint64_t duration_ns = 0;
-      const tenon_status measured = state.table.event_elapsed(done.begin.state_->event, done.end.state_->event, &duration_ns, error.get());
+      const tenon_status measured = state.table.event_elapsed(done.begin.state_->event, done.end.state_->event, &duration_ns, error);
       if (measured == TENON_OK) state.copy_counters->add_time(done.direction, duration_ns);
       spare.push_back(std::move(done.begin));
       spare.push_back(std::move(done.end));
@@ -95,14 +95,14 @@ void Event::record(const Stream& stream) {
     throw Error(fmt::format("{}: expected a stream of the same device, got one of '{}'", state_->name(), stream.device().name()));
   }
   state_->device->check_process();
-  CallError error;
-  exec::check(state_->device->table.event_record(state_->event, stream.state_->stream, error.get()), error, state_->name());
+  ErrorText error;
+  exec::check(state_->device->table.event_record(state_->event, stream.state_->stream, error), error, state_->name());
 }
 
 bool Event::done() const {
   state_->device->check_process();
-  CallError error;
-  const tenon_status status = state_->device->table.event_query(state_->event, error.get());
+  ErrorText error;
+  const tenon_status status = state_->device->table.event_query(state_->event, error);
   if (status == TENON_NOT_READY) return false;
   exec::check(status, error, state_->name());
   return true;
@@ -110,8 +110,8 @@ bool Event::done() const {
 
 void Event::synchronize() const {
   state_->device->check_process();
-  CallError error;
-  exec::check(state_->device->table.event_synchronize(state_->event, error.get()), error, state_->name());
+  ErrorText error;
+  exec::check(state_->device->table.event_synchronize(state_->event, error), error, state_->name());
 }
 
 std::uint64_t Event::elapsed_ns_since(const Event& begin) const {
@@ -120,8 +120,8 @@ std::uint64_t Event::elapsed_ns_since(const Event& begin) const {
   }
   state_->device->check_process();
   std::uint64_t duration_ns = 0;
-  CallError error;
-  exec::check(state_->device->table.event_elapsed(begin.state_->event, state_->event, &duration_ns, error.get()), error, state_->name());
+  ErrorText error;
+  exec::check(state_->device->table.event_elapsed(begin.state_->event, state_->event, &duration_ns, error), error, state_->name());
   return duration_ns;
 }
 
@@ -143,8 +143,8 @@ void Stream::wait(const Event& event) {
         fmt::format("a stream of device '{}': expected an event of the same backend, got {}", device().name(), event.state_->name()));
   }
   state_->state.check_process();
-  CallError error;
-  exec::check(state_->state.table.event_wait(event.state_->event, state_->stream, error.get()), error, event.state_->name());
+  ErrorText error;
+  exec::check(state_->state.table.event_wait(event.state_->event, state_->stream, error), error, event.state_->name());
 }
 
 tenon_stream* Stream::handle() const {
@@ -153,8 +153,8 @@ tenon_stream* Stream::handle() const {
 
 void Stream::synchronize() const {
   state_->state.check_process();
-  CallError error;
-  const tenon_status status = state_->state.table.stream_synchronize(state_->stream, error.get());
+  ErrorText error;
+  const tenon_status status = state_->state.table.stream_synchronize(state_->stream, error);
   state_->retire();
   exec::check(status, error, fmt::format("a stream of device '{}'", device().name()));
 }

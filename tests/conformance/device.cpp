@@ -50,13 +50,6 @@ void scatter(const Array& array, const Dims& strides, unsigned char* origin) {
 
 }  // namespace
 
-ErrorText::ErrorText() {
-  error_.struct_size = sizeof error_;
-  error_.node = TENON_NO_INDEX;
-  error_.text_capacity = sizeof text_ - 1;  // the last byte stays NUL, whatever a backend writes
-  error_.text = text_;
-}
-
 std::string status_name(tenon_status status) {
   static constexpr const char* names[] = {
       "OK",           "INVALID_ARGUMENT", "UNSUPPORTED", "OUT_OF_MEMORY", "DEVICE_NOT_FOUND", "DEVICE_LOST",

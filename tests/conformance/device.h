@@ -15,23 +15,13 @@
 #include "array.h"
 #include "host.h"
 #include "loader/complete.h"
+#include "loader/error_text.h"
 #include "loader/loader.h"
 #include "process.h"
 
 namespace tenon::conformance {
 
-/// A tenon_error with a text buffer.
-class ErrorText {
- public:
-  ErrorText();
-  operator tenon_error*() { return &error_; }
-  std::string text() const { return text_; }
-  std::uint32_t node() const { return error_.node; }
-
- private:
-  char text_[512] = {};
-  tenon_error error_{};
-};
+using loader::ErrorText;
 
 /// "INVALID_ARGUMENT", ...
 std::string status_name(tenon_status status);

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "loader/error_text.h"
 #include "loader/loader.h"
 #include "plain_host.h"
 
@@ -33,8 +34,8 @@ class Template {
     REQUIRE_MESSAGE(result.records[0].healthy, describe(result.records[0]));
     backend = result.backends.at(0);
     table = &backend->table();
-    REQUIRE(table->device_open(backend->handle(), 0, &device, &error) == TENON_OK);
-    REQUIRE(table->stream_create(device, &stream, &error) == TENON_OK);
+    REQUIRE(table->device_open(backend->handle(), 0, &device, error) == TENON_OK);
+    REQUIRE(table->stream_create(device, &stream, error) == TENON_OK);
   }
   ~Template() {
     table->stream_destroy(stream);
@@ -50,8 +51,7 @@ class Template {
   const tenon_backend_table* table = nullptr;
   tenon_device* device = nullptr;
   tenon_stream* stream = nullptr;
-  char text[256] = {};
-  tenon_error error{sizeof(tenon_error), TENON_OK, TENON_NO_INDEX, sizeof text, text};
+  ErrorText error;
 };
 
 /// A graph of one node whose operands are bound in order: inputs, then the output.
@@ -118,14 +118,14 @@ tenon_answer ask(const Template& t, const OneNode& one) {
 tenon_status run(Template& t, const OneNode& one, const std::vector<const void*>& operands) {
   const tenon_graph graph = one.graph();
   tenon_plan* plan = nullptr;
-  const tenon_status created = t.table->plan_create(t.device, &graph, &strict, &plan, &t.error);
+  const tenon_status created = t.table->plan_create(t.device, &graph, &strict, &plan, t.error);
   if (created != TENON_OK) return created;
   std::vector<std::uint64_t> addresses;
   for (const void* operand : operands) addresses.push_back(address_of(operand));
   const tenon_bindings bindings{sizeof(tenon_bindings), static_cast<std::uint32_t>(addresses.size()), addresses.data(), 0};
-  const tenon_status status = t.table->plan_execute(plan, &bindings, 0, t.stream, &t.error);
+  const tenon_status status = t.table->plan_execute(plan, &bindings, 0, t.stream, t.error);
   t.table->plan_destroy(plan);
-  return status == TENON_OK ? t.table->stream_synchronize(t.stream, &t.error) : status;
+  return status == TENON_OK ? t.table->stream_synchronize(t.stream, t.error) : status;
 }
 
 void check_refused(const Template& t, const OneNode& one, std::uint32_t reason, const std::string& part) {
@@ -188,15 +188,15 @@ TEST_CASE("template: a constant is copied when the plan is made") {
   one.values[2].binding = 1;
   const tenon_graph graph = one.graph();
   tenon_plan* plan = nullptr;
-  REQUIRE(t.table->plan_create(t.device, &graph, &strict, &plan, &t.error) == TENON_OK);
+  REQUIRE(t.table->plan_create(t.device, &graph, &strict, &plan, t.error) == TENON_OK);
   constant = {0, 0};
   const std::uint64_t addresses[] = {address_of(a.data()), address_of(y.data())};
   const tenon_bindings bindings{sizeof(tenon_bindings), 2, addresses, 0};
-  CHECK(t.table->plan_execute(plan, &bindings, 0, t.stream, &t.error) == TENON_OK);
+  CHECK(t.table->plan_execute(plan, &bindings, 0, t.stream, t.error) == TENON_OK);
   CHECK(y == std::vector<float>{6, 7});
   tenon_plan_info info{};
   info.struct_size = sizeof info;
-  CHECK(t.table->plan_info(plan, &info, &t.error) == TENON_OK);
+  CHECK(t.table->plan_info(plan, &info, t.error) == TENON_OK);
   CHECK(info.workspace_size_bytes == 0);
   CHECK(info.kernel_count == 1);
   t.table->plan_destroy(plan);
@@ -218,12 +218,12 @@ TEST_CASE("template: supports refuses what it lacks with a reason, and plan_crea
   CHECK(ask(t, strided).supported == 1);
 
   CHECK(run(t, OneNode(TENON_OP_Sub, 14, {{2}, {2}, {2}}), {}) == TENON_UNSUPPORTED);
-  CHECK(std::string(t.text).find("template: layer1: op ") == 0);
+  CHECK(t.error.text().find("template: layer1: op ") == 0);
   const OneNode one(TENON_OP_Relu, 14, {{2}, {2}});
   const tenon_graph two = one.graph(2);
   tenon_plan* plan = nullptr;
-  CHECK(t.table->plan_create(t.device, &two, &strict, &plan, &t.error) == TENON_UNSUPPORTED);
-  CHECK(std::string(t.text) == "template: expected a graph of 1 node, got 2");
+  CHECK(t.table->plan_create(t.device, &two, &strict, &plan, t.error) == TENON_UNSUPPORTED);
+  CHECK(t.error.text() == "template: expected a graph of 1 node, got 2");
   CHECK(plan == nullptr);
 }
 
@@ -231,20 +231,20 @@ TEST_CASE("template: memory is aligned, counted, filled, copied and imported") {
   Template t;
   tenon_memory* memory = nullptr;
   std::uint64_t address = 0;
-  REQUIRE(t.table->memory_allocate(t.device, TENON_MEMORY_DEVICE, 100, &memory, &address, &t.error) == TENON_OK);
+  REQUIRE(t.table->memory_allocate(t.device, TENON_MEMORY_DEVICE, 100, &memory, &address, t.error) == TENON_OK);
   CHECK(address % t.backend->devices()[0].alignment_bytes == 0);
-  CHECK(t.table->fill(t.device, address, 100, 0x5a, t.stream, &t.error) == TENON_OK);
+  CHECK(t.table->fill(t.device, address, 100, 0x5a, t.stream, t.error) == TENON_OK);
   unsigned char back[100] = {};
   const tenon_copy copy{sizeof(tenon_copy), TENON_COPY_DEVICE_TO_HOST, address_of(back), address, 100, nullptr};
-  CHECK(t.table->copy(t.device, &copy, t.stream, &t.error) == TENON_OK);
+  CHECK(t.table->copy(t.device, &copy, t.stream, t.error) == TENON_OK);
   CHECK(back[0] == 0x5a);
   CHECK(back[99] == 0x5a);
 
   int number = 7;
   tenon_memory *copied = nullptr, *borrowed = nullptr;
   std::uint64_t copied_address = 0, borrowed_address = 0;
-  CHECK(t.table->memory_import(t.device, &number, sizeof number, TENON_IMPORT_COPY, &copied, &copied_address, &t.error) == TENON_OK);
-  CHECK(t.table->memory_import(t.device, &number, sizeof number, TENON_IMPORT_BORROW_READ_WRITE, &borrowed, &borrowed_address, &t.error) ==
+  CHECK(t.table->memory_import(t.device, &number, sizeof number, TENON_IMPORT_COPY, &copied, &copied_address, t.error) == TENON_OK);
+  CHECK(t.table->memory_import(t.device, &number, sizeof number, TENON_IMPORT_BORROW_READ_WRITE, &borrowed, &borrowed_address, t.error) ==
         TENON_OK);
   number = 8;
   CHECK(*reinterpret_cast<const int*>(static_cast<std::uintptr_t>(copied_address)) == 7);
@@ -252,36 +252,36 @@ TEST_CASE("template: memory is aligned, counted, filled, copied and imported") {
 
   tenon_memory_stats stats{};
   stats.struct_size = sizeof stats;
-  CHECK(t.table->memory_stats(t.device, &stats, &t.error) == TENON_OK);
+  CHECK(t.table->memory_stats(t.device, &stats, t.error) == TENON_OK);
   CHECK(stats.live_size_bytes == 100 + sizeof number);
   CHECK(stats.peak_size_bytes == stats.live_size_bytes);
   t.table->memory_free(borrowed);
   t.table->memory_free(copied);
   t.table->memory_free(memory);
-  CHECK(t.table->memory_stats(t.device, &stats, &t.error) == TENON_OK);
+  CHECK(t.table->memory_stats(t.device, &stats, t.error) == TENON_OK);
   CHECK(stats.live_size_bytes == 0);
   CHECK(stats.peak_size_bytes == 100 + sizeof number);
 
   tenon_memory* none = nullptr;
-  CHECK(t.table->memory_allocate(t.device, TENON_MEMORY_DEVICE, std::numeric_limits<std::uint64_t>::max(), &none, &address, &t.error) ==
+  CHECK(t.table->memory_allocate(t.device, TENON_MEMORY_DEVICE, std::numeric_limits<std::uint64_t>::max(), &none, &address, t.error) ==
         TENON_OUT_OF_MEMORY);
-  CHECK(t.table->memory_allocate(t.device, 9, 1, &none, &address, &t.error) == TENON_INVALID_ARGUMENT);
-  CHECK(t.table->memory_import(t.device, &number, 4, 9, &none, &address, &t.error) == TENON_INVALID_ARGUMENT);
+  CHECK(t.table->memory_allocate(t.device, 9, 1, &none, &address, t.error) == TENON_INVALID_ARGUMENT);
+  CHECK(t.table->memory_import(t.device, &number, 4, 9, &none, &address, t.error) == TENON_INVALID_ARGUMENT);
   CHECK(none == nullptr);
 }
 
 TEST_CASE("template: events are done when they are recorded and measure the time between them") {
   Template t;
   tenon_event *begin = nullptr, *end = nullptr;
-  REQUIRE(t.table->event_create(t.device, &begin, &t.error) == TENON_OK);
-  REQUIRE(t.table->event_create(t.device, &end, &t.error) == TENON_OK);
-  CHECK(t.table->event_query(begin, &t.error) == TENON_OK);
-  CHECK(t.table->event_record(begin, t.stream, &t.error) == TENON_OK);
-  CHECK(t.table->event_wait(begin, t.stream, &t.error) == TENON_OK);
-  CHECK(t.table->event_record(end, t.stream, &t.error) == TENON_OK);
-  CHECK(t.table->event_synchronize(end, &t.error) == TENON_OK);
+  REQUIRE(t.table->event_create(t.device, &begin, t.error) == TENON_OK);
+  REQUIRE(t.table->event_create(t.device, &end, t.error) == TENON_OK);
+  CHECK(t.table->event_query(begin, t.error) == TENON_OK);
+  CHECK(t.table->event_record(begin, t.stream, t.error) == TENON_OK);
+  CHECK(t.table->event_wait(begin, t.stream, t.error) == TENON_OK);
+  CHECK(t.table->event_record(end, t.stream, t.error) == TENON_OK);
+  CHECK(t.table->event_synchronize(end, t.error) == TENON_OK);
   std::uint64_t elapsed = std::numeric_limits<std::uint64_t>::max();
-  CHECK(t.table->event_elapsed(begin, end, &elapsed, &t.error) == TENON_OK);
+  CHECK(t.table->event_elapsed(begin, end, &elapsed, t.error) == TENON_OK);
   CHECK(elapsed < 60'000'000'000u);
   t.table->event_destroy(end);
   t.table->event_destroy(begin);
@@ -290,8 +290,8 @@ TEST_CASE("template: events are done when they are recorded and measure the time
 TEST_CASE("template: an unknown device index is refused by name") {
   Template t;
   tenon_device* other = nullptr;
-  CHECK(t.table->device_open(t.backend->handle(), 3, &other, &t.error) == TENON_DEVICE_NOT_FOUND);
-  CHECK(std::string(t.text) == "template:3 does not exist: the only device is template:0");
+  CHECK(t.table->device_open(t.backend->handle(), 3, &other, t.error) == TENON_DEVICE_NOT_FOUND);
+  CHECK(t.error.text() == "template:3 does not exist: the only device is template:0");
   CHECK(other == nullptr);
-  CHECK(t.error.status == TENON_DEVICE_NOT_FOUND);
+  CHECK(t.error.status() == TENON_DEVICE_NOT_FOUND);
 }

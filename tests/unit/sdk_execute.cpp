@@ -230,8 +230,8 @@ TEST_CASE("sdk: an exception of a kernel becomes a status, a text and a node, an
       REQUIRE(session.table->profile->enable(run.plan, profiled ? 1 : 0, error) == TENON_OK);
       probe.fail_div = c.how;
       CHECK(run.execute(error) == c.status);
-      CHECK(error.error.status == c.status);
-      CHECK(error.error.node == 1);
+      CHECK(error.status() == c.status);
+      CHECK(error.node() == 1);
       CHECK(error.text() == c.text);
       CHECK(run.execute(nullptr) == c.status);
       probe.fail_div = 0;
@@ -253,7 +253,7 @@ TEST_CASE("sdk: invalid bindings and workspaces are rejected by name") {
     ErrorText error;
     CHECK(session.table->plan_execute(run.plan, &bindings, workspace, session.stream, error) == TENON_INVALID_ARGUMENT);
     CHECK_MESSAGE(error.says(part), error.text());
-    CHECK(error.error.node == TENON_NO_INDEX);
+    CHECK(error.node() == TENON_NO_INDEX);
   };
   tenon_bindings bindings = run.bindings();
   bindings.address_count = 1;

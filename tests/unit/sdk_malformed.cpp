@@ -28,7 +28,7 @@ void refused(const char* part, const std::function<void(Net&)>& bend, const std:
   ErrorText error;
   CHECK(session.table->supports(session.device, &graph, &given, answers, error) == TENON_INVALID_ARGUMENT);
   CHECK_MESSAGE(error.says(part), error.text());
-  CHECK(error.error.node == TENON_NO_INDEX);
+  CHECK(error.node() == TENON_NO_INDEX);
   tenon_plan* plan = nullptr;
   ErrorText again;
   CHECK(session.table->plan_create(session.device, &graph, &given, &plan, again) == TENON_INVALID_ARGUMENT);

@@ -202,7 +202,7 @@ TEST_CASE("sdk: packing that fails in execution reports the node and is repeated
   run.epoch = 2;
   ErrorText error;
   CHECK(run.execute(error) == TENON_INTERNAL);
-  CHECK(error.error.node == 1);
+  CHECK(error.node() == 1);
   CHECK(error.text() == "gemm: cannot pack");
   probe.fail_pack = false;
   run.set(product.b, right);

@@ -15,6 +15,8 @@
 
 #include <tenon/backend.h>
 
+#include "loader/error_text.h"
+
 namespace tenon::sdk_test {
 
 using Floats = std::vector<float>;
@@ -38,18 +40,8 @@ class TestHost {
   std::uint32_t threads_;
 };
 
-struct ErrorText {
-  ErrorText() {
-    error.struct_size = sizeof error;
-    error.node = TENON_NO_INDEX;
-    error.text = buffer;
-    error.text_capacity = sizeof buffer;
-  }
-  operator tenon_error*() { return &error; }
-  std::string text() const { return buffer; }
+struct ErrorText : loader::ErrorText {
   bool says(const char* part) const { return text().find(part) != std::string::npos; }
-  char buffer[400] = "";
-  tenon_error error{};
 };
 
 // ---------------------------------------------------------------- the backends

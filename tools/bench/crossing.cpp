@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::int64_t width = 8;
 
-void check(tenon_status status, const exec::CallError& error, const char* what) {
+void check(tenon_status status, const exec::ErrorText& error, const char* what) {
   exec::check(status, error, what);
 }
 
@@ -62,13 +62,13 @@ class Chain {
     graph.binding_count = nodes > 0 ? 2 : 0;
     tenon_plan_options options{};
     options.struct_size = sizeof options;
-    check(table_.plan_create(device_->handle, &graph, &options, &plan_, error_.get()), error_, "plan_create");
+    check(table_.plan_create(device_->handle, &graph, &options, &plan_, error_), error_, "plan_create");
     tenon_plan_info info{};
     info.struct_size = sizeof info;
-    check(table_.plan_info(plan_, &info, error_.get()), error_, "plan_info");
+    check(table_.plan_info(plan_, &info, error_), error_, "plan_info");
     kernels_ = info.kernel_count;
     buffers_ = device.empty(DType::f32, {2 * width});
-    table_.fill(device_->handle, buffers_.address(), static_cast<std::uint64_t>(buffers_.size_bytes()), 0, device_->stream, error_.get());
+    table_.fill(device_->handle, buffers_.address(), static_cast<std::uint64_t>(buffers_.size_bytes()), 0, device_->stream, error_);
     workspace_ = device.empty(DType::u8, {static_cast<std::int64_t>(std::max<std::uint64_t>(info.workspace_size_bytes, 1))});
     addresses_ = {buffers_.address(), buffers_.address() + width * sizeof(float)};
     bindings_.struct_size = sizeof bindings_;
@@ -84,7 +84,7 @@ class Chain {
   void run(std::int64_t repetitions) {
     tenon_status status = TENON_OK;
     for (std::int64_t i = 0; i < repetitions && status == TENON_OK; ++i) {
-      status = table_.plan_execute(plan_, &bindings_, workspace_.address(), device_->stream, error_.get());
+      status = table_.plan_execute(plan_, &bindings_, workspace_.address(), device_->stream, error_);
     }
     check(status, error_, "plan_execute");
     if (!device_->inline_streams()) device_->synchronize();
@@ -96,18 +96,18 @@ class Chain {
   /// has no profile.
   std::optional<double> kernel_ns(int runs, double clock_ns) {
     if (table_.profile == nullptr || kernels_ == 0) return std::nullopt;
-    check(table_.profile->enable(plan_, 1, error_.get()), error_, "profile");
+    check(table_.profile->enable(plan_, 1, error_), error_, "profile");
     std::vector<tenon_profile_record> records(kernels_);
     std::vector<double> means;
     for (int r = 0; r < runs; ++r) {
       std::uint32_t count = 0;
       run(1);
-      check(table_.profile->read(plan_, records.data(), kernels_, &count, error_.get()), error_, "profile");
+      check(table_.profile->read(plan_, records.data(), kernels_, &count, error_), error_, "profile");
       double total = 0;
       for (const tenon_profile_record& record : records) total += static_cast<double>(record.duration_ns);
       means.push_back(total / static_cast<double>(records.size()));
     }
-    check(table_.profile->enable(plan_, 0, error_.get()), error_, "profile");
+    check(table_.profile->enable(plan_, 0, error_), error_, "profile");
     return median(means) - clock_ns;
   }
 
@@ -119,7 +119,7 @@ class Chain {
   Tensor buffers_, workspace_;
   std::array<std::uint64_t, 2> addresses_{};
   tenon_bindings bindings_{};
-  exec::CallError error_;
+  exec::ErrorText error_;
 };
 
 /// The measured time between two clock reads with nothing between them.

@@ -17,6 +17,7 @@
 #include <tenon/error.h>
 
 #include "cli/backend_report.h"
+#include "loader/error_text.h"
 
 namespace tenon::cli {
 namespace {
@@ -70,15 +71,15 @@ std::string describe_device(const tenon_device_info& device) {
 void try_devices(const loader::Backend& backend, loader::Record& record) {
   for (std::uint32_t i = 0; i < backend.devices().size(); ++i) {
     if (i < record.devices.size()) record.devices[i].description = describe_device(backend.devices()[i]);
-    char text[1024] = "";
-    tenon_error error{sizeof error, TENON_OK, TENON_NO_INDEX, sizeof text - 1, text};  // the last byte stays 0, whatever is written
+    loader::ErrorText error;
     tenon_device* device = nullptr;
-    const tenon_status status = backend.table().device_open(backend.handle(), i, &device, &error);
+    const tenon_status status = backend.table().device_open(backend.handle(), i, &device, error);
     if (status == TENON_OK) {
       backend.table().device_close(device);
     } else {
       record.warnings.push_back(fmt::format("cannot open device {}:{}: {} ({})", backend.name(), i,
-                                            *text != '\0' ? text : "no reason was given", name_of(static_cast<Status>(status))));
+                                            error.text().empty() ? "no reason was given" : error.text(),
+                                            name_of(static_cast<Status>(status))));
     }
   }
 }

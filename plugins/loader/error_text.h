@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// loader/error_text.h - the caller's side of tenon_error.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <tenon/backend.h>
+
+namespace tenon::loader {
+
+/// The tenon_error of a call, with memory for a long sentence.
+class ErrorText {
+ public:
+  ErrorText() : error_{sizeof(tenon_error), TENON_OK, TENON_NO_INDEX, sizeof text_ - 1, text_} {}
+  ErrorText(const ErrorText&) = delete;
+  ErrorText& operator=(const ErrorText&) = delete;
+
+  operator tenon_error*() { return &error_; }
+  tenon_status status() const { return error_.status; }
+  std::uint32_t node() const { return error_.node; }
+  /// The backend's sentence; empty if it gave none.
+  std::string text() const { return text_; }
+  /// Makes this the failure, in the place of what the backend reported.
+  tenon_status set(tenon_status status, const std::string& text) {
+    text_[text.copy(text_, sizeof text_ - 1)] = '\0';
+    return error_.status = status;
+  }
+
+ private:
+  char text_[1024] = {};  // the last byte stays 0, whatever a backend writes
+  tenon_error error_;
+};
+
+}  // namespace tenon::loader
