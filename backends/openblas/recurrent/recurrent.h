@@ -89,11 +89,10 @@ struct Recurrent {
     return {rows.data, directions * count * units};
   }
   /// The rows in a sequence at the previous step; at the first step, those in `first`.
-  Rows<const T> before(const T* sequence, const T* first, const StepPart& part) const {
+  Rows<const T> before(const T* sequence, const T* first, StepPart part) const {
     if (part.step == 0) return in_state(first, part);
-    StepPart previous = part;
-    --previous.step;
-    return in_sequence(sequence, previous);
+    --part.step;
+    return in_sequence(sequence, part);
   }
 
   /// Panels of gates [begin, end), to be packed: for h r' a matrix (H, (end - begin) H), for d r a matrix ((end - begin) H, H).
@@ -127,9 +126,10 @@ class States {
   Rows<T> after(const StepPart& part) const {
     return is_kept_ ? layer_.in_sequence(data_, part) : layer_.in_state(data_ + part.step % 2 * layer_.state_elements(), part);
   }
-  Rows<const T> before(const StepPart& part) const {
-    if (is_kept_ || part.step == 0) return layer_.before(data_, first_, part);
-    return layer_.in_state(data_ + (part.step - 1) % 2 * layer_.state_elements(), part);
+  Rows<const T> before(StepPart part) const {
+    if (part.step == 0) return layer_.in_state(first_, part);
+    --part.step;
+    return after(part);
   }
   /// Copies the states after the last step to a result (D, B, H), if that is present.
   void copy_last_to(std::uint32_t result) const;
