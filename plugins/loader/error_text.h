@@ -12,7 +12,7 @@ namespace tenon::loader {
 /// The tenon_error of a call, with memory for a long sentence.
 class ErrorText {
  public:
-  ErrorText() : error_{sizeof(tenon_error), TENON_OK, TENON_NO_INDEX, sizeof text_ - 1, text_} {}
+  ErrorText() : error_{sizeof(tenon_error), TENON_OK, TENON_NO_INDEX, capacity, text_} {}
   ErrorText(const ErrorText&) = delete;
   ErrorText& operator=(const ErrorText&) = delete;
 
@@ -23,12 +23,13 @@ class ErrorText {
   std::string text() const { return text_; }
   /// Makes this the failure, in the place of what the backend reported.
   tenon_status set(tenon_status status, const std::string& text) {
-    text_[text.copy(text_, sizeof text_ - 1)] = '\0';
+    text_[text.copy(text_, capacity)] = '\0';
     return error_.status = status;
   }
 
  private:
-  char text_[1024] = {};  // the last byte stays 0, whatever a backend writes
+  static constexpr std::uint32_t capacity = 1024;
+  char text_[capacity + 1] = {};  // the last byte stays 0, whatever a backend writes
   tenon_error error_;
 };
 
