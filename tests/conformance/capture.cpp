@@ -29,8 +29,7 @@ const tenon_capture_table& block_of(const CaseContext& context) {
 class Recorder {
  public:
   explicit Recorder(const CaseContext& context) : context_(context), block_(block_of(context)) {
-    ErrorText error;
-    expect_ok(context.device.table().stream_create(context.device.handle(), &stream, error), error, "stream_create");
+    expect_ok("stream_create", context.device.table().stream_create, context.device.handle(), &stream);
   }
   ~Recorder() {
     drop();
@@ -47,8 +46,7 @@ class Recorder {
   }
   void end() {
     drop();
-    ErrorText error;
-    expect_ok(block_.end(stream, &capture_, error), error, "capture end");
+    expect_ok("capture end", block_.end, stream, &capture_);
     if (capture_ == nullptr) fail("capture end returned OK and left its out-parameter NULL");
   }
   /// Ends a recording in which a call was refused. The status of `end` is the backend's choice.
@@ -58,9 +56,8 @@ class Recorder {
     if (block_.end(stream, &capture_, ignored) != TENON_OK) capture_ = nullptr;
   }
   void replay() {
-    ErrorText error;
-    expect_ok(block_.replay(capture_, context_.device.stream(), error), error, "capture replay");
-    expect_ok(context_.device.synchronize(error), error, "stream_synchronize");
+    expect_ok("capture replay", block_.replay, capture_, context_.device.stream());
+    expect_ok("stream_synchronize", &Device::synchronize, context_.device);
   }
   void drop() {
     if (capture_ != nullptr) block_.destroy(std::exchange(capture_, nullptr));
@@ -79,13 +76,11 @@ using Floats = std::vector<float>;
 struct Numbers {
   Numbers(const CaseContext& c, const Floats& start) : context(c), count(start.size()), memory(c, count * sizeof(float)) { set(start); }
   void set(const Floats& values) {
-    ErrorText error;
-    expect_ok(context.device.upload(memory.address, values.data(), count * sizeof(float), error), error, "a copy to the device");
+    expect_ok("a copy to the device", &Device::upload, context.device, memory.address, values.data(), count * sizeof(float));
   }
   void expect(const Floats& expected, const char* when) const {
     Floats got(count);
-    ErrorText error;
-    expect_ok(context.device.download(got.data(), memory.address, count * sizeof(float), error), error, "a copy from the device");
+    expect_ok("a copy from the device", &Device::download, context.device, got.data(), memory.address, count * sizeof(float));
     for (std::size_t i = 0; i < count; ++i) {
       if (got[i] != expected[i]) fail(fmt::format("{}: element {} is {}, expected {}", when, i, got[i], expected[i]));
     }
@@ -102,17 +97,15 @@ struct Work {
     if (!plan.ready()) throw Unsupported(plan.why());
   }
   tenon_status enqueue(tenon_stream* stream, std::uint64_t epoch, tenon_error* error) const {
-    tenon_bindings bindings{};
-    bindings.struct_size = sizeof bindings;
-    bindings.address_count = static_cast<std::uint32_t>(addresses.size());
-    bindings.addresses = addresses.data();
-    bindings.parameters_epoch = epoch;
+    tenon_bindings bindings{.struct_size = sizeof bindings,
+                            .address_count = static_cast<std::uint32_t>(addresses.size()),
+                            .addresses = addresses.data(),
+                            .parameters_epoch = epoch};
     return context.device.table().plan_execute(plan.handle(), &bindings, workspace.address, stream, error);
   }
   void execute(std::uint64_t epoch = 1) const {
-    ErrorText error;
-    expect_ok(enqueue(context.device.stream(), epoch, error), error, "plan_execute");
-    expect_ok(context.device.synchronize(error), error, "stream_synchronize");
+    expect_ok("plan_execute", &Work::enqueue, *this, context.device.stream(), epoch);
+    synchronize(context);
   }
   /// Records an execution. Throws Unsupported for a refusal with a reason.
   void record(Recorder& recorder, std::uint64_t epoch = 1) const {
@@ -167,13 +160,10 @@ void copies_in_order(CaseContext& context) {
   Numbers a(context, {1, 2, 3, 4}), b(context, {5, 6, 7, 8});
   Recorder recorder(context);
   recorder.begin();
-  ErrorText error;
   const std::uint64_t size = 4 * sizeof(float);
   const tenon_copy copy{sizeof copy, TENON_COPY_DEVICE_TO_DEVICE, b.memory.address, a.memory.address, size, nullptr};
-  expect_ok(context.device.table().copy(context.device.handle(), &copy, recorder.stream, error), error,
-            "a copy within the device while recording");
-  expect_ok(context.device.table().fill(context.device.handle(), a.memory.address, size, 0, recorder.stream, error), error,
-            "fill while recording");
+  expect_ok("a copy within the device while recording", context.device.table().copy, context.device.handle(), &copy, recorder.stream);
+  expect_ok("fill while recording", context.device.table().fill, context.device.handle(), a.memory.address, size, 0, recorder.stream);
   recorder.end();
   a.expect({1, 2, 3, 4}, "after a recording, which executes nothing");
   b.expect({5, 6, 7, 8}, "after a recording, which executes nothing");
@@ -268,10 +258,8 @@ void nothing_left(CaseContext& context) {
   work.execute();
   round();
   const auto live = [&] {
-    tenon_memory_stats stats{};
-    stats.struct_size = sizeof stats;
-    ErrorText error;
-    expect_ok(context.device.table().memory_stats(context.device.handle(), &stats, error), error, "memory_stats");
+    tenon_memory_stats stats{.struct_size = sizeof stats};
+    expect_ok("memory_stats", context.device.table().memory_stats, context.device.handle(), &stats);
     return stats.live_size_bytes;
   };
   const std::uint64_t before = live();

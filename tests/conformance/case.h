@@ -98,11 +98,23 @@ enum class Oracle {
 };
 
 /// The largest error that a result may have, and why: what the arithmetic allows, no more and no less.
-struct Tolerance {
-  const char* why = nullptr;                           ///< where the bound comes from; the reference pages print it
-  Bound (*of)(const Variant&, tenon_dtype) = nullptr;  ///< NULL: bitwise equal
-  Bound operator()(const Variant& variant, tenon_dtype dtype) const { return of == nullptr ? Bound{} : of(variant, dtype); }
-  bool operator==(std::nullptr_t) const { return of == nullptr; }
+class Tolerance {
+ public:
+  using Function = Bound (*)(const Variant&, tenon_dtype);
+  constexpr Tolerance() = default;
+  /// Errors in epsilons of the dtype; 0: bitwise equal.
+  constexpr Tolerance(const char* reason, double relative = 0, double absolute = 0)
+      : why(reason), relative_(relative), absolute_(absolute) {}
+  constexpr Tolerance(const char* reason, Function bound) : why(reason), bound_(bound) {}
+  Bound operator()(const Variant& variant, tenon_dtype dtype) const {
+    if (bound_ != nullptr) return bound_(variant, dtype);
+    return relative_ == 0 && absolute_ == 0 ? Bound{} : Bound{relative_ * epsilon(dtype), absolute_ * epsilon(dtype)};
+  }
+  const char* why = nullptr;  ///< where the bound comes from; the reference pages print it
+
+ private:
+  double relative_ = 0, absolute_ = 0;
+  Function bound_ = nullptr;
 };
 
 /// A property of every result. `broken` returns an empty string if it holds.

@@ -126,8 +126,7 @@ Dims Convolution::y() const {
 }
 
 AttributeBytes Convolution::attributes() const {
-  tenon_attributes_conv a{};
-  a.groups = static_cast<std::uint32_t>(groups);
+  tenon_attributes_conv a{.groups = static_cast<std::uint32_t>(groups)};
   for (std::size_t i = 0; i < TENON_MAX_SPATIAL; ++i) {
     const bool used = i < sizes.size();
     a.strides[i] = used ? entry(strides, i, 1) : 1;

@@ -74,14 +74,12 @@ std::vector<unsigned char> pattern(std::size_t size, std::uint64_t seed) {
 }
 
 void upload(const CaseContext& context, std::uint64_t address, const std::vector<unsigned char>& bytes) {
-  ErrorText error;
-  expect_ok(context.device.upload(address, bytes.data(), bytes.size(), error), error, "a copy to the device");
+  expect_ok("a copy to the device", &Device::upload, context.device, address, bytes.data(), bytes.size());
 }
 
 std::vector<unsigned char> download(const CaseContext& context, std::uint64_t address, std::size_t size) {
   std::vector<unsigned char> bytes(size);
-  ErrorText error;
-  expect_ok(context.device.download(bytes.data(), address, size, error), error, "a copy from the device");
+  expect_ok("a copy from the device", &Device::download, context.device, bytes.data(), address, size);
   return bytes;
 }
 
@@ -97,20 +95,12 @@ std::uint64_t address_of(const void* host) {
 }
 
 tenon_copy copy_of(std::uint32_t direction, std::uint64_t to, std::uint64_t from, std::uint64_t size) {
-  tenon_copy copy{};
-  copy.struct_size = sizeof copy;
-  copy.direction = direction;
-  copy.destination = to;
-  copy.source = from;
-  copy.size_bytes = size;
-  return copy;
+  return tenon_copy{.struct_size = sizeof(tenon_copy), .direction = direction, .destination = to, .source = from, .size_bytes = size};
 }
 
 tenon_memory_stats stats_of(const CaseContext& context) {
-  tenon_memory_stats stats{};
-  stats.struct_size = sizeof stats;
-  ErrorText error;
-  expect_ok(context.device.table().memory_stats(context.device.handle(), &stats, error), error, "memory_stats");
+  tenon_memory_stats stats{.struct_size = sizeof stats};
+  expect_ok("memory_stats", context.device.table().memory_stats, context.device.handle(), &stats);
   return stats;
 }
 
@@ -118,9 +108,8 @@ tenon_memory_stats stats_of(const CaseContext& context) {
 
 Another::Another(const CaseContext& context)
     : host_(context.device.info(), context.device.backend().abi_minor(), context.device.source().options) {
-  ErrorText error;
   const tenon_backend_table* sent = nullptr;
-  expect_ok(context.device.info().create(host_.table(), &backend, &sent, error), error, "create");
+  expect_ok("create", context.device.info().create, host_.table(), &backend, &sent);
   if (backend == nullptr || sent == nullptr) fail("create returned OK and left an out-parameter NULL");
   loader::complete_table(*sent, table_);
 }
@@ -137,21 +126,17 @@ void Another::end() {
 }
 
 Stream::Stream(const CaseContext& context) : table_(context.device.table()) {
-  ErrorText error;
-  expect_ok(table_.stream_create(context.device.handle(), &handle, error), error, "stream_create");
+  expect_ok("stream_create", table_.stream_create, context.device.handle(), &handle);
 }
 
 Event::Event(const CaseContext& context) : table_(context.device.table()) {
-  ErrorText error;
-  expect_ok(table_.event_create(context.device.handle(), &handle, error), error, "event_create");
+  expect_ok("event_create", table_.event_create, context.device.handle(), &handle);
 }
 
 // ---------------------------------------------------------------- graphs
 
 tenon_plan_options default_options() {
-  tenon_plan_options options{};
-  options.struct_size = sizeof options;
-  return options;
+  return tenon_plan_options{.struct_size = sizeof(tenon_plan_options)};
 }
 
 void require_ops(const CaseContext& context, std::initializer_list<tenon_op> ops, tenon_dtype dtype) {

@@ -82,6 +82,7 @@ class Stream {
   ~Stream() { table_.stream_destroy(handle); }
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
+  operator tenon_stream*() const { return handle; }
   tenon_stream* handle = nullptr;
 
  private:
@@ -94,6 +95,7 @@ class Event {
   ~Event() { table_.event_destroy(handle); }
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
+  operator tenon_event*() const { return handle; }
   tenon_event* handle = nullptr;
 
  private:

@@ -57,7 +57,7 @@ std::string key_of(const tenon_pack_table& block, tenon_packed* packed) {
   std::memset(key, 0x7E, sizeof key);
   std::uint64_t size = 0;
   ErrorText error;
-  expect_ok(block.info(packed, key, sizeof key, &size, error), error, "pack info");
+  expect_ok("pack info", block.info, packed, key, sizeof key, &size);
   if (std::memchr(key, 0, sizeof key) == nullptr) fail("the key of a packed operand does not end in NUL within 256 bytes");
   if (key[0] == 0) fail("a packed operand has an empty key");
   if (size == 0) fail("a packed operand of 48 elements has a size of 0 bytes");
@@ -91,11 +91,10 @@ void packed_operands(CaseContext& context) {
     const tenon_status status = block.create(context.device.handle(), &abi_graph.graph, product.w, &packed.handle, error);
     if (status == TENON_UNSUPPORTED) throw NotRun("the backend does not pack this operand: " + error.text());
     expect_ok(status, error, "pack create");
-    expect_ok(block.create(context.device.handle(), &abi_graph.graph, product.w, &second_packed.handle, error), error,
-              "second pack create");
+    expect_ok("second pack create", block.create, context.device.handle(), &abi_graph.graph, product.w, &second_packed.handle);
     if (key_of(block, packed.handle) != key_of(block, second_packed.handle)) fail("the same operand packed twice has different keys");
-    expect_ok(block.attach(first.handle(), product.w, packed.handle, error), error, "pack attach");
-    expect_ok(block.attach(second.handle(), product.w, packed.handle, error), error, "pack attach to a second plan");
+    expect_ok("pack attach", block.attach, first.handle(), product.w, packed.handle);
+    expect_ok("pack attach to a second plan", block.attach, second.handle(), product.w, packed.handle);
   }
   product.expect(first.run(), "a plan with a shared packed operand whose other references are gone");
   product.expect(second.run(), "the second plan of a packed operand");
@@ -116,8 +115,7 @@ void profile(CaseContext& context) {
   const Plan plan(context.device, net);
   expect_ready(plan);
   Plan::Bindings bindings(plan, 0xFF);
-  ErrorText error;
-  expect_ok(block.enable(plan.handle(), 1, error), error, "profile enable");
+  expect_ok("profile enable", block.enable, plan.handle(), 1);
   for (int round = 0; round < 2; ++round) {
     const Outcome outcome = bindings.execute(1);
     if (!outcome.ok()) fail(fmt::format("a profiled execution failed with {}: {}", status_name(outcome.status), outcome.text));
@@ -126,7 +124,7 @@ void profile(CaseContext& context) {
   std::vector<tenon_profile_record> records(8);
   std::memset(static_cast<void*>(records.data()), 0x7E, records.size() * sizeof records[0]);
   std::uint32_t count = 0;
-  expect_ok(block.read(plan.handle(), records.data(), 8, &count, error), error, "profile read");
+  expect_ok("profile read", block.read, plan.handle(), records.data(), 8, &count);
   if (count != plan.info().kernel_count)
     fail(fmt::format("{} kernels were profiled, plan_info reports {} kernels", count, plan.info().kernel_count));
   for (std::uint32_t i = 0; i < std::min<std::uint32_t>(count, 8); ++i) {
@@ -143,10 +141,10 @@ void profile(CaseContext& context) {
   tenon_profile_record guard;
   std::memset(static_cast<void*>(&guard), 0x7E, sizeof guard);
   const tenon_profile_record before = guard;
-  expect_ok(block.read(plan.handle(), &guard, 0, &again, error), error, "profile read without a buffer");
+  expect_ok("profile read without a buffer", block.read, plan.handle(), &guard, 0, &again);
   if (again != count) fail(fmt::format("profile read counts {} records with a buffer of 8 and {} without a buffer", count, again));
   if (std::memcmp(&guard, &before, sizeof guard) != 0) fail("profile read wrote a record without a buffer");
-  expect_ok(block.enable(plan.handle(), 0, error), error, "profile disable");
+  expect_ok("profile disable", block.enable, plan.handle(), 0);
   expect_relu(bindings.execute(1).outputs);
 }
 
@@ -177,8 +175,8 @@ void collectives(CaseContext& context) {
   const auto check = [&](const char* what, std::uint64_t read_at, const std::function<tenon_status(tenon_error*)>& call) {
     upload(context, source.address, expected);
     upload(context, result.address, std::vector<unsigned char>(bytes, 0xFF));
-    expect_ok(call(error), error, what);
-    expect_ok(context.device.table().stream_synchronize(stream.handle, error), error, "stream_synchronize");
+    expect_ok(what, call);
+    expect_ok("stream_synchronize", context.device.table().stream_synchronize, stream.handle);
     expect_bytes(expected, download(context, read_at, bytes), what);
   };
   for (const std::uint32_t operation : {TENON_COLLECTIVE_SUM, TENON_COLLECTIVE_MEAN, TENON_COLLECTIVE_MAX}) {
@@ -209,18 +207,18 @@ void foreign_stream(CaseContext& context) {
   expect_ok(status, error, "foreign_stream native");
   const Memory memory(context, 4096);
   const auto fill = [&](tenon_stream* stream, std::uint8_t value) {
-    expect_ok(table.fill(context.device.handle(), memory.address, 4096, value, stream, error), error, "fill");
-    expect_ok(table.stream_synchronize(stream, error), error, "stream_synchronize");
+    expect_ok("fill", table.fill, context.device.handle(), memory.address, 4096, value, stream);
+    expect_ok("stream_synchronize", table.stream_synchronize, stream);
     expect_bytes(std::vector<unsigned char>(4096, value), download(context, memory.address, 4096), "filled on a stream and on its import");
   };
   {
     tenon_stream* handle = nullptr;
-    expect_ok(block.import(context.device.handle(), native, &handle, error), error, "foreign_stream import");
+    expect_ok("foreign_stream import", block.import, context.device.handle(), native, &handle);
     if (handle == nullptr) fail("foreign_stream import returned OK and left its out-parameter NULL");
     const Stream imported(context, handle);
     fill(imported.handle, 1);
     void* same = nullptr;
-    expect_ok(block.native(imported.handle, &same, error), error, "foreign_stream native of an imported stream");
+    expect_ok("foreign_stream native of an imported stream", block.native, imported.handle, &same);
     if (same != native) fail("an imported stream has a different vendor handle");
   }
   fill(own.handle, 2);  // destroying the imported stream leaves the vendor's stream alive

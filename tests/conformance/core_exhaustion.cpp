@@ -108,14 +108,13 @@ void out_of_memory(CaseContext& context) {
           {"device_open", [&](tenon_error* error) { return table.device_open(another.backend, 0, &device, error); },
            [&] { table.device_close(std::exchange(device, nullptr)); }, [&] { return device != nullptr; }},
           counts);
-  ErrorText error;
-  expect_ok(table.device_open(another.backend, 0, &device, error), error, "device_open");
+  expect_ok("device_open", table.device_open, another.backend, 0, &device);
   tenon_stream* stream = nullptr;
   exhaust(host,
           {"stream_create", [&](tenon_error* e) { return table.stream_create(device, &stream, e); },
            [&] { table.stream_destroy(std::exchange(stream, nullptr)); }, [&] { return stream != nullptr; }},
           counts);
-  expect_ok(table.stream_create(device, &stream, error), error, "stream_create");
+  expect_ok("stream_create", table.stream_create, device, &stream);
   tenon_event* event = nullptr;
   exhaust(host,
           {"event_create", [&](tenon_error* e) { return table.event_create(device, &event, e); },
@@ -144,7 +143,7 @@ void out_of_memory(CaseContext& context) {
   const AbiGraph abi_graph(net);
   const tenon_plan_options options = default_options();
   std::vector<tenon_answer> answers(abi_graph.nodes.size());
-  expect_ok(table.supports(device, &abi_graph.graph, &options, answers.data(), error), error, "supports");
+  expect_ok("supports", table.supports, device, &abi_graph.graph, &options, answers.data());
   const bool served = std::all_of(answers.begin(), answers.end(), [](const tenon_answer& a) { return a.supported == 1; });
   if (served) {
     tenon_plan* plan = nullptr;
@@ -152,21 +151,18 @@ void out_of_memory(CaseContext& context) {
             {"plan_create", [&](tenon_error* e) { return table.plan_create(device, &abi_graph.graph, &options, &plan, e); },
              [&] { table.plan_destroy(std::exchange(plan, nullptr)); }, [&] { return plan != nullptr; }},
             counts);
-    expect_ok(table.plan_create(device, &abi_graph.graph, &options, &plan, error), error, "plan_create");
-    tenon_plan_info info{};
-    info.struct_size = sizeof info;
-    expect_ok(table.plan_info(plan, &info, error), error, "plan_info");
+    expect_ok("plan_create", table.plan_create, device, &abi_graph.graph, &options, &plan);
+    tenon_plan_info info{.struct_size = sizeof info};
+    expect_ok("plan_info", table.plan_info, plan, &info);
     // Inputs, outputs and the workspace at aligned addresses of one block.
     constexpr std::uint64_t step = 1 << 16;
     const std::uint64_t required = step * (abi_graph.bound.size() + 1) + info.workspace_size_bytes;
-    expect_ok(table.memory_allocate(device, TENON_MEMORY_DEVICE, required, &memory, &address, error), error, "memory_allocate");
-    expect_ok(table.fill(device, address, required, 0, stream, error), error, "fill");
+    expect_ok("memory_allocate", table.memory_allocate, device, TENON_MEMORY_DEVICE, required, &memory, &address);
+    expect_ok("fill", table.fill, device, address, required, 0, stream);
     std::vector<std::uint64_t> addresses;
     for (std::size_t i = 0; i < abi_graph.bound.size(); ++i) addresses.push_back(address + i * step);
-    tenon_bindings bindings{};
-    bindings.struct_size = sizeof bindings;
-    bindings.address_count = static_cast<std::uint32_t>(addresses.size());
-    bindings.addresses = addresses.data();
+    tenon_bindings bindings{
+        .struct_size = sizeof bindings, .address_count = static_cast<std::uint32_t>(addresses.size()), .addresses = addresses.data()};
     // An asynchronous device may report the failure at the next stream_synchronize.
     exhaust(host,
             {"plan_execute",

@@ -70,8 +70,7 @@ void query_of_another_host(CaseContext& context) {
     if (major) host.abi_major += 70;
     host.abi_minor_lowest = major ? 0 : 7000;
     host.abi_minor_highest = major ? 0 : 7001;
-    tenon_backend_info info{};
-    info.struct_size = sizeof info;
+    tenon_backend_info info{.struct_size = sizeof info};
     const tenon_status status = query(&host, &info);
     const std::string who =
         fmt::format("a host of ABI {}.{} to {}.{}", host.abi_major, host.abi_minor_lowest, host.abi_major, host.abi_minor_highest);
@@ -88,9 +87,8 @@ void query_of_another_host(CaseContext& context) {
 void create_and_destroy(CaseContext& context) {
   for (int round = 0; round < 5; ++round) {
     Another another(context);
-    ErrorText error;
     tenon_device* device = nullptr;
-    expect_ok(another.table().device_open(another.backend, 0, &device, error), error, "device_open");
+    expect_ok("device_open", another.table().device_open, another.backend, 0, &device);
     another.table().device_close(device);
     another.table().shutdown(another.backend);
     another.end();
@@ -137,11 +135,10 @@ void destroy_without_shutdown(CaseContext& context) {
 void shutdown_closes_devices(CaseContext& context) {
   Another another(context);
   const tenon_backend_table& table = another.table();
-  ErrorText error;
   tenon_device* device = nullptr;
   tenon_stream* stream = nullptr;
-  expect_ok(table.device_open(another.backend, 0, &device, error), error, "device_open");
-  expect_ok(table.stream_create(device, &stream, error), error, "stream_create");
+  expect_ok("device_open", table.device_open, another.backend, 0, &device);
+  expect_ok("stream_create", table.stream_create, device, &stream);
   table.stream_destroy(stream);
   table.shutdown(another.backend);
   another.end();
@@ -205,11 +202,9 @@ void exit_with_work_queued(CaseContext& context) {
   constexpr std::uint64_t size = 1 << 22;
   const CaseContext endless(endless_device(context), nullptr, context.seed);
   static auto* const memory = new Memory(endless, size);
-  ErrorText error;
   for (int round = 0; round < 50; ++round) {
-    expect_ok(endless.device.table().fill(endless.device.handle(), memory->address, size, static_cast<std::uint8_t>(round),
-                                          endless.device.stream(), error),
-              error, "fill");
+    expect_ok("fill", endless.device.table().fill, endless.device.handle(), memory->address, size, static_cast<std::uint8_t>(round),
+              endless.device.stream());
   }
 }
 
@@ -220,13 +215,12 @@ void device_out_of_range(CaseContext& context) {
   tenon_backend* backend = context.device.backend().handle();
   ErrorText error;
   std::uint32_t count = 0;
-  expect_ok(table.device_count(backend, &count, error), error, "device_count");
+  expect_ok("device_count", table.device_count, backend, &count);
   tenon_device* device = nullptr;
   expect_refusal(table.device_open(backend, count, &device, error), error, {TENON_DEVICE_NOT_FOUND, TENON_INVALID_ARGUMENT},
                  "opening a device that does not exist");
   if (device != nullptr) fail("a failed device_open wrote its out-parameter");
-  tenon_device_info info{};
-  info.struct_size = sizeof info;
+  tenon_device_info info{.struct_size = sizeof info};
   ErrorText second;
   expect_refusal(table.device_info(backend, count + 7, &info, second), second, {TENON_DEVICE_NOT_FOUND, TENON_INVALID_ARGUMENT},
                  "describing a device that does not exist");
@@ -265,8 +259,7 @@ void old_host_structs(CaseContext& context) {
   } buffer;
   std::memset(static_cast<void*>(&buffer), 0xA5, sizeof buffer);
   buffer.info.struct_size = offsetof(tenon_device_info, name);
-  ErrorText error;
-  expect_ok(context.device.table().device_info(context.device.backend().handle(), 0, &buffer.info, error), error, "device_info");
+  expect_ok("device_info", context.device.table().device_info, context.device.backend().handle(), 0, &buffer.info);
   const auto* bytes = reinterpret_cast<const unsigned char*>(&buffer);
   for (std::size_t i = offsetof(tenon_device_info, name); i < sizeof buffer; ++i) {
     if (bytes[i] != 0xA5) fail(fmt::format("device_info wrote byte {} of a struct of {} bytes", i, offsetof(tenon_device_info, name)));
@@ -278,10 +271,7 @@ void old_host_structs(CaseContext& context) {
 void small_error_text(CaseContext& context) {
   char text[16];
   std::memset(text, 0x7E, sizeof text);
-  tenon_error error{};
-  error.struct_size = sizeof error;
-  error.text = text;
-  error.text_capacity = 8;
+  tenon_error error{.struct_size = sizeof error, .text_capacity = 8, .text = text};
   tenon_device* device = nullptr;
   const tenon_backend_table& table = context.device.table();
   if (table.device_open(context.device.backend().handle(), 1000, &device, &error) == TENON_OK) fail("device 1000 could be opened");

@@ -131,14 +131,13 @@ void allowed_oddities(CaseContext& context) {
     change(abi_graph);
     const tenon_plan_options options = default_options();
     tenon_answer answer{};
-    ErrorText error;
     const std::string prefix = std::string(what) + " is allowed; ";
-    expect_ok(context.device.table().supports(context.device.handle(), &abi_graph.graph, &options, &answer, error), error,
-              (prefix + "`supports`").c_str());
+    expect_ok((prefix + "`supports`").c_str(), context.device.table().supports, context.device.handle(), &abi_graph.graph, &options,
+              &answer);
     if (answer.supported != 1) fail(fmt::format("{} is allowed, and `supports` says no: {}", what, answer.text));
     tenon_plan* plan = nullptr;
-    expect_ok(context.device.table().plan_create(context.device.handle(), &abi_graph.graph, &options, &plan, error), error,
-              (prefix + "plan_create").c_str());
+    expect_ok((prefix + "plan_create").c_str(), context.device.table().plan_create, context.device.handle(), &abi_graph.graph, &options,
+              &plan);
     context.device.table().plan_destroy(plan);
   };
   expect_good("a node without a name", [](AbiGraph& abi_graph) { abi_graph.nodes[0].name = nullptr; });

@@ -22,11 +22,9 @@ void alignment(CaseContext& context) {
 
 void zero_size(CaseContext& context) {
   const Memory nothing(context, 0), more(context, 0);
-  ErrorText error;
   const tenon_backend_table& table = context.device.table();
-  expect_ok(table.fill(context.device.handle(), nothing.address, 0, 1, context.device.stream(), error), error,
-            "a fill of 0 bytes of an empty block");
-  expect_ok(context.device.synchronize(error), error, "stream_synchronize");
+  expect_ok("a fill of 0 bytes of an empty block", table.fill, context.device.handle(), nothing.address, 0, 1, context.device.stream());
+  synchronize(context);
 }
 
 /// Sizes that no device has; some of them overflow when they are rounded up or when a header is added.
@@ -126,14 +124,10 @@ void suballocation(CaseContext& context) {
     upload(context, block.address, content);
     const std::uint64_t to = half + (half - bytes - offset) / 4 * 4;  // from the other end, so that the two alignments differ
     const std::uint64_t addresses[] = {block.address + offset, block.address + to};
-    tenon_bindings bindings{};
-    bindings.struct_size = sizeof bindings;
-    bindings.address_count = 2;
-    bindings.addresses = addresses;
-    ErrorText error;
-    expect_ok(context.device.table().plan_execute(plan.handle(), &bindings, workspace.address, context.device.stream(), error), error,
-              "plan_execute on addresses inside a block");
-    expect_ok(context.device.synchronize(error), error, "stream_synchronize");
+    tenon_bindings bindings{.struct_size = sizeof bindings, .address_count = 2, .addresses = addresses};
+    expect_ok("plan_execute on addresses inside a block", context.device.table().plan_execute, plan.handle(), &bindings, workspace.address,
+              context.device.stream());
+    synchronize(context);
     const std::vector<unsigned char> after = download(context, block.address, 2 * half);
     Array y(TENON_DTYPE_F32, {n});
     std::memcpy(y.bytes(), after.data() + to, bytes);

@@ -25,8 +25,7 @@ void missing_bindings(CaseContext& context) {
   const Plan plan(context.device, net);
   if (!plan.ready()) throw Unsupported(plan.why());
   const Memory workspace(context, plan.info().workspace_size_bytes);
-  tenon_bindings bindings{};
-  bindings.struct_size = sizeof bindings;
+  tenon_bindings bindings{.struct_size = sizeof bindings};
   const std::uint64_t one = workspace.address;
   for (const std::uint32_t count : {0u, 1u}) {
     bindings.address_count = count;
@@ -106,20 +105,16 @@ void plan_keeps_nothing_borrowed(CaseContext& context) {
   abi_graph.reset();
   net.reset();
 
-  tenon_plan_info info{};
-  info.struct_size = sizeof info;
-  expect_ok(context.device.table().plan_info(plan, &info, error), error, "plan_info");
+  tenon_plan_info info{.struct_size = sizeof info};
+  expect_ok("plan_info", context.device.table().plan_info, plan, &info);
   const Memory x(context, 64), y(context, 64), workspace(context, info.workspace_size_bytes);
   const Array bytes = relu_net().values[0].array;
-  expect_ok(context.device.upload(x.address, bytes.bytes(), 64, error), error, "a copy to the device");
+  expect_ok("a copy to the device", &Device::upload, context.device, x.address, bytes.bytes(), 64);
   const std::uint64_t addresses[] = {x.address, y.address};
-  tenon_bindings bindings{};
-  bindings.struct_size = sizeof bindings;
-  bindings.address_count = 2;
-  bindings.addresses = addresses;
-  expect_ok(context.device.table().plan_execute(plan, &bindings, workspace.address, context.device.stream(), error), error, "plan_execute");
+  tenon_bindings bindings{.struct_size = sizeof bindings, .address_count = 2, .addresses = addresses};
+  expect_ok("plan_execute", context.device.table().plan_execute, plan, &bindings, workspace.address, context.device.stream());
   Array result(TENON_DTYPE_F32, {16});
-  expect_ok(context.device.download(result.bytes(), y.address, 64, error), error, "a copy from the device");
+  expect_ok("a copy from the device", &Device::download, context.device, result.bytes(), y.address, 64);
   expect_relu({result});
 }
 
@@ -130,13 +125,12 @@ void quiet_execution(CaseContext& context) {
   const Plan plan(context.device, net);
   if (!plan.ready()) throw Unsupported(plan.why());
   Plan::Bindings bindings(plan, 0xFF);
-  ErrorText error;
-  for (int round = 0; round < 3; ++round) expect_ok(bindings.execute_bare(1, error), error, "plan_execute");
-  expect_ok(context.device.synchronize(error), error, "stream_synchronize");
+  for (int round = 0; round < 3; ++round) expect_ok("plan_execute", &Plan::Bindings::execute_bare, bindings, 1);
+  synchronize(context);
   const std::int64_t allocations = context.device.host().allocations(), lines = context.device.host().log_lines();
   const tenon_memory_stats before = stats_of(context);
-  for (int round = 0; round < 10; ++round) expect_ok(bindings.execute_bare(1, error), error, "plan_execute");
-  expect_ok(context.device.synchronize(error), error, "stream_synchronize");
+  for (int round = 0; round < 10; ++round) expect_ok("plan_execute", &Plan::Bindings::execute_bare, bindings, 1);
+  synchronize(context);
   if (context.device.host().allocations() != allocations || stats_of(context).allocation_count != before.allocation_count) {
     fail("executing a warm plan allocated memory");
   }
@@ -208,11 +202,9 @@ Net fine_product() {
 
 /// Runs a plan directly, since Plan does not support these options.
 Array run_bare(const CaseContext& context, const Net& net, tenon_plan* plan) {
-  tenon_plan_info info{};
-  info.struct_size = sizeof info;
-  ErrorText error;
+  tenon_plan_info info{.struct_size = sizeof info};
   const tenon_backend_table& table = context.device.table();
-  expect_ok(table.plan_info(plan, &info, error), error, "plan_info");
+  expect_ok("plan_info", table.plan_info, plan, &info);
   const Memory workspace(context, info.workspace_size_bytes);
   std::vector<std::unique_ptr<Memory>> memory;
   std::vector<std::uint64_t> addresses;
@@ -221,17 +213,16 @@ Array run_bare(const CaseContext& context, const Net& net, tenon_plan* plan) {
     memory.push_back(std::make_unique<Memory>(context, size));
     addresses.push_back(memory.back()->address);
     if (value.kind != TENON_VALUE_OUTPUT)
-      expect_ok(context.device.upload(addresses.back(), value.array.bytes(), size, error), error, "a copy to the device");
+      expect_ok("a copy to the device", &Device::upload, context.device, addresses.back(), value.array.bytes(), size);
   }
-  tenon_bindings bindings{};
-  bindings.struct_size = sizeof bindings;
-  bindings.address_count = static_cast<std::uint32_t>(addresses.size());
-  bindings.addresses = addresses.data();
-  bindings.parameters_epoch = 1;
-  expect_ok(table.plan_execute(plan, &bindings, workspace.address, context.device.stream(), error), error, "plan_execute");
-  expect_ok(context.device.synchronize(error), error, "stream_synchronize");
+  tenon_bindings bindings{.struct_size = sizeof bindings,
+                          .address_count = static_cast<std::uint32_t>(addresses.size()),
+                          .addresses = addresses.data(),
+                          .parameters_epoch = 1};
+  expect_ok("plan_execute", table.plan_execute, plan, &bindings, workspace.address, context.device.stream());
+  synchronize(context);
   Array result(net.values.back().dtype, net.values.back().shape);
-  expect_ok(context.device.download(result.bytes(), addresses.back(), result.size_bytes(), error), error, "a copy from the device");
+  expect_ok("a copy from the device", &Device::download, context.device, result.bytes(), addresses.back(), result.size_bytes());
   return result;
 }
 
@@ -311,13 +302,13 @@ double call_ns(const CaseContext& context, const Net& net) {
   Plan::Bindings bindings(plan, 0xFF);
   std::vector<double> times(small_sizes() ? 101 : 2001);
   ErrorText error;
-  for (int round = 0; round < 10; ++round) expect_ok(bindings.execute_bare(1, error), error, "plan_execute");
+  for (int round = 0; round < 10; ++round) expect_ok("plan_execute", &Plan::Bindings::execute_bare, bindings, 1);
   for (double& time : times) {
     const auto begin = std::chrono::steady_clock::now();
     const tenon_status status = bindings.execute_bare(1, error);
     time = std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count();
     expect_ok(status, error, "plan_execute");
-    expect_ok(context.device.synchronize(error), error, "stream_synchronize");
+    synchronize(context);
   }
   std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
   return times[times.size() / 2];

@@ -11,35 +11,22 @@ namespace {
 /// Calls on one device that must succeed.
 class Worker {
  public:
-  explicit Worker(const CaseContext& context) : device_(context.device) {}
-  void fill(std::uint64_t address, std::uint64_t size, std::uint8_t value, const Stream& stream) {
-    ErrorText error;
-    expect_ok(device_.table().fill(device_.handle(), address, size, value, stream.handle, error), error, "fill");
+  explicit Worker(const CaseContext& context) : device_(context.device.handle()), table_(context.device.table()) {}
+  void fill(std::uint64_t address, std::uint64_t size, int value, tenon_stream* stream) {
+    expect_ok("fill", table_.fill, device_, address, size, static_cast<std::uint8_t>(value), stream);
   }
-  void copy(std::uint64_t to, std::uint64_t from, std::uint64_t size, const Stream& stream) {
-    ErrorText error;
+  void copy(std::uint64_t to, std::uint64_t from, std::uint64_t size, tenon_stream* stream) {
     const tenon_copy copy = copy_of(TENON_COPY_DEVICE_TO_DEVICE, to, from, size);
-    expect_ok(device_.table().copy(device_.handle(), &copy, stream.handle, error), error, "copy");
+    expect_ok("copy", table_.copy, device_, &copy, stream);
   }
-  void record(const Event& event, const Stream& stream) {
-    ErrorText error;
-    expect_ok(device_.table().event_record(event.handle, stream.handle, error), error, "event_record");
-  }
-  void wait(const Event& event, const Stream& stream) {
-    ErrorText error;
-    expect_ok(device_.table().event_wait(event.handle, stream.handle, error), error, "event_wait");
-  }
-  void synchronize(const Event& event) {
-    ErrorText error;
-    expect_ok(device_.table().event_synchronize(event.handle, error), error, "event_synchronize");
-  }
-  void synchronize(const Stream& stream) {
-    ErrorText error;
-    expect_ok(device_.table().stream_synchronize(stream.handle, error), error, "stream_synchronize");
-  }
+  void record(tenon_event* event, tenon_stream* stream) { expect_ok("event_record", table_.event_record, event, stream); }
+  void wait(tenon_event* event, tenon_stream* stream) { expect_ok("event_wait", table_.event_wait, event, stream); }
+  void synchronize(tenon_event* event) { expect_ok("event_synchronize", table_.event_synchronize, event); }
+  void synchronize(tenon_stream* stream) { expect_ok("stream_synchronize", table_.stream_synchronize, stream); }
 
  private:
-  const Device& device_;
+  tenon_device* device_;
+  const tenon_backend_table& table_;
 };
 
 std::vector<unsigned char> all_of(std::size_t size, int value) {
@@ -53,25 +40,21 @@ std::uint64_t large() {
 void empty_stream(CaseContext& context) {
   for (int round = 0; round < 20; ++round) {
     const Stream stream(context);
-    ErrorText error;
-    expect_ok(context.device.table().stream_synchronize(stream.handle, error), error, "synchronizing a stream without work");
+    expect_ok("synchronizing a stream without work", context.device.table().stream_synchronize, stream.handle);
   }
 }
 
 void stream_order(CaseContext& context) {
   constexpr std::uint64_t size = 1 << 20;
   const Memory a(context, size), b(context, size);
-  const tenon_backend_table& table = context.device.table();
-  ErrorText error;
-  for (int round = 0; round < 8; ++round) {
-    const auto value = static_cast<std::uint8_t>(round + 1);
-    expect_ok(table.fill(context.device.handle(), a.address, size, value, context.device.stream(), error), error, "fill");
-    const tenon_copy copy = copy_of(TENON_COPY_DEVICE_TO_DEVICE, b.address, a.address, size);
-    expect_ok(table.copy(context.device.handle(), &copy, context.device.stream(), error), error, "copy");
-    expect_ok(table.fill(context.device.handle(), a.address, size, 0, context.device.stream(), error), error, "fill");
+  Worker worker(context);
+  for (int round = 1; round <= 8; ++round) {
+    worker.fill(a.address, size, round, context.device.stream());
+    worker.copy(b.address, a.address, size, context.device.stream());
+    worker.fill(a.address, size, 0, context.device.stream());
   }
-  expect_ok(context.device.synchronize(error), error, "stream_synchronize");
-  expect_bytes(std::vector<unsigned char>(size, 8), download(context, b.address, size), "the last of eight copies on one stream");
+  synchronize(context);
+  expect_bytes(all_of(size, 8), download(context, b.address, size), "the last of eight copies on one stream");
 }
 
 /// A chain of executions, copies and fills, each of which reads what the one before it wrote.
@@ -88,23 +71,17 @@ void long_chain(CaseContext& context) {
   const Array x = net.values[0].array;
   upload(context, a.address, std::vector<unsigned char>(x.bytes(), x.bytes() + bytes));
   const std::uint64_t addresses[] = {a.address, b.address};
-  tenon_bindings bindings{};
-  bindings.struct_size = sizeof bindings;
-  bindings.address_count = 2;
-  bindings.addresses = addresses;
+  tenon_bindings bindings{.struct_size = sizeof bindings, .address_count = 2, .addresses = addresses};
   const int rounds = small_sizes() ? 16 : 128;
   for (int round = 0; round < rounds; ++round) {
-    ErrorText error;
-    expect_ok(context.device.table().plan_execute(plan.handle(), &bindings, workspace.address, stream.handle, error), error,
-              "plan_execute");
+    expect_ok("plan_execute", context.device.table().plan_execute, plan.handle(), &bindings, workspace.address, stream.handle);
     worker.fill(a.address, bytes, 0xFF, stream);  // NaN, in case an execution runs too late
     worker.copy(a.address, b.address, bytes, stream);
     worker.fill(b.address, bytes, 0xFF, stream);
   }
   worker.synchronize(stream);
   Array y(TENON_DTYPE_F32, {n});
-  ErrorText error;
-  expect_ok(context.device.download(y.bytes(), a.address, bytes, error), error, "a copy from the device");
+  expect_ok("a copy from the device", &Device::download, context.device, y.bytes(), a.address, bytes);
   expect_relu({y});
 }
 
@@ -117,7 +94,7 @@ void cross_wait(CaseContext& context) {
   Worker worker(context);
   for (int round = 1; round <= 16; ++round) {
     worker.fill(a.address, size, 0xEE, first);
-    worker.fill(a.address, size, static_cast<std::uint8_t>(round), first);
+    worker.fill(a.address, size, round, first);
     worker.record(there, first);
     worker.wait(there, second);
     worker.copy(b.address, a.address, size, second);
@@ -134,7 +111,7 @@ void cross_wait(CaseContext& context) {
   for (int round = 1; round <= 64; ++round) {
     const bool even = round % 2 == 0;
     worker.copy(even ? a.address : b.address, even ? b.address : a.address, size, even ? second : first);
-    worker.fill(even ? b.address : a.address, size, static_cast<std::uint8_t>(0x80 + round), even ? second : first);
+    worker.fill(even ? b.address : a.address, size, 0x80 + round, even ? second : first);
     worker.record(even ? back : there, even ? second : first);
     worker.wait(even ? back : there, even ? first : second);
   }
@@ -153,7 +130,7 @@ void diamond(CaseContext& context) {
   Worker worker(context);
   for (int round = 1; round <= 8; ++round) {
     worker.wait(closed, opens);  // not recorded yet in the first round, which counts as done
-    worker.fill(top.address, size, static_cast<std::uint8_t>(round), opens);
+    worker.fill(top.address, size, round, opens);
     worker.record(opened, opens);
     worker.wait(opened, goes_left);
     worker.wait(opened, goes_right);
@@ -184,15 +161,14 @@ void streams_on_threads(CaseContext& context) {
     Worker worker(context);
     for (int round = 0; round < 16; ++round) {
       const int value = 16 * thread + round;
-      worker.fill(a.address, size, static_cast<std::uint8_t>(value), stream);
+      worker.fill(a.address, size, value, stream);
       worker.copy(b.address, a.address, size, stream);
       worker.fill(a.address, size, 0, stream);
       worker.record(event, stream);
       worker.synchronize(event);
       std::vector<unsigned char> got(size);
-      ErrorText error;
       const tenon_copy copy = copy_of(TENON_COPY_DEVICE_TO_HOST, address_of(got.data()), b.address, size);
-      expect_ok(context.device.table().copy(context.device.handle(), &copy, stream.handle, error), error, "copy");
+      expect_ok("copy", context.device.table().copy, context.device.handle(), &copy, stream.handle);
       worker.synchronize(stream);
       expect_bytes(all_of(size, value), got, fmt::format("thread {} on a stream of its own", thread).c_str());
     }
@@ -202,8 +178,7 @@ void streams_on_threads(CaseContext& context) {
 /// A failure at execution is reported once, with its node, by plan_execute or the next stream_synchronize.
 void error_propagation(CaseContext& context) {
   require_ops(context, {TENON_OP_Gather});
-  tenon_attributes_axis attributes{};
-  attributes.struct_size = sizeof attributes;
+  tenon_attributes_axis attributes{.struct_size = sizeof attributes};
   const bool graphs = (context.device.device_info().flags & TENON_DEVICE_SINGLE_NODE_PLANS) == 0 &&
                       context.device.capability(TENON_OP_Relu, line_of(TENON_OP_Relu).version) != 0;
   Net net;
@@ -236,8 +211,7 @@ void error_propagation(CaseContext& context) {
     }
     if (outcome.text.empty()) fail("index 1234 of 10: INVALID_ARGUMENT without a text that says why");
     if (outcome.node != culprit) fail(fmt::format("index 1234 of 10: expected node {} in tenon_error.node, got {}", culprit, outcome.node));
-    ErrorText error;
-    expect_ok(context.device.table().stream_synchronize(stream.handle, error), error, "stream_synchronize after the failure was reported");
+    expect_ok("stream_synchronize after the failure was reported", context.device.table().stream_synchronize, stream.handle);
   }
   bindings.set(indices, good);
   const Outcome outcome = bindings.execute(1, stream.handle);
@@ -252,14 +226,13 @@ void error_propagation(CaseContext& context) {
 void events(CaseContext& context) {
   const tenon_backend_table& table = context.device.table();
   const Event event(context);
-  ErrorText error;
-  expect_ok(table.event_query(event.handle, error), error, "event_query of an event that was never recorded");
-  expect_ok(table.event_synchronize(event.handle, error), error, "event_synchronize on an event that was never recorded");
-  expect_ok(table.event_wait(event.handle, context.device.stream(), error), error, "event_wait for an event that was never recorded");
+  expect_ok("event_query of an event that was never recorded", table.event_query, event.handle);
+  expect_ok("event_synchronize on an event that was never recorded", table.event_synchronize, event.handle);
+  expect_ok("event_wait for an event that was never recorded", table.event_wait, event.handle, context.device.stream());
   for (int round = 0; round < 3; ++round) {
-    expect_ok(table.event_record(event.handle, context.device.stream(), error), error, "event_record");
-    expect_ok(table.event_synchronize(event.handle, error), error, "event_synchronize");
-    expect_ok(table.event_query(event.handle, error), error, "event_query after event_synchronize");
+    expect_ok("event_record", table.event_record, event.handle, context.device.stream());
+    expect_ok("event_synchronize", table.event_synchronize, event.handle);
+    expect_ok("event_query after event_synchronize", table.event_query, event.handle);
   }
 }
 
@@ -268,18 +241,15 @@ void event_between_streams(CaseContext& context) {
   const Memory a(context, size), b(context, size);
   const Stream first(context), second(context);
   const Event written(context);
-  const tenon_backend_table& table = context.device.table();
-  ErrorText error;
-  expect_ok(table.fill(context.device.handle(), a.address, size, 0x11, first.handle, error), error, "fill");
-  expect_ok(table.fill(context.device.handle(), a.address, size, 0x22, first.handle, error), error, "fill");
-  expect_ok(table.event_record(written.handle, first.handle, error), error, "event_record");
-  expect_ok(table.event_wait(written.handle, second.handle, error), error, "event_wait");
-  const tenon_copy copy = copy_of(TENON_COPY_DEVICE_TO_DEVICE, b.address, a.address, size);
-  expect_ok(table.copy(context.device.handle(), &copy, second.handle, error), error, "copy");
-  expect_ok(table.stream_synchronize(second.handle, error), error, "stream_synchronize");
-  expect_bytes(std::vector<unsigned char>(size, 0x22), download(context, b.address, size),
-               "what a stream copied after the event it waited for");
-  expect_ok(table.stream_synchronize(first.handle, error), error, "stream_synchronize");
+  Worker worker(context);
+  worker.fill(a.address, size, 0x11, first);
+  worker.fill(a.address, size, 0x22, first);
+  worker.record(written, first);
+  worker.wait(written, second);
+  worker.copy(b.address, a.address, size, second);
+  worker.synchronize(second);
+  expect_bytes(all_of(size, 0x22), download(context, b.address, size), "what a stream copied after the event it waited for");
+  worker.synchronize(first);
 }
 
 /// An event that is recorded again stands for its new point.
@@ -292,7 +262,7 @@ void event_again(CaseContext& context) {
   for (int round = 1; round <= 8; ++round) {
     worker.fill(a.address, size, 0xEE, first);
     worker.record(event, first);
-    worker.fill(a.address, size, static_cast<std::uint8_t>(round), first);
+    worker.fill(a.address, size, round, first);
     worker.record(event, first);
     worker.wait(event, second);
     worker.copy(b.address, a.address, size, second);
@@ -321,8 +291,8 @@ void event_pending(CaseContext& context) {
     return status == TENON_OK;
   };
   for (int round = 1; round <= 4; ++round) {
-    for (int i = 0; i < 8; ++i) worker.fill(a.address, size, static_cast<std::uint8_t>(i), stream);
-    worker.fill(a.address, size, static_cast<std::uint8_t>(round), stream);
+    for (int i = 0; i < 8; ++i) worker.fill(a.address, size, i, stream);
+    worker.fill(a.address, size, round, stream);
     worker.copy(b.address, a.address, size, stream);
     worker.record(event, stream);
     int patience = 2000;
@@ -334,9 +304,8 @@ void event_pending(CaseContext& context) {
     // Read on a stream that waits for nothing: only the event says that the bytes are there.
     const Stream other(context);
     std::vector<unsigned char> got(size);
-    ErrorText error;
     const tenon_copy copy = copy_of(TENON_COPY_DEVICE_TO_HOST, address_of(got.data()), b.address, size);
-    expect_ok(context.device.table().copy(context.device.handle(), &copy, other.handle, error), error, "copy");
+    expect_ok("copy", context.device.table().copy, context.device.handle(), &copy, other.handle);
     worker.synchronize(other);
     expect_bytes(all_of(size, round), got, "what was written before an event that is done");
   }
@@ -350,7 +319,7 @@ void event_on_another_thread(CaseContext& context) {
   const Event event(context);
   Worker worker(context);
   for (int round = 1; round <= 8; ++round) {
-    worker.fill(a.address, size, static_cast<std::uint8_t>(round), stream);
+    worker.fill(a.address, size, round, stream);
     worker.copy(b.address, a.address, size, stream);
     worker.record(event, stream);
     on_threads(1, [&](int) {
@@ -365,16 +334,15 @@ void event_on_another_thread(CaseContext& context) {
 }
 
 void event_times(CaseContext& context) {
-  const tenon_backend_table& table = context.device.table();
   const Event begin(context), end(context);
   const Memory memory(context, 1 << 22);
-  ErrorText error;
-  expect_ok(table.event_record(begin.handle, context.device.stream(), error), error, "event_record");
-  expect_ok(table.fill(context.device.handle(), memory.address, 1 << 22, 1, context.device.stream(), error), error, "fill");
-  expect_ok(table.event_record(end.handle, context.device.stream(), error), error, "event_record");
-  expect_ok(table.event_synchronize(end.handle, error), error, "event_synchronize");
+  Worker worker(context);
+  worker.record(begin, context.device.stream());
+  worker.fill(memory.address, 1 << 22, 1, context.device.stream());
+  worker.record(end, context.device.stream());
+  worker.synchronize(end);
   std::uint64_t elapsed = 0;
-  expect_ok(table.event_elapsed(begin.handle, end.handle, &elapsed, error), error, "event_elapsed");
+  expect_ok("event_elapsed", context.device.table().event_elapsed, begin.handle, end.handle, &elapsed);
   // No device needs less than 100 ns or more than a minute for 4 MiB.
   if (elapsed < 100 || elapsed > 60'000'000'000u) fail(fmt::format("filling 4 MiB took {} ns according to the events", elapsed));
 }

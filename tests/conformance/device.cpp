@@ -142,12 +142,7 @@ std::uint64_t Device::capability(tenon_op op, std::uint32_t version) const {
 namespace {
 tenon_status transfer(const Device& device, tenon_stream* stream, std::uint32_t direction, std::uint64_t to, std::uint64_t from,
                       std::uint64_t size, tenon_error* error) {
-  tenon_copy copy{};
-  copy.struct_size = sizeof copy;
-  copy.direction = direction;
-  copy.destination = to;
-  copy.source = from;
-  copy.size_bytes = size;
+  tenon_copy copy{.struct_size = sizeof copy, .direction = direction, .destination = to, .source = from, .size_bytes = size};
   return device.table().copy(device.handle(), &copy, stream, error);
 }
 std::uint64_t host_address(const void* pointer) {
@@ -213,16 +208,15 @@ AbiGraph::AbiGraph(const Net& net) : donations_(net.donations) {
     const auto& inputs = operands_.back();
     operands_.push_back(node.outputs);
     const auto& outputs = operands_.back();
-    tenon_node abi_node{};
-    abi_node.op = node.op;
-    abi_node.version = node.version;
-    abi_node.inputs = inputs.data();
-    abi_node.outputs = outputs.data();
-    abi_node.input_count = static_cast<std::uint32_t>(inputs.size());
-    abi_node.output_count = static_cast<std::uint32_t>(outputs.size());
-    abi_node.attributes = node.attributes.data();
-    abi_node.name = node.name.c_str();
-    abi_node.id = nodes.size() + 1;
+    tenon_node abi_node{.op = node.op,
+                        .version = node.version,
+                        .inputs = inputs.data(),
+                        .outputs = outputs.data(),
+                        .input_count = static_cast<std::uint32_t>(inputs.size()),
+                        .output_count = static_cast<std::uint32_t>(outputs.size()),
+                        .attributes = node.attributes.data(),
+                        .name = node.name.c_str(),
+                        .id = nodes.size() + 1};
     nodes.push_back(abi_node);
   }
   graph.struct_size = sizeof graph;
@@ -241,10 +235,7 @@ AbiGraph::AbiGraph(const Net& net) : donations_(net.donations) {
 
 Plan::Plan(const Device& device, const Net& net, PlanOptions requested) : device_(device), net_(net), abi_graph_(net) {
   const tenon_backend_table& table = device.table();
-  tenon_plan_options options{};
-  options.struct_size = sizeof options;
-  options.deterministic = requested.deterministic ? 1 : 0;
-  options.fusion = requested.fusion;
+  tenon_plan_options options{.struct_size = sizeof options, .deterministic = requested.deterministic, .fusion = requested.fusion};
 
   std::vector<tenon_answer> answers(abi_graph_.nodes.size() + 1);
   std::memset(static_cast<void*>(answers.data()), 0x7F, answers.size() * sizeof(tenon_answer));  // a missing answer is neither yes nor no
@@ -395,11 +386,10 @@ tenon_status Plan::Bindings::send(std::string& out_text, tenon_stream* stream) {
 }
 
 tenon_status Plan::Bindings::execute_bare(std::uint64_t epoch, tenon_error* error) {
-  tenon_bindings abi_bindings{};
-  abi_bindings.struct_size = sizeof abi_bindings;
-  abi_bindings.address_count = static_cast<std::uint32_t>(addresses_.size());
-  abi_bindings.addresses = addresses_.data();
-  abi_bindings.parameters_epoch = epoch;
+  tenon_bindings abi_bindings{.struct_size = sizeof abi_bindings,
+                              .address_count = static_cast<std::uint32_t>(addresses_.size()),
+                              .addresses = addresses_.data(),
+                              .parameters_epoch = epoch};
   const Device& device = plan_.device_;
   return device.table().plan_execute(plan_.plan_, &abi_bindings, workspace_.address + workspace_.origin, device.stream(), error);
 }
@@ -411,11 +401,10 @@ Outcome Plan::Bindings::execute(std::uint64_t epoch, tenon_stream* stream) {
   outcome.status = send(outcome.text, stream);
   if (outcome.status != TENON_OK) return outcome;
 
-  tenon_bindings abi_bindings{};
-  abi_bindings.struct_size = sizeof abi_bindings;
-  abi_bindings.address_count = static_cast<std::uint32_t>(addresses_.size());
-  abi_bindings.addresses = addresses_.data();
-  abi_bindings.parameters_epoch = epoch;
+  tenon_bindings abi_bindings{.struct_size = sizeof abi_bindings,
+                              .address_count = static_cast<std::uint32_t>(addresses_.size()),
+                              .addresses = addresses_.data(),
+                              .parameters_epoch = epoch};
   ErrorText error;
   outcome.status = device.table().plan_execute(plan_.plan_, &abi_bindings, workspace_.address + workspace_.origin, stream, error);
   if (outcome.status == TENON_OK) outcome.status = device.table().stream_synchronize(stream, error);

@@ -9,6 +9,8 @@
 
 namespace tenon::conformance {
 
+inline constexpr Tolerance four_ulp{"4 ulp at most: an ulp is half an epsilon of the largest numbers that have it.", 2};
+
 /// Shapes for functions of one operand.
 inline std::vector<Dims> elementwise_shapes() {
   return {{}, {1}, {7}, {8, 10}, {2, 3, 5}, {2, 1, 3, 1, 2}, {0}, {3, 0, 2}, {sized(70003, 1003)}};

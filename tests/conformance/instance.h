@@ -25,7 +25,7 @@ struct Instance {
   Net net(const std::vector<Array>& operands, const Setting& setting = {}) const {
     return net_of(*line, *variant, dtype, operands, setting);
   }
-  Bound bound() const { return op_case->bound != nullptr ? op_case->bound(*variant, dtype) : Bound{}; }
+  Bound bound() const { return op_case->bound(*variant, dtype); }
   bool any_empty() const;
   bool all_results_empty() const;
 

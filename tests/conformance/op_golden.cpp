@@ -27,7 +27,7 @@ void check_golden(CaseContext& context, const OpCase& op_case, const Golden& gol
     expected.emplace_back(is_float(type) ? tenon_dtype{TENON_DTYPE_F64} : type, spec.shape, golden.outputs[i]);
   }
   const auto got = context.run(net_of(line, golden.variant, dtype, inputs));
-  Bound bound = op_case.bound != nullptr ? op_case.bound(golden.variant, dtype) : Bound{};
+  Bound bound = op_case.bound(golden.variant, dtype);
   if (golden.bound != nullptr) bound = golden.bound(dtype);
   expect_close(expected, got, bound, describe(inputs) + ", expected golden values");
 }

@@ -146,12 +146,8 @@ bool RandomNode::is_strided() const {
 }
 
 tenon_plan_options abi_plan_options(const PlanOptions& options, std::uint32_t math) {
-  tenon_plan_options result{};
-  result.struct_size = sizeof result;
-  result.math = math;
-  result.deterministic = options.deterministic ? 1 : 0;
-  result.fusion = options.fusion;
-  return result;
+  return tenon_plan_options{
+      .struct_size = sizeof(tenon_plan_options), .math = math, .deterministic = options.deterministic, .fusion = options.fusion};
 }
 
 bool keeps_the_rule(const OpLine& line, const Net& net) {

@@ -24,40 +24,17 @@ void build(Trial& t) {
   const auto unit = [&] { return static_cast<long double>(t.random().uniform(-1, 1)); };
   const auto any = [&](long double size) { return Number(unit() * size, t.complex() ? unit() * size : 0); };
   Number a = any(1), b = any(1);
-  switch (t.flag("case")) {
-    case 0:
-      a = b = 0;
-      break;
-    case 1:
-      a = 0;
-      break;
-    case 2:
-      b = 0;
-      break;
-    case 3:
-      a = any(top), b = any(top);
-      break;
-    case 4:
-      a = any(bottom), b = any(bottom);
-      break;
-    case 5:
-      a = any(top), b = any(bottom);
-      break;
-    case 6:
-      a = any(bottom), b = any(top);
-      break;
-    case 7:
-      a = {top, t.complex() ? -top : 0}, b = {-top, t.complex() ? top : 0};
-      break;
-    case 8:
-      b = a;
-      break;
-    case 9:
-      a = 0, b = any(top);
-      break;
-    default:
-      break;
-  }
+  const std::uint32_t which = t.flag("case");
+  if (which == 0) a = b = 0;
+  if (which == 1) a = 0;
+  if (which == 2) b = 0;
+  if (which == 3) a = any(top), b = any(top);
+  if (which == 4) a = any(bottom), b = any(bottom);
+  if (which == 5) a = any(top), b = any(bottom);
+  if (which == 6) a = any(bottom), b = any(top);
+  if (which == 7) a = {top, t.complex() ? -top : 0}, b = {-top, t.complex() ? top : 0};
+  if (which == 8) b = a;
+  if (which == 9) a = 0, b = any(top);
   const Ref a_at = t.numbers("a", {a}, t.dtype(), Access::update), b_at = t.numbers("b", {b}, t.dtype(), Access::update);
   const Ref c_at = t.numbers("c", {0}, real, Access::write), s_at = t.numbers("s", {0}, t.dtype(), Access::write);
   t.expect([=](const Trial& trial) {

@@ -6,9 +6,7 @@ namespace tenon::conformance {
 namespace {
 
 Variant along(const Dims& shape, std::int64_t axis, bool keepdims, const Values& values) {
-  tenon_attributes_axis attributes{};
-  attributes.axis = axis;
-  attributes.keepdims = keepdims ? 1 : 0;
+  tenon_attributes_axis attributes{.keepdims = keepdims, .axis = axis};
   Dims reduced = shape;
   if (keepdims) {
     reduced[static_cast<std::size_t>(axis)] = 1;

@@ -5,27 +5,17 @@
 namespace tenon::conformance {
 namespace {
 
-constexpr Tolerance exact{"Bits are cleared or numbers compared; nothing is rounded.",
-                          [](const Variant&, tenon_dtype) -> Bound { return {}; }};
+constexpr Tolerance exact{"Bits are cleared or numbers compared; nothing is rounded."};
 constexpr Tolerance one_rounding{
-    "A square root, a quotient, a bound that is not representable in the dtype: each is rounded once, by half an epsilon.",
-    [](const Variant&, tenon_dtype t) -> Bound {
-      return {epsilon(t), 0};
-    }};
-constexpr Tolerance two_roundings{"A square root and a quotient: half an epsilon, half of that again, and half an epsilon.",
-                                  [](const Variant&, tenon_dtype t) -> Bound {
-                                    return {1.5 * epsilon(t), 0};
-                                  }};
+    "A square root, a quotient, a bound that is not representable in the dtype: each is rounded once, by half an epsilon.", 1};
+constexpr Tolerance two_roundings{"A square root and a quotient: half an epsilon, half of that again, and half an epsilon.", 1.5};
 
 const std::vector<tenon_dtype> floats{f16, bf16, f32, f64};
 constexpr Values no_kink{.low = -3, .high = 3, .gap = 0.05, .special = Special::all};
 constexpr Values positive{.low = 0.25, .high = 4, .special = Special::all};
 
 AttributeBytes bounds(double low, double high) {
-  tenon_attributes_clip attributes{};
-  attributes.low = low;
-  attributes.high = high;
-  return attributes;
+  return tenon_attributes_clip{.low = low, .high = high};
 }
 AttributeBytes usual_bounds() {
   return bounds(-1.1, 1.7);

@@ -19,10 +19,7 @@ struct Form {
   Dims y() const { return {batch, heads, queries, result}; }
   Dims rows() const { return {batch, heads, queries}; }
   AttributeBytes attributes() const {
-    tenon_attributes_attention a{};
-    a.causal = causal ? 1 : 0;
-    a.scale = scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(size));
-    return a;
+    return tenon_attributes_attention{.causal = causal, .scale = scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(size))};
   }
   std::string label() const { return fmt::format("{}{}", causal ? "causal" : "all", log_sum ? "" : ",y"); }
 };

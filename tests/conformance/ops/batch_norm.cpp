@@ -43,12 +43,7 @@ double elements_of_channel(const Variant& variant, std::size_t x) {
 }
 
 AttributeBytes attributes_of(std::int64_t axis, double epsilon = 1e-5, double momentum = 0, bool biased = false) {
-  tenon_attributes_batch_norm attributes{};
-  attributes.biased = biased ? 1 : 0;
-  attributes.axis = axis;
-  attributes.epsilon = epsilon;
-  attributes.momentum = momentum;
-  return attributes;
+  return tenon_attributes_batch_norm{.biased = biased, .axis = axis, .epsilon = epsilon, .momentum = momentum};
 }
 
 /// Values per channel, in the accumulation dtype.
@@ -91,10 +86,8 @@ Variant train_grad(const Dims& shape, std::int64_t axis) {
           attributes_of(axis)};
 }
 
-constexpr Tolerance given_bound{"x - mean, up to 4, rounds by epsilon / 2, and so does the factor scale / sqrt(var + epsilon), up to 7.",
-                                [](const Variant&, tenon_dtype t) -> Bound {
-                                  return {2 * epsilon(t), 48 * epsilon(t)};
-                                }};
+constexpr Tolerance given_bound{"x - mean, up to 4, rounds by epsilon / 2, and so does the factor scale / sqrt(var + epsilon), up to 7.", 2,
+                                48};
 constexpr Tolerance train_bound{
     "Distances from the mean are exact but for a rounding, so y and inverse_std are off by the error of the variance, "
     "a sum of squares in any sensible order: relative, as long as partial sums are no worse than sqrt(n) terms in a "

@@ -11,9 +11,7 @@ constexpr Tolerance nearest{
     "There is one right answer: the nearest number of the target, ties to even; towards 0 and saturating for integers."};
 
 AttributeBytes to_type(tenon_dtype type) {
-  tenon_attributes_cast attributes{};
-  attributes.to = type;
-  return attributes;
+  return tenon_attributes_cast{.to = type};
 }
 
 Variant to(tenon_dtype type, Dims shape, const Values& values = {.low = -300, .high = 300, .special = Special::all}) {

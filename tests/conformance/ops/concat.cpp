@@ -9,8 +9,7 @@ constexpr Values any{.low = -100, .high = 100, .special = Special::all};
 
 /// A tensor of `shape` and its parts of these sizes along an axis.
 Variant joined(Dims shape, std::int64_t axis, const Dims& sizes, bool cut) {
-  tenon_attributes_axis attributes{};
-  attributes.axis = axis;
+  tenon_attributes_axis attributes{.axis = axis};
   Variant variant{fmt::format("axis={}{}", axis, cut ? "/sizes=" + str(sizes) : ""), {}, {}, attributes};
   std::int64_t whole = 0;
   for (const std::int64_t size : sizes) {

@@ -6,14 +6,10 @@ namespace tenon::conformance {
 namespace {
 
 Variant sums(const Dims& shape, std::int64_t axis, bool exclusive = false, bool reverse = false) {
-  tenon_attributes_cum_sum a{};
-  a.exclusive = exclusive ? 1 : 0;
-  a.reverse = reverse ? 1 : 0;
-  a.axis = axis;
   return {fmt::format("axis={}{}{}", axis, exclusive ? ",exclusive" : "", reverse ? ",reverse" : ""),
           {operand(shape, {.special = Special::not_large})},
           {result(shape)},
-          a};
+          tenon_attributes_cum_sum{.exclusive = exclusive, .reverse = reverse, .axis = axis}};
 }
 
 constexpr Tolerance bound{"Sums of n numbers up to 2, one after the other or by parts: off by about root(n) roundings of at most 2 n.",

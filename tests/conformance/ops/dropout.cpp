@@ -6,10 +6,10 @@ namespace tenon::conformance {
 namespace {
 
 Variant dropped(const Dims& shape, double p, std::uint32_t stream = 42) {
-  tenon_attributes_random attributes{};
-  attributes.stream = stream;
-  attributes.a = p;
-  return {fmt::format("p={}", p), {operand(shape, {.special = Special::not_large}), key()}, {result(shape)}, attributes};
+  return {fmt::format("p={}", p),
+          {operand(shape, {.special = Special::not_large}), key()},
+          {result(shape)},
+          tenon_attributes_random{.stream = stream, .a = p}};
 }
 
 /// Kept elements are scaled by 1 / (1 - p), also in the gradient, which drops the same elements.

@@ -5,11 +5,6 @@
 namespace tenon::conformance {
 namespace {
 
-constexpr Tolerance four_ulp{"4 ulp at most: an ulp is half an epsilon of the largest numbers that have it.",
-                             [](const Variant&, tenon_dtype t) -> Bound {
-                               return {2 * epsilon(t), 0};
-                             }};
-
 constexpr Values moderate{.low = -4, .high = 4, .special = Special::all};
 constexpr Values positive{.low = 0.25, .high = 8, .special = Special::all};
 

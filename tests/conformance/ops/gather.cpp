@@ -13,8 +13,7 @@ OperandSpec indices_of(const Dims& shape, std::int64_t n, tenon_dtype dtype) {
 }
 
 Variant gathered(const Dims& x, const Dims& indices, std::int64_t axis, tenon_dtype dtype = i64) {
-  tenon_attributes_axis attributes{};
-  attributes.axis = axis;
+  tenon_attributes_axis attributes{.axis = axis};
   Dims y(x.begin(), x.begin() + axis);
   y.insert(y.end(), indices.begin(), indices.end());
   y.insert(y.end(), x.begin() + axis + 1, x.end());

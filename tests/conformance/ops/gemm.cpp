@@ -14,12 +14,7 @@ struct Sizes {
 };
 
 tenon_attributes_gemm attributes_of(bool trans_a, bool trans_b, double alpha, double beta) {
-  tenon_attributes_gemm attributes{};
-  attributes.trans_a = trans_a ? 1 : 0;
-  attributes.trans_b = trans_b ? 1 : 0;
-  attributes.alpha = alpha;
-  attributes.beta = beta;
-  return attributes;
+  return tenon_attributes_gemm{.trans_a = trans_a, .trans_b = trans_b, .alpha = alpha, .beta = beta};
 }
 
 Variant product(Sizes s, bool trans_a, bool trans_b, double alpha = 1, double beta = 1, const OperandSpec& c = absent) {

@@ -8,10 +8,7 @@ namespace {
 constexpr std::int64_t gates = 3, states = 1;
 
 AttributeBytes attributes_of(const RecurrentForm& form) {
-  tenon_attributes_recurrent attributes{};
-  attributes.direction = form.direction;
-  attributes.linear_before_reset = form.variant;
-  return attributes;
+  return tenon_attributes_recurrent{.direction = form.direction, .linear_before_reset = form.variant};
 }
 
 std::string label_of(const RecurrentForm& form) {

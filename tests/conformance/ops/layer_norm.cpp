@@ -6,10 +6,7 @@ namespace tenon::conformance {
 namespace {
 
 AttributeBytes from_axis(std::int64_t axis, double epsilon = 1e-5) {
-  tenon_attributes_layer_norm attributes{};
-  attributes.axis = axis;
-  attributes.epsilon = epsilon;
-  return attributes;
+  return tenon_attributes_layer_norm{.axis = axis, .epsilon = epsilon};
 }
 Dims line_of_shape(const Dims& shape, std::int64_t axis) {
   return {shape.begin() + axis, shape.end()};

@@ -35,10 +35,8 @@ void nan_count_without_race(CaseContext& context, tenon_dtype dtype) {
   Net net;
   const std::uint32_t in = net.input(x), found = net.internal(TENON_DTYPE_BOOL, {n}), ones = net.internal(TENON_DTYPE_I64, {n});
   const std::uint32_t count = net.output(TENON_DTYPE_I64, {});
-  tenon_attributes_cast to{};
-  to.to = TENON_DTYPE_I64;
-  tenon_attributes_axes all{};
-  all.count = 1;
+  tenon_attributes_cast to{.to = TENON_DTYPE_I64};
+  tenon_attributes_axes all{.count = 1};
   net.node(TENON_OP_IsNaN, line_of(TENON_OP_IsNaN).version, AttributeBytes().data(), {in}, {found});
   net.node(TENON_OP_Cast, line_of(TENON_OP_Cast).version, AttributeBytes(to).data(), {found}, {ones});
   net.node(TENON_OP_ReduceSum, line_of(TENON_OP_ReduceSum).version, AttributeBytes(all).data(), {ones}, {count});

@@ -6,12 +6,7 @@ namespace tenon::conformance {
 namespace {
 
 AttributeBytes over(std::int64_t size, double alpha, double beta, double bias) {
-  tenon_attributes_lrn attributes{};
-  attributes.size = size;
-  attributes.alpha = alpha;
-  attributes.beta = beta;
-  attributes.bias = bias;
-  return attributes;
+  return tenon_attributes_lrn{.size = size, .alpha = alpha, .beta = beta, .bias = bias};
 }
 
 Variant forward(const Dims& shape, std::int64_t size, double alpha = 0.5, double beta = 0.75, double bias = 2) {

@@ -8,9 +8,7 @@ namespace {
 constexpr std::int64_t gates = 4, states = 2;
 
 AttributeBytes attributes_of(const RecurrentForm& form) {
-  tenon_attributes_recurrent attributes{};
-  attributes.direction = form.direction;
-  return attributes;
+  return tenon_attributes_recurrent{.direction = form.direction};
 }
 
 Variant layer(const RecurrentForm& form) {

@@ -6,10 +6,7 @@ namespace tenon::conformance {
 namespace {
 
 Variant marked(const Dims& indices, std::int64_t depth, std::int64_t axis, tenon_dtype dtype = i64, double off = 0, double on = 1) {
-  tenon_attributes_one_hot attributes{};
-  attributes.axis = axis;
-  attributes.off = off;
-  attributes.on = on;
+  tenon_attributes_one_hot attributes{.axis = axis, .off = off, .on = on};
   Dims y = indices;
   y.insert(y.begin() + axis, depth);
   const auto n = static_cast<double>(depth);

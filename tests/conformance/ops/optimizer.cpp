@@ -30,10 +30,7 @@ Variant groups(std::string label, const std::vector<Dims>& shapes, const std::ve
 }
 
 Variant sgd(const std::vector<Dims>& shapes, double momentum, bool nesterov, double weight_decay) {
-  tenon_attributes_sgd attributes{};
-  attributes.nesterov = nesterov ? 1 : 0;
-  attributes.momentum = momentum;
-  attributes.weight_decay = weight_decay;
+  tenon_attributes_sgd attributes{.nesterov = nesterov, .momentum = momentum, .weight_decay = weight_decay};
   std::vector<Values> states;
   if (momentum != 0) states.push_back(number);
   return groups(fmt::format("momentum={}{},decay={}", momentum, nesterov ? ",nesterov" : "", weight_decay), shapes,
@@ -41,59 +38,37 @@ Variant sgd(const std::vector<Dims>& shapes, double momentum, bool nesterov, dou
 }
 
 Variant adam(const std::vector<Dims>& shapes, double weight_decay) {
-  tenon_attributes_adam attributes{};
-  attributes.beta1 = 0.9;
-  attributes.beta2 = 0.999;
-  attributes.epsilon = 1e-8;
-  attributes.weight_decay = weight_decay;
   return groups(fmt::format("decay={}", weight_decay), shapes,
-                {operand({}, learning_rate, f64), operand({}, {.low = 1, .high = 100, .whole = true}, i64)}, {number, square}, attributes);
+                {operand({}, learning_rate, f64), operand({}, {.low = 1, .high = 100, .whole = true}, i64)}, {number, square},
+                tenon_attributes_adam{.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = weight_decay});
 }
 
 Variant rmsprop(const std::vector<Dims>& shapes, bool epsilon_outside) {
-  tenon_attributes_rmsprop attributes{};
-  attributes.epsilon_outside = epsilon_outside ? 1 : 0;
-  attributes.rho = 0.9;
-  attributes.epsilon = 1e-3;
-  return groups(epsilon_outside ? "epsilon_outside" : "epsilon_inside", shapes, {operand({}, learning_rate, f64)}, {square}, attributes);
+  return groups(epsilon_outside ? "epsilon_outside" : "epsilon_inside", shapes, {operand({}, learning_rate, f64)}, {square},
+                tenon_attributes_rmsprop{.epsilon_outside = epsilon_outside, .rho = 0.9, .epsilon = 1e-3});
 }
 
 Variant amsgrad(const std::vector<Dims>& shapes, double weight_decay) {
-  tenon_attributes_adam attributes{};
-  attributes.beta1 = 0.9;
-  attributes.beta2 = 0.999;
-  attributes.epsilon = 1e-8;
-  attributes.weight_decay = weight_decay;
   return groups(fmt::format("decay={}", weight_decay), shapes,
                 {operand({}, learning_rate, f64), operand({}, {.low = 1, .high = 100, .whole = true}, i64)}, {number, square, square},
-                attributes);
+                tenon_attributes_adam{.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = weight_decay});
 }
 
 Variant adagrad(const std::vector<Dims>& shapes, double weight_decay) {
-  tenon_attributes_adagrad attributes{};
-  attributes.epsilon = 1e-10;
-  attributes.weight_decay = weight_decay;
-  return groups(fmt::format("decay={}", weight_decay), shapes, {operand({}, learning_rate, f64)}, {square}, attributes);
+  return groups(fmt::format("decay={}", weight_decay), shapes, {operand({}, learning_rate, f64)}, {square},
+                tenon_attributes_adagrad{.epsilon = 1e-10, .weight_decay = weight_decay});
 }
 
 Variant adadelta(const std::vector<Dims>& shapes, double weight_decay) {
-  tenon_attributes_adadelta attributes{};
-  attributes.rho = 0.9;
-  attributes.epsilon = 1e-6;
-  attributes.weight_decay = weight_decay;
-  return groups(fmt::format("decay={}", weight_decay), shapes, {operand({}, learning_rate, f64)}, {square, square}, attributes);
+  return groups(fmt::format("decay={}", weight_decay), shapes, {operand({}, learning_rate, f64)}, {square, square},
+                tenon_attributes_adadelta{.rho = 0.9, .epsilon = 1e-6, .weight_decay = weight_decay});
 }
 
-constexpr Tolerance sgd_bound{"A few products and sums of numbers of at most 4 (w, h, v), each rounded by half an epsilon.",
-                              [](const Variant&, tenon_dtype t) -> Bound {
-                                return {2 * epsilon(t), 16 * epsilon(t)};
-                              }};
+constexpr Tolerance sgd_bound{"A few products and sums of numbers of at most 4 (w, h, v), each rounded by half an epsilon.", 2, 16};
 constexpr Tolerance adaptive_bound{
     "The direction is at most 2 / (1 - beta1) over sqrt(0.1); times lr 0.1 that is 7, off by the 8 roundings of "
     "moments, corrections and root.",
-    [](const Variant&, tenon_dtype t) -> Bound {
-      return {4 * epsilon(t), 32 * epsilon(t)};
-    }};
+    4, 32};
 
 std::vector<std::vector<Dims>> shape_lists() {
   return {{{7}}, {{3, 5}, {5}, {}}, {{0}, {4}}, {{sized(20011, 211), 3}, {17}, {1}}};

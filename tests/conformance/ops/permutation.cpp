@@ -8,10 +8,7 @@ namespace tenon::conformance {
 namespace {
 
 Variant drawn(std::int64_t n, std::uint32_t stream = 42) {
-  tenon_attributes_random attributes{};
-  attributes.stream = stream;
-  attributes.dtype = i64;
-  return {fmt::format("stream={}", stream), {key()}, {result({n})}, attributes};
+  return {fmt::format("stream={}", stream), {key()}, {result({n})}, tenon_attributes_random{.stream = stream, .dtype = i64}};
 }
 
 std::string each_once(const Variant&, tenon_dtype, const std::vector<Array>&, const std::vector<Array>& outputs) {

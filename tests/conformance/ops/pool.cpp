@@ -22,9 +22,7 @@ std::int64_t entry(const Dims& list, std::size_t i, std::int64_t otherwise) {
 }
 
 tenon_attributes_window attributes_of(const Form& form) {
-  tenon_attributes_window a{};
-  a.ceil_mode = form.ceil_mode ? 1 : 0;
-  a.count_include_pad = form.count_include_pad ? 1 : 0;
+  tenon_attributes_window a{.ceil_mode = form.ceil_mode, .count_include_pad = form.count_include_pad};
   for (std::size_t i = 0; i < TENON_MAX_SPATIAL; ++i) {
     const bool used = i < form.kernel.size();
     a.kernel[i] = used ? form.kernel[i] : 1;
@@ -118,7 +116,7 @@ double terms(const Variant& variant) {
   for (const std::int64_t k : a.kernel) n *= static_cast<double>(k);
   return n;
 }
-constexpr Tolerance exact{"The largest element is one of them.", [](const Variant&, tenon_dtype) -> Bound { return {}; }};
+constexpr Tolerance exact{"The largest element is one of them."};
 constexpr Tolerance scatter_bound{"Up to as many gradients of at most 2 as there are windows meet in an element.",
                                   [](const Variant& variant, tenon_dtype t) -> Bound {
                                     const auto n = static_cast<double>(count_of(variant.inputs[0].shape));

@@ -9,11 +9,10 @@ constexpr double seed = 0xfedcba9876543;  // more than 32 bits, exact as a doubl
 constexpr double step = 7;
 
 Variant drawn(const Dims& shape, double a, double b, std::uint32_t stream = 42) {
-  tenon_attributes_random attributes{};
-  attributes.stream = stream;
-  attributes.a = a;
-  attributes.b = b;
-  return {fmt::format("a={},b={},stream={}", a, b, stream), {key()}, {result(shape)}, attributes};
+  return {fmt::format("a={},b={},stream={}", a, b, stream),
+          {key()},
+          {result(shape)},
+          tenon_attributes_random{.stream = stream, .a = a, .b = b}};
 }
 
 /// Odd sizes end inside a block of the generator, and some make a thread start inside one.

@@ -14,10 +14,8 @@ struct Form {
 };
 
 tenon_attributes_resize attributes_of(const Form& form) {
-  tenon_attributes_resize a{};
-  a.mode = form.mode;
-  a.coordinates = form.coordinates;
-  a.rounding = form.mode == TENON_RESIZE_NEAREST ? form.rounding : 0;
+  tenon_attributes_resize a{
+      .mode = form.mode, .coordinates = form.coordinates, .rounding = form.mode == TENON_RESIZE_NEAREST ? form.rounding : 0};
   std::fill(std::begin(a.scales), std::end(a.scales), 1);
   for (std::size_t i = 2; i < form.x.size(); ++i) {
     a.scales[i] = form.scaled.empty() ? static_cast<double>(form.y[i]) / static_cast<double>(form.x[i])

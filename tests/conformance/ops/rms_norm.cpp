@@ -6,10 +6,7 @@ namespace tenon::conformance {
 namespace {
 
 AttributeBytes from_axis(std::int64_t axis) {
-  tenon_attributes_layer_norm attributes{};
-  attributes.axis = axis;
-  attributes.epsilon = 1e-5;
-  return attributes;
+  return tenon_attributes_layer_norm{.axis = axis, .epsilon = 1e-5};
 }
 Dims statistics_of(Dims shape, std::int64_t axis) {
   std::fill(shape.begin() + axis, shape.end(), 1);

@@ -8,10 +8,7 @@ namespace {
 constexpr std::int64_t gates = 1, states = 1;
 
 AttributeBytes attributes_of(const RecurrentForm& form) {
-  tenon_attributes_recurrent attributes{};
-  attributes.direction = form.direction;
-  attributes.activation = form.variant == 1 ? TENON_RNN_RELU : TENON_RNN_TANH;
-  return attributes;
+  return tenon_attributes_recurrent{.direction = form.direction, .activation = form.variant == 1 ? TENON_RNN_RELU : TENON_RNN_TANH};
 }
 
 Variant layer(const RecurrentForm& form) {

@@ -13,9 +13,7 @@ OperandSpec indices_of(const Dims& shape, std::int64_t n, tenon_dtype dtype) {
 }
 
 Variant scattered(const Dims& x, const Dims& indices, std::int64_t axis, std::uint32_t reduction, tenon_dtype dtype = i64) {
-  tenon_attributes_scatter attributes{};
-  attributes.reduction = reduction;
-  attributes.axis = axis;
+  tenon_attributes_scatter attributes{.reduction = reduction, .axis = axis};
   const char* const names[] = {"none", "add", "mul"};
   const Values& values = reduction == TENON_SCATTER_NONE ? any : some;
   return {fmt::format("axis={}/{}{}", axis, names[reduction], dtype == i32 ? "/i32" : ""),
@@ -25,8 +23,7 @@ Variant scattered(const Dims& x, const Dims& indices, std::int64_t axis, std::ui
 }
 
 Variant added(const Dims& x, const Dims& indices, std::int64_t axis, tenon_dtype dtype = i64) {
-  tenon_attributes_axis attributes{};
-  attributes.axis = axis;
+  tenon_attributes_axis attributes{.axis = axis};
   Dims updates(x.begin(), x.begin() + axis);
   updates.insert(updates.end(), indices.begin(), indices.end());
   updates.insert(updates.end(), x.begin() + axis + 1, x.end());

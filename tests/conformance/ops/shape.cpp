@@ -12,16 +12,14 @@ Variant reshaped(const Dims& from, const Dims& to) {
 }
 
 Variant flattened(const Dims& from, std::int64_t axis) {
-  tenon_attributes_axis attributes{};
-  attributes.axis = axis;
+  tenon_attributes_axis attributes{.axis = axis};
   Dims to{1, 1};
   for (std::size_t d = 0; d < from.size(); ++d) to[static_cast<std::int64_t>(d) < axis ? 0 : 1] *= from[d];
   return {fmt::format("axis={}", axis), {operand(from, any)}, {result(to)}, attributes};
 }
 
 Variant transposed(const Dims& from, const Dims& permutation) {
-  tenon_attributes_axes attributes{};
-  attributes.count = static_cast<std::uint32_t>(permutation.size());
+  tenon_attributes_axes attributes{.count = static_cast<std::uint32_t>(permutation.size())};
   std::copy(permutation.begin(), permutation.end(), attributes.axes);
   Dims to;
   for (const std::int64_t axis : permutation) to.push_back(from[static_cast<std::size_t>(axis)]);

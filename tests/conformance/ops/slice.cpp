@@ -17,9 +17,7 @@ Variant sliced(const Dims& from, const Dims& starts, const Dims& steps, const Di
 }
 
 Variant padded(const Dims& from, const Dims& before, const Dims& to, std::uint32_t mode, double value = 0) {
-  tenon_attributes_pad attributes{};
-  attributes.mode = mode;
-  attributes.value = value;
+  tenon_attributes_pad attributes{.mode = mode, .value = value};
   std::copy(before.begin(), before.end(), attributes.before);
   const char* const names[] = {"constant", "reflect", "edge"};
   return {fmt::format("{}/before={}/to={}", names[mode], str(before), str(to)), {operand(from, any)}, {result(to)}, attributes};

@@ -56,9 +56,7 @@ std::vector<Place> places() {
 }
 
 AttributeBytes along(std::int64_t axis) {
-  tenon_attributes_axis attributes{};
-  attributes.axis = axis;
-  return attributes;
+  return tenon_attributes_axis{.axis = axis};
 }
 std::vector<Variant> of_x() {
   std::vector<Variant> variants;

@@ -19,11 +19,8 @@ const char* reduction_name(std::uint32_t reduction) {
 }
 
 AttributeBytes attributes_of(const Form& form) {
-  tenon_attributes_cross_entropy attributes{};
-  attributes.reduction = form.reduction;
-  attributes.has_ignore_index = form.ignore ? 1 : 0;
-  attributes.ignore_index = form.ignore.value_or(0);
-  return attributes;
+  return tenon_attributes_cross_entropy{
+      .reduction = form.reduction, .has_ignore_index = form.ignore.has_value(), .ignore_index = form.ignore.value_or(0)};
 }
 std::string label_of(const Form& form) {
   std::string text = reduction_name(form.reduction);

@@ -9,11 +9,7 @@ namespace tenon::conformance {
 namespace {
 
 Variant best(const Dims& shape, std::int64_t axis, std::int64_t k, bool largest = true, const Values& values = {.special = Special::all}) {
-  tenon_attributes_top_k a{};
-  a.largest = largest ? 1 : 0;
-  a.sorted = 1;
-  a.axis = axis;
-  a.k = k;
+  tenon_attributes_top_k a{.largest = largest, .sorted = 1, .axis = axis, .k = k};
   Dims y = shape;
   y[static_cast<std::size_t>(axis)] = k;
   return {fmt::format("axis={},k={}{}{}", axis, k, largest ? "" : ",smallest", values.whole ? ",ties" : ""),

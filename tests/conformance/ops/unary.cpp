@@ -13,7 +13,7 @@ std::vector<Variant> of_dy_and_y(const Values& y) {
   return variants;
 }
 
-constexpr Tolerance exact{"A sign, a comparison: nothing is rounded.", [](const Variant&, tenon_dtype) -> Bound { return {}; }};
+constexpr Tolerance exact{"A sign, a comparison: nothing is rounded."};
 constexpr Tolerance sigmoid_bound{"exp within 1 epsilon, a sum, a quotient; below the smallest normal number one may give 0.",
                                   [](const Variant&, tenon_dtype t) -> Bound {
                                     return {4 * epsilon(t), t == f64 ? 2.3e-308 : 1.2e-38};
@@ -21,19 +21,12 @@ constexpr Tolerance sigmoid_bound{"exp within 1 epsilon, a sum, a quotient; belo
 constexpr Tolerance tanh_bound{
     "Within 2 epsilon of the result, near 0 as well: a vectorised tanh that took a quotient of exponentials there "
     "would cancel.",
-    [](const Variant&, tenon_dtype t) -> Bound {
-      return {4 * epsilon(t), 0};
-    }};
+    4};
 constexpr Tolerance product_bound{
     "dy y (1 - y): 1 - y is exact or rounded once, two products more. The oracle's y is the rounded one, so 1 - y "
     "does not cancel.",
-    [](const Variant&, tenon_dtype t) -> Bound {
-      return {3 * epsilon(t), 0};
-    }};
-constexpr Tolerance tanh_grad_bound{"1 - y^2 rounds by half an epsilon of 1, however small it is itself; |dy| is 2 at most.",
-                                    [](const Variant&, tenon_dtype t) -> Bound {
-                                      return {3 * epsilon(t), 2 * epsilon(t)};
-                                    }};
+    3};
+constexpr Tolerance tanh_grad_bound{"1 - y^2 rounds by half an epsilon of 1, however small it is itself; |dy| is 2 at most.", 3, 2};
 
 Variant two(std::int64_t n) {
   return {"", {operand({n}), operand({n})}, {result({n})}};
