@@ -46,10 +46,7 @@ std::shared_ptr<const Dataset> digits() {
 Model new_model(const Context& context) {
   Model model({layers::Reshape{{1, 28, 28}}, layers::Conv2D{4, 5, 3}, layers::BatchNorm{}, layers::MaxPooling2D{2}, layers::Flatten{},
                layers::Dense{24, Activation::relu}, layers::Dropout{0.2}, layers::Dense{10, Activation::softmax}});
-  CompileOptions options;
-  options.loss.loss = Loss::sparse_categorical_crossentropy;
-  options.metrics = {Metric::accuracy};
-  model.compile(context, options);
+  model.compile(context, {.loss = {.loss = Loss::sparse_categorical_crossentropy}, .metrics = {Metric::accuracy}});
   return model;
 }
 

@@ -46,9 +46,7 @@ Context new_context() {
 
 Model new_model(const Context& context) {
   Model model({layers::Flatten{}, layers::Dense{16, Activation::relu}, layers::Dense{10, Activation::softmax}});
-  CompileOptions options;
-  options.loss.loss = Loss::sparse_categorical_crossentropy;
-  model.compile(context, options);
+  model.compile(context, {.loss = {.loss = Loss::sparse_categorical_crossentropy}});
   model.build({28, 28});
   return model;
 }

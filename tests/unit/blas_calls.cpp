@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // BLAS calls on addresses and on tensors, on both CPU backends.
-#include "exec_testing.h"
+#include "testing.h"
 
 #include <cmath>
 #include <complex>
@@ -11,9 +11,7 @@
 #include "malloc_counter.h"
 
 using namespace tenon;
-using test::contains;
-using test::message_of;
-using test::test_config;
+using namespace tenon::test;
 using C64 = std::complex<float>;
 
 namespace {
@@ -26,8 +24,7 @@ Tensor matrix(const std::vector<float>& values, std::int64_t rows, std::int64_t 
 
 }  // namespace
 
-TEST_CASE("blas: a product on addresses, in both layouts") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "blas: a product on addresses, in both layouts") {
   for (const char* name : backends) {
     CAPTURE(name);
     const blas::Queue queue = context.device(name);
@@ -54,8 +51,7 @@ TEST_CASE("blas: a product on addresses, in both layouts") {
   }
 }
 
-TEST_CASE("blas: results of level 1 go to the host or to the device") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "blas: results of level 1 go to the host or to the device") {
   for (const char* name : backends) {
     CAPTURE(name);
     const Device device = context.device(name);
@@ -80,8 +76,7 @@ TEST_CASE("blas: results of level 1 go to the host or to the device") {
   }
 }
 
-TEST_CASE("blas: views of tensors are read in place") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "blas: views of tensors are read in place") {
   for (const char* name : backends) {
     CAPTURE(name);
     const blas::Queue queue = context.device(name);
@@ -107,8 +102,7 @@ TEST_CASE("blas: views of tensors are read in place") {
   }
 }
 
-TEST_CASE("blas: a triangle of a transposed view is the other triangle") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "blas: a triangle of a transposed view is the other triangle") {
   for (const char* name : backends) {
     CAPTURE(name);
     const blas::Queue queue = context.device(name);
@@ -134,8 +128,7 @@ TEST_CASE("blas: a triangle of a transposed view is the other triangle") {
   }
 }
 
-TEST_CASE("blas: complex tensors with and without conjugation") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "blas: complex tensors with and without conjugation") {
   for (const char* name : backends) {
     CAPTURE(name);
     const blas::Queue queue = context.device(name);
@@ -152,25 +145,19 @@ TEST_CASE("blas: complex tensors with and without conjugation") {
   }
 }
 
-TEST_CASE("blas: unsupported views are rejected with names and shapes") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "blas: unsupported views are rejected with names and shapes") {
   const blas::Queue queue = context.device("reference:0");
   const Tensor a = matrix({1, 2, 3, 4, 5, 6}, 2, 3), c = Tensor::zeros(DType::f32, {2, 2});
-  CHECK(contains(message_of([&] { blas::gemm(queue, 1, a, a, 0, c); }), "gemm: op(A) (2, 3) times op(B) (2, 3) does not give C f32(2,2)"));
-  CHECK(contains(message_of([&] { blas::gemm(queue, 1, a.slice(1, 0, 3, 2), c, 0, c); }), "has strides (3, 2)"));
-  CHECK(contains(message_of([&] {
-                   blas::gemm(queue, {1, 1}, c, c, 0, c);
-                 }),
-                 "alpha: expected a real number for real operands, got the imaginary part"));
-  CHECK(
-      contains(message_of([&] { blas::scal(queue, 1, Tensor::zeros(DType::i32, {2})); }), "expected dtype f32, f64, c64 or c128, got i32"));
-  CHECK(contains(message_of([&] { blas::symv(queue, blas::Uplo::upper, 1, a, a.select(0, 0), 0, a.select(0, 1)); }), "a square matrix"));
-  CHECK(contains(message_of([&] { blas::dot(queue, a, a); }), "x: expected a vector of rank 1, got f32(2,3)"));
-  CHECK(contains(message_of([&] { blas::dot(queue, a.select(0, 0), c.select(0, 0)); }), "x has 3 elements, y 2"));
+  CHECK_ERROR_CONTAINS("gemm: op(A) (2, 3) times op(B) (2, 3) does not give C f32(2,2)", blas::gemm(queue, 1, a, a, 0, c));
+  CHECK_ERROR_CONTAINS("has strides (3, 2)", blas::gemm(queue, 1, a.slice(1, 0, 3, 2), c, 0, c));
+  CHECK_ERROR_CONTAINS("alpha: expected a real number for real operands, got the imaginary part", blas::gemm(queue, {1, 1}, c, c, 0, c));
+  CHECK_ERROR_CONTAINS("expected dtype f32, f64, c64 or c128, got i32", blas::scal(queue, 1, Tensor::zeros(DType::i32, {2})));
+  CHECK_ERROR_CONTAINS("a square matrix", blas::symv(queue, blas::Uplo::upper, 1, a, a.select(0, 0), 0, a.select(0, 1)));
+  CHECK_ERROR_CONTAINS("x: expected a vector of rank 1, got f32(2,3)", blas::dot(queue, a, a));
+  CHECK_ERROR_CONTAINS("x has 3 elements, y 2", blas::dot(queue, a.select(0, 0), c.select(0, 0)));
 }
 
-TEST_CASE("blas: a backend without BLAS or without a routine is reported") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "blas: a backend without BLAS or without a routine is reported") {
   const exec::DeviceEntry& entry = context.state()->entries[find_device(parse_device_name("reference"), context.state()->available)];
   const blas::Queue queue = context.device("reference:0");
   CHECK(blas::offers(queue, blas::Routine::gemm));
@@ -191,8 +178,7 @@ TEST_CASE("blas: a backend without BLAS or without a routine is reported") {
   CHECK(x[0] == 1);
 }
 
-TEST_CASE("blas: sizes beyond the integers of OpenBLAS are an error, not a wrong answer") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "blas: sizes beyond the integers of OpenBLAS are an error, not a wrong answer") {
   const blas::Queue queue = context.device("openblas:0");
   float x[2] = {1, 2};
   const std::string text = message_of([&] { blas::scal<float>(queue, {.n = std::int64_t{3} << 31, .alpha = 2, .x = x, .incx = 1}); });
@@ -202,8 +188,7 @@ TEST_CASE("blas: sizes beyond the integers of OpenBLAS are an error, not a wrong
 }
 
 #ifndef TENON_MALLOC_IS_TAKEN
-TEST_CASE("blas: a call allocates nothing") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "blas: a call allocates nothing") {
   const blas::Queue queue = context.device("openblas:0");
   const Tensor a = Tensor::full(DType::f32, {256, 256}, 1), b = Tensor::full(DType::f32, {256, 256}, 1);
   const Tensor c = Tensor::zeros(DType::f32, {256, 256});

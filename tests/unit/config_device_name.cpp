@@ -6,10 +6,10 @@
 #include <tenon/device_name.h>
 #include <tenon/error.h>
 
-#include "config_testing.h"
+#include "testing.h"
 
 using namespace tenon;
-using tenon::testing::error_of;
+using namespace tenon::test;
 using Kind = DeviceName::Kind;
 
 TEST_CASE("device name: every accepted form yields kind, backend and index") {
@@ -107,7 +107,7 @@ TEST_CASE("device name: every rejected form has a reason") {
   const std::string tail = "; expected auto, cpu, gpu, cpu:N, gpu:N, <backend>:N or a TensorFlow name such as /device:GPU:0";
   for (const Row& row : rows) {
     CAPTURE(row.typed);
-    CHECK(error_of([&] { parse_device_name(row.typed); }) == "device '" + std::string(row.typed) + "': " + row.reason + tail);
+    CHECK_ERROR("device '" + std::string(row.typed) + "': " + row.reason + tail, parse_device_name(row.typed));
   }
 }
 
@@ -119,21 +119,19 @@ const std::vector<AvailableDevice> mixed = {{"cuda", 0, DeviceKind::gpu},       
 }  // namespace
 
 TEST_CASE("device: a missing device is DEVICE_NOT_FOUND with the list of available ones") {
-  CHECK_THROWS_WITH_AS(find_device("gpu:1", two_cpus), "device 'gpu:1' not found; available: openblas:0 (cpu:0), reference:0 (cpu:1)",
-                       Error);
+  CHECK_ERROR("device 'gpu:1' not found; available: openblas:0 (cpu:0), reference:0 (cpu:1)", find_device("gpu:1", two_cpus));
   try {
     find_device("gpu:1", two_cpus);
     FAIL("no error");
   } catch (const Error& problem) {
     CHECK(problem.status() == Status::device_not_found);
   }
-  CHECK_THROWS_WITH_AS(find_device("/device:GPU:0", two_cpus),
-                       "device '/device:GPU:0' not found; available: openblas:0 (cpu:0), reference:0 (cpu:1)", Error);
-  CHECK_THROWS_WITH_AS(find_device("openblas:1", two_cpus),
-                       "device 'openblas:1' not found; available: openblas:0 (cpu:0), reference:0 (cpu:1)", Error);
-  CHECK_THROWS_WITH_AS(find_device("opneblas", two_cpus),
-                       "device 'opneblas' not found; available: openblas:0 (cpu:0), reference:0 (cpu:1); did you mean 'openblas'?", Error);
-  CHECK_THROWS_WITH_AS(find_device("auto", {}), "device 'auto' not found; available: none", Error);
+  CHECK_ERROR("device '/device:GPU:0' not found; available: openblas:0 (cpu:0), reference:0 (cpu:1)",
+              find_device("/device:GPU:0", two_cpus));
+  CHECK_ERROR("device 'openblas:1' not found; available: openblas:0 (cpu:0), reference:0 (cpu:1)", find_device("openblas:1", two_cpus));
+  CHECK_ERROR("device 'opneblas' not found; available: openblas:0 (cpu:0), reference:0 (cpu:1); did you mean 'openblas'?",
+              find_device("opneblas", two_cpus));
+  CHECK_ERROR("device 'auto' not found; available: none", find_device("auto", {}));
 }
 
 TEST_CASE("device: auto is the first in order, and aliases count CPUs and GPUs in that order") {

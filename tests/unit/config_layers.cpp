@@ -7,12 +7,12 @@
 #include <doctest/doctest.h>
 
 #include "config/model_yaml.h"
-#include "config_testing.h"
+#include "testing.h"
 
 using namespace tenon;
 using namespace tenon::config;
+using namespace tenon::test;
 using layers::Sizes;
-using tenon::testing::error_of;
 using Sides = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
 namespace {
@@ -24,7 +24,7 @@ L read(const std::string& text, const std::string& before = "") {
 }
 
 std::string layer_error(const std::string& text) {
-  return error_of([&] { model_from_text("layers:\n  - " + text + "\n", "model.yaml"); });
+  return message_of([&] { model_from_text("layers:\n  - " + text + "\n", "model.yaml"); });
 }
 
 }  // namespace
@@ -225,6 +225,5 @@ conformance: {batch_size: 3, width: 0.25, set: {input.shape: [1, 14, 14], dtype:
   CHECK(std::get<layers::Dense>(vgg.model.layers.back().kind).units == 1000);
   const TrainDefinition one = load_cut(nets + "conv_l5.yaml");
   CHECK(one.model.input_shape == std::vector<std::int64_t>{8, 13, 13});
-  CHECK(error_of([] { load_cut(std::string(TENON_SOURCE_DIRECTORY) + "/tests/unit/missing.yaml"); }).find("missing.yaml") !=
-        std::string::npos);
+  CHECK_ERROR_CONTAINS("missing.yaml", load_cut(std::string(TENON_SOURCE_DIRECTORY) + "/tests/unit/missing.yaml"));
 }

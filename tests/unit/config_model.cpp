@@ -6,15 +6,15 @@
 #include <doctest/doctest.h>
 
 #include "config/model_yaml.h"
-#include "config_testing.h"
+#include "testing.h"
 
 using namespace tenon;
 using namespace tenon::config;
-using tenon::testing::error_of;
+using namespace tenon::test;
 
 namespace {
 std::string model_error(const std::string& text) {
-  return error_of([&] { model_from_text(text, "model.yaml"); });
+  return message_of([&] { model_from_text(text, "model.yaml"); });
 }
 
 /// "flatten, dense, ", as messages list them.
@@ -77,8 +77,7 @@ layers:
   CHECK(std::get<layers::Activation>(model.layers[5].kind) == Activation::tanh);
   CHECK(std::get<layers::Activation>(model.layers[6].kind) == Activation::sigmoid);
   CHECK(model.layers[6].name == "squash");
-  CHECK(error_of([&] { model.layers[1].fail("expected rank 2, got rank 3"); }) ==
-        "model.yaml:7:5: layers[1] dense: expected rank 2, got rank 3");
+  CHECK_ERROR("model.yaml:7:5: layers[1] dense: expected rank 2, got rank 3", model.layers[1].fail("expected rank 2, got rank 3"));
 }
 
 TEST_CASE("model: by default a model takes any f32 input and has the initializers of Keras") {
@@ -245,10 +244,8 @@ TEST_CASE("model: overrides are applied before the model is read") {
   const ModelDefinition model = model_from_text(text, "m", {{"layers.1.dense.units", "64"}, {"dtype", "float64"}});
   CHECK(std::get<layers::Dense>(model.layers[1].kind).units == 64);
   CHECK(model.dtype == DType::f64);
-  CHECK(error_of([&] {
-          model_from_text(text, "m", {{"dtype", "f16"}});
-        }) == "--set dtype=f16: key 'dtype': expected one of float32, float64, f32, f64, got 'f16'");
-  CHECK(error_of([&] {
-          model_from_text(text, "m", {{"layers.2.dense.units", "1"}});
-        }) == "--set layers.2.dense.units=1: key 'layers.2.dense.units': index '2' is out of range for a list of 2");
+  CHECK_ERROR("--set dtype=f16: key 'dtype': expected one of float32, float64, f32, f64, got 'f16'",
+              model_from_text(text, "m", {{"dtype", "f16"}}));
+  CHECK_ERROR("--set layers.2.dense.units=1: key 'layers.2.dense.units': index '2' is out of range for a list of 2",
+              model_from_text(text, "m", {{"layers.2.dense.units", "1"}}));
 }

@@ -5,11 +5,10 @@
 #include <doctest/doctest.h>
 #include <tenon/config.h>
 
-#include "config_testing.h"
+#include "temporary_folder.h"
 
 using namespace tenon;
-using tenon::testing::error_of;
-using tenon::testing::Folder;
+using namespace tenon::test;
 
 namespace {
 
@@ -22,7 +21,7 @@ Environment environment(std::map<std::string, std::string> values) {
 }
 
 std::string config_error(const std::string& text) {
-  return error_of([&] { config_from_text(text, "tenon.yaml", "/etc/tenon"); });
+  return message_of([&] { config_from_text(text, "tenon.yaml", "/etc/tenon"); });
 }
 
 const char* const every_key = R"(backends:
@@ -121,7 +120,7 @@ TEST_CASE("config: canonical YAML states the origin of each value") {
                    "device: cpu:0                            # --device cpu:0\n"
                    "precision: float32                       # default\n",
                    0) == 0);
-  CHECK(text.find("\nseed: 3                                  # tenon.yaml:3:7\n") != std::string::npos);
+  CHECK(contains(text, "\nseed: 3                                  # tenon.yaml:3:7\n"));
 }
 
 TEST_CASE("config: the schema documents every key and is a valid configuration of defaults") {
@@ -132,7 +131,7 @@ TEST_CASE("config: the schema documents every key and is a valid configuration o
   for (const ConfigKey& key : config_keys()) {
     CAPTURE(key.path);
     CHECK(std::string(key.help).size() > 10);
-    CHECK(schema.find(std::string("# ") + key.help + " (" + key.type) != std::string::npos);
+    CHECK(contains(schema, std::string("# ") + key.help + " (" + key.type));
   }
   CHECK(config_keys().size() == 25);
 }
@@ -217,7 +216,7 @@ TEST_CASE("config: overrides set any key, and their errors name the override") {
   CHECK(config.fallback_for("Relu") == Fallback::warn);
   CHECK(config.placement.at(0).match == "a*");
   const auto wrong = [&](const char* key, const char* value) {
-    return error_of([&] { apply_override(config, key, value, {Origin::Kind::command_line, std::string("--set ") + key + "=" + value}); });
+    return message_of([&] { apply_override(config, key, value, {Origin::Kind::command_line, std::string("--set ") + key + "=" + value}); });
   };
   CHECK(wrong("memory.limit", "1") == "--set memory.limit=1: unknown key 'memory.limit'; did you mean 'memory.limit_mb'?");
   CHECK(wrong("divice", "cpu") == "--set divice=cpu: unknown key 'divice'; did you mean 'device'?");
@@ -229,8 +228,7 @@ TEST_CASE("config: overrides set any key, and their errors name the override") {
   CHECK(config.logging.file == "/tmp/a: b # c");
 }
 
-TEST_CASE("config: precedence is API, command line, environment, YAML, default, in every combination") {
-  const Folder folder("precedence");
+TEST_CASE_FIXTURE(InFolder, "config: precedence is API, command line, environment, YAML, default, in every combination") {
   const std::string file = folder.write("tenon.yaml", "device: yaml_device\nlogging: {level: error}\n");
   for (unsigned mask = 0; mask < 16; ++mask) {
     CAPTURE(mask);
@@ -264,8 +262,8 @@ TEST_CASE("config: precedence is API, command line, environment, YAML, default, 
   }
 }
 
-TEST_CASE("config: TENON_CONFIG names the file unless one is given; TENON_LOG sets the level; empty variables are ignored") {
-  const Folder folder("environment");
+TEST_CASE_FIXTURE(InFolder,
+                  "config: TENON_CONFIG names the file unless one is given; TENON_LOG sets the level; empty variables are ignored") {
   const std::string from_variable = folder.write("a.yaml", "device: cpu:1\nthreads: 3\n");
   const std::string given = folder.write("b.yaml", "device: cpu:2\n");
   ConfigSources sources;
@@ -282,18 +280,17 @@ TEST_CASE("config: TENON_CONFIG names the file unless one is given; TENON_LOG se
 
   sources = {};
   sources.environment = environment({{"TENON_CONFIG", "/nowhere/t.yaml"}});
-  CHECK(error_of([&] { resolve_config(sources); }) == "environment TENON_CONFIG: /nowhere/t.yaml: no such file; expected a YAML file");
+  CHECK_ERROR("environment TENON_CONFIG: /nowhere/t.yaml: no such file; expected a YAML file", resolve_config(sources));
   sources.environment = environment({{"TENON_DEVICE", "gpu:"}});
-  CHECK(error_of([&] {
+  CHECK(message_of([&] {
           resolve_config(sources);
         }).rfind("environment TENON_DEVICE: key 'device': device 'gpu:': the index after ':' is missing", 0) == 0);
   sources.environment = environment({{"TENON_LOG", "loud"}});
-  CHECK(error_of([&] { resolve_config(sources); }) ==
-        "environment TENON_LOG: key 'logging.level': expected one of off, error, warning, info, debug, got 'loud'");
+  CHECK_ERROR("environment TENON_LOG: key 'logging.level': expected one of off, error, warning, info, debug, got 'loud'",
+              resolve_config(sources));
 }
 
-TEST_CASE("config: an overlay wins for its own keys only, and an override in it beats the environment") {
-  const Folder folder("layers");
+TEST_CASE_FIXTURE(InFolder, "config: an overlay wins for its own keys only, and an override in it beats the environment") {
   ConfigSources sources;
   sources.file = folder.write("tenon.yaml", "device: cpu:1\nseed: 4\nbackends: {options: {openblas: {threads: 2, library: x}}}\n");
   sources.environment = environment({{"TENON_DEVICE", "cpu:3"}});
@@ -319,23 +316,22 @@ TEST_CASE("config: an origin of lower precedence never overwrites, yet is valida
   apply_override(config, "threads", "2", {Origin::Kind::api, "API"});
   apply_override(config, "threads", "3", {Origin::Kind::environment, "environment X"});
   CHECK(config.threads == 2);
-  CHECK(error_of([&] {
-          apply_override(config, "threads", "x", {Origin::Kind::environment, "environment X"});
-        }) == "environment X: key 'threads': expected an integer in [0, 4096], got 'x'");
+  CHECK_ERROR("environment X: key 'threads': expected an integer in [0, 4096], got 'x'",
+              apply_override(config, "threads", "x", {Origin::Kind::environment, "environment X"}));
 }
 
-TEST_CASE("config: memory without growth needs a size") {
-  const Folder folder("memory");
+TEST_CASE_FIXTURE(InFolder, "config: memory without growth needs a size") {
   ConfigSources sources;
   sources.environment = environment({});
   sources.file = folder.write("tenon.yaml", "memory: {growth: false}\n");
-  CHECK(error_of([&] { resolve_config(sources); }) == sources.file +
-                                                          ":1:18: key 'memory.growth': false allocates memory.limit_mb at the start, but "
-                                                          "memory.limit_mb is not set; set it, or leave memory.growth true");
+  CHECK_ERROR(sources.file +
+                  ":1:18: key 'memory.growth': false allocates memory.limit_mb at the start, but "
+                  "memory.limit_mb is not set; set it, or leave memory.growth true",
+              resolve_config(sources));
   sources.command_line = {{"memory.limit_mb", "64"}};
   CHECK(resolve_config(sources).memory.limit_mb == 64);
 }
 
 TEST_CASE("config: a missing file is reported by name") {
-  CHECK(error_of([] { load_config("/nowhere/tenon.yaml"); }) == "/nowhere/tenon.yaml: no such file; expected a YAML file");
+  CHECK_ERROR("/nowhere/tenon.yaml: no such file; expected a YAML file", load_config("/nowhere/tenon.yaml"));
 }

@@ -7,12 +7,11 @@
 #include <doctest/doctest.h>
 
 #include "config/model_yaml.h"
-#include "config_testing.h"
+#include "temporary_folder.h"
 
 using namespace tenon;
 using namespace tenon::config;
-using tenon::testing::error_of;
-using tenon::testing::Folder;
+using namespace tenon::test;
 using Optimizer = OptimizerDefinition;
 
 namespace {
@@ -24,7 +23,7 @@ TrainDefinition train(const std::string& more, const std::vector<ConfigOverride>
 }
 /// The given text starts at line 4.
 std::string train_error(const std::string& more, const std::vector<ConfigOverride>& overrides = {}) {
-  return error_of([&] { train(more, overrides); });
+  return message_of([&] { train(more, overrides); });
 }
 Optimizer optimizer(const std::string& text) {
   return train("optimizer: " + text + "\n").optimizer;
@@ -229,7 +228,7 @@ TEST_CASE("train: an error has file, line and key") {
     CAPTURE(row.text);
     CHECK(train_error(row.text) == row.message);
   }
-  const auto whole = [](const std::string& text) { return error_of([&] { train_from_text(text, "train.yaml"); }); };
+  const auto whole = [](const std::string& text) { return message_of([&] { train_from_text(text, "train.yaml"); }); };
   CHECK(whole("loss: mse\n") == "train.yaml:1:1: key 'data' is missing; expected a map with the key 'source'");
   CHECK(whole("data: digits\n") == "train.yaml:1:7: key 'data': expected a map with the key 'source', got 'digits'");
   CHECK(whole("data: {}\n") == "train.yaml:1:7: key 'data.source' is missing; expected the name of a data set");
@@ -273,24 +272,20 @@ TEST_CASE("train: overrides are applied before types are checked, and their erro
   CHECK(train("", {{"data.directory", "/a: b", "--data /a: b", true}}).data->directory == "/a: b");
 }
 
-TEST_CASE("train: a model in a separate file is found next to train.yaml, and overrides reach into it") {
-  const Folder folder("train");
+TEST_CASE_FIXTURE(InFolder, "train: a model in a separate file is found next to train.yaml, and overrides reach into it") {
   folder.write("model.yaml", "name: m\nlayers:\n  - dense: {units: 3}\n");
   const std::string file = folder.write("train.yaml", "model: model.yaml\ndata: {source: digits}\nloss: sparse_categorical_crossentropy\n");
   const TrainDefinition t = load_definition(file, {{"model.layers.0.dense.units", "7"}});
   CHECK(t.file == file);
-  CHECK(t.model.file == folder.path("model.yaml"));
+  CHECK(t.model.file == folder.file("model.yaml"));
   CHECK(std::get<layers::Dense>(t.model.layers[0].kind).units == 7);
-  CHECK(error_of([&] {
-          load_definition(file, {{"model.dtype", "f16"}});
-        }) == "--set model.dtype=f16: key 'dtype': expected one of float32, float64, f32, f64, got 'f16'");
+  CHECK_ERROR("--set model.dtype=f16: key 'dtype': expected one of float32, float64, f32, f64, got 'f16'",
+              load_definition(file, {{"model.dtype", "f16"}}));
   folder.write("model.yaml", "name: m\nlayers:\n  - dense: {unit: 3}\n");
-  CHECK(error_of([&] { load_definition(file); }) ==
-        folder.path("model.yaml") + ":3:13: layers[0] dense: unknown key 'unit'; did you mean 'units'?");
-  CHECK(error_of([&] {
-          load_definition(file, {{"model", folder.path("other.yaml")}});
-        }) == "--set model=" + folder.path("other.yaml") + ": key 'model': " + folder.path("other.yaml") +
-                  ": no such file; expected a YAML file");
+  CHECK_ERROR(folder.file("model.yaml") + ":3:13: layers[0] dense: unknown key 'unit'; did you mean 'units'?", load_definition(file));
+  CHECK_ERROR(
+      "--set model=" + folder.file("other.yaml") + ": key 'model': " + folder.file("other.yaml") + ": no such file; expected a YAML file",
+      load_definition(file, {{"model", folder.file("other.yaml")}}));
 }
 
 TEST_CASE("train: the examples of docs/yaml.md are valid, and its stated defaults are right") {
@@ -305,7 +300,7 @@ TEST_CASE("train: the examples of docs/yaml.md are valid, and its stated default
     inside = line == "```yaml" || (inside && line != "```");
   }
   REQUIRE(examples.size() == 3);
-  const Folder folder("readme");
+  const TemporaryFolder folder;
   folder.write("model.yaml", examples[0]);
   const TrainDefinition t = load_definition(folder.write("train.yaml", examples[1]));
   CHECK(t.model.layers.size() == 5);
@@ -359,8 +354,7 @@ TEST_CASE("train: every learning rate schedule is readable") {
         "train.yaml:4:50: optimizer: learning_rate: key 'schedule': expected one of constant, step, exponential, cosine, inv, on_plateau, "
         "got "
         "'cosin'; did you mean 'cosine'?");
-  CHECK(train_error("optimizer: {name: sgd, learning_rate: {schedule: step, length: 3}}\n").find("unknown key 'length'") !=
-        std::string::npos);
+  CHECK(contains(train_error("optimizer: {name: sgd, learning_rate: {schedule: step, length: 3}}\n"), "unknown key 'length'"));
 
   const TrainDefinition plateau = train("optimizer: {name: sgd, learning_rate: {schedule: on_plateau, patience: 2, factor: 0.5}}\n");
   REQUIRE(plateau.callbacks.size() == 1);
@@ -402,10 +396,9 @@ callbacks:
   CHECK(std::get<JsonLines::Options>(t.callbacks[6]).file == "/base/log.jsonl");
   CHECK(std::get<TensorBoard::Options>(t.callbacks[7]).directory == "/base/events");
   CHECK(std::get<Curves::Options>(t.callbacks[8]).title == "A title");
-  CHECK(train_error("callbacks: [early_stoping]\n").find("did you mean 'early_stopping'?") != std::string::npos);
+  CHECK(contains(train_error("callbacks: [early_stoping]\n"), "did you mean 'early_stopping'?"));
   CHECK(train_error("callbacks: [{csv: {fil: x}}]\n") == "train.yaml:4:20: callbacks[0] csv: unknown key 'fil'; did you mean 'file'?");
-  CHECK(train_error("callbacks: [{early_stopping: {patiance: 3}}]\n").find("unknown key 'patiance'; did you mean 'patience'?") !=
-        std::string::npos);
+  CHECK(contains(train_error("callbacks: [{early_stopping: {patiance: 3}}]\n"), "unknown key 'patiance'; did you mean 'patience'?"));
 }
 
 TEST_CASE("train: clipping and regularisation keys reach their fields") {
@@ -466,6 +459,6 @@ TEST_CASE("train: huber takes a delta") {
   CHECK(loss_of("huber").delta == 1);
   CHECK(loss_of("{name: huber, delta: 0.25}").delta == 0.25);
   CHECK(loss_of("negative_log_likelihood").loss == Loss::nll);
-  CHECK(error_of([&] { loss_of("{name: huber, delta: 0}"); }) == "train.yaml:3:28: loss: key 'delta': expected a number above 0, got '0'");
-  CHECK(error_of([&] { loss_of("{name: mae, delta: 2}"); }).find("unknown key 'delta'") != std::string::npos);
+  CHECK_ERROR("train.yaml:3:28: loss: key 'delta': expected a number above 0, got '0'", loss_of("{name: huber, delta: 0}"));
+  CHECK_ERROR_CONTAINS("unknown key 'delta'", loss_of("{name: mae, delta: 2}"));
 }

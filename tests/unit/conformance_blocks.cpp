@@ -11,6 +11,7 @@
 
 #include "conformance/conformance.h"
 #include "disguised_backend.h"
+#include "testing.h"
 
 struct tenon_packed {
   int references;
@@ -19,7 +20,7 @@ struct tenon_communicator {
   tenon_device* device;
 };
 
-namespace tenon {
+namespace tenon::test {
 namespace {
 
 using conformance::Class;
@@ -37,7 +38,7 @@ enum class Lie {
 };
 Lie lie = Lie::none;
 
-struct Backend : test::Disguise<Backend> {
+struct Backend : Disguise<Backend> {
   static constexpr const char *file = "reference", *name = "blocks";
   static void alter(tenon_backend_table& table);
 };
@@ -46,7 +47,7 @@ struct Backend : test::Disguise<Backend> {
 
 int packed_alive = 0;
 tenon_status pack_create(tenon_device*, const tenon_graph* graph, std::uint32_t value, tenon_packed** out_packed, tenon_error* error) {
-  if (value >= graph->value_count && lie != Lie::packs_what_is_not_there) return test::say(error, TENON_INVALID_ARGUMENT, "no such value");
+  if (value >= graph->value_count && lie != Lie::packs_what_is_not_there) return say(error, TENON_INVALID_ARGUMENT, "no such value");
   *out_packed = new tenon_packed{1};
   ++packed_alive;
   return TENON_OK;
@@ -70,7 +71,7 @@ void pack_destroy(tenon_packed* packed) {
 
 tenon_status collective_create(tenon_device* device, const std::uint8_t*, std::uint32_t, std::uint32_t, std::uint32_t size,
                                tenon_communicator** out_communicator, tenon_error* error) {
-  if (size != 1) return test::say(error, TENON_UNSUPPORTED, "one rank only");
+  if (size != 1) return say(error, TENON_UNSUPPORTED, "one rank only");
   *out_communicator = new tenon_communicator{device};
   return TENON_OK;
 }
@@ -201,9 +202,9 @@ TEST_CASE("conformance: the cases of absent blocks are skipped without a failure
   options.in_process = true;
   const auto report = conformance::judge(options);
   CHECK(report.count(Class::not_run) == 1);
-  CHECK(report.results[0].text.find("tenon_backend_table.pack is NULL") != std::string::npos);
+  CHECK(contains(report.results[0].text, "tenon_backend_table.pack is NULL"));
   CHECK(report.exit_code() == 0);
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::test

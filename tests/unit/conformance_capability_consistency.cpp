@@ -10,6 +10,7 @@
 #include "disguised_backend.h"
 
 using namespace tenon;
+using namespace tenon::test;
 using conformance::Class;
 
 namespace {
@@ -33,7 +34,7 @@ enum class Lie {
 Lie lie = Lie::none;
 int asked = 0;
 
-struct Backend : test::Disguise<Backend> {
+struct Backend : Disguise<Backend> {
   static constexpr const char *file = "reference", *name = "lying";
   static void alter(tenon_backend_table& table);
   static void describe(tenon_backend_info& info);
@@ -56,8 +57,7 @@ bool is_large(const tenon_graph& graph) {
   return false;
 }
 tenon_answer no(std::uint32_t reason, const char* text) {
-  tenon_answer answer{};
-  answer.reason = reason;
+  tenon_answer answer{.reason = reason};
   std::snprintf(answer.text, sizeof answer.text, "%s", text);
   return answer;
 }
@@ -81,10 +81,10 @@ tenon_status supports(tenon_device* device, const tenon_graph* graph, const teno
 tenon_status plan_create(tenon_device* device, const tenon_graph* graph, const tenon_plan_options* options, tenon_plan** out_plan,
                          tenon_error* error) {
   if (lie == Lie::yes_then_refuses && value_of(*graph, 0).desc.rank == 2) {
-    return test::say(error, TENON_UNSUPPORTED, "no matrices after all");
+    return say(error, TENON_UNSUPPORTED, "no matrices after all");
   }
   if (lie == Lie::large_overflows && is_large(*graph)) {
-    return test::say(error, TENON_INTERNAL, "-5 elements");
+    return say(error, TENON_INTERNAL, "-5 elements");
   }
   if (lie != Lie::ignores_strides) return Backend::real->plan_create(device, graph, options, out_plan, error);
   std::vector<tenon_value> values;
@@ -101,7 +101,7 @@ tenon_status plan_create(tenon_device* device, const tenon_graph* graph, const t
 tenon_status plan_execute(tenon_plan* plan, const tenon_bindings* bindings, std::uint64_t workspace, tenon_stream* stream,
                           tenon_error* error) {
   if (lie != Lie::fails_in_execution) return Backend::real->plan_execute(plan, bindings, workspace, stream, error);
-  return test::say(error, TENON_UNSUPPORTED, "not today");
+  return say(error, TENON_UNSUPPORTED, "not today");
 }
 
 void Backend::alter(tenon_backend_table& table) {

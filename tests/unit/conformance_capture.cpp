@@ -5,13 +5,15 @@
 #include <string>
 
 #include "conformance/conformance.h"
+#include "disguised_backend.h"
 #include "recording_backend.h"
+#include "testing.h"
 
-namespace tenon {
+namespace tenon::test {
 namespace {
 
 using conformance::Class;
-using test::recording::tape;
+using recording::tape;
 
 conformance::Report judged(const std::string& backend) {
   conformance::Options options;
@@ -20,16 +22,8 @@ conformance::Report judged(const std::string& backend) {
   options.profile = "core";
   options.filter = "core/capture/*";
   options.in_process = true;
-  options.registered = {{"tape", test::recording::query}};
+  options.registered = {{"tape", recording::query}};
   return conformance::judge(options);
-}
-
-const conformance::Result& result_named(const conformance::Report& report, const std::string& name) {
-  for (const conformance::Result& result : report.results) {
-    if (result.name == "core/capture/" + name) return result;
-  }
-  FAIL("no case is called " << name);
-  return report.results.front();
 }
 
 TEST_CASE("conformance: a backend that captures passes, with packed parameters") {
@@ -45,22 +39,24 @@ TEST_CASE("conformance: a capture that executes is caught") {
   tape = {};
   tape.runs_while_recording = true;
   const auto report = judged("tape");
-  CHECK(result_named(report, "replays_compute").text.find("after a recording, which executes nothing: element 0 is 1, expected 9") == 0);
-  CHECK(result_named(report, "copies_in_order").outcome == Class::fail);
+  CHECK(result_named(report, "core/capture/replays_compute")
+            .text.find("after a recording, which executes nothing: element 0 is 1, expected 9") == 0);
+  CHECK(result_named(report, "core/capture/copies_in_order").outcome == Class::fail);
 }
 
 TEST_CASE("conformance: a capture that cannot be ended is a failure") {
   tape = {};
   tape.fail_end = true;
-  CHECK(result_named(judged("tape"), "replays_compute").text.find("capture end failed with VENDOR_ERROR: the tape has torn") == 0);
+  CHECK(result_named(judged("tape"), "core/capture/replays_compute").text.find("capture end failed with VENDOR_ERROR: the tape has torn") ==
+        0);
 }
 
 TEST_CASE("conformance: a backend without the capture block is skipped without a failure") {
   const auto report = judged("openblas");
   CHECK(report.count(Class::unsupported) == 6);
   CHECK(report.exit_code() == 0);
-  CHECK(result_named(report, "parameters").text.find("capture is NULL") != std::string::npos);
+  CHECK(contains(result_named(report, "core/capture/parameters").text, "capture is NULL"));
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::test

@@ -20,8 +20,10 @@
 #include "conformance/conformance.h"
 #include "conformance/waivers.h"
 #include "disguised_backend.h"
+#include "testing.h"
 
 using namespace tenon;
+using namespace tenon::test;
 using conformance::Class;
 
 namespace {
@@ -36,7 +38,7 @@ enum class Wrong {
 Wrong wrong = Wrong::nothing;
 bool is_oracle = false;
 
-struct Backend : test::Disguise<Backend> {
+struct Backend : Disguise<Backend> {
   static constexpr const char *file = "reference", *name = "wrong";
   static void alter(tenon_backend_table& table);
   static void describe(tenon_backend_info& info) {
@@ -121,21 +123,6 @@ conformance::Report judged(Wrong how, const std::string& filter, const std::stri
   return report;
 }
 
-const conformance::Result& result_named(const conformance::Report& report, const std::string& name) {
-  for (const conformance::Result& result : report.results) {
-    if (result.name == name) return result;
-  }
-  FAIL("no case is called " << name);
-  return report.results.front();
-}
-
-bool fails(const conformance::Report& report, const std::string& name) {
-  return result_named(report, name).outcome == Class::fail;
-}
-bool passes(const conformance::Report& report, const std::string& name) {
-  return result_named(report, name).outcome == Class::pass;
-}
-
 }  // namespace
 
 TEST_CASE("conformance: every listed op has a case, and an independent source validates the oracle") {
@@ -166,7 +153,7 @@ TEST_CASE("conformance: a wrong element fails the forward case with a complete m
 
 TEST_CASE("conformance: a crash is one result, and later cases still run") {
   const auto report = judged(Wrong::crashes, "relu/f32(8,10)/*");
-  CHECK(result_named(report, "relu/f32(8,10)/forward").text.find("signal 11") != std::string::npos);
+  CHECK(contains(result_named(report, "relu/f32(8,10)/forward").text, "signal 11"));
   CHECK(fails(report, "relu/f32(8,10)/guards"));
   const auto both = judged(Wrong::crashes, "*/f32(7)/forward");
   CHECK(fails(both, "relu/f32(7)/forward"));
@@ -180,7 +167,7 @@ TEST_CASE("conformance: a hang is one result") {
   const auto report = conformance::judge(options);
   wrong = Wrong::nothing;
   CHECK(report.results.size() == 1);
-  CHECK(report.results[0].text.find("no message for 0.5 s") != std::string::npos);
+  CHECK(contains(report.results[0].text, "no message for 0.5 s"));
 }
 
 TEST_CASE("conformance: errors of the oracle are found by golden vectors and finite differences") {
@@ -191,7 +178,7 @@ TEST_CASE("conformance: errors of the oracle are found by golden vectors and fin
   CHECK(result_named(grad, "relu_grad/f64(8,10),(8,10)/forward").outcome == Class::not_run);
   CHECK(fails(grad, "relu_grad/f32/golden/at_and_around_zero"));
   CHECK(fails(relu, "relu/f64(8,10)/gradient"));
-  CHECK(result_named(relu, "relu/f64(8,10)/gradient").text.find("finite differences") != std::string::npos);
+  CHECK(contains(result_named(relu, "relu/f64(8,10)/gradient").text, "finite differences"));
 }
 
 TEST_CASE("conformance: the JSON report has the summary and every case") {
@@ -230,21 +217,20 @@ TEST_CASE("conformance: waivers exclude cases with a reason, and an unexpected p
   result = {"tanh/f32(7)/special", Class::pass, "tanh", "f32", "", true};
   waivers.apply(result);
   CHECK(result.outcome == Class::fail);
-  CHECK(result.text.find("remove the entry") != std::string::npos);
+  CHECK(contains(result.text, "remove the entry"));
 
   std::ofstream(file) << "unsupported:\n  - {match: 'relu/*'}\n";
-  CHECK_THROWS_WITH_AS(conformance::Waivers::read(file), doctest::Contains(":2: unsupported: expected {match: GLOB, reason: TEXT}"), Error);
+  CHECK_ERROR_CONTAINS(":2: unsupported: expected {match: GLOB, reason: TEXT}", conformance::Waivers::read(file));
   std::ofstream(file) << "unsuported: []\n";
-  CHECK_THROWS_WITH_AS(conformance::Waivers::read(file), doctest::Contains(":1: unknown key 'unsuported'"), Error);
+  CHECK_ERROR_CONTAINS(":1: unknown key 'unsuported'", conformance::Waivers::read(file));
   std::filesystem::remove(file);
 }
 
 TEST_CASE("conformance: cases that cannot run are reported") {
-  CHECK_THROWS_WITH_AS(conformance::judge(options_for("no_such_op/*")), "conformance: no case of profile ops matches 'no_such_op/*'",
-                       Error);
+  CHECK_ERROR("conformance: no case of profile ops matches 'no_such_op/*'", conformance::judge(options_for("no_such_op/*")));
   auto options = options_for("*");
   options.backend = "absent";
-  CHECK_THROWS_WITH_AS(conformance::judge(options), doctest::Contains("no backend 'absent'"), Error);
+  CHECK_ERROR_CONTAINS("no backend 'absent'", conformance::judge(options));
   options = options_for("*", "everything");
-  CHECK_THROWS_WITH_AS(conformance::judge(options), doctest::Contains("unknown profile 'everything'"), Error);
+  CHECK_ERROR_CONTAINS("unknown profile 'everything'", conformance::judge(options));
 }

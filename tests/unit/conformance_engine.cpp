@@ -23,8 +23,10 @@
 #include "conformance/schedule.h"
 #include "conformance/waivers.h"
 #include "disguised_backend.h"
+#include "testing.h"
 
 using namespace tenon;
+using namespace tenon::test;
 using conformance::Class;
 
 namespace {
@@ -46,14 +48,14 @@ enum class Behaviour {
 };
 Behaviour behaviour = Behaviour::honest;
 
-struct Backend : test::Disguise<Backend> {
+struct Backend : Disguise<Backend> {
   static constexpr const char *file = "reference", *name = "mannered";
   static void alter(tenon_backend_table& table);
   static tenon_status refuse(tenon_error* error) {
     if (behaviour == Behaviour::crashes_at_create) std::raise(SIGSEGV);
     if (behaviour == Behaviour::exits_at_create) std::exit(0);
     if (behaviour != Behaviour::refuses_to_create) return TENON_OK;
-    return test::say(error, TENON_INTERNAL, "the license has expired");
+    return say(error, TENON_INTERNAL, "the license has expired");
   }
   static void describe(tenon_backend_info& info) {
     static const tenon_option option{"pace", TENON_OPTION_CHOICE, 0, "slow", "slow|fast", 0, 0, "how it walks"};
@@ -147,10 +149,6 @@ std::vector<std::string> lines_of(const conformance::Report& report) {
   std::vector<std::string> lines;
   for (const auto& r : report.results) lines.push_back(r.name + " " + conformance::name_of(r.outcome) + " " + r.text + " " + r.again);
   return lines;
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 /// Cases that a test defines.
@@ -403,10 +401,10 @@ TEST_CASE("conformance: options reach a backend that has them and are in the rep
   CHECK(report.exit_code() == 0);
   CHECK(nlohmann::json::parse(conformance::to_json(report)).at("options").at("pace") == "fast");
   options.options = {{"pase", "fast"}};
-  CHECK_THROWS_WITH_AS(conformance::judge(options), doctest::Contains("unknown option 'pase'; did you mean 'pace'?; it has pace"), Error);
+  CHECK_ERROR_CONTAINS("unknown option 'pase'; did you mean 'pace'?; it has pace", conformance::judge(options));
   options.options = {{"pace", "quick"}};
   options.in_process = true;
-  CHECK_THROWS_WITH_AS(conformance::judge(options), doctest::Contains("pace: expected one of slow|fast, got 'quick'"), Error);
+  CHECK_ERROR_CONTAINS("pace: expected one of slow|fast, got 'quick'", conformance::judge(options));
 }
 
 TEST_CASE("conformance: a waiver that matches nothing is reported") {
@@ -439,14 +437,14 @@ TEST_CASE("conformance: waivers come from the named file, next to the backend's 
   CHECK(contains(report.results.at(0).text, "named"));
   CHECK(report.waivers == (folder / "named.yaml").string());
   options.waivers = folder / "absent.yaml";
-  CHECK_THROWS_WITH_AS(conformance::judge(options), doctest::Contains("absent.yaml: no such file"), Error);
+  CHECK_ERROR_CONTAINS("absent.yaml: no such file", conformance::judge(options));
   fs::remove_all(folder);
 }
 
 TEST_CASE("conformance: a report that cannot be written is an error before any case runs") {
   auto options = options_for("relu/f32(7)/forward");
   options.out = "/no/such/folder/report.html";
-  CHECK_THROWS_WITH_AS(conformance::run_conformance(options), doctest::Contains("its folder does not exist"), Error);
+  CHECK_ERROR_CONTAINS("its folder does not exist", conformance::run_conformance(options));
   options.format = "yaml";
-  CHECK_THROWS_WITH_AS(conformance::run_conformance(options), doctest::Contains("unknown format 'yaml'"), Error);
+  CHECK_ERROR_CONTAINS("unknown format 'yaml'", conformance::run_conformance(options));
 }

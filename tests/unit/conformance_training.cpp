@@ -12,8 +12,10 @@
 #include "conformance/conformance.h"
 #include "disguised_backend.h"
 #include "temporary_folder.h"
+#include "testing.h"
 
 using namespace tenon;
+using namespace tenon::test;
 using conformance::Class;
 
 namespace {
@@ -26,7 +28,7 @@ enum class Wrong {
 };
 Wrong wrong = Wrong::nothing;
 
-struct Backend : test::Disguise<Backend> {
+struct Backend : Disguise<Backend> {
   static constexpr const char *file = "openblas", *name = "wrong";
   static void alter(tenon_backend_table& table);
 };
@@ -93,10 +95,6 @@ conformance::Result only(const conformance::Report& report) {
   return report.results[0];
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 }  // namespace
 
 TEST_CASE("conformance training: the unmodified wrapped backend passes, and a single model can be selected") {
@@ -144,13 +142,12 @@ TEST_CASE("conformance training: the oracle is not compared with itself") {
 TEST_CASE("conformance training: without models the error names the option that sets their folder") {
   conformance::Options options = options_for("*");
   options.models = "/nonexistent/models";
-  CHECK_THROWS_WITH_AS(
-      conformance::judge(options),
+  CHECK_ERROR(
       "conformance: profile training: the folder '/nonexistent/models' does not exist; name the folder of model definitions with --models",
-      Error);
+      conformance::judge(options));
   const test::TemporaryFolder folder;
   options.models = folder.path();
-  CHECK_THROWS_WITH_AS(conformance::judge(options), doctest::Contains("no model in"), Error);
+  CHECK_ERROR_CONTAINS("no model in", conformance::judge(options));
 }
 
 TEST_CASE("conformance training: a model without a reduced form is reported and is no pass") {

@@ -12,9 +12,10 @@
 #include <tenon/dlpack.h>
 
 #include "far_memory.h"
+#include "testing.h"
 
 using namespace tenon;
-using test::far_copy, test::FarMemory, test::iota, test::ints, test::Ints;
+using namespace tenon::test;
 
 namespace {
 
@@ -128,7 +129,7 @@ TEST_CASE("dlpack: a rejected tensor is described and stays with the caller") {
   t.byte_offset = 0;
   t.data = nullptr;
   CHECK(refusal(foreign) == "from_dlpack: expected memory for (2,3), got a null pointer");
-  CHECK_THROWS_WITH_AS(from_dlpack(nullptr), "from_dlpack: expected a DLManagedTensor, got null", Error);
+  CHECK_ERROR("from_dlpack: expected a DLManagedTensor, got null", from_dlpack(nullptr));
 }
 
 TEST_CASE("dlpack: strides beyond the address range are rejected") {
@@ -169,7 +170,7 @@ TEST_CASE("dlpack: a round trip returns the same memory for every dtype") {
 
 TEST_CASE("dlpack: device memory is not exported") {
   const auto device = std::make_shared<FarMemory>();
-  CHECK_THROWS_WITH_AS(to_dlpack(far_copy(iota({2}), device)),
-                       "to_dlpack: expected memory that the host can read, got device memory i32(2); to_host() copies it", Error);
-  CHECK_THROWS_WITH_AS(to_dlpack(Tensor()), "to_dlpack: got an undefined tensor", Error);
+  CHECK_ERROR("to_dlpack: expected memory that the host can read, got device memory i32(2); to_host() copies it",
+              to_dlpack(far_copy(iota({2}), device)));
+  CHECK_ERROR("to_dlpack: got an undefined tensor", to_dlpack(Tensor()));
 }

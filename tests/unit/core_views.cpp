@@ -9,9 +9,10 @@
 #include <tenon/tensor.h>
 
 #include "far_memory.h"
+#include "testing.h"
 
 using namespace tenon;
-using test::far_copy, test::FarMemory, test::iota, test::ints, test::Ints;
+using namespace tenon::test;
 
 namespace {
 
@@ -40,11 +41,10 @@ TEST_CASE("view: a slice takes every step-th element, forwards and backwards") {
     CHECK(ints(t.slice(0, 6, -1, -2).slice(0, 3, 0, -1)) == Ints{0, 2, 4});
   });
   const Tensor t = iota({7});
-  CHECK_THROWS_WITH_AS(t.slice(0, 0, 3, 0), "Tensor::slice of i32(7): expected a step other than 0 on axis 0, got [0, 3) step 0", Error);
-  CHECK_THROWS_WITH_AS(t.slice(0, 7, -1, -1), "Tensor::slice of i32(7): expected 7 > begin >= end >= -1 on axis 0, got [7, -1) step -1",
-                       Error);
-  CHECK_THROWS_WITH_AS(t.slice(0, 3, 2, 1), "Tensor::slice of i32(7): expected 0 <= begin <= end <= 7 on axis 0, got [3, 2)", Error);
-  CHECK_THROWS_WITH_AS(Tensor().slice(0, 0, 1), "Tensor::slice: got an undefined tensor", Error);
+  CHECK_ERROR("Tensor::slice of i32(7): expected a step other than 0 on axis 0, got [0, 3) step 0", t.slice(0, 0, 3, 0));
+  CHECK_ERROR("Tensor::slice of i32(7): expected 7 > begin >= end >= -1 on axis 0, got [7, -1) step -1", t.slice(0, 7, -1, -1));
+  CHECK_ERROR("Tensor::slice of i32(7): expected 0 <= begin <= end <= 7 on axis 0, got [3, 2)", t.slice(0, 3, 2, 1));
+  CHECK_ERROR("Tensor::slice: got an undefined tensor", Tensor().slice(0, 0, 1));
 }
 
 TEST_CASE("view: narrow takes an offset and a length") {
@@ -52,8 +52,7 @@ TEST_CASE("view: narrow takes an offset and a length") {
     CHECK(ints(t.narrow(1, 1, 2)) == Ints{1, 2, 5, 6, 9, 10});
     CHECK(t.narrow(0, 3, 0).shape() == Shape{0, 4});
   });
-  CHECK_THROWS_WITH_AS(iota({3, 4}).narrow(1, 2, 3), "Tensor::narrow of i32(3,4): expected a part of [0, 4) on axis 1, got 3 from 2 on",
-                       Error);
+  CHECK_ERROR("Tensor::narrow of i32(3,4): expected a part of [0, 4) on axis 1, got 3 from 2 on", iota({3, 4}).narrow(1, 2, 3));
   CHECK_THROWS_AS(iota({3, 4}).narrow(0, 1, INT64_MAX), Error);
 }
 
@@ -65,8 +64,8 @@ TEST_CASE("view: select drops the axis, an index counts from either end") {
     CHECK(t[2][-4].item() == 8.0);
     CHECK(t[2][-4].shape().rank() == 0);
   });
-  CHECK_THROWS_WITH_AS(iota({3, 4}).select(1, 4), "Tensor::select of i32(3,4): index 4 is out of range for axis 1 of size 4", Error);
-  CHECK_THROWS_WITH_AS(iota({3, 4}).select(-1, -5), "Tensor::select of i32(3,4): index -5 is out of range for axis 1 of size 4", Error);
+  CHECK_ERROR("Tensor::select of i32(3,4): index 4 is out of range for axis 1 of size 4", iota({3, 4}).select(1, 4));
+  CHECK_ERROR("Tensor::select of i32(3,4): index -5 is out of range for axis 1 of size 4", iota({3, 4}).select(-1, -5));
   CHECK_THROWS_AS(iota({}).select(0, 0), Error);
 }
 
@@ -76,8 +75,7 @@ TEST_CASE("view: axes are permuted by a list or swapped in pairs") {
     CHECK(ints(t.permute({1, 0})) == Ints{0, 3, 1, 4, 2, 5});
     CHECK(ints(t.transpose(1, 1)) == Ints{0, 1, 2, 3, 4, 5});
   });
-  CHECK_THROWS_WITH_AS(iota({2, 3}).transpose(0, 2), "Tensor::transpose of i32(2,3): axis 2 is out of range for rank 2, expected -2 to 1",
-                       Error);
+  CHECK_ERROR("Tensor::transpose of i32(2,3): axis 2 is out of range for rank 2, expected -2 to 1", iota({2, 3}).transpose(0, 2));
 }
 
 TEST_CASE("view: expand repeats by stride 0") {
@@ -90,18 +88,14 @@ TEST_CASE("view: expand repeats by stride 0") {
     CHECK(t.expand({2, 0}).count() == 0);
   });
   CHECK(ints(Tensor::scalar<std::int32_t>(7).expand({3})) == Ints{7, 7, 7});
-  CHECK_THROWS_WITH_AS(iota({2, 3}).expand({4, 3}),
-                       "Tensor::expand of i32(2,3): expected sizes equal to those of (4,3) or 1, counted from the last", Error);
+  CHECK_ERROR("Tensor::expand of i32(2,3): expected sizes equal to those of (4,3) or 1, counted from the last",
+              iota({2, 3}).expand({4, 3}));
   CHECK_THROWS_AS(iota({2, 3}).expand({3}), Error);
 }
 
 TEST_CASE("view: an expansion beyond the maximum size is rejected") {
-  try {
-    (void)Tensor::scalar(1.0).expand({std::int64_t{1} << 61});
-    FAIL("a view of 2^64 bytes");
-  } catch (const Error& error) {
-    CHECK(std::string(error.what()) == "Tensor::expand of f64(): a dense f64(2305843009213693952) needs more bytes than any memory has");
-  }
+  CHECK_ERROR("Tensor::expand of f64(): a dense f64(2305843009213693952) needs more bytes than any memory has",
+              Tensor::scalar(1.0).expand({std::int64_t{1} << 61}));
 }
 
 TEST_CASE("view: squeeze and unsqueeze drop and add axes of size 1") {
@@ -113,7 +107,7 @@ TEST_CASE("view: squeeze and unsqueeze drop and add axes of size 1") {
     CHECK(ints(t.unsqueeze(2).squeeze()) == Ints{0, 1, 2});
     CHECK(t.unsqueeze(2).is_dense());
   });
-  CHECK_THROWS_WITH_AS(iota({1, 3}).squeeze(1), "Tensor::squeeze of i32(1,3): expected an axis of size 1, got axis 1 of size 3", Error);
+  CHECK_ERROR("Tensor::squeeze of i32(1,3): expected an axis of size 1, got axis 1 of size 3", iota({1, 3}).squeeze(1));
   CHECK_THROWS_AS(iota({3}).unsqueeze(2), Error);
   CHECK_THROWS_AS(iota({1, 1, 1, 1, 1, 1, 1, 1}).unsqueeze(0), Error);  // a ninth axis
 }
@@ -138,7 +132,7 @@ TEST_CASE("view: a diagonal is the elements (i, i + offset)") {
   const Tensor cube = iota({2, 3, 2});
   CHECK(cube.diagonal(0, 0, 2).shape() == Shape{3, 2});
   CHECK(ints(cube.diagonal(0, 0, 2)) == Ints{0, 7, 2, 9, 4, 11});
-  CHECK_THROWS_WITH_AS(cube.diagonal(0, 1, 1), "Tensor::diagonal of i32(2,3,2): expected two axes, got axis 1 twice", Error);
+  CHECK_ERROR("Tensor::diagonal of i32(2,3,2): expected two axes, got axis 1 twice", cube.diagonal(0, 1, 1));
 }
 
 TEST_CASE("view: views of device memory copy nothing until elements are read") {
@@ -206,13 +200,13 @@ TEST_CASE("copy_from: copies between devices and the host take the shortest path
 
 TEST_CASE("copy_from: mismatched operands are rejected") {
   Tensor t = iota({2, 2});
-  CHECK_THROWS_WITH_AS(t.copy_from(iota({4})), "Tensor::copy_from: expected i32(2,2), got i32(4)", Error);
-  CHECK_THROWS_WITH_AS(t.copy_from(Tensor()), "Tensor::copy_from: expected i32(2,2), got an undefined tensor", Error);
+  CHECK_ERROR("Tensor::copy_from: expected i32(2,2), got i32(4)", t.copy_from(iota({4})));
+  CHECK_ERROR("Tensor::copy_from: expected i32(2,2), got an undefined tensor", t.copy_from(Tensor()));
   Tensor repeated = iota({1}).expand({3});
-  CHECK_THROWS_WITH_AS(repeated.copy_from(iota({3})),
-                       "Tensor::copy_from: expected a tensor without repeated elements, got i32(3) which repeats them along axis 0; "
-                       "contiguous() makes a copy",
-                       Error);
+  CHECK_ERROR(
+      "Tensor::copy_from: expected a tensor without repeated elements, got i32(3) which repeats them along axis 0; "
+      "contiguous() makes a copy",
+      repeated.copy_from(iota({3})));
 }
 
 TEST_CASE("fill: sets the elements of a view") {
@@ -243,16 +237,16 @@ TEST_CASE("fill: half floats round to the nearest, ties to even") {
 
 TEST_CASE("fill: a value that the dtype cannot represent is rejected") {
   Tensor t = iota({2});
-  CHECK_THROWS_WITH_AS(t.fill(1.5), "Tensor::fill: expected a value that fits i32, got 1.5", Error);
-  CHECK_THROWS_WITH_AS(t.fill(2147483648.0), "Tensor::fill: expected a value that fits i32, got 2147483648", Error);
-  CHECK_THROWS_WITH_AS(Tensor::full(DType::u8, {1}, -1), "Tensor::fill: expected a value that fits u8, got -1", Error);
-  CHECK_THROWS_WITH_AS(Tensor::full(DType::boolean, {1}, 2), "Tensor::fill: expected 0 or 1 for bool, got 2", Error);
+  CHECK_ERROR("Tensor::fill: expected a value that fits i32, got 1.5", t.fill(1.5));
+  CHECK_ERROR("Tensor::fill: expected a value that fits i32, got 2147483648", t.fill(2147483648.0));
+  CHECK_ERROR("Tensor::fill: expected a value that fits u8, got -1", Tensor::full(DType::u8, {1}, -1));
+  CHECK_ERROR("Tensor::fill: expected 0 or 1 for bool, got 2", Tensor::full(DType::boolean, {1}, 2));
   CHECK_THROWS_AS(Tensor::full(DType::i64, {1}, 0x1p63), Error);
   CHECK(Tensor::full(DType::i64, {}, -0x1p63).to_vector<std::int64_t>() == std::vector<std::int64_t>{INT64_MIN});
 }
 
 TEST_CASE("to_vector: another dtype is rejected") {
-  CHECK_THROWS_WITH_AS(iota({2}).to_vector<float>(), "Tensor::to_vector: expected f32, got i32(2)", Error);
-  CHECK_THROWS_WITH_AS(Tensor().to_vector<float>(), "Tensor::to_vector: expected f32, got an undefined tensor", Error);
+  CHECK_ERROR("Tensor::to_vector: expected f32, got i32(2)", iota({2}).to_vector<float>());
+  CHECK_ERROR("Tensor::to_vector: expected f32, got an undefined tensor", Tensor().to_vector<float>());
   CHECK(Tensor::of<std::uint8_t>({}, {0}).to_vector<std::uint8_t>().empty());
 }

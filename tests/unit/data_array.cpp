@@ -4,7 +4,10 @@
 
 #include <tenon/data.h>
 
+#include "data_testing.h"
+
 using namespace tenon;
+using namespace tenon::test;
 
 namespace {
 
@@ -19,33 +22,9 @@ ArrayOptions options_of(Scaling scaling) {
   return options;
 }
 
-struct Gathered {
-  Tensor x, y;
-};
-Gathered gather(const Dataset& data, const std::vector<std::int64_t>& indices) {
-  const auto allocate = [&](const SampleType& type) {
-    Shape shape{static_cast<std::int64_t>(indices.size())};
-    for (const std::int64_t size : type.shape) shape.push_back(size);
-    return Tensor::zeros(type.dtype, shape);
-  };
-  Gathered batch{allocate(data.x_type()), allocate(data.y_type())};
-  data.gather(indices, batch.x, batch.y);
-  return batch;
-}
-
-template <class T>
-std::vector<T> values_of(const Tensor& t) {
-  return {t.data<T>(), t.data<T>() + t.count()};
-}
-
 /// The error of making a data set.
 std::string refusal_of(const Tensor& x, const Tensor& y, const ArrayOptions& options) {
-  try {
-    const ArrayDataset data(x, y, options);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "(made)";
+  return message_of([&] { const ArrayDataset data(x, y, options); });
 }
 
 }  // namespace
@@ -72,7 +51,7 @@ TEST_CASE("array: Gorgonia and standard scaling follow their formulas") {
   const auto standard = values_of<float>(gather(ArrayDataset(bytes, labels, options_of(Scaling::standard(0.1307, 0.3081))), {0, 2}).x);
   CHECK(standard[0] == doctest::Approx(-0.1307 / 0.3081));
   CHECK(standard[3] == doctest::Approx((1 - 0.1307) / 0.3081));
-  CHECK_THROWS_WITH_AS(Scaling::standard(0, 0), "Scaling::standard: expected a deviation above 0, got 0.000000", Error);
+  CHECK_ERROR("Scaling::standard: expected a deviation above 0, got 0.000000", Scaling::standard(0, 0));
 }
 
 TEST_CASE("array: f64 results are scaled in f64, and f32 without scaling is copied") {
@@ -144,7 +123,7 @@ TEST_CASE("array: a slice is a separate data set over the same memory") {
   CHECK(part.name() == "part");
   CHECK(part.x().address() == data.x().address() + 2);
   CHECK(values_of<std::int64_t>(gather(part, {0, 1}).y) == std::vector<std::int64_t>{0, 1});
-  CHECK_THROWS_WITH_AS(data.slice(2, 4, "x"), "little: slice: expected 0 <= begin <= end <= 3, got [2, 4)", Error);
+  CHECK_ERROR("little: slice: expected 0 <= begin <= end <= 3, got [2, 4)", data.slice(2, 4, "x"));
 }
 
 TEST_CASE("array: a mismatched batch is reported") {
@@ -152,16 +131,14 @@ TEST_CASE("array: a mismatched batch is reported") {
   Tensor x = Tensor::zeros(DType::f32, {2, 2}), y = Tensor::zeros(DType::i64, {2});
   const std::vector<std::int64_t> good = {0, 1}, beyond = {0, 3}, negative = {-1, 0};
   CHECK_NOTHROW(data.gather(good, x, y));
-  CHECK_THROWS_WITH_AS(data.gather(beyond, x, y), "little: gather: indices[1] is 3, expected 0 to 2", Error);
-  CHECK_THROWS_WITH_AS(data.gather(negative, x, y), "little: gather: indices[0] is -1, expected 0 to 2", Error);
+  CHECK_ERROR("little: gather: indices[1] is 3, expected 0 to 2", data.gather(beyond, x, y));
+  CHECK_ERROR("little: gather: indices[0] is -1, expected 0 to 2", data.gather(negative, x, y));
   Tensor wide = Tensor::zeros(DType::f32, {2, 3}), doubles = Tensor::zeros(DType::f64, {2, 2}), none;
-  CHECK_THROWS_WITH_AS(data.gather(good, wide, y), "little: gather: expected x as dense f32(2,2) in host memory, got f32(2,3)", Error);
-  CHECK_THROWS_WITH_AS(data.gather(good, doubles, y), "little: gather: expected x as dense f32(2,2) in host memory, got f64(2,2)", Error);
-  CHECK_THROWS_WITH_AS(data.gather(good, none, y), "little: gather: expected x as dense f32(2,2) in host memory, got an undefined tensor",
-                       Error);
+  CHECK_ERROR("little: gather: expected x as dense f32(2,2) in host memory, got f32(2,3)", data.gather(good, wide, y));
+  CHECK_ERROR("little: gather: expected x as dense f32(2,2) in host memory, got f64(2,2)", data.gather(good, doubles, y));
+  CHECK_ERROR("little: gather: expected x as dense f32(2,2) in host memory, got an undefined tensor", data.gather(good, none, y));
   Tensor turned = Tensor::zeros(DType::f32, {2, 2}).transpose({1, 0});
-  CHECK_THROWS_WITH_AS(data.gather(good, turned, y), "little: gather: expected x as dense f32(2,2) in host memory, got f32(2,2), strided",
-                       Error);
+  CHECK_ERROR("little: gather: expected x as dense f32(2,2) in host memory, got f32(2,2), strided", data.gather(good, turned, y));
   Tensor short_y = Tensor::zeros(DType::i64, {1});
-  CHECK_THROWS_WITH_AS(data.gather(good, x, short_y), "little: gather: expected y as dense i64(2) in host memory, got i64(1)", Error);
+  CHECK_ERROR("little: gather: expected y as dense i64(2) in host memory, got i64(1)", data.gather(good, x, short_y));
 }

@@ -9,10 +9,7 @@
 #include "data_testing.h"
 
 using namespace tenon;
-using tenon::test::error_of;
-using tenon::test::gather;
-using tenon::test::gather_augmented;
-using tenon::test::values_of;
+using namespace tenon::test;
 
 namespace {
 
@@ -31,13 +28,7 @@ std::shared_ptr<const ArrayDataset> images(std::int64_t count, DType x_dtype = D
 }
 
 AugmentOptions options_of(std::int64_t padding, bool across = false, bool over = false) {
-  AugmentOptions options;
-  options.crop_padding = padding;
-  options.flip_horizontal = across;
-  options.flip_vertical = over;
-  options.fill = {7, 8};
-  options.seed = 3;
-  return options;
+  return {.crop_padding = padding, .flip_horizontal = across, .flip_vertical = over, .fill = {7, 8}, .seed = 3};
 }
 
 /// The image after a window (down, right) and then flips, by definition, pixel by pixel.
@@ -156,14 +147,12 @@ TEST_CASE("augment: batches of training are augmented, the same for any number o
 
 TEST_CASE("augment: unsupported samples are reported") {
   const auto data = images(1);
-  CHECK(error_of([&] { augment(data, options_of(4)); }) ==
-        "little: augment: expected a padding of 0 to 3, less than the sides of (2,4,5), got 4");
-  CHECK(error_of([&] { augment(data, options_of(-1)); }) ==
-        "little: augment: expected a padding of 0 to 3, less than the sides of (2,4,5), got -1");
+  CHECK_ERROR("little: augment: expected a padding of 0 to 3, less than the sides of (2,4,5), got 4", augment(data, options_of(4)));
+  CHECK_ERROR("little: augment: expected a padding of 0 to 3, less than the sides of (2,4,5), got -1", augment(data, options_of(-1)));
   AugmentOptions options = options_of(1);
   options.fill = {1, 2, 3};
-  CHECK(error_of([&] { augment(data, options); }) == "little: augment: expected one fill, or 2 for (2,4,5), got 3");
+  CHECK_ERROR("little: augment: expected one fill, or 2 for (2,4,5), got 3", augment(data, options));
   const auto table = std::make_shared<ArrayDataset>(Tensor::zeros(DType::f32, {2, 3}), Tensor::zeros(DType::i64, {2}));
-  CHECK(error_of([&] { augment(table, options_of(1)); }) == "array: augment: expected images (C,H,W) or (H,W), got samples f32(3)");
-  CHECK(error_of([&] { augment(nullptr, options_of(1)); }) == "augment: expected a data set, got none");
+  CHECK_ERROR("array: augment: expected images (C,H,W) or (H,W), got samples f32(3)", augment(table, options_of(1)));
+  CHECK_ERROR("augment: expected a data set, got none", augment(nullptr, options_of(1)));
 }

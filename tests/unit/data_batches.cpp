@@ -5,9 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <cstdlib>
 #include <mutex>
-#include <new>
 #include <numeric>
 #include <set>
 #include <thread>
@@ -15,47 +13,11 @@
 #include <tenon/data.h>
 
 #include "data/shuffle.h"
+#include "malloc_counter.h"
+#include "testing.h"
 
 using namespace tenon;
-
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#if !defined(__has_feature)
-#define COUNTS_ALLOCATIONS 1
-#elif !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer)
-#define COUNTS_ALLOCATIONS 1
-#endif
-#endif
-
-#ifdef COUNTS_ALLOCATIONS
-namespace {
-std::atomic<std::int64_t> allocations{0};
-void* counted(void* memory) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  if (!memory) throw std::bad_alloc();
-  return memory;
-}
-}  // namespace
-// Replaces the global operator new: every other form calls one of these two.
-void* operator new(std::size_t size) {
-  return counted(std::malloc(size));
-}
-void* operator new(std::size_t size, std::align_val_t alignment) {
-  const auto step = static_cast<std::size_t>(alignment);
-  return counted(std::aligned_alloc(step, (size + step - 1) / step * step));
-}
-void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::align_val_t) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
-  std::free(memory);
-}
-#endif
+using namespace tenon::test;
 
 namespace {
 
@@ -109,12 +71,7 @@ class Probe final : public Dataset {
 };
 
 BatchOptions options_of(std::int64_t batch_size, int workers, int prefetch = 2) {
-  BatchOptions options;
-  options.batch_size = batch_size;
-  options.workers = workers;
-  options.prefetch = prefetch;
-  options.seed = 42;
-  return options;
+  return {.batch_size = batch_size, .seed = 42, .workers = workers, .prefetch = prefetch};
 }
 
 /// The labels of the rest of the epoch, after checking that x belongs to them.
@@ -140,12 +97,7 @@ std::vector<std::int64_t> shuffled(std::int64_t size, std::uint64_t seed, std::u
 }
 
 std::string refusal_of(std::shared_ptr<const Dataset> data, const BatchOptions& options) {
-  try {
-    const Batches batches(std::move(data), options);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "(made)";
+  return message_of([&] { const Batches batches(std::move(data), options); });
 }
 
 }  // namespace
@@ -208,8 +160,8 @@ TEST_CASE("batches: an epoch resumes where it stopped") {
       batches.start(9, first);
       CHECK(drain(batches) == std::vector<std::int64_t>(whole.begin() + std::min<std::int64_t>(8 * first, 50), whole.end()));
     }
-    CHECK_THROWS_WITH_AS(batches.start(9, 8), "probe: expected to start at batch 0 to 7, got 8", Error);
-    CHECK_THROWS_WITH_AS(batches.start(9, -1), "probe: expected to start at batch 0 to 7, got -1", Error);
+    CHECK_ERROR("probe: expected to start at batch 0 to 7, got 8", batches.start(9, 8));
+    CHECK_ERROR("probe: expected to start at batch 0 to 7, got -1", batches.start(9, -1));
   }
 }
 
@@ -256,8 +208,8 @@ TEST_CASE("batches: a failure reaches the consumer at its batch, and the next ep
     REQUIRE(batches.next() != nullptr);
     REQUIRE(batches.next() != nullptr);
     const char* message = "probe: sample 25 is unreadable (sample 25, batch 3 of 4, epoch 1)";
-    CHECK_THROWS_WITH_AS(batches.next(), message, Error);
-    CHECK_THROWS_WITH_AS(batches.next(), message, Error);
+    CHECK_ERROR(message, batches.next());
+    CHECK_ERROR(message, batches.next());
     batches.start(1, 3);
     CHECK(drain(batches).size() == 10);
   }
@@ -318,7 +270,7 @@ TEST_CASE("batches: an epoch may be left at any point, by destruction or by star
 
 TEST_CASE("batches: next without start is rejected") {
   Batches batches(std::make_shared<Probe>(10), options_of(2, 1));
-  CHECK_THROWS_WITH_AS(batches.next(), "probe: next() without an epoch; call start() first", Error);
+  CHECK_ERROR("probe: next() without an epoch; call start() first", batches.next());
 }
 
 TEST_CASE("batches: invalid options are reported") {
@@ -337,7 +289,7 @@ TEST_CASE("batches: invalid options are reported") {
 }
 
 TEST_CASE("batches: memory is reused, start and next allocate nothing") {
-#ifdef COUNTS_ALLOCATIONS
+#ifndef TENON_MALLOC_IS_TAKEN
   const Tensor x = Tensor::zeros(DType::u8, {1003, 28, 28}), y = Tensor::zeros(DType::i64, {1003});
   ArrayOptions array;
   array.scaling = Scaling::unit();
@@ -347,7 +299,7 @@ TEST_CASE("batches: memory is reused, start and next allocate nothing") {
     batches.start(0);
     REQUIRE(batches.next() != nullptr);
     std::int64_t seen = 0;
-    const std::int64_t before = allocations.load();
+    const long before = allocations.load();
     for (std::uint64_t epoch = 1; epoch < 4; ++epoch) {
       batches.start(epoch);
       while (batches.next()) ++seen;

@@ -13,10 +13,7 @@
 using namespace tenon;
 using tenon::data::ContentKey;
 using tenon::data::DiskCache;
-using tenon::test::error_of;
-using tenon::test::gather;
-using tenon::test::TemporaryFolder;
-using tenon::test::values_of;
+using namespace tenon::test;
 
 namespace {
 
@@ -77,15 +74,15 @@ TEST_CASE("cache: in memory every sample is read once, in any batches") {
   CHECK(data->asked == 6);
   CHECK(values_of<std::int64_t>(y) == std::vector<std::int64_t>{1, 5, 9, 4, 2, 3});
   CHECK(values_of<float>(x) == std::vector<float>{1, -1, 5, -5, 9, -9, 4, -4, 2, -2, 3, -3});
-  CHECK(error_of([&] { gather(*cached, {10}); }) == "counting: gather: indices[0] is 10, expected 0 to 9");
-  CHECK(error_of([] { cache_in_memory(nullptr); }) == "cache_in_memory: expected a data set, got none");
+  CHECK_ERROR("counting: gather: indices[0] is 10, expected 0 to 9", gather(*cached, {10}));
+  CHECK_ERROR("cache_in_memory: expected a data set, got none", cache_in_memory(nullptr));
 }
 
 TEST_CASE("cache: a sample that failed is read again") {
   const auto data = std::make_shared<Counting>(4);
   const auto cached = cache_in_memory(data);
   data->fails_at = 2;
-  CHECK(error_of([&] { gather(*cached, {0, 2}); }) == "counting: sample is unreadable");
+  CHECK_ERROR("counting: sample is unreadable", gather(*cached, {0, 2}));
   data->fails_at = -1;
   CHECK(values_of<std::int64_t>(gather(*cached, {0, 2}).y) == std::vector<std::int64_t>{0, 2});
 }
@@ -124,8 +121,7 @@ TEST_CASE("cache: keys distinguish contents") {
   CHECK(one.str() != renamed.str());
 }
 
-TEST_CASE("cache: samples on disk are mapped, with their stored metadata") {
-  const TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "cache: samples on disk are mapped, with their stored metadata") {
   const DiskCache cache(folder.file("new/deep"));
   const Counting data(600);
   const std::string path = stored(cache, data, "content", "options");
@@ -143,8 +139,7 @@ TEST_CASE("cache: samples on disk are mapped, with their stored metadata") {
   CHECK(cache.open(path).data == nullptr);
 }
 
-TEST_CASE("cache: new content removes old files of the same source, other options do not") {
-  const TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "cache: new content removes old files of the same source, other options do not") {
   const DiskCache cache(folder.path());
   const Counting data(5);
   const std::string first = stored(cache, data, "old", "a"), second = stored(cache, data, "old", "b");
@@ -178,10 +173,9 @@ TEST_CASE("cache: a damaged file is ignored") {
   log::set_level(level);
 }
 
-TEST_CASE("cache: a folder that cannot be created is reported with the remedy") {
-  const TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "cache: a folder that cannot be created is reported with the remedy") {
   folder.write("file", "");
-  const std::string text = error_of([&] { const DiskCache cache(folder.file("file/inner")); });
+  const std::string text = message_of([&] { const DiskCache cache(folder.file("file/inner")); });
   CHECK(text.rfind(folder.file("file/inner") + ": the cache folder cannot be created: ", 0) == 0);
-  CHECK(text.find("set data.cache_directory to another") != std::string::npos);
+  CHECK(contains(text, "set data.cache_directory to another"));
 }

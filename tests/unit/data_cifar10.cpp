@@ -8,9 +8,7 @@
 #include "temporary_folder.h"
 
 using namespace tenon;
-using tenon::test::error_of;
-using tenon::test::gather;
-using tenon::test::TemporaryFolder;
+using namespace tenon::test;
 
 namespace {
 
@@ -29,8 +27,7 @@ void write_all(const TemporaryFolder& folder, const std::string& inner = "") {
 
 }  // namespace
 
-TEST_CASE("cifar10: five batches are concatenated as planes of red, green and blue") {
-  const TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "cifar10: five batches are concatenated as planes of red, green and blue") {
   write_all(folder);
   const auto train = load_cifar10(folder.path(), Split::train);
   CHECK(train->size() == 10);
@@ -44,15 +41,13 @@ TEST_CASE("cifar10: five batches are concatenated as planes of red, green and bl
   CHECK(load_cifar10(folder.path(), Split::test)->y().to_vector<std::int64_t>() == std::vector<std::int64_t>{9});
 }
 
-TEST_CASE("cifar10: the folder that the archive unpacks to is found") {
-  const TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "cifar10: the folder that the archive unpacks to is found") {
   std::filesystem::create_directory(folder.file("cifar-10-batches-bin"));
   write_all(folder, "cifar-10-batches-bin/");
   CHECK(load_cifar10(folder.path(), Split::train)->size() == 10);
 }
 
-TEST_CASE("cifar10: each channel may have its own scaling") {
-  const TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "cifar10: each channel may have its own scaling") {
   write_all(folder);
   Cifar10Options options;
   options.channels = {{1, 0}, {1, 100}, {2, 0}};
@@ -62,26 +57,25 @@ TEST_CASE("cifar10: each channel may have its own scaling") {
   CHECK(x.data<float>()[1025] == 100.0f);
   CHECK(x.data<float>()[2048] == 14.0f);
   options.channels.pop_back();
-  CHECK(error_of([&] { load_cifar10(folder.path(), Split::train, options); }) ==
-        "cifar10 train: expected a scaling for each index of a sample's first axis, got 2 for x u8(10,3,32,32)");
+  CHECK_ERROR("cifar10 train: expected a scaling for each index of a sample's first axis, got 2 for x u8(10,3,32,32)",
+              load_cifar10(folder.path(), Split::train, options));
 }
 
-TEST_CASE("cifar10: an error has file and record") {
-  const TemporaryFolder folder;
-  CHECK(error_of([&] { load_cifar10(folder.file("none"), Split::train); }) ==
-        folder.file("none") + ": folder not found; expected one with data_batch_1.bin[.gz]");
+TEST_CASE_FIXTURE(InFolder, "cifar10: an error has file and record") {
+  CHECK_ERROR(folder.file("none") + ": folder not found; expected one with data_batch_1.bin[.gz]",
+              load_cifar10(folder.file("none"), Split::train));
   write_all(folder);
   folder.write("data_batch_3.bin", record(1) + record(2).substr(1));
-  CHECK(error_of([&] { load_cifar10(folder.path(), Split::train); }) ==
-        folder.file("data_batch_3.bin") +
-            ": expected records of 3073 bytes, 10000 of them in the original, got 6145 bytes: 1 records and 3072 extra bytes; download the "
-            "file again");
+  CHECK_ERROR(
+      folder.file("data_batch_3.bin") +
+          ": expected records of 3073 bytes, 10000 of them in the original, got 6145 bytes: 1 records and 3072 extra bytes; download the "
+          "file again",
+      load_cifar10(folder.path(), Split::train));
   folder.write("data_batch_3.bin", record(1) + record(17));
-  CHECK(error_of([&] { load_cifar10(folder.path(), Split::train); }) ==
-        folder.file("data_batch_3.bin") + ": record 1: label 17 is out of range, expected 0 to 9; CIFAR-100 has a different layout");
+  CHECK_ERROR(folder.file("data_batch_3.bin") + ": record 1: label 17 is out of range, expected 0 to 9; CIFAR-100 has a different layout",
+              load_cifar10(folder.path(), Split::train));
   folder.write("data_batch_3.bin", "");
-  CHECK(error_of([&] { load_cifar10(folder.path(), Split::train); }).find("got 0 bytes") != std::string::npos);
+  CHECK_ERROR_CONTAINS("got 0 bytes", load_cifar10(folder.path(), Split::train));
   std::filesystem::remove(folder.file("data_batch_3.bin"));
-  CHECK(error_of([&] { load_cifar10(folder.path(), Split::train); }) ==
-        folder.path() + ": expected data_batch_3.bin or data_batch_3.bin.gz, got neither");
+  CHECK_ERROR(folder.path() + ": expected data_batch_3.bin or data_batch_3.bin.gz, got neither", load_cifar10(folder.path(), Split::train));
 }

@@ -7,10 +7,7 @@
 #include "temporary_folder.h"
 
 using namespace tenon;
-using tenon::test::error_of;
-using tenon::test::gather;
-using tenon::test::TemporaryFolder;
-using tenon::test::values_of;
+using namespace tenon::test;
 using Header = CsvOptions::Header;
 using Target = CsvOptions::Target;
 
@@ -25,7 +22,7 @@ CsvData load(const std::string& text, const CsvOptions& options = {}) {
 std::string refusal_of(const std::string& text, const CsvOptions& options = {}) {
   const TemporaryFolder folder;
   const std::string path = folder.write("t.csv", text);
-  const std::string message = error_of([&] { load_csv(path, options); });
+  const std::string message = message_of([&] { load_csv(path, options); });
   return message.rfind(path + ":", 0) == 0 ? message.substr(path.size() + 1) : message;
 }
 
@@ -56,9 +53,9 @@ TEST_CASE("csv: the label column by name, by index or from the end") {
   options.label = "species";
   const TemporaryFolder folder;
   const std::string path = folder.write("t.csv", text);
-  CHECK(error_of([&] { load_csv(path, options); }) == path + ": expected a label column 'species', got 3 columns: a, b, c");
+  CHECK_ERROR(path + ": expected a label column 'species', got 3 columns: a, b, c", load_csv(path, options));
   options.label = "3";
-  CHECK(error_of([&] { load_csv(path, options); }) == path + ": expected a label column '3', got 3 columns: a, b, c");
+  CHECK_ERROR(path + ": expected a label column '3', got 3 columns: a, b, c", load_csv(path, options));
 }
 
 TEST_CASE("csv: integers are classes and other numbers values, unless specified") {

@@ -8,13 +8,10 @@
 #include <thread>
 
 #include "data_testing.h"
-#include "exec_testing.h"
+#include "testing.h"
 
-namespace tenon {
+namespace tenon::test {
 namespace {
-
-using test::error_of;
-using test::test_config;
 
 /// A log such as "read 3 begins", "train 2 ends", in one order under a mutex. No clock is used.
 class Events {
@@ -83,9 +80,7 @@ class Recorded final : public Dataset {
 
 Model line_model(const Context& context) {
   Model model({layers::Dense{1}});
-  CompileOptions options;
-  options.loss.loss = Loss::mse;
-  model.compile(context, options);
+  model.compile(context, {.loss = {.loss = Loss::mse}});
   return model;
 }
 
@@ -141,69 +136,51 @@ TEST_CASE("prefetch: without workers each batch is read on request") {
   }
 }
 
-TEST_CASE("prefetch: fit trains on a batch while the next ones are read") {
-  const Context context(test_config("openblas:0"));
+TEST_CASE_FIXTURE(OnOpenblas, "prefetch: fit trains on a batch while the next ones are read") {
   Events events;
   Model model = line_model(context);
   // The end of a batch, before fit requests the next one: all that has been read by then was read ahead.
   AtBatchEnd wait([&](std::int64_t n) {
     for (std::int64_t ahead = n + 1; ahead <= std::min<std::int64_t>(n + 2, 9); ++ahead) CHECK(events.wait_for(read_event(ahead, "ends")));
   });
-  FitOptions options;
-  options.batch_size = 4;
-  options.shuffle = false;
-  options.callbacks = {&wait};
+  FitOptions options{.batch_size = 4, .shuffle = false, .callbacks = {&wait}};
   model.fit(std::make_shared<Recorded>(40, 4, &events), options);
   CHECK(model.step() == 10);
 }
 
-TEST_CASE("prefetch: an exception of a worker reaches fit with sample, batch and epoch, and the model is unchanged") {
-  const Context context(test_config("openblas:0"));
+TEST_CASE_FIXTURE(OnOpenblas, "prefetch: an exception of a worker reaches fit with sample, batch and epoch, and the model is unchanged") {
   for (const int workers : {0, 1, 4}) {
     const auto data = std::make_shared<Recorded>(40, 4, nullptr);
     data->fails_at = 22;
     Model model = line_model(context);
-    FitOptions options;
-    options.batch_size = 4;
-    options.shuffle = false;
-    options.workers = workers;
-    CHECK(error_of([&] { model.fit(data, options); }).find("recorded: the picture is torn (sample 22, batch 6 of 10, epoch 1)") !=
-          std::string::npos);
+    FitOptions options{.batch_size = 4, .shuffle = false, .workers = workers};
+    CHECK_ERROR_CONTAINS("recorded: the picture is torn (sample 22, batch 6 of 10, epoch 1)", model.fit(data, options));
     CHECK(model.step() == 5);
     data->fails_at = -1;
     CHECK_NOTHROW(model.fit(data, options));
   }
 }
 
-TEST_CASE("prefetch: order and training are the same for any number of workers") {
-  const Context context(test_config("openblas:0"));
+TEST_CASE_FIXTURE(OnOpenblas, "prefetch: order and training are the same for any number of workers") {
   std::vector<double> expected;
   for (const int workers : {0, 1, 2, 4}) {
     Model model = line_model(context);
     std::vector<double> losses;
-    FitOptions options;
-    options.batch_size = 5;
-    options.epochs = 3;
-    options.workers = workers;
+    FitOptions options{.batch_size = 5, .epochs = 3, .workers = workers};
     for (const EpochLogs& epoch : model.fit(std::make_shared<Recorded>(103, 5, nullptr), options)) losses.push_back(epoch.logs[0].second);
     if (workers == 0) expected = losses;
     CHECK(losses == expected);
   }
 }
 
-TEST_CASE("prefetch: fit may be left early many times without a deadlock") {
-  const Context context(test_config("openblas:0"));
+TEST_CASE_FIXTURE(OnOpenblas, "prefetch: fit may be left early many times without a deadlock") {
   Model model = line_model(context);
   for (std::int64_t round = 0; round < 60; ++round) {
     AtBatchEnd leave([&](std::int64_t n) {
       if (n == round % 7) throw Error("enough");
     });
-    FitOptions options;
-    options.batch_size = 4;
-    options.epochs = 1000;
-    options.workers = static_cast<int>(round % 5);
-    options.callbacks = {&leave};
-    CHECK(error_of([&] { model.fit(std::make_shared<Recorded>(40, 4, nullptr), options); }).find("enough") != std::string::npos);
+    FitOptions options{.batch_size = 4, .epochs = 1000, .workers = static_cast<int>(round % 5), .callbacks = {&leave}};
+    CHECK_ERROR_CONTAINS("enough", model.fit(std::make_shared<Recorded>(40, 4, nullptr), options));
   }
 }
 
@@ -222,7 +199,7 @@ TEST_CASE("prefetch: batches may be destroyed or restarted at any moment") {
   }
 }
 
-TEST_CASE("augment: fit trains on augmented samples, evaluate uses the originals") {
+TEST_CASE_FIXTURE(OnOpenblas, "augment: fit trains on augmented samples, evaluate uses the originals") {
   /// Counts which of the two gather functions was used.
   class Watched final : public Dataset {
    public:
@@ -247,17 +224,13 @@ TEST_CASE("augment: fit trains on augmented samples, evaluate uses the originals
     }
     const std::string name_ = "watched";
   };
-  const Context context(test_config("openblas:0"));
   Model model = line_model(context);
   const auto data = std::make_shared<Watched>();
-  FitOptions options;
-  options.batch_size = 4;
-  options.epochs = 2;
-  model.fit(data, options);
+  model.fit(data, {.batch_size = 4, .epochs = 2});
   CHECK(data->plain == 0);
   CHECK(data->changed == 4 + 200);  // two batches each of epoch 0 and of epoch 1
   model.evaluate(data, 4);
   CHECK(data->plain == 2);
 }
 
-}  // namespace tenon
+}  // namespace tenon::test

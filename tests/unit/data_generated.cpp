@@ -8,6 +8,8 @@
 
 #include <tenon/data.h>
 
+#include "testing.h"
+
 using namespace tenon;
 
 namespace {
@@ -17,11 +19,7 @@ std::uint32_t checksum(const Tensor& t) {
 }
 
 GeneratedOptions options_of(std::int64_t count, std::uint64_t seed = 1, Split split = Split::train) {
-  GeneratedOptions options;
-  options.count = count;
-  options.seed = seed;
-  options.split = split;
-  return options;
+  return {.count = count, .seed = seed, .split = split};
 }
 
 using Generator = std::shared_ptr<const ArrayDataset> (*)(const GeneratedOptions&);
@@ -108,21 +106,17 @@ TEST_CASE("generated: digits can be learned, but not from a few examples") {
 }
 
 TEST_CASE("generated: an invalid count is reported") {
-  CHECK_THROWS_WITH_AS(generate_digits(options_of(0)), "digits: expected a count of 1 to 2^32, got 0", Error);
-  CHECK_THROWS_WITH_AS(generate_textures(options_of(-5)), "textures: expected a count of 1 to 2^32, got -5", Error);
-  LinearOptions linear;
-  linear.features = 0;
-  CHECK_THROWS_WITH_AS(generate_linear(linear), "linear: expected at least 1 feature, got 0", Error);
+  CHECK_ERROR("digits: expected a count of 1 to 2^32, got 0", generate_digits(options_of(0)));
+  CHECK_ERROR("textures: expected a count of 1 to 2^32, got -5", generate_textures(options_of(-5)));
+  LinearOptions linear{.features = 0};
+  CHECK_ERROR("linear: expected at least 1 feature, got 0", generate_linear(linear));
   linear.features = 1;
   linear.noise = -1;
-  CHECK_THROWS_WITH_AS(generate_linear(linear), "linear: expected a noise of at least 0, got -1.000000", Error);
+  CHECK_ERROR("linear: expected a noise of at least 0, got -1.000000", generate_linear(linear));
 }
 
 TEST_CASE("linear: without noise y is x.w + b, with noise it has the standard deviation") {
-  LinearOptions options;
-  options.count = 5000;
-  options.features = 4;
-  options.noise = 0;
+  LinearOptions options{.count = 5000, .features = 4, .noise = 0};
   const auto strays = [&] {
     const LinearProblem problem = generate_linear(options);
     const auto* x = problem.data->x().data<float>();
@@ -141,8 +135,7 @@ TEST_CASE("linear: without noise y is x.w + b, with noise it has the standard de
 }
 
 TEST_CASE("linear: w and b depend on the seed, the samples also on the split") {
-  LinearOptions options;
-  options.count = 8;
+  LinearOptions options{.count = 8};
   const LinearProblem train = generate_linear(options);
   options.split = Split::test;
   const LinearProblem test = generate_linear(options);

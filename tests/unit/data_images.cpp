@@ -9,10 +9,7 @@
 #include "temporary_folder.h"
 
 using namespace tenon;
-using tenon::test::error_of;
-using tenon::test::gather;
-using tenon::test::TemporaryFolder;
-using tenon::test::values_of;
+using namespace tenon::test;
 
 namespace {
 
@@ -53,8 +50,7 @@ struct Pictures {
 
 }  // namespace
 
-TEST_CASE("images: grey and coloured PNM, with comments in their headers") {
-  const TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "images: grey and coloured PNM, with comments in their headers") {
   const Tensor grey = data::read_image(folder.write("a.pgm", "P5\n# made by hand\n3 2 # wide\n255\n" + text_of({1, 2, 3, 4, 5, 255})));
   CHECK(grey.shape() == Shape{1, 2, 3});
   CHECK(values_of<std::uint8_t>(grey) == Bytes{1, 2, 3, 4, 5, 255});
@@ -63,8 +59,7 @@ TEST_CASE("images: grey and coloured PNM, with comments in their headers") {
   CHECK(values_of<std::uint8_t>(coloured) == Bytes{1, 4, 2, 5, 3, 6});
 }
 
-TEST_CASE("images: PNG of every kind of colour") {
-  const TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "images: PNG of every kind of colour") {
   const auto read = [&](const std::string& content) { return data::read_image(folder.write("a.png", content)); };
   CHECK(values_of<std::uint8_t>(read(png(3, {{0, 128, 255}, {1, 2, 3}}, 0))) == Bytes{0, 128, 255, 1, 2, 3});
   CHECK(values_of<std::uint8_t>(read(png(2, {{9, 0, 7, 255}}, 4))) == Bytes{9, 7});  // transparency does not change the colour
@@ -76,19 +71,18 @@ TEST_CASE("images: PNG of every kind of colour") {
   CHECK(values_of<std::uint8_t>(read(png(3, {{0, 1, 0}}, 3, 8, palette))) == Bytes{10, 40, 10, 20, 50, 20, 30, 60, 30});
 }
 
-TEST_CASE("images: damaged files are rejected by name") {
-  const TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "images: damaged files are rejected by name") {
   const auto error = [&](const std::string& name, const std::string& content) {
     const std::string file = folder.write(name, content);
-    const std::string text = error_of([&] { data::read_image(file); });
+    const std::string text = message_of([&] { data::read_image(file); });
     CHECK(text.substr(0, file.size() + 2) == file + ": ");
     return text.substr(std::min(text.size(), file.size() + 2));
   };
   CHECK(error("a.pgm", "P2 1 1 255\n7\n") == "expected a binary PGM (P5) or PPM (P6), got another PNM format");
   CHECK(error("a.pgm", "P5 2 2 65535\n") == "expected values up to 255, got up to 65535");
   CHECK(error("a.pgm", "P5 2 2 255\nabc") == "expected 4 bytes of pixels for 2 x 2, got 3");
-  CHECK(error("a.pgm", "P5 2 0 255\n").find("sides of 1 to 65536") != std::string::npos);
-  CHECK(error("a.pgm", "P5 99999999999999999999 1 255\n").find("sides of 1 to 65536") != std::string::npos);
+  CHECK(contains(error("a.pgm", "P5 2 0 255\n"), "sides of 1 to 65536"));
+  CHECK(contains(error("a.pgm", "P5 99999999999999999999 1 255\n"), "sides of 1 to 65536"));
   CHECK(error("a.png", "no picture").find("cannot be read as PNG: ") == 0);
   const std::string whole = png(3, {{0, 128, 255}}, 0);
   CHECK(error("a.png", whole.substr(0, whole.size() - 20)).find("cannot be read as PNG: ") == 0);
@@ -96,52 +90,46 @@ TEST_CASE("images: damaged files are rejected by name") {
   promises.replace(8, 25, chunk("IHDR", big_endian(65000) + big_endian(65000) + std::string("\x08\0\0\0\0", 5)));
   CHECK(error("a.png", promises).find("65000 x 65000 pixels do not fit its") == 0);
   save_npy(folder.file("a.npy"), Tensor::of<float>({1, 2}, {1, 2}));
-  CHECK(error_of([&] { data::read_image(folder.file("a.npy")); }).find("got f32(1,2)") != std::string::npos);
+  CHECK_ERROR_CONTAINS("got f32(1,2)", data::read_image(folder.file("a.npy")));
 }
 
-TEST_CASE("image folder: classes are interleaved in the order of their names") {
-  Pictures p;
+TEST_CASE_FIXTURE(Pictures, "image folder: classes are interleaved in the order of their names") {
   const auto picture = [](std::uint8_t value) { return "P5 1 1 255\n" + std::string(1, static_cast<char>(value)); };
-  p.write("dog/1.pgm", picture(10));
-  p.write("dog/2.pgm", picture(11));
-  p.write("dog/3.pgm", picture(12));
-  p.write("cat/b.png", png(1, {{2}}, 0));
-  p.write("cat/a.pgm", picture(1));
-  p.write("cat/notes.txt", "no picture");
-  p.write("cat/.hidden.pgm", "no picture");
-  const ImageFolderData read = load_image_folder(p.folder.path(), Split::train);
+  write("dog/1.pgm", picture(10));
+  write("dog/2.pgm", picture(11));
+  write("dog/3.pgm", picture(12));
+  write("cat/b.png", png(1, {{2}}, 0));
+  write("cat/a.pgm", picture(1));
+  write("cat/notes.txt", "no picture");
+  write("cat/.hidden.pgm", "no picture");
+  const ImageFolderData read = load_image_folder(folder.path(), Split::train);
   CHECK(read.classes == std::vector<std::string>{"cat", "dog"});
   CHECK(values_of<std::uint8_t>(read.data->x()) == Bytes{1, 10, 2, 11, 12});
   CHECK(values_of<std::int64_t>(read.data->y()) == std::vector<std::int64_t>{0, 1, 0, 1, 1});
   CHECK(read.data->num_classes() == 2);
   CHECK(read.data->x_type().shape == Shape{1, 1, 1});
   CHECK(gather(*read.data, {3}).x.data<float>()[0] == doctest::Approx(11.0 / 255));
-  CHECK(error_of([&] { load_image_folder(p.folder.path(), Split::test); }).find("expected a folder 'test'") != std::string::npos);
+  CHECK_ERROR_CONTAINS("expected a folder 'test'", load_image_folder(folder.path(), Split::test));
 }
 
-TEST_CASE("image folder: train and test are sibling folders with the same classes") {
-  Pictures p;
-  p.write("train/a/1.pgm", "P5 1 1 255\nx");
-  p.write("train/b/1.pgm", "P5 1 1 255\ny");
-  p.write("test/b/1.pgm", "P5 1 1 255\nz");
-  const ImageFolderData train = load_image_folder(p.folder.path(), Split::train);
+TEST_CASE_FIXTURE(Pictures, "image folder: train and test are sibling folders with the same classes") {
+  write("train/a/1.pgm", "P5 1 1 255\nx");
+  write("train/b/1.pgm", "P5 1 1 255\ny");
+  write("test/b/1.pgm", "P5 1 1 255\nz");
+  const ImageFolderData train = load_image_folder(folder.path(), Split::train);
   ImageFolderOptions options;
   options.classes = train.classes;
-  const ImageFolderData test = load_image_folder(p.folder.path(), Split::test, options);
+  const ImageFolderData test = load_image_folder(folder.path(), Split::test, options);
   CHECK(values_of<std::int64_t>(test.data->y()) == std::vector<std::int64_t>{1});
-  p.write("test/c/1.pgm", "P5 1 1 255\nz");
-  CHECK(error_of([&] {
-          load_image_folder(p.folder.path(), Split::test, options);
-        }).find("c: unknown class; expected one of the 2 given classes") != std::string::npos);
+  write("test/c/1.pgm", "P5 1 1 255\nz");
+  CHECK_ERROR_CONTAINS("c: unknown class; expected one of the 2 given classes", load_image_folder(folder.path(), Split::test, options));
 }
 
-TEST_CASE("image folder: images of different sizes and empty folders are rejected") {
-  Pictures p;
-  const std::string first = p.write("a/1.pgm", "P5 1 1 255\nx"), second = p.write("b/1.pgm", "P5 2 1 255\nxy");
-  CHECK(error_of([&] { load_image_folder(p.folder.path(), Split::train); }) ==
-        second + ": expected the shape of the first image " + first + ", (1,1,1), got (1,1,2)");
-  CHECK(error_of([&] {
-          load_image_folder(p.folder.file("a"), Split::train);
-        }).find("expected a folder of .pgm, .ppm, .png or .npy images per class, got none") != std::string::npos);
-  CHECK(error_of([&] { load_image_folder(p.folder.file("none"), Split::train); }).find("folder not found") != std::string::npos);
+TEST_CASE_FIXTURE(Pictures, "image folder: images of different sizes and empty folders are rejected") {
+  const std::string first = write("a/1.pgm", "P5 1 1 255\nx"), second = write("b/1.pgm", "P5 2 1 255\nxy");
+  CHECK_ERROR(second + ": expected the shape of the first image " + first + ", (1,1,1), got (1,1,2)",
+              load_image_folder(folder.path(), Split::train));
+  CHECK_ERROR_CONTAINS("expected a folder of .pgm, .ppm, .png or .npy images per class, got none",
+                       load_image_folder(folder.file("a"), Split::train));
+  CHECK_ERROR_CONTAINS("folder not found", load_image_folder(folder.file("none"), Split::train));
 }

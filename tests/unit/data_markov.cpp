@@ -6,7 +6,10 @@
 
 #include <tenon/data.h>
 
+#include "testing.h"
+
 using namespace tenon;
+using namespace tenon::test;
 
 namespace {
 
@@ -19,22 +22,10 @@ std::vector<double> counted(const MarkovStream& stream, std::int64_t symbols) {
   return pairs;
 }
 
-std::string message_of(const MarkovOptions& options) {
-  try {
-    generate_markov(options);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 }  // namespace
 
 TEST_CASE("markov: targets are the symbols shifted by one, and each row of probabilities sums to one") {
-  MarkovOptions options;
-  options.count = 20 * 8 + 1;
-  options.sequence = 8;
-  const MarkovStream stream = generate_markov(options);
+  const MarkovStream stream = generate_markov({.count = 20 * 8 + 1, .sequence = 8});
   CHECK(stream.data->name() == "markov train");
   CHECK(stream.data->size() == 20);
   CHECK(stream.data->x_type().shape == Shape{8});
@@ -50,11 +41,7 @@ TEST_CASE("markov: targets are the symbols shifted by one, and each row of proba
 }
 
 TEST_CASE("markov: transition frequencies match the probabilities, and the mean surprise matches the entropy rate") {
-  MarkovOptions options;
-  options.symbols = 5;
-  options.sequence = 100;
-  options.count = 200001;
-  const MarkovStream stream = generate_markov(options);
+  const MarkovStream stream = generate_markov({.count = 200001, .symbols = 5, .sequence = 100});
   const std::vector<double> pairs = counted(stream, 5);
   const auto* p = stream.transitions.data<double>();
   double surprise = 0;
@@ -73,10 +60,7 @@ TEST_CASE("markov: transition frequencies match the probabilities, and the mean 
 
 TEST_CASE("markov: two symbols have the entropy rate of the formula") {
   for (const std::uint64_t seed : {1, 2, 3}) {
-    MarkovOptions options;
-    options.symbols = 2;
-    options.seed = seed;
-    const MarkovStream stream = generate_markov(options);
+    const MarkovStream stream = generate_markov({.symbols = 2, .seed = seed});
     const auto* p = stream.transitions.data<double>();
     const double leave_first = p[1], leave_second = p[2];
     const auto entropy = [](double q) { return -q * std::log(q) - (1 - q) * std::log(1 - q); };
@@ -98,12 +82,11 @@ TEST_CASE("markov: both splits come from one source that depends on the seed") {
 }
 
 TEST_CASE("markov: invalid options are rejected") {
-  MarkovOptions options;
-  options.symbols = 1;
-  CHECK(message_of(options) == "markov train: expected 2 to 4096 symbols, got 1");
+  MarkovOptions options{.symbols = 1};
+  CHECK_ERROR("markov train: expected 2 to 4096 symbols, got 1", generate_markov(options));
   options.symbols = 64;
   options.count = 1;
-  CHECK(message_of(options) == "markov train: expected a count of at least 2 symbols, got 1");
+  CHECK_ERROR("markov train: expected a count of at least 2 symbols, got 1", generate_markov(options));
   options.count = 32;
-  CHECK(message_of(options).find("markov train: expected at least 33 tokens") == 0);
+  CHECK_ERROR_CONTAINS("markov train: expected at least 33 tokens", generate_markov(options));
 }

@@ -7,9 +7,7 @@
 #include "temporary_folder.h"
 
 using namespace tenon;
-using tenon::test::error_of;
-using tenon::test::gather;
-using tenon::test::TemporaryFolder;
+using namespace tenon::test;
 
 namespace {
 
@@ -18,8 +16,7 @@ const Tensor labels = Tensor::of<std::int32_t>({0, 4, 1}, {3});
 
 }  // namespace
 
-TEST_CASE("numpy: the four arrays of Keras in one archive") {
-  const TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "numpy: the four arrays of Keras in one archive") {
   const std::string path = folder.file("mnist.npz");
   save_npz(path, {{"x_test", pixels.slice(0, 0, 2)}, {"x_train", pixels}, {"y_train", labels}, {"y_test", labels.slice(0, 0, 2)}});
   NumpyOptions options;
@@ -34,8 +31,7 @@ TEST_CASE("numpy: the four arrays of Keras in one archive") {
   CHECK(gather(*train, {1}).y.data<std::int64_t>()[0] == 4);
 }
 
-TEST_CASE("numpy: x and y without a split are the training part") {
-  const TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "numpy: x and y without a split are the training part") {
   const std::string path = folder.file("a.npz");
   save_npz(path, {{"x", Tensor::of<double>({1, 2, 3}, {3, 1})}, {"y", Tensor::of<double>({0.5, 1.5, 2.5}, {3})}});
   const auto data = load_numpy(path, Split::train);
@@ -43,7 +39,7 @@ TEST_CASE("numpy: x and y without a split are the training part") {
   CHECK(data->y().str() == "f32(3,1)");
   CHECK_FALSE(data->num_classes().has_value());
   CHECK(gather(*data, {2}).y.data<float>()[0] == 2.5f);
-  CHECK(error_of([&] { load_numpy(path, Split::test); }) == path + ": has no test part; expected x_test and y_test");
+  CHECK_ERROR(path + ": has no test part; expected x_test and y_test", load_numpy(path, Split::test));
 }
 
 TEST_CASE("numpy: folders of .npz and of .npy") {
@@ -64,16 +60,15 @@ TEST_CASE("numpy: folders of .npz and of .npy") {
   CHECK(tokens->y_type().dtype == DType::u8);
 }
 
-TEST_CASE("numpy: errors are reported") {
-  const TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "numpy: errors are reported") {
   const std::string path = folder.file("a.npz");
-  CHECK(error_of([&] { load_numpy(folder.path(), Split::train); }) ==
-        folder.path() + ": expected train.npz, x_train.npy or x.npy, got none of them; for an archive of another name, give its path");
+  CHECK_ERROR(folder.path() + ": expected train.npz, x_train.npy or x.npy, got none of them; for an archive of another name, give its path",
+              load_numpy(folder.path(), Split::train));
   save_npz(path, {{"a", pixels}, {"b", labels}});
-  CHECK(error_of([&] { load_numpy(path, Split::train); }) == path + ": expected an array 'x_train', got a, b");
+  CHECK_ERROR(path + ": expected an array 'x_train', got a, b", load_numpy(path, Split::train));
   save_npz(path, {{"x", pixels}, {"y", labels.slice(0, 0, 2)}});
-  CHECK(error_of([&] { load_numpy(path, Split::train); }) == path + ": expected as many targets as samples, got x u8(3,2) and y i32(2)");
+  CHECK_ERROR(path + ": expected as many targets as samples, got x u8(3,2) and y i32(2)", load_numpy(path, Split::train));
   save_npz(path, {{"x", pixels}, {"y", Tensor::of<std::int32_t>({0, -4, 1}, {3})}});
-  CHECK(error_of([&] { load_numpy(path, Split::train); }) ==
-        "a.npz train: label -4 of sample 1 is out of range, expected 0 to 1; num_classes sets the range");
+  CHECK_ERROR("a.npz train: label -4 of sample 1 is out of range, expected 0 to 1; num_classes sets the range",
+              load_numpy(path, Split::train));
 }

@@ -12,11 +12,7 @@
 #include "train/datasets.h"
 
 using namespace tenon;
-using tenon::test::error_of;
-using tenon::test::gather;
-using tenon::test::gather_augmented;
-using tenon::test::TemporaryFolder;
-using tenon::test::values_of;
+using namespace tenon::test;
 
 namespace {
 
@@ -30,7 +26,7 @@ DataDefinition definition_of(const std::string& data, const std::string& more = 
 }
 
 std::string yaml_refusal_of(const std::string& data, const std::string& more = "") {
-  return error_of([&] { definition_of(data, more); });
+  return message_of([&] { definition_of(data, more); });
 }
 
 DataSplits make(const std::string& data, const std::string& directory = "", std::uint64_t seed = 5) {
@@ -38,7 +34,7 @@ DataSplits make(const std::string& data, const std::string& directory = "", std:
 }
 
 std::string refusal_of(const std::string& data, const std::string& directory = "") {
-  return error_of([&] { make(data, directory); });
+  return message_of([&] { make(data, directory); });
 }
 
 /// Every element of x, in order.
@@ -111,8 +107,7 @@ TEST_CASE("splits: CIFAR-10, arrays, tables and text are selected by name") {
   CHECK(values_of<std::int64_t>(gather(*tokens.test, {0}).y) == std::vector<std::int64_t>{0, 1});
 }
 
-TEST_CASE("splits: a source without a test split gives a part of its samples on request") {
-  const TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "splits: a source without a test split gives a part of its samples on request") {
   const std::string path = folder.write("iris.csv", iris);
   CHECK(refusal_of("source: csv", path) == "data: " + path + " has no test part; data.test_split: 0.1 takes the last tenth of it");
   const DataSplits data = make("source: csv, test_split: 0.25, validation_split: 0.34", path);
@@ -163,7 +158,7 @@ TEST_CASE("splits: mean and std may be given, for all or for each channel") {
   CHECK(refusal_of("source: digits, train_count: 2, normalize: per_channel") ==
         "data: normalize: per_channel: digits train holds u8(2,28,28), expected samples (C,H,W) or (columns); use 'standard' for one "
         "scaling of all values");
-  CHECK(refusal_of("source: linear_regression, normalize: unit").find("expected bytes (u8)") != std::string::npos);
+  CHECK(contains(refusal_of("source: linear_regression, normalize: unit"), "expected bytes (u8)"));
 }
 
 TEST_CASE("splits: training is augmented with black padding; validation and test are not") {
@@ -241,7 +236,7 @@ TEST_CASE("splits: file sources need a path") {
   CHECK(
       refusal_of("source: cifar10") ==
       "data: source cifar10 expects a folder with data_batch_1..5.bin and test_batch.bin; give --data DIR, or data.directory in the YAML");
-  CHECK(refusal_of("source: csv").find("a .csv file, or a folder with train.csv and test.csv") != std::string::npos);
+  CHECK(contains(refusal_of("source: csv"), "a .csv file, or a folder with train.csv and test.csv"));
 }
 
 TEST_CASE("data yaml: every key reaches its field") {
@@ -292,13 +287,13 @@ TEST_CASE("data yaml: meaningless keys are rejected with their position") {
   CHECK(yaml_refusal_of("source: digits, cache: tape") == "t.yaml:3:31: key 'data.cache': expected one of none, ram, disk, got 'tape'");
   CHECK(yaml_refusal_of("source: digits, shuffle_buffer: 5", "shuffle: false\n") ==
         "t.yaml:4:10: key 'shuffle': data.shuffle_buffer has no effect without shuffling");
-  CHECK(yaml_refusal_of("source: digits, shuffle_buffer: 0").find("expected an integer in [1, ") != std::string::npos);
+  CHECK(contains(yaml_refusal_of("source: digits, shuffle_buffer: 0"), "expected an integer in [1, "));
   CHECK(yaml_refusal_of("source: digits, augment: {flip: sideways}") ==
         "t.yaml:3:40: key 'data.augment.flip': expected horizontal, vertical or [horizontal, vertical], got 'sideways'");
-  CHECK(yaml_refusal_of("source: digits, augment: {crop: {}}").find("key 'data.augment.crop.padding' is missing") != std::string::npos);
+  CHECK(contains(yaml_refusal_of("source: digits, augment: {crop: {}}"), "key 'data.augment.crop.padding' is missing"));
   CHECK(yaml_refusal_of("source: cifar10, normalize: {mean: [1, 2], std: 1}") ==
         "t.yaml:3:56: key 'data.normalize.std': expected as many values as 'mean' has (2), got 1");
-  CHECK(yaml_refusal_of("source: cifar10, normalize: {mean: 1, std: 0}").find("expected a number above 0, got '0'") != std::string::npos);
-  CHECK(yaml_refusal_of("source: csv, delimiter: ab").find("expected one character, or tab, got 'ab'") != std::string::npos);
-  CHECK(yaml_refusal_of("source: random, shape: []").find("expected a list of 1 to 7 sizes") != std::string::npos);
+  CHECK(contains(yaml_refusal_of("source: cifar10, normalize: {mean: 1, std: 0}"), "expected a number above 0, got '0'"));
+  CHECK(contains(yaml_refusal_of("source: csv, delimiter: ab"), "expected one character, or tab, got 'ab'"));
+  CHECK(contains(yaml_refusal_of("source: random, shape: []"), "expected a list of 1 to 7 sizes"));
 }

@@ -7,18 +7,9 @@
 
 #include <tenon/data.h>
 
-namespace tenon::test {
+#include "testing.h"
 
-/// The text of the tenon::Error that `call` throws.
-template <class Call>
-std::string error_of(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "(no error)";
-}
+namespace tenon::test {
 
 struct Gathered {
   Tensor x, y;

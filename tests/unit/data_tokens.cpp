@@ -8,10 +8,7 @@
 #include "temporary_folder.h"
 
 using namespace tenon;
-using tenon::test::error_of;
-using tenon::test::gather;
-using tenon::test::TemporaryFolder;
-using tenon::test::values_of;
+using namespace tenon::test;
 using Ids = std::vector<std::int64_t>;
 
 TEST_CASE("vocabulary: the most frequent words, after <unk> and <eos>") {
@@ -30,16 +27,14 @@ TEST_CASE("vocabulary: the most frequent words, after <unk> and <eos>") {
   CHECK(few.size() == 4);
   CHECK(values_of<std::int64_t>(few.encode("the cat sat\nsat")) == Ids{2, 0, 3, 1, 3});
   CHECK(few.encode("").count() == 0);
-  CHECK(error_of([&] { few.word(4); }) == "vocabulary: id 4 is out of range, expected 0 to 3");
-  CHECK(error_of([&] { Vocabulary::of_text(text, 2); }) == "vocabulary: expected a size of at least 3, including <unk> and <eos>, got 2");
-  CHECK(error_of([] { Vocabulary({"a", "<eos>"}); }) == "vocabulary: word '<eos>' is given twice");
+  CHECK_ERROR("vocabulary: id 4 is out of range, expected 0 to 3", few.word(4));
+  CHECK_ERROR("vocabulary: expected a size of at least 3, including <unk> and <eos>, got 2", Vocabulary::of_text(text, 2));
+  CHECK_ERROR("vocabulary: word '<eos>' is given twice", Vocabulary({"a", "<eos>"}));
 }
 
-TEST_CASE("tokens: samples are consecutive, and targets are one token later") {
-  const TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "tokens: samples are consecutive, and targets are one token later") {
   const std::string path = folder.write("train.txt", "a b c\na b\nd\n");  // a b c <eos> a b <eos> d <eos>
-  TokenOptions options;
-  options.sequence = 2;
+  TokenOptions options{.sequence = 2};
   const TokenData tokens = load_tokens(path, options);
   CHECK(tokens.vocabulary->size() == 6);
   REQUIRE(tokens.data->size() == 4);
@@ -55,23 +50,19 @@ TEST_CASE("tokens: samples are consecutive, and targets are one token later") {
   CHECK(values_of<std::int64_t>(test.data->y()) == Ids{0, 1});
 }
 
-TEST_CASE("tokens: errors are reported") {
-  const TemporaryFolder folder;
-  TokenOptions options;
-  options.sequence = 3;
+TEST_CASE_FIXTURE(InFolder, "tokens: errors are reported") {
+  TokenOptions options{.sequence = 3};
   const std::string path = folder.write("a.txt", "a b\n");
-  CHECK(error_of([&] { load_tokens(path, options); }) == path + ": expected at least 4 tokens, a sequence of 3 and the next token, got 3");
+  CHECK_ERROR(path + ": expected at least 4 tokens, a sequence of 3 and the next token, got 3", load_tokens(path, options));
   options.sequence = 0;
-  CHECK(error_of([&] { load_tokens(path, options); }) == path + ": expected a sequence of at least 1 token, got 0");
+  CHECK_ERROR(path + ": expected a sequence of at least 1 token, got 0", load_tokens(path, options));
   const std::string binary = folder.write("b.txt", std::string("a b\nc \0 d\n", 10));
-  CHECK(error_of([&] { load_tokens(binary); }) == binary + ":2: expected text, got a zero byte");
-  CHECK(error_of([&] { load_tokens(folder.file("c.txt")); }) == folder.file("c.txt") + ": file not found");
+  CHECK_ERROR(binary + ":2: expected text, got a zero byte", load_tokens(binary));
+  CHECK_ERROR(folder.file("c.txt") + ": file not found", load_tokens(folder.file("c.txt")));
 }
 
 TEST_CASE("tokens: the generated language is reproducible, skewed and learnable") {
-  TokenStreamOptions options;
-  options.count = 35 * 2000 + 1;
-  options.vocabulary = 1000;
+  TokenStreamOptions options{.count = 35 * 2000 + 1, .vocabulary = 1000};
   const auto data = generate_tokens(options);
   CHECK(data->size() == 2000);
   CHECK(equal(data->x(), generate_tokens(options)->x()));
@@ -98,14 +89,11 @@ TEST_CASE("tokens: the generated language is reproducible, skewed and learnable"
   options.split = Split::test;
   CHECK_FALSE(equal(data->x(), generate_tokens(options)->x()));
   options.vocabulary = 2;
-  CHECK(error_of([&] { generate_tokens(options); }) == "tokens test: expected a vocabulary of 3 to 2^31 words, got 2");
+  CHECK_ERROR("tokens test: expected a vocabulary of 3 to 2^31 words, got 2", generate_tokens(options));
 }
 
 TEST_CASE("random: any shape, reproducible bytes, different splits") {
-  RandomOptions options;
-  options.count = 20;
-  options.shape = {3, 5, 7};
-  options.classes = 4;
+  RandomOptions options{.count = 20, .shape = {3, 5, 7}, .classes = 4};
   const auto data = generate_random(options);
   CHECK(data->x().str() == "u8(20,3,5,7)");
   CHECK(data->num_classes() == 4);
@@ -119,5 +107,5 @@ TEST_CASE("random: any shape, reproducible bytes, different splits") {
   options.split = Split::test;
   CHECK_FALSE(equal(data->x(), generate_random(options)->x()));
   options.classes = 0;
-  CHECK(error_of([&] { generate_random(options); }) == "random: expected 1 to 2^31 classes, got 0");
+  CHECK_ERROR("random: expected 1 to 2^31 classes, got 0", generate_random(options));
 }

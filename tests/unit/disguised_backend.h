@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// disguised_backend.h - wraps a backend of the build and lets a test replace its slots. The kit tests it through its query.
+// disguised_backend.h - wraps a backend of the build and lets a test replace its slots. The kit tests it through its query; results by
+// name.
 #pragma once
 
 #include <dlfcn.h>
@@ -72,6 +73,20 @@ struct Disguise {
 inline tenon_status say(tenon_error* error, tenon_status status, const char* text) {
   if (error != nullptr && error->text != nullptr) std::snprintf(error->text, error->text_capacity, "%s", text);
   return status;
+}
+
+inline const conformance::Result& result_named(const conformance::Report& report, const std::string& name) {
+  for (const conformance::Result& result : report.results) {
+    if (result.name == name) return result;
+  }
+  FAIL("no case is called " << name);
+  return report.results.front();
+}
+inline bool fails(const conformance::Report& report, const std::string& name) {
+  return result_named(report, name).outcome == conformance::Class::fail;
+}
+inline bool passes(const conformance::Report& report, const std::string& name) {
+  return result_named(report, name).outcome == conformance::Class::pass;
 }
 
 }  // namespace tenon::test

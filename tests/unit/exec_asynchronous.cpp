@@ -1,27 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Errors of asynchronous devices: they are reported by the next synchronization and name op and node.
-#include "exec_testing.h"
-
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
 #include <tenon/trace.h>
 
-#include "exec/context_state.h"
+#include "extra_device.h"
+#include "testing.h"
 
-namespace tenon {
+namespace tenon::test {
 namespace {
 
-using test::contains;
-using test::floats;
-using test::message_of;
-using test::test_config;
-
 /// The reference backend under the name `late`: a failed plan is reported when its stream is synchronised.
-struct Late {
-  static inline const loader::Backend* real = nullptr;
-  static inline tenon_backend_table table;
+struct Late : WrappedBackend<Late> {
+  static constexpr const char* name = "late";
   static inline tenon_status failure;
   static inline std::uint32_t node;
   static inline char text[256];
@@ -44,48 +37,18 @@ struct Late {
     failure = TENON_OK;
     return status;
   }
-  static tenon_status create(const tenon_host*, tenon_backend** out_backend, const tenon_backend_table** out_table, tenon_error*) {
-    table = real->table();
+  static void alter(tenon_backend_table& table) {
     table.plan_execute = execute;
     table.stream_synchronize = synchronize;
-    table.shutdown = [](tenon_backend*) {};
-    table.destroy = [](tenon_backend*) {};
-    *out_backend = real->handle();
-    *out_table = &table;
-    return TENON_OK;
-  }
-  static tenon_status query(const tenon_host_info*, tenon_backend_info* out_info) {
-    const std::uint32_t size = out_info->struct_size;
-    *out_info = real->info();
-    out_info->struct_size = size;
-    out_info->name = "late";
-    out_info->create = create;
-    return TENON_OK;
   }
 };
 
 /// A context with the additional device late:0.
 Context with_late_device(const Config& config, bool names_node = true) {
   Context context(config);
-  exec::ContextState& state = *context.state();
-  exec::DeviceEntry entry = state.entries.back();
-  Late::real = entry.loaded->backend.get();
   Late::failure = TENON_OK;
   Late::names_node = names_node;
-  loader::Options options;
-  options.registered = {{"late", Late::query}};
-  options.make_host = [&](const tenon_backend_info&, std::uint32_t) { return entry.loaded->services->table(); };
-  const loader::Result result = loader::load(options);
-  REQUIRE(result.backends.size() == 1);
-  REQUIRE_MESSAGE(result.records[0].healthy, result.records[0].text);
-  entry.loaded = std::make_shared<exec::LoadedBackend>(exec::LoadedBackend{entry.loaded->services, result.backends[0]});
-  entry.info.name = "late:0";
-  entry.info.backend = "late";
-  entry.info.flags &= ~(TENON_DEVICE_INLINE_STREAMS | TENON_DEVICE_HOST_ADDRESSABLE);
-  state.entries.push_back(entry);
-  state.infos.push_back(entry.info);
-  state.available.push_back({"late", 0, DeviceKind::accelerator});
-  state.opened.resize(state.entries.size());
+  Late::add_to(context);
   return context;
 }
 
@@ -187,4 +150,4 @@ TEST_CASE("trace: an asynchronous device is synchronised, and its kernels are in
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::test

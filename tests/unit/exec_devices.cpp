@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Choosing devices: lists, scopes, errors, immediate ops on any device, and behaviour after a fork.
-#include "exec_testing.h"
+#include "testing.h"
 
 #if defined(__linux__)
 #include <sys/wait.h>
@@ -13,7 +13,7 @@
 #include "exec/context_state.h"
 
 using namespace tenon;
-using test::message_of, test::test_config, test::floats;
+using namespace tenon::test;
 
 namespace {
 
@@ -40,8 +40,7 @@ TEST_CASE("devices: an immediate op runs on any of them") {
   }
 }
 
-TEST_CASE("placement scope: the inner one wins, its end restores the outer one") {
-  const Context context(test_config("reference:0"));
+TEST_CASE_FIXTURE(OnReference, "placement scope: the inner one wins, its end restores the outer one") {
   CHECK(context.default_device().name() == "reference:0");
   {
     const PlacementScope outer(context, "openblas:0");
@@ -57,8 +56,7 @@ TEST_CASE("placement scope: the inner one wins, its end restores the outer one")
   CHECK(context.default_device().name() == "reference:0");
 }
 
-TEST_CASE("placement scope: programs made inside it run there, and copied inputs are counted") {
-  const Context context(test_config("reference:0"));
+TEST_CASE_FIXTURE(OnReference, "placement scope: programs made inside it run there, and copied inputs are counted") {
   Graph graph;
   graph.output("y", ops::neg(graph.input("x", DType::f32, {2})));
   const PlacementScope scope(context, "openblas:0");
@@ -79,8 +77,8 @@ TEST_CASE("placement scope: applies only to its thread and its context") {
 TEST_CASE("devices: a missing device is an error that lists the available ones") {
   const Context context(test_config("auto"));
   const std::string message = "device 'gpu:1' not found; available: openblas:0 (cpu:0), reference:0 (cpu:1)";
-  CHECK(message_of([&] { (void)context.device("gpu:1"); }) == message);
-  CHECK(message_of([&] { const PlacementScope scope(context, "gpu:1"); }) == message);
+  CHECK_ERROR(message, (void)context.device("gpu:1"));
+  CHECK_ERROR(message, const PlacementScope scope(context, "gpu:1"));
   try {
     (void)context.device("/device:GPU:1");
     FAIL("found a GPU");
@@ -131,8 +129,7 @@ int in_child(Body&& body) {
 
 }  // namespace
 
-TEST_CASE("fork: a CPU device stays usable in the child, with its own threads") {
-  const Context context(test_config("openblas:0"));
+TEST_CASE_FIXTURE(OnOpenblas, "fork: a CPU device stays usable in the child, with its own threads") {
   // Large enough that the loops use the pool's threads, before the fork and after.
   const Tensor ones = Tensor::full(DType::f32, {1 << 20}, 1);
   const Tensor twos = Tensor::full(DType::f32, {1 << 20}, 2);
@@ -142,8 +139,7 @@ TEST_CASE("fork: a CPU device stays usable in the child, with its own threads") 
   CHECK(adds_up());
 }
 
-TEST_CASE("fork: a device with state is rejected in the child; a new context works") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "fork: a device with state is rejected in the child; a new context works") {
   const exec::DeviceEntry& entry = context.state()->entries.back();
   DeviceInfo info = entry.info;
   info.flags &= ~(TENON_DEVICE_HOST_ADDRESSABLE | TENON_DEVICE_INLINE_STREAMS);

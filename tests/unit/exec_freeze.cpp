@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A frozen program has its parameters as constants: same results, no store, and packed weights exist only in packed form.
-#include "exec_testing.h"
+#include "testing.h"
 
-namespace tenon {
+namespace tenon::test {
 namespace {
-
-using test::contains;
-using test::floats;
-using test::message_of;
-using test::test_config;
 
 Tensor numbers(const Shape& shape, float by, float from) {
   Tensor t = Tensor::zeros(DType::f32, shape);
@@ -69,8 +64,7 @@ TEST_CASE("freeze: the results are those with parameters, and later changes of p
   }
 }
 
-TEST_CASE("freeze: without the store the device holds only packed weights, constants, arena and output") {
-  const Context context(test_config("openblas:0"));
+TEST_CASE_FIXTURE(OnOpenblas, "freeze: without the store the device holds only packed weights, constants, arena and output") {
   const Device device = context.default_device();
   const std::uint64_t before = device.live_size_bytes();
   auto net = std::make_unique<Net>();
@@ -92,11 +86,10 @@ TEST_CASE("freeze: without the store the device holds only packed weights, const
   CHECK(bytes + Net::weight_bytes <= living_bytes);
 }
 
-TEST_CASE("freeze: a graph with updates, a missing store and a parameter without a value are rejected by name") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "freeze: a graph with updates, a missing store and a parameter without a value are rejected by name") {
   const Net net;
-  CHECK(contains(message_of([&] { Program(context, net.graph, {.device = {}, .parameters = nullptr, .freeze = true}); }), "got none"));
-  CHECK(contains(message_of([&] { Program(context, net.graph, {.device = {}, .parameters = net.store, .freeze = true}); }), "first/w"));
+  CHECK_ERROR_CONTAINS("got none", Program(context, net.graph, {.device = {}, .parameters = nullptr, .freeze = true}));
+  CHECK_ERROR_CONTAINS("first/w", Program(context, net.graph, {.device = {}, .parameters = net.store, .freeze = true}));
   Graph graph;
   const Value p = graph.parameter("p", DType::f32, {3});
   graph.output("y", ops::mul(p, graph.input("x", DType::f32, {3})));
@@ -107,4 +100,4 @@ TEST_CASE("freeze: a graph with updates, a missing store and a parameter without
   CHECK(contains(message, "updates parameter 'p'"));
 }
 
-}  // namespace tenon
+}  // namespace tenon::test

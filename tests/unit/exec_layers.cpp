@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layers on separate devices: the same training, and a report of placement and copies.
-#include "exec_testing.h"
+#include "testing.h"
 
 #include <set>
 
 #include <tenon/model.h>
 
-namespace tenon {
+namespace tenon::test {
 namespace {
-
-using test::contains;
-using test::floats;
-using test::test_config;
 
 std::vector<LayerDefinition> three_layers(const std::string& second) {
   std::vector<LayerDefinition> list{layers::Dense{16, Activation::tanh}, layers::Dense{8, Activation::relu},
@@ -24,8 +20,7 @@ std::vector<LayerDefinition> three_layers(const std::string& second) {
 /// The losses of five steps with Adam, then a weight of each layer.
 std::vector<float> train(const Context& context, std::vector<LayerDefinition> list, PlacementReport& report) {
   Model model(std::move(list));
-  LossDefinition loss;
-  loss.loss = Loss::sparse_categorical_crossentropy;
+  LossDefinition loss{.loss = Loss::sparse_categorical_crossentropy};
   OptimizerDefinition adam;
   adam.kind = OptimizerDefinition::Kind::adam;
   model.compile(context, {.optimizer = adam, .loss = loss, .metrics = {}});
@@ -73,8 +68,7 @@ TEST_CASE("layers: one on another virtual device trains to the same bits") {
   CHECK(two.copies_inserted > 0);
 }
 
-TEST_CASE("layers: one on another backend trains to the same results") {
-  const Context context(test_config("openblas:0"));
+TEST_CASE_FIXTURE(OnOpenblas, "layers: one on another backend trains to the same results") {
   PlacementReport report;
   const std::vector<float> expected = train(context, three_layers(""), report);
   const std::vector<float> mixed = train(context, three_layers("reference:0"), report);
@@ -104,4 +98,4 @@ TEST_CASE("layers: a placement rule finds them by name, and soft placement repla
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::test

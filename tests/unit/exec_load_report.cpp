@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Context::load_report: what became of each candidate, as plain data.
-#include "exec_testing.h"
 #include "temporary_folder.h"
+#include "testing.h"
 
-namespace tenon {
+namespace tenon::test {
 namespace {
-
-using test::contains;
-using test::test_config;
 
 const LoadRecord& record_of(const LoadReport& report, const std::string& name) {
   for (const LoadRecord& record : report.records) {
@@ -17,8 +14,7 @@ const LoadRecord& record_of(const LoadReport& report, const std::string& name) {
   return report.records.front();
 }
 
-TEST_CASE("load_report: a healthy backend has its version and devices, and no reason or remedy") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "load_report: a healthy backend has its version and devices, and no reason or remedy") {
   const LoadRecord& record = record_of(context.load_report(), "reference");
   CHECK(record.healthy);
   CHECK(record.reached == LoadStage::devices);
@@ -32,8 +28,7 @@ TEST_CASE("load_report: a healthy backend has its version and devices, and no re
   CHECK(contains(record.summary, "healthy"));
 }
 
-TEST_CASE("load_report: a file that is no library has its stage, reason and remedy, and stops no other backend") {
-  const test::TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "load_report: a file that is no library has its stage, reason and remedy, and stops no other backend") {
   const Context context(test_config(), {folder.write("libtenon_backend_broken.so", "not a library")});
   const LoadReport& report = context.load_report();
   const LoadRecord& record = record_of(report, "broken");
@@ -47,8 +42,7 @@ TEST_CASE("load_report: a file that is no library has its stage, reason and reme
   CHECK(record_of(report, "reference").healthy);
 }
 
-TEST_CASE("load_report: each place that was searched has its origin and outcome") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "load_report: each place that was searched has its origin and outcome") {
   bool found = false;
   for (const LoadPlace& place : context.load_report().places) {
     CHECK_FALSE(place.text.empty());
@@ -64,4 +58,4 @@ TEST_CASE("load_report: stages have the loader's names") {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::test

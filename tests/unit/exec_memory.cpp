@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Device memory: limits, the pool, error messages, and leaks.
-#include "exec_testing.h"
+#include "testing.h"
 
 #include <cstdint>
 #include <fstream>
@@ -12,14 +12,10 @@
 #include "exec/memory_pool.h"
 #include "temporary_folder.h"
 
-namespace tenon {
+namespace tenon::test {
 namespace {
 
 using exec::MemoryPool;
-using test::contains;
-using test::floats;
-using test::message_of;
-using test::test_config;
 
 constexpr std::int64_t mebi = 1 << 20;
 
@@ -151,7 +147,7 @@ TEST_CASE("memory: a program that does not fit is rejected; a smaller one runs")
     Program program(context, graph);
     return floats(program.run({Tensor::zeros(DType::f32, {n})})[0])[0];
   };
-  CHECK(contains(message_of([&] { run(32 * mebi); }), "out of memory"));
+  CHECK_ERROR_CONTAINS("out of memory", run(32 * mebi));
   CHECK(context.default_device().live_size_bytes() == 0);
   CHECK(run(1000) == 1000);
 }
@@ -164,7 +160,7 @@ TEST_CASE("memory: each virtual device has its own limit") {
   const Context context(config);
   const Device a = context.device("reference:0"), b = context.device("reference:1");
   const Tensor on_a = bytes_on(a, 4 * mebi), on_b = bytes_on(b, 3 * mebi);
-  CHECK(contains(message_of([&] { bytes_on(a, 1); }), "virtual: limit_mb: 4 MiB"));
+  CHECK_ERROR_CONTAINS("virtual: limit_mb: 4 MiB", bytes_on(a, 1));
   CHECK(bytes_on(b, mebi / 2).defined());
   CHECK(a.memory().live_size_bytes == 4 * mebi);
 }
@@ -177,7 +173,7 @@ TEST_CASE("memory: contexts of one process share a device's limit") {
   {
     const Device other = first.default_device();
     const Tensor held = bytes_on(other, 12 * mebi);
-    CHECK(contains(message_of([&] { bytes_on(device, 8 * mebi); }), "4194304 of 16777216 are free"));
+    CHECK_ERROR_CONTAINS("4194304 of 16777216 are free", bytes_on(device, 8 * mebi));
   }
   CHECK(bytes_on(device, 8 * mebi).defined());  // the other context's device is closed
 }
@@ -194,7 +190,7 @@ TEST_CASE("memory: growth false allocates at the start all but an eighth, which 
   device.trim();
   CHECK(device.memory().reserved_size_bytes == 7 * mebi);
   CHECK(device.memory().device_allocations == 1);
-  CHECK(contains(message_of([&] { bytes_on(device, 9 * mebi); }), "out of memory"));
+  CHECK_ERROR_CONTAINS("out of memory", bytes_on(device, 9 * mebi));
 }
 
 TEST_CASE("memory: the pool keeps freed memory until trim; without a pool nothing is kept") {
@@ -227,8 +223,7 @@ TEST_CASE("memory: cached memory is released for a request that needs it") {
   CHECK(bytes_on(device, 12 * mebi).defined());  // the cached 10 are released first
 }
 
-TEST_CASE("memory: the second thousand steps of a program allocate nothing from the device") {
-  const Context context(test_config("openblas:0"));
+TEST_CASE_FIXTURE(OnOpenblas, "memory: the second thousand steps of a program allocate nothing from the device") {
   Graph graph;
   const Value x = graph.input("x", DType::f32, {64, 32});
   const Value w = graph.parameter("w", DType::f32, {32, 32});
@@ -247,8 +242,7 @@ TEST_CASE("memory: the second thousand steps of a program allocate nothing from 
   CHECK(after.live_size_bytes == before.live_size_bytes);
 }
 
-TEST_CASE("memory: closing a device logs the memory in use; a tensor that outlives its context is reported") {
-  const test::TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "memory: closing a device logs the memory in use; a tensor that outlives its context is reported") {
   const std::string path = folder.file("log.txt");
   Tensor survivor;
   {
@@ -281,7 +275,7 @@ TEST_CASE("memory: contradictory keys are rejected, an ineffective key is logged
   CHECK(contains(refusal({{"memory.growth", "false"}}), "memory.limit_mb"));
   CHECK(contains(refusal({{"memory.growth", "false"}, {"memory.limit_mb", "8"}, {"memory.pool", "false"}}),
                  "key 'memory.pool': false returns each freed block"));
-  const test::TemporaryFolder folder;
+  const TemporaryFolder folder;
   Config config = test_config();
   config.logging.level = LogLevel::warning;
   config.logging.file = folder.file("log.txt");
@@ -294,8 +288,7 @@ TEST_CASE("memory: contradictory keys are rejected, an ineffective key is logged
 }
 
 }  // namespace
-TEST_CASE("memory: an immediate op holds only its results") {
-  const Context context(test_config("openblas:0"));
+TEST_CASE_FIXTURE(OnOpenblas, "memory: an immediate op holds only its results") {
   const Device device = context.default_device();
   const Tensor x = Tensor::full(DType::f32, {256, 1024}, 1.0);
   const std::uint64_t before = device.live_size_bytes();
@@ -306,4 +299,4 @@ TEST_CASE("memory: an immediate op holds only its results") {
   CHECK(device.live_size_bytes() - before < static_cast<std::uint64_t>(x.size_bytes()) / 2);
 }
 
-}  // namespace tenon
+}  // namespace tenon::test

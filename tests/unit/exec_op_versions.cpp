@@ -7,8 +7,8 @@
 #include <cstring>
 #include <memory>
 
-#include "exec_testing.h"
 #include "loader/backend.h"
+#include "testing.h"
 
 namespace tenon {
 namespace {

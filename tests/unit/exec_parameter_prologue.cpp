@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes that depend only on parameters run when these change: results are those of the original graph.
-#include "exec_testing.h"
+#include "testing.h"
 
-namespace tenon {
+namespace tenon::test {
 namespace {
-
-using test::contains;
-using test::floats;
-using test::message_of;
-using test::test_config;
 
 constexpr const char* devices[] = {"reference:0", "openblas:0"};
 
@@ -80,8 +75,7 @@ TEST_CASE("prologue: batch norms folded into convolutions give the same results,
   }
 }
 
-TEST_CASE("prologue: the report shows what runs once, and the compiled graph contains it") {
-  const Context context(test_config("openblas:0"));
+TEST_CASE_FIXTURE(OnOpenblas, "prologue: the report shows what runs once, and the compiled graph contains it") {
   const Net net;
   const Program program(context, net.graph, {.device = "openblas:0", .parameters = net.store});
   std::size_t once = 0, each_time = 0;
@@ -120,8 +114,7 @@ TEST_CASE("prologue: a node placed on another device runs there, and its result 
   CHECK(floats(program.run({ones})[0]) == std::vector<float>{1, -1, 9});
 }
 
-TEST_CASE("prologue: a training program is not split") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "prologue: a training program is not split") {
   Graph graph;
   const Value x = graph.input("x", DType::f32, {3}), p = graph.parameter("p", DType::f32, {3});
   graph.output("y", ops::add(x, ops::neg(p)));
@@ -134,4 +127,4 @@ TEST_CASE("prologue: a training program is not split") {
   for (const Placement& node : program.placement().nodes) CHECK_FALSE(node.once);
 }
 
-}  // namespace tenon
+}  // namespace tenon::test

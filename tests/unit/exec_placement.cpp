@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Placement of nodes: several devices and backends in one graph, the placement log, soft placement.
-#include "exec_testing.h"
+#include "testing.h"
 
 #include <fstream>
 #include <iterator>
@@ -9,13 +9,8 @@
 #include "core/log.h"
 #include "temporary_folder.h"
 
-namespace tenon {
+namespace tenon::test {
 namespace {
-
-using test::contains;
-using test::floats;
-using test::message_of;
-using test::test_config;
 
 /// Collects the log messages of its lifetime.
 class LogFile {
@@ -28,7 +23,7 @@ class LogFile {
   }
 
  private:
-  test::TemporaryFolder folder_;
+  TemporaryFolder folder_;
   std::string path_;
 };
 
@@ -213,7 +208,7 @@ TEST_CASE("soft placement: the next best device is used, with one warning for al
 TEST_CASE("soft placement: without it a missing device stays an error") {
   Config config = test_config("gpu:0");
   const Context context(config);
-  CHECK(contains(message_of([&] { (void)context.default_device(); }), "device 'gpu:0' not found; available: "));
+  CHECK_ERROR_CONTAINS("device 'gpu:0' not found; available: ", (void)context.default_device());
 }
 
 TEST_CASE("placement: the layer's device overrides the rule, the rule overrides the program's device") {
@@ -238,4 +233,4 @@ TEST_CASE("placement: the layer's device overrides the rule, the rule overrides 
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::test

@@ -4,15 +4,10 @@
 #include <limits>
 #include <thread>
 
-#include "exec_testing.h"
+#include "testing.h"
 
-namespace tenon {
+namespace tenon::test {
 namespace {
-
-using test::contains;
-using test::floats;
-using test::message_of;
-using test::test_config;
 
 Config two_virtual_devices() {
   Config config = test_config();
@@ -21,8 +16,7 @@ Config two_virtual_devices() {
   return config;
 }
 
-TEST_CASE("program: results match the graph") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "program: results match the graph") {
   Graph graph;
   const Value a = graph.input("a", DType::f32, {3});
   const Value b = graph.input("b", DType::f32, {3});
@@ -31,17 +25,15 @@ TEST_CASE("program: results match the graph") {
   CHECK(floats(program.run({Tensor::of<float>({1, 2, 3}, {3}), Tensor::of<float>({4, 5, 6}, {3})})[0]) == std::vector<float>{4, 10, 18});
 }
 
-TEST_CASE("program: an input of another shape is rejected by name") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "program: an input of another shape is rejected by name") {
   Graph graph;
   graph.output("y", ops::relu(graph.input("x", DType::f32, {2, 3})));
   Program program(context, graph);
-  CHECK(message_of([&] { program.run({Tensor::zeros(DType::f32, {3, 2})}); }) == "input 'x': expected f32(2,3), got f32(3,2)");
-  CHECK(message_of([&] { program.run(std::span<const Tensor>{}); }) == "program: expected 1 inputs, got 0");
+  CHECK_ERROR("input 'x': expected f32(2,3), got f32(3,2)", program.run({Tensor::zeros(DType::f32, {3, 2})}));
+  CHECK_ERROR("program: expected 1 inputs, got 0", program.run(std::span<const Tensor>{}));
 }
 
-TEST_CASE("program: an input, a parameter and a constant may be outputs") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "program: an input, a parameter and a constant may be outputs") {
   Graph graph;
   const Value x = graph.input("x", DType::f32, {2});
   const Value p = graph.parameter("p", DType::f32, {2});
@@ -58,8 +50,7 @@ TEST_CASE("program: an input, a parameter and a constant may be outputs") {
   CHECK(floats(y[3]) == std::vector<float>{1, 2});
 }
 
-TEST_CASE("program: a strided input gives the same result as its dense copy") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "program: a strided input gives the same result as its dense copy") {
   Graph graph;
   graph.output("y", ops::relu(graph.input("x", DType::f32, {2, 3})));
   Program program(context, graph);
@@ -67,8 +58,7 @@ TEST_CASE("program: a strided input gives the same result as its dense copy") {
   CHECK(floats(program.run({x})[0]) == std::vector<float>{1, 3, 5, 0, 4, 0});
 }
 
-TEST_CASE("program: an update is visible to the next run, and the current run reads the old value") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "program: an update is visible to the next run, and the current run reads the old value") {
   Graph graph;
   const Value p = graph.parameter("p", DType::f32, {2});
   graph.output("before", p);
@@ -80,8 +70,7 @@ TEST_CASE("program: an update is visible to the next run, and the current run re
   CHECK(floats(program.parameters()->get("p")) == std::vector<float>{12, 22});
 }
 
-TEST_CASE("program: parameters may be swapped in one run") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "program: parameters may be swapped in one run") {
   Graph graph;
   const Value a = graph.parameter("a", DType::f32, {1});
   const Value b = graph.parameter("b", DType::f32, {1});
@@ -95,9 +84,8 @@ TEST_CASE("program: parameters may be swapped in one run") {
   CHECK(floats(program.parameters()->get("b")) == std::vector<float>{1});
 }
 
-TEST_CASE("program: a parameter that is read after its new value is computed has its old value") {
+TEST_CASE_FIXTURE(OnReference, "program: a parameter that is read after its new value is computed has its old value") {
   // y = p + relu(p + x) is read together with p's update to relu(p + x).
-  const Context context(test_config());
   Graph graph;
   const Value x = graph.input("x", DType::f32, {1});
   const Value p = graph.parameter("p", DType::f32, {1});
@@ -186,8 +174,8 @@ TEST_CASE("placement: a missing device is an error, or replaced with soft_placem
     graph.output("y", ops::relu(graph.input("x", DType::f32, {1})));
   }
   const Context strict(config);
-  CHECK(message_of([&] { Program(strict, graph); }) == "node 'relu': device 'gpu:0' not found; available: reference:0 (cpu:0)");
-  CHECK(message_of([&] { strict.device("cuda:3"); }) == "device 'cuda:3' not found; available: reference:0 (cpu:0)");
+  CHECK_ERROR("node 'relu': device 'gpu:0' not found; available: reference:0 (cpu:0)", Program(strict, graph));
+  CHECK_ERROR("device 'cuda:3' not found; available: reference:0 (cpu:0)", strict.device("cuda:3"));
   config.soft_placement = true;
   const Context soft(config);
   CHECK(Program(soft, graph).placement().nodes[0].device == "reference:0");
@@ -203,11 +191,10 @@ TEST_CASE("check_numerics: all reports the first value that is not finite") {
   graph.output("y", ops::relu(q));
   Program program(context, graph);
   CHECK(floats(program.run({Tensor::of<float>({2, 4}, {2})})[0]) == std::vector<float>{1, 1});
-  CHECK(contains(message_of([&] { program.run({Tensor::of<float>({2, 0}, {2})}); }), "check_numerics: 'quotient' has"));
+  CHECK_ERROR_CONTAINS("check_numerics: 'quotient' has", program.run({Tensor::of<float>({2, 0}, {2})}));
 }
 
-TEST_CASE("immediate mode: equal calls share a plan but not results") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "immediate mode: equal calls share a plan but not results") {
   const Device device = context.default_device();
   const Tensor x = Tensor::of<float>({-1, 2}, {2});
   const Tensor first = context.apply(device, TENON_OP_Relu, {x})[0];
@@ -216,8 +203,7 @@ TEST_CASE("immediate mode: equal calls share a plan but not results") {
   CHECK(floats(second) == std::vector<float>{5, 0});
 }
 
-TEST_CASE("a kernel's error names device, node and op, and the program stays usable") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "a kernel's error names device, node and op, and the program stays usable") {
   Graph graph;
   const Value scores = graph.input("scores", DType::f32, {2, 3});
   const Value labels = graph.input("labels", DType::i64, {2});
@@ -253,11 +239,10 @@ TEST_CASE("two contexts, two threads: no shared state, the same results") {
 TEST_CASE("context: an unknown backend option is an error with a suggestion") {
   Config config = test_config("openblas:0");
   config.backends.options["openblas"]["thread"] = "1";
-  CHECK(contains(message_of([&] { Context c(config); }), "backends.options.openblas: unknown option 'thread'; did you mean 'threads'?"));
+  CHECK_ERROR_CONTAINS("backends.options.openblas: unknown option 'thread'; did you mean 'threads'?", Context c(config));
   config.backends.options["openblas"] = {{"threads", "many"}};
-  CHECK(
-      contains(message_of([&] { Context c(config); }), "backends.options.openblas.threads: expected an integer in [0, 1024], got 'many'"));
+  CHECK_ERROR_CONTAINS("backends.options.openblas.threads: expected an integer in [0, 1024], got 'many'", Context c(config));
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::test

@@ -5,12 +5,10 @@
 #include <thread>
 
 #include "exec/registered.h"
-#include "exec_testing.h"
+#include "testing.h"
 
-namespace tenon {
+namespace tenon::test {
 namespace {
-
-using test::test_config;
 
 tenon_backend_query_fn reference_query() {
   void* const library = dlopen(TENON_BACKEND_DIRECTORY "/libtenon_backend_reference.so", RTLD_NOW | RTLD_LOCAL);
@@ -43,4 +41,4 @@ TEST_CASE("registered: a registered backend precedes files, only in contexts of 
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::test

@@ -1,48 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs on a device with capture: what is recorded and when, results of replays, and when runs are executed anyway.
-#include "exec_testing.h"
-
 #include <nlohmann/json.hpp>
 
 #include <tenon/trace.h>
 
-#include "exec/context_state.h"
+#include "extra_device.h"
 #include "malloc_counter.h"
 #include "recording_backend.h"
+#include "testing.h"
 
-namespace tenon {
+namespace tenon::test {
 namespace {
 
-using test::contains;
-using test::floats;
-using test::message_of;
-using test::test_config;
-using test::recording::tape;
+using recording::tape;
 using Floats = std::vector<float>;
 
 /// A context with the additional device tape:0.
-Context with_tape(const Config& config = test_config(), tenon_backend_query_fn query = test::recording::query) {
+Context with_tape(const Config& config = test_config(), tenon_backend_query_fn query = recording::query) {
   tape = {};
   Context context(config);
-  exec::ContextState& state = *context.state();
-  exec::DeviceEntry entry = state.entries.back();
-  loader::Options options;
-  options.registered = {{"tape", query}};
-  options.make_host = [&](const tenon_backend_info&, std::uint32_t) { return entry.loaded->services->table(); };
-  const loader::Result result = loader::load(options);
-  REQUIRE(result.backends.size() == 1);
-  REQUIRE_MESSAGE(result.records[0].healthy, result.records[0].text);
-  entry.loaded = std::make_shared<exec::LoadedBackend>(exec::LoadedBackend{entry.loaded->services, result.backends[0]});
-  entry.info.name = "tape:0";
-  entry.info.backend = "tape";
+  exec::DeviceEntry entry = context.state()->entries.back();
   entry.info.flags = 0;
-  state.entries.push_back(entry);
-  state.infos.push_back(entry.info);
-  state.available.push_back({"tape", 0, DeviceKind::accelerator});
-  state.opened.resize(state.entries.size());
+  add_device(context, "tape", query, entry);
   return context;
 }
 
+struct OnTape {
+  const Context context = with_tape();
+};
 const ProgramOptions on_tape{.device = "tape:0"};
 
 /// The same backend with slots that return invalid answers.
@@ -50,7 +35,7 @@ tenon_backend_table bent;
 template <tenon_status (*create_bent)(const tenon_backend_table&)>
 tenon_status query_bent(const tenon_host_info* host, tenon_backend_info* out_info) {
   static tenon_status (*create)(const tenon_host*, tenon_backend**, const tenon_backend_table**, tenon_error*) = nullptr;
-  const tenon_status status = test::recording::query(host, out_info);
+  const tenon_status status = recording::query(host, out_info);
   create = out_info->create;
   out_info->create = [](const tenon_host* services, tenon_backend** out_backend, const tenon_backend_table** out_table,
                         tenon_error* error) {
@@ -152,8 +137,7 @@ TEST_CASE("replay: the third run is recorded, and later runs replay it with thei
   CHECK(tape.live == 0);
 }
 
-TEST_CASE("replay: inputs on the device are read in place; alternating buffers have separate recordings") {
-  const Context context = with_tape();
+TEST_CASE_FIXTURE(OnTape, "replay: inputs on the device are read in place; alternating buffers have separate recordings") {
   Program program(context, doubled(), on_tape);
   const Device device = context.device("tape:0");
   const Tensor even = pair(1, 2).to(device), odd = pair(3, 4).to(device);
@@ -164,8 +148,7 @@ TEST_CASE("replay: inputs on the device are read in place; alternating buffers h
   CHECK(tape.replayed == 6);
 }
 
-TEST_CASE("replay: results may be written to the caller's tensors") {
-  const Context context = with_tape();
+TEST_CASE_FIXTURE(OnTape, "replay: results may be written to the caller's tensors") {
   Program program(context, doubled(), on_tape);
   std::vector<Tensor> first{program.make_output(0)}, second{program.make_output(0)};
   const std::vector<Tensor> inputs{pair(1, 2)};
@@ -179,8 +162,7 @@ TEST_CASE("replay: results may be written to the caller's tensors") {
   CHECK(floats(second[0]) == Floats{-2, -4});
 }
 
-TEST_CASE("replay: addresses that never recur are not recorded, and of many sets the last used are kept") {
-  const Context context = with_tape();
+TEST_CASE_FIXTURE(OnTape, "replay: addresses that never recur are not recorded, and of many sets the last used are kept") {
   Program program(context, doubled(), on_tape);
   const Device device = context.device("tape:0");
   std::vector<Tensor> inputs;
@@ -196,8 +178,7 @@ TEST_CASE("replay: addresses that never recur are not recorded, and of many sets
   CHECK(tape.live == 4);
 }
 
-TEST_CASE("replay: changed parameters are packed again by an execution") {
-  const Context context = with_tape();
+TEST_CASE_FIXTURE(OnTape, "replay: changed parameters are packed again by an execution") {
   Program program(context, projected(), on_tape);
   float weight = 1;
   for (int change = 0; change < 8; ++change, weight += 1) {
@@ -209,8 +190,7 @@ TEST_CASE("replay: changed parameters are packed again by an execution") {
   CHECK(tape.replayed == 4 + 7 * 5);
 }
 
-TEST_CASE("replay: if parameters change in almost every run the program executes instead") {
-  const Context context = with_tape();
+TEST_CASE_FIXTURE(OnTape, "replay: if parameters change in almost every run the program executes instead") {
   Program program(context, projected(), on_tape);
   for (int change = 0; change < 10; ++change) {
     set_weights(program, static_cast<float>(change));
@@ -222,13 +202,12 @@ TEST_CASE("replay: if parameters change in almost every run the program executes
   CHECK(contains(program.placement().replay, "no longer: 4 consecutive recordings were used only once"));
 }
 
-TEST_CASE("replay: an update is visible to the next replay, although it starts a new epoch each time") {
+TEST_CASE_FIXTURE(OnTape, "replay: an update is visible to the next replay, although it starts a new epoch each time") {
   Graph graph;
   const Value x = graph.input("x", DType::f32, {2}), sum = graph.parameter("sum", DType::f32, {2});
   const Value next = sum + ops::neg(x);
   graph.update(sum, next);
   graph.output("old", ops::neg(sum));
-  const Context context = with_tape();
   Program program(context, graph, on_tape);
   program.parameters()->set("sum", pair(0, 100));
   for (int run = 0; run < 8; ++run) {
@@ -240,11 +219,10 @@ TEST_CASE("replay: an update is visible to the next replay, although it starts a
   CHECK(tape.replayed == 6);
 }
 
-TEST_CASE("replay: values that depend only on parameters are recomputed when these change, and replays read them") {
+TEST_CASE_FIXTURE(OnTape, "replay: values that depend only on parameters are recomputed when these change, and replays read them") {
   Graph graph;
   const Value x = graph.input("x", DType::f32, {2}), w = graph.parameter("w", DType::f32, {2});
   graph.output("y", ops::neg(x + ops::neg(w * w)));
-  const Context context = with_tape();
   Program program(context, graph, on_tape);
   for (int change = 1; change <= 5; ++change) {
     const auto weight = static_cast<float>(change);
@@ -255,12 +233,11 @@ TEST_CASE("replay: values that depend only on parameters are recomputed when the
   CHECK(program.placement().replays == 18);
 }
 
-TEST_CASE("replay: a training step whose products pack parameters is executed each time, with right results") {
+TEST_CASE_FIXTURE(OnTape, "replay: a training step whose products pack parameters is executed each time, with right results") {
   Graph graph;
   const Value x = graph.input("x", DType::f32, {1, 2}), w = graph.parameter("w", DType::f32, {2, 2});
   graph.output("y", ops::matmul(x, w));
   graph.update(w, w + w);
-  const Context context = with_tape();
   Program program(context, graph, on_tape);
   set_weights(program, 1);
   float weight = 1;
@@ -270,14 +247,13 @@ TEST_CASE("replay: a training step whose products pack parameters is executed ea
   CHECK(program.placement().replay == "from the third run at the same addresses on");
 }
 
-TEST_CASE("replay: an error of a replayed kernel names its node, and the next replay succeeds") {
+TEST_CASE_FIXTURE(OnTape, "replay: an error of a replayed kernel names its node, and the next replay succeeds") {
   Graph graph;
   const Value x = graph.input("x", DType::f32, {2});
   {
     const NameScope name(graph, "head");
     graph.output("y", ops::log(ops::neg(x)));
   }
-  const Context context = with_tape();
   Program program(context, graph, on_tape);
   for (int run = 0; run < 4; ++run) program.run({pair(-1, -1)});
   REQUIRE(tape.replayed == 2);
@@ -288,8 +264,7 @@ TEST_CASE("replay: an error of a replayed kernel names its node, and the next re
   CHECK(tape.recorded == 1);
 }
 
-TEST_CASE("replay: after a failed recording the program executes and never records again") {
-  const Context context = with_tape();
+TEST_CASE_FIXTURE(OnTape, "replay: after a failed recording the program executes and never records again") {
   Program program(context, doubled(), on_tape);
   tape.fail_end = true;
   for (int run = 0; run < 5; ++run) CHECK(floats(program.run({pair(1, 2)})[0]) == Floats{-2, -4});
@@ -297,20 +272,18 @@ TEST_CASE("replay: after a failed recording the program executes and never recor
   CHECK(program.placement().replay == "no longer: cannot end a recording: the tape has torn");
 }
 
-TEST_CASE("replay: a replay that cannot be enqueued is an error, and the next run records again") {
-  const Context context = with_tape();
+TEST_CASE_FIXTURE(OnTape, "replay: a replay that cannot be enqueued is an error, and the next run records again") {
   Program program(context, doubled(), on_tape);
   for (int run = 0; run < 4; ++run) program.run({pair(1, 2)});
   tape.fail_replay = true;
-  CHECK(contains(message_of([&] { program.run({pair(1, 2)}); }), "device 'tape:0'"));
+  CHECK_ERROR_CONTAINS("device 'tape:0'", program.run({pair(1, 2)}));
   tape.fail_replay = false;
   CHECK(floats(program.run({pair(2, 3)})[0]) == Floats{-4, -6});
   CHECK(tape.recorded == 2);
   CHECK(tape.live == 1);
 }
 
-TEST_CASE("replay: during a trace or profile runs are executed; then replays resume") {
-  const Context context = with_tape();
+TEST_CASE_FIXTURE(OnTape, "replay: during a trace or profile runs are executed; then replays resume") {
   Program program(context, doubled(), on_tape);
   for (int run = 0; run < 4; ++run) program.run({pair(1, 2)});
   REQUIRE(tape.replayed == 2);
@@ -369,12 +342,11 @@ TEST_CASE("replay: never if disabled, debugged, checked, a single launch, or on 
   CHECK(Program(context, doubled(), {.device = "reference:0"}).placement().replay.empty());
 }
 
-TEST_CASE("replay: copies within the device are part of the recording and counted in every run") {
+TEST_CASE_FIXTURE(OnTape, "replay: copies within the device are part of the recording and counted in every run") {
   Graph graph;
   const Value a = graph.parameter("a", DType::f32, {2}), b = graph.parameter("b", DType::f32, {2});
   graph.update(a, b);
   graph.update(b, a);
-  const Context context = with_tape();
   Program program(context, graph, on_tape);
   program.parameters()->set("a", pair(1, 1));
   program.parameters()->set("b", pair(2, 2));
@@ -384,8 +356,7 @@ TEST_CASE("replay: copies within the device are part of the recording and counte
 }
 
 #ifndef TENON_MALLOC_IS_TAKEN
-TEST_CASE("replay: a replay allocates nothing") {
-  const Context context = with_tape();
+TEST_CASE_FIXTURE(OnTape, "replay: a replay allocates nothing") {
   Program program(context, projected(), on_tape);
   set_weights(program, 1);
   const std::vector<Tensor> inputs{ones};
@@ -398,4 +369,4 @@ TEST_CASE("replay: a replay allocates nothing") {
 #endif
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::test

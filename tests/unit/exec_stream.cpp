@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams, events and asynchronous copies, on a CPU backend and on the same backend presented as a device with separate memory.
-#include "exec_testing.h"
+#include "testing.h"
 
 #include <thread>
 
 #include "exec/context_state.h"
 
 using namespace tenon;
-using test::test_config;
+using namespace tenon::test;
 
 namespace {
 
@@ -25,8 +25,7 @@ using Floats = std::vector<float>;
 
 }  // namespace
 
-TEST_CASE("stream: copies to, within and from the device") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "stream: copies to, within and from the device") {
   for (const Device& device : {context.device("reference:0"), far_device(context)}) {
     CAPTURE(device.name());
     Tensor host = device.empty_pinned(DType::f32, {4}), back = device.empty_pinned(DType::f32, {4});
@@ -46,8 +45,7 @@ TEST_CASE("stream: copies to, within and from the device") {
   }
 }
 
-TEST_CASE("stream: every pending copy keeps its memory alive") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "stream: every pending copy keeps its memory alive") {
   const Device device = far_device(context);
   Tensor sum = Tensor::zeros(DType::f32, {64});
   {
@@ -62,8 +60,7 @@ TEST_CASE("stream: every pending copy keeps its memory alive") {
   CHECK(device.live_size_bytes() == 0);
 }
 
-TEST_CASE("stream: an event orders two streams, and two events measure elapsed time") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "stream: an event orders two streams, and two events measure elapsed time") {
   for (const Device& device : {context.device("reference:0"), far_device(context)}) {
     const Stream first(device);
     Stream second(device);
@@ -83,35 +80,28 @@ TEST_CASE("stream: an event orders two streams, and two events measure elapsed t
   }
 }
 
-TEST_CASE("stream: invalid copies are rejected") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "stream: invalid copies are rejected") {
   const Device device = context.device("reference:0"), far = far_device(context);
   const Stream stream(device), far_stream(far);
   Tensor a = device.empty(DType::f32, {4, 4}), host = Tensor::zeros(DType::f32, {4, 4}), other = Tensor::zeros(DType::f32, {4, 4});
   Tensor there = far.empty(DType::f32, {4, 4}), column = a.narrow(1, 0, 1), upper = a.narrow(0, 0, 3), lower = a.narrow(0, 1, 3);
   Tensor longer = Tensor::zeros(DType::f32, {5}), undefined;
-  CHECK_THROWS_WITH_AS(copy_async(longer, a, stream), "copy_async: expected two tensors of one dtype and shape, got f32(5) and f32(4,4)",
-                       Error);
-  CHECK_THROWS_WITH_AS(copy_async(undefined, a, stream), "copy_async: got an undefined tensor", Error);
-  CHECK_THROWS_WITH_AS(copy_async(host.narrow(1, 0, 1), column, stream),
-                       "copy_async: expected dense tensors, got a strided source f32(4,1); contiguous() makes a dense copy", Error);
-  CHECK_THROWS_WITH_AS(copy_async(upper, lower, stream),
-                       "copy_async: expected memory that does not overlap, got two views of f32(3,4) that do", Error);
-  CHECK_THROWS_WITH_AS(
-      copy_async(host, other, far_stream),
+  CHECK_ERROR("copy_async: expected two tensors of one dtype and shape, got f32(5) and f32(4,4)", copy_async(longer, a, stream));
+  CHECK_ERROR("copy_async: got an undefined tensor", copy_async(undefined, a, stream));
+  CHECK_ERROR("copy_async: expected dense tensors, got a strided source f32(4,1); contiguous() makes a dense copy",
+              copy_async(host.narrow(1, 0, 1), column, stream));
+  CHECK_ERROR("copy_async: expected memory that does not overlap, got two views of f32(3,4) that do", copy_async(upper, lower, stream));
+  CHECK_ERROR(
       "copy_async on a stream of device 'far:0': expected a copy between that device and the host, within it, or to it from "
       "another of its backend; got a source on the host and a destination on the host",
-      Error);
+      copy_async(host, other, far_stream));
   Event event(far);
-  CHECK_THROWS_WITH_AS(event.record(stream), "an event of device 'far:0': expected a stream of the same device, got one of 'reference:0'",
-                       Error);
-  CHECK_THROWS_WITH_AS(event.elapsed_ns_since(Event(device)),
-                       "an event of device 'far:0': expected a begin event of the same device, got an event of device 'reference:0'",
-                       Error);
+  CHECK_ERROR("an event of device 'far:0': expected a stream of the same device, got one of 'reference:0'", event.record(stream));
+  CHECK_ERROR("an event of device 'far:0': expected a begin event of the same device, got an event of device 'reference:0'",
+              event.elapsed_ns_since(Event(device)));
 }
 
-TEST_CASE("profile: copies are counted with their bytes and their time") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "profile: copies are counted with their bytes and their time") {
   CHECK(context.profile().host_to_device.copies == 0);
   const Tensor host = Tensor::zeros(DType::f32, {1000});
   const Tensor near = host.to(context.device("reference:0"));
@@ -133,8 +123,7 @@ TEST_CASE("profile: copies are counted with their bytes and their time") {
   CHECK(after.host_to_device.copies == 2);
 }
 
-TEST_CASE("device memory: every view of it works as on the host") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "device memory: every view of it works as on the host") {
   for (const Device& device : {context.device("reference:0"), far_device(context)}) {
     CAPTURE(device.name());
     Tensor t = device.empty(DType::f32, {2, 3});
@@ -149,17 +138,15 @@ TEST_CASE("device memory: every view of it works as on the host") {
   }
 }
 
-TEST_CASE("device memory: a size that overflows is rejected before the device is called") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "device memory: a size that overflows is rejected before the device is called") {
   const Device device = context.device("reference:0");
   const std::string message = "device 'reference:0': f64(2305843009213693952) needs more bytes than any memory has";
-  CHECK_THROWS_WITH_AS(device.empty(DType::f64, {std::int64_t{1} << 61}), message.c_str(), Error);
-  CHECK_THROWS_WITH_AS(device.empty_pinned(DType::f64, {std::int64_t{1} << 61}), message.c_str(), Error);
+  CHECK_ERROR(message.c_str(), device.empty(DType::f64, {std::int64_t{1} << 61}));
+  CHECK_ERROR(message.c_str(), device.empty_pinned(DType::f64, {std::int64_t{1} << 61}));
   CHECK_THROWS_AS(device.empty(DType::none, {1}), Error);
 }
 
-TEST_CASE("stream: the stream of a device's programs orders work after and before them") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "stream: the stream of a device's programs orders work after and before them") {
   const Device device = context.default_device();
   Stream programs = Stream::of_programs(device);
   const Stream copies(device);

@@ -7,15 +7,10 @@
 #include <set>
 
 #include "exec/context_state.h"
-#include "exec_testing.h"
+#include "testing.h"
 
-namespace tenon {
+namespace tenon::test {
 namespace {
-
-using test::contains;
-using test::floats;
-using test::message_of;
-using test::test_config;
 
 using Floats = std::vector<float>;
 
@@ -52,16 +47,15 @@ TEST_CASE("tensor functions: elementwise values, with broadcasting and numbers, 
   }
 }
 
-TEST_CASE("tensor functions: reductions, shapes and products, with defaults and braces") {
-  const Fixture f;
-  const Tensor x = f.on({1, 2, 3, 4, 5, 6}, {2, 3});
+TEST_CASE_FIXTURE(Fixture, "tensor functions: reductions, shapes and products, with defaults and braces") {
+  const Tensor x = on({1, 2, 3, 4, 5, 6}, {2, 3});
   CHECK(floats(reduce_sum(x)) == Floats{21});
   CHECK(reduce_sum(x).shape() == Shape{});
   CHECK(floats(reduce_mean(x, {0})) == Floats{2.5, 3.5, 4.5});
   CHECK(reduce_max(x, {0, 1}, true).shape() == Shape{1, 1});
   CHECK(tenon::arg_max(x, 1).to_vector<std::int64_t>() == std::vector<std::int64_t>{2, 2});
   CHECK(arg_min(x, 0, true).shape() == Shape{1, 3});
-  CHECK(floats(tenon::matmul(x, f.on({1, 0, 0, 1, 1, 1}, {3, 2}))) == Floats{4, 5, 10, 11});
+  CHECK(floats(tenon::matmul(x, on({1, 0, 0, 1, 1, 1}, {3, 2}))) == Floats{4, 5, 10, 11});
   CHECK(floats(einsum("ij,kj->ik", {x, x})) == Floats{14, 32, 32, 77});
   CHECK(floats(tensordot(x, x)) == Floats{91});
   CHECK(floats(tensordot(x, x, {1}, {1})) == Floats{14, 32, 32, 77});
@@ -73,28 +67,26 @@ TEST_CASE("tensor functions: reductions, shapes and products, with defaults and 
   CHECK(floats(concat({x, x}, 1)) == Floats{1, 2, 3, 1, 2, 3, 4, 5, 6, 4, 5, 6});
   CHECK(floats(pad(x, {{0, 0}, {1, 0}}, 9)) == Floats{9, 1, 2, 3, 9, 4, 5, 6});
   CHECK(cast(x, DType::i32).to_vector<std::int32_t>() == std::vector<std::int32_t>{1, 2, 3, 4, 5, 6});
-  CHECK(floats(gather(x, f.on(Tensor::of<std::int64_t>({2, 0}, {2})), 1)) == Floats{3, 1, 6, 4});
-  CHECK(floats(one_hot(f.on(Tensor::of<std::int64_t>({1}, {1})), 3, DType::f32)) == Floats{0, 1, 0});
-  const Floats p = floats(softmax(f.on({0, std::log(3.0f)}, {1, 2})));
+  CHECK(floats(gather(x, on(Tensor::of<std::int64_t>({2, 0}, {2})), 1)) == Floats{3, 1, 6, 4});
+  CHECK(floats(one_hot(on(Tensor::of<std::int64_t>({1}, {1})), 3, DType::f32)) == Floats{0, 1, 0});
+  const Floats p = floats(softmax(on({0, std::log(3.0f)}, {1, 2})));
   CHECK(p[0] == doctest::Approx(0.25));
   CHECK(p[1] == doctest::Approx(0.75));
   CHECK(floats(softmax(x, 0))[0] == doctest::Approx(1 / (1 + std::exp(3.0))));
   CHECK(floats(mse(x, x + 2)) == Floats{4});
-  const Tensor key = f.on(Tensor::of<std::uint64_t>({1, 2}, {2}));
+  const Tensor key = on(Tensor::of<std::uint64_t>({1, 2}, {2}));
   CHECK(equal(random_uniform(key, DType::f32, {4}, 3), random_uniform(key, DType::f32, {4}, 3)));
   CHECK(equal(dropout(x, key, 0, 1), x));
 }
 
-TEST_CASE("tensor functions: equal compares tensors, immediate::equal elements") {
-  const Fixture f;
-  const Tensor x = f.on({1, 2}, {2}), y = f.on({1, 3}, {2});
+TEST_CASE_FIXTURE(Fixture, "tensor functions: equal compares tensors, immediate::equal elements") {
+  const Tensor x = on({1, 2}, {2}), y = on({1, 3}, {2});
   CHECK_FALSE(equal(x, y));
   CHECK(floats(cast(immediate::equal(x, y), DType::f32)) == Floats{1, 0});
 }
 
-TEST_CASE("tensor functions: several results come as a list, a pair or a struct") {
-  const Fixture f;
-  const Tensor x = f.on({3, 1, 2, 6, 5, 4}, {2, 3});
+TEST_CASE_FIXTURE(Fixture, "tensor functions: several results come as a list, a pair or a struct") {
+  const Tensor x = on({3, 1, 2, 6, 5, 4}, {2, 3});
   const std::vector<Tensor> parts = split(x, {1, 2}, 1);
   REQUIRE(parts.size() == 2);
   CHECK(floats(parts[0]) == Floats{3, 6});
@@ -106,66 +98,64 @@ TEST_CASE("tensor functions: several results come as a list, a pair or a struct"
   CHECK(indices.to_vector<std::int64_t>() == std::vector<std::int64_t>{0, 2, 0, 1});
 
   // One step of one unit without recurrence: h = tanh(w x).
-  const Tensor one = f.on({0.5}, {1, 1, 1});
+  const Tensor one = on({0.5}, {1, 1, 1});
   const auto result = rnn(one, {.w = one * 2, .r = one});
   CHECK(result.y.shape() == Shape{1, 1, 1, 1});
   CHECK(floats(result.h)[0] == doctest::Approx(std::tanh(0.5)));
   CHECK_FALSE(result.c.defined());
 
-  const Tensor q = f.on({1, 2, 3, 4}, {1, 1, 2, 2});
+  const Tensor q = on({1, 2, 3, 4}, {1, 1, 2, 2});
   CHECK(floats(attention(q, q, q, {.causal = true}))[1] == 2);  // the first query sees only the first value
-  const Tensor hidden = f.on({0, -1e9, 0, 0}, {2, 2});
+  const Tensor hidden = on({0, -1e9, 0, 0}, {2, 2});
   CHECK(floats(attention(q, q, q, {.mask = hidden}))[1] == 2);
-  const Tensor labels = f.on(Tensor::of<std::int64_t>({0, 1}, {2}));
-  const Tensor loss = softmax_cross_entropy(f.on({0, 0, 0, 0}, {2, 2}), labels, {.weights = f.on({1, 3}, {2})});
+  const Tensor labels = on(Tensor::of<std::int64_t>({0, 1}, {2}));
+  const Tensor loss = softmax_cross_entropy(on({0, 0, 0, 0}, {2, 2}), labels, {.weights = on({1, 3}, {2})});
   CHECK(floats(loss)[0] == doctest::Approx(std::log(2.0)));
 }
 
-TEST_CASE("tensor functions: equal calls share a program, and the cache is bounded") {
-  const Fixture f;
-  const Tensor x = f.on({1, 2}, {2}), y = f.on({3, -4}, {2});
+TEST_CASE_FIXTURE(Fixture, "tensor functions: equal calls share a program, and the cache is bounded") {
+  const Tensor x = on({1, 2}, {2}), y = on({3, -4}, {2});
   const Tensor first = relu(x);
-  CHECK(f.programs() == 1);
+  CHECK(programs() == 1);
   const Tensor second = relu(y);
-  CHECK(f.programs() == 1);
+  CHECK(programs() == 1);
   CHECK(floats(first) == Floats{1, 2});
   CHECK(floats(second) == Floats{3, 0});
-  (void)f.context.apply(f.context.default_device(), TENON_OP_Relu, {x});
-  CHECK(f.programs() == 1);
+  (void)context.apply(context.default_device(), TENON_OP_Relu, {x});
+  CHECK(programs() == 1);
   CHECK(floats(x * 2) == Floats{2, 4});
   CHECK(floats(x * 3) == Floats{3, 6});  // another constant
-  CHECK(f.programs() == 3);
-  (void)relu(f.on({1}, {1}));                         // another shape
-  (void)relu(f.on(Tensor::of<double>({1, 2}, {2})));  // another dtype
+  CHECK(programs() == 3);
+  (void)relu(on({1}, {1}));                         // another shape
+  (void)relu(on(Tensor::of<double>({1, 2}, {2})));  // another dtype
   (void)elu(x);
   (void)elu(x, 2);  // another attribute
-  CHECK(f.programs() == 7);
+  CHECK(programs() == 7);
   for (int i = 0; i < 300; ++i) (void)(y + i);
-  CHECK(f.programs() == 256);
+  CHECK(programs() == 256);
   CHECK(floats(relu(y)) == Floats{3, 0});
 }
 
 TEST_CASE("tensor functions: operands elsewhere and shapes that do not fit are reported") {
   const Fixture f;
   const Tensor x = f.on({1, 2}, {2}), host = Tensor::of<float>({1, 2}, {2});
-  CHECK(message_of([&] { (void)relu(host); }) ==
-        "relu: operand 0, f32(2), is in host memory; expected memory of a device: copy it with Tensor::to(device)");
-  CHECK(contains(message_of([&] { (void)(x + host); }), "add: operand 1, f32(2), is in host memory"));
-  CHECK(message_of([&] { (void)mul(x, host.to(f.context.device("openblas:0"))); }) ==
-        "mul: expected operands on one device, got operand 0 on reference:0 and operand 1 on openblas:0: copy one with Tensor::to(device)");
+  CHECK_ERROR("relu: operand 0, f32(2), is in host memory; expected memory of a device: copy it with Tensor::to(device)", (void)relu(host));
+  CHECK_ERROR_CONTAINS("add: operand 1, f32(2), is in host memory", (void)(x + host));
+  CHECK_ERROR(
+      "mul: expected operands on one device, got operand 0 on reference:0 and operand 1 on openblas:0: copy one with Tensor::to(device)",
+      (void)mul(x, host.to(f.context.device("openblas:0"))));
   const Fixture other;
-  CHECK(contains(message_of([&] { (void)(x + other.on(host)); }), "operand 1 on reference:0 of another context"));
-  CHECK(contains(message_of([&] { (void)(x + f.on({1, 2, 3}, {3})); }), "(2)"));
-  CHECK(contains(message_of([&] { (void)(x + f.on(Tensor::of<double>({1, 2}, {2}))); }), "f64"));
-  CHECK(contains(message_of([&] { (void)relu({}); }), "absent"));
+  CHECK_ERROR_CONTAINS("operand 1 on reference:0 of another context", (void)(x + other.on(host)));
+  CHECK_ERROR_CONTAINS("(2)", (void)(x + f.on({1, 2, 3}, {3})));
+  CHECK_ERROR_CONTAINS("f64", (void)(x + f.on(Tensor::of<double>({1, 2}, {2}))));
+  CHECK_ERROR_CONTAINS("absent", (void)relu({}));
   CHECK(f.programs() == 0);
   Tensor left;
   {
     const Fixture gone;
     left = gone.on(host);
   }
-  CHECK(message_of([&] { (void)relu(left); }) ==
-        "relu: the Context of reference:0 no longer exists; keep it while its tensors are computed with");
+  CHECK_ERROR("relu: the Context of reference:0 no longer exists; keep it while its tensors are computed with", (void)relu(left));
 }
 
 TEST_CASE("tensor functions: the list names each function of functions.h that updates nothing") {
@@ -189,4 +179,4 @@ TEST_CASE("tensor functions: the list names each function of functions.h that up
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::test

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "exec_testing.h"
+#include "testing.h"
 
 namespace tenon::test {
 

@@ -6,7 +6,7 @@
 #include "graph_testing.h"
 
 using namespace tenon;
-using namespace tenon::testing;
+using namespace tenon::test;
 
 namespace {
 
@@ -41,11 +41,10 @@ TEST_CASE("batch norm folding: the convolution takes over scale and shift, and k
   CHECK(ops_of(graph::fold_batch_norm(biased.g)) == "Add Sqrt Div Reshape Mul Sub Mul Add Conv");
 }
 
-TEST_CASE("batch norm folding: a second batch norm follows the first") {
-  Block t;
-  t.g.output("y", t.norm(t.norm(ops::conv(t.x, t.w))));
-  const Graph after = graph::fold_batch_norm(t.g);
-  CHECK(ops_of(after).find("BatchNormalization") == std::string::npos);
+TEST_CASE_FIXTURE(Block, "batch norm folding: a second batch norm follows the first") {
+  g.output("y", norm(norm(ops::conv(x, w))));
+  const Graph after = graph::fold_batch_norm(g);
+  CHECK_FALSE(contains(ops_of(after), "BatchNormalization"));
   CHECK(ops_of(after).rfind("Conv") == ops_of(after).size() - 4);
 }
 
@@ -80,10 +79,9 @@ TEST_CASE("batch norm folding: other readers of the convolution, operands that c
   }));
 }
 
-TEST_CASE("hoisting: nodes that depend only on parameters move to the prologue, and their results become parameters") {
-  Block t;
-  t.g.output("y", t.norm(ops::conv(t.x, t.w)));
-  const graph::Hoisted parts = graph::hoist(graph::optimize(t.g));
+TEST_CASE_FIXTURE(Block, "hoisting: nodes that depend only on parameters move to the prologue, and their results become parameters") {
+  g.output("y", norm(ops::conv(x, w)));
+  const graph::Hoisted parts = graph::hoist(graph::optimize(g));
   CHECK(ops_of(parts.main) == "Conv");
   CHECK(ops_of(parts.prologue) == "Add Sqrt Div Reshape Mul Neg Mul Add");
   REQUIRE(parts.prologue.outputs().size() == 2);

@@ -12,7 +12,7 @@
 #include "graph_testing.h"
 
 using namespace tenon;
-using namespace tenon::testing;
+using namespace tenon::test;
 using graph::PrecisionClass;
 
 namespace {
@@ -212,7 +212,7 @@ TEST_CASE("mixed: a batch norm in prediction is folded before anything is cast")
   const Value y = ops::conv(x, g.parameter("w", DType::f32, {4, 3, 3, 3}));
   g.output("y", ops::relu(ops::batch_norm(y, channels("scale"), channels("bias"), channels("mean"), channels("var"))));
   const Graph after = mixed(g);
-  CHECK(widths(after).find("BatchNormalization") == std::string::npos);
+  CHECK_FALSE(contains(widths(after), "BatchNormalization"));
   const graph::Hoisted halves = graph::hoist(after);
   CHECK(widths(halves.main) == "Conv:bf16 Relu:f32");
   for (const GraphOutput& made : halves.prologue.outputs()) CHECK(halves.prologue.info(made.value).dtype == DType::bf16);

@@ -5,7 +5,7 @@
 #include "graph_testing.h"
 
 using namespace tenon;
-using namespace tenon::testing;
+using namespace tenon::test;
 
 namespace {
 struct Bench {
@@ -28,15 +28,14 @@ std::string simplified(Function f) {
 }
 }  // namespace
 
-TEST_CASE("dead code: nodes that no output or update needs are removed, the interface stays") {
-  Bench t;
-  const Value unused = t.g.input("unused", DType::i64, {5});
-  ops::tanh(t.x);
-  t.scalar(3);
-  const Value y = ops::relu(t.x);
+TEST_CASE_FIXTURE(Bench, "dead code: nodes that no output or update needs are removed, the interface stays") {
+  const Value unused = g.input("unused", DType::i64, {5});
+  ops::tanh(x);
+  scalar(3);
+  const Value y = ops::relu(x);
   ops::sigmoid(y);
-  t.g.update(t.w, ops::add(t.w, y));
-  const Graph after = graph::eliminate_dead_code(t.g);
+  g.update(w, ops::add(w, y));
+  const Graph after = graph::eliminate_dead_code(g);
   CHECK(ops_of(after) == "Relu Add");
   REQUIRE(after.values().size() == 5);
   CHECK(after.values()[2].name == unused.name());
@@ -44,28 +43,26 @@ TEST_CASE("dead code: nodes that no output or update needs are removed, the inte
   CHECK(after.nodes()[1].id == 4);
   CHECK(after.values()[4].producer == 1);
   CHECK(after.updates()[0].value == 4);
-  CHECK(ops_of(t.g) == "Tanh Relu Sigmoid Add");
+  CHECK(ops_of(g) == "Tanh Relu Sigmoid Add");
 }
 
-TEST_CASE("dead code: an unread optional result is left out") {
-  Bench t;
-  const Value labels = t.g.input("labels", DType::i64, {2});
-  const Value loss = ops::softmax_cross_entropy(t.x, labels);
-  t.g.output("loss", loss);
-  const Graph inference = graph::eliminate_dead_code(t.g);
+TEST_CASE_FIXTURE(Bench, "dead code: an unread optional result is left out") {
+  const Value labels = g.input("labels", DType::i64, {2});
+  const Value loss = ops::softmax_cross_entropy(x, labels);
+  g.output("loss", loss);
+  const Graph inference = graph::eliminate_dead_code(g);
   REQUIRE(inference.nodes().size() == 1);
   CHECK(inference.nodes()[0].outputs == std::vector<ValueId>{3, no_id});
-  CHECK(inference.str().find("softmax_cross_entropy:f32(), - = SoftmaxCrossEntropyLoss(x, labels) reduction=mean") != std::string::npos);
-  t.g.output("d", gradients(loss, {t.x})[0]);
-  CHECK(graph::eliminate_dead_code(t.g).nodes()[0].outputs[1] != no_id);
+  CHECK(contains(inference.str(), "softmax_cross_entropy:f32(), - = SoftmaxCrossEntropyLoss(x, labels) reduction=mean"));
+  g.output("d", gradients(loss, {x})[0]);
+  CHECK(graph::eliminate_dead_code(g).nodes()[0].outputs[1] != no_id);
 }
 
-TEST_CASE("dead code: a result that is not optional stays with its node") {
-  Bench t;
-  const Value v = t.g.parameter("v", DType::f32, {2, 3}), lr = t.g.input("lr", DType::f64, {});
-  const std::vector<Value> results = t.g.apply(TENON_OP_RmsPropStep, {lr, t.w, t.x, v}, Attributes::of(tenon_attributes_rmsprop{}));
-  t.g.output("w", results[0]);
-  CHECK(graph::eliminate_dead_code(t.g).nodes()[0].outputs == std::vector<ValueId>{4, 5});
+TEST_CASE_FIXTURE(Bench, "dead code: a result that is not optional stays with its node") {
+  const Value v = g.parameter("v", DType::f32, {2, 3}), lr = g.input("lr", DType::f64, {});
+  const std::vector<Value> results = g.apply(TENON_OP_RmsPropStep, {lr, w, x, v}, Attributes::of(tenon_attributes_rmsprop{}));
+  g.output("w", results[0]);
+  CHECK(graph::eliminate_dead_code(g).nodes()[0].outputs == std::vector<ValueId>{4, 5});
 }
 
 TEST_CASE("common subexpressions: equal nodes merge recursively") {
@@ -73,10 +70,9 @@ TEST_CASE("common subexpressions: equal nodes merge recursively") {
                 [](Bench& t) { return ops::add(ops::tanh(ops::mul(t.x, 2.0)), ops::tanh(ops::mul(t.x, 2.0))); }) == "Mul Tanh Add");
 }
 
-TEST_CASE("common subexpressions: the first node's id is kept") {
-  Bench t;
-  t.g.output("y", ops::add(ops::tanh(t.x), ops::tanh(t.x)));
-  const Graph after = graph::eliminate_common_subexpressions(t.g);
+TEST_CASE_FIXTURE(Bench, "common subexpressions: the first node's id is kept") {
+  g.output("y", ops::add(ops::tanh(x), ops::tanh(x)));
+  const Graph after = graph::eliminate_common_subexpressions(g);
   CHECK(after.nodes()[0].id == 1);
   CHECK(after.nodes()[1].id == 3);
   CHECK(after.nodes()[1].inputs == std::vector<ValueId>{2, 2});
@@ -106,22 +102,20 @@ TEST_CASE("common subexpressions: any difference keeps both") {
   CHECK(!kept([](Bench& t) { return Twins{ops::softmax(t.x, 1), ops::softmax(t.x, -1)}; }));
 }
 
-TEST_CASE("common subexpressions: random values merge by key and stream") {
-  Bench t;
-  const Value key = t.g.input("key", DType::u64, {2});
-  t.g.output("a", ops::add(ops::dropout(t.x, key, 0.5, 1), ops::dropout(t.x, key, 0.5, 1)));
-  t.g.output("b", ops::add(ops::dropout(t.x, key, 0.5, 1), ops::dropout(t.x, key, 0.5, 2)));
-  t.g.output("c", ops::random_uniform(key, DType::f32, {3}, 1));
-  t.g.output("d", ops::random_uniform(key, DType::f32, {3}, 1));
-  CHECK(ops_of(graph::eliminate_common_subexpressions(t.g)) == "Dropout Add Dropout Add RandomUniform");
+TEST_CASE_FIXTURE(Bench, "common subexpressions: random values merge by key and stream") {
+  const Value key = g.input("key", DType::u64, {2});
+  g.output("a", ops::add(ops::dropout(x, key, 0.5, 1), ops::dropout(x, key, 0.5, 1)));
+  g.output("b", ops::add(ops::dropout(x, key, 0.5, 1), ops::dropout(x, key, 0.5, 2)));
+  g.output("c", ops::random_uniform(key, DType::f32, {3}, 1));
+  g.output("d", ops::random_uniform(key, DType::f32, {3}, 1));
+  CHECK(ops_of(graph::eliminate_common_subexpressions(g)) == "Dropout Add Dropout Add RandomUniform");
 }
 
-TEST_CASE("common subexpressions: updates of two parameters are never merged") {
-  Bench t;
-  const Value v = t.g.parameter("v", DType::f32, {2, 3});
-  t.g.update(t.w, ops::tanh(t.x));
-  t.g.update(v, ops::tanh(t.x));
-  const Graph after = graph::eliminate_common_subexpressions(t.g);
+TEST_CASE_FIXTURE(Bench, "common subexpressions: updates of two parameters are never merged") {
+  const Value v = g.parameter("v", DType::f32, {2, 3});
+  g.update(w, ops::tanh(x));
+  g.update(v, ops::tanh(x));
+  const Graph after = graph::eliminate_common_subexpressions(g);
   CHECK(ops_of(after) == "Tanh Tanh");
   CHECK(after.updates()[0].value != after.updates()[1].value);
 }
@@ -153,12 +147,11 @@ TEST_CASE("simplify: inverse pairs cancel") {
   CHECK(simplified([](Bench& t) { return ops::flatten(t.x); }) == "Neg");
 }
 
-TEST_CASE("simplify: chains of shape ops merge") {
-  Bench t;
-  const Value cube = t.g.input("cube", DType::f32, {2, 3, 4});
-  t.g.output("t", ops::transpose(ops::transpose(cube, {1, 2, 0}), {1, 2, 0}));
-  t.g.output("r", ops::reshape(ops::reshape(ops::flatten(cube), {24}), {4, 6}));
-  const Graph after = graph::simplify(t.g);
+TEST_CASE_FIXTURE(Bench, "simplify: chains of shape ops merge") {
+  const Value cube = g.input("cube", DType::f32, {2, 3, 4});
+  g.output("t", ops::transpose(ops::transpose(cube, {1, 2, 0}), {1, 2, 0}));
+  g.output("r", ops::reshape(ops::reshape(ops::flatten(cube), {24}), {4, 6}));
+  const Graph after = graph::simplify(g);
   CHECK(ops_of(after) == "Transpose Reshape");
   CHECK(axes_of(after.nodes()[0]) == std::vector<std::int64_t>{2, 0, 1});
   CHECK(after.nodes()[1].inputs == std::vector<ValueId>{2});
@@ -174,35 +167,31 @@ TEST_CASE("simplify: an Expand before a broadcast is removed") {
   CHECK(simplified([](Bench& t) { return ops::mul(ops::expand(t.x, {4, 2, 3}), t.w); }) == "Expand Mul Neg");
 }
 
-TEST_CASE("simplify: outputs and updates keep separate values") {
-  Bench t;
-  t.g.output("y", ops::mul(t.x, 1.0));
-  t.g.update(t.w, ops::mul(t.x, 1.0));
-  const Graph after = graph::simplify(t.g);
+TEST_CASE_FIXTURE(Bench, "simplify: outputs and updates keep separate values") {
+  g.output("y", ops::mul(x, 1.0));
+  g.update(w, ops::mul(x, 1.0));
+  const Graph after = graph::simplify(g);
   CHECK(ops_of(after) == "Mul Mul");
 }
 
-TEST_CASE("optimize: the gradient of a mean squared error reduces to its arithmetic") {
-  Bench t;
-  const Value loss = ops::mse(t.w, t.x);
-  t.g.output("loss", loss);
-  t.g.output("dw", gradients(loss, {t.w})[0]);
-  CHECK(ops_of(graph::optimize(t.g)) == "Sub Mul ReduceMean Mul Add");
+TEST_CASE_FIXTURE(Bench, "optimize: the gradient of a mean squared error reduces to its arithmetic") {
+  const Value loss = ops::mse(w, x);
+  g.output("loss", loss);
+  g.output("dw", gradients(loss, {w})[0]);
+  CHECK(ops_of(graph::optimize(g)) == "Sub Mul ReduceMean Mul Add");
 }
 
-TEST_CASE("optimize: a minimal graph is unchanged") {
-  Bench t;
-  t.g.output("y", ops::tanh(ops::add(t.x, t.w)));
-  const std::string before = t.g.str();
-  const Graph once = graph::optimize(t.g);
+TEST_CASE_FIXTURE(Bench, "optimize: a minimal graph is unchanged") {
+  g.output("y", ops::tanh(ops::add(x, w)));
+  const std::string before = g.str();
+  const Graph once = graph::optimize(g);
   CHECK(once.str() == before);
   CHECK(graph::optimize(once).str() == before);
 }
 
-TEST_CASE("optimize: a graph can be extended afterwards, names and ids stay unique") {
-  Bench t;
-  t.g.output("y", ops::tanh(t.x));
-  Graph after = graph::optimize(t.g);
+TEST_CASE_FIXTURE(Bench, "optimize: a graph can be extended afterwards, names and ids stay unique") {
+  g.output("y", ops::tanh(x));
+  Graph after = graph::optimize(g);
   const Value more = ops::tanh(Value(&after, 1));
   CHECK(more.name() == "tanh_1");
   CHECK(after.nodes()[1].id == 2);

@@ -6,7 +6,7 @@
 #include "graph_testing.h"
 
 using namespace tenon;
-using namespace tenon::testing;
+using namespace tenon::test;
 
 namespace {
 
@@ -41,66 +41,51 @@ TEST_CASE("recurrent: results are the states of every step and the last of each 
   CHECK(!gru.c.present());
 }
 
-TEST_CASE("recurrent: an empty sequence is rejected") {
-  Layer layer;
-  const Value none = layer.of("none", {0, 3, 4});
-  CHECK(error_of([&] { ops::lstm(none, layer.values(1, 4)); }) == "lstm 'lstm': expected a sequence length of 1 or more, got x f32(0,3,4)");
+TEST_CASE_FIXTURE(Layer, "recurrent: an empty sequence is rejected") {
+  const Value none = of("none", {0, 3, 4});
+  CHECK_ERROR("lstm 'lstm': expected a sequence length of 1 or more, got x f32(0,3,4)", ops::lstm(none, values(1, 4)));
 }
 
-TEST_CASE("recurrent: mismatched gates and units are reported") {
-  Layer layer;
-  const Value three_gates = layer.of("three", {1, 6, 2}), four_gates = layer.of("four", {1, 8, 2});
-  const Value w = layer.of("w", {1, 8, 4}), wide = layer.of("wide", {1, 8, 7});
-  CHECK(error_of([&] {
-          ops::lstm(layer.x, {w, three_gates, {}, {}, {}});
-        }) == "lstm 'lstm': expected r of shape (directions, 4 units, units), got r f32(1,6,2)");
-  CHECK(error_of([&] {
-          ops::gru(layer.x, {w, four_gates, {}, {}, {}});
-        }) == "gru 'gru': expected r of shape (directions, 3 units, units), got r f32(1,8,2)");
-  CHECK(error_of([&] {
-          ops::rnn(layer.x, {w, four_gates, {}, {}, {}});
-        }) == "rnn 'rnn': expected r of shape (directions, units, units), got r f32(1,8,2)");
-  CHECK(error_of([&] {
-          ops::lstm(layer.x, {wide, four_gates, {}, {}, {}});
-        }) == "lstm 'lstm': expected w of shape (1,8,4) for x f32(5,3,4) and r f32(1,8,2), got w f32(1,8,7)");
-  CHECK(error_of([&] {
-          ops::lstm(layer.x, {w, four_gates, layer.of("short", {1, 8}), {}, {}});
-        }) == "lstm 'lstm': expected b of shape (1,16) for r f32(1,8,2), got b f32(1,8)");
-  CHECK(error_of([&] {
-          ops::lstm(layer.x, {w, four_gates, {}, {}, layer.of("c0", {1, 4, 2})});
-        }) == "lstm 'lstm': expected c0 of shape (1,3,2) for x f32(5,3,4), got c0 f32(1,4,2)");
-  CHECK(error_of([&] { ops::lstm(layer.x, {w, {}, {}, {}, {}}); }) == "lstm 'lstm': expected 3 to 6 operands, got 2");
+TEST_CASE_FIXTURE(Layer, "recurrent: mismatched gates and units are reported") {
+  const Value three_gates = of("three", {1, 6, 2}), four_gates = of("four", {1, 8, 2});
+  const Value w = of("w", {1, 8, 4}), wide = of("wide", {1, 8, 7});
+  CHECK_ERROR("lstm 'lstm': expected r of shape (directions, 4 units, units), got r f32(1,6,2)",
+              ops::lstm(x, {w, three_gates, {}, {}, {}}));
+  CHECK_ERROR("gru 'gru': expected r of shape (directions, 3 units, units), got r f32(1,8,2)", ops::gru(x, {w, four_gates, {}, {}, {}}));
+  CHECK_ERROR("rnn 'rnn': expected r of shape (directions, units, units), got r f32(1,8,2)", ops::rnn(x, {w, four_gates, {}, {}, {}}));
+  CHECK_ERROR("lstm 'lstm': expected w of shape (1,8,4) for x f32(5,3,4) and r f32(1,8,2), got w f32(1,8,7)",
+              ops::lstm(x, {wide, four_gates, {}, {}, {}}));
+  CHECK_ERROR("lstm 'lstm': expected b of shape (1,16) for r f32(1,8,2), got b f32(1,8)",
+              ops::lstm(x, {w, four_gates, of("short", {1, 8}), {}, {}}));
+  CHECK_ERROR("lstm 'lstm': expected c0 of shape (1,3,2) for x f32(5,3,4), got c0 f32(1,4,2)",
+              ops::lstm(x, {w, four_gates, {}, {}, of("c0", {1, 4, 2})}));
+  CHECK_ERROR("lstm 'lstm': expected 3 to 6 operands, got 2", ops::lstm(x, {w, {}, {}, {}, {}}));
 }
 
 TEST_CASE("recurrent: weights have the number of directions of the layer") {
   Layer layer;
   const ops::RecurrentValues one = layer.values(1, 4);
-  CHECK(error_of([&] { ops::lstm(layer.x, one, ops::Direction::both); }) ==
-        "lstm 'lstm': direction both expects 2 directions, got r f32(1,8,2)");
+  CHECK_ERROR("lstm 'lstm': direction both expects 2 directions, got r f32(1,8,2)", ops::lstm(layer.x, one, ops::Direction::both));
   Layer other;
   const ops::RecurrentValues two = other.values(2, 4);
-  CHECK(error_of([&] { ops::lstm(other.x, two, ops::Direction::reverse); }) ==
-        "lstm 'lstm': direction reverse expects 1 direction, got r f32(2,8,2)");
-  tenon_attributes_recurrent attributes{};
-  attributes.direction = 3;
-  CHECK(error_of([&] {
-          other.g.apply(TENON_OP_LSTM, {other.x, two.w, two.r}, Attributes::of(attributes));
-        }) == "lstm 'lstm': direction is 3, expected forward (0), reverse (1) or both (2)");
+  CHECK_ERROR("lstm 'lstm': direction reverse expects 1 direction, got r f32(2,8,2)", ops::lstm(other.x, two, ops::Direction::reverse));
+  tenon_attributes_recurrent attributes{.direction = 3};
+  CHECK_ERROR("lstm 'lstm': direction is 3, expected forward (0), reverse (1) or both (2)",
+              other.g.apply(TENON_OP_LSTM, {other.x, two.w, two.r}, Attributes::of(attributes)));
 }
 
-TEST_CASE("recurrent: intermediate results are kept only for a gradient") {
-  Layer layer;
-  const ops::RecurrentValues values = layer.values(1, 4);
-  const ops::RecurrentResult result = ops::lstm(layer.x, values);
-  layer.g.output("h", result.h);
-  const Graph plain = graph::eliminate_dead_code(layer.g);
+TEST_CASE_FIXTURE(Layer, "recurrent: intermediate results are kept only for a gradient") {
+  const ops::RecurrentValues own = values(1, 4);
+  const ops::RecurrentResult result = ops::lstm(x, own);
+  g.output("h", result.h);
+  const Graph plain = graph::eliminate_dead_code(g);
   std::size_t kept = 0;
   for (const ValueId id : plain.nodes()[0].outputs) kept += id != no_id ? 1 : 0;
   CHECK(kept == 1);
 
   const Value loss = ops::reduce_sum(result.h);
-  layer.g.output("dr", gradients(loss, {values.r})[0]);
-  const Graph trained = graph::eliminate_dead_code(layer.g);
+  g.output("dr", gradients(loss, {own.r})[0]);
+  const Graph trained = graph::eliminate_dead_code(g);
   for (const NodeInfo& node : trained.nodes()) {
     if (node.op == TENON_OP_LSTM) CHECK(node.outputs[2] == no_id);
     if (node.op == TENON_OP_LSTM) CHECK(node.outputs[3] != no_id);
@@ -113,11 +98,9 @@ TEST_CASE("recurrent: intermediate results are kept only for a gradient") {
   }
 }
 
-TEST_CASE("recurrent: intermediate results kept for a gradient have no gradient") {
-  Layer layer;
-  const ops::RecurrentValues values = layer.values(1, 3);
-  const std::vector<Value> results =
-      layer.g.apply(TENON_OP_GRU, {layer.x, values.w, values.r}, Attributes::of(tenon_attributes_recurrent{}));
+TEST_CASE_FIXTURE(Layer, "recurrent: intermediate results kept for a gradient have no gradient") {
+  const ops::RecurrentValues own = values(1, 3);
+  const std::vector<Value> results = g.apply(TENON_OP_GRU, {x, own.w, own.r}, Attributes::of(tenon_attributes_recurrent{}));
   const Value loss = ops::reduce_sum(results[2]);
-  CHECK(error_of([&] { gradients(loss, {values.r}); }) == "gradients: GRU 'gru' has none with respect to its result gates");
+  CHECK_ERROR("gradients: GRU 'gru' has none with respect to its result gates", gradients(loss, {own.r}));
 }

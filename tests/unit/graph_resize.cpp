@@ -7,7 +7,7 @@
 #include "graph_testing.h"
 
 using namespace tenon;
-using namespace tenon::testing;
+using namespace tenon::test;
 
 namespace {
 
@@ -16,7 +16,7 @@ struct Image {
   Value x = g.input("x", DType::f32, {2, 3, 4, 6});
 
   std::string apply(const tenon_attributes_resize& a, const Shape& y) {
-    return error_of([&] { g.apply(TENON_OP_Resize, {x}, Attributes::of(a), {.name = {}, .shape = y}); });
+    return message_of([&] { g.apply(TENON_OP_Resize, {x}, Attributes::of(a), {.name = {}, .shape = y}); });
   }
 };
 
@@ -29,47 +29,41 @@ tenon_attributes_resize twice() {
 
 }  // namespace
 
-TEST_CASE("resize: the spatial sizes are those requested") {
-  Image m;
-  const Value y = ops::resize(m.x, {3, 9});
+TEST_CASE_FIXTURE(Image, "resize: the spatial sizes are those requested") {
+  const Value y = ops::resize(x, {3, 9});
   CHECK(str(y) == "f32(2,3,3,9)");
   const auto& attributes = node_of(y).attributes.as<tenon_attributes_resize>();
   CHECK(attributes.scales[1] == 1);
   CHECK(attributes.scales[2] == 0.75);
   CHECK(attributes.scales[3] == 1.5);
-  CHECK(ops::resize(m.x, {4, 6}).id() == m.x.id());
-  CHECK(str(ops::upsample(m.x, {2, 3}, ops::ResizeMode::linear)) == "f32(2,3,8,18)");
-  CHECK(str(ops::upsample(m.g.input("signal", DType::f64, {1, 2, 5}), {4})) == "f64(1,2,20)");
+  CHECK(ops::resize(x, {4, 6}).id() == x.id());
+  CHECK(str(ops::upsample(x, {2, 3}, ops::ResizeMode::linear)) == "f32(2,3,8,18)");
+  CHECK(str(ops::upsample(g.input("signal", DType::f64, {1, 2, 5}), {4})) == "f64(1,2,20)");
 }
 
-TEST_CASE("resize: invalid sizes and factors are rejected") {
-  Image m;
-  CHECK(error_of([&] { ops::resize(m.x, {3}); }) ==
-        "resize: expected a size for each spatial dimension of an image (N, C, d...), got 1 for 'x' (2,3,4,6)");
-  CHECK(error_of([&] { ops::resize(m.x, {3, 0}); }) == "resize: expected sizes of 1 or more, got 0 for 'x' (2,3,4,6)");
-  CHECK(error_of([&] { ops::upsample(m.x, {0, 1}); }) == "upsample: expected factors of 1 or more, got 0 for 'x' (2,3,4,6)");
-  CHECK(error_of([&] { ops::upsample(m.x, {2}); }).find("expected a factor for each spatial dimension") != std::string::npos);
-  CHECK(error_of([&] {
-          ops::upsample(m.x, {std::numeric_limits<std::int64_t>::max(), 1});
-        }).find("longer than a dimension can be") != std::string::npos);
-  const Value nothing = m.g.input("nothing", DType::f32, {1, 1, 0});
-  CHECK(error_of([&] { ops::resize(nothing, {3}); }) == "resize 'resize': axis 2 has no elements: from (1,1,0) to (1,1,3)");
+TEST_CASE_FIXTURE(Image, "resize: invalid sizes and factors are rejected") {
+  CHECK_ERROR("resize: expected a size for each spatial dimension of an image (N, C, d...), got 1 for 'x' (2,3,4,6)", ops::resize(x, {3}));
+  CHECK_ERROR("resize: expected sizes of 1 or more, got 0 for 'x' (2,3,4,6)", ops::resize(x, {3, 0}));
+  CHECK_ERROR("upsample: expected factors of 1 or more, got 0 for 'x' (2,3,4,6)", ops::upsample(x, {0, 1}));
+  CHECK_ERROR_CONTAINS("expected a factor for each spatial dimension", ops::upsample(x, {2}));
+  CHECK_ERROR_CONTAINS("longer than a dimension can be", ops::upsample(x, {std::numeric_limits<std::int64_t>::max(), 1}));
+  const Value nothing = g.input("nothing", DType::f32, {1, 1, 0});
+  CHECK_ERROR("resize 'resize': axis 2 has no elements: from (1,1,0) to (1,1,3)", ops::resize(nothing, {3}));
 }
 
-TEST_CASE("resize: a node with contradictory scales and sizes is rejected") {
-  Image m;
-  CHECK(m.apply(twice(), {2, 3, 8, 12}) == "no error");
-  CHECK(m.apply(twice(), {2, 3, 8, 18}).find("a scale of 2 does not make 18 elements of 6 along axis 3") != std::string::npos);
-  CHECK(m.apply(twice(), {2, 6, 8, 12}).find("expected the batch size and channels of x (2,3,4,6) unchanged") != std::string::npos);
+TEST_CASE_FIXTURE(Image, "resize: a node with contradictory scales and sizes is rejected") {
+  CHECK(apply(twice(), {2, 3, 8, 12}) == "no error");
+  CHECK(contains(apply(twice(), {2, 3, 8, 18}), "a scale of 2 does not make 18 elements of 6 along axis 3"));
+  CHECK(contains(apply(twice(), {2, 6, 8, 12}), "expected the batch size and channels of x (2,3,4,6) unchanged"));
   tenon_attributes_resize a = twice();
   a.scales[2] = 0;
-  CHECK(m.apply(a, {2, 3, 8, 12}).find("expected a scale > 0, got 0 for axis 2") != std::string::npos);
+  CHECK(contains(apply(a, {2, 3, 8, 12}), "expected a scale > 0, got 0 for axis 2"));
   a = twice();
   a.coordinates = 4;
-  CHECK(m.apply(a, {2, 3, 8, 12}).find("coordinates is 4, expected 0 to 3") != std::string::npos);
+  CHECK(contains(apply(a, {2, 3, 8, 12}), "coordinates is 4, expected 0 to 3"));
   a = twice();
   a.scales[3] = 2.1;  // sizes are rounded down
-  CHECK(m.apply(a, {2, 3, 8, 12}) == "no error");
+  CHECK(apply(a, {2, 3, 8, 12}) == "no error");
 }
 
 TEST_CASE("gradient: that of resize has the image's shape") {

@@ -6,7 +6,7 @@
 #include "graph_testing.h"
 
 using namespace tenon;
-using namespace tenon::testing;
+using namespace tenon::test;
 
 namespace {
 
@@ -48,38 +48,35 @@ TEST_CASE("stabilize: similar expressions are unchanged") {
         }) == "Add Log");
 }
 
-TEST_CASE("stabilize: the axis is kept, and values with other readers stay") {
-  Bench t;
-  const Value p = ops::softmax(t.x, 0);
-  t.g.output("p", p);
-  t.g.output("log_p", ops::log(p));
-  const Graph after = graph::stabilize(t.g);
+TEST_CASE_FIXTURE(Bench, "stabilize: the axis is kept, and values with other readers stay") {
+  const Value p = ops::softmax(x, 0);
+  g.output("p", p);
+  g.output("log_p", ops::log(p));
+  const Graph after = graph::stabilize(g);
   CHECK(ops_of(after) == "Softmax LogSoftmax");
   CHECK(after.nodes()[1].attributes.as<tenon_attributes_axis>().axis == 0);
 }
 
-TEST_CASE("stabilize: values keep their meaning and nodes their order") {
-  Bench t;
-  const Value s = ops::sigmoid(t.x);
+TEST_CASE_FIXTURE(Bench, "stabilize: values keep their meaning and nodes their order") {
+  const Value s = ops::sigmoid(x);
   const Value y = ops::log(s);
   const Value z = ops::relu(y);
-  graph::stabilize_in_place(t.g);
-  CHECK(ops_of(t.g) == "Sigmoid Neg Softplus Neg Relu");
+  graph::stabilize_in_place(g);
+  CHECK(ops_of(g) == "Sigmoid Neg Softplus Neg Relu");
   CHECK(node_of(y).op == TENON_OP_Neg);
   CHECK(node_of(z).op == TENON_OP_Relu);
   CHECK(node_of(s).op == TENON_OP_Sigmoid);
-  for (NodeId n = 0; n < t.g.nodes().size(); ++n) {
-    for (const ValueId v : t.g.nodes()[n].outputs) CHECK(t.g.info(v).producer == n);
+  for (NodeId n = 0; n < g.nodes().size(); ++n) {
+    for (const ValueId v : g.nodes()[n].outputs) CHECK(g.info(v).producer == n);
   }
 }
 
-TEST_CASE("stabilize: gradients are those of the stable form") {
-  Bench t;
-  const Value loss = ops::reduce_sum(ops::log(ops::softmax(t.x)));
-  gradients(loss, {t.x});
-  CHECK(ops_of(t.g).find("Log ") == std::string::npos);
-  CHECK(ops_of(t.g).find("LogSoftmaxGrad") != std::string::npos);
-  CHECK(ops_of(t.g).find("Div") == std::string::npos);
+TEST_CASE_FIXTURE(Bench, "stabilize: gradients are those of the stable form") {
+  const Value loss = ops::reduce_sum(ops::log(ops::softmax(x)));
+  gradients(loss, {x});
+  CHECK_FALSE(contains(ops_of(g), "Log "));
+  CHECK(contains(ops_of(g), "LogSoftmaxGrad"));
+  CHECK_FALSE(contains(ops_of(g), "Div"));
 }
 
 // ---------------------------------------------------------------- constants
@@ -103,26 +100,24 @@ TEST_CASE("fold: nodes that depend only on constants are evaluated once and beco
   CHECK(constant.constant.item() == 4.0);
 }
 
-TEST_CASE("fold: outputs, updates, and large results of small constants are not folded") {
-  Bench t;
-  const Value w = t.g.parameter("w", DType::f64, {});
-  const Value two = ops::add(t.scalar(1), t.scalar(1));
-  t.g.output("two", two);
-  t.g.update(w, ops::neg(t.scalar(3)));
-  t.g.output("y", ops::mul(ops::expand(t.scalar(5), {300, 300}), ops::reduce_sum(t.x)));
-  const Graph after = graph::fold_constants(t.g, [&](const Graph&) -> std::vector<Tensor> {
+TEST_CASE_FIXTURE(Bench, "fold: outputs, updates, and large results of small constants are not folded") {
+  const Value w = g.parameter("w", DType::f64, {});
+  const Value two = ops::add(scalar(1), scalar(1));
+  g.output("two", two);
+  g.update(w, ops::neg(scalar(3)));
+  g.output("y", ops::mul(ops::expand(scalar(5), {300, 300}), ops::reduce_sum(x)));
+  const Graph after = graph::fold_constants(g, [&](const Graph&) -> std::vector<Tensor> {
     FAIL("nothing to fold");
     return {};
   });
-  CHECK(ops_of(after) == ops_of(t.g));
+  CHECK(ops_of(after) == ops_of(g));
 }
 
-TEST_CASE("fold: an evaluated value of another type than the graph's is rejected") {
-  Bench t;
-  t.g.output("y", ops::mul(t.x, ops::neg(t.scalar(1))));
+TEST_CASE_FIXTURE(Bench, "fold: an evaluated value of another type than the graph's is rejected") {
+  g.output("y", ops::mul(x, ops::neg(scalar(1))));
   const std::string text =
-      error_of([&] { graph::fold_constants(t.g, [](const Graph&) { return std::vector<Tensor>{Tensor::scalar(1.0f)}; }); });
-  CHECK(text.find("f32()") != std::string::npos);
+      message_of([&] { graph::fold_constants(g, [](const Graph&) { return std::vector<Tensor>{Tensor::scalar(1.0f)}; }); });
+  CHECK(contains(text, "f32()"));
 }
 
 // ---------------------------------------------------------------- dumps
@@ -135,11 +130,11 @@ TEST_CASE("dump: DOT has op, attributes, device and bytes, and escapes names") {
   const Value y = ops::reduce_sum(ops::mul(x, w), {1});
   g.output("y", y);
   const std::string dot = to_dot(g, {{"mul", "openblas:0"}});
-  CHECK(dot.find("label=\"input the \\\"x\\\"\\nf32(2,3)\"") != std::string::npos);
-  CHECK(dot.find("label=\"Mul\\nmul\\n@openblas:0\\n24 bytes\"") != std::string::npos);
-  CHECK(dot.find("label=\"ReduceSum axes=(1)\\nreduce_sum\\n@cpu:1\\n8 bytes\"") != std::string::npos);
-  CHECK(dot.find("n0 -> n1 [label=\"f32(2,3)\"]") != std::string::npos);
-  CHECK(dot.find("n1 -> o0 [label=\"f32(2)\"]") != std::string::npos);
+  CHECK(contains(dot, "label=\"input the \\\"x\\\"\\nf32(2,3)\""));
+  CHECK(contains(dot, "label=\"Mul\\nmul\\n@openblas:0\\n24 bytes\""));
+  CHECK(contains(dot, "label=\"ReduceSum axes=(1)\\nreduce_sum\\n@cpu:1\\n8 bytes\""));
+  CHECK(contains(dot, "n0 -> n1 [label=\"f32(2,3)\"]"));
+  CHECK(contains(dot, "n1 -> o0 [label=\"f32(2)\"]"));
 }
 
 TEST_CASE("dump: JSON has every value with dtype, shape and bytes, and every node with its device") {
@@ -151,6 +146,6 @@ TEST_CASE("dump: JSON has every value with dtype, shape and bytes, and every nod
   for (const char* part : {"\"name\": \"w\"", "\"kind\": \"parameter\"", "\"dtype\": \"f32\"", "\"bytes\": 24", "\"op\": \"Sub\"",
                            "\"device\": \"reference:0\"", "\"parameter\": 1", "\"output_bytes\": 24"}) {
     CAPTURE(part);
-    CHECK(json.find(part) != std::string::npos);
+    CHECK(contains(json, part));
   }
 }

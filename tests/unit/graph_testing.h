@@ -9,18 +9,9 @@
 #include <tenon/functions.h>
 #include <tenon/graph.h>
 
-namespace tenon::testing {
+#include "testing.h"
 
-/// The text of the Error that `body` throws; "no error" if it does not.
-template <class Body>
-std::string error_of(Body body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
+namespace tenon::test {
 
 /// Dtype and shape, such as "f32(8,10)".
 inline std::string str(Value value) {
@@ -44,4 +35,4 @@ inline std::vector<std::int64_t> axes_of(const NodeInfo& node) {
   return {attributes.axes, attributes.axes + attributes.count};
 }
 
-}  // namespace tenon::testing
+}  // namespace tenon::test

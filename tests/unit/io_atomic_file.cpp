@@ -18,7 +18,7 @@
 using namespace tenon;
 using io::AtomicFile;
 using io::write_atomically;
-using test::TemporaryFolder;
+using namespace tenon::test;
 
 namespace {
 
@@ -42,8 +42,7 @@ class SmallDisk {
 
 }  // namespace
 
-TEST_CASE("atomic file: new content replaces the old, and no other file is left") {
-  const TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "atomic file: new content replaces the old, and no other file is left") {
   const std::string path = folder.write("state", "old");
   write_atomically(path, "new content");
   CHECK(folder.read("state") == "new content");
@@ -53,8 +52,7 @@ TEST_CASE("atomic file: new content replaces the old, and no other file is left"
   CHECK(folder.count_files() == 2);
 }
 
-TEST_CASE("atomic file: without commit the old file stays and the temporary one is removed") {
-  const TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "atomic file: without commit the old file stays and the temporary one is removed") {
   const std::string path = folder.write("state", "old");
   {
     AtomicFile file(path);
@@ -66,21 +64,18 @@ TEST_CASE("atomic file: without commit the old file stays and the temporary one 
   CHECK(folder.count_files() == 1);
 }
 
-TEST_CASE("atomic file: a full disk is reported with path and bytes, the old file stays") {
-  const TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "atomic file: a full disk is reported with path and bytes, the old file stays") {
   const std::string path = folder.write("state", "old");
   const std::string content(100000, 'x');
   std::string text;
   {
     const SmallDisk disk(65536);
-    try {
+    text = message_of([&] {
       AtomicFile file(path);
       file.write(content.data(), 1000);
       file.write(content.data(), content.size());
       file.commit();
-    } catch (const Error& error) {
-      text = error.what();
-    }
+    });
   }
   CHECK(text == path +
                     ": cannot be written: File too large after 65536 bytes, 35464 more expected; the previous file is unchanged; free "
@@ -89,8 +84,7 @@ TEST_CASE("atomic file: a full disk is reported with path and bytes, the old fil
   CHECK(folder.count_files() == 1);
 }
 
-TEST_CASE("atomic file: a process killed while writing leaves the old file, and the next writer cleans up") {
-  const TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "atomic file: a process killed while writing leaves the old file, and the next writer cleans up") {
   const std::string path = folder.write("state", "old");
   const pid_t child = fork();
   REQUIRE(child >= 0);
@@ -110,22 +104,19 @@ TEST_CASE("atomic file: a process killed while writing leaves the old file, and 
   CHECK(folder.count_files() == 1);
 }
 
-TEST_CASE("atomic file: a second writer of the same file is rejected") {
-  const TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "atomic file: a second writer of the same file is rejected") {
   const std::string path = folder.file("state");
   AtomicFile first(path);
   first.write("first", 5);
-  CHECK_THROWS_WITH_AS(AtomicFile{path}, (path + ": cannot be written: another process is writing it now").c_str(), Error);
+  CHECK_ERROR((path + ": cannot be written: another process is writing it now").c_str(), AtomicFile{path});
   first.commit();
   CHECK(folder.read("state") == "first");
 }
 
-TEST_CASE("atomic file: a missing folder and a folder at the path are reported") {
-  const TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "atomic file: a missing folder and a folder at the path are reported") {
   const std::string path = folder.file("absent/state");
-  CHECK_THROWS_WITH_AS(AtomicFile{path}, (path + ": cannot be written: folder " + folder.file("absent") + " does not exist").c_str(),
-                       Error);
-  CHECK_THROWS_WITH_AS(AtomicFile{folder.path()}, (folder.path() + ": cannot be written: it is a folder").c_str(), Error);
+  CHECK_ERROR((path + ": cannot be written: folder " + folder.file("absent") + " does not exist").c_str(), AtomicFile{path});
+  CHECK_ERROR((folder.path() + ": cannot be written: it is a folder").c_str(), AtomicFile{folder.path()});
 }
 
 TEST_CASE("atomic file: a folder without permission is reported") {
@@ -135,12 +126,11 @@ TEST_CASE("atomic file: a folder without permission is reported") {
   }
   const TemporaryFolder folder;
   REQUIRE(chmod(folder.path().c_str(), 0500) == 0);
-  CHECK_THROWS_WITH_AS(AtomicFile{folder.file("state")}, doctest::Contains("Permission denied"), Error);
+  CHECK_ERROR_CONTAINS("Permission denied", AtomicFile{folder.file("state")});
   REQUIRE(chmod(folder.path().c_str(), 0700) == 0);
 }
 
-TEST_CASE("atomic file: a symbolic link is kept and its target is replaced") {
-  const TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "atomic file: a symbolic link is kept and its target is replaced") {
   folder.write("target", "old");
   REQUIRE(symlink("target", folder.file("link").c_str()) == 0);
   write_atomically(folder.file("link"), "new");
@@ -148,10 +138,9 @@ TEST_CASE("atomic file: a symbolic link is kept and its target is replaced") {
   CHECK(std::filesystem::is_symlink(folder.file("link")));
 }
 
-TEST_CASE("atomic file: writing after commit is an internal error") {
-  const TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "atomic file: writing after commit is an internal error") {
   AtomicFile file(folder.file("state"));
   file.commit();
-  CHECK_THROWS_WITH_AS(file.write("x", 1), (folder.file("state") + ": write after commit").c_str(), Error);
-  CHECK_THROWS_WITH_AS(file.commit(), (folder.file("state") + ": committed twice").c_str(), Error);
+  CHECK_ERROR((folder.file("state") + ": write after commit").c_str(), file.write("x", 1));
+  CHECK_ERROR((folder.file("state") + ": committed twice").c_str(), file.commit());
 }

@@ -11,8 +11,7 @@
 #include "temporary_folder.h"
 
 using namespace tenon;
-using test::gzip;
-using test::TemporaryFolder;
+using namespace tenon::test;
 
 namespace {
 std::string text_of(const std::vector<std::uint8_t>& bytes) {
@@ -31,81 +30,70 @@ std::string noise(std::size_t size) {
 }
 }  // namespace
 
-TEST_CASE("gzip: a plain file is read as it is, with any name") {
-  const TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "gzip: a plain file is read as it is, with any name") {
   CHECK(text_of(io::read_maybe_gzip(folder.write("plain.gz", "hello"))) == "hello");
   CHECK(io::read_maybe_gzip(folder.write("empty", "")).empty());
   CHECK(text_of(io::read_maybe_gzip(folder.write("one", "\x1f"))) == "\x1f");
 }
 
-TEST_CASE("gzip: gzip content is inflated, with any name") {
-  const TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "gzip: gzip content is inflated, with any name") {
   for (const std::string& content : {std::string(), std::string("hello"), std::string(1000000, 'a'), noise(300000)}) {
     CHECK(text_of(io::read_maybe_gzip(folder.write("packed", gzip(content)))) == content);
   }
 }
 
-TEST_CASE("gzip: concatenated members are one content") {
-  const TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "gzip: concatenated members are one content") {
   const std::string path = folder.write("two", gzip(std::string(100000, 'x')) + gzip("tail"));
   CHECK(text_of(io::read_maybe_gzip(path)) == std::string(100000, 'x') + "tail");
 }
 
-TEST_CASE("gzip: a missing file is reported") {
-  const TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "gzip: a missing file is reported") {
   const std::string path = folder.file("absent.gz");
-  CHECK_THROWS_WITH_AS(io::read_maybe_gzip(path), (path + ": file not found").c_str(), Error);
+  CHECK_ERROR((path + ": file not found").c_str(), io::read_maybe_gzip(path));
 }
 
-TEST_CASE("gzip: a folder or a pipe is rejected") {
-  const TemporaryFolder folder;
-  CHECK_THROWS_WITH_AS(io::read_maybe_gzip(folder.path()), (folder.path() + ": expected a file, got a folder").c_str(), Error);
+TEST_CASE_FIXTURE(InFolder, "gzip: a folder or a pipe is rejected") {
+  CHECK_ERROR((folder.path() + ": expected a file, got a folder").c_str(), io::read_maybe_gzip(folder.path()));
   const std::string pipe = folder.file("pipe");
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
-  CHECK_THROWS_WITH_AS(io::read_maybe_gzip(pipe), (pipe + ": expected a file, got a device or pipe").c_str(), Error);
+  CHECK_ERROR((pipe + ": expected a file, got a device or pipe").c_str(), io::read_maybe_gzip(pipe));
 }
 
-TEST_CASE("gzip: truncation at any byte is reported with the available bytes") {
-  const TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "gzip: truncation at any byte is reported with the available bytes") {
   const std::string whole = gzip(noise(5000));
   for (const std::size_t size : {std::size_t{2}, std::size_t{9}, std::size_t{1000}, whole.size() - 8, whole.size() - 1}) {
     const std::string path = folder.write("cut.gz", whole.substr(0, size));
     const std::string begin = path + ": gzip data is truncated: it ends after " + std::to_string(size) + " bytes (";
-    CHECK_THROWS_WITH_AS(io::read_maybe_gzip(path), doctest::Contains(begin.c_str()), Error);
+    CHECK_ERROR_CONTAINS(begin, io::read_maybe_gzip(path));
   }
 }
 
-TEST_CASE("gzip: damage is reported with position and reason") {
-  const TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "gzip: damage is reported with position and reason") {
   std::string bytes = gzip("some content to be checked");
   bytes[bytes.size() - 6] ^= 0x40;  // within the checksum
   std::string path = folder.write("sum.gz", bytes);
-  CHECK_THROWS_WITH_AS(io::read_maybe_gzip(path), doctest::Contains((path + ": gzip data is damaged near byte ").c_str()), Error);
-  CHECK_THROWS_WITH_AS(io::read_maybe_gzip(path), doctest::Contains("incorrect data check; download the file again"), Error);
+  CHECK_ERROR_CONTAINS(path + ": gzip data is damaged near byte ", io::read_maybe_gzip(path));
+  CHECK_ERROR_CONTAINS("incorrect data check; download the file again", io::read_maybe_gzip(path));
   path = folder.write("method.gz", std::string("\x1f\x8b\x07\x00\x00\x00\x00\x00\x00\x03 and more", 19));
-  CHECK_THROWS_WITH_AS(io::read_maybe_gzip(path), doctest::Contains("unknown compression method"), Error);
+  CHECK_ERROR_CONTAINS("unknown compression method", io::read_maybe_gzip(path));
 }
 
-TEST_CASE("gzip: bytes after the end are reported") {
-  const TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "gzip: bytes after the end are reported") {
   const std::string path = folder.write("more.gz", gzip("content") + "xyz");
-  CHECK_THROWS_WITH_AS(io::read_maybe_gzip(path), doctest::Contains("3 trailing bytes after the gzip data"), Error);
+  CHECK_ERROR_CONTAINS("3 trailing bytes after the gzip data", io::read_maybe_gzip(path));
 }
 
-TEST_CASE("gzip: content beyond the limit is rejected, content of exactly the limit is not") {
-  const TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "gzip: content beyond the limit is rejected, content of exactly the limit is not") {
   const std::string path = folder.write("bomb.gz", gzip(std::string(100000, '\0')));
   CHECK(io::read_maybe_gzip(path, 100000).size() == 100000);
-  CHECK_THROWS_WITH_AS(io::read_maybe_gzip(path, 99999), (path + ": expected at most 99999 bytes, got more from the gzip data").c_str(),
-                       Error);
+  CHECK_ERROR((path + ": expected at most 99999 bytes, got more from the gzip data").c_str(), io::read_maybe_gzip(path, 99999));
   const std::string plain = folder.write("plain", "hello");
-  CHECK_THROWS_WITH_AS(io::read_maybe_gzip(plain, 4), (plain + ": expected at most 4 bytes, got 5").c_str(), Error);
+  CHECK_ERROR((plain + ": expected at most 4 bytes, got 5").c_str(), io::read_maybe_gzip(plain, 4));
 }
 
-TEST_CASE("gzip: a wrong size in the trailer is an error") {
-  const TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "gzip: a wrong size in the trailer is an error") {
   std::string bytes = gzip("short");
   for (std::size_t i = 1; i <= 4; ++i) bytes[bytes.size() - i] = '\xff';
   const std::string path = folder.write("liar.gz", bytes);
-  CHECK_THROWS_WITH_AS(io::read_maybe_gzip(path), doctest::Contains("incorrect length check"), Error);
+  CHECK_ERROR_CONTAINS("incorrect length check", io::read_maybe_gzip(path));
 }

@@ -7,6 +7,8 @@
 #include <tenon/error.h>
 #include <tenon/recurrent.h>
 
+#include "testing.h"
+
 using namespace tenon;
 
 namespace {
@@ -21,15 +23,6 @@ Tensor counted(const Shape& shape, float first) {
   Tensor t = Tensor::empty(DType::f32, shape);
   for (std::int64_t i = 0; i < t.count(); ++i) t.data<float>()[i] = first + static_cast<float>(i);
   return t;
-}
-
-std::string message_of(void (*body)()) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 /// The names of the gates as a library stacks them, two rows each: "iofc".
@@ -110,20 +103,15 @@ TEST_CASE("recurrent weights: those of Keras round-trip") {
 }
 
 TEST_CASE("recurrent weights: what does not fit is reported") {
-  CHECK(message_of([] { from_torch(RecurrentCell::lstm, {}); }) == "from_torch: expected 1 or 2 directions, got 0");
-  CHECK(message_of([] {
-          from_torch(RecurrentCell::lstm, {{counted({6, 3}, 0), counted({8, 2}, 0), {}, {}}});
-        }) == "from_torch: expected weight_ih f32(8,3), got f32(6,3)");
-  CHECK(message_of([] {
-          from_torch(RecurrentCell::gru, {{counted({6, 3}, 0), counted({6, 2}, 0), counted({6}, 0), {}}});
-        }) == "from_torch: expected bias_hh f32(6), got none");
-  CHECK(message_of([] {
-          from_keras(RecurrentCell::lstm, {{counted({3, 8}, 0), counted({2, 8}, 0), counted({2, 8}, 0)}});
-        }) == "from_keras: expected bias f32(8), got f32(2,8)");
-  CHECK(message_of([] {
-          to_torch(RecurrentCell::rnn, {counted({1, 2, 3}, 0), counted({1, 3, 2}, 0), {}});
-        }) == "rnn: expected r f32(1,2,2), got f32(1,3,2)");
-  CHECK(message_of([] {
-          reorder_gates(counted({6, 3}, 0), 0, RecurrentCell::lstm, GateOrder::torch, GateOrder::onnx);
-        }) == "reorder_gates: expected a multiple of the 4 gates of lstm on axis 0, got f32(6,3)");
+  CHECK_ERROR("from_torch: expected 1 or 2 directions, got 0", from_torch(RecurrentCell::lstm, {}));
+  CHECK_ERROR("from_torch: expected weight_ih f32(8,3), got f32(6,3)",
+              from_torch(RecurrentCell::lstm, {{counted({6, 3}, 0), counted({8, 2}, 0), {}, {}}}));
+  CHECK_ERROR("from_torch: expected bias_hh f32(6), got none",
+              from_torch(RecurrentCell::gru, {{counted({6, 3}, 0), counted({6, 2}, 0), counted({6}, 0), {}}}));
+  CHECK_ERROR("from_keras: expected bias f32(8), got f32(2,8)",
+              from_keras(RecurrentCell::lstm, {{counted({3, 8}, 0), counted({2, 8}, 0), counted({2, 8}, 0)}}));
+  CHECK_ERROR("rnn: expected r f32(1,2,2), got f32(1,3,2)",
+              to_torch(RecurrentCell::rnn, {counted({1, 2, 3}, 0), counted({1, 3, 2}, 0), {}}));
+  CHECK_ERROR("reorder_gates: expected a multiple of the 4 gates of lstm on axis 0, got f32(6,3)",
+              reorder_gates(counted({6, 3}, 0), 0, RecurrentCell::lstm, GateOrder::torch, GateOrder::onnx));
 }

@@ -13,7 +13,7 @@
 #include "temporary_folder.h"
 
 using namespace tenon::loader;
-using tenon::test::TemporaryFolder;
+using namespace tenon::test;
 
 namespace {
 
@@ -50,8 +50,7 @@ std::string shared_object(const Entries& entries, const std::string& texts, int 
 
 }  // namespace
 
-TEST_CASE("elf: needed libraries and the run path are read, $ORIGIN resolved") {
-  const TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "elf: needed libraries and the run path are read, $ORIGIN resolved") {
   const std::string texts("\0liba.so\0libb.so.1\0$ORIGIN/../lib:/opt/${ORIGIN}\0", 49);
   const std::string file = folder.write("a.so", shared_object({{DT_NEEDED, 1}, {DT_NEEDED, 9}, {DT_RUNPATH, 19}}, texts));
   const Elf elf = read_elf(file);
@@ -60,31 +59,27 @@ TEST_CASE("elf: needed libraries and the run path are read, $ORIGIN resolved") {
   CHECK(elf.run_path == std::vector<std::string>{folder.path() + "/../lib", "/opt/" + folder.path()});
 }
 
-TEST_CASE("elf: a folder may be called $ORIGIN") {
-  const TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "elf: a folder may be called $ORIGIN") {
   std::filesystem::create_directory(folder.file("$ORIGIN"));
   const std::string file = folder.write("$ORIGIN/a.so", shared_object({{DT_RUNPATH, 1}}, std::string("\0$ORIGIN/lib\0", 13)));
   CHECK(read_elf(file).run_path == std::vector<std::string>{folder.path() + "/$ORIGIN/lib"});
 }
 
-TEST_CASE("elf: many entries that share a long string are not all read") {
-  const TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "elf: many entries that share a long string are not all read") {
   const std::string texts = '\0' + std::string(10'000, 'x') + '\0';
   const Elf elf = read_elf(folder.write("a.so", shared_object(Entries(1000, {DT_NEEDED, 1}), texts)));
   CHECK(elf.kind == Elf::Kind::damaged);
-  CHECK(elf.fault.find("more than 65536 bytes") != std::string::npos);
+  CHECK(contains(elf.fault, "more than 65536 bytes"));
 }
 
-TEST_CASE("elf: only one of many dynamic segments is read") {
-  const TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "elf: only one of many dynamic segments is read") {
   const std::string texts("\0liba.so\0", 9);
   const Elf elf = read_elf(folder.write("a.so", shared_object({{DT_NEEDED, 1}}, texts, 60'000)));
   CHECK(elf.kind == Elf::Kind::shared_object);
   CHECK(elf.needed == std::vector<std::string>{"liba.so"});
 }
 
-TEST_CASE("elf: an unterminated name is damage") {
-  const TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "elf: an unterminated name is damage") {
   const Elf elf = read_elf(folder.write("a.so", shared_object({{DT_NEEDED, 1}}, std::string("\0liba", 5))));
   CHECK(elf.kind == Elf::Kind::damaged);
 }

@@ -2,31 +2,15 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
-#include <fstream>
 
 #include "loader/find.h"
+#include "temporary_folder.h"
 
 namespace fs = std::filesystem;
 using namespace tenon::loader;
+using namespace tenon::test;
 
 namespace {
-
-/// A temporary folder of a test.
-class Folder {
- public:
-  explicit Folder(const char* name) : path(fs::temp_directory_path() / ("tenon_loader_" + std::string(name))) {
-    fs::remove_all(path);
-    fs::create_directories(path);
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  void touch(const std::string& name) const { std::ofstream(path / name) << "x"; }
-  const fs::path path;
-};
 
 std::vector<std::string> origins(const std::vector<SearchPlace>& places) {
   std::vector<std::string> all;
@@ -88,28 +72,27 @@ TEST_CASE("find: a leading ~/ is the home directory and a relative path becomes 
   CHECK(places[1].path == fs::current_path() / "here");
 }
 
-TEST_CASE("find: a program in bin finds the backends of its install tree") {
-  const Folder root("install");
-  fs::create_directories(root.path / "bin");
-  fs::create_directories(root.path / "lib" / "tenon" / "backends");
+TEST_CASE_FIXTURE(InFolder, "find: a program in bin finds the backends of its install tree") {
+  fs::create_directories(folder.file("bin"));
+  fs::create_directories(folder.file("lib/tenon/backends"));
   Surroundings around;
-  around.library = root.path / "bin" / "program";
+  around.library = folder.file("bin/program");
   const auto places = ordered_places({}, {}, {}, around);
   REQUIRE(places.size() == 1);
-  CHECK(places[0].path == root.path / "lib" / "tenon" / "backends");
+  CHECK(places[0].path == folder.file("lib/tenon/backends"));
 }
 
 TEST_CASE("find: the working directory is never searched implicitly") {
   for (const SearchPlace& place : default_places({}, {}, {})) CHECK(place.path != fs::current_path());
 }
 
-TEST_CASE("find: a folder gives its plugins sorted by name, without subfolders") {
-  const Folder folder("folder");
-  for (const char* file : {"libtenon_backend_b.so", "libtenon_backend_a.so", "libtenon_backend_c.so.1", "notes.txt"}) folder.touch(file);
-  fs::create_directories(folder.path / "below");
-  folder.touch("below/libtenon_backend_d.so");
+TEST_CASE_FIXTURE(InFolder, "find: a folder gives its plugins sorted by name, without subfolders") {
+  for (const char* file : {"libtenon_backend_b.so", "libtenon_backend_a.so", "libtenon_backend_c.so.1", "notes.txt"})
+    folder.write(file, "x");
+  fs::create_directories(folder.file("below"));
+  folder.write("below/libtenon_backend_d.so", "x");
   PlaceRecord record;
-  const auto candidates = candidates_in({folder.path, "API"}, record);
+  const auto candidates = candidates_in({folder.path(), "API"}, record);
   REQUIRE(candidates.size() == 2);
   CHECK(candidates[0].name == "a");
   CHECK(candidates[1].name == "b");
@@ -118,23 +101,21 @@ TEST_CASE("find: a folder gives its plugins sorted by name, without subfolders")
   CHECK(record.text == "2 candidates");
 }
 
-TEST_CASE("find: a location without plugins has a reason") {
-  const Folder folder("empty");
+TEST_CASE_FIXTURE(InFolder, "find: a location without plugins has a reason") {
   PlaceRecord record;
-  CHECK(candidates_in({folder.path, "API"}, record).empty());
+  CHECK(candidates_in({folder.path(), "API"}, record).empty());
   CHECK(record.text == "the folder has no file named libtenon_backend_<name>.so");
-  CHECK(candidates_in({folder.path / "gone", "API"}, record).empty());
+  CHECK(candidates_in({folder.file("gone"), "API"}, record).empty());
   CHECK(record.text == "no such folder");
 }
 
-TEST_CASE("find: an explicit file is a candidate with any name, and a library name even if the file is missing") {
-  const Folder folder("files");
-  folder.touch("my_backend.plugin");
+TEST_CASE_FIXTURE(InFolder, "find: an explicit file is a candidate with any name, and a library name even if the file is missing") {
+  folder.write("my_backend.plugin", "x");
   PlaceRecord record;
-  auto candidates = candidates_in({folder.path / "my_backend.plugin", "command line"}, record);
+  auto candidates = candidates_in({folder.file("my_backend.plugin"), "command line"}, record);
   REQUIRE(candidates.size() == 1);
   CHECK(candidates[0].name == "my_backend");
-  candidates = candidates_in({folder.path / "libtenon_backend_gone.so", "command line"}, record);
+  candidates = candidates_in({folder.file("libtenon_backend_gone.so"), "command line"}, record);
   REQUIRE(candidates.size() == 1);
   CHECK(candidates[0].name == "gone");
   CHECK(record.text == "no such file");
@@ -166,14 +147,13 @@ TEST_CASE("deny: a deny pattern wins over an allow pattern, and one with a slash
   CHECK_FALSE(denied_by(options, "cuda", "/usr/lib/libtenon_backend_cuda.so"));
 }
 
-TEST_CASE("checksum: SHA-256 matches published sums") {
-  const Folder folder("checksum");
+TEST_CASE_FIXTURE(InFolder, "checksum: SHA-256 matches published sums") {
   // FIPS 180-4 examples, and a length whose padding needs another block.
-  std::ofstream(folder.path / "abc", std::ios::binary) << "abc";
-  std::ofstream(folder.path / "empty", std::ios::binary) << "";
-  std::ofstream(folder.path / "two", std::ios::binary) << "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";
-  CHECK(checksum(folder.path / "abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-  CHECK(checksum(folder.path / "empty") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-  CHECK(checksum(folder.path / "two") == "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
-  CHECK(checksum(folder.path / "gone").empty());
+  folder.write("abc", "abc");
+  folder.write("empty", "");
+  folder.write("two", "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq");
+  CHECK(checksum(folder.file("abc")) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  CHECK(checksum(folder.file("empty")) == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  CHECK(checksum(folder.file("two")) == "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+  CHECK(checksum(folder.file("gone")).empty());
 }

@@ -11,20 +11,20 @@
 #include "loader/dependencies.h"
 #include "loader/load_error.h"
 #include "loader/self_check.h"
+#include "testing.h"
 
 using namespace tenon::loader;
+using namespace tenon::test;
 
 namespace {
 
 tenon_host_info host_of(std::uint32_t major, std::uint32_t lowest, std::uint32_t highest) {
-  tenon_host_info host{};
-  host.struct_size = sizeof host;
-  host.abi_major = major;
-  host.abi_minor_lowest = lowest;
-  host.abi_minor_highest = highest;
-  host.build_id = "tenon 9.9";
-  host.platform = "linux-x86_64";
-  return host;
+  return tenon_host_info{.struct_size = sizeof(tenon_host_info),
+                         .abi_major = major,
+                         .abi_minor_lowest = lowest,
+                         .abi_minor_highest = highest,
+                         .build_id = "tenon 9.9",
+                         .platform = "linux-x86_64"};
 }
 
 tenon_status never_called(const tenon_host*, tenon_backend**, const tenon_backend_table**, tenon_error*) {
@@ -32,15 +32,13 @@ tenon_status never_called(const tenon_host*, tenon_backend**, const tenon_backen
 }
 
 tenon_backend_info info_of(std::uint32_t major, std::uint32_t lowest, std::uint32_t highest) {
-  tenon_backend_info info{};
-  info.struct_size = sizeof info;
-  info.abi_major = major;
-  info.abi_minor_lowest = lowest;
-  info.abi_minor_highest = highest;
-  info.name = "fake";
-  info.build_id = "fake 3.1";
-  info.create = never_called;
-  return info;
+  return tenon_backend_info{.struct_size = sizeof(tenon_backend_info),
+                            .abi_major = major,
+                            .abi_minor_lowest = lowest,
+                            .abi_minor_highest = highest,
+                            .name = "fake",
+                            .build_id = "fake 3.1",
+                            .create = never_called};
 }
 
 /// The LoadError that `call` throws; the test fails if it throws none.
@@ -55,9 +53,6 @@ LoadError refusal_of(Call&& call) {
   }
   FAIL("expected a refusal");
   return {TENON_OK, "", ""};
-}
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace
@@ -159,11 +154,10 @@ TEST_CASE("digests: only an op version that both define differently is disabled"
 }
 
 TEST_CASE("complete: fields beyond the sender's size read as zero, fields beyond ours are dropped") {
-  tenon_plan_info sent{};
-  sent.struct_size = offsetof(tenon_plan_info, workspace_alignment_bytes);
-  sent.kernel_count = 3;
-  sent.workspace_size_bytes = 4;
-  sent.workspace_alignment_bytes = 5;
+  tenon_plan_info sent{.struct_size = offsetof(tenon_plan_info, workspace_alignment_bytes),
+                       .kernel_count = 3,
+                       .workspace_size_bytes = 4,
+                       .workspace_alignment_bytes = 5};
   const tenon_plan_info got = completed(sent);
   CHECK(got.struct_size == sizeof(tenon_plan_info));
   CHECK(got.kernel_count == 3);
@@ -174,10 +168,8 @@ TEST_CASE("complete: fields beyond the sender's size read as zero, fields beyond
 }
 
 TEST_CASE("complete: a field that the size covers in part is not read") {
-  tenon_plan_info sent{};
-  sent.struct_size = offsetof(tenon_plan_info, workspace_size_bytes) + 4;
-  sent.kernel_count = 3;
-  sent.workspace_size_bytes = ~std::uint64_t{0};
+  tenon_plan_info sent{
+      .struct_size = offsetof(tenon_plan_info, workspace_size_bytes) + 4, .kernel_count = 3, .workspace_size_bytes = ~std::uint64_t{0}};
   CHECK(completed(sent).workspace_size_bytes == 0);
   CHECK(completed(sent).kernel_count == 3);
 }

@@ -11,6 +11,7 @@
 #include <tenon/train_definition.h>
 
 #include "config/model_yaml.h"
+#include "testing.h"
 #include "train/builder.h"
 
 namespace tenon {

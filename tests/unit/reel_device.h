@@ -10,14 +10,16 @@
 #include <utility>
 #include <vector>
 
-#include "exec/context_state.h"
-#include "exec_testing.h"
+#include "extra_device.h"
+#include "testing.h"
 
 namespace tenon::test {
 
 /// The reference backend under the name `reel`: its streams defer work until synchronization and can be captured. It logs the actions of
 /// streams and events. Only one test may use it at a time.
-struct Reel {
+struct Reel : WrappedBackend<Reel> {
+  static constexpr const char* name = "reel";
+
   /// One logged action; the log is ordered by a mutex.
   struct Note {
     enum class What { copied, executed, marked, waited };
@@ -35,8 +37,6 @@ struct Reel {
     void give(Work::value_type work) { (recorded != nullptr ? *recorded : pending).push_back(std::move(work)); }
   };
 
-  static inline const loader::Backend* real = nullptr;
-  static inline tenon_backend_table table;
   static inline std::vector<tenon_capability> capabilities;
   static inline int recorded = 0, replayed = 0, executed = 0;  ///< executed counts plans, executed or replayed
   static inline std::mutex mutex;                              ///< guards the members below
@@ -142,8 +142,7 @@ struct Reel {
   static void destroy(tenon_capture* capture) { delete reinterpret_cast<Work*>(capture); }
   static constexpr tenon_capture_table capture_block{sizeof(tenon_capture_table), 0, begin, end, replay, destroy};
 
-  static tenon_status create(const tenon_host*, tenon_backend** out_backend, const tenon_backend_table** out_table, tenon_error*) {
-    table = real->table();
+  static void alter(tenon_backend_table& table) {
     table.stream_create = create_stream;
     table.stream_destroy = destroy_stream;
     table.stream_synchronize = synchronize;
@@ -154,49 +153,27 @@ struct Reel {
     table.memory_allocate = allocate;
     table.capture = &capture_block;
     table.blas = nullptr;
-    table.shutdown = [](tenon_backend*) {};
-    table.destroy = [](tenon_backend*) {};
-    *out_backend = real->handle();
-    *out_table = &table;
-    return TENON_OK;
   }
-  static tenon_status query(const tenon_host_info*, tenon_backend_info* out_info) {
-    const std::uint32_t size = out_info->struct_size;
-    *out_info = real->info();
-    out_info->struct_size = size;
-    out_info->name = "reel";
-    const std::span list(out_info->capabilities, out_info->capability_count);
+  static void describe(tenon_backend_info& info) {
+    const std::span list(info.capabilities, info.capability_count);
     capabilities.assign(list.begin(), list.end());
     for (tenon_capability& c : capabilities) c.features |= TENON_FEATURE_CAPTURE_SAFE;
-    out_info->capabilities = capabilities.data();
-    out_info->create = create;
-    return TENON_OK;
+    info.capabilities = capabilities.data();
   }
 };
 
 /// A context whose default device is reel:0.
 inline Context with_reel(const Config& config) {
   Context context(config);
-  exec::ContextState& state = *context.state();
-  exec::DeviceEntry entry = state.entries[state.find(parse_device_name("reference:0"))];
-  Reel::real = entry.loaded->backend.get();
   Reel::reset();
-  loader::Options options;
-  options.registered = {{"reel", Reel::query}};
-  options.make_host = [&](const tenon_backend_info&, std::uint32_t) { return entry.loaded->services->table(); };
-  const loader::Result result = loader::load(options);
-  REQUIRE(result.backends.size() == 1);
-  REQUIRE_MESSAGE(result.records[0].healthy, result.records[0].text);
-  entry.loaded = std::make_shared<exec::LoadedBackend>(exec::LoadedBackend{entry.loaded->services, result.backends[0]});
-  entry.info.name = "reel:0";
-  entry.info.backend = "reel";
-  entry.info.flags &= ~(TENON_DEVICE_INLINE_STREAMS | TENON_DEVICE_HOST_ADDRESSABLE);
-  state.entries.push_back(entry);
-  state.infos.push_back(entry.info);
-  state.available.push_back({"reel", 0, DeviceKind::accelerator});
-  state.opened.resize(state.entries.size());
-  state.config.device = "reel:0";
+  Reel::add_to(context);
+  context.state()->config.device = "reel:0";
   return context;
 }
+
+/// Fixture.
+struct OnReel {
+  const Context context = with_reel(test_config());
+};
 
 }  // namespace tenon::test

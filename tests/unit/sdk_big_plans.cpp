@@ -51,11 +51,10 @@ struct Deep {
 };
 
 TEST_CASE("sdk: a plan of thousands of nodes is made quickly, and its memory is reused") {
-  Session session;
   Deep deep(300);
   CHECK(deep.net.nodes.size() > 3000);
   const auto begin = std::chrono::steady_clock::now();
-  const Run run(session, deep.net);
+  const Run run(deep.net);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   CHECK(seconds < 2);  // far above what it takes, far below what anything quadratic would
   MESSAGE("planned " << deep.net.nodes.size() << " nodes in " << seconds << " s; workspace of " << run.info.workspace_size_bytes << " for "

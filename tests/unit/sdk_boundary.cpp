@@ -36,9 +36,7 @@ const sdk::BackendSpec& counted_spec() {
   return spec;
 }
 constexpr sdk::KernelRow no_rows[] = {{TENON_OP_NONE, 0, 0, nullptr}};
-tenon_status query_counted(const tenon_host_info* host, tenon_backend_info* out_info) {
-  return sdk::query<counted_spec, no_rows>(host, out_info);
-}
+constexpr tenon_backend_query_fn query_counted = sdk::query<counted_spec, no_rows>;
 
 TEST_CASE("sdk: the query is idempotent and fills the fields that the caller's struct covers") {
   const tenon_host_info asking = host_info();
@@ -65,8 +63,7 @@ TEST_CASE("sdk: the query is idempotent and fills the fields that the caller's s
 
 TEST_CASE("sdk: a host with other versions gets the plugin's range") {
   for (tenon_host_info asking : {host_info(TENON_ABI_MINOR + 1, TENON_ABI_MINOR + 3), host_info(0, TENON_ABI_MINOR - 1)}) {
-    tenon_backend_info info{};
-    info.struct_size = sizeof info;
+    tenon_backend_info info{.struct_size = sizeof info};
     CHECK(query_full(&asking, &info) == TENON_INCOMPATIBLE);
     CHECK(info.abi_major == TENON_ABI_MAJOR);
     CHECK(info.abi_minor_lowest <= info.abi_minor_highest);
@@ -75,8 +72,7 @@ TEST_CASE("sdk: a host with other versions gets the plugin's range") {
   }
   tenon_host_info other_major = host_info(0, 99);
   other_major.abi_major = TENON_ABI_MAJOR + 1;
-  tenon_backend_info info{};
-  info.struct_size = sizeof info;
+  tenon_backend_info info{.struct_size = sizeof info};
   CHECK(query_full(&other_major, &info) == TENON_INCOMPATIBLE);
   const tenon_host_info wide = host_info(0, 99);
   CHECK(query_full(&wide, &info) == TENON_OK);
@@ -118,8 +114,7 @@ TEST_CASE("sdk: two backends in one program keep their own capabilities and tabl
 
 TEST_CASE("sdk: a backend without devices has a reason") {
   const tenon_host_info asking = host_info();
-  tenon_backend_info info{};
-  info.struct_size = sizeof info;
+  tenon_backend_info info{.struct_size = sizeof info};
   REQUIRE(query_small(&asking, &info) == TENON_OK);
   TestHost host;
   ErrorText error;
@@ -148,8 +143,7 @@ TEST_CASE("sdk: a missing device is not found, with the number of devices") {
   CHECK(session.table->device_open(session.backend, 1, &device, error) == TENON_DEVICE_NOT_FOUND);
   CHECK(device == nullptr);
   CHECK(error.says("device 1 of 1"));
-  tenon_device_info info{};
-  info.struct_size = sizeof info;
+  tenon_device_info info{.struct_size = sizeof info};
   CHECK(session.table->device_info(session.backend, 9, &info, error) == TENON_DEVICE_NOT_FOUND);
   CHECK(session.table->device_info(session.backend, 9, &info, nullptr) == TENON_DEVICE_NOT_FOUND);
   REQUIRE(session.table->device_info(session.backend, 0, &info, error) == TENON_OK);
@@ -157,8 +151,7 @@ TEST_CASE("sdk: a missing device is not found, with the number of devices") {
   CHECK((info.flags & TENON_DEVICE_HOST_ADDRESSABLE) != 0);
   CHECK(std::string(info.identity) == "host");
   CHECK(info.memory_size_bytes >= info.memory_free_bytes);
-  tenon_device_info less{};
-  less.struct_size = offsetof(tenon_device_info, name);
+  tenon_device_info less{.struct_size = offsetof(tenon_device_info, name)};
   REQUIRE(session.table->device_info(session.backend, 0, &less, error) == TENON_OK);
   CHECK(less.kind == TENON_DEVICE_CPU);
   CHECK(less.name == nullptr);
@@ -203,8 +196,7 @@ TEST_CASE("sdk: unknown values of options are rejected by name") {
 TEST_CASE("sdk: shutdown closes open devices") {
   TestHost host;
   const tenon_host_info asking = host_info();
-  tenon_backend_info info{};
-  info.struct_size = sizeof info;
+  tenon_backend_info info{.struct_size = sizeof info};
   REQUIRE(query_counted(&asking, &info) == TENON_OK);
   ErrorText error;
   tenon_backend* backend = nullptr;
@@ -240,8 +232,7 @@ TEST_CASE("sdk: an error's text is truncated to its capacity") {
 // ---------------------------------------------------------------- memory
 
 tenon_memory_stats stats_of(Session& session) {
-  tenon_memory_stats stats{};
-  stats.struct_size = sizeof stats;
+  tenon_memory_stats stats{.struct_size = sizeof stats};
   REQUIRE(session.table->memory_stats(session.device, &stats, nullptr) == TENON_OK);
   return stats;
 }
@@ -267,9 +258,7 @@ TEST_CASE("sdk: memory statistics follow what is allocated and freed") {
   CHECK(stats_of(session).live_size_bytes == 0);
   CHECK(session.host.live_blocks == 0);
 
-  tenon_memory_stats less{};
-  less.struct_size = offsetof(tenon_memory_stats, peak_size_bytes);
-  less.peak_size_bytes = 99;
+  tenon_memory_stats less{.struct_size = offsetof(tenon_memory_stats, peak_size_bytes), .peak_size_bytes = 99};
   REQUIRE(session.table->memory_stats(session.device, &less, error) == TENON_OK);
   CHECK(less.peak_size_bytes == 99);
 }
@@ -479,9 +468,7 @@ TEST_CASE("sdk: fields of plan_info beyond the caller's struct are not written")
   const auto x = net.input({6}), y = net.output({6});
   net.node(TENON_OP_Neg, {x}, {y});
   const Run run(session, net);
-  tenon_plan_info info{};
-  info.struct_size = offsetof(tenon_plan_info, workspace_size_bytes);
-  info.packed_size_bytes = 99;
+  tenon_plan_info info{.struct_size = offsetof(tenon_plan_info, workspace_size_bytes), .packed_size_bytes = 99};
   REQUIRE(session.table->plan_info(run.plan, &info, nullptr) == TENON_OK);
   CHECK(info.kernel_count == 1);
   CHECK(info.packed_size_bytes == 99);

@@ -84,8 +84,7 @@ TEST_CASE("sdk: recording executes nothing; each replay computes anew, on any st
   studio.block().destroy(capture);
   CHECK(tape.live == 0);
 
-  run.set(studio.x, {1, 1, 1});
-  run();
+  run({{studio.x, {1, 1, 1}}});
   studio.wait();
   CHECK(run.get(studio.y) == Floats{-2, -2, -2});
 }

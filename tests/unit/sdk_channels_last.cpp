@@ -196,13 +196,9 @@ constexpr sdk::Traits strided{.strided = true};
 namespace plain {
 namespace {
 template <class T>
-void conv(const sdk::Call& call) {
-  convolve<T, false>(call);
-}
+constexpr auto conv = convolve<T, false>;
 template <class T>
-void max_pool(const sdk::Call& call) {
-  pool<T, false>(call);
-}
+constexpr auto max_pool = pool<T, false>;
 }  // namespace
 TENON_KERNEL(conv, float)
 TENON_KERNEL(max_pool, float)
@@ -218,13 +214,9 @@ TENON_KERNEL_WITH(slice, strided, float)
 namespace last {
 namespace {
 template <class T>
-void conv(const sdk::Call& call) {
-  convolve<T, true>(call);
-}
+constexpr auto conv = convolve<T, true>;
 template <class T>
-void max_pool(const sdk::Call& call) {
-  pool<T, true>(call);
-}
+constexpr auto max_pool = pool<T, true>;
 /// In the graph's form: weights with channels first.
 const char* refuse(const sdk::Call& call) {
   return call.inputs[0].shape[1] != call.inputs[1].shape[1] ? "as many channels as the weights have are expected" : nullptr;
@@ -321,29 +313,16 @@ const sdk::BackendSpec& images_spec() {
                                          }};
   return spec;
 }
-tenon_status query_plain(const tenon_host_info* host, tenon_backend_info* out_info) {
-  return sdk::query<images_spec, plain_rows>(host, out_info);
-}
-tenon_status query_last(const tenon_host_info* host, tenon_backend_info* out_info) {
-  return sdk::query<images_spec, last_rows>(host, out_info);
-}
-tenon_status query_either(const tenon_host_info* host, tenon_backend_info* out_info) {
-  return sdk::query<images_spec, either_rows>(host, out_info);
-}
-tenon_status query_fixed(const tenon_host_info* host, tenon_backend_info* out_info) {
-  return sdk::query<images_spec, fixed_rows>(host, out_info);
-}
+constexpr tenon_backend_query_fn query_plain = sdk::query<images_spec, plain_rows>;
+constexpr tenon_backend_query_fn query_last = sdk::query<images_spec, last_rows>;
+constexpr tenon_backend_query_fn query_either = sdk::query<images_spec, either_rows>;
+constexpr tenon_backend_query_fn query_fixed = sdk::query<images_spec, fixed_rows>;
 
 tenon_attributes_conv conv_attributes() {
-  tenon_attributes_conv attributes{};
-  attributes.struct_size = sizeof attributes;
-  attributes.groups = 1;
-  return attributes;
+  return tenon_attributes_conv{.struct_size = sizeof(tenon_attributes_conv), .groups = 1};
 }
 tenon_attributes_window window_attributes() {
-  tenon_attributes_window attributes{};
-  attributes.struct_size = sizeof attributes;
-  return attributes;
+  return tenon_attributes_window{.struct_size = sizeof(tenon_attributes_window)};
 }
 
 Floats some(std::int64_t count, std::uint32_t seed) {
@@ -393,13 +372,11 @@ struct Images {
   }
 };
 
-using Query = tenon_status (*)(const tenon_host_info*, tenon_backend_info*);
-
 /// Runs the net on the three backends, which must agree; returns the number of kernels of `counted`.
-std::uint32_t check(Net& net, std::uint32_t fusion = TENON_FUSION_FULL, Query counted = query_last) {
+std::uint32_t check(Net& net, std::uint32_t fusion = TENON_FUSION_FULL, tenon_backend_query_fn counted = query_last) {
   std::vector<std::vector<Floats>> all;
   std::uint32_t kernels = 0;
-  for (const Query query : {query_plain, query_last, query_either}) {
+  for (const tenon_backend_query_fn query : {query_plain, query_last, query_either}) {
     std::vector<Floats>& results = all.emplace_back();
     Session session(1, query);
     Run run(session, net, options(fusion));
@@ -438,26 +415,24 @@ TEST_CASE("sdk: an instance whose kernel does not request channels last keeps th
   }
 }
 
-TEST_CASE("sdk: images with channels first take no bias along their last dimension") {
-  Images images;
-  const auto y = images.conv(images.net.input({2, 2, 4, 5}), 4);
-  images.apply(TENON_OP_Add, {y, images.net.parameter({5})}, true);
-  CHECK(check(images.net, TENON_FUSION_FULL, query_either) == 2);
+TEST_CASE_FIXTURE(Images, "sdk: images with channels first take no bias along their last dimension") {
+  const auto y = conv(net.input({2, 2, 4, 5}), 4);
+  apply(TENON_OP_Add, {y, net.parameter({5})}, true);
+  CHECK(check(net, TENON_FUSION_FULL, query_either) == 2);
 }
 
-TEST_CASE("sdk: a chain of layers is transposed once on input and once on output") {
-  Images images;
-  const auto x = images.net.input({2, 3, 4, 5});
-  const auto bias = images.net.parameter({4, 1, 1});
-  auto y = images.conv(x, 4);
-  y = images.apply(TENON_OP_Add, {y, bias});
-  y = images.apply(TENON_OP_Relu, {y});
-  y = images.conv(y, 6);
-  y = images.max_pool(y);
-  images.conv(y, 2, true);
-  CHECK(check(images.net) == 6);  // transpose, convolution with bias and activation, convolution, pool, convolution, transpose
-  CHECK(check(images.net, TENON_FUSION_OFF) == 8);
-  CHECK(check(images.net, TENON_FUSION_ELEMENTWISE) == 7);
+TEST_CASE_FIXTURE(Images, "sdk: a chain of layers is transposed once on input and once on output") {
+  const auto x = net.input({2, 3, 4, 5});
+  const auto bias = net.parameter({4, 1, 1});
+  auto y = conv(x, 4);
+  y = apply(TENON_OP_Add, {y, bias});
+  y = apply(TENON_OP_Relu, {y});
+  y = conv(y, 6);
+  y = max_pool(y);
+  conv(y, 2, true);
+  CHECK(check(net) == 6);  // transpose, convolution with bias and activation, convolution, pool, convolution, transpose
+  CHECK(check(net, TENON_FUSION_OFF) == 8);
+  CHECK(check(net, TENON_FUSION_ELEMENTWISE) == 7);
 }
 
 TEST_CASE("sdk: a bias may have any shape that broadcasts along the channels") {
@@ -476,26 +451,24 @@ TEST_CASE("sdk: a bias may have any shape that broadcasts along the channels") {
   }
 }
 
-TEST_CASE("sdk: elementwise ops between convolutions work on channels last") {
-  Images images;
-  auto y = images.conv(images.net.input({2, 3, 4, 5}), 4);
-  const auto gate = images.net.input({2, 4, 1, 1}), scalar = images.net.input({}), row = images.net.input({5});
-  const auto a = images.apply(TENON_OP_Mul, {y, gate});
-  const auto b = images.apply(TENON_OP_Sigmoid, {images.apply(TENON_OP_Add, {a, scalar})});
-  const auto c = images.apply(TENON_OP_Add, {images.apply(TENON_OP_Mul, {b, y}), row});
-  images.conv(c, 2, true);
-  const std::uint32_t kernels = check(images.net, TENON_FUSION_OFF);
+TEST_CASE_FIXTURE(Images, "sdk: elementwise ops between convolutions work on channels last") {
+  auto y = conv(net.input({2, 3, 4, 5}), 4);
+  const auto gate = net.input({2, 4, 1, 1}), scalar = net.input({}), row = net.input({5});
+  const auto a = apply(TENON_OP_Mul, {y, gate});
+  const auto b = apply(TENON_OP_Sigmoid, {apply(TENON_OP_Add, {a, scalar})});
+  const auto c = apply(TENON_OP_Add, {apply(TENON_OP_Mul, {b, y}), row});
+  conv(c, 2, true);
+  const std::uint32_t kernels = check(net, TENON_FUSION_OFF);
   CHECK(kernels == 9);  // two transposes, two convolutions, five ops
-  CHECK(check(images.net) < kernels);
+  CHECK(check(net) < kernels);
 }
 
-TEST_CASE("sdk: an operand is transposed once for all its readers") {
-  Images images;
-  const auto x = images.net.input({2, 3, 4, 5}), p = images.net.input({2, 4, 4, 5});
-  const auto y = images.conv(x, 4), z = images.conv(x, 4);
-  const auto a = images.apply(TENON_OP_Mul, {y, p}), b = images.apply(TENON_OP_Mul, {p, z});
-  images.conv(images.apply(TENON_OP_Add, {a, b}), 3, true);
-  CHECK(check(images.net, TENON_FUSION_OFF) == 9);  // x, p and the result transposed; three convolutions, three ops
+TEST_CASE_FIXTURE(Images, "sdk: an operand is transposed once for all its readers") {
+  const auto x = net.input({2, 3, 4, 5}), p = net.input({2, 4, 4, 5});
+  const auto y = conv(x, 4), z = conv(x, 4);
+  const auto a = apply(TENON_OP_Mul, {y, p}), b = apply(TENON_OP_Mul, {p, z});
+  conv(apply(TENON_OP_Add, {a, b}), 3, true);
+  CHECK(check(net, TENON_FUSION_OFF) == 9);  // x, p and the result transposed; three convolutions, three ops
 }
 
 TEST_CASE("sdk: outputs are transposed back, and other readers use them with channels last") {
@@ -541,21 +514,19 @@ TEST_CASE("sdk: reductions use channels last with remapped axes") {
   CHECK(reduce({0, 1, 2, 3}, false, {}) == 4);
 }
 
-TEST_CASE("sdk: a gradient that is broadcast over an image is broadcast with channels last") {
-  Images images;
-  const auto y = images.conv(images.net.input({2, 3, 4, 5}), 6);
-  const auto g = images.net.input({2, 6, 1, 1}), wide = images.net.internal({2, 6, 4, 5});
-  images.net.node(TENON_OP_Expand, {g}, {wide});
-  images.conv(images.apply(TENON_OP_Mul, {wide, y}), 2, true);
-  CHECK(check(images.net, TENON_FUSION_OFF) == 5);  // two transposes, two convolutions, one op
+TEST_CASE_FIXTURE(Images, "sdk: a gradient that is broadcast over an image is broadcast with channels last") {
+  const auto y = conv(net.input({2, 3, 4, 5}), 6);
+  const auto g = net.input({2, 6, 1, 1}), wide = net.internal({2, 6, 4, 5});
+  net.node(TENON_OP_Expand, {g}, {wide});
+  conv(apply(TENON_OP_Mul, {wide, y}), 2, true);
+  CHECK(check(net, TENON_FUSION_OFF) == 5);  // two transposes, two convolutions, one op
 }
 
-TEST_CASE("sdk: an operand made only for convolutions is transposed before it is made") {
-  Images images;
-  const auto x = images.net.input({2, 1, 4, 5}), shift = images.net.input({1, 1, 1});
-  const auto a = images.apply(TENON_OP_Mul, {x, shift});
-  images.conv(images.apply(TENON_OP_Relu, {a}), 1, true);
-  CHECK(check(images.net, TENON_FUSION_OFF) == 3);  // one channel in, one out: nothing is transposed
+TEST_CASE_FIXTURE(Images, "sdk: an operand made only for convolutions is transposed before it is made") {
+  const auto x = net.input({2, 1, 4, 5}), shift = net.input({1, 1, 1});
+  const auto a = apply(TENON_OP_Mul, {x, shift});
+  conv(apply(TENON_OP_Relu, {a}), 1, true);
+  CHECK(check(net, TENON_FUSION_OFF) == 3);  // one channel in, one out: nothing is transposed
 }
 
 TEST_CASE("sdk: images are sliced and concatenated with channels last") {
@@ -567,15 +538,12 @@ TEST_CASE("sdk: images are sliced and concatenated with channels last") {
   net.node(TENON_OP_Concat, {a, b}, {joined}, axis(1));
   const auto first = net.internal({2, 6, 4, 2}), second = net.internal({2, 6, 4, 3});
   net.node(TENON_OP_Split, {joined}, {first, second}, axis(3));
-  tenon_attributes_pad around{};
-  around.struct_size = sizeof around;
-  around.value = 2;
+  tenon_attributes_pad around{.struct_size = sizeof around, .value = 2};
   around.before[1] = 1;
   around.before[3] = 2;
   const auto padded = net.internal({2, 8, 4, 5});
   net.node(TENON_OP_Pad, {first}, {padded}, around);
-  tenon_attributes_slice part{};
-  part.struct_size = sizeof part;
+  tenon_attributes_slice part{.struct_size = sizeof part};
   for (std::int64_t& step : part.steps) step = 1;
   part.starts[1] = 5;
   part.steps[1] = -2;
@@ -685,13 +653,12 @@ TEST_CASE("sdk: bias, residual and activation that follow a convolution are one 
   }
 }
 
-TEST_CASE("sdk: of two added convolutions one has the other's result as its residual") {
-  Images images;
-  const auto x = images.net.input({2, 3, 4, 5});
-  const auto a = images.conv(x, 4), b = images.conv(x, 4);
-  images.apply(TENON_OP_Relu, {images.apply(TENON_OP_Add, {a, b})}, true);
-  CHECK(check(images.net) == 4);  // transpose, two convolutions, transpose
-  CHECK(first_algorithm(images.net, "Conv") == "Conv+residual+relu");
+TEST_CASE_FIXTURE(Images, "sdk: of two added convolutions one has the other's result as its residual") {
+  const auto x = net.input({2, 3, 4, 5});
+  const auto a = conv(x, 4), b = conv(x, 4);
+  apply(TENON_OP_Relu, {apply(TENON_OP_Add, {a, b})}, true);
+  CHECK(check(net) == 4);  // transpose, two convolutions, transpose
+  CHECK(first_algorithm(net, "Conv") == "Conv+residual+relu");
 }
 
 TEST_CASE("sdk: a residual may be made after the product is listed, or be an input that is overwritten later") {
@@ -869,9 +836,7 @@ class Generator {
         return values_.push_back(second);
       }
       case 11: {
-        tenon_attributes_pad attributes{};
-        attributes.struct_size = sizeof attributes;
-        attributes.value = 1;
+        tenon_attributes_pad attributes{.struct_size = sizeof attributes, .value = 1};
         Shape to = from;
         for (std::size_t d = 0; d < to.size(); ++d) {
           if (to[d] > 6) continue;
@@ -883,8 +848,7 @@ class Generator {
         return values_.push_back(y);
       }
       case 12: {
-        tenon_attributes_slice attributes{};
-        attributes.struct_size = sizeof attributes;
+        tenon_attributes_slice attributes{.struct_size = sizeof attributes};
         Shape to = from;
         for (std::size_t d = 0; d < to.size(); ++d) {
           attributes.starts[d] = pick(0, static_cast<int>(from[d]) - 1);

@@ -8,81 +8,69 @@ namespace {
 const Floats counting{1, -2, 3, -4, 5, -6};
 
 TEST_CASE("sdk: readers of a donated input run before its writer, in any listed order") {
-  Session session;
   Net net;
   const auto x = net.input({6}), y = net.output({6}), z = net.output({6});
   net.node(TENON_OP_Neg, {x}, {y});
   net.node(TENON_OP_Relu, {x}, {z});
   net.donate(x, y);
-  Run run(session, net);
+  Run run(net);
   CHECK(run.info.kernel_count == 2);
-  run.set(x, counting);
-  run();
+  run({{x, counting}});
   CHECK(run.get(y) == Floats{-1, 2, -3, 4, -5, 6});
   CHECK(run.get(z) == Floats{1, 0, 3, 0, 5, 0});
 }
 
 TEST_CASE("sdk: a writer that may work in place reads the donated input without a copy") {
-  Session session;
   Net net;
   const auto x = net.input({6}), y = net.output({6});
   net.node(TENON_OP_Add, {x, x}, {y});
   net.donate(x, y);
-  Run run(session, net);
+  Run run(net);
   CHECK(run.info.kernel_count == 1);
   CHECK(run.info.workspace_size_bytes == 0);
-  run.set(x, counting);
-  run();
+  run({{x, counting}});
   CHECK(run.get(y) == Floats{2, -4, 6, -8, 10, -12});
 }
 
 TEST_CASE("sdk: a writer that may not work in place reads a copy") {
-  Session session;
   Net net;
   const auto x = net.input({2, 3}), y = net.output({2, 3});
   net.node(TENON_OP_Sub, {x, x}, {y});
   net.donate(x, y);
-  Run run(session, net);
+  Run run(net);
   CHECK(run.info.kernel_count == 2);
   CHECK(run.info.workspace_size_bytes == 64);
-  run.set(x, counting);
-  run();
+  run({{x, counting}});
   CHECK(run.get(y) == Floats(6, 0.0f));
 }
 
 TEST_CASE("sdk: a reader that waits for the writer's result reads a copy") {
-  Session session;
   Net net;
   const auto x = net.input({6}), y = net.output({6}), z = net.output({6});
   net.node(TENON_OP_Neg, {x}, {y});
   net.node(TENON_OP_Mul, {x, y}, {z});
   net.donate(x, y);
-  Run run(session, net);
+  Run run(net);
   CHECK(run.info.kernel_count == 3);
-  run.set(x, counting);
-  run();
+  run({{x, counting}});
   CHECK(run.get(z) == Floats{-1, -4, -9, -16, -25, -36});
 }
 
 TEST_CASE("sdk: two donations that swap their inputs cost one copy") {
-  Session session;
   Net net;
   const auto a = net.input({6}), b = net.input({6}), p = net.output({6}), q = net.output({6});
   net.node(TENON_OP_Neg, {b}, {p});
   net.node(TENON_OP_Neg, {a}, {q});
   net.donate(a, p);
   net.donate(b, q);
-  Run run(session, net);
+  Run run(net);
   CHECK(run.info.kernel_count == 3);
-  run.set(a, counting);
-  run.set(b, Floats(6, 7.0f));
-  run();
+  run({{a, counting}, {b, Floats(6, 7.0f)}});
   CHECK(run.get(p) == Floats(6, -7.0f));
   CHECK(run.get(q) == Floats{-1, 2, -3, 4, -5, 6});
 }
 
 TEST_CASE("sdk: a donation that ordering can honour costs no copy when another cannot be") {
-  Session session;
   Net net;
   const auto a = net.input({6}), b = net.input({6});
   const auto new_b = net.output({6}), late = net.internal({6}), new_a = net.output({6}), other = net.output({6});
@@ -92,28 +80,24 @@ TEST_CASE("sdk: a donation that ordering can honour costs no copy when another c
   net.node(TENON_OP_Mul, {a, late}, {other});
   net.donate(a, new_a);
   net.donate(b, new_b);
-  Run run(session, net);
+  Run run(net);
   CHECK(run.info.kernel_count == 4);  // late and other are one kernel
-  run.set(a, counting);
-  run.set(b, Floats(6, 3.0f));
-  run();
+  run({{a, counting}, {b, Floats(6, 3.0f)}});
   CHECK(run.get(new_a) == counting);
   CHECK(run.get(new_b) == Floats(6, -3.0f));
   CHECK(run.get(other) == Floats(6, 0.0f));
 }
 
 TEST_CASE("sdk: views of a donated input are read before it is written") {
-  Session session;
   Net net;
   const auto x = net.input({2, 3}), turned = net.internal({3, 2}), y = net.output({2, 3}), z = net.output({3, 2});
   net.node(TENON_OP_Transpose, {x}, {turned}, axes({1, 0}));
   net.node(TENON_OP_Neg, {x}, {y});
   net.node(TENON_OP_Relu, {turned}, {z});
   net.donate(x, y);
-  Run run(session, net);
+  Run run(net);
   CHECK(run.info.kernel_count == 2);
-  run.set(x, counting);
-  run();
+  run({{x, counting}});
   CHECK(run.get(y) == Floats{-1, 2, -3, 4, -5, 6});
   CHECK(run.get(z) == Floats{1, 0, 0, 5, 3, 0});
 }
@@ -127,8 +111,7 @@ TEST_CASE("sdk: a writer works in place through a view of the same layout, and o
   flat.donate(x, y);
   Run in_place(session, flat);
   CHECK(in_place.info.kernel_count == 1);
-  in_place.set(x, counting);
-  in_place();
+  in_place({{x, counting}});
   CHECK(in_place.get(y) == Floats{-1, 2, -3, 4, -5, 6});
 
   Net turned;
@@ -138,13 +121,11 @@ TEST_CASE("sdk: a writer works in place through a view of the same layout, and o
   turned.donate(a, b);
   Run copied(session, turned);
   CHECK(copied.info.kernel_count == 2);
-  copied.set(a, {1, 2, 3, 4});
-  copied();
+  copied({{a, {1, 2, 3, 4}}});
   CHECK(copied.get(b) == Floats{-1, -3, -2, -4});
 }
 
 TEST_CASE("sdk: a donated input with gaps or permuted axes is read right, also through views and copies") {
-  Session session;
   for (const bool conflict : {false, true}) {
     Net net;
     const auto x = net.input({2, 3}, {1, 2});
@@ -159,16 +140,14 @@ TEST_CASE("sdk: a donated input with gaps or permuted axes is read right, also t
       net.node(TENON_OP_Relu, {turned}, {z});
     }
     net.donate(x, y);
-    Run run(session, net);
-    run.set(x, counting);
-    run();
+    Run run(net);
+    run({{x, counting}});
     CHECK(run.get(y) == Floats{-1, 2, -3, 4, -5, 6});
     CHECK(run.get(z) == (conflict ? Floats{2, -8, -4, 10, 6, -12} : Floats{1, 0, 0, 5, 3, 0}));
   }
 }
 
 TEST_CASE("sdk: a step over several tensors updates each in place without a copy") {
-  Session session;
   Net net;
   const auto lr = net.input({}, {}, TENON_DTYPE_F64);
   std::vector<std::uint32_t> inputs{lr}, outputs, old, next;
@@ -182,7 +161,7 @@ TEST_CASE("sdk: a step over several tensors updates each in place without a copy
     net.donate(old[static_cast<std::size_t>(i)], outputs.back());
   }
   net.node(TENON_OP_SgdStep, inputs, outputs, sgd_attributes(0.5));
-  Run run(session, net);
+  Run run(net);
   CHECK(run.info.kernel_count == 1);
   CHECK(run.info.workspace_size_bytes == 0);
   *run.data<double>(lr) = 2;
@@ -200,7 +179,6 @@ TEST_CASE("sdk: a step over several tensors updates each in place without a copy
 }
 
 TEST_CASE("sdk: a step over several tensors reads a copy of an input that another tensor's result overwrites") {
-  Session session;
   Net net;
   const auto lr = net.input({}, {}, TENON_DTYPE_F64);
   const auto w0 = net.parameter({6}), g0 = net.input({6}), w1 = net.parameter({6}), g1 = net.input({6});
@@ -208,20 +186,15 @@ TEST_CASE("sdk: a step over several tensors reads a copy of an input that anothe
   net.node(TENON_OP_SgdStep, {lr, w0, g0, w1, g1}, {new0, new1}, sgd_attributes());
   net.donate(w0, new1);
   net.donate(g0, new0);
-  Run run(session, net);
+  Run run(net);
   CHECK(run.info.kernel_count == 3);
   *run.data<double>(lr) = 1;
-  run.set(w0, counting);
-  run.set(g0, Floats(6, 1.0f));
-  run.set(w1, Floats(6, 10.0f));
-  run.set(g1, Floats(6, 4.0f));
-  run();
+  run({{w0, counting}, {g0, Floats(6, 1.0f)}, {w1, Floats(6, 10.0f)}, {g1, Floats(6, 4.0f)}});
   CHECK(run.get(new0) == Floats{0, -3, 2, -5, 4, -7});
   CHECK(run.get(new1) == Floats(6, 6.0f));
 }
 
 TEST_CASE("sdk: a donated output may be read later, also through a view") {
-  Session session;
   Net net;
   const auto x = net.input({2, 3}), y = net.output({2, 3}), t = net.internal({3, 2}), z = net.output({3, 2}), n = net.output({2, 3});
   net.node(TENON_OP_Neg, {x}, {y});
@@ -229,27 +202,23 @@ TEST_CASE("sdk: a donated output may be read later, also through a view") {
   net.node(TENON_OP_Relu, {t}, {z});
   net.node(TENON_OP_Neg, {y}, {n});
   net.donate(x, y);
-  Run run(session, net);
+  Run run(net);
   CHECK(run.info.kernel_count == 3);
-  run.set(x, counting);
-  run();
+  run({{x, counting}});
   CHECK(run.get(y) == Floats{-1, 2, -3, 4, -5, 6});
   CHECK(run.get(z) == Floats{0, 4, 2, 0, 0, 6});
   CHECK(run.get(n) == counting);
 }
 
 TEST_CASE("sdk: an output that does not depend on the donated input may take its storage") {
-  Session session;
   Net net;
   const auto x = net.input({6}), other = net.input({6}), y = net.output({6}), z = net.output({6});
   net.node(TENON_OP_Tanh, {other}, {y});
   net.node(TENON_OP_Neg, {x}, {z});
   net.donate(x, y);
-  Run run(session, net);
+  Run run(net);
   CHECK(run.info.kernel_count == 2);
-  run.set(x, counting);
-  run.set(other, Floats(6, 0.0f));
-  run();
+  run({{x, counting}, {other, Floats(6, 0.0f)}});
   CHECK(run.get(y) == Floats(6, 0.0f));
   CHECK(run.get(z) == Floats{-1, 2, -3, 4, -5, 6});
 }

@@ -123,7 +123,6 @@ TEST_CASE("sdk: two chains that join are one kernel") {
 }
 
 TEST_CASE("sdk: a chain of a hundred nodes is cut into kernels of a bounded size") {
-  Session session;
   Net net;
   std::uint32_t x = net.input({1000});
   for (int i = 0; i < 100; ++i) {
@@ -131,10 +130,9 @@ TEST_CASE("sdk: a chain of a hundred nodes is cut into kernels of a bounded size
     net.node(TENON_OP_Neg, {x}, {y});
     x = y;
   }
-  Run run(session, net);
+  Run run(net);
   CHECK(run.info.kernel_count == 4);
-  run.set(0, ramp(1000));
-  run();
+  run({{0, ramp(1000)}});
   CHECK(run.get(x) == ramp(1000));
 }
 
@@ -163,13 +161,12 @@ std::uint16_t bf16(float x) {
 }
 
 TEST_CASE("sdk: without its own kernel, bf16 is computed in f32 between conversions") {
-  Session session;
   Net net;
   const auto x = net.input({3}, {}, TENON_DTYPE_BF16), y = net.input({3}, {}, TENON_DTYPE_BF16);
   const auto product = net.internal({3}, TENON_DTYPE_BF16), sum = net.output({3}, TENON_DTYPE_BF16);
   net.node(TENON_OP_Mul, {x, y}, {product});
   net.node(TENON_OP_Add, {product, x}, {sum});
-  Run run(session, net);
+  Run run(net);
   const float a[3] = {1.5f, -2, 0.25f}, b[3] = {3, 0.5f, 1024};
   for (int i = 0; i < 3; ++i) {
     run.data<std::uint16_t>(x)[i] = bf16(a[i]);
@@ -180,13 +177,12 @@ TEST_CASE("sdk: without its own kernel, bf16 is computed in f32 between conversi
 }
 
 TEST_CASE("sdk: what is stored as bf16 between two nodes is rounded to it") {
-  Session session;
   Net net;
   const auto x = net.input({1}, {}, TENON_DTYPE_BF16), y = net.input({1}, {}, TENON_DTYPE_BF16);
   const auto sum = net.internal({1}, TENON_DTYPE_BF16), rest = net.output({1}, TENON_DTYPE_BF16);
   net.node(TENON_OP_Add, {x, y}, {sum});
   net.node(TENON_OP_Sub, {sum, x}, {rest});
-  Run run(session, net);
+  Run run(net);
   run.data<std::uint16_t>(x)[0] = bf16(256);
   run.data<std::uint16_t>(y)[0] = bf16(0.5f);
   run();
@@ -195,8 +191,7 @@ TEST_CASE("sdk: what is stored as bf16 between two nodes is rounded to it") {
 
 TEST_CASE("sdk: a dtype that goes through f32 is among the capabilities, one that cannot be converted is not") {
   const auto bit = [](tenon_op op, tenon_dtype dtype, tenon_backend_query_fn query) {
-    tenon_backend_info info{};
-    info.struct_size = sizeof info;
+    tenon_backend_info info{.struct_size = sizeof info};
     const tenon_host_info host = host_info();
     REQUIRE(query(&host, &info) == TENON_OK);
     for (std::uint32_t i = 0; i < info.capability_count; ++i) {

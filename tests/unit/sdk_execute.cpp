@@ -17,7 +17,6 @@ namespace {
 const Floats counting{1, -2, 3, -4, 5, -6};
 
 TEST_CASE("sdk: a scalar has rank 0, one element and no strides") {
-  Session session;
   Net net;
   const auto x = net.input({}), c = net.constant({}, {3}), a = net.internal({}), t = net.internal({}), y = net.output({}),
              e = net.output({2, 2});
@@ -25,15 +24,13 @@ TEST_CASE("sdk: a scalar has rank 0, one element and no strides") {
   net.node(TENON_OP_Transpose, {a}, {t}, axes({}));
   net.node(TENON_OP_Tanh, {t}, {y});
   net.node(TENON_OP_Expand, {a}, {e});
-  Run run(session, net);
-  run.set(x, {-3});
-  run();
+  Run run(net);
+  run({{x, {-3}}});
   CHECK(run.get(y) == Floats{0});
   CHECK(run.get(e) == Floats(4, 0.0f));
 }
 
 TEST_CASE("sdk: values without elements need no address and no storage") {
-  Session session;
   Net net;
   const auto x = net.input({0, 3}), c = net.constant({0, 3}, {}), a = net.internal({0, 3}), t = net.internal({3, 0}),
              y = net.output({3, 0}), s = net.output({3}), z = net.output({0, 3});
@@ -43,7 +40,7 @@ TEST_CASE("sdk: values without elements need no address and no storage") {
   net.node(TENON_OP_ReduceSum, {a}, {s}, axes({0}));
   net.node(TENON_OP_Tanh, {x}, {z});
   net.donate(x, z);
-  Run run(session, net);
+  Run run(net);
   for (const std::uint32_t v : {x, y, z}) run.addresses[net.values[v].binding] = 0;
   CHECK(run.info.workspace_size_bytes == 0);
   run();
@@ -51,19 +48,17 @@ TEST_CASE("sdk: values without elements need no address and no storage") {
 }
 
 TEST_CASE("sdk: an empty shape with other huge dimensions does not overflow") {
-  Session session;
   Net net;
   const std::int64_t huge = std::int64_t{1} << 30;
   const auto x = net.input({0, huge}), y = net.output({0, huge});
   net.node(TENON_OP_Neg, {x}, {y});
-  Run run(session, net);
+  Run run(net);
   run();
 }
 
 TEST_CASE("sdk: a graph without nodes is a plan") {
-  Session session;
   Net net;
-  Run run(session, net);
+  Run run(net);
   CHECK(run.info.kernel_count == 0);
   CHECK(run.info.workspace_size_bytes == 0);
   run.workspace = 0;
@@ -71,17 +66,15 @@ TEST_CASE("sdk: a graph without nodes is a plan") {
 }
 
 TEST_CASE("sdk: scratch memory is aligned, inside the workspace, and exclusive to a call") {
-  Session session;
   Net net;
   const auto x = net.input({2, 21}), a = net.internal({2, 21}), b = net.internal({2, 21}), y = net.output({2, 21});
   net.node(TENON_OP_Neg, {x}, {a});
   net.node(TENON_OP_Softmax, {a}, {b}, axis(1));
   net.node(TENON_OP_Add, {a, b}, {y});
-  Run run(session, net);
+  Run run(net);
   Floats data(42);
   for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<float>(i % 5);
-  run.set(x, data);
-  run();
+  run({{x, data}});
   CHECK_FALSE(probe.bad_scratch);
   CHECK(probe.scratch_at >= run.workspace);
   CHECK(probe.scratch_at + 84 <= run.workspace + run.info.workspace_size_bytes);
@@ -90,14 +83,12 @@ TEST_CASE("sdk: scratch memory is aligned, inside the workspace, and exclusive t
 }
 
 TEST_CASE("sdk: each execution works in the workspace it is given") {
-  Session session;
   Net net;
   const auto x = net.input({2, 3}), a = net.internal({2, 3}), y = net.output({2, 3});
   net.node(TENON_OP_Tanh, {x}, {a});
   net.node(TENON_OP_Softmax, {a}, {y}, axis(1));
-  Run run(session, net);
-  run.set(x, counting);
-  run();
+  Run run(net);
+  run({{x, counting}});
   const Floats expected = run.get(y);
   const std::uint64_t first = run.workspace;
   alignas(64) unsigned char other[256] = {};
@@ -115,20 +106,17 @@ TEST_CASE("sdk: each execution works in the workspace it is given") {
 }
 
 TEST_CASE("sdk: an output may be read by later nodes and is unchanged") {
-  Session session;
   Net net;
   const auto x = net.input({6}), y = net.output({6}), z = net.output({6});
   net.node(TENON_OP_Neg, {x}, {y});
   net.node(TENON_OP_Relu, {y}, {z});
-  Run run(session, net);
-  run.set(x, counting);
-  run();
+  Run run(net);
+  run({{x, counting}});
   CHECK(run.get(y) == Floats{-1, 2, -3, 4, -5, 6});
   CHECK(run.get(z) == Floats{0, 2, 0, 4, 0, 6});
 }
 
 TEST_CASE("sdk: optional operands may be absent") {
-  Session session;
   for (const bool weights : {false, true}) {
     for (const bool log_prob : {false, true}) {
       Net net;
@@ -138,10 +126,8 @@ TEST_CASE("sdk: optional operands may be absent") {
                tenon_attributes_cross_entropy{sizeof(tenon_attributes_cross_entropy), TENON_REDUCTION_SUM, 0, 0, 0});
       if (!log_prob) net.node(TENON_OP_Neg, {scores}, {extra});
       if (!weights) net.nodes[0].inputs.pop_back();  // a trailing operand may be left out
-      Run run(session, net);
-      run.set(scores, counting);
-      run.set(w, {50, 0, 0});
-      run();
+      Run run(net);
+      run({{scores, counting}, {w, {50, 0, 0}}});
       CHECK(run.get(loss) == Floats{weights ? 47.0f : -3.0f});
       CHECK(run.get(extra) == (log_prob ? Floats(6, 7.0f) : Floats{-1, 2, -3, 4, -5, 6}));
     }
@@ -188,14 +174,13 @@ TEST_CASE("sdk: four threads execute one plan in separate workspaces") {
 
 #ifndef TENON_MALLOC_IS_TAKEN
 TEST_CASE("sdk: executing a plan allocates nothing") {
-  Session session;
   Net net;
   const auto x = net.input({2, 3}), w = net.parameter({3, 4}), b = net.constant({4}, {1, 2, 3, 4}), h = net.internal({2, 4}),
              a = net.internal({2, 4}), y = net.output({2, 4});
   net.node(TENON_OP_Gemm, {x, w}, {h}, gemm_attributes());
   net.node(TENON_OP_Add, {h, b}, {a});
   net.node(TENON_OP_Softmax, {a}, {y}, axis(1));
-  Run run(session, net);
+  Run run(net);
   run.set(x, counting);
   const long before = allocations.load();
   REQUIRE(before > 0);

@@ -65,20 +65,17 @@ TEST_CASE("sdk: bindings that are out of range or shared are rejected") {
 }
 
 TEST_CASE("sdk: an internal value's binding is ignored") {
-  Session session;
   Net net;
   const auto x = net.input({2}), inner = net.internal({2}), out = net.output({2});
   net.values[inner].binding = 0;
   net.node(TENON_OP_Tanh, {x}, {inner});
   net.node(TENON_OP_Tanh, {inner}, {out});
-  Run run(session, net);
-  run.set(x, {1, 2});
-  run();
+  Run run(net);
+  run({{x, {1, 2}}});
   CHECK(run.get(x) == Floats{1, 2});
 }
 
 TEST_CASE("sdk: two inputs may share a binding") {
-  Session session;
   Net net;
   const auto x = net.input({2, 3}), same = net.input({3, 2}, {1, 3}), out = net.output({2, 3}), turned = net.output({3, 2});
   net.values[same].binding = net.values[x].binding;
@@ -87,9 +84,8 @@ TEST_CASE("sdk: two inputs may share a binding") {
   net.binding_count = 3;
   net.node(TENON_OP_Neg, {x}, {out});
   net.node(TENON_OP_Neg, {same}, {turned});
-  Run run(session, net);
-  run.set(x, {1, 2, 3, 4, 5, 6});
-  run();
+  Run run(net);
+  run({{x, {1, 2, 3, 4, 5, 6}}});
   CHECK(run.get(turned) == Floats{-1, -4, -2, -5, -3, -6});
 }
 

@@ -44,8 +44,7 @@ TEST_CASE("sdk: a constant is packed when the plan is made, never again, and kee
 TEST_CASE("sdk: the device's statistics count the memory of plans") {
   Session session;
   const auto live = [&] {
-    tenon_memory_stats stats{};
-    stats.struct_size = sizeof stats;
+    tenon_memory_stats stats{.struct_size = sizeof stats};
     REQUIRE(session.table->memory_stats(session.device, &stats, nullptr) == TENON_OK);
     return stats.live_size_bytes;
   };
@@ -64,23 +63,20 @@ TEST_CASE("sdk: a constant that is also read unpacked has both forms") {
   Run run(session, product.net);
   CHECK(run.info.packed_size_bytes == packed_bytes + 48);
   CHECK(session.host.live_bytes == static_cast<std::int64_t>(packed_bytes + 48));
-  run.set(product.a, left);
-  run();
+  run({{product.a, left}});
   CHECK(run.get(product.y) == product.expected(right));
   CHECK(run.get(static_cast<std::uint32_t>(product.net.values.size() - 1))[11] == 2);
 }
 
 TEST_CASE("sdk: a transposed view of a constant is packed as it is read") {
-  Session session;
   Net net;
   const auto a = net.input({2, 3}), c = net.constant({4, 3}, right), b = net.internal({3, 4}), y = net.output({2, 4});
   net.node(TENON_OP_Transpose, {c}, {b}, axes({1, 0}));
   net.node(TENON_OP_Gemm, {a, b}, {y}, gemm_attributes());
-  Run run(session, net);
+  Run run(net);
   CHECK(run.info.kernel_count == 1);
   CHECK(run.info.packed_size_bytes == packed_bytes);
-  run.set(a, left);
-  run();
+  run({{a, left}});
   CHECK(run.get(y) == evaluate(net, {{a, left}})[y]);
 }
 
@@ -109,9 +105,8 @@ TEST_CASE("sdk: a scratch size query marks operands that will be packed") {
 }
 
 TEST_CASE("sdk: parameters are packed at the first execution and whenever the epoch changes") {
-  Session session;
   Product product(false);
-  Run run(session, product.net);
+  Run run(product.net);
   CHECK(probe.packs == 0);
   CHECK(run.info.packed_size_bytes == packed_bytes);
   run.set(product.a, left);
@@ -165,9 +160,7 @@ TEST_CASE("sdk: a parameter that the plan overwrites is packed in each epoch, or
       }
       const int before = probe.packs;
       Run run(session, product.net);
-      run.set(product.a, left);
-      run.set(product.b, right);
-      run();
+      run({{product.a, left}, {product.b, right}});
       CHECK(run.get(product.y) == product.expected(right));
       CHECK(probe.packs - before == (packs || !is_updated ? 1 : 0));
     }
@@ -189,14 +182,11 @@ TEST_CASE("sdk: packing that fails in plan_create fails it without a leak") {
 }
 
 TEST_CASE("sdk: packing that fails in execution reports the node and is repeated before the old epoch is used again") {
-  Session session;
   Product product(false);
   product.net.nodes.insert(product.net.nodes.begin(), product.net.nodes[0]);
   product.net.nodes[0] = {TENON_OP_Neg, 13, {product.a}, {product.net.output({2, 3})}, {sizeof(tenon_attributes_none)}, 1};
-  Run run(session, product.net);
-  run.set(product.a, left);
-  run.set(product.b, right);
-  run();
+  Run run(product.net);
+  run({{product.a, left}, {product.b, right}});
   probe.fail_pack = true;
   run.set(product.b, Floats(12, 9.0f));
   run.epoch = 2;

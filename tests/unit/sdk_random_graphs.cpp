@@ -278,7 +278,6 @@ TEST_CASE("sdk: random graphs have the results of their definition, with and wit
 }
 
 TEST_CASE("sdk: without donations and strides the workspace is at most the sum of the internal values and the largest scratch") {
-  Session session;
   std::uint64_t planned = 0, naive_total = 0;
   for (std::uint32_t seed = 1; seed <= 500; ++seed) {
     CAPTURE(seed);
@@ -286,7 +285,7 @@ TEST_CASE("sdk: without donations and strides the workspace is at most the sum o
     Net net = generator.make();
     net.donations.clear();
     for (Net::Value& value : net.values) value.strides.clear();
-    const Run run(session, net);
+    const Run run(net);
     std::uint64_t naive = 64;  // the largest scratch: a row of softmax
     for (const Net::Value& value : net.values) {
       if (value.kind == TENON_VALUE_INTERNAL) naive += sdk::aligned_size(static_cast<std::uint64_t>(value.count()) * sizeof(float));

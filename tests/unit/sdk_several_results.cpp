@@ -75,9 +75,7 @@ const sdk::BackendSpec& spec() {
                                             }};
   return several;
 }
-tenon_status query(const tenon_host_info* host, tenon_backend_info* out_info) {
-  return sdk::query<spec, rows>(host, out_info);
-}
+constexpr tenon_backend_query_fn query = sdk::query<spec, rows>;
 
 /// One norm of (2, 3) with running statistics that are updated in place.
 struct Norm {
@@ -92,9 +90,7 @@ struct Norm {
     y = net.internal({2, 3});
     mean = mean_is_read ? net.internal({3}) : net.output({3});
     inverse_std = net.output({3});
-    tenon_attributes_batch_norm attributes{};
-    attributes.struct_size = sizeof attributes;
-    attributes.axis = 1;
+    tenon_attributes_batch_norm attributes{.struct_size = sizeof attributes, .axis = 1};
     net.node(TENON_OP_BatchNormTrain, {x, scale, scale, running[0], running[1]}, {y, next[0], next[1], mean, inverse_std}, attributes);
     for (int i = 0; i < 2; ++i) net.donate(running[i], next[i]);
   }
@@ -176,9 +172,7 @@ TEST_CASE("sdk: a conversion whose result is expected stays, although a residual
   const auto residual = net.input({2, 3}), wide = net.output({2, 3}), own = net.internal({2, 3}), sum = net.internal({2, 3}),
              z = net.output({2, 3});
   for (const std::uint32_t v : {norm.x, norm.y, residual, z}) net.values[v].dtype = TENON_DTYPE_BF16;
-  tenon_attributes_cast to{};
-  to.struct_size = sizeof to;
-  to.to = TENON_DTYPE_F32;
+  tenon_attributes_cast to{.struct_size = sizeof to, .to = TENON_DTYPE_F32};
   net.node(TENON_OP_Cast, {residual}, {wide}, to);
   net.node(TENON_OP_Cast, {norm.y}, {own}, to);
   net.node(TENON_OP_Add, {own, wide}, {sum});

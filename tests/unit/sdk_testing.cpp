@@ -540,12 +540,11 @@ const tenon_graph& Net::abi_graph() {
   abi_values.clear();
   abi_nodes.clear();
   for (const Value& value : values) {
-    tenon_value abi_value{};
-    abi_value.desc = {value.shape.data(), value.strides.empty() ? nullptr : value.strides.data(),
-                      static_cast<std::uint32_t>(value.shape.size()), value.dtype};
-    abi_value.kind = value.kind;
-    abi_value.binding = value.binding;
-    abi_value.data = value.kind == TENON_VALUE_CONSTANT && !value.bytes.empty() ? value.bytes.data() : nullptr;
+    tenon_value abi_value{.desc = {value.shape.data(), value.strides.empty() ? nullptr : value.strides.data(),
+                                   static_cast<std::uint32_t>(value.shape.size()), value.dtype},
+                          .kind = value.kind,
+                          .binding = value.binding,
+                          .data = value.kind == TENON_VALUE_CONSTANT && !value.bytes.empty() ? value.bytes.data() : nullptr};
     abi_values.push_back(abi_value);
   }
   for (const Node& node : nodes) {
@@ -567,9 +566,7 @@ const tenon_graph& Net::abi_graph() {
 }
 
 tenon_attributes_axes axes(std::initializer_list<std::int64_t> list, bool keepdims) {
-  tenon_attributes_axes attributes{};
-  attributes.struct_size = sizeof attributes;
-  attributes.keepdims = keepdims ? 1 : 0;
+  tenon_attributes_axes attributes{.struct_size = sizeof attributes, .keepdims = keepdims};
   for (const std::int64_t value : list) attributes.axes[attributes.count++] = value;
   return attributes;
 }
@@ -745,12 +742,13 @@ bool Run::Buffer::whole() const {
          std::all_of(static_cast<const unsigned char*>(begin + size), storage.data() + storage.size(), intact);
 }
 
-Run::Run(Session& session, Net& net, const tenon_plan_options& given) : session_(session), net_(net) {
+Run::Run(std::unique_ptr<Session> own, Session* session, Net& net, const tenon_plan_options& given)
+    : own_session_(std::move(own)), session_(session != nullptr ? *session : *own_session_), net_(net) {
   ErrorText error;
-  const tenon_status status = session.table->plan_create(session.device, &net.abi_graph(), &given, &plan, error);
+  const tenon_status status = session_.table->plan_create(session_.device, &net.abi_graph(), &given, &plan, error);
   REQUIRE_MESSAGE(status == TENON_OK, error.text());
   info.struct_size = sizeof info;
-  REQUIRE(session.table->plan_info(plan, &info, error) == TENON_OK);
+  REQUIRE(session_.table->plan_info(plan, &info, error) == TENON_OK);
   CHECK(info.workspace_alignment_bytes <= 64);
   workspace_buffer_.make(info.workspace_size_bytes);
   workspace = reinterpret_cast<std::uintptr_t>(workspace_buffer_.begin);
@@ -815,7 +813,8 @@ tenon_status Run::execute(tenon_error* error) {
   return session_.table->plan_execute(plan, &bound, workspace, session_.stream, error);
 }
 
-void Run::operator()() {
+void Run::operator()(std::initializer_list<std::pair<std::uint32_t, Floats>> inputs) {
+  for (const auto& [value, dense] : inputs) set(value, dense);
   std::memset(workspace_buffer_.begin, 0xFF, workspace_buffer_.size);  // NaN, whatever the type
   ErrorText error;
   const tenon_status status = execute(error);

@@ -8,9 +8,12 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <map>
+#include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <tenon/backend.h>
@@ -70,12 +73,8 @@ struct Probe {
 inline Probe probe;
 
 inline tenon_host_info host_info(std::uint32_t lowest = TENON_ABI_MINOR, std::uint32_t highest = TENON_ABI_MINOR) {
-  tenon_host_info info{};
-  info.struct_size = sizeof info;
-  info.abi_major = TENON_ABI_MAJOR;
-  info.abi_minor_lowest = lowest;
-  info.abi_minor_highest = highest;
-  return info;
+  return tenon_host_info{
+      .struct_size = sizeof(tenon_host_info), .abi_major = TENON_ABI_MAJOR, .abi_minor_lowest = lowest, .abi_minor_highest = highest};
 }
 
 /// A created backend with device 0 open and a stream. The destructor checks that all host memory was freed.
@@ -170,7 +169,9 @@ std::vector<Floats> evaluate(const Net& net, const std::map<std::uint32_t, Float
 /// A plan, its workspace, and a guarded buffer for each binding; donated pairs share one.
 class Run {
  public:
-  Run(Session& session, Net& net, const tenon_plan_options& given = options());
+  Run(Session& session, Net& net, const tenon_plan_options& given = options()) : Run(nullptr, &session, net, given) {}
+  /// In a session of its own.
+  explicit Run(Net& net, const tenon_plan_options& given = options()) : Run(std::make_unique<Session>(), nullptr, net, given) {}
   ~Run();
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
@@ -182,8 +183,8 @@ class Run {
     return reinterpret_cast<T*>(addresses[net_.values[value].binding]);
   }
   tenon_status execute(tenon_error* error = nullptr);
-  /// Poisons the workspace, executes, requires success and intact guard zones.
-  void operator()();
+  /// Sets inputs, poisons the workspace, executes, requires success and intact guard zones.
+  void operator()(std::initializer_list<std::pair<std::uint32_t, Floats>> inputs = {});
   tenon_bindings bindings() const;
 
   tenon_plan* plan = nullptr;
@@ -200,8 +201,10 @@ class Run {
     void make(std::size_t bytes);
     bool whole() const;
   };
+  Run(std::unique_ptr<Session> own, Session* session, Net& net, const tenon_plan_options& given);
   void for_each_offset(std::uint32_t value, void (*body)(void*, std::int64_t i, std::int64_t offset), void* context) const;
 
+  std::unique_ptr<Session> own_session_;
   Session& session_;
   Net& net_;
   std::vector<Buffer> buffers_;

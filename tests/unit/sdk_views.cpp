@@ -11,7 +11,6 @@ const Floats counting{1, -2, 3, -4, 5, -6};
 const Floats transposed_counting{1, -4, -2, 5, 3, -6};
 
 TEST_CASE("sdk: an internal Reshape, Flatten, Transpose or Expand is free if its readers accept any strides") {
-  Session session;
   Net net;
   const auto x = net.input({6}), a = net.internal({2, 3}), b = net.internal({3, 2}), c = net.internal({2, 3, 2}), d = net.internal({1, 6});
   const auto y = net.output({2, 3, 2}), z = net.output({1, 6});
@@ -21,45 +20,39 @@ TEST_CASE("sdk: an internal Reshape, Flatten, Transpose or Expand is free if its
   net.node(TENON_OP_Neg, {c}, {y});
   net.node(TENON_OP_Flatten, {x}, {d}, axis(0));
   net.node(TENON_OP_Tanh, {d}, {z});  // needs dense operands, and this view is dense
-  Run run(session, net);
+  Run run(net);
   CHECK(run.info.kernel_count == 2);
   CHECK(run.info.workspace_size_bytes == 0);
-  run.set(x, counting);
-  run();
+  run({{x, counting}});
   CHECK(run.get(y) == Floats{-1, 4, 2, -5, -3, 6, -1, 4, 2, -5, -3, 6});
 }
 
 TEST_CASE("sdk: one reader that expects dense operands keeps the Transpose") {
-  Session session;
   Net net;
   const auto x = net.input({2, 3}), t = net.internal({3, 2}), y = net.output({3, 2}), z = net.output({3, 2});
   net.node(TENON_OP_Transpose, {x}, {t}, axes({1, 0}));
   net.node(TENON_OP_Neg, {t}, {y});
   net.node(TENON_OP_Tanh, {t}, {z});
-  Run run(session, net);
+  Run run(net);
   CHECK(run.info.kernel_count == 3);
-  run.set(x, counting);
-  run();
+  run({{x, counting}});
   CHECK(run.get(y)[1] == 4);
   CHECK(run.get(z)[1] == std::tanh(-4.0f));
 }
 
 TEST_CASE("sdk: a Reshape of a transposed view copies") {
-  Session session;
   Net net;
   const auto x = net.input({2, 3}), t = net.internal({3, 2}), r = net.internal({6}), y = net.output({6});
   net.node(TENON_OP_Transpose, {x}, {t}, axes({1, 0}));
   net.node(TENON_OP_Reshape, {t}, {r});
   net.node(TENON_OP_Neg, {r}, {y});
-  Run run(session, net);
+  Run run(net);
   CHECK(run.info.kernel_count == 2);
-  run.set(x, transposed_counting);
-  run();
+  run({{x, transposed_counting}});
   CHECK(run.get(y) == Floats{-1, -5, 4, -3, 2, 6});
 }
 
 TEST_CASE("sdk: outputs are materialised, whatever op makes them") {
-  Session session;
   for (const bool constant : {false, true}) {
     Net net;
     const auto x = constant ? net.constant({2, 3}, counting) : net.parameter({2, 3});
@@ -68,7 +61,7 @@ TEST_CASE("sdk: outputs are materialised, whatever op makes them") {
     net.node(TENON_OP_Reshape, {x}, {z});
     net.node(TENON_OP_Expand, {x}, {e});
     net.node(TENON_OP_Flatten, {y}, {f}, axis(0));
-    Run run(session, net);
+    Run run(net);
     CHECK(run.info.kernel_count == 4);
     if (!constant) run.set(x, counting);
     run();
@@ -80,23 +73,20 @@ TEST_CASE("sdk: outputs are materialised, whatever op makes them") {
 }
 
 TEST_CASE("sdk: views of constants and parameters are read in place") {
-  Session session;
   Net net;
   const auto c = net.constant({2, 3}, counting), p = net.parameter({2, 3});
   const auto tc = net.internal({3, 2}), tp = net.internal({3, 2}), y = net.output({3, 2});
   net.node(TENON_OP_Transpose, {c}, {tc}, axes({1, 0}));
   net.node(TENON_OP_Transpose, {p}, {tp}, axes({1, 0}));
   net.node(TENON_OP_Sub, {tc, tp}, {y});
-  Run run(session, net);
+  Run run(net);
   CHECK(run.info.kernel_count == 1);
   CHECK(run.info.packed_size_bytes == 24);
-  run.set(p, Floats(6, 1.0f));
-  run();
+  run({{p, Floats(6, 1.0f)}});
   CHECK(run.get(y) == Floats{0, -5, -3, 4, 2, -7});
 }
 
 TEST_CASE("sdk: an internal value lives until its last view is read") {
-  Session session;
   Net net;
   const auto x = net.input({6}), a = net.internal({6}), v = net.internal({2, 3}), b = net.internal({6}), c = net.internal({6});
   const auto y = net.output({6}), z = net.output({2, 3});
@@ -106,31 +96,27 @@ TEST_CASE("sdk: an internal value lives until its last view is read") {
   net.node(TENON_OP_Relu, {b}, {c});
   net.node(TENON_OP_Neg, {c}, {y});
   net.node(TENON_OP_Neg, {v}, {z});
-  Run run(session, net);
+  Run run(net);
   CHECK(run.info.workspace_size_bytes == 128);
-  run.set(x, counting);
-  run();
+  run({{x, counting}});
   CHECK(run.get(z) == counting);
   CHECK(run.get(y) == Floats{-1, 0, -3, 0, -5, 0});
 }
 
 TEST_CASE("sdk: a result does not overwrite an operand that is also read transposed") {
-  Session session;
   Net net;
   const auto x = net.input({2, 2}), a = net.internal({2, 2}), t = net.internal({2, 2}), s = net.internal({2, 2}), y = net.output({2, 2});
   net.node(TENON_OP_Neg, {x}, {a});
   net.node(TENON_OP_Transpose, {a}, {t}, axes({1, 0}));
   net.node(TENON_OP_Add, {a, t}, {s});
   net.node(TENON_OP_Neg, {s}, {y});
-  Run run(session, net);
+  Run run(net);
   CHECK(run.info.workspace_size_bytes == 128);
-  run.set(x, {1, 2, 3, 4});
-  run();
+  run({{x, {1, 2, 3, 4}}});
   CHECK(run.get(y) == Floats{2, 5, 5, 8});
 }
 
 TEST_CASE("sdk: chains of elementwise ops work in one block") {
-  Session session;
   Net net;
   const auto x = net.input({6});
   auto v = x;
@@ -141,24 +127,21 @@ TEST_CASE("sdk: chains of elementwise ops work in one block") {
   }
   const auto y = net.output({6});
   net.node(TENON_OP_Neg, {v}, {y});
-  Run run(session, net);
+  Run run(net);
   CHECK(run.info.workspace_size_bytes == 64);
-  run.set(x, counting);
-  run();
+  run({{x, counting}});
   CHECK(run.get(y) == Floats{-1, 2, -3, 4, -5, 6});
 }
 
 TEST_CASE("sdk: a strided operand is copied once for all kernels that need it dense") {
-  Session session;
   Net net;
   const auto x = net.input({2, 3}, {1, 2}), y = net.output({2, 3}), z = net.output({2, 3}), n = net.output({2, 3});
   net.node(TENON_OP_Tanh, {x}, {y});
   net.node(TENON_OP_Softmax, {x}, {z}, axis(1));
   net.node(TENON_OP_Neg, {x}, {n});
-  Run run(session, net);
+  Run run(net);
   CHECK(run.info.kernel_count == 4);
-  run.set(x, counting);
-  run();
+  run({{x, counting}});
   CHECK(run.get(y)[1] == std::tanh(-2.0f));
   CHECK(run.get(n) == Floats{-1, 2, -3, 4, -5, 6});
 }
@@ -185,8 +168,7 @@ TEST_CASE("sdk: without a copy kernel strides are rejected with the reason for s
 
   net.nodes[0].op = TENON_OP_Neg;
   Run run(session, net);
-  run.set(x, counting);
-  run();
+  run({{x, counting}});
   CHECK(run.get(w)[1] == std::tanh(4.0f));
 }
 
@@ -197,8 +179,7 @@ TEST_CASE("sdk: strides of dimensions of size 1 do not matter") {
   net.node(TENON_OP_Tanh, {x}, {y});
   Run run(session, net);
   CHECK(run.info.kernel_count == 1);
-  run.set(x, counting);
-  run();
+  run({{x, counting}});
   CHECK(run.get(y)[5] == std::tanh(-6.0f));
 }
 

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "testing.h"
+
 namespace tenon::test {
 
 class TemporaryFolder {
@@ -51,5 +53,19 @@ class TemporaryFolder {
  private:
   std::filesystem::path path_;
 };
+
+/// Fixture: a temporary folder.
+struct InFolder {
+  const TemporaryFolder folder;
+};
+
+/// The text of the Error that `read` throws for a file with this content, without the path before it.
+template <class Read>
+std::string message_of_file(const std::string& name, const std::string& content, Read read) {
+  const TemporaryFolder folder;
+  const std::string path = folder.write(name, content);
+  const std::string text = message_of([&] { static_cast<void>(read(path)); });
+  return text.rfind(path + ": ", 0) == 0 ? text.substr(path.size() + 2) : text;
+}
 
 }  // namespace tenon::test

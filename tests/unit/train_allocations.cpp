@@ -3,14 +3,12 @@
 #include <cstdlib>
 
 #include "exec/host_services.h"
-#include "exec_testing.h"
 #include "malloc_counter.h"
+#include "testing.h"
 
 #ifndef TENON_MALLOC_IS_TAKEN
-namespace tenon {
+namespace tenon::test {
 namespace {
-
-using test::test_config;
 
 /// Counts allocations between the end of the second batch and the end of the last but one.
 struct Watch final : Callback {
@@ -35,17 +33,10 @@ TEST_CASE("training: no memory is allocated after the second step") {
     for (const int workers : {0, 1}) {
       const Context context(test_config(device));
       Model model({layers::Flatten{}, layers::Dense{30, Activation::relu}, layers::Dropout{0.1}, layers::Dense{10, Activation::softmax}});
-      CompileOptions options;
-      options.loss.loss = Loss::sparse_categorical_crossentropy;
-      options.metrics = {Metric::accuracy};
-      model.compile(context, options);
-      GeneratedOptions digits;
-      digits.count = 1000;
+      model.compile(context, {.loss = {.loss = Loss::sparse_categorical_crossentropy}, .metrics = {Metric::accuracy}});
+      GeneratedOptions digits{.count = 1000};
       Watch watch;
-      FitOptions fit;
-      fit.workers = workers;
-      fit.callbacks = {&watch};
-      model.fit(generate_digits(digits), fit);
+      model.fit(generate_digits(digits), {.workers = workers, .callbacks = {&watch}});
       CAPTURE(device);
       CAPTURE(workers);
       REQUIRE(watch.at_second >= 0);
@@ -64,5 +55,5 @@ TEST_CASE("the allocation counters work") {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::test
 #endif

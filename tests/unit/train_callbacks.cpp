@@ -6,17 +6,12 @@
 #include <limits>
 #include <sstream>
 
-#include "exec_testing.h"
 #include "temporary_folder.h"
 #include "train/curves_page.h"
+#include "train_testing.h"
 
-namespace tenon {
+namespace tenon::test {
 namespace {
-
-using test::contains;
-using test::floats;
-using test::message_of;
-using test::test_config;
 
 std::string content_of(const std::string& path) {
   std::ostringstream text;
@@ -25,17 +20,12 @@ std::string content_of(const std::string& path) {
 }
 
 std::shared_ptr<const ArrayDataset> line() {
-  LinearOptions options;
-  options.count = 64;
-  return generate_linear(options).data;
+  return generate_linear({.count = 64}).data;
 }
 
 Model regression(const Context& context, double learning_rate = 0.05) {
   Model model({layers::Dense{1}});
-  CompileOptions options;
-  options.optimizer.kind = OptimizerDefinition::Kind::sgd;
-  options.optimizer.learning_rate = learning_rate;
-  model.compile(context, options);
+  model.compile(context, {.optimizer = {.kind = OptimizerDefinition::Kind::sgd, .learning_rate = learning_rate}});
   return model;
 }
 
@@ -90,14 +80,11 @@ TEST_CASE("early stopping: restore_best brings back the weights of the best epoc
   CHECK(replay.kernel() == 1.0f);
 }
 
-TEST_CASE("early stopping: a checkpoint preserves its state with the best weights") {
-  const test::TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "early stopping: a checkpoint preserves its state with the best weights") {
   const Context context(test_config());
   Model first = regression(context, 0);  // nothing improves after the first epoch
   EarlyStopping before({.monitor = {.name = "loss"}, .patience = 3, .restore_best = true});
-  FitOptions options;
-  options.epochs = 2;
-  options.callbacks = {&before};
+  FitOptions options{.epochs = 2, .callbacks = {&before}};
   first.fit(line(), options);
   first.save(folder.path(), "c");
 
@@ -119,8 +106,7 @@ TEST_CASE("early stopping: a checkpoint preserves its state with the best weight
 TEST_CASE("monitor: a name that is not logged is rejected with the list of logged names") {
   Replay replay;
   EarlyStopping stopping({.monitor = {.name = "val_los"}});
-  CHECK(message_of([&] { replay.run(stopping, {1.0}); }) ==
-        "monitor 'val_los' is not logged; logged are loss, val_loss; did you mean 'val_loss'?");
+  CHECK_ERROR("monitor 'val_los' is not logged; logged are loss, val_loss; did you mean 'val_loss'?", replay.run(stopping, {1.0}));
 }
 
 TEST_CASE("plateau: the rate is reduced after patience, held for cooldown, and bounded by its minimum") {
@@ -134,49 +120,33 @@ TEST_CASE("plateau: the rate is reduced after patience, held for cooldown, and b
   CHECK(replay.model.learning_rate() == doctest::Approx(0.02));
 }
 
-TEST_CASE("learning rate: a function of epoch and rate") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "learning rate: a function of epoch and rate") {
   Model model = regression(context);
   LearningRateSchedule halves([](std::int64_t epoch, double rate) { return epoch == 0 ? 0.08 : rate / 2; });
-  FitOptions options;
-  options.epochs = 3;
-  options.callbacks = {&halves};
-  const History history = model.fit(line(), options);
+  const History history = model.fit(line(), {.epochs = 3, .callbacks = {&halves}});
   CHECK(history[0].learning_rate == 0.08);
   CHECK(history[1].learning_rate == 0.04);
   CHECK(history[2].learning_rate == 0.02);
 }
 
-TEST_CASE("learning rate: a callback applies a schedule") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "learning rate: a callback applies a schedule") {
   Model model = regression(context);
-  Schedule schedule;
-  schedule.kind = Schedule::Kind::step;
-  schedule.per = Schedule::Per::epoch;
-  schedule.factor = 0.5;
+  Schedule schedule{.kind = Schedule::Kind::step, .per = Schedule::Per::epoch, .factor = 0.5};
   LearningRateSchedule callback({.schedule = schedule, .initial = 0.08});
-  FitOptions options;
-  options.epochs = 2;
-  options.callbacks = {&callback};
-  const History history = model.fit(line(), options);
+  const History history = model.fit(line(), {.epochs = 2, .callbacks = {&callback}});
   CHECK(history[0].learning_rate == 0.08);
   CHECK(history[1].learning_rate == 0.04);
 }
 
-TEST_CASE("terminate_on_nan: stops where fit would fail without it") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "terminate_on_nan: stops where fit would fail without it") {
   Model model = regression(context, 1e30);
   TerminateOnNan terminate;
-  FitOptions options;
-  options.epochs = 5;
-  options.callbacks = {&terminate};
-  CHECK(model.fit(line(), options).size() < 5);
+  CHECK(model.fit(line(), {.epochs = 5, .callbacks = {&terminate}}).size() < 5);
   CHECK(model.fit_end() == FitEnd::stopped);
   CHECK(contains(model.stop_reason(), "terminate_on_nan: the loss is "));
 }
 
-TEST_CASE("checkpoint best: one file, of the best epoch") {
-  const test::TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "checkpoint best: one file, of the best epoch") {
   Replay replay;
   Checkpoint best({.directory = folder.path(), .best = true});
   replay.run(best, {1.0, 0.5, 0.7, 0.6});
@@ -192,13 +162,10 @@ struct Unlucky final : Callback {
   }
 };
 
-TEST_CASE("an exception of a callback ends fit with the callback's name; the model can be saved, loaded and fitted further") {
-  const test::TemporaryFolder folder;
-  Config config = test_config("openblas:0");
-  config.deterministic = true;
-  const Context context(config);
-  FitOptions options;
-  options.batch_size = 16;
+TEST_CASE_FIXTURE(InFolder,
+                  "an exception of a callback ends fit with the callback's name; the model can be saved, loaded and fitted further") {
+  const Context context(deterministic());
+  FitOptions options{.batch_size = 16};
   Model straight = regression(context);
   straight.fit(line(), options);
 
@@ -219,27 +186,23 @@ TEST_CASE("an exception of a callback ends fit with the callback's name; the mod
   CHECK(floats(model.parameters().get("dense/kernel")) == floats(straight.parameters().get("dense/kernel")));
 }
 
-TEST_CASE("a callback may throw any type") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "a callback may throw any type") {
   Model model = regression(context);
   LambdaCallback odd({.name = "odd", .epoch_end = [](const EpochLogs&) { throw 3; }});
-  FitOptions options;
-  options.callbacks = {&odd};
-  CHECK(contains(message_of([&] { model.fit(line(), options); }),
-                 "callback odd, at the end of an epoch: threw an object that is not a std::exception"));
+  CHECK_ERROR_CONTAINS("callback odd, at the end of an epoch: threw an object that is not a std::exception",
+                       model.fit(line(), {.callbacks = {&odd}}));
   CHECK(model.epochs_done() == 1);
 }
 
 TEST_CASE("a full disk under a log is an error with the file; the training state is intact") {
   if (!std::filesystem::exists("/dev/full")) return;
-  const test::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const Context context(test_config());
   const std::vector<CallbackDefinition> logs{CsvLog::Options{"/dev/full"}, JsonLines::Options{"/dev/full"}};
   for (const CallbackDefinition& definition : logs) {
     Model model = regression(context);
     const auto log = make_callback(definition);
-    FitOptions options;
-    options.callbacks = {log.get()};
+    FitOptions options{.callbacks = {log.get()}};
     const std::string text = message_of([&] { model.fit(line(), options); });
     CHECK(contains(text, "callback " + log->name()));
     CHECK(contains(text, "/dev/full: writing "));
@@ -250,8 +213,7 @@ TEST_CASE("a full disk under a log is an error with the file; the training state
   }
 }
 
-TEST_CASE("csv: one line per epoch; a resumed run appends, another overwrites") {
-  const test::TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "csv: one line per epoch; a resumed run appends, another overwrites") {
   const std::string path = folder.path() + "/logs/run.csv";
   {
     CsvLog log({path});
@@ -270,8 +232,7 @@ TEST_CASE("csv: one line per epoch; a resumed run appends, another overwrites") 
   CHECK(content_of(path) == "epoch,loss,learning_rate,seconds,samples_per_second\n1,1,1,1.000,1.0\n");
 }
 
-TEST_CASE("lambda: every function is called in the order of events") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "lambda: every function is called in the order of events") {
   Model model = regression(context);
   std::string events;
   LambdaCallback all(
@@ -280,10 +241,7 @@ TEST_CASE("lambda: every function is called in the order of events") {
        .batch_end = [&](std::int64_t batch, const Logs&) { events += "b" + std::to_string(batch); },
        .epoch_end = [&](const EpochLogs& logs) { events += "E" + std::to_string(logs.epoch); },
        .train_end = [&] { events += " t"; }});
-  FitOptions options;
-  options.epochs = 2;
-  options.callbacks = {&all};
-  model.fit(line(), options);
+  model.fit(line(), {.epochs = 2, .callbacks = {&all}});
   CHECK(events == "T22 e0b0b1E0 e1b0b1E1 t");
 }
 
@@ -306,12 +264,10 @@ TEST_CASE("curves: a self-contained page with escaped names") {
   CHECK(contains(train::curves_page("none", {}), "No epoch has ended yet."));
 }
 
-TEST_CASE("curves: the page grows with each epoch, also after a resume") {
-  const test::TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "curves: the page grows with each epoch, also after a resume") {
   const std::string path = folder.path() + "/out/curves.html";
   const Context context(test_config());
-  FitOptions options;
-  options.validation = line();
+  FitOptions options{.validation = line()};
   Model first = regression(context);
   Curves before({path, "t"});
   options.callbacks = {&before};
@@ -329,8 +285,7 @@ TEST_CASE("curves: the page grows with each epoch, also after a resume") {
   for (const char* text : {"epoch 1: loss ", "epoch 1: val_loss ", "epoch 2: loss ", "epoch 2: val_loss "}) CHECK(contains(page, text));
 }
 
-TEST_CASE("curves: a value that is not finite is a gap, also after a checkpoint") {
-  const test::TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "curves: a value that is not finite is a gap, also after a checkpoint") {
   Curves first({folder.path() + "/a.html", "t"});
   first.epoch_end({0, {{"loss", 0.5}, {"val_loss", nan}}, 1, 1, 0.1});
   Curves second({folder.path() + "/b.html", "t"});
@@ -342,4 +297,4 @@ TEST_CASE("curves: a value that is not finite is a gap, also after a checkpoint"
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::test

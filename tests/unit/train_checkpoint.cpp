@@ -6,51 +6,23 @@
 #include <filesystem>
 #include <fstream>
 
-#include "exec_testing.h"
 #include "temporary_folder.h"
+#include "train_testing.h"
 
-namespace tenon {
+namespace tenon::test {
 namespace {
 
 namespace fs = std::filesystem;
-using test::contains;
-using test::floats;
-using test::message_of;
-using test::test_config;
 
 Model make_model(const Context& context, std::int64_t units = 16) {
-  Model model({layers::Flatten{}, layers::Dense{units, Activation::relu}, layers::Dropout{0.3}, layers::Dense{10, Activation::softmax}});
-  CompileOptions options;
-  options.loss.loss = Loss::sparse_categorical_crossentropy;
-  model.compile(context, options);
-  return model;
+  return compiled(
+      context, {layers::Flatten{}, layers::Dense{units, Activation::relu}, layers::Dropout{0.3}, layers::Dense{10, Activation::softmax}});
 }
 
-Config deterministic() {
-  Config config = test_config("openblas:0");
-  config.deterministic = true;
-  config.seed = 3;
-  return config;
-}
-
-std::shared_ptr<const ArrayDataset> digits() {
-  GeneratedOptions options;
-  options.count = 200;
-  return generate_digits(options);
-}
-
-std::map<std::string, std::vector<float>> weights(Model& model) {
-  std::map<std::string, std::vector<float>> all;
-  for (const auto& [name, tensor] : model.parameters().all()) all[name] = floats(tensor);
-  return all;
-}
-
-TEST_CASE("checkpoint: a resumed run ends with the same bits as one that was never stopped") {
-  const test::TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "checkpoint: a resumed run ends with the same bits as one that was never stopped") {
   const Context context(deterministic());
   Model straight = make_model(context);
-  FitOptions options;
-  options.epochs = 4;
+  FitOptions options{.epochs = 4};
   straight.fit(digits(), options);
 
   Model first = make_model(context);
@@ -68,8 +40,7 @@ TEST_CASE("checkpoint: a resumed run ends with the same bits as one that was nev
   CHECK(weights(second) == weights(straight));
 }
 
-TEST_CASE("checkpoint: the same seed gives the same bits, another seed different ones") {
-  const Context context(deterministic());
+TEST_CASE_FIXTURE(Deterministic, "checkpoint: the same seed gives the same bits, another seed different ones") {
   Model a = make_model(context), b = make_model(context);
   a.fit(digits(), {});
   b.fit(digits(), {});
@@ -82,8 +53,7 @@ TEST_CASE("checkpoint: the same seed gives the same bits, another seed different
   CHECK(weights(c) != weights(a));
 }
 
-TEST_CASE("checkpoint: that of another model is rejected and changes nothing") {
-  const test::TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "checkpoint: that of another model is rejected and changes nothing") {
   const Context context(deterministic());
   Model small = make_model(context, 16);
   small.build({28, 28});
@@ -97,30 +67,26 @@ TEST_CASE("checkpoint: that of another model is rejected and changes nothing") {
   CHECK(large.step() == 0);
 
   Model deeper({layers::Flatten{}, layers::Dense{10, Activation::softmax}});
-  CompileOptions options;
-  options.loss.loss = Loss::sparse_categorical_crossentropy;
-  deeper.compile(context, options);
-  CHECK(contains(message_of([&] { deeper.load(folder.path() + "/small.yaml"); }), "belongs to another model"));
+  deeper.compile(context, {.loss = {.loss = Loss::sparse_categorical_crossentropy}});
+  CHECK_ERROR_CONTAINS("belongs to another model", deeper.load(folder.path() + "/small.yaml"));
 }
 
-TEST_CASE("checkpoint: missing, damaged and foreign files are reported") {
-  const test::TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "checkpoint: missing, damaged and foreign files are reported") {
   const Context context(deterministic());
   Model model = make_model(context);
   model.build({28, 28});
-  CHECK(contains(message_of([&] { model.load(folder.path() + "/none.yaml"); }), "none.yaml"));
+  CHECK_ERROR_CONTAINS("none.yaml", model.load(folder.path() + "/none.yaml"));
   model.save(folder.path(), "good");
   const std::string tensors = folder.path() + "/good.safetensors";
   fs::resize_file(tensors, fs::file_size(tensors) - 1);
-  CHECK(contains(message_of([&] { model.load(folder.path() + "/good.yaml"); }), "the file is damaged or belongs to another checkpoint"));
+  CHECK_ERROR_CONTAINS("the file is damaged or belongs to another checkpoint", model.load(folder.path() + "/good.yaml"));
   fs::remove(tensors);
-  CHECK(contains(message_of([&] { model.load(folder.path() + "/good.yaml"); }), "good.safetensors cannot be read"));
+  CHECK_ERROR_CONTAINS("good.safetensors cannot be read", model.load(folder.path() + "/good.yaml"));
   std::ofstream(folder.path() + "/other.yaml") << "format: something-else\n";
-  CHECK(contains(message_of([&] { model.load(folder.path() + "/other.yaml"); }), "expected 'tenon-checkpoint-1'"));
+  CHECK_ERROR_CONTAINS("expected 'tenon-checkpoint-1'", model.load(folder.path() + "/other.yaml"));
 }
 
-TEST_CASE("checkpoint: the newest complete one is found, an incomplete one is not") {
-  const test::TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "checkpoint: the newest complete one is found, an incomplete one is not") {
   const Context context(deterministic());
   Model model = make_model(context);
   model.build({28, 28});
@@ -138,8 +104,7 @@ TEST_CASE("checkpoint: the newest complete one is found, an incomplete one is no
   CHECK(newest_checkpoint(folder.path()) == folder.path() + "/epoch-000003.yaml");
 }
 
-TEST_CASE("checkpoint: leftovers of an interrupted removal, and nothing else, are removed with the next one") {
-  const test::TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "checkpoint: leftovers of an interrupted removal, and nothing else, are removed with the next one") {
   const Context context(deterministic());
   Model model = make_model(context);
   for (const char* name : {"epoch-000001.safetensors.tmp", "epoch-000002.safetensors", "epoch-000001-notes.txt", "epoch-notes.yaml"})
@@ -152,8 +117,7 @@ TEST_CASE("checkpoint: leftovers of an interrupted removal, and nothing else, ar
   CHECK(folder.count_files() == 4);
 }
 
-TEST_CASE("checkpoint: the old one stays valid until its replacement is complete") {
-  const test::TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "checkpoint: the old one stays valid until its replacement is complete") {
   const Context context(deterministic());
   Model model = make_model(context);
   model.fit(digits());
@@ -161,7 +125,7 @@ TEST_CASE("checkpoint: the old one stays valid until its replacement is complete
   const auto saved = weights(model);
   model.fit(digits(), {.epochs = 2});
   fs::create_directory(folder.file("c.yaml.tmp"));  // the YAML is written last, and cannot be
-  CHECK(contains(message_of([&] { model.save(folder.path(), "c"); }), "c.yaml: cannot be written"));
+  CHECK_ERROR_CONTAINS("c.yaml: cannot be written", model.save(folder.path(), "c"));
   Model again = make_model(context);
   CHECK(again.load(folder.path() + "/c.yaml").epoch == 1);
   CHECK(weights(again) == saved);
@@ -173,8 +137,7 @@ TEST_CASE("checkpoint: the old one stays valid until its replacement is complete
   CHECK(folder.count_files() == 2);
 }
 
-TEST_CASE("checkpoint: a full disk leaves the old one valid") {
-  const test::TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "checkpoint: a full disk leaves the old one valid") {
   const Context context(deterministic());
   Model model = make_model(context);
   FitOptions options;
@@ -201,4 +164,4 @@ TEST_CASE("checkpoint: a full disk leaves the old one valid") {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::test

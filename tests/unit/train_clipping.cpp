@@ -2,22 +2,15 @@
 // Clipped gradients and regularised kernels, on values that are computed by hand.
 #include <cmath>
 
-#include "exec_testing.h"
+#include "testing.h"
 
-namespace tenon {
+namespace tenon::test {
 namespace {
-
-using test::floats;
-using test::test_config;
 
 /// w (2,1) = 0, b = 0; one sample x = (1, 2), y = -5: the gradient of (w x + b - y)^2 is 10 (1, 2) and 10.
 struct Line {
   explicit Line(const Clipping& clip, const std::string& device = "openblas:0") : context(test_config(device)), model({layers::Dense{1}}) {
-    CompileOptions options;
-    options.optimizer.kind = OptimizerDefinition::Kind::sgd;
-    options.optimizer.learning_rate = 1;
-    options.optimizer.clip = clip;
-    model.compile(context, options);
+    model.compile(context, {.optimizer = {.kind = OptimizerDefinition::Kind::sgd, .learning_rate = 1, .clip = clip}});
     model.build({2});
     model.parameters().set("dense/kernel", Tensor::zeros(DType::f32, {2, 1}));
   }
@@ -83,11 +76,7 @@ TEST_CASE("regularisation: L1 and L2 of kernels join the loss and its gradient, 
     const Context context(test_config(device));
     const layers::Dense dense{.units = 1, .weights = {.kernel_l1 = 0.1, .kernel_l2 = 0.01}};
     Model model({dense});
-    CompileOptions options;
-    options.optimizer.kind = OptimizerDefinition::Kind::sgd;
-    options.optimizer.learning_rate = 1;
-    options.metrics = {Metric::mse};
-    model.compile(context, options);
+    model.compile(context, {.optimizer = {.kind = OptimizerDefinition::Kind::sgd, .learning_rate = 1}, .metrics = {Metric::mse}});
     model.build({2});
     model.parameters().set("dense/kernel", Tensor::of<float>({3, -4}, {2, 1}));
     const Tensor x = Tensor::of<float>({1, 1}, {1, 2}), y = Tensor::of<float>({-1}, {1, 1});  // no error: the loss is the penalty
@@ -104,4 +93,4 @@ TEST_CASE("regularisation: L1 and L2 of kernels join the loss and its gradient, 
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::test

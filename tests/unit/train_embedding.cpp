@@ -3,16 +3,11 @@
 #include <cmath>
 #include <limits>
 
-#include "exec_testing.h"
 #include "graph/passes.h"
+#include "train_testing.h"
 
-namespace tenon {
+namespace tenon::test {
 namespace {
-
-using test::contains;
-using test::floats;
-using test::message_of;
-using test::test_config;
 
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 
@@ -34,9 +29,7 @@ Stepped step(const std::string& device, const std::vector<float>& w, const std::
   const Value loss = ops::reduce_sum(ops::mul(ops::embedding(table, at), factor));  // its gradient by a row is the row's factor
   graph.output("loss", loss);
   const std::vector<Value> gradient = gradients(loss, {table});
-  tenon_attributes_sgd attributes{};
-  attributes.momentum = momentum;
-  attributes.weight_decay = weight_decay;
+  tenon_attributes_sgd attributes{.momentum = momentum, .weight_decay = weight_decay};
   std::vector<Value> state;
   if (momentum != 0) state.push_back(graph.parameter("velocity", DType::f32, {rows, 2}));
   ops::sgd_step({table}, gradient, state, lr, attributes);
@@ -96,15 +89,6 @@ TEST_CASE("embedding: momentum and weight decay use the dense rule, because they
   CHECK(decayed.w[0] == doctest::Approx(1 - 0.3 * 0.1));
 }
 
-CompileOptions classification(OptimizerDefinition::Kind kind, double rate) {
-  CompileOptions options;
-  options.optimizer.kind = kind;
-  options.optimizer.learning_rate = rate;
-  options.loss.loss = Loss::sparse_categorical_crossentropy;
-  options.metrics = {Metric::accuracy};
-  return options;
-}
-
 /// Two integers below 20, and whether both are below 10 or neither is.
 std::shared_ptr<const ArrayDataset> pairs() {
   std::vector<std::int64_t> x, y;
@@ -123,44 +107,32 @@ TEST_CASE("embedding: a model of words learns, with sparse and with dense steps"
     const Context context(test_config("openblas:0"));
     const layers::Embedding words{20, 4, {.kind = Initializer::Kind::normal, .stddev = 1}};
     Model model({words, layers::Flatten{}, layers::Dense{16, Activation::gelu}, layers::Dense{2, Activation::softmax}});
-    model.compile(context, classification(kind, kind == OptimizerDefinition::Kind::sgd ? 0.5 : 0.01));
-    FitOptions fit;
-    fit.epochs = 60;
+    model.compile(context, classification({.kind = kind, .learning_rate = kind == OptimizerDefinition::Kind::sgd ? 0.5 : 0.01}));
+    FitOptions fit{.epochs = 60};
     model.fit(pairs(), fit);
     CHECK(model.evaluate(pairs())[1].second > 0.95);
   }
 }
 
-TEST_CASE("embedding: tokens stay integers, and a sequence of one has the label of its row") {
-  const Context context(test_config("openblas:0"));
-  TokenStreamOptions tokens;
-  tokens.vocabulary = 50;
-  tokens.count = 4001;
-  tokens.sequence = 1;
-  const auto data = generate_tokens(tokens);
+TEST_CASE_FIXTURE(OnOpenblas, "embedding: tokens stay integers, and a sequence of one has the label of its row") {
+  const auto data = generate_tokens({.count = 4001, .vocabulary = 50, .sequence = 1});
   Model model({layers::Embedding{50, 16}, layers::Flatten{}, layers::Dense{50, Activation::softmax}});
-  model.compile(context, classification(OptimizerDefinition::Kind::adam, 0.02));
-  FitOptions fit;
-  fit.epochs = 5;
-  const History history = model.fit(data, fit);
+  model.compile(context, classification({.kind = OptimizerDefinition::Kind::adam, .learning_rate = 0.02}));
+  const History history = model.fit(data, {.epochs = 5});
   CHECK(history.back().logs[0].second < 0.85 * history.front().logs[0].second);
   CHECK(contains(model.summary(), "embedding (Embedding)"));
   CHECK(model.layers()[0].parameters == 800);
 }
 
-TEST_CASE("embedding: floats are rejected, and indices out of range are reported") {
-  const Context context(test_config("openblas:0"));
+TEST_CASE_FIXTURE(OnOpenblas, "embedding: floats are rejected, and indices out of range are reported") {
   Model model({layers::Embedding{4, 2}, layers::Flatten{}, layers::Dense{2, Activation::softmax}});
-  model.compile(context, classification(OptimizerDefinition::Kind::sgd, 0.1));
+  model.compile(context, classification({.kind = OptimizerDefinition::Kind::sgd, .learning_rate = 0.1}));
   const Tensor y = Tensor::of<std::int64_t>({1}, {1});
-  CHECK(contains(message_of([&] { model.train_batch(Tensor::of<std::int64_t>({2, 4}, {1, 2}), y); }), "4"));
-  CHECK(contains(message_of([&] {
-                   model.train_batch(Tensor::zeros(DType::f32, {1, 2}), y);
-                 }),
-                 "'embedding' expects integers, got f32(1,2)"));
+  CHECK_ERROR_CONTAINS("4", model.train_batch(Tensor::of<std::int64_t>({2, 4}, {1, 2}), y));
+  CHECK_ERROR_CONTAINS("'embedding' expects integers, got f32(1,2)", model.train_batch(Tensor::zeros(DType::f32, {1, 2}), y));
   Model empty({layers::Embedding{0, 2}});
-  empty.compile(context, classification(OptimizerDefinition::Kind::sgd, 0.1));
-  CHECK(message_of([&] { empty.build({1}); }) == "layer embedding: rows is 0, expected at least 1");
+  empty.compile(context, classification({.kind = OptimizerDefinition::Kind::sgd, .learning_rate = 0.1}));
+  CHECK_ERROR("layer embedding: rows is 0, expected at least 1", empty.build({1}));
 }
 
 TEST_CASE("activations: each computes its function with its alpha, and the summary names it") {
@@ -193,4 +165,4 @@ TEST_CASE("activations: each computes its function with its alpha, and the summa
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::test

@@ -4,8 +4,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "exec_testing.h"
 #include "temporary_folder.h"
+#include "testing.h"
 #include "train/event_file.h"
 
 namespace tenon::train {

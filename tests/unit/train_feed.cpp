@@ -10,14 +10,9 @@
 
 #include "reel_device.h"
 
-namespace tenon {
+namespace tenon::test {
 namespace {
 
-using test::contains;
-using test::message_of;
-using test::Reel;
-using test::test_config;
-using test::with_reel;
 using What = Reel::Note::What;
 
 /// x = (i, 1), y = 3 i + 1.
@@ -58,11 +53,7 @@ Model line_model(const Context& context) {
 }
 
 FitOptions fit_options(int workers, std::int64_t epochs = 1) {
-  FitOptions options;
-  options.batch_size = batch_size;
-  options.epochs = epochs;
-  options.workers = workers;
-  return options;
+  return {.batch_size = batch_size, .epochs = epochs, .workers = workers};
 }
 
 struct AtBatchEnd final : Callback {
@@ -89,7 +80,7 @@ Fitted fit(const Context& context, const std::shared_ptr<const Dataset>& data, c
     for (const auto& [name, value] : epoch.logs) result.losses.push_back(value);
   }
   for (const auto& [name, tensor] : model.parameters().all()) {
-    const std::vector<float> values = test::floats(tensor);
+    const std::vector<float> values = floats(tensor);
     result.weights.insert(result.weights.end(), values.begin(), values.end());
   }
   return result;
@@ -97,8 +88,7 @@ Fitted fit(const Context& context, const std::shared_ptr<const Dataset>& data, c
 
 }  // namespace
 
-TEST_CASE("feed: the copy of batch n + 1 is submitted while step n runs") {
-  const Context context = with_reel(test_config());
+TEST_CASE_FIXTURE(OnReel, "feed: the copy of batch n + 1 is submitted while step n runs") {
   Model model = line_model(context);
   Reel::reset();
   std::int64_t step = 0;
@@ -113,8 +103,7 @@ TEST_CASE("feed: the copy of batch n + 1 is submitted while step n runs") {
   CHECK(step == 10);
 }
 
-TEST_CASE("feed: a step waits for the copy of its batch, a copy for the step that read its buffer before") {
-  const Context context = with_reel(test_config());
+TEST_CASE_FIXTURE(OnReel, "feed: a step waits for the copy of its batch, a copy for the step that read its buffer before") {
   Model model = line_model(context);
   Reel::reset();
   model.fit(std::make_shared<Line>(10 * batch_size), fit_options(2, 3));
@@ -174,8 +163,7 @@ TEST_CASE("feed: training matches that of batches read one by one, bit for bit, 
   }
 }
 
-TEST_CASE("feed: steps are replayed, with a recording for each of the two buffers, from one fit to the next") {
-  const Context context = with_reel(test_config());
+TEST_CASE_FIXTURE(OnReel, "feed: steps are replayed, with a recording for each of the two buffers, from one fit to the next") {
   Model model = line_model(context);
   const auto data = std::make_shared<Line>(9 * batch_size);  // an odd number: epochs begin with the buffer that they end with
   model.fit(data, fit_options(1, 3));
@@ -186,9 +174,8 @@ TEST_CASE("feed: steps are replayed, with a recording for each of the two buffer
   CHECK(Reel::replayed == 5 * 9 - 4);
 }
 
-TEST_CASE("feed: evaluating in the middle of an epoch disturbs nothing") {
+TEST_CASE_FIXTURE(OnReel, "feed: evaluating in the middle of an epoch disturbs nothing") {
   const auto data = std::make_shared<Line>(10 * batch_size);
-  const Context context = with_reel(test_config());
   const Fitted undisturbed = fit(context, data, fit_options(1, 2));
   Model model = line_model(context);
   AtBatchEnd evaluate([&](std::int64_t) { model.evaluate(data, batch_size); });
@@ -199,9 +186,8 @@ TEST_CASE("feed: evaluating in the middle of an epoch disturbs nothing") {
   CHECK(disturbed.losses == undisturbed.losses);
 }
 
-TEST_CASE("feed: batches are read into pinned memory if enabled and available") {
+TEST_CASE_FIXTURE(OnReel, "feed: batches are read into pinned memory if enabled and available") {
   const auto data = std::make_shared<Line>(10 * batch_size);
-  const Context context = with_reel(test_config());
   FitOptions options = fit_options(1);
   options.prefetch = 3;
   const Fitted pinned = fit(context, data, options);
@@ -215,8 +201,7 @@ TEST_CASE("feed: batches are read into pinned memory if enabled and available") 
   CHECK(Reel::pinned == 0);
 }
 
-TEST_CASE("feed: an exception of a reader reaches fit with its batch, after the steps before it") {
-  const Context context = with_reel(test_config());
+TEST_CASE_FIXTURE(OnReel, "feed: an exception of a reader reaches fit with its batch, after the steps before it") {
   for (const int workers : {1, 4}) {
     const auto data = std::make_shared<Line>(10 * batch_size);
     data->fails_at = 22;
@@ -232,8 +217,7 @@ TEST_CASE("feed: an exception of a reader reaches fit with its batch, after the 
   }
 }
 
-TEST_CASE("feed: a copy that fails reaches fit, and the model can be fitted further") {
-  const Context context = with_reel(test_config());
+TEST_CASE_FIXTURE(OnReel, "feed: a copy that fails reaches fit, and the model can be fitted further") {
   Model model = line_model(context);
   const auto data = std::make_shared<Line>(10 * batch_size);
   model.fit(data, fit_options(1));
@@ -247,8 +231,7 @@ TEST_CASE("feed: a copy that fails reaches fit, and the model can be fitted furt
   CHECK(model.step() == 20);
 }
 
-TEST_CASE("feed: fit may be left early many times without a deadlock") {
-  const Context context = with_reel(test_config());
+TEST_CASE_FIXTURE(OnReel, "feed: fit may be left early many times without a deadlock") {
   Model model = line_model(context);
   for (std::int64_t round = 0; round < 60; ++round) {
     AtBatchEnd leave([&](std::int64_t n) {
@@ -263,8 +246,7 @@ TEST_CASE("feed: fit may be left early many times without a deadlock") {
   }
 }
 
-TEST_CASE("feed: it may be destroyed or restarted at any moment") {
-  const Context context = with_reel(test_config());
+TEST_CASE_FIXTURE(OnReel, "feed: it may be destroyed or restarted at any moment") {
   train::FeedBuffers buffers;
   for (int round = 0; round < 200; ++round) {
     const auto data = std::make_shared<Line>(64);
@@ -283,15 +265,14 @@ TEST_CASE("feed: it may be destroyed or restarted at any moment") {
   }
 }
 
-TEST_CASE("feed: it gives each batch once, in order, from the start position, then none; an error is repeated") {
-  const Context context = with_reel(test_config());
+TEST_CASE_FIXTURE(OnReel, "feed: it gives each batch once, in order, from the start position, then none; an error is repeated") {
   train::FeedBuffers buffers;
   const auto data = std::make_shared<Line>(22);
   train::FeedOptions options;
   options.batches = {.batch_size = batch_size, .shuffle = false, .workers = 2};
   options.device = context.default_device();
   train::Feed feed(data, options, buffers);
-  CHECK(contains(message_of([&] { (void)feed.next(); }), "call start() first"));
+  CHECK_ERROR_CONTAINS("call start() first", (void)feed.next());
   for (const std::int64_t first : {0, 3, 6}) {
     feed.start(0, first);
     for (std::int64_t n = first; n < 6; ++n) {
@@ -301,22 +282,21 @@ TEST_CASE("feed: it gives each batch once, in order, from the start position, th
       CHECK_FALSE(batch->x.on_host());
       CHECK(batch->x.shape() == Shape{n == 5 ? 2 : 4, 2});
       CHECK(batch->indices[0] == 4 * n);
-      CHECK(test::floats(batch->x)[0] == static_cast<float>(4 * n) / 22);
-      CHECK(test::floats(batch->y)[0] == 3 * (static_cast<float>(4 * n) / 22) + 1);
+      CHECK(floats(batch->x)[0] == static_cast<float>(4 * n) / 22);
+      CHECK(floats(batch->y)[0] == 3 * (static_cast<float>(4 * n) / 22) + 1);
     }
     CHECK(feed.next() == nullptr);
     CHECK(feed.next() == nullptr);
   }
   data->fails_at = 0;
   feed.start(1);
-  for (int i = 0; i < 3; ++i) CHECK(contains(message_of([&] { (void)feed.next(); }), "it is bent"));
+  for (int i = 0; i < 3; ++i) CHECK_ERROR_CONTAINS("it is bent", (void)feed.next());
   data->fails_at = -1;
   feed.start(1);
   CHECK(feed.next() != nullptr);
 }
 
-TEST_CASE("feed: where the device uses the host's memory, or several devices read a batch, nothing is copied ahead") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "feed: where the device uses the host's memory, or several devices read a batch, nothing is copied ahead") {
   train::FeedBuffers buffers;
   train::FeedOptions options;
   options.batches = {.batch_size = batch_size};
@@ -330,13 +310,11 @@ TEST_CASE("feed: where the device uses the host's memory, or several devices rea
   std::vector<LayerDefinition> layers{layers::Dense{3}, layers::Dense{1}};
   layers[1].device = "reference:0";
   Model model(layers);
-  CompileOptions compiled;
-  compiled.loss.loss = Loss::mse;
-  model.compile(far, compiled);
+  model.compile(far, {.loss = {.loss = Loss::mse}});
   model.build({2});
   Reel::reset();
   model.fit(std::make_shared<Line>(16), fit_options(1));
   CHECK(Reel::pinned == 0);
 }
 
-}  // namespace tenon
+}  // namespace tenon::test

@@ -2,40 +2,18 @@
 // fit: validation, history, accumulation, stopping; and the parts of a step as separate calls.
 #include <cmath>
 
-#include "exec_testing.h"
 #include "temporary_folder.h"
+#include "train_testing.h"
 
-namespace tenon {
+namespace tenon::test {
 namespace {
-
-using test::contains;
-using test::floats;
-using test::message_of;
-using test::test_config;
-
-CompileOptions classification() {
-  CompileOptions options;
-  options.loss.loss = Loss::sparse_categorical_crossentropy;
-  options.metrics = {Metric::accuracy};
-  return options;
-}
 
 std::vector<LayerDefinition> small_classifier(double dropout = 0) {
   return {layers::Flatten{}, layers::Dense{16, Activation::relu}, layers::Dropout{dropout}, layers::Dense{10, Activation::softmax}};
 }
 
-std::shared_ptr<const ArrayDataset> digits(std::int64_t count) {
-  GeneratedOptions options;
-  options.count = count;
-  return generate_digits(options);
-}
-
-std::map<std::string, std::vector<float>> weights(Model& model) {
-  std::map<std::string, std::vector<float>> all;
-  for (const auto& [name, tensor] : model.parameters().all()) {
-    if (!name.starts_with("gradient")) all[name] = floats(tensor);
-  }
-  return all;
+std::map<std::string, std::vector<float>> trained(Model& model) {
+  return weights(model, [](const std::string& name, const Tensor&) { return !name.starts_with("gradient"); });
 }
 
 double value_of(const Logs& logs, const std::string& name) {
@@ -64,15 +42,10 @@ class Watched final : public Dataset {
   std::shared_ptr<const Dataset> data_;
 };
 
-TEST_CASE("fit: validation_split keeps the end of the data, before shuffling") {
-  const Context context(test_config("openblas:0"));
-  Model model(small_classifier());
-  model.compile(context, classification());
+TEST_CASE_FIXTURE(OnOpenblas, "fit: validation_split keeps the end of the data, before shuffling") {
+  Model model = compiled(context, small_classifier());
   const auto data = std::make_shared<Watched>(digits(100));
-  FitOptions options;
-  options.validation_split = 0.25;
-  options.batch_size = 100;
-  options.workers = 0;
+  FitOptions options{.batch_size = 100, .workers = 0, .validation_split = 0.25};
   LambdaCallback mark({.batch_end = [&](std::int64_t, const Logs&) { data->seen.push_back({-1}); }});
   options.callbacks = {&mark};
   const History history = model.fit(data, options);
@@ -90,42 +63,24 @@ TEST_CASE("fit: validation_split keeps the end of the data, before shuffling") {
   CHECK(history[0].logs[3].first == "val_accuracy");
   CHECK(history[0].samples == 75);
   CHECK(history[0].samples_per_second() > 0);
-  CHECK(contains(message_of([&] {
-                   FitOptions both = options;
-                   both.validation = data;
-                   model.fit(data, both);
-                 }),
-                 "validation and validation_split are both given"));
-  CHECK(contains(message_of([&] {
-                   FitOptions none = options;
-                   none.validation_split = 0.999;
-                   model.fit(data, none);
-                 }),
-                 "validation_split 0.999 of 100 samples leaves one part empty"));
+  CHECK_ERROR_CONTAINS("validation and validation_split are both given", FitOptions both = options; both.validation = data;
+                       model.fit(data, both));
+  CHECK_ERROR_CONTAINS("validation_split 0.999 of 100 samples leaves one part empty", FitOptions none = options;
+                       none.validation_split = 0.999; model.fit(data, none));
 }
 
-TEST_CASE("fit: validation data is evaluated after each epoch") {
-  const Context context(test_config("openblas:0"));
-  Model model(small_classifier(0.5));
-  model.compile(context, classification());
-  FitOptions options;
-  options.epochs = 2;
-  options.validation = digits(70);
+TEST_CASE_FIXTURE(OnOpenblas, "fit: validation data is evaluated after each epoch") {
+  Model model = compiled(context, small_classifier(0.5));
+  FitOptions options{.epochs = 2, .validation = digits(70)};
   const History history = model.fit(digits(100), options);
   const Logs after = model.evaluate(options.validation);
   CHECK(value_of(history[1].logs, "val_loss") == value_of(after, "loss"));
   CHECK(value_of(history[1].logs, "val_accuracy") == value_of(after, "accuracy"));
 }
 
-TEST_CASE("fit: steps_per_epoch ends epochs early") {
-  const Context context(test_config("openblas:0"));
-  Model model(small_classifier());
-  model.compile(context, classification());
-  FitOptions options;
-  options.epochs = 3;
-  options.batch_size = 10;
-  options.steps_per_epoch = 2;
-  const History history = model.fit(digits(100), options);
+TEST_CASE_FIXTURE(OnOpenblas, "fit: steps_per_epoch ends epochs early") {
+  Model model = compiled(context, small_classifier());
+  const History history = model.fit(digits(100), {.batch_size = 10, .epochs = 3, .steps_per_epoch = 2});
   CHECK(model.step() == 6);
   CHECK(history[2].samples == 20);
 }
@@ -142,11 +97,7 @@ std::map<std::string, std::vector<double>> gathered(std::int64_t batch_size, std
   compile.optimizer.kind = kind;
   compile.loss.ignore_index = ignored;
   model.compile(context, compile);
-  FitOptions options;
-  options.epochs = 2;
-  options.batch_size = batch_size;
-  options.accumulate = accumulate;
-  const History history = model.fit(digits(70), options);
+  const History history = model.fit(digits(70), {.batch_size = batch_size, .epochs = 2, .accumulate = accumulate});
   CHECK(model.step() == 2 * 3);
   std::map<std::string, std::vector<double>> all;
   for (const auto& [name, tensor] : model.parameters().all()) {
@@ -176,20 +127,13 @@ TEST_CASE("fit: gradients accumulated over small batches give the step of a larg
   }
 }
 
-TEST_CASE("fit: stop ends it after a complete step, and the model can continue to the same result") {
-  Config config = test_config("openblas:0");
-  config.deterministic = true;
-  const Context context(config);
+TEST_CASE_FIXTURE(Deterministic, "fit: stop ends it after a complete step, and the model can continue to the same result") {
   for (const std::int64_t accumulate : {1, 2}) {
-    FitOptions options;
-    options.epochs = 2;
-    options.batch_size = 10;
-    options.accumulate = accumulate;
-    Model straight(small_classifier(0.3));
-    straight.compile(context, classification());
+    FitOptions options{.batch_size = 10, .epochs = 2, .accumulate = accumulate};
+    Model straight = compiled(context, small_classifier(0.3));
     const History whole = straight.fit(digits(100), options);
 
-    const test::TemporaryFolder folder;
+    const TemporaryFolder folder;
     std::atomic<bool> stop{false};
     LambdaCallback asks({.batch_end = [&](std::int64_t batch, const Logs&) {
       if (batch == 2) stop = true;
@@ -197,37 +141,32 @@ TEST_CASE("fit: stop ends it after a complete step, and the model can continue t
     FitOptions stopped = options;
     stopped.stop = &stop;
     stopped.callbacks = {&asks};
-    Model first(small_classifier(0.3));
-    first.compile(context, classification());
+    Model first = compiled(context, small_classifier(0.3));
     CHECK(first.fit(digits(100), stopped).empty());
     CHECK(first.fit_end() == FitEnd::interrupted);
     CHECK(first.step() == (accumulate == 1 ? 3 : 2));
     first.save(folder.path(), "mid");
 
-    Model second(small_classifier(0.3));
-    second.compile(context, classification());
+    Model second = compiled(context, small_classifier(0.3));
     const Model::Position position = second.load(folder.path() + "/mid.yaml");
     CHECK(position.epoch == 0);
     CHECK(position.batch == (accumulate == 1 ? 3 : 4));
     const History rest = second.fit(digits(100), options);
     CHECK(second.fit_end() == FitEnd::finished);
-    CHECK(weights(second) == weights(straight));
+    CHECK(trained(second) == trained(straight));
     REQUIRE(rest.size() == 2);
     CHECK(rest[0].logs == whole[0].logs);  // the first part of the epoch is included
     CHECK(rest[1].logs == whole[1].logs);
 
     // The same within one process.
     CHECK(first.fit(digits(100), options).size() == 2);
-    CHECK(weights(first) == weights(straight));
+    CHECK(trained(first) == trained(straight));
   }
 }
 
-TEST_CASE("fit: an epoch that was left with other batches restarts") {
-  const Context context(test_config("openblas:0"));
-  Model model(small_classifier());
-  model.compile(context, classification());
-  FitOptions options;
-  options.batch_size = 10;
+TEST_CASE_FIXTURE(OnOpenblas, "fit: an epoch that was left with other batches restarts") {
+  Model model = compiled(context, small_classifier());
+  FitOptions options{.batch_size = 10};
   std::atomic<bool> stop{false};
   LambdaCallback asks({.batch_end = [&](std::int64_t, const Logs&) { stop = true; }});
   options.stop = &stop;
@@ -242,8 +181,7 @@ TEST_CASE("fit: an epoch that was left with other batches restarts") {
 
 // ---------------------------------------------------------------- the parts of a step
 
-TEST_CASE("parts: backward and apply match train_batch") {
-  const Context context(test_config("openblas:0"));
+TEST_CASE_FIXTURE(OnOpenblas, "parts: backward and apply match train_batch") {
   Model whole(small_classifier()), parts(small_classifier());
   whole.compile(context, classification());
   parts.compile(context, classification());
@@ -257,7 +195,7 @@ TEST_CASE("parts: backward and apply match train_batch") {
     parts.apply();
   }
   CHECK(parts.step() == 2);
-  const auto a = weights(whole), b = weights(parts);
+  const auto a = trained(whole), b = trained(parts);
   for (const auto& entry : a) {
     const auto& name = entry.first;
     const auto& values = entry.second;
@@ -266,13 +204,9 @@ TEST_CASE("parts: backward and apply match train_batch") {
   }
 }
 
-TEST_CASE("parts: linear regression, computed by hand") {
-  const Context context(test_config("reference:0"));
+TEST_CASE_FIXTURE(OnReference, "parts: linear regression, computed by hand") {
   Model model({layers::Dense{1, Activation::linear, {.bias = false}}});
-  CompileOptions options;
-  options.optimizer.kind = OptimizerDefinition::Kind::sgd;
-  options.optimizer.learning_rate = 0.25;
-  model.compile(context, options);
+  model.compile(context, {.optimizer = {.kind = OptimizerDefinition::Kind::sgd, .learning_rate = 0.25}});
   model.build({1});
   model.parameters().set("dense/kernel", Tensor::of<float>({1.0f}, {1, 1}));
   const Tensor x = Tensor::of<float>({1, 2}, {2, 1}), y = Tensor::of<float>({2, 4}, {2, 1});
@@ -283,16 +217,15 @@ TEST_CASE("parts: linear regression, computed by hand") {
   const Tensor x1 = Tensor::of<float>({1}, {1, 1}), y1 = Tensor::of<float>({2}, {1, 1});
   model.backward(x1, y1);                                                   // one more sample, with gradient -2
   CHECK(floats(model.gradient("dense/kernel"))[0] == doctest::Approx(-4));  // (2 * -5 - 2) / 3
-  CHECK(contains(message_of([&] { model.train_batch(x, y); }), "gradients of 2 batches are accumulated; call apply() first"));
-  CHECK(contains(message_of([&] { model.gradient("dense/bias"); }), "there is no parameter 'dense/bias'"));
+  CHECK_ERROR_CONTAINS("gradients of 2 batches are accumulated; call apply() first", model.train_batch(x, y));
+  CHECK_ERROR_CONTAINS("there is no parameter 'dense/bias'", model.gradient("dense/bias"));
   model.apply();
   CHECK(floats(model.parameters().get("dense/kernel"))[0] == doctest::Approx(2));
   CHECK(model.step() == 1);
-  CHECK(contains(message_of([&] { model.apply(); }), "call backward() first"));
+  CHECK_ERROR_CONTAINS("call backward() first", model.apply());
 }
 
-TEST_CASE("parts: a flag enables dropout in forward; evaluate and predict use inference") {
-  const Context context(test_config("openblas:0"));
+TEST_CASE_FIXTURE(OnOpenblas, "parts: a flag enables dropout in forward; evaluate and predict use inference") {
   Model model({layers::Dropout{0.5}});
   model.compile(context, {.optimizer = {}, .loss = {}, .metrics = {}});
   const Tensor x = Tensor::full(DType::f32, {1, 1000}, 1);
@@ -311,13 +244,12 @@ TEST_CASE("parts: a flag enables dropout in forward; evaluate and predict use in
   CHECK(zeros(model.forward(x)) == 0);
 }
 
-TEST_CASE("parts: a frozen model predicts what the model did, and outlives it") {
-  const Context context(test_config("openblas:0"));
+TEST_CASE_FIXTURE(OnOpenblas, "parts: a frozen model predicts what the model did, and outlives it") {
   Tensor x = Tensor::zeros(DType::f32, {4, 30});
   for (std::int64_t i = 0; i < x.count(); ++i) x.data<float>()[i] = 0.01f * static_cast<float>(i % 23);
   auto model = std::make_unique<Model>(std::vector<LayerDefinition>{layers::Dense{40}, layers::Dense{5}});
   model->compile(context, {.optimizer = {}, .loss = {}, .metrics = {}});
-  CHECK(contains(message_of([&] { model->freeze(4); }), "shape of a sample"));
+  CHECK_ERROR_CONTAINS("shape of a sample", model->freeze(4));
   const std::vector<float> expected = floats(model->predict(x));
   Program frozen = model->freeze(4);
   model.reset();
@@ -326,8 +258,7 @@ TEST_CASE("parts: a frozen model predicts what the model did, and outlives it") 
   for (std::size_t i = 0; i < expected.size(); ++i) CHECK(got[i] == doctest::Approx(expected[i]).epsilon(1e-5));
 }
 
-TEST_CASE("parts: forward without training takes no memory for gradients or optimizer state") {
-  const Context context(test_config("openblas:0"));
+TEST_CASE_FIXTURE(OnOpenblas, "parts: forward without training takes no memory for gradients or optimizer state") {
   const Device device = context.default_device();
   const std::vector<LayerDefinition> wide{layers::Dense{500}, layers::Dense{500}};
   const std::uint64_t parameters = (500 * 500 + 500) * 2 * sizeof(float);
@@ -350,4 +281,4 @@ TEST_CASE("parts: forward without training takes no memory for gradients or opti
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::test

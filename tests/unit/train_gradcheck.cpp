@@ -3,14 +3,10 @@
 #include <cmath>
 
 #include "config/model_yaml.h"
-#include "exec_testing.h"
+#include "testing.h"
 
-namespace tenon {
+namespace tenon::test {
 namespace {
-
-using test::contains;
-using test::message_of;
-using test::test_config;
 
 double at(const std::vector<Tensor>& p, std::size_t i) {
   return p[0].data<double>()[i];
@@ -66,17 +62,13 @@ TEST_CASE("gradcheck: a kink is distinguished from a wrong gradient") {
 }
 
 TEST_CASE("gradcheck: its arguments must be consistent") {
-  CHECK(contains(message_of([] { check(smooth, {1.0, 2.0}, {1.0}); }), "expected the gradient of 'w' as f64(2), got f64(1)"));
-  CHECK(contains(message_of([] {
-                   check_gradients(smooth, {{"w", Tensor::of<float>({1.0f}, {1})}}, {Tensor::of<float>({1.0f}, {1})});
-                 }),
-                 "expected the parameter 'w' as f64(1), got f32(1)"));
+  CHECK_ERROR_CONTAINS("expected the gradient of 'w' as f64(2), got f64(1)", check(smooth, {1.0, 2.0}, {1.0}));
+  CHECK_ERROR_CONTAINS("expected the parameter 'w' as f64(1), got f32(1)",
+                       check_gradients(smooth, {{"w", Tensor::of<float>({1.0f}, {1})}}, {Tensor::of<float>({1.0f}, {1})}));
 }
 
 LossDefinition loss_of(Loss kind) {
-  LossDefinition loss;
-  loss.loss = kind;
-  return loss;
+  return {.loss = kind};
 }
 
 TEST_CASE("gradcheck: models with all kinds of layers pass on every backend") {
@@ -106,7 +98,7 @@ TEST_CASE("gradcheck: models with all kinds of layers pass on every backend") {
   }
 }
 
-TEST_CASE("gradcheck: dense layers on sequences and on grids") {
+TEST_CASE_FIXTURE(OnReference, "gradcheck: dense layers on sequences and on grids") {
   Tensor x = Tensor::zeros(DType::f32, {2, 3, 2, 4});
   for (std::int64_t i = 0; i < x.count(); ++i) x.data<float>()[i] = std::sin(static_cast<float>(i));
   ModelDefinition model = config::model_from_text(R"(
@@ -118,7 +110,6 @@ layers:
   LossDefinition loss = loss_of(Loss::sparse_categorical_crossentropy);
   loss.from_logits = true;
   const Tensor labels = Tensor::of<std::int64_t>({0, 2, 1, 1, 0, 2, 2, 1, 0, 1, 1, 2}, {2, 6});
-  const Context context(test_config());
   const GradientCheckOptions options{.samples = 20, .tolerance = 1e-6, .seed = 1};
   const GradientReport sequences = check_gradients(context, model, loss, x.reshape({2, 6, 4}), labels, options);
   INFO(sequences.str());
@@ -132,4 +123,4 @@ layers:
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::test

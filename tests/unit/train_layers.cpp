@@ -4,20 +4,14 @@
 #include <map>
 
 #include "config/model_yaml.h"
-#include "exec_testing.h"
 #include "temporary_folder.h"
+#include "testing.h"
 #include "train/builder.h"
 #include "train/initializers.h"
 #include "train/objective.h"
 
-namespace tenon {
+namespace tenon::test {
 namespace {
-
-using test::contains;
-using test::floats;
-using test::message_of;
-using test::TemporaryFolder;
-using test::test_config;
 
 /// The layers built for a batch of two, without creating parameters.
 train::Forward built(Graph& graph, const std::string& text, bool training = false) {
@@ -57,10 +51,7 @@ Batch images(std::int64_t count, const Shape& sample, std::uint32_t seed = 1) {
 Model normalised(const Context& context, const std::string& norm = "batch_norm") {
   Model model(config::model_from_text("input: {shape: [2, 4, 4]}\nlayers:\n  - conv2d: {filters: 3, kernel_size: 3, padding: 1}\n  - " +
                                       norm + "\n  - relu\n  - flatten\n  - dense: {units: 3, activation: softmax}\n"));
-  CompileOptions options;
-  options.loss.loss = Loss::sparse_categorical_crossentropy;
-  options.optimizer.kind = OptimizerDefinition::Kind::sgd;
-  model.compile(context, options);
+  model.compile(context, {.optimizer = {.kind = OptimizerDefinition::Kind::sgd}, .loss = {.loss = Loss::sparse_categorical_crossentropy}});
   return model;
 }
 
@@ -108,15 +99,12 @@ TEST_CASE("layers: the classes of a sequence are its last axis, whatever layers 
     const train::Forward forward =
         built(graph, std::string("input: {shape: [5, 6]}\nlayers:\n  - ") + layers + "\n  - dense: {units: 4, activation: softmax}\n");
     const Value y = graph.input("y", DType::i64, {2, 5});
-    LossDefinition loss;
-    loss.loss = Loss::sparse_categorical_crossentropy;
+    LossDefinition loss{.loss = Loss::sparse_categorical_crossentropy};
     CHECK(train::build_objective(forward, y, loss, {}).loss.shape() == Shape{});
-    CHECK(contains(message_of([&] {
-                     train::build_objective(forward, graph.input("z", DType::i64, {2, 4}), loss, {});
-                   }),
-                   "expected scores (batch, ..., classes) and labels (batch, ...), got (2,5,4) and (2,4)"));
-    CHECK(contains(message_of([&] { train::build_objective(forward, graph.input("v", DType::i64, {2}), loss, {}); }),
-                   "got (2,5,4) and (2); for one label per sample, put a flatten layer before the first dense layer"));
+    CHECK_ERROR_CONTAINS("expected scores (batch, ..., classes) and labels (batch, ...), got (2,5,4) and (2,4)",
+                         train::build_objective(forward, graph.input("z", DType::i64, {2, 4}), loss, {}));
+    CHECK_ERROR_CONTAINS("got (2,5,4) and (2); for one label per sample, put a flatten layer before the first dense layer",
+                         train::build_objective(forward, graph.input("v", DType::i64, {2}), loss, {}));
   }
 }
 
@@ -192,12 +180,9 @@ TEST_CASE("layers: batch_norm of a single sample does not train, with an error t
   const Context context(test_config());
   Model model(
       config::model_from_text("input: {shape: [4]}\nlayers: [{batch_norm: {name: middle}}, {dense: {units: 3, activation: softmax}}]"));
-  CompileOptions options;
-  options.loss.loss = Loss::sparse_categorical_crossentropy;
-  model.compile(context, options);
+  model.compile(context, {.loss = {.loss = Loss::sparse_categorical_crossentropy}});
   const std::string text = message_of([&] { model.train_batch(Tensor::zeros(DType::f32, {1, 4}), Tensor::zeros(DType::i64, {1})); });
   CHECK(contains(text, "middle"));
-  CHECK(text != "");
 }
 
 TEST_CASE("layers: batch_norm_default_scale - gamma starts at 1, beta at 0, both per channel, whatever the batch") {
@@ -245,9 +230,7 @@ TEST_CASE("layers: batch_norm's running statistics use momentum and n - 1, or th
   const auto train = [&](const std::string& norm) {
     Model model(config::model_from_text("input: {shape: [2, 4, 4]}\nlayers:\n  - " + norm +
                                         "\n  - flatten\n  - dense: {units: 3, activation: softmax}\n"));
-    CompileOptions options;
-    options.loss.loss = Loss::sparse_categorical_crossentropy;
-    model.compile(context, options);
+    model.compile(context, {.loss = {.loss = Loss::sparse_categorical_crossentropy}});
     model.train_batch(batch.x, batch.y);
     return std::pair{floats(model.parameters().get("batch_norm/running_mean")),
                      floats(model.parameters().get("batch_norm/running_variance"))};
@@ -284,7 +267,7 @@ TEST_CASE("layers: running statistics are saved and restored, and belong to the 
   CHECK(floats(again.parameters().get("batch_norm/running_mean")) == floats(model.parameters().get("batch_norm/running_mean")));
   CHECK(floats(again.predict(batch.x)) == floats(model.predict(batch.x)));
   Model without = normalised(context, "layer_norm");
-  CHECK(contains(message_of([&] { without.load(folder.path() + "/kept.yaml"); }), "belongs to another model"));
+  CHECK_ERROR_CONTAINS("belongs to another model", without.load(folder.path() + "/kept.yaml"));
 }
 
 TEST_CASE("layers: the summary counts running statistics as non-trainable, and no optimizer state for them") {
@@ -361,11 +344,9 @@ layers:
   - lstm: {units: 12, return_sequences: true, forget_bias: 1}
   - dense: {units: 5}
 )"));
-  CompileOptions options;
-  options.loss = {.loss = Loss::sparse_categorical_crossentropy, .from_logits = true, .ignore_index = {}, .where = ""};
-  options.metrics = {Metric::accuracy, Metric::perplexity};
-  options.optimizer.learning_rate = 0.03;
-  model.compile(context, options);
+  model.compile(context, {.optimizer = {.learning_rate = 0.03},
+                          .loss = {.loss = Loss::sparse_categorical_crossentropy, .from_logits = true, .ignore_index = {}, .where = ""},
+                          .metrics = {Metric::accuracy, Metric::perplexity}});
   Tensor x = Tensor::zeros(DType::i64, {4, 6}), y = Tensor::zeros(DType::i64, {4, 6});
   for (std::int64_t i = 0; i < 24; ++i) {
     x.data<std::int64_t>()[i] = (i + i / 6) % 5;
@@ -384,8 +365,7 @@ TEST_CASE("layers: replicas use separate statistics, and the running ones become
   const Context context(config);
   const Batch batch = images(8, {2, 4, 4});
   const std::string text = "input: {shape: [2, 4, 4]}\nlayers: [batch_norm, flatten, {dense: {units: 3, activation: softmax}}]";
-  CompileOptions options;
-  options.loss.loss = Loss::sparse_categorical_crossentropy;
+  CompileOptions options{.loss = {.loss = Loss::sparse_categorical_crossentropy}};
   Model one(config::model_from_text(text));
   one.compile(context, options);
   options.parallel_devices = {"reference:0", "reference:1"};
@@ -399,4 +379,4 @@ TEST_CASE("layers: replicas use separate statistics, and the running ones become
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::test

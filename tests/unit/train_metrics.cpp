@@ -2,14 +2,10 @@
 // Metrics: stateful over batches of different size, chosen by the loss.
 #include <cmath>
 
-#include "exec_testing.h"
+#include "testing.h"
 
-namespace tenon {
+namespace tenon::test {
 namespace {
-
-using test::contains;
-using test::message_of;
-using test::test_config;
 
 /// A model that returns x, so that predictions can be given.
 Model identity(const Context& context, CompileOptions options) {
@@ -36,11 +32,7 @@ const std::vector<float> scores{
 const Tensor labels = Tensor::of<std::int64_t>({0, 0, 1, 1, 1}, {5});
 
 CompileOptions sparse(std::vector<MetricDefinition> metrics) {
-  CompileOptions options;
-  options.loss.loss = Loss::sparse_categorical_crossentropy;
-  options.loss.from_logits = true;
-  options.metrics = std::move(metrics);
-  return options;
+  return {.loss = {.loss = Loss::sparse_categorical_crossentropy, .from_logits = true}, .metrics = std::move(metrics)};
 }
 
 TEST_CASE("metrics: accuracy and top-k of labels, in any batches") {
@@ -60,8 +52,7 @@ TEST_CASE("metrics: accuracy and top-k of labels, in any batches") {
   }
 }
 
-TEST_CASE("metrics: perplexity is exp of the overall mean, not a mean of exps") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "metrics: perplexity is exp of the overall mean, not a mean of exps") {
   Model model = identity(context, sparse({Metric::perplexity}));
   const auto data = pairs(scores, {5, 3}, labels);
   for (const std::int64_t batch_size : {1, 2, 5}) {
@@ -70,8 +61,7 @@ TEST_CASE("metrics: perplexity is exp of the overall mean, not a mean of exps") 
   }
 }
 
-TEST_CASE("metrics: ignored labels have no weight, also in means over batches") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "metrics: ignored labels have no weight, also in means over batches") {
   CompileOptions options = sparse({Metric::accuracy, {Metric::top_k, 2}});
   Model all = identity(context, options);
   options.loss.ignore_index = -1;
@@ -85,11 +75,8 @@ TEST_CASE("metrics: ignored labels have no weight, also in means over batches") 
   }
 }
 
-TEST_CASE("metrics: mse, mae, binary and categorical accuracy of values") {
-  const Context context(test_config());
-  CompileOptions options;
-  options.metrics = {Metric::mse, Metric::mae, Metric::binary_accuracy, Metric::categorical_accuracy};
-  Model model = identity(context, options);
+TEST_CASE_FIXTURE(OnReference, "metrics: mse, mae, binary and categorical accuracy of values") {
+  Model model = identity(context, {.metrics = {Metric::mse, Metric::mae, Metric::binary_accuracy, Metric::categorical_accuracy}});
   const auto data = pairs({0.9f, 0.2f, 0.4f, 0.7f, 0.6f, 0.5f}, {3, 2}, Tensor::of<float>({1, 0, 1, 0, 0, 1}, {3, 2}));
   for (const std::int64_t batch_size : {1, 2, 3}) {
     const Logs logs = model.evaluate(data, batch_size);
@@ -100,12 +87,8 @@ TEST_CASE("metrics: mse, mae, binary and categorical accuracy of values") {
   }
 }
 
-TEST_CASE("metrics: accuracy follows the loss: categorical, binary, from scores or probabilities") {
-  const Context context(test_config());
-  CompileOptions options;
-  options.metrics = {Metric::accuracy};
-  options.loss.loss = Loss::categorical_crossentropy;
-  options.loss.from_logits = true;
+TEST_CASE_FIXTURE(OnReference, "metrics: accuracy follows the loss: categorical, binary, from scores or probabilities") {
+  CompileOptions options{.loss = {.loss = Loss::categorical_crossentropy, .from_logits = true}, .metrics = {Metric::accuracy}};
   const Tensor one_hot = Tensor::of<float>({1, 0, 0, 1, 0, 0, 0, 1, 0, 0, 1, 0, 0, 1, 0}, {5, 3});
   options.metrics.emplace_back(Metric::top_k, 2);
   const Logs categorical = identity(context, options).evaluate(pairs(scores, {5, 3}, one_hot), 2);
@@ -126,8 +109,7 @@ TEST_CASE("metrics: accuracy follows the loss: categorical, binary, from scores 
   CHECK(metric(probabilities, 0) == doctest::Approx(-(std::log(0.3) + std::log(0.8) + 2 * std::log(0.9)) / 4));
 }
 
-TEST_CASE("losses: regression losses are means over all elements, in any batches") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "losses: regression losses are means over all elements, in any batches") {
   const auto data = pairs({0, 3, 1, 1}, {2, 2}, Tensor::of<float>({0.5f, 1, 1, 2}, {2, 2}));
   const std::vector<std::pair<Loss, double>> expected{{Loss::mse, (0.25 + 4 + 0 + 1) / 4},
                                                       {Loss::half_mse, (0.25 + 4 + 0 + 1) / 4},  // over 2 samples, halved
@@ -138,29 +120,20 @@ TEST_CASE("losses: regression losses are means over all elements, in any batches
     const Loss loss = row.first;
     const double value = row.second;
     CAPTURE(name_of(loss));
-    CompileOptions options;
-    options.loss.loss = loss;
-    Model model = identity(context, options);
+    Model model = identity(context, {.loss = {.loss = loss}});
     for (const std::int64_t batch_size : {1, 2}) CHECK(metric(model.evaluate(data, batch_size), 0) == doctest::Approx(value));
   }
 }
 
-TEST_CASE("losses: huber becomes linear at delta") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "losses: huber becomes linear at delta") {
   const auto data = pairs({0, 3, 1, 1}, {2, 2}, Tensor::of<float>({0.5f, 1, 1, 2}, {2, 2}));  // errors 0.5, 2, 0, 1
   for (const auto& [delta, value] : {std::pair{0.25, (0.09375 + 0.46875 + 0 + 0.21875) / 4}, {4.0, (0.125 + 2 + 0 + 0.5) / 4}}) {
-    CompileOptions options;
-    options.loss.loss = Loss::huber;
-    options.loss.delta = delta;
-    CHECK(metric(identity(context, options).evaluate(data, 2), 0) == doctest::Approx(value));
+    CHECK(metric(identity(context, {.loss = {.loss = Loss::huber, .delta = delta}}).evaluate(data, 2), 0) == doctest::Approx(value));
   }
 }
 
-TEST_CASE("losses: nll takes logarithms of probabilities as they are") {
-  const Context context(test_config());
-  CompileOptions options;
-  options.loss.loss = Loss::nll;
-  options.metrics = {Metric::accuracy, Metric::perplexity};
+TEST_CASE_FIXTURE(OnReference, "losses: nll takes logarithms of probabilities as they are") {
+  CompileOptions options{.loss = {.loss = Loss::nll}, .metrics = {Metric::accuracy, Metric::perplexity}};
   const auto data = pairs({-0.1f, -2.4f, -3, -1, -0.7f, -1.9f}, {2, 3}, Tensor::of<std::int64_t>({0, 2}, {2}));
   const Logs logs = identity(context, options).evaluate(data, 1);
   CHECK(metric(logs, 0) == doctest::Approx((0.1 + 1.9) / 2));
@@ -173,36 +146,27 @@ TEST_CASE("losses: nll takes logarithms of probabilities as they are") {
   CHECK(metric(model.evaluate(scored, 2), 0) == doctest::Approx(metric(identity(context, sparse({})).evaluate(scored, 5), 0)));
 }
 
-TEST_CASE("metrics: those that do not fit the loss are rejected by name") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "metrics: those that do not fit the loss are rejected by name") {
   const auto data = pairs({0.9f, 0.2f}, {1, 2}, Tensor::of<float>({1, 0}, {1, 2}));
-  CompileOptions options;
-  options.metrics = {Metric::accuracy};
-  CHECK(contains(message_of([&] { identity(context, options).evaluate(data); }), "use categorical_accuracy or binary_accuracy"));
+  CompileOptions options{.metrics = {Metric::accuracy}};
+  CHECK_ERROR_CONTAINS("use categorical_accuracy or binary_accuracy", identity(context, options).evaluate(data));
   options.metrics = {Metric::perplexity};
-  CHECK(contains(message_of([&] { identity(context, options).evaluate(data); }), "metric perplexity: cannot be used with the loss mse"));
-  CHECK(contains(message_of([&] {
-                   identity(context, sparse({Metric::mae})).evaluate(pairs(scores, {5, 3}, labels));
-                 }),
-                 "metric mae: cannot be used with the loss sparse_categorical_crossentropy"));
-  CHECK(contains(message_of([&] {
-                   identity(context, sparse({{Metric::top_k, 4}})).evaluate(pairs(scores, {5, 3}, labels));
-                 }),
-                 "k is 4, expected 1 to 3, the number of classes"));
+  CHECK_ERROR_CONTAINS("metric perplexity: cannot be used with the loss mse", identity(context, options).evaluate(data));
+  CHECK_ERROR_CONTAINS("metric mae: cannot be used with the loss sparse_categorical_crossentropy",
+                       identity(context, sparse({Metric::mae})).evaluate(pairs(scores, {5, 3}, labels)));
+  CHECK_ERROR_CONTAINS("k is 4, expected 1 to 3, the number of classes",
+                       identity(context, sparse({{Metric::top_k, 4}})).evaluate(pairs(scores, {5, 3}, labels)));
 }
 
-TEST_CASE("metrics: the confusion matrix counts true classes by rows") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "metrics: the confusion matrix counts true classes by rows") {
   Model model = identity(context, sparse({}));
   for (const std::int64_t batch_size : {2, 5}) {
     const Tensor matrix = model.confusion_matrix(pairs(scores, {5, 3}, labels), batch_size);
     const std::vector<std::int64_t> counts(matrix.data<std::int64_t>(), matrix.data<std::int64_t>() + matrix.count());
     CHECK(counts == std::vector<std::int64_t>{1, 1, 0, 1, 1, 1, 0, 0, 0});
   }
-  CHECK(contains(message_of([&] {
-                   model.confusion_matrix(pairs(scores, {5, 3}, Tensor::of<std::int64_t>({0, 0, 3, 1, 1}, {5})), 2);
-                 }),
-                 "label 3 at index 2 of array is out of range [0, 3)"));
+  CHECK_ERROR_CONTAINS("label 3 at index 2 of array is out of range [0, 3)",
+                       model.confusion_matrix(pairs(scores, {5, 3}, Tensor::of<std::int64_t>({0, 0, 3, 1, 1}, {5})), 2));
   // a label with its own axis is that label
   for (const Tensor& column : {labels.reshape({5, 1}), Tensor::of<std::int32_t>({0, 0, 1, 1, 1}, {5, 1})}) {
     const Tensor matrix = model.confusion_matrix(pairs(scores, {5, 3}, column), 2);
@@ -212,4 +176,4 @@ TEST_CASE("metrics: the confusion matrix counts true classes by rows") {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::test

@@ -3,37 +3,25 @@
 #include <cmath>
 #include <limits>
 
-#include "exec_testing.h"
 #include "reel_device.h"
 #include "temporary_folder.h"
+#include "train_testing.h"
 
-namespace tenon {
+namespace tenon::test {
 namespace {
-
-using test::contains;
-using test::floats;
-using test::message_of;
-using test::test_config;
 
 constexpr const char* scale_name = "optimizer/loss_scale";
 constexpr const char* good_steps_name = "optimizer/loss_scale/good_steps";
 constexpr const char* skipped_name = "optimizer/loss_scale/skipped";
 
 Config with(Precision precision, const std::string& device = "openblas:0") {
-  Config config = test_config(device);
+  Config config = deterministic(device);
   config.precision = precision;
-  config.deterministic = true;
-  config.seed = 3;
   return config;
 }
 
-CompileOptions classification(OptimizerDefinition::Kind optimizer = OptimizerDefinition::Kind::adam) {
-  CompileOptions options;
-  options.loss.loss = Loss::sparse_categorical_crossentropy;
-  options.metrics = {Metric::accuracy};
-  options.optimizer.kind = optimizer;
-  options.optimizer.learning_rate = 0.005;
-  return options;
+CompileOptions fast(OptimizerDefinition::Kind optimizer = OptimizerDefinition::Kind::adam) {
+  return classification({.kind = optimizer, .learning_rate = 0.005});
 }
 
 std::vector<LayerDefinition> perceptron() {
@@ -50,24 +38,12 @@ std::vector<LayerDefinition> attentive() {
   return {layers::LayerNorm{}, layers::Attention{.heads = 4}, layers::Flatten{}, layers::Dense{10, Activation::softmax}};
 }
 
-Model make_model(const Context& context, const std::vector<LayerDefinition>& layers, const CompileOptions& options = classification()) {
-  Model model(layers);
-  model.compile(context, options);
-  return model;
+Model make_model(const Context& context, const std::vector<LayerDefinition>& layers, const CompileOptions& options = fast()) {
+  return compiled(context, layers, options);
 }
 
-std::shared_ptr<const ArrayDataset> digits(std::int64_t count = 200) {
-  GeneratedOptions options;
-  options.count = count;
-  return generate_digits(options);
-}
-
-std::map<std::string, std::vector<float>> weights(Model& model) {
-  std::map<std::string, std::vector<float>> all;
-  for (const auto& [name, tensor] : model.parameters().all()) {
-    if (tensor.dtype() == DType::f32 && name != scale_name) all[name] = floats(tensor);
-  }
-  return all;
+std::map<std::string, std::vector<float>> f32_weights(Model& model) {
+  return weights(model, [](const std::string& name, const Tensor& tensor) { return tensor.dtype() == DType::f32 && name != scale_name; });
 }
 
 double scalar_parameter(Model& model, const char* name) {
@@ -130,10 +106,7 @@ TEST_CASE("mixed precision: nets learn as in f32, on both backends") {
     for (const Case& c : {Case{perceptron(), 200, 4}, Case{convolutions(), 100, 3}, Case{recurrent(), 100, 3}}) {
       const auto loss_of = [&](Precision precision) {
         Model model = make_model(Context(with(precision, device)), c.net);
-        FitOptions options;
-        options.epochs = c.epochs;
-        options.batch_size = 20;
-        return model.fit(digits(c.samples), options).back().logs[0].second;
+        return model.fit(digits(c.samples), {.batch_size = 20, .epochs = c.epochs}).back().logs[0].second;
       };
       const double exact = loss_of(Precision::float32);
       CAPTURE(device);
@@ -179,26 +152,25 @@ TEST_CASE("mixed precision: a model of f64 is rejected") {
   definition.layers = perceptron();
   Model model(definition);
   const Context context(with(Precision::mixed_bfloat16));
-  CHECK(contains(message_of([&] { model.compile(context, classification()); }),
-                 "expects parameters of f32, got f64; use dtype: float32 or precision: float32"));
+  CHECK_ERROR_CONTAINS("expects parameters of f32, got f64; use dtype: float32 or precision: float32", model.compile(context, fast()));
 }
 
 TEST_CASE("loss scale: a step that overflows changes nothing but the scale") {
   for (const std::string device : {"openblas:0", "reference:0"}) {
     for (const auto kind : {OptimizerDefinition::Kind::adam, OptimizerDefinition::Kind::sgd, OptimizerDefinition::Kind::rmsprop}) {
-      Model model = make_model(Context(with(Precision::mixed_float16, device)), convolutions(), classification(kind));
+      Model model = make_model(Context(with(Precision::mixed_float16, device)), convolutions(), fast(kind));
       CHECK(model.train_batch(images(0.5F), labels()).step_taken);
       CHECK(scalar_parameter(model, scale_name) == 32768);
       CHECK(scalar_parameter(model, good_steps_name) == 1);
-      const auto before = weights(model);
+      const auto before = f32_weights(model);
       CHECK(!model.train_batch(images(1e30F), labels()).step_taken);
-      CHECK(weights(model) == before);
+      CHECK(f32_weights(model) == before);
       CHECK(scalar_parameter(model, scale_name) == 16384);
       CHECK(scalar_parameter(model, good_steps_name) == 0);
       CHECK(scalar_parameter(model, skipped_name) == 1);
       CHECK(model.step() == 2);
       model.train_batch(images(0.5F), labels());
-      CHECK(weights(model) != before);
+      CHECK(f32_weights(model) != before);
       CHECK(scalar_parameter(model, good_steps_name) == 1);
     }
   }
@@ -232,17 +204,17 @@ TEST_CASE("loss scale: it doubles after 2000 good steps in a row") {
 TEST_CASE("loss scale: at its minimum an overflow is an error with step and remedy, and the weights are intact") {
   Model model = make_model(Context(with(Precision::mixed_float16)), perceptron());
   model.train_batch(images(0.5F), labels());
-  const auto before = weights(model);
+  const auto before = f32_weights(model);
   int steps = 0;
-  std::string text;
-  while (text.empty() && steps < 40) {
+  std::string text = "no error";
+  while (text == "no error" && steps < 40) {
     text = message_of([&] { model.train_batch(images(1e30F), labels()); });
     ++steps;
   }
   CHECK(steps == 16);  // 2^15 to 1, and once more
   CHECK(contains(text, "step 17: gradients are not finite even with the smallest loss scale, 1"));
   CHECK(contains(text, "use precision: mixed_bfloat16 or float32"));
-  CHECK(weights(model) == before);
+  CHECK(f32_weights(model) == before);
   CHECK(scalar_parameter(model, scale_name) == 1);
 }
 
@@ -252,18 +224,14 @@ TEST_CASE("loss scale: fit continues after an overflow and excludes it from the 
   const auto data = std::make_shared<ArrayDataset>(x, labels(40));
   for (const std::int64_t accumulate : {1, 2}) {
     Model model = make_model(Context(with(Precision::mixed_float16)), perceptron());
-    FitOptions options;
-    options.batch_size = 10;
-    options.shuffle = false;
-    options.accumulate = accumulate;
-    const History history = model.fit(data, options);
+    const History history = model.fit(data, {.batch_size = 10, .shuffle = false, .accumulate = accumulate});
     CHECK(std::isfinite(history[0].logs[0].second));
     CHECK(scalar_parameter(model, skipped_name) == 1);
     CHECK(scalar_parameter(model, good_steps_name) == (accumulate == 1 ? 3 : 1));
   }
   const auto infinite = std::make_shared<ArrayDataset>(images(std::numeric_limits<float>::infinity()), labels());
   Model plain = make_model(Context(with(Precision::mixed_bfloat16)), perceptron());
-  CHECK(contains(message_of([&] { plain.fit(infinite, {}); }), "the loss is"));
+  CHECK_ERROR_CONTAINS("the loss is", plain.fit(infinite, {}));
 }
 
 TEST_CASE("loss scale: steps of accumulated gradients are scaled, and reported gradients are unscaled") {
@@ -274,7 +242,7 @@ TEST_CASE("loss scale: steps of accumulated gradients are scaled, and reported g
   CHECK(gathered.apply());
   CHECK(scalar_parameter(gathered, good_steps_name) == 1);
   CHECK(distance(gathered.parameters().get("dense/kernel"), once.parameters().get("dense/kernel")) < 1e-5);
-  const auto before = weights(gathered);
+  const auto before = f32_weights(gathered);
   gathered.backward(images(0.5F), labels());
   gathered.backward(images(1e30F), labels());
   CHECK(!gathered.apply());
@@ -282,11 +250,9 @@ TEST_CASE("loss scale: steps of accumulated gradients are scaled, and reported g
   CHECK(floats(gathered.parameters().get("dense/kernel")) == before.at("dense/kernel"));
 }
 
-TEST_CASE("loss scale: a resumed run continues with it, bit for bit") {
-  const test::TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "loss scale: a resumed run continues with it, bit for bit") {
   const Context context(with(Precision::mixed_float16));
-  FitOptions options;
-  options.epochs = 4;
+  FitOptions options{.epochs = 4};
   Model straight = make_model(context, convolutions());
   straight.fit(digits(), options);
   Model first = make_model(context, convolutions());
@@ -307,61 +273,60 @@ TEST_CASE("loss scale: a resumed run continues with it, bit for bit") {
   resumed.load(folder.path() + "/half.yaml");
   options.epochs = 4;
   resumed.fit(digits(), options);
-  CHECK(weights(resumed) == weights(straight));
+  CHECK(f32_weights(resumed) == f32_weights(straight));
   CHECK(scalar_parameter(resumed, good_steps_name) == scalar_parameter(straight, good_steps_name));
 }
 
-TEST_CASE("loss scale: a checkpoint can be loaded with another precision") {
-  const test::TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "loss scale: a checkpoint can be loaded with another precision") {
   Model scaled = make_model(Context(with(Precision::mixed_float16)), perceptron());
   scaled.train_batch(images(1e30F), labels());
   scaled.save(folder.path(), "f16");
   Model exact = make_model(Context(with(Precision::float32)), perceptron());
   exact.load(folder.path() + "/f16.yaml");
   CHECK(!exact.parameters().has(scale_name));
-  CHECK(weights(exact) == weights(scaled));
+  CHECK(f32_weights(exact) == f32_weights(scaled));
   exact.train_batch(images(0.5F), labels());
   exact.save(folder.path(), "f32");
   scaled.load(folder.path() + "/f32.yaml");
   CHECK(scalar_parameter(scaled, scale_name) == 32768);
   CHECK(scalar_parameter(scaled, skipped_name) == 0);
-  CHECK(weights(scaled) == weights(exact));
+  CHECK(f32_weights(scaled) == f32_weights(exact));
 }
 
 TEST_CASE("loss scale: a recorded step decides on the device whether it is applied") {
   const auto run = [](Capture capture) {
     Config config = with(Precision::mixed_float16, "reference:0");
     config.capture = capture;
-    const Context context = test::with_reel(config);
+    const Context context = with_reel(config);
     Model model = make_model(context, perceptron());
     std::vector<double> trail;
     for (int step = 0; step < 8; ++step) {
       model.train_batch(images(step == 5 ? 1e30F : 0.5F), labels());
       trail.push_back(scalar_parameter(model, scale_name));
     }
-    return std::pair(trail, weights(model));
+    return std::pair(trail, f32_weights(model));
   };
   const auto executed = run(Capture::off);
-  CHECK(test::Reel::replayed == 0);
+  CHECK(Reel::replayed == 0);
   const auto replayed = run(Capture::automatic);
-  CHECK(test::Reel::replayed >= 5);
+  CHECK(Reel::replayed >= 5);
   CHECK(replayed == executed);
   CHECK(executed.first == std::vector<double>{32768, 32768, 32768, 32768, 32768, 16384, 16384, 16384});
 }
 
 TEST_CASE("mixed precision: several devices share a batch") {
-  CompileOptions options = classification();
+  CompileOptions options = fast();
   options.parallel_devices = {"openblas:0", "reference:0"};
   Model both = make_model(Context(with(Precision::mixed_float16)), perceptron(), options);
   Model one = make_model(Context(with(Precision::mixed_float16)), perceptron());
   both.train_batch(images(0.5F), labels());
   one.train_batch(images(0.5F), labels());
   CHECK(distance(both.parameters().get("dense_1/kernel"), one.parameters().get("dense_1/kernel")) < 1e-2);
-  const auto before = weights(both);
+  const auto before = f32_weights(both);
   both.train_batch(images(1e30F), labels());
-  CHECK(weights(both) == before);
+  CHECK(f32_weights(both) == before);
   CHECK(scalar_parameter(both, scale_name) == 16384);
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::test

@@ -3,33 +3,17 @@
 #include <algorithm>
 #include <cmath>
 
-#include "exec_testing.h"
+#include "train_testing.h"
 
-namespace tenon {
+namespace tenon::test {
 namespace {
 
-using test::contains;
-using test::floats;
-using test::message_of;
-using test::test_config;
-
-CompileOptions classification(double learning_rate = 0.001) {
-  CompileOptions options;
-  options.optimizer.learning_rate = learning_rate;
-  options.loss.loss = Loss::sparse_categorical_crossentropy;
-  options.metrics = {Metric::accuracy};
-  return options;
+CompileOptions with_rate(double learning_rate) {
+  return classification({.learning_rate = learning_rate});
 }
 
 std::vector<LayerDefinition> small_classifier() {
   return {layers::Flatten{}, layers::Dense{32, Activation::relu}, layers::Dropout{0.2}, layers::Dense{10, Activation::softmax}};
-}
-
-std::shared_ptr<const ArrayDataset> digits(std::int64_t count, Split split = Split::train) {
-  GeneratedOptions options;
-  options.count = count;
-  options.split = split;
-  return generate_digits(options);
 }
 
 /// Records the loss of every batch.
@@ -43,8 +27,7 @@ std::vector<double> losses(const std::string& device, int steps) {
   Config config = test_config(device);
   config.seed = 7;
   const Context context(config);
-  Model model(small_classifier());
-  model.compile(context, classification());
+  Model model = compiled(context, small_classifier());
   const auto data = digits(steps * 32);
   Batches batches(data, {.batch_size = 32, .seed = 7, .workers = 0});
   batches.start(0);
@@ -61,33 +44,21 @@ TEST_CASE("model: the first 50 training steps agree on openblas and reference wi
   CHECK(a.back() < a.front());
 }
 
-TEST_CASE("model: a small classifier learns generated digits") {
-  const Context context(test_config("openblas:0"));
+TEST_CASE_FIXTURE(OnOpenblas, "model: a small classifier learns generated digits") {
   Model model({layers::Flatten{}, layers::Dense{64, Activation::relu}, layers::Dense{10, Activation::softmax}});
   model.compile(context, classification());
-  FitOptions options;
-  options.epochs = 4;
-  const History history = model.fit(digits(6000), options);
+  const History history = model.fit(digits(6000), {.epochs = 4});
   REQUIRE(history.size() == 4);
   CHECK(history.back().logs[0].second < history.front().logs[0].second);
   CHECK(model.evaluate(digits(1000, Split::test))[1].second > 0.85);
   CHECK(model.step() == 4 * 188);
 }
 
-TEST_CASE("model: linear regression recovers the generating line") {
-  const Context context(test_config("openblas:0"));
-  LinearOptions line;
-  line.noise = 0;
-  const LinearProblem problem = generate_linear(line);
+TEST_CASE_FIXTURE(OnOpenblas, "model: linear regression recovers the generating line") {
+  const LinearProblem problem = generate_linear({.noise = 0});
   Model model({layers::Dense{1}});
-  CompileOptions options;
-  options.optimizer.kind = OptimizerDefinition::Kind::sgd;
-  options.optimizer.learning_rate = 0.1;
-  options.loss.loss = Loss::mse;
-  model.compile(context, options);
-  FitOptions fit;
-  fit.epochs = 30;
-  CHECK(model.fit(problem.data, fit).back().logs[0].second < 1e-6);
+  model.compile(context, {.optimizer = {.kind = OptimizerDefinition::Kind::sgd, .learning_rate = 0.1}, .loss = {.loss = Loss::mse}});
+  CHECK(model.fit(problem.data, {.epochs = 30}).back().logs[0].second < 1e-6);
   const auto w = floats(model.parameters().get("dense/kernel"));
   const auto expected = floats(problem.w);
   for (std::size_t i = 0; i < w.size(); ++i) CHECK(w[i] == doctest::Approx(expected[i]).epsilon(0.01));
@@ -101,23 +72,19 @@ TEST_CASE("model: every optimizer lowers the loss") {
       if (momentum != 0 && kind != OptimizerDefinition::Kind::sgd) continue;
       const Context context(test_config("openblas:0"));
       Model model({layers::Flatten{}, layers::Dense{10, Activation::softmax}});
-      CompileOptions options = classification(0.01);
+      CompileOptions options = with_rate(0.01);
       options.optimizer.kind = kind;
       options.optimizer.momentum = momentum;
       model.compile(context, options);
-      FitOptions fit;
-      fit.epochs = 3;
-      const History history = model.fit(digits(640), fit);
+      const History history = model.fit(digits(640), {.epochs = 3});
       CAPTURE(name_of(kind));
       CHECK(history.back().logs[0].second < history.front().logs[0].second);
     }
   }
 }
 
-TEST_CASE("model: predictions are probabilities and do not depend on the batch size") {
-  const Context context(test_config("openblas:0"));
-  Model model(small_classifier());
-  model.compile(context, classification());
+TEST_CASE_FIXTURE(OnOpenblas, "model: predictions are probabilities and do not depend on the batch size") {
+  Model model = compiled(context, small_classifier());
   const auto data = digits(50);
   model.fit(data, {});
   Batches batches(data, {.batch_size = 50, .shuffle = false, .workers = 0});
@@ -139,29 +106,21 @@ TEST_CASE("model: the last partial batch is weighted by its size") {
   Config config = test_config("reference:0");
   const Context context(config);
   Model model({layers::Flatten{}, layers::Dense{10, Activation::softmax}});
-  model.compile(context, classification(0.0));
+  model.compile(context, with_rate(0.0));
   const auto data = digits(40);
-  FitOptions options;
-  options.shuffle = false;
-  const double mean = model.fit(data, options)[0].logs[0].second;
+  const double mean = model.fit(data, {.shuffle = false})[0].logs[0].second;
   CHECK(mean == doctest::Approx(model.evaluate(data, 40)[0].second).epsilon(1e-6));
 }
 
-TEST_CASE("model: a loss that is not finite stops training and names the step") {
-  const Context context(test_config("openblas:0"));
+TEST_CASE_FIXTURE(OnOpenblas, "model: a loss that is not finite stops training and names the step") {
   Model model({layers::Dense{1}});
-  CompileOptions options;
-  options.optimizer.kind = OptimizerDefinition::Kind::sgd;
-  options.optimizer.learning_rate = 1e30;
-  options.loss.loss = Loss::mse;
-  model.compile(context, options);
+  model.compile(context, {.optimizer = {.kind = OptimizerDefinition::Kind::sgd, .learning_rate = 1e30}, .loss = {.loss = Loss::mse}});
   const std::string text = message_of([&] { model.fit(generate_linear().data, {}); });
   CHECK(contains(text, "at epoch 1, step "));
   CHECK(contains(text, "try a smaller learning rate than 1e+30"));
 }
 
-TEST_CASE("model: labels out of range are reported, and the model stays usable") {
-  const Context context(test_config("openblas:0"));
+TEST_CASE_FIXTURE(OnOpenblas, "model: labels out of range are reported, and the model stays usable") {
   Model model({layers::Dense{3, Activation::softmax}});
   model.compile(context, classification());
   const Tensor x = Tensor::zeros(DType::f32, {2, 4});
@@ -171,37 +130,33 @@ TEST_CASE("model: labels out of range are reported, and the model stays usable")
   CHECK(std::isfinite(model.train_batch(x, Tensor::of<std::int64_t>({1, 2}, {2})).loss()));
 }
 
-TEST_CASE("model: mismatched layers are reported") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "model: mismatched layers are reported") {
   Model model({layers::Dense{10, Activation::softmax}});
   model.compile(context, classification());
-  CHECK(message_of([&] { model.build({}); }) == "layer dense: 'dense' expects (batch, ..., features), got (1)");
-  const auto build_error = [&](LayerDefinition layer) {
+  CHECK_ERROR("layer dense: 'dense' expects (batch, ..., features), got (1)", model.build({}));
+  const auto build = [&](LayerDefinition layer) {
     Model one({std::move(layer)});
     one.compile(context, classification());
-    return message_of([&] { one.build({3}); });
+    one.build({3});
   };
-  CHECK(build_error(layers::Dense{0}) == "layer dense: units is 0, expected at least 1");
-  CHECK(build_error(layers::Dropout{1.0}) == "layer dropout: the probability of dropout is 1, expected at least 0 and below 1");
+  CHECK_ERROR("layer dense: units is 0, expected at least 1", build(layers::Dense{0}));
+  CHECK_ERROR("layer dropout: the probability of dropout is 1, expected at least 0 and below 1", build(layers::Dropout{1.0}));
   CHECK(message_of([&] { Model(std::vector<LayerDefinition>{}); }) == "model: expected at least one layer, got none");
   const LayerDefinition named(layers::Dense{4}, "a");
   Model twice({named, named});
   twice.compile(context, {.optimizer = {}, .loss = {}, .metrics = {}});
-  CHECK(contains(message_of([&] { twice.build({3}); }), "the name 'a' is already used by an earlier layer"));
+  CHECK_ERROR_CONTAINS("the name 'a' is already used by an earlier layer", twice.build({3}));
 }
 
-TEST_CASE("model: a loss that does not fit the last layer is rejected") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "model: a loss that does not fit the last layer is rejected") {
   Model model({layers::Dense{3}});
   model.compile(context, classification());
   const std::string text = message_of([&] { model.train_batch(Tensor::zeros(DType::f32, {2, 4}), Tensor::of<std::int64_t>({1, 2}, {2})); });
   CHECK(contains(text, "the last layer is not a softmax; add one, or set from_logits: true"));
 }
 
-TEST_CASE("model: dropout is the identity outside training") {
-  const Context context(test_config());
-  Model with(small_classifier());
-  with.compile(context, classification());
+TEST_CASE_FIXTURE(OnReference, "model: dropout is the identity outside training") {
+  Model with = compiled(context, small_classifier());
   with.build({28, 28});
   Model without({layers::Flatten{}, layers::Dense{32, Activation::relu}, layers::Dense{10, Activation::softmax}});
   without.compile(context, classification());
@@ -213,22 +168,18 @@ TEST_CASE("model: dropout is the identity outside training") {
   CHECK(with.evaluate(data)[0].second == without.evaluate(data)[0].second);
 }
 
-TEST_CASE("model: f64 trains too") {
-  const Context context(test_config("openblas:0"));
+TEST_CASE_FIXTURE(OnOpenblas, "model: f64 trains too") {
   ModelDefinition definition;
   definition.dtype = DType::f64;
   definition.layers = small_classifier();
   Model model(definition);
   model.compile(context, classification());
-  FitOptions options;
-  options.epochs = 2;
-  const History history = model.fit(digits(320), options);
+  const History history = model.fit(digits(320), {.epochs = 2});
   CHECK(model.parameters().get("dense/kernel").dtype() == DType::f64);
   CHECK(history[1].logs[0].second < history[0].logs[0].second);
 }
 
-TEST_CASE("summary: Flatten, Dense 128, Dense 10 on 28x28 have 0, 100,480 and 1,290 parameters") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "summary: Flatten, Dense 128, Dense 10 on 28x28 have 0, 100,480 and 1,290 parameters") {
   Model model({layers::Flatten{}, layers::Dense{128, Activation::relu}, layers::Dense{10, Activation::softmax}});
   model.compile(context, classification());
   model.build({28, 28});
@@ -244,10 +195,8 @@ TEST_CASE("summary: Flatten, Dense 128, Dense 10 on 28x28 have 0, 100,480 and 1,
   CHECK(contains(table, "Optimizer params: 203,540 (795.08 KB)"));
 }
 
-TEST_CASE("explain: every node of a training step has a device") {
-  const Context context(test_config("openblas:0"));
-  Model model(small_classifier());
-  model.compile(context, classification());
+TEST_CASE_FIXTURE(OnOpenblas, "explain: every node of a training step has a device") {
+  Model model = compiled(context, small_classifier());
   model.build({28, 28});
   const PlacementReport report = model.explain(16);
   CHECK(report.nodes.size() > 10);
@@ -258,4 +207,4 @@ TEST_CASE("explain: every node of a training step has a device") {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::test

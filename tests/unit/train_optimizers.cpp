@@ -3,15 +3,13 @@
 #include <cmath>
 #include <map>
 
-#include "exec_testing.h"
 #include "temporary_folder.h"
 #include "train/optimizers.h"
+#include "train_testing.h"
 
-namespace tenon {
+namespace tenon::test {
 namespace {
 
-using test::floats;
-using test::test_config;
 using Kind = OptimizerDefinition::Kind;
 
 OptimizerDefinition with_rate(Kind kind, double rate, Preset preset = Preset::none) {
@@ -27,35 +25,15 @@ OptimizerDefinition adam_with_peak() {
 }
 
 Model make(const Context& context, const OptimizerDefinition& optimizer) {
-  Model model({layers::Flatten{}, layers::Dense{10, Activation::softmax}});
-  CompileOptions options;
-  options.optimizer = optimizer;
-  options.loss.loss = Loss::sparse_categorical_crossentropy;
-  model.compile(context, options);
-  return model;
-}
-
-std::shared_ptr<const ArrayDataset> digits() {
-  GeneratedOptions options;
-  options.count = 640;
-  return generate_digits(options);
-}
-
-std::map<std::string, std::vector<float>> everything(Model& model) {
-  std::map<std::string, std::vector<float>> all;
-  for (const auto& [name, tensor] : model.parameters().all()) all[name] = floats(tensor);
-  return all;
+  return compiled(context, {layers::Flatten{}, layers::Dense{10, Activation::softmax}}, classification(optimizer));
 }
 
 /// Checks that it learns in three epochs, keeps `state` with the kernel, and is the same after two epochs, a checkpoint and another epoch.
 void learns_and_resumes(const OptimizerDefinition& optimizer, const std::vector<std::string>& state) {
-  Config config = test_config("openblas:0");
-  config.deterministic = true;
-  const Context context(config);
+  const Context context(deterministic());
   Model straight = make(context, optimizer);
-  FitOptions fit;
-  fit.epochs = 3;
-  const History history = straight.fit(digits(), fit);
+  FitOptions fit{.epochs = 3};
+  const History history = straight.fit(digits(640), fit);
   CHECK(history.back().logs[0].second < 0.8 * history.front().logs[0].second);
   for (const std::string& suffix : state) {
     CAPTURE(suffix);
@@ -63,16 +41,16 @@ void learns_and_resumes(const OptimizerDefinition& optimizer, const std::vector<
   }
   CHECK(straight.parameters().all().size() == 2 * (1 + state.size()));
 
-  const test::TemporaryFolder folder;
+  const TemporaryFolder folder;
   Model first = make(context, optimizer);
   fit.epochs = 2;
-  first.fit(digits(), fit);
+  first.fit(digits(640), fit);
   first.save(folder.path(), "half");
   Model second = make(context, optimizer);
   second.load(folder.path() + "/half.yaml");
   fit.epochs = 3;
-  second.fit(digits(), fit);
-  CHECK(everything(second) == everything(straight));
+  second.fit(digits(640), fit);
+  CHECK(weights(second) == weights(straight));
 }
 
 TEST_CASE("optimizer: amsgrad learns, with its state in checkpoints, by either name") {
@@ -93,10 +71,7 @@ TEST_CASE("optimizer: adadelta learns, with its state in checkpoints") {
 std::vector<float> two_steps(const OptimizerDefinition& optimizer) {
   const Context context(test_config("reference:0"));
   Model model({layers::Dense{1, Activation::linear, {.bias = false}}});
-  CompileOptions options;
-  options.optimizer = optimizer;
-  options.loss.loss = Loss::mse;
-  model.compile(context, options);
+  model.compile(context, {.optimizer = optimizer, .loss = {.loss = Loss::mse}});
   model.build({1});
   model.parameters().set("dense/kernel", Tensor::of<float>({0.0f}, {1, 1}));
   const Tensor one = Tensor::of<float>({1.0f}, {1, 1});
@@ -126,4 +101,4 @@ TEST_CASE("optimizer: adadelta takes the step of its formula") {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::test

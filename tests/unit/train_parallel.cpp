@@ -5,14 +5,10 @@
 #include <cstring>
 #include <thread>
 
-#include "exec_testing.h"
+#include "testing.h"
 
-namespace tenon {
+namespace tenon::test {
 namespace {
-
-using test::contains;
-using test::message_of;
-using test::test_config;
 
 Config two_devices(const std::string& backend) {
   Config config = test_config(backend + ":0");
@@ -35,12 +31,10 @@ std::vector<LayerDefinition> mlp() {
 }
 
 CompileOptions classification(std::vector<std::string> devices = {}) {
-  CompileOptions options;
-  options.optimizer.kind = OptimizerDefinition::Kind::rmsprop;
-  options.loss.loss = Loss::sparse_categorical_crossentropy;
-  options.metrics = {Metric::accuracy};
-  options.parallel_devices = std::move(devices);
-  return options;
+  return {.optimizer = {.kind = OptimizerDefinition::Kind::rmsprop},
+          .loss = {.loss = Loss::sparse_categorical_crossentropy},
+          .metrics = {Metric::accuracy},
+          .parallel_devices = std::move(devices)};
 }
 
 std::vector<Logs> logs_of(Model& model, const std::shared_ptr<const Dataset>& data, std::int64_t batch) {
@@ -116,10 +110,7 @@ TEST_CASE("parallel: ignored labels have no weight on any device") {
 
 TEST_CASE("parallel: gradients accumulated over batches match those of one device") {
   const auto data = generate_digits({.count = 60});
-  FitOptions fit;
-  fit.batch_size = 20;
-  fit.accumulate = 3;
-  fit.epochs = 2;
+  FitOptions fit{.batch_size = 20, .epochs = 2, .accumulate = 3};
   const auto small = [] { return std::vector<LayerDefinition>{layers::Flatten{}, layers::Dense{10, Activation::softmax}}; };
   Learner one(two_devices("reference"), classification(), small());
   Learner both(two_devices("reference"), classification({"reference:0", "reference:1"}), small());
@@ -149,7 +140,7 @@ TEST_CASE("parallel: the report says which part ran where, and what was copied")
 TEST_CASE("parallel: missing devices, and layers with explicit devices, are rejected by name") {
   const Context context(two_devices("reference"));
   Model model(mlp());
-  CHECK(contains(message_of([&] { model.compile(context, classification({"reference:0", "gpu:3"})); }), "gpu:3"));
+  CHECK_ERROR_CONTAINS("gpu:3", model.compile(context, classification({"reference:0", "gpu:3"})));
   std::vector<LayerDefinition> own = mlp();
   own[1].device = "reference:1";
   Model placed(std::move(own));
@@ -166,10 +157,7 @@ TEST_CASE("parallel: two models on two devices in two threads compute the same b
     for (LayerDefinition& layer : list) layer.device = device;
     Model model(std::move(list));
     model.compile(context, classification());
-    FitOptions options;
-    options.epochs = 2;
-    options.workers = static_cast<int>(seed % 2);
-    model.fit(data, options);
+    model.fit(data, {.epochs = 2, .workers = static_cast<int>(seed % 2)});
     return model.parameters().get("dense/kernel").to_host();
   };
   Config config = two_devices("openblas");
@@ -188,4 +176,4 @@ TEST_CASE("parallel: two models on two devices in two threads compute the same b
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::test

@@ -3,8 +3,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "exec_testing.h"
 #include "temporary_folder.h"
+#include "testing.h"
 #include "train/progress.h"
 
 namespace tenon::train {

@@ -2,12 +2,8 @@
 // Training on a device that records: replayed steps match executed steps bit for bit.
 #include "reel_device.h"
 
-namespace tenon {
+namespace tenon::test {
 namespace {
-
-using test::Reel;
-using test::test_config;
-using test::with_reel;
 
 struct Trained {
   std::vector<double> losses;  ///< of each epoch, of training and of validation
@@ -28,13 +24,8 @@ Trained train(Capture capture, int workers, std::int64_t accumulate = 1) {
   options.optimizer.schedule.gamma = 0.9;
   options.metrics = {Metric::accuracy};
   model.compile(context, options);
-  GeneratedOptions digits;
-  digits.count = 200;
-  FitOptions fit;
-  fit.epochs = 2;
-  fit.batch_size = 20;
-  fit.workers = workers;
-  fit.accumulate = accumulate;
+  GeneratedOptions digits{.count = 200};
+  FitOptions fit{.batch_size = 20, .epochs = 2, .workers = workers, .accumulate = accumulate};
   GeneratedOptions others = digits;
   others.count = 80;
   others.split = Split::test;
@@ -44,7 +35,7 @@ Trained train(Capture capture, int workers, std::int64_t accumulate = 1) {
     for (const auto& [name, value] : epoch.logs) result.losses.push_back(value);
   }
   for (const auto& [name, tensor] : model.parameters().all()) {
-    const std::vector<float> values = test::floats(tensor);
+    const std::vector<float> values = floats(tensor);
     result.weights.insert(result.weights.end(), values.begin(), values.end());
   }
   return result;
@@ -75,4 +66,4 @@ TEST_CASE("replay: with gradients accumulated over batches the programs of a bat
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::test

@@ -11,7 +11,7 @@
 #include "temporary_folder.h"
 
 using namespace tenon;
-using tenon::test::TemporaryFolder;
+using namespace tenon::test;
 
 namespace {
 
@@ -33,15 +33,6 @@ std::string write_files(const TemporaryFolder& folder) {
   return folder.write("train.yaml", train_text);
 }
 
-std::string error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 const std::vector<ConfigOverride> search = {{"backends.search", std::string("[") + TENON_BACKEND_DIRECTORY + "]"}};
 
 TrainingRun run_of(const std::string& file, std::vector<ConfigOverride> overrides = {}) {
@@ -51,8 +42,7 @@ TrainingRun run_of(const std::string& file, std::vector<ConfigOverride> override
 
 }  // namespace
 
-TEST_CASE("training run: fit, evaluate and resume go on where a run without an interruption would be") {
-  const TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "training run: fit, evaluate and resume go on where a run without an interruption would be") {
   const std::string file = write_files(folder);
   TrainingRun whole = run_of(file, {{"epochs", "4"}, {"checkpoint", "null"}, {"resume", "never"}});
   const DataSplits data = whole.load_data();
@@ -76,11 +66,10 @@ TEST_CASE("training run: fit, evaluate and resume go on where a run without an i
   CHECK(second.fit(second.load_data()).size() == 2);
   CHECK(second.evaluate(second.load_data()) == expected);
 
-  CHECK(error_of([&] { run_of(file, {{"seed", "7"}}).resume(); }).find("expected a checkpoint of seed 7, got seed 0") != std::string::npos);
+  CHECK_ERROR_CONTAINS("expected a checkpoint of seed 7, got seed 0", run_of(file, {{"seed", "7"}}).resume());
 }
 
-TEST_CASE("training run: callbacks see the fit, and `stop` interrupts it") {
-  const TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "training run: callbacks see the fit, and `stop` interrupts it") {
   TrainingRun run = run_of(write_files(folder));
   const DataSplits data = run.load_data();
   std::atomic<bool> stop = false;
@@ -97,8 +86,7 @@ TEST_CASE("training run: callbacks see the fit, and `stop` interrupts it") {
   CHECK(resumed->position.batch == 3);
 }
 
-TEST_CASE("load_model: the model of either file, with the weights of a checkpoint") {
-  const TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "load_model: the model of either file, with the weights of a checkpoint") {
   const std::string file = write_files(folder);
   TrainingRun run = run_of(file);
   const DataSplits data = run.load_data();
@@ -107,7 +95,7 @@ TEST_CASE("load_model: the model of either file, with the weights of a checkpoin
   CHECK(output.shape() == Shape{3, 1});
   CHECK(expected.shape()[0] == 3);
   CHECK(run.predict(data, 1000).output.shape()[0] == 20);
-  CHECK(error_of([&] { run.predict(data, 0); }) == "predict: expected a count of at least 1, got 0");
+  CHECK_ERROR("predict: expected a count of at least 1, got 0", run.predict(data, 0));
 
   const Tensor x = Tensor::of<float>({1, 2, 3, 4}, {2, 2});
   const std::vector<float> trained = run.model().predict(x).to_vector<float>();
@@ -123,13 +111,12 @@ TEST_CASE("load_model: the model of either file, with the weights of a checkpoin
   on_context.load_weights(newest_checkpoint(folder.file("kept")));
   CHECK(on_context.model().predict(x).to_vector<float>() == trained);
 
-  CHECK(error_of([&] { on_context.load_weights(); }) == "no weights: pass --checkpoint, or set checkpoint.directory in the YAML");
-  CHECK(error_of([&] { on_context.load_weights(folder.path()); }).find("train the model first") != std::string::npos);
-  CHECK(error_of([&] { load_model(folder.file("none.yaml")); }).find("no such file") != std::string::npos);
+  CHECK_ERROR("no weights: pass --checkpoint, or set checkpoint.directory in the YAML", on_context.load_weights());
+  CHECK_ERROR_CONTAINS("train the model first", on_context.load_weights(folder.path()));
+  CHECK_ERROR_CONTAINS("no such file", load_model(folder.file("none.yaml")));
 }
 
-TEST_CASE("load_definition: a softmax at the end of a model.yaml chooses loss and metrics") {
-  const TemporaryFolder folder;
+TEST_CASE_FIXTURE(InFolder, "load_definition: a softmax at the end of a model.yaml chooses loss and metrics") {
   const std::string file = folder.write("model.yaml", "layers: [{dense: {units: 3, activation: softmax}}]\n");
   const TrainDefinition definition = load_definition(file, {{"layers.0.dense.units", "4"}});
   CHECK(std::get<layers::Dense>(definition.model.layers[0].kind).units == 4);

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Schedules: values computed independently in Python with the formulas of tenon/definition.h.
-#include "exec_testing.h"
 #include "temporary_folder.h"
+#include "train_testing.h"
 
-namespace tenon {
+namespace tenon::test {
 namespace {
-
-using test::contains;
-using test::message_of;
-using test::test_config;
 
 TEST_CASE("schedule: constant, step and exponential") {
   Schedule s;
@@ -26,10 +22,7 @@ TEST_CASE("schedule: constant, step and exponential") {
 }
 
 TEST_CASE("schedule: cosine reaches its minimum and stays there") {
-  Schedule s;
-  s.kind = Schedule::Kind::cosine;
-  s.length = 100;
-  s.minimum = 0.001;
+  Schedule s{.kind = Schedule::Kind::cosine, .length = 100, .minimum = 0.001};
   CHECK(s.at(0.1, 0) == doctest::Approx(0.1).epsilon(1e-14));
   CHECK(s.at(0.1, 25) == doctest::Approx(0.0855017856687341).epsilon(1e-14));
   CHECK(s.at(0.1, 50) == doctest::Approx(0.0505).epsilon(1e-14));
@@ -37,23 +30,18 @@ TEST_CASE("schedule: cosine reaches its minimum and stays there") {
   CHECK(s.at(0.1, 150) == doctest::Approx(0.001).epsilon(1e-14));
   s.length = 0;
   CHECK(s.at(0.1, 50, 100) == doctest::Approx(0.0505).epsilon(1e-14));
-  CHECK(contains(message_of([&] { s.at(0.1, 0); }), "its length is unknown outside fit"));
+  CHECK_ERROR_CONTAINS("its length is unknown outside fit", s.at(0.1, 0));
 }
 
 TEST_CASE("schedule: Caffe's inv") {
-  Schedule s;
-  s.kind = Schedule::Kind::inv;
+  Schedule s{.kind = Schedule::Kind::inv};
   CHECK(s.at(0.1, 0) == 0.1);
   CHECK(s.at(0.1, 100) == doctest::Approx(0.09925650290240803).epsilon(1e-14));
   CHECK(s.at(0.1, 10000) == doctest::Approx(0.05946035575013606).epsilon(1e-14));
 }
 
 TEST_CASE("schedule: a warm-up precedes any schedule, which starts counting after it") {
-  Schedule s;
-  s.kind = Schedule::Kind::cosine;
-  s.length = 20;
-  s.warmup = 5;
-  s.warmup_from = 0.1;
+  Schedule s{.kind = Schedule::Kind::cosine, .length = 20, .warmup = 5, .warmup_from = 0.1};
   CHECK(s.at(0.1, 0) == doctest::Approx(0.028).epsilon(1e-14));
   CHECK(s.at(0.1, 4) == doctest::Approx(0.1).epsilon(1e-14));
   CHECK(s.at(0.1, 5) == doctest::Approx(0.1).epsilon(1e-14));
@@ -65,35 +53,24 @@ TEST_CASE("schedule: a warm-up precedes any schedule, which starts counting afte
 std::vector<double> rates(const Schedule& schedule, std::int64_t epochs) {
   const Context context(test_config("openblas:0"));
   Model model({layers::Dense{1}});
-  CompileOptions options;
-  options.optimizer.kind = OptimizerDefinition::Kind::sgd;
-  options.optimizer.learning_rate = 0.01;
-  options.optimizer.schedule = schedule;
-  options.loss.loss = Loss::mse;
-  model.compile(context, options);
+  model.compile(context, {.optimizer = {.kind = OptimizerDefinition::Kind::sgd, .learning_rate = 0.01, .schedule = schedule},
+                          .loss = {.loss = Loss::mse}});
   std::vector<double> result{model.learning_rate()};
   LambdaCallback log({.batch_end = [&](std::int64_t, const Logs&) { result.push_back(model.learning_rate()); }});
-  FitOptions fit;
-  fit.epochs = epochs;
-  fit.callbacks = {&log};
-  LinearOptions line;
-  line.count = 96;
-  model.fit(generate_linear(line).data, fit);
+  FitOptions fit{.epochs = epochs, .callbacks = {&log}};
+  model.fit(generate_linear({.count = 96}).data, fit);
   return result;
 }
 
 TEST_CASE("schedule: per step it changes after each step, per epoch after each epoch") {
-  Schedule s;
-  s.kind = Schedule::Kind::step;
-  s.factor = 0.5;
+  Schedule s{.kind = Schedule::Kind::step, .factor = 0.5};
   CHECK(rates(s, 1) == std::vector<double>{0.01, 0.005, 0.0025, 0.00125});
   s.per = Schedule::Per::epoch;
   // batch_end comes before the epoch counts as finished
   CHECK(rates(s, 2) == std::vector<double>{0.01, 0.01, 0.01, 0.01, 0.005, 0.005, 0.005});
 }
 
-TEST_CASE("schedule: the reported rate is the one that is applied") {
-  const Context context(test_config("reference:0"));
+TEST_CASE_FIXTURE(OnReference, "schedule: the reported rate is the one that is applied") {
   Model model({layers::Dense{1, Activation::linear, {.bias = false}}});
   CompileOptions options;
   options.optimizer.kind = OptimizerDefinition::Kind::sgd;
@@ -106,20 +83,15 @@ TEST_CASE("schedule: the reported rate is the one that is applied") {
   model.parameters().set("dense/kernel", Tensor::of<float>({0.0f}, {1, 1}));
   const Tensor x = Tensor::of<float>({1.0f}, {1, 1}), y = Tensor::of<float>({1.0f}, {1, 1});
   model.train_batch(x, y);  // gradient 2 (w - 1) = -2: w = 0 + 0.5 * 2
-  CHECK(test::floats(model.parameters().get("dense/kernel"))[0] == 1.0f);
+  CHECK(floats(model.parameters().get("dense/kernel"))[0] == 1.0f);
   model.parameters().set("dense/kernel", Tensor::of<float>({0.0f}, {1, 1}));
   model.train_batch(x, y);  // 0.05 * 2
-  CHECK(test::floats(model.parameters().get("dense/kernel"))[0] == doctest::Approx(0.1));
+  CHECK(floats(model.parameters().get("dense/kernel"))[0] == doctest::Approx(0.1));
 }
 
-TEST_CASE("schedule: a resumed fit continues with the same rates and weights, bit for bit") {
-  const test::TemporaryFolder folder;
-  Config config = test_config("openblas:0");
-  config.deterministic = true;
-  const Context context(config);
-  LinearOptions line;
-  line.count = 96;
-  const auto data = generate_linear(line).data;
+TEST_CASE_FIXTURE(InFolder, "schedule: a resumed fit continues with the same rates and weights, bit for bit") {
+  const Context context(deterministic());
+  const auto data = generate_linear({.count = 96}).data;
   const auto make = [&] {
     Model model({layers::Dense{1}});
     CompileOptions options;
@@ -133,8 +105,7 @@ TEST_CASE("schedule: a resumed fit continues with the same rates and weights, bi
   };
   // The loss rises until the too large rate is reduced, so the plateau's state matters from epoch to epoch.
   const auto plateau = [] { return ReduceOnPlateau({.monitor = {.name = "loss", .min_delta = 10}, .factor = 0.5, .patience = 2}); };
-  FitOptions fit;
-  fit.epochs = 6;
+  FitOptions fit{.epochs = 6};
   Model straight = make();
   ReduceOnPlateau whole = plateau();
   fit.callbacks = {&whole};
@@ -153,10 +124,9 @@ TEST_CASE("schedule: a resumed fit continues with the same rates and weights, bi
   fit.epochs = 6;
   second.fit(data, fit);
   CHECK(second.learning_rate() == straight.learning_rate());
-  CHECK(test::floats(second.parameters().get("dense/kernel")) == test::floats(straight.parameters().get("dense/kernel")));
-  CHECK(test::floats(second.parameters().get("optimizer/dense/kernel/v")) ==
-        test::floats(straight.parameters().get("optimizer/dense/kernel/v")));
+  CHECK(floats(second.parameters().get("dense/kernel")) == floats(straight.parameters().get("dense/kernel")));
+  CHECK(floats(second.parameters().get("optimizer/dense/kernel/v")) == floats(straight.parameters().get("optimizer/dense/kernel/v")));
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::test

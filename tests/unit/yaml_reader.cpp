@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include "config_testing.h"
+#include "temporary_folder.h"
 #include "yaml/reader.h"
 
 using namespace tenon;
 using namespace tenon::yaml;
-using tenon::testing::error_of;
-using tenon::testing::Folder;
+using namespace tenon::test;
 
 namespace {
 
@@ -17,13 +16,13 @@ Node parse(const std::string& text) {
 
 /// The error of parsing only.
 std::string parse_error(const std::string& text) {
-  return error_of([&] { parse(text); });
+  return message_of([&] { parse(text); });
 }
 
 /// The error of reading the tree with `read`.
 template <class Read>
 std::string read_error(const std::string& text, Read read) {
-  return error_of([&] {
+  return message_of([&] {
     const Node tree = parse(text);
     Section top(tree);
     read(top);
@@ -61,14 +60,13 @@ TEST_CASE("yaml: an integer is decimal or hexadecimal, signed, and fits") {
   CHECK(read("-9223372036854775808") == INT64_MIN);
   for (const char* bad : {"9223372036854775808", "1e3", "1.0", "abc", "--1", "0x", "1_000", "true"}) {
     CAPTURE(bad);
-    CHECK(error_of([&] { read(bad); }) == "t.yaml:1:4: key 'k': expected an integer, got '" + std::string(bad) + "'");
+    CHECK_ERROR("t.yaml:1:4: key 'k': expected an integer, got '" + std::string(bad) + "'", read(bad));
   }
   const Node big = parse("k: 18446744073709551615\nn: -1\n");
   CHECK(Section(big).get<std::uint64_t>("k", 0) == UINT64_MAX);
-  CHECK(error_of([&] { Section(big).get<std::uint64_t>("n", 0); }) == "t.yaml:2:4: key 'n': expected an integer of at least 0, got '-1'");
-  CHECK(error_of([&] { Section(big).get<int>("k", 0); }) == "t.yaml:1:4: key 'k': expected an integer, got '18446744073709551615'");
-  CHECK(error_of([&] { Section(parse("k: 3000000000")).get<int>("k", 0); }) ==
-        "t.yaml:1:4: key 'k': expected an integer of 32 bits, got '3000000000'");
+  CHECK_ERROR("t.yaml:2:4: key 'n': expected an integer of at least 0, got '-1'", Section(big).get<std::uint64_t>("n", 0));
+  CHECK_ERROR("t.yaml:1:4: key 'k': expected an integer, got '18446744073709551615'", Section(big).get<int>("k", 0));
+  CHECK_ERROR("t.yaml:1:4: key 'k': expected an integer of 32 bits, got '3000000000'", Section(parse("k: 3000000000")).get<int>("k", 0));
 }
 
 TEST_CASE("yaml: a number is finite; a bool is true or false") {
@@ -78,24 +76,24 @@ TEST_CASE("yaml: a number is finite; a bool is true or false") {
   CHECK(number("3") == 3.0);
   for (const char* bad : {".inf", "nan", "inf", "1e999", "1,5", "x"}) {
     CAPTURE(bad);
-    CHECK(error_of([&] { number(bad); }) == "t.yaml:1:4: key 'k': expected a number, got '" + std::string(bad) + "'");
+    CHECK_ERROR("t.yaml:1:4: key 'k': expected a number, got '" + std::string(bad) + "'", number(bad));
   }
   const auto truth = [](const char* text) { return Section(parse(std::string("k: ") + text)).get<bool>("k", false); };
   for (const char* word : {"true", "True", "yes", "on"}) CHECK(truth(word));
   for (const char* word : {"false", "FALSE", "no", "off"}) CHECK_FALSE(truth(word));
-  CHECK(error_of([&] { truth("1"); }) == "t.yaml:1:4: key 'k': expected true or false, got '1'");
-  CHECK(error_of([&] { truth("'true'"); }) == "t.yaml:1:4: key 'k': expected true or false, got the text 'true'");
+  CHECK_ERROR("t.yaml:1:4: key 'k': expected true or false, got '1'", truth("1"));
+  CHECK_ERROR("t.yaml:1:4: key 'k': expected true or false, got the text 'true'", truth("'true'"));
 }
 
 TEST_CASE("yaml: a value out of range names the range") {
   const auto message = [](const char* text, Range<std::int64_t> range) {
-    return error_of([&] { Section(parse(std::string("k: ") + text)).get<std::int64_t>("k", 0, range); });
+    return message_of([&] { Section(parse(std::string("k: ") + text)).get<std::int64_t>("k", 0, range); });
   };
   CHECK(message("0", {1}) == "t.yaml:1:4: key 'k': expected an integer of at least 1, got '0'");
   CHECK(message("5", {0, 4}) == "t.yaml:1:4: key 'k': expected an integer in [0, 4], got '5'");
   CHECK(message("4", {0, 4}) == "no error");
   const auto number = [](const char* text, Range<double> range) {
-    return error_of([&] { Section(parse(std::string("k: ") + text)).get<double>("k", 0, range); });
+    return message_of([&] { Section(parse(std::string("k: ") + text)).get<double>("k", 0, range); });
   };
   CHECK(number("1", {0, 1, false, true}) == "t.yaml:1:4: key 'k': expected a number in [0, 1), got '1'");
   CHECK(number("0", {.lowest = 0, .above_lowest = true}) == "t.yaml:1:4: key 'k': expected a number above 0, got '0'");
@@ -137,9 +135,9 @@ TEST_CASE("yaml: two readers of one map report no false unknown keys") {
   Section shared = top;
   CHECK(top.get<int>("a", 0) == 1);
   CHECK(shared.get<int>("b", 0) == 2);
-  CHECK(error_of([&] { top.finish(); }) == "t.yaml:3:1: unknown key 'c'; known keys: a, b");
+  CHECK_ERROR("t.yaml:3:1: unknown key 'c'; known keys: a, b", top.finish());
   (void)shared.child("c");
-  CHECK(error_of([&] { top.finish(); }) == "t.yaml:3:5: unknown key 'c.d'; known keys: ");
+  CHECK_ERROR("t.yaml:3:5: unknown key 'c.d'; known keys: ", top.finish());
   CHECK(top.child("c")->get<int>("d", 0) == 3);
   top.finish();
 }
@@ -149,10 +147,9 @@ TEST_CASE("yaml: a choice lists its values and suggests a correction") {
   const std::vector<Choice<Color>> colors = {{"red", Color::red}, {"green", Color::green}};
   CHECK(Section(parse("k: green")).choice("k", Color::red, colors) == Color::green);
   CHECK(Section(parse("x: 1")).choice("k", Color::red, colors) == Color::red);
-  CHECK(error_of([&] { Section(parse("k: grene")).choice("k", Color::red, colors); }) ==
-        "t.yaml:1:4: key 'k': expected one of red, green, got 'grene'; did you mean 'green'?");
-  CHECK(error_of([&] { Section(parse("k: [green]")).choice("k", Color::red, colors); }) ==
-        "t.yaml:1:4: key 'k': expected one of red, green, got a list");
+  CHECK_ERROR("t.yaml:1:4: key 'k': expected one of red, green, got 'grene'; did you mean 'green'?",
+              Section(parse("k: grene")).choice("k", Color::red, colors));
+  CHECK_ERROR("t.yaml:1:4: key 'k': expected one of red, green, got a list", Section(parse("k: [green]")).choice("k", Color::red, colors));
 }
 
 TEST_CASE("yaml: a key given twice is an error") {
@@ -211,17 +208,16 @@ TEST_CASE("yaml: aliases of aliases cannot exhaust memory") {
     for (int j = 0; j < 10; ++j) text += (j == 0 ? "*a" : ", *a") + std::to_string(i - 1);
     text += "]\n";
   }
-  CHECK(parse_error(text).find("more than 100000 values, aliases counted each time") != std::string::npos);
+  CHECK(contains(parse_error(text), "more than 100000 values, aliases counted each time"));
 }
 
-TEST_CASE("yaml: a file that cannot be read is reported by name") {
-  const Folder folder("files");
-  CHECK(error_of([&] { yaml::load(folder.path("none.yaml")); }) == folder.path("none.yaml") + ": no such file; expected a YAML file");
-  CHECK(error_of([&] { yaml::load(folder.path()); }) == folder.path() + ": is a folder; expected a YAML file");
+TEST_CASE_FIXTURE(InFolder, "yaml: a file that cannot be read is reported by name") {
+  CHECK_ERROR(folder.file("none.yaml") + ": no such file; expected a YAML file", yaml::load(folder.file("none.yaml")));
+  CHECK_ERROR(folder.path() + ": is a folder; expected a YAML file", yaml::load(folder.path()));
   const std::string bad = folder.write("bad.yaml", "a: 1\r\nb: [\r\n");
-  CHECK(error_of([&] { yaml::load(bad); }).rfind(bad + ":", 0) == 0);
+  CHECK(message_of([&] { yaml::load(bad); }).rfind(bad + ":", 0) == 0);
   const std::string large = folder.write("large.yaml", std::string((16 << 20) + 1, '#'));
-  CHECK(error_of([&] { yaml::load(large); }) == large + ": is larger than 16 MiB; expected a YAML file written by hand");
+  CHECK_ERROR(large + ": is larger than 16 MiB; expected a YAML file written by hand", yaml::load(large));
   const std::string good = folder.write("good.yaml",
                                         "\xEF\xBB\xBF"
                                         "a: 1\r\nb: x\r\n");
@@ -237,8 +233,7 @@ TEST_CASE("yaml: paths are relative to the file's folder, `~/` to home") {
   CHECK(top.find("a")->as_path() == "/base/dir/data/x");
   CHECK(top.find("b")->as_path() == "/y");
   CHECK(top.find("c")->as_path() == process_environment("HOME").value() + "/z");
-  CHECK(error_of([&] { (void)top.find("d")->as_path(); }) ==
-        "f:4:4: key 'd': only '~/' is supported, not the home folder of another user: '~other/z'");
+  CHECK_ERROR("f:4:4: key 'd': only '~/' is supported, not the home folder of another user: '~other/z'", (void)top.find("d")->as_path());
 }
 
 TEST_CASE("yaml: overrides replace, create and reach into lists, and messages name them") {
@@ -258,12 +253,12 @@ TEST_CASE("yaml: overrides replace, create and reach into lists, and messages na
   CHECK(top.find("metrics")->items().size() == 2);
 
   set("epochs=abc");
-  CHECK(error_of([&] { Section(tree).get<int>("epochs", 0); }) == "--set epochs=abc: key 'epochs': expected an integer, got 'abc'");
+  CHECK_ERROR("--set epochs=abc: key 'epochs': expected an integer, got 'abc'", Section(tree).get<int>("epochs", 0));
   set("epochs=");
-  CHECK(error_of([&] { Section(tree).get<int>("epochs", 0); }) == "--set epochs=: key 'epochs': expected an integer, got nothing");
-  CHECK(error_of([&] { set("layers.5.x=1"); }) == "--set layers.5.x=1: key 'layers.5.x': index '5' is out of range for a list of 2");
-  CHECK(error_of([&] { set("a..b=1"); }) == "--set a..b=1: key 'a..b' has an empty part");
-  CHECK(error_of([&] { set("epochs=[1"); }) == "--set epochs=[1: the value is not YAML: the list opened with '[' is not closed with ']'");
-  CHECK(error_of([] { parse_assignment("epochs"); }) == "--set epochs: expected key=value, as in epochs=3");
-  CHECK(error_of([] { parse_assignment("=3"); }) == "--set =3: expected key=value, as in epochs=3");
+  CHECK_ERROR("--set epochs=: key 'epochs': expected an integer, got nothing", Section(tree).get<int>("epochs", 0));
+  CHECK_ERROR("--set layers.5.x=1: key 'layers.5.x': index '5' is out of range for a list of 2", set("layers.5.x=1"));
+  CHECK_ERROR("--set a..b=1: key 'a..b' has an empty part", set("a..b=1"));
+  CHECK_ERROR("--set epochs=[1: the value is not YAML: the list opened with '[' is not closed with ']'", set("epochs=[1"));
+  CHECK_ERROR("--set epochs: expected key=value, as in epochs=3", parse_assignment("epochs"));
+  CHECK_ERROR("--set =3: expected key=value, as in epochs=3", parse_assignment("=3"));
 }

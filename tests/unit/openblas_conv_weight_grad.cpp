@@ -3,36 +3,10 @@
 #include <cmath>
 #include <cstring>
 
-#include "exec_testing.h"
+#include "openblas_conv.h"
 
-namespace tenon {
+namespace tenon::test {
 namespace {
-
-using test::floats;
-using test::test_config;
-
-struct Convolution {
-  const char* label;
-  std::int64_t images, channels, height, width, filters, kernel;
-  std::int64_t stride = 1, pad = 0, groups = 1;
-
-  std::int64_t result(std::int64_t size) const { return (size + 2 * pad - kernel) / stride + 1; }
-  Shape x() const { return {images, channels, height, width}; }
-  Shape dy() const { return {images, filters, result(height), result(width)}; }
-  Shape w() const { return {filters, channels / groups, kernel, kernel}; }
-
-  tenon_attributes_conv attributes() const {
-    tenon_attributes_conv a{};
-    a.struct_size = sizeof a;
-    a.groups = static_cast<std::uint32_t>(groups);
-    for (std::size_t i = 0; i < TENON_MAX_SPATIAL; ++i) {
-      a.strides[i] = i < 2 ? stride : 1;
-      a.dilations[i] = 1;
-      a.pads_before[i] = a.pads_after[i] = i < 2 ? pad : 0;
-    }
-    return a;
-  }
-};
 
 const Convolution convolutions[] = {
     {"one channel", 60, 1, 28, 28, 40, 3, 1, 1},
@@ -47,19 +21,9 @@ const Convolution convolutions[] = {
     {"1x1: x in place", 6, 60, 31, 33, 70, 1},
     {"1x1 with strides", 6, 60, 31, 33, 70, 1, 2},
     {"more filters than a block of rows has", 1, 16, 9, 9, 1040, 1},
-    {"groups", 4, 24, 29, 31, 36, 3, 1, 1, 3},
-    {"depthwise", 9, 70, 41, 35, 70, 3, 1, 1, 70},
+    {"groups", 4, 24, 29, 31, 36, 3, 1, 1, 1, 3},
+    {"depthwise", 9, 70, 41, 35, 70, 3, 1, 1, 1, 70},
 };
-
-/// Pseudorandom values in [-1, 1).
-std::vector<float> numbers(const Shape& shape, std::uint32_t seed) {
-  std::vector<float> list(static_cast<std::size_t>(shape.count()));
-  for (float& value : list) {
-    seed = seed * 1664525u + 1013904223u;
-    value = static_cast<float>(static_cast<std::int32_t>(seed >> 8) - (1 << 23)) / static_cast<float>(1 << 23);
-  }
-  return list;
-}
 
 std::vector<float> weight_grad(const Convolution& c, const std::vector<float>& dy, const std::vector<float>& x, std::uint32_t threads) {
   Config config = test_config("openblas:0");
@@ -67,16 +31,12 @@ std::vector<float> weight_grad(const Convolution& c, const std::vector<float>& d
   config.deterministic = true;
   const Context context(config);
   Graph graph;
-  const Value from_dy = graph.input("dy", DType::f32, c.dy());
+  const Value from_dy = graph.input("dy", DType::f32, c.y());
   const Value from_x = graph.input("x", DType::f32, c.x());
   graph.output("dw", ops::conv_weight_grad(from_dy, from_x, c.w(), c.attributes()));
   Program program(context, graph);
-  return floats(program.run({Tensor::of(dy, c.dy()), Tensor::of(x, c.x())})[0]);
+  return floats(program.run({Tensor::of(dy, c.y()), Tensor::of(x, c.x())})[0]);
 }
-
-struct Sum {
-  double value = 0, magnitude = 0;
-};
 
 /// One weight's gradient, term by term.
 Sum sum_of(const Convolution& c, const std::vector<float>& dy, const std::vector<float>& x, std::int64_t weight) {
@@ -91,10 +51,8 @@ Sum sum_of(const Convolution& c, const std::vector<float>& dy, const std::vector
       for (std::int64_t j = 0; j < width; ++j) {
         const std::int64_t row = i * c.stride + a - c.pad, column = j * c.stride + b - c.pad;
         if (row < 0 || row >= c.height || column < 0 || column >= c.width) continue;
-        const double term = double{dy[static_cast<std::size_t>(((n * c.filters + filter) * height + i) * width + j)]} *
-                            double{x[static_cast<std::size_t>(((n * c.channels + channel) * c.height + row) * c.width + column)]};
-        sum.value += term;
-        sum.magnitude += std::fabs(term);
+        sum.add(dy[static_cast<std::size_t>(((n * c.filters + filter) * height + i) * width + j)],
+                x[static_cast<std::size_t>(((n * c.channels + channel) * c.height + row) * c.width + column)]);
       }
     }
   }
@@ -104,7 +62,7 @@ Sum sum_of(const Convolution& c, const std::vector<float>& dy, const std::vector
 TEST_CASE("conv_weight_grad: every pixel counts once for any partition of the work") {
   for (const Convolution& c : convolutions) {
     CAPTURE(c.label);
-    const std::vector<float> dy = numbers(c.dy(), 1), x = numbers(c.x(), 2);
+    const std::vector<float> dy = numbers(c.y(), 1), x = numbers(c.x(), 2);
     const std::vector<float> dw = weight_grad(c, dy, x, 2);
     const std::int64_t count = c.w().count();
     for (std::int64_t i = 0; i < 60; ++i) {
@@ -119,7 +77,7 @@ TEST_CASE("conv_weight_grad: every pixel counts once for any partition of the wo
 TEST_CASE("conv_weight_grad: the same bits on one thread, on two and on five") {
   for (const Convolution& c : convolutions) {
     CAPTURE(c.label);
-    const std::vector<float> dy = numbers(c.dy(), 3), x = numbers(c.x(), 4);
+    const std::vector<float> dy = numbers(c.y(), 3), x = numbers(c.x(), 4);
     const std::vector<float> one = weight_grad(c, dy, x, 1);
     for (const std::uint32_t threads : {2u, 5u}) {
       const std::vector<float> many = weight_grad(c, dy, x, threads);
@@ -130,4 +88,4 @@ TEST_CASE("conv_weight_grad: the same bits on one thread, on two and on five") {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::test

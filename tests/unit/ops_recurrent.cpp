@@ -2,7 +2,7 @@
 // Recurrent layers against PyTorch 1.13 in f64, and against the same layers made of products and activations.
 #include <cmath>
 
-#include "exec_testing.h"
+#include "ops_testing.h"
 
 using namespace tenon;
 using namespace tenon::test;
@@ -10,8 +10,6 @@ using namespace tenon::test;
 namespace {
 
 using Numbers = std::vector<double>;
-
-constexpr const char* devices[] = {"reference:0", "openblas:0"};
 
 /// Layers of torch.nn of 2 units over 2 steps of 1 sequence of 2 features; loss = sum(y dy) + sum(h dy_h) + sum(c dy_c). Weights are in
 /// PyTorch's order of gates, their gradients in ONNX's.

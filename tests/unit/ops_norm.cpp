@@ -2,15 +2,10 @@
 // Normalisation in programs: statistics that persist over runs, and forms that reshape.
 #include <cmath>
 
-#include "exec_testing.h"
+#include "ops_testing.h"
 
-namespace tenon {
+namespace tenon::test {
 namespace {
-
-using test::floats;
-using test::test_config;
-
-constexpr const char* devices[] = {"reference:0", "openblas:0"};
 
 void check_close(const std::vector<float>& got, const std::vector<double>& expected) {
   REQUIRE(got.size() == expected.size());
@@ -141,4 +136,4 @@ TEST_CASE("group norm: a group of channels shares mean and variance, scale and b
   }
 }
 
-}  // namespace tenon
+}  // namespace tenon::test

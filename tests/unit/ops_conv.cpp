@@ -3,35 +3,20 @@
 #include <cmath>
 #include <functional>
 
-#include "exec_testing.h"
+#include "ops_testing.h"
 
-namespace tenon {
+namespace tenon::test {
 namespace {
-
-using test::test_config;
 
 /// Small integers: sums of their products are exact.
 Tensor numbers(const Shape& shape, int start) {
-  std::vector<double> values(static_cast<std::size_t>(shape.count()));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>((static_cast<int>(i) * 7 + start) % 5 - 2);
-  return Tensor::of(values, shape);
+  return generated(shape, [&](int i) { return (i * 7 + start) % 5 - 2; });
 }
 
-using Function = std::function<std::vector<Value>(const std::vector<Value>&)>;
-
-std::vector<std::vector<double>> results_of(const std::vector<Tensor>& inputs, const Function& function,
-                                            const std::string& device = "reference:0") {
-  const Context context(test_config(device));
-  Graph graph;
-  std::vector<Value> operands;
-  for (const Tensor& t : inputs) operands.push_back(graph.input("x" + std::to_string(operands.size()), t.dtype(), t.shape()));
-  for (const Value y : function(operands)) graph.output("y" + std::to_string(graph.outputs().size()), y);
-  Program program(context, graph);
+std::vector<std::vector<double>> values_of(const std::vector<Tensor>& inputs, const Functions& functions,
+                                           const std::string& device = "reference:0") {
   std::vector<std::vector<double>> results;
-  for (const Tensor& t : program.run(inputs)) {
-    const Tensor host = t.to_host();
-    results.emplace_back(host.data<double>(), host.data<double>() + host.count());
-  }
+  for (const Tensor& t : results_of(inputs, functions, device)) results.push_back(doubles(t));
   return results;
 }
 
@@ -47,18 +32,18 @@ TEST_CASE("conv_input_gradient_uses_filter: two convolutions in sequence") {
     const Value y = ops::conv(ops::conv(v[0], v[1], {}, first), v[2], {}, second);
     return ops::reduce_sum(ops::mul(y, y.graph().constant(numbers(y.shape(), 2))));
   };
-  for (const std::string device : {"reference:0", "openblas:0"}) {
+  for (const std::string device : devices) {
     CAPTURE(device);
-    const auto gradient = results_of(
+    const auto gradient = values_of(
         inputs, [&](const auto& v) { return gradients(loss(v), v); }, device);
     // The loss is linear in each operand: a step of 1 in an element changes it by exactly the gradient.
-    const double before = results_of(inputs, [&](const auto& v) { return std::vector<Value>{loss(v)}; })[0][0];
+    const double before = values_of(inputs, [&](const auto& v) { return std::vector<Value>{loss(v)}; })[0][0];
     for (std::size_t k = 0; k < inputs.size(); ++k) {
       for (std::int64_t i = 0; i < inputs[k].count(); i += 5) {
         std::vector<Tensor> moved = inputs;
         moved[k] = numbers(inputs[k].shape(), std::vector<int>{0, 1, 3}[k]);
         moved[k].data<double>()[i] += 1;
-        const double after = results_of(moved, [&](const auto& v) { return std::vector<Value>{loss(v)}; })[0][0];
+        const double after = values_of(moved, [&](const auto& v) { return std::vector<Value>{loss(v)}; })[0][0];
         CAPTURE(k);
         CAPTURE(i);
         CHECK(gradient[k][static_cast<std::size_t>(i)] == doctest::Approx(after - before));
@@ -74,7 +59,7 @@ TEST_CASE("conv1d of (N, C, 1, L) equals that of (N, C, L), and channels last eq
   options.padding = {{1, 3}};
   options.groups = 2;
   const Tensor x = numbers({3, 4, 11}, 1), w = numbers({6, 2, 3}, 2), b = numbers({6}, 0);
-  const auto results = results_of({x, w, b}, [&](const auto& v) {
+  const auto results = values_of({x, w, b}, [&](const auto& v) {
     const Value line = ops::conv1d(v[0], v[1], v[2], options);
     const Value flat = ops::conv1d(ops::reshape(v[0], Shape{3, 4, 1, 11}), v[1], v[2], options);
     ops::ConvOptions last = options;
@@ -91,7 +76,7 @@ TEST_CASE("conv equals im2col and a product, its transpose a product and col2im"
   options.strides = {2, 1};
   options.padding = {{1, 0}, {0, 2}};
   const std::vector<Tensor> inputs{numbers({2, 3, 6, 5}, 1), numbers({4, 3, 3, 2}, 2), numbers({2, 4, 3, 6}, 0)};
-  const auto results = results_of(inputs, [&](const auto& v) {
+  const auto results = values_of(inputs, [&](const auto& v) {
     const Value matrix = ops::reshape(v[1], Shape{4, 18});
     const Value y = ops::conv(v[0], v[1], {}, options), product = ops::matmul(matrix, ops::im2col(v[0], {3, 2}, options));
     const Value x = ops::conv_transpose(v[2], v[1], {}, options);
@@ -102,4 +87,4 @@ TEST_CASE("conv equals im2col and a product, its transpose a product and col2im"
   CHECK(results[2] == results[3]);
 }
 
-}  // namespace tenon
+}  // namespace tenon::test

@@ -5,34 +5,14 @@
 #include <limits>
 #include <map>
 
-#include "exec_testing.h"
+#include "ops_testing.h"
 
-namespace tenon {
+namespace tenon::test {
 namespace {
-
-using test::test_config;
-
-std::vector<double> doubles(const Tensor& t) {
-  const Tensor host = t.to_host();
-  return {host.data<double>(), host.data<double>() + host.count()};
-}
 
 /// Integers with a long period: sums of their products are exact.
 Tensor numbers(const Shape& shape, int start) {
-  std::vector<double> values(static_cast<std::size_t>(shape.count()));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>((static_cast<int>(i) * 7 + start) % 23 - 11);
-  return Tensor::of(values, shape);
-}
-
-/// The result of a function of f64 tensors on the reference backend.
-std::vector<double> result_of(const std::vector<Tensor>& inputs, const std::function<Value(const std::vector<Value>&)>& function) {
-  static const Context context(test_config());
-  Graph graph;
-  std::vector<Value> operands;
-  for (const Tensor& t : inputs) operands.push_back(graph.input("x" + std::to_string(operands.size()), t.dtype(), t.shape()));
-  graph.output("y", function(operands));
-  Program program(context, graph);
-  return doubles(program.run(inputs)[0]);
+  return generated(shape, [&](int i) { return (i * 7 + start) % 23 - 11; });
 }
 
 /// An explicit equation by definition: the sum over all indices that are not in the result.
@@ -189,18 +169,17 @@ TEST_CASE("scatter_elements: of several updates the last one has the gradient") 
   CHECK(slope == std::vector<double>{0, 0, 1, 3});
 }
 
-TEST_CASE("gather: an index out of range stops the program and is reported") {
-  const Context context(test_config());
+TEST_CASE_FIXTURE(OnReference, "gather: an index out of range stops the program and is reported") {
   Graph graph;
   const Value weights = graph.input("weights", DType::f32, {10, 2}), i = graph.input("i", DType::i64, {3});
   graph.output("y", ops::embedding(weights, i));
   Program program(context, graph);
-  const std::string message = test::message_of([&] {
+  const std::string message = message_of([&] {
     program.run({Tensor::zeros(DType::f32, {10, 2}), Tensor::of<std::int64_t>({0, 10, 3}, {3})});
   });
   CAPTURE(message);
-  CHECK(test::contains(message, "gather: index 10 at position 1 is out of range [-10, 10)"));
+  CHECK(contains(message, "gather: index 10 at position 1 is out of range [-10, 10)"));
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::test

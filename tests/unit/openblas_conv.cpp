@@ -6,36 +6,10 @@
 #include <cstring>
 #include <string>
 
-#include "exec_testing.h"
+#include "openblas_conv.h"
 
-namespace tenon {
+namespace tenon::test {
 namespace {
-
-using test::floats;
-using test::test_config;
-
-struct Convolution {
-  const char* label;
-  std::int64_t images, channels, height, width, filters, kernel;
-  std::int64_t stride = 1, pad = 0, dilation = 1, groups = 1;
-
-  std::int64_t result(std::int64_t size) const { return (size + 2 * pad - dilation * (kernel - 1) - 1) / stride + 1; }
-  Shape x() const { return {images, channels, height, width}; }
-  Shape y() const { return {images, filters, result(height), result(width)}; }
-  Shape w() const { return {filters, channels / groups, kernel, kernel}; }
-
-  tenon_attributes_conv attributes() const {
-    tenon_attributes_conv a{};
-    a.struct_size = sizeof a;
-    a.groups = static_cast<std::uint32_t>(groups);
-    for (std::size_t i = 0; i < TENON_MAX_SPATIAL; ++i) {
-      a.strides[i] = i < 2 ? stride : 1;
-      a.dilations[i] = i < 2 ? dilation : 1;
-      a.pads_before[i] = a.pads_after[i] = i < 2 ? pad : 0;
-    }
-    return a;
-  }
-};
 
 const Convolution convolutions[] = {
     {"3x3: blocks of tiles, the last one smaller", 1, 64, 50, 46, 40, 3, 1, 1},
@@ -60,16 +34,6 @@ const Convolution convolutions[] = {
     {"depthwise", 3, 70, 31, 25, 70, 3, 1, 1, 1, 70},
     {"depthwise, with strides", 2, 37, 30, 33, 37, 5, 2, 2, 1, 37},
 };
-
-/// Pseudorandom values in [-1, 1).
-std::vector<float> numbers(const Shape& shape, std::uint32_t seed) {
-  std::vector<float> list(static_cast<std::size_t>(shape.count()));
-  for (float& value : list) {
-    seed = seed * 1664525u + 1013904223u;
-    value = static_cast<float>(static_cast<std::int32_t>(seed >> 8) - (1 << 23)) / static_cast<float>(1 << 23);
-  }
-  return list;
-}
 
 struct Results {
   std::vector<float> y, dx;
@@ -101,14 +65,6 @@ Results run(const Convolution& c, bool packed, std::uint32_t threads, const std:
   const std::vector<Tensor> results = program.run(operands);
   return {floats(results[0]), floats(results[1])};
 }
-
-struct Sum {
-  double value = 0, magnitude = 0;
-  void add(float a, float b) {
-    value += double{a} * double{b};
-    magnitude += std::fabs(double{a} * double{b});
-  }
-};
 
 /// Calls use(pixel, weight) with the offsets of every term of one element of y.
 template <class Use>
@@ -192,4 +148,4 @@ TEST_CASE("conv: memory small selects the direct algorithm, with the same result
   }
 }
 
-}  // namespace tenon
+}  // namespace tenon::test

@@ -4,34 +4,25 @@
 #include <complex>
 #include <functional>
 
-#include "exec_testing.h"
+#include "ops_testing.h"
 
-namespace tenon {
+namespace tenon::test {
 namespace {
-
-using test::test_config;
 
 /// Values in (-1, 1) with a long period.
 Tensor numbers(const Shape& shape, int start) {
-  std::vector<double> values(static_cast<std::size_t>(shape.count()));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<double>(i) * 1.7 + start);
-  return Tensor::of(values, shape);
+  return generated(shape, [&](int i) { return std::sin(i * 1.7 + start); });
 }
-
-using Function = std::function<Value(const std::vector<Value>&)>;
 
 /// The result of a function of f64 tensors, and the gradients of the weighted sum of its result.
 std::vector<Tensor> result_and_gradients(const std::string& device, const std::vector<Tensor>& inputs, const Function& function) {
-  const Context context(test_config(device));
-  Graph graph;
-  std::vector<Value> operands;
-  for (const Tensor& t : inputs) operands.push_back(graph.input("x" + std::to_string(operands.size()), t.dtype(), t.shape()));
-  const Value y = function(operands);
-  graph.output("y", y);
-  const Value loss = ops::reduce_sum(ops::mul(y, graph.constant(numbers(y.shape(), 11))));
-  for (const Value gradient : gradients(loss, operands)) graph.output("d" + std::to_string(graph.outputs().size()), gradient);
-  Program program(context, graph);
-  return program.run(inputs);
+  const auto with_gradients = [&](const std::vector<Value>& operands) {
+    const Value y = function(operands);
+    std::vector<Value> results = gradients(ops::reduce_sum(ops::mul(y, y.graph().constant(numbers(y.shape(), 11)))), operands);
+    results.insert(results.begin(), y);
+    return results;
+  };
+  return results_of(inputs, with_gradients, device);
 }
 
 void check_equal(const std::vector<Tensor>& expected, const std::vector<Tensor>& got) {
@@ -62,7 +53,7 @@ Value by_parts(Value q, Value k, Value v, Value mask, bool causal) {
 }  // namespace
 
 TEST_CASE("attention: result and gradients, also of the mask, match products and softmax") {
-  for (const std::string device : {"reference:0", "openblas:0"}) {
+  for (const std::string device : devices) {
     CAPTURE(device);
     for (const bool causal : {false, true}) {
       CAPTURE(causal);
@@ -92,7 +83,7 @@ TEST_CASE("attention: heads that share keys match heads with equal keys") {
     return ops::attention(x[0], repeated(x[1]), repeated(x[2]));
   };
   const std::vector<Tensor> inputs{numbers({2, 6, 5, 4}, 1), numbers({2, 2, 7, 4}, 2), numbers({2, 2, 7, 3}, 3)};
-  for (const std::string device : {"reference:0", "openblas:0"}) {
+  for (const std::string device : devices) {
     CAPTURE(device);
     check_equal(result_and_gradients(device, inputs, [&](const auto& x) { return shared(x, false); }),
                 result_and_gradients(device, inputs, [&](const auto& x) { return shared(x, true); }));
@@ -133,4 +124,4 @@ TEST_CASE("rotary_embedding: pairs are rotated complex numbers, and the gradient
   }
 }
 
-}  // namespace tenon
+}  // namespace tenon::test

@@ -4,23 +4,16 @@
 #include <functional>
 #include <limits>
 
-#include "exec_testing.h"
+#include "ops_testing.h"
 
-namespace tenon {
+namespace tenon::test {
 namespace {
-
-using test::floats;
-using test::test_config;
 
 constexpr float inf = std::numeric_limits<float>::infinity();
 
 std::vector<float> result_of(const std::function<Value(Value)>& f, const std::vector<float>& x) {
-  const Context context(test_config());
-  Graph graph;
-  const Value input = graph.input("x", DType::f32, {static_cast<std::int64_t>(x.size())});
-  graph.output("y", f(input));
-  Program program(context, graph);
-  return floats(program.run({Tensor::of<float>(x, {static_cast<std::int64_t>(x.size())})})[0]);
+  const Tensor input = Tensor::of<float>(x, {static_cast<std::int64_t>(x.size())});
+  return floats(results_of({input}, [&](const auto& v) { return std::vector{f(v[0])}; })[0]);
 }
 
 /// d sum(f(x)) / dx
@@ -86,4 +79,4 @@ TEST_CASE("elementwise: the gradient of a cast has the operand's dtype") {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::test

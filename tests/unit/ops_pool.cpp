@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Results of pools and resizes: composites against plain loops, backends against each other.
-#include "exec_testing.h"
+#include "ops_testing.h"
 
 #include <cmath>
 #include <functional>
 
-namespace tenon {
+namespace tenon::test {
 namespace {
-
-using test::test_config;
 
 /// Distinct values: no ties.
 Tensor numbers(DType dtype, const Shape& shape) {
@@ -24,18 +22,9 @@ Tensor numbers(DType dtype, const Shape& shape) {
   return t;
 }
 
-const Context& context_on(const std::string& device) {
-  static const Context reference(test_config("reference:0")), openblas(test_config("openblas:0"));
-  return device == "openblas:0" ? openblas : reference;
-}
-
 std::vector<double> result_of(const std::string& device, const Tensor& x, const std::function<Value(Value)>& function) {
-  Graph graph;
-  graph.output("y", function(graph.input("x", x.dtype(), x.shape())));
-  Program program(context_on(device), graph);
-  const Tensor y = program.run({x})[0].to_host();
-  if (y.dtype() == DType::f64) return {y.data<double>(), y.data<double>() + y.count()};
-  return {y.data<float>(), y.data<float>() + y.count()};
+  return test::result_of(
+      {x}, [&](const auto& v) { return function(v[0]); }, device);
 }
 
 /// Largest difference; infinite where the counts differ.
@@ -64,8 +53,6 @@ std::vector<double> adaptive_by_loops(const Tensor& x, std::int64_t height, std:
   }
   return y;
 }
-
-constexpr const char* devices[] = {"reference:0", "openblas:0"};
 
 TEST_CASE("adaptive_average_pool: means of windows whose bounds are rounded outwards") {
   const Tensor x = numbers(DType::f64, {2, 3, 7, 8});
@@ -171,7 +158,7 @@ TEST_CASE("max_pool: indices are computed only for a gradient") {
     const Value x = graph.input("x", DType::f32, {1, 2, 4, 4});
     const Value y = ops::max_pool(x, {2, 2});
     graph.output("y", trains ? gradients(ops::reduce_sum(y), {x})[0] : y);
-    const Program program(context_on("openblas:0"), graph);
+    const Program program(Context(test_config("openblas:0")), graph);
     for (const NodeInfo& node : program.graph().nodes()) {
       if (node.op == TENON_OP_MaxPool) return node.outputs.size() > 1 && node.outputs[1] != no_id;
     }
@@ -186,16 +173,14 @@ TEST_CASE("max_pool_grad: an index outside its channel is rejected by name") {
   const Value dy = graph.input("dy", DType::f32, {1, 2, 2}), indices = graph.input("indices", DType::i64, {1, 2, 2});
   graph.output("dx", graph.apply(TENON_OP_MaxPoolGrad, {dy, indices}, {}, {.name = {}, .shape = Shape{1, 2, 4}})[0]);
   for (const char* device : devices) {
-    Program program(context_on(device), graph);
+    Program program(Context(test_config(device)), graph);
     const Tensor values = numbers(DType::f32, {1, 2, 2});
     CHECK_NOTHROW(program.run({values, Tensor::of(std::vector<std::int64_t>{0, 3, 4, 7}, {1, 2, 2})}));
-    const std::string message = test::message_of([&] {
-      program.run({values, Tensor::of(std::vector<std::int64_t>{0, 3, 1, 7}, {1, 2, 2})});
-    });
-    CHECK(test::contains(message, "max_pool_grad"));
-    CHECK(test::contains(message, "index 1 at position 2 is out of range [4, 8)"));
+    const std::string message = message_of([&] { program.run({values, Tensor::of(std::vector<std::int64_t>{0, 3, 1, 7}, {1, 2, 2})}); });
+    CHECK(contains(message, "max_pool_grad"));
+    CHECK(contains(message, "index 1 at position 2 is out of range [4, 8)"));
   }
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::test
