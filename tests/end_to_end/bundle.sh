@@ -5,14 +5,8 @@
 build=$1 source=$2
 . "$(dirname "$0")/expect.sh"
 unset "${!TENON_@}" LD_LIBRARY_PATH
-if grep -q '^TENON_SANITIZE:STRING=.' "$build/CMakeCache.txt"; then
-  echo "skipped: a build with a sanitizer is not for shipping"
-  exit 77
-fi
-if [ ! -f "$build/lib/tenon/backends/libtenon_backend_cuda.so" ]; then
-  echo "skipped: this build has no CUDA backend"
-  exit 77
-fi
+skip_if_sanitized "$build" "a build with a sanitizer is not for shipping"
+if [ ! -f "$build/lib/tenon/backends/libtenon_backend_cuda.so" ]; then skip "this build has no CUDA backend"; fi
 
 expect 0 'MB' "$source/tools/package" --bundle --build "$build" --out "$work"
 archive=$(echo "$work"/tenon-*-gpu.tar.xz)

@@ -24,6 +24,16 @@ expect() {
   fi
 }
 
+# skip <reason>
+skip() {
+  echo "skipped: $1"
+  exit 77
+}
+# skip_if_sanitized <build directory> <reason>
+skip_if_sanitized() {
+  if grep -q '^TENON_SANITIZE:STRING=.' "$1/CMakeCache.txt"; then skip "$2"; fi
+}
+
 # expect_same <file> <file>
 expect_same() {
   if cmp -s "$1" "$2"; then echo "ok: $1 equals $2"; else echo "FAIL: $1 and $2 differ"; failures=$((failures + 1)); fi

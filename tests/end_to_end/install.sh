@@ -5,10 +5,7 @@
 cmake=$1 build=$2 source=$3 cc=$4 cxx=$5
 . "$(dirname "$0")/expect.sh"
 unset "${!TENON_@}" LD_LIBRARY_PATH
-if grep -q '^TENON_SANITIZE:STRING=.' "$build/CMakeCache.txt"; then
-  echo "skipped: a sanitizer ties the libraries to executables built with it"
-  exit 77
-fi
+skip_if_sanitized "$build" "a sanitizer ties the libraries to executables built with it"
 
 expect 0 '' "$cmake" --install "$build" --prefix "$work/first"
 mkdir "$work/elsewhere"

@@ -4,10 +4,7 @@
 build=$1 source=$2
 . "$(dirname "$0")/expect.sh"
 unset "${!TENON_@}" LD_LIBRARY_PATH
-if grep -q '^TENON_SANITIZE:STRING=.' "$build/CMakeCache.txt"; then
-  echo "skipped: a build with a sanitizer is not for shipping"
-  exit 77
-fi
+skip_if_sanitized "$build" "a build with a sanitizer is not for shipping"
 
 expect 0 'MB' "$source/tools/package" --build "$build" --out "$work"
 archive=$(echo "$work"/tenon-*-linux-*.tar.gz)

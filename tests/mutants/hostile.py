@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks that the runtime survives one plugin of mutants.def: `tenon doctor` always, a normal program if a process can survive it."""
-import argparse
 import json
-import pathlib
 import subprocess
 import sys
 
@@ -32,9 +30,9 @@ def call(command):
     return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", timeout=300)
 
 
-def examine(arguments, entry, plugin):
+def examine(arguments, entry):
     """The doctor's report is complete, other backends are healthy, and this one is listed."""
-    done = call([arguments.tenon, "doctor", "--plugin", plugin, "--format", "json", "--timeout", "2" if entry.name.startswith("hangs") else "60"])
+    done = call([arguments.tenon, "doctor", "--plugin", entry.plugin, "--format", "json", "--timeout", "2" if entry.name.startswith("hangs") else "60"])
     require(done.returncode == 0, f"doctor: exit code {done.returncode}: {done.stdout}{done.stderr}")
     backends = {backend["name"]: backend for backend in json.loads(done.stdout)["backends"]}
     require(backends["reference"]["state"] == "healthy", "doctor: the reference backend is no longer healthy")
@@ -62,18 +60,10 @@ def run_programs(arguments, plugin, how):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--list", required=True)
-    parser.add_argument("--name", required=True)
-    parser.add_argument("--plugins", required=True, type=pathlib.Path)
-    parser.add_argument("--tenon", required=True)
-    parser.add_argument("--program", required=True)
-    arguments = parser.parse_args()
-    entry = mutants.read(arguments.list)[arguments.name]
-    plugin = arguments.plugins / f"libtenon_backend_{entry.name}.so"
-    examine(arguments, entry, plugin)
+    arguments, entry = mutants.arguments(__doc__, "--program")
+    examine(arguments, entry)
     if entry.ends in ("never", "execute"):
-        run_programs(arguments, plugin, "use" if entry.ends == "never" else "avoid")
+        run_programs(arguments, entry.plugin, "use" if entry.ends == "never" else "avoid")
 
 
 main()

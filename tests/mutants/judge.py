@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks the conformance kit with one plugin of mutants.def: the named case fails and says why; an unmodified backend passes."""
-import argparse
 import fnmatch
 import json
 import pathlib
@@ -24,9 +23,8 @@ def run(arguments, entry, cases):
     """The kit's exit code and its report."""
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "report.json"
-        plugin = arguments.plugins / f"libtenon_backend_{entry.name}.so"
         timeout = HANG_SECONDS if entry.name.startswith("hangs") else PATIENCE_SECONDS
-        command = [arguments.tenon, "conformance", "--plugin", plugin, "--profile", entry.profile, "--filter", cases, "--format", "json",
+        command = [arguments.tenon, "conformance", "--plugin", entry.plugin, "--profile", entry.profile, "--filter", cases, "--format", "json",
                    "--timeout", str(timeout), "--out", out]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", timeout=600)
         if not out.exists():
@@ -71,13 +69,7 @@ def judge_mutant(arguments, entry):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--list", required=True)
-    parser.add_argument("--name", required=True)
-    parser.add_argument("--plugins", required=True, type=pathlib.Path)
-    parser.add_argument("--tenon", required=True)
-    arguments = parser.parse_args()
-    entry = mutants.read(arguments.list)[arguments.name]
+    arguments, entry = mutants.arguments(__doc__)
     (judge_unmodified if entry.unmodified else judge_mutant)(arguments, entry)
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The lines of mutants.def."""
+import argparse
 import pathlib
 import re
 import types
@@ -23,3 +24,15 @@ def read(path):
     if unread:
         raise SystemExit(f"{path}: lines of the list that cannot be parsed: {', '.join(sorted(unread))}")
     return entries
+
+
+def arguments(description, *others):
+    """The command line of a program that examines one plugin, and the plugin's line."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--plugins", required=True, type=pathlib.Path)
+    for name in ("--list", "--name", "--tenon", *others):
+        parser.add_argument(name, required=True)
+    given = parser.parse_args()
+    entry = read(given.list)[given.name]
+    entry.plugin = given.plugins / f"libtenon_backend_{entry.name}.so"
+    return given, entry
