@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that libtenon exports what its public headers declare and leave to the library to define, and nothing else.
+"""Checks that libtenon exports what its public headers declare and leave to the library to define, and nothing else, and that they mark no
+class TENON_API of which the library defines nothing.
 
   public_api.py --core libtenon.so --headers DIRECTORY... [--clang clang++]
 
@@ -34,7 +35,7 @@ class Declarations:
     """What the headers declare in namespace tenon."""
 
     def __init__(self, clang, headers):
-        self.functions, self.templates, self.classes = set(), set(), set()
+        self.functions, self.templates, self.classes, self.marked = set(), set(), set(), {}
         bodies = set()
         tree = run(clang, "-std=c++20", "-fsyntax-only", *(f"-I{folder}" for folder in headers), "-Xclang", "-ast-dump=json",
                    "-Xclang", "-ast-dump-filter=tenon", "-xc++", "-", text="#include <tenon/tenon.h>\n")
@@ -43,13 +44,18 @@ class Declarations:
             node, at = decoder.raw_decode(tree, at)
             if node["kind"] == "NamespaceDecl" and node["name"] == "tenon":
                 self._walk(node, "tenon", bodies)
-        self.functions = set(demangled(self.functions - bodies))
+        self.functions -= bodies
+        self.needless = sorted(name for name, members in self.marked.items() if not members & self.functions)
+        self.functions = set(demangled(self.functions))
 
     def _walk(self, scope, path, bodies):
+        """Collects what a scope declares; returns the functions in it."""
+        found = set()
         for node in scope.get("inner", []):
             kind, name = node.get("kind"), node.get("name", "")
             has_body = any(child.get("kind") == "CompoundStmt" for child in node.get("inner", []))
             if kind in FUNCTIONS and "mangledName" in node and not node.get("isImplicit"):
+                found.add(node["mangledName"])
                 if has_body:
                     bodies.add(node["mangledName"])
                 elif not (node.get("explicitlyDefaulted") or node.get("explicitlyDeleted") or node.get("pure")):
@@ -58,9 +64,16 @@ class Declarations:
                 if not any(child.get("kind") == "CompoundStmt" for f in node["inner"] for child in f.get("inner", [])):
                     self.templates.add(f"{path}::{name}")
             elif kind in SCOPES:
-                if kind == "CXXRecordDecl":
-                    self.classes.add(f"{path}::{name}")
-                self._walk(node, f"{path}::{name}" if name else path, bodies)
+                members = self._walk(node, f"{path}::{name}" if name else path, bodies)
+                found |= members
+                if kind != "CXXRecordDecl":
+                    continue
+                self.classes.add(f"{path}::{name}")
+                is_polymorphic = node.get("definitionData", {}).get("isPolymorphic")
+                if node.get("completeDefinition") and not is_polymorphic and any(
+                        child["kind"] == "VisibilityAttr" for child in node["inner"]):
+                    self.marked[f"{path}::{name}"] = members
+        return found
 
 
 def main():
@@ -90,6 +103,7 @@ def main():
           f"{len(declared.templates)} templates to it")
     problems = [f"exported, not declared in a public header: {name}" for name in extra]
     problems += [f"declared in a public header, not exported (TENON_API missing, or no definition): {name}" for name in missing]
+    problems += [f"TENON_API on a class of which the library defines nothing: {name}" for name in declared.needless]
     print(*(f"  {problem}\n" for problem in problems), sep="", end="")
     return 1 if problems else 0
 
