@@ -12,10 +12,11 @@ namespace tenon {
 /// visit_fields(a, visitor) calls for each field of `a`, with a reference to it, the member of
 /// `visitor` for its kind in tenon/attributes.def: flag, value, optional, word, dtype, list,
 /// optional_list, counted_list or value_if.
-#define TENON_ATTRIBUTES(name, fields)                                                                \
-  template <class Visitor>                                                                            \
-  void visit_fields([[maybe_unused]] tenon_attributes_##name& a, [[maybe_unused]] Visitor& visitor) { \
-    fields                                                                                            \
+#define TENON_ATTRIBUTES(name, fields)                           \
+  template <class Visitor>                                       \
+  void visit_fields([[maybe_unused]] tenon_attributes_##name& a, \
+                    [[maybe_unused]] Visitor& visitor) {         \
+    fields                                                       \
   }
 #define TENON_FLAG(field) visitor.flag(#field, a.field);
 #define TENON_VALUE(field) visitor.value(#field, a.field);

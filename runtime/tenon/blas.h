@@ -3,7 +3,8 @@
 // tensors.
 //
 //   const blas::Queue queue = context.default_device();
-//   blas::gemm<float>(queue, {.m = 2, .n = 3, .k = 4, .a = a, .lda = 4, .b = b, .ldb = 3, .c = c, .ldc = 3});
+//   blas::gemm<float>(queue, {.m = 2, .n = 3, .k = 4,
+//                             .a = a, .lda = 4, .b = b, .ldb = 3, .c = c, .ldc = 3});
 //   blas::gemm(queue, 1.0, a, b.transpose(0, 1), 0.0, c);
 //
 // The routines are those of tenon/blas.def. They have the names of the reference BLAS without the
@@ -34,10 +35,18 @@
 
 namespace tenon::blas {
 
-enum class Layout : std::uint32_t { row_major = TENON_LAYOUT_ROW_MAJOR, column_major = TENON_LAYOUT_COLUMN_MAJOR };
+enum class Layout : std::uint32_t {
+  row_major = TENON_LAYOUT_ROW_MAJOR,
+  column_major = TENON_LAYOUT_COLUMN_MAJOR
+};
 /// The form in which a matrix operand is used: as it is, transposed, conjugate transposed, or
 /// conjugated.
-enum class Op : std::uint32_t { none = TENON_NO_TRANS, trans = TENON_TRANS, conj_trans = TENON_CONJ_TRANS, conj = TENON_CONJ_NO_TRANS };
+enum class Op : std::uint32_t {
+  none = TENON_NO_TRANS,
+  trans = TENON_TRANS,
+  conj_trans = TENON_CONJ_TRANS,
+  conj = TENON_CONJ_NO_TRANS
+};
 /// The triangle of a matrix that is stored.
 enum class Uplo : std::uint32_t { upper = TENON_UPPER, lower = TENON_LOWER };
 /// Whether the diagonal is stored or is all ones.
@@ -130,7 +139,8 @@ class Scalar {
   Scalar(T value = T(0)) : value_(value) {}
   /// A host value of another type, rounded to T.
   template <class V>
-  requires(!std::is_same_v<V, T> && std::is_convertible_v<V, T>) Scalar(V value) : value_(static_cast<T>(value)) {}
+  requires(!std::is_same_v<V, T> && std::is_convertible_v<V, T>) Scalar(V value)
+      : value_(static_cast<T>(value)) {}
   /// The value at a device address.
   static Scalar on_device(const T* address) {
     Scalar scalar;
@@ -139,7 +149,8 @@ class Scalar {
   }
   /// The ABI's struct; it points into this object.
   tenon_scalar abi_scalar() const {
-    return {static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(address_ != nullptr ? address_ : &value_)),
+    return {static_cast<std::uint64_t>(
+                reinterpret_cast<std::uintptr_t>(address_ != nullptr ? address_ : &value_)),
             address_ != nullptr ? 1U : 0U, 0};
   }
   /// The host value; null if the scalar is on the device.
@@ -166,7 +177,8 @@ class Result {
   }
   /// The ABI's struct.
   tenon_scalar abi_scalar() const {
-    return {static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(address_)), on_device_ ? 1U : 0U, 0};
+    return {static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(address_)),
+            on_device_ ? 1U : 0U, 0};
   }
   /// The destination; null if there is none.
   R* address() const { return address_; }
@@ -518,7 +530,8 @@ TENON_API void copy(const Queue& queue, const Tensor& x, const Tensor& y);
 /// Calls rscal for a complex x and a real alpha.
 TENON_API void scal(const Queue& queue, Number alpha, const Tensor& x);
 TENON_API void axpy(const Queue& queue, Number alpha, const Tensor& x, const Tensor& y);
-TENON_API void axpby(const Queue& queue, Number alpha, const Tensor& x, Number beta, const Tensor& y);
+TENON_API void axpby(const Queue& queue, Number alpha, const Tensor& x, Number beta,
+                     const Tensor& y);
 /// c is real.
 TENON_API void rot(const Queue& queue, const Tensor& x, const Tensor& y, double c, Number s);
 
@@ -536,47 +549,63 @@ TENON_API Tensor asum(const Queue& queue, const Tensor& x);
 TENON_API Tensor iamax(const Queue& queue, const Tensor& x);
 TENON_API Tensor iamin(const Queue& queue, const Tensor& x);
 
-TENON_API void gemv(const Queue& queue, Number alpha, const Tensor& a, const Tensor& x, Number beta, const Tensor& y, Op trans = Op::none);
+TENON_API void gemv(const Queue& queue, Number alpha, const Tensor& a, const Tensor& x, Number beta,
+                    const Tensor& y, Op trans = Op::none);
 /// Calls geru for complex tensors.
-TENON_API void ger(const Queue& queue, Number alpha, const Tensor& x, const Tensor& y, const Tensor& a);
-TENON_API void gerc(const Queue& queue, Number alpha, const Tensor& x, const Tensor& y, const Tensor& a);
-TENON_API void symv(const Queue& queue, Uplo uplo, Number alpha, const Tensor& a, const Tensor& x, Number beta, const Tensor& y);
-TENON_API void hemv(const Queue& queue, Uplo uplo, Number alpha, const Tensor& a, const Tensor& x, Number beta, const Tensor& y);
-TENON_API void trmv(const Queue& queue, Uplo uplo, const Tensor& a, const Tensor& x, Op trans = Op::none, Diag diag = Diag::non_unit);
-TENON_API void trsv(const Queue& queue, Uplo uplo, const Tensor& a, const Tensor& x, Op trans = Op::none, Diag diag = Diag::non_unit);
+TENON_API void ger(const Queue& queue, Number alpha, const Tensor& x, const Tensor& y,
+                   const Tensor& a);
+TENON_API void gerc(const Queue& queue, Number alpha, const Tensor& x, const Tensor& y,
+                    const Tensor& a);
+TENON_API void symv(const Queue& queue, Uplo uplo, Number alpha, const Tensor& a, const Tensor& x,
+                    Number beta, const Tensor& y);
+TENON_API void hemv(const Queue& queue, Uplo uplo, Number alpha, const Tensor& a, const Tensor& x,
+                    Number beta, const Tensor& y);
+TENON_API void trmv(const Queue& queue, Uplo uplo, const Tensor& a, const Tensor& x,
+                    Op trans = Op::none, Diag diag = Diag::non_unit);
+TENON_API void trsv(const Queue& queue, Uplo uplo, const Tensor& a, const Tensor& x,
+                    Op trans = Op::none, Diag diag = Diag::non_unit);
 TENON_API void syr(const Queue& queue, Uplo uplo, Number alpha, const Tensor& x, const Tensor& a);
 TENON_API void her(const Queue& queue, Uplo uplo, double alpha, const Tensor& x, const Tensor& a);
-TENON_API void syr2(const Queue& queue, Uplo uplo, Number alpha, const Tensor& x, const Tensor& y, const Tensor& a);
-TENON_API void her2(const Queue& queue, Uplo uplo, Number alpha, const Tensor& x, const Tensor& y, const Tensor& a);
+TENON_API void syr2(const Queue& queue, Uplo uplo, Number alpha, const Tensor& x, const Tensor& y,
+                    const Tensor& a);
+TENON_API void her2(const Queue& queue, Uplo uplo, Number alpha, const Tensor& x, const Tensor& y,
+                    const Tensor& a);
 
-TENON_API void gemm(const Queue& queue, Number alpha, const Tensor& a, const Tensor& b, Number beta, const Tensor& c, Op trans_a = Op::none,
-                    Op trans_b = Op::none);
-TENON_API void gemmt(const Queue& queue, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b, Number beta, const Tensor& c,
-                     Op trans_a = Op::none, Op trans_b = Op::none);
+TENON_API void gemm(const Queue& queue, Number alpha, const Tensor& a, const Tensor& b, Number beta,
+                    const Tensor& c, Op trans_a = Op::none, Op trans_b = Op::none);
+TENON_API void gemmt(const Queue& queue, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b,
+                     Number beta, const Tensor& c, Op trans_a = Op::none, Op trans_b = Op::none);
 /// B must have the layout (row- or column-major) of C.
-TENON_API void symm(const Queue& queue, Side side, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b, Number beta, const Tensor& c);
+TENON_API void symm(const Queue& queue, Side side, Uplo uplo, Number alpha, const Tensor& a,
+                    const Tensor& b, Number beta, const Tensor& c);
 /// A and B must have the layout of C.
-TENON_API void hemm(const Queue& queue, Side side, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b, Number beta, const Tensor& c);
+TENON_API void hemm(const Queue& queue, Side side, Uplo uplo, Number alpha, const Tensor& a,
+                    const Tensor& b, Number beta, const Tensor& c);
 /// C = alpha A A' + beta C; A' A is a.transpose(0, 1).
-TENON_API void syrk(const Queue& queue, Uplo uplo, Number alpha, const Tensor& a, Number beta, const Tensor& c);
+TENON_API void syrk(const Queue& queue, Uplo uplo, Number alpha, const Tensor& a, Number beta,
+                    const Tensor& c);
 /// A must have the layout of C. Op::conj_trans: conj(A)' A.
-TENON_API void herk(const Queue& queue, Uplo uplo, double alpha, const Tensor& a, double beta, const Tensor& c, Op trans = Op::none);
+TENON_API void herk(const Queue& queue, Uplo uplo, double alpha, const Tensor& a, double beta,
+                    const Tensor& c, Op trans = Op::none);
 /// A and B must have the same layout.
-TENON_API void syr2k(const Queue& queue, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b, Number beta, const Tensor& c);
+TENON_API void syr2k(const Queue& queue, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b,
+                     Number beta, const Tensor& c);
 /// A and B must have the layout of C.
-TENON_API void her2k(const Queue& queue, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b, double beta, const Tensor& c,
-                     Op trans = Op::none);
-TENON_API void trmm(const Queue& queue, Side side, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b, Op trans = Op::none,
-                    Diag diag = Diag::non_unit);
-TENON_API void trsm(const Queue& queue, Side side, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b, Op trans = Op::none,
-                    Diag diag = Diag::non_unit);
-TENON_API void geam(const Queue& queue, Number alpha, const Tensor& a, Number beta, const Tensor& b, const Tensor& c, Op trans_a = Op::none,
-                    Op trans_b = Op::none);
+TENON_API void her2k(const Queue& queue, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b,
+                     double beta, const Tensor& c, Op trans = Op::none);
+TENON_API void trmm(const Queue& queue, Side side, Uplo uplo, Number alpha, const Tensor& a,
+                    const Tensor& b, Op trans = Op::none, Diag diag = Diag::non_unit);
+TENON_API void trsm(const Queue& queue, Side side, Uplo uplo, Number alpha, const Tensor& a,
+                    const Tensor& b, Op trans = Op::none, Diag diag = Diag::non_unit);
+TENON_API void geam(const Queue& queue, Number alpha, const Tensor& a, Number beta, const Tensor& b,
+                    const Tensor& c, Op trans_a = Op::none, Op trans_b = Op::none);
 /// A must have the layout of C.
-TENON_API void dgmm(const Queue& queue, Side side, const Tensor& a, const Tensor& x, const Tensor& c);
+TENON_API void dgmm(const Queue& queue, Side side, const Tensor& a, const Tensor& x,
+                    const Tensor& c);
 /// Multiplies the matrices a[i], b[i], c[i] of tensors of rank 3; an expanded a or b is one matrix
 /// for all i.
-TENON_API void gemm_strided_batched(const Queue& queue, Number alpha, const Tensor& a, const Tensor& b, Number beta, const Tensor& c,
+TENON_API void gemm_strided_batched(const Queue& queue, Number alpha, const Tensor& a,
+                                    const Tensor& b, Number beta, const Tensor& c,
                                     Op trans_a = Op::none, Op trans_b = Op::none);
 
 }  // namespace tenon::blas

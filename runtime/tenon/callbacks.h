@@ -116,7 +116,8 @@ class TENON_API ReduceOnPlateau final : public Callback {
     double minimum = 0;         ///< lower bound of the rate
   };
   /// Creates the callback.
-  explicit ReduceOnPlateau(Options options) : options_(std::move(options)), best_(options_.monitor) {}
+  explicit ReduceOnPlateau(Options options)
+      : options_(std::move(options)), best_(options_.monitor) {}
   std::string name() const override { return "reduce_on_plateau"; }
   void train_begin(std::int64_t epochs, std::int64_t batches) override;
   void epoch_end(const EpochLogs& logs) override;
@@ -142,7 +143,8 @@ class TENON_API LearningRateSchedule final : public Callback {
   /// Creates the callback.
   explicit LearningRateSchedule(Options options) : options_(options) {}
   /// `function` maps (epoch from 0, current rate) to the rate of that epoch.
-  explicit LearningRateSchedule(std::function<double(std::int64_t, double)> function) : function_(std::move(function)) {}
+  explicit LearningRateSchedule(std::function<double(std::int64_t, double)> function)
+      : function_(std::move(function)) {}
   std::string name() const override { return "learning_rate"; }
   void train_begin(std::int64_t epochs, std::int64_t batches) override;
   void epoch_begin(std::int64_t epoch) override;
@@ -285,8 +287,9 @@ class TENON_API LambdaCallback final : public Callback {
 
 /// Every callback that a train.yaml may name.
 using CallbackDefinition =
-    std::variant<Checkpoint::Options, EarlyStopping::Options, ReduceOnPlateau::Options, LearningRateSchedule::Options,
-                 TerminateOnNan::Options, CsvLog::Options, JsonLines::Options, TensorBoard::Options, Curves::Options>;
+    std::variant<Checkpoint::Options, EarlyStopping::Options, ReduceOnPlateau::Options,
+                 LearningRateSchedule::Options, TerminateOnNan::Options, CsvLog::Options,
+                 JsonLines::Options, TensorBoard::Options, Curves::Options>;
 TENON_API std::unique_ptr<Callback> make_callback(const CallbackDefinition& definition);
 
 }  // namespace tenon

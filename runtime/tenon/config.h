@@ -70,7 +70,8 @@ struct TENON_API Config {
     std::vector<std::string> use;
     std::vector<std::string> allow;
     std::vector<std::string> deny;
-    std::map<std::string, std::map<std::string, std::string>> options;  ///< backend -> option -> value as text
+    /// backend -> option -> value as text
+    std::map<std::string, std::map<std::string, std::string>> options;
   };
   /// Key `logging`.
   struct Logging {
@@ -134,12 +135,14 @@ TENON_API std::string config_schema();
 TENON_API Config load_config(const std::string& path);
 /// The same for YAML text. `name` is the file name in messages; relative paths start from `folder`
 /// (empty: the working directory).
-TENON_API Config config_from_text(const std::string& text, const std::string& name = "<text>", const std::string& folder = "");
+TENON_API Config config_from_text(const std::string& text, const std::string& name = "<text>",
+                                  const std::string& folder = "");
 
 /// Sets "key.path" to a value written as YAML ("3", "[cuda, openblas]"), or to the plain text or
 /// number `value` if `literal`. Lists are replaced, maps gain the entry. Does nothing if the
 /// present value has a stronger origin. Messages start with the origin's text.
-TENON_API void apply_override(Config& config, const std::string& key, const std::string& value, const Origin& origin, bool literal = false);
+TENON_API void apply_override(Config& config, const std::string& key, const std::string& value,
+                              const Origin& origin, bool literal = false);
 
 /// Copies every value that has an origin in `layer` into `base`, unless the origin there is
 /// stronger.
@@ -153,8 +156,9 @@ TENON_API std::string to_yaml(const Config& config, bool with_origins = true);
 struct ConfigOverride {
   std::string key;
   std::string value;
-  std::string text = "";  ///< its name in messages: "--device cpu"; empty: "--set key=value" or "API key=value"
-  bool literal = false;   ///< the value is plain text or a number, not YAML (--device, --data)
+  /// its name in messages: "--device cpu"; empty: "--set key=value" or "API key=value"
+  std::string text = "";
+  bool literal = false;  ///< the value is plain text or a number, not YAML (--device, --data)
 };
 
 /// Looks up an environment variable.

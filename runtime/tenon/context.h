@@ -46,9 +46,10 @@ struct MemoryUse {
   std::uint64_t live_size_bytes = 0;      ///< in use by tensors, plans and programs
   std::uint64_t peak_size_bytes = 0;      ///< maximum of live_size_bytes
   std::uint64_t reserved_size_bytes = 0;  ///< allocated on the device: in use or cached for reuse
-  std::uint64_t limit_size_bytes = 0;     ///< limit of reserved_size_bytes over all contexts of the process; 0: none
-  std::uint64_t allocations = 0;          ///< requests of the runtime
-  std::uint64_t device_allocations = 0;   ///< requests that reached the device
+  /// limit of reserved_size_bytes over all contexts of the process; 0: none
+  std::uint64_t limit_size_bytes = 0;
+  std::uint64_t allocations = 0;         ///< requests of the runtime
+  std::uint64_t device_allocations = 0;  ///< requests that reached the device
 };
 
 /// An open device. Copies share it; it closes with the last copy.
@@ -110,7 +111,8 @@ class TENON_API Context {
   /// Loads backends as configured. `plugins` (files or folders) are searched before all other
   /// places. A bad candidate does not stop the others: see load_report(). Errors: an invalid
   /// configuration, or no usable backend.
-  explicit Context(const Config& config = resolve_config(), const std::vector<std::filesystem::path>& plugins = {},
+  explicit Context(const Config& config = resolve_config(),
+                   const std::vector<std::filesystem::path>& plugins = {},
                    const std::vector<std::filesystem::path>& command_line_plugins = {});
   /// For the runtime's own use: another handle on the same context.
   explicit Context(std::shared_ptr<exec::ContextState> state) : state_(std::move(state)) {}
@@ -145,10 +147,12 @@ class TENON_API Context {
   /// are new tensors there. The program is cached (with those of tenon/tensor_functions.h at most
   /// 256) and reused for equal op, attributes, dtypes and shapes. With a mixed precision, products
   /// are rounded to 16 bits and returned as f32.
-  std::vector<Tensor> apply(const Device& device, tenon_op op, const std::vector<Tensor>& inputs, const Attributes& attributes = {},
+  std::vector<Tensor> apply(const Device& device, tenon_op op, const std::vector<Tensor>& inputs,
+                            const Attributes& attributes = {},
                             const NodeOptions& options = {}) const;
   /// The same on default_device().
-  std::vector<Tensor> apply(tenon_op op, const std::vector<Tensor>& inputs, const Attributes& attributes = {},
+  std::vector<Tensor> apply(tenon_op op, const std::vector<Tensor>& inputs,
+                            const Attributes& attributes = {},
                             const NodeOptions& options = {}) const;
 
  private:

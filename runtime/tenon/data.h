@@ -46,7 +46,8 @@ class TENON_API Dataset {
   virtual void gather(std::span<const std::int64_t> indices, Tensor& x, Tensor& y) const = 0;
   /// gather with the random changes of training; they depend only on (seed, epoch, index). See
   /// augment().
-  virtual void gather_augmented(std::span<const std::int64_t> indices, [[maybe_unused]] std::uint64_t epoch, Tensor& x, Tensor& y) const {
+  virtual void gather_augmented(std::span<const std::int64_t> indices,
+                                [[maybe_unused]] std::uint64_t epoch, Tensor& x, Tensor& y) const {
     gather(indices, x, y);
   }
 
@@ -83,7 +84,8 @@ enum class Targets {
 struct ArrayOptions {
   std::string name = "array";
   Scaling scaling;
-  std::vector<Scaling> channels;  ///< per index of a sample's first axis, in place of `scaling`; empty: use `scaling`
+  /// per index of a sample's first axis, in place of `scaling`; empty: use `scaling`
+  std::vector<Scaling> channels;
   DType x_dtype = DType::f32;
   Targets targets = Targets::as_given;
   /// If set, y holds labels in [0, num_classes).
@@ -152,7 +154,8 @@ struct MnistOptions {
 /// the images, y a label.
 /// Errors  those of load_idx; different numbers of images and labels; a label out of range (its
 ///         index is named).
-TENON_API std::shared_ptr<const ArrayDataset> load_mnist(const std::string& directory, Split split, const MnistOptions& options = {});
+TENON_API std::shared_ptr<const ArrayDataset> load_mnist(const std::string& directory, Split split,
+                                                         const MnistOptions& options = {});
 
 /// Options of load_cifar10.
 struct Cifar10Options {
@@ -165,7 +168,9 @@ struct Cifar10Options {
 /// subfolder cifar-10-batches-bin: x (3,32,32), ten classes.
 /// Errors  name the file and the record: missing file, a size that is not a whole number of
 ///         records, a label above 9.
-TENON_API std::shared_ptr<const ArrayDataset> load_cifar10(const std::string& directory, Split split, const Cifar10Options& options = {});
+TENON_API std::shared_ptr<const ArrayDataset> load_cifar10(const std::string& directory,
+                                                           Split split,
+                                                           const Cifar10Options& options = {});
 
 /// Options of load_image_folder.
 struct ImageFolderOptions {
@@ -186,14 +191,16 @@ struct ImageFolderData {
 /// of one size. Samples alternate between the classes, each in the order of its file names.
 /// Errors  no images, different sizes or channels, an unknown class (the file or folder is named),
 ///         invalid images.
-TENON_API ImageFolderData load_image_folder(const std::string& path, Split split, const ImageFolderOptions& options = {});
+TENON_API ImageFolderData load_image_folder(const std::string& path, Split split,
+                                            const ImageFolderOptions& options = {});
 
 /// Options of load_numpy.
 struct NumpyOptions {
   Scaling scaling = Scaling::none();
   std::vector<Scaling> channels;  ///< as in ArrayOptions
   Targets targets = Targets::as_given;
-  std::optional<std::int64_t> num_classes;  ///< default: one more than the largest label of the training part
+  /// default: one more than the largest label of the training part
+  std::optional<std::int64_t> num_classes;
 };
 
 /// Reads x and y of one split from an .npz with x_train, y_train, x_test and y_test (or x and y:
@@ -203,17 +210,21 @@ struct NumpyOptions {
 /// Dtypes  x: u8, f32 and f64 become f32, others stay as they are. y: integers are labels (n) or
 ///         (n,1); f32 and f64 become f32 (n, ...), where (n) becomes (n,1).
 /// Errors  those of load_npz; arrays that are missing or differ in the number of samples.
-TENON_API std::shared_ptr<const ArrayDataset> load_numpy(const std::string& path, Split split, const NumpyOptions& options = {});
+TENON_API std::shared_ptr<const ArrayDataset> load_numpy(const std::string& path, Split split,
+                                                         const NumpyOptions& options = {});
 
 /// Options of load_csv.
 struct CsvOptions {
   /// Whether the first line names the columns.
-  enum class Header { detect, present, absent };  ///< detect: a first line without any number is a header
+  /// detect: a first line without any number is a header
+  enum class Header { detect, present, absent };
   /// How the target column is read.
-  enum class Target { detect, classes, values };  ///< detect: words, or only integers from 0 to 9999, are classes
+  /// detect: words, or only integers from 0 to 9999, are classes
+  enum class Target { detect, classes, values };
   char delimiter = ',';
   Header header = Header::detect;
-  std::string label;  ///< the target column: a name, or an index from 0, negative from the end; empty: the last
+  /// the target column: a name, or an index from 0, negative from the end; empty: the last
+  std::string label;
   Target target = Target::detect;
   std::vector<std::string> classes;  ///< class names by label; empty: the words in the file, sorted
 };
@@ -221,9 +232,11 @@ struct CsvOptions {
 /// Result of load_csv.
 struct CsvData {
   std::shared_ptr<const ArrayDataset> data;  ///< x f32(features); y a label, or f32(1)
-  std::vector<std::string> features;         ///< names of the columns of x; "0", "1", ... without a header
-  std::string label;                         ///< name of the column of y
-  std::vector<std::string> classes;          ///< class names by label; empty if the labels are numbers
+  /// names of the columns of x; "0", "1", ... without a header
+  std::vector<std::string> features;
+  std::string label;  ///< name of the column of y
+  /// class names by label; empty if the labels are numbers
+  std::vector<std::string> classes;
 };
 
 /// Reads a table of numbers, plain or gzip: comma-separated values with quotes as in RFC 4180.
@@ -259,7 +272,8 @@ class TENON_API Vocabulary {
 
 /// Options of load_tokens.
 struct TokenOptions {
-  std::int64_t vocabulary = 10000;               ///< maximum number of words, if built from the text
+  /// maximum number of words, if built from the text
+  std::int64_t vocabulary = 10000;
   std::int64_t sequence = 35;                    ///< tokens in a sample
   std::shared_ptr<const Vocabulary> words = {};  ///< null: built from the text
 };
@@ -289,11 +303,13 @@ struct GeneratedOptions {
 TENON_API std::shared_ptr<const ArrayDataset> generate_digits(const GeneratedOptions& options = {});
 
 /// Coloured textures: x u8(3,32,32) scaled, ten classes.
-TENON_API std::shared_ptr<const ArrayDataset> generate_textures(const GeneratedOptions& options = {});
+TENON_API std::shared_ptr<const ArrayDataset> generate_textures(
+    const GeneratedOptions& options = {});
 
 /// Noisy waves of ten kinds: x u8(1,128) scaled; the class is the shape of the wave or how it
 /// changes.
-TENON_API std::shared_ptr<const ArrayDataset> generate_signals(const GeneratedOptions& options = {});
+TENON_API std::shared_ptr<const ArrayDataset> generate_signals(
+    const GeneratedOptions& options = {});
 
 /// Options of generate_random.
 struct RandomOptions {
@@ -321,7 +337,8 @@ struct TokenStreamOptions {
 
 /// A synthetic language: few words are frequent, each has four likely successors, and sentences end
 /// in Vocabulary::end_of_sentence. x is i64(sequence), y is x shifted by one token.
-TENON_API std::shared_ptr<const ArrayDataset> generate_tokens(const TokenStreamOptions& options = {});
+TENON_API std::shared_ptr<const ArrayDataset> generate_tokens(
+    const TokenStreamOptions& options = {});
 
 /// Options of generate_markov.
 struct MarkovOptions {
@@ -336,8 +353,10 @@ struct MarkovOptions {
 /// the seed.
 struct MarkovStream {
   std::shared_ptr<const ArrayDataset> data;  ///< x i64(sequence), y is x shifted by one symbol
-  Tensor transitions;                        ///< f64(symbols, symbols): the probability of column j after row i
-  double entropy_rate = 0;                   ///< nats per symbol; the lower bound of any model's cross-entropy
+  /// f64(symbols, symbols): the probability of column j after row i
+  Tensor transitions;
+  /// nats per symbol; the lower bound of any model's cross-entropy
+  double entropy_rate = 0;
 };
 TENON_API MarkovStream generate_markov(const MarkovOptions& options = {});
 
@@ -364,8 +383,9 @@ TENON_API std::shared_ptr<const Dataset> reconstruct(std::shared_ptr<const Datas
 
 /// Random changes to images, drawn each time they are read.
 struct AugmentOptions {
-  std::int64_t crop_padding = 0;  ///< pixels added on each side before a random crop to the original size
-  bool flip_horizontal = false;   ///< mirrors left and right with probability 1/2
+  /// pixels added on each side before a random crop to the original size
+  std::int64_t crop_padding = 0;
+  bool flip_horizontal = false;  ///< mirrors left and right with probability 1/2
   bool flip_vertical = false;
   std::vector<double> fill = {0};  ///< value of the padding: one, or one per channel
   std::uint64_t seed = 0;
@@ -382,7 +402,8 @@ struct AugmentOptions {
 /// image; bit 31 of lanes 2 and 3 flips horizontally and vertically.
 /// Errors  samples of another rank, a fill of the wrong size, a padding that is negative or not
 ///         less than the image's sides.
-TENON_API std::shared_ptr<const Dataset> augment(std::shared_ptr<const Dataset> data, const AugmentOptions& options);
+TENON_API std::shared_ptr<const Dataset> augment(std::shared_ptr<const Dataset> data,
+                                                 const AugmentOptions& options);
 
 /// Caches every sample in memory on first use, as gather returns it. `data` is normally read once
 /// per sample; two threads that miss the same sample at the same time both read it. The memory is
@@ -408,8 +429,9 @@ struct BatchOptions {
 
 /// Samples of one batch.
 struct Batch {
-  std::int64_t index = 0;                 ///< within the epoch
-  Tensor x, y;                            ///< on the host, or on the device they were prefetched to; reused for later batches
+  std::int64_t index = 0;  ///< within the epoch
+  /// on the host, or on the device they were prefetched to; reused for later batches
+  Tensor x, y;
   std::span<const std::int64_t> indices;  ///< indices of the samples
 };
 

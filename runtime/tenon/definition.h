@@ -32,7 +32,8 @@ struct ConformanceCut {
 /// A model: its layers and input.
 struct ModelDefinition {
   std::string name;
-  std::optional<std::vector<std::int64_t>> input_shape;  ///< without the batch axis; default: that of the first batch
+  /// without the batch axis; default: that of the first batch
+  std::optional<std::vector<std::int64_t>> input_shape;
   DType input_dtype = DType::f32;
   DType dtype = DType::f32;  ///< dtype of the parameters: f32 or f64
   Preset preset = Preset::none;
@@ -47,12 +48,13 @@ enum class Loss {
   sparse_categorical_crossentropy,  ///< labels
   categorical_crossentropy,         ///< targets of one value per class
   binary_crossentropy,              ///< targets 0 or 1, of the output's shape
-  nll,                              ///< labels; the output is log-probabilities, as from log_softmax
-  mse,                              ///< (y - t)^2
-  half_mse,                         ///< half the squared distance of each sample, as in Caffe
-  mae,                              ///< |y - t|
-  huber,                            ///< e^2 / 2 within delta, delta (|e| - delta / 2) beyond
-  neg_mean_prod,                    ///< -y t, as in Gorgonia's examples
+  /// labels; the output is log-probabilities, as from log_softmax
+  nll,
+  mse,            ///< (y - t)^2
+  half_mse,       ///< half the squared distance of each sample, as in Caffe
+  mae,            ///< |y - t|
+  huber,          ///< e^2 / 2 within delta, delta (|e| - delta / 2) beyond
+  neg_mean_prod,  ///< -y t, as in Gorgonia's examples
 };
 /// The name in YAML.
 TENON_API const char* name_of(Loss loss);
@@ -60,9 +62,12 @@ TENON_API const char* name_of(Loss loss);
 /// The loss of a training run.
 struct LossDefinition {
   Loss loss = Loss::mse;
-  bool from_logits = false;                  ///< cross-entropies: the output is scores instead of probabilities
-  std::optional<std::int64_t> ignore_index;  ///< sparse_categorical_crossentropy: targets with this label are ignored
-  double delta = 1;                          ///< huber: the error at which the loss becomes linear; > 0
+  /// cross-entropies: the output is scores instead of probabilities
+  bool from_logits = false;
+  /// sparse_categorical_crossentropy: targets with this label are ignored
+  std::optional<std::int64_t> ignore_index;
+  /// huber: the error at which the loss becomes linear; > 0
+  double delta = 1;
   std::string where;
 };
 
@@ -106,24 +111,30 @@ TENON_API const char* name_of(Schedule::Kind kind);
 /// Gradient clipping, applied before the optimizer in the order of the fields; unset fields do
 /// nothing. A norm is the root of the sum of squares.
 struct Clipping {
-  std::optional<double> value = {};        ///< clamps each element to [-value, value]
-  std::optional<double> norm = {};         ///< scales each parameter's gradient g to g * norm / max(norm, |g|)
+  std::optional<double> value = {};  ///< clamps each element to [-value, value]
+  /// scales each parameter's gradient g to g * norm / max(norm, |g|)
+  std::optional<double> norm = {};
   std::optional<double> global_norm = {};  ///< the same with |g| over all parameters together
 };
 
 /// Optimizer and hyperparameters. Defaults by preset:
 ///
-///                       none              keras     torch             gorgonia
-///   adam     epsilon    1e-8              1e-7      1e-8              1e-8        learning_rate 0.001, beta1 0.9, beta2 0.999
+///                     none              keras    torch           gorgonia
+///   adam     epsilon  1e-8              1e-7     1e-8            1e-8
 ///   amsgrad  as adam
-///   adamw    decay      0.01              0.004     0.01              0.01        else as adam
-///   sgd                                                                           learning_rate 0.01, momentum 0, weight_decay 0
-///   rmsprop  rho        0.999             0.9       0.99              0.999
-///            epsilon    1e-8 in the root  1e-7 in   1e-8 outside it   1e-8 in     learning_rate 0.001 (torch: 0.01)
-///   adagrad  epsilon    1e-10             1e-7      1e-10             1e-10       learning_rate 0.01 (keras: 0.001), weight_decay 0
-///            start      0                 0.1       0                 0
-///   adadelta rho        0.9               0.95      0.9               0.9         learning_rate 1 (keras: 0.001), weight_decay 0
-///            epsilon    1e-6              1e-7      1e-6              1e-6
+///   adamw    decay    0.01              0.004    0.01            0.01      else as adam
+///   rmsprop  rho      0.999             0.9      0.99            0.999
+///            epsilon  1e-8 in the root  1e-7 in  1e-8 outside it 1e-8 in
+///   adagrad  epsilon  1e-10             1e-7     1e-10           1e-10
+///            start    0                 0.1      0               0
+///   adadelta rho      0.9               0.95     0.9             0.9
+///            epsilon  1e-6              1e-7     1e-6            1e-6
+///
+///   adam     learning_rate 0.001, beta1 0.9, beta2 0.999
+///   sgd      learning_rate 0.01, momentum 0, weight_decay 0
+///   rmsprop  learning_rate 0.001 (torch: 0.01)
+///   adagrad  learning_rate 0.01 (keras: 0.001), weight_decay 0
+///   adadelta learning_rate 1 (keras: 0.001), weight_decay 0
 struct OptimizerDefinition {
   /// The algorithm.
   enum class Kind { adam, adamw, amsgrad, sgd, rmsprop, adagrad, adadelta };
@@ -133,12 +144,15 @@ struct OptimizerDefinition {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
-  bool amsgrad = false;               ///< adam, adamw: use the largest mean square so far; Kind::amsgrad is adam with this set
-  bool epsilon_outside_root = false;  ///< rmsprop: g / (sqrt(v) + epsilon) instead of g / sqrt(v + epsilon)
+  /// adam, adamw: use the largest mean square so far; Kind::amsgrad is adam with this set
+  bool amsgrad = false;
+  /// rmsprop: g / (sqrt(v) + epsilon) instead of g / sqrt(v + epsilon)
+  bool epsilon_outside_root = false;
   double rho = 0.999;
   double momentum = 0;
   bool nesterov = false;
-  double weight_decay = 0;         ///< sgd, adagrad, adadelta: added to the gradient; adamw: decoupled
+  /// sgd, adagrad, adadelta: added to the gradient; adamw: decoupled
+  double weight_decay = 0;
   double initial_accumulator = 0;  ///< adagrad: initial sum of squares
   Schedule schedule;               ///< starts from learning_rate
   Clipping clip;
@@ -151,12 +165,14 @@ TENON_API const char* name_of(OptimizerDefinition::Kind kind);
 enum class Metric {
   accuracy,                     ///< the one of the next three that matches the loss
   sparse_categorical_accuracy,  ///< labels: the label has the largest score
-  categorical_accuracy,         ///< targets of one value per class: the largest score and the largest target coincide
-  binary_accuracy,              ///< one score: it and the target are on the same side of 0.5 (score from logits: 0)
-  top_k,                        ///< fewer than k scores exceed that of the correct class
-  perplexity,                   ///< exp of the mean cross-entropy
-  mse,                          ///< mean of (y - t)^2
-  mae,                          ///< mean of |y - t|
+  /// targets of one value per class: the largest score and the largest target coincide
+  categorical_accuracy,
+  /// one score: it and the target are on the same side of 0.5 (score from logits: 0)
+  binary_accuracy,
+  top_k,       ///< fewer than k scores exceed that of the correct class
+  perplexity,  ///< exp of the mean cross-entropy
+  mse,         ///< mean of (y - t)^2
+  mae,         ///< mean of |y - t|
 };
 /// The name in YAML.
 TENON_API const char* name_of(Metric metric);

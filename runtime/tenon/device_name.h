@@ -17,7 +17,7 @@ namespace tenon {
 ///   auto                                           the first device in the order of `backends.use`
 ///   cpu, cpu:0, gpu:1                              the N-th CPU or GPU in that order
 ///   cuda:1, openblas                               a device of one backend
-///   /device:GPU:0, /gpu:0, /job:localhost/replica:0/task:0/device:CPU:0   TensorFlow's forms of the above
+///   /device:GPU:0, /gpu:0, /job:localhost/replica:0/task:0/device:CPU:0  TensorFlow's forms
 ///
 /// Names are not case-sensitive.
 struct TENON_API DeviceName {

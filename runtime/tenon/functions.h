@@ -23,27 +23,37 @@ namespace tenon::ops {
 TENON_API Value not_equal(Value a, Value b);               ///< Not of Equal
 TENON_API Value where(Value condition, Value a, Value b);  ///< condition ? a : b, broadcast
 TENON_API Value relu6(Value x);                            ///< Clip to [0, 6]
-TENON_API Value clip(Value x, double low, double high);    ///< NaN propagates; derivative 1 in [low, high], 0 outside
-TENON_API Value square(Value x);                           ///< Mul(x, x)
-TENON_API Value cube(Value x);                             ///< Mul(Mul(x, x), x)
+/// NaN propagates; derivative 1 in [low, high], 0 outside
+TENON_API Value clip(Value x, double low, double high);
+TENON_API Value square(Value x);  ///< Mul(x, x)
+TENON_API Value cube(Value x);    ///< Mul(Mul(x, x), x)
 TENON_API Value leaky_relu(Value x, double alpha = 0.01);
 TENON_API Value elu(Value x, double alpha = 1);
 TENON_API Value gelu(Value x, bool approximate_tanh = false);
-TENON_API Value cast(Value x, DType to);  ///< float to integer truncates and saturates, NaN becomes 0; to bool is x != 0
+/// float to integer truncates and saturates, NaN becomes 0; to bool is x != 0
+TENON_API Value cast(Value x, DType to);
 
 /// Reductions over `axes` (negative ones count from the end); empty: over all axes.
-TENON_API Value reduce_sum(Value x, const std::vector<std::int64_t>& axes = {}, bool keepdims = false);
-TENON_API Value reduce_mean(Value x, const std::vector<std::int64_t>& axes = {}, bool keepdims = false);
+TENON_API Value reduce_sum(Value x, const std::vector<std::int64_t>& axes = {},
+                           bool keepdims = false);
+TENON_API Value reduce_mean(Value x, const std::vector<std::int64_t>& axes = {},
+                            bool keepdims = false);
 TENON_API Value reduce_max(Value x, const std::vector<std::int64_t>& axes = {},
                            bool keepdims = false);  ///< NaN propagates; ties share the gradient
-TENON_API Value reduce_min(Value x, const std::vector<std::int64_t>& axes = {}, bool keepdims = false);
-TENON_API Value reduce_prod(Value x, const std::vector<std::int64_t>& axes = {}, bool keepdims = false);
-TENON_API Value reduce_sum_square(Value x, const std::vector<std::int64_t>& axes = {}, bool keepdims = false);
-TENON_API Value reduce_log_sum_exp(Value x, const std::vector<std::int64_t>& axes = {}, bool keepdims = false);
+TENON_API Value reduce_min(Value x, const std::vector<std::int64_t>& axes = {},
+                           bool keepdims = false);
+TENON_API Value reduce_prod(Value x, const std::vector<std::int64_t>& axes = {},
+                            bool keepdims = false);
+TENON_API Value reduce_sum_square(Value x, const std::vector<std::int64_t>& axes = {},
+                                  bool keepdims = false);
+TENON_API Value reduce_log_sum_exp(Value x, const std::vector<std::int64_t>& axes = {},
+                                   bool keepdims = false);
 /// (sum |x|^p)^(1/p): 1 and 2 are ops of their own, infinity gives the largest |x|. Errors: p <= 0.
-TENON_API Value norm(Value x, double p = 2, const std::vector<std::int64_t>& axes = {}, bool keepdims = false);
+TENON_API Value norm(Value x, double p = 2, const std::vector<std::int64_t>& axes = {},
+                     bool keepdims = false);
 /// mean((x - mean)^2), or the sum divided by n - 1 if `unbiased`; computed in two passes.
-TENON_API Value variance(Value x, const std::vector<std::int64_t>& axes = {}, bool keepdims = false, bool unbiased = false);
+TENON_API Value variance(Value x, const std::vector<std::int64_t>& axes = {}, bool keepdims = false,
+                         bool unbiased = false);
 /// Index of the largest element along `axis` as i64; the first in case of a tie.
 TENON_API Value arg_max(Value x, std::int64_t axis, bool keepdims = false);
 TENON_API Value arg_min(Value x, std::int64_t axis, bool keepdims = false);
@@ -52,29 +62,47 @@ TENON_API Value reshape(Value x, const Shape& shape);  ///< same count
 /// The same with at most one dimension of -1, which is inferred from the count.
 TENON_API Value reshape(Value x, std::span<const std::int64_t> dims);
 TENON_API Value reshape(Value x, std::initializer_list<std::int64_t> dims);
-TENON_API Value flatten(Value x, std::int64_t axis = 1);                                ///< (d0 ... d[axis-1], d[axis] ...)
-TENON_API Value transpose(Value x, const std::vector<std::int64_t>& permutation = {});  ///< empty: reverse the axes
-TENON_API Value expand(Value x, const Shape& shape);                                    ///< broadcast to `shape`
+/// (d0 ... d[axis-1], d[axis] ...)
+TENON_API Value flatten(Value x, std::int64_t axis = 1);
+/// empty: reverse the axes
+TENON_API Value transpose(Value x, const std::vector<std::int64_t>& permutation = {});
+/// broadcast to `shape`
+TENON_API Value expand(Value x, const Shape& shape);
 
-TENON_API Value squeeze(Value x, const std::vector<std::int64_t>& axes = {});  ///< empty: every dimension of size 1
-TENON_API Value unsqueeze(Value x, const std::vector<std::int64_t>& axes);     ///< `axes` are those of the result
+/// empty: every dimension of size 1
+TENON_API Value squeeze(Value x, const std::vector<std::int64_t>& axes = {});
+/// `axes` are those of the result
+TENON_API Value unsqueeze(Value x, const std::vector<std::int64_t>& axes);
 /// Elements begin, begin + step, ... before `end` of one axis, as Python slices (negative counts
 /// from the end, out of range is clipped).
-TENON_API Value slice(Value x, std::int64_t axis, std::int64_t begin, std::int64_t end, std::int64_t step = 1);
+TENON_API Value slice(Value x, std::int64_t axis, std::int64_t begin, std::int64_t end,
+                      std::int64_t step = 1);
 TENON_API Value flip(Value x, const std::vector<std::int64_t>& axes);
 TENON_API Value concat(const std::vector<Value>& values, std::int64_t axis);
 TENON_API Value stack(const std::vector<Value>& values, std::int64_t axis = 0);
-TENON_API std::vector<Value> split(Value x, const std::vector<std::int64_t>& sizes, std::int64_t axis);
-TENON_API Value tile(Value x, const std::vector<std::int64_t>& repeats);  ///< one repeat count per dimension
-enum class PadMode : std::uint32_t { constant = TENON_PAD_CONSTANT, reflect = TENON_PAD_REFLECT, edge = TENON_PAD_EDGE };
+TENON_API std::vector<Value> split(Value x, const std::vector<std::int64_t>& sizes,
+                                   std::int64_t axis);
+/// one repeat count per dimension
+TENON_API Value tile(Value x, const std::vector<std::int64_t>& repeats);
+enum class PadMode : std::uint32_t {
+  constant = TENON_PAD_CONSTANT,
+  reflect = TENON_PAD_REFLECT,
+  edge = TENON_PAD_EDGE
+};
 /// `widths` holds (before, after) per dimension.
-TENON_API Value pad(Value x, const std::vector<std::pair<std::int64_t, std::int64_t>>& widths, double value = 0,
-                    PadMode mode = PadMode::constant);
+TENON_API Value pad(Value x, const std::vector<std::pair<std::int64_t, std::int64_t>>& widths,
+                    double value = 0, PadMode mode = PadMode::constant);
 
 /// Indices are i32 or i64 in [-n, n); otherwise the program fails and names the index.
-TENON_API Value gather(Value x, Value indices, std::int64_t axis = 0);  ///< slices of x along `axis`, arranged in the shape of `indices`
-TENON_API Value gather_elements(Value x, Value indices, std::int64_t axis = 0);  ///< y[i, j] = x[indices[i, j], j] for axis 0
-enum class ScatterReduction : std::uint32_t { none = TENON_SCATTER_NONE, add = TENON_SCATTER_ADD, mul = TENON_SCATTER_MUL };
+/// slices of x along `axis`, arranged in the shape of `indices`
+TENON_API Value gather(Value x, Value indices, std::int64_t axis = 0);
+/// y[i, j] = x[indices[i, j], j] for axis 0
+TENON_API Value gather_elements(Value x, Value indices, std::int64_t axis = 0);
+enum class ScatterReduction : std::uint32_t {
+  none = TENON_SCATTER_NONE,
+  add = TENON_SCATTER_ADD,
+  mul = TENON_SCATTER_MUL
+};
 /// x with x[indices[i, j], j] = updates[i, j] for axis 0, or with the update added or multiplied.
 TENON_API Value scatter_elements(Value x, Value indices, Value updates, std::int64_t axis = 0,
                                  ScatterReduction reduction = ScatterReduction::none);
@@ -82,10 +110,13 @@ TENON_API Value scatter_elements(Value x, Value indices, Value updates, std::int
 TENON_API Value scatter_add(Value x, Value indices, Value updates, std::int64_t axis = 0);
 /// `on` where the index equals the position along the new axis, else `off`; an index outside
 /// [-depth, depth) gives only `off`.
-TENON_API Value one_hot(Value indices, std::int64_t depth, DType dtype, double off = 0, double on = 1, std::int64_t axis = -1);
-TENON_API Value embedding(Value weights, Value indices);  ///< Gather along axis 0 of weights (rows, n)
+TENON_API Value one_hot(Value indices, std::int64_t depth, DType dtype, double off = 0,
+                        double on = 1, std::int64_t axis = -1);
+/// Gather along axis 0 of weights (rows, n)
+TENON_API Value embedding(Value weights, Value indices);
 
-TENON_API Value matmul(Value a, Value b);  ///< (..., m, k) x (..., k, n), batch dimensions broadcast; 1-D operands as in NumPy
+/// (..., m, k) x (..., k, n), batch dimensions broadcast; 1-D operands as in NumPy
+TENON_API Value matmul(Value a, Value b);
 /// Options of gemm.
 struct GemmOptions {
   bool trans_a = false, trans_b = false;
@@ -97,8 +128,10 @@ TENON_API Value gemm(Value a, Value b, Value c = {}, const GemmOptions& options 
 TENON_API Value outer(Value a, Value b);  ///< (m) x (n) -> (m, n)
 /// Sums over pairs of axes: axes_a[i] of a with axes_b[i] of b. A product of transposed views,
 /// without copies if BLAS can read them.
-TENON_API Value tensordot(Value a, Value b, const std::vector<std::int64_t>& axes_a, const std::vector<std::int64_t>& axes_b);
-TENON_API Value tensordot(Value a, Value b, std::int64_t axes = 2);  ///< the last `axes` of a with the first of b
+TENON_API Value tensordot(Value a, Value b, const std::vector<std::int64_t>& axes_a,
+                          const std::vector<std::int64_t>& axes_b);
+/// the last `axes` of a with the first of b
+TENON_API Value tensordot(Value a, Value b, std::int64_t axes = 2);
 /// NumPy's einsum of one or two operands: "ij,jk->ik", "bij,bkj->bik". "..." stands for leading
 /// batch dimensions. "ii->i" is an error.
 TENON_API Value einsum(const std::string& equation, const std::vector<Value>& operands);
@@ -109,7 +142,9 @@ struct WindowOptions {
   std::vector<std::int64_t> strides;                           ///< conv: 1; pools: the kernel
   std::vector<std::int64_t> dilations;                         ///< 1
   std::vector<std::pair<std::int64_t, std::int64_t>> padding;  ///< (before, after): 0
-  bool same = false;           ///< instead of `padding`: ceil(d / stride) results, an odd element of padding at the end (ONNX's SAME_UPPER)
+  /// instead of `padding`: ceil(d / stride) results, an odd element of padding at the end (ONNX's
+  /// SAME_UPPER)
+  bool same = false;
   bool ceil_mode = false;      ///< pools: include a last, partial window
   bool channels_last = false;  ///< x and the result are (N, d..., C)
 };
@@ -120,37 +155,48 @@ struct ConvOptions : WindowOptions {
 /// Cross-correlation of x (N, C, d...) with w (O, C / groups, k...) plus an optional b (O).
 TENON_API Value conv(Value x, Value w, Value b = {}, const ConvOptions& options = {});
 TENON_API Value conv1d(Value x, Value w, Value b = {},
-                       const ConvOptions& options = {});  ///< conv of (N, C, L), or of (N, C, 1, L) with w (O, C, K)
-TENON_API Value conv2d(Value x, Value w, Value b = {}, const ConvOptions& options = {});  ///< conv of (N, C, H, W)
+                       /// conv of (N, C, L), or of (N, C, 1, L) with w (O, C, K)
+                       const ConvOptions& options = {});
+/// conv of (N, C, H, W)
+TENON_API Value conv2d(Value x, Value w, Value b = {}, const ConvOptions& options = {});
 /// The transpose of conv: x (N, C, d...) with w (C, O / groups, k...). Adds `output_padding`
 /// elements at the end, fewer than the stride.
 TENON_API Value conv_transpose(Value x, Value w, Value b = {}, const ConvOptions& options = {},
                                const std::vector<std::int64_t>& output_padding = {});
 /// The gradients of conv, for x of shape `x_shape` and w of shape `w_shape`.
-TENON_API Value conv_input_grad(Value dy, Value w, const Shape& x_shape, const tenon_attributes_conv& attributes);
-TENON_API Value conv_weight_grad(Value dy, Value x, const Shape& w_shape, const tenon_attributes_conv& attributes);
+TENON_API Value conv_input_grad(Value dy, Value w, const Shape& x_shape,
+                                const tenon_attributes_conv& attributes);
+TENON_API Value conv_weight_grad(Value dy, Value x, const Shape& w_shape,
+                                 const tenon_attributes_conv& attributes);
 /// The windows of x (N, C, d...) as columns: (N, C * product of kernel, windows), channels
 /// outermost.
-TENON_API Value im2col(Value x, const std::vector<std::int64_t>& kernel, const WindowOptions& options = {});
-/// The transpose of im2col: adds overlapping elements, in an image of spatial sizes `sizes`.
-TENON_API Value col2im(Value columns, const std::vector<std::int64_t>& sizes, const std::vector<std::int64_t>& kernel,
+TENON_API Value im2col(Value x, const std::vector<std::int64_t>& kernel,
                        const WindowOptions& options = {});
+/// The transpose of im2col: adds overlapping elements, in an image of spatial sizes `sizes`.
+TENON_API Value col2im(Value columns, const std::vector<std::int64_t>& sizes,
+                       const std::vector<std::int64_t>& kernel, const WindowOptions& options = {});
 
 /// Pools over windows of x (N, C, d...). max_pool: padding is never the maximum, NaN is.
-TENON_API Value max_pool(Value x, const std::vector<std::int64_t>& kernel, const WindowOptions& options = {});
+TENON_API Value max_pool(Value x, const std::vector<std::int64_t>& kernel,
+                         const WindowOptions& options = {});
 /// (y, indices): the position of each maximum, counted from the start of x; the first in case of a
 /// tie.
-TENON_API std::pair<Value, Value> max_pool_with_indices(Value x, const std::vector<std::int64_t>& kernel,
+TENON_API std::pair<Value, Value> max_pool_with_indices(Value x,
+                                                        const std::vector<std::int64_t>& kernel,
                                                         const WindowOptions& options = {});
-TENON_API Value average_pool(Value x, const std::vector<std::int64_t>& kernel, const WindowOptions& options = {},
-                             bool count_include_pad = true);
-TENON_API Value global_average_pool(Value x, bool keepdims = true);  ///< ReduceMean over the spatial dimensions
-TENON_API Value global_max_pool(Value x, bool keepdims = true);      ///< ReduceMax over them
+TENON_API Value average_pool(Value x, const std::vector<std::int64_t>& kernel,
+                             const WindowOptions& options = {}, bool count_include_pad = true);
+/// ReduceMean over the spatial dimensions
+TENON_API Value global_average_pool(Value x, bool keepdims = true);
+TENON_API Value global_max_pool(Value x, bool keepdims = true);  ///< ReduceMax over them
 /// `sizes` results per spatial dimension, result i the mean of floor(i d / s) ... ceil((i + 1) d /
 /// s) - 1. average_pool if the sizes divide, else products with matrices of weights.
 TENON_API Value adaptive_average_pool(Value x, const std::vector<std::int64_t>& sizes);
 
-enum class ResizeMode : std::uint32_t { nearest = TENON_RESIZE_NEAREST, linear = TENON_RESIZE_LINEAR };
+enum class ResizeMode : std::uint32_t {
+  nearest = TENON_RESIZE_NEAREST,
+  linear = TENON_RESIZE_LINEAR
+};
 enum class Coordinates : std::uint32_t {
   half_pixel = TENON_COORDINATES_HALF_PIXEL,
   asymmetric = TENON_COORDINATES_ASYMMETRIC,
@@ -170,10 +216,12 @@ struct ResizeOptions {
   NearestRounding rounding = NearestRounding::prefer_floor;
 };
 /// x resized to the given spatial sizes; scales are the quotients of the sizes.
-TENON_API Value resize(Value x, const std::vector<std::int64_t>& sizes, const ResizeOptions& options = {});
+TENON_API Value resize(Value x, const std::vector<std::int64_t>& sizes,
+                       const ResizeOptions& options = {});
 /// Multiplies the spatial sizes by `factors`: nearest repeats each pixel, linear interpolates
 /// between centres (bilinear for images).
-TENON_API Value upsample(Value x, const std::vector<std::int64_t>& factors, ResizeMode mode = ResizeMode::nearest);
+TENON_API Value upsample(Value x, const std::vector<std::int64_t>& factors,
+                         ResizeMode mode = ResizeMode::nearest);
 
 /// Batch normalisation of x (N, C, ...) per channel; scale, bias, mean and variance are (C).
 struct BatchNormOptions {
@@ -186,26 +234,34 @@ struct BatchNormOptions {
   bool per_activation = false;
 };
 /// Evaluation, with the given statistics.
-TENON_API Value batch_norm(Value x, Value scale, Value bias, Value mean, Value variance, const BatchNormOptions& options = {});
+TENON_API Value batch_norm(Value x, Value scale, Value bias, Value mean, Value variance,
+                           const BatchNormOptions& options = {});
 /// Training, with the batch statistics; registers the updates of the running statistics, which are
 /// parameters.
-TENON_API Value batch_norm_train(Value x, Value scale, Value bias, Value running_mean, Value running_variance,
-                                 const BatchNormOptions& options = {});
+TENON_API Value batch_norm_train(Value x, Value scale, Value bias, Value running_mean,
+                                 Value running_variance, const BatchNormOptions& options = {});
 /// (x - mean) / sqrt(variance + epsilon) * scale + bias over the dimensions from `axis` on; scale
 /// and bias have their shape or are absent.
-TENON_API Value layer_norm(Value x, Value scale = {}, Value bias = {}, std::int64_t axis = -1, double epsilon = 1e-5);
+TENON_API Value layer_norm(Value x, Value scale = {}, Value bias = {}, std::int64_t axis = -1,
+                           double epsilon = 1e-5);
 /// x / sqrt(mean(x^2) + epsilon) * scale.
 TENON_API Value rms_norm(Value x, Value scale = {}, std::int64_t axis = -1, double epsilon = 1e-5);
 /// layer_norm of each of `groups` groups of channels of x (N, C, ...), then scale and bias (C) per
 /// channel.
-TENON_API Value group_norm(Value x, std::int64_t groups, Value scale = {}, Value bias = {}, double epsilon = 1e-5);
+TENON_API Value group_norm(Value x, std::int64_t groups, Value scale = {}, Value bias = {},
+                           double epsilon = 1e-5);
 TENON_API Value instance_norm(Value x, Value scale = {}, Value bias = {},
                               double epsilon = 1e-5);  ///< group_norm with one channel per group
 /// Local response normalisation over `size` neighbouring channels, as defined by
 /// tenon_attributes_lrn.
-TENON_API Value lrn(Value x, std::int64_t size, double alpha = 1e-4, double beta = 0.75, double bias = 1);
+TENON_API Value lrn(Value x, std::int64_t size, double alpha = 1e-4, double beta = 0.75,
+                    double bias = 1);
 
-enum class Direction : std::uint32_t { forward = TENON_DIRECTION_FORWARD, reverse = TENON_DIRECTION_REVERSE, both = TENON_DIRECTION_BOTH };
+enum class Direction : std::uint32_t {
+  forward = TENON_DIRECTION_FORWARD,
+  reverse = TENON_DIRECTION_REVERSE,
+  both = TENON_DIRECTION_BOTH
+};
 enum class RnnActivation : std::uint32_t { tanh = TENON_RNN_TANH, relu = TENON_RNN_RELU };
 /// Operands of rnn, gru and lstm, with x (T, B, I): w (D, G H, I), r (D, G H, H), b (D, 2 G H) or
 /// absent, h0 and c0 (D, B, H) or absent for zeros. D is 2 for both directions, else 1. Gates in
@@ -233,18 +289,22 @@ struct BasicRecurrentResult {
   }
 };
 using RecurrentResult = BasicRecurrentResult<Value>;
-TENON_API RecurrentResult rnn(Value x, const RecurrentValues& values, Direction direction = Direction::forward,
+TENON_API RecurrentResult rnn(Value x, const RecurrentValues& values,
+                              Direction direction = Direction::forward,
                               RnnActivation activation = RnnActivation::tanh);
 /// linear_before_reset: h' = tanh(x w + bw + r (h u + bu)), as in PyTorch and cuDNN; else tanh(x w
 /// + (r h) u + b).
-TENON_API RecurrentResult gru(Value x, const RecurrentValues& values, Direction direction = Direction::forward,
+TENON_API RecurrentResult gru(Value x, const RecurrentValues& values,
+                              Direction direction = Direction::forward,
                               bool linear_before_reset = true);
-TENON_API RecurrentResult lstm(Value x, const RecurrentValues& values, Direction direction = Direction::forward);
+TENON_API RecurrentResult lstm(Value x, const RecurrentValues& values,
+                               Direction direction = Direction::forward);
 
 /// Options of attention.
 template <class T>
 struct BasicAttentionOptions {
-  T mask = {};                       ///< added to the scores, broadcast to (B, H, S, L); may be absent
+  /// added to the scores, broadcast to (B, H, S, L); may be absent
+  T mask = {};
   bool causal = false;               ///< query s attends to keys l <= s
   std::optional<double> scale = {};  ///< default: 1 / sqrt(D)
   /// A copy with f applied to `mask`.
@@ -262,13 +322,19 @@ TENON_API Value rotary_embedding(Value x, Value cosines, Value sines, bool inter
 
 /// (values, indices) of the k largest or smallest elements along `axis`, in order; the smaller
 /// index first in case of a tie.
-TENON_API std::pair<Value, Value> top_k(Value x, std::int64_t k, std::int64_t axis = -1, bool largest = true);
-TENON_API Value cum_sum(Value x, std::int64_t axis = 0, bool exclusive = false, bool reverse = false);
+TENON_API std::pair<Value, Value> top_k(Value x, std::int64_t k, std::int64_t axis = -1,
+                                        bool largest = true);
+TENON_API Value cum_sum(Value x, std::int64_t axis = 0, bool exclusive = false,
+                        bool reverse = false);
 
 TENON_API Value softmax(Value x, std::int64_t axis = -1);
 TENON_API Value log_softmax(Value x, std::int64_t axis = -1);
 
-enum class Reduction : std::uint32_t { none = TENON_REDUCTION_NONE, mean = TENON_REDUCTION_MEAN, sum = TENON_REDUCTION_SUM };
+enum class Reduction : std::uint32_t {
+  none = TENON_REDUCTION_NONE,
+  mean = TENON_REDUCTION_MEAN,
+  sum = TENON_REDUCTION_SUM
+};
 /// Options of softmax_cross_entropy.
 template <class T>
 struct BasicCrossEntropyOptions {
@@ -283,13 +349,16 @@ struct BasicCrossEntropyOptions {
 };
 using CrossEntropyOptions = BasicCrossEntropyOptions<Value>;
 /// -log softmax(scores)[label], reduced. scores (N, C, ...), labels (N, ...) of i32 or i64.
-TENON_API Value softmax_cross_entropy(Value scores, Value labels, const CrossEntropyOptions& options = {});
+TENON_API Value softmax_cross_entropy(Value scores, Value labels,
+                                      const CrossEntropyOptions& options = {});
 
 /// Losses over all elements of y and a target of the same shape, each composed of listed ops.
-TENON_API Value mse(Value y, Value target);                      ///< mean((y - t)^2)
-TENON_API Value half_mse(Value y, Value target);                 ///< sum((y - t)^2) / (2 batch), Caffe's EuclideanLoss
-TENON_API Value mae(Value y, Value target);                      ///< mean(|y - t|)
-TENON_API Value huber(Value y, Value target, double delta = 1);  ///< e^2/2 for |e| <= delta, else delta (|e| - delta/2); mean
+TENON_API Value mse(Value y, Value target);  ///< mean((y - t)^2)
+/// sum((y - t)^2) / (2 batch), Caffe's EuclideanLoss
+TENON_API Value half_mse(Value y, Value target);
+TENON_API Value mae(Value y, Value target);  ///< mean(|y - t|)
+/// e^2/2 for |e| <= delta, else delta (|e| - delta/2); mean
+TENON_API Value huber(Value y, Value target, double delta = 1);
 /// -t log(y) - (1-t) log(1-y), mean; y is clipped to [1e-7, 1 - 1e-7] unless it is logits.
 TENON_API Value binary_cross_entropy(Value y, Value target, bool from_logits = false);
 /// -sum(t log y) over the last axis, mean over the rest; y is clipped to [1e-7, 1] unless it is
@@ -300,9 +369,12 @@ TENON_API Value nll(Value log_probabilities, Value labels);
 TENON_API Value neg_mean_prod(Value y, Value target);  ///< -mean(y t), as in Gorgonia's examples
 
 /// Random values. `key` is u64[2] = (seed, step); `stream` separates consumers of one key.
-TENON_API Value random_uniform(Value key, DType dtype, const Shape& shape, std::uint32_t stream, double low = 0, double high = 1);
-TENON_API Value random_normal(Value key, DType dtype, const Shape& shape, std::uint32_t stream, double mean = 0, double deviation = 1);
-TENON_API Value random_bernoulli(Value key, DType dtype, const Shape& shape, std::uint32_t stream, double probability);
+TENON_API Value random_uniform(Value key, DType dtype, const Shape& shape, std::uint32_t stream,
+                               double low = 0, double high = 1);
+TENON_API Value random_normal(Value key, DType dtype, const Shape& shape, std::uint32_t stream,
+                              double mean = 0, double deviation = 1);
+TENON_API Value random_bernoulli(Value key, DType dtype, const Shape& shape, std::uint32_t stream,
+                                 double probability);
 /// 0..n-1 in random order, as i64.
 TENON_API Value random_permutation(Value key, std::int64_t n, std::uint32_t stream);
 /// x * mask / (1 - p) with a mask drawn from Bernoulli(1 - p) by key and stream; 0 <= p < 1. p = 0
@@ -313,19 +385,25 @@ TENON_API Value dropout(Value x, Value key, double p, std::uint32_t stream);
 /// state. Gradients and state have the parameters' order, shapes and dtype. State consists of
 /// parameters too: sgd one per parameter if momentum != 0, adam two (m0, v0, m1, v1, ...), rmsprop
 /// one. lr is an f64 scalar; step is an i64 scalar that counts from 1.
-TENON_API void sgd_step(const std::vector<Value>& parameters, const std::vector<Value>& gradients, const std::vector<Value>& state,
-                        Value lr, const tenon_attributes_sgd& attributes);
-TENON_API void adam_step(const std::vector<Value>& parameters, const std::vector<Value>& gradients, const std::vector<Value>& state,
-                         Value lr, Value step, const tenon_attributes_adam& attributes);
+TENON_API void sgd_step(const std::vector<Value>& parameters, const std::vector<Value>& gradients,
+                        const std::vector<Value>& state, Value lr,
+                        const tenon_attributes_sgd& attributes);
+TENON_API void adam_step(const std::vector<Value>& parameters, const std::vector<Value>& gradients,
+                         const std::vector<Value>& state, Value lr, Value step,
+                         const tenon_attributes_adam& attributes);
 /// State: three per parameter (m, v, the largest v so far).
-TENON_API void amsgrad_step(const std::vector<Value>& parameters, const std::vector<Value>& gradients, const std::vector<Value>& state,
+TENON_API void amsgrad_step(const std::vector<Value>& parameters,
+                            const std::vector<Value>& gradients, const std::vector<Value>& state,
                             Value lr, Value step, const tenon_attributes_adam& attributes);
-TENON_API void adagrad_step(const std::vector<Value>& parameters, const std::vector<Value>& gradients, const std::vector<Value>& state,
+TENON_API void adagrad_step(const std::vector<Value>& parameters,
+                            const std::vector<Value>& gradients, const std::vector<Value>& state,
                             Value lr, const tenon_attributes_adagrad& attributes);
 /// State: two per parameter (mean of g^2, mean of updates^2).
-TENON_API void adadelta_step(const std::vector<Value>& parameters, const std::vector<Value>& gradients, const std::vector<Value>& state,
+TENON_API void adadelta_step(const std::vector<Value>& parameters,
+                             const std::vector<Value>& gradients, const std::vector<Value>& state,
                              Value lr, const tenon_attributes_adadelta& attributes);
-TENON_API void rmsprop_step(const std::vector<Value>& parameters, const std::vector<Value>& gradients, const std::vector<Value>& state,
+TENON_API void rmsprop_step(const std::vector<Value>& parameters,
+                            const std::vector<Value>& gradients, const std::vector<Value>& state,
                             Value lr, const tenon_attributes_rmsprop& attributes);
 
 }  // namespace tenon::ops

@@ -17,9 +17,12 @@ namespace tenon {
 
 /// Options of check_gradients.
 struct GradientCheckOptions {
-  std::int64_t samples = 10;  ///< randomly chosen elements of each parameter; all if there are fewer
-  double tolerance = 1e-6;    ///< allowed difference, relative to the larger of both, in addition to the rounding error of the loss
-  std::uint64_t seed = 0;     ///< for the choice of elements
+  /// randomly chosen elements of each parameter; all if there are fewer
+  std::int64_t samples = 10;
+  /// allowed difference, relative to the larger of both, in addition to the rounding error of the
+  /// loss
+  double tolerance = 1e-6;
+  std::uint64_t seed = 0;  ///< for the choice of elements
 };
 
 /// One element of a gradient.
@@ -61,13 +64,16 @@ using LossFunction = std::function<double(const std::vector<Tensor>& parameters)
 /// a loss. Each difference is extrapolated from two steps h and h/2 to an error of order h^4; h
 /// goes from 1e-3 down to 1e-5 times the element's magnitude where the curvature is too high.
 /// Errors  other dtypes, shapes that do not fit, a loss that is not finite.
-TENON_API GradientReport check_gradients(const LossFunction& loss, const std::vector<NamedTensor>& parameters,
-                                         const std::vector<Tensor>& gradients, const GradientCheckOptions& options = {});
+TENON_API GradientReport check_gradients(const LossFunction& loss,
+                                         const std::vector<NamedTensor>& parameters,
+                                         const std::vector<Tensor>& gradients,
+                                         const GradientCheckOptions& options = {});
 
 /// The same for a model on one batch, in f64 regardless of its definition, seeded with the
 /// context's seed; dropout keeps one mask.
 /// Errors  those of building the model and of its loss.
-TENON_API GradientReport check_gradients(const Context& context, const ModelDefinition& model, const LossDefinition& loss, const Tensor& x,
+TENON_API GradientReport check_gradients(const Context& context, const ModelDefinition& model,
+                                         const LossDefinition& loss, const Tensor& x,
                                          const Tensor& y, const GradientCheckOptions& options = {});
 
 }  // namespace tenon

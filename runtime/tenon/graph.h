@@ -112,8 +112,9 @@ struct NodeInfo {
   std::vector<ValueId> inputs;   ///< no_id: an absent optional operand
   std::vector<ValueId> outputs;  ///< no_id: an unused optional result, after dead code elimination
   std::string name;              ///< unique in the graph
-  std::string device;            ///< requested device as written by the user; empty: the program's default
-  std::uint64_t id = 0;          ///< unique and unchanged by passes; the correlation id of profiles
+  /// requested device as written by the user; empty: the program's default
+  std::string device;
+  std::uint64_t id = 0;  ///< unique and unchanged by passes; the correlation id of profiles
 };
 
 /// Options of a node in addition to operands and attributes.
@@ -151,8 +152,8 @@ class TENON_API Graph {
   Value constant(const Tensor& tensor, const std::string& name = {});
 
   /// Applies an op of tenon/ops.def at its newest version. Returns all its outputs.
-  std::vector<Value> apply(tenon_op op, const std::vector<Value>& inputs, const Attributes& attributes = {},
-                           const NodeOptions& options = {});
+  std::vector<Value> apply(tenon_op op, const std::vector<Value>& inputs,
+                           const Attributes& attributes = {}, const NodeOptions& options = {});
 
   /// Declares a result of each run, in the order of these calls.
   void output(const std::string& name, Value value);
@@ -196,7 +197,8 @@ class TENON_API Graph {
   std::vector<NodeInfo> nodes_;
   std::vector<GraphOutput> outputs_;
   std::vector<GraphUpdate> updates_;
-  std::unordered_map<std::string, std::uint32_t> names_;  ///< used names, with the next suffix to try
+  /// used names, with the next suffix to try
+  std::unordered_map<std::string, std::uint32_t> names_;
   std::string device_, scope_;
   std::uint64_t next_id_ = 1;
 };
@@ -205,7 +207,8 @@ class TENON_API Graph {
 class DeviceScope {
  public:
   /// Begins the scope; the name is resolved when a program is created.
-  DeviceScope(Graph& graph, std::string device) : graph_(graph), before_(graph.set_device(std::move(device))) {}
+  DeviceScope(Graph& graph, std::string device)
+      : graph_(graph), before_(graph.set_device(std::move(device))) {}
   ~DeviceScope() { graph_.set_device(std::move(before_)); }
   DeviceScope(const DeviceScope&) = delete;
   DeviceScope& operator=(const DeviceScope&) = delete;
@@ -220,7 +223,8 @@ class NameScope {
  public:
   /// Begins the scope.
   NameScope(Graph& graph, const std::string& name)
-      : graph_(graph), before_(graph.set_scope(graph.scope().empty() ? name : graph.scope() + "/" + name)) {}
+      : graph_(graph),
+        before_(graph.set_scope(graph.scope().empty() ? name : graph.scope() + "/" + name)) {}
   ~NameScope() { graph_.set_scope(std::move(before_)); }
   NameScope(const NameScope&) = delete;
   NameScope& operator=(const NameScope&) = delete;

@@ -31,19 +31,23 @@ struct Initializer {
   enum class Kind {
     zeros,
     ones,
-    constant,          ///< `value` everywhere
-    uniform,           ///< in [low, high)
-    normal,            ///< mean, stddev
-    truncated_normal,  ///< normal with mean and stddev, truncated at 2 stddev from the mean, as in Keras
-    glorot_uniform,    ///< within gain * sqrt(6 / ((n1 + n2) * window))
-    glorot_normal,     ///< stddev gain * sqrt(2 / ((n1 + n2) * window))
-    he_uniform,        ///< within gain * sqrt(6 / fan_in)
-    he_normal,         ///< stddev gain * sqrt(2 / fan_in)
-    lecun_uniform,     ///< within gain * sqrt(3 / fan_in)
-    lecun_normal,      ///< stddev gain * sqrt(1 / fan_in)
-    fan_in_uniform,    ///< within gain / sqrt(fan_in) of the layer's kernel: PyTorch's default for kernels and biases
-    orthogonal,        ///< gain times a matrix (first dimension, the rest) with orthonormal rows or columns, whichever is fewer
-    identity,          ///< gain on the diagonal of a matrix
+    constant,  ///< `value` everywhere
+    uniform,   ///< in [low, high)
+    normal,    ///< mean, stddev
+    /// normal with mean and stddev, truncated at 2 stddev from the mean, as in Keras
+    truncated_normal,
+    glorot_uniform,  ///< within gain * sqrt(6 / ((n1 + n2) * window))
+    glorot_normal,   ///< stddev gain * sqrt(2 / ((n1 + n2) * window))
+    he_uniform,      ///< within gain * sqrt(6 / fan_in)
+    he_normal,       ///< stddev gain * sqrt(2 / fan_in)
+    lecun_uniform,   ///< within gain * sqrt(3 / fan_in)
+    lecun_normal,    ///< stddev gain * sqrt(1 / fan_in)
+    /// within gain / sqrt(fan_in) of the layer's kernel: PyTorch's default for kernels and biases
+    fan_in_uniform,
+    /// gain times a matrix (first dimension, the rest) with orthonormal rows or columns, whichever
+    /// is fewer
+    orthogonal,
+    identity,  ///< gain on the diagonal of a matrix
   };
   Kind kind = Kind::glorot_uniform;
   double gain = 1;
@@ -60,7 +64,21 @@ struct Initializer {
 TENON_API const char* name_of(Initializer::Kind kind);
 
 /// Activation functions.
-enum class Activation { linear, relu, sigmoid, tanh, softmax, log_softmax, relu6, leaky_relu, elu, softplus, mish, gelu, silu };
+enum class Activation {
+  linear,
+  relu,
+  sigmoid,
+  tanh,
+  softmax,
+  log_softmax,
+  relu6,
+  leaky_relu,
+  elu,
+  softplus,
+  mish,
+  gelu,
+  silu
+};
 /// The name in YAML.
 TENON_API const char* name_of(Activation activation);
 
@@ -119,7 +137,8 @@ struct Activation {
   std::optional<double> alpha;  ///< leaky_relu (default 0.01) and elu (default 1)
 
   Activation() = default;
-  Activation(tenon::Activation name, std::optional<double> parameter = {}) : function(name), alpha(parameter) {}
+  Activation(tenon::Activation name, std::optional<double> parameter = {})
+      : function(name), alpha(parameter) {}
   bool operator==(const Activation&) const = default;
 };
 

@@ -38,7 +38,8 @@ struct MissingLibrary {
 struct LoadRecord {
   std::filesystem::path path;  ///< empty for a backend registered in the process
   std::string name;            ///< the backend's name; before `negotiated` the one in the file name
-  std::string origin;          ///< the source of its path: "API", "command line", "TENON_BACKEND_PATH", "backends.search", ...
+  /// the source of its path: "API", "command line", "TENON_BACKEND_PATH", "backends.search", ...
+  std::string origin;
   LoadStage reached = LoadStage::named;
   Status status = Status::ok;           ///< the category of the failure; ok if healthy
   bool healthy = false;                 ///< the context uses it

@@ -36,7 +36,9 @@ struct EpochLogs {
   double learning_rate = 0;  ///< that of the epoch's last step
 
   /// Training throughput; 0 for an epoch without time.
-  double samples_per_second() const { return seconds > 0 ? static_cast<double>(samples) / seconds : 0; }
+  double samples_per_second() const {
+    return seconds > 0 ? static_cast<double>(samples) / seconds : 0;
+  }
 };
 using History = std::vector<EpochLogs>;
 
@@ -60,11 +62,15 @@ class TENON_API Callback {
   void attach(Model& model) { model_ = &model; }
 
   /// Before the first epoch; `batches` is the number per epoch.
-  virtual void train_begin(std::int64_t epochs, std::int64_t batches) { static_cast<void>(epochs), static_cast<void>(batches); }
+  virtual void train_begin(std::int64_t epochs, std::int64_t batches) {
+    static_cast<void>(epochs), static_cast<void>(batches);
+  }
   /// Before the first batch of an epoch.
   virtual void epoch_begin(std::int64_t epoch) { static_cast<void>(epoch); }
   /// `logs`: running means of this epoch, weighted by batch size.
-  virtual void batch_end(std::int64_t batch, const Logs& logs) { static_cast<void>(batch), static_cast<void>(logs); }
+  virtual void batch_end(std::int64_t batch, const Logs& logs) {
+    static_cast<void>(batch), static_cast<void>(logs);
+  }
   /// After the epoch, validation included.
   virtual void epoch_end(const EpochLogs& logs) { static_cast<void>(logs); }
   /// Also called after a stop, but not after an error.
@@ -108,13 +114,16 @@ struct FitOptions {
   /// Use pinned host memory for batches, which the device copies without staging. No effect on
   /// devices that use host memory directly.
   bool pinned = true;
-  std::int64_t shuffle_buffer = 0;                      ///< as in BatchOptions
-  std::int64_t steps_per_epoch = 0;                     ///< 0: the whole data set
-  std::int64_t accumulate = 1;                          ///< batches whose gradients are accumulated for one step
-  double validation_split = 0;                          ///< fraction of the data, taken from its end before shuffling, used for validation
+  std::int64_t shuffle_buffer = 0;   ///< as in BatchOptions
+  std::int64_t steps_per_epoch = 0;  ///< 0: the whole data set
+  /// batches whose gradients are accumulated for one step
+  std::int64_t accumulate = 1;
+  /// fraction of the data, taken from its end before shuffling, used for validation
+  double validation_split = 0;
   std::shared_ptr<const Dataset> validation = nullptr;  ///< evaluated after each epoch; may be null
   std::vector<Callback*> callbacks = {};
-  const std::atomic<bool>* stop = nullptr;  ///< when true, fit returns after the current step; any thread or signal handler may set it
+  /// when true, fit returns after the current step; any thread or signal handler may set it
+  const std::atomic<bool>* stop = nullptr;
 };
 
 /// How the last fit ended.
@@ -126,8 +135,9 @@ enum class FitEnd {
 
 /// Loss and metrics of one batch.
 struct BatchResult {
-  Logs logs;                ///< loss, then metrics
-  double weight = 0;        ///< in means over batches: its samples, or its labels that are not ignored
+  Logs logs;  ///< loss, then metrics
+  /// in means over batches: its samples, or its labels that are not ignored
+  double weight = 0;
   bool step_taken = false;  ///< false where no step belongs to the call or mixed_float16 skipped it
 
   /// The first of the logs.

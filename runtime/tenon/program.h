@@ -47,9 +47,10 @@ class TENON_API ParameterStore {
 /// Placement of one node.
 struct Placement {
   std::string node, op;
-  std::string requested;  ///< canonical name; the user's spelling, if different, follows in parentheses
-  std::string device;     ///< the device it runs on
-  std::string reason;     ///< why it does not run on the requested device; empty if it does
+  /// canonical name; the user's spelling, if different, follows in parentheses
+  std::string requested;
+  std::string device;  ///< the device it runs on
+  std::string reason;  ///< why it does not run on the requested device; empty if it does
   /// The backend's name of the kernel that computes it. Empty if it has no kernel of its own
   /// (another node's kernel includes it, or it is only a view), or if the backend does not report
   /// it.
@@ -69,9 +70,10 @@ struct PlannedCopy {
 struct TENON_API PlacementReport {
   std::vector<Placement> nodes;
   std::uint32_t partitions = 0;
-  std::uint32_t kernels = 0;               ///< per run, after fusion
-  std::uint32_t copies_inserted = 0;       ///< between devices, per run
-  std::uint64_t bytes_copied_per_run = 0;  ///< between devices, without inputs that live on another device
+  std::uint32_t kernels = 0;          ///< per run, after fusion
+  std::uint32_t copies_inserted = 0;  ///< between devices, per run
+  /// between devices, without inputs that live on another device
+  std::uint64_t bytes_copied_per_run = 0;
   std::uint64_t workspace_size_bytes = 0;  ///< arenas of all devices
   std::uint64_t packed_size_bytes = 0;     ///< constants and packed operands held by plans
   std::vector<PlannedCopy> copies = {};    ///< the copies that copies_inserted counts
@@ -99,9 +101,11 @@ struct TENON_API PlacementReport {
 
 /// Options of a program.
 struct ProgramOptions {
-  std::string device = {};                               ///< for nodes that request none; empty: the context's default
+  /// for nodes that request none; empty: the context's default
+  std::string device = {};
   std::shared_ptr<ParameterStore> parameters = nullptr;  ///< null: a store of its own
-  bool optimize = true;                                  ///< eliminate dead code and common subexpressions
+  /// eliminate dead code and common subexpressions
+  bool optimize = true;
   /// Replace parameters by constants with the current values of `parameters`. The program does not
   /// see later changes, has its own store and keeps only what its kernels read, so that packed
   /// weights exist only in packed form once the given store is destroyed. Not for graphs that
@@ -135,7 +139,9 @@ class TENON_API Program {
   /// may be read.
   const std::vector<Tensor>& run(std::span<const Tensor> inputs);
   /// The same with an initializer list.
-  const std::vector<Tensor>& run(std::initializer_list<Tensor> inputs) { return run(std::span(inputs.begin(), inputs.size())); }
+  const std::vector<Tensor>& run(std::initializer_list<Tensor> inputs) {
+    return run(std::span(inputs.begin(), inputs.size()));
+  }
   /// The same with results written to the caller's tensors: dense, of the right dtype and shape, on
   /// the device that computes them.
   void run(std::span<const Tensor> inputs, std::span<Tensor> outputs);
@@ -158,11 +164,13 @@ class TENON_API Program {
   struct KernelTime {
     std::string node, device, algorithm;
     std::uint64_t duration_ns = 0;
-    std::string op = {};                  ///< op of `node`
-    std::vector<std::string> nodes = {};  ///< all nodes that the kernel computes, including `node`; empty for a copy on behalf of `node`
-    std::uint64_t flops = 0;              ///< a multiply-add counts as two, an elementary function as one
-    std::uint64_t size_bytes = 0;         ///< operands and results, each counted once
-    std::uint64_t begin_ns = 0;           ///< since the start of its plan
+    std::string op = {};  ///< op of `node`
+    /// all nodes that the kernel computes, including `node`; empty for a copy on behalf of `node`
+    std::vector<std::string> nodes = {};
+    /// a multiply-add counts as two, an elementary function as one
+    std::uint64_t flops = 0;
+    std::uint64_t size_bytes = 0;  ///< operands and results, each counted once
+    std::uint64_t begin_ns = 0;    ///< since the start of its plan
   };
   /// Enables or disables measuring the following runs.
   void enable_profile(bool enabled);

@@ -24,7 +24,8 @@ enum class GateOrder : std::uint8_t { onnx, torch, keras, cudnn };
 
 /// A copy of x in host memory with the gates along `axis` reordered. Errors: a size that is not
 /// divisible by the number of gates.
-TENON_API Tensor reorder_gates(const Tensor& x, std::int64_t axis, RecurrentCell cell, GateOrder from, GateOrder to);
+TENON_API Tensor reorder_gates(const Tensor& x, std::int64_t axis, RecurrentCell cell,
+                               GateOrder from, GateOrder to);
 
 /// Weights for rnn, gru and lstm: w (D, G H, I), r (D, G H, H), b (D, 2 G H) or undefined, gates in
 /// ONNX's order.
@@ -47,8 +48,10 @@ struct KerasWeights {
 
 /// `directions` holds forward and backward, or one. Errors of all four: shapes and dtypes that do
 /// not match, by name.
-TENON_API RecurrentWeights from_torch(RecurrentCell cell, const std::vector<TorchWeights>& directions);
-TENON_API RecurrentWeights from_keras(RecurrentCell cell, const std::vector<KerasWeights>& directions);
+TENON_API RecurrentWeights from_torch(RecurrentCell cell,
+                                      const std::vector<TorchWeights>& directions);
+TENON_API RecurrentWeights from_keras(RecurrentCell cell,
+                                      const std::vector<KerasWeights>& directions);
 TENON_API std::vector<TorchWeights> to_torch(RecurrentCell cell, const RecurrentWeights& weights);
 /// A GRU has a bias (2, G H), the others have the sum of both biases. Errors: biases to add that
 /// are not f32 or f64.

@@ -39,11 +39,13 @@ class TENON_API Shape {
   Shape with_batch(std::int64_t count) const;
   /// Number of elements: the product of the sizes, 1 for a scalar.
   std::int64_t count() const;
-  const std::int64_t* data() const { return dims_.data(); }                     ///< the sizes
-  const std::int64_t* begin() const { return dims_.data(); }                    ///< the first size
-  const std::int64_t* end() const { return dims_.data() + rank_; }              ///< past the last size
+  const std::int64_t* data() const { return dims_.data(); }   ///< the sizes
+  const std::int64_t* begin() const { return dims_.data(); }  ///< the first size
+  /// past the last size
+  const std::int64_t* end() const { return dims_.data() + rank_; }
   std::span<const std::int64_t> dims() const { return {dims_.data(), rank_}; }  ///< the sizes
-  bool operator==(const Shape& other) const;                                    ///< same rank and sizes
+  /// same rank and sizes
+  bool operator==(const Shape& other) const;
   /// "(8,10)", "()".
   std::string str() const;
 

@@ -51,8 +51,8 @@ class TENON_API Tensor {
   static Tensor of(const std::vector<T>& values, const Shape& shape) {
     Tensor t = empty(dtype_of<T>(), shape);
     if (static_cast<std::int64_t>(values.size()) != shape.count()) {
-      throw Error("Tensor::of: shape " + shape.str() + " expects " + std::to_string(shape.count()) + " values, got " +
-                  std::to_string(values.size()));
+      throw Error("Tensor::of: shape " + shape.str() + " expects " + std::to_string(shape.count()) +
+                  " values, got " + std::to_string(values.size()));
     }
     std::copy(values.begin(), values.end(), t.data<T>());
     return t;
@@ -63,7 +63,8 @@ class TENON_API Tensor {
     return of<T>({value}, {});
   }
   /// A view of caller-owned host memory, dense; `owner` (may be null) is kept alive with the view.
-  static Tensor borrow(void* host, DType dtype, const Shape& shape, std::shared_ptr<void> owner = nullptr);
+  static Tensor borrow(void* host, DType dtype, const Shape& shape,
+                       std::shared_ptr<void> owner = nullptr);
 
   /// False for a default-constructed tensor, which has no memory and no dtype.
   bool defined() const { return storage_ != nullptr; }
@@ -97,7 +98,9 @@ class TENON_API Tensor {
   /// address() as an unchecked pointer; dereference it only if on_host().
   void* raw() { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address_)); }
   /// The same, read-only.
-  const void* raw() const { return reinterpret_cast<const void*>(static_cast<std::uintptr_t>(address_)); }
+  const void* raw() const {
+    return reinterpret_cast<const void*>(static_cast<std::uintptr_t>(address_));
+  }
   /// The only element of a tensor of any floating or integer dtype, as a double. Errors: count() !=
   /// 1.
   double item() const;
@@ -120,7 +123,8 @@ class TENON_API Tensor {
   /// Elements begin, begin + step, ... before `end`: 0 <= begin <= end <= size if step > 0; size >
   /// begin >= end >= -1 if step < 0, where end = -1 includes element 0. Indices do not count from
   /// the end.
-  Tensor slice(std::int64_t axis, std::int64_t begin, std::int64_t end, std::int64_t step = 1) const;
+  Tensor slice(std::int64_t axis, std::int64_t begin, std::int64_t end,
+               std::int64_t step = 1) const;
   /// `length` elements starting at `begin`.
   Tensor narrow(std::int64_t axis, std::int64_t begin, std::int64_t length) const;
   /// One element of an axis, which is removed; a negative index counts from the end.
@@ -163,10 +167,12 @@ class TENON_API Tensor {
   /// The memory that the view refers to.
   const std::shared_ptr<Storage>& storage() const { return storage_; }
   /// For the runtime's own use: a dense view at `address`.
-  static Tensor make(std::shared_ptr<Storage> storage, std::uint64_t address, DType dtype, const Shape& shape);
+  static Tensor make(std::shared_ptr<Storage> storage, std::uint64_t address, DType dtype,
+                     const Shape& shape);
   /// For the runtime's own use: the same with strides in elements, one per dimension. The caller
   /// ensures that they stay in the storage.
-  static Tensor make(std::shared_ptr<Storage> storage, std::uint64_t address, DType dtype, const Shape& shape, const std::int64_t* strides);
+  static Tensor make(std::shared_ptr<Storage> storage, std::uint64_t address, DType dtype,
+                     const Shape& shape, const std::int64_t* strides);
   /// "f32(8,10)", as in messages.
   std::string str() const { return std::string(name_of(dtype_)) + shape_.str(); }
   /// The elements in NumPy's format, one row a line: "[[1, 2],\n [3, 4]]". An axis longer than 2 *
@@ -189,7 +195,8 @@ class TENON_API Tensor {
 TENON_API bool equal(const Tensor& a, const Tensor& b);
 /// Same shape, and |a - b| <= absolute + relative * |b| for each element. NaN is never close, an
 /// infinity is close only to itself. Errors: complex elements.
-TENON_API bool all_close(const Tensor& a, const Tensor& b, double relative = 1e-5, double absolute = 1e-8);
+TENON_API bool all_close(const Tensor& a, const Tensor& b, double relative = 1e-5,
+                         double absolute = 1e-8);
 
 /// Prints text().
 TENON_API std::ostream& operator<<(std::ostream& stream, const Tensor& tensor);

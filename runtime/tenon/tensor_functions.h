@@ -92,7 +92,8 @@ auto map(const std::pair<T, T>& x, const F& f) {
 
 /// The type with Tensor in place of Value.
 template <class T>
-using OnTensors = decltype(map(std::declval<const T&>(), std::declval<Tensor (*const&)(const Value&)>()));
+using OnTensors =
+    decltype(map(std::declval<const T&>(), std::declval<Tensor (*const&)(const Value&)>()));
 
 template <std::size_t i, class... List>
 struct Nth {};

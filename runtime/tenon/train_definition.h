@@ -61,23 +61,32 @@ struct DataDefinition {
   DataSource source = DataSource::mnist;
   /// Absolute; needed by sources that read files, some of which take a single file; empty: not given.
   std::string directory;
-  std::optional<Normalize> normalize = Normalize::unit;  ///< empty: unit for bytes, none for numbers
-  std::vector<double> mean, deviation;                   ///< for Normalize::given: one value, or one per channel
-  std::int64_t train_count = 0;                          ///< 0: all samples, or the generator's default count
-  std::int64_t test_count = 0;                           ///< same
-  std::optional<std::uint64_t> seed;                     ///< for generated data and augmentation; empty: the run's seed
-  double validation_split = 0;                           ///< fraction of the training data, taken from its end, in [0, 1)
-  double test_split = 0;                                 ///< npz, images, csv, tokens without a test part: fraction taken from the end
-  std::int64_t features = 3;                             ///< linear_regression: inputs
-  double noise = 0.1;                                    ///< linear_regression: standard deviation of the noise added to y
-  CsvOptions csv;                                        ///< csv; `classes` stays empty
-  std::int64_t vocabulary = 10000;                       ///< tokens, ptb_like: words
-  std::int64_t sequence = 35;                            ///< tokens, ptb_like, markov: tokens per sample
-  std::int64_t symbols = 64;                             ///< markov
-  std::vector<std::int64_t> shape = {3, 224, 224};       ///< random: shape of a sample
-  std::int64_t classes = 1000;                           ///< random
-  bool reconstruct = false;                              ///< a sample is its own target
-  AugmentOptions augment;                                ///< `fill` and `seed` are set when the data is loaded
+  /// empty: unit for bytes, none for numbers
+  std::optional<Normalize> normalize = Normalize::unit;
+  /// for Normalize::given: one value, or one per channel
+  std::vector<double> mean, deviation;
+  /// 0: all samples, or the generator's default count
+  std::int64_t train_count = 0;
+  std::int64_t test_count = 0;  ///< same
+  /// for generated data and augmentation; empty: the run's seed
+  std::optional<std::uint64_t> seed;
+  /// fraction of the training data, taken from its end, in [0, 1)
+  double validation_split = 0;
+  /// npz, images, csv, tokens without a test part: fraction taken from the end
+  double test_split = 0;
+  std::int64_t features = 3;  ///< linear_regression: inputs
+  /// linear_regression: standard deviation of the noise added to y
+  double noise = 0.1;
+  CsvOptions csv;                   ///< csv; `classes` stays empty
+  std::int64_t vocabulary = 10000;  ///< tokens, ptb_like: words
+  /// tokens, ptb_like, markov: tokens per sample
+  std::int64_t sequence = 35;
+  std::int64_t symbols = 64;                        ///< markov
+  std::vector<std::int64_t> shape = {3, 224, 224};  ///< random: shape of a sample
+  std::int64_t classes = 1000;                      ///< random
+  bool reconstruct = false;                         ///< a sample is its own target
+  /// `fill` and `seed` are set when the data is loaded
+  AugmentOptions augment;
   DataCache cache = DataCache::none;
   std::string cache_directory;  ///< absolute; empty: the user's cache folder
   std::string where;            ///< "train.yaml:5:7"; used in messages
@@ -113,14 +122,17 @@ struct TrainDefinition {
   std::vector<MetricDefinition> metrics;
   std::vector<CallbackDefinition> callbacks;
   std::vector<std::string> parallel_devices;  ///< as in CompileOptions
-  FitOptions fit;                             ///< validation, callbacks and stop are not part of a file
-  int verbose = 1;                            ///< what `tenon train` prints: 0 nothing, 1 a progress bar, 2 a line per epoch
+  /// validation, callbacks and stop are not part of a file
+  FitOptions fit;
+  /// what `tenon train` prints: 0 nothing, 1 a progress bar, 2 a line per epoch
+  int verbose = 1;
   LogStyle log_style = LogStyle::keras;
   std::optional<CheckpointDefinition> checkpoint;
   ResumeDefinition resume;
   std::string output;  ///< folder for log.csv and curves.html; empty: nothing is written
-  Config config;       ///< a layer for resolve_config: only keys set by the file or an override have an origin
-  std::string file;    ///< the YAML file; empty for text
+  /// a layer for resolve_config: only keys set by the file or an override have an origin
+  Config config;
+  std::string file;  ///< the YAML file; empty for text
 };
 
 /// Reads a train.yaml with the model that it names, or a model.yaml, which gets the defaults of a
@@ -131,6 +143,7 @@ struct TrainDefinition {
 /// train.yaml, "model.<key>" is a key of the model.
 /// Errors  "train.yaml:9:5: unknown key 'epohcs'; did you mean 'epochs'?"; for an override "--set
 ///         epochs=abc: key 'epochs': expected ...".
-TENON_API TrainDefinition load_definition(const std::string& path, const std::vector<ConfigOverride>& overrides = {});
+TENON_API TrainDefinition load_definition(const std::string& path,
+                                          const std::vector<ConfigOverride>& overrides = {});
 
 }  // namespace tenon

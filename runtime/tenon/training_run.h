@@ -41,7 +41,8 @@ class TENON_API TrainingRun {
   TrainingRun(TrainDefinition definition, const Context& context);
   /// The run of a train.yaml or model.yaml, as load_definition reads it, on a context of its own
   /// whose configuration is resolve_config with that file as a layer.
-  static TrainingRun load(const std::string& path, const std::vector<ConfigOverride>& overrides = {});
+  static TrainingRun load(const std::string& path,
+                          const std::vector<ConfigOverride>& overrides = {});
 
   /// The definition it was created from.
   const TrainDefinition& definition() const { return definition_; }
@@ -74,7 +75,8 @@ class TENON_API TrainingRun {
   /// `callbacks`, which must outlive the call, are called before them. `stop` is that of FitOptions;
   /// Model::fit_end says how the fit ended.
   /// Errors  those of Model::fit.
-  History fit(const DataSplits& data, const std::vector<Callback*>& callbacks = {}, const std::atomic<bool>* stop = nullptr);
+  History fit(const DataSplits& data, const std::vector<Callback*>& callbacks = {},
+              const std::atomic<bool>* stop = nullptr);
   /// Loss and metrics over data.test.
   Logs evaluate(const DataSplits& data);
 
@@ -101,6 +103,7 @@ class TENON_API TrainingRun {
 /// `checkpoint`: its YAML file, or a folder whose newest one is loaded. Empty: initial weights, made
 /// by the first call that needs them.
 /// Errors  those of load_definition and TrainingRun::load_weights.
-TENON_API Model load_model(const std::string& path, const std::string& checkpoint = "", const std::vector<ConfigOverride>& overrides = {});
+TENON_API Model load_model(const std::string& path, const std::string& checkpoint = "",
+                           const std::vector<ConfigOverride>& overrides = {});
 
 }  // namespace tenon
