@@ -67,14 +67,14 @@ Value LayerBuilder::parameter(const std::string& name, const Shape& shape, const
 }
 
 Value LayerBuilder::kernel(const Weights& weights, const Shape& shape, Start start) {
-  const Value value = parameter("kernel", shape, weights.kernel_initializer, std::move(start));
+  const Value value = parameter("kernel", shape, weights.kernel_initializer, start);
   forward_.specs.back().l1 = weights.kernel_l1;
   forward_.specs.back().l2 = weights.kernel_l2;
   return value;
 }
 
 Value LayerBuilder::bias(const Weights& weights, const Shape& shape, Start start) {
-  return weights.bias ? parameter("bias", shape, weights.bias_initializer, std::move(start)) : Value();
+  return weights.bias ? parameter("bias", shape, weights.bias_initializer, start) : Value();
 }
 
 Value LayerBuilder::state(const std::string& name, const Shape& shape, double start) {
