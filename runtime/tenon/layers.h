@@ -92,7 +92,9 @@ struct Sizes {
   std::vector<std::int64_t> values;
 
   Sizes() = default;
+  /// The same size in all dimensions.
   Sizes(std::int64_t all) : values{all} {}
+  /// One size for each dimension.
   Sizes(std::initializer_list<std::int64_t> each) : values(each) {}
   bool operator==(const Sizes&) const = default;
 };
@@ -104,6 +106,7 @@ struct Padding {
   bool fits_stride = false;  ///< instead of `sides`: as much as gives ceil(d / stride) results
 
   Padding() = default;
+  /// The same on all sides.
   Padding(std::int64_t all) : sides{{all, all}} {}
   /// As much as gives ceil(d / stride) results.
   static Padding same() {
@@ -137,6 +140,7 @@ struct Activation {
   std::optional<double> alpha;  ///< leaky_relu (default 0.01) and elu (default 1)
 
   Activation() = default;
+  /// A function with its default parameter, or with this one.
   Activation(tenon::Activation name, std::optional<double> parameter = {})
       : function(name), alpha(parameter) {}
   bool operator==(const Activation&) const = default;
@@ -314,14 +318,16 @@ struct LRN {
   double bias = 1;
 };
 
-/// The parameters of lstm, gru and rnn beyond those of any recurrence.
+/// Parameters of lstm, beyond those of any recurrence.
 struct LSTMCell {
   double forget_bias = 0;  ///< initial bias of the forget gate
 };
+/// Parameters of gru.
 struct GRUCell {
   /// Apply the reset gate after the product, as PyTorch, cuDNN and Keras do.
   bool linear_before_reset = true;
 };
+/// Parameters of rnn.
 struct SimpleRNNCell {
   bool relu = false;  ///< relu instead of tanh
 };
@@ -377,6 +383,7 @@ struct LayerDefinition {
   std::string where;   ///< "model.yaml:9:5: layers[2] dense" if read from a file; used in messages
 
   LayerDefinition() = default;
+  /// A layer of this kind.
   template <layers::Layer L>
   LayerDefinition(L layer, std::string layer_name = "", std::string layer_device = "")
       : kind(std::move(layer)), name(std::move(layer_name)), device(std::move(layer_device)) {}
