@@ -43,3 +43,11 @@ endfunction()
 add_library(tenon_quick_to_compile INTERFACE)
 add_library(tenon::quick_to_compile ALIAS tenon_quick_to_compile)
 target_compile_options(tenon_quick_to_compile INTERFACE $<$<AND:$<COMPILE_LANGUAGE:C,CXX>,$<CONFIG:Release>>:-O1>)
+
+# For code that does nearly nothing itself: unit tests, the command line. To optimise what a sanitizer adds takes Clang as long as all the rest.
+add_library(tenon_quickest_to_compile INTERFACE)
+add_library(tenon::quickest_to_compile ALIAS tenon_quickest_to_compile)
+target_link_libraries(tenon_quickest_to_compile INTERFACE tenon::quick_to_compile)
+if(TENON_SANITIZE)
+  target_compile_options(tenon_quickest_to_compile INTERFACE -O0)
+endif()
