@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon backends: lists every candidate file and whether it loads.
+#include <CLI/CLI.hpp>
+
 #include <memory>
 
 #include "cli/backend_report.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon caps: lists the op versions, dtypes and features that each backend declares. The README's support table is its Markdown output.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <map>
 #include <memory>

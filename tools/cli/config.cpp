@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon config check FILE | print
+#include <CLI/CLI.hpp>
+
 #include <memory>
 #include <variant>
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon devices: lists the devices as a table, as JSON, or in the format of Gorgonia's cudatest.
+#include <CLI/CLI.hpp>
+
 #include <memory>
 #include <optional>
 #include <regex>

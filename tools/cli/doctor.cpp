@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon doctor: collects everything that a bug report needs. No backend is opened in this process: each is probed in a child process.
+#include <CLI/CLI.hpp>
+
 #include <algorithm>
 #include <map>
 #include <memory>

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon explain: reports where each node of a training step runs and what it costs. Only --roofline executes nodes.
+#include <CLI/CLI.hpp>
+
 #include <memory>
 #include <optional>
 #include <set>
