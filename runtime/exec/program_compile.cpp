@@ -240,7 +240,8 @@ struct Program::State::Compiler {
     tenon_plan_info info{};
     info.struct_size = sizeof info;
     exec::check(device.table.plan_info(part.plan, &info, s.error), s.error, what);
-    for (const auto& [size, use] : {std::pair{info.workspace_size_bytes, "workspace"}, {info.packed_size_bytes, "packed operands"}}) {
+    for (const auto& [size, use] :
+         {std::pair{info.workspace_size_bytes, "workspace"}, std::pair{info.packed_size_bytes, "packed operands"}}) {
       if (size > max_plan_bytes) {
         throw Error(Status::out_of_memory, fmt::format("{}: expected at most {} bytes of {}, got {}", what, max_plan_bytes, use, size));
       }
