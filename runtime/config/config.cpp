@@ -63,16 +63,17 @@ const Row* row_of(const std::string& path, SubKeys& out_names) {
   return nullptr;
 }
 
-/// A layer comes with a model, perhaps from a stranger: it does not decide which native code this process runs.
+/// A layer comes with a model, perhaps from a stranger: it does not decide which native code this process runs. Options count, since one
+/// may name a vendor's libraries.
 void check_layer(const Config& layer) {
-  for (const char* key : {"backends.search", "backends.probe"}) {
-    const auto found = layer.origins.find(key);
-    if (found == layer.origins.end() || found->second.kind != Origin::Kind::yaml) continue;
-    throw Error(fmt::format(
-        "{}: key '{}': decides which native code this process runs; expected it in your own configuration (--config, TENON_CONFIG), "
-        "the environment or the command line, got it in a file that describes a model; move it there, or pass --trust "
-        "(ConfigSources::trust_layers) if you trust this file",
-        found->second.text, key));
+  for (const auto& [key, origin] : layer.origins) {
+    const bool of_code = key == "backends.search" || key == "backends.probe" || key.rfind("backends.options.", 0) == 0;
+    if (!of_code || origin.kind != Origin::Kind::yaml) continue;
+    throw Error(
+        fmt::format("{}: key '{}': decides which native code this process runs; expected it in your own configuration (--config, "
+                    "TENON_CONFIG), the environment or the command line, got it in a file that describes a model; move it there, or pass "
+                    "--trust (ConfigSources::trust_layers) if you trust this file",
+                    origin.text, key));
   }
 }
 

@@ -266,7 +266,7 @@ std::vector<Row> make_table() {
            "load a backend file in a child process first; once: before its first use, and keep the answer; not in a train.yaml (--trust)"},
           TENON_FIELD(backends.probe), choice<probes>),
       options_row({"backends.options", "map of maps", "{}", "",
-                   "backend -> option -> value, as in {openblas: {threads: 2}}; options are the backend's own"}),
+                   "backend -> option -> value, as in {openblas: {threads: 2}}; options are the backend's own; not in a train.yaml (--trust)"}),
       row({"device", "device name", "auto", "auto, cpu, gpu, cpu:N, gpu:N, <backend>:N, /device:GPU:N",
            "where models run; auto: the first device in the order of backends.use"},
           TENON_FIELD(device), device_name),

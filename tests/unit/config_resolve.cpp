@@ -299,6 +299,7 @@ TEST_CASE_FIXTURE(InFolder, "config: an overlay wins for its own keys only, and 
   sources.environment = environment({{"TENON_DEVICE", "cpu:3"}});
   Config layer = config_from_text("seed: 5\nbackends: {options: {openblas: {threads: 1}, cuda: {kernels: naive}}}\n", "train.yaml");
   sources.layers = {layer};
+  sources.trust_layers = true;
   Config config = resolve_config(sources);
   CHECK(config.device == "cpu:3");
   CHECK(config.seed == 5);
@@ -329,6 +330,11 @@ TEST_CASE_FIXTURE(InFolder, "config: a training file cannot decide which native 
   sources.trust_layers = false;
   sources.layers = {config_from_text("backends: {probe: never}\n", "train.yaml")};
   CHECK_ERROR_CONTAINS("train.yaml:1:19: key 'backends.probe': decides which native code", resolve_config(sources));
+
+  sources.layers = {config_from_text("backends: {options: {cuda: {libraries: .}}}\n", "train.yaml")};
+  CHECK_ERROR_CONTAINS("train.yaml:1:40: key 'backends.options.cuda.libraries': decides which native code", resolve_config(sources));
+  sources.layers = {config_from_text("backends: {use: [cuda], allow: [cuda], deny: [openblas]}\n", "train.yaml")};
+  CHECK(resolve_config(sources).backends.use == std::vector<std::string>{"cuda"});  // a choice among the user's own
 
   // The user's own file and command line may.
   sources.layers = {Config()};
