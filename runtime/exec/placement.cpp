@@ -85,6 +85,19 @@ tenon_plan_options plan_options(const Config& config, Precision precision) {
   return options;
 }
 
+void check_rules(ContextState& context, const Graph& graph) {
+  if (graph.nodes().size() < 2) return;
+  const std::lock_guard lock(context.mutex);
+  for (const PlacementRule& rule : context.config.placement) {
+    if (!context.checked_rules.insert(rule.match).second) continue;
+    const auto matches = [&](const NodeInfo& node) { return glob_matches(rule.match, node.name); };
+    if (std::any_of(graph.nodes().begin(), graph.nodes().end(), matches)) continue;
+    log::warning(
+        "{}: key 'placement': '{}' matches none of the {} nodes of the program and has no effect; `tenon explain` lists their names",
+        context.config.origin_of("placement"), rule.match, graph.nodes().size());
+  }
+}
+
 std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, const Graph& graph, const std::string& fallback,
                                                 const tenon_plan_options& options, PlacementReport& report) {
   const Config& config = context.config;

@@ -18,6 +18,10 @@ bool glob_matches(const std::string& glob, const std::string& text);
 /// With a mixed precision, the remaining f32 ops may use TF32.
 tenon_plan_options plan_options(const Config& config, Precision precision);
 
+/// Warns, once per rule and context, of a placement rule that matches no node of the user's graph. Ops in immediate mode, graphs of one
+/// node, are not what rules are about.
+void check_rules(ContextState& context, const Graph& graph);
+
 /// The device of each node. The innermost request wins: the node's own, then the first placement rule that matches its name, then
 /// `fallback`. The fallback policy applies to a node that its device does not support. Errors: UNSUPPORTED under policy `error`, naming op,
 /// node, device, the backend's reason and the devices that support it; DEVICE_NOT_FOUND.

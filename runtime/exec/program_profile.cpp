@@ -8,6 +8,12 @@
 #include "exec/program_state.h"
 
 namespace tenon {
+namespace {
+
+/// More kernels than any plan has.
+constexpr std::uint32_t max_records = 1u << 24;
+
+}  // namespace
 
 void Program::State::set_profile(bool enabled) {
   for (Part& part : parts) {
@@ -25,11 +31,16 @@ std::vector<tenon_profile_record> Program::State::read_profile(const Part& part)
     std::uint32_t count = 0;
     exec::check(table->read(part.plan, records.data(), static_cast<std::uint32_t>(records.size()), &count, error), error,
                 fmt::format("device '{}': profile", part.device->info.name));
+    if (count > max_records) {
+      throw Error(Status::internal,
+                  fmt::format("device '{}': profile: expected at most {} records, got {}", part.device->info.name, max_records, count));
+    }
     return count;
   };
   std::vector<tenon_profile_record> records;
   records.resize(read(records));
   records.resize(std::min<std::size_t>(records.size(), read(records)));
+  for (tenon_profile_record& record : records) record.algorithm[sizeof record.algorithm - 1] = '\0';
   return records;
 }
 

@@ -120,7 +120,8 @@ backends_names_file_stage_and_reason() {
 doctor_survives_a_broken_file() {
   mkdir "$scratch/plugins"
   echo 'not a library' >"$scratch/plugins/libtenon_backend_broken.so"
-  exits 0 doctor --plugin "$scratch/plugins"
+  exits 1 doctor --plugin "$scratch/plugins"
+  err_has 'tenon doctor: broken: broken'
   out_has '  broken: not usable'
   out_has "    file       $scratch/plugins/libtenon_backend_broken.so (command line)"
   out_has '    stage      found'
@@ -139,36 +140,59 @@ doctor_fails_when_nothing_is_healthy() {
 }
 
 doctor_survives() { # plugin, expected text
-  exits 0 doctor --timeout 2 --plugin "$PLUGINS/$1"
+  exits 1 doctor --timeout 2 --plugin "$PLUGINS/$1"
   out_has "$2"
   out_has 'deny: [misbehaving]'
   out_has '  openblas: healthy'
 }
 doctor_survives_a_crash_when_asked() {
-  exits 0 doctor --plugin "$PLUGINS/asked_crash"
+  exits 1 doctor --plugin "$PLUGINS/asked_crash"
   out_has 'the plugin crashed (signal 11, Segmentation fault) while loading the library and calling its tenon_backend_query'
 }
 doctor_survives_a_crash_in_create() { doctor_survives created_crash 'the plugin crashed (signal 11, Segmentation fault) in its `create`'; }
 doctor_survives_a_crash_at_the_end() { doctor_survives closed_crash 'the plugin crashed (signal 11, Segmentation fault) during shutdown'; }
+doctor_survives_a_crash_at_exit() { doctor_survives ended_crash 'the plugin crashed (signal 11, Segmentation fault) after shutdown'; }
 doctor_survives_an_exit() { doctor_survives created_exit 'the plugin exited the process (exit code 7) in its `create`'; }
 doctor_survives_an_abort() { doctor_survives created_abort 'the plugin crashed (signal 6, Aborted) in its `create`'; }
 doctor_survives_a_hang() { doctor_survives created_hang 'the plugin did not return within 2 s in its `create`'; }
 
 # The output of a plugin is part of its record; it is not mixed with the report or written to standard error.
 doctor_keeps_chatter_apart() {
-  exits 0 doctor --plugin "$PLUGINS/created_abort"
+  exits 1 doctor --plugin "$PLUGINS/created_abort"
   out_has '    output     vendor: giving up'
   ! grep -q '^vendor' "$scratch/out" || fail 'the plugin wrote between the lines'
-  [ ! -s "$scratch/err" ] || fail 'the plugin wrote to standard error'
-  exits 0 doctor --plugin "$PLUGINS/created_abort" --format json
+  ! grep -q 'vendor' "$scratch/err" || fail 'the plugin wrote to standard error'
+  exits 1 doctor --plugin "$PLUGINS/created_abort" --format json
   out_has '"output": "vendor: giving up'
+}
+
+doctor_requires_only_what_is_named() {
+  exits 0 doctor --require openblas --plugin "$PLUGINS/created_crash"
+  exits 1 doctor --require openblas --require misbehaving --plugin "$PLUGINS/created_crash"
+  err_has 'tenon doctor: required and not healthy: misbehaving'
+}
+
+a_plugin_that_ends_the_process_does_not_stop_others() {
+  local plugin
+  for plugin in created_exit asked_crash; do
+    TENON_BACKEND_PATH="$PLUGINS/$plugin" exits 0 devices --device openblas:0
+    out_has '* openblas:0 (--device openblas:0)'
+    err_has "warning: backend misbehaving ($PLUGINS/$plugin/libtenon_backend_misbehaving.so, TENON_BACKEND_PATH): not usable"
+  done
+}
+
+a_training_file_cannot_name_backends() {
+  printf 'model: {input: {shape: [8, 8]}, layers: [flatten, {dense: {units: 10}}]}\ndata: {source: digits}\nloss: mse\nbackends: {search: [.]}\n' >"$scratch/train.yaml"
+  exits 1 summary "$scratch/train.yaml"
+  err_has "train.yaml:4:20: key 'backends.search': decides which native code this process runs"
+  exits 0 summary "$scratch/train.yaml" --trust
 }
 
 doctor_json_keeps_its_schema() {
   mkdir "$scratch/plugins"
   echo 'not a library' >"$scratch/plugins/libtenon_backend_broken.so"
   ln -s nowhere "$scratch/plugins/libtenon_backend_dangling.so"
-  exits 0 doctor --format json --plugin "$scratch/plugins" --plugin "$PLUGINS/fake_gpu" --plugin "$PLUGINS/created_crash" \
+  exits 1 doctor --format json --plugin "$scratch/plugins" --plugin "$PLUGINS/fake_gpu" --plugin "$PLUGINS/created_crash" \
     --plugin "$FAULTS/missing_library"
   python3 "$here/scripts/check_schema.py" "$here/doctor.schema.json" "$scratch/out" || exit 1
   out_has '"library": "libtenon_absent.so.1"'

@@ -14,12 +14,13 @@ class App;
 
 namespace tenon::cli {
 
-/// The options that every subcommand has (--config, --device, --plugin, --set), and the configuration that results from them.
+/// The options that every subcommand has (--config, --device, --plugin, --set, --trust), and the configuration that results from them.
 struct Common {
   std::string config_file;
   std::string device;
   std::vector<std::filesystem::path> plugins;
   std::vector<std::string> sets;  ///< key=value
+  bool trust = false;             ///< a train.yaml may add backend folders
 
   void add_to(CLI::App& app);
   /// The configuration keys set on the command line.
