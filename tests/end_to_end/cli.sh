@@ -330,11 +330,11 @@ wrong_use_exits_with_two() {
   exits 2 devices --format xml
   err_has '--format'
   exits 2 nonsense
-  err_has "there is no command 'nonsense'; \`tenon --help\` lists the commands"
+  err_has "\`tenon\` has no command 'nonsense'; \`tenon --help\` lists them"
   exits 2 trian x.yaml
-  err_has "there is no command 'trian'; did you mean 'train'?"
+  err_has "\`tenon\` has no command 'trian'; did you mean 'train'?"
   exits 2 config chek x.yaml
-  err_has "there is no command 'chek'; did you mean 'check'? \`tenon config --help\`"
+  err_has "\`tenon config\` has no command 'chek'; did you mean 'check'?"
   exits 2 train x.yaml --devcie=cpu
   err_has "\`tenon train\` has no option '--devcie'; did you mean '--device'?"
   exits 2

@@ -31,6 +31,12 @@ std::vector<std::string> options_of(const CLI::App& app) {
   return names;
 }
 
+/// What may be meant by a name, or where to look.
+std::string remedy(const std::string& name, const std::vector<std::string>& names, const std::string& command) {
+  const std::string hint = yaml::did_you_mean(name, names);
+  return hint.empty() ? fmt::format("; `{} --help` lists them", command) : hint;
+}
+
 }  // namespace
 
 std::string explain_usage(const CLI::App& app, std::span<const char* const> arguments) {
@@ -41,15 +47,12 @@ std::string explain_usage(const CLI::App& app, std::span<const char* const> argu
     const std::vector<const CLI::App*> commands = commands_of(*command);
     if (argument.starts_with("--")) {
       const std::string name = argument.substr(0, argument.find('='));
-      const std::string hint = yaml::did_you_mean(name, options_of(*command));
       if (name.size() > 2 && command->get_option_no_throw(name) == nullptr)
-        return fmt::format("`{}` has no option '{}'{}; `{} --help` lists them", typed, name, hint, typed);
+        return fmt::format("`{}` has no option '{}'{}", typed, name, remedy(name, options_of(*command), typed));
     } else if (!commands.empty() && !argument.starts_with('-')) {
       const auto inner = std::ranges::find(commands, argument, &CLI::App::get_name);
-      if (inner == commands.end()) {
-        const std::string hint = yaml::did_you_mean(argument, names_of(commands));
-        return fmt::format("there is no command '{}'{}; `{} --help` lists the commands", argument, hint, typed);
-      }
+      if (inner == commands.end())
+        return fmt::format("`{}` has no command '{}'{}", typed, argument, remedy(argument, names_of(commands), typed));
       command = *inner;
       typed += " " + argument;
     }

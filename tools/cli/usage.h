@@ -11,8 +11,8 @@ class App;
 
 namespace tenon::cli {
 
-/// "there is no command 'trian'; did you mean 'train'?", or which commands there are if none is given, or about an unknown option; "" for
-/// other mistakes. `arguments` are those after the program's name.
+/// "`tenon` has no command 'trian'; did you mean 'train'?", or which commands there are if none is given, or about an unknown option; ""
+/// for other mistakes. `arguments` are those after the program's name.
 std::string explain_usage(const CLI::App& app, std::span<const char* const> arguments);
 
 }  // namespace tenon::cli
