@@ -105,7 +105,8 @@ CallbackDefinition read_callback(const Value& item) {
   }
   const Reader reader = Value(word, word.mark, "", item.key()).as_choice(readers);
   Section section(keys, item.key() + " " + word.text);
-  const CallbackDefinition definition = reader(section);
+  CallbackDefinition definition;
+  section.attempt_keys([&] { definition = reader(section); });
   section.finish();
   return definition;
 }
@@ -124,7 +125,9 @@ ReduceOnPlateau::Options read_plateau_keys(Section& section) {
 
 std::vector<CallbackDefinition> read_callbacks(const Value& value) {
   std::vector<CallbackDefinition> result;
-  for (const Value& item : value.items("a list of callbacks")) result.push_back(read_callback(item));
+  yaml::Mistakes mistakes;
+  for (const Value& item : value.items("a list of callbacks")) mistakes.attempt([&] { result.push_back(read_callback(item)); });
+  mistakes.raise();
   return result;
 }
 

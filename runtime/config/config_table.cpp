@@ -357,10 +357,12 @@ const std::vector<Row>& config_table() {
 void read_config(Section& top, Config& config) {
   for (const Row& row : config_table()) {
     const std::vector<std::string> words = yaml::split_path(row.key.path);
-    std::optional<Section> section = top;
-    for (std::size_t i = 0; section && i + 1 < words.size(); ++i) section = section->child(words[i]);
-    const std::optional<Value> value = section ? section->find(words.back()) : std::nullopt;
-    if (value) set_values(row, {}, *value, config);
+    top.attempt([&] {
+      std::optional<Section> section = top;
+      for (std::size_t i = 0; section && i + 1 < words.size(); ++i) section = section->child(words[i]);
+      const std::optional<Value> value = section ? section->find(words.back()) : std::nullopt;
+      if (value) set_values(row, {}, *value, config);
+    });
   }
 }
 

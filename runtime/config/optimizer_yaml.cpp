@@ -38,7 +38,7 @@ void read_learning_rate(const Value& value, Optimizer& optimizer, std::vector<Ca
     optimizer.learning_rate = value.as_number(from_zero);
     return;
   }
-  Section section = value.section();
+  Section section = value.section_with("initial");
   std::vector<std::string> words = words_of(train::schedules());
   words.emplace_back("on_plateau");
   const std::size_t word = section.require_value("schedule", "the name of a schedule").as_word(words);
@@ -53,7 +53,8 @@ void read_learning_rate(const Value& value, Optimizer& optimizer, std::vector<Ca
 
 /// Reads the keys of this optimizer only: `beta1` under sgd is an error instead of being ignored.
 void read_keys(Section& section, Optimizer& optimizer, std::vector<CallbackDefinition>& out_callbacks) {
-  if (const auto rate = section.find("learning_rate")) read_learning_rate(*rate, optimizer, out_callbacks);
+  if (const auto rate = section.find("learning_rate", "a number, or a map with the key schedule"))
+    section.attempt([&] { read_learning_rate(*rate, optimizer, out_callbacks); });
   for (const train::OptimizerKey& key : train::rule_of(optimizer.kind).keys) {
     if (key.flag != nullptr) {
       optimizer.*key.flag = section.get<bool>(key.name, optimizer.*key.flag);
@@ -96,16 +97,12 @@ Schedule read_schedule_keys(Section& section, Schedule::Kind kind) {
 }
 
 OptimizerDefinition read_optimizer(const Value& value, std::vector<CallbackDefinition>& out_callbacks) {
-  Optimizer result;
-  if (!value.is_map()) {
-    result = train::default_optimizer(value.as_choice(optimizer_words()), Preset::none);
-  } else {
-    Section section = value.section();
-    const Optimizer::Kind kind = section.require_value("name", "the name of an optimizer").as_choice(optimizer_words());
-    result = train::default_optimizer(kind, read_preset(section));
-    read_keys(section, result, out_callbacks);
-    section.finish();
-  }
+  Section section = value.section_with("name");
+  const auto name = section.find("name", "the name of an optimizer", "adam");
+  const Optimizer::Kind kind = name ? name->as_choice(optimizer_words()) : Optimizer().kind;
+  Optimizer result = train::default_optimizer(kind, read_preset(section));
+  section.attempt_keys([&] { read_keys(section, result, out_callbacks); });
+  section.finish();
   result.where = value.mark().str();
   return result;
 }

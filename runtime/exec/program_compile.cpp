@@ -414,8 +414,13 @@ void Program::State::hoist(const Context& context, const ProgramOptions& options
   graph = std::move(halves.main);
   // precision is already applied
   const Precision own = precision == Precision::float32 ? precision : Precision::tf32;
-  prologue = std::make_unique<Program>(
-      context, halves.prologue, ProgramOptions{.device = options.device, .parameters = parameters, .optimize = false, .precision = own});
+  try {
+    prologue = std::make_unique<Program>(
+        context, halves.prologue, ProgramOptions{.device = options.device, .parameters = parameters, .optimize = false, .precision = own});
+  } catch (const exec::PlacementError&) {  // compile() reports all nodes of the graph together
+    graph = std::move(complete);
+    return;
+  }
   prologue->state_->make_outputs(0);
 }
 

@@ -46,6 +46,7 @@ std::vector<tenon_profile_record> Program::State::read_profile(const Part& part)
 
 std::vector<Program::KernelTime> Program::State::kernels_of(const Part& part, std::span<const tenon_profile_record> records) const {
   const std::vector<std::vector<NodeId>> nodes = exec::kernel_nodes(graph, part.nodes, records);
+  const std::vector<exec::Cost> costs = exec::kernel_costs(graph, part.nodes, records, nodes);
   std::vector<KernelTime> kernels(records.size());
   for (std::size_t r = 0; r < records.size(); ++r) {
     KernelTime& kernel = kernels[r];
@@ -59,9 +60,8 @@ std::vector<Program::KernelTime> Program::State::kernels_of(const Part& part, st
       kernel.op = op_name(node.op);
     }
     for (const NodeId n : nodes[r]) kernel.nodes.push_back(graph.nodes()[n].name);
-    const exec::Cost cost = exec::cost_of(graph, nodes[r]);
-    kernel.flops = cost.flops;
-    kernel.size_bytes = cost.size_bytes;
+    kernel.flops = costs[r].flops;
+    kernel.size_bytes = costs[r].size_bytes;
   }
   return kernels;
 }

@@ -97,7 +97,8 @@ Value LayerBuilder::activate(const Activation& activation, Value x) {
   if (activation.alpha && !takes_alpha(activation.function)) {
     layer_->fail(fmt::format("{} takes no alpha; leaky_relu and elu do", name_of(activation.function)));
   }
-  before_softmax_ = activation.function == tenon::Activation::softmax ? x : Value();
+  const bool has_logits = activation.function == tenon::Activation::softmax || activation.function == tenon::Activation::sigmoid;
+  logits_ = has_logits ? Logits{x, activation.function} : Logits{};
   return apply(activation, x);
 }
 
@@ -123,7 +124,7 @@ Value LayerBuilder::run_one(const LayerDefinition& layer, Value x) {
   const DeviceScope device_scope(graph_, layer.device.empty() ? graph_.device() : layer.device);
   name_ = choose_name();
   const NameScope name_scope(graph_, name_);
-  before_softmax_ = {};
+  logits_ = {};
   const auto build_kind = [&]<class L>(const L& kind) {
     const Rule<L> own = rule<L>();
     row_ = LayerSummary{.name = names_.prefix + name_, .type = own.type, .output = {}, .device = layer.device};
@@ -147,8 +148,8 @@ Value LayerBuilder::run_one(const LayerDefinition& layer, Value x) {
 Value LayerBuilder::run(const std::vector<LayerDefinition>& layers, Value x) {
   for (const LayerDefinition& layer : layers) {
     x = run_one(layer, x);
-    forward_.final_softmax = before_softmax_.present();
-    forward_.logits = forward_.final_softmax ? before_softmax_ : x;
+    forward_.final_activation = logits_.of;
+    forward_.logits = logits_.value.present() ? logits_.value : x;
   }
   return x;
 }
@@ -171,7 +172,7 @@ std::vector<Value> LayerBuilder::run_inside(const std::vector<const std::vector<
   layer_ = layer;
   name_ = name;
   row_ = row;
-  before_softmax_ = {};
+  logits_ = {};
   return results;
 }
 

@@ -47,7 +47,7 @@ class LayerBuilder {
   Value state(const std::string& name, const Shape& shape, double start);
   /// Sets the value of a state after a training step.
   void keep(Value state, Value next);
-  /// Applies the layer's activation; remembers its input, so that a loss can use the scores before a softmax.
+  /// Applies the layer's activation; remembers its input, so that a loss can use the scores before a softmax or sigmoid.
   Value activate(const Activation& activation, Value x);
   /// Applies dropout with probability p; the identity outside training.
   Value dropout(Value x, double p);
@@ -82,7 +82,11 @@ class LayerBuilder {
   const LayerDefinition* layer_ = nullptr;
   std::string name_;  ///< without the names of enclosing layers
   LayerSummary row_;
-  Value before_softmax_;
+  struct Logits {
+    Value value = {};
+    tenon::Activation of = tenon::Activation::linear;
+  };
+  Logits logits_;  ///< the input of the layer's softmax or sigmoid
 };
 
 /// The product of the sizes.

@@ -40,11 +40,7 @@ Initializer read_initializer(const yaml::Value& value, Preset preset) {
     result.kind = name.as_choice(initializer_words());
     result.truncated = preset == Preset::keras && may_be_truncated(result.kind);
   };
-  if (!value.is_map()) {
-    choose(value);
-    return result;
-  }
-  yaml::Section section = value.section();
+  yaml::Section section = value.section_with("name");
   choose(section.require_value("name", "the name of an initializer"));
   switch (result.kind) {
     case Kind::zeros:
@@ -74,19 +70,21 @@ Initializer read_initializer(const yaml::Value& value, Preset preset) {
 }  // namespace
 
 std::optional<yaml::Value> LayerKeys::initializer(const std::string& key, Initializer& out_initializer) {
-  std::optional<yaml::Value> value = find(key);
-  if (value) out_initializer = read_initializer(*value, preset_);
+  std::optional<yaml::Value> value = find(key, "an initializer: a name, or a map with the key name");
+  if (value) attempt([&] { out_initializer = read_initializer(*value, preset_); });
   return value;
 }
 
 Activation LayerKeys::activation() {
-  const auto value = find("activation");
-  if (!value) return {};
-  if (!value->is_map()) return value->as_choice(activation_words());
-  yaml::Section section = value->section();
-  const auto function = section.require_value("name", "the name of an activation").as_choice(activation_words());
-  const Activation activation = read_activation(section, function);
-  section.finish();
+  Activation activation;
+  const auto value = find("activation", "a name, or a map with the key name", "linear");
+  if (!value) return activation;
+  attempt([&] {
+    yaml::Section section = value->section_with("name");
+    const auto function = section.require_value("name", "the name of an activation").as_choice(activation_words());
+    activation = read_activation(section, function);
+    section.finish();
+  });
   return activation;
 }
 
@@ -97,11 +95,13 @@ Weights LayerKeys::weights() {
   weights.bias = get<bool>("bias", true);
   initializer("kernel_initializer", weights.kernel_initializer);
   const auto bias = initializer("bias_initializer", weights.bias_initializer);
-  if (std::optional<Section> regularizer = child("kernel_regularizer")) {
-    weights.kernel_l1 = regularizer->get<double>("l1", 0, {.lowest = 0});
-    weights.kernel_l2 = regularizer->get<double>("l2", 0, {.lowest = 0});
-  }
-  if (bias && !weights.bias) bias->fail("initialises the bias, but the layer has 'bias: false'");
+  attempt([&] {
+    if (std::optional<Section> regularizer = child("kernel_regularizer")) {
+      weights.kernel_l1 = regularizer->get<double>("l1", 0, {.lowest = 0});
+      weights.kernel_l2 = regularizer->get<double>("l2", 0, {.lowest = 0});
+    }
+  });
+  if (bias && !weights.bias) attempt([&] { bias->fail("initialises the bias, but the layer has 'bias: false'"); });
   return weights;
 }
 

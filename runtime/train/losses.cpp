@@ -70,6 +70,23 @@ Value without_rows(Value labels, const Shape& output) {
   return output.rank() == 2 && labels.shape() == Shape{output[0], 1} ? ops::reshape(labels, {output[0]}) : labels;
 }
 
+/// Errors  the output is that of a final softmax or sigmoid, but the loss expects scores or log-probabilities.
+void check_final_activation(const Forward& forward, const LossDefinition& loss) {
+  const Targets targets = rule_of(loss.loss).targets;
+  const Activation applied = targets == Targets::binary ? Activation::sigmoid : Activation::softmax;
+  if (targets == Targets::values || forward.final_activation != applied) return;
+  if (loss.from_logits) {
+    fail(loss, fmt::format("from_logits: true expects scores, but the last layer ends with {}, which makes probabilities of them; remove "
+                           "from_logits, or the {}",
+                           name_of(applied), name_of(applied)));
+  }
+  if (loss.loss == Loss::nll) {
+    fail(loss,
+         "expects log-probabilities, but the last layer ends with softmax, which makes probabilities; end the model with log_softmax, "
+         "or use the loss sparse_categorical_crossentropy");
+  }
+}
+
 ObjectiveInputs make_inputs(const Forward& forward, Value y, const LossDefinition& loss) {
   const LossRule& rule = rule_of(loss.loss);
   const Value output = forward.output;
@@ -93,7 +110,8 @@ ObjectiveInputs make_inputs(const Forward& forward, Value y, const LossDefinitio
     }
     if (y.dtype() != output.dtype()) in.target = ops::cast(y, output.dtype());
   }
-  if (needs_softmax && !loss.from_logits && !forward.final_softmax) {
+  check_final_activation(forward, loss);
+  if (needs_softmax && !loss.from_logits && forward.final_activation != Activation::softmax) {
     fail(loss, "the last layer is not a softmax; add one, or set from_logits: true if the output is scores");
   }
   in.scores = loss.from_logits || (names_classes && !needs_softmax) ? output : forward.logits;

@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include "exec/placement.h"
 #include "train/model_state.h"
 #include "train/optimizers.h"
 #include "train/summary.h"
@@ -147,7 +148,11 @@ Program Model::freeze(std::int64_t batch_size) {
 }
 
 PlacementReport Model::explain(std::int64_t batch_size) {
-  return program_of_step(batch_size).placement();
+  try {
+    return program_of_step(batch_size).placement();
+  } catch (const exec::PlacementError& error) {
+    return error.report;
+  }
 }
 
 }  // namespace tenon

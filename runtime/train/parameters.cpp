@@ -24,8 +24,14 @@ void Parameters::create(const ParameterSpec& spec, const std::string& name, cons
 void Parameters::build(const Shape& sample) {
   const Context& context = setup_.need_context();
   if (sample_) {
-    if (!(*sample_ == sample)) throw Error(fmt::format("model: built for samples {}, got {}", sample_->str(), sample.str()));
-    return;
+    if (*sample_ == sample) return;
+    const ModelDefinition& definition = setup_.definition;
+    const std::string file = definition.file.empty() ? "model" : definition.file;
+    if (definition.input_shape) {
+      throw Error(fmt::format("{}: key 'input.shape': expected {}, the shape of the data's samples, got {}; set it, or use other data",
+                              file, sample.str(), sample_->str()));
+    }
+    throw Error(fmt::format("{}: expected samples of shape {}, for which the model was built, got {}", file, sample_->str(), sample.str()));
   }
   Graph graph;
   const Value x = graph.input("x", input_dtype(setup_.definition), sample.with_batch(1));

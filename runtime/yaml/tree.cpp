@@ -353,6 +353,7 @@ Node& step_into(Node& node, const std::string& word, const std::string& key_path
     Node map;
     map.kind = Node::Kind::map;
     map.mark = mark;
+    if (node.kind == Node::Kind::scalar) map.scalar = std::make_shared<Node>(std::move(node));
     node = std::move(map);
   }
   if (Node::Entry* entry = node.find(word)) return entry->value;

@@ -274,6 +274,19 @@ log_device_placement_prints_devices_and_ops() {
   grep -q "^op .* 'dense/.*' in device openblas:0 (no kernel of its own)$" "$scratch/err" || fail 'nothing is fused'
 }
 
+explain_marks_what_a_backend_lacks() {
+  local template=(--plugin "$(dirname "$TENON")/../lib/tenon/examples" "${cpu_only[@]}" --set 'backends.use=[template, reference]')
+  exits 1 explain "$MODELS/fashion_mnist/train.yaml" --batch 7 "${template[@]}" --device template
+  grep -q "^dense/matmul .* template:0 .* none .*; devices that can: reference:0$" "$scratch/out" || fail 'matmul not marked'
+  grep -q "^dense/relu .* template:0 .* template:0" "$scratch/out" || fail 'no device for relu'
+  out_has 'a run fails. Choose another --device'
+  exits 1 train "$MODELS/fashion_mnist/train.yaml" --data /nowhere "${template[@]}" --device template --set data.source=digits --set data.train_count=64
+  err_has 'cannot run on template:0'
+  err_has '`tenon explain` shows each'
+  exits 0 explain "$MODELS/fashion_mnist/train.yaml" --batch 7 "${template[@]}" --device template --set fallback=warn
+  [ "$(grep -c 'do not run on the requested device' "$scratch/err")" = 1 ] || fail 'not one warning, of the nodes in the table'
+}
+
 explain_tells_kernels_and_copies() {
   exits 0 explain "$MODELS/fashion_mnist/train.yaml" --batch 7 "${cpu_only[@]}" --set 'placement=[{match: "dense_1*", device: "reference:0"}]'
   grep -q '^copy dense/relu.*: openblas:0 -> reference:0, ' "$scratch/out" || fail 'no copy of dense/relu'
@@ -297,6 +310,7 @@ explain_measures_a_roofline() {
   out_has 'openblas:0: peak '
   grep -q '^dense gradient .* memory ' "$scratch/out" || fail 'no row for the gradient of dense'
   grep -q '^optimizer ' "$scratch/out" || fail 'no row for the optimizer'
+  out_has '% of time'
   exits 0 explain "$MODELS/linear_regression/train.yaml" "${cpu_only[@]}" --roofline --format json
   out_has '"percent_of_roof": '
   out_has '"gb_per_s": '
@@ -340,7 +354,15 @@ wrong_use_exits_with_two() {
   exits 2 devices --format xml
   err_has '--format'
   exits 2 nonsense
+  err_has "\`tenon\` has no command 'nonsense'; \`tenon --help\` lists them"
+  exits 2 trian x.yaml
+  err_has "\`tenon\` has no command 'trian'; did you mean 'train'?"
+  exits 2 config chek x.yaml
+  err_has "\`tenon config\` has no command 'chek'; did you mean 'check'?"
+  exits 2 train x.yaml --devcie=cpu
+  err_has "\`tenon train\` has no option '--devcie'; did you mean '--device'?"
   exits 2
+  err_has 'expected a command after `tenon`, got none; it is one of train, '
   exits 0 --version
   out_has 'tenon '
 }

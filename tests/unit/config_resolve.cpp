@@ -165,7 +165,7 @@ TEST_CASE("config: an error has file, line and key") {
        "cpu:N, gpu:N, <backend>:N or a TensorFlow name such as /device:GPU:0"},
       {"precision: float16\n",
        "tenon.yaml:1:12: key 'precision': expected one of float32, tf32, mixed_bfloat16, mixed_float16, got 'float16'; "
-       "did you mean 'float32'?"},
+       "did you mean 'mixed_float16'?"},
       {"fallback: never\n", "tenon.yaml:1:11: key 'fallback': expected one of error, warn, allow, got 'never'"},
       {"fallback_ops: {Rlu: warn}\n", "tenon.yaml:1:21: key 'fallback_ops.Rlu': there is no op 'Rlu'; did you mean 'Relu'?"},
       {"fallback_ops: {relu: warn}\n", "tenon.yaml:1:22: key 'fallback_ops.relu': there is no op 'relu'; did you mean 'Relu'?"},

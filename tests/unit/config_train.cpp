@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <fstream>
 #include <string>
 #include <variant>
@@ -197,7 +198,7 @@ TEST_CASE("train: an error has file, line and key") {
        "'adam'?"},
       {"optimizer: [adam]\n",
        "train.yaml:4:12: key 'optimizer': expected one of adam, adamw, amsgrad, sgd, rmsprop, adagrad, adadelta, got a list"},
-      {"optimizer: {learning_rate: 1}\n", "train.yaml:4:12: optimizer: key 'name' is missing; expected the name of an optimizer"},
+      {"optimizer: {nme: sgd}\n", "train.yaml:4:13: optimizer: unknown key 'nme'; did you mean 'name'?"},
       {"optimizer: {name: sgd, beta1: 0.9}\n",
        "train.yaml:4:24: optimizer: unknown key 'beta1'; known keys: name, preset, learning_rate, momentum, nesterov, weight_decay, "
        "clip_value, clip_norm, clip_global_norm"},
@@ -229,27 +230,29 @@ TEST_CASE("train: an error has file, line and key") {
     CHECK(train_error(row.text) == row.message);
   }
   const auto whole = [](const std::string& text) { return message_of([&] { train_from_text(text, "train.yaml"); }); };
-  CHECK(whole("loss: mse\n") == "train.yaml:1:1: key 'data' is missing; expected a map with the key 'source'");
-  CHECK(whole("data: digits\n") == "train.yaml:1:7: key 'data': expected a map with the key 'source', got 'digits'");
-  CHECK(whole("data: {}\n") == "train.yaml:1:7: key 'data.source' is missing; expected the name of a data set");
-  CHECK(whole("data: {source: minst}\n") ==
+  const std::string rest = "loss: mse\nmodel: {layers: [relu]}\n";
+  CHECK(whole(rest) == "train.yaml:1:1: key 'data' is missing; expected a map with the key 'source'");
+  CHECK(whole("data: digits\n" + rest) == "train.yaml:1:7: key 'data': expected a map with the key 'source', got 'digits'");
+  CHECK(whole("data: {}\n" + rest) == "train.yaml:1:7: key 'data.source' is missing; expected the name of a data set");
+  CHECK(whole("data: {source: minst}\n" + rest) ==
         "train.yaml:1:16: key 'data.source': expected one of mnist, fashion_mnist, idx, cifar10, npz, images, csv, tokens, digits, "
         "linear_regression, cifar_like, signals, ptb_like, markov, random, got 'minst'; did you mean 'mnist'?");
-  CHECK(whole("data: {source: mnist, validation_split: 1}\n") ==
+  CHECK(whole("data: {source: mnist, validation_split: 1}\n" + rest) ==
         "train.yaml:1:41: key 'data.validation_split': expected a number in [0, 1), got '1'");
-  CHECK(whole("data: {source: mnist, normalise: unit}\nloss: mse\nmodel: {layers: [relu]}\n") ==
+  CHECK(whole("data: {source: mnist, normalise: unit}\n" + rest) ==
         "train.yaml:1:23: unknown key 'data.normalise'; did you mean 'data.normalize'?");
-  CHECK(whole("data: {source: mnist, noise: 1}\nloss: mse\nmodel: {layers: [relu]}\n")
+  CHECK(whole("data: {source: mnist, noise: 1}\n" + rest)
             .rfind("train.yaml:1:23: unknown key 'data.noise'; known keys: source, directory, ", 0) == 0);
-  CHECK(whole("data: {source: mnist}\n") == "train.yaml:1:1: key 'loss' is missing; expected the name of a loss");
-  CHECK(whole("data: {source: mnist}\nloss: {name: mse, from_logits: true}\n") ==
+  CHECK(whole("data: {source: mnist}\nmodel: {layers: [relu]}\n") == "train.yaml:1:1: key 'loss' is missing; expected the name of a loss");
+  CHECK(whole("data: {source: mnist}\nloss: {name: mse, from_logits: true}\nmodel: {layers: [relu]}\n") ==
         "train.yaml:2:19: loss: unknown key 'from_logits'; known keys: name");
   CHECK(whole("data: {source: mnist}\nloss: mse\n") ==
         "train.yaml:1:1: key 'model' is missing; expected the path of a model.yaml, or an inline model");
   CHECK(whole("data: {source: mnist}\nloss: mse\nmodel: [relu]\n") ==
         "train.yaml:3:8: key 'model': expected the path of a model.yaml, or an inline model, got a list");
   CHECK(whole("data: {source: mnist}\nloss: mse\nmodel: {layers: [], nme: x}\n") ==
-        "train.yaml:3:17: model: key 'layers': is empty; expected at least one layer");
+        "train.yaml:3:17: model: key 'layers': is empty; expected at least one layer\n"
+        "train.yaml:3:21: model: unknown key 'nme'; did you mean 'name'?");
   CHECK(whole("") == "train.yaml:1:1: the file is empty; expected keys and values");
 }
 
@@ -461,4 +464,104 @@ TEST_CASE("train: huber takes a delta") {
   CHECK(loss_of("negative_log_likelihood").loss == Loss::nll);
   CHECK_ERROR("train.yaml:3:28: loss: key 'delta': expected a number above 0, got '0'", loss_of("{name: huber, delta: 0}"));
   CHECK_ERROR_CONTAINS("unknown key 'delta'", loss_of("{name: mae, delta: 2}"));
+}
+
+TEST_CASE("train: an override reaches into a block that the file gives as a name") {
+  const auto with = [](const std::string& more, const std::string& key, const std::string& value) { return train(more, {{key, value}}); };
+  CHECK(with("optimizer: sgd\n", "optimizer.learning_rate", "0.5").optimizer.kind == Optimizer::Kind::sgd);
+  CHECK(with("optimizer: sgd\n", "optimizer.learning_rate", "0.5").optimizer.learning_rate == 0.5);
+  CHECK(with("", "optimizer.learning_rate", "0.5").optimizer.kind == Optimizer::Kind::adam);
+  CHECK(with("optimizer: {name: sgd, learning_rate: 0.3}\n", "optimizer.learning_rate.schedule", "cosine").optimizer.learning_rate == 0.3);
+  const TrainDefinition scores = with("", "loss.from_logits", "true");
+  CHECK(scores.loss.loss == Loss::sparse_categorical_crossentropy);
+  CHECK(scores.loss.from_logits);
+  CHECK(with("metrics: [top_k]\n", "metrics.0.k", "3").metrics[0].k == 3);
+  const auto model = [](const std::string& layer, const std::string& key) {
+    return train_from_text("model: {layers: [" + layer + "]}\ndata: {source: digits}\nloss: mse\n", "t", "", {{key, "2"}}).model.layers[0];
+  };
+  const LayerDefinition relu = model("{dense: {units: 3, activation: leaky_relu}}", "model.layers.0.dense.activation.alpha");
+  CHECK(std::get<layers::Dense>(relu.kind).activation == layers::Activation(Activation::leaky_relu, 2));
+  const LayerDefinition kernel =
+      model("{dense: {units: 3, kernel_initializer: he_normal}}", "model.layers.0.dense.kernel_initializer.gain");
+  CHECK(std::get<layers::Dense>(kernel.kind).weights.kernel_initializer.kind == Initializer::Kind::he_normal);
+  CHECK(std::get<layers::Dense>(kernel.kind).weights.kernel_initializer.gain == 2);
+}
+
+TEST_CASE("train: an error has every mistake of the file, and of the model that it names") {
+  std::string rest = message_of([] {
+    train_from_text(R"(batch_size: -3
+model: {layers: [{dense: {units: x, actvation: relu}}, nope, {dropout: {p: 2}}]}
+data: {source: digits, workers: many, flip: 1}
+loss: mse_loss
+optimizer: {name: sgd, learning_rate: -1, momentum: big}
+callbacks: [{early_stopping: {patience: -1}}, csv]
+memory: 3
+epoch: 3
+)",
+                    "t.yaml");
+  });
+  const char* const lines[] = {
+      "t.yaml:7:9: key 'memory': expected a map, got '3'",
+      "t.yaml:4:7: key 'loss': expected one of ",
+      "t.yaml:5:39: optimizer: key 'learning_rate': expected a number of at least 0, got '-1'",
+      "t.yaml:5:53: optimizer: key 'momentum': expected a number in [0, 1), got 'big'",
+      "t.yaml:6:41: callbacks[0] early_stopping: key 'patience': expected an integer in [0, 1099511627776], got '-1'",
+      "t.yaml:6:47: callbacks[1] csv: key 'file' is missing; expected the path of a file",
+      "t.yaml:1:13: key 'batch_size': expected an integer in [1, 1099511627776], got '-3'",
+      "t.yaml:3:33: key 'data.workers': expected an integer in [0, 256], got 'many'",
+      "t.yaml:3:39: unknown key 'data.flip'; known keys: source, directory, ",
+      "t.yaml:8:1: unknown key 'epoch'; did you mean 'epochs'?",
+      "t.yaml:2:34: layers[0] dense: key 'units': expected an integer in [1, 1073741824], got 'x'",
+      "t.yaml:2:37: layers[0] dense: unknown key 'actvation'; did you mean 'activation'?",
+      "t.yaml:2:56: key 'layers[1]': expected one of ",
+      "t.yaml:2:76: layers[2] dropout: key 'p': expected a number in [0, 1), got '2'",
+  };
+  for (const std::string line : lines) {
+    CAPTURE(rest);
+    CHECK(rest.starts_with(line));
+    rest.erase(0, rest.find('\n') == std::string::npos ? rest.size() : rest.find('\n') + 1);
+  }
+  CHECK(rest.empty());
+}
+
+TEST_CASE("train: negative rates, threads, batches and steps are refused") {
+  CHECK(train_error("optimizer: {name: sgd, learning_rate: -0.1}\n") ==
+        "train.yaml:4:39: optimizer: key 'learning_rate': expected a number of at least 0, got '-0.1'");
+  CHECK(train_error("threads: -1\n") == "train.yaml:4:10: key 'threads': expected an integer in [0, 4096], got '-1'");
+  for (const char* key : {"batch_size", "epochs", "accumulate", "steps_per_epoch"}) {
+    CHECK(contains(train_error(std::string(key) + ": -1\n"), std::string("key '") + key + "': expected an integer in [1, "));
+  }
+}
+
+TEST_CASE("train: every foreign name leads to one of ours in the place of its kind") {
+  struct Row {
+    std::string kind, foreign, ours;
+  };
+  const Row rows[] = {
+#define TENON_FOREIGN_NAME(kind, foreign, ours) {kind, foreign, ours},
+#include "yaml/foreign_names.def"
+#undef TENON_FOREIGN_NAME
+  };
+  const auto file = [](const std::string& kind, const std::string& word) -> std::string {
+    const std::string model = "model: {layers: [flatten]}\n", data = "data: {source: digits}\n", rest = data + "loss: mse\n";
+    const auto layers = [&](const std::string& layer) { return "model: {layers: [" + layer + "]}\n" + rest; };
+    if (kind == "layer") return layers(word);
+    if (kind == "activation") return layers("{dense: {units: 1, activation: " + word + "}}");
+    if (kind == "initializer") return layers("{dense: {units: 1, kernel_initializer: " + word + "}}");
+    if (kind == "loss") return model + data + "loss: " + word + "\n";
+    if (kind == "metric") return model + rest + "metrics: [" + word + "]\n";
+    if (kind == "optimizer") return model + rest + "optimizer: " + word + "\n";
+    if (kind == "schedule") return model + rest + "optimizer: {learning_rate: {schedule: " + word + "}}\n";
+    if (kind == "callback") return model + rest + "callbacks: [" + word + "]\n";
+    if (kind == "value of precision") return model + rest + "precision: " + word + "\n";
+    if (kind == "value of dtype") return "model: {layers: [flatten], dtype: " + word + "}\n" + rest;
+    if (kind == "key of train.yaml") return model + rest + word + ": 1\n";
+    if (kind == "key of adam") return model + rest + "optimizer: {name: adam, " + word + ": 1}\n";
+    return layers("{" + kind.substr(std::string("key of ").size()) + ": {" + word + ": 1}}");
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.kind);
+    CAPTURE(row.foreign);
+    CHECK_ERROR_CONTAINS("; did you mean '" + row.ours + "'?", train_from_text(file(row.kind, row.foreign)));
+  }
 }

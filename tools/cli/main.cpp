@@ -2,9 +2,13 @@
 // The command line. Exit codes: 0 success, 1 failure (the message says why), 2 usage error.
 #include <CLI/CLI.hpp>
 
+#include <cstddef>
 #include <cstdio>
 #include <exception>
+#include <span>
+#include <string>
 
+#include "cli/usage.h"
 #include "cli/verbs.h"
 
 namespace tenon::cli {
@@ -37,7 +41,11 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : 2;
+    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
+    const std::string mistake = explain_usage(app, std::span<const char* const>(argv, static_cast<std::size_t>(argc)).subspan(1));
+    if (mistake.empty()) return app.exit(e), 2;
+    std::fprintf(stderr, "tenon: error: %s\n", mistake.c_str());
+    return 2;
   } catch (const std::exception& e) {
     std::fflush(stdout);
     std::fprintf(stderr, "tenon: error: %s\n", e.what());

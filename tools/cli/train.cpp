@@ -74,7 +74,7 @@ void run_train(const Arguments& arguments) {
   if (!arguments.json.empty()) callbacks.push_back(&json.emplace(JsonLines::Options{arguments.json}));
   std::optional<Curves> curves;
   if (!arguments.curves.empty()) callbacks.push_back(&curves.emplace(Curves::Options{arguments.curves, definition.model.name}));
-  if (definition.verbose > 0 && !gorgonia) print(fmt::format("Training {} on {}{}\n", definition.model.name, device, in_precision(run)));
+  if (definition.verbose > 0 && !gorgonia) print(fmt::format("Training {} on {}{}\n", model_name(run), device, in_precision(run)));
   {
     const StopOnSignal stop;
     run.fit(data, callbacks, stop.flag());

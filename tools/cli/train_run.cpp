@@ -18,6 +18,12 @@ TrainingRun prepare_run(const std::string& file, const Common& common) {
   return TrainingRun(std::move(definition), context);
 }
 
+std::string model_name(const TrainingRun& run) {
+  const ModelDefinition& model = run.definition().model;
+  if (!model.name.empty()) return model.name;
+  return model.file.empty() ? run.definition().file : model.file;
+}
+
 std::string in_precision(const TrainingRun& run) {
   const Precision precision = run.context().config().precision;
   return precision == Precision::float32 ? std::string() : fmt::format(" in {}", name_of(precision));

@@ -14,6 +14,8 @@ namespace tenon::cli {
 /// Errors  mistakes in the files, with their location and key.
 TrainingRun prepare_run(const std::string& file, const Common& common);
 
+/// The model's name, or else its file.
+std::string model_name(const TrainingRun& run);
 /// " in mixed_bfloat16"; empty for float32.
 std::string in_precision(const TrainingRun& run);
 
