@@ -101,6 +101,7 @@ TrainDefinition read_train(Files& files, Node tree, const std::vector<ConfigOver
   fit.epochs = top.get<std::int64_t>("epochs", fit.epochs, {1, max_count});
   fit.accumulate = top.get<std::int64_t>("accumulate", fit.accumulate, {1, max_count});
   train.parallel_devices = read_parallel(top);
+  if (const auto globs = top.find("trainable"); globs && !globs->is_null()) train.trainable = globs->as_names();
   fit.shuffle = top.get<bool>("shuffle", fit.shuffle);
   if (!fit.shuffle && fit.shuffle_buffer > 0) top.find("shuffle")->fail("data.shuffle_buffer has no effect without shuffling");
   train.verbose = top.get<int>("verbose", train.verbose, {0, 2});
@@ -121,6 +122,7 @@ TrainDefinition read_train(Files& files, Node tree, const std::vector<ConfigOver
 TrainDefinition load_train_file(Files& files, const std::string& path, const std::vector<ConfigOverride>& overrides) {
   TrainDefinition train = read_train(files, files.load(path), overrides);
   train.file = path;
+  train.overrides = overrides;
   return train;
 }
 
