@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <fstream>
+
 #include "config/train_blocks.h"
 #include "train/dataset_rules.h"
 #include "train/names.h"
@@ -8,8 +10,16 @@
 namespace tenon::config {
 namespace {
 
-const std::vector<Choice<CsvOptions::Target>> targets = {
+const std::vector<Choice<CsvOptions::Target>> csv_targets = {
     {"detect", CsvOptions::Target::detect}, {"classes", CsvOptions::Target::classes}, {"values", CsvOptions::Target::values}};
+
+std::vector<Choice<Targets>> target_forms() {
+  std::vector<Choice<Targets>> words;
+  for (const Targets form : {Targets::as_given, Targets::one_hot, Targets::soft_one_hot}) words.push_back({name_of(form), form});
+  return words;
+}
+
+const std::vector<Choice<std::int64_t>> image_channels = {{"greyscale", 1}, {"grayscale", 1}, {"rgb", 3}};
 
 std::vector<Choice<DataSource>> sources() {
   std::vector<Choice<DataSource>> words;
@@ -54,7 +64,7 @@ void read_csv(Section& section, CsvOptions& csv) {
   }
   if (const auto label = section.find("label", "the name or index of a column", "the last"); label && !label->is_null())
     csv.label = label->as_text("the name or index of a column");
-  csv.target = section.choice("target", csv.target, targets);
+  csv.target = section.choice("target", csv.target, csv_targets);
 }
 
 void read_shape(Section& section, std::vector<std::int64_t>& out_shape) {
@@ -63,6 +73,43 @@ void read_shape(Section& section, std::vector<std::int64_t>& out_shape) {
   out_shape.clear();
   for (const Value& size : shape->items("a list of 1 to 7 sizes")) out_shape.push_back(size.as_integer({1, 1 << 20}));
   if (out_shape.empty() || out_shape.size() > 7) shape->fail_expected("a list of 1 to 7 sizes");
+}
+
+/// Reads a list of names, or the path of a file with a name per line.
+std::vector<std::string> read_class_names(const Value& value) {
+  std::vector<std::string> names;
+  if (!value.is_scalar()) {
+    for (const Value& item : value.items("a list of names, or the path of a file with a name per line")) names.push_back(item.as_text());
+  } else {
+    const std::string path = value.as_path();
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);) {
+      while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
+      if (!line.empty()) names.push_back(line);
+    }
+  }
+  if (names.empty()) value.fail_expected("a list of names, or the path of a file with a name per line");
+  return names;
+}
+
+/// Reads one side, or [height, width].
+std::vector<std::int64_t> read_sides(Section& section, const char* key) {
+  const auto value = section.find(key);
+  if (!value || value->is_null()) return {};
+  const Range<std::int64_t> range{1, 1 << 16};
+  if (value->is_scalar()) return {value->as_integer(range)};
+  std::vector<std::int64_t> sides;
+  for (const Value& item : value->items("a size or [height, width]")) sides.push_back(item.as_integer(range));
+  if (sides.size() != 2) value->fail_expected("a size or [height, width]");
+  return sides;
+}
+
+void read_image(Section& section, ImageOptions& image) {
+  std::optional<Section> changes = section.child("image");
+  if (!changes) return;
+  image.resize = read_sides(*changes, "resize");
+  image.crop = read_sides(*changes, "crop");
+  image.channels = changes->choice("channels", image.channels, image_channels);
 }
 
 void read_augment(Section& section, AugmentOptions& augment) {
@@ -124,6 +171,12 @@ DataDefinition read_data(Section& top, FitOptions& out_fit) {
     if (rule.takes("shape")) read_shape(section, data.shape);
     if (rule.takes("classes")) data.classes = section.get<std::int64_t>("classes", data.classes, {1, 1 << 30});
     if (rule.takes("reconstruct")) data.reconstruct = section.get<bool>("reconstruct", false);
+    if (rule.takes("targets")) data.targets = section.choice("targets", data.targets, target_forms());
+    if (rule.takes("class_names")) {
+      if (const auto names = section.find("class_names", "a list of names, or the path of a file", "null"); names && !names->is_null())
+        data.class_names = read_class_names(*names);
+    }
+    if (rule.takes("image")) read_image(section, data.image);
     if (rule.takes("augment")) read_augment(section, data.augment);
     read_loading(section, data, out_fit);
   });

@@ -37,6 +37,17 @@ LossDefinition read_loss(const Value& value) {
   result.loss = section.require_value("name", "the name of a loss").as_choice(words);
   const train::LossRule& rule = train::rule_of(result.loss);
   if (rule.from_logits) result.from_logits = section.get<bool>("from_logits", false);
+  if (rule.from_logits) result.label_smoothing = section.get<double>("label_smoothing", result.label_smoothing, below_one);
+  if (rule.class_weights) {
+    if (const auto weights = section.find("class_weights", "a list of numbers, one for each class", "null");
+        weights && !weights->is_null()) {
+      for (const Value& weight : weights->items("a list of numbers, one for each class"))
+        result.class_weights.push_back(weight.as_number(from_zero));
+    }
+  }
+  if (rule.targets == train::Targets::binary) {
+    result.positive_weight = section.get<double>("positive_weight", result.positive_weight, above_zero);
+  }
   if (rule.ignore_index) result.ignore_index = section.get_optional<std::int64_t>("ignore_index");
   if (result.loss == Loss::huber) result.delta = section.get<double>("delta", result.delta, above_zero);
   section.finish();

@@ -51,6 +51,21 @@ void read_learning_rate(const Value& value, Optimizer& optimizer, std::vector<Ca
   section.finish();
 }
 
+/// Reads a list of {match: GLOB, learning_rate_factor: ..., weight_decay: ...}.
+std::vector<ParameterGroup> read_groups(const Value& value) {
+  std::vector<ParameterGroup> groups;
+  for (const Value& item : value.items("a list of maps with the key 'match'")) {
+    Section section = item.section();
+    ParameterGroup group;
+    group.match = section.require_value("match", "a glob of parameter names, as in '*/bias'").as_text();
+    group.learning_rate_factor = section.get<double>("learning_rate_factor", group.learning_rate_factor, from_zero);
+    group.weight_decay = section.get_optional<double>("weight_decay", from_zero);
+    section.finish();
+    groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
 /// Reads the keys of this optimizer only: `beta1` under sgd is an error instead of being ignored.
 void read_keys(Section& section, Optimizer& optimizer, std::vector<CallbackDefinition>& out_callbacks) {
   if (const auto rate = section.find("learning_rate", "a number, or a map with the key schedule"))
@@ -63,6 +78,9 @@ void read_keys(Section& section, Optimizer& optimizer, std::vector<CallbackDefin
     }
   }
   if (optimizer.nesterov && optimizer.momentum == 0) section.find("nesterov")->fail("requires a momentum above 0");
+  if (const auto groups = section.find("groups", "a list of maps with the key 'match'", "null"); groups && !groups->is_null()) {
+    section.attempt([&] { optimizer.groups = read_groups(*groups); });
+  }
   optimizer.clip.value = section.get_optional<double>("clip_value", above_zero);
   optimizer.clip.norm = section.get_optional<double>("clip_norm", above_zero);
   optimizer.clip.global_norm = section.get_optional<double>("clip_global_norm", above_zero);

@@ -20,7 +20,7 @@ inline constexpr Range<double> below_one{.lowest = 0, .highest = 1, .below_highe
 /// Reads `data:`, including the keys that say how batches are loaded.
 /// Errors  the block is missing or not a map. Keys that the source does not use are reported by the section.
 DataDefinition read_data(Section& top, FitOptions& out_fit);
-/// Reads a name, or {name: ..., from_logits: ..., ignore_index: ..., delta: ...}.
+/// Reads a name, or {name: ..., from_logits: ..., label_smoothing: ..., ...}.
 LossDefinition read_loss(const Value& value);
 /// Reads a name, {name: top_k, k: 3}, or a list of them. Errors also: a metric that cannot be used with the loss.
 std::vector<MetricDefinition> read_metrics(const Value& value, const LossDefinition& loss);

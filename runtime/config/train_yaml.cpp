@@ -108,6 +108,8 @@ TrainDefinition read_train(Files& files, Node tree, const std::vector<ConfigOver
   fit.epochs = top.get<std::int64_t>("epochs", fit.epochs, {1, max_count});
   fit.accumulate = top.get<std::int64_t>("accumulate", fit.accumulate, {1, max_count});
   top.attempt([&] { train.parallel_devices = read_parallel(top); });
+  if (const auto globs = top.find("trainable", "a glob or a list of globs", "all"); globs && !globs->is_null())
+    train.trainable = globs->as_names();
   fit.shuffle = top.get<bool>("shuffle", fit.shuffle);
   if (!fit.shuffle && fit.shuffle_buffer > 0) {
     top.attempt([&] { top.find("shuffle")->fail("data.shuffle_buffer has no effect without shuffling"); });
@@ -133,6 +135,7 @@ TrainDefinition read_train(Files& files, Node tree, const std::vector<ConfigOver
 TrainDefinition load_train_file(Files& files, const std::string& path, const std::vector<ConfigOverride>& overrides) {
   TrainDefinition train = read_train(files, files.load(path), overrides);
   train.file = path;
+  train.overrides = overrides;
   return train;
 }
 

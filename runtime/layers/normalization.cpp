@@ -109,7 +109,7 @@ Value build_batch_norm(LayerBuilder& builder, const BatchNorm& layer, Value x) {
   const Value bias = as_line(given.bias.present() ? given.bias : constant(0));
   if (layer.per_activation && sample.rank() != 1) x = ops::reshape(x, {shape[0], sample.count()});
   Value y;
-  if (builder.training()) {
+  if (builder.training() && (builder.learns("gamma") || builder.learns("beta"))) {
     tenon_attributes_batch_norm attributes{};
     attributes.biased = layer.biased ? 1 : 0;
     attributes.axis = axis;

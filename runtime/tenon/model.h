@@ -102,6 +102,10 @@ struct CompileOptions {
   /// goes to the optimizer step on the first device. Empty or one device: no parallelism. Results
   /// equal those of one device up to the order of summation; dropout masks differ.
   std::vector<std::string> parallel_devices = {};
+  /// Globs of the parameters that learn: {"dense*"}, {"*/kernel"}; empty: all. The others are
+  /// frozen: they have no gradient and no optimizer state, regularisation leaves them out, and batch
+  /// normalisation whose parameters are frozen uses and keeps its running statistics.
+  std::vector<std::string> trainable = {};
 };
 
 /// Options of Model::fit.
@@ -149,9 +153,10 @@ struct LayerSummary {
   std::string name, type;  ///< "dense_1", "Dense"
   Shape output;            ///< without the batch axis
   std::int64_t parameters = 0;
-  std::int64_t non_trainable = 0;  ///< those of `parameters` that are running statistics
-  std::int64_t flops = 0;          ///< forward pass, per sample
-  std::string device;              ///< requested device; empty: the model's
+  std::int64_t non_trainable = 0;  ///< those of `parameters` that do not learn
+  std::int64_t frozen = 0;  ///< those of `non_trainable` that CompileOptions::trainable leaves out
+  std::int64_t flops = 0;   ///< forward pass, per sample
+  std::string device;       ///< requested device; empty: the model's
 };
 
 /// A sequence of layers with parameters, optimizer state and step count.
@@ -168,7 +173,8 @@ class TENON_API Model {
 
   /// Sets context, optimizer, loss and metrics. Seed, determinism, precision and device are those
   /// of the context's configuration.
-  /// Errors  a loss that does not fit the last layer, mixed precision for a model that is not f32.
+  /// Errors  a loss that does not fit the last layer, mixed precision for a model that is not f32,
+  ///         a glob of trainable or of the optimizer's groups that matches no parameter.
   void compile(const Context& context, CompileOptions options);
   /// Creates the parameters for samples of this shape; fit, evaluate and predict do so if
   /// necessary.
@@ -185,6 +191,10 @@ class TENON_API Model {
   Logs evaluate(const std::shared_ptr<const Dataset>& data, std::int64_t batch_size = 32);
   /// The model's output for x (n, sample...), as a host tensor (n, output...).
   Tensor predict(const Tensor& x, std::int64_t batch_size = 32);
+  /// As predict, with scores turned into probabilities as the loss does: softmax for a categorical
+  /// cross-entropy from logits, exp for nll, sigmoid for a binary cross-entropy from logits.
+  /// Classes are the last axis: (n, classes) or (n, steps..., classes).
+  Tensor predict_probabilities(const Tensor& x, std::int64_t batch_size = 32);
   /// A self-contained program that predicts for batches of this size, with predict's input x and
   /// output, and the current parameters as constants. It outlives the model and needs less memory:
   /// once the model is gone, only the backend's packed copy of packed weights exists.
@@ -233,6 +243,8 @@ class TENON_API Model {
   /// Why the last fit stopped; empty if it finished.
   const std::string& stop_reason() const;
 
+  /// The shape of a sample. Errors: it is not known yet.
+  const Shape& sample_shape() const;
   /// Steps taken since the parameters were created.
   std::int64_t step() const;
   /// The definition it was created from.

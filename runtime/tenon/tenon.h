@@ -22,6 +22,7 @@
 #include <tenon/load_report.h>
 #include <tenon/model.h>
 #include <tenon/npy.h>
+#include <tenon/predictor.h>
 #include <tenon/program.h>
 #include <tenon/recurrent.h>
 #include <tenon/safetensors.h>

@@ -85,6 +85,10 @@ struct DataDefinition {
   std::vector<std::int64_t> shape = {3, 224, 224};  ///< random: shape of a sample
   std::int64_t classes = 1000;                      ///< random
   bool reconstruct = false;                         ///< a sample is its own target
+  Targets targets = Targets::as_given;              ///< the form of class labels
+  /// by label; empty: those of the source (folder names, words of a table, the names of known sets)
+  std::vector<std::string> class_names;
+  ImageOptions image;  ///< images, in training and prediction
   /// `fill` and `seed` are set when the data is loaded
   AugmentOptions augment;
   DataCache cache = DataCache::none;
@@ -122,6 +126,7 @@ struct TrainDefinition {
   std::vector<MetricDefinition> metrics;
   std::vector<CallbackDefinition> callbacks;
   std::vector<std::string> parallel_devices;  ///< as in CompileOptions
+  std::vector<std::string> trainable;         ///< as in CompileOptions
   /// validation, callbacks and stop are not part of a file
   FitOptions fit;
   /// what `tenon train` prints: 0 nothing, 1 a progress bar, 2 a line per epoch
@@ -132,7 +137,8 @@ struct TrainDefinition {
   std::string output;  ///< folder for log.csv and curves.html; empty: nothing is written
   /// a layer for resolve_config: only keys set by the file or an override have an origin
   Config config;
-  std::string file;  ///< the YAML file; empty for text
+  std::string file;                       ///< the YAML file; empty for text
+  std::vector<ConfigOverride> overrides;  ///< those applied to the file
 };
 
 /// Reads a train.yaml with the model that it names, or a model.yaml, which gets the defaults of a

@@ -18,11 +18,19 @@
 
 namespace tenon {
 
+/// What is known of the samples of a training run, in order to prepare others in the same way.
+struct Preprocessing {
+  DType stored = DType::none;            ///< dtype of the samples before scaling; none: not known
+  std::vector<Scaling> scalings;         ///< one, or one per index of a sample's first axis
+  std::vector<std::string> class_names;  ///< by label; empty: classes have no names
+};
+
 /// The data of a training run.
 struct DataSplits {
   std::shared_ptr<const Dataset> train;  ///< augmented if requested
   std::shared_ptr<const Dataset> test;
   std::shared_ptr<const Dataset> validation;  ///< null without data.validation_split
+  Preprocessing preprocessing = {};
 };
 
 /// A model with the definition and the context of its training.
@@ -72,7 +80,8 @@ class TENON_API TrainingRun {
   /// Errors  no checkpoint is found; those of Model::load.
   void load_weights(const std::string& checkpoint = "");
 
-  /// Trains as the definition says, with its callbacks and those of `checkpoint` and `output`;
+  /// Trains as the definition says, with its callbacks and those of `checkpoint` and `output`; each
+  /// folder of checkpoints gets a file run.json, which names the definition and has data.preprocessing;
   /// `callbacks`, which must outlive the call, are called before them. `stop` is that of FitOptions;
   /// Model::fit_end says how the fit ended.
   /// Errors  those of Model::fit.
@@ -95,9 +104,13 @@ class TENON_API TrainingRun {
   std::string save_interrupted() const;
 
  private:
+  /// Writes run.json into each folder of checkpoints.
+  void save_description() const;
+
   TrainDefinition definition_;
   Context context_;
   Model model_;
+  Preprocessing preprocessing_;  ///< that of the last fit
 };
 
 /// The model of a model.yaml or train.yaml, compiled as TrainingRun::load does, with the weights of

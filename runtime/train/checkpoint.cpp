@@ -183,7 +183,8 @@ Model::Position Model::load(const std::string& yaml_file, Load what) {
   const bool all = what == Load::all;
   // Check everything before changing anything.
   const auto misfit = [&](const std::string& reason) {
-    throw Error(fmt::format("{}: belongs to another model: {}; use the model.yaml that it was saved with", yaml_file, reason));
+    throw Error(fmt::format("{}: belongs to another model: {}; use the model.yaml that it was saved with{}", yaml_file, reason,
+                            all ? ", or start from its weights alone with `weights: FILE` in the train.yaml" : ""));
   };
   std::vector<const NamedTensor*> taken;
   std::map<std::string, std::pair<DType, Shape>> expected = s.parameters.types(all);

@@ -42,8 +42,11 @@ void Model::compile(const Context& context, CompileOptions options) {
   s.session.training_buffers = s.session.evaluation_buffers = {};
   s.progress.drop_accumulated();
   s.key.data<std::uint64_t>()[0] = config.seed;
-  if (const auto& shape = s.setup.definition.input_shape; shape && !s.parameters.built())
+  if (s.parameters.built()) {
+    s.parameters.choose_trainable();
+  } else if (const auto& shape = s.setup.definition.input_shape) {
     build(Shape(std::span<const std::int64_t>(*shape)));
+  }
 }
 
 void Model::build(const Shape& sample) {
@@ -61,6 +64,9 @@ std::int64_t Model::step() const {
 }
 std::int64_t Model::epochs_done() const {
   return state_->progress.saved().epoch;
+}
+const Shape& Model::sample_shape() const {
+  return state_->parameters.sample();
 }
 const ModelDefinition& Model::definition() const {
   return state_->setup.definition;
@@ -113,23 +119,12 @@ std::vector<LayerSummary> Model::layers() const {
 
 std::string Model::summary() const {
   const train::ModelSetup& setup = state_->setup;
-  const std::vector<LayerSummary> rows = layers();
-  std::int64_t weights = 0;
-  for (const LayerSummary& row : rows) weights += row.parameters - row.non_trainable;
-  const auto states = static_cast<std::int64_t>(train::rule_of(setup.options.optimizer.kind).state(setup.options.optimizer).size());
-  const Precision precision = setup.need_context().config().precision;
-  std::string text = train::summary_table(setup.definition.name, rows, setup.definition.dtype, weights * states,
-                                          setup.need_context().default_device().name());
-  if (precision == Precision::float32) return text;
-  text += fmt::format(" Precision: {}", name_of(precision));
-  if (setup.scales_loss()) {
-    const ParameterStore& store = *state_->parameters.store();
-    const double scale = store.has(train::loss_scale_name) ? store.get(train::loss_scale_name).to_host().item() : train::initial_loss_scale;
-    text += fmt::format(", weights {}, loss scale {:g}", name_of(setup.definition.dtype), scale);
-  } else if (precision == Precision::mixed_bfloat16) {
-    text += fmt::format(", weights {}", name_of(setup.definition.dtype));
-  }
-  return text + "\n";
+  std::string text = train::summary_of(setup, layers());
+  const ParameterStore& store = *state_->parameters.store();
+  if (!setup.scales_loss()) return text;
+  text.pop_back();  // the line about the precision goes on
+  return text + fmt::format(", loss scale {:g}\n", store.has(train::loss_scale_name) ? store.get(train::loss_scale_name).to_host().item()
+                                                                                     : train::initial_loss_scale);
 }
 
 const Program& Model::program_of_step(std::int64_t batch_size) {

@@ -55,6 +55,9 @@ struct Model::State {
   std::optional<Logs> evaluate(const std::shared_ptr<const Dataset>& data, std::int64_t batch_size, bool pinned,
                                const std::atomic<bool>* stop);
 
+  /// The results of a phase without targets, for all of x.
+  Tensor predict(Model& model, train::Phase phase, const Tensor& x, std::int64_t batch_size);
+
   double next_rate() const { return progress.learning_rate(setup.options.optimizer, session.length()); }
   /// The rate of the last step.
   double last_rate() const { return *learning_rate.data<double>(); }

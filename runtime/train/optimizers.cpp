@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/optimizers.h"
 
+#include <fmt/core.h>
+
+#include <algorithm>
+
 #include <tenon/error.h>
+
+#include "exec/placement.h"
+#include "train/trainable.h"
 
 namespace tenon::train {
 namespace {
@@ -139,6 +146,33 @@ OptimizerDefinition default_optimizer(Optimizer::Kind kind, Preset preset) {
   result.epsilon = preset == Preset::keras ? 1e-7 : 1e-8;
   rule_of(kind).set_defaults(result);
   return result;
+}
+
+const ParameterGroup* group_of(const Optimizer& optimizer, const std::string& parameter) {
+  for (const ParameterGroup& group : optimizer.groups) {
+    if (exec::glob_matches(group.match, parameter)) return &group;
+  }
+  return nullptr;
+}
+
+Optimizer with_group(Optimizer optimizer, const ParameterGroup* group) {
+  if (group != nullptr && group->weight_decay) optimizer.weight_decay = *group->weight_decay;
+  return optimizer;
+}
+
+void check_groups(const Optimizer& optimizer, std::span<const std::string> parameters) {
+  const OptimizerRule& rule = rule_of(optimizer.kind);
+  const bool decays =
+      std::any_of(rule.keys.begin(), rule.keys.end(), [](const OptimizerKey& key) { return key.number == &Optimizer::weight_decay; });
+  for (const ParameterGroup& group : optimizer.groups) {
+    const std::string what = fmt::format("{}optimizer: group '{}'", optimizer.where.empty() ? "" : optimizer.where + ": ", group.match);
+    check_glob(what, group.match, parameters);
+    if (!(group.learning_rate_factor >= 0))
+      throw Error(fmt::format("{}: learning_rate_factor is {}, expected at least 0", what, group.learning_rate_factor));
+    if (!group.weight_decay) continue;
+    if (!decays) throw Error(fmt::format("{}: {} has no weight_decay; adamw and sgd do", what, rule.name));
+    if (!(*group.weight_decay >= 0)) throw Error(fmt::format("{}: weight_decay is {}, expected at least 0", what, *group.weight_decay));
+  }
 }
 
 const OptimizerRule& rule_of(Optimizer::Kind kind) {

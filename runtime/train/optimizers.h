@@ -44,6 +44,12 @@ struct OptimizerRule {
 };
 std::span<const OptimizerRule> optimizer_rules();
 const OptimizerRule& rule_of(OptimizerDefinition::Kind kind);
+/// The group that a parameter belongs to; null: none.
+const ParameterGroup* group_of(const OptimizerDefinition& optimizer, const std::string& parameter);
+/// The optimizer with the options of a group, which may be null.
+OptimizerDefinition with_group(OptimizerDefinition optimizer, const ParameterGroup* group);
+/// Errors  a group without parameters, with a negative factor or weight decay, or with a weight decay that the optimizer does not have.
+void check_groups(const OptimizerDefinition& optimizer, std::span<const std::string> parameters);
 /// A definition with the defaults of the preset.
 OptimizerDefinition default_optimizer(OptimizerDefinition::Kind kind, Preset preset);
 

@@ -3,12 +3,16 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
+#include <utility>
+#include <variant>
 
 #include <fmt/format.h>
 #include <tenon/callbacks.h>
 #include <tenon/error.h>
 
 #include "train/datasets.h"
+#include "train/run_record.h"
 
 namespace tenon {
 namespace {
@@ -30,6 +34,16 @@ std::vector<std::unique_ptr<Callback>> make_callbacks(const TrainDefinition& def
   return all;
 }
 
+/// The folders that the run writes checkpoints to.
+std::set<std::string> checkpoint_folders(const TrainDefinition& definition) {
+  std::set<std::string> folders;
+  if (definition.checkpoint) folders.insert(definition.checkpoint->directory);
+  for (const CallbackDefinition& callback : definition.callbacks) {
+    if (const auto* const saves = std::get_if<Checkpoint::Options>(&callback)) folders.insert(saves->directory);
+  }
+  return folders;
+}
+
 }  // namespace
 
 TrainingRun::TrainingRun(TrainDefinition definition, const Context& context)
@@ -37,7 +51,8 @@ TrainingRun::TrainingRun(TrainDefinition definition, const Context& context)
   model_.compile(context_, {.optimizer = definition_.optimizer,
                             .loss = definition_.loss,
                             .metrics = definition_.metrics,
-                            .parallel_devices = definition_.parallel_devices});
+                            .parallel_devices = definition_.parallel_devices,
+                            .trainable = definition_.trainable});
 }
 
 DataSplits TrainingRun::load_data(const std::string& directory) const {
@@ -76,7 +91,13 @@ void TrainingRun::load_weights(const std::string& checkpoint) {
 }
 
 History TrainingRun::fit(const DataSplits& data, const std::vector<Callback*>& callbacks, const std::atomic<bool>* stop) {
-  const std::vector<std::unique_ptr<Callback>> own = make_callbacks(definition_);
+  preprocessing_ = data.preprocessing;
+  std::vector<std::unique_ptr<Callback>> own = make_callbacks(definition_);
+  // Before the callbacks that save; a run that is refused by then leaves the file of another run as it is.
+  const auto describe_run = [&, written = false](const EpochLogs&) mutable {
+    if (!std::exchange(written, true)) save_description();
+  };
+  own.push_back(std::make_unique<LambdaCallback>(LambdaCallback::Functions{.name = "run", .epoch_end = describe_run}));
   FitOptions options = definition_.fit;
   options.validation = data.validation;
   options.callbacks.insert(options.callbacks.end(), callbacks.begin(), callbacks.end());
@@ -98,11 +119,16 @@ TrainingRun::Predictions TrainingRun::predict(const DataSplits& data, std::int64
   return {output, batch->y.to_host()};
 }
 
+void TrainingRun::save_description() const {
+  for (const std::string& folder : checkpoint_folders(definition_)) train::save_run(folder, definition_, preprocessing_);
+}
+
 std::string TrainingRun::save_interrupted() const {
   std::string folder = "interrupted";
   if (!definition_.output.empty()) folder = definition_.output;
   if (definition_.checkpoint) folder = definition_.checkpoint->directory;
   model_.save(folder, "interrupted");
+  train::save_run(folder, definition_, preprocessing_);
   return folder + "/interrupted.yaml";
 }
 

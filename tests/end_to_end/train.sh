@@ -19,6 +19,8 @@ expect 0 'Resuming from' "$tenon" train "$fashion" "${digits[@]}" --set epochs=2
 expect_same "$work/straight/epoch-000002.safetensors" "$work/halves/epoch-000002.safetensors"
 expect 0 'accuracy: ' "$tenon" eval "$fashion" "${digits[@]}" --checkpoint "$work/straight"
 expect 0 ', expected ' "$tenon" predict "$fashion" "${digits[@]}" --checkpoint "$work/straight/epoch-000002.yaml" --count 3
+expect 0 'input,class,name,probability,class_2,name_2,probability_2,expected' "$tenon" predict "$work/straight" --count 1 --top-k 2 --format csv
+expect 0 "warning: layer 'dense': device 'gpu:9' not found" "$tenon" summary "$fashion" --set model.layers.1.dense.device=gpu:9
 expect 0 'Run Tests' "$tenon" train "$fashion" "${digits[@]}" --set log_style=gorgonia
 
 # Words as integers through an embedding; an SGD step updates only the rows that were read.

@@ -32,6 +32,28 @@ Optimizer optimizer(const std::string& text) {
 
 }  // namespace
 
+TEST_CASE("train: options of losses, groups of parameters, and what is trainable") {
+  const auto read = [](const std::string& text) {
+    return train_from_text("model: {layers: [{dense: {units: 2}}]}\ndata: {source: digits}\n" + text, "train.yaml", "/base");
+  };
+  const TrainDefinition t = read(
+      "loss: {name: categorical_crossentropy, label_smoothing: 0.1, class_weights: [1, 0.5]}\n"
+      "trainable: [dense*, '*/bias']\n"
+      "optimizer: {name: sgd, groups: [{match: '*/bias', weight_decay: 0}, {match: dense*, learning_rate_factor: 0.1}]}\n");
+  CHECK(t.loss.label_smoothing == 0.1);
+  CHECK(t.loss.class_weights == std::vector<double>{1, 0.5});
+  CHECK(t.trainable == std::vector<std::string>{"dense*", "*/bias"});
+  REQUIRE(t.optimizer.groups.size() == 2);
+  CHECK(t.optimizer.groups[0].match == "*/bias");
+  CHECK(t.optimizer.groups[0].weight_decay == 0);
+  CHECK(t.optimizer.groups[1].learning_rate_factor == 0.1);
+  CHECK_FALSE(t.optimizer.groups[1].weight_decay.has_value());
+  CHECK(read("loss: {name: bce, positive_weight: 4}\ntrainable: head/*\n").loss.positive_weight == 4);
+  CHECK(read("loss: mse\ntrainable: head/*\n").trainable == std::vector<std::string>{"head/*"});
+  CHECK_ERROR_CONTAINS("key 'match' is missing", read("loss: mse\noptimizer: {name: sgd, groups: [{weight_decay: 0}]}\n"));
+  CHECK_ERROR_CONTAINS("expected a number in [0, 1), got '1'", read("loss: {name: bce, label_smoothing: 1}\n"));
+}
+
 TEST_CASE("train: every key reaches its field") {
   const TrainDefinition t = train_from_text(R"(
 model:
@@ -201,7 +223,7 @@ TEST_CASE("train: an error has file, line and key") {
       {"optimizer: {nme: sgd}\n", "train.yaml:4:13: optimizer: unknown key 'nme'; did you mean 'name'?"},
       {"optimizer: {name: sgd, beta1: 0.9}\n",
        "train.yaml:4:24: optimizer: unknown key 'beta1'; known keys: name, preset, learning_rate, momentum, nesterov, weight_decay, "
-       "clip_value, clip_norm, clip_global_norm"},
+       "groups, clip_value, clip_norm, clip_global_norm"},
       {"optimizer: {name: adam, learnig_rate: 1}\n",
        "train.yaml:4:25: optimizer: unknown key 'learnig_rate'; did you mean 'learning_rate'?"},
       {"optimizer: {name: adam, learning_rate: -1}\n",

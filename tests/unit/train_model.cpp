@@ -5,6 +5,7 @@
 
 #include "extra_device.h"
 #include "recording_backend.h"
+#include "train/summary.h"
 #include "train_testing.h"
 
 namespace tenon::test {
@@ -208,9 +209,24 @@ TEST_CASE_FIXTURE(OnReference, "summary: Flatten, Dense 128, Dense 10 on 28x28 h
   CHECK(rows[2].parameters == 1290);
   const std::string table = model.summary();
   CHECK(contains(table, "dense_1 (Dense)    (None, 10)      1,290"));
-  CHECK(contains(table, "Total params: 305,310 (1.16 MB)"));
+  CHECK(contains(table, "Total params: 101,770 (397.54 KB)"));
   CHECK(contains(table, "Trainable params: 101,770 (397.54 KB)"));
-  CHECK(contains(table, "Optimizer params: 203,540 (795.08 KB)"));
+  CHECK(contains(table, "Optimizer state, in training: 203,540 (795.08 KB)"));
+}
+
+TEST_CASE_FIXTURE(OnReference,
+                  "summary: a definition needs no memory and no device of its layers; training names the layer whose device is missing") {
+  TrainDefinition definition;
+  definition.model.layers = {layers::Flatten{}, LayerDefinition(layers::Dense{10}, "scores", "none:3")};
+  definition.model.input_shape = {28, 28};
+  const std::string table = train::summary_of(definition, context);
+  CHECK(contains(table, "Total params: 7,850 "));
+  CHECK(contains(table, "none:3"));
+  Model model(definition.model);
+  CHECK_ERROR_CONTAINS("layer 'scores': device 'none:3' not found", model.compile(context, {}));
+  definition.model.input_shape.reset();
+  CHECK_ERROR("summary: the shape of a sample is not known; set `input: {shape: ...}` in the model",
+              train::summary_of(definition, context));
 }
 
 TEST_CASE_FIXTURE(OnOpenblas, "explain: every node of a training step has a device") {

@@ -3,18 +3,27 @@
 
 #include <fmt/core.h>
 
+#include <utility>
+
 #include "yaml/tree.h"
 
 namespace tenon::cli {
 
-TrainingRun prepare_run(const std::string& file, const Common& common) {
-  std::vector<ConfigOverride> overrides;
+TrainDefinition prepare_definition(const std::string& file, const Common& common, std::vector<ConfigOverride> overrides) {
   for (const std::string& text : common.sets) {
     const yaml::Assignment assignment = yaml::parse_assignment(text);
     overrides.push_back({assignment.key, assignment.value, "--set " + text});
   }
-  TrainDefinition definition = load_definition(file, overrides);
-  const Context context(common.resolve({definition.config}), {}, common.plugins);
+  return load_definition(file, overrides);
+}
+
+Context context_of(const TrainDefinition& definition, const Common& common) {
+  return Context(common.resolve({definition.config}), {}, common.plugins);
+}
+
+TrainingRun prepare_run(const std::string& file, const Common& common, std::vector<ConfigOverride> overrides) {
+  TrainDefinition definition = prepare_definition(file, common, std::move(overrides));
+  const Context context = context_of(definition, common);
   return TrainingRun(std::move(definition), context);
 }
 

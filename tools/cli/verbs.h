@@ -34,7 +34,8 @@ std::filesystem::path installation_prefix();
 /// Sets the exit code of the process. A subcommand's callback returns on success, throws on failure, or calls this.
 void set_exit_code(int code);
 
-void add_train_verbs(CLI::App& app);  ///< train, eval, predict, summary
+void add_train_verbs(CLI::App& app);  ///< train, eval, summary
+void add_predict_verb(CLI::App& app);
 void add_explain_verb(CLI::App& app);
 void add_gradcheck_verb(CLI::App& app);
 void add_backends_verb(CLI::App& app);
