@@ -19,6 +19,7 @@ std::optional<CheckpointDefinition> read_checkpoint(Section& top) {
   checkpoint.directory = section->require_value("directory", "a folder").as_path();
   checkpoint.every_epochs = section->get<std::int64_t>("every_epochs", 1, {1, max_count});
   checkpoint.keep = section->get<std::int64_t>("keep", 1, {0, max_count});
+  checkpoint.overwrite = section->get<bool>("overwrite", false);
   return checkpoint;
 }
 
@@ -42,7 +43,7 @@ std::vector<std::string> read_parallel(Section& top) {
 
 ResumeDefinition read_resume(const Value& value, bool has_checkpoint) {
   ResumeDefinition resume;
-  const std::string text = value.as_text("never, auto or the path of a checkpoint");
+  const std::string text = value.as_text("never, auto or the path of a checkpoint or of a folder of checkpoints");
   if (text == "never") return resume;
   resume.kind = text == "auto" ? ResumeDefinition::Kind::automatic : ResumeDefinition::Kind::path;
   if (resume.kind == ResumeDefinition::Kind::path)

@@ -97,6 +97,8 @@ struct CheckpointDefinition {
   std::string directory;
   std::int64_t every_epochs = 1;
   std::int64_t keep = 1;  ///< number of newest checkpoints to keep; 0: all
+  /// replace the checkpoints of another run in the folder, instead of refusing it
+  bool overwrite = false;
 };
 
 /// Which checkpoint a run starts from: the key `resume` of a train.yaml.
@@ -104,7 +106,7 @@ struct ResumeDefinition {
   /// automatic: the newest checkpoint in checkpoint.directory, if there is any.
   enum class Kind { never, automatic, path };
   Kind kind = Kind::never;
-  std::string path;  ///< Kind::path: the YAML file of a checkpoint
+  std::string path;  ///< Kind::path: the YAML file of a checkpoint, or a folder of checkpoints
 };
 
 /// The lines that `tenon train` prints: as Keras, or as Gorgonia's examples.

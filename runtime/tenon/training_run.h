@@ -64,12 +64,14 @@ class TENON_API TrainingRun {
     Model::Position position;
   };
   /// Loads the checkpoint that `resume` names. Nothing: there is none to resume from.
-  /// Errors  those of Model::load, a checkpoint of another seed.
+  /// Errors  those of Model::load (a folder whose checkpoints are all damaged is one), a checkpoint
+  ///         of another seed.
   std::optional<Resumed> resume();
   /// Loads weights from a checkpoint: its YAML file, or a folder whose newest one is loaded. Empty:
   /// the folder of the definition, checkpoint.directory.
+  /// Returns where they come from.
   /// Errors  no checkpoint is found; those of Model::load.
-  void load_weights(const std::string& checkpoint = "");
+  Model::Position load_weights(const std::string& checkpoint = "");
 
   /// Trains as the definition says, with its callbacks and those of `checkpoint` and `output`;
   /// `callbacks`, which must outlive the call, are called before them. `stop` is that of FitOptions;
@@ -90,7 +92,8 @@ class TENON_API TrainingRun {
   Predictions predict(const DataSplits& data, std::int64_t count);
 
   /// Saves the state after an interrupted fit as <folder>/interrupted.yaml and returns that path, to
-  /// be used as `resume`. The folder is checkpoint.directory, else `output`, else "interrupted".
+  /// be used as `resume`; if another run has left a checkpoint there, as interrupted-<run>.yaml. The
+  /// folder is checkpoint.directory, else `output`, else "interrupted".
   std::string save_interrupted() const;
 
  private:

@@ -2,18 +2,16 @@
 #include <tenon/training_run.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include <fmt/format.h>
 #include <tenon/callbacks.h>
 #include <tenon/error.h>
 
+#include "train/checkpoint_folder.h"
 #include "train/datasets.h"
 
 namespace tenon {
 namespace {
-
-namespace fs = std::filesystem;
 
 /// The callbacks of the definition, those of `checkpoint` and `output` last.
 std::vector<std::unique_ptr<Callback>> make_callbacks(const TrainDefinition& definition) {
@@ -21,7 +19,8 @@ std::vector<std::unique_ptr<Callback>> make_callbacks(const TrainDefinition& def
   for (const CallbackDefinition& callback : definition.callbacks) all.push_back(make_callback(callback));
   if (definition.checkpoint) {
     const CheckpointDefinition& c = *definition.checkpoint;
-    all.push_back(make_callback(Checkpoint::Options{.directory = c.directory, .every_epochs = c.every_epochs, .keep = c.keep}));
+    all.push_back(make_callback(
+        Checkpoint::Options{.directory = c.directory, .every_epochs = c.every_epochs, .keep = c.keep, .overwrite = c.overwrite}));
   }
   if (!definition.output.empty()) {
     all.push_back(make_callback(CsvLog::Options{definition.output + "/log.csv"}));
@@ -45,34 +44,25 @@ DataSplits TrainingRun::load_data(const std::string& directory) const {
 }
 
 std::optional<TrainingRun::Resumed> TrainingRun::resume() {
-  std::string from;
-  if (definition_.resume.kind == ResumeDefinition::Kind::path) from = definition_.resume.path;
-  if (definition_.resume.kind == ResumeDefinition::Kind::automatic && definition_.checkpoint) {
-    from = newest_checkpoint(definition_.checkpoint->directory);
+  const ResumeDefinition& resume = definition_.resume;
+  std::string from = resume.path;
+  if (resume.kind == ResumeDefinition::Kind::automatic && definition_.checkpoint) {
+    from = definition_.checkpoint->directory;
+    if (!train::has_checkpoints(from)) return std::nullopt;
   }
   if (from.empty()) return std::nullopt;
   const Model::Position position = model_.load(from);
   if (const std::uint64_t seed = context_.config().seed; position.seed != seed) {
-    throw Error(fmt::format("{}: expected a checkpoint of seed {}, got seed {}; set seed: {} to resume from it", from, seed, position.seed,
-                            position.seed));
+    throw Error(fmt::format("{}: expected a checkpoint of seed {}, got seed {}; set seed: {} to resume from it", position.file, seed,
+                            position.seed, position.seed));
   }
-  return Resumed{from, position};
+  return Resumed{position.file, position};
 }
 
-void TrainingRun::load_weights(const std::string& checkpoint) {
-  std::string file = checkpoint;
-  std::string folder;
-  if (file.empty()) {
-    if (!definition_.checkpoint) throw Error("no weights: pass --checkpoint, or set checkpoint.directory in the YAML");
-    folder = definition_.checkpoint->directory;
-  } else if (fs::is_directory(file)) {
-    folder = file;
-  }
-  if (!folder.empty()) {
-    file = newest_checkpoint(folder);
-    if (file.empty()) throw Error(fmt::format("no checkpoint in {}: train the model first", folder));
-  }
-  model_.load(file, Model::Load::weights);
+Model::Position TrainingRun::load_weights(const std::string& checkpoint) {
+  if (checkpoint.empty() && !definition_.checkpoint) throw Error("no weights: pass --checkpoint, or set checkpoint.directory in the YAML");
+  Model::Position position = model_.load(checkpoint.empty() ? definition_.checkpoint->directory : checkpoint, Model::Load::weights);
+  return position;
 }
 
 History TrainingRun::fit(const DataSplits& data, const std::vector<Callback*>& callbacks, const std::atomic<bool>* stop) {
@@ -102,8 +92,10 @@ std::string TrainingRun::save_interrupted() const {
   std::string folder = "interrupted";
   if (!definition_.output.empty()) folder = definition_.output;
   if (definition_.checkpoint) folder = definition_.checkpoint->directory;
-  model_.save(folder, "interrupted");
-  return folder + "/interrupted.yaml";
+  std::string name = "interrupted";
+  if (train::is_of_another_run(folder + "/" + name + ".yaml", model_.run())) name += "-" + model_.run();
+  model_.save(folder, name);
+  return folder + "/" + name + ".yaml";
 }
 
 }  // namespace tenon

@@ -17,7 +17,9 @@ expect 0 '' "$tenon" train "$fashion" "${digits[@]}" --set epochs=1 --set determ
 expect 0 'Resuming from' "$tenon" train "$fashion" "${digits[@]}" --set epochs=2 --set deterministic=true \
   --set checkpoint.directory="$work/halves" --set resume=auto
 expect_same "$work/straight/epoch-000002.safetensors" "$work/halves/epoch-000002.safetensors"
+expect 1 'of another run' "$tenon" train "$fashion" "${digits[@]}" --set epochs=1 --set checkpoint.directory="$work/halves"
 expect 0 'accuracy: ' "$tenon" eval "$fashion" "${digits[@]}" --checkpoint "$work/straight"
+expect 0 "Checkpoint: $work/straight/epoch-000002.yaml (epoch 2, step " "$tenon" eval "$fashion" "${digits[@]}" --checkpoint "$work/straight"
 expect 0 ', expected ' "$tenon" predict "$fashion" "${digits[@]}" --checkpoint "$work/straight/epoch-000002.yaml" --count 3
 expect 0 'Run Tests' "$tenon" train "$fashion" "${digits[@]}" --set log_style=gorgonia
 

@@ -69,6 +69,38 @@ TEST_CASE_FIXTURE(InFolder, "training run: fit, evaluate and resume go on where 
   CHECK_ERROR_CONTAINS("expected a checkpoint of seed 7, got seed 0", run_of(file, {{"seed", "7"}}).resume());
 }
 
+TEST_CASE_FIXTURE(InFolder, "training run: the checkpoints of another run are resumed, overwritten on request, or refused") {
+  const std::string file = write_files(folder);
+  const auto train = [&](std::vector<ConfigOverride> overrides) {
+    TrainingRun run = run_of(file, std::move(overrides));
+    run.resume();
+    return run.fit(run.load_data()).size();
+  };
+  CHECK(train({}) == 2);
+  CHECK_ERROR_CONTAINS("of another run, 'line' ", train({{"resume", "never"}}));
+  CHECK(train({{"resume", "never"}, {"checkpoint.overwrite", "true"}, {"epochs", "1"}}) == 1);
+  CHECK(newest_checkpoint(folder.file("kept")) == folder.file("kept/epoch-000001.yaml"));
+  CHECK(train({}) == 1);
+
+  // All damaged: no silent start at epoch 1.
+  std::filesystem::resize_file(folder.file("kept/epoch-000002.safetensors"), 5);
+  CHECK_ERROR_CONTAINS("every checkpoint is damaged", train({}));
+  CHECK_ERROR_CONTAINS("every checkpoint is damaged", load_model(file, folder.file("kept"), search));
+
+  // An interrupted run does not replace the checkpoint of another interrupted run.
+  const std::string interrupted = folder.file("out");
+  const std::vector<ConfigOverride> other = {{"checkpoint", "null"}, {"resume", "never"}, {"output", interrupted}};
+  std::vector<std::string> saved;
+  for (int i = 0; i < 2; ++i) {
+    TrainingRun run = run_of(file, other);
+    run.fit(run.load_data());
+    saved.push_back(run.save_interrupted());
+    CHECK(run.save_interrupted() == saved.back());
+  }
+  CHECK(saved[0] == interrupted + "/interrupted.yaml");
+  CHECK(saved[1] != saved[0]);
+}
+
 TEST_CASE_FIXTURE(InFolder, "training run: callbacks see the fit, and `stop` interrupts it") {
   TrainingRun run = run_of(write_files(folder));
   const DataSplits data = run.load_data();

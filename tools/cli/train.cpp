@@ -28,7 +28,7 @@ struct Arguments {
   Common common;
   std::string file, data, json, checkpoint, curves, trace;
   std::int64_t count = 10;
-  bool confusion = false;
+  bool confusion = false, overwrite = false;
 };
 
 void print_logs(const char* title, const Logs& logs) {
@@ -44,6 +44,12 @@ void report_resumed(const TrainingRun::Resumed& resumed) {
                     position.batch > 0 ? fmt::format(" and {} batches", position.batch) : ""));
 }
 
+/// Loads the weights to evaluate, and says on stderr which they are: the results go to stdout.
+void load_weights(TrainingRun& run, const std::string& checkpoint) {
+  const Model::Position position = run.load_weights(checkpoint);
+  fmt::print(stderr, "Checkpoint: {} (epoch {}, step {})\n", position.file, position.epoch, position.step);
+}
+
 /// Saves the model after the first Ctrl-C.
 void save_interrupted(const TrainingRun& run) {
   const std::string file = run.save_interrupted();
@@ -53,7 +59,7 @@ void save_interrupted(const TrainingRun& run) {
 }
 
 void run_train(const Arguments& arguments) {
-  TrainingRun run = prepare_run(arguments.file, arguments.common);
+  TrainingRun run = prepare_run(arguments.file, arguments.common, arguments.overwrite);
   const TrainDefinition& definition = run.definition();
   const TraceFile trace(run.context(), arguments.trace);
   const DataSplits data = trace.watch(run.load_data(arguments.data));
@@ -105,7 +111,7 @@ void print_confusion(const Tensor& matrix) {
 
 void run_eval(const Arguments& arguments) {
   TrainingRun run = prepare_run(arguments.file, arguments.common);
-  run.load_weights(arguments.checkpoint);
+  load_weights(run, arguments.checkpoint);
   const TraceFile trace(run.context(), arguments.trace);
   const DataSplits data = trace.watch(run.load_data(arguments.data));
   const Logs test = run.evaluate(data);
@@ -120,7 +126,7 @@ void run_eval(const Arguments& arguments) {
 
 void run_predict(const Arguments& arguments) {
   TrainingRun run = prepare_run(arguments.file, arguments.common);
-  run.load_weights(arguments.checkpoint);
+  load_weights(run, arguments.checkpoint);
   const TraceFile trace(run.context(), arguments.trace);
   const DataSplits data = trace.watch(run.load_data(arguments.data));
   if (arguments.count < 1) throw Error(fmt::format("--count {}: expected at least 1", arguments.count));
@@ -185,6 +191,7 @@ void add_train_verbs(CLI::App& app) {
     command->add_option("--checkpoint", arguments->checkpoint, "weights: the YAML of a checkpoint, or a folder of checkpoints")
         ->type_name("PATH");
   }
+  train->add_flag("--overwrite", train_arguments->overwrite, "replace the checkpoints of another run in the checkpoint folder");
   train->add_option("--curves", train_arguments->curves, "write the loss and metrics over the epochs as an HTML page")->type_name("FILE");
   eval->add_flag("--confusion", eval_arguments->confusion, "also print the confusion matrix");
   predict->add_option("--count", predict_arguments->count, "number of samples")->type_name("N");

@@ -11,8 +11,9 @@
 namespace tenon::cli {
 
 /// Loads a train.yaml or model.yaml with the overrides, the device and the plugins of the command line.
+/// `overwrite`: as if every `checkpoint` had `overwrite: true`.
 /// Errors  mistakes in the files, with their location and key.
-TrainingRun prepare_run(const std::string& file, const Common& common);
+TrainingRun prepare_run(const std::string& file, const Common& common, bool overwrite = false);
 
 /// " in mixed_bfloat16"; empty for float32.
 std::string in_precision(const TrainingRun& run);
