@@ -109,6 +109,7 @@ TrainDefinition read_train(Files& files, Node tree, const std::vector<ConfigOver
   fit.steps_per_epoch = top.get_optional<std::int64_t>("steps_per_epoch", {1, max_count}).value_or(0);
   train.checkpoint = read_checkpoint(top);
   if (const auto resume = top.find("resume")) train.resume = read_resume(*resume, train.checkpoint.has_value());
+  train.weights = read_weights(top);
   if (const auto output = top.find("output"); output && !output->is_null()) train.output = output->as_path();
   const bool has_model = top.has("model");
   if (!has_model) top.require_value("model", "the path of a model.yaml, or an inline model");

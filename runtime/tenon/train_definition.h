@@ -15,6 +15,7 @@
 #include <tenon/data.h>
 #include <tenon/definition.h>
 #include <tenon/model.h>
+#include <tenon/weights.h>
 
 namespace tenon {
 
@@ -131,6 +132,8 @@ struct TrainDefinition {
   LogStyle log_style = LogStyle::keras;
   std::optional<CheckpointDefinition> checkpoint;
   ResumeDefinition resume;
+  /// weights to start from, unless the run is resumed
+  std::optional<WeightsFile> weights;
   std::string output;  ///< folder for log.csv and curves.html; empty: nothing is written
   /// a layer for resolve_config: only keys set by the file or an override have an origin
   Config config;

@@ -15,6 +15,7 @@
 #include <tenon/data.h>
 #include <tenon/model.h>
 #include <tenon/train_definition.h>
+#include <tenon/weights.h>
 
 namespace tenon {
 
@@ -73,6 +74,11 @@ class TENON_API TrainingRun {
   /// Errors  no checkpoint is found; those of Model::load.
   Model::Position load_weights(const std::string& checkpoint = "");
 
+  /// Starts from the file that the definition's `weights` names, unless it names none or the model
+  /// has weights from a checkpoint. fit does so if it was not called before.
+  /// Errors  those of import_weights.
+  std::optional<WeightsReport> load_initial_weights(const DataSplits& data);
+
   /// Trains as the definition says, with its callbacks and those of `checkpoint` and `output`;
   /// `callbacks`, which must outlive the call, are called before them. `stop` is that of FitOptions;
   /// Model::fit_end says how the fit ended.
@@ -100,6 +106,7 @@ class TENON_API TrainingRun {
   TrainDefinition definition_;
   Context context_;
   Model model_;
+  bool has_weights_ = false;  // of a checkpoint or a file of weights
 };
 
 /// The model of a model.yaml or train.yaml, compiled as TrainingRun::load does, with the weights of

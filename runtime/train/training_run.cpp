@@ -7,6 +7,7 @@
 #include <tenon/callbacks.h>
 #include <tenon/error.h>
 
+#include "core/log.h"
 #include "train/checkpoint_folder.h"
 #include "train/datasets.h"
 
@@ -56,16 +57,28 @@ std::optional<TrainingRun::Resumed> TrainingRun::resume() {
     throw Error(fmt::format("{}: expected a checkpoint of seed {}, got seed {}; set seed: {} to resume from it", position.file, seed,
                             position.seed, position.seed));
   }
+  has_weights_ = true;
   return Resumed{position.file, position};
 }
 
 Model::Position TrainingRun::load_weights(const std::string& checkpoint) {
   if (checkpoint.empty() && !definition_.checkpoint) throw Error("no weights: pass --checkpoint, or set checkpoint.directory in the YAML");
   Model::Position position = model_.load(checkpoint.empty() ? definition_.checkpoint->directory : checkpoint, Model::Load::weights);
+  has_weights_ = true;
   return position;
 }
 
+std::optional<WeightsReport> TrainingRun::load_initial_weights(const DataSplits& data) {
+  if (!definition_.weights || has_weights_ || model_.step() > 0) return std::nullopt;
+  model_.build(data.train->x_type().shape);
+  const WeightsReport report = import_weights(model_, *definition_.weights);
+  has_weights_ = true;
+  return report;
+}
+
 History TrainingRun::fit(const DataSplits& data, const std::vector<Callback*>& callbacks, const std::atomic<bool>* stop) {
+  if (const auto report = load_initial_weights(data); report && !(report->missing.empty() && report->left_over.empty()))
+    log::warning("weights: {}", report->str());
   const std::vector<std::unique_ptr<Callback>> own = make_callbacks(definition_);
   FitOptions options = definition_.fit;
   options.validation = data.validation;

@@ -101,6 +101,23 @@ TEST_CASE_FIXTURE(InFolder, "training run: the checkpoints of another run are re
   CHECK(saved[1] != saved[0]);
 }
 
+TEST_CASE_FIXTURE(InFolder, "training run: it starts from the weights of a file, unless it is resumed") {
+  const std::string file = write_files(folder);
+  folder.write("map", "out/kernel: w transposed\nout/bias: b\n");
+  save_npz(folder.file("w.npz"), {{"w", Tensor::of<float>({5, 6}, {1, 2})}, {"b", Tensor::of<float>({7}, {1})}});
+  const std::string weights = "{file: " + folder.file("w.npz") + ", map: " + folder.file("map") + "}";
+  TrainingRun run = run_of(file, {{"weights", weights}, {"optimizer.learning_rate", "0"}});
+  const DataSplits data = run.load_data();
+  run.fit(data);
+  CHECK(run.model().parameters().get("out/kernel").to_host().to_vector<float>() == std::vector<float>{5, 6});
+
+  TrainingRun resumed = run_of(file, {{"weights", folder.file("none.npz")}, {"optimizer.learning_rate", "0"}});
+  CHECK_ERROR_CONTAINS("none.npz: file not found", resumed.load_initial_weights(data));
+  REQUIRE(resumed.resume().has_value());
+  CHECK_FALSE(resumed.load_initial_weights(data).has_value());
+  CHECK_ERROR_CONTAINS("the path of a file of weights", run_of(file, {{"weights", "[a]"}}));
+}
+
 TEST_CASE_FIXTURE(InFolder, "training run: callbacks see the fit, and `stop` interrupts it") {
   TrainingRun run = run_of(write_files(folder));
   const DataSplits data = run.load_data();

@@ -22,6 +22,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "tenon " TENON_VERSION);
   app.require_subcommand(1);
   add_train_verbs(app);
+  add_weights_verb(app);
   add_explain_verb(app);
   add_gradcheck_verb(app);
   add_backends_verb(app);

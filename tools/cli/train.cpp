@@ -66,6 +66,9 @@ void run_train(const Arguments& arguments) {
   const std::optional<TrainingRun::Resumed> resumed = run.resume();
   if (resumed && definition.verbose > 0) report_resumed(*resumed);
 
+  const std::optional<WeightsReport> weights = run.load_initial_weights(data);
+  if (weights && definition.verbose > 0) print("Weights from " + weights->str() + "\n");
+
   const std::string device = run.context().default_device().name();
   const bool gorgonia = definition.log_style == LogStyle::gorgonia;
   train::ProgressBar bar({.verbose = definition.verbose, .terminal = isatty(STDOUT_FILENO) != 0, .write = print, .clock = nullptr});

@@ -34,6 +34,7 @@ std::filesystem::path installation_prefix();
 void set_exit_code(int code);
 
 void add_train_verbs(CLI::App& app);  ///< train, eval, predict, summary
+void add_weights_verb(CLI::App& app);
 void add_explain_verb(CLI::App& app);
 void add_gradcheck_verb(CLI::App& app);
 void add_backends_verb(CLI::App& app);
