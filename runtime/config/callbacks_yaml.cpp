@@ -27,6 +27,7 @@ CallbackDefinition read_checkpoint(Section& section) {
   Checkpoint::Options options;
   options.directory = section.require_value("directory", "a folder").as_path();
   options.best = section.get<bool>("best", options.best);
+  options.overwrite = section.get<bool>("overwrite", options.overwrite);
   if (options.best) {
     options.monitor = read_monitor(section);
   } else {

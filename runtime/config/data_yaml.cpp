@@ -94,7 +94,7 @@ std::vector<std::string> read_class_names(const Value& value) {
 
 /// Reads one side, or [height, width].
 std::vector<std::int64_t> read_sides(Section& section, const char* key) {
-  const auto value = section.find(key);
+  const auto value = section.find(key, "a size or [height, width]", "null");
   if (!value || value->is_null()) return {};
   const Range<std::int64_t> range{1, 1 << 16};
   if (value->is_scalar()) return {value->as_integer(range)};

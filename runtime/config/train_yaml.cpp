@@ -19,6 +19,7 @@ std::optional<CheckpointDefinition> read_checkpoint(Section& top) {
   section->attempt([&] { checkpoint.directory = section->require_value("directory", "a folder").as_path(); });
   checkpoint.every_epochs = section->get<std::int64_t>("every_epochs", 1, {1, max_count});
   checkpoint.keep = section->get<std::int64_t>("keep", 1, {0, max_count});
+  checkpoint.overwrite = section->get<bool>("overwrite", false);
   return checkpoint;
 }
 
@@ -44,7 +45,7 @@ std::vector<std::string> read_parallel(Section& top) {
 
 ResumeDefinition read_resume(const Value& value, bool has_checkpoint) {
   ResumeDefinition resume;
-  const std::string text = value.as_text("never, auto or the path of a checkpoint");
+  const std::string text = value.as_text("never, auto or the path of a checkpoint or of a folder of checkpoints");
   if (text == "never") return resume;
   resume.kind = text == "auto" ? ResumeDefinition::Kind::automatic : ResumeDefinition::Kind::path;
   if (resume.kind == ResumeDefinition::Kind::path)
@@ -120,6 +121,7 @@ TrainDefinition read_train(Files& files, Node tree, const std::vector<ConfigOver
   top.attempt([&] { train.checkpoint = read_checkpoint(top); });
   if (const auto resume = top.find("resume", "never, auto or the path of a checkpoint", "never"))
     top.attempt([&] { train.resume = read_resume(*resume, train.checkpoint.has_value()); });
+  top.attempt([&] { train.weights = read_weights(top); });
   if (const auto output = top.find("output", "a folder", "null"); output && !output->is_null())
     top.attempt([&] { train.output = output->as_path(); });
   top.find("model", "the path of a model.yaml, or an inline model; required");

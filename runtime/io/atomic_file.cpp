@@ -91,21 +91,24 @@ void AtomicFile::write(const void* bytes, std::uint64_t size_bytes) {
   }
 }
 
-void AtomicFile::commit() {
+void AtomicFile::commit(Durability durability) {
+  const bool synced = durability == Durability::synced;
   if (!file_) throw Error(Status::internal, path_ + ": committed twice");
-  if (::fsync(file_.get()) != 0) fail("cannot be flushed to disk", errno, 0);
+  if (synced && ::fsync(file_.get()) != 0) fail("cannot be flushed to disk", errno, 0);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("cannot be replaced", errno, 0);
   // The new name is durable once its folder is. Some file systems cannot sync a folder (EINVAL), and the file is valid either way.
-  const std::string folder = folder_of(path_);
-  const Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (opened) (void)::fsync(opened.get());
+  if (synced) {
+    const std::string folder = folder_of(path_);
+    const Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (opened) (void)::fsync(opened.get());
+  }
   if (!file_.close()) throw Error(path_ + ": written, but the system reported an error when it was closed: " + system_message(errno));
 }
 
-void write_atomically(const std::string& path, std::string_view content) {
+void write_atomically(const std::string& path, std::string_view content, Durability durability) {
   AtomicFile file(path);
   file.write(content.data(), content.size());
-  file.commit();
+  file.commit(durability);
 }
 
 }  // namespace tenon::io

@@ -10,6 +10,9 @@
 
 namespace tenon::io {
 
+/// What a replaced file survives: a crash of the system, at the cost of a flush to the disk, or only that of the process.
+enum class Durability { synced, until_crash };
+
 /// Writes `<path>.tmp` and, on commit, flushes it to disk and renames it to `path`. Until then, and on any failure, `path` is unchanged.
 /// On an error the temporary file is removed; if the process is killed it remains, and the next writer truncates it.
 ///
@@ -24,8 +27,8 @@ class AtomicFile {
 
   /// Errors  disk full etc., with the path, the bytes written and the bytes missing.
   void write(const void* bytes, std::uint64_t size_bytes);
-  /// Replaces `path` by the new file, durably.
-  void commit();
+  /// Replaces `path` by the new file.
+  void commit(Durability durability = Durability::synced);
 
  private:
   [[noreturn]] void fail(const std::string& what, int error, std::uint64_t missing_bytes);
@@ -37,6 +40,6 @@ class AtomicFile {
 };
 
 /// Writes `content` to a file atomically.
-void write_atomically(const std::string& path, std::string_view content);
+void write_atomically(const std::string& path, std::string_view content, Durability durability = Durability::synced);
 
 }  // namespace tenon::io

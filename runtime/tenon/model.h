@@ -242,6 +242,8 @@ class TENON_API Model {
   FitEnd fit_end() const;
   /// Why the last fit stopped; empty if it finished.
   const std::string& stop_reason() const;
+  /// The names of the values that Callback::epoch_end gets in the running fit; empty outside.
+  const std::vector<std::string>& logged_names() const;
 
   /// The shape of a sample. Errors: it is not known yet.
   const Shape& sample_shape() const;
@@ -263,25 +265,37 @@ class TENON_API Model {
   /// until the model is changed or used.
   const Program& program_of_step(std::int64_t batch_size);
 
+  /// The identity of the training, random digits made with the model. Its checkpoints carry it, and
+  /// load (of all, not of weights) takes over that of the checkpoint.
+  const std::string& run() const;
+
   /// Progress of training.
   struct Position {
     std::int64_t epoch = 0;  ///< finished epochs
     std::int64_t batch = 0;  ///< finished batches of the next epoch
     std::uint64_t seed = 0;
+    std::string file = {};  ///< the YAML file of the checkpoint
+    std::int64_t step = 0;
   };
   /// Saves weights, optimizer state, learning rate, callback states and position as a checkpoint:
-  /// <folder>/<name>.safetensors and <name>.yaml. Each is written to a temporary file, synced and
-  /// renamed, the YAML last, so that the previous checkpoint or none remains if saving fails.
+  /// <folder>/<name>.safetensors and <name>.yaml, which has checksums of both. Each is written to a
+  /// temporary file, synced and renamed, the YAML last, so that the previous checkpoint or none
+  /// remains if saving fails. A checkpoint of the same name is replaced, whichever run it is of; the
+  /// callback Checkpoint refuses the folders of other runs.
   void save(const std::string& folder, const std::string& name) const;
   /// Which part of a checkpoint to load.
   enum class Load {
     all,      ///< to resume training
     weights,  ///< to evaluate and predict
   };
-  /// Loads what save wrote; builds the model first if necessary. Errors name the file: missing,
-  /// damaged, or saved by another model (the first differing parameter is named). On an error the
-  /// model is unchanged.
-  Position load(const std::string& yaml_file, Load what = Load::all);
+  /// Loads what save wrote; builds the model first if necessary. `checkpoint` is its YAML file, or a
+  /// folder: then the checkpoint of the latest step of the run that wrote there last is loaded, and
+  /// a damaged one is passed over with a warning that names it and the one loaded instead;
+  /// Position::file is the one loaded.
+  /// Errors name the file: missing, damaged, or saved by another model (the first difference is
+  /// named); a folder without a checkpoint, or whose checkpoints are all damaged. On an error the
+  /// model is unchanged, except that it may have been built.
+  Position load(const std::string& checkpoint, Load what = Load::all);
   /// Epochs that fit has finished, including those before a load.
   std::int64_t epochs_done() const;
 
@@ -294,7 +308,8 @@ class TENON_API Model {
 /// True for parameters that only training needs: optimizer state and accumulated gradients.
 TENON_API bool is_training_state(const std::string& parameter);
 
-/// The newest complete checkpoint in a folder; empty if there is none.
+/// The checkpoint that Model::load takes of a folder; empty if there is none. Reads its weights to
+/// check them. Errors  all are damaged.
 TENON_API std::string newest_checkpoint(const std::string& folder);
 
 }  // namespace tenon

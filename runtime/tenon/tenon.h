@@ -33,3 +33,4 @@
 #include <tenon/trace.h>
 #include <tenon/train_definition.h>
 #include <tenon/training_run.h>
+#include <tenon/weights.h>

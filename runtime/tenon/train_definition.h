@@ -15,6 +15,7 @@
 #include <tenon/data.h>
 #include <tenon/definition.h>
 #include <tenon/model.h>
+#include <tenon/weights.h>
 
 namespace tenon {
 
@@ -101,6 +102,8 @@ struct CheckpointDefinition {
   std::string directory;
   std::int64_t every_epochs = 1;
   std::int64_t keep = 1;  ///< number of newest checkpoints to keep; 0: all
+  /// replace the checkpoints of another run in the folder, instead of refusing it
+  bool overwrite = false;
 };
 
 /// Which checkpoint a run starts from: the key `resume` of a train.yaml.
@@ -108,7 +111,7 @@ struct ResumeDefinition {
   /// automatic: the newest checkpoint in checkpoint.directory, if there is any.
   enum class Kind { never, automatic, path };
   Kind kind = Kind::never;
-  std::string path;  ///< Kind::path: the YAML file of a checkpoint
+  std::string path;  ///< Kind::path: the YAML file of a checkpoint, or a folder of checkpoints
 };
 
 /// The lines that `tenon train` prints: as Keras, or as Gorgonia's examples.
@@ -134,6 +137,8 @@ struct TrainDefinition {
   LogStyle log_style = LogStyle::keras;
   std::optional<CheckpointDefinition> checkpoint;
   ResumeDefinition resume;
+  /// weights to start from, unless the run is resumed
+  std::optional<WeightsFile> weights;
   std::string output;  ///< folder for log.csv and curves.html; empty: nothing is written
   /// a layer for resolve_config: only keys set by the file or an override have an origin
   Config config;

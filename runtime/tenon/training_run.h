@@ -15,6 +15,7 @@
 #include <tenon/data.h>
 #include <tenon/model.h>
 #include <tenon/train_definition.h>
+#include <tenon/weights.h>
 
 namespace tenon {
 
@@ -73,12 +74,19 @@ class TENON_API TrainingRun {
     Model::Position position;
   };
   /// Loads the checkpoint that `resume` names. Nothing: there is none to resume from.
-  /// Errors  those of Model::load, a checkpoint of another seed.
+  /// Errors  those of Model::load (a folder whose checkpoints are all damaged is one), a checkpoint
+  ///         of another seed.
   std::optional<Resumed> resume();
   /// Loads weights from a checkpoint: its YAML file, or a folder whose newest one is loaded. Empty:
   /// the folder of the definition, checkpoint.directory.
+  /// Returns where they come from.
   /// Errors  no checkpoint is found; those of Model::load.
-  void load_weights(const std::string& checkpoint = "");
+  Model::Position load_weights(const std::string& checkpoint = "");
+
+  /// Starts from the file that the definition's `weights` names, unless it names none or the model
+  /// has weights from a checkpoint. fit does so if it was not called before.
+  /// Errors  those of import_weights.
+  std::optional<WeightsReport> load_initial_weights(const DataSplits& data);
 
   /// Trains as the definition says, with its callbacks and those of `checkpoint` and `output`; each
   /// folder of checkpoints gets a file run.json, which names the definition and has data.preprocessing;
@@ -100,7 +108,8 @@ class TENON_API TrainingRun {
   Predictions predict(const DataSplits& data, std::int64_t count);
 
   /// Saves the state after an interrupted fit as <folder>/interrupted.yaml and returns that path, to
-  /// be used as `resume`. The folder is checkpoint.directory, else `output`, else "interrupted".
+  /// be used as `resume`; if another run has left a checkpoint there, as interrupted-<run>.yaml. The
+  /// folder is checkpoint.directory, else `output`, else "interrupted".
   std::string save_interrupted() const;
 
  private:
@@ -111,6 +120,7 @@ class TENON_API TrainingRun {
   Context context_;
   Model model_;
   Preprocessing preprocessing_;  ///< that of the last fit
+  bool has_weights_ = false;  // of a checkpoint or a file of weights
 };
 
 /// The model of a model.yaml or train.yaml, compiled as TrainingRun::load does, with the weights of

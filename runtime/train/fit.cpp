@@ -78,7 +78,13 @@ FitLoop::FitLoop(Model& model, Model::State& state, std::shared_ptr<const Datase
       last_(running_) {
   count_ = batches_.count();
   if (options.steps_per_epoch > 0) count_ = std::min(options.steps_per_epoch * options.accumulate, count_);
-  s_.session.begin(options.callbacks, {options.epochs, options.epochs * ((count_ + options.accumulate - 1) / options.accumulate)});
+  std::vector<std::string> names;
+  for (const auto& [name, value] : running_) names.push_back(name);
+  if (options.validation != nullptr) {
+    for (const auto& [name, value] : running_) names.push_back("val_" + name);
+  }
+  s_.session.begin(options.callbacks, {options.epochs, options.epochs * ((count_ + options.accumulate - 1) / options.accumulate)},
+                   std::move(names));
   s_.progress.drop_accumulated();
 }
 

@@ -87,6 +87,12 @@ FitEnd Model::fit_end() const {
 const std::string& Model::stop_reason() const {
   return state_->session.stop_reason();
 }
+const std::vector<std::string>& Model::logged_names() const {
+  return state_->session.logged_names();
+}
+const std::string& Model::run() const {
+  return state_->progress.saved().run;
+}
 void Model::stop(const std::string& reason) {
   state_->session.stop(FitEnd::stopped, reason);
 }

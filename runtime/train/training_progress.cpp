@@ -1,9 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/training_progress.h"
 
+#include <random>
+
+#include <fmt/core.h>
+
 #include "core/log.h"
 
 namespace tenon::train {
+
+TrainingProgress::TrainingProgress() {
+  std::random_device random;  // not of the run's seed: two runs of one seed are two runs
+  saved_.run = fmt::format("{:08x}{:08x}", random(), random());
+}
 
 void TrainingProgress::set_batches(std::int64_t batches) {
   if (saved_.batch > 0 && saved_.batches != batches) {

@@ -21,6 +21,7 @@ struct FitLength {
 
 /// What a checkpoint keeps of a training in addition to the tensors of the model.
 struct SavedProgress {
+  std::string run;                                 ///< the identity of the run (ADR 29)
   std::int64_t step = 0;                           ///< steps since the parameters were created
   std::int64_t epoch = 0;                          ///< complete epochs
   std::int64_t batch = 0;                          ///< batches of the current epoch, complete steps only
@@ -34,6 +35,8 @@ struct SavedProgress {
 /// The position of a training. It moves from step to step, or to that of a checkpoint.
 class TrainingProgress {
  public:
+  /// The beginning of a new run.
+  TrainingProgress();
   const SavedProgress& saved() const { return saved_; }
   /// Goes on from a checkpoint.
   void resume(SavedProgress saved) {

@@ -132,7 +132,10 @@ void run_and_kill(const Kind& kind, const std::string& folder, int checkpoints, 
 
 std::set<std::string> files_in(const std::string& folder) {
   std::set<std::string> names;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) names.insert(entry.path().filename().string());
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (name != "checkpoint.lock") names.insert(name);  // a killed run leaves it, without a lock
+  }
   return names;
 }
 

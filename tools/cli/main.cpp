@@ -27,6 +27,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   add_train_verbs(app);
   add_predict_verb(app);
+  add_weights_verb(app);
   add_explain_verb(app);
   add_gradcheck_verb(app);
   add_backends_verb(app);

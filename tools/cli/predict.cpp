@@ -33,7 +33,7 @@ struct Arguments {
 Predictor make_predictor(const Arguments& arguments) {
   train::SavedRun saved = train::find_run(arguments.run, arguments.checkpoint);
   TrainingRun run = prepare_run(saved.definition, arguments.common, saved.overrides);
-  run.load_weights(saved.checkpoint);
+  load_weights(run, saved.checkpoint);
   if (!saved.preprocessing) saved.preprocessing = train::saved_preprocessing(saved.checkpoint);
   return saved.preprocessing ? Predictor(std::move(run), *saved.preprocessing) : Predictor(std::move(run), arguments.data);
 }

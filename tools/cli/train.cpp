@@ -25,7 +25,7 @@ namespace {
 struct Arguments {
   Common common;
   std::string file, data, json, checkpoint, curves, trace;
-  bool confusion = false;
+  bool confusion = false, overwrite = false;
 };
 
 void print_logs(const char* title, const Logs& logs) {
@@ -50,12 +50,15 @@ void save_interrupted(const TrainingRun& run) {
 }
 
 void run_train(const Arguments& arguments) {
-  TrainingRun run = prepare_run(arguments.file, arguments.common);
+  TrainingRun run = prepare_run(arguments.file, arguments.common, {}, arguments.overwrite);
   const TrainDefinition& definition = run.definition();
   const TraceFile trace(run.context(), arguments.trace);
   const DataSplits data = trace.watch(run.load_data(arguments.data));
   const std::optional<TrainingRun::Resumed> resumed = run.resume();
   if (resumed && definition.verbose > 0) report_resumed(*resumed);
+
+  const std::optional<WeightsReport> weights = run.load_initial_weights(data);
+  if (weights && definition.verbose > 0) print("Weights from " + weights->str() + "\n");
 
   const std::string device = run.context().default_device().name();
   const bool gorgonia = definition.log_style == LogStyle::gorgonia;
@@ -102,7 +105,7 @@ void print_confusion(const Tensor& matrix) {
 
 void run_eval(const Arguments& arguments) {
   TrainingRun run = prepare_run(arguments.file, arguments.common);
-  run.load_weights(arguments.checkpoint);
+  load_weights(run, arguments.checkpoint);
   const TraceFile trace(run.context(), arguments.trace);
   const DataSplits data = trace.watch(run.load_data(arguments.data));
   const Logs test = run.evaluate(data);
@@ -144,6 +147,7 @@ void add_train_verbs(CLI::App& app) {
   add_data(eval, *eval_arguments);
   eval->add_option("--checkpoint", eval_arguments->checkpoint, "weights: the YAML of a checkpoint, or a folder of checkpoints")
       ->type_name("PATH");
+  train->add_flag("--overwrite", train_arguments->overwrite, "replace the checkpoints of another run in the checkpoint folder");
   train->add_option("--curves", train_arguments->curves, "write the loss and metrics over the epochs as an HTML page")->type_name("FILE");
   eval->add_flag("--confusion", eval_arguments->confusion, "also print the confusion matrix");
 }

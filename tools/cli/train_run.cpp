@@ -3,7 +3,11 @@
 
 #include <fmt/core.h>
 
+#include <cstdio>
 #include <utility>
+#include <variant>
+
+#include <tenon/callbacks.h>
 
 #include "yaml/tree.h"
 
@@ -21,10 +25,19 @@ Context context_of(const TrainDefinition& definition, const Common& common) {
   return Context(common.resolve({definition.config}), {}, common.plugins);
 }
 
-TrainingRun prepare_run(const std::string& file, const Common& common, std::vector<ConfigOverride> overrides) {
+TrainingRun prepare_run(const std::string& file, const Common& common, std::vector<ConfigOverride> overrides, bool overwrite) {
   TrainDefinition definition = prepare_definition(file, common, std::move(overrides));
+  if (definition.checkpoint) definition.checkpoint->overwrite |= overwrite;
+  for (CallbackDefinition& callback : definition.callbacks) {
+    if (auto* checkpoint = std::get_if<Checkpoint::Options>(&callback)) checkpoint->overwrite |= overwrite;
+  }
   const Context context = context_of(definition, common);
   return TrainingRun(std::move(definition), context);
+}
+
+void load_weights(TrainingRun& run, const std::string& checkpoint) {
+  const Model::Position position = run.load_weights(checkpoint);
+  fmt::print(stderr, "Checkpoint: {} (epoch {}, step {})\n", position.file, position.epoch, position.step);
 }
 
 std::string model_name(const TrainingRun& run) {

@@ -16,8 +16,11 @@ namespace tenon::cli {
 TrainDefinition prepare_definition(const std::string& file, const Common& common, std::vector<ConfigOverride> overrides = {});
 /// The context of a definition, with the device and the plugins of the command line.
 Context context_of(const TrainDefinition& definition, const Common& common);
-/// The run of that definition on that context.
-TrainingRun prepare_run(const std::string& file, const Common& common, std::vector<ConfigOverride> overrides = {});
+/// The run of that definition on that context. `overwrite`: as if every `checkpoint` had `overwrite: true`.
+TrainingRun prepare_run(const std::string& file, const Common& common, std::vector<ConfigOverride> overrides = {}, bool overwrite = false);
+
+/// Loads the weights to use, and says on stderr which they are: results go to stdout.
+void load_weights(TrainingRun& run, const std::string& checkpoint);
 
 /// The model's name, or else its file.
 std::string model_name(const TrainingRun& run);
