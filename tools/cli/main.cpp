@@ -2,9 +2,13 @@
 // The command line. Exit codes: 0 success, 1 failure (the message says why), 2 usage error.
 #include <CLI/CLI.hpp>
 
-#include <cstdio>
 #include <exception>
+#include <new>
+#include <sstream>
 
+#include <tenon/error.h>
+
+#include "cli/standard_streams.h"
 #include "cli/verbs.h"
 
 namespace tenon::cli {
@@ -14,10 +18,9 @@ int exit_code = 0;
 void set_exit_code(int code) {
   exit_code = code;
 }
-}  // namespace tenon::cli
+namespace {
 
-int main(int argc, char** argv) {
-  using namespace tenon::cli;
+int run(int argc, char** argv) {
   CLI::App app{"Tenon, a plugin-based deep learning runtime", "tenon"};
   app.set_version_flag("--version", "tenon " TENON_VERSION);
   app.require_subcommand(1);
@@ -35,13 +38,27 @@ int main(int argc, char** argv) {
   add_new_backend_verb(app);
   add_generate_docs_verb(app);
   try {
+    check_stack_limit();
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : 2;
+    std::ostringstream help;
+    const int code = app.exit(e, help);
+    print(help.str());
+    return code == 0 ? 0 : 2;
+  } catch (const std::bad_alloc&) {
+    print_error("out of memory; use smaller batches or data, or raise the limit of the process (`ulimit -v`)");
+    return 1;
   } catch (const std::exception& e) {
-    std::fflush(stdout);
-    std::fprintf(stderr, "tenon: error: %s\n", e.what());
+    print_error(e.what());
     return 1;
   }
   return exit_code;
+}
+
+}  // namespace
+}  // namespace tenon::cli
+
+int main(int argc, char** argv) {
+  tenon::cli::open_standard_streams();
+  return tenon::cli::close_standard_output(tenon::cli::run(argc, argv));
 }

@@ -6,16 +6,12 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <cstdio>
 #include <string>
 #include <vector>
 
-namespace tenon::cli {
+#include "cli/standard_streams.h"
 
-inline void print(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
-  std::fflush(stdout);
-}
+namespace tenon::cli {
 
 /// Adds --format with these choices; the first is the default.
 inline void add_format(CLI::App& command, std::string& format, const std::vector<std::string>& choices) {

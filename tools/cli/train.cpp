@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <optional>
 
@@ -19,6 +18,7 @@
 #include "cli/train_run.h"
 #include "cli/train_stop.h"
 #include "cli/verbs.h"
+#include "io/atomic_file.h"
 #include "train/progress.h"
 
 namespace tenon::cli {
@@ -61,6 +61,7 @@ void run_train(const Arguments& arguments) {
   if (resumed && definition.verbose > 0) report_resumed(*resumed);
 
   const std::string device = run.context().default_device().name();
+  const std::string& name = definition.model.name;
   const bool gorgonia = definition.log_style == LogStyle::gorgonia;
   train::ProgressBar bar({.verbose = definition.verbose, .terminal = isatty(STDOUT_FILENO) != 0, .write = print, .clock = nullptr});
   train::GorgoniaLog log(device, print);
@@ -74,7 +75,8 @@ void run_train(const Arguments& arguments) {
   if (!arguments.json.empty()) callbacks.push_back(&json.emplace(JsonLines::Options{arguments.json}));
   std::optional<Curves> curves;
   if (!arguments.curves.empty()) callbacks.push_back(&curves.emplace(Curves::Options{arguments.curves, definition.model.name}));
-  if (definition.verbose > 0 && !gorgonia) print(fmt::format("Training {} on {}{}\n", definition.model.name, device, in_precision(run)));
+  if (definition.verbose > 0 && !gorgonia)
+    print(fmt::format("Training{}{} on {}{}\n", name.empty() ? "" : " ", name, device, in_precision(run)));
   {
     const StopOnSignal stop;
     run.fit(data, callbacks, stop.flag());
@@ -125,11 +127,8 @@ void run_predict(const Arguments& arguments) {
   const DataSplits data = trace.watch(run.load_data(arguments.data));
   if (arguments.count < 1) throw Error(fmt::format("--count {}: expected at least 1", arguments.count));
   const auto [output, targets] = run.predict(data, arguments.count);
-  std::ofstream file;
-  if (!arguments.json.empty()) {
-    file.open(arguments.json);
-    if (!file) throw Error(fmt::format("--json {}: cannot be written", arguments.json));
-  }
+  std::optional<io::AtomicFile> file;
+  if (!arguments.json.empty()) file.emplace(arguments.json);
   const bool labels = run.definition().loss.loss == Loss::sparse_categorical_crossentropy;
   const std::int64_t count = output.shape()[0];
   const std::int64_t width = output.count() / count;
@@ -138,11 +137,12 @@ void run_predict(const Arguments& arguments) {
     for (std::int64_t j = 0; j < width; ++j) values.push_back(output.slice(0, i, i + 1).reshape({width}).slice(0, j, j + 1).item());
     const std::int64_t best = std::max_element(values.begin(), values.end()) - values.begin();
     const double expected = targets.slice(0, i, i + 1).item();
-    if (file.is_open()) {
+    if (file) {
       nlohmann::ordered_json object{{"index", i}, {"output", values}};
       if (labels) object["class"] = best;
       object["expected"] = expected;
-      file << object.dump() << "\n";
+      const std::string line = object.dump() + "\n";
+      file->write(line.data(), line.size());
     }
     if (labels) {
       print(fmt::format("{:>5}: class {} ({:.1f} %), expected {}\n", i, best, values[static_cast<std::size_t>(best)] * 100, expected));
@@ -150,6 +150,7 @@ void run_predict(const Arguments& arguments) {
       print(fmt::format("{:>5}: {:.6g}, expected {:.6g}\n", i, values[0], expected));
     }
   }
+  if (file) file->commit();
 }
 
 void run_summary(const Arguments& arguments) {
