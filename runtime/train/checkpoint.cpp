@@ -147,7 +147,7 @@ void preserve_weights(const fs::path& folder, const std::string& name, const fs:
 }  // namespace
 
 void Model::save(const std::string& folder, const std::string& name) const {
-  const State& s = *state_;
+  const State& s = state_of(state_);
   if (!s.parameters.built()) throw Error("save: the model has no parameters yet; call build() or fit() first");
   std::error_code code;
   fs::create_directories(folder, code);
@@ -175,7 +175,7 @@ void Model::save(const std::string& folder, const std::string& name) const {
 }
 
 Model::Position Model::load(const std::string& yaml_file, Load what) {
-  State& s = *state_;
+  State& s = state_of(state_);
   s.setup.need_context();
   Header header = read_header(yaml_file);
   const Safetensors file = load_safetensors(header.weights);
