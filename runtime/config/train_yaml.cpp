@@ -64,7 +64,7 @@ ModelDefinition read_model_of(Files& files, Section& top, const std::vector<Conf
       files.load(path);
     } catch (const Error& problem) {
       const std::string text = problem.what();
-      if (text.rfind(path + ": no such file", 0) == 0) value.fail(text);  // also name the key that refers to the file
+      if (text.rfind(path + ": file not found", 0) == 0) value.fail(text);  // also name the key that refers to the file
       throw;
     }
     return load_model_file(files, path, model_overrides);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -94,8 +95,13 @@ CachedPart read(const std::string& path) {
   const Tensor x = tensor("x"), y = tensor("y");
   array.x_dtype = x.dtype();
   // Setting num_classes checks the labels again: a damaged label must not be used as an index.
-  if (!value("num_classes").empty() && y.dtype() == DType::i64 && y.shape().rank() == 1)
-    array.num_classes = std::stoll(value("num_classes"));
+  if (const std::string stated = value("num_classes"); !stated.empty() && y.dtype() == DType::i64 && y.shape().rank() == 1) {
+    std::int64_t classes = 0;
+    const auto [end, error] = std::from_chars(stated.data(), stated.data() + stated.size(), classes);
+    if (error != std::errc() || end != stated.data() + stated.size())
+      throw Error(path + ": expected num_classes to be an integer, got '" + stated + "'");
+    array.num_classes = classes;
+  }
   part.data = std::make_shared<const ArrayDataset>(x, y, array);
   return part;
 }

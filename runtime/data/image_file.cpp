@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -17,9 +18,13 @@
 
 #include "core/log.h"
 #include "io/gzip.h"
+#include "io/limits.h"
 
 namespace tenon::data {
 namespace {
+
+// PNM states sides as text of any length; this keeps their product in 64 bits.
+constexpr std::int64_t max_side = 1 << 16;
 
 std::string ending_of(const std::string& path) {
   std::string ending = std::filesystem::path(path).extension().string();
@@ -49,7 +54,7 @@ class Header {
 };
 
 Tensor read_pnm(const std::string& path) {
-  const std::vector<std::uint8_t> bytes = io::read_file(path, max_file_bytes);
+  const std::vector<std::uint8_t> bytes = io::read_file(path);
   if (bytes.size() < 2 || bytes[0] != 'P' || (bytes[1] != '5' && bytes[1] != '6')) {
     throw Error(path + ": expected a binary PGM (P5) or PPM (P6)" +
                 (bytes.size() > 1 && bytes[0] == 'P' ? ", got another PNM format" : ""));
@@ -61,6 +66,7 @@ Tensor read_pnm(const std::string& path) {
     throw Error(path + ": expected width, height and maximum value after P" + static_cast<char>(bytes[1]) + ", sides of 1 to " +
                 std::to_string(max_side));
   }
+  check_pixels(path, *width, *height);
   if (*highest != 255) throw Error(path + ": expected values up to 255, got up to " + std::to_string(*highest));
   const std::size_t begin = header.position() + 1;  // skip one white space
   const auto size_bytes = static_cast<std::size_t>(channels * *height * *width);
@@ -72,27 +78,24 @@ Tensor read_pnm(const std::string& path) {
 }
 
 Tensor read_png(const std::string& path) {
-  const std::vector<std::uint8_t> bytes = io::read_file(path, max_file_bytes);
+  const std::vector<std::uint8_t> bytes = io::read_file(path);
   png_image image{};
   image.version = PNG_IMAGE_VERSION;
-  const auto fail = [&]() -> Error {
-    const std::string why = image.message;
-    png_image_free(&image);
-    return Error(path + ": cannot be read as PNG: " + why);
-  };
-  if (png_image_begin_read_from_memory(&image, bytes.data(), bytes.size()) == 0) throw fail();
+  const auto fail = [&]() -> Error { return Error(path + ": cannot be read as PNG: " + image.message); };
+  if (png_image_begin_read_from_memory(&image, bytes.data(), bytes.size()) == 0) throw fail();  // frees what it allocated
   const bool has_colour = (image.format & PNG_FORMAT_FLAG_COLOR) != 0;
   const std::int64_t channels = has_colour ? 3 : 1, height = image.height, width = image.width;
+  const std::unique_ptr<png_image, void (*)(png_image*)> cleanup(&image, png_image_free);
+  check_pixels(path, width, height);
   // deflate expands a byte to at most 1032, and a byte holds at most eight pixels: reject larger claims before allocating.
-  if (height > max_side || width > max_side || static_cast<std::uint64_t>(height * width) / 8 / 1032 > bytes.size()) {
-    png_image_free(&image);
+  if (static_cast<std::uint64_t>(height * width) / 8 / 1032 > bytes.size()) {
     throw Error(path + ": " + std::to_string(width) + " x " + std::to_string(height) + " pixels do not fit its " +
                 std::to_string(bytes.size()) + " bytes");
   }
   // Read with alpha: otherwise libpng would blend transparent pixels with a background.
   image.format = has_colour ? PNG_FORMAT_RGBA : PNG_FORMAT_GA;
   const std::int64_t stride = channels + 1;
-  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(height * width * stride));
+  std::vector<std::uint8_t> pixels = io::new_buffer(path, static_cast<std::uint64_t>(height * width * stride));
   if (png_image_finish_read(&image, nullptr, pixels.data(), static_cast<png_int_32>(width * stride), nullptr) == 0) throw fail();
   std::uint8_t* to = pixels.data();
   for (std::int64_t i = 0; i < height * width; ++i) {
@@ -111,6 +114,11 @@ Tensor read_array(const std::string& path) {
 }
 
 }  // namespace
+
+void check_pixels(const std::string& path, std::int64_t width, std::int64_t height) {
+  io::check_limit(path + ": " + std::to_string(width) + " x " + std::to_string(height), io::Limit::image_pixels,
+                  static_cast<std::uint64_t>(width) * static_cast<std::uint64_t>(height));
+}
 
 namespace {
 

@@ -27,9 +27,8 @@ Tensor read_jpeg(const std::string& path);
 
 // Shared by the formats.
 
-/// Limits of a plausible image.
-inline constexpr std::int64_t max_side = 1 << 16;
-inline constexpr std::uint64_t max_file_bytes = std::uint64_t{1} << 30;
+/// Fails if an image of this size is beyond Limit::image_pixels.
+void check_pixels(const std::string& path, std::int64_t width, std::int64_t height);
 /// Converts interleaved pixels to planes.
 Tensor planes_of(const std::uint8_t* pixels, std::int64_t channels, std::int64_t height, std::int64_t width);
 

@@ -12,6 +12,7 @@
 
 #include "data/image_file.h"
 #include "io/gzip.h"
+#include "io/limits.h"
 
 namespace tenon::data {
 namespace {
@@ -34,7 +35,8 @@ void fail_if_damaged(j_common_ptr state, int level) {
 }
 
 /// Decodes into `out_pixels`, interleaved. The function has no object with a destructor, which longjmp would skip.
-bool decode(jpeg_decompress_struct& state, Errors& errors, const std::vector<std::uint8_t>& bytes, std::vector<std::uint8_t>& out_pixels) {
+bool decode(jpeg_decompress_struct& state, Errors& errors, const std::vector<std::uint8_t>& bytes, std::uint64_t max_pixels,
+            std::vector<std::uint8_t>& out_pixels) {
   if (setjmp(errors.failed) != 0) return false;
   jpeg_create_decompress(&state);
   jpeg_mem_src(&state, bytes.data(), bytes.size());
@@ -42,6 +44,7 @@ bool decode(jpeg_decompress_struct& state, Errors& errors, const std::vector<std
   state.out_color_space = state.num_components == 1 ? JCS_GRAYSCALE : JCS_RGB;
   // A block of 64 pixels of each channel takes at least a bit, so larger claims are rejected before memory is allocated.
   const auto pixels = static_cast<std::uint64_t>(state.image_width) * state.image_height;
+  if (pixels > max_pixels) return false;
   if (pixels / 64 / 8 > bytes.size()) {
     std::snprintf(errors.text, sizeof errors.text, "%u x %u pixels do not fit its %zu bytes", state.image_width, state.image_height,
                   bytes.size());
@@ -61,16 +64,17 @@ bool decode(jpeg_decompress_struct& state, Errors& errors, const std::vector<std
 }  // namespace
 
 Tensor read_jpeg(const std::string& path) {
-  const std::vector<std::uint8_t> bytes = io::read_file(path, max_file_bytes);
+  const std::vector<std::uint8_t> bytes = io::read_file(path);
   Errors errors{};
   jpeg_decompress_struct state{};
   state.err = jpeg_std_error(&errors);
   errors.error_exit = fail;
   errors.emit_message = fail_if_damaged;
   std::vector<std::uint8_t> pixels;
-  const bool read = decode(state, errors, bytes, pixels);
+  const bool read = decode(state, errors, bytes, io::limit(io::Limit::image_pixels), pixels);
   const std::int64_t channels = state.output_components, height = state.output_height, width = state.output_width;
   jpeg_destroy_decompress(&state);
+  if (!read) check_pixels(path, state.image_width, state.image_height);
   if (!read) throw Error(path + ": cannot be read as JPEG: " + errors.text);
   return planes_of(pixels.data(), channels, height, width);
 }

@@ -124,14 +124,16 @@ void Program::State::record(Part& part, std::uint64_t begin_ns) {
 }
 
 void Program::enable_profile(bool enabled) {
-  state_->profile_requested = enabled;
-  if (state_->profile_on != enabled) state_->set_profile(enabled);
+  State& s = state_of(state_);
+  s.profile_requested = enabled;
+  if (s.profile_on != enabled) s.set_profile(enabled);
 }
 
 std::vector<Program::KernelTime> Program::profile() const {
   std::vector<KernelTime> times;
-  for (const State::Part& part : state_->parts) {
-    for (KernelTime& time : state_->kernels_of(part, state_->read_profile(part))) times.push_back(std::move(time));
+  State& s = state_of(state_);
+  for (const State::Part& part : s.parts) {
+    for (KernelTime& time : s.kernels_of(part, s.read_profile(part))) times.push_back(std::move(time));
   }
   return times;
 }

@@ -48,7 +48,7 @@ void preserve_weights(const fs::path& folder, const std::string& name, const fs:
 }  // namespace
 
 void Model::save(const std::string& folder, const std::string& name) const {
-  const State& s = *state_;
+  const State& s = state_of(state_);
   if (!s.parameters.built()) throw Error("save: the model has no parameters yet; call build() or fit() first");
   std::error_code code;
   fs::create_directories(folder, code);
@@ -148,11 +148,12 @@ Model::Position load_checkpoint(Model& model, Model::State& s, const train::Chec
 }  // namespace
 
 Model::Position Model::load(const std::string& checkpoint, Load what) {
-  state_->setup.need_context();
+  State& s = state_of(state_);
+  s.setup.need_context();
   std::error_code ignored;
-  if (!fs::is_directory(checkpoint, ignored)) return load_checkpoint(*this, *state_, train::read_checkpoint_file(checkpoint), what);
+  if (!fs::is_directory(checkpoint, ignored)) return load_checkpoint(*this, s, train::read_checkpoint_file(checkpoint), what);
   Position position;
-  const auto take = [&](const train::CheckpointFile& candidate) { position = load_checkpoint(*this, *state_, candidate, what); };
+  const auto take = [&](const train::CheckpointFile& candidate) { position = load_checkpoint(*this, s, candidate, what); };
   if (train::take_newest(checkpoint, take).empty()) throw Error(fmt::format("no checkpoint in {}: train the model first", checkpoint));
   return position;
 }

@@ -35,17 +35,18 @@ std::optional<Logs> Model::State::evaluate(const std::shared_ptr<const Dataset>&
 }
 
 Logs Model::evaluate(const std::shared_ptr<const Dataset>& data, std::int64_t batch_size) {
-  state_->setup.need_context();
+  if (data == nullptr) throw Error("evaluate: expected a data set, got a null pointer");
+  state_of(state_).setup.need_context();
   build(data->x_type().shape);
-  return *state_->evaluate(data, batch_size, true, nullptr);
+  return *state_of(state_).evaluate(data, batch_size, true, nullptr);
 }
 
 Tensor Model::predict(const Tensor& x, std::int64_t batch_size) {
-  return state_->predict(*this, train::Phase::predict, x, batch_size);
+  return state_of(state_).predict(*this, train::Phase::predict, x, batch_size);
 }
 
 Tensor Model::predict_probabilities(const Tensor& x, std::int64_t batch_size) {
-  return state_->predict(*this, train::Phase::probabilities, x, batch_size);
+  return state_of(state_).predict(*this, train::Phase::probabilities, x, batch_size);
 }
 
 Tensor Model::State::predict(Model& model, train::Phase phase, const Tensor& x, std::int64_t batch_size) {
@@ -73,8 +74,9 @@ Tensor Model::State::predict(Model& model, train::Phase phase, const Tensor& x, 
 }
 
 Tensor Model::confusion_matrix(const std::shared_ptr<const Dataset>& data, std::int64_t batch_size) {
-  State& s = *state_;
+  State& s = state_of(state_);
   s.setup.need_context();
+  if (data == nullptr) throw Error("confusion_matrix: expected a data set, got a null pointer");
   build(data->x_type().shape);
   Batches batches(data, {.batch_size = batch_size, .shuffle = false});
   const std::int64_t classes = s.parameters.layers().back().output.count();

@@ -83,9 +83,9 @@ FitLoop::FitLoop(Model& model, Model::State& state, std::shared_ptr<const Datase
   if (options.validation != nullptr) {
     for (const auto& [name, value] : running_) names.push_back("val_" + name);
   }
+  s_.progress.drop_accumulated();
   s_.session.begin(options.callbacks, {options.epochs, options.epochs * ((count_ + options.accumulate - 1) / options.accumulate)},
                    std::move(names));
-  s_.progress.drop_accumulated();
 }
 
 FitLoop::~FitLoop() {
@@ -230,8 +230,11 @@ std::pair<std::shared_ptr<const Dataset>, std::shared_ptr<const Dataset>> split(
 }  // namespace
 
 History Model::fit(const std::shared_ptr<const Dataset>& data, const FitOptions& options) {
-  State& s = *state_;
+  State& s = state_of(state_);
   s.setup.need_context();
+  if (data == nullptr) throw Error("fit: expected a data set, got a null pointer");
+  if (std::find(options.callbacks.begin(), options.callbacks.end(), nullptr) != options.callbacks.end())
+    throw Error("fit: expected callbacks, got a null pointer among them");
   if (options.epochs < 0) throw Error(fmt::format("fit: epochs is {}, expected 0 or more", options.epochs));
   if (options.accumulate < 1) throw Error(fmt::format("fit: accumulate is {}, expected 1 or more batches", options.accumulate));
   if (!(options.validation_split >= 0 && options.validation_split < 1)) {

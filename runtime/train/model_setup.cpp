@@ -47,8 +47,8 @@ void ModelSetup::write_logs(std::span<const double> means, Logs& out_logs) const
     const auto rule = rule_of(options.metrics[i - 1].metric).finish;
     out_logs[i].second = rule == nullptr ? means[i] : rule(means[i]);
   }
-  for (auto& log : out_logs) {
-    if (std::isnan(log.second)) log.second = std::numeric_limits<double>::quiet_NaN();  // without a sign, which would be printed
+  for (auto& [name, value] : out_logs) {
+    if (std::isnan(value)) value = std::numeric_limits<double>::quiet_NaN();  // 0/0 is negative on x86, and would be printed as "-nan"
   }
 }
 

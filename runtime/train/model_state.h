@@ -13,6 +13,7 @@
 
 #include <tenon/model.h>
 
+#include "core/state_of.h"
 #include "train/feed.h"
 #include "train/fit_session.h"
 #include "train/model_setup.h"
@@ -33,6 +34,7 @@ struct BatchMeans {
 }  // namespace train
 
 struct Model::State {
+  static constexpr const char* owner = "model";  ///< for state_of
   explicit State(ModelDefinition definition) : setup{.definition = std::move(definition), .context = {}, .options = {}} {}
 
   train::ModelSetup setup;

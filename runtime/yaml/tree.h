@@ -54,8 +54,7 @@ struct Node::Entry {
 };
 
 /// Errors  "<name>:LINE:COL: <reason>": not YAML, tabs as indentation, a duplicate key, no content, several documents, an alias inside its
-/// own
-///         anchor, more than 100000 values once aliases are expanded.
+///         own anchor, more values or text than io::Limit allows once aliases are expanded.
 Node parse(const std::string& text, std::shared_ptr<const Source> source);
 
 /// Reads and parses a file; relative paths in it start from its folder. Errors also: a file that cannot be read.

@@ -20,7 +20,7 @@ endforeach()
 file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/cli.sh lines REGEX "^[a-z_]+\\(\\) {")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/cli.sh)
 # doctor_json_keeps_its_schema needs a plugin of tests/fault.
-set(cli_helpers fail exits out_has out_lacks out_is err_has doctor_survives)
+set(cli_helpers full fail exits out_has out_lacks out_is err_has doctor_survives)
 foreach(line IN LISTS lines)
   string(REGEX MATCH "^[a-z_]+" claim "${line}")
   if(NOT claim IN_LIST cli_helpers)

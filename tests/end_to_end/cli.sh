@@ -367,4 +367,53 @@ wrong_use_exits_with_two() {
   out_has 'tenon '
 }
 
+full() { # tenon-arguments...: standard output is a full disk
+  local got=0
+  : >"$scratch/out"
+  "$TENON" "$@" >/dev/full 2>"$scratch/err" || got=$?
+  [ "$got" = 1 ] || fail "tenon $* on a full disk: expected exit code 1, got $got"
+  err_has 'standard output: cannot be written: No space left on device'
+}
+a_full_disk_is_an_error_for_every_verb() {
+  exits 0 --help
+  local verb verbs
+  verbs=$(sed -n '/^Subcommands:/,$p' "$scratch/out" | awk '/^  [a-z]/ { print $1 }')
+  [ "$(wc -w <<<"$verbs")" -gt 12 ] || fail 'not all verbs are listed'
+  for verb in $verbs; do full "$verb" --help; done
+  full --version
+  full devices
+  full backends --format json
+  full caps
+  full config print
+  full config check "$MODELS/fashion_mnist/model.yaml"
+  full conformance --list
+  full summary "$MODELS/fashion_mnist/model.yaml"
+  full train "$MODELS/linear_regression/train.yaml" "${cpu_only[@]}" --set epochs=1
+  exits 1 train "$MODELS/linear_regression/train.yaml" "${cpu_only[@]}" --set epochs=1 --json /dev/full
+  err_has '/dev/full: writing '
+}
+
+closed_standard_streams_are_not_taken_by_files() {
+  "$TENON" train "$MODELS/linear_regression/train.yaml" "${cpu_only[@]}" --set epochs=1 --json "$scratch/out" <&- >&- 2>&- ||
+    fail 'does not run with closed streams'
+  ! grep -v '^{.*}$' "$scratch/out" || fail 'other text is in the JSON Lines'
+  out_has '"epoch"'
+}
+
+devices_and_planted_links_survive_as_outputs() {
+  exits 0 train "$MODELS/linear_regression/train.yaml" "${cpu_only[@]}" --set epochs=1 --curves /dev/null --trace /dev/null
+  [ -c /dev/null ] || fail '/dev/null was replaced'
+  exits 0 train "$MODELS/linear_regression/train.yaml" "${cpu_only[@]}" --set epochs=1 --json /dev/stdout
+  out_has '{"epoch"'
+  out_has 'test: '
+}
+
+little_memory_or_stack_is_an_error_with_its_remedy() {
+  # A sanitizer's own memory does not fit.
+  (ulimit -v 150000 && "$TENON" --version >/dev/null 2>&1) || return 0
+  (ulimit -s 64 && exits 1 devices && err_has 'the stack limit is 64 KiB, expected at least 256; raise it with `ulimit -s 8192`') || exit 1
+  (ulimit -v 150000 && exits 1 train "$MODELS/fashion_mnist/train.yaml" "${cpu_only[@]}" --set data.source=digits --set data.train_count=64 \
+    --set data.test_count=32 --set threads=1 && err_has 'out of memory') || exit 1
+}
+
 "$1"

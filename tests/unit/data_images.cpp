@@ -94,7 +94,11 @@ TEST_CASE_FIXTURE(InFolder, "images: damaged files are rejected by name") {
   CHECK(error("a.png", whole.substr(0, whole.size() - 20)).find("cannot be read as PNG: ") == 0);
   std::string promises = png(1, {{7}}, 0);
   promises.replace(8, 25, chunk("IHDR", big_endian(65000) + big_endian(65000) + std::string("\x08\0\0\0\0", 5)));
-  CHECK(error("a.png", promises).find("65000 x 65000 pixels do not fit its") == 0);
+  CHECK(error("a.png", promises) == "65000 x 65000: expected at most 67108864 pixels of an image, got 4225000000; the environment's " +
+                                        std::string("TENON_LIMIT_IMAGE_PIXELS raises this limit for files that you trust"));
+  promises.replace(8, 25, chunk("IHDR", big_endian(8000) + big_endian(8000) + std::string("\x08\0\0\0\0", 5)));
+  CHECK(error("a.png", promises).find("8000 x 8000 pixels do not fit its") == 0);
+  CHECK(contains(error("a.pgm", "P5 65536 65536 255\n"), "65536 x 65536: expected at most 67108864 pixels"));
   save_npy(folder.file("a.npy"), Tensor::of<float>({1, 2}, {1, 2}));
   CHECK_ERROR_CONTAINS("got f32(1,2)", data::read_image(folder.file("a.npy")));
 }

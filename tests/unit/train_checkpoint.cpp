@@ -4,7 +4,10 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
+#include <string>
 
+#include "io/posix_file.h"
 #include "temporary_folder.h"
 #include "train_testing.h"
 
@@ -132,13 +135,16 @@ TEST_CASE_FIXTURE(InFolder, "checkpoint: the old one stays valid until its repla
   model.save(folder.path(), "c");
   const auto saved = weights(model);
   model.fit(digits(), {.epochs = 2});
-  fs::create_directory(folder.file("c.yaml.tmp"));  // the YAML is written last, and cannot be
-  CHECK_ERROR_CONTAINS("c.yaml: cannot be written", model.save(folder.path(), "c"));
+  // The YAML, which is written last, becomes a link to a descriptor that can only be read.
+  fs::rename(folder.file("c.yaml"), folder.file("kept.yaml"));
+  const io::OpenFile kept = io::open_for_reading(folder.file("kept.yaml"));
+  fs::create_symlink("/proc/self/fd/" + std::to_string(kept.descriptor.get()), folder.file("c.yaml"));
+  CHECK_ERROR_CONTAINS("cannot be written: Bad file descriptor", model.save(folder.path(), "c"));
   Model again = make_model(context);
   CHECK(again.load(folder.path() + "/c.yaml").epoch == 1);
   CHECK(weights(again) == saved);
 
-  fs::remove(folder.file("c.yaml.tmp"));
+  fs::rename(folder.file("kept.yaml"), folder.file("c.yaml"));
   model.save(folder.path(), "c");
   CHECK(again.load(folder.path() + "/c.yaml").epoch == 2);
   CHECK(weights(again) == weights(model));

@@ -162,7 +162,7 @@ TEST_CASE_FIXTURE(InFolder, "load_model: the model of either file, with the weig
 
   CHECK_ERROR("no weights: pass --checkpoint, or set checkpoint.directory in the YAML", on_context.load_weights());
   CHECK_ERROR_CONTAINS("train the model first", on_context.load_weights(folder.path()));
-  CHECK_ERROR_CONTAINS("no such file", load_model(folder.file("none.yaml")));
+  CHECK_ERROR_CONTAINS("file not found", load_model(folder.file("none.yaml")));
 }
 
 TEST_CASE_FIXTURE(InFolder, "load_definition: a softmax at the end of a model.yaml chooses loss and metrics") {

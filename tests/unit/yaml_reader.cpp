@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
 #include "temporary_folder.h"
 #include "yaml/reader.h"
@@ -264,16 +265,35 @@ TEST_CASE("yaml: aliases of aliases cannot exhaust memory") {
     for (int j = 0; j < 10; ++j) text += (j == 0 ? "*a" : ", *a") + std::to_string(i - 1);
     text += "]\n";
   }
-  CHECK(contains(parse_error(text), "more than 100000 values, aliases counted each time"));
+  CHECK(contains(parse_error(text), ": expected at most 100000 values in a YAML file, aliases counted each time, got more; "));
+  // Few values, but many copies of a long text.
+  std::string repeats = "a: &a " + std::string(1 << 18, 'x') + "\nb: [";
+  for (int i = 0; i < 1000; ++i) repeats += "*a, ";
+  CHECK(contains(parse_error(repeats + "]\n"), ": expected at most 16777216 bytes of YAML text, aliases counted each time, got more; "));
+  // An anchor is a copy too.
+  std::string nested = std::string(1 << 18, 'x');
+  for (int i = 0; i < 100; ++i) nested = "&a" + std::to_string(i) + " [" + nested + "]";
+  CHECK(contains(parse_error("a: " + nested + "\n"), "bytes of YAML text"));
+}
+
+TEST_CASE("yaml: a map of many keys is read in time that is linear in their number") {
+  std::string text;
+  for (int i = 0; i < 45000; ++i) text += "key" + std::to_string(i) + ": 1\n";
+  CHECK(parse(text).entries.size() == 45000);
+  CHECK(parse_error(text + "key7: 2\n") == "t.yaml:45001:1: key 'key7' is given twice; first at line 8");
 }
 
 TEST_CASE_FIXTURE(InFolder, "yaml: a file that cannot be read is reported by name") {
-  CHECK_ERROR(folder.file("none.yaml") + ": no such file; expected a YAML file", yaml::load(folder.file("none.yaml")));
-  CHECK_ERROR(folder.path() + ": is a folder; expected a YAML file", yaml::load(folder.path()));
+  CHECK_ERROR(folder.file("none.yaml") + ": file not found", yaml::load(folder.file("none.yaml")));
+  CHECK_ERROR(folder.path() + ": expected a file, got a folder", yaml::load(folder.path()));
   const std::string bad = folder.write("bad.yaml", "a: 1\r\nb: [\r\n");
   CHECK(message_of([&] { yaml::load(bad); }).rfind(bad + ":", 0) == 0);
   const std::string large = folder.write("large.yaml", std::string((16 << 20) + 1, '#'));
-  CHECK_ERROR(large + ": is larger than 16 MiB; expected a YAML file written by hand", yaml::load(large));
+  CHECK_ERROR_CONTAINS(large + ": expected at most 16777216 bytes of YAML text, aliases counted each time, got 16777217; ",
+                       yaml::load(large));
+  const std::string pipe = folder.file("pipe.yaml");
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK_ERROR(pipe + ": expected a file, got a device or pipe", yaml::load(pipe));
   const std::string good = folder.write("good.yaml",
                                         "\xEF\xBB\xBF"
                                         "a: 1\r\nb: x\r\n");

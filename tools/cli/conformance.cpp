@@ -35,7 +35,7 @@ std::pair<std::string, std::string> option_of(const std::string& text) {
 void print_list(const conformance::Options& options) {
   for (const std::string& name : conformance::case_names(options)) print(name + "\n");
   for (const std::string& gap : conformance::gaps()) {
-    std::fprintf(stderr, "tenon: error: the conformance kit is incomplete: %s\n", gap.c_str());
+    print_error("the conformance kit is incomplete: " + gap);
     set_exit_code(1);
   }
 }

@@ -22,10 +22,12 @@
 #include <tenon/functions.h>
 
 #include "cli/generate_docs.h"
+#include "cli/standard_streams.h"
 #include "cli/verbs.h"
 #include "conformance/blas.h"
 #include "conformance/case.h"
 #include "graph/op.h"
+#include "io/atomic_file.h"
 
 namespace tenon::cli {
 namespace {
@@ -369,11 +371,8 @@ std::string blas_page() {
 }
 
 void write(const fs::path& file, const std::string& text) {
-  std::ofstream out(file, std::ios::binary);
-  out << text;
-  out.close();
-  if (!out) throw Error(fmt::format("generate-docs: cannot write {}", file.string()));
-  fmt::print("{}\n", file.string());
+  io::write_atomically(file.string(), text);
+  print(file.string() + "\n");
 }
 
 }  // namespace

@@ -3,11 +3,15 @@
 #include <CLI/CLI.hpp>
 
 #include <cstddef>
-#include <cstdio>
 #include <exception>
+#include <new>
 #include <span>
+#include <sstream>
 #include <string>
 
+#include <tenon/error.h>
+
+#include "cli/standard_streams.h"
 #include "cli/usage.h"
 #include "cli/verbs.h"
 
@@ -18,10 +22,9 @@ int exit_code = 0;
 void set_exit_code(int code) {
   exit_code = code;
 }
-}  // namespace tenon::cli
+namespace {
 
-int main(int argc, char** argv) {
-  using namespace tenon::cli;
+int run(int argc, char** argv) {
   CLI::App app{"Tenon, a plugin-based deep learning runtime", "tenon"};
   app.set_version_flag("--version", "tenon " TENON_VERSION);
   app.require_subcommand(1);
@@ -41,17 +44,32 @@ int main(int argc, char** argv) {
   add_new_backend_verb(app);
   add_generate_docs_verb(app);
   try {
+    check_stack_limit();
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
     const std::string mistake = explain_usage(app, std::span<const char* const>(argv, static_cast<std::size_t>(argc)).subspan(1));
-    if (mistake.empty()) return app.exit(e), 2;
-    std::fprintf(stderr, "tenon: error: %s\n", mistake.c_str());
-    return 2;
+    if (e.get_exit_code() != 0 && !mistake.empty()) {
+      print_error(mistake);
+      return 2;
+    }
+    std::ostringstream help;
+    const int code = app.exit(e, help);
+    print(help.str());
+    return code == 0 ? 0 : 2;
+  } catch (const std::bad_alloc&) {
+    print_error("out of memory; use smaller batches or data, or raise the limit of the process (`ulimit -v`)");
+    return 1;
   } catch (const std::exception& e) {
-    std::fflush(stdout);
-    std::fprintf(stderr, "tenon: error: %s\n", e.what());
+    print_error(e.what());
     return 1;
   }
   return exit_code;
+}
+
+}  // namespace
+}  // namespace tenon::cli
+
+int main(int argc, char** argv) {
+  tenon::cli::open_standard_streams();
+  return tenon::cli::close_standard_output(tenon::cli::run(argc, argv));
 }

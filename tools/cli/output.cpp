@@ -5,14 +5,8 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <cstdio>
 
 namespace tenon::cli {
-
-void print(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
-  std::fflush(stdout);
-}
 
 void add_format(CLI::App& command, std::string& format, const std::vector<std::string>& choices) {
   format = choices.front();

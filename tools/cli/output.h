@@ -6,14 +6,13 @@
 #include <utility>
 #include <vector>
 
+#include "cli/standard_streams.h"
+
 namespace CLI {
 class App;
 }
 
 namespace tenon::cli {
-
-/// Writes to standard output at once.
-void print(const std::string& text);
 
 /// Adds --format with these choices; the first is the default.
 void add_format(CLI::App& command, std::string& format, const std::vector<std::string>& choices);
@@ -24,6 +23,7 @@ class Table {
   explicit Table(std::vector<std::string> header) : rows_{std::move(header)} {}
   void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
   std::string str() const;
+  /// The same table in Markdown.
   std::string markdown() const;
 
  private:

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +14,7 @@
 #include "cli/trace_file.h"
 #include "cli/train_run.h"
 #include "cli/verbs.h"
+#include "io/atomic_file.h"
 #include "train/objective.h"
 #include "train/prediction_text.h"
 #include "train/run_record.h"
@@ -56,17 +57,18 @@ void run_predict(const Arguments& arguments) {
   const std::vector<Prediction> all = predictions(predictor, arguments);
   const train::PredictionText text{.top_k = arguments.top_k,
                                    .probabilities = train::gives_probabilities(predictor.run().definition().loss)};
-  std::ofstream file;
-  if (!arguments.json.empty()) {
-    file.open(arguments.json);
-    if (!file) throw Error(fmt::format("--json {}: cannot be written", arguments.json));
-  }
+  std::optional<io::AtomicFile> file;
+  if (!arguments.json.empty()) file.emplace(arguments.json);
   if (arguments.format == "csv" && !all.empty()) print(text.csv_header(all[0]) + "\n");
   for (std::size_t i = 0; i < all.size(); ++i) {
     const auto json = [&] { return text.json(all[i], static_cast<std::int64_t>(i)) + "\n"; };
-    if (file.is_open()) file << json();
+    if (file) {
+      const std::string line = json();
+      file->write(line.data(), line.size());
+    }
     print(arguments.format == "json" ? json() : (arguments.format == "csv" ? text.csv(all[i]) : text.line(all[i])) + "\n");
   }
+  if (file) file->commit();
 }
 
 }  // namespace

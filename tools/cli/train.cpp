@@ -16,6 +16,7 @@
 #include "cli/train_run.h"
 #include "cli/train_stop.h"
 #include "cli/verbs.h"
+#include "io/atomic_file.h"
 #include "train/progress.h"
 #include "train/summary.h"
 
