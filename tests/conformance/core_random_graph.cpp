@@ -48,13 +48,13 @@ class GraphDrawer {
     known_.push_back({weight ? builder_.weight(shape) : builder_.input(shape), shape, 4, false});
     return known_.back();
   }
-  /// The index of a known value with this shape; half of the time, and if there is none, a new weight.
+  /// The index of a known value with this shape; one time in three, and if there is none, a new weight.
   std::size_t find(const Dims& shape) {
     std::vector<std::size_t> fitting;
     for (std::size_t i = 0; i < known_.size(); ++i) {
       if (known_[i].shape == shape) fitting.push_back(i);
     }
-    if (!fitting.empty() && random_.integer(0, 4) != 0)
+    if (!fitting.empty() && random_.integer(0, 3) != 0)
       return fitting[static_cast<std::size_t>(random_.integer(0, static_cast<std::int64_t>(fitting.size())))];
     add_source(shape, true);
     return known_.size() - 1;
@@ -181,7 +181,7 @@ void expect_right(const CaseContext& context, Net net, PlanOptions options) {
 
 void random_graphs(CaseContext& context) {
   require_graphs(context);
-  const int count = effort() == Effort::small ? 60 : effort() == Effort::usual ? 300 : 20000;
+  const int count = effort() == Effort::small ? 150 : effort() == Effort::usual ? 500 : 20000;
   int checked = 0;
   for (int i = 0; i < count; ++i) {
     const Net net = GraphDrawer(context, seed_for(context.seed, fmt::format("random graph {}", i))).draw();
