@@ -100,7 +100,8 @@ enum class Oracle {
 };
 
 /// The largest error that a result may have, and why: what the arithmetic allows, no more and no less. It is stated for the dtype of the
-/// arithmetic, which is f32 for f16 and bf16: their results are rounded once more, to within half an epsilon of theirs.
+/// arithmetic, which is f32 for f16 and bf16: their results are rounded once more, to within half an epsilon of theirs. A function may set
+/// Bound::rounding to the magnitude of what is rounded to 16 bits before the end, as a sum is before its bias.
 class Tolerance {
  public:
   using Function = Bound (*)(const Variant&, tenon_dtype);
@@ -118,7 +119,9 @@ class Tolerance {
   Bound operator()(const Variant& variant, tenon_dtype dtype) const {
     const tenon_dtype arithmetic = resolved(dtype_of_sums, dtype);
     Bound bound = bound_ != nullptr ? bound_(variant, arithmetic) : Bound{relative_ * epsilon(arithmetic), absolute_ * epsilon(arithmetic)};
-    if (is_narrow(dtype) && (bound.relative != 0 || bound.absolute != 0)) bound.rounding = epsilon(dtype);
+    const bool rounds = is_narrow(dtype) && (bound.relative != 0 || bound.absolute != 0);
+    if (rounds) bound.absolute += bound.rounding * epsilon(dtype);
+    bound.rounding = rounds ? epsilon(dtype) : 0;
     bound.signed_zeros = signed_zeros_;
     return bound;
   }

@@ -90,7 +90,8 @@ std::vector<RecurrentForm> recurrent_forms(unsigned all_results) {
 Bound recurrent_error(const Variant& variant, tenon_dtype t) {
   const Dims& x = variant.inputs[0].shape;
   const auto steps = static_cast<double>(x[0]), terms = static_cast<double>(x[2] + variant.inputs[2].shape[2]);
-  return {4 * epsilon(t), 2 * steps * (4 + std::sqrt(terms)) * epsilon(t)};
+  const double error = 2 * steps * (4 + std::sqrt(terms));  // also of 16-bit states, which are rounded at each step
+  return {4 * epsilon(t), error * epsilon(t), error};
 }
 
 Bound recurrent_gradient_bound(const Variant& variant, std::size_t x, tenon_dtype t) {
