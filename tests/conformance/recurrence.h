@@ -25,6 +25,8 @@ struct RecurrentForm {
   Dims kept_gates() const { return {steps, batch, directions(), 4 * units}; }
 };
 
+/// Numbers up to 1 for a sequence, a state or its gradient.
+Values recurrent_number(const RecurrentForm& form);
 /// x, w, r, b, h0 and, with two states, c0.
 std::vector<OperandSpec> recurrent_operands(const RecurrentForm& form, std::int64_t gates, std::int64_t states);
 /// dx, dw, dr, db, dh0 and, with two states, dc0; those of absent operands are omitted.
