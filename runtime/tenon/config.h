@@ -182,7 +182,7 @@ struct ConfigSources {
   /// YAML that overrides `file`, weakest first, such as the Config in a train.yaml.
   std::vector<Config> layers;
   /// Whether the YAML of `layers` may set the keys that decide which native code runs:
-  /// backends.search and backends.probe. Without it such a key is an error.
+  /// backends.search, backends.probe and backends.options. Without it such a key is an error.
   bool trust_layers = false;
 };
 /// Combines all sources.

@@ -50,7 +50,7 @@ class TENON_API TrainingRun {
   TrainingRun(TrainDefinition definition, const Context& context);
   /// The run of a train.yaml or model.yaml, as load_definition reads it, on a context of its own
   /// whose configuration is resolve_config with that file as a layer. To trust the file with
-  /// backends.search, resolve the configuration yourself (ConfigSources::trust_layers).
+  /// keys like backends.search, resolve the configuration yourself (ConfigSources::trust_layers).
   static TrainingRun load(const std::string& path,
                           const std::vector<ConfigOverride>& overrides = {});
 
