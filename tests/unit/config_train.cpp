@@ -516,7 +516,7 @@ epoch: 3
       "t.yaml:2:56: key 'layers[1]': expected one of ",
       "t.yaml:2:76: layers[2] dropout: key 'p': expected a number in [0, 1), got '2'",
   };
-  for (const std::string line : lines) {
+  for (const char* const line : lines) {
     CAPTURE(rest);
     CHECK(rest.starts_with(line));
     rest.erase(0, rest.find('\n') == std::string::npos ? rest.size() : rest.find('\n') + 1);
