@@ -259,7 +259,7 @@ class TENON_API Model {
   /// identifies.
   ParameterStore& parameters();
   /// Placement of each node of a training step (without a loss: of a prediction) for this batch
-  /// size.
+  /// size, also if some nodes cannot run: they have no device, and a reason.
   PlacementReport explain(std::int64_t batch_size);
   /// The program of a training step (without a loss: of a prediction) for this batch size; valid
   /// until the model is changed or used.

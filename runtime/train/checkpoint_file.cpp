@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "io/gzip.h"
+#include "io/limits.h"
 #include "yaml/reader.h"
 
 namespace tenon::train {
@@ -20,11 +21,10 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view first_line = "format: tenon-checkpoint-2\n", any_version = "format: tenon-checkpoint";
 constexpr std::string_view last_line = "checksum: ";
-constexpr std::uint64_t max_bytes = std::uint64_t{16} << 20;
 constexpr std::int64_t max_count = std::int64_t{1} << 40;  ///< of steps, epochs, batches: far beyond any use, far below overflow
 
 std::string content_of(const std::string& path) {
-  const std::vector<std::uint8_t> bytes = io::read_file(path, max_bytes);
+  const std::vector<std::uint8_t> bytes = io::read_file(path, io::Limit::yaml_bytes);
   return {bytes.begin(), bytes.end()};
 }
 

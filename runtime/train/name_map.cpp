@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "io/gzip.h"
+#include "io/limits.h"
 
 namespace tenon::train {
 namespace {
@@ -88,7 +89,7 @@ bool is_left_out(const std::vector<NameRule>& rules, const std::string& theirs) 
 namespace tenon {
 
 std::vector<NameRule> load_name_map(const std::string& path) {
-  const std::vector<std::uint8_t> bytes = io::read_file(path, std::uint64_t{16} << 20);
+  const std::vector<std::uint8_t> bytes = io::read_file(path, io::Limit::yaml_bytes);
   const std::string text(bytes.begin(), bytes.end());
   std::vector<NameRule> rules;
   int number = 0;

@@ -10,6 +10,7 @@
 
 #include "io/atomic_file.h"
 #include "io/gzip.h"
+#include "io/limits.h"
 #include "train/preprocessing.h"
 #include "yaml/tree.h"
 
@@ -31,7 +32,7 @@ fs::path folder_of(const std::string& checkpoint) {
 Json read_record(const fs::path& folder) {
   const std::string file = (folder / file_name).string();
   if (!fs::exists(file)) return nullptr;
-  const std::vector<std::uint8_t> text = io::read_file(file, 1 << 24);
+  const std::vector<std::uint8_t> text = io::read_file(file, io::Limit::yaml_bytes);
   const Json record = Json::parse(text.begin(), text.end(), nullptr, false);
   if (record.is_object() && record.value("format", "") == format_name) return record;
   throw Error(fmt::format("{}: expected the description of a run, with \"format\": \"{}\"; train again, or predict with the train.yaml",

@@ -19,15 +19,15 @@ namespace {
 
 const std::string head = "model: {layers: [softmax]}\ndata: {source: digits}\nloss: sparse_categorical_crossentropy\n";
 
-TrainDefinition train(const std::string& more, const std::vector<ConfigOverride>& overrides = {}) {
+TrainDefinition train_of(const std::string& more, const std::vector<ConfigOverride>& overrides = {}) {
   return train_from_text(head + more, "train.yaml", "/base", overrides);
 }
 /// The given text starts at line 4.
 std::string train_error(const std::string& more, const std::vector<ConfigOverride>& overrides = {}) {
-  return message_of([&] { train(more, overrides); });
+  return message_of([&] { train_of(more, overrides); });
 }
 Optimizer optimizer(const std::string& text) {
-  return train("optimizer: " + text + "\n").optimizer;
+  return train_of("optimizer: " + text + "\n").optimizer;
 }
 
 }  // namespace
@@ -123,7 +123,7 @@ backends: {use: [openblas], options: {openblas: {threads: 2}}}
 }
 
 TEST_CASE("train: the defaults are those of Keras") {
-  const TrainDefinition t = train("");
+  const TrainDefinition t = train_of("");
   CHECK(t.fit.batch_size == 32);
   CHECK(t.fit.epochs == 1);
   CHECK(t.fit.shuffle);
@@ -279,22 +279,22 @@ TEST_CASE("train: an error has file, line and key") {
 }
 
 TEST_CASE("train: resume takes a path or a keyword") {
-  CHECK(train("resume: runs/ck/epoch-3\n").resume.path == "/base/runs/ck/epoch-3");
-  CHECK(train("resume: never\n").resume.kind == ResumeDefinition::Kind::never);
+  CHECK(train_of("resume: runs/ck/epoch-3\n").resume.path == "/base/runs/ck/epoch-3");
+  CHECK(train_of("resume: never\n").resume.kind == ResumeDefinition::Kind::never);
 }
 
 TEST_CASE("train: overrides are applied before types are checked, and their errors name them") {
-  CHECK(train("epochs: 5\n", {{"epochs", "2"}}).fit.epochs == 2);
-  CHECK(train("", {{"data.train_count", "100"}}).data->train_count == 100);
-  CHECK(train("", {{"optimizer.name", "sgd"}, {"optimizer.momentum", "0.5"}}).optimizer.momentum == 0.5);
-  CHECK(train("", {{"model.dtype", "float64"}}).model.dtype == DType::f64);
-  const TrainDefinition t = train("device: cpu:1\n", {{"device", "cpu:2"}});
+  CHECK(train_of("epochs: 5\n", {{"epochs", "2"}}).fit.epochs == 2);
+  CHECK(train_of("", {{"data.train_count", "100"}}).data->train_count == 100);
+  CHECK(train_of("", {{"optimizer.name", "sgd"}, {"optimizer.momentum", "0.5"}}).optimizer.momentum == 0.5);
+  CHECK(train_of("", {{"model.dtype", "float64"}}).model.dtype == DType::f64);
+  const TrainDefinition t = train_of("device: cpu:1\n", {{"device", "cpu:2"}});
   CHECK(t.config.device == "cpu:2");
   CHECK(t.config.origins.at("device").kind == Origin::Kind::command_line);
   CHECK(t.config.origin_of("device") == "--set device=cpu:2");
   CHECK(train_error("", {{"epochs", "abc"}}) == "--set epochs=abc: key 'epochs': expected an integer in [1, 1099511627776], got 'abc'");
   CHECK(train_error("", {{"epohcs", "3"}}) == "--set epohcs=3: unknown key 'epohcs'; did you mean 'epochs'?");
-  CHECK(train("", {{"data.directory", "/a: b", "--data /a: b", true}}).data->directory == "/a: b");
+  CHECK(train_of("", {{"data.directory", "/a: b", "--data /a: b", true}}).data->directory == "/a: b");
 }
 
 TEST_CASE_FIXTURE(InFolder, "train: a model in a separate file is found next to train.yaml, and overrides reach into it") {
@@ -328,7 +328,7 @@ TEST_CASE("train: the examples of docs/yaml.md are valid, and its stated default
   folder.write("model.yaml", examples[0]);
   const TrainDefinition t = load_definition(folder.write("train.yaml", examples[1]));
   CHECK(t.model.layers.size() == 5);
-  const TrainDefinition plain = train("");
+  const TrainDefinition plain = train_of("");
   CHECK(t.optimizer.learning_rate == plain.optimizer.learning_rate);
   CHECK(t.optimizer.beta1 == plain.optimizer.beta1);
   CHECK(t.optimizer.beta2 == plain.optimizer.beta2);
@@ -346,7 +346,7 @@ TEST_CASE("train: the examples of docs/yaml.md are valid, and its stated default
 }
 
 TEST_CASE("train: metrics take their keys and must fit the loss") {
-  const TrainDefinition t = train("metrics: [acc, {name: top_k, k: 3}, top_k, perplexity]\n");
+  const TrainDefinition t = train_of("metrics: [acc, {name: top_k, k: 3}, top_k, perplexity]\n");
   REQUIRE(t.metrics.size() == 4);
   CHECK(t.metrics[0] == MetricDefinition(Metric::accuracy));
   CHECK(t.metrics[1].name() == "top_3_accuracy");
@@ -380,7 +380,7 @@ TEST_CASE("train: every learning rate schedule is readable") {
         "'cosin'; did you mean 'cosine'?");
   CHECK(contains(train_error("optimizer: {name: sgd, learning_rate: {schedule: step, length: 3}}\n"), "unknown key 'length'"));
 
-  const TrainDefinition plateau = train("optimizer: {name: sgd, learning_rate: {schedule: on_plateau, patience: 2, factor: 0.5}}\n");
+  const TrainDefinition plateau = train_of("optimizer: {name: sgd, learning_rate: {schedule: on_plateau, patience: 2, factor: 0.5}}\n");
   REQUIRE(plateau.callbacks.size() == 1);
   const auto& options = std::get<ReduceOnPlateau::Options>(plateau.callbacks[0]);
   CHECK(options.patience == 2);
@@ -488,7 +488,7 @@ TEST_CASE("train: huber takes a delta") {
 }
 
 TEST_CASE("train: an override reaches into a block that the file gives as a name") {
-  const auto with = [](const std::string& more, const std::string& key, const std::string& value) { return train(more, {{key, value}}); };
+  const auto with = [](const std::string& more, const std::string& key, const std::string& value) { return train_of(more, {{key, value}}); };
   CHECK(with("optimizer: sgd\n", "optimizer.learning_rate", "0.5").optimizer.kind == Optimizer::Kind::sgd);
   CHECK(with("optimizer: sgd\n", "optimizer.learning_rate", "0.5").optimizer.learning_rate == 0.5);
   CHECK(with("", "optimizer.learning_rate", "0.5").optimizer.kind == Optimizer::Kind::adam);
@@ -537,7 +537,7 @@ epoch: 3
       "t.yaml:2:56: key 'layers[1]': expected one of ",
       "t.yaml:2:76: layers[2] dropout: key 'p': expected a number in [0, 1), got '2'",
   };
-  for (const std::string line : lines) {
+  for (const char* const line : lines) {
     CAPTURE(rest);
     CHECK(rest.starts_with(line));
     rest.erase(0, rest.find('\n') == std::string::npos ? rest.size() : rest.find('\n') + 1);
