@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <tenon/data.h>
 #include <tenon/definition.h>
 #include <tenon/functions.h>
 

@@ -389,7 +389,7 @@ TEST_CASE("train: every learning rate schedule is readable") {
 }
 
 TEST_CASE("train: every callback is readable and rejects the keys of others") {
-  const TrainDefinition t = train(R"(
+  const TrainDefinition t = train_of(R"(
 accumulate: 4
 callbacks:
   - checkpoint: {directory: best, best: true, monitor: val_accuracy, mode: max}

@@ -231,11 +231,14 @@ TEST_CASE_FIXTURE(Pictures, "image folder: files of other kinds are left out wit
   write("a/2.jpg", jpeg(4, 4, 3, {9, 9, 9}));
   for (const char* name : {"a/1.gif", "a/2.txt", "a/3.webp", "a/4.bmp", "a/.hidden"}) write(name, "?");
   const std::string log_file = folder.file("log");
+  const std::uint32_t level = log::level();
+  log::set_level(TENON_LOG_WARNING);
   log::set_file(log_file);
   ImageFolderOptions options;
   options.image = {.resize = {2, 2}, .channels = 1};
   const ImageFolderData read = load_image_folder(folder.path(), Split::train, options);
   log::set_file("");
+  log::set_level(level);
   CHECK(read.data->size() == 2);
   CHECK(read.data->x_type().shape == Shape{1, 2, 2});
   CHECK(folder.read("log") ==

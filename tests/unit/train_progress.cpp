@@ -72,7 +72,7 @@ TEST_CASE("progress: verbose 2 has no bar, verbose 0 no output") {
   Screen screen;
   ProgressBar lines(screen.options(2, true));
   two_epochs(screen, lines);
-  CHECK(screen.text.substr(0, 60) == "Epoch 1/2\n3/3 - 3s - 1s/step - accuracy: 0.8254 - loss: 0.2500");
+  CHECK(screen.text.substr(0, 60) == "Epoch 1/2\n3/3 - 3s - 1s/step - accuracy: 0.8254 - loss: 0.25");
   Screen silent;
   ProgressBar none(silent.options(0, true));
   two_epochs(silent, none);
