@@ -42,7 +42,8 @@ Bound recurrent_error(const Variant& variant, tenon_dtype dtype);
 inline constexpr Tolerance recurrent_bound{
     "A step's sums round by root(I + H) epsilon of numbers of about 1; no slope of what follows is above 1. What a state is off by comes "
     "back "
-    "at the next step through weights whose norm is about 1, and a cell adds up its own: no more than T steps' worth in all.",
+    "at the next step through weights whose norm is about 1, and a cell adds up its own: no more than T steps' worth in all. In 16 "
+    "bits, states are rounded at each step.",
     recurrent_error};
 inline constexpr const char* recurrent_gradient_reason =
     "The gradients of the gates are a few units large and off by what their products round, root(G H) epsilon; dw, dr and db add up T B of "

@@ -53,7 +53,8 @@ void add_conformance_verb(CLI::App& app) {
   auto* backend = command->add_option("--backend", options->backend, "name of an installed backend")->capture_default_str();
   command->add_option("--plugin", options->plugin, "backend file")->excludes(backend);
   command->add_option("--oracle", options->oracle, "name of the backend to compare with")->capture_default_str();
-  command->add_option("--profile", options->profile, "cases to run; full: all; deep: all, with many more random sizes and graphs (up to an hour)")
+  command
+      ->add_option("--profile", options->profile, "cases to run; full: all; deep: all, with more random sizes and graphs (up to an hour)")
       ->check(CLI::IsMember(conformance::profiles()))
       ->capture_default_str();
   CLI::Option* models =
