@@ -488,7 +488,9 @@ TEST_CASE("train: huber takes a delta") {
 }
 
 TEST_CASE("train: an override reaches into a block that the file gives as a name") {
-  const auto with = [](const std::string& more, const std::string& key, const std::string& value) { return train_of(more, {{key, value}}); };
+  const auto with = [](const std::string& more, const std::string& key, const std::string& value) {
+    return train_of(more, {{key, value}});
+  };
   CHECK(with("optimizer: sgd\n", "optimizer.learning_rate", "0.5").optimizer.kind == Optimizer::Kind::sgd);
   CHECK(with("optimizer: sgd\n", "optimizer.learning_rate", "0.5").optimizer.learning_rate == 0.5);
   CHECK(with("", "optimizer.learning_rate", "0.5").optimizer.kind == Optimizer::Kind::adam);
