@@ -55,17 +55,17 @@ TEST_CASE("probe: a plugin that crashes, exits or hangs is refused with its phas
       {"exits_at_exit", Stage::found, "the plugin exited the process (exit code 3) after shutdown"},
       {"hangs_in_query", Stage::found, "the plugin did not return within 0.3 s while loading the library"},
   };
-  for (const auto& [name, reached, text] : cases) {
-    CAPTURE(name);
+  for (const auto& row : cases) {
+    CAPTURE(row.name);
     Options options = probing(ProbeMode::always);
-    if (std::string(name) == "hangs_in_query") options.probe.timeout_seconds = 0.3;
-    const Loaded loaded({ending(name)}, options);
+    if (std::string(row.name) == "hangs_in_query") options.probe.timeout_seconds = 0.3;
+    const Loaded loaded({ending(row.name)}, options);
     const Record& record = loaded.only();
     CHECK_FALSE(record.healthy);
     CHECK(record.status == TENON_INTERNAL);
-    if (reached == Stage::self_check) CHECK(record.reached == reached);
-    CHECK(contains(record.text, text));
-    CHECK(contains(record.remedy, "deny: [" + std::string(name) + "]"));
+    if (row.reached == Stage::self_check) CHECK(record.reached == row.reached);
+    CHECK(contains(record.text, row.text));
+    CHECK(contains(record.remedy, "deny: [" + std::string(row.name) + "]"));
   }
   const Loaded loaded({ending("exits_at_open"), file_of("healthy")}, probing(ProbeMode::always));
   REQUIRE(loaded.result.records.size() == 2);

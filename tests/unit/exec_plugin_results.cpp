@@ -76,12 +76,12 @@ TEST_CASE("plugin results: OK without a result is an error that names the call a
       {"strange_alignment", "expected a workspace alignment that is a power of two up to 256 bytes, got 48"},
       {"large_alignment", "expected a workspace alignment that is a power of two up to 256 bytes, got 1048576"},
   };
-  for (const auto& [fault, text] : cases) {
-    CAPTURE(fault);
-    Careless::fault = fault;
+  for (const auto& row : cases) {
+    CAPTURE(row.fault);
+    Careless::fault = row.fault;
     const Context context(test_config());
     Careless::add_to(context);
-    CHECK_ERROR_CONTAINS(text, use(context));
+    CHECK_ERROR_CONTAINS(row.text, use(context));
   }
 }
 
