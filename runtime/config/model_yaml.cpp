@@ -5,6 +5,7 @@
 #include <tenon/device_name.h>
 #include <tenon/error.h>
 
+#include "layers/defaults.h"
 #include "layers/keys.h"
 #include "train/names.h"
 
@@ -79,6 +80,7 @@ ModelDefinition read_model(const Node& tree, const std::string& context) {
   const Value list = top.require_value("layers", "a list of layers");
   model.layers = layers::read_layers(list, model.preset);
   if (model.layers.empty()) list.fail("is empty; expected at least one layer");
+  layers::set_defaults(model);
   model.conformance = read_conformance(top);
   top.finish();
   check_names(model);

@@ -8,6 +8,7 @@
 #include "config/model_yaml.h"
 #include "config/train_blocks.h"
 #include "train/names.h"
+#include "train/optimizers.h"
 
 namespace tenon::config {
 namespace {
@@ -92,7 +93,8 @@ TrainDefinition read_train(Files& files, Node tree, const std::vector<ConfigOver
   train.data = read_data(top, train.fit);
   train.loss = read_loss(top.require_value("loss", "the name of a loss"));
   std::vector<CallbackDefinition> of_optimizer;
-  if (const auto optimizer = top.find("optimizer")) train.optimizer = read_optimizer(*optimizer, of_optimizer);
+  const auto optimizer = top.find("optimizer");
+  train.optimizer = optimizer ? read_optimizer(*optimizer, of_optimizer) : train::with_defaults({});
   if (const auto metrics = top.find("metrics"); metrics && !metrics->is_null()) train.metrics = read_metrics(*metrics, train.loss);
   if (const auto callbacks = top.find("callbacks"); callbacks && !callbacks->is_null()) train.callbacks = read_callbacks(*callbacks);
   train.callbacks.insert(train.callbacks.end(), of_optimizer.begin(), of_optimizer.end());

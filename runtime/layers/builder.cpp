@@ -9,6 +9,7 @@
 #include <tenon/error.h>
 
 #include "layers/activation.h"
+#include "layers/defaults.h"
 #include "layers/definition.h"
 #include "layers/rule.h"
 
@@ -39,6 +40,16 @@ void LayerBuilder::fail(const std::string& reason) const {
   layer_->fail(fmt::format("'{}' {}", name_, reason));
 }
 
+void LayerBuilder::expect_channels_first(const Shape& shape, const std::string& remedy) const {
+  if (!features_last || shape.rank() < 3) return;
+  std::string order;
+  for (std::size_t i = 1; i < shape.rank(); ++i) order += fmt::format("{}{}", i == 1 ? "" : ", ", i == 1 ? shape.rank() - 1 : i - 1);
+  fail(
+      fmt::format("expects channels as axis 1, got {} with the features last, as after an embedding, a dense or a sequence layer; put "
+                  "`permute: {{order: [{}]}}` before it{}{}",
+                  shape.str(), order, remedy.empty() ? "" : ", or ", remedy));
+}
+
 void LayerBuilder::expect_positive(const char* field, std::int64_t value) const {
   if (value < 1) layer_->fail(fmt::format("{} is {}, expected at least 1", field, value));
 }
@@ -67,14 +78,14 @@ Value LayerBuilder::parameter(const std::string& name, const Shape& shape, const
 }
 
 Value LayerBuilder::kernel(const Weights& weights, const Shape& shape, Start start) {
-  const Value value = parameter("kernel", shape, weights.kernel_initializer, start);
+  const Value value = parameter("kernel", shape, *weights.kernel_initializer, start);
   forward_.specs.back().l1 = weights.kernel_l1;
   forward_.specs.back().l2 = weights.kernel_l2;
   return value;
 }
 
 Value LayerBuilder::bias(const Weights& weights, const Shape& shape, Start start) {
-  return weights.bias ? parameter("bias", shape, weights.bias_initializer, start) : Value();
+  return weights.bias ? parameter("bias", shape, *weights.bias_initializer, start) : Value();
 }
 
 Value LayerBuilder::state(const std::string& name, const Shape& shape, double start) {
@@ -97,7 +108,8 @@ Value LayerBuilder::activate(const Activation& activation, Value x) {
   if (activation.alpha && !takes_alpha(activation.function)) {
     layer_->fail(fmt::format("{} takes no alpha; leaky_relu and elu do", name_of(activation.function)));
   }
-  before_softmax_ = activation.function == tenon::Activation::softmax ? x : Value();
+  const bool has_logits = activation.function == tenon::Activation::softmax || activation.function == tenon::Activation::sigmoid;
+  logits_ = has_logits ? Logits{x, activation.function} : Logits{};
   return apply(activation, x);
 }
 
@@ -123,7 +135,7 @@ Value LayerBuilder::run_one(const LayerDefinition& layer, Value x) {
   const DeviceScope device_scope(graph_, layer.device.empty() ? graph_.device() : layer.device);
   name_ = choose_name();
   const NameScope name_scope(graph_, name_);
-  before_softmax_ = {};
+  logits_ = {};
   const auto build_kind = [&]<class L>(const L& kind) {
     const Rule<L> own = rule<L>();
     row_ = LayerSummary{.name = names_.prefix + name_, .type = own.type, .output = {}, .device = layer.device};
@@ -147,8 +159,8 @@ Value LayerBuilder::run_one(const LayerDefinition& layer, Value x) {
 Value LayerBuilder::run(const std::vector<LayerDefinition>& layers, Value x) {
   for (const LayerDefinition& layer : layers) {
     x = run_one(layer, x);
-    forward_.final_softmax = before_softmax_.present();
-    forward_.logits = forward_.final_softmax ? before_softmax_ : x;
+    forward_.final_activation = logits_.of;
+    forward_.logits = logits_.value.present() ? logits_.value : x;
   }
   return x;
 }
@@ -171,7 +183,7 @@ std::vector<Value> LayerBuilder::run_inside(const std::vector<const std::vector<
   layer_ = layer;
   name_ = name;
   row_ = row;
-  before_softmax_ = {};
+  logits_ = {};
   return results;
 }
 
@@ -179,8 +191,10 @@ Forward build(Graph& graph, const ModelDefinition& definition, Value x, Value ke
   Forward forward;
   const Value h = x.dtype() == definition.dtype || starts_with_embedding(definition) ? x : ops::cast(x, definition.dtype);
   forward.logits = h;
-  LayerBuilder layers(graph, definition, key, shared, forward);
-  forward.output = layers.run(definition.layers, h);
+  ModelDefinition complete = definition;
+  set_defaults(complete);
+  LayerBuilder layers(graph, complete, key, shared, forward);
+  forward.output = layers.run(complete.layers, h);
   forward.features_last = layers.features_last;
   return forward;
 }

@@ -28,6 +28,8 @@ class LayerBuilder {
 
   /// Throws "<where>: '<name>' <reason>".
   [[noreturn]] void fail(const std::string& reason) const;
+  /// Errors  x has its features last, although the layer takes axis 1 for the channels. `remedy` is another one than permute.
+  void expect_channels_first(const Shape& shape, const std::string& remedy = {}) const;
   /// Errors  "<where>: units is 0, expected at least 1".
   void expect_positive(const char* field, std::int64_t value) const;
 
@@ -47,7 +49,7 @@ class LayerBuilder {
   Value state(const std::string& name, const Shape& shape, double start);
   /// Sets the value of a state after a training step.
   void keep(Value state, Value next);
-  /// Applies the layer's activation; remembers its input, so that a loss can use the scores before a softmax.
+  /// Applies the layer's activation; remembers its input, so that a loss can use the scores before a softmax or sigmoid.
   Value activate(const Activation& activation, Value x);
   /// Applies dropout with probability p; the identity outside training.
   Value dropout(Value x, double p);
@@ -82,7 +84,11 @@ class LayerBuilder {
   const LayerDefinition* layer_ = nullptr;
   std::string name_;  ///< without the names of enclosing layers
   LayerSummary row_;
-  Value before_softmax_;
+  struct Logits {
+    Value value = {};
+    tenon::Activation of = tenon::Activation::linear;
+  };
+  Logits logits_;  ///< the input of the layer's softmax or sigmoid
 };
 
 /// The product of the sizes.

@@ -34,10 +34,10 @@ struct LayerState {
 
 /// The forward pass and its parameters.
 struct Forward {
-  Value output;  ///< the result of predict
-  Value logits;  ///< the input of a final softmax; the output if there is none
-  bool final_softmax = false;
-  bool features_last = false;  ///< the output is (batch, ..., features), not (batch, channels, ...)
+  Value output;                                                    ///< the result of predict
+  Value logits;                                                    ///< the input of a final softmax or sigmoid; the output if there is none
+  tenon::Activation final_activation = tenon::Activation::linear;  ///< softmax, sigmoid, or linear for all others
+  bool features_last = false;                                      ///< the output is (batch, ..., features), not (batch, channels, ...)
   std::vector<ParameterSpec> specs;
   std::vector<Value> parameters;  ///< per spec
   std::vector<LayerState> states;

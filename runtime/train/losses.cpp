@@ -17,8 +17,14 @@ Value categorical_crossentropy(const ObjectiveInputs& in) {
   return ops::categorical_cross_entropy(in.scores, in.target, true);
 }
 
+/// Sigmoid and cross-entropy are one function: a separate sigmoid rounds to 0 or 1, beyond which its gradient is 0.
 Value binary_crossentropy(const ObjectiveInputs& in) {
-  return ops::binary_cross_entropy(in.forward.output, in.target, in.loss.from_logits);
+  const bool sigmoid = in.forward.final_activation == Activation::sigmoid && !in.loss.from_logits;
+  return ops::binary_cross_entropy(sigmoid ? in.forward.logits : in.forward.output, in.target, sigmoid || in.loss.from_logits);
+}
+
+Value kl_divergence(const ObjectiveInputs& in) {
+  return ops::kl_divergence(ops::log_softmax(in.scores), in.target, true);
 }
 
 /// Losses that compare output and target element by element.
@@ -32,7 +38,7 @@ Value huber(const ObjectiveInputs& in) {
 }
 
 Value nll(const ObjectiveInputs& in) {
-  return ops::nll(in.scores, in.y);
+  return ops::nll(in.scores, in.y, in.loss.ignore_index);
 }
 
 const LossRule rules[] = {
@@ -40,7 +46,8 @@ const LossRule rules[] = {
      sparse_categorical_crossentropy},
     {Loss::categorical_crossentropy, "categorical_crossentropy", nullptr, Targets::one_hot, true, false, categorical_crossentropy},
     {Loss::binary_crossentropy, "binary_crossentropy", "bce", Targets::binary, true, false, binary_crossentropy},
-    {Loss::nll, "nll", "negative_log_likelihood", Targets::labels, false, false, nll},
+    {Loss::kl_divergence, "kl_divergence", "kld", Targets::one_hot, true, false, kl_divergence},
+    {Loss::nll, "nll", "negative_log_likelihood", Targets::labels, false, true, nll},
     {Loss::mse, "mse", "mean_squared_error", Targets::values, false, false, of_values<ops::mse>},
     {Loss::half_mse, "half_mse", "euclidean", Targets::values, false, false, of_values<ops::half_mse>},
     {Loss::mae, "mae", "mean_absolute_error", Targets::values, false, false, of_values<ops::mae>},
@@ -93,7 +100,7 @@ ObjectiveInputs make_inputs(const Forward& forward, Value y, const LossDefinitio
     }
     if (y.dtype() != output.dtype()) in.target = ops::cast(y, output.dtype());
   }
-  if (needs_softmax && !loss.from_logits && !forward.final_softmax) {
+  if (needs_softmax && !loss.from_logits && forward.final_activation != Activation::softmax) {
     fail(loss, "the last layer is not a softmax; add one, or set from_logits: true if the output is scores");
   }
   in.scores = loss.from_logits || (names_classes && !needs_softmax) ? output : forward.logits;

@@ -16,6 +16,7 @@
 #include "train/feed.h"
 #include "train/fit_session.h"
 #include "train/model_setup.h"
+#include "train/optimizers.h"
 #include "train/parameters.h"
 #include "train/programs.h"
 #include "train/training_progress.h"
@@ -33,7 +34,8 @@ struct BatchMeans {
 }  // namespace train
 
 struct Model::State {
-  explicit State(ModelDefinition definition) : setup{.definition = std::move(definition), .context = {}, .options = {}} {}
+  explicit State(ModelDefinition definition)
+      : setup{.definition = std::move(definition), .context = {}, .options = {.optimizer = train::with_defaults({})}} {}
 
   train::ModelSetup setup;
   train::Parameters parameters{setup};

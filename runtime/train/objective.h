@@ -29,7 +29,7 @@ struct ObjectiveInputs {
   const LossDefinition& loss;
   Value y;       ///< as given
   Value target;  ///< y in the output's dtype; for labels, y itself
-  Value scores;  ///< the input of a final softmax: the same order without rounding
+  Value scores;  ///< the input of a final softmax or sigmoid: the same order without rounding
   Value weight;  ///< number of labels that are not ignored; absent without ignore_index
   Value valid;   ///< with weight: 0 for ignored labels, else 1
 };

@@ -24,7 +24,8 @@ FILES = {
     "callback": TRAIN + "callbacks: [{%s: {%s}}]\n",
 }
 # Values for keys that the reader requires before it looks for unknown ones.
-REQUIRED = {"shape": "[1]", "p": "0.5", "body": "[flatten]", "parts": "[[flatten]]", "name": "leaky_relu", "schedule": "exponential"}
+REQUIRED = {"shape": "[1]", "p": "0.5", "body": "[flatten]", "parts": "[[flatten]]", "name": "leaky_relu", "schedule": "exponential",
+            "order": "[1]"}
 # Names that are documented in prose; variants of a row with keys of their own.
 PROSE = {"layer": {"repeat"}}
 VARIANTS = {"checkpoint": ["best: true, "]}
