@@ -54,29 +54,39 @@ std::string user_name(uid_t user) {
   return fmt::format("user '{}'", found->pw_name);
 }
 
-void check_owner(const fs::path& path, bool is_folder, bool named, std::vector<std::string>& out_exposures) {
+struct stat status_of(const fs::path& path) {
   struct stat status {};
-  if (stat(path.c_str(), &status) != 0) return;
-  const char* const what = is_folder ? "folder" : "file";
-  const bool harmless = is_folder && named && (status.st_mode & S_ISVTX) != 0;
-  if ((status.st_mode & S_IWOTH) != 0 && !harmless) {
-    out_exposures.push_back(
-        fmt::format("every user may write to the {} {}: anyone can put code there that this process runs (chmod o-w {})", what,
-                    path.string(), path.string()));
-  }
-  if (status.st_uid != 0 && status.st_uid != geteuid()) {
-    const std::string remedy = geteuid() == 0 ? "chown root " + path.string() : "use a copy of your own";
-    out_exposures.push_back(fmt::format("the {} {} belongs to {}, who can put code there that this process runs ({})", what, path.string(),
-                                        user_name(status.st_uid), remedy));
-  }
+  if (stat(path.c_str(), &status) != 0) status.st_uid = 0;
+  return status;
 }
 
 }  // namespace
 
-std::vector<std::string> exposures_of(const fs::path& file, bool named) {
+void check_writers(const fs::path& file, bool named) {
+  const fs::path folder = file.parent_path();
+  const auto refuse = [](const char* what, const fs::path& path) {
+    throw LoadError(
+        TENON_INVALID_ARGUMENT,
+        fmt::format("every user may write to the {} {}: anyone can put code there that this process would run", what, path.string()),
+        fmt::format("chmod o-w {}", path.string()));
+  };
+  if ((status_of(file).st_mode & S_IWOTH) != 0) refuse("file", file);
+  const mode_t mode = status_of(folder).st_mode;
+  const bool harmless = named && (mode & S_ISVTX) != 0;
+  if ((mode & S_IWOTH) != 0 && !harmless) refuse("folder", folder);
+}
+
+std::vector<std::string> exposures_of(const fs::path& file) {
   std::vector<std::string> exposures;
-  check_owner(file, false, named, exposures);
-  check_owner(file.parent_path(), true, named, exposures);
+  const auto check = [&](const char* what, const fs::path& path) {
+    const uid_t owner = status_of(path).st_uid;
+    if (owner == 0 || owner == geteuid()) return;
+    const std::string remedy = geteuid() == 0 ? "chown root " + path.string() : "use a copy of your own";
+    exposures.push_back(fmt::format("the {} {} belongs to {}, who can put code there that this process runs ({})", what, path.string(),
+                                    user_name(owner), remedy));
+  };
+  check("file", file);
+  check("folder", file.parent_path());
   return exposures;
 }
 

@@ -15,9 +15,12 @@ void check_readable(const std::filesystem::path& file);
 /// Throws a LoadError unless the file is a complete shared object that this machine and process can open.
 void check_library(const std::filesystem::path& file);
 
-/// Who else may put code into the file or its folder: everybody, or an owner who is neither this user nor root. In a sticky folder (/tmp)
-/// others cannot replace a file but can add one, which matters unless the file itself was `named`.
-std::vector<std::string> exposures_of(const std::filesystem::path& file, bool named);
+/// Throws a LoadError if every user may put code into the file or its folder. In a sticky folder (/tmp) others cannot replace a file but
+/// can add one, which matters unless the file itself was `named`.
+void check_writers(const std::filesystem::path& file, bool named);
+
+/// Whether the file or its folder belongs to a user who is neither this one nor root: a sentence for each.
+std::vector<std::string> exposures_of(const std::filesystem::path& file);
 
 /// The sanitizer in a needed-list (TENON_SANITIZER_*). Opening an instrumented library in a plain process ends the process.
 std::uint32_t sanitizer_of(const std::vector<std::string>& needed);

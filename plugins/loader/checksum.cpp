@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "loader/loader.h"
+#include "loader/regular_file.h"
 
 namespace tenon::loader {
 namespace {
@@ -48,7 +49,7 @@ void absorb(State& state, const Block& block) {
 }  // namespace
 
 std::string checksum(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
+  std::ifstream stream = open_regular(file);
   State state{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   std::uint64_t size = 0;
   Block block{};
@@ -57,7 +58,7 @@ std::string checksum(const std::filesystem::path& file) {
     stream.read(reinterpret_cast<char*>(block.data()), block.size());
     return static_cast<std::size_t>(stream.gcount());
   };
-  if (!stream) return {};
+  if (!stream.is_open()) return {};
   std::size_t got = 0;
   for (; (got = fill()) == block.size(); size += got) absorb(state, block);
   if (!stream.eof()) return {};

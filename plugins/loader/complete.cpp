@@ -23,8 +23,9 @@ const std::string first_abi = fmt::format("ABI {}.{}", TENON_ABI_MAJOR, TENON_AB
 // The smallest optional block has no slots: all of its slots may be empty.
 constexpr std::size_t block_size_v1 = 8;
 
-// A larger count means that it was never set.
+// A larger count or distance means that it was never set: no element will grow beyond this.
 constexpr std::uint32_t max_entries = 1u << 20;
+constexpr std::uint32_t max_stride = 1024;
 
 const char* const rebuild = "rebuild the plugin with the header tenon/backend.h, or report this to its vendor";
 
@@ -64,9 +65,10 @@ std::vector<Element> complete_array(const char* what, const Element* sent, std::
         fmt::format("its {} are {} bytes apart, less than the {} of {}: the stride was not set", what, stride, min_stride, first_abi),
         rebuild);
   }
-  if (stride % alignof(Element) != 0) {
-    throw LoadError(TENON_INCOMPATIBLE,
-                    fmt::format("its {} are {} bytes apart, which is not a multiple of {}", what, stride, alignof(Element)), rebuild);
+  if (stride % alignof(Element) != 0 || stride > max_stride) {
+    throw LoadError(
+        TENON_INCOMPATIBLE,
+        fmt::format("its {} are {} bytes apart, expected a multiple of {} up to {}", what, stride, alignof(Element), max_stride), rebuild);
   }
   std::vector<Element> result;
   result.reserve(count);

@@ -11,13 +11,15 @@
 #include <sstream>
 #include <system_error>
 
+#include "loader/regular_file.h"
+
 namespace tenon::loader {
 namespace {
 
 /// Reads a file by position; nothing beyond its end.
 class Bytes {
  public:
-  explicit Bytes(const std::filesystem::path& file) : stream_(file, std::ios::binary) {
+  explicit Bytes(const std::filesystem::path& file) : stream_(open_regular(file)) {
     std::error_code error;
     const auto size = std::filesystem::file_size(file, error);
     size_ = error ? 0 : size;

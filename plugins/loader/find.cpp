@@ -121,9 +121,26 @@ std::vector<SearchPlace> default_places(std::span<const fs::path> api, std::span
   return ordered_places(api, command_line, yaml, surroundings());
 }
 
+ProbeOptions default_probe(ProbeMode mode) {
+  ProbeOptions options;
+  options.mode = mode;
+  if (mode == ProbeMode::never) return options;
+  if (const fs::path library = own_file(); !library.empty()) options.helper = folder_next_to(library).parent_path() / "tenon-probe";
+  if (const fs::path cache = cache_folder(); !cache.empty()) options.cache = cache / "probes";
+  return options;
+}
+
+fs::path cache_folder() {
+  if (is_elevated()) return {};
+  // The XDG base directory specification: a path that is not absolute is ignored.
+  if (const char* base = std::getenv("XDG_CACHE_HOME"); base && *base == '/') return fs::path(base) / "tenon";
+  const char* const home = std::getenv("HOME");
+  return home && *home == '/' ? fs::path(home) / ".cache" / "tenon" : fs::path();
+}
+
 std::vector<Candidate> candidates_in(const SearchPlace& place, PlaceRecord& out_record) {
   const fs::path path = made_absolute(place.path, {});
-  out_record = {path, place.origin, {}};
+  out_record = {path, place.origin, {}, 0};
   std::vector<Candidate> found;
   std::error_code error;
   if (fs::is_directory(path, error)) {
@@ -141,6 +158,7 @@ std::vector<Candidate> candidates_in(const SearchPlace& place, PlaceRecord& out_
     } else {
       out_record.text = fmt::format("{} candidate{}", found.size(), found.size() == 1 ? "" : "s");
     }
+    out_record.candidates = found.size();
     return found;
   }
   if (fs::exists(path, error) || path.extension() == suffix) {
@@ -149,6 +167,7 @@ std::vector<Candidate> candidates_in(const SearchPlace& place, PlaceRecord& out_
   } else {
     out_record.text = "no such folder";
   }
+  out_record.candidates = found.size();
   return found;
 }
 
@@ -178,9 +197,9 @@ std::optional<std::string> denied_by(const Options& options, const std::string& 
     return matches_glob(pattern, pattern.find('/') == std::string::npos ? name : path.generic_string());
   };
   const auto denying = std::find_if(options.deny.begin(), options.deny.end(), matches);
-  if (denying != options.deny.end()) return fmt::format("the deny list's '{}' excludes it", *denying);
+  if (denying != options.deny.end()) return fmt::format("'{}' in backends.deny excludes it", *denying);
   if (options.allow.empty() || std::any_of(options.allow.begin(), options.allow.end(), matches)) return std::nullopt;
-  return fmt::format("the allow list does not name it; it names: {}", fmt::join(options.allow, ", "));
+  return fmt::format("{} does not name it; it names: {}", options.allow_key, fmt::join(options.allow, ", "));
 }
 
 }  // namespace tenon::loader

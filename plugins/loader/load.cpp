@@ -16,6 +16,7 @@
 #include "loader/load_error.h"
 #include "loader/loader.h"
 #include "loader/negotiate.h"
+#include "loader/probe.h"
 #include "loader/process_state_guard.h"
 #include "loader/self_check.h"
 
@@ -212,6 +213,7 @@ class Loading {
     record.path = candidate.path;
     record.name = candidate.name;
     record.origin = candidate.origin;
+    record.named = candidate.named;
     auto parts = std::make_unique<Backend::Parts>();
     Backend::Parts& inside = *parts;  // stays valid when a Backend takes over the parts
     std::shared_ptr<Backend> backend;
@@ -251,7 +253,9 @@ class Loading {
 
   tenon_backend_query_fn open(bool named, Backend::Parts& parts, Record& record) {
     check_library(record.path);
-    record.exposures = exposures_of(record.path, named);
+    check_writers(record.path, named);
+    record.exposures = exposures_of(record.path);
+    probe(options_.probe, record, result_);
     parts.library = guarded_call(record, "opening it", Threads::forbidden, [&] { return std::make_unique<Library>(record.path); });
     record.reached = Stage::opened;
     return parts.library->query();
@@ -262,7 +266,7 @@ class Loading {
   void claim(Record& record) {
     if (const auto reason = denied_by(options_, record.name, record.path)) {
       record.denied = true;
-      throw LoadError(TENON_UNSUPPORTED, *reason, "change the list if this backend is expected");
+      throw LoadError(TENON_UNSUPPORTED, *reason, "change that key if this backend is expected");
     }
     const std::size_t self = result_.records.size();
     const auto owner = owners_.emplace(record.name, self).first->second;

@@ -58,6 +58,7 @@ struct Record {
   std::string origin;          ///< where its path comes from: "API", "command line", "TENON_BACKEND_PATH", "backends.search", ...
   Stage reached = Stage::named;
   tenon_status status = TENON_OK;
+  bool named = false;  ///< the file itself was given, not its folder
   bool healthy = false;
   bool shadowed = false;                ///< another candidate of that name was found earlier
   bool denied = false;                  ///< by the allow or deny list
@@ -66,7 +67,8 @@ struct Record {
   std::vector<std::string> warnings;    ///< about what the backend does
   std::vector<std::string> exposures;   ///< who else may change the file; not the backend's fault
   std::vector<MissingLibrary> missing;  ///< the libraries that `text` names, for programs
-  std::string output;                   ///< what it printed, if it was loaded in a process of its own (tenon doctor)
+  std::string probed;                   ///< a sentence, if a child process has loaded it first just now
+  std::string output;                   ///< what it printed, if it failed in a child process, or for tenon doctor
 
   // Known from `negotiated` on.
   std::string version;
@@ -97,7 +99,8 @@ struct SearchPlace {
 struct PlaceRecord {
   std::filesystem::path path;
   std::string origin;
-  std::string text;  ///< "2 candidates", "no such folder", ...
+  std::string text;            ///< "2 candidates", "no such folder", ...
+  std::size_t candidates = 0;  ///< files that have a record; 1 for a file that was given and does not exist
 };
 
 /// An op version that core and plugin define differently: it may not be used.
@@ -107,10 +110,22 @@ struct SwitchedOff {
   std::string reason;
 };
 
+/// When a file is loaded in a child process before it is opened here (ADR 32). once: before its first use, as known_answer() tells.
+enum class ProbeMode { always, once, never };
+
+struct ProbeOptions {
+  ProbeMode mode = ProbeMode::never;
+  std::filesystem::path helper;  ///< the program tenon-probe
+  std::filesystem::path cache;   ///< the folder of answers; empty: none are kept
+  double timeout_seconds = 30;   ///< a device that is slow to start takes ten
+};
+
 struct Options {
   std::vector<SearchPlace> places;
+  ProbeOptions probe;
   /// Globs (* and ?) over names, or over whole paths if they contain a '/'. An empty allow list allows all; deny wins.
   std::vector<std::string> allow;
+  std::string allow_key = "backends.allow";  ///< the key that set `allow`, for messages
   std::vector<std::string> deny;
   /// The core's TENON_OP_DIGESTS. Outlives the call.
   std::span<const tenon_op_digest> core_digests;
@@ -151,7 +166,8 @@ class Backend {
 };
 
 struct Result {
-  std::vector<Record> records;  ///< in the order in which candidates were found
+  std::vector<Record> records;        ///< in the order in which candidates were found
+  std::vector<std::string> warnings;  ///< about the loading as a whole
   std::vector<PlaceRecord> places;
   /// All backends that were created, in the same order. One without devices is included for its capabilities, but is not healthy.
   std::vector<std::shared_ptr<Backend>> backends;
@@ -165,6 +181,13 @@ Result load(const Options& options);
 /// The environment is ignored under elevated privilege. A leading ~/ is the home directory. Never the working directory.
 std::vector<SearchPlace> default_places(std::span<const std::filesystem::path> api, std::span<const std::filesystem::path> command_line,
                                         std::span<const std::filesystem::path> yaml);
+
+/// $XDG_CACHE_HOME/tenon, else ~/.cache/tenon. Empty if there is neither, or under elevated privilege, where the environment is not the
+/// user's to trust.
+std::filesystem::path cache_folder();
+
+/// The helper that is installed beside the folder next to the library, and `probes` in the cache folder.
+ProbeOptions default_probe(ProbeMode mode);
 
 /// The host's description for plugins: ABI range, build id, platform, sanitizer.
 const tenon_host_info& host_info();

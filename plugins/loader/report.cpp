@@ -72,6 +72,7 @@ std::string describe(const Record& record) {
   for (const auto* warnings : {&record.warnings, &record.exposures}) {
     for (const std::string& warning : *warnings) text += "\n  warning: " + warning;
   }
+  if (!record.healthy && !record.output.empty()) text += "\n  it printed: " + record.output;
   return text;
 }
 

@@ -9,6 +9,7 @@
 #include <new>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <tenon/op_digests.h>
@@ -407,8 +408,9 @@ tenon_status report_current_exception(tenon_error* error) noexcept {
     throw;
   } catch (const Error& e) {
     return report(error, e.status(), e.what(), e.node());
-  } catch (const std::bad_alloc&) {
-    return report(error, TENON_OUT_OF_MEMORY, "out of host memory");
+  } catch (const std::bad_alloc& e) {
+    const bool says_more = std::string_view(e.what()) != std::bad_alloc().what();
+    return report(error, TENON_OUT_OF_MEMORY, says_more ? e.what() : "out of host memory");
   } catch (const std::exception& e) {
     return report(error, TENON_INTERNAL, e.what());
   } catch (...) {

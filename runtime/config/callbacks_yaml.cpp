@@ -27,6 +27,7 @@ CallbackDefinition read_checkpoint(Section& section) {
   Checkpoint::Options options;
   options.directory = section.require_value("directory", "a folder").as_path();
   options.best = section.get<bool>("best", options.best);
+  options.overwrite = section.get<bool>("overwrite", options.overwrite);
   if (options.best) {
     options.monitor = read_monitor(section);
   } else {
@@ -105,7 +106,8 @@ CallbackDefinition read_callback(const Value& item) {
   }
   const Reader reader = Value(word, word.mark, "", item.key()).as_choice(readers);
   Section section(keys, item.key() + " " + word.text);
-  const CallbackDefinition definition = reader(section);
+  CallbackDefinition definition;
+  section.attempt_keys([&] { definition = reader(section); });
   section.finish();
   return definition;
 }
@@ -124,7 +126,9 @@ ReduceOnPlateau::Options read_plateau_keys(Section& section) {
 
 std::vector<CallbackDefinition> read_callbacks(const Value& value) {
   std::vector<CallbackDefinition> result;
-  for (const Value& item : value.items("a list of callbacks")) result.push_back(read_callback(item));
+  yaml::Mistakes mistakes;
+  for (const Value& item : value.items("a list of callbacks")) mistakes.attempt([&] { result.push_back(read_callback(item)); });
+  mistakes.raise();
   return result;
 }
 

@@ -63,6 +63,20 @@ const Row* row_of(const std::string& path, SubKeys& out_names) {
   return nullptr;
 }
 
+/// A layer comes with a model, perhaps from a stranger: it does not decide which native code this process runs. Options count, since one
+/// may name a vendor's libraries.
+void check_layer(const Config& layer) {
+  for (const auto& [key, origin] : layer.origins) {
+    const bool of_code = key == "backends.search" || key == "backends.probe" || key.rfind("backends.options.", 0) == 0;
+    if (!of_code || origin.kind != Origin::Kind::yaml) continue;
+    throw Error(
+        fmt::format("{}: key '{}': decides which native code this process runs; expected it in your own configuration (--config, "
+                    "TENON_CONFIG), the environment or the command line, got it in a file that describes a model; move it there, or pass "
+                    "--trust (ConfigSources::trust_layers) if you trust this file",
+                    origin.text, key));
+  }
+}
+
 std::string text_of(const ConfigOverride& change, const char* origin) {
   return change.text.empty() ? fmt::format("{} {}={}", origin, change.key, change.value) : change.text;
 }
@@ -176,8 +190,12 @@ Config resolve_config(const ConfigSources& sources) {
       throw Error(problem.status(), std::string("environment TENON_CONFIG: ") + problem.what());
     }
   }
-  for (const Config& layer : sources.layers) merge_config(result, layer);
-  const std::pair<const char*, const char*> variables[] = {{"TENON_DEVICE", "device"}, {"TENON_LOG", "logging.level"}};
+  for (const Config& layer : sources.layers) {
+    if (!sources.trust_layers) check_layer(layer);
+    merge_config(result, layer);
+  }
+  const std::pair<const char*, const char*> variables[] = {
+      {"TENON_DEVICE", "device"}, {"TENON_BACKEND_PROBE", "backends.probe"}, {"TENON_LOG", "logging.level"}};
   for (const auto& pair : variables) {
     const std::string value = variable(pair.first);
     if (!value.empty())

@@ -19,6 +19,7 @@ const std::vector<yaml::Choice<CheckNumerics>> numeric_checks = {
     {"off", CheckNumerics::off}, {"outputs", CheckNumerics::outputs}, {"all", CheckNumerics::all}};
 const std::vector<yaml::Choice<Fusion>> fusions = {{"off", Fusion::off}, {"elementwise", Fusion::elementwise}, {"full", Fusion::full}};
 const std::vector<yaml::Choice<Capture>> captures = {{"auto", Capture::automatic}, {"off", Capture::off}};
+const std::vector<yaml::Choice<Probe>> probes = {{"always", Probe::always}, {"once", Probe::once}, {"never", Probe::never}};
 const std::vector<yaml::Choice<LogLevel>> log_levels = {{"off", LogLevel::off},
                                                         {"error", LogLevel::error},
                                                         {"warning", LogLevel::warning},
@@ -41,6 +42,9 @@ const char* name_of(Fusion value) {
 }
 const char* name_of(Capture value) {
   return yaml::word_of(captures, value);
+}
+const char* name_of(Probe value) {
+  return yaml::word_of(probes, value);
 }
 const char* name_of(LogLevel value) {
   return yaml::word_of(log_levels, value);
@@ -250,7 +254,7 @@ std::vector<Row> make_table() {
   return {
       // key, type, default, range, meaning; the field; the reader
       row({"backends.search", "list of paths", "[]", "",
-           "folders searched for backend files; ~/ is the home folder, others start from this file's"},
+           "folders searched for backend files; ~/ is the home folder, others start from this file's; not in a train.yaml (--trust)"},
           TENON_FIELD(backends.search), paths),
       row({"backends.use", "list of names", "[]", "", "backends in order of preference; empty: every healthy one, by its priority"},
           TENON_FIELD(backends.use), backend_names),
@@ -258,8 +262,11 @@ std::vector<Row> make_table() {
           TENON_FIELD(backends.allow), backend_names),
       row({"backends.deny", "list of names", "[]", "", "these are never opened"},
           TENON_FIELD(backends.deny), backend_names),
+      row({"backends.probe", "name", "once", "always, once, never",
+           "load a backend file in a child process first; once: before its first use, and keep the answer; not in a train.yaml (--trust)"},
+          TENON_FIELD(backends.probe), choice<probes>),
       options_row({"backends.options", "map of maps", "{}", "",
-                   "backend -> option -> value, as in {openblas: {threads: 2}}; options are the backend's own"}),
+                   "backend -> option -> value, as in {openblas: {threads: 2}}; options are the backend's own; not in a train.yaml (--trust)"}),
       row({"device", "device name", "auto", "auto, cpu, gpu, cpu:N, gpu:N, <backend>:N, /device:GPU:N",
            "where models run; auto: the first device in the order of backends.use"},
           TENON_FIELD(device), device_name),
@@ -350,10 +357,12 @@ const std::vector<Row>& config_table() {
 void read_config(Section& top, Config& config) {
   for (const Row& row : config_table()) {
     const std::vector<std::string> words = yaml::split_path(row.key.path);
-    std::optional<Section> section = top;
-    for (std::size_t i = 0; section && i + 1 < words.size(); ++i) section = section->child(words[i]);
-    const std::optional<Value> value = section ? section->find(words.back()) : std::nullopt;
-    if (value) set_values(row, {}, *value, config);
+    top.attempt([&] {
+      std::optional<Section> section = top;
+      for (std::size_t i = 0; section && i + 1 < words.size(); ++i) section = section->child(words[i]);
+      const std::optional<Value> value = section ? section->find(words.back()) : std::nullopt;
+      if (value) set_values(row, {}, *value, config);
+    });
   }
 }
 

@@ -20,6 +20,7 @@ TrainDefinition load_definition(Files& files, const std::string& path, const std
   if (!is_model(files.load(path))) return load_train_file(files, path, overrides);
   TrainDefinition definition;
   definition.file = path;
+  definition.overrides = overrides;
   definition.model = load_model_file(files, path, overrides);
   if (layers::ends_with_softmax(definition.model)) {
     definition.loss.loss = Loss::sparse_categorical_crossentropy;

@@ -12,23 +12,21 @@
 namespace tenon::config {
 namespace {
 
-DType read_dtype(const Value& value, const std::vector<Choice<DType>>& choices) {
-  return value.as_choice(choices);
-}
-
 void read_input(Section& top, ModelDefinition& out_model) {
   static const std::vector<Choice<DType>> dtypes = {
       {"float32", DType::f32}, {"float64", DType::f64}, {"uint8", DType::u8}, {"int32", DType::i32}, {"int64", DType::i64},
       {"f32", DType::f32},     {"f64", DType::f64},     {"u8", DType::u8},    {"i32", DType::i32},   {"i64", DType::i64}};
   std::optional<Section> input = top.child("input");
   if (!input) return;
-  const Value shape = input->require_value("shape", "a list of integers without the batch axis");
-  std::vector<std::int64_t> dims;
-  for (const Value& dim : shape.items("a list of integers without the batch axis")) dims.push_back(dim.as_integer({1, 1 << 30}));
-  constexpr std::size_t max_dims = 7;  // the batch axis is the eighth
-  if (dims.size() > max_dims) shape.fail(fmt::format("has {} dimensions; expected at most {}", dims.size(), max_dims));
-  out_model.input_shape = dims;
-  if (const auto dtype = input->find("dtype")) out_model.input_dtype = read_dtype(*dtype, dtypes);
+  input->attempt([&] {
+    const Value shape = input->require_value("shape", "a list of integers without the batch axis");
+    std::vector<std::int64_t> dims;
+    for (const Value& dim : shape.items("a list of integers without the batch axis")) dims.push_back(dim.as_integer({1, 1 << 30}));
+    constexpr std::size_t max_dims = 7;  // the batch axis is the eighth
+    if (dims.size() > max_dims) shape.fail(fmt::format("has {} dimensions; expected at most {}", dims.size(), max_dims));
+    out_model.input_shape = dims;
+  });
+  out_model.input_dtype = input->choice("dtype", out_model.input_dtype, dtypes);
 }
 
 /// `conformance: {batch_size: 2, set: {input.shape: [1, 14, 14]}}`
@@ -74,16 +72,18 @@ ModelDefinition read_model(const Node& tree, const std::string& context) {
   Section top(tree, context);
   ModelDefinition model;
   model.name = top.get("name", "");
-  read_input(top, model);
-  if (const auto dtype = top.find("dtype")) model.dtype = read_dtype(*dtype, dtypes);
+  top.attempt([&] { read_input(top, model); });
+  model.dtype = top.choice("dtype", model.dtype, dtypes);
   model.preset = read_preset(top);
-  const Value list = top.require_value("layers", "a list of layers");
-  model.layers = layers::read_layers(list, model.preset);
-  if (model.layers.empty()) list.fail("is empty; expected at least one layer");
-  layers::set_defaults(model);
-  model.conformance = read_conformance(top);
+  top.attempt([&] {
+    const Value list = top.require_value("layers", "a list of layers");
+    model.layers = layers::read_layers(list, model.preset);
+    if (model.layers.empty()) list.fail("is empty; expected at least one layer");
+  });
+  top.attempt([&] { model.conformance = read_conformance(top); });
   top.finish();
   check_names(model);
+  layers::set_defaults(model);
   return model;
 }
 

@@ -20,8 +20,7 @@ std::vector<Choice<E>> words_from(std::span<const Rule> rules, E Rule::*value) {
 
 MetricDefinition read_metric(const Value& item) {
   const auto words = words_from(train::metric_rules(), &train::MetricRule::metric);
-  if (!item.is_map()) return MetricDefinition(item.as_choice(words));
-  Section section = item.section();
+  Section section = item.section_with("name");
   MetricDefinition metric(section.require_value("name", "the name of a metric").as_choice(words));
   if (metric.metric == Metric::top_k) metric.k = section.get<std::int64_t>("k", metric.k, {1, max_count});
   section.finish();
@@ -34,14 +33,21 @@ LossDefinition read_loss(const Value& value) {
   const auto words = words_from(train::loss_rules(), &train::LossRule::loss);
   LossDefinition result;
   result.where = value.mark().str();
-  if (!value.is_map()) {
-    result.loss = value.as_choice(words);
-    return result;
-  }
-  Section section = value.section();
+  Section section = value.section_with("name");
   result.loss = section.require_value("name", "the name of a loss").as_choice(words);
   const train::LossRule& rule = train::rule_of(result.loss);
   if (rule.from_logits) result.from_logits = section.get<bool>("from_logits", false);
+  if (rule.from_logits) result.label_smoothing = section.get<double>("label_smoothing", result.label_smoothing, below_one);
+  if (rule.class_weights) {
+    if (const auto weights = section.find("class_weights", "a list of numbers, one for each class", "null");
+        weights && !weights->is_null()) {
+      for (const Value& weight : weights->items("a list of numbers, one for each class"))
+        result.class_weights.push_back(weight.as_number(from_zero));
+    }
+  }
+  if (rule.targets == train::Targets::binary) {
+    result.positive_weight = section.get<double>("positive_weight", result.positive_weight, above_zero);
+  }
   if (rule.ignore_index) result.ignore_index = section.get_optional<std::int64_t>("ignore_index");
   if (result.loss == Loss::huber) result.delta = section.get<double>("delta", result.delta, above_zero);
   section.finish();
@@ -51,16 +57,20 @@ LossDefinition read_loss(const Value& value) {
 std::vector<MetricDefinition> read_metrics(const Value& value, const LossDefinition& loss) {
   std::vector<MetricDefinition> result;
   const std::vector<Value> items = value.is_list() ? value.items("a list of metrics") : std::vector<Value>{value};
+  yaml::Mistakes mistakes;
   for (const Value& item : items) {
-    const MetricDefinition metric = read_metric(item);
-    for (const MetricDefinition& earlier : result) {
-      if (earlier == metric) item.fail(fmt::format("'{}' is given twice", name_of(metric.metric)));
-    }
-    if (!train::rule_of(metric.metric).suits(train::rule_of(loss.loss))) {
-      item.fail(fmt::format("'{}' cannot be used with the loss {}", name_of(metric.metric), name_of(loss.loss)));
-    }
-    result.push_back(metric);
+    mistakes.attempt([&] {
+      const MetricDefinition metric = read_metric(item);
+      for (const MetricDefinition& earlier : result) {
+        if (earlier == metric) item.fail(fmt::format("'{}' is given twice", name_of(metric.metric)));
+      }
+      if (!train::rule_of(metric.metric).suits(train::rule_of(loss.loss))) {
+        item.fail(fmt::format("'{}' cannot be used with the loss {}", name_of(metric.metric), name_of(loss.loss)));
+      }
+      result.push_back(metric);
+    });
   }
+  mistakes.raise();
   return result;
 }
 

@@ -38,11 +38,11 @@ void read_learning_rate(const Value& value, Optimizer& optimizer, std::vector<Ca
     optimizer.learning_rate = value.as_number(from_zero);
     return;
   }
-  Section section = value.section();
+  Section section = value.section_with("initial");
   std::vector<std::string> words = words_of(train::schedules());
   words.emplace_back("on_plateau");
   const std::size_t word = section.require_value("schedule", "the name of a schedule").as_word(words);
-  optimizer.learning_rate = section.get_optional<double>("initial", from_zero);
+  optimizer.learning_rate = section.get<double>("initial", *optimizer.learning_rate, from_zero);
   if (word < train::schedules().size()) {
     optimizer.schedule = read_schedule_keys(section, train::schedules()[word].value);
   } else {
@@ -51,17 +51,36 @@ void read_learning_rate(const Value& value, Optimizer& optimizer, std::vector<Ca
   section.finish();
 }
 
+/// Reads a list of {match: GLOB, learning_rate_factor: ..., weight_decay: ...}.
+std::vector<ParameterGroup> read_groups(const Value& value) {
+  std::vector<ParameterGroup> groups;
+  for (const Value& item : value.items("a list of maps with the key 'match'")) {
+    Section section = item.section();
+    ParameterGroup group;
+    group.match = section.require_value("match", "a glob of parameter names, as in '*/bias'").as_text();
+    group.learning_rate_factor = section.get<double>("learning_rate_factor", group.learning_rate_factor, from_zero);
+    group.weight_decay = section.get_optional<double>("weight_decay", from_zero);
+    section.finish();
+    groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
 /// Reads the keys of this optimizer only: `beta1` under sgd is an error instead of being ignored.
 void read_keys(Section& section, Optimizer& optimizer, std::vector<CallbackDefinition>& out_callbacks) {
-  if (const auto rate = section.find("learning_rate")) read_learning_rate(*rate, optimizer, out_callbacks);
+  if (const auto rate = section.find("learning_rate", "a number, or a map with the key schedule"))
+    section.attempt([&] { read_learning_rate(*rate, optimizer, out_callbacks); });
   for (const train::OptimizerKey& key : train::rule_of(optimizer.kind).keys) {
     if (key.flag != nullptr) {
       optimizer.*key.flag = section.get<bool>(key.name, optimizer.*key.flag);
-    } else if (const auto number = section.get_optional<double>(key.name, range_of(key.allowed))) {
-      optimizer.*key.number = number;
+    } else {
+      optimizer.*key.number = section.get<double>(key.name, *(optimizer.*key.number), range_of(key.allowed));
     }
   }
-  if (optimizer.nesterov && optimizer.momentum.value_or(0) == 0) section.find("nesterov")->fail("requires a momentum above 0");
+  if (optimizer.nesterov && *optimizer.momentum == 0) section.find("nesterov")->fail("requires a momentum above 0");
+  if (const auto groups = section.find("groups", "a list of maps with the key 'match'", "null"); groups && !groups->is_null()) {
+    section.attempt([&] { optimizer.groups = read_groups(*groups); });
+  }
   optimizer.clip.value = section.get_optional<double>("clip_value", above_zero);
   optimizer.clip.norm = section.get_optional<double>("clip_norm", above_zero);
   optimizer.clip.global_norm = section.get_optional<double>("clip_global_norm", above_zero);
@@ -106,18 +125,16 @@ Schedule read_schedule_keys(Section& section, Schedule::Kind kind) {
 }
 
 OptimizerDefinition read_optimizer(const Value& value, std::vector<CallbackDefinition>& out_callbacks) {
+  Section section = value.section_with("name");
+  const auto name = section.find("name", "the name of an optimizer", "adam");
   Optimizer result;
-  if (!value.is_map()) {
-    result.kind = value.as_choice(optimizer_words());
-  } else {
-    Section section = value.section();
-    result.kind = section.require_value("name", "the name of an optimizer").as_choice(optimizer_words());
-    result.preset = read_preset(section);
-    read_keys(section, result, out_callbacks);
-    section.finish();
-  }
+  if (name) result.kind = name->as_choice(optimizer_words());
+  result.preset = read_preset(section);
+  result = train::with_defaults(result);
+  section.attempt_keys([&] { read_keys(section, result, out_callbacks); });
+  section.finish();
   result.where = value.mark().str();
-  return train::with_defaults(result);
+  return result;
 }
 
 }  // namespace tenon::config

@@ -2,6 +2,7 @@
 // config/train_blocks.h - readers of the blocks of train.yaml: data, loss, metrics, optimizer, callbacks.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include <tenon/callbacks.h>
@@ -17,10 +18,12 @@ inline constexpr Range<double> from_zero{.lowest = 0};
 inline constexpr Range<double> above_zero{.lowest = 0, .above_lowest = true};
 inline constexpr Range<double> below_one{.lowest = 0, .highest = 1, .below_highest = true};
 
+/// Reads `weights:`, a path, or {file: ..., map: ..., transpose: ..., strict: ...}; nothing if it is absent or null.
+std::optional<WeightsFile> read_weights(Section& top);
 /// Reads `data:`, including the keys that say how batches are loaded.
 /// Errors  the block is missing or not a map. Keys that the source does not use are reported by the section.
 DataDefinition read_data(Section& top, FitOptions& out_fit);
-/// Reads a name, or {name: ..., from_logits: ..., ignore_index: ..., delta: ...}.
+/// Reads a name, or {name: ..., from_logits: ..., label_smoothing: ..., ...}.
 LossDefinition read_loss(const Value& value);
 /// Reads a name, {name: top_k, k: 3}, or a list of them. Errors also: a metric that cannot be used with the loss.
 std::vector<MetricDefinition> read_metrics(const Value& value, const LossDefinition& loss);

@@ -17,9 +17,10 @@ std::optional<CheckpointDefinition> read_checkpoint(Section& top) {
   std::optional<Section> section = top.child("checkpoint");
   if (!section) return std::nullopt;
   CheckpointDefinition checkpoint;
-  checkpoint.directory = section->require_value("directory", "a folder").as_path();
+  section->attempt([&] { checkpoint.directory = section->require_value("directory", "a folder").as_path(); });
   checkpoint.every_epochs = section->get<std::int64_t>("every_epochs", 1, {1, max_count});
   checkpoint.keep = section->get<std::int64_t>("keep", 1, {0, max_count});
+  checkpoint.overwrite = section->get<bool>("overwrite", false);
   return checkpoint;
 }
 
@@ -27,23 +28,25 @@ std::optional<CheckpointDefinition> read_checkpoint(Section& top) {
 std::vector<std::string> read_parallel(Section& top) {
   std::optional<Section> section = top.child("parallel");
   if (!section) return {};
-  const Value mode = section->require_value("mode", "data");
-  static_cast<void>(mode.as_word({"data"}));
-  const Value devices = section->require_value("devices", "a list of devices");
-  std::vector<std::string> names = devices.as_names();
-  if (names.empty()) devices.fail("expected at least one device");
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (std::find(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(i), names[i]) !=
-        names.begin() + static_cast<std::ptrdiff_t>(i)) {
-      devices.fail(fmt::format("'{}' is given twice", names[i]));
+  std::vector<std::string> names;
+  section->attempt([&] { static_cast<void>(section->require_value("mode", "data").as_word({"data"})); });
+  section->attempt([&] {
+    const Value devices = section->require_value("devices", "a list of devices");
+    names = devices.as_names();
+    if (names.empty()) devices.fail("expected at least one device");
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (std::find(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(i), names[i]) !=
+          names.begin() + static_cast<std::ptrdiff_t>(i)) {
+        devices.fail(fmt::format("'{}' is given twice", names[i]));
+      }
     }
-  }
+  });
   return names;
 }
 
 ResumeDefinition read_resume(const Value& value, bool has_checkpoint) {
   ResumeDefinition resume;
-  const std::string text = value.as_text("never, auto or the path of a checkpoint");
+  const std::string text = value.as_text("never, auto or the path of a checkpoint or of a folder of checkpoints");
   if (text == "never") return resume;
   resume.kind = text == "auto" ? ResumeDefinition::Kind::automatic : ResumeDefinition::Kind::path;
   if (resume.kind == ResumeDefinition::Kind::path)
@@ -62,7 +65,7 @@ ModelDefinition read_model_of(Files& files, Section& top, const std::vector<Conf
       files.load(path);
     } catch (const Error& problem) {
       const std::string text = problem.what();
-      if (text.rfind(path + ": no such file", 0) == 0) value.fail(text);  // also name the key that refers to the file
+      if (text.rfind(path + ": file not found", 0) == 0) value.fail(text);  // also name the key that refers to the file
       throw;
     }
     return load_model_file(files, path, model_overrides);
@@ -90,31 +93,44 @@ TrainDefinition read_train(Files& files, Node tree, const std::vector<ConfigOver
   Section top(tree);
   TrainDefinition train;
   read_config(top, train.config);
-  train.data = read_data(top, train.fit);
-  train.loss = read_loss(top.require_value("loss", "the name of a loss"));
+  top.attempt([&] { train.data = read_data(top, train.fit); });
+  const auto metrics = top.find("metrics", "a metric, or a list of metrics", "[]");
+  top.attempt([&] {
+    train.loss = read_loss(top.require_value("loss", "the name of a loss"));
+    if (metrics && !metrics->is_null()) train.metrics = read_metrics(*metrics, train.loss);
+  });
   std::vector<CallbackDefinition> of_optimizer;
-  const auto optimizer = top.find("optimizer");
-  train.optimizer = optimizer ? read_optimizer(*optimizer, of_optimizer) : train::with_defaults({});
-  if (const auto metrics = top.find("metrics"); metrics && !metrics->is_null()) train.metrics = read_metrics(*metrics, train.loss);
-  if (const auto callbacks = top.find("callbacks"); callbacks && !callbacks->is_null()) train.callbacks = read_callbacks(*callbacks);
+  train.optimizer = train::with_defaults({});
+  if (const auto optimizer = top.find("optimizer", "a name, or a map with the key name", "adam"))
+    top.attempt([&] { train.optimizer = read_optimizer(*optimizer, of_optimizer); });
+  if (const auto callbacks = top.find("callbacks", "a list of callbacks", "[]"); callbacks && !callbacks->is_null())
+    top.attempt([&] { train.callbacks = read_callbacks(*callbacks); });
   train.callbacks.insert(train.callbacks.end(), of_optimizer.begin(), of_optimizer.end());
   FitOptions& fit = train.fit;
   fit.batch_size = top.get<std::int64_t>("batch_size", fit.batch_size, {1, max_count});
   fit.epochs = top.get<std::int64_t>("epochs", fit.epochs, {1, max_count});
   fit.accumulate = top.get<std::int64_t>("accumulate", fit.accumulate, {1, max_count});
-  train.parallel_devices = read_parallel(top);
+  top.attempt([&] { train.parallel_devices = read_parallel(top); });
+  if (const auto globs = top.find("trainable", "a glob or a list of globs", "all"); globs && !globs->is_null())
+    train.trainable = globs->as_names();
   fit.shuffle = top.get<bool>("shuffle", fit.shuffle);
-  if (!fit.shuffle && fit.shuffle_buffer > 0) top.find("shuffle")->fail("data.shuffle_buffer has no effect without shuffling");
+  if (!fit.shuffle && fit.shuffle_buffer > 0) {
+    top.attempt([&] { top.find("shuffle")->fail("data.shuffle_buffer has no effect without shuffling"); });
+  }
   train.verbose = top.get<int>("verbose", train.verbose, {0, 2});
   train.log_style = top.choice("log_style", train.log_style, train::log_styles());
   fit.steps_per_epoch = top.get_optional<std::int64_t>("steps_per_epoch", {1, max_count}).value_or(0);
-  train.checkpoint = read_checkpoint(top);
-  if (const auto resume = top.find("resume")) train.resume = read_resume(*resume, train.checkpoint.has_value());
-  if (const auto output = top.find("output"); output && !output->is_null()) train.output = output->as_path();
-  const bool has_model = top.has("model");
-  if (!has_model) top.require_value("model", "the path of a model.yaml, or an inline model");
-  top.finish();  // before the model's file is opened: report mistakes in this file first
-  train.model = read_model_of(files, top, of_model);
+  top.attempt([&] { train.checkpoint = read_checkpoint(top); });
+  if (const auto resume = top.find("resume", "never, auto or the path of a checkpoint", "never"))
+    top.attempt([&] { train.resume = read_resume(*resume, train.checkpoint.has_value()); });
+  top.attempt([&] { train.weights = read_weights(top); });
+  if (const auto output = top.find("output", "a folder", "null"); output && !output->is_null())
+    top.attempt([&] { train.output = output->as_path(); });
+  top.find("model", "the path of a model.yaml, or an inline model; required");
+  yaml::Mistakes mistakes;  // first those of this file, then those of the model's
+  mistakes.attempt([&] { top.finish(); });
+  mistakes.attempt([&] { train.model = read_model_of(files, top, of_model); });
+  mistakes.raise();
   return train;
 }
 
@@ -123,6 +139,7 @@ TrainDefinition read_train(Files& files, Node tree, const std::vector<ConfigOver
 TrainDefinition load_train_file(Files& files, const std::string& path, const std::vector<ConfigOverride>& overrides) {
   TrainDefinition train = read_train(files, files.load(path), overrides);
   train.file = path;
+  train.overrides = overrides;
   return train;
 }
 

@@ -73,6 +73,7 @@ void write_integer(void* at, DType dtype, double value, const char* what) {
 }
 
 std::string text_of(double value, int digits) {
+  if (std::isnan(value)) return "nan";  // its sign means nothing
   char text[40];
   std::snprintf(text, sizeof text, "%.*g", digits, value);
   return text;

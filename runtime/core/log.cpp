@@ -10,6 +10,9 @@
 
 #include <tenon/error.h>
 
+#include "core/printable.h"
+#include "io/output_target.h"
+
 namespace tenon::log {
 namespace {
 
@@ -29,8 +32,10 @@ std::uint32_t level() {
 void set_file(const std::string& path) {
   std::FILE* opened = nullptr;
   if (!path.empty()) {
-    opened = std::fopen(path.c_str(), "a");
+    io::Descriptor descriptor = io::open_growing(path, io::Growth::append);
+    opened = ::fdopen(descriptor.get(), "a");
     if (opened == nullptr) throw Error(fmt::format("log file '{}' cannot be opened: {}", path, std::strerror(errno)));
+    descriptor.release();
   }
   std::lock_guard lock(mutex);
   if (file != nullptr) std::fclose(file);
@@ -40,7 +45,7 @@ void set_file(const std::string& path) {
 void write(std::uint32_t at, std::string_view text) {
   if (at < level()) return;
   static constexpr const char* names[] = {"debug", "info", "warning", "error"};
-  print(fmt::format("tenon: {}: {}\n", names[at < std::size(names) ? at : std::size(names) - 1], text));
+  print(fmt::format("tenon: {}: {}\n", names[at < std::size(names) ? at : std::size(names) - 1], printable(text)));
 }
 
 void print(std::string_view text) {

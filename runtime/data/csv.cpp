@@ -65,6 +65,17 @@ class Reader {
     throw Error(path_ + ":" + std::to_string(place.line) + ":" + std::to_string(place.column) + ": " + reason);
   }
 
+  /// A field as f32, the dtype of features and values.
+  float number(const Field& field, const std::string& column) const {
+    const std::optional<double> value = number_of(field.text);
+    const std::string where = "column '" + column + "': expected a ";
+    if (!value) fail(field.place, where + "finite number, got " + shown(field.text));
+    if (!std::isfinite(static_cast<float>(*value))) {
+      fail(field.place, where + "number that f32 can hold, up to 3.4e38, got " + shown(field.text) + "; scale the column");
+    }
+    return static_cast<float>(*value);
+  }
+
   /// Reads the next record; false at the end. Empty lines are skipped.
   bool next(std::vector<Field>& out_fields) {
     while (at_ < text_.size() && (text_[at_] == '\n' || text_.substr(at_, 2) == "\r\n")) {
@@ -193,9 +204,7 @@ Table read_table(const std::string& path, Reader& reader, const CsvOptions& opti
         table.labels.push_back({std::string(fields[i].text), fields[i].place});
         continue;
       }
-      const std::optional<double> value = number_of(fields[i].text);
-      if (!value) reader.fail(fields[i].place, "column '" + table.columns[i] + "': expected a finite number, got " + shown(fields[i].text));
-      table.features.push_back(static_cast<float>(*value));
+      table.features.push_back(reader.number(fields[i], table.columns[i]));
     }
   }
   if (table.labels.empty()) throw Error(path + ": expected at least one row after the header, got none");
@@ -227,12 +236,7 @@ struct LabelColumn {
 LabelColumn read_values(const Reader& reader, const Table& table) {
   Tensor y = Tensor::empty(DType::f32, {static_cast<std::int64_t>(table.labels.size()), 1});
   for (std::size_t i = 0; i < table.labels.size(); ++i) {
-    const Label& label = table.labels[i];
-    const std::optional<double> value = number_of(label.text);
-    if (!value) {
-      reader.fail(label.place, "column '" + table.columns[table.label_column] + "': expected a finite number, got " + shown(label.text));
-    }
-    y.data<float>()[i] = static_cast<float>(*value);
+    y.data<float>()[i] = reader.number({table.labels[i].text, table.labels[i].place}, table.columns[table.label_column]);
   }
   return {y, std::nullopt, {}};
 }

@@ -39,6 +39,18 @@ Scaling Scaling::standard(double mean, double deviation) {
   return {1.0 / (255.0 * deviation), -mean / deviation};
 }
 
+const char* name_of(Targets targets) {
+  switch (targets) {
+    case Targets::as_given:
+      return "as_given";
+    case Targets::one_hot:
+      return "one_hot";
+    case Targets::soft_one_hot:
+      return "soft_one_hot";
+  }
+  return "?";
+}
+
 const char* name_of(Split split) {
   return split == Split::train ? "train" : "test";
 }

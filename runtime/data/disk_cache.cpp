@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -15,6 +16,7 @@
 
 #include "core/log.h"
 #include "io/atomic_file.h"
+#include "io/checksum.h"
 #include "io/posix_file.h"
 #include "io/safetensors_header.h"
 
@@ -22,9 +24,13 @@ namespace tenon::data {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr const char* format_version = "1";  ///< files of another version are created again
+constexpr const char* format_version = "2";  ///< files of another version are created again
 constexpr std::size_t content_digits = 32, other_digits = 16;
 constexpr const char* ending = ".safetensors";
+
+/// The last tensor of a file: the CRC-32 of all bytes before it.
+constexpr const char* checksum_name = "crc32";
+using Checksum = std::uint32_t;
 
 /// A read-only memory mapping of a whole file.
 class Mapping {
@@ -75,6 +81,13 @@ CachedPart read(const std::string& path) {
   if (value("form") != format_version) {
     throw Error(path + ": expected cache format " + format_version + ", got '" + value("form") + "'");
   }
+  if (entry_of(path, header, checksum_name).end != rest - header_bytes) throw Error(path + ": expected the checksum at its end");
+  io::Crc32 found;
+  Checksum expected = 0;
+  found.add(mapping->begin(), mapping->size() - sizeof expected);
+  std::memcpy(&expected, mapping->begin() + mapping->size() - sizeof expected, sizeof expected);
+  if (found.value() != expected)
+    throw Error(fmt::format("{}: damaged: expected content of CRC-32 {:08x}, got {:08x}", path, expected, found.value()));
   CachedPart part;
   part.metadata = header.metadata;
   ArrayOptions array;
@@ -82,8 +95,13 @@ CachedPart read(const std::string& path) {
   const Tensor x = tensor("x"), y = tensor("y");
   array.x_dtype = x.dtype();
   // Setting num_classes checks the labels again: a damaged label must not be used as an index.
-  if (!value("num_classes").empty() && y.dtype() == DType::i64 && y.shape().rank() == 1)
-    array.num_classes = std::stoll(value("num_classes"));
+  if (const std::string stated = value("num_classes"); !stated.empty() && y.dtype() == DType::i64 && y.shape().rank() == 1) {
+    std::int64_t classes = 0;
+    const auto [end, error] = std::from_chars(stated.data(), stated.data() + stated.size(), classes);
+    if (error != std::errc() || end != stated.data() + stated.size())
+      throw Error(path + ": expected num_classes to be an integer, got '" + stated + "'");
+    array.num_classes = classes;
+  }
   part.data = std::make_shared<const ArrayDataset>(x, y, array);
   return part;
 }
@@ -190,15 +208,21 @@ void DiskCache::store(const std::string& path, const Dataset& data, std::map<std
   const std::uint64_t x_begin = x_first ? 0 : y_end, y_begin = x_first ? x_end : 0;
   header.tensors.push_back({"x", data.x_type().dtype, data.x_type().shape.with_batch(count), x_begin, x_begin + x_end});
   header.tensors.push_back({"y", data.y_type().dtype, data.y_type().shape.with_batch(count), y_begin, y_begin + y_end});
+  header.tensors.push_back({checksum_name, DType::u32, Shape{1}, x_end + y_end, x_end + y_end + sizeof(Checksum)});
   const std::string text = io::write_safetensors_header(path, header);
 
   // Write under a name of this process first: another process may be writing the same file.
   const std::string own = fmt::format("{}.{}", path, ::getpid());
   {
     io::AtomicFile file(own);
+    io::Crc32 checksum;
+    const auto write = [&](const void* bytes, std::uint64_t size_bytes) {
+      file.write(bytes, size_bytes);
+      checksum.add(bytes, size_bytes);
+    };
     const std::uint64_t header_bytes = text.size();
-    file.write(&header_bytes, sizeof header_bytes);
-    file.write(text.data(), text.size());
+    write(&header_bytes, sizeof header_bytes);
+    write(text.data(), text.size());
     constexpr std::int64_t rows_at_once = 256;
     for (const bool write_x : {x_first, !x_first}) {
       std::vector<std::int64_t> indices;
@@ -209,9 +233,11 @@ void DiskCache::store(const std::string& path, const Dataset& data, std::map<std
         Tensor x = Tensor::empty(data.x_type().dtype, data.x_type().shape.with_batch(rows));
         Tensor y = Tensor::empty(data.y_type().dtype, data.y_type().shape.with_batch(rows));
         data.gather(indices, x, y);
-        file.write(write_x ? x.raw() : y.raw(), static_cast<std::uint64_t>(rows * (write_x ? x_bytes : y_bytes)));
+        write(write_x ? x.raw() : y.raw(), static_cast<std::uint64_t>(rows * (write_x ? x_bytes : y_bytes)));
       }
     }
+    const Checksum value = checksum.value();
+    file.write(&value, sizeof value);
     file.commit();
   }
   std::error_code code;

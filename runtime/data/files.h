@@ -26,6 +26,8 @@ std::vector<std::string> cifar10_files(const std::string& directory, Split split
 std::vector<std::string> numpy_files(const std::string& path, Split split);
 /// Images in one folder per class, in train and test or, as the training part only, in `path` itself.
 std::vector<std::string> image_files(const std::string& path, Split split);
+/// The names of the class folders of the training images, sorted by bytes. Errors  the folder does not exist.
+std::vector<std::string> class_folders(const std::string& path);
 /// train.csv and test.csv in `path`, or the file `path` as the training part.
 std::vector<std::string> csv_files(const std::string& path, Split split);
 /// ptb.train.txt (train.txt) and ptb.test.txt (test.txt) in `path`, or the file `path` as the training part.

@@ -71,15 +71,19 @@ Shape read_shape(const std::string& path, const std::vector<std::uint8_t>& bytes
   return shape;
 }
 
-void check_size(const std::string& path, DType dtype, const Shape& shape, std::uint64_t got) {
-  const auto count = static_cast<std::uint64_t>(shape.count());
-  const auto size = static_cast<std::uint64_t>(size_of(dtype));
-  // An overflowing product is larger than any file.
-  const bool too_many = count > std::numeric_limits<std::uint64_t>::max() / size;
-  if (!too_many && count * size == got) return;
-  const bool short_of = too_many || got < count * size;
-  throw Error(path + ": " + (short_of ? "truncated" : "trailing bytes") + ": " + name_of(dtype) + shape.str() + " expects " +
-              (too_many ? "more than 2^64" : std::to_string(count * size)) + " bytes after the header, got " + std::to_string(got));
+/// The bytes of data that the header states.
+std::uint64_t stated_bytes(const std::string& path, DType dtype, const Shape& shape) {
+  const auto count = static_cast<std::uint64_t>(shape.count()), size = static_cast<std::uint64_t>(size_of(dtype));
+  if (count > std::numeric_limits<std::uint64_t>::max() / size - 64) {
+    throw Error(path + ": " + name_of(dtype) + shape.str() + " expects more bytes than a file can have");
+  }
+  return count * size;
+}
+
+void check_size(const std::string& path, DType dtype, const Shape& shape, std::uint64_t stated, std::uint64_t got) {
+  if (stated == got) return;
+  throw Error(path + ": " + (got < stated ? "truncated" : "trailing bytes") + ": " + name_of(dtype) + shape.str() + " expects " +
+              std::to_string(stated) + " bytes after the header, got " + (got < stated ? "" : "at least ") + std::to_string(got));
 }
 
 Tensor native_order(const std::vector<std::uint8_t>& bytes, std::size_t header, DType dtype, const Shape& shape) {
@@ -94,12 +98,16 @@ Tensor native_order(const std::vector<std::uint8_t>& bytes, std::size_t header, 
 }  // namespace
 
 Tensor read_idx(const std::string& path, std::optional<std::uint32_t> expected_magic) {
-  auto bytes = std::make_shared<std::vector<std::uint8_t>>(io::read_maybe_gzip(path));
-  const std::uint32_t magic = check_magic(path, *bytes, expected_magic);
+  io::MaybeGzip file(path);
+  const std::vector<std::uint8_t> head = file.head(4 + 4 * Shape::max_rank);
+  const std::uint32_t magic = check_magic(path, head, expected_magic);
   const DType dtype = dtype_of_code(magic >> 8);
-  const Shape shape = read_shape(path, *bytes, magic & 0xff);
+  const Shape shape = read_shape(path, head, magic & 0xff);
   const std::size_t header = 4 + 4 * shape.rank();
-  check_size(path, dtype, shape, bytes->size() - header);
+  const std::uint64_t stated = stated_bytes(path, dtype, shape);
+  // One byte more than stated shows whether there are more; a gzip file may hold any number of them.
+  auto bytes = std::make_shared<std::vector<std::uint8_t>>(std::move(file).head(header + stated + 1));
+  check_size(path, dtype, shape, stated, bytes->size() - header);
   if (size_of(dtype) > 1) return native_order(*bytes, header, dtype, shape);
   return Tensor::borrow(bytes->data() + header, dtype, shape, bytes);  // single bytes need no swapping: the tensor uses the file's memory
 }

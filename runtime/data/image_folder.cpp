@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // data/image_folder.cpp - images in one folder per class.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -14,14 +16,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Names of the folders or images in a folder, sorted by bytes, without hidden ones.
-std::vector<std::string> names_in(const std::string& folder, bool folders) {
+/// Names of the folders in a folder, sorted by bytes, without hidden ones.
+std::vector<std::string> folders_in(const std::string& folder) {
   std::vector<std::string> names;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
     std::error_code ignored;
-    if (name.front() != '.' && (folders ? entry.is_directory(ignored) : data::is_image_file(name))) names.push_back(name);
+    if (name.front() != '.' && entry.is_directory(ignored)) names.push_back(name);
   }
   if (error) throw Error(folder + ": cannot be read: " + error.message());
   std::sort(names.begin(), names.end());
@@ -47,16 +49,16 @@ std::vector<LabelledImage> interleaved_images(const std::string& folder, const s
   std::size_t max_files = 0;
   for (const std::string& name : classes) {
     const std::string inner = (fs::path(folder) / name).string();
-    files.push_back(data::is_folder(inner) ? names_in(inner, false) : std::vector<std::string>());
+    files.push_back(data::is_folder(inner) ? data::images_in(inner) : std::vector<std::string>());
     max_files = std::max(max_files, files.back().size());
   }
   std::vector<LabelledImage> images;
   for (std::size_t i = 0; i < max_files; ++i) {
     for (std::size_t c = 0; c < classes.size(); ++c) {
-      if (i < files[c].size()) images.push_back({(fs::path(folder) / classes[c] / files[c][i]).string(), static_cast<std::int64_t>(c)});
+      if (i < files[c].size()) images.push_back({files[c][i], static_cast<std::int64_t>(c)});
     }
   }
-  if (images.empty()) throw Error(folder + ": expected a folder of .pgm, .ppm, .png or .npy images per class, got none");
+  if (images.empty()) throw Error(fmt::format("{}: expected a folder of {} images per class, got none", folder, data::image_endings));
   return images;
 }
 
@@ -66,15 +68,19 @@ std::vector<std::string> data::image_files(const std::string& path, Split split)
   const std::string folder = split_folder(path, split);
   std::vector<std::string> files;
   if (folder.empty()) return files;
-  for (const LabelledImage& image : interleaved_images(folder, names_in(folder, true))) files.push_back(image.file);
+  for (const LabelledImage& image : interleaved_images(folder, folders_in(folder))) files.push_back(image.file);
   return files;
+}
+
+std::vector<std::string> data::class_folders(const std::string& path) {
+  return folders_in(split_folder(path, Split::train));
 }
 
 ImageFolderData load_image_folder(const std::string& path, Split split, const ImageFolderOptions& options) {
   const std::string folder = split_folder(path, split);
   if (folder.empty()) throw Error(path + ": expected a folder '" + name_of(split) + "'");
   ImageFolderData result;
-  const std::vector<std::string> found = names_in(folder, true);
+  const std::vector<std::string> found = folders_in(folder);
   result.classes = options.classes.empty() ? found : options.classes;
   for (const std::string& name : found) {
     if (std::find(result.classes.begin(), result.classes.end(), name) != result.classes.end()) continue;
@@ -86,7 +92,7 @@ ImageFolderData load_image_folder(const std::string& path, Split split, const Im
   Shape shape;
   std::uint8_t* to = nullptr;
   for (std::size_t i = 0; i < images.size(); ++i) {
-    const Tensor image = data::read_image(images[i].file);
+    const Tensor image = load_image(images[i].file, options.image);
     if (i == 0) {
       shape = image.shape();
       Shape all{static_cast<std::int64_t>(images.size())};
@@ -95,8 +101,10 @@ ImageFolderData load_image_folder(const std::string& path, Split split, const Im
       to = x.data<std::uint8_t>();
     }
     if (image.shape() != shape) {
-      throw Error(images[i].file + ": expected the shape of the first image " + images[0].file + ", " + shape.str() + ", got " +
-                  image.shape().str());
+      throw Error(fmt::format(
+          "{}: expected the shape of the first image {}, {}, got {}; data: {{image: {{resize: [{}, {}], channels: {}}}}} "
+          "gives all images one shape",
+          images[i].file, images[0].file, shape.str(), image.shape().str(), shape[1], shape[2], shape[0] == 1 ? "greyscale" : "rgb"));
     }
     std::memcpy(to, image.raw(), static_cast<std::size_t>(image.count()));
     to += image.count();

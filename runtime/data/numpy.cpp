@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // data/numpy.cpp - pairs of arrays in NumPy files.
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
+#include <string>
 
 #include <tenon/data.h>
 #include <tenon/npy.h>
@@ -63,11 +65,18 @@ Tensor arrange_targets(const Tensor& y) {
   return y.shape().rank() == 1 ? values.reshape({y.shape()[0], 1}) : values;
 }
 
-std::int64_t classes_of(const Tensor& y) {
+std::int64_t classes_of(const std::string& file, const Tensor& y) {
+  constexpr std::int64_t most = std::int64_t{1} << 31;
   std::int64_t largest = 0;
   visit_integer(y.dtype(), [&](auto zero) {  // another dtype has no labels: as_labels reports it
     const auto* values = y.data<decltype(zero)>();
-    for (std::int64_t i = 0; i < y.count(); ++i) largest = std::max(largest, static_cast<std::int64_t>(values[i]));
+    for (std::int64_t i = 0; i < y.count(); ++i) {
+      if (values[i] > zero && static_cast<std::uint64_t>(values[i]) >= static_cast<std::uint64_t>(most)) {
+        throw Error(file + ": label " + std::to_string(values[i]) + " of sample " + std::to_string(i) +
+                    " is out of range, expected a class below 2147483648; targets that are not classes are floats");
+      }
+      largest = std::max(largest, static_cast<std::int64_t>(values[i]));
+    }
   });
   return largest + 1;
 }
@@ -96,7 +105,8 @@ std::shared_ptr<const ArrayDataset> load_numpy(const std::string& path, Split sp
   array.num_classes = options.num_classes;
   const bool labels = !is_floating(y.dtype()) && y.shape().rank() == 1;
   if (labels && !array.num_classes) {
-    array.num_classes = classes_of(split == Split::train ? y : arrange_targets(find_arrays(path, Split::train).read_y()));
+    const Location train = split == Split::train ? location : find_arrays(path, Split::train);
+    array.num_classes = classes_of(train.files.back(), split == Split::train ? y : arrange_targets(train.read_y()));
   }
   return std::make_shared<const ArrayDataset>(x, y, array);
 }

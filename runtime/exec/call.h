@@ -21,4 +21,11 @@ inline void check(tenon_status status, const ErrorText& error, const std::string
   throw Error(static_cast<Status>(status), what + ": " + (text.empty() ? name_of(static_cast<Status>(status)) : text));
 }
 
+/// The same for a call that makes an object: OK without one is a failure too. `made`: what `function` wrote to its result parameters is
+/// there.
+inline void check_made(tenon_status status, const ErrorText& error, bool made, const char* function, const std::string& what) {
+  check(status, error, what);
+  if (!made) throw Error(Status::internal, what + ": " + function + " returned OK without a result; report this to the plugin's vendor");
+}
+
 }  // namespace tenon::exec

@@ -8,19 +8,16 @@
 #include <exception>
 #include <limits>
 
-#include <tenon/op_digests.h>
-
 #include "core/log.h"
 #include "exec/context_state.h"
 #include "exec/immediate.h"
 #include "exec/load_report.h"
+#include "exec/loading.h"
 #include "exec/registered.h"
 
 namespace tenon {
 namespace exec {
 namespace {
-
-constexpr tenon_op_digest core_digests[] = TENON_OP_DIGESTS;
 
 DeviceKind kind_of(std::uint32_t kind) {
   return kind == TENON_DEVICE_CPU ? DeviceKind::cpu : kind == TENON_DEVICE_GPU ? DeviceKind::gpu : DeviceKind::accelerator;
@@ -55,37 +52,6 @@ DeviceInfo describe(const loader::Backend& backend, std::uint32_t index) {
     if (backend.find_switched_off(c.op, c.version) == nullptr) info.ops.push_back(fmt::format("{}-{}", op_name(c.op), c.version));
   }
   return info;
-}
-
-/// Usable backends in the order of `use`, or by priority, then name, with the oracle last.
-std::vector<std::shared_ptr<loader::Backend>> in_order(const loader::Result& report, const std::vector<std::string>& use) {
-  std::vector<std::shared_ptr<loader::Backend>> healthy;
-  for (const auto& backend : report.backends) {
-    if (backend->record().healthy) healthy.push_back(backend);
-  }
-  if (use.empty()) {
-    std::stable_sort(healthy.begin(), healthy.end(), [](const auto& a, const auto& b) {
-      const bool oracle_a = a->info().flags & TENON_BACKEND_ORACLE, oracle_b = b->info().flags & TENON_BACKEND_ORACLE;
-      if (oracle_a != oracle_b) return oracle_b;
-      if (a->info().priority != b->info().priority) return a->info().priority > b->info().priority;
-      return a->name() < b->name();
-    });
-    return healthy;
-  }
-  std::vector<std::shared_ptr<loader::Backend>> ordered;
-  for (const std::string& name : use) {
-    const auto found = std::find_if(healthy.begin(), healthy.end(), [&](const auto& b) { return b->name() == name; });
-    if (found != healthy.end()) {
-      ordered.push_back(*found);
-      continue;
-    }
-    std::string why = "no file of that name was found";
-    for (const loader::Record& record : report.records) {
-      if (record.name == name && !record.healthy) why = record.text;
-    }
-    log::warning("backend '{}', named in backends.use, is not available: {}", name, why);
-  }
-  return ordered;
 }
 
 void set_up_logging(const Config& config) {
@@ -143,12 +109,36 @@ MemoryPolicy ContextState::memory_policy(const DeviceEntry& entry) const {
   return policy;
 }
 
+void ContextState::report_choice(std::size_t position) {
+  {
+    const std::lock_guard lock(mutex);
+    if (!missed.insert("auto").second) return;
+  }
+  const DeviceEntry& entry = entries[position];
+  const std::string others = why_not_chosen(report);
+  const bool asked_for = !config.backends.use.empty() || !config.backends.allow.empty();
+  if ((entry.loaded->backend->info().flags & TENON_BACKEND_ORACLE) == 0 || asked_for) {
+    log::info("device: auto means {}{}", entry.info.name, others.empty() ? "" : "; not " + others);
+    return;
+  }
+  log::warning(
+      "device: auto means {}, which computes correctly and slowly: {}. Without this warning: device: {}", entry.info.name,
+      others.empty() ? "no other backend was found; `tenon doctor` shows where it looked" : "no other backend can be used; " + others,
+      entry.info.backend);
+}
+
 std::size_t ContextState::find(const DeviceName& name) {
   try {
-    return find_device(name, available);
+    const std::size_t position = find_device(name, available);
+    if (name.kind == DeviceName::Kind::automatic) report_choice(position);
+    return position;
   } catch (const Error& error) {
     if (error.status() != Status::device_not_found) throw;
     if (!config.soft_placement) {
+      const std::string others = why_not_chosen(report);
+      if (name.kind != DeviceName::Kind::backend && !others.empty()) {
+        throw Error(Status::device_not_found, fmt::format("{}; backends that cannot be used: {}", error.what(), others));
+      }
       for (const loader::Record& record : report.records) {
         if (name.kind != DeviceName::Kind::backend || record.name != name.backend || record.healthy || record.shadowed) continue;
         throw Error(Status::device_not_found,
@@ -188,12 +178,7 @@ Context::Context(const Config& config, const std::vector<std::filesystem::path>&
     return pool;
   };
 
-  loader::Options options;
-  const std::vector<std::filesystem::path> yaml(config.backends.search.begin(), config.backends.search.end());
-  options.places = loader::default_places(plugins, command_line_plugins, yaml);
-  options.allow = config.backends.allow.empty() ? config.backends.use : config.backends.allow;
-  options.deny = config.backends.deny;
-  options.core_digests = exec::core_digests;
+  loader::Options options = exec::loader_options(config, plugins, command_line_plugins);
   options.registered = exec::registered_backends();
   std::map<std::string, std::shared_ptr<exec::HostServices>> services;
   std::exception_ptr bad_option;  // a user error, not the plugin's: rethrown by the constructor
@@ -219,6 +204,8 @@ Context::Context(const Config& config, const std::vector<std::filesystem::path>&
   state.report = loader::load(options);
   state.load_report = exec::load_report_of(state.report);
   if (bad_option) std::rethrow_exception(bad_option);
+  exec::check_requests(config, state.report);
+  exec::log_loading(state.report);
 
   const auto backends = exec::in_order(state.report, config.backends.use);
   for (const auto& backend : backends) {

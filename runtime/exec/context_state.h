@@ -67,10 +67,11 @@ struct ContextState : std::enable_shared_from_this<ContextState> {
   std::vector<AvailableDevice> available;  ///< parallel to entries, for name lookup
   std::shared_ptr<CopyCounters> copy_counters = std::make_shared<CopyCounters>();
   std::shared_ptr<TraceRecorder> trace = std::make_shared<TraceRecorder>();
-  std::mutex mutex;  ///< guards opened and missed
+  std::mutex mutex;  ///< guards opened, missed and checked_rules
   std::vector<std::weak_ptr<DeviceState>> opened;
-  std::set<std::string> missed;  ///< device names that soft_placement has replaced, as written
-  std::mutex immediate_mutex;    ///< guards immediate, its programs and immediate_ops
+  std::set<std::string> missed;         ///< device names that soft_placement has replaced, as written, and `auto` once it is reported
+  std::set<std::string> checked_rules;  ///< placement rules that check_rules() has looked at
+  std::mutex immediate_mutex;           ///< guards immediate, its programs and immediate_ops
   ProgramCache immediate{256};
   std::unordered_map<std::string, std::string> immediate_ops;  ///< the key in `immediate` by op, attributes and operands
 
@@ -83,6 +84,8 @@ struct ContextState : std::enable_shared_from_this<ContextState> {
   std::shared_ptr<DeviceState> open_found(const std::string& name) { return open(find(parse_device_name(name))); }
 
  private:
+  /// Logs, once, which device `auto` means and why no other: a warning if it is the oracle that nobody asked for.
+  void report_choice(std::size_t position);
   MemoryPolicy memory_policy(const DeviceEntry& entry) const;
 };
 

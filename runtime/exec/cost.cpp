@@ -2,6 +2,7 @@
 #include "exec/cost.h"
 
 #include <algorithm>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -57,13 +58,16 @@ std::vector<std::vector<NodeId>> kernel_nodes(const Graph& graph, const std::vec
   std::vector<std::size_t> missing(records.size(), 0);
   std::unordered_map<NodeId, std::size_t> kernel_of;
   for (const NodeId n : nodes) kernel_of[n] = none;
-  for (std::size_t r = 0; r < records.size(); ++r) {
-    if (records[r].node >= nodes.size()) continue;
-    const NodeId n = nodes[records[r].node];
-    if (kernel_of[n] != none) continue;
-    kernel_of[n] = r;
-    result[r].push_back(n);
-    missing[r] = records[r].fused_count > 0 ? records[r].fused_count - 1 : 0;
+  for (const bool named : {true, false}) {  // first the records that are named after the node's op
+    for (std::size_t r = 0; r < records.size(); ++r) {
+      if (records[r].node >= nodes.size()) continue;
+      const NodeId n = nodes[records[r].node];
+      if (kernel_of[n] != none) continue;
+      if (named && !std::string_view(records[r].algorithm).starts_with(op_name(graph.nodes()[n].op))) continue;
+      kernel_of[n] = r;
+      result[r].push_back(n);
+      missing[r] = records[r].fused_count > 0 ? records[r].fused_count - 1 : 0;
+    }
   }
   std::unordered_map<ValueId, std::vector<NodeId>> readers;
   for (const NodeId n : nodes) {
@@ -103,6 +107,35 @@ std::vector<std::vector<NodeId>> kernel_nodes(const Graph& graph, const std::vec
     }
   }
   return result;
+}
+
+std::vector<Cost> kernel_costs(const Graph& graph, const std::vector<NodeId>& nodes, std::span<const tenon_profile_record> records,
+                               const std::vector<std::vector<NodeId>>& kernels) {
+  std::vector<Cost> costs(records.size());
+  std::unordered_map<std::uint32_t, std::vector<std::uint64_t>> operands, results;  // per node: sizes that are not converted yet
+  const auto largest_of = [&](std::vector<std::uint64_t>& sizes, const std::vector<ValueId>& values) {
+    if (sizes.empty()) {
+      for (const ValueId v : values) sizes.push_back(bytes_of(graph, v));
+      std::ranges::sort(sizes);
+    }
+    if (sizes.empty()) return std::uint64_t{0};
+    const std::uint64_t size = sizes.back();
+    sizes.pop_back();
+    return size;
+  };
+  std::unordered_set<std::uint32_t> computed;  // nodes whose kernel has run
+  for (std::size_t r = 0; r < records.size(); ++r) {
+    costs[r] = cost_of(graph, kernels[r]);
+    const std::uint32_t n = records[r].node;
+    if (n >= nodes.size()) continue;
+    const NodeInfo& node = graph.nodes()[nodes[n]];
+    if (!kernels[r].empty()) {
+      computed.insert(n);
+    } else {
+      costs[r].size_bytes = 2 * (computed.contains(n) ? largest_of(results[n], node.outputs) : largest_of(operands[n], node.inputs));
+    }
+  }
+  return costs;
 }
 
 }  // namespace tenon::exec

@@ -20,9 +20,15 @@ struct Cost {
 Cost cost_of(const Graph& graph, const std::vector<NodeId>& nodes);
 
 /// Per record: the nodes that its kernel computes, as indices into the plan's `nodes`. A backend reports one node of each kernel and the
-/// number of nodes; the others are nodes without a record that are adjacent in the graph. A second record of a node, such as a copy on its
-/// behalf, has none.
+/// number of nodes; the others are nodes without a record that are adjacent in the graph. Of several records of a node, the one whose
+/// algorithm begins with the name of its op computes it, else the first; the others are conversions of its operands or results, such as a
+/// change of layout, and have no nodes.
 std::vector<std::vector<NodeId>> kernel_nodes(const Graph& graph, const std::vector<NodeId>& nodes,
                                               std::span<const tenon_profile_record> records);
+
+/// The cost of each record. A conversion reads and writes one value: an operand if it runs before its node's kernel, a result if it runs
+/// after. Records do not say which; conversions of large values are what a backend makes, so the largest are assumed.
+std::vector<Cost> kernel_costs(const Graph& graph, const std::vector<NodeId>& nodes, std::span<const tenon_profile_record> records,
+                               const std::vector<std::vector<NodeId>>& kernels);
 
 }  // namespace tenon::exec

@@ -28,10 +28,11 @@ DeviceState::DeviceState(std::shared_ptr<LoadedBackend> backend, std::uint32_t i
       trace(settings.trace != nullptr ? std::move(settings.trace) : std::make_shared<TraceRecorder>()),
       context(std::move(settings.context)) {
   ErrorText error;
-  check(table.device_open(loaded->backend->handle(), index, &handle, error), error, fmt::format("device '{}' cannot be opened", info.name));
-  const tenon_status status = table.stream_create(handle, &stream, error);
-  if (status != TENON_OK) table.device_close(handle);
-  check(status, error, fmt::format("device '{}' cannot create a stream", info.name));
+  tenon_status status = table.device_open(loaded->backend->handle(), index, &handle, error);
+  check_made(status, error, handle != nullptr, "device_open", fmt::format("device '{}' cannot be opened", info.name));
+  status = table.stream_create(handle, &stream, error);
+  if (status != TENON_OK || stream == nullptr) table.device_close(handle);
+  check_made(status, error, stream != nullptr, "stream_create", fmt::format("device '{}' cannot create a stream", info.name));
   const bool growth = settings.memory.growth;
   const auto allocate_device = [this](std::uint64_t size_bytes) {
     MemoryPool::Block block{0, size_bytes, nullptr};
@@ -102,9 +103,11 @@ tenon_memory* DeviceState::allocate_kind(std::uint64_t size_bytes, std::uint32_t
   ErrorText error;
   tenon_memory* memory = nullptr;
   const tenon_status status = table.memory_allocate(handle, kind, size_bytes, &memory, out_address, error);
-  if (status != TENON_OK) {
-    check(status, error,
-          fmt::format("device '{}': {} bytes of {} memory", info.name, size_bytes, kind == TENON_MEMORY_PINNED ? "pinned" : "device"));
+  const bool whole = memory != nullptr && *out_address != 0 && *out_address + size_bytes >= *out_address;
+  if (status != TENON_OK || (!whole && size_bytes > 0)) {
+    if (status == TENON_OK && memory != nullptr) table.memory_free(memory);
+    check_made(status, error, false, "memory_allocate",
+               fmt::format("device '{}': {} bytes of {} memory", info.name, size_bytes, kind == TENON_MEMORY_PINNED ? "pinned" : "device"));
   }
   return memory;
 }

@@ -12,6 +12,7 @@
 
 #include "core/log.h"
 #include "exec/backend_options.h"
+#include "loader/loader.h"
 
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -74,11 +75,9 @@ struct Services {
     HostServices& services = *self(context);
     std::lock_guard lock(services.mutex_);
     if (services.cache_directory_.empty()) {
-      const char* base = std::getenv("XDG_CACHE_HOME");
-      const char* home = std::getenv("HOME");
-      if (base == nullptr && home == nullptr) return nullptr;
-      const std::filesystem::path folder =
-          (base != nullptr ? std::filesystem::path(base) : std::filesystem::path(home) / ".cache") / "tenon" / services.name_;
+      const std::filesystem::path base = loader::cache_folder();
+      if (base.empty()) return nullptr;
+      const std::filesystem::path folder = base / services.name_;
       std::error_code code;
       std::filesystem::create_directories(folder, code);
       if (code) return nullptr;

@@ -10,6 +10,7 @@
 #include <tenon/tensor_functions.h>
 
 #include "exec/context_state.h"
+#include "exec/placement.h"
 
 namespace tenon {
 namespace exec {
@@ -128,6 +129,15 @@ std::vector<Tensor> run_immediately(const Context& context, const Device& device
     found = known.emplace(std::move(key), std::move(key_of_graph)).first;
   }
   return run(context, device, found->second, make_graph, inputs);
+}
+
+std::vector<Tensor> run_where_supported(const Context& context, const Device& device, tenon_op op, std::span<const Tensor> operands,
+                                        const Attributes& attributes, const NodeOptions& options) {
+  const Device able(able_device(*context.state(), graph_of(op, operands, attributes, options), device.state()));
+  std::vector<Tensor> results = run_immediately(context, able, op, operands, attributes, options);
+  if (able.state() == device.state()) return results;
+  for (Tensor& result : results) result = result.to(device);
+  return results;
 }
 
 }  // namespace exec

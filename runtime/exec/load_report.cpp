@@ -29,6 +29,7 @@ LoadRecord record_of(const loader::Record& record) {
   shown.warnings = record.warnings;
   shown.exposures = record.exposures;
   for (const loader::MissingLibrary& library : record.missing) shown.missing.push_back({library.name, library.needed_by, library.folders});
+  if (!record.healthy) shown.output = record.output;
   shown.version = record.version;
   shown.build_id = record.build_id;
   shown.vendor = record.vendor;

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <limits>
 
+#include <tenon/error.h>
+
 namespace tenon::exec {
 
 std::uint64_t MemoryPool::rounded(std::uint64_t size_bytes) {
@@ -40,6 +42,12 @@ std::uint64_t MemoryPool::reuse(std::uint64_t size_bytes) {
 
 void MemoryPool::grow(std::uint64_t block_size_bytes) {
   const Block block = allocate_block_(block_size_bytes);
+  const auto after = pieces_.lower_bound(block.address);
+  const bool overlaps_before = after != pieces_.begin() && std::prev(after)->first + std::prev(after)->second.size_bytes > block.address;
+  if (overlaps_before || (after != pieces_.end() && after->first - block.address < block.size_bytes)) {
+    free_block_(block);
+    throw Error(Status::internal, "memory_allocate returned memory that overlaps memory in use; report this to the plugin's vendor");
+  }
   blocks_[block.address] = block;
   reserved_ += block.size_bytes;
   set_free(pieces_.emplace(block.address, Piece{block.size_bytes, true, block.address}).first);

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
-#include <set>
+#include <numeric>
 
 #include "core/log.h"
 #include "exec/lower.h"
@@ -53,6 +53,19 @@ bool is_present(const DeviceName& name, std::span<const AvailableDevice> devices
   }
 }
 
+std::size_t sum_of(const std::map<std::string, std::size_t>& counts) {
+  std::size_t sum = 0;
+  for (const auto& entry : counts) sum += entry.second;
+  return sum;
+}
+
+/// "MatMul x2, Relu x1".
+std::string listed(const std::map<std::string, std::size_t>& counts) {
+  std::string text;
+  for (const auto& [name, count] : counts) text += fmt::format("{}{} x{}", text.empty() ? "" : ", ", name, count);
+  return text;
+}
+
 }  // namespace
 
 bool glob_matches(const std::string& glob, const std::string& text) {
@@ -85,6 +98,19 @@ tenon_plan_options plan_options(const Config& config, Precision precision) {
   return options;
 }
 
+void check_rules(ContextState& context, const Graph& graph) {
+  if (graph.nodes().size() < 2) return;
+  const std::lock_guard lock(context.mutex);
+  for (const PlacementRule& rule : context.config.placement) {
+    if (!context.checked_rules.insert(rule.match).second) continue;
+    const auto matches = [&](const NodeInfo& node) { return glob_matches(rule.match, node.name); };
+    if (std::any_of(graph.nodes().begin(), graph.nodes().end(), matches)) continue;
+    log::warning(
+        "{}: key 'placement': '{}' matches none of the {} nodes of the program and has no effect; `tenon explain` lists their names",
+        context.config.origin_of("placement"), rule.match, graph.nodes().size());
+  }
+}
+
 std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, const Graph& graph, const std::string& fallback,
                                                 const tenon_plan_options& options, PlacementReport& report) {
   const Config& config = context.config;
@@ -115,7 +141,8 @@ std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, const Gra
   std::vector<std::shared_ptr<DeviceState>> result(count);
   std::map<std::size_t, std::vector<NodeId>> by_device;
   for (NodeId n = 0; n < count; ++n) by_device[requested[n]].push_back(n);
-  std::map<std::string, std::size_t> moved_ops;
+  std::map<std::string, std::size_t> moved_ops, failed_ops;
+  std::string first_failure;
   for (const auto& [position, nodes] : by_device) {
     const auto device = context.open(position);
     const std::vector<tenon_answer> answers = ask(*device, graph, nodes, options);
@@ -145,10 +172,13 @@ std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, const Gra
         }
         const Fallback policy = config.fallback_for(placement.op);
         if (policy == Fallback::error || next == nullptr) {
-          throw Error(Status::unsupported,
-                      fmt::format("node '{}' ({}) cannot run on {}: {}; devices that can: {}{}", node.name, placement.op, shown[n], why,
-                                  able.empty() ? "none" : fmt::format("{}", fmt::join(able, ", ")),
-                                  able.empty() ? "" : "; place it there, or set fallback: warn or allow"));
+          placement.reason = fmt::format("{}; devices that can: {}", why, able.empty() ? "none" : fmt::format("{}", fmt::join(able, ", ")));
+          if (failed_ops.empty()) {
+            first_failure = fmt::format("node '{}' ({}) cannot run on {}: {}{}", node.name, placement.op, shown[n], placement.reason,
+                                        able.empty() ? "" : "; place it there, or set fallback: warn or allow");
+          }
+          ++failed_ops[placement.op];
+          continue;
         }
         result[n] = next;
         placement.reason = why;
@@ -157,16 +187,31 @@ std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, const Gra
       placement.device = result[n]->info.name;
     }
   }
+  if (const std::size_t failed = sum_of(failed_ops); failed > 0) {
+    const std::string more =
+        failed == 1 ? "" : fmt::format("; {} nodes cannot: {}; `tenon explain` shows each", failed, listed(failed_ops));
+    throw PlacementError(first_failure + more, report);
+  }
   if (!moved_ops.empty()) {
-    std::string ops;
-    std::size_t total = 0;
-    for (const auto& [op, moved] : moved_ops) {
-      ops += fmt::format("{}{} x{}", ops.empty() ? "" : ", ", op, moved);
-      total += moved;
-    }
-    log::warning("{} of {} nodes do not run on the requested device: {}; `tenon explain` shows each", total, count, ops);
+    log::warning("{} of {} nodes do not run on the requested device: {}; `tenon explain` shows each", sum_of(moved_ops), count,
+                 listed(moved_ops));
   }
   return result;
+}
+
+std::shared_ptr<DeviceState> able_device(ContextState& context, const Graph& graph, const std::shared_ptr<DeviceState>& device) {
+  std::vector<NodeId> nodes(graph.nodes().size());
+  std::iota(nodes.begin(), nodes.end(), NodeId{0});
+  const tenon_plan_options options = plan_options(context.config, Precision::float32);
+  const auto is_able = [&](DeviceState& candidate) {
+    return std::ranges::all_of(ask(candidate, graph, nodes, options), [](const tenon_answer& answer) { return answer.supported != 0; });
+  };
+  if (is_able(*device)) return device;
+  for (std::size_t other = 0; other < context.entries.size(); ++other) {
+    std::shared_ptr<DeviceState> candidate = context.open(other);
+    if (candidate != device && is_able(*candidate)) return candidate;
+  }
+  return device;
 }
 
 std::vector<Partition> partition(const Graph& graph, const std::vector<std::shared_ptr<DeviceState>>& device_of, bool single_nodes) {

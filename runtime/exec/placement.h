@@ -4,8 +4,10 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include <tenon/error.h>
 #include <tenon/program.h>
 
 #include "exec/context_state.h"
@@ -18,11 +20,24 @@ bool glob_matches(const std::string& glob, const std::string& text);
 /// With a mixed precision, the remaining f32 ops may use TF32.
 tenon_plan_options plan_options(const Config& config, Precision precision);
 
+/// Warns, once per rule and context, of a placement rule that matches no node of the user's graph. Ops in immediate mode, graphs of one
+/// node, are not what rules are about.
+void check_rules(ContextState& context, const Graph& graph);
+/// Some nodes of a graph cannot be placed; the text describes the first.
+class PlacementError : public Error {
+ public:
+  PlacementError(const std::string& text, PlacementReport all) : Error(Status::unsupported, text), report(std::move(all)) {}
+  PlacementReport report;  ///< of all nodes; those that cannot be placed have no device
+};
+
 /// The device of each node. The innermost request wins: the node's own, then the first placement rule that matches its name, then
-/// `fallback`. The fallback policy applies to a node that its device does not support. Errors: UNSUPPORTED under policy `error`, naming op,
-/// node, device, the backend's reason and the devices that support it; DEVICE_NOT_FOUND.
+/// `fallback`. The fallback policy applies to a node that its device does not support. Errors: PlacementError under policy `error`, naming
+/// op, node, device, the backend's reason and the devices that support it; DEVICE_NOT_FOUND.
 std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, const Graph& graph, const std::string& fallback,
                                                 const tenon_plan_options& options, PlacementReport& report);
+
+/// `device` if it supports every node of the graph, else the first device that does, else `device`.
+std::shared_ptr<DeviceState> able_device(ContextState& context, const Graph& graph, const std::shared_ptr<DeviceState>& device);
 
 /// Nodes of one device that can run as one plan, in topological order.
 struct Partition {

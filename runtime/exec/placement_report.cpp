@@ -19,7 +19,8 @@ DeviceByNode PlacementReport::device_by_node() const {
 }
 
 std::size_t PlacementReport::moved() const {
-  return static_cast<std::size_t>(std::count_if(nodes.begin(), nodes.end(), [](const Placement& p) { return !p.reason.empty(); }));
+  return static_cast<std::size_t>(
+      std::count_if(nodes.begin(), nodes.end(), [](const Placement& p) { return !p.reason.empty() && !p.device.empty(); }));
 }
 
 std::vector<std::pair<DType, std::size_t>> PlacementReport::nodes_by_dtype() const {
@@ -39,7 +40,7 @@ std::string PlacementReport::str() const {
                                        {"op", [](const Placement& p) { return p.op; }},
                                        {"dtype", [](const Placement& p) { return std::string(name_of(p.dtype)); }},
                                        {"requested", [](const Placement& p) { return p.requested; }},
-                                       {"device", [](const Placement& p) { return p.device; }},
+                                       {"device", [](const Placement& p) { return p.device.empty() ? "none" : p.device; }},
                                        {"kernel", [](const Placement& p) { return p.algorithm; }},
                                        {"reason", [](const Placement& p) { return p.reason; }}};
   std::vector<Placement> shown = nodes;
@@ -59,6 +60,13 @@ std::string PlacementReport::str() const {
   for (const std::string& row : rows) text += line(row);
   for (const PlannedCopy& copy : copies)
     text += fmt::format("copy {}: {} -> {}, {} bytes\n", copy.value, copy.from, copy.to, copy.size_bytes);
+  const auto failing = std::ranges::count_if(nodes, [](const Placement& p) { return p.device.empty(); });
+  if (failing > 0) {
+    return text + fmt::format(
+                      "{} of {} nodes have no device, for the reasons given: a run fails. Choose another --device, place them "
+                      "with `placement`, or set fallback: warn or allow\n",
+                      failing, nodes.size());
+  }
   text += fmt::format(
       "{} nodes, {} moved; {} partitions, {} kernels; {} copies between devices, {} bytes a run; workspace {} bytes, packed {} bytes\n",
       nodes.size(), moved(), partitions, kernels, copies_inserted, bytes_copied_per_run, workspace_size_bytes, packed_size_bytes);
@@ -91,7 +99,7 @@ std::string PlacementReport::json() const {
                          {"op", p.op},
                          {"dtype", name_of(p.dtype)},
                          {"requested", p.requested},
-                         {"device", p.device},
+                         {"device", p.device.empty() ? Json() : Json(p.device)},
                          {"algorithm", p.algorithm},
                          {"reason", p.reason},
                          {"output_size_bytes", p.output_size_bytes},

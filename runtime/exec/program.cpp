@@ -3,9 +3,29 @@
 
 #include <fmt/core.h>
 
+#include <atomic>
+
 #include "exec/program_state.h"
 
 namespace tenon {
+namespace {
+
+/// Marks a program as running. Without it, a second thread would overwrite the addresses of the first, and both get wrong results.
+class Running {
+ public:
+  explicit Running(std::atomic<bool>& running) : running_(running) {
+    if (running_.exchange(true, std::memory_order_acquire))
+      throw Error("program: it is running on another thread, and runs once at a time; use one Program per thread, or a lock");
+  }
+  ~Running() { running_.store(false, std::memory_order_release); }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+ private:
+  std::atomic<bool>& running_;
+};
+
+}  // namespace
 
 Program::Program(const Context& context, const Graph& graph, const ProgramOptions& options) : state_(std::make_unique<State>()) {
   state_->graph = graph;
@@ -17,15 +37,18 @@ Program::Program(Program&&) noexcept = default;
 Program& Program::operator=(Program&&) noexcept = default;
 
 const std::vector<Tensor>& Program::run(std::span<const Tensor> inputs) {
-  if (state_->results.size() != state_->visible) state_->make_outputs(0);
-  state_->bind_inputs(inputs);
-  state_->execute();
-  if (state_->check != CheckNumerics::off) state_->check_results();
-  return state_->results;
+  State& s = state_of(state_);
+  const Running running(s.running);
+  if (s.results.size() != s.visible) s.make_outputs(0);
+  s.bind_inputs(inputs);
+  s.execute();
+  if (s.check != CheckNumerics::off) s.check_results();
+  return s.results;
 }
 
 void Program::run(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
-  State& s = *state_;
+  State& s = state_of(state_);
+  const Running running(s.running);
   if (outputs.size() != s.visible) throw Error(fmt::format("program: expected {} outputs, got {}", s.visible, outputs.size()));
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const bool fits =
@@ -56,7 +79,7 @@ void Program::run(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
 }
 
 const PlacementReport& Program::placement() const {
-  State& s = *state_;
+  State& s = state_of(state_);
   s.name_kernels();
   if (s.replay != nullptr) {
     s.report.records = s.replay->records();
@@ -66,20 +89,23 @@ const PlacementReport& Program::placement() const {
   return s.report;
 }
 const Graph& Program::graph() const {
-  return state_->prologue != nullptr ? state_->complete : state_->graph;
+  const State& s = state_of(state_);
+  return s.prologue != nullptr ? s.complete : s.graph;
 }
 const std::shared_ptr<ParameterStore>& Program::parameters() const {
-  return state_->parameters;
+  return state_of(state_).parameters;
 }
 std::size_t Program::input_count() const {
-  return state_->inputs.size();
+  return state_of(state_).inputs.size();
 }
 std::size_t Program::output_count() const {
-  return state_->visible;
+  return state_of(state_).visible;
 }
 
 Tensor Program::make_output(std::size_t i) const {
-  const State::Output& output = state_->outputs[i];
+  const State& s = state_of(state_);
+  if (i >= s.visible) throw Error(fmt::format("program: output {}: expected an index below {}, the number of outputs", i, s.visible));
+  const State::Output& output = s.outputs[i];
   return Device(output.device).empty(output.dtype, output.shape);
 }
 

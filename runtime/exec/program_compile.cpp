@@ -21,8 +21,8 @@
 namespace tenon {
 namespace {
 
-/// Limit for one plan, so that the sum of a few fits 64 bits.
-constexpr std::uint64_t max_workspace_bytes = std::uint64_t{1} << 60;
+/// Limit of each kind of memory of one plan, so that the sum of a few fits 64 bits.
+constexpr std::uint64_t max_plan_bytes = std::uint64_t{1} << 60;
 
 using DevicePointer = std::shared_ptr<exec::DeviceState>;
 
@@ -235,13 +235,21 @@ struct Program::State::Compiler {
     DeviceState& device = *part.device;
     const std::string what = fmt::format("device '{}': {}", device.info.name, name);
     const auto create = [&] { return device.table.plan_create(device.handle, &lowered, &options, &part.plan, s.error); };
-    exec::check(exec::guarded_call("plan_create", s.error, create), s.error, what);
+    const tenon_status status = exec::guarded_call("plan_create", s.error, create);
+    exec::check_made(status, s.error, part.plan != nullptr, "plan_create", what);
     tenon_plan_info info{};
     info.struct_size = sizeof info;
     exec::check(device.table.plan_info(part.plan, &info, s.error), s.error, what);
-    if (info.workspace_size_bytes > max_workspace_bytes) {
-      throw Error(Status::out_of_memory,
-                  fmt::format("{} expects {} bytes of workspace, more than supported", what, info.workspace_size_bytes));
+    for (const auto& [size, use] :
+         {std::pair{info.workspace_size_bytes, "workspace"}, std::pair{info.packed_size_bytes, "packed operands"}}) {
+      if (size > max_plan_bytes) {
+        throw Error(Status::out_of_memory, fmt::format("{}: expected at most {} bytes of {}, got {}", what, max_plan_bytes, use, size));
+      }
+    }
+    const std::uint64_t alignment = info.workspace_alignment_bytes;
+    if (alignment > exec::MemoryPool::alignment || (alignment & (alignment - 1)) != 0) {
+      throw Error(Status::unsupported, fmt::format("{}: expected a workspace alignment that is a power of two up to {} bytes, got {}", what,
+                                                   exec::MemoryPool::alignment, alignment));
     }
     blocks.push_back({part.device, TENON_NO_INDEX, {p, p, sdk::aligned_size(info.workspace_size_bytes)}});
     device.allocator->reserve(info.packed_size_bytes, name);
@@ -321,6 +329,7 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
   sync_debug = state.config.sync_debug;
   trace = state.trace;
   visible = graph.outputs().size();
+  if (options.optimize) exec::check_rules(state, graph);  // the runtime's own programs are not optimised
   const Precision precision = options.precision.value_or(state.config.precision);
   rewrite(context, options, precision);
   for (ValueId v = 0; v < graph.values().size(); ++v) {
@@ -408,8 +417,13 @@ void Program::State::hoist(const Context& context, const ProgramOptions& options
   graph = std::move(halves.main);
   // precision is already applied
   const Precision own = precision == Precision::float32 ? precision : Precision::tf32;
-  prologue = std::make_unique<Program>(
-      context, halves.prologue, ProgramOptions{.device = options.device, .parameters = parameters, .optimize = false, .precision = own});
+  try {
+    prologue = std::make_unique<Program>(
+        context, halves.prologue, ProgramOptions{.device = options.device, .parameters = parameters, .optimize = false, .precision = own});
+  } catch (const exec::PlacementError&) {  // compile() reports all nodes of the graph together
+    graph = std::move(complete);
+    return;
+  }
   prologue->state_->make_outputs(0);
 }
 

@@ -8,6 +8,12 @@
 #include "exec/program_state.h"
 
 namespace tenon {
+namespace {
+
+/// More kernels than any plan has.
+constexpr std::uint32_t max_records = 1u << 24;
+
+}  // namespace
 
 void Program::State::set_profile(bool enabled) {
   for (Part& part : parts) {
@@ -25,16 +31,22 @@ std::vector<tenon_profile_record> Program::State::read_profile(const Part& part)
     std::uint32_t count = 0;
     exec::check(table->read(part.plan, records.data(), static_cast<std::uint32_t>(records.size()), &count, error), error,
                 fmt::format("device '{}': profile", part.device->info.name));
+    if (count > max_records) {
+      throw Error(Status::internal,
+                  fmt::format("device '{}': profile: expected at most {} records, got {}", part.device->info.name, max_records, count));
+    }
     return count;
   };
   std::vector<tenon_profile_record> records;
   records.resize(read(records));
   records.resize(std::min<std::size_t>(records.size(), read(records)));
+  for (tenon_profile_record& record : records) record.algorithm[sizeof record.algorithm - 1] = '\0';
   return records;
 }
 
 std::vector<Program::KernelTime> Program::State::kernels_of(const Part& part, std::span<const tenon_profile_record> records) const {
   const std::vector<std::vector<NodeId>> nodes = exec::kernel_nodes(graph, part.nodes, records);
+  const std::vector<exec::Cost> costs = exec::kernel_costs(graph, part.nodes, records, nodes);
   std::vector<KernelTime> kernels(records.size());
   for (std::size_t r = 0; r < records.size(); ++r) {
     KernelTime& kernel = kernels[r];
@@ -48,9 +60,8 @@ std::vector<Program::KernelTime> Program::State::kernels_of(const Part& part, st
       kernel.op = op_name(node.op);
     }
     for (const NodeId n : nodes[r]) kernel.nodes.push_back(graph.nodes()[n].name);
-    const exec::Cost cost = exec::cost_of(graph, nodes[r]);
-    kernel.flops = cost.flops;
-    kernel.size_bytes = cost.size_bytes;
+    kernel.flops = costs[r].flops;
+    kernel.size_bytes = costs[r].size_bytes;
   }
   return kernels;
 }
@@ -113,14 +124,16 @@ void Program::State::record(Part& part, std::uint64_t begin_ns) {
 }
 
 void Program::enable_profile(bool enabled) {
-  state_->profile_requested = enabled;
-  if (state_->profile_on != enabled) state_->set_profile(enabled);
+  State& s = state_of(state_);
+  s.profile_requested = enabled;
+  if (s.profile_on != enabled) s.set_profile(enabled);
 }
 
 std::vector<Program::KernelTime> Program::profile() const {
   std::vector<KernelTime> times;
-  for (const State::Part& part : state_->parts) {
-    for (KernelTime& time : state_->kernels_of(part, state_->read_profile(part))) times.push_back(std::move(time));
+  State& s = state_of(state_);
+  for (const State::Part& part : s.parts) {
+    for (KernelTime& time : s.kernels_of(part, s.read_profile(part))) times.push_back(std::move(time));
   }
   return times;
 }

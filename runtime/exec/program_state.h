@@ -4,6 +4,7 @@
 
 #include <tenon/program.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -11,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/state_of.h"
 #include "exec/context_state.h"
 #include "exec/replay.h"
 
@@ -23,6 +25,7 @@ struct Program::State {
   using DevicePointer = std::shared_ptr<DeviceState>;
   struct Compiler;
 
+  static constexpr const char* owner = "program";  ///< for state_of
   /// Name prefix of the outputs that check_numerics: all adds, one per floating result.
   static constexpr std::string_view watch_prefix = "check/";
 
@@ -84,6 +87,7 @@ struct Program::State {
   std::shared_ptr<exec::TraceRecorder> trace;
   std::unique_ptr<exec::Replay> replay;  ///< null: every run is executed
   exec::ErrorText error;
+  std::atomic<bool> running = false;  ///< a thread is in run()
 
   ~State() {
     replay.reset();  // recordings point into the plans

@@ -84,12 +84,16 @@ bool Replay::record(std::uint64_t parameters_epoch, const std::function<void(ten
   tenon_capture* capture = nullptr;
   bool open = false;
   try {
-    if (stream_ == nullptr) check(device_->table.stream_create(device_->handle, &stream_, error), error, "stream_create");
+    if (stream_ == nullptr) {
+      const tenon_status made = device_->table.stream_create(device_->handle, &stream_, error);
+      check_made(made, error, stream_ != nullptr, "stream_create", "a stream for recordings");
+    }
     check(table.begin(stream_, error), error, "cannot begin a recording");
     open = true;
     submit(stream_);
     open = false;
-    check(table.end(stream_, &capture, error), error, "cannot end a recording");
+    const tenon_status ended = table.end(stream_, &capture, error);
+    check_made(ended, error, capture != nullptr, "capture.end", "cannot end a recording");
   } catch (const Error& refusal) {
     ErrorText ignored;
     if (open && table.end(stream_, &capture, ignored) == TENON_OK) table.destroy(capture);

@@ -17,8 +17,8 @@ struct Event::State {
   explicit State(const Device& on) : device(on.state()) {
     device->check_process();
     ErrorText error;
-    exec::check(device->table.event_create(device->handle, &event, error), error,
-                fmt::format("device '{}' cannot create an event", device->info.name));
+    const tenon_status status = device->table.event_create(device->handle, &event, error);
+    exec::check_made(status, error, event != nullptr, "event_create", fmt::format("device '{}' cannot create an event", device->info.name));
   }
   ~State() {
     if (device->in_its_process()) device->table.event_destroy(event);
@@ -37,8 +37,8 @@ struct Stream::State {
     state.check_process();
     if (is_lent) return;
     ErrorText error;
-    exec::check(state.table.stream_create(state.handle, &stream, error), error,
-                fmt::format("device '{}' cannot create a stream", state.info.name));
+    const tenon_status status = state.table.stream_create(state.handle, &stream, error);
+    exec::check_made(status, error, stream != nullptr, "stream_create", fmt::format("device '{}' cannot create a stream", state.info.name));
   }
   ~State() {
     if (!state.in_its_process()) return;

@@ -5,6 +5,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <utility>
 
 #include <tenon/error.h>
 
@@ -24,17 +25,20 @@ class Inflater {
   Inflater(const Inflater&) = delete;
   Inflater& operator=(const Inflater&) = delete;
 
-  std::vector<std::uint8_t> inflate_all(const std::vector<std::uint8_t>& packed, std::uint64_t limit_bytes) {
-    std::vector<std::uint8_t> content(first_size(packed, limit_bytes));
+  /// Stops after `max_bytes` of content.
+  std::vector<std::uint8_t> inflate_head(const std::vector<std::uint8_t>& packed, std::uint64_t max_bytes) {
+    std::vector<std::uint8_t> content = new_buffer(path_, first_size(packed, max_bytes));
     std::uint64_t in = 0, out = 0;
-    for (bool member_open = true; member_open || in < packed.size();) {
+    for (bool member_open = true; out < max_bytes && (member_open || in < packed.size());) {
       if (!member_open) {  // another member, as after `cat a.gz b.gz`
         if (!is_gzip(packed, in)) damaged(in, std::to_string(packed.size() - in) + " trailing bytes after the gzip data");
         inflateReset(&stream_);
         member_open = true;
       }
       if (out == content.size()) {
-        content.resize(static_cast<std::size_t>(std::min<std::uint64_t>(limit_bytes + 1, std::max<std::uint64_t>(2 * out, 4096))));
+        std::vector<std::uint8_t> larger = new_buffer(path_, std::min(max_bytes, std::max<std::uint64_t>(2 * out, 4096)));
+        std::copy_n(content.data(), out, larger.data());
+        content = std::move(larger);
       }
       stream_.next_in = const_cast<std::uint8_t*>(packed.data() + in);  // zlib does not write through it
       stream_.avail_in = piece(packed.size() - in);
@@ -44,8 +48,6 @@ class Inflater {
       const auto consumed = static_cast<std::uint64_t>(stream_.next_in - (packed.data() + in));
       in += consumed;
       out = static_cast<std::uint64_t>(stream_.next_out - content.data());
-      if (out > limit_bytes)
-        throw Error(path_ + ": expected at most " + std::to_string(limit_bytes) + " bytes, got more from the gzip data");
       if (code == Z_STREAM_END)
         member_open = false;
       else if (code == Z_MEM_ERROR)
@@ -69,11 +71,11 @@ class Inflater {
   static uInt piece(std::uint64_t size) { return static_cast<uInt>(std::min<std::uint64_t>(size, 1u << 30)); }
 
   /// The trailer has the size modulo 2^32. It is only a hint, limited to plausible ratios so that a wrong value is harmless.
-  static std::size_t first_size(const std::vector<std::uint8_t>& packed, std::uint64_t limit_bytes) {
+  static std::uint64_t first_size(const std::vector<std::uint8_t>& packed, std::uint64_t max_bytes) {
     std::uint64_t claimed = 0;
     for (std::size_t i = 0; i < 4 && packed.size() >= 18; ++i) claimed |= std::uint64_t{packed[packed.size() - 4 + i]} << (8 * i);
     // One byte more, so that the end of the data is detected without another iteration.
-    return static_cast<std::size_t>(std::min({claimed + 1, 16 * std::uint64_t{packed.size()} + 65536, limit_bytes + 1}));
+    return std::min({claimed + 1, 16 * std::uint64_t{packed.size()} + 65536, max_bytes});
   }
 
   [[noreturn]] void damaged(std::uint64_t at, const std::string& reason) const {
@@ -86,20 +88,39 @@ class Inflater {
 
 }  // namespace
 
-std::vector<std::uint8_t> read_file(const std::string& path, std::uint64_t limit_bytes) {
+MaybeGzip::MaybeGzip(const std::string& path) : path_(path), bytes_(read_file(path)) {}
+
+bool MaybeGzip::is_packed() const {
+  return Inflater::is_gzip(bytes_, 0);
+}
+
+std::vector<std::uint8_t> MaybeGzip::head(std::uint64_t max_bytes) const& {
+  if (is_packed()) return Inflater(path_).inflate_head(bytes_, max_bytes);
+  const auto size = static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(max_bytes, bytes_.size()));
+  return {bytes_.begin(), bytes_.begin() + size};
+}
+
+std::vector<std::uint8_t> MaybeGzip::head(std::uint64_t max_bytes) && {
+  if (is_packed()) return Inflater(path_).inflate_head(bytes_, max_bytes);
+  bytes_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(max_bytes, bytes_.size())));
+  return std::move(bytes_);
+}
+
+std::vector<std::uint8_t> read_file(const std::string& path, Limit most) {
   const OpenFile file = open_for_reading(path);
-  if (file.size_bytes > limit_bytes) {
-    throw Error(path + ": expected at most " + std::to_string(limit_bytes) + " bytes, got " + std::to_string(file.size_bytes));
-  }
-  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(file.size_bytes));
+  check_limit(path, most, file.size_bytes);
+  std::vector<std::uint8_t> bytes = new_buffer(path, file.size_bytes);
   read_exactly(file.descriptor, path, bytes.data(), file.size_bytes);
   return bytes;
 }
 
-std::vector<std::uint8_t> read_maybe_gzip(const std::string& path, std::uint64_t limit_bytes) {
-  std::vector<std::uint8_t> bytes = read_file(path, limit_bytes);
-  if (!Inflater::is_gzip(bytes, 0)) return bytes;
-  return Inflater(path).inflate_all(bytes, limit_bytes);
+std::vector<std::uint8_t> read_maybe_gzip(const std::string& path) {
+  MaybeGzip file(path);
+  if (!file.is_packed()) return std::move(file).head(UINT64_MAX);
+  const std::uint64_t most = limit(Limit::inflated_bytes);
+  std::vector<std::uint8_t> content = file.head(most + 1);
+  if (content.size() > most) fail_limit(path, Limit::inflated_bytes, "more");
+  return content;
 }
 
 }  // namespace tenon::io

@@ -35,7 +35,8 @@ struct OpenFile {
   std::uint64_t size_bytes = 0;
 };
 
-/// Errors  not found, a folder or device, unreadable; the text names the path.
+/// Opens a regular file, or a link to one. Never waits: a pipe, socket, device or folder of that name is refused.
+/// Errors  not found, not a regular file, unreadable; the text names the path.
 OpenFile open_for_reading(const std::string& path);
 
 /// Reads exactly `size_bytes` more bytes. Errors  the file ends before; the text names the path and both counts.

@@ -4,10 +4,15 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 #include <set>
 
+#include <fmt/core.h>
+
 #include "io/atomic_file.h"
+#include "io/checksum.h"
 #include "io/posix_file.h"
+#include "io/safetensors_file.h"
 #include "io/safetensors_header.h"
 
 namespace tenon {
@@ -40,6 +45,72 @@ void check_names(const std::string& path, const std::vector<NamedTensor>& tensor
   }
 }
 
+/// Reads a file from its begin to its end, and adds what it reads to a checksum if one is expected.
+class Reader {
+ public:
+  Reader(const std::string& path, const io::FileChecksum* expected) : path_(path), file_(io::open_for_reading(path)), expected_(expected) {
+    if (expected != nullptr && file_.size_bytes != expected->size_bytes)
+      throw Error(fmt::format("{}: damaged: expected {} bytes, got {}", path, expected->size_bytes, file_.size_bytes));
+  }
+  std::uint64_t size_bytes() const { return file_.size_bytes; }
+  void read(void* out_bytes, std::uint64_t size_bytes) {
+    constexpr std::uint64_t piece = std::uint64_t{1} << 18;  // still in the cache when the checksum reads it
+    auto* to = static_cast<std::byte*>(out_bytes);
+    for (std::uint64_t done = 0; done < size_bytes;) {
+      const std::uint64_t part = expected_ == nullptr ? size_bytes : std::min(piece, size_bytes - done);
+      io::read_exactly(file_.descriptor, path_, to + done, part);
+      if (expected_ != nullptr) checksum_.add(to + done, part);
+      done += part;
+    }
+  }
+  /// Called after the last byte.
+  void check() const {
+    if (expected_ != nullptr && checksum_.value() != expected_->crc32) {
+      throw Error(fmt::format("{}: damaged: expected content of CRC-32 {:08x}, got {:08x}", path_, expected_->crc32, checksum_.value()));
+    }
+  }
+
+ private:
+  const std::string& path_;
+  io::OpenFile file_;
+  const io::FileChecksum* expected_;
+  io::Crc32 checksum_;
+};
+
+Safetensors load(const std::string& path, const io::FileChecksum* expected) {
+  Reader file(path, expected);
+  std::uint64_t header_bytes = 0;
+  if (file.size_bytes() < sizeof header_bytes) {
+    throw Error(path + ": expected a safetensors file of at least 8 bytes, got " + std::to_string(file.size_bytes()));
+  }
+  file.read(&header_bytes, sizeof header_bytes);
+  const std::uint64_t rest = file.size_bytes() - sizeof header_bytes;
+  if (header_bytes > io::max_header_bytes || header_bytes > rest) {
+    throw Error(path + ": expected a header of at most " + std::to_string(std::min(io::max_header_bytes, rest)) +
+                " bytes, got a length of " + std::to_string(header_bytes) + "; the file is truncated or not a safetensors file");
+  }
+  std::string text(static_cast<std::size_t>(header_bytes), '\0');
+  file.read(text.data(), header_bytes);
+  const io::SafetensorsHeader header = io::parse_safetensors_header(path, text, rest - header_bytes);
+
+  Safetensors result;
+  result.metadata = header.metadata;
+  std::vector<std::size_t> by_offset;
+  for (const io::TensorEntry& entry : header.tensors) {
+    by_offset.push_back(by_offset.size());
+    result.tensors.push_back({entry.name, Tensor::empty(entry.dtype, entry.shape)});
+  }
+  std::sort(by_offset.begin(), by_offset.end(),
+            [&](std::size_t a, std::size_t b) { return header.tensors[a].begin < header.tensors[b].begin; });
+  for (const std::size_t i : by_offset) {  // the entries cover the data, so this reads sequentially
+    Tensor& tensor = result.tensors[i].tensor;
+    file.read(tensor.raw(), static_cast<std::uint64_t>(tensor.size_bytes()));
+  }
+  file.check();
+  for (const std::size_t i : by_offset) check_bools(path, header.tensors[i], result.tensors[i].tensor);
+  return result;
+}
+
 }  // namespace
 
 const Tensor* Safetensors::find(const std::string& name) const {
@@ -47,8 +118,8 @@ const Tensor* Safetensors::find(const std::string& name) const {
   return found == tensors.end() ? nullptr : &found->tensor;
 }
 
-void save_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
-                      const std::map<std::string, std::string>& metadata) {
+io::FileChecksum io::write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
+                                       const std::map<std::string, std::string>& metadata) {
   check_names(path, tensors);
   // Wide elements first, so that each tensor is aligned, which readers that map the file rely on.
   std::vector<std::size_t> by_width(tensors.size());
@@ -72,48 +143,36 @@ void save_safetensors(const std::string& path, const std::vector<NamedTensor>& t
   }
 
   io::AtomicFile file(path);
+  io::Crc32 checksum;
+  std::uint64_t size_bytes = 0;
+  const auto write = [&](const void* bytes, std::uint64_t count) {
+    file.write(bytes, count);
+    checksum.add(bytes, count);
+    size_bytes += count;
+  };
   const std::uint64_t header_bytes = text.size();
-  file.write(&header_bytes, sizeof header_bytes);
-  file.write(text.data(), text.size());
+  write(&header_bytes, sizeof header_bytes);
+  write(text.data(), text.size());
   for (const std::size_t i : by_width) {
     const Tensor& tensor = tensors[i].tensor;
     const Tensor host = tensor.on_host() && tensor.is_dense() ? tensor : tensor.to_host();
-    file.write(host.raw(), static_cast<std::uint64_t>(host.size_bytes()));
+    write(host.raw(), static_cast<std::uint64_t>(host.size_bytes()));
   }
   file.commit();
+  return {size_bytes, checksum.value()};
+}
+
+void save_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
+                      const std::map<std::string, std::string>& metadata) {
+  io::write_safetensors(path, tensors, metadata);
+}
+
+Safetensors io::read_safetensors(const std::string& path, const FileChecksum& expected) {
+  return load(path, &expected);
 }
 
 Safetensors load_safetensors(const std::string& path) {
-  const io::OpenFile file = io::open_for_reading(path);
-  std::uint64_t header_bytes = 0;
-  if (file.size_bytes < sizeof header_bytes) {
-    throw Error(path + ": expected a safetensors file of at least 8 bytes, got " + std::to_string(file.size_bytes));
-  }
-  io::read_exactly(file.descriptor, path, &header_bytes, sizeof header_bytes);
-  const std::uint64_t rest = file.size_bytes - sizeof header_bytes;
-  if (header_bytes > io::max_header_bytes || header_bytes > rest) {
-    throw Error(path + ": expected a header of at most " + std::to_string(std::min(io::max_header_bytes, rest)) +
-                " bytes, got a length of " + std::to_string(header_bytes) + "; the file is truncated or not a safetensors file");
-  }
-  std::string text(static_cast<std::size_t>(header_bytes), '\0');
-  io::read_exactly(file.descriptor, path, text.data(), header_bytes);
-  const io::SafetensorsHeader header = io::parse_safetensors_header(path, text, rest - header_bytes);
-
-  Safetensors result;
-  result.metadata = header.metadata;
-  std::vector<std::size_t> by_offset;
-  for (const io::TensorEntry& entry : header.tensors) {
-    by_offset.push_back(by_offset.size());
-    result.tensors.push_back({entry.name, Tensor::empty(entry.dtype, entry.shape)});
-  }
-  std::sort(by_offset.begin(), by_offset.end(),
-            [&](std::size_t a, std::size_t b) { return header.tensors[a].begin < header.tensors[b].begin; });
-  for (const std::size_t i : by_offset) {  // the entries cover the data, so this reads sequentially
-    Tensor& tensor = result.tensors[i].tensor;
-    io::read_exactly(file.descriptor, path, tensor.raw(), static_cast<std::uint64_t>(tensor.size_bytes()));
-    check_bools(path, header.tensors[i], tensor);
-  }
-  return result;
+  return load(path, nullptr);
 }
 
 }  // namespace tenon

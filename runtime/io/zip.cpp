@@ -13,6 +13,8 @@
 
 #include <tenon/error.h>
 
+#include "io/limits.h"
+
 namespace tenon::io {
 namespace {
 
@@ -20,9 +22,8 @@ constexpr std::uint32_t local_magic = 0x04034b50, entry_magic = 0x02014b50, end_
 constexpr std::uint32_t end64_magic = 0x06064b50, locator64_magic = 0x07064b50;
 constexpr std::uint64_t local_bytes = 30, entry_bytes = 46, end_bytes = 22, end64_bytes = 56, locator64_bytes = 20;
 constexpr std::uint16_t stored = 0, deflated = 8, encrypted_flag = 1;
-constexpr std::uint32_t in_extra = 0xffffffff;      ///< the 64-bit value is in the extra field
-constexpr std::uint64_t max_inflation = 1032;       ///< deflate's maximum ratio
-constexpr std::uint64_t max_directory = 64u << 20;  ///< bytes: about 500,000 members
+constexpr std::uint32_t in_extra = 0xffffffff;  ///< the 64-bit value is in the extra field
+constexpr std::uint64_t max_inflation = 1032;   ///< deflate's maximum ratio
 
 template <class T>
 T get(const std::uint8_t* at) {
@@ -164,7 +165,7 @@ ZipReader::ZipReader(const std::string& path) : path_(path), file_(open_for_read
   if (!one_disk) fail("an archive of several disks is not supported; join its parts");
   if (begin > directory_end || directory_bytes > directory_end - begin)
     fail("its directory lies outside the file; it is truncated or damaged");
-  if (directory_bytes > max_directory) fail("its directory has " + std::to_string(directory_bytes) + " bytes, expected at most 64 MiB");
+  check_limit(path_, Limit::zip_directory_bytes, directory_bytes);
   if (count > directory_bytes / entry_bytes) {
     fail("its directory of " + std::to_string(directory_bytes) + " bytes cannot hold " + std::to_string(count) + " members");
   }
@@ -253,13 +254,13 @@ std::vector<std::uint8_t> ZipReader::read(std::size_t i) const {
     fail(i, "claims " + std::to_string(entry.size_bytes) + " bytes, which " + std::to_string(entry.packed_bytes) +
                 " deflated bytes cannot contain");
   }
-  std::vector<std::uint8_t> packed(static_cast<std::size_t>(entry.packed_bytes));
+  std::vector<std::uint8_t> packed = new_buffer(path_, entry.packed_bytes);
   read_at(begin, packed.data(), entry.packed_bytes);
   std::vector<std::uint8_t> content;
   if (entry.method == stored) {
     content = std::move(packed);
   } else {
-    content.resize(static_cast<std::size_t>(entry.size_bytes));
+    content = new_buffer(path_, entry.size_bytes);
     const std::string problem = inflate_into(packed, content);
     if (!problem.empty()) fail(i, problem);
   }

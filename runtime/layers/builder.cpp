@@ -33,8 +33,13 @@ std::int64_t per_sample(const Shape& shape) {
   return shape[0] == 0 ? 0 : shape.count() / shape[0];
 }
 
-LayerBuilder::LayerBuilder(Graph& graph, const ModelDefinition& definition, Value key, const Forward* shared, Forward& out_forward)
-    : graph_(graph), definition_(definition), key_(key), shared_(shared), forward_(out_forward) {}
+LayerBuilder::LayerBuilder(Graph& graph, const ModelDefinition& definition, Value key, const Forward* shared, const Learns& learns,
+                           Forward& out_forward)
+    : graph_(graph), definition_(definition), key_(key), shared_(shared), learns_(learns), forward_(out_forward) {}
+
+bool LayerBuilder::learns(const std::string& name) const {
+  return !learns_ || learns_(fmt::format("{}{}/{}", names_.prefix, name_, name));
+}
 
 void LayerBuilder::fail(const std::string& reason) const {
   layer_->fail(fmt::format("'{}' {}", name_, reason));
@@ -71,9 +76,14 @@ Value LayerBuilder::parameter(const std::string& name, const Shape& shape, const
   spec.block = start.block;
   const Value value =
       shared_ != nullptr ? shared_->parameters.at(forward_.parameters.size()) : graph_.parameter(spec.name, spec.dtype, shape);
+  spec.frozen = !learns(name);
+  row_.parameters += shape.count();
+  if (spec.frozen) {
+    row_.non_trainable += shape.count();
+    row_.frozen += shape.count();
+  }
   forward_.specs.push_back(std::move(spec));
   forward_.parameters.push_back(value);
-  row_.parameters += shape.count();
   return value;
 }
 
@@ -187,13 +197,13 @@ std::vector<Value> LayerBuilder::run_inside(const std::vector<const std::vector<
   return results;
 }
 
-Forward build(Graph& graph, const ModelDefinition& definition, Value x, Value key, const Forward* shared) {
+Forward build(Graph& graph, const ModelDefinition& definition, Value x, Value key, const Forward* shared, const Learns& learns) {
   Forward forward;
   const Value h = x.dtype() == definition.dtype || starts_with_embedding(definition) ? x : ops::cast(x, definition.dtype);
   forward.logits = h;
   ModelDefinition complete = definition;
   set_defaults(complete);
-  LayerBuilder layers(graph, complete, key, shared, forward);
+  LayerBuilder layers(graph, complete, key, shared, learns, forward);
   forward.output = layers.run(complete.layers, h);
   forward.features_last = layers.features_last;
   return forward;

@@ -19,11 +19,14 @@ namespace tenon::layers {
 /// Builds layers: holds the graph, the parameters created so far and the summary row of the current layer.
 class LayerBuilder {
  public:
-  LayerBuilder(Graph& graph, const ModelDefinition& definition, Value key, const Forward* shared, Forward& out_forward);
+  LayerBuilder(Graph& graph, const ModelDefinition& definition, Value key, const Forward* shared, const Learns& learns,
+               Forward& out_forward);
 
   Graph& graph() const { return graph_; }
   DType dtype() const { return definition_.dtype; }
   bool training() const { return key_.present(); }
+  /// Whether the parameter "<layer>/<name>" learns, or would if it existed.
+  bool learns(const std::string& name) const;
   LayerSummary& row() { return row_; }
 
   /// Throws "<where>: '<name>' <reason>".
@@ -78,6 +81,7 @@ class LayerBuilder {
   const ModelDefinition& definition_;
   Value key_;
   const Forward* shared_;
+  const Learns& learns_;
   Forward& forward_;
   Names names_;
   // The current layer.

@@ -92,4 +92,8 @@ void set_defaults(BatchNorm& layer, Preset preset) {
   fill(layer, defaults_of(preset));
 }
 
+void set_defaults(LSTMCell& cell, Preset preset) {
+  fill(cell.forget_bias, defaults_of(preset).forget_bias);
+}
+
 }  // namespace tenon::layers

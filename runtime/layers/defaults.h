@@ -10,7 +10,8 @@ namespace tenon::layers {
 bool may_be_truncated(Initializer::Kind kind);
 /// Sets the fields of all layers that are not set to the defaults of definition.preset.
 void set_defaults(ModelDefinition& definition);
-/// The same for a layer with a preset of its own.
+/// The same for one layer or cell.
 void set_defaults(BatchNorm& layer, Preset preset);
+void set_defaults(LSTMCell& cell, Preset preset);
 
 }  // namespace tenon::layers

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct ParameterSpec {
   Shape block = {};          ///< initialised block by block, e.g. the gates of one direction; empty: the whole shape
   std::string device;        ///< the device requested for its layer
   double l1 = 0, l2 = 0;     ///< regularisation
+  bool frozen = false;       ///< it does not learn
 };
 
 /// Non-trainable state such as running statistics: it has no gradient and the optimizer does not update it.
@@ -44,9 +46,14 @@ struct Forward {
   std::vector<LayerSummary> layers;
 };
 
+/// Whether a parameter of this name learns; empty: all do.
+using Learns = std::function<bool(const std::string& parameter)>;
+
 /// Appends the layers to the graph. x: (batch, sample...). `key` is absent in evaluation, where dropout is the identity. `shared` is an
 /// earlier pass over the same definition whose parameters this pass reuses; null: new parameters are created.
+/// What `learns` rejects is marked as frozen, and batch normalisation without any parameter that learns uses its running statistics.
 /// Errors  a layer does not fit its input: "model.yaml:9:5: layers[2] dense: 'dense' expects (batch, ..., features), got (32)".
-Forward build(Graph& graph, const ModelDefinition& definition, Value x, Value key, const Forward* shared = nullptr);
+Forward build(Graph& graph, const ModelDefinition& definition, Value x, Value key, const Forward* shared = nullptr,
+              const Learns& learns = {});
 
 }  // namespace tenon::layers

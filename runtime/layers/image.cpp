@@ -31,7 +31,9 @@ Sizes read_sizes(const yaml::Value& value, std::size_t dims, std::int64_t lowest
 }  // namespace
 
 Sizes read_sizes(LayerKeys& keys, const char* key, std::size_t dims) {
-  return read_sizes(keys.require_value(key, expected_sizes(dims, 1).c_str()), dims, 1);
+  Sizes sizes;
+  keys.attempt([&] { sizes = read_sizes(keys.require_value(key, expected_sizes(dims, 1).c_str()), dims, 1); });
+  return sizes;
 }
 
 Sizes read_sizes(LayerKeys& keys, const char* key, std::size_t dims, const Sizes& default_sizes, std::int64_t lowest) {

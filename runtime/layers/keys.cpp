@@ -34,13 +34,8 @@ const std::vector<yaml::Choice<Kind>>& initializer_words() {
 
 Initializer LayerKeys::read_initializer(const yaml::Value& value) {
   Initializer result;
-  const auto choose = [&](const yaml::Value& name) { result.kind = name.as_choice(initializer_words()); };
-  if (!value.is_map()) {
-    choose(value);
-    return result;
-  }
-  yaml::Section section = value.section();
-  choose(section.require_value("name", "the name of an initializer"));
+  yaml::Section section = value.section_with("name");
+  result.kind = section.require_value("name", "the name of an initializer").as_choice(initializer_words());
   switch (result.kind) {
     case Kind::zeros:
     case Kind::ones:
@@ -67,13 +62,15 @@ Initializer LayerKeys::read_initializer(const yaml::Value& value) {
 }
 
 Activation LayerKeys::activation() {
-  const auto value = find("activation");
-  if (!value) return {};
-  if (!value->is_map()) return value->as_choice(activation_words());
-  yaml::Section section = value->section();
-  const auto function = section.require_value("name", "the name of an activation").as_choice(activation_words());
-  const Activation activation = read_activation(section, function);
-  section.finish();
+  Activation activation;
+  const auto value = find("activation", "a name, or a map with the key name", "linear");
+  if (!value) return activation;
+  attempt([&] {
+    yaml::Section section = value->section_with("name");
+    const auto function = section.require_value("name", "the name of an activation").as_choice(activation_words());
+    activation = read_activation(section, function);
+    section.finish();
+  });
   return activation;
 }
 
@@ -82,11 +79,13 @@ Weights LayerKeys::weights() {
   weights.bias = get<bool>("bias", true);
   initializer("kernel_initializer", weights.kernel_initializer);
   const auto bias = initializer("bias_initializer", weights.bias_initializer);
-  if (std::optional<Section> regularizer = child("kernel_regularizer")) {
-    weights.kernel_l1 = regularizer->get<double>("l1", 0, {.lowest = 0});
-    weights.kernel_l2 = regularizer->get<double>("l2", 0, {.lowest = 0});
-  }
-  if (bias && !weights.bias) bias->fail("initialises the bias, but the layer has 'bias: false'");
+  attempt([&] {
+    if (std::optional<Section> regularizer = child("kernel_regularizer")) {
+      weights.kernel_l1 = regularizer->get<double>("l1", 0, {.lowest = 0});
+      weights.kernel_l2 = regularizer->get<double>("l2", 0, {.lowest = 0});
+    }
+  });
+  if (bias && !weights.bias) attempt([&] { bias->fail("initialises the bias, but the layer has 'bias: false'"); });
   return weights;
 }
 

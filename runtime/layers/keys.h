@@ -28,8 +28,8 @@ class LayerKeys : public yaml::Section {
   /// Reads an initializer if the key is present, and returns its value for messages.
   template <class T>  // Initializer, or one that may be absent
   std::optional<yaml::Value> initializer(const std::string& key, T& out_initializer) {
-    std::optional<yaml::Value> value = find(key);
-    if (value) out_initializer = read_initializer(*value);
+    std::optional<yaml::Value> value = find(key, "an initializer: a name, or a map with the key name");
+    if (value) attempt([&] { out_initializer = read_initializer(*value); });
     return value;
   }
   /// `activation`: a name, or {name: leaky_relu, alpha: 0.2}.

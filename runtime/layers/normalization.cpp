@@ -25,8 +25,8 @@ Affine read_affine(LayerKeys& keys) {
   return affine;
 }
 
-double read_epsilon(LayerKeys& keys) {
-  return keys.get<double>("epsilon", 1e-5, {.lowest = 0, .above_lowest = true});
+double read_epsilon(LayerKeys& keys, double default_value = 1e-5) {
+  return keys.get<double>("epsilon", default_value, {.lowest = 0, .above_lowest = true});
 }
 
 std::optional<std::int64_t> read_axis(LayerKeys& keys) {
@@ -78,11 +78,10 @@ void read_batch_norm(LayerKeys& keys, BatchNorm& out_layer) {
   static const std::vector<yaml::Choice<Preset>> all_presets = {
       {"tenon", Preset::none}, {"none", Preset::none}, {"torch", Preset::torch}, {"keras", Preset::keras}, {"gorgonia", Preset::gorgonia}};
   const Preset preset = keys.choice("preset", keys.preset(), all_presets);
-  if (const auto momentum = keys.get_optional<double>("momentum", {.lowest = 0, .highest = 1})) {
-    out_layer.momentum = preset == Preset::keras ? 1 - *momentum : *momentum;
-  }
-  out_layer.epsilon = keys.get_optional<double>("epsilon", {.lowest = 0, .above_lowest = true});
   set_defaults(out_layer, preset);
+  const auto converted = [&](double momentum) { return preset == Preset::keras ? 1 - momentum : momentum; };
+  out_layer.momentum = converted(keys.get<double>("momentum", converted(*out_layer.momentum), {.lowest = 0, .highest = 1}));
+  out_layer.epsilon = read_epsilon(keys, *out_layer.epsilon);
   out_layer.axis = read_axis(keys);
   static const std::vector<yaml::Choice<bool>> modes = {{"spatial", false}, {"per_activation", true}};
   out_layer.per_activation = keys.choice("mode", false, modes);
@@ -111,7 +110,7 @@ Value build_batch_norm(LayerBuilder& builder, const BatchNorm& layer, Value x) {
   const Value bias = as_line(given.bias.present() ? given.bias : constant(0));
   if (layer.per_activation && sample.rank() != 1) x = ops::reshape(x, {shape[0], sample.count()});
   Value y;
-  if (builder.training()) {
+  if (builder.training() && (builder.learns("gamma") || builder.learns("beta"))) {
     tenon_attributes_batch_norm attributes{};
     attributes.biased = *layer.biased ? 1 : 0;
     attributes.axis = axis;

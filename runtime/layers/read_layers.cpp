@@ -88,22 +88,28 @@ LayerDefinition read_layer(const yaml::Value& item, const Item& parts, const std
   const std::string label = joined_label(outer, item.key() + " " + word);
   layer.where = item.mark().str() + ": " + label;
   LayerKeys keys(parts.keys, preset, label);
-  if (!read_kind(word, keys, layer.kind)) {
-    layer.kind = read_activation(keys, yaml::Value(parts.word, parts.word.mark, "", item.key()).as_choice(activation_words()));
-  }
+  keys.attempt_keys([&] {
+    if (!read_kind(word, keys, layer.kind)) {
+      layer.kind = read_activation(keys, yaml::Value(parts.word, parts.word.mark, "", item.key()).as_choice(activation_words()));
+    }
+  });
   if (word != rule<Activation>().name) {  // whose `name` is the function
-    if (const auto name = keys.find("name")) {
-      layer.name = name->as_text("a name");
-      if (layer.name.empty() || layer.name.find('/') != std::string::npos) name->fail_expected("a name without '/'");
+    if (const auto name = keys.find("name", "a name without '/'")) {
+      keys.attempt([&] {
+        layer.name = name->as_text("a name");
+        if (layer.name.empty() || layer.name.find('/') != std::string::npos) name->fail_expected("a name without '/'");
+      });
     }
   }
-  if (const auto device = keys.find("device")) {
-    layer.device = device->as_text("a device name");
-    try {
-      parse_device_name(layer.device);
-    } catch (const Error& problem) {
-      device->fail(problem.what());
-    }
+  if (const auto device = keys.find("device", "a device name", "the model's")) {
+    keys.attempt([&] {
+      layer.device = device->as_text("a device name");
+      try {
+        parse_device_name(layer.device);
+      } catch (const Error& problem) {
+        device->fail(problem.what());
+      }
+    });
   }
   keys.finish();
   return layer;
@@ -143,15 +149,19 @@ void append_repeated(const yaml::Value& item, const Item& parts, Preset preset, 
 std::vector<LayerDefinition> read_layers(const yaml::Value& list, Preset preset, const std::string& label) {
   std::vector<LayerDefinition> layers;
   const std::vector<std::string> words = layer_words();
+  yaml::Mistakes mistakes;
   for (const yaml::Value& item : list.items("a list of layers")) {
-    const Item parts = item_of(item);
-    const std::string word = words[yaml::Value(parts.word, parts.word.mark, label, item.key()).as_word(words)];
-    if (word == repeat_key) {
-      append_repeated(item, parts, preset, label, layers);
-    } else {
-      layers.push_back(read_layer(item, parts, word, preset, label));
-    }
+    mistakes.attempt([&] {
+      const Item parts = item_of(item);
+      const std::string word = words[yaml::Value(parts.word, parts.word.mark, label, item.key()).as_word(words)];
+      if (word == repeat_key) {
+        append_repeated(item, parts, preset, label, layers);
+      } else {
+        layers.push_back(read_layer(item, parts, word, preset, label));
+      }
+    });
   }
+  mistakes.raise();
   return layers;
 }
 

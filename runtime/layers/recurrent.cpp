@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "layers/defaults.h"
 #include "layers/rule.h"
 
 namespace tenon::layers {
@@ -25,7 +26,8 @@ constexpr std::int64_t gates = std::is_same_v<Cell, LSTMCell>  ? 4
                                                                : 1;
 
 void read_cell(LayerKeys& keys, LSTMCell& out_cell) {
-  out_cell.forget_bias = keys.get_optional<double>("forget_bias");
+  set_defaults(out_cell, keys.preset());
+  out_cell.forget_bias = keys.get<double>("forget_bias", *out_cell.forget_bias);
 }
 void read_cell(LayerKeys& keys, GRUCell& out_cell) {
   out_cell.linear_before_reset = keys.get<bool>("linear_before_reset", true);

@@ -3,6 +3,8 @@
 // logs, curves.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -34,6 +36,8 @@ class TENON_API Best {
   /// True if this epoch's value is better than all before; NaN never is. Errors: no logged value of
   /// that name; the text lists those there are.
   bool improved(const EpochLogs& logs);
+  /// Errors  none of these values is the monitored one; the text lists them.
+  void check(const std::vector<std::string>& logged) const;
   /// The best value so far; nothing before the first epoch.
   const std::optional<double>& value() const { return value_; }
   /// Restores the value of an earlier run.
@@ -42,12 +46,21 @@ class TENON_API Best {
   void clear() { value_.reset(); }
 
  private:
+  /// The name of the monitored value.
+  std::string resolve(const std::vector<std::string>& logged) const;
   Monitor monitor_;
   std::optional<double> value_;
 };
 
-/// Saves a checkpoint every few epochs as <directory>/epoch-<n>, keeping the newest, or
-/// <directory>/best whenever the monitor improves.
+namespace train {
+class CheckpointFolder;
+}
+
+/// Saves a checkpoint every few epochs as <directory>/epoch-<n>, or <directory>/best whenever the
+/// monitor improves. Of the epochs of its run the newest `keep` are kept; it removes nothing else.
+/// During fit the folder is locked against other runs (<directory>/checkpoint.lock).
+/// Errors  before the first epoch: a folder that cannot be written, that another run writes to, or
+///         that has checkpoints of another run, or of later steps than this one starts from.
 class TENON_API Checkpoint final : public Callback {
  public:
   /// The options of the callback.
@@ -59,19 +72,24 @@ class TENON_API Checkpoint final : public Callback {
     std::int64_t keep = 1;  ///< how many to keep; 0: all
     bool best = false;
     Monitor monitor = {};  ///< decides what is best
+    /// replace the checkpoints that would be an error: they are removed when the first is saved
+    bool overwrite = false;
   };
   /// Creates the callback.
-  explicit Checkpoint(Options options) : options_(std::move(options)), best_(options_.monitor) {}
+  explicit Checkpoint(Options options);
+  ~Checkpoint() override;
   std::string name() const override { return options_.best ? "checkpoint best" : "checkpoint"; }
+  void train_begin(std::int64_t epochs, std::int64_t batches) override;
   void epoch_end(const EpochLogs& logs) override;
   CallbackState state() const override;
   void restore(const CallbackState& state) override;
+  void train_end() override;
   bool runs_last() const override { return true; }
 
  private:
-  void prune() const;
   Options options_;
   Best best_;
+  std::unique_ptr<train::CheckpointFolder> folder_;  // during fit
 };
 
 /// Stops when the monitor has not improved for `patience` epochs.
@@ -170,8 +188,9 @@ class TENON_API TerminateOnNan final : public Callback {
 
 class LogFile;
 
-/// Writes one line per epoch: epoch,loss,...,learning_rate,seconds. A resumed fit appends to the
-/// file, any other overwrites it.
+/// Writes one line per epoch: epoch,loss,...,learning_rate,seconds. A resumed fit replaces the lines
+/// of the epochs that it repeats and appends to the others, any other fit overwrites the file.
+/// Errors  before the first epoch: a file that cannot be written.
 class TENON_API CsvLog final : public Callback {
  public:
   /// The options of the callback.
@@ -184,6 +203,7 @@ class TENON_API CsvLog final : public Callback {
   explicit CsvLog(Options options);
   ~CsvLog() override;
   std::string name() const override { return "csv"; }
+  void train_begin(std::int64_t epochs, std::int64_t batches) override;
   void epoch_end(const EpochLogs& logs) override;
 
  private:
@@ -217,6 +237,7 @@ class TENON_API JsonLines final : public Callback {
 
 /// Writes event files for TensorBoard: <directory>/train and <directory>/validation, tags
 /// epoch_loss, epoch_accuracy, ...
+/// Errors  before the first epoch: a folder that cannot be written.
 class TENON_API TensorBoard final : public Callback {
  public:
   /// The options of the callback.
@@ -229,6 +250,7 @@ class TENON_API TensorBoard final : public Callback {
   explicit TensorBoard(Options options);
   ~TensorBoard() override;
   std::string name() const override { return "tensorboard"; }
+  void train_begin(std::int64_t epochs, std::int64_t batches) override;
   void epoch_end(const EpochLogs& logs) override;
 
  private:
@@ -237,7 +259,9 @@ class TENON_API TensorBoard final : public Callback {
   std::unique_ptr<LogFile> train_, validation_;
 };
 
-/// Writes loss and metrics over the epochs as a self-contained HTML page, anew after each epoch.
+/// Writes loss and metrics over the epochs as a self-contained HTML page: at the end of the first
+/// epoch and of the fit, and in between at the end of an epoch if the page is older than 3 seconds.
+/// Errors  before the first epoch: a file that cannot be written.
 class TENON_API Curves final : public Callback {
  public:
   /// The options of the callback.
@@ -249,15 +273,21 @@ class TENON_API Curves final : public Callback {
   };
   /// Creates the callback.
   explicit Curves(Options options) : options_(std::move(options)) {}
+  /// Writes the page if a fit ended by an error after the last one.
+  ~Curves() override;
   std::string name() const override { return "curves"; }
   void train_begin(std::int64_t epochs, std::int64_t batches) override;
   void epoch_end(const EpochLogs& logs) override;
+  void train_end() override;
   CallbackState state() const override;
   void restore(const CallbackState& state) override;
 
  private:
+  void write();
   Options options_;
   History history_;
+  std::size_t written_ = 0;                                // epochs on the page
+  std::chrono::steady_clock::time_point last_write_ = {};  // none yet
 };
 
 /// Calls the caller's functions.

@@ -26,6 +26,9 @@ enum class CheckNumerics { off, outputs, all };
 enum class Fusion { off, elementwise, full };
 /// Whether runs are recorded and replayed on devices that can.
 enum class Capture { off, automatic };
+/// When a backend file is first loaded in a child process, which shows whether it crashes, hangs or
+/// ends the process. once: before its first use, whose answer is kept in the user's cache folder.
+enum class Probe { always, once, never };
 /// The lowest severity that is logged.
 enum class LogLevel { off, error, warning, info, debug };
 
@@ -35,6 +38,7 @@ TENON_API const char* name_of(Fallback value);
 TENON_API const char* name_of(CheckNumerics value);
 TENON_API const char* name_of(Fusion value);
 TENON_API const char* name_of(Capture value);
+TENON_API const char* name_of(Probe value);
 TENON_API const char* name_of(LogLevel value);
 
 /// Places the ops and layers whose name matches `match` on `device`. In `match`, `*` stands for any
@@ -70,6 +74,7 @@ struct TENON_API Config {
     std::vector<std::string> use;
     std::vector<std::string> allow;
     std::vector<std::string> deny;
+    Probe probe = Probe::once;
     /// backend -> option -> value as text
     std::map<std::string, std::map<std::string, std::string>> options;
   };
@@ -167,7 +172,7 @@ using Environment = std::function<std::optional<std::string>(const char* name)>;
 TENON_API std::optional<std::string> process_environment(const char* name);
 
 /// All sources of configuration, strongest first: api, command line, environment (TENON_DEVICE,
-/// TENON_LOG), YAML, defaults.
+/// TENON_BACKEND_PROBE, TENON_LOG), YAML, defaults.
 struct ConfigSources {
   std::vector<ConfigOverride> api;
   std::vector<ConfigOverride> command_line;
@@ -176,6 +181,9 @@ struct ConfigSources {
   std::string file;
   /// YAML that overrides `file`, weakest first, such as the Config in a train.yaml.
   std::vector<Config> layers;
+  /// Whether the YAML of `layers` may set the keys that decide which native code runs:
+  /// backends.search, backends.probe and backends.options. Without it such a key is an error.
+  bool trust_layers = false;
 };
 /// Combines all sources.
 TENON_API Config resolve_config(const ConfigSources& sources = {});

@@ -108,9 +108,11 @@ struct ContextProfile {
 ///          context; see Device for the parent's devices.
 class TENON_API Context {
  public:
-  /// Loads backends as configured. `plugins` (files or folders) are searched before all other
-  /// places. A bad candidate does not stop the others: see load_report(). Errors: an invalid
-  /// configuration, or no usable backend.
+  /// Loads backends as configured. `plugins` and `command_line_plugins` (files or folders) are
+  /// searched before all other places. A candidate that another place has and that is not usable
+  /// does not stop the others, with the limits that docs/backends.md states under "Probing": see
+  /// load_report(). Errors: an invalid configuration; a path of `plugins` that does not exist, or
+  /// is a file that is not usable; no usable backend.
   explicit Context(const Config& config = resolve_config(),
                    const std::vector<std::filesystem::path>& plugins = {},
                    const std::vector<std::filesystem::path>& command_line_plugins = {});

@@ -73,12 +73,14 @@ struct TENON_API Scaling {
   static Scaling standard(double mean, double deviation);
 };
 
-/// The form of targets.
+/// The form of targets; the names in YAML are the same.
 enum class Targets {
   as_given,      ///< labels as i64, other values in their own dtype
   one_hot,       ///< f32(num_classes) of 0 and 1
   soft_one_hot,  ///< f32(num_classes) of 0.1 and 0.9
 };
+/// The name in YAML.
+TENON_API const char* name_of(Targets targets);
 
 /// Options of ArrayDataset.
 struct ArrayOptions {
@@ -172,12 +174,36 @@ TENON_API std::shared_ptr<const ArrayDataset> load_cifar10(const std::string& di
                                                            Split split,
                                                            const Cifar10Options& options = {});
 
+/// How an image becomes a sample's size and channels, in the order of the fields.
+struct ImageOptions {
+  /// {side}: the shorter side, keeping the proportions; {height, width}; empty: the image's own size
+  std::vector<std::int64_t> resize = {};
+  /// {side} or {height, width}, cut out of the centre; empty: nothing is cut off
+  std::vector<std::int64_t> crop = {};
+  /// 1: greyscale, 0.299 R + 0.587 G + 0.114 B; 3: RGB; 0: those of the image
+  std::int64_t channels = 0;
+
+  /// True if it changes nothing.
+  bool is_identity() const { return resize.empty() && crop.empty() && channels == 0; }
+};
+
+/// Applies the options to an image u8(channels, height, width). Resizing is linear; to a smaller
+/// size, each pixel is a weighted mean of all that it covers, as in Pillow and torchvision.
+/// Errors  another dtype or rank, a crop that is larger than the image, other than 1 or 3 channels.
+TENON_API Tensor transform_image(const Tensor& image, const ImageOptions& options);
+
+/// Reads an image as u8(channels, height, width) and applies the options: JPEG, PNG, binary PGM and
+/// PPM, or .npy of u8 (H,W) or (C,H,W).
+/// Errors  name the file: another format, damaged, too large; those of transform_image.
+TENON_API Tensor load_image(const std::string& path, const ImageOptions& options = {});
+
 /// Options of load_image_folder.
 struct ImageFolderOptions {
   Scaling scaling = Scaling::unit();
   std::vector<Scaling> channels;  ///< as in ArrayOptions
   Targets targets = Targets::as_given;
   std::vector<std::string> classes = {};  ///< class names by label; empty: the folder names, sorted
+  ImageOptions image = {};
 };
 
 /// Result of load_image_folder.
@@ -187,8 +213,9 @@ struct ImageFolderData {
 };
 
 /// Reads the images of path/train/<class> or path/test/<class> or, without such folders,
-/// path/<class> as the training part: binary PGM and PPM, PNG, or .npy of u8 (H,W) or (C,H,W), all
-/// of one size. Samples alternate between the classes, each in the order of its file names.
+/// path/<class> as the training part, as load_image does; after `options.image` all have one size.
+/// Samples alternate between the classes, each in the order of its file names. Files of other
+/// formats are skipped with a warning.
 /// Errors  no images, different sizes or channels, an unknown class (the file or folder is named),
 ///         invalid images.
 TENON_API ImageFolderData load_image_folder(const std::string& path, Split split,

@@ -72,6 +72,14 @@ struct LossDefinition {
   std::optional<std::int64_t> ignore_index;
   /// huber: the error at which the loss becomes linear; > 0
   double delta = 1;
+  /// cross-entropies, kl_divergence: the share of each target, in [0, 1), that is spread evenly over
+  /// all classes
+  double label_smoothing = 0;
+  /// sparse_categorical_crossentropy, categorical_crossentropy: the weight of each class. With
+  /// labels, the loss is divided by the sum of the weights of the labels. Empty: 1 each.
+  std::vector<double> class_weights;
+  /// binary_crossentropy: the weight of targets 1 relative to targets 0
+  double positive_weight = 1;
   std::string where;
 };
 
@@ -130,6 +138,13 @@ struct Clipping {
   std::optional<double> global_norm = {};  ///< the same with |g| over all parameters together
 };
 
+/// Options of the optimizer for some of the parameters.
+struct ParameterGroup {
+  std::string match;                        ///< a glob of parameter names: "*/bias", "conv2d*"
+  double learning_rate_factor = 1;          ///< multiplies the scheduled learning rate
+  std::optional<double> weight_decay = {};  ///< replaces that of the optimizer
+};
+
 /// Optimizer and hyperparameters. Fields that are not set have these defaults, by kind and preset:
 ///
 ///                     none              keras    torch           gorgonia
@@ -178,6 +193,7 @@ struct OptimizerDefinition {
   std::optional<double> initial_accumulator = {};  ///< adagrad: initial sum of squares
   Schedule schedule;                               ///< starts from learning_rate
   Clipping clip;
+  std::vector<ParameterGroup> groups;  ///< the first that matches a parameter applies
   std::string where;
 };
 /// The name in YAML.

@@ -44,12 +44,13 @@ struct LoadRecord {
   Status status = Status::ok;           ///< the category of the failure; ok if healthy
   bool healthy = false;                 ///< the context uses it
   bool shadowed = false;                ///< an earlier candidate has the same name
-  bool denied = false;                  ///< excluded by `backends.allow` or `backends.deny`
+  bool denied = false;                  ///< excluded by `backends.use`, `allow` or `deny`
   std::string text;                     ///< why it is not healthy; empty if it is
   std::string remedy;                   ///< what to do about it; empty if healthy
   std::vector<std::string> warnings;    ///< what the backend does against the rules
   std::vector<std::string> exposures;   ///< other users who can change the file or its folder
   std::vector<MissingLibrary> missing;  ///< the libraries that `text` names
+  std::string output;  ///< what it printed in the child process that probed it; empty if healthy
 
   // Stated by the backend; known from `negotiated` on.
   std::string version;

@@ -102,6 +102,10 @@ struct CompileOptions {
   /// goes to the optimizer step on the first device. Empty or one device: no parallelism. Results
   /// equal those of one device up to the order of summation; dropout masks differ.
   std::vector<std::string> parallel_devices = {};
+  /// Globs of the parameters that learn: {"dense*"}, {"*/kernel"}; empty: all. The others are
+  /// frozen: they have no gradient and no optimizer state, regularisation leaves them out, and batch
+  /// normalisation whose parameters are frozen uses and keeps its running statistics.
+  std::vector<std::string> trainable = {};
 };
 
 /// Options of Model::fit.
@@ -149,9 +153,10 @@ struct LayerSummary {
   std::string name, type;  ///< "dense_1", "Dense"
   Shape output;            ///< without the batch axis
   std::int64_t parameters = 0;
-  std::int64_t non_trainable = 0;  ///< those of `parameters` that are running statistics
-  std::int64_t flops = 0;          ///< forward pass, per sample
-  std::string device;              ///< requested device; empty: the model's
+  std::int64_t non_trainable = 0;  ///< those of `parameters` that do not learn
+  std::int64_t frozen = 0;  ///< those of `non_trainable` that CompileOptions::trainable leaves out
+  std::int64_t flops = 0;   ///< forward pass, per sample
+  std::string device;       ///< requested device; empty: the model's
 };
 
 /// A sequence of layers with parameters, optimizer state and step count.
@@ -168,7 +173,8 @@ class TENON_API Model {
 
   /// Sets context, optimizer, loss and metrics. Seed, determinism, precision and device are those
   /// of the context's configuration.
-  /// Errors  a loss that does not fit the last layer, mixed precision for a model that is not f32.
+  /// Errors  a loss that does not fit the last layer, mixed precision for a model that is not f32,
+  ///         a glob of trainable or of the optimizer's groups that matches no parameter.
   void compile(const Context& context, CompileOptions options);
   /// Creates the parameters for samples of this shape; fit, evaluate and predict do so if
   /// necessary.
@@ -185,6 +191,10 @@ class TENON_API Model {
   Logs evaluate(const std::shared_ptr<const Dataset>& data, std::int64_t batch_size = 32);
   /// The model's output for x (n, sample...), as a host tensor (n, output...).
   Tensor predict(const Tensor& x, std::int64_t batch_size = 32);
+  /// As predict, with scores turned into probabilities as the loss does: softmax for a categorical
+  /// cross-entropy from logits, exp for nll, sigmoid for a binary cross-entropy from logits.
+  /// Classes are the last axis: (n, classes) or (n, steps..., classes).
+  Tensor predict_probabilities(const Tensor& x, std::int64_t batch_size = 32);
   /// A self-contained program that predicts for batches of this size, with predict's input x and
   /// output, and the current parameters as constants. It outlives the model and needs less memory:
   /// once the model is gone, only the backend's packed copy of packed weights exists.
@@ -233,7 +243,11 @@ class TENON_API Model {
   FitEnd fit_end() const;
   /// Why the last fit stopped; empty if it finished.
   const std::string& stop_reason() const;
+  /// The names of the values that Callback::epoch_end gets in the running fit; empty outside.
+  const std::vector<std::string>& logged_names() const;
 
+  /// The shape of a sample. Errors: it is not known yet.
+  const Shape& sample_shape() const;
   /// Steps taken since the parameters were created.
   std::int64_t step() const;
   /// The definition it was created from.
@@ -246,31 +260,43 @@ class TENON_API Model {
   /// identifies.
   ParameterStore& parameters();
   /// Placement of each node of a training step (without a loss: of a prediction) for this batch
-  /// size.
+  /// size, also if some nodes cannot run: they have no device, and a reason.
   PlacementReport explain(std::int64_t batch_size);
   /// The program of a training step (without a loss: of a prediction) for this batch size; valid
   /// until the model is changed or used.
   const Program& program_of_step(std::int64_t batch_size);
+
+  /// The identity of the training, random digits made with the model. Its checkpoints carry it, and
+  /// load (of all, not of weights) takes over that of the checkpoint.
+  const std::string& run() const;
 
   /// Progress of training.
   struct Position {
     std::int64_t epoch = 0;  ///< finished epochs
     std::int64_t batch = 0;  ///< finished batches of the next epoch
     std::uint64_t seed = 0;
+    std::string file = {};  ///< the YAML file of the checkpoint
+    std::int64_t step = 0;
   };
   /// Saves weights, optimizer state, learning rate, callback states and position as a checkpoint:
-  /// <folder>/<name>.safetensors and <name>.yaml. Each is written to a temporary file, synced and
-  /// renamed, the YAML last, so that the previous checkpoint or none remains if saving fails.
+  /// <folder>/<name>.safetensors and <name>.yaml, which has checksums of both. Each is written to a
+  /// temporary file, synced and renamed, the YAML last, so that the previous checkpoint or none
+  /// remains if saving fails. A checkpoint of the same name is replaced, whichever run it is of; the
+  /// callback Checkpoint refuses the folders of other runs.
   void save(const std::string& folder, const std::string& name) const;
   /// Which part of a checkpoint to load.
   enum class Load {
     all,      ///< to resume training
     weights,  ///< to evaluate and predict
   };
-  /// Loads what save wrote; builds the model first if necessary. Errors name the file: missing,
-  /// damaged, or saved by another model (the first differing parameter is named). On an error the
-  /// model is unchanged.
-  Position load(const std::string& yaml_file, Load what = Load::all);
+  /// Loads what save wrote; builds the model first if necessary. `checkpoint` is its YAML file, or a
+  /// folder: then the checkpoint of the latest step of the run that wrote there last is loaded, and
+  /// a damaged one is passed over with a warning that names it and the one loaded instead;
+  /// Position::file is the one loaded.
+  /// Errors name the file: missing, damaged, or saved by another model (the first difference is
+  /// named); a folder without a checkpoint, or whose checkpoints are all damaged. On an error the
+  /// model is unchanged, except that it may have been built.
+  Position load(const std::string& checkpoint, Load what = Load::all);
   /// Epochs that fit has finished, including those before a load.
   std::int64_t epochs_done() const;
 
@@ -283,7 +309,8 @@ class TENON_API Model {
 /// True for parameters that only training needs: optimizer state and accumulated gradients.
 TENON_API bool is_training_state(const std::string& parameter);
 
-/// The newest complete checkpoint in a folder; empty if there is none.
+/// The checkpoint that Model::load takes of a folder; empty if there is none. Reads its weights to
+/// check them. Errors  all are damaged.
 TENON_API std::string newest_checkpoint(const std::string& folder);
 
 }  // namespace tenon

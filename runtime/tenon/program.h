@@ -56,7 +56,7 @@ struct Placement {
   std::string node, op;
   /// canonical name; the user's spelling, if different, follows in parentheses
   std::string requested;
-  std::string device;  ///< the device it runs on
+  std::string device;  ///< the device it runs on; empty if none can, and then there is no program
   std::string reason;  ///< why it does not run on the requested device; empty if it does
   /// The backend's name of the kernel that computes it. Empty if it has no kernel of its own
   /// (another node's kernel includes it, or it is only a view), or if the backend does not report
@@ -102,7 +102,7 @@ struct TENON_API PlacementReport {
   /// The report as JSON: {"nodes": [{node, op, dtype, requested, device, algorithm, reason,
   /// output_size_bytes, once}], "copies": [{value, from, to, size_bytes}], "moved", "partitions",
   /// "kernels", "copies_inserted", "bytes_copied_per_run", "workspace_size_bytes",
-  /// "packed_size_bytes", "replay", "records", "replays"}.
+  /// "packed_size_bytes", "replay", "records", "replays"}; a device that there is not is null.
   std::string json() const;
 };
 

@@ -22,6 +22,7 @@
 #include <tenon/load_report.h>
 #include <tenon/model.h>
 #include <tenon/npy.h>
+#include <tenon/predictor.h>
 #include <tenon/program.h>
 #include <tenon/recurrent.h>
 #include <tenon/safetensors.h>
@@ -32,3 +33,4 @@
 #include <tenon/trace.h>
 #include <tenon/train_definition.h>
 #include <tenon/training_run.h>
+#include <tenon/weights.h>

@@ -15,6 +15,7 @@
 #include <tenon/data.h>
 #include <tenon/definition.h>
 #include <tenon/model.h>
+#include <tenon/weights.h>
 
 namespace tenon {
 
@@ -85,6 +86,10 @@ struct DataDefinition {
   std::vector<std::int64_t> shape = {3, 224, 224};  ///< random: shape of a sample
   std::int64_t classes = 1000;                      ///< random
   bool reconstruct = false;                         ///< a sample is its own target
+  Targets targets = Targets::as_given;              ///< the form of class labels
+  /// by label; empty: those of the source (folder names, words of a table, the names of known sets)
+  std::vector<std::string> class_names;
+  ImageOptions image;  ///< images, in training and prediction
   /// `fill` and `seed` are set when the data is loaded
   AugmentOptions augment;
   DataCache cache = DataCache::none;
@@ -97,6 +102,8 @@ struct CheckpointDefinition {
   std::string directory;
   std::int64_t every_epochs = 1;
   std::int64_t keep = 1;  ///< number of newest checkpoints to keep; 0: all
+  /// replace the checkpoints of another run in the folder, instead of refusing it
+  bool overwrite = false;
 };
 
 /// Which checkpoint a run starts from: the key `resume` of a train.yaml.
@@ -104,7 +111,7 @@ struct ResumeDefinition {
   /// automatic: the newest checkpoint in checkpoint.directory, if there is any.
   enum class Kind { never, automatic, path };
   Kind kind = Kind::never;
-  std::string path;  ///< Kind::path: the YAML file of a checkpoint
+  std::string path;  ///< Kind::path: the YAML file of a checkpoint, or a folder of checkpoints
 };
 
 /// The lines that `tenon train` prints: as Keras, or as Gorgonia's examples.
@@ -122,6 +129,7 @@ struct TrainDefinition {
   std::vector<MetricDefinition> metrics;
   std::vector<CallbackDefinition> callbacks;
   std::vector<std::string> parallel_devices;  ///< as in CompileOptions
+  std::vector<std::string> trainable;         ///< as in CompileOptions
   /// validation, callbacks and stop are not part of a file
   FitOptions fit;
   /// what `tenon train` prints: 0 nothing, 1 a progress bar, 2 a line per epoch
@@ -129,10 +137,13 @@ struct TrainDefinition {
   LogStyle log_style = LogStyle::keras;
   std::optional<CheckpointDefinition> checkpoint;
   ResumeDefinition resume;
+  /// weights to start from, unless the run is resumed
+  std::optional<WeightsFile> weights;
   std::string output;  ///< folder for log.csv and curves.html; empty: nothing is written
   /// a layer for resolve_config: only keys set by the file or an override have an origin
   Config config;
-  std::string file;  ///< the YAML file; empty for text
+  std::string file;                       ///< the YAML file; empty for text
+  std::vector<ConfigOverride> overrides;  ///< those applied to the file
 };
 
 /// Reads a train.yaml with the model that it names, or a model.yaml, which gets the defaults of a

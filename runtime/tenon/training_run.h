@@ -15,14 +15,23 @@
 #include <tenon/data.h>
 #include <tenon/model.h>
 #include <tenon/train_definition.h>
+#include <tenon/weights.h>
 
 namespace tenon {
+
+/// What is known of the samples of a training run, in order to prepare others in the same way.
+struct Preprocessing {
+  DType stored = DType::none;            ///< dtype of the samples before scaling; none: not known
+  std::vector<Scaling> scalings;         ///< one, or one per index of a sample's first axis
+  std::vector<std::string> class_names;  ///< by label; empty: classes have no names
+};
 
 /// The data of a training run.
 struct DataSplits {
   std::shared_ptr<const Dataset> train;  ///< augmented if requested
   std::shared_ptr<const Dataset> test;
   std::shared_ptr<const Dataset> validation;  ///< null without data.validation_split
+  Preprocessing preprocessing = {};
 };
 
 /// A model with the definition and the context of its training.
@@ -40,7 +49,8 @@ class TENON_API TrainingRun {
   /// Errors  those of Model::compile.
   TrainingRun(TrainDefinition definition, const Context& context);
   /// The run of a train.yaml or model.yaml, as load_definition reads it, on a context of its own
-  /// whose configuration is resolve_config with that file as a layer.
+  /// whose configuration is resolve_config with that file as a layer. To trust the file with
+  /// keys like backends.search, resolve the configuration yourself (ConfigSources::trust_layers).
   static TrainingRun load(const std::string& path,
                           const std::vector<ConfigOverride>& overrides = {});
 
@@ -64,14 +74,22 @@ class TENON_API TrainingRun {
     Model::Position position;
   };
   /// Loads the checkpoint that `resume` names. Nothing: there is none to resume from.
-  /// Errors  those of Model::load, a checkpoint of another seed.
+  /// Errors  those of Model::load (a folder whose checkpoints are all damaged is one), a checkpoint
+  ///         of another seed.
   std::optional<Resumed> resume();
   /// Loads weights from a checkpoint: its YAML file, or a folder whose newest one is loaded. Empty:
   /// the folder of the definition, checkpoint.directory.
+  /// Returns where they come from.
   /// Errors  no checkpoint is found; those of Model::load.
-  void load_weights(const std::string& checkpoint = "");
+  Model::Position load_weights(const std::string& checkpoint = "");
 
-  /// Trains as the definition says, with its callbacks and those of `checkpoint` and `output`;
+  /// Starts from the file that the definition's `weights` names, unless it names none or the model
+  /// has weights from a checkpoint. fit does so if it was not called before.
+  /// Errors  those of import_weights.
+  std::optional<WeightsReport> load_initial_weights(const DataSplits& data);
+
+  /// Trains as the definition says, with its callbacks and those of `checkpoint` and `output`; each
+  /// folder of checkpoints gets a file run.json, which names the definition and has data.preprocessing;
   /// `callbacks`, which must outlive the call, are called before them. `stop` is that of FitOptions;
   /// Model::fit_end says how the fit ended.
   /// Errors  those of Model::fit.
@@ -90,13 +108,19 @@ class TENON_API TrainingRun {
   Predictions predict(const DataSplits& data, std::int64_t count);
 
   /// Saves the state after an interrupted fit as <folder>/interrupted.yaml and returns that path, to
-  /// be used as `resume`. The folder is checkpoint.directory, else `output`, else "interrupted".
+  /// be used as `resume`; if another run has left a checkpoint there, as interrupted-<run>.yaml. The
+  /// folder is checkpoint.directory, else `output`, else "interrupted".
   std::string save_interrupted() const;
 
  private:
+  /// Writes run.json into each folder of checkpoints.
+  void save_description() const;
+
   TrainDefinition definition_;
   Context context_;
   Model model_;
+  Preprocessing preprocessing_;  ///< that of the last fit
+  bool has_weights_ = false;     ///< of a checkpoint or a file of weights
 };
 
 /// The model of a model.yaml or train.yaml, compiled as TrainingRun::load does, with the weights of

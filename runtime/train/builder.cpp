@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <map>
+#include <utility>
 
 #include "train/optimizers.h"
 
@@ -13,6 +14,19 @@ void update_states(Graph& graph, const Forward& forward) {
   for (const LayerState& state : forward.states) {
     if (state.next.present()) graph.update(state.value, state.next);
   }
+}
+
+Forward without_frozen(Forward forward) {
+  std::vector<ParameterSpec> specs;
+  std::vector<Value> parameters;
+  for (std::size_t i = 0; i < forward.specs.size(); ++i) {
+    if (forward.specs[i].frozen) continue;
+    specs.push_back(std::move(forward.specs[i]));
+    parameters.push_back(forward.parameters[i]);
+  }
+  forward.specs = std::move(specs);
+  forward.parameters = std::move(parameters);
+  return forward;
 }
 
 std::string state_name(const ParameterSpec& spec, const std::string& suffix) {
@@ -50,22 +64,26 @@ void clip_gradients(Graph& graph, const Clipping& clip, std::vector<Value>& grad
 void build_step(Graph& graph, const Forward& forward, std::vector<Value> gradients, const OptimizerDefinition& optimizer, Value lr,
                 Value step) {
   clip_gradients(graph, optimizer.clip, gradients);
-  const OptimizerRule& rule = rule_of(optimizer.kind);
-  const std::vector<std::string> suffixes = rule.state(optimizer);
+  const std::vector<std::string> suffixes = rule_of(optimizer.kind).state(optimizer);
   struct Part {
     std::vector<Value> parameters, gradients, state;
   };
-  std::map<std::string, Part> by_device;  // each weight is updated on the device of its layer
+  // Each weight is updated on the device of its layer, and those with the same options together.
+  std::map<std::pair<std::string, const ParameterGroup*>, Part> parts;
   for (std::size_t i = 0; i < forward.specs.size(); ++i) {
     const ParameterSpec& spec = forward.specs[i];
-    Part& part = by_device[spec.device];
+    Part& part = parts[{spec.device, group_of(optimizer, spec.name)}];
     part.parameters.push_back(forward.parameters[i]);
     part.gradients.push_back(gradients[i]);
     for (const std::string& suffix : suffixes) part.state.push_back(graph.parameter(state_name(spec, suffix), spec.dtype, spec.shape));
   }
-  for (const auto& [device, part] : by_device) {
+  for (const auto& [key, part] : parts) {
+    const auto& [device, group] = key;
     const DeviceScope scope(graph, device);
-    rule.build({optimizer, part.parameters, part.gradients, part.state, lr, step});
+    const bool scaled = group != nullptr && group->learning_rate_factor != 1;
+    const OptimizerDefinition own = with_group(optimizer, group);
+    rule_of(own.kind).build(
+        {own, part.parameters, part.gradients, part.state, scaled ? ops::mul(lr, group->learning_rate_factor) : lr, step});
   }
 }
 

@@ -17,10 +17,14 @@ using layers::build;
 using layers::Forward;
 using layers::input_dtype;
 using layers::LayerState;
+using layers::Learns;
 using layers::ParameterSpec;
 
 /// Writes the next values of the states back at the end of a run.
 void update_states(Graph& graph, const Forward& forward);
+
+/// The pass with only the parameters that learn: those that have a gradient and an optimizer step.
+Forward without_frozen(Forward forward);
 
 /// Names of graph parameters that belong to a weight: "optimizer/dense/kernel/m", "gradient/dense/kernel".
 std::string state_name(const ParameterSpec& spec, const std::string& suffix);

@@ -8,16 +8,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <filesystem>
-#include <iterator>
-#include <set>
 #include <typeinfo>
 
+#include "train/checkpoint_folder.h"
 #include "yaml/suggest.h"
 
 namespace tenon {
-
-namespace fs = std::filesystem;
 
 // ---------------------------------------------------------------- common
 
@@ -42,25 +38,33 @@ std::unique_ptr<Callback> make_callback(const CallbackDefinition& definition) {
 
 // ---------------------------------------------------------------- the monitored value
 
+namespace {
+
+std::vector<std::string> names_of(const Logs& logs) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : logs) names.push_back(name);
+  return names;
+}
+
+}  // namespace
+
+std::string Best::resolve(const std::vector<std::string>& logged) const {
+  const auto has = [&](const std::string& name) { return std::find(logged.begin(), logged.end(), name) != logged.end(); };
+  const std::string name = !monitor_.name.empty() ? monitor_.name : has("val_loss") ? "val_loss" : "loss";
+  if (has(name)) return name;
+  throw Error(fmt::format("monitor '{}' is not logged; logged are {}{}", name, fmt::join(logged, ", "), yaml::did_you_mean(name, logged)));
+}
+
+void Best::check(const std::vector<std::string>& logged) const {
+  if (!logged.empty()) static_cast<void>(resolve(logged));
+}
+
 bool Best::improved(const EpochLogs& logs) {
-  const auto find = [&](const std::string& name) {
-    return std::find_if(logs.logs.begin(), logs.logs.end(), [&](const auto& entry) { return entry.first == name; });
-  };
-  auto found = find(monitor_.name);
-  if (monitor_.name.empty()) {
-    found = find("val_loss");
-    if (found == logs.logs.end()) found = find("loss");
-  }
-  if (found == logs.logs.end()) {
-    std::vector<std::string> names;
-    for (const auto& [name, value] : logs.logs) names.push_back(name);
-    throw Error(fmt::format("monitor '{}' is not logged; logged are {}{}", monitor_.name, fmt::join(names, ", "),
-                            yaml::did_you_mean(monitor_.name, names)));
-  }
-  const double now = found->second;
+  const std::string name = resolve(names_of(logs.logs));
+  const double now = std::find_if(logs.logs.begin(), logs.logs.end(), [&](const auto& entry) { return entry.first == name; })->second;
   if (std::isnan(now)) return false;
-  const bool higher = monitor_.mode == Monitor::Mode::max ||
-                      (monitor_.mode == Monitor::Mode::automatic && found->first.find("accuracy") != std::string::npos);
+  const bool higher =
+      monitor_.mode == Monitor::Mode::max || (monitor_.mode == Monitor::Mode::automatic && name.find("accuracy") != std::string::npos);
   if (value_ && !(higher ? now > *value_ + monitor_.min_delta : now < *value_ - monitor_.min_delta)) return false;
   value_ = now;
   return true;
@@ -84,35 +88,31 @@ void get(const CallbackState& state, Best& best) {
 
 // ---------------------------------------------------------------- checkpoints
 
-void Checkpoint::epoch_end(const EpochLogs& logs) {
-  if (options_.best) {
-    if (best_.improved(logs)) model().save(options_.directory, "best");
-    return;
-  }
-  if ((logs.epoch + 1) % options_.every_epochs != 0) return;
-  model().save(options_.directory, fmt::format("epoch-{:06}", logs.epoch + 1));
-  if (options_.keep > 0) prune();
+Checkpoint::Checkpoint(Options options) : options_(std::move(options)), best_(options_.monitor) {}
+Checkpoint::~Checkpoint() = default;
+
+void Checkpoint::train_begin(std::int64_t, std::int64_t) {
+  if (options_.best) best_.check(model().logged_names());
+  folder_.reset();
+  folder_ = std::make_unique<train::CheckpointFolder>(options_.directory,
+                                                      train::CheckpointFolder::Start{model().run(), model().step(), options_.overwrite});
 }
 
-void Checkpoint::prune() const {
-  // The YAML file is removed first: what remains of an interrupted removal is not a checkpoint, and is removed by the next one.
-  static constexpr const char* endings[] = {".yaml", ".safetensors", ".yaml.tmp", ".safetensors.tmp", ".old.safetensors"};
-  const std::string prefix = "epoch-";
-  std::set<std::string> stems, complete;  // sorted by epoch
-  for (const fs::directory_entry& entry : fs::directory_iterator(options_.directory)) {
-    const std::string name = entry.path().filename().string();
-    const std::string stem = name.substr(0, name.find('.')), ending = name.substr(stem.size());
-    const bool numbered = stem.starts_with(prefix) && stem.find_first_not_of("0123456789", prefix.size()) == std::string::npos;
-    if (!numbered || std::find(std::begin(endings), std::end(endings), ending) == std::end(endings)) continue;
-    stems.insert(stem);
-    if (ending == endings[0]) complete.insert(stem);
+void Checkpoint::epoch_end(const EpochLogs& logs) {
+  if (options_.best) {
+    if (!best_.improved(logs)) return;
+    model().save(options_.directory, "best");
+    if (folder_ != nullptr) folder_->add_other();
+    return;
   }
-  while (complete.size() > static_cast<std::size_t>(options_.keep)) complete.erase(complete.begin());
-  for (const std::string& stem : stems) {
-    if (complete.empty() || stem >= *complete.begin()) break;
-    std::error_code code;
-    for (const char* ending : endings) fs::remove(fs::path(options_.directory) / (stem + ending), code);
-  }
+  const std::int64_t epoch = logs.epoch + 1;
+  if (epoch % options_.every_epochs != 0) return;
+  model().save(options_.directory, train::CheckpointFolder::name_of_epoch(epoch));
+  if (folder_ != nullptr) folder_->add(epoch, options_.keep);
+}
+
+void Checkpoint::train_end() {
+  folder_.reset();
 }
 
 CallbackState Checkpoint::state() const {
@@ -127,6 +127,7 @@ void Checkpoint::restore(const CallbackState& state) {
 // ---------------------------------------------------------------- early stopping
 
 void EarlyStopping::train_begin(std::int64_t, std::int64_t) {
+  best_.check(model().logged_names());
   best_.clear();
   waited_ = 0;
   weights_.clear();
@@ -169,6 +170,7 @@ void EarlyStopping::restore(const CallbackState& state) {
 // ---------------------------------------------------------------- learning rate
 
 void ReduceOnPlateau::train_begin(std::int64_t, std::int64_t) {
+  best_.check(model().logged_names());
   best_.clear();
   waited_ = cooling_ = 0;
 }

@@ -1,25 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
 // The callback that plots training curves.
+#include <chrono>
+#include <exception>
 #include <filesystem>
 #include <map>
 
 #include <tenon/callbacks.h>
 
+#include "core/log.h"
 #include "io/atomic_file.h"
 #include "train/curves_page.h"
+#include "train/log_file.h"
 
 namespace tenon {
 
+namespace {
+
+constexpr std::chrono::seconds interval{3};  ///< between two writes, whose time grows with the number of epochs
+
+}  // namespace
+
+Curves::~Curves() {
+  try {
+    train_end();
+  } catch (const std::exception& error) {
+    log::warning("{}", error.what());
+  }
+}
+
 void Curves::train_begin(std::int64_t, std::int64_t) {
   history_.clear();
+  written_ = 0;
+  last_write_ = {};
+  const LogFile check(options_.file, LogFile::Mode::append);
 }
 
 void Curves::epoch_end(const EpochLogs& logs) {
   history_.push_back(logs);
+  if (last_write_ == decltype(last_write_){} || std::chrono::steady_clock::now() - last_write_ >= interval) write();
+}
+
+void Curves::train_end() {
+  if (written_ != history_.size()) write();
+}
+
+void Curves::write() {
   const std::filesystem::path folder = std::filesystem::path(options_.file).parent_path();
   std::error_code code;
   if (!folder.empty()) std::filesystem::create_directories(folder, code);  // a failure is reported when the file is written
-  io::write_atomically(options_.file, train::curves_page(options_.title.empty() ? "Training" : options_.title, history_));
+  written_ = history_.size();
+  const std::string page = train::curves_page(options_.title.empty() ? "Training" : options_.title, history_);
+  io::write_atomically(options_.file, page, io::Durability::until_crash);
+  last_write_ = std::chrono::steady_clock::now();
 }
 
 // One f64 tensor (epochs, 2) of epoch and value per metric: "00 loss", "01 accuracy". The prefix keeps their order, since names are sorted.
@@ -54,6 +86,7 @@ void Curves::restore(const CallbackState& state) {
     }
   }
   history_.clear();
+  written_ = 0;
   for (auto& [index, epoch] : epochs) history_.push_back(std::move(epoch));
 }
 

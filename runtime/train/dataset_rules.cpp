@@ -19,7 +19,7 @@ namespace {
 
 template <class Load>
 DatasetParts both(Load load) {
-  return {load(Split::train), load(Split::test)};
+  return {load(Split::train), load(Split::test), {}};
 }
 
 DatasetParts read_idx(const DataDefinition&, const std::string& path, std::uint64_t) {
@@ -36,19 +36,20 @@ DatasetParts read_numpy(const DataDefinition&, const std::string& path, std::uin
   return both([&](Split split) { return data::numpy_files(path, split).empty() ? nullptr : load_numpy(path, split); });
 }
 
-DatasetParts read_images(const DataDefinition&, const std::string& path, std::uint64_t) {
+DatasetParts read_images(const DataDefinition& definition, const std::string& path, std::uint64_t) {
   ImageFolderOptions options;
+  options.image = definition.image;
   options.scaling = Scaling::none();
   const ImageFolderData first = load_image_folder(path, Split::train, options);
   options.classes = first.classes;
-  const bool has_test = !data::image_files(path, Split::test).empty();
-  return {first.data, has_test ? load_image_folder(path, Split::test, options).data : nullptr};
+  const bool has_test = data::is_folder(path + "/" + name_of(Split::test));
+  return {first.data, has_test ? load_image_folder(path, Split::test, options).data : nullptr, first.classes};
 }
 
 DatasetParts read_csv(const DataDefinition& definition, const std::string& path, std::uint64_t) {
   const std::vector<std::string> train = data::csv_files(path, Split::train), test = data::csv_files(path, Split::test);
   const CsvData first = load_csv(train[0], definition.csv);
-  if (test.empty()) return {first.data, nullptr};
+  if (test.empty()) return {first.data, nullptr, first.classes};
   // The test part uses the classes and the kind of target of the training part.
   CsvOptions options = definition.csv;
   options.classes = first.classes;
@@ -58,7 +59,7 @@ DatasetParts read_csv(const DataDefinition& definition, const std::string& path,
     throw Error(fmt::format("{}: expected the columns of {}: {} and the label {}; got {} and {}", test[0], train[0],
                             fmt::join(first.features, ", "), first.label, fmt::join(second.features, ", "), second.label));
   }
-  return {first.data, second.data};
+  return {first.data, second.data, first.classes};
 }
 
 DatasetParts read_tokens(const DataDefinition& definition, const std::string& path, std::uint64_t) {
@@ -68,7 +69,7 @@ DatasetParts read_tokens(const DataDefinition& definition, const std::string& pa
   options.sequence = definition.sequence;
   const TokenData first = load_tokens(train[0], options);
   options.words = first.vocabulary;
-  return {first.data, test.empty() ? nullptr : load_tokens(test[0], options).data};
+  return {first.data, test.empty() ? nullptr : load_tokens(test[0], options).data, {}};
 }
 
 // ---------------------------------------------------------------- generators
@@ -155,8 +156,13 @@ Keys operator+(Keys left, const Keys& right) {
 
 const std::vector<DatasetRule>& table() {
   static const std::vector<DatasetRule> rules = [] {
-    const Keys scaled = {"normalize"}, split = {"test_split"}, images = scaled + Keys{"reconstruct", "augment"};
-    const Keys csv = {"delimiter", "header", "label", "target"};
+    const Keys scaled = {"normalize"}, split = {"test_split"}, labels = {"targets", "class_names"};
+    const Keys images = scaled + labels + Keys{"reconstruct", "augment", "image"};
+    const Keys csv = labels + Keys{"delimiter", "header", "label", "target"};
+    using Names = std::vector<std::string>;
+    const Names digits = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
+    const Names clothes = {"T-shirt/top", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot"};
+    const Names cifar10 = {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"};
     const char* const idx_files = "a folder with its IDX files";
     const char* const cifar10_files = "a folder with data_batch_1..5.bin and test_batch.bin";
     const char* const numpy_files = "an .npz file, or a folder with .npz or .npy files";
@@ -167,15 +173,15 @@ const std::vector<DatasetRule>& table() {
     constexpr auto unit = Normalize::unit, none = Normalize::none;
     const std::optional<Normalize> by_dtype;
     return std::vector<DatasetRule>{
-        {Source::mnist, "mnist", images, unit, idx_files, data::mnist_files, read_idx},
-        {Source::fashion_mnist, "fashion_mnist", images, unit, idx_files, data::mnist_files, read_idx},
+        {Source::mnist, "mnist", images, unit, idx_files, data::mnist_files, read_idx, digits},
+        {Source::fashion_mnist, "fashion_mnist", images, unit, idx_files, data::mnist_files, read_idx, clothes},
         {Source::idx, "idx", images, unit, idx_files, data::mnist_files, read_idx},
-        {Source::cifar10, "cifar10", images, unit, cifar10_files, data::cifar10_files, read_cifar10},
+        {Source::cifar10, "cifar10", images, unit, cifar10_files, data::cifar10_files, read_cifar10, cifar10},
         {Source::npz, "npz", images + split, by_dtype, numpy_files, data::numpy_files, read_numpy},
         {Source::images, "images", images + split, unit, class_folders, data::image_files, read_images},
         {Source::csv, "csv", scaled + split + csv, by_dtype, csv_files, data::csv_files, read_csv},
         {Source::tokens, "tokens", split + Keys{"vocabulary", "sequence"}, none, texts, data::token_files, read_tokens},
-        {Source::digits, "digits", images, unit, nullptr, nullptr, generated<images_of<generate_digits>>},
+        {Source::digits, "digits", images, unit, nullptr, nullptr, generated<images_of<generate_digits>>, digits},
         {Source::linear_regression, "linear_regression", scaled + Keys{"features", "noise"}, none, nullptr, nullptr, generated<linear_of>},
         {Source::cifar_like, "cifar_like", images, unit, nullptr, nullptr, generated<images_of<generate_textures>>},
         {Source::signals, "signals", images, unit, nullptr, nullptr, generated<images_of<generate_signals>>},

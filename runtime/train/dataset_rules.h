@@ -19,7 +19,8 @@ using ArrayPointer = std::shared_ptr<const ArrayDataset>;
 
 /// A data set as read or generated, without scaling.
 struct DatasetParts {
-  ArrayPointer train, test;  ///< test: null if the files have no test part
+  ArrayPointer train, test;              ///< test: null if the files have no test part
+  std::vector<std::string> class_names;  ///< by label, as the files have them; empty: they have none
 };
 
 struct DatasetRule {
@@ -32,6 +33,8 @@ struct DatasetRule {
   /// The files of a part; empty: `path` has no such part. Null: it is generated.
   std::vector<std::string> (*files)(const std::string& path, Split split);
   DatasetParts (*load)(const DataDefinition& definition, const std::string& path, std::uint64_t seed);
+  /// The names of the classes of a known set, by label.
+  std::vector<std::string> class_names = {};
 
   bool takes(std::string_view key) const;
   bool reads_files() const { return files != nullptr; }

@@ -6,102 +6,59 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <vector>
 
 #include "core/log.h"
 #include "data/disk_cache.h"
 #include "train/dataset_rules.h"
+#include "train/preprocessing.h"
 
 namespace tenon::train {
 namespace {
 
-/// The data sets as they pass through the steps below. Padding is filled with `black`, the scaled value of a black pixel.
+/// The data sets as they pass through the steps below.
 struct Prepared {
   ArrayPointer train, validation, test;  ///< validation may be null; test is null until it is split off
-  std::vector<double> black = {0};
+  Preprocessing preprocessing;
 };
 
-// ---------------------------------------------------------------- scaling
+/// The scaled value of a black pixel, per channel, which fills padding.
+std::vector<double> black_of(const Preprocessing& preprocessing) {
+  std::vector<double> black;
+  for (const Scaling& scaling : preprocessing.scalings) black.push_back(scaling.offset);
+  return black.empty() ? std::vector<double>{0} : black;
+}
 
-struct Moments {
-  double mean = 0, deviation = 1;
-};
-
-/// Mean and deviation of elements [begin, begin + part) of all samples; bytes are divided by 255 first.
-template <class T>
-Moments moments_of(const Tensor& x, std::int64_t begin, std::int64_t part) {
-  const std::int64_t samples = x.shape()[0], row = samples > 0 ? x.count() / samples : 0;
-  const double unit = x.dtype() == DType::u8 ? 1.0 / 255 : 1.0;
-  double sum = 0, squares = 0;
-  for (std::int64_t s = 0; s < samples; ++s) {
-    const T* values = x.data<T>() + s * row + begin;
-    for (std::int64_t i = 0; i < part; ++i) {
-      const double value = static_cast<double>(values[i]) * unit;
-      sum += value;
-      squares += value * value;
-    }
+/// The data with its scalings and the form of its targets.
+ArrayPointer prepared(const ArrayPointer& data, const DataDefinition& definition, const std::vector<Scaling>& scalings) {
+  ArrayOptions options = with_scalings(data->options(), scalings);
+  options.targets = definition.targets;
+  if (definition.targets != Targets::as_given && !options.num_classes) {
+    throw Error(fmt::format("data: targets: {}: expected one class label per sample, {} has targets {}; remove the key",
+                            name_of(definition.targets), data->name(), data->y().str()));
   }
-  const double count = std::max(1.0, static_cast<double>(samples * part));
-  const double mean = sum / count;
-  const double deviation = std::sqrt(std::max(squares / count - mean * mean, 0.0));
-  return {mean, deviation > 1e-12 ? deviation : 1};  // constant values are only shifted to 0
+  return std::make_shared<ArrayDataset>(data->x(), data->y(), options);
 }
 
-Moments moments_of(const Tensor& x, std::int64_t begin, std::int64_t part) {
-  if (x.dtype() == DType::u8) return moments_of<std::uint8_t>(x, begin, part);
-  return x.dtype() == DType::f32 ? moments_of<float>(x, begin, part) : moments_of<double>(x, begin, part);
-}
-
-/// One scaling, or one per channel, for the stored values of all parts.
-std::vector<Scaling> scalings_for(const DataDefinition& definition, const ArrayDataset& train) {
-  const Tensor& x = train.x();
-  const Shape& sample = train.x_type().shape;
-  const bool bytes = x.dtype() == DType::u8, numbers = bytes || x.dtype() == DType::f32 || x.dtype() == DType::f64;
-  const Normalize normalize = definition.normalize.value_or(bytes ? Normalize::unit : Normalize::none);
-  const auto reject = [&](const std::string& expected) {
-    throw Error(fmt::format("data: normalize: {}: {} holds {}, expected {}", name_of(normalize), train.name(), x.str(), expected));
-  };
-  const auto scaling_of = [&](const Moments& m) {
-    return bytes ? Scaling::standard(m.mean, m.deviation) : Scaling{1 / m.deviation, -m.mean / m.deviation};
-  };
-  switch (normalize) {
-    case Normalize::none:
-      return {Scaling::none()};
-    case Normalize::unit:
-    case Normalize::gorgonia:
-      if (!bytes) reject("bytes (u8)");
-      return {normalize == Normalize::unit ? Scaling::unit() : Scaling::gorgonia()};
-    case Normalize::standard:
-      if (!numbers) reject("u8, f32 or f64");
-      return {scaling_of(moments_of(x, 0, sample.count()))};
-    case Normalize::per_channel: {
-      if (!numbers) reject("u8, f32 or f64");
-      if (sample.rank() != 1 && sample.rank() != 3) reject("samples (C,H,W) or (columns); use 'standard' for one scaling of all values");
-      std::vector<Scaling> channels;
-      const std::int64_t part = sample.count() / std::max<std::int64_t>(sample[0], 1);
-      for (std::int64_t c = 0; c < sample[0]; ++c) channels.push_back(scaling_of(moments_of(x, c * part, part)));
-      return channels;
-    }
-    case Normalize::given: {
-      if (!numbers) reject("u8, f32 or f64");
-      if (definition.mean.size() != 1 && (sample.rank() < 1 || static_cast<std::int64_t>(definition.mean.size()) != sample[0])) {
-        reject(fmt::format("samples whose first axis is {}, the number of means", definition.mean.size()));
-      }
-      std::vector<Scaling> channels;
-      for (std::size_t c = 0; c < definition.mean.size(); ++c)
-        channels.push_back(scaling_of({definition.mean[c], definition.deviation[c]}));
-      return channels;
-    }
+/// Images of bytes with the size and channels of `data.image`. A folder of images has them already, and keeps them.
+ArrayPointer transformed(const ArrayPointer& data, const ImageOptions& options) {
+  if (!data || options.is_identity()) return data;
+  const Tensor& x = data->x();
+  const std::size_t rank = x.shape().rank();
+  if (x.dtype() != DType::u8 || rank < 3 || rank > 4) {
+    throw Error(fmt::format("data: image: expected images of bytes, (H,W) or (C,H,W), {} holds {}; remove the key", data->name(), x.str()));
   }
-  return {Scaling::none()};
-}
-
-ArrayPointer rescaled(const ArrayPointer& data, const std::vector<Scaling>& scalings) {
-  const bool one = scalings.size() == 1;
-  return std::make_shared<ArrayDataset>(data->rescaled(one ? scalings[0] : Scaling::none(), one ? std::vector<Scaling>() : scalings));
+  Tensor all;
+  for (std::int64_t i = 0; i < data->size(); ++i) {
+    const Tensor sample = x.select(0, i);
+    const Tensor image = transform_image(rank == 4 ? sample : sample.reshape({1, sample.shape()[0], sample.shape()[1]}), options);
+    const bool flat = rank == 3 && image.shape()[0] == 1;
+    const Shape shape = flat ? Shape{image.shape()[1], image.shape()[2]} : image.shape();
+    if (i == 0) all = Tensor::empty(DType::u8, shape.with_batch(data->size()));
+    std::copy_n(image.data<std::uint8_t>(), image.count(), all.data<std::uint8_t>() + i * image.count());
+  }
+  return all.defined() ? std::make_shared<ArrayDataset>(all, data->y(), data->options()) : data;
 }
 
 // ---------------------------------------------------------------- parts
@@ -135,10 +92,13 @@ Prepared prepare(const DataDefinition& definition, const std::string& path, std:
   if (!parts.test) parts.test = split_off(parts.train, definition.test_split, "test_split", name + " test");
   parts.train = first(parts.train, definition.train_count);
   parts.test = first(parts.test, definition.test_count);
-  const std::vector<Scaling> scalings = scalings_for(definition, *parts.train);
-  parts.train = rescaled(parts.train, scalings);
-  parts.test = rescaled(parts.test, scalings);
-  for (const Scaling& scaling : scalings) parts.black.push_back(scaling.offset);
+  if (definition.source != DataSource::images) {
+    for (ArrayPointer* part : {&parts.train, &parts.test}) *part = transformed(*part, definition.image);
+  }
+  parts.preprocessing = {parts.train->x().dtype(), scalings_for(definition, *parts.train),
+                         class_names_of(definition, read.class_names, parts.train->num_classes())};
+  parts.train = prepared(parts.train, definition, parts.preprocessing.scalings);
+  parts.test = prepared(parts.test, definition, parts.preprocessing.scalings);
   if (definition.validation_split > 0)
     parts.validation = split_off(parts.train, definition.validation_split, "validation_split", parts.train->name() + " validation");
   return parts;
@@ -153,24 +113,10 @@ data::ContentKey options_key(const DataDefinition& d, std::uint64_t seed) {
                       fmt::join(d.mean, ","), fmt::join(d.deviation, ","), d.train_count, d.test_count, d.validation_split, d.test_split));
   key.add(fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", d.features, d.noise, d.vocabulary, d.symbols, d.sequence, fmt::join(d.shape, ","),
                       d.classes, d.csv.delimiter, static_cast<int>(d.csv.header), static_cast<int>(d.csv.target), d.csv.label));
+  key.add(fmt::format("{}|{}|{}|{}|{}", name_of(d.targets), fmt::join(d.class_names, ","), fmt::join(d.image.resize, ","),
+                      fmt::join(d.image.crop, ","), d.image.channels));
   if (!rule_of(d.source).reads_files()) key.add(std::to_string(seed));
   return key;
-}
-
-std::string text_of(const std::vector<double>& numbers) {
-  std::string text;
-  for (const double number : numbers) text += fmt::format("{}{:a}", text.empty() ? "" : " ", number);
-  return text;
-}
-
-std::vector<double> numbers_of(const std::string& text) {
-  std::vector<double> numbers;
-  const char* at = text.c_str();
-  for (char* end = nullptr;; at = end) {
-    const double number = std::strtod(at, &end);
-    if (end == at) return numbers.empty() ? std::vector<double>{0} : numbers;
-    numbers.push_back(number);
-  }
 }
 
 /// Maps the cache files for the same content and options, creating them first if needed.
@@ -196,8 +142,8 @@ Prepared from_disk(const DataDefinition& definition, const std::string& path, st
     parts.train = train.data;
     parts.test = cache.open(file_of("test")).data;
     if (validates) parts.validation = cache.open(file_of("validation")).data;
-    const auto black = train.metadata.find("black");
-    if (black != train.metadata.end()) parts.black = numbers_of(black->second);
+    const auto text = train.metadata.find("preprocessing");
+    if (text != train.metadata.end()) parts.preprocessing = preprocessing_from_json(text->second);
     return parts;
   };
   const auto is_complete = [&](const Prepared& parts) { return parts.train && parts.test && (parts.validation || !validates); };
@@ -207,10 +153,9 @@ Prepared from_disk(const DataDefinition& definition, const std::string& path, st
     return parts;
   }
   const Prepared made = prepare(definition, path, seed);
-  const std::string black = text_of(made.black);
-  cache.store(file_of("train"), *made.train, {{"black", black}});
-  cache.store(file_of("test"), *made.test, {{"black", black}});
-  if (validates) cache.store(file_of("validation"), *made.validation, {{"black", black}});
+  cache.store(file_of("train"), *made.train, {{"preprocessing", preprocessing_to_json(made.preprocessing)}});
+  cache.store(file_of("test"), *made.test, {});
+  if (validates) cache.store(file_of("validation"), *made.validation, {});
   parts = open();
   if (is_complete(parts)) return parts;
   throw Error(Status::internal, file_of("train") + ": a cache that was just written cannot be read");
@@ -236,11 +181,11 @@ DataSplits make_data(const DataDefinition& definition, const std::string& given,
   const std::uint64_t seed = definition.seed.value_or(run_seed);
   const bool on_disk = definition.cache == DataCache::disk;
   const Prepared parts = on_disk ? from_disk(definition, path, seed) : prepare(definition, path, seed);
-  DataSplits splits{parts.train, parts.test, parts.validation};
+  DataSplits splits{parts.train, parts.test, parts.validation, parts.preprocessing};
   if (definition.cache == DataCache::ram)
-    splits = {kept_in_memory(parts.train), kept_in_memory(parts.test), kept_in_memory(parts.validation)};
+    splits = {kept_in_memory(parts.train), kept_in_memory(parts.test), kept_in_memory(parts.validation), parts.preprocessing};
   AugmentOptions changes = definition.augment;
-  changes.fill = parts.black;
+  changes.fill = black_of(parts.preprocessing);
   changes.seed = seed;
   splits.train = augment(splits.train, changes);
   if (definition.reconstruct) {

@@ -35,23 +35,31 @@ std::optional<Logs> Model::State::evaluate(const std::shared_ptr<const Dataset>&
 }
 
 Logs Model::evaluate(const std::shared_ptr<const Dataset>& data, std::int64_t batch_size) {
-  state_->setup.need_context();
+  if (data == nullptr) throw Error("evaluate: expected a data set, got a null pointer");
+  state_of(state_).setup.need_context();
   build(data->x_type().shape);
-  return *state_->evaluate(data, batch_size, true, nullptr);
+  return *state_of(state_).evaluate(data, batch_size, true, nullptr);
 }
 
 Tensor Model::predict(const Tensor& x, std::int64_t batch_size) {
-  State& s = *state_;
-  s.setup.need_context();
+  return state_of(state_).predict(*this, train::Phase::predict, x, batch_size);
+}
+
+Tensor Model::predict_probabilities(const Tensor& x, std::int64_t batch_size) {
+  return state_of(state_).predict(*this, train::Phase::probabilities, x, batch_size);
+}
+
+Tensor Model::State::predict(Model& model, train::Phase phase, const Tensor& x, std::int64_t batch_size) {
+  setup.need_context();
   if (x.shape().rank() == 0) throw Error("predict: x expects a batch axis, got a scalar");
   if (batch_size < 1) throw Error(fmt::format("predict: batch_size is {}, expected at least 1", batch_size));
-  build(Shape(x.shape().dims().subspan(1)));
+  model.build(Shape(x.shape().dims().subspan(1)));
   const std::int64_t count = x.shape()[0];
   Tensor all;
   for (std::int64_t begin = 0; begin < count || !all.defined(); begin += batch_size) {
     const Tensor part = x.slice(0, begin, std::min(count, begin + batch_size));
     const std::array<Tensor, 1> inputs{part};
-    const Tensor made = s.programs.get(train::Phase::predict, train::BatchType::of(part)).run(inputs).front().to_host();
+    const Tensor made = programs.get(phase, train::BatchType::of(part)).run(inputs).front().to_host();
     if (!all.defined()) {
       Shape shape = made.shape();
       shape.set(0, count);
@@ -66,8 +74,9 @@ Tensor Model::predict(const Tensor& x, std::int64_t batch_size) {
 }
 
 Tensor Model::confusion_matrix(const std::shared_ptr<const Dataset>& data, std::int64_t batch_size) {
-  State& s = *state_;
+  State& s = state_of(state_);
   s.setup.need_context();
+  if (data == nullptr) throw Error("confusion_matrix: expected a data set, got a null pointer");
   build(data->x_type().shape);
   Batches batches(data, {.batch_size = batch_size, .shuffle = false});
   const std::int64_t classes = s.parameters.layers().back().output.count();

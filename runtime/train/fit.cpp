@@ -78,8 +78,14 @@ FitLoop::FitLoop(Model& model, Model::State& state, std::shared_ptr<const Datase
       last_(running_) {
   count_ = batches_.count();
   if (options.steps_per_epoch > 0) count_ = std::min(options.steps_per_epoch * options.accumulate, count_);
-  s_.session.begin(options.callbacks, {options.epochs, options.epochs * ((count_ + options.accumulate - 1) / options.accumulate)});
+  std::vector<std::string> names;
+  for (const auto& [name, value] : running_) names.push_back(name);
+  if (options.validation != nullptr) {
+    for (const auto& [name, value] : running_) names.push_back("val_" + name);
+  }
   s_.progress.drop_accumulated();
+  s_.session.begin(options.callbacks, {options.epochs, options.epochs * ((count_ + options.accumulate - 1) / options.accumulate)},
+                   std::move(names));
 }
 
 FitLoop::~FitLoop() {
@@ -224,8 +230,11 @@ std::pair<std::shared_ptr<const Dataset>, std::shared_ptr<const Dataset>> split(
 }  // namespace
 
 History Model::fit(const std::shared_ptr<const Dataset>& data, const FitOptions& options) {
-  State& s = *state_;
+  State& s = state_of(state_);
   s.setup.need_context();
+  if (data == nullptr) throw Error("fit: expected a data set, got a null pointer");
+  if (std::find(options.callbacks.begin(), options.callbacks.end(), nullptr) != options.callbacks.end())
+    throw Error("fit: expected callbacks, got a null pointer among them");
   if (options.epochs < 0) throw Error(fmt::format("fit: epochs is {}, expected 0 or more", options.epochs));
   if (options.accumulate < 1) throw Error(fmt::format("fit: accumulate is {}, expected 1 or more batches", options.accumulate));
   if (options.steps_per_epoch < 0) {

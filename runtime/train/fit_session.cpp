@@ -8,10 +8,11 @@
 
 namespace tenon::train {
 
-void FitSession::begin(std::vector<Callback*> callbacks, const FitLength& length) {
+void FitSession::begin(std::vector<Callback*> callbacks, const FitLength& length, std::vector<std::string> logged_names) {
   callbacks_ = std::move(callbacks);
   std::stable_partition(callbacks_.begin(), callbacks_.end(), [](const Callback* callback) { return !callback->runs_last(); });
   length_ = length;
+  logged_names_ = std::move(logged_names);
   how_ = FitEnd::finished;
   stop_reason_.clear();
 }
@@ -19,6 +20,7 @@ void FitSession::begin(std::vector<Callback*> callbacks, const FitLength& length
 void FitSession::end() {
   callbacks_.clear();
   length_ = {};
+  logged_names_.clear();
 }
 
 std::vector<std::string> FitSession::callback_names() const {

@@ -17,7 +17,7 @@ namespace tenon::train {
 class FitSession {
  public:
   /// Callbacks that save are called after all others.
-  void begin(std::vector<Callback*> callbacks, const FitLength& length);
+  void begin(std::vector<Callback*> callbacks, const FitLength& length, std::vector<std::string> logged_names);
   /// Forgets the callbacks, which the caller may destroy, and the length.
   void end();
 
@@ -28,6 +28,8 @@ class FitSession {
   /// The states of the callbacks that have any, by these names.
   std::map<std::string, CallbackState> callback_states() const;
   const FitLength& length() const { return length_; }
+  /// The names of the values of an epoch; empty outside.
+  const std::vector<std::string>& logged_names() const { return logged_names_; }
 
   /// Requests that the fit stops after the current step. The first call decides.
   void stop(FitEnd how, const std::string& reason);
@@ -40,6 +42,7 @@ class FitSession {
  private:
   std::vector<Callback*> callbacks_;
   FitLength length_;
+  std::vector<std::string> logged_names_;
   FitEnd how_ = FitEnd::finished;
   std::string stop_reason_;
 };

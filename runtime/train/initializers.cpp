@@ -8,6 +8,8 @@
 #include <numeric>
 #include <vector>
 
+#include "exec/immediate.h"
+
 namespace tenon::train {
 namespace {
 
@@ -127,7 +129,9 @@ Tensor draw_block(const Context& context, const Device& device, const ParameterS
     attributes.a = a;
     attributes.b = b;
     attributes.dtype = static_cast<tenon_dtype>(as);
-    return context.apply(device, op, {key}, Attributes::of(attributes), {.name = {}, .shape = of}).front();
+    // The same bits on every backend (ADR 3), so that a device without the op may get them from another one.
+    const Tensor operands[] = {key};
+    return exec::run_where_supported(context, device, op, operands, Attributes::of(attributes), {.name = {}, .shape = of}).front();
   };
   const auto draw = [&](tenon_op op, double a, double b) { return draw_as(dtype, shape, op, a, b); };
   const auto doubles = [&](const Shape& of, tenon_op op, double a, double b) {

@@ -6,11 +6,14 @@
 #include <nlohmann/json.hpp>
 
 #include <atomic>
+#include <charconv>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 
 #include <tenon/callbacks.h>
 
+#include "io/atomic_file.h"
 #include "train/event_file.h"
 #include "train/log_file.h"
 
@@ -29,6 +32,21 @@ std::string csv_field(const std::string& text) {
   return quoted + "\"";
 }
 
+/// The header and the lines of the first `epochs` epochs of a log; empty if there is no such file or it is empty.
+std::string lines_before(const std::string& path, std::int64_t epochs) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return "";
+  std::ifstream file(path);
+  std::string kept, line;
+  while (std::getline(file, line)) {
+    std::int64_t epoch = 0;
+    const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), epoch);
+    const bool whole = !file.eof();  // the last line of a killed run may be cut off
+    if (whole && (kept.empty() || (error == std::errc() && epoch <= epochs))) kept += line + "\n";
+  }
+  return kept;
+}
+
 }  // namespace
 
 // ---------------------------------------------------------------- CSV
@@ -36,18 +54,22 @@ std::string csv_field(const std::string& text) {
 CsvLog::CsvLog(Options options) : options_(std::move(options)) {}
 CsvLog::~CsvLog() = default;
 
+void CsvLog::train_begin(std::int64_t, std::int64_t) {
+  const LogFile check(options_.file, LogFile::Mode::append);  // nothing is lost if another callback refuses to begin
+}
+
 void CsvLog::epoch_end(const EpochLogs& logs) {
   if (file_ == nullptr) {
-    // Append if an earlier part of the same run wrote lines; an empty file still needs its header.
-    std::error_code code;
-    const bool appends = logs.epoch > 0 && std::filesystem::file_size(options_.file, code) > 0 && !code;
-    file_ = std::make_unique<LogFile>(options_.file, appends ? LogFile::Mode::append : LogFile::Mode::truncate);
+    // What an earlier part of the same run wrote is kept, but for epochs that are repeated, as after a kill.
+    const std::string kept = logs.epoch > 0 ? lines_before(options_.file, logs.epoch) : "";
+    if (!kept.empty()) io::write_atomically(options_.file, kept, io::Durability::until_crash);
+    file_ = std::make_unique<LogFile>(options_.file, kept.empty() ? LogFile::Mode::truncate : LogFile::Mode::append);
     std::string header = "epoch";
     for (const auto& [name, value] : logs.logs) {
       columns_.push_back(name);
       header += "," + csv_field(name);
     }
-    if (!appends) file_->write(header + ",learning_rate,seconds,samples_per_second\n");
+    if (kept.empty()) file_->write(header + ",learning_rate,seconds,samples_per_second\n");
   }
   std::string line = std::to_string(logs.epoch + 1);
   for (const std::string& column : columns_) {
@@ -111,6 +133,10 @@ LogFile& TensorBoard::writer(const char* part) {
     file->write(train::tf_record(train::version_event(now)));
   }
   return *file;
+}
+
+void TensorBoard::train_begin(std::int64_t, std::int64_t) {
+  writer("train");
 }
 
 void TensorBoard::epoch_end(const EpochLogs& logs) {

@@ -16,8 +16,10 @@ LogFile::LogFile(std::string path, Mode mode) : path_(std::move(path)), file_(nu
   std::error_code code;
   if (!folder.empty()) std::filesystem::create_directories(folder, code);
   if (code) throw Error(fmt::format("{}: its folder cannot be created: {}", path_, code.message()));
-  file_ = std::fopen(path_.c_str(), mode == Mode::append ? "ab" : "wb");
+  io::Descriptor opened = io::open_growing(path_, mode);
+  file_ = ::fdopen(opened.get(), mode == Mode::append ? "ab" : "wb");
   if (file_ == nullptr) throw Error(fmt::format("{}: cannot be written: {}", path_, std::strerror(errno)));
+  opened.release();
 }
 
 LogFile::~LogFile() {

@@ -6,13 +6,15 @@
 #include <string>
 #include <string_view>
 
+#include "io/output_target.h"
+
 namespace tenon {
 
 /// Threads  one at a time.
 class LogFile {
  public:
-  enum class Mode { truncate, append };
-  /// Creates missing parent folders. Errors  the file and the system's message.
+  using Mode = io::Growth;
+  /// Creates missing parent folders. Errors  those of io::open_growing.
   explicit LogFile(std::string path, Mode mode = Mode::truncate);
   ~LogFile();
   LogFile(const LogFile&) = delete;

@@ -5,12 +5,26 @@
 #include <fmt/core.h>
 
 #include <cmath>
+#include <cstdlib>
+#include <utility>
 
+#include "core/log.h"
+#include "exec/placement.h"
 #include "train/model_state.h"
 #include "train/optimizers.h"
 #include "train/summary.h"
 
 namespace tenon {
+namespace {
+
+/// The fit that runs on a model uses its state: a callback that takes the state away ends the process, with the reason.
+void end_if_fitting(const Model::State* state, const char* what) {
+  if (state == nullptr || state->session.callbacks().empty()) return;
+  log::print(fmt::format("tenon: error: the model is {} while fit runs on it, probably in a callback; wait until fit returns\n", what));
+  std::abort();
+}
+
+}  // namespace
 
 // ---------------------------------------------------------------- construction
 
@@ -25,11 +39,18 @@ Model::Model(std::vector<LayerDefinition> layers)
         return definition;
       }()) {}
 Model::~Model() = default;
-Model::Model(Model&&) noexcept = default;
-Model& Model::operator=(Model&&) noexcept = default;
+Model::Model(Model&& other) noexcept : state_(std::move(other.state_)) {
+  end_if_fitting(state_.get(), "moved");
+}
+Model& Model::operator=(Model&& other) noexcept {
+  end_if_fitting(state_.get(), "replaced");
+  end_if_fitting(other.state_.get(), "moved");
+  state_ = std::move(other.state_);
+  return *this;
+}
 
 void Model::compile(const Context& context, CompileOptions options) {
-  State& s = *state_;
+  State& s = state_of(state_);
   for (const std::string& device : options.parallel_devices) static_cast<void>(context.device(device));  // report a missing device now
   const Config& config = context.config();
   const bool mixed = config.precision == Precision::mixed_bfloat16 || config.precision == Precision::mixed_float16;
@@ -43,12 +64,15 @@ void Model::compile(const Context& context, CompileOptions options) {
   s.programs.clear();
   s.session.training_buffers = s.session.evaluation_buffers = {};
   s.progress.drop_accumulated();
-  if (const auto& shape = s.setup.definition.input_shape; shape && !s.parameters.built())
+  if (s.parameters.built()) {
+    s.parameters.choose_trainable();
+  } else if (const auto& shape = s.setup.definition.input_shape) {
     build(Shape(std::span<const std::int64_t>(*shape)));
+  }
 }
 
 void Model::build(const Shape& sample) {
-  state_->parameters.build(sample);
+  state_of(state_).parameters.build(sample);
 }
 
 // ---------------------------------------------------------------- introspection
@@ -58,32 +82,41 @@ bool is_training_state(const std::string& parameter) {
 }
 
 std::int64_t Model::step() const {
-  return state_->progress.saved().step;
+  return state_of(state_).progress.saved().step;
 }
 std::int64_t Model::epochs_done() const {
-  return state_->progress.saved().epoch;
+  return state_of(state_).progress.saved().epoch;
+}
+const Shape& Model::sample_shape() const {
+  return state_of(state_).parameters.sample();
 }
 const ModelDefinition& Model::definition() const {
-  return state_->setup.definition;
+  return state_of(state_).setup.definition;
 }
 ParameterStore& Model::parameters() {
-  return *state_->parameters.store();
+  return *state_of(state_).parameters.store();
 }
 
 void Model::set_training(bool training) {
-  state_->training = training;
+  state_of(state_).training = training;
 }
 bool Model::training() const {
-  return state_->training;
+  return state_of(state_).training;
 }
 FitEnd Model::fit_end() const {
-  return state_->session.how();
+  return state_of(state_).session.how();
 }
 const std::string& Model::stop_reason() const {
-  return state_->session.stop_reason();
+  return state_of(state_).session.stop_reason();
+}
+const std::vector<std::string>& Model::logged_names() const {
+  return state_of(state_).session.logged_names();
+}
+const std::string& Model::run() const {
+  return state_of(state_).progress.saved().run;
 }
 void Model::stop(const std::string& reason) {
-  state_->session.stop(FitEnd::stopped, reason);
+  state_of(state_).session.stop(FitEnd::stopped, reason);
 }
 
 std::map<std::string, CallbackState> Model::State::callback_states() const {
@@ -101,52 +134,43 @@ void expect_rate(const char* what, double rate) {
 }  // namespace
 
 double Model::learning_rate() const {
-  return state_->next_rate();
+  return state_of(state_).next_rate();
 }
 void Model::set_learning_rate(double rate) {
   expect_rate("set_learning_rate: the rate", rate);
-  state_->progress.set_rate(rate);
-  state_->progress.set_rate_scale(1);
+  train::TrainingProgress& progress = state_of(state_).progress;
+  progress.set_rate(rate);
+  progress.set_rate_scale(1);
 }
 void Model::scale_learning_rate(double factor) {
   expect_rate("scale_learning_rate: the factor", factor);
-  state_->progress.set_rate_scale(state_->progress.saved().rate_scale * factor);
+  train::TrainingProgress& progress = state_of(state_).progress;
+  progress.set_rate_scale(progress.saved().rate_scale * factor);
 }
 void Model::set_schedule(const Schedule& schedule, std::optional<double> initial) {
   if (initial) expect_rate("set_schedule: the initial rate", *initial);
   train::check(schedule);
-  state_->setup.options.optimizer.schedule = schedule;
-  if (initial) state_->progress.set_rate(*initial);
+  state_of(state_).setup.options.optimizer.schedule = schedule;
+  if (initial) state_of(state_).progress.set_rate(*initial);
 }
 
 std::vector<LayerSummary> Model::layers() const {
-  state_->parameters.sample();
-  return state_->parameters.layers();
+  state_of(state_).parameters.sample();
+  return state_of(state_).parameters.layers();
 }
 
 std::string Model::summary() const {
-  const train::ModelSetup& setup = state_->setup;
-  const std::vector<LayerSummary> rows = layers();
-  std::int64_t weights = 0;
-  for (const LayerSummary& row : rows) weights += row.parameters - row.non_trainable;
-  const auto states = static_cast<std::int64_t>(train::rule_of(setup.options.optimizer.kind).state(setup.options.optimizer).size());
-  const Precision precision = setup.need_context().config().precision;
-  std::string text = train::summary_table(setup.definition.name, rows, setup.definition.dtype, weights * states,
-                                          setup.need_context().default_device().name());
-  if (precision == Precision::float32) return text;
-  text += fmt::format(" Precision: {}", name_of(precision));
-  if (setup.scales_loss()) {
-    const ParameterStore& store = *state_->parameters.store();
-    const double scale = store.has(train::loss_scale_name) ? store.get(train::loss_scale_name).to_host().item() : train::initial_loss_scale;
-    text += fmt::format(", weights {}, loss scale {:g}", name_of(setup.definition.dtype), scale);
-  } else if (precision == Precision::mixed_bfloat16) {
-    text += fmt::format(", weights {}", name_of(setup.definition.dtype));
-  }
-  return text + "\n";
+  const train::ModelSetup& setup = state_of(state_).setup;
+  std::string text = train::summary_of(setup, layers());
+  const ParameterStore& store = *state_of(state_).parameters.store();
+  if (!setup.scales_loss()) return text;
+  text.pop_back();  // the line about the precision goes on
+  return text + fmt::format(", loss scale {:g}\n", store.has(train::loss_scale_name) ? store.get(train::loss_scale_name).to_host().item()
+                                                                                     : train::initial_loss_scale);
 }
 
 const Program& Model::program_of_step(std::int64_t batch_size) {
-  State& s = *state_;
+  State& s = state_of(state_);
   s.setup.need_context();
   const bool labels = train::rule_of(s.setup.options.loss.loss).targets == train::Targets::labels;
   const Shape x = s.parameters.sample().with_batch(batch_size);
@@ -155,13 +179,17 @@ const Program& Model::program_of_step(std::int64_t batch_size) {
 }
 
 Program Model::freeze(std::int64_t batch_size) {
-  State& s = *state_;
+  State& s = state_of(state_);
   s.setup.need_context();
   return s.programs.frozen({s.parameters.sample().with_batch(batch_size), train::input_dtype(s.setup.definition)});
 }
 
 PlacementReport Model::explain(std::int64_t batch_size) {
-  return program_of_step(batch_size).placement();
+  try {
+    return program_of_step(batch_size).placement();
+  } catch (const exec::PlacementError& error) {
+    return error.report;
+  }
 }
 
 }  // namespace tenon

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/model_setup.h"
 
+#include <cmath>
+#include <limits>
+
 #include "exec/context_state.h"
 #include "layers/definition.h"
 #include "train/objective.h"
@@ -43,6 +46,9 @@ void ModelSetup::write_logs(std::span<const double> means, Logs& out_logs) const
   for (std::size_t i = 1; i < out_logs.size(); ++i) {
     const auto rule = rule_of(options.metrics[i - 1].metric).finish;
     out_logs[i].second = rule == nullptr ? means[i] : rule(means[i]);
+  }
+  for (auto& [name, value] : out_logs) {
+    if (std::isnan(value)) value = std::numeric_limits<double>::quiet_NaN();  // 0/0 is negative on x86, and would be printed as "-nan"
   }
 }
 

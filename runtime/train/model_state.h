@@ -13,6 +13,7 @@
 
 #include <tenon/model.h>
 
+#include "core/state_of.h"
 #include "train/feed.h"
 #include "train/fit_session.h"
 #include "train/model_setup.h"
@@ -34,6 +35,7 @@ struct BatchMeans {
 }  // namespace train
 
 struct Model::State {
+  static constexpr const char* owner = "model";  ///< for state_of
   explicit State(ModelDefinition definition)
       : setup{.definition = std::move(definition), .context = {}, .options = {.optimizer = train::with_defaults({})}} {}
 
@@ -56,6 +58,9 @@ struct Model::State {
   /// Means over the data; nothing if `stop`, which may be null, became true.
   std::optional<Logs> evaluate(const std::shared_ptr<const Dataset>& data, std::int64_t batch_size, bool pinned,
                                const std::atomic<bool>* stop);
+
+  /// The results of a phase without targets, for all of x.
+  Tensor predict(Model& model, train::Phase phase, const Tensor& x, std::int64_t batch_size);
 
   double next_rate() const { return progress.learning_rate(setup.options.optimizer, session.length()); }
   /// The rate of the last step.

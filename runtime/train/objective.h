@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <tenon/data.h>
 #include <tenon/definition.h>
 #include <tenon/functions.h>
 
@@ -39,8 +40,9 @@ struct LossRule {
   const char* name;
   const char* synonym;  ///< a second name; may be null
   Targets targets;
-  bool from_logits;   ///< has the option from_logits
-  bool ignore_index;  ///< has the option ignore_index
+  bool from_logits;    ///< a cross-entropy or kl_divergence: has the options from_logits and label_smoothing
+  bool ignore_index;   ///< has the option ignore_index
+  bool class_weights;  ///< has the option class_weights
   /// The mean over the labels that are not ignored.
   Value (*build)(const ObjectiveInputs& inputs);
 };
@@ -67,6 +69,19 @@ struct Objective {
 };
 /// Errors  targets that do not fit the output, a metric that cannot be used with the loss.
 Objective build_objective(const Forward& forward, Value y, const LossDefinition& loss, const std::vector<MetricDefinition>& metrics);
+
+/// The output as probabilities, as Model::predict_probabilities describes it.
+Value build_probabilities(const Forward& forward, const LossDefinition& loss);
+/// True if the output scores classes: the loss says so, or its targets are one-hot.
+inline bool scores_classes(const LossDefinition& loss, tenon::Targets targets) {
+  const Targets kind = rule_of(loss.loss).targets;
+  return kind == Targets::labels || kind == Targets::one_hot || targets != tenon::Targets::as_given;
+}
+
+/// True if build_probabilities gives probabilities, not values.
+inline bool gives_probabilities(const LossDefinition& loss) {
+  return rule_of(loss.loss).targets != Targets::values;
+}
 
 /// For the confusion matrix: (expected, predicted) class indices (batch). Errors  targets that are not classes.
 std::pair<Value, Value> build_classes(const Forward& forward, Value y, const LossDefinition& loss);

@@ -7,7 +7,9 @@
 
 #include <tenon/error.h>
 
+#include "exec/placement.h"
 #include "train/optimizer_steps.h"
+#include "train/trainable.h"
 
 namespace tenon::train {
 namespace {
@@ -230,6 +232,32 @@ void check(const Schedule& s) {
   positive("initial_factor", s.initial_factor);
   positive("final_factor", s.final_factor);
   expect("rise", s.rise, s.rise >= 0 && s.rise <= 1, "a number from 0 to 1");
+}
+
+const ParameterGroup* group_of(const Optimizer& optimizer, const std::string& parameter) {
+  for (const ParameterGroup& group : optimizer.groups) {
+    if (exec::glob_matches(group.match, parameter)) return &group;
+  }
+  return nullptr;
+}
+
+Optimizer with_group(Optimizer optimizer, const ParameterGroup* group) {
+  if (group != nullptr && group->weight_decay) optimizer.weight_decay = group->weight_decay;
+  return optimizer;
+}
+
+void check_groups(const Optimizer& optimizer, std::span<const std::string> parameters) {
+  for (const ParameterGroup& group : optimizer.groups) {
+    const std::string what = fmt::format("{}optimizer: group '{}'", optimizer.where.empty() ? "" : optimizer.where + ": ", group.match);
+    check_glob(what, group.match, parameters);
+    const auto expect_from_zero = [&](const char* name, double value) {
+      if (!(value >= 0) || !std::isfinite(value)) {
+        throw Error(fmt::format("{}: {} is {}, expected a finite number of at least 0", what, name, value));
+      }
+    };
+    expect_from_zero("learning_rate_factor", group.learning_rate_factor);
+    if (group.weight_decay) expect_from_zero("weight_decay", *group.weight_decay);
+  }
 }
 
 const OptimizerRule& rule_of(Optimizer::Kind kind) {

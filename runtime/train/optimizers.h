@@ -50,5 +50,11 @@ const OptimizerRule& rule_of(OptimizerDefinition::Kind kind);
 OptimizerDefinition with_defaults(const OptimizerDefinition& definition);
 /// Errors  a field of the schedule that is out of range.
 void check(const Schedule& schedule);
+/// The group that a parameter belongs to; null: none.
+const ParameterGroup* group_of(const OptimizerDefinition& optimizer, const std::string& parameter);
+/// The optimizer with the options of a group, which may be null.
+OptimizerDefinition with_group(OptimizerDefinition optimizer, const ParameterGroup* group);
+/// Errors  a group without parameters, or with a negative factor or weight decay.
+void check_groups(const OptimizerDefinition& optimizer, std::span<const std::string> parameters);
 
 }  // namespace tenon::train

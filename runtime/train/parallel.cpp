@@ -24,7 +24,7 @@ Value weighted_mean(const std::vector<Value>& values, const std::vector<Value>& 
 
 Gradients build_parallel(Graph& graph, const ModelDefinition& definition, const LossDefinition& loss,
                          const std::vector<MetricDefinition>& metrics, const std::vector<std::string>& devices, Value x, Value key, Value y,
-                         const LossScale& scale) {
+                         const LossScale& scale, const Learns& learns) {
   layers::for_each_layer(definition.layers, [](const LayerDefinition& layer) {
     if (!layer.device.empty())
       layer.fail(fmt::format(
@@ -33,6 +33,7 @@ Gradients build_parallel(Graph& graph, const ModelDefinition& definition, const 
   const std::int64_t batch = x.shape()[0];
   const std::int64_t parts = std::min<std::int64_t>(static_cast<std::int64_t>(devices.size()), batch);
   Gradients result;
+  Forward first;  // whose parameters the others share
   std::vector<Objective> objectives;
   std::vector<std::vector<Value>> gradient_of;
   std::vector<std::vector<Value>> next_states;
@@ -42,11 +43,14 @@ Gradients build_parallel(Graph& graph, const ModelDefinition& definition, const 
     const NameScope name(graph, fmt::format("replica_{}", i));
     const std::int64_t begin = batch * i / parts;
     const std::int64_t end = batch * (i + 1) / parts;
-    Forward forward = build(graph, definition, ops::slice(x, 0, begin, end), key, i == 0 ? nullptr : &result.forward);
+    Forward forward = build(graph, definition, ops::slice(x, 0, begin, end), key, i == 0 ? nullptr : &first, learns);
     Objective objective = build_objective(forward, ops::slice(y, 0, begin, end), loss, metrics);
     next_states.emplace_back();
     for (const LayerState& state : forward.states) next_states.back().push_back(state.next);
-    if (i == 0) result.forward = std::move(forward);
+    if (i == 0) {
+      first = std::move(forward);
+      result.forward = without_frozen(first);
+    }
     gradient_of.push_back(scaled_gradients(objective.loss, result.forward.parameters, scale));
     weights.push_back(objective.weight.present() ? objective.weight
                                                  : graph.constant(Tensor::full(definition.dtype, {}, static_cast<double>(end - begin))));

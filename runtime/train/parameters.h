@@ -17,6 +17,10 @@
 
 namespace tenon::train {
 
+/// The forward pass for one sample, which describes layers and parameters. Nothing is allocated, and devices need not exist.
+/// Errors  those of build; a glob of the options that matches no parameter.
+Forward describe(Graph& graph, const ModelSetup& setup, const Shape& sample);
+
 /// Weights, running statistics, optimizer state and accumulated gradients of a model. Each is created when it is first needed.
 class Parameters {
  public:
@@ -24,12 +28,16 @@ class Parameters {
 
   /// Creates weights and running statistics with their initial values. Errors  it was built for other samples.
   void build(const Shape& sample);
+  /// Applies another CompileOptions::trainable to a model that is built. Errors  a glob that matches no parameter.
+  void choose_trainable();
   bool built() const { return sample_.has_value(); }
   /// The shape of a sample. Errors  not built yet.
   const Shape& sample() const;
 
   const std::shared_ptr<ParameterStore>& store() const { return store_; }
   const std::vector<ParameterSpec>& weights() const { return weights_; }
+  /// Those of the weights that learn.
+  std::vector<ParameterSpec> learned() const;
   const std::vector<LayerSummary>& layers() const { return layers_; }
   /// Dtypes and shapes by name, of what a checkpoint holds: weights and running statistics, and optimizer state if asked for.
   std::map<std::string, std::pair<DType, Shape>> types(bool with_optimizer_state) const;
@@ -42,6 +50,8 @@ class Parameters {
   Tensor mean_gradient(const std::string& weight) const;
 
  private:
+  /// Errors  name the layer that asks for the device.
+  Device device_of(const ParameterSpec& spec) const;
   void create(const ParameterSpec& spec, const std::string& name, const Tensor& value);
   void make_loss_scale();
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "graph/passes.h"
+#include "train/trainable.h"
 
 namespace tenon::train {
 namespace {
@@ -61,7 +62,7 @@ Program& Programs::apply() {
     parameters_.make_optimizer_state();
     Graph graph;
     Forward f;
-    f.specs = parameters_.weights();
+    f.specs = parameters_.learned();
     for (const ParameterSpec& spec : f.specs) f.parameters.push_back(graph.parameter(spec.name, spec.dtype, spec.shape));
     const LossScale scale = loss_scale(graph);
     const std::vector<Value> gradients = build_mean_gradients(graph, f);
@@ -89,6 +90,8 @@ Graph Programs::graph_of(Phase phase, const BatchType& batch) const {
   if (phase == Phase::predict || phase == Phase::forward_train) {
     graph.output("output", f.output);
     update_finite_states(graph, f);
+  } else if (phase == Phase::probabilities) {
+    graph.output("probabilities", build_probabilities(f, setup_.options.loss));
   } else if (phase == Phase::classes) {
     const auto [labels, predicted] = build_classes(f, add_target(graph, batch), setup_.options.loss);
     graph.output("expected", labels);
@@ -102,7 +105,7 @@ Graph Programs::graph_of(Phase phase, const BatchType& batch) const {
 Forward Programs::add_forward(Graph& graph, const BatchType& batch, bool for_training) const {
   const Value x = graph.input("x", batch.x_dtype, batch.x);
   const Value key = for_training ? graph.input("key", DType::u64, {2}) : Value();
-  return build(graph, setup_.definition, x, key);
+  return build(graph, setup_.definition, x, key, nullptr, learns_of(setup_.options.trainable));
 }
 
 void Programs::add_training(Graph& graph, Phase phase, const BatchType& batch) const {
@@ -114,10 +117,12 @@ void Programs::add_training(Graph& graph, Phase phase, const BatchType& batch) c
     const Value key = graph.input("key", DType::u64, {2});
     const Value y = add_target(graph, batch);
     scale = loss_scale(graph);
-    result = build_parallel(graph, setup_.definition, options.loss, options.metrics, options.parallel_devices, x, key, y, scale);
+    result = build_parallel(graph, setup_.definition, options.loss, options.metrics, options.parallel_devices, x, key, y, scale,
+                            learns_of(options.trainable));
   } else {
     result.forward = add_forward(graph, batch, true);
     result.objective = build_objective(result.forward, add_target(graph, batch), options.loss, options.metrics);
+    result.forward = without_frozen(std::move(result.forward));
     if (result.forward.parameters.empty()) throw Error("the model has no parameters to train");
     scale = loss_scale(graph);
     result.of = scaled_gradients(result.objective.loss, result.forward.parameters, scale);

@@ -18,7 +18,7 @@
 namespace tenon::train {
 
 /// The purpose of a program of a model.
-enum class Phase { train, backward_first, backward_more, evaluate, predict, forward_train, classes };
+enum class Phase { train, backward_first, backward_more, evaluate, predict, forward_train, classes, probabilities };
 
 /// The dtypes and shapes of a batch. y is absent in phases without targets.
 struct BatchType {
@@ -60,7 +60,7 @@ class Programs {
 
   const ModelSetup& setup_;
   Parameters& parameters_;
-  static constexpr std::size_t max_programs = 24, phase_count = 7;
+  static constexpr std::size_t max_programs = 24, phase_count = 8;
   exec::ProgramCache cache_{max_programs};
   std::array<std::pair<BatchType, Program*>, phase_count> recent_;  ///< finds the program of a phase's last batch without building a key
 };

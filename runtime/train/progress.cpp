@@ -81,7 +81,9 @@ std::string ProgressBar::line(std::int64_t done, const std::string& time, const 
     text += options_.terminal ? "\033[32m" + left + "\033[0m\033[37m" + right + "\033[0m" : left + right;
     text += " " + time + format_per_step(per_step);
   }
-  for (const auto& [name, value] : logs) text += " - " + name + ": " + format_value(value);
+  Logs sorted = logs;
+  std::sort(sorted.begin(), sorted.end());  // as Keras shows them: accuracy before loss
+  for (const auto& [name, value] : sorted) text += " - " + name + ": " + format_value(value);
   return text;
 }
 

@@ -104,7 +104,7 @@ void Model::State::test_batch(const Tensor& x, const Tensor& y, train::BatchMean
 }
 
 Tensor Model::forward(const Tensor& x) {
-  State& s = *state_;
+  State& s = state_of(state_);
   build_for(*this, s, x, "forward");
   if (!s.training) {
     const std::array<Tensor, 1> inputs{x};
@@ -116,24 +116,24 @@ Tensor Model::forward(const Tensor& x) {
 }
 
 BatchResult Model::backward(const Tensor& x, const Tensor& y) {
-  return result_of(*this, *state_, &State::backward, "backward", x, y);
+  return result_of(*this, state_of(state_), &State::backward, "backward", x, y);
 }
 
 bool Model::apply() {
-  return state_->apply();
+  return state_of(state_).apply();
 }
 
 BatchResult Model::train_batch(const Tensor& x, const Tensor& y) {
-  return result_of(*this, *state_, &State::train_batch, "train_batch", x, y);
+  return result_of(*this, state_of(state_), &State::train_batch, "train_batch", x, y);
 }
 
 BatchResult Model::test_batch(const Tensor& x, const Tensor& y) {
-  return result_of(*this, *state_, &State::test_batch, "test_batch", x, y);
+  return result_of(*this, state_of(state_), &State::test_batch, "test_batch", x, y);
 }
 
 Tensor Model::gradient(const std::string& parameter) const {
-  if (state_->progress.accumulated() == 0) throw Error("gradient: there are no gradients; call backward() first");
-  return state_->parameters.mean_gradient(parameter);
+  if (state_of(state_).progress.accumulated() == 0) throw Error("gradient: there are no gradients; call backward() first");
+  return state_of(state_).parameters.mean_gradient(parameter);
 }
 
 }  // namespace tenon

@@ -5,6 +5,13 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
+
+#include <tenon/error.h>
+
+#include "core/log.h"
+#include "train/optimizers.h"
+#include "train/parameters.h"
 
 namespace tenon::train {
 namespace {
@@ -28,7 +35,7 @@ std::string summary_table(const std::string& name, const std::vector<LayerSummar
                           const std::string& device) {
   using Row = std::array<std::string, 5>;
   std::vector<Row> rows{{"Layer (type)", "Output Shape", "Param #", "FLOPs/sample", "Device"}};
-  std::int64_t total = 0, fixed = 0, flops = 0;
+  std::int64_t total = 0, fixed = 0, frozen = 0, flops = 0;
   for (const LayerSummary& layer : layers) {
     std::string shape = "(None";
     for (const std::int64_t d : layer.output) shape += fmt::format(", {}", d);
@@ -36,6 +43,7 @@ std::string summary_table(const std::string& name, const std::vector<LayerSummar
                     layer.device.empty() ? device : layer.device});
     total += layer.parameters;
     fixed += layer.non_trainable;
+    frozen += layer.frozen;
     flops += layer.flops;
   }
   std::array<std::size_t, 5> width{};
@@ -55,13 +63,48 @@ std::string summary_table(const std::string& name, const std::vector<LayerSummar
     if (r == 0) text += rule + "\n";
   }
   const std::int64_t size = size_of(dtype);
+  const auto line = [&](const char* what, std::int64_t count) {
+    return fmt::format(" {}: {} ({})\n", what, grouped(count), bytes(count * size));
+  };
   text += rule + "\n";
-  text += fmt::format(" Total params: {} ({})\n", grouped(total + optimizer_parameters), bytes((total + optimizer_parameters) * size));
-  text += fmt::format(" Trainable params: {} ({})\n", grouped(total - fixed), bytes((total - fixed) * size));
-  text += fmt::format(" Non-trainable params: {} ({})\n", grouped(fixed), bytes(fixed * size));
-  text += fmt::format(" Optimizer params: {} ({})\n", grouped(optimizer_parameters), bytes(optimizer_parameters * size));
+  text += line("Total params", total);
+  text += line("Trainable params", total - fixed);
+  text += line("Non-trainable params", fixed);
+  if (frozen > 0) text += line("  of these frozen", frozen);
+  if (optimizer_parameters > 0) text += line("Optimizer state, in training", optimizer_parameters);
   text += fmt::format(" FLOPs of a forward pass: {} per sample\n", grouped(flops));
   return text;
+}
+
+std::string summary_of(const ModelSetup& setup, const std::vector<LayerSummary>& layers) {
+  const OptimizerDefinition& optimizer = setup.options.optimizer;
+  const ModelDefinition& definition = setup.definition;
+  std::int64_t learned = 0;
+  for (const LayerSummary& row : layers) learned += row.parameters - row.non_trainable;
+  const auto states = static_cast<std::int64_t>(rule_of(optimizer.kind).state(optimizer).size());
+  const Precision precision = setup.need_context().config().precision;
+  const std::string text =
+      summary_table(definition.name, layers, definition.dtype, learned * states, setup.need_context().default_device().name());
+  const bool mixed = precision == Precision::mixed_bfloat16 || precision == Precision::mixed_float16;
+  if (precision == Precision::float32) return text;
+  return text + fmt::format(" Precision: {}{}\n", name_of(precision), mixed ? fmt::format(", weights {}", name_of(definition.dtype)) : "");
+}
+
+std::string summary_of(const TrainDefinition& definition, const Context& context) {
+  if (!definition.model.input_shape) throw Error("summary: the shape of a sample is not known; set `input: {shape: ...}` in the model");
+  ModelSetup setup{definition.model, context, {}};
+  setup.options.optimizer = definition.optimizer;
+  setup.options.trainable = definition.trainable;
+  Graph graph;
+  const Forward forward = describe(graph, setup, Shape(std::span<const std::int64_t>(*definition.model.input_shape)));
+  for (const LayerSummary& layer : forward.layers) {
+    try {
+      if (!layer.device.empty()) static_cast<void>(context.device(layer.device));
+    } catch (const Error& problem) {
+      log::warning("layer '{}': {}", layer.name, problem.what());
+    }
+  }
+  return summary_of(setup, forward.layers);
 }
 
 }  // namespace tenon::train

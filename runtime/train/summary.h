@@ -6,7 +6,11 @@
 #include <string>
 #include <vector>
 
+#include <tenon/context.h>
 #include <tenon/model.h>
+#include <tenon/train_definition.h>
+
+#include "train/model_setup.h"
 
 namespace tenon::train {
 
@@ -14,5 +18,11 @@ namespace tenon::train {
 /// elements of the optimizer state.
 std::string summary_table(const std::string& name, const std::vector<LayerSummary>& layers, DType dtype, std::int64_t optimizer_parameters,
                           const std::string& device);
+
+/// The same for what a model was compiled with, and its precision.
+std::string summary_of(const ModelSetup& setup, const std::vector<LayerSummary>& layers);
+/// The same for a definition, without a model: nothing is allocated. A layer's device that is missing is a warning that names the layer.
+/// Errors  a model without `input: {shape: ...}`.
+std::string summary_of(const TrainDefinition& definition, const Context& context);
 
 }  // namespace tenon::train

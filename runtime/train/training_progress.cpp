@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/training_progress.h"
 
+#include <random>
+
 #include <fmt/core.h>
 
 #include <tenon/error.h>
@@ -8,6 +10,11 @@
 #include "core/log.h"
 
 namespace tenon::train {
+
+TrainingProgress::TrainingProgress() {
+  std::random_device random;  // not of the run's seed: two runs of one seed are two runs
+  saved_.run = fmt::format("{:08x}{:08x}", random(), random());
+}
 
 void TrainingProgress::resume(SavedProgress saved) {
   if (saved.step < 0 || saved.step >= max_steps) {

@@ -24,6 +24,7 @@ inline constexpr std::int64_t max_steps = std::int64_t{1} << 53;
 
 /// What a checkpoint keeps of a training in addition to the tensors of the model.
 struct SavedProgress {
+  std::string run;                                 ///< the identity of the run (ADR 29)
   std::int64_t step = 0;                           ///< steps since the parameters were created
   std::int64_t epoch = 0;                          ///< complete epochs
   std::int64_t batch = 0;                          ///< batches of the current epoch, complete steps only
@@ -37,6 +38,8 @@ struct SavedProgress {
 /// The position of a training. It moves from step to step, or to that of a checkpoint.
 class TrainingProgress {
  public:
+  /// The beginning of a new run.
+  TrainingProgress();
   const SavedProgress& saved() const { return saved_; }
   /// Goes on from a checkpoint. Errors  a step beyond max_steps.
   void resume(SavedProgress saved);

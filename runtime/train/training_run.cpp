@@ -3,17 +3,21 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
+#include <utility>
+#include <variant>
 
 #include <fmt/format.h>
 #include <tenon/callbacks.h>
 #include <tenon/error.h>
 
+#include "core/log.h"
+#include "train/checkpoint_folder.h"
 #include "train/datasets.h"
+#include "train/run_record.h"
 
 namespace tenon {
 namespace {
-
-namespace fs = std::filesystem;
 
 /// The callbacks of the definition, those of `checkpoint` and `output` last.
 std::vector<std::unique_ptr<Callback>> make_callbacks(const TrainDefinition& definition) {
@@ -21,13 +25,24 @@ std::vector<std::unique_ptr<Callback>> make_callbacks(const TrainDefinition& def
   for (const CallbackDefinition& callback : definition.callbacks) all.push_back(make_callback(callback));
   if (definition.checkpoint) {
     const CheckpointDefinition& c = *definition.checkpoint;
-    all.push_back(make_callback(Checkpoint::Options{.directory = c.directory, .every_epochs = c.every_epochs, .keep = c.keep}));
+    all.push_back(make_callback(
+        Checkpoint::Options{.directory = c.directory, .every_epochs = c.every_epochs, .keep = c.keep, .overwrite = c.overwrite}));
   }
   if (!definition.output.empty()) {
     all.push_back(make_callback(CsvLog::Options{definition.output + "/log.csv"}));
     all.push_back(make_callback(Curves::Options{definition.output + "/curves.html", definition.model.name}));
   }
   return all;
+}
+
+/// The folders that the run writes checkpoints to.
+std::set<std::string> checkpoint_folders(const TrainDefinition& definition) {
+  std::set<std::string> folders;
+  if (definition.checkpoint) folders.insert(definition.checkpoint->directory);
+  for (const CallbackDefinition& callback : definition.callbacks) {
+    if (const auto* const saves = std::get_if<Checkpoint::Options>(&callback)) folders.insert(saves->directory);
+  }
+  return folders;
 }
 
 }  // namespace
@@ -37,7 +52,8 @@ TrainingRun::TrainingRun(TrainDefinition definition, const Context& context)
   model_.compile(context_, {.optimizer = definition_.optimizer,
                             .loss = definition_.loss,
                             .metrics = definition_.metrics,
-                            .parallel_devices = definition_.parallel_devices});
+                            .parallel_devices = definition_.parallel_devices,
+                            .trainable = definition_.trainable});
 }
 
 DataSplits TrainingRun::load_data(const std::string& directory) const {
@@ -45,38 +61,47 @@ DataSplits TrainingRun::load_data(const std::string& directory) const {
 }
 
 std::optional<TrainingRun::Resumed> TrainingRun::resume() {
-  std::string from;
-  if (definition_.resume.kind == ResumeDefinition::Kind::path) from = definition_.resume.path;
-  if (definition_.resume.kind == ResumeDefinition::Kind::automatic && definition_.checkpoint) {
-    from = newest_checkpoint(definition_.checkpoint->directory);
+  const ResumeDefinition& resume = definition_.resume;
+  std::string from = resume.path;
+  if (resume.kind == ResumeDefinition::Kind::automatic && definition_.checkpoint) {
+    from = definition_.checkpoint->directory;
+    if (!train::has_checkpoints(from)) return std::nullopt;
   }
   if (from.empty()) return std::nullopt;
   const Model::Position position = model_.load(from);
   if (const std::uint64_t seed = context_.config().seed; position.seed != seed) {
-    throw Error(fmt::format("{}: expected a checkpoint of seed {}, got seed {}; set seed: {} to resume from it", from, seed, position.seed,
-                            position.seed));
+    throw Error(fmt::format("{}: expected a checkpoint of seed {}, got seed {}; set seed: {} to resume from it", position.file, seed,
+                            position.seed, position.seed));
   }
-  return Resumed{from, position};
+  has_weights_ = true;
+  return Resumed{position.file, position};
 }
 
-void TrainingRun::load_weights(const std::string& checkpoint) {
-  std::string file = checkpoint;
-  std::string folder;
-  if (file.empty()) {
-    if (!definition_.checkpoint) throw Error("no weights: pass --checkpoint, or set checkpoint.directory in the YAML");
-    folder = definition_.checkpoint->directory;
-  } else if (fs::is_directory(file)) {
-    folder = file;
-  }
-  if (!folder.empty()) {
-    file = newest_checkpoint(folder);
-    if (file.empty()) throw Error(fmt::format("no checkpoint in {}: train the model first", folder));
-  }
-  model_.load(file, Model::Load::weights);
+Model::Position TrainingRun::load_weights(const std::string& checkpoint) {
+  if (checkpoint.empty() && !definition_.checkpoint) throw Error("no weights: pass --checkpoint, or set checkpoint.directory in the YAML");
+  Model::Position position = model_.load(checkpoint.empty() ? definition_.checkpoint->directory : checkpoint, Model::Load::weights);
+  has_weights_ = true;
+  return position;
+}
+
+std::optional<WeightsReport> TrainingRun::load_initial_weights(const DataSplits& data) {
+  if (!definition_.weights || has_weights_ || model_.step() > 0) return std::nullopt;
+  model_.build(data.train->x_type().shape);
+  const WeightsReport report = import_weights(model_, *definition_.weights);
+  has_weights_ = true;
+  return report;
 }
 
 History TrainingRun::fit(const DataSplits& data, const std::vector<Callback*>& callbacks, const std::atomic<bool>* stop) {
-  const std::vector<std::unique_ptr<Callback>> own = make_callbacks(definition_);
+  preprocessing_ = data.preprocessing;
+  if (const auto report = load_initial_weights(data); report && !(report->missing.empty() && report->left_over.empty()))
+    log::warning("weights: {}", report->str());
+  std::vector<std::unique_ptr<Callback>> own = make_callbacks(definition_);
+  // Before the callbacks that save; a run that is refused by then leaves the file of another run as it is.
+  const auto describe_run = [&, written = false](const EpochLogs&) mutable {
+    if (!std::exchange(written, true)) save_description();
+  };
+  own.push_back(std::make_unique<LambdaCallback>(LambdaCallback::Functions{.name = "run", .epoch_end = describe_run}));
   FitOptions options = definition_.fit;
   options.validation = data.validation;
   options.callbacks.insert(options.callbacks.end(), callbacks.begin(), callbacks.end());
@@ -98,12 +123,19 @@ TrainingRun::Predictions TrainingRun::predict(const DataSplits& data, std::int64
   return {output, batch->y.to_host()};
 }
 
+void TrainingRun::save_description() const {
+  for (const std::string& folder : checkpoint_folders(definition_)) train::save_run(folder, definition_, preprocessing_);
+}
+
 std::string TrainingRun::save_interrupted() const {
   std::string folder = "interrupted";
   if (!definition_.output.empty()) folder = definition_.output;
   if (definition_.checkpoint) folder = definition_.checkpoint->directory;
-  model_.save(folder, "interrupted");
-  return folder + "/interrupted.yaml";
+  std::string name = "interrupted";
+  if (train::is_of_another_run(folder + "/" + name + ".yaml", model_.run())) name += "-" + model_.run();
+  model_.save(folder, name);
+  train::save_run(folder, definition_, preprocessing_);
+  return folder + "/" + name + ".yaml";
 }
 
 }  // namespace tenon

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "yaml/reader.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 #include <tenon/error.h>
@@ -90,7 +92,16 @@ bool parse_number(std::string_view text, double& out_value) {
   return result.ec == std::errc() && result.ptr == text.data() + text.size() && std::isfinite(out_value);
 }
 
+thread_local KeyRecorder* recorder = nullptr;
+
 }  // namespace
+
+KeyRecorder::KeyRecorder() : outer_(recorder) {
+  recorder = this;
+}
+KeyRecorder::~KeyRecorder() {
+  recorder = outer_;
+}
 
 std::string describe(const char* kind, const Range<std::int64_t>& range) {
   return describe_range(kind, range);
@@ -100,6 +111,20 @@ std::string describe(const char* kind, const Range<std::uint64_t>& range) {
 }
 std::string describe(const char* kind, const Range<double>& range) {
   return describe_range(kind, range);
+}
+
+// ----------------------------------------------------------------------------------------------------------------------- Mistakes
+
+void Mistakes::add(const Error& mistake) {
+  constexpr std::size_t max_kept = 50;
+  if (std::ranges::find(texts_, mistake.what()) != texts_.end()) return;
+  if (texts_.empty()) status_ = mistake.status();
+  complete_ = texts_.size() < max_kept;
+  if (complete_) texts_.emplace_back(mistake.what());
+}
+
+void Mistakes::raise() const {
+  if (!texts_.empty()) throw Error(status_, fmt::format("{}{}", fmt::join(texts_, "\n"), complete_ ? "" : "\nand more mistakes"));
 }
 
 // -------------------------------------------------------------------------------------------------------------------------- Value
@@ -185,6 +210,7 @@ std::size_t Value::as_word(const std::vector<std::string>& words) const {
       if (node_->text == words[i]) return i;
     }
   }
+  if (recorder != nullptr) recorder->words = words;
   fail(fmt::format("expected one of {}, got {}{}", fmt::join(words, ", "), shown(*node_),
                    is_scalar() ? did_you_mean(node_->text, words) : ""));
 }
@@ -217,10 +243,21 @@ Section Value::section(std::string context) const {
 
 struct Section::State {
   const Node* node = nullptr;
+  std::shared_ptr<const Node> owned;  // node, if it is not of a tree
   std::string context;
   std::string path;  // of this map, "" at the top
   std::vector<std::string> known;
   std::map<std::string, Section> children;
+  std::string scalar_key;
+  std::optional<Value> scalar;  // the value of scalar_key if the map does not have that key
+  Mistakes mistakes;
+  std::set<std::string> reported;  // keys about which there is a mistake already
+  bool complete = true;
+
+  void set_scalar(const std::string& key, const Value& value) {
+    scalar_key = key;
+    scalar = value;
+  }
 
   std::string full(const std::string& key) const { return path.empty() ? key : path + "." + key; }
   std::string prefix(const Mark& mark) const { return mark.str() + ": " + (context.empty() ? "" : context + ": "); }
@@ -231,6 +268,21 @@ struct Section::State {
     return false;
   }
 };
+
+Section Value::section_with(const std::string& key) const {
+  if (is_map()) {
+    Section result = section();
+    if (node_->scalar) result.state_->set_scalar(key, Value(*node_->scalar, node_->scalar->mark, result.state_->context, key));
+    return result;
+  }
+  auto empty = std::make_shared<Node>();
+  empty->kind = Node::Kind::map;
+  empty->mark = mark();
+  Section result(*empty, (context_.empty() ? "" : context_ + ": ") + key_);
+  result.state_->owned = std::move(empty);
+  result.state_->set_scalar(key, *this);
+  return result;
+}
 
 Section::Section(const Node& map, std::string context, std::string path) : state_(std::make_shared<State>()) {
   state_->node = &map;
@@ -243,14 +295,16 @@ const Node& Section::node() const {
   return *state_->node;
 }
 
-std::optional<Value> Section::find(const std::string& key) {
+std::optional<Value> Section::find(const std::string& key, const char* expected, const char* default_value) {
   if (!state_->knows(key)) state_->known.push_back(key);
+  note(key, expected, default_value);
   const Node::Entry* entry = state_->node->find(key);
-  if (entry == nullptr) return std::nullopt;
+  if (entry == nullptr) return key == state_->scalar_key ? state_->scalar : std::nullopt;
   return Value(entry->value, entry->mark, state_->context, state_->full(key));
 }
 
 Value Section::require_value(const std::string& key, const char* expected) {
+  note(key, expected, "", true);
   if (std::optional<Value> value = find(key)) return *value;
   for (const Node::Entry& entry : state_->node->entries) {
     if (!state_->knows(entry.key) && !suggest(entry.key, std::vector<std::string>{key}).empty()) fail_unknown(entry);
@@ -259,7 +313,7 @@ Value Section::require_value(const std::string& key, const char* expected) {
 }
 
 std::optional<Section> Section::child(const std::string& key) {
-  const std::optional<Value> value = find(key);
+  const std::optional<Value> value = find(key, "a map");
   if (!value || value->is_null()) return std::nullopt;
   if (!value->is_map()) value->fail_expected("a map");
   const auto found = state_->children.find(key);
@@ -269,12 +323,40 @@ std::optional<Section> Section::child(const std::string& key) {
   return section;
 }
 
-void Section::finish() const {
-  for (const Node::Entry& entry : state_->node->entries) {
-    if (!state_->knows(entry.key)) fail_unknown(entry);
-    const auto child = state_->children.find(entry.key);
-    if (child != state_->children.end()) child->second.finish();
+std::string Section::expected_of(const std::vector<std::string>& words) {
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+std::string Section::shown_default(double value) {
+  return fmt::format("{}", value);
+}
+
+void Section::note(const std::string& key, const std::string& expected, const std::string& default_value, bool required) const {
+  if (recorder == nullptr) return;
+  const KnownKey known{state_->context, state_->full(key), expected, default_value, required};
+  const auto same = [&](const KnownKey& k) { return k.owner == known.owner && k.path == known.path; };
+  const auto found = std::ranges::find_if(recorder->keys, same);
+  if (found == recorder->keys.end()) {
+    recorder->keys.push_back(known);
+  } else if (found->expected.empty()) {
+    *found = known;
   }
+}
+
+Mistakes& Section::mistakes() {
+  return state_->mistakes;
+}
+
+void Section::set_complete(bool complete) {
+  state_->complete = complete;
+}
+
+void Section::finish() {
+  for (const Node::Entry& entry : state_->node->entries) {
+    if (state_->complete && !state_->knows(entry.key) && !state_->reported.contains(entry.key)) attempt([&] { fail_unknown(entry); });
+    const auto child = state_->children.find(entry.key);
+    if (child != state_->children.end()) attempt([&] { child->second.finish(); });
+  }
+  state_->mistakes.raise();
 }
 
 void Section::fail(const std::string& reason) const {
@@ -282,6 +364,7 @@ void Section::fail(const std::string& reason) const {
 }
 
 void Section::fail_unknown(const Node::Entry& entry) const {
+  state_->reported.insert(entry.key);
   const std::string near = suggest(entry.key, state_->known);
   const std::string tail =
       near.empty() ? fmt::format("; known keys: {}", fmt::join(state_->known, ", ")) : "; did you mean '" + state_->full(near) + "'?";

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include <tenon/error.h>
+
 #include "yaml/tree.h"
 
 namespace tenon::yaml {
@@ -48,7 +50,53 @@ std::vector<std::string> words_of(const std::vector<Choice<E>>& choices) {
   return words;
 }
 
+/// A key that a reader asked for, whether it is present or not.
+struct KnownKey {
+  std::string owner;          ///< the map that has it, as in messages: "layers[0] dense"; "" at the top
+  std::string path;           ///< below the owner: "data.workers"
+  std::string expected;       ///< "an integer in [0, 256]", "one of step, epoch"; "" if the reader did not say
+  std::string default_value;  ///< "" if the reader did not say
+  bool required = false;
+};
+
+/// While it lives, it collects the keys that readers of its thread ask for: what they know is what the schema says.
+class KeyRecorder {
+ public:
+  KeyRecorder();
+  ~KeyRecorder();
+  KeyRecorder(const KeyRecorder&) = delete;
+  KeyRecorder& operator=(const KeyRecorder&) = delete;
+
+  std::vector<KnownKey> keys;      ///< each once, in the order of their first use
+  std::vector<std::string> words;  ///< those of which the last wrong name should have been one
+
+ private:
+  KeyRecorder* const outer_;
+};
+
 class Section;
+
+/// The mistakes of a file, or of a part of it. Its reader goes on after a mistake, so that one error reports all of them, a line for each.
+class Mistakes {
+ public:
+  /// Runs a reader and keeps its error.
+  template <class Read>
+  void attempt(const Read& read) {
+    try {
+      read();
+    } catch (const Error& mistake) {
+      add(mistake);
+    }
+  }
+  void add(const Error& mistake);
+  /// Throws if there are mistakes.
+  void raise() const;
+
+ private:
+  std::vector<std::string> texts_;  ///< without duplicates
+  bool complete_ = true;            ///< false: there were more than are kept
+  Status status_ = Status::invalid_argument;
+};
 
 /// One value of a tree under its key. It refers to the tree and must not outlive it.
 ///
@@ -92,6 +140,9 @@ class Value {
   std::vector<std::pair<std::string, Value>> entries(const char* expected = "a map") const;
   /// The value as a map; messages start with `context`, by default this key.
   Section section(std::string context = "") const;
+  /// The same, but a value that is not a map stands for {<key>: value}: `adam` for `{name: adam}`. A map that an override made of a scalar
+  /// has that scalar under the key.
+  Section section_with(const std::string& key) const;
 
   template <class T>
   T as(Range<T> range = {}) const {
@@ -112,6 +163,7 @@ class Value {
   [[noreturn]] void fail_expected(const std::string& expected) const;
 
  private:
+  friend class Section;
   /// Widens the range; bounds that are the type's own limits stay unstated in messages.
   template <class Wide, class T>
   static Range<Wide> widen(const Range<T>& range) {
@@ -134,8 +186,9 @@ class Value {
   std::string key_;
 };
 
-/// The keys of one map. finish() reports the keys that were never requested. Copies share their state, so several readers can read their
-/// keys from one map. It refers to the tree and must not outlive it.
+/// The keys of one map. A wrong value is remembered and its default takes its place; finish(), which every reader calls, throws all
+/// mistakes together with the keys that were never requested. Copies share their state, so several readers can read their keys from one
+/// map. It refers to the tree and must not outlive it.
 ///
 /// Threads  one at a time.
 class Section {
@@ -144,47 +197,83 @@ class Section {
   explicit Section(const Node& map, std::string context = "", std::string path = "");
 
   const Node& node() const;
-  /// The value of a key, including null; empty if the key is absent.
-  std::optional<Value> find(const std::string& key);
+  /// The value of a key, including null; empty if the key is absent. The texts are for the schema.
+  std::optional<Value> find(const std::string& key, const char* expected = "", const char* default_value = "");
   bool has(const std::string& key) { return find(key).has_value(); }
   /// Errors  an absent key: "... key 'units' is missing; expected <expected>", or "did you mean" if a similar key is present.
   Value require_value(const std::string& key, const char* expected);
 
   template <class T>
   T get(const std::string& key, T default_value, Range<T> range = {}) {
-    const std::optional<Value> value = find(key);
-    return value ? value->as<T>(range) : default_value;
+    note(key, expected_of(range), shown_default(default_value));
+    if (const std::optional<Value> value = find(key)) attempt([&] { default_value = value->as<T>(range); });
+    return default_value;
   }
   std::string get(const std::string& key, const char* default_value) {
-    const std::optional<Value> value = find(key);
-    return value ? value->as_text() : std::string(default_value);
+    std::string text = default_value;
+    note(key, "a text", text);
+    if (const std::optional<Value> value = find(key)) attempt([&] { text = value->as_text(); });
+    return text;
   }
   /// Empty if the key is absent or null.
   template <class T>
   std::optional<T> get_optional(const std::string& key, Range<T> range = {}) {
+    std::optional<T> result;
+    note(key, expected_of(range), "null");
     const std::optional<Value> value = find(key);
-    if (!value || value->is_null()) return std::nullopt;
-    return value->as<T>(range);
+    if (value && !value->is_null()) attempt([&] { result = value->as<T>(range); });
+    return result;
   }
   template <class T>
   T require(const std::string& key, const char* expected, Range<T> range = {}) {
-    return require_value(key, expected).template as<T>(range);
+    T result{};
+    note(key, expected, "", true);
+    attempt([&] { result = require_value(key, expected).template as<T>(range); });
+    return result;
   }
   template <class E>
   E choice(const std::string& key, E default_value, const std::vector<Choice<E>>& choices) {
-    const std::optional<Value> value = find(key);
-    return value ? value->as_choice(choices) : default_value;
+    note(key, expected_of(words_of(choices)), word_of(choices, default_value));
+    if (const std::optional<Value> value = find(key)) attempt([&] { default_value = value->as_choice(choices); });
+    return default_value;
   }
   /// The map under a key, its keys named "key.inner" in messages; empty if absent or null. finish() includes it.
   std::optional<Section> child(const std::string& key);
 
-  /// Errors  the first key of the file that was not requested: "train.yaml:7:3: unknown key 'precison'; did you mean 'precision'?", or the
-  ///         list of known keys.
-  void finish() const;
+  /// Runs a reader of one value of this map and keeps its error for finish().
+  template <class Read>
+  void attempt(const Read& read) {
+    mistakes().attempt(read);
+  }
+  /// Runs a reader of several keys of this map and keeps its error. Unknown keys are not reported then: some were not requested.
+  template <class Read>
+  void attempt_keys(const Read& read) {
+    attempt([&] {
+      set_complete(false);
+      read();
+      set_complete(true);
+    });
+  }
+
+  /// Errors  all mistakes. Each key of the file that was not requested is one: "train.yaml:7:3: unknown key 'precison'; did you mean
+  ///         'precision'?", or the list of known keys.
+  void finish();
   [[noreturn]] void fail(const std::string& reason) const;
 
  private:
+  friend class Value;
   struct State;
+  Mistakes& mistakes();
+  template <class T>
+  static std::string expected_of(const Range<T>& range);
+  static std::string expected_of(const std::vector<std::string>& words);
+  static std::string shown_default(bool value) { return value ? "true" : "false"; }
+  static std::string shown_default(std::int64_t value) { return std::to_string(value); }
+  static std::string shown_default(int value) { return std::to_string(value); }
+  static std::string shown_default(std::uint64_t value) { return std::to_string(value); }
+  static std::string shown_default(double value);
+  void note(const std::string& key, const std::string& expected, const std::string& default_value, bool required = false) const;
+  void set_complete(bool complete);
   [[noreturn]] void fail_unknown(const Node::Entry& entry) const;
 
   std::shared_ptr<State> state_;
@@ -195,7 +284,17 @@ std::string describe(const char* kind, const Range<std::int64_t>& range);
 std::string describe(const char* kind, const Range<std::uint64_t>& range);
 std::string describe(const char* kind, const Range<double>& range);
 
-/// "a, b, c".
-std::string joined(const std::vector<std::string>& words);
+template <class T>
+std::string Section::expected_of(const Range<T>& range) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return "true or false";
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return describe("a number", Value::widen<double>(range));
+  } else if constexpr (std::is_unsigned_v<T>) {
+    return describe("an integer", Value::widen<std::uint64_t>(range));
+  } else {
+    return describe("an integer", Value::widen<std::int64_t>(range));
+  }
+}
 
 }  // namespace tenon::yaml

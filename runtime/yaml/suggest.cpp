@@ -9,6 +9,36 @@ namespace {
 char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
+
+/// The word in lower case without '_' and '-'.
+std::string letters_of(std::string_view word) {
+  std::string letters;
+  for (const char c : word) {
+    if (c != '_' && c != '-') letters += lower(c);
+  }
+  return letters;
+}
+
+struct ForeignName {
+  std::string_view foreign, ours;
+};
+constexpr ForeignName foreign_names[] = {
+#define TENON_FOREIGN_NAME(kind, foreign, ours) {foreign, ours},
+#include "yaml/foreign_names.def"
+#undef TENON_FOREIGN_NAME
+};
+
+/// The candidate that is the same word, or our name for it; or "". A foreign name may have several rows: one key of each kind of thing.
+std::string synonym(std::string_view word, std::span<const std::string> candidates) {
+  const std::string letters = letters_of(word);
+  for (const std::string& candidate : candidates) {
+    if (letters_of(candidate) == letters) return candidate;
+  }
+  for (const ForeignName& name : foreign_names) {
+    if (name.foreign == letters && std::ranges::find(candidates, name.ours) != candidates.end()) return std::string(name.ours);
+  }
+  return {};
+}
 }  // namespace
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
@@ -31,6 +61,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string suggest(std::string_view word, std::span<const std::string> candidates) {
   if (word.empty() || word.size() > 100) return {};  // not a typo; also bounds the cost
+  if (std::string same = synonym(word, candidates); !same.empty()) return same;
   std::size_t nearest = std::max<std::size_t>(1, word.size() / 3) + 1;
   std::string best;
   for (const std::string& candidate : candidates) {

@@ -13,8 +13,8 @@ namespace tenon::yaml {
 /// letter case.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-/// The candidate nearest to `word` within one edit per three letters (at least one), or else one that begins with `word`, or "". Ties go to
-/// the first candidate.
+/// The candidate that `word` means: equal to it but for letter case, '_' and '-'; or our name for it (yaml/foreign_names.def); or the
+/// nearest within one edit per three letters (at least one); or one that begins with `word`; or "". Ties go to the first candidate.
 std::string suggest(std::string_view word, std::span<const std::string> candidates);
 
 /// "; did you mean 'precision'?", or "" without a near candidate; appended to messages.

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "yaml/tree.h"
 
-#include <cerrno>
-#include <cstring>
+#include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <sstream>
+#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,12 +14,11 @@
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
 
+#include "io/gzip.h"
+#include "io/limits.h"
+
 namespace tenon::yaml {
 namespace {
-
-// Aliases are expanded by copying: without a limit, a few nested ones ("billion laughs") would exhaust memory.
-constexpr std::size_t max_values = 100000;
-constexpr std::uintmax_t max_bytes = 16u << 20;  // larger files are not configuration
 
 constexpr const char* tab_message = "tab character used for indentation; YAML expects spaces";
 
@@ -90,8 +88,7 @@ class TreeBuilder : public YAML::EventHandler {
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
     if (found == anchors_.end()) fail(at(mark.line, mark.column), "the alias is inside the anchor that it refers to");
-    count_ += found->second.size;
-    check_count(at(mark.line, mark.column));
+    add(found->second.size, at(mark.line, mark.column));
     deliver(found->second.node);
   }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& value) override {
@@ -114,23 +111,32 @@ class TreeBuilder : public YAML::EventHandler {
   void OnMapEnd() override { close(); }
 
  private:
+  /// Values, and bytes of text. Aliases and anchors are copies: without a limit, a few nested ones ("billion laughs") or many of one long
+  /// text would exhaust memory.
+  struct Size {
+    std::uint64_t values = 0, bytes = 0;
+  };
   struct Level {
     Node node;
     YAML::anchor_t anchor = 0;
     bool flow = false;
-    std::size_t count_before = 0;
+    Size before;
     bool has_key = false;
     std::string key;
+    std::unordered_map<std::string, int> lines;  // of the keys so far
     Mark key_mark;
     std::vector<Node> merges;  // values of `<<`: defaults for keys that the map itself does not have
   };
   struct Anchor {
     Node node;
-    std::size_t size = 0;  // values in it, itself included
+    Size size;  // of all in it, itself included
   };
 
-  void check_count(const Mark& mark) const {
-    if (count_ > max_values) fail(mark, fmt::format("more than {} values, aliases counted each time", max_values));
+  void add(const Size& size, const Mark& mark) {
+    size_.values += size.values;
+    size_.bytes += size.bytes;
+    if (size_.values > max_.values) io::fail_limit(mark.str(), io::Limit::yaml_values, "more");
+    if (size_.bytes > max_.bytes) io::fail_limit(mark.str(), io::Limit::yaml_bytes, "more");
   }
 
   void check_tabs(const YAML::Mark& mark) const {  // indentation is ignored inside [] and {}
@@ -167,7 +173,7 @@ class TreeBuilder : public YAML::EventHandler {
     level.node.mark = at(mark.line, mark.column);
     level.anchor = anchor;
     level.flow = style == YAML::EmitterStyle::Flow || (!levels_.empty() && levels_.back().flow);
-    level.count_before = count_;
+    level.before = size_;
     levels_.push_back(std::move(level));
   }
 
@@ -176,17 +182,20 @@ class TreeBuilder : public YAML::EventHandler {
     levels_.pop_back();
     for (const Node& merge : level.merges) {
       for (const Node::Entry& entry : merge.entries) {
-        if (!level.node.find(entry.key)) level.node.entries.push_back(entry);
+        if (level.lines.emplace(entry.key, entry.mark.line).second) level.node.entries.push_back(entry);
       }
     }
-    finish(std::move(level.node), level.anchor, level.count_before);
+    finish(std::move(level.node), level.anchor, level.before);
   }
 
-  void finish(Node node, YAML::anchor_t anchor) { finish(std::move(node), anchor, count_); }
-  void finish(Node node, YAML::anchor_t anchor, std::size_t count_before) {
-    ++count_;
-    check_count(node.mark);
-    if (anchor != 0) anchors_[anchor] = {node, count_ - count_before};
+  void finish(Node node, YAML::anchor_t anchor) { finish(std::move(node), anchor, size_); }
+  void finish(Node node, YAML::anchor_t anchor, Size before) {
+    add({1, node.text.size()}, node.mark);
+    if (anchor != 0) {
+      const Size size{size_.values - before.values, size_.bytes - before.bytes};
+      add(size, node.mark);
+      anchors_[anchor] = {node, size};
+    }
     deliver(std::move(node));
   }
 
@@ -211,9 +220,8 @@ class TreeBuilder : public YAML::EventHandler {
 
   static void take_key(Level& level, Node node) {
     if (node.kind != Node::Kind::scalar) fail(node.mark, "a key must be a plain word, not a list or a map");
-    if (const Node::Entry* first = level.node.find(node.text)) {
-      fail(node.mark, fmt::format("key '{}' is given twice; first at line {}", node.text, first->mark.line));
-    }
+    const auto [first, is_new] = level.lines.emplace(node.text, node.mark.line);
+    if (!is_new && node.text != "<<") fail(node.mark, fmt::format("key '{}' is given twice; first at line {}", node.text, first->second));
     level.has_key = true;
     level.key = node.text;
     level.key_mark = node.mark;
@@ -232,7 +240,8 @@ class TreeBuilder : public YAML::EventHandler {
   std::shared_ptr<const Source> source_;
   std::vector<Level> levels_;
   std::map<YAML::anchor_t, Anchor> anchors_;
-  std::size_t count_ = 0;
+  Size size_;
+  const Size max_{io::limit(io::Limit::yaml_values), io::limit(io::Limit::yaml_bytes)};
 };
 
 }  // namespace
@@ -277,20 +286,8 @@ Node load(const std::string& path) {
   auto source = std::make_shared<Source>();
   source->name = path;
   source->folder = fs::path(path).parent_path().string();
-  std::error_code problem;
-  const fs::file_status status = fs::status(path, problem);
-  if (!fs::exists(status)) throw Error(path + ": no such file; expected a YAML file");
-  if (fs::is_directory(status)) throw Error(path + ": is a folder; expected a YAML file");
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) throw Error(path + ": cannot be read: " + std::strerror(errno));
-  std::string text;
-  char block[65536];
-  while (stream.read(block, sizeof block), stream.gcount() > 0) {
-    text.append(block, static_cast<std::size_t>(stream.gcount()));
-    if (text.size() > max_bytes) throw Error(path + ": is larger than 16 MiB; expected a YAML file written by hand");
-  }
-  if (stream.bad()) throw Error(path + ": cannot be read: " + std::strerror(errno));
-  return parse(text, source);
+  const std::vector<std::uint8_t> bytes = io::read_file(path, io::Limit::yaml_bytes);
+  return parse({bytes.begin(), bytes.end()}, source);
 }
 
 Assignment parse_assignment(const std::string& text) {
@@ -353,6 +350,7 @@ Node& step_into(Node& node, const std::string& word, const std::string& key_path
     Node map;
     map.kind = Node::Kind::map;
     map.mark = mark;
+    if (node.kind == Node::Kind::scalar) map.scalar = std::make_shared<Node>(std::move(node));
     node = std::move(map);
   }
   if (Node::Entry* entry = node.find(word)) return entry->value;

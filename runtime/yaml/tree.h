@@ -40,6 +40,8 @@ struct Node {
   bool quoted = false;         ///< scalars only: '5' and "5" are texts, never numbers
   std::vector<Node> items;     ///< lists only
   std::vector<Entry> entries;  ///< maps only, in the order of the file
+  /// Maps only: the scalar in whose place an override set a key, as `adam` before `--set optimizer.learning_rate=0.01`.
+  std::shared_ptr<const Node> scalar;
 
   const Entry* find(std::string_view key) const;
   Entry* find(std::string_view key);
@@ -52,8 +54,7 @@ struct Node::Entry {
 };
 
 /// Errors  "<name>:LINE:COL: <reason>": not YAML, tabs as indentation, a duplicate key, no content, several documents, an alias inside its
-/// own
-///         anchor, more than 100000 values once aliases are expanded.
+///         own anchor, more values or text than io::Limit allows once aliases are expanded.
 Node parse(const std::string& text, std::shared_ptr<const Source> source);
 
 /// Reads and parses a file; relative paths in it start from its folder. Errors also: a file that cannot be read.
@@ -68,7 +69,8 @@ struct Assignment {
 /// Parses "key.path=value". Errors  no '=' or no key.
 Assignment parse_assignment(const std::string& text);
 
-/// Sets root.<key path> to the value, replacing any present value and creating missing maps; a number indexes a list
+/// Sets root.<key path> to the value, replacing any present value and creating missing maps. A scalar on the path becomes a map that
+/// remembers it (Node::scalar). A number indexes a list
 /// ("layers.1.dense.units"). A literal value is one scalar and is not parsed as YAML, as for environment variables and dedicated options.
 ///
 /// Errors  a value that is not YAML, a list index out of range; the text starts with the source's name.

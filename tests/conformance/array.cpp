@@ -166,6 +166,9 @@ Dims broadcast(const Dims& a, const Dims& b) {
 bool is_float(tenon_dtype dtype) {
   return dtype == TENON_DTYPE_F16 || dtype == TENON_DTYPE_BF16 || dtype == TENON_DTYPE_F32 || dtype == TENON_DTYPE_F64;
 }
+bool is_narrow(tenon_dtype dtype) {
+  return dtype == TENON_DTYPE_F16 || dtype == TENON_DTYPE_BF16;
+}
 double epsilon(tenon_dtype dtype) {
   return std::ldexp(1.0, 1 - format_of(dtype).digits);
 }
@@ -273,14 +276,16 @@ Wrong difference(const Array& expected, const Array& got, const Bound& bound) {
       const double narrow = rounded(w, got.dtype());
       if (std::isinf(narrow)) w = narrow;  // a value that overflows becomes an infinity
       if (std::isnan(w) && std::isnan(g)) continue;
-      if (w == g) continue;
+      const bool wrong_zero = bound.signed_zeros && narrow == 0 && g == 0 && std::signbit(narrow) != std::signbit(g);
+      if (w == g && !wrong_zero) continue;
       error = std::fabs(w - g);
       if (bound.relative == 0 && bound.absolute == 0) {
-        if (narrow == g) continue;
+        if (narrow == g && !wrong_zero) continue;
       } else if (std::isfinite(w) && std::isfinite(g)) {
         // Rounding to a denormal has an absolute error, whatever the relative bound.
-        allowed = bound.absolute + bound.relative * std::fabs(w) + 4 * smallest(got.dtype());
-        if (error <= allowed) continue;
+        const double relative = bound.relative + (is_narrow(got.dtype()) ? bound.rounding : 0);
+        allowed = bound.absolute + relative * std::fabs(w) + 4 * smallest(got.dtype());
+        if (error <= allowed && !wrong_zero) continue;
       }
     }
     if (wrong++ == 0) {

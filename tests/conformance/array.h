@@ -26,6 +26,8 @@ std::string index_of(std::int64_t flat, const Dims& shape);
 Dims broadcast(const Dims& a, const Dims& b);
 
 bool is_float(tenon_dtype dtype);
+/// f16 and bf16, storage types: arithmetic on them is done in f32.
+bool is_narrow(tenon_dtype dtype);
 /// The distance from 1 to the next number.
 double epsilon(tenon_dtype dtype);
 /// The smallest positive number, a denormal.
@@ -97,11 +99,13 @@ class Array {
   std::vector<unsigned char> bytes_;
 };
 
-/// The largest allowed error: absolute + relative * |expected|. If both are 0, the bits have to be the same.
+/// The largest allowed error: absolute + relative * |expected|. If both are 0, the result is the expected number rounded to its dtype.
 struct Bound {
   double relative = 0;
   double absolute = 0;
-  Bound times(double factor) const { return {relative * factor, absolute * factor}; }
+  double rounding = 0;        ///< added to `relative` for results in f16 and bf16, which are rounded once more
+  bool signed_zeros = false;  ///< a zero has the sign of the expected one
+  Bound times(double factor) const { return {relative * factor, absolute * factor, rounding * factor, signed_zeros}; }
 };
 
 /// A message about what is wrong, and its facts. An empty message means that nothing is.

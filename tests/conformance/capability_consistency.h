@@ -26,6 +26,10 @@ tenon_plan_options abi_plan_options(const PlanOptions& options, std::uint32_t ma
 
 RandomNode random_node(const OpCase& op_case, Random& random);
 
+/// A variant of the op with sizes at which kernels change: near powers of two and multiples of 16, primes; or with an axis whose length 16
+/// bits do not hold. Nothing if there is none: values are indices, bounds hold for the steps of a sequence, an element costs too much.
+std::optional<Variant> variant_at_boundaries(const OpCase& op_case, tenon_dtype dtype, bool beyond_16_bits, Random& random);
+
 /// Whether the runtime's shape rule gives exactly these results for these operands.
 bool keeps_the_rule(const OpLine& line, const Net& net);
 

@@ -5,12 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include <tenon/sdk/kernel.h>
 
 namespace tenon::conformance {
 namespace {
-bool small = false;
+Effort current_effort = Effort::usual;
 }
 
 const std::vector<OpLine>& op_lines() {
@@ -39,11 +40,11 @@ std::vector<tenon_dtype> dtypes_of(const OpCase& op_case) {
   return result;
 }
 
-bool small_sizes() {
-  return small;
+Effort effort() {
+  return current_effort;
 }
-void set_small_sizes(bool value) {
-  small = value;
+void set_effort(Effort effort) {
+  current_effort = effort;
 }
 
 std::vector<Array> CaseContext::run(const Net& net, PlanOptions options, unsigned char poison) const {
@@ -66,8 +67,7 @@ std::vector<Array> CaseContext::judge(const Net& net) const {
 }
 
 tenon_dtype resolved(tenon_dtype spec, tenon_dtype dtype) {
-  const bool narrow = dtype == TENON_DTYPE_F16 || dtype == TENON_DTYPE_BF16;
-  if (spec == dtype_of_sums) return narrow ? tenon_dtype{TENON_DTYPE_F32} : dtype;
+  if (spec == dtype_of_sums) return is_narrow(dtype) ? tenon_dtype{TENON_DTYPE_F32} : dtype;
   return spec == TENON_DTYPE_NONE ? dtype : spec;
 }
 
@@ -93,6 +93,20 @@ Net net_of(const OpLine& line, const Variant& variant, tenon_dtype dtype, const 
   return net;
 }
 
+namespace {
+
+/// An integer next to a power of two that 32 bits, an f32 or an f64 does not hold; its low bits in narrower types, but no 0.
+void put_large_integer(Array& array, std::int64_t i, Random& random) {
+  constexpr int exponents[] = {24, 31, 32, 53, 63};
+  std::uint64_t value =
+      (std::uint64_t{1} << exponents[random.integer(0, std::size(exponents))]) + static_cast<std::uint64_t>(random.integer(-1, 2));
+  if (random.integer(0, 4) == 0) value = ~value + 1;
+  std::memcpy(array.bytes() + i * array.element_size(), &value, static_cast<std::size_t>(array.element_size()));  // little-endian
+  if (array.at(i) == 0) array.set(i, 1);
+}
+
+}  // namespace
+
 std::vector<Array> fill(const Variant& variant, tenon_dtype dtype, std::uint64_t seed) {
   Random random(seed);
   std::vector<Array> result;
@@ -108,6 +122,8 @@ std::vector<Array> fill(const Variant& variant, tenon_dtype dtype, std::uint64_t
     for (std::int64_t i = 0; i < array.count(); ++i) {
       if (type == TENON_DTYPE_BOOL) {
         array.put<std::uint8_t>(i, static_cast<std::uint8_t>(random.bits() & 1));
+      } else if (!is_float(type) && spec.dtype == TENON_DTYPE_NONE && values.special != Special::none && random.integer(0, 4) == 0) {
+        put_large_integer(array, i, random);
       } else if (values.sometimes && random.integer(0, 4) == 0) {
         array.set(i, *values.sometimes);
       } else if (values.whole || !is_float(type)) {

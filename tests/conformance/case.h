@@ -47,7 +47,8 @@ class AttributeBytes {
 enum class Special {
   none,
   infinite,   ///< +-Inf, denormals, -0
-  not_large,  ///< those and NaN: for ops whose finite operands could overflow in one width and not in another
+  not_small,  ///< +-Inf, NaN, -0: for chains of products, which could underflow in one width and not in another
+  not_large,  ///< those and denormals: for ops whose finite operands could overflow in one width and not in another
   all,        ///< those, the largest and the smallest normal number
 };
 
@@ -57,6 +58,7 @@ struct Values {
   bool whole = false;                    ///< integers in [low, high)
   std::optional<double> sometimes = {};  ///< one element in four has this value
   double gap = 0;                        ///< values are at least this far from 0: kinks and poles
+  /// Integers: unless `none`, one in four is near a power of two that 32 bits, an f32 or an f64 does not hold.
   Special special = Special::none;
 };
 
@@ -97,7 +99,9 @@ enum class Oracle {
   same_dtype,  ///< the oracle on the same operands, for results that depend on the dtype by definition
 };
 
-/// The largest error that a result may have, and why: what the arithmetic allows, no more and no less.
+/// The largest error that a result may have, and why: what the arithmetic allows, no more and no less. It is stated for the dtype of the
+/// arithmetic, which is f32 for f16 and bf16: their results are rounded once more, to within half an epsilon of theirs. A function may set
+/// Bound::rounding to the magnitude of what is rounded to 16 bits before the end, as a sum is before its bias.
 class Tolerance {
  public:
   using Function = Bound (*)(const Variant&, tenon_dtype);
@@ -106,15 +110,27 @@ class Tolerance {
   constexpr Tolerance(const char* reason, double relative = 0, double absolute = 0)
       : why(reason), relative_(relative), absolute_(absolute) {}
   constexpr Tolerance(const char* reason, Function bound) : why(reason), bound_(bound) {}
+  /// The same, and a zero has the sign that IEEE 754 arithmetic gives it.
+  constexpr Tolerance with_signed_zeros() const {
+    Tolerance result = *this;
+    result.signed_zeros_ = true;
+    return result;
+  }
   Bound operator()(const Variant& variant, tenon_dtype dtype) const {
-    if (bound_ != nullptr) return bound_(variant, dtype);
-    return relative_ == 0 && absolute_ == 0 ? Bound{} : Bound{relative_ * epsilon(dtype), absolute_ * epsilon(dtype)};
+    const tenon_dtype arithmetic = resolved(dtype_of_sums, dtype);
+    Bound bound = bound_ != nullptr ? bound_(variant, arithmetic) : Bound{relative_ * epsilon(arithmetic), absolute_ * epsilon(arithmetic)};
+    const bool rounds = is_narrow(dtype) && (bound.relative != 0 || bound.absolute != 0);
+    if (rounds) bound.absolute += bound.rounding * epsilon(dtype);
+    bound.rounding = rounds ? epsilon(dtype) : 0;
+    bound.signed_zeros = signed_zeros_;
+    return bound;
   }
   const char* why = nullptr;  ///< where the bound comes from; the reference pages print it
 
  private:
   double relative_ = 0, absolute_ = 0;
   Function bound_ = nullptr;
+  bool signed_zeros_ = false;
 };
 
 /// A property of every result. `broken` returns an empty string if it holds.
@@ -181,9 +197,14 @@ const std::vector<OpLine>& op_lines();
 const OpLine& line_of(tenon_op op);
 std::vector<tenon_dtype> dtypes_of(const OpCase& op_case);
 
-/// Whether reduced sizes were requested. Family files read it when they list their variants.
-bool small_sizes();
-void set_small_sizes(bool small);
+/// How much is tested: reduced sizes (TENON_TEST_SIZE=small), the usual ones, or what takes up to an hour (profile deep). Family files
+/// read it when they list their variants.
+enum class Effort { small, usual, deep };
+Effort effort();
+void set_effort(Effort effort);
+inline bool small_sizes() {
+  return effort() == Effort::small;
+}
 
 /// All families' cases, in the order of ops.def.
 std::vector<OpCase> all_op_cases();

@@ -59,7 +59,7 @@ struct Options {
   std::filesystem::path plugin;             ///< a file, used instead of `backend`
   std::filesystem::path backend_directory;  ///< also where the oracle is; empty: the folder of `plugin`
   std::string oracle = "reference";         ///< name of the backend whose results are taken as correct
-  std::string profile = "full";             ///< core, ops, training, blas, onnx or full (all, onnx where vectors are given)
+  std::string profile = "full";             ///< one of profiles(); full: all, onnx where vectors are given; deep: full with more sizes
   std::filesystem::path models;             ///< profile training: the folder of model definitions
   bool models_named = false;                ///< the user named `models`, so commands that rerun a case name it too
   std::filesystem::path vectors;            ///< profile onnx: the file that onnx/convert.py wrote
@@ -78,6 +78,9 @@ struct Options {
   /// Backends that are part of the process, by name; they take precedence over files.
   std::vector<std::pair<std::string, tenon_backend_query_fn>> registered;
 };
+
+/// The names of the profiles.
+const std::vector<std::string>& profiles();
 
 /// Runs the cases and returns their results.
 /// A backend that cannot be loaded yields one failed result, core/lifecycle/load.

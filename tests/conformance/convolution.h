@@ -36,7 +36,11 @@ inline constexpr Tolerance bound_of_convolution{
     "magnitudes; a bias rounds once more. In f32 (and where f16 and bf16 are computed in it) Winograd's algorithm is allowed for 3x3 "
     "kernels "
     "of stride 1: its errors are those of the larger numbers it works with.",
-    [](const Variant& variant, tenon_dtype dtype) -> Bound { return convolution_bound(Convolution::of(op, variant), op, dtype); }};
+    [](const Variant& variant, tenon_dtype dtype) -> Bound {
+      Bound bound = convolution_bound(Convolution::of(op, variant), op, dtype);
+      if ((op == TENON_OP_Conv || op == TENON_OP_ConvTranspose) && variant.inputs[2].present) bound.rounding = 2;
+      return bound;
+    }};
 
 /// A variant of `op`, with those of x, w and y that are operands filled with numbers up to 2.
 Variant variant_of(const Convolution& shape, tenon_op op, bool bias = false, Special special = Special::none);

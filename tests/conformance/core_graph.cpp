@@ -4,88 +4,10 @@
 #include <cmath>
 #include <cstring>
 
-#include "core.h"
+#include "small_graph.h"
 
 namespace tenon::conformance {
 namespace {
-
-using Indices = std::vector<std::uint32_t>;
-
-/// Builds a graph from the most common ops.
-class GraphBuilder {
- public:
-  explicit GraphBuilder(std::uint32_t weights) : weights_(weights) {}
-  std::uint32_t input(Dims shape) { return net.input(numbers(std::move(shape)), {}, TENON_VALUE_INPUT); }
-  std::uint32_t weight(Dims shape) { return net.input(numbers(std::move(shape)), {}, weights_); }
-  std::uint32_t output(Dims shape) { return net.output(TENON_DTYPE_F32, std::move(shape)); }
-  std::uint32_t internal(Dims shape) { return net.internal(TENON_DTYPE_F32, std::move(shape)); }
-  void relu(std::uint32_t x, std::uint32_t y) { node(TENON_OP_Relu, {x}, y); }
-  void add(std::uint32_t a, std::uint32_t b, std::uint32_t y) { node(TENON_OP_Add, {a, b}, y); }
-  void product(std::uint32_t a, std::uint32_t b, std::uint32_t y) { node(TENON_OP_MatMul, {a, b}, y); }
-  Net net;
-
- private:
-  void node(tenon_op op, Indices inputs, std::uint32_t y) { net.node(op, line_of(op).version, &no_attributes, std::move(inputs), {y}); }
-  Array numbers(Dims shape) {
-    Array array(TENON_DTYPE_F32, std::move(shape));
-    for (std::int64_t i = 0; i < array.count(); ++i) array.set(i, static_cast<double>(random_.integer(-4, 5)));
-    return array;
-  }
-  std::uint32_t weights_;
-  Random random_{17};
-};
-
-/// The element of x that broadcasting pairs with element i of a result of `shape`.
-double broadcast_at(const Array& x, const Dims& shape, std::int64_t i) {
-  std::int64_t index = 0, stride = 1;
-  for (std::size_t d = shape.size(); d-- > 0; i /= shape[d]) {
-    const std::size_t missing = shape.size() - x.shape().size();
-    if (d < missing) break;
-    const std::int64_t size = x.shape()[d - missing];
-    if (size != 1) index += i % shape[d] * stride;
-    stride *= size;
-  }
-  return x.at(index);
-}
-
-/// The outputs of a graph of these three ops.
-std::vector<Array> reference_outputs(const Net& net) {
-  std::vector<Array> arrays;
-  for (const Net::Value& value : net.values) {
-    const bool given = value.kind != TENON_VALUE_OUTPUT && value.kind != TENON_VALUE_INTERNAL;
-    arrays.push_back(given ? value.array : Array(value.dtype, value.shape));
-  }
-  for (const Net::Node& node : net.nodes) {
-    Array& y = arrays[node.outputs[0]];
-    const Array &a = arrays[node.inputs[0]], &b = arrays[node.inputs.back()];
-    const std::int64_t inner = a.shape().empty() ? 1 : a.shape().back(), columns = y.shape().empty() ? 1 : y.shape().back();
-    for (std::int64_t i = 0; i < y.count(); ++i) {
-      if (node.op == TENON_OP_Relu) {
-        y.set(i, std::max(0.0, a.at(i)));
-      } else if (node.op == TENON_OP_Add) {
-        y.set(i, broadcast_at(a, y.shape(), i) + broadcast_at(b, y.shape(), i));
-      } else {
-        double sum = 0;
-        for (std::int64_t k = 0; k < inner; ++k) sum += a.at(i / columns * inner + k) * b.at(k * columns + i % columns);
-        y.set(i, sum);
-      }
-    }
-  }
-  std::vector<Array> outputs;
-  for (std::size_t v = 0; v < arrays.size(); ++v) {
-    if (net.values[v].kind == TENON_VALUE_OUTPUT) outputs.push_back(std::move(arrays[v]));
-  }
-  return outputs;
-}
-
-void expect_exact(const std::vector<Array>& expected, const Outcome& outcome, const std::string& where) {
-  if (!outcome.ok()) fail(fmt::format("{}: execution failed with {}: {}", where, status_name(outcome.status), outcome.text));
-  if (!outcome.damage.empty()) fail(fmt::format("{}: the execution {}", where, outcome.damage));
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    const std::string wrong = compare(expected[i], outcome.outputs[i], {});
-    if (!wrong.empty()) fail(fmt::format("{}: output {}: {}; sums of small integers are exact", where, i, wrong));
-  }
-}
 
 struct Sample {
   const char* name;
@@ -146,14 +68,7 @@ std::vector<Sample> samples(const CaseContext& context, std::uint32_t weights) {
     }
     s.relu(x, y);
   });
-  const bool single = (context.device.device_info().flags & TENON_DEVICE_SINGLE_NODE_PLANS) != 0;
-  const auto served = [&](const Sample& sample) {
-    return (!single || sample.net.nodes.size() == 1) &&
-           std::all_of(sample.net.nodes.begin(), sample.net.nodes.end(), [&](const Net::Node& node) {
-             return (context.device.capability(node.op, node.version) & TENON_DTYPE_BIT(TENON_DTYPE_F32)) != 0;
-           });
-  };
-  all.erase(std::remove_if(all.begin(), all.end(), [&](const Sample& sample) { return !served(sample); }), all.end());
+  all.erase(std::remove_if(all.begin(), all.end(), [&](const Sample& sample) { return !is_served(context, sample.net); }), all.end());
   if (all.empty()) throw NotRun("not offered: the capability table has neither Add nor MatMul for f32");
   return all;
 }
@@ -275,13 +190,10 @@ void parameters(CaseContext& context) {
 /// The output must be written after all reads of the input, whichever nodes read it and in whatever order.
 void donation(CaseContext& context) {
   int runs = 0;
-  const auto check = [&](const char* name, std::initializer_list<tenon_op> ops, void (*build)(GraphBuilder&)) {
+  const auto check = [&](const char* name, void (*build)(GraphBuilder&)) {
     GraphBuilder builder(TENON_VALUE_PARAMETER);
     build(builder);
-    if (builder.net.nodes.size() > 1 && (context.device.device_info().flags & TENON_DEVICE_SINGLE_NODE_PLANS) != 0) return;
-    for (const tenon_op op : ops) {
-      if ((context.device.capability(op, line_of(op).version) & TENON_DTYPE_BIT(TENON_DTYPE_F32)) == 0) return;
-    }
+    if (!is_served(context, builder.net)) return;
     const Plan plan(context.device, builder.net);
     expect_ready(plan);
     Plan::Bindings bindings(plan, 0xFF);
@@ -291,40 +203,40 @@ void donation(CaseContext& context) {
     }
     ++runs;
   };
-  check("relu over its operand", {TENON_OP_Relu}, [](GraphBuilder& s) {
+  check("relu over its operand", [](GraphBuilder& s) {
     const auto x = s.input({5, 77}), y = s.output({5, 77});
     s.relu(x, y);
     s.net.donate(x, y);
   });
-  check("a sum over its first operand", {TENON_OP_Add}, [](GraphBuilder& s) {
+  check("a sum over its first operand", [](GraphBuilder& s) {
     const auto a = s.input({5, 77}), b = s.weight({5, 77}), y = s.output({5, 77});
     s.add(a, b, y);
     s.net.donate(a, y);
   });
-  check("a sum over its second operand", {TENON_OP_Add}, [](GraphBuilder& s) {
+  check("a sum over its second operand", [](GraphBuilder& s) {
     const auto a = s.input({5, 77}), b = s.weight({5, 77}), y = s.output({5, 77});
     s.add(a, b, y);
     s.net.donate(b, y);
   });
-  check("a product over one of its operands", {TENON_OP_MatMul}, [](GraphBuilder& s) {
+  check("a product over one of its operands", [](GraphBuilder& s) {
     const auto a = s.input({24, 24}), b = s.weight({24, 24}), y = s.output({24, 24});
     s.product(a, b, y);
     s.net.donate(a, y);
   });
-  check("an operand that a later node reads as well", {TENON_OP_Relu, TENON_OP_Add}, [](GraphBuilder& s) {
+  check("an operand that a later node reads as well", [](GraphBuilder& s) {
     const auto x = s.input({5, 77}), b = s.weight({5, 77}), y = s.output({5, 77}), z = s.output({5, 77});
     s.relu(x, y);
     s.add(x, b, z);
     s.net.donate(x, y);
   });
-  check("an operand that is read to compute its own new value", {TENON_OP_Relu, TENON_OP_Add}, [](GraphBuilder& s) {
+  check("an operand that is read to compute its own new value", [](GraphBuilder& s) {
     const auto x = s.weight({5, 77}), g = s.input({5, 77}), y = s.output({5, 77});
     const auto t = s.internal({5, 77});
     s.add(x, g, t);
     s.relu(t, y);
     s.net.donate(x, y);
   });
-  check("two parameters that depend on each other", {TENON_OP_Relu, TENON_OP_Add}, [](GraphBuilder& s) {
+  check("two parameters that depend on each other", [](GraphBuilder& s) {
     const auto p = s.weight({40}), q = s.weight({40}), new_p = s.output({40}), new_q = s.output({40});
     const auto t = s.internal({40}), u = s.internal({40});
     s.add(p, q, t);

@@ -13,6 +13,7 @@ namespace tenon::conformance {
 namespace {
 
 constexpr unsigned char guard_byte = 0xA5;
+constexpr std::uint64_t guard_bytes = 4096;  // on each side of an operand: more than a vector, a row of a tile or a cache line
 constexpr tenon_op_digest core_digests[] = TENON_OP_DIGESTS;
 
 /// Lowest and highest element offset of an operand that has elements.
@@ -97,7 +98,7 @@ Device::Device(SecondInstance other)
       before_(other.loaded.before_),
       first_host_(other.loaded.first_host_),
       backend_(other.loaded.backend_),
-      host_(std::make_shared<Host>(info(), backend_->abi_minor(), source_.options)) {
+      host_(std::make_shared<Host>(info(), backend_->abi_minor(), source_.options, other.parallelism)) {
   ErrorText error;
   const tenon_backend_table* sent = nullptr;
   const tenon_status status = info().create(host_->table(), &own_, &sent, error);
@@ -121,7 +122,14 @@ void Device::open() {
   }
 }
 
+const Device& Device::on_threads(std::uint32_t threads) const {
+  std::unique_ptr<Device>& device = on_threads_[threads];
+  if (device == nullptr) device = std::make_unique<Device>(SecondInstance{*this, {.threads = threads, .shuffled = true}});
+  return *device;
+}
+
 Device::~Device() {
+  on_threads_.clear();
   table().stream_destroy(stream_);
   table().device_close(device_);
   if (own_ != nullptr) {
@@ -306,15 +314,9 @@ Outcome Plan::run(unsigned char poison, tenon_stream* stream) const {
 
 // ---------------------------------------------------------------- Bindings
 
-Plan::Bindings::Bindings(const Plan& plan, unsigned char poison) : plan_(plan), poison_(poison), buffers_(plan.net_.values.size()) {
-  const Device& device = plan.device_;
-  const auto guard = static_cast<std::uint64_t>(std::max<std::uint64_t>(64, device.device_info().alignment_bytes));
-  const auto allocate = [&](Buffer& buffer) {
-    ErrorText error;
-    const tenon_status status =
-        device.table().memory_allocate(device.handle(), TENON_MEMORY_DEVICE, buffer.content.size(), &buffer.memory, &buffer.address, error);
-    if (status != TENON_OK) throw Error(Status{status}, fmt::format("{} bytes of device memory: {}", buffer.content.size(), error.text()));
-  };
+Plan::Bindings::Bindings(const Plan& plan, unsigned char poison, Edge edge)
+    : plan_(plan), poison_(poison), edge_(edge), buffers_(plan.net_.values.size()) {
+  const std::uint64_t guard = edge == Edge::bytes ? std::max<std::uint64_t>(guard_bytes, plan.device_.device_info().alignment_bytes) : 0;
   for (const tenon_donation& d : plan.net_.donations) buffers_[d.output].donated = d.input;
   for (std::uint32_t v = 0; v < buffers_.size(); ++v) {
     const Net::Value& value = plan.net_.values[v];
@@ -330,7 +332,7 @@ Plan::Bindings::Bindings(const Plan& plan, unsigned char poison) : plan_(plan), 
     buffer.begin = guard + static_cast<std::uint64_t>(value.layout.offset) * size;
     buffer.origin = buffer.begin + static_cast<std::uint64_t>(-span.lowest) * size;
     buffer.content.assign(buffer.begin + buffer.extent + guard, guard_byte);
-    allocate(buffer);
+    allocate(buffer, size);
     fill(v);
   }
   for (const std::uint32_t v : plan.abi_graph_.bound) {
@@ -343,7 +345,20 @@ Plan::Bindings::Bindings(const Plan& plan, unsigned char poison) : plan_(plan), 
   workspace_.origin = workspace_.begin;
   workspace_.extent = plan.info_.workspace_size_bytes;
   workspace_.content.assign(workspace_.begin + workspace_.extent + guard, guard_byte);
-  allocate(workspace_);
+  allocate(workspace_, alignment);
+}
+
+void Plan::Bindings::allocate(Buffer& buffer, std::uint64_t alignment) {
+  if (edge_ != Edge::bytes) {
+    buffer.pages = std::make_shared<GuardedPages>(buffer.content.size(), alignment, edge_ == Edge::page_behind);
+    buffer.address = host_address(buffer.pages->data());
+    return;
+  }
+  const Device& device = plan_.device_;
+  ErrorText error;
+  const tenon_status status =
+      device.table().memory_allocate(device.handle(), TENON_MEMORY_DEVICE, buffer.content.size(), &buffer.memory, &buffer.address, error);
+  if (status != TENON_OK) throw Error(Status{status}, fmt::format("{} bytes of device memory: {}", buffer.content.size(), error.text()));
 }
 
 Plan::Bindings::~Bindings() {
@@ -377,9 +392,9 @@ tenon_status Plan::Bindings::send(std::string& out_text, tenon_stream* stream) {
     return transfer(device, stream, TENON_COPY_HOST_TO_DEVICE, buffer.address, host_address(buffer.content.data()), buffer.content.size(),
                     error);
   };
-  tenon_status status = send_one(workspace_);
+  tenon_status status = workspace_.content.empty() ? tenon_status{TENON_OK} : send_one(workspace_);
   for (const Buffer& buffer : buffers_) {
-    if (status == TENON_OK && buffer.memory != nullptr) status = send_one(buffer);
+    if (status == TENON_OK && !buffer.content.empty()) status = send_one(buffer);
   }
   if (status != TENON_OK) out_text = "copy to the device: " + error.text();
   return status;
@@ -414,6 +429,7 @@ Outcome Plan::Bindings::execute(std::uint64_t epoch, tenon_stream* stream) {
   std::vector<unsigned char> after;
   const auto fetch = [&](const Buffer& buffer) {
     after.resize(buffer.content.size());
+    if (after.empty()) return;
     ErrorText ignored;
     tenon_status status =
         transfer(device, stream, TENON_COPY_DEVICE_TO_HOST, host_address(after.data()), buffer.address, after.size(), ignored);

@@ -13,6 +13,7 @@
 #include <tenon/backend.h>
 
 #include "array.h"
+#include "guarded_pages.h"
 #include "host.h"
 #include "loader/complete.h"
 #include "loader/error_text.h"
@@ -43,6 +44,7 @@ class Device;
 /// Requests a second backend of a library that is already loaded, with host services of its own.
 struct SecondInstance {
   const Device& loaded;
+  Parallelism parallelism = {};
 };
 
 /// A loaded backend and its device 0. Errors: tenon::Error with the loader's record; WrongUse for a backend without a device, a wrong
@@ -64,6 +66,9 @@ class Device {
   Host& host() const { return *host_; }
   /// The process state before this backend was created and, for the first instance, before its library was loaded.
   const ProcessState& before_loading() const { return before_; }
+  /// Device 0 of another backend of this library, whose host has so many threads and runs the ranges of parallel_for in changing orders.
+  /// Made at the first call; ends with this one.
+  const Device& on_threads(std::uint32_t threads) const;
   tenon_device* handle() const { return device_; }
   tenon_stream* stream() const { return stream_; }
   bool is_oracle() const { return (info().flags & TENON_BACKEND_ORACLE) != 0; }
@@ -86,6 +91,7 @@ class Device {
   loader::Table own_table_;
   tenon_device* device_ = nullptr;
   tenon_stream* stream_ = nullptr;
+  mutable std::map<std::uint32_t, std::unique_ptr<Device>> on_threads_;
 };
 
 /// How an input lies in memory. Empty strides: dense.
@@ -159,6 +165,13 @@ struct PlanOptions {
   std::uint32_t fusion = TENON_FUSION_FULL;
 };
 
+/// What lies next to operands, results and workspace.
+enum class Edge {
+  bytes,        ///< on both sides bytes that must not change, in memory of the device
+  page_behind,  ///< behind their last byte a page that can neither be read nor written; only where host memory is device memory
+  page_before,  ///< such a page before their first byte
+};
+
 /// A plan of a Net. The constructor asks `supports` first and checks that plan_create agrees.
 class Plan {
  public:
@@ -183,7 +196,7 @@ class Plan {
   /// Guarded memory for one execution at a time.
   class Bindings {
    public:
-    Bindings(const Plan& plan, unsigned char poison);
+    Bindings(const Plan& plan, unsigned char poison, Edge edge = Edge::bytes);
     ~Bindings();
     Bindings(const Bindings&) = delete;
     Bindings& operator=(const Bindings&) = delete;
@@ -197,6 +210,7 @@ class Plan {
    private:
     struct Buffer {
       tenon_memory* memory = nullptr;
+      std::shared_ptr<GuardedPages> pages;     ///< instead of `memory`
       std::uint64_t address = 0;               ///< start address of the memory
       std::uint64_t begin = 0;                 ///< bytes from the memory's start to the operand's lowest byte
       std::uint64_t origin = 0;                ///< bytes to element (0, ..., 0)
@@ -204,10 +218,12 @@ class Plan {
       std::vector<unsigned char> content;      ///< the whole memory before an execution
       std::uint32_t donated = TENON_NO_INDEX;  ///< the value whose memory this one shares
     };
+    void allocate(Buffer& buffer, std::uint64_t alignment);
     void fill(std::uint32_t value);
     tenon_status send(std::string& out_text, tenon_stream* stream);
     const Plan& plan_;
-    unsigned char poison_;
+    const unsigned char poison_;
+    const Edge edge_;
     std::vector<Buffer> buffers_;  ///< per value
     std::vector<std::uint64_t> addresses_;
     Buffer workspace_;

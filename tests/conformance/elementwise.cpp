@@ -17,9 +17,8 @@ void spread(Array& array, Random& random) {
 
 Array all_magnitudes(tenon_dtype dtype, std::uint64_t seed) {
   Random random(seed);
-  const bool narrow = dtype == TENON_DTYPE_F16 || dtype == TENON_DTYPE_BF16;
-  Array array(dtype, {narrow ? 65536 : sized(400009, 20011)});  // every number of the narrow types
-  if (narrow) spread<std::uint16_t>(array, random);
+  Array array(dtype, {is_narrow(dtype) ? 65536 : sized(400009, 20011)});  // every number of the narrow types
+  if (is_narrow(dtype)) spread<std::uint16_t>(array, random);
   if (dtype == TENON_DTYPE_F32) spread<std::uint32_t>(array, random);
   if (dtype == TENON_DTYPE_F64) spread<std::uint64_t>(array, random);
   return array;

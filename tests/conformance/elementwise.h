@@ -42,6 +42,9 @@ inline std::vector<std::pair<Dims, Dims>> broadcasting_shapes() {
           {{3, 5}, {3, 5}},
           {{8, 10}, {10}},
           {{8, 10}, {8, 1}},
+          {{6, 6}, {6}},  // as many elements along one axis as along the other
+          {{6, 6}, {6, 1}},
+          {{4, 4, 4}, {4, 1, 4}},
           {{5, 1}, {1, 7}},
           {{2, 3, 4}, {}},
           {{4}, {2, 3, 4}},

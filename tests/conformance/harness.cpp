@@ -76,7 +76,20 @@ const Variant* for_concurrency(const OpCase& op_case) {
   return best;
 }
 
-void add_instance(const Instance& at, bool concurrent, std::vector<Case>& out) {
+/// The variant whose work is divided among threads: the largest.
+const Variant* largest(const OpCase& op_case) {
+  return &*std::max_element(op_case.variants.begin(), op_case.variants.end(),
+                            [](const Variant& a, const Variant& b) { return elements(a) < elements(b); });
+}
+
+/// The variants of an op with which some checks run, since one is enough.
+struct Chosen {
+  explicit Chosen(const OpCase& op_case) : concurrent(for_concurrency(op_case)), threads(largest(op_case)) {}
+  const Variant* concurrent;
+  const Variant* threads;
+};
+
+void add_instance(const Instance& at, const Chosen& chosen, std::vector<Case>& out) {
   const auto add = [&](const std::string& check, std::function<void(CaseContext&)> run) {
     out.push_back({at.name + "/" + check, at.line->stem, at.line->family, at.dtype, (at.line->dtypes & TENON_DTYPE_BIT(at.dtype)) != 0,
                    about(*at.variant, at.dtype, std::move(run))});
@@ -84,6 +97,7 @@ void add_instance(const Instance& at, bool concurrent, std::vector<Case>& out) {
   const bool empty = at.any_empty();
   add(empty ? "empty" : "forward", [at](CaseContext& context) { check_forward(context, at); });
   add("guards", [at](CaseContext& context) { check_guards(context, at); });
+  add("pages", [at](CaseContext& context) { check_pages(context, at); });
   if (empty) return;
   add("deterministic", [at](CaseContext& context) { check_deterministic(context, at); });
   const bool arrangeable = std::any_of(at.variant->inputs.begin(), at.variant->inputs.end(), may_be_arranged);
@@ -109,7 +123,9 @@ void add_instance(const Instance& at, bool concurrent, std::vector<Case>& out) {
   }
   add("constants", [at](CaseContext& context) { check_constants(context, at); });
   add("parameters", [at](CaseContext& context) { check_parameters(context, at); });
-  if (concurrent) add("concurrent", [at](CaseContext& context) { check_concurrent(context, at); });
+  if (operands_alike(*at.variant)) add("one_value", [at](CaseContext& context) { check_one_value(context, at); });
+  if (chosen.concurrent == at.variant) add("concurrent", [at](CaseContext& context) { check_concurrent(context, at); });
+  if (chosen.threads == at.variant) add("threads", [at](CaseContext& context) { check_threads(context, at); });
   if (at.dtype == TENON_DTYPE_F64 && !at.op_case->gradient.empty() && elements(*at.variant) <= max_for_many_runs) {
     add("gradient", [at](CaseContext& context) { check_gradient(context, *at.op_case, *at.variant, seed_for(context.seed, at.name)); });
   }
@@ -123,15 +139,17 @@ std::vector<Case> op_case_list(const std::vector<OpCase>& op_cases) {
     const OpLine& line = line_of(op_case.op);
     const auto mandatory = [&](tenon_dtype dtype) { return (line.dtypes & TENON_DTYPE_BIT(dtype)) != 0; };
     const std::vector<tenon_dtype> dtypes = dtypes_of(op_case);
-    const Variant* concurrent = for_concurrency(op_case);
+    const Chosen chosen(op_case);
     for (const tenon_dtype dtype : dtypes) {
       const std::string type = sdk::name_of(dtype);
       for (const Variant& variant : op_case.variants) {
         std::string name = fmt::format("{}/{}{}", line.stem, type, shapes_of(variant));
         if (!variant.label.empty()) name += "/" + variant.label;
         const Instance instance{&op_case, &line, &variant, dtype, name};
-        add_instance(instance, &variant == concurrent, cases);
+        add_instance(instance, chosen, cases);
       }
+      cases.push_back({fmt::format("{}/{}/sizes", line.stem, type), line.stem, line.family, dtype, mandatory(dtype),
+                       [&op_case, dtype](CaseContext& context) { check_sizes(context, op_case, dtype); }});
       for (const Golden& golden : op_case.golden) {
         if (!listed(golden.dtypes, dtype)) continue;
         cases.push_back({fmt::format("{}/{}/golden/{}", line.stem, type, golden.name), line.stem, line.family, dtype, mandatory(dtype),

@@ -7,7 +7,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <thread>
+#include <utility>
 
+#include "array.h"
 #include "exec/backend_options.h"
 #include "loader/self_check.h"
 
@@ -35,8 +37,9 @@ Host& Host::of(tenon_host_context* context) {
   return *reinterpret_cast<Host*>(context);
 }
 
-Host::Host(const tenon_backend_info& info, std::uint32_t abi_minor, const std::map<std::string, std::string>& options)
-    : options_(exec::option_values(info, options, fmt::format("--backend-option {}", info.name))) {
+Host::Host(const tenon_backend_info& info, std::uint32_t abi_minor, const std::map<std::string, std::string>& options,
+           Parallelism parallelism)
+    : parallelism_(parallelism), options_(exec::option_values(info, options, fmt::format("--backend-option {}", info.name))) {
   table_.struct_size = sizeof table_;
   table_.abi_minor = abi_minor;
   table_.context = reinterpret_cast<tenon_host_context*>(this);
@@ -48,22 +51,16 @@ Host::Host(const tenon_backend_info& info, std::uint32_t abi_minor, const std::m
   table_.parallel_for = [](tenon_host_context* context, std::int64_t count, std::int64_t grain,
                            void (*body)(void*, std::int64_t, std::int64_t), void* argument) {
     if (count <= 0) return;
-    const std::int64_t half = std::max<std::int64_t>((count + 1) / 2, grain);
     Host& host = of(context);
-    if (inside_parallel_for || half >= count) {
+    if (inside_parallel_for || count <= grain) {
       host.run(body, argument, 0, count);
-      return;
+    } else if (host.parallelism_.shuffled) {
+      host.run_shuffled(count, grain, body, argument);
+    } else {
+      host.run_in_parallel(count, grain, body, argument);
     }
-    std::thread other([=, &host] {
-      inside_parallel_for = true;
-      host.run(body, argument, half, count);
-    });
-    inside_parallel_for = true;
-    host.run(body, argument, 0, half);
-    inside_parallel_for = false;
-    other.join();
   };
-  table_.thread_count = [](tenon_host_context*) { return std::uint32_t{2}; };
+  table_.thread_count = [](tenon_host_context* context) { return of(context).parallelism_.threads; };
   table_.trace_begin = [](tenon_host_context*, const char*, std::uint64_t) {};
   table_.trace_end = [](tenon_host_context*) {};
   table_.option = [](tenon_host_context* context, const char* option) -> const char* {
@@ -85,13 +82,49 @@ Host::~Host() {
 }
 
 /// A body that changes the floating-point environment would change the results of whatever this thread does next.
-void Host::run(void (*body)(void*, std::int64_t, std::int64_t), void* argument, std::int64_t begin, std::int64_t end) {
+void Host::run(Body body, void* argument, std::int64_t begin, std::int64_t end) {
   const auto before = loader::FloatingPoint::current();
   body(argument, begin, end);
   if (const auto change = loader::FloatingPoint::current().change_since(before)) {
     const std::lock_guard lock(mutex_);
     damage_ = "a body given to parallel_for " + *change;
   }
+}
+
+namespace {
+/// Marks this thread as one that runs a body.
+struct InsideParallelFor {
+  InsideParallelFor() { inside_parallel_for = true; }
+  ~InsideParallelFor() { inside_parallel_for = false; }
+};
+}  // namespace
+
+void Host::run_in_parallel(std::int64_t count, std::int64_t grain, Body body, void* argument) {
+  const std::int64_t threads = parallelism_.threads, length = std::max((count + threads - 1) / threads, grain);
+  std::vector<std::thread> others;
+  for (std::int64_t begin = length; begin < count; begin += length) {
+    others.emplace_back([=, this] {
+      const InsideParallelFor inside;
+      run(body, argument, begin, std::min(begin + length, count));
+    });
+  }
+  {
+    const InsideParallelFor inside;
+    run(body, argument, 0, std::min(length, count));
+  }
+  for (std::thread& other : others) other.join();
+}
+
+void Host::run_shuffled(std::int64_t count, std::int64_t grain, Body body, void* argument) {
+  constexpr std::int64_t max_ranges = 64;
+  const std::int64_t length = std::max({(count + max_ranges - 1) / max_ranges, grain, std::int64_t{1}});
+  std::vector<std::int64_t> begins;
+  for (std::int64_t begin = 0; begin < count; begin += length) begins.push_back(begin);
+  Random random(++loops_);
+  for (std::size_t i = begins.size(); i > 1; --i)
+    std::swap(begins[i - 1], begins[static_cast<std::size_t>(random.integer(0, static_cast<std::int64_t>(i)))]);
+  const InsideParallelFor inside;
+  for (const std::int64_t begin : begins) run(body, argument, begin, std::min(begin + length, count));
 }
 
 std::uint64_t Host::read_choice(const char* key, void* out_value, std::uint64_t capacity) const {

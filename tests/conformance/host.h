@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// host.h - the host services that the kit gives to a backend: two threads, guarded memory, counters.
+// host.h - the host services that the kit gives to a backend: threads, guarded memory, counters.
 #pragma once
 
 #include <atomic>
@@ -13,13 +13,22 @@
 
 namespace tenon::conformance {
 
+/// How parallel_for divides its work.
+struct Parallelism {
+  std::uint32_t threads = 2;
+  /// Ranges as short as the grain allows, one after the other on the caller's thread, in an order that changes from call to call: what
+  /// depends on which range ends first then differs every time.
+  bool shuffled = false;
+};
+
 /// Host services that count their use. Not movable: the table points here.
 /// Threads  every member may be called from any thread.
 class Host {
  public:
   /// Options have the given values, else the defaults that `info` declares. Errors: tenon::Error for an
   /// unknown option, a value that its declaration does not allow.
-  Host(const tenon_backend_info& info, std::uint32_t abi_minor, const std::map<std::string, std::string>& options = {});
+  Host(const tenon_backend_info& info, std::uint32_t abi_minor, const std::map<std::string, std::string>& options = {},
+       Parallelism parallelism = {});
   ~Host();
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
@@ -49,12 +58,17 @@ class Host {
   void* allocate(std::uint64_t size, std::uint64_t alignment);
   void release(void* memory, std::uint64_t size);
   bool may_allocate();
-  void run(void (*body)(void*, std::int64_t, std::int64_t), void* argument, std::int64_t begin, std::int64_t end);
+  using Body = void (*)(void*, std::int64_t, std::int64_t);
+  void run(Body body, void* argument, std::int64_t begin, std::int64_t end);
+  void run_in_parallel(std::int64_t count, std::int64_t grain, Body body, void* argument);
+  void run_shuffled(std::int64_t count, std::int64_t grain, Body body, void* argument);
   std::uint64_t read_choice(const char* key, void* out_value, std::uint64_t capacity) const;
   void keep_choice(const char* key, const void* value, std::uint64_t size);
   static Host& of(tenon_host_context* context);
 
   tenon_host table_{};
+  const Parallelism parallelism_;
+  std::atomic<std::uint64_t> loops_{0};  ///< calls of parallel_for, from which orders are drawn
   std::map<std::string, std::string> options_;
   std::atomic<std::int64_t> allocations_{0}, live_blocks_{0}, log_lines_{0}, refusals_{0};
   std::atomic<std::int64_t> allocations_left_{-1};  ///< negative: unlimited

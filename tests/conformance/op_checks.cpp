@@ -3,8 +3,12 @@
 #include "op_checks.h"
 
 #include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstring>
 #include <limits>
 #include <thread>
 
@@ -23,8 +27,12 @@ std::string strides_of(const std::vector<Layout>& layouts) {
 void put_specials(Array& array, Special special, Random& random) {
   if (special == Special::none || !is_float(array.dtype()) || array.count() == 0) return;
   const double inf = std::numeric_limits<double>::infinity();
-  std::vector<double> values{inf, -inf, smallest(array.dtype()), -3 * smallest(array.dtype()), -0.0};
+  std::vector<double> values{inf, -inf, -0.0};
   if (special != Special::infinite) values.push_back(std::numeric_limits<double>::quiet_NaN());
+  if (special != Special::not_small) {
+    values.push_back(smallest(array.dtype()));
+    values.push_back(-3 * smallest(array.dtype()));
+  }
   if (special == Special::all) {
     values.push_back(largest(array.dtype()));
     values.push_back(-largest(array.dtype()));
@@ -108,6 +116,51 @@ void check_guards(CaseContext& context, const Instance& at) {
   expect_same_bits(first, second, "the result depends on the previous content of output or workspace", describe(inputs));
 }
 
+namespace {
+
+/// The signal of an access to a page that cannot be accessed says what was accessed.
+class SignalExplained {
+ public:
+  explicit SignalExplained(const char* what) {
+    text = what;
+    struct sigaction action {};
+    action.sa_handler = [](int) {
+      const ssize_t written = write(STDERR_FILENO, text, std::strlen(text));
+      static_cast<void>(written);
+    };
+    action.sa_flags = static_cast<int>(SA_RESETHAND);  // the access is repeated and ends the process
+    sigaction(SIGSEGV, &action, &before_);
+  }
+  ~SignalExplained() { sigaction(SIGSEGV, &before_, nullptr); }
+  SignalExplained(const SignalExplained&) = delete;
+  SignalExplained& operator=(const SignalExplained&) = delete;
+
+ private:
+  static inline const char* text = "";
+  struct sigaction before_ {};
+};
+
+}  // namespace
+
+void check_pages(CaseContext& context, const Instance& at) {
+  if ((context.device.device_info().flags & TENON_DEVICE_HOST_ADDRESSABLE) == 0)
+    throw NotRun("the device's memory is not the host's, whose pages the kit can make inaccessible");
+  const auto inputs = at.inputs(context);
+  const auto expected = at.dense_answer(context);
+  const Net net = at.net(inputs);
+  const Plan plan(context.device, net);
+  expect_made(plan);
+  const auto expect = [&](Edge edge, const char* what) {
+    const SignalExplained explained(what);
+    Plan::Bindings bindings(plan, 0xFF, edge);
+    const Outcome outcome = bindings.execute();
+    expect_clean(outcome);
+    expect_close(expected, outcome.outputs, at.bound().times(2), describe(inputs) + ", next to pages that cannot be accessed");
+  };
+  expect(Edge::page_behind, "the execution reads or writes past the end of an operand, a result or the workspace\n");
+  expect(Edge::page_before, "the execution reads or writes before the start of an operand, a result or the workspace\n");
+}
+
 void check_deterministic(CaseContext& context, const Instance& at) {
   const auto inputs = at.inputs(context);
   const Net net = at.net(inputs);
@@ -173,25 +226,40 @@ void check_in_place(CaseContext& context, const Instance& at, const std::vector<
 }
 
 void check_concurrent(CaseContext& context, const Instance& at) {
-  const auto inputs = at.inputs(context);
-  const Net net = at.net(inputs);
+  constexpr int rounds = 4;
+  // Different operands, so that what one execution writes where the other reads changes a result.
+  const std::vector<Array> inputs[2] = {at.inputs(context), fill(*at.variant, at.dtype, seed_for(context.seed, at.name + "/thread 1"))};
+  const Net net = at.net(inputs[0]);
   const Plan plan(context.device, net, {.deterministic = true});
   expect_made(plan);
-  const Outcome sequential = plan.run();
-  if (!sequential.ok()) throw Failure(fmt::format("execution failed with {}: {}", status_name(sequential.status), sequential.text));
-  constexpr int rounds = 4;
+  const auto bind = [&](Plan::Bindings& bindings, int w) {
+    std::uint32_t value = 0;
+    for (const Array& array : inputs[w]) {
+      if (array.dtype() != TENON_DTYPE_NONE) bindings.set(value++, array);
+    }
+  };
+  Outcome sequential[2];
+  for (int w = 0; w < 2; ++w) {
+    Plan::Bindings bindings(plan, 0xFF);
+    bind(bindings, w);
+    sequential[w] = bindings.execute();
+    expect_clean(sequential[w]);
+  }
   std::vector<Outcome> outcomes[2];
   std::string broken[2];
+  std::atomic<int> waiting{2};  // both start at the same time
   const auto worker = [&](int w) {
     const tenon_backend_table& table = context.device.table();
     ErrorText error;
     tenon_stream* stream = nullptr;
-    if (table.stream_create(context.device.handle(), &stream, error) != TENON_OK) {
-      broken[w] = "a second stream: " + error.text();
-      return;
-    }
+    const tenon_status status = table.stream_create(context.device.handle(), &stream, error);
+    if (status != TENON_OK) broken[w] = "a second stream: " + error.text();
+    --waiting;
+    if (status != TENON_OK) return;
     try {
       Plan::Bindings bindings(plan, w == 0 ? 0xFF : 0x33);
+      bind(bindings, w);
+      while (waiting > 0) std::this_thread::yield();
       for (int round = 0; round < rounds; ++round) outcomes[w].push_back(bindings.execute(1, stream));
     } catch (const std::exception& e) {
       broken[w] = e.what();
@@ -207,10 +275,50 @@ void check_concurrent(CaseContext& context, const Instance& at) {
       if (!outcome.ok())
         throw Failure(fmt::format("thread {}: execution failed with {}: {}", w, status_name(outcome.status), outcome.text));
       if (!outcome.damage.empty()) throw Failure(fmt::format("thread {}: the execution {}", w, outcome.damage));
-      expect_same_bits(sequential.outputs, outcome.outputs, fmt::format("different bits when thread {} runs concurrently with another", w),
-                       describe(inputs));
+      expect_same_bits(sequential[w].outputs, outcome.outputs,
+                       fmt::format("different bits when thread {} runs concurrently with another", w), describe(inputs[w]));
     }
   }
+}
+
+void check_threads(CaseContext& context, const Instance& at) {
+  if ((context.device.device_info().flags & TENON_DEVICE_HOST_ADDRESSABLE) == 0)
+    throw NotRun("the device's memory is not the host's, so the host's threads do not compute on it");
+  const auto inputs = at.inputs(context);
+  const Net net = at.net(inputs);
+  const auto expected = context.run(net, {.deterministic = true});
+  for (const std::uint32_t threads : {1u, 3u, 7u}) {
+    const CaseContext there(context.device.on_threads(threads), nullptr, context.seed);
+    for (int round = 0; round < (threads == 7 ? 2 : 1); ++round) {
+      expect_same_bits(expected, there.run(net, {.deterministic = true}),
+                       fmt::format("different bits on a host of {} threads whose ranges end in another order", threads), describe(inputs));
+    }
+  }
+}
+
+std::optional<std::pair<std::size_t, std::size_t>> operands_alike(const Variant& variant) {
+  const auto& specs = variant.inputs;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    for (std::size_t j = i + 1; j < specs.size(); ++j) {
+      const bool computed = specs[i].dtype == TENON_DTYPE_NONE || specs[i].dtype == dtype_of_sums;  // no indices, keys or conditions
+      if (computed && specs[i].present && specs[j].present && specs[i].dtype == specs[j].dtype && specs[i].shape == specs[j].shape)
+        return std::pair{i, j};
+    }
+  }
+  return std::nullopt;
+}
+
+void check_one_value(CaseContext& context, const Instance& at) {
+  const auto [i, j] = *operands_alike(*at.variant);
+  auto inputs = at.inputs(context);
+  inputs[i] = inputs[j];
+  const auto expected = context.run(at.net(inputs));
+  Variant without = *at.variant;
+  without.inputs[i].present = false;
+  Net net = net_of(*at.line, without, at.dtype, inputs);
+  net.nodes[0].inputs[i] = net.nodes[0].inputs[j];
+  expect_close(expected, context.run(net), at.bound().times(2),
+               fmt::format("{}, one value as operands {} and {}; expected the result of two equal values", describe(inputs), i, j));
 }
 
 void check_constants(CaseContext& context, const Instance& at) {

@@ -25,7 +25,7 @@ inline constexpr double inf = std::numeric_limits<double>::infinity();
 inline constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 /// Tolerances of results that must be exact, with the reason.
-inline constexpr Tolerance moved{"Elements are copied: the same bits."};
+inline constexpr Tolerance moved = Tolerance{"Elements are copied: the same bits."}.with_signed_zeros();
 inline constexpr Tolerance decided{"The result is a boolean or an index: it is right or wrong."};
 inline constexpr Tolerance specified{
     "Every bit is specified: plugins/abi/README.md says how it follows from key, stream and the element's index."};

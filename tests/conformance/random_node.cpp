@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <set>
+#include <string>
 
 #include <tenon/error.h>
 #include <tenon/graph.h>
@@ -15,7 +17,7 @@ namespace tenon::conformance {
 namespace {
 
 /// Bytes of all operands and results together.
-constexpr std::int64_t max_bytes = std::int64_t{1} << 21;
+constexpr std::int64_t max_bytes = std::int64_t{1} << 22;
 /// Elements of all operands and results together: products and recurrences take more time than memory.
 constexpr std::int64_t max_elements = std::int64_t{1} << 16;
 
@@ -38,7 +40,7 @@ void for_each_shape(Variant& variant, const Body& body) {
   }
 }
 
-bool fits_the_budget(const Variant& variant, tenon_dtype dtype) {
+bool fits_the_budget(const Variant& variant, tenon_dtype dtype, std::int64_t limit = max_elements) {
   double elements = 0, bytes = 0;  // double: the products do not overflow
   const auto add = [&](const Dims& shape, tenon_dtype spec) {
     double count = 1;
@@ -52,7 +54,7 @@ bool fits_the_budget(const Variant& variant, tenon_dtype dtype) {
   for (const ResultSpec& spec : variant.outputs) {
     if (spec.present) add(spec.shape, spec.dtype);
   }
-  return elements <= static_cast<double>(max_elements) && bytes <= static_cast<double>(max_bytes);
+  return elements <= static_cast<double>(limit) && bytes <= static_cast<double>(max_bytes);
 }
 
 /// A variant as a Net without elements, which the shape rule does not need.
@@ -84,15 +86,37 @@ bool is_recurrent(const OpLine& line) {
 }
 
 /// Replaces all dimensions of one size by another size.
-Variant resized(Variant variant, Random& random) {
+Variant resized(Variant variant, std::int64_t to, Random& random) {
   std::set<std::int64_t> sizes;
   for_each_shape(variant, [&](const Dims& shape) { sizes.insert(shape.begin(), shape.end()); });
   if (sizes.empty()) return variant;
   const std::int64_t from = one_of(std::vector<std::int64_t>(sizes.begin(), sizes.end()), random);
-  constexpr std::int64_t choices[] = {0, 1, 2, 3, 5, 7, 8, 13, 17, 31, 64, 129};
-  const std::int64_t to = one_of(choices, random);
   for_each_shape(variant, [&](Dims& shape) { std::replace(shape.begin(), shape.end(), from, to); });
   return variant;
+}
+
+std::int64_t small_size(Random& random) {
+  constexpr std::int64_t choices[] = {0, 1, 2, 3, 5, 7, 8, 13, 17, 31, 64, 129};
+  return one_of(choices, random);
+}
+
+/// A size at which kernels may change from one loop, block or thread to the next: near a power of two or a multiple of 16, a prime, or any
+/// up to 4,097.
+std::int64_t boundary_size(Random& random) {
+  constexpr std::int64_t primes[] = {37, 61, 97, 127, 257, 509, 1021, 2053, 4093};
+  switch (random.integer(0, 8)) {
+    case 1:
+    case 2:
+      return (std::int64_t{1} << random.integer(1, 13)) + random.integer(-1, 2);
+    case 3:
+    case 4:
+    case 5:
+      return 16 * (std::int64_t{1} << random.integer(0, 6)) * random.integer(1, 5) + random.integer(-1, 2);
+    case 6:
+      return one_of(primes, random);
+    default:
+      return random.integer(1, std::int64_t{1} << random.integer(1, 13));
+  }
 }
 
 /// Prepends dimensions, up to rank 8, to all operands or only to those with the highest rank.
@@ -197,7 +221,8 @@ RandomNode random_node(const OpCase& op_case, Random& random) {
     if (fits_the_budget(changed, drawn.dtype) && is_valid(line, changed, dtypes_of(op_case).front())) drawn.variant = changed;
   };
   const int steps = has_indices(drawn.variant) || is_recurrent(line) ? 0 : 3;
-  for (int step = 0; step < steps; ++step) adopt(one_in(3, random) ? deepened(drawn.variant, random) : resized(drawn.variant, random));
+  for (int step = 0; step < steps; ++step)
+    adopt(one_in(3, random) ? deepened(drawn.variant, random) : resized(drawn.variant, small_size(random), random));
 
   drawn.setting.donations = one_in(3, random) ? some_donations(drawn.variant, drawn.dtype, random) : std::vector<tenon_donation>{};
   const auto is_donated = [&](std::size_t i) {
@@ -219,6 +244,29 @@ RandomNode random_node(const OpCase& op_case, Random& random) {
   drawn.options.fusion = one_of(fusions, random);
   drawn.options.deterministic = one_in(2, random);
   return drawn;
+}
+
+std::optional<Variant> variant_at_boundaries(const OpCase& op_case, tenon_dtype dtype, bool beyond_16_bits, Random& random) {
+  const OpLine& line = line_of(op_case.op);
+  Variant variant = one_of(op_case.variants, random);
+  if (has_indices(variant) || is_recurrent(line)) return std::nullopt;
+  // Where an element costs more than a few operations, the oracle takes long for as many elements as an axis beyond 16 bits has.
+  constexpr const char* products[] = {"attention", "conv", "conv_transpose", "gemm", "im2col", "lrn", "matmul", "pool", "resize"};
+  const bool is_product = std::find(std::begin(products), std::end(products), std::string(line.family)) != std::end(products);
+  if (beyond_16_bits && is_product) return std::nullopt;
+  const std::int64_t limit = is_product ? 1 << 14 : 7 << 16;
+  bool changed = false;
+  for (int attempt = 0; attempt < (beyond_16_bits ? 16 : 4); ++attempt) {
+    // Next to a long axis the others are short.
+    const Variant other = beyond_16_bits ? resized(resized(one_of(op_case.variants, random), random.integer(1, 4), random),
+                                                   (std::int64_t{1} << random.integer(16, 18)) + random.integer(-1, 1025), random)
+                                         : resized(variant, boundary_size(random), random);
+    if (any_empty(other) || !fits_the_budget(other, dtype, limit) || !is_valid(line, other, dtypes_of(op_case).front())) continue;
+    variant = other;
+    changed = true;
+    if (beyond_16_bits) break;
+  }
+  return changed ? std::optional(variant) : std::nullopt;
 }
 
 std::optional<Net> grown(const OpLine& line, const Net& net, Random& random) {

@@ -25,6 +25,8 @@ struct RecurrentForm {
   Dims kept_gates() const { return {steps, batch, directions(), 4 * units}; }
 };
 
+/// Numbers up to 1 for a sequence, a state or its gradient.
+Values recurrent_number(const RecurrentForm& form);
 /// x, w, r, b, h0 and, with two states, c0.
 std::vector<OperandSpec> recurrent_operands(const RecurrentForm& form, std::int64_t gates, std::int64_t states);
 /// dx, dw, dr, db, dh0 and, with two states, dc0; those of absent operands are omitted.
@@ -40,7 +42,8 @@ Bound recurrent_error(const Variant& variant, tenon_dtype dtype);
 inline constexpr Tolerance recurrent_bound{
     "A step's sums round by root(I + H) epsilon of numbers of about 1; no slope of what follows is above 1. What a state is off by comes "
     "back "
-    "at the next step through weights whose norm is about 1, and a cell adds up its own: no more than T steps' worth in all.",
+    "at the next step through weights whose norm is about 1, and a cell adds up its own: no more than T steps' worth in all. In 16 "
+    "bits, states are rounded at each step.",
     recurrent_error};
 inline constexpr const char* recurrent_gradient_reason =
     "The gradients of the gates are a few units large and off by what their products round, root(G H) epsilon; dw, dr and db add up T B of "

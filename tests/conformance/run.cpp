@@ -32,10 +32,10 @@ const std::vector<OpCase>& op_cases() {
 std::vector<Case> cases_of(const Options& options) {
   std::vector<Case> cases;
   const auto append = [&](std::vector<Case> more) { std::move(more.begin(), more.end(), std::back_inserter(cases)); };
-  const std::string& profile = options.profile;
-  if (profile != "core" && profile != "ops" && profile != "training" && profile != "blas" && profile != "onnx" && profile != "full") {
-    throw Error(fmt::format("conformance: unknown profile '{}', expected core, ops, training, blas, onnx or full", profile));
-  }
+  const auto& known = profiles();
+  if (std::find(known.begin(), known.end(), options.profile) == known.end())
+    throw Error(fmt::format("conformance: unknown profile '{}', expected one of {}", options.profile, fmt::join(known, ", ")));
+  const std::string profile = options.profile == "deep" ? "full" : options.profile;
   if (profile == "core" || profile == "full") {
     // It passes if the other cases can run at all. A backend that cannot be loaded fails it in every profile.
     cases.push_back({"core/lifecycle/load", "core", "core", TENON_DTYPE_NONE, true, [](CaseContext&) {}});
@@ -56,6 +56,10 @@ std::vector<Case> cases_of(const Options& options) {
                             options.family.empty() ? "" : " and family " + options.family, options.filter));
   }
   return cases;
+}
+
+Effort effort_of(const Options& options) {
+  return options.small ? Effort::small : options.profile == "deep" ? Effort::deep : Effort::usual;
 }
 
 /// The file of a backend's waivers: named by an option, next to the backend's file under its name, or in its folder. Empty: none.
@@ -101,7 +105,7 @@ class Writer {
   }
   /// A waiver that matches no case is obsolete. Only a run of all cases can tell.
   void expect_waivers_used() {
-    if (options_.profile != "full" || options_.filter != "*" || !options_.family.empty()) return;
+    if ((options_.profile != "full" && options_.profile != "deep") || options_.filter != "*" || !options_.family.empty()) return;
     for (const std::string& match : waivers_.matching_none(report_.results)) {
       if (options_.vectors.empty() && match.rfind("onnx", 0) == 0) continue;
       add("conformance.yaml/" + match, "core",
@@ -122,6 +126,11 @@ class Writer {
 };
 
 }  // namespace
+
+const std::vector<std::string>& profiles() {
+  static const std::vector<std::string> names{"core", "ops", "training", "blas", "onnx", "full", "deep"};
+  return names;
+}
 
 std::vector<std::string> gaps() {
   std::vector<std::string> result;
@@ -159,14 +168,14 @@ std::vector<std::string> gaps() {
 }
 
 std::vector<std::string> case_names(const Options& options) {
-  set_small_sizes(options.small);
+  set_effort(effort_of(options));
   std::vector<std::string> names;
   for (const Case& test : cases_of(options)) names.push_back(test.name);
   return names;
 }
 
 Report judge(const Options& options) {
-  set_small_sizes(options.small);
+  set_effort(effort_of(options));
   const std::vector<Case> cases = cases_of(options);
   Report report;
   report.seed = options.seed;

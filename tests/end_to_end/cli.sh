@@ -120,7 +120,8 @@ backends_names_file_stage_and_reason() {
 doctor_survives_a_broken_file() {
   mkdir "$scratch/plugins"
   echo 'not a library' >"$scratch/plugins/libtenon_backend_broken.so"
-  exits 0 doctor --plugin "$scratch/plugins"
+  exits 1 doctor --plugin "$scratch/plugins"
+  err_has 'tenon doctor: broken: broken'
   out_has '  broken: not usable'
   out_has "    file       $scratch/plugins/libtenon_backend_broken.so (command line)"
   out_has '    stage      found'
@@ -139,36 +140,59 @@ doctor_fails_when_nothing_is_healthy() {
 }
 
 doctor_survives() { # plugin, expected text
-  exits 0 doctor --timeout 2 --plugin "$PLUGINS/$1"
+  exits 1 doctor --timeout 2 --plugin "$PLUGINS/$1"
   out_has "$2"
   out_has 'deny: [misbehaving]'
   out_has '  openblas: healthy'
 }
 doctor_survives_a_crash_when_asked() {
-  exits 0 doctor --plugin "$PLUGINS/asked_crash"
+  exits 1 doctor --plugin "$PLUGINS/asked_crash"
   out_has 'the plugin crashed (signal 11, Segmentation fault) while loading the library and calling its tenon_backend_query'
 }
 doctor_survives_a_crash_in_create() { doctor_survives created_crash 'the plugin crashed (signal 11, Segmentation fault) in its `create`'; }
 doctor_survives_a_crash_at_the_end() { doctor_survives closed_crash 'the plugin crashed (signal 11, Segmentation fault) during shutdown'; }
+doctor_survives_a_crash_at_exit() { doctor_survives ended_crash 'the plugin crashed (signal 11, Segmentation fault) after shutdown'; }
 doctor_survives_an_exit() { doctor_survives created_exit 'the plugin exited the process (exit code 7) in its `create`'; }
 doctor_survives_an_abort() { doctor_survives created_abort 'the plugin crashed (signal 6, Aborted) in its `create`'; }
 doctor_survives_a_hang() { doctor_survives created_hang 'the plugin did not return within 2 s in its `create`'; }
 
 # The output of a plugin is part of its record; it is not mixed with the report or written to standard error.
 doctor_keeps_chatter_apart() {
-  exits 0 doctor --plugin "$PLUGINS/created_abort"
+  exits 1 doctor --plugin "$PLUGINS/created_abort"
   out_has '    output     vendor: giving up'
   ! grep -q '^vendor' "$scratch/out" || fail 'the plugin wrote between the lines'
-  [ ! -s "$scratch/err" ] || fail 'the plugin wrote to standard error'
-  exits 0 doctor --plugin "$PLUGINS/created_abort" --format json
+  ! grep -q 'vendor' "$scratch/err" || fail 'the plugin wrote to standard error'
+  exits 1 doctor --plugin "$PLUGINS/created_abort" --format json
   out_has '"output": "vendor: giving up'
+}
+
+doctor_requires_only_what_is_named() {
+  exits 0 doctor --require openblas --plugin "$PLUGINS/created_crash"
+  exits 1 doctor --require openblas --require misbehaving --plugin "$PLUGINS/created_crash"
+  err_has 'tenon doctor: required and not healthy: misbehaving'
+}
+
+a_plugin_that_ends_the_process_does_not_stop_others() {
+  local plugin
+  for plugin in created_exit asked_crash; do
+    TENON_BACKEND_PATH="$PLUGINS/$plugin" exits 0 devices --device openblas:0
+    out_has '* openblas:0 (--device openblas:0)'
+    err_has "warning: backend misbehaving ($PLUGINS/$plugin/libtenon_backend_misbehaving.so, TENON_BACKEND_PATH): not usable"
+  done
+}
+
+a_training_file_cannot_name_backends() {
+  printf 'model: {input: {shape: [8, 8]}, layers: [flatten, {dense: {units: 10}}]}\ndata: {source: digits}\nloss: mse\nbackends: {search: [.]}\n' >"$scratch/train.yaml"
+  exits 1 summary "$scratch/train.yaml"
+  err_has "train.yaml:4:20: key 'backends.search': decides which native code this process runs"
+  exits 0 summary "$scratch/train.yaml" --trust
 }
 
 doctor_json_keeps_its_schema() {
   mkdir "$scratch/plugins"
   echo 'not a library' >"$scratch/plugins/libtenon_backend_broken.so"
   ln -s nowhere "$scratch/plugins/libtenon_backend_dangling.so"
-  exits 0 doctor --format json --plugin "$scratch/plugins" --plugin "$PLUGINS/fake_gpu" --plugin "$PLUGINS/created_crash" \
+  exits 1 doctor --format json --plugin "$scratch/plugins" --plugin "$PLUGINS/fake_gpu" --plugin "$PLUGINS/created_crash" \
     --plugin "$FAULTS/missing_library"
   python3 "$here/scripts/check_schema.py" "$here/doctor.schema.json" "$scratch/out" || exit 1
   out_has '"library": "libtenon_absent.so.1"'
@@ -250,6 +274,19 @@ log_device_placement_prints_devices_and_ops() {
   grep -q "^op .* 'dense/.*' in device openblas:0 (no kernel of its own)$" "$scratch/err" || fail 'nothing is fused'
 }
 
+explain_marks_what_a_backend_lacks() {
+  local template=(--plugin "$(dirname "$TENON")/../lib/tenon/examples" "${cpu_only[@]}" --set 'backends.use=[template, reference]')
+  exits 1 explain "$MODELS/fashion_mnist/train.yaml" --batch 7 "${template[@]}" --device template
+  grep -q "^dense/matmul .* template:0 .* none .*; devices that can: reference:0$" "$scratch/out" || fail 'matmul not marked'
+  grep -q "^dense/relu .* template:0 .* template:0" "$scratch/out" || fail 'no device for relu'
+  out_has 'a run fails. Choose another --device'
+  exits 1 train "$MODELS/fashion_mnist/train.yaml" --data /nowhere "${template[@]}" --device template --set data.source=digits --set data.train_count=64
+  err_has 'cannot run on template:0'
+  err_has '`tenon explain` shows each'
+  exits 0 explain "$MODELS/fashion_mnist/train.yaml" --batch 7 "${template[@]}" --device template --set fallback=warn
+  [ "$(grep -c 'do not run on the requested device' "$scratch/err")" = 1 ] || fail 'not one warning, of the nodes in the table'
+}
+
 explain_tells_kernels_and_copies() {
   exits 0 explain "$MODELS/fashion_mnist/train.yaml" --batch 7 "${cpu_only[@]}" --set 'placement=[{match: "dense_1*", device: "reference:0"}]'
   grep -q '^copy dense/relu.*: openblas:0 -> reference:0, ' "$scratch/out" || fail 'no copy of dense/relu'
@@ -273,6 +310,7 @@ explain_measures_a_roofline() {
   out_has 'openblas:0: peak '
   grep -q '^dense gradient .* memory ' "$scratch/out" || fail 'no row for the gradient of dense'
   grep -q '^optimizer ' "$scratch/out" || fail 'no row for the optimizer'
+  out_has '% of time'
   exits 0 explain "$MODELS/linear_regression/train.yaml" "${cpu_only[@]}" --roofline --format json
   out_has '"percent_of_roof": '
   out_has '"gb_per_s": '
@@ -316,9 +354,66 @@ wrong_use_exits_with_two() {
   exits 2 devices --format xml
   err_has '--format'
   exits 2 nonsense
+  err_has "\`tenon\` has no command 'nonsense'; \`tenon --help\` lists them"
+  exits 2 trian x.yaml
+  err_has "\`tenon\` has no command 'trian'; did you mean 'train'?"
+  exits 2 config chek x.yaml
+  err_has "\`tenon config\` has no command 'chek'; did you mean 'check'?"
+  exits 2 train x.yaml --devcie=cpu
+  err_has "\`tenon train\` has no option '--devcie'; did you mean '--device'?"
   exits 2
+  err_has 'expected a command after `tenon`, got none; it is one of train, '
   exits 0 --version
   out_has 'tenon '
+}
+
+full() { # tenon-arguments...: standard output is a full disk
+  local got=0
+  : >"$scratch/out"
+  "$TENON" "$@" >/dev/full 2>"$scratch/err" || got=$?
+  [ "$got" = 1 ] || fail "tenon $* on a full disk: expected exit code 1, got $got"
+  err_has 'standard output: cannot be written: No space left on device'
+}
+a_full_disk_is_an_error_for_every_verb() {
+  exits 0 --help
+  local verb verbs
+  verbs=$(sed -n '/^Subcommands:/,$p' "$scratch/out" | awk '/^  [a-z]/ { print $1 }')
+  [ "$(wc -w <<<"$verbs")" -gt 12 ] || fail 'not all verbs are listed'
+  for verb in $verbs; do full "$verb" --help; done
+  full --version
+  full devices
+  full backends --format json
+  full caps
+  full config print
+  full config check "$MODELS/fashion_mnist/model.yaml"
+  full conformance --list
+  full summary "$MODELS/fashion_mnist/model.yaml"
+  full train "$MODELS/linear_regression/train.yaml" "${cpu_only[@]}" --set epochs=1
+  exits 1 train "$MODELS/linear_regression/train.yaml" "${cpu_only[@]}" --set epochs=1 --json /dev/full
+  err_has '/dev/full: writing '
+}
+
+closed_standard_streams_are_not_taken_by_files() {
+  "$TENON" train "$MODELS/linear_regression/train.yaml" "${cpu_only[@]}" --set epochs=1 --json "$scratch/out" <&- >&- 2>&- ||
+    fail 'does not run with closed streams'
+  ! grep -v '^{.*}$' "$scratch/out" || fail 'other text is in the JSON Lines'
+  out_has '"epoch"'
+}
+
+devices_and_planted_links_survive_as_outputs() {
+  exits 0 train "$MODELS/linear_regression/train.yaml" "${cpu_only[@]}" --set epochs=1 --curves /dev/null --trace /dev/null
+  [ -c /dev/null ] || fail '/dev/null was replaced'
+  exits 0 train "$MODELS/linear_regression/train.yaml" "${cpu_only[@]}" --set epochs=1 --json /dev/stdout
+  out_has '{"epoch"'
+  out_has 'test: '
+}
+
+little_memory_or_stack_is_an_error_with_its_remedy() {
+  # A sanitizer's own memory does not fit.
+  (ulimit -v 150000 && "$TENON" --version >/dev/null 2>&1) || return 0
+  (ulimit -s 64 && exits 1 devices && err_has 'the stack limit is 64 KiB, expected at least 256; raise it with `ulimit -s 8192`') || exit 1
+  (ulimit -v 150000 && exits 1 train "$MODELS/fashion_mnist/train.yaml" "${cpu_only[@]}" --set data.source=digits --set data.train_count=64 \
+    --set data.test_count=32 --set threads=1 && err_has 'out of memory') || exit 1
 }
 
 "$1"

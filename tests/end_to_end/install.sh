@@ -13,7 +13,7 @@ mv "$work/first" "$work/elsewhere/tenon" # moved, not copied: nothing may depend
 tree=$work/elsewhere/tenon
 
 # The tree has all documented files, no internal header and no build path.
-for file in bin/tenon lib/libtenon.so lib/libtenon_blas.so lib/tenon/blas/libblas.so.3 lib/libtenon_sdk.a lib/tenon/backends/libtenon_backend_reference.so lib/cmake/tenon/tenonConfig.cmake \
+for file in bin/tenon lib/libtenon.so lib/libtenon_blas.so lib/tenon/blas/libblas.so.3 lib/libtenon_sdk.a lib/tenon/backends/libtenon_backend_reference.so lib/tenon/tenon-probe lib/cmake/tenon/tenonConfig.cmake \
   lib/pkgconfig/tenon.pc include/tenon/tenon.h include/tenon/backend.h include/tenon/ops.def include/tenon/sdk/kernel.h \
   share/tenon/models/mnist_mlp/train.yaml share/tenon/template/template.c share/tenon/new_backend/cpp/backend.cpp share/doc/tenon/README.md share/doc/tenon/plugins.md \
   share/doc/tenon/ops.md share/doc/tenon/blas.md; do

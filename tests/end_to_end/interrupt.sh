@@ -18,12 +18,13 @@ interrupt() {
     sleep 0.01
   done
   kill -s "$1" "$pid"
+  kill -s "$1" "$pid"  # a key that is pressed twice
   wait "$pid"
   code=$?
 }
 
 expect 0 'test: loss: ' "${run[@]}" --set checkpoint.directory="$work/straight"
-for signal in INT TERM; do
+for signal in INT TERM HUP; do
   # A background process of a script without job control ignores SIGINT unless it installs a handler, as the command does.
   interrupt "$signal" "$work/stopped"
   expect 0 '' test "$code" -eq 130

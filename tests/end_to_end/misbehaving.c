@@ -13,7 +13,7 @@
 #include "../../plugins/template/template.c"
 #undef tenon_backend_query
 
-enum { ASKED_CRASH = 1, CREATED_CRASH, CREATED_HANG, CREATED_EXIT, CREATED_ABORT, CLOSED_CRASH };
+enum { ASKED_CRASH = 1, CREATED_CRASH, CREATED_HANG, CREATED_EXIT, CREATED_ABORT, CLOSED_CRASH, ENDED_CRASH };
 
 /* Restore the default handler first: a sanitizer's handler would exit instead. */
 static void crash(void) {
@@ -25,6 +25,10 @@ static tenon_backend_table bad_table;
 
 static void bad_destroy(tenon_backend* backend) {
   crash();
+}
+
+__attribute__((destructor)) static void ended(void) {
+  if (MISBEHAVES_WHEN == ENDED_CRASH) crash();
 }
 
 static tenon_status bad_create(const tenon_host* host, tenon_backend** out_backend, const tenon_backend_table** out_table,
@@ -41,7 +45,7 @@ static tenon_status bad_create(const tenon_host* host, tenon_backend** out_backe
   const tenon_status status = create(host, out_backend, out_table, error);
   if (status != TENON_OK) return status;
   bad_table = table;
-  bad_table.destroy = bad_destroy;
+  if (MISBEHAVES_WHEN == CLOSED_CRASH) bad_table.destroy = bad_destroy;
   *out_table = &bad_table;
   return TENON_OK;
 }

@@ -22,13 +22,13 @@ while IFS= read -r line; do
   line=${line#build/release/}
   expect 0 '' bash -c "$build/${line//build\/release/$work/build}"
 done <"$work/lines"
-expect 0 '12' wc -l "$work/lines"
+expect 0 '15' wc -l "$work/lines"
 
 # Every relative link leads to a file.
 while IFS=: read -r page link; do
   target=${link#](} target=${target%%[)#]*}
   [ -z "$target" ] || expect 0 '' test -e "$(dirname "$page")/$target"
-done < <(grep -oE '\]\([^):]*\)' README.md CONTRIBUTING.md docs/*.md models/README.md)
+done < <(grep -oE '\]\([^):]*\)' README.md CONTRIBUTING.md SECURITY.md docs/*.md models/README.md)
 
 # The index lists every decision.
 for decision in docs/adr/*.md; do expect 0 '' grep -qF "(adr/${decision##*/})" docs/README.md; done

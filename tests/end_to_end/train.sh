@@ -17,8 +17,21 @@ expect 0 '' "$tenon" train "$fashion" "${digits[@]}" --set epochs=1 --set determ
 expect 0 'Resuming from' "$tenon" train "$fashion" "${digits[@]}" --set epochs=2 --set deterministic=true \
   --set checkpoint.directory="$work/halves" --set resume=auto
 expect_same "$work/straight/epoch-000002.safetensors" "$work/halves/epoch-000002.safetensors"
+expect 1 'of another run' "$tenon" train "$fashion" "${digits[@]}" --set epochs=1 --set checkpoint.directory="$work/halves"
 expect 0 'accuracy: ' "$tenon" eval "$fashion" "${digits[@]}" --checkpoint "$work/straight"
+expect 0 "Checkpoint: $work/straight/epoch-000002.yaml (epoch 2, step " "$tenon" eval "$fashion" "${digits[@]}" --checkpoint "$work/straight"
+
+# Weights leave and enter under other names; a run starts from them.
+printf 'dense_1/*: head.*\ndense/*: body.*\n' >"$work/names"
+expect 0 'Wrote the weights of' "$tenon" weights export "$fashion" "$work/w.npz" --checkpoint "$work/straight" --map "$work/names" --transpose
+expect 0 '4 of 4 parameters' "$tenon" weights import "$fashion" "$work/w.npz" --out "$work/imported" --map "$work/names" --transpose
+expect 0 'No differences' "$tenon" weights diff "$work/imported" "$work/straight"
+expect 1 'body.kernel' "$tenon" weights diff "$work/w.npz" "$work/straight"
+expect 1 'missing: ' "$tenon" weights import "$fashion" "$work/w.npz" --out "$work/other"
+expect 0 'Weights from ' "$tenon" train "$fashion" "${digits[@]}" --set "weights={file: $work/w.npz, map: $work/names, transpose: true}"
 expect 0 ', expected ' "$tenon" predict "$fashion" "${digits[@]}" --checkpoint "$work/straight/epoch-000002.yaml" --count 3
+expect 0 'input,class,name,probability,class_2,name_2,probability_2,expected' "$tenon" predict "$work/straight" --count 1 --top-k 2 --format csv
+expect 0 "warning: layer 'dense': device 'gpu:9' not found" "$tenon" summary "$fashion" --set model.layers.1.dense.device=gpu:9
 expect 0 'Run Tests' "$tenon" train "$fashion" "${digits[@]}" --set log_style=gorgonia
 
 # Words as integers through an embedding; an SGD step updates only the rows that were read.

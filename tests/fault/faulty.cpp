@@ -3,7 +3,9 @@
 #include <tenon/backend.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <stdexcept>
 #include <string_view>
 #include <thread>
@@ -41,7 +43,14 @@ tenon_backend_table modified(tenon_backend_table table) {
   return table;
 }
 
+/// Restores the default handler first: a sanitizer's handler would exit instead.
+void crash() {
+  std::signal(SIGSEGV, SIG_DFL);
+  std::raise(SIGSEGV);
+}
+
 tenon_status create(const tenon_host* host, tenon_backend** out_backend, const tenon_backend_table** out_table, tenon_error* error) {
+  if (fault_is("crashes_in_create")) crash();
   if (fault_is("create_throws")) throw std::runtime_error("the vendor's library was not expected to fail");
   if (fault_is("create_throws_integer")) throw 42;
   if (fault_is("create_fails")) return say(error, TENON_VENDOR_ERROR, "vendorInit returned 999: the driver is too old");
@@ -64,16 +73,27 @@ tenon_status create(const tenon_host* host, tenon_backend** out_backend, const t
   return TENON_OK;
 }
 
-#if defined(__SSE2__)
-/// A library linked with -ffast-math does this when it is opened.
 __attribute__((constructor)) void at_open() {
+#if defined(__SSE2__)
+  // A library linked with -ffast-math does this when it is opened.
   if (fault_is("flush_to_zero")) _mm_setcsr(_mm_getcsr() | 0x8040);
-}
 #endif
+  if (fault_is("crashes_at_open")) {
+    std::puts("vendor: no licence");
+    std::fflush(stdout);
+    crash();
+  }
+  if (fault_is("exits_at_open")) std::exit(0);
+}
+__attribute__((destructor)) void at_exit() {
+  if (fault_is("crashes_at_exit")) crash();
+  if (fault_is("exits_at_exit")) std::_Exit(3);
+}
 
 }  // namespace
 
 extern "C" TENON_EXPORT tenon_status tenon_backend_query(const tenon_host_info* host, tenon_backend_info* out_info) {
+  while (fault_is("hangs_in_query")) std::this_thread::sleep_for(std::chrono::seconds(1));
   if (fault_is("query_throws")) throw std::logic_error("nobody expects this");
   if (fault_is("query_fails")) return TENON_INTERNAL;
   const std::uint32_t offered = out_info->struct_size;

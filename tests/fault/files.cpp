@@ -136,17 +136,18 @@ TEST_CASE("files: a folder that this user may not read is reported as a place") 
   fs::permissions(folder.path(), fs::perms(0755));
 }
 
-TEST_CASE("files: a file that anyone may write to causes a warning and is used") {
+TEST_CASE("files: a file that anyone may write to is refused before it is opened") {
   const OpenFolder folder;
   const fs::path file = folder.plugin();
   fs::permissions(file, fs::perms(0646));
   const Loaded loaded({file});
-  CHECK(loaded.only().healthy);
-  CHECK(is_exposed(loaded.only(), "every user may write to the file " + file.string()));
-  CHECK(is_exposed(loaded.only(), "(chmod o-w " + file.string() + ")"));
+  CHECK(loaded.only().reached == Stage::found);
+  CHECK(loaded.only().status == TENON_INVALID_ARGUMENT);
+  CHECK(contains(loaded.only().text, "every user may write to the file " + file.string()));
+  CHECK(loaded.only().remedy == "chmod o-w " + file.string());
 }
 
-TEST_CASE("files: write permission of the owner's group causes no warning") {
+TEST_CASE("files: write permission of the owner's group is accepted") {
   const OpenFolder folder;
   const fs::path file = folder.plugin();
   fs::permissions(file, fs::perms(0664));
@@ -156,13 +157,13 @@ TEST_CASE("files: write permission of the owner's group causes no warning") {
   CHECK(loaded.only().exposures.empty());
 }
 
-TEST_CASE("files: a sticky folder that anyone may write to causes a warning if it is searched, not for a named file") {
+TEST_CASE("files: in a sticky folder that anyone may write to, only a file that was named is used") {
   const OpenFolder folder;
   const fs::path file = folder.plugin();
   fs::permissions(folder.path(), fs::perms(01777));
   const Loaded searched({folder.path()});
-  CHECK(searched.only().healthy);
-  CHECK(is_exposed(searched.only(), "every user may write to the folder " + folder.path().string()));
+  CHECK_FALSE(searched.only().healthy);
+  CHECK(contains(searched.only().text, "every user may write to the folder " + folder.path().string()));
   const Loaded named({file});
   CHECK(named.only().healthy);
   CHECK(named.only().exposures.empty());

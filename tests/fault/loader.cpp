@@ -291,24 +291,29 @@ TEST_CASE("loader: deny and allow lists keep a candidate out, unopened") {
   REQUIRE(denied.result.records.size() == 2);
   CHECK(denied.result.records[0].denied);
   CHECK(denied.result.records[0].status == TENON_UNSUPPORTED);
-  CHECK(contains(denied.result.records[0].text, "the deny list's 'heal*' excludes it"));
+  CHECK(contains(denied.result.records[0].text, "'heal*' in backends.deny excludes it"));
   CHECK_FALSE(denied.result.records[0].remedy.empty());
   CHECK(denied.result.records[1].healthy);
   Options allow;
   allow.allow = {"cuda", "openblas"};
   const Loaded allowed({file_of("healthy")}, allow);
   CHECK(allowed.only().denied);
-  CHECK(contains(allowed.only().text, "the allow list does not name it; it names: cuda, openblas"));
+  CHECK(contains(allowed.only().text, "backends.allow does not name it; it names: cuda, openblas"));
+  allow.allow_key = "backends.use";
+  CHECK(contains(Loaded({file_of("healthy")}, allow).only().text, "backends.use does not name it; it names: cuda, openblas"));
 }
 
-TEST_CASE("loader: a folder that anyone may write to causes a warning") {
+TEST_CASE("loader: a folder that anyone may write to is refused, and others are used") {
   const fs::path open_to_all = plugins / "open_to_all";
   fs::create_directories(open_to_all);
   fs::copy_file(file_of("healthy"), open_to_all / "libtenon_backend_healthy.so", fs::copy_options::overwrite_existing);
   fs::permissions(open_to_all, fs::perms::others_write, fs::perm_options::add);
-  const Loaded loaded({open_to_all});
-  CHECK(loaded.only().healthy);
-  CHECK(is_exposed(loaded.only(), "every user may write to the folder " + open_to_all.string()));
+  const Loaded loaded({open_to_all, file_of("unloadable")});
+  REQUIRE(loaded.result.records.size() == 2);
+  CHECK_FALSE(loaded.result.records[0].healthy);
+  CHECK(contains(loaded.result.records[0].text, "every user may write to the folder " + open_to_all.string()));
+  CHECK(loaded.result.records[0].remedy == "chmod o-w " + open_to_all.string());
+  CHECK(loaded.result.records[1].healthy);
   fs::permissions(open_to_all, fs::perms::others_write, fs::perm_options::remove);
 }
 

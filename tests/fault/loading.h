@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "loader/loader.h"
-#include "plain_host.h"
+#include "loader/plain_host.h"
 
 namespace fs = std::filesystem;
 using namespace tenon::loader;

@@ -12,7 +12,7 @@
 
 #include "loader/error_text.h"
 #include "loader/loader.h"
-#include "plain_host.h"
+#include "loader/plain_host.h"
 
 using namespace tenon::loader;
 

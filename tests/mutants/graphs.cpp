@@ -49,6 +49,36 @@ const Edit edits[] = {
      [](Graph::Node& n) { n.as<tenon_attributes_layer_norm>().epsilon = 1e-3; }},
 };
 
+/// Takes a column that is added to a square for a row.
+void take_columns_for_rows(Graph& graph) {
+  for (const Graph::Node& node : graph.nodes) {
+    if (node.abi.op != TENON_OP_Add) continue;
+    const auto& shape = graph.values[node.inputs[0]].shape;
+    Graph::Value& added = graph.values[node.inputs[1]];
+    if (shape.size() == 2 && shape[0] == shape[1] && added.shape == std::vector<std::int64_t>{shape[0], 1}) {
+      added.shape = {shape[0]};
+      added.strides.reset();
+      added.abi.desc.rank = 1;
+    }
+  }
+}
+
+/// The second node that reads a constant reads the first constant of that shape.
+void mix_up_constants(Graph& graph) {
+  std::vector<int> readers(graph.values.size(), 0);
+  for (Graph::Node& node : graph.nodes) {
+    for (std::uint32_t& input : node.inputs) {
+      if (input == TENON_NO_INDEX || graph.values[input].abi.kind != TENON_VALUE_CONSTANT || ++readers[input] < 2) continue;
+      for (std::uint32_t v = 0; v < input; ++v) {
+        const Graph::Value& other = graph.values[v];
+        if (other.abi.kind != TENON_VALUE_CONSTANT || other.shape != graph.values[input].shape) continue;
+        input = v;
+        break;
+      }
+    }
+  }
+}
+
 }  // namespace
 
 std::uint64_t size_of(tenon_dtype dtype) {
@@ -143,7 +173,10 @@ const tenon_graph& Graph::abi() {
 }
 
 bool changes_graphs() {
-  if (is(Mutation::ignores_strides) || is(Mutation::any_version_will_do)) return true;
+  for (const Mutation m :
+       {Mutation::ignores_strides, Mutation::any_version_will_do, Mutation::columns_are_rows, Mutation::constants_mixed_up}) {
+    if (is(m)) return true;
+  }
   for (const Edit& edit : edits) {
     if (edit.mutation == mutation) return true;
   }
@@ -154,6 +187,8 @@ void change(Graph& graph) {
   if (is(Mutation::ignores_strides)) {
     for (Graph::Value& value : graph.values) value.strides.reset();
   }
+  if (is(Mutation::columns_are_rows)) take_columns_for_rows(graph);
+  if (is(Mutation::constants_mixed_up)) mix_up_constants(graph);
   for (Graph::Node& node : graph.nodes) {
     if (is(Mutation::any_version_will_do) && node.abi.op == TENON_OP_Relu) node.abi.version = 14;
     for (const Edit& edit : edits) {

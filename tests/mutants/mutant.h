@@ -122,6 +122,7 @@ struct Plan {
   std::vector<double> scratch;                         ///< shared by executions, which is the defect
   const tenon_value* borrowed = nullptr;               ///< the caller's values, which may be gone
   tenon_plan_options options{};                        ///< for a plan that is made at execution
+  std::uint64_t epoch = 0;                             ///< of the last execution
   static Plan& of(tenon_plan* plan) { return *reinterpret_cast<Plan*>(plan); }
 };
 

@@ -140,10 +140,12 @@ tenon_status plan_info(tenon_plan* plan, tenon_plan_info* out_info, tenon_error*
   return status;
 }
 
-void disturb(Plan& plan) {
+void disturb(Plan& plan, std::uint64_t epoch) {
   misbehave(Moment::execute);
   const tenon_host* const host = host_of(plan.device);
   if (is(Mutation::allocates_in_execute)) host->release(host->context, host->allocate(host->context, 64, 64), 64);
+  if (is(Mutation::leaks_at_new_epochs) && plan.epoch != epoch) host->allocate(host->context, 64, 64);
+  plan.epoch = epoch;
   if (is(Mutation::logs_in_execute)) host->log(host->context, TENON_LOG_INFO, "one more execution");
 }
 
@@ -157,7 +159,7 @@ tenon_status plan_execute(tenon_plan* handle, const tenon_bindings* bindings, st
     if (is(Mutation::error_without_text) && error != nullptr && error->text_capacity > 0) error->text[0] = '\0';
     return refused;
   }
-  disturb(plan);
+  disturb(plan, bindings->parameters_epoch);
   if (is(Mutation::keeps_graph_pointers) && !plan.graph.values.empty() && plan.borrowed[0].desc.rank != plan.graph.values[0].abi.desc.rank)
     return say(error, TENON_INTERNAL, "the graph has changed since the plan was made");
   tenon_plan* unmodified = plan.unmodified;
@@ -176,6 +178,7 @@ tenon_status plan_execute(tenon_plan* handle, const tenon_bindings* bindings, st
   const tenon_status status = real().plan_execute(unmodified, &altered, workspace, unmodified_stream, error);
   if (plan.unmodified == nullptr) real().plan_destroy(unmodified);
   if (status != TENON_OK) {
+    if (is(Mutation::fused_nodes_count_once) && error != nullptr && error->node != TENON_NO_INDEX && error->node > 1) --error->node;
     if (is(Mutation::hides_failures)) return TENON_OK;
     if (is(Mutation::mistakes_are_internal) && status == TENON_INVALID_ARGUMENT) return TENON_INTERNAL;
     return status;
@@ -184,9 +187,28 @@ tenon_status plan_execute(tenon_plan* handle, const tenon_bindings* bindings, st
   return TENON_OK;
 }
 
+// ---------------------------------------------------------------- profiles without times
+
+tenon_status profile_enable(tenon_plan* plan, std::uint32_t enabled, tenon_error* error) {
+  return real().profile->enable(Plan::of(plan).unmodified, enabled, error);
+}
+tenon_status profile_read(tenon_plan* plan, tenon_profile_record* out_records, std::uint32_t capacity, std::uint32_t* out_count,
+                          tenon_error* error) {
+  const tenon_status status = real().profile->read(Plan::of(plan).unmodified, out_records, capacity, out_count, error);
+  for (std::uint32_t i = 0; status == TENON_OK && i < std::min(*out_count, capacity); ++i) out_records[i].duration_ns = 0;
+  return status;
+}
+
 }  // namespace
 
 void spoil_plans(tenon_backend_table& table) {
+  static tenon_profile_table profile;
+  if (is(Mutation::profiles_without_times) && real().profile != nullptr) {
+    profile = *real().profile;
+    profile.enable = profile_enable;
+    profile.read = profile_read;
+    table.profile = &profile;
+  }
   table.supports = supports;
   table.plan_create = plan_create;
   table.plan_destroy = plan_destroy;

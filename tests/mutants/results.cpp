@@ -74,6 +74,13 @@ void clamp_indices(Execution& run) {
   if (indices->abi.desc.dtype == TENON_DTYPE_I64) change_elements<std::int64_t>(bytes, indices->count(), clamp);
 }
 
+/// A vector that ends behind its operand.
+void read_past_the_end(Execution& run) {
+  const Value* x = run.input(0);
+  if (x == nullptr) return;
+  static_cast<void>(*static_cast<volatile unsigned char*>(run.bytes_of(*x) + x->size_bytes()));
+}
+
 // ---------------------------------------------------------------- after
 
 void wrong_first_element(Execution& run) {
@@ -267,6 +274,141 @@ void go_through_shared_scratch(Execution& run) {
   change_elements<float>(run.bytes_of(*y), y->count(), [&](float, std::uint64_t i) { return static_cast<float>(scratch[i]); });
 }
 
+float from_bfloat16(std::uint16_t bits) {
+  const std::uint32_t wide = std::uint32_t{bits} << 16;
+  float value;
+  std::memcpy(&value, &wide, sizeof value);
+  return value;
+}
+std::uint16_t to_bfloat16(float value) {
+  std::uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  return static_cast<std::uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
+
+/// Rounds the sums of a bf16 product after each term.
+void sum_in_bfloat16(Execution& run) {
+  const Value *a = run.input(0), *b = run.input(1), *y = run.output(0);
+  if (run.op() != TENON_OP_MatMul || a == nullptr || b == nullptr || y == nullptr || y->abi.desc.dtype != TENON_DTYPE_BF16) return;
+  if (a->shape.size() != 2 || b->shape.size() != 2) return;
+  const auto terms = static_cast<std::uint64_t>(a->shape[1]), columns = static_cast<std::uint64_t>(b->shape[1]);
+  const auto at = [&](const Value& from, std::uint64_t i) {
+    std::uint16_t bits;
+    std::memcpy(&bits, run.bytes_of(from) + i * sizeof bits, sizeof bits);
+    return from_bfloat16(bits);
+  };
+  change_elements<std::uint16_t>(run.bytes_of(*y), y->count(), [&](std::uint16_t, std::uint64_t i) {
+    float sum = 0;
+    for (std::uint64_t k = 0; k < terms; ++k)
+      sum = from_bfloat16(to_bfloat16(sum + at(*a, i / columns * terms + k) * at(*b, k * columns + i % columns)));
+    return to_bfloat16(sum);
+  });
+}
+
+/// The f32 operand and result of a ReduceSum to one line of results; `length` terms make each.
+struct Sum {
+  explicit Sum(Execution& run) {
+    const Value *x = run.input(0), *y = run.output(0);
+    if (run.op() != TENON_OP_ReduceSum || x == nullptr || y == nullptr || y->abi.desc.dtype != TENON_DTYPE_F32) return;
+    from = run.bytes_of(*x);
+    to = run.bytes_of(*y);
+    length = x->count() / y->count();
+  }
+  float term(std::uint64_t i) const {
+    float value;
+    std::memcpy(&value, from + i * sizeof value, sizeof value);
+    return value;
+  }
+  void store(float value) const { std::memcpy(to, &value, sizeof value); }
+  const unsigned char* from = nullptr;
+  unsigned char* to = nullptr;
+  std::uint64_t length = 0;
+};
+
+/// Adds the terms of the first result one after the other.
+void sum_one_by_one(Execution& run) {
+  const Sum sum(run);
+  if (sum.from == nullptr) return;
+  float total = 0;
+  for (std::uint64_t i = 0; i < sum.length; ++i) total += sum.term(i);
+  sum.store(total);
+}
+
+/// Adds parts of the first result as they end.
+void sum_as_threads_end(Execution& run) {
+  struct Work {
+    Sum sum;
+    float total = 0;
+    std::mutex mutex;
+  } work{Sum(run), 0, {}};
+  if (work.sum.from == nullptr) return;
+  const tenon_host* const host = host_of(run.plan.device);
+  host->parallel_for(
+      host->context, static_cast<std::int64_t>(work.sum.length), 16,
+      [](void* argument, std::int64_t begin, std::int64_t end) {
+        auto& shared = *static_cast<Work*>(argument);
+        float part = 0;
+        for (std::int64_t i = begin; i < end; ++i) part += shared.sum.term(static_cast<std::uint64_t>(i));
+        const std::lock_guard lock(shared.mutex);
+        shared.total += part;
+      },
+      &work);
+  work.sum.store(work.total);
+}
+
+/// The last bit of a result depends on how many threads the host has.
+void round_by_thread_count(Execution& run) {
+  const tenon_host* const host = host_of(run.plan.device);
+  if (host->thread_count(host->context) % 2 == 0) return;
+  run.each_output([&](const Value& value) {
+    change_floats(run.bytes_of(value), value,
+                  [](auto y, std::uint64_t i) { return i == 0 ? std::nextafter(y, std::numeric_limits<decltype(y)>::infinity()) : y; });
+  });
+}
+
+/// Leaves the last element of a row out if 15 of 16 remain.
+void leave_15th_column_out(Execution& run) {
+  const Value* y = run.op() == TENON_OP_Relu ? run.output(0) : nullptr;
+  if (y == nullptr || y->shape.empty() || y->shape.back() < 64 || y->shape.back() % 16 != 15) return;
+  const auto columns = static_cast<std::uint64_t>(y->shape.back()), size = size_of(y->abi.desc.dtype);
+  const unsigned char* before = run.before[y->abi.binding].data();
+  for (std::uint64_t i = columns - 1; i < y->count(); i += columns) std::memcpy(run.bytes_of(*y) + i * size, before + i * size, size);
+}
+
+/// Counts along an axis in 16 bits.
+void lose_long_axes(Execution& run) {
+  const Value* y = run.op() == TENON_OP_Softmax ? run.output(0) : nullptr;
+  if (y == nullptr || std::none_of(y->shape.begin(), y->shape.end(), [](std::int64_t size) { return size > 0xFFFF; })) return;
+  change_floats(run.bytes_of(*y), *y, [](auto value, std::uint64_t) { return value / 2; });
+}
+
+/// Compares 64-bit integers as doubles.
+void compare_as_doubles(Execution& run) {
+  const Value *a = run.input(0), *b = run.input(1), *y = run.output(0);
+  if (run.op() != TENON_OP_Less || a == nullptr || b == nullptr || y == nullptr || a->abi.desc.dtype != TENON_DTYPE_I64) return;
+  if (a->shape != b->shape) return;
+  const auto at = [&](const Value& from, std::uint64_t i) {
+    std::int64_t value;
+    std::memcpy(&value, run.bytes_of(from) + i * sizeof value, sizeof value);
+    return static_cast<double>(value);
+  };
+  change_elements<unsigned char>(run.bytes_of(*y), y->count(),
+                                 [&](unsigned char, std::uint64_t i) { return static_cast<unsigned char>(at(*a, i) < at(*b, i)); });
+}
+
+/// Adds 0 to what it moves.
+void move_by_adding_zero(Execution& run) {
+  if (run.op() != TENON_OP_Transpose) return;
+  run.each_output([&](const Value& value) { change_floats(run.bytes_of(value), value, [](auto y, std::uint64_t) { return y + 0; }); });
+}
+
+/// Takes one value that is both operands for one operand.
+void forget_one_value(Execution& run) {
+  if (run.plan.graph.nodes.size() != 1 || run.node().inputs.size() != 2 || run.node().inputs[0] != run.node().inputs[1]) return;
+  const Value *x = run.input(0), *y = run.output(0);
+  if (x != nullptr && y != nullptr && x->size_bytes() == y->size_bytes()) std::memcpy(run.bytes_of(*y), run.bytes_of(*x), y->size_bytes());
+}
+
 struct Hook {
   Mutation mutation;
   void (*apply)(Execution&);
@@ -274,7 +416,7 @@ struct Hook {
 const Hook before[] = {
     {Mutation::ignores_donation, ignore_donation},    {Mutation::stale_packed_weights, keep_parameters},
     {Mutation::tf32_under_strict, round_to_tf32},     {Mutation::conv_filter_not_rotated, skip_filter_rotation},
-    {Mutation::gather_clamps_indices, clamp_indices},
+    {Mutation::gather_clamps_indices, clamp_indices}, {Mutation::reads_past_the_end, read_past_the_end},
 };
 const Hook after[] = {
     {Mutation::wrong_element, wrong_first_element},
@@ -295,6 +437,15 @@ const Hook after[] = {
     {Mutation::pool_padding_wins, let_padding_win},
     {Mutation::integer_overflow_saturates, saturate_sums},
     {Mutation::executions_share_scratch, go_through_shared_scratch},
+    {Mutation::sums_in_bfloat16, sum_in_bfloat16},
+    {Mutation::sums_one_by_one, sum_one_by_one},
+    {Mutation::sums_as_threads_end, sum_as_threads_end},
+    {Mutation::rounds_by_thread_count, round_by_thread_count},
+    {Mutation::leaves_15th_column_out, leave_15th_column_out},
+    {Mutation::axes_in_16_bits, lose_long_axes},
+    {Mutation::compares_as_doubles, compare_as_doubles},
+    {Mutation::moves_by_adding_zero, move_by_adding_zero},
+    {Mutation::one_value_is_one_operand, forget_one_value},
 };
 
 template <std::size_t count>

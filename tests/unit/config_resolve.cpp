@@ -30,6 +30,7 @@ const char* const every_key = R"(backends:
   allow: [cuda, openblas, reference]
   deny: sycl
   options: {openblas: {threads: 2, library: /x/libopenblas.so}, cuda: {kernels: tuned}}
+  probe: always
 device: /device:GPU:0
 precision: mixed_bfloat16
 fallback: warn
@@ -60,6 +61,7 @@ TEST_CASE("config: every key reaches its field") {
   CHECK(config.backends.use == std::vector<std::string>{"cuda", "openblas"});
   CHECK(config.backends.allow == std::vector<std::string>{"cuda", "openblas", "reference"});
   CHECK(config.backends.deny == std::vector<std::string>{"sycl"});
+  CHECK(config.backends.probe == Probe::always);
   CHECK(config.backends.options.at("openblas").at("threads") == "2");
   CHECK(config.backends.options.at("openblas").at("library") == "/x/libopenblas.so");
   CHECK(config.backends.options.at("cuda").at("kernels") == "tuned");
@@ -88,7 +90,7 @@ TEST_CASE("config: every key reaches its field") {
   REQUIRE(config.virtual_devices.size() == 2);
   CHECK(config.virtual_devices[0] == VirtualDevice{"reference:0", 2, 0});
   CHECK(config.virtual_devices[1] == VirtualDevice{"gpu:0", 2, 1024});
-  CHECK(config.origin_of("device") == "tenon.yaml:7:9");
+  CHECK(config.origin_of("device") == "tenon.yaml:8:9");
   CHECK(config.origin_of("backends.options.openblas.threads") == "tenon.yaml:6:33");
 }
 
@@ -114,6 +116,7 @@ TEST_CASE("config: canonical YAML states the origin of each value") {
                    "  use: []                                # default\n"
                    "  allow: []                              # default\n"
                    "  deny: []                               # default\n"
+                   "  probe: once                            # default\n"
                    "  options:\n"
                    "    openblas:\n"
                    "      threads: 2                         # tenon.yaml:2:33\n"
@@ -133,7 +136,7 @@ TEST_CASE("config: the schema documents every key and is a valid configuration o
     CHECK(std::string(key.help).size() > 10);
     CHECK(contains(schema, std::string("# ") + key.help + " (" + key.type));
   }
-  CHECK(config_keys().size() == 25);
+  CHECK(config_keys().size() == 26);
 }
 
 TEST_CASE("config: an error has file, line and key") {
@@ -162,7 +165,7 @@ TEST_CASE("config: an error has file, line and key") {
        "cpu:N, gpu:N, <backend>:N or a TensorFlow name such as /device:GPU:0"},
       {"precision: float16\n",
        "tenon.yaml:1:12: key 'precision': expected one of float32, tf32, mixed_bfloat16, mixed_float16, got 'float16'; "
-       "did you mean 'float32'?"},
+       "did you mean 'mixed_float16'?"},
       {"fallback: never\n", "tenon.yaml:1:11: key 'fallback': expected one of error, warn, allow, got 'never'"},
       {"fallback_ops: {Rlu: warn}\n", "tenon.yaml:1:21: key 'fallback_ops.Rlu': there is no op 'Rlu'; did you mean 'Relu'?"},
       {"fallback_ops: {relu: warn}\n", "tenon.yaml:1:22: key 'fallback_ops.relu': there is no op 'relu'; did you mean 'Relu'?"},
@@ -280,7 +283,7 @@ TEST_CASE_FIXTURE(InFolder,
 
   sources = {};
   sources.environment = environment({{"TENON_CONFIG", "/nowhere/t.yaml"}});
-  CHECK_ERROR("environment TENON_CONFIG: /nowhere/t.yaml: no such file; expected a YAML file", resolve_config(sources));
+  CHECK_ERROR("environment TENON_CONFIG: /nowhere/t.yaml: file not found", resolve_config(sources));
   sources.environment = environment({{"TENON_DEVICE", "gpu:"}});
   CHECK(message_of([&] {
           resolve_config(sources);
@@ -296,6 +299,7 @@ TEST_CASE_FIXTURE(InFolder, "config: an overlay wins for its own keys only, and 
   sources.environment = environment({{"TENON_DEVICE", "cpu:3"}});
   Config layer = config_from_text("seed: 5\nbackends: {options: {openblas: {threads: 1}, cuda: {kernels: naive}}}\n", "train.yaml");
   sources.layers = {layer};
+  sources.trust_layers = true;
   Config config = resolve_config(sources);
   CHECK(config.device == "cpu:3");
   CHECK(config.seed == 5);
@@ -309,6 +313,35 @@ TEST_CASE_FIXTURE(InFolder, "config: an overlay wins for its own keys only, and 
   config = resolve_config(sources);
   CHECK(config.device == "cpu:4");
   CHECK(config.origin_of("device") == "--set device=cpu:4");
+}
+
+TEST_CASE_FIXTURE(InFolder, "config: a training file cannot decide which native code runs, unless it is trusted") {
+  ConfigSources sources;
+  sources.environment = environment({{"TENON_BACKEND_PROBE", "always"}});
+  sources.layers = {config_from_text("backends: {search: [.]}\n", "train.yaml")};
+  CHECK_ERROR(
+      "train.yaml:1:20: key 'backends.search': decides which native code this process runs; expected it in your own configuration "
+      "(--config, "
+      "TENON_CONFIG), the environment or the command line, got it in a file that describes a model; move it there, or pass --trust "
+      "(ConfigSources::trust_layers) if you trust this file",
+      resolve_config(sources));
+  sources.trust_layers = true;
+  CHECK(resolve_config(sources).backends.search.size() == 1);
+  sources.trust_layers = false;
+  sources.layers = {config_from_text("backends: {probe: never}\n", "train.yaml")};
+  CHECK_ERROR_CONTAINS("train.yaml:1:19: key 'backends.probe': decides which native code", resolve_config(sources));
+
+  sources.layers = {config_from_text("backends: {options: {cuda: {libraries: .}}}\n", "train.yaml")};
+  CHECK_ERROR_CONTAINS("train.yaml:1:40: key 'backends.options.cuda.libraries': decides which native code", resolve_config(sources));
+  sources.layers = {config_from_text("backends: {use: [cuda], allow: [cuda], deny: [openblas]}\n", "train.yaml")};
+  CHECK(resolve_config(sources).backends.use == std::vector<std::string>{"cuda"});  // a choice among the user's own
+
+  // The user's own file and command line may.
+  sources.layers = {Config()};
+  apply_override(sources.layers[0], "backends.search", "[/mine]", {Origin::Kind::command_line, "--set backends.search=[/mine]"});
+  sources.file = folder.write("tenon.yaml", "backends: {probe: never}\n");
+  CHECK(resolve_config(sources).backends.search == std::vector<std::string>{"/mine"});
+  CHECK(resolve_config(sources).backends.probe == Probe::always);
 }
 
 TEST_CASE("config: an origin of lower precedence never overwrites, yet is validated") {
@@ -333,5 +366,5 @@ TEST_CASE_FIXTURE(InFolder, "config: memory without growth needs a size") {
 }
 
 TEST_CASE("config: a missing file is reported by name") {
-  CHECK_ERROR("/nowhere/tenon.yaml: no such file; expected a YAML file", load_config("/nowhere/tenon.yaml"));
+  CHECK_ERROR("/nowhere/tenon.yaml: file not found", load_config("/nowhere/tenon.yaml"));
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <fstream>
 #include <string>
 #include <variant>
@@ -18,18 +19,40 @@ namespace {
 
 const std::string head = "model: {layers: [softmax]}\ndata: {source: digits}\nloss: sparse_categorical_crossentropy\n";
 
-TrainDefinition train(const std::string& more, const std::vector<ConfigOverride>& overrides = {}) {
+TrainDefinition train_of(const std::string& more, const std::vector<ConfigOverride>& overrides = {}) {
   return train_from_text(head + more, "train.yaml", "/base", overrides);
 }
 /// The given text starts at line 4.
 std::string train_error(const std::string& more, const std::vector<ConfigOverride>& overrides = {}) {
-  return message_of([&] { train(more, overrides); });
+  return message_of([&] { train_of(more, overrides); });
 }
 Optimizer optimizer(const std::string& text) {
-  return train("optimizer: " + text + "\n").optimizer;
+  return train_of("optimizer: " + text + "\n").optimizer;
 }
 
 }  // namespace
+
+TEST_CASE("train: options of losses, groups of parameters, and what is trainable") {
+  const auto read = [](const std::string& text) {
+    return train_from_text("model: {layers: [{dense: {units: 2}}]}\ndata: {source: digits}\n" + text, "train.yaml", "/base");
+  };
+  const TrainDefinition t = read(
+      "loss: {name: categorical_crossentropy, label_smoothing: 0.1, class_weights: [1, 0.5]}\n"
+      "trainable: [dense*, '*/bias']\n"
+      "optimizer: {name: sgd, groups: [{match: '*/bias', weight_decay: 0}, {match: dense*, learning_rate_factor: 0.1}]}\n");
+  CHECK(t.loss.label_smoothing == 0.1);
+  CHECK(t.loss.class_weights == std::vector<double>{1, 0.5});
+  CHECK(t.trainable == std::vector<std::string>{"dense*", "*/bias"});
+  REQUIRE(t.optimizer.groups.size() == 2);
+  CHECK(t.optimizer.groups[0].match == "*/bias");
+  CHECK(t.optimizer.groups[0].weight_decay == 0);
+  CHECK(t.optimizer.groups[1].learning_rate_factor == 0.1);
+  CHECK_FALSE(t.optimizer.groups[1].weight_decay.has_value());
+  CHECK(read("loss: {name: bce, positive_weight: 4}\ntrainable: head/*\n").loss.positive_weight == 4);
+  CHECK(read("loss: mse\ntrainable: head/*\n").trainable == std::vector<std::string>{"head/*"});
+  CHECK_ERROR_CONTAINS("key 'match' is missing", read("loss: mse\noptimizer: {name: sgd, groups: [{weight_decay: 0}]}\n"));
+  CHECK_ERROR_CONTAINS("expected a number in [0, 1), got '1'", read("loss: {name: bce, label_smoothing: 1}\n"));
+}
 
 TEST_CASE("train: every key reaches its field") {
   const TrainDefinition t = train_from_text(R"(
@@ -100,7 +123,7 @@ backends: {use: [openblas], options: {openblas: {threads: 2}}}
 }
 
 TEST_CASE("train: the defaults are those of Keras") {
-  const TrainDefinition t = train("");
+  const TrainDefinition t = train_of("");
   CHECK(t.fit.batch_size == 32);
   CHECK(t.fit.epochs == 1);
   CHECK(t.fit.shuffle);
@@ -198,10 +221,10 @@ TEST_CASE("train: an error has file, line and key") {
        "'adam'?"},
       {"optimizer: [adam]\n",
        "train.yaml:4:12: key 'optimizer': expected one of adam, adamw, amsgrad, sgd, rmsprop, adagrad, adadelta, radam, nadam, got a list"},
-      {"optimizer: {learning_rate: 1}\n", "train.yaml:4:12: optimizer: key 'name' is missing; expected the name of an optimizer"},
+      {"optimizer: {nme: sgd}\n", "train.yaml:4:13: optimizer: unknown key 'nme'; did you mean 'name'?"},
       {"optimizer: {name: sgd, beta1: 0.9}\n",
        "train.yaml:4:24: optimizer: unknown key 'beta1'; known keys: name, preset, learning_rate, momentum, nesterov, weight_decay, "
-       "clip_value, clip_norm, clip_global_norm"},
+       "groups, clip_value, clip_norm, clip_global_norm"},
       {"optimizer: {name: adam, learnig_rate: 1}\n",
        "train.yaml:4:25: optimizer: unknown key 'learnig_rate'; did you mean 'learning_rate'?"},
       {"optimizer: {name: adam, learning_rate: -1}\n",
@@ -222,7 +245,7 @@ TEST_CASE("train: an error has file, line and key") {
       {"checkpoint: {directory: x, kep: 2}\n", "train.yaml:4:28: unknown key 'checkpoint.kep'; did you mean 'checkpoint.keep'?"},
       {"resume: auto\n",
        "train.yaml:4:9: key 'resume': 'auto' resumes from the newest checkpoint in checkpoint.directory, which is not set"},
-      {"resume: [x]\n", "train.yaml:4:9: key 'resume': expected never, auto or the path of a checkpoint, got a list"},
+      {"resume: [x]\n", "train.yaml:4:9: key 'resume': expected never, auto or the path of a checkpoint or of a folder of checkpoints, got a list"},
       {"output: [x]\n", "train.yaml:4:9: key 'output': expected a path, got a list"},
   };
   for (const Row& row : rows) {
@@ -230,47 +253,49 @@ TEST_CASE("train: an error has file, line and key") {
     CHECK(train_error(row.text) == row.message);
   }
   const auto whole = [](const std::string& text) { return message_of([&] { train_from_text(text, "train.yaml"); }); };
-  CHECK(whole("loss: mse\n") == "train.yaml:1:1: key 'data' is missing; expected a map with the key 'source'");
-  CHECK(whole("data: digits\n") == "train.yaml:1:7: key 'data': expected a map with the key 'source', got 'digits'");
-  CHECK(whole("data: {}\n") == "train.yaml:1:7: key 'data.source' is missing; expected the name of a data set");
-  CHECK(whole("data: {source: minst}\n") ==
+  const std::string rest = "loss: mse\nmodel: {layers: [relu]}\n";
+  CHECK(whole(rest) == "train.yaml:1:1: key 'data' is missing; expected a map with the key 'source'");
+  CHECK(whole("data: digits\n" + rest) == "train.yaml:1:7: key 'data': expected a map with the key 'source', got 'digits'");
+  CHECK(whole("data: {}\n" + rest) == "train.yaml:1:7: key 'data.source' is missing; expected the name of a data set");
+  CHECK(whole("data: {source: minst}\n" + rest) ==
         "train.yaml:1:16: key 'data.source': expected one of mnist, fashion_mnist, idx, cifar10, npz, images, csv, tokens, digits, "
         "linear_regression, cifar_like, signals, ptb_like, markov, random, got 'minst'; did you mean 'mnist'?");
-  CHECK(whole("data: {source: mnist, validation_split: 1}\n") ==
+  CHECK(whole("data: {source: mnist, validation_split: 1}\n" + rest) ==
         "train.yaml:1:41: key 'data.validation_split': expected a number in [0, 1), got '1'");
-  CHECK(whole("data: {source: mnist, normalise: unit}\nloss: mse\nmodel: {layers: [relu]}\n") ==
+  CHECK(whole("data: {source: mnist, normalise: unit}\n" + rest) ==
         "train.yaml:1:23: unknown key 'data.normalise'; did you mean 'data.normalize'?");
-  CHECK(whole("data: {source: mnist, noise: 1}\nloss: mse\nmodel: {layers: [relu]}\n")
+  CHECK(whole("data: {source: mnist, noise: 1}\n" + rest)
             .rfind("train.yaml:1:23: unknown key 'data.noise'; known keys: source, directory, ", 0) == 0);
-  CHECK(whole("data: {source: mnist}\n") == "train.yaml:1:1: key 'loss' is missing; expected the name of a loss");
-  CHECK(whole("data: {source: mnist}\nloss: {name: mse, from_logits: true}\n") ==
+  CHECK(whole("data: {source: mnist}\nmodel: {layers: [relu]}\n") == "train.yaml:1:1: key 'loss' is missing; expected the name of a loss");
+  CHECK(whole("data: {source: mnist}\nloss: {name: mse, from_logits: true}\nmodel: {layers: [relu]}\n") ==
         "train.yaml:2:19: loss: unknown key 'from_logits'; known keys: name");
   CHECK(whole("data: {source: mnist}\nloss: mse\n") ==
         "train.yaml:1:1: key 'model' is missing; expected the path of a model.yaml, or an inline model");
   CHECK(whole("data: {source: mnist}\nloss: mse\nmodel: [relu]\n") ==
         "train.yaml:3:8: key 'model': expected the path of a model.yaml, or an inline model, got a list");
   CHECK(whole("data: {source: mnist}\nloss: mse\nmodel: {layers: [], nme: x}\n") ==
-        "train.yaml:3:17: model: key 'layers': is empty; expected at least one layer");
+        "train.yaml:3:17: model: key 'layers': is empty; expected at least one layer\n"
+        "train.yaml:3:21: model: unknown key 'nme'; did you mean 'name'?");
   CHECK(whole("") == "train.yaml:1:1: the file is empty; expected keys and values");
 }
 
 TEST_CASE("train: resume takes a path or a keyword") {
-  CHECK(train("resume: runs/ck/epoch-3\n").resume.path == "/base/runs/ck/epoch-3");
-  CHECK(train("resume: never\n").resume.kind == ResumeDefinition::Kind::never);
+  CHECK(train_of("resume: runs/ck/epoch-3\n").resume.path == "/base/runs/ck/epoch-3");
+  CHECK(train_of("resume: never\n").resume.kind == ResumeDefinition::Kind::never);
 }
 
 TEST_CASE("train: overrides are applied before types are checked, and their errors name them") {
-  CHECK(train("epochs: 5\n", {{"epochs", "2"}}).fit.epochs == 2);
-  CHECK(train("", {{"data.train_count", "100"}}).data->train_count == 100);
-  CHECK(train("", {{"optimizer.name", "sgd"}, {"optimizer.momentum", "0.5"}}).optimizer.momentum == 0.5);
-  CHECK(train("", {{"model.dtype", "float64"}}).model.dtype == DType::f64);
-  const TrainDefinition t = train("device: cpu:1\n", {{"device", "cpu:2"}});
+  CHECK(train_of("epochs: 5\n", {{"epochs", "2"}}).fit.epochs == 2);
+  CHECK(train_of("", {{"data.train_count", "100"}}).data->train_count == 100);
+  CHECK(train_of("", {{"optimizer.name", "sgd"}, {"optimizer.momentum", "0.5"}}).optimizer.momentum == 0.5);
+  CHECK(train_of("", {{"model.dtype", "float64"}}).model.dtype == DType::f64);
+  const TrainDefinition t = train_of("device: cpu:1\n", {{"device", "cpu:2"}});
   CHECK(t.config.device == "cpu:2");
   CHECK(t.config.origins.at("device").kind == Origin::Kind::command_line);
   CHECK(t.config.origin_of("device") == "--set device=cpu:2");
   CHECK(train_error("", {{"epochs", "abc"}}) == "--set epochs=abc: key 'epochs': expected an integer in [1, 1099511627776], got 'abc'");
   CHECK(train_error("", {{"epohcs", "3"}}) == "--set epohcs=3: unknown key 'epohcs'; did you mean 'epochs'?");
-  CHECK(train("", {{"data.directory", "/a: b", "--data /a: b", true}}).data->directory == "/a: b");
+  CHECK(train_of("", {{"data.directory", "/a: b", "--data /a: b", true}}).data->directory == "/a: b");
 }
 
 TEST_CASE_FIXTURE(InFolder, "train: a model in a separate file is found next to train.yaml, and overrides reach into it") {
@@ -284,9 +309,8 @@ TEST_CASE_FIXTURE(InFolder, "train: a model in a separate file is found next to 
               load_definition(file, {{"model.dtype", "f16"}}));
   folder.write("model.yaml", "name: m\nlayers:\n  - dense: {unit: 3}\n");
   CHECK_ERROR(folder.file("model.yaml") + ":3:13: layers[0] dense: unknown key 'unit'; did you mean 'units'?", load_definition(file));
-  CHECK_ERROR(
-      "--set model=" + folder.file("other.yaml") + ": key 'model': " + folder.file("other.yaml") + ": no such file; expected a YAML file",
-      load_definition(file, {{"model", folder.file("other.yaml")}}));
+  CHECK_ERROR("--set model=" + folder.file("other.yaml") + ": key 'model': " + folder.file("other.yaml") + ": file not found",
+              load_definition(file, {{"model", folder.file("other.yaml")}}));
 }
 
 TEST_CASE("train: the examples of docs/yaml.md are valid, and its stated defaults are right") {
@@ -305,7 +329,7 @@ TEST_CASE("train: the examples of docs/yaml.md are valid, and its stated default
   folder.write("model.yaml", examples[0]);
   const TrainDefinition t = load_definition(folder.write("train.yaml", examples[1]));
   CHECK(t.model.layers.size() == 5);
-  const TrainDefinition plain = train("");
+  const TrainDefinition plain = train_of("");
   CHECK(t.optimizer.learning_rate == plain.optimizer.learning_rate);
   CHECK(t.optimizer.beta1 == plain.optimizer.beta1);
   CHECK(t.optimizer.beta2 == plain.optimizer.beta2);
@@ -323,7 +347,7 @@ TEST_CASE("train: the examples of docs/yaml.md are valid, and its stated default
 }
 
 TEST_CASE("train: metrics take their keys and must fit the loss") {
-  const TrainDefinition t = train("metrics: [acc, {name: top_k, k: 3}, top_k, perplexity]\n");
+  const TrainDefinition t = train_of("metrics: [acc, {name: top_k, k: 3}, top_k, perplexity]\n");
   REQUIRE(t.metrics.size() == 4);
   CHECK(t.metrics[0] == MetricDefinition(Metric::accuracy));
   CHECK(t.metrics[1].name() == "top_3_accuracy");
@@ -358,7 +382,7 @@ TEST_CASE("train: every learning rate schedule is readable") {
         "'cosin'; did you mean 'cosine'?");
   CHECK(contains(train_error("optimizer: {name: sgd, learning_rate: {schedule: step, length: 3}}\n"), "unknown key 'length'"));
 
-  const TrainDefinition plateau = train("optimizer: {name: sgd, learning_rate: {schedule: on_plateau, patience: 2, factor: 0.5}}\n");
+  const TrainDefinition plateau = train_of("optimizer: {name: sgd, learning_rate: {schedule: on_plateau, patience: 2, factor: 0.5}}\n");
   REQUIRE(plateau.callbacks.size() == 1);
   const auto& options = std::get<ReduceOnPlateau::Options>(plateau.callbacks[0]);
   CHECK(options.patience == 2);
@@ -367,7 +391,7 @@ TEST_CASE("train: every learning rate schedule is readable") {
 }
 
 TEST_CASE("train: every callback is readable and rejects the keys of others") {
-  const TrainDefinition t = train(R"(
+  const TrainDefinition t = train_of(R"(
 accumulate: 4
 callbacks:
   - checkpoint: {directory: best, best: true, monitor: val_accuracy, mode: max}
@@ -463,4 +487,106 @@ TEST_CASE("train: huber takes a delta") {
   CHECK(loss_of("negative_log_likelihood").loss == Loss::nll);
   CHECK_ERROR("train.yaml:3:28: loss: key 'delta': expected a number above 0, got '0'", loss_of("{name: huber, delta: 0}"));
   CHECK_ERROR_CONTAINS("unknown key 'delta'", loss_of("{name: mae, delta: 2}"));
+}
+
+TEST_CASE("train: an override reaches into a block that the file gives as a name") {
+  const auto with = [](const std::string& more, const std::string& key, const std::string& value) {
+    return train_of(more, {{key, value}});
+  };
+  CHECK(with("optimizer: sgd\n", "optimizer.learning_rate", "0.5").optimizer.kind == Optimizer::Kind::sgd);
+  CHECK(with("optimizer: sgd\n", "optimizer.learning_rate", "0.5").optimizer.learning_rate == 0.5);
+  CHECK(with("", "optimizer.learning_rate", "0.5").optimizer.kind == Optimizer::Kind::adam);
+  CHECK(with("optimizer: {name: sgd, learning_rate: 0.3}\n", "optimizer.learning_rate.schedule", "cosine").optimizer.learning_rate == 0.3);
+  const TrainDefinition scores = with("", "loss.from_logits", "true");
+  CHECK(scores.loss.loss == Loss::sparse_categorical_crossentropy);
+  CHECK(scores.loss.from_logits);
+  CHECK(with("metrics: [top_k]\n", "metrics.0.k", "3").metrics[0].k == 3);
+  const auto model = [](const std::string& layer, const std::string& key) {
+    return train_from_text("model: {layers: [" + layer + "]}\ndata: {source: digits}\nloss: mse\n", "t", "", {{key, "2"}}).model.layers[0];
+  };
+  const LayerDefinition relu = model("{dense: {units: 3, activation: leaky_relu}}", "model.layers.0.dense.activation.alpha");
+  CHECK(std::get<layers::Dense>(relu.kind).activation == layers::Activation(Activation::leaky_relu, 2));
+  const LayerDefinition kernel =
+      model("{dense: {units: 3, kernel_initializer: he_normal}}", "model.layers.0.dense.kernel_initializer.gain");
+  CHECK(std::get<layers::Dense>(kernel.kind).weights.kernel_initializer->kind == Initializer::Kind::he_normal);
+  CHECK(std::get<layers::Dense>(kernel.kind).weights.kernel_initializer->gain == 2);
+}
+
+TEST_CASE("train: an error has every mistake of the file, and of the model that it names") {
+  std::string rest = message_of([] {
+    train_from_text(R"(batch_size: -3
+model: {layers: [{dense: {units: x, actvation: relu}}, nope, {dropout: {p: 2}}]}
+data: {source: digits, workers: many, flip: 1}
+loss: mse_loss
+optimizer: {name: sgd, learning_rate: -1, momentum: big}
+callbacks: [{early_stopping: {patience: -1}}, csv]
+memory: 3
+epoch: 3
+)",
+                    "t.yaml");
+  });
+  const char* const lines[] = {
+      "t.yaml:7:9: key 'memory': expected a map, got '3'",
+      "t.yaml:4:7: key 'loss': expected one of ",
+      "t.yaml:5:39: optimizer: key 'learning_rate': expected a number of at least 0, got '-1'",
+      "t.yaml:5:53: optimizer: key 'momentum': expected a number in [0, 1), got 'big'",
+      "t.yaml:6:41: callbacks[0] early_stopping: key 'patience': expected an integer in [0, 1099511627776], got '-1'",
+      "t.yaml:6:47: callbacks[1] csv: key 'file' is missing; expected the path of a file",
+      "t.yaml:1:13: key 'batch_size': expected an integer in [1, 1099511627776], got '-3'",
+      "t.yaml:3:33: key 'data.workers': expected an integer in [0, 256], got 'many'",
+      "t.yaml:3:39: unknown key 'data.flip'; known keys: source, directory, ",
+      "t.yaml:8:1: unknown key 'epoch'; did you mean 'epochs'?",
+      "t.yaml:2:34: layers[0] dense: key 'units': expected an integer in [1, 1073741824], got 'x'",
+      "t.yaml:2:37: layers[0] dense: unknown key 'actvation'; did you mean 'activation'?",
+      "t.yaml:2:56: key 'layers[1]': expected one of ",
+      "t.yaml:2:76: layers[2] dropout: key 'p': expected a number in [0, 1), got '2'",
+  };
+  for (const char* const line : lines) {
+    CAPTURE(rest);
+    CHECK(rest.starts_with(line));
+    rest.erase(0, rest.find('\n') == std::string::npos ? rest.size() : rest.find('\n') + 1);
+  }
+  CHECK(rest.empty());
+}
+
+TEST_CASE("train: negative rates, threads, batches and steps are refused") {
+  CHECK(train_error("optimizer: {name: sgd, learning_rate: -0.1}\n") ==
+        "train.yaml:4:39: optimizer: key 'learning_rate': expected a number of at least 0, got '-0.1'");
+  CHECK(train_error("threads: -1\n") == "train.yaml:4:10: key 'threads': expected an integer in [0, 4096], got '-1'");
+  for (const char* key : {"batch_size", "epochs", "accumulate", "steps_per_epoch"}) {
+    CHECK(contains(train_error(std::string(key) + ": -1\n"), std::string("key '") + key + "': expected an integer in [1, "));
+  }
+}
+
+TEST_CASE("train: every foreign name leads to one of ours in the place of its kind") {
+  struct Row {
+    std::string kind, foreign, ours;
+  };
+  const Row rows[] = {
+#define TENON_FOREIGN_NAME(kind, foreign, ours) {kind, foreign, ours},
+#include "yaml/foreign_names.def"
+#undef TENON_FOREIGN_NAME
+  };
+  const auto file = [](const std::string& kind, const std::string& word) -> std::string {
+    const std::string model = "model: {layers: [flatten]}\n", data = "data: {source: digits}\n", rest = data + "loss: mse\n";
+    const auto layers = [&](const std::string& layer) { return "model: {layers: [" + layer + "]}\n" + rest; };
+    if (kind == "layer") return layers(word);
+    if (kind == "activation") return layers("{dense: {units: 1, activation: " + word + "}}");
+    if (kind == "initializer") return layers("{dense: {units: 1, kernel_initializer: " + word + "}}");
+    if (kind == "loss") return model + data + "loss: " + word + "\n";
+    if (kind == "metric") return model + rest + "metrics: [" + word + "]\n";
+    if (kind == "optimizer") return model + rest + "optimizer: " + word + "\n";
+    if (kind == "schedule") return model + rest + "optimizer: {learning_rate: {schedule: " + word + "}}\n";
+    if (kind == "callback") return model + rest + "callbacks: [" + word + "]\n";
+    if (kind == "value of precision") return model + rest + "precision: " + word + "\n";
+    if (kind == "value of dtype") return "model: {layers: [flatten], dtype: " + word + "}\n" + rest;
+    if (kind == "key of train.yaml") return model + rest + word + ": 1\n";
+    if (kind == "key of adam") return model + rest + "optimizer: {name: adam, " + word + ": 1}\n";
+    return layers("{" + kind.substr(std::string("key of ").size()) + ": {" + word + ": 1}}");
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.kind);
+    CAPTURE(row.foreign);
+    CHECK_ERROR_CONTAINS("; did you mean '" + row.ours + "'?", train_from_text(file(row.kind, row.foreign)));
+  }
 }

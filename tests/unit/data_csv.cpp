@@ -106,6 +106,8 @@ TEST_CASE("csv: an error has line and column") {
   CHECK(refusal_of("a,b,c\n1,2,3\n4,wide,6\n") == "3:3: column 'b': expected a finite number, got 'wide'");
   CHECK(refusal_of("a,b,c\n1,2,3\n4,,6\n") == "3:3: column 'b': expected a finite number, got an empty field");
   CHECK(refusal_of("a,b,c\n1,  nan,3\n") == "2:5: column 'b': expected a finite number, got 'nan'");
+  CHECK(refusal_of("a,b\n1e39,3\n") == "2:1: column 'a': expected a number that f32 can hold, up to 3.4e38, got '1e39'; scale the column");
+  CHECK(contains(refusal_of("a,b\n1,0.5\n1,-1e39\n"), "3:3: column 'b': expected a number that f32 can hold"));
   CHECK(refusal_of("a,b\n1e999,3\n") == "2:1: column 'a': expected a finite number, got '1e999'");
   CHECK(refusal_of("a,b,c\n1,2,3\n4,5\n") == "3:1: expected 3 fields as in the first line, got 2");
   CHECK(refusal_of("a,b\n1,2,\n") == "2:1: expected 2 fields as in the first line, got 3");

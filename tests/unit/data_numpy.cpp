@@ -60,6 +60,17 @@ TEST_CASE("numpy: folders of .npz and of .npy") {
   CHECK(tokens->y_type().dtype == DType::u8);
 }
 
+TEST_CASE_FIXTURE(InFolder, "numpy: a label beyond any number of classes is an error with its place") {
+  const std::string path = folder.file("a.npz");
+  const auto refusal = [&](const Tensor& y) {
+    save_npz(path, {{"x", pixels}, {"y", y}});
+    return message_of([&] { (void)load_numpy(path, Split::train); });
+  };
+  const std::string rest = " of sample 1 is out of range, expected a class below 2147483648; targets that are not classes are floats";
+  CHECK(refusal(Tensor::of<std::int64_t>({0, INT64_MAX, 1}, {3})) == path + ": label 9223372036854775807" + rest);
+  CHECK(refusal(Tensor::of<std::uint64_t>({0, UINT64_MAX, 1}, {3})) == path + ": label 18446744073709551615" + rest);
+}
+
 TEST_CASE_FIXTURE(InFolder, "numpy: errors are reported") {
   const std::string path = folder.file("a.npz");
   CHECK_ERROR(folder.path() + ": expected train.npz, x_train.npy or x.npy, got none of them; for an archive of another name, give its path",

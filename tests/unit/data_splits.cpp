@@ -80,6 +80,40 @@ TEST_CASE("splits: every generated source gives both parts") {
   CHECK(make("source: markov, sequence: 6, train_count: 3").train->y_type().shape == Shape{6});
 }
 
+TEST_CASE_FIXTURE(InFolder, "splits: every classification source has one-hot targets on request, and class names where they are known") {
+  folder.write("iris.csv", iris);
+  for (const char* source : {"digits", "cifar_like", "signals", "random, shape: [2], classes: 10"}) {
+    CAPTURE(source);
+    const DataSplits data = make(std::string("source: ") + source + ", train_count: 3, test_count: 2, targets: one_hot");
+    CHECK(data.train->y_type().dtype == DType::f32);
+    CHECK(data.train->y_type().shape == Shape{10});
+    CHECK(data.test->y_type().shape == Shape{10});
+  }
+  const DataSplits table = make("source: csv, test_split: 0.5, targets: soft_one_hot", folder.file("iris.csv"));
+  CHECK(values_of<float>(gather(*table.train, {1}).y) == std::vector<float>{0.1F, 0.9F});
+  CHECK(table.preprocessing.class_names == std::vector<std::string>{"setosa", "versicolor"});
+  CHECK(make("source: digits, train_count: 3").preprocessing.class_names[3] == "3");
+  folder.write("names.txt", std::string("no\r\nyes\n"));
+  CHECK(
+      make("source: random, shape: [2], classes: 2, train_count: 3, class_names: " + folder.file("names.txt")).preprocessing.class_names ==
+      std::vector<std::string>{"no", "yes"});
+  CHECK(refusal_of("source: random, shape: [2], classes: 3, train_count: 3, class_names: [no, yes]") ==
+        "data: class_names: expected 3 names, one for each class, got 2");
+  folder.write("numbers.csv", "1,0.5\n2,0.25\n");
+  CHECK(refusal_of("source: csv, test_split: 0.5, targets: one_hot", folder.file("numbers.csv")) ==
+        "data: targets: one_hot: expected one class label per sample, numbers.csv has targets f32(1,1); remove the key");
+}
+
+TEST_CASE("splits: `image` gives arrays of images another size and other channels") {
+  CHECK(make("source: digits, train_count: 3, test_count: 2, image: {resize: [14, 7]}").test->x_type().shape == Shape{14, 7});
+  CHECK(make("source: digits, train_count: 3, image: {crop: 20, channels: rgb}").train->x_type().shape == Shape{3, 20, 20});
+  CHECK(make("source: cifar_like, train_count: 3, image: {channels: grayscale}").train->x_type().shape == Shape{1, 32, 32});
+  CHECK(contains(refusal_of("source: random, shape: [2], classes: 2, train_count: 3, image: {resize: 4}"),
+                 "data: image: expected images of bytes, (H,W) or (C,H,W), "));
+  CHECK(contains(yaml_refusal_of("source: digits, image: {resize: [1, 2, 3]}"),
+                 "key 'data.image.resize': expected a size or [height, width]"));
+}
+
 TEST_CASE("splits: CIFAR-10, arrays, tables and text are selected by name") {
   const TemporaryFolder cifar, arrays, tables, text;
   for (const char* file :

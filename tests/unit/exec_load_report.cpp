@@ -29,7 +29,10 @@ TEST_CASE_FIXTURE(OnReference, "load_report: a healthy backend has its version a
 }
 
 TEST_CASE_FIXTURE(InFolder, "load_report: a file that is no library has its stage, reason and remedy, and stops no other backend") {
-  const Context context(test_config(), {folder.write("libtenon_backend_broken.so", "not a library")});
+  folder.write("libtenon_backend_broken.so", "not a library");
+  Config config = test_config();
+  config.backends.search.push_back(folder.path());
+  const Context context(config);
   const LoadReport& report = context.load_report();
   const LoadRecord& record = record_of(report, "broken");
   CHECK_FALSE(record.healthy);

@@ -2,36 +2,12 @@
 // Placement of nodes: several devices and backends in one graph, the placement log, soft placement.
 #include "testing.h"
 
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "core/log.h"
-#include "temporary_folder.h"
+#include "log_file.h"
 
 namespace tenon::test {
 namespace {
-
-/// Collects the log messages of its lifetime.
-class LogFile {
- public:
-  explicit LogFile(Config& config) : path_(folder_.file("log.txt")) { config.logging.file = path_; }
-  ~LogFile() { log::set_file(""); }
-  std::string text() const {
-    std::ifstream in(path_);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
-
- private:
-  TemporaryFolder folder_;
-  std::string path_;
-};
-
-std::size_t count_of(const std::string& text, const std::string& part) {
-  std::size_t count = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) ++count;
-  return count;
-}
 
 /// The mean square of relu(x w + b), with a gradient step for w and b.
 Graph small_network(const std::string& first, const std::string& second) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs: placement, copies between devices, updates, errors, immediate mode.
+#include <array>
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <thread>
@@ -198,7 +200,8 @@ TEST_CASE("placement: a missing device is an error, or replaced with soft_placem
     graph.output("y", ops::relu(graph.input("x", DType::f32, {1})));
   }
   const Context strict(config);
-  CHECK_ERROR("node 'relu': device 'gpu:0' not found; available: reference:0 (cpu:0)", Program(strict, graph));
+  CHECK_ERROR_CONTAINS("node 'relu': device 'gpu:0' not found; available: reference:0 (cpu:0); backends that cannot be used: ",
+                       Program(strict, graph));
   CHECK_ERROR("device 'cuda:3' not found; available: reference:0 (cpu:0)", strict.device("cuda:3"));
   config.soft_placement = true;
   const Context soft(config);
@@ -239,6 +242,49 @@ TEST_CASE_FIXTURE(OnReference, "a kernel's error names device, node and op, and 
   CHECK(contains(text, "(SoftmaxCrossEntropyLoss)"));
   CHECK(contains(text, "label 7 at index 1 is out of range [0, 3)"));
   CHECK(floats(program.run({s, Tensor::of<std::int64_t>({0, 2}, {2})})[0])[0] == doctest::Approx(std::log(3.0)));
+}
+
+TEST_CASE_FIXTURE(OnReference, "program: several threads get an error or the right result, never another's") {
+  Graph graph;
+  graph.output("y", ops::exp(graph.input("x", DType::f32, {4096})));
+  Program program(context, graph);
+  std::atomic<int> right = 0, refused = 0, wrong = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      const std::vector<float> values(4096, static_cast<float>(t));
+      const Tensor x = Tensor::of(values, {4096});
+      std::array<Tensor, 1> y{program.make_output(0)};
+      for (int i = 0; i < 100; ++i) {
+        try {
+          program.run(std::array{x}, y);
+          ++(y[0].data<float>()[4095] == y[0].data<float>()[0] && std::abs(y[0].data<float>()[0] - std::exp(values[0])) < 1e-4 ? right
+                                                                                                                               : wrong);
+        } catch (const Error& error) {
+          CHECK(std::string(error.what()) ==
+                "program: it is running on another thread, and runs once at a time; use one Program per thread, or a lock");
+          ++refused;
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == 0);
+  CHECK(right > 0);
+  CHECK(right + refused == 400);
+}
+
+TEST_CASE_FIXTURE(OnReference, "program: an output that does not exist and a moved-from program are errors") {
+  Graph graph;
+  graph.output("y", ops::relu(graph.input("x", DType::f32, {2})));
+  Program program(context, graph);
+  CHECK_ERROR("program: output 99: expected an index below 1, the number of outputs", (void)program.make_output(99));
+  Program other = std::move(program);
+  const std::string moved = "program: it was moved from; use the object that it was moved to";
+  CHECK_ERROR(moved, program.run({Tensor::zeros(DType::f32, {2})}));
+  CHECK_ERROR(moved, (void)program.output_count());
+  CHECK_ERROR(moved, (void)program.profile());
+  CHECK(other.output_count() == 1);
 }
 
 TEST_CASE("two contexts, two threads: no shared state, the same results") {

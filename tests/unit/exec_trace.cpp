@@ -119,6 +119,29 @@ TEST_CASE_FIXTURE(OnOpenblas, "trace: kernels with node, algorithm, device, work
   CHECK(sums[0].nodes == 2);
 }
 
+TEST_CASE_FIXTURE(OnOpenblas, "trace: a change of layout moves bytes and computes nothing; its node's kernel has the node's work") {
+  Graph graph;
+  const Value x = graph.input("x", DType::f32, {2, 8, 12, 12});
+  const Value w = graph.parameter("w", DType::f32, {16, 8, 3, 3});
+  graph.output("y", ops::conv(x, w, {}));
+  Program program(context, graph);
+  program.parameters()->set("w", Tensor::full(DType::f32, {16, 8, 3, 3}, 0.25));
+  const Trace trace(context);
+  program.run({Tensor::full(DType::f32, {2, 8, 12, 12}, 0.5)});
+  int convolutions = 0, conversions = 0;
+  for (const Trace::Kernel& kernel : trace.kernels()) {
+    CAPTURE(kernel.algorithm);
+    const bool moves = kernel.algorithm.starts_with("Transpose");
+    CHECK(kernel.size_bytes > 0);
+    CHECK((kernel.flops == 0) == moves);
+    (moves ? conversions : convolutions) += 1;
+    if (moves) CHECK(kernel.size_bytes % (2 * 4) == 0);  // read and written
+    if (!moves) CHECK(kernel.flops == 2 * 2 * 16 * 10 * 10 * 8 * 9);
+  }
+  CHECK(convolutions == 1);
+  CHECK(conversions >= 1);
+}
+
 TEST_CASE_FIXTURE(OnOpenblas, "trace: without one nothing is recorded and plans are not timed") {
   Program program(context, two_layers());
   const Tensor x = Tensor::zeros(DType::f32, {16, 8});

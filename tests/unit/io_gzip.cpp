@@ -5,6 +5,9 @@
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
+#include <cstdlib>
+#include <fstream>
+
 #include <tenon/error.h>
 
 #include "gzip_writer.h"
@@ -17,6 +20,15 @@ namespace {
 std::string text_of(const std::vector<std::uint8_t>& bytes) {
   return {bytes.begin(), bytes.end()};
 }
+
+/// Sets a variable of the environment during its lifetime.
+struct Variable {
+  Variable(const char* variable, const char* value) : name(variable) { setenv(name, value, 1); }
+  ~Variable() { unsetenv(name); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+  const char* name;
+};
 
 /// Incompressible bytes.
 std::string noise(std::size_t size) {
@@ -84,11 +96,52 @@ TEST_CASE_FIXTURE(InFolder, "gzip: bytes after the end are reported") {
 }
 
 TEST_CASE_FIXTURE(InFolder, "gzip: content beyond the limit is rejected, content of exactly the limit is not") {
+  const std::string remedy = " raises this limit for files that you trust";
   const std::string path = folder.write("bomb.gz", gzip(std::string(100000, '\0')));
-  CHECK(io::read_maybe_gzip(path, 100000).size() == 100000);
-  CHECK_ERROR((path + ": expected at most 99999 bytes, got more from the gzip data").c_str(), io::read_maybe_gzip(path, 99999));
+  {
+    const Variable limit("TENON_LIMIT_INFLATED_BYTES", "100000");
+    CHECK(io::read_maybe_gzip(path).size() == 100000);
+  }
+  {
+    const Variable limit("TENON_LIMIT_INFLATED_BYTES", "99999");
+    CHECK_ERROR(
+        path + ": expected at most 99999 bytes of content in a gzip file, got more; the environment's TENON_LIMIT_INFLATED_BYTES" + remedy,
+        io::read_maybe_gzip(path));
+  }
   const std::string plain = folder.write("plain", "hello");
-  CHECK_ERROR((plain + ": expected at most 4 bytes, got 5").c_str(), io::read_maybe_gzip(plain, 4));
+  const Variable limit("TENON_LIMIT_FILE_BYTES", "4");
+  CHECK_ERROR(plain + ": expected at most 4 bytes of a file that is read whole, got 5; the environment's TENON_LIMIT_FILE_BYTES" + remedy,
+              io::read_maybe_gzip(plain));
+}
+
+TEST_CASE_FIXTURE(InFolder, "gzip: the head of a file is inflated without the rest, damage behind it is not seen") {
+  const std::string whole = gzip(noise(100000));
+  const io::MaybeGzip file(folder.write("cut.gz", whole.substr(0, whole.size() / 2)));
+  CHECK(text_of(file.head(100)) == noise(100000).substr(0, 100));
+  CHECK_ERROR_CONTAINS("gzip data is truncated", file.head(100000));
+  CHECK(text_of(io::MaybeGzip(folder.write("plain", "hello")).head(2)) == "he");
+}
+
+TEST_CASE("limits: a variable that is not a positive integer is reported") {
+  for (const char* text : {"0", "-1", "16G", "many"}) {
+    const Variable limit("TENON_LIMIT_FILE_BYTES", text);
+    CHECK_ERROR("environment TENON_LIMIT_FILE_BYTES: expected a positive integer, got '" + std::string(text) + "'",
+                io::limit(io::Limit::file_bytes));
+  }
+}
+
+TEST_CASE("limits: the page of the documentation has every row of the table") {
+  std::ifstream page(TENON_SOURCE_DIRECTORY "/docs/limits.md");
+  const std::string text((std::istreambuf_iterator<char>(page)), {});
+#define CHECK_ROW(name, value, what)                                        \
+  CHECK(contains(text, "| `" #name "` | " + std::to_string(value) + " |")); \
+  CHECK(contains(text, what));
+  TENON_LIMITS(CHECK_ROW)
+#undef CHECK_ROW
+}
+
+TEST_CASE("limits: memory that the system does not have is OUT_OF_MEMORY with the size") {
+  CHECK_ERROR("x.npy: out of memory: its content needs 9223372036854775807 bytes", io::new_buffer("x.npy", INT64_MAX));
 }
 
 TEST_CASE_FIXTURE(InFolder, "gzip: a wrong size in the trailer is an error") {

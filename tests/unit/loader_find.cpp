@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 
+#include "loader/elf.h"
 #include "loader/find.h"
+#include "loader/loader.h"
 #include "temporary_folder.h"
 
 namespace fs = std::filesystem;
@@ -143,8 +146,15 @@ TEST_CASE("deny: a deny pattern wins over an allow pattern, and one with a slash
   CHECK_FALSE(denied_by(options, "cuda", path));
   CHECK(denied_by(options, "openblas", path));
   options.deny = {"/opt/vendor/*"};
-  CHECK(denied_by(options, "cuda", path) == "the deny list's '/opt/vendor/*' excludes it");
+  CHECK(denied_by(options, "cuda", path) == "'/opt/vendor/*' in backends.deny excludes it");
   CHECK_FALSE(denied_by(options, "cuda", "/usr/lib/libtenon_backend_cuda.so"));
+}
+
+TEST_CASE_FIXTURE(InFolder, "checksum, elf: a pipe in a search folder is not opened") {
+  const std::string pipe = folder.file("libtenon_backend_pipe.so");
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK(checksum(pipe).empty());
+  CHECK(read_elf(pipe).kind == Elf::Kind::empty);
 }
 
 TEST_CASE_FIXTURE(InFolder, "checksum: SHA-256 matches published sums") {

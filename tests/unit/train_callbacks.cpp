@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Callbacks: monitored values, actions and failures.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cmath>
+#include <csignal>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -109,6 +114,34 @@ TEST_CASE("monitor: a name that is not logged is rejected with the list of logge
   CHECK_ERROR("monitor 'val_los' is not logged; logged are loss, val_loss; did you mean 'val_loss'?", replay.run(stopping, {1.0}));
 }
 
+TEST_CASE_FIXTURE(InFolder, "a monitor, a log or a page that can never work is reported before the first epoch, and no file is lost") {
+  const Context context(test_config());
+  folder.write("file", "");
+  folder.write("log.csv", "epoch,loss\n1,2\n");
+  const std::string inside = folder.file("file/x");
+  const Monitor misspelt{.name = "val_los"};
+  const std::vector<std::pair<CallbackDefinition, std::string>> cases = {
+      {EarlyStopping::Options{.monitor = misspelt},
+       "callback early_stopping, at the beginning: monitor 'val_los' is not logged; logged are "
+       "loss, val_loss; did you mean 'val_loss'?"},
+      {ReduceOnPlateau::Options{.monitor = misspelt}, "logged are loss, val_loss"},
+      {Checkpoint::Options{.directory = folder.file("best"), .best = true, .monitor = misspelt}, "logged are loss, val_loss"},
+      {Checkpoint::Options{.directory = inside}, inside},
+      {CsvLog::Options{inside}, inside},
+      {Curves::Options{inside}, inside},
+      {TensorBoard::Options{inside}, inside}};
+  for (const auto& [definition, part] : cases) {
+    Model model = regression(context);
+    const auto callback = make_callback(definition);
+    CsvLog log({folder.file("log.csv")});
+    FitOptions options{.validation = line(), .callbacks = {&log, callback.get()}};
+    CHECK_ERROR_CONTAINS(part, model.fit(line(), options));
+    CHECK(model.step() == 0);
+  }
+  CHECK(folder.read("log.csv") == "epoch,loss\n1,2\n");
+  CHECK_FALSE(std::filesystem::exists(folder.file("best")));
+}
+
 TEST_CASE("plateau: the rate is reduced after patience, held for cooldown, and bounded by its minimum") {
   Replay replay;
   ReduceOnPlateau plateau({.factor = 0.1, .patience = 2, .cooldown = 1, .minimum = 0.02});
@@ -194,6 +227,36 @@ TEST_CASE_FIXTURE(OnReference, "a callback may throw any type") {
   CHECK(model.epochs_done() == 1);
 }
 
+TEST_CASE_FIXTURE(OnReference, "model: null pointers and a moved-from model are errors") {
+  Model model = regression(context);
+  CHECK_ERROR("fit: expected a data set, got a null pointer", model.fit(nullptr));
+  CHECK_ERROR("evaluate: expected a data set, got a null pointer", model.evaluate(nullptr));
+  CHECK_ERROR("confusion_matrix: expected a data set, got a null pointer", model.confusion_matrix(nullptr));
+  CHECK_ERROR("fit: expected callbacks, got a null pointer among them", model.fit(line(), {.callbacks = {nullptr}}));
+  const Model other = std::move(model);
+  const std::string moved = "model: it was moved from; use the object that it was moved to";
+  CHECK_ERROR(moved, model.fit(line()));
+  CHECK_ERROR(moved, (void)model.step());
+  CHECK_ERROR(moved, model.save("/nowhere", "c"));
+}
+
+TEST_CASE_FIXTURE(InFolder, "model: moving it in a callback ends the process with the reason") {
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    std::freopen(folder.file("err").c_str(), "w", stderr);
+    std::signal(SIGABRT, [](int) { _exit(42); });
+    Model model = regression(Context(test_config()));
+    LambdaCallback moves({.epoch_end = [&](const EpochLogs&) { const Model taken = std::move(model); }});
+    model.fit(line(), {.callbacks = {&moves}});
+    _exit(1);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WEXITSTATUS(status) == 42);
+  CHECK(folder.read("err") == "tenon: error: the model is moved while fit runs on it, probably in a callback; wait until fit returns\n");
+}
+
 TEST_CASE("a full disk under a log is an error with the file; the training state is intact") {
   if (!std::filesystem::exists("/dev/full")) return;
   const TemporaryFolder folder;
@@ -213,7 +276,7 @@ TEST_CASE("a full disk under a log is an error with the file; the training state
   }
 }
 
-TEST_CASE_FIXTURE(InFolder, "csv: one line per epoch; a resumed run appends, another overwrites") {
+TEST_CASE_FIXTURE(InFolder, "csv: one line per epoch; a resumed run appends without repeating an epoch, another overwrites") {
   const std::string path = folder.path() + "/logs/run.csv";
   {
     CsvLog log({path});
@@ -227,6 +290,15 @@ TEST_CASE_FIXTURE(InFolder, "csv: one line per epoch; a resumed run appends, ano
         "epoch,loss,\"a,b\",learning_rate,seconds,samples_per_second\n"
         "1,0.5,0.3333333333333333,0.1,2.000,50.0\n"
         "2,0.25,1,0.05,2.000,50.0\n");
+  {
+    std::ofstream(path, std::ios::app) << "3,0.125,1,0.0";  // of a run that was killed, and resumed from its second epoch
+    CsvLog log({path});
+    log.epoch_end({1, {{"loss", 0.5}, {"a,b", 1}}, 2, 100, 0.05});
+  }
+  CHECK(content_of(path) ==
+        "epoch,loss,\"a,b\",learning_rate,seconds,samples_per_second\n"
+        "1,0.5,0.3333333333333333,0.1,2.000,50.0\n"
+        "2,0.5,1,0.05,2.000,50.0\n");
   CsvLog log({path});
   log.epoch_end({0, {{"loss", 1}}, 1, 1, 1});
   CHECK(content_of(path) == "epoch,loss,learning_rate,seconds,samples_per_second\n1,1,1,1.000,1.0\n");
@@ -283,6 +355,25 @@ TEST_CASE_FIXTURE(InFolder, "curves: the page grows with each epoch, also after 
   second.fit(line(), options);
   const std::string page = content_of(path);
   for (const char* text : {"epoch 1: loss ", "epoch 1: val_loss ", "epoch 2: loss ", "epoch 2: val_loss "}) CHECK(contains(page, text));
+}
+
+TEST_CASE_FIXTURE(InFolder, "curves: the page is not written at every epoch, and complete at the end, also after an error") {
+  const std::string path = folder.file("curves.html");
+  const Context context(test_config());
+  for (const bool fails : {false, true}) {
+    Model model = regression(context);
+    std::vector<bool> shown;  // after each epoch, whether the page has it
+    {
+      Curves curves({path, "t"});
+      LambdaCallback look({.epoch_end = [&](const EpochLogs& logs) {
+        shown.push_back(contains(content_of(path), "epoch " + std::to_string(logs.epoch + 1) + ": loss "));
+        if (fails && shown.size() == 3) throw Error("enough");
+      }});
+      message_of([&] { model.fit(line(), {.epochs = 3, .callbacks = {&curves, &look}}); });
+    }
+    CHECK(shown == std::vector<bool>{true, false, false});
+    CHECK(contains(content_of(path), "epoch 3: loss "));
+  }
 }
 
 TEST_CASE_FIXTURE(InFolder, "curves: a value that is not finite is a gap, also after a checkpoint") {

@@ -5,7 +5,9 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <string>
 
+#include "io/posix_file.h"
 #include "temporary_folder.h"
 #include "train_testing.h"
 
@@ -66,6 +68,12 @@ TEST_CASE_FIXTURE(InFolder, "checkpoint: that of another model is rejected and c
   CHECK(weights(large) == before);
   CHECK(large.step() == 0);
 
+  CHECK_ERROR_CONTAINS("key 'sample': expected (3,32,32), got (28,28)", [&] {
+    Model other = make_model(context);
+    other.build({3, 32, 32});
+    other.load(folder.path() + "/small.yaml");
+  }());
+
   Model deeper({layers::Flatten{}, layers::Dense{10, Activation::softmax}});
   deeper.compile(context, {.loss = {.loss = Loss::sparse_categorical_crossentropy}});
   CHECK_ERROR_CONTAINS("belongs to another model", deeper.load(folder.path() + "/small.yaml"));
@@ -79,11 +87,12 @@ TEST_CASE_FIXTURE(InFolder, "checkpoint: missing, damaged and foreign files are 
   model.save(folder.path(), "good");
   const std::string tensors = folder.path() + "/good.safetensors";
   fs::resize_file(tensors, fs::file_size(tensors) - 1);
-  CHECK_ERROR_CONTAINS("the file is damaged or belongs to another checkpoint", model.load(folder.path() + "/good.yaml"));
+  CHECK_ERROR_CONTAINS("good.safetensors: damaged: expected ", model.load(folder.path() + "/good.yaml"));
   fs::remove(tensors);
-  CHECK_ERROR_CONTAINS("good.safetensors cannot be read", model.load(folder.path() + "/good.yaml"));
-  std::ofstream(folder.path() + "/other.yaml") << "format: something-else\n";
-  CHECK_ERROR_CONTAINS("expected 'tenon-checkpoint-1'", model.load(folder.path() + "/other.yaml"));
+  CHECK_ERROR_CONTAINS("good.safetensors: file not found", model.load(folder.path() + "/good.yaml"));
+  folder.write("other.yaml", "format: something-else\n");
+  CHECK_ERROR_CONTAINS("is not a checkpoint: expected a YAML file that begins with 'format: tenon-checkpoint-2'",
+                       model.load(folder.path() + "/other.yaml"));
 }
 
 TEST_CASE_FIXTURE(InFolder, "checkpoint: the newest complete one is found, an incomplete one is not") {
@@ -104,12 +113,14 @@ TEST_CASE_FIXTURE(InFolder, "checkpoint: the newest complete one is found, an in
   CHECK(newest_checkpoint(folder.path()) == folder.path() + "/epoch-000003.yaml");
 }
 
-TEST_CASE_FIXTURE(InFolder, "checkpoint: leftovers of an interrupted removal, and nothing else, are removed with the next one") {
+TEST_CASE_FIXTURE(InFolder, "checkpoint: what an interrupted removal left, and nothing else, is removed with the next one") {
   const Context context(deterministic());
   Model model = make_model(context);
-  for (const char* name : {"epoch-000001.safetensors.tmp", "epoch-000002.safetensors", "epoch-000001-notes.txt", "epoch-notes.yaml"})
-    folder.write(name, "left");
+  for (const char* name : {"epoch-000001-notes.txt", "epoch-notes.yaml"}) folder.write(name, "left");
   Checkpoint keep_one({.directory = folder.path(), .keep = 1});
+  model.fit(digits(), {.epochs = 2, .callbacks = {&keep_one}});
+  model.save(folder.path(), "epoch-000001");
+  fs::remove(folder.file("epoch-000001.safetensors"));
   model.fit(digits(), {.epochs = 3, .callbacks = {&keep_one}});
   CHECK(newest_checkpoint(folder.path()) == folder.path() + "/epoch-000003.yaml");
   CHECK(folder.read("epoch-000001-notes.txt") == "left");
@@ -124,13 +135,16 @@ TEST_CASE_FIXTURE(InFolder, "checkpoint: the old one stays valid until its repla
   model.save(folder.path(), "c");
   const auto saved = weights(model);
   model.fit(digits(), {.epochs = 2});
-  fs::create_directory(folder.file("c.yaml.tmp"));  // the YAML is written last, and cannot be
-  CHECK_ERROR_CONTAINS("c.yaml: cannot be written", model.save(folder.path(), "c"));
+  // The YAML, which is written last, becomes a link to a descriptor that can only be read.
+  fs::rename(folder.file("c.yaml"), folder.file("kept.yaml"));
+  const io::OpenFile kept = io::open_for_reading(folder.file("kept.yaml"));
+  fs::create_symlink("/proc/self/fd/" + std::to_string(kept.descriptor.get()), folder.file("c.yaml"));
+  CHECK_ERROR_CONTAINS("cannot be written: Bad file descriptor", model.save(folder.path(), "c"));
   Model again = make_model(context);
   CHECK(again.load(folder.path() + "/c.yaml").epoch == 1);
   CHECK(weights(again) == saved);
 
-  fs::remove(folder.file("c.yaml.tmp"));
+  fs::rename(folder.file("kept.yaml"), folder.file("c.yaml"));
   model.save(folder.path(), "c");
   CHECK(again.load(folder.path() + "/c.yaml").epoch == 2);
   CHECK(weights(again) == weights(model));

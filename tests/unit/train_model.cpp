@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "extra_device.h"
+#include "recording_backend.h"
+#include "train/summary.h"
 #include "train_testing.h"
 
 namespace tenon::test {
@@ -153,6 +156,22 @@ TEST_CASE_FIXTURE(OnReference, "model: a loss that does not fit the last layer i
   model.compile(context, classification());
   const std::string text = message_of([&] { model.train_batch(Tensor::zeros(DType::f32, {2, 4}), Tensor::of<std::int64_t>({1, 2}, {2})); });
   CHECK(contains(text, "the last layer is not a softmax; add one, or set from_logits: true"));
+
+  const auto error = [&](Activation last, LossDefinition loss, const Tensor& y) {
+    Model other({layers::Dense{3, last}});
+    other.compile(context, {.optimizer = {}, .loss = loss, .metrics = {}});
+    return message_of([&] { other.train_batch(Tensor::zeros(DType::f32, {2, 4}), y); });
+  };
+  const Tensor labels = Tensor::of<std::int64_t>({1, 2}, {2}), values = Tensor::zeros(DType::f32, {2, 3});
+  const std::string probabilities = "from_logits: true expects scores, but the last layer ends with ";
+  CHECK(error(Activation::softmax, {.loss = Loss::sparse_categorical_crossentropy, .from_logits = true}, labels) ==
+        "loss sparse_categorical_crossentropy: " + probabilities +
+            "softmax, which makes probabilities of them; remove from_logits, or the softmax");
+  CHECK(contains(error(Activation::softmax, {.loss = Loss::categorical_crossentropy, .from_logits = true}, values), probabilities));
+  CHECK(contains(error(Activation::sigmoid, {.loss = Loss::binary_crossentropy, .from_logits = true}, values), probabilities + "sigmoid"));
+  CHECK(contains(error(Activation::softmax, {.loss = Loss::nll}, labels), "end the model with log_softmax, or use the loss sparse_"));
+  CHECK(error(Activation::log_softmax, {.loss = Loss::nll}, labels) == "no error");
+  CHECK(error(Activation::sigmoid, {.loss = Loss::binary_crossentropy}, values) == "no error");
 }
 
 TEST_CASE_FIXTURE(OnReference, "model: dropout is the identity outside training") {
@@ -190,9 +209,24 @@ TEST_CASE_FIXTURE(OnReference, "summary: Flatten, Dense 128, Dense 10 on 28x28 h
   CHECK(rows[2].parameters == 1290);
   const std::string table = model.summary();
   CHECK(contains(table, "dense_1 (Dense)    (None, 10)      1,290"));
-  CHECK(contains(table, "Total params: 305,310 (1.16 MB)"));
+  CHECK(contains(table, "Total params: 101,770 (397.54 KB)"));
   CHECK(contains(table, "Trainable params: 101,770 (397.54 KB)"));
-  CHECK(contains(table, "Optimizer params: 203,540 (795.08 KB)"));
+  CHECK(contains(table, "Optimizer state, in training: 203,540 (795.08 KB)"));
+}
+
+TEST_CASE_FIXTURE(OnReference,
+                  "summary: a definition needs no memory and no device of its layers; training names the layer whose device is missing") {
+  TrainDefinition definition;
+  definition.model.layers = {layers::Flatten{}, LayerDefinition(layers::Dense{10}, "scores", "none:3")};
+  definition.model.input_shape = {28, 28};
+  const std::string table = train::summary_of(definition, context);
+  CHECK(contains(table, "Total params: 7,850 "));
+  CHECK(contains(table, "none:3"));
+  Model model(definition.model);
+  CHECK_ERROR_CONTAINS("layer 'scores': device 'none:3' not found", model.compile(context, {}));
+  definition.model.input_shape.reset();
+  CHECK_ERROR("summary: the shape of a sample is not known; set `input: {shape: ...}` in the model",
+              train::summary_of(definition, context));
 }
 
 TEST_CASE_FIXTURE(OnOpenblas, "explain: every node of a training step has a device") {
@@ -204,6 +238,35 @@ TEST_CASE_FIXTURE(OnOpenblas, "explain: every node of a training step has a devi
   CHECK(report.partitions == 1);
   CHECK(report.kernels < report.nodes.size());  // bias and activation are fused into the products
   CHECK(std::all_of(report.nodes.begin(), report.nodes.end(), [](const Placement& p) { return p.device == "openblas:0"; }));
+}
+
+TEST_CASE("explain: a node that its device cannot compute has no device, a reason and a remedy; initial weights come from another device") {
+  const Context context(test_config());
+  exec::DeviceEntry entry = context.state()->entries.back();
+  entry.info.flags = 0;                                  // its streams are not done at once
+  add_device(context, "tape", recording::query, entry);  // it has MatMul, Add, Mul and Relu, but neither random numbers nor Softmax
+  const PlacementScope scope(context, "tape:0");
+  Model model = compiled(context, small_classifier());
+  model.build({28, 28});
+  Model other = compiled(Context(test_config()), small_classifier());
+  other.build({28, 28});
+  CHECK(floats(model.parameters().get("dense/kernel")) == floats(other.parameters().get("dense/kernel")));
+
+  const PlacementReport report = model.explain(16);
+  std::size_t failing = 0;
+  for (const Placement& node : report.nodes) {
+    CHECK(node.requested == "tape:0");
+    failing += node.device.empty() ? 1 : 0;
+    if (node.op == "Relu") CHECK(node.device == "tape:0");
+    if (node.op != "RandomUniform") continue;
+    CHECK(node.device == "");
+    CHECK(contains(node.reason, "; devices that can: reference:0"));
+  }
+  CHECK(failing > 1);
+  CHECK(report.moved() == 0);
+  CHECK(contains(report.str(), " nodes have no device, for the reasons given: a run fails. Choose another --device"));
+  CHECK(contains(report.json(), "\"device\": null"));
+  CHECK_ERROR_CONTAINS(std::to_string(failing) + " nodes cannot: ", (void)model.program_of_step(16));
 }
 
 }  // namespace

@@ -69,6 +69,55 @@ TEST_CASE_FIXTURE(InFolder, "training run: fit, evaluate and resume go on where 
   CHECK_ERROR_CONTAINS("expected a checkpoint of seed 7, got seed 0", run_of(file, {{"seed", "7"}}).resume());
 }
 
+TEST_CASE_FIXTURE(InFolder, "training run: the checkpoints of another run are resumed, overwritten on request, or refused") {
+  const std::string file = write_files(folder);
+  const auto train = [&](std::vector<ConfigOverride> overrides) {
+    TrainingRun run = run_of(file, std::move(overrides));
+    run.resume();
+    return run.fit(run.load_data()).size();
+  };
+  CHECK(train({}) == 2);
+  CHECK_ERROR_CONTAINS("of another run, 'line' ", train({{"resume", "never"}}));
+  CHECK(train({{"resume", "never"}, {"checkpoint.overwrite", "true"}, {"epochs", "1"}}) == 1);
+  CHECK(newest_checkpoint(folder.file("kept")) == folder.file("kept/epoch-000001.yaml"));
+  CHECK(train({}) == 1);
+
+  // All damaged: no silent start at epoch 1.
+  std::filesystem::resize_file(folder.file("kept/epoch-000002.safetensors"), 5);
+  CHECK_ERROR_CONTAINS("every checkpoint is damaged", train({}));
+  CHECK_ERROR_CONTAINS("every checkpoint is damaged", load_model(file, folder.file("kept"), search));
+
+  // An interrupted run does not replace the checkpoint of another interrupted run.
+  const std::string interrupted = folder.file("out");
+  const std::vector<ConfigOverride> other = {{"checkpoint", "null"}, {"resume", "never"}, {"output", interrupted}};
+  std::vector<std::string> saved;
+  for (int i = 0; i < 2; ++i) {
+    TrainingRun run = run_of(file, other);
+    run.fit(run.load_data());
+    saved.push_back(run.save_interrupted());
+    CHECK(run.save_interrupted() == saved.back());
+  }
+  CHECK(saved[0] == interrupted + "/interrupted.yaml");
+  CHECK(saved[1] != saved[0]);
+}
+
+TEST_CASE_FIXTURE(InFolder, "training run: it starts from the weights of a file, unless it is resumed") {
+  const std::string file = write_files(folder);
+  folder.write("map", "out/kernel: w transposed\nout/bias: b\n");
+  save_npz(folder.file("w.npz"), {{"w", Tensor::of<float>({5, 6}, {1, 2})}, {"b", Tensor::of<float>({7}, {1})}});
+  const std::string weights = "{file: " + folder.file("w.npz") + ", map: " + folder.file("map") + "}";
+  TrainingRun run = run_of(file, {{"weights", weights}, {"optimizer.learning_rate", "0"}});
+  const DataSplits data = run.load_data();
+  run.fit(data);
+  CHECK(run.model().parameters().get("out/kernel").to_host().to_vector<float>() == std::vector<float>{5, 6});
+
+  TrainingRun resumed = run_of(file, {{"weights", folder.file("none.npz")}, {"optimizer.learning_rate", "0"}});
+  CHECK_ERROR_CONTAINS("none.npz: file not found", resumed.load_initial_weights(data));
+  REQUIRE(resumed.resume().has_value());
+  CHECK_FALSE(resumed.load_initial_weights(data).has_value());
+  CHECK_ERROR_CONTAINS("the path of a file of weights", run_of(file, {{"weights", "[a]"}}));
+}
+
 TEST_CASE_FIXTURE(InFolder, "training run: callbacks see the fit, and `stop` interrupts it") {
   TrainingRun run = run_of(write_files(folder));
   const DataSplits data = run.load_data();
@@ -113,7 +162,7 @@ TEST_CASE_FIXTURE(InFolder, "load_model: the model of either file, with the weig
 
   CHECK_ERROR("no weights: pass --checkpoint, or set checkpoint.directory in the YAML", on_context.load_weights());
   CHECK_ERROR_CONTAINS("train the model first", on_context.load_weights(folder.path()));
-  CHECK_ERROR_CONTAINS("no such file", load_model(folder.file("none.yaml")));
+  CHECK_ERROR_CONTAINS("file not found", load_model(folder.file("none.yaml")));
 }
 
 TEST_CASE_FIXTURE(InFolder, "load_definition: a softmax at the end of a model.yaml chooses loss and metrics") {

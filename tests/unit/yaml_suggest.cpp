@@ -42,3 +42,14 @@ TEST_CASE("suggest: of equally close words the first wins; the suffix of a messa
   CHECK(did_you_mean("beta3", words) == "; did you mean 'beta1'?");
   CHECK(did_you_mean("momentum", words) == "");
 }
+
+TEST_CASE("suggest: a word in another spelling, and a name of Keras or PyTorch, mean ours rather than one with similar letters") {
+  const std::vector<std::string> losses = {"binary_crossentropy", "sparse_categorical_crossentropy"};
+  CHECK(suggest("sparse_crossentropy", losses) == "sparse_categorical_crossentropy");
+  CHECK(suggest("SparseCategoricalCrossentropy", losses) == "sparse_categorical_crossentropy");
+  CHECK(suggest("leakyrelu", std::vector<std::string>{"relu6", "leaky_relu"}) == "leaky_relu");
+  CHECK(suggest("num_heads", std::vector<std::string>{"heads", "causal"}) == "heads");
+  CHECK(suggest("use_bias", std::vector<std::string>{"units", "bias"}) == "bias");
+  CHECK(suggest("lr", std::vector<std::string>{"name", "learning_rate"}) == "learning_rate");
+  CHECK(suggest("lr", std::vector<std::string>{"units"}) == "");
+}

@@ -4,10 +4,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <fstream>
 
 #include <tenon/error.h>
 
+#include "io/atomic_file.h"
 #include "io/html_page.h"
 
 namespace tenon::bench {
@@ -45,9 +45,7 @@ std::string bar_chart(const std::string& title, const std::vector<BarGroup>& gro
 
 void write_chart(const std::string& file, const std::string& title, const std::vector<BarGroup>& groups) {
   if (file.empty()) return;
-  std::ofstream out(file);
-  out << bar_chart(title, groups);
-  if (!out.flush()) throw Error(fmt::format("--html: cannot write {}", file));
+  io::write_atomically(file, bar_chart(title, groups));
 }
 
 }  // namespace tenon::bench

@@ -20,6 +20,7 @@
 #include "bench/openblas_peer.h"
 #include "bench/roofs.h"
 #include "bench/statistics.h"
+#include "io/atomic_file.h"
 
 namespace tenon::bench {
 namespace {
@@ -322,10 +323,8 @@ std::unique_ptr<Report> blas(const Options& options) {
   }
   report->note("GB/s counts each operand once, read or written; calls whose operands stay in a cache exceed the memory bandwidth");
   if (!options.html.empty()) {
-    std::ofstream file(options.html);
-    file << blas_chart(fmt::format("BLAS on {}, {} threads", context.default_device().name(), options.threads), points,
-                       {bandwidth, peak_f32.value_or(0), peak.value_or(0)});
-    if (!file.flush()) throw Error("bench blas: cannot write " + options.html);
+    io::write_atomically(options.html, blas_chart(fmt::format("BLAS on {}, {} threads", context.default_device().name(), options.threads),
+                                                  points, {bandwidth, peak_f32.value_or(0), peak.value_or(0)}));
   }
   return report;
 }

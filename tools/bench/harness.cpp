@@ -8,13 +8,13 @@
 #include <cmath>
 #include <cstdio>
 #include <ctime>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include <tenon/error.h>
 
 #include "bench/statistics.h"
+#include "io/atomic_file.h"
 
 namespace tenon::bench {
 namespace {
@@ -235,9 +235,7 @@ void Report::write_json(const std::string& file) const {
     document["tables"][table.name] = std::move(list);
   }
   document["notes"] = state_->notes;
-  std::ofstream out(file);
-  out << document.dump(2) << "\n";
-  if (!out.flush()) throw Error(fmt::format("--json: cannot write {}", file));
+  io::write_atomically(file, document.dump(2) + "\n");
 }
 
 double cpu_time_ns() {

@@ -22,7 +22,7 @@ namespace arguments = blas::arguments;
 template <class Arguments>
 using Function = void (*)(const blas::Queue&, const Arguments&);
 
-/// Returns false after reporting a failure. Interface: Fortran or Cblas.
+/// Returns false after reporting an invalid argument; ends the program if the call fails otherwise. Interface: Fortran or Cblas.
 template <class Interface, class Arguments>
 inline bool call(const char* name, Routine routine, Function<Arguments> function, const Arguments& given) {
   try {
@@ -42,7 +42,7 @@ inline bool call(const char* name, Routine routine, Function<Arguments> function
   return false;
 }
 
-/// The result of a function that failed: NaN.
+/// The result of a function with an invalid argument: NaN.
 template <class R>
 R undefined() {
   if constexpr (std::is_same_v<R, Real<R>>) {

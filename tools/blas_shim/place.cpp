@@ -2,6 +2,8 @@
 #include "place.h"
 
 #include <cstdio>
+#include <exception>
+#include <string>
 
 #include <tenon/stream.h>
 
@@ -10,13 +12,13 @@ namespace {
 
 /// Never destroyed, because programs may call BLAS until they exit.
 struct Home {
-  Context context;
+  const Context context;
   Device device = context.default_device();
   bool host_addressable = (device.info().flags & TENON_DEVICE_HOST_ADDRESSABLE) != 0;
   bool inline_streams = (device.info().flags & TENON_DEVICE_INLINE_STREAMS) != 0;
   Place common{device, blas::Queue(device), host_addressable};
 
-  Home() {
+  explicit Home(const Config& config) : context(config) {
     const DeviceInfo& info = device.info();
     if (context.config().logging.level < LogLevel::info) return;
     std::fprintf(stderr, "libtenon_blas: backend '%s' executes on %s (%s)\n", info.backend.c_str(), info.name.c_str(),
@@ -24,15 +26,30 @@ struct Home {
   }
 };
 
-/// The result of the first call: a Home, or its error.
+/// The result of the first call: a Home, or its error. Without the device that the configuration selects, and with
+/// TENON_BLAS_FALLBACK=reference, the Home is on the reference backend, which is said.
 struct Start {
   const Home* home = nullptr;
   Status status = Status::ok;
   std::string failure;
 
   Start() {
+    attempt([] { return resolve_config(); });
+    if (home != nullptr || process_environment(fallback_variable) != "reference") return;
+    std::fprintf(stderr, "libtenon_blas: %s\nlibtenon_blas: %s=reference: the backend 'reference' computes, correctly and slowly\n",
+                 failure.c_str(), fallback_variable);
+    attempt([] {
+      Config config;
+      config.backends.use = {"reference"};
+      config.device = "reference";
+      return config;
+    });
+  }
+
+ private:
+  void attempt(Config (*configure)()) {
     try {
-      home = new Home;
+      home = new Home(configure());
     } catch (const Error& error) {
       status = error.status();
       failure = error.what();

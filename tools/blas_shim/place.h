@@ -7,6 +7,10 @@
 
 namespace tenon::shim {
 
+/// The environment variable that says what happens without the device that the configuration selects: `abort`, the default, ends the
+/// program with a message at the first call; `reference` computes on the reference backend.
+constexpr const char* fallback_variable = "TENON_BLAS_FALLBACK";
+
 /// The device and queue that the calls of a thread run on.
 struct Place {
   Device device;

@@ -3,9 +3,12 @@
 
 #include <cctype>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 
 #include <tenon/blas.h>
+
+#include "place.h"
 
 namespace tenon::shim {
 namespace {
@@ -41,9 +44,15 @@ void save_text(const char* text) {
   std::snprintf(saved.text, sizeof saved.text, "%s", text);
 }
 
-/// Prints an error that is not about an argument to stderr, because a program's own xerbla_ cannot report it.
-void print_failure(const char* name) {
-  std::fprintf(stderr, "libtenon_blas: %s: %s\n", name, saved.text);
+/// Ends the program after an error that is not about an argument. The BLAS has no way to report one, and a program that went on would use a
+/// result that nobody wrote.
+[[noreturn]] void end_program(const char* name) {
+  std::fprintf(
+      stderr,
+      "libtenon_blas: %s: %s\nlibtenon_blas: the result cannot be computed: the program is aborted. If the device is missing, %s=reference "
+      "computes on the reference backend instead\n",
+      name, saved.text, fallback_variable);
+  std::abort();
 }
 
 }  // namespace
@@ -69,20 +78,17 @@ void keep_failure() noexcept {
 }
 
 void Fortran::report(const char* name, bool) {
+  if (!saved.argument) end_program(name);
   char padded[] = "      ";
   for (int i = 0; i < 6 && name[i] != '\0'; ++i) padded[i] = static_cast<char>(std::toupper(static_cast<unsigned char>(name[i])));
-  if (!saved.argument) print_failure(name);
-  set_xerbla_detail(saved.argument ? saved.text : nullptr);
-  const int position = saved.argument ? saved.position : 0;
+  set_xerbla_detail(saved.text);
+  const int position = saved.position;
   xerbla_(padded, &position, 6);
   set_xerbla_detail(nullptr);
 }
 
 void Cblas::report(const char* name, bool row_major) {
-  if (!saved.argument) {
-    print_failure(name);
-    return cblas_xerbla(0, name, "");
-  }
+  if (!saved.argument) end_program(name);
   const int position = saved.level == 1 ? saved.position : saved.position + 1;  // layout comes first
   RowMajorStrg = row_major ? 1 : 0;
   cblas_xerbla(row_major ? exchanged(name, position) : position, name, "%s\n", saved.text);

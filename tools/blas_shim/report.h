@@ -6,7 +6,7 @@
 
 #define SHIM_EXPORT extern "C" __attribute__((visibility("default")))
 
-/// `name` is padded with blanks to 6 letters. Position 0: the arguments are valid; stderr has the actual error.
+/// `name` is padded with blanks to 6 letters.
 SHIM_EXPORT void xerbla_(const char* name, const int* position, std::size_t name_length);
 /// `position` is that of the CBLAS interface; see RowMajorStrg.
 SHIM_EXPORT void cblas_xerbla(int position, const char* name, const char* format, ...);
@@ -27,11 +27,11 @@ void set_xerbla_detail(const char* text);
 /// Converts a position of a row-major CBLAS call to that of the reference's Fortran call, and back.
 int exchanged(const char* name, int position);
 
-/// Reports the saved failure. `name`: "dgemv".
+/// Reports the saved failure if it is about an argument, otherwise ends the program. `name`: "dgemv".
 struct Fortran {
   static void report(const char* name, bool row_major);
 };
-/// Reports the saved failure. `name`: "cblas_dgemv".
+/// The same. `name`: "cblas_dgemv".
 struct Cblas {
   static void report(const char* name, bool row_major);
 };

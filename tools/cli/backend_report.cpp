@@ -4,18 +4,11 @@
 #include <cstdlib>
 #include <map>
 
-#include <tenon/op_digests.h>
-
 #include "exec/host_services.h"
 #include "exec/thread_pool.h"
 #include "yaml/tree.h"
 
 namespace tenon::cli {
-namespace {
-
-constexpr tenon_op_digest core_digests[] = TENON_OP_DIGESTS;
-
-}  // namespace
 
 Config resolve_with_sets(const Common& common) {
   ConfigSources sources;
@@ -26,16 +19,6 @@ Config resolve_with_sets(const Common& common) {
     sources.command_line.push_back({assignment.key, assignment.value, "--set " + text});
   }
   return resolve_config(sources);
-}
-
-loader::Options loader_options(const Config& config, const std::vector<std::filesystem::path>& plugins) {
-  loader::Options options;
-  const std::vector<std::filesystem::path> yaml(config.backends.search.begin(), config.backends.search.end());
-  options.places = loader::default_places({}, plugins, yaml);
-  options.allow = config.backends.allow.empty() ? config.backends.use : config.backends.allow;
-  options.deny = config.backends.deny;
-  options.core_digests = core_digests;
-  return options;
 }
 
 LoadedBackends load_backends(const Config& config, loader::Options options, const std::function<void()>& before_create) {

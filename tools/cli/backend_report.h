@@ -30,9 +30,6 @@ struct LoadedBackends {
 /// The effective configuration of a subcommand without a train.yaml: --set names keys of the configuration itself.
 Config resolve_with_sets(const Common& common);
 
-/// The search paths of `config` and the command line, and the backends to load.
-loader::Options loader_options(const Config& config, const std::vector<std::filesystem::path>& plugins);
-
 /// Loads backends as a Context does; `before_create` (may be null) is called after a backend is negotiated and before it is created.
 /// Errors  a key of backends.options that the backend does not have.
 LoadedBackends load_backends(const Config& config, loader::Options options, const std::function<void()>& before_create = nullptr);

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon backends: lists every candidate file and whether it loads.
+#include <CLI/CLI.hpp>
+
 #include <memory>
 
 #include "cli/backend_report.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
+#include "exec/loading.h"
 
 namespace tenon::cli {
 namespace {
@@ -29,6 +32,7 @@ std::string as_text(const loader::Result& result) {
       for (const std::string& warning : *warnings) text += fmt::format("\n{}: warning: {}\n", record.name, warning);
     }
   }
+  for (const std::string& warning : result.warnings) text += fmt::format("\nwarning: {}\n", warning);
   text += "\nsearched\n";
   for (const loader::PlaceRecord& place : result.places)
     text += fmt::format("  {} ({}): {}\n", place.path.string(), place.origin, place.text);
@@ -44,8 +48,9 @@ std::string as_json(const loader::Result& result) {
 
 void run_backends(const Arguments& arguments) {
   const Config config = resolve_with_sets(arguments.common);
-  const LoadedBackends loaded = load_backends(config, loader_options(config, arguments.common.plugins));
+  const LoadedBackends loaded = load_backends(config, exec::loader_options(config, {}, arguments.common.plugins));
   print(arguments.format == "json" ? as_json(loaded.result) : as_text(loaded.result));
+  exec::check_requests(config, loaded.result);  // after the report, which has more
 }
 
 }  // namespace

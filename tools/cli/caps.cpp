@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon caps: lists the op versions, dtypes and features that each backend declares. The README's support table is its Markdown output.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <map>
 #include <memory>
@@ -12,6 +13,7 @@
 #include "cli/backend_report.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
+#include "exec/loading.h"
 
 namespace tenon::cli {
 namespace {
@@ -153,7 +155,9 @@ std::string as_json(const std::vector<Column>& columns) {
 
 void run_caps(const Arguments& arguments) {
   const Config config = resolve_with_sets(arguments.common);
-  const LoadedBackends loaded = load_backends(config, loader_options(config, arguments.common.plugins));
+  const LoadedBackends loaded = load_backends(config, exec::loader_options(config, {}, arguments.common.plugins));
+  exec::check_requests(config, loaded.result);
+  exec::log_loading(loaded.result);
   std::vector<Column> columns;
   std::string names;
   for (const auto& backend : loaded.result.backends) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon config check FILE | print
+#include <CLI/CLI.hpp>
+
 #include <memory>
 #include <variant>
 
@@ -9,6 +11,7 @@
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "config/model_yaml.h"
+#include "config/schema.h"
 
 namespace tenon::cli {
 namespace {
@@ -31,7 +34,7 @@ std::string text_of(const Config& config) {
   return fmt::format("a configuration that sets {} key{}", config.origins.size(), config.origins.size() == 1 ? "" : "s");
 }
 
-/// Reads the file as a model, a training run or a configuration. Throws with file, line and key at the first mistake.
+/// Reads the file as a model, a training run or a configuration. Throws all mistakes, with file, line and key of each.
 void check(const CheckArguments& arguments) {
   const std::string text = std::visit([](const auto& read) { return text_of(read); }, config::load_any(arguments.file));
   print(fmt::format("{}: {}, no errors\n", arguments.file, text));
@@ -51,9 +54,10 @@ void add_config_verb(CLI::App& app) {
   auto print_arguments = std::make_shared<PrintArguments>();
   CLI::App* print_command = command->add_subcommand("print", "print every key with its value and origin");
   print_arguments->common.add_to(*print_command);
-  print_command->add_flag("--schema", print_arguments->schema, "print every key with its default, type, range and meaning instead");
+  print_command->add_flag("--schema", print_arguments->schema,
+                          "print instead every key that the files may have, with type, range and default");
   print_command->callback(
-      [print_arguments] { print(print_arguments->schema ? config_schema() : to_yaml(resolve_with_sets(print_arguments->common))); });
+      [print_arguments] { print(print_arguments->schema ? config::whole_schema() : to_yaml(resolve_with_sets(print_arguments->common))); });
 }
 
 }  // namespace tenon::cli

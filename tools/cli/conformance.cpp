@@ -35,7 +35,7 @@ std::pair<std::string, std::string> option_of(const std::string& text) {
 void print_list(const conformance::Options& options) {
   for (const std::string& name : conformance::case_names(options)) print(name + "\n");
   for (const std::string& gap : conformance::gaps()) {
-    std::fprintf(stderr, "tenon: error: the conformance kit is incomplete: %s\n", gap.c_str());
+    print_error("the conformance kit is incomplete: " + gap);
     set_exit_code(1);
   }
 }
@@ -53,8 +53,9 @@ void add_conformance_verb(CLI::App& app) {
   auto* backend = command->add_option("--backend", options->backend, "name of an installed backend")->capture_default_str();
   command->add_option("--plugin", options->plugin, "backend file")->excludes(backend);
   command->add_option("--oracle", options->oracle, "name of the backend to compare with")->capture_default_str();
-  command->add_option("--profile", options->profile, "cases to run: core, ops, training, blas, onnx or full")
-      ->check(CLI::IsMember({"core", "ops", "training", "blas", "onnx", "full"}))
+  command
+      ->add_option("--profile", options->profile, "cases to run; full: all; deep: all, with more random sizes and graphs (up to an hour)")
+      ->check(CLI::IsMember(conformance::profiles()))
       ->capture_default_str();
   CLI::Option* models =
       command->add_option("--models", options->models, "profile training: folder of model definitions (default: the installed ones)");

@@ -4,13 +4,13 @@
 #include <CLI/CLI.hpp>
 
 #include <chrono>
-#include <cstdio>
 #include <memory>
 #include <set>
 #include <vector>
 
 #include <tenon/tenon.h>
 
+#include "cli/standard_streams.h"
 #include "cli/verbs.h"
 #include "train/progress.h"
 
@@ -27,11 +27,6 @@ struct Result {
   std::string device, product;
   double accuracy, loss, train_seconds, infer_seconds;
 };
-
-void print(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
-  std::fflush(stdout);
-}
 
 void run_demo(const Arguments& arguments) {
   const Context context(arguments.common.resolve(), {}, arguments.common.plugins);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon devices: lists the devices as a table, as JSON, or in the format of Gorgonia's cudatest.
+#include <CLI/CLI.hpp>
+
 #include <memory>
 #include <optional>
 #include <regex>
@@ -10,6 +12,8 @@
 #include "cli/backend_report.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
+#include "exec/context_state.h"
+#include "exec/loading.h"
 
 namespace tenon::cli {
 namespace {
@@ -26,6 +30,7 @@ struct Found {
   std::vector<DeviceInfo> devices;
   std::optional<std::size_t> chosen;
   std::string choice;  ///< "openblas:0 (default)", "reference:0 (environment TENON_DEVICE)"
+  std::string others;  ///< the backends that cannot be used, with the reasons; empty without one
   std::optional<Error> failure;
 };
 
@@ -41,10 +46,10 @@ Found find_devices(const Arguments& arguments) {
   Found found;
   const Config config = resolve_with_sets(arguments.common);
   try {
-    found.devices = Context(config, {}, arguments.common.plugins).devices();
-    std::vector<AvailableDevice> available;
-    for (const DeviceInfo& device : found.devices) available.push_back({device.backend, index_of(device), device.kind});
-    found.chosen = find_device(config.device, available);
+    const Context context(config, {}, arguments.common.plugins);
+    found.devices = context.devices();
+    found.others = exec::why_not_chosen(context.state()->report);
+    found.chosen = context.state()->find(parse_device_name(config.device));
     found.choice = fmt::format("{} ({})", found.devices[*found.chosen].name, config.origin_of("device"));
   } catch (const Error& e) {
     if (e.status() != Status::device_not_found) throw;
@@ -67,6 +72,7 @@ std::string as_text(const Found& found) {
   }
   std::string text = found.devices.empty() ? "" : table.str();
   if (found.chosen) text += fmt::format("\n* {}\n", found.choice);
+  if (!found.others.empty()) text += fmt::format("\nnot usable: {}\n", found.others);
   return text;
 }
 
@@ -129,7 +135,7 @@ std::string quoted(const std::string& text) {
 /// Why there is no GPU: the loader's reason for each backend that is not usable.
 std::string reason_without_gpu(const Arguments& arguments) {
   const Config config = resolve_with_sets(arguments.common);
-  const LoadedBackends loaded = load_backends(config, loader_options(config, arguments.common.plugins));
+  const LoadedBackends loaded = load_backends(config, exec::loader_options(config, {}, arguments.common.plugins));
   std::string text;
   for (const loader::Record& record : loaded.result.records) {
     if (!record.healthy && !record.shadowed) text += fmt::format("{}: {}; {}\n", record.name, record.text, record.remedy);

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon doctor: collects everything that a bug report needs. No backend is opened in this process: each is probed in a child process.
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
 #include <algorithm>
+#include <cstdio>
 #include <map>
 #include <memory>
 
@@ -11,6 +15,7 @@
 #include "cli/output.h"
 #include "cli/probe.h"
 #include "cli/verbs.h"
+#include "exec/loading.h"
 #include "exec/thread_pool.h"
 
 namespace tenon::cli {
@@ -19,6 +24,7 @@ namespace {
 struct Arguments {
   Common common;
   std::string format;
+  std::vector<std::string> required;
   double timeout_seconds = 10;
 };
 
@@ -30,7 +36,7 @@ struct Findings {
 
 /// The path, name and origin of every candidate. Denying all of them keeps the loader from opening any.
 loader::Result list_candidates(const Config& config, const std::vector<std::filesystem::path>& plugins) {
-  loader::Options options = loader_options(config, plugins);
+  loader::Options options = exec::loader_options(config, {}, plugins);
   options.deny = {"*"};
   return loader::load(options);
 }
@@ -144,10 +150,37 @@ std::string as_json(const Findings& findings) {
                {"origins", origins}});
 }
 
+/// What makes the command fail: backends that are required and not healthy; without --require, those that are broken, and paths of --plugin
+/// without one.
+std::vector<std::string> failures(const Arguments& arguments, const Findings& findings) {
+  std::vector<std::string> failed;
+  if (arguments.required.empty()) {
+    for (const loader::Record& record : findings.result.records) {
+      if (exec::is_broken(record)) failed.push_back(record.name);
+    }
+    for (const loader::PlaceRecord& place : findings.result.places) {
+      if (place.origin == "command line" && place.candidates == 0) failed.push_back(fmt::format("--plugin {}", place.path.string()));
+    }
+  }
+  for (const std::string& name : arguments.required) {
+    const auto& records = findings.result.records;
+    const bool healthy =
+        std::any_of(records.begin(), records.end(), [&](const loader::Record& record) { return record.name == name && record.healthy; });
+    if (!healthy) failed.push_back(name);
+  }
+  return failed;
+}
+
 void run_doctor(const Arguments& arguments) {
   const Findings findings = examine(arguments);
   print(arguments.format == "json" ? as_json(findings) : as_text(findings));
-  if (findings.healthy == 0) set_exit_code(1);
+  const std::vector<std::string> failed = failures(arguments, findings);
+  if (failed.empty() && findings.healthy > 0) return;
+  if (!failed.empty()) {
+    const std::string what = arguments.required.empty() ? "broken" : "required and not healthy";
+    std::fputs(fmt::format("tenon doctor: {}: {}\n", what, fmt::join(failed, ", ")).c_str(), stderr);
+  }
+  set_exit_code(1);
 }
 
 }  // namespace
@@ -157,6 +190,10 @@ void add_doctor_verb(CLI::App& app) {
   CLI::App* command = app.add_subcommand("doctor", "probe every backend in its own process and report problems with their remedies");
   arguments->common.add_to(*command);
   add_format(*command, arguments->format, {"text", "json"});
+  command
+      ->add_option("--require", arguments->required,
+                   "exit with code 1 unless this backend is healthy, whatever the others are; repeatable. Default: no backend is broken")
+      ->type_name("NAME");
   command->add_option("--timeout", arguments->timeout_seconds, "time limit of a backend in seconds")
       ->check(CLI::Range(0.1, 3600.0))
       ->type_name("SECONDS")

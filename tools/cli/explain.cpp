@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon explain: reports where each node of a training step runs and what it costs. Only --roofline executes nodes.
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <set>
@@ -34,7 +37,7 @@ std::vector<DeviceInfo> devices_of(const TrainingRun& run, const PlacementReport
 }
 
 std::string as_text(const TrainingRun& run, const PlacementReport& report, std::int64_t batch_size) {
-  std::string text = fmt::format("Training step of {} with a batch of {}{}\n", run.definition().model.name, batch_size, in_precision(run));
+  std::string text = fmt::format("Training step of {} with a batch of {}{}\n", model_name(run), batch_size, in_precision(run));
   for (const DeviceInfo& device : devices_of(run, report))
     text += fmt::format("{}: {}, {}\n", device.name, device.product, device.description);
   return text + "\n" + report.str();
@@ -44,7 +47,7 @@ nlohmann::ordered_json to_json(const TrainingRun& run, const PlacementReport& re
   nlohmann::ordered_json devices = nlohmann::ordered_json::array();
   for (const DeviceInfo& device : devices_of(run, report))
     devices.push_back({{"name", device.name}, {"product", device.product}, {"description", device.description}});
-  nlohmann::ordered_json json{{"model", run.definition().model.name},
+  nlohmann::ordered_json json{{"model", model_name(run)},
                               {"batch_size", batch_size},
                               {"precision", name_of(run.context().config().precision)},
                               {"devices", devices}};
@@ -64,6 +67,11 @@ void run_explain(const Arguments& arguments) {
   }
   const std::int64_t batch_size = arguments.batch_size > 0 ? arguments.batch_size : definition.fit.batch_size;
   const PlacementReport report = run.model().explain(batch_size);
+  const bool runs = std::ranges::none_of(report.nodes, [](const Placement& node) { return node.device.empty(); });
+  if (!runs) {  // there is no program to draw or to time
+    set_exit_code(1);
+    return print(arguments.format == "json" ? dump(to_json(run, report, batch_size)) : as_text(run, report, batch_size));
+  }
   if (arguments.format == "dot") return print(to_dot(run.model().program_of_step(batch_size).graph(), report.device_by_node()));
   std::optional<Roofline> roofline;
   if (arguments.roofline) roofline = measure_roofline(run, sample, batch_size);

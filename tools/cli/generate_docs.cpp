@@ -22,10 +22,12 @@
 #include <tenon/functions.h>
 
 #include "cli/generate_docs.h"
+#include "cli/standard_streams.h"
 #include "cli/verbs.h"
 #include "conformance/blas.h"
 #include "conformance/case.h"
 #include "graph/op.h"
+#include "io/atomic_file.h"
 
 namespace tenon::cli {
 namespace {
@@ -159,7 +161,8 @@ std::string tolerance_text(const Page& page) {
     const kit::Bound bound = op_case.bound(example, t);
     if (bound.relative == 0 && bound.absolute == 0) continue;
     std::vector<std::string> parts;
-    if (bound.relative != 0) parts.push_back(fmt::format("{:.2g} \\|expected\\|", bound.relative));
+    const double relative = bound.relative + bound.rounding;
+    if (relative != 0) parts.push_back(fmt::format("{:.2g} \\|expected\\|", relative));
     if (bound.absolute != 0) parts.push_back(fmt::format("{:.2g}", bound.absolute));
     figures.push_back(fmt::format("{} {}", name_of(static_cast<DType>(t)), joined(parts, " + ")));
   }
@@ -263,8 +266,17 @@ What every op of `tenon/ops.def` computes, its dtypes and its tolerance. `tenon 
 Operands are written as in the list: `x:T` has dtype T; `S` is T, or f32 if T is f16 or bf16; `?` marks an optional operand; `(...)*` is a
 repeated group; results follow `->`. The dtypes listed for T are those that a complete backend supports. f16 and bf16 are storage types:
 arithmetic on them is done in f32 and rounded once at the end. A tolerance is an absolute error, a fraction of the magnitude of the
-expected value, or the sum of both; "epsilon" is the distance from 1 to the next number of the dtype. `plugins/abi/README.md` is the
+expected value, or the sum of both; "epsilon" is the distance from 1 to the next number of the dtype. It is stated for the arithmetic: in
+f16 and bf16 it is that of f32, plus one epsilon of the dtype of the magnitude of the expected value. `plugins/abi/README.md` is the
 contract; `tenon/backend.h` declares the structs.
+
+Three rules hold for all ops:
+
+- **Integers** are computed in their own width, and wrap where they overflow: no i64 passes through a double.
+- **Zeros** keep their sign where elements are moved, and have the sign that IEEE 754 gives them where one operation makes the result (Abs,
+  Neg, Add, Sub, Mul, Div, Sqrt, Reciprocal, Ceil, Floor, Round, Tanh, Cast). A sum, a maximum or a choice among equal elements promises none.
+- **Absent operands** stand for zeros. Whether a product with such a zero is computed is up to the backend: where an infinity or a NaN would
+  meet it, the result is not specified.
 
 )";
 
@@ -369,11 +381,8 @@ std::string blas_page() {
 }
 
 void write(const fs::path& file, const std::string& text) {
-  std::ofstream out(file, std::ios::binary);
-  out << text;
-  out.close();
-  if (!out) throw Error(fmt::format("generate-docs: cannot write {}", file.string()));
-  fmt::print("{}\n", file.string());
+  io::write_atomically(file.string(), text);
+  print(file.string() + "\n");
 }
 
 }  // namespace

@@ -2,13 +2,13 @@
 // tenon gradcheck FILE.yaml: compares the gradients of a model with finite differences of its loss, in f64, on one small batch.
 #include <CLI/CLI.hpp>
 
-#include <cstdio>
 #include <memory>
 #include <optional>
 #include <variant>
 
 #include <tenon/gradcheck.h>
 
+#include "cli/standard_streams.h"
 #include "cli/train_run.h"
 #include "cli/verbs.h"
 #include "train/objective.h"
@@ -69,7 +69,7 @@ void run_gradcheck(const Arguments& arguments) {
   }
   const GradientReport report =
       check_gradients(run.context(), run.definition().model, run.definition().loss, samples.first, samples.second, arguments.check);
-  std::fputs(report.str().c_str(), stdout);
+  print(report.str());
   if (!report.passed()) set_exit_code(1);
 }
 

@@ -18,6 +18,7 @@
 
 #include "cli/output.h"
 #include "cli/verbs.h"
+#include "io/atomic_file.h"
 
 namespace tenon::cli {
 namespace {
@@ -98,10 +99,7 @@ std::string text_of(const fs::path& file) {
 
 void write(const fs::path& file, const std::string& text) {
   fs::create_directories(file.parent_path());
-  std::ofstream out(file, std::ios::binary);
-  out << text;
-  out.close();
-  if (!out) throw Error(Status::internal, fmt::format("new-backend: cannot write {}", file.string()));
+  io::write_atomically(file.string(), text);
 }
 
 std::string replaced(std::string text, const std::string& word, const std::string& by) {

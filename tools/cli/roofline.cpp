@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <set>
@@ -90,6 +91,7 @@ std::vector<std::string> row_of(const Roofline& roofline, const Work& work) {
           : roof->is_memory_bound(work) ? "memory"
                                         : "compute",
           fmt::format("{:.1f}", ns / 1000),
+          fmt::format("{:.1f}", roofline.share(work)),
           ns > 0 ? fmt::format("{:.1f}", static_cast<double>(work.flops) / ns) : "-",
           ns > 0 ? fmt::format("{:.1f}", static_cast<double>(work.size_bytes) / ns) : "-",
           roof == nullptr || ns <= 0 ? "-" : fmt::format("{:.0f}", 100 * roof->min_ns(work) / ns)};
@@ -103,6 +105,12 @@ double Roof::min_ns(const Work& work) const {
 
 bool Roof::is_memory_bound(const Work& work) const {
   return static_cast<double>(work.size_bytes) / gb_per_s >= static_cast<double>(work.flops) / gflops.value_or(1);
+}
+
+double Roofline::share(const Work& work) const {
+  std::uint64_t total = 0;
+  for (const Work& kernel : kernels) total += kernel.duration_ns;
+  return total == 0 ? 0 : 100 * static_cast<double>(work.duration_ns) / static_cast<double>(total);
 }
 
 Roofline measure_roofline(TrainingRun& run, const Shape& sample, std::int64_t batch_size) {
@@ -135,6 +143,8 @@ Roofline measure_roofline(TrainingRun& run, const Shape& sample, std::int64_t ba
     add(result.kernels.back(), kernel);
     devices.insert(kernel.device);
   }
+  std::ranges::stable_sort(result.layers, std::greater(), &Work::duration_ns);
+  std::ranges::stable_sort(result.kernels, std::greater(), &Work::duration_ns);
   for (const std::string& device : devices) result.roofs.push_back(measure_roof(run, device, model.definition().dtype));
   return result;
 }
@@ -150,7 +160,8 @@ std::string as_text(const Roofline& roofline) {
     }
   }
   text += fmt::format("Shortest times of {} steps; above 100 % of the roof, data stays in the caches\n\n", roofline.steps);
-  const std::vector<std::string> columns = {"device", "FLOP", "bytes", "FLOP/byte", "bound", "us", "GFLOP/s", "GB/s", "% of roof"};
+  const std::vector<std::string> columns = {"device", "FLOP",      "bytes",   "FLOP/byte", "bound",
+                                            "us",     "% of time", "GFLOP/s", "GB/s",      "% of roof"};
   const auto table_of = [&](const char* first, const char* second, const std::vector<Work>& rows) {
     std::vector<std::string> header{first, second};
     header.insert(header.end(), columns.begin(), columns.end());
@@ -173,6 +184,7 @@ nlohmann::ordered_json to_json(const Roofline& roofline) {
                  {"size_bytes", work.size_bytes},
                  {"intensity", work.intensity()},
                  {"duration_ns", work.duration_ns},
+                 {"percent_of_time", roofline.share(work)},
                  {"bound", nullptr},
                  {"percent_of_roof", nullptr}});
     if (roof != nullptr) json["bound"] = roof->is_memory_bound(work) ? "memory" : "compute";

@@ -37,9 +37,12 @@ struct Roof {
 };
 
 struct Roofline {
-  std::vector<Work> layers, kernels;
+  std::vector<Work> layers, kernels;  ///< the longest times first
   std::vector<Roof> roofs;
   std::uint64_t steps = 0;  ///< number of timed steps
+
+  /// The part of the time of all kernels that the work takes, in percent.
+  double share(const Work& work) const;
 };
 
 /// Times training steps of the model on synthetic samples of that shape. The parameters of the model change.

@@ -4,14 +4,16 @@
 #include <cstdio>
 #include <exception>
 
+#include "cli/standard_streams.h"
 #include "cli/verbs.h"
+#include "io/atomic_file.h"
 
 namespace tenon::cli {
 
 TraceFile::TraceFile(const Context& context, std::string file) : file_(std::move(file)) {
   if (file_.empty()) return;
   trace_.emplace(context);
-  trace_->write(file_);  // report a file that cannot be written before the training, not after it
+  const io::AtomicFile writable(file_);  // report a file that cannot be written before the training, not after it
 }
 
 TraceFile::~TraceFile() {
@@ -24,7 +26,7 @@ TraceFile::~TraceFile() {
                    static_cast<unsigned long long>(trace_->dropped_count()), static_cast<unsigned long long>(trace_->event_count()));
     }
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "tenon: error: --trace: %s\n", error.what());
+    print_error(std::string("--trace: ") + error.what());
     set_exit_code(1);
   }
 }

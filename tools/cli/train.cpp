@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// tenon train | eval | predict | summary FILE.yaml
+// tenon train | eval | summary FILE.yaml
 #include <fmt/core.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <optional>
 
@@ -19,7 +16,9 @@
 #include "cli/train_run.h"
 #include "cli/train_stop.h"
 #include "cli/verbs.h"
+#include "io/atomic_file.h"
 #include "train/progress.h"
+#include "train/summary.h"
 
 namespace tenon::cli {
 namespace {
@@ -27,8 +26,7 @@ namespace {
 struct Arguments {
   Common common;
   std::string file, data, json, checkpoint, curves, trace;
-  std::int64_t count = 10;
-  bool confusion = false;
+  bool confusion = false, overwrite = false;
 };
 
 void print_logs(const char* title, const Logs& logs) {
@@ -53,12 +51,15 @@ void save_interrupted(const TrainingRun& run) {
 }
 
 void run_train(const Arguments& arguments) {
-  TrainingRun run = prepare_run(arguments.file, arguments.common);
+  TrainingRun run = prepare_run(arguments.file, arguments.common, {}, arguments.overwrite);
   const TrainDefinition& definition = run.definition();
   const TraceFile trace(run.context(), arguments.trace);
   const DataSplits data = trace.watch(run.load_data(arguments.data));
   const std::optional<TrainingRun::Resumed> resumed = run.resume();
   if (resumed && definition.verbose > 0) report_resumed(*resumed);
+
+  const std::optional<WeightsReport> weights = run.load_initial_weights(data);
+  if (weights && definition.verbose > 0) print("Weights from " + weights->str() + "\n");
 
   const std::string device = run.context().default_device().name();
   const bool gorgonia = definition.log_style == LogStyle::gorgonia;
@@ -74,7 +75,7 @@ void run_train(const Arguments& arguments) {
   if (!arguments.json.empty()) callbacks.push_back(&json.emplace(JsonLines::Options{arguments.json}));
   std::optional<Curves> curves;
   if (!arguments.curves.empty()) callbacks.push_back(&curves.emplace(Curves::Options{arguments.curves, definition.model.name}));
-  if (definition.verbose > 0 && !gorgonia) print(fmt::format("Training {} on {}{}\n", definition.model.name, device, in_precision(run)));
+  if (definition.verbose > 0 && !gorgonia) print(fmt::format("Training {} on {}{}\n", model_name(run), device, in_precision(run)));
   {
     const StopOnSignal stop;
     run.fit(data, callbacks, stop.flag());
@@ -105,7 +106,7 @@ void print_confusion(const Tensor& matrix) {
 
 void run_eval(const Arguments& arguments) {
   TrainingRun run = prepare_run(arguments.file, arguments.common);
-  run.load_weights(arguments.checkpoint);
+  load_weights(run, arguments.checkpoint);
   const TraceFile trace(run.context(), arguments.trace);
   const DataSplits data = trace.watch(run.load_data(arguments.data));
   const Logs test = run.evaluate(data);
@@ -118,42 +119,9 @@ void run_eval(const Arguments& arguments) {
   print_confusion(matrix);
 }
 
-void run_predict(const Arguments& arguments) {
-  TrainingRun run = prepare_run(arguments.file, arguments.common);
-  run.load_weights(arguments.checkpoint);
-  const TraceFile trace(run.context(), arguments.trace);
-  const DataSplits data = trace.watch(run.load_data(arguments.data));
-  if (arguments.count < 1) throw Error(fmt::format("--count {}: expected at least 1", arguments.count));
-  const auto [output, targets] = run.predict(data, arguments.count);
-  std::ofstream file;
-  if (!arguments.json.empty()) {
-    file.open(arguments.json);
-    if (!file) throw Error(fmt::format("--json {}: cannot be written", arguments.json));
-  }
-  const bool labels = run.definition().loss.loss == Loss::sparse_categorical_crossentropy;
-  const std::int64_t count = output.shape()[0];
-  const std::int64_t width = output.count() / count;
-  for (std::int64_t i = 0; i < count; ++i) {
-    std::vector<double> values;
-    for (std::int64_t j = 0; j < width; ++j) values.push_back(output.slice(0, i, i + 1).reshape({width}).slice(0, j, j + 1).item());
-    const std::int64_t best = std::max_element(values.begin(), values.end()) - values.begin();
-    const double expected = targets.slice(0, i, i + 1).item();
-    if (file.is_open()) {
-      nlohmann::ordered_json object{{"index", i}, {"output", values}};
-      if (labels) object["class"] = best;
-      object["expected"] = expected;
-      file << object.dump() << "\n";
-    }
-    if (labels) {
-      print(fmt::format("{:>5}: class {} ({:.1f} %), expected {}\n", i, best, values[static_cast<std::size_t>(best)] * 100, expected));
-    } else {
-      print(fmt::format("{:>5}: {:.6g}, expected {:.6g}\n", i, values[0], expected));
-    }
-  }
-}
-
 void run_summary(const Arguments& arguments) {
-  print(prepare_run(arguments.file, arguments.common).model().summary());
+  const TrainDefinition definition = prepare_definition(arguments.file, arguments.common);
+  print(train::summary_of(definition, context_of(definition, arguments.common)));
 }
 
 }  // namespace
@@ -169,8 +137,6 @@ void add_train_verbs(CLI::App& app) {
   };
   const auto [train, train_arguments] = add("train", "train a model and evaluate it on the test set", run_train);
   const auto [eval, eval_arguments] = add("eval", "print the loss and metrics of a trained model on the test set", run_eval);
-  const auto [predict, predict_arguments] =
-      add("predict", "print the predictions of a trained model for samples of the test set", run_predict);
   add("summary", "print the layers, shapes and parameters of a model", run_summary);
   const auto add_data = [](CLI::App* command, Arguments& arguments) {
     command->add_option("--data", arguments.data, "folder of the data files")->type_name("DIR");
@@ -180,14 +146,11 @@ void add_train_verbs(CLI::App& app) {
   };
   add_data(train, *train_arguments);
   add_data(eval, *eval_arguments);
-  add_data(predict, *predict_arguments);
-  for (const auto& [command, arguments] : {std::make_pair(eval, eval_arguments), std::make_pair(predict, predict_arguments)}) {
-    command->add_option("--checkpoint", arguments->checkpoint, "weights: the YAML of a checkpoint, or a folder of checkpoints")
-        ->type_name("PATH");
-  }
+  eval->add_option("--checkpoint", eval_arguments->checkpoint, "weights: the YAML of a checkpoint, or a folder of checkpoints")
+      ->type_name("PATH");
+  train->add_flag("--overwrite", train_arguments->overwrite, "replace the checkpoints of another run in the checkpoint folder");
   train->add_option("--curves", train_arguments->curves, "write the loss and metrics over the epochs as an HTML page")->type_name("FILE");
   eval->add_flag("--confusion", eval_arguments->confusion, "also print the confusion matrix");
-  predict->add_option("--count", predict_arguments->count, "number of samples")->type_name("N");
 }
 
 }  // namespace tenon::cli

@@ -3,19 +3,47 @@
 
 #include <fmt/core.h>
 
+#include <cstdio>
+#include <utility>
+#include <variant>
+
+#include <tenon/callbacks.h>
+
 #include "yaml/tree.h"
 
 namespace tenon::cli {
 
-TrainingRun prepare_run(const std::string& file, const Common& common) {
-  std::vector<ConfigOverride> overrides;
+TrainDefinition prepare_definition(const std::string& file, const Common& common, std::vector<ConfigOverride> overrides) {
   for (const std::string& text : common.sets) {
     const yaml::Assignment assignment = yaml::parse_assignment(text);
     overrides.push_back({assignment.key, assignment.value, "--set " + text});
   }
-  TrainDefinition definition = load_definition(file, overrides);
-  const Context context(common.resolve({definition.config}), {}, common.plugins);
+  return load_definition(file, overrides);
+}
+
+Context context_of(const TrainDefinition& definition, const Common& common) {
+  return Context(common.resolve({definition.config}), {}, common.plugins);
+}
+
+TrainingRun prepare_run(const std::string& file, const Common& common, std::vector<ConfigOverride> overrides, bool overwrite) {
+  TrainDefinition definition = prepare_definition(file, common, std::move(overrides));
+  if (definition.checkpoint) definition.checkpoint->overwrite |= overwrite;
+  for (CallbackDefinition& callback : definition.callbacks) {
+    if (auto* checkpoint = std::get_if<Checkpoint::Options>(&callback)) checkpoint->overwrite |= overwrite;
+  }
+  const Context context = context_of(definition, common);
   return TrainingRun(std::move(definition), context);
+}
+
+void load_weights(TrainingRun& run, const std::string& checkpoint) {
+  const Model::Position position = run.load_weights(checkpoint);
+  fmt::print(stderr, "Checkpoint: {} (epoch {}, step {})\n", position.file, position.epoch, position.step);
+}
+
+std::string model_name(const TrainingRun& run) {
+  const ModelDefinition& model = run.definition().model;
+  if (!model.name.empty()) return model.name;
+  return model.file.empty() ? run.definition().file : model.file;
 }
 
 std::string in_precision(const TrainingRun& run) {

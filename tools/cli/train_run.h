@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <tenon/training_run.h>
 
@@ -10,10 +11,19 @@
 
 namespace tenon::cli {
 
-/// Loads a train.yaml or model.yaml with the overrides, the device and the plugins of the command line.
+/// Reads a train.yaml or model.yaml with `overrides`, then those of the command line.
 /// Errors  mistakes in the files, with their location and key.
-TrainingRun prepare_run(const std::string& file, const Common& common);
+TrainDefinition prepare_definition(const std::string& file, const Common& common, std::vector<ConfigOverride> overrides = {});
+/// The context of a definition, with the device and the plugins of the command line.
+Context context_of(const TrainDefinition& definition, const Common& common);
+/// The run of that definition on that context. `overwrite`: as if every `checkpoint` had `overwrite: true`.
+TrainingRun prepare_run(const std::string& file, const Common& common, std::vector<ConfigOverride> overrides = {}, bool overwrite = false);
 
+/// Loads the weights to use, and says on stderr which they are: results go to stdout.
+void load_weights(TrainingRun& run, const std::string& checkpoint);
+
+/// The model's name, or else its file.
+std::string model_name(const TrainingRun& run);
 /// " in mixed_bfloat16"; empty for float32.
 std::string in_precision(const TrainingRun& run);
 

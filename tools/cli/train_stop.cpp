@@ -1,33 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/train_stop.h"
 
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <string_view>
 
 namespace tenon::cli {
 namespace {
 
-std::atomic<bool> stop_requested{false};
-static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may only use lock-free atomics");
+constexpr int signals[] = {SIGINT, SIGTERM, SIGHUP};
+constexpr std::int64_t patience_s = 2;
 
-void restore_default_handlers() {
-  std::signal(SIGINT, SIG_DFL);
-  std::signal(SIGTERM, SIG_DFL);
+std::atomic<bool> stop_requested{false};
+std::atomic<std::int64_t> requested_at_s{0};
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free,
+              "a signal handler may only use lock-free atomics");
+
+std::int64_t now_s() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);  // may be called in a signal handler, as write may
+  return now.tv_sec;
 }
 
-extern "C" void on_signal(int) {
-  stop_requested.store(true, std::memory_order_relaxed);
-  restore_default_handlers();
+struct sigaction before[std::size(signals)];
+
+extern "C" void on_signal(int signal) {
+  const int saved_errno = errno;
+  if (!stop_requested.exchange(true)) {
+    requested_at_s.store(now_s());
+    constexpr std::string_view text =
+        "\nStopping after this step, and saving. A signal after more than 2 seconds ends the process at once.\n";
+    static_cast<void>(!::write(STDERR_FILENO, text.data(), text.size()));
+  } else if (now_s() - requested_at_s.load() > patience_s) {
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
+  }
+  errno = saved_errno;
 }
 
 }  // namespace
 
 StopOnSignal::StopOnSignal() {
-  stop_requested.store(false, std::memory_order_relaxed);
-  std::signal(SIGINT, on_signal);
-  std::signal(SIGTERM, on_signal);
+  stop_requested.store(false);
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_RESTART;
+  for (std::size_t i = 0; i < std::size(signals); ++i) {
+    sigaction(signals[i], nullptr, &before[i]);
+    if (signals[i] == SIGHUP && before[i].sa_handler == SIG_IGN) continue;  // run by nohup
+    sigaction(signals[i], &action, nullptr);
+  }
 }
 StopOnSignal::~StopOnSignal() {
-  restore_default_handlers();
+  for (std::size_t i = 0; i < std::size(signals); ++i) sigaction(signals[i], &before[i], nullptr);
 }
 const std::atomic<bool>* StopOnSignal::flag() const {
   return &stop_requested;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/train_stop.h - Ctrl-C during training: the first one requests a stop, the second one ends the process.
+// cli/train_stop.h - Ctrl-C during training: the first one requests a stop, a later one ends the process.
 #pragma once
 
 #include <atomic>
 
 namespace tenon::cli {
 
-/// During its lifetime, the first SIGINT or SIGTERM sets flag() and restores the default handlers, so that the next signal ends the
-/// process. At most one instance may exist at a time.
+/// During its lifetime, the first SIGINT, SIGTERM or SIGHUP sets flag(). Those of the next 2 seconds are ignored, since a key is pressed
+/// twice and a closed terminal sends several; then one ends the process. Under nohup SIGHUP stays ignored. At most one instance may exist
+/// at a time.
 class StopOnSignal {
  public:
   StopOnSignal();

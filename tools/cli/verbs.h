@@ -14,12 +14,13 @@ class App;
 
 namespace tenon::cli {
 
-/// The options that every subcommand has (--config, --device, --plugin, --set), and the configuration that results from them.
+/// The options that every subcommand has (--config, --device, --plugin, --set, --trust), and the configuration that results from them.
 struct Common {
   std::string config_file;
   std::string device;
   std::vector<std::filesystem::path> plugins;
   std::vector<std::string> sets;  ///< key=value
+  bool trust = false;             ///< a train.yaml may add backend folders
 
   void add_to(CLI::App& app);
   /// The configuration keys set on the command line.
@@ -33,7 +34,9 @@ std::filesystem::path installation_prefix();
 /// Sets the exit code of the process. A subcommand's callback returns on success, throws on failure, or calls this.
 void set_exit_code(int code);
 
-void add_train_verbs(CLI::App& app);  ///< train, eval, predict, summary
+void add_train_verbs(CLI::App& app);  ///< train, eval, summary
+void add_predict_verb(CLI::App& app);
+void add_weights_verb(CLI::App& app);
 void add_explain_verb(CLI::App& app);
 void add_gradcheck_verb(CLI::App& app);
 void add_backends_verb(CLI::App& app);

@@ -36,8 +36,8 @@ if(OpenBLASSerial_FOUND AND NOT TARGET OpenBLAS::serial)
   set_target_properties(OpenBLAS::serial PROPERTIES
     IMPORTED_LOCATION ${OpenBLASSerial_LIBRARY}
     INTERFACE_INCLUDE_DIRECTORIES ${OpenBLASSerial_INCLUDE_DIR}
-    # The archive's table of packing buffers has no lock: openblas_serial_lock.c, compiled by every consumer, adds one.
-    INTERFACE_SOURCES ${CMAKE_CURRENT_LIST_DIR}/openblas_serial_lock.c
+    # The archive's table of packing buffers has no lock: openblas_serial_lock.cpp, compiled by every consumer, adds one.
+    INTERFACE_SOURCES ${CMAKE_CURRENT_LIST_DIR}/openblas_serial_lock.cpp
     INTERFACE_LINK_OPTIONS "-Wl,--wrap=blas_memory_alloc;-Wl,--wrap=blas_memory_free"
     INTERFACE_LINK_LIBRARIES "Threads::Threads;m")
 endif()

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # The installed tree. It is relocatable: run paths start from $ORIGIN, the package files from their own folder.
 #
-#   bin/tenon   lib/libtenon.so   lib/libtenon_sdk.a   lib/tenon/backends/   lib/cmake/tenon/   lib/pkgconfig/tenon.pc
+#   bin/tenon   lib/libtenon.so   lib/libtenon_sdk.a   lib/tenon/{backends/,tenon-probe}   lib/cmake/tenon/   lib/pkgconfig/tenon.pc
 #   lib/libtenon_blas.so   lib/tenon/blas/libblas.so.3
 #   include/tenon/ (the C++ API, the plugin ABI, the SDK)   share/tenon/{models,examples,template,new_backend,peers}/   share/doc/tenon/
 get_property(backends GLOBAL PROPERTY TENON_BACKENDS)
 install(TARGETS tenon_command RUNTIME DESTINATION bin)
+install(TARGETS tenon_probe RUNTIME DESTINATION lib/tenon)
 install(TARGETS tenon tenon_sdk RUNTIME DESTINATION bin LIBRARY DESTINATION lib ARCHIVE DESTINATION lib)
 if(TARGET tenon_blas)
   install(TARGETS tenon_blas LIBRARY DESTINATION lib)
@@ -43,7 +44,8 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/models ${PROJECT_SOURCE_DIR}/tools/examp
   ${PROJECT_SOURCE_DIR}/plugins/new_backend
   DESTINATION share/tenon)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/tools/bench/peers DESTINATION share/tenon PATTERN __pycache__ EXCLUDE)
-install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION share/doc/tenon)
+install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md ${PROJECT_SOURCE_DIR}/SECURITY.md
+  DESTINATION share/doc/tenon)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION share/doc/tenon)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION share/doc/tenon PATTERN adr EXCLUDE PATTERN make EXCLUDE)
 install(FILES ${PROJECT_SOURCE_DIR}/plugins/abi/README.md DESTINATION share/doc/tenon RENAME abi.md)

@@ -5,9 +5,12 @@
 namespace tenon::conformance {
 namespace {
 
-constexpr Tolerance exact{"Bits are cleared or numbers compared; nothing is rounded."};
-constexpr Tolerance one_rounding{
-    "A square root, a quotient, a bound that is not representable in the dtype: each is rounded once, by half an epsilon.", 1};
+constexpr Tolerance sign_bound{"Numbers are compared; nothing is rounded."};
+constexpr Tolerance exact = Tolerance{"Bits are cleared or numbers compared; nothing is rounded."}.with_signed_zeros();
+constexpr Tolerance one_rounding =
+    Tolerance{"A square root, a quotient, a bound that is not representable in the dtype: each is rounded once, by half an epsilon.", 1}
+        .with_signed_zeros();
+constexpr Tolerance clip_bound{"A bound that is not representable in the dtype is rounded once, by half an epsilon.", 1};
 constexpr Tolerance two_roundings{"A square root and a quotient: half an epsilon, half of that again, and half an epsilon.", 1.5};
 
 const std::vector<tenon_dtype> floats{f16, bf16, f32, f64};
@@ -44,35 +47,35 @@ std::vector<OpCase> cases_arithmetic() {
        .extras = {at_all_magnitudes<TENON_OP_Abs, exact>()}},
       {.op = TENON_OP_Sign,
        .variants = of_every_shape(no_kink),
-       .bound = exact,
+       .bound = sign_bound,
        .gradient = {0},
        .golden = {values_at("signs", {1.5, -2, 0, -0.0, inf, -inf, nan}, {1, -1, 0, 0, 1, -1, nan}, floats),
                   values_at("integers", {-5, 0, 2147483647, -2147483648.0}, {-1, 0, 1, -1}, {i32, i64})},
-       .extras = {at_all_magnitudes<TENON_OP_Sign, exact>()}},
+       .extras = {at_all_magnitudes<TENON_OP_Sign, sign_bound>()}},
       {.op = TENON_OP_Ceil,
        .variants = of_every_shape(no_kink),
        .bound = exact,
        .gradient = {0},
-       .golden = {values_at("values", {1.5, -1.5, 0.125, -0.125, 2, -0.0, inf, -inf, nan}, {2, -1, 1, 0, 2, 0, inf, -inf, nan})},
+       .golden = {values_at("values", {1.5, -1.5, 0.125, -0.125, 2, -0.0, inf, -inf, nan}, {2, -1, 1, -0.0, 2, -0.0, inf, -inf, nan})},
        .extras = {at_all_magnitudes<TENON_OP_Ceil, exact>()}},
       {.op = TENON_OP_Floor,
        .variants = of_every_shape(no_kink),
        .bound = exact,
        .gradient = {0},
-       .golden = {values_at("values", {1.5, -1.5, 0.125, -0.125, 2, -0.0, inf, -inf, nan}, {1, -2, 0, -1, 2, 0, inf, -inf, nan})},
+       .golden = {values_at("values", {1.5, -1.5, 0.125, -0.125, 2, -0.0, inf, -inf, nan}, {1, -2, 0, -1, 2, -0.0, inf, -inf, nan})},
        .extras = {at_all_magnitudes<TENON_OP_Floor, exact>()}},
       {.op = TENON_OP_Round,
        .variants = of_every_shape(no_kink),
        .bound = exact,
        .gradient = {0},
-       .golden = {values_at("halves_to_even", {0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 2.75, inf, nan}, {0, 2, 2, 0, -2, -2, 3, inf, nan})},
+       .golden = {values_at("halves_to_even", {0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 2.75, inf, nan}, {0, 2, 2, -0.0, -2, -2, 3, inf, nan})},
        .extras = {at_all_magnitudes<TENON_OP_Round, exact>()}},
       {.op = TENON_OP_Sqrt,
        .variants = of_every_shape(positive),
        .bound = one_rounding,
        .gradient = {0},
        .golden = {values_at("values", {0.25, 2, 3, 1024, 0, -0.0, -1, inf, nan},
-                            {0.5, 1.4142135623730951, 1.7320508075688772, 32, 0, 0, nan, inf, nan})},
+                            {0.5, 1.4142135623730951, 1.7320508075688772, 32, 0, -0.0, nan, inf, nan})},
        .extras = {at_all_magnitudes<TENON_OP_Sqrt, one_rounding>()}},
       {.op = TENON_OP_Rsqrt,
        .variants = of_every_shape(positive),
@@ -85,18 +88,18 @@ std::vector<OpCase> cases_arithmetic() {
        .variants = of_every_shape({.low = -3, .high = 3, .gap = 0.5, .special = Special::all}),
        .bound = one_rounding,
        .gradient = {0},
-       .golden = {values_at("values", {0.25, -2, 3, 0, -0.0, inf, -inf, nan}, {4, -0.5, 0.3333333333333333, inf, -inf, 0, 0, nan})},
+       .golden = {values_at("values", {0.25, -2, 3, 0, -0.0, inf, -inf, nan}, {4, -0.5, 0.3333333333333333, inf, -inf, 0, -0.0, nan})},
        .extras = {at_all_magnitudes<TENON_OP_Reciprocal, one_rounding>()}},
       {.op = TENON_OP_Clip,
        .variants = clip_variants(),
        // bounds that are not numbers of the dtype are rounded to it
-       .bound = one_rounding,
+       .bound = clip_bound,
        .gradient = {0},
        .golden = {values_at("values", {-3, -1, 0.5, 6, 7, inf, -inf, nan}, {-1, -1, 0.5, 6, 6, 6, -1, nan}, floats, bounds(-1, 6)),
                   values_at("low_above_high", {-3, 0, 3}, {1, 1, 1}, {}, bounds(2, 1)),
                   values_at("integers", {-5, -1, 0, 3, 9}, {-1, -1, 0, 3, 3}, {i32, i64}, bounds(-1.5, 3.5)),
                   values_at("beyond_the_range", {-2147483648.0, 2147483647}, {-2147483648.0, 2147483647}, {i32}, bounds(-1e10, inf))},
-       .extras = {at_all_magnitudes<TENON_OP_Clip, one_rounding, usual_bounds>()}},
+       .extras = {at_all_magnitudes<TENON_OP_Clip, clip_bound, usual_bounds>()}},
   };
 }
 

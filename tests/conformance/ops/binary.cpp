@@ -5,10 +5,12 @@
 namespace tenon::conformance {
 namespace {
 
-constexpr Tolerance one_rounding{
-    "IEEE arithmetic rounds these once: half an epsilon. A second half allows a quotient made of a reciprocal and a "
-    "correction.",
-    1};
+constexpr Tolerance one_rounding =
+    Tolerance{
+        "IEEE arithmetic rounds these once: half an epsilon. A second half allows a quotient made of a reciprocal and a "
+        "correction.",
+        1}
+        .with_signed_zeros();
 constexpr Tolerance exact{"The result is one of the operands."};
 
 constexpr Values plain{.special = Special::all};
@@ -60,7 +62,7 @@ void put_zero(std::vector<Array>& inputs) {
 
 std::vector<OpCase> cases_binary() {
   OpCase div = binary(TENON_OP_Div, denominator,
-                      {eighths({3, -1.125, -0.03125, 8, 0, 2}), ieee({inf, nan, nan, nan, inf, nan, 0, 0, inf}),
+                      {eighths({3, -1.125, -0.03125, 8, 0, 2}), ieee({inf, nan, nan, nan, inf, nan, -0.0, -0.0, inf}),
                        wraps_i32({2147483647, -2147483648.0, 1, -2147483648.0, -3, -3}), wraps_i64({-0x1p63, 1, 1, -0x1p63, -3, -3})});
   div.bad = {{"integer_by_zero", {"", {operand({8}), operand({8}, denominator)}, {result({8})}}, put_zero, {"div", "zero"}, {i32, i64}}};
   return {
@@ -72,7 +74,7 @@ std::vector<OpCase> cases_binary() {
              {eighths({1, -4.25, 4.125, 3.5, -2, -4}), ieee({inf, inf, nan, nan, 1, 0, 1, -inf, inf}),
               wraps_i32({2147483646, 2147483647, 0, -2147483647, 9, -9})}),
       binary(TENON_OP_Mul, plain,
-             {first_test(), eighths({0.75, -4.5, -0.5, 2, 0, 32}), ieee({inf, -inf, inf, nan, 0, 0, 0, -inf, nan}),
+             {first_test(), eighths({0.75, -4.5, -0.5, 2, 0, 32}), ieee({inf, -inf, inf, nan, 0, 0, -0.0, -inf, nan}),
               wraps_i32({2147483647, -2147483648.0, 0, -2147483648.0, -14, -14}), wraps_i64({-0x1p63, 0, 0, -0x1p63, -14, -14})}),
       div,
       {.op = TENON_OP_Pow,

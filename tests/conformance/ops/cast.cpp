@@ -7,8 +7,9 @@
 namespace tenon::conformance {
 namespace {
 
-constexpr Tolerance nearest{
-    "There is one right answer: the nearest number of the target, ties to even; towards 0 and saturating for integers."};
+constexpr Tolerance nearest =
+    Tolerance{"There is one right answer: the nearest number of the target, ties to even; towards 0 and saturating for integers."}
+        .with_signed_zeros();
 
 AttributeBytes to_type(tenon_dtype type) {
   return tenon_attributes_cast{.to = type};

@@ -2,6 +2,8 @@
 // Gather and GatherElements: elements are copied bitwise; an index out of range is refused.
 #include "op_family.h"
 
+#include "huge_view.h"
+
 namespace tenon::conformance {
 namespace {
 
@@ -49,6 +51,15 @@ std::vector<BadArgument> refused(std::vector<BadArgument> list) {
   return list;
 }
 
+/// Rows beyond 2^31, of an operand whose bytes 32 bits do not count.
+void check_huge_view(CaseContext& context, tenon_dtype dtype) {
+  const Array row = counted_row(dtype, 37);
+  Array indices(i64, {4});
+  const std::int64_t rows[] = {huge_rows - 1, 0, -1, std::int64_t{1} << 31};
+  for (std::int64_t i = 0; i < 4; ++i) indices.put(i, rows[i]);
+  expect_rows(row, run_on_huge_view(context, line_of(TENON_OP_Gather), gathered({1, 37}, {4}, 0), dtype, {row, indices})[0]);
+}
+
 }  // namespace
 
 std::vector<OpCase> cases_gather() {
@@ -63,7 +74,8 @@ std::vector<OpCase> cases_gather() {
        .gradient = {0},
        .golden = {{"rows", gathered({3, 2}, {4}, 0), {bits, {2, 0, -1, -3}}, {{1, 0, 0, 1, 1, 0, 0, 1}}},
                   {"columns", gathered({2, 3}, {1, 2}, 1, i32), {bits, {2, -2}}, {{1, 1, 0, 1}}}},
-       .bad = refused(bad_indices([](const Dims& x, const Dims& i, std::int64_t axis, tenon_dtype t) { return gathered(x, i, axis, t); }))},
+       .bad = refused(bad_indices([](const Dims& x, const Dims& i, std::int64_t axis, tenon_dtype t) { return gathered(x, i, axis, t); })),
+       .extras = {{"huge_view", check_huge_view}}},
       {.op = TENON_OP_GatherElements,
        .variants = {gathered_elements({5}, {7}, 0, i32), gathered_elements({8, 10}, {8, 3}, 1), gathered_elements({8, 10}, {12, 9}, 0),
                     gathered_elements({2, 3, 5}, {1, 4, 5}, 1, i32), gathered_elements({2, 3, 5}, {2, 2, 7}, 2),

@@ -58,6 +58,7 @@ std::vector<OpCase> cases_gemm() {
   for (const Dims& c : {Dims{}, Dims{1}, Dims{4}, Dims{5, 1}, Dims{1, 4}, Dims{5, 4}}) {
     variants.push_back(product({5, 4, 3}, false, false, 1, 1, operand(c, numbers)));
   }
+  for (const Dims& c : {Dims{6}, Dims{6, 1}}) variants.push_back(product({6, 6, 3}, false, false, 1, 1, operand(c, numbers)));
   variants.push_back(product({5, 4, 3}, false, false, -2, 0.25, operand({5, 4}, numbers)));
   variants.push_back(product({1, 1, 1}, false, false));
   variants.push_back(product({1, 9, 7}, false, true));

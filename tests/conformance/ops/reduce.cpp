@@ -2,6 +2,10 @@
 // Reductions over any set of axes.
 #include "op_family.h"
 
+#include "huge_view.h"
+
+#include <cstring>
+
 namespace tenon::conformance {
 namespace {
 
@@ -89,6 +93,70 @@ void check_many_ones(CaseContext& context, tenon_dtype dtype) {
   if (sum[0].at(0) != static_cast<double>(n)) throw Failure(fmt::format("{} ones sum to {}", n, sum[0].str(0)));
 }
 
+/// Equal terms round in the same direction as long as their sum stays between two powers of two: added one after the other, they are off by
+/// n / 12 epsilon of their sum, and by the depth of the tree when summed by blocks or lanes.
+template <tenon_op op, const Tolerance& bound>
+void equal_terms(CaseContext& context, tenon_dtype dtype) {
+  if (!is_float(dtype)) throw NotRun("sums of integers are exact in any order");
+  constexpr std::int64_t n = 1000003;
+  const Variant variant = over({n}, {0}, false);
+  Random random(seed_for(context.seed, fmt::format("equal terms {}", op)));
+  for (int round = 0; round < 3; ++round) {
+    Array x(dtype, {n});
+    x.set(0, random.uniform(1, 2));
+    for (std::int64_t i = 1; i < n; ++i)
+      std::memcpy(x.bytes() + i * x.element_size(), x.bytes(), static_cast<std::size_t>(x.element_size()));
+    const double term = x.at(0), count = static_cast<double>(n);
+    const double sum = op == TENON_OP_ReduceSum || op == TENON_OP_ReduceL1 ? term * count
+                       : op == TENON_OP_ReduceSumSquare                    ? term * term * count
+                       : op == TENON_OP_ReduceL2                           ? term * std::sqrt(count)
+                                                                           : term;
+    const auto got = context.run(net_of(line_of(op), variant, dtype, {x}));
+    const std::string wrong = compare(Array(f64, {}, {sum}), got[0], bound(variant, dtype));
+    if (!wrong.empty()) throw Failure(fmt::format("{} times {}: {}", n, x.str(0), wrong));
+  }
+}
+template <tenon_op op, const Tolerance& bound>
+Extra with_equal_terms() {
+  return {"equal_terms", equal_terms<op, bound>};
+}
+
+/// 64-bit integers beyond 2^53 are not doubles, and so not in golden vectors.
+void check_beyond_doubles(CaseContext& context, tenon_dtype dtype) {
+  if (dtype != i64) return;
+  constexpr std::int64_t unit = std::int64_t{1} << 53, highest = std::numeric_limits<std::int64_t>::max();
+  constexpr std::int64_t rows[][3] = {{unit, 1, unit}, {-unit, -unit - 1, -unit}, {highest - 1, highest, highest - 2}, {unit + 1, 0, -1}};
+  Array x(i64, {4, 3});
+  for (std::int64_t i = 0; i < 12; ++i) x.put(i, rows[i / 3][i % 3]);
+  const auto check = [&](tenon_op op, const auto& combine) {
+    if ((context.device.capability(op, line_of(op).version) & TENON_DTYPE_BIT(TENON_DTYPE_I64)) == 0) return;
+    const auto y = context.run(net_of(line_of(op), over({4, 3}, {1}, false), i64, {x}));
+    for (std::int64_t row = 0; row < 4; ++row) {
+      const std::int64_t expected = combine(combine(rows[row][0], rows[row][1]), rows[row][2]);
+      if (y[0].get<std::int64_t>(row) == expected) continue;
+      throw Failure(fmt::format("{} of {}, {}, {}: expected {}, got {}", line_of(op).name, rows[row][0], rows[row][1], rows[row][2],
+                                expected, y[0].str(row)));
+    }
+  };
+  check(TENON_OP_ReduceSum, [](std::int64_t a, std::int64_t b) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+  });
+  check(TENON_OP_ReduceProd, [](std::int64_t a, std::int64_t b) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+  });
+  check(TENON_OP_ReduceMax, [](std::int64_t a, std::int64_t b) { return std::max(a, b); });
+  check(TENON_OP_ReduceMin, [](std::int64_t a, std::int64_t b) { return std::min(a, b); });
+}
+
+/// More terms than 31 bits count: seconds of work.
+void check_huge_view(CaseContext& context, tenon_dtype dtype) {
+  if (effort() != Effort::deep || dtype != i64) throw NotRun("profile deep sums more than 2^31 terms, as i64");
+  const Array row = counted_row(dtype, 1);
+  const auto y = run_on_huge_view(context, line_of(TENON_OP_ReduceSum), over({1, 1}, {0, 1}, false), dtype, {row});
+  const std::int64_t expected = huge_rows * row.get<std::int64_t>(0);
+  if (y[0].get<std::int64_t>(0) != expected) throw Failure(fmt::format("the sum of {} ones is {}", huge_rows, y[0].str(0)));
+}
+
 /// The squares are out of the range of the dtype; the norm of (3, 4) 2^e is not, and its bits are known.
 void check_range(CaseContext& context, tenon_dtype dtype) {
   const int highest = std::ilogb(largest(dtype)) - 3, lowest = std::ilogb(smallest_normal(dtype)) + 1;
@@ -154,14 +222,18 @@ std::vector<OpCase> cases_reduce() {
                   {"wraps", over({3}, {0}, false), {{2147483647, 2147483647, 4}}, {{2}}, {i32}},
                   {"wide", over({3}, {0}, false), {{large, large, 4}}, {{2 * large + 4}}, {i64}},
                   {"nothing_is_zero", over({2, 0}, {1}, false), {{}}, {{0, 0}}}},
-       .extras = {{"many_ones", check_many_ones}}},
+       .extras = {{"many_ones", check_many_ones},
+                  {"beyond_doubles", check_beyond_doubles},
+                  {"huge_view", check_huge_view},
+                  with_equal_terms<TENON_OP_ReduceSum, sum_bound>()}},
       {.op = TENON_OP_ReduceMean,
        .variants = variants_and_nothing(),
        .bound = mean_bound,
        .gradient = {0},
        .golden = {{"rows", over({3, 4}, {1}, false), {x}, {{0.6875, 6.125, 2.5}}},
                   {"everything", over({3, 4}, {0, 1}, false), {x}, {{3.1041666666666665}}},
-                  {"nothing_is_nan", over({2, 0}, {1}, false), {{}}, {{nan, nan}}}}},
+                  {"nothing_is_nan", over({2, 0}, {1}, false), {{}}, {{nan, nan}}}},
+       .extras = {with_equal_terms<TENON_OP_ReduceMean, mean_bound>()}},
       {.op = TENON_OP_ReduceMax,
        .variants = variants(distinct),
        .bound = exact,
@@ -196,7 +268,8 @@ std::vector<OpCase> cases_reduce() {
        .gradient = {0},
        .golden = {{"rows", over({3, 4}, {1}, false), {x}, {{6.75, 56.5, 26}}},
                   {"ieee", over({3, 2}, {1}, false), {{inf, -inf, nan, inf, -0.0, 0}}, {{inf, nan, 0}}},
-                  {"nothing_is_zero", over({2, 0}, {1}, false), {{}}, {{0, 0}}}}},
+                  {"nothing_is_zero", over({2, 0}, {1}, false), {{}}, {{0, 0}}}},
+       .extras = {with_equal_terms<TENON_OP_ReduceL1, positive_bound>()}},
       {.op = TENON_OP_ReduceL2,
        .variants = variants_and_nothing(),
        .bound = positive_bound,
@@ -204,13 +277,14 @@ std::vector<OpCase> cases_reduce() {
        .golden = {{"rows", over({3, 2}, {1}, false), {{3, -4, 5, 12, -8, 15}}, {{5, 13, 17}}},
                   {"ieee", over({3, 2}, {1}, false), {{inf, -inf, nan, inf, -0.0, 0}}, {{inf, nan, 0}}},
                   {"nothing_is_zero", over({2, 0}, {1}, false), {{}}, {{0, 0}}}},
-       .extras = {{"no_overflow_or_underflow", check_range}}},
+       .extras = {{"no_overflow_or_underflow", check_range}, with_equal_terms<TENON_OP_ReduceL2, positive_bound>()}},
       {.op = TENON_OP_ReduceSumSquare,
        .variants = variants_and_nothing(),
        .bound = positive_bound,
        .gradient = {0},
        .golden = {{"rows", over({3, 2}, {1}, false), {{3, -4, 5, 12, -8, 15}}, {{25, 169, 289}}},
-                  {"nothing_is_zero", over({2, 0}, {1}, false), {{}}, {{0, 0}}}}},
+                  {"nothing_is_zero", over({2, 0}, {1}, false), {{}}, {{0, 0}}}},
+       .extras = {with_equal_terms<TENON_OP_ReduceSumSquare, positive_bound>()}},
       {.op = TENON_OP_ReduceLogSumExp,
        .variants = variants_and_nothing(),
        .bound = log_bound,

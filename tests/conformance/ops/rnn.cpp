@@ -23,7 +23,7 @@ Variant layer_gradient(const RecurrentForm& form) {
   Variant variant{
       recurrent_label(form, form.variant == 1 ? "relu" : "tanh"), {}, recurrent_gradients(form, gates, states), attributes_of(form)};
   const auto given = [&](unsigned i, const Dims& shape) {
-    return (form.results >> i & 1u) != 0 ? operand(shape, {.low = -1, .high = 1, .special = Special::not_large}) : absent;
+    return (form.results >> i & 1u) != 0 ? operand(shape, recurrent_number(form)) : absent;
   };
   variant.inputs = {given(0, form.sequence()), given(1, form.state())};
   for (const OperandSpec& spec : recurrent_operands(form, gates, states)) variant.inputs.push_back(spec);

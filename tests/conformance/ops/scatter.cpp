@@ -7,6 +7,7 @@ namespace {
 
 constexpr Values any{.low = -100, .high = 100, .special = Special::all};
 constexpr Values some{.special = Special::not_large};
+constexpr Values factor{.special = Special::not_small};
 
 OperandSpec indices_of(const Dims& shape, std::int64_t n, tenon_dtype dtype) {
   return operand(shape, {.low = -static_cast<double>(n), .high = static_cast<double>(n), .whole = true}, dtype);
@@ -15,7 +16,7 @@ OperandSpec indices_of(const Dims& shape, std::int64_t n, tenon_dtype dtype) {
 Variant scattered(const Dims& x, const Dims& indices, std::int64_t axis, std::uint32_t reduction, tenon_dtype dtype = i64) {
   tenon_attributes_scatter attributes{.reduction = reduction, .axis = axis};
   const char* const names[] = {"none", "add", "mul"};
-  const Values& values = reduction == TENON_SCATTER_NONE ? any : some;
+  const Values& values = reduction == TENON_SCATTER_NONE ? any : reduction == TENON_SCATTER_ADD ? some : factor;
   return {fmt::format("axis={}/{}{}", axis, names[reduction], dtype == i32 ? "/i32" : ""),
           {operand(x, values), indices_of(indices, x[static_cast<std::size_t>(axis)], dtype), operand(indices, values)},
           {result(x)},

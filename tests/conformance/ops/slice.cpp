@@ -2,6 +2,8 @@
 // Slice and Pad: elements are copied bitwise.
 #include "op_family.h"
 
+#include "huge_view.h"
+
 namespace tenon::conformance {
 namespace {
 
@@ -23,6 +25,13 @@ Variant padded(const Dims& from, const Dims& before, const Dims& to, std::uint32
   return {fmt::format("{}/before={}/to={}", names[mode], str(before), str(to)), {operand(from, any)}, {result(to)}, attributes};
 }
 
+/// Rows beyond 2^31, of an operand whose bytes 32 bits do not count.
+void check_huge_view(CaseContext& context, tenon_dtype dtype) {
+  const Array row = counted_row(dtype, 37);
+  const Variant last{"", {operand({1, 37})}, {result({4, 37})}, sliced({1, 37}, {huge_rows - 1, 0}, {-1, 1}, {4, 37}).attributes};
+  expect_rows(row, run_on_huge_view(context, line_of(TENON_OP_Slice), last, dtype, {row})[0]);
+}
+
 }  // namespace
 
 std::vector<OpCase> cases_slice() {
@@ -40,7 +49,8 @@ std::vector<OpCase> cases_slice() {
        .bound = moved,
        .gradient = {0},
        .golden = {{"middle", sliced({2, 3}, {0, 1}, {1, 1}, {2, 2}), {bits}, {{1, 1, 1, 0}}},
-                  {"backwards", sliced({6}, {5}, {-2}, {3}), {bits}, {{0, 0, 1}}}}},
+                  {"backwards", sliced({6}, {5}, {-2}, {3}), {bits}, {{0, 0, 1}}}},
+       .extras = {{"huge_view", check_huge_view}}},
       {.op = TENON_OP_Pad,
        .variants = {padded({}, {}, {}, constant), padded({3}, {2}, {6}, constant, 1), padded({3, 4}, {1, 0}, {5, 4}, constant),
                     padded({3, 4}, {0, 2}, {3, 9}, constant, 1), padded({2, 3, 4}, {1, 2, 3}, {4, 6, 9}, constant),

@@ -97,12 +97,14 @@ std::string lines_sum_to(const Variant& variant, const Array& y, double expected
 }
 
 std::string rows_sum_to_one(const Variant& variant, tenon_dtype t, const std::vector<Array>&, const std::vector<Array>& outputs) {
-  return lines_sum_to(variant, outputs[0], 1, softmax_bound(variant, t).relative, [](double y) { return y; });
+  const Bound bound = softmax_bound(variant, t);
+  return lines_sum_to(variant, outputs[0], 1, bound.relative + bound.rounding, [](double y) { return y; });
 }
 std::string exponentials_sum_to_one(const Variant& variant, tenon_dtype t, const std::vector<Array>&, const std::vector<Array>& outputs) {
   // exp turns the absolute error, and that of the largest |y| (about 66), into a relative one.
   const Bound bound = log_softmax_bound(variant, t);
-  return lines_sum_to(variant, outputs[0], 1, bound.absolute + 66 * bound.relative, [](double y) { return std::exp(y); });
+  return lines_sum_to(variant, outputs[0], 1, bound.absolute + 66 * (bound.relative + bound.rounding),
+                      [](double y) { return std::exp(y); });
 }
 
 /// log(sum exp x) = max + log(sum exp(x - max)): the maximum belongs outside the logarithm. A shift of x must not change y.

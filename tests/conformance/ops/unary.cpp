@@ -13,15 +13,18 @@ std::vector<Variant> of_dy_and_y(const Values& y) {
   return variants;
 }
 
-constexpr Tolerance exact{"A sign, a comparison: nothing is rounded."};
+constexpr Tolerance negated = Tolerance{"A sign is changed: nothing is rounded."}.with_signed_zeros();
+constexpr Tolerance exact{"A comparison: nothing is rounded."};
 constexpr Tolerance sigmoid_bound{"exp within 1 epsilon, a sum, a quotient; below the smallest normal number one may give 0.",
                                   [](const Variant&, tenon_dtype t) -> Bound {
                                     return {4 * epsilon(t), t == f64 ? 2.3e-308 : 1.2e-38};
                                   }};
-constexpr Tolerance tanh_bound{
-    "Within 2 epsilon of the result, near 0 as well: a vectorised tanh that took a quotient of exponentials there "
-    "would cancel.",
-    4};
+constexpr Tolerance tanh_bound =
+    Tolerance{
+        "Within 2 epsilon of the result, near 0 as well: a vectorised tanh that took a quotient of exponentials there "
+        "would cancel.",
+        4}
+        .with_signed_zeros();
 constexpr Tolerance product_bound{
     "dy y (1 - y): 1 - y is exact or rounded once, two products more. The oracle's y is the rounded one, so 1 - y "
     "does not cancel.",
@@ -48,7 +51,7 @@ std::vector<OpCase> cases_unary() {
   return {
       {.op = TENON_OP_Neg,
        .variants = of_every_shape(any),
-       .bound = exact,
+       .bound = negated,
        .gradient = {0},
        .golden = {values_at("signs", {1.5, -2, 0, inf, -inf, nan}, {-1.5, 2, -0.0, -inf, inf, nan}, {f16, bf16, f32, f64}),
                   values_at("wraps_i32", {2147483647, -2147483648.0}, {-2147483647, -2147483648.0}, {i32}),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A minimal host for a backend: memory, and loops that run inline. It counts live bytes, so that a test can detect a leak.
+// loader/plain_host.h - a minimal host for a backend: memory, and loops that run inline. It counts live bytes, so that a test can detect a
+// leak.
 #pragma once
 
 #include <tenon/backend.h>
@@ -7,6 +8,8 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
+
+namespace tenon::loader {
 
 class PlainHost {
  public:
@@ -48,3 +51,5 @@ class PlainHost {
   static PlainHost& self(tenon_host_context* context) { return *reinterpret_cast<PlainHost*>(context); }
   tenon_host table_{};
 };
+
+}  // namespace tenon::loader

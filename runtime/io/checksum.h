@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// io/checksum.h - the checksum of what a file holds, by which damage is found.
+#pragma once
+
+#include <cstdint>
+
+namespace tenon::io {
+
+/// The CRC-32 of zip and PNG. It finds every damage of up to 32 adjacent bits, and others but for 1 in 2^32.
+class Crc32 {
+ public:
+  void add(const void* bytes, std::uint64_t size_bytes);
+  std::uint32_t value() const { return value_; }
+
+ private:
+  std::uint32_t value_ = 0;
+};
+
+/// What is known of a whole file from elsewhere.
+struct FileChecksum {
+  std::uint64_t size_bytes = 0;
+  std::uint32_t crc32 = 0;
+};
+
+}  // namespace tenon::io

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// io/lock_file.h - a file by which one process keeps others out of a folder.
+#pragma once
+
+#include <string>
+
+#include "io/posix_file.h"
+
+namespace tenon::io {
+
+/// Holds an advisory lock on a file that says who holds it: "process 1234 on host". The system releases the lock if the process dies; the
+/// destructor also removes the file. On a file system without locks there is none, with a warning by the caller (`held` is false).
+class LockFile {
+ public:
+  /// Errors  the file cannot be made; somebody else holds the lock, named in the text.
+  explicit LockFile(const std::string& path);
+  ~LockFile();
+  LockFile(const LockFile&) = delete;
+  LockFile& operator=(const LockFile&) = delete;
+  bool held() const { return static_cast<bool>(file_); }
+
+ private:
+  std::string path_;
+  Descriptor file_;
+};
+
+}  // namespace tenon::io

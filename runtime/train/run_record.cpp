@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/run_record.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include <tenon/error.h>
+
+#include "io/atomic_file.h"
+#include "io/gzip.h"
+#include "io/limits.h"
+#include "train/preprocessing.h"
+#include "yaml/tree.h"
+
+namespace tenon::train {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr const char* file_name = "run.json";
+constexpr const char* format_name = "tenon-run-1";
+
+/// The folder of a checkpoint, or the folder itself.
+fs::path folder_of(const std::string& checkpoint) {
+  return fs::is_directory(checkpoint) ? fs::path(checkpoint) : fs::path(checkpoint).parent_path();
+}
+
+/// The content of a folder's run.json; null if there is none.
+Json read_record(const fs::path& folder) {
+  const std::string file = (folder / file_name).string();
+  if (!fs::exists(file)) return nullptr;
+  const std::vector<std::uint8_t> text = io::read_file(file, io::Limit::yaml_bytes);
+  const Json record = Json::parse(text.begin(), text.end(), nullptr, false);
+  if (record.is_object() && record.value("format", "") == format_name) return record;
+  throw Error(fmt::format("{}: expected the description of a run, with \"format\": \"{}\"; train again, or predict with the train.yaml",
+                          file, format_name));
+}
+
+/// The overrides that matter to predictions; paths become absolute, for they start from the working directory of the training.
+std::vector<ConfigOverride> overrides_of(const TrainDefinition& definition) {
+  std::vector<ConfigOverride> kept;
+  for (ConfigOverride change : definition.overrides) {
+    const bool matters = change.key == "model" || change.key == "data" || change.key == "loss" || change.key.starts_with("model.") ||
+                         change.key.starts_with("data.") || change.key.starts_with("loss.") || change.key.starts_with("backends");
+    if (!matters) continue;
+    if (change.key == "model" && fs::exists(change.value)) change.value = fs::absolute(change.value).lexically_normal().string();
+    kept.push_back(std::move(change));
+  }
+  return kept;
+}
+
+bool is_checkpoint(const std::string& path) {
+  const yaml::Node tree = yaml::load(path);
+  const yaml::Node::Entry* const format = tree.find("format");
+  return format != nullptr && format->value.text.starts_with("tenon-checkpoint");
+}
+
+}  // namespace
+
+void save_run(const std::string& folder, const TrainDefinition& definition, const Preprocessing& preprocessing) {
+  if (definition.file.empty()) return;
+  fs::create_directories(folder);
+  const fs::path file = fs::absolute(definition.file).lexically_normal(), home = fs::absolute(folder).lexically_normal();
+  Json overrides = Json::array();
+  for (const ConfigOverride& change : overrides_of(definition)) overrides.push_back({change.key, change.value});
+  const Json record{{"format", format_name},
+                    {"definition", file.lexically_relative(home).string()},
+                    {"overrides", overrides},
+                    {"preprocessing", Json::parse(preprocessing_to_json(preprocessing))}};
+  io::write_atomically((home / file_name).string(), record.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+SavedRun find_run(const std::string& run, const std::string& checkpoint) {
+  const bool is_folder = fs::is_directory(run);
+  if (!is_folder && !is_checkpoint(run)) return {run, {}, checkpoint, std::nullopt};
+  const fs::path folder = folder_of(run);
+  const Json record = read_record(folder);
+  if (record.is_null()) {
+    throw Error(
+        fmt::format("{}: expected a folder of checkpoints with {}, which names its train.yaml; give the train.yaml, and --checkpoint {}",
+                    folder.string(), file_name, run));
+  }
+  try {
+    SavedRun saved;
+    saved.definition = (folder / record.at("definition").get<std::string>()).lexically_normal().string();
+    for (const Json& change : record.at("overrides"))
+      saved.overrides.push_back({change.at(0), change.at(1), (folder / file_name).string()});
+    saved.checkpoint = checkpoint.empty() ? run : checkpoint;
+    saved.preprocessing = saved_preprocessing(run);
+    return saved;
+  } catch (const Json::exception& problem) {
+    throw Error(fmt::format("{}: {}", (folder / file_name).string(), problem.what()));
+  }
+}
+
+std::optional<Preprocessing> saved_preprocessing(const std::string& checkpoint) {
+  const fs::path folder = folder_of(checkpoint);
+  const Json record = checkpoint.empty() ? Json() : read_record(folder);
+  if (!record.contains("preprocessing")) return std::nullopt;
+  try {
+    return preprocessing_from_json(record.at("preprocessing").dump());
+  } catch (const Error& problem) {
+    throw Error(fmt::format("{}: preprocessing: {}", (folder / file_name).string(), problem.what()));
+  }
+}
+
+}  // namespace tenon::train

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a user asks of backends and devices is done, or an error or one warning says why not.
+#include <filesystem>
+
+#include "log_file.h"
+#include "testing.h"
+
+namespace tenon::test {
+namespace {
+
+const std::string reference_file = TENON_BACKEND_DIRECTORY "/libtenon_backend_reference.so";
+
+Config warning_config(const std::string& device) {
+  Config config = test_config(device);
+  config.logging.level = LogLevel::warning;
+  return config;
+}
+
+TEST_CASE_FIXTURE(InFolder, "loading: a plugin path that does not exist, has no backend or is none is an error, and makes no folder") {
+  const std::filesystem::path missing = folder.path() + "/nowhere";
+  CHECK_ERROR_CONTAINS(
+      "plugin " + missing.string() + " (command line): expected a backend file or a folder of backend files, got: no such folder",
+      Context(test_config(), {}, {missing}));
+  CHECK_FALSE(std::filesystem::exists(missing));
+  CHECK_ERROR_CONTAINS("there is no such file", Context(test_config(), {missing / "libtenon_backend_x.so"}));
+  CHECK_ERROR_CONTAINS("got: the folder has no file named libtenon_backend_<name>.so", Context(test_config(), {folder.path()}));
+  const std::string broken = folder.write("libtenon_backend_broken.so", "not a library");
+  CHECK_ERROR_CONTAINS("plugin broken (" + broken + ", API): not usable, stage 'found' reached", Context(test_config(), {broken}));
+}
+
+TEST_CASE_FIXTURE(InFolder, "loading: a broken file in a folder is one warning that names it") {
+  folder.write("libtenon_backend_broken.so", "not a library");
+  Config config = warning_config("reference:0");
+  config.backends.search.push_back(folder.path());
+  const LogFile log(config);
+  const Context context(config);
+  CHECK(count_of(log.text(), "warning: backend broken (" + folder.path() + "/libtenon_backend_broken.so, backends.search): not usable") ==
+        1);
+}
+
+TEST_CASE("loading: options of a misspelt backend are an error, those of an absent one a warning") {
+  Config config = warning_config("reference:0");
+  apply_override(config, "backends.options.openblsa.threads", "2", {Origin::Kind::command_line, "--set x"});
+  CHECK_ERROR_CONTAINS("--set x: key 'backends.options.openblsa': there is no backend of that name; did you mean 'openblas'?",
+                       Context{config});
+  Config absent = warning_config("reference:0");
+  absent.backends.options["zluda"]["threads"] = "2";
+  const LogFile log(absent);
+  const Context context(absent);
+  CHECK(count_of(log.text(), "key 'backends.options.zluda': there is no backend of that name; its options have no effect") == 1);
+}
+
+TEST_CASE("loading: the key that excludes a backend is named as written, a misspelt name gets a suggestion") {
+  Config config = warning_config("auto");
+  config.backends.use = {"openblsa"};
+  const LogFile log(config);
+  const std::string text = message_of([&] { Context{config}; });
+  CHECK(contains(text, "reference: backends.use does not name it; it names: openblsa"));
+  CHECK(contains(log.text(),
+                 "backend 'openblsa', named in backends.use, is not available: no file of that name was found; did you mean 'openblas'?"));
+}
+
+TEST_CASE_FIXTURE(InFolder, "loading: auto warns once, with the reason, if it is left with the oracle") {
+  std::filesystem::copy_file(reference_file, folder.path() + "/libtenon_backend_reference.so");
+  folder.write("libtenon_backend_better.so", "not a library");
+  Config config = warning_config("auto");
+  config.backends.search = {folder.path()};
+  config.backends.deny = {"openblas", "cuda"};  // of the folder next to this program
+  const LogFile log(config);
+  const Context context(config);
+  CHECK(context.default_device().name() == "reference:0");
+  CHECK(context.default_device().name() == "reference:0");
+  CHECK(count_of(log.text(),
+                 "device: auto means reference:0, which computes correctly and slowly: no other backend can be used; better: the "
+                 "file is not a library") == 1);
+  CHECK(contains(log.text(), "Without this warning: device: reference"));
+}
+
+TEST_CASE("loading: auto does not warn of a better device, nor of an oracle that was asked for") {
+  for (const bool asked : {false, true}) {
+    Config config = warning_config("auto");
+    config.backends.use = {asked ? "reference" : "openblas"};
+    const LogFile log(config);
+    const Context context(config);
+    CHECK(context.default_device().name() == (asked ? "reference:0" : "openblas:0"));
+    CHECK(count_of(log.text(), "device: auto") == 0);
+  }
+}
+
+TEST_CASE("loading: an alias without a device names the backends that cannot be used") {
+  Config config = test_config("gpu");
+  config.backends.use = {"reference"};
+  const Context context(config);
+  CHECK_ERROR_CONTAINS("; backends that cannot be used: ", (void)context.default_device());
+  CHECK_ERROR_CONTAINS("openblas: backends.use does not name it", (void)context.default_device());
+}
+
+TEST_CASE("loading: a placement rule that matches nothing is one warning") {
+  Config config = warning_config("openblas:0");
+  config.placement = {{"hiden*", "reference:0"}, {"relu*", "reference:0"}};
+  const LogFile log(config);
+  const Context context(config);
+  Graph graph;
+  graph.output("y", ops::neg(ops::relu(graph.input("x", DType::f32, {2}))));
+  for (int i = 0; i < 2; ++i) Program(context, graph);
+  CHECK(count_of(log.text(), "key 'placement': 'hiden*' matches none of the 2 nodes of the program and has no effect") == 1);
+  CHECK(count_of(log.text(), "'relu*'") == 0);
+}
+
+}  // namespace
+}  // namespace tenon::test

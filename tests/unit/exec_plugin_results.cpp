@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a plugin writes to its result parameters is checked: OK without a result is an error of that call, never a NULL that is used.
+#include <tenon/stream.h>
+
+#include <string>
+
+#include "extra_device.h"
+#include "testing.h"
+
+namespace tenon::test {
+namespace {
+
+/// The reference backend, with one slot that returns OK and an impossible result.
+struct Careless : WrappedBackend<Careless> {
+  static constexpr const char* name = "careless";
+  static inline std::string fault;
+
+  static tenon_status no_device(tenon_backend*, std::uint32_t, tenon_device**, tenon_error*) { return TENON_OK; }
+  static tenon_status no_stream(tenon_device*, tenon_stream**, tenon_error*) { return TENON_OK; }
+  static tenon_status no_event(tenon_device*, tenon_event**, tenon_error*) { return TENON_OK; }
+  static tenon_status no_plan(tenon_device*, const tenon_graph*, const tenon_plan_options*, tenon_plan**, tenon_error*) { return TENON_OK; }
+  static tenon_status allocate(tenon_device* device, std::uint32_t kind, std::uint64_t size, tenon_memory** out_memory,
+                               std::uint64_t* out_address, tenon_error* error) {
+    if (fault == "no_memory") return TENON_OK;
+    const tenon_status status = real->table().memory_allocate(device, kind, size, out_memory, out_address, error);
+    if (fault == "no_address") *out_address = 0;
+    if (fault == "address_at_the_end") *out_address = ~std::uint64_t{0} - 100;
+    static std::uint64_t first = 0;
+    if (fault == "same_address") first != 0 ? * out_address = first : first = *out_address;
+    return status;
+  }
+  static tenon_status plan_info(tenon_plan* plan, tenon_plan_info* out_info, tenon_error* error) {
+    const tenon_status status = real->table().plan_info(plan, out_info, error);
+    if (fault == "endless_workspace") out_info->workspace_size_bytes = ~std::uint64_t{0};
+    if (fault == "endless_packed") out_info->packed_size_bytes = ~std::uint64_t{0};
+    if (fault == "strange_alignment") out_info->workspace_alignment_bytes = 48;
+    if (fault == "large_alignment") out_info->workspace_alignment_bytes = 1u << 20;
+    return status;
+  }
+
+  static void alter(tenon_backend_table& table) {
+    if (fault == "no_device") table.device_open = no_device;
+    if (fault == "no_stream") table.stream_create = no_stream;
+    if (fault == "no_event") table.event_create = no_event;
+    if (fault == "no_plan") table.plan_create = no_plan;
+    table.memory_allocate = allocate;
+    table.plan_info = plan_info;
+  }
+};
+
+/// Uses every kind of object of a device.
+void use(const Context& context) {
+  const Device device = context.device("careless:0");
+  const Tensor first = device.empty(DType::f32, {3u << 20});
+  const Tensor second = device.empty(DType::f32, {3u << 20});
+  const Event event(device);
+  Graph graph;
+  graph.output("y", ops::neg(ops::relu(graph.input("x", DType::f32, {4}))));
+  Program(context, graph, {.device = "careless:0"}).run({Tensor::of<float>({1, 2, 3, 4}, {4})});
+}
+
+TEST_CASE("plugin results: OK without a result is an error that names the call and the device") {
+  const struct {
+    const char *fault, *text;
+  } cases[] = {
+      {"no_device", "device 'careless:0' cannot be opened: device_open returned OK without a result; report this to the plugin's vendor"},
+      {"no_stream", "device 'careless:0' cannot create a stream: stream_create returned OK without a result"},
+      {"no_event", "device 'careless:0' cannot create an event: event_create returned OK without a result"},
+      {"no_plan", "device 'careless:0': a plan of 2 nodes: plan_create returned OK without a result"},
+      {"no_memory", "bytes of device memory: memory_allocate returned OK without a result"},
+      {"no_address", "bytes of device memory: memory_allocate returned OK without a result"},
+      {"address_at_the_end", "bytes of device memory: memory_allocate returned OK without a result"},
+      {"same_address", "memory_allocate returned memory that overlaps memory in use"},
+      {"endless_workspace", "a plan of 2 nodes: expected at most 1152921504606846976 bytes of workspace, got 18446744073709551615"},
+      {"endless_packed", "a plan of 2 nodes: expected at most 1152921504606846976 bytes of packed operands, got 18446744073709551615"},
+      {"strange_alignment", "expected a workspace alignment that is a power of two up to 256 bytes, got 48"},
+      {"large_alignment", "expected a workspace alignment that is a power of two up to 256 bytes, got 1048576"},
+  };
+  for (const auto& [fault, text] : cases) {
+    CAPTURE(fault);
+    Careless::fault = fault;
+    const Context context(test_config());
+    Careless::add_to(context);
+    CHECK_ERROR_CONTAINS(text, use(context));
+  }
+}
+
+}  // namespace
+}  // namespace tenon::test

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/usage.h"
+
+#include <CLI/CLI.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "yaml/suggest.h"
+
+namespace tenon::cli {
+namespace {
+
+std::vector<const CLI::App*> commands_of(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
+std::vector<std::string> names_of(const std::vector<const CLI::App*>& commands) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : commands) names.push_back(command->get_name());
+  return names;
+}
+
+std::vector<std::string> options_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+/// What may be meant by a name, or where to look.
+std::string remedy(const std::string& name, const std::vector<std::string>& names, const std::string& command) {
+  const std::string hint = yaml::did_you_mean(name, names);
+  return hint.empty() ? fmt::format("; `{} --help` lists them", command) : hint;
+}
+
+}  // namespace
+
+std::string explain_usage(const CLI::App& app, std::span<const char* const> arguments) {
+  const CLI::App* command = &app;
+  std::string typed = app.get_name();
+  for (const char* const text : arguments) {
+    const std::string argument = text;
+    const std::vector<const CLI::App*> commands = commands_of(*command);
+    if (argument.starts_with("--")) {
+      const std::string name = argument.substr(0, argument.find('='));
+      if (name.size() > 2 && command->get_option_no_throw(name) == nullptr)
+        return fmt::format("`{}` has no option '{}'{}", typed, name, remedy(name, options_of(*command), typed));
+    } else if (!commands.empty() && !argument.starts_with('-')) {
+      const auto inner = std::ranges::find(commands, argument, &CLI::App::get_name);
+      if (inner == commands.end())
+        return fmt::format("`{}` has no command '{}'{}", typed, argument, remedy(argument, names_of(commands), typed));
+      command = *inner;
+      typed += " " + argument;
+    }
+  }
+  const std::vector<std::string> commands = names_of(commands_of(*command));
+  if (commands.empty()) return {};
+  return fmt::format("expected a command after `{}`, got none; it is one of {}; `{} --help` describes them", typed,
+                     fmt::join(commands, ", "), typed);
+}
+
+}  // namespace tenon::cli
