@@ -245,7 +245,8 @@ TEST_CASE("train: an error has file, line and key") {
       {"checkpoint: {directory: x, kep: 2}\n", "train.yaml:4:28: unknown key 'checkpoint.kep'; did you mean 'checkpoint.keep'?"},
       {"resume: auto\n",
        "train.yaml:4:9: key 'resume': 'auto' resumes from the newest checkpoint in checkpoint.directory, which is not set"},
-      {"resume: [x]\n", "train.yaml:4:9: key 'resume': expected never, auto or the path of a checkpoint or of a folder of checkpoints, got a list"},
+      {"resume: [x]\n",
+       "train.yaml:4:9: key 'resume': expected never, auto or the path of a checkpoint or of a folder of checkpoints, got a list"},
       {"output: [x]\n", "train.yaml:4:9: key 'output': expected a path, got a list"},
   };
   for (const Row& row : rows) {

@@ -22,9 +22,9 @@ using namespace tenon::test;
 namespace {
 
 /// Sample i is x = (i, i + 0.5), y = i. Records which thread gathers what, can block and fail.
-class Probe final : public Dataset {
+class ProbedData final : public Dataset {
  public:
-  explicit Probe(std::int64_t size) : size_(size) {}
+  explicit ProbedData(std::int64_t size) : size_(size) {}
   const std::string& name() const override { return name_; }
   std::int64_t size() const override { return size_; }
   SampleType x_type() const override { return {DType::f32, {2}}; }
@@ -105,7 +105,7 @@ std::string refusal_of(std::shared_ptr<const Dataset> data, const BatchOptions& 
 TEST_CASE("batches: the order depends on (seed, epoch), not on the number of workers") {
   for (const int workers : {0, 1, 2, 5}) {
     for (const int prefetch : {1, 2, 7}) {
-      Batches batches(std::make_shared<Probe>(103), options_of(10, workers, prefetch));
+      Batches batches(std::make_shared<ProbedData>(103), options_of(10, workers, prefetch));
       CHECK(batches.count() == 11);
       for (const std::uint64_t epoch : {0, 1, 0}) {
         batches.start(epoch);
@@ -119,7 +119,7 @@ TEST_CASE("batches: the order depends on (seed, epoch), not on the number of wor
 TEST_CASE("batches: without shuffling the order is that of the data set") {
   BatchOptions options = options_of(4, 1);
   options.shuffle = false;
-  Batches batches(std::make_shared<Probe>(10), options);
+  Batches batches(std::make_shared<ProbedData>(10), options);
   batches.start(5);
   std::vector<std::int64_t> message(10);
   std::iota(message.begin(), message.end(), 0);
@@ -133,7 +133,7 @@ TEST_CASE("batches: the last one is smaller, or dropped") {
     std::vector<std::int64_t> sizes;
     const auto collect = [&] {
       sizes.clear();
-      Batches batches(std::make_shared<Probe>(10), options);
+      Batches batches(std::make_shared<ProbedData>(10), options);
       batches.start(0);
       while (const Batch* batch = batches.next()) {
         CHECK(batch->index == static_cast<std::int64_t>(sizes.size()));
@@ -154,7 +154,7 @@ TEST_CASE("batches: the last one is smaller, or dropped") {
 
 TEST_CASE("batches: an epoch resumes where it stopped") {
   for (const int workers : {0, 1, 3}) {
-    Batches batches(std::make_shared<Probe>(50), options_of(8, workers));
+    Batches batches(std::make_shared<ProbedData>(50), options_of(8, workers));
     const std::vector<std::int64_t> whole = shuffled(50, 42, 9);
     for (std::int64_t first = 0; first <= batches.count(); ++first) {
       batches.start(9, first);
@@ -166,7 +166,7 @@ TEST_CASE("batches: an epoch resumes where it stopped") {
 }
 
 TEST_CASE("batches: the next one is gathered while this one is in use") {
-  const auto data = std::make_shared<Probe>(100);
+  const auto data = std::make_shared<ProbedData>(100);
   Batches batches(data, options_of(10, 1, 2));
   batches.start(0);
   REQUIRE(batches.next() != nullptr);
@@ -179,7 +179,7 @@ TEST_CASE("batches: the next one is gathered while this one is in use") {
 }
 
 TEST_CASE("batches: a batch in use is not overwritten") {
-  Batches batches(std::make_shared<Probe>(200), options_of(5, 3, 3));
+  Batches batches(std::make_shared<ProbedData>(200), options_of(5, 3, 3));
   batches.start(0);
   while (const Batch* batch = batches.next()) {
     const std::vector<std::int64_t> before(batch->y.data<std::int64_t>(), batch->y.data<std::int64_t>() + batch->y.count());
@@ -189,7 +189,7 @@ TEST_CASE("batches: a batch in use is not overwritten") {
 }
 
 TEST_CASE("batches: without workers the caller gathers") {
-  const auto data = std::make_shared<Probe>(30);
+  const auto data = std::make_shared<ProbedData>(30);
   Batches batches(data, options_of(10, 0));
   batches.start(0);
   REQUIRE(batches.next() != nullptr);
@@ -199,7 +199,7 @@ TEST_CASE("batches: without workers the caller gathers") {
 
 TEST_CASE("batches: a failure reaches the consumer at its batch, and the next epoch is complete") {
   for (const int workers : {0, 1, 3}) {
-    const auto data = std::make_shared<Probe>(40);
+    const auto data = std::make_shared<ProbedData>(40);
     data->fails_at = 25;
     BatchOptions options = options_of(10, workers);
     options.shuffle = false;
@@ -220,7 +220,7 @@ TEST_CASE("batches: a shuffle buffer keeps samples near their position, for any 
   for (const int workers : {0, 1, 2, 4}) {
     BatchOptions options = options_of(7, workers);
     options.shuffle_buffer = 5;
-    Batches batches(std::make_shared<Probe>(60), options);
+    Batches batches(std::make_shared<ProbedData>(60), options);
     batches.start(2);
     const std::vector<std::int64_t> order = drain(batches);
     REQUIRE(order.size() == 60);
@@ -237,23 +237,23 @@ TEST_CASE("batches: memory may come from the caller and must fit") {
     ++made;
     return Tensor::empty(dtype, shape);
   };
-  Batches batches(std::make_shared<Probe>(25), options);
+  Batches batches(std::make_shared<ProbedData>(25), options);
   CHECK(made == 6);  // x and y of the batch in use and two ahead
   batches.start(0);
   CHECK(drain(batches).size() == 25);
   CHECK(made == 6);
   options.allocate = [](DType dtype, const Shape&) { return Tensor::empty(dtype, {3}); };
-  CHECK(refusal_of(std::make_shared<Probe>(25), options) ==
+  CHECK(refusal_of(std::make_shared<ProbedData>(25), options) ==
         "probe: expected dense f32(10,2) in host memory for x from the batches' allocate, got f32(3)");
   options.allocate = [](DType, const Shape&) { return Tensor(); };
-  CHECK(refusal_of(std::make_shared<Probe>(25), options) ==
+  CHECK(refusal_of(std::make_shared<ProbedData>(25), options) ==
         "probe: expected dense f32(10,2) in host memory for x from the batches' allocate, got an undefined tensor");
 }
 
 TEST_CASE("batches: an epoch may be left at any point, by destruction or by starting another") {
   for (const int workers : {0, 1, 4}) {
     for (int used = 0; used < 12; ++used) {
-      const auto data = std::make_shared<Probe>(100);
+      const auto data = std::make_shared<ProbedData>(100);
       if (used % 3 == 0) data->pause = std::chrono::milliseconds(1);
       if (used % 4 == 1) data->fails_at = 7;
       Batches batches(data, options_of(10, workers, 1 + used % 3));
@@ -269,14 +269,14 @@ TEST_CASE("batches: an epoch may be left at any point, by destruction or by star
 }
 
 TEST_CASE("batches: next without start is rejected") {
-  Batches batches(std::make_shared<Probe>(10), options_of(2, 1));
+  Batches batches(std::make_shared<ProbedData>(10), options_of(2, 1));
   CHECK_ERROR("probe: next() without an epoch; call start() first", batches.next());
 }
 
 TEST_CASE("batches: invalid options are reported") {
-  const auto data = std::make_shared<Probe>(10);
+  const auto data = std::make_shared<ProbedData>(10);
   CHECK(refusal_of(nullptr, {}) == "Batches: expected a data set, got none");
-  CHECK(refusal_of(std::make_shared<Probe>(0), {}) == "probe: expected at least 1 sample, got 0");
+  CHECK(refusal_of(std::make_shared<ProbedData>(0), {}) == "probe: expected at least 1 sample, got 0");
   CHECK(refusal_of(data, options_of(0, 1)) == "probe: expected a batch size of at least 1, got 0");
   CHECK(refusal_of(data, options_of(1, -1)) == "probe: expected 0 to 256 data workers, got -1");
   CHECK(refusal_of(data, options_of(1, 1, 0)) == "probe: expected 1 to 4096 batches of prefetch, got 0");
