@@ -22,7 +22,7 @@ while IFS= read -r line; do
   line=${line#build/release/}
   expect 0 '' bash -c "$build/${line//build\/release/$work/build}"
 done <"$work/lines"
-expect 0 '15' wc -l "$work/lines"
+expect 0 '16' wc -l "$work/lines"
 
 # Every relative link leads to a file.
 while IFS=: read -r page link; do

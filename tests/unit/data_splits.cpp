@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <tenon/npy.h>
 
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 
@@ -223,22 +224,31 @@ TEST_CASE("splits: a cache on disk is reused, and rewritten when a file changes"
     const auto [bx, by] = gather(b, indices);
     return equal(ax, bx) && equal(ay, by) && a.name() == b.name() && a.num_classes() == b.num_classes();
   };
+  std::filesystem::file_time_type written;
   for (int run = 0; run < 2; ++run) {
+    if (run == 1) {
+      written = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
+      for (const auto& entry : std::filesystem::directory_iterator(cache.path())) std::filesystem::last_write_time(entry, written);
+    }
     const DataSplits cached = make(yaml, path);
     CHECK(same(*cached.train, *plain.train));
     CHECK(same(*cached.validation, *plain.validation));
     CHECK(same(*cached.test, *plain.test));
     CHECK(cache.count_files() == 3);
   }
-  // Shows that the second run read the files: changed bytes are used.
+  // A file is rewritten only if it cannot be used: the second run read what the first had written. A damaged one is rewritten.
+  std::string damaged;
   for (const auto& entry : std::filesystem::directory_iterator(cache.path())) {
+    CHECK(entry.last_write_time() == written);
     const std::string name = entry.path().filename().string();
-    if (name.find("csv-train-") != 0) continue;
-    std::string bytes = cache.read(name);
-    bytes[bytes.size() - 1] = '\x42';  // x follows y: the exponent of its last number
-    cache.write(name, bytes);
+    if (name.find("csv-train-") == 0) damaged = name;
   }
-  CHECK_FALSE(same(*make(yaml, path).train, *plain.train));
+  const std::string whole = cache.read(damaged);
+  std::string bytes = whole;
+  bytes.back() ^= 1;
+  cache.write(damaged, bytes);
+  CHECK(same(*make(yaml, path).train, *plain.train));
+  CHECK(cache.read(damaged) == whole);
   folder.write("iris.csv", "length,width,species\n9,9,setosa\n6,2,versicolor\n4,3,setosa\n5.0,3.1,setosa\n");
   CHECK_FALSE(same(*make(yaml, path).train, *plain.train));
   CHECK(cache.count_files() == 3);  // those of the old content were removed

@@ -30,13 +30,19 @@ Variant product(Sizes s, bool trans_a, bool trans_b, double alpha = 1, double be
 constexpr Tolerance bound{
     "A sum of k products of numbers up to 2. In any order it is off by k epsilon / 2 times the sum of magnitudes, 4 "
     "k; kernels sum by blocks, which brings the first k down to about its root. alpha scales that error, or is taken "
-    "into an operand, which rounds once more; beta c is at most 2 |beta| and rounds twice.",
+    "into an operand, which rounds once more; beta c is at most 2 |beta| and rounds twice. The product may be rounded "
+    "to 16 bits before c is added.",
     [](const Variant& variant, tenon_dtype t) -> Bound {
       const auto& attributes = variant.attributes.as<tenon_attributes_gemm>();
-      const Bound sum = product_bound(variant.inputs[0].shape[attributes.trans_a == 1 ? 0 : 1], t);
+      const std::int64_t k = variant.inputs[0].shape[attributes.trans_a == 1 ? 0 : 1];
+      const Bound sum = product_bound(k, t);
+      const bool with_c = variant.inputs[2].present;
       // alpha scales the product's error, or is taken into an operand: one rounding more. beta c is at most 2 |beta| and rounds twice.
-      return {sum.relative + 2 * epsilon(t), std::fabs(attributes.alpha) * (sum.absolute + 8 * epsilon(t)) +
-                                                 (variant.inputs[2].present ? 4 * std::fabs(attributes.beta) * epsilon(t) : 0)};
+      return {.relative = sum.relative + 2 * epsilon(t),
+              .absolute = std::fabs(attributes.alpha) * (sum.absolute + 8 * epsilon(t)) +
+                          (with_c ? 4 * std::fabs(attributes.beta) * epsilon(t) : 0),
+              // Half an epsilon of products of four root k, three standard deviations of their sums.
+              .rounding = with_c ? 2 * std::fabs(attributes.alpha) * std::sqrt(static_cast<double>(k)) : 0};
     }};
 
 void fused(CaseContext& context, tenon_dtype dtype) {
