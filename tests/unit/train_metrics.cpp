@@ -148,15 +148,20 @@ TEST_CASE_FIXTURE(OnReference, "losses: nll takes logarithms of probabilities as
 
 TEST_CASE_FIXTURE(OnReference, "losses: binary_crossentropy behind a sigmoid reads its logits: a wrong and certain answer has a gradient") {
   const Tensor x = Tensor::of<float>({1, -1}, {2, 1}), y = Tensor::of<float>({0, 1}, {2, 1});
-  for (const float logit : {1.0f, 40.0f, 1000.0f}) {
-    CAPTURE(logit);
-    Model model({layers::Dense{1, Activation::sigmoid, {.bias = false}}});
-    model.compile(context, {.loss = {.loss = Loss::binary_crossentropy}, .metrics = {Metric::binary_accuracy}});
-    model.build({1});
-    model.parameters().set("dense/kernel", Tensor::of<float>({logit}, {1, 1}));
-    CHECK(model.backward(x, y).loss() == doctest::Approx(std::log1p(std::exp(-static_cast<double>(logit))) + static_cast<double>(logit)));
-    CHECK(floats(model.gradient("dense/kernel"))[0] == doctest::Approx(1 / (1 + std::exp(-logit))));
-    CHECK(model.test_batch(x, y).logs[1].second == 0);
+  for (const double positive : {1.0, 3.0}) {
+    for (const double logit : {1.0, 40.0, 1000.0}) {
+      CAPTURE(positive);
+      CAPTURE(logit);
+      Model model({layers::Dense{1, Activation::sigmoid, {.bias = false}}});
+      model.compile(context,
+                    {.loss = {.loss = Loss::binary_crossentropy, .positive_weight = positive}, .metrics = {Metric::binary_accuracy}});
+      model.build({1});
+      model.parameters().set("dense/kernel", Tensor::of<float>({static_cast<float>(logit)}, {1, 1}));
+      const double mean_weight = (1 + positive) / 2;
+      CHECK(model.backward(x, y).loss() == doctest::Approx(mean_weight * (std::log1p(std::exp(-logit)) + logit)));
+      CHECK(floats(model.gradient("dense/kernel"))[0] == doctest::Approx(mean_weight / (1 + std::exp(-logit))));
+      CHECK(model.test_batch(x, y).logs[1].second == 0);
+    }
   }
 }
 
