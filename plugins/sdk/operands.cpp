@@ -131,9 +131,9 @@ tenon_dtype accumulation_dtype(tenon_dtype selected) {
   return selected == TENON_DTYPE_F16 || selected == TENON_DTYPE_BF16 ? tenon_dtype{TENON_DTYPE_F32} : selected;
 }
 
-/// "i32|i64" allows i64; T allows the selected dtype, S that of its sums, U any.
+/// "i32|i64" allows i64; T allows the selected dtype, S that of its sums, U any real one.
 bool allows(std::string_view types, tenon_dtype dtype, tenon_dtype selected) {
-  if (types == "U") return true;
+  if (types == "U") return (TENON_DTYPES_MOVE & TENON_DTYPE_BIT(dtype)) != 0;
   if (types == "T") return dtype == selected;
   if (types == "S") return dtype == accumulation_dtype(selected);
   while (!types.empty()) {
@@ -147,6 +147,7 @@ bool allows(std::string_view types, tenon_dtype dtype, tenon_dtype selected) {
 std::string in_words(std::string_view types, tenon_dtype selected) {
   if (types == "T") return name_of(selected);
   if (types == "S") return name_of(accumulation_dtype(selected));
+  if (types == "U") return "a real dtype";
   std::string words(types);
   for (std::size_t bar; (bar = words.find('|')) != words.npos;) words.replace(bar, 1, " or ");
   return words;

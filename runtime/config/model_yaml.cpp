@@ -5,6 +5,7 @@
 #include <tenon/device_name.h>
 #include <tenon/error.h>
 
+#include "layers/defaults.h"
 #include "layers/keys.h"
 #include "train/names.h"
 
@@ -82,6 +83,7 @@ ModelDefinition read_model(const Node& tree, const std::string& context) {
   top.attempt([&] { model.conformance = read_conformance(top); });
   top.finish();
   check_names(model);
+  layers::set_defaults(model);
   return model;
 }
 

@@ -42,7 +42,7 @@ void read_learning_rate(const Value& value, Optimizer& optimizer, std::vector<Ca
   std::vector<std::string> words = words_of(train::schedules());
   words.emplace_back("on_plateau");
   const std::size_t word = section.require_value("schedule", "the name of a schedule").as_word(words);
-  optimizer.learning_rate = section.get<double>("initial", optimizer.learning_rate, from_zero);
+  optimizer.learning_rate = section.get<double>("initial", *optimizer.learning_rate, from_zero);
   if (word < train::schedules().size()) {
     optimizer.schedule = read_schedule_keys(section, train::schedules()[word].value);
   } else {
@@ -74,10 +74,10 @@ void read_keys(Section& section, Optimizer& optimizer, std::vector<CallbackDefin
     if (key.flag != nullptr) {
       optimizer.*key.flag = section.get<bool>(key.name, optimizer.*key.flag);
     } else {
-      optimizer.*key.number = section.get<double>(key.name, optimizer.*key.number, range_of(key.allowed));
+      optimizer.*key.number = section.get<double>(key.name, *(optimizer.*key.number), range_of(key.allowed));
     }
   }
-  if (optimizer.nesterov && optimizer.momentum == 0) section.find("nesterov")->fail("requires a momentum above 0");
+  if (optimizer.nesterov && *optimizer.momentum == 0) section.find("nesterov")->fail("requires a momentum above 0");
   if (const auto groups = section.find("groups", "a list of maps with the key 'match'", "null"); groups && !groups->is_null()) {
     section.attempt([&] { optimizer.groups = read_groups(*groups); });
   }
@@ -104,6 +104,16 @@ Schedule read_schedule_keys(Section& section, Schedule::Kind kind) {
       schedule.length = section.get<std::int64_t>("length", schedule.length, {0, max_count});
       schedule.minimum = section.get<double>("minimum", schedule.minimum, from_zero);
       break;
+    case Schedule::Kind::one_cycle:
+      schedule.length = section.get<std::int64_t>("length", schedule.length, {0, max_count});
+      schedule.rise = section.get<double>("rise", schedule.rise, {0, 1});
+      schedule.initial_factor = section.get<double>("initial_factor", schedule.initial_factor, above_zero);
+      schedule.final_factor = section.get<double>("final_factor", schedule.final_factor, above_zero);
+      break;
+    case Schedule::Kind::cyclic:
+      schedule.maximum = section.require<double>("maximum", "the highest rate, a number of at least 0", from_zero);
+      schedule.every = section.require<std::int64_t>("every", "the length of a rise, an integer of at least 1", {1, max_count});
+      break;
     case Schedule::Kind::inv:
       schedule.gamma = section.get<double>("gamma", schedule.gamma, from_zero);
       schedule.power = section.get<double>("power", schedule.power, from_zero);
@@ -117,8 +127,10 @@ Schedule read_schedule_keys(Section& section, Schedule::Kind kind) {
 OptimizerDefinition read_optimizer(const Value& value, std::vector<CallbackDefinition>& out_callbacks) {
   Section section = value.section_with("name");
   const auto name = section.find("name", "the name of an optimizer", "adam");
-  const Optimizer::Kind kind = name ? name->as_choice(optimizer_words()) : Optimizer().kind;
-  Optimizer result = train::default_optimizer(kind, read_preset(section));
+  Optimizer result;
+  if (name) result.kind = name->as_choice(optimizer_words());
+  result.preset = read_preset(section);
+  result = train::with_defaults(result);
   section.attempt_keys([&] { read_keys(section, result, out_callbacks); });
   section.finish();
   result.where = value.mark().str();

@@ -8,6 +8,7 @@
 #include "config/model_yaml.h"
 #include "config/train_blocks.h"
 #include "train/names.h"
+#include "train/optimizers.h"
 
 namespace tenon::config {
 namespace {
@@ -99,6 +100,7 @@ TrainDefinition read_train(Files& files, Node tree, const std::vector<ConfigOver
     if (metrics && !metrics->is_null()) train.metrics = read_metrics(*metrics, train.loss);
   });
   std::vector<CallbackDefinition> of_optimizer;
+  train.optimizer = train::with_defaults({});
   if (const auto optimizer = top.find("optimizer", "a name, or a map with the key name", "adam"))
     top.attempt([&] { train.optimizer = read_optimizer(*optimizer, of_optimizer); });
   if (const auto callbacks = top.find("callbacks", "a list of callbacks", "[]"); callbacks && !callbacks->is_null())

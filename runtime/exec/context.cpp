@@ -169,6 +169,7 @@ Context::Context(const Config& config, const std::vector<std::filesystem::path>&
   exec::ContextState& state = *state_;
   state.config = config;
   exec::set_up_logging(config);
+  if (config.threads < 0) throw Error(fmt::format("threads is {}, expected 0 (as many as this process has cores) or more", config.threads));
   const auto budget = config.threads > 0 ? static_cast<std::uint32_t>(config.threads) : exec::available_threads();
   std::map<std::uint32_t, std::shared_ptr<exec::ThreadPool>> pools;
   const auto pool_of = [&](std::uint32_t threads) {

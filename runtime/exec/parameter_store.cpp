@@ -13,8 +13,10 @@ Tensor& ParameterStore::create(const std::string& name, const Device& device, DT
     }
     return found->second;
   }
-  touch();
-  return tensors_[name] = device.empty(dtype, shape);
+  Tensor& made = tensors_[name] = device.empty(dtype, shape);
+  if (made.count() > 0) unset_.insert(name);
+  ++epoch_;
+  return made;
 }
 
 void ParameterStore::set(const std::string& name, const Tensor& value) {
@@ -25,7 +27,7 @@ void ParameterStore::set(const std::string& name, const Tensor& value) {
   const Tensor host = value.on_host() && value.is_dense() ? value : value.to_host();
   static_cast<exec::DeviceState&>(*parameter.storage()->device)
       .upload(parameter.address(), host.raw(), static_cast<std::uint64_t>(host.size_bytes()));
-  touch();
+  touch(name);
 }
 
 const Tensor& ParameterStore::get(const std::string& name) const {

@@ -384,7 +384,10 @@ void Program::State::rewrite(const Context& context, const ProgramOptions& optio
   }
   if (options.freeze) {
     if (options.parameters == nullptr) throw Error("a frozen program: expected a store with the parameters' values, got none");
-    graph = graph::freeze(std::move(graph), [&](const std::string& name) { return options.parameters->get(name).to_host(); });
+    graph = graph::freeze(std::move(graph), [&](const std::string& name) {
+      if (options.parameters->unset().contains(name)) throw Error(fmt::format("a frozen program: parameter '{}' has no value yet", name));
+      return options.parameters->get(name).to_host();
+    });
   }
   // After passes that merge adjacent ops, which casts would separate; before passes that create constants and prepare weights, so that
   // these are cast.

@@ -78,6 +78,7 @@ void Program::State::execute() {
   if (traced) {
     for (const DevicePointer& device : devices) trace->add_memory(device->info.name, device->allocator->use().live_size_bytes);
   }
+  if (!parameters->unset().empty()) expect_values();
   if (prologue != nullptr && prologue_epoch != parameters->epoch()) {
     prologue->run(std::span<const Tensor>());
     prologue_epoch = parameters->epoch();
@@ -86,7 +87,29 @@ void Program::State::execute() {
   const std::uint64_t epoch = parameters->epoch();
   if (profile_on || replay == nullptr || !run_recorded(epoch)) run_parts(epoch, traced);
   for (const DevicePointer& device : devices) wait_for(*device, nullptr);
-  if (!graph.updates().empty()) parameters->touch();
+  if (parameters->unset().empty()) {
+    if (!graph.updates().empty()) parameters->touch();
+  } else {
+    for (const GraphUpdate& update : graph.updates()) parameters->touch(graph.info(update.parameter).name);
+  }
+}
+
+void Program::State::expect_values() const {
+  std::string names;
+  for (ValueId v = 0; v < graph.values().size(); ++v) {
+    const ValueInfo& info = graph.info(v);
+    if (info.kind != ValueKind::parameter || !parameters->unset().contains(info.name)) continue;
+    const bool read = std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const NodeInfo& node) {
+      return std::find(node.inputs.begin(), node.inputs.end(), v) != node.inputs.end();
+    });
+    const bool shown = std::any_of(graph.outputs().begin(), graph.outputs().end(), [&](const GraphOutput& out) { return out.value == v; });
+    if (read || shown) names += fmt::format("{}'{}' {}", names.empty() ? "" : ", ", info.name, type_of(info));
+  }
+  if (names.empty()) return;
+  throw Error(
+      fmt::format("program: expected a value of every parameter that it reads, got none of {}; give it by ParameterStore::set, or "
+                  "call touch() after writing to its memory",
+                  names));
 }
 
 tenon_bindings Program::State::bind(Part& part, std::uint64_t epoch) {

@@ -103,6 +103,8 @@ struct Program::State {
   void make_outputs(std::size_t first);
   const Tensor* made_by_prologue(const std::string& name) const;
   void bind_inputs(std::span<const Tensor> given);
+  /// Errors  parameters without a value are read.
+  void expect_values() const;
   void execute();
   void run_parts(std::uint64_t epoch, bool traced);
   bool run_recorded(std::uint64_t epoch);

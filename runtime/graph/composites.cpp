@@ -66,13 +66,33 @@ Value categorical_cross_entropy(Value y, Value target, bool from_logits) {
   return neg(reduce_mean(reduce_sum(mul(target, log_p), {-1})));
 }
 
-Value nll(Value log_probabilities, Value labels) {
+Value nll(Value log_probabilities, Value labels, std::optional<std::int64_t> ignore_index) {
   const Shape& scores = log_probabilities.shape();
   if (scores.rank() != 2 || labels.shape() != Shape{scores[0]}) {
     throw Error(fmt::format("nll: expected log probabilities (N, C) and labels (N), got '{}' {} and '{}' {}", log_probabilities.name(),
                             scores.str(), labels.name(), labels.shape().str()));
   }
-  return neg(reduce_mean(gather_elements(log_probabilities, unsqueeze(labels, {1}), 1)));
+  Graph& graph = log_probabilities.graph();
+  // GatherElements takes negative indices; labels are checked as those of any loss are, by the op that reads labels. Of zeros its result is
+  // finite: log C for each label that counts.
+  const Value zeros = expand(graph::scalar(graph, log_probabilities.dtype(), 0), scores);
+  const Value checked = mul(softmax_cross_entropy(zeros, labels, {Reduction::sum, ignore_index, {}}), 0);
+  if (!ignore_index) return add(neg(reduce_mean(gather_elements(log_probabilities, unsqueeze(labels, {1}), 1))), checked);
+  if (labels.dtype() != DType::i64) labels = cast(labels, DType::i64);
+  const Value ignored = equal(labels, graph.constant(Tensor::scalar(*ignore_index)));
+  const Value place = where(ignored, graph.constant(Tensor::scalar<std::int64_t>(0)), labels);
+  const Value picked = squeeze(gather_elements(log_probabilities, unsqueeze(place, {1}), 1), {1});
+  const Value own = where(ignored, graph::scalar(graph, picked.dtype(), 0), picked);
+  const Value count = reduce_sum(cast(logical_not(ignored), picked.dtype()));
+  return add(neg(div(reduce_sum(own), count)), checked);
+}
+
+Value kl_divergence(Value y, Value target, bool log_probabilities) {
+  expect_same_shape("kl_divergence", y, target);
+  if (y.shape().rank() == 0)
+    throw Error(fmt::format("kl_divergence: expected classes along the last axis, got '{}' {}", y.name(), y.shape().str()));
+  const Value log_y = log_probabilities ? y : log(clip(y, min_probability, 1));
+  return reduce_mean(reduce_sum(mul(target, sub(log(clip(target, min_probability, 1)), log_y)), {-1}));
 }
 
 Value neg_mean_prod(Value y, Value target) {

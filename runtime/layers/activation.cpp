@@ -36,6 +36,9 @@ constexpr Function functions[] = {
     {"mish", Kind::mish, ops::mish},
     {"gelu", Kind::gelu, [](Value x) { return ops::gelu(x); }},
     {"silu", Kind::silu, ops::silu},
+    {"gelu_tanh", Kind::gelu_tanh, [](Value x) { return ops::gelu(x, true); }},
+    {"selu", Kind::selu, ops::selu},
+    {"hard_swish", Kind::hard_swish, ops::hard_swish},
 };
 
 const Function& function_of(Kind kind) {
@@ -55,8 +58,40 @@ Value build_activation(LayerBuilder& builder, const Activation& layer, Value x) 
   return builder.activate(layer, x);
 }
 
+void read_prelu(LayerKeys& keys, PReLU& out_layer) {
+  out_layer.start = keys.get<double>("start", out_layer.start);
+  out_layer.shared = keys.get<bool>("shared", out_layer.shared);
+}
+
+/// The axis of the features or channels.
+std::size_t feature_axis(LayerBuilder& builder, const Shape& shape) {
+  if (shape.rank() < 2) builder.fail(fmt::format("expects (batch, features) or (batch, channels, ...), got {}", shape.str()));
+  return builder.features_last ? shape.rank() - 1 : 1;
+}
+
+Value build_prelu(LayerBuilder& builder, const PReLU& layer, Value x) {
+  const std::size_t axis = feature_axis(builder, x.shape());
+  const std::int64_t count = layer.shared ? 1 : x.shape()[axis];
+  Shape line{count};  // broadcasts along the axes behind the features
+  for (std::size_t i = axis + 1; i < x.shape().rank(); ++i) line.push_back(1);
+  const Value slope = builder.parameter("slope", {count}, {.kind = Initializer::Kind::constant, .value = layer.start}, {.fan_in = count});
+  builder.row().flops = per_sample(x.shape());
+  return ops::prelu(x, ops::reshape(slope, line));
+}
+
+Value build_glu(LayerBuilder& builder, const GLU&, Value x) {
+  const std::size_t axis = feature_axis(builder, x.shape());
+  if (x.shape()[axis] % 2 != 0) {
+    builder.fail(fmt::format("expects an even number of {}, got {}", builder.features_last ? "features" : "channels", x.shape().str()));
+  }
+  builder.row().flops = per_sample(x.shape());
+  return ops::glu(x, static_cast<std::int64_t>(axis));
+}
+
 }  // namespace
 
+TENON_LAYER(PReLU, "prelu", read_prelu, build_prelu);
+TENON_LAYER(GLU, "glu", nullptr, build_glu);
 TENON_LAYER(Activation, "activation", read_activation_layer, build_activation);
 
 const std::vector<yaml::Choice<Kind>>& activation_words() {

@@ -2,6 +2,9 @@
 // Layers for samples of any shape.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "layers/rule.h"
 
 namespace tenon::layers {
@@ -26,6 +29,28 @@ Value build_reshape(LayerBuilder& builder, const Reshape& layer, Value x) {
   std::vector<std::int64_t> dims{x.shape()[0]};
   dims.insert(dims.end(), layer.shape.begin(), layer.shape.end());
   return ops::reshape(x, std::span<const std::int64_t>(dims));
+}
+
+void read_permute(LayerKeys& keys, Permute& out_layer) {
+  const char* const expected = "the axes of a sample in their new order, counted from 1, as in [2, 1]";
+  for (const yaml::Value& axis : keys.require_value("order", expected).items(expected)) out_layer.order.push_back(axis.as_integer({1, 7}));
+}
+
+Value build_permute(LayerBuilder& builder, const Permute& layer, Value x) {
+  const std::size_t axes = x.shape().rank() - 1;
+  std::vector<std::int64_t> sorted = layer.order, order{0};
+  std::ranges::sort(sorted);
+  bool permutes = sorted.size() == axes;
+  for (std::size_t i = 0; permutes && i < axes; ++i) permutes = sorted[i] == static_cast<std::int64_t>(i) + 1;
+  if (!permutes) {
+    builder.fail(fmt::format("expects each axis of a sample once, 1 to {} in any order for {}, got [{}]", axes, x.shape().str(),
+                             fmt::join(layer.order, ", ")));
+  }
+  order.insert(order.end(), layer.order.begin(), layer.order.end());
+  // The features are the last axis or the channels the first of a sample, whichever they were before.
+  const std::int64_t features = builder.features_last ? static_cast<std::int64_t>(axes) : 1;
+  builder.features_last = axes > 1 && layer.order.back() == features;
+  return ops::transpose(x, order);
 }
 
 void read_dense(LayerKeys& keys, Dense& out_layer) {
@@ -69,8 +94,6 @@ Value build_dropout(LayerBuilder& builder, const Dropout& layer, Value x) {
 void read_embedding(LayerKeys& keys, Embedding& out_layer) {
   out_layer.rows = keys.require<std::int64_t>("rows", "an integer of at least 1", {1, std::int64_t{1} << 40});
   out_layer.dim = keys.count("dim");
-  // PyTorch's default is the normal distribution, Keras's is uniform within 0.05.
-  if (keys.preset() == Preset::torch) out_layer.initializer = {.kind = Initializer::Kind::normal, .stddev = 1};
   keys.initializer("initializer", out_layer.initializer);
 }
 
@@ -83,13 +106,14 @@ Value build_embedding(LayerBuilder& builder, const Embedding& layer, Value x) {
   }
   if (x.dtype() != DType::i32 && x.dtype() != DType::i64) x = ops::cast(x, DType::i64);
   builder.features_last = true;
-  return ops::embedding(builder.parameter("embeddings", {layer.rows, layer.dim}, layer.initializer, {.fan_in = layer.rows}), x);
+  return ops::embedding(builder.parameter("embeddings", {layer.rows, layer.dim}, *layer.initializer, {.fan_in = layer.rows}), x);
 }
 
 }  // namespace
 
 TENON_LAYER(Flatten, "flatten", nullptr, build_flatten);
 TENON_LAYER(Reshape, "reshape", read_reshape, build_reshape);
+TENON_LAYER(Permute, "permute", read_permute, build_permute);
 TENON_LAYER(Dense, "dense", read_dense, build_dense, &Dense::units);
 TENON_LAYER(Dropout, "dropout", read_dropout, build_dropout);
 TENON_LAYER(Embedding, "embedding", read_embedding, build_embedding, &Embedding::dim);

@@ -9,6 +9,7 @@
 #include <tenon/error.h>
 
 #include "layers/activation.h"
+#include "layers/defaults.h"
 #include "layers/definition.h"
 #include "layers/rule.h"
 
@@ -44,6 +45,16 @@ void LayerBuilder::fail(const std::string& reason) const {
   layer_->fail(fmt::format("'{}' {}", name_, reason));
 }
 
+void LayerBuilder::expect_channels_first(const Shape& shape, const std::string& remedy) const {
+  if (!features_last || shape.rank() < 3) return;
+  std::string order;
+  for (std::size_t i = 1; i < shape.rank(); ++i) order += fmt::format("{}{}", i == 1 ? "" : ", ", i == 1 ? shape.rank() - 1 : i - 1);
+  fail(
+      fmt::format("expects channels as axis 1, got {} with the features last, as after an embedding, a dense or a sequence layer; put "
+                  "`permute: {{order: [{}]}}` before it{}{}",
+                  shape.str(), order, remedy.empty() ? "" : ", or ", remedy));
+}
+
 void LayerBuilder::expect_positive(const char* field, std::int64_t value) const {
   if (value < 1) layer_->fail(fmt::format("{} is {}, expected at least 1", field, value));
 }
@@ -77,14 +88,14 @@ Value LayerBuilder::parameter(const std::string& name, const Shape& shape, const
 }
 
 Value LayerBuilder::kernel(const Weights& weights, const Shape& shape, Start start) {
-  const Value value = parameter("kernel", shape, weights.kernel_initializer, start);
+  const Value value = parameter("kernel", shape, *weights.kernel_initializer, start);
   forward_.specs.back().l1 = weights.kernel_l1;
   forward_.specs.back().l2 = weights.kernel_l2;
   return value;
 }
 
 Value LayerBuilder::bias(const Weights& weights, const Shape& shape, Start start) {
-  return weights.bias ? parameter("bias", shape, weights.bias_initializer, start) : Value();
+  return weights.bias ? parameter("bias", shape, *weights.bias_initializer, start) : Value();
 }
 
 Value LayerBuilder::state(const std::string& name, const Shape& shape, double start) {
@@ -190,8 +201,10 @@ Forward build(Graph& graph, const ModelDefinition& definition, Value x, Value ke
   Forward forward;
   const Value h = x.dtype() == definition.dtype || starts_with_embedding(definition) ? x : ops::cast(x, definition.dtype);
   forward.logits = h;
-  LayerBuilder layers(graph, definition, key, shared, learns, forward);
-  forward.output = layers.run(definition.layers, h);
+  ModelDefinition complete = definition;
+  set_defaults(complete);
+  LayerBuilder layers(graph, complete, key, shared, learns, forward);
+  forward.output = layers.run(complete.layers, h);
   forward.features_last = layers.features_last;
   return forward;
 }

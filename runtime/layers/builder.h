@@ -31,6 +31,8 @@ class LayerBuilder {
 
   /// Throws "<where>: '<name>' <reason>".
   [[noreturn]] void fail(const std::string& reason) const;
+  /// Errors  x has its features last, although the layer takes axis 1 for the channels. `remedy` is another one than permute.
+  void expect_channels_first(const Shape& shape, const std::string& remedy = {}) const;
   /// Errors  "<where>: units is 0, expected at least 1".
   void expect_positive(const char* field, std::int64_t value) const;
 

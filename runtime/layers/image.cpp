@@ -73,6 +73,7 @@ Padding read_padding(LayerKeys& keys, std::size_t dims) {
 
 void expect_image(LayerBuilder& builder, const Shape& shape, std::size_t dims) {
   const bool line = dims == 1 && shape.rank() == 4 && shape[2] == 1;
+  builder.expect_channels_first(shape);
   if (shape.rank() == dims + 2 || line) return;
   std::string hint;
   if (shape.rank() == dims + 1) {

@@ -21,7 +21,7 @@ Sizes read_sizes(LayerKeys& keys, const char* key, std::size_t dims, const Sizes
 /// Reads `padding`: "same", "valid", one number for all sides, one for each dimension, or one for each side.
 Padding read_padding(LayerKeys& keys, std::size_t dims);
 
-/// Checks that x has `dims` spatial dimensions. An image of height 1 is also accepted as a signal.
+/// Checks that x has `dims` spatial dimensions behind its channels. An image of height 1 is also accepted as a signal.
 void expect_image(LayerBuilder& builder, const Shape& shape, std::size_t dims);
 /// One size for each dimension; none if there are none.
 std::vector<std::int64_t> sizes_of(LayerBuilder& builder, const Sizes& sizes, std::size_t dims);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "layers/activation.h"
+#include "layers/defaults.h"
 
 namespace tenon::layers {
 namespace {
@@ -29,19 +30,12 @@ const std::vector<yaml::Choice<Kind>>& initializer_words() {
   return words;
 }
 
-/// True for the initializers whose normal distribution may be truncated, as in Keras.
-bool may_be_truncated(Kind kind) {
-  return kind == Kind::glorot_normal || kind == Kind::he_normal || kind == Kind::lecun_normal;
-}
+}  // namespace
 
-Initializer read_initializer(const yaml::Value& value, Preset preset) {
+Initializer LayerKeys::read_initializer(const yaml::Value& value) {
   Initializer result;
-  const auto choose = [&](const yaml::Value& name) {
-    result.kind = name.as_choice(initializer_words());
-    result.truncated = preset == Preset::keras && may_be_truncated(result.kind);
-  };
   yaml::Section section = value.section_with("name");
-  choose(section.require_value("name", "the name of an initializer"));
+  result.kind = section.require_value("name", "the name of an initializer").as_choice(initializer_words());
   switch (result.kind) {
     case Kind::zeros:
     case Kind::ones:
@@ -61,18 +55,10 @@ Initializer read_initializer(const yaml::Value& value, Preset preset) {
       break;
     default:
       result.gain = section.get<double>("gain", result.gain, {.lowest = 0, .above_lowest = true});
-      if (may_be_truncated(result.kind)) result.truncated = section.get<bool>("truncated", result.truncated);
+      if (may_be_truncated(result.kind)) result.truncated = section.get_optional<bool>("truncated");
   }
   section.finish();
   return result;
-}
-
-}  // namespace
-
-std::optional<yaml::Value> LayerKeys::initializer(const std::string& key, Initializer& out_initializer) {
-  std::optional<yaml::Value> value = find(key, "an initializer: a name, or a map with the key name");
-  if (value) attempt([&] { out_initializer = read_initializer(*value, preset_); });
-  return value;
 }
 
 Activation LayerKeys::activation() {
@@ -90,8 +76,6 @@ Activation LayerKeys::activation() {
 
 Weights LayerKeys::weights() {
   Weights weights;
-  if (preset_ == Preset::torch) weights.kernel_initializer.kind = weights.bias_initializer.kind = Kind::fan_in_uniform;
-  if (preset_ == Preset::gorgonia) weights.kernel_initializer.kind = Kind::glorot_normal;
   weights.bias = get<bool>("bias", true);
   initializer("kernel_initializer", weights.kernel_initializer);
   const auto bias = initializer("bias_initializer", weights.bias_initializer);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "layers/defaults.h"
 #include "layers/rule.h"
 
 namespace tenon::layers {
@@ -76,12 +77,11 @@ void expect_channels(LayerBuilder& builder, const Shape& shape) {
 void read_batch_norm(LayerKeys& keys, BatchNorm& out_layer) {
   static const std::vector<yaml::Choice<Preset>> all_presets = {
       {"tenon", Preset::none}, {"none", Preset::none}, {"torch", Preset::torch}, {"keras", Preset::keras}, {"gorgonia", Preset::gorgonia}};
-  const bool keras = keys.choice("preset", keys.preset(), all_presets) == Preset::keras;
-  const double momentum = keys.get<double>("momentum", keras ? 0.99 : 0.1, {.lowest = 0, .highest = 1});
-  out_layer.momentum = keras ? 1 - momentum : momentum;
-  out_layer.epsilon = read_epsilon(keys, keras ? 1e-3 : 1e-5);
-  out_layer.biased = keras;
-  out_layer.channels_last = keras;
+  const Preset preset = keys.choice("preset", keys.preset(), all_presets);
+  set_defaults(out_layer, preset);
+  const auto converted = [&](double momentum) { return preset == Preset::keras ? 1 - momentum : momentum; };
+  out_layer.momentum = converted(keys.get<double>("momentum", converted(*out_layer.momentum), {.lowest = 0, .highest = 1}));
+  out_layer.epsilon = read_epsilon(keys, *out_layer.epsilon);
   out_layer.axis = read_axis(keys);
   static const std::vector<yaml::Choice<bool>> modes = {{"spatial", false}, {"per_activation", true}};
   out_layer.per_activation = keys.choice("mode", false, modes);
@@ -92,7 +92,8 @@ void read_batch_norm(LayerKeys& keys, BatchNorm& out_layer) {
 Value build_batch_norm(LayerBuilder& builder, const BatchNorm& layer, Value x) {
   const Shape shape = x.shape();
   expect_channels(builder, shape);
-  const bool last = layer.channels_last && (shape.rank() == 2 || builder.features_last);
+  const bool last = *layer.channels_last && (shape.rank() == 2 || builder.features_last);
+  if (!last && !layer.axis && !layer.per_activation) builder.expect_channels_first(shape, "set `axis: -1`");
   const std::int64_t axis = layer.per_activation ? 1 : axis_of(builder, shape, layer.axis.value_or(last ? -1 : 1));
   const Shape sample = normalized_shape(shape, 1);
   const Shape channels = layer.per_activation ? sample : Shape{shape[static_cast<std::size_t>(axis)]};
@@ -111,10 +112,10 @@ Value build_batch_norm(LayerBuilder& builder, const BatchNorm& layer, Value x) {
   Value y;
   if (builder.training() && (builder.learns("gamma") || builder.learns("beta"))) {
     tenon_attributes_batch_norm attributes{};
-    attributes.biased = layer.biased ? 1 : 0;
+    attributes.biased = *layer.biased ? 1 : 0;
     attributes.axis = axis;
-    attributes.epsilon = layer.epsilon;
-    attributes.momentum = layer.momentum;
+    attributes.epsilon = *layer.epsilon;
+    attributes.momentum = *layer.momentum;
     const std::vector<Value> results =
         builder.graph().apply(TENON_OP_BatchNormTrain, {x, scale, bias, as_line(mean), as_line(variance)}, Attributes::of(attributes));
     y = results[0];
@@ -122,7 +123,7 @@ Value build_batch_norm(LayerBuilder& builder, const BatchNorm& layer, Value x) {
     builder.keep(variance, layer.per_activation ? ops::reshape(results[2], channels) : results[2]);
   } else {
     ops::BatchNormOptions options;
-    options.epsilon = layer.epsilon;
+    options.epsilon = *layer.epsilon;
     options.axis = axis;
     y = ops::batch_norm(x, scale, bias, as_line(mean), as_line(variance), options);
   }
@@ -155,6 +156,7 @@ Value build_rms_norm(LayerBuilder& builder, const RMSNorm& layer, Value x) {
 Value build_group_norm(LayerBuilder& builder, const GroupNorm& layer, Value x) {
   const Shape shape = x.shape();
   expect_channels(builder, shape);
+  builder.expect_channels_first(shape);
   builder.expect_positive("groups", layer.groups);
   if (shape[1] % layer.groups != 0) {
     builder.fail(fmt::format("has {} groups, expected a divisor of its {} channels", layer.groups, shape[1]));
@@ -170,6 +172,7 @@ Value build_instance_norm(LayerBuilder& builder, const InstanceNorm& layer, Valu
   if (shape.rank() < 3) {
     builder.fail(fmt::format("expects (batch, channels, d...), got {}: a single value has no variance", shape.str()));
   }
+  builder.expect_channels_first(shape);
   const AffineValues given = affine_values(builder, layer.affine, {shape[1]});
   builder.row().flops = 8 * per_sample(shape);
   return ops::instance_norm(x, given.scale, given.bias, layer.epsilon);
@@ -183,6 +186,7 @@ void read_lrn(LayerKeys& keys, LRN& out_layer) {
 }
 
 Value build_lrn(LayerBuilder& builder, const LRN& layer, Value x) {
+  builder.expect_channels_first(x.shape());
   builder.row().flops = (2 + layer.size) * per_sample(x.shape());
   return ops::lrn(x, layer.size, layer.alpha, layer.beta, layer.bias);
 }

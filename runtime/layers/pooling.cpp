@@ -41,23 +41,27 @@ Value build_pool(LayerBuilder& builder, const Pooling<dims>& layer, Value x) {
 template <Value reduce(Value, bool), class L>
 Value build_global(LayerBuilder& builder, const L&, Value x) {
   if (x.shape().rank() < 3) builder.fail(fmt::format("expects (batch, channels, d...), got {}", x.shape().str()));
+  builder.expect_channels_first(x.shape());
   builder.row().flops = per_sample(x.shape());
   return reduce(x, false);
 }
 
-void read_adaptive(LayerKeys& keys, AdaptiveAveragePooling& out_layer) {
+template <class L>
+void read_adaptive(LayerKeys& keys, L& out_layer) {
   // The number of dimensions is not known until the model is built: one number stands for all of them.
   const yaml::Value size = keys.require_value("size", "an integer of at least 1, or [height, width]");
   out_layer.size = read_sizes(keys, "size", size.is_scalar() ? 1 : 2);
 }
 
-Value build_adaptive(LayerBuilder& builder, const AdaptiveAveragePooling& layer, Value x) {
+template <Value pool(Value, const std::vector<std::int64_t>&), class L>
+Value build_adaptive(LayerBuilder& builder, const L& layer, Value x) {
   const std::size_t rank = x.shape().rank();
   if (rank != 3 && rank != 4) {
     builder.fail(fmt::format("expects (batch, channels, length) or (batch, channels, height, width), got {}", x.shape().str()));
   }
+  builder.expect_channels_first(x.shape());
   builder.row().flops = per_sample(x.shape());
-  return ops::adaptive_average_pool(x, kernel_of(builder, layer.size, rank - 2));
+  return pool(x, kernel_of(builder, layer.size, rank - 2));
 }
 
 void read_upsampling(LayerKeys& keys, UpSampling2D& out_layer) {
@@ -93,7 +97,8 @@ TENON_LAYER(AveragePooling1D, "average_pool1d", read_pool, build_pool);
 TENON_LAYER(AveragePooling2D, "average_pool2d", read_pool, build_pool);
 TENON_LAYER(GlobalAveragePooling, "global_average_pool", nullptr, build_global<ops::global_average_pool>);
 TENON_LAYER(GlobalMaxPooling, "global_max_pool", nullptr, build_global<ops::global_max_pool>);
-TENON_LAYER(AdaptiveAveragePooling, "adaptive_average_pool", read_adaptive, build_adaptive);
+TENON_LAYER(AdaptiveAveragePooling, "adaptive_average_pool", read_adaptive, build_adaptive<ops::adaptive_average_pool>);
+TENON_LAYER(AdaptiveMaxPooling, "adaptive_max_pool", read_adaptive, build_adaptive<ops::adaptive_max_pool>);
 TENON_LAYER(UpSampling2D, "upsample2d", read_upsampling, build_upsampling);
 TENON_LAYER(PadChannels, "pad_channels", read_pad_channels, build_pad_channels, &PadChannels::channels);
 

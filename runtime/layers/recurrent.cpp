@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "layers/defaults.h"
 #include "layers/rule.h"
 
 namespace tenon::layers {
@@ -25,7 +26,8 @@ constexpr std::int64_t gates = std::is_same_v<Cell, LSTMCell>  ? 4
                                                                : 1;
 
 void read_cell(LayerKeys& keys, LSTMCell& out_cell) {
-  out_cell.forget_bias = keys.get<double>("forget_bias", keys.preset() == Preset::keras ? 1.0 : 0.0);
+  set_defaults(out_cell, keys.preset());
+  out_cell.forget_bias = keys.get<double>("forget_bias", *out_cell.forget_bias);
 }
 void read_cell(LayerKeys& keys, GRUCell& out_cell) {
   out_cell.linear_before_reset = keys.get<bool>("linear_before_reset", true);
@@ -65,7 +67,6 @@ void read_recurrent(LayerKeys& keys, Recurrent<Cell>& out_layer) {
   out_layer.return_sequences = keys.get<bool>("return_sequences", false);
   read_cell(keys, out_layer.cell);
   out_layer.weights = keys.weights();
-  if (keys.preset() == Preset::torch) out_layer.recurrent_initializer.kind = Initializer::Kind::fan_in_uniform;
   keys.initializer("recurrent_initializer", out_layer.recurrent_initializer);
 }
 
@@ -75,13 +76,13 @@ template <class Cell>
 Value biases(LayerBuilder& builder, const Recurrent<Cell>& layer, const std::string& name, std::int64_t directions) {
   const std::int64_t rows = gates<Cell> * layer.units;
   const auto learned = [&](std::int64_t columns) {
-    return builder.parameter(name, {directions, columns}, layer.weights.bias_initializer, {.fan_in = layer.units});
+    return builder.parameter(name, {directions, columns}, *layer.weights.bias_initializer, {.fan_in = layer.units});
   };
   if constexpr (std::is_same_v<Cell, GRUCell>) {
     if (layer.weights.bias && layer.cell.linear_before_reset) return learned(2 * rows);
   }
   double forget = 0;
-  if constexpr (std::is_same_v<Cell, LSTMCell>) forget = layer.cell.forget_bias;
+  if constexpr (std::is_same_v<Cell, LSTMCell>) forget = *layer.cell.forget_bias;
   if (!layer.weights.bias && forget == 0) return {};
   Tensor rest = Tensor::zeros(builder.dtype(), {directions, rows});
   if (forget != 0) {
@@ -106,11 +107,11 @@ Value build_recurrent(LayerBuilder& builder, const Recurrent<Cell>& layer, Value
     const std::string suffix = layer.num_layers == 1 ? "" : fmt::format("_{}", l);
     const std::int64_t features = x.shape()[2];
     // PyTorch initialises all parameters of a layer by its number of units.
-    const bool torch = layer.weights.kernel_initializer.kind == Initializer::Kind::fan_in_uniform;
+    const bool torch = layer.weights.kernel_initializer->kind == Initializer::Kind::fan_in_uniform;
     ops::RecurrentValues values;
-    values.w = builder.parameter("kernel" + suffix, {directions, rows, features}, layer.weights.kernel_initializer,
+    values.w = builder.parameter("kernel" + suffix, {directions, rows, features}, *layer.weights.kernel_initializer,
                                  {.fan_in = torch ? hidden : features, .fan_out = rows, .block = {rows, features}});
-    values.r = builder.parameter("recurrent_kernel" + suffix, {directions, rows, hidden}, layer.recurrent_initializer,
+    values.r = builder.parameter("recurrent_kernel" + suffix, {directions, rows, hidden}, *layer.recurrent_initializer,
                                  {.fan_in = hidden, .fan_out = rows, .block = {rows, hidden}});
     values.b = biases(builder, layer, "bias" + suffix, directions);
     builder.row().flops += time * directions * 2 * rows * (features + hidden);
@@ -140,8 +141,8 @@ Value build_attention(LayerBuilder& builder, const Attention& layer, Value x) {
   if (width % heads != 0) builder.fail(fmt::format("has {} heads, expected a divisor of its {} features", heads, width));
   const Value rows = ops::reshape(x, {batch * time, width});
   const auto project = [&](Value from, const char* kernel, const char* bias) {
-    Value y = ops::matmul(from, builder.parameter(kernel, {width, width}, layer.weights.kernel_initializer, {.fan_in = width}));
-    if (layer.weights.bias) y = ops::add(y, builder.parameter(bias, {width}, layer.weights.bias_initializer, {.fan_in = width}));
+    Value y = ops::matmul(from, builder.parameter(kernel, {width, width}, *layer.weights.kernel_initializer, {.fan_in = width}));
+    if (layer.weights.bias) y = ops::add(y, builder.parameter(bias, {width}, *layer.weights.bias_initializer, {.fan_in = width}));
     return y;
   };
   const auto by_head = [&](Value y) { return ops::transpose(ops::reshape(y, {batch, time, heads, width / heads}), {0, 2, 1, 3}); };

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include <tenon/error.h>
 #include <tenon/functions.h>
 
 #include "graph/op.h"
@@ -134,6 +135,24 @@ Value gelu(Value x, bool approximate_tanh) {
   tenon_attributes_gelu attributes{};
   attributes.approximate_tanh = approximate_tanh ? 1 : 0;
   return graph::apply_op(TENON_OP_Gelu, {x}, Attributes::of(attributes));
+}
+Value selu(Value x) {
+  constexpr double alpha = 1.6732632423543772848170429916717, scale = 1.0507009873554804934193349852946;
+  return mul(elu(x, alpha), scale);
+}
+Value hard_swish(Value x) {
+  return mul(mul(x, relu6(add(x, 3))), 1.0 / 6);
+}
+Value prelu(Value x, Value slope) {
+  return where(greater(x, graph::scalar(x.graph(), x.dtype(), 0)), x, mul(slope, x));
+}
+Value glu(Value x, std::int64_t axis) {
+  const std::int64_t rank = static_cast<std::int64_t>(x.shape().rank()), counted = axis < 0 ? axis + rank : axis;
+  if (counted < 0 || counted >= rank || x.shape()[static_cast<std::size_t>(counted)] % 2 != 0) {
+    throw Error(fmt::format("glu: expected an axis of even size, got axis {} of '{}' {}", axis, x.name(), x.shape().str()));
+  }
+  const std::int64_t half = x.shape()[static_cast<std::size_t>(counted)] / 2;
+  return mul(slice(x, counted, 0, half), sigmoid(slice(x, counted, half, 2 * half)));
 }
 
 }  // namespace ops

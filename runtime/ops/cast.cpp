@@ -25,7 +25,8 @@ void gradient(Gradient& at) {
 
 extern const OpRules rules_cast;
 const OpRules rules_cast{
-    "y = x converted to another dtype. Float to integer truncates and saturates, NaN becomes 0; integer to a narrower one keeps the low "
+    "y = x converted to another real dtype. Float to integer truncates and saturates, NaN becomes 0; integer to a narrower one keeps the "
+    "low "
     "bits; to bool is x != 0; to a float rounds once, to nearest, ties to even. Between floats the gradient is cast back; integers have "
     "no gradient.",
     infer, PrecisionClass::fp32, per_element<0>, gradient};

@@ -2,6 +2,9 @@
 // ops/pool.cpp - maximum and mean of sliding windows.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include <tenon/error.h>
 #include <tenon/functions.h>
 
@@ -163,14 +166,77 @@ std::vector<std::int64_t> spatial_axes(const char* what, Value x) {
   return axes;
 }
 
-/// (d, s): column i holds the weights of the mean floor(i d / s) ... ceil((i + 1) d / s) - 1.
-Value mean_weights(Graph& graph, DType dtype, std::int64_t d, std::int64_t s) {
-  std::vector<double> weights(static_cast<std::size_t>(d * s));
-  for (std::int64_t i = 0; i < s; ++i) {
-    const std::int64_t begin = i * d / s, end = ((i + 1) * d + s - 1) / s;
-    for (std::int64_t k = begin; k < end; ++k) weights[static_cast<std::size_t>(k * s + i)] = 1.0 / static_cast<double>(end - begin);
+/// Window i of an axis of d elements is floor(i d / s) ... ceil((i + 1) d / s) - 1. The elements of the windows along `axis`, in a new axis
+/// behind it; those of a window that is shorter than others end with copies of its last element.
+struct AdaptiveWindows {
+  Value elements;
+  std::int64_t longest = 0;
+  std::vector<std::int64_t> lengths;
+
+  AdaptiveWindows(Value x, std::size_t axis, std::int64_t s) {
+    const std::int64_t d = x.shape()[axis];
+    const auto begin = [&](std::int64_t i) { return i * d / s; };
+    const auto end = [&](std::int64_t i) { return ((i + 1) * d + s - 1) / s; };
+    for (std::int64_t i = 0; i < s; ++i) lengths.push_back(end(i) - begin(i));
+    longest = *std::max_element(lengths.begin(), lengths.end());
+    std::vector<std::int64_t> places;
+    for (std::int64_t i = 0; i < s; ++i) {
+      for (std::int64_t k = 0; k < longest; ++k) places.push_back(std::min(begin(i) + k, end(i) - 1));
+    }
+    elements = gather(x, x.graph().constant(Tensor::of(places, {s, longest})), static_cast<std::int64_t>(axis));
   }
-  return cast(graph.constant(Tensor::of(weights, {d, s})), dtype);
+  bool same_lengths() const { return std::count(lengths.begin(), lengths.end(), longest) == std::ssize(lengths); }
+};
+
+Value adaptive_max(Value x, std::size_t axis, std::int64_t s) {
+  return reduce_max(AdaptiveWindows(x, axis, s).elements, {static_cast<std::int64_t>(axis) + 1});
+}
+
+/// The copies at the end of a window are replaced by 0, not multiplied by it: an infinite element has no part in other windows.
+Value adaptive_mean(Value x, std::size_t axis, std::int64_t s) {
+  const AdaptiveWindows windows(x, axis, s);
+  const std::vector<std::int64_t> across{static_cast<std::int64_t>(axis) + 1};
+  if (windows.same_lengths()) return reduce_mean(windows.elements, across);
+  Graph& graph = x.graph();
+  Shape line{s}, table{s, windows.longest};  // broadcast along the axes behind the windows
+  for (std::size_t i = axis + 1; i < x.shape().rank(); ++i) line.push_back(1), table.push_back(1);
+  Tensor counts = Tensor::empty(DType::boolean, table), lengths = Tensor::empty(DType::f64, line);
+  for (std::int64_t i = 0; i < s; ++i) {
+    const std::int64_t length = windows.lengths[static_cast<std::size_t>(i)];
+    lengths.data<double>()[i] = static_cast<double>(length);
+    for (std::int64_t k = 0; k < windows.longest; ++k) counts.data<bool>()[i * windows.longest + k] = k < length;
+  }
+  const Value own = where(graph.constant(counts), windows.elements, graph::scalar(graph, x.dtype(), 0));
+  return div(reduce_sum(own, across), cast(graph.constant(lengths), x.dtype()));
+}
+
+/// Pools the whole image by `pool` where windows do not overlap, else axis by axis.
+Value adaptive_pool(const char* what, Value x, const std::vector<std::int64_t>& sizes,
+                    Value (*pool)(Value, const std::vector<std::int64_t>& kernel), Value (*along)(Value, std::size_t, std::int64_t)) {
+  const Shape shape = x.shape();
+  const std::size_t dims = spatial_axes(what, x).size();
+  if (sizes.size() != dims) {
+    throw Error(fmt::format("{}: expected {} sizes, one for each spatial dimension of '{}' {}, got {}", what, dims, x.name(), shape.str(),
+                            sizes.size()));
+  }
+  bool divides = dims <= graph::max_spatial;
+  std::vector<std::int64_t> kernel;
+  for (std::size_t i = 0; i < dims; ++i) {
+    const std::int64_t d = shape[i + 2], s = sizes[i];
+    if (s < 1 || d < 1) {
+      throw Error(
+          fmt::format("{}: expected a size of 1 or more out of 1 or more elements, got {} out of {} in spatial dimension {} of "
+                      "'{}' {}",
+                      what, s, d, i, x.name(), shape.str()));
+    }
+    divides = divides && d % s == 0;
+    kernel.push_back(d / s);
+  }
+  if (divides) return pool(x, kernel);
+  for (std::size_t i = 0; i < dims; ++i) {
+    if (sizes[i] != shape[i + 2]) x = along(x, i + 2, sizes[i]);
+  }
+  return x;
 }
 
 }  // namespace
@@ -203,43 +269,13 @@ Value global_max_pool(Value x, bool keepdims) {
 }
 
 Value adaptive_average_pool(Value x, const std::vector<std::int64_t>& sizes) {
-  const Shape shape = x.shape();
-  const std::size_t dims = spatial_axes("adaptive_average_pool", x).size();
-  if (sizes.size() != dims) {
-    throw Error(fmt::format("adaptive_average_pool: expected {} sizes, one for each spatial dimension of '{}' {}, got {}", dims, x.name(),
-                            shape.str(), sizes.size()));
-  }
-  bool divides = dims <= graph::max_spatial;
-  std::vector<std::int64_t> kernel;
-  for (std::size_t i = 0; i < dims; ++i) {
-    const std::int64_t d = shape[i + 2], s = sizes[i];
-    if (s < 1 || d < 1) {
-      throw Error(
-          fmt::format("adaptive_average_pool: expected a size of 1 or more out of 1 or more elements, got {} out of {} in spatial "
-                      "dimension {} of '{}' {}",
-                      s, d, i, x.name(), shape.str()));
-    }
-    divides = divides && d % s == 0;
-    kernel.push_back(d / s);
-  }
-  if (divides) return average_pool(x, kernel);
-  for (std::size_t i = 0; i < dims; ++i) {
-    const std::int64_t d = shape[i + 2], s = sizes[i];
-    if (s == d) continue;
-    const Value weights = mean_weights(x.graph(), x.dtype(), d, s);
-    if (i + 1 == dims) {
-      x = matmul(x, weights);  // (..., d) x (d, s)
-      continue;
-    }
-    // (s, d) x (..., d, later dimensions)
-    Shape folded, y = x.shape();
-    for (std::size_t k = 0; k < i + 3; ++k) folded.push_back(y[k]);
-    folded.push_back(1);
-    for (std::size_t k = i + 3; k < dims + 2; ++k) folded.set(i + 3, folded[i + 3] * y[k]);
-    y.set(i + 2, s);
-    x = reshape(matmul(transpose(weights), reshape(x, folded)), y);
-  }
-  return x;
+  constexpr auto pool = [](Value v, const std::vector<std::int64_t>& kernel) { return average_pool(v, kernel); };
+  return adaptive_pool("adaptive_average_pool", x, sizes, pool, adaptive_mean);
+}
+
+Value adaptive_max_pool(Value x, const std::vector<std::int64_t>& sizes) {
+  constexpr auto pool = [](Value v, const std::vector<std::int64_t>& kernel) { return max_pool(v, kernel); };
+  return adaptive_pool("adaptive_max_pool", x, sizes, pool, adaptive_max);
 }
 
 }  // namespace ops

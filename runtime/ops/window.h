@@ -32,12 +32,12 @@ struct WindowAxis {
   std::int64_t extent() const { return dilation * (kernel - 1) + 1; }  ///< size of one window including holes
   std::int64_t padded() const { return before + size + after; }
   /// Number of windows: floor((padded - extent) / stride) + 1, at most 0 if the kernel does not fit. `ceil_mode` rounds up, but a window
-  /// that would start in the padding after the image does not count.
+  /// that would start in the padding after the image does not count: as in PyTorch and ONNX, a kernel that is less than a stride too large
+  /// has one window.
   std::int64_t windows(bool ceil_mode = false) const {
     const std::int64_t family = padded() - extent();
-    if (family < 0) return 0;
-    if (!ceil_mode) return family / stride + 1;
-    const std::int64_t count = (family + stride - 1) / stride + 1;
+    if (!ceil_mode) return family < 0 ? 0 : family / stride + 1;
+    const std::int64_t count = (family > 0 ? (family + stride - 1) / stride : family / stride) + 1;
     return (count - 1) * stride >= size + before ? count - 1 : count;
   }
   /// "size 4, kernel 5, stride 1, dilation 1, padding 0 and 0"
@@ -80,8 +80,8 @@ void normalise_spatial(const Inference& at, Struct& attributes, std::size_t dims
 /// The number of windows along spatial dimension i. Errors: a kernel larger than the padded image; the text has all values.
 inline std::int64_t expect_windows(const Inference& at, const WindowAxis& axis, std::size_t i, bool ceil_mode = false) {
   if (axis.windows(ceil_mode) < 1) {
-    at.fail(fmt::format("the kernel's extent {} exceeds the padded size {} in spatial dimension {}: {}", axis.extent(), axis.padded(), i,
-                        axis.str()));
+    at.fail(fmt::format("the kernel's extent {} exceeds the padded size {}{} in spatial dimension {}: {}", axis.extent(), axis.padded(),
+                        ceil_mode ? " by a stride or more" : "", i, axis.str()));
   }
   return axis.windows(ceil_mode);
 }

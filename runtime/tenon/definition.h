@@ -35,15 +35,16 @@ struct ModelDefinition {
   /// without the batch axis; default: that of the first batch
   std::optional<std::vector<std::int64_t>> input_shape;
   DType input_dtype = DType::f32;
-  DType dtype = DType::f32;  ///< dtype of the parameters: f32 or f64
-  Preset preset = Preset::none;
+  DType dtype = DType::f32;             ///< dtype of the parameters: f32 or f64
+  Preset preset = Preset::none;         ///< the defaults of fields of the layers that are not set
   std::vector<LayerDefinition> layers;  ///< at least one
   std::optional<ConformanceCut> conformance;
   std::string file;  ///< the YAML file; empty for text
 };
 
 /// Loss functions, averaged over the batch. Cross-entropies take probabilities, or scores if
-/// from_logits is set.
+/// from_logits is set. Labels are 0 to classes - 1, or LossDefinition::ignore_index; any other label
+/// is an error.
 enum class Loss {
   sparse_categorical_crossentropy,  ///< labels
   categorical_crossentropy,         ///< targets of one value per class
@@ -55,6 +56,8 @@ enum class Loss {
   mae,            ///< |y - t|
   huber,          ///< e^2 / 2 within delta, delta (|e| - delta / 2) beyond
   neg_mean_prod,  ///< -y t, as in Gorgonia's examples
+  /// sum t (log t - log y) over the last axis; targets of one value per class
+  kl_divergence,
 };
 /// The name in YAML.
 TENON_API const char* name_of(Loss loss);
@@ -64,11 +67,13 @@ struct LossDefinition {
   Loss loss = Loss::mse;
   /// cross-entropies: the output is scores instead of probabilities
   bool from_logits = false;
-  /// sparse_categorical_crossentropy: targets with this label are ignored
+  /// losses of labels: targets with this label are ignored. Unset, none is: PyTorch's default is
+  /// -100.
   std::optional<std::int64_t> ignore_index;
   /// huber: the error at which the loss becomes linear; > 0
   double delta = 1;
-  /// cross-entropies: the share of each target, in [0, 1), that is spread evenly over all classes
+  /// cross-entropies, kl_divergence: the share of each target, in [0, 1), that is spread evenly over
+  /// all classes
   double label_smoothing = 0;
   /// sparse_categorical_crossentropy, categorical_crossentropy: the weight of each class. With
   /// labels, the loss is divided by the sum of the weights of the labels. Empty: 1 each.
@@ -86,30 +91,39 @@ struct LossDefinition {
 ///   exponential  r * factor ^ (t / every)
 ///   cosine       minimum + (r - minimum) * (1 + cos(pi * min(t, length) / length)) / 2
 ///   inv          r * (1 + gamma * t) ^ -power
+///   one_cycle    half a cosine from r / initial_factor up to r in the first `rise` of the length,
+///                then half a cosine down to r / initial_factor / final_factor
+///   cyclic       r + (maximum - r) * max(0, 1 - |t / every - 2 c + 1|), c = floor(1 + t / (2 *
+///                every)): triangles of 2 * every between r and maximum
 ///
 /// During the warm-up, for t in [0, warmup) of the run: r * (warmup_from + (1 - warmup_from) * (t +
 /// 1) / warmup).
 /// Source  Loshchilov and Hutter (2017) for cosine, Goyal et al. (2017) for the warm-up, the Caffe
-///         solver for inv.
+///         solver for inv, Smith and Topin (2018) for one_cycle, Smith (2017) for cyclic. The
+///         momentum stays as it is, other than in PyTorch's schedules of these names.
 struct TENON_API Schedule {
   /// The formula.
-  enum class Kind { constant, step, exponential, cosine, inv };
+  enum class Kind { constant, step, exponential, cosine, inv, one_cycle, cyclic };
   /// What the schedule counts.
   enum class Per { step, epoch };
   Kind kind = Kind::constant;
   Per per = Per::step;  ///< unit of t, every, length and warmup
   double factor = 0.1;
   std::int64_t every = 1;
-  std::int64_t length = 0;  ///< cosine: duration; 0: to the end of the fit
+  std::int64_t length = 0;  ///< cosine, one_cycle: duration; 0: to the end of the fit
   double minimum = 0;
   double gamma = 1e-4;
   double power = 0.75;
+  double maximum = 0;           ///< cyclic: the highest rate
+  double rise = 0.3;            ///< one_cycle: fraction of the length in which the rate rises
+  double initial_factor = 25;   ///< one_cycle: r by the first rate
+  double final_factor = 10000;  ///< one_cycle: the first rate by the last
   std::int64_t warmup = 0;
   double warmup_from = 0;  ///< fraction of the initial rate
 
   /// The rate after `now` steps or epochs of training. `total` is the duration of the fit, used if
   /// length is 0.
-  /// Errors  a cosine without length or total.
+  /// Errors  a cosine or one_cycle without length or total.
   double at(double initial, std::int64_t now, std::int64_t total = 0) const;
 };
 /// The name in YAML.
@@ -131,7 +145,7 @@ struct ParameterGroup {
   std::optional<double> weight_decay = {};  ///< replaces that of the optimizer
 };
 
-/// Optimizer and hyperparameters. Defaults by preset:
+/// Optimizer and hyperparameters. Fields that are not set have these defaults, by kind and preset:
 ///
 ///                     none              keras    torch           gorgonia
 ///   adam     epsilon  1e-8              1e-7     1e-8            1e-8
@@ -143,32 +157,41 @@ struct ParameterGroup {
 ///            start    0                 0.1      0               0
 ///   adadelta rho      0.9               0.95     0.9             0.9
 ///            epsilon  1e-6              1e-7     1e-6            1e-6
+///   nadam    epsilon  1e-8              1e-7     1e-8            1e-8
+///   radam    epsilon  1e-8              1e-7     1e-8            1e-8
 ///
-///   adam     learning_rate 0.001, beta1 0.9, beta2 0.999
+///   adam     learning_rate 0.001, beta1 0.9, beta2 0.999, weight_decay 0
 ///   sgd      learning_rate 0.01, momentum 0, weight_decay 0
-///   rmsprop  learning_rate 0.001 (torch: 0.01)
+///   rmsprop  learning_rate 0.001 (torch: 0.01), momentum 0, weight_decay 0
 ///   adagrad  learning_rate 0.01 (keras: 0.001), weight_decay 0
 ///   adadelta learning_rate 1 (keras: 0.001), weight_decay 0
+///   nadam    learning_rate 0.001 (torch: 0.002), otherwise as adam
+///   radam    as adam
+///
+/// Source  Dozat (2016) for nadam, Liu et al. (2020) for radam, both as in PyTorch.
 struct OptimizerDefinition {
   /// The algorithm.
-  enum class Kind { adam, adamw, amsgrad, sgd, rmsprop, adagrad, adadelta };
+  enum class Kind { adam, adamw, amsgrad, sgd, rmsprop, adagrad, adadelta, nadam, radam };
   Kind kind = Kind::adam;
   Preset preset = Preset::none;
-  double learning_rate = 0.001;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double epsilon = 1e-8;
+  std::optional<double> learning_rate = {};  ///< at least 0
+  std::optional<double> beta1 = {};
+  std::optional<double> beta2 = {};
+  std::optional<double> epsilon = {};
   /// adam, adamw: use the largest mean square so far; Kind::amsgrad is adam with this set
   bool amsgrad = false;
   /// rmsprop: g / (sqrt(v) + epsilon) instead of g / sqrt(v + epsilon)
-  bool epsilon_outside_root = false;
-  double rho = 0.999;
-  double momentum = 0;
+  std::optional<bool> epsilon_outside_root = {};
+  /// rmsprop: divides by the deviation of the gradients, sqrt(v - mean^2), instead of sqrt(v)
+  bool centered = false;
+  std::optional<double> rho = {};
+  std::optional<double> momentum = {};  ///< sgd, rmsprop
   bool nesterov = false;
-  /// sgd, adagrad, adadelta: added to the gradient; adamw: decoupled
-  double weight_decay = 0;
-  double initial_accumulator = 0;  ///< adagrad: initial sum of squares
-  Schedule schedule;               ///< starts from learning_rate
+  /// adamw: decoupled; all others: weight_decay times the weight is added to the gradient, which is
+  /// the gradient of weight_decay / 2 times its square
+  std::optional<double> weight_decay = {};
+  std::optional<double> initial_accumulator = {};  ///< adagrad: initial sum of squares
+  Schedule schedule;                               ///< starts from learning_rate
   Clipping clip;
   std::vector<ParameterGroup> groups;  ///< the first that matches a parameter applies
   std::string where;

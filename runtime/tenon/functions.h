@@ -30,6 +30,12 @@ TENON_API Value cube(Value x);    ///< Mul(Mul(x, x), x)
 TENON_API Value leaky_relu(Value x, double alpha = 0.01);
 TENON_API Value elu(Value x, double alpha = 1);
 TENON_API Value gelu(Value x, bool approximate_tanh = false);
+TENON_API Value selu(Value x);        ///< s x where x > 0, else s alpha (e^x - 1), as in PyTorch
+TENON_API Value hard_swish(Value x);  ///< x relu6(x + 3) / 6; derivative 0 at -3, 1 at 3
+/// x where x > 0, else slope x; the slope broadcasts. Its derivative at 0 is that of slope x.
+TENON_API Value prelu(Value x, Value slope);
+/// The first half along the axis times the sigmoid of the second. Errors: an odd dimension.
+TENON_API Value glu(Value x, std::int64_t axis = -1);
 /// float to integer truncates and saturates, NaN becomes 0; to bool is x != 0
 TENON_API Value cast(Value x, DType to);
 
@@ -190,8 +196,11 @@ TENON_API Value average_pool(Value x, const std::vector<std::int64_t>& kernel,
 TENON_API Value global_average_pool(Value x, bool keepdims = true);
 TENON_API Value global_max_pool(Value x, bool keepdims = true);  ///< ReduceMax over them
 /// `sizes` results per spatial dimension, result i the mean of floor(i d / s) ... ceil((i + 1) d /
-/// s) - 1. average_pool if the sizes divide, else products with matrices of weights.
+/// s) - 1. average_pool if the sizes divide. A result depends on the elements of its window only,
+/// also where others are NaN or infinite.
 TENON_API Value adaptive_average_pool(Value x, const std::vector<std::int64_t>& sizes);
+/// The maxima of the same windows; NaN wins.
+TENON_API Value adaptive_max_pool(Value x, const std::vector<std::int64_t>& sizes);
 
 enum class ResizeMode : std::uint32_t {
   nearest = TENON_RESIZE_NEAREST,
@@ -364,8 +373,13 @@ TENON_API Value binary_cross_entropy(Value y, Value target, bool from_logits = f
 /// -sum(t log y) over the last axis, mean over the rest; y is clipped to [1e-7, 1] unless it is
 /// logits.
 TENON_API Value categorical_cross_entropy(Value y, Value target, bool from_logits = false);
-/// Mean of -log_probabilities[label]; shapes (N, C) and (N).
-TENON_API Value nll(Value log_probabilities, Value labels);
+/// Mean of -log_probabilities[label] over the labels that are not ignored; shapes (N, C) and (N). A
+/// label outside [0, C) that is not ignored is an error of the run.
+TENON_API Value nll(Value log_probabilities, Value labels,
+                    std::optional<std::int64_t> ignore_index = {});
+/// sum(t (log t - log y)) over the last axis, mean over the rest; both are clipped to [1e-7, 1]
+/// before the logarithm. y may be given as log-probabilities.
+TENON_API Value kl_divergence(Value y, Value target, bool log_probabilities = false);
 TENON_API Value neg_mean_prod(Value y, Value target);  ///< -mean(y t), as in Gorgonia's examples
 
 /// Random values. `key` is u64[2] = (seed, step); `stream` separates consumers of one key.

@@ -57,8 +57,9 @@ struct Initializer {
   double mean = 0;
   double stddev = 0.05;
   /// For glorot_normal, he_normal and lecun_normal: sample a wider normal distribution truncated at
-  /// 2 deviations, so that the result has the stated deviation, as Keras does.
-  bool truncated = false;
+  /// 2 deviations, so that the result has the stated deviation. Default: as Keras does with
+  /// Preset::keras, else not.
+  std::optional<bool> truncated = {};
 };
 /// The name in YAML.
 TENON_API const char* name_of(Initializer::Kind kind);
@@ -77,7 +78,10 @@ enum class Activation {
   softplus,
   mish,
   gelu,
-  silu
+  silu,
+  gelu_tanh,   ///< gelu's approximation by tanh
+  selu,        ///< 1.0507 elu(x) with alpha 1.67326: mean 0 and variance 1 are kept
+  hard_swish,  ///< x relu6(x + 3) / 6
 };
 /// The name in YAML.
 TENON_API const char* name_of(Activation activation);
@@ -117,11 +121,12 @@ struct Padding {
 };
 
 /// Kernel and bias of a layer: whether it has a bias, their initial values, and what they add to
-/// the loss.
+/// the loss. Initializers that are not set: glorot_uniform and zeros; Preset::torch: fan_in_uniform
+/// for both; Preset::gorgonia: glorot_normal and zeros.
 struct Weights {
   bool bias = true;
-  Initializer kernel_initializer = {};
-  Initializer bias_initializer = {.kind = Initializer::Kind::zeros};
+  std::optional<Initializer> kernel_initializer = {};
+  std::optional<Initializer> bias_initializer = {};
   double kernel_l1 = 0;  ///< dense layers and convolutions add kernel_l1 * sum |w| to the loss
   double kernel_l2 = 0;  ///< and kernel_l2 * sum w^2
 };
@@ -154,6 +159,21 @@ struct Reshape {
   std::vector<std::int64_t> shape = {};  ///< of a sample; one entry may be -1
 };
 
+/// Reorders the axes of a sample, which count from 1, as in Keras: {2, 1} makes (batch, features,
+/// time) of (batch, time, features), so that a convolution slides over time.
+struct Permute {
+  std::vector<std::int64_t> order = {};  ///< axis i of the result is axis order[i] of x
+};
+
+/// x where x > 0, else a learned slope times x, one slope for each channel or one for all.
+struct PReLU {
+  double start = 0.25;  ///< initial slopes
+  bool shared = false;  ///< one slope for all channels
+};
+
+/// Halves the features or channels: the first half times the sigmoid of the second.
+struct GLU {};
+
 /// (batch, ..., features) to (batch, ..., units), by one kernel (features, units) for all
 /// positions.
 struct Dense {
@@ -171,7 +191,8 @@ struct Dropout {
 struct Embedding {
   std::int64_t rows = 0;  ///< number of vectors, with indices 0 to rows - 1
   std::int64_t dim = 0;   ///< elements per vector
-  Initializer initializer = {.kind = Initializer::Kind::uniform};
+  /// default: uniform within 0.05; Preset::torch: normal with deviation 1
+  std::optional<Initializer> initializer = {};
 };
 
 /// body(x) + shortcut(x), then the activation; an empty list is the identity.
@@ -260,6 +281,11 @@ struct AdaptiveAveragePooling {
   Sizes size = {};
 };
 
+/// Maxima of windows that give a result of this size.
+struct AdaptiveMaxPooling {
+  Sizes size = {};
+};
+
 /// Enlarges an image by whole factors.
 struct UpSampling2D {
   Sizes size = 2;
@@ -271,14 +297,18 @@ struct PadChannels {
   std::int64_t channels = 0;
 };
 
-/// Normalises each channel over the batch; in evaluation, by running statistics.
+/// Normalises each channel over the batch; in evaluation, by running statistics. The default of a
+/// field is that of the model's preset, or the second one with Preset::keras.
 struct BatchNorm {
-  double momentum = 0.1;  ///< running = (1 - momentum) running + momentum batch
-  double epsilon = 1e-5;
+  /// running = (1 - momentum) running + momentum batch; default 0.1, or 0.01
+  std::optional<double> momentum = {};
+  std::optional<double> epsilon = {};     ///< default 1e-5, or 1e-3
   std::optional<std::int64_t> axis = {};  ///< of the channels, default 1
   bool per_activation = false;            ///< each element of a sample has its own statistics
-  bool biased = false;                    ///< running variance without the factor n / (n - 1)
-  bool channels_last = false;             ///< the default axis is the last if x is not an image
+  /// running variance without the factor n / (n - 1); default false, or true
+  std::optional<bool> biased = {};
+  /// the default axis is the last if x is not an image; default false, or true
+  std::optional<bool> channels_last = {};
   Affine affine = {};
 };
 
@@ -312,7 +342,9 @@ struct RMSNorm {
 
 /// Local response normalisation, over neighbouring channels.
 struct LRN {
-  std::int64_t size = 5;  ///< number of neighbouring channels
+  /// number of neighbouring channels; of an even size, one more after the channel than before it, as
+  /// in ONNX (PyTorch: one more before it)
+  std::int64_t size = 5;
   double alpha = 1e-4;
   double beta = 0.75;
   double bias = 1;
@@ -320,7 +352,8 @@ struct LRN {
 
 /// Parameters of lstm, beyond those of any recurrence.
 struct LSTMCell {
-  double forget_bias = 0;  ///< initial bias of the forget gate
+  /// initial bias of the forget gate; default 0, with Preset::keras 1
+  std::optional<double> forget_bias = {};
 };
 /// Parameters of gru.
 struct GRUCell {
@@ -341,8 +374,11 @@ struct Recurrent {
   bool bidirectional = false;     ///< also run in reverse; concatenated after the forward results
   double dropout = 0;             ///< between layers, in training
   Cell cell = {};
+  /// One bias for each gate, as in Keras; PyTorch learns two whose sum counts, which doubles their
+  /// rate. A gru with linear_before_reset has two here as well.
   Weights weights = {};
-  Initializer recurrent_initializer = {.kind = Initializer::Kind::orthogonal};
+  /// default: orthogonal; Preset::torch: fan_in_uniform
+  std::optional<Initializer> recurrent_initializer = {};
 };
 using LSTM = Recurrent<LSTMCell>;
 using GRU = Recurrent<GRUCell>;
@@ -356,12 +392,14 @@ struct Attention {
 };
 
 /// A layer of any kind. Messages list the kinds in this order.
-using Any = std::variant<                                                                       //
-    Flatten, Dense, Dropout, Activation, Embedding, Reshape, Residual, Branches,                //
-    Conv1D, Conv2D, DepthwiseConv2D, Conv2DTranspose,                                           //
-    MaxPooling1D, MaxPooling2D, AveragePooling1D, AveragePooling2D,                             //
-    GlobalAveragePooling, GlobalMaxPooling, AdaptiveAveragePooling, UpSampling2D, PadChannels,  //
-    BatchNorm, LayerNorm, GroupNorm, InstanceNorm, RMSNorm, LRN,                                //
+using Any = std::variant<                                                                //
+    Flatten, Dense, Dropout, Activation, PReLU, GLU, Embedding, Reshape, Permute,        //
+    Residual, Branches,                                                                  //
+    Conv1D, Conv2D, DepthwiseConv2D, Conv2DTranspose,                                    //
+    MaxPooling1D, MaxPooling2D, AveragePooling1D, AveragePooling2D,                      //
+    GlobalAveragePooling, GlobalMaxPooling, AdaptiveAveragePooling, AdaptiveMaxPooling,  //
+    UpSampling2D, PadChannels,                                                           //
+    BatchNorm, LayerNorm, GroupNorm, InstanceNorm, RMSNorm, LRN,                         //
     LSTM, GRU, SimpleRNN, Attention>;
 
 template <class L, class Kinds>

@@ -230,7 +230,8 @@ class TENON_API Model {
   /// Learning rate of the next step: the scheduled rate times the scale. Errors: those of
   /// Schedule::at.
   double learning_rate() const;
-  /// Replaces the initial rate and resets the scale.
+  /// Replaces the initial rate and resets the scale. Errors here and below: a rate or factor that is
+  /// negative or not finite.
   void set_learning_rate(double rate);
   /// Multiplies all rates from now on.
   void scale_learning_rate(double factor);

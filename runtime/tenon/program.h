@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -24,7 +25,8 @@ namespace tenon {
 class TENON_API ParameterStore {
  public:
   /// Creates dense device memory for the parameter, or returns the existing one if dtype and shape
-  /// match. Errors: the existing one has another dtype or shape.
+  /// match. It has no value yet: a program that reads it fails and names it.
+  /// Errors  the existing one has another dtype or shape.
   Tensor& create(const std::string& name, const Device& device, DType dtype, const Shape& shape);
   /// Copies the elements into the parameter's own memory. Errors: unknown name, other dtype or shape.
   void set(const std::string& name, const Tensor& value);
@@ -36,11 +38,16 @@ class TENON_API ParameterStore {
   const std::map<std::string, Tensor>& all() const { return tensors_; }
   /// Changes whenever a value may have changed; plans that pack parameters check it.
   std::uint64_t epoch() const { return epoch_; }
-  /// Call it after writing to a parameter by other means than set().
-  void touch() { ++epoch_; }
+  /// Call it after writing to parameters by other means than set(): all of them have values then.
+  void touch() { ++epoch_, unset_.clear(); }
+  /// The same for one parameter.
+  void touch(const std::string& name) { ++epoch_, unset_.erase(name); }
+  /// Parameters that have been created and never written.
+  const std::set<std::string>& unset() const { return unset_; }
 
  private:
   std::map<std::string, Tensor> tensors_;
+  std::set<std::string> unset_;
   std::uint64_t epoch_ = 1;
 };
 

@@ -142,7 +142,8 @@ auto call(const char* name, const Function& function, const Arguments&... argume
 // clang-format off
 /// Each function of tenon/functions.h that has one signature and updates nothing.
 #define TENON_TENSOR_FUNCTIONS(X)                                                                  \
-  X(not_equal) X(where) X(relu6) X(clip) X(square) X(cube) X(leaky_relu) X(elu) X(gelu) X(cast)    \
+  X(not_equal) X(where) X(relu6) X(clip) X(square) X(cube) X(leaky_relu) X(elu) X(gelu) X(selu)    \
+  X(hard_swish) X(prelu) X(glu) X(cast)                                                            \
   X(reduce_sum) X(reduce_mean) X(reduce_max) X(reduce_min) X(reduce_prod) X(reduce_sum_square)     \
   X(reduce_log_sum_exp) X(norm) X(variance) X(arg_max) X(arg_min)                                  \
   X(flatten) X(transpose) X(expand) X(squeeze) X(unsqueeze) X(slice) X(flip) X(concat) X(stack)    \
@@ -151,11 +152,11 @@ auto call(const char* name, const Function& function, const Arguments&... argume
   X(matmul) X(gemm) X(outer) X(einsum)                                                             \
   X(conv) X(conv1d) X(conv2d) X(conv_transpose) X(conv_input_grad) X(conv_weight_grad)             \
   X(im2col) X(col2im) X(max_pool) X(max_pool_with_indices) X(average_pool) X(global_average_pool)  \
-  X(global_max_pool) X(adaptive_average_pool) X(resize) X(upsample)                                \
+  X(global_max_pool) X(adaptive_average_pool) X(adaptive_max_pool) X(resize) X(upsample)           \
   X(batch_norm) X(layer_norm) X(rms_norm) X(group_norm) X(instance_norm) X(lrn)                    \
   X(rnn) X(gru) X(lstm) X(attention) X(rotary_embedding) X(top_k) X(cum_sum)                       \
   X(softmax) X(log_softmax) X(softmax_cross_entropy) X(mse) X(half_mse) X(mae) X(huber)            \
-  X(binary_cross_entropy) X(categorical_cross_entropy) X(nll) X(neg_mean_prod)                     \
+  X(binary_cross_entropy) X(categorical_cross_entropy) X(nll) X(kl_divergence) X(neg_mean_prod)    \
   X(random_uniform) X(random_normal) X(random_bernoulli) X(random_permutation) X(dropout)
 
 #define TENON_CALL(name, ...) \

@@ -120,7 +120,7 @@ class TENON_API TrainingRun {
   Context context_;
   Model model_;
   Preprocessing preprocessing_;  ///< that of the last fit
-  bool has_weights_ = false;  // of a checkpoint or a file of weights
+  bool has_weights_ = false;     ///< of a checkpoint or a file of weights
 };
 
 /// The model of a model.yaml or train.yaml, compiled as TrainingRun::load does, with the weights of

@@ -237,6 +237,9 @@ History Model::fit(const std::shared_ptr<const Dataset>& data, const FitOptions&
     throw Error("fit: expected callbacks, got a null pointer among them");
   if (options.epochs < 0) throw Error(fmt::format("fit: epochs is {}, expected 0 or more", options.epochs));
   if (options.accumulate < 1) throw Error(fmt::format("fit: accumulate is {}, expected 1 or more batches", options.accumulate));
+  if (options.steps_per_epoch < 0) {
+    throw Error(fmt::format("fit: steps_per_epoch is {}, expected 0 (the whole data set) or more", options.steps_per_epoch));
+  }
   if (!(options.validation_split >= 0 && options.validation_split < 1)) {
     throw Error(fmt::format("fit: validation_split is {}, expected 0 <= validation_split < 1", options.validation_split));
   }

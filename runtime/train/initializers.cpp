@@ -146,7 +146,8 @@ Tensor draw_block(const Context& context, const Device& device, const ParameterS
   };
   const auto uniform = [&](double limit) { return draw(TENON_OP_RandomUniform, -limit, limit); };
   const auto normal = [&](double deviation) {
-    return initializer.truncated ? truncated(0, deviation / truncated_deviation) : draw(TENON_OP_RandomNormal, 0, deviation);
+    return initializer.truncated.value_or(false) ? truncated(0, deviation / truncated_deviation)
+                                                 : draw(TENON_OP_RandomNormal, 0, deviation);
   };
   const auto expect_matrix = [&](bool fits) {
     if (!fits) throw Error(fmt::format("initializer {}: expected a matrix, got {}", name_of(initializer.kind), shape.str()));

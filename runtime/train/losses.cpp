@@ -54,16 +54,25 @@ Value categorical_crossentropy(const ObjectiveInputs& in) {
   return ops::categorical_cross_entropy(in.scores, weights.present() ? ops::mul(target, weights) : target, true);
 }
 
+/// Sigmoid and cross-entropy are one function: a separate sigmoid rounds to 0 or 1, beyond which its gradient is 0.
 Value binary_crossentropy(const ObjectiveInputs& in) {
-  const Value y = in.forward.output, target = smoothed(in.target, in.loss.label_smoothing, 2);
+  const bool sigmoid = in.forward.final_activation == Activation::sigmoid && !in.loss.from_logits;
+  const bool logits = sigmoid || in.loss.from_logits;
+  const Value y = sigmoid ? in.forward.logits : in.forward.output, target = smoothed(in.target, in.loss.label_smoothing, 2);
   const double positive = in.loss.positive_weight;
-  if (positive == 1) return ops::binary_cross_entropy(y, target, in.loss.from_logits);
+  if (positive == 1) return ops::binary_cross_entropy(y, target, logits);
   // positive * t * -log p + (1 - t) * -log(1 - p); from logits: -log p = softplus(-y) and -log(1 - p) = softplus(y)
-  const Value p = in.loss.from_logits ? y : ops::clip(y, 1e-7, 1 - 1e-7);
+  const Value p = logits ? y : ops::clip(y, 1e-7, 1 - 1e-7);
   const auto one_minus = [](Value x) { return ops::add(ops::neg(x), 1.0); };
-  const Value cost_of_one = in.loss.from_logits ? ops::softplus(ops::neg(p)) : ops::neg(ops::log(p));
-  const Value cost_of_zero = in.loss.from_logits ? ops::softplus(p) : ops::neg(ops::log(one_minus(p)));
+  const Value cost_of_one = logits ? ops::softplus(ops::neg(p)) : ops::neg(ops::log(p));
+  const Value cost_of_zero = logits ? ops::softplus(p) : ops::neg(ops::log(one_minus(p)));
   return ops::reduce_mean(ops::add(ops::mul(ops::mul(target, positive), cost_of_one), ops::mul(one_minus(target), cost_of_zero)));
+}
+
+Value kl_divergence(const ObjectiveInputs& in) {
+  const Shape& shape = in.target.shape();
+  const Value target = smoothed(in.target, in.loss.label_smoothing, shape[shape.rank() - 1]);
+  return ops::kl_divergence(ops::log_softmax(in.scores), target, true);
 }
 
 /// Losses that compare output and target element by element.
@@ -77,7 +86,7 @@ Value huber(const ObjectiveInputs& in) {
 }
 
 Value nll(const ObjectiveInputs& in) {
-  return ops::nll(in.scores, in.y);
+  return ops::nll(in.scores, in.y, in.loss.ignore_index);
 }
 
 const LossRule rules[] = {
@@ -85,7 +94,8 @@ const LossRule rules[] = {
      sparse_categorical_crossentropy},
     {Loss::categorical_crossentropy, "categorical_crossentropy", nullptr, Targets::one_hot, true, false, true, categorical_crossentropy},
     {Loss::binary_crossentropy, "binary_crossentropy", "bce", Targets::binary, true, false, false, binary_crossentropy},
-    {Loss::nll, "nll", "negative_log_likelihood", Targets::labels, false, false, false, nll},
+    {Loss::kl_divergence, "kl_divergence", "kld", Targets::one_hot, true, false, false, kl_divergence},
+    {Loss::nll, "nll", "negative_log_likelihood", Targets::labels, false, true, false, nll},
     {Loss::mse, "mse", "mean_squared_error", Targets::values, false, false, false, of_values<ops::mse>},
     {Loss::half_mse, "half_mse", "euclidean", Targets::values, false, false, false, of_values<ops::half_mse>},
     {Loss::mae, "mae", "mean_absolute_error", Targets::values, false, false, false, of_values<ops::mae>},

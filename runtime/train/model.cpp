@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <utility>
 
@@ -58,11 +59,11 @@ void Model::compile(const Context& context, CompileOptions options) {
                             name_of(config.precision), config.origin_of("precision"), name_of(s.setup.definition.dtype)));
   }
   s.setup.context = context;
+  options.optimizer = train::with_defaults(options.optimizer);
   s.setup.options = std::move(options);
   s.programs.clear();
   s.session.training_buffers = s.session.evaluation_buffers = {};
   s.progress.drop_accumulated();
-  s.key.data<std::uint64_t>()[0] = config.seed;
   if (s.parameters.built()) {
     s.parameters.choose_trainable();
   } else if (const auto& shape = s.setup.definition.input_shape) {
@@ -124,19 +125,31 @@ std::map<std::string, CallbackState> Model::State::callback_states() const {
 
 // ---------------------------------------------------------------- learning rate
 
+namespace {
+
+void expect_rate(const char* what, double rate) {
+  if (!(rate >= 0) || !std::isfinite(rate)) throw Error(fmt::format("{} is {}, expected a finite number of at least 0", what, rate));
+}
+
+}  // namespace
+
 double Model::learning_rate() const {
   return state_of(state_).next_rate();
 }
 void Model::set_learning_rate(double rate) {
+  expect_rate("set_learning_rate: the rate", rate);
   train::TrainingProgress& progress = state_of(state_).progress;
   progress.set_rate(rate);
   progress.set_rate_scale(1);
 }
 void Model::scale_learning_rate(double factor) {
+  expect_rate("scale_learning_rate: the factor", factor);
   train::TrainingProgress& progress = state_of(state_).progress;
   progress.set_rate_scale(progress.saved().rate_scale * factor);
 }
 void Model::set_schedule(const Schedule& schedule, std::optional<double> initial) {
+  if (initial) expect_rate("set_schedule: the initial rate", *initial);
+  train::check(schedule);
   state_of(state_).setup.options.optimizer.schedule = schedule;
   if (initial) state_of(state_).progress.set_rate(*initial);
 }

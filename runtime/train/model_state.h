@@ -17,6 +17,7 @@
 #include "train/feed.h"
 #include "train/fit_session.h"
 #include "train/model_setup.h"
+#include "train/optimizers.h"
 #include "train/parameters.h"
 #include "train/programs.h"
 #include "train/training_progress.h"
@@ -35,7 +36,8 @@ struct BatchMeans {
 
 struct Model::State {
   static constexpr const char* owner = "model";  ///< for state_of
-  explicit State(ModelDefinition definition) : setup{.definition = std::move(definition), .context = {}, .options = {}} {}
+  explicit State(ModelDefinition definition)
+      : setup{.definition = std::move(definition), .context = {}, .options = {.optimizer = train::with_defaults({})}} {}
 
   train::ModelSetup setup;
   train::Parameters parameters{setup};

@@ -10,11 +10,10 @@ const std::vector<yaml::Choice<Preset>>& presets() {
 }
 
 const std::vector<yaml::Choice<Schedule::Kind>>& schedules() {
-  static const std::vector<yaml::Choice<Schedule::Kind>> words = {{"constant", Schedule::Kind::constant},
-                                                                  {"step", Schedule::Kind::step},
-                                                                  {"exponential", Schedule::Kind::exponential},
-                                                                  {"cosine", Schedule::Kind::cosine},
-                                                                  {"inv", Schedule::Kind::inv}};
+  static const std::vector<yaml::Choice<Schedule::Kind>> words = {
+      {"constant", Schedule::Kind::constant}, {"step", Schedule::Kind::step}, {"exponential", Schedule::Kind::exponential},
+      {"cosine", Schedule::Kind::cosine},     {"inv", Schedule::Kind::inv},   {"one_cycle", Schedule::Kind::one_cycle},
+      {"cyclic", Schedule::Kind::cyclic}};
   return words;
 }
 

@@ -30,7 +30,7 @@ struct ObjectiveInputs {
   const LossDefinition& loss;
   Value y;       ///< as given
   Value target;  ///< y in the output's dtype; for labels, y itself
-  Value scores;  ///< the input of a final softmax: the same order without rounding
+  Value scores;  ///< the input of a final softmax or sigmoid: the same order without rounding
   Value weight;  ///< number of labels that are not ignored; absent without ignore_index
   Value valid;   ///< with weight: 0 for ignored labels, else 1
 };
@@ -40,7 +40,7 @@ struct LossRule {
   const char* name;
   const char* synonym;  ///< a second name; may be null
   Targets targets;
-  bool from_logits;    ///< a cross-entropy: has the options from_logits and label_smoothing
+  bool from_logits;    ///< a cross-entropy or kl_divergence: has the options from_logits and label_smoothing
   bool ignore_index;   ///< has the option ignore_index
   bool class_weights;  ///< has the option class_weights
   /// The mean over the labels that are not ignored.

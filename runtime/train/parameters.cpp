@@ -102,7 +102,7 @@ void Parameters::make_optimizer_state() {
   make_loss_scale();
   const OptimizerDefinition& optimizer = setup_.options.optimizer;
   const OptimizerRule& rule = rule_of(optimizer.kind);
-  const double start = rule.start == nullptr ? 0 : optimizer.*rule.start;
+  const double start = rule.start == nullptr ? 0 : *(optimizer.*rule.start);
   for (const ParameterSpec& spec : learned()) {
     for (const std::string& suffix : rule.state(optimizer)) {
       const std::string name = state_name(spec, suffix);

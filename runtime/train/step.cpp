@@ -2,10 +2,12 @@
 // Model: training and evaluation on one batch.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <span>
 
 #include "train/model_state.h"
+#include "train/random_key.h"
 
 namespace tenon {
 namespace {
@@ -46,8 +48,9 @@ BatchResult result_of(Model& model, Model::State& s, BatchCall call, const char*
 
 void Model::State::set_step_inputs() {
   const std::int64_t next = progress.saved().step + 1;
-  // Batches of one step differ in the upper bits, so that each has its own dropout masks.
-  key.data<std::uint64_t>()[1] = static_cast<std::uint64_t>(next) | static_cast<std::uint64_t>(progress.accumulated()) << 40;
+  const auto random =
+      train::random_key(setup.context->config().seed, static_cast<std::uint64_t>(next), static_cast<std::uint64_t>(progress.accumulated()));
+  std::copy(random.begin(), random.end(), key.data<std::uint64_t>());
   *learning_rate.data<double>() = next_rate();
   *step_number.data<std::int64_t>() = next;
 }

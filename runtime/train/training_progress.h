@@ -19,6 +19,9 @@ struct FitLength {
   std::int64_t epochs = 0, steps = 0;
 };
 
+/// The largest number of steps: counts up to it are exact as doubles, which schedules and optimizers use.
+inline constexpr std::int64_t max_steps = std::int64_t{1} << 53;
+
 /// What a checkpoint keeps of a training in addition to the tensors of the model.
 struct SavedProgress {
   std::string run;                                 ///< the identity of the run (ADR 29)
@@ -38,12 +41,8 @@ class TrainingProgress {
   /// The beginning of a new run.
   TrainingProgress();
   const SavedProgress& saved() const { return saved_; }
-  /// Goes on from a checkpoint.
-  void resume(SavedProgress saved) {
-    saved_ = std::move(saved);
-    accumulated_ = 0;
-    resumed_ = true;
-  }
+  /// Goes on from a checkpoint. Errors  a step beyond max_steps.
+  void resume(SavedProgress saved);
   /// The callback states of a checkpoint that was resumed from, on the first call after that; else none.
   std::map<std::string, CallbackState> take_resumed_callbacks() {
     return std::exchange(resumed_, false) ? saved_.callbacks : std::map<std::string, CallbackState>();
@@ -68,7 +67,7 @@ class TrainingProgress {
     return saved_.means;
   }
 
-  /// The rate of the next step. Errors  those of Schedule::at.
+  /// The rate of the next step of an optimizer whose fields are all set. Errors  those of Schedule::at.
   double learning_rate(const OptimizerDefinition& optimizer, const FitLength& length) const;
   void set_rate(double rate) { saved_.rate = rate; }
   void set_rate_scale(double scale) { saved_.rate_scale = scale; }

@@ -230,6 +230,20 @@ void check(const CaseContext& context, const OpCase& op_case, const std::string&
   only_ask(grown(*at.line, net, random), true, "enlarged to");
   only_ask(broken(*at.line, net, random), false, "with shapes that do not fit");
 
+  const Net other = retyped(*at.line, dense, random);
+  std::string types;
+  for (const Net::Value& value : other.values) types += fmt::format(" {}{}", sdk::name_of(value.dtype), str(value.shape));
+  const std::string here = fmt::format("{}, with other dtypes:{}", where, types);
+  const Reply answer = ask(device, other, none, here);
+  plan_only(device, other, none, answer, keeps_the_rule(*at.line, other), here);
+  if (answer.says_yes() && keeps_the_rule(*at.line, other)) {
+    try {
+      context.run(other);
+    } catch (const Failure& failure) {
+      throw Failure(fmt::format("{} ({})", failure.what(), here));
+    }
+  }
+
   // The bounds of ops hold for strict math only.
   if (reply.says_yes() && drawn.math == TENON_MATH_STRICT) check_yes(context, drawn, at, net, inputs, where);
   const bool mandatory = (at.line->dtypes & TENON_DTYPE_BIT(at.dtype)) != 0;

@@ -38,4 +38,7 @@ std::optional<Net> grown(const OpLine& line, const Net& net, Random& random);
 /// The same node with one dimension changed so that the shape rule refuses it; nothing if every change is accepted.
 std::optional<Net> broken(const OpLine& line, const Net& net, Random& random);
 
+/// The same node with one operand or result of another dtype, also in the attributes that name it.
+Net retyped(const OpLine& line, const Net& net, Random& random);
+
 }  // namespace tenon::conformance

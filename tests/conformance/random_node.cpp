@@ -289,6 +289,23 @@ std::optional<Net> grown(const OpLine& line, const Net& net, Random& random) {
   return std::nullopt;
 }
 
+Net retyped(const OpLine& line, const Net& net, Random& random) {
+  Net other = net;
+  const auto v = static_cast<std::size_t>(random.integer(0, static_cast<std::int64_t>(net.values.size())));
+  Net::Value& value = other.values[v];
+  value.dtype = static_cast<tenon_dtype>(random.integer(TENON_DTYPE_F16, TENON_DTYPE_BOOL + 1));
+  value.array = value.kind == TENON_VALUE_OUTPUT ? Array() : Array(value.dtype, value.shape);
+  value.layout = {};
+  Net::Node& node = other.nodes[0];
+  if (line.op == TENON_OP_Cast && v == node.outputs[0]) {
+    tenon_attributes_cast attributes{};
+    std::memcpy(&attributes, node.attributes.data(), sizeof attributes);
+    attributes.to = value.dtype;
+    std::memcpy(node.attributes.data(), &attributes, sizeof attributes);
+  }
+  return other;
+}
+
 std::optional<Net> broken(const OpLine& line, const Net& net, Random& random) {
   for (int attempt = 0; attempt < 6; ++attempt) {
     Net other = net;

@@ -200,6 +200,19 @@ void take_last_of_ties(Execution& run) {
   if (x->abi.desc.dtype == TENON_DTYPE_F64) last_of_ties<double>(*x, run.bytes_of(*x), *y, run.bytes_of(*y), axis);
 }
 
+/// A mean as a product with weights of which most are 0.
+void add_zero_times_all(Execution& run) {
+  if (run.op() != TENON_OP_AveragePool) return;
+  const Value *x = run.input(0), *y = run.output(0);
+  if (x == nullptr || y == nullptr || x->abi.desc.dtype != TENON_DTYPE_F32) return;
+  float sum = 0;
+  change_elements<float>(run.bytes_of(*x), x->count(), [&](float value, std::uint64_t) {
+    sum += 0 * value;
+    return value;
+  });
+  change_elements<float>(run.bytes_of(*y), y->count(), [&](float value, std::uint64_t) { return value + sum; });
+}
+
 /// Treats the padding before an image as 0.
 void let_padding_win(Execution& run) {
   const Value* y = run.op() == TENON_OP_MaxPool ? run.output(0) : nullptr;
@@ -420,6 +433,7 @@ const Hook after[] = {
     {Mutation::gradient_doubled, double_gradient},
     {Mutation::gemm_reads_c_under_beta_zero, read_c_under_beta_zero},
     {Mutation::arg_max_last_of_ties, take_last_of_ties},
+    {Mutation::average_pool_by_weights, add_zero_times_all},
     {Mutation::pool_padding_wins, let_padding_win},
     {Mutation::integer_overflow_saturates, saturate_sums},
     {Mutation::executions_share_scratch, go_through_shared_scratch},

@@ -44,7 +44,7 @@ TEST_CASE("layers: every key of a convolution reaches its field") {
   CHECK(layer.groups == 4);
   CHECK_FALSE(layer.weights.bias);
   CHECK(layer.activation == Activation::relu);
-  CHECK(layer.weights.kernel_initializer.kind == Initializer::Kind::he_normal);
+  CHECK(layer.weights.kernel_initializer->kind == Initializer::Kind::he_normal);
   CHECK(layer.weights.kernel_l2 == 0.5);
 
   CHECK(read<layers::Conv1D>("conv1d: {filters: 8, kernel_size: 3}").kernel_size == Sizes{3});
@@ -53,7 +53,7 @@ TEST_CASE("layers: every key of a convolution reaches its field") {
   const auto transposed = read<layers::Conv2DTranspose>("conv2d_transpose: {filters: 2, kernel_size: 3, strides: 2, output_padding: 1}");
   CHECK(transposed.output_padding == Sizes{1, 1});
   const auto torch = read<layers::Conv2D>("conv2d: {filters: 8, kernel_size: 3}", "preset: torch\n");
-  CHECK(torch.weights.bias_initializer.kind == Initializer::Kind::fan_in_uniform);
+  CHECK(torch.weights.bias_initializer->kind == Initializer::Kind::fan_in_uniform);
 }
 
 TEST_CASE("layers: padding is a keyword, a number for all sides, one per dimension, or one per side starting at the top left") {
@@ -88,21 +88,21 @@ TEST_CASE("layers: batch_norm has three conventions and converts the momentum of
   const auto own = read<layers::BatchNorm>("batch_norm");
   CHECK(own.momentum == 0.1);
   CHECK(own.epsilon == 1e-5);
-  CHECK_FALSE(own.biased);
+  CHECK(own.biased == false);
   CHECK_FALSE(own.per_activation);
   CHECK(own.affine.gamma_initializer.kind == Initializer::Kind::ones);
   CHECK(own.affine.beta_initializer.kind == Initializer::Kind::zeros);
   const auto keras = read<layers::BatchNorm>("batch_norm: {preset: keras}");
-  CHECK(keras.momentum == doctest::Approx(0.01));
+  CHECK(*keras.momentum == doctest::Approx(0.01));
   CHECK(keras.epsilon == 1e-3);
-  CHECK(keras.biased);
-  CHECK(keras.channels_last);
-  CHECK(read<layers::BatchNorm>("batch_norm: {preset: keras, momentum: 0.9}").momentum == doctest::Approx(0.1));
-  CHECK(read<layers::BatchNorm>("batch_norm", "preset: keras\n").biased);
+  CHECK(keras.biased == true);
+  CHECK(keras.channels_last == true);
+  CHECK(read<layers::BatchNorm>("batch_norm: {preset: keras, momentum: 0.9}").momentum.value() == doctest::Approx(0.1));
+  CHECK(read<layers::BatchNorm>("batch_norm", "preset: keras\n").biased == true);
   const auto gorgonia = read<layers::BatchNorm>("batch_norm: {preset: gorgonia, momentum: 0.2, epsilon: 0.1, mode: per_activation}");
   CHECK(gorgonia.momentum == 0.2);
   CHECK(gorgonia.epsilon == 0.1);
-  CHECK_FALSE(gorgonia.biased);
+  CHECK(gorgonia.biased == false);
   CHECK(gorgonia.per_activation);
 }
 
@@ -115,10 +115,10 @@ TEST_CASE("layers: recurrence and attention take their keys, forget gate biases 
   CHECK(lstm.dropout == 0.1);
   CHECK(lstm.return_sequences);
   CHECK(lstm.cell.forget_bias == 0);
-  CHECK(lstm.recurrent_initializer.kind == Initializer::Kind::zeros);
+  CHECK(lstm.recurrent_initializer->kind == Initializer::Kind::zeros);
   CHECK(read<layers::LSTM>("lstm: {units: 5}", "preset: keras\n").cell.forget_bias == 1);
-  CHECK(read<layers::LSTM>("lstm: {units: 5}", "preset: torch\n").recurrent_initializer.kind == Initializer::Kind::fan_in_uniform);
-  CHECK(read<layers::LSTM>("lstm: {units: 5}").recurrent_initializer.kind == Initializer::Kind::orthogonal);
+  CHECK(read<layers::LSTM>("lstm: {units: 5}", "preset: torch\n").recurrent_initializer->kind == Initializer::Kind::fan_in_uniform);
+  CHECK(read<layers::LSTM>("lstm: {units: 5}").recurrent_initializer->kind == Initializer::Kind::orthogonal);
   CHECK_FALSE(read<layers::GRU>("gru: {units: 5, linear_before_reset: false}").cell.linear_before_reset);
   CHECK(read<layers::SimpleRNN>("rnn: {units: 5, activation: relu}").cell.relu);
   const auto attention = read<layers::Attention>("attention: {heads: 4, causal: true}");

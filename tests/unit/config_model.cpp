@@ -60,7 +60,7 @@ layers:
   CHECK(hidden.units == 128);
   CHECK(hidden.activation == Activation::relu);
   CHECK_FALSE(hidden.weights.bias);
-  CHECK(hidden.weights.kernel_initializer.kind == Initializer::Kind::he_normal);
+  CHECK(hidden.weights.kernel_initializer->kind == Initializer::Kind::he_normal);
   CHECK(model.layers[1].name == "hidden");
   CHECK(model.layers[1].device == "gpu:1");
 
@@ -68,11 +68,11 @@ layers:
   const auto last = std::get<layers::Dense>(model.layers[3].kind);
   CHECK(last.activation == Activation::linear);
   CHECK(last.weights.bias);
-  CHECK(last.weights.kernel_initializer.kind == Initializer::Kind::uniform);
-  CHECK(last.weights.kernel_initializer.low == -0.1);
-  CHECK(last.weights.kernel_initializer.high == 0.1);
-  CHECK(last.weights.bias_initializer.kind == Initializer::Kind::constant);
-  CHECK(last.weights.bias_initializer.value == 0.5);
+  CHECK(last.weights.kernel_initializer->kind == Initializer::Kind::uniform);
+  CHECK(last.weights.kernel_initializer->low == -0.1);
+  CHECK(last.weights.kernel_initializer->high == 0.1);
+  CHECK(last.weights.bias_initializer->kind == Initializer::Kind::constant);
+  CHECK(last.weights.bias_initializer->value == 0.5);
   CHECK(std::get<layers::Activation>(model.layers[4].kind) == Activation::log_softmax);
   CHECK(std::get<layers::Activation>(model.layers[5].kind) == Activation::tanh);
   CHECK(std::get<layers::Activation>(model.layers[6].kind) == Activation::sigmoid);
@@ -85,16 +85,16 @@ TEST_CASE("model: by default a model takes any f32 input and has the initializer
   CHECK_FALSE(model.input_shape.has_value());
   CHECK(model.dtype == DType::f32);
   const layers::Weights& weights = std::get<layers::Dense>(model.layers[0].kind).weights;
-  CHECK(weights.kernel_initializer.kind == Initializer::Kind::glorot_uniform);
-  CHECK(weights.bias_initializer.kind == Initializer::Kind::zeros);
-  CHECK(weights.kernel_initializer.gain == 1.0);
+  CHECK(weights.kernel_initializer->kind == Initializer::Kind::glorot_uniform);
+  CHECK(weights.bias_initializer->kind == Initializer::Kind::zeros);
+  CHECK(weights.kernel_initializer->gain == 1.0);
   CHECK(model_from_text("{input: {shape: []}, layers: [relu]}").input_shape == std::vector<std::int64_t>{});
 }
 
 TEST_CASE("model: a preset changes the initializers, and a layer's own keys win") {
   const auto start = [](const std::string& preset, const std::string& more) {
     const auto weights = first_layer<layers::Dense>("preset: " + preset + "\nlayers: [{dense: {units: 3" + more + "}}]").weights;
-    return std::string(name_of(weights.kernel_initializer.kind)) + " " + name_of(weights.bias_initializer.kind);
+    return std::string(name_of(weights.kernel_initializer->kind)) + " " + name_of(weights.bias_initializer->kind);
   };
   CHECK(start("none", "") == "glorot_uniform zeros");
   CHECK(start("keras", "") == "glorot_uniform zeros");
@@ -108,8 +108,9 @@ TEST_CASE("model: an error has file, line, layer and key") {
     const char* text;
     std::string message;
   };
-  const std::string all_words = names_of_kinds(layers::Any()) +
-                                "relu, sigmoid, tanh, softmax, log_softmax, relu6, leaky_relu, elu, softplus, mish, gelu, silu, repeat";
+  const std::string all_words =
+      names_of_kinds(layers::Any()) +
+      "relu, sigmoid, tanh, softmax, log_softmax, relu6, leaky_relu, elu, softplus, mish, gelu, silu, gelu_tanh, selu, hard_swish, repeat";
   const Row rows[] = {
       {"layers:\n  - flatten\n  - relu\n  - dense: {unit: 3}\n",
        "model.yaml:4:13: layers[2] dense: unknown key 'unit'; did you mean 'units'?"},
@@ -124,7 +125,7 @@ TEST_CASE("model: an error has file, line, layer and key") {
       {"layers: [{dense: 128}]", "model.yaml:1:18: layers[0] dense: expected keys and values (a map), got '128'"},
       {"layers: [{dense: {units: 3, activation: rellu}}]",
        "model.yaml:1:41: layers[0] dense: key 'activation': expected one of linear, relu, sigmoid, tanh, softmax, log_softmax, relu6, "
-       "leaky_relu, elu, softplus, mish, gelu, silu, got 'rellu'; "
+       "leaky_relu, elu, softplus, mish, gelu, silu, gelu_tanh, selu, hard_swish, got 'rellu'; "
        "did you "
        "mean 'relu'?"},
       {"layers: [{dense: {units: 3, bias: false, bias_initializer: ones}}]",
@@ -144,7 +145,7 @@ TEST_CASE("model: an error has file, line, layer and key") {
       {"layers: [dropout]", "model.yaml:1:10: layers[0] dropout: key 'p' is missing; expected a number in [0, 1)"},
       {"layers: [{activation: {name: soft_max}}]",
        "model.yaml:1:30: layers[0] activation: key 'name': expected one of linear, relu, sigmoid, tanh, softmax, log_softmax, relu6, "
-       "leaky_relu, elu, softplus, mish, gelu, silu, got "
+       "leaky_relu, elu, softplus, mish, gelu, silu, gelu_tanh, selu, hard_swish, got "
        "'soft_max'; did "
        "you mean 'softmax'?"},
       {"layers: [{flatten: {units: 3}}]", "model.yaml:1:21: layers[0] flatten: unknown key 'units'; known keys: name, device"},
@@ -215,10 +216,10 @@ TEST_CASE("model: embedding takes rows and dim") {
   const auto embedding = std::get<layers::Embedding>(layer.kind);
   CHECK(embedding.rows == 100);
   CHECK(embedding.dim == 8);
-  CHECK(embedding.initializer.kind == Initializer::Kind::uniform);
+  CHECK(embedding.initializer->kind == Initializer::Kind::uniform);
   const auto torch = first_layer<layers::Embedding>("preset: torch\nlayers: [{embedding: {rows: 100, dim: 8}}]");
-  CHECK(torch.initializer.kind == Initializer::Kind::normal);
-  CHECK(torch.initializer.stddev == 1);
+  CHECK(torch.initializer->kind == Initializer::Kind::normal);
+  CHECK(torch.initializer->stddev == 1);
   CHECK(model_error("layers: [{embedding: {rows: 100}}]") ==
         "model.yaml:1:22: layers[0] embedding: key 'dim' is missing; expected an integer of at least 1");
 }
@@ -226,17 +227,17 @@ TEST_CASE("model: embedding takes rows and dim") {
 TEST_CASE("model: truncated, orthogonal and identity initializers") {
   const auto start = [](const std::string& preset, const std::string& text) {
     return first_layer<layers::Dense>("preset: " + preset + "\nlayers: [{dense: {units: 3, kernel_initializer: " + text + "}}]")
-        .weights.kernel_initializer;
+        .weights.kernel_initializer.value();
   };
   CHECK(start("none", "{name: truncated_normal, stddev: 0.1}").stddev == 0.1);
   CHECK(start("none", "{name: orthogonal, gain: 2}").gain == 2);
   CHECK(start("none", "identity").kind == Initializer::Kind::identity);
-  CHECK(start("keras", "glorot_normal").truncated);
-  CHECK(start("keras", "{name: he_normal}").truncated);
-  CHECK_FALSE(start("keras", "{name: he_normal, truncated: false}").truncated);
-  CHECK_FALSE(start("keras", "glorot_uniform").truncated);
-  CHECK_FALSE(start("none", "glorot_normal").truncated);
-  CHECK(start("none", "{name: lecun_normal, truncated: true}").truncated);
+  CHECK(start("keras", "glorot_normal").truncated == true);
+  CHECK(start("keras", "{name: he_normal}").truncated == true);
+  CHECK(start("keras", "{name: he_normal, truncated: false}").truncated == false);
+  CHECK(start("keras", "glorot_uniform").truncated == false);
+  CHECK(start("none", "glorot_normal").truncated == false);
+  CHECK(start("none", "{name: lecun_normal, truncated: true}").truncated == true);
 }
 
 TEST_CASE("model: overrides are applied before the model is read") {

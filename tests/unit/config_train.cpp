@@ -216,10 +216,11 @@ TEST_CASE("train: an error has file, line and key") {
       {"log_style: kears\n", "train.yaml:4:12: key 'log_style': expected one of keras, gorgonia, got 'kears'; did you mean 'keras'?"},
       {"steps_per_epoch: -1\n", "train.yaml:4:18: key 'steps_per_epoch': expected an integer in [1, 1099511627776], got '-1'"},
       {"optimizer: adm\n",
-       "train.yaml:4:12: key 'optimizer': expected one of adam, adamw, amsgrad, sgd, rmsprop, adagrad, adadelta, got 'adm'; did you mean "
+       "train.yaml:4:12: key 'optimizer': expected one of adam, adamw, amsgrad, sgd, rmsprop, adagrad, adadelta, radam, nadam, got 'adm'; "
+       "did you mean "
        "'adam'?"},
       {"optimizer: [adam]\n",
-       "train.yaml:4:12: key 'optimizer': expected one of adam, adamw, amsgrad, sgd, rmsprop, adagrad, adadelta, got a list"},
+       "train.yaml:4:12: key 'optimizer': expected one of adam, adamw, amsgrad, sgd, rmsprop, adagrad, adadelta, radam, nadam, got a list"},
       {"optimizer: {nme: sgd}\n", "train.yaml:4:13: optimizer: unknown key 'nme'; did you mean 'name'?"},
       {"optimizer: {name: sgd, beta1: 0.9}\n",
        "train.yaml:4:24: optimizer: unknown key 'beta1'; known keys: name, preset, learning_rate, momentum, nesterov, weight_decay, "
@@ -244,7 +245,8 @@ TEST_CASE("train: an error has file, line and key") {
       {"checkpoint: {directory: x, kep: 2}\n", "train.yaml:4:28: unknown key 'checkpoint.kep'; did you mean 'checkpoint.keep'?"},
       {"resume: auto\n",
        "train.yaml:4:9: key 'resume': 'auto' resumes from the newest checkpoint in checkpoint.directory, which is not set"},
-      {"resume: [x]\n", "train.yaml:4:9: key 'resume': expected never, auto or the path of a checkpoint or of a folder of checkpoints, got a list"},
+      {"resume: [x]\n",
+       "train.yaml:4:9: key 'resume': expected never, auto or the path of a checkpoint or of a folder of checkpoints, got a list"},
       {"output: [x]\n", "train.yaml:4:9: key 'output': expected a path, got a list"},
   };
   for (const Row& row : rows) {
@@ -375,7 +377,8 @@ TEST_CASE("train: every learning rate schedule is readable") {
   CHECK(inv.schedule.gamma == 0.001);
   CHECK(inv.schedule.power == 0.5);
   CHECK(train_error("optimizer: {name: sgd, learning_rate: {schedule: cosin}}\n") ==
-        "train.yaml:4:50: optimizer: learning_rate: key 'schedule': expected one of constant, step, exponential, cosine, inv, on_plateau, "
+        "train.yaml:4:50: optimizer: learning_rate: key 'schedule': expected one of constant, step, exponential, cosine, inv, one_cycle, "
+        "cyclic, on_plateau, "
         "got "
         "'cosin'; did you mean 'cosine'?");
   CHECK(contains(train_error("optimizer: {name: sgd, learning_rate: {schedule: step, length: 3}}\n"), "unknown key 'length'"));
@@ -449,7 +452,7 @@ TEST_CASE("train: the models of the repository are valid") {
   for (std::size_t i = 1; i < 4; ++i) {
     const layers::Weights& weights = std::get<layers::Dense>(mnist.model.layers[i].kind).weights;
     CHECK_FALSE(weights.bias);
-    CHECK(weights.kernel_initializer.kind == Initializer::Kind::glorot_normal);
+    CHECK(weights.kernel_initializer->kind == Initializer::Kind::glorot_normal);
   }
   CHECK(mnist.data->source == DataSource::mnist);
   CHECK(mnist.fit.batch_size == 100);
@@ -462,7 +465,7 @@ TEST_CASE("train: the models of the repository are valid") {
   const TrainDefinition fashion = load_definition(models + "fashion_mnist/train.yaml");
   REQUIRE(fashion.model.layers.size() == 3);
   CHECK(std::get<layers::Dense>(fashion.model.layers[1].kind).units == 128);
-  CHECK(std::get<layers::Dense>(fashion.model.layers[1].kind).weights.kernel_initializer.kind == Initializer::Kind::glorot_uniform);
+  CHECK(std::get<layers::Dense>(fashion.model.layers[1].kind).weights.kernel_initializer->kind == Initializer::Kind::glorot_uniform);
   CHECK(fashion.optimizer.kind == Optimizer::Kind::adam);
   CHECK(fashion.fit.batch_size == 32);
   CHECK(fashion.fit.epochs == 5);
@@ -506,8 +509,8 @@ TEST_CASE("train: an override reaches into a block that the file gives as a name
   CHECK(std::get<layers::Dense>(relu.kind).activation == layers::Activation(Activation::leaky_relu, 2));
   const LayerDefinition kernel =
       model("{dense: {units: 3, kernel_initializer: he_normal}}", "model.layers.0.dense.kernel_initializer.gain");
-  CHECK(std::get<layers::Dense>(kernel.kind).weights.kernel_initializer.kind == Initializer::Kind::he_normal);
-  CHECK(std::get<layers::Dense>(kernel.kind).weights.kernel_initializer.gain == 2);
+  CHECK(std::get<layers::Dense>(kernel.kind).weights.kernel_initializer->kind == Initializer::Kind::he_normal);
+  CHECK(std::get<layers::Dense>(kernel.kind).weights.kernel_initializer->gain == 2);
 }
 
 TEST_CASE("train: an error has every mistake of the file, and of the model that it names") {

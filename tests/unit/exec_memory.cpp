@@ -231,6 +231,7 @@ TEST_CASE_FIXTURE(OnOpenblas, "memory: the second thousand steps of a program al
   graph.output("loss", loss);
   graph.update(w, w - ops::mul(gradients(loss, {w})[0], 0.1));
   Program program(context, graph);
+  program.parameters()->set("w", Tensor::full(DType::f32, {32, 32}, 0.25));
   const Tensor input = Tensor::full(DType::f32, {64, 32}, 0.5);
   program.run({input});
   program.run({input});

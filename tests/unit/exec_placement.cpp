@@ -100,6 +100,8 @@ TEST_CASE("placement: the copies of a run are those in the report") {
   config.virtual_devices = {{"reference:0", 2, 0}};
   const Context context(config);
   Program program(context, small_network("reference:0", "reference:1"));
+  program.parameters()->set("w", Tensor::zeros(DType::f32, {4, 3}));
+  program.parameters()->set("b", Tensor::zeros(DType::f32, {3}));
   const Tensor x = Tensor::zeros(DType::f32, {8, 4});
   program.run({x});
   const auto bytes = [&] {

@@ -52,6 +52,30 @@ TEST_CASE_FIXTURE(OnReference, "program: an input, a parameter and a constant ma
   CHECK(floats(y[3]) == std::vector<float>{1, 2});
 }
 
+TEST_CASE_FIXTURE(OnReference, "program: parameters without a value are named, not read") {
+  const auto store = std::make_shared<ParameterStore>();
+  Graph graph;
+  const Value w = graph.parameter("w", DType::f32, {2}), b = graph.parameter("b", DType::f32, {2}),
+              v = graph.parameter("v", DType::f32, {2});
+  graph.output("y", w * graph.input("x", DType::f32, {2}) + b);
+  graph.update(v, ops::mul(w, 2));
+  Program program(context, graph, {.parameters = store});
+  const Tensor x = Tensor::of<float>({1, 2}, {2});
+  CHECK_ERROR_CONTAINS("expected a value of every parameter that it reads, got none of 'w' f32(2), 'b' f32(2); give it by",
+                       program.run({x}));
+  store->set("w", x);
+  CHECK_ERROR_CONTAINS("got none of 'b' f32(2)", program.run({x}));
+  store->set("b", x);
+  CHECK(floats(program.run({x})[0]) == std::vector<float>{2, 6});
+  CHECK(store->unset().empty());  // the run has written v
+}
+
+TEST_CASE_FIXTURE(OnReference, "program: a cast to a complex dtype is refused before it runs") {
+  Graph graph;
+  graph.output("y", ops::cast(graph.input("x", DType::f32, {2}), DType::c64));
+  CHECK_ERROR_CONTAINS("output y is c64, expected a real dtype", Program(context, graph));
+}
+
 TEST_CASE_FIXTURE(OnReference, "program: a strided input gives the same result as its dense copy") {
   Graph graph;
   graph.output("y", ops::relu(graph.input("x", DType::f32, {2, 3})));
@@ -280,6 +304,12 @@ TEST_CASE("two contexts, two threads: no shared state, the same results") {
   other.join();
   CHECK(a == b);
   CHECK(a == doctest::Approx(64.0));
+}
+
+TEST_CASE("context: a negative number of threads is refused") {
+  Config config = test_config();
+  config.threads = -1;
+  CHECK_ERROR("threads is -1, expected 0 (as many as this process has cores) or more", Context{config});
 }
 
 TEST_CASE("context: an unknown backend option is an error with a suggestion") {

@@ -76,7 +76,7 @@ Graph two_layers() {
 TEST_CASE_FIXTURE(OnOpenblas, "trace: kernels with node, algorithm, device, work and ids, each inside its plan") {
   const Graph graph = two_layers();
   Program program(context, graph);
-  program.parameters()->set("w", Tensor::full(DType::f32, {8, 4}, 0.25));  // unset, it might be NaN, which equals nothing
+  program.parameters()->set("w", Tensor::full(DType::f32, {8, 4}, 0.25));
   const Tensor x = Tensor::full(DType::f32, {16, 8}, 0.5);
   program.run({x});
   Trace trace(context);
@@ -144,6 +144,7 @@ TEST_CASE_FIXTURE(OnOpenblas, "trace: a change of layout moves bytes and compute
 
 TEST_CASE_FIXTURE(OnOpenblas, "trace: without one nothing is recorded and plans are not timed") {
   Program program(context, two_layers());
+  program.parameters()->set("w", Tensor::zeros(DType::f32, {8, 4}));
   const Tensor x = Tensor::zeros(DType::f32, {16, 8});
   {
     const Trace trace(context);
@@ -204,6 +205,7 @@ TEST_CASE_FIXTURE(OnReference, "trace: two threads on one device keep their kern
   Trace trace(context);
   const auto work = [&] {
     Program program(context, two_layers());
+    program.parameters()->set("w", Tensor::zeros(DType::f32, {8, 4}));
     for (int i = 0; i < 50; ++i) program.run({Tensor::zeros(DType::f32, {16, 8})});
   };
   std::thread other(work);
@@ -250,6 +252,7 @@ TEST_CASE_FIXTURE(OnReference, "trace: gathering of batches appears on the threa
 
 TEST_CASE_FIXTURE(OnOpenblas, "profile: kernels have their nodes, work and start time") {
   Program program(context, two_layers());
+  program.parameters()->set("w", Tensor::zeros(DType::f32, {8, 4}));
   program.enable_profile(true);
   program.run({Tensor::zeros(DType::f32, {16, 8})});
   const std::vector<Program::KernelTime> kernels = program.profile();

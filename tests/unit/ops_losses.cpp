@@ -68,6 +68,35 @@ TEST_CASE("losses: nll picks the labels' log probabilities") {
   check(got, -2.5, {0, 0, -0.5, -0.5, 0, 0});
 }
 
+TEST_CASE("losses: a label that is no class is an error of every loss of labels, unless it is ignored") {
+  const auto loss_of = [](const std::string& device, bool nll, std::vector<std::int64_t> labels, std::optional<std::int64_t> ignored) {
+    return result_of(
+        {Tensor::of<double>({-1, -2, -3, -4, -5, -6}, {2, 3})},
+        [&](const std::vector<Value>& v) {
+          const Value label = v[0].graph().constant(Tensor::of(labels, {2}));
+          return nll ? ops::nll(v[0], label, ignored) : ops::softmax_cross_entropy(v[0], label, {.ignore_index = ignored});
+        },
+        device)[0];
+  };
+  for (const char* device : devices) {
+    CAPTURE(device);
+    for (const bool nll : {false, true}) {
+      CHECK_ERROR_CONTAINS("label -1 at index 1 is out of range [0, 3)", loss_of(device, nll, {0, -1}, {}));
+      CHECK_ERROR_CONTAINS("label 3 at index 0 is out of range [0, 3)", loss_of(device, nll, {3, 0}, -100));
+    }
+    CHECK(loss_of(device, true, {2, -1}, -1) == 3);
+    CHECK(loss_of(device, true, {2, 1}, -1) == 4);
+  }
+}
+
+TEST_CASE("losses: the Kullback-Leibler divergence of probabilities and of log-probabilities") {
+  // sum t (log t - log y) of each row, the mean of two; terms of t = 0 are 0
+  const double expected = (std::log(1 / 0.2) + 0.25 * std::log(0.25 / 0.05) + 0.75 * std::log(0.75 / 0.25)) / 2;
+  const std::vector<double> slope{-2.5, 0, 0, 0, -2.5, -1.5};
+  check(evaluate(p, q, shape, [](Value a, Value b) { return ops::kl_divergence(a, b); }), expected, slope);
+  check(evaluate(p, q, shape, [](Value a, Value b) { return ops::kl_divergence(ops::log(a), b, true); }), expected, slope);
+}
+
 TEST_CASE("losses: cross-entropies stay finite for zero probabilities and huge logits") {
   const Result certain = evaluate({0, 1}, {1, 0}, {1, 2}, [](Value a, Value b) { return ops::binary_cross_entropy(a, b); });
   CHECK(certain.loss == doctest::Approx(-std::log(1e-7)));

@@ -68,6 +68,60 @@ TEST_CASE("adaptive_average_pool: means of windows whose bounds are rounded outw
   }
 }
 
+TEST_CASE("adaptive pools: NaN and infinity stay in the windows that have them, and a window may be larger than its neighbours") {
+  const double inf = INFINITY;
+  const auto pooled = [](const char* device, const std::vector<double>& x, bool largest) {
+    return result_of(device, Tensor::of(x, {1, 1, static_cast<std::int64_t>(x.size())}),
+                     [&](Value v) { return largest ? ops::adaptive_max_pool(v, {3}) : ops::adaptive_average_pool(v, {3}); });
+  };
+  for (const char* device : devices) {
+    CAPTURE(device);
+    CHECK(pooled(device, {1, 2, 3, 4, inf}, false) == std::vector<double>{1.5, 3, inf});
+    CHECK(pooled(device, {1, -2, 3, 4, -inf}, true) == std::vector<double>{1, 4, 4});
+    const auto means = pooled(device, {1, 2, 3, 4, NAN}, false), peaks = pooled(device, {NAN, 2, 3, 4, 5}, true);
+    CHECK(std::vector<double>(means.begin(), means.begin() + 2) == std::vector<double>{1.5, 3});
+    CHECK(std::isnan(means[2]));
+    CHECK(std::isnan(peaks[0]));
+    CHECK(std::vector<double>(peaks.begin() + 1, peaks.end()) == std::vector<double>{4, 5});
+  }
+}
+
+TEST_CASE("adaptive_max_pool: the maxima of an image's windows, each with its gradient") {
+  const Tensor x = numbers(DType::f64, {2, 3, 7, 8});
+  for (const char* device : devices) {
+    const auto y = result_of(device, x, [](Value v) { return ops::adaptive_max_pool(v, {3, 5}); });
+    REQUIRE(y.size() == 6 * 15);
+    for (std::int64_t i = 0; i < 90; ++i) {
+      const std::int64_t plane = i / 15, r = i % 15 / 5, c = i % 5;
+      double largest = -INFINITY;
+      for (std::int64_t row = r * 7 / 3; row < ((r + 1) * 7 + 2) / 3; ++row) {
+        for (std::int64_t column = c * 8 / 5; column < ((c + 1) * 8 + 4) / 5; ++column) {
+          largest = std::max(largest, x.data<double>()[(plane * 7 + row) * 8 + column]);
+        }
+      }
+      CHECK(y[static_cast<std::size_t>(i)] == largest);
+    }
+    const auto dx = result_of(device, x, [](Value v) { return gradients(ops::reduce_sum(ops::adaptive_max_pool(v, {3, 5})), {v})[0]; });
+    double sum = 0;
+    for (const double slope : dx) sum += slope;
+    CHECK(sum == doctest::Approx(90));
+  }
+}
+
+TEST_CASE("pools: with ceil_mode a window larger than the image has one result, as in PyTorch and ONNX") {
+  const Tensor x = Tensor::of<double>({1, 5, 3}, {1, 1, 3});
+  ops::WindowOptions options;
+  options.strides = {5};
+  options.ceil_mode = true;
+  for (const char* device : devices) {
+    CAPTURE(device);
+    CHECK(result_of(device, x, [&](Value v) { return ops::max_pool(v, {4}, options); }) == std::vector<double>{5});
+    CHECK(result_of(device, x, [&](Value v) { return ops::average_pool(v, {4}, options); }) == std::vector<double>{3});
+    CHECK(result_of(device, x, [&](Value v) { return gradients(ops::reduce_sum(ops::average_pool(v, {4}, options)), {v})[0]; }) ==
+          std::vector<double>{1.0 / 3, 1.0 / 3, 1.0 / 3});
+  }
+}
+
 TEST_CASE("global pools: the mean and the maximum of an image") {
   const Tensor x = numbers(DType::f64, {2, 3, 4, 5});
   std::vector<double> means, peaks;

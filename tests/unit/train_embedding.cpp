@@ -105,7 +105,7 @@ TEST_CASE("embedding: a model of words learns, with sparse and with dense steps"
   for (const auto kind : {OptimizerDefinition::Kind::sgd, OptimizerDefinition::Kind::adam}) {
     CAPTURE(name_of(kind));
     const Context context(test_config("openblas:0"));
-    const layers::Embedding words{20, 4, {.kind = Initializer::Kind::normal, .stddev = 1}};
+    const layers::Embedding words{20, 4, Initializer{.kind = Initializer::Kind::normal, .stddev = 1}};
     Model model({words, layers::Flatten{}, layers::Dense{16, Activation::gelu}, layers::Dense{2, Activation::softmax}});
     model.compile(context, classification({.kind = kind, .learning_rate = kind == OptimizerDefinition::Kind::sgd ? 0.5 : 0.01}));
     FitOptions fit{.epochs = 60};

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // fit: validation, history, accumulation, stopping; and the parts of a step as separate calls.
+#include <array>
 #include <cmath>
+#include <cstdint>
+#include <set>
 
 #include "temporary_folder.h"
+#include "train/random_key.h"
 #include "train_testing.h"
 
 namespace tenon::test {
@@ -125,6 +129,31 @@ TEST_CASE("fit: gradients accumulated over small batches give the step of a larg
       }
     }
   }
+}
+
+TEST_CASE_FIXTURE(OnReference, "fit: accumulated batches have dropout masks of their own") {
+  // The gradient of the kernel is the mean of the dropped x: the first mask alone, then the mean of two.
+  Model model({layers::Dropout{0.5}, layers::Dense{1, Activation::linear, {.bias = false}}});
+  model.compile(context, {.loss = {.loss = Loss::neg_mean_prod}});
+  const Tensor x = Tensor::full(DType::f32, {1, 64}, 1), y = Tensor::full(DType::f32, {1, 1}, 1);
+  model.backward(x, y);
+  const std::vector<float> first = floats(model.gradient("dense/kernel"));
+  model.backward(x, y);
+  CHECK(floats(model.gradient("dense/kernel")) != first);
+}
+
+TEST_CASE("fit: the random key differs between steps and batches, and the first batch has the seed itself") {
+  const std::uint64_t upper = std::uint64_t{1} << 32;
+  std::set<std::array<std::uint64_t, 2>> keys;
+  for (const std::uint64_t step : {std::uint64_t{1}, std::uint64_t{2}, upper + 1, 3 * upper + 1}) {
+    for (const std::uint64_t batch : {0, 1, 2, 40}) {
+      // what an op reads of it: the low 32 bits of the step
+      const auto [seed, low] = train::random_key(7, step, batch);
+      keys.insert({seed, low % upper});
+    }
+  }
+  CHECK(keys.size() == 16);
+  CHECK(train::random_key(7, 3, 0) == std::array<std::uint64_t, 2>{7, 3});
 }
 
 TEST_CASE_FIXTURE(Deterministic, "fit: stop ends it after a complete step, and the model can continue to the same result") {

@@ -98,6 +98,34 @@ TEST_CASE("gradcheck: models with all kinds of layers pass on every backend") {
   }
 }
 
+TEST_CASE_FIXTURE(OnReference, "gradcheck: prelu, glu, permute, adaptive pools, selu and hard_swish, and losses that read logits") {
+  Tensor x = Tensor::zeros(DType::f32, {2, 4, 5});
+  for (std::int64_t i = 0; i < x.count(); ++i) x.data<float>()[i] = std::sin(static_cast<float>(3 * i));
+  const char* const layers = R"(
+layers:
+  - conv1d: {filters: 6, kernel_size: 1, activation: selu}
+  - adaptive_average_pool: {size: 3}
+  - glu
+  - permute: {order: [2, 1]}
+  - dense: {units: 4, activation: hard_swish}
+  - prelu
+  - permute: {order: [2, 1]}
+  - adaptive_max_pool: {size: 2}
+  - flatten
+  - dense: {units: 3, activation: gelu_tanh}
+)";
+  const Tensor bits = Tensor::of<float>({0, 1, 1, 1, 0, 0}, {2, 3});
+  const Tensor parts = Tensor::of<float>({0.5f, 0.25f, 0.25f, 0, 0.75f, 0.25f}, {2, 3});
+  for (const auto& [loss, last] : {std::pair{Loss::binary_crossentropy, "  - sigmoid\n"}, {Loss::kl_divergence, "  - softmax\n"}}) {
+    const ModelDefinition model = config::model_from_text(std::string(layers).substr(1) + last);
+    const GradientReport report = check_gradients(context, model, loss_of(loss), x, loss == Loss::kl_divergence ? parts : bits,
+                                                  {.samples = 20, .tolerance = 1e-6, .seed = 1});
+    INFO(report.str());
+    CHECK(report.passed());
+    CHECK(report.parameters.size() == 7);
+  }
+}
+
 TEST_CASE_FIXTURE(OnReference, "gradcheck: dense layers on sequences and on grids") {
   Tensor x = Tensor::zeros(DType::f32, {2, 3, 2, 4});
   for (std::int64_t i = 0; i < x.count(); ++i) x.data<float>()[i] = std::sin(static_cast<float>(i));

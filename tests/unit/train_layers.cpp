@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layers in models: shapes, counts, statistics, and errors.
+#include <fmt/format.h>
+
 #include <cmath>
 #include <map>
 
@@ -73,6 +75,63 @@ TEST_CASE("layers: the shapes of convolutions and pools follow kernel, stride, p
   CHECK(output_of("[4, 9, 9]", "upsample2d: {size: [2, 3]}") == Shape{2, 4, 18, 27});
   CHECK(output_of("[4, 9, 9]", "pad_channels: {channels: 7}") == Shape{2, 7, 9, 9});
   CHECK(output_of("[28, 28]", "reshape: {shape: [1, 28, -1]}") == Shape{2, 1, 28, 28});
+  CHECK(output_of("[4, 9, 9]", "adaptive_max_pool: {size: [2, 4]}") == Shape{2, 4, 2, 4});
+  CHECK(output_of("[4, 9, 8]", "permute: {order: [3, 1, 2]}") == Shape{2, 8, 4, 9});
+  CHECK(output_of("[4, 9]", "glu") == Shape{2, 2, 9});
+  CHECK(output_of("[4, 9]", "prelu: {start: 0.1, shared: true}") == Shape{2, 4, 9});
+  CHECK(contains(error_of_layer("[4, 9]", "permute: {order: [1, 1]}"),
+                 "expects each axis of a sample once, 1 to 2 in any order for (2,4,9), got [1, 1]"));
+  CHECK(contains(error_of_layer("[3, 9]", "glu"), "expects an even number of channels, got (2,3,9)"));
+}
+
+TEST_CASE("layers: after a sequence, layers of images say that the features are last, and permute is the remedy") {
+  const std::string embedding = "embedding: {rows: 9, dim: 4}\n  - ";
+  for (const char* layer : {"conv1d: {filters: 2, kernel_size: 3}", "max_pool1d: {pool_size: 2}", "batch_norm", "group_norm: {groups: 2}",
+                            "instance_norm", "lrn", "global_average_pool", "global_max_pool", "adaptive_average_pool: {size: 2}"}) {
+    CAPTURE(layer);
+    CHECK(
+        contains(error_of_layer("[6]", embedding + layer),
+                 "expects channels as axis 1, got (2,6,4) with the features last, as after an embedding, a dense or a sequence layer; put "
+                 "`permute: {order: [2, 1]}` before it"));
+    CHECK(output_of("[6]", embedding + "permute: {order: [2, 1]}\n  - " + layer)[1] != 6);
+  }
+  CHECK(contains(error_of_layer("[6]", embedding + "batch_norm"), "or set `axis: -1`"));
+  CHECK(output_of("[6]", embedding + "batch_norm: {axis: -1}") == Shape{2, 6, 4});
+  CHECK(output_of("[6]", embedding + "batch_norm: {preset: keras}") == Shape{2, 6, 4});
+}
+
+TEST_CASE("layers: a model built in C++ starts as the one from YAML with the same preset") {
+  using layers::Embedding, layers::LSTM, layers::Dense, layers::Permute, layers::BatchNorm;
+  const Context context(test_config());
+  const Initializer he{.kind = Initializer::Kind::he_normal};
+  for (const Preset preset : {Preset::none, Preset::keras, Preset::torch, Preset::gorgonia}) {
+    CAPTURE(name_of(preset));
+    ModelDefinition own;
+    own.preset = preset;
+    own.layers = {Embedding{9, 4},
+                  LSTM{.units = 3, .return_sequences = true},
+                  Permute{{2, 1}},
+                  BatchNorm{},
+                  layers::Flatten{},
+                  Dense{8, Activation::linear, {.kernel_initializer = he}},
+                  Dense{2, Activation::softmax}};
+    const std::string yaml = fmt::format(R"(
+preset: {}
+layers: [embedding: {{rows: 9, dim: 4}}, lstm: {{units: 3, return_sequences: true}}, permute: {{order: [2, 1]}}, batch_norm, flatten,
+         dense: {{units: 8, kernel_initializer: he_normal}}, dense: {{units: 2, activation: softmax}}]
+)",
+                                         name_of(preset));
+    Model a(own), b(config::model_from_text(yaml.substr(1)));
+    std::vector<std::map<std::string, std::vector<float>>> trained;
+    for (Model* model : {&a, &b}) {
+      model->compile(context, {.loss = {.loss = Loss::sparse_categorical_crossentropy}});
+      model->build({6});
+      model->train_batch(Tensor::zeros(DType::i64, {3, 6}), Tensor::zeros(DType::i64, {3}));  // moves the running statistics
+      trained.emplace_back();
+      for (const auto& [name, tensor] : model->parameters().all()) trained.back()[name] = floats(tensor);
+    }
+    CHECK(trained[0] == trained[1]);
+  }
 }
 
 TEST_CASE("layers: the shapes of sequences, and of dense layers that apply to each step") {

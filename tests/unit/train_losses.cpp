@@ -69,6 +69,9 @@ TEST_CASE_FIXTURE(OnReference, "losses: label smoothing and class weights are Py
     CHECK(loss_of(context, cross_entropy(sparse, smoothing, weights, 0), y) == near(of_labels(smoothing, weights, 0)));
     CHECK(loss_of(context, cross_entropy(dense, smoothing), one_hot) == near(of_one_hot(smoothing, even)));
     CHECK(loss_of(context, cross_entropy(dense, smoothing, weights), one_hot) == near(of_one_hot(smoothing, weights)));
+    const auto self = [](double t) { return t == 0 ? 0 : t * std::log(t); };
+    const double entropy = -self(1 - smoothing + smoothing / 3) - 2 * self(smoothing / 3);
+    CHECK(loss_of(context, cross_entropy(Loss::kl_divergence, smoothing), one_hot) == near(of_one_hot(smoothing, even) - entropy));
   }
 }
 
@@ -95,6 +98,8 @@ TEST_CASE_FIXTURE(OnReference, "losses: options that do not fit are refused by n
               loss_of(context, {.loss = Loss::mse, .label_smoothing = 0.1}, one_hot));
   CHECK_ERROR("loss mse: has no positive_weight; binary_crossentropy does",
               loss_of(context, {.loss = Loss::mse, .positive_weight = 2}, one_hot));
+  CHECK_ERROR("loss kl_divergence: has no class_weights; the categorical cross-entropies do",
+              loss_of(context, {.loss = Loss::kl_divergence, .from_logits = true, .class_weights = {1}}, one_hot));
   CHECK_ERROR("loss nll: has no class_weights; the categorical cross-entropies do",
               loss_of(context, {.loss = Loss::nll, .class_weights = {1}}, y));
   CHECK_ERROR("loss sparse_categorical_crossentropy: label_smoothing is 1, expected at least 0 and below 1",

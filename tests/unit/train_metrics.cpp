@@ -146,6 +146,39 @@ TEST_CASE_FIXTURE(OnReference, "losses: nll takes logarithms of probabilities as
   CHECK(metric(model.evaluate(scored, 2), 0) == doctest::Approx(metric(identity(context, sparse({})).evaluate(scored, 5), 0)));
 }
 
+TEST_CASE_FIXTURE(OnReference, "losses: binary_crossentropy behind a sigmoid reads its logits: a wrong and certain answer has a gradient") {
+  const Tensor x = Tensor::of<float>({1, -1}, {2, 1}), y = Tensor::of<float>({0, 1}, {2, 1});
+  for (const double positive : {1.0, 3.0}) {
+    for (const double logit : {1.0, 40.0, 1000.0}) {
+      CAPTURE(positive);
+      CAPTURE(logit);
+      Model model({layers::Dense{1, Activation::sigmoid, {.bias = false}}});
+      model.compile(context,
+                    {.loss = {.loss = Loss::binary_crossentropy, .positive_weight = positive}, .metrics = {Metric::binary_accuracy}});
+      model.build({1});
+      model.parameters().set("dense/kernel", Tensor::of<float>({static_cast<float>(logit)}, {1, 1}));
+      const double mean_weight = (1 + positive) / 2;
+      CHECK(model.backward(x, y).loss() == doctest::Approx(mean_weight * (std::log1p(std::exp(-logit)) + logit)));
+      CHECK(floats(model.gradient("dense/kernel"))[0] == doctest::Approx(mean_weight / (1 + std::exp(-logit))));
+      CHECK(model.test_batch(x, y).logs[1].second == 0);
+    }
+  }
+}
+
+TEST_CASE_FIXTURE(OnReference, "losses: nll ignores labels where it is told to, with its metrics, and refuses those that are no class") {
+  Model model({layers::Activation{Activation::linear}});
+  const Tensor x = Tensor::of<float>({-1, -2, -3, -4}, {2, 2});
+  const auto logs = [&](std::optional<std::int64_t> ignored, std::vector<std::int64_t> classes) {
+    model.compile(context, {.loss = {.loss = Loss::nll, .ignore_index = ignored}, .metrics = {Metric::accuracy}});
+    return model.test_batch(x, Tensor::of(classes, {2}));
+  };
+  const BatchResult result = logs(-1, {1, -1});
+  CHECK(result.loss() == 2);
+  CHECK(result.logs[1].second == 0);
+  CHECK(result.weight == 1);
+  CHECK_ERROR_CONTAINS("label -1 at index 1 is out of range [0, 2)", logs({}, {1, -1}));
+}
+
 TEST_CASE_FIXTURE(OnReference, "metrics: those that do not fit the loss are rejected by name") {
   const auto data = pairs({0.9f, 0.2f}, {1, 2}, Tensor::of<float>({1, 0}, {1, 2}));
   CompileOptions options{.metrics = {Metric::accuracy}};

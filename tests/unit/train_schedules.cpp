@@ -40,6 +40,23 @@ TEST_CASE("schedule: Caffe's inv") {
   CHECK(s.at(0.1, 10000) == doctest::Approx(0.05946035575013606).epsilon(1e-14));
 }
 
+TEST_CASE("schedule: one_cycle rises and falls as in PyTorch, and stays at the end") {
+  Schedule s{.kind = Schedule::Kind::one_cycle, .length = 100};
+  const std::pair<std::int64_t, double> rates[] = {
+      {0, 0.004}, {10, 0.029516394846410082}, {29, 0.1}, {30, 0.09994965352845243}, {60, 0.05892800902855288}, {99, 4e-7}, {500, 4e-7}};
+  for (const auto& [t, rate] : rates) CHECK(s.at(0.1, t) == doctest::Approx(rate).epsilon(1e-12));
+  s.length = 0;
+  CHECK(s.at(0.1, 10, 100) == doctest::Approx(0.029516394846410082).epsilon(1e-12));
+  CHECK_ERROR_CONTAINS("schedule one_cycle: its length is unknown outside fit", s.at(0.1, 0));
+  CHECK(Schedule{.kind = Schedule::Kind::one_cycle, .length = 1}.at(0.1, 0) == doctest::Approx(0.1));
+}
+
+TEST_CASE("schedule: cyclic rises and falls linearly as in PyTorch") {
+  const Schedule s{.kind = Schedule::Kind::cyclic, .every = 4, .maximum = 0.1};
+  const std::pair<std::int64_t, double> rates[] = {{0, 0.01}, {1, 0.0325}, {4, 0.1}, {6, 0.055}, {8, 0.01}, {11, 0.0775}};
+  for (const auto& [t, rate] : rates) CHECK(s.at(0.01, t) == doctest::Approx(rate).epsilon(1e-12));
+}
+
 TEST_CASE("schedule: a warm-up precedes any schedule, which starts counting after it") {
   Schedule s{.kind = Schedule::Kind::cosine, .length = 20, .warmup = 5, .warmup_from = 0.1};
   CHECK(s.at(0.1, 0) == doctest::Approx(0.028).epsilon(1e-14));

@@ -38,7 +38,7 @@ void add_keys(const L& layer, Json& out_json) {
   if constexpr (requires { layer.p; }) out_json["p"] = layer.p;
   if constexpr (requires { layer.rows; }) out_json["rows"] = layer.rows, out_json["dim"] = layer.dim;
   if constexpr (requires { layer.shape; }) out_json["shape"] = layer.shape;
-  if constexpr (requires { layer.momentum; }) out_json["momentum"] = layer.momentum, out_json["epsilon"] = layer.epsilon;
+  if constexpr (requires { layer.momentum; }) out_json["momentum"] = *layer.momentum, out_json["epsilon"] = *layer.epsilon;
   if constexpr (requires { layer.num_layers; }) {
     out_json["num_layers"] = layer.num_layers, out_json["bidirectional"] = layer.bidirectional;
     out_json["return_sequences"] = layer.return_sequences;

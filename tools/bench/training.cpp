@@ -39,7 +39,7 @@ struct Training {
 };
 
 Model make_model(const Training& training, const Context& context) {
-  const layers::Weights weights{.bias = training.bias, .kernel_initializer = {.kind = Initializer::Kind::glorot_normal}};
+  const layers::Weights weights{.bias = training.bias, .kernel_initializer = Initializer{.kind = Initializer::Kind::glorot_normal}};
   std::vector<LayerDefinition> list{layers::Flatten{}};
   for (std::size_t i = 1; i < training.sizes.size(); ++i) {
     const bool last = i + 1 == training.sizes.size();

@@ -27,6 +27,10 @@ const std::map<std::string, void (*)(Operands&)>& examples() {
       {"square", [](Operands& o) { ops::square(o.of({3})); }},
       {"cube", [](Operands& o) { ops::cube(o.of({3})); }},
       {"norm", [](Operands& o) { ops::norm(o.of({3}), 3); }},
+      {"selu", [](Operands& o) { ops::selu(o.of({3})); }},
+      {"hard_swish", [](Operands& o) { ops::hard_swish(o.of({3})); }},
+      {"prelu", [](Operands& o) { ops::prelu(o.of({3}), o.of({3})); }},
+      {"glu", [](Operands& o) { ops::glu(o.of({4})); }},
       {"variance",
        [](Operands& o) {
          ops::variance(o.of({3, 4}));
@@ -77,7 +81,11 @@ const std::map<std::string, void (*)(Operands&)>& examples() {
        }},
       {"adaptive_average_pool",
        [](Operands& o) {
-         ops::adaptive_average_pool(o.of({1, 2, 8, 8}), {4, 4});
+         ops::adaptive_average_pool(o.of({1, 2, 8, 8}), {3, 3});
+       }},
+      {"adaptive_max_pool",
+       [](Operands& o) {
+         ops::adaptive_max_pool(o.of({1, 2, 8, 8}), {3, 3});
        }},
       {"upsample",
        [](Operands& o) {
@@ -110,6 +118,10 @@ const std::map<std::string, void (*)(Operands&)>& examples() {
       {"nll",
        [](Operands& o) {
          ops::nll(o.of({2, 3}), o.of({2}, DType::i64));
+       }},
+      {"kl_divergence",
+       [](Operands& o) {
+         ops::kl_divergence(o.of({2, 3}), o.of({2, 3}));
        }},
       {"neg_mean_prod", [](Operands& o) { ops::neg_mean_prod(o.of({3}), o.of({3})); }},
   };

@@ -129,12 +129,6 @@ void cast(const sdk::Call& call) {
   launch_over(call, layout.count, convert_to<T>, call.attr<tenon_attributes_cast>().to, layout, call.outputs[0].data, call.input<T>(0));
 }
 
-const char* refuse(const sdk::Call& call) {
-  const tenon_dtype to = call.attr<tenon_attributes_cast>().to;
-  const bool is_real = to >= TENON_DTYPE_F16 && to <= TENON_DTYPE_BOOL && to != TENON_DTYPE_C64 && to != TENON_DTYPE_C128;
-  return is_real ? nullptr : "cast: expected a real target dtype: f16 to f64, an integer or bool";
-}
-
 }  // namespace
-TENON_KERNEL_WITH(cast, (sdk::Traits{.strided = true, .in_place = true, .elementwise = true, .refuse = refuse}), TENON_MOVABLE_TYPES)
+TENON_KERNEL_WITH(cast, (sdk::Traits{.strided = true, .in_place = true, .elementwise = true}), TENON_MOVABLE_TYPES)
 }  // namespace tenon::cuda

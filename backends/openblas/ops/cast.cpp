@@ -194,16 +194,10 @@ void cast(const sdk::Call& call) {
   }
 }
 
-const char* refuse(const sdk::Call& call) {
-  if (loop_to<float>(call.attr<tenon_attributes_cast>().to) != nullptr) return nullptr;
-  return "cast: `to` must be a real dtype: f16 to f64, bool or an integer type";
-}
-
 }  // namespace
 
-TENON_KERNEL_WITH(cast, (sdk::Traits{.strided = true, .in_place = true, .elementwise = true, .refuse = refuse}), sdk::Half, sdk::BFloat16,
-                  float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t, std::uint32_t,
-                  std::uint64_t, bool)
+TENON_KERNEL_WITH(cast, (sdk::Traits{.strided = true, .in_place = true, .elementwise = true}), sdk::Half, sdk::BFloat16, float, double,
+                  std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, bool)
 
 }  // namespace tenon::openblas
 #endif

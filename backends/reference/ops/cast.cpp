@@ -137,17 +137,11 @@ void cast(const sdk::Call& call) {
     case TENON_DTYPE_BOOL:
       return convert_all<T, bool>(call);
     default:
-      throw sdk::Error(TENON_INTERNAL, "cast: got a dtype that supports() rejects");
+      throw sdk::Error(TENON_INTERNAL, "cast: got a dtype that the schema of Cast excludes");
   }
 }
 
-const char* refuse(const sdk::Call& call) {
-  const tenon_dtype to = call.attr<tenon_attributes_cast>().to;
-  return to >= TENON_DTYPE_F16 && to <= TENON_DTYPE_BOOL ? nullptr : "cast: expected a real target dtype: f16 to f64, an integer or bool";
-}
-
 }  // namespace
-TENON_KERNEL_WITH(cast, (sdk::Traits{.strided = true, .in_place = true, .elementwise = true, .refuse = refuse}), sdk::Half, sdk::BFloat16,
-                  float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t, std::uint32_t,
-                  std::uint64_t, bool)
+TENON_KERNEL_WITH(cast, (sdk::Traits{.strided = true, .in_place = true, .elementwise = true}), sdk::Half, sdk::BFloat16, float, double,
+                  std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, bool)
 }  // namespace tenon::reference

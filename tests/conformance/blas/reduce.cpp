@@ -2,12 +2,17 @@
 // nrm2: sqrt(sum |x|^2). asum: sum |re x| + |im x|. iamax, iamin: the first place of the largest or smallest |re x| + |im x|.
 #include "blas.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
+#include <limits>
 
 namespace tenon::conformance::blas {
 namespace {
 
-enum Range : std::uint32_t { ordinary, huge, tiny, denormal, mixed, ties };
+enum Range : std::uint32_t { ordinary, huge, tiny, denormal, mixed, ties, with_nan };
+
+const Number not_a_number(std::numeric_limits<long double>::quiet_NaN(), 0);
 
 /// |re| + |im| as the dtype rounds it: which of two equal sums comes first depends on it.
 template <class T>
@@ -28,6 +33,13 @@ Wrong judge(const Trial& t, Ref x, Ref result) {
   const Number got = t.after(result).at(0);
   const tenon_dtype type = real_of(t.dtype());
   if (t.is("iamax") || t.is("iamin")) {
+    if (t.flag("range") == with_nan) {  // the index of any element
+      const auto place = got.real();
+      return values.rows == 0 ? compare("the index", -1, got, 0)
+             : place >= 0 && place < static_cast<long double>(values.rows)
+                 ? Wrong()
+                 : Wrong(fmt::format("the index is {}, expected one of {} elements", place, values.rows));
+    }
     const bool largest = t.is("iamax");
     const std::int64_t expected = type == TENON_DTYPE_F32 ? extreme<float>(values, largest) : extreme<double>(values, largest);
     return compare("the index", static_cast<long double>(expected), got, 0);
@@ -53,6 +65,11 @@ void build(Trial& t) {
   if (range == huge) t.scale(x, large);
   if (range == tiny) t.scale(x, small);
   if (range == denormal) t.scale(x, std::ldexp(1.0L, is_f32 ? -140 : -1060));
+  if (range == with_nan) {
+    std::vector<Number> values(static_cast<std::size_t>(n), t.random().integer(0, 3) == 0 ? not_a_number : Number(1));
+    if (n > 0) values[static_cast<std::size_t>(t.random().integer(0, n))] = not_a_number;
+    t.fill(x, values);
+  }
   if (range == mixed || range == ties) {
     std::vector<Number> values(static_cast<std::size_t>(n));
     for (Number& value : values) {
@@ -79,7 +96,7 @@ std::vector<Flag> flags(const Line& line, tenon_dtype) {
   const std::string routine = line.routine;
   if (routine == "nrm2") return {{"range", {ordinary, huge, tiny, denormal, mixed}}};
   if (routine == "asum") return {{"range", {ordinary, tiny, mixed}}};
-  return {{"range", {ordinary, tiny, mixed, ties}}};
+  return {{"range", {ordinary, tiny, mixed, ties, with_nan}}};
 }
 
 }  // namespace
@@ -92,7 +109,9 @@ Signature signature_reduce() {
           .build = build,
           .why =
               "Terms without a sign do not cancel: nrm2 and asum are off by 2 (2 n + 4) epsilon of themselves, which allows a scaling that "
-              "is not a power of two. iamax and iamin are right or wrong: |re| + |im| as the dtype rounds it says which of two is larger."};
+              "is not a power of two. iamax and iamin are right or wrong: |re| + |im| as the dtype rounds it says which of two is larger; "
+              "of a vector with NaN any "
+              "index is right."};
 }
 
 }  // namespace tenon::conformance::blas

@@ -3,6 +3,8 @@
 // which encodes c and s.
 #include "blas.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 namespace tenon::conformance::blas {
@@ -46,6 +48,7 @@ void build(Trial& t) {
     Wrong text = compare("c^2 + |s|^2", 1, c * c + std::norm(s), step);
     if (text.empty()) text = compare("c a + s b", r, c * x + s * y, bound);
     if (text.empty()) text = compare("c b - conj(s) a", 0, c * y - std::conj(s) * x, bound);
+    if (text.empty() && trial.complex() && !(c.real() >= 0)) text = fmt::format("c is {}, expected at least 0", c.real());
     if (text.empty() && !trial.complex()) text = judge_z(trial.after(b_at).at(0).real(), c.real(), s.real(), step);
     return text;
   });
@@ -68,7 +71,7 @@ Signature signature_rotg() {
           .build = build,
           .why =
               "c, s and r are a few roundings each: c^2 + |s|^2 = 1, c a + s b = r and c b - conj(s) a = 0 hold within 16 epsilon of their "
-              "terms, and c and s can be recovered from z."};
+              "terms, c of complex numbers is at least 0, and c and s can be recovered from z."};
 }
 
 }  // namespace tenon::conformance::blas

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // MaxPool and AveragePool over one and two dimensions, and their gradients.
+#include "locality.h"
 #include "op_family.h"
 
 namespace tenon::conformance {
@@ -40,8 +41,8 @@ Dims windows_of(const Form& form) {
   Dims y{form.x[0], form.x[1]};
   for (std::size_t i = 0; i < form.kernel.size(); ++i) {
     const std::int64_t family = form.x[i + 2] + a.pads_before[i] + a.pads_after[i] - a.dilations[i] * (a.kernel[i] - 1) - 1;
-    std::int64_t count = family / a.strides[i] + 1;
-    if (form.ceil_mode && family % a.strides[i] != 0 && count * a.strides[i] < form.x[i + 2] + a.pads_before[i]) ++count;
+    std::int64_t count = family / a.strides[i] + 1;  // of a kernel larger than the image, ceil_mode rounds towards 0
+    if (form.ceil_mode && family > 0 && family % a.strides[i] != 0 && count * a.strides[i] < form.x[i + 2] + a.pads_before[i]) ++count;
     y.push_back(count);
   }
   return y;
@@ -97,6 +98,8 @@ std::vector<Form> forms() {
           {.x = {1, 2, 6, 6}, .kernel = {3, 3}, .strides = {2, 2}, .ceil_mode = true},
           {.x = {1, 2, 6, 8}, .kernel = {3, 4}, .strides = {2, 3}, .before = {1, 1}, .ceil_mode = true},
           {.x = {1, 2, 3, 9}, .kernel = {1, 2}, .strides = {2, 4}},
+          {.x = {1, 2, 3}, .kernel = {4}, .strides = {5}, .ceil_mode = true},
+          {.x = {1, 19, 3, 4}, .kernel = {6, 2}, .strides = {3, 2}, .before = {1, 0}, .ceil_mode = true},
           {.x = {1, 4, 5, 5}, .kernel = {5, 5}},
           {.x = {0, 3, 4, 4}, .kernel = {2, 2}, .strides = {2, 2}},
           {.x = {2, 0, 4, 4}, .kernel = {2, 2}, .strides = {2, 2}},
@@ -209,6 +212,16 @@ void avg_pool_1d_is_average(CaseContext& context, tenon_dtype dtype) {
   }
 }
 
+void max_pool_is_local(CaseContext& context, tenon_dtype dtype) {
+  expect_locality(context, line_of(TENON_OP_MaxPool), max_pool({.x = {2, 17, 7, 6}, .kernel = {3, 2}, .strides = {2, 2}}, false), dtype);
+}
+void average_pool_is_local(CaseContext& context, tenon_dtype dtype) {
+  for (const Dims& strides : {Dims{2, 2}, Dims{1, 1}}) {
+    expect_locality(context, line_of(TENON_OP_AveragePool),
+                    average_pool({.x = {2, 17, 7, 6}, .kernel = {3, 2}, .strides = strides, .before = {1, 1}}), dtype);
+  }
+}
+
 template <std::int64_t index, std::int64_t position>
 void spoil(std::vector<Array>& inputs) {
   // each in the plane of its channel
@@ -270,7 +283,9 @@ std::vector<OpCase> cases_pool() {
                    {x},
                    {{3, 4, 9, 2, 5, 5, 9, 9, 3, 8, 6, 4, 3, 8, 7, 5, 2, 8},
                     {0, 2, 5, 6, 8, 10, 12, 14, 17, 18, 20, 23, 24, 26, 29, 31, 33, 34}}}},
-       .extras = {{"round_trip", check_round_trip}, {"ties_and_nan_go_to_the_first", check_ties}}},
+       .extras = {{"round_trip", check_round_trip},
+                  {"ties_and_nan_go_to_the_first", check_ties},
+                  {"nan_stays_in_its_windows", max_pool_is_local}}},
       {.op = TENON_OP_MaxPoolGrad,
        .variants = {max_pool_grad({1, 1, 3, 3}, {1, 1, 6, 6}), max_pool_grad({1, 1, 5}, {1, 1, 8}),
                     max_pool_grad({1, 1, 1, 1}, {1, 1, 3, 5}), max_pool_grad({1, 1, 7, 7}, {1, 1, 4, 4}),
@@ -305,8 +320,12 @@ std::vector<OpCase> cases_pool() {
                    {{0, 8.0 / 9, 5.0 / 9, 1.0 / 6, 8.0 / 3, 11.0 / 3, 8.0 / 9, -1.0 / 6, 14.0 / 9, 11.0 / 3, 10.0 / 3, 19.0 / 6, -2.0 / 3,
                      7.0 / 6, 3, 2}},
                    {},
-                   rounded}},
-       .extras = {{"avg_pool_1d_is_average", avg_pool_1d_is_average}}},
+                   rounded},
+                  {"kernel_larger_than_the_image",
+                   average_pool({.x = {1, 1, 3}, .kernel = {4}, .strides = {5}, .ceil_mode = true, .count_include_pad = true}),
+                   {{1, 5, 3}},
+                   {{3}}}},
+       .extras = {{"avg_pool_1d_is_average", avg_pool_1d_is_average}, {"nan_stays_in_its_windows", average_pool_is_local}}},
       {.op = TENON_OP_AveragePoolGrad,
        .variants = mean_gradients,
        .bound = shares_bound,

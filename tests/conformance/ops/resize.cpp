@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resize: nearest and linear, with every coordinate transformation and rounding, and its gradient.
+#include "locality.h"
 #include "op_family.h"
 
 namespace tenon::conformance {
@@ -94,6 +95,10 @@ void check_blocks(CaseContext& context, tenon_dtype dtype) {
   }
 }
 
+void check_locality(CaseContext& context, tenon_dtype dtype) {
+  expect_locality(context, line_of(TENON_OP_Resize), resize({{2, 17, 5, 4}, {2, 17, 8, 3}, TENON_RESIZE_NEAREST}), dtype);
+}
+
 }  // namespace
 
 std::vector<OpCase> cases_resize() {
@@ -122,7 +127,7 @@ std::vector<OpCase> cases_resize() {
                   {"align_corners", resize(corners), {x}, {{1, 1.5, 2, -0.5, -3, 2.5, 1.875, 1.25, 1.375, 1.5, 4, 2.25, 0.5, 3.25, 6}}},
                   {"down", resize(down), {x}, {{2.1875, 1.4375}}},
                   {"signal", resize(signal), {{1, 5, 2, -4}}, {{1, 3, 4.5, 2.5, -1, -4}}}},
-       .extras = {{"whole_factors_repeat_pixels", check_blocks}}},
+       .extras = {{"whole_factors_repeat_pixels", check_blocks}, {"nan_stays_in_its_windows", check_locality}}},
       {.op = TENON_OP_ResizeGrad,
        .variants = backward,
        .bound = gradient_bound,
