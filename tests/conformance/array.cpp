@@ -124,8 +124,11 @@ auto dispatch(tenon_dtype dtype, F&& f) {
 }  // namespace
 
 std::int64_t count_of(const Dims& shape) {
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
   std::int64_t count = 1;
-  for (const std::int64_t size : shape) count *= size;
+  for (const std::int64_t size : shape) {
+    if (__builtin_mul_overflow(count, size, &count)) return std::numeric_limits<std::int64_t>::max();
+  }
   return count;
 }
 

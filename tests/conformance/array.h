@@ -16,6 +16,7 @@ namespace tenon::conformance {
 
 using Dims = std::vector<std::int64_t>;
 
+/// The largest number if there are more elements than an int64_t counts.
 std::int64_t count_of(const Dims& shape);
 /// "(8,10)"; "()" for a scalar.
 std::string str(const Dims& shape);

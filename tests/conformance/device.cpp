@@ -372,7 +372,7 @@ Plan::Bindings::~Bindings() {
 void Plan::Bindings::fill(std::uint32_t v) {
   const Net::Value& value = plan_.net_.values[v];
   Buffer& buffer = buffers_[v];
-  std::memset(buffer.content.data() + buffer.begin, poison_, buffer.extent);
+  std::fill_n(buffer.content.data() + buffer.begin, buffer.extent, poison_);
   if (value.kind == TENON_VALUE_OUTPUT) return;
   scatter(value.array, value.layout.strides.empty() ? dense_strides(value.shape) : value.layout.strides,
           buffer.content.data() + buffer.origin);
@@ -387,7 +387,7 @@ void Plan::Bindings::set(std::uint32_t v, const Array& array) {
 tenon_status Plan::Bindings::send(std::string& out_text, tenon_stream* stream) {
   const Device& device = plan_.device_;
   ErrorText error;
-  std::memset(workspace_.content.data() + workspace_.begin, poison_, workspace_.extent);
+  std::fill_n(workspace_.content.data() + workspace_.begin, workspace_.extent, poison_);
   const auto send_one = [&](const Buffer& buffer) {
     return transfer(device, stream, TENON_COPY_HOST_TO_DEVICE, buffer.address, host_address(buffer.content.data()), buffer.content.size(),
                     error);
