@@ -211,39 +211,33 @@ void DiskCache::store(const std::string& path, const Dataset& data, std::map<std
   header.tensors.push_back({checksum_name, DType::u32, Shape{1}, x_end + y_end, x_end + y_end + sizeof(Checksum)});
   const std::string text = io::write_safetensors_header(path, header);
 
-  // Write under a name of this process first: another process may be writing the same file.
-  const std::string own = fmt::format("{}.{}", path, ::getpid());
-  {
-    io::AtomicFile file(own);
-    io::Crc32 checksum;
-    const auto write = [&](const void* bytes, std::uint64_t size_bytes) {
-      file.write(bytes, size_bytes);
-      checksum.add(bytes, size_bytes);
-    };
-    const std::uint64_t header_bytes = text.size();
-    write(&header_bytes, sizeof header_bytes);
-    write(text.data(), text.size());
-    constexpr std::int64_t rows_at_once = 256;
-    for (const bool write_x : {x_first, !x_first}) {
-      std::vector<std::int64_t> indices;
-      for (std::int64_t begin = 0; begin < count; begin += rows_at_once) {
-        indices.resize(static_cast<std::size_t>(std::min(rows_at_once, count - begin)));
-        std::iota(indices.begin(), indices.end(), begin);
-        const auto rows = static_cast<std::int64_t>(indices.size());
-        Tensor x = Tensor::empty(data.x_type().dtype, data.x_type().shape.with_batch(rows));
-        Tensor y = Tensor::empty(data.y_type().dtype, data.y_type().shape.with_batch(rows));
-        data.gather(indices, x, y);
-        write(write_x ? x.raw() : y.raw(), static_cast<std::uint64_t>(rows * (write_x ? x_bytes : y_bytes)));
-      }
+  io::AtomicFile file(path);
+  io::Crc32 checksum;
+  const auto write = [&](const void* bytes, std::uint64_t size_bytes) {
+    file.write(bytes, size_bytes);
+    checksum.add(bytes, size_bytes);
+  };
+  const std::uint64_t header_bytes = text.size();
+  write(&header_bytes, sizeof header_bytes);
+  write(text.data(), text.size());
+  constexpr std::int64_t rows_at_once = 256;
+  for (const bool write_x : {x_first, !x_first}) {
+    std::vector<std::int64_t> indices;
+    for (std::int64_t begin = 0; begin < count; begin += rows_at_once) {
+      indices.resize(static_cast<std::size_t>(std::min(rows_at_once, count - begin)));
+      std::iota(indices.begin(), indices.end(), begin);
+      const auto rows = static_cast<std::int64_t>(indices.size());
+      Tensor x = Tensor::empty(data.x_type().dtype, data.x_type().shape.with_batch(rows));
+      Tensor y = Tensor::empty(data.y_type().dtype, data.y_type().shape.with_batch(rows));
+      data.gather(indices, x, y);
+      write(write_x ? x.raw() : y.raw(), static_cast<std::uint64_t>(rows * (write_x ? x_bytes : y_bytes)));
     }
-    const Checksum value = checksum.value();
-    file.write(&value, sizeof value);
-    file.commit();
   }
-  std::error_code code;
-  fs::rename(own, path, code);
-  if (code) throw Error(path + ": cannot be written: " + code.message());
+  const Checksum value = checksum.value();
+  file.write(&value, sizeof value);
+  file.commit();
 
+  std::error_code code;
   const std::string name = fs::path(path).filename().string();
   for (const fs::directory_entry& entry : fs::directory_iterator(folder_, code)) {
     const std::string other = entry.path().filename().string();
