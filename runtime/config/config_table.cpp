@@ -19,7 +19,8 @@ const std::vector<yaml::Choice<CheckNumerics>> numeric_checks = {
     {"off", CheckNumerics::off}, {"outputs", CheckNumerics::outputs}, {"all", CheckNumerics::all}};
 const std::vector<yaml::Choice<Fusion>> fusions = {{"off", Fusion::off}, {"elementwise", Fusion::elementwise}, {"full", Fusion::full}};
 const std::vector<yaml::Choice<Capture>> captures = {{"auto", Capture::automatic}, {"off", Capture::off}};
-const std::vector<yaml::Choice<Probe>> probes = {{"always", Probe::always}, {"once", Probe::once}, {"never", Probe::never}};
+const std::vector<yaml::Choice<BackendProbe>> probes = {
+    {"always", BackendProbe::always}, {"once", BackendProbe::once}, {"never", BackendProbe::never}};
 const std::vector<yaml::Choice<LogLevel>> log_levels = {{"off", LogLevel::off},
                                                         {"error", LogLevel::error},
                                                         {"warning", LogLevel::warning},
@@ -43,7 +44,7 @@ const char* name_of(Fusion value) {
 const char* name_of(Capture value) {
   return yaml::word_of(captures, value);
 }
-const char* name_of(Probe value) {
+const char* name_of(BackendProbe value) {
   return yaml::word_of(probes, value);
 }
 const char* name_of(LogLevel value) {

@@ -16,13 +16,13 @@ namespace {
 
 constexpr tenon_op_digest core_digests[] = TENON_OP_DIGESTS;
 
-loader::ProbeMode mode_of(Probe probe) {
+loader::ProbeMode mode_of(BackendProbe probe) {
   switch (probe) {
-    case Probe::always:
+    case BackendProbe::always:
       return loader::ProbeMode::always;
-    case Probe::once:
+    case BackendProbe::once:
       return loader::ProbeMode::once;
-    case Probe::never:
+    case BackendProbe::never:
       break;
   }
   return loader::ProbeMode::never;

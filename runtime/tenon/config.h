@@ -28,7 +28,7 @@ enum class Fusion { off, elementwise, full };
 enum class Capture { off, automatic };
 /// When a backend file is first loaded in a child process, which shows whether it crashes, hangs or
 /// ends the process. once: before its first use, whose answer is kept in the user's cache folder.
-enum class Probe { always, once, never };
+enum class BackendProbe { always, once, never };
 /// The lowest severity that is logged.
 enum class LogLevel { off, error, warning, info, debug };
 
@@ -38,7 +38,7 @@ TENON_API const char* name_of(Fallback value);
 TENON_API const char* name_of(CheckNumerics value);
 TENON_API const char* name_of(Fusion value);
 TENON_API const char* name_of(Capture value);
-TENON_API const char* name_of(Probe value);
+TENON_API const char* name_of(BackendProbe value);
 TENON_API const char* name_of(LogLevel value);
 
 /// Places the ops and layers whose name matches `match` on `device`. In `match`, `*` stands for any
@@ -74,7 +74,7 @@ struct TENON_API Config {
     std::vector<std::string> use;
     std::vector<std::string> allow;
     std::vector<std::string> deny;
-    Probe probe = Probe::once;
+    BackendProbe probe = BackendProbe::once;
     /// backend -> option -> value as text
     std::map<std::string, std::map<std::string, std::string>> options;
   };

@@ -121,7 +121,7 @@ Context context_on(const Device& device, std::uint64_t seed, bool deterministic)
   config.seed = seed;
   config.deterministic = deterministic;
   config.logging.level = LogLevel::off;
-  config.backends.probe = Probe::never;  // each case has a process of its own
+  config.backends.probe = BackendProbe::never;  // each case has a process of its own
   if (source.query == nullptr) return Context(config, {source.file});
   const exec::BackendScope scope(source.name, source.query);
   return Context(config);

@@ -61,7 +61,7 @@ TEST_CASE("config: every key reaches its field") {
   CHECK(config.backends.use == std::vector<std::string>{"cuda", "openblas"});
   CHECK(config.backends.allow == std::vector<std::string>{"cuda", "openblas", "reference"});
   CHECK(config.backends.deny == std::vector<std::string>{"sycl"});
-  CHECK(config.backends.probe == Probe::always);
+  CHECK(config.backends.probe == BackendProbe::always);
   CHECK(config.backends.options.at("openblas").at("threads") == "2");
   CHECK(config.backends.options.at("openblas").at("library") == "/x/libopenblas.so");
   CHECK(config.backends.options.at("cuda").at("kernels") == "tuned");
@@ -341,7 +341,7 @@ TEST_CASE_FIXTURE(InFolder, "config: a training file cannot decide which native 
   apply_override(sources.layers[0], "backends.search", "[/mine]", {Origin::Kind::command_line, "--set backends.search=[/mine]"});
   sources.file = folder.write("tenon.yaml", "backends: {probe: never}\n");
   CHECK(resolve_config(sources).backends.search == std::vector<std::string>{"/mine"});
-  CHECK(resolve_config(sources).backends.probe == Probe::always);
+  CHECK(resolve_config(sources).backends.probe == BackendProbe::always);
 }
 
 TEST_CASE("config: an origin of lower precedence never overwrites, yet is validated") {
