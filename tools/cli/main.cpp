@@ -30,6 +30,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   add_train_verbs(app);
   add_predict_verb(app);
+  add_generate_verb(app);
   add_weights_verb(app);
   add_explain_verb(app);
   add_gradcheck_verb(app);
