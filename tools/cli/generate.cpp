@@ -29,12 +29,11 @@ struct Arguments {
 void run_generate(const Arguments& arguments) {
   Predictor predictor = prepare_predictor(arguments.run, arguments.checkpoint, arguments.data, arguments.common);
   Generator generator(std::move(predictor.run()), predictor.preprocessing(), arguments.context);
-  print(arguments.prompt);
   using Clock = std::chrono::steady_clock;
   Clock::time_point first{};
   std::int64_t pieces = 0;
   generator.generate(arguments.prompt, arguments.count, arguments.sampling, [&](const std::string& piece) {
-    print(piece);
+    print(pieces == 0 ? arguments.prompt + piece : piece);
     if (pieces++ == 0) first = Clock::now();
     return true;
   });
@@ -62,11 +61,9 @@ void add_generate_verb(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--temperature", arguments->sampling.temperature, "divides the scores; 0: always the best label")
       ->type_name("T")
-      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command->add_option("--top-k", arguments->sampling.top_k, "draw from the K best labels only; 0: all")
       ->type_name("K")
-      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command->add_option("--top-p", arguments->sampling.top_p, "draw from the best labels whose probabilities sum up to P only")
       ->type_name("P")
