@@ -293,8 +293,10 @@ Net retyped(const OpLine& line, const Net& net, Random& random) {
   Net other = net;
   const auto v = static_cast<std::size_t>(random.integer(0, static_cast<std::int64_t>(net.values.size())));
   Net::Value& value = other.values[v];
-  value.dtype = static_cast<tenon_dtype>(random.integer(TENON_DTYPE_F16, TENON_DTYPE_BOOL + 1));
-  value.array = value.kind == TENON_VALUE_OUTPUT ? Array() : Array(value.dtype, value.shape);
+  const auto dtype = static_cast<tenon_dtype>(random.integer(TENON_DTYPE_F16, TENON_DTYPE_BOOL + 1));
+  // Zeros, which every dtype has; values that the dtype has already are kept, as the op may need others than zeros.
+  if (dtype != value.dtype) value.array = value.kind == TENON_VALUE_OUTPUT ? Array() : Array(dtype, value.shape);
+  value.dtype = dtype;
   value.layout = {};
   Net::Node& node = other.nodes[0];
   if (line.op == TENON_OP_Cast && v == node.outputs[0]) {
