@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include <tenon/decoder.h>
+
 #include "gpu_testing.h"
 
 namespace tenon {
@@ -46,6 +48,32 @@ TEST_CASE("gpu: RMSProp, whose first steps amplify rounding, has the losses of t
 TEST_CASE("gpu: dropout with Adam drops the same elements as on the CPU") {
   check_same(OptimizerDefinition::Kind::adam,
              {layers::Flatten{}, layers::Dense{64, Activation::relu}, layers::Dropout{0.25}, layers::Dense{10, Activation::softmax}}, 12);
+}
+
+TEST_CASE("gpu: a decoder, whose caches are updated in place, gives the scores of the CPU at each step") {
+  const auto scores_on = [](const std::string& device) {
+    const Context context(gpu_config(device));
+    Model model(
+        {{layers::Embedding{.rows = 12, .dim = 16}, "labels"},
+         layers::Residual{.body = {layers::LayerNorm{}, layers::Attention{.heads = 4, .causal = true, .kv_heads = 2, .rotary = true}},
+                          .shortcut = {}},
+         layers::GRU{.units = 8, .return_sequences = true},
+         layers::Dense{.units = 12}});
+    LossDefinition loss;
+    loss.loss = Loss::sparse_categorical_crossentropy;
+    loss.from_logits = true;
+    model.compile(context, {.optimizer = {}, .loss = loss, .metrics = {}});
+    model.build({10});
+    Decoder decoder(model);
+    std::vector<double> all;
+    for (std::int64_t step = 0; step < 10; ++step) {
+      const std::int64_t label = step * 5 % 12;
+      const Tensor scores = decoder.append({&label, 1});
+      all.insert(all.end(), scores.data<float>(), scores.data<float>() + scores.count());
+    }
+    return all;
+  };
+  CHECK(test::largest_difference(scores_on("openblas:0"), scores_on("cuda:0")) < 1e-4);
 }
 
 }  // namespace
