@@ -7,7 +7,7 @@
 
 #include <tenon/training_run.h>
 
-#include "cli/verbs.h"
+#include "cli/common.h"
 
 namespace tenon::cli {
 
