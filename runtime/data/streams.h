@@ -17,6 +17,7 @@ inline constexpr std::uint32_t stream_of_followers = 0xDA7A0062u;
 inline constexpr std::uint32_t stream_of_signals = 0xDA7A0080u;  // + split
 inline constexpr std::uint32_t stream_of_markov = 0xDA7A0090u;   // + split
 inline constexpr std::uint32_t stream_of_transitions = 0xDA7A0092u;
+inline constexpr std::uint32_t stream_of_sampler = 0xDA7A00A0u;
 inline constexpr std::uint32_t stream_of_random = 0xDA7A0070u;  // + split
 
 }  // namespace tenon::data

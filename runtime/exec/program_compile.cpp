@@ -384,6 +384,12 @@ void Program::State::rewrite(const Context& context, const ProgramOptions& optio
   }
   if (options.freeze) {
     if (options.parameters == nullptr) throw Error("a frozen program: expected a store with the parameters' values, got none");
+    if (!graph.updates().empty()) {
+      throw Error(
+          fmt::format("a frozen program: the graph updates parameter '{}'; expected a graph that only reads parameters, such as a "
+                      "prediction",
+                      graph.info(graph.updates()[0].parameter).name));
+    }
     graph = graph::freeze(std::move(graph), [&](const std::string& name) {
       if (options.parameters->unset().contains(name)) throw Error(fmt::format("a frozen program: parameter '{}' has no value yet", name));
       return options.parameters->get(name).to_host();

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // freeze.cpp - replaces parameters by constants.
-#include <tenon/error.h>
+#include <set>
 
 #include "graph/passes.h"
 
 namespace tenon::graph {
 
 Graph freeze(Graph graph, const std::function<Tensor(const std::string&)>& value_of) {
-  if (!graph.updates().empty()) {
-    throw Error("freeze: the graph updates parameter '" + graph.info(graph.updates()[0].parameter).name +
-                "'; expected a graph that only reads parameters, such as a prediction");
-  }
+  std::set<ValueId> changing;
+  for (const GraphUpdate& update : graph.updates()) changing.insert(update.parameter);
   GraphEditor editor(graph);
   for (ValueId v = 0; v < editor.values().size(); ++v) {
-    if (editor.info(v).kind == ValueKind::parameter) editor.set_constant(v, value_of(editor.info(v).name));
+    if (editor.info(v).kind == ValueKind::parameter && !changing.contains(v)) editor.set_constant(v, value_of(editor.info(v).name));
   }
   editor.finish();
   return graph;

@@ -59,8 +59,8 @@ struct Hoisted {
 /// unchanged.
 Hoisted hoist(Graph graph);
 
-/// Replaces every parameter by a constant with the elements that value_of returns for its name, on the host.
-/// Errors  a graph with updates; those of value_of.
+/// Replaces every parameter that the graph does not update by a constant with the elements that value_of returns for its name, on the host.
+/// Errors  those of value_of.
 Graph freeze(Graph graph, const std::function<Tensor(const std::string&)>& value_of);
 /// Drops the elements of constants except scalars, for a compiled graph that is only inspected from now on.
 Graph drop_constants(Graph graph);

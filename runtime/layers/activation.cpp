@@ -92,7 +92,7 @@ Value build_glu(LayerBuilder& builder, const GLU&, Value x) {
 
 TENON_LAYER(PReLU, "prelu", read_prelu, build_prelu);
 TENON_LAYER(GLU, "glu", nullptr, build_glu);
-TENON_LAYER(Activation, "activation", read_activation_layer, build_activation);
+TENON_LAYER(Activation, "activation", read_activation_layer, build_activation, nullptr, step_by_step);
 
 const std::vector<yaml::Choice<Kind>>& activation_words() {
   static const std::vector<yaml::Choice<Kind>> words = [] {

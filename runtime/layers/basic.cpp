@@ -57,6 +57,19 @@ void read_dense(LayerKeys& keys, Dense& out_layer) {
   out_layer.units = keys.count("units");
   out_layer.activation = keys.activation();
   out_layer.weights = keys.weights();
+  out_layer.tied = keys.get("tied", "");
+}
+
+/// The matrix (features, units) of the layer: its own, or the table of the embedding to which it is tied.
+Value kernel_of(LayerBuilder& builder, const Dense& layer, std::int64_t features) {
+  if (layer.tied.empty()) return builder.kernel(layer.weights, {features, layer.units}, {.fan_in = features});
+  const Value table = builder.parameter_of(layer.tied, "embeddings", "tied");
+  const Shape expected{layer.units, features};
+  if (!(table.shape() == expected)) {
+    builder.fail(
+        fmt::format("is tied to '{}', expected a table {} (units, features), got {}", layer.tied, expected.str(), table.shape().str()));
+  }
+  return ops::transpose(table, {1, 0});
 }
 
 Value build_dense(LayerBuilder& builder, const Dense& layer, Value x) {
@@ -69,7 +82,7 @@ Value build_dense(LayerBuilder& builder, const Dense& layer, Value x) {
   // Every position of a sample is a row of one matrix product.
   const std::int64_t rows = product(shape.dims().subspan(1, rank - 2));
   if (rank > 2) x = ops::reshape(x, {shape[0] * rows, features});
-  Value y = ops::matmul(x, builder.kernel(layer.weights, {features, layer.units}, {.fan_in = features}));
+  Value y = ops::matmul(x, kernel_of(builder, layer, features));
   builder.row().flops = 2 * rows * features * layer.units;
   if (const Value bias = builder.bias(layer.weights, {layer.units}, {.fan_in = features}); bias.present()) {
     y = ops::add(y, bias);
@@ -95,6 +108,7 @@ void read_embedding(LayerKeys& keys, Embedding& out_layer) {
   out_layer.rows = keys.require<std::int64_t>("rows", "an integer of at least 1", {1, std::int64_t{1} << 40});
   out_layer.dim = keys.count("dim");
   keys.initializer("initializer", out_layer.initializer);
+  out_layer.padding_index = keys.get_optional<std::int64_t>("padding_index", {0, std::int64_t{1} << 40});
 }
 
 Value build_embedding(LayerBuilder& builder, const Embedding& layer, Value x) {
@@ -106,6 +120,11 @@ Value build_embedding(LayerBuilder& builder, const Embedding& layer, Value x) {
   }
   if (x.dtype() != DType::i32 && x.dtype() != DType::i64) x = ops::cast(x, DType::i64);
   builder.features_last = true;
+  if (layer.padding_index && x.shape().rank() == 2) {
+    const Value padding = builder.graph().constant(x.dtype() == DType::i32 ? Tensor::scalar(static_cast<std::int32_t>(*layer.padding_index))
+                                                                           : Tensor::scalar(*layer.padding_index));
+    builder.set_real_steps(ops::not_equal(x, padding));
+  }
   return ops::embedding(builder.parameter("embeddings", {layer.rows, layer.dim}, *layer.initializer, {.fan_in = layer.rows}), x);
 }
 
@@ -114,8 +133,8 @@ Value build_embedding(LayerBuilder& builder, const Embedding& layer, Value x) {
 TENON_LAYER(Flatten, "flatten", nullptr, build_flatten);
 TENON_LAYER(Reshape, "reshape", read_reshape, build_reshape);
 TENON_LAYER(Permute, "permute", read_permute, build_permute);
-TENON_LAYER(Dense, "dense", read_dense, build_dense, &Dense::units);
-TENON_LAYER(Dropout, "dropout", read_dropout, build_dropout);
-TENON_LAYER(Embedding, "embedding", read_embedding, build_embedding, &Embedding::dim);
+TENON_LAYER(Dense, "dense", read_dense, build_dense, &Dense::units, step_by_step);
+TENON_LAYER(Dropout, "dropout", read_dropout, build_dropout, nullptr, step_by_step);
+TENON_LAYER(Embedding, "embedding", read_embedding, build_embedding, &Embedding::dim, step_by_step);
 
 }  // namespace tenon::layers

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "layers/builder.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <utility>
 #include <variant>
@@ -34,8 +34,8 @@ std::int64_t per_sample(const Shape& shape) {
 }
 
 LayerBuilder::LayerBuilder(Graph& graph, const ModelDefinition& definition, Value key, const Forward* shared, const Learns& learns,
-                           Forward& out_forward)
-    : graph_(graph), definition_(definition), key_(key), shared_(shared), learns_(learns), forward_(out_forward) {}
+                           Decoding* decoding, Forward& out_forward)
+    : graph_(graph), definition_(definition), key_(key), shared_(shared), learns_(learns), decoding_(decoding), forward_(out_forward) {}
 
 bool LayerBuilder::learns(const std::string& name) const {
   return !learns_ || learns_(fmt::format("{}{}/{}", names_.prefix, name_, name));
@@ -98,6 +98,35 @@ Value LayerBuilder::bias(const Weights& weights, const Shape& shape, Start start
   return weights.bias ? parameter("bias", shape, *weights.bias_initializer, start) : Value();
 }
 
+Value LayerBuilder::parameter_of(const std::string& layer, const std::string& name, const char* key) const {
+  std::vector<std::string> candidates;
+  for (std::size_t i = 0; i < forward_.specs.size(); ++i) {
+    const std::string& known = forward_.specs[i].name;
+    if (known == layer + "/" + name) return forward_.parameters[i];
+    if (known.ends_with("/" + name)) candidates.push_back(known.substr(0, known.size() - name.size() - 1));
+  }
+  layer_->fail(fmt::format("{}: expected the name of an earlier layer with {}{}, got '{}'", key, name,
+                           candidates.empty() ? " (there is none)" : fmt::format(" ({})", fmt::join(candidates, ", ")), layer));
+}
+
+Value LayerBuilder::result_of(const std::string& layer, const char* key) const {
+  if (const auto found = results_.find(layer); found != results_.end()) return found->second;
+  std::vector<std::string> names;
+  for (const auto& [name, value] : results_) names.push_back(name);
+  layer_->fail(fmt::format("{}: expected the name of an earlier layer ({}), got '{}'", key, fmt::join(names, ", "), layer));
+}
+
+Value LayerBuilder::real_steps(std::int64_t time) const {
+  return real_steps_.present() && real_steps_.shape()[1] == time ? real_steps_ : Value();
+}
+
+Value LayerBuilder::decoding_state(const std::string& name, const Shape& shape) {
+  DecodingState state{fmt::format("{}{}/{}", names_.prefix, name_, name), dtype(), shape};
+  const Value value = graph_.parameter(state.name, state.dtype, state.shape);
+  decoding_->states.push_back(std::move(state));
+  return value;
+}
+
 Value LayerBuilder::state(const std::string& name, const Shape& shape, double start) {
   ParameterSpec spec = spec_of(name, shape, {.kind = Initializer::Kind::constant, .value = start});
   const Value value =
@@ -149,6 +178,11 @@ Value LayerBuilder::run_one(const LayerDefinition& layer, Value x) {
   const auto build_kind = [&]<class L>(const L& kind) {
     const Rule<L> own = rule<L>();
     row_ = LayerSummary{.name = names_.prefix + name_, .type = own.type, .output = {}, .device = layer.device};
+    if (decoding_ != nullptr && (own.causal == nullptr || !own.causal(kind))) {
+      fail(
+          "depends on more than the steps so far, so that a sequence cannot be continued step by step; expected layers like dense, "
+          "embedding, layer_norm, causal attention and lstm with return_sequences");
+    }
     return own.build(*this, kind, x);
   };
   Value y;
@@ -163,6 +197,7 @@ Value LayerBuilder::run_one(const LayerDefinition& layer, Value x) {
   }
   row_.output = Shape(y.shape().dims().subspan(1));
   forward_.layers.push_back(row_);
+  results_[row_.name] = y;
   return y;
 }
 
@@ -197,13 +232,14 @@ std::vector<Value> LayerBuilder::run_inside(const std::vector<const std::vector<
   return results;
 }
 
-Forward build(Graph& graph, const ModelDefinition& definition, Value x, Value key, const Forward* shared, const Learns& learns) {
+Forward build(Graph& graph, const ModelDefinition& definition, Value x, Value key, const Forward* shared, const Learns& learns,
+              Decoding* decoding) {
   Forward forward;
   const Value h = x.dtype() == definition.dtype || starts_with_embedding(definition) ? x : ops::cast(x, definition.dtype);
   forward.logits = h;
   ModelDefinition complete = definition;
   set_defaults(complete);
-  LayerBuilder layers(graph, complete, key, shared, learns, forward);
+  LayerBuilder layers(graph, complete, key, shared, learns, decoding, forward);
   forward.output = layers.run(complete.layers, h);
   forward.features_last = layers.features_last;
   return forward;

@@ -12,6 +12,7 @@
 #include <tenon/definition.h>
 #include <tenon/functions.h>
 
+#include "layers/decoding.h"
 #include "layers/forward.h"
 
 namespace tenon::layers {
@@ -19,7 +20,7 @@ namespace tenon::layers {
 /// Builds layers: holds the graph, the parameters created so far and the summary row of the current layer.
 class LayerBuilder {
  public:
-  LayerBuilder(Graph& graph, const ModelDefinition& definition, Value key, const Forward* shared, const Learns& learns,
+  LayerBuilder(Graph& graph, const ModelDefinition& definition, Value key, const Forward* shared, const Learns& learns, Decoding* decoding,
                Forward& out_forward);
 
   Graph& graph() const { return graph_; }
@@ -48,12 +49,24 @@ class LayerBuilder {
   Value kernel(const Weights& weights, const Shape& shape, Start start);
   /// Creates the layer's bias; absent if it has none.
   Value bias(const Weights& weights, const Shape& shape, Start start);
+  /// The parameter "<layer>/<name>" of an earlier layer. Errors  name `key`, which asks for it, and the layers that have one.
+  Value parameter_of(const std::string& layer, const std::string& name, const char* key) const;
+  /// The result of an earlier layer. Errors  as above.
+  Value result_of(const std::string& layer, const char* key) const;
   /// Creates the non-trainable state "<layer>/<name>", initialised to `start`.
   Value state(const std::string& name, const Shape& shape, double start);
   /// Sets the value of a state after a training step.
   void keep(Value state, Value next);
   /// Applies the layer's activation; remembers its input, so that a loss can use the scores before a softmax or sigmoid.
   Value activate(const Activation& activation, Value x);
+  /// Declares that steps are padding where `real`, bool(batch, time), is false.
+  void set_real_steps(Value real) { real_steps_ = real; }
+  /// That value if it has this number of steps; absent: no step is padding.
+  Value real_steps(std::int64_t time) const;
+  /// The pass over the next steps of a sequence; null: x holds whole sequences.
+  const Decoding* decoding() const { return decoding_; }
+  /// A parameter "<layer>/<name>" that the layer keeps between such passes by Graph::update.
+  Value decoding_state(const std::string& name, const Shape& shape);
   /// Applies dropout with probability p; the identity outside training.
   Value dropout(Value x, double p);
 
@@ -82,7 +95,10 @@ class LayerBuilder {
   Value key_;
   const Forward* shared_;
   const Learns& learns_;
+  Decoding* decoding_;
   Forward& forward_;
+  std::map<std::string, Value> results_;  ///< by layer
+  Value real_steps_;
   Names names_;
   // The current layer.
   const LayerDefinition* layer_ = nullptr;

@@ -51,7 +51,7 @@ Value build_branches(LayerBuilder& builder, const Branches& layer, Value x) {
 
 }  // namespace
 
-TENON_LAYER(Residual, "residual", read_residual, build_residual);
+TENON_LAYER(Residual, "residual", read_residual, build_residual, nullptr, step_by_step);
 TENON_LAYER(Branches, "branches", read_branches, build_branches);
 
 }  // namespace tenon::layers

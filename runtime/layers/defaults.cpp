@@ -71,7 +71,7 @@ void fill_layer(L& layer, const Defaults& defaults) {
     fill(layer.affine.beta_initializer, defaults);
   }
   if constexpr (requires { layer.gamma_initializer; }) fill(layer.gamma_initializer, defaults);
-  if constexpr (std::is_same_v<L, Embedding>) fill(layer.initializer, defaults.embedding, defaults);
+  if constexpr (std::is_same_v<L, Embedding> || std::is_same_v<L, PositionEmbedding>) fill(layer.initializer, defaults.embedding, defaults);
   if constexpr (std::is_same_v<L, LSTM>) fill(layer.cell.forget_bias, defaults.forget_bias);
   if constexpr (std::is_same_v<L, BatchNorm>) fill(layer, defaults);
 }

@@ -46,6 +46,8 @@ struct Forward {
   std::vector<LayerSummary> layers;
 };
 
+struct Decoding;  // layers/decoding.h
+
 /// Whether a parameter of this name learns; empty: all do.
 using Learns = std::function<bool(const std::string& parameter)>;
 
@@ -53,7 +55,8 @@ using Learns = std::function<bool(const std::string& parameter)>;
 /// earlier pass over the same definition whose parameters this pass reuses; null: new parameters are created.
 /// What `learns` rejects is marked as frozen, and batch normalisation without any parameter that learns uses its running statistics.
 /// Errors  a layer does not fit its input: "model.yaml:9:5: layers[2] dense: 'dense' expects (batch, ..., features), got (32)".
+/// With `decoding`, x holds the next steps of one sequence, and the states that layers keep are added to it.
 Forward build(Graph& graph, const ModelDefinition& definition, Value x, Value key, const Forward* shared = nullptr,
-              const Learns& learns = {});
+              const Learns& learns = {}, Decoding* decoding = nullptr);
 
 }  // namespace tenon::layers

@@ -138,6 +138,12 @@ Value build_layer_norm(LayerBuilder& builder, const LayerNorm& layer, Value x) {
   return ops::layer_norm(x, given.scale, given.bias, axis, layer.epsilon);
 }
 
+/// For Rule::causal: each step of (batch, time, features) is normalised by itself.
+template <class L>
+bool over_features(const L& layer) {
+  return layer.axis == -1 || layer.axis == 2;
+}
+
 void read_rms_norm(LayerKeys& keys, RMSNorm& out_layer) {
   out_layer.axis = read_axis(keys).value_or(-1);
   out_layer.epsilon = read_epsilon(keys);
@@ -194,8 +200,8 @@ Value build_lrn(LayerBuilder& builder, const LRN& layer, Value x) {
 }  // namespace
 
 TENON_LAYER(BatchNorm, "batch_norm", read_batch_norm, build_batch_norm);
-TENON_LAYER(LayerNorm, "layer_norm", read_norm, build_layer_norm);
-TENON_LAYER(RMSNorm, "rms_norm", read_rms_norm, build_rms_norm);
+TENON_LAYER(LayerNorm, "layer_norm", read_norm, build_layer_norm, nullptr, over_features<LayerNorm>);
+TENON_LAYER(RMSNorm, "rms_norm", read_rms_norm, build_rms_norm, nullptr, over_features<RMSNorm>);
 TENON_LAYER(GroupNorm, "group_norm", read_norm, build_group_norm);
 TENON_LAYER(InstanceNorm, "instance_norm", read_norm, build_instance_norm);
 TENON_LAYER(LRN, "lrn", read_lrn, build_lrn);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers for sequences (batch, time, features): recurrent layers and attention.
+// Recurrent layers on sequences (batch, time, features).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,16 +7,10 @@
 
 #include "layers/defaults.h"
 #include "layers/rule.h"
+#include "layers/sequence.h"
 
 namespace tenon::layers {
 namespace {
-
-void expect_sequence(LayerBuilder& builder, const Shape& shape) {
-  if (shape.rank() != 3) builder.fail(fmt::format("expects (batch, time, features), got {}", shape.str()));
-  if (shape[1] == 0 || shape[2] == 0) {
-    builder.fail(fmt::format("expects at least 1 time step and 1 feature, got {}", shape.str()));
-  }
-}
 
 // ---------------------------------------------------------------- cells
 
@@ -115,7 +109,16 @@ Value build_recurrent(LayerBuilder& builder, const Recurrent<Cell>& layer, Value
                                  {.fan_in = hidden, .fan_out = rows, .block = {rows, hidden}});
     values.b = biases(builder, layer, "bias" + suffix, directions);
     builder.row().flops += time * directions * 2 * rows * (features + hidden);
+    const auto past = [&](const char* name) { return builder.decoding_state(name + suffix, {1, batch, hidden}); };
+    if (builder.decoding() != nullptr) {
+      values.h0 = past("h");
+      if (std::is_same_v<Cell, LSTMCell>) values.c0 = past("c");
+    }
     result = build_cell(layer.cell, x, values, direction);
+    if (builder.decoding() != nullptr) {
+      builder.graph().update(values.h0, result.h);
+      if (values.c0.present()) builder.graph().update(values.c0, result.c);
+    }
     x = directions == 1 ? result.y : ops::transpose(result.y, {0, 2, 1, 3});  // (T, D, B, H) to (T, B, D, H)
     x = ops::reshape(x, {time, batch, directions * hidden});
     if (l + 1 < layer.num_layers) x = builder.dropout(x, layer.dropout);
@@ -126,42 +129,16 @@ Value build_recurrent(LayerBuilder& builder, const Recurrent<Cell>& layer, Value
   return ops::reshape(last, {batch, directions * hidden});
 }
 
-// ---------------------------------------------------------------- attention
-
-void read_attention(LayerKeys& keys, Attention& out_layer) {
-  out_layer.heads = keys.count("heads", 1);
-  out_layer.causal = keys.get<bool>("causal", false);
-  out_layer.weights = keys.weights();
-}
-
-Value build_attention(LayerBuilder& builder, const Attention& layer, Value x) {
-  expect_sequence(builder, x.shape());
-  builder.expect_positive("heads", layer.heads);
-  const std::int64_t batch = x.shape()[0], time = x.shape()[1], width = x.shape()[2], heads = layer.heads;
-  if (width % heads != 0) builder.fail(fmt::format("has {} heads, expected a divisor of its {} features", heads, width));
-  const Value rows = ops::reshape(x, {batch * time, width});
-  const auto project = [&](Value from, const char* kernel, const char* bias) {
-    Value y = ops::matmul(from, builder.parameter(kernel, {width, width}, *layer.weights.kernel_initializer, {.fan_in = width}));
-    if (layer.weights.bias) y = ops::add(y, builder.parameter(bias, {width}, *layer.weights.bias_initializer, {.fan_in = width}));
-    return y;
-  };
-  const auto by_head = [&](Value y) { return ops::transpose(ops::reshape(y, {batch, time, heads, width / heads}), {0, 2, 1, 3}); };
-  const Value q = by_head(project(rows, "query_kernel", "query_bias"));
-  const Value k = by_head(project(rows, "key_kernel", "key_bias"));
-  const Value v = by_head(project(rows, "value_kernel", "value_bias"));
-  ops::AttentionOptions options;
-  options.causal = layer.causal;
-  const Value seen = ops::reshape(ops::transpose(ops::attention(q, k, v, options), {0, 2, 1, 3}), {batch * time, width});
-  builder.row().flops = 8 * time * width * width + 4 * time * time * width;
-  builder.features_last = true;
-  return ops::reshape(project(seen, "output_kernel", "output_bias"), {batch, time, width});
+/// Whether no step depends on a later one, and all are there.
+template <class Cell>
+bool is_causal(const Recurrent<Cell>& layer) {
+  return !layer.bidirectional && layer.return_sequences;
 }
 
 }  // namespace
 
-TENON_LAYER(LSTM, "lstm", read_recurrent<LSTMCell>, build_recurrent<LSTMCell>, &LSTM::units);
-TENON_LAYER(GRU, "gru", read_recurrent<GRUCell>, build_recurrent<GRUCell>, &GRU::units);
-TENON_LAYER(SimpleRNN, "rnn", read_recurrent<SimpleRNNCell>, build_recurrent<SimpleRNNCell>, &SimpleRNN::units);
-TENON_LAYER(Attention, "attention", read_attention, build_attention);
+TENON_LAYER(LSTM, "lstm", read_recurrent<LSTMCell>, build_recurrent<LSTMCell>, &LSTM::units, is_causal<LSTMCell>);
+TENON_LAYER(GRU, "gru", read_recurrent<GRUCell>, build_recurrent<GRUCell>, &GRU::units, is_causal<GRUCell>);
+TENON_LAYER(SimpleRNN, "rnn", read_recurrent<SimpleRNNCell>, build_recurrent<SimpleRNNCell>, &SimpleRNN::units, is_causal<SimpleRNNCell>);
 
 }  // namespace tenon::layers

@@ -316,6 +316,44 @@ struct TokenData {
 /// Errors  a text shorter than one sample; a byte 0 (its line is named).
 TENON_API TokenData load_tokens(const std::string& path, const TokenOptions& options = {});
 
+/// Labels for the characters of texts, in the order of their code points.
+class TENON_API Alphabet {
+ public:
+  Alphabet() = default;
+  /// Each string is one character in UTF-8. Errors: a string that is not; a character given twice.
+  explicit Alphabet(const std::vector<std::string>& characters);
+  /// The characters of a text. Errors: text that is not UTF-8, by `name` and line.
+  static Alphabet of_text(std::string_view text, const std::string& name = "text");
+  /// Number of characters.
+  std::int64_t size() const { return static_cast<std::int64_t>(characters_.size()); }
+  /// By label.
+  const std::vector<std::string>& characters() const { return characters_; }
+  /// i64(characters): the label of each. Errors: a character that is not of the alphabet, and text
+  /// that is not UTF-8, by `name` and line.
+  Tensor encode(std::string_view text, const std::string& name = "text") const;
+
+ private:
+  std::vector<std::string> characters_;
+  std::map<std::string, std::int64_t, std::less<>> labels_;
+};
+
+/// Options of load_text.
+struct TextOptions {
+  std::int64_t sequence = 128;                    ///< characters in a sample
+  std::shared_ptr<const Alphabet> alphabet = {};  ///< null: that of the text
+};
+
+/// Result of load_text.
+struct TextData {
+  std::shared_ptr<const ArrayDataset> data;  ///< x i64(sequence), y is x shifted by one character
+  std::shared_ptr<const Alphabet> alphabet;
+};
+
+/// Reads a text in UTF-8, plain or gzip, as characters. Samples follow each other in the text; a
+/// remainder that is too short for a sample is dropped.
+/// Errors  a text shorter than one sample; those of Alphabet.
+TENON_API TextData load_text(const std::string& path, const TextOptions& options = {});
+
 /// Options of the image generators.
 struct GeneratedOptions {
   std::int64_t count = 10000;

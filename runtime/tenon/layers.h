@@ -180,6 +180,9 @@ struct Dense {
   std::int64_t units = 0;
   Activation activation = {};
   Weights weights = {};
+  /// The name of an earlier embedding with as many rows as this layer has units, whose table,
+  /// transposed, is this layer's kernel as well. Empty: the layer has a kernel of its own.
+  std::string tied = {};
 };
 
 /// In training, sets elements to 0 with probability p and scales the others by 1 / (1 - p).
@@ -193,6 +196,9 @@ struct Embedding {
   std::int64_t dim = 0;   ///< elements per vector
   /// default: uniform within 0.05; Preset::torch: normal with deviation 1
   std::optional<Initializer> initializer = {};
+  /// The index of steps that are padding: attention does not attend to them and mean_over_time leaves
+  /// them out. Absent: no step is.
+  std::optional<std::int64_t> padding_index = {};
 };
 
 /// body(x) + shortcut(x), then the activation; an empty list is the identity.
@@ -384,12 +390,40 @@ using LSTM = Recurrent<LSTMCell>;
 using GRU = Recurrent<GRUCell>;
 using SimpleRNN = Recurrent<SimpleRNNCell>;
 
-/// Self-attention over the steps of (batch, time, features).
+/// Attention over the steps of (batch, time, features).
+/// Source  Vaswani et al. (2017); Ainslie et al. (2023) for kv_heads, Su et al. (2021) for rotary,
+///         Beltagy et al. (2020) for window.
 struct Attention {
   std::int64_t heads = 1;
   bool causal = false;  ///< each step attends only to itself and earlier ones
   Weights weights = {};
+  /// heads of keys and values, each shared by heads / kv_heads of the queries; 0: as many as heads
+  std::int64_t kv_heads = 0;
+  /// each step attends only to steps less than this many steps away; 0: to all
+  std::int64_t window = 0;
+  bool rotary = false;  ///< rotate pairs of features of queries and keys by their steps' positions
+  double rotary_base = 10000;  ///< pair i of n rotates by position * rotary_base^(-i / n)
+  double dropout = 0;          ///< of the weights of the steps, in training
+  /// The name of an earlier layer whose result (batch, steps, features) gives keys and values, which
+  /// is cross-attention. Empty: x gives them.
+  std::string memory = {};
 };
+
+/// x plus a learned vector for each step of (batch, time, features).
+struct PositionEmbedding {
+  std::int64_t length = 0;                      ///< number of vectors; x may have fewer steps
+  std::optional<Initializer> initializer = {};  ///< default: that of Embedding
+};
+
+/// x (batch, time, features) plus, in feature 2 i of step t, sin(t / wavelength^(2 i / features)),
+/// and in feature 2 i + 1 the cosine of the same angle.
+/// Source  Vaswani et al.: Attention Is All You Need (2017), section 3.5.
+struct SinusoidalPosition {
+  double wavelength = 10000;
+};
+
+/// The mean of each feature over the steps of (batch, time, features), without padding.
+struct MeanOverTime {};
 
 /// A layer of any kind. Messages list the kinds in this order.
 using Any = std::variant<                                                                //
@@ -400,7 +434,8 @@ using Any = std::variant<                                                       
     GlobalAveragePooling, GlobalMaxPooling, AdaptiveAveragePooling, AdaptiveMaxPooling,  //
     UpSampling2D, PadChannels,                                                           //
     BatchNorm, LayerNorm, GroupNorm, InstanceNorm, RMSNorm, LRN,                         //
-    LSTM, GRU, SimpleRNN, Attention>;
+    LSTM, GRU, SimpleRNN,                                                                //
+    Attention, PositionEmbedding, SinusoidalPosition, MeanOverTime>;
 
 template <class L, class Kinds>
 inline constexpr bool is_one_of = false;

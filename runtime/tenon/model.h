@@ -303,6 +303,7 @@ class TENON_API Model {
   struct TENON_HIDDEN State;  ///< the runtime's own
 
  private:
+  friend class Decoder;
   std::unique_ptr<State> state_;
 };
 

@@ -29,6 +29,7 @@ enum class DataSource {
   images,
   csv,
   tokens,
+  text,
   digits,
   linear_regression,
   cifar_like,
@@ -73,14 +74,14 @@ struct DataDefinition {
   std::optional<std::uint64_t> seed;
   /// fraction of the training data, taken from its end, in [0, 1)
   double validation_split = 0;
-  /// npz, images, csv, tokens without a test part: fraction taken from the end
+  /// npz, images, csv, tokens, text without a test part: fraction taken from the end
   double test_split = 0;
   std::int64_t features = 3;  ///< linear_regression: inputs
   /// linear_regression: standard deviation of the noise added to y
   double noise = 0.1;
   CsvOptions csv;                   ///< csv; `classes` stays empty
   std::int64_t vocabulary = 10000;  ///< tokens, ptb_like: words
-  /// tokens, ptb_like, markov: tokens per sample
+  /// tokens, text, ptb_like, markov: tokens per sample
   std::int64_t sequence = 35;
   std::int64_t symbols = 64;                        ///< markov
   std::vector<std::int64_t> shape = {3, 224, 224};  ///< random: shape of a sample

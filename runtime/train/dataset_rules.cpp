@@ -69,7 +69,20 @@ DatasetParts read_tokens(const DataDefinition& definition, const std::string& pa
   options.sequence = definition.sequence;
   const TokenData first = load_tokens(train[0], options);
   options.words = first.vocabulary;
-  return {first.data, test.empty() ? nullptr : load_tokens(test[0], options).data, {}};
+  std::vector<std::string> words;
+  for (std::int64_t id = 0; id < first.vocabulary->size(); ++id) words.push_back(first.vocabulary->word(id));
+  return {first.data, test.empty() ? nullptr : load_tokens(test[0], options).data, words};
+}
+
+DatasetParts read_text(const DataDefinition& definition, const std::string& path, std::uint64_t) {
+  const std::vector<std::string> train = data::token_files(path, Split::train), test = data::token_files(path, Split::test);
+  TextOptions options;
+  options.sequence = definition.sequence;
+  const TextData first = load_text(train[0], options);
+  options.alphabet = first.alphabet;
+  const ArrayPointer second = test.empty() ? nullptr : load_text(test[0], options).data;
+  log::info("text: {} has {} different characters", train[0], first.alphabet->size());
+  return {first.data, second, first.alphabet->characters()};
 }
 
 // ---------------------------------------------------------------- generators
@@ -181,6 +194,7 @@ const std::vector<DatasetRule>& table() {
         {Source::images, "images", images + split, unit, class_folders, data::image_files, read_images},
         {Source::csv, "csv", scaled + split + csv, by_dtype, csv_files, data::csv_files, read_csv},
         {Source::tokens, "tokens", split + Keys{"vocabulary", "sequence"}, none, texts, data::token_files, read_tokens},
+        {Source::text, "text", split + Keys{"sequence"}, none, texts, data::token_files, read_text},
         {Source::digits, "digits", images, unit, nullptr, nullptr, generated<images_of<generate_digits>>, digits},
         {Source::linear_regression, "linear_regression", scaled + Keys{"features", "noise"}, none, nullptr, nullptr, generated<linear_of>},
         {Source::cifar_like, "cifar_like", images, unit, nullptr, nullptr, generated<images_of<generate_textures>>},

@@ -76,6 +76,24 @@ Program Programs::frozen(const BatchType& batch) const {
   return compile(graph_of(Phase::predict, batch), true);
 }
 
+Program Programs::decoding(std::int64_t steps, std::int64_t capacity, const std::shared_ptr<ParameterStore>& states,
+                           std::vector<layers::DecodingState>& out_states) const {
+  Graph graph;
+  const Value x = graph.input("x", input_dtype(setup_.definition), {1, steps});
+  layers::Decoding decoding{.capacity = capacity, .steps = graph.input("steps", DType::i64, {steps})};
+  const Forward f = build(graph, setup_.definition, x, {}, nullptr, {}, &decoding);
+  const Shape scores = f.logits.shape();
+  if (scores.rank() != 3 || is_floating(x.dtype())) {
+    throw Error(fmt::format("expected a model that maps labels (batch, time) to scores (batch, time, classes), got {}{} to {}",
+                            name_of(x.dtype()), x.shape().str(), scores.str()));
+  }
+  graph.output("scores", ops::reshape(ops::slice(f.logits, 1, steps - 1, steps), {scores[2]}));
+  // Constants are packed once; parameters would be again after each step, since the graph updates some.
+  graph = graph::freeze(std::move(graph), [&](const std::string& name) { return parameters_.store()->get(name).to_host(); });
+  out_states = decoding.states;
+  return {setup_.need_context(), graph, {.device = setup_.main_device(), .parameters = states}};
+}
+
 Program Programs::compile(const Graph& graph, bool freeze) const {
   return {setup_.need_context(), graph, {.device = setup_.main_device(), .parameters = parameters_.store(), .freeze = freeze}};
 }

@@ -4,11 +4,14 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include <tenon/program.h>
 
 #include "exec/context_state.h"
+#include "layers/decoding.h"
 #include "train/loss_scale.h"
 #include "train/model_setup.h"
 #include "train/objective.h"
@@ -46,6 +49,11 @@ class Programs {
   Program& apply();
   /// A prediction with the current parameters as constants.
   Program frozen(const BatchType& batch) const;
+  /// The next `steps` steps of one sequence: inputs x i64(1, steps) and the indices of the steps i64(steps), output the scores of the last
+  /// step (classes). Weights are constants; what the layers keep lives in `states` and is named by `out_states`.
+  /// Errors  a model that cannot be continued step by step.
+  Program decoding(std::int64_t steps, std::int64_t capacity, const std::shared_ptr<ParameterStore>& states,
+                   std::vector<layers::DecodingState>& out_states) const;
 
  private:
   Graph graph_of(Phase phase, const BatchType& batch) const;

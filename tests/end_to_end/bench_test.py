@@ -26,8 +26,9 @@ EXTRA = {
     "conv": ["gflop_per_s", "border_us", "run_us"],
     "pipeline": ["times_max_of_both", "waited_percent", "device_idle_percent"],
     "bandwidth": ["gb_per_s"],
+    "generate": ["tokens_per_s", "mb_per_step", "gb_per_s", "times_first"],
 }
-WITH_PEERS = {"gemm", "blas", "mnist_mlp", "fashion_mnist", "elementwise", "nets", "conv"}  # without a peer, a line of these says why
+WITH_PEERS = {"gemm", "blas", "mnist_mlp", "fashion_mnist", "elementwise", "nets", "conv", "generate"}  # without a peer, a line of these says why
 MACHINE = ["processor", "processors", "isa", "memory", "os", "compiler", "git", "tenon", "device", "threads"]
 
 

@@ -54,6 +54,18 @@ expect 0 'embedding (Embedding)' "$tenon" summary "$work/words.yaml"
 expect 0 'ScatterAdd' "$tenon" explain "$work/words.yaml"
 expect 1 'expected one of adam, adamw, amsgrad, sgd' "$tenon" train "$work/words.yaml" --set optimizer=adagard
 
+# A text is learned as characters and continued; what the run does not know is refused before anything is printed.
+for _ in $(seq 300); do printf 'abcde\n'; done >"$work/text.txt"
+small=(--set data.sequence=12 --set model.input.shape=[12] --set model.layers.1.repeat.times=1 --set data.test_split=0.2)
+expect 0 'perplexity: ' "$tenon" train "$source/models/gpt/train.yaml" --data "$work/text.txt" "${small[@]}" --set epochs=2 \
+  --set checkpoint.directory="$work/gpt"
+expect 0 'cde' "$tenon" generate "$work/gpt" --prompt ab --count 8 --temperature 0
+expect 0 'labels, ' "$tenon" generate "$work/gpt" --count 8 --seed 2 --timing
+expect 1 "prompt:1: expected one of the 6 characters that the model knows, got 'x'" "$tenon" generate "$work/gpt" --prompt x
+expect 1 'top_p: expected a number in (0, 1], got 0' "$tenon" generate "$work/gpt" --top-p 0
+expect 1 'expected text in UTF-8' "$tenon" train "$source/models/gpt/train.yaml" --data "$tenon"
+expect 1 'expected a model whose samples are sequences of labels' "$tenon" generate "$fashion" "${digits[@]}" --checkpoint "$work/straight"
+
 # Check gradients on data and on synthetic samples.
 expect 0 'Gradients are right' "$tenon" gradcheck "$work/words.yaml" --samples 5
 expect 0 'dense/kernel (784,128)' "$tenon" gradcheck "$fashion" "${digits[@]}" --samples 3

@@ -259,7 +259,7 @@ TEST_CASE("train: an error has file, line and key") {
   CHECK(whole("data: digits\n" + rest) == "train.yaml:1:7: key 'data': expected a map with the key 'source', got 'digits'");
   CHECK(whole("data: {}\n" + rest) == "train.yaml:1:7: key 'data.source' is missing; expected the name of a data set");
   CHECK(whole("data: {source: minst}\n" + rest) ==
-        "train.yaml:1:16: key 'data.source': expected one of mnist, fashion_mnist, idx, cifar10, npz, images, csv, tokens, digits, "
+        "train.yaml:1:16: key 'data.source': expected one of mnist, fashion_mnist, idx, cifar10, npz, images, csv, tokens, text, digits, "
         "linear_regression, cifar_like, signals, ptb_like, markov, random, got 'minst'; did you mean 'mnist'?");
   CHECK(whole("data: {source: mnist, validation_split: 1}\n" + rest) ==
         "train.yaml:1:41: key 'data.validation_split': expected a number in [0, 1), got '1'");

@@ -65,6 +65,12 @@ TEST_CASE("predict: every shipped model predicts, whatever its outputs and targe
     std::vector<ConfigOverride> overrides = {{"data.train_count", "8"}, {"data.test_count", "4"}};
     const DataSource source = load_definition(file).data->source;
     if (source == DataSource::mnist || source == DataSource::fashion_mnist) overrides.push_back({"data.source", "digits"});
+    const TemporaryFolder texts;
+    if (source == DataSource::text) {
+      std::string text;
+      for (int i = 0; i < 400; ++i) text += "words and words\n";
+      overrides.push_back({"data.directory", texts.write("text.txt", text)});
+    }
     TrainingRun run = run_of(file, overrides);
     const DataSplits data = run.load_data();
     Predictor predictor(std::move(run));

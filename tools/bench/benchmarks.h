@@ -75,6 +75,9 @@ std::unique_ptr<Report> mnist(const Options& options);
 /// The convolutions of ResNet-50 with both gradients, compared with PyTorch.
 std::unique_ptr<Report> conv(const Options& options);
 
+/// Language models, token by token with the keys and values of past steps kept, compared with PyTorch.
+std::unique_ptr<Report> generate(const Options& options);
+
 /// Prints the benchmarks of two JSON reports side by side.
 /// Errors  a file is missing or is not a report.
 void compare(const std::string& old_file, const std::string& new_file);

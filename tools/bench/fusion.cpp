@@ -11,6 +11,7 @@
 
 #include "bench/benchmarks.h"
 #include "bench/machine.h"
+#include "bench/variants.h"
 
 namespace tenon::bench {
 namespace {
@@ -109,6 +110,11 @@ std::unique_ptr<Report> fusion(const Options& options) {
   for (const char* mode : modes) {
     contexts.push_back(options.make_context_with(options.threads, fmt::format("fusion={}", mode)));
     programs.push_back(std::make_unique<Program>(contexts.back(), training_step(batch)));
+    for (const auto& [name, value] : programs.back()->parameters()->all()) {
+      const bool weight = name.starts_with('w');
+      programs.back()->parameters()->set(
+          name, weight ? numbers_on_device(contexts.back(), DType::f32, value.shape()) : Tensor::zeros(DType::f32, value.shape()));
+    }
     const Device device = contexts.back().default_device();
     inputs.push_back({Tensor::zeros(DType::f32, {batch, 784}).to(device), Tensor::zeros(DType::i64, {batch}).to(device)});
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon-bench, the program of the verbs that measure: tenon bench crossing | gemm | blas | elementwise | memory | fusion | nets | conv |
-// mnist | pipeline | mnist_mlp | fashion_mnist | compare OLD NEW; tenon bandwidth
+// mnist | pipeline | mnist_mlp | fashion_mnist | generate | compare OLD NEW; tenon bandwidth
 #include <CLI/CLI.hpp>
 
 #include <fmt/core.h>
@@ -193,6 +193,10 @@ void add_verbs(CLI::App& app) {
   add_html_option(*pipeline_command.first, pipeline_command.second->options);
   add("mnist_mlp", "training epochs of 784-300-100-10, batch 100, compared with PyTorch", bench::mnist_mlp);
   add("fashion_mnist", "training epochs of 784-128-10, batch 32, compared with PyTorch", bench::fashion_mnist);
+  const auto generate_command = add("generate", "tokens one by one from language models, compared with PyTorch", bench::generate);
+  generate_command.first->add_option("--net", generate_command.second->options.net, "gpt or gpt2 (default: both)")
+      ->check(CLI::IsMember({"gpt", "gpt2"}))
+      ->type_name("NAME");
   add_benchmark(add_external_verb(app, "bandwidth"), bench::bandwidth);
 
   auto files = std::make_shared<std::pair<std::string, std::string>>();

@@ -9,6 +9,7 @@ namespace {
 void add_verbs(CLI::App& app) {
   add_train_verbs(app);
   add_predict_verb(app);
+  add_generate_verb(app);
   add_weights_verb(app);
   add_explain_verb(app);
   add_gradcheck_verb(app);

@@ -18,7 +18,6 @@
 #include "io/atomic_file.h"
 #include "train/objective.h"
 #include "train/prediction_text.h"
-#include "train/run_record.h"
 
 namespace tenon::cli {
 namespace {
@@ -30,15 +29,6 @@ struct Arguments {
   std::int64_t count = 10;
   std::size_t top_k = 1;
 };
-
-/// The predictor, with the options of the command line.
-Predictor make_predictor(const Arguments& arguments) {
-  train::SavedRun saved = train::find_run(arguments.run, arguments.checkpoint);
-  TrainingRun run = prepare_run(saved.definition, arguments.common, saved.overrides);
-  load_weights(run, saved.checkpoint);
-  if (!saved.preprocessing) saved.preprocessing = train::saved_preprocessing(saved.checkpoint);
-  return saved.preprocessing ? Predictor(std::move(run), *saved.preprocessing) : Predictor(std::move(run), arguments.data);
-}
 
 std::vector<Prediction> predictions(Predictor& predictor, const Arguments& arguments) {
   if (arguments.inputs.empty()) {
@@ -53,7 +43,7 @@ std::vector<Prediction> predictions(Predictor& predictor, const Arguments& argum
 }
 
 void run_predict(const Arguments& arguments) {
-  Predictor predictor = make_predictor(arguments);
+  Predictor predictor = prepare_predictor(arguments.run, arguments.checkpoint, arguments.data, arguments.common);
   const TraceFile trace(predictor.run().context(), arguments.trace);
   const std::vector<Prediction> all = predictions(predictor, arguments);
   const train::PredictionText text{.top_k = arguments.top_k,

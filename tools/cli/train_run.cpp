@@ -9,6 +9,7 @@
 
 #include <tenon/callbacks.h>
 
+#include "train/run_record.h"
 #include "yaml/tree.h"
 
 namespace tenon::cli {
@@ -38,6 +39,14 @@ TrainingRun prepare_run(const std::string& file, const Common& common, std::vect
 void load_weights(TrainingRun& run, const std::string& checkpoint) {
   const Model::Position position = run.load_weights(checkpoint);
   fmt::print(stderr, "Checkpoint: {} (epoch {}, step {})\n", position.file, position.epoch, position.step);
+}
+
+Predictor prepare_predictor(const std::string& run, const std::string& checkpoint, const std::string& data, const Common& common) {
+  train::SavedRun saved = train::find_run(run, checkpoint);
+  TrainingRun prepared = prepare_run(saved.definition, common, saved.overrides);
+  load_weights(prepared, saved.checkpoint);
+  if (!saved.preprocessing) saved.preprocessing = train::saved_preprocessing(saved.checkpoint);
+  return saved.preprocessing ? Predictor(std::move(prepared), *saved.preprocessing) : Predictor(std::move(prepared), data);
 }
 
 std::string model_name(const TrainingRun& run) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <tenon/predictor.h>
 #include <tenon/training_run.h>
 
 #include "cli/common.h"
@@ -21,6 +22,10 @@ TrainingRun prepare_run(const std::string& file, const Common& common, std::vect
 
 /// Loads the weights to use, and says on stderr which they are: results go to stdout.
 void load_weights(TrainingRun& run, const std::string& checkpoint);
+
+/// The predictor of a train.yaml, a folder of checkpoints or the YAML of a checkpoint, with its weights. `checkpoint` replaces that of the
+/// run unless it is empty; `data` is the folder of the data files, if the preprocessing depends on them.
+Predictor prepare_predictor(const std::string& run, const std::string& checkpoint, const std::string& data, const Common& common);
 
 /// The model's name, or else its file.
 std::string model_name(const TrainingRun& run);

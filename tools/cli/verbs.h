@@ -10,6 +10,7 @@ namespace tenon::cli {
 
 void add_train_verbs(CLI::App& app);  ///< train, eval, summary
 void add_predict_verb(CLI::App& app);
+void add_generate_verb(CLI::App& app);
 void add_weights_verb(CLI::App& app);
 void add_explain_verb(CLI::App& app);
 void add_gradcheck_verb(CLI::App& app);
