@@ -60,12 +60,15 @@ fs::path own_file() {
   return error ? file : real;
 }
 
-/// lib/libtenon.so -> lib/tenon/backends; for a program in bin/ that contains this code, or a DLL there, ../lib/tenon/backends.
-fs::path folder_next_to(const fs::path& library) {
-  const fs::path here = library.parent_path();
-  const fs::path below = here / "tenon" / "backends", above = here.parent_path() / "lib" / "tenon" / "backends";
-  std::error_code ignored;
-  return !fs::is_directory(below, ignored) && fs::is_directory(above, ignored) ? above : below;
+/// lib/tenon of the tree that a file is in: lib/libtenon.so, a program or DLL in bin/, or a program in lib/tenon.
+fs::path support_folder_of(const fs::path& file) {
+  const fs::path here = file.parent_path(), below = here / "tenon", aside = here.parent_path() / "lib" / "tenon";
+  const auto has_backends = [](const fs::path& folder) {
+    std::error_code ignored;
+    return fs::is_directory(folder / "backends", ignored);
+  };
+  if (here.filename() == "tenon" && has_backends(here)) return here;
+  return !has_backends(below) && (has_backends(aside) || here.filename() == "bin") ? aside : below;
 }
 
 fs::path made_absolute(const fs::path& path, const fs::path& home) {
@@ -112,7 +115,7 @@ std::vector<SearchPlace> ordered_places(std::span<const fs::path> api, std::span
     }
   }
   for (const fs::path& path : yaml) add(path, "backends.search");
-  if (!around.library.empty()) add(folder_next_to(around.library), "next to the library");
+  if (!around.library.empty()) add(support_folder_of(around.library) / "backends", "next to the library");
   return places;
 }
 
@@ -121,11 +124,16 @@ std::vector<SearchPlace> default_places(std::span<const fs::path> api, std::span
   return ordered_places(api, command_line, yaml, surroundings());
 }
 
+fs::path support_folder() {
+  const fs::path file = own_file();
+  return file.empty() ? file : support_folder_of(file);
+}
+
 ProbeOptions default_probe(ProbeMode mode) {
   ProbeOptions options;
   options.mode = mode;
   if (mode == ProbeMode::never) return options;
-  if (const fs::path library = own_file(); !library.empty()) options.helper = folder_next_to(library).parent_path() / "tenon-probe";
+  if (const fs::path folder = support_folder(); !folder.empty()) options.helper = folder / "tenon-probe";
   if (const fs::path cache = cache_folder(); !cache.empty()) options.cache = cache / "probes";
   return options;
 }

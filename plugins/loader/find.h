@@ -25,6 +25,10 @@ Surroundings surroundings();
 std::vector<SearchPlace> ordered_places(std::span<const std::filesystem::path> api, std::span<const std::filesystem::path> command_line,
                                         std::span<const std::filesystem::path> yaml, const Surroundings& around);
 
+/// The folder lib/tenon of the installation or build tree that this code is part of: it has backends/ and the programs that Tenon starts.
+/// Empty if unknown.
+std::filesystem::path support_folder();
+
 /// A file that may be a backend. `path` is absolute.
 struct Candidate {
   std::filesystem::path path;

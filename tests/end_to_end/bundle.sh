@@ -10,8 +10,6 @@ if [ ! -f "$build/lib/tenon/backends/libtenon_backend_cuda.so" ]; then skip "thi
 
 expect 0 'MB' "$source/tools/package" --bundle --build "$build" --out "$work"
 archive=$(echo "$work"/tenon-*-gpu.tar.xz)
-expect 0 '' test "$(stat -c %s "$archive")" -le $((20 << 20))
-expect 0 '' test "$(du --apparent-size --bytes --summarize "$work/bundle" | cut -f1)" -le $((36 << 20))
 
 mkdir "$work/elsewhere"
 expect 0 '' tar -xJf "$archive" -C "$work/elsewhere"

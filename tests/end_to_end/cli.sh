@@ -367,6 +367,23 @@ wrong_use_exits_with_two() {
   out_has 'tenon '
 }
 
+verbs_of_other_programs_are_verbs_of_tenon() {
+  exits 2 bench gem
+  err_has "\`tenon bench\` has no command 'gem'; did you mean 'gemm'?"
+  exits 2 conformance --bakend openblas
+  err_has "\`tenon conformance\` has no option '--bakend'; did you mean '--backend'?"
+  exits 2 bandwith
+  err_has "\`tenon\` has no command 'bandwith'; did you mean 'bandwidth'?"
+  exits 1 conformance --backend nobody
+  err_has 'nobody'
+  exits 0 --help bench
+  out_has 'tenon bench'
+  mkdir "$scratch/bin"
+  cp "$TENON" "$scratch/bin/"
+  TENON="$scratch/bin/tenon" exits 1 bench gemm --help
+  err_has "tenon: error: \`tenon bench\` is the program $scratch/lib/tenon/tenon-bench, which cannot be started: No such file or directory; install"
+}
+
 full() { # tenon-arguments...: standard output is a full disk
   local got=0
   : >"$scratch/out"

@@ -13,7 +13,7 @@ mv "$work/first" "$work/elsewhere/tenon" # moved, not copied: nothing may depend
 tree=$work/elsewhere/tenon
 
 # The tree has all documented files, no internal header and no build path.
-for file in bin/tenon lib/libtenon.so lib/libtenon_blas.so lib/tenon/blas/libblas.so.3 lib/libtenon_sdk.a lib/tenon/backends/libtenon_backend_reference.so lib/tenon/tenon-probe lib/cmake/tenon/tenonConfig.cmake \
+for file in bin/tenon lib/libtenon.so lib/libtenon_blas.so lib/tenon/blas/libblas.so.3 lib/libtenon_sdk.a lib/tenon/backends/libtenon_backend_reference.so lib/tenon/tenon-bench lib/tenon/tenon-conformance lib/tenon/tenon-probe lib/cmake/tenon/tenonConfig.cmake \
   lib/pkgconfig/tenon.pc include/tenon/tenon.h include/tenon/backend.h include/tenon/ops.def include/tenon/sdk/kernel.h \
   share/tenon/models/mnist_mlp/train.yaml share/tenon/template/template.c share/tenon/new_backend/cpp/backend.cpp share/doc/tenon/README.md share/doc/tenon/plugins.md \
   share/doc/tenon/ops.md share/doc/tenon/blas.md; do
@@ -21,7 +21,7 @@ for file in bin/tenon lib/libtenon.so lib/libtenon_blas.so lib/tenon/blas/libbla
 done
 expect 1 '' grep -rqE '#include "|<fmt/|<yaml-cpp|<nlohmann' "$tree/include" --include='*.h' --exclude=backend.h
 expect 1 '' grep -rqF -e "$build" -e "$work/first" "$tree/lib/cmake" "$tree/lib/pkgconfig"
-for file in "$tree"/bin/tenon "$tree"/lib/libtenon.so "$tree"/lib/libtenon_blas.so "$tree"/lib/tenon/blas/libblas.so.3 "$tree"/lib/tenon/backends/*.so; do
+for file in "$tree"/bin/tenon "$tree"/lib/tenon/tenon-* "$tree"/lib/libtenon.so "$tree"/lib/libtenon_blas.so "$tree"/lib/tenon/blas/libblas.so.3 "$tree"/lib/tenon/backends/*.so; do
   expect 1 '' bash -c "readelf -d '$file' | grep -E 'RUNPATH|RPATH' | grep -qv 'ORIGIN'"
 done
 
@@ -30,6 +30,8 @@ expect 0 'reference:0' "$tree/bin/tenon" devices
 expect 0 "$tree/lib/tenon/backends" "$tree/bin/tenon" backends
 expect 0 "$tree/lib/tenon/backends" env PATH="$tree/bin:$PATH" tenon backends # argv[0] is no path
 expect 1 '' bash -c "ldd '$tree/bin/tenon' | grep -q libtenon"
+expect 0 'softmax/' "$tree/bin/tenon" conformance --list --backend reference --family softmax
+expect 0 'L5' "$tree/bin/tenon" bench nets --set layers --net L5 --batch 1 --phase infer --tiny --runs 2
 expect 0 'test: loss: ' "$tree/bin/tenon" train "$tree/share/tenon/models/linear_regression/train.yaml"
 
 # The examples, built with CMake; the package finds no other packages.

@@ -85,6 +85,20 @@ TEST_CASE_FIXTURE(InFolder, "find: a program in bin finds the backends of its in
   CHECK(places[0].path == folder.file("lib/tenon/backends"));
 }
 
+TEST_CASE_FIXTURE(InFolder, "find: a program in lib/tenon finds the backends next to it") {
+  fs::create_directories(folder.file("lib/tenon/backends"));
+  Surroundings around;
+  around.library = folder.file("lib/tenon/tenon-bench");
+  const auto places = ordered_places({}, {}, {}, around);
+  REQUIRE(places.size() == 1);
+  CHECK(places[0].path == folder.file("lib/tenon/backends"));
+}
+
+TEST_CASE("find: the folder of the programs that Tenon starts also has the backends") {
+  CHECK(support_folder() / "backends" == default_places({}, {}, {}).back().path);
+  CHECK(fs::exists(support_folder() / "tenon-probe"));
+}
+
 TEST_CASE("find: the working directory is never searched implicitly") {
   for (const SearchPlace& place : default_places({}, {}, {})) CHECK(place.path != fs::current_path());
 }

@@ -8,8 +8,8 @@
 
 #include "bench/benchmarks.h"
 #include "bench/machine.h"
-#include "bench/roofs.h"
 #include "bench/sources.h"
+#include "cli/roofs.h"
 
 namespace tenon::bench {
 
@@ -21,23 +21,23 @@ std::unique_ptr<Report> bandwidth(const Options& options) {
 
   const int runs = options.runs > 0 ? options.runs : options.tiny ? 2 : 10;
   for (int threads = 1; threads <= options.threads; threads = threads == options.threads ? threads + 1 : options.threads) {
-    std::vector<MemoryRoofs> tries;
+    std::vector<cli::MemoryRoofs> tries;
     for (int run = 0; run < runs; ++run) {
       say(fmt::format("bandwidth: {} thread{}, run {} of {}", threads, threads == 1 ? "" : "s", run + 1, runs));
-      tries.push_back(memory_roofs(threads, bytes));
+      tries.push_back(cli::memory_roofs(threads, bytes));
     }
     const struct {
       const char* name;
-      double MemoryRoofs::*rate;
+      double cli::MemoryRoofs::*rate;
       int arrays;
-    } kinds[] = {{"copy", &MemoryRoofs::copy, 2},
-                 {"scale", &MemoryRoofs::scale, 2},
-                 {"add", &MemoryRoofs::add, 3},
-                 {"triad", &MemoryRoofs::triad, 3},
-                 {"read", &MemoryRoofs::read, 1}};
+    } kinds[] = {{"copy", &cli::MemoryRoofs::copy, 2},
+                 {"scale", &cli::MemoryRoofs::scale, 2},
+                 {"add", &cli::MemoryRoofs::add, 3},
+                 {"triad", &cli::MemoryRoofs::triad, 3},
+                 {"read", &cli::MemoryRoofs::read, 1}};
     for (const auto& kind : kinds) {
       Entry entry{.name = fmt::format("{}, {} thread{}", kind.name, threads, threads == 1 ? "" : "s")};
-      for (const MemoryRoofs& one : tries) entry.samples.ns.push_back(static_cast<double>(bytes) * kind.arrays / (one.*kind.rate));
+      for (const cli::MemoryRoofs& one : tries) entry.samples.ns.push_back(static_cast<double>(bytes) * kind.arrays / (one.*kind.rate));
       entry.samples.cpu_ns = entry.samples.ns;
       entry.extra.emplace_back("gb_per_s", static_cast<double>(bytes) * kind.arrays / entry.median_ns());
       report->add(std::move(entry));

@@ -18,8 +18,9 @@
 #include "bench/blas_chart.h"
 #include "bench/machine.h"
 #include "bench/openblas_peer.h"
-#include "bench/roofs.h"
 #include "bench/statistics.h"
+#include "cli/common.h"
+#include "cli/roofs.h"
 #include "io/atomic_file.h"
 
 namespace tenon::bench {
@@ -192,13 +193,7 @@ std::vector<Call> calls(const blas::Queue& queue, bool tiny) {
 class DropIn {
  public:
   DropIn(const Context& context, int threads) {
-    std::error_code error;
-    const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-    if (error) {
-      absent = "no drop-in library: the path of this program is unknown";
-      return;
-    }
-    const std::filesystem::path file = self.parent_path().parent_path() / "lib" / "libtenon_blas.so";
+    const std::filesystem::path file = cli::installation_prefix() / "lib" / "libtenon_blas.so";
     library_ = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library_ == nullptr) {
       absent = fmt::format("no drop-in library: {}", dlerror());
@@ -247,8 +242,9 @@ std::unique_ptr<Report> blas(const Options& options) {
   if (options.compare == "openblas") peer = OpenBlasPeer::open(options.threads, absent);
   const bool cpu = context.default_device().info().kind == DeviceKind::cpu;
   if (!cpu) throw Error("bench blas: '" + context.default_device().name() + "': expected a CPU, because the operands are in host memory");
-  const std::optional<double> peak = peak_gflops(DType::f64, options.threads), peak_f32 = peak_gflops(DType::f32, options.threads);
-  const double bandwidth = options.tiny ? memory_roofs(options.threads, 1 << 20).triad : memory_bandwidth_gb_s(options.threads);
+  const std::optional<double> peak = cli::peak_gflops(DType::f64, options.threads),
+                              peak_f32 = cli::peak_gflops(DType::f32, options.threads);
+  const double bandwidth = options.tiny ? cli::memory_roofs(options.threads, 1 << 20).triad : cli::memory_bandwidth_gb_s(options.threads);
   machine["roofs"]["triad_gb_per_s"] = std::round(bandwidth * 10) / 10;
   if (peak_f32) machine["roofs"]["f32_gflop_per_s"] = std::round(*peak_f32 * 10) / 10;
   if (peak) machine["roofs"]["f64_gflop_per_s"] = std::round(*peak * 10) / 10;

@@ -8,19 +8,17 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 
 #include <tenon/error.h>
+
+#include "cli/common.h"
 
 extern char** environ;
 
 namespace tenon::bench {
 
 std::string peer_script(const std::string& name) {
-  std::error_code code;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", code);
-  const std::filesystem::path installed = self.parent_path().parent_path() / "share/tenon/peers" / name;
-  return !code && std::filesystem::is_regular_file(installed, code) ? installed.string() : TENON_BENCH_PEERS "/" + name;
+  return (cli::installation_prefix() / "share/tenon/peers" / name).string();
 }
 
 ChildResult run_child(const std::vector<std::string>& command) {

@@ -12,7 +12,7 @@ struct ChildResult {
   std::string output;  ///< what it wrote to stdout
 };
 
-/// The path of a script of peers/: installed with this program, or in the source tree.
+/// The path of a script of peers/.
 std::string peer_script(const std::string& name);
 
 /// Runs a program and waits for it. Its stderr is inherited.

@@ -14,7 +14,7 @@
 #include "bench/benchmarks.h"
 #include "bench/child.h"
 #include "bench/machine.h"
-#include "bench/roofs.h"
+#include "cli/roofs.h"
 
 namespace tenon::bench {
 namespace {
@@ -96,9 +96,9 @@ std::unique_ptr<Report> elementwise(const Options& options) {
   for (const int threads : thread_counts) {
     const Context side_context = options.make_context(threads);
     const Device device = side_context.default_device();
-    MemoryRoofs roofs;
+    cli::MemoryRoofs roofs;
     if (cpu && !options.tiny) {
-      roofs = memory_roofs(threads);
+      roofs = cli::memory_roofs(threads);
       report->note(fmt::format("roofs on {} thread{}: copy {:.1f} GB/s, read {:.1f} GB/s", threads, threads == 1 ? "" : "s", roofs.copy,
                                roofs.read));
     }

@@ -14,7 +14,7 @@
 #include "bench/benchmarks.h"
 #include "bench/machine.h"
 #include "bench/openblas_peer.h"
-#include "bench/roofs.h"
+#include "cli/roofs.h"
 
 namespace tenon::bench {
 namespace {
@@ -126,7 +126,7 @@ std::unique_ptr<Report> gemm(const Options& options) {
   const bool cpu = context.default_device().info().kind == DeviceKind::cpu;  // the roofs are this processor's
   for (const Side& side : sides) {
     for (const DType dtype : {DType::f32, DType::f64}) {
-      const auto peak = cpu ? peak_gflops(dtype, side.threads) : std::nullopt;
+      const auto peak = cpu ? cli::peak_gflops(dtype, side.threads) : std::nullopt;
       peaks[{side.threads, dtype}] = peak;
       if (peak) machine["roofs"][fmt::format("{}_gflop_per_s_{}_threads", name_of(dtype), side.threads)] = std::round(*peak * 10) / 10;
     }

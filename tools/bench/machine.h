@@ -9,12 +9,6 @@
 
 namespace tenon::bench {
 
-// Of this machine; "unknown" where the system does not tell.
-std::string processor_name();
-std::string instruction_sets();  ///< those that matter to numeric code
-std::string memory_size();
-std::string operating_system();
-
 /// Processor, instruction sets, memory, load, operating system, compiler, versions, device and thread budget.
 nlohmann::ordered_json describe_machine(const Context& context, int threads);
 

@@ -12,7 +12,7 @@
 
 #include "bench/benchmarks.h"
 #include "bench/machine.h"
-#include "bench/roofs.h"
+#include "cli/roofs.h"
 
 namespace tenon::bench {
 namespace {
@@ -39,9 +39,9 @@ std::unique_ptr<Report> memory(const Options& options) {
   const bool cpu = device.info().kind == DeviceKind::cpu;
   const std::int64_t total = options.tiny ? 1 << 14 : 1 << 26;  // elements of the large array: 256 MiB
   const std::int64_t side = options.tiny ? 64 : 8192;
-  MemoryRoofs roofs;
+  cli::MemoryRoofs roofs;
   if (cpu && !options.tiny) {
-    roofs = memory_roofs(options.threads);
+    roofs = cli::memory_roofs(options.threads);
     machine["roofs"] = {{"copy_gb_per_s", roofs.copy}, {"read_gb_per_s", roofs.read}};
   }
   auto report = std::make_unique<Report>("tenon bench memory", std::move(machine));

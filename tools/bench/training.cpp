@@ -13,9 +13,9 @@
 #include "bench/benchmarks.h"
 #include "bench/child.h"
 #include "bench/machine.h"
-#include "bench/roofs.h"
 #include "bench/statistics.h"
 #include "bench/torch_peer.h"
+#include "cli/roofs.h"
 
 namespace tenon::bench {
 namespace {
@@ -106,11 +106,11 @@ std::unique_ptr<Report> run_training(const Training& training, const Options& op
   entry.extra.emplace_back("device_peak_mb", static_cast<double>(context.default_device().peak_size_bytes()) / 1e6);
 
   if (context.default_device().info().kind == DeviceKind::cpu) {
-    if (const auto peak = peak_gflops(DType::f32, options.threads)) {
+    if (const auto peak = cli::peak_gflops(DType::f32, options.threads)) {
       machine["roofs"]["f32_gflop_per_s"] = std::round(*peak * 10) / 10;
       entry.percent_of_roof = 100 * gflops / *peak;
     }
-    if (!options.tiny) machine["roofs"]["memory_gb_per_s"] = std::round(memory_bandwidth_gb_s(options.threads) * 10) / 10;
+    if (!options.tiny) machine["roofs"]["memory_gb_per_s"] = std::round(cli::memory_bandwidth_gb_s(options.threads) * 10) / 10;
   }
   auto report = std::make_unique<Report>(fmt::format("tenon bench {}", training.name), std::move(machine));
   if (!entry.peer.empty()) report->note("peer: " + entry.peer);

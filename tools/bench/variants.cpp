@@ -15,8 +15,8 @@
 #include <tenon/stream.h>
 
 #include "bench/machine.h"
-#include "bench/roofs.h"
 #include "bench/statistics.h"
+#include "cli/roofs.h"
 #include "exec/context_state.h"
 
 namespace tenon::bench {
@@ -151,7 +151,7 @@ std::optional<double> Roofs::min_ns(double flops, double bytes) const {
 
 Roofs roofs_of(const Variant& variant, int threads, bool tiny) {
   if (variant.on_cpu()) {
-    return {peak_gflops(DType::f32, threads), memory_roofs(threads, tiny ? 1 << 20 : std::int64_t{128} << 20).triad};
+    return {cli::peak_gflops(DType::f32, threads), cli::memory_roofs(threads, tiny ? 1 << 20 : std::int64_t{128} << 20).triad};
   }
   // Naive kernels do not reach the peak of a device.
   if (!variant.is_tuned()) return {};

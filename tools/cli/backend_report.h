@@ -12,7 +12,7 @@
 
 #include <tenon/config.h>
 
-#include "cli/verbs.h"
+#include "cli/common.h"
 #include "loader/loader.h"
 
 namespace tenon::exec {

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "cli/backend_report.h"
+#include "cli/common.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "exec/loading.h"

@@ -11,6 +11,7 @@
 #include <tenon/graph.h>
 
 #include "cli/backend_report.h"
+#include "cli/common.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "exec/loading.h"

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "cli/common.h"
+
 #include <CLI/CLI.hpp>
 
-#include "cli/verbs.h"
+#include "loader/find.h"
 
 namespace tenon::cli {
 
@@ -29,10 +31,13 @@ Config Common::resolve(const std::vector<Config>& layers) const {
   return resolve_config(sources);
 }
 
+void add_format(CLI::App& command, std::string& format, const std::vector<std::string>& choices) {
+  format = choices.front();
+  command.add_option("--format", format, "output format")->check(CLI::IsMember(choices))->capture_default_str();
+}
+
 std::filesystem::path installation_prefix() {
-  std::error_code error;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  return error ? std::filesystem::path() : self.parent_path().parent_path();
+  return loader::support_folder().parent_path().parent_path();
 }
 
 }  // namespace tenon::cli

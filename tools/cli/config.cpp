@@ -8,7 +8,8 @@
 #include <tenon/config.h>
 
 #include "cli/backend_report.h"
-#include "cli/output.h"
+#include "cli/common.h"
+#include "cli/standard_streams.h"
 #include "cli/verbs.h"
 #include "config/model_yaml.h"
 #include "config/schema.h"

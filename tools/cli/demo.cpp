@@ -10,6 +10,7 @@
 
 #include <tenon/tenon.h>
 
+#include "cli/common.h"
 #include "cli/standard_streams.h"
 #include "cli/verbs.h"
 #include "train/progress.h"

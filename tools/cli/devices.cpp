@@ -10,7 +10,9 @@
 #include <tenon/error.h>
 
 #include "cli/backend_report.h"
+#include "cli/common.h"
 #include "cli/output.h"
+#include "cli/program.h"
 #include "cli/verbs.h"
 #include "exec/context_state.h"
 #include "exec/loading.h"

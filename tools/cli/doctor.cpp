@@ -11,9 +11,11 @@
 #include <tenon/error.h>
 
 #include "cli/backend_report.h"
+#include "cli/common.h"
 #include "cli/machine.h"
-#include "cli/output.h"
 #include "cli/probe.h"
+#include "cli/program.h"
+#include "cli/standard_streams.h"
 #include "cli/verbs.h"
 #include "exec/loading.h"
 #include "exec/thread_pool.h"

@@ -10,8 +10,10 @@
 #include <tenon/program.h>
 
 #include "cli/backend_report.h"
-#include "cli/output.h"
+#include "cli/common.h"
+#include "cli/program.h"
 #include "cli/roofline.h"
+#include "cli/standard_streams.h"
 #include "cli/train_run.h"
 #include "cli/verbs.h"
 

@@ -11,7 +11,8 @@
 #include <tenon/decoder.h>
 #include <tenon/predictor.h>
 
-#include "cli/output.h"
+#include "cli/common.h"
+#include "cli/standard_streams.h"
 #include "cli/train_run.h"
 #include "cli/verbs.h"
 

@@ -8,6 +8,8 @@
 
 #include <tenon/gradcheck.h>
 
+#include "cli/common.h"
+#include "cli/program.h"
 #include "cli/standard_streams.h"
 #include "cli/train_run.h"
 #include "cli/verbs.h"

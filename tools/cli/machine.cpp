@@ -4,18 +4,41 @@
 #include <fmt/core.h>
 #include <CLI/Version.hpp>
 #include <nlohmann/json.hpp>
+#if defined(__unix__)
+#include <sys/utsname.h>
+#include <unistd.h>
+#endif
 #if defined(__GLIBC__)
 #include <gnu/libc-version.h>
 #endif
 
+#include <fstream>
+#include <sstream>
 #include <thread>
 
-#include "bench/machine.h"
 #include "exec/thread_pool.h"
 #include "loader/loader.h"
 
 namespace tenon::cli {
 namespace {
+
+/// The text after `key` and `separator` on the first line of a file that starts with the key.
+std::string value_in(const char* file, const std::string& key, char separator) {
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) {
+    if (!line.starts_with(key)) continue;
+    const std::size_t at = line.find(separator);
+    if (at == std::string::npos) continue;
+    const std::size_t begin = line.find_first_not_of(" \t\"", at + 1);
+    const std::size_t end = line.find_last_not_of(" \t\"");
+    return begin == std::string::npos ? "" : line.substr(begin, end - begin + 1);
+  }
+  return {};
+}
+
+std::string or_unknown(const std::string& text) {
+  return text.empty() ? "unknown" : text;
+}
 
 std::string libraries() {
   std::string text =
@@ -29,6 +52,42 @@ std::string libraries() {
 
 }  // namespace
 
+std::string processor_name() {
+  return or_unknown(value_in("/proc/cpuinfo", "model name", ':'));
+}
+
+std::string instruction_sets() {
+  std::istringstream flags(value_in("/proc/cpuinfo", "flags", ':') + " " + value_in("/proc/cpuinfo", "Features", ':'));
+  const std::string relevant[] = {"sse4_2",      "avx",         "f16c",        "fma",      "avx2",     "avx512f", "avx512bw",
+                                  "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_bf16", "amx_tile", "asimd",   "sve"};
+  std::string found;
+  for (std::string flag; flags >> flag;) {
+    for (const std::string& name : relevant) {
+      if (flag == name) found += (found.empty() ? "" : " ") + flag;
+    }
+  }
+  return or_unknown(found);
+}
+
+std::string memory_size() {
+#if defined(__unix__)
+  const double bytes = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  return fmt::format("{:.1f} GiB", bytes / (1024.0 * 1024 * 1024));
+#else
+  return "unknown";
+#endif
+}
+
+std::string operating_system() {
+  std::string kernel;
+#if defined(__unix__)
+  utsname names{};
+  if (uname(&names) == 0) kernel = fmt::format("{} {} {}", names.sysname, names.release, names.machine);
+#endif
+  const std::string distribution = value_in("/etc/os-release", "PRETTY_NAME=", '=');
+  return or_unknown(distribution + (distribution.empty() || kernel.empty() ? "" : ", ") + kernel);
+}
+
 std::vector<std::pair<std::string, std::string>> describe_machine() {
   const tenon_host_info& host = loader::host_info();
   const std::string abi = host.abi_minor_lowest == host.abi_minor_highest
@@ -38,11 +97,11 @@ std::vector<std::pair<std::string, std::string>> describe_machine() {
           {"build", host.build_id},
           {"platform", host.platform},
           {"backend ABI", abi},
-          {"processor", bench::processor_name()},
-          {"instruction sets", bench::instruction_sets()},
+          {"processor", processor_name()},
+          {"instruction sets", instruction_sets()},
           {"cores", fmt::format("{}, {} available to this process", std::thread::hardware_concurrency(), exec::available_threads())},
-          {"memory", bench::memory_size()},
-          {"system", bench::operating_system()},
+          {"memory", memory_size()},
+          {"system", operating_system()},
           {"libraries", libraries()}};
 }
 

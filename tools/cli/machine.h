@@ -8,6 +8,12 @@
 
 namespace tenon::cli {
 
+// Of this machine; "unknown" where the system does not tell.
+std::string processor_name();
+std::string instruction_sets();  ///< those that matter to numeric code
+std::string memory_size();
+std::string operating_system();
+
 /// (label, value) pairs: processor, instruction sets, threads, memory, operating system, compiler, libraries.
 std::vector<std::pair<std::string, std::string>> describe_machine();
 

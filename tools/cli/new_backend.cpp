@@ -16,7 +16,8 @@
 #include <tenon/backend.h>
 #include <tenon/error.h>
 
-#include "cli/output.h"
+#include "cli/common.h"
+#include "cli/standard_streams.h"
 #include "cli/verbs.h"
 #include "io/atomic_file.h"
 

@@ -2,16 +2,10 @@
 #include "cli/output.h"
 
 #include <fmt/core.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 
 namespace tenon::cli {
-
-void add_format(CLI::App& command, std::string& format, const std::vector<std::string>& choices) {
-  format = choices.front();
-  command.add_option("--format", format, "output format")->check(CLI::IsMember(choices))->capture_default_str();
-}
 
 std::string Table::str() const {
   std::vector<std::size_t> widths(rows_.front().size(), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/output.h - output of the reporting subcommands: tables and --format.
+// cli/output.h - output of the reporting verbs: tables.
 #pragma once
 
 #include <string>
@@ -8,14 +8,7 @@
 
 #include "cli/standard_streams.h"
 
-namespace CLI {
-class App;
-}
-
 namespace tenon::cli {
-
-/// Adds --format with these choices; the first is the default.
-void add_format(CLI::App& command, std::string& format, const std::vector<std::string>& choices);
 
 /// Rows of text in aligned columns.
 class Table {

@@ -10,7 +10,8 @@
 
 #include <tenon/predictor.h>
 
-#include "cli/output.h"
+#include "cli/common.h"
+#include "cli/standard_streams.h"
 #include "cli/trace_file.h"
 #include "cli/train_run.h"
 #include "cli/verbs.h"

@@ -10,8 +10,8 @@
 
 #include <tenon/trace.h>
 
-#include "bench/roofs.h"
 #include "cli/output.h"
+#include "cli/roofs.h"
 #include "exec/thread_pool.h"
 #include "train/objective.h"
 
@@ -57,8 +57,8 @@ Roof measure_roof(const TrainingRun& run, const std::string& device, DType dtype
     if (info.name != device || info.kind != DeviceKind::cpu) continue;
     const int requested = run.context().config().threads;
     const int threads = requested > 0 ? requested : static_cast<int>(exec::available_threads());
-    roof.gflops = bench::peak_gflops(dtype, threads);
-    roof.gb_per_s = bench::memory_bandwidth_gb_s(threads);
+    roof.gflops = peak_gflops(dtype, threads);
+    roof.gb_per_s = memory_bandwidth_gb_s(threads);
   }
   return roof;
 }

@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <exception>
 
+#include "cli/program.h"
 #include "cli/standard_streams.h"
-#include "cli/verbs.h"
 #include "io/atomic_file.h"
 
 namespace tenon::cli {

@@ -11,7 +11,9 @@
 
 #include <tenon/callbacks.h>
 
-#include "cli/output.h"
+#include "cli/common.h"
+#include "cli/program.h"
+#include "cli/standard_streams.h"
 #include "cli/trace_file.h"
 #include "cli/train_run.h"
 #include "cli/train_stop.h"

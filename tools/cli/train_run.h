@@ -8,7 +8,7 @@
 #include <tenon/predictor.h>
 #include <tenon/training_run.h>
 
-#include "cli/verbs.h"
+#include "cli/common.h"
 
 namespace tenon::cli {
 

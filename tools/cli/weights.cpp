@@ -9,7 +9,9 @@
 
 #include <tenon/weights.h>
 
+#include "cli/common.h"
 #include "cli/output.h"
+#include "cli/program.h"
 #include "cli/train_run.h"
 #include "cli/verbs.h"
 

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # The installed tree. It is relocatable: run paths start from $ORIGIN, the package files from their own folder.
 #
-#   bin/tenon   lib/libtenon.so   lib/libtenon_sdk.a   lib/tenon/{backends/,tenon-probe}   lib/cmake/tenon/   lib/pkgconfig/tenon.pc
+#   bin/tenon   lib/libtenon.so   lib/libtenon_sdk.a   lib/tenon/{backends/,tenon-bench,tenon-conformance,tenon-probe}   lib/cmake/tenon/   lib/pkgconfig/tenon.pc
 #   lib/libtenon_blas.so   lib/tenon/blas/libblas.so.3
 #   include/tenon/ (the C++ API, the plugin ABI, the SDK)   share/tenon/{models,examples,template,new_backend,peers}/   share/doc/tenon/
 get_property(backends GLOBAL PROPERTY TENON_BACKENDS)
+get_property(helper_programs GLOBAL PROPERTY TENON_HELPER_PROGRAMS)
 install(TARGETS tenon_command RUNTIME DESTINATION bin)
-install(TARGETS tenon_probe RUNTIME DESTINATION lib/tenon)
+install(TARGETS ${helper_programs} RUNTIME DESTINATION lib/tenon)
 install(TARGETS tenon tenon_sdk RUNTIME DESTINATION bin LIBRARY DESTINATION lib ARCHIVE DESTINATION lib)
 if(TARGET tenon_blas)
   install(TARGETS tenon_blas LIBRARY DESTINATION lib)

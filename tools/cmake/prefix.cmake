@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Gives the build tree the layout of the installed one: headers, package files and the sources of `tenon new-backend`, as links where
+# Gives the build tree the layout of the installed one: headers, package files and what is in share/tenon, as links where
 # possible. find_package(tenon) with CMAKE_PREFIX_PATH=<build tree> is then enough to build a backend or a program against it.
 if(WIN32)
   return()
@@ -14,8 +14,9 @@ foreach(folder runtime plugins/abi plugins/sdk)
   endforeach()
 endforeach()
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/share/tenon)
-foreach(folder template new_backend)
-  file(CREATE_LINK ${PROJECT_SOURCE_DIR}/plugins/${folder} ${PROJECT_BINARY_DIR}/share/tenon/${folder} SYMBOLIC)
+foreach(folder models plugins/template plugins/new_backend tools/bench/peers)
+  get_filename_component(name ${folder} NAME)
+  file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${folder} ${PROJECT_BINARY_DIR}/share/tenon/${name} SYMBOLIC)
 endforeach()
 foreach(file tenonConfig.cmake backend.cmake backend.map oplist.cmake) # copies: they find the tree relative to themselves
   configure_file(${CMAKE_CURRENT_LIST_DIR}/${file} ${PROJECT_BINARY_DIR}/lib/cmake/tenon/${file} COPYONLY)

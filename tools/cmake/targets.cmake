@@ -51,3 +51,11 @@ target_link_libraries(tenon_quickest_to_compile INTERFACE tenon::quick_to_compil
 if(TENON_SANITIZE)
   target_compile_options(tenon_quickest_to_compile INTERFACE -O0)
 endif()
+
+# tenon_helper_program(<target> <name>): lib/tenon/<name>, a program that Tenon starts, next to lib/tenon/backends (support_folder() in
+# plugins/loader/find.h).
+function(tenon_helper_program target name)
+  set_target_properties(${target} PROPERTIES
+    OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/tenon INSTALL_RPATH "$ORIGIN/..")
+  set_property(GLOBAL APPEND PROPERTY TENON_HELPER_PROGRAMS ${target})
+endfunction()

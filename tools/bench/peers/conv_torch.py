@@ -20,12 +20,7 @@ def main():
     parser.add_argument("--pass", dest="which", choices=["forward", "dx", "dw"], default="forward")
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--runs", type=int, default=10)
-    torch_device.add_arguments(parser)
-    arguments = parser.parse_args()
-    torch, absent = torch_device.open_torch(arguments)
-    if absent:
-        print(json.dumps({"absent": absent}))
-        return
+    arguments, torch = torch_device.open_torch(parser)
     dtype = {"mixed_bfloat16": torch.bfloat16, "mixed_float16": torch.float16}.get(arguments.precision, torch.float32)
     layout = torch_device.memory_format(torch, arguments)
 

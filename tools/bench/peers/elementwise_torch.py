@@ -6,26 +6,17 @@ Prints one JSON object: {"name": "PyTorch 1.13.0, 2 threads", "ns": {op: [ns of 
 """
 import argparse
 import json
-import os
-import sys
 import time
+
+import torch_device
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--ops", required=True)
     parser.add_argument("--count", type=int, default=1_000_000)
-    parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--samples", type=int, default=21)
-    arguments = parser.parse_args()
-    os.environ["OMP_NUM_THREADS"] = str(arguments.threads)
-    try:
-        import torch
-    except ImportError as error:
-        print(json.dumps({"absent": f"{sys.executable}: {error} (apt-get install python3-torch)"}))
-        return
-    torch.set_num_threads(arguments.threads)
-    torch.manual_seed(1)
+    arguments, torch = torch_device.open_torch(parser)
     n = arguments.count
     x, y, out = torch.rand(n) * 1.9 + 0.1, torch.rand(n) * 1.9 + 0.1, torch.empty(n)
     bodies = {

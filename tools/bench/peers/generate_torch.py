@@ -85,12 +85,9 @@ def main():
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--weights", help="an .npz file of weights: continue --prompt and print the labels")
     parser.add_argument("--prompt", default="0", help="labels, separated by commas")
-    torch_device.add_arguments(parser)
-    a = parser.parse_args()
-    torch, absent = torch_device.open_torch(a)
-    if absent or not hasattr(torch.nn.functional, "scaled_dot_product_attention"):
-        print(json.dumps({"absent": absent or f"PyTorch {torch.__version__} has no scaled_dot_product_attention; it came with 2.0"}))
-        return
+    a, torch = torch_device.open_torch(parser)
+    if not hasattr(torch.nn.functional, "scaled_dot_product_attention"):
+        torch_device.absent(f"PyTorch {torch.__version__} has no scaled_dot_product_attention; it came with 2.0")
     with torch.inference_mode():
         if a.weights:
             import numpy

@@ -21,12 +21,7 @@ def main():
     parser.add_argument("--samples", type=int, default=60000)
     parser.add_argument("--batch", type=int, default=100)
     parser.add_argument("--epochs", type=int, default=5, help="timed epochs, after one that is not timed")
-    torch_device.add_arguments(parser)
-    arguments = parser.parse_args()
-    torch, absent = torch_device.open_torch(arguments)
-    if absent:
-        print(json.dumps({"absent": absent}))
-        return
+    arguments, torch = torch_device.open_torch(parser)
 
     sizes = [int(size) for size in arguments.sizes.split(",")]
     layers = []

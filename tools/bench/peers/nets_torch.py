@@ -141,12 +141,7 @@ def main():
     parser.add_argument("--optimizer", action="store_true")
     parser.add_argument("--sum", action="store_true")
     parser.add_argument("--export")
-    torch_device.add_arguments(parser)
-    arguments = parser.parse_args()
-    torch, absent = torch_device.open_torch(arguments)
-    if absent:
-        print(json.dumps({"absent": absent}))
-        return
+    arguments, torch = torch_device.open_torch(parser)
 
     with open(arguments.net, encoding="utf-8") as file:
         net = json.load(file)

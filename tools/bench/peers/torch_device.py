@@ -1,34 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shared by the PyTorch peers: devices, precisions, and timing that waits for the device."""
+import json
 import os
 import sys
 import time
 
 
-def add_arguments(parser):
+def open_torch(parser):
+    """The arguments of the command line, with those of the device, and torch, configured by them. Without it, says why and exits."""
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--precision", choices=["float32", "tf32", "mixed_bfloat16", "mixed_float16"], default="float32")
     parser.add_argument("--channels-last", action="store_true", help="store images with their channels last")
     parser.add_argument("--threads", type=int, default=2)
-
-
-def open_torch(arguments):
-    """(torch, None), configured by the arguments, or (None, reason)."""
+    arguments = parser.parse_args()
     for variable in ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"]:
         os.environ[variable] = str(arguments.threads)  # read when the libraries are loaded; torch does not set OpenBLAS's threads later
     try:
         import torch
     except ImportError as error:
-        return None, f"{sys.executable}: {error} (apt-get install python3-torch)"
+        absent(f"{error} (apt-get install python3-torch)")
     if arguments.device == "cuda" and not torch.cuda.is_available():
-        return None, f"{sys.executable}: PyTorch {torch.__version__} finds no CUDA device"
+        absent(f"PyTorch {torch.__version__} finds no CUDA device")
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(1)
     tf32 = arguments.precision != "float32"
     torch.backends.cuda.matmul.allow_tf32 = tf32
     torch.backends.cudnn.allow_tf32 = tf32
     torch.backends.cudnn.benchmark = True  # selects the fastest algorithm
-    return torch, None
+    return arguments, torch
+
+
+def absent(reason):
+    print(json.dumps({"absent": f"{sys.executable}: {reason}"}))
+    sys.exit()
 
 
 def blas_in_use():

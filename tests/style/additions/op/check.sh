@@ -7,7 +7,7 @@ export PYTHONDONTWRITEBYTECODE=1
 python3 tests/abi/digests.py --write
 python3 tests/abi/layout.py write
 python3 tests/abi/functions.py --write
-cmake --build "$build" --parallel "${TENON_JOBS:-2}" --target tenon_command tenon_backend_reference tenon_backend_openblas unit_graph
+cmake --build "$build" --parallel "${TENON_JOBS:-2}" --target tenon_command tenon_conformance_command tenon_backend_reference tenon_backend_openblas unit_graph
 "${CXX:-c++}" -std=c++20 -fsyntax-only -Iruntime -Iplugins/abi -xc++ - <<<'#include <tenon/tenon.h>
 tenon::Value of_value(tenon::Value x) { return tenon::ops::softsign(x); }
 tenon::Tensor of_tensor(const tenon::Tensor& x) { return tenon::softsign(x); }'

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// tenon bench crossing | gemm | blas | elementwise | memory | fusion | nets | conv | mnist | pipeline | mnist_mlp | fashion_mnist |
-// generate | compare OLD NEW; tenon bandwidth
+// tenon-bench, the program of the verbs that measure: tenon bench crossing | gemm | blas | elementwise | memory | fusion | nets | conv |
+// mnist | pipeline | mnist_mlp | fashion_mnist | generate | compare OLD NEW; tenon bandwidth
 #include <CLI/CLI.hpp>
 
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -14,7 +13,8 @@
 
 #include "bench/benchmarks.h"
 #include "bench/nets_list.h"
-#include "cli/verbs.h"
+#include "cli/common.h"
+#include "cli/program.h"
 #include "exec/thread_pool.h"
 #include "yaml/tree.h"
 
@@ -60,12 +60,9 @@ void run(Arguments& arguments, std::unique_ptr<bench::Report> (*benchmark)(const
   if (!arguments.json.empty()) report->write_json(arguments.json);
 }
 
-/// The model definitions: those installed with this program, or those of the source tree.
+/// The model definitions that the benchmarks train.
 std::string models_folder() {
-  std::error_code code;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", code);
-  const std::filesystem::path installed = self.parent_path().parent_path() / "share/tenon/models/bench";
-  return !code && std::filesystem::is_directory(installed, code) ? installed.string() : TENON_MODELS_DIRECTORY "/bench";
+  return (installation_prefix() / "share/tenon/models/bench").string();
 }
 
 /// `--set cnn` selects a set of nets; `--set key=value` overrides a key, as in other subcommands.
@@ -128,13 +125,10 @@ void add_net_options(CLI::App& command, bench::Options& options) {
       ->type_name("FILE");
 }
 
-}  // namespace
-
-void add_bench_verb(CLI::App& app) {
+void add_verbs(CLI::App& app) {
   using Benchmark = std::unique_ptr<bench::Report> (*)(const bench::Options&);
-  const auto add_to = [](CLI::App& parent, const char* name, const char* help, Benchmark benchmark) {
+  const auto add_benchmark = [](CLI::App* command, Benchmark benchmark) {
     auto arguments = std::make_shared<Arguments>();
-    CLI::App* command = parent.add_subcommand(name, help);
     arguments->common.add_to(*command);
     bench::Options& options = arguments->options;
     command->add_option("--threads", options.threads, "threads of the device and its peers; 0: all (default: 2)")
@@ -149,13 +143,15 @@ void add_bench_verb(CLI::App& app) {
     command->callback([arguments, benchmark] { run(*arguments, benchmark); });
     return std::pair{command, arguments};
   };
-  CLI::App* bench = app.add_subcommand("bench", "measure performance, compared with peers that are installed");
+  CLI::App* bench = add_external_verb(app, "bench");
   bench->require_subcommand(1);
-  const auto add = [&](const char* name, const char* help, Benchmark benchmark) { add_to(*bench, name, help, benchmark); };
+  const auto add = [&](const char* name, const char* help, Benchmark benchmark) {
+    return add_benchmark(bench->add_subcommand(name, help), benchmark);
+  };
   add("crossing", "overhead of a plan and of a node beyond their kernels", bench::crossing);
   add("gemm", "matrix products through a plan, compared with direct OpenBLAS calls", bench::gemm);
-  const std::pair<CLI::App*, std::shared_ptr<Arguments>> blas_command = add_to(
-      *bench, "blas", "BLAS calls of each level through the API and the drop-in library, compared with direct OpenBLAS calls", bench::blas);
+  const std::pair<CLI::App*, std::shared_ptr<Arguments>> blas_command =
+      add("blas", "BLAS calls of each level through the API and the drop-in library, compared with direct OpenBLAS calls", bench::blas);
   blas_command.first->add_option("--compare", blas_command.second->options.compare, "peer: openblas or none (default: openblas)")
       ->check(CLI::IsMember({"openblas", "none"}))
       ->type_name("PEER");
@@ -165,7 +161,7 @@ void add_bench_verb(CLI::App& app) {
   add("memory", "cost of access patterns: sequential, strided, random, transposed", bench::memory);
   add("fusion", "a chain of ten ops and a training step with fusion off, elementwise and full", bench::fusion);
   const std::pair<CLI::App*, std::shared_ptr<Arguments>> nets_command =
-      add_to(*bench, "nets", "nets of published benchmarks, inference and training, compared with PyTorch and ONNX Runtime", bench::nets);
+      add("nets", "nets of published benchmarks, inference and training, compared with PyTorch and ONNX Runtime", bench::nets);
   const std::shared_ptr<Arguments> nets_arguments = nets_command.second;
   add_net_options(*nets_command.first, nets_arguments->options);
   add_variant_options(*nets_command.first, nets_arguments->options);
@@ -176,7 +172,7 @@ void add_bench_verb(CLI::App& app) {
     run(*nets_arguments, bench::nets);
   });
   const auto add_compared = [&](const char* name, const char* help, Benchmark benchmark) {
-    const std::pair<CLI::App*, std::shared_ptr<Arguments>> added = add_to(*bench, name, help, benchmark);
+    const std::pair<CLI::App*, std::shared_ptr<Arguments>> added = add(name, help, benchmark);
     const std::shared_ptr<Arguments> arguments = added.second;
     add_variant_options(*added.first, arguments->options);
     add_html_option(*added.first, arguments->options);
@@ -192,17 +188,16 @@ void add_bench_verb(CLI::App& app) {
   mnist_command.first->add_option("--net", mnist_command.second->options.net, "mnist_mlp or convnet (default: mnist_mlp)")
       ->type_name("NAME");
   add_phase_option(*mnist_command.first, mnist_command.second->options);
-  const auto pipeline_command = add_to(
-      *bench, "pipeline", "training steps with slow data loading: serial, cached, prefetched, copied asynchronously", bench::pipeline);
+  const auto pipeline_command =
+      add("pipeline", "training steps with slow data loading: serial, cached, prefetched, copied asynchronously", bench::pipeline);
   add_html_option(*pipeline_command.first, pipeline_command.second->options);
   add("mnist_mlp", "training epochs of 784-300-100-10, batch 100, compared with PyTorch", bench::mnist_mlp);
   add("fashion_mnist", "training epochs of 784-128-10, batch 32, compared with PyTorch", bench::fashion_mnist);
-  const auto generate_command =
-      add_to(*bench, "generate", "tokens one by one from language models, compared with PyTorch", bench::generate);
+  const auto generate_command = add("generate", "tokens one by one from language models, compared with PyTorch", bench::generate);
   generate_command.first->add_option("--net", generate_command.second->options.net, "gpt or gpt2 (default: both)")
       ->check(CLI::IsMember({"gpt", "gpt2"}))
       ->type_name("NAME");
-  add_to(app, "bandwidth", "measured memory and file bandwidth", bench::bandwidth);
+  add_benchmark(add_external_verb(app, "bandwidth"), bench::bandwidth);
 
   auto files = std::make_shared<std::pair<std::string, std::string>>();
   CLI::App* compare = bench->add_subcommand("compare", "compare two reports");
@@ -211,4 +206,9 @@ void add_bench_verb(CLI::App& app) {
   compare->callback([files] { bench::compare(files->first, files->second); });
 }
 
+}  // namespace
 }  // namespace tenon::cli
+
+int main(int argc, char** argv) {
+  return tenon::cli::run_program(argc, argv, tenon::cli::add_verbs);
+}

@@ -21,13 +21,15 @@
 #include <tenon/error.h>
 #include <tenon/functions.h>
 
-#include "cli/generate_docs.h"
+#include "cli/common.h"
+#include "cli/program.h"
 #include "cli/standard_streams.h"
-#include "cli/verbs.h"
 #include "conformance/blas.h"
 #include "conformance/case.h"
+#include "generate_docs.h"
 #include "graph/op.h"
 #include "io/atomic_file.h"
+#include "verbs.h"
 
 namespace tenon::cli {
 namespace {
@@ -397,7 +399,7 @@ std::string text_of(const fs::path& file) {
 
 void add_generate_docs_verb(CLI::App& app) {
   auto out = std::make_shared<fs::path>(".");
-  CLI::App* command = app.add_subcommand("generate-docs", "write the reference pages of ops and BLAS routines, ops.md and blas.md");
+  CLI::App* command = add_external_verb(app, "generate-docs");
   command->add_option("--out", *out, "output folder")->type_name("DIR")->check(CLI::ExistingDirectory)->capture_default_str();
   command->callback([out] {
     const std::string ops = ops_page(installation_prefix() / "include" / "tenon"), blas = blas_page();

@@ -8,7 +8,7 @@
 #include <tenon/error.h>
 #include <tenon/functions.h>
 
-#include "cli/generate_docs.h"
+#include "generate_docs.h"
 
 namespace tenon::cli {
 namespace {
@@ -135,7 +135,7 @@ std::vector<std::string> ops_made_by(const std::string& function) {
   if (example == examples().end()) {
     throw Error(
         fmt::format("generate-docs: the function {} of tenon/functions.h is neither the stem of an op nor has an example: add one to "
-                    "tools/cli/generate_docs_functions.cpp",
+                    "tools/conformance/generate_docs_functions.cpp",
                     function));
   }
   Graph graph;

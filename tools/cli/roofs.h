@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench/roofs.h - the measured peaks of the processor, which percentages of roof refer to.
+// cli/roofs.h - the measured peaks of the processor, which percentages of roof refer to.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 #include <tenon/dtype.h>
 
-namespace tenon::bench {
+namespace tenon::cli {
 
 /// Peak rate of fused multiply-adds on registers, on this many threads at once: the sum of the best try of each thread, in GFLOP/s. Empty
 /// for an instruction set or dtype without a measuring loop.
@@ -26,4 +26,4 @@ MemoryRoofs memory_roofs(int threads, std::int64_t array_bytes = std::int64_t{12
 /// The triad of memory_roofs().
 double memory_bandwidth_gb_s(int threads);
 
-}  // namespace tenon::bench
+}  // namespace tenon::cli

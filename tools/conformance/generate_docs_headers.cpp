@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <regex>
 
-#include "cli/generate_docs.h"
+#include "generate_docs.h"
 
 namespace tenon::cli {
 namespace {

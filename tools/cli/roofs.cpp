@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/roofs.h"
+#include "cli/roofs.h"
 
 #include <algorithm>
 #include <chrono>
@@ -15,7 +15,7 @@
 #include <arm_neon.h>
 #endif
 
-namespace tenon::bench {
+namespace tenon::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -154,4 +154,4 @@ double memory_bandwidth_gb_s(int threads) {
   return memory_roofs(threads).triad;
 }
 
-}  // namespace tenon::bench
+}  // namespace tenon::cli

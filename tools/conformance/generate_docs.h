@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/generate_docs.h - sources of the reference pages other than the op lists: comments of public headers, graphs of front-end functions.
+// generate_docs.h - sources of the reference pages other than the op lists: comments of public headers, graphs of front-end functions.
 #pragma once
 
 #include <filesystem>

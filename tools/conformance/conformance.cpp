@@ -4,25 +4,19 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <thread>
 
 #include <tenon/error.h>
 
-#include "cli/output.h"
-#include "cli/verbs.h"
+#include "cli/common.h"
+#include "cli/program.h"
+#include "cli/standard_streams.h"
 #include "conformance/conformance.h"
+#include "verbs.h"
 
 namespace tenon::cli {
 namespace {
-
-/// A folder of the installation or build tree that this program belongs to.
-std::filesystem::path installed_folder(const std::filesystem::path& folder) {
-  std::error_code error;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  return error ? std::filesystem::path() : self.parent_path().parent_path() / folder;
-}
 
 /// Splits "threads=2".
 std::pair<std::string, std::string> option_of(const std::string& text) {
@@ -46,9 +40,9 @@ void add_conformance_verb(CLI::App& app) {
   auto options = std::make_shared<conformance::Options>();
   auto backend_options = std::make_shared<std::vector<std::string>>();
   auto list = std::make_shared<bool>(false);
-  CLI::App* command = app.add_subcommand("conformance", "test a backend file against the plugin ABI, case by case");
-  options->backend_directory = installed_folder("lib/tenon/backends");
-  options->models = installed_folder("share/tenon/models");
+  CLI::App* command = add_external_verb(app, "conformance");
+  options->backend_directory = installation_prefix() / "lib/tenon/backends";
+  options->models = installation_prefix() / "share/tenon/models";
   options->jobs = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 4u));
   auto* backend = command->add_option("--backend", options->backend, "name of an installed backend")->capture_default_str();
   command->add_option("--plugin", options->plugin, "backend file")->excludes(backend);

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// cli/common.h - the options that verbs have in common, and the tree that the program is part of.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <tenon/config.h>
+
+namespace CLI {
+class App;
+}
+
+namespace tenon::cli {
+
+/// The options that every verb has (--config, --device, --plugin, --set, --trust), and the configuration that results from them.
+struct Common {
+  std::string config_file;
+  std::string device;
+  std::vector<std::filesystem::path> plugins;
+  std::vector<std::string> sets;  ///< key=value
+  bool trust = false;             ///< a train.yaml may add backend folders
+
+  void add_to(CLI::App& app);
+  /// The configuration keys set on the command line.
+  std::vector<ConfigOverride> overrides() const;
+  Config resolve(const std::vector<Config>& layers = {}) const;
+};
+
+/// Adds --format with these choices; the first is the default.
+void add_format(CLI::App& command, std::string& format, const std::vector<std::string>& choices);
+
+/// The folder that contains bin/, share/ and lib/ of this program: the installation prefix or the build tree. Empty if unknown.
+std::filesystem::path installation_prefix();
+
+}  // namespace tenon::cli

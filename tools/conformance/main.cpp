@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// tenon-conformance, the program of the verbs that need the conformance kit.
+#include "cli/program.h"
+#include "verbs.h"
+
+namespace {
+
+void add_verbs(CLI::App& app) {
+  tenon::cli::add_conformance_verb(app);
+  tenon::cli::add_generate_docs_verb(app);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return tenon::cli::run_program(argc, argv, add_verbs);
+}
