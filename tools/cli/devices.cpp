@@ -172,7 +172,7 @@ void run_devices(const Arguments& arguments) {
     print(arguments.format == "json" ? as_json(found) : as_text(found));
   }
   if (arguments.require == "gpu" && gpus.empty()) {
-    if (!report) std::fputs(reason_without_gpu(arguments).c_str(), stderr);
+    if (!report) print_message(reason_without_gpu(arguments));
     set_exit_code(exit_without_gpu);
     return;
   }

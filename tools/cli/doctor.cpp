@@ -178,7 +178,7 @@ void run_doctor(const Arguments& arguments) {
   if (failed.empty() && findings.healthy > 0) return;
   if (!failed.empty()) {
     const std::string what = arguments.required.empty() ? "broken" : "required and not healthy";
-    std::fputs(fmt::format("tenon doctor: {}: {}\n", what, fmt::join(failed, ", ")).c_str(), stderr);
+    print_message(fmt::format("tenon doctor: {}: {}\n", what, fmt::join(failed, ", ")));
   }
   set_exit_code(1);
 }

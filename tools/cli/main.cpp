@@ -44,7 +44,6 @@ int run(int argc, char** argv) {
   add_new_backend_verb(app);
   add_generate_docs_verb(app);
   try {
-    check_stack_limit();
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     const std::string mistake = explain_usage(app, std::span<const char* const>(argv, static_cast<std::size_t>(argc)).subspan(1));
@@ -70,6 +69,7 @@ int run(int argc, char** argv) {
 }  // namespace tenon::cli
 
 int main(int argc, char** argv) {
+  if (!tenon::cli::stack_suffices()) return 1;
   tenon::cli::open_standard_streams();
   return tenon::cli::close_standard_output(tenon::cli::run(argc, argv));
 }

@@ -3,12 +3,12 @@
 
 #include <fmt/core.h>
 
-#include <cstdio>
 #include <utility>
 #include <variant>
 
 #include <tenon/callbacks.h>
 
+#include "cli/standard_streams.h"
 #include "yaml/tree.h"
 
 namespace tenon::cli {
@@ -37,7 +37,7 @@ TrainingRun prepare_run(const std::string& file, const Common& common, std::vect
 
 void load_weights(TrainingRun& run, const std::string& checkpoint) {
   const Model::Position position = run.load_weights(checkpoint);
-  fmt::print(stderr, "Checkpoint: {} (epoch {}, step {})\n", position.file, position.epoch, position.step);
+  print_message(fmt::format("Checkpoint: {} (epoch {}, step {})\n", position.file, position.epoch, position.step));
 }
 
 std::string model_name(const TrainingRun& run) {
