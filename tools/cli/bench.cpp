@@ -197,7 +197,21 @@ void add_bench_verb(CLI::App& app) {
   add_html_option(*pipeline_command.first, pipeline_command.second->options);
   add("mnist_mlp", "training epochs of 784-300-100-10, batch 100, compared with PyTorch", bench::mnist_mlp);
   add("fashion_mnist", "training epochs of 784-128-10, batch 32, compared with PyTorch", bench::fashion_mnist);
-  add_to(app, "bandwidth", "measured memory and file bandwidth", bench::bandwidth);
+  const auto bandwidth_command = add_to(
+      app, "bandwidth", "bandwidth of memory and files, measured and as a percentage of the memory's theoretical peak", bench::bandwidth);
+  bench::Options& memory = bandwidth_command.second->options;
+  bandwidth_command.first
+      ->add_option("--memory-clock-mhz", memory.memory_clock_mhz,
+                   "clock of the device's memory, which moves data twice per cycle: DDR4-2933 has 1466.67 (default: as the system tells)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("MHZ");
+  bandwidth_command.first
+      ->add_option("--bus-bits", memory.bus_bits, "width of a channel, or of a GPU's whole bus (default: as told, else 64)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
+  bandwidth_command.first->add_option("--channels", memory.channels, "channels of the memory, 1 for a GPU (default: as told, else 1)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
 
   auto files = std::make_shared<std::pair<std::string, std::string>>();
   CLI::App* compare = bench->add_subcommand("compare", "compare two reports");
