@@ -9,7 +9,9 @@
 #include <tenon/context.h>
 #include <tenon/error.h>
 
+#include "bench/topology.h"
 #include "cli/backend_report.h"
+#include "cli/machine.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "exec/context_state.h"
@@ -31,6 +33,7 @@ struct Found {
   std::optional<std::size_t> chosen;
   std::string choice;  ///< "openblas:0 (default)", "reference:0 (environment TENON_DEVICE)"
   std::string others;  ///< the backends that cannot be used, with the reasons; empty without one
+  std::uint32_t threads = 1;
   std::optional<Error> failure;
 };
 
@@ -45,6 +48,7 @@ int index_of(const DeviceInfo& device) {
 Found find_devices(const Arguments& arguments) {
   Found found;
   const Config config = resolve_with_sets(arguments.common);
+  found.threads = thread_budget(config);
   try {
     const Context context(config, {}, arguments.common.plugins);
     found.devices = context.devices();
@@ -73,6 +77,8 @@ std::string as_text(const Found& found) {
   std::string text = found.devices.empty() ? "" : table.str();
   if (found.chosen) text += fmt::format("\n* {}\n", found.choice);
   if (!found.others.empty()) text += fmt::format("\nnot usable: {}\n", found.others);
+  text += "\nhost\n";
+  for (const auto& [what, value] : bench::describe_parallelism(found.threads)) text += fmt::format("  {:<17} {}\n", what, value);
   return text;
 }
 

@@ -16,7 +16,6 @@
 #include "cli/probe.h"
 #include "cli/verbs.h"
 #include "exec/loading.h"
-#include "exec/thread_pool.h"
 
 namespace tenon::cli {
 namespace {
@@ -71,10 +70,6 @@ Findings examine(const Arguments& arguments) {
   return findings;
 }
 
-int thread_budget(const Config& config) {
-  return config.threads > 0 ? config.threads : static_cast<int>(exec::available_threads());
-}
-
 /// Lines of a backend's block: the label in its own column, followed by the text line by line.
 std::string entry(const std::string& label, const std::string& text) {
   std::string lines;
@@ -119,7 +114,7 @@ std::string block(const loader::Record& record) {
 
 std::string as_text(const Findings& findings) {
   std::string text;
-  for (const auto& [what, value] : describe_machine()) text += fmt::format("{:<17} {}\n", what, value);
+  for (const auto& [what, value] : describe_machine(thread_budget(findings.config))) text += fmt::format("{:<17} {}\n", what, value);
   text += fmt::format("{:<17} {} ({})\n", "thread budget", thread_budget(findings.config), findings.config.origin_of("threads"));
   text += "\nsearched\n";
   for (const loader::PlaceRecord& place : findings.result.places)
@@ -133,7 +128,7 @@ std::string as_text(const Findings& findings) {
 
 std::string as_json(const Findings& findings) {
   nlohmann::ordered_json machine, backends = nlohmann::ordered_json::array(), places = nlohmann::ordered_json::array();
-  for (const auto& [what, value] : describe_machine()) machine[what] = value;
+  for (const auto& [what, value] : describe_machine(thread_budget(findings.config))) machine[what] = value;
   for (const loader::Record& record : findings.result.records) {
     backends.push_back(to_json(record));
     backends.back()["sha256"] = loader::checksum(record.path);

@@ -2,13 +2,21 @@
 // cli/machine.h - a description of the machine and of the software in use.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
+namespace tenon {
+struct Config;
+}
+
 namespace tenon::cli {
 
-/// (label, value) pairs: processor, instruction sets, threads, memory, operating system, compiler, libraries.
-std::vector<std::pair<std::string, std::string>> describe_machine();
+/// The threads that a loop of this configuration may use.
+std::uint32_t thread_budget(const Config& config);
+
+/// (label, value) pairs: processor, cores, bench::describe_parallelism(threads), memory, operating system, compiler, libraries.
+std::vector<std::pair<std::string, std::string>> describe_machine(std::uint32_t threads);
 
 }  // namespace tenon::cli
