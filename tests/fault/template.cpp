@@ -205,7 +205,8 @@ TEST_CASE("template: a constant is copied when the plan is made") {
 TEST_CASE("template: supports refuses what it lacks with a reason, and plan_create agrees") {
   Template t;
   check_refused(t, OneNode(TENON_OP_Conv, 11, {{2}, {2}, {2}}), TENON_REASON_OP, "op 'Conv' version 11 is not implemented");
-  check_refused(t, OneNode(TENON_OP_Relu, 13, {{2}, {2}}), TENON_REASON_OP, "op 'Relu' version 13 is not implemented: this backend has Add-14");
+  check_refused(t, OneNode(TENON_OP_Relu, 13, {{2}, {2}}), TENON_REASON_OP,
+                "op 'Relu' version 13 is not implemented: this backend has Add-14");
   check_refused(t, OneNode(39999, 1, {{2}, {2}}), TENON_REASON_OP, "op 'unknown' version 1");
   check_refused(t, OneNode(TENON_OP_Relu, 14, {{2}, {2}, {2}}), TENON_REASON_OP, "expected 1 inputs");
   check_refused(t, OneNode(TENON_OP_Relu, 14, {{2}, {2}}, TENON_DTYPE_F64), TENON_REASON_DTYPE, "only f32 is supported");
