@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // NVIDIA GPUs through CUDA. Without a driver the plugin still loads, has no devices, and reports why.
 #include <tenon/sdk/backend.h>
+#include <tenon/sdk/kernel_markers.h>
 
 #include <cstdlib>
 #include <mutex>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "device/device.h"
+#include "device/nvtx.h"
 #include "device/options.h"
 #include "device/status.h"
 
@@ -24,6 +26,8 @@ constexpr tenon_option options[] = {
      "how the cuDNN engine of a convolution is chosen: heuristic, measure, or a name such as \"engine 37\""},
     {"workspace_limit_mib", TENON_OPTION_INTEGER, 0, "1024", nullptr, 0, 1 << 20,
      "cuDNN engines that need a larger workspace than this are not used"},
+    {"nvtx", TENON_OPTION_CHOICE, 0, "off", "off|on", 0, 0,
+     "on: NVTX ranges named by op and layer around the submission of each kernel, for Nsight; nothing is replayed as a CUDA graph then"},
 };
 
 class Backend final : public sdk::Backend {
@@ -44,7 +48,7 @@ class Backend final : public sdk::Backend {
   }
   std::unique_ptr<sdk::Device> open(std::uint32_t index) override {
     auto device = std::make_unique<Device>(host, static_cast<int>(index));
-    options_of(*device);  // reads and validates the user's options
+    if (options_of(*device).nvtx) sdk::set_kernel_markers(&nvtx_markers());  // also reads and validates the user's options
     opened_ = true;
     return device;
   }

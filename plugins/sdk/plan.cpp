@@ -2,6 +2,7 @@
 #include "plan.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <limits>
@@ -12,6 +13,8 @@ namespace tenon::sdk {
 namespace {
 
 constexpr std::uint64_t alignment = 64;  ///< of workspaces, and of everything in them
+
+std::atomic<const KernelMarkers*> kernel_markers{nullptr};
 
 void* pointer(std::uint64_t address) {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
@@ -135,6 +138,8 @@ Plan::Plan(Device& device, MemoryStats& memory_stats, const tenon_graph& abi_gra
   }
   arrange(graph, rows);
   make_steps();
+  markers_ = kernel_markers.load();
+  if (markers_ != nullptr) name_steps(abi_graph);
   place_values(layout_);
   allocate_packed();
   place_constants();
@@ -345,6 +350,10 @@ void Plan::return_frame(std::unique_ptr<Frame> frame) noexcept {
 
 // ---------------------------------------------------------------- execution
 
+void set_kernel_markers(const KernelMarkers* markers) {
+  kernel_markers = markers;
+}
+
 void Plan::bind(Frame& frame, const tenon_bindings& bindings, std::uint64_t workspace, tenon_stream* stream) const {
   for (const Patch& patch : frame.patches) {
     const std::uint64_t address = bindings.addresses[patch.binding];
@@ -405,6 +414,7 @@ void Plan::execute(const tenon_bindings& bindings, std::uint64_t workspace, teno
 }
 
 void Plan::check_recordable(std::uint32_t* out_node) const {
+  if (markers_ != nullptr) throw Error(TENON_UNSUPPORTED, "plan_execute: a profiler marks the kernels, which a replay would not do");
   for (const Step& step : layout_.steps) {
     if (step.node.row->kernel->traits.capture_safe) continue;
     *out_node = step.node.index;
@@ -428,11 +438,35 @@ void Plan::run(const Frame& frame, std::uint32_t* out_node) {
     run_profiled(frame, out_node);
     return;
   }
+  if (markers_ != nullptr) {
+    run_marked(frame, out_node);
+    return;
+  }
   const Launch* launch = frame.launches.data();
   for (const Call& call : frame.calls) {
     *out_node = launch->node;
     launch->function(call);
     ++launch;
+  }
+}
+
+void Plan::name_steps(const tenon_graph& graph) {
+  for (const Step& step : layout_.steps) {
+    const auto* node = reinterpret_cast<const tenon_node*>(reinterpret_cast<const char*>(graph.nodes) +
+                                                           std::uint64_t{step.node.index} * graph.node_stride);
+    marker_names_.push_back(algorithm_of(step.node) + (node->name == nullptr ? "" : std::string(" ") + node->name));
+  }
+}
+
+void Plan::run_marked(const Frame& frame, std::uint32_t* out_node) {
+  for (std::size_t s = 0; s < frame.calls.size(); ++s) {
+    *out_node = frame.launches[s].node;
+    markers_->begin(marker_names_[s].c_str());
+    struct End {
+      const KernelMarkers* markers;
+      ~End() { markers->end(); }
+    } end{markers_};
+    frame.launches[s].function(frame.calls[s]);
   }
 }
 

@@ -13,6 +13,7 @@
 #include <tenon/backend.h>
 #include <tenon/sdk/device.h>
 #include <tenon/sdk/kernel.h>
+#include <tenon/sdk/kernel_markers.h>
 
 #include "graph_model.h"
 #include "handles.h"
@@ -89,12 +90,14 @@ class Plan {
   std::unique_ptr<Frame> take_frame();
   void return_frame(std::unique_ptr<Frame> frame) noexcept;
   void bind(Frame& frame, const tenon_bindings& bindings, std::uint64_t workspace, tenon_stream* stream) const;
-  /// Throws UNSUPPORTED for a kernel that is not Traits::capture_safe.
+  /// Throws UNSUPPORTED for a kernel that is not Traits::capture_safe, and if a profiler marks the kernels.
   void check_recordable(std::uint32_t* out_node) const;
   void repack(const Frame& frame, std::uint64_t epoch, std::uint32_t* out_node);
   void run(const Frame& frame, std::uint32_t* out_node);
   static tenon_profile_record record_of(const Step& step);
   void run_profiled(const Frame& frame, std::uint32_t* out_node);
+  void name_steps(const tenon_graph& graph);
+  void run_marked(const Frame& frame, std::uint32_t* out_node);
 
   Device& device_;
   Layout layout_;
@@ -115,6 +118,9 @@ class Plan {
   std::mutex profile_mutex_;
   std::vector<std::unique_ptr<Event>> marks_;  ///< before the first kernel, and after each
   bool timed_ = false;                         ///< all of them have been recorded
+
+  const KernelMarkers* markers_ = nullptr;
+  std::vector<std::string> marker_names_;  ///< per step; empty without markers
 };
 
 /// A snapshot of a donated input is needed, but the backend has no kernel that copies it.

@@ -1,72 +1,18 @@
 /* template.c - a whole backend in one plain C11 file: one CPU device that runs Relu and Add on dense f32 and refuses everything else
  * with a reason. Copy it, rename it, replace the kernels; README.md says in which order. It needs <tenon/backend.h> and the C library. */
 /* clang-format off */
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include <tenon/backend.h>
+#include <tenon/backend_helpers.h>
 
 #pragma GCC diagnostic ignored "-Wunused-parameter" /* the ABI sets the slots' parameters, used here or not */
 
 #define ALIGNMENT 64u
 #define SMALLEST_SHARE 16384 /* elements below which another thread costs more than it saves */
-
-/* The objects whose pointers the host holds. A stream has no state, because work is done when the submitting call returns: its pointer is
- * the device's. */
-struct tenon_device {
-  const tenon_host* host;
-  atomic_ullong live_bytes, peak_bytes, allocations; /* slots may be called from any thread */
-};
-struct tenon_backend { struct tenon_device device; };
-struct tenon_memory { /* the allocated bytes follow at an offset of ALIGNMENT */
-  tenon_device* device;
-  uint64_t size_bytes;
-};
-struct tenon_event {
-  tenon_device* device;
-  uint64_t recorded_ns;
-};
-struct tenon_plan {
-  tenon_device* device;
-  tenon_op op;
-  uint32_t output; /* index into the bindings */
-  uint32_t inputs[2];
-  const float* constants[2]; /* NULL: the input is bound at each execution; else a copy, stored after the plan */
-  int64_t elements;
-  uint32_t bindings; /* addresses that an execution must pass */
-  uint64_t size_bytes;
-};
-
-/* Describes a failure in the caller's tenon_error, if there is one, and returns the status. */
-static tenon_status fail(tenon_error* error, tenon_status status, const char* format, ...) {
-  if (!error) return status;
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(error->text, error->text_capacity, format, arguments); /* writes nothing if the capacity is 0 */
-  va_end(arguments);
-  error->status = status, error->node = TENON_NO_INDEX;
-  return status;
-}
-
-/* Fills the caller's struct from ours. Its struct_size, the first field, says how much of it the caller knows. */
-static void answer_with(void* out, const void* own, uint32_t own_size) {
-  uint32_t size;
-  memcpy(&size, out, sizeof size);
-  if (size > own_size) size = own_size;
-  memcpy(out, own, size);
-  memcpy(out, &size, sizeof size);
-}
-
-/* All memory comes from the host. */
-static void* allocate(const tenon_host* host, uint64_t size_bytes, tenon_error* error) {
-  void* memory = host->allocate(host->context, size_bytes, ALIGNMENT);
-  if (!memory) fail(error, TENON_OUT_OF_MEMORY, "template: the host has no memory for %llu bytes", (unsigned long long)size_bytes);
-  return memory;
-}
-static void release(const tenon_host* host, void* memory, uint64_t size_bytes) { host->release(host->context, memory, size_bytes); }
 
 /* ------------------------------------------------------------------ kernels: y may be a or b */
 typedef struct Work {
@@ -82,98 +28,118 @@ static void add(void* argument, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) w->y[i] = w->a[i] + w->b[i];
 }
 
-/* ------------------------------------------------------------------ plans */
-static const tenon_value* value_at(const tenon_graph* graph, uint32_t index) {
-  return (const tenon_value*)((const char*)graph->values + (uint64_t)index * graph->value_stride);
-}
-static const tenon_node* node_at(const tenon_graph* graph, uint32_t index) {
-  return (const tenon_node*)((const char*)graph->nodes + (uint64_t)index * graph->node_stride);
-}
-/* -1: negative sizes, or more elements than 64 bits can address. */
-static int64_t count_elements(const tenon_tensor_desc* desc) {
-  int64_t count = 1;
-  for (uint32_t i = 0; i < desc->rank; ++i) {
-    const int64_t size = desc->shape[i];
-    if (size < 0 || (size > 0 && count > INT64_MAX / 8 / size)) return -1;
-    count *= size;
-  }
-  return count;
-}
-static int is_dense(const tenon_tensor_desc* desc) {
-  int64_t expected = 1;
-  for (uint32_t i = desc->rank; desc->strides && i-- > 0; expected *= desc->shape[i])
-    if (desc->shape[i] != 1 && desc->strides[i] != expected) return count_elements(desc) == 0;
-  return 1;
-}
+/* The ops, one a line: name, version, its digest (a line of tenon/op_digests.h), number of inputs, kernel. */
+#define OPS(OP)                              \
+  OP(Add, 14, 0x0ac45bf52f7b52f5ull, 2, add) \
+  OP(Relu, 14, 0xeb83914624541289ull, 1, relu)
 
-/* The header's rule that a value breaks; NULL: none. */
-static const char* broken_rule(const tenon_graph* graph, const tenon_value* value, int written) {
-  const uint32_t kind = value->kind;
-  if (kind > TENON_VALUE_CONSTANT) return "is of an unknown kind";
-  if (written && kind != TENON_VALUE_OUTPUT && kind != TENON_VALUE_INTERNAL) return "is written by a node but is not a result";
-  if (kind == TENON_VALUE_INTERNAL && graph->node_count == 1) return "is internal, but there is no second node";
-  if (kind != TENON_VALUE_INTERNAL && kind != TENON_VALUE_CONSTANT && value->binding >= graph->binding_count)
-    return "is bound outside the bindings";
-  if (value->desc.rank > TENON_MAX_RANK || count_elements(&value->desc) < 0) return "has an invalid shape";
-  if (kind == TENON_VALUE_CONSTANT && !value->data && count_elements(&value->desc) > 0) return "is a constant without bytes";
+typedef struct Op {
+  tenon_op op;
+  uint32_t version, inputs;
+  void (*kernel)(void* work, int64_t begin, int64_t end);
+} Op;
+#define ROW(name, version, digest, inputs, kernel) {TENON_OP_##name, version, inputs, kernel},
+#define DIGEST(name, version, digest, ...) {TENON_OP_##name, version, digest},
+#define CAPABILITY(name, version, ...) {TENON_OP_##name, version, TENON_DTYPE_BIT(TENON_DTYPE_F32), TENON_FEATURE_IN_PLACE, 0},
+#define LISTED(name, version, ...) " " #name "-" #version
+static const Op ops[] = {OPS(ROW)};
+static const tenon_op_digest digests[] = {OPS(DIGEST)};
+static const tenon_capability capabilities[] = {OPS(CAPABILITY)};
+enum { OP_COUNT = sizeof ops / sizeof ops[0] };
+
+/* ------------------------------------------------------------------ objects whose pointers the host holds */
+struct tenon_device { /* also its streams: they have no state, because work is done when the submitting call returns */
+  const tenon_host* host;
+  atomic_ullong live_bytes, peak_bytes, allocations; /* slots may be called from any thread */
+};
+struct tenon_backend { struct tenon_device device; };
+struct tenon_memory { tenon_device* device; uint64_t size_bytes; }; /* the bytes follow at an offset of ALIGNMENT */
+struct tenon_event { tenon_device* device; uint64_t recorded_ns; };
+struct tenon_plan {
+  tenon_device* device;
+  const Op* op;
+  uint32_t output, inputs[2], bindings; /* indices into the bindings, and how many an execution must pass */
+  const float* constants[2];            /* NULL: the input is bound at each execution; else a copy, stored after the plan */
+  int64_t elements;
+  uint64_t size_bytes;
+};
+
+/* All memory comes from the host. */
+static void* allocate(const tenon_host* host, uint64_t size_bytes, tenon_error* error) {
+  void* memory = host->allocate(host->context, size_bytes, ALIGNMENT);
+  if (!memory) tenon_fail(error, TENON_OUT_OF_MEMORY, "template: no host memory for %llu bytes", (unsigned long long)size_bytes);
+  return memory;
+}
+static void release(const tenon_host* host, void* memory, uint64_t size_bytes) { host->release(host->context, memory, size_bytes); }
+
+/* ------------------------------------------------------------------ plans */
+static const Op* find_op(const tenon_node* node) {
+  for (uint32_t i = 0; i < OP_COUNT; ++i)
+    if (ops[i].op == node->op && ops[i].version == node->version) return &ops[i];
   return NULL;
 }
 
-#define REFUSE(why, ...) (snprintf(out->text, sizeof out->text, __VA_ARGS__), out->reason = (why), 0u)
-/* Whether one node is supported. A yes is binding: plan_create may then fail only for lack of memory. */
-static uint32_t judge(const tenon_graph* graph, const tenon_node* node, const tenon_plan_options* options, tenon_answer* out) {
-  const uint32_t inputs = node->op == TENON_OP_Add ? 2 : 1;
+#define REFUSE(why, ...) (snprintf(out->text, sizeof out->text, __VA_ARGS__), out->reason = (why), NULL)
+/* The op that computes a node, or NULL with the reason in *out. A yes is binding: plan_create may then fail only for lack of memory.
+ * Known options change nothing: every math mode allows exact f32, and the same loop gives the same bits. */
+static const Op* judge(const tenon_graph* graph, const tenon_node* node, const tenon_plan_options* options, tenon_answer* out) {
+  const Op* op = find_op(node);
   *out = (tenon_answer){0, TENON_REASON_NONE, ""};
   if (options && (options->math > TENON_MATH_BF16 || options->deterministic > 1 || options->fusion > TENON_FUSION_OFF))
     return REFUSE(TENON_REASON_OPTIONS, "math %u, deterministic %u or fusion %u is unknown here", options->math, options->deterministic,
                   options->fusion);
-  if ((node->op != TENON_OP_Add && node->op != TENON_OP_Relu) || node->version != 14)
-    return REFUSE(TENON_REASON_OP, "op %u version %u is not implemented: this backend has Add-14 and Relu-14", node->op, node->version);
-  if (node->input_count != inputs || node->output_count != 1)
-    return REFUSE(TENON_REASON_OP, "expected %u inputs and 1 output, got %u and %u", inputs, node->input_count, node->output_count);
-  for (uint32_t i = 0; i <= inputs; ++i) { /* the output, then the inputs */
+  if (!op)
+    return REFUSE(TENON_REASON_OP, "op '%s' version %u is not implemented: this backend has" OPS(LISTED), tenon_op_name(node->op),
+                  node->version);
+  if (node->input_count != op->inputs || node->output_count != 1)
+    return REFUSE(TENON_REASON_OP, "expected %u inputs and 1 output, got %u and %u", op->inputs, node->input_count, node->output_count);
+  for (uint32_t i = 0; i <= op->inputs; ++i) { /* the output, then the inputs */
     const uint32_t index = i == 0 ? node->outputs[0] : node->inputs[i - 1];
     if (index == TENON_NO_INDEX) return REFUSE(TENON_REASON_OP, "operand %u is absent, but none is optional", i);
     if (index >= graph->value_count) return REFUSE(TENON_REASON_OP, "operand %u is value %u of %u", i, index, graph->value_count);
     if (i > 0 && index == node->outputs[0]) return REFUSE(TENON_REASON_OP, "operand %u is the node's own result", i);
-    const char* broken = broken_rule(graph, value_at(graph, index), i == 0);
-    if (broken) return REFUSE(TENON_REASON_SHAPE, "operand %u, value %u of the graph, %s", i, index, broken);
-    const tenon_tensor_desc *desc = &value_at(graph, index)->desc, *y = &value_at(graph, node->outputs[0])->desc;
+    const tenon_value *value = tenon_value_at(graph, index), *y = tenon_value_at(graph, node->outputs[0]);
+    const tenon_tensor_desc* desc = &value->desc;
+    const int internal = value->kind == TENON_VALUE_INTERNAL, constant = value->kind == TENON_VALUE_CONSTANT;
+    if (value->kind > TENON_VALUE_CONSTANT || (i == 0 && value->kind != TENON_VALUE_OUTPUT && !internal))
+      return REFUSE(TENON_REASON_SHAPE, "operand %u is a value of kind %u, which is not possible here", i, value->kind);
+    if (internal ? graph->node_count == 1 : !constant && value->binding >= graph->binding_count)
+      return REFUSE(TENON_REASON_SHAPE, "operand %u is neither bound nor the result of another node", i);
+    if (tenon_element_count(desc) < 0 || (constant && !value->data && tenon_element_count(desc) > 0))
+      return REFUSE(TENON_REASON_SHAPE, "operand %u has an invalid shape, or is a constant without bytes", i);
     if (desc->dtype != TENON_DTYPE_F32) return REFUSE(TENON_REASON_DTYPE, "operand %u has dtype %u: only f32 is supported", i, desc->dtype);
-    if (desc->rank != y->rank || (y->rank && memcmp(desc->shape, y->shape, y->rank * sizeof(int64_t)) != 0))
+    if (desc->rank != y->desc.rank || (desc->rank && memcmp(desc->shape, y->desc.shape, desc->rank * sizeof(int64_t)) != 0))
       return REFUSE(TENON_REASON_SHAPE, "input %u has another shape than the output: broadcasting is not supported", i);
-    if (!is_dense(desc)) return REFUSE(TENON_REASON_STRIDES, "operand %u is not dense row-major", i);
+    if (!tenon_is_dense(desc)) return REFUSE(TENON_REASON_STRIDES, "operand %u is not dense row-major", i);
   }
-  return out->supported = 1;
+  out->supported = 1;
+  return op;
 }
-
-/* Known options change nothing: every math mode allows exact f32, and the same loop gives the same bits. */
 static tenon_status supports(tenon_device* device, const tenon_graph* graph, const tenon_plan_options* options, tenon_answer* out_answers,
                              tenon_error* error) {
-  for (uint32_t i = 0; i < graph->node_count; ++i) judge(graph, node_at(graph, i), options, &out_answers[i]);
+  for (uint32_t i = 0; i < graph->node_count; ++i) judge(graph, tenon_node_at(graph, i), options, &out_answers[i]);
   return TENON_OK;
 }
 
 static tenon_status plan_create(tenon_device* device, const tenon_graph* graph, const tenon_plan_options* options,
                                 tenon_plan** out_plan, tenon_error* error) {
-  if (graph->node_count != 1) return fail(error, TENON_UNSUPPORTED, "template: expected a graph of 1 node, got %u", graph->node_count);
-  const tenon_node* node = node_at(graph, 0);
+  if (graph->node_count != 1) return tenon_fail(error, TENON_UNSUPPORTED, "template: expected 1 node, got %u", graph->node_count);
+  const tenon_node* node = tenon_node_at(graph, 0);
   tenon_answer answer;
-  if (!judge(graph, node, options, &answer))
-    return fail(error, TENON_UNSUPPORTED, "template: %s: %s", node->name ? node->name : "a node", answer.text);
-  const tenon_value* y = value_at(graph, node->outputs[0]);
-  const int64_t elements = count_elements(&y->desc);
+  const Op* op = judge(graph, node, options, &answer);
+  if (!op) return tenon_fail(error, TENON_UNSUPPORTED, "template: %s: %s", node->name ? node->name : "a node", answer.text);
+  const tenon_value* y = tenon_value_at(graph, node->outputs[0]);
+  const int64_t elements = tenon_element_count(&y->desc);
   const uint64_t bytes = (uint64_t)elements * sizeof(float);
   uint64_t size_bytes = sizeof(tenon_plan);
-  for (uint32_t i = 0; i < node->input_count; ++i)
-    if (value_at(graph, node->inputs[i])->kind == TENON_VALUE_CONSTANT) size_bytes += bytes;
+  for (uint32_t i = 0; i < op->inputs; ++i) size_bytes += tenon_value_at(graph, node->inputs[i])->kind == TENON_VALUE_CONSTANT ? bytes : 0;
   tenon_plan* plan = allocate(device->host, size_bytes, error);
   if (!plan) return TENON_OUT_OF_MEMORY;
-  *plan = (tenon_plan){.device = device, .op = node->op, .output = y->binding, .elements = elements,
-                       .bindings = graph->binding_count, .size_bytes = size_bytes};
+  *plan = (tenon_plan){.device = device, .op = op, .output = y->binding, .bindings = graph->binding_count, .elements = elements,
+                       .size_bytes = size_bytes};
   char* storage = (char*)(plan + 1);
-  for (uint32_t i = 0; i < node->input_count; ++i) {
-    const tenon_value* x = value_at(graph, node->inputs[i]);
+  for (uint32_t i = 0; i < op->inputs; ++i) {
+    const tenon_value* x = tenon_value_at(graph, node->inputs[i]);
     plan->inputs[i] = x->binding;
     if (x->kind != TENON_VALUE_CONSTANT || elements == 0) continue;
     plan->constants[i] = memcpy(storage, x->data, bytes); /* borrowed for the length of this call: copied */
@@ -185,7 +151,7 @@ static tenon_status plan_create(tenon_device* device, const tenon_graph* graph, 
 static void plan_destroy(tenon_plan* plan) { release(plan->device->host, plan, plan->size_bytes); }
 static tenon_status plan_info(tenon_plan* plan, tenon_plan_info* out_info, tenon_error* error) {
   const tenon_plan_info own = {sizeof own, 1, 0, 1, plan->size_bytes};
-  answer_with(out_info, &own, sizeof own);
+  tenon_answer_with(out_info, &own, sizeof own);
   return TENON_OK;
 }
 static tenon_status plan_execute(tenon_plan* plan, const tenon_bindings* bindings, uint64_t workspace, tenon_stream* stream,
@@ -193,21 +159,21 @@ static tenon_status plan_execute(tenon_plan* plan, const tenon_bindings* binding
   const tenon_host* host = plan->device->host;
   const float* inputs[2] = {NULL, NULL};
   if (bindings->address_count < plan->bindings)
-    return fail(error, TENON_INVALID_ARGUMENT, "template: expected %u addresses, got %u", plan->bindings, bindings->address_count);
+    return tenon_fail(error, TENON_INVALID_ARGUMENT, "template: expected %u addresses, got %u", plan->bindings, bindings->address_count);
   if (plan->elements == 0) return TENON_OK;
-  for (uint32_t i = 0; i < (plan->op == TENON_OP_Add ? 2u : 1u); ++i)
+  for (uint32_t i = 0; i < plan->op->inputs; ++i)
     inputs[i] = plan->constants[i] ? plan->constants[i] : (const float*)(uintptr_t)bindings->addresses[plan->inputs[i]];
   Work work = {inputs[0], inputs[1], (float*)(uintptr_t)bindings->addresses[plan->output]};
-  host->parallel_for(host->context, plan->elements, SMALLEST_SHARE, plan->op == TENON_OP_Add ? add : relu, &work);
+  host->parallel_for(host->context, plan->elements, SMALLEST_SHARE, plan->op->kernel, &work);
   return TENON_OK;
 }
 
 /* ------------------------------------------------------------------ memory: every host pointer is an address of this device */
 static tenon_status memory_allocate(tenon_device* device, uint32_t kind, uint64_t size_bytes, tenon_memory** out_memory,
                                     uint64_t* out_address, tenon_error* error) {
-  if (kind > TENON_MEMORY_PINNED) return fail(error, TENON_INVALID_ARGUMENT, "template: memory kind %u is unknown", kind);
+  if (kind > TENON_MEMORY_PINNED) return tenon_fail(error, TENON_INVALID_ARGUMENT, "template: memory kind %u is unknown", kind);
   tenon_memory* memory = size_bytes <= INT64_MAX ? allocate(device->host, ALIGNMENT + size_bytes, error) : NULL;
-  if (!memory) return fail(error, TENON_OUT_OF_MEMORY, "template: no memory for %llu bytes", (unsigned long long)size_bytes);
+  if (!memory) return tenon_fail(error, TENON_OUT_OF_MEMORY, "template: no memory for %llu bytes", (unsigned long long)size_bytes);
   *memory = (tenon_memory){device, size_bytes};
   const unsigned long long live = atomic_fetch_add(&device->live_bytes, size_bytes) + size_bytes;
   unsigned long long peak = atomic_load(&device->peak_bytes);
@@ -219,7 +185,7 @@ static tenon_status memory_allocate(tenon_device* device, uint32_t kind, uint64_
 }
 static tenon_status memory_import(tenon_device* device, void* host, uint64_t size_bytes, uint32_t terms, tenon_memory** out_memory,
                                   uint64_t* out_address, tenon_error* error) {
-  if (terms > TENON_IMPORT_BORROW_READ_WRITE) return fail(error, TENON_INVALID_ARGUMENT, "template: import terms %u are unknown", terms);
+  if (terms > TENON_IMPORT_BORROW_READ_WRITE) return tenon_fail(error, TENON_INVALID_ARGUMENT, "template: unknown import terms %u", terms);
   const uint64_t copied_bytes = terms == TENON_IMPORT_COPY ? size_bytes : 0; /* under the other terms the bytes stay where they are */
   const tenon_status status = memory_allocate(device, TENON_MEMORY_HOST, copied_bytes, out_memory, out_address, error);
   if (status == TENON_OK && copied_bytes) memcpy((void*)(uintptr_t)*out_address, host, copied_bytes);
@@ -232,17 +198,16 @@ static void memory_free(tenon_memory* memory) {
 }
 static tenon_status memory_stats(tenon_device* device, tenon_memory_stats* out_stats, tenon_error* error) {
   const tenon_memory_stats own = {sizeof own, 0, device->live_bytes, device->peak_bytes, device->allocations};
-  answer_with(out_stats, &own, sizeof own);
+  tenon_answer_with(out_stats, &own, sizeof own);
   return TENON_OK;
 }
-static tenon_status check_range(uint64_t address, uint64_t size_bytes, tenon_error* error) {
-  if (address + size_bytes >= address) return TENON_OK;
-  return fail(error, TENON_INVALID_ARGUMENT, "template: a range of %llu bytes exceeds the address space",
-              (unsigned long long)size_bytes);
+static tenon_status check_range(uint64_t address, uint64_t bytes, tenon_error* error) {
+  if (address + bytes >= address) return TENON_OK;
+  return tenon_fail(error, TENON_INVALID_ARGUMENT, "template: a range of %llu bytes exceeds the address space", (unsigned long long)bytes);
 }
 static tenon_status copy(tenon_device* device, const tenon_copy* what, tenon_stream* stream, tenon_error* error) {
   if (what->direction > TENON_COPY_DEVICE_TO_DEVICE)
-    return fail(error, TENON_INVALID_ARGUMENT, "template: copy direction %u is unknown", what->direction);
+    return tenon_fail(error, TENON_INVALID_ARGUMENT, "template: copy direction %u is unknown", what->direction);
   if (check_range(what->destination, what->size_bytes, error) || check_range(what->source, what->size_bytes, error))
     return TENON_INVALID_ARGUMENT;
   if (what->size_bytes) memcpy((void*)(uintptr_t)what->destination, (const void*)(uintptr_t)what->source, what->size_bytes);
@@ -264,8 +229,7 @@ static tenon_status event_create(tenon_device* device, tenon_event** out_event, 
   tenon_event* event = allocate(device->host, sizeof *event, error);
   if (!event) return TENON_OUT_OF_MEMORY;
   *event = (tenon_event){device, 0};
-  *out_event = event;
-  return TENON_OK;
+  return *out_event = event, TENON_OK;
 }
 static void event_destroy(tenon_event* event) { release(event->device->host, event, sizeof *event); }
 static tenon_status event_record(tenon_event* event, tenon_stream* stream, tenon_error* error) {
@@ -282,22 +246,19 @@ static tenon_status event_elapsed(tenon_event* begin, tenon_event* end, uint64_t
 }
 
 /* ------------------------------------------------------------------ the backend and its one device */
-static tenon_status device_count(tenon_backend* backend, uint32_t* out_count, tenon_error* error) {
-  return *out_count = 1, TENON_OK;
-}
+static tenon_status device_count(tenon_backend* backend, uint32_t* out_count, tenon_error* error) { return *out_count = 1, TENON_OK; }
 static tenon_status device_info(tenon_backend* backend, uint32_t index, tenon_device_info* out_info, tenon_error* error) {
   const tenon_device_info own = {
       .struct_size = sizeof own, .kind = TENON_DEVICE_CPU, .alignment_bytes = ALIGNMENT, .dtypes = TENON_DTYPE_BIT(TENON_DTYPE_F32),
       .flags = TENON_DEVICE_HOST_ADDRESSABLE | TENON_DEVICE_INLINE_STREAMS | TENON_DEVICE_SINGLE_NODE_PLANS,
       .name = "template CPU", .identity = "host", .description = "plain C loops"};
-  if (index != 0) return fail(error, TENON_DEVICE_NOT_FOUND, "template:%u does not exist: the only device is template:0", index);
-  answer_with(out_info, &own, sizeof own);
+  if (index != 0) return tenon_fail(error, TENON_DEVICE_NOT_FOUND, "template:%u does not exist: the only device is template:0", index);
+  tenon_answer_with(out_info, &own, sizeof own);
   return TENON_OK;
 }
 static tenon_status device_open(tenon_backend* backend, uint32_t index, tenon_device** out_device, tenon_error* error) {
-  if (index != 0) return fail(error, TENON_DEVICE_NOT_FOUND, "template:%u does not exist: the only device is template:0", index);
-  *out_device = &backend->device;
-  return TENON_OK;
+  if (index != 0) return tenon_fail(error, TENON_DEVICE_NOT_FOUND, "template:%u does not exist: the only device is template:0", index);
+  return *out_device = &backend->device, TENON_OK;
 }
 static void device_close(tenon_device* device) {}
 static void shutdown(tenon_backend* backend) {} /* no threads to join, no streams to drain */
@@ -307,33 +268,23 @@ static const tenon_backend_table table = { /* every slot down to plan_execute is
     memory_stats, copy, fill, stream_create, stream_destroy, stream_synchronize, event_create, event_destroy, event_record, event_wait,
     event_done, event_done, event_elapsed, supports, plan_create, plan_destroy, plan_info, plan_execute, NULL, NULL, NULL, NULL, NULL, NULL
 };
-
 static tenon_status create(const tenon_host* host, tenon_backend** out_backend, const tenon_backend_table** out_table, tenon_error* e) {
   tenon_backend* backend = allocate(host, sizeof *backend, e);
   if (!backend) return TENON_OUT_OF_MEMORY;
   memset(backend, 0, sizeof *backend);
   backend->device.host = host;
   *out_backend = backend;
-  *out_table = &table;
-  return TENON_OK;
+  return *out_table = &table, TENON_OK;
 }
-
-static const tenon_op_digest digests[] = { /* the lines of tenon/op_digests.h for the ops that are here */
-    {TENON_OP_Add, 14, 0x0ac45bf52f7b52f5ull}, {TENON_OP_Relu, 14, 0xeb83914624541289ull}};
-static const tenon_capability capabilities[] = {
-    {TENON_OP_Add, 14, TENON_DTYPE_BIT(TENON_DTYPE_F32), TENON_FEATURE_IN_PLACE, 0},
-    {TENON_OP_Relu, 14, TENON_DTYPE_BIT(TENON_DTYPE_F32), TENON_FEATURE_IN_PLACE, 0}};
 
 /* The one exported symbol. */
 TENON_EXPORT tenon_status tenon_backend_query(const tenon_host_info* host, tenon_backend_info* out_info) {
   static const tenon_backend_info own = {
       .struct_size = sizeof own, .abi_major = TENON_ABI_MAJOR, .abi_minor_lowest = TENON_ABI_MINOR_LOWEST,
-      .abi_minor_highest = TENON_ABI_MINOR,
-      .priority = 10, .name = "template", .version = "0.1.0", .build_id = "template 0.1.0 " __VERSION__, .vendor = "Tenon",
-      .description = "the backend that authors copy", .op_count = 2, .digests = digests,
-      .capabilities = capabilities, .capability_count = 2, .capability_stride = sizeof capabilities[0], .create = create};
-  const int meets = host->abi_major == own.abi_major && host->abi_minor_lowest <= own.abi_minor_highest &&
-                    own.abi_minor_lowest <= host->abi_minor_highest;
-  answer_with(out_info, &own, sizeof own);
-  return meets ? TENON_OK : TENON_INCOMPATIBLE;
+      .abi_minor_highest = TENON_ABI_MINOR, .priority = 10, .name = "template", .version = "0.1.0",
+      .build_id = "template 0.1.0 " __VERSION__, .vendor = "Tenon", .description = "the backend that authors copy", .op_count = OP_COUNT,
+      .digests = digests, .capabilities = capabilities, .capability_count = OP_COUNT, .capability_stride = sizeof capabilities[0],
+      .create = create};
+  tenon_answer_with(out_info, &own, sizeof own);
+  return tenon_versions_meet(host, &own) ? TENON_OK : TENON_INCOMPATIBLE;
 }

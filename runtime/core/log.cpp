@@ -45,11 +45,11 @@ void set_file(const std::string& path) {
 void write(std::uint32_t at, std::string_view text) {
   if (at < level()) return;
   static constexpr const char* names[] = {"debug", "info", "warning", "error"};
-  print(fmt::format("tenon: {}: {}\n", names[at < std::size(names) ? at : std::size(names) - 1], printable(text)));
+  print(fmt::format("tenon: {}: {}\n", names[at < std::size(names) ? at : std::size(names) - 1], text));
 }
 
 void print(std::string_view text) {
-  const std::string line(text);
+  const std::string line = printable(text);
   std::lock_guard lock(mutex);
   std::FILE* out = file != nullptr ? file : stderr;
   std::fputs(line.c_str(), out);

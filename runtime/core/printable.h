@@ -7,8 +7,8 @@
 
 namespace tenon {
 
-/// The text with control characters other than line feeds and tabs as "\x1b". Names that come from files appear in messages: raw, they
-/// could change what a terminal shows.
+/// The text with control characters other than line feeds and tabs as "\u001b". Names that come from files appear in what is printed: raw,
+/// they could change what a terminal shows. In JSON the result means the same as the text.
 std::string printable(std::string_view text);
 
 }  // namespace tenon

@@ -14,6 +14,7 @@
 #include <tenon/callbacks.h>
 
 #include "io/atomic_file.h"
+#include "io/csv_row.h"
 #include "train/event_file.h"
 #include "train/log_file.h"
 
@@ -22,14 +23,6 @@ namespace {
 
 double unix_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-/// Formats a CSV field (RFC 4180).
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + "\"";
 }
 
 /// The header and the lines of the first `epochs` epochs of a log; empty if there is no such file or it is empty.
@@ -64,12 +57,11 @@ void CsvLog::epoch_end(const EpochLogs& logs) {
     const std::string kept = logs.epoch > 0 ? lines_before(options_.file, logs.epoch) : "";
     if (!kept.empty()) io::write_atomically(options_.file, kept, io::Durability::until_crash);
     file_ = std::make_unique<LogFile>(options_.file, kept.empty() ? LogFile::Mode::truncate : LogFile::Mode::append);
-    std::string header = "epoch";
-    for (const auto& [name, value] : logs.logs) {
-      columns_.push_back(name);
-      header += "," + csv_field(name);
-    }
-    if (kept.empty()) file_->write(header + ",learning_rate,seconds,samples_per_second\n");
+    for (const auto& [name, value] : logs.logs) columns_.push_back(name);
+    std::vector<std::string> header{"epoch"};
+    header.insert(header.end(), columns_.begin(), columns_.end());
+    header.insert(header.end(), {"learning_rate", "seconds", "samples_per_second"});
+    if (kept.empty()) file_->write(io::csv_row(header) + "\n");
   }
   std::string line = std::to_string(logs.epoch + 1);
   for (const std::string& column : columns_) {

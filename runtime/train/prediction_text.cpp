@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "io/csv_row.h"
+
 namespace tenon::train {
 namespace {
 
@@ -100,20 +102,6 @@ Json nested(const Tensor& t) {
   return list;
 }
 
-/// A cell of a table, in quotes where RFC 4180 asks for them.
-std::string cell(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
-}
-
-std::string row_of(const std::vector<std::string>& cells) {
-  std::string row;
-  for (const std::string& text : cells) row += (row.empty() ? "" : ",") + cell(text);
-  return row;
-}
-
 }  // namespace
 
 std::string PredictionText::line(const Prediction& p) const {
@@ -151,14 +139,14 @@ std::string PredictionText::csv_header(const Prediction& p) const {
       for (const char* name : {"class", "name", probabilities ? "probability" : "score"}) cells.push_back(name + end);
     }
     if (p.expected.defined()) cells.emplace_back("expected");
-    return row_of(cells);
+    return io::csv_row(cells);
   }
   const auto numbered = [&](const char* name, const Tensor& t) {
     for (std::int64_t i = 0; t.defined() && i < t.count(); ++i) cells.push_back(t.count() == 1 ? name : fmt::format("{}_{}", name, i));
   };
   numbered(p.steps.defined() ? "class" : "output", p.steps.defined() ? p.steps : p.output);
   numbered("expected", p.expected);
-  return row_of(cells);
+  return io::csv_row(cells);
 }
 
 std::string PredictionText::csv(const Prediction& p) const {
@@ -169,13 +157,13 @@ std::string PredictionText::csv(const Prediction& p) const {
       cells.insert(cells.end(), {std::to_string(c.label), c.name, fmt::format("{:.9g}", c.score)});
     }
     if (p.expected.defined()) cells.push_back(std::to_string(expected_label(p)));
-    return row_of(cells);
+    return io::csv_row(cells);
   }
   for (const Tensor& t : {p.steps.defined() ? p.steps : p.output, p.expected}) {
     if (!t.defined()) continue;
     for (const double value : values_of(t)) cells.push_back(fmt::format("{:.9g}", value));
   }
-  return row_of(cells);
+  return io::csv_row(cells);
 }
 
 }  // namespace tenon::train

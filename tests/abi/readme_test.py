@@ -11,7 +11,7 @@ from oplist import HEADERS, SOURCE
 
 README = HEADERS / "README.md"
 SOURCES = {
-    "c": [*sorted((SOURCE / "plugins" / "template").glob("*.c")), HEADERS / "tenon" / "backend.h", HEADERS / "tenon" / "op_digests.h"],
+    "c": [*sorted((SOURCE / "plugins" / "template").glob("*.c")), *sorted((HEADERS / "tenon").glob("*.h"))],
     "text": [SOURCE / "plugins" / "sdk" / "tenon" / "sdk" / "random.h"],  # the specification in its comment
 }
 

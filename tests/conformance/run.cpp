@@ -13,6 +13,7 @@
 
 #include "blas.h"
 #include "case.h"
+#include "core/printable.h"
 #include "io/atomic_file.h"
 #include "loader/find.h"
 #include "loader/loader.h"
@@ -216,10 +217,10 @@ int run_conformance(const Options& options) {
   const Report report = judge(options);
   const std::string text = format->second(report);
   if (options.out.empty()) {
-    std::fputs(text.c_str(), stdout);
+    std::fputs(printable(text).c_str(), stdout);  // a backend wrote parts of it
   } else {
     io::write_atomically(options.out.string(), text);
-    std::fputs((summary(report) + "\n").c_str(), stdout);
+    std::fputs((printable(summary(report)) + "\n").c_str(), stdout);
   }
   return report.exit_code();
 }

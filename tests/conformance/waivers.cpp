@@ -28,6 +28,23 @@ std::vector<Waiver> list_of(const YAML::Node& node, const std::string& file, con
   return waivers;
 }
 
+std::vector<std::string> globs_of(const YAML::Node& node, const std::string& file) {
+  std::vector<std::string> globs;
+  if (!node) return globs;
+  if (node.IsSequence()) {
+    for (const YAML::Node& entry : node) {
+      if (entry.IsScalar() && !entry.Scalar().empty()) globs.push_back(entry.Scalar());
+    }
+  }
+  if (globs.empty() || globs.size() != node.size())
+    throw Error(fmt::format("{}:{}: supported: expected a list of globs over case names", file, node.Mark().line + 1));
+  return globs;
+}
+
+bool matches_any(const std::vector<std::string>& globs, const std::string& name) {
+  return std::any_of(globs.begin(), globs.end(), [&](const std::string& glob) { return loader::matches_glob(glob, name); });
+}
+
 const Waiver* find(const std::vector<Waiver>& waivers, const std::string& name) {
   for (const Waiver& waiver : waivers) {
     if (loader::matches_glob(waiver.match, name)) return &waiver;
@@ -45,11 +62,12 @@ Waivers Waivers::read(const std::filesystem::path& file) {
     if (root.IsNull()) return waivers;
     for (const auto& entry : root) {
       const auto key = entry.first.as<std::string>();
-      if (key != "unsupported" && key != "expected_failures") {
-        throw Error(fmt::format("{}:{}: unknown key '{}', expected unsupported or expected_failures", file.string(),
+      if (key != "supported" && key != "unsupported" && key != "expected_failures") {
+        throw Error(fmt::format("{}:{}: unknown key '{}', expected supported, unsupported or expected_failures", file.string(),
                                 entry.first.Mark().line + 1, key));
       }
     }
+    waivers.supported = globs_of(root["supported"], file.string());
     waivers.unsupported = list_of(root["unsupported"], file.string(), "unsupported");
     waivers.expected_failures = list_of(root["expected_failures"], file.string(), "expected_failures");
   } catch (const YAML::Exception& e) {
@@ -59,13 +77,14 @@ Waivers Waivers::read(const std::filesystem::path& file) {
 }
 
 std::vector<std::string> Waivers::matching_none(const std::vector<Result>& results) const {
-  std::vector<std::string> globs;
+  std::vector<std::string> globs = supported;
   for (const auto* list : {&unsupported, &expected_failures}) {
-    for (const Waiver& waiver : *list) {
-      const auto matches = [&](const Result& result) { return loader::matches_glob(waiver.match, result.name); };
-      if (std::none_of(results.begin(), results.end(), matches)) globs.push_back(waiver.match);
-    }
+    for (const Waiver& waiver : *list) globs.push_back(waiver.match);
   }
+  const auto matches_a_result = [&](const std::string& glob) {
+    return std::any_of(results.begin(), results.end(), [&](const Result& r) { return loader::matches_glob(glob, r.name); });
+  };
+  globs.erase(std::remove_if(globs.begin(), globs.end(), matches_a_result), globs.end());
   return globs;
 }
 
@@ -74,6 +93,9 @@ void Waivers::apply(Result& result) const {
     if (const Waiver* waiver = find(unsupported, result.name)) {
       result.outcome = Class::excluded;
       result.text = waiver->reason;
+    } else if (!supported.empty() && !matches_any(supported, result.name)) {
+      result.outcome = Class::excluded;
+      result.text = "not among the cases that conformance.yaml lists under 'supported'";
     }
     return;
   }

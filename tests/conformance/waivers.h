@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// waivers.h - conformance.yaml next to a backend: what it does not support and what it does not yet get right, each with its reason.
+// waivers.h - conformance.yaml next to a backend: which cases it is meant to pass, what it does not support and what it does not yet get
+// right.
 #pragma once
 
 #include <filesystem>
@@ -15,8 +16,9 @@ struct Waiver {
   std::string reason;
 };
 
-/// Two lists: `unsupported` stays, `expected_failures` shrinks.
+/// Three lists, all optional: `supported` grows, `unsupported` stays, `expected_failures` shrinks.
 struct Waivers {
+  std::vector<std::string> supported;  ///< globs over case names: what none of them matches may be refused. Empty: everything is meant
   std::vector<Waiver> unsupported;
   std::vector<Waiver> expected_failures;
 
@@ -24,7 +26,7 @@ struct Waivers {
   static Waivers read(const std::filesystem::path& file);
   /// Turns waived results into "excluded", and passes of cases that are expected to fail into failures.
   void apply(Result& result) const;
-  /// The globs of both lists that match none of these results.
+  /// The globs of all lists that match none of these results.
   std::vector<std::string> matching_none(const std::vector<Result>& results) const;
 };
 

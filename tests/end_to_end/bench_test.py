@@ -45,6 +45,7 @@ def expect(condition, message):
 def measure(tenon, benchmark, file):
     page = ["--html", str(file.with_suffix(".html"))]
     more = {
+        "bandwidth": ["--memory-clock-mhz", "1466.67", "--channels", "4"],
         "blas": page,
         "conv": page,
         "mnist": ["--device", "openblas,reference", *page],
@@ -54,6 +55,11 @@ def measure(tenon, benchmark, file):
     verb = ["bandwidth"] if benchmark == "bandwidth" else ["bench", benchmark]
     code, out, err = run(tenon, *verb, "--tiny", "--runs", "2", "--threads", "2", "--json", str(file), *more)
     expect(code == 0, f"bench {benchmark}: exit code {code}\n{err}")
+    if benchmark == "bandwidth":
+        example = "2 x 1466.67 MHz x 64 bits / 8 x 4 channels = 93.87 GB/s"
+        expect(f"openblas:0: {example}" in out, f"the peak that follows from the options:\n{out}")
+        code, _, err = run(tenon, "bandwidth", "--tiny", "--channels", "4")
+        expect(code == 0 or "add --memory-clock-mhz" in err, f"without the clock: exit code {code}\n{err}")
     if benchmark == "blas":
         page = file.with_suffix(".html").read_text()
         expect("<svg" in page and "daxpy 10" in page and "http" not in page, f"the chart: {page[:300]}")

@@ -29,6 +29,8 @@ cpu_only=(--set 'backends.use=[openblas, reference]')
 
 devices_lists_the_cpu_backends() {
   exits 0 devices "${cpu_only[@]}"
+  out_has "memory nodes      node 0: CPUs"
+  grep -qE '^  parallelism +(MIMD|one instruction stream): [0-9]+ threads?, SIMD in each: vectors of [0-9]+ bits' "$scratch/out" || fail 'no parallelism'
   out_has 'openblas:0'
   out_has 'reference:0'
   out_has '* openblas:0 (default)'
@@ -202,6 +204,7 @@ doctor_json_keeps_its_schema() {
 
 doctor_tells_of_a_device_that_does_not_open() {
   exits 0 doctor --plugin "$PLUGINS/fake_gpu"
+  grep -qE '^threads +.* on CPU [0-9]+ of node [0-9]+' "$scratch/out" || fail 'doctor does not say where threads run'
   out_has '    warning    cannot open device fake_gpu:1: fake_gpu:1 has fallen off the bus (DEVICE_LOST)'
   exits 0 doctor --plugin "$PLUGINS/fake_gpu" --format json
   out_has '"identity": "0000:01:00.0"'
@@ -241,6 +244,20 @@ config_check_names_file_line_and_key() {
   out_has 'a model of 3 layers'
   exits 0 config check "$MODELS/fashion_mnist/train.yaml"
   out_has "a training run of the model 'fashion_mnist'"
+  printf 'model: %s\ndata: {source: digits}\nloss: mse\nbackends: {search: [.]}\n' "$MODELS/fashion_mnist/model.yaml" >"$scratch/train.yaml"
+  exits 1 config check "$scratch/train.yaml"
+  err_has "train.yaml:4:20: key 'backends.search': decides which native code this process runs"
+  exits 0 config check --trust "$scratch/train.yaml"
+}
+
+names_of_files_cannot_move_the_cursor() {
+  printf 'name: "m\\x1b[2J"\ninput: {shape: [4]}\nlayers: [{dense: {units: 2, name: "l\\x1b]0;t\\x07"}}]\n' >"$scratch/model.yaml"
+  for verb in summary explain 'explain --format json' 'config check'; do
+    exits 0 $verb "$scratch/model.yaml"
+    ! LC_ALL=C grep -q "$(printf '[\001-\010\013-\037]')" "$scratch/out" "$scratch/err" || fail "$verb printed a control character"
+  done
+  exits 0 summary "$scratch/model.yaml"
+  out_has 'l\u001b]0;t\u0007'
 }
 
 config_print_is_a_configuration() {
@@ -428,7 +445,9 @@ devices_and_planted_links_survive_as_outputs() {
 little_memory_or_stack_is_an_error_with_its_remedy() {
   # A sanitizer's own memory does not fit.
   (ulimit -v 150000 && "$TENON" --version >/dev/null 2>&1) || return 0
-  (ulimit -s 64 && exits 1 devices && err_has 'the stack limit is 64 KiB, expected at least 256; raise it with `ulimit -s 8192`') || exit 1
+  for size in 20 64; do # with less even ls crashes
+    (ulimit -s $size && exits 1 devices && err_has "the stack limit is $size KiB, expected at least 256; raise it with \`ulimit -s 8192\`") || exit 1
+  done
   (ulimit -v 150000 && exits 1 train "$MODELS/fashion_mnist/train.yaml" "${cpu_only[@]}" --set data.source=digits --set data.train_count=64 \
     --set data.test_count=32 --set threads=1 && err_has 'out of memory') || exit 1
 }

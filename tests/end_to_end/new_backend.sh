@@ -30,12 +30,13 @@ author() {
   cd "$work" || exit 1
 }
 author demo c CC "$cc"
-if command -v clang >/dev/null; then author with_clang c CC clang; fi
 author demo_sdk cpp CXX "$cxx"
 
-# The C file is the template under another name.
-sed 's/template/demo/g' "$prefix/share/tenon/template/template.c" >"$work/demo.c"
-expect_same "$work/demo.c" "$work/a folder for demo/demo/demo.c"
+# The C file and its conformance.yaml are the template under another name.
+for file in template.c conformance.yaml; do
+  sed 's/template/demo/g' "$prefix/share/tenon/template/$file" >"$work/same"
+  expect_same "$work/same" "$work/a folder for demo/demo/${file/template/demo}"
+done
 
 # Wrong arguments are errors, and nothing is written.
 expect 1 "invalid backend name 'Demo': expected lower-case letters" "$tenon" new-backend Demo

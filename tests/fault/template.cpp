@@ -204,8 +204,10 @@ TEST_CASE("template: a constant is copied when the plan is made") {
 
 TEST_CASE("template: supports refuses what it lacks with a reason, and plan_create agrees") {
   Template t;
-  check_refused(t, OneNode(TENON_OP_Sub, 14, {{2}, {2}, {2}}), TENON_REASON_OP, "this backend has Add-14 and Relu-14");
-  check_refused(t, OneNode(TENON_OP_Relu, 13, {{2}, {2}}), TENON_REASON_OP, "version 13");
+  check_refused(t, OneNode(TENON_OP_Conv, 11, {{2}, {2}, {2}}), TENON_REASON_OP, "op 'Conv' version 11 is not implemented");
+  check_refused(t, OneNode(TENON_OP_Relu, 13, {{2}, {2}}), TENON_REASON_OP,
+                "op 'Relu' version 13 is not implemented: this backend has Add-14");
+  check_refused(t, OneNode(39999, 1, {{2}, {2}}), TENON_REASON_OP, "op 'unknown' version 1");
   check_refused(t, OneNode(TENON_OP_Relu, 14, {{2}, {2}, {2}}), TENON_REASON_OP, "expected 1 inputs");
   check_refused(t, OneNode(TENON_OP_Relu, 14, {{2}, {2}}, TENON_DTYPE_F64), TENON_REASON_DTYPE, "only f32 is supported");
   check_refused(t, OneNode(TENON_OP_Add, 14, {{2, 3}, {3}, {2, 3}}), TENON_REASON_SHAPE, "broadcasting is not supported");
@@ -218,12 +220,12 @@ TEST_CASE("template: supports refuses what it lacks with a reason, and plan_crea
   CHECK(ask(t, strided).supported == 1);
 
   CHECK(run(t, OneNode(TENON_OP_Sub, 14, {{2}, {2}, {2}}), {}) == TENON_UNSUPPORTED);
-  CHECK(t.error.text().find("template: layer1: op ") == 0);
+  CHECK(t.error.text().find("template: layer1: op 'Sub' version 14 ") == 0);
   const OneNode one(TENON_OP_Relu, 14, {{2}, {2}});
   const tenon_graph two = one.graph(2);
   tenon_plan* plan = nullptr;
   CHECK(t.table->plan_create(t.device, &two, &strict, &plan, t.error) == TENON_UNSUPPORTED);
-  CHECK(t.error.text() == "template: expected a graph of 1 node, got 2");
+  CHECK(t.error.text() == "template: expected 1 node, got 2");
   CHECK(plan == nullptr);
 }
 

@@ -219,6 +219,25 @@ TEST_CASE("conformance: waivers exclude cases with a reason, and an unexpected p
   CHECK(result.outcome == Class::fail);
   CHECK(contains(result.text, "remove the entry"));
 
+  std::ofstream(file) << "supported: [relu/f32*, core/*]\nunsupported:\n  - {match: 'core/capture/*', reason: cannot record}\n";
+  const auto subset = conformance::Waivers::read(file);
+  const auto refused = [&](const char* name) {
+    conformance::Result refusal{name, Class::unsupported, "", "", "no kernel", true};
+    subset.apply(refusal);
+    return refusal.outcome;
+  };
+  CHECK(refused("relu/f32(7)/forward") == Class::unsupported);  // what is promised must be there
+  CHECK(refused("relu/f64(7)/forward") == Class::excluded);
+  CHECK(refused("core/capture/parameters") == Class::excluded);
+  CHECK(refused("core/memory/fill") == Class::unsupported);
+  result = {"relu/f64(7)/forward", Class::fail, "relu", "f64", "element 0", true};
+  subset.apply(result);
+  CHECK(result.outcome == Class::fail);  // outside of the subset a refusal is excused, a wrong result is not
+  for (const char* wrong : {"supported: relu/*\n", "supported: [{match: relu/*}]\n", "supported: []\n"}) {
+    std::ofstream(file) << wrong;
+    CHECK_ERROR_CONTAINS(":1: supported: expected a list of globs over case names", conformance::Waivers::read(file));
+  }
+
   std::ofstream(file) << "unsupported:\n  - {match: 'relu/*'}\n";
   CHECK_ERROR_CONTAINS(":2: unsupported: expected {match: GLOB, reason: TEXT}", conformance::Waivers::read(file));
   std::ofstream(file) << "unsuported: []\n";

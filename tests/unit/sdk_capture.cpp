@@ -4,6 +4,10 @@
 #include "recording_backend.h"
 #include "sdk_testing.h"
 
+#include <string>
+
+#include <tenon/sdk/kernel_markers.h>
+
 namespace tenon::sdk_test {
 namespace {
 
@@ -87,6 +91,30 @@ TEST_CASE("sdk: recording executes nothing; each replay computes anew, on any st
   run({{studio.x, {1, 1, 1}}});
   studio.wait();
   CHECK(run.get(studio.y) == Floats{-2, -2, -2});
+}
+
+TEST_CASE("sdk: a profiler's ranges enclose each kernel of marked plans, which are not recorded") {
+  static std::string ranges;
+  ranges.clear();
+  static constexpr sdk::KernelMarkers markers{[](const char* name) { ranges += std::string("<") + name; }, [] { ranges += ">"; }};
+  Studio studio;
+  sdk::set_kernel_markers(&markers);
+  Run marked(studio.session, studio.net);
+  sdk::set_kernel_markers(nullptr);
+  Run plain(studio.session, studio.net);
+  plain({{studio.x, {1, 2, 3}}});
+  studio.wait();
+  CHECK(ranges.empty());
+  marked({{studio.x, {1, 2, 3}}});
+  studio.wait();
+  CHECK(ranges == "<Add node><Neg node>");
+  CHECK(marked.get(studio.y) == Floats{-2, -4, -6});
+
+  studio.begin(studio.session.stream);
+  ErrorText error;
+  CHECK(marked.execute(error) == TENON_UNSUPPORTED);
+  CHECK(error.says("a profiler marks the kernels"));
+  studio.block().destroy(studio.end(studio.session.stream));
 }
 
 TEST_CASE("sdk: a stream in recording cannot be synchronised, recorded again or used for a replay") {

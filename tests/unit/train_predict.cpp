@@ -211,6 +211,8 @@ TEST_CASE("predict: text quotes cells, summarises long outputs, and compares ste
   CHECK(two.line(p) == "a,b.png: big \"cat\" (0.75), class 0 (0.25), expected class 0");
   CHECK(two.csv(p) == "\"a,b.png\",1,\"big \"\"cat\"\"\",0.75,0,,0.25,0");
   CHECK(two.csv_header(p) == "input,class,name,score,class_2,name_2,score_2,expected");
+  p.input = "";
+  CHECK(two.csv(p) == ",1,\"big \"\"cat\"\"\",0.75,0,,0.25,0");
 
   Prediction steps{.input = "1",
                    .output = Tensor::zeros(DType::f32, {3, 4}),

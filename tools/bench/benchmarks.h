@@ -2,6 +2,7 @@
 // bench/benchmarks.h - the benchmarks of `tenon bench`, one file each.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -29,6 +30,9 @@ struct Options {
   std::vector<std::string> phases{"infer", "train"};  ///< in this order
   bool layers = false;                                ///< print the layers of each net, even if several nets run
   std::string models;                                 ///< folder of the model definitions
+  // Options of bandwidth: the memory of the device; 0: as the system tells.
+  double memory_clock_mhz = 0;
+  std::int64_t bus_bits = 0, channels = 0;
   // Options of blas.
   std::string compare = "openblas";  ///< openblas or none
   std::string html;                  ///< file of the chart; empty: none
@@ -65,7 +69,7 @@ std::unique_ptr<Report> memory(const Options& options);
 std::unique_ptr<Report> fusion(const Options& options);
 /// Training steps with slow data loading: serial, cached, prefetched, copied asynchronously.
 std::unique_ptr<Report> pipeline(const Options& options);
-/// Memory bandwidth of copy, scale, add, triad and read.
+/// Memory bandwidth of copy, scale, add, triad and read on the host and on a GPU, and of copies between them.
 std::unique_ptr<Report> bandwidth(const Options& options);
 
 /// The nets of published benchmarks, compared with PyTorch, ONNX Runtime and the published figures.

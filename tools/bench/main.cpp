@@ -197,7 +197,20 @@ void add_verbs(CLI::App& app) {
   generate_command.first->add_option("--net", generate_command.second->options.net, "gpt or gpt2 (default: both)")
       ->check(CLI::IsMember({"gpt", "gpt2"}))
       ->type_name("NAME");
-  add_benchmark(add_external_verb(app, "bandwidth"), bench::bandwidth);
+  const auto bandwidth_command = add_benchmark(add_external_verb(app, "bandwidth"), bench::bandwidth);
+  bench::Options& memory = bandwidth_command.second->options;
+  bandwidth_command.first
+      ->add_option("--memory-clock-mhz", memory.memory_clock_mhz,
+                   "clock of the device's memory, which moves data twice per cycle: DDR4-2933 has 1466.67 (default: as the system tells)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("MHZ");
+  bandwidth_command.first
+      ->add_option("--bus-bits", memory.bus_bits, "width of a channel, or of a GPU's whole bus (default: as told, else 64)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
+  bandwidth_command.first->add_option("--channels", memory.channels, "channels of the memory, 1 for a GPU (default: as told, else 1)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
 
   auto files = std::make_shared<std::pair<std::string, std::string>>();
   CLI::App* compare = bench->add_subcommand("compare", "compare two reports");

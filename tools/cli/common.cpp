@@ -11,8 +11,7 @@ void Common::add_to(CLI::App& app) {
   app.add_option("--config", config_file, "configuration file (default: $TENON_CONFIG)")->type_name("FILE");
   app.add_option("--device", device, "device to run on: auto, cpu, gpu, openblas:0, /device:GPU:0, ...")->type_name("NAME");
   app.add_option("--plugin", plugins, "backend file, or folder of backend files, searched before all others")->type_name("PATH");
-  app.add_flag("--trust", trust,
-               "let the training file set backends.search, backends.probe and backends.options, which decide what code runs");
+  app.add_flag("--trust", trust, trust_help);
   app.add_option("--set", sets, "override a YAML key: key.path=value")->type_name("KEY=VALUE");
 }
 

@@ -14,6 +14,10 @@ class App;
 
 namespace tenon::cli {
 
+/// The help of --trust.
+inline constexpr const char* trust_help =
+    "let the training file set backends.search, backends.probe and backends.options, which decide what code runs";
+
 /// The options that every verb has (--config, --device, --plugin, --set, --trust), and the configuration that results from them.
 struct Common {
   std::string config_file;

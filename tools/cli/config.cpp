@@ -19,6 +19,7 @@ namespace {
 
 struct CheckArguments {
   std::string file;
+  bool trust = false;
 };
 struct PrintArguments {
   Common common;
@@ -37,7 +38,15 @@ std::string text_of(const Config& config) {
 
 /// Reads the file as a model, a training run or a configuration. Throws all mistakes, with file, line and key of each.
 void check(const CheckArguments& arguments) {
-  const std::string text = std::visit([](const auto& read) { return text_of(read); }, config::load_any(arguments.file));
+  const auto read = config::load_any(arguments.file);
+  if (const auto* run = std::get_if<TrainDefinition>(&read)) {
+    ConfigSources sources;
+    sources.environment = {};
+    sources.layers = {run->config};
+    sources.trust_layers = arguments.trust;
+    resolve_config(sources);  // throws for keys that a training file may set only if it is trusted
+  }
+  const std::string text = std::visit([](const auto& definition) { return text_of(definition); }, read);
   print(fmt::format("{}: {}, no errors\n", arguments.file, text));
 }
 
@@ -50,6 +59,7 @@ void add_config_verb(CLI::App& app) {
   auto check_arguments = std::make_shared<CheckArguments>();
   CLI::App* check_command = command->add_subcommand("check", "check a configuration, a model.yaml or a train.yaml for errors");
   check_command->add_option("file", check_arguments->file, "the YAML file")->required()->type_name("FILE");
+  check_command->add_flag("--trust", check_arguments->trust, trust_help);
   check_command->callback([check_arguments] { check(*check_arguments); });
 
   auto print_arguments = std::make_shared<PrintArguments>();

@@ -11,8 +11,10 @@
 
 #include "cli/backend_report.h"
 #include "cli/common.h"
+#include "cli/machine.h"
 #include "cli/output.h"
 #include "cli/program.h"
+#include "cli/topology.h"
 #include "cli/verbs.h"
 #include "exec/context_state.h"
 #include "exec/loading.h"
@@ -33,6 +35,7 @@ struct Found {
   std::optional<std::size_t> chosen;
   std::string choice;  ///< "openblas:0 (default)", "reference:0 (environment TENON_DEVICE)"
   std::string others;  ///< the backends that cannot be used, with the reasons; empty without one
+  std::uint32_t threads = 1;
   std::optional<Error> failure;
 };
 
@@ -47,6 +50,7 @@ int index_of(const DeviceInfo& device) {
 Found find_devices(const Arguments& arguments) {
   Found found;
   const Config config = resolve_with_sets(arguments.common);
+  found.threads = thread_budget(config);
   try {
     const Context context(config, {}, arguments.common.plugins);
     found.devices = context.devices();
@@ -75,6 +79,8 @@ std::string as_text(const Found& found) {
   std::string text = found.devices.empty() ? "" : table.str();
   if (found.chosen) text += fmt::format("\n* {}\n", found.choice);
   if (!found.others.empty()) text += fmt::format("\nnot usable: {}\n", found.others);
+  text += "\nhost\n";
+  for (const auto& [what, value] : describe_parallelism(found.threads)) text += fmt::format("  {:<17} {}\n", what, value);
   return text;
 }
 
@@ -174,7 +180,7 @@ void run_devices(const Arguments& arguments) {
     print(arguments.format == "json" ? as_json(found) : as_text(found));
   }
   if (arguments.require == "gpu" && gpus.empty()) {
-    if (!report) std::fputs(reason_without_gpu(arguments).c_str(), stderr);
+    if (!report) print_message(reason_without_gpu(arguments));
     set_exit_code(exit_without_gpu);
     return;
   }

@@ -18,7 +18,6 @@
 #include "cli/standard_streams.h"
 #include "cli/verbs.h"
 #include "exec/loading.h"
-#include "exec/thread_pool.h"
 
 namespace tenon::cli {
 namespace {
@@ -73,10 +72,6 @@ Findings examine(const Arguments& arguments) {
   return findings;
 }
 
-int thread_budget(const Config& config) {
-  return config.threads > 0 ? config.threads : static_cast<int>(exec::available_threads());
-}
-
 /// Lines of a backend's block: the label in its own column, followed by the text line by line.
 std::string entry(const std::string& label, const std::string& text) {
   std::string lines;
@@ -121,7 +116,7 @@ std::string block(const loader::Record& record) {
 
 std::string as_text(const Findings& findings) {
   std::string text;
-  for (const auto& [what, value] : describe_machine()) text += fmt::format("{:<17} {}\n", what, value);
+  for (const auto& [what, value] : describe_machine(thread_budget(findings.config))) text += fmt::format("{:<17} {}\n", what, value);
   text += fmt::format("{:<17} {} ({})\n", "thread budget", thread_budget(findings.config), findings.config.origin_of("threads"));
   text += "\nsearched\n";
   for (const loader::PlaceRecord& place : findings.result.places)
@@ -135,7 +130,7 @@ std::string as_text(const Findings& findings) {
 
 std::string as_json(const Findings& findings) {
   nlohmann::ordered_json machine, backends = nlohmann::ordered_json::array(), places = nlohmann::ordered_json::array();
-  for (const auto& [what, value] : describe_machine()) machine[what] = value;
+  for (const auto& [what, value] : describe_machine(thread_budget(findings.config))) machine[what] = value;
   for (const loader::Record& record : findings.result.records) {
     backends.push_back(to_json(record));
     backends.back()["sha256"] = loader::checksum(record.path);
@@ -180,7 +175,7 @@ void run_doctor(const Arguments& arguments) {
   if (failed.empty() && findings.healthy > 0) return;
   if (!failed.empty()) {
     const std::string what = arguments.required.empty() ? "broken" : "required and not healthy";
-    std::fputs(fmt::format("tenon doctor: {}: {}\n", what, fmt::join(failed, ", ")).c_str(), stderr);
+    print_message(fmt::format("tenon doctor: {}: {}\n", what, fmt::join(failed, ", ")));
   }
   set_exit_code(1);
 }

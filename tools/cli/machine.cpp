@@ -16,6 +16,9 @@
 #include <sstream>
 #include <thread>
 
+#include <tenon/config.h>
+
+#include "cli/topology.h"
 #include "exec/thread_pool.h"
 #include "loader/loader.h"
 
@@ -88,21 +91,25 @@ std::string operating_system() {
   return or_unknown(distribution + (distribution.empty() || kernel.empty() ? "" : ", ") + kernel);
 }
 
-std::vector<std::pair<std::string, std::string>> describe_machine() {
+std::uint32_t thread_budget(const Config& config) {
+  return config.threads > 0 ? static_cast<std::uint32_t>(config.threads) : exec::available_threads();
+}
+
+std::vector<std::pair<std::string, std::string>> describe_machine(std::uint32_t threads) {
   const tenon_host_info& host = loader::host_info();
   const std::string abi = host.abi_minor_lowest == host.abi_minor_highest
                               ? fmt::format("{}.{}", host.abi_major, host.abi_minor_highest)
                               : fmt::format("{0}.{1} to {0}.{2}", host.abi_major, host.abi_minor_lowest, host.abi_minor_highest);
-  return {{"tenon", TENON_VERSION},
-          {"build", host.build_id},
-          {"platform", host.platform},
-          {"backend ABI", abi},
-          {"processor", processor_name()},
-          {"instruction sets", instruction_sets()},
-          {"cores", fmt::format("{}, {} available to this process", std::thread::hardware_concurrency(), exec::available_threads())},
-          {"memory", memory_size()},
-          {"system", operating_system()},
-          {"libraries", libraries()}};
+  std::vector<std::pair<std::string, std::string>> rows{
+      {"tenon", TENON_VERSION},
+      {"build", host.build_id},
+      {"platform", host.platform},
+      {"backend ABI", abi},
+      {"processor", processor_name()},
+      {"cores", fmt::format("{}, {} available to this process", std::thread::hardware_concurrency(), exec::available_threads())}};
+  for (auto& row : describe_parallelism(threads)) rows.push_back(std::move(row));
+  rows.insert(rows.end(), {{"memory", memory_size()}, {"system", operating_system()}, {"libraries", libraries()}});
+  return rows;
 }
 
 }  // namespace tenon::cli

@@ -8,12 +8,10 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
 
-#include <tenon/backend.h>
 #include <tenon/error.h>
 
 #include "cli/common.h"
@@ -41,29 +39,23 @@ struct Language {
   const char* name;
   const char* description;
   std::vector<File> files;
-  /// Whether the files implement the op of this stem and family.
-  bool (*offers)(const std::string& stem, const std::string& family);
 };
-
-constexpr const char* waivers = "conformance.yaml";
 
 const std::array<Language, 2>& languages() {
   static const std::array<Language, 2> all{{{"c",
                                              "one file of plain C",
                                              // This is the template that the tests build and run, so it cannot become outdated.
                                              {{"template/template.c", "template.c", "template"},
+                                              {"template/conformance.yaml", "conformance.yaml", "template"},
                                               {"new_backend/c/CMakeLists.txt", "CMakeLists.txt", "my_backend"},
-                                              {"new_backend/c/conformance.yaml", waivers, "my_backend"},
-                                              {"new_backend/c/README.md", "README.md", "my_backend"}},
-                                             [](const std::string& stem, const std::string&) { return stem == "add" || stem == "relu"; }},
+                                              {"new_backend/c/README.md", "README.md", "my_backend"}}},
                                             {"cpp",
                                              "kernels in C++ files, with the SDK",
                                              {{"new_backend/cpp/backend.cpp", "backend.cpp", "my_backend"},
                                               {"new_backend/cpp/ops/unary.cpp", "ops/unary.cpp", "my_backend"},
                                               {"new_backend/cpp/CMakeLists.txt", "CMakeLists.txt", "my_backend"},
-                                              {"new_backend/cpp/conformance.yaml", waivers, "my_backend"},
-                                              {"new_backend/cpp/README.md", "README.md", "my_backend"}},
-                                             [](const std::string&, const std::string& family) { return family == "unary"; }}}};
+                                              {"new_backend/cpp/conformance.yaml", "conformance.yaml", "my_backend"},
+                                              {"new_backend/cpp/README.md", "README.md", "my_backend"}}}}};
   return all;
 }
 
@@ -108,23 +100,6 @@ std::string replaced(std::string text, const std::string& word, const std::strin
   return text;
 }
 
-/// Lines of conformance.yaml for everything that a new backend lacks: the ops it does not implement and all BLAS routines.
-std::string missing_features(const Language& language) {
-  std::string text;
-  std::set<std::string> listed;  // gemm is an op and a routine
-  const auto line = [&](const std::string& match, const char* reason) {
-    if (listed.insert(match).second) text += fmt::format("  - {{match: \"{}\", reason: \"{}\"}}\n", match, reason);
-  };
-#define TENON_OP(id, op, version, stem, family, type_operand, dtypes, attributes, indexing, schema) \
-  if (!language.offers(#stem, #family)) line(#stem "/*", "not implemented yet");
-#include <tenon/ops.def>
-#undef TENON_OP
-#define TENON_BLAS(id, routine, level, signature, dtypes) line(#routine "/*", "not implemented yet");
-#include <tenon/blas.def>
-#undef TENON_BLAS
-  return text;
-}
-
 /// Quotes a word of a shell command line.
 std::string quoted(const std::string& word) {
   const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
@@ -146,9 +121,8 @@ void run_new_backend(const Arguments& arguments) {
   const fs::path prefix = installation_prefix(), share = prefix / "share" / "tenon";
   std::vector<std::pair<fs::path, std::string>> files;  // everything is read before anything is written
   for (const File& file : language->files) {
-    std::string text = replaced(text_of(share / file.from), file.placeholder, arguments.name);
-    if (file.to == std::string(waivers)) text += missing_features(*language);
-    files.emplace_back(folder / replaced(file.to, file.placeholder, arguments.name), std::move(text));
+    files.emplace_back(folder / replaced(file.to, file.placeholder, arguments.name),
+                       replaced(text_of(share / file.from), file.placeholder, arguments.name));
   }
   std::string listed;
   for (const auto& [file, text] : files) {

@@ -33,7 +33,6 @@ int run(int argc, char** argv, void (*add_verbs)(CLI::App& app)) {
   app.require_subcommand(1);
   add_verbs(app);
   try {
-    check_stack_limit();
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     const std::string mistake = explain_usage(app, std::span<const char* const>(argv, static_cast<std::size_t>(argc)).subspan(1));
@@ -88,6 +87,7 @@ int exec_program(const ExternalVerb& verb, char** argv) {
 }
 
 int run_program(int argc, char** argv, void (*add_verbs)(CLI::App& app)) {
+  if (!stack_suffices()) return 1;
   open_standard_streams();
   return close_standard_output(run(argc, argv, add_verbs));
 }

@@ -6,12 +6,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-
-#include <tenon/error.h>
 
 #include "core/printable.h"
 
@@ -26,14 +25,22 @@ void keep(bool failed) {
 
 }  // namespace
 
-void print(const std::string& text) {
+void write_output(const std::string& bytes) {
   errno = 0;
-  keep(std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0);
+  keep(std::fwrite(bytes.data(), 1, bytes.size(), stdout) != bytes.size() || std::fflush(stdout) != 0);
+}
+
+void print(const std::string& text) {
+  write_output(printable(text));
+}
+
+void print_message(const std::string& text) {
+  std::fflush(stdout);
+  std::fputs(printable(text).c_str(), stderr);
 }
 
 void print_error(const std::string& text) {
-  std::fflush(stdout);
-  std::fprintf(stderr, "tenon: error: %s\n", printable(text).c_str());
+  print_message("tenon: error: " + text + "\n");
 }
 
 void open_standard_streams() {
@@ -53,12 +60,17 @@ int close_standard_output(int exit_code) {
   return exit_code == 0 ? 1 : exit_code;
 }
 
-void check_stack_limit() {
+bool stack_suffices() {
   constexpr rlim_t min_bytes = 256 << 10;
   rlimit stack{};
-  if (::getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= min_bytes) return;
-  throw Error(fmt::format("the stack limit is {} KiB, expected at least {}; raise it with `ulimit -s {}`", stack.rlim_cur >> 10,
-                          min_bytes >> 10, 8192));
+  if (::getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= min_bytes) return true;
+  // An exception needs more stack than may be left; this message needs little.
+  std::array<char, 160> text;
+  const auto end = fmt::format_to_n(text.data(), text.size(),
+                                    "tenon: error: the stack limit is {} KiB, expected at least {}; raise it with `ulimit -s 8192`\n",
+                                    stack.rlim_cur >> 10, min_bytes >> 10);
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), static_cast<std::size_t>(end.out - text.data()));
+  return false;
 }
 
 }  // namespace tenon::cli

@@ -6,10 +6,15 @@
 
 namespace tenon::cli {
 
-/// Writes to standard output, at once. A failure is kept for close_standard_output: it does not stop a training run.
+/// Writes to standard output, at once, with control characters escaped (core/printable.h).
 void print(const std::string& text);
+/// The same without escapes, for what moves the cursor on purpose. A failure is kept for close_standard_output: it does not stop a training
+/// run.
+void write_output(const std::string& bytes);
 
-/// Writes "tenon: error: text" to standard error, with control characters escaped.
+/// Writes to standard error, with control characters escaped.
+void print_message(const std::string& text);
+/// Writes the line "tenon: error: text" to standard error, likewise.
 void print_error(const std::string& text);
 
 /// Opens those of descriptors 0 to 2 that are closed on /dev/null. The next file that is opened would get such a number, and text meant for
@@ -19,7 +24,8 @@ void open_standard_streams();
 /// Closes standard output. Returns `exit_code`, or 1 with a message if any of it could not be written and the code was 0.
 int close_standard_output(int exit_code);
 
-/// Fails if the stack is too small for the kernels, whose threads get stacks of the same size: they would crash without a message.
-void check_stack_limit();
+/// False, with a message on standard error, if the stack is too small for the kernels, whose threads get stacks of the same size: they
+/// would crash without a message. To be called before anything that needs stack itself.
+bool stack_suffices();
 
 }  // namespace tenon::cli

@@ -22,8 +22,8 @@ TraceFile::~TraceFile() {
     trace_->stop();
     trace_->write(file_);
     if (trace_->dropped_count() > 0) {
-      std::fprintf(stderr, "tenon: warning: --trace %s: %llu events after the first %llu were dropped\n", file_.c_str(),
-                   static_cast<unsigned long long>(trace_->dropped_count()), static_cast<unsigned long long>(trace_->event_count()));
+      print_message(fmt::format("tenon: warning: --trace {}: {} events after the first {} were dropped\n", file_, trace_->dropped_count(),
+                                trace_->event_count()));
     }
   } catch (const std::exception& error) {
     print_error(std::string("--trace: ") + error.what());

@@ -65,7 +65,7 @@ void run_train(const Arguments& arguments) {
 
   const std::string device = run.context().default_device().name();
   const bool gorgonia = definition.log_style == LogStyle::gorgonia;
-  train::ProgressBar bar({.verbose = definition.verbose, .terminal = isatty(STDOUT_FILENO) != 0, .write = print, .clock = nullptr});
+  train::ProgressBar bar({.verbose = definition.verbose, .terminal = isatty(STDOUT_FILENO) != 0, .write = write_output, .clock = nullptr});
   train::GorgoniaLog log(device, print);
   std::vector<Callback*> callbacks;
   if (gorgonia && definition.verbose > 0) {

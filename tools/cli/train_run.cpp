@@ -3,12 +3,12 @@
 
 #include <fmt/core.h>
 
-#include <cstdio>
 #include <utility>
 #include <variant>
 
 #include <tenon/callbacks.h>
 
+#include "cli/standard_streams.h"
 #include "train/run_record.h"
 #include "yaml/tree.h"
 
@@ -38,7 +38,7 @@ TrainingRun prepare_run(const std::string& file, const Common& common, std::vect
 
 void load_weights(TrainingRun& run, const std::string& checkpoint) {
   const Model::Position position = run.load_weights(checkpoint);
-  fmt::print(stderr, "Checkpoint: {} (epoch {}, step {})\n", position.file, position.epoch, position.step);
+  print_message(fmt::format("Checkpoint: {} (epoch {}, step {})\n", position.file, position.epoch, position.step));
 }
 
 Predictor prepare_predictor(const std::string& run, const std::string& checkpoint, const std::string& data, const Common& common) {

@@ -114,6 +114,11 @@ sdk::DeviceDescription describe_gpu(int index, int driver_version) {
   gpu.identity = identity_of(index, properties);
   gpu.description = "CUDA " + version_text(CUDART_VERSION) + ", driver for CUDA " + version_text(driver_version) + ", " +
                     std::to_string(properties.multiProcessorCount) + " multiprocessors";
+  int memory_khz = 0;
+  cudaDeviceGetAttribute(&memory_khz, cudaDevAttrMemoryClockRate, index);
+  if (memory_khz > 0 && properties.memoryBusWidth > 0) {  // `tenon bandwidth` computes the peak from them
+    gpu.description += ", memory " + std::to_string(memory_khz / 1000) + " MHz x " + std::to_string(properties.memoryBusWidth) + " bits";
+  }
   gpu.memory_size_bytes = properties.totalGlobalMem;
   gpu.alignment_bytes = 256;
   for (tenon_dtype t = TENON_DTYPE_F16; t <= TENON_DTYPE_BOOL; ++t) gpu.dtypes |= TENON_DTYPE_BIT(t);

@@ -24,6 +24,7 @@ Options::Options(const sdk::Host& host) {
     return value == nullptr ? "" : value;
   };
   naive = text("kernels") == "naive";
+  nvtx = text("nvtx") == "on";
   const std::string algorithm = text("algorithm");
   measures = algorithm == "measure";
   engine = engine_index(algorithm);
