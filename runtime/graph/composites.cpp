@@ -24,6 +24,10 @@ void expect_same_shape(const char* loss, Value y, Value target) {
 
 }  // namespace
 
+Value div(double a, Value b) {
+  return div(graph::scalar(b.graph(), b.dtype(), a), b);
+}
+
 Value mse(Value y, Value target) {
   expect_same_shape("mse", y, target);
   return reduce_mean(square(sub(y, target)));

@@ -21,6 +21,7 @@
 namespace tenon::ops {
 
 TENON_API Value not_equal(Value a, Value b);               ///< Not of Equal
+TENON_API Value div(double a, Value b);                    ///< a is a constant of b's dtype
 TENON_API Value where(Value condition, Value a, Value b);  ///< condition ? a : b, broadcast
 TENON_API Value relu6(Value x);                            ///< Clip to [0, 6]
 /// NaN propagates; derivative 1 in [low, high], 0 outside
@@ -423,16 +424,41 @@ TENON_API void rmsprop_step(const std::vector<Value>& parameters,
 }  // namespace tenon::ops
 
 namespace tenon {
+// Elementwise with broadcasting; a number is a constant of the other operand's dtype.
 inline Value operator+(Value a, Value b) {
   return ops::add(a, b);
+}
+inline Value operator+(Value a, double b) {
+  return ops::add(a, b);
+}
+inline Value operator+(double a, Value b) {
+  return ops::add(b, a);
 }
 inline Value operator-(Value a, Value b) {
   return ops::sub(a, b);
 }
+inline Value operator-(Value a, double b) {
+  return ops::sub(a, b);
+}
+inline Value operator-(double a, Value b) {
+  return ops::add(ops::neg(b), a);
+}
 inline Value operator*(Value a, Value b) {
   return ops::mul(a, b);
 }
+inline Value operator*(Value a, double b) {
+  return ops::mul(a, b);
+}
+inline Value operator*(double a, Value b) {
+  return ops::mul(b, a);
+}
 inline Value operator/(Value a, Value b) {
+  return ops::div(a, b);
+}
+inline Value operator/(Value a, double b) {
+  return ops::div(a, b);
+}
+inline Value operator/(double a, Value b) {
   return ops::div(a, b);
 }
 inline Value operator-(Value x) {
