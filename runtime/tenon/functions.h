@@ -194,6 +194,12 @@ TENON_API std::pair<Value, Value> max_pool_with_indices(Value x,
 TENON_API Value average_pool(Value x, const std::vector<std::int64_t>& kernel,
                              const WindowOptions& options = {}, bool count_include_pad = true);
 /// ReduceMean over the spatial dimensions
+/// The sum of each window; padding and, with ceil_mode, what a window has beyond it are zeros.
+TENON_API Value sum_pool(Value x, const std::vector<std::int64_t>& kernel,
+                         const WindowOptions& options = {});
+/// (sum |x|^p)^(1/p) of each window; derivative 0 where all are 0. Errors: p < 1.
+TENON_API Value lp_pool(Value x, const std::vector<std::int64_t>& kernel, double p = 2,
+                        const WindowOptions& options = {});
 TENON_API Value global_average_pool(Value x, bool keepdims = true);
 TENON_API Value global_max_pool(Value x, bool keepdims = true);  ///< ReduceMax over them
 /// `sizes` results per spatial dimension, result i the mean of floor(i d / s) ... ceil((i + 1) d /

@@ -152,8 +152,9 @@ auto call(const char* name, const Function& function, const Arguments&... argume
   X(gather) X(gather_elements) X(scatter_elements) X(scatter_add) X(one_hot) X(embedding)          \
   X(matmul) X(gemm) X(outer) X(einsum)                                                             \
   X(conv) X(conv1d) X(conv2d) X(conv_transpose) X(conv_input_grad) X(conv_weight_grad)             \
-  X(im2col) X(col2im) X(max_pool) X(max_pool_with_indices) X(average_pool) X(global_average_pool)  \
-  X(global_max_pool) X(adaptive_average_pool) X(adaptive_max_pool) X(resize) X(upsample)           \
+  X(im2col) X(col2im) X(max_pool) X(max_pool_with_indices) X(average_pool) X(sum_pool) X(lp_pool)  \
+  X(global_average_pool) X(global_max_pool) X(adaptive_average_pool) X(adaptive_max_pool)          \
+  X(resize) X(upsample)                                                                            \
   X(batch_norm) X(layer_norm) X(rms_norm) X(group_norm) X(instance_norm) X(lrn)                    \
   X(rnn) X(gru) X(lstm) X(attention) X(rotary_embedding) X(top_k) X(cum_sum)                       \
   X(softmax) X(log_softmax) X(softmax_cross_entropy) X(mse) X(half_mse) X(mae) X(huber)            \
