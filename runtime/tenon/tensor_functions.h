@@ -159,6 +159,7 @@ auto call(const char* name, const Function& function, const Arguments&... argume
   X(rnn) X(gru) X(lstm) X(attention) X(rotary_embedding) X(top_k) X(cum_sum)                       \
   X(softmax) X(log_softmax) X(softmax_cross_entropy) X(mse) X(half_mse) X(mae) X(huber)            \
   X(binary_cross_entropy) X(categorical_cross_entropy) X(nll) X(kl_divergence) X(neg_mean_prod)    \
+  X(ctc_loss)                                                                                      \
   X(random_uniform) X(random_normal) X(random_bernoulli) X(random_permutation) X(dropout)
 
 #define TENON_CALL(name, ...) \
