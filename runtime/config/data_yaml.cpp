@@ -65,6 +65,8 @@ void read_csv(Section& section, CsvOptions& csv) {
   if (const auto label = section.find("label", "the name or index of a column", "the last"); label && !label->is_null())
     csv.label = label->as_text("the name or index of a column");
   csv.target = section.choice("target", csv.target, csv_targets);
+  if (const auto weight = section.find("sample_weight", "the name or index of a column", "none"); weight && !weight->is_null())
+    csv.sample_weight = weight->as_text("the name or index of a column");
 }
 
 void read_shape(Section& section, std::vector<std::int64_t>& out_shape) {
@@ -165,6 +167,10 @@ DataDefinition read_data(Section& top, FitOptions& out_fit) {
     if (rule.takes("features")) data.features = section.get<std::int64_t>("features", data.features, {1, 1 << 20});
     if (rule.takes("noise")) data.noise = section.get<double>("noise", data.noise, from_zero);
     if (rule.takes("delimiter")) read_csv(section, data.csv);
+    if (rule.takes("image")) {
+      if (const auto weights = section.find("sample_weight", "the path of an .npy file", "none"); weights && !weights->is_null())
+        data.sample_weights = weights->as_path();
+    }
     if (rule.takes("symbols")) data.symbols = section.get<std::int64_t>("symbols", data.symbols, {2, 4096});
     if (rule.takes("vocabulary")) data.vocabulary = section.get<std::int64_t>("vocabulary", data.vocabulary, {3, std::int64_t{1} << 31});
     if (rule.takes("sequence")) data.sequence = section.get<std::int64_t>("sequence", data.sequence, {1, 1 << 20});

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <type_traits>
+
 #include "config/train_blocks.h"
 #include "train/objective.h"
 
@@ -12,6 +14,9 @@ template <class E, class Rule>
 std::vector<Choice<E>> words_from(std::span<const Rule> rules, E Rule::*value) {
   std::vector<Choice<E>> words;
   for (const Rule& rule : rules) {
+    if constexpr (std::is_same_v<E, Loss>) {
+      if (rule.loss == Loss::custom) continue;  // a function of a program
+    }
     words.push_back({rule.name, rule.*value});
     if (rule.synonym != nullptr) words.push_back({rule.synonym, rule.*value});
   }
@@ -37,7 +42,7 @@ LossDefinition read_loss(const Value& value) {
   result.loss = section.require_value("name", "the name of a loss").as_choice(words);
   const train::LossRule& rule = train::rule_of(result.loss);
   if (rule.from_logits) result.from_logits = section.get<bool>("from_logits", false);
-  if (rule.from_logits) result.label_smoothing = section.get<double>("label_smoothing", result.label_smoothing, below_one);
+  if (rule.label_smoothing) result.label_smoothing = section.get<double>("label_smoothing", result.label_smoothing, below_one);
   if (rule.class_weights) {
     if (const auto weights = section.find("class_weights", "a list of numbers, one for each class", "null");
         weights && !weights->is_null()) {
@@ -49,6 +54,7 @@ LossDefinition read_loss(const Value& value) {
     result.positive_weight = section.get<double>("positive_weight", result.positive_weight, above_zero);
   }
   if (rule.ignore_index) result.ignore_index = section.get_optional<std::int64_t>("ignore_index");
+  if (result.loss == Loss::ctc) result.blank = section.get<std::int64_t>("blank", result.blank, {0, max_count});
   if (result.loss == Loss::huber) result.delta = section.get<double>("delta", result.delta, above_zero);
   section.finish();
   return result;
@@ -64,7 +70,7 @@ std::vector<MetricDefinition> read_metrics(const Value& value, const LossDefinit
       for (const MetricDefinition& earlier : result) {
         if (earlier == metric) item.fail(fmt::format("'{}' is given twice", name_of(metric.metric)));
       }
-      if (!train::rule_of(metric.metric).suits(train::rule_of(loss.loss))) {
+      if (!train::rule_of(metric.metric).suits(train::rule_of(loss.loss).targets)) {
         item.fail(fmt::format("'{}' cannot be used with the loss {}", name_of(metric.metric), name_of(loss.loss)));
       }
       result.push_back(metric);

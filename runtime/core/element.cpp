@@ -3,6 +3,7 @@
 #include "core/element.h"
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -84,7 +85,50 @@ std::string complex_text(double real, double imaginary, int digits) {
   return text_of(real, digits) + (second[0] == '-' ? "" : "+") + second + 'i';
 }
 
+/// A double that rounds to any narrower float as the integer does: what it cannot hold leaves its mark in the last bit.
+double rounds_as(std::uint64_t magnitude) {
+  if (magnitude >> 53 == 0) return static_cast<double>(magnitude);
+  return std::ldexp(static_cast<double>((magnitude >> 11) | ((magnitude & 0x7ff) != 0 ? 1u : 0u)), 11);
+}
+
+template <class From>
+void convert_integer(void* to, DType dtype, From value, const char* what) {
+  if (visit_integer(dtype, [&](auto zero) { write(to, static_cast<decltype(zero)>(value)); })) return;
+  if (dtype == DType::boolean) return write(to, static_cast<std::uint8_t>(value != 0));
+  if (dtype == DType::f64) return write(to, static_cast<double>(value));
+  const bool negative = value < 0;
+  const auto bits = static_cast<std::uint64_t>(value);
+  const double magnitude = rounds_as(negative ? 0 - bits : bits);
+  write_element(to, dtype, negative ? -magnitude : magnitude, what);
+}
+
+void convert_float(void* to, DType dtype, double value, const char* what) {
+  const auto saturate = [&](auto zero) {
+    using T = decltype(zero);
+    const double beyond = std::ldexp(1.0, std::numeric_limits<T>::digits), whole = std::trunc(value);
+    if (std::isnan(value)) return write(to, T{});
+    if (whole >= beyond) return write(to, std::numeric_limits<T>::max());
+    write(to, whole < static_cast<double>(std::numeric_limits<T>::min()) ? std::numeric_limits<T>::min() : static_cast<T>(whole));
+  };
+  if (visit_integer(dtype, saturate)) return;
+  if (dtype == DType::boolean) return write(to, static_cast<std::uint8_t>(value != 0));
+  write_element(to, dtype, value, what);
+}
+
 }  // namespace
+
+void convert_elements(void* to, DType to_dtype, const void* from, DType from_dtype, std::int64_t count, const char* what) {
+  for (const DType dtype : {to_dtype, from_dtype}) {
+    if (dtype == DType::c64 || dtype == DType::c128 || dtype == DType::none)
+      throw Error(std::string(what) + ": expected to convert between real dtypes, got " + name_of(from_dtype) + " to " + name_of(to_dtype));
+  }
+  auto* target = static_cast<std::byte*>(to);
+  const auto* source = static_cast<const std::byte*>(from);
+  for (std::int64_t i = 0; i < count; ++i, target += size_of(to_dtype), source += size_of(from_dtype)) {
+    if (visit_integer(from_dtype, [&](auto zero) { convert_integer(target, to_dtype, read<decltype(zero)>(source), what); })) continue;
+    convert_float(target, to_dtype, element_as_double(source, from_dtype, what), what);
+  }
+}
 
 double element_as_double(const void* at, DType dtype, const char* what) {
   switch (dtype) {

@@ -16,6 +16,11 @@ double element_as_double(const void* at, DType dtype, const char* what);
 /// Errors: an integer dtype that cannot represent the value exactly; the text starts with `what`.
 void write_element(void* at, DType dtype, double value, const char* what);
 
+/// Converts `count` adjacent elements as the op Cast does: float to integer truncates and saturates, NaN becomes 0; integer to a narrower
+/// one keeps the low bits; to bool is x != 0; to a float rounds once, to nearest, ties to even.
+/// Errors: a complex dtype; the text starts with `what`.
+void convert_elements(void* to, DType to_dtype, const void* from, DType from_dtype, std::int64_t count, const char* what);
+
 /// Calls body(T()) if the dtype is that of an integer type T; false if it is not.
 template <class Body>
 bool visit_integer(DType dtype, Body&& body) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // data/array_dataset.cpp - samples in host memory, scaled as they are gathered.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -62,6 +63,21 @@ void one_hot_rows(const Tensor& labels, std::span<const std::int64_t> indices, T
   }
 }
 
+/// The weights as f32. Errors  other than one number of at least 0 per sample.
+Tensor checked_weights(const std::string& what, const Tensor& weights, std::int64_t count) {
+  if (!weights.defined()) return {};
+  if (weights.shape() != Shape{count} || weights.dtype() == DType::c64 || weights.dtype() == DType::c128) {
+    throw Error(what + ": expected one sample weight per sample, " + std::to_string(count) + " numbers, got " + weights.str());
+  }
+  Tensor numbers = weights.to_host().to(DType::f32);
+  const float* const values = numbers.data<float>();
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (std::isfinite(values[i]) && values[i] >= 0) continue;
+    throw Error(what + ": expected sample weights of at least 0, got " + std::to_string(values[i]) + " for sample " + std::to_string(i));
+  }
+  return numbers;
+}
+
 Tensor dense_on_host(const Tensor& t) {
   return t.on_host() && t.is_dense() ? t : t.to_host();
 }
@@ -85,6 +101,7 @@ ArrayDataset::ArrayDataset(const Tensor& x, const Tensor& y, const ArrayOptions&
   if (options_.targets != Targets::as_given && !options_.num_classes) throw Error(what + ": one-hot targets require num_classes; set it");
   x_ = dense_on_host(x);
   y_ = options_.num_classes ? data::as_labels(what, y, *options_.num_classes) : dense_on_host(y);
+  options_.sample_weights = checked_weights(what, options_.sample_weights, x_.shape()[0]);
   x_type_ = {options_.x_dtype, without_first(x_.shape())};
   y_type_ = {y_.dtype(), without_first(y_.shape())};
   if (options_.targets != Targets::as_given) y_type_ = {DType::f32, {*options_.num_classes}};
@@ -144,6 +161,7 @@ ArrayDataset ArrayDataset::slice(std::int64_t begin, std::int64_t end, const std
   part.options_.name = name;
   part.x_ = x_.slice(0, begin, end);
   part.y_ = y_.slice(0, begin, end);
+  if (options_.sample_weights.defined()) part.options_.sample_weights = options_.sample_weights.slice(0, begin, end);
   return part;
 }
 

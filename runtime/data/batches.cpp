@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // data/batches.cpp - the batches of an epoch, loaded ahead by worker threads into a ring of slots.
+#include <algorithm>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -19,8 +20,8 @@ namespace {
 /// Memory of one batch in flight. Batch b always goes to slot b mod slots, so no queue is needed.
 struct Slot {
   Batch batch;
-  Tensor x, y;            ///< a full batch
-  Tensor x_last, y_last;  ///< their first rows, for the last batch
+  Tensor x, y, weights;                 ///< a full batch; weights: undefined if the samples have none
+  Tensor x_last, y_last, weights_last;  ///< their first rows, for the last batch
   std::exception_ptr failure;
   bool filled = false;
 };
@@ -30,6 +31,11 @@ void check(const Dataset& data, const BatchOptions& options) {
     throw Error(data.name() + ": expected " + expected + ", got " + std::to_string(got));
   };
   if (data.size() < 1) reject("at least 1 sample", data.size());
+  if (const Tensor weights = data.sample_weights(); weights.defined()) {
+    const bool fits = weights.dtype() == DType::f32 && weights.shape() == Shape{data.size()} && weights.on_host() && weights.is_dense();
+    if (!fits)
+      throw Error(data.name() + ": expected sample weights f32(" + std::to_string(data.size()) + ") in host memory, got " + weights.str());
+  }
   if (options.batch_size < 1) reject("a batch size of at least 1", options.batch_size);
   if (options.workers < 0 || options.workers > 256) reject("0 to 256 data workers", options.workers);
   if (options.workers > 0 && (options.prefetch < 1 || options.prefetch > 4096)) reject("1 to 4096 batches of prefetch", options.prefetch);
@@ -42,7 +48,8 @@ void check(const Dataset& data, const BatchOptions& options) {
 }  // namespace
 
 struct Batches::State {
-  State(std::shared_ptr<const Dataset> data_set, const BatchOptions& batch_options) : data(std::move(data_set)), options(batch_options) {
+  State(std::shared_ptr<const Dataset> data_set, const BatchOptions& batch_options)
+      : data(std::move(data_set)), sample_weights(data->sample_weights()), options(batch_options) {
     const std::int64_t size = data->size();
     count = options.drop_last ? size / options.batch_size : (size + options.batch_size - 1) / options.batch_size;
     order.resize(static_cast<std::size_t>(size));
@@ -56,6 +63,9 @@ struct Batches::State {
       slot.y = allocate(data->y_type(), rows, "y");
       slot.x_last = slot.x.slice(0, 0, last_rows);
       slot.y_last = slot.y.slice(0, 0, last_rows);
+      if (!sample_weights.defined()) continue;
+      slot.weights = allocate({DType::f32, {}}, rows, "sample weights");
+      slot.weights_last = slot.weights.slice(0, 0, last_rows);
     }
     threads.reserve(static_cast<std::size_t>(options.workers));
   }
@@ -88,8 +98,14 @@ struct Batches::State {
     slot.batch.index = index;
     slot.batch.x = last ? slot.x_last : slot.x;
     slot.batch.y = last ? slot.y_last : slot.y;
+    slot.batch.sample_weights = last ? slot.weights_last : slot.weights;
     slot.batch.indices =
         std::span<const std::int64_t>(order).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
+    if (sample_weights.defined()) {
+      const float* const of_sample = sample_weights.data<float>();
+      float* const weights = slot.batch.sample_weights.data<float>();
+      std::transform(slot.batch.indices.begin(), slot.batch.indices.end(), weights, [&](std::int64_t i) { return of_sample[i]; });
+    }
     try {
       gather(slot.batch.indices, slot.batch.x, slot.batch.y);
     } catch (...) {
@@ -192,6 +208,7 @@ struct Batches::State {
   }
 
   const std::shared_ptr<const Dataset> data;
+  const Tensor sample_weights;  ///< of all samples; undefined: they have none
   const BatchOptions options;
   std::int64_t count = 0;
   std::vector<std::int64_t> order;  ///< written only by start(), while no worker is busy

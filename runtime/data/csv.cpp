@@ -164,12 +164,16 @@ struct Label {
 struct Table {
   std::vector<std::string> columns;
   std::size_t label_column = 0;
-  std::vector<float> features;
+  std::optional<std::size_t> weight_column;
+  std::vector<float> features, weights;
   std::vector<Label> labels;
+
+  bool is_feature(std::size_t column) const { return column != label_column && column != weight_column; }
 };
 
-std::size_t find_label(const std::string& path, const std::vector<std::string>& columns, bool named, const std::string& label) {
-  if (label.empty()) return columns.size() - 1;
+/// The column of that name or index; `what` is its role in messages.
+std::size_t find_column(const std::string& path, const std::vector<std::string>& columns, bool named, const char* what,
+                        const std::string& label) {
   const auto found = std::find(columns.begin(), columns.end(), label);
   if (named && found != columns.end()) return static_cast<std::size_t>(found - columns.begin());
   std::int64_t index = 0;
@@ -178,7 +182,7 @@ std::size_t find_label(const std::string& path, const std::vector<std::string>& 
   if (error != std::errc() || end != label.data() + label.size() || index < -size || index >= size) {
     std::string known;
     for (std::size_t i = 0; i < columns.size() && i < 20; ++i) known += (i > 0 ? ", " : "") + columns[i];
-    throw Error(path + ": expected a label column '" + label + "', got " + std::to_string(size) + " columns: " + known +
+    throw Error(path + ": expected a " + what + " column '" + label + "', got " + std::to_string(size) + " columns: " + known +
                 (columns.size() > 20 ? ", ..." : ""));
   }
   return static_cast<std::size_t>(index < 0 ? index + size : index);
@@ -193,7 +197,15 @@ Table read_table(const std::string& path, Reader& reader, const CsvOptions& opti
     named = std::none_of(fields.begin(), fields.end(), [](const Field& f) { return number_of(f.text).has_value(); });
   for (std::size_t i = 0; i < fields.size(); ++i) table.columns.push_back(named ? std::string(fields[i].text) : std::to_string(i));
   if (fields.size() < 2) reader.fail(fields[0].place, "expected at least two columns, a feature and the label, got 1; check the delimiter");
-  table.label_column = find_label(path, table.columns, named, options.label);
+  table.label_column = options.label.empty() ? fields.size() - 1 : find_column(path, table.columns, named, "label", options.label);
+  if (!options.sample_weight.empty()) {
+    table.weight_column = find_column(path, table.columns, named, "sample_weight", options.sample_weight);
+    if (table.weight_column == table.label_column) {
+      throw Error(path + ": column '" + table.columns[table.label_column] + "' is both the label and sample_weight; expected two columns" +
+                  (options.label.empty() ? ": the label is the last one unless `label` names another" : ""));
+    }
+    if (fields.size() < 3) throw Error(path + ": expected a feature beside the label and sample_weight, got 2 columns");
+  }
   for (bool more = named ? reader.next(fields) : true; more; more = reader.next(fields)) {
     if (fields.size() != table.columns.size()) {
       reader.fail({fields[0].place.line, 1}, "expected " + std::to_string(table.columns.size()) + " fields as in the first line, got " +
@@ -204,7 +216,15 @@ Table read_table(const std::string& path, Reader& reader, const CsvOptions& opti
         table.labels.push_back({std::string(fields[i].text), fields[i].place});
         continue;
       }
-      table.features.push_back(reader.number(fields[i], table.columns[i]));
+      const float number = reader.number(fields[i], table.columns[i]);
+      if (table.is_feature(i)) {
+        table.features.push_back(number);
+      } else if (number >= 0) {
+        table.weights.push_back(number);
+      } else {
+        reader.fail(fields[i].place,
+                    "column '" + table.columns[i] + "': expected a sample weight of at least 0, got " + shown(fields[i].text));
+      }
     }
   }
   if (table.labels.empty()) throw Error(path + ": expected at least one row after the header, got none");
@@ -287,17 +307,18 @@ CsvData load_csv(const std::string& path, const CsvOptions& options) {
   Table table = read_table(path, reader, options);
   LabelColumn targets = read_targets(reader, table, options);
   const auto rows = static_cast<std::int64_t>(table.labels.size());
-  const auto width = static_cast<std::int64_t>(table.columns.size()) - 1;
+  const auto width = static_cast<std::int64_t>(table.columns.size()) - (table.weight_column ? 2 : 1);
   auto features = std::make_shared<std::vector<float>>(std::move(table.features));
   ArrayOptions array;
   array.name = data::folder_name(path);
   array.num_classes = targets.num_classes;
+  if (table.weight_column) array.sample_weights = Tensor::of(table.weights, {rows});
   CsvData result;
   result.data =
       std::make_shared<const ArrayDataset>(Tensor::borrow(features->data(), DType::f32, {rows, width}, features), targets.y, array);
   result.label = table.columns[table.label_column];
   for (std::size_t i = 0; i < table.columns.size(); ++i) {
-    if (i != table.label_column) result.features.push_back(table.columns[i]);
+    if (table.is_feature(i)) result.features.push_back(table.columns[i]);
   }
   result.classes = targets.classes;
   return result;

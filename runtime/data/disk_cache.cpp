@@ -24,7 +24,7 @@ namespace tenon::data {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr const char* format_version = "2";  ///< files of another version are created again
+constexpr const char* format_version = "3";  ///< files of another version are created again
 constexpr std::size_t content_digits = 32, other_digits = 16;
 constexpr const char* ending = ".safetensors";
 
@@ -102,6 +102,7 @@ CachedPart read(const std::string& path) {
       throw Error(path + ": expected num_classes to be an integer, got '" + stated + "'");
     array.num_classes = classes;
   }
+  if (value("weighted") == "true") array.sample_weights = tensor("sample_weight");
   part.data = std::make_shared<const ArrayDataset>(x, y, array);
   return part;
 }
@@ -208,7 +209,15 @@ void DiskCache::store(const std::string& path, const Dataset& data, std::map<std
   const std::uint64_t x_begin = x_first ? 0 : y_end, y_begin = x_first ? x_end : 0;
   header.tensors.push_back({"x", data.x_type().dtype, data.x_type().shape.with_batch(count), x_begin, x_begin + x_end});
   header.tensors.push_back({"y", data.y_type().dtype, data.y_type().shape.with_batch(count), y_begin, y_begin + y_end});
-  header.tensors.push_back({checksum_name, DType::u32, Shape{1}, x_end + y_end, x_end + y_end + sizeof(Checksum)});
+  const Tensor weights = data.sample_weights();
+  const std::uint64_t samples_end = x_end + y_end;
+  const auto weights_bytes = weights.defined() ? static_cast<std::uint64_t>(weights.size_bytes()) : 0;
+  if (weights.defined()) {
+    header.metadata["weighted"] = "true";
+    header.tensors.push_back({"sample_weight", weights.dtype(), weights.shape(), samples_end, samples_end + weights_bytes});
+  }
+  const std::uint64_t end = samples_end + weights_bytes;
+  header.tensors.push_back({checksum_name, DType::u32, Shape{1}, end, end + sizeof(Checksum)});
   const std::string text = io::write_safetensors_header(path, header);
 
   io::AtomicFile file(path);
@@ -233,6 +242,7 @@ void DiskCache::store(const std::string& path, const Dataset& data, std::map<std
       write(write_x ? x.raw() : y.raw(), static_cast<std::uint64_t>(rows * (write_x ? x_bytes : y_bytes)));
     }
   }
+  if (weights.defined()) write(weights.raw(), weights_bytes);
   const Checksum value = checksum.value();
   file.write(&value, sizeof value);
   file.commit();

@@ -21,6 +21,7 @@ class MemoryCache final : public Dataset {
   std::int64_t size() const override { return data_->size(); }
   SampleType x_type() const override { return data_->x_type(); }
   SampleType y_type() const override { return data_->y_type(); }
+  Tensor sample_weights() const override { return data_->sample_weights(); }
   std::optional<std::int64_t> num_classes() const override { return data_->num_classes(); }
 
   void gather(std::span<const std::int64_t> indices, Tensor& x, Tensor& y) const override {

@@ -16,6 +16,7 @@ class Reconstruction final : public Dataset {
   std::int64_t size() const override { return data_->size(); }
   SampleType x_type() const override { return data_->x_type(); }
   SampleType y_type() const override { return data_->x_type(); }
+  Tensor sample_weights() const override { return data_->sample_weights(); }
 
   void gather(std::span<const std::int64_t> indices, Tensor& x, Tensor& y) const override {
     check_batch(indices, x, y);

@@ -9,6 +9,7 @@
 
 #include <tenon/tensor_functions.h>
 
+#include "core/element.h"
 #include "exec/context_state.h"
 #include "exec/placement.h"
 
@@ -191,5 +192,71 @@ Tensor Call::tensor(Value value) const {
   return {};
 }
 
+namespace {
+
+bool all_on_host(const std::vector<Tensor>& tensors) {
+  return !tensors.empty() &&
+         std::all_of(tensors.begin(), tensors.end(), [](const Tensor& x) { return x.defined() && x.storage()->device == nullptr; });
+}
+
+/// Of tensors in host memory.
+Tensor concat_on_host(const std::vector<Tensor>& tensors, std::int64_t axis) {
+  const Tensor& first = tensors[0];
+  const auto rank = static_cast<std::int64_t>(first.shape().rank());
+  const std::int64_t along = axis < 0 ? axis + rank : axis;
+  if (along < 0 || along >= rank) throw Error(fmt::format("concat: axis {} is out of range for {}", axis, first.str()));
+  Shape shape = first.shape();
+  std::int64_t size = 0;
+  for (const Tensor& x : tensors) {
+    Shape own = x.shape();
+    const bool ranks = own.rank() == shape.rank();
+    if (ranks)
+      size += own[static_cast<std::size_t>(along)], own.set(static_cast<std::size_t>(along), shape[static_cast<std::size_t>(along)]);
+    if (x.dtype() != first.dtype() || !ranks || !(own == shape))
+      throw Error(
+          fmt::format("concat: expected one dtype, and equal sizes except along axis {}, got {} and {}", along, first.str(), x.str()));
+  }
+  shape.set(static_cast<std::size_t>(along), size);
+  Tensor result = Tensor::empty(first.dtype(), shape);
+  std::int64_t at = 0;
+  for (const Tensor& x : tensors) {
+    const std::int64_t next = at + x.shape()[static_cast<std::size_t>(along)];
+    result.slice(along, at, next).copy_from(x);
+    at = next;
+  }
+  return result;
+}
+
+}  // namespace
+
+Tensor concat(const std::vector<Tensor>& tensors, std::int64_t axis) {
+  if (all_on_host(tensors)) return concat_on_host(tensors, axis);
+  return detail::call(
+      "concat", [](const auto&... arguments) { return ops::concat(arguments...); }, tensors, axis);
+}
+
+Tensor stack(const std::vector<Tensor>& tensors, std::int64_t axis) {
+  if (!all_on_host(tensors))
+    return detail::call(
+        "stack", [](const auto&... arguments) { return ops::stack(arguments...); }, tensors, axis);
+  std::vector<Tensor> parts;
+  for (const Tensor& x : tensors) {
+    if (!(x.shape() == tensors[0].shape())) throw Error(fmt::format("stack: expected one shape, got {} and {}", tensors[0].str(), x.str()));
+    parts.push_back(x.unsqueeze(axis));
+  }
+  return concat_on_host(parts, axis);
+}
+
 }  // namespace immediate
+
+Tensor Tensor::to(DType dtype) const {
+  if (!defined()) throw Error(fmt::format("Tensor::to {}: got an undefined tensor", name_of(dtype)));
+  if (dtype_ == dtype && is_dense()) return *this;
+  if (storage_->device != nullptr) return dtype_ == dtype ? contiguous() : immediate::cast(*this, dtype);
+  Tensor converted = Tensor::empty(dtype, shape_);
+  const Tensor dense = is_dense() ? *this : to_host();
+  convert_elements(converted.raw(), dtype, dense.raw(), dtype_, count(), "Tensor::to");
+  return converted;
+}
+
 }  // namespace tenon

@@ -15,7 +15,11 @@ void read_pool(LayerKeys& keys, Pooling<dims>& out_layer) {
   out_layer.padding = read_padding(keys, dims);
   out_layer.ceil_mode = keys.get<bool>("ceil_mode", false);
   if constexpr (requires { out_layer.dilation; }) out_layer.dilation = read_sizes(keys, "dilation", dims, {});
-  if constexpr (requires { out_layer.count_include_pad; }) out_layer.count_include_pad = keys.get<bool>("count_include_pad", true);
+  if constexpr (requires { out_layer.count_include_pad; }) {
+    out_layer.count_include_pad = keys.get<bool>("count_include_pad", true);
+    out_layer.divisor = keys.get_optional<double>("divisor", {.lowest = 0, .above_lowest = true});
+  }
+  if constexpr (requires { out_layer.p; }) out_layer.p = keys.get<double>("p", out_layer.p, {.lowest = 1});
 }
 
 template <template <int> class Pooling, int dims>
@@ -28,8 +32,11 @@ Value build_pool(LayerBuilder& builder, const Pooling<dims>& layer, Value x) {
   const Shape shape = x.shape();
   if (line) x = ops::reshape(x, {shape[0], shape[1], shape[3]});
   Value y;
-  if constexpr (requires { layer.count_include_pad; }) {
-    y = ops::average_pool(x, size, options, layer.count_include_pad);
+  if constexpr (requires { layer.divisor; }) {
+    if (layer.divisor && !(*layer.divisor > 0)) builder.fail(fmt::format("expects a divisor above 0, got {}", *layer.divisor));
+    y = layer.divisor ? ops::sum_pool(x, size, options) / *layer.divisor : ops::average_pool(x, size, options, layer.count_include_pad);
+  } else if constexpr (requires { layer.p; }) {
+    y = ops::lp_pool(x, size, layer.p, options);
   } else {
     y = ops::max_pool(x, size, options);
   }
@@ -95,6 +102,8 @@ TENON_LAYER(MaxPooling1D, "max_pool1d", read_pool, build_pool);
 TENON_LAYER(MaxPooling2D, "max_pool2d", read_pool, build_pool);
 TENON_LAYER(AveragePooling1D, "average_pool1d", read_pool, build_pool);
 TENON_LAYER(AveragePooling2D, "average_pool2d", read_pool, build_pool);
+TENON_LAYER(LPPooling1D, "lp_pool1d", read_pool, build_pool);
+TENON_LAYER(LPPooling2D, "lp_pool2d", read_pool, build_pool);
 TENON_LAYER(GlobalAveragePooling, "global_average_pool", nullptr, build_global<ops::global_average_pool>);
 TENON_LAYER(GlobalMaxPooling, "global_max_pool", nullptr, build_global<ops::global_max_pool>);
 TENON_LAYER(AdaptiveAveragePooling, "adaptive_average_pool", read_adaptive, build_adaptive<ops::adaptive_average_pool>);

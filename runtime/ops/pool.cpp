@@ -260,6 +260,35 @@ Value average_pool(Value x, const std::vector<std::int64_t>& kernel, const Windo
   return options.channels_last ? to_channels_last(y) : y;
 }
 
+Value sum_pool(Value x, const std::vector<std::int64_t>& kernel, const WindowOptions& options) {
+  if (options.channels_last) x = to_channels_first(x);
+  auto window = window_attributes("sum_pool", x, kernel, options, true).as<tenon_attributes_window>();
+  std::vector<std::pair<std::int64_t, std::int64_t>> missing(x.shape().rank());
+  double elements = 1;
+  for (std::size_t i = 0; i < kernel.size(); ++i) {
+    elements *= static_cast<double>(kernel[i]);
+    if (window.ceil_mode == 0 || x.shape().rank() != kernel.size() + 2) continue;
+    // With the rest of a partial window as zeros all windows have equally many elements, and a mean is a sum by their number.
+    const graph::WindowAxis axis = graph::window_axis(x.shape(), kernel[i], window, i);
+    missing[i + 2].second = std::max<std::int64_t>((axis.windows(true) - 1) * axis.stride + axis.extent() - axis.padded(), 0);
+  }
+  window.ceil_mode = 0;
+  if (std::any_of(missing.begin(), missing.end(), [](const auto& side) { return side.second > 0; })) x = pad(x, missing);
+  const Value y = mul(graph::apply_op(TENON_OP_AveragePool, {x}, Attributes::of(window)), elements);
+  return options.channels_last ? to_channels_last(y) : y;
+}
+
+Value lp_pool(Value x, const std::vector<std::int64_t>& kernel, double p, const WindowOptions& options) {
+  if (!(p >= 1)) throw Error(fmt::format("lp_pool: p is {}, expected 1 or more", p));
+  const Value sums = sum_pool(p == 1 ? abs(x) : p == 2 ? square(x) : pow(abs(x), p), kernel, options);
+  if (p == 1) return sums;
+  // The root has no derivative at 0, where a window of zeros is after a relu.
+  Graph& graph = x.graph();
+  const Value zero = graph::scalar(graph, x.dtype(), 0), some = greater(sums, zero);
+  const Value safe = where(some, sums, graph::scalar(graph, x.dtype(), 1));
+  return where(some, p == 2 ? sqrt(safe) : pow(safe, 1 / p), zero);
+}
+
 Value global_average_pool(Value x, bool keepdims) {
   return reduce_mean(x, spatial_axes("global_average_pool", x), keepdims);
 }

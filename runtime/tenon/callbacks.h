@@ -183,7 +183,7 @@ class TENON_API TerminateOnNan final : public Callback {
   /// Creates the callback.
   explicit TerminateOnNan(Options = {}) {}
   std::string name() const override { return "terminate_on_nan"; }
-  void batch_end(std::int64_t batch, const Logs& logs) override;
+  void batch_end(std::int64_t batch, const Logs& logs, const BatchResult& result) override;
 };
 
 class LogFile;
@@ -298,7 +298,7 @@ class TENON_API LambdaCallback final : public Callback {
     std::string name = "lambda";
     std::function<void(std::int64_t epochs, std::int64_t batches)> train_begin = nullptr;
     std::function<void(std::int64_t epoch)> epoch_begin = nullptr;
-    std::function<void(std::int64_t batch, const Logs&)> batch_end = nullptr;
+    std::function<void(std::int64_t batch, const Logs&, const BatchResult&)> batch_end = nullptr;
     std::function<void(const EpochLogs&)> epoch_end = nullptr;
     std::function<void()> train_end = nullptr;
   };
@@ -307,7 +307,7 @@ class TENON_API LambdaCallback final : public Callback {
   std::string name() const override { return functions_.name; }
   void train_begin(std::int64_t epochs, std::int64_t batches) override;
   void epoch_begin(std::int64_t epoch) override;
-  void batch_end(std::int64_t batch, const Logs& logs) override;
+  void batch_end(std::int64_t batch, const Logs& logs, const BatchResult& result) override;
   void epoch_end(const EpochLogs& logs) override;
   void train_end() override;
 

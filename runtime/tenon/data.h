@@ -38,6 +38,9 @@ class TENON_API Dataset {
   virtual SampleType y_type() const = 0;
   /// Number of classes of a classification problem.
   virtual std::optional<std::int64_t> num_classes() const { return std::nullopt; }
+  /// The weight of each sample in loss and metrics: f32(size()) of numbers from 0, in host memory.
+  /// Undefined: 1 each. Model::fit and evaluate read it.
+  virtual Tensor sample_weights() const { return {}; }
 
   /// Writes samples indices[0], indices[1], ... to rows 0, 1, ... of x and y. Does not allocate.
   ///
@@ -92,6 +95,8 @@ struct ArrayOptions {
   Targets targets = Targets::as_given;
   /// If set, y holds labels in [0, num_classes).
   std::optional<std::int64_t> num_classes;
+  /// Dataset::sample_weights: (count), of any real dtype
+  Tensor sample_weights = {};
 };
 
 /// Samples in host memory, scaled when they are gathered.
@@ -100,7 +105,7 @@ struct ArrayOptions {
 /// Dtypes  x: u8, f32 or f64 become f32 or f64, any other dtype stays as it is, unscaled; labels:
 ///         any integer dtype.
 /// Errors  different counts, a label out of range (its index is named), dtypes that cannot be
-///         converted, a wrong number of channels.
+///         converted, a wrong number of channels, a weight that is negative or not finite.
 class TENON_API ArrayDataset final : public Dataset {
  public:
   /// Shares both tensors; copies them only if they are strided or not on the host.
@@ -112,6 +117,7 @@ class TENON_API ArrayDataset final : public Dataset {
   SampleType x_type() const override { return x_type_; }
   SampleType y_type() const override { return y_type_; }
   std::optional<std::int64_t> num_classes() const override { return options_.num_classes; }
+  Tensor sample_weights() const override { return options_.sample_weights; }
   void gather(std::span<const std::int64_t> indices, Tensor& x, Tensor& y) const override;
 
   /// Samples [begin, end) as a data set that shares the memory; `name` is used in messages.
@@ -252,6 +258,8 @@ struct CsvOptions {
   Header header = Header::detect;
   /// the target column: a name, or an index from 0, negative from the end; empty: the last
   std::string label;
+  /// the column of sample weights, given like `label`; it is no feature; empty: none
+  std::string sample_weight = {};
   Target target = Target::detect;
   std::vector<std::string> classes;  ///< class names by label; empty: the words in the file, sorted
 };
@@ -497,6 +505,7 @@ struct Batch {
   std::int64_t index = 0;  ///< within the epoch
   /// on the host, or on the device they were prefetched to; reused for later batches
   Tensor x, y;
+  Tensor sample_weights;                  ///< f32(n), where x is; undefined: 1 each
   std::span<const std::int64_t> indices;  ///< indices of the samples
 };
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 #include <tenon/api.h>
 #include <tenon/config.h>
 #include <tenon/dtype.h>
+#include <tenon/graph.h>
 #include <tenon/layers.h>
 
 namespace tenon {
@@ -58,6 +60,10 @@ enum class Loss {
   neg_mean_prod,  ///< -y t, as in Gorgonia's examples
   /// sum t (log t - log y) over the last axis; targets of one value per class
   kl_divergence,
+  /// connectionist temporal classification, ops::ctc_loss: the output is (batch, time, classes), the
+  /// targets are labels (batch, n), each row filled up at its end with the blank or negative numbers
+  ctc,
+  custom,  ///< LossDefinition::function
 };
 /// The name in YAML.
 TENON_API const char* name_of(Loss loss);
@@ -80,7 +86,16 @@ struct LossDefinition {
   std::vector<double> class_weights;
   /// binary_crossentropy: the weight of targets 1 relative to targets 0
   double positive_weight = 1;
+  std::int64_t blank = 0;  ///< ctc: the class that stands for no label
+  /// custom: appends the loss to the graph of the output and its targets (floating ones in the dtype
+  /// of the output). It returns the losses of the samples, (batch, ...), or their mean as a scalar,
+  /// and is called for each program of the model.
+  std::function<Value(Value output, Value target)> function = nullptr;
+  std::string name = {};  ///< custom: in messages, summaries and checkpoints
   std::string where;
+
+  /// `name` of a custom loss, else the name in YAML.
+  TENON_API std::string str() const;
 };
 
 /// Learning rate schedules. t counts steps (or epochs) from 0, after the warm-up; r is the initial

@@ -21,6 +21,7 @@
 namespace tenon::ops {
 
 TENON_API Value not_equal(Value a, Value b);               ///< Not of Equal
+TENON_API Value div(double a, Value b);                    ///< a is a constant of b's dtype
 TENON_API Value where(Value condition, Value a, Value b);  ///< condition ? a : b, broadcast
 TENON_API Value relu6(Value x);                            ///< Clip to [0, 6]
 /// NaN propagates; derivative 1 in [low, high], 0 outside
@@ -193,6 +194,12 @@ TENON_API std::pair<Value, Value> max_pool_with_indices(Value x,
 TENON_API Value average_pool(Value x, const std::vector<std::int64_t>& kernel,
                              const WindowOptions& options = {}, bool count_include_pad = true);
 /// ReduceMean over the spatial dimensions
+/// The sum of each window; padding and, with ceil_mode, what a window has beyond it are zeros.
+TENON_API Value sum_pool(Value x, const std::vector<std::int64_t>& kernel,
+                         const WindowOptions& options = {});
+/// (sum |x|^p)^(1/p) of each window; derivative 0 where all are 0. Errors: p < 1.
+TENON_API Value lp_pool(Value x, const std::vector<std::int64_t>& kernel, double p = 2,
+                        const WindowOptions& options = {});
 TENON_API Value global_average_pool(Value x, bool keepdims = true);
 TENON_API Value global_max_pool(Value x, bool keepdims = true);  ///< ReduceMax over them
 /// `sizes` results per spatial dimension, result i the mean of floor(i d / s) ... ceil((i + 1) d /
@@ -361,26 +368,49 @@ using CrossEntropyOptions = BasicCrossEntropyOptions<Value>;
 TENON_API Value softmax_cross_entropy(Value scores, Value labels,
                                       const CrossEntropyOptions& options = {});
 
-/// Losses over all elements of y and a target of the same shape, each composed of listed ops.
-TENON_API Value mse(Value y, Value target);  ///< mean((y - t)^2)
-/// sum((y - t)^2) / (2 batch), Caffe's EuclideanLoss
-TENON_API Value half_mse(Value y, Value target);
-TENON_API Value mae(Value y, Value target);  ///< mean(|y - t|)
-/// e^2/2 for |e| <= delta, else delta (|e| - delta/2); mean
-TENON_API Value huber(Value y, Value target, double delta = 1);
-/// -t log(y) - (1-t) log(1-y), mean; y is clipped to [1e-7, 1 - 1e-7] unless it is logits.
-TENON_API Value binary_cross_entropy(Value y, Value target, bool from_logits = false);
-/// -sum(t log y) over the last axis, mean over the rest; y is clipped to [1e-7, 1] unless it is
-/// logits.
-TENON_API Value categorical_cross_entropy(Value y, Value target, bool from_logits = false);
-/// Mean of -log_probabilities[label] over the labels that are not ignored; shapes (N, C) and (N). A
-/// label outside [0, C) that is not ignored is an error of the run.
+/// Losses over all elements of y and a target of the same shape, each composed of listed ops. Their
+/// comments give the mean; Reduction::none gives the losses of the elements, or of the samples where
+/// a loss sums over classes, and Reduction::sum their sum.
+TENON_API Value mse(Value y, Value target, Reduction reduction = Reduction::mean);  ///< (y - t)^2
+/// (y - t)^2 / 2, of which the mean is sum / batch: Caffe's EuclideanLoss
+TENON_API Value half_mse(Value y, Value target, Reduction reduction = Reduction::mean);
+TENON_API Value mae(Value y, Value target, Reduction reduction = Reduction::mean);  ///< |y - t|
+/// e^2/2 for |e| <= delta, else delta (|e| - delta/2)
+TENON_API Value huber(Value y, Value target, double delta = 1,
+                      Reduction reduction = Reduction::mean);
+/// -t log(y) - (1-t) log(1-y); y is clipped to [1e-7, 1 - 1e-7] unless it is logits.
+TENON_API Value binary_cross_entropy(Value y, Value target, bool from_logits = false,
+                                     Reduction reduction = Reduction::mean);
+/// -sum(t log y) over the last axis; y is clipped to [1e-7, 1] unless it is logits.
+TENON_API Value categorical_cross_entropy(Value y, Value target, bool from_logits = false,
+                                          Reduction reduction = Reduction::mean);
+/// -log_probabilities[label], 0 for ignored labels, which the mean does not count; shapes (N, C) and
+/// (N). A label outside [0, C) that is not ignored is an error of the run.
 TENON_API Value nll(Value log_probabilities, Value labels,
-                    std::optional<std::int64_t> ignore_index = {});
-/// sum(t (log t - log y)) over the last axis, mean over the rest; both are clipped to [1e-7, 1]
-/// before the logarithm. y may be given as log-probabilities.
-TENON_API Value kl_divergence(Value y, Value target, bool log_probabilities = false);
-TENON_API Value neg_mean_prod(Value y, Value target);  ///< -mean(y t), as in Gorgonia's examples
+                    std::optional<std::int64_t> ignore_index = {},
+                    Reduction reduction = Reduction::mean);
+/// sum(t (log t - log y)) over the last axis; both are clipped to [1e-7, 1] before the logarithm. y
+/// may be given as log-probabilities.
+TENON_API Value kl_divergence(Value y, Value target, bool log_probabilities = false,
+                              Reduction reduction = Reduction::mean);
+/// -y t, as in Gorgonia's examples
+TENON_API Value neg_mean_prod(Value y, Value target, Reduction reduction = Reduction::mean);
+
+/// Options of ctc_loss.
+struct CtcOptions {
+  std::int64_t blank = 0;  ///< the class that stands for no label
+  /// mean: of the losses, each divided by the length of its labels, as in PyTorch
+  Reduction reduction = Reduction::mean;
+  bool zero_infinity = false;  ///< labels that do not fit the input have loss 0 instead of infinity
+};
+/// Connectionist temporal classification: -log of the probability of all paths that become the
+/// labels when equal neighbours are merged and blanks removed. log_probabilities (N, T, C), as from
+/// log_softmax; labels (N, S) of i32 or i64, no blanks. The lengths (N), of the labels' dtype, say
+/// how many steps and labels of a sample count, or are absent: all. What is behind them is not read.
+/// Labels that do not fit have gradient 0. The graph grows with T.
+/// Source  Graves et al. (2006).
+TENON_API Value ctc_loss(Value log_probabilities, Value labels, Value input_lengths = {},
+                         Value label_lengths = {}, const CtcOptions& options = {});
 
 /// Random values. `key` is u64[2] = (seed, step); `stream` separates consumers of one key.
 TENON_API Value random_uniform(Value key, DType dtype, const Shape& shape, std::uint32_t stream,
@@ -423,16 +453,41 @@ TENON_API void rmsprop_step(const std::vector<Value>& parameters,
 }  // namespace tenon::ops
 
 namespace tenon {
+// Elementwise with broadcasting; a number is a constant of the other operand's dtype.
 inline Value operator+(Value a, Value b) {
   return ops::add(a, b);
+}
+inline Value operator+(Value a, double b) {
+  return ops::add(a, b);
+}
+inline Value operator+(double a, Value b) {
+  return ops::add(b, a);
 }
 inline Value operator-(Value a, Value b) {
   return ops::sub(a, b);
 }
+inline Value operator-(Value a, double b) {
+  return ops::sub(a, b);
+}
+inline Value operator-(double a, Value b) {
+  return ops::add(ops::neg(b), a);
+}
 inline Value operator*(Value a, Value b) {
   return ops::mul(a, b);
 }
+inline Value operator*(Value a, double b) {
+  return ops::mul(a, b);
+}
+inline Value operator*(double a, Value b) {
+  return ops::mul(b, a);
+}
 inline Value operator/(Value a, Value b) {
+  return ops::div(a, b);
+}
+inline Value operator/(Value a, double b) {
+  return ops::div(a, b);
+}
+inline Value operator/(double a, Value b) {
   return ops::div(a, b);
 }
 inline Value operator-(Value x) {

@@ -272,9 +272,23 @@ struct AveragePooling {
   Padding padding = {};
   bool ceil_mode = false;         ///< include a last, partial window
   bool count_include_pad = true;  ///< padding counts as zeros
+  /// the sum of a window is divided by this instead of the number of its elements
+  std::optional<double> divisor = {};
 };
 using AveragePooling1D = AveragePooling<1>;
 using AveragePooling2D = AveragePooling<2>;
+
+/// (sum |x|^p)^(1/p) of each window; padding counts as zeros.
+template <int dims>
+struct LPPooling {
+  Sizes pool_size = {};
+  double p = 2;        ///< at least 1
+  Sizes strides = {};  ///< default: pool_size
+  Padding padding = {};
+  bool ceil_mode = false;  ///< include a last, partial window
+};
+using LPPooling1D = LPPooling<1>;
+using LPPooling2D = LPPooling<2>;
 
 /// The mean of each channel.
 struct GlobalAveragePooling {};
@@ -431,6 +445,7 @@ using Any = std::variant<                                                       
     Residual, Branches,                                                                  //
     Conv1D, Conv2D, DepthwiseConv2D, Conv2DTranspose,                                    //
     MaxPooling1D, MaxPooling2D, AveragePooling1D, AveragePooling2D,                      //
+    LPPooling1D, LPPooling2D,                                                            //
     GlobalAveragePooling, GlobalMaxPooling, AdaptiveAveragePooling, AdaptiveMaxPooling,  //
     UpSampling2D, PadChannels,                                                           //
     BatchNorm, LayerNorm, GroupNorm, InstanceNorm, RMSNorm, LRN,                         //

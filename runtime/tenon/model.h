@@ -27,6 +27,18 @@ class Model;
 /// Named values in display order, loss first.
 using Logs = std::vector<std::pair<std::string, double>>;
 
+/// Loss and metrics of one batch.
+struct BatchResult {
+  Logs logs;  ///< loss, then metrics
+  /// in means over batches: its samples, its labels that are not ignored, or the sum of their sample
+  /// weights
+  double weight = 0;
+  bool step_taken = false;  ///< false where no step belongs to the call or mixed_float16 skipped it
+
+  /// The first of the logs.
+  double loss() const { return logs.front().second; }
+};
+
 /// Results of one epoch.
 struct EpochLogs {
   std::int64_t epoch = 0;  ///< from 0
@@ -67,9 +79,10 @@ class TENON_API Callback {
   }
   /// Before the first batch of an epoch.
   virtual void epoch_begin(std::int64_t epoch) { static_cast<void>(epoch); }
-  /// `logs`: running means of this epoch, weighted by batch size.
-  virtual void batch_end(std::int64_t batch, const Logs& logs) {
-    static_cast<void>(batch), static_cast<void>(logs);
+  /// `logs`: means over the batches of this epoch so far, weighted by BatchResult::weight. `result`:
+  /// of this batch alone.
+  virtual void batch_end(std::int64_t batch, const Logs& logs, const BatchResult& result) {
+    static_cast<void>(batch), static_cast<void>(logs), static_cast<void>(result);
   }
   /// After the epoch, validation included.
   virtual void epoch_end(const EpochLogs& logs) { static_cast<void>(logs); }
@@ -137,17 +150,6 @@ enum class FitEnd {
   interrupted,  ///< FitOptions::stop
 };
 
-/// Loss and metrics of one batch.
-struct BatchResult {
-  Logs logs;  ///< loss, then metrics
-  /// in means over batches: its samples, or its labels that are not ignored
-  double weight = 0;
-  bool step_taken = false;  ///< false where no step belongs to the call or mixed_float16 skipped it
-
-  /// The first of the logs.
-  double loss() const { return logs.front().second; }
-};
-
 /// One row of Model::summary.
 struct LayerSummary {
   std::string name, type;  ///< "dense_1", "Dense"
@@ -182,7 +184,9 @@ class TENON_API Model {
 
   /// Trains up to options.epochs from the current position: an epoch that was interrupted is
   /// resumed if it still has the same number of batches. With mixed_float16, steps with non-finite
-  /// gradients are skipped but counted.
+  /// gradients are skipped but counted. With Dataset::sample_weights, loss and metrics of a batch are
+  /// means weighted by them, sum(w * l) / sum(w), also over batches: a weight of 2 is a sample that
+  /// occurs twice.
   /// Errors  a loss that is not finite (epoch and step are named; parameters stay as that step left
   ///         them), gradients that are not finite at the smallest loss scale, and those of
   ///         callbacks, data and devices.
@@ -205,19 +209,21 @@ class TENON_API Model {
   /// `column`. Targets are labels, or one value per class.
   Tensor confusion_matrix(const std::shared_ptr<const Dataset>& data, std::int64_t batch_size = 32);
 
-  // The parts of a training step, on one batch each.
+  // The parts of a training step, on one batch each. Sample weights are f32 or f64 (n); undefined: 1
+  // each.
 
   /// The output in the current mode, as a host tensor. Keeps nothing for gradients.
   Tensor forward(const Tensor& x);
-  /// Loss and metrics of a batch. Accumulates gradients, weighted by batch size.
-  BatchResult backward(const Tensor& x, const Tensor& y);
+  /// Loss and metrics of a batch. Accumulates gradients, weighted by batch size or, where the loss
+  /// has weights, by what it was divided by.
+  BatchResult backward(const Tensor& x, const Tensor& y, const Tensor& sample_weights = {});
   /// One optimizer step with the mean of the gradients accumulated since the last one; false if
   /// mixed_float16 skipped it. Errors: no gradients.
   bool apply();
   /// backward and apply in one, faster.
-  BatchResult train_batch(const Tensor& x, const Tensor& y);
+  BatchResult train_batch(const Tensor& x, const Tensor& y, const Tensor& sample_weights = {});
   /// Loss and metrics of a batch, as evaluate sees them.
-  BatchResult test_batch(const Tensor& x, const Tensor& y);
+  BatchResult test_batch(const Tensor& x, const Tensor& y, const Tensor& sample_weights = {});
   /// The mean gradient of a parameter since the last apply, as a host tensor. Errors: unknown name,
   /// no backward yet.
   Tensor gradient(const std::string& parameter) const;
@@ -289,7 +295,8 @@ class TENON_API Model {
     all,      ///< to resume training
     weights,  ///< to evaluate and predict
   };
-  /// Loads what save wrote; builds the model first if necessary. `checkpoint` is its YAML file, or a
+  /// Loads what save wrote; builds the model first if necessary. To resume with a custom loss, compile
+  /// the model with the loss of that name first. `checkpoint` is its YAML file, or a
   /// folder: then the checkpoint of the latest step of the run that wrote there last is loaded, and
   /// a damaged one is passed over with a warning that names it and the one loaded instead;
   /// Position::file is the one loaded.

@@ -163,6 +163,9 @@ class TENON_API Tensor {
   Tensor to_host() const;
   /// A dense copy on the device, or this tensor if it is already there.
   Tensor to(const Device& device) const;
+  /// A dense copy of this dtype in the same memory, or this tensor if it has the dtype already.
+  /// Numbers are converted as by ops::cast: float to integer truncates and saturates, NaN becomes 0.
+  Tensor to(DType dtype) const;
 
   /// The memory that the view refers to.
   const std::shared_ptr<Storage>& storage() const { return storage_; }

@@ -19,6 +19,7 @@
 // Errors    an operand in host memory, or on another device than the first; those of the function
 //           and of Program.
 // Threads   any; calls on one context run one after another.
+// Host      concat and stack also take tensors that are all in host memory.
 // Not here  functions that register updates of a graph: batch_norm_train and the optimizer steps.
 //           tenon::equal compares whole tensors (tensor.h); elements: tenon::immediate::equal.
 #pragma once
@@ -146,17 +147,19 @@ auto call(const char* name, const Function& function, const Arguments&... argume
   X(hard_swish) X(prelu) X(glu) X(cast)                                                            \
   X(reduce_sum) X(reduce_mean) X(reduce_max) X(reduce_min) X(reduce_prod) X(reduce_sum_square)     \
   X(reduce_log_sum_exp) X(norm) X(variance) X(arg_max) X(arg_min)                                  \
-  X(flatten) X(transpose) X(expand) X(squeeze) X(unsqueeze) X(slice) X(flip) X(concat) X(stack)    \
-  X(split) X(tile) X(pad)                                                                          \
+  X(flatten) X(transpose) X(expand) X(squeeze) X(unsqueeze) X(slice) X(flip) X(split) X(tile)      \
+  X(pad)                                                                                           \
   X(gather) X(gather_elements) X(scatter_elements) X(scatter_add) X(one_hot) X(embedding)          \
   X(matmul) X(gemm) X(outer) X(einsum)                                                             \
   X(conv) X(conv1d) X(conv2d) X(conv_transpose) X(conv_input_grad) X(conv_weight_grad)             \
-  X(im2col) X(col2im) X(max_pool) X(max_pool_with_indices) X(average_pool) X(global_average_pool)  \
-  X(global_max_pool) X(adaptive_average_pool) X(adaptive_max_pool) X(resize) X(upsample)           \
+  X(im2col) X(col2im) X(max_pool) X(max_pool_with_indices) X(average_pool) X(sum_pool) X(lp_pool)  \
+  X(global_average_pool) X(global_max_pool) X(adaptive_average_pool) X(adaptive_max_pool)          \
+  X(resize) X(upsample)                                                                            \
   X(batch_norm) X(layer_norm) X(rms_norm) X(group_norm) X(instance_norm) X(lrn)                    \
   X(rnn) X(gru) X(lstm) X(attention) X(rotary_embedding) X(top_k) X(cum_sum)                       \
   X(softmax) X(log_softmax) X(softmax_cross_entropy) X(mse) X(half_mse) X(mae) X(huber)            \
   X(binary_cross_entropy) X(categorical_cross_entropy) X(nll) X(kl_divergence) X(neg_mean_prod)    \
+  X(ctc_loss)                                                                                      \
   X(random_uniform) X(random_normal) X(random_bernoulli) X(random_permutation) X(dropout)
 
 #define TENON_CALL(name, ...) \
@@ -210,6 +213,13 @@ inline Tensor tensordot(const Tensor& a, const Tensor& b, const std::vector<std:
 inline Tensor tensordot(const Tensor& a, const Tensor& b, std::int64_t axes = 2) {
   return TENON_CALL(tensordot, a, b, axes);
 }
+/// Of at least one tensor, all in host memory or all on one device.
+TENON_API Tensor concat(const std::vector<Tensor>& tensors, std::int64_t axis);
+TENON_API Tensor stack(const std::vector<Tensor>& tensors, std::int64_t axis = 0);
+/// The quotients of a number and the elements.
+inline Tensor div(double a, const Tensor& b) {
+  return TENON_CALL(div, a, b);
+}
 
 #undef TENON_BINARY_FUNCTION
 #undef TENON_ELEMENTWISE_FUNCTION
@@ -255,6 +265,18 @@ inline Tensor operator/(const Tensor& a, double b) {
 }
 inline Tensor operator-(const Tensor& x) {
   return immediate::neg(x);
+}
+inline Tensor operator+(double a, const Tensor& b) {
+  return b + a;
+}
+inline Tensor operator-(double a, const Tensor& b) {
+  return -b + a;
+}
+inline Tensor operator*(double a, const Tensor& b) {
+  return b * a;
+}
+inline Tensor operator/(double a, const Tensor& b) {
+  return immediate::div(a, b);
 }
 
 }  // namespace tenon

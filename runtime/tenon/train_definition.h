@@ -88,6 +88,8 @@ struct DataDefinition {
   std::int64_t classes = 1000;                      ///< random
   bool reconstruct = false;                         ///< a sample is its own target
   Targets targets = Targets::as_given;              ///< the form of class labels
+  /// an .npy with a weight for each sample of the training part; csv: csv.sample_weight
+  std::string sample_weights;
   /// by label; empty: those of the source (folder names, words of a table, the names of known sets)
   std::vector<std::string> class_names;
   ImageOptions image;  ///< images, in training and prediction

@@ -36,6 +36,12 @@ std::string gradient_name(const ParameterSpec& spec) {
   return "gradient/" + spec.name;
 }
 
+Value quotient(Value sum, Value total) {
+  Graph& graph = total.graph();
+  const auto number = [&](double value) { return graph.constant(Tensor::full(total.dtype(), {}, value)); };
+  return ops::div(sum, ops::where(ops::equal(total, number(0)), number(1), total));
+}
+
 namespace {
 
 /// g * limit / max(norm, limit): exactly g where the norm is within the limit.
@@ -104,7 +110,7 @@ std::vector<Value> build_mean_gradients(Graph& graph, const Forward& forward) {
   std::vector<Value> means;
   for (const ParameterSpec& spec : forward.specs) {
     const DeviceScope scope(graph, spec.device);
-    means.push_back(ops::div(graph.parameter(gradient_name(spec), spec.dtype, spec.shape), total));
+    means.push_back(quotient(graph.parameter(gradient_name(spec), spec.dtype, spec.shape), total));
   }
   return means;
 }

@@ -214,7 +214,7 @@ void LearningRateSchedule::epoch_begin(std::int64_t epoch) {
 
 // ---------------------------------------------------------------- others
 
-void TerminateOnNan::batch_end(std::int64_t batch, const Logs& logs) {
+void TerminateOnNan::batch_end(std::int64_t batch, const Logs& logs, const BatchResult&) {
   if (!std::isfinite(logs.front().second)) {
     model().stop(fmt::format("terminate_on_nan: the loss is {} at step {}, batch {}", logs.front().second, model().step(), batch + 1));
   }
@@ -226,8 +226,8 @@ void LambdaCallback::train_begin(std::int64_t epochs, std::int64_t batches) {
 void LambdaCallback::epoch_begin(std::int64_t epoch) {
   if (functions_.epoch_begin) functions_.epoch_begin(epoch);
 }
-void LambdaCallback::batch_end(std::int64_t batch, const Logs& logs) {
-  if (functions_.batch_end) functions_.batch_end(batch, logs);
+void LambdaCallback::batch_end(std::int64_t batch, const Logs& logs, const BatchResult& result) {
+  if (functions_.batch_end) functions_.batch_end(batch, logs, result);
 }
 void LambdaCallback::epoch_end(const EpochLogs& logs) {
   if (functions_.epoch_end) functions_.epoch_end(logs);

@@ -62,6 +62,7 @@ void Model::save(const std::string& folder, const std::string& name) const {
   checkpoint.model = s.setup.definition.name;
   checkpoint.weights = (fs::path(folder) / (name + ".safetensors")).string();
   checkpoint.optimizer = name_of(s.setup.options.optimizer.kind);
+  checkpoint.custom_loss = s.setup.options.loss.name;
   checkpoint.sample.assign(s.parameters.sample().begin(), s.parameters.sample().end());
   checkpoint.seed = s.setup.need_context().config().seed;
   checkpoint.progress = s.progress.saved();
@@ -76,6 +77,16 @@ void Model::save(const std::string& folder, const std::string& name) const {
 }
 
 namespace {
+
+/// Errors  the checkpoint was trained with a custom loss that the model does not have, or the other way round.
+void expect_loss(const train::CheckpointFile& checkpoint, const LossDefinition& loss) {
+  const std::string& saved = checkpoint.custom_loss;
+  if (saved == loss.name) return;
+  const auto named = [](const std::string& name) { return name.empty() ? "a loss of the library" : "the custom loss '" + name + "'"; };
+  throw Error(fmt::format("{}: was trained with {}, this model has {}; {}load the weights alone", checkpoint.file, named(saved),
+                          loss.name.empty() ? std::string("the loss ") + name_of(loss.loss) : named(loss.name),
+                          saved.empty() ? "" : "compile it with the function of that loss before, for no file has it, or "));
+}
 
 /// Loads one checkpoint. On an error the model is unchanged, or only built.
 Model::Position load_checkpoint(Model& model, Model::State& s, const train::CheckpointFile& checkpoint, Model::Load what) {
@@ -135,6 +146,7 @@ Model::Position load_checkpoint(Model& model, Model::State& s, const train::Chec
   if (const char* own = name_of(s.setup.options.optimizer.kind); all && checkpoint.optimizer != own) {
     misfit(fmt::format("it was trained with optimizer {}, this run uses {}", checkpoint.optimizer, own));
   }
+  if (all) expect_loss(checkpoint, s.setup.options.loss);
   if (all) {
     s.parameters.make_optimizer_state();
     s.parameters.reset_loss_scale();

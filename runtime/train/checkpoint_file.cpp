@@ -61,8 +61,10 @@ std::string checksum_line(std::string_view text) {
 }
 
 /// The keys that only some checkpoints have. Numbers are written so that reading restores the same bits.
-std::string optional_lines(const SavedProgress& s) {
+std::string optional_lines(const CheckpointFile& checkpoint) {
+  const SavedProgress& s = checkpoint.progress;
   std::string text;
+  if (!checkpoint.custom_loss.empty()) text += fmt::format("custom_loss: {}\n", quoted(checkpoint.custom_loss));
   if (s.batch > 0) {
     text += fmt::format("batch: {}\nbatches: {}\n", s.batch, s.batches);
     // After a non-finite loss the sums are not finite either; a resumed run restarts its means.
@@ -125,6 +127,7 @@ CheckpointFile read_checkpoint_file(const std::string& path) {
   checkpoint.checksum.size_bytes = section.require<std::uint64_t>("weights_size_bytes", "a size in bytes");
   checkpoint.checksum.crc32 = section.require<std::uint32_t>("weights_crc32", "a checksum");
   checkpoint.optimizer = section.get("optimizer", "");
+  checkpoint.custom_loss = section.get("custom_loss", "");
   progress.step = section.require<std::int64_t>("step", "a step number", count);
   progress.epoch = section.require<std::int64_t>("epoch", "an epoch number", count);
   checkpoint.seed = section.require<std::uint64_t>("seed", "a seed");
@@ -156,7 +159,7 @@ std::string checkpoint_text(const CheckpointFile& c) {
       "{}model: {}\nrun: {}\nweights: {}\nweights_size_bytes: {}\nweights_crc32: {}\nsample: [{}]\noptimizer: {}\nepoch: {}\nstep: {}\n"
       "seed: {}\n{}",
       first_line, quoted(c.model), quoted(progress.run), quoted(fs::path(c.weights).filename().string()), c.checksum.size_bytes,
-      c.checksum.crc32, fmt::join(c.sample, ", "), c.optimizer, progress.epoch, progress.step, c.seed, optional_lines(progress));
+      c.checksum.crc32, fmt::join(c.sample, ", "), c.optimizer, progress.epoch, progress.step, c.seed, optional_lines(c));
   return text + checksum_line(text);
 }
 

@@ -21,6 +21,10 @@ class DatasetRange final : public Dataset {
   SampleType x_type() const override { return data_->x_type(); }
   SampleType y_type() const override { return data_->y_type(); }
   std::optional<std::int64_t> num_classes() const override { return data_->num_classes(); }
+  Tensor sample_weights() const override {
+    const Tensor all = data_->sample_weights();
+    return all.defined() ? all.slice(0, begin_, begin_ + size_) : all;
+  }
 
   void gather(std::span<const std::int64_t> indices, Tensor& x, Tensor& y) const override {
     check_batch(indices, x, y);

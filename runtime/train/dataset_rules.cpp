@@ -170,8 +170,8 @@ Keys operator+(Keys left, const Keys& right) {
 const std::vector<DatasetRule>& table() {
   static const std::vector<DatasetRule> rules = [] {
     const Keys scaled = {"normalize"}, split = {"test_split"}, labels = {"targets", "class_names"};
-    const Keys images = scaled + labels + Keys{"reconstruct", "augment", "image"};
-    const Keys csv = labels + Keys{"delimiter", "header", "label", "target"};
+    const Keys images = scaled + labels + Keys{"reconstruct", "augment", "image", "sample_weight"};
+    const Keys csv = labels + Keys{"delimiter", "header", "label", "target", "sample_weight"};
     using Names = std::vector<std::string>;
     const Names digits = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
     const Names clothes = {"T-shirt/top", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot"};

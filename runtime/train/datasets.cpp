@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <vector>
 
+#include <tenon/npy.h>
+
 #include "core/log.h"
 #include "data/disk_cache.h"
 #include "train/dataset_rules.h"
@@ -61,6 +63,17 @@ ArrayPointer transformed(const ArrayPointer& data, const ImageOptions& options) 
   return all.defined() ? std::make_shared<ArrayDataset>(all, data->y(), data->options()) : data;
 }
 
+/// The data with the weights of a file.
+ArrayPointer weighted(const ArrayPointer& data, const std::string& file) {
+  ArrayOptions options = data->options();
+  options.sample_weights = load_npy(file);
+  try {
+    return std::make_shared<ArrayDataset>(data->x(), data->y(), options);
+  } catch (const Error& error) {
+    throw Error(fmt::format("data: sample_weight {}: {}", file, error.what()));
+  }
+}
+
 // ---------------------------------------------------------------- parts
 
 ArrayPointer first(const ArrayPointer& data, std::int64_t count) {
@@ -89,6 +102,7 @@ Prepared prepare(const DataDefinition& definition, const std::string& path, std:
     throw Error(fmt::format("data: {} has no test part; data.test_split: 0.1 takes the last tenth of it", path));
   }
   const std::string name = parts.train->name();
+  if (!definition.sample_weights.empty()) parts.train = weighted(parts.train, definition.sample_weights);
   if (!parts.test) parts.test = split_off(parts.train, definition.test_split, "test_split", name + " test");
   parts.train = first(parts.train, definition.train_count);
   parts.test = first(parts.test, definition.test_count);
@@ -113,6 +127,7 @@ data::ContentKey options_key(const DataDefinition& d, std::uint64_t seed) {
                       fmt::join(d.mean, ","), fmt::join(d.deviation, ","), d.train_count, d.test_count, d.validation_split, d.test_split));
   key.add(fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", d.features, d.noise, d.vocabulary, d.symbols, d.sequence, fmt::join(d.shape, ","),
                       d.classes, d.csv.delimiter, static_cast<int>(d.csv.header), static_cast<int>(d.csv.target), d.csv.label));
+  key.add(d.csv.sample_weight);
   key.add(fmt::format("{}|{}|{}|{}|{}", name_of(d.targets), fmt::join(d.class_names, ","), fmt::join(d.image.resize, ","),
                       fmt::join(d.image.crop, ","), d.image.channels));
   if (!rule_of(d.source).reads_files()) key.add(std::to_string(seed));
@@ -131,6 +146,7 @@ Prepared from_disk(const DataDefinition& definition, const std::string& path, st
       if (definition.source == DataSource::images) content.add(std::filesystem::path(file).lexically_relative(path).string());  // the class
     }
   }
+  if (!definition.sample_weights.empty()) content.add_file(definition.sample_weights);
   std::error_code ignored;
   const std::string place = rule.reads_files() ? std::filesystem::weakly_canonical(path, ignored).string() : "generated";
   const data::ContentKey options = options_key(definition, seed);

@@ -26,7 +26,7 @@ std::optional<Logs> Model::State::evaluate(const std::shared_ptr<const Dataset>&
   batches.start(0);
   while (const Batch* batch = batches.next()) {
     if (stop != nullptr && stop->load(std::memory_order_relaxed)) return std::nullopt;
-    test_batch(batch->x, batch->y, current);
+    test_batch({batch->x, batch->y, batch->sample_weights}, current);
     means.add(current.values, current.weight);
   }
   means.write(current.values);

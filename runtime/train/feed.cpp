@@ -47,10 +47,12 @@ class Feed::Copier {
       : batches_(batches),
         programs_(Stream::of_programs(device)),
         copies_(device),
-        slots_{Slot(device, buffers.x[0], buffers.y[0]), Slot(device, buffers.x[1], buffers.y[1])} {
+        slots_{Slot(device, buffers, 0), Slot(device, buffers, 1)} {
+    const bool weighted = batches.data().sample_weights().defined();
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       make_fit(buffers.x[i], device, rows, batches.data().x_type());
       make_fit(buffers.y[i], device, rows, batches.data().y_type());
+      if (weighted) make_fit(buffers.sample_weights[i], device, rows, {DType::f32, {}});
     }
     thread_ = std::thread([this] { copy_loop(); });
   }
@@ -94,9 +96,9 @@ class Feed::Copier {
 
  private:
   struct Slot {
-    Slot(const Device& device, const Tensor& x_buffer, const Tensor& y_buffer)
-        : x(x_buffer), y(y_buffer), copied(device), consumed(device) {}
-    const Tensor &x, &y;
+    Slot(const Device& device, const FeedBuffers& buffers, std::size_t i)
+        : x(buffers.x[i]), y(buffers.y[i]), sample_weights(buffers.sample_weights[i]), copied(device), consumed(device) {}
+    const Tensor &x, &y, &sample_weights;
     Batch batch;
     Event copied;    ///< after the copy
     Event consumed;  ///< after the last step that read it
@@ -157,6 +159,10 @@ class Feed::Copier {
     copies_.wait(slot.consumed);
     copy_async(batch.x, slot.batch.x, copies_);
     copy_async(batch.y, slot.batch.y, copies_);
+    if (batch.sample_weights.defined()) {
+      slot.batch.sample_weights = first_rows(slot.sample_weights, rows);
+      copy_async(batch.sample_weights, slot.batch.sample_weights, copies_);
+    }
     slot.copied.record(copies_);
   }
 

@@ -15,7 +15,7 @@ namespace tenon::train {
 /// Device memory of two batches. It outlives the feeds that use it in turn: a captured program is replayed at the addresses that it was
 /// recorded with.
 struct FeedBuffers {
-  std::array<Tensor, 2> x, y;
+  std::array<Tensor, 2> x, y, sample_weights;
 };
 
 struct FeedOptions {

@@ -52,7 +52,8 @@ class FitLoop {
   train::RunningMeans means_;
   train::BatchMeans current_;   ///< the last batch
   std::vector<double> values_;  ///< of means_
-  Logs running_, last_;         ///< means_ and current_ as shown
+  Logs running_;                ///< means_ as shown
+  BatchResult last_;            ///< current_ as shown
 };
 
 train::FeedOptions feed_options(const FitOptions& options, const Model::State& s) {
@@ -75,7 +76,7 @@ FitLoop::FitLoop(Model& model, Model::State& state, std::shared_ptr<const Datase
       options_(options),
       batches_(std::move(data), feed_options(options, state), state.session.training_buffers),
       running_(state.setup.empty_logs()),
-      last_(running_) {
+      last_{.logs = running_} {
   count_ = batches_.count();
   if (options.steps_per_epoch > 0) count_ = std::min(options.steps_per_epoch * options.accumulate, count_);
   std::vector<std::string> names;
@@ -137,8 +138,9 @@ void FitLoop::show_means() {
 void FitLoop::step(const Batch& batch, std::int64_t index) {
   const std::int64_t steps = s_.progress.saved().step;
   try {
-    if (options_.accumulate == 1) return s_.train_batch(batch.x, batch.y, current_);
-    s_.backward(batch.x, batch.y, current_);
+    const train::BatchTensors tensors{batch.x, batch.y, batch.sample_weights};
+    if (options_.accumulate == 1) return s_.train_batch(tensors, current_);
+    s_.backward(tensors, current_);
     if (s_.progress.accumulated() == options_.accumulate || index + 1 == count_) current_.step_taken = s_.apply();
   } catch (...) {
     if (s_.progress.saved().step > steps) s_.progress.finish_batch(index + 1);  // the step was taken; only reading its results failed
@@ -183,8 +185,10 @@ bool FitLoop::epoch(EpochLogs& out_result) {
     show_means();
     if (s_.progress.accumulated() == 0) s_.progress.finish_batch(index + 1, means_);  // training is resumed after complete steps only
     const bool shows_means = finite || !counts;
-    if (!shows_means) s_.setup.write_logs(current_.values, last_);
-    for_each_callback("after a batch", [&](Callback& callback) { callback.batch_end(index, shows_means ? running_ : last_); });
+    s_.setup.write_logs(current_.values, last_.logs);
+    last_.weight = current_.weight;
+    last_.step_taken = current_.step_taken;
+    for_each_callback("after a batch", [&](Callback& callback) { callback.batch_end(index, shows_means ? running_ : last_.logs, last_); });
     check(index);
   }
   out_result.seconds = std::chrono::duration<double>(Clock::now() - begin).count();

@@ -8,10 +8,9 @@
 namespace tenon::train {
 namespace {
 
-/// The mean of `right` (1: correct, 0: wrong) over the labels that are not ignored.
-Value mean(Value right, const ObjectiveInputs& in) {
-  if (!in.weight.present()) return ops::reduce_mean(right);
-  return ops::div(ops::reduce_sum(ops::mul(right, in.valid)), in.weight);
+/// The weighted mean of values of labels or samples.
+Value mean(Value values, const ObjectiveInputs& in) {
+  return weighted_mean(values, in.weights, in.weights);
 }
 
 /// 1 where x > 0 or NaN, else 0: a NaN score must not count as a good one.
@@ -28,18 +27,18 @@ Value sparse_categorical_accuracy(const ObjectiveInputs& in, const MetricDefinit
 Value categorical_accuracy(const ObjectiveInputs& in, const MetricDefinition&, Value) {
   const Shape shape = in.scores.shape();
   if (shape.rank() < 2) throw Error(fmt::format("metric categorical_accuracy: expected an output (batch, classes), got {}", shape.str()));
-  return ops::reduce_mean(ops::cast(ops::equal(ops::arg_max(in.scores, 1), ops::arg_max(in.target, 1)), in.scores.dtype()));
+  return mean(ops::cast(ops::equal(ops::arg_max(in.scores, 1), ops::arg_max(in.target, 1)), in.scores.dtype()), in);
 }
 
 Value binary_accuracy(const ObjectiveInputs& in, const MetricDefinition&, Value) {
   const DType dtype = in.target.dtype();
   const Value predicted = is_positive(ops::add(in.forward.output, in.loss.from_logits ? 0.0 : -0.5));
   const Value expected = is_positive(ops::add(in.target, -0.5));
-  return ops::reduce_mean(ops::cast(ops::equal(predicted, expected), dtype));
+  return mean(ops::cast(ops::equal(predicted, expected), dtype), in);
 }
 
 Value accuracy(const ObjectiveInputs& in, const MetricDefinition& definition, Value data_loss) {
-  switch (rule_of(in.loss.loss).targets) {
+  switch (in.kind) {
     case Targets::labels:
       return sparse_categorical_accuracy(in, definition, data_loss);
     case Targets::one_hot:
@@ -58,7 +57,7 @@ Value top_k(const ObjectiveInputs& in, const MetricDefinition& definition, Value
     throw Error(fmt::format("metric top_k: k is {}, expected 1 to {}, the number of classes", definition.k, classes));
   }
   Graph& graph = in.scores.graph();
-  Value label = rule_of(in.loss.loss).targets == Targets::labels ? in.y : ops::arg_max(in.target, 1);
+  Value label = in.kind == Targets::labels ? in.y : ops::arg_max(in.target, 1);
   if (label.dtype() != DType::i64) label = ops::cast(label, DType::i64);
   Shape column = shape, row;
   column.set(1, 1);
@@ -77,29 +76,28 @@ Value data_loss_itself(const ObjectiveInputs&, const MetricDefinition&, Value da
 }
 
 Value mse(const ObjectiveInputs& in, const MetricDefinition&, Value) {
-  return ops::mse(in.forward.output, in.target);
+  return mean(ops::mse(in.forward.output, in.target, ops::Reduction::none), in);
 }
 
 Value mae(const ObjectiveInputs& in, const MetricDefinition&, Value) {
-  const Value error = ops::sub(in.forward.output, in.target);
-  return ops::reduce_mean(ops::add(ops::relu(error), ops::relu(ops::neg(error))));
+  return mean(ops::mae(in.forward.output, in.target, ops::Reduction::none), in);
 }
 
-bool labels(const LossRule& loss) {
-  return loss.targets == Targets::labels;
+bool labels(Targets targets) {
+  return targets == Targets::labels;
 }
-bool classes(const LossRule& loss) {
-  return loss.targets == Targets::labels || loss.targets == Targets::one_hot;
+bool classes(Targets targets) {
+  return targets == Targets::labels || targets == Targets::one_hot;
 }
-bool anything_but_values(const LossRule& loss) {
-  return loss.targets != Targets::values;
+bool classes_or_binary(Targets targets) {
+  return classes(targets) || targets == Targets::binary;
 }
-bool elementwise(const LossRule& loss) {
-  return loss.targets != Targets::labels;
+bool elementwise(Targets targets) {
+  return targets == Targets::one_hot || targets == Targets::binary || targets == Targets::values;
 }
 
 const MetricRule rules[] = {
-    {Metric::accuracy, "accuracy", "acc", anything_but_values, accuracy, nullptr},
+    {Metric::accuracy, "accuracy", "acc", classes_or_binary, accuracy, nullptr},
     {Metric::sparse_categorical_accuracy, "sparse_categorical_accuracy", nullptr, labels, sparse_categorical_accuracy, nullptr},
     {Metric::categorical_accuracy, "categorical_accuracy", nullptr, elementwise, categorical_accuracy, nullptr},
     {Metric::binary_accuracy, "binary_accuracy", nullptr, elementwise, binary_accuracy, nullptr},

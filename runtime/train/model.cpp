@@ -58,6 +58,7 @@ void Model::compile(const Context& context, CompileOptions options) {
     throw Error(fmt::format("model: precision {} ({}) expects parameters of f32, got {}; use dtype: float32 or precision: float32",
                             name_of(config.precision), config.origin_of("precision"), name_of(s.setup.definition.dtype)));
   }
+  train::check_kind(options.loss);
   s.setup.context = context;
   options.optimizer = train::with_defaults(options.optimizer);
   s.setup.options = std::move(options);
@@ -172,10 +173,9 @@ std::string Model::summary() const {
 const Program& Model::program_of_step(std::int64_t batch_size) {
   State& s = state_of(state_);
   s.setup.need_context();
-  const bool labels = train::rule_of(s.setup.options.loss.loss).targets == train::Targets::labels;
   const Shape x = s.parameters.sample().with_batch(batch_size);
-  const Shape y = labels ? Shape{batch_size} : s.parameters.layers().back().output.with_batch(batch_size);
-  return s.programs.get(train::Phase::train, {x, train::input_dtype(s.setup.definition), y, labels ? DType::i64 : DType::f32});
+  const auto [dtype, y] = train::target_type(s.setup.options.loss, s.parameters.layers().back().output, batch_size);
+  return s.programs.get(train::Phase::train, {x, train::input_dtype(s.setup.definition), y, dtype});
 }
 
 Program Model::freeze(std::int64_t batch_size) {

@@ -51,10 +51,10 @@ struct Model::State {
   Tensor step_number = Tensor::zeros(DType::i64, {});
 
   // One batch. The storage of `out_means` is reused, so that a step allocates nothing.
-  void backward(const Tensor& x, const Tensor& y, train::BatchMeans& out_means);
+  void backward(const train::BatchTensors& batch, train::BatchMeans& out_means);
   bool apply();
-  void train_batch(const Tensor& x, const Tensor& y, train::BatchMeans& out_means);
-  void test_batch(const Tensor& x, const Tensor& y, train::BatchMeans& out_means);
+  void train_batch(const train::BatchTensors& batch, train::BatchMeans& out_means);
+  void test_batch(const train::BatchTensors& batch, train::BatchMeans& out_means);
   /// Means over the data; nothing if `stop`, which may be null, became true.
   std::optional<Logs> evaluate(const std::shared_ptr<const Dataset>& data, std::int64_t batch_size, bool pinned,
                                const std::atomic<bool>* stop);

@@ -18,21 +18,24 @@ namespace tenon::train {
 
 /// The kind of targets of a loss.
 enum class Targets {
-  labels,   ///< class indices: (batch)
-  one_hot,  ///< one value per class: (batch, classes)
-  binary,   ///< 0 or 1, of the output's shape
-  values,   ///< any numbers, of the output's shape
+  labels,     ///< class indices: (batch)
+  one_hot,    ///< one value per class: (batch, classes)
+  binary,     ///< 0 or 1, of the output's shape
+  values,     ///< any numbers, of the output's shape
+  sequences,  ///< rows of class indices: (batch, n)
+  any,        ///< what a custom loss expects
 };
 
 /// Inputs of losses and metrics.
 struct ObjectiveInputs {
   const Forward& forward;
   const LossDefinition& loss;
-  Value y;       ///< as given
-  Value target;  ///< y in the output's dtype; for labels, y itself
-  Value scores;  ///< the input of a final softmax or sigmoid: the same order without rounding
-  Value weight;  ///< number of labels that are not ignored; absent without ignore_index
-  Value valid;   ///< with weight: 0 for ignored labels, else 1
+  Value y;         ///< as given; labels of several positions per sample as one row
+  Value target;    ///< y in the output's dtype; integers of labels, sequences and custom losses as they are
+  Value scores;    ///< the input of a final softmax or sigmoid: the same order without rounding
+  Value weights;   ///< of each label, else of each sample: its sample weight, 0 if it is ignored; absent: 1 each
+  Value divisors;  ///< the same times the class weights of labels: their sum divides the loss; absent: 1 each
+  Targets kind;    ///< that of the loss; for a custom loss, of the targets it got
 };
 
 struct LossRule {
@@ -40,21 +43,34 @@ struct LossRule {
   const char* name;
   const char* synonym;  ///< a second name; may be null
   Targets targets;
-  bool from_logits;    ///< a cross-entropy or kl_divergence: has the options from_logits and label_smoothing
-  bool ignore_index;   ///< has the option ignore_index
-  bool class_weights;  ///< has the option class_weights
-  /// The mean over the labels that are not ignored.
-  Value (*build)(const ObjectiveInputs& inputs);
+  bool from_logits;  ///< has the option from_logits, as the following
+  bool label_smoothing;
+  bool ignore_index;
+  bool class_weights;
+  /// none: the losses of the labels or samples, (batch, ...), those of ignored labels 0 or anything finite. mean: their mean without
+  /// `weights`, divided by the sum of `divisors`.
+  Value (*build)(const ObjectiveInputs& inputs, ops::Reduction reduction);
 };
 std::span<const LossRule> loss_rules();
 const LossRule& rule_of(Loss loss);
+
+/// Errors  a custom loss without function or name, another loss with them, a blank without ctc.
+void check_kind(const LossDefinition& loss);
+
+/// The class weights of the loss, to be multiplied with scores whose classes are `axis`.
+Value class_weights(const LossDefinition& loss, Value scores, std::int64_t axis);
+/// sum(weights * values) / sum(divisors), absent weights being 1 each, and absent divisors the weights. Values of more axes than these
+/// count with their mean over the others.
+Value weighted_mean(Value values, Value weights, Value divisors);
+/// The kind of the targets y; those of a custom loss are told by dtype and shape.
+Targets kind_of_targets(const LossDefinition& loss, Value y, const Shape& output);
 
 struct MetricRule {
   Metric metric;
   const char* name;
   const char* synonym;
-  bool (*suits)(const LossRule& loss);
-  /// The mean over the labels that are not ignored; `data_loss` is the loss without regularisation.
+  bool (*suits)(Targets targets);
+  /// The mean over labels or samples, weighted by `weights`; `data_loss` is the loss without regularisation.
   Value (*build)(const ObjectiveInputs& inputs, const MetricDefinition& definition, Value data_loss);
   double (*finish)(double mean);  ///< maps the mean over batches to the shown value; null: the mean itself
 };
@@ -66,9 +82,13 @@ struct Objective {
   Value loss;
   std::vector<std::pair<std::string, Value>> metrics;  ///< means over the batch, before `finish`
   Value weight;                                        ///< weight of the batch in means over batches; absent: its number of samples
+  Value divisor;  ///< what the loss is divided by, the weight of its gradients in sums over batches; absent: the number of samples
 };
-/// Errors  targets that do not fit the output, a metric that cannot be used with the loss.
-Objective build_objective(const Forward& forward, Value y, const LossDefinition& loss, const std::vector<MetricDefinition>& metrics);
+/// `sample_weights` may be absent.
+/// Errors  targets that do not fit the output, sample weights that are not one number per sample, a metric that cannot be used with the
+/// loss.
+Objective build_objective(const Forward& forward, Value y, const LossDefinition& loss, const std::vector<MetricDefinition>& metrics,
+                          Value sample_weights = {});
 
 /// The output as probabilities, as Model::predict_probabilities describes it.
 Value build_probabilities(const Forward& forward, const LossDefinition& loss);
@@ -80,8 +100,12 @@ inline bool scores_classes(const LossDefinition& loss, tenon::Targets targets) {
 
 /// True if build_probabilities gives probabilities, not values.
 inline bool gives_probabilities(const LossDefinition& loss) {
-  return rule_of(loss.loss).targets != Targets::values;
+  const Targets targets = rule_of(loss.loss).targets;
+  return targets != Targets::values && targets != Targets::any;
 }
+
+/// The dtype and shape of targets for a batch of samples with outputs of this shape, one label or row of labels per sample.
+std::pair<DType, Shape> target_type(const LossDefinition& loss, const Shape& output, std::int64_t batch);
 
 /// For the confusion matrix: (expected, predicted) class indices (batch). Errors  targets that are not classes.
 std::pair<Value, Value> build_classes(const Forward& forward, Value y, const LossDefinition& loss);

@@ -27,6 +27,6 @@ struct Gradients {
 /// Errors  a layer with a device of its own.
 Gradients build_parallel(Graph& graph, const ModelDefinition& definition, const LossDefinition& loss,
                          const std::vector<MetricDefinition>& metrics, const std::vector<std::string>& devices, Value x, Value key, Value y,
-                         const LossScale& scale, const Learns& learns);
+                         Value sample_weights, const LossScale& scale, const Learns& learns);
 
 }  // namespace tenon::train

@@ -132,7 +132,8 @@ Tensor Parameters::mean_gradient(const std::string& weight) const {
     if (spec.name != weight) continue;
     if (spec.frozen) throw Error(fmt::format("gradient: '{}' is frozen: no glob of `trainable` matches it", weight));
     Tensor sum = store_->get(gradient_name(spec)).to_host();
-    const double total = store_->get(gradient_weight_name).to_host().item();
+    const double weight_sum = store_->get(gradient_weight_name).to_host().item();
+    const double total = weight_sum == 0 ? 1 : weight_sum;  // as in quotient()
     const auto divide = [&](auto* values) {
       using Number = std::remove_pointer_t<decltype(values)>;
       for (std::int64_t i = 0; i < sum.count(); ++i) values[i] = static_cast<Number>(values[i] / total);

@@ -13,7 +13,8 @@ namespace tenon::train {
 namespace {
 
 std::string cache_key(Phase phase, const BatchType& batch) {
-  return fmt::format("{}|{}{}|{}{}", static_cast<int>(phase), name_of(batch.x_dtype), batch.x.str(), name_of(batch.y_dtype), batch.y.str());
+  return fmt::format("{}|{}{}|{}{}|{}{}", static_cast<int>(phase), name_of(batch.x_dtype), batch.x.str(), name_of(batch.y_dtype),
+                     batch.y.str(), name_of(batch.weights_dtype), batch.weights.str());
 }
 
 bool computes_gradients(Phase phase) {
@@ -36,6 +37,11 @@ void add_step(Graph& graph, const Forward& forward, const std::vector<Value>& gr
 
 Value add_target(Graph& graph, const BatchType& batch) {
   return graph.input("y", batch.y_dtype, batch.y);
+}
+
+/// Absent without sample weights.
+Value add_sample_weights(Graph& graph, const BatchType& batch) {
+  return batch.weights_dtype == DType::none ? Value() : graph.input("sample_weights", batch.weights_dtype, batch.weights);
 }
 
 }  // namespace
@@ -115,7 +121,8 @@ Graph Programs::graph_of(Phase phase, const BatchType& batch) const {
     graph.output("expected", labels);
     graph.output("got", predicted);
   } else {
-    output_objective(graph, build_objective(f, add_target(graph, batch), setup_.options.loss, setup_.options.metrics));
+    const Value y = add_target(graph, batch);
+    output_objective(graph, build_objective(f, y, setup_.options.loss, setup_.options.metrics, add_sample_weights(graph, batch)));
   }
   return graph;
 }
@@ -133,13 +140,14 @@ void Programs::add_training(Graph& graph, Phase phase, const BatchType& batch) c
   if (options.parallel_devices.size() > 1) {
     const Value x = graph.input("x", batch.x_dtype, batch.x);
     const Value key = graph.input("key", DType::u64, {2});
-    const Value y = add_target(graph, batch);
+    const Value y = add_target(graph, batch), weights = add_sample_weights(graph, batch);
     scale = loss_scale(graph);
-    result = build_parallel(graph, setup_.definition, options.loss, options.metrics, options.parallel_devices, x, key, y, scale,
+    result = build_parallel(graph, setup_.definition, options.loss, options.metrics, options.parallel_devices, x, key, y, weights, scale,
                             learns_of(options.trainable));
   } else {
     result.forward = add_forward(graph, batch, true);
-    result.objective = build_objective(result.forward, add_target(graph, batch), options.loss, options.metrics);
+    const Value y = add_target(graph, batch);
+    result.objective = build_objective(result.forward, y, options.loss, options.metrics, add_sample_weights(graph, batch));
     result.forward = without_frozen(std::move(result.forward));
     if (result.forward.parameters.empty()) throw Error("the model has no parameters to train");
     scale = loss_scale(graph);
@@ -155,7 +163,7 @@ void Programs::add_training(Graph& graph, Phase phase, const BatchType& batch) c
     if (scale.present()) graph.output("outcome", outcome);
   } else {
     parameters_.make_gradients();
-    Value weight = result.objective.weight;
+    Value weight = result.objective.divisor;
     if (!weight.present()) weight = graph.constant(Tensor::full(setup_.definition.dtype, {}, static_cast<double>(batch.x[0])));
     build_accumulation(graph, result.forward, result.of, weight, phase == Phase::backward_first);
     update_finite_states(graph, result.forward);

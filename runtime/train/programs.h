@@ -23,15 +23,30 @@ namespace tenon::train {
 /// The purpose of a program of a model.
 enum class Phase { train, backward_first, backward_more, evaluate, predict, forward_train, classes, probabilities };
 
+/// The tensors of a batch.
+struct BatchTensors {
+  const Tensor& x;
+  const Tensor& y;
+  const Tensor& sample_weights;  ///< may be undefined
+};
+
 /// The dtypes and shapes of a batch. y is absent in phases without targets.
 struct BatchType {
   Shape x;
   DType x_dtype = DType::none;
   Shape y = {};
   DType y_dtype = DType::none;
+  Shape weights = {};
+  DType weights_dtype = DType::none;  ///< none: without sample weights
 
   static BatchType of(const Tensor& x) { return {x.shape(), x.dtype()}; }
   static BatchType of(const Tensor& x, const Tensor& y) { return {x.shape(), x.dtype(), y.shape(), y.dtype()}; }
+  static BatchType of(const BatchTensors& batch) {
+    BatchType type = of(batch.x, batch.y);
+    type.weights = batch.sample_weights.shape();
+    type.weights_dtype = batch.sample_weights.dtype();
+    return type;
+  }
   bool operator==(const BatchType&) const = default;
 };
 

@@ -87,7 +87,7 @@ std::string ProgressBar::line(std::int64_t done, const std::string& time, const 
   return text;
 }
 
-void ProgressBar::batch_end(std::int64_t batch, const Logs& logs) {
+void ProgressBar::batch_end(std::int64_t batch, const Logs& logs, const BatchResult&) {
   const double now = options_.clock();
   done_ = batch + 1;
   if (batch == 0) after_first_ = now;  // compilation and first touches would distort the time per step

@@ -33,7 +33,7 @@ class ProgressBar final : public Callback {
   std::string name() const override { return "progress"; }
   void train_begin(std::int64_t epochs, std::int64_t batches) override;
   void epoch_begin(std::int64_t epoch) override;
-  void batch_end(std::int64_t batch, const Logs& logs) override;
+  void batch_end(std::int64_t batch, const Logs& logs, const BatchResult& result) override;
   void epoch_end(const EpochLogs& logs) override;
   /// Ends the line of an epoch that was stopped early.
   void train_end() override;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <span>
 
 #include "train/model_state.h"
@@ -16,6 +17,21 @@ namespace {
 double scalar_of(const Tensor& t) {
   return t.on_host() ? t.item() : t.to_host().item();
 }
+
+/// The inputs of a program, without those that are undefined: a batch may have no sample weights.
+class Inputs {
+ public:
+  Inputs(std::initializer_list<const Tensor*> tensors) {
+    for (const Tensor* tensor : tensors) {
+      if (tensor->defined()) all_[count_++] = *tensor;
+    }
+  }
+  operator std::span<const Tensor>() const { return std::span(all_).first(count_); }
+
+ private:
+  std::array<Tensor, 6> all_;
+  std::size_t count_ = 0;
+};
 
 /// Reads a program's first results: loss and metrics, then the weight of the batch if it is not the number of samples.
 void read_means(const train::ModelSetup& setup, std::span<const Tensor> results, std::int64_t samples, train::BatchMeans& out_means) {
@@ -33,12 +49,12 @@ void build_for(Model& model, Model::State& s, const Tensor& x, const char* call)
   model.build(Shape(x.shape().dims().subspan(1)));
 }
 
-using BatchCall = void (Model::State::*)(const Tensor& x, const Tensor& y, train::BatchMeans& out_means);
+using BatchCall = void (Model::State::*)(const train::BatchTensors& batch, train::BatchMeans& out_means);
 
-BatchResult result_of(Model& model, Model::State& s, BatchCall call, const char* name, const Tensor& x, const Tensor& y) {
-  build_for(model, s, x, name);
+BatchResult result_of(Model& model, Model::State& s, BatchCall call, const char* name, const train::BatchTensors& batch) {
+  build_for(model, s, batch.x, name);
   train::BatchMeans means;
-  (s.*call)(x, y, means);
+  (s.*call)(batch, means);
   BatchResult result{.logs = s.setup.empty_logs(), .weight = means.weight, .step_taken = means.step_taken};
   s.setup.write_logs(means.values, result.logs);
   return result;
@@ -67,14 +83,13 @@ bool Model::State::finish_step(const std::vector<Tensor>& results) {
                           progress.saved().step, train::min_loss_scale, last_rate()));
 }
 
-void Model::State::backward(const Tensor& x, const Tensor& y, train::BatchMeans& out_means) {
+void Model::State::backward(const train::BatchTensors& batch, train::BatchMeans& out_means) {
   const train::Phase phase = progress.accumulated() == 0 ? train::Phase::backward_first : train::Phase::backward_more;
-  Program& program = programs.get(phase, train::BatchType::of(x, y));
+  Program& program = programs.get(phase, train::BatchType::of(batch));
   set_step_inputs();
-  const std::array<Tensor, 3> inputs{x, key, y};
-  const std::vector<Tensor>& results = program.run(inputs);
+  const std::vector<Tensor>& results = program.run(Inputs{&batch.x, &key, &batch.y, &batch.sample_weights});
   progress.add_accumulated();
-  read_means(setup, results, x.shape()[0], out_means);
+  read_means(setup, results, batch.x.shape()[0], out_means);
   out_means.step_taken = false;
 }
 
@@ -86,20 +101,19 @@ bool Model::State::apply() {
   return finish_step(program.run(inputs));
 }
 
-void Model::State::train_batch(const Tensor& x, const Tensor& y, train::BatchMeans& out_means) {
+void Model::State::train_batch(const train::BatchTensors& batch, train::BatchMeans& out_means) {
   if (progress.accumulated() != 0)
     throw Error(fmt::format("train_batch: gradients of {} batches are accumulated; call apply() first", progress.accumulated()));
-  Program& program = programs.get(train::Phase::train, train::BatchType::of(x, y));
+  Program& program = programs.get(train::Phase::train, train::BatchType::of(batch));
   set_step_inputs();
-  const std::array<Tensor, 5> inputs{x, key, y, learning_rate, step_number};
-  const std::vector<Tensor>& results = program.run(inputs);
+  const std::vector<Tensor>& results = program.run(Inputs{&batch.x, &key, &batch.y, &batch.sample_weights, &learning_rate, &step_number});
   out_means.step_taken = finish_step(results);
-  read_means(setup, std::span(results).first(results.size() - (setup.scales_loss() ? 1 : 0)), x.shape()[0], out_means);
+  read_means(setup, std::span(results).first(results.size() - (setup.scales_loss() ? 1 : 0)), batch.x.shape()[0], out_means);
 }
 
-void Model::State::test_batch(const Tensor& x, const Tensor& y, train::BatchMeans& out_means) {
-  const std::array<Tensor, 2> inputs{x, y};
-  read_means(setup, programs.get(train::Phase::evaluate, train::BatchType::of(x, y)).run(inputs), x.shape()[0], out_means);
+void Model::State::test_batch(const train::BatchTensors& batch, train::BatchMeans& out_means) {
+  Program& program = programs.get(train::Phase::evaluate, train::BatchType::of(batch));
+  read_means(setup, program.run(Inputs{&batch.x, &batch.y, &batch.sample_weights}), batch.x.shape()[0], out_means);
   out_means.step_taken = false;
 }
 
@@ -115,20 +129,20 @@ Tensor Model::forward(const Tensor& x) {
   return s.programs.get(train::Phase::forward_train, train::BatchType::of(x)).run(inputs).front().to_host();
 }
 
-BatchResult Model::backward(const Tensor& x, const Tensor& y) {
-  return result_of(*this, state_of(state_), &State::backward, "backward", x, y);
+BatchResult Model::backward(const Tensor& x, const Tensor& y, const Tensor& sample_weights) {
+  return result_of(*this, state_of(state_), &State::backward, "backward", {x, y, sample_weights});
 }
 
 bool Model::apply() {
   return state_of(state_).apply();
 }
 
-BatchResult Model::train_batch(const Tensor& x, const Tensor& y) {
-  return result_of(*this, state_of(state_), &State::train_batch, "train_batch", x, y);
+BatchResult Model::train_batch(const Tensor& x, const Tensor& y, const Tensor& sample_weights) {
+  return result_of(*this, state_of(state_), &State::train_batch, "train_batch", {x, y, sample_weights});
 }
 
-BatchResult Model::test_batch(const Tensor& x, const Tensor& y) {
-  return result_of(*this, state_of(state_), &State::test_batch, "test_batch", x, y);
+BatchResult Model::test_batch(const Tensor& x, const Tensor& y, const Tensor& sample_weights) {
+  return result_of(*this, state_of(state_), &State::test_batch, "test_batch", {x, y, sample_weights});
 }
 
 Tensor Model::gradient(const std::string& parameter) const {

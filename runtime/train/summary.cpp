@@ -83,8 +83,9 @@ std::string summary_of(const ModelSetup& setup, const std::vector<LayerSummary>&
   for (const LayerSummary& row : layers) learned += row.parameters - row.non_trainable;
   const auto states = static_cast<std::int64_t>(rule_of(optimizer.kind).state(optimizer).size());
   const Precision precision = setup.need_context().config().precision;
-  const std::string text =
+  std::string text =
       summary_table(definition.name, layers, definition.dtype, learned * states, setup.need_context().default_device().name());
+  if (setup.options.loss.loss == Loss::custom) text += fmt::format(" Loss: {} (custom)\n", setup.options.loss.str());
   const bool mixed = precision == Precision::mixed_bfloat16 || precision == Precision::mixed_float16;
   if (precision == Precision::float32) return text;
   return text + fmt::format(" Precision: {}{}\n", name_of(precision), mixed ? fmt::format(", weights {}", name_of(definition.dtype)) : "");

@@ -105,8 +105,12 @@ TrainingBatch batch_for(const TrainDefinition& cut, std::uint64_t seed) {
       for (std::int64_t row = 0; row < batch.y.count(); row += classes) batch.y.data<float>()[row + random.integer(0, classes)] = 1;
       break;
     }
+    case train::Targets::sequences:
+      batch.y = numbers_below(output[output.rank() - 1], {output[0], 1}, random);
+      break;
     case train::Targets::binary:
     case train::Targets::values:
+    case train::Targets::any:
       batch.y = noise(output, random);
   }
   return batch;

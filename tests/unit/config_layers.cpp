@@ -79,6 +79,13 @@ TEST_CASE("layers: pools take window and stride, adaptive pools their output siz
   CHECK_FALSE(read<layers::AveragePooling2D>("average_pool2d: {pool_size: 2, count_include_pad: false}").count_include_pad);
   CHECK(read<layers::AdaptiveAveragePooling>("adaptive_average_pool: {size: 7}").size == Sizes{7});
   CHECK(read<layers::AdaptiveAveragePooling>("adaptive_average_pool: {size: [7, 6]}").size == Sizes{7, 6});
+  CHECK(read<layers::AveragePooling2D>("average_pool2d: {pool_size: 2, divisor: 3}").divisor == 3.0);
+  CHECK_FALSE(read<layers::AveragePooling2D>("average_pool2d: {pool_size: 2}").divisor.has_value());
+  CHECK(read<layers::LPPooling1D>("lp_pool1d: {pool_size: 4}").p == 2);
+  const auto power = read<layers::LPPooling2D>("lp_pool2d: {pool_size: [2, 3], p: 1.5, strides: 1, padding: 1, ceil_mode: true}");
+  CHECK(power.pool_size == Sizes{2, 3});
+  CHECK(power.p == 1.5);
+  CHECK(power.ceil_mode);
   read<layers::GlobalMaxPooling>("global_max_pool");
   CHECK(read<layers::UpSampling2D>("upsample2d: {size: 3, interpolation: bilinear}").bilinear);
   CHECK(read<layers::UpSampling2D>("upsample2d").size == Sizes{2, 2});

@@ -479,7 +479,7 @@ TEST_CASE("train: the models of the repository are valid") {
   CHECK(line.data->noise == 0.1);
 }
 
-TEST_CASE("train: huber takes a delta") {
+TEST_CASE("train: huber takes a delta, ctc a blank") {
   const auto loss_of = [](const std::string& loss) {
     return train_from_text("model: {layers: [relu]}\ndata: {source: linear_regression}\nloss: " + loss + "\n", "train.yaml").loss;
   };
@@ -488,6 +488,10 @@ TEST_CASE("train: huber takes a delta") {
   CHECK(loss_of("negative_log_likelihood").loss == Loss::nll);
   CHECK_ERROR("train.yaml:3:28: loss: key 'delta': expected a number above 0, got '0'", loss_of("{name: huber, delta: 0}"));
   CHECK_ERROR_CONTAINS("unknown key 'delta'", loss_of("{name: mae, delta: 2}"));
+  CHECK(loss_of("ctc").blank == 0);
+  CHECK(loss_of("{name: ctc, blank: 3, from_logits: true}").blank == 3);
+  CHECK_ERROR_CONTAINS("unknown key 'label_smoothing'", loss_of("{name: ctc, label_smoothing: 0.1}"));
+  CHECK_ERROR_CONTAINS("neg_mean_prod, ctc, got 'custom'", loss_of("custom"));
 }
 
 TEST_CASE("train: an override reaches into a block that the file gives as a name") {

@@ -102,6 +102,27 @@ TEST_CASE("csv: quotes, blanks, delimiters, line ends, byte order marks and gzip
   CHECK(load_csv(folder.write("t.csv.gz", tenon::test::gzip(iris))).data->size() == 3);
 }
 
+TEST_CASE("csv: a column of sample weights is no feature") {
+  const std::string table = "w,a,b,label\n0.5,1,2,0\n0,3,4,1\n";
+  CsvOptions options;
+  for (const char* column : {"w", "0", "-4"}) {
+    options.sample_weight = column;
+    const CsvData read = load(table, options);
+    CHECK(values_of<float>(read.data->sample_weights()) == std::vector<float>{0.5F, 0});
+    CHECK(values_of<float>(read.data->x()) == std::vector<float>{1, 2, 3, 4});
+    CHECK(read.features == std::vector<std::string>{"a", "b"});
+    CHECK(read.label == "label");
+  }
+  CHECK_FALSE(load(table).data->sample_weights().defined());
+  CHECK(refusal_of("w,a,label\n1,1,0\n-2,3,1\n", {.sample_weight = "w"}) ==
+        "3:1: column 'w': expected a sample weight of at least 0, got '-2'");
+  CHECK(
+      contains(refusal_of(table, {.sample_weight = "weight"}), "expected a sample_weight column 'weight', got 4 columns: w, a, b, label"));
+  CHECK(
+      contains(refusal_of(table, {.sample_weight = "label"}), "column 'label' is both the label and sample_weight; expected two columns"));
+  CHECK(contains(refusal_of("w,label\n1,0\n", {.sample_weight = "w"}), "expected a feature beside the label and sample_weight"));
+}
+
 TEST_CASE("csv: an error has line and column") {
   CHECK(refusal_of("a,b,c\n1,2,3\n4,wide,6\n") == "3:3: column 'b': expected a finite number, got 'wide'");
   CHECK(refusal_of("a,b,c\n1,2,3\n4,,6\n") == "3:3: column 'b': expected a finite number, got an empty field");

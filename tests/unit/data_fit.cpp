@@ -87,7 +87,7 @@ Model line_model(const Context& context) {
 /// Runs a function at the end of each batch.
 struct AtBatchEnd final : Callback {
   explicit AtBatchEnd(std::function<void(std::int64_t)> what) : action(std::move(what)) {}
-  void batch_end(std::int64_t batch, const Logs&) override { action(batch); }
+  void batch_end(std::int64_t batch, const Logs&, const BatchResult&) override { action(batch); }
   std::function<void(std::int64_t)> action;
 };
 

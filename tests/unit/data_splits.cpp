@@ -341,3 +341,45 @@ TEST_CASE("data yaml: meaningless keys are rejected with their position") {
   CHECK(contains(yaml_refusal_of("source: csv, delimiter: ab"), "expected one character, or tab, got 'ab'"));
   CHECK(contains(yaml_refusal_of("source: random, shape: []"), "expected a list of 1 to 7 sizes"));
 }
+
+TEST_CASE("data: sample weights of a file or a column go to the samples of all parts, through every cache") {
+  const TemporaryFolder folder;
+  const auto numbers = [](std::int64_t n) {
+    Tensor t = Tensor::empty(DType::f32, {n});
+    for (std::int64_t i = 0; i < n; ++i) t.data<float>()[i] = static_cast<float>(i);
+    return t;
+  };
+  const auto shown = [](const std::shared_ptr<const Dataset>& part) { return values_of<float>(part->sample_weights()); };
+  save_npy(folder.path() + "/weights.npy", numbers(10));
+  save_npy(folder.path() + "/x.npy", numbers(10).reshape({10, 1}));
+  save_npy(folder.path() + "/y.npy", numbers(10));
+  const std::string files = "sample_weight: " + folder.path() + "/weights.npy, ";
+  const std::string own = "source: npz, test_split: 0.3, validation_split: 0.2, train_count: 5, " + files;
+  for (const std::string& more :
+       {std::string("cache: none"), std::string("cache: ram, normalize: standard"), std::string("reconstruct: true"),
+        "cache: disk, cache_directory: " + folder.path(), "cache: disk, cache_directory: " + folder.path()}) {
+    CAPTURE(more);
+    const DataSplits parts = make(own + more, folder.path());
+    CHECK(shown(parts.train) == std::vector<float>{0, 1, 2, 3});
+    CHECK(shown(parts.validation) == std::vector<float>{4});
+    CHECK(shown(parts.test) == std::vector<float>{7, 8, 9});
+  }
+  CHECK_FALSE(make("source: npz, test_split: 0.3, cache: disk, cache_directory: " + folder.path(), folder.path())
+                  .train->sample_weights()
+                  .defined());
+  const DataSplits images = make("source: digits, train_count: 10, test_count: 2, augment: {flip: horizontal}, " + files + "cache: none");
+  CHECK(shown(images.train).size() == 10);
+  CHECK_FALSE(images.test->sample_weights().defined());
+  CHECK(refusal_of("source: digits, train_count: 9, test_count: 2, " + files + "cache: none") ==
+        "data: sample_weight " + folder.path() +
+            "/weights.npy: digits train: expected one sample weight per sample, 9 numbers, got f32(10)");
+
+  folder.write("train.csv", "a,w,label\n1,2,0\n3,4,1\n");
+  folder.write("test.csv", "a,w,label\n1,5,0\n");
+  const DataSplits table = make("source: csv, sample_weight: w", folder.path());
+  CHECK(shown(table.train) == std::vector<float>{2, 4});
+  CHECK(shown(table.test) == std::vector<float>{5});
+  CHECK(table.train->x_type().shape == Shape{1});
+  CHECK(definition_of("source: idx, sample_weight: w.npy").sample_weights == "/base/w.npy");
+  CHECK(contains(yaml_refusal_of("source: markov, sample_weight: w.npy"), "unknown key 'data.sample_weight'"));
+}

@@ -158,6 +158,64 @@ TEST_CASE("tensor functions: operands elsewhere and shapes that do not fit are r
   CHECK_ERROR("relu: the Context of reference:0 no longer exists; keep it while its tensors are computed with", (void)relu(left));
 }
 
+TEST_CASE_FIXTURE(Fixture, "tensor functions: a tensor converts to each dtype in host memory as on a device") {
+  const DType dtypes[] = {DType::boolean, DType::i8,  DType::i16, DType::i32,  DType::i64, DType::u8, DType::u16,
+                          DType::u32,     DType::u64, DType::f16, DType::bf16, DType::f32, DType::f64};
+  const double inf = INFINITY;
+  const Tensor floats =
+      Tensor::of<double>({0,    -0.0,  0.5,   -0.5,   1.5,        127.9,      -128.9, 255.5, 65519, 65520, 2147483647.5, -2147483649.0,
+                          1e19, -1e19, 1e300, 3.3e-8, 1.00390625, 1.01171875, inf,    -inf,  NAN},
+                         {21});
+  const std::int64_t big = std::int64_t{1} << 62;
+  const Tensor integers = Tensor::of<std::int64_t>({0, 1, -1, 127, 128, -129, 255, 256, 65535, 65536, 2147483648, -2147483649, 16777217,
+                                                    9007199254740993, big + (big >> 8) + 1, big - 1, -big},
+                                                   {17});
+  for (const Tensor& source : {floats, integers}) {
+    for (const DType from : dtypes) {
+      const Tensor x = source.to(from);
+      CHECK(x.dtype() == from);
+      for (const DType to : dtypes) {
+        CAPTURE(name_of(from));
+        CAPTURE(name_of(to));
+        CHECK(tenon::equal(x.to(to), cast(on(x), to)));
+        CHECK(tenon::equal(on(x).to(to), x.to(to)));
+      }
+    }
+  }
+  const Tensor x = Tensor::of<float>({1, 2, 3, 4, 5, 6}, {2, 3});
+  CHECK(x.transpose(0, 1).to(DType::f64).to_vector<double>() == std::vector<double>{1, 4, 2, 5, 3, 6});
+  CHECK(x.to(DType::f32).address() == x.address());
+  CHECK_ERROR("Tensor::to: expected to convert between real dtypes, got f32 to c64", (void)x.to(DType::c64));
+  CHECK_ERROR("Tensor::to f32: got an undefined tensor", (void)Tensor().to(DType::f32));
+}
+
+TEST_CASE("tensor functions: concat and stack join tensors in host memory") {
+  const Tensor x = Tensor::of<float>({1, 2, 3, 4}, {2, 2}), y = Tensor::of<float>({5, 6}, {2, 1});
+  CHECK(floats(concat({x, y, x}, 1)) == Floats{1, 2, 5, 1, 2, 3, 4, 6, 3, 4});
+  CHECK(floats(concat({x.transpose(0, 1), x}, -2)) == Floats{1, 3, 2, 4, 1, 2, 3, 4});
+  CHECK(floats(stack({x, x})) == Floats{1, 2, 3, 4, 1, 2, 3, 4});
+  CHECK(floats(stack({y, y}, -1)) == Floats{5, 5, 6, 6});
+  CHECK(stack({y, y}, -1).shape() == Shape{2, 1, 2});
+  CHECK_ERROR("concat: expected one dtype, and equal sizes except along axis 0, got f32(2,2) and f32(2,1)", (void)concat({x, y}, 0));
+  CHECK_ERROR("concat: axis 2 is out of range for f32(2,2)", (void)concat({x}, 2));
+  CHECK_ERROR("stack: expected one shape, got f32(2,2) and f32(2,1)", (void)stack({x, y}));
+}
+
+TEST_CASE_FIXTURE(Fixture, "tensor functions: numbers stand on either side of an operator, in graphs as well") {
+  const Tensor x = on({1, 2, 4}, {3});
+  CHECK(floats(1.0 + x) == Floats{2, 3, 5});
+  CHECK(floats(1.0 - x) == Floats{0, -1, -3});
+  CHECK(floats(2.0 * x) == Floats{2, 4, 8});
+  CHECK(floats(1.0 / x) == Floats{1, 0.5, 0.25});
+  Graph graph;
+  const Value v = graph.input("x", DType::f32, {3});
+  for (const Value y : {1.0 + v, 1.0 - v, 2.0 * v, 1.0 / v, v + 1.0, v - 1.0, v * 2.0, v / 2.0})
+    graph.output("y" + std::to_string(y.id()), y);
+  const std::vector<Tensor> results = Program(context, graph).run({x});
+  const std::vector<Floats> expected = {{2, 3, 5}, {0, -1, -3}, {2, 4, 8}, {1, 0.5, 0.25}, {2, 3, 5}, {0, 1, 3}, {2, 4, 8}, {0.5, 1, 2}};
+  for (std::size_t i = 0; i < expected.size(); ++i) CHECK(floats(results[i]) == expected[i]);
+}
+
 TEST_CASE("tensor functions: the lists name each function of both headers that updates nothing") {
   const auto text_of = [](const char* file) {
     std::ifstream stream(std::string(TENON_SOURCE_DIRECTORY) + "/runtime/tenon/" + file);
@@ -171,7 +229,7 @@ TEST_CASE("tensor functions: the lists name each function of both headers that u
   };
   const std::string elementwise = text_of("elementwise_functions.h");
   const auto expected = names(elementwise + text_of("functions.h"), R"(\nTENON_API (?:Value|std::\w+<.*>|RecurrentResult) (\w+)\()");
-  const auto listed = names(elementwise + text_of("tensor_functions.h"), R"((?:X\((?:\w+, )?|TENON_CALL\()(\w+))");
+  const auto listed = names(elementwise + text_of("tensor_functions.h"), R"((?:X\((?:\w+, )?|TENON_CALL\(|TENON_API Tensor )(\w+))");
   CHECK(expected.size() > 100);
   for (const std::string& name : expected) {
     CAPTURE(name);

@@ -82,7 +82,7 @@ TEST_CASE("gpu: the next batch is being copied before fit requests it") {
   /// At the end of a batch, before the next is requested, its copy has been submitted to the device.
   struct Watcher final : Callback {
     void train_begin(std::int64_t, std::int64_t) override { before = bytes(); }
-    void batch_end(std::int64_t index, const Logs&) override {
+    void batch_end(std::int64_t index, const Logs&, const BatchResult&) override {
       if (model().epochs_done() > 0 || index + 1 >= count) return;
       const std::uint64_t requested = static_cast<std::uint64_t>(index + 2) * batch * 28 * 28 * sizeof(float);
       const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
@@ -106,7 +106,7 @@ TEST_CASE("gpu: the next batch is being copied before fit requests it") {
 
 TEST_CASE("gpu: fit from prefetched batches may be left early, and resumes") {
   struct Leave final : Callback {
-    void batch_end(std::int64_t index, const Logs&) override {
+    void batch_end(std::int64_t index, const Logs&, const BatchResult&) override {
       if (index == at) throw Error("enough");
     }
     std::int64_t at = 0;

@@ -37,15 +37,20 @@ const std::vector<double> y{0.5, -1.25, 2.0, 3.0, 0.25, -0.75}, t{1.0, 0.5, 2.0,
 const std::vector<double> p{0.2, 0.5, 0.3, 0.7, 0.05, 0.25}, q{1.0, 0, 0, 0, 0.25, 0.75};
 const Shape shape{2, 3};
 
+using Loss = Value(Value, Value, ops::Reduction);
+auto mean_of(Loss* loss) {
+  return [loss](Value a, Value b) { return loss(a, b, ops::Reduction::mean); };
+}
+
 }  // namespace
 
 TEST_CASE("losses: regression losses match PyTorch") {
-  check(evaluate(y, t, shape, ops::mse), 3.3151041666666665, {-1.0 / 6, -7.0 / 12, 0, 4.0 / 3, 1.0 / 24, -0.25});
-  check(evaluate(y, t, shape, ops::half_mse), 4.97265625, {-0.25, -0.875, 0, 2, 0.0625, -0.375});
-  check(evaluate(y, t, shape, ops::mae), 1.1875, {-1.0 / 6, -1.0 / 6, 0, 1.0 / 6, 1.0 / 6, -1.0 / 6});
+  check(evaluate(y, t, shape, mean_of(ops::mse)), 3.3151041666666665, {-1.0 / 6, -7.0 / 12, 0, 4.0 / 3, 1.0 / 24, -0.25});
+  check(evaluate(y, t, shape, mean_of(ops::half_mse)), 4.97265625, {-0.25, -0.875, 0, 2, 0.0625, -0.375});
+  check(evaluate(y, t, shape, mean_of(ops::mae)), 1.1875, {-1.0 / 6, -1.0 / 6, 0, 1.0 / 6, 1.0 / 6, -1.0 / 6});
   check(evaluate(y, t, shape, [](Value a, Value b) { return ops::huber(a, b, 0.7); }), 0.6579687499999999,
         {-1.0 / 12, -0.7 / 6, 0, 0.7 / 6, 1.0 / 48, -0.7 / 6});
-  check(evaluate(y, t, shape, ops::neg_mean_prod), -0.15104166666666666, {-1.0 / 6, -0.5 / 6, -2.0 / 6, 1.0 / 6, -0.125 / 6, 0});
+  check(evaluate(y, t, shape, mean_of(ops::neg_mean_prod)), -0.15104166666666666, {-1.0 / 6, -0.5 / 6, -2.0 / 6, 1.0 / 6, -0.125 / 6, 0});
 }
 
 TEST_CASE("losses: cross-entropies of probabilities and of logits match PyTorch") {
@@ -110,7 +115,7 @@ TEST_CASE("losses: shapes that would broadcast and invalid arguments are rejecte
   const Value a = graph.input("a", DType::f32, {8});
   const Value b = graph.input("b", DType::f32, {8, 1});
   for (const auto& loss : {ops::mse, ops::mae, ops::half_mse, ops::neg_mean_prod}) {
-    CHECK_ERROR_CONTAINS("expected y and target of one shape, got 'a' (8) and 'b' (8,1)", loss(a, b));
+    CHECK_ERROR_CONTAINS("expected y and target of one shape, got 'a' (8) and 'b' (8,1)", loss(a, b, ops::Reduction::mean));
   }
   CHECK_ERROR_CONTAINS("delta is 0, expected delta > 0", ops::huber(a, a, 0));
   CHECK_ERROR_CONTAINS("expected log probabilities (N, C) and labels (N)", ops::nll(a, b));

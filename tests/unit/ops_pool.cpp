@@ -122,6 +122,73 @@ TEST_CASE("pools: with ceil_mode a window larger than the image has one result, 
   }
 }
 
+/// (sum |x|^p)^(1/p) of the windows of 3 by 2 elements of an image of 5 by 7, in steps of 2, with a row and two columns of padding before
+/// it; `partial` ones too. p = 0 gives the plain sums.
+std::vector<double> power_by_loops(const Tensor& x, double p, bool partial) {
+  std::vector<double> y;
+  for (std::int64_t plane = 0; plane < x.shape()[0] * x.shape()[1]; ++plane) {
+    for (std::int64_t top = -1; top + (partial ? 1 : 3) <= 5; top += 2) {
+      for (std::int64_t left = -1; left + (partial ? 1 : 2) <= 7; left += 2) {
+        double sum = 0;
+        for (std::int64_t r = std::max<std::int64_t>(top, 0); r < std::min<std::int64_t>(top + 3, 5); ++r) {
+          for (std::int64_t c = std::max<std::int64_t>(left, 0); c < std::min<std::int64_t>(left + 2, 7); ++c) {
+            const double value = x.data<double>()[(plane * 5 + r) * 7 + c];
+            sum += p == 0 ? value : std::pow(std::abs(value), p);
+          }
+        }
+        y.push_back(p == 0 ? sum : std::pow(sum, 1 / p));
+      }
+    }
+  }
+  return y;
+}
+
+TEST_CASE("sum_pool and lp_pool: sums over windows, also partial ones and those in padding") {
+  const Tensor x = numbers(DType::f64, {2, 2, 5, 7});
+  ops::WindowOptions options;
+  options.strides = {2, 2};
+  options.padding = {{1, 0}, {1, 0}};
+  for (const bool partial : {false, true}) {
+    options.ceil_mode = partial;
+    for (const char* device : devices) {
+      CAPTURE(device);
+      CAPTURE(partial);
+      CHECK(distance(result_of(device, x,
+                               [&](Value v) {
+                                 return ops::sum_pool(v, {3, 2}, options);
+                               }),
+                     power_by_loops(x, 0, partial)) < 1e-13);
+      for (const double p : {1.0, 2.0, 3.0, 1.5}) {
+        CAPTURE(p);
+        CHECK(distance(result_of(device, x,
+                                 [&](Value v) {
+                                   return ops::lp_pool(v, {3, 2}, p, options);
+                                 }),
+                       power_by_loops(x, p, partial)) < 1e-12);
+      }
+    }
+  }
+  options.channels_last = true;
+  const auto last = [&](Value v) {
+    return ops::transpose(ops::lp_pool(ops::transpose(v, {0, 2, 3, 1}), {3, 2}, 2, options), {0, 3, 1, 2});
+  };
+  CHECK(distance(result_of("reference:0", x, last), power_by_loops(x, 2, true)) < 1e-12);
+}
+
+TEST_CASE("lp_pool: its gradient is x |x|^(p - 2) y^(1 - p), and 0 for a window of zeros") {
+  const Tensor x = Tensor::of<double>({3, -4, 0, 0, 1, 2}, {1, 1, 6});
+  for (const char* device : devices) {
+    const auto slope = [&](double p) {
+      return result_of(device, x, [&](Value v) { return gradients(ops::reduce_sum(ops::lp_pool(v, {2}, p)), {v})[0]; });
+    };
+    CHECK(distance(slope(2), {0.6, -0.8, 0, 0, 1 / std::sqrt(5), 2 / std::sqrt(5)}) < 1e-15);
+    CHECK(distance(slope(1), {1, -1, 0, 0, 1, 1}) < 1e-15);
+    const double y = std::cbrt(91), z = std::cbrt(9);
+    CHECK(distance(slope(3), {9 / (y * y), -16 / (y * y), 0, 0, 1 / (z * z), 4 / (z * z)}) < 1e-14);
+  }
+  CHECK_ERROR("lp_pool: p is 0.5, expected 1 or more", result_of("reference:0", x, [](Value v) { return ops::lp_pool(v, {2}, 0.5); }));
+}
+
 TEST_CASE("global pools: the mean and the maximum of an image") {
   const Tensor x = numbers(DType::f64, {2, 3, 4, 5});
   std::vector<double> means, peaks;

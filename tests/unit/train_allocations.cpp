@@ -16,7 +16,7 @@ struct Watch final : Callback {
   std::uint64_t host_at_second = 0, host_at_end = 0;
   std::int64_t batches = 0;
   void train_begin(std::int64_t, std::int64_t count) override { batches = count; }
-  void batch_end(std::int64_t batch, const Logs&) override {
+  void batch_end(std::int64_t batch, const Logs&, const BatchResult&) override {
     if (batch == 1) {
       at_second = allocations.load();
       host_at_second = exec::HostServices::allocation_count();

@@ -190,7 +190,7 @@ TEST_CASE_FIXTURE(InFolder, "checkpoint best: one file, of the best epoch") {
 
 /// A callback of an application that does not override its name.
 struct Unlucky final : Callback {
-  void batch_end(std::int64_t batch, const Logs&) override {
+  void batch_end(std::int64_t batch, const Logs&, const BatchResult&) override {
     if (batch == 1) throw std::runtime_error("no more paper");
   }
 };
@@ -310,11 +310,25 @@ TEST_CASE_FIXTURE(OnReference, "lambda: every function is called in the order of
   LambdaCallback all(
       {.train_begin = [&](std::int64_t epochs, std::int64_t batches) { events += "T" + std::to_string(epochs) + std::to_string(batches); },
        .epoch_begin = [&](std::int64_t epoch) { events += " e" + std::to_string(epoch); },
-       .batch_end = [&](std::int64_t batch, const Logs&) { events += "b" + std::to_string(batch); },
+       .batch_end = [&](std::int64_t batch, const Logs&, const BatchResult&) { events += "b" + std::to_string(batch); },
        .epoch_end = [&](const EpochLogs& logs) { events += "E" + std::to_string(logs.epoch); },
        .train_end = [&] { events += " t"; }});
   model.fit(line(), {.epochs = 2, .callbacks = {&all}});
   CHECK(events == "T22 e0b0b1E0 e1b0b1E1 t");
+}
+
+TEST_CASE_FIXTURE(OnReference, "lambda: after a batch its own loss and weight are given beside the means of the epoch") {
+  Model model = regression(context);
+  double sum = 0, count = 0;
+  LambdaCallback check({.batch_end = [&](std::int64_t, const Logs& means, const BatchResult& result) {
+    sum += result.loss() * result.weight;
+    count += result.weight;
+    CHECK(result.logs.size() == means.size());
+    CHECK(result.step_taken);
+    CHECK(means[0].second == doctest::Approx(sum / count));
+  }});
+  model.fit(line(), {.batch_size = 3, .callbacks = {&check}});
+  CHECK(count == static_cast<double>(line()->size()));
 }
 
 // ---------------------------------------------------------------- curves

@@ -18,11 +18,16 @@ using What = Reel::Note::What;
 /// x = (i, 1), y = 3 i + 1.
 class Line final : public Dataset {
  public:
-  explicit Line(std::int64_t size) : size_(size) {}
+  explicit Line(std::int64_t size, bool weighted = false) : size_(size) {
+    if (!weighted) return;
+    weights_ = Tensor::empty(DType::f32, {size});
+    for (std::int64_t i = 0; i < size; ++i) weights_.data<float>()[i] = static_cast<float>(i % 3);
+  }
   const std::string& name() const override { return name_; }
   std::int64_t size() const override { return size_; }
   SampleType x_type() const override { return {DType::f32, {2}}; }
   SampleType y_type() const override { return {DType::f32, {1}}; }
+  Tensor sample_weights() const override { return weights_; }
   void gather(std::span<const std::int64_t> indices, Tensor& x, Tensor& y) const override {
     check_batch(indices, x, y);
     for (std::size_t i = 0; i < indices.size(); ++i) {
@@ -37,6 +42,7 @@ class Line final : public Dataset {
  private:
   const std::string name_ = "line";
   const std::int64_t size_;
+  Tensor weights_;
 };
 
 constexpr std::int64_t batch_size = 4;
@@ -58,7 +64,7 @@ FitOptions fit_options(int workers, std::int64_t epochs = 1) {
 
 struct AtBatchEnd final : Callback {
   explicit AtBatchEnd(std::function<void(std::int64_t)> what) : action(std::move(what)) {}
-  void batch_end(std::int64_t batch, const Logs&) override { action(batch); }
+  void batch_end(std::int64_t batch, const Logs&, const BatchResult&) override { action(batch); }
   std::function<void(std::int64_t)> action;
 };
 
@@ -137,9 +143,9 @@ TEST_CASE_FIXTURE(OnReel, "feed: a step waits for the copy of its batch, a copy 
   }
 }
 
-TEST_CASE("feed: training matches that of batches read one by one, bit for bit, with a smaller last batch") {
-  const auto data = std::make_shared<Line>(10 * batch_size + 3);
-  for (const Capture capture : {Capture::off, Capture::automatic}) {
+TEST_CASE("feed: training matches that of batches read one by one, bit for bit, with a smaller last batch and sample weights") {
+  for (const auto& [capture, weighted] : {std::pair{Capture::off, false}, {Capture::automatic, false}, {Capture::automatic, true}}) {
+    const auto data = std::make_shared<Line>(10 * batch_size + 3, weighted);
     Config config = test_config();
     config.capture = capture;
     const Context context = with_reel(config);

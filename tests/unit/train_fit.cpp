@@ -50,7 +50,7 @@ TEST_CASE_FIXTURE(OnOpenblas, "fit: validation_split keeps the end of the data, 
   Model model = compiled(context, small_classifier());
   const auto data = std::make_shared<Watched>(digits(100));
   FitOptions options{.batch_size = 100, .workers = 0, .validation_split = 0.25};
-  LambdaCallback mark({.batch_end = [&](std::int64_t, const Logs&) { data->seen.push_back({-1}); }});
+  LambdaCallback mark({.batch_end = [&](std::int64_t, const Logs&, const BatchResult&) { data->seen.push_back({-1}); }});
   options.callbacks = {&mark};
   const History history = model.fit(data, options);
   REQUIRE(data->seen.size() == 3);
@@ -164,7 +164,7 @@ TEST_CASE_FIXTURE(Deterministic, "fit: stop ends it after a complete step, and t
 
     const TemporaryFolder folder;
     std::atomic<bool> stop{false};
-    LambdaCallback asks({.batch_end = [&](std::int64_t batch, const Logs&) {
+    LambdaCallback asks({.batch_end = [&](std::int64_t batch, const Logs&, const BatchResult&) {
       if (batch == 2) stop = true;
     }});
     FitOptions stopped = options;
@@ -197,7 +197,7 @@ TEST_CASE_FIXTURE(OnOpenblas, "fit: an epoch that was left with other batches re
   Model model = compiled(context, small_classifier());
   FitOptions options{.batch_size = 10};
   std::atomic<bool> stop{false};
-  LambdaCallback asks({.batch_end = [&](std::int64_t, const Logs&) { stop = true; }});
+  LambdaCallback asks({.batch_end = [&](std::int64_t, const Logs&, const BatchResult&) { stop = true; }});
   options.stop = &stop;
   options.callbacks = {&asks};
   model.fit(digits(100), options);

@@ -84,6 +84,24 @@ TEST_CASE("layers: the shapes of convolutions and pools follow kernel, stride, p
   CHECK(contains(error_of_layer("[3, 9]", "glu"), "expects an even number of channels, got (2,3,9)"));
 }
 
+TEST_CASE_FIXTURE(OnReference, "layers: every pool of a signal has PyTorch's values") {
+  const auto pooled = [&](const std::string& layer) {
+    Model model(config::model_from_text("input: {shape: [1, 5]}\nlayers:\n  - " + layer + "\n"));
+    model.compile(context, {});
+    return floats(model.predict(Tensor::of<float>({1, -2, 4, 0, 3}, {1, 1, 5})));
+  };
+  using Floats = std::vector<float>;
+  CHECK(pooled("adaptive_average_pool: {size: 2}") == Floats{1, 7.0F / 3});
+  CHECK(pooled("adaptive_max_pool: {size: 2}") == Floats{4, 4});
+  CHECK(pooled("max_pool1d: {pool_size: 2, ceil_mode: true}") == Floats{1, 4, 3});
+  CHECK(pooled("average_pool1d: {pool_size: 2, ceil_mode: true}") == Floats{-0.5, 2, 3});
+  CHECK(pooled("average_pool1d: {pool_size: 3, strides: 2, padding: 1}") == Floats{-1.0F / 3, 2.0F / 3, 1});
+  CHECK(pooled("average_pool1d: {pool_size: 3, strides: 2, padding: 1, count_include_pad: false}") == Floats{-0.5, 2.0F / 3, 1.5});
+  CHECK(pooled("average_pool1d: {pool_size: 2, divisor: 4}") == Floats{-0.25, 1});
+  CHECK(pooled("lp_pool1d: {pool_size: 2, p: 1, ceil_mode: true}") == Floats{3, 4, 3});
+  CHECK(pooled("lp_pool1d: {pool_size: 3, strides: 2}") == Floats{std::sqrt(21.0F), 5});
+}
+
 TEST_CASE("layers: after a sequence, layers of images say that the features are last, and permute is the remedy") {
   const std::string embedding = "embedding: {rows: 9, dim: 4}\n  - ";
   for (const char* layer : {"conv1d: {filters: 2, kernel_size: 3}", "max_pool1d: {pool_size: 2}", "batch_norm", "group_norm: {groups: 2}",

@@ -111,5 +111,42 @@ TEST_CASE_FIXTURE(OnReference, "losses: options that do not fit are refused by n
   CHECK_ERROR_CONTAINS("(3,3), got (3); data: {targets: one_hot} makes them of class labels", loss_of(context, {.loss = Loss::mse}, y));
 }
 
+TEST_CASE_FIXTURE(OnReference, "losses: ctc learns labels from unaligned sequences, whose rows end with the blank or negative numbers") {
+  // Each of 6 steps shows a class, 0 being the blank; the labels are those of the steps with equal neighbours merged.
+  std::vector<float> shown;
+  std::vector<std::int64_t> rows;
+  for (int i = 0; i < 32; ++i) {
+    std::vector<std::int64_t> row;
+    int last = 0;
+    for (int t = 0; t < 6; ++t) {
+      const int now = (i * 7 + t * t * 3 + i * t) % 11 % 3;
+      for (int c = 0; c < 3; ++c) shown.push_back(c == now ? 1.0F : 0.1F * static_cast<float>((i + t + c) % 3));
+      if (now != 0 && now != last) row.push_back(now);
+      last = now;
+    }
+    row.resize(6, i % 2 == 0 ? 0 : -1);
+    rows.insert(rows.end(), row.begin(), row.end());
+  }
+  const Tensor x = Tensor::of(shown, {32, 6, 3}), y = Tensor::of(rows, {32, 6});
+  ModelDefinition definition;
+  definition.layers = {layers::Dense{4, Activation::tanh}, layers::Dense{3, Activation::softmax}};
+  const GradientReport report = check_gradients(context, definition, {.loss = Loss::ctc}, x.slice(0, 0, 4), y.slice(0, 0, 4));
+  CHECK_MESSAGE(report.passed(), report.str());
+
+  Model model(definition);
+  model.compile(context, {.optimizer = {.learning_rate = 0.05}, .loss = {.loss = Loss::ctc}});
+  const Tensor weights = Tensor::of<float>(std::vector<float>(32, 2.0F), {32});
+  CHECK(model.test_batch(x, y, weights).loss() == doctest::Approx(model.test_batch(x, y).loss()));
+  const History history = model.fit(std::make_shared<ArrayDataset>(x, y), {.batch_size = 8, .epochs = 40});
+  CHECK(history.back().logs[0].second < 0.1);
+  CHECK(history.back().logs[0].second < 0.1 * history.front().logs[0].second);
+
+  model.compile(context, {.loss = {.loss = Loss::ctc}, .metrics = {Metric::accuracy}});
+  CHECK_ERROR("metric accuracy: cannot be used with the loss ctc", model.test_batch(x, y));
+  model.compile(context, {.loss = {.loss = Loss::ctc}});
+  CHECK_ERROR("loss ctc: expected scores (batch, time, classes) and rows of labels (batch, n) of i64 or i32, got (32,6,3) and f32 (32)",
+              model.test_batch(x, weights));
+}
+
 }  // namespace
 }  // namespace tenon::test

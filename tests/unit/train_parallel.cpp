@@ -88,7 +88,7 @@ TEST_CASE("parallel: an uneven batch, and one smaller than the number of devices
   check_close(logs_of(both.model, data, 7), logs_of(one.model, data, 7), 1e-5);
 }
 
-TEST_CASE("parallel: ignored labels have no weight on any device") {
+TEST_CASE("parallel: ignored labels have no weight on any device, and others those of their classes") {
   const auto digits = generate_digits({.count = 24});
   Tensor labels = Tensor::zeros(DType::i64, {24});
   for (std::int64_t i = 0; i < 24; ++i) labels.data<std::int64_t>()[i] = i % 8 < 3 ? -1 : i % 10;
@@ -97,14 +97,19 @@ TEST_CASE("parallel: ignored labels have no weight on any device") {
   std::vector<std::int64_t> all(24);
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
   digits->gather(all, x, y);
-  const auto run = [&](std::vector<std::string> devices) {
+  const auto run = [&](std::vector<std::string> devices, std::vector<double> class_weights = {}) {
     CompileOptions options = classification(std::move(devices));
     options.loss.ignore_index = -1;
+    options.loss.class_weights = std::move(class_weights);
     Learner learner(two_devices("reference"), std::move(options), {layers::Flatten{}, layers::Dense{10, Activation::softmax}});
     std::vector<Logs> logs;
     for (int step = 0; step < 5; ++step) logs.push_back(learner.model.train_batch(x, labels).logs);
     return logs;
   };
+  check_close(run({"reference:0", "reference:1"}), run({}), 1e-5);
+  const std::vector<double> weights = {1, 9, 2, 0, 5, 1, 3, 0.5, 2, 4};
+  check_close(run({"reference:0", "reference:1"}, weights), run({}, weights), 1e-5);
+  std::fill_n(labels.data<std::int64_t>(), 12, -1);  // none of the first device counts
   check_close(run({"reference:0", "reference:1"}), run({}), 1e-5);
 }
 

@@ -40,7 +40,7 @@ void two_epochs(Screen& screen, Callback& bar) {
     bar.epoch_begin(epoch);
     for (std::int64_t batch = 0; batch < 3; ++batch) {
       screen.now += 1;
-      bar.batch_end(batch, {{"loss", 0.5}});
+      bar.batch_end(batch, {{"loss", 0.5}}, {});
     }
     bar.epoch_end({epoch, {{"loss", 0.25}, {"accuracy", 0.8254}}, 3, 96});
   }
@@ -60,11 +60,11 @@ TEST_CASE("progress: on a terminal the bar is redrawn, completed green, rest gre
   bar.train_begin(1, 20);
   bar.epoch_begin(0);
   screen.now = 1;
-  bar.batch_end(0, {{"loss", 0.5}});
+  bar.batch_end(0, {{"loss", 0.5}}, {});
   CHECK(screen.text == "\r 1/20 \033[32m━\033[0m\033[37m━━━━━━━━━━━━━━━━━━━\033[0m 19s 1s/step - loss: 0.5000\033[K");
   screen.text.clear();
   screen.now = 1.04;  // too soon
-  bar.batch_end(1, {{"loss", 0.5}});
+  bar.batch_end(1, {{"loss", 0.5}}, {});
   CHECK(screen.text.empty());
 }
 

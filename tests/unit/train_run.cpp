@@ -123,7 +123,7 @@ TEST_CASE_FIXTURE(InFolder, "training run: callbacks see the fit, and `stop` int
   const DataSplits data = run.load_data();
   std::atomic<bool> stop = false;
   std::int64_t batches = 0;
-  LambdaCallback counter({.batch_end = [&](std::int64_t, const Logs&) { stop = ++batches == 3; }});
+  LambdaCallback counter({.batch_end = [&](std::int64_t, const Logs&, const BatchResult&) { stop = ++batches == 3; }});
   run.fit(data, {&counter}, &stop);
   CHECK(batches == 3);
   CHECK(run.model().fit_end() == FitEnd::interrupted);

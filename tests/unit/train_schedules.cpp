@@ -73,7 +73,7 @@ std::vector<double> rates(const Schedule& schedule, std::int64_t epochs) {
   model.compile(context, {.optimizer = {.kind = OptimizerDefinition::Kind::sgd, .learning_rate = 0.01, .schedule = schedule},
                           .loss = {.loss = Loss::mse}});
   std::vector<double> result{model.learning_rate()};
-  LambdaCallback log({.batch_end = [&](std::int64_t, const Logs&) { result.push_back(model.learning_rate()); }});
+  LambdaCallback log({.batch_end = [&](std::int64_t, const Logs&, const BatchResult&) { result.push_back(model.learning_rate()); }});
   FitOptions fit{.epochs = epochs, .callbacks = {&log}};
   model.fit(generate_linear({.count = 96}).data, fit);
   return result;

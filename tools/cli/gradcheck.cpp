@@ -49,10 +49,10 @@ std::pair<Tensor, Tensor> synthetic_batch(TrainingRun& run, std::int64_t batch_s
   run.model().build(sample);
   const Shape output = run.model().layers().back().output;
   const Tensor x = synthetic(train::input_dtype(model), sample.with_batch(batch_size), rows);
-  if (train::rule_of(run.definition().loss.loss).targets != train::Targets::labels)
-    return {x, synthetic(DType::f64, output.with_batch(batch_size), 1)};
+  const auto [dtype, targets] = train::target_type(run.definition().loss, output, batch_size);
+  if (is_floating(dtype)) return {x, synthetic(DType::f64, targets, 1)};
   if (output.rank() == 0) throw Error(run.definition().file + ": the loss expects scores of shape (batch, classes), got a scalar");
-  return {x, synthetic(DType::i64, {batch_size}, output[output.rank() - 1])};
+  return {x, synthetic(dtype, targets, output[output.rank() - 1])};
 }
 
 void run_gradcheck(const Arguments& arguments) {

@@ -116,10 +116,9 @@ double Roofline::share(const Work& work) const {
 Roofline measure_roofline(TrainingRun& run, const Shape& sample, std::int64_t batch_size) {
   Model& model = run.model();
   const std::vector<LayerSummary> layers = model.layers();
-  const bool labels = train::rule_of(run.definition().loss.loss).targets == train::Targets::labels;
+  const auto [dtype, targets] = train::target_type(run.definition().loss, layers.back().output, batch_size);
   const Tensor x = synthetic(train::input_dtype(model.definition()), sample.with_batch(batch_size));
-  const Tensor y =
-      labels ? Tensor::zeros(DType::i64, {batch_size}) : Tensor::zeros(DType::f32, layers.back().output.with_batch(batch_size));
+  const Tensor y = Tensor::zeros(dtype, targets);
   model.train_batch(x, y);
   model.train_batch(x, y);
 

@@ -123,6 +123,18 @@ const std::map<std::string, void (*)(Operands&)>& examples() {
        [](Operands& o) {
          ops::kl_divergence(o.of({2, 3}), o.of({2, 3}));
        }},
+      {"ctc_loss",
+       [](Operands& o) {
+         ops::ctc_loss(o.of({2, 3, 4}), o.of({2, 2}, DType::i64));
+       }},
+      {"sum_pool",
+       [](Operands& o) {
+         ops::sum_pool(o.of({2, 3, 4}), {2});
+       }},
+      {"lp_pool",
+       [](Operands& o) {
+         ops::lp_pool(o.of({2, 3, 4}), {2});
+       }},
       {"neg_mean_prod", [](Operands& o) { ops::neg_mean_prod(o.of({3}), o.of({3})); }},
   };
   return all;
