@@ -2,7 +2,6 @@
 // exec/context_state.h - the state of a Context.
 #pragma once
 
-#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -13,40 +12,11 @@
 #include <vector>
 
 #include <tenon/context.h>
-#include <tenon/program.h>
 
 #include "exec/device_state.h"
+#include "exec/program_cache.h"
 
 namespace tenon::exec {
-
-/// Programs by key; the least recently used is evicted first.
-/// Threads  one at a time.
-class ProgramCache {
- public:
-  explicit ProgramCache(std::size_t capacity) : capacity_(capacity) {}
-  /// The program for `key`, created with `make` if it is not cached.
-  template <class Make>
-  Program& get(const std::string& key, Make&& make) {
-    if (const auto found = index_.find(key); found != index_.end()) {
-      entries_.splice(entries_.begin(), entries_, found->second);
-      return *found->second->second;
-    }
-    entries_.emplace_front(key, std::make_unique<Program>(make()));
-    index_[key] = entries_.begin();
-    if (entries_.size() > capacity_) {
-      index_.erase(entries_.back().first);
-      entries_.pop_back();
-    }
-    return *entries_.front().second;
-  }
-  std::size_t size() const { return entries_.size(); }
-
- private:
-  using Entry = std::pair<std::string, std::unique_ptr<Program>>;
-  std::size_t capacity_;
-  std::list<Entry> entries_;
-  std::unordered_map<std::string, std::list<Entry>::iterator> index_;
-};
 
 /// A device that can be opened: its backend and its index there (which differs from that in its name for a virtual device).
 struct DeviceEntry {
@@ -72,7 +42,7 @@ struct ContextState : std::enable_shared_from_this<ContextState> {
   std::set<std::string> missed;         ///< device names that soft_placement has replaced, as written, and `auto` once it is reported
   std::set<std::string> checked_rules;  ///< placement rules that check_rules() has looked at
   std::mutex immediate_mutex;           ///< guards immediate, its programs and immediate_ops
-  ProgramCache immediate{256};
+  ProgramCache immediate{{.programs = 256}};
   std::unordered_map<std::string, std::string> immediate_ops;  ///< the key in `immediate` by op, attributes and operands
 
   ~ContextState();

@@ -19,63 +19,42 @@ namespace {
 
 constexpr std::size_t max_known_ops = 1024;
 
-/// The bytes that determine a program; each part has a fixed size or follows its size.
-class Key {
- public:
-  explicit Key(const Device& device) {
-    bytes_.reserve(512);
-    add_list(std::span(device.name()));
-  }
+ProgramKey key_for(const Device& device) {
+  ProgramKey key;
+  key.reserve(512);
+  key.add_list(std::span(device.name()));
+  return key;
+}
 
-  void add(const Graph& graph) {
-    for (const ValueInfo& value : graph.values()) {
-      add(value.kind);
-      add(value.dtype, value.shape);
-      if (value.kind == ValueKind::constant) {
-        add_list(std::span(static_cast<const char*>(value.constant.raw()), static_cast<std::size_t>(value.constant.size_bytes())));
-      }
-    }
-    add(graph.nodes().size());
-    for (const NodeInfo& node : graph.nodes()) {
-      add(node.op);
-      add(node.attributes);
-      add_list(std::span(node.inputs));
-      add_list(std::span(node.outputs));
-    }
-    for (const GraphOutput& output : graph.outputs()) add(output.value);
-  }
-  void add(DType dtype, const Shape& shape) {
-    add(dtype);
-    add_list(shape.dims());
-  }
-  void add(const Attributes& attributes) { bytes_.append(static_cast<const char*>(attributes.data()), Attributes::capacity); }
-  template <class T>
-  void add(T value) {
-    static_assert(std::is_scalar_v<T>);
-    bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
-  }
-  template <class T>
-  void add_list(std::span<const T> list) {
-    add(list.size());
-    bytes_.append(reinterpret_cast<const char*>(list.data()), list.size_bytes());
-  }
-  const std::string& bytes() const { return bytes_; }
-
- private:
-  std::string bytes_;
-};
+void add(ProgramKey& key, const Attributes& attributes) {
+  key.add_bytes(attributes.data(), Attributes::capacity);
+}
 
 std::string key_of(const Device& device, const Graph& graph) {
-  Key key(device);
-  key.add(graph);
+  ProgramKey key = key_for(device);
+  for (const ValueInfo& value : graph.values()) {
+    key.add(value.kind);
+    key.add(value.dtype, value.shape);
+    if (value.kind == ValueKind::constant) {
+      key.add_list(std::span(static_cast<const char*>(value.constant.raw()), static_cast<std::size_t>(value.constant.size_bytes())));
+    }
+  }
+  key.add(graph.nodes().size());
+  for (const NodeInfo& node : graph.nodes()) {
+    key.add(node.op);
+    add(key, node.attributes);
+    key.add_list(std::span(node.inputs));
+    key.add_list(std::span(node.outputs));
+  }
+  for (const GraphOutput& output : graph.outputs()) key.add(output.value);
   return key.bytes();
 }
 
 std::string key_of(const Device& device, tenon_op op, std::span<const Tensor> operands, const Attributes& attributes,
                    const NodeOptions& options) {
-  Key key(device);
+  ProgramKey key = key_for(device);
   key.add(op);
-  key.add(attributes);
+  add(key, attributes);
   key.add(options.shape.has_value());
   if (options.shape) key.add_list(options.shape->dims());
   key.add_list(std::span<const std::int64_t>(options.sizes));

@@ -3,52 +3,40 @@
 
 #include <fmt/core.h>
 
-#include <atomic>
-
 #include "exec/program_state.h"
+#include "exec/running.h"
 
 namespace tenon {
-namespace {
 
-/// Marks a program as running. Without it, a second thread would overwrite the addresses of the first, and both get wrong results.
-class Running {
- public:
-  explicit Running(std::atomic<bool>& running) : running_(running) {
-    if (running_.exchange(true, std::memory_order_acquire))
-      throw Error("program: it is running on another thread, and runs once at a time; use one Program per thread, or a lock");
-  }
-  ~Running() { running_.store(false, std::memory_order_release); }
-  Running(const Running&) = delete;
-  Running& operator=(const Running&) = delete;
-
- private:
-  std::atomic<bool>& running_;
-};
-
-}  // namespace
-
-Program::Program(const Context& context, const Graph& graph, const ProgramOptions& options) : state_(std::make_unique<State>()) {
-  state_->graph = graph;
-  state_->parameters = options.parameters != nullptr && !options.freeze ? options.parameters : std::make_shared<ParameterStore>();
-  state_->compile(context, options);
+std::unique_ptr<Program::State> Program::State::compiled(const Context& context, const Graph& graph, const ProgramOptions& options,
+                                                         exec::ProgramMemory::Mode mode) {
+  auto state = std::make_unique<State>(mode);
+  state->graph = graph;
+  state->parameters = options.parameters != nullptr && !options.freeze ? options.parameters : std::make_shared<ParameterStore>();
+  state->compile(context, options);
+  return state;
 }
+
+Program::Program(const Context& context, const Graph& graph, const ProgramOptions& options)
+    : state_(State::compiled(context, graph, options, exec::ProgramMemory::Mode::allocate)) {}
+
+std::vector<MemoryPlan> Program::plan_memory(const Context& context, const Graph& graph, const ProgramOptions& options) {
+  return State::compiled(context, graph, options, exec::ProgramMemory::Mode::count)->memory.plans();
+}
+
 Program::~Program() = default;
 Program::Program(Program&&) noexcept = default;
 Program& Program::operator=(Program&&) noexcept = default;
 
 const std::vector<Tensor>& Program::run(std::span<const Tensor> inputs) {
   State& s = state_of(state_);
-  const Running running(s.running);
-  if (s.results.size() != s.visible) s.make_outputs(0);
-  s.bind_inputs(inputs);
-  s.execute();
-  if (s.check != CheckNumerics::off) s.check_results();
-  return s.results;
+  const exec::Running running(s.running, "program", "Program");
+  return s.run(inputs);
 }
 
 void Program::run(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   State& s = state_of(state_);
-  const Running running(s.running);
+  const exec::Running running(s.running, "program", "Program");
   if (outputs.size() != s.visible) throw Error(fmt::format("program: expected {} outputs, got {}", s.visible, outputs.size()));
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const bool fits =
@@ -87,6 +75,9 @@ const PlacementReport& Program::placement() const {
     if (!s.replay->stopped().empty()) s.report.replay = "no longer: " + s.replay->stopped();
   }
   return s.report;
+}
+const std::vector<MemoryPlan>& Program::memory() const {
+  return state_of(state_).memory.plans();
 }
 const Graph& Program::graph() const {
   const State& s = state_of(state_);

@@ -118,11 +118,6 @@ struct Program::State::Compiler {
     origin[v] = place;
     slot_of[{v, place.device.get()}] = place.slot;
   }
-  /// Memory with the lifetime of the program.
-  std::uint64_t keep(const DevicePointer& device, std::uint64_t size) {
-    s.kept.push_back(Device(device).empty(DType::u8, {static_cast<std::int64_t>(size)}));
-    return s.kept.back().address();
-  }
 
   /// A parameter lives where it was created, else where it is first read or computed; a prologue output where it is computed.
   void place_parameters() {
@@ -132,13 +127,14 @@ struct Program::State::Compiler {
       if (info.kind != ValueKind::parameter) continue;
       DevicePointer device = main_device;
       std::uint64_t address = 0;
-      if (const Tensor* made = s.made_by_prologue(info.name); made != nullptr) {
-        device = std::static_pointer_cast<DeviceState>(made->storage()->device);
-        address = made->address();
+      if (const Output* made = s.made_by_prologue(info.name); made != nullptr) {
+        device = made->device;
+        address = s.prologue->slots[made->slot];
       } else {
         if (!layout.readers[v].empty()) device = layout.partitions[layout.readers[v].front()].device;
         if (s.parameters->has(info.name)) device = std::static_pointer_cast<DeviceState>(s.parameters->get(info.name).storage()->device);
-        address = s.parameters->create(info.name, Device(device), info.dtype, info.shape).address();
+        if (s.memory.allocates()) address = s.parameters->create(info.name, Device(device), info.dtype, info.shape).address();
+        s.memory.count_parameter(*device, info.name, bytes_of(info));
       }
       home[v] = device;
       keep_at(v, {device, new_slot(address)});
@@ -168,6 +164,7 @@ struct Program::State::Compiler {
       const DevicePointer device = is_direct ? layout.partitions[layout.producer(v)].device : is_kept ? origin[v].device : main_device;
       const std::uint32_t slot = new_slot(0);
       s.outputs.push_back({device, slot, info.dtype, info.shape});
+      s.memory.count(*device, bytes_of(info), &MemoryPlan::outputs_size_bytes);
       if (is_direct) keep_at(v, {device, slot});
     }
     for (ValueId v = 0; v < s.graph.values().size(); ++v) {
@@ -185,6 +182,7 @@ struct Program::State::Compiler {
       found->second = new_slot(0);
       const auto position = static_cast<std::size_t>(std::find(s.inputs.begin(), s.inputs.end(), v) - s.inputs.begin());
       s.input_uses.push_back({position, device, found->second, {}});
+      if (!device->host_addressable()) s.memory.count(*device, bytes_of(s.graph.info(v)), &MemoryPlan::inputs_size_bytes);
     }
     return found->second;
   }
@@ -252,10 +250,11 @@ struct Program::State::Compiler {
                                                    exec::MemoryPool::alignment, alignment));
     }
     blocks.push_back({part.device, TENON_NO_INDEX, {p, p, sdk::aligned_size(info.workspace_size_bytes)}});
+    s.memory.count(device, info.packed_size_bytes, &MemoryPlan::packed_size_bytes);
+    s.report.kernels += info.kernel_count;
+    if (!s.memory.allocates()) return;
     device.allocator->reserve(info.packed_size_bytes, name);
     part.packed = info.packed_size_bytes;
-    s.report.kernels += info.kernel_count;
-    s.report.packed_size_bytes += info.packed_size_bytes;
   }
 
   /// The slot where a copy after the last part reads a value, which need not come from a part.
@@ -263,8 +262,8 @@ struct Program::State::Compiler {
     const ValueInfo& info = s.graph.info(v);
     if (info.kind == ValueKind::input) return {main_device, input_slot(v, main_device)};
     if (info.kind != ValueKind::constant) return origin.at(v);
-    const std::uint64_t address = keep(main_device, bytes_of(info));
-    main_device->upload(address, info.constant.raw(), bytes_of(info));
+    const std::uint64_t address = s.memory.keep(main_device, bytes_of(info), &MemoryPlan::packed_size_bytes);
+    if (s.memory.allocates()) main_device->upload(address, info.constant.raw(), bytes_of(info));
     return {main_device, new_slot(address)};
   }
 
@@ -287,7 +286,7 @@ struct Program::State::Compiler {
       const std::uint64_t size = bytes_of(s.graph.info(update.value));
       Origin source = source_of(update.value);
       if (s.graph.info(update.value).kind == ValueKind::parameter) {
-        const std::uint32_t temporary = new_slot(keep(source.device, size));
+        const std::uint32_t temporary = new_slot(s.memory.keep(source.device, size, &MemoryPlan::workspace_size_bytes));
         s.after.push_back({source.device, source.device, source.slot, temporary, size});
         source.slot = temporary;
       }
@@ -308,8 +307,7 @@ struct Program::State::Compiler {
       std::vector<sdk::Interval> intervals;
       for (const std::size_t b : members) intervals.push_back(blocks[b].interval);
       const std::uint64_t size = sdk::assign_offsets(intervals);
-      s.report.workspace_size_bytes += size;
-      const std::uint64_t base = keep(blocks[members.front()].device, size);
+      const std::uint64_t base = s.memory.keep(blocks[members.front()].device, size, &MemoryPlan::workspace_size_bytes);
       for (std::size_t i = 0; i < members.size(); ++i) {
         const Block& block = blocks[members[i]];
         const std::uint64_t address = base + intervals[i].offset;
@@ -348,6 +346,9 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
   compiler.make_plans(plan_options);
   compiler.plan_last_copies();
   compiler.lay_out_arenas();
+  report.workspace_size_bytes = memory.total(&MemoryPlan::workspace_size_bytes);
+  report.packed_size_bytes = memory.total(&MemoryPlan::packed_size_bytes);
+  if (!memory.allocates()) return;
   own_outputs.resize(outputs.size());
   make_outputs(visible);
 
@@ -367,7 +368,8 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
   if (options.freeze) graph = graph::drop_constants(std::move(graph));
   if (prologue == nullptr) return;
   if (options.freeze) complete = graph::drop_constants(std::move(complete));
-  for (Placement node : prologue->placement().nodes) {
+  prologue->name_kernels();
+  for (Placement node : prologue->report.nodes) {
     node.once = true;
     report.nodes.push_back(std::move(node));
   }
@@ -424,21 +426,21 @@ void Program::State::hoist(const Context& context, const ProgramOptions& options
   // precision is already applied
   const Precision own = precision == Precision::float32 ? precision : Precision::tf32;
   try {
-    prologue = std::make_unique<Program>(
-        context, halves.prologue, ProgramOptions{.device = options.device, .parameters = parameters, .optimize = false, .precision = own});
+    const ProgramOptions same{.device = options.device, .parameters = parameters, .optimize = false, .precision = own};
+    prologue = compiled(context, halves.prologue, same, memory.mode());
   } catch (const exec::PlacementError&) {  // compile() reports all nodes of the graph together
     graph = std::move(complete);
     return;
   }
-  prologue->state_->make_outputs(0);
+  memory.add_prologue(prologue->memory);
+  if (memory.allocates()) prologue->make_outputs(0);
 }
 
-/// The prologue's result of that name, or null.
-const Tensor* Program::State::made_by_prologue(const std::string& name) const {
+/// The prologue's output of that name, or null.
+const Program::State::Output* Program::State::made_by_prologue(const std::string& name) const {
   if (prologue == nullptr) return nullptr;
-  const State& made = *prologue->state_;
-  for (std::size_t i = 0; i < made.visible; ++i) {
-    if (made.graph.outputs()[i].name == name) return &made.results[i];
+  for (std::size_t i = 0; i < prologue->visible; ++i) {
+    if (prologue->graph.outputs()[i].name == name) return &prologue->outputs[i];
   }
   return nullptr;
 }

@@ -44,6 +44,14 @@ void copy_between(DeviceState& from, std::uint64_t source, DeviceState& to, std:
 
 }  // namespace
 
+const std::vector<Tensor>& Program::State::run(std::span<const Tensor> given) {
+  if (results.size() != visible) make_outputs(0);
+  bind_inputs(given);
+  execute();
+  if (check != CheckNumerics::off) check_results();
+  return results;
+}
+
 void Program::State::bind_inputs(std::span<const Tensor> given) {
   if (given.size() != inputs.size()) throw Error(fmt::format("program: expected {} inputs, got {}", inputs.size(), given.size()));
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -80,7 +88,7 @@ void Program::State::execute() {
   }
   if (!parameters->unset().empty()) expect_values();
   if (prologue != nullptr && prologue_epoch != parameters->epoch()) {
-    prologue->run(std::span<const Tensor>());
+    prologue->run({});
     prologue_epoch = parameters->epoch();
   }
   submitted = 0;

@@ -14,6 +14,7 @@
 
 #include "core/state_of.h"
 #include "exec/context_state.h"
+#include "exec/program_memory.h"
 #include "exec/replay.h"
 
 namespace tenon {
@@ -62,10 +63,10 @@ struct Program::State {
 
   std::shared_ptr<ParameterStore> parameters;
   PlacementReport report;
-  Graph graph;                        ///< the nodes that run each time
-  Graph complete;                     ///< including the nodes of `prologue`, if there is one
-  std::unique_ptr<Program> prologue;  ///< runs when parameters have changed; its outputs are parameters of `graph`
-  std::uint64_t prologue_epoch = 0;   ///< epoch of the parameters that it has seen
+  Graph graph;                       ///< the nodes that run each time
+  Graph complete;                    ///< including the nodes of `prologue`, if there is one
+  std::unique_ptr<State> prologue;   ///< runs when parameters have changed; its outputs are parameters of `graph`
+  std::uint64_t prologue_epoch = 0;  ///< epoch of the parameters that it has seen
   std::vector<ValueId> inputs;
   std::vector<InputUse> input_uses;
   std::vector<Part> parts;
@@ -76,7 +77,7 @@ struct Program::State {
   std::size_t visible = 0;             ///< outputs that the caller requested; check_numerics watches the rest
   std::vector<Tensor> own_outputs;     ///< memory of all outputs; undefined as long as callers pass their own
   std::vector<Tensor> results;         ///< the visible ones, as returned
-  std::vector<Tensor> kept;            ///< arenas, constants, temporaries
+  exec::ProgramMemory memory;          ///< arenas, constants, temporaries
   std::vector<DevicePointer> devices;  ///< each once
   std::vector<char> staging;
   CheckNumerics check = CheckNumerics::off;
@@ -89,6 +90,7 @@ struct Program::State {
   exec::ErrorText error;
   std::atomic<bool> running = false;  ///< a thread is in run()
 
+  explicit State(exec::ProgramMemory::Mode mode) : memory(mode) {}
   ~State() {
     replay.reset();  // recordings point into the plans
     for (Part& part : parts) {
@@ -97,11 +99,15 @@ struct Program::State {
     }
   }
 
+  static std::unique_ptr<State> compiled(const Context& context, const Graph& graph, const ProgramOptions& options,
+                                         exec::ProgramMemory::Mode mode);
   void compile(const Context& context, const ProgramOptions& options);
   void rewrite(const Context& context, const ProgramOptions& options, Precision precision);
   void hoist(const Context& context, const ProgramOptions& options, Precision precision);
   void make_outputs(std::size_t first);
-  const Tensor* made_by_prologue(const std::string& name) const;
+  const Output* made_by_prologue(const std::string& name) const;
+  /// Runs into the program's own outputs.
+  const std::vector<Tensor>& run(std::span<const Tensor> given);
   void bind_inputs(std::span<const Tensor> given);
   /// Errors  parameters without a value are read.
   void expect_values() const;

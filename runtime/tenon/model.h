@@ -260,8 +260,19 @@ class TENON_API Model {
   const ModelDefinition& definition() const;
   /// One entry per layer; needs parameters (see build). Errors: the sample shape is not known yet.
   std::vector<LayerSummary> layers() const;
-  /// The layers as a table, with totals.
-  std::string summary() const;
+  /// The layers as a table, with totals and, for a batch size, memory().
+  std::string summary(std::int64_t batch_size = 0) const;
+  /// The memory of a training step and of a prediction.
+  struct Memory {
+    std::vector<MemoryPlan> training, prediction;  ///< per device
+  };
+  /// The memory that they need for this batch size, with the parameters and, in training, the
+  /// optimizer state; nothing is allocated. A fit keeps the programs of its other batch sizes and of
+  /// its validation as well, and on a device with memory of its own a second batch.
+  /// Errors  those of training and predicting, except for a lack of memory.
+  Memory memory(std::int64_t batch_size) const;
+  /// The model's programs, at most 24: one for each type of batch and each kind of call.
+  const ProgramCounts& program_counts() const;
   /// Weights, named "<layer>/kernel" and the like, and the parameters that is_training_state
   /// identifies.
   ParameterStore& parameters();

@@ -3,6 +3,7 @@
 // memory.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -73,6 +74,38 @@ struct PlannedCopy {
   std::uint64_t size_bytes = 0;
 };
 
+/// Memory of a program on one device. Each byte is allocated once and kept as long as the program
+/// lives, so that the sum is the peak of its runs.
+struct MemoryPlan {
+  std::string device;
+  /// of the parameter store, which other programs may share: bytes of each parameter that is read
+  /// or updated
+  std::map<std::string, std::uint64_t> parameters = {};
+  /// copies of the inputs, on a device that cannot use host memory in place; allocated by the first
+  /// run with inputs that live elsewhere
+  std::uint64_t inputs_size_bytes = 0;
+  /// the memory of the results; allocated by the first run that is not given the caller's
+  std::uint64_t outputs_size_bytes = 0;
+  /// values between kernels (activations, gradients) and workspaces of kernels: the most that live
+  /// at one time
+  std::uint64_t workspace_size_bytes = 0;
+  /// constants, packed operands, and values that depend on parameters alone
+  std::uint64_t packed_size_bytes = 0;
+
+  /// The sum of `parameters`.
+  std::uint64_t parameters_size_bytes() const {
+    std::uint64_t sum = 0;
+    for (const auto& parameter : parameters) sum += parameter.second;
+    return sum;
+  }
+  /// What belongs to the program alone: everything but the parameters.
+  std::uint64_t own_size_bytes() const {
+    return inputs_size_bytes + outputs_size_bytes + workspace_size_bytes + packed_size_bytes;
+  }
+  /// The peak: parameters and the program's own memory.
+  std::uint64_t peak_size_bytes() const { return parameters_size_bytes() + own_size_bytes(); }
+};
+
 /// Placement and cost of a program.
 struct TENON_API PlacementReport {
   std::vector<Placement> nodes;
@@ -81,8 +114,8 @@ struct TENON_API PlacementReport {
   std::uint32_t copies_inserted = 0;  ///< between devices, per run
   /// between devices, without inputs that live on another device
   std::uint64_t bytes_copied_per_run = 0;
-  std::uint64_t workspace_size_bytes = 0;  ///< arenas of all devices
-  std::uint64_t packed_size_bytes = 0;     ///< constants and packed operands held by plans
+  std::uint64_t workspace_size_bytes = 0;  ///< as in MemoryPlan, of all devices
+  std::uint64_t packed_size_bytes = 0;     ///< as in MemoryPlan, of all devices
   std::vector<PlannedCopy> copies = {};    ///< the copies that copies_inserted counts
   /// Whether runs are recorded and replayed as one launch, or why not; empty on devices that cannot
   /// record.
@@ -124,9 +157,9 @@ struct ProgramOptions {
   std::optional<Precision> precision = std::nullopt;
 };
 
-/// A compiled graph with fixed shapes; a new shape needs a new program. Values that depend only on
-/// parameters are recomputed only when parameters have changed, unless the graph itself updates
-/// parameters.
+/// A compiled graph with fixed shapes; a new shape needs a new program, which CompiledFunction makes
+/// and keeps (tenon/compiled_function.h). Values that depend only on parameters are recomputed only
+/// when parameters have changed, unless the graph itself updates parameters.
 /// Threads  one run at a time; different programs may run at the same time if they share no
 ///          parameter store.
 class TENON_API Program {
@@ -134,6 +167,12 @@ class TENON_API Program {
   /// Errors  an op that no allowed device supports (names it, the reason, and where it could run),
   ///         resources.
   Program(const Context& context, const Graph& graph, const ProgramOptions& options = {});
+  /// What memory() of such a program would be, without allocating it: parameters that do not exist
+  /// are not created, and a limit of the device's memory does not matter. Backends make the plans,
+  /// for only they know their workspaces.
+  /// Errors  those of the constructor, except for a lack of memory.
+  static std::vector<MemoryPlan> plan_memory(const Context& context, const Graph& graph,
+                                             const ProgramOptions& options = {});
   ~Program();
   Program(Program&&) noexcept;
   Program& operator=(Program&&) noexcept;
@@ -159,6 +198,8 @@ class TENON_API Program {
   /// without the elements of its constants. For to_dot and to_json, with device_by_node() of the
   /// placement.
   const Graph& graph() const;
+  /// Its memory, on each device that it uses.
+  const std::vector<MemoryPlan>& memory() const;
   /// The store that holds its parameters.
   const std::shared_ptr<ParameterStore>& parameters() const;
   /// Number of inputs of run().
@@ -187,6 +228,22 @@ class TENON_API Program {
  private:
   struct TENON_HIDDEN State;
   std::unique_ptr<State> state_;
+};
+
+/// What a cache of programs keeps. The least recently used program is dropped first; the one that
+/// runs is kept, even if it alone is larger.
+struct ProgramLimits {
+  std::size_t programs = 24;     ///< at least 1
+  std::uint64_t size_bytes = 0;  ///< of MemoryPlan::own_size_bytes on all devices; 0: no limit
+};
+
+/// What a cache of programs has and did.
+struct ProgramCounts {
+  std::size_t programs = 0;      ///< cached now
+  std::uint64_t size_bytes = 0;  ///< their MemoryPlan::own_size_bytes, on all devices
+  std::uint64_t hits = 0;        ///< calls that found their program
+  std::uint64_t misses = 0;      ///< calls that compiled it
+  std::uint64_t evictions = 0;   ///< programs that were dropped for others
 };
 
 }  // namespace tenon

@@ -6,6 +6,7 @@
 #include <tenon/attributes.h>
 #include <tenon/blas.h>
 #include <tenon/callbacks.h>
+#include <tenon/compiled_function.h>
 #include <tenon/config.h>
 #include <tenon/context.h>
 #include <tenon/data.h>

@@ -160,22 +160,39 @@ std::vector<LayerSummary> Model::layers() const {
   return state_of(state_).parameters.layers();
 }
 
-std::string Model::summary() const {
-  const train::ModelSetup& setup = state_of(state_).setup;
-  std::string text = train::summary_of(setup, layers());
-  const ParameterStore& store = *state_of(state_).parameters.store();
-  if (!setup.scales_loss()) return text;
-  text.pop_back();  // the line about the precision goes on
-  return text + fmt::format(", loss scale {:g}\n", store.has(train::loss_scale_name) ? store.get(train::loss_scale_name).to_host().item()
-                                                                                     : train::initial_loss_scale);
+std::string Model::summary(std::int64_t batch_size) const {
+  const State& s = state_of(state_);
+  std::string text = train::summary_of(s.setup, layers());
+  if (s.setup.scales_loss()) {
+    const ParameterStore& store = *s.parameters.store();
+    const bool made = store.has(train::loss_scale_name);
+    text.pop_back();  // the line about the precision goes on
+    text += fmt::format(", loss scale {:g}\n", made ? store.get(train::loss_scale_name).to_host().item() : train::initial_loss_scale);
+  }
+  if (batch_size != 0) text += train::memory_table(s.programs, s.batch_type(batch_size));
+  return text;
+}
+
+train::BatchType Model::State::batch_type(std::int64_t batch_size) const {
+  if (batch_size < 1) throw Error(fmt::format("model: batch_size is {}, expected at least 1", batch_size));
+  const Shape& sample = parameters.sample();
+  return train::BatchType::of(setup, sample, parameters.layers().back().output, batch_size);
 }
 
 const Program& Model::program_of_step(std::int64_t batch_size) {
   State& s = state_of(state_);
   s.setup.need_context();
-  const Shape x = s.parameters.sample().with_batch(batch_size);
-  const auto [dtype, y] = train::target_type(s.setup.options.loss, s.parameters.layers().back().output, batch_size);
-  return s.programs.get(train::Phase::train, {x, train::input_dtype(s.setup.definition), y, dtype});
+  return s.programs.get(train::Phase::train, s.batch_type(batch_size));
+}
+
+Model::Memory Model::memory(std::int64_t batch_size) const {
+  const State& s = state_of(state_);
+  const train::BatchType batch = s.batch_type(batch_size);
+  return {s.programs.plan_memory(train::Phase::train, batch), s.programs.plan_memory(train::Phase::predict, batch)};
+}
+
+const ProgramCounts& Model::program_counts() const {
+  return state_of(state_).programs.counts();
 }
 
 Program Model::freeze(std::int64_t batch_size) {

@@ -7,6 +7,7 @@
 #include "exec/context_state.h"
 #include "layers/definition.h"
 #include "train/objective.h"
+#include "train/optimizers.h"
 
 namespace tenon::train {
 namespace {
@@ -18,6 +19,14 @@ bool names_devices(const std::vector<LayerDefinition>& all) {
 }
 
 }  // namespace
+
+CompileOptions compile_options(const TrainDefinition& definition) {
+  return {.optimizer = with_defaults(definition.optimizer),
+          .loss = definition.loss,
+          .metrics = definition.metrics,
+          .parallel_devices = definition.parallel_devices,
+          .trainable = definition.trainable};
+}
 
 const Context& ModelSetup::need_context() const {
   if (!context) throw Error("model: call compile() first: it sets the context, the optimizer and the loss");

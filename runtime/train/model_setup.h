@@ -8,8 +8,12 @@
 
 #include <tenon/context.h>
 #include <tenon/model.h>
+#include <tenon/train_definition.h>
 
 namespace tenon::train {
+
+/// What a training run compiles its model with.
+CompileOptions compile_options(const TrainDefinition& definition);
 
 /// The definition of a model and the arguments of Model::compile. The other parts of a model read them here.
 struct ModelSetup {

@@ -62,6 +62,8 @@ struct Model::State {
   /// The results of a phase without targets, for all of x.
   Tensor predict(Model& model, train::Phase phase, const Tensor& x, std::int64_t batch_size);
 
+  /// The type of a batch of that size. Errors  the sample shape is not known yet.
+  train::BatchType batch_type(std::int64_t batch_size) const;
   double next_rate() const { return progress.learning_rate(setup.options.optimizer, session.length()); }
   /// The rate of the last step.
   double last_rate() const { return *learning_rate.data<double>(); }

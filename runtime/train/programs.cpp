@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/programs.h"
 
-#include <fmt/core.h>
-
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "graph/passes.h"
@@ -11,11 +10,6 @@
 
 namespace tenon::train {
 namespace {
-
-std::string cache_key(Phase phase, const BatchType& batch) {
-  return fmt::format("{}|{}{}|{}{}|{}{}", static_cast<int>(phase), name_of(batch.x_dtype), batch.x.str(), name_of(batch.y_dtype),
-                     batch.y.str(), name_of(batch.weights_dtype), batch.weights.str());
-}
 
 bool computes_gradients(Phase phase) {
   return phase == Phase::train || phase == Phase::backward_first || phase == Phase::backward_more;
@@ -46,25 +40,31 @@ Value add_sample_weights(Graph& graph, const BatchType& batch) {
 
 }  // namespace
 
-void Programs::clear() {
-  cache_ = exec::ProgramCache(max_programs);
-  recent_ = {};
+BatchType BatchType::of(const ModelSetup& setup, const Shape& sample, const Shape& output, std::int64_t size) {
+  const auto [dtype, targets] = target_type(setup.options.loss, output, size);
+  return {sample.with_batch(size), input_dtype(setup.definition), targets, dtype};
 }
 
 Program& Programs::get(Phase phase, const BatchType& batch) {
-  auto& [last_batch, last] = recent_[static_cast<std::size_t>(phase)];
-  if (last != nullptr && last_batch == batch) return *last;
-  Program& found = cache_.get(cache_key(phase, batch), [&] {
-    recent_ = {};  // the cache may evict any of them
-    return compile(graph_of(phase, batch));
+  key_.clear();
+  key_.add(phase);
+  key_.add(batch.x_dtype, batch.x);
+  key_.add(batch.y_dtype, batch.y);
+  key_.add(batch.weights_dtype, batch.weights);
+  return cache_.get(key_.bytes(), [&] {
+    const Graph graph = graph_of(phase, batch);  // errors of the model come before its memory
+    if (phase == Phase::train) parameters_.make_optimizer_state();
+    if (phase == Phase::backward_first || phase == Phase::backward_more) parameters_.make_gradients();
+    return compile(graph);
   });
-  last_batch = batch, last = &found;
-  return found;
+}
+
+std::vector<MemoryPlan> Programs::plan_memory(Phase phase, const BatchType& batch) const {
+  return Program::plan_memory(setup_.need_context(), graph_of(phase, batch), options());
 }
 
 Program& Programs::apply() {
   return cache_.get("apply", [&] {
-    recent_ = {};
     parameters_.make_optimizer_state();
     Graph graph;
     Forward f;
@@ -101,7 +101,9 @@ Program Programs::decoding(std::int64_t steps, std::int64_t capacity, const std:
 }
 
 Program Programs::compile(const Graph& graph, bool freeze) const {
-  return {setup_.need_context(), graph, {.device = setup_.main_device(), .parameters = parameters_.store(), .freeze = freeze}};
+  ProgramOptions chosen = options();
+  chosen.freeze = freeze;
+  return {setup_.need_context(), graph, chosen};
 }
 
 Graph Programs::graph_of(Phase phase, const BatchType& batch) const {
@@ -155,14 +157,12 @@ void Programs::add_training(Graph& graph, Phase phase, const BatchType& batch) c
   }
   const DeviceScope scope(graph, setup_.main_device());
   if (phase == Phase::train) {
-    parameters_.make_optimizer_state();
     add_step(graph, result.forward, result.of, options.optimizer, scale);
     update_states(graph, result.forward);
     const Value outcome = scale.present() ? guard_step(graph, result.of, scale, 0) : Value();
     output_objective(graph, result.objective);
     if (scale.present()) graph.output("outcome", outcome);
   } else {
-    parameters_.make_gradients();
     Value weight = result.objective.divisor;
     if (!weight.present()) weight = graph.constant(Tensor::full(setup_.definition.dtype, {}, static_cast<double>(batch.x[0])));
     build_accumulation(graph, result.forward, result.of, weight, phase == Phase::backward_first);

@@ -2,15 +2,13 @@
 // train/programs.h - the programs of a model.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include <tenon/program.h>
 
-#include "exec/context_state.h"
+#include "exec/program_cache.h"
 #include "layers/decoding.h"
 #include "train/loss_scale.h"
 #include "train/model_setup.h"
@@ -47,7 +45,8 @@ struct BatchType {
     type.weights_dtype = batch.sample_weights.dtype();
     return type;
   }
-  bool operator==(const BatchType&) const = default;
+  /// A batch of `size` samples with targets as the loss takes them. `output` is the shape of the last layer, without the batch axis.
+  static BatchType of(const ModelSetup& setup, const Shape& sample, const Shape& output, std::int64_t size);
 };
 
 /// Builds the graphs of a model, and caches their programs by phase and batch. A program of a training step creates the optimizer state or
@@ -57,9 +56,13 @@ class Programs {
   Programs(const ModelSetup& setup, Parameters& parameters) : setup_(setup), parameters_(parameters) {}
 
   /// Forgets all programs.
-  void clear();
+  void clear() { cache_ = exec::ProgramCache({}); }
   /// The program, valid until the next call.
   Program& get(Phase phase, const BatchType& batch);
+  /// The memory of that program, without making it or what it needs.
+  std::vector<MemoryPlan> plan_memory(Phase phase, const BatchType& batch) const;
+  /// How many programs there are, and how often one was found.
+  const ProgramCounts& counts() const { return cache_.counts(); }
   /// The optimizer step with the mean of the accumulated gradients.
   Program& apply();
   /// A prediction with the current parameters as constants.
@@ -73,6 +76,7 @@ class Programs {
  private:
   Graph graph_of(Phase phase, const BatchType& batch) const;
   Program compile(const Graph& graph, bool freeze = false) const;
+  ProgramOptions options() const { return {.device = setup_.main_device(), .parameters = parameters_.store()}; }
   Forward add_forward(Graph& graph, const BatchType& batch, bool for_training) const;
   /// Appends forward pass and gradients, the optimizer step or the accumulation, then loss, metrics and weight as outputs.
   void add_training(Graph& graph, Phase phase, const BatchType& batch) const;
@@ -83,9 +87,8 @@ class Programs {
 
   const ModelSetup& setup_;
   Parameters& parameters_;
-  static constexpr std::size_t max_programs = 24, phase_count = 8;
-  exec::ProgramCache cache_{max_programs};
-  std::array<std::pair<BatchType, Program*>, phase_count> recent_;  ///< finds the program of a phase's last batch without building a key
+  exec::ProgramCache cache_{{}};
+  exec::ProgramKey key_;  ///< of the last call, its memory used again
 };
 
 }  // namespace tenon::train

@@ -26,7 +26,35 @@ std::string grouped(std::int64_t number) {
 std::string bytes(std::int64_t size) {
   if (size < 1024) return fmt::format("{} B", size);
   const double kib = static_cast<double>(size) / 1024;
-  return kib < 1024 ? fmt::format("{:.2f} KB", kib) : fmt::format("{:.2f} MB", kib / 1024);
+  if (kib < 1024) return fmt::format("{:.2f} KB", kib);
+  return kib < 1024 * 1024 ? fmt::format("{:.2f} MB", kib / 1024) : fmt::format("{:.2f} GB", kib / 1024 / 1024);
+}
+
+/// A row of a memory table.
+struct MemoryRow {
+  const char* title;
+  std::uint64_t (*size_bytes)(const MemoryPlan& plan);
+};
+
+std::uint64_t parameter_bytes(const MemoryPlan& plan, bool training_state) {
+  std::uint64_t sum = 0;
+  for (const auto& [name, size] : plan.parameters) sum += is_training_state(name) == training_state ? size : 0;
+  return sum;
+}
+
+constexpr MemoryRow memory_rows[] = {
+    {"Parameters", [](const MemoryPlan& plan) { return parameter_bytes(plan, false); }},
+    {"Optimizer state", [](const MemoryPlan& plan) { return parameter_bytes(plan, true); }},
+    {"Activations and workspace", [](const MemoryPlan& plan) { return plan.workspace_size_bytes; }},
+    {"Constants and packed weights", [](const MemoryPlan& plan) { return plan.packed_size_bytes; }},
+    {"Inputs and results", [](const MemoryPlan& plan) { return plan.inputs_size_bytes + plan.outputs_size_bytes; }},
+    {"Peak", [](const MemoryPlan& plan) { return plan.peak_size_bytes(); }},
+};
+
+/// The plan for a device; one of zeros if the program does not use it.
+MemoryPlan plan_on(const std::string& device, const std::vector<MemoryPlan>& plans) {
+  const auto found = std::ranges::find(plans, device, &MemoryPlan::device);
+  return found == plans.end() ? MemoryPlan{.device = device} : *found;
 }
 
 }  // namespace
@@ -91,13 +119,44 @@ std::string summary_of(const ModelSetup& setup, const std::vector<LayerSummary>&
   return text + fmt::format(" Precision: {}{}\n", name_of(precision), mixed ? fmt::format(", weights {}", name_of(definition.dtype)) : "");
 }
 
-std::string summary_of(const TrainDefinition& definition, const Context& context) {
+std::string memory_table(const Programs& programs, const BatchType& batch) {
+  std::string text;
+  const auto plans_of = [&](Phase phase, const char* what) {
+    try {
+      return programs.plan_memory(phase, batch);
+    } catch (const Error& problem) {
+      text += fmt::format(" Memory of a {}: not known: {}\n", what, problem.what());
+      return std::vector<MemoryPlan>();
+    }
+  };
+  const std::vector<MemoryPlan> training = plans_of(Phase::train, "training step"), prediction = plans_of(Phase::predict, "prediction");
+  std::vector<std::string> devices;
+  for (const auto* plans : {&training, &prediction}) {
+    for (const MemoryPlan& plan : *plans) {
+      if (std::ranges::find(devices, plan.device) == devices.end()) devices.push_back(plan.device);
+    }
+  }
+  for (const std::string& device : devices) {
+    const MemoryPlan steps = plan_on(device, training), predictions = plan_on(device, prediction);
+    const auto cell = [&](bool known, std::uint64_t size) { return known ? bytes(static_cast<std::int64_t>(size)) : std::string("-"); };
+    const auto row = [&](const std::string& title, const std::string& first, const std::string& second) {
+      text += fmt::format(" {:<44} {:>13}  {:>11}\n", title, first, second);
+    };
+    row(fmt::format("Memory on {}, batch of {}", device, batch.x[0]), "Training step", "Prediction");
+    for (const MemoryRow& line : memory_rows) {
+      row(std::string("  ") + line.title, cell(!training.empty(), line.size_bytes(steps)),
+          cell(!prediction.empty(), line.size_bytes(predictions)));
+    }
+  }
+  return text;
+}
+
+std::string summary_of(const TrainDefinition& definition, const Context& context, std::int64_t batch_size) {
   if (!definition.model.input_shape) throw Error("summary: the shape of a sample is not known; set `input: {shape: ...}` in the model");
-  ModelSetup setup{definition.model, context, {}};
-  setup.options.optimizer = definition.optimizer;
-  setup.options.trainable = definition.trainable;
+  ModelSetup setup{definition.model, context, compile_options(definition)};
+  const Shape sample(std::span<const std::int64_t>(*definition.model.input_shape));
   Graph graph;
-  const Forward forward = describe(graph, setup, Shape(std::span<const std::int64_t>(*definition.model.input_shape)));
+  const Forward forward = describe(graph, setup, sample);
   for (const LayerSummary& layer : forward.layers) {
     try {
       if (!layer.device.empty()) static_cast<void>(context.device(layer.device));
@@ -105,7 +164,9 @@ std::string summary_of(const TrainDefinition& definition, const Context& context
       log::warning("layer '{}': {}", layer.name, problem.what());
     }
   }
-  return summary_of(setup, forward.layers);
+  Parameters parameters(setup);
+  const Programs programs(setup, parameters);
+  return summary_of(setup, forward.layers) + memory_table(programs, BatchType::of(setup, sample, forward.layers.back().output, batch_size));
 }
 
 }  // namespace tenon::train

@@ -11,6 +11,7 @@
 #include <tenon/train_definition.h>
 
 #include "train/model_setup.h"
+#include "train/programs.h"
 
 namespace tenon::train {
 
@@ -21,8 +22,11 @@ std::string summary_table(const std::string& name, const std::vector<LayerSummar
 
 /// The same for what a model was compiled with, and its precision.
 std::string summary_of(const ModelSetup& setup, const std::vector<LayerSummary>& layers);
-/// The same for a definition, without a model: nothing is allocated. A layer's device that is missing is a warning that names the layer.
+/// The memory of a training step and of a prediction for this batch, a table for each device; or the reason why it is not known.
+std::string memory_table(const Programs& programs, const BatchType& batch);
+
+/// Both for a definition, without a model: nothing is allocated. A layer's device that is missing is a warning that names the layer.
 /// Errors  a model without `input: {shape: ...}`.
-std::string summary_of(const TrainDefinition& definition, const Context& context);
+std::string summary_of(const TrainDefinition& definition, const Context& context, std::int64_t batch_size);
 
 }  // namespace tenon::train

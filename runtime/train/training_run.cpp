@@ -14,6 +14,7 @@
 #include "core/log.h"
 #include "train/checkpoint_folder.h"
 #include "train/datasets.h"
+#include "train/model_setup.h"
 #include "train/run_record.h"
 
 namespace tenon {
@@ -49,11 +50,7 @@ std::set<std::string> checkpoint_folders(const TrainDefinition& definition) {
 
 TrainingRun::TrainingRun(TrainDefinition definition, const Context& context)
     : definition_(std::move(definition)), context_(context), model_(definition_.model) {
-  model_.compile(context_, {.optimizer = definition_.optimizer,
-                            .loss = definition_.loss,
-                            .metrics = definition_.metrics,
-                            .parallel_devices = definition_.parallel_devices,
-                            .trainable = definition_.trainable});
+  model_.compile(context_, train::compile_options(definition_));
 }
 
 DataSplits TrainingRun::load_data(const std::string& directory) const {

@@ -29,6 +29,16 @@ int main() {
   std::printf("loss %g, third gradient %g\n", results[0].item(), results[1][2].item());  // 4.66667, 6
   std::printf("%s\n", program.placement().str().c_str());                                // where each node runs
 
+  CompiledFunction norm(context, [](std::span<const TensorType> types) {
+    Graph squares;
+    const Value v = squares.input("v", types[0].dtype, types[0].shape);
+    squares.output("norm", ops::sqrt(ops::reduce_sum(v * v)));
+    return squares;
+  });
+  std::printf("%g\n", norm.run({Tensor::of<float>({3, 4}, {2})})[0].item());              // 5
+  std::printf("%g\n", norm.run({Tensor::full(DType::f32, {2, 8}, 1.0)})[0].item());       // 4, by another program
+  std::printf("%llu compiled\n", static_cast<unsigned long long>(norm.counts().misses));  // 2
+
   const Tensor product = device.empty(DType::f32, {2, 2});
   blas::gemm(device, 1, m, m.transpose(0, 1), 0, product);  // BLAS reads views without a copy
   std::printf("%g\n", product[1][1].item());                // 25

@@ -9,6 +9,7 @@ digits=(--set data.source=digits --set data.train_count=1600 --set data.test_cou
 # Train, save, resume to the same bits, and load a model.
 expect 0 'test: loss: ' "$tenon" train "$source/models/linear_regression/train.yaml"
 expect 0 '101,770' "$tenon" summary "$fashion"
+expect 0 ', batch of 7 ' "$tenon" summary "$fashion" --batch 7
 expect 0 'Epoch 2/2' "$tenon" train "$fashion" "${digits[@]}" --set epochs=2 --set deterministic=true \
   --set checkpoint.directory="$work/straight" --json "$work/run.jsonl"
 expect 0 '"event":"test"' tail -n 1 "$work/run.jsonl"
@@ -33,6 +34,16 @@ expect 0 ', expected ' "$tenon" predict "$fashion" "${digits[@]}" --checkpoint "
 expect 0 'input,class,name,probability,class_2,name_2,probability_2,expected' "$tenon" predict "$work/straight" --count 1 --top-k 2 --format csv
 expect 0 "warning: layer 'dense': device 'gpu:9' not found" "$tenon" summary "$fashion" --set model.layers.1.dense.device=gpu:9
 expect 0 'Run Tests' "$tenon" train "$fashion" "${digits[@]}" --set log_style=gorgonia
+
+# A convolutional net learns other data by its last layer; the frozen ones keep their bits.
+convnet=("$source/models/convnet/train.yaml" --set data.source=digits --set data.train_count=200 --set data.test_count=100 --set epochs=1)
+expect 0 '' "$tenon" train "${convnet[@]}" --set checkpoint.directory="$work/base"
+expect 0 'Weights from ' "$tenon" train "${convnet[@]}" --set data.seed=2 --set "weights=$work/base/epoch-000001.yaml" \
+  --set 'trainable=[dense_1/*]' --set checkpoint.directory="$work/tuned"
+"$tenon" weights diff "$work/tuned" "$work/base" >"$work/differences"
+expect 0 '' grep -q '^dense_1/kernel ' "$work/differences"
+expect 1 '' grep -E '^(conv2d|dense/)' "$work/differences"
+expect 0 'of these frozen: 812,448 ' "$tenon" summary "$source/models/convnet/train.yaml" --set 'trainable=[dense_1/*]'
 
 # Words as integers through an embedding; an SGD step updates only the rows that were read.
 cat >"$work/words.yaml" <<'EOF'

@@ -10,6 +10,7 @@
 
 #include "core/log.h"
 #include "exec/memory_pool.h"
+#include "extra_device.h"
 #include "temporary_folder.h"
 
 namespace tenon::test {
@@ -241,6 +242,53 @@ TEST_CASE_FIXTURE(OnOpenblas, "memory: the second thousand steps of a program al
   CHECK(after.device_allocations == before.device_allocations);
   CHECK(after.allocations == before.allocations);
   CHECK(after.live_size_bytes == before.live_size_bytes);
+}
+
+/// A device whose memory the host cannot reach.
+struct FarBackend : WrappedBackend<FarBackend> {
+  static constexpr const char* name = "far";
+  static void alter(tenon_backend_table&) {}
+};
+
+TEST_CASE("memory: a plan is what the program allocates, inputs on other devices, prologues and frozen weights included") {
+  for (const std::string name : {"openblas:0", "reference:0", "far:0"}) {
+    CAPTURE(name);
+    const Context context(test_config());
+    FarBackend::add_to(context);
+    const Device device = context.device(name);
+    Graph graph;
+    const Value x = graph.input("x", DType::f32, {8, 300}), w = graph.parameter("w", DType::f32, {300, 40});
+    graph.output("y", ops::relu(ops::matmul(x, ops::exp(w) * w)));  // what depends on w alone runs once
+    graph.output("w", w);
+    const auto parameters = std::make_shared<ParameterStore>();
+    const ProgramOptions options{.device = name, .parameters = parameters};
+    const std::vector<MemoryPlan> planned = Program::plan_memory(context, graph, options);
+    CHECK(device.memory().allocations == 0);
+    CHECK_FALSE(parameters->has("w"));
+    REQUIRE(planned.size() == 1);
+    CHECK(planned[0].device == name);
+    CHECK(planned[0].parameters == std::map<std::string, std::uint64_t>{{"w", 48000}});
+    CHECK(planned[0].inputs_size_bytes == (name == "far:0" ? 9600 : 0));
+    CHECK(planned[0].packed_size_bytes >= 48000);
+    const auto run = [&](bool freeze) {
+      ProgramOptions mine = options;
+      mine.freeze = freeze;
+      Program program(context, graph, mine);
+      if (!freeze) parameters->set("w", Tensor::full(DType::f32, {300, 40}, 0.5));
+      program.run({Tensor::full(DType::f32, {8, 300}, 0.5)});
+      REQUIRE(program.memory().size() == 1);
+      CHECK(device.live_size_bytes() == 48000 + program.memory()[0].own_size_bytes());
+      return program.memory()[0];
+    };
+    const MemoryPlan made = run(false);
+    CHECK(made.parameters == planned[0].parameters);
+    CHECK(made.own_size_bytes() == planned[0].own_size_bytes());
+    const MemoryPlan frozen = run(true);
+    CHECK(frozen.parameters.empty());
+    ProgramOptions freeze = options;
+    freeze.freeze = true;
+    CHECK(Program::plan_memory(context, graph, freeze)[0].peak_size_bytes() == frozen.peak_size_bytes());
+  }
 }
 
 TEST_CASE_FIXTURE(InFolder, "memory: closing a device logs the memory in use; a tensor that outlives its context is reported") {

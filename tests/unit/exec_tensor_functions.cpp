@@ -19,7 +19,7 @@ struct Fixture {
   explicit Fixture(const std::string& device = "reference:0") : context(test_config(device)) {}
   Tensor on(const Tensor& x) const { return x.to(context.default_device()); }
   Tensor on(const Floats& values, const Shape& shape) const { return on(Tensor::of<float>(values, shape)); }
-  std::size_t programs() const { return context.state()->immediate.size(); }
+  std::size_t programs() const { return context.state()->immediate.counts().programs; }
 
   Context context;
 };

@@ -219,14 +219,14 @@ TEST_CASE_FIXTURE(OnReference,
   TrainDefinition definition;
   definition.model.layers = {layers::Flatten{}, LayerDefinition(layers::Dense{10}, "scores", "none:3")};
   definition.model.input_shape = {28, 28};
-  const std::string table = train::summary_of(definition, context);
+  const std::string table = train::summary_of(definition, context, 16);
   CHECK(contains(table, "Total params: 7,850 "));
   CHECK(contains(table, "none:3"));
   Model model(definition.model);
   CHECK_ERROR_CONTAINS("layer 'scores': device 'none:3' not found", model.compile(context, {}));
   definition.model.input_shape.reset();
   CHECK_ERROR("summary: the shape of a sample is not known; set `input: {shape: ...}` in the model",
-              train::summary_of(definition, context));
+              train::summary_of(definition, context, 16));
 }
 
 TEST_CASE_FIXTURE(OnOpenblas, "explain: every node of a training step has a device") {

@@ -13,7 +13,8 @@
 #include "cli/output.h"
 #include "cli/roofs.h"
 #include "exec/thread_pool.h"
-#include "train/objective.h"
+#include "train/model_setup.h"
+#include "train/programs.h"
 
 namespace tenon::cli {
 namespace {
@@ -116,9 +117,9 @@ double Roofline::share(const Work& work) const {
 Roofline measure_roofline(TrainingRun& run, const Shape& sample, std::int64_t batch_size) {
   Model& model = run.model();
   const std::vector<LayerSummary> layers = model.layers();
-  const auto [dtype, targets] = train::target_type(run.definition().loss, layers.back().output, batch_size);
-  const Tensor x = synthetic(train::input_dtype(model.definition()), sample.with_batch(batch_size));
-  const Tensor y = Tensor::zeros(dtype, targets);
+  const train::ModelSetup setup{model.definition(), run.context(), train::compile_options(run.definition())};
+  const auto batch = train::BatchType::of(setup, sample, layers.back().output, batch_size);
+  const Tensor x = synthetic(batch.x_dtype, batch.x), y = Tensor::zeros(batch.y_dtype, batch.y);
   model.train_batch(x, y);
   model.train_batch(x, y);
 

@@ -28,6 +28,7 @@ namespace {
 struct Arguments {
   Common common;
   std::string file, data, json, checkpoint, curves, trace;
+  std::int64_t batch_size = 0;  ///< 0: that of the file
   bool confusion = false, overwrite = false;
 };
 
@@ -123,7 +124,8 @@ void run_eval(const Arguments& arguments) {
 
 void run_summary(const Arguments& arguments) {
   const TrainDefinition definition = prepare_definition(arguments.file, arguments.common);
-  print(train::summary_of(definition, context_of(definition, arguments.common)));
+  const std::int64_t batch_size = arguments.batch_size > 0 ? arguments.batch_size : definition.fit.batch_size;
+  print(train::summary_of(definition, context_of(definition, arguments.common), batch_size));
 }
 
 }  // namespace
@@ -139,7 +141,10 @@ void add_train_verbs(CLI::App& app) {
   };
   const auto [train, train_arguments] = add("train", "train a model and evaluate it on the test set", run_train);
   const auto [eval, eval_arguments] = add("eval", "print the loss and metrics of a trained model on the test set", run_eval);
-  add("summary", "print the layers, shapes and parameters of a model", run_summary);
+  const auto [summary, summary_arguments] =
+      add("summary", "print the layers, shapes, parameters and memory of a model; allocates nothing", run_summary);
+  summary->add_option("--batch", summary_arguments->batch_size, "batch size of the memory (default: that of the file)")
+      ->check(CLI::PositiveNumber);
   const auto add_data = [](CLI::App* command, Arguments& arguments) {
     command->add_option("--data", arguments.data, "folder of the data files")->type_name("DIR");
     command->add_option("--json", arguments.json, "write the results as JSON Lines")->type_name("FILE");
