@@ -97,7 +97,7 @@ void convert_integer(void* to, DType dtype, From value, const char* what) {
   if (dtype == DType::boolean) return write(to, static_cast<std::uint8_t>(value != 0));
   if (dtype == DType::f64) return write(to, static_cast<double>(value));
   const bool negative = value < 0;
-  const auto bits = static_cast<std::uint64_t>(value);
+  const auto bits = static_cast<std::uint64_t>(static_cast<std::int64_t>(value));
   const double magnitude = rounds_as(negative ? 0 - bits : bits);
   write_element(to, dtype, negative ? -magnitude : magnitude, what);
 }

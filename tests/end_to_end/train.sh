@@ -8,6 +8,8 @@ digits=(--set data.source=digits --set data.train_count=1600 --set data.test_cou
 
 # Train, save, resume to the same bits, and load a model.
 expect 0 'test: loss: ' "$tenon" train "$source/models/linear_regression/train.yaml"
+expect 0 'mae: 0.1' "$tenon" train "$source/models/iris/train.yaml"
+expect 0 'accuracy: 1.0' "$tenon" train "$source/models/iris/train_classifier.yaml"
 expect 0 '101,770' "$tenon" summary "$fashion"
 expect 0 ', batch of 7 ' "$tenon" summary "$fashion" --batch 7
 expect 0 'Epoch 2/2' "$tenon" train "$fashion" "${digits[@]}" --set epochs=2 --set deterministic=true \

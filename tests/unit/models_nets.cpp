@@ -74,6 +74,8 @@ TEST_CASE("nets: parameter counts match the papers and repositories") {
   }
   CHECK(count(load_definition(folder + "convnet/model.yaml").model).learned == 818'698);
   CHECK(count(load_definition(folder + "mnist_mlp/model.yaml").model).learned == 266'200);
+  CHECK(count(load_definition(folder + "iris/model.yaml").model).learned == 5);
+  CHECK(count(load_definition(folder + "iris/model_classifier.yaml").model).learned == 131);
 }
 
 TEST_CASE("nets: ResNet-56 has 848,304 weights in its convolutions") {
