@@ -16,7 +16,7 @@ static tenon_status fake_device_count(tenon_backend* backend, uint32_t* out_coun
 static tenon_status fake_device_info(tenon_backend* backend, uint32_t index, tenon_device_info* out_info, tenon_error* error) {
   static const char* const names[] = {"Fake \"One\"", "Fake Two"};
   static const char* const identities[] = {"0000:01:00.0", "0000:02:00.0"};
-  if (index > 1) return fail(error, TENON_DEVICE_NOT_FOUND, "fake_gpu:%u does not exist", index);
+  if (index > 1) return tenon_fail(error, TENON_DEVICE_NOT_FOUND, "fake_gpu:%u does not exist", index);
   tenon_device_info own = {.struct_size = sizeof own,
                            .kind = TENON_DEVICE_GPU,
                            .flags = TENON_DEVICE_HOST_ADDRESSABLE | TENON_DEVICE_INLINE_STREAMS | TENON_DEVICE_SINGLE_NODE_PLANS,
@@ -30,13 +30,13 @@ static tenon_status fake_device_info(tenon_backend* backend, uint32_t index, ten
                            .memory_free_bytes = 140000000000u,
                            .alignment_bytes = ALIGNMENT,
                            .dtypes = TENON_DTYPE_BIT(TENON_DTYPE_F32)};
-  answer_with(out_info, &own, sizeof own);
+  tenon_answer_with(out_info, &own, sizeof own);
   return TENON_OK;
 }
 
 static tenon_status fake_device_open(tenon_backend* backend, uint32_t index, tenon_device** out_device, tenon_error* error) {
   if (index == 0) return device_open(backend, 0, out_device, error);
-  return fail(error, TENON_DEVICE_LOST, "fake_gpu:%u has fallen off the bus", index);
+  return tenon_fail(error, TENON_DEVICE_LOST, "fake_gpu:%u has fallen off the bus", index);
 }
 
 static tenon_backend_table fake_table;

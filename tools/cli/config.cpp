@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon config check FILE | print
+#include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
 #include <memory>

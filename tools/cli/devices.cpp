@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon devices: lists the devices as a table, as JSON, or in the format of Gorgonia's cudatest.
+#include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
 #include <memory>

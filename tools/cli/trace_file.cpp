@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/trace_file.h"
 
+#include <fmt/core.h>
+
 #include <cstdio>
 #include <exception>
 

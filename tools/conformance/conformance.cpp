@@ -60,8 +60,9 @@ void add_conformance_verb(CLI::App& app) {
   command->add_option("--seed", options->seed, "random seed of all operands")->capture_default_str();
   command->add_option("--backend-option", *backend_options, "NAME=VALUE: set an option that the backend declares; repeatable")
       ->allow_extra_args(false);
-  command->add_option("--waivers", options->waivers,
-                      "YAML file of waived cases (default: <stem>.conformance.yaml next to the plugin, else conformance.yaml)");
+  command->add_option(
+      "--waivers", options->waivers,
+      "YAML file of supported and waived cases (default: <stem>.conformance.yaml next to the plugin, else conformance.yaml)");
   command->add_option("--jobs", options->jobs, "number of parallel processes; the report does not depend on it")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
