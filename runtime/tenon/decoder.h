@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon/decoder.h - continues sequences with a language model, step by step, and text with a trained
-// run. `tenon generate` is the class Generator.
+// run. `tenon generate` is the class TextGenerator.
 #pragma once
 
 #include <cstdint>
@@ -78,18 +78,18 @@ class TENON_API Sampler {
 /// Continues text with a run that was trained on text (`source: text` or `tokens`); with a run on
 /// other sequences, text is labels separated by blanks.
 ///
-///   Generator generator = Generator::load("runs/gpt");
+///   TextGenerator generator = TextGenerator::load("runs/gpt");
 ///   std::cout << generator.generate("In the beginning", 200, {.temperature = 0.8});
 ///
 /// Threads  one thread at a time.
-class TENON_API Generator {
+class TENON_API TextGenerator {
  public:
   /// `run`, `checkpoint` and `overrides` are those of Predictor::load, `capacity` that of Decoder.
-  static Generator load(const std::string& run, const std::string& checkpoint = "",
-                        const std::vector<ConfigOverride>& overrides = {},
-                        std::int64_t capacity = 0);
+  static TextGenerator load(const std::string& run, const std::string& checkpoint = "",
+                            const std::vector<ConfigOverride>& overrides = {},
+                            std::int64_t capacity = 0);
   /// `run` has its weights; `preprocessing` is that of its training data.
-  Generator(TrainingRun run, const Preprocessing& preprocessing, std::int64_t capacity = 0);
+  TextGenerator(TrainingRun run, const Preprocessing& preprocessing, std::int64_t capacity = 0);
 
   /// Text that follows the prompt: `count` labels, characters or words. Calls `take`, which may be
   /// null, with each piece as it comes, and stops early if it returns false. An empty prompt begins

@@ -10,6 +10,7 @@
 #include <tenon/config.h>
 #include <tenon/context.h>
 #include <tenon/data.h>
+#include <tenon/decoder.h>
 #include <tenon/definition.h>
 #include <tenon/device_name.h>
 #include <tenon/dlpack.h>

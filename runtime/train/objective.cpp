@@ -261,7 +261,10 @@ Value build_probabilities(const Forward& forward, const LossDefinition& loss) {
 
 std::pair<DType, Shape> target_type(const LossDefinition& loss, const Shape& output, std::int64_t batch) {
   const Targets kind = rule_of(loss.loss).targets;
-  if (kind == Targets::labels) return {DType::i64, {batch}};
+  if (kind == Targets::labels) {  // in place of the scores along the last axis
+    const auto axes = output.dims();
+    return {DType::i64, Shape(axes.first(axes.empty() ? 0 : axes.size() - 1)).with_batch(batch)};
+  }
   if (kind == Targets::sequences) return {DType::i64, {batch, 1}};
   return {DType::f32, output.with_batch(batch)};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decoder, Sampler and Generator: step by step against whole sequences, and text.
+// Decoder, Sampler and TextGenerator: step by step against whole sequences, and text.
 #include <tenon/decoder.h>
 
 #include <cmath>
@@ -206,7 +206,7 @@ checkpoint: {directory: run}
     TrainingRun run = TrainingRun::load(folder.file("train.yaml"));
     run.fit(run.load_data());
   }
-  Generator generator = Generator::load(folder.file("run"));
+  TextGenerator generator = TextGenerator::load(folder.file("run"));
   std::string streamed;
   const std::string more = generator.generate("bcd", 30, {.temperature = 0}, [&](const std::string& piece) {
     streamed += piece;

@@ -29,7 +29,7 @@ struct Arguments {
 
 void run_generate(const Arguments& arguments) {
   Predictor predictor = prepare_predictor(arguments.run, arguments.checkpoint, arguments.data, arguments.common);
-  Generator generator(std::move(predictor.run()), predictor.preprocessing(), arguments.context);
+  TextGenerator generator(std::move(predictor.run()), predictor.preprocessing(), arguments.context);
   using Clock = std::chrono::steady_clock;
   Clock::time_point first{};
   std::int64_t pieces = 0;

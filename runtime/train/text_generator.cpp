@@ -20,19 +20,19 @@ DataSource source_of(const TrainingRun& run) {
 
 }  // namespace
 
-Generator Generator::load(const std::string& run, const std::string& checkpoint, const std::vector<ConfigOverride>& overrides,
-                          std::int64_t capacity) {
+TextGenerator TextGenerator::load(const std::string& run, const std::string& checkpoint, const std::vector<ConfigOverride>& overrides,
+                                  std::int64_t capacity) {
   Predictor predictor = Predictor::load(run, checkpoint, overrides);
   return {std::move(predictor.run()), predictor.preprocessing(), capacity};
 }
 
-Generator::Generator(TrainingRun run, const Preprocessing& preprocessing, std::int64_t capacity)
+TextGenerator::TextGenerator(TrainingRun run, const Preprocessing& preprocessing, std::int64_t capacity)
     : run_(std::move(run)),
       names_(preprocessing.class_names),
       characters_(source_of(run_) == DataSource::text),
       decoder_(run_.model(), capacity) {}
 
-std::vector<std::int64_t> Generator::labels_of(const std::string& text) const {
+std::vector<std::int64_t> TextGenerator::labels_of(const std::string& text) const {
   std::vector<std::int64_t> labels;
   if (characters_ || !names_.empty()) {
     const Tensor encoded = characters_ ? Alphabet(names_).encode(text, "prompt") : [&] {
@@ -58,7 +58,7 @@ std::vector<std::int64_t> Generator::labels_of(const std::string& text) const {
   return labels;
 }
 
-std::string Generator::text_of(std::int64_t label, bool first) const {
+std::string TextGenerator::text_of(std::int64_t label, bool first) const {
   const auto index = static_cast<std::size_t>(label);
   const std::string name = index < names_.size() ? names_[index] : std::to_string(label);
   if (characters_) return name;
@@ -66,8 +66,8 @@ std::string Generator::text_of(std::int64_t label, bool first) const {
   return first ? name : " " + name;
 }
 
-std::string Generator::generate(const std::string& prompt, std::int64_t count, const Sampling& sampling,
-                                const std::function<bool(const std::string& piece)>& take) {
+std::string TextGenerator::generate(const std::string& prompt, std::int64_t count, const Sampling& sampling,
+                                    const std::function<bool(const std::string& piece)>& take) {
   Sampler sampler(sampling);
   decoder_.reset();
   Tensor scores = decoder_.append(labels_of(prompt));
