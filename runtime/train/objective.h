@@ -104,8 +104,8 @@ inline bool gives_probabilities(const LossDefinition& loss) {
   return targets != Targets::values && targets != Targets::any;
 }
 
-/// The dtype and shape of targets for a batch of samples with outputs of this shape, labels in place of the scores along the last axis of the
-/// output.
+/// The dtype and shape of targets for a batch of samples with outputs of this shape. Labels stand in place of the scores along the last
+/// axis of the output.
 std::pair<DType, Shape> target_type(const LossDefinition& loss, const Shape& output, std::int64_t batch);
 
 /// For the confusion matrix: (expected, predicted) class indices (batch). Errors  targets that are not classes.

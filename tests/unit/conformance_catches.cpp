@@ -233,8 +233,8 @@ TEST_CASE("conformance: waivers exclude cases with a reason, and an unexpected p
   result = {"relu/f64(7)/forward", Class::fail, "relu", "f64", "element 0", true};
   subset.apply(result);
   CHECK(result.outcome == Class::fail);  // outside of the subset a refusal is excused, a wrong result is not
-  for (const char* wrong : {"supported: relu/*\n", "supported: [{match: relu/*}]\n", "supported: []\n"}) {
-    std::ofstream(file) << wrong;
+  for (const char* text : {"supported: relu/*\n", "supported: [{match: relu/*}]\n", "supported: []\n"}) {
+    std::ofstream(file) << text;
     CHECK_ERROR_CONTAINS(":1: supported: expected a list of globs over case names", conformance::Waivers::read(file));
   }
 
