@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/programs.h"
 
+#include <fmt/core.h>
+
 #include <string>
 #include <utility>
 #include <vector>
