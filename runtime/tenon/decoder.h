@@ -18,7 +18,8 @@ namespace tenon {
 
 /// Computes the scores of the next label of one sequence. Keys and values of attention layers and
 /// states of recurrent layers are kept in device memory, so that a step costs what one step costs,
-/// whatever the number of steps before. Has a copy of the model's weights and outlives the model.
+/// whatever the number of steps before. Every label is a step: Embedding::padding_index is not
+/// regarded. Has a copy of the model's weights and outlives the model.
 /// Threads  one thread at a time.
 class TENON_API Decoder {
  public:
