@@ -72,7 +72,6 @@ struct Placer {
     const NodeInfo& node = graph.nodes()[n];
     Placement& placement = report.nodes[n];
     refused.emplace(n, device_of[n]);
-    group_of[n] = 0;
     std::vector<std::string> able;
     DevicePointer next;
     for (std::size_t other = 0; other < context.entries.size(); ++other) {
@@ -108,13 +107,13 @@ struct Placer {
           if (group_of[n] != 0) plans_of[group_of[n]].insert(p);
         }
       }
-      std::map<std::size_t, std::size_t> torn;  // plans, with the number of plans over which a group of theirs is split
+      std::map<std::size_t, std::size_t> split;  // plans, with the number of plans over which a group of theirs is split
       for (const auto& [group, parts] : plans_of) {
         for (const std::size_t p : parts) {
-          if (parts.size() > 1) torn[p] = std::max(torn[p], parts.size());
+          if (parts.size() > 1) split[p] = std::max(split[p], parts.size());
         }
       }
-      for (const auto& [p, parts] : torn) {
+      for (const auto& [p, parts] : split) {
         const std::string prefix = fmt::format(
             "a group of nodes is split over {} plans, and for its plan of {} nodes the backend says: ", parts, plans[p].nodes.size());
         settled = ask_for_plan(plans[p].nodes, prefix) && settled;
