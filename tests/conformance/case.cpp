@@ -135,9 +135,10 @@ std::vector<Array> fill(const Variant& variant, tenon_dtype dtype, std::uint64_t
         while (std::fabs(value) < values.gap) value = random_integer();
         array.set(i, value);
       } else {
-        double value = random.uniform(values.low, values.high);
-        while (std::fabs(value) < values.gap) value = random.uniform(values.low, values.high);
-        array.set(i, value);
+        // The numbers within the gap are left out of the range, not drawn again: a gap may be nearly all of it.
+        const double left_out = std::max(0.0, std::min(values.high, values.gap) - std::max(values.low, -values.gap));
+        const double value = random.uniform(values.low, values.high - left_out);
+        array.set(i, value > -values.gap ? value + left_out : value);
       }
     }
     result.push_back(std::move(array));

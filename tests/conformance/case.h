@@ -279,8 +279,8 @@ struct Case {
   std::function<void(CaseContext&)> run;  ///< throws Failure, Unsupported or NotRun if it is not a pass
   Ending ending = Ending::shut_down;
 };
-/// Cases of the given ops.
-std::vector<Case> op_case_list(const std::vector<OpCase>& op_cases);
+/// Cases of the given ops, of those whose line `wanted` accepts. Their names begin with the line's stem and a '/'.
+std::vector<Case> op_case_list(const std::vector<OpCase>& op_cases, const std::function<bool(const OpLine&)>& wanted);
 /// Cases of profile core: lifecycle, memory, streams, plans, recordings.
 std::vector<Case> core_case_list();
 /// Slots of the plugin ABI's tables and host services that no case in that list covers.
