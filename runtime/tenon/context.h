@@ -137,6 +137,17 @@ class TENON_API Context {
   /// Every candidate file, the loading stage it reached, and why it was not loaded. Lives as long as
   /// the context.
   const LoadReport& load_report() const;
+  /// Replaces a backend by its file as it is now, without a restart: a plugin that was built again,
+  /// or updated. The file is opened as a copy, so that the library that is mapped, and may not be
+  /// unloaded, does not stand for it. Put the new file in place by renaming, as installers and
+  /// linkers do: to write into a library that is mapped ends the process. If anything fails, the
+  /// backend stays as it was.
+  /// Its devices get new entries in devices(), whose references end; those of others stay open.
+  /// Errors   INVALID_ARGUMENT: no backend of that name is in use, it is part of the program, or
+  ///          something of it is alive (tensors, programs, models, streams, Device objects): the
+  ///          text says what holds which device. Otherwise why the new file cannot be loaded.
+  /// Threads  no other call on this context at the same time.
+  void reload_backend(const std::string& name);
   /// Copy statistics so far.
   ContextProfile profile() const;
   /// "Device mapping:" and a line for each device: name, alias, product, description. Logged at

@@ -532,8 +532,9 @@ typedef struct tenon_host {
   const char* (*cache_directory)(tenon_host_context*);
   /* 1 if the user requested to stop: long operations should return TENON_CANCELLED. */
   uint32_t (*cancel_requested)(tenon_host_context*);
-  /* Measured choices, kept by the host between runs. get copies at most `capacity` bytes and
-   * returns the stored size, 0 if absent. */
+  /* Measured choices, kept by the host between runs of one build of the backend, in a file with a
+   * checksum. A key is UTF-8 and names what the choice depends on: problem, device, versions of
+   * libraries. get copies at most `capacity` bytes and returns the stored size, 0 if absent. */
   uint64_t (*autotune_get)(tenon_host_context*, const char* key, void* out_value, uint64_t capacity_bytes);
   void (*autotune_put)(tenon_host_context*, const char* key, const void* value, uint64_t size_bytes);
 } tenon_host;
@@ -554,9 +555,12 @@ typedef struct tenon_device_info {
   uint32_t flags;         /* TENON_DEVICE_HOST_ADDRESSABLE ... */
   uint32_t compute_major; /* GPUs: compute capability; else 0 */
   uint32_t compute_minor;
-  uint32_t clock_khz;         /* 0: unknown */
-  const char* name;           /* "NVIDIA H200", "AMD EPYC ..." */
-  const char* identity;       /* stable across runs: PCI address or UUID; "host" for the CPU */
+  uint32_t clock_khz; /* 0: unknown */
+  const char* name;   /* "NVIDIA H200", "AMD EPYC ..." */
+  /* Stable across runs, never empty; users select devices by it ("cuda:uuid=GPU-0123"). Pairs of a
+   * key and a value without spaces, separated by one space: "uuid=GPU-0123 pci=0000:41:00.0"; a
+   * device without such numbers has one name: "host" for the CPU. */
+  const char* identity;
   const char* description;    /* libraries, instruction set, whatever a report should say */
   uint64_t memory_size_bytes; /* 0: unknown */
   uint64_t memory_free_bytes; /* at the time of the call */
