@@ -45,8 +45,8 @@ NEXT = [
     # A slot.
     (
         HEADER,
-        "  const tenon_foreign_stream_table* foreign_stream;\n} tenon_backend_table;",
-        "  const tenon_foreign_stream_table* foreign_stream;\n"
+        "  const tenon_profile_table* profile;\n} tenon_backend_table;",
+        "  const tenon_profile_table* profile;\n"
         "  /* since 1.1; optional */\n"
         "  tenon_status (*device_echo)(tenon_device*, uint64_t value, uint64_t* out_value, tenon_error*);\n} tenon_backend_table;",
     ),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The optional blocks, if offered: packed operands, profiles, collectives, foreign streams, and the host's store of
+// The optional blocks, if offered: packed operands, profiles, and the host's store of
 // measurements. Recordings are in capture.cpp, BLAS is a profile of its own.
 #include <algorithm>
 #include <cstring>
@@ -149,82 +149,6 @@ void profile(CaseContext& context) {
   expect_relu(bindings.execute(1).outputs);
 }
 
-// ---------------------------------------------------------------- collectives of one device
-
-void collectives(CaseContext& context) {
-  const tenon_collective_table& block = block_of(context.device.table().collectives, "collectives");
-  const std::uint8_t id[16] = {1, 2, 3};
-  ErrorText error;
-  struct Communicator {
-    const tenon_collective_table& block;
-    tenon_communicator* handle = nullptr;
-    ~Communicator() {
-      if (handle != nullptr) block.destroy(handle);
-    }
-  } communicator{block};
-  const tenon_status status = block.create(context.device.handle(), id, sizeof id, 0, 1, &communicator.handle, error);
-  if (status == TENON_UNSUPPORTED) throw NotRun("no communicator of one device: " + error.text());
-  expect_ok(status, error, "collectives create");
-  constexpr std::uint64_t count = 1000, bytes = count * sizeof(float);
-  std::vector<unsigned char> expected(bytes);
-  for (std::uint64_t i = 0; i < count; ++i) {
-    const auto value = static_cast<float>(i) / 4;
-    std::memcpy(expected.data() + i * sizeof value, &value, sizeof value);
-  }
-  const Memory source(context, bytes), result(context, bytes);
-  const Stream stream(context);
-  const auto check = [&](const char* what, std::uint64_t read_at, const std::function<tenon_status(tenon_error*)>& call) {
-    upload(context, source.address, expected);
-    upload(context, result.address, std::vector<unsigned char>(bytes, 0xFF));
-    expect_ok(what, call);
-    expect_ok("stream_synchronize", context.device.table().stream_synchronize, stream.handle);
-    expect_bytes(expected, download(context, read_at, bytes), what);
-  };
-  for (const std::uint32_t operation : {TENON_COLLECTIVE_SUM, TENON_COLLECTIVE_MEAN, TENON_COLLECTIVE_MAX}) {
-    check("all_reduce of one rank", result.address, [&](tenon_error* e) {
-      return block.all_reduce(communicator.handle, stream.handle, TENON_DTYPE_F32, operation, source.address, result.address, count, e);
-    });
-    check("reduce_scatter of one rank", result.address, [&](tenon_error* e) {
-      return block.reduce_scatter(communicator.handle, stream.handle, TENON_DTYPE_F32, operation, source.address, result.address, count, e);
-    });
-  }
-  check("broadcast of one rank", source.address,
-        [&](tenon_error* e) { return block.broadcast(communicator.handle, stream.handle, TENON_DTYPE_F32, source.address, count, 0, e); });
-  check("all_gather of one rank", result.address, [&](tenon_error* e) {
-    return block.all_gather(communicator.handle, stream.handle, TENON_DTYPE_F32, source.address, result.address, count, e);
-  });
-}
-
-// ---------------------------------------------------------------- foreign streams
-
-void foreign_stream(CaseContext& context) {
-  const tenon_foreign_stream_table& block = block_of(context.device.table().foreign_stream, "foreign_stream");
-  const tenon_backend_table& table = context.device.table();
-  const Stream own(context);
-  ErrorText error;
-  void* native = nullptr;
-  const tenon_status status = block.native(own.handle, &native, error);
-  if (status == TENON_UNSUPPORTED) throw NotRun("this device's streams have no vendor handle: " + error.text());
-  expect_ok(status, error, "foreign_stream native");
-  const Memory memory(context, 4096);
-  const auto fill = [&](tenon_stream* stream, std::uint8_t value) {
-    expect_ok("fill", table.fill, context.device.handle(), memory.address, 4096, value, stream);
-    expect_ok("stream_synchronize", table.stream_synchronize, stream);
-    expect_bytes(std::vector<unsigned char>(4096, value), download(context, memory.address, 4096), "filled on a stream and on its import");
-  };
-  {
-    tenon_stream* handle = nullptr;
-    expect_ok("foreign_stream import", block.import, context.device.handle(), native, &handle);
-    if (handle == nullptr) fail("foreign_stream import returned OK and left its out-parameter NULL");
-    const Stream imported(context, handle);
-    fill(imported.handle, 1);
-    void* same = nullptr;
-    expect_ok("foreign_stream native of an imported stream", block.native, imported.handle, &same);
-    if (same != native) fail("an imported stream has a different vendor handle");
-  }
-  fill(own.handle, 2);  // destroying the imported stream leaves the vendor's stream alive
-}
-
 // ---------------------------------------------------------------- the host's services
 
 /// The host returns stored measurements; corrupt ones are measured again.
@@ -258,8 +182,6 @@ std::vector<Case> core_block_cases() {
   return core_cases({
       {"pack/shared", packed_operands},
       {"profile/records", profile},
-      {"collectives/single_device", collectives},
-      {"foreign_stream/import", foreign_stream},
       {"host/autotune", autotune},
   });
 }

@@ -63,9 +63,7 @@ std::vector<SlotTable> slot_tables() {
                      TENON_BLOCK(blas, ""),  // blas::gaps() pairs its routines with cases
                      TENON_SLOT(capture, "capture/replays_compute"),
                      TENON_SLOT(pack, "pack/shared"),
-                     TENON_SLOT(profile, "profile/records"),
-                     TENON_SLOT(collectives, "collectives/single_device"),
-                     TENON_SLOT(foreign_stream, "foreign_stream/import")}});
+                     TENON_SLOT(profile, "profile/records")}});
 #undef TENON_STRUCT
 #define TENON_STRUCT tenon_capture_table
   tables.push_back({"tenon_capture_table",
@@ -86,20 +84,6 @@ std::vector<SlotTable> slot_tables() {
                     offsetof(TENON_STRUCT, enable),
                     sizeof(TENON_STRUCT),
                     {TENON_SLOT(enable, "profile/records"), TENON_SLOT(read, "profile/records")}});
-#undef TENON_STRUCT
-#define TENON_STRUCT tenon_collective_table
-  tables.push_back({"tenon_collective_table",
-                    offsetof(TENON_STRUCT, create),
-                    sizeof(TENON_STRUCT),
-                    {TENON_SLOT(create, "collectives/single_device"), TENON_SLOT(destroy, "collectives/single_device"),
-                     TENON_SLOT(all_reduce, "collectives/single_device"), TENON_SLOT(broadcast, "collectives/single_device"),
-                     TENON_SLOT(all_gather, "collectives/single_device"), TENON_SLOT(reduce_scatter, "collectives/single_device")}});
-#undef TENON_STRUCT
-#define TENON_STRUCT tenon_foreign_stream_table
-  tables.push_back({"tenon_foreign_stream_table",
-                    offsetof(TENON_STRUCT, import),
-                    sizeof(TENON_STRUCT),
-                    {TENON_SLOT(import, "foreign_stream/import"), TENON_SLOT(native, "foreign_stream/import")}});
 #undef TENON_STRUCT
   // Host services, with cases in which a wrong use of them shows.
 #define TENON_STRUCT tenon_host

@@ -103,7 +103,6 @@ typedef struct tenon_event tenon_event;
 typedef struct tenon_plan tenon_plan;
 typedef struct tenon_capture tenon_capture;
 typedef struct tenon_packed tenon_packed;
-typedef struct tenon_communicator tenon_communicator;
 typedef struct tenon_host_context tenon_host_context;
 
 /* Where a failure is described. Owned by the caller; the callee writes at most `text_capacity`
@@ -748,34 +747,6 @@ typedef struct tenon_profile_table {
   tenon_status (*read)(tenon_plan*, tenon_profile_record* out_records, uint32_t capacity, uint32_t* out_count, tenon_error*);
 } tenon_profile_table;
 
-enum { TENON_COLLECTIVE_SUM = 0, TENON_COLLECTIVE_MEAN = 1, TENON_COLLECTIVE_MAX = 2 };
-
-/* Collectives over the devices of one communicator. Ranks call with the same arguments; work is in
- * stream order. */
-typedef struct tenon_collective_table {
-  uint32_t struct_size;
-  uint32_t reserved;
-  tenon_status (*create)(tenon_device*, const uint8_t* id, uint32_t id_size_bytes, uint32_t rank, uint32_t size,
-                         tenon_communicator** out_communicator, tenon_error*);
-  void (*destroy)(tenon_communicator*);
-  tenon_status (*all_reduce)(tenon_communicator*, tenon_stream*, tenon_dtype, uint32_t operation, uint64_t source, uint64_t destination,
-                             uint64_t count, tenon_error*);
-  tenon_status (*broadcast)(tenon_communicator*, tenon_stream*, tenon_dtype, uint64_t buffer, uint64_t count, uint32_t root, tenon_error*);
-  tenon_status (*all_gather)(tenon_communicator*, tenon_stream*, tenon_dtype, uint64_t source, uint64_t destination, uint64_t count,
-                             tenon_error*);
-  tenon_status (*reduce_scatter)(tenon_communicator*, tenon_stream*, tenon_dtype, uint32_t operation, uint64_t source, uint64_t destination,
-                                 uint64_t count, tenon_error*);
-} tenon_collective_table;
-
-/* Conversion from and to streams of the vendor's own API, such as cudaStream_t. */
-typedef struct tenon_foreign_stream_table {
-  uint32_t struct_size;
-  uint32_t reserved;
-  tenon_status (*import)(tenon_device*, void* vendor_stream, tenon_stream** out_stream,
-                         tenon_error*); /* stream_destroy leaves the vendor's stream alive */
-  tenon_status (*native)(tenon_stream*, void** out_vendor_stream, tenon_error*);
-} tenon_foreign_stream_table;
-
 /* ------------------------------------------------------------------------------------------------ the backend's table */
 
 /* The functions of a backend, returned by its `create`. Lives as long as the library. Slots up to
@@ -850,8 +821,6 @@ typedef struct tenon_backend_table {
   const tenon_capture_table* capture;
   const tenon_pack_table* pack;
   const tenon_profile_table* profile;
-  const tenon_collective_table* collectives;
-  const tenon_foreign_stream_table* foreign_stream;
 } tenon_backend_table;
 
 /* ------------------------------------------------------------------------------------------------ the query */
