@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C side of a C++ backend: the slots of tenon_backend_table, each under the guard that turns exceptions into statuses.
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdio>
@@ -15,6 +16,7 @@
 #include <tenon/op_digests.h>
 #include <tenon/sdk/backend.h>
 #include <tenon/sdk/blas.h>
+#include <tenon/sdk/needs.h>
 
 #include "handles.h"
 #include "plan.h"
@@ -68,10 +70,10 @@ struct tenon_capture {
 namespace tenon::sdk {
 namespace {
 
-tenon_status report(tenon_error* error, tenon_status status, const char* text, std::uint32_t node = TENON_NO_INDEX) {
+tenon_status report(tenon_error* error, tenon_status status, const char* text, std::uint64_t node_id = 0) {
   if (error != nullptr) {
     error->status = status;
-    error->node = node;
+    error->node_id = node_id;
     if (error->text != nullptr && error->text_capacity > 0) std::snprintf(error->text, error->text_capacity, "%s", text);
   }
   return status;
@@ -255,6 +257,7 @@ void check_range(const char* slot, std::uint64_t address, std::uint64_t size) {
 
 tenon_status copy(tenon_device* self, const tenon_copy* transfer, tenon_stream* stream, tenon_error* error) {
   return guarded(error, [&] {
+    check_needs("copy", transfer->needs);
     if (transfer->direction > TENON_COPY_DEVICE_TO_DEVICE) {
       throw Error(TENON_INVALID_ARGUMENT, "copy: direction " + std::to_string(transfer->direction) + " is unknown");
     }
@@ -319,16 +322,25 @@ tenon_status event_elapsed(tenon_event* begin, tenon_event* end, std::uint64_t* 
 
 // ---------------------------------------------------------------- plans
 
+// The size of an answer in the first header.
+constexpr std::uint32_t answer_size_v1 = offsetof(tenon_answer, text) + sizeof(tenon_answer::text);
+
 tenon_status supports(tenon_device* self, const tenon_graph* graph, const tenon_plan_options* given, tenon_answer* out_answers,
-                      tenon_error* error) {
+                      std::uint32_t answer_stride, tenon_error* error) {
   return guarded(error, [&] {
-    GraphModel model = GraphModel::read(*graph);
+    GraphModel model = GraphModel::read(*graph, options_of(given));
+    if (!model.nodes.empty() && (out_answers == nullptr || answer_stride < answer_size_v1)) {
+      throw Error(TENON_INVALID_ARGUMENT, "supports: expected answers of at least " + std::to_string(answer_size_v1) + " bytes, got " +
+                                              std::to_string(out_answers == nullptr ? 0 : answer_stride));
+    }
     model.host = self->device->host;
     model.device = self->device.get();
     if (const ElementwiseFusion* fusion = self->device->elementwise_fusion()) model.fusion = fusion;
-    model.options = options_of(given);
-    const std::vector<tenon_answer> answers = answer_all(model, self->rows);
-    if (!answers.empty()) std::memcpy(out_answers, answers.data(), answers.size() * sizeof(tenon_answer));
+    auto* out = reinterpret_cast<char*>(out_answers);
+    for (const tenon_answer& answer : answer_all(model, self->rows)) {
+      std::memcpy(out, &answer, std::min<std::size_t>(answer_stride, sizeof answer));
+      out += answer_stride;
+    }
   });
 }
 
@@ -349,9 +361,9 @@ tenon_status plan_info(tenon_plan* plan, tenon_plan_info* out_info, tenon_error*
 }
 tenon_status plan_execute(tenon_plan* plan, const tenon_bindings* bindings, std::uint64_t workspace, tenon_stream* stream,
                           tenon_error* error) {
-  std::uint32_t node = TENON_NO_INDEX;
-  const tenon_status status = guarded(error, [&] { plan->plan->execute(*bindings, workspace, stream, &node); });
-  if (status != TENON_OK && error != nullptr) error->node = node;
+  std::uint64_t node_id = 0;
+  const tenon_status status = guarded(error, [&] { plan->plan->execute(*bindings, workspace, stream, &node_id); });
+  if (status != TENON_OK && error != nullptr) error->node_id = node_id;
   return status;
 }
 
@@ -407,7 +419,7 @@ tenon_status report_current_exception(tenon_error* error) noexcept {
   try {
     throw;
   } catch (const Error& e) {
-    return report(error, e.status(), e.what(), e.node());
+    return report(error, e.status(), e.what(), e.node_id());
   } catch (const std::bad_alloc& e) {
     const bool says_more = std::string_view(e.what()) != std::bad_alloc().what();
     return report(error, TENON_OUT_OF_MEMORY, says_more ? e.what() : "out of host memory");

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <limits>
 
+#include <tenon/sdk/needs.h>
+
 #include "elementwise_group.h"
 
 namespace tenon::sdk {
@@ -40,7 +42,7 @@ struct WorkspacePatch {
 /// The kernel of a call, kept separate from the call so that the loop reads little else.
 struct Launch {
   KernelFunction function;
-  std::uint32_t node;
+  std::uint64_t node_id;
 };
 
 std::string algorithm_of(const Node& node) {
@@ -127,14 +129,14 @@ Plan::Plan(Device& device, MemoryStats& memory_stats, const tenon_graph& abi_gra
            const KernelRow* rows)
     : device_(device), blocks_(device, memory_stats) {
   GraphModel& graph = layout_.graph;
-  graph = GraphModel::read(abi_graph);
+  graph = GraphModel::read(abi_graph, options);
+  if (graph.problem.reason != TENON_REASON_NONE) throw Error(TENON_UNSUPPORTED, "plan_create: " + graph.problem.text);
   graph.host = device.host;
   graph.device = &device;
   if (const ElementwiseFusion* fusion = device.elementwise_fusion()) graph.fusion = fusion;
-  graph.options = options;
   for (Node& node : graph.nodes) {
     const tenon_answer yes = answer(graph, node, rows);
-    if (!yes.supported) throw Error(TENON_UNSUPPORTED, yes.text);
+    if (!yes.supported) throw Error(TENON_UNSUPPORTED, yes.text, node.id);
   }
   arrange(graph, rows);
   make_steps();
@@ -292,7 +294,7 @@ std::unique_ptr<Plan::Frame> Plan::make_frame() const {
   };
   for (const Step& step : layout_.steps) {
     Call& call = frame->calls.emplace_back();
-    frame->launches.push_back({step.node.function, step.node.index});
+    frame->launches.push_back({step.node.function, step.node.id});
     call.inputs = frame->operands.data() + frame->operands.size();
     for (const std::uint32_t v : step.node.inputs) append(v);
     call.outputs = frame->operands.data() + frame->operands.size();
@@ -312,7 +314,7 @@ std::unique_ptr<Plan::Frame> Plan::make_frame() const {
     call.math = graph.options.math;
     call.deterministic = graph.options.deterministic != 0;
     call.channels_last = step.node.channels_last;
-    call.node = step.node.index;
+    call.node_id = step.node.id;
     call.device = graph.device;
     call.host = graph.host;
     if (!step.packed.empty()) {
@@ -371,7 +373,8 @@ void Plan::bind(Frame& frame, const tenon_bindings& bindings, std::uint64_t work
   }
 }
 
-void Plan::execute(const tenon_bindings& bindings, std::uint64_t workspace, tenon_stream* stream, std::uint32_t* out_node) {
+void Plan::execute(const tenon_bindings& bindings, std::uint64_t workspace, tenon_stream* stream, std::uint64_t* out_node_id) {
+  check_needs("plan_execute", bindings.needs);
   const std::uint32_t expected = layout_.graph.binding_count;
   if (bindings.address_count < expected || (expected > 0 && bindings.addresses == nullptr)) {
     throw Error(TENON_INVALID_ARGUMENT, "plan_execute: expected " + std::to_string(expected) + " addresses, got " +
@@ -381,7 +384,7 @@ void Plan::execute(const tenon_bindings& bindings, std::uint64_t workspace, teno
     throw Error(TENON_INVALID_ARGUMENT, "plan_execute: expected a workspace of " + std::to_string(layout_.workspace_size) +
                                             " bytes at a multiple of 64, got address " + std::to_string(workspace));
   }
-  if (stream->recording) check_recordable(out_node);
+  if (stream->recording) check_recordable(out_node_id);
   struct Loan {
     Plan* plan;
     std::unique_ptr<Frame> frame;
@@ -390,14 +393,14 @@ void Plan::execute(const tenon_bindings& bindings, std::uint64_t workspace, teno
   Frame& frame = *loan.frame;
   bind(frame, bindings, workspace, stream);
   if (packed_parameters_.empty()) {
-    run(frame, out_node);
+    run(frame, out_node_id);
     return;
   }
   const std::uint64_t epoch = TENON_HAS(&bindings, tenon_bindings, parameters_epoch) ? bindings.parameters_epoch : 0;
   {
     const std::shared_lock reading(pack_mutex_);
     if (packed_ && packed_epoch_ == epoch) {
-      run(frame, out_node);
+      run(frame, out_node_id);
       return;
     }
   }
@@ -408,43 +411,43 @@ void Plan::execute(const tenon_bindings& bindings, std::uint64_t workspace, teno
                   "plan_execute: parameters of epoch " + std::to_string(epoch) +
                       " are not packed yet, and a recording would not pack them; execute the plan with that epoch first");
     }
-    repack(frame, epoch, out_node);
+    repack(frame, epoch, out_node_id);
   }
-  run(frame, out_node);  // before the parameters are packed for another epoch
+  run(frame, out_node_id);  // before the parameters are packed for another epoch
 }
 
-void Plan::check_recordable(std::uint32_t* out_node) const {
+void Plan::check_recordable(std::uint64_t* out_node_id) const {
   if (markers_ != nullptr) throw Error(TENON_UNSUPPORTED, "plan_execute: a profiler marks the kernels, which a replay would not do");
   for (const Step& step : layout_.steps) {
     if (step.node.row->kernel->traits.capture_safe) continue;
-    *out_node = step.node.index;
+    *out_node_id = step.node.id;
     throw Error(TENON_UNSUPPORTED, std::string(op_name(step.node.op)) + ": its kernel reads results on the host and cannot be recorded");
   }
 }
 
-void Plan::repack(const Frame& frame, std::uint64_t epoch, std::uint32_t* out_node) {
+void Plan::repack(const Frame& frame, std::uint64_t epoch, std::uint64_t* out_node_id) {
   packed_ = false;  // until all are packed, in case of an exception
   for (const PackedOperand& p : packed_parameters_) {
     const Step& step = layout_.steps[p.step];
-    *out_node = step.node.index;
+    *out_node_id = step.node.id;
     step.node.row->kernel->traits.pack(frame.calls[p.step], p.input, pointer(step.packed[p.input]));
   }
   packed_epoch_ = epoch;
   packed_ = true;
 }
 
-void Plan::run(const Frame& frame, std::uint32_t* out_node) {
+void Plan::run(const Frame& frame, std::uint64_t* out_node_id) {
   if (profiling_.load(std::memory_order_relaxed)) {
-    run_profiled(frame, out_node);
+    run_profiled(frame, out_node_id);
     return;
   }
   if (markers_ != nullptr) {
-    run_marked(frame, out_node);
+    run_marked(frame, out_node_id);
     return;
   }
   const Launch* launch = frame.launches.data();
   for (const Call& call : frame.calls) {
-    *out_node = launch->node;
+    *out_node_id = launch->node_id;
     launch->function(call);
     ++launch;
   }
@@ -458,9 +461,9 @@ void Plan::name_steps(const tenon_graph& graph) {
   }
 }
 
-void Plan::run_marked(const Frame& frame, std::uint32_t* out_node) {
+void Plan::run_marked(const Frame& frame, std::uint64_t* out_node_id) {
   for (std::size_t s = 0; s < frame.calls.size(); ++s) {
-    *out_node = frame.launches[s].node;
+    *out_node_id = frame.launches[s].node_id;
     markers_->begin(marker_names_[s].c_str());
     struct End {
       const KernelMarkers* markers;
@@ -471,7 +474,7 @@ void Plan::run_marked(const Frame& frame, std::uint32_t* out_node) {
 }
 
 /// Records events around each kernel: device time, also of work that is recorded now and replayed later.
-void Plan::run_profiled(const Frame& frame, std::uint32_t* out_node) {
+void Plan::run_profiled(const Frame& frame, std::uint64_t* out_node_id) {
   if (frame.calls.empty()) return;
   const std::lock_guard lock(profile_mutex_);
   timed_ = false;
@@ -479,7 +482,7 @@ void Plan::run_profiled(const Frame& frame, std::uint32_t* out_node) {
   Stream& stream = stream_of(frame.calls[0].stream);
   marks_[0]->record(stream);
   for (std::size_t s = 0; s < frame.calls.size(); ++s) {
-    *out_node = frame.launches[s].node;
+    *out_node_id = frame.launches[s].node_id;
     frame.launches[s].function(frame.calls[s]);
     marks_[s + 1]->record(stream);
   }

@@ -71,8 +71,8 @@ class Plan {
   Plan& operator=(const Plan&) = delete;
 
   tenon_plan_info info() const;
-  /// out_node: the index of the running node, for the message if this throws.
-  void execute(const tenon_bindings& bindings, std::uint64_t workspace, tenon_stream* stream, std::uint32_t* out_node);
+  /// out_node_id: the running node, for the message if this throws.
+  void execute(const tenon_bindings& bindings, std::uint64_t workspace, tenon_stream* stream, std::uint64_t* out_node_id);
   void enable_profile(bool enabled) { profiling_ = enabled; }
   std::uint32_t read_profile(tenon_profile_record* out_records, std::uint32_t capacity);
 
@@ -91,13 +91,13 @@ class Plan {
   void return_frame(std::unique_ptr<Frame> frame) noexcept;
   void bind(Frame& frame, const tenon_bindings& bindings, std::uint64_t workspace, tenon_stream* stream) const;
   /// Throws UNSUPPORTED for a kernel that is not Traits::capture_safe, and if a profiler marks the kernels.
-  void check_recordable(std::uint32_t* out_node) const;
-  void repack(const Frame& frame, std::uint64_t epoch, std::uint32_t* out_node);
-  void run(const Frame& frame, std::uint32_t* out_node);
+  void check_recordable(std::uint64_t* out_node_id) const;
+  void repack(const Frame& frame, std::uint64_t epoch, std::uint64_t* out_node_id);
+  void run(const Frame& frame, std::uint64_t* out_node_id);
   static tenon_profile_record record_of(const Step& step);
-  void run_profiled(const Frame& frame, std::uint32_t* out_node);
+  void run_profiled(const Frame& frame, std::uint64_t* out_node_id);
   void name_steps(const tenon_graph& graph);
-  void run_marked(const Frame& frame, std::uint32_t* out_node);
+  void run_marked(const Frame& frame, std::uint64_t* out_node_id);
 
   Device& device_;
   Layout layout_;
@@ -126,8 +126,8 @@ class Plan {
 /// A snapshot of a donated input is needed, but the backend has no kernel that copies it.
 class MissingCopy : public Error {
  public:
-  /// node: the writer's.
-  MissingCopy(std::uint32_t node, std::string text) : Error(TENON_UNSUPPORTED, std::move(text), node) {}
+  MissingCopy(const Node& writer, std::string text) : Error(TENON_UNSUPPORTED, std::move(text), writer.id), node(writer.index) {}
+  const std::uint32_t node;  ///< the writer's index in the core's graph
 };
 
 /// Answers for every node, by itself and together with the other supported nodes. Fills in their kernels.

@@ -39,11 +39,12 @@ struct ContextState : std::enable_shared_from_this<ContextState> {
   std::vector<AvailableDevice> available;  ///< parallel to entries, for name lookup
   std::shared_ptr<CopyCounters> copy_counters = std::make_shared<CopyCounters>();
   std::shared_ptr<TraceRecorder> trace = std::make_shared<TraceRecorder>();
-  std::mutex mutex;  ///< guards opened, missed and checked_rules
+  std::mutex mutex;  ///< guards opened, missed, checked_rules and failed_queries
   std::vector<std::weak_ptr<DeviceState>> opened;
-  std::set<std::string> missed;         ///< device names that soft_placement has replaced, as written, and `auto` once it is reported
-  std::set<std::string> checked_rules;  ///< placement rules that check_rules() has looked at
-  std::mutex immediate_mutex;           ///< guards immediate, its programs and immediate_ops
+  std::set<std::string> missed;          ///< device names that soft_placement has replaced, as written, and `auto` once it is reported
+  std::set<std::string> checked_rules;   ///< placement rules that check_rules() has looked at
+  std::set<std::string> failed_queries;  ///< backends that failed a capability query as a whole, of which the user has been told
+  std::mutex immediate_mutex;            ///< guards immediate, its programs and immediate_ops
   ProgramCache immediate{{.programs = 256}};
   std::unordered_map<std::string, std::string> immediate_ops;  ///< the key in `immediate` by op, attributes and operands
 

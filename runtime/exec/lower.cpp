@@ -88,7 +88,7 @@ void lower(const Graph& graph, const std::vector<NodeId>& nodes, const std::vect
     node.output_count = static_cast<std::uint32_t>(info.outputs.size());
     node.attributes = info.attributes.data();
     node.name = info.name.c_str();
-    node.id = info.id;
+    node.id = out.program << 32 | info.id;
     out.nodes.push_back(node);
     out.node_ids.push_back(n);
   }

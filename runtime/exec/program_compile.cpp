@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <set>
 #include <utility>
@@ -216,6 +217,7 @@ struct Program::State::Compiler {
         if (donatable[u] && layout.producer(s.graph.updates()[u].value) == p) donations.push_back(s.graph.updates()[u]);
       }
       exec::AbiGraph lowered;
+      lowered.program = s.id;
       exec::lower(s.graph, set.nodes, needed_outside, donations, uses, lowered);
       exec::lower_to_supported_versions(*set.device->loaded->backend, s.graph, lowered);
       Part part;
@@ -320,6 +322,13 @@ struct Program::State::Compiler {
     }
   }
 };
+
+Program::State::State(exec::ProgramMemory::Mode mode)
+    : id([] {
+        static std::atomic<std::uint64_t> last{0};
+        return ++last;
+      }()),
+      memory(mode) {}
 
 void Program::State::compile(const Context& context, const ProgramOptions& options) {
   exec::ContextState& state = *context.state();

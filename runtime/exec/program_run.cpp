@@ -211,27 +211,37 @@ std::string Program::State::why_not_replayed(Capture capture) const {
   return {};
 }
 
+const NodeInfo* Program::State::find_node(std::uint64_t abi_id) const {
+  if (abi_id >> 32 == id) {
+    const auto& nodes = graph.nodes();
+    const auto found = std::find_if(nodes.begin(), nodes.end(), [&](const NodeInfo& node) { return node.id == (abi_id & 0xffffffff); });
+    if (found != nodes.end()) return &*found;
+  }
+  return prologue == nullptr ? nullptr : prologue->find_node(abi_id);
+}
+
 void Program::State::fail(tenon_status status, const DeviceState& device, const Part* part) const {
   std::string where = fmt::format("device '{}'", device.info.name);
   std::string advice;
-  if (part == nullptr) {  // detected while waiting: the failure of one of the plans that ran there
-    std::size_t count = 0;
-    for (std::size_t p = 0; p < submitted; ++p) {
-      if (parts[p].device.get() != &device) continue;
-      part = &parts[p];
-      ++count;
+  const NodeInfo* node = find_node(error.node_id());
+  if (node == nullptr && error.node_id() >> 32 != 0) {
+    advice = "; it is a failure of another program on this device";
+  } else if (node == nullptr) {
+    if (part == nullptr) {  // detected while waiting: the failure of one of the plans that ran there
+      std::size_t count = 0;
+      for (std::size_t p = 0; p < submitted; ++p) {
+        if (parts[p].device.get() != &device) continue;
+        part = &parts[p];
+        ++count;
+      }
+      if (count != 1) part = nullptr;
+      if (count > 1) where += fmt::format(", one of {} plans", count);
+      advice = "; set sync_debug: true to wait for each node and name the one that fails";
     }
-    if (count != 1) part = nullptr;
-    if (count > 1) where += fmt::format(", one of {} plans", count);
-    advice = "; set sync_debug: true to wait for each node and name the one that fails";
+    if (part != nullptr && part->nodes.size() == 1) node = &graph.nodes()[part->nodes[0]];
   }
-  if (part != nullptr && part->nodes.size() == 1) {
-    const NodeInfo& node = graph.nodes()[part->nodes[0]];
-    where += fmt::format(", node '{}' ({})", node.name, op_name(node.op));
-    advice.clear();
-  } else if (part != nullptr && error.node() < part->nodes.size()) {
-    const NodeInfo& node = graph.nodes()[part->nodes[error.node()]];
-    where += fmt::format(", node '{}' ({})", node.name, op_name(node.op));
+  if (node != nullptr) {
+    where += fmt::format(", node '{}' ({})", node->name, op_name(node->op));
     advice.clear();
   }
   const std::string text = error.text().empty() ? name_of(static_cast<Status>(status)) : error.text();

@@ -61,6 +61,7 @@ struct Program::State {
     Shape shape;
   };
 
+  const std::uint64_t id;  ///< unique in the process, for the ids of its nodes
   std::shared_ptr<ParameterStore> parameters;
   PlacementReport report;
   Graph graph;                       ///< the nodes that run each time
@@ -90,7 +91,7 @@ struct Program::State {
   exec::ErrorText error;
   std::atomic<bool> running = false;  ///< a thread is in run()
 
-  explicit State(exec::ProgramMemory::Mode mode) : memory(mode) {}
+  explicit State(exec::ProgramMemory::Mode mode);
   ~State() {
     replay.reset();  // recordings point into the plans
     for (Part& part : parts) {
@@ -119,6 +120,8 @@ struct Program::State {
   std::string why_not_replayed(Capture capture) const;
   void check_results();
 
+  /// The node of this program that a backend names in an error; null: none.
+  const NodeInfo* find_node(std::uint64_t abi_id) const;
   [[noreturn]] void fail(tenon_status status, const DeviceState& device, const Part* part) const;
   /// Waits for the device. A failure is attributed to `part`, or to any part that ran there.
   void wait_for(const DeviceState& device, const Part* part);

@@ -18,7 +18,7 @@ struct tenon_host_context {
 };
 
 static char text[512];
-static tenon_error error = {sizeof error, TENON_OK, TENON_NO_INDEX, sizeof text, text};
+static tenon_error error = {sizeof error, TENON_OK, 0, text, sizeof text, 0};
 
 static void expect(int holds, const char* what) {
   if (holds) return;
@@ -125,18 +125,18 @@ static void run_relu(const tenon_backend_table* table, tenon_device* device) {
   const tenon_tensor_desc desc = {shape, NULL, 2, TENON_DTYPE_F32};
   LaterValue values[2];
   memset(values, 0x5a, sizeof values);
-  values[0].value = (tenon_value){desc, TENON_VALUE_INPUT, 0, NULL};
-  values[1].value = (tenon_value){desc, TENON_VALUE_OUTPUT, 1, NULL};
+  values[0].value = (tenon_value){desc, TENON_VALUE_INPUT, 0, NULL, 0, 0};
+  values[1].value = (tenon_value){desc, TENON_VALUE_OUTPUT, 1, NULL, 0, 0};
   const uint32_t input = 0, output = 1;
   const tenon_attributes_none attributes = {sizeof attributes, 0};
   LaterNode nodes[1];
   memset(nodes, 0x5a, sizeof nodes);
-  nodes[0].node = (tenon_node){TENON_OP_Relu, 14, &input, &output, 1, 1, &attributes, "relu", 1};
+  nodes[0].node = (tenon_node){TENON_OP_Relu, 14, &input, &output, 1, 1, &attributes, "relu", 1, 0, 0};
   const tenon_graph graph = {sizeof graph, 2, &values[0].value, sizeof values[0], 1, &nodes[0].node, sizeof nodes[0], 0, NULL, 2, 0};
-  const tenon_plan_options options = {sizeof options, TENON_MATH_STRICT, 1, TENON_FUSION_FULL};
+  const tenon_plan_options options = {sizeof options, TENON_MATH_STRICT, 1, TENON_FUSION_FULL, 0, 0};
 
   tenon_answer answer;
-  OK(table->supports(device, &graph, &options, &answer, &error));
+  OK(table->supports(device, &graph, &options, &answer, sizeof answer, &error));
   expect(answer.supported == 1, "Relu-14 on f32 to be supported");
   tenon_plan* plan;
   OK(table->plan_create(device, &graph, &options, &plan, &error));

@@ -46,7 +46,7 @@ Reply ask_once(const Device& device, const AbiGraph& abi_graph, const tenon_plan
   reply.answers.resize(abi_graph.nodes.size());
   std::memset(static_cast<void*>(reply.answers.data()), 0x7F, reply.answers.size() * sizeof(tenon_answer));
   ErrorText error;
-  reply.status = device.table().supports(device.handle(), &abi_graph.graph, &options, reply.answers.data(), error);
+  reply.status = device.table().supports(device.handle(), &abi_graph.graph, &options, reply.answers.data(), sizeof(tenon_answer), error);
   reply.text = error.text();
   if (reply.status != TENON_OK) return reply;
   for (const tenon_answer& answer : reply.answers) {

@@ -154,7 +154,8 @@ Answered ask(const CaseContext& context, const Net& net, const tenon_plan_option
   Answered answered;
   ErrorText error;
   const tenon_backend_table& table = context.device.table();
-  const tenon_status status = table.supports(context.device.handle(), &abi_graph.graph, &options, answers.data(), error);
+  const tenon_status status =
+      table.supports(context.device.handle(), &abi_graph.graph, &options, answers.data(), sizeof(tenon_answer), error);
   if (status == TENON_OK) {
     answered.yes = std::all_of(answers.begin(), answers.end(), [](const tenon_answer& a) { return a.supported == 1; });
     for (const tenon_answer& a : answers) {

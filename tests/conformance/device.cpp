@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include <tenon/error.h>
@@ -194,6 +195,8 @@ void Net::node(tenon_op op, std::uint32_t version, const void* attributes, std::
 }
 
 AbiGraph::AbiGraph(const Net& net) : donations_(net.donations) {
+  static std::atomic<std::uint64_t> graphs{0};
+  const std::uint64_t first_id = ++graphs << 40;
   for (std::uint32_t v = 0; v < net.values.size(); ++v) {
     const Net::Value& value = net.values[v];
     tenon_value abi_value{};
@@ -224,7 +227,7 @@ AbiGraph::AbiGraph(const Net& net) : donations_(net.donations) {
                         .output_count = static_cast<std::uint32_t>(outputs.size()),
                         .attributes = node.attributes.data(),
                         .name = node.name.c_str(),
-                        .id = nodes.size() + 1};
+                        .id = first_id + 10 * nodes.size()};
     nodes.push_back(abi_node);
   }
   graph.struct_size = sizeof graph;
@@ -248,7 +251,7 @@ Plan::Plan(const Device& device, const Net& net, PlanOptions requested) : device
   std::vector<tenon_answer> answers(abi_graph_.nodes.size() + 1);
   std::memset(static_cast<void*>(answers.data()), 0x7F, answers.size() * sizeof(tenon_answer));  // a missing answer is neither yes nor no
   ErrorText error;
-  tenon_status status = table.supports(device.handle(), &abi_graph_.graph, &options, answers.data(), error);
+  tenon_status status = table.supports(device.handle(), &abi_graph_.graph, &options, answers.data(), sizeof(tenon_answer), error);
   if (status != TENON_OK) {
     failure_ = fmt::format("`supports` failed with {} ({}), expected yes or no", status_name(status), error.text());
     return;
@@ -424,7 +427,7 @@ Outcome Plan::Bindings::execute(std::uint64_t epoch, tenon_stream* stream) {
   outcome.status = device.table().plan_execute(plan_.plan_, &abi_bindings, workspace_.address + workspace_.origin, stream, error);
   if (outcome.status == TENON_OK) outcome.status = device.table().stream_synchronize(stream, error);
   outcome.text = error.text();
-  outcome.node = error.node();
+  outcome.node_id = error.node_id();
 
   std::vector<unsigned char> after;
   const auto fetch = [&](const Buffer& buffer) {

@@ -142,6 +142,8 @@ class AbiGraph {
   std::vector<tenon_value> values;
   std::vector<tenon_node> nodes;
   std::vector<std::uint32_t> bound;  ///< per binding: the index of its value
+  /// The id of a node, which no other graph of the process has.
+  std::uint64_t id_of(std::uint32_t node) const { return nodes[node].id; }
 
  private:
   std::list<std::vector<std::uint32_t>> operands_;
@@ -151,10 +153,10 @@ class AbiGraph {
 /// What one execution did.
 struct Outcome {
   tenon_status status = TENON_OK;
-  std::string text;                     ///< the backend's message for a failure
-  std::uint32_t node = TENON_NO_INDEX;  ///< the node that the backend reports as failed
-  std::string damage;                   ///< bytes outside the outputs that changed; empty: none
-  std::vector<Array> outputs;           ///< in the order in which the Net made them
+  std::string text;            ///< the backend's message for a failure
+  std::uint64_t node_id = 0;   ///< the node that the backend reports as failed
+  std::string damage;          ///< bytes outside the outputs that changed; empty: none
+  std::vector<Array> outputs;  ///< in the order in which the Net made them
 
   bool ok() const { return status == TENON_OK; }
 };
@@ -192,6 +194,7 @@ class Plan {
   std::string why() const { return refused_ ? refusal_ : failure_; }
   const tenon_plan_info& info() const { return info_; }
   tenon_plan* handle() const { return plan_; }
+  std::uint64_t id_of(std::uint32_t node) const { return abi_graph_.id_of(node); }
 
   /// Guarded memory for one execution at a time.
   class Bindings {

@@ -63,7 +63,7 @@ void shutdown(tenon_backend* backend) {
 
 tenon_status device_open(tenon_backend* backend, std::uint32_t index, tenon_device** out_device, tenon_error* error) {
   // The caller may pass a NULL error.
-  if (is(Mutation::expects_an_error)) error->node = TENON_NO_INDEX;
+  if (is(Mutation::expects_an_error)) error->node_id = 0;
   const tenon_status status = real().device_open(backend, index, out_device, error);
   if (status != TENON_OK) {
     if (is(Mutation::wrong_error_code)) return TENON_CANCELLED;

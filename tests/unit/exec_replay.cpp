@@ -49,9 +49,10 @@ tenon_status query_bent(const tenon_host_info* host, tenon_backend_info* out_inf
 }
 tenon_status refuse_without_end(const tenon_backend_table& table) {
   bent = table;
-  bent.supports = [](tenon_device*, const tenon_graph* graph, const tenon_plan_options*, tenon_answer* out_answers, tenon_error*) {
+  bent.supports = [](tenon_device*, const tenon_graph* graph, const tenon_plan_options*, tenon_answer* out_answers, std::uint32_t,
+                     tenon_error*) {
     for (std::uint32_t i = 0; i < graph->node_count; ++i) {
-      out_answers[i] = {0, 99, {}};
+      out_answers[i].reason = 99;
       std::memset(out_answers[i].text, 'n', sizeof out_answers[i].text);
     }
     return tenon_status{TENON_OK};

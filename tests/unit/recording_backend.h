@@ -192,8 +192,8 @@ void reshape(const sdk::Call& call) {
 }
 template <class T>
 void log(const sdk::Call& call) {
-  unary<T>(call, [node = call.node](T x) {
-    if (x < 0) throw sdk::Error(TENON_INVALID_ARGUMENT, "log: of a negative number", node);
+  unary<T>(call, [node_id = call.node_id](T x) {
+    if (x < 0) throw sdk::Error(TENON_INVALID_ARGUMENT, "log: of a negative number", node_id);
     return std::log(x);
   });
 }

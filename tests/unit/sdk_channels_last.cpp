@@ -700,7 +700,7 @@ TEST_CASE("sdk: a backend that cannot transpose rejects kernels with channels la
   tenon_answer answer{};
   ErrorText error;
   const tenon_plan_options given = options();
-  REQUIRE(session.table->supports(session.device, &images.net.abi_graph(), &given, &answer, error) == TENON_OK);
+  REQUIRE(session.table->supports(session.device, &images.net.abi_graph(), &given, &answer, sizeof answer, error) == TENON_OK);
   CHECK(answer.supported == 0);
   CHECK(std::string(answer.text) == "Conv: takes images with their channels last, but there is no Transpose kernel to convert them");
 }
@@ -714,7 +714,7 @@ TEST_CASE("sdk: refuse is called with the graph's form") {
   tenon_answer answer{};
   ErrorText error;
   const tenon_plan_options given = options();
-  REQUIRE(session.table->supports(session.device, &net.abi_graph(), &given, &answer, error) == TENON_OK);
+  REQUIRE(session.table->supports(session.device, &net.abi_graph(), &given, &answer, sizeof answer, error) == TENON_OK);
   CHECK(std::string(answer.text) == "Conv: as many channels as the weights have are expected");
 }
 

@@ -549,7 +549,7 @@ const tenon_graph& Net::abi_graph() {
   }
   for (const Node& node : nodes) {
     abi_nodes.push_back({node.op, node.version, node.inputs.data(), node.outputs.data(), static_cast<std::uint32_t>(node.inputs.size()),
-                         static_cast<std::uint32_t>(node.outputs.size()), node.attributes.data(), "node", node.id});
+                         static_cast<std::uint32_t>(node.outputs.size()), node.attributes.data(), "node", node.id, 0, 0});
   }
   graph = {};
   graph.struct_size = sizeof graph;
@@ -580,7 +580,7 @@ tenon_attributes_sgd sgd_attributes(double momentum) {
   return {sizeof(tenon_attributes_sgd), 0, momentum, 0};
 }
 tenon_plan_options options(std::uint32_t fusion) {
-  return {sizeof(tenon_plan_options), TENON_MATH_STRICT, 1, fusion};
+  return {sizeof(tenon_plan_options), TENON_MATH_STRICT, 1, fusion, 0, 0};
 }
 
 // ---------------------------------------------------------------- evaluate
@@ -805,7 +805,7 @@ Floats Run::get(std::uint32_t v) const {
 }
 
 tenon_bindings Run::bindings() const {
-  return {sizeof(tenon_bindings), static_cast<std::uint32_t>(addresses.size()), addresses.data(), epoch};
+  return {sizeof(tenon_bindings), static_cast<std::uint32_t>(addresses.size()), addresses.data(), epoch, 0, 0};
 }
 
 tenon_status Run::execute(tenon_error* error) {

@@ -38,7 +38,7 @@ class Chain {
     const std::int64_t shape[] = {width};
     std::vector<tenon_value> values(nodes == 0 ? 0 : nodes + 1);
     for (std::uint32_t v = 0; v < values.size(); ++v) {
-      values[v] = {{shape, nullptr, 1, TENON_DTYPE_F32}, TENON_VALUE_INTERNAL, TENON_NO_INDEX, nullptr};
+      values[v] = {.desc = {shape, nullptr, 1, TENON_DTYPE_F32}, .kind = TENON_VALUE_INTERNAL, .binding = TENON_NO_INDEX};
     }
     if (nodes > 0) {
       values.front().kind = TENON_VALUE_INPUT, values.front().binding = 0;
@@ -49,7 +49,7 @@ class Chain {
     std::vector<tenon_node> abi_nodes(nodes);
     for (std::uint32_t n = 0; n < nodes; ++n) {
       operands[n] = {n, n + 1};
-      abi_nodes[n] = {TENON_OP_Relu, 14, &operands[n][0], &operands[n][1], 1, 1, none.data(), "relu", n + 1};
+      abi_nodes[n] = {TENON_OP_Relu, 14, &operands[n][0], &operands[n][1], 1, 1, none.data(), "relu", n + 1, 0, 0};
     }
     tenon_graph graph{};
     graph.struct_size = sizeof graph;

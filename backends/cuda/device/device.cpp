@@ -131,7 +131,7 @@ void report(FaultRecord& record) {
   if (state.load(std::memory_order_acquire) != fault_written) return;
   const FaultRecord found = record;
   state.store(fault_none, std::memory_order_release);
-  throw sdk::Error(TENON_INVALID_ARGUMENT, text_of(found), found.node);
+  throw sdk::Error(TENON_INVALID_ARGUMENT, text_of(found), found.node_id);
 }
 
 Stream::Stream(Device& device) : device_(device) {

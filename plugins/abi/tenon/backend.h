@@ -17,6 +17,10 @@
  *               time by the core; calls on different ones may be. A plan may be executed by several threads at once.
  *   Growth      a struct that begins with struct_size may grow at its end. Its sender sets struct_size to what it
  *               knows; a receiver reads a field only if struct_size covers its end (TENON_HAS). Zero or NULL means "not given".
+ *   Needs       bytes that a receiver does not know may be ignored, except for set bits of `needs`: to ignore one changes the
+ *               result. A receiver that does not know a set bit refuses before the call has any effect. `supports` says no, for
+ *               TENON_REASON_NEEDS, to the nodes that the bit touches: a node's own, those that read or write a value, all of a
+ *               graph or its options. Any other slot returns TENON_UNSUPPORTED. No bit has a meaning yet.
  *   Exceptions  no exception, signal, longjmp, exit or abort crosses the boundary, in either direction.
  */
 #ifndef TENON_BACKEND_H
@@ -39,6 +43,9 @@ extern "C" {
 
 /* True if the sender's struct covers `field` entirely. */
 #define TENON_HAS(object, type, field) ((object)->struct_size >= offsetof(type, field) + sizeof(((type*)0)->field))
+
+/* The bit of `needs` that never gets a meaning: conformance kits set it and expect a refusal. */
+#define TENON_NEEDS_TEST 0x80000000u
 
 #if defined(_WIN32)
 #define TENON_EXPORT __declspec(dllexport)
@@ -64,6 +71,9 @@ enum {
   TENON_FORKED = 11       /* the object belongs to a parent process */
 };
 
+/* Ids never exceed 63, since 64 bits hold a set of them. From 16 on the bits are defined, and no op uses them yet. Elements of less
+ * than a byte are packed: of a row-major tensor, which begins at a whole byte, element 0 is in the lowest bits of byte 0, and what the
+ * last byte has left is 0. Such a tensor is dense; its strides, in elements as always, are NULL or say so. */
 typedef uint32_t tenon_dtype;
 enum {
   TENON_DTYPE_NONE = 0,
@@ -81,12 +91,18 @@ enum {
   TENON_DTYPE_U16 = 12,
   TENON_DTYPE_U32 = 13,
   TENON_DTYPE_U64 = 14,
-  TENON_DTYPE_BOOL = 15,   /* one byte, 0 or 1 */
-  TENON_DTYPE_F8E4M3 = 16, /* 16..19 are reserved; no op uses them yet */
-  TENON_DTYPE_F8E5M2 = 17,
-  TENON_DTYPE_I4 = 18,
-  TENON_DTYPE_U4 = 19,
-  TENON_DTYPE_COUNT = 20
+  TENON_DTYPE_BOOL = 15,       /* one byte, 0 or 1 */
+  TENON_DTYPE_F8E4M3FN = 16,   /* bias 7, no infinity; NaN is S.1111.111 */
+  TENON_DTYPE_F8E5M2 = 17,     /* IEEE: bias 15, with infinities and NaN */
+  TENON_DTYPE_I4 = 18,         /* 4 bits, two's complement */
+  TENON_DTYPE_U4 = 19,         /* 4 bits */
+  TENON_DTYPE_F8E4M3FNUZ = 20, /* bias 8, no infinity and no -0; NaN is 0x80 */
+  TENON_DTYPE_F8E5M2FNUZ = 21, /* bias 16, likewise */
+  TENON_DTYPE_F4E2M1 = 22,     /* 4 bits: bias 1, neither infinity nor NaN */
+  TENON_DTYPE_F8E8M0 = 23,     /* a scale: 2^(x - 127); NaN is 0xFF */
+  TENON_DTYPE_I2 = 24,         /* 2 bits, two's complement */
+  TENON_DTYPE_U2 = 25,         /* 2 bits */
+  TENON_DTYPE_COUNT = 26
 };
 /* A set of dtypes, as in tenon_capability.dtypes. */
 #define TENON_DTYPE_BIT(dtype) ((uint64_t)1 << (dtype))
@@ -110,9 +126,10 @@ typedef struct tenon_host_context tenon_host_context;
 typedef struct tenon_error {
   uint32_t struct_size;
   tenon_status status;    /* the status that was returned, or that a later synchronise found */
-  uint32_t node;          /* index of the failing node in the plan's graph, or TENON_NO_INDEX */
-  uint32_t text_capacity; /* size of the buffer `text` in bytes */
+  uint64_t node_id;       /* tenon_node.id of the node that failed, whichever plan of the stream it is in; 0: none, or unknown */
   char* text;             /* one sentence: what failed, what was expected, what was given, what to do */
+  uint32_t text_capacity; /* size of the buffer `text` in bytes */
+  uint32_t reserved;
 } tenon_error;
 
 /* ------------------------------------------------------------------------------------------------ ops */
@@ -380,7 +397,8 @@ typedef struct tenon_op_digest {
 /* ------------------------------------------------------------------------------------------------ graphs */
 
 /* Shape, strides and dtype of a value of a graph; its memory is bound at execution. Frozen: it never gains a field.
- *   Shape    shape[0..rank), outermost dimension first; rank 0 is a scalar; a dimension may be 0.
+ *   Shape    shape[0..rank), outermost dimension first; rank 0 is a scalar; a dimension may be 0. Negative dimensions are reserved
+ *            for symbols, whose size is known at execution: whoever does not know them refuses the nodes that they touch.
  *   Strides  in elements, one per dimension; 0 repeats an element, negative runs backwards, NULL means dense row-major.
  *            The bound address is that of element (0, ..., 0).
  *   Owner    the caller, for the length of the call. */
@@ -405,6 +423,8 @@ typedef struct tenon_value {
   uint32_t kind;    /* TENON_VALUE_* */
   uint32_t binding; /* inputs, outputs, parameters: index into tenon_bindings.addresses; else TENON_NO_INDEX */
   const void* data; /* constants only */
+  uint32_t needs;   /* bits that must be understood: else the nodes that read or write the value are refused */
+  uint32_t reserved;
 } tenon_value;
 
 /* One op applied to values. Arrays of it carry an element stride. */
@@ -417,7 +437,9 @@ typedef struct tenon_node {
   uint32_t output_count;
   const void* attributes; /* the struct that the op's line in ops.def names; never NULL */
   const char* name;       /* for messages and profiles, UTF-8, may be NULL */
-  uint64_t id;            /* correlation id: stable for the life of the program */
+  uint64_t id;            /* stable for the life of the program and unique in its process, for errors and profiles; 0: none */
+  uint32_t needs;         /* bits that must be understood: else the node is refused */
+  uint32_t reserved;
 } tenon_node;
 
 /* Input i and output j (indices into graph.values) will be bound to the same address: the output is
@@ -439,7 +461,7 @@ typedef struct tenon_graph {
   uint32_t donation_count;
   const tenon_donation* donations;
   uint32_t binding_count; /* entries that tenon_bindings.addresses will have */
-  uint32_t reserved;
+  uint32_t needs;         /* bits that must be understood: else every node is refused */
 } tenon_graph;
 
 /* ------------------------------------------------------------------------------------------------ plans */
@@ -460,6 +482,8 @@ typedef struct tenon_plan_options {
   uint32_t math;          /* TENON_MATH_*: honoured or refused, never silently changed */
   uint32_t deterministic; /* 1: the same bits in every run on the same device, whatever the thread count */
   uint32_t fusion;        /* TENON_FUSION_* */
+  uint32_t needs;         /* bits that must be understood: else every node is refused */
+  uint32_t reserved;
 } tenon_plan_options;
 
 typedef struct tenon_plan_info {
@@ -476,6 +500,8 @@ typedef struct tenon_bindings {
   uint32_t address_count;
   const uint64_t* addresses; /* by tenon_value.binding; an address of a value without elements may be 0 */
   uint64_t parameters_epoch; /* a plan that packs parameters packs them again when this differs from the last execution */
+  uint32_t needs;            /* bits that must be understood: else plan_execute returns TENON_UNSUPPORTED */
+  uint32_t reserved;
 } tenon_bindings;
 
 enum {
@@ -486,14 +512,20 @@ enum {
   TENON_REASON_STRIDES = 4,    /* only dense operands: the core inserts a copy and asks again */
   TENON_REASON_ATTRIBUTES = 5, /* an attribute's value is not supported */
   TENON_REASON_OPTIONS = 6,    /* math or deterministic cannot be honoured */
-  TENON_REASON_GRAPH = 7       /* supported in a graph of its own, but not in this one (single-node backends) */
+  TENON_REASON_GRAPH = 7,      /* supported in a graph of its own, but not in this one (single-node backends) */
+  TENON_REASON_NEEDS = 8       /* a set bit of `needs` that is not known here */
 };
 
-/* One node's answer from `supports`. Written by the backend into the caller's array. Frozen. */
+/* One node's answer from `supports`, an element of an array that grows by its stride.
+ *   Yes      is binding: a plan of supported nodes may fail only for lack of resources.
+ *   Groups   nodes with the same group other than 0 are planned together or not at all: their yes holds in plans that have all of
+ *            them, and the whole group gets the same yes or no. The numbers mean nothing outside of this array. */
 typedef struct tenon_answer {
-  uint32_t supported; /* 1: yes, which is binding: a plan of supported nodes may fail only for lack of resources */
+  uint32_t supported; /* 1: yes, 0: no */
   uint32_t reason;    /* TENON_REASON_* of a no */
-  char text[248];     /* one sentence for a no, NUL-terminated */
+  uint32_t group;     /* 0: the node may be in any plan */
+  uint32_t reserved;
+  char text[240]; /* one sentence for a no, NUL-terminated */
 } tenon_answer;
 
 /* ------------------------------------------------------------------------------------------------ host services */
@@ -588,6 +620,8 @@ typedef struct tenon_copy {
   uint64_t source;      /* likewise */
   uint64_t size_bytes;
   tenon_device* peer; /* device-to-device: the source's device when it is another one of this backend; else NULL */
+  uint32_t needs;     /* bits that must be understood: else `copy` returns TENON_UNSUPPORTED */
+  uint32_t reserved;
 } tenon_copy;
 
 typedef struct tenon_memory_stats {
@@ -788,7 +822,7 @@ typedef struct tenon_backend_table {
   tenon_status (*stream_create)(tenon_device*, tenon_stream** out_stream, tenon_error*);
   void (*stream_destroy)(tenon_stream*);
   /* Returns when all work submitted to the stream is done; reports the first asynchronous failure
-   * since the last report, with its node. */
+   * since the last report, with its node's id. */
   tenon_status (*stream_synchronize)(tenon_stream*, tenon_error*);
 
   tenon_status (*event_create)(tenon_device*, tenon_event** out_event, tenon_error*);
@@ -804,10 +838,14 @@ typedef struct tenon_backend_table {
   /* Device time between two recorded, finished events, in nanoseconds. */
   tenon_status (*event_elapsed)(tenon_event* begin, tenon_event* end, uint64_t* out_ns, tenon_error*);
 
-  /* Answers for every node of the graph into out_answers[0..node_count). Fails only for arguments
-   * that break this header's rules. */
-  tenon_status (*supports)(tenon_device*, const tenon_graph*, const tenon_plan_options*, tenon_answer* out_answers, tenon_error*);
-  /* Creates an immutable plan. Copies what it needs of the graph, constants included. */
+  /* Answers for every node of the graph: node i's begins i * answer_stride bytes after out_answers. The caller has zeroed them; of
+   * each the backend writes what both know, no more than answer_stride bytes. An op, version, dtype, kind, rank, dimension,
+   * attribute struct, option or bit of `needs` that it does not know is a no for the nodes that it touches. Fails only for arrays
+   * that cannot be read: NULL, a stride that is too small, an index out of range, a value that is read before it is written. */
+  tenon_status (*supports)(tenon_device*, const tenon_graph*, const tenon_plan_options*, tenon_answer* out_answers,
+                           uint32_t answer_stride, tenon_error*);
+  /* Creates an immutable plan. Copies what it needs of the graph, constants included. A node that `supports` refuses fails it, with
+   * the node's id. */
   tenon_status (*plan_create)(tenon_device*, const tenon_graph*, const tenon_plan_options*, tenon_plan** out_plan, tenon_error*);
   void (*plan_destroy)(tenon_plan*);
   tenon_status (*plan_info)(tenon_plan*, tenon_plan_info* out_info, tenon_error*);
