@@ -178,6 +178,40 @@ TEST_CASE_FIXTURE(OnReference, "blas: a backend without BLAS or without a routin
   CHECK(x[0] == 1);
 }
 
+TEST_CASE("blas: a queue states the math and the determinism of its configuration, or its own") {
+  static tenon_blas_call seen;
+  Config config = test_config();
+  config.precision = Precision::tf32;
+  config.deterministic = true;
+  const Context context{config};
+  const exec::DeviceEntry& entry = context.state()->entries[find_device(parse_device_name("reference"), context.state()->available)];
+  auto* const table = const_cast<tenon_backend_table*>(&entry.loaded->backend->table());
+  const tenon_blas_table* const whole = table->blas;
+  tenon_blas_table watched = *whole;
+  watched.scal = [](const tenon_blas_call* call, const tenon_blas_scal_args*, tenon_error*) -> tenon_status {
+    seen = *call;
+    return TENON_OK;
+  };
+  watched.scal_dtypes = TENON_DTYPES_sd;
+  table->blas = &watched;
+  const Device device = context.device("reference:0");
+  float x = 1;
+  blas::scal<float>(device, {.n = 1, .x = &x});
+  CHECK(seen.struct_size == sizeof seen);
+  CHECK(seen.needs == 0);
+  CHECK(seen.dtype == TENON_DTYPE_F32);
+  CHECK(seen.math == TENON_MATH_TF32);
+  CHECK(seen.deterministic == 1);
+  blas::scal<float>({device, {.precision = Precision::float32, .deterministic = false}}, {.n = 1, .x = &x});
+  CHECK(seen.math == TENON_MATH_STRICT);
+  CHECK(seen.deterministic == 0);
+  CHECK(blas::offers(device, blas::Routine::scal, DType::f64));
+  CHECK_FALSE(blas::offers(device, blas::Routine::scal, DType::c64));
+  C64 z = 1;
+  CHECK_ERROR_CONTAINS("scal: the backend of 'reference:0' expects f32 or f64, got c64", blas::scal<C64>(device, {.n = 1, .x = &z}));
+  table->blas = whole;
+}
+
 TEST_CASE_FIXTURE(OnReference, "blas: sizes beyond the integers of OpenBLAS are an error, not a wrong answer") {
   const blas::Queue queue = context.device("openblas:0");
   float x[2] = {1, 2};
