@@ -40,8 +40,7 @@ struct How {
 /// Runs trials of a routine in one dtype on a device: the one under test, or another of its backend.
 class Stage {
  public:
-  Stage(CaseContext& context, const Line& line, tenon_dtype dtype) : Stage(context, line, dtype, context.device) {}
-  Stage(CaseContext& context, const Line& line, tenon_dtype dtype, const Device& device) : context_(context), line_(line), device_(device) {
+  Stage(const Device& device, const Line& line, tenon_dtype dtype) : line_(line), device_(device) {
     const tenon_blas_table* table = device.table().blas;
     if (table == nullptr) throw Unsupported("the backend offers no BLAS (tenon_backend_table.blas is NULL)");
     std::uint64_t dtypes = 0;
@@ -58,7 +57,7 @@ class Stage {
 
   /// Every part of the call must be honoured, and the results right.
   void run(Trial& trial, const How& how = {}) {
-    if (tenon_status status = send(trial, how); status != TENON_OK) {
+    if (const tenon_status status = send(trial, how); status != TENON_OK) {
       const char* const claim = status == TENON_UNSUPPORTED ? ", though the table has its dtype and nothing else may be refused" : "";
       throw Failure(fmt::format("{} failed with {}{}: {} ({})", line_.routine, status_name(status), claim, text_, trial.describe()));
     }
@@ -151,7 +150,6 @@ class Stage {
     if (text_.empty()) throw Failure(fmt::format("{}: {} refused without a text", how.describe(), line_.routine));
   }
 
-  CaseContext& context_;
   const Line& line_;
   const Device& device_;
   const void* slot_ = nullptr;
@@ -215,7 +213,7 @@ std::vector<std::int64_t> few_sizes() {
 
 /// All flags and small sizes; increments, leading dimensions, alpha and beta are random.
 void check_values(CaseContext& context, const Subject& at) {
-  Stage stage(context, *at.line, at.dtype);
+  Stage stage(context.device, *at.line, at.dtype);
   const std::vector<std::int64_t> sizes = few_sizes();
   std::size_t combinations = 1;
   for (const Flag& flag : at.flags) combinations *= flag.values.size();
@@ -239,7 +237,7 @@ void check_values(CaseContext& context, const Subject& at) {
 
 /// Sizes of 64 and 257, random flags.
 void check_blocks(CaseContext& context, const Subject& at) {
-  Stage stage(context, *at.line, at.dtype);
+  Stage stage(context.device, *at.line, at.dtype);
   Random random(seed_for(context.seed, at.name + "/blocks"));
   const int trials = often(at.line->level == 3 ? 4 : 8);
   for (int i = 0; i < trials; ++i) {
@@ -250,7 +248,7 @@ void check_blocks(CaseContext& context, const Subject& at) {
 
 /// The largest sizes. Plain loops take seconds for a product of 1024, and so does the oracle for complex ones.
 void check_large(CaseContext& context, const Subject& at) {
-  Stage stage(context, *at.line, at.dtype);
+  Stage stage(context.device, *at.line, at.dtype);
   std::int64_t n = small_sizes() ? 50000 : 1000000;
   if (at.line->level == 3) {
     const bool several = std::strstr(at.line->routine, "batched") != nullptr;
@@ -264,7 +262,7 @@ void check_large(CaseContext& context, const Subject& at) {
 /// Bytes that belong to no element are 0xFF, NaN, in every trial; the result must not change if they are 3.0, nor if the record is that
 /// of a newer header.
 void check_guards(CaseContext& context, const Subject& at) {
-  Stage stage(context, *at.line, at.dtype);
+  Stage stage(context.device, *at.line, at.dtype);
   Random random(seed_for(context.seed, at.name + "/guards"));
   for (int i = 0; i < often(40); ++i) {
     const std::uint64_t seed = random.bits();
@@ -277,7 +275,7 @@ void check_guards(CaseContext& context, const Subject& at) {
 }
 
 void check_kind(CaseContext& context, const Subject& at, TrialKind kind, const char* what, int rounds) {
-  Stage stage(context, *at.line, at.dtype);
+  Stage stage(context.device, *at.line, at.dtype);
   Random random(seed_for(context.seed, at.name + "/" + what));
   for (int round = 0; round < often(rounds); ++round) {
     at.each_flags([&](std::vector<Setting> settings) {
@@ -294,7 +292,7 @@ void check_kind(CaseContext& context, const Subject& at, TrialKind kind, const c
 
 /// Each size 0 in turn. Addresses of operands that are not accessed are NULL.
 void check_nothing(CaseContext& context, const Subject& at) {
-  Stage stage(context, *at.line, at.dtype);
+  Stage stage(context.device, *at.line, at.dtype);
   Random random(seed_for(context.seed, at.name + "/nothing"));
   for (std::size_t zero = 0; zero < at.signature->sizes.size(); ++zero) {
     at.each_flags([&](std::vector<Setting> settings) {
@@ -309,7 +307,7 @@ void check_nothing(CaseContext& context, const Subject& at) {
 
 /// alpha, beta, parameters and results in device memory give the same results as in host memory.
 void check_device_scalars(CaseContext& context, const Subject& at) {
-  Stage stage(context, *at.line, at.dtype);
+  Stage stage(context.device, *at.line, at.dtype);
   Random random(seed_for(context.seed, at.name + "/device_scalars"));
   for (int i = 0; i < often(40); ++i) {
     const std::uint64_t seed = random.bits();
@@ -331,7 +329,7 @@ void check_deterministic(CaseContext& context, const Subject& at) {
     const std::vector<Setting> settings = at.drawn(random, {n});
     const auto trial = [&] { return at.trial(TrialKind::none, seed, settings); };
     const auto refuses = [&](const Device& device, Trial& made) {
-      return Stage(context, *at.line, at.dtype, device).run_or_refuse(made, {.deterministic = 1});
+      return Stage(device, *at.line, at.dtype).run_or_refuse(made, {.deterministic = 1});
     };
     Trial first = trial();
     if (refuses(context.device, first)) {
@@ -348,7 +346,7 @@ void check_deterministic(CaseContext& context, const Subject& at) {
 
 /// Every math is honoured or refused: within its rounding in the f32 and c64 products of level 3, in full elsewhere.
 void check_math(CaseContext& context, const Subject& at) {
-  Stage stage(context, *at.line, at.dtype);
+  Stage stage(context.device, *at.line, at.dtype);
   Random random(seed_for(context.seed, at.name + "/math"));
   const bool rounds = at.line->level == 3 && real_of(at.dtype) == TENON_DTYPE_F32;
   static constexpr struct {
@@ -365,7 +363,7 @@ void check_math(CaseContext& context, const Subject& at) {
 
 /// A bit of `needs`, a math and a determinism that no header defines.
 void check_refusals(CaseContext& context, const Subject& at) {
-  Stage stage(context, *at.line, at.dtype);
+  Stage stage(context.device, *at.line, at.dtype);
   Random random(seed_for(context.seed, at.name + "/refusals"));
   const std::vector<Setting> settings = at.drawn(random, {7});
   for (const How& how : {How{.needs = TENON_NEEDS_TEST}, How{.math = 77}, How{.deterministic = 77}}) {

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <complex>
+#include <cstddef>
 
 #include <tenon/blas.h>
 
@@ -210,6 +211,25 @@ TEST_CASE("blas: a queue states the math and the determinism of its configuratio
   C64 z = 1;
   CHECK_ERROR_CONTAINS("scal: the backend of 'reference:0' expects f32 or f64, got c64", blas::scal<C64>(device, {.n = 1, .x = &z}));
   table->blas = whole;
+}
+
+TEST_CASE_FIXTURE(OnReference, "blas: arguments behind the end of an older sender's record are 0") {
+  const blas::Queue queue = context.device("reference:0");
+  const float alpha = 1, x[] = {1, 2};
+  float y = 10;
+  const auto address = [](const float* value) { return std::uint64_t{reinterpret_cast<std::uintptr_t>(value)}; };
+  tenon_blas_call call = queue.call();
+  call.dtype = TENON_DTYPE_F32;
+  const tenon_blas_axpy_args args{.struct_size = offsetof(tenon_blas_axpy_args, incy),
+                                  .reserved = 0,
+                                  .n = 2,
+                                  .alpha = {address(&alpha), 0, 0},
+                                  .x = address(x),
+                                  .incx = 1,
+                                  .y = address(&y),
+                                  .incy = 1000000};
+  CHECK(queue.table()->axpy(&call, &args, nullptr) == TENON_OK);
+  CHECK(y == 13);
 }
 
 TEST_CASE_FIXTURE(OnReference, "blas: sizes beyond the integers of OpenBLAS are an error, not a wrong answer") {

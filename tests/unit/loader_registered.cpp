@@ -119,7 +119,7 @@ TEST_CASE("registered: a BLAS routine without dtypes is rejected") {
   };
   const Result result = load(options_for(whole_slot));
   REQUIRE(result.records.size() == 1);
-  CHECK(contains(result.records[0].text, "its BLAS table has rotg without a dtype in rotg_dtypes"));
+  CHECK(result.records[0].text.find("its BLAS table has rotg without a dtype in rotg_dtypes") != std::string::npos);
   CHECK(live == 0);
 }
 

@@ -74,35 +74,21 @@ namespace arguments {
 #define TENON_RESERVED
 #include <tenon/blas_args.def>
 
+template <class T, class Batch>
+gemm<T> one_of(const Batch& p, const T* a, const T* b, T* c) {
+  return {p.host, p.math, p.deterministic, p.layout, 0, p.trans_a, p.trans_b, p.m, p.n, p.k, p.alpha, a, p.lda, b, p.ldb, p.beta, c, p.ldc};
+}
 /// The i-th product of a batch.
 template <class T>
 gemm<T> product(const gemm_batched<T>& p, std::int64_t i) {
   const auto at = [i](const std::uint64_t* list) { return reinterpret_cast<T*>(static_cast<std::uintptr_t>(list[i])); };
-  return {p.host, p.math,  p.deterministic, p.layout, 0,       p.trans_a, p.trans_b, p.m,     p.n,
-          p.k,    p.alpha, at(p.a),         p.lda,    at(p.b), p.ldb,     p.beta,    at(p.c), p.ldc};
+  return one_of<T>(p, at(p.a), at(p.b), at(p.c));
 }
 template <class T>
 gemm<T> product(const gemm_strided_batched<T>& p, std::int64_t i) {
   // An operand that is not read may be NULL and stays NULL.
   const auto at = [i](auto* first, std::int64_t stride) { return first == nullptr ? nullptr : first + i * stride; };
-  return {p.host,
-          p.math,
-          p.deterministic,
-          p.layout,
-          0,
-          p.trans_a,
-          p.trans_b,
-          p.m,
-          p.n,
-          p.k,
-          p.alpha,
-          at(p.a, p.stride_a),
-          p.lda,
-          at(p.b, p.stride_b),
-          p.ldb,
-          p.beta,
-          at(p.c, p.stride_c),
-          p.ldc};
+  return one_of<T>(p, at(p.a, p.stride_a), at(p.b, p.stride_b), at(p.c, p.stride_c));
 }
 }  // namespace arguments
 
@@ -116,23 +102,8 @@ tenon_status report_current_exception(tenon_error* error) noexcept;
 [[noreturn]] void refuse_blas_call(const char* routine, const tenon_blas_call& call);
 
 template <class T>
-struct BlasDType;
-template <>
-struct BlasDType<float> {
-  static constexpr tenon_dtype value = TENON_DTYPE_F32;
-};
-template <>
-struct BlasDType<double> {
-  static constexpr tenon_dtype value = TENON_DTYPE_F64;
-};
-template <>
-struct BlasDType<std::complex<float>> {
-  static constexpr tenon_dtype value = TENON_DTYPE_C64;
-};
-template <>
-struct BlasDType<std::complex<double>> {
-  static constexpr tenon_dtype value = TENON_DTYPE_C128;
-};
+inline constexpr tenon_dtype blas_dtype = is_complex<T> ? (sizeof(T) == 8 ? TENON_DTYPE_C64 : TENON_DTYPE_C128)
+                                                        : (sizeof(T) == 4 ? TENON_DTYPE_F32 : TENON_DTYPE_F64);
 
 /// Calls body.operator()<T>(arguments) for the T of the call's dtype. Fields that the sender's record
 /// does not have are 0.
@@ -142,7 +113,7 @@ tenon_status run_blas(const char* routine, std::tuple<Types...>, const tenon_bla
   try {
     const bool known = call.needs == 0 && call.math <= TENON_MATH_BF16 && call.deterministic <= 1;
     const auto dispatch = [&](const Args& args) {
-      return known && ((call.dtype == BlasDType<Types>::value && (body.template operator()<Types>(args), true)) || ...);
+      return known && ((call.dtype == blas_dtype<Types> && (body.template operator()<Types>(args), true)) || ...);
     };
     bool done = false;
     if (given.struct_size >= sizeof given) [[likely]] {
