@@ -56,7 +56,7 @@ struct Table {
   tenon_profile_table profile{};
 };
 
-/// Throws a LoadError for a size below that of ABI 0.1 and for empty mandatory slots, by name.
+/// Throws a LoadError for a size below that of ABI 0.1, for empty mandatory slots and for BLAS routines without dtypes, by name.
 void complete_table(const tenon_backend_table& sent, Table& out_table);
 
 }  // namespace tenon::loader

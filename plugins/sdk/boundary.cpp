@@ -434,8 +434,12 @@ const Host& host_of(const tenon_device* device) {
   return device->device->host;
 }
 
-void refuse_blas_dtype(const char* routine, tenon_dtype dtype) {
-  throw Error(TENON_UNSUPPORTED, std::string(routine) + ": not offered for " + name_of(dtype));
+void refuse_blas_call(const char* routine, const tenon_blas_call& call) {
+  std::string text = std::string("it does not take ") + name_of(call.dtype);
+  if (call.needs != 0) text = "this backend knows no bit of `needs`, got " + std::to_string(call.needs);
+  if (call.math > TENON_MATH_BF16) text = "expected one of TENON_MATH_*, got " + std::to_string(call.math);
+  if (call.deterministic > 1) text = "expected deterministic to be 0 or 1, got " + std::to_string(call.deterministic);
+  throw Error(TENON_UNSUPPORTED, std::string(routine) + ": " + text);
 }
 
 tenon_backend_table make_table(const tenon_blas_table* blas, bool captures) {

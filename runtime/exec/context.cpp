@@ -13,6 +13,7 @@
 #include "exec/immediate.h"
 #include "exec/load_report.h"
 #include "exec/loading.h"
+#include "exec/placement.h"
 #include "exec/registered.h"
 
 namespace tenon {
@@ -46,8 +47,9 @@ std::shared_ptr<DeviceState> ContextState::open(std::size_t position) {
   std::lock_guard lock(mutex);
   if (auto device = opened[position].lock()) return device;
   const DeviceEntry& entry = entries[position];
-  auto device = std::make_shared<DeviceState>(entry.loaded, entry.index, entry.info,
-                                              DeviceSettings{copy_counters, trace, memory_policy(entry), weak_from_this()});
+  auto device = std::make_shared<DeviceState>(
+      entry.loaded, entry.index, entry.info,
+      DeviceSettings{copy_counters, trace, memory_policy(entry), weak_from_this(), plan_options(config, config.precision)});
   opened[position] = device;
   return device;
 }

@@ -26,7 +26,8 @@ DeviceState::DeviceState(std::shared_ptr<LoadedBackend> backend, std::uint32_t i
       generation(fork_generation()),
       copy_counters(settings.copy_counters != nullptr ? std::move(settings.copy_counters) : std::make_shared<CopyCounters>()),
       trace(settings.trace != nullptr ? std::move(settings.trace) : std::make_shared<TraceRecorder>()),
-      context(std::move(settings.context)) {
+      context(std::move(settings.context)),
+      arithmetic(settings.arithmetic) {
   ErrorText error;
   tenon_status status = table.device_open(loaded->backend->handle(), index, &handle, error);
   check_made(status, error, handle != nullptr, "device_open", fmt::format("device '{}' cannot be opened", info.name));

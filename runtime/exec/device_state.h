@@ -50,6 +50,7 @@ struct DeviceSettings {
   std::shared_ptr<TraceRecorder> trace = {};
   MemoryPolicy memory = {};
   std::weak_ptr<ContextState> context = {};
+  tenon_plan_options arithmetic = {};  ///< math and determinism of its configuration, for BLAS
 };
 
 struct DeviceState final : DeviceMemory, std::enable_shared_from_this<DeviceState> {
@@ -88,6 +89,7 @@ struct DeviceState final : DeviceMemory, std::enable_shared_from_this<DeviceStat
   const std::shared_ptr<CopyCounters> copy_counters;
   const std::shared_ptr<TraceRecorder> trace;
   const std::weak_ptr<ContextState> context;  ///< the context that opened it
+  const tenon_plan_options arithmetic;        ///< as in DeviceSettings
   std::optional<DeviceAllocator> allocator;   ///< device memory; empty during destruction
 
  private:

@@ -145,6 +145,10 @@ bool glob_matches(const std::string& glob, const std::string& text) {
   return g == glob.size();
 }
 
+std::uint32_t math_of(Precision precision) {
+  return precision == Precision::float32 ? TENON_MATH_STRICT : TENON_MATH_TF32;
+}
+
 tenon_plan_options plan_options(const Config& config, Precision precision) {
   tenon_plan_options options{};
   options.struct_size = sizeof options;
@@ -152,7 +156,7 @@ tenon_plan_options plan_options(const Config& config, Precision precision) {
   options.fusion = config.fusion == Fusion::full          ? TENON_FUSION_FULL
                    : config.fusion == Fusion::elementwise ? TENON_FUSION_ELEMENTWISE
                                                           : TENON_FUSION_OFF;
-  options.math = precision == Precision::float32 ? TENON_MATH_STRICT : TENON_MATH_TF32;
+  options.math = math_of(precision);
   return options;
 }
 

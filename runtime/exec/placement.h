@@ -17,7 +17,8 @@ namespace tenon::exec {
 /// True if `text` matches the glob: `*` any run of characters, `?` one.
 bool glob_matches(const std::string& glob, const std::string& text);
 
-/// With a mixed precision, the remaining f32 ops may use TF32.
+/// TENON_MATH_*. With a mixed precision, the remaining f32 ops may use TF32.
+std::uint32_t math_of(Precision precision);
 tenon_plan_options plan_options(const Config& config, Precision precision);
 
 /// Warns, once per rule and context, of a placement rule that matches no node of the user's graph. Ops in immediate mode, graphs of one

@@ -130,6 +130,10 @@ class Guards(Headers):
         self.change("blas.def", "TENON_BLAS(80, trmm,", "TENON_BLAS(79, trmm,")
         self.refused("layout.py", "id 79 is given to both 'trmm' and 'trsm'", command=("check",))
 
+    def test_a_blas_argument_put_in_moves_those_behind_it(self):
+        self.change("blas_args.def", "TENON_BLAS_ARGS(ger, TENON_FLAG(layout) TENON_SIZE(m)", "TENON_BLAS_ARGS(ger, TENON_FLAG(layout) TENON_SIZE(k) TENON_SIZE(m)")
+        self.layout_refused("tenon_blas_ger_args grows at its end only")
+
     def test_an_op_id_is_given_once(self):
         self.change("ops.def", "TENON_OP(2, Sub,", "TENON_OP(1, Sub,")
         self.refused("layout.py", "id 1 is given to both 'Add' and 'Sub'", command=("check",))

@@ -41,6 +41,10 @@ extern "C" {
 #define TENON_ABI_MINOR 1u
 #define TENON_ABI_MINOR_LOWEST 1u /* code for this header works from this minor on, reading newer fields by TENON_HAS; from 1.0: 0 */
 
+/* Bits of a field `needs`: what the receiver has to understand to do what the sender asks. A receiver that meets a bit it does not know
+ * refuses with TENON_UNSUPPORTED before any effect. No bit is defined yet. */
+#define TENON_NEEDS_TEST 0x80000000u /* never defined: test kits set it, and every receiver refuses it */
+
 /* True if the sender's struct covers `field` entirely. */
 #define TENON_HAS(object, type, field) ((object)->struct_size >= offsetof(type, field) + sizeof(((type*)0)->field))
 
@@ -120,6 +124,7 @@ typedef struct tenon_plan tenon_plan;
 typedef struct tenon_capture tenon_capture;
 typedef struct tenon_packed tenon_packed;
 typedef struct tenon_host_context tenon_host_context;
+typedef struct tenon_run tenon_run;
 
 /* Where a failure is described. Owned by the caller; the callee writes at most `text_capacity`
  * bytes, NUL included. */
@@ -648,85 +653,55 @@ typedef struct tenon_scalar {
   uint32_t reserved;
 } tenon_scalar;
 
-/* Vectors are an address and an increment in elements: element i sits at i * increment, and for a
- * negative increment the address is that of the array's first byte, as in the reference BLAS.
- * Matrices are an address and a leading dimension in elements. Arguments are checked by the core
- * before dispatch. Index results count from 0. Work is in stream order. Each routine of
- * tenon/blas.def is one slot whose type is its signature class below. A routine that is not offered
- * has an empty slot, never a stub. */
-#define TENON_BLAS_HEAD tenon_device *device, tenon_stream *stream, tenon_dtype dtype
-typedef tenon_status (*tenon_blas_rotg_fn)(TENON_BLAS_HEAD, uint64_t a, uint64_t b, uint64_t c, uint64_t s, uint32_t on_device,
-                                           tenon_error*);
-typedef tenon_status (*tenon_blas_rotmg_fn)(TENON_BLAS_HEAD, uint64_t d1, uint64_t d2, uint64_t x1, uint64_t y1, uint64_t param,
-                                            uint32_t on_device, tenon_error*);
-typedef tenon_status (*tenon_blas_rot_fn)(TENON_BLAS_HEAD, int64_t n, uint64_t x, int64_t incx, uint64_t y, int64_t incy,
-                                          const tenon_scalar* c, const tenon_scalar* s, tenon_error*);
-typedef tenon_status (*tenon_blas_rotm_fn)(TENON_BLAS_HEAD, int64_t n, uint64_t x, int64_t incx, uint64_t y, int64_t incy,
-                                           const tenon_scalar* param, tenon_error*);
-typedef tenon_status (*tenon_blas_xy_fn)(TENON_BLAS_HEAD, int64_t n, uint64_t x, int64_t incx, uint64_t y, int64_t incy, tenon_error*);
-typedef tenon_status (*tenon_blas_scal_fn)(TENON_BLAS_HEAD, int64_t n, const tenon_scalar* alpha, uint64_t x, int64_t incx, tenon_error*);
-typedef tenon_status (*tenon_blas_axpy_fn)(TENON_BLAS_HEAD, int64_t n, const tenon_scalar* alpha, uint64_t x, int64_t incx, uint64_t y,
-                                           int64_t incy, tenon_error*);
-typedef tenon_status (*tenon_blas_axpby_fn)(TENON_BLAS_HEAD, int64_t n, const tenon_scalar* alpha, uint64_t x, int64_t incx,
-                                            const tenon_scalar* beta, uint64_t y, int64_t incy, tenon_error*);
-typedef tenon_status (*tenon_blas_dot_fn)(TENON_BLAS_HEAD, int64_t n, const tenon_scalar* alpha_or_null, uint64_t x, int64_t incx,
-                                          uint64_t y, int64_t incy, const tenon_scalar* out_result, tenon_error*);
-typedef tenon_status (*tenon_blas_reduce_fn)(TENON_BLAS_HEAD, int64_t n, uint64_t x, int64_t incx, const tenon_scalar* out_result,
-                                             tenon_error*);
-/* m x n matrix: gemv, gbmv (kl, ku) */
-typedef tenon_status (*tenon_blas_gemv_fn)(TENON_BLAS_HEAD, uint32_t layout, uint32_t trans, int64_t m, int64_t n, int64_t kl, int64_t ku,
-                                           const tenon_scalar* alpha, uint64_t a, int64_t lda, uint64_t x, int64_t incx,
-                                           const tenon_scalar* beta, uint64_t y, int64_t incy, tenon_error*);
-/* symmetric or Hermitian n x n: symv, hemv; sbmv, hbmv (k); spmv, hpmv (packed, lda unused) */
-typedef tenon_status (*tenon_blas_symv_fn)(TENON_BLAS_HEAD, uint32_t layout, uint32_t uplo, int64_t n, int64_t k, const tenon_scalar* alpha,
-                                           uint64_t a, int64_t lda, uint64_t x, int64_t incx, const tenon_scalar* beta, uint64_t y,
-                                           int64_t incy, tenon_error*);
-/* triangular n x n: trmv, trsv; tbmv, tbsv (k); tpmv, tpsv (packed, lda unused) */
-typedef tenon_status (*tenon_blas_trmv_fn)(TENON_BLAS_HEAD, uint32_t layout, uint32_t uplo, uint32_t trans, uint32_t diag, int64_t n,
-                                           int64_t k, uint64_t a, int64_t lda, uint64_t x, int64_t incx, tenon_error*);
-typedef tenon_status (*tenon_blas_ger_fn)(TENON_BLAS_HEAD, uint32_t layout, int64_t m, int64_t n, const tenon_scalar* alpha, uint64_t x,
-                                          int64_t incx, uint64_t y, int64_t incy, uint64_t a, int64_t lda, tenon_error*);
-/* rank-1 and rank-2 updates: syr, her, spr, hpr (y unused); syr2, her2, spr2, hpr2. alpha of her
- * and hpr is real */
-typedef tenon_status (*tenon_blas_syr_fn)(TENON_BLAS_HEAD, uint32_t layout, uint32_t uplo, int64_t n, const tenon_scalar* alpha, uint64_t x,
-                                          int64_t incx, uint64_t y, int64_t incy, uint64_t a, int64_t lda, tenon_error*);
-/* gemm and gemmt (uplo; 0 for gemm) */
-typedef tenon_status (*tenon_blas_gemm_fn)(TENON_BLAS_HEAD, uint32_t layout, uint32_t uplo, uint32_t trans_a, uint32_t trans_b, int64_t m,
-                                           int64_t n, int64_t k, const tenon_scalar* alpha, uint64_t a, int64_t lda, uint64_t b,
-                                           int64_t ldb, const tenon_scalar* beta, uint64_t c, int64_t ldc, tenon_error*);
-typedef tenon_status (*tenon_blas_symm_fn)(TENON_BLAS_HEAD, uint32_t layout, uint32_t side, uint32_t uplo, int64_t m, int64_t n,
-                                           const tenon_scalar* alpha, uint64_t a, int64_t lda, uint64_t b, int64_t ldb,
-                                           const tenon_scalar* beta, uint64_t c, int64_t ldc, tenon_error*);
-/* syrk, herk (b unused; alpha, beta of herk and beta of her2k are real), syr2k, her2k */
-typedef tenon_status (*tenon_blas_syrk_fn)(TENON_BLAS_HEAD, uint32_t layout, uint32_t uplo, uint32_t trans, int64_t n, int64_t k,
-                                           const tenon_scalar* alpha, uint64_t a, int64_t lda, uint64_t b, int64_t ldb,
-                                           const tenon_scalar* beta, uint64_t c, int64_t ldc, tenon_error*);
-typedef tenon_status (*tenon_blas_trmm_fn)(TENON_BLAS_HEAD, uint32_t layout, uint32_t side, uint32_t uplo, uint32_t trans, uint32_t diag,
-                                           int64_t m, int64_t n, const tenon_scalar* alpha, uint64_t a, int64_t lda, uint64_t b,
-                                           int64_t ldb, tenon_error*);
-/* C = alpha op(A) + beta op(B) */
-typedef tenon_status (*tenon_blas_geam_fn)(TENON_BLAS_HEAD, uint32_t layout, uint32_t trans_a, uint32_t trans_b, int64_t m, int64_t n,
-                                           const tenon_scalar* alpha, uint64_t a, int64_t lda, const tenon_scalar* beta, uint64_t b,
-                                           int64_t ldb, uint64_t c, int64_t ldc, tenon_error*);
-/* C = diag(x) A (side left) or A diag(x) (side right) */
-typedef tenon_status (*tenon_blas_dgmm_fn)(TENON_BLAS_HEAD, uint32_t layout, uint32_t side, int64_t m, int64_t n, uint64_t a, int64_t lda,
-                                           uint64_t x, int64_t incx, uint64_t c, int64_t ldc, tenon_error*);
-/* a, b, c: host arrays of `batch` device addresses */
-typedef tenon_status (*tenon_blas_gemm_batched_fn)(TENON_BLAS_HEAD, uint32_t layout, uint32_t trans_a, uint32_t trans_b, int64_t m,
-                                                   int64_t n, int64_t k, const tenon_scalar* alpha, const uint64_t* a, int64_t lda,
-                                                   const uint64_t* b, int64_t ldb, const tenon_scalar* beta, const uint64_t* c, int64_t ldc,
-                                                   int64_t batch, tenon_error*);
-/* strides in elements */
-typedef tenon_status (*tenon_blas_gemm_strided_batched_fn)(TENON_BLAS_HEAD, uint32_t layout, uint32_t trans_a, uint32_t trans_b, int64_t m,
-                                                           int64_t n, int64_t k, const tenon_scalar* alpha, uint64_t a, int64_t lda,
-                                                           int64_t stride_a, uint64_t b, int64_t ldb, int64_t stride_b,
-                                                           const tenon_scalar* beta, uint64_t c, int64_t ldc, int64_t stride_c,
-                                                           int64_t batch, tenon_error*);
+/* What a BLAS call states besides its arguments. */
+typedef struct tenon_blas_call {
+  uint32_t struct_size;
+  uint32_t needs;         /* TENON_NEEDS_* */
+  tenon_dtype dtype;      /* of the operands: one of the slot's dtypes */
+  uint32_t math;          /* TENON_MATH_* for the f32 and c64 products of level 3; other routines are strict under any */
+  uint32_t deterministic; /* 1: the same bits at every call on the same device, whatever the thread count */
+  uint32_t reserved;
+  tenon_device* device;
+  tenon_stream* stream;
+  const tenon_run* run; /* NULL: the defaults */
+} tenon_blas_call;
 
+/* Each routine of tenon/blas.def is one slot; its arguments are the record of its signature class, whose fields tenon/blas_args.def lists.
+ *   Operands   vectors are an address and an increment in elements: element i sits at i * increment, and for a negative increment the
+ *              address is that of the array's first byte, as in the reference BLAS. Matrices are an address and a leading dimension in
+ *              elements. Index results count from 0. The core has checked all arguments before it calls.
+ *   Order      work is in stream order. The call, the record and the arrays it points to are borrowed until the slot returns.
+ *   Refusals   TENON_UNSUPPORTED, before anything is read or written, for a dtype outside the slot's set, a bit of `needs`, a value of
+ *              `math` or of `deterministic` that the slot does not know or cannot honour: none is ever silently changed.
+ *   Growth     a new argument is a field at the end of its record that is 0 in old senders' records, and a bit of `needs` if ignoring it
+ *              would give another result. A new routine is a slot at the end of the table. */
+#define TENON_BLAS_ARGS(signature, fields)       \
+  typedef struct tenon_blas_##signature##_args { \
+    uint32_t struct_size;                        \
+    fields                                       \
+  } tenon_blas_##signature##_args;               \
+  typedef tenon_status (*tenon_blas_##signature##_fn)(const tenon_blas_call*, const tenon_blas_##signature##_args*, tenon_error*);
+#define TENON_FLAG(name) uint32_t name;
+#define TENON_SIZE(name) int64_t name;
+#define TENON_IN(name) uint64_t name;
+#define TENON_OUT(name) uint64_t name;
+#define TENON_LIST(name) const uint64_t* name;
+#define TENON_SCALAR(name) tenon_scalar name;
+#define TENON_REAL_SCALAR(name) tenon_scalar name;
+#define TENON_NUMBERS(name) tenon_scalar name;
+#define TENON_REAL_NUMBER(name) tenon_scalar name;
+#define TENON_RESULT(name) tenon_scalar name;
+#define TENON_RESERVED uint32_t reserved;
+#include "blas_args.def"
+
+/* Each routine with the set of TENON_DTYPE_BIT that it takes: at least the dtypes of its line. A routine that is not offered has an
+ * empty slot and no dtypes, never a stub. */
 typedef struct tenon_blas_table {
   uint32_t struct_size;
   uint32_t reserved;
-#define TENON_BLAS(id, routine, level, signature, dtypes) tenon_blas_##signature##_fn routine;
+#define TENON_BLAS(id, routine, level, signature, dtypes) \
+  tenon_blas_##signature##_fn routine;                    \
+  uint64_t routine##_dtypes;
 #include "blas.def"
 #undef TENON_BLAS
 } tenon_blas_table;
