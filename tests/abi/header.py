@@ -113,11 +113,11 @@ def _field(text, struct):
 
 
 def _growth(name, fields, all_fields, source):
-    if f"{name.removeprefix('tenon_')}_stride" in all_fields:
+    comment = re.search(r"/\*((?:(?!\*/).)*)\*/\s*typedef struct " + name + r" \{", source, flags=re.S)
+    if f"{name.removeprefix('tenon_')}_stride" in all_fields or (comment and "carry an element stride" in comment.group(1)):
         return "strided"
     if fields[0].name == "struct_size" and not name.startswith(CLOSED_PREFIX):
         return "growing"
-    comment = re.search(r"/\*((?:(?!\*/).)*)\*/\s*typedef struct " + name + r" \{", source, flags=re.S)
     if not name.startswith(CLOSED_PREFIX) and not (comment and "Frozen" in comment.group(1)):
         raise HeaderError(f"{name} has neither struct_size nor an element stride; then its comment must say that it is 'Frozen'")
     return "frozen"

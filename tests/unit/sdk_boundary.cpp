@@ -179,7 +179,7 @@ TEST_CASE("sdk: unknown values of options are rejected by name") {
   const auto x = net.input({4}), y = net.output({4});
   net.node(TENON_OP_Neg, {x}, {y});
   for (auto field : {&tenon_plan_options::math, &tenon_plan_options::deterministic, &tenon_plan_options::fusion}) {
-    tenon_plan_options options{sizeof options, 0, 0, 0};
+    tenon_plan_options options{.struct_size = sizeof options};
     options.*field = 77;
     tenon_answer answer{};
     ErrorText error;
