@@ -128,15 +128,12 @@ void stream_destroy(tenon_stream* stream) {
   Backend::real->stream_destroy(stream);
 }
 
-tenon_status profile_read(tenon_plan* plan, tenon_profile_record* out_records, std::uint32_t capacity, std::uint32_t* out_count,
-                          tenon_error* error) {
-  const tenon_status status = Backend::real->profile->read(plan, out_records, capacity, out_count, error);
+tenon_status profile_read(tenon_plan* plan, std::uint64_t execution_id, tenon_profile_record* out_records, std::uint32_t record_stride,
+                          std::uint32_t capacity, std::uint32_t* out_count, tenon_error* error) {
+  const tenon_status status = Backend::real->profile->read(plan, execution_id, out_records, record_stride, capacity, out_count, error);
   if (lie == Lie::profile_counts_wrong) ++*out_count;
   if (lie == Lie::kernel_without_a_name && capacity > 0) out_records[0].algorithm[0] = 0;
   return status;
-}
-tenon_status profile_enable(tenon_plan* plan, std::uint32_t enabled, tenon_error* error) {
-  return Backend::real->profile->enable(plan, enabled, error);
 }
 
 // ---------------------------------------------------------------- the backend
@@ -146,7 +143,7 @@ void Backend::alter(tenon_backend_table& table) {
   static const tenon_collective_table collectives{sizeof collectives, 0,         collective_create, collective_destroy,
                                                   all_reduce,         broadcast, all_gather,        reduce_scatter};
   static const tenon_foreign_stream_table foreign{sizeof foreign, 0, import_stream, native_stream};
-  static const tenon_profile_table profile{sizeof profile, 0, profile_enable, profile_read};
+  static const tenon_profile_table profile{sizeof profile, 1, profile_read};
   pack = {sizeof pack, 0, pack_create, pack_info, pack_attach, lie == Lie::slot_empty ? nullptr : pack_destroy};
   table.stream_destroy = stream_destroy;
   table.pack = &pack;
