@@ -463,16 +463,20 @@ std::size_t Plan::count_cancellable() const {
   return static_cast<std::size_t>(first - layout_.steps.begin()) + (first == layout_.steps.end() ? 0 : 1);
 }
 
-/// Calls run_step(i) for each step in order. Throws CANCELLED before a step if the host wants no more and nothing is lost by it.
+/// Calls run_step(launch, call, index) for each step in order. Throws CANCELLED before a step if the host wants no more and nothing is lost
+/// by it.
 template <class RunStep>
 void Plan::for_each_step(const Frame& frame, std::uint32_t* out_node, const RunStep& run_step) const {
   const std::size_t asking = frame.host.run() == nullptr ? 0 : cancellable_;
-  for (std::size_t s = 0; s < frame.calls.size(); ++s) {
-    *out_node = frame.launches[s].node;
+  const Launch* launch = frame.launches.data();
+  std::size_t s = 0;
+  for (const Call& call : frame.calls) {
+    *out_node = launch->node;
     if (s < asking && frame.host.cancel_requested()) {
       throw Error(TENON_CANCELLED, cancelled_before("plan_execute", layout_.steps[s].node));
     }
-    run_step(s);
+    run_step(*launch, call, s);
+    ++launch, ++s;
   }
 }
 
@@ -482,7 +486,7 @@ void Plan::run(const Frame& frame, std::uint32_t* out_node) {
   } else if (markers_ != nullptr) {
     run_marked(frame, out_node);
   } else {
-    for_each_step(frame, out_node, [&](std::size_t s) { frame.launches[s].function(frame.calls[s]); });
+    for_each_step(frame, out_node, [](const Launch& launch, const Call& call, std::size_t) { launch.function(call); });
   }
 }
 
@@ -495,13 +499,13 @@ void Plan::name_steps(const tenon_graph& graph) {
 }
 
 void Plan::run_marked(const Frame& frame, std::uint32_t* out_node) const {
-  for_each_step(frame, out_node, [&](std::size_t s) {
+  for_each_step(frame, out_node, [&](const Launch& launch, const Call& call, std::size_t s) {
     markers_->begin(marker_names_[s].c_str());
     struct End {
       const KernelMarkers* markers;
       ~End() { markers->end(); }
     } end{markers_};
-    frame.launches[s].function(frame.calls[s]);
+    launch.function(call);
   });
 }
 
@@ -513,8 +517,8 @@ void Plan::run_profiled(const Frame& frame, std::uint32_t* out_node) {
   std::shared_ptr<Timing> timing = profile_.begin(device_, frame.calls.size());
   tenon_stream& stream = *frame.calls[0].stream;
   timing->marks[0]->record(*stream.stream);
-  for_each_step(frame, out_node, [&](std::size_t s) {
-    frame.launches[s].function(frame.calls[s]);
+  for_each_step(frame, out_node, [&](const Launch& launch, const Call& call, std::size_t s) {
+    launch.function(call);
     timing->marks[s + 1]->record(*stream.stream);
   });
   profile_.end(std::move(timing), frame.execution_id, stream);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cancelled runs: they stop at the next kernel, leave parameters as the last complete step left them, and everything usable.
+// Runs with options: cancelled ones stop at the next kernel and leave parameters as the last complete step did; threads are limited.
 #include <chrono>
 #include <functional>
 #include <stop_token>
@@ -206,6 +206,20 @@ TEST_CASE("cancel: a fit that is stopped within a step goes on to the same resul
     REQUIRE(rest.size() == 2);
     CHECK(rest[0].logs == whole[0].logs);
   }
+}
+
+TEST_CASE("run: fewer threads than plans were made for give the same bits, and memory that was planned for more") {
+  Config config = deterministic();
+  config.threads = 4;
+  const Context context(config);
+  const std::vector<LayerDefinition> layers{layers::Conv2D{.filters = 4, .kernel_size = {3, 3}}, layers::Flatten{},
+                                            layers::Dense{10, Activation::softmax}};
+  Model all = compiled(context, layers), one = compiled(context, layers);
+  FitOptions options{.batch_size = 16};
+  all.fit(digits(64), options);
+  options.run.threads = 1;
+  one.fit(digits(64), options);
+  CHECK(weights(one) == weights(all));
 }
 
 }  // namespace
