@@ -202,6 +202,7 @@ tenon_status plan_execute(tenon_plan* handle, const tenon_bindings* bindings, st
 tenon_status profile_read(tenon_plan* plan, std::uint64_t execution_id, tenon_profile_record* out_records, std::uint32_t record_stride,
                           std::uint32_t capacity, std::uint32_t* out_count, tenon_error* error) {
   if (is(Mutation::profiles_the_last_execution) && execution_id != 0) execution_id = last_profiled;
+  if (is(Mutation::assumes_the_record_size)) record_stride = sizeof(tenon_profile_record);
   const tenon_status status =
       real().profile->read(Plan::of(plan).unmodified, execution_id, out_records, record_stride, capacity, out_count, error);
   if (!is(Mutation::profiles_without_times)) return status;
@@ -213,7 +214,9 @@ tenon_status profile_read(tenon_plan* plan, std::uint64_t execution_id, tenon_pr
 
 void spoil_plans(tenon_backend_table& table) {
   static tenon_profile_table profile;
-  if ((is(Mutation::profiles_without_times) || is(Mutation::profiles_the_last_execution)) && real().profile != nullptr) {
+  const bool profiles =
+      is(Mutation::profiles_without_times) || is(Mutation::profiles_the_last_execution) || is(Mutation::assumes_the_record_size);
+  if (profiles && real().profile != nullptr) {
     profile = *real().profile;
     profile.read = profile_read;
     table.profile = &profile;
