@@ -64,6 +64,7 @@ struct tenon_plan {
   std::unique_ptr<tenon::sdk::Plan> plan;
 };
 struct tenon_capture {
+  std::vector<std::shared_ptr<tenon::sdk::Timing>> timings;
   std::unique_ptr<tenon::sdk::Capture> capture;
 };
 
@@ -367,13 +368,11 @@ tenon_status plan_execute(tenon_plan* plan, const tenon_bindings* bindings, std:
   return status;
 }
 
-tenon_status profile_enable(tenon_plan* plan, std::uint32_t enabled, tenon_error* error) {
-  return guarded(error, [&] { plan->plan->enable_profile(enabled != 0); });
+tenon_status profile_read(tenon_plan* plan, std::uint64_t execution_id, tenon_profile_record* out_records, std::uint32_t record_stride,
+                          std::uint32_t capacity, std::uint32_t* out_count, tenon_error* error) {
+  return guarded(error, [&] { *out_count = plan->plan->read_profile(execution_id, out_records, record_stride, capacity); });
 }
-tenon_status profile_read(tenon_plan* plan, tenon_profile_record* out_records, std::uint32_t capacity, std::uint32_t* out_count,
-                          tenon_error* error) {
-  return guarded(error, [&] { *out_count = plan->plan->read_profile(out_records, capacity); });
-}
+
 // ---------------------------------------------------------------- capture
 
 tenon_status capture_begin(tenon_stream* stream, tenon_error* error) {
@@ -382,6 +381,7 @@ tenon_status capture_begin(tenon_stream* stream, tenon_error* error) {
     if (!stream->stream->captures()) throw Error(TENON_UNSUPPORTED, "capture begin: this device's streams cannot be recorded");
     stream->stream->begin_capture();
     stream->recording = true;
+    stream->timings.clear();
   });
 }
 tenon_status capture_end(tenon_stream* stream, tenon_capture** out_capture, tenon_error* error) {
@@ -389,13 +389,15 @@ tenon_status capture_end(tenon_stream* stream, tenon_capture** out_capture, teno
     if (!stream->recording) throw Error(TENON_INVALID_ARGUMENT, "capture end: the stream is not being recorded; begin comes first");
     stream->recording = false;
     auto capture = std::make_unique<tenon_capture>();
+    capture->timings = std::move(stream->timings);
     capture->capture = stream->stream->end_capture();
     *out_capture = capture.release();
   });
 }
-tenon_status capture_replay(tenon_capture* capture, tenon_stream* stream, tenon_error* error) {
+tenon_status capture_replay(tenon_capture* capture, tenon_stream* stream, std::uint64_t execution_id, tenon_error* error) {
   return guarded(error, [&] {
     check_executes(*stream, "capture replay");
+    for (const std::shared_ptr<Timing>& timing : capture->timings) timing->execution = execution_id;
     capture->capture->replay(*stream->stream);
   });
 }
@@ -405,7 +407,7 @@ void capture_destroy(tenon_capture* capture) {
 }
 constexpr tenon_capture_table capture_table{sizeof(tenon_capture_table), 0, capture_begin, capture_end, capture_replay, capture_destroy};
 
-constexpr tenon_profile_table profile_table{sizeof(tenon_profile_table), 0, profile_enable, profile_read};
+constexpr tenon_profile_table profile_table{sizeof(tenon_profile_table), Profile::kept, profile_read};
 
 }  // namespace
 

@@ -179,7 +179,7 @@ static tenon_status plan_execute(tenon_plan* plan, const tenon_bindings* binding
   for (uint32_t i = 0; i < plan->op->inputs; ++i)
     inputs[i] = plan->constants[i] ? plan->constants[i] : (const float*)(uintptr_t)bindings->addresses[plan->inputs[i]];
   Work work = {inputs[0], inputs[1], (float*)(uintptr_t)bindings->addresses[plan->output]};
-  host->parallel_for(host->context, plan->elements, SMALLEST_SHARE, plan->op->kernel, &work);
+  host->parallel_for(host->context, bindings->run, plan->elements, SMALLEST_SHARE, plan->op->kernel, &work);
   return TENON_OK;
 }
 

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -12,6 +13,7 @@
 
 #include "core/log.h"
 #include "exec/backend_options.h"
+#include "exec/run_context.h"
 #include "loader/loader.h"
 
 #if defined(__linux__)
@@ -60,10 +62,14 @@ struct Services {
     return memory;
   }
   static void release(tenon_host_context*, void* memory, std::uint64_t) { std::free(memory); }
-  static void parallel_for(tenon_host_context* context, std::int64_t count, std::int64_t grain, ThreadPool::Body body, void* argument) {
-    self(context)->pool_->parallel_for(count, grain, body, argument);
+  static std::uint32_t thread_count(tenon_host_context* context, const tenon_run* run) {
+    const std::uint32_t all = self(context)->pool_->budget();
+    return run == nullptr || run->threads == 0 ? all : std::min(all, run->threads);
   }
-  static std::uint32_t thread_count(tenon_host_context* context) { return self(context)->pool_->budget(); }
+  static void parallel_for(tenon_host_context* context, const tenon_run* run, std::int64_t count, std::int64_t grain, ThreadPool::Body body,
+                           void* argument) {
+    self(context)->pool_->parallel_for(count, grain, body, argument, thread_count(context, run));
+  }
   static void trace_begin(tenon_host_context* context, const char* name, std::uint64_t correlation_id) {
     TraceRecorder& trace = *self(context)->trace_;
     if (trace.on()) trace.begin_span(name, correlation_id);
@@ -90,7 +96,9 @@ struct Services {
     }
     return services.cache_directory_.c_str();
   }
-  static std::uint32_t cancel_requested(tenon_host_context*) { return 0; }
+  static std::uint32_t cancel_requested(tenon_host_context*, const tenon_run* run) {
+    return run != nullptr && run->context != nullptr && run->context->stop.stop_requested() ? 1 : 0;
+  }
   static std::uint64_t autotune_get(tenon_host_context* context, const char* key, void* out_value, std::uint64_t capacity) {
     return self(context)->autotune_.get(key, out_value, capacity);
   }

@@ -28,13 +28,13 @@ Program::~Program() = default;
 Program::Program(Program&&) noexcept = default;
 Program& Program::operator=(Program&&) noexcept = default;
 
-const std::vector<Tensor>& Program::run(std::span<const Tensor> inputs) {
+const std::vector<Tensor>& Program::run(std::span<const Tensor> inputs, const RunOptions& options) {
   State& s = state_of(state_);
   const exec::Running running(s.running, "program", "Program");
-  return s.run(inputs);
+  return s.run(inputs, options);
 }
 
-void Program::run(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+void Program::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, const RunOptions& options) {
   State& s = state_of(state_);
   const exec::Running running(s.running, "program", "Program");
   if (outputs.size() != s.visible) throw Error(fmt::format("program: expected {} outputs, got {}", s.visible, outputs.size()));
@@ -57,7 +57,7 @@ void Program::run(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   };
   put(outputs);
   try {
-    s.execute();
+    s.execute(options);
     if (s.check != CheckNumerics::off) s.check_results();
   } catch (...) {
     put(mine);

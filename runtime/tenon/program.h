@@ -17,6 +17,7 @@
 #include <tenon/api.h>
 #include <tenon/context.h>
 #include <tenon/graph.h>
+#include <tenon/run_options.h>
 
 namespace tenon {
 
@@ -155,6 +156,12 @@ struct ProgramOptions {
   /// parameters stay f32 and products are computed in 16 bits (ADR 17); graphs of f64, f16 or bf16
   /// run unchanged.
   std::optional<Precision> precision = std::nullopt;
+  /// Update parameters after everything else, so that a run can be cancelled until then
+  /// (RunOptions::stop). Otherwise it can be until its first update, such as that of the running
+  /// statistics in a forward pass. Costs the memory of, and a copy of, each update whose op computes
+  /// something else too: two values per channel of a batch normalization.
+  bool updates_last = false;
+  RunOptions run = {};  ///< of the compilation itself
 };
 
 /// A compiled graph with fixed shapes; a new shape needs a new program, which CompiledFunction makes
@@ -183,14 +190,16 @@ class TENON_API Program {
   /// run. Nothing is allocated after the second run with inputs of the same kind; on a device that
   /// records (option `capture`), after the third at the same addresses. Returns when the results
   /// may be read.
-  const std::vector<Tensor>& run(std::span<const Tensor> inputs);
+  const std::vector<Tensor>& run(std::span<const Tensor> inputs, const RunOptions& options = {});
   /// The same with an initializer list.
-  const std::vector<Tensor>& run(std::initializer_list<Tensor> inputs) {
-    return run(std::span(inputs.begin(), inputs.size()));
+  const std::vector<Tensor>& run(std::initializer_list<Tensor> inputs,
+                                 const RunOptions& options = {}) {
+    return run(std::span(inputs.begin(), inputs.size()), options);
   }
   /// The same with results written to the caller's tensors: dense, of the right dtype and shape, on
   /// the device that computes them.
-  void run(std::span<const Tensor> inputs, std::span<Tensor> outputs);
+  void run(std::span<const Tensor> inputs, std::span<Tensor> outputs,
+           const RunOptions& options = {});
 
   /// Where each node runs.
   const PlacementReport& placement() const;
@@ -220,7 +229,7 @@ class TENON_API Program {
     std::uint64_t size_bytes = 0;  ///< operands and results, each counted once
     std::uint64_t begin_ns = 0;    ///< since the start of its plan
   };
-  /// Enables or disables measuring the following runs.
+  /// Enables or disables measuring the following runs, replayed ones too.
   void enable_profile(bool enabled);
   /// Kernel times of the last run; empty if it was not measured.
   std::vector<KernelTime> profile() const;

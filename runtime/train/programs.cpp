@@ -47,7 +47,7 @@ BatchType BatchType::of(const ModelSetup& setup, const Shape& sample, const Shap
   return {sample.with_batch(size), input_dtype(setup.definition), targets, dtype};
 }
 
-Program& Programs::get(Phase phase, const BatchType& batch) {
+Program& Programs::get(Phase phase, const BatchType& batch, const RunOptions& run) {
   key_.clear();
   key_.add(phase);
   key_.add(batch.x_dtype, batch.x);
@@ -57,7 +57,7 @@ Program& Programs::get(Phase phase, const BatchType& batch) {
     const Graph graph = graph_of(phase, batch);  // errors of the model come before its memory
     if (phase == Phase::train) parameters_.make_optimizer_state();
     if (phase == Phase::backward_first || phase == Phase::backward_more) parameters_.make_gradients();
-    return compile(graph);
+    return compile(graph, run);
   });
 }
 
@@ -65,7 +65,7 @@ std::vector<MemoryPlan> Programs::plan_memory(Phase phase, const BatchType& batc
   return Program::plan_memory(setup_.need_context(), graph_of(phase, batch), options());
 }
 
-Program& Programs::apply() {
+Program& Programs::apply(const RunOptions& run) {
   return cache_.get("apply", [&] {
     parameters_.make_optimizer_state();
     Graph graph;
@@ -76,12 +76,12 @@ Program& Programs::apply() {
     const std::vector<Value> gradients = build_mean_gradients(graph, f);
     add_step(graph, f, gradients, setup_.options.optimizer, scale);
     if (scale.present()) graph.output("outcome", guard_step(graph, gradients, scale, 0));
-    return compile(graph);
+    return compile(graph, run);
   });
 }
 
 Program Programs::frozen(const BatchType& batch) const {
-  return compile(graph_of(Phase::predict, batch), true);
+  return compile(graph_of(Phase::predict, batch), {}, true);
 }
 
 Program Programs::decoding(std::int64_t steps, std::int64_t capacity, const std::shared_ptr<ParameterStore>& states,
@@ -102,8 +102,9 @@ Program Programs::decoding(std::int64_t steps, std::int64_t capacity, const std:
   return {setup_.need_context(), graph, {.device = setup_.main_device(), .parameters = states}};
 }
 
-Program Programs::compile(const Graph& graph, bool freeze) const {
+Program Programs::compile(const Graph& graph, const RunOptions& run, bool freeze) const {
   ProgramOptions chosen = options();
+  chosen.run = run;
   chosen.freeze = freeze;
   return {setup_.need_context(), graph, chosen};
 }

@@ -51,7 +51,7 @@ NEXT = [
         "  tenon_status (*device_echo)(tenon_device*, uint64_t value, uint64_t* out_value, tenon_error*);\n} tenon_backend_table;",
     ),
     # A field of a struct that the core sends, and of one that the backend sends.
-    (HEADER, "} tenon_plan_options;", "  uint64_t mark;\n} tenon_plan_options;"),
+    (HEADER, "  const tenon_run* run; /* of plan_create; NULL: the defaults */\n}", "  const tenon_run* run;\n  uint64_t mark;\n}"),
     (
         HEADER,
         "  uint64_t packed_size_bytes; /* memory the plan itself owns: constants and packed operands */\n}",

@@ -80,22 +80,19 @@ std::vector<SlotTable> slot_tables() {
                      TENON_SLOT(destroy, "pack/shared")}});
 #undef TENON_STRUCT
 #define TENON_STRUCT tenon_profile_table
-  tables.push_back({"tenon_profile_table",
-                    offsetof(TENON_STRUCT, enable),
-                    sizeof(TENON_STRUCT),
-                    {TENON_SLOT(enable, "profile/records"), TENON_SLOT(read, "profile/records")}});
+  tables.push_back({"tenon_profile_table", offsetof(TENON_STRUCT, read), sizeof(TENON_STRUCT), {TENON_SLOT(read, "profile/records")}});
 #undef TENON_STRUCT
   // Host services, with cases in which a wrong use of them shows.
 #define TENON_STRUCT tenon_host
-  tables.push_back({"tenon_host",
-                    offsetof(TENON_STRUCT, log),
-                    sizeof(TENON_STRUCT),
-                    {TENON_SLOT(log, "plan/quiet_execution"), TENON_SLOT(allocate, "memory/out_of_memory"),
-                     TENON_SLOT(release, "host/memory_intact"), TENON_SLOT(parallel_for, "plan/concurrent"),
-                     TENON_SLOT(thread_count, "plan/concurrent"), TENON_SLOT(trace_begin, "plan/whole_graphs"),
-                     TENON_SLOT(trace_end, "plan/whole_graphs"), TENON_SLOT(option, "lifecycle/create_and_destroy"),
-                     TENON_SLOT(cache_directory, "lifecycle/create_and_destroy"), TENON_SLOT(cancel_requested, "plan/whole_graphs"),
-                     TENON_SLOT(autotune_get, "host/autotune"), TENON_SLOT(autotune_put, "host/autotune")}});
+  tables.push_back(
+      {"tenon_host",
+       offsetof(TENON_STRUCT, log),
+       sizeof(TENON_STRUCT),
+       {TENON_SLOT(log, "plan/quiet_execution"), TENON_SLOT(allocate, "memory/out_of_memory"), TENON_SLOT(release, "host/memory_intact"),
+        TENON_SLOT(parallel_for, "run/threads"), TENON_SLOT(thread_count, "plan/concurrent"), TENON_SLOT(trace_begin, "plan/whole_graphs"),
+        TENON_SLOT(trace_end, "plan/whole_graphs"), TENON_SLOT(option, "lifecycle/create_and_destroy"),
+        TENON_SLOT(cache_directory, "lifecycle/create_and_destroy"), TENON_SLOT(cancel_requested, "run/cancelled"),
+        TENON_SLOT(autotune_get, "host/autotune"), TENON_SLOT(autotune_put, "host/autotune")}});
 #undef TENON_STRUCT
   return tables;
 }

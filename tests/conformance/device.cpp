@@ -403,11 +403,17 @@ tenon_status Plan::Bindings::send(std::string& out_text, tenon_stream* stream) {
   return status;
 }
 
+tenon_bindings Plan::Bindings::abi(std::uint64_t epoch) const {
+  return {.struct_size = sizeof(tenon_bindings),
+          .address_count = static_cast<std::uint32_t>(addresses_.size()),
+          .addresses = addresses_.data(),
+          .parameters_epoch = epoch,
+          .run = run,
+          .execution_id = execution_id};
+}
+
 tenon_status Plan::Bindings::execute_bare(std::uint64_t epoch, tenon_error* error) {
-  tenon_bindings abi_bindings{.struct_size = sizeof abi_bindings,
-                              .address_count = static_cast<std::uint32_t>(addresses_.size()),
-                              .addresses = addresses_.data(),
-                              .parameters_epoch = epoch};
+  const tenon_bindings abi_bindings = abi(epoch);
   const Device& device = plan_.device_;
   return device.table().plan_execute(plan_.plan_, &abi_bindings, workspace_.address + workspace_.origin, device.stream(), error);
 }
@@ -419,10 +425,7 @@ Outcome Plan::Bindings::execute(std::uint64_t epoch, tenon_stream* stream) {
   outcome.status = send(outcome.text, stream);
   if (outcome.status != TENON_OK) return outcome;
 
-  tenon_bindings abi_bindings{.struct_size = sizeof abi_bindings,
-                              .address_count = static_cast<std::uint32_t>(addresses_.size()),
-                              .addresses = addresses_.data(),
-                              .parameters_epoch = epoch};
+  const tenon_bindings abi_bindings = abi(epoch);
   ErrorText error;
   outcome.status = device.table().plan_execute(plan_.plan_, &abi_bindings, workspace_.address + workspace_.origin, stream, error);
   if (outcome.status == TENON_OK) outcome.status = device.table().stream_synchronize(stream, error);

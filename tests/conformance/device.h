@@ -209,6 +209,8 @@ class Plan {
     Outcome execute(std::uint64_t epoch = 1, tenon_stream* stream = nullptr);
     /// Only the call to plan_execute: nothing is poisoned, checked or collected.
     tenon_status execute_bare(std::uint64_t epoch, tenon_error* error);
+    const tenon_run* run = nullptr;  ///< of the executions
+    std::uint64_t execution_id = 0;  ///< of the executions; 0: they are not profiled
 
    private:
     struct Buffer {
@@ -221,6 +223,7 @@ class Plan {
       std::vector<unsigned char> content;      ///< the whole memory before an execution
       std::uint32_t donated = TENON_NO_INDEX;  ///< the value whose memory this one shares
     };
+    tenon_bindings abi(std::uint64_t epoch) const;
     void allocate(Buffer& buffer, std::uint64_t alignment);
     void fill(std::uint32_t value);
     tenon_status send(std::string& out_text, tenon_stream* stream);

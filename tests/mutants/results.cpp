@@ -344,7 +344,7 @@ void sum_as_threads_end(Execution& run) {
   if (work.sum.from == nullptr) return;
   const tenon_host* const host = host_of(run.plan.device);
   host->parallel_for(
-      host->context, static_cast<std::int64_t>(work.sum.length), 16,
+      host->context, nullptr, static_cast<std::int64_t>(work.sum.length), 16,
       [](void* argument, std::int64_t begin, std::int64_t end) {
         auto& shared = *static_cast<Work*>(argument);
         float part = 0;
@@ -359,7 +359,7 @@ void sum_as_threads_end(Execution& run) {
 /// The last bit of a result depends on how many threads the host has.
 void round_by_thread_count(Execution& run) {
   const tenon_host* const host = host_of(run.plan.device);
-  if (host->thread_count(host->context) % 2 == 0) return;
+  if (host->thread_count(host->context, nullptr) % 2 == 0) return;
   run.each_output([&](const Value& value) {
     change_floats(run.bytes_of(value), value,
                   [](auto y, std::uint64_t i) { return i == 0 ? std::nextafter(y, std::numeric_limits<decltype(y)>::infinity()) : y; });

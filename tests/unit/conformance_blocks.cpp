@@ -62,22 +62,19 @@ void pack_destroy(tenon_packed* packed) {
 
 // ---------------------------------------------------------------- profiles
 
-tenon_status profile_read(tenon_plan* plan, tenon_profile_record* out_records, std::uint32_t capacity, std::uint32_t* out_count,
-                          tenon_error* error) {
-  const tenon_status status = Backend::real->profile->read(plan, out_records, capacity, out_count, error);
+tenon_status profile_read(tenon_plan* plan, std::uint64_t execution_id, tenon_profile_record* out_records, std::uint32_t record_stride,
+                          std::uint32_t capacity, std::uint32_t* out_count, tenon_error* error) {
+  const tenon_status status = Backend::real->profile->read(plan, execution_id, out_records, record_stride, capacity, out_count, error);
   if (lie == Lie::profile_counts_wrong) ++*out_count;
   if (lie == Lie::kernel_without_a_name && capacity > 0) out_records[0].algorithm[0] = 0;
   return status;
-}
-tenon_status profile_enable(tenon_plan* plan, std::uint32_t enabled, tenon_error* error) {
-  return Backend::real->profile->enable(plan, enabled, error);
 }
 
 // ---------------------------------------------------------------- the backend
 
 void Backend::alter(tenon_backend_table& table) {
   static tenon_pack_table pack;
-  static const tenon_profile_table profile{sizeof profile, 0, profile_enable, profile_read};
+  static const tenon_profile_table profile{sizeof profile, 1, profile_read};
   pack = {sizeof pack, 0, pack_create, pack_info, pack_attach, lie == Lie::slot_empty ? nullptr : pack_destroy};
   table.pack = &pack;
   table.profile = &profile;

@@ -69,7 +69,7 @@ enum {
   TENON_DEVICE_LOST = 5,  /* sticky: every later call on the device returns it until the device is closed */
   TENON_INCOMPATIBLE = 6, /* ABI, driver or vendor library version */
   TENON_NOT_READY = 7,    /* event_query only: work is still pending */
-  TENON_CANCELLED = 8,    /* the host's cancel_requested said so */
+  TENON_CANCELLED = 8,    /* the host's cancel_requested said so: see tenon_run */
   TENON_VENDOR_ERROR = 9, /* a vendor library failed; the text names the call and its code */
   TENON_INTERNAL = 10,    /* a bug in the backend */
   TENON_FORKED = 11       /* the object belongs to a parent process */
@@ -124,7 +124,7 @@ typedef struct tenon_plan tenon_plan;
 typedef struct tenon_capture tenon_capture;
 typedef struct tenon_packed tenon_packed;
 typedef struct tenon_host_context tenon_host_context;
-typedef struct tenon_run tenon_run;
+typedef struct tenon_host_run tenon_host_run;
 
 /* Where a failure is described. Owned by the caller; the callee writes at most `text_capacity`
  * bytes, NUL included. */
@@ -448,7 +448,8 @@ typedef struct tenon_node {
 } tenon_node;
 
 /* Input i and output j (indices into graph.values) will be bound to the same address: the output is
- * written in place, after every read of the input. Frozen. */
+ * written in place, after every read of the input. The core declares one for each output in memory
+ * that outlives the execution, also if no node reads the input. Frozen. */
 typedef struct tenon_donation {
   uint32_t input;
   uint32_t output;
@@ -482,6 +483,24 @@ enum {
   TENON_FUSION_OFF = 2          /* one kernel per node */
 };
 
+/* What a call may use of the process, and whether its result is still wanted. It travels with
+ * plan_create, plan_execute and BLAS calls; NULL means the defaults, which are all 0. The backend
+ * passes it to the host's parallel_for, thread_count and cancel_requested.
+ *   Owner         the caller, for the length of the call: work that runs later must not use it.
+ *   Cancellation  a call may ask cancel_requested and then return TENON_CANCELLED, at points where that
+ *                 takes effect within milliseconds. On a device with TENON_DEVICE_INLINE_STREAMS,
+ *                 plan_execute asks between its kernels, up to the first one that writes a donated
+ *                 output; from there on it does not stop. A cancelled execution has written no donated
+ *                 output, the other outputs are undefined, work that was submitted before runs to its
+ *                 end, and plan, device and stream stay usable. */
+typedef struct tenon_run {
+  uint32_t struct_size;
+  uint32_t threads; /* the most threads of parallel_for, the caller's included; 0, or more than the host has: all of them */
+  int32_t priority; /* a hint for queues that have priorities: higher goes first, 0 is normal */
+  uint32_t reserved;
+  tenon_host_run* context; /* the host's */
+} tenon_run;
+
 typedef struct tenon_plan_options {
   uint32_t struct_size;
   uint32_t math;          /* TENON_MATH_*: honoured or refused, never silently changed */
@@ -489,6 +508,7 @@ typedef struct tenon_plan_options {
   uint32_t fusion;        /* TENON_FUSION_* */
   uint32_t needs;         /* bits that must be understood: else every node is refused */
   uint32_t reserved;
+  const tenon_run* run; /* of plan_create; NULL: the defaults */
 } tenon_plan_options;
 
 typedef struct tenon_plan_info {
@@ -507,6 +527,8 @@ typedef struct tenon_bindings {
   uint64_t parameters_epoch; /* a plan that packs parameters packs them again when this differs from the last execution */
   uint32_t needs;            /* bits that must be understood: else plan_execute returns TENON_UNSUPPORTED */
   uint32_t reserved;
+  const tenon_run* run;  /* NULL: the defaults, as always while the stream is recorded */
+  uint64_t execution_id; /* the name of this execution in the profile block; 0: it is not profiled */
 } tenon_bindings;
 
 enum {
@@ -552,11 +574,12 @@ typedef struct tenon_host {
   /* Calls body(argument, begin, end) so that the ranges cover [0, count) exactly once, on the
    * host's threads and the caller's, each range at least `grain` long but for the last; returns
    * when all are done. May be called from inside a body: it then runs inline. The body must not
-   * throw. How the range is split depends only on count, grain and the thread budget. */
-  void (*parallel_for)(tenon_host_context*, int64_t count, int64_t grain, void (*body)(void* argument, int64_t begin, int64_t end),
-                       void* argument);
-  /* The thread budget of parallel_for, the caller's thread included; >= 1. */
-  uint32_t (*thread_count)(tenon_host_context*);
+   * throw. How the range is split depends only on count, grain and the thread budget. `run` is that
+   * of the call that the loop is a part of. */
+  void (*parallel_for)(tenon_host_context*, const tenon_run* run, int64_t count, int64_t grain,
+                       void (*body)(void* argument, int64_t begin, int64_t end), void* argument);
+  /* The thread budget of parallel_for in this run, the caller's thread included; >= 1. */
+  uint32_t (*thread_count)(tenon_host_context*, const tenon_run* run);
   /* A span in the host's trace, nested per thread. `name` is copied. */
   void (*trace_begin)(tenon_host_context*, const char* name, uint64_t correlation_id);
   void (*trace_end)(tenon_host_context*);
@@ -566,8 +589,8 @@ typedef struct tenon_host {
   /* A directory this backend may keep files in; created on the first call; NULL if there is none.
    * Lives as long as the host. */
   const char* (*cache_directory)(tenon_host_context*);
-  /* 1 if the user requested to stop: long operations should return TENON_CANCELLED. */
-  uint32_t (*cancel_requested)(tenon_host_context*);
+  /* 1 if the result of this run is not wanted any more. Costs nanoseconds. */
+  uint32_t (*cancel_requested)(tenon_host_context*, const tenon_run* run);
   /* Measured choices, kept by the host between runs of one build of the backend, in a file with a
    * checksum. A key is UTF-8 and names what the choice depends on: problem, device, versions of
    * libraries. get copies at most `capacity` bytes and returns the stored size, 0 if absent. */
@@ -715,13 +738,14 @@ typedef struct tenon_blas_table {
  * and memory outlive the capture. A plan that packs parameters refuses (TENON_UNSUPPORTED) to be
  * recorded with a parameters_epoch other than that of its last execution; if it accepts, the
  * recording is valid for every epoch. After a refusal the core calls `end`, destroys the resulting
- * capture, and executes the plan. */
+ * capture, and executes the plan. A recording whose bindings had an execution_id measures its
+ * kernels: `execution_id` names the replay in the profiles of these plans; 0: it is not profiled. */
 typedef struct tenon_capture_table {
   uint32_t struct_size;
   uint32_t reserved;
   tenon_status (*begin)(tenon_stream*, tenon_error*);
   tenon_status (*end)(tenon_stream*, tenon_capture** out_capture, tenon_error*);
-  tenon_status (*replay)(tenon_capture*, tenon_stream*, tenon_error*);
+  tenon_status (*replay)(tenon_capture*, tenon_stream*, uint64_t execution_id, tenon_error*);
   void (*destroy)(tenon_capture*);
 } tenon_capture_table;
 
@@ -736,7 +760,7 @@ typedef struct tenon_pack_table {
   void (*destroy)(tenon_packed*);
 } tenon_pack_table;
 
-/* One node's share of the last profiled execution. Frozen. */
+/* One kernel of a profiled execution. Arrays of it carry an element stride. */
 typedef struct tenon_profile_record {
   uint64_t id;       /* tenon_node.id of the first node that the kernel computes */
   uint64_t begin_ns; /* since the execution began, device time */
@@ -746,14 +770,17 @@ typedef struct tenon_profile_record {
   char algorithm[48];   /* kernel or algorithm name, NUL-terminated */
 } tenon_profile_record;
 
-/* Times per kernel. While enabled, execution may be slower; results do not change. */
+/* Times per kernel of the executions that have an execution_id; these may be slower, their results do
+ * not change. Ids are unique among the executions of a plan that overlap or are kept. */
 typedef struct tenon_profile_table {
   uint32_t struct_size;
-  uint32_t reserved;
-  tenon_status (*enable)(tenon_plan*, uint32_t enabled, tenon_error*);
-  /* Copies at most `capacity` records of the last finished execution; out_count is how many there
-   * are. Before the first execution a backend may list the kernels to come, with times of 0. */
-  tenon_status (*read)(tenon_plan*, tenon_profile_record* out_records, uint32_t capacity, uint32_t* out_count, tenon_error*);
+  uint32_t kept; /* >= 1: the executions of a plan, the latest ones, that `read` knows; of the replays of a recording, the last */
+  /* Writes at most `capacity` records of this execution, which has been waited for, each `record_stride`
+   * bytes after the one before; out_count is how many there are. TENON_INVALID_ARGUMENT for an id
+   * that is not kept. Id 0 lists the kernels of the plan with times of 0, or nothing if they are not
+   * known before an execution. */
+  tenon_status (*read)(tenon_plan*, uint64_t execution_id, tenon_profile_record* out_records, uint32_t record_stride, uint32_t capacity,
+                       uint32_t* out_count, tenon_error*);
 } tenon_profile_table;
 
 /* ------------------------------------------------------------------------------------------------ the backend's table */
