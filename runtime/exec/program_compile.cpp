@@ -240,7 +240,7 @@ struct Program::State::Compiler {
         if (donatable[u] && layout.producer(s.graph.updates()[u].value) == p) donations.push_back(s.graph.updates()[u]);
       }
       exec::AbiGraph lowered;
-      lowered.program = s.id;
+      lowered.program = s.program_id;
       exec::lower(s.graph, set.nodes, needed_outside, donations, uses, lowered);
       exec::lower_to_supported_versions(*set.device->loaded->backend, s.graph, lowered);
       Part part;
@@ -348,7 +348,7 @@ struct Program::State::Compiler {
 };
 
 Program::State::State(exec::ProgramMemory::Mode mode)
-    : id([] {
+    : program_id([] {
         static std::atomic<std::uint64_t> last{0};
         return ++last;
       }()),

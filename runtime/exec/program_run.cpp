@@ -236,7 +236,7 @@ std::string Program::State::why_not_replayed(Capture capture) const {
 }
 
 const NodeInfo* Program::State::find_node(std::uint64_t abi_id) const {
-  if (abi_id >> 32 == id) {
+  if (abi_id >> 32 == program_id) {
     const auto& nodes = graph.nodes();
     const auto found = std::find_if(nodes.begin(), nodes.end(), [&](const NodeInfo& node) { return node.id == (abi_id & 0xffffffff); });
     if (found != nodes.end()) return &*found;

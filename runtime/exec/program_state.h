@@ -63,7 +63,7 @@ struct Program::State {
     Shape shape;
   };
 
-  const std::uint64_t id;  ///< unique in the process, for the ids of its nodes
+  const std::uint64_t program_id;  ///< unique in the process, for the ids of its nodes
   std::shared_ptr<ParameterStore> parameters;
   PlacementReport report;
   Graph graph;                       ///< the nodes that run each time
