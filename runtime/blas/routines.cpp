@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "blas/alignment.h"
 #include "blas/check.h"
 #include "exec/call.h"
 #include "exec/device_state.h"
@@ -201,7 +202,9 @@ void invoke(const Call& call, const arguments::gemm_strided_batched<T>& p) {
 template <class T, class Slot, class Arguments>
 void run(const Queue& queue, Routine routine, Slot slot, const Arguments& arguments) {
   if (slot == nullptr) not_offered(queue, routine);
-  if (validate(routine, arguments)) invoke<T>(Call<T, Slot>{queue, routine, slot}, arguments);
+  if (!validate(routine, arguments)) return;
+  check_alignment<T>(routine, arguments, queue.device().state()->info.operand_alignment_bytes);
+  invoke<T>(Call<T, Slot>{queue, routine, slot}, arguments);
 }
 
 }  // namespace
