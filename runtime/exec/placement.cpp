@@ -12,13 +12,14 @@
 #include "exec/lower.h"
 #include "exec/op_versions.h"
 #include "graph/op.h"
+#include "graph/passes.h"
 
 namespace tenon::exec {
 namespace {
 
-/// The answers of one device for a set of nodes.
-std::vector<tenon_answer> ask(DeviceState& device, const Graph& graph, const std::vector<NodeId>& nodes,
-                              const tenon_plan_options& options) {
+/// A backend's answers for a set of nodes.
+std::vector<tenon_answer> ask_backend(DeviceState& device, const Graph& graph, const std::vector<NodeId>& nodes,
+                                      const tenon_plan_options& options) {
   AbiGraph lowered;
   lower(graph, nodes, std::vector<bool>(graph.values().size(), false), {}, count_uses(graph), lowered);
   const loader::Backend& backend = *device.loaded->backend;
@@ -42,6 +43,70 @@ std::vector<tenon_answer> ask(DeviceState& device, const Graph& graph, const std
     }
   }
   return answers;
+}
+
+/// Why a device does not compute with the operands or results of a node; empty: it does.
+std::string why_not_with(const DeviceInfo& device, const Graph& graph, const NodeInfo& node) {
+  std::vector<ValueId> values = node.inputs;
+  values.insert(values.end(), node.outputs.begin(), node.outputs.end());
+  for (const ValueId v : values) {
+    if (v == no_id || device.holds(graph.info(v).dtype)) continue;
+    std::vector<std::string> names;
+    for (const DType dtype : device.dtypes) names.emplace_back(name_of(dtype));
+    return fmt::format("{} does not compute with {}: expected one of {}", device.name, name_of(graph.info(v).dtype),
+                       fmt::join(names, ", "));
+  }
+  return {};
+}
+
+/// The answers of one device for a set of nodes. Its backend sees no dtype that the device does not compute with.
+std::vector<tenon_answer> ask(DeviceState& device, const Graph& graph, const std::vector<NodeId>& nodes,
+                              const tenon_plan_options& options) {
+  std::vector<tenon_answer> answers(nodes.size());
+  std::vector<NodeId> asked;
+  std::vector<std::size_t> places;  // of the nodes asked about
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const std::string reason = why_not_with(device.info, graph, graph.nodes()[nodes[i]]);
+    if (reason.empty()) {
+      asked.push_back(nodes[i]);
+      places.push_back(i);
+      continue;
+    }
+    answers[i].reason = TENON_REASON_DTYPE;
+    std::snprintf(answers[i].text, sizeof answers[i].text, "%s", reason.c_str());
+  }
+  if (asked.empty()) return answers;
+  const std::vector<tenon_answer> given = ask_backend(device, graph, asked, options);
+  for (std::size_t i = 0; i < places.size(); ++i) answers[places[i]] = given[i];
+  return answers;
+}
+
+/// Makes the views that a node reads dense, because its device does not take them. True if there were any.
+bool make_dense(Graph& graph, NodeId n, const DeviceInfo& device, const std::string& reason, PlacementReport& report) {
+  bool any = false;
+  for (const ValueId v : graph.nodes()[n].inputs) {
+    if (v == no_id || graph.info(v).strides.empty()) continue;
+    const ValueInfo& info = graph.info(v);
+    report.dense_copies.push_back({info.name, device.name, reason, static_cast<std::uint64_t>(info.shape.count() * size_of(info.dtype))});
+    graph::GraphEditor(graph).make_dense(v);
+    any = true;
+  }
+  return any;
+}
+
+/// The answers of a device, with dense operands where it refuses views.
+std::vector<tenon_answer> ask_with_copies(DeviceState& device, Graph& graph, const std::vector<NodeId>& nodes,
+                                          const tenon_plan_options& options, PlacementReport& report) {
+  if (device.info.operand_alignment_bytes > 1) {  // a view may start anywhere
+    const std::string reason = fmt::format("its operands start at multiples of {} bytes", device.info.operand_alignment_bytes);
+    for (const NodeId n : nodes) make_dense(graph, n, device.info, reason, report);
+  }
+  std::vector<tenon_answer> answers = ask(device, graph, nodes, options);
+  bool changed = false;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (!answers[i].supported) changed |= make_dense(graph, nodes[i], device.info, answers[i].text, report);
+  }
+  return changed ? ask(device, graph, nodes, options) : answers;
 }
 
 bool is_present(const DeviceName& name, std::span<const AvailableDevice> devices) {
@@ -111,7 +176,7 @@ void check_rules(ContextState& context, const Graph& graph) {
   }
 }
 
-std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, const Graph& graph, const std::string& fallback,
+std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, Graph& graph, const std::string& fallback,
                                                 const tenon_plan_options& options, PlacementReport& report) {
   const Config& config = context.config;
   const std::size_t count = graph.nodes().size();
@@ -145,7 +210,7 @@ std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, const Gra
   std::string first_failure;
   for (const auto& [position, nodes] : by_device) {
     const auto device = context.open(position);
-    const std::vector<tenon_answer> answers = ask(*device, graph, nodes, options);
+    const std::vector<tenon_answer> answers = ask_with_copies(*device, graph, nodes, options, report);
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       const NodeId n = nodes[i];
       const NodeInfo& node = graph.nodes()[n];
@@ -199,12 +264,14 @@ std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, const Gra
   return result;
 }
 
-std::shared_ptr<DeviceState> able_device(ContextState& context, const Graph& graph, const std::shared_ptr<DeviceState>& device) {
+std::shared_ptr<DeviceState> able_device(ContextState& context, Graph graph, const std::shared_ptr<DeviceState>& device) {
   std::vector<NodeId> nodes(graph.nodes().size());
   std::iota(nodes.begin(), nodes.end(), NodeId{0});
   const tenon_plan_options options = plan_options(context.config, Precision::float32);
+  PlacementReport ignored;
   const auto is_able = [&](DeviceState& candidate) {
-    return std::ranges::all_of(ask(candidate, graph, nodes, options), [](const tenon_answer& answer) { return answer.supported != 0; });
+    return std::ranges::all_of(ask_with_copies(candidate, graph, nodes, options, ignored),
+                               [](const tenon_answer& answer) { return answer.supported != 0; });
   };
   if (is_able(*device)) return device;
   for (std::size_t other = 0; other < context.entries.size(); ++other) {
