@@ -160,6 +160,7 @@ tenon_status device_info(tenon_backend* self, std::uint32_t index, tenon_device_
     info.memory_free_bytes = d.memory_free_bytes;
     info.alignment_bytes = d.alignment_bytes;
     info.dtypes = d.dtypes;
+    info.operand_alignment_bytes = d.operand_alignment_bytes;
     hand_over(info, out_info);
   });
 }
@@ -170,6 +171,7 @@ tenon_status device_open(tenon_backend* self, std::uint32_t index, tenon_device*
     auto device = std::make_unique<tenon_device>();
     device->backend = self;
     device->device = self->backend->open(index);
+    device->device->operand_alignment_bytes = std::max<std::uint64_t>(self->backend->describe(index).operand_alignment_bytes, 1);
     device->rows = self->rows;
     const std::lock_guard lock(self->mutex);
     self->open.insert(device.get());

@@ -8,13 +8,12 @@
 #include <limits>
 
 #include <tenon/sdk/needs.h>
+#include <tenon/sdk/rounding.h>
 
 #include "elementwise_group.h"
 
 namespace tenon::sdk {
 namespace {
-
-constexpr std::uint64_t alignment = 64;  ///< of workspaces, and of everything in them
 
 std::atomic<const KernelMarkers*> kernel_markers{nullptr};
 
@@ -134,6 +133,7 @@ struct Plan::Frame {
 Plan::Plan(Device& device, MemoryStats& memory_stats, const tenon_graph& abi_graph, const tenon_plan_options& options,
            const KernelRow* rows)
     : device_(device), blocks_(device, memory_stats) {
+  layout_.alignment = std::max<std::uint64_t>(layout_.alignment, device.operand_alignment_bytes);
   GraphModel& graph = layout_.graph;
   graph = GraphModel::read(abi_graph, options);
   if (graph.problem.reason != TENON_REASON_NONE) throw Error(TENON_UNSUPPORTED, "plan_create: " + graph.problem.text);
@@ -199,7 +199,7 @@ void Plan::allocate_packed() {
       const std::uint64_t size = packed_size(graph, step.node, i, operands);
       if (size == 0) continue;
       step.packed.resize(step.node.inputs.size(), 0);
-      total = (total + alignment - 1) / alignment * alignment;
+      total = aligned_size(total, layout_.alignment);
       places.emplace_back(&step.packed[i], total);
       total += size;
       if (graph.values[graph.values[step.node.inputs[i]].root].kind == TENON_VALUE_PARAMETER) packed_parameters_.push_back({s, i});
@@ -267,7 +267,7 @@ tenon_plan_info Plan::info() const {
   info.struct_size = sizeof info;
   info.kernel_count = static_cast<std::uint32_t>(layout_.steps.size());
   info.workspace_size_bytes = layout_.workspace_size;
-  info.workspace_alignment_bytes = alignment;
+  info.workspace_alignment_bytes = layout_.alignment;
   info.packed_size_bytes = blocks_.size_bytes();
   return info;
 }
@@ -399,9 +399,10 @@ void Plan::execute(const tenon_bindings& bindings, std::uint64_t workspace, teno
     throw Error(TENON_INVALID_ARGUMENT, "plan_execute: expected " + std::to_string(expected) + " addresses, got " +
                                             std::to_string(bindings.addresses == nullptr ? 0 : bindings.address_count));
   }
-  if (layout_.workspace_size > 0 && (workspace == 0 || workspace % alignment != 0)) {
+  if (layout_.workspace_size > 0 && (workspace == 0 || workspace % layout_.alignment != 0)) {
     throw Error(TENON_INVALID_ARGUMENT, "plan_execute: expected a workspace of " + std::to_string(layout_.workspace_size) +
-                                            " bytes at a multiple of 64, got address " + std::to_string(workspace));
+                                            " bytes at a multiple of " + std::to_string(layout_.alignment) + ", got address " +
+                                            std::to_string(workspace));
   }
   if (stream->recording) check_recordable(out_node_id);
   struct Loan {

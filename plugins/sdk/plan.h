@@ -14,6 +14,7 @@
 #include <tenon/sdk/device.h>
 #include <tenon/sdk/kernel.h>
 #include <tenon/sdk/kernel_markers.h>
+#include <tenon/sdk/rounding.h>
 
 #include "graph_model.h"
 #include "handles.h"
@@ -41,6 +42,7 @@ struct Layout {
   std::vector<Step> steps;
   std::vector<Location> locations;  ///< per value, of its root
   std::uint64_t workspace_size = 0;
+  std::uint64_t alignment = block_alignment;  ///< of workspaces, and of everything in them
 };
 
 /// Device memory that is freed with its owner.

@@ -2,6 +2,7 @@
 // The list of a context's devices: those of its backends, divided as the configuration says.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <utility>
@@ -34,8 +35,10 @@ DeviceInfo describe(const loader::Backend& backend, std::uint32_t index) {
   info.compute_minor = d.compute_minor;
   info.clock_khz = d.clock_khz;
   info.flags = d.flags;
+  info.alignment_bytes = std::max<std::uint64_t>(d.alignment_bytes, 1);
+  info.operand_alignment_bytes = std::max<std::uint64_t>(d.operand_alignment_bytes, 1);
   for (tenon_dtype t = TENON_DTYPE_F16; t <= TENON_DTYPE_BOOL; ++t) {
-    if (d.dtypes & TENON_DTYPE_BIT(t)) info.dtypes.push_back(static_cast<DType>(t));
+    if (d.dtypes == 0 || (d.dtypes & TENON_DTYPE_BIT(t)) != 0) info.dtypes.push_back(static_cast<DType>(t));
   }
   const tenon_backend_info& b = backend.info();
   for (std::uint32_t i = 0; i < b.capability_count; ++i) {

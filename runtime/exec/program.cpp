@@ -46,6 +46,13 @@ void Program::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, con
       throw Error(fmt::format("output '{}': expected a dense {}{} on {}, got {}", s.graph.outputs()[i].name, name_of(s.outputs[i].dtype),
                               s.outputs[i].shape.str(), s.outputs[i].device->info.name, outputs[i].str()));
     }
+    const std::uint64_t alignment = s.outputs[i].device->alignment_of(outputs[i].dtype());
+    if (outputs[i].address() % alignment != 0 && outputs[i].count() > 0) {
+      throw Error(
+          fmt::format("output '{}': expected memory at a multiple of {} bytes, as {} needs it, got address {:#x}; "
+                      "Program::make_output allocates it",
+                      s.graph.outputs()[i].name, alignment, s.outputs[i].device->info.name, outputs[i].address()));
+    }
   }
   s.bind_inputs(inputs);
   std::vector<Tensor> mine(s.own_outputs.begin(), s.own_outputs.begin() + static_cast<std::ptrdiff_t>(s.visible));

@@ -108,6 +108,7 @@ struct Program::State::Compiler {
     DevicePointer device;
     std::uint32_t slot;  ///< TENON_NO_INDEX: the workspace of part interval.first
     sdk::Interval interval;
+    std::uint64_t alignment;
   };
 
   State& s;
@@ -135,7 +136,7 @@ struct Program::State::Compiler {
   }
   std::uint32_t arena_slot(const DevicePointer& device, std::uint64_t size, std::uint32_t first, std::uint32_t last) {
     const std::uint32_t slot = new_slot(0);
-    blocks.push_back({device, slot, {first, last, sdk::aligned_size(std::max<std::uint64_t>(size, 1))}});
+    blocks.push_back({device, slot, {first, last, std::max<std::uint64_t>(size, 1)}, device->info.operand_alignment_bytes});
     return slot;
   }
   void keep_at(ValueId v, const Origin& place) {
@@ -206,7 +207,8 @@ struct Program::State::Compiler {
       found->second = new_slot(0);
       const auto position = static_cast<std::size_t>(std::find(s.inputs.begin(), s.inputs.end(), v) - s.inputs.begin());
       s.input_uses.push_back({position, device, found->second, {}});
-      if (!device->host_addressable()) s.memory.count(*device, bytes_of(s.graph.info(v)), &MemoryPlan::inputs_size_bytes);
+      const bool copied = std::ranges::any_of(s.report.dense_copies, [&](const DenseCopy& c) { return c.value == s.graph.info(v).name; });
+      if (!device->host_addressable() || copied) s.memory.count(*device, bytes_of(s.graph.info(v)), &MemoryPlan::inputs_size_bytes);
     }
     return found->second;
   }
@@ -270,12 +272,14 @@ struct Program::State::Compiler {
         throw Error(Status::out_of_memory, fmt::format("{}: expected at most {} bytes of {}, got {}", what, max_plan_bytes, use, size));
       }
     }
-    const std::uint64_t alignment = info.workspace_alignment_bytes;
-    if (alignment > exec::MemoryPool::alignment || (alignment & (alignment - 1)) != 0) {
-      throw Error(Status::unsupported, fmt::format("{}: expected a workspace alignment that is a power of two up to {} bytes, got {}", what,
-                                                   exec::MemoryPool::alignment, alignment));
+    const std::uint64_t alignment = std::max<std::uint64_t>(info.workspace_alignment_bytes, 1);
+    if (alignment > device.info.alignment_bytes || (alignment & (alignment - 1)) != 0) {
+      throw Error(Status::unsupported,
+                  fmt::format("{}: expected a workspace alignment that is a power of two up to {} bytes, the alignment of the device's "
+                              "memory, got {}",
+                              what, device.info.alignment_bytes, alignment));
     }
-    blocks.push_back({part.device, TENON_NO_INDEX, {p, p, sdk::aligned_size(info.workspace_size_bytes)}});
+    blocks.push_back({part.device, TENON_NO_INDEX, {p, p, info.workspace_size_bytes}, alignment});
     s.memory.count(device, info.packed_size_bytes, &MemoryPlan::packed_size_bytes);
     s.report.kernels += info.kernel_count;
     if (!s.memory.allocates()) return;
@@ -330,10 +334,17 @@ struct Program::State::Compiler {
     std::map<DeviceState*, std::vector<std::size_t>> by_device;
     for (std::size_t b = 0; b < blocks.size(); ++b) by_device[blocks[b].device.get()].push_back(b);
     for (const auto& [device, members] : by_device) {
+      std::uint64_t alignment = sdk::block_alignment;  // a cache line, at least
+      for (const std::size_t b : members) alignment = std::max(alignment, blocks[b].alignment);
       std::vector<sdk::Interval> intervals;
-      for (const std::size_t b : members) intervals.push_back(blocks[b].interval);
-      const std::uint64_t size = sdk::assign_offsets(intervals);
-      const std::uint64_t base = s.memory.keep(blocks[members.front()].device, size, &MemoryPlan::workspace_size_bytes);
+      for (const std::size_t b : members) {
+        intervals.push_back(blocks[b].interval);
+        intervals.back().size = sdk::aligned_size(intervals.back().size, alignment);
+      }
+      std::uint64_t size = sdk::assign_offsets(intervals);
+      if (size > 0 && alignment > exec::MemoryPool::min_alignment) size += alignment;  // what the pool gives may start lower
+      const std::uint64_t kept = s.memory.keep(blocks[members.front()].device, size, &MemoryPlan::workspace_size_bytes);
+      const std::uint64_t base = sdk::aligned_size(kept, alignment);
       for (std::size_t i = 0; i < members.size(); ++i) {
         const Block& block = blocks[members[i]];
         const std::uint64_t address = base + intervals[i].offset;

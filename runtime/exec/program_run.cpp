@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Execution of a program: operands, plans and copies, or a recording of them, and error reporting.
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -62,15 +62,27 @@ void Program::State::bind_inputs(std::span<const Tensor> given) {
   }
   for (InputUse& use : input_uses) {
     const Tensor& tensor = given[use.input];
+    const std::vector<std::int64_t>& strides = graph.info(inputs[use.input]).strides;
     const bool there = tensor.storage()->device.get() == use.device.get();
     const bool in_reach = there || (use.device->host_addressable() && tensor.on_host());
-    if (in_reach && tensor.is_dense()) {
+    const bool fits = strides.empty() ? tensor.is_dense() : std::equal(strides.begin(), strides.end(), tensor.strides());
+    const bool aligned = tensor.address() % use.device->alignment_of(tensor.dtype()) == 0;
+    if (in_reach && fits && (aligned || tensor.count() == 0)) {
       slots[use.slot] = tensor.address();
       continue;
     }
+    if (!strides.empty()) {
+      throw Error(
+          fmt::format("input '{}': expected an aligned view on {} with strides ({}), as declared, got {} with ({}); declare the "
+                      "input without strides, and the program copies what it is given",
+                      graph.info(inputs[use.input]).name, use.device->info.name, fmt::join(strides, ", "), tensor.str(),
+                      fmt::join(std::span(tensor.strides(), tensor.shape().rank()), ", ")));
+    }
     if (!use.staging.defined()) use.staging = Device(use.device).empty(tensor.dtype(), tensor.shape());
     const auto size = static_cast<std::uint64_t>(tensor.size_bytes());
-    if (tensor.is_dense() && tensor.on_host()) {
+    if (tensor.is_dense() && there) {
+      use.device->copy(TENON_COPY_DEVICE_TO_DEVICE, use.staging.address(), tensor.address(), size);
+    } else if (tensor.is_dense() && tensor.on_host()) {
       use.device->copy(TENON_COPY_HOST_TO_DEVICE, use.staging.address(), tensor.address(), size);
     } else {
       use.device->upload(use.staging.address(), tensor.to_host().raw(), size);

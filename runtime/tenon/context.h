@@ -2,6 +2,7 @@
 // tenon/context.h - the entry point: a configuration, the backends it loads, and their devices.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -37,8 +38,14 @@ struct DeviceInfo {
   std::uint32_t compute_major = 0, compute_minor = 0;  ///< GPUs
   std::uint32_t clock_khz = 0;                         ///< 0: unknown
   std::uint32_t flags = 0;                             ///< TENON_DEVICE_*
-  std::vector<DType> dtypes;                           ///< supported in its memory
+  std::uint64_t alignment_bytes = 1;                   ///< of its allocations
+  std::uint64_t operand_alignment_bytes = 1;           ///< of operands, if more than their dtype's
+  std::vector<DType> dtypes;                           ///< that it computes with
   std::vector<std::string> ops;                        ///< "Softmax-13", as reported by its backend
+
+  bool holds(DType dtype) const {
+    return std::find(dtypes.begin(), dtypes.end(), dtype) != dtypes.end();
+  }
 };
 
 /// Memory of one device that a context's programs and tensors use.

@@ -75,6 +75,14 @@ struct PlannedCopy {
   std::uint64_t size_bytes = 0;
 };
 
+/// A copy that makes the view bound to an input dense in each run, because the device does not take
+/// it as it is.
+struct DenseCopy {
+  std::string value, device;
+  std::string reason;  ///< the backend's
+  std::uint64_t size_bytes = 0;
+};
+
 /// Memory of a program on one device. Each byte is allocated once and kept as long as the program
 /// lives, so that the sum is the peak of its runs.
 struct MemoryPlan {
@@ -118,6 +126,7 @@ struct TENON_API PlacementReport {
   std::uint64_t workspace_size_bytes = 0;  ///< as in MemoryPlan, of all devices
   std::uint64_t packed_size_bytes = 0;     ///< as in MemoryPlan, of all devices
   std::vector<PlannedCopy> copies = {};    ///< the copies that copies_inserted counts
+  std::vector<DenseCopy> dense_copies = {};
   /// Whether runs are recorded and replayed as one launch, or why not; empty on devices that cannot
   /// record.
   std::string replay = {};
@@ -134,9 +143,10 @@ struct TENON_API PlacementReport {
   /// log_device_placement writes it.
   std::string mapping() const;
   /// The report as JSON: {"nodes": [{node, op, dtype, requested, device, algorithm, reason,
-  /// output_size_bytes, once}], "copies": [{value, from, to, size_bytes}], "moved", "partitions",
-  /// "kernels", "copies_inserted", "bytes_copied_per_run", "workspace_size_bytes",
-  /// "packed_size_bytes", "replay", "records", "replays"}; a device that there is not is null.
+  /// output_size_bytes, once}], "copies": [{value, from, to, size_bytes}], "dense_copies":
+  /// [{value, device, reason, size_bytes}], "moved", "partitions", "kernels", "copies_inserted",
+  /// "bytes_copied_per_run", "workspace_size_bytes", "packed_size_bytes", "replay", "records",
+  /// "replays"}; a device that there is not is null.
   std::string json() const;
 };
 

@@ -45,8 +45,9 @@ struct Model::State {
   bool training = false;  ///< the mode of forward
   // Values that change each step are inputs of the programs, so that a captured plan can be replayed.
   Tensor key = Tensor::zeros(DType::u64, {2});
-  Tensor learning_rate = Tensor::zeros(DType::f64, {});
+  Tensor learning_rate;
   Tensor step_number = Tensor::zeros(DType::i64, {});
+  double rate = 0;  ///< learning_rate before it is rounded to the dtype of the program
 
   // One batch. The storage of `out_means` is reused, so that a step allocates nothing.
   void backward(const train::BatchTensors& batch, train::BatchMeans& out_means, const RunOptions& run);
@@ -63,7 +64,7 @@ struct Model::State {
   train::BatchType batch_type(std::int64_t batch_size) const;
   double next_rate() const { return progress.learning_rate(setup.options.optimizer, session.length()); }
   /// The rate of the last step.
-  double last_rate() const { return *learning_rate.data<double>(); }
+  double last_rate() const { return rate; }
   void set_step_inputs();
   /// Counts a step and returns whether it was taken: with loss scaling, by the outcome that is the program's last result.
   /// Errors  gradients are not finite at the smallest loss scale.

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,8 +26,8 @@ void output_objective(Graph& graph, const Objective& objective) {
 
 /// Appends the optimizer's step, whose learning rate and index are inputs.
 void add_step(Graph& graph, const Forward& forward, const std::vector<Value>& gradients, const OptimizerDefinition& optimizer,
-              const LossScale& scale) {
-  const Value rate = graph.input("learning_rate", DType::f64, {});
+              const LossScale& scale, DType rate_dtype) {
+  const Value rate = graph.input("learning_rate", rate_dtype, {});
   const Value step = graph.input("step", DType::i64, {});
   build_step(graph, forward, gradients, optimizer, rate, step_to_take(step, scale));
 }
@@ -61,6 +62,15 @@ Program& Programs::get(Phase phase, const BatchType& batch, const RunOptions& ru
   });
 }
 
+DType Programs::rate_dtype() const {
+  if (rate_dtype_) return *rate_dtype_;
+  const auto wide = [&](const ParameterSpec& spec) { return setup_.device(spec.device).info().holds(DType::f64); };
+  const bool all_wide = setup_.device().info().holds(DType::f64) && std::ranges::all_of(parameters_.weights(), wide);
+  const DType dtype = all_wide ? DType::f64 : DType::f32;
+  if (parameters_.built()) rate_dtype_ = dtype;
+  return dtype;
+}
+
 std::vector<MemoryPlan> Programs::plan_memory(Phase phase, const BatchType& batch) const {
   return Program::plan_memory(setup_.need_context(), graph_of(phase, batch), options());
 }
@@ -74,7 +84,7 @@ Program& Programs::apply(const RunOptions& run) {
     for (const ParameterSpec& spec : f.specs) f.parameters.push_back(graph.parameter(spec.name, spec.dtype, spec.shape));
     const LossScale scale = loss_scale(graph);
     const std::vector<Value> gradients = build_mean_gradients(graph, f);
-    add_step(graph, f, gradients, setup_.options.optimizer, scale);
+    add_step(graph, f, gradients, setup_.options.optimizer, scale, rate_dtype());
     if (scale.present()) graph.output("outcome", guard_step(graph, gradients, scale, 0));
     return compile(graph, run);
   });
@@ -160,7 +170,7 @@ void Programs::add_training(Graph& graph, Phase phase, const BatchType& batch) c
   }
   const DeviceScope scope(graph, setup_.main_device());
   if (phase == Phase::train) {
-    add_step(graph, result.forward, result.of, options.optimizer, scale);
+    add_step(graph, result.forward, result.of, options.optimizer, scale, rate_dtype());
     update_states(graph, result.forward);
     const Value outcome = scale.present() ? guard_step(graph, result.of, scale, 0) : Value();
     output_objective(graph, result.objective);

@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <span>
 
+#include "core/element.h"
 #include "train/model_state.h"
 #include "train/random_key.h"
 
@@ -68,7 +69,9 @@ void Model::State::set_step_inputs() {
   const auto random =
       train::random_key(setup.context->config().seed, static_cast<std::uint64_t>(next), static_cast<std::uint64_t>(progress.accumulated()));
   std::copy(random.begin(), random.end(), key.data<std::uint64_t>());
-  *learning_rate.data<double>() = next_rate();
+  rate = next_rate();
+  if (learning_rate.dtype() != programs.rate_dtype()) learning_rate = Tensor::zeros(programs.rate_dtype(), {});
+  write_element(learning_rate.raw(), learning_rate.dtype(), rate, "learning_rate");
   *step_number.data<std::int64_t>() = next;
 }
 

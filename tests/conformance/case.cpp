@@ -12,7 +12,8 @@
 namespace tenon::conformance {
 namespace {
 Effort current_effort = Effort::usual;
-}
+bool f64_present = true;
+}  // namespace
 
 const std::vector<OpLine>& op_lines() {
   static const std::vector<OpLine> lines{
@@ -43,6 +44,12 @@ std::vector<tenon_dtype> dtypes_of(const OpCase& op_case) {
 Effort effort() {
   return current_effort;
 }
+bool has_f64() {
+  return f64_present;
+}
+void set_f64(bool computes_with_f64) {
+  f64_present = computes_with_f64;
+}
 void set_effort(Effort effort) {
   current_effort = effort;
 }
@@ -67,6 +74,7 @@ std::vector<Array> CaseContext::judge(const Net& net) const {
 }
 
 tenon_dtype resolved(tenon_dtype spec, tenon_dtype dtype) {
+  if (spec == dtype_of_rates) return has_f64() ? tenon_dtype{TENON_DTYPE_F64} : tenon_dtype{TENON_DTYPE_F32};
   if (spec == dtype_of_sums) return is_narrow(dtype) ? tenon_dtype{TENON_DTYPE_F32} : dtype;
   return spec == TENON_DTYPE_NONE ? dtype : spec;
 }

@@ -64,6 +64,11 @@ struct Values {
 
 /// Stands for the accumulation dtype of the dtype under test, S in ops.def.
 inline constexpr tenon_dtype dtype_of_sums = TENON_DTYPE_COUNT;
+/// Stands for that of a learning rate: f64, or f32 if the device under test does not compute with f64.
+inline constexpr tenon_dtype dtype_of_rates = TENON_DTYPE_COUNT + 1;
+/// Whether the device under test computes with f64.
+bool has_f64();
+void set_f64(bool computes_with_f64);
 /// The dtype that a spec stands for when `dtype` is under test.
 tenon_dtype resolved(tenon_dtype spec, tenon_dtype dtype);
 

@@ -244,7 +244,10 @@ void device_described(CaseContext& context) {
     fail(fmt::format("kind {} is not defined by the header", info.kind));
   const std::uint64_t a = info.alignment_bytes;
   if (a == 0 || (a & (a - 1)) != 0) fail(fmt::format("an alignment of {} bytes is not a power of two", a));
-  if ((info.dtypes & TENON_DTYPE_BIT(TENON_DTYPE_F32)) == 0) fail("device memory cannot hold f32");
+  const std::uint64_t o = info.operand_alignment_bytes;
+  if ((o & (o - 1)) != 0 || o > a)
+    fail(fmt::format("operands aligned to {} bytes: expected a power of two up to {}, the alignment of memory", o, a));
+  if (!context.device.computes_with(TENON_DTYPE_F32)) fail("the device does not compute with f32");
 }
 
 void device_opened_twice(CaseContext& context) {

@@ -42,9 +42,9 @@ tenon_answer& answer_at(tenon_answer* answers, std::uint32_t stride, std::uint32
   return *reinterpret_cast<tenon_answer*>(reinterpret_cast<unsigned char*>(answers) + std::size_t{n} * stride);
 }
 
-void refuse(tenon_answer& answer) {
+void refuse(tenon_answer& answer, std::uint32_t reason) {
   answer.supported = 0;
-  answer.reason = TENON_REASON_DTYPE;
+  answer.reason = reason;
   std::strcpy(answer.text, "no rectifier in f32");
 }
 
@@ -68,7 +68,8 @@ tenon_status supports(tenon_device* device, const tenon_graph* graph, const teno
     return TENON_OK;
   }
   if (status != TENON_OK || graph->node_count == 0) return status;
-  if (is(Mutation::no_to_mandatory_op) && is_relu(*graph) && is_f32(*graph)) refuse(answer(0));
+  if (is(Mutation::no_to_mandatory_op) && is_relu(*graph) && is_f32(*graph)) refuse(answer(0), TENON_REASON_DTYPE);
+  if (is(Mutation::refuses_dense_operands) && is_relu(*graph) && is_f32(*graph)) refuse(answer(0), TENON_REASON_STRIDES);
   if (is(Mutation::answers_one_too_many)) answer(graph->node_count).supported = 1;
   if (is(Mutation::leaves_an_answer_out)) std::memset(static_cast<void*>(&answer(graph->node_count - 1)), 0x7F, sizeof(tenon_answer));
   for (std::uint32_t n = 0; n < graph->node_count; ++n) {
@@ -131,7 +132,7 @@ tenon_status plan_create(tenon_device* device, const tenon_graph* graph, const t
     real().plan_destroy(plan->unmodified);
     plan->unmodified = nullptr;
   }
-  if (is(Mutation::stale_workspace)) plan->own_workspace = 64;
+  if (is(Mutation::stale_workspace) || is(Mutation::workspace_at_128)) plan->own_workspace = 64;
   *out_plan = reinterpret_cast<tenon_plan*>(plan.release());
   return TENON_OK;
 }

@@ -356,7 +356,7 @@ constexpr sdk::KernelRow full_rows[] = {
     {TENON_OP_Softmax, 13, 0, &kernel_softmax},
     {TENON_OP_LogSoftmax, 13, 0, &kernel_log_softmax},
     {TENON_OP_SoftmaxCrossEntropyLoss, 13, 0, &kernel_softmax_cross_entropy},
-    {TENON_OP_SgdStep, 1, 1, &kernel_sgd_step},
+    {TENON_OP_SgdStep, 2, 1, &kernel_sgd_step},
     {TENON_OP_NONE, 0, 0, nullptr},
 };
 constexpr sdk::KernelRow small_rows[] = {

@@ -511,6 +511,7 @@ typedef struct tenon_plan_options {
   const tenon_run* run; /* of plan_create; NULL: the defaults */
 } tenon_plan_options;
 
+/* The alignment is a power of two up to device_info.alignment_bytes; 0 or 1: none. */
 typedef struct tenon_plan_info {
   uint32_t struct_size;
   uint32_t kernel_count;         /* kernels one execution launches, after fusion */
@@ -536,11 +537,12 @@ enum {
   TENON_REASON_OP = 1,         /* the op, or this version of it, is not implemented */
   TENON_REASON_DTYPE = 2,      /* the op is implemented, but not for this dtype */
   TENON_REASON_SHAPE = 3,      /* this rank, size or axis is not supported */
-  TENON_REASON_STRIDES = 4,    /* only dense operands: the core inserts a copy and asks again */
+  TENON_REASON_STRIDES = 4,    /* not with these strides: the core makes dense copies of the node's operands and asks again */
   TENON_REASON_ATTRIBUTES = 5, /* an attribute's value is not supported */
   TENON_REASON_OPTIONS = 6,    /* math or deterministic cannot be honoured */
   TENON_REASON_GRAPH = 7,      /* supported in a graph of its own, but not in this one (single-node backends) */
-  TENON_REASON_NEEDS = 8       /* a set bit of `needs` that is not known here */
+  TENON_REASON_ALIGNMENT = 8,  /* these strides put rows off the alignment that the node needs: answered as STRIDES is */
+  TENON_REASON_NEEDS = 9       /* a set bit of `needs` that is not known here */
 };
 
 /* One node's answer from `supports`, an element of an array that grows by its stride.
@@ -607,7 +609,13 @@ enum {
   TENON_DEVICE_SINGLE_NODE_PLANS = 1u << 2 /* plan_create takes graphs of one node only */
 };
 
-/* One device, as device_info describes it without opening it. Strings live as long as the backend. */
+/* One device, as device_info describes it without opening it. Strings live as long as the backend.
+ *
+ * Alignment  the first byte of an operand, the lowest that its strides reach, is at a multiple of
+ *            operand_alignment_bytes and of its element's size (of the real part's, if complex).
+ *            Operands are the values that tenon_bindings binds, and the vectors and matrices of
+ *            BLAS. The core copies what starts elsewhere, such as a slice of a tensor, and refuses
+ *            it in BLAS. `copy` and `fill` take any address, in bytes; so do scalars of BLAS. */
 typedef struct tenon_device_info {
   uint32_t struct_size;
   uint32_t kind;          /* TENON_DEVICE_CPU ... */
@@ -623,8 +631,9 @@ typedef struct tenon_device_info {
   const char* description;    /* libraries, instruction set, whatever a report should say */
   uint64_t memory_size_bytes; /* 0: unknown */
   uint64_t memory_free_bytes; /* at the time of the call */
-  uint64_t alignment_bytes;   /* of allocations */
-  uint64_t dtypes;            /* set of TENON_DTYPE_BIT that device memory may hold */
+  uint64_t alignment_bytes;   /* of allocations: a power of two */
+  uint64_t dtypes;            /* set of TENON_DTYPE_BIT that the device computes with; the core sends it no value of another one. 0: all */
+  uint64_t operand_alignment_bytes; /* of operands: a power of two that divides alignment_bytes; 0 or 1: an element's size */
 } tenon_device_info;
 
 enum {
