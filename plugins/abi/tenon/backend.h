@@ -853,8 +853,8 @@ typedef struct tenon_backend_table {
    * each the backend writes what both know, no more than answer_stride bytes. An op, version, dtype, kind, rank, dimension,
    * attribute struct, option or bit of `needs` that it does not know is a no for the nodes that it touches. Fails only for arrays
    * that cannot be read: NULL, a stride that is too small, an index out of range, a value that is read before it is written. */
-  tenon_status (*supports)(tenon_device*, const tenon_graph*, const tenon_plan_options*, tenon_answer* out_answers,
-                           uint32_t answer_stride, tenon_error*);
+  tenon_status (*supports)(tenon_device*, const tenon_graph*, const tenon_plan_options*, tenon_answer* out_answers, uint32_t answer_stride,
+                           tenon_error*);
   /* Creates an immutable plan. Copies what it needs of the graph, constants included. A node that `supports` refuses fails it, with
    * the node's id. */
   tenon_status (*plan_create)(tenon_device*, const tenon_graph*, const tenon_plan_options*, tenon_plan** out_plan, tenon_error*);
