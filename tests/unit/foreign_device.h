@@ -41,8 +41,15 @@ struct WithoutF64 : Disguise<WithoutF64> {
   }
   static tenon_status plan_create(tenon_device* device, const tenon_graph* graph, const tenon_plan_options* options, tenon_plan** out_plan,
                                   tenon_error* error) {
-    if (has_missing(*graph)) return say(error, TENON_UNSUPPORTED, "a value of f64 was sent to a device that does not compute with it");
-    return real->plan_create(device, graph, options, out_plan, error);
+    tenon_plan* plan = nullptr;
+    const tenon_status status = real->plan_create(device, graph, options, &plan, error);  // refuses malformed graphs
+    if (status != TENON_OK) return status;
+    if (has_missing(*graph)) {
+      real->plan_destroy(plan);
+      return say(error, TENON_UNSUPPORTED, "a value of f64 was sent to a device that does not compute with it");
+    }
+    *out_plan = plan;
+    return TENON_OK;
   }
   static void alter(tenon_backend_table& table) {
     table.device_info = device_info;
