@@ -15,7 +15,7 @@ namespace {
 // field that each struct had then. They never change.
 #define TENON_SIZE_THROUGH(type, field) (offsetof(type, field) + sizeof(type::field))
 constexpr std::size_t info_size_v1 = TENON_SIZE_THROUGH(tenon_backend_info, create);
-constexpr std::size_t table_size_v1 = TENON_SIZE_THROUGH(tenon_backend_table, foreign_stream);
+constexpr std::size_t table_size_v1 = TENON_SIZE_THROUGH(tenon_backend_table, profile);
 constexpr std::size_t capability_size_v1 = TENON_SIZE_THROUGH(tenon_capability, reserved);
 constexpr std::size_t option_size_v1 = TENON_SIZE_THROUGH(tenon_option, help);
 #undef TENON_SIZE_THROUGH
@@ -90,6 +90,19 @@ void complete_block(const char* what, const Block*& block, Block& out_block) {
   block = &out_block;
 }
 
+/// A routine has a slot and dtypes, or neither.
+void check_dtypes(const tenon_blas_table& blas) {
+#define TENON_BLAS(id, routine, level, signature, dtypes)                                                              \
+  if ((blas.routine != nullptr) != (blas.routine##_dtypes != 0)) {                                                     \
+    throw LoadError(TENON_INCOMPATIBLE,                                                                                \
+                    blas.routine != nullptr ? "its BLAS table has " #routine " without a dtype in " #routine "_dtypes" \
+                                            : "its BLAS table has dtypes in " #routine "_dtypes without " #routine,    \
+                    rebuild);                                                                                          \
+  }
+#include <tenon/blas.def>
+#undef TENON_BLAS
+}
+
 }  // namespace
 
 Answer complete_answer(const tenon_backend_info& sent) {
@@ -136,11 +149,10 @@ void complete_table(const tenon_backend_table& sent, Table& out_table) {
                     "the backend must fill every slot up to plan_execute; report this to its vendor");
   }
   complete_block("BLAS", table.blas, out_table.blas);
+  check_dtypes(out_table.blas);
   complete_block("capture", table.capture, out_table.capture);
   complete_block("pack", table.pack, out_table.pack);
   complete_block("profile", table.profile, out_table.profile);
-  complete_block("collectives", table.collectives, out_table.collectives);
-  complete_block("foreign stream", table.foreign_stream, out_table.foreign_stream);
 }
 
 }  // namespace tenon::loader

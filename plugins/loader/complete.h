@@ -54,11 +54,9 @@ struct Table {
   tenon_capture_table capture{};
   tenon_pack_table pack{};
   tenon_profile_table profile{};
-  tenon_collective_table collectives{};
-  tenon_foreign_stream_table foreign_stream{};
 };
 
-/// Throws a LoadError for a size below that of ABI 0.1 and for empty mandatory slots, by name.
+/// Throws a LoadError for a size below that of ABI 0.1, for empty mandatory slots and for BLAS routines without dtypes, by name.
 void complete_table(const tenon_backend_table& sent, Table& out_table);
 
 }  // namespace tenon::loader

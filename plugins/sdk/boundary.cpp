@@ -64,6 +64,7 @@ struct tenon_plan {
   std::unique_ptr<tenon::sdk::Plan> plan;
 };
 struct tenon_capture {
+  std::vector<std::shared_ptr<tenon::sdk::Timing>> timings;
   std::unique_ptr<tenon::sdk::Capture> capture;
 };
 
@@ -159,6 +160,7 @@ tenon_status device_info(tenon_backend* self, std::uint32_t index, tenon_device_
     info.memory_free_bytes = d.memory_free_bytes;
     info.alignment_bytes = d.alignment_bytes;
     info.dtypes = d.dtypes;
+    info.operand_alignment_bytes = d.operand_alignment_bytes;
     hand_over(info, out_info);
   });
 }
@@ -169,6 +171,7 @@ tenon_status device_open(tenon_backend* self, std::uint32_t index, tenon_device*
     auto device = std::make_unique<tenon_device>();
     device->backend = self;
     device->device = self->backend->open(index);
+    device->device->operand_alignment_bytes = std::max<std::uint64_t>(self->backend->describe(index).operand_alignment_bytes, 1);
     device->rows = self->rows;
     const std::lock_guard lock(self->mutex);
     self->open.insert(device.get());
@@ -367,13 +370,11 @@ tenon_status plan_execute(tenon_plan* plan, const tenon_bindings* bindings, std:
   return status;
 }
 
-tenon_status profile_enable(tenon_plan* plan, std::uint32_t enabled, tenon_error* error) {
-  return guarded(error, [&] { plan->plan->enable_profile(enabled != 0); });
+tenon_status profile_read(tenon_plan* plan, std::uint64_t execution_id, tenon_profile_record* out_records, std::uint32_t record_stride,
+                          std::uint32_t capacity, std::uint32_t* out_count, tenon_error* error) {
+  return guarded(error, [&] { *out_count = plan->plan->read_profile(execution_id, out_records, record_stride, capacity); });
 }
-tenon_status profile_read(tenon_plan* plan, tenon_profile_record* out_records, std::uint32_t capacity, std::uint32_t* out_count,
-                          tenon_error* error) {
-  return guarded(error, [&] { *out_count = plan->plan->read_profile(out_records, capacity); });
-}
+
 // ---------------------------------------------------------------- capture
 
 tenon_status capture_begin(tenon_stream* stream, tenon_error* error) {
@@ -382,6 +383,7 @@ tenon_status capture_begin(tenon_stream* stream, tenon_error* error) {
     if (!stream->stream->captures()) throw Error(TENON_UNSUPPORTED, "capture begin: this device's streams cannot be recorded");
     stream->stream->begin_capture();
     stream->recording = true;
+    stream->timings.clear();
   });
 }
 tenon_status capture_end(tenon_stream* stream, tenon_capture** out_capture, tenon_error* error) {
@@ -389,13 +391,15 @@ tenon_status capture_end(tenon_stream* stream, tenon_capture** out_capture, teno
     if (!stream->recording) throw Error(TENON_INVALID_ARGUMENT, "capture end: the stream is not being recorded; begin comes first");
     stream->recording = false;
     auto capture = std::make_unique<tenon_capture>();
+    capture->timings = std::move(stream->timings);
     capture->capture = stream->stream->end_capture();
     *out_capture = capture.release();
   });
 }
-tenon_status capture_replay(tenon_capture* capture, tenon_stream* stream, tenon_error* error) {
+tenon_status capture_replay(tenon_capture* capture, tenon_stream* stream, std::uint64_t execution_id, tenon_error* error) {
   return guarded(error, [&] {
     check_executes(*stream, "capture replay");
+    for (const std::shared_ptr<Timing>& timing : capture->timings) timing->execution = execution_id;
     capture->capture->replay(*stream->stream);
   });
 }
@@ -405,7 +409,7 @@ void capture_destroy(tenon_capture* capture) {
 }
 constexpr tenon_capture_table capture_table{sizeof(tenon_capture_table), 0, capture_begin, capture_end, capture_replay, capture_destroy};
 
-constexpr tenon_profile_table profile_table{sizeof(tenon_profile_table), 0, profile_enable, profile_read};
+constexpr tenon_profile_table profile_table{sizeof(tenon_profile_table), Profile::kept, profile_read};
 
 }  // namespace
 
@@ -434,8 +438,12 @@ const Host& host_of(const tenon_device* device) {
   return device->device->host;
 }
 
-void refuse_blas_dtype(const char* routine, tenon_dtype dtype) {
-  throw Error(TENON_UNSUPPORTED, std::string(routine) + ": not offered for " + name_of(dtype));
+void refuse_blas_call(const char* routine, const tenon_blas_call& call) {
+  std::string text = std::string("it does not take ") + name_of(call.dtype);
+  if (call.needs != 0) text = "this backend knows no bit of `needs`, got " + std::to_string(call.needs);
+  if (call.math > TENON_MATH_BF16) text = "expected one of TENON_MATH_*, got " + std::to_string(call.math);
+  if (call.deterministic > 1) text = "expected deterministic to be 0 or 1, got " + std::to_string(call.deterministic);
+  throw Error(TENON_UNSUPPORTED, std::string(routine) + ": " + text);
 }
 
 tenon_backend_table make_table(const tenon_blas_table* blas, bool captures) {

@@ -418,7 +418,7 @@ tenon_answer answer(const GraphModel& graph, Node& node, const KernelRow* rows) 
     return true;
   };
   if (!is_turned(node.inputs, node.turns.inputs) || !is_turned(node.outputs, node.turns.outputs)) {
-    return refusal(TENON_REASON_STRIDES, op + ": takes images with their channels last, but there is no Transpose kernel to convert them");
+    return refusal(TENON_REASON_OP, op + ": takes images with their channels last, but there is no Transpose kernel to convert them");
   }
   if (traits.refuse != nullptr) {
     if (const char* reason = traits.refuse(call)) return refusal(TENON_REASON_ATTRIBUTES, op + ": " + reason);

@@ -459,7 +459,7 @@ void place_values(Layout& layout) {
     const std::uint32_t owner = find(v);
     if (interval_of[owner] == none) {
       interval_of[owner] = static_cast<std::uint32_t>(intervals.size());
-      intervals.push_back({first[v], last[v], aligned_size(graph.values[v].size_bytes())});
+      intervals.push_back({first[v], last[v], aligned_size(graph.values[v].size_bytes(), layout.alignment)});
     }
     Interval& interval = intervals[interval_of[owner]];
     interval.first = std::min(interval.first, first[v]);
@@ -470,7 +470,7 @@ void place_values(Layout& layout) {
   for (std::uint32_t s = 0; s < layout.steps.size(); ++s) {
     if (layout.steps[s].scratch_size == 0) continue;
     scratch_of[s] = static_cast<std::uint32_t>(intervals.size());
-    intervals.push_back({s, s, aligned_size(layout.steps[s].scratch_size)});
+    intervals.push_back({s, s, aligned_size(layout.steps[s].scratch_size, layout.alignment)});
   }
   layout.workspace_size = assign_offsets(intervals);
   layout.locations.assign(value_count, {});

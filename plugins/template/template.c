@@ -179,7 +179,7 @@ static tenon_status plan_execute(tenon_plan* plan, const tenon_bindings* binding
   for (uint32_t i = 0; i < plan->op->inputs; ++i)
     inputs[i] = plan->constants[i] ? plan->constants[i] : (const float*)(uintptr_t)bindings->addresses[plan->inputs[i]];
   Work work = {inputs[0], inputs[1], (float*)(uintptr_t)bindings->addresses[plan->output]};
-  host->parallel_for(host->context, plan->elements, SMALLEST_SHARE, plan->op->kernel, &work);
+  host->parallel_for(host->context, bindings->run, plan->elements, SMALLEST_SHARE, plan->op->kernel, &work);
   return TENON_OK;
 }
 
@@ -282,7 +282,7 @@ static void destroy(tenon_backend* backend) { release(backend->device.host, back
 static const tenon_backend_table table = { /* every slot down to plan_execute is mandatory; the blocks after it are not offered */
     sizeof table, 0, shutdown, destroy, device_count, device_info, device_open, device_close, memory_allocate, memory_import, memory_free,
     memory_stats, copy, fill, stream_create, stream_destroy, stream_synchronize, event_create, event_destroy, event_record, event_wait,
-    event_done, event_done, event_elapsed, supports, plan_create, plan_destroy, plan_info, plan_execute, NULL, NULL, NULL, NULL, NULL, NULL
+    event_done, event_done, event_elapsed, supports, plan_create, plan_destroy, plan_info, plan_execute, NULL, NULL, NULL, NULL
 };
 static tenon_status create(const tenon_host* host, tenon_backend** out_backend, const tenon_backend_table** out_table, tenon_error* e) {
   tenon_backend* backend = allocate(host, sizeof *backend, e);

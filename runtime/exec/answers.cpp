@@ -12,6 +12,7 @@
 #include "exec/call.h"
 #include "exec/lower.h"
 #include "exec/op_versions.h"
+#include "graph/passes.h"
 
 namespace tenon::exec {
 namespace {
@@ -36,6 +37,9 @@ tenon_answer refusal(const std::string& reason) {
   return no;
 }
 
+std::vector<tenon_answer> ask_backend(ContextState& context, DeviceState& device, const Graph& graph, const std::vector<NodeId>& nodes,
+                                      const tenon_plan_options& options);
+
 /// The answers to a question that failed as a whole.
 std::vector<tenon_answer> ask_each(ContextState& context, DeviceState& device, const Graph& graph, const std::vector<NodeId>& nodes,
                                    const tenon_plan_options& options, const std::string& text) {
@@ -50,14 +54,13 @@ std::vector<tenon_answer> ask_each(ContextState& context, DeviceState& device, c
     }
   }
   std::vector<tenon_answer> answers;
-  for (const NodeId n : nodes) answers.push_back(ask(context, device, graph, {n}, options)[0]);
+  for (const NodeId n : nodes) answers.push_back(ask_backend(context, device, graph, {n}, options)[0]);
   return answers;
 }
 
-}  // namespace
-
-std::vector<tenon_answer> ask(ContextState& context, DeviceState& device, const Graph& graph, const std::vector<NodeId>& nodes,
-                              const tenon_plan_options& options) {
+/// A backend's answers for a plan of `nodes`.
+std::vector<tenon_answer> ask_backend(ContextState& context, DeviceState& device, const Graph& graph, const std::vector<NodeId>& nodes,
+                                      const tenon_plan_options& options) {
   AbiGraph lowered;
   lower(graph, nodes, needed_outside(graph, nodes), {}, count_uses(graph), lowered);
   const loader::Backend& backend = *device.loaded->backend;
@@ -84,6 +87,71 @@ std::vector<tenon_answer> ask(ContextState& context, DeviceState& device, const 
     }
   }
   return answers;
+}
+
+/// Why a device does not compute with the operands or results of a node; empty: it does.
+std::string why_not_with(const DeviceInfo& device, const Graph& graph, const NodeInfo& node) {
+  std::vector<ValueId> values = node.inputs;
+  values.insert(values.end(), node.outputs.begin(), node.outputs.end());
+  for (const ValueId v : values) {
+    if (v == no_id || device.holds(graph.info(v).dtype)) continue;
+    std::vector<std::string> names;
+    for (const DType dtype : device.dtypes) names.emplace_back(name_of(dtype));
+    return fmt::format("{} does not compute with {}: expected one of {}", device.name, name_of(graph.info(v).dtype),
+                       fmt::join(names, ", "));
+  }
+  return {};
+}
+
+/// Makes the views that a node reads dense, because its device does not take them. True if there were any.
+bool make_dense(Graph& graph, NodeId n, const DeviceInfo& device, const std::string& reason, PlacementReport& report) {
+  bool any = false;
+  for (const ValueId v : graph.nodes()[n].inputs) {
+    if (v == no_id || graph.info(v).strides.empty()) continue;
+    const ValueInfo& info = graph.info(v);
+    report.dense_copies.push_back({info.name, device.name, reason, static_cast<std::uint64_t>(info.shape.count() * size_of(info.dtype))});
+    graph::GraphEditor(graph).make_dense(v);
+    any = true;
+  }
+  return any;
+}
+
+}  // namespace
+
+std::vector<tenon_answer> ask(ContextState& context, DeviceState& device, const Graph& graph, const std::vector<NodeId>& nodes,
+                              const tenon_plan_options& options) {
+  std::vector<tenon_answer> answers(nodes.size());
+  std::vector<NodeId> asked;
+  std::vector<std::size_t> places;  // of the nodes asked about
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const std::string reason = why_not_with(device.info, graph, graph.nodes()[nodes[i]]);
+    if (reason.empty()) {
+      asked.push_back(nodes[i]);
+      places.push_back(i);
+      continue;
+    }
+    answers[i].reason = TENON_REASON_DTYPE;
+    std::snprintf(answers[i].text, sizeof answers[i].text, "%s", reason.c_str());
+  }
+  if (asked.empty()) return answers;
+  const std::vector<tenon_answer> given = ask_backend(context, device, graph, asked, options);
+  for (std::size_t i = 0; i < places.size(); ++i) answers[places[i]] = given[i];
+  return answers;
+}
+
+std::vector<tenon_answer> ask_with_copies(ContextState& context, DeviceState& device, Graph& graph, const std::vector<NodeId>& nodes,
+                                          const tenon_plan_options& options, PlacementReport& report) {
+  if (device.info.operand_alignment_bytes > 1) {  // a view may start anywhere
+    const std::string reason = fmt::format("its operands start at multiples of {} bytes", device.info.operand_alignment_bytes);
+    for (const NodeId n : nodes) make_dense(graph, n, device.info, reason, report);
+  }
+  std::vector<tenon_answer> answers = ask(context, device, graph, nodes, options);
+  bool changed = false;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const bool refuses_views = answers[i].reason == TENON_REASON_STRIDES || answers[i].reason == TENON_REASON_ALIGNMENT;
+    if (!answers[i].supported && refuses_views) changed |= make_dense(graph, nodes[i], device.info, answers[i].text, report);
+  }
+  return changed ? ask(context, device, graph, nodes, options) : answers;
 }
 
 }  // namespace tenon::exec

@@ -50,6 +50,7 @@ struct DeviceSettings {
   std::shared_ptr<TraceRecorder> trace = {};
   MemoryPolicy memory = {};
   std::weak_ptr<ContextState> context = {};
+  tenon_plan_options arithmetic = {};  ///< math and determinism of its configuration, for BLAS
 };
 
 struct DeviceState final : DeviceMemory, std::enable_shared_from_this<DeviceState> {
@@ -64,6 +65,8 @@ struct DeviceState final : DeviceMemory, std::enable_shared_from_this<DeviceStat
   /// Size 0 is allowed.
   std::shared_ptr<Storage> allocate(std::uint64_t size_bytes) override;
 
+  /// The alignment in bytes that an operand needs: the device's, at least that of an element.
+  std::uint64_t alignment_of(DType dtype) const;
   bool inline_streams() const { return (info.flags & TENON_DEVICE_INLINE_STREAMS) != 0; }
   /// Allocates host memory that the device copies without staging.
   std::shared_ptr<Storage> allocate_pinned(std::uint64_t size_bytes);
@@ -88,6 +91,7 @@ struct DeviceState final : DeviceMemory, std::enable_shared_from_this<DeviceStat
   const std::shared_ptr<CopyCounters> copy_counters;
   const std::shared_ptr<TraceRecorder> trace;
   const std::weak_ptr<ContextState> context;  ///< the context that opened it
+  const tenon_plan_options arithmetic;        ///< as in DeviceSettings
   std::optional<DeviceAllocator> allocator;   ///< device memory; empty during destruction
 
  private:

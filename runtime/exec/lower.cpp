@@ -51,7 +51,8 @@ void lower(const Graph& graph, const std::vector<NodeId>& nodes, const std::vect
     if (!inserted) return found->second;
     const ValueInfo& info = graph.info(v);
     tenon_value value{};
-    value.desc = {info.shape.data(), nullptr, static_cast<std::uint32_t>(info.shape.rank()), static_cast<tenon_dtype>(info.dtype)};
+    const std::int64_t* const strides = info.strides.empty() ? nullptr : info.strides.data();
+    value.desc = {info.shape.data(), strides, static_cast<std::uint32_t>(info.shape.rank()), static_cast<tenon_dtype>(info.dtype)};
     value.binding = TENON_NO_INDEX;
     if (made_here[v]) {
       value.kind = needed_outside[v] ? TENON_VALUE_OUTPUT : TENON_VALUE_INTERNAL;

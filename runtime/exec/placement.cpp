@@ -11,6 +11,7 @@
 #include "core/log.h"
 #include "exec/answers.h"
 #include "graph/op.h"
+#include "graph/passes.h"
 
 namespace tenon::exec {
 namespace {
@@ -41,7 +42,7 @@ std::string listed(const std::map<std::string, std::size_t>& counts) {
 struct Placer {
   using DevicePointer = std::shared_ptr<DeviceState>;
   ContextState& context;
-  const Graph& graph;
+  Graph& graph;
   const tenon_plan_options& options;
   PlacementReport& report;
   std::vector<DevicePointer> device_of = std::vector<DevicePointer>(graph.nodes().size());
@@ -54,7 +55,7 @@ struct Placer {
   /// Asks for a plan of `nodes`, all on one device. Refused nodes go where they are supported; false: there are some.
   bool ask_for_plan(const std::vector<NodeId>& nodes, const std::string& prefix) {
     const DevicePointer device = device_of[nodes[0]];
-    const std::vector<tenon_answer> answers = ask(context, *device, graph, nodes, options);
+    const std::vector<tenon_answer> answers = ask_with_copies(context, *device, graph, nodes, options, report);
     std::map<std::uint32_t, std::uint32_t> number_of;
     bool all = true;
     for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -145,6 +146,10 @@ bool glob_matches(const std::string& glob, const std::string& text) {
   return g == glob.size();
 }
 
+std::uint32_t math_of(Precision precision) {
+  return precision == Precision::float32 ? TENON_MATH_STRICT : TENON_MATH_TF32;
+}
+
 tenon_plan_options plan_options(const Config& config, Precision precision) {
   tenon_plan_options options{};
   options.struct_size = sizeof options;
@@ -152,7 +157,7 @@ tenon_plan_options plan_options(const Config& config, Precision precision) {
   options.fusion = config.fusion == Fusion::full          ? TENON_FUSION_FULL
                    : config.fusion == Fusion::elementwise ? TENON_FUSION_ELEMENTWISE
                                                           : TENON_FUSION_OFF;
-  options.math = precision == Precision::float32 ? TENON_MATH_STRICT : TENON_MATH_TF32;
+  options.math = math_of(precision);
   return options;
 }
 
@@ -169,7 +174,7 @@ void check_rules(ContextState& context, const Graph& graph) {
   }
 }
 
-std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, const Graph& graph, const std::string& fallback,
+std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, Graph& graph, const std::string& fallback,
                                                 const tenon_plan_options& options, PlacementReport& report) {
   const Config& config = context.config;
   const std::size_t count = graph.nodes().size();
@@ -236,12 +241,13 @@ std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, const Gra
   return placer.device_of;
 }
 
-std::shared_ptr<DeviceState> able_device(ContextState& context, const Graph& graph, const std::shared_ptr<DeviceState>& device) {
+std::shared_ptr<DeviceState> able_device(ContextState& context, Graph graph, const std::shared_ptr<DeviceState>& device) {
   std::vector<NodeId> nodes(graph.nodes().size());
   std::iota(nodes.begin(), nodes.end(), NodeId{0});
   const tenon_plan_options options = plan_options(context.config, Precision::float32);
+  PlacementReport ignored;
   const auto is_able = [&](DeviceState& candidate) {
-    return std::ranges::all_of(ask(context, candidate, graph, nodes, options),
+    return std::ranges::all_of(ask_with_copies(context, candidate, graph, nodes, options, ignored),
                                [](const tenon_answer& answer) { return answer.supported != 0; });
   };
   if (is_able(*device)) return device;

@@ -13,9 +13,9 @@
 //
 // Errors   ArgumentError by the rules of the reference BLAS and also for: a NULL address where
 //          something would be read or written, an increment of 0 for a vector that is written, a
-//          negative size or increment where the reference returns silently. UNSUPPORTED if the
-//          backend has no BLAS, lacks the routine, or does not support the dtype or size. Otherwise
-//          the backend's error.
+//          negative size or increment where the reference returns silently, an address off the
+//          alignment that the device needs. UNSUPPORTED if the backend has no BLAS, lacks the
+//          routine, or does not support the dtype or size. Otherwise the backend's error.
 // Threads  one call at a time per queue. On a CPU device, whose calls are done when they return,
 //          calls may run concurrently.
 #pragma once
@@ -29,6 +29,7 @@
 
 #include <tenon/api.h>
 #include <tenon/backend.h>
+#include <tenon/config.h>
 #include <tenon/context.h>
 #include <tenon/stream.h>
 #include <tenon/tensor.h>
@@ -88,34 +89,48 @@ TENON_API const char* arguments_of(Routine routine);
 /// The formula that a routine computes: "y = alpha x + y".
 TENON_API const char* formula_of(Routine routine);
 
+/// How the calls of a queue compute. What is not given is as in the configuration of the device's
+/// context.
+struct QueueOptions {
+  /// f32 and c64 products of level 3: with float32 in full, with the others also as TF32. Other
+  /// routines always compute in full.
+  std::optional<Precision> precision = std::nullopt;
+  /// The same bits at every call on the same device, whatever the number of threads.
+  std::optional<bool> deterministic = std::nullopt;
+};
+
 /// A device and a stream on it, which BLAS calls are submitted to. A handle: copies refer to the
-/// same queue.
+/// same queue. A backend that cannot honour the options refuses calls with UNSUPPORTED.
 class TENON_API Queue {
  public:
   /// The stream on which the device's programs run. Implicit, so that a device can be passed as a
   /// queue.
-  Queue(const Device& device);
+  Queue(const Device& device, const QueueOptions& options = {});
   /// Another stream of a device.
-  Queue(const Stream& stream);
+  Queue(const Stream& stream, const QueueOptions& options = {});
   /// The device that calls run on.
   const Device& device() const { return device_; }
   /// Blocks until all submitted calls have finished. Errors: the first failure since the last call
   /// of synchronize().
   void synchronize() const;
-  /// For the runtime's own use.
-  tenon_stream* handle() const { return handle_; }
+  /// For the runtime's own use: what all calls have in common; the dtype is not set.
+  const tenon_blas_call& call() const { return call_; }
   /// For the runtime's own use; null if the backend has no BLAS.
   const tenon_blas_table* table() const { return table_; }
 
  private:
+  TENON_HIDDEN void start(tenon_stream* stream, const QueueOptions& options);
+
   Device device_;
   std::optional<Stream> stream_;
-  tenon_stream* handle_ = nullptr;
+  tenon_blas_call call_{};
   const tenon_blas_table* table_ = nullptr;
 };
 
 /// True if the queue's backend implements the routine.
 TENON_API bool offers(const Queue& queue, Routine routine);
+/// True if it does so for operands of this dtype.
+TENON_API bool offers(const Queue& queue, Routine routine, DType dtype);
 
 /// Implements Real.
 template <class T>
@@ -232,7 +247,7 @@ struct rotm {
   T* y = nullptr;
   std::int64_t incy = 1;
   const T* param = nullptr;
-  bool param_on_device = false;
+  bool on_device = false;  ///< param is in device memory
 };
 /// swap: x, y = y, x. copy: y = x; x is only read.
 template <class T>
@@ -277,7 +292,7 @@ struct axpby {
 template <class T>
 struct dot {
   std::int64_t n = 0;
-  T alpha = T(0);  ///< sdsdot
+  Scalar<T> alpha = T(0);  ///< sdsdot
   const T* x = nullptr;
   std::int64_t incx = 1;
   const T* y = nullptr;

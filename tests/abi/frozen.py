@@ -45,13 +45,13 @@ NEXT = [
     # A slot.
     (
         HEADER,
-        "  const tenon_foreign_stream_table* foreign_stream;\n} tenon_backend_table;",
-        "  const tenon_foreign_stream_table* foreign_stream;\n"
+        "  const tenon_profile_table* profile;\n} tenon_backend_table;",
+        "  const tenon_profile_table* profile;\n"
         "  /* since 1.1; optional */\n"
         "  tenon_status (*device_echo)(tenon_device*, uint64_t value, uint64_t* out_value, tenon_error*);\n} tenon_backend_table;",
     ),
     # A field of a struct that the core sends, and of one that the backend sends.
-    (HEADER, "} tenon_plan_options;", "  uint64_t mark;\n} tenon_plan_options;"),
+    (HEADER, "  const tenon_run* run; /* of plan_create; NULL: the defaults */\n}", "  const tenon_run* run;\n  uint64_t mark;\n}"),
     (
         HEADER,
         "  uint64_t packed_size_bytes; /* memory the plan itself owns: constants and packed operands */\n}",
@@ -106,7 +106,7 @@ NEXT = [
         "static tenon_status device_echo(tenon_device* device, uint64_t value, uint64_t* out_value, tenon_error* error) {\n"
         "  *out_value = value;\n  return TENON_OK;\n}\nstatic const tenon_backend_table table = {",
     ),
-    (TEMPLATE, "plan_execute, NULL, NULL, NULL, NULL, NULL, NULL\n", "plan_execute, NULL, NULL, NULL, NULL, NULL, NULL, device_echo\n"),
+    (TEMPLATE, "plan_execute, NULL, NULL, NULL, NULL\n", "plan_execute, NULL, NULL, NULL, NULL, device_echo\n"),
     (
         ACTIVATION,
         "  const double alpha = call.attr<tenon_attributes_alpha>().alpha;\n"

@@ -65,12 +65,12 @@ class Guards(Headers):
     def test_a_field_at_the_end_needs_no_more_than_a_new_layout_file(self):
         self.change(
             "backend.h",
-            "  uint64_t parameters_epoch;",
-            "  uint64_t parameters_epoch;\n  uint64_t at_the_end;\n  uint64_t since_0_1;",
+            "  uint64_t execution_id;",
+            "  uint64_t execution_id;\n  uint64_t at_the_end;\n  uint64_t since_0_1;",
         )
         code, text = self.guard("layout.py", "check")
         self.assertEqual(code, 1)
-        self.assertIn("field tenon_bindings.at_the_end at 24 is new", text)
+        self.assertIn("field tenon_bindings.at_the_end at 48 is new", text)
         self.assertIn("Appending is allowed", text)
         self.assertNotIn("ADR", text)
         self.assertEqual(self.guard("layout.py", "write")[0], 0)
@@ -130,6 +130,10 @@ class Guards(Headers):
         self.change("blas.def", "TENON_BLAS(80, trmm,", "TENON_BLAS(79, trmm,")
         self.refused("layout.py", "id 79 is given to both 'trmm' and 'trsm'", command=("check",))
 
+    def test_a_blas_argument_put_in_moves_those_behind_it(self):
+        self.change("blas_args.def", "TENON_BLAS_ARGS(ger, TENON_FLAG(layout) TENON_SIZE(m)", "TENON_BLAS_ARGS(ger, TENON_FLAG(layout) TENON_SIZE(k) TENON_SIZE(m)")
+        self.layout_refused("tenon_blas_ger_args grows at its end only")
+
     def test_an_op_id_is_given_once(self):
         self.change("ops.def", "TENON_OP(2, Sub,", "TENON_OP(1, Sub,")
         self.refused("layout.py", "id 1 is given to both 'Add' and 'Sub'", command=("check",))
@@ -182,7 +186,7 @@ class Released(Headers):
         self.assertEqual(code, 0, text)
         for sentence in (
             "field tenon_backend_table.device_echo at 272 is new",
-            "field tenon_plan_options.mark at 16 is new",
+            "field tenon_plan_options.mark at 32 is new",
             "field tenon_plan_info.mark at 32 is new",
             "field tenon_node.weight at 56 is new",
             "op 71 was Elu-6 alpha 0, is Elu-22 elu 0",

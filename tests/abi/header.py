@@ -15,7 +15,7 @@ Header = namedtuple("Header", "structs constants strings signatures aliases")
 
 # Fixed widths only: no bool, no enum types, no bit-fields, no long, no size_t (rule 3 of the ABI).
 SCALARS = {"uint8_t", "int8_t", "uint16_t", "int16_t", "uint32_t", "int32_t", "uint64_t", "int64_t", "double"}
-NOT_CONSTANTS = {"TENON_BACKEND_H", "TENON_EXPORT", "TENON_BLAS_HEAD"}
+NOT_CONSTANTS = {"TENON_BACKEND_H", "TENON_EXPORT"}
 # Structs with struct_size that do not grow: a new attribute needs a new op version.
 CLOSED_PREFIX = "tenon_attributes_"
 

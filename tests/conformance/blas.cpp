@@ -27,56 +27,61 @@ const std::vector<Line>& lines() {
 
 // ---------------------------------------------------------------- running trials
 
-/// Runs trials on the device under test.
+/// How a trial is called.
+struct How {
+  bool numbers_on_device = false;
+  unsigned char poison = 0xFF;  ///< of bytes that belong to no element
+  bool longer_record = false;
+  std::uint32_t needs = 0, math = TENON_MATH_STRICT, deterministic = 0;
+
+  std::string describe() const { return fmt::format("needs 0x{:x}, math {}, deterministic {}", needs, math, deterministic); }
+};
+
+/// Runs trials of a routine in one dtype on a device: the one under test, or another of its backend.
 class Stage {
  public:
-  Stage(CaseContext& context, const Line& line) : context_(context), line_(line) {
-    const tenon_blas_table* table = context.device.table().blas;
+  Stage(const Device& device, const Line& line, tenon_dtype dtype) : line_(line), device_(device) {
+    const tenon_blas_table* table = device.table().blas;
     if (table == nullptr) throw Unsupported("the backend offers no BLAS (tenon_backend_table.blas is NULL)");
-    if (line.offset + sizeof slot_ <= table->struct_size) {
-      std::memcpy(&slot_, reinterpret_cast<const unsigned char*>(table) + line.offset, sizeof slot_);
+    std::uint64_t dtypes = 0;
+    if (line.offset + sizeof slot_ + sizeof dtypes <= table->struct_size) {
+      const auto* const bytes = reinterpret_cast<const unsigned char*>(table) + line.offset;
+      std::memcpy(&slot_, bytes, sizeof slot_);
+      std::memcpy(&dtypes, bytes + sizeof slot_, sizeof dtypes);
     }
     if (slot_ == nullptr) throw Unsupported(fmt::format("the backend's BLAS has no {}", line.routine));
+    if ((dtypes & TENON_DTYPE_BIT(dtype)) == 0) {
+      throw Unsupported(fmt::format("{}_dtypes of the backend's BLAS is without {}", line.routine, sdk::name_of(dtype)));
+    }
   }
 
-  void run(Trial& trial, bool numbers_on_device = false, unsigned char poison = 0xFF) {
-    trial.lay_out(poison);
-    if (trial.content_.size() > capacity_) {
-      memory_.reset();
-      capacity_ = trial.content_.size() * 2;
-      memory_ = std::make_unique<Memory>(context_, capacity_);
-    }
-    const auto expect = [&](tenon_status status, const ErrorText& error, const char* what) {
-      if (status == TENON_UNSUPPORTED) throw Unsupported(fmt::format("{} ({})", error.text(), trial.describe()));
-      if (status != TENON_OK)
-        throw Failure(fmt::format("{} failed with {}: {} ({})", what, status_name(status), error.text(), trial.describe()));
-    };
-    std::vector<unsigned char> host = trial.content_;
-    ErrorText error;
-    expect(context_.device.upload(memory_->address, trial.content_.data(), trial.content_.size(), error), error, "a copy to the device");
-    AbiArguments arguments;
-    arguments.device = context_.device.handle();
-    arguments.stream = context_.device.stream();
-    arguments.dtype = trial.dtype_;
-    arguments.error = error;
-    arguments.layout = trial.layout_;
-    arguments.on_device = numbers_on_device ? 1 : 0;
-    arguments.trial = &trial;
-    arguments.base = memory_->address;
-    arguments.host = host.data();
-    for (Ref ref = 0; ref < trial.operands_.size(); ++ref) arguments.scalars.push_back({arguments[ref], arguments.on_device, 0});
-    expect(trial.body_(slot_, arguments), error, line_.routine);
-    expect(context_.device.synchronize(error), error, "stream_synchronize");
-    trial.after_.resize(trial.content_.size());
-    expect(context_.device.download(trial.after_.data(), memory_->address, trial.after_.size(), error), error, "a copy from the device");
-    if (!numbers_on_device) {
-      for (const Trial::Operand& operand : trial.operands_) {
-        if (!operand.number) continue;
-        const auto size = static_cast<std::uint64_t>(operand.capacity * sdk::size_of(operand.dtype));
-        std::memcpy(trial.after_.data() + operand.origin, host.data() + operand.origin, size);
-      }
+  /// Every part of the call must be honoured, and the results right.
+  void run(Trial& trial, const How& how = {}) {
+    if (const tenon_status status = send(trial, how); status != TENON_OK) {
+      const char* const claim = status == TENON_UNSUPPORTED ? ", though the table has its dtype and nothing else may be refused" : "";
+      throw Failure(fmt::format("{} failed with {}{}: {} ({})", line_.routine, status_name(status), claim, text_, trial.describe()));
     }
     expect_right(trial.judge(), trial);
+  }
+  /// The same, but the backend may refuse. Returns whether it did.
+  bool run_or_refuse(Trial& trial, const How& how) {
+    const tenon_status status = send(trial, how);
+    if (status == TENON_UNSUPPORTED) {
+      expect_untouched(trial, how);
+      return true;
+    }
+    if (status != TENON_OK)
+      throw Failure(fmt::format("{}: {} failed with {}: {}", how.describe(), line_.routine, status_name(status), text_));
+    expect_right(trial.judge(), trial);
+    return false;
+  }
+  /// A call that no backend understands: it must be refused before it reads or writes anything.
+  void expect_refused(Trial& trial, const How& how) {
+    const tenon_status status = send(trial, how);
+    if (status != TENON_UNSUPPORTED) {
+      throw Failure(fmt::format("{}: expected UNSUPPORTED from {}, got {}", how.describe(), line_.routine, status_name(status)));
+    }
+    expect_untouched(trial, how);
   }
 
   static void expect_same(const Trial& first, const Trial& second, const char* what) {
@@ -106,11 +111,51 @@ class Stage {
     wrong.facts.strides = trial.steps();
     throw Failure(fmt::format("{} ({})", wrong.text, wrong.facts.shapes), wrong.facts);
   }
-  CaseContext& context_;
+  /// Lays the trial out, calls, waits, and collects what the call left.
+  tenon_status send(Trial& trial, const How& how) {
+    trial.lay_out(how.poison);
+    if (trial.content_.size() > capacity_) {
+      memory_.reset();
+      capacity_ = trial.content_.size() * 2;
+      memory_ = std::make_unique<Memory>(device_, capacity_);
+    }
+    std::vector<unsigned char> host = trial.content_;
+    ErrorText error;
+    expect_ok("a copy to the device", &Device::upload, device_, memory_->address, trial.content_.data(), trial.content_.size());
+    tenon_blas_call call{};
+    call.struct_size = sizeof call;
+    call.needs = how.needs;
+    call.dtype = trial.dtype_;
+    call.math = how.math;
+    call.deterministic = how.deterministic;
+    call.device = device_.handle();
+    call.stream = device_.stream();
+    const tenon_status status =
+        trial.submit(slot_, call, {memory_->address, host.data(), how.numbers_on_device ? 1U : 0U}, how.longer_record, error);
+    text_ = error.text();
+    expect_ok("stream_synchronize", &Device::synchronize, device_);
+    trial.after_.resize(trial.content_.size());
+    expect_ok("a copy from the device", &Device::download, device_, trial.after_.data(), memory_->address, trial.after_.size());
+    if (!how.numbers_on_device) {
+      for (const Trial::Operand& operand : trial.operands_) {
+        if (!operand.number) continue;
+        const auto size = static_cast<std::uint64_t>(operand.capacity * sdk::size_of(operand.dtype));
+        std::memcpy(trial.after_.data() + operand.origin, host.data() + operand.origin, size);
+      }
+    }
+    return status;
+  }
+  void expect_untouched(const Trial& trial, const How& how) const {
+    if (trial.after_ != trial.content_) throw Failure(fmt::format("{}: {} wrote before it refused", how.describe(), line_.routine));
+    if (text_.empty()) throw Failure(fmt::format("{}: {} refused without a text", how.describe(), line_.routine));
+  }
+
   const Line& line_;
+  const Device& device_;
   const void* slot_ = nullptr;
   std::unique_ptr<Memory> memory_;
   std::uint64_t capacity_ = 0;
+  std::string text_;  ///< of the last call's error
 };
 
 namespace {
@@ -168,7 +213,7 @@ std::vector<std::int64_t> few_sizes() {
 
 /// All flags and small sizes; increments, leading dimensions, alpha and beta are random.
 void check_values(CaseContext& context, const Subject& at) {
-  Stage stage(context, *at.line);
+  Stage stage(context.device, *at.line, at.dtype);
   const std::vector<std::int64_t> sizes = few_sizes();
   std::size_t combinations = 1;
   for (const Flag& flag : at.flags) combinations *= flag.values.size();
@@ -192,7 +237,7 @@ void check_values(CaseContext& context, const Subject& at) {
 
 /// Sizes of 64 and 257, random flags.
 void check_blocks(CaseContext& context, const Subject& at) {
-  Stage stage(context, *at.line);
+  Stage stage(context.device, *at.line, at.dtype);
   Random random(seed_for(context.seed, at.name + "/blocks"));
   const int trials = often(at.line->level == 3 ? 4 : 8);
   for (int i = 0; i < trials; ++i) {
@@ -203,7 +248,7 @@ void check_blocks(CaseContext& context, const Subject& at) {
 
 /// The largest sizes. Plain loops take seconds for a product of 1024, and so does the oracle for complex ones.
 void check_large(CaseContext& context, const Subject& at) {
-  Stage stage(context, *at.line);
+  Stage stage(context.device, *at.line, at.dtype);
   std::int64_t n = small_sizes() ? 50000 : 1000000;
   if (at.line->level == 3) {
     const bool several = std::strstr(at.line->routine, "batched") != nullptr;
@@ -214,22 +259,23 @@ void check_large(CaseContext& context, const Subject& at) {
   stage.run(trial);
 }
 
-/// Bytes that belong to no element are 0xFF, NaN, in every trial; the result must not change if they are 3.0.
+/// Bytes that belong to no element are 0xFF, NaN, in every trial; the result must not change if they are 3.0, nor if the record is that
+/// of a newer header.
 void check_guards(CaseContext& context, const Subject& at) {
-  Stage stage(context, *at.line);
+  Stage stage(context.device, *at.line, at.dtype);
   Random random(seed_for(context.seed, at.name + "/guards"));
   for (int i = 0; i < often(40); ++i) {
     const std::uint64_t seed = random.bits();
     const std::vector<Setting> settings = at.drawn(random, {1, 3, 7, 17, 33});
     Trial first = at.trial(TrialKind::none, seed, settings), second = at.trial(TrialKind::none, seed, settings);
-    stage.run(first, false, 0xFF);
-    stage.run(second, false, 0x40);
-    Stage::expect_same(first, second, "the result depends on bytes outside the operands");
+    stage.run(first);
+    stage.run(second, {.poison = 0x40, .longer_record = true});
+    Stage::expect_same(first, second, "the result depends on bytes outside the operands, or on fields behind the record's end");
   }
 }
 
 void check_kind(CaseContext& context, const Subject& at, TrialKind kind, const char* what, int rounds) {
-  Stage stage(context, *at.line);
+  Stage stage(context.device, *at.line, at.dtype);
   Random random(seed_for(context.seed, at.name + "/" + what));
   for (int round = 0; round < often(rounds); ++round) {
     at.each_flags([&](std::vector<Setting> settings) {
@@ -246,7 +292,7 @@ void check_kind(CaseContext& context, const Subject& at, TrialKind kind, const c
 
 /// Each size 0 in turn. Addresses of operands that are not accessed are NULL.
 void check_nothing(CaseContext& context, const Subject& at) {
-  Stage stage(context, *at.line);
+  Stage stage(context.device, *at.line, at.dtype);
   Random random(seed_for(context.seed, at.name + "/nothing"));
   for (std::size_t zero = 0; zero < at.signature->sizes.size(); ++zero) {
     at.each_flags([&](std::vector<Setting> settings) {
@@ -261,28 +307,68 @@ void check_nothing(CaseContext& context, const Subject& at) {
 
 /// alpha, beta, parameters and results in device memory give the same results as in host memory.
 void check_device_scalars(CaseContext& context, const Subject& at) {
-  Stage stage(context, *at.line);
+  Stage stage(context.device, *at.line, at.dtype);
   Random random(seed_for(context.seed, at.name + "/device_scalars"));
   for (int i = 0; i < often(40); ++i) {
     const std::uint64_t seed = random.bits();
     const std::vector<Setting> settings = at.drawn(random, {0, 1, 3, 7, 17});
     Trial host = at.trial(TrialKind::none, seed, settings), device = at.trial(TrialKind::none, seed, settings);
     stage.run(host);
-    stage.run(device, true);
+    stage.run(device, {.numbers_on_device = true});
     Stage::expect_same(host, device, "different bits with numbers in device memory");
   }
 }
 
+/// Equal bits at every call and on hosts of other thread counts, from operands that are worth dividing among threads too.
 void check_deterministic(CaseContext& context, const Subject& at) {
-  Stage stage(context, *at.line);
   Random random(seed_for(context.seed, at.name + "/deterministic"));
-  for (int i = 0; i < 2; ++i) {
+  const std::int64_t divided = at.line->level == 3 ? 160 : at.line->level == 2 ? 700 : 100000;
+  for (const std::int64_t n : {std::int64_t{17}, std::int64_t{130}, divided}) {
+    if (n == divided && (small_sizes() || context.device.is_oracle())) continue;
     const std::uint64_t seed = random.bits();
-    const std::vector<Setting> settings = at.drawn(random, {17, 130});
-    Trial first = at.trial(TrialKind::none, seed, settings), second = at.trial(TrialKind::none, seed, settings);
-    stage.run(first);
-    stage.run(second);
-    Stage::expect_same(first, second, "different bits the second time");
+    const std::vector<Setting> settings = at.drawn(random, {n});
+    const auto trial = [&] { return at.trial(TrialKind::none, seed, settings); };
+    const auto refuses = [&](const Device& device, Trial& made) {
+      return Stage(device, *at.line, at.dtype).run_or_refuse(made, {.deterministic = 1});
+    };
+    Trial first = trial();
+    if (refuses(context.device, first)) {
+      context.remark = "refused";
+      return;
+    }
+    for (const std::uint32_t threads : {0U, 1U, 3U}) {
+      Trial again = trial();
+      refuses(threads == 0 ? context.device : context.device.on_threads(threads), again);
+      Stage::expect_same(first, again, threads == 0 ? "different bits the second time" : "different bits on a host of other threads");
+    }
+  }
+}
+
+/// Every math is honoured or refused: within its rounding in the f32 and c64 products of level 3, in full elsewhere.
+void check_math(CaseContext& context, const Subject& at) {
+  Stage stage(context.device, *at.line, at.dtype);
+  Random random(seed_for(context.seed, at.name + "/math"));
+  const bool rounds = at.line->level == 3 && real_of(at.dtype) == TENON_DTYPE_F32;
+  static constexpr struct {
+    std::uint32_t math;
+    double step;
+    const char* name;
+  } policies[] = {{TENON_MATH_TF32, 0x1p-10, "TF32"}, {TENON_MATH_BF16, 0x1p-7, "BF16"}};
+  for (const auto& policy : policies) {
+    Trial trial = at.trial(TrialKind::full, random.bits(), at.drawn(random, {33}));
+    if (rounds) trial.allow_rounding(policy.step);
+    if (stage.run_or_refuse(trial, {.math = policy.math})) context.remark += std::string(policy.name) + " is refused; ";
+  }
+}
+
+/// A bit of `needs`, a math and a determinism that no header defines.
+void check_refusals(CaseContext& context, const Subject& at) {
+  Stage stage(context.device, *at.line, at.dtype);
+  Random random(seed_for(context.seed, at.name + "/refusals"));
+  const std::vector<Setting> settings = at.drawn(random, {7});
+  for (const How& how : {How{.needs = TENON_NEEDS_TEST}, How{.math = 77}, How{.deterministic = 77}}) {
+    Trial trial = at.trial(TrialKind::full, random.bits(), settings);
+    stage.expect_refused(trial, how);
   }
 }
 
@@ -334,6 +420,8 @@ void add_cases(const Subject& at, std::vector<Case>& out) {
   if (offers.shares) add_kind("aliasing", TrialKind::aliasing, 8);
   if (offers.numbers) add("device_scalars", check_device_scalars);
   add("deterministic", check_deterministic);
+  add("math", check_math);
+  add("refusals", check_refusals);
 }
 
 }  // namespace

@@ -16,8 +16,6 @@
 
 #include "array.h"
 
-#include "array.h"
-
 namespace tenon::conformance::blas {
 
 using Number = std::complex<long double>;
@@ -28,7 +26,7 @@ struct Line {
   int level;
   const char* signature;
   const char* dtypes;    ///< "sdcz"
-  std::uint64_t offset;  ///< offset of the slot in tenon_blas_table
+  std::uint64_t offset;  ///< offset of the slot in tenon_blas_table; its dtypes follow
 };
 const std::vector<Line>& lines();
 
@@ -98,8 +96,12 @@ struct Dense {
   }
 };
 
-/// The arguments of a call at the level of the C ABI.
-class AbiArguments;
+/// Where the operands of a call are.
+struct Whereabouts {
+  std::uint64_t base;       ///< address of the device's copy
+  unsigned char* host;      ///< the host's copy
+  std::uint32_t on_device;  ///< whether numbers are in device memory
+};
 
 /// What a trial checks in addition to correct values.
 enum class TrialKind {
@@ -145,7 +147,6 @@ class Trial {
                Access access = Access::read);
   /// Another operand of the same shape and layout.
   Ref another(Ref like);
-  std::int64_t step(Ref operand) const { return operands_[operand].place.step; }
   std::int64_t extent(Ref operand) const { return operands_[operand].place.extent(); }
   /// Numbers in host or device memory, depending on the case.
   Ref numbers(const char* name, const std::vector<Number>& values, tenon_dtype dtype, Access access = Access::read);
@@ -187,13 +188,11 @@ class Trial {
   Dense before(const Factor& factor) const;
   Dense after(Ref operand) const;
 
-  /// Sets the call: body(slot, arguments) returns the status.
-  template <class Slot, class Body>
-  void call(Body body) {
-    body_ = [body](const void* slot, const AbiArguments& arguments) {
-      return body(reinterpret_cast<Slot>(const_cast<void*>(slot)), arguments);
-    };
-  }
+  /// Calls a slot. Every field of the record gets what has its name: the flag or size, the operand, the number; lda and incx the step of
+  /// the operand a or x. 0: there is none. `longer`: the record goes on with bytes that this header does not know.
+  tenon_status submit(const void* slot, const tenon_blas_call& call, const Whereabouts& at, bool longer, tenon_error* error) const;
+  /// Allows for operands that are rounded to a relative error of `step` each.
+  void allow_rounding(double step) { rounding_ = step; }
 
   /// "trans=none m=3 n=7 lda=9 incx=-1 alpha=0.25", and the seed.
   std::string describe() const;
@@ -201,8 +200,8 @@ class Trial {
   std::string steps() const { return drawn_.empty() ? "" : drawn_.substr(1); }
 
  private:
-  friend class AbiArguments;
   friend class Stage;
+  friend class Fields;
   struct Operand {
     std::string name;
     tenon_dtype dtype;
@@ -255,35 +254,15 @@ class Trial {
   std::vector<Setting> settings_;
   Random random_;
   std::int64_t shared_increment_ = 0;
-  std::string drawn_;  ///< for reports
+  std::string drawn_;           ///< for reports
+  std::vector<Setting> draws_;  ///< by draw()
   std::vector<Operand> operands_;
   std::vector<Equation> equations_;
   bool untouched_ = false, spreads_infinity_ = false, shares_ = false;
   bool alpha_ = false, beta_ = false;
   std::function<Wrong(const Trial&)> holds_;
-  std::function<tenon_status(const void*, const AbiArguments&)> body_;
+  double rounding_ = 0;
   std::vector<unsigned char> content_, after_;
-};
-
-class AbiArguments {
- public:
-  tenon_device* device = nullptr;
-  tenon_stream* stream = nullptr;
-  tenon_dtype dtype = TENON_DTYPE_NONE;
-  tenon_error* error = nullptr;
-  std::uint32_t layout = 0;
-  std::uint32_t on_device = 0;  ///< whether numbers are in device memory
-
-  /// The address of an operand; NULL for `one`.
-  std::uint64_t operator[](Ref operand) const;
-  std::int64_t step(Ref operand) const { return trial->operands_[operand].place.step; }
-  const tenon_scalar* number(Ref operand) const { return &scalars[operand]; }
-  const tenon_scalar* number(const Trial::Scalar& scalar) const { return number(scalar.ref); }
-
-  const Trial* trial = nullptr;
-  std::uint64_t base = 0;         ///< address of the device's copy
-  unsigned char* host = nullptr;  ///< the host's copy
-  std::vector<tenon_scalar> scalars;
 };
 
 struct Flag {

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <list>
+#include <stdexcept>
 
 #include <tenon/sdk/kernel.h>
 
@@ -73,6 +75,7 @@ std::int64_t Trial::size(const char* name) const {
 std::int64_t Trial::draw(const char* name, const std::vector<std::int64_t>& from) {
   const std::int64_t value = from[static_cast<std::size_t>(random_.integer(0, static_cast<std::int64_t>(from.size())))];
   drawn_ += fmt::format(" {}={}", name, value);
+  draws_.push_back({name, value});
   return value;
 }
 
@@ -368,12 +371,90 @@ Dense Trial::after(Ref operand) const {
   return dense(operand, true);
 }
 
-std::uint64_t AbiArguments::operator[](Ref ref) const {
-  if (ref == one) return 0;
-  const Trial::Operand& operand = trial->operands_[ref];
-  if (operand.number && on_device == 0) return reinterpret_cast<std::uintptr_t>(host + operand.origin);
-  if (trial->kind_ == TrialKind::nothing && (trial->untouched_ || operand.place.extent() == 0)) return 0;
-  return base + operand.origin;
+// ---------------------------------------------------------------- Trial: the call
+
+/// The fields of a record by their names.
+class Fields {
+ public:
+  Fields(const Trial& trial, const Whereabouts& at) : trial_(trial), at_(at) {}
+
+  std::int64_t integer(const char* name) const {
+    if (std::strcmp(name, "layout") == 0) return trial_.layout_;
+    for (const auto* settings : {&trial_.settings_, &trial_.draws_}) {
+      for (const Setting& setting : *settings) {
+        if (std::strcmp(setting.name, name) == 0) return setting.value;
+      }
+    }
+    const char* const operand = std::strncmp(name, "inc", 3) == 0 ? name + 3 : std::strncmp(name, "ld", 2) == 0 ? name + 2 : "";
+    for (const Trial::Operand& o : trial_.operands_) {
+      if (o.name == operand) return o.place.step;
+    }
+    return 0;
+  }
+  std::uint64_t address(const char* name) const {
+    for (const Trial::Operand& operand : trial_.operands_) {
+      if (operand.name == name) return address_of(operand);
+    }
+    return 0;
+  }
+  tenon_scalar number(const char* name) const {
+    const std::uint64_t address = this->address(name);
+    return {address, address == 0 ? 0 : at_.on_device, 0};
+  }
+  const std::uint64_t* list(const char* name) {
+    std::vector<std::uint64_t>& addresses = lists_.emplace_back();
+    for (const Trial::Operand& operand : trial_.operands_) {
+      if (operand.name == name) addresses.push_back(address_of(operand));
+    }
+    return addresses.data();
+  }
+
+ private:
+  std::uint64_t address_of(const Trial::Operand& operand) const {
+    if (operand.number && at_.on_device == 0) return reinterpret_cast<std::uintptr_t>(at_.host + operand.origin);
+    if (trial_.kind_ == TrialKind::nothing && (trial_.untouched_ || operand.place.extent() == 0)) return 0;
+    return at_.base + operand.origin;
+  }
+  const Trial& trial_;
+  const Whereabouts& at_;
+  std::list<std::vector<std::uint64_t>> lists_;
+};
+
+namespace {
+
+#define TENON_BLAS_ARGS(signature, fields)                                                                                      \
+  tenon_status submit_##signature(const void* slot, const tenon_blas_call& call, Fields& of, bool longer, tenon_error* error) { \
+    struct {                                                                                                                    \
+      tenon_blas_##signature##_args args;                                                                                       \
+      unsigned char unknown[32];                                                                                                \
+    } sent;                                                                                                                     \
+    std::memset(static_cast<void*>(&sent), 0xFF, sizeof sent);                                                                  \
+    tenon_blas_##signature##_args& args = sent.args;                                                                            \
+    args.struct_size = longer ? sizeof sent : sizeof args;                                                                      \
+    fields return reinterpret_cast<tenon_blas_##signature##_fn>(const_cast<void*>(slot))(&call, &args, error);                  \
+  }
+#define TENON_FLAG(name) args.name = static_cast<std::uint32_t>(of.integer(#name));
+#define TENON_SIZE(name) args.name = of.integer(#name);
+#define TENON_IN(name) args.name = of.address(#name);
+#define TENON_OUT(name) args.name = of.address(#name);
+#define TENON_LIST(name) args.name = of.list(#name);
+#define TENON_SCALAR(name) args.name = of.number(#name);
+#define TENON_REAL_SCALAR(name) args.name = of.number(#name);
+#define TENON_NUMBERS(name) args.name = of.number(#name);
+#define TENON_REAL_NUMBER(name) args.name = of.number(#name);
+#define TENON_RESULT(name) args.name = of.number(#name);
+#define TENON_RESERVED args.reserved = 0;
+#include <tenon/blas_args.def>
+
+}  // namespace
+
+tenon_status Trial::submit(const void* slot, const tenon_blas_call& call, const Whereabouts& at, bool longer, tenon_error* error) const {
+  Fields of(*this, at);
+  const char* const name = line_.signature;
+#define TENON_BLAS_ARGS(signature, fields) \
+  if (std::strcmp(name, #signature) == 0) return submit_##signature(slot, call, of, longer, error);
+#include <tenon/blas_args.def>
+  throw std::logic_error(std::string(line_.routine) + ": unknown signature");
 }
 
 }  // namespace tenon::conformance::blas

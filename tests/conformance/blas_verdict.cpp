@@ -132,7 +132,7 @@ Number Trial::sum_at(const Equation& equation, const std::vector<Dense>& factors
 
 Wrong Trial::judge(const Equation& equation) const {
   const Operand& result = operands_[equation.result];
-  const double step = equation.epsilon != 0 ? equation.epsilon : epsilon(real_of(dtype_));
+  const double step = std::max(rounding_, equation.epsilon != 0 ? equation.epsilon : epsilon(real_of(dtype_)));
   const double c = complex() ? 8 : 2;
   const Dense after = dense(equation.result, true);
   if (equation.solve && equation.beta == Number(0)) {  // X = 0, whatever A holds

@@ -34,6 +34,7 @@ std::vector<Case> core_exhaustion_cases();
 std::vector<Case> core_copy_cases();
 std::vector<Case> core_stream_cases();
 std::vector<Case> core_plan_cases();
+std::vector<Case> core_run_cases();
 std::vector<Case> core_malformed_cases();
 std::vector<Case> core_answer_cases();
 std::vector<Case> core_graph_cases();

@@ -28,7 +28,8 @@ inline void synchronize(const CaseContext& context) {
 /// Device memory for a case.
 class Memory {
  public:
-  Memory(const CaseContext& context, std::uint64_t size, std::uint32_t kind = TENON_MEMORY_DEVICE) : device_(context.device) {
+  Memory(const CaseContext& context, std::uint64_t size, std::uint32_t kind = TENON_MEMORY_DEVICE) : Memory(context.device, size, kind) {}
+  Memory(const Device& device, std::uint64_t size, std::uint32_t kind = TENON_MEMORY_DEVICE) : device_(device) {
     expect_ok("memory_allocate", device_.table().memory_allocate, device_.handle(), kind, size, &memory_, &address);
   }
   ~Memory() { device_.table().memory_free(memory_); }

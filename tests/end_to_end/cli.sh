@@ -220,8 +220,10 @@ doctor_names_the_shadowed() {
 caps_states_ops_dtypes_and_features() {
   exits 0 caps
   grep -q '^MatMul-13 .*f32 f64' "$scratch/out" || fail 'no MatMul-13'
+  out_has 'reference: BLAS of f32 f64: rotmg rotm dot '
   exits 0 caps --backend reference --format json
   out_has '"op": "Softmax"'
+  out_has '"routine": "gemm"'
   out_lacks '"name": "openblas"'
   exits 0 caps --format markdown
   out_has '|---|---|'

@@ -41,104 +41,36 @@ static tenon_status far_fill(tenon_device* device, uint64_t address, uint64_t si
   return near_table->fill(device, away(address), size_bytes, value, stream, error);
 }
 
-/* Functions by signature class: their parameters, and the arguments for the reference backend. Scalars stay in host memory. */
-#define HEAD device, stream, dtype
-#define PARAMETERS_rotg uint64_t a, uint64_t b, uint64_t c, uint64_t s, uint32_t on_device
-#define ARGUMENTS_rotg a, b, c, s, on_device
-#define PARAMETERS_rotmg uint64_t d1, uint64_t d2, uint64_t x1, uint64_t y1, uint64_t param, uint32_t on_device
-#define ARGUMENTS_rotmg d1, d2, x1, y1, param, on_device
-#define PARAMETERS_rot int64_t n, uint64_t x, int64_t incx, uint64_t y, int64_t incy, const tenon_scalar *c, const tenon_scalar *s
-#define ARGUMENTS_rot n, away(x), incx, away(y), incy, c, s
-#define PARAMETERS_rotm int64_t n, uint64_t x, int64_t incx, uint64_t y, int64_t incy, const tenon_scalar *param
-#define ARGUMENTS_rotm n, away(x), incx, away(y), incy, param
-#define PARAMETERS_xy int64_t n, uint64_t x, int64_t incx, uint64_t y, int64_t incy
-#define ARGUMENTS_xy n, away(x), incx, away(y), incy
-#define PARAMETERS_scal int64_t n, const tenon_scalar *alpha, uint64_t x, int64_t incx
-#define ARGUMENTS_scal n, alpha, away(x), incx
-#define PARAMETERS_axpy int64_t n, const tenon_scalar *alpha, uint64_t x, int64_t incx, uint64_t y, int64_t incy
-#define ARGUMENTS_axpy n, alpha, away(x), incx, away(y), incy
-#define PARAMETERS_dot \
-  int64_t n, const tenon_scalar *alpha, uint64_t x, int64_t incx, uint64_t y, int64_t incy, const tenon_scalar *out_result
-#define ARGUMENTS_dot n, alpha, away(x), incx, away(y), incy, out_result
-#define PARAMETERS_reduce int64_t n, uint64_t x, int64_t incx, const tenon_scalar *out_result
-#define ARGUMENTS_reduce n, away(x), incx, out_result
-#define PARAMETERS_gemv                                                                                                              \
-  uint32_t layout, uint32_t trans, int64_t m, int64_t n, int64_t kl, int64_t ku, const tenon_scalar *alpha, uint64_t a, int64_t lda, \
-      uint64_t x, int64_t incx, const tenon_scalar *beta, uint64_t y, int64_t incy
-#define ARGUMENTS_gemv layout, trans, m, n, kl, ku, alpha, away(a), lda, away(x), incx, beta, away(y), incy
-#define PARAMETERS_symv                                                                                                               \
-  uint32_t layout, uint32_t uplo, int64_t n, int64_t k, const tenon_scalar *alpha, uint64_t a, int64_t lda, uint64_t x, int64_t incx, \
-      const tenon_scalar *beta, uint64_t y, int64_t incy
-#define ARGUMENTS_symv layout, uplo, n, k, alpha, away(a), lda, away(x), incx, beta, away(y), incy
-#define PARAMETERS_trmv \
-  uint32_t layout, uint32_t uplo, uint32_t trans, uint32_t diag, int64_t n, int64_t k, uint64_t a, int64_t lda, uint64_t x, int64_t incx
-#define ARGUMENTS_trmv layout, uplo, trans, diag, n, k, away(a), lda, away(x), incx
-#define PARAMETERS_ger                                                                                                              \
-  uint32_t layout, int64_t m, int64_t n, const tenon_scalar *alpha, uint64_t x, int64_t incx, uint64_t y, int64_t incy, uint64_t a, \
-      int64_t lda
-#define ARGUMENTS_ger layout, m, n, alpha, away(x), incx, away(y), incy, away(a), lda
-#define PARAMETERS_syr                                                                                                                  \
-  uint32_t layout, uint32_t uplo, int64_t n, const tenon_scalar *alpha, uint64_t x, int64_t incx, uint64_t y, int64_t incy, uint64_t a, \
-      int64_t lda
-#define ARGUMENTS_syr layout, uplo, n, alpha, away(x), incx, away(y), incy, away(a), lda
-#define PARAMETERS_gemm                                                                                                           \
-  uint32_t layout, uint32_t uplo, uint32_t trans_a, uint32_t trans_b, int64_t m, int64_t n, int64_t k, const tenon_scalar *alpha, \
-      uint64_t a, int64_t lda, uint64_t b, int64_t ldb, const tenon_scalar *beta, uint64_t c, int64_t ldc
-#define ARGUMENTS_gemm layout, uplo, trans_a, trans_b, m, n, k, alpha, away(a), lda, away(b), ldb, beta, away(c), ldc
-#define PARAMETERS_symm                                                                                                                \
-  uint32_t layout, uint32_t side, uint32_t uplo, int64_t m, int64_t n, const tenon_scalar *alpha, uint64_t a, int64_t lda, uint64_t b, \
-      int64_t ldb, const tenon_scalar *beta, uint64_t c, int64_t ldc
-#define ARGUMENTS_symm layout, side, uplo, m, n, alpha, away(a), lda, away(b), ldb, beta, away(c), ldc
-#define PARAMETERS_syrk                                                                                                                 \
-  uint32_t layout, uint32_t uplo, uint32_t trans, int64_t n, int64_t k, const tenon_scalar *alpha, uint64_t a, int64_t lda, uint64_t b, \
-      int64_t ldb, const tenon_scalar *beta, uint64_t c, int64_t ldc
-#define ARGUMENTS_syrk layout, uplo, trans, n, k, alpha, away(a), lda, away(b), ldb, beta, away(c), ldc
-#define PARAMETERS_trmm                                                                                                          \
-  uint32_t layout, uint32_t side, uint32_t uplo, uint32_t trans, uint32_t diag, int64_t m, int64_t n, const tenon_scalar *alpha, \
-      uint64_t a, int64_t lda, uint64_t b, int64_t ldb
-#define ARGUMENTS_trmm layout, side, uplo, trans, diag, m, n, alpha, away(a), lda, away(b), ldb
-
-/* The extensions are not offered: the drop-in BLAS has none of them. */
-#define SLOT(routine, signature)                                                                    \
-  static tenon_status slot_##routine(TENON_BLAS_HEAD, PARAMETERS_##signature, tenon_error* error) { \
-    return near_blas->routine(HEAD, ARGUMENTS_##signature, error);                                  \
+/* The record for the reference backend. Numbers stay in host memory. */
+#define TENON_BLAS_ARGS(signature, fields)                                                                      \
+  static tenon_blas_##signature##_args near_##signature##_args(const tenon_blas_##signature##_args* far_args) { \
+    tenon_blas_##signature##_args args = *far_args;                                                             \
+    fields return args;                                                                                         \
   }
-#define SLOT_axpby(routine)
-#define SLOT_geam(routine)
-#define SLOT_dgmm(routine)
-#define SLOT_gemm_batched(routine)
-#define SLOT_gemm_strided_batched(routine)
-#define SLOT_rotg(routine) SLOT(routine, rotg)
-#define SLOT_rotmg(routine) SLOT(routine, rotmg)
-#define SLOT_rot(routine) SLOT(routine, rot)
-#define SLOT_rotm(routine) SLOT(routine, rotm)
-#define SLOT_xy(routine) SLOT(routine, xy)
-#define SLOT_scal(routine) SLOT(routine, scal)
-#define SLOT_axpy(routine) SLOT(routine, axpy)
-#define SLOT_dot(routine) SLOT(routine, dot)
-#define SLOT_reduce(routine) SLOT(routine, reduce)
-#define SLOT_gemv(routine) SLOT(routine, gemv)
-#define SLOT_symv(routine) SLOT(routine, symv)
-#define SLOT_trmv(routine) SLOT(routine, trmv)
-#define SLOT_ger(routine) SLOT(routine, ger)
-#define SLOT_syr(routine) SLOT(routine, syr)
-#define SLOT_gemm(routine) SLOT(routine, gemm)
-#define SLOT_symm(routine) SLOT(routine, symm)
-#define SLOT_syrk(routine) SLOT(routine, syrk)
-#define SLOT_trmm(routine) SLOT(routine, trmm)
-#define TENON_BLAS(id, routine, level, signature, dtypes) SLOT_##signature(routine)
+#define TENON_FLAG(name)
+#define TENON_SIZE(name)
+#define TENON_IN(name) args.name = away(args.name);
+#define TENON_OUT(name) args.name = away(args.name);
+#define TENON_LIST(name) args.name = NULL; /* the drop-in BLAS has no batches */
+#define TENON_SCALAR(name)
+#define TENON_REAL_SCALAR(name)
+#define TENON_NUMBERS(name)
+#define TENON_REAL_NUMBER(name)
+#define TENON_RESULT(name)
+#define TENON_RESERVED
+#include <tenon/blas_args.def>
+#define TENON_BLAS(id, routine, level, signature, dtypes)                                                                              \
+  static tenon_status slot_##routine(const tenon_blas_call* call, const tenon_blas_##signature##_args* far_args, tenon_error* error) { \
+    const tenon_blas_##signature##_args args = near_##signature##_args(far_args);                                                      \
+    return near_blas->routine(call, &args, error);                                                                                     \
+  }
 #include <tenon/blas.def>
 #undef TENON_BLAS
 
-#define slot_axpby NULL
-#define slot_geam NULL
-#define slot_dgmm NULL
-#define slot_gemm_batched NULL
-#define slot_gemm_strided_batched NULL
 static const tenon_blas_table far_blas = {
     sizeof(tenon_blas_table),
     0,
-#define TENON_BLAS(id, routine, level, signature, dtypes) slot_##routine,
+#define TENON_BLAS(id, routine, level, signature, dtypes) slot_##routine, TENON_DTYPES_##dtypes,
 #include <tenon/blas.def>
 #undef TENON_BLAS
 };

@@ -42,9 +42,9 @@ tenon_answer& answer_at(tenon_answer* answers, std::uint32_t stride, std::uint32
   return *reinterpret_cast<tenon_answer*>(reinterpret_cast<unsigned char*>(answers) + std::size_t{n} * stride);
 }
 
-void refuse(tenon_answer& answer) {
+void refuse(tenon_answer& answer, std::uint32_t reason) {
   answer.supported = 0;
-  answer.reason = TENON_REASON_DTYPE;
+  answer.reason = reason;
   std::strcpy(answer.text, "no rectifier in f32");
 }
 
@@ -68,7 +68,8 @@ tenon_status supports(tenon_device* device, const tenon_graph* graph, const teno
     return TENON_OK;
   }
   if (status != TENON_OK || graph->node_count == 0) return status;
-  if (is(Mutation::no_to_mandatory_op) && is_relu(*graph) && is_f32(*graph)) refuse(answer(0));
+  if (is(Mutation::no_to_mandatory_op) && is_relu(*graph) && is_f32(*graph)) refuse(answer(0), TENON_REASON_DTYPE);
+  if (is(Mutation::refuses_dense_operands) && is_relu(*graph) && is_f32(*graph)) refuse(answer(0), TENON_REASON_STRIDES);
   if (is(Mutation::answers_one_too_many)) answer(graph->node_count).supported = 1;
   if (is(Mutation::leaves_an_answer_out)) std::memset(static_cast<void*>(&answer(graph->node_count - 1)), 0x7F, sizeof(tenon_answer));
   for (std::uint32_t n = 0; n < graph->node_count; ++n) {
@@ -131,7 +132,7 @@ tenon_status plan_create(tenon_device* device, const tenon_graph* graph, const t
     real().plan_destroy(plan->unmodified);
     plan->unmodified = nullptr;
   }
-  if (is(Mutation::stale_workspace)) plan->own_workspace = 64;
+  if (is(Mutation::stale_workspace) || is(Mutation::workspace_at_128)) plan->own_workspace = 64;
   *out_plan = reinterpret_cast<tenon_plan*>(plan.release());
   return TENON_OK;
 }
@@ -162,12 +163,17 @@ tenon_status plan_info(tenon_plan* plan, tenon_plan_info* out_info, tenon_error*
   return status;
 }
 
+std::atomic<std::uint64_t> last_profiled{0};  ///< the id of the last profiled execution
+
 void disturb(Plan& plan, std::uint64_t epoch) {
   misbehave(Moment::execute);
   const tenon_host* const host = host_of(plan.device);
   if (is(Mutation::allocates_in_execute)) host->release(host->context, host->allocate(host->context, 64, 64), 64);
   if (is(Mutation::leaks_at_new_epochs) && plan.epoch != epoch) host->allocate(host->context, 64, 64);
   plan.epoch = epoch;
+  if (is(Mutation::loops_outside_the_run))
+    host->parallel_for(
+        host->context, nullptr, 2, 1, [](void*, std::int64_t, std::int64_t) {}, nullptr);
   if (is(Mutation::logs_in_execute)) host->log(host->context, TENON_LOG_INFO, "one more execution");
 }
 
@@ -198,6 +204,8 @@ tenon_status plan_execute(tenon_plan* handle, const tenon_bindings* bindings, st
   tenon_bindings altered = *bindings;
   altered.addresses = run.addresses.data();
   if (is(Mutation::ignores_needs_of_bindings)) altered.needs = 0;
+  if (is(Mutation::never_asks_to_stop) || is(Mutation::stops_after_the_update)) altered.run = nullptr;
+  if (bindings->execution_id != 0) last_profiled = bindings->execution_id;
   const tenon_status status = real().plan_execute(unmodified, &altered, workspace, unmodified_stream, error);
   if (plan.unmodified == nullptr) real().plan_destroy(unmodified);
   if (status != TENON_OK) {
@@ -213,17 +221,21 @@ tenon_status plan_execute(tenon_plan* handle, const tenon_bindings* bindings, st
     return status;
   }
   after_execution(run);
+  const tenon_host* const host = host_of(plan.device);
+  if (is(Mutation::stops_after_the_update) && bindings->run != nullptr && host->cancel_requested(host->context, bindings->run) != 0)
+    return say(error, TENON_CANCELLED, "stopped at the end");
   return TENON_OK;
 }
 
-// ---------------------------------------------------------------- profiles without times
+// ---------------------------------------------------------------- profiles
 
-tenon_status profile_enable(tenon_plan* plan, std::uint32_t enabled, tenon_error* error) {
-  return real().profile->enable(Plan::of(plan).unmodified, enabled, error);
-}
-tenon_status profile_read(tenon_plan* plan, tenon_profile_record* out_records, std::uint32_t capacity, std::uint32_t* out_count,
-                          tenon_error* error) {
-  const tenon_status status = real().profile->read(Plan::of(plan).unmodified, out_records, capacity, out_count, error);
+tenon_status profile_read(tenon_plan* plan, std::uint64_t execution_id, tenon_profile_record* out_records, std::uint32_t record_stride,
+                          std::uint32_t capacity, std::uint32_t* out_count, tenon_error* error) {
+  if (is(Mutation::profiles_the_last_execution) && execution_id != 0) execution_id = last_profiled;
+  if (is(Mutation::assumes_the_record_size)) record_stride = sizeof(tenon_profile_record);
+  const tenon_status status =
+      real().profile->read(Plan::of(plan).unmodified, execution_id, out_records, record_stride, capacity, out_count, error);
+  if (!is(Mutation::profiles_without_times)) return status;
   for (std::uint32_t i = 0; status == TENON_OK && i < std::min(*out_count, capacity); ++i) out_records[i].duration_ns = 0;
   return status;
 }
@@ -232,9 +244,10 @@ tenon_status profile_read(tenon_plan* plan, tenon_profile_record* out_records, s
 
 void spoil_plans(tenon_backend_table& table) {
   static tenon_profile_table profile;
-  if (is(Mutation::profiles_without_times) && real().profile != nullptr) {
+  const bool profiles =
+      is(Mutation::profiles_without_times) || is(Mutation::profiles_the_last_execution) || is(Mutation::assumes_the_record_size);
+  if (profiles && real().profile != nullptr) {
     profile = *real().profile;
-    profile.enable = profile_enable;
     profile.read = profile_read;
     table.profile = &profile;
   }

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <complex>
+#include <cstddef>
 
 #include <tenon/blas.h>
 
@@ -176,6 +177,59 @@ TEST_CASE_FIXTURE(OnReference, "blas: a backend without BLAS or without a routin
   }
   table->blas = whole;
   CHECK(x[0] == 1);
+}
+
+TEST_CASE("blas: a queue states the math and the determinism of its configuration, or its own") {
+  static tenon_blas_call seen;
+  Config config = test_config();
+  config.precision = Precision::tf32;
+  config.deterministic = true;
+  const Context context{config};
+  const exec::DeviceEntry& entry = context.state()->entries[find_device(parse_device_name("reference"), context.state()->available)];
+  auto* const table = const_cast<tenon_backend_table*>(&entry.loaded->backend->table());
+  const tenon_blas_table* const whole = table->blas;
+  tenon_blas_table watched = *whole;
+  watched.scal = [](const tenon_blas_call* call, const tenon_blas_scal_args*, tenon_error*) -> tenon_status {
+    seen = *call;
+    return TENON_OK;
+  };
+  watched.scal_dtypes = TENON_DTYPES_sd;
+  table->blas = &watched;
+  const Device device = context.device("reference:0");
+  float x = 1;
+  blas::scal<float>(device, {.n = 1, .x = &x});
+  CHECK(seen.struct_size == sizeof seen);
+  CHECK(seen.needs == 0);
+  CHECK(seen.dtype == TENON_DTYPE_F32);
+  CHECK(seen.math == TENON_MATH_TF32);
+  CHECK(seen.deterministic == 1);
+  blas::scal<float>({device, {.precision = Precision::float32, .deterministic = false}}, {.n = 1, .x = &x});
+  CHECK(seen.math == TENON_MATH_STRICT);
+  CHECK(seen.deterministic == 0);
+  CHECK(blas::offers(device, blas::Routine::scal, DType::f64));
+  CHECK_FALSE(blas::offers(device, blas::Routine::scal, DType::c64));
+  C64 z = 1;
+  CHECK_ERROR_CONTAINS("scal: the backend of 'reference:0' expects f32 or f64, got c64", blas::scal<C64>(device, {.n = 1, .x = &z}));
+  table->blas = whole;
+}
+
+TEST_CASE_FIXTURE(OnReference, "blas: arguments behind the end of an older sender's record are 0") {
+  const blas::Queue queue = context.device("reference:0");
+  const float alpha = 1, x[] = {1, 2};
+  float y = 10;
+  const auto address = [](const float* value) { return std::uint64_t{reinterpret_cast<std::uintptr_t>(value)}; };
+  tenon_blas_call call = queue.call();
+  call.dtype = TENON_DTYPE_F32;
+  const tenon_blas_axpy_args args{.struct_size = offsetof(tenon_blas_axpy_args, incy),
+                                  .reserved = 0,
+                                  .n = 2,
+                                  .alpha = {address(&alpha), 0, 0},
+                                  .x = address(x),
+                                  .incx = 1,
+                                  .y = address(&y),
+                                  .incy = 1000000};
+  CHECK(queue.table()->axpy(&call, &args, nullptr) == TENON_OK);
+  CHECK(y == 13);
 }
 
 TEST_CASE_FIXTURE(OnReference, "blas: sizes beyond the integers of OpenBLAS are an error, not a wrong answer") {

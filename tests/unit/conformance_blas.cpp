@@ -43,7 +43,10 @@ conformance::Report judged(const std::string& filter) {
 /// The same with one wrong routine.
 template <class Slot>
 conformance::Report judged(Slot tenon_blas_table::*slot, std::type_identity_t<Slot> wrong, const std::string& filter) {
-  spoil = [=](tenon_blas_table& table) { table.*slot = wrong; };
+  spoil = [=](tenon_blas_table& table) {
+    table.*slot = wrong;
+    if (wrong == nullptr) *(reinterpret_cast<std::uint64_t*>(&(table.*slot)) + 1) = 0;  // its dtypes
+  };
   conformance::Report report = judged(filter);
   spoil = nullptr;
   return report;
@@ -52,19 +55,9 @@ conformance::Report judged(Slot tenon_blas_table::*slot, std::type_identity_t<Sl
 float* elements(std::uint64_t address) {
   return reinterpret_cast<float*>(static_cast<std::uintptr_t>(address));
 }
-float value_of(const tenon_scalar* scalar) {
-  return *elements(scalar->address);
+float value_of(const tenon_scalar& scalar) {
+  return *elements(scalar.address);
 }
-
-// As in tenon_blas_gemm_fn and tenon_blas_gemv_fn.
-#define GEMM_PARAMETERS                                                                                                                    \
-  TENON_BLAS_HEAD, std::uint32_t layout, std::uint32_t uplo, std::uint32_t trans_a, std::uint32_t trans_b, std::int64_t m, std::int64_t n, \
-      std::int64_t k, const tenon_scalar *alpha, std::uint64_t a, std::int64_t lda, std::uint64_t b, std::int64_t ldb,                     \
-      const tenon_scalar *beta, std::uint64_t c, std::int64_t ldc, tenon_error *error
-#define GEMV_PARAMETERS                                                                                                           \
-  TENON_BLAS_HEAD, std::uint32_t layout, std::uint32_t trans, std::int64_t m, std::int64_t n, std::int64_t kl, std::int64_t ku,   \
-      const tenon_scalar *alpha, std::uint64_t a, std::int64_t lda, std::uint64_t x, std::int64_t incx, const tenon_scalar *beta, \
-      std::uint64_t y, std::int64_t incy, tenon_error *error
 
 }  // namespace
 
@@ -78,12 +71,11 @@ TEST_CASE("conformance blas: the unmodified wrapped table passes") {
 TEST_CASE("conformance blas: a gemv that reads y for beta = 0 is caught, and only in that case") {
   const auto report = judged(
       &tenon_blas_table::gemv,
-      [](GEMV_PARAMETERS) -> tenon_status {
+      [](const tenon_blas_call* call, const tenon_blas_gemv_args* p, tenon_error* error) -> tenon_status {
         float first = 0;
-        if (m > 0 && n > 0 && value_of(beta) == 0) first = elements(y)[0] * value_of(beta);
-        const tenon_status status =
-            Backend::real->blas->gemv(device, stream, dtype, layout, trans, m, n, kl, ku, alpha, a, lda, x, incx, beta, y, incy, error);
-        if (m > 0 && n > 0) elements(y)[0] += first;
+        if (p->m > 0 && p->n > 0 && value_of(p->beta) == 0) first = elements(p->y)[0] * value_of(p->beta);
+        const tenon_status status = Backend::real->blas->gemv(call, p, error);
+        if (status == TENON_OK && p->m > 0 && p->n > 0) elements(p->y)[0] += first;
         return status;
       },
       "gemv/f32/row/*");
@@ -102,13 +94,11 @@ TEST_CASE("conformance blas: a gemv that reads y for beta = 0 is caught, and onl
 TEST_CASE("conformance blas: a gemm that ignores lda is caught") {
   const auto report = judged(
       &tenon_blas_table::gemm,
-      [](TENON_BLAS_HEAD, std::uint32_t layout, std::uint32_t uplo, std::uint32_t trans_a, std::uint32_t trans_b, std::int64_t m,
-         std::int64_t n, std::int64_t k, const tenon_scalar* alpha, std::uint64_t a, std::int64_t, std::uint64_t b, std::int64_t ldb,
-         const tenon_scalar* beta, std::uint64_t c, std::int64_t ldc, tenon_error* error) -> tenon_status {
-        const bool turned = trans_a == TENON_TRANS || trans_a == TENON_CONJ_TRANS;
-        const std::int64_t min_rows = turned == (layout == TENON_LAYOUT_ROW_MAJOR) ? m : k;
-        return Backend::real->blas->gemm(device, stream, dtype, layout, uplo, trans_a, trans_b, m, n, k, alpha, a,
-                                         std::max<std::int64_t>(min_rows, 1), b, ldb, beta, c, ldc, error);
+      [](const tenon_blas_call* call, const tenon_blas_gemm_args* p, tenon_error* error) -> tenon_status {
+        tenon_blas_gemm_args args = *p;
+        const bool turned = args.trans_a == TENON_TRANS || args.trans_a == TENON_CONJ_TRANS;
+        args.lda = std::max<std::int64_t>(turned == (args.layout == TENON_LAYOUT_ROW_MAJOR) ? args.m : args.k, 1);
+        return Backend::real->blas->gemm(call, &args, error);
       },
       "gemm/f32/row/*");
   CHECK(fails(report, "gemm/f32/row/values"));
@@ -117,10 +107,9 @@ TEST_CASE("conformance blas: a gemm that ignores lda is caught") {
 TEST_CASE("conformance blas: a wrong element of a large product is caught by products with vectors") {
   const auto report = judged(
       &tenon_blas_table::gemm,
-      [](GEMM_PARAMETERS) -> tenon_status {
-        const tenon_status status = Backend::real->blas->gemm(device, stream, dtype, layout, uplo, trans_a, trans_b, m, n, k, alpha, a, lda,
-                                                              b, ldb, beta, c, ldc, error);
-        if (m > 200 && n > 200) elements(c)[100 * ldc + 100] += 10;
+      [](const tenon_blas_call* call, const tenon_blas_gemm_args* p, tenon_error* error) -> tenon_status {
+        const tenon_status status = Backend::real->blas->gemm(call, p, error);
+        if (p->m > 200 && p->n > 200) elements(p->c)[100 * p->ldc + 100] += 10;
         return status;
       },
       "gemm/f32/row/*");
@@ -133,11 +122,10 @@ TEST_CASE("conformance blas: a wrong element of a large product is caught by pro
 TEST_CASE("conformance blas: a large product that omits the last term in its last column is caught by sampled elements") {
   const auto report = judged(
       &tenon_blas_table::gemm,
-      [](GEMM_PARAMETERS) -> tenon_status {
-        const tenon_status status = Backend::real->blas->gemm(device, stream, dtype, layout, uplo, trans_a, trans_b, m, n, k, alpha, a, lda,
-                                                              b, ldb, beta, c, ldc, error);
+      [](const tenon_blas_call* call, const tenon_blas_gemm_args* p, tenon_error* error) -> tenon_status {
+        const tenon_status status = Backend::real->blas->gemm(call, p, error);
         // About the magnitude of one of the k products.
-        if (m > 200 && n > 200) elements(c)[100 * ldc + n - 1] += 0.25F;
+        if (p->m > 200 && p->n > 200) elements(p->c)[100 * p->ldc + p->n - 1] += 0.25F;
         return status;
       },
       "gemm/f32/row/large");
@@ -148,9 +136,10 @@ TEST_CASE("conformance blas: a large product that omits the last term in its las
 TEST_CASE("conformance blas: a trsv that reads a unit diagonal is caught") {
   const auto report = judged(
       &tenon_blas_table::trsv,
-      [](TENON_BLAS_HEAD, std::uint32_t layout, std::uint32_t uplo, std::uint32_t trans, std::uint32_t, std::int64_t n, std::int64_t k,
-         std::uint64_t a, std::int64_t lda, std::uint64_t x, std::int64_t incx, tenon_error* error) -> tenon_status {
-        return Backend::real->blas->trsv(device, stream, dtype, layout, uplo, trans, TENON_NON_UNIT, n, k, a, lda, x, incx, error);
+      [](const tenon_blas_call* call, const tenon_blas_trmv_args* p, tenon_error* error) -> tenon_status {
+        tenon_blas_trmv_args args = *p;
+        args.diag = TENON_NON_UNIT;
+        return Backend::real->blas->trsv(call, &args, error);
       },
       "trsv/f32/column/*");
   CHECK(fails(report, "trsv/f32/column/values"));
@@ -160,13 +149,10 @@ TEST_CASE("conformance blas: a trsv that reads a unit diagonal is caught") {
 TEST_CASE("conformance blas: a syrk that writes the other triangle is caught") {
   const auto report = judged(
       &tenon_blas_table::syrk,
-      [](TENON_BLAS_HEAD, std::uint32_t layout, std::uint32_t uplo, std::uint32_t trans, std::int64_t n, std::int64_t k,
-         const tenon_scalar* alpha, std::uint64_t a, std::int64_t lda, std::uint64_t b, std::int64_t ldb, const tenon_scalar* beta,
-         std::uint64_t c, std::int64_t ldc, tenon_error* error) -> tenon_status {
-        const tenon_status status =
-            Backend::real->blas->syrk(device, stream, dtype, layout, uplo, trans, n, k, alpha, a, lda, b, ldb, beta, c, ldc, error);
-        const bool below = (uplo == TENON_UPPER) == (layout == TENON_LAYOUT_ROW_MAJOR);
-        if (n > 1) elements(c)[below ? ldc : 1] = elements(c)[below ? 1 : ldc];
+      [](const tenon_blas_call* call, const tenon_blas_syrk_args* p, tenon_error* error) -> tenon_status {
+        const tenon_status status = Backend::real->blas->syrk(call, p, error);
+        const bool below = (p->uplo == TENON_UPPER) == (p->layout == TENON_LAYOUT_ROW_MAJOR);
+        if (status == TENON_OK && p->n > 1) elements(p->c)[below ? p->ldc : 1] = elements(p->c)[below ? 1 : p->ldc];
         return status;
       },
       "syrk/f32/row/*");
@@ -177,9 +163,10 @@ TEST_CASE("conformance blas: a syrk that writes the other triangle is caught") {
 TEST_CASE("conformance blas: an axpy that runs the wrong way for a negative increment is caught") {
   const auto report = judged(
       &tenon_blas_table::axpy,
-      [](TENON_BLAS_HEAD, std::int64_t n, const tenon_scalar* alpha, std::uint64_t x, std::int64_t incx, std::uint64_t y, std::int64_t incy,
-         tenon_error* error) -> tenon_status {
-        return Backend::real->blas->axpy(device, stream, dtype, n, alpha, x, std::abs(incx), y, incy, error);
+      [](const tenon_blas_call* call, const tenon_blas_axpy_args* p, tenon_error* error) -> tenon_status {
+        tenon_blas_axpy_args args = *p;
+        args.incx = std::abs(args.incx);
+        return Backend::real->blas->axpy(call, &args, error);
       },
       "axpy/f32/*");
   CHECK(fails(report, "axpy/f32/values"));
@@ -189,23 +176,22 @@ TEST_CASE("conformance blas: an axpy that runs the wrong way for a negative incr
 TEST_CASE("conformance blas: sums in too narrow a type and overflowing squares are caught") {
   const auto sums = judged(
       &tenon_blas_table::dsdot,
-      [](TENON_BLAS_HEAD, std::int64_t n, const tenon_scalar*, std::uint64_t x, std::int64_t incx, std::uint64_t y, std::int64_t incy,
-         const tenon_scalar* out_result, tenon_error* error) -> tenon_status {
+      [](const tenon_blas_call* call, const tenon_blas_dot_args* p, tenon_error* error) -> tenon_status {
         float narrow = 0;
-        const tenon_scalar result{reinterpret_cast<std::uintptr_t>(&narrow), 0, 0};
-        const tenon_status status = Backend::real->blas->dot(device, stream, dtype, n, nullptr, x, incx, y, incy, &result, error);
-        *reinterpret_cast<double*>(static_cast<std::uintptr_t>(out_result->address)) = narrow;
+        tenon_blas_dot_args args = *p;
+        args.result = {reinterpret_cast<std::uintptr_t>(&narrow), 0, 0};
+        const tenon_status status = Backend::real->blas->dot(call, &args, error);
+        *reinterpret_cast<double*>(static_cast<std::uintptr_t>(p->result.address)) = narrow;
         return status;
       },
       "dsdot/f32/*");
   CHECK(fails(sums, "dsdot/f32/values"));
   const auto norms = judged(
       &tenon_blas_table::nrm2,
-      [](tenon_device*, tenon_stream*, tenon_dtype, std::int64_t n, std::uint64_t x, std::int64_t incx, const tenon_scalar* out_result,
-         tenon_error*) -> tenon_status {
+      [](const tenon_blas_call*, const tenon_blas_reduce_args* p, tenon_error*) -> tenon_status {
         float sum = 0;
-        for (std::int64_t i = 0; i < n; ++i) sum += elements(x)[i * incx] * elements(x)[i * incx];
-        *elements(out_result->address) = std::sqrt(sum);
+        for (std::int64_t i = 0; i < p->n; ++i) sum += elements(p->x)[i * p->incx] * elements(p->x)[i * p->incx];
+        *elements(p->result.address) = std::sqrt(sum);
         return TENON_OK;
       },
       "nrm2/f32/values");
@@ -216,10 +202,9 @@ TEST_CASE("conformance blas: sums in too narrow a type and overflowing squares a
 TEST_CASE("conformance blas: a scal that computes 0 * NaN as 0 is caught") {
   const auto report = judged(
       &tenon_blas_table::scal,
-      [](TENON_BLAS_HEAD, std::int64_t n, const tenon_scalar* alpha, std::uint64_t x, std::int64_t incx,
-         tenon_error* error) -> tenon_status {
-        if (value_of(alpha) != 0) return Backend::real->blas->scal(device, stream, dtype, n, alpha, x, incx, error);
-        for (std::int64_t i = 0; i < n; ++i) elements(x)[i * incx] = 0;
+      [](const tenon_blas_call* call, const tenon_blas_scal_args* p, tenon_error* error) -> tenon_status {
+        if (value_of(p->alpha) != 0) return Backend::real->blas->scal(call, p, error);
+        for (std::int64_t i = 0; i < p->n; ++i) elements(p->x)[i * p->incx] = 0;
         return TENON_OK;
       },
       "scal/f32/values");
@@ -229,9 +214,9 @@ TEST_CASE("conformance blas: a scal that computes 0 * NaN as 0 is caught") {
 TEST_CASE("conformance blas: work on empty operands is caught") {
   const auto report = judged(
       &tenon_blas_table::gemv,
-      [](GEMV_PARAMETERS) -> tenon_status {
-        if (trans == TENON_NO_TRANS && n == 0 && m > 0 && y != 0) elements(y)[0] *= value_of(beta);
-        return Backend::real->blas->gemv(device, stream, dtype, layout, trans, m, n, kl, ku, alpha, a, lda, x, incx, beta, y, incy, error);
+      [](const tenon_blas_call* call, const tenon_blas_gemv_args* p, tenon_error* error) -> tenon_status {
+        if (p->trans == TENON_NO_TRANS && p->n == 0 && p->m > 0 && p->y != 0) elements(p->y)[0] *= value_of(p->beta);
+        return Backend::real->blas->gemv(call, p, error);
       },
       "gemv/f32/row/values");
   CHECK(contains(result_named(report, "gemv/f32/row/values").text, "though nothing may be written"));
@@ -240,11 +225,11 @@ TEST_CASE("conformance blas: work on empty operands is caught") {
 TEST_CASE("conformance blas: results that are not reproducible are caught") {
   const auto report = judged(
       &tenon_blas_table::asum,
-      [](TENON_BLAS_HEAD, std::int64_t n, std::uint64_t x, std::int64_t incx, const tenon_scalar* out_result,
-         tenon_error* error) -> tenon_status {
+      [](const tenon_blas_call* call, const tenon_blas_reduce_args* p, tenon_error* error) -> tenon_status {
         static int calls = 0;
-        const tenon_status status = Backend::real->blas->asum(device, stream, dtype, n, x, incx, out_result, error);
-        float& result = *elements(out_result->address);
+        const tenon_status status = Backend::real->blas->asum(call, p, error);
+        if (status != TENON_OK) return status;
+        float& result = *elements(p->result.address);
         if (++calls % 2 == 0) result = std::nextafter(result, 2 * result);
         return status;
       },
@@ -253,20 +238,24 @@ TEST_CASE("conformance blas: results that are not reproducible are caught") {
   CHECK(fails(report, "asum/f32/deterministic"));
 }
 
-TEST_CASE("conformance blas: an empty slot, an unsupported call and a missing table are reported as unsupported") {
+TEST_CASE("conformance blas: an empty slot and a missing table are reported as unsupported, a refused dtype of the table fails") {
   const auto empty = judged(&tenon_blas_table::swap, nullptr, "swap/f32/*");
   CHECK(empty.count(Class::unsupported) == static_cast<std::int64_t>(empty.results.size()));
   CHECK(contains(empty.results.front().text, "has no swap"));
   CHECK(empty.exit_code() == 1);
+  spoil = [](tenon_blas_table& table) { table.swap_dtypes = TENON_DTYPE_BIT(TENON_DTYPE_F64); };
+  const auto lacking = judged("swap/f32/values");
+  spoil = nullptr;
+  CHECK(lacking.results.front().outcome == Class::unsupported);
+  CHECK(contains(lacking.results.front().text, "swap_dtypes of the backend's BLAS is without f32"));
   const auto refused = judged(
       &tenon_blas_table::swap,
-      [](tenon_device*, tenon_stream*, tenon_dtype, std::int64_t, std::uint64_t, std::int64_t, std::uint64_t, std::int64_t,
-         tenon_error* error) -> tenon_status {
+      [](const tenon_blas_call*, const tenon_blas_xy_args*, tenon_error* error) -> tenon_status {
         std::snprintf(error->text, error->text_capacity, "swap: not here");
         return TENON_UNSUPPORTED;
       },
       "swap/f32/values");
-  CHECK(refused.results.front().outcome == Class::unsupported);
+  CHECK(refused.results.front().outcome == Class::fail);
   CHECK(contains(refused.results.front().text, "swap: not here"));
   without_table = true;
   const auto none = judged("swap/f32/values");

@@ -113,8 +113,7 @@ tenon_status plan_execute(tenon_plan* plan, const tenon_bindings* bindings, std:
   return status;
 }
 
-tenon_status axpy(tenon_device*, tenon_stream*, tenon_dtype, std::int64_t, const tenon_scalar*, std::uint64_t, std::int64_t, std::uint64_t,
-                  std::int64_t, tenon_error*) {
+tenon_status axpy(const tenon_blas_call*, const tenon_blas_axpy_args*, tenon_error*) {
   return TENON_OK;
 }
 

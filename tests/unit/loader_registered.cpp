@@ -107,6 +107,22 @@ TEST_CASE("registered: fields that an older plugin lacks are unset") {
   CHECK(backend.table().capture == nullptr);
 }
 
+TEST_CASE("registered: a BLAS routine without dtypes is rejected") {
+  const auto whole_slot = [](const tenon_host_info* info, tenon_backend_info* out_info) {
+    query(info, out_info);
+    out_info->create = [](const tenon_host* given, tenon_backend** out_backend, const tenon_backend_table** out_table, tenon_error* error) {
+      const tenon_status status = create(given, out_backend, out_table, error);
+      blas.struct_size = sizeof blas;
+      return status;
+    };
+    return tenon_status{TENON_OK};
+  };
+  const Result result = load(options_for(whole_slot));
+  REQUIRE(result.records.size() == 1);
+  CHECK(result.records[0].text.find("its BLAS table has rotg without a dtype in rotg_dtypes") != std::string::npos);
+  CHECK(live == 0);
+}
+
 TEST_CASE("registered: an optional block without a size is rejected and the backend destroyed") {
   live = 0;
   const auto broken = [](const tenon_host_info* info, tenon_backend_info* out_info) {

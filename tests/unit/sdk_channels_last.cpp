@@ -630,8 +630,7 @@ std::string first_algorithm(Net& net, const std::string& stem) {
   ErrorText error;
   tenon_profile_record records[16] = {};
   std::uint32_t count = 0;
-  REQUIRE(session.table->profile->enable(run.plan, 1, error) == TENON_OK);
-  REQUIRE(session.table->profile->read(run.plan, records, 16, &count, error) == TENON_OK);
+  REQUIRE(session.table->profile->read(run.plan, 0, records, sizeof records[0], 16, &count, error) == TENON_OK);
   for (std::uint32_t i = 0; i < std::min(count, 16u); ++i) {
     if (std::string(records[i].algorithm).rfind(stem + "+", 0) == 0) return records[i].algorithm;
   }

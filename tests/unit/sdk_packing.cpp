@@ -241,7 +241,8 @@ TEST_CASE("sdk: threads that execute one plan under different epochs each comput
       addresses[product.net.values[product.a].binding] = reinterpret_cast<std::uintptr_t>(a.data());
       addresses[product.net.values[product.b].binding] = reinterpret_cast<std::uintptr_t>(b.data());
       addresses[product.net.values[product.y].binding] = reinterpret_cast<std::uintptr_t>(y.data());
-      const tenon_bindings bindings{sizeof(tenon_bindings), 3, addresses.data(), epoch};
+      const tenon_bindings bindings{
+          .struct_size = sizeof bindings, .address_count = 3, .addresses = addresses.data(), .parameters_epoch = epoch};
       for (++ready; ready < 4;) std::this_thread::yield();  // all at once, or they are done one by one
       for (int i = 0; i < 2000; ++i) {
         if (session.table->plan_execute(run.plan, &bindings, 0, session.stream, nullptr) != TENON_OK) ++wrong;

@@ -96,18 +96,18 @@ class Chain {
   /// has no profile.
   std::optional<double> kernel_ns(int runs, double clock_ns) {
     if (table_.profile == nullptr || kernels_ == 0) return std::nullopt;
-    check(table_.profile->enable(plan_, 1, error_), error_, "profile");
     std::vector<tenon_profile_record> records(kernels_);
     std::vector<double> means;
     for (int r = 0; r < runs; ++r) {
       std::uint32_t count = 0;
+      bindings_.execution_id = 1;
       run(1);
-      check(table_.profile->read(plan_, records.data(), kernels_, &count, error_), error_, "profile");
+      bindings_.execution_id = 0;
+      check(table_.profile->read(plan_, 1, records.data(), sizeof(tenon_profile_record), kernels_, &count, error_), error_, "profile");
       double total = 0;
       for (const tenon_profile_record& record : records) total += static_cast<double>(record.duration_ns);
       means.push_back(total / static_cast<double>(records.size()));
     }
-    check(table_.profile->enable(plan_, 0, error_), error_, "profile");
     return median(means) - clock_ns;
   }
 

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <utility>
 
 #include <tenon/dtype.h>
 #include <tenon/error.h>
@@ -51,7 +52,7 @@ struct Row {
 struct Column {
   std::string name, version;
   std::map<Row, Capability> capabilities;
-  std::vector<std::string> routines;  ///< BLAS routines
+  std::vector<std::pair<std::string, std::uint64_t>> routines;  ///< BLAS routines and their dtypes
 };
 
 std::string name_of_row(const Row& row) {
@@ -81,7 +82,7 @@ Column column_of(const loader::Backend& backend) {
   }
   if (const tenon_blas_table* blas = backend.table().blas; blas != nullptr) {
 #define TENON_BLAS(id, routine, level, signature, dtypes) \
-  if (blas->routine != nullptr) column.routines.emplace_back(#routine);
+  if (blas->routine != nullptr) column.routines.emplace_back(#routine, blas->routine##_dtypes);
 #include <tenon/blas.def>
 #undef TENON_BLAS
   }
@@ -125,7 +126,9 @@ std::string legend() {
 std::string as_text(const std::vector<Column>& columns) {
   std::string text = matrix(columns).str() + "\n" + legend();
   for (const Column& column : columns) {
-    if (!column.routines.empty()) text += fmt::format("\n{}: BLAS {}\n", column.name, fmt::join(column.routines, " "));
+    std::map<std::string, std::string> routines;  // by their dtypes
+    for (const auto& [routine, dtypes] : column.routines) routines[fmt::format("{}", fmt::join(dtype_names(dtypes), " "))] += " " + routine;
+    for (const auto& [dtypes, names] : routines) text += fmt::format("\n{}: BLAS of {}:{}\n", column.name, dtypes, names);
     for (const auto& [row, capability] : column.capabilities) {
       if (!capability.switched_off.empty()) text += fmt::format("\n{}: {}\n", column.name, capability.switched_off);
     }
@@ -149,7 +152,9 @@ std::string as_json(const std::vector<Column>& columns) {
                               {"features", words},
                               {"switched_off", capability.switched_off}});
     }
-    backends.push_back({{"name", column.name}, {"version", column.version}, {"capabilities", capabilities}, {"blas", column.routines}});
+    nlohmann::ordered_json routines = nlohmann::ordered_json::array();
+    for (const auto& [routine, dtypes] : column.routines) routines.push_back({{"routine", routine}, {"dtypes", dtype_names(dtypes)}});
+    backends.push_back({{"name", column.name}, {"version", column.version}, {"capabilities", capabilities}, {"blas", routines}});
   }
   return dump({{"backends", backends}});
 }

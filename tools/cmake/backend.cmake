@@ -52,7 +52,7 @@ namespace {
 const tenon_blas_table* blas_table() {
   static const tenon_blas_table table{
       sizeof(tenon_blas_table), 0,
-#define TENON_BLAS(id, routine, level, signature, dtypes) blas_##routine,
+#define TENON_BLAS(id, routine, level, signature, dtypes) blas_##routine, TENON_DTYPES_##dtypes,
 #include <tenon/blas.def>
 #undef TENON_BLAS
   };

@@ -335,8 +335,8 @@ dense algebra in extended precision.
 
 Names are those of the reference BLAS without the type letter; s, d, c and z are f32, f64, c64 and c128. In formulas op(A) is A, its
 transpose, its conjugate or both, depending on `trans`; x' is the transpose of x, or its new value. Arguments are in the order of the
-Fortran interface of the reference BLAS, with the names that error messages use; the functions of `tenon_blas_table` take them in the
-types of `tenon/backend.h`, preceded by a layout if there are matrices. Requirements beyond the formula (sizes of 0, beta = 0, NaN,
+Fortran interface of the reference BLAS, with the names that error messages use; so do the fields of `tenon/blas_args.def`, which the slots of
+`tenon_blas_table` take, with a layout first if there are matrices. Requirements beyond the formula (sizes of 0, beta = 0, NaN,
 unreferenced triangles) are in `plugins/abi/README.md`.
 )";
 

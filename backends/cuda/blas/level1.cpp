@@ -7,13 +7,11 @@ namespace blas {
 namespace {
 
 template <class T>
-void rotg(Queue& q, T* a, T* b, sdk::Real<T>* c, T* s, std::uint32_t on_device) {
-  q.scalars_are_on_device(on_device != 0);
+void rotg(Queue& q, T* a, T* b, sdk::Real<T>* c, T* s) {
   q.call<T>(q.cublas.rotg, a, b, c, s);
 }
 template <class T>
-void rotmg(Queue& q, T* d1, T* d2, T* x1, const T* y1, T* param, std::uint32_t on_device) {
-  q.scalars_are_on_device(on_device != 0);
+void rotmg(Queue& q, T* d1, T* d2, T* x1, const T* y1, T* param) {
   q.call<T>(q.cublas.rotmg, d1, d2, x1, y1, param);
 }
 template <class T>
@@ -21,7 +19,7 @@ void rot(Queue& q, std::int64_t n, T* x, std::int64_t incx, T* y, std::int64_t i
   q.call<T>(q.cublas.rot, n, x, incx, y, incy, c, s);
 }
 template <class T>
-void rotm(Queue& q, std::int64_t n, T* x, std::int64_t incx, T* y, std::int64_t incy, Scalar<T> param) {
+void rotm(Queue& q, std::int64_t n, T* x, std::int64_t incx, T* y, std::int64_t incy, const T* param) {
   q.call<T>(q.cublas.rotm, n, x, incx, y, incy, param);
 }
 template <class T>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// blas/routine.h - how this backend implements a routine of blas.def: a function template over the slot's arguments, and a line that
-// registers it.
+// blas/routine.h - how this backend implements a routine of blas.def: a function template over the fields of its record, and a
+// line that registers it.
 //
 //   template <class T>
 //   void axpy(Queue& q, std::int64_t n, Scalar<T> alpha, const T* x, std::int64_t incx, T* y, std::int64_t incy) {
@@ -12,8 +12,6 @@
 #include <complex>
 #include <cstddef>
 #include <cstdint>
-#include <tuple>
-#include <utility>
 
 #include <tenon/sdk/blas.h>
 
@@ -45,7 +43,8 @@ struct Result {
 /// One call: the handle of its stream, and whether the call's scalars are in host or device memory.
 class Queue {
  public:
-  Queue(Stream& of, bool scalars_on_device) : stream(of), cublas_stream(cublas_of(of)), on_device_(scalars_on_device) {}
+  Queue(Stream& of, bool scalars_on_device, std::uint32_t math)
+      : stream(of), cublas_stream(cublas_of(of)), on_device_(scalars_on_device), math_(math) {}
 
   /// routine<T>(handle, arguments...).
   template <class T, class Functions, class... Arguments>
@@ -53,14 +52,18 @@ class Queue {
     stream.device().enter();
     const auto mode = on_device_ ? CUBLAS_POINTER_MODE_DEVICE : CUBLAS_POINTER_MODE_HOST;
     check(stream.device(), cublas.set_pointer_mode(cublas_stream.handle, mode), "set_pointer_mode");
+    // cuBLAS rounds f32 to bf16 in no routine of its BLAS interface: TF32 keeps the promise of TENON_MATH_BF16 too. Determinism needs
+    // nothing: see CublasStream.
+    const auto math = math_ == TENON_MATH_STRICT ? CUBLAS_DEFAULT_MATH : CUBLAS_TF32_TENSOR_OP_MATH;
+    check(stream.device(), cublas.set_math_mode(cublas_stream.handle, math), "set_math_mode");
     check(stream.device(), functions.template of<T>()(cublas_stream.handle, plain(arguments)...), functions.routine);
   }
 
   /// cuBLAS needs all scalars of a call in the same memory: host scalars are copied to the device if another one is there.
   template <class T>
-  Scalar<T> scalar(const tenon_scalar* given) {
-    if (given == nullptr) return {};
-    const Scalar<T> scalar{sdk::detail::pointer<const T>(given->address), given->on_device != 0};
+  Scalar<T> scalar(const tenon_scalar& given) {
+    if (given.address == 0) return {};
+    const Scalar<T> scalar{sdk::detail::pointer<const T>(given.address), given.on_device != 0};
     if (scalar.on_device || !on_device_) return scalar;
     return stored<T>(scalar.read(), false);
   }
@@ -78,8 +81,6 @@ class Queue {
   T* place() {
     return static_cast<T*>(cublas_stream.scalar(used_++));
   }
-  /// For routines whose slot specifies this differently.
-  void scalars_are_on_device(bool on_device) { on_device_ = on_device; }
 
   Stream& stream;
   CublasStream& cublas_stream;
@@ -105,12 +106,13 @@ class Queue {
     return native(argument.address);
   }
 
-  bool on_device_;
+  const bool on_device_;
+  const std::uint32_t math_;
   int used_ = 0;
   alignas(16) std::byte host_scalars_[CublasStream::scalars][16];
 };
 
-/// Converts the arguments of a slot to the routine's parameters.
+/// Converts fields of a record to a routine's parameters.
 struct Address {
   std::uint64_t value;
   template <class T>
@@ -123,57 +125,86 @@ struct Number {
   const tenon_scalar* given;
   template <class T>
   operator Scalar<T>() const {
-    return queue->scalar<T>(given);
+    return queue->scalar<T>(*given);
   }
   template <class T>
   operator Result<T>() const {
     return {sdk::detail::pointer<T>(given->address), given->on_device != 0};
   }
 };
-inline Address argument(Queue&, std::uint64_t address) {
-  return {address};
-}
-inline Number argument(Queue& queue, const tenon_scalar* given) {
-  return {&queue, given};
-}
-template <class A>
-A argument(Queue&, A value) {
-  return value;
-}
 
-inline bool lies_on_device(const tenon_scalar* given) {
-  return given != nullptr && given->on_device != 0;
-}
-template <class A>
-bool lies_on_device(A) {
-  return false;
-}
+// Whether a number of a record is in device memory.
+#define TENON_BLAS_ARGS(signature, fields)                                                     \
+  inline bool numbers_on_device([[maybe_unused]] const tenon_blas_##signature##_args& given) { \
+    return false fields;                                                                       \
+  }
+#define TENON_FLAG(name)
+#define TENON_SIZE(name)
+#define TENON_IN(name)
+#define TENON_OUT(name)
+#define TENON_LIST(name)
+#define TENON_SCALAR(name) || given.name.on_device != 0
+#define TENON_REAL_SCALAR(name) TENON_SCALAR(name)
+#define TENON_NUMBERS(name) TENON_SCALAR(name)
+#define TENON_REAL_NUMBER(name) TENON_SCALAR(name)
+#define TENON_RESULT(name) TENON_SCALAR(name)
+#define TENON_RESERVED
+#include <tenon/blas_args.def>
 
-/// device, stream, dtype, the routine's arguments, error.
-template <class Routine, class... All>
-tenon_status slot(All... all) {
-  constexpr std::size_t head = 3, count = sizeof...(All) - head - 1;
-  const std::tuple<All...> given(all...);
-  return sdk::detail::run_blas(Routine::name, typename Routine::Types{}, std::get<2>(given), std::get<head + count>(given), [&]<class T>() {
-    Queue queue(static_cast<Stream&>(sdk::stream_of(std::get<1>(given))), (lies_on_device(all) || ...));
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      Routine::template run<T>(queue, argument(queue, std::get<head + I>(given))...);
-    }
-    (std::make_index_sequence<count>{});
+// routine(queue, field, field, ...): a routine's parameters are the fields of its record, in order.
+#define TENON_BLAS_ARGS(signature, fields)                                     \
+  template <class Routine, class T>                                            \
+  void run_routine(Queue& queue, const tenon_blas_##signature##_args& given) { \
+    Routine::template run<T>(queue fields);                                    \
+  }
+#define TENON_FLAG(name) , given.name
+#define TENON_SIZE(name) , given.name
+#define TENON_IN(name) \
+  , Address {          \
+    given.name         \
+  }
+#define TENON_OUT(name) \
+  , Address {           \
+    given.name          \
+  }
+#define TENON_LIST(name) , given.name
+#define TENON_SCALAR(name) \
+  , Number {               \
+    &queue, &given.name    \
+  }
+#define TENON_REAL_SCALAR(name) \
+  , Number {                    \
+    &queue, &given.name         \
+  }
+#define TENON_NUMBERS(name) \
+  , Address {               \
+    given.name.address      \
+  }
+#define TENON_REAL_NUMBER(name) \
+  , Address {                   \
+    given.name.address          \
+  }
+#define TENON_RESULT(name) \
+  , Number {               \
+    &queue, &given.name    \
+  }
+#define TENON_RESERVED
+#include <tenon/blas_args.def>
+
+template <class Routine, class Args>
+tenon_status slot(const tenon_blas_call* call, const Args* given, tenon_error* error) {
+  return sdk::detail::run_blas(Routine::name, typename Routine::Types{}, *call, *given, error, [call]<class T>(const Args& args) {
+    Queue queue(static_cast<Stream&>(sdk::stream_of(call->stream)), numbers_on_device(args),
+                Routine::is_level3 ? call->math : std::uint32_t{TENON_MATH_STRICT});
+    run_routine<Routine, T>(queue, args);
   });
-}
-template <class Routine, class... All>
-constexpr auto slot_for(tenon_status (*)(All...)) -> tenon_status (*)(All...) {
-  return &slot<Routine, All...>;
 }
 
 /// Registers the function template `routine` of tenon::cuda::blas: its slot of the table, for the dtypes of its line in blas.def.
 #define TENON_CUDA_BLAS(routine)                                   \
   namespace blas {                                                 \
   namespace {                                                      \
-  struct RoutineOf_##routine {                                     \
-    using Types = sdk::detail::Blas_##routine::Types;              \
-    static constexpr const char* name = #routine;                  \
+  struct RoutineOf_##routine : sdk::detail::Blas_##routine {       \
     template <class T, class... Arguments>                         \
     static void run(Queue& queue, Arguments... arguments) {        \
       routine<T>(queue, arguments...);                             \
@@ -182,7 +213,6 @@ constexpr auto slot_for(tenon_status (*)(All...)) -> tenon_status (*)(All...) {
   }                                                                \
   }                                                                \
   extern const decltype(tenon_blas_table::routine) blas_##routine; \
-  const decltype(tenon_blas_table::routine) blas_##routine =       \
-      blas::slot_for<blas::RoutineOf_##routine>(static_cast<decltype(tenon_blas_table::routine)>(nullptr));
+  const decltype(tenon_blas_table::routine) blas_##routine = &blas::slot<blas::RoutineOf_##routine, sdk::detail::Blas_##routine::Args>;
 
 }  // namespace tenon::cuda::blas

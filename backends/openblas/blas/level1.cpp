@@ -14,8 +14,8 @@ template <class T>
 constexpr double smallest_piece = 131072.0 / sizeof(T);
 
 template <class T>
-std::int64_t pieces_of(const sdk::Host& host, std::int64_t n) {
-  return piece_count(host, static_cast<double>(n), smallest_piece<T>);
+std::int64_t pieces_of(const Threads& threads, std::int64_t n) {
+  return piece_count(threads, static_cast<double>(n), smallest_piece<T>);
 }
 
 template <class P>
@@ -30,7 +30,7 @@ void check_xy(const char* routine, const P& p) {
 /// Calls body(n, x, y) on pieces of both vectors.
 template <class T, class P, class Body>
 void on_pieces(const P& p, const Body& body) {
-  for_pieces(*p.host, p.n, pieces_of<T>(*p.host, p.n), 16, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+  for_pieces(Threads(p), p.n, pieces_of<T>(Threads(p), p.n), 16, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     body(to_int(end - begin), slice(p.x, p.n, p.incx, begin, end), slice(p.y, p.n, p.incy, begin, end));
   });
 }
@@ -147,7 +147,7 @@ void swap(const sdk::arguments::xy<T>& p) {
 template <class T>
 void scale(const char* routine, const sdk::arguments::scal<T>& p) {
   check_sizes(routine, {{"n", p.n}, {"incx", p.incx}});
-  for_pieces(*p.host, p.n, pieces_of<T>(*p.host, p.n), 16, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+  for_pieces(Threads(p), p.n, pieces_of<T>(Threads(p), p.n), 16, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     T* x = p.x + begin * p.incx;
     if (p.alpha != T(0)) {
       cblas::scal(to_int(end - begin), p.alpha, x, to_int(p.incx));
@@ -212,10 +212,10 @@ void axpby(const sdk::arguments::axpby<T>& p) {
 /// The sum of the results of body(n, x, y) for the pieces, in order.
 template <class S, class T, class Body>
 S sum_of(const sdk::arguments::dot<T>& p, const Body& body) {
-  const std::int64_t max_count = pieces_of<T>(*p.host, p.n);
+  const std::int64_t max_count = pieces_of<T>(Threads(p), p.n);
   if (max_count == 1) return body(to_int(p.n), p.x, p.y);
   S sums[max_pieces];
-  const std::int64_t pieces = for_pieces(*p.host, p.n, max_count, 16, [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
+  const std::int64_t pieces = for_pieces(Threads(p), p.n, max_count, 16, [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
     sums[piece] = body(to_int(end - begin), slice(p.x, p.n, p.incx, begin, end), slice(p.y, p.n, p.incy, begin, end));
   });
   S sum = sums[0];
@@ -284,7 +284,7 @@ struct Pieces {
 
 template <class S, class T, class Body>
 void reduce(const sdk::arguments::reduce<T>& p, std::int64_t pieces, const Body& body, Pieces<S>& out) {
-  out.count = for_pieces(*p.host, p.n, pieces, 16, [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
+  out.count = for_pieces(Threads(p), p.n, pieces, 16, [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
     out.begins[piece] = begin;
     out.values[piece] = body(to_int(end - begin), p.x + begin * p.incx);
   });
@@ -322,7 +322,7 @@ void nrm2(const sdk::arguments::reduce<T>& p) {
   using R = sdk::Real<T>;
   check_sizes("nrm2", {{"n", p.n}, {"incx", p.incx}});
   const auto body = [&](int n, const T* x) { return norm(n, x, to_int(p.incx)); };
-  const std::int64_t pieces = pieces_of<T>(*p.host, p.n);
+  const std::int64_t pieces = pieces_of<T>(Threads(p), p.n);
   if (pieces == 1) {
     p.result.set(p.n == 0 ? R(0) : body(to_int(p.n), p.x));
     return;
@@ -344,7 +344,7 @@ void asum(const sdk::arguments::reduce<T>& p) {
     }
     return cblas::asum(n, x, to_int(p.incx));
   };
-  const std::int64_t pieces = pieces_of<T>(*p.host, p.n);
+  const std::int64_t pieces = pieces_of<T>(Threads(p), p.n);
   if (pieces == 1) {
     p.result.set(p.n == 0 ? R(0) : body(to_int(p.n), p.x));
     return;
@@ -374,7 +374,7 @@ void find_index(const char* routine, const sdk::arguments::reduce<T>& p, const F
     return;
   }
   const auto body = [&](int n, const T* x) { return find(n, x, to_int(p.incx)); };
-  const std::int64_t pieces = pieces_of<T>(*p.host, p.n);
+  const std::int64_t pieces = pieces_of<T>(Threads(p), p.n);
   if (pieces == 1) {
     p.result.set(body(to_int(p.n), p.x));
     return;

@@ -17,8 +17,8 @@ constexpr std::size_t stack_bytes = 131072;
 constexpr std::int64_t strip = 16;
 
 template <class T>
-std::int64_t pieces_of(const sdk::Host& host, double elements) {
-  return piece_count(host, elements * sizeof(T), smallest_piece);
+std::int64_t pieces_of(const Threads& threads, double elements) {
+  return piece_count(threads, elements * sizeof(T), smallest_piece);
 }
 
 /// Memory for `count` numbers, not initialised to 0 as an array of std::complex would be.
@@ -95,7 +95,7 @@ void gemv_by_inputs(const sdk::arguments::gemv<T>& p, std::int64_t outputs, std:
   Scratch<T, max_pieces * max_outputs> scratch;
   T* const sums = scratch.data();
   const bool transposed = is_transposed(p.trans);
-  const std::int64_t pieces = for_pieces(*p.host, inputs, max_count, 16, [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
+  const std::int64_t pieces = for_pieces(Threads(p), inputs, max_count, 16, [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
     T* const y = sums + piece * outputs;
     std::fill_n(y, outputs, T(0));
     const T* const x = slice(p.x, inputs, p.incx, begin, end);
@@ -116,12 +116,12 @@ void gemv(const sdk::arguments::gemv<T>& given) {
   const bool transposed = is_transposed(p.trans);
   const std::int64_t outputs = transposed ? p.n : p.m;
   const std::int64_t inputs = transposed ? p.m : p.n;
-  const std::int64_t pieces = pieces_of<T>(*p.host, static_cast<double>(p.m) * static_cast<double>(p.n));
+  const std::int64_t pieces = pieces_of<T>(Threads(p), static_cast<double>(p.m) * static_cast<double>(p.n));
   if (pieces > 1 && outputs <= 64 && inputs >= 64 * pieces) {
     gemv_by_inputs(p, outputs, inputs, pieces);
     return;
   }
-  for_pieces(*p.host, outputs, pieces, 16, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+  for_pieces(Threads(p), outputs, pieces, 16, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     T* const y = slice(p.y, outputs, p.incy, begin, end);
     if (transposed) {
       gemv_part(p, p.m, end - begin, p.a + begin * p.lda, p.x, p.beta, y, p.incy);
@@ -139,7 +139,7 @@ void gbmv(const sdk::arguments::gemv<T>& given) {
   const std::int64_t outputs = transposed ? p.n : p.m;
   const std::int64_t inputs = transposed ? p.m : p.n;
   const double size = static_cast<double>(std::min(p.kl + p.ku + 1, p.m)) * static_cast<double>(p.n);
-  for_pieces(*p.host, outputs, pieces_of<T>(*p.host, size), 16, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+  for_pieces(Threads(p), outputs, pieces_of<T>(Threads(p), size), 16, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     // Rows i and columns j of the band that these results need: i - kl <= j <= i + ku. The corner moves along the diagonals.
     std::int64_t row = begin, rows = end - begin, column = begin, columns = end - begin;
     if (transposed) {
@@ -240,7 +240,7 @@ template <class T, class Whole, class Lines>
 void share_lines(const sdk::arguments::symv<T>& p, double panel_cost, const Whole& whole, const Lines& lines) {
   constexpr std::int64_t capacity = static_cast<std::int64_t>(stack_bytes / sizeof(T));
   const double size = static_cast<double>(p.n) * static_cast<double>(p.n) / 2;
-  const std::int64_t pieces = std::min(pieces_of<T>(*p.host, size), 1 + capacity / p.n);
+  const std::int64_t pieces = std::min(pieces_of<T>(Threads(p), size), 1 + capacity / p.n);
   if (pieces == 1) {
     whole();
     return;
@@ -251,7 +251,7 @@ void share_lines(const sdk::arguments::symv<T>& p, double panel_cost, const Whol
   std::int64_t edges[max_pieces];
   divide_triangle(p.n, pieces, panel_cost, edges);
   const bool from_end = begins_on_diagonal(p.layout, p.uplo);
-  p.host->parallel_for(pieces, 1, [&](std::int64_t first_piece, std::int64_t end_piece) {
+  Threads(p).parallel_for(pieces, 1, [&](std::int64_t first_piece, std::int64_t end_piece) {
     for (std::int64_t piece = first_piece; piece < end_piece; ++piece) {
       T* const y = piece == 0 ? p.y : sums + (piece - 1) * p.n;
       const std::int64_t incy = piece == 0 ? p.incy : 1;
@@ -352,7 +352,7 @@ void trmv(const sdk::arguments::trmv<T>& p) {
   check_triangular("trmv", p);
   if (p.n == 0) return;
   constexpr std::int64_t capacity = static_cast<std::int64_t>(stack_bytes / sizeof(T));
-  const std::int64_t pieces = p.n > capacity ? 1 : pieces_of<T>(*p.host, static_cast<double>(p.n) * static_cast<double>(p.n) / 2);
+  const std::int64_t pieces = p.n > capacity ? 1 : pieces_of<T>(Threads(p), static_cast<double>(p.n) * static_cast<double>(p.n) / 2);
   const int lda = to_int(p.lda);
   const int incx = to_int(p.incx);
   if (pieces == 1) {
@@ -365,7 +365,7 @@ void trmv(const sdk::arguments::trmv<T>& p) {
   cblas::copy(to_int(p.n), p.x, incx, copied, 1);
   const bool transposed = is_transposed(p.trans);
   const bool from_end = (p.uplo == TENON_UPPER) != transposed;
-  for_triangle(*p.host, p.n, from_end, pieces, 16, [&](std::int64_t begin, std::int64_t end) {
+  for_triangle(Threads(p), p.n, from_end, pieces, 16, [&](std::int64_t begin, std::int64_t end) {
     const int rows = to_int(end - begin);
     T* const x = slice(p.x, p.n, p.incx, begin, end);
     cblas::trmv(p.layout, p.uplo, p.trans, p.diag, rows, element(p.layout, p.a, p.lda, begin, begin), lda, x, incx);
@@ -422,10 +422,10 @@ void update_general(const char* routine, const sdk::arguments::ger<T>& p, const 
                         {"n * incy", offset_of_first(p.n, p.incy)}});
   if (p.m == 0 || p.n == 0 || p.alpha == T(0)) return;
   const bool by_rows = p.layout == TENON_LAYOUT_ROW_MAJOR;
-  const std::int64_t pieces = pieces_of<T>(*p.host, static_cast<double>(p.m) * static_cast<double>(p.n));
+  const std::int64_t pieces = pieces_of<T>(Threads(p), static_cast<double>(p.m) * static_cast<double>(p.n));
   // Lines themselves are divided only if there are few.
   const bool by_row = by_rows == ((by_rows ? p.m : p.n) >= 4 * pieces);
-  for_pieces(*p.host, by_row ? p.m : p.n, pieces, 4, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+  for_pieces(Threads(p), by_row ? p.m : p.n, pieces, 4, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     const std::int64_t row = by_row ? begin : 0, rows = by_row ? end - begin : p.m;
     const std::int64_t column = by_row ? 0 : begin, columns = by_row ? p.n : end - begin;
     update(p.layout, to_int(rows), to_int(columns), p.alpha, slice(p.x, p.m, p.incx, row, row + rows), to_int(p.incx),
@@ -463,8 +463,8 @@ bool begin_syr(const char* routine, const sdk::arguments::syr<T>& p, bool with_y
 /// Divides the stored triangle's lines among threads: block(begin, end) on the diagonal, and panels of at most `lines` lines off it.
 template <class T, class Block, class Panel>
 void update_triangle(const sdk::arguments::syr<T>& p, std::int64_t lines, const Block& block, const Panel& panel) {
-  const std::int64_t pieces = pieces_of<T>(*p.host, static_cast<double>(p.n) * static_cast<double>(p.n) / 2);
-  for_triangle(*p.host, p.n, begins_on_diagonal(p.layout, p.uplo), pieces, 16, [&](std::int64_t begin, std::int64_t end) {
+  const std::int64_t pieces = pieces_of<T>(Threads(p), static_cast<double>(p.n) * static_cast<double>(p.n) / 2);
+  for_triangle(Threads(p), p.n, begins_on_diagonal(p.layout, p.uplo), pieces, 16, [&](std::int64_t begin, std::int64_t end) {
     block(begin, end);
     for_panels(p.layout, p.uplo, p.n, begin, end, lines, panel);
   });
@@ -512,13 +512,13 @@ void rank_2(const char* routine, const sdk::arguments::syr<T>& p) {
 /// Calls whole() on one thread, or line(j, n, a, from) on several: the n elements at a begin at index `from`.
 template <class T, class Whole, class Line>
 void update_packed(const sdk::arguments::syr<T>& p, const Whole& whole, const Line& line) {
-  const std::int64_t pieces = sdk::is_complex<T> ? 1 : pieces_of<T>(*p.host, static_cast<double>(p.n) * static_cast<double>(p.n) / 2);
+  const std::int64_t pieces = sdk::is_complex<T> ? 1 : pieces_of<T>(Threads(p), static_cast<double>(p.n) * static_cast<double>(p.n) / 2);
   if (pieces == 1) {
     whole();
     return;
   }
   const bool tail = begins_on_diagonal(p.layout, p.uplo);
-  for_triangle(*p.host, p.n, tail, pieces, 1, [&](std::int64_t begin, std::int64_t end) {
+  for_triangle(Threads(p), p.n, tail, pieces, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t j = begin; j < end; ++j) {
       const PackedLine at = packed_line(tail, p.n, j);
       line(j, at.count, p.a + at.offset, at.from);

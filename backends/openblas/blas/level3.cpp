@@ -39,18 +39,18 @@ void scale_block(std::int64_t rows, std::int64_t columns, T beta, T* c, std::int
 }
 
 template <class T>
-void scale_all(const sdk::Host& host, std::int64_t m, std::int64_t n, T beta, T* c, std::int64_t ldc) {
+void scale_all(const Threads& threads, std::int64_t m, std::int64_t n, T beta, T* c, std::int64_t ldc) {
   const double bytes = static_cast<double>(m) * static_cast<double>(n) * sizeof(T);
-  for_pieces(host, m, piece_count(host, bytes, smallest_bytes), 1,
+  for_pieces(threads, m, piece_count(threads, bytes, smallest_bytes), 1,
              [&](std::int64_t, std::int64_t begin, std::int64_t end) { scale_block(end - begin, n, beta, c + begin * ldc, ldc); });
 }
 
 /// C = beta C for the stored triangle; with `hermitian`, the diagonal becomes real.
 template <class T>
-void scale_triangle(const sdk::Host& host, std::uint32_t uplo, std::int64_t n, T beta, T* c, std::int64_t ldc, bool hermitian) {
+void scale_triangle(const Threads& threads, std::uint32_t uplo, std::int64_t n, T beta, T* c, std::int64_t ldc, bool hermitian) {
   if (beta == T(1)) return;
   const double bytes = static_cast<double>(n) * static_cast<double>(n) / 2 * sizeof(T);
-  for_triangle(host, n, uplo == TENON_UPPER, piece_count(host, bytes, smallest_bytes), 1, [&](std::int64_t begin, std::int64_t end) {
+  for_triangle(threads, n, uplo == TENON_UPPER, piece_count(threads, bytes, smallest_bytes), 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       if (uplo == TENON_UPPER) {
         scale_block(1, n - i, beta, c + i * ldc + i, ldc);
@@ -149,27 +149,27 @@ void gemm(const sdk::arguments::gemm<T>& given) {
   check_product("gemm", given);
   if (given.m == 0 || given.n == 0) return;
   const Product<T> p(given);
-  const sdk::Host& host = *given.host;
+  const Threads threads(given);
   if (p.scales_only()) {
-    scale_all(host, p.m, p.n, p.beta, p.c, p.ldc);
+    scale_all(threads, p.m, p.n, p.beta, p.c, p.ldc);
     return;
   }
-  const std::int64_t pieces = piece_count(host, work_of<T>(p.m, p.n, p.k), smallest_of<T>(p.m, p.n));
+  const std::int64_t pieces = piece_count(threads, work_of<T>(p.m, p.n, p.k), smallest_of<T>(p.m, p.n));
   if (pieces == 1) {
     multiply(p, 0, p.m, 0, p.n, p.beta, p.c, p.ldc);
     return;
   }
   const Tiling tiling = tile_into(p.m, p.n, pieces);
-  host.parallel_for(tiling.blocks(), 1, [&](std::int64_t begin, std::int64_t end) {
+  threads.parallel_for(tiling.blocks(), 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t block = begin; block < end; ++block) multiply_block(p, tiling, block);
   });
 }
 
 /// Calls panel(row, rows, column, columns) for off-diagonal parts of C (n, n), block(begin, end) for diagonal ones; `work` is the total.
 template <class Block, class Panel>
-void for_triangle_blocks(const sdk::Host& host, std::uint32_t uplo, std::int64_t n, double work, const Block& block, const Panel& panel) {
+void for_triangle_blocks(const Threads& threads, std::uint32_t uplo, std::int64_t n, double work, const Block& block, const Panel& panel) {
   // Pieces of rows of a lower triangle, of columns of an upper one, reach from the matrix's edge to the diagonal.
-  for_triangle(host, n, false, piece_count(host, work, smallest_block), column_tile, [&](std::int64_t begin, std::int64_t end) {
+  for_triangle(threads, n, false, piece_count(threads, work, smallest_block), column_tile, [&](std::int64_t begin, std::int64_t end) {
     if (begin > 0) {
       uplo == TENON_LOWER ? panel(begin, end - begin, std::int64_t{0}, begin) : panel(std::int64_t{0}, begin, begin, end - begin);
     }
@@ -214,11 +214,11 @@ void gemmt(const sdk::arguments::gemm<T>& given) {
   if (square.n == 0) return;
   const Product<T> p(square);
   if (p.scales_only()) {
-    scale_triangle(*given.host, p.uplo, p.n, p.beta, p.c, p.ldc, false);
+    scale_triangle(Threads(given), p.uplo, p.n, p.beta, p.c, p.ldc, false);
     return;
   }
   for_triangle_blocks(
-      *given.host, p.uplo, p.n, work_of<T>(p.n, p.n, p.k) / 2,
+      Threads(given), p.uplo, p.n, work_of<T>(p.n, p.n, p.k) / 2,
       [&](std::int64_t begin, std::int64_t end) { multiply_triangle(p, begin, end); },
       [&](std::int64_t row, std::int64_t rows, std::int64_t column, std::int64_t columns) {
         multiply(p, row, rows, column, columns, p.beta, p.c + row * p.ldc + column, p.ldc);
@@ -236,12 +236,12 @@ void multiply_symmetric(const char* routine, const sdk::arguments::symm<T>& p, c
   const std::uint32_t side = column_major ? other_side(p.side) : p.side;
   const std::uint32_t uplo = column_major ? other_triangle(p.uplo) : p.uplo;
   if (p.alpha == T(0)) {
-    scale_all(*p.host, m, n, p.beta, p.c, p.ldc);
+    scale_all(Threads(p), m, n, p.beta, p.c, p.ldc);
     return;
   }
   const bool left = side == TENON_LEFT;
-  const std::int64_t pieces = piece_count(*p.host, work_of<T>(m, n, left ? m : n), smallest_block);
-  for_pieces(*p.host, left ? n : m, pieces, left ? column_tile : row_tile, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+  const std::int64_t pieces = piece_count(Threads(p), work_of<T>(m, n, left ? m : n), smallest_block);
+  for_pieces(Threads(p), left ? n : m, pieces, left ? column_tile : row_tile, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     const std::int64_t step = left ? 1 : p.ldb;
     product(side, uplo, to_int(left ? m : end - begin), to_int(left ? end - begin : n), p.alpha, p.a, to_int(p.lda), p.b + begin * step,
             to_int(p.ldb), p.beta, p.c + begin * (left ? 1 : p.ldc), to_int(p.ldc));
@@ -300,11 +300,11 @@ void update(const char* routine, const sdk::arguments::syrk<T>& given, bool herm
   if (!with_b) used.b = nullptr;
   const RankUpdate<T> p(used, hermitian);
   if (p.k == 0 || p.alpha == T(0)) {
-    scale_triangle(*p.host, p.uplo, p.n, p.beta, p.c, p.ldc, hermitian);
+    scale_triangle(Threads(p), p.uplo, p.n, p.beta, p.c, p.ldc, hermitian);
     return;
   }
   for_triangle_blocks(
-      *p.host, p.uplo, p.n, work_of<T>(p.n, p.n, p.k) * (with_b ? 1 : 0.5),
+      Threads(p), p.uplo, p.n, work_of<T>(p.n, p.n, p.k) * (with_b ? 1 : 0.5),
       [&](std::int64_t begin, std::int64_t end) { block(p, begin, end); },
       [&](std::int64_t row, std::int64_t rows, std::int64_t column, std::int64_t columns) {
         if (with_b) {
@@ -359,12 +359,12 @@ void on_triangular(const char* routine, const sdk::arguments::trmm<T>& p, const 
   const std::uint32_t side = column_major ? other_side(p.side) : p.side;
   const std::uint32_t uplo = column_major ? other_triangle(p.uplo) : p.uplo;
   if (p.alpha == T(0)) {
-    scale_all(*p.host, m, n, T(0), p.b, p.ldb);
+    scale_all(Threads(p), m, n, T(0), p.b, p.ldb);
     return;
   }
   const bool left = side == TENON_LEFT;
-  const std::int64_t pieces = piece_count(*p.host, work_of<T>(m, n, left ? m : n) / 2, smallest_block);
-  for_pieces(*p.host, left ? n : m, pieces, left ? column_tile : row_tile, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+  const std::int64_t pieces = piece_count(Threads(p), work_of<T>(m, n, left ? m : n) / 2, smallest_block);
+  for_pieces(Threads(p), left ? n : m, pieces, left ? column_tile : row_tile, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     compute(side, uplo, p.trans, p.diag, to_int(left ? m : end - begin), to_int(left ? end - begin : n), p.alpha, p.a, to_int(p.lda),
             p.b + begin * (left ? 1 : p.ldb), to_int(p.ldb));
   });
@@ -429,17 +429,18 @@ void geam(const sdk::arguments::geam<T>& p) {
     with_read(p.beta == T(0), is_transposed(p.trans_b), [&](auto read_b) {
       constexpr bool by_squares = read_a() == Read::transposed || read_b() == Read::transposed;
       const std::int64_t width = by_squares ? square : std::max<std::int64_t>(n, 1);
-      for_pieces(*p.host, m, piece_count(*p.host, bytes, smallest_bytes), square, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
-        for (std::int64_t row = begin; row < end; row += square) {
-          for (std::int64_t column = 0; column < n; column += width) {
-            for (std::int64_t i = row; i < std::min(end, row + square); ++i) {
-              T* const c = p.c + i * p.ldc;
-              const std::int64_t last = std::min(n, column + width);
-              for (std::int64_t j = column; j < last; ++j) c[j] = a.template at<read_a()>(i, j) + b.template at<read_b()>(i, j);
-            }
-          }
-        }
-      });
+      for_pieces(Threads(p), m, piece_count(Threads(p), bytes, smallest_bytes), square,
+                 [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t row = begin; row < end; row += square) {
+                     for (std::int64_t column = 0; column < n; column += width) {
+                       for (std::int64_t i = row; i < std::min(end, row + square); ++i) {
+                         T* const c = p.c + i * p.ldc;
+                         const std::int64_t last = std::min(n, column + width);
+                         for (std::int64_t j = column; j < last; ++j) c[j] = a.template at<read_a()>(i, j) + b.template at<read_b()>(i, j);
+                       }
+                     }
+                   }
+                 });
     });
   });
 }
@@ -453,7 +454,7 @@ void dgmm(const sdk::arguments::dgmm<T>& p) {
   const bool by_rows = (p.side == TENON_LEFT) != column_major;
   const T* const x = first(p.x, by_rows ? m : n, p.incx);
   const double bytes = static_cast<double>(m) * static_cast<double>(n) * sizeof(T);
-  for_pieces(*p.host, m, piece_count(*p.host, bytes, smallest_bytes), 1, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+  for_pieces(Threads(p), m, piece_count(Threads(p), bytes, smallest_bytes), 1, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const T* const a = p.a + i * p.lda;
       T* const c = p.c + i * p.ldc;
@@ -475,25 +476,25 @@ void multiply_batch(const char* routine, const P& p) {
   check_product(routine, p);
   if (p.m == 0 || p.n == 0 || p.batch == 0) return;
   using T = decltype(p.alpha);
-  const sdk::Host& host = *p.host;
+  const Threads threads(p);
   const bool column_major = p.layout == TENON_LAYOUT_COLUMN_MAJOR;
   const std::int64_t m = column_major ? p.n : p.m;
   const std::int64_t n = column_major ? p.m : p.n;
   const double work = work_of<T>(m, n, std::max<std::int64_t>(p.k, 1));
   const double smallest = smallest_of<T>(m, n);
   std::int64_t pieces = 1;
-  if (work * static_cast<double>(p.batch) >= 2 * smallest) pieces = target_blocks(host.thread_count(), p.batch, work / smallest);
+  if (work * static_cast<double>(p.batch) >= 2 * smallest) pieces = target_blocks(threads.count(), p.batch, work / smallest);
   const Tiling tiling = tile_into(m, n, pieces);
   const double block_work = work / static_cast<double>(tiling.blocks());
   const std::int64_t tasks = p.batch * tiling.blocks();
   const std::int64_t grain = static_cast<std::int64_t>(std::min(static_cast<double>(tasks), std::max(1.0, smallest / block_work)));
-  host.parallel_for(tasks, grain, [&](std::int64_t begin, std::int64_t end) {
+  threads.parallel_for(tasks, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t task = begin; task < end; ++task) {
-      const Product<T> product(p.product(task / tiling.blocks()));
-      if (!product.scales_only()) {
-        multiply_block(product, tiling, task % tiling.blocks());
+      const Product<T> one(product(p, task / tiling.blocks()));
+      if (!one.scales_only()) {
+        multiply_block(one, tiling, task % tiling.blocks());
       } else if (task % tiling.blocks() == 0) {
-        scale_block(product.m, product.n, product.beta, product.c, product.ldc);
+        scale_block(one.m, one.n, one.beta, one.c, one.ldc);
       }
     }
   });

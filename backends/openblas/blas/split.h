@@ -107,23 +107,40 @@ inline std::uint32_t other_side(std::uint32_t side) {
 /// The largest number of pieces, whose partial results are on the stack.
 inline constexpr std::int64_t max_pieces = 64;
 
+/// The threads that one call may be divided among. A deterministic call is divided as for a fixed number of them, since the order of its
+/// sums follows from the pieces.
+class Threads {
+ public:
+  template <class P>
+  explicit Threads(const P& p) : host_(*p.host), deterministic_(p.deterministic) {}
+  std::int64_t count() const { return deterministic_ ? 16 : host_.thread_count(); }
+  template <class Body>
+  void parallel_for(std::int64_t count, std::int64_t grain, const Body& body) const {
+    host_.parallel_for(count, grain, body);
+  }
+
+ private:
+  const sdk::Host& host_;
+  const bool deterministic_;
+};
+
 /// The number of pieces for `work`, each of at least `smallest`; 1, without a call to the host, if there is little work.
-inline std::int64_t piece_count(const sdk::Host& host, double work, double smallest) {
+inline std::int64_t piece_count(const Threads& threads, double work, double smallest) {
   if (work < 2 * smallest) return 1;
-  const double threads = static_cast<double>(std::min<std::int64_t>(host.thread_count(), max_pieces));
-  return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::min(threads, work / smallest)));
+  const double most = static_cast<double>(std::min(threads.count(), max_pieces));
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::min(most, work / smallest)));
 }
 
 /// Calls body(piece, begin, end) over [0, count) in about `pieces` pieces whose edges are multiples of `tile`. Returns their number.
 template <class Body>
-std::int64_t for_pieces(const sdk::Host& host, std::int64_t count, std::int64_t pieces, std::int64_t tile, const Body& body) {
+std::int64_t for_pieces(const Threads& threads, std::int64_t count, std::int64_t pieces, std::int64_t tile, const Body& body) {
   if (pieces <= 1) {
     body(std::int64_t{0}, std::int64_t{0}, count);
     return 1;
   }
   const std::int64_t step = sdk::round_up(sdk::ceil_div(count, pieces), tile);
   const std::int64_t step_count = sdk::ceil_div(count, step);
-  host.parallel_for(step_count, 1, [&](std::int64_t begin, std::int64_t end) {
+  threads.parallel_for(step_count, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t piece = begin; piece < end; ++piece) body(piece, piece * step, std::min(count, (piece + 1) * step));
   });
   return step_count;
@@ -138,12 +155,12 @@ inline std::int64_t triangle_edge(std::int64_t n, std::int64_t pieces, std::int6
 
 /// Calls body(begin, end) over the lines of such a triangle; with `from_end`, line j has n - j elements.
 template <class Body>
-void for_triangle(const sdk::Host& host, std::int64_t n, bool from_end, std::int64_t pieces, std::int64_t tile, const Body& body) {
+void for_triangle(const Threads& threads, std::int64_t n, bool from_end, std::int64_t pieces, std::int64_t tile, const Body& body) {
   if (pieces <= 1) {
     body(std::int64_t{0}, n);
     return;
   }
-  host.parallel_for(pieces, 1, [&](std::int64_t first_piece, std::int64_t end_piece) {
+  threads.parallel_for(pieces, 1, [&](std::int64_t first_piece, std::int64_t end_piece) {
     for (std::int64_t piece = first_piece; piece < end_piece; ++piece) {
       const std::int64_t begin = triangle_edge(n, pieces, piece, tile);
       const std::int64_t end = triangle_edge(n, pieces, piece + 1, tile);

@@ -191,13 +191,13 @@ void dgmm(const sdk::arguments::dgmm<T>& p) {
 /// gemm of each triple
 template <class T>
 void gemm_batched(const sdk::arguments::gemm_batched<T>& p) {
-  for (std::int64_t i = 0; i < p.batch; ++i) gemm(p.product(i));
+  for (std::int64_t i = 0; i < p.batch; ++i) gemm(product(p, i));
 }
 
 /// gemm of each triple
 template <class T>
 void gemm_strided_batched(const sdk::arguments::gemm_strided_batched<T>& p) {
-  for (std::int64_t i = 0; i < p.batch; ++i) gemm(p.product(i));
+  for (std::int64_t i = 0; i < p.batch; ++i) gemm(product(p, i));
 }
 
 }  // namespace

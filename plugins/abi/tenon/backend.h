@@ -41,6 +41,10 @@ extern "C" {
 #define TENON_ABI_MINOR 1u
 #define TENON_ABI_MINOR_LOWEST 1u /* code for this header works from this minor on, reading newer fields by TENON_HAS; from 1.0: 0 */
 
+/* Bits of a field `needs`: what the receiver has to understand to do what the sender asks. A receiver that meets a bit it does not know
+ * refuses with TENON_UNSUPPORTED before any effect. No bit is defined yet. */
+#define TENON_NEEDS_TEST 0x80000000u /* never defined: test kits set it, and every receiver refuses it */
+
 /* True if the sender's struct covers `field` entirely. */
 #define TENON_HAS(object, type, field) ((object)->struct_size >= offsetof(type, field) + sizeof(((type*)0)->field))
 
@@ -65,7 +69,7 @@ enum {
   TENON_DEVICE_LOST = 5,  /* sticky: every later call on the device returns it until the device is closed */
   TENON_INCOMPATIBLE = 6, /* ABI, driver or vendor library version */
   TENON_NOT_READY = 7,    /* event_query only: work is still pending */
-  TENON_CANCELLED = 8,    /* the host's cancel_requested said so */
+  TENON_CANCELLED = 8,    /* the host's cancel_requested said so: see tenon_run */
   TENON_VENDOR_ERROR = 9, /* a vendor library failed; the text names the call and its code */
   TENON_INTERNAL = 10,    /* a bug in the backend */
   TENON_FORKED = 11       /* the object belongs to a parent process */
@@ -119,8 +123,8 @@ typedef struct tenon_event tenon_event;
 typedef struct tenon_plan tenon_plan;
 typedef struct tenon_capture tenon_capture;
 typedef struct tenon_packed tenon_packed;
-typedef struct tenon_communicator tenon_communicator;
 typedef struct tenon_host_context tenon_host_context;
+typedef struct tenon_host_run tenon_host_run;
 
 /* Where a failure is described. Owned by the caller; the callee writes at most `text_capacity`
  * bytes, NUL included. */
@@ -444,7 +448,8 @@ typedef struct tenon_node {
 } tenon_node;
 
 /* Input i and output j (indices into graph.values) will be bound to the same address: the output is
- * written in place, after every read of the input. Frozen. */
+ * written in place, after every read of the input. The core declares one for each output in memory
+ * that outlives the execution, also if no node reads the input. Frozen. */
 typedef struct tenon_donation {
   uint32_t input;
   uint32_t output;
@@ -478,6 +483,24 @@ enum {
   TENON_FUSION_OFF = 2          /* one kernel per node */
 };
 
+/* What a call may use of the process, and whether its result is still wanted. It travels with
+ * plan_create, plan_execute and BLAS calls; NULL means the defaults, which are all 0. The backend
+ * passes it to the host's parallel_for, thread_count and cancel_requested.
+ *   Owner         the caller, for the length of the call: work that runs later must not use it.
+ *   Cancellation  a call may ask cancel_requested and then return TENON_CANCELLED, at points where that
+ *                 takes effect within milliseconds. On a device with TENON_DEVICE_INLINE_STREAMS,
+ *                 plan_execute asks between its kernels, up to the first one that writes a donated
+ *                 output; from there on it does not stop. A cancelled execution has written no donated
+ *                 output, the other outputs are undefined, work that was submitted before runs to its
+ *                 end, and plan, device and stream stay usable. */
+typedef struct tenon_run {
+  uint32_t struct_size;
+  uint32_t threads; /* the most threads of parallel_for, the caller's included; 0, or more than the host has: all of them */
+  int32_t priority; /* a hint for queues that have priorities: higher goes first, 0 is normal */
+  uint32_t reserved;
+  tenon_host_run* context; /* the host's */
+} tenon_run;
+
 typedef struct tenon_plan_options {
   uint32_t struct_size;
   uint32_t math;          /* TENON_MATH_*: honoured or refused, never silently changed */
@@ -485,8 +508,10 @@ typedef struct tenon_plan_options {
   uint32_t fusion;        /* TENON_FUSION_* */
   uint32_t needs;         /* bits that must be understood: else every node is refused */
   uint32_t reserved;
+  const tenon_run* run; /* of plan_create; NULL: the defaults */
 } tenon_plan_options;
 
+/* The alignment is a power of two up to device_info.alignment_bytes; 0 or 1: none. */
 typedef struct tenon_plan_info {
   uint32_t struct_size;
   uint32_t kernel_count;         /* kernels one execution launches, after fusion */
@@ -503,6 +528,8 @@ typedef struct tenon_bindings {
   uint64_t parameters_epoch; /* a plan that packs parameters packs them again when this differs from the last execution */
   uint32_t needs;            /* bits that must be understood: else plan_execute returns TENON_UNSUPPORTED */
   uint32_t reserved;
+  const tenon_run* run;  /* NULL: the defaults, as always while the stream is recorded */
+  uint64_t execution_id; /* the name of this execution in the profile block; 0: it is not profiled */
 } tenon_bindings;
 
 enum {
@@ -510,11 +537,12 @@ enum {
   TENON_REASON_OP = 1,         /* the op, or this version of it, is not implemented */
   TENON_REASON_DTYPE = 2,      /* the op is implemented, but not for this dtype */
   TENON_REASON_SHAPE = 3,      /* this rank, size or axis is not supported */
-  TENON_REASON_STRIDES = 4,    /* only dense operands: the core inserts a copy and asks again */
+  TENON_REASON_STRIDES = 4,    /* not with these strides: the core makes dense copies of the node's operands and asks again */
   TENON_REASON_ATTRIBUTES = 5, /* an attribute's value is not supported */
   TENON_REASON_OPTIONS = 6,    /* math or deterministic cannot be honoured */
   TENON_REASON_GRAPH = 7,      /* supported in a graph of its own, but not in this one (single-node backends) */
-  TENON_REASON_NEEDS = 8       /* a set bit of `needs` that is not known here */
+  TENON_REASON_ALIGNMENT = 8,  /* these strides put rows off the alignment that the node needs: answered as STRIDES is */
+  TENON_REASON_NEEDS = 9       /* a set bit of `needs` that is not known here */
 };
 
 /* One node's answer from `supports`, an element of an array that grows by its stride.
@@ -548,11 +576,12 @@ typedef struct tenon_host {
   /* Calls body(argument, begin, end) so that the ranges cover [0, count) exactly once, on the
    * host's threads and the caller's, each range at least `grain` long but for the last; returns
    * when all are done. May be called from inside a body: it then runs inline. The body must not
-   * throw. How the range is split depends only on count, grain and the thread budget. */
-  void (*parallel_for)(tenon_host_context*, int64_t count, int64_t grain, void (*body)(void* argument, int64_t begin, int64_t end),
-                       void* argument);
-  /* The thread budget of parallel_for, the caller's thread included; >= 1. */
-  uint32_t (*thread_count)(tenon_host_context*);
+   * throw. How the range is split depends only on count, grain and the thread budget. `run` is that
+   * of the call that the loop is a part of. */
+  void (*parallel_for)(tenon_host_context*, const tenon_run* run, int64_t count, int64_t grain,
+                       void (*body)(void* argument, int64_t begin, int64_t end), void* argument);
+  /* The thread budget of parallel_for in this run, the caller's thread included; >= 1. */
+  uint32_t (*thread_count)(tenon_host_context*, const tenon_run* run);
   /* A span in the host's trace, nested per thread. `name` is copied. */
   void (*trace_begin)(tenon_host_context*, const char* name, uint64_t correlation_id);
   void (*trace_end)(tenon_host_context*);
@@ -562,10 +591,11 @@ typedef struct tenon_host {
   /* A directory this backend may keep files in; created on the first call; NULL if there is none.
    * Lives as long as the host. */
   const char* (*cache_directory)(tenon_host_context*);
-  /* 1 if the user requested to stop: long operations should return TENON_CANCELLED. */
-  uint32_t (*cancel_requested)(tenon_host_context*);
-  /* Measured choices, kept by the host between runs. get copies at most `capacity` bytes and
-   * returns the stored size, 0 if absent. */
+  /* 1 if the result of this run is not wanted any more. Costs nanoseconds. */
+  uint32_t (*cancel_requested)(tenon_host_context*, const tenon_run* run);
+  /* Measured choices, kept by the host between runs of one build of the backend, in a file with a
+   * checksum. A key is UTF-8 and names what the choice depends on: problem, device, versions of
+   * libraries. get copies at most `capacity` bytes and returns the stored size, 0 if absent. */
   uint64_t (*autotune_get)(tenon_host_context*, const char* key, void* out_value, uint64_t capacity_bytes);
   void (*autotune_put)(tenon_host_context*, const char* key, const void* value, uint64_t size_bytes);
 } tenon_host;
@@ -579,21 +609,31 @@ enum {
   TENON_DEVICE_SINGLE_NODE_PLANS = 1u << 2 /* plan_create takes graphs of one node only */
 };
 
-/* One device, as device_info describes it without opening it. Strings live as long as the backend. */
+/* One device, as device_info describes it without opening it. Strings live as long as the backend.
+ *
+ * Alignment  the first byte of an operand, the lowest that its strides reach, is at a multiple of
+ *            operand_alignment_bytes and of its element's size (of the real part's, if complex).
+ *            Operands are the values that tenon_bindings binds, and the vectors and matrices of
+ *            BLAS. The core copies what starts elsewhere, such as a slice of a tensor, and refuses
+ *            it in BLAS. `copy` and `fill` take any address, in bytes; so do scalars of BLAS. */
 typedef struct tenon_device_info {
   uint32_t struct_size;
   uint32_t kind;          /* TENON_DEVICE_CPU ... */
   uint32_t flags;         /* TENON_DEVICE_HOST_ADDRESSABLE ... */
   uint32_t compute_major; /* GPUs: compute capability; else 0 */
   uint32_t compute_minor;
-  uint32_t clock_khz;         /* 0: unknown */
-  const char* name;           /* "NVIDIA H200", "AMD EPYC ..." */
-  const char* identity;       /* stable across runs: PCI address or UUID; "host" for the CPU */
+  uint32_t clock_khz; /* 0: unknown */
+  const char* name;   /* "NVIDIA H200", "AMD EPYC ..." */
+  /* Stable across runs, never empty; users select devices by it ("cuda:uuid=GPU-0123"). Pairs of a
+   * key and a value without spaces, separated by one space: "uuid=GPU-0123 pci=0000:41:00.0"; a
+   * device without such numbers has one name: "host" for the CPU. */
+  const char* identity;
   const char* description;    /* libraries, instruction set, whatever a report should say */
   uint64_t memory_size_bytes; /* 0: unknown */
   uint64_t memory_free_bytes; /* at the time of the call */
-  uint64_t alignment_bytes;   /* of allocations */
-  uint64_t dtypes;            /* set of TENON_DTYPE_BIT that device memory may hold */
+  uint64_t alignment_bytes;   /* of allocations: a power of two */
+  uint64_t dtypes;            /* set of TENON_DTYPE_BIT that the device computes with; the core sends it no value of another one. 0: all */
+  uint64_t operand_alignment_bytes; /* of operands: a power of two that divides alignment_bytes; 0 or 1: an element's size */
 } tenon_device_info;
 
 enum {
@@ -645,85 +685,55 @@ typedef struct tenon_scalar {
   uint32_t reserved;
 } tenon_scalar;
 
-/* Vectors are an address and an increment in elements: element i sits at i * increment, and for a
- * negative increment the address is that of the array's first byte, as in the reference BLAS.
- * Matrices are an address and a leading dimension in elements. Arguments are checked by the core
- * before dispatch. Index results count from 0. Work is in stream order. Each routine of
- * tenon/blas.def is one slot whose type is its signature class below. A routine that is not offered
- * has an empty slot, never a stub. */
-#define TENON_BLAS_HEAD tenon_device *device, tenon_stream *stream, tenon_dtype dtype
-typedef tenon_status (*tenon_blas_rotg_fn)(TENON_BLAS_HEAD, uint64_t a, uint64_t b, uint64_t c, uint64_t s, uint32_t on_device,
-                                           tenon_error*);
-typedef tenon_status (*tenon_blas_rotmg_fn)(TENON_BLAS_HEAD, uint64_t d1, uint64_t d2, uint64_t x1, uint64_t y1, uint64_t param,
-                                            uint32_t on_device, tenon_error*);
-typedef tenon_status (*tenon_blas_rot_fn)(TENON_BLAS_HEAD, int64_t n, uint64_t x, int64_t incx, uint64_t y, int64_t incy,
-                                          const tenon_scalar* c, const tenon_scalar* s, tenon_error*);
-typedef tenon_status (*tenon_blas_rotm_fn)(TENON_BLAS_HEAD, int64_t n, uint64_t x, int64_t incx, uint64_t y, int64_t incy,
-                                           const tenon_scalar* param, tenon_error*);
-typedef tenon_status (*tenon_blas_xy_fn)(TENON_BLAS_HEAD, int64_t n, uint64_t x, int64_t incx, uint64_t y, int64_t incy, tenon_error*);
-typedef tenon_status (*tenon_blas_scal_fn)(TENON_BLAS_HEAD, int64_t n, const tenon_scalar* alpha, uint64_t x, int64_t incx, tenon_error*);
-typedef tenon_status (*tenon_blas_axpy_fn)(TENON_BLAS_HEAD, int64_t n, const tenon_scalar* alpha, uint64_t x, int64_t incx, uint64_t y,
-                                           int64_t incy, tenon_error*);
-typedef tenon_status (*tenon_blas_axpby_fn)(TENON_BLAS_HEAD, int64_t n, const tenon_scalar* alpha, uint64_t x, int64_t incx,
-                                            const tenon_scalar* beta, uint64_t y, int64_t incy, tenon_error*);
-typedef tenon_status (*tenon_blas_dot_fn)(TENON_BLAS_HEAD, int64_t n, const tenon_scalar* alpha_or_null, uint64_t x, int64_t incx,
-                                          uint64_t y, int64_t incy, const tenon_scalar* out_result, tenon_error*);
-typedef tenon_status (*tenon_blas_reduce_fn)(TENON_BLAS_HEAD, int64_t n, uint64_t x, int64_t incx, const tenon_scalar* out_result,
-                                             tenon_error*);
-/* m x n matrix: gemv, gbmv (kl, ku) */
-typedef tenon_status (*tenon_blas_gemv_fn)(TENON_BLAS_HEAD, uint32_t layout, uint32_t trans, int64_t m, int64_t n, int64_t kl, int64_t ku,
-                                           const tenon_scalar* alpha, uint64_t a, int64_t lda, uint64_t x, int64_t incx,
-                                           const tenon_scalar* beta, uint64_t y, int64_t incy, tenon_error*);
-/* symmetric or Hermitian n x n: symv, hemv; sbmv, hbmv (k); spmv, hpmv (packed, lda unused) */
-typedef tenon_status (*tenon_blas_symv_fn)(TENON_BLAS_HEAD, uint32_t layout, uint32_t uplo, int64_t n, int64_t k, const tenon_scalar* alpha,
-                                           uint64_t a, int64_t lda, uint64_t x, int64_t incx, const tenon_scalar* beta, uint64_t y,
-                                           int64_t incy, tenon_error*);
-/* triangular n x n: trmv, trsv; tbmv, tbsv (k); tpmv, tpsv (packed, lda unused) */
-typedef tenon_status (*tenon_blas_trmv_fn)(TENON_BLAS_HEAD, uint32_t layout, uint32_t uplo, uint32_t trans, uint32_t diag, int64_t n,
-                                           int64_t k, uint64_t a, int64_t lda, uint64_t x, int64_t incx, tenon_error*);
-typedef tenon_status (*tenon_blas_ger_fn)(TENON_BLAS_HEAD, uint32_t layout, int64_t m, int64_t n, const tenon_scalar* alpha, uint64_t x,
-                                          int64_t incx, uint64_t y, int64_t incy, uint64_t a, int64_t lda, tenon_error*);
-/* rank-1 and rank-2 updates: syr, her, spr, hpr (y unused); syr2, her2, spr2, hpr2. alpha of her
- * and hpr is real */
-typedef tenon_status (*tenon_blas_syr_fn)(TENON_BLAS_HEAD, uint32_t layout, uint32_t uplo, int64_t n, const tenon_scalar* alpha, uint64_t x,
-                                          int64_t incx, uint64_t y, int64_t incy, uint64_t a, int64_t lda, tenon_error*);
-/* gemm and gemmt (uplo; 0 for gemm) */
-typedef tenon_status (*tenon_blas_gemm_fn)(TENON_BLAS_HEAD, uint32_t layout, uint32_t uplo, uint32_t trans_a, uint32_t trans_b, int64_t m,
-                                           int64_t n, int64_t k, const tenon_scalar* alpha, uint64_t a, int64_t lda, uint64_t b,
-                                           int64_t ldb, const tenon_scalar* beta, uint64_t c, int64_t ldc, tenon_error*);
-typedef tenon_status (*tenon_blas_symm_fn)(TENON_BLAS_HEAD, uint32_t layout, uint32_t side, uint32_t uplo, int64_t m, int64_t n,
-                                           const tenon_scalar* alpha, uint64_t a, int64_t lda, uint64_t b, int64_t ldb,
-                                           const tenon_scalar* beta, uint64_t c, int64_t ldc, tenon_error*);
-/* syrk, herk (b unused; alpha, beta of herk and beta of her2k are real), syr2k, her2k */
-typedef tenon_status (*tenon_blas_syrk_fn)(TENON_BLAS_HEAD, uint32_t layout, uint32_t uplo, uint32_t trans, int64_t n, int64_t k,
-                                           const tenon_scalar* alpha, uint64_t a, int64_t lda, uint64_t b, int64_t ldb,
-                                           const tenon_scalar* beta, uint64_t c, int64_t ldc, tenon_error*);
-typedef tenon_status (*tenon_blas_trmm_fn)(TENON_BLAS_HEAD, uint32_t layout, uint32_t side, uint32_t uplo, uint32_t trans, uint32_t diag,
-                                           int64_t m, int64_t n, const tenon_scalar* alpha, uint64_t a, int64_t lda, uint64_t b,
-                                           int64_t ldb, tenon_error*);
-/* C = alpha op(A) + beta op(B) */
-typedef tenon_status (*tenon_blas_geam_fn)(TENON_BLAS_HEAD, uint32_t layout, uint32_t trans_a, uint32_t trans_b, int64_t m, int64_t n,
-                                           const tenon_scalar* alpha, uint64_t a, int64_t lda, const tenon_scalar* beta, uint64_t b,
-                                           int64_t ldb, uint64_t c, int64_t ldc, tenon_error*);
-/* C = diag(x) A (side left) or A diag(x) (side right) */
-typedef tenon_status (*tenon_blas_dgmm_fn)(TENON_BLAS_HEAD, uint32_t layout, uint32_t side, int64_t m, int64_t n, uint64_t a, int64_t lda,
-                                           uint64_t x, int64_t incx, uint64_t c, int64_t ldc, tenon_error*);
-/* a, b, c: host arrays of `batch` device addresses */
-typedef tenon_status (*tenon_blas_gemm_batched_fn)(TENON_BLAS_HEAD, uint32_t layout, uint32_t trans_a, uint32_t trans_b, int64_t m,
-                                                   int64_t n, int64_t k, const tenon_scalar* alpha, const uint64_t* a, int64_t lda,
-                                                   const uint64_t* b, int64_t ldb, const tenon_scalar* beta, const uint64_t* c, int64_t ldc,
-                                                   int64_t batch, tenon_error*);
-/* strides in elements */
-typedef tenon_status (*tenon_blas_gemm_strided_batched_fn)(TENON_BLAS_HEAD, uint32_t layout, uint32_t trans_a, uint32_t trans_b, int64_t m,
-                                                           int64_t n, int64_t k, const tenon_scalar* alpha, uint64_t a, int64_t lda,
-                                                           int64_t stride_a, uint64_t b, int64_t ldb, int64_t stride_b,
-                                                           const tenon_scalar* beta, uint64_t c, int64_t ldc, int64_t stride_c,
-                                                           int64_t batch, tenon_error*);
+/* What a BLAS call states besides its arguments. */
+typedef struct tenon_blas_call {
+  uint32_t struct_size;
+  uint32_t needs;         /* TENON_NEEDS_* */
+  tenon_dtype dtype;      /* of the operands: one of the slot's dtypes */
+  uint32_t math;          /* TENON_MATH_* for the f32 and c64 products of level 3; other routines are strict under any */
+  uint32_t deterministic; /* 1: the same bits at every call on the same device, whatever the thread count */
+  uint32_t reserved;
+  tenon_device* device;
+  tenon_stream* stream;
+  const tenon_run* run; /* NULL: the defaults */
+} tenon_blas_call;
 
+/* Each routine of tenon/blas.def is one slot; its arguments are the record of its signature class, whose fields tenon/blas_args.def lists.
+ *   Operands   vectors are an address and an increment in elements: element i sits at i * increment, and for a negative increment the
+ *              address is that of the array's first byte, as in the reference BLAS. Matrices are an address and a leading dimension in
+ *              elements. Index results count from 0. The core has checked all arguments before it calls.
+ *   Order      work is in stream order. The call, the record and the arrays it points to are borrowed until the slot returns.
+ *   Refusals   TENON_UNSUPPORTED, before anything is read or written, for a dtype outside the slot's set, a bit of `needs`, a value of
+ *              `math` or of `deterministic` that the slot does not know or cannot honour: none is ever silently changed.
+ *   Growth     a new argument is a field at the end of its record that is 0 in old senders' records, and a bit of `needs` if ignoring it
+ *              would give another result. A new routine is a slot at the end of the table. */
+#define TENON_BLAS_ARGS(signature, fields)       \
+  typedef struct tenon_blas_##signature##_args { \
+    uint32_t struct_size;                        \
+    fields                                       \
+  } tenon_blas_##signature##_args;               \
+  typedef tenon_status (*tenon_blas_##signature##_fn)(const tenon_blas_call*, const tenon_blas_##signature##_args*, tenon_error*);
+#define TENON_FLAG(name) uint32_t name;
+#define TENON_SIZE(name) int64_t name;
+#define TENON_IN(name) uint64_t name;
+#define TENON_OUT(name) uint64_t name;
+#define TENON_LIST(name) const uint64_t* name;
+#define TENON_SCALAR(name) tenon_scalar name;
+#define TENON_REAL_SCALAR(name) tenon_scalar name;
+#define TENON_NUMBERS(name) tenon_scalar name;
+#define TENON_REAL_NUMBER(name) tenon_scalar name;
+#define TENON_RESULT(name) tenon_scalar name;
+#define TENON_RESERVED uint32_t reserved;
+#include "blas_args.def"
+
+/* Each routine with the set of TENON_DTYPE_BIT that it takes: at least the dtypes of its line. A routine that is not offered has an
+ * empty slot and no dtypes, never a stub. */
 typedef struct tenon_blas_table {
   uint32_t struct_size;
   uint32_t reserved;
-#define TENON_BLAS(id, routine, level, signature, dtypes) tenon_blas_##signature##_fn routine;
+#define TENON_BLAS(id, routine, level, signature, dtypes) \
+  tenon_blas_##signature##_fn routine;                    \
+  uint64_t routine##_dtypes;
 #include "blas.def"
 #undef TENON_BLAS
 } tenon_blas_table;
@@ -737,13 +747,14 @@ typedef struct tenon_blas_table {
  * and memory outlive the capture. A plan that packs parameters refuses (TENON_UNSUPPORTED) to be
  * recorded with a parameters_epoch other than that of its last execution; if it accepts, the
  * recording is valid for every epoch. After a refusal the core calls `end`, destroys the resulting
- * capture, and executes the plan. */
+ * capture, and executes the plan. A recording whose bindings had an execution_id measures its
+ * kernels: `execution_id` names the replay in the profiles of these plans; 0: it is not profiled. */
 typedef struct tenon_capture_table {
   uint32_t struct_size;
   uint32_t reserved;
   tenon_status (*begin)(tenon_stream*, tenon_error*);
   tenon_status (*end)(tenon_stream*, tenon_capture** out_capture, tenon_error*);
-  tenon_status (*replay)(tenon_capture*, tenon_stream*, tenon_error*);
+  tenon_status (*replay)(tenon_capture*, tenon_stream*, uint64_t execution_id, tenon_error*);
   void (*destroy)(tenon_capture*);
 } tenon_capture_table;
 
@@ -758,7 +769,7 @@ typedef struct tenon_pack_table {
   void (*destroy)(tenon_packed*);
 } tenon_pack_table;
 
-/* One node's share of the last profiled execution. Frozen. */
+/* One kernel of a profiled execution. Arrays of it carry an element stride. */
 typedef struct tenon_profile_record {
   uint64_t id;       /* tenon_node.id of the first node that the kernel computes */
   uint64_t begin_ns; /* since the execution began, device time */
@@ -768,43 +779,18 @@ typedef struct tenon_profile_record {
   char algorithm[48];   /* kernel or algorithm name, NUL-terminated */
 } tenon_profile_record;
 
-/* Times per kernel. While enabled, execution may be slower; results do not change. */
+/* Times per kernel of the executions that have an execution_id; these may be slower, their results do
+ * not change. Ids are unique among the executions of a plan that overlap or are kept. */
 typedef struct tenon_profile_table {
   uint32_t struct_size;
-  uint32_t reserved;
-  tenon_status (*enable)(tenon_plan*, uint32_t enabled, tenon_error*);
-  /* Copies at most `capacity` records of the last finished execution; out_count is how many there
-   * are. Before the first execution a backend may list the kernels to come, with times of 0. */
-  tenon_status (*read)(tenon_plan*, tenon_profile_record* out_records, uint32_t capacity, uint32_t* out_count, tenon_error*);
+  uint32_t kept; /* >= 1: the executions of a plan, the latest ones, that `read` knows; of the replays of a recording, the last */
+  /* Writes at most `capacity` records of this execution, which has been waited for, each `record_stride`
+   * bytes after the one before; out_count is how many there are. TENON_INVALID_ARGUMENT for an id
+   * that is not kept. Id 0 lists the kernels of the plan with times of 0, or nothing if they are not
+   * known before an execution. */
+  tenon_status (*read)(tenon_plan*, uint64_t execution_id, tenon_profile_record* out_records, uint32_t record_stride, uint32_t capacity,
+                       uint32_t* out_count, tenon_error*);
 } tenon_profile_table;
-
-enum { TENON_COLLECTIVE_SUM = 0, TENON_COLLECTIVE_MEAN = 1, TENON_COLLECTIVE_MAX = 2 };
-
-/* Collectives over the devices of one communicator. Ranks call with the same arguments; work is in
- * stream order. */
-typedef struct tenon_collective_table {
-  uint32_t struct_size;
-  uint32_t reserved;
-  tenon_status (*create)(tenon_device*, const uint8_t* id, uint32_t id_size_bytes, uint32_t rank, uint32_t size,
-                         tenon_communicator** out_communicator, tenon_error*);
-  void (*destroy)(tenon_communicator*);
-  tenon_status (*all_reduce)(tenon_communicator*, tenon_stream*, tenon_dtype, uint32_t operation, uint64_t source, uint64_t destination,
-                             uint64_t count, tenon_error*);
-  tenon_status (*broadcast)(tenon_communicator*, tenon_stream*, tenon_dtype, uint64_t buffer, uint64_t count, uint32_t root, tenon_error*);
-  tenon_status (*all_gather)(tenon_communicator*, tenon_stream*, tenon_dtype, uint64_t source, uint64_t destination, uint64_t count,
-                             tenon_error*);
-  tenon_status (*reduce_scatter)(tenon_communicator*, tenon_stream*, tenon_dtype, uint32_t operation, uint64_t source, uint64_t destination,
-                                 uint64_t count, tenon_error*);
-} tenon_collective_table;
-
-/* Conversion from and to streams of the vendor's own API, such as cudaStream_t. */
-typedef struct tenon_foreign_stream_table {
-  uint32_t struct_size;
-  uint32_t reserved;
-  tenon_status (*import)(tenon_device*, void* vendor_stream, tenon_stream** out_stream,
-                         tenon_error*); /* stream_destroy leaves the vendor's stream alive */
-  tenon_status (*native)(tenon_stream*, void** out_vendor_stream, tenon_error*);
-} tenon_foreign_stream_table;
 
 /* ------------------------------------------------------------------------------------------------ the backend's table */
 
@@ -867,8 +853,8 @@ typedef struct tenon_backend_table {
    * each the backend writes what both know, no more than answer_stride bytes. An op, version, dtype, kind, rank, dimension,
    * attribute struct, option or bit of `needs` that it does not know is a no for the nodes that it touches. Fails only for arrays
    * that cannot be read: NULL, a stride that is too small, an index out of range, a value that is read before it is written. */
-  tenon_status (*supports)(tenon_device*, const tenon_graph*, const tenon_plan_options*, tenon_answer* out_answers,
-                           uint32_t answer_stride, tenon_error*);
+  tenon_status (*supports)(tenon_device*, const tenon_graph*, const tenon_plan_options*, tenon_answer* out_answers, uint32_t answer_stride,
+                           tenon_error*);
   /* Creates an immutable plan. Copies what it needs of the graph, constants included. A node that `supports` refuses fails it, with
    * the node's id. */
   tenon_status (*plan_create)(tenon_device*, const tenon_graph*, const tenon_plan_options*, tenon_plan** out_plan, tenon_error*);
@@ -884,8 +870,6 @@ typedef struct tenon_backend_table {
   const tenon_capture_table* capture;
   const tenon_pack_table* pack;
   const tenon_profile_table* profile;
-  const tenon_collective_table* collectives;
-  const tenon_foreign_stream_table* foreign_stream;
 } tenon_backend_table;
 
 /* ------------------------------------------------------------------------------------------------ the query */

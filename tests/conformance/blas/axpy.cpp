@@ -11,9 +11,6 @@ void build(Trial& t) {
   const Ref x = t.vector("x", n), y = t.vector("y", n, Access::update);
   t.may_share(y, x);
   t.equals(y, {{alpha, {x}}}, 1);
-  t.call<tenon_blas_axpy_fn>([=](auto slot, const AbiArguments& w) {
-    return slot(w.device, w.stream, w.dtype, n, w.number(alpha), w[x], w.step(x), w[y], w.step(y), w.error);
-  });
 }
 
 }  // namespace

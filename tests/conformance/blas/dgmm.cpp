@@ -12,9 +12,6 @@ void build(Trial& t) {
   const Ref a = t.matrix("a", m, n), x = t.vector("x", left ? m : n), c = t.matrix("c", m, n, Access::write);
   const Factor diagonal{x, TENON_NO_TRANS, true};
   t.equals(c, {left ? Term{1, diagonal, {a}} : Term{1, {a}, diagonal}});
-  t.call<tenon_blas_dgmm_fn>([=](auto slot, const AbiArguments& w) {
-    return slot(w.device, w.stream, w.dtype, w.layout, side, m, n, w[a], w.step(a), w[x], w.step(x), w[c], w.step(c), w.error);
-  });
 }
 
 std::vector<Flag> flags(const Line&, tenon_dtype) {

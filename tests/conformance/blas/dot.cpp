@@ -23,10 +23,6 @@ void build(Trial& t) {
   if (alpha.ref != one) terms.push_back({alpha, {one}});
   t.equals(result, terms, 0, wide ? epsilon(TENON_DTYPE_F64) : 0);
   if (!t.complex()) t.spreads_infinity();
-  t.call<tenon_blas_dot_fn>([=](auto slot, const AbiArguments& w) {
-    return slot(w.device, w.stream, w.dtype, n, alpha.ref == one ? nullptr : w.number(alpha), w[x], w.step(x), w[y], w.step(y),
-                w.number(result), w.error);
-  });
 }
 
 std::vector<Flag> flags(const Line& line, tenon_dtype) {

@@ -19,10 +19,6 @@ void build(Trial& t) {
   }
   const Trial::Scalar alpha = t.alpha(), beta = t.beta();
   t.equals(c, {{alpha, {a, trans_a}}, {beta, {b, trans_b}}});
-  t.call<tenon_blas_geam_fn>([=](auto slot, const AbiArguments& w) {
-    return slot(w.device, w.stream, w.dtype, w.layout, trans_a, trans_b, m, n, w.number(alpha), w[a], w.step(a), w.number(beta), w[b],
-                w.step(b), w[c], w.step(c), w.error);
-  });
 }
 
 std::vector<Flag> flags(const Line&, tenon_dtype) {

@@ -16,10 +16,6 @@ void build(Trial& t) {
       triangle ? t.triangle("c", n, uplo, Meaning::nothing, Storage::full, 0, Access::update) : t.matrix("c", m, n, Access::update);
   const Trial::Scalar alpha = t.alpha(), beta = t.beta();
   t.equals(c, {{alpha, {a, trans_a}, {b, trans_b}}}, beta);
-  t.call<tenon_blas_gemm_fn>([=](auto slot, const AbiArguments& w) {
-    return slot(w.device, w.stream, w.dtype, w.layout, uplo, trans_a, trans_b, m, n, k, w.number(alpha), w[a], w.step(a), w[b], w.step(b),
-                w.number(beta), w[c], w.step(c), w.error);
-  });
 }
 
 std::vector<Flag> flags(const Line& line, tenon_dtype) {

@@ -11,14 +11,12 @@ void build(Trial& t) {
   const std::int64_t batch = t.kind() == TrialKind::nothing ? t.draw("batch", {0, 1, 3}) : t.draw("batch", {1, 2, 3});
   const Trial::Scalar alpha = t.alpha(), beta = t.beta();
   std::vector<Ref> a, b, c;
-  std::int64_t lda = 1, ldb = 1, ldc = 1;
   if (batch > 0) {
     a.push_back(transposes(trans_a) ? t.matrix("a", k, m) : t.matrix("a", m, k));
     b.push_back(transposes(trans_b) ? t.matrix("b", n, k) : t.matrix("b", k, n));
     c.push_back(t.matrix("c", m, n, Access::update));
-    lda = t.step(a[0]), ldb = t.step(b[0]), ldc = t.step(c[0]);
   } else {
-    lda = ldb = ldc = 8;
+    for (const char* lead : {"lda", "ldb", "ldc"}) t.draw(lead, {8});
   }
   for (std::int64_t i = 1; i < batch; ++i) {
     c.push_back(t.another(c[0]));  // in another order in memory than in the batch
@@ -26,16 +24,6 @@ void build(Trial& t) {
     a.push_back(t.another(a[0]));
   }
   for (std::size_t i = 0; i < c.size(); ++i) t.equals(c[i], {{alpha, {a[i], trans_a}, {b[i], trans_b}}}, beta);
-  t.call<tenon_blas_gemm_batched_fn>([=](auto slot, const AbiArguments& w) {
-    const auto addresses = [&](const std::vector<Ref>& operands) {
-      std::vector<std::uint64_t> all;
-      for (const Ref operand : operands) all.push_back(w[operand]);
-      return all;
-    };
-    const std::vector<std::uint64_t> as = addresses(a), bs = addresses(b), cs = addresses(c);
-    return slot(w.device, w.stream, w.dtype, w.layout, trans_a, trans_b, m, n, k, w.number(alpha), as.data(), lda, bs.data(), ldb,
-                w.number(beta), cs.data(), ldc, batch, w.error);
-  });
 }
 
 std::vector<Flag> flags(const Line&, tenon_dtype) {

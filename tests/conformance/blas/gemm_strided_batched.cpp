@@ -31,10 +31,6 @@ void build(Trial& t) {
     t.equals(at(c, stride_c), {{alpha, {a_i, trans_a}, {b_i, trans_b}}}, beta);
   }
   t.untouched_if(batch == 0);
-  t.call<tenon_blas_gemm_strided_batched_fn>([=](auto slot, const AbiArguments& w) {
-    return slot(w.device, w.stream, w.dtype, w.layout, trans_a, trans_b, m, n, k, w.number(alpha), w[a], w.step(a), stride_a, w[b],
-                w.step(b), stride_b, w.number(beta), w[c], w.step(c), stride_c, batch, w.error);
-  });
 }
 
 std::vector<Flag> flags(const Line&, tenon_dtype) {

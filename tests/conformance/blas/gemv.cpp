@@ -15,10 +15,6 @@ void build(Trial& t) {
   const Trial::Scalar alpha = t.alpha(), beta = t.beta();
   t.untouched_if(m == 0 || n == 0);
   t.equals(y, {{alpha, {a, trans}, {x}}}, beta);
-  t.call<tenon_blas_gemv_fn>([=](auto slot, const AbiArguments& w) {
-    return slot(w.device, w.stream, w.dtype, w.layout, trans, m, n, kl, ku, w.number(alpha), w[a], w.step(a), w[x], w.step(x),
-                w.number(beta), w[y], w.step(y), w.error);
-  });
 }
 
 std::vector<Flag> flags(const Line&, tenon_dtype) {

@@ -10,9 +10,6 @@ void build(Trial& t) {
   const Trial::Scalar alpha = t.alpha();
   const Ref x = t.vector("x", m), y = t.vector("y", n), a = t.matrix("a", m, n, Access::update);
   t.equals(a, {{alpha, {x}, {y, t.is("gerc") ? std::uint32_t{TENON_CONJ_TRANS} : std::uint32_t{TENON_TRANS}}}}, 1);
-  t.call<tenon_blas_ger_fn>([=](auto slot, const AbiArguments& w) {
-    return slot(w.device, w.stream, w.dtype, w.layout, m, n, w.number(alpha), w[x], w.step(x), w[y], w.step(y), w[a], w.step(a), w.error);
-  });
 }
 
 }  // namespace

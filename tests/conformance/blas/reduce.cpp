@@ -88,8 +88,6 @@ void build(Trial& t) {
   const Ref result = t.result(returns_index ? tenon_dtype{TENON_DTYPE_I64} : real_of(t.dtype()));
   t.expect([=](const Trial& trial) { return judge(trial, x, result); });
   if (!returns_index) t.spreads_infinity();
-  t.call<tenon_blas_reduce_fn>(
-      [=](auto slot, const AbiArguments& w) { return slot(w.device, w.stream, w.dtype, n, w[x], w.step(x), w.number(result), w.error); });
 }
 
 std::vector<Flag> flags(const Line& line, tenon_dtype) {

@@ -52,9 +52,6 @@ void build(Trial& t) {
     if (text.empty() && !trial.complex()) text = judge_z(trial.after(b_at).at(0).real(), c.real(), s.real(), step);
     return text;
   });
-  t.call<tenon_blas_rotg_fn>([=](auto slot, const AbiArguments& w) {
-    return slot(w.device, w.stream, w.dtype, w[a_at], w[b_at], w[c_at], w[s_at], w.on_device, w.error);
-  });
 }
 
 std::vector<Flag> flags(const Line&, tenon_dtype) {

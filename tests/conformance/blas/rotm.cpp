@@ -28,12 +28,9 @@ void build(Trial& t) {
     param[2] = param[3] = nan;
   }
   const Ref x = t.vector("x", n, Access::update), y = t.vector("y", n, Access::update);
-  const Ref at = t.numbers("param", param, t.dtype());
+  t.numbers("param", param, t.dtype());
   t.equals(x, {{h11, {x}}, {h12, {y}}});
   t.equals(y, {{h21, {x}}, {h22, {y}}});
-  t.call<tenon_blas_rotm_fn>([=](auto slot, const AbiArguments& w) {
-    return slot(w.device, w.stream, w.dtype, n, w[x], w.step(x), w[y], w.step(y), w.number(at), w.error);
-  });
 }
 
 }  // namespace

@@ -70,9 +70,6 @@ void build(Trial& t) {
     if (text.empty()) text = holds("d1' h11 h12 + d2' h21 h22", 0, is(d1) * h11 * h12, is(d2) * h21 * h22);
     return text;
   });
-  t.call<tenon_blas_rotmg_fn>([=](auto slot, const AbiArguments& w) {
-    return slot(w.device, w.stream, w.dtype, w[d1], w[d2], w[x1], w[y1], w[param], w.on_device, w.error);
-  });
 }
 
 std::vector<Flag> flags(const Line&, tenon_dtype) {

@@ -11,10 +11,9 @@ void build(Trial& t) {
   constexpr long double nan = std::numeric_limits<long double>::quiet_NaN();
   const std::int64_t n = t.size("n");
   const Ref x = t.forward_vector("x", n, Access::update);
-  Ref alpha = 0;
   if (t.flag("zero_times_nan") != 0) {
     t.fill(x, std::vector<Number>(static_cast<std::size_t>(n), {nan, nan}));
-    alpha = t.numbers("alpha", {0}, t.is("rscal") ? real_of(t.dtype()) : t.dtype());
+    t.numbers("alpha", {0}, t.is("rscal") ? real_of(t.dtype()) : t.dtype());
     t.expect([=](const Trial& trial) {
       const Dense after = trial.after(x);
       for (std::int64_t i = 0; i < n; ++i) {
@@ -25,11 +24,8 @@ void build(Trial& t) {
     });
   } else {
     const Trial::Scalar factor = t.alpha(t.is("rscal"));
-    alpha = factor.ref;
     t.equals(x, {{factor, {x}}});
   }
-  t.call<tenon_blas_scal_fn>(
-      [=](auto slot, const AbiArguments& w) { return slot(w.device, w.stream, w.dtype, n, w.number(alpha), w[x], w.step(x), w.error); });
 }
 
 std::vector<Flag> flags(const Line&, tenon_dtype) {

@@ -13,10 +13,6 @@ void build(Trial& t) {
   const Ref b = t.matrix("b", m, n), c = t.matrix("c", m, n, Access::update);
   const Trial::Scalar alpha = t.alpha(), beta = t.beta();
   t.equals(c, {left ? Term{alpha, {a}, {b}} : Term{alpha, {b}, {a}}}, beta);
-  t.call<tenon_blas_symm_fn>([=](auto slot, const AbiArguments& w) {
-    return slot(w.device, w.stream, w.dtype, w.layout, side, uplo, m, n, w.number(alpha), w[a], w.step(a), w[b], w.step(b), w.number(beta),
-                w[c], w.step(c), w.error);
-  });
 }
 
 std::vector<Flag> flags(const Line&, tenon_dtype) {

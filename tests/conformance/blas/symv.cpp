@@ -19,10 +19,6 @@ void build(Trial& t) {
   const Ref x = t.vector("x", n), y = t.vector("y", n, Access::update);
   const Trial::Scalar alpha = t.alpha(), beta = t.beta();
   t.equals(y, {{alpha, {a}, {x}}}, beta);
-  t.call<tenon_blas_symv_fn>([=](auto slot, const AbiArguments& w) {
-    return slot(w.device, w.stream, w.dtype, w.layout, uplo, n, k, w.number(alpha), w[a], w.step(a), w[x], w.step(x), w.number(beta), w[y],
-                w.step(y), w.error);
-  });
 }
 
 std::vector<Flag> flags(const Line&, tenon_dtype) {

@@ -23,10 +23,6 @@ void build(Trial& t) {
   } else {
     t.equals(a, {{alpha, {x}, {x, trans}}}, 1);
   }
-  t.call<tenon_blas_syr_fn>([=](auto slot, const AbiArguments& w) {
-    return slot(w.device, w.stream, w.dtype, w.layout, uplo, n, w.number(alpha), w[x], w.step(x), w[y], two ? w.step(y) : 0, w[a],
-                w.step(a), w.error);
-  });
 }
 
 std::vector<Flag> flags(const Line&, tenon_dtype) {

@@ -23,10 +23,6 @@ void build(Trial& t) {
   } else {
     t.equals(c, {{alpha, {a, left}, {a, right}}}, beta);
   }
-  t.call<tenon_blas_syrk_fn>([=](auto slot, const AbiArguments& w) {
-    return slot(w.device, w.stream, w.dtype, w.layout, uplo, trans, n, k, w.number(alpha), w[a], w.step(a), w[b], two ? w.step(b) : 0,
-                w.number(beta), w[c], w.step(c), w.error);
-  });
 }
 
 std::vector<Flag> flags(const Line& line, tenon_dtype dtype) {

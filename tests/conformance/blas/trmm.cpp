@@ -18,10 +18,6 @@ void build(Trial& t) {
   } else {
     t.equals(b, {left ? Term{alpha, {a, trans}, {b}} : Term{alpha, {b}, {a, trans}}});
   }
-  t.call<tenon_blas_trmm_fn>([=](auto slot, const AbiArguments& w) {
-    return slot(w.device, w.stream, w.dtype, w.layout, side, uplo, trans, diag, m, n, w.number(alpha), w[a], w.step(a), w[b], w.step(b),
-                w.error);
-  });
 }
 
 std::vector<Flag> flags(const Line&, tenon_dtype) {

@@ -22,9 +22,6 @@ void build(Trial& t) {
   } else {
     t.equals(x, {{1, {a, trans}, {x}}});
   }
-  t.call<tenon_blas_trmv_fn>([=](auto slot, const AbiArguments& w) {
-    return slot(w.device, w.stream, w.dtype, w.layout, uplo, trans, diag, n, k, w[a], w.step(a), w[x], w.step(x), w.error);
-  });
 }
 
 std::vector<Flag> flags(const Line&, tenon_dtype) {

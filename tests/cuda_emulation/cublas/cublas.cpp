@@ -5,9 +5,9 @@
 #include <libraries/cublas_functions.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <utility>
 
 #include <tenon/sdk/blas.h>
 
@@ -20,7 +20,7 @@ const Host& host_of(const tenon_device*) {
 tenon_status report_current_exception(tenon_error*) noexcept {
   return TENON_INTERNAL;
 }
-void refuse_blas_dtype(const char*, tenon_dtype) {
+void refuse_blas_call(const char*, const tenon_blas_call&) {
   throw std::exception();
 }
 }  // namespace tenon::sdk::detail
@@ -75,24 +75,60 @@ std::uint64_t address(T* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer);
 }
 
-// Converts arguments for a reference slot, when the work runs; the tenon_scalar outlives the call.
+/// An argument of a reference slot.
+struct Argument {
+  std::uint64_t value;
+  tenon_scalar scalar;
+};
 template <class A>
-A argument(A value, tenon_scalar&) {
-  return value;
+Argument argument(const A& value) {
+  return {static_cast<std::uint64_t>(value), {}};
 }
 template <class T>
-std::uint64_t argument(T* pointer, tenon_scalar&) {
-  return address(pointer);
+Argument argument(T* pointer) {
+  return {address(pointer), {}};
+}
+Argument argument(std::nullptr_t) {
+  return {};
 }
 template <class S>
-const tenon_scalar* argument(const Read<S>& scalar, tenon_scalar& out) {
-  out = {address(scalar.address == nullptr ? &scalar.value : scalar.address), 0, 0};
-  return &out;
+Argument argument(const Read<S>& scalar) {
+  return {0, {address(scalar.address == nullptr ? &scalar.value : scalar.address), 0, 0}};
 }
 template <class S>
-const tenon_scalar* argument(const Written<S>& scalar, tenon_scalar& out) {
-  out = {address(scalar.address), 0, 0};
-  return &out;
+Argument argument(const Written<S>& scalar) {
+  return {0, {address(scalar.address), 0, 0}};
+}
+
+// The record of a reference slot, from arguments in the order of its fields.
+#define TENON_BLAS_ARGS(signature, fields)                              \
+  void fill(tenon_blas_##signature##_args& out, const Argument* next) { \
+    out.struct_size = sizeof out;                                       \
+    fields                                                              \
+  }
+#define TENON_FLAG(name) out.name = static_cast<std::uint32_t>(next++->value);
+#define TENON_SIZE(name) out.name = static_cast<std::int64_t>(next++->value);
+#define TENON_IN(name) out.name = next++->value;
+#define TENON_OUT(name) out.name = next++->value;
+#define TENON_LIST(name) out.name = reinterpret_cast<const std::uint64_t*>(next++->value);
+#define TENON_SCALAR(name) out.name = next++->scalar;
+#define TENON_REAL_SCALAR(name) out.name = next++->scalar;
+#define TENON_NUMBERS(name) out.name = next++->scalar;
+#define TENON_REAL_NUMBER(name) out.name = next++->scalar;
+#define TENON_RESULT(name) out.name = next++->scalar;
+#define TENON_RESERVED out.reserved = 0;
+#include <tenon/blas_args.def>
+
+/// slot(arguments...), now.
+template <class T, class Args, class... A>
+void call(tenon_status (*slot)(const tenon_blas_call*, const Args*, tenon_error*), const A&... arguments) {
+  tenon_blas_call common{};
+  common.struct_size = sizeof common;
+  common.dtype = dtype_of<T>;
+  const Argument list[] = {argument(arguments)...};
+  Args args;
+  fill(args, list);
+  slot(&common, &args, nullptr);
 }
 
 cublasStatus_t enqueue(cublasHandle_t handle, bool waits, std::function<void()> work) {
@@ -110,13 +146,7 @@ constexpr bool is_written<Written<S>> = true;
 template <class T, class Slot, class... A>
 cublasStatus_t run(cublasHandle_t handle, Slot slot, A... arguments) {
   const bool waits = (is_written<A> || ...) && handle->mode == CUBLAS_POINTER_MODE_HOST;
-  return enqueue(handle, waits, [=] {
-    tenon_scalar scalars[sizeof...(A)];
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      slot(nullptr, nullptr, dtype_of<T>, argument(arguments, scalars[I])..., nullptr);
-    }
-    (std::index_sequence_for<A...>{});
-  });
+  return enqueue(handle, waits, [=] { call<T>(slot, arguments...); });
 }
 
 std::uint32_t trans(cublasOperation_t op) {
@@ -149,8 +179,7 @@ bool is_product(cublasOperation_t ta, cublasOperation_t tb, std::int64_t m, std:
 template <class T, class Slot>
 cublasStatus_t run_place(cublasHandle_t handle, Slot slot, std::int64_t n, const T* x, std::int64_t incx, std::int64_t* result) {
   return enqueue(handle, handle->mode == CUBLAS_POINTER_MODE_HOST, [=] {
-    const tenon_scalar out{address(result), 0, 0};
-    slot(nullptr, nullptr, dtype_of<T>, n, address(x), incx, &out, nullptr);
+    call<T>(slot, n, x, incx, Written<std::int64_t>{result});
     *result += 1;
   });
 }
@@ -161,12 +190,8 @@ cublasStatus_t run_batched(cublasHandle_t handle, cublasOperation_t ta, cublasOp
                            Read<T> beta, T* const* c, std::int64_t ldc, std::int64_t batch) {
   if (!is_product(ta, tb, m, n, k, lda, ldb, ldc)) return CUBLAS_STATUS_INVALID_VALUE;
   return enqueue(handle, false, [=] {
-    tenon_scalar scalars[2];
-    const tenon_scalar* const of_product = argument(alpha, scalars[0]);
-    const tenon_scalar* const of_c = argument(beta, scalars[1]);
     for (std::int64_t i = 0; i < batch; ++i) {
-      blas_gemm(nullptr, nullptr, dtype_of<T>, column_major, 0, trans(ta), trans(tb), m, n, k, of_product, address(a[i]), lda,
-                address(b[i]), ldb, of_c, address(c[i]), ldc, nullptr);
+      call<T>(blas_gemm, column_major, 0, trans(ta), trans(tb), m, n, k, alpha, a[i], lda, b[i], ldb, beta, c[i], ldc);
     }
   });
 }
@@ -209,16 +234,13 @@ cublasStatus_t cublasSetMathMode(cublasHandle_t, cublasMath_t) {
 // One macro for each routine of the list: T is the element type, R the corresponding real type.
 #define HEAD cublasHandle_t handle
 #define XY(T) const T *x, std::int64_t incx, T *y, std::int64_t incy
-#define ROUTINE_rotg(name, T, R)                                                                                                   \
-  cublasStatus_t name(HEAD, T* a, T* b, R* c, T* s) {                                                                              \
-    return enqueue(handle, handle->mode == CUBLAS_POINTER_MODE_HOST,                                                               \
-                   [=] { blas_rotg(nullptr, nullptr, dtype_of<T>, address(a), address(b), address(c), address(s), 0, nullptr); }); \
+#define ROUTINE_rotg(name, T, R)                                                                  \
+  cublasStatus_t name(HEAD, T* a, T* b, R* c, T* s) {                                             \
+    return run<T>(handle, blas_rotg, Written<T>{a}, Written<T>{b}, Written<R>{c}, Written<T>{s}); \
   }
-#define ROUTINE_rotmg(name, T, R)                                                                                                \
-  cublasStatus_t name(HEAD, T* d1, T* d2, T* x1, const T* y1, T* param) {                                                        \
-    return enqueue(handle, handle->mode == CUBLAS_POINTER_MODE_HOST, [=] {                                                       \
-      blas_rotmg(nullptr, nullptr, dtype_of<T>, address(d1), address(d2), address(x1), address(y1), address(param), 0, nullptr); \
-    });                                                                                                                          \
+#define ROUTINE_rotmg(name, T, R)                                                                                               \
+  cublasStatus_t name(HEAD, T* d1, T* d2, T* x1, const T* y1, T* param) {                                                       \
+    return run<T>(handle, blas_rotmg, Written<T>{d1}, Written<T>{d2}, Written<T>{x1}, Written<const T>{y1}, Written<T>{param}); \
   }
 #define ROUTINE_rot(name, T, R)                                                                                         \
   cublasStatus_t name(HEAD, std::int64_t n, T* x, std::int64_t incx, T* y, std::int64_t incy, const R* c, const T* s) { \

@@ -111,6 +111,11 @@ struct Operand {
   }
 };
 
+/// The value of a scalar of f32 or f64, such as a learning rate, in memory that the host can read.
+inline double number_of(const Operand& scalar) {
+  return scalar.dtype == TENON_DTYPE_F32 ? double{*scalar.as<const float>()} : *scalar.as<const double>();
+}
+
 class Device;
 
 enum class Activation : std::uint32_t { none, relu, sigmoid, tanh };
