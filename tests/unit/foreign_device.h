@@ -77,11 +77,11 @@ struct Aligned256 : Disguise<Aligned256> {
 
   static tenon_status device_info(tenon_backend* backend, std::uint32_t index, tenon_device_info* out_info, tenon_error* error) {
     const tenon_status status = real->device_info(backend, index, out_info, error);
-    if (status != TENON_OK || !TENON_HAS(out_info, tenon_device_info, operand_alignment_bytes)) return status;
-    out_info->kind = TENON_DEVICE_ACCELERATOR;
-    out_info->flags &= ~std::uint32_t{TENON_DEVICE_HOST_ADDRESSABLE};
-    out_info->alignment_bytes = out_info->operand_alignment_bytes = alignment;
-    return status;
+    if (status != TENON_OK) return status;
+    if (TENON_HAS(out_info, tenon_device_info, flags)) out_info->flags &= ~std::uint32_t{TENON_DEVICE_HOST_ADDRESSABLE};
+    if (TENON_HAS(out_info, tenon_device_info, alignment_bytes)) out_info->alignment_bytes = alignment;
+    if (TENON_HAS(out_info, tenon_device_info, operand_alignment_bytes)) out_info->operand_alignment_bytes = alignment;
+    return TENON_OK;
   }
   static tenon_status allocate(tenon_device* device, std::uint32_t kind, std::uint64_t size_bytes, tenon_memory** out_memory,
                                std::uint64_t* out_address, tenon_error* error) {
