@@ -38,7 +38,7 @@ class Chain {
     const std::int64_t shape[] = {width};
     std::vector<tenon_value> values(nodes == 0 ? 0 : nodes + 1);
     for (std::uint32_t v = 0; v < values.size(); ++v) {
-      values[v] = {{shape, nullptr, 1, TENON_DTYPE_F32}, TENON_VALUE_INTERNAL, TENON_NO_INDEX, nullptr, 0, 0};
+      values[v] = {.desc = {shape, nullptr, 1, TENON_DTYPE_F32}, .kind = TENON_VALUE_INTERNAL, .binding = TENON_NO_INDEX};
     }
     if (nodes > 0) {
       values.front().kind = TENON_VALUE_INPUT, values.front().binding = 0;
