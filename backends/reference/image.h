@@ -48,15 +48,16 @@ struct Windows {
     }
   }
 
-  /// body(tap, place): for every tap of window i inside the image, in row-major order; both are linear indices.
+  /// body(tap, place): for every tap of window i inside the image, in row-major order; both are linear indices. The arrays are read through
+  /// pointers: builds with sanitizers call std::array's operators, and this is the oracle's innermost loop.
   template <class Body>
   void for_each_tap(const Spatial& i, Body&& body) const {
     for_each_index(kernel, [&](const Spatial& k, std::int64_t tap) {
       std::int64_t place = 0;
       for (std::size_t d = 0; d < TENON_MAX_SPATIAL; ++d) {
-        const std::int64_t at = i[d] * strides[d] + k[d] * dilations[d] - before[d];
-        if (at < 0 || at >= sizes[d]) return;
-        place = place * sizes[d] + at;
+        const std::int64_t at = i.data()[d] * strides.data()[d] + k.data()[d] * dilations.data()[d] - before.data()[d];
+        if (at < 0 || at >= sizes.data()[d]) return;
+        place = place * sizes.data()[d] + at;
       }
       body(tap, place);
     });

@@ -23,8 +23,11 @@ constexpr std::array<std::uint32_t, 64> round_constants{
 using State = std::array<std::uint32_t, 8>;
 using Block = std::array<unsigned char, 64>;
 
-void absorb(State& state, const Block& block) {
-  std::array<std::uint32_t, 64> w{};
+// Plain arrays in the loops: a file may have tens of megabytes, and a build with sanitizers calls every operator of std::array.
+void absorb(State& state, const Block& block_of_bytes) {
+  const unsigned char* const block = block_of_bytes.data();
+  const std::uint32_t* const constants = round_constants.data();
+  std::uint32_t w[64];
   for (std::size_t i = 0; i < 16; ++i) {
     w[i] =
         std::uint32_t{block[4 * i]} << 24 | std::uint32_t{block[4 * i + 1]} << 16 | std::uint32_t{block[4 * i + 2]} << 8 | block[4 * i + 3];
@@ -37,7 +40,7 @@ void absorb(State& state, const Block& block) {
   auto [a, b, c, d, e, f, g, h] = state;
   for (std::size_t i = 0; i < 64; ++i) {
     const std::uint32_t s1 = std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25);
-    const std::uint32_t t1 = h + s1 + ((e & f) ^ (~e & g)) + round_constants[i] + w[i];
+    const std::uint32_t t1 = h + s1 + ((e & f) ^ (~e & g)) + constants[i] + w[i];
     const std::uint32_t s0 = std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22);
     const std::uint32_t t2 = s0 + ((a & b) ^ (a & c) ^ (b & c));
     h = g, g = f, f = e, e = d + t1, d = c, c = b, b = a, a = t1 + t2;

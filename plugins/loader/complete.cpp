@@ -15,7 +15,7 @@ namespace {
 // field that each struct had then. They never change.
 #define TENON_SIZE_THROUGH(type, field) (offsetof(type, field) + sizeof(type::field))
 constexpr std::size_t info_size_v1 = TENON_SIZE_THROUGH(tenon_backend_info, create);
-constexpr std::size_t table_size_v1 = TENON_SIZE_THROUGH(tenon_backend_table, foreign_stream);
+constexpr std::size_t table_size_v1 = TENON_SIZE_THROUGH(tenon_backend_table, profile);
 constexpr std::size_t capability_size_v1 = TENON_SIZE_THROUGH(tenon_capability, reserved);
 constexpr std::size_t option_size_v1 = TENON_SIZE_THROUGH(tenon_option, help);
 #undef TENON_SIZE_THROUGH
@@ -153,8 +153,6 @@ void complete_table(const tenon_backend_table& sent, Table& out_table) {
   complete_block("capture", table.capture, out_table.capture);
   complete_block("pack", table.pack, out_table.pack);
   complete_block("profile", table.profile, out_table.profile);
-  complete_block("collectives", table.collectives, out_table.collectives);
-  complete_block("foreign stream", table.foreign_stream, out_table.foreign_stream);
 }
 
 }  // namespace tenon::loader

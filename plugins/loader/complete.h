@@ -54,8 +54,6 @@ struct Table {
   tenon_capture_table capture{};
   tenon_pack_table pack{};
   tenon_profile_table profile{};
-  tenon_collective_table collectives{};
-  tenon_foreign_stream_table foreign_stream{};
 };
 
 /// Throws a LoadError for a size below that of ABI 0.1, for empty mandatory slots and for BLAS routines without dtypes, by name.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <set>
 #include <system_error>
 
@@ -19,6 +20,7 @@
 #include "loader/probe.h"
 #include "loader/process_state_guard.h"
 #include "loader/self_check.h"
+#include "loader/temporary_copy.h"
 
 namespace tenon::loader {
 namespace {
@@ -256,7 +258,10 @@ class Loading {
     check_writers(record.path, named);
     record.exposures = exposures_of(record.path);
     probe(options_.probe, record, result_);
-    parts.library = guarded_call(record, "opening it", Threads::forbidden, [&] { return std::make_unique<Library>(record.path); });
+    std::optional<TemporaryCopy> copy;
+    if (options_.opens_copies) copy.emplace(record.path);
+    const std::filesystem::path& file = copy ? copy->path() : record.path;
+    parts.library = guarded_call(record, "opening it", Threads::forbidden, [&] { return std::make_unique<Library>(file); });
     record.reached = Stage::opened;
     return parts.library->query();
   }

@@ -132,6 +132,9 @@ struct Options {
   /// The services a backend gets, created after the negotiation; they must outlive the backend. `abi_minor` is the minor that the host must
   /// state.
   std::function<const tenon_host*(const tenon_backend_info& info, std::uint32_t abi_minor)> make_host;
+  /// Opens a copy of each file under another name, which is removed at once. The system takes a file that was opened before, by its name,
+  /// for the one it has mapped, even if it was replaced since.
+  bool opens_copies = false;
   /// Backends that are part of the process. They come before every file.
   std::vector<std::pair<std::string, tenon_backend_query_fn>> registered;
 };

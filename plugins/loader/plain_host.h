@@ -27,16 +27,16 @@ class PlainHost {
       self(context).live_bytes -= size;
       std::free(memory);
     };
-    table_.parallel_for = [](tenon_host_context*, std::int64_t count, std::int64_t, void (*body)(void*, std::int64_t, std::int64_t),
-                             void* argument) {
+    table_.parallel_for = [](tenon_host_context*, const tenon_run*, std::int64_t count, std::int64_t,
+                             void (*body)(void*, std::int64_t, std::int64_t), void* argument) {
       if (count > 0) body(argument, 0, count);
     };
-    table_.thread_count = [](tenon_host_context*) { return std::uint32_t{1}; };
+    table_.thread_count = [](tenon_host_context*, const tenon_run*) { return std::uint32_t{1}; };
     table_.trace_begin = [](tenon_host_context*, const char*, std::uint64_t) {};
     table_.trace_end = [](tenon_host_context*) {};
     table_.option = [](tenon_host_context*, const char*) -> const char* { return nullptr; };
     table_.cache_directory = [](tenon_host_context*) -> const char* { return nullptr; };
-    table_.cancel_requested = [](tenon_host_context*) { return std::uint32_t{0}; };
+    table_.cancel_requested = [](tenon_host_context*, const tenon_run*) { return std::uint32_t{0}; };
     table_.autotune_get = [](tenon_host_context*, const char*, void*, std::uint64_t) { return std::uint64_t{0}; };
     table_.autotune_put = [](tenon_host_context*, const char*, const void*, std::uint64_t) {};
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C side of a C++ backend: the slots of tenon_backend_table, each under the guard that turns exceptions into statuses.
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdio>
@@ -15,6 +16,7 @@
 #include <tenon/op_digests.h>
 #include <tenon/sdk/backend.h>
 #include <tenon/sdk/blas.h>
+#include <tenon/sdk/needs.h>
 
 #include "handles.h"
 #include "plan.h"
@@ -62,16 +64,17 @@ struct tenon_plan {
   std::unique_ptr<tenon::sdk::Plan> plan;
 };
 struct tenon_capture {
+  std::vector<std::shared_ptr<tenon::sdk::Timing>> timings;
   std::unique_ptr<tenon::sdk::Capture> capture;
 };
 
 namespace tenon::sdk {
 namespace {
 
-tenon_status report(tenon_error* error, tenon_status status, const char* text, std::uint32_t node = TENON_NO_INDEX) {
+tenon_status report(tenon_error* error, tenon_status status, const char* text, std::uint64_t node_id = 0) {
   if (error != nullptr) {
     error->status = status;
-    error->node = node;
+    error->node_id = node_id;
     if (error->text != nullptr && error->text_capacity > 0) std::snprintf(error->text, error->text_capacity, "%s", text);
   }
   return status;
@@ -157,6 +160,7 @@ tenon_status device_info(tenon_backend* self, std::uint32_t index, tenon_device_
     info.memory_free_bytes = d.memory_free_bytes;
     info.alignment_bytes = d.alignment_bytes;
     info.dtypes = d.dtypes;
+    info.operand_alignment_bytes = d.operand_alignment_bytes;
     hand_over(info, out_info);
   });
 }
@@ -167,6 +171,7 @@ tenon_status device_open(tenon_backend* self, std::uint32_t index, tenon_device*
     auto device = std::make_unique<tenon_device>();
     device->backend = self;
     device->device = self->backend->open(index);
+    device->device->operand_alignment_bytes = std::max<std::uint64_t>(self->backend->describe(index).operand_alignment_bytes, 1);
     device->rows = self->rows;
     const std::lock_guard lock(self->mutex);
     self->open.insert(device.get());
@@ -255,6 +260,7 @@ void check_range(const char* slot, std::uint64_t address, std::uint64_t size) {
 
 tenon_status copy(tenon_device* self, const tenon_copy* transfer, tenon_stream* stream, tenon_error* error) {
   return guarded(error, [&] {
+    check_needs("copy", transfer->needs);
     if (transfer->direction > TENON_COPY_DEVICE_TO_DEVICE) {
       throw Error(TENON_INVALID_ARGUMENT, "copy: direction " + std::to_string(transfer->direction) + " is unknown");
     }
@@ -319,16 +325,25 @@ tenon_status event_elapsed(tenon_event* begin, tenon_event* end, std::uint64_t* 
 
 // ---------------------------------------------------------------- plans
 
+// The size of an answer in the first header.
+constexpr std::uint32_t answer_size_v1 = offsetof(tenon_answer, text) + sizeof(tenon_answer::text);
+
 tenon_status supports(tenon_device* self, const tenon_graph* graph, const tenon_plan_options* given, tenon_answer* out_answers,
-                      tenon_error* error) {
+                      std::uint32_t answer_stride, tenon_error* error) {
   return guarded(error, [&] {
-    GraphModel model = GraphModel::read(*graph);
+    GraphModel model = GraphModel::read(*graph, options_of(given));
+    if (!model.nodes.empty() && (out_answers == nullptr || answer_stride < answer_size_v1)) {
+      throw Error(TENON_INVALID_ARGUMENT, "supports: expected answers of at least " + std::to_string(answer_size_v1) + " bytes, got " +
+                                              std::to_string(out_answers == nullptr ? 0 : answer_stride));
+    }
     model.host = self->device->host;
     model.device = self->device.get();
     if (const ElementwiseFusion* fusion = self->device->elementwise_fusion()) model.fusion = fusion;
-    model.options = options_of(given);
-    const std::vector<tenon_answer> answers = answer_all(model, self->rows);
-    if (!answers.empty()) std::memcpy(out_answers, answers.data(), answers.size() * sizeof(tenon_answer));
+    auto* out = reinterpret_cast<char*>(out_answers);
+    for (const tenon_answer& answer : answer_all(model, self->rows)) {
+      std::memcpy(out, &answer, std::min<std::size_t>(answer_stride, sizeof answer));
+      out += answer_stride;
+    }
   });
 }
 
@@ -349,19 +364,17 @@ tenon_status plan_info(tenon_plan* plan, tenon_plan_info* out_info, tenon_error*
 }
 tenon_status plan_execute(tenon_plan* plan, const tenon_bindings* bindings, std::uint64_t workspace, tenon_stream* stream,
                           tenon_error* error) {
-  std::uint32_t node = TENON_NO_INDEX;
-  const tenon_status status = guarded(error, [&] { plan->plan->execute(*bindings, workspace, stream, &node); });
-  if (status != TENON_OK && error != nullptr) error->node = node;
+  std::uint64_t node_id = 0;
+  const tenon_status status = guarded(error, [&] { plan->plan->execute(*bindings, workspace, stream, &node_id); });
+  if (status != TENON_OK && error != nullptr) error->node_id = node_id;
   return status;
 }
 
-tenon_status profile_enable(tenon_plan* plan, std::uint32_t enabled, tenon_error* error) {
-  return guarded(error, [&] { plan->plan->enable_profile(enabled != 0); });
+tenon_status profile_read(tenon_plan* plan, std::uint64_t execution_id, tenon_profile_record* out_records, std::uint32_t record_stride,
+                          std::uint32_t capacity, std::uint32_t* out_count, tenon_error* error) {
+  return guarded(error, [&] { *out_count = plan->plan->read_profile(execution_id, out_records, record_stride, capacity); });
 }
-tenon_status profile_read(tenon_plan* plan, tenon_profile_record* out_records, std::uint32_t capacity, std::uint32_t* out_count,
-                          tenon_error* error) {
-  return guarded(error, [&] { *out_count = plan->plan->read_profile(out_records, capacity); });
-}
+
 // ---------------------------------------------------------------- capture
 
 tenon_status capture_begin(tenon_stream* stream, tenon_error* error) {
@@ -370,6 +383,7 @@ tenon_status capture_begin(tenon_stream* stream, tenon_error* error) {
     if (!stream->stream->captures()) throw Error(TENON_UNSUPPORTED, "capture begin: this device's streams cannot be recorded");
     stream->stream->begin_capture();
     stream->recording = true;
+    stream->timings.clear();
   });
 }
 tenon_status capture_end(tenon_stream* stream, tenon_capture** out_capture, tenon_error* error) {
@@ -377,13 +391,15 @@ tenon_status capture_end(tenon_stream* stream, tenon_capture** out_capture, teno
     if (!stream->recording) throw Error(TENON_INVALID_ARGUMENT, "capture end: the stream is not being recorded; begin comes first");
     stream->recording = false;
     auto capture = std::make_unique<tenon_capture>();
+    capture->timings = std::move(stream->timings);
     capture->capture = stream->stream->end_capture();
     *out_capture = capture.release();
   });
 }
-tenon_status capture_replay(tenon_capture* capture, tenon_stream* stream, tenon_error* error) {
+tenon_status capture_replay(tenon_capture* capture, tenon_stream* stream, std::uint64_t execution_id, tenon_error* error) {
   return guarded(error, [&] {
     check_executes(*stream, "capture replay");
+    for (const std::shared_ptr<Timing>& timing : capture->timings) timing->execution = execution_id;
     capture->capture->replay(*stream->stream);
   });
 }
@@ -393,7 +409,7 @@ void capture_destroy(tenon_capture* capture) {
 }
 constexpr tenon_capture_table capture_table{sizeof(tenon_capture_table), 0, capture_begin, capture_end, capture_replay, capture_destroy};
 
-constexpr tenon_profile_table profile_table{sizeof(tenon_profile_table), 0, profile_enable, profile_read};
+constexpr tenon_profile_table profile_table{sizeof(tenon_profile_table), Profile::kept, profile_read};
 
 }  // namespace
 
@@ -407,7 +423,7 @@ tenon_status report_current_exception(tenon_error* error) noexcept {
   try {
     throw;
   } catch (const Error& e) {
-    return report(error, e.status(), e.what(), e.node());
+    return report(error, e.status(), e.what(), e.node_id());
   } catch (const std::bad_alloc& e) {
     const bool says_more = std::string_view(e.what()) != std::bad_alloc().what();
     return report(error, TENON_OUT_OF_MEMORY, says_more ? e.what() : "out of host memory");

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include <tenon/sdk/needs.h>
 #include <tenon/sdk/op_versions.h>
 
 #include "operands.h"
@@ -16,6 +17,7 @@ namespace tenon::sdk {
 namespace {
 
 constexpr std::uint32_t none = TENON_NO_INDEX;
+constexpr std::uint32_t unknown_kind = TENON_VALUE_CONSTANT + 1;  ///< of a value that nodes may read and write, for all that is known here
 
 [[noreturn]] void malformed(const std::string& text) {
   throw Error(TENON_INVALID_ARGUMENT, "graph: " + text);
@@ -34,20 +36,20 @@ Struct element(const Struct* array, std::uint32_t i, std::uint32_t stride) {
 }
 
 // The sizes of array elements in the first header, by the last field that each had then.
-constexpr std::size_t value_size_v1 = offsetof(tenon_value, data) + sizeof(tenon_value::data);
-constexpr std::size_t node_size_v1 = offsetof(tenon_node, id) + sizeof(tenon_node::id);
+constexpr std::size_t value_size_v1 = offsetof(tenon_value, reserved) + sizeof(tenon_value::reserved);
+constexpr std::size_t node_size_v1 = offsetof(tenon_node, reserved) + sizeof(tenon_node::reserved);
 
 /// True if the size in bytes and the distance from the first to the last element fit 63 bits, for 16-bit floats also as f32, to which
 /// kernels may convert them. Zero sizes count as 1, so that the strides of an empty value do not overflow either.
-bool addressable(const Value& value, const std::int64_t* strides) {
-  std::int64_t bytes = std::max(size_of(value.dtype), size_of(TENON_DTYPE_F32)), reach = size_of(value.dtype);
-  for (std::uint32_t d = 0; d < value.rank; ++d) {
-    const std::int64_t size = std::max<std::int64_t>(value.shape[d], 1);
+bool addressable(const tenon_tensor_desc& desc) {
+  std::int64_t bytes = std::max(size_of(desc.dtype), size_of(TENON_DTYPE_F32)), reach = size_of(desc.dtype);
+  for (std::uint32_t d = 0; d < desc.rank; ++d) {
+    const std::int64_t size = std::max<std::int64_t>(desc.shape[d], 1);
     if (__builtin_mul_overflow(bytes, size, &bytes)) return false;
-    if (strides == nullptr) continue;
-    std::int64_t way = strides[d];
+    if (desc.strides == nullptr) continue;
+    std::int64_t way = desc.strides[d];
     if (way == std::numeric_limits<std::int64_t>::min() || __builtin_mul_overflow(way < 0 ? -way : way, size - 1, &way) ||
-        __builtin_mul_overflow(way, size_of(value.dtype), &way) || __builtin_add_overflow(reach, way, &reach)) {
+        __builtin_mul_overflow(way, size_of(desc.dtype), &way) || __builtin_add_overflow(reach, way, &reach)) {
       return false;
     }
   }
@@ -58,24 +60,36 @@ bool is_bound(std::uint32_t kind) {
   return kind == TENON_VALUE_INPUT || kind == TENON_VALUE_OUTPUT || kind == TENON_VALUE_PARAMETER;
 }
 
-Value read_value(const tenon_value& abi_value, std::uint32_t i, std::uint32_t binding_count) {
+/// Why nobody can use a value whose description is unknown here, or says more than 64 bits can.
+Diagnostic problem_of(const tenon_value& value) {
+  const tenon_tensor_desc& desc = value.desc;
+  if (value.needs != 0) return {TENON_REASON_NEEDS, unknown_needs(value.needs)};
+  if (value.kind > TENON_VALUE_CONSTANT) return {TENON_REASON_GRAPH, "unknown kind " + number(value.kind)};
+  if (size_of(desc.dtype) == 0) return {TENON_REASON_DTYPE, "unknown dtype " + number(desc.dtype)};
+  if (desc.rank > TENON_MAX_RANK) return {TENON_REASON_SHAPE, "rank " + number(desc.rank) + ", expected at most " + number(TENON_MAX_RANK)};
+  for (std::uint32_t d = 0; d < desc.rank; ++d) {
+    if (desc.shape[d] < 0) return {TENON_REASON_SHAPE, "dimension " + number(d) + " is " + std::to_string(desc.shape[d])};
+  }
+  if (!addressable(desc)) return {TENON_REASON_SHAPE, "too large to be addressed with 64 bits"};
+  return {};
+}
+
+/// Reads a value; one with a problem has no shape, and its kind only if that is known.
+Value read_value(const tenon_value& abi_value, std::uint32_t i, std::uint32_t binding_count, Diagnostic& out_problem) {
   const std::string name = "value " + number(i);
   const tenon_tensor_desc& desc = abi_value.desc;
-  if (desc.rank > TENON_MAX_RANK)
-    malformed(name + " has rank " + number(desc.rank) + ", at most " + number(TENON_MAX_RANK) + " is allowed");
-  if (desc.rank > 0 && desc.shape == nullptr) malformed(name + " has rank " + number(desc.rank) + " and no shape");
-  if (size_of(desc.dtype) == 0) malformed(name + " has no element type: dtype " + number(desc.dtype));
-  if (abi_value.kind > TENON_VALUE_CONSTANT) malformed(name + " is of an unknown kind: " + number(abi_value.kind));
+  if (abi_value.needs == 0 && desc.rank > 0 && desc.shape == nullptr) malformed(name + " has rank " + number(desc.rank) + " and no shape");
   Value value;
+  value.root = i;
+  out_problem = problem_of(abi_value);
+  value.kind = out_problem.reason == TENON_REASON_NEEDS ? unknown_kind : std::min(abi_value.kind, unknown_kind);
+  if (out_problem.reason != TENON_REASON_NONE) {
+    out_problem.text = name + ": " + out_problem.text;
+    return value;
+  }
   value.rank = desc.rank;
   value.dtype = desc.dtype;
-  value.kind = abi_value.kind;
-  value.root = i;
-  for (std::uint32_t d = 0; d < value.rank; ++d) {
-    value.shape[d] = desc.shape[d];
-    if (value.shape[d] < 0) malformed(name + ": dimension " + number(d) + " is " + std::to_string(value.shape[d]));
-  }
-  if (!addressable(value, desc.strides)) malformed(name + " is too large to be addressed with 64 bits");
+  std::copy_n(desc.shape, desc.rank, value.shape);
   value.count = 1;
   for (std::uint32_t d = 0; d < value.rank; ++d) value.count *= value.shape[d];
   value.make_dense();
@@ -108,28 +122,54 @@ std::vector<std::uint32_t> read_operands(const std::uint32_t* list, std::uint32_
   return operands;
 }
 
-Node read_node(const tenon_node& abi_node, std::uint32_t i, std::uint32_t value_count) {
-  Node node;
-  node.op = abi_node.op;
-  node.version = abi_node.version;
-  node.index = i;
-  node.id = abi_node.id;
-  const std::string name = "node " + number(i) + " (" + op_name(abi_node.op) + ")";
-  node.inputs = read_operands(abi_node.inputs, abi_node.input_count, value_count, name, "inputs");
-  node.outputs = read_operands(abi_node.outputs, abi_node.output_count, value_count, name, "outputs");
+/// Copies the attributes, as those of the newest version.
+void read_attributes(const tenon_node& abi_node, Node& node, const std::string& name) {
   if (abi_node.attributes == nullptr) malformed(name + " has no attributes");
+  const std::uint32_t known = attributes_size(abi_node.op, abi_node.version);
   std::uint32_t size = 0;
   std::memcpy(&size, abi_node.attributes, sizeof size);
-  const std::uint32_t known = attributes_size(abi_node.op, abi_node.version);
-  if (size < std::max<std::uint32_t>(known, sizeof size)) {
-    malformed(name + ": expected attributes of " + number(std::max<std::uint32_t>(known, sizeof size)) + " bytes, got " + number(size));
+  if (known == 0 ? size < sizeof size : size != known) {
+    node.problem = {TENON_REASON_ATTRIBUTES,
+                    "expected attributes of " + number(known == 0 ? sizeof size : known) + " bytes, got " + number(size)};
+    return;
   }
-  if (known != 0) size = known;
   node.attributes.resize((std::size_t{size} + 7) / 8);
   std::memcpy(node.attributes.data(), abi_node.attributes, size);
   if (const OlderVersion* older = find_older(abi_node.op, abi_node.version)) {  // from here on there is one version of each op
     node.attributes = raised(*older, node.attributes.data());
     node.version = older->newest;
+  }
+}
+
+Diagnostic problem_of(const tenon_graph& graph, const tenon_plan_options& options) {
+  if ((graph.needs | options.needs) != 0) return {TENON_REASON_NEEDS, unknown_needs(graph.needs | options.needs)};
+  if (options.math > TENON_MATH_BF16 || options.deterministic > 1 || options.fusion > TENON_FUSION_OFF) {
+    return {TENON_REASON_OPTIONS, "math " + number(options.math) + ", deterministic " + number(options.deterministic) + " or fusion " +
+                                      number(options.fusion) + " is unknown to this backend"};
+  }
+  return {};
+}
+
+Node read_node(const tenon_node& abi_node, std::uint32_t i, const std::vector<Diagnostic>& value_problems) {
+  Node node;
+  node.op = abi_node.op;
+  node.version = abi_node.version;
+  node.index = i;
+  node.id = abi_node.id;
+  const auto value_count = static_cast<std::uint32_t>(value_problems.size());
+  const std::string name = "node " + number(i) + " (" + op_name(abi_node.op) + ")";
+  node.inputs = read_operands(abi_node.inputs, abi_node.input_count, value_count, name, "inputs");
+  node.outputs = read_operands(abi_node.outputs, abi_node.output_count, value_count, name, "outputs");
+  if (abi_node.needs != 0) {  // a bit may change what everything else of the node means
+    node.problem = {TENON_REASON_NEEDS, unknown_needs(abi_node.needs)};
+    return node;
+  }
+  read_attributes(abi_node, node, name);
+  for (const auto* list : {&node.inputs, &node.outputs}) {
+    for (const std::uint32_t v : *list) {
+      if (v == none || value_problems[v].reason == TENON_REASON_NONE || node.problem.reason == TENON_REASON_NEEDS) continue;
+      node.problem = value_problems[v];
+    }
   }
   return node;
 }
@@ -147,7 +187,7 @@ void check_writers(const GraphModel& model) {
       if (v != none && !written[v]) malformed(name + " reads value " + number(v) + " before it is written");
     }
     for (const std::uint32_t v : node.outputs) {
-      if (v == none) continue;
+      if (v == none || model.values[v].kind == unknown_kind) continue;
       if (given[v]) malformed(name + " writes value " + number(v) + ", which is neither an output nor internal");
       if (written[v]) malformed("value " + number(v) + " is written twice, the second time by " + name);
       written[v] = true;
@@ -158,11 +198,11 @@ void check_writers(const GraphModel& model) {
   }
 }
 
-void check_donations(const GraphModel& model) {
+void check_donations(const GraphModel& model, const std::vector<Diagnostic>& value_problems) {
   const auto value_count = model.values.size();
   std::vector<std::uint32_t> partner(value_count, none);
   for (const tenon_donation& d : model.donations) {
-    if (d.input >= value_count || d.output >= value_count) malformed("a donation names a value that does not exist");
+    if (value_problems[d.input].reason != TENON_REASON_NONE) continue;  // and so has the output
     const Value& from = model.values[d.input];
     const Value& to = model.values[d.output];
     const std::string pair = "the donation of value " + number(d.input) + " to value " + number(d.output);
@@ -248,8 +288,8 @@ const KernelRow* find_transposer(const KernelRow* rows, const Value& from, tenon
   return from.dense || row->kernel->traits.strided || find_copier(rows, from) != nullptr ? row : nullptr;
 }
 
-GraphModel GraphModel::read(const tenon_graph& graph) {
-  if (!TENON_HAS(&graph, tenon_graph, binding_count))
+GraphModel GraphModel::read(const tenon_graph& graph, const tenon_plan_options& options) {
+  if (!TENON_HAS(&graph, tenon_graph, needs))
     malformed("struct_size " + number(graph.struct_size) + " does not cover the mandatory fields");
   if (graph.value_count > 0 && graph.values == nullptr) malformed("value_count is " + number(graph.value_count) + ", but values is NULL");
   if (graph.node_count > 0 && graph.nodes == nullptr) malformed("node_count is " + number(graph.node_count) + ", but nodes is NULL");
@@ -269,18 +309,26 @@ GraphModel GraphModel::read(const tenon_graph& graph) {
     malformed("binding_count is " + number(graph.binding_count) + ", more than its " + number(graph.value_count) + " values");
   }
   GraphModel model;
+  model.options = options;
+  model.problem = problem_of(graph, options);
   model.binding_count = graph.binding_count;
+  std::vector<Diagnostic> value_problems(graph.value_count);
   model.values.reserve(graph.value_count);
   for (std::uint32_t i = 0; i < graph.value_count; ++i) {
-    model.values.push_back(read_value(element(graph.values, i, graph.value_stride), i, graph.binding_count));
+    model.values.push_back(read_value(element(graph.values, i, graph.value_stride), i, graph.binding_count, value_problems[i]));
+  }
+  if (graph.donation_count > 0) model.donations.assign(graph.donations, graph.donations + graph.donation_count);
+  for (const tenon_donation& d : model.donations) {
+    if (d.input >= graph.value_count || d.output >= graph.value_count) malformed("a donation names a value that does not exist");
+    Diagnostic &from = value_problems[d.input], &to = value_problems[d.output];  // one address: a problem of one is a problem of both
+    (from.reason == TENON_REASON_NONE ? from : to) = from.reason == TENON_REASON_NONE ? to : from;
   }
   model.nodes.reserve(graph.node_count);
   for (std::uint32_t i = 0; i < graph.node_count; ++i) {
-    model.nodes.push_back(read_node(element(graph.nodes, i, graph.node_stride), i, graph.value_count));
+    model.nodes.push_back(read_node(element(graph.nodes, i, graph.node_stride), i, value_problems));
   }
-  if (graph.donation_count > 0) model.donations.assign(graph.donations, graph.donations + graph.donation_count);
   check_writers(model);
-  check_donations(model);
+  check_donations(model, value_problems);
   return model;
 }
 
@@ -329,11 +377,8 @@ tenon_answer refusal(std::uint32_t reason, const std::string& text) {
 
 tenon_answer answer(const GraphModel& graph, Node& node, const KernelRow* rows) {
   const std::string op = op_name(node.op);
-  const tenon_plan_options& options = graph.options;
-  if (options.math > TENON_MATH_BF16 || options.deterministic > 1 || options.fusion > TENON_FUSION_OFF) {
-    return refusal(TENON_REASON_OPTIONS, op + ": math " + number(options.math) + ", deterministic " + number(options.deterministic) +
-                                             " or fusion " + number(options.fusion) + " is unknown to this backend");
-  }
+  const Diagnostic& problem = graph.problem.reason != TENON_REASON_NONE ? graph.problem : node.problem;
+  if (problem.reason != TENON_REASON_NONE) return refusal(problem.reason, op + ": " + problem.text);
   node.row = find_row(rows, node.op, node.version);
   if (node.row == nullptr) return refusal(TENON_REASON_OP, op + ": version " + number(node.version) + " has no kernel in this backend");
   const auto& typed = node.row->type_operand < 0 ? node.outputs : node.inputs;
@@ -373,7 +418,7 @@ tenon_answer answer(const GraphModel& graph, Node& node, const KernelRow* rows) 
     return true;
   };
   if (!is_turned(node.inputs, node.turns.inputs) || !is_turned(node.outputs, node.turns.outputs)) {
-    return refusal(TENON_REASON_STRIDES, op + ": takes images with their channels last, but there is no Transpose kernel to convert them");
+    return refusal(TENON_REASON_OP, op + ": takes images with their channels last, but there is no Transpose kernel to convert them");
   }
   if (traits.refuse != nullptr) {
     if (const char* reason = traits.refuse(call)) return refusal(TENON_REASON_ATTRIBUTES, op + ": " + reason);

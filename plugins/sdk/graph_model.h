@@ -13,6 +13,12 @@
 
 namespace tenon::sdk {
 
+/// A reason to refuse a node, as in tenon_answer; TENON_REASON_NONE: there is none.
+struct Diagnostic {
+  std::uint32_t reason = TENON_REASON_NONE;
+  std::string text;
+};
+
 struct Value {
   std::int64_t shape[TENON_MAX_RANK] = {};
   std::int64_t strides[TENON_MAX_RANK] = {};
@@ -56,6 +62,7 @@ struct Node {
   bool channels_last = false;               ///< works on images of shape (N, d..., C)
   bool requires_copy = false;               ///< a Transpose that becomes a view only if the view is dense, to avoid strided access
   std::shared_ptr<ElementwiseGroup> group;  ///< of a node that replaces several
+  Diagnostic problem;                       ///< of the node, its attributes or a value: not even its kernel is looked for
 
   bool is(tenon_op other) const { return op == other; }
   /// Calls body(value) for each operand that the kernel reads.
@@ -78,9 +85,11 @@ struct GraphModel {
   Device* device = nullptr;  ///< likewise
   const ElementwiseFusion* fusion = &piecewise_fusion;
   tenon_plan_options options{};  ///< likewise
+  Diagnostic problem;            ///< of every node: unknown options, or bits of the graph's and the options' `needs`
 
-  /// Reads and checks the core's graph. Throws INVALID_ARGUMENT if it breaks the header's rules.
-  static GraphModel read(const tenon_graph& graph);
+  /// Reads the core's graph. What is unknown here becomes a problem of the nodes that it touches. Throws INVALID_ARGUMENT for arrays that
+  /// cannot be read and for values that are not written once, before they are read.
+  static GraphModel read(const tenon_graph& graph, const tenon_plan_options& options);
   /// Adds a dense, internal value of the same shape and dtype.
   std::uint32_t add_dense_copy(std::uint32_t of);
 };

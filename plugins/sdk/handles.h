@@ -5,13 +5,19 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include <tenon/backend.h>
 #include <tenon/sdk/device.h>
 
+namespace tenon::sdk {
+struct Timing;
+}
+
 struct tenon_stream {
   std::unique_ptr<tenon::sdk::Stream> stream;
-  bool recording = false;  ///< between begin and end of the capture block
+  bool recording = false;                                         ///< between begin and end of the capture block
+  std::vector<std::shared_ptr<tenon::sdk::Timing>> timings = {};  ///< of the profiled plans in this recording
 };
 
 namespace tenon::sdk {

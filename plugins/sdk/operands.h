@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 #include "graph_model.h"
 
@@ -20,10 +19,6 @@ std::uint32_t attributes_size(tenon_op op, std::uint32_t version);
 
 /// Why a node's operands do not match its op's line: an operand is missing, too many, or of another dtype, or a shape op's shapes do not
 /// fit. reason is TENON_REASON_NONE if they match, or if ops.def does not list the op. `selected` is the dtype that selects the kernel.
-struct Diagnostic {
-  std::uint32_t reason = TENON_REASON_NONE;
-  std::string text;
-};
 Diagnostic check_operands(const GraphModel& graph, const Node& node, tenon_dtype selected);
 
 /// True if output `output` of a step over several tensors is the new value of input `input`: same name, same group.

@@ -7,12 +7,13 @@
 #include <cstring>
 #include <limits>
 
+#include <tenon/sdk/needs.h>
+#include <tenon/sdk/rounding.h>
+
 #include "elementwise_group.h"
 
 namespace tenon::sdk {
 namespace {
-
-constexpr std::uint64_t alignment = 64;  ///< of workspaces, and of everything in them
 
 std::atomic<const KernelMarkers*> kernel_markers{nullptr};
 
@@ -40,7 +41,7 @@ struct WorkspacePatch {
 /// The kernel of a call, kept separate from the call so that the loop reads little else.
 struct Launch {
   KernelFunction function;
-  std::uint32_t node;
+  std::uint64_t node_id;
 };
 
 std::string algorithm_of(const Node& node) {
@@ -62,6 +63,10 @@ std::string algorithm_of(const Node& node) {
     default:
       return text;
   }
+}
+
+std::string cancelled_before(const char* slot, const Node& node) {
+  return std::string(slot) + ": cancelled before " + algorithm_of(node);
 }
 
 /// Bytes of the packed copy of input i; 0: it is not packed.
@@ -120,30 +125,37 @@ struct Plan::Frame {
   std::vector<WorkspacePatch> workspace_patches;
   std::vector<const void*> packed;
   std::uint64_t workspace = 0;  ///< the address that workspace_patches were last applied for
+  Host host;                    ///< with the run of the execution
+  std::uint64_t execution_id = 0;
   std::unique_ptr<Frame> next;  ///< in the list of spare frames
 };
 
 Plan::Plan(Device& device, MemoryStats& memory_stats, const tenon_graph& abi_graph, const tenon_plan_options& options,
            const KernelRow* rows)
     : device_(device), blocks_(device, memory_stats) {
+  layout_.alignment = std::max<std::uint64_t>(layout_.alignment, device.operand_alignment_bytes);
   GraphModel& graph = layout_.graph;
-  graph = GraphModel::read(abi_graph);
+  graph = GraphModel::read(abi_graph, options);
+  if (graph.problem.reason != TENON_REASON_NONE) throw Error(TENON_UNSUPPORTED, "plan_create: " + graph.problem.text);
   graph.host = device.host;
   graph.device = &device;
   if (const ElementwiseFusion* fusion = device.elementwise_fusion()) graph.fusion = fusion;
+  const Host creator = device.host.with(options.run);
   graph.options = options;
+  graph.options.run = nullptr;  // borrowed: kernels must not see it, and their scratch memory has to suffice for the threads of any run
   for (Node& node : graph.nodes) {
     const tenon_answer yes = answer(graph, node, rows);
-    if (!yes.supported) throw Error(TENON_UNSUPPORTED, yes.text);
+    if (!yes.supported) throw Error(TENON_UNSUPPORTED, yes.text, node.id);
   }
   arrange(graph, rows);
-  make_steps();
+  make_steps(creator);
   markers_ = kernel_markers.load();
   if (markers_ != nullptr) name_steps(abi_graph);
   place_values(layout_);
   allocate_packed();
   place_constants();
   for (Value& value : graph.values) value.data = nullptr;  // borrowed until now
+  cancellable_ = count_cancellable();
   idle_.store(make_frame().release());
 }
 
@@ -151,9 +163,11 @@ Plan::~Plan() {
   delete idle_.load();
 }
 
-void Plan::make_steps() {
+/// Choosing algorithms may take long, so the creator is asked before each step.
+void Plan::make_steps(const Host& creator) {
   std::vector<Operand> operands;
   for (Node& node : layout_.graph.nodes) {
+    if (creator.cancel_requested()) throw Error(TENON_CANCELLED, cancelled_before("plan_create", node), node.index);
     Step step;
     const Traits& traits = node.row->kernel->traits;
     if (traits.scratch != nullptr) {
@@ -185,7 +199,7 @@ void Plan::allocate_packed() {
       const std::uint64_t size = packed_size(graph, step.node, i, operands);
       if (size == 0) continue;
       step.packed.resize(step.node.inputs.size(), 0);
-      total = (total + alignment - 1) / alignment * alignment;
+      total = aligned_size(total, layout_.alignment);
       places.emplace_back(&step.packed[i], total);
       total += size;
       if (graph.values[graph.values[step.node.inputs[i]].root].kind == TENON_VALUE_PARAMETER) packed_parameters_.push_back({s, i});
@@ -253,7 +267,7 @@ tenon_plan_info Plan::info() const {
   info.struct_size = sizeof info;
   info.kernel_count = static_cast<std::uint32_t>(layout_.steps.size());
   info.workspace_size_bytes = layout_.workspace_size;
-  info.workspace_alignment_bytes = alignment;
+  info.workspace_alignment_bytes = layout_.alignment;
   info.packed_size_bytes = blocks_.size_bytes();
   return info;
 }
@@ -262,6 +276,7 @@ tenon_plan_info Plan::info() const {
 
 std::unique_ptr<Plan::Frame> Plan::make_frame() const {
   auto frame = std::make_unique<Frame>();
+  frame->host = layout_.graph.host;
   std::size_t operand_count = 0, packed_count = 0;
   for (const Step& step : layout_.steps) {
     operand_count += step.node.inputs.size() + step.node.outputs.size() + 2;
@@ -292,7 +307,7 @@ std::unique_ptr<Plan::Frame> Plan::make_frame() const {
   };
   for (const Step& step : layout_.steps) {
     Call& call = frame->calls.emplace_back();
-    frame->launches.push_back({step.node.function, step.node.index});
+    frame->launches.push_back({step.node.function, step.node.id});
     call.inputs = frame->operands.data() + frame->operands.size();
     for (const std::uint32_t v : step.node.inputs) append(v);
     call.outputs = frame->operands.data() + frame->operands.size();
@@ -312,7 +327,7 @@ std::unique_ptr<Plan::Frame> Plan::make_frame() const {
     call.math = graph.options.math;
     call.deterministic = graph.options.deterministic != 0;
     call.channels_last = step.node.channels_last;
-    call.node = step.node.index;
+    call.node_id = step.node.id;
     call.device = graph.device;
     call.host = graph.host;
     if (!step.packed.empty()) {
@@ -369,19 +384,27 @@ void Plan::bind(Frame& frame, const tenon_bindings& bindings, std::uint64_t work
   if (!frame.calls.empty() && frame.calls[0].stream != stream) {
     for (Call& call : frame.calls) call.stream = stream;
   }
+  const tenon_run* const run = TENON_HAS(&bindings, tenon_bindings, run) ? bindings.run : nullptr;
+  if (frame.host.run() != run) {
+    frame.host = frame.host.with(run);
+    for (Call& call : frame.calls) call.host = frame.host;
+  }
+  frame.execution_id = TENON_HAS(&bindings, tenon_bindings, execution_id) ? bindings.execution_id : 0;
 }
 
-void Plan::execute(const tenon_bindings& bindings, std::uint64_t workspace, tenon_stream* stream, std::uint32_t* out_node) {
+void Plan::execute(const tenon_bindings& bindings, std::uint64_t workspace, tenon_stream* stream, std::uint64_t* out_node_id) {
+  check_needs("plan_execute", bindings.needs);
   const std::uint32_t expected = layout_.graph.binding_count;
   if (bindings.address_count < expected || (expected > 0 && bindings.addresses == nullptr)) {
     throw Error(TENON_INVALID_ARGUMENT, "plan_execute: expected " + std::to_string(expected) + " addresses, got " +
                                             std::to_string(bindings.addresses == nullptr ? 0 : bindings.address_count));
   }
-  if (layout_.workspace_size > 0 && (workspace == 0 || workspace % alignment != 0)) {
+  if (layout_.workspace_size > 0 && (workspace == 0 || workspace % layout_.alignment != 0)) {
     throw Error(TENON_INVALID_ARGUMENT, "plan_execute: expected a workspace of " + std::to_string(layout_.workspace_size) +
-                                            " bytes at a multiple of 64, got address " + std::to_string(workspace));
+                                            " bytes at a multiple of " + std::to_string(layout_.alignment) + ", got address " +
+                                            std::to_string(workspace));
   }
-  if (stream->recording) check_recordable(out_node);
+  if (stream->recording) check_recordable(out_node_id);
   struct Loan {
     Plan* plan;
     std::unique_ptr<Frame> frame;
@@ -390,14 +413,14 @@ void Plan::execute(const tenon_bindings& bindings, std::uint64_t workspace, teno
   Frame& frame = *loan.frame;
   bind(frame, bindings, workspace, stream);
   if (packed_parameters_.empty()) {
-    run(frame, out_node);
+    run(frame, out_node_id);
     return;
   }
   const std::uint64_t epoch = TENON_HAS(&bindings, tenon_bindings, parameters_epoch) ? bindings.parameters_epoch : 0;
   {
     const std::shared_lock reading(pack_mutex_);
     if (packed_ && packed_epoch_ == epoch) {
-      run(frame, out_node);
+      run(frame, out_node_id);
       return;
     }
   }
@@ -408,45 +431,67 @@ void Plan::execute(const tenon_bindings& bindings, std::uint64_t workspace, teno
                   "plan_execute: parameters of epoch " + std::to_string(epoch) +
                       " are not packed yet, and a recording would not pack them; execute the plan with that epoch first");
     }
-    repack(frame, epoch, out_node);
+    repack(frame, epoch, out_node_id);
   }
-  run(frame, out_node);  // before the parameters are packed for another epoch
+  run(frame, out_node_id);  // before the parameters are packed for another epoch
 }
 
-void Plan::check_recordable(std::uint32_t* out_node) const {
+void Plan::check_recordable(std::uint64_t* out_node_id) const {
   if (markers_ != nullptr) throw Error(TENON_UNSUPPORTED, "plan_execute: a profiler marks the kernels, which a replay would not do");
   for (const Step& step : layout_.steps) {
     if (step.node.row->kernel->traits.capture_safe) continue;
-    *out_node = step.node.index;
+    *out_node_id = step.node.id;
     throw Error(TENON_UNSUPPORTED, std::string(op_name(step.node.op)) + ": its kernel reads results on the host and cannot be recorded");
   }
 }
 
-void Plan::repack(const Frame& frame, std::uint64_t epoch, std::uint32_t* out_node) {
+void Plan::repack(const Frame& frame, std::uint64_t epoch, std::uint64_t* out_node_id) {
   packed_ = false;  // until all are packed, in case of an exception
   for (const PackedOperand& p : packed_parameters_) {
     const Step& step = layout_.steps[p.step];
-    *out_node = step.node.index;
+    *out_node_id = step.node.id;
     step.node.row->kernel->traits.pack(frame.calls[p.step], p.input, pointer(step.packed[p.input]));
   }
   packed_epoch_ = epoch;
   packed_ = true;
 }
 
-void Plan::run(const Frame& frame, std::uint32_t* out_node) {
-  if (profiling_.load(std::memory_order_relaxed)) {
-    run_profiled(frame, out_node);
-    return;
-  }
-  if (markers_ != nullptr) {
-    run_marked(frame, out_node);
-    return;
-  }
+/// The steps up to the first one that writes a donated output, whose old content would be lost.
+std::size_t Plan::count_cancellable() const {
+  std::vector<bool> donated(layout_.graph.values.size(), false);
+  for (const tenon_donation& d : layout_.graph.donations) donated[d.output] = true;
+  const auto writes_donated = [&](const Step& step) {
+    return std::any_of(step.node.outputs.begin(), step.node.outputs.end(),
+                       [&](std::uint32_t v) { return v != TENON_NO_INDEX && donated[v]; });
+  };
+  const auto first = std::find_if(layout_.steps.begin(), layout_.steps.end(), writes_donated);
+  return static_cast<std::size_t>(first - layout_.steps.begin()) + (first == layout_.steps.end() ? 0 : 1);
+}
+
+/// Calls run_step(launch, call, index) for each step in order. Throws CANCELLED before a step if the host wants no more and nothing is lost
+/// by it.
+template <class RunStep>
+void Plan::for_each_step(const Frame& frame, std::uint64_t* out_node_id, const RunStep& run_step) const {
+  const std::size_t asking = frame.host.run() == nullptr ? 0 : cancellable_;
   const Launch* launch = frame.launches.data();
+  std::size_t s = 0;
   for (const Call& call : frame.calls) {
-    *out_node = launch->node;
-    launch->function(call);
-    ++launch;
+    *out_node_id = launch->node_id;
+    if (s < asking && frame.host.cancel_requested()) {
+      throw Error(TENON_CANCELLED, cancelled_before("plan_execute", layout_.steps[s].node));
+    }
+    run_step(*launch, call, s);
+    ++launch, ++s;
+  }
+}
+
+void Plan::run(const Frame& frame, std::uint64_t* out_node_id) {
+  if (frame.execution_id != 0) {
+    run_profiled(frame, out_node_id);
+  } else if (markers_ != nullptr) {
+    run_marked(frame, out_node_id);
+  } else {
+    for_each_step(frame, out_node_id, [](const Launch& launch, const Call& call, std::size_t) { launch.function(call); });
   }
 }
 
@@ -458,55 +503,50 @@ void Plan::name_steps(const tenon_graph& graph) {
   }
 }
 
-void Plan::run_marked(const Frame& frame, std::uint32_t* out_node) {
-  for (std::size_t s = 0; s < frame.calls.size(); ++s) {
-    *out_node = frame.launches[s].node;
+void Plan::run_marked(const Frame& frame, std::uint64_t* out_node_id) const {
+  for_each_step(frame, out_node_id, [&](const Launch& launch, const Call& call, std::size_t s) {
     markers_->begin(marker_names_[s].c_str());
     struct End {
       const KernelMarkers* markers;
       ~End() { markers->end(); }
     } end{markers_};
-    frame.launches[s].function(frame.calls[s]);
-  }
+    launch.function(call);
+  });
 }
+
+// ---------------------------------------------------------------- profiles
 
 /// Records events around each kernel: device time, also of work that is recorded now and replayed later.
-void Plan::run_profiled(const Frame& frame, std::uint32_t* out_node) {
+void Plan::run_profiled(const Frame& frame, std::uint64_t* out_node_id) {
   if (frame.calls.empty()) return;
-  const std::lock_guard lock(profile_mutex_);
-  timed_ = false;
-  while (marks_.size() <= frame.calls.size()) marks_.push_back(device_.make_event());
-  Stream& stream = stream_of(frame.calls[0].stream);
-  marks_[0]->record(stream);
-  for (std::size_t s = 0; s < frame.calls.size(); ++s) {
-    *out_node = frame.launches[s].node;
-    frame.launches[s].function(frame.calls[s]);
-    marks_[s + 1]->record(stream);
-  }
-  timed_ = true;
+  std::shared_ptr<Timing> timing = profile_.begin(device_, frame.calls.size());
+  tenon_stream& stream = *frame.calls[0].stream;
+  timing->marks[0]->record(*stream.stream);
+  for_each_step(frame, out_node_id, [&](const Launch& launch, const Call& call, std::size_t s) {
+    launch.function(call);
+    timing->marks[s + 1]->record(*stream.stream);
+  });
+  profile_.end(std::move(timing), frame.execution_id, stream);
 }
 
-tenon_profile_record Plan::record_of(const Step& step) {
-  tenon_profile_record record{};
-  record.id = step.node.id;
-  record.node = step.node.index;
-  record.fused_count = step.node.fused_count;
-  std::snprintf(record.algorithm, sizeof record.algorithm, "%s", algorithm_of(step.node).c_str());
-  return record;
-}
-
-std::uint32_t Plan::read_profile(tenon_profile_record* out_records, std::uint32_t capacity) {
-  const std::lock_guard lock(profile_mutex_);
-  if (!timed_ && !profiling_.load(std::memory_order_relaxed)) return 0;
+std::uint32_t Plan::read_profile(std::uint64_t execution_id, tenon_profile_record* out_records, std::uint32_t record_stride,
+                                 std::uint32_t capacity) {
   const auto count = static_cast<std::uint32_t>(layout_.steps.size());
-  if (timed_ && capacity > 0) marks_[count]->synchronize();
+  if (count == 0) return 0;
+  const std::shared_ptr<const Timing> timing = execution_id == 0 ? nullptr : profile_.find(execution_id);
   for (std::uint32_t s = 0; s < std::min(capacity, count); ++s) {
-    tenon_profile_record record = record_of(layout_.steps[s]);
-    if (timed_) {  // else no execution yet
-      record.begin_ns = marks_[s]->nanoseconds_since(*marks_[0]);
-      record.duration_ns = marks_[s + 1]->nanoseconds_since(*marks_[s]);
+    const Node& node = layout_.steps[s].node;
+    tenon_profile_record record{};
+    record.id = node.id;
+    record.node = node.index;
+    record.fused_count = node.fused_count;
+    std::snprintf(record.algorithm, sizeof record.algorithm, "%s", algorithm_of(node).c_str());
+    if (timing != nullptr) {
+      record.begin_ns = timing->marks[s]->nanoseconds_since(*timing->marks[0]);
+      record.duration_ns = timing->marks[s + 1]->nanoseconds_since(*timing->marks[s]);
     }
-    out_records[s] = record;
+    std::memcpy(reinterpret_cast<char*>(out_records) + std::size_t{s} * record_stride, &record,
+                std::min<std::size_t>(record_stride, sizeof record));
   }
   return count;
 }

@@ -14,9 +14,11 @@
 #include <tenon/sdk/device.h>
 #include <tenon/sdk/kernel.h>
 #include <tenon/sdk/kernel_markers.h>
+#include <tenon/sdk/rounding.h>
 
 #include "graph_model.h"
 #include "handles.h"
+#include "profile.h"
 
 namespace tenon::sdk {
 
@@ -40,6 +42,7 @@ struct Layout {
   std::vector<Step> steps;
   std::vector<Location> locations;  ///< per value, of its root
   std::uint64_t workspace_size = 0;
+  std::uint64_t alignment = block_alignment;  ///< of workspaces, and of everything in them
 };
 
 /// Device memory that is freed with its owner.
@@ -71,10 +74,11 @@ class Plan {
   Plan& operator=(const Plan&) = delete;
 
   tenon_plan_info info() const;
-  /// out_node: the index of the running node, for the message if this throws.
-  void execute(const tenon_bindings& bindings, std::uint64_t workspace, tenon_stream* stream, std::uint32_t* out_node);
-  void enable_profile(bool enabled) { profiling_ = enabled; }
-  std::uint32_t read_profile(tenon_profile_record* out_records, std::uint32_t capacity);
+  /// out_node_id: the running node, for the message if this throws.
+  void execute(const tenon_bindings& bindings, std::uint64_t workspace, tenon_stream* stream, std::uint64_t* out_node_id);
+  /// Writes at most `capacity` records of that execution, or of one to come for id 0, and returns how many there are.
+  std::uint32_t read_profile(std::uint64_t execution_id, tenon_profile_record* out_records, std::uint32_t record_stride,
+                             std::uint32_t capacity);
 
  private:
   struct Frame;
@@ -83,26 +87,29 @@ class Plan {
     std::uint32_t step, input;
   };
 
-  void make_steps();
+  void make_steps(const Host& creator);
   void allocate_packed();
   void place_constants();
   std::unique_ptr<Frame> make_frame() const;
   std::unique_ptr<Frame> take_frame();
   void return_frame(std::unique_ptr<Frame> frame) noexcept;
+  std::size_t count_cancellable() const;
   void bind(Frame& frame, const tenon_bindings& bindings, std::uint64_t workspace, tenon_stream* stream) const;
   /// Throws UNSUPPORTED for a kernel that is not Traits::capture_safe, and if a profiler marks the kernels.
-  void check_recordable(std::uint32_t* out_node) const;
-  void repack(const Frame& frame, std::uint64_t epoch, std::uint32_t* out_node);
-  void run(const Frame& frame, std::uint32_t* out_node);
-  static tenon_profile_record record_of(const Step& step);
-  void run_profiled(const Frame& frame, std::uint32_t* out_node);
+  void check_recordable(std::uint64_t* out_node_id) const;
+  void repack(const Frame& frame, std::uint64_t epoch, std::uint64_t* out_node_id);
+  void run(const Frame& frame, std::uint64_t* out_node_id);
+  template <class RunStep>
+  void for_each_step(const Frame& frame, std::uint64_t* out_node_id, const RunStep& run_step) const;
+  void run_profiled(const Frame& frame, std::uint64_t* out_node_id);
   void name_steps(const tenon_graph& graph);
-  void run_marked(const Frame& frame, std::uint32_t* out_node);
+  void run_marked(const Frame& frame, std::uint64_t* out_node_id) const;
 
   Device& device_;
   Layout layout_;
   DeviceBlocks blocks_;                           ///< constants and packed operands
   std::vector<PackedOperand> packed_parameters_;  ///< packed again when the epoch changes
+  std::size_t cancellable_ = 0;                   ///< an execution may be cancelled before this many of the first steps
 
   // Frames that no execution uses. One is available without a lock; further ones of overlapping executions are in a list.
   std::atomic<Frame*> idle_{nullptr};
@@ -114,11 +121,7 @@ class Plan {
   bool packed_ = false;
   std::uint64_t packed_epoch_ = 0;
 
-  std::atomic<bool> profiling_{false};
-  std::mutex profile_mutex_;
-  std::vector<std::unique_ptr<Event>> marks_;  ///< before the first kernel, and after each
-  bool timed_ = false;                         ///< all of them have been recorded
-
+  Profile profile_;
   const KernelMarkers* markers_ = nullptr;
   std::vector<std::string> marker_names_;  ///< per step; empty without markers
 };
@@ -126,8 +129,8 @@ class Plan {
 /// A snapshot of a donated input is needed, but the backend has no kernel that copies it.
 class MissingCopy : public Error {
  public:
-  /// node: the writer's.
-  MissingCopy(std::uint32_t node, std::string text) : Error(TENON_UNSUPPORTED, std::move(text), node) {}
+  MissingCopy(const Node& writer, std::string text) : Error(TENON_UNSUPPORTED, std::move(text), writer.id), node(writer.index) {}
+  const std::uint32_t node;  ///< the writer's index in the core's graph
 };
 
 /// Answers for every node, by itself and together with the other supported nodes. Fills in their kernels.

@@ -76,9 +76,9 @@ Node copy_node(const GraphModel& graph, const KernelRow* rows, std::uint32_t fro
   copy.attributes = {sizeof(tenon_attributes_none)};
   copy.row = find_copier(rows, x);
   if (copy.row == nullptr) {
-    throw MissingCopy(on_behalf_of.index, std::string(op_name(on_behalf_of.op)) +
-                                              ": writes over a donated input that is read with or after it, and a copy of that " +
-                                              name_of(x.dtype) + (x.dense ? "" : " with strides") + " needs a Reshape kernel");
+    throw MissingCopy(on_behalf_of, std::string(op_name(on_behalf_of.op)) +
+                                        ": writes over a donated input that is read with or after it, and a copy of that " +
+                                        name_of(x.dtype) + (x.dense ? "" : " with strides") + " needs a Reshape kernel");
   }
   copy.function = copy.row->kernel->functions[x.dtype];
   return copy;
@@ -402,7 +402,7 @@ std::vector<tenon_answer> answer_all(GraphModel& graph, const KernelRow* rows) {
       arrange(trial, rows);
       settled = true;
     } catch (const MissingCopy& missing) {
-      answers[missing.node()] = refusal(TENON_REASON_GRAPH, missing.what());
+      answers[missing.node] = refusal(TENON_REASON_GRAPH, missing.what());
     }
   }
   return answers;
@@ -459,7 +459,7 @@ void place_values(Layout& layout) {
     const std::uint32_t owner = find(v);
     if (interval_of[owner] == none) {
       interval_of[owner] = static_cast<std::uint32_t>(intervals.size());
-      intervals.push_back({first[v], last[v], aligned_size(graph.values[v].size_bytes())});
+      intervals.push_back({first[v], last[v], aligned_size(graph.values[v].size_bytes(), layout.alignment)});
     }
     Interval& interval = intervals[interval_of[owner]];
     interval.first = std::min(interval.first, first[v]);
@@ -470,7 +470,7 @@ void place_values(Layout& layout) {
   for (std::uint32_t s = 0; s < layout.steps.size(); ++s) {
     if (layout.steps[s].scratch_size == 0) continue;
     scratch_of[s] = static_cast<std::uint32_t>(intervals.size());
-    intervals.push_back({s, s, aligned_size(layout.steps[s].scratch_size)});
+    intervals.push_back({s, s, aligned_size(layout.steps[s].scratch_size, layout.alignment)});
   }
   layout.workspace_size = assign_offsets(intervals);
   layout.locations.assign(value_count, {});

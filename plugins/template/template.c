@@ -84,13 +84,19 @@ static const Op* find_op(const tenon_node* node) {
  * Known options change nothing: every math mode allows exact f32, and the same loop gives the same bits. */
 static const Op* judge(const tenon_graph* graph, const tenon_node* node, const tenon_plan_options* options, tenon_answer* out) {
   const Op* op = find_op(node);
-  *out = (tenon_answer){0, TENON_REASON_NONE, ""};
+  const uint32_t needs = tenon_unknown_needs(graph, options, node);
+  uint32_t attributes_size;
+  *out = (tenon_answer){.supported = 0};
+  if (needs) return REFUSE(TENON_REASON_NEEDS, "expected no bits in `needs`, got 0x%x: this backend knows none", needs);
   if (options && (options->math > TENON_MATH_BF16 || options->deterministic > 1 || options->fusion > TENON_FUSION_OFF))
     return REFUSE(TENON_REASON_OPTIONS, "math %u, deterministic %u or fusion %u is unknown here", options->math, options->deterministic,
                   options->fusion);
   if (!op)
     return REFUSE(TENON_REASON_OP, "op '%s' version %u is not implemented: this backend has" OPS(LISTED), tenon_op_name(node->op),
                   node->version);
+  memcpy(&attributes_size, node->attributes, sizeof attributes_size);
+  if (attributes_size != sizeof(tenon_attributes_none))
+    return REFUSE(TENON_REASON_ATTRIBUTES, "expected attributes of %u bytes, got %u", (unsigned)sizeof(tenon_attributes_none), attributes_size);
   if (node->input_count != op->inputs || node->output_count != 1)
     return REFUSE(TENON_REASON_OP, "expected %u inputs and 1 output, got %u and %u", op->inputs, node->input_count, node->output_count);
   for (uint32_t i = 0; i <= op->inputs; ++i) { /* the output, then the inputs */
@@ -116,8 +122,12 @@ static const Op* judge(const tenon_graph* graph, const tenon_node* node, const t
   return op;
 }
 static tenon_status supports(tenon_device* device, const tenon_graph* graph, const tenon_plan_options* options, tenon_answer* out_answers,
-                             tenon_error* error) {
-  for (uint32_t i = 0; i < graph->node_count; ++i) judge(graph, tenon_node_at(graph, i), options, &out_answers[i]);
+                             uint32_t answer_stride, tenon_error* error) {
+  for (uint32_t i = 0; i < graph->node_count; ++i) {
+    tenon_answer answer;
+    judge(graph, tenon_node_at(graph, i), options, &answer);
+    tenon_set_answer(out_answers, answer_stride, i, &answer);
+  }
   return TENON_OK;
 }
 
@@ -127,7 +137,11 @@ static tenon_status plan_create(tenon_device* device, const tenon_graph* graph, 
   const tenon_node* node = tenon_node_at(graph, 0);
   tenon_answer answer;
   const Op* op = judge(graph, node, options, &answer);
-  if (!op) return tenon_fail(error, TENON_UNSUPPORTED, "template: %s: %s", node->name ? node->name : "a node", answer.text);
+  if (!op) {
+    tenon_fail(error, TENON_UNSUPPORTED, "template: %s: %s", node->name ? node->name : "a node", answer.text);
+    if (error) error->node_id = node->id;
+    return TENON_UNSUPPORTED;
+  }
   const tenon_value* y = tenon_value_at(graph, node->outputs[0]);
   const int64_t elements = tenon_element_count(&y->desc);
   const uint64_t bytes = (uint64_t)elements * sizeof(float);
@@ -158,13 +172,14 @@ static tenon_status plan_execute(tenon_plan* plan, const tenon_bindings* binding
                                  tenon_error* error) {
   const tenon_host* host = plan->device->host;
   const float* inputs[2] = {NULL, NULL};
+  if (bindings->needs) return tenon_fail(error, TENON_UNSUPPORTED, "template: plan_execute needs 0x%x, unknown here", bindings->needs);
   if (bindings->address_count < plan->bindings)
     return tenon_fail(error, TENON_INVALID_ARGUMENT, "template: expected %u addresses, got %u", plan->bindings, bindings->address_count);
   if (plan->elements == 0) return TENON_OK;
   for (uint32_t i = 0; i < plan->op->inputs; ++i)
     inputs[i] = plan->constants[i] ? plan->constants[i] : (const float*)(uintptr_t)bindings->addresses[plan->inputs[i]];
   Work work = {inputs[0], inputs[1], (float*)(uintptr_t)bindings->addresses[plan->output]};
-  host->parallel_for(host->context, plan->elements, SMALLEST_SHARE, plan->op->kernel, &work);
+  host->parallel_for(host->context, bindings->run, plan->elements, SMALLEST_SHARE, plan->op->kernel, &work);
   return TENON_OK;
 }
 
@@ -206,6 +221,7 @@ static tenon_status check_range(uint64_t address, uint64_t bytes, tenon_error* e
   return tenon_fail(error, TENON_INVALID_ARGUMENT, "template: a range of %llu bytes exceeds the address space", (unsigned long long)bytes);
 }
 static tenon_status copy(tenon_device* device, const tenon_copy* what, tenon_stream* stream, tenon_error* error) {
+  if (what->needs) return tenon_fail(error, TENON_UNSUPPORTED, "template: copy needs 0x%x, which is unknown here", what->needs);
   if (what->direction > TENON_COPY_DEVICE_TO_DEVICE)
     return tenon_fail(error, TENON_INVALID_ARGUMENT, "template: copy direction %u is unknown", what->direction);
   if (check_range(what->destination, what->size_bytes, error) || check_range(what->source, what->size_bytes, error))
@@ -266,7 +282,7 @@ static void destroy(tenon_backend* backend) { release(backend->device.host, back
 static const tenon_backend_table table = { /* every slot down to plan_execute is mandatory; the blocks after it are not offered */
     sizeof table, 0, shutdown, destroy, device_count, device_info, device_open, device_close, memory_allocate, memory_import, memory_free,
     memory_stats, copy, fill, stream_create, stream_destroy, stream_synchronize, event_create, event_destroy, event_record, event_wait,
-    event_done, event_done, event_elapsed, supports, plan_create, plan_destroy, plan_info, plan_execute, NULL, NULL, NULL, NULL, NULL, NULL
+    event_done, event_done, event_elapsed, supports, plan_create, plan_destroy, plan_info, plan_execute, NULL, NULL, NULL, NULL
 };
 static tenon_status create(const tenon_host* host, tenon_backend** out_backend, const tenon_backend_table** out_table, tenon_error* e) {
   tenon_backend* backend = allocate(host, sizeof *backend, e);

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "blas/alignment.h"
 #include "blas/check.h"
 #include "exec/call.h"
 #include "exec/device_state.h"
@@ -132,6 +133,7 @@ template <class T, class Slot, class Arguments>
 void run(const Queue& queue, Routine routine, Slot slot, std::uint64_t dtypes, const Arguments& arguments) {
   if (slot == nullptr || (dtypes & TENON_DTYPE_BIT(abi_dtype<T>)) == 0) not_offered(queue, routine, abi_dtype<T>);
   if (!validate(routine, arguments)) return;
+  check_alignment<T>(routine, arguments, queue.device().state()->info.operand_alignment_bytes);
   auto record = record_of(arguments);
   set_by_routine(routine, arguments, record);
   tenon_blas_call call = queue.call();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tenon/device_name.h>
 
+#include <algorithm>
 #include <charconv>
 #include <vector>
 
@@ -33,7 +34,8 @@ std::vector<std::string> split(std::string_view text, char separator) {
 
 [[noreturn]] void reject(std::string_view text, const std::string& reason) {
   throw Error("device '" + std::string(text) + "': " + reason +
-              "; expected auto, cpu, gpu, cpu:N, gpu:N, <backend>:N or a TensorFlow name such as /device:GPU:0");
+              "; expected auto, cpu, gpu, cpu:N, gpu:N, <backend>:N, <backend>:uuid=..., <backend>:pci=... or a TensorFlow name such as "
+              "/device:GPU:0");
 }
 
 bool is_backend_name(std::string_view name) {  // the rule of tenon_backend_info::name
@@ -62,6 +64,23 @@ void assign(std::string_view text, const std::string& type, int index, DeviceNam
   out_name.kind = type == "cpu" ? DeviceName::Kind::alias_cpu : type == "gpu" ? DeviceName::Kind::alias_gpu : DeviceName::Kind::backend;
   if (out_name.kind == DeviceName::Kind::backend) out_name.backend = type;
   out_name.index = index;
+}
+
+/// "cuda:uuid=gpu-0123...": what follows the first ':' is a pair of the device's identity.
+void parse_identity(std::string_view text, const std::string& lowered, DeviceName& out_name) {
+  const std::size_t colon = lowered.find(':');
+  if (colon == std::string::npos || colon > lowered.find('=')) reject(text, "an identity follows a backend's name and ':'");
+  assign(text, lowered.substr(0, colon), -1, out_name);
+  out_name.identity = lowered.substr(colon + 1);
+  const std::size_t equals = out_name.identity.find('=');
+  if (equals == 0) reject(text, "the key before '=' is missing");
+  if (equals + 1 == out_name.identity.size()) reject(text, "the value after '=' is missing");
+}
+
+/// Whether an identity, pairs or one name separated by spaces, has this pair. Not case-sensitive.
+bool has_pair(const std::string& identity, const std::string& pair) {
+  const std::vector<std::string> pairs = split(lower(identity), ' ');
+  return std::find(pairs.begin(), pairs.end(), pair) != pairs.end();
 }
 
 /// job, replica and task are accepted for compatibility with TensorFlow: there is only one process.
@@ -103,7 +122,7 @@ void parse_tensorflow(std::string_view text, const std::string& lowered, DeviceN
 std::string DeviceName::str() const {
   if (kind == Kind::automatic) return "auto";
   const std::string stem = kind == Kind::alias_cpu ? "cpu" : kind == Kind::alias_gpu ? "gpu" : backend;
-  return stem + ":" + std::to_string(index_or_zero());
+  return stem + ":" + (identity.empty() ? std::to_string(index_or_zero()) : identity);
 }
 
 DeviceName parse_device_name(std::string_view text) {
@@ -113,6 +132,10 @@ DeviceName parse_device_name(std::string_view text) {
   if (lowered.empty()) reject(text, "the name is empty");
   if (lowered.find_first_of(" \t\r\n") != std::string::npos) reject(text, "it contains a space");
   if (lowered == "auto") return name;
+  if (lowered.find('=') != std::string::npos) {
+    parse_identity(text, lowered, name);
+    return name;
+  }
   if (lowered.find('/') != std::string::npos || lowered.rfind("device:", 0) == 0) {
     parse_tensorflow(text, lowered, name);
     return name;
@@ -141,7 +164,29 @@ std::string describe(std::span<const AvailableDevice> devices) {
   return text.empty() ? "none" : text;
 }
 
+namespace {
+
+/// Whether the device is of the backend or of the kind that the name starts with.
+bool is_of(const AvailableDevice& device, const DeviceName& name) {
+  if (name.kind == DeviceName::Kind::backend) return device.backend == name.backend;
+  return device.kind == (name.kind == DeviceName::Kind::alias_cpu ? DeviceKind::cpu : DeviceKind::gpu);
+}
+
+std::size_t find_identity(const DeviceName& name, std::span<const AvailableDevice> devices) {
+  std::string known;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    if (!is_of(devices[i], name)) continue;
+    if (has_pair(devices[i].identity, name.identity)) return i;
+    known += (known.empty() ? "" : ", ") + devices[i].name() + " is " + devices[i].identity;
+  }
+  throw Error(Status::device_not_found,
+              "device '" + name.typed + "' not found; " + (known.empty() ? "available: " + describe(devices) : "identities: " + known));
+}
+
+}  // namespace
+
 std::size_t find_device(const DeviceName& name, std::span<const AvailableDevice> devices) {
+  if (!name.identity.empty()) return find_identity(name, devices);
   const std::string requested = name.str();
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const bool found = name.kind == DeviceName::Kind::automatic || requested == devices[i].name() ||

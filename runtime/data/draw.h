@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// data/draw.h - the random numbers of one sample.
+// data/draw.h - random numbers on the host: those of one sample, and those that the random ops give in f64.
 #pragma once
 
 #include <tenon/sdk/random.h>
 
 #include <cstdint>
+#include <vector>
 
 namespace tenon::data {
 
@@ -35,5 +36,19 @@ class Draw {
   std::int64_t block_ = 0;
   int lane_ = 4;
 };
+
+/// The elements of RandomUniform of f64 with this key and stream.
+inline std::vector<double> draw_uniform(std::int64_t count, std::uint64_t seed, std::uint64_t step, std::uint32_t stream, double low,
+                                        double high) {
+  std::vector<double> values(static_cast<std::size_t>(count));
+  sdk::random::fill_uniform(values.data(), 0, count, {seed, step, stream}, low, high);
+  return values;
+}
+/// The elements of RandomNormal of f64, with mean 0 and deviation 1.
+inline std::vector<double> draw_normal(std::int64_t count, std::uint64_t seed, std::uint64_t step, std::uint32_t stream) {
+  std::vector<double> values(static_cast<std::size_t>(count));
+  sdk::random::fill_normal(values.data(), 0, count, {seed, step, stream}, 0, 1);
+  return values;
+}
 
 }  // namespace tenon::data

@@ -20,41 +20,6 @@ namespace tenon {
 namespace exec {
 namespace {
 
-DeviceKind kind_of(std::uint32_t kind) {
-  return kind == TENON_DEVICE_CPU ? DeviceKind::cpu : kind == TENON_DEVICE_GPU ? DeviceKind::gpu : DeviceKind::accelerator;
-}
-
-std::string text_or_empty(const char* text) {
-  return text != nullptr ? text : "";
-}
-
-DeviceInfo describe(const loader::Backend& backend, std::uint32_t index) {
-  const tenon_device_info& d = backend.devices()[index];
-  DeviceInfo info;
-  info.backend = backend.name();
-  info.name = fmt::format("{}:{}", backend.name(), index);
-  info.kind = kind_of(d.kind);
-  info.product = text_or_empty(d.name);
-  info.identity = text_or_empty(d.identity);
-  info.description = text_or_empty(d.description);
-  info.memory_size_bytes = d.memory_size_bytes;
-  info.memory_free_bytes = d.memory_free_bytes;
-  info.compute_major = d.compute_major;
-  info.compute_minor = d.compute_minor;
-  info.clock_khz = d.clock_khz;
-  info.flags = d.flags;
-  for (tenon_dtype t = TENON_DTYPE_F16; t <= TENON_DTYPE_BOOL; ++t) {
-    if (d.dtypes & TENON_DTYPE_BIT(t)) info.dtypes.push_back(static_cast<DType>(t));
-  }
-  const tenon_backend_info& b = backend.info();
-  for (std::uint32_t i = 0; i < b.capability_count; ++i) {
-    const auto& c =
-        *reinterpret_cast<const tenon_capability*>(reinterpret_cast<const char*>(b.capabilities) + std::size_t{i} * b.capability_stride);
-    if (backend.find_switched_off(c.op, c.version) == nullptr) info.ops.push_back(fmt::format("{}-{}", op_name(c.op), c.version));
-  }
-  return info;
-}
-
 void set_up_logging(const Config& config) {
   static constexpr std::uint32_t levels[] = {TENON_LOG_ERROR + 1, TENON_LOG_ERROR, TENON_LOG_WARNING, TENON_LOG_INFO, TENON_LOG_DEBUG};
   log::set_level(levels[static_cast<std::size_t>(config.logging.level)]);
@@ -172,54 +137,17 @@ Context::Context(const Config& config, const std::vector<std::filesystem::path>&
   state.config = config;
   exec::set_up_logging(config);
   if (config.threads < 0) throw Error(fmt::format("threads is {}, expected 0 (as many as this process has cores) or more", config.threads));
-  const auto budget = config.threads > 0 ? static_cast<std::uint32_t>(config.threads) : exec::available_threads();
-  std::map<std::uint32_t, std::shared_ptr<exec::ThreadPool>> pools;
-  const auto pool_of = [&](std::uint32_t threads) {
-    auto& pool = pools[threads];
-    if (pool == nullptr) pool = std::make_shared<exec::ThreadPool>(threads);
-    return pool;
-  };
-
   loader::Options options = exec::loader_options(config, plugins, command_line_plugins);
   options.registered = exec::registered_backends();
-  std::map<std::string, std::shared_ptr<exec::HostServices>> services;
-  std::exception_ptr bad_option;  // a user error, not the plugin's: rethrown by the constructor
-  options.make_host = [&](const tenon_backend_info& info, std::uint32_t abi_minor) -> const tenon_host* {
-    std::map<std::string, std::string> values;
-    if (const auto found = config.backends.options.find(info.name); found != config.backends.options.end()) values = found->second;
-    try {
-      // `threads` is an option of many backends with the same meaning: the budget of parallel_for.
-      std::uint32_t threads = budget;
-      if (const auto given = values.find("threads"); given != values.end() && std::atoi(given->second.c_str()) > 0) {
-        threads = static_cast<std::uint32_t>(std::atoi(given->second.c_str()));
-      }
-      auto made = std::make_shared<exec::HostServices>(info, abi_minor, pool_of(threads), values, state.trace);
-      const tenon_host* table = made->table();
-      services[info.name] = made;
-      state.services.push_back(std::move(made));
-      return table;
-    } catch (...) {
-      bad_option = std::current_exception();
-      throw;
-    }
-  };
-  state.report = loader::load(options);
+  state.report = state.load(options);
   state.load_report = exec::load_report_of(state.report);
-  if (bad_option) std::rethrow_exception(bad_option);
   exec::check_requests(config, state.report);
   exec::log_loading(state.report);
 
-  const auto backends = exec::in_order(state.report, config.backends.use);
-  for (const auto& backend : backends) {
-    auto loaded = std::make_shared<exec::LoadedBackend>();
-    loaded->services = services[backend->name()];
-    loaded->backend = backend;
-    for (std::uint32_t i = 0; i < backend->devices().size(); ++i) {
-      exec::DeviceEntry entry{loaded, i, exec::describe(*backend, i)};
-      entry.account = entry.info.name;
-      state.entries.push_back(std::move(entry));
-    }
+  for (const auto& backend : exec::in_order(state.report, config.backends.use)) {
+    state.loaded.push_back(std::make_shared<exec::LoadedBackend>(exec::LoadedBackend{state.services_of(*backend), backend}));
   }
+  state.list_devices();
   if (state.entries.empty()) {
     std::string text = "no healthy backend was found";
     for (const loader::Record& record : state.report.records) {
@@ -230,33 +158,6 @@ Context::Context(const Config& config, const std::vector<std::filesystem::path>&
     throw Error(Status::device_not_found, text + "\nrun `tenon doctor` for details about each candidate");
   }
 
-  for (const VirtualDevice& rule : config.virtual_devices) {
-    std::vector<AvailableDevice> real;
-    for (const exec::DeviceEntry& entry : state.entries)
-      real.push_back({entry.info.backend, static_cast<int>(entry.index), entry.info.kind});
-    const std::size_t position = find_device(rule.of, real);
-    const exec::DeviceEntry original = state.entries[position];
-    state.entries.erase(state.entries.begin() + static_cast<std::ptrdiff_t>(position));
-    for (int i = 0; i < rule.count; ++i) {
-      exec::DeviceEntry copy = original;
-      copy.info.description +=
-          fmt::format(" (virtual {} of {}{})", i + 1, rule.count, rule.limit_mb > 0 ? fmt::format(", at most {} MiB", rule.limit_mb) : "");
-      copy.account += fmt::format(", virtual {} of {}", i + 1, rule.count);
-      copy.virtual_limit_mb = rule.limit_mb;
-      state.entries.insert(state.entries.begin() + static_cast<std::ptrdiff_t>(position) + i, copy);
-    }
-  }
-  std::map<std::string, int> next;
-  for (exec::DeviceEntry& entry : state.entries) {
-    const int index = next[entry.info.backend]++;
-    entry.info.name = fmt::format("{}:{}", entry.info.backend, index);
-    state.available.push_back({entry.info.backend, index, entry.info.kind});
-  }
-  for (std::size_t i = 0; i < state.entries.size(); ++i) {
-    state.entries[i].info.alias = alias_of(state.available, i);
-    state.infos.push_back(state.entries[i].info);
-  }
-  state.opened.resize(state.entries.size());
   exec::check_memory_keys(config, state.entries);
   if (config.log_device_placement) log::print(device_mapping());
 }
@@ -271,6 +172,10 @@ const std::vector<DeviceInfo>& Context::devices() const {
 }
 const LoadReport& Context::load_report() const {
   return state_->load_report;
+}
+
+void Context::reload_backend(const std::string& name) {
+  state_->reload(name);
 }
 
 Device Context::device(const std::string& name) const {

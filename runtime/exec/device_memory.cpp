@@ -33,7 +33,7 @@ DeviceAllocator::DeviceAllocator(std::string device, MemoryPolicy policy, Alloca
       account_(memory_account(policy_.account)) {
   if (policy_.pool) {
     pool_.emplace([this](std::uint64_t size_bytes) { return allocate_counted(size_bytes); },
-                  [this](const MemoryPool::Block& block) { free_counted(block); });
+                  [this](const MemoryPool::Block& block) { free_counted(block); }, policy_.alignment_bytes);
   }
 }
 
@@ -111,7 +111,7 @@ MemoryPool::Block DeviceAllocator::allocate_from_pool(std::uint64_t size_bytes) 
   MemoryPool& pool = *pool_;
   std::uint64_t address = pool.reuse(size_bytes);
   if (address == 0) {
-    const std::uint64_t rounded = MemoryPool::rounded(size_bytes);
+    const std::uint64_t rounded = pool.rounded(size_bytes);
     const auto grow = [&](std::uint64_t block_size_bytes) {
       try {
         pool.grow(block_size_bytes);
@@ -178,7 +178,7 @@ void DeviceAllocator::preallocate() {
   // Plans pack operands in their own memory, which does not come from the pool.
   const std::uint64_t for_plans = policy_.limit_size_bytes / 8;
   const std::uint64_t left = left_under_limit();
-  const std::uint64_t size_bytes = (left - std::min(left, for_plans)) / MemoryPool::alignment * MemoryPool::alignment;
+  const std::uint64_t size_bytes = (left - std::min(left, for_plans)) / pool_->alignment() * pool_->alignment();
   if (size_bytes == 0) return;
   try {
     pool_->grow(size_bytes);

@@ -29,7 +29,8 @@ struct MemoryPolicy {
   std::string limit_text = {};         ///< its origin: "memory.limit_mb: 64 (tenon.yaml:3:5)"
   bool pool = false;
   bool growth = true;
-  std::string account = {};  ///< identifies the device in this process; empty: a private account
+  std::uint64_t alignment_bytes = 1;  ///< that pieces of memory need
+  std::string account = {};           ///< identifies the device in this process; empty: a private account
 };
 
 /// Threads  any.

@@ -18,6 +18,21 @@ std::uint64_t since(std::chrono::steady_clock::time_point begin) {
 
 }  // namespace
 
+namespace {
+
+/// Errors  an alignment of operands that allocations do not have.
+void check_alignment(const DeviceInfo& info) {
+  const auto is_power_of_two = [](std::uint64_t n) { return n != 0 && (n & (n - 1)) == 0; };
+  const std::uint64_t memory = info.alignment_bytes, operands = info.operand_alignment_bytes;
+  if (is_power_of_two(memory) && is_power_of_two(operands) && operands <= memory) return;
+  throw Error(Status::unsupported,
+              fmt::format("device '{}': expected alignments that are powers of two, of operands at most that of memory, got {} bytes for "
+                          "operands and {} for memory; report this to the plugin's vendor",
+                          info.name, operands, memory));
+}
+
+}  // namespace
+
 DeviceState::DeviceState(std::shared_ptr<LoadedBackend> backend, std::uint32_t index_there, DeviceInfo described, DeviceSettings settings)
     : loaded(std::move(backend)),
       info(std::move(described)),
@@ -28,6 +43,7 @@ DeviceState::DeviceState(std::shared_ptr<LoadedBackend> backend, std::uint32_t i
       trace(settings.trace != nullptr ? std::move(settings.trace) : std::make_shared<TraceRecorder>()),
       context(std::move(settings.context)),
       arithmetic(settings.arithmetic) {
+  check_alignment(info);
   ErrorText error;
   tenon_status status = table.device_open(loaded->backend->handle(), index, &handle, error);
   check_made(status, error, handle != nullptr, "device_open", fmt::format("device '{}' cannot be opened", info.name));
@@ -44,6 +60,7 @@ DeviceState::DeviceState(std::shared_ptr<LoadedBackend> backend, std::uint32_t i
     if (in_its_process()) table.memory_free(static_cast<tenon_memory*>(block.owner));
   };
   try {
+    settings.memory.alignment_bytes = info.operand_alignment_bytes;
     allocator.emplace(info.name, std::move(settings.memory), allocate_device, free_device, [this] { return free_size_bytes(); });
     if (!growth) allocator->preallocate();
   } catch (...) {
@@ -52,6 +69,11 @@ DeviceState::DeviceState(std::shared_ptr<LoadedBackend> backend, std::uint32_t i
     table.device_close(handle);
     throw;
   }
+}
+
+std::uint64_t DeviceState::alignment_of(DType dtype) const {
+  const bool is_complex = dtype == DType::c64 || dtype == DType::c128;
+  return std::max(info.operand_alignment_bytes, static_cast<std::uint64_t>(is_complex ? size_of(dtype) / 2 : size_of(dtype)));
 }
 
 DeviceState::~DeviceState() {

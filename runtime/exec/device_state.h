@@ -65,6 +65,8 @@ struct DeviceState final : DeviceMemory, std::enable_shared_from_this<DeviceStat
   /// Size 0 is allowed.
   std::shared_ptr<Storage> allocate(std::uint64_t size_bytes) override;
 
+  /// The alignment in bytes that an operand needs: the device's, at least that of an element.
+  std::uint64_t alignment_of(DType dtype) const;
   bool inline_streams() const { return (info.flags & TENON_DEVICE_INLINE_STREAMS) != 0; }
   /// Allocates host memory that the device copies without staging.
   std::shared_ptr<Storage> allocate_pinned(std::uint64_t size_bytes);

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -12,6 +13,7 @@
 
 #include "core/log.h"
 #include "exec/backend_options.h"
+#include "exec/run_context.h"
 #include "loader/loader.h"
 
 #if defined(__linux__)
@@ -31,6 +33,12 @@ void prefer_huge_pages(void* memory, std::uint64_t size_bytes) {
 }
 
 std::atomic<std::uint64_t> allocations{0};
+
+/// Where a backend may keep files; empty if there is no such place.
+std::filesystem::path cache_folder_of(const std::string& backend) {
+  const std::filesystem::path base = loader::cache_folder();
+  return base.empty() ? base : base / backend;
+}
 
 HostServices* self(tenon_host_context* context) {
   return reinterpret_cast<HostServices*>(context);
@@ -54,10 +62,14 @@ struct Services {
     return memory;
   }
   static void release(tenon_host_context*, void* memory, std::uint64_t) { std::free(memory); }
-  static void parallel_for(tenon_host_context* context, std::int64_t count, std::int64_t grain, ThreadPool::Body body, void* argument) {
-    self(context)->pool_->parallel_for(count, grain, body, argument);
+  static std::uint32_t thread_count(tenon_host_context* context, const tenon_run* run) {
+    const std::uint32_t all = self(context)->pool_->budget();
+    return run == nullptr || run->threads == 0 ? all : std::min(all, run->threads);
   }
-  static std::uint32_t thread_count(tenon_host_context* context) { return self(context)->pool_->budget(); }
+  static void parallel_for(tenon_host_context* context, const tenon_run* run, std::int64_t count, std::int64_t grain, ThreadPool::Body body,
+                           void* argument) {
+    self(context)->pool_->parallel_for(count, grain, body, argument, thread_count(context, run));
+  }
   static void trace_begin(tenon_host_context* context, const char* name, std::uint64_t correlation_id) {
     TraceRecorder& trace = *self(context)->trace_;
     if (trace.on()) trace.begin_span(name, correlation_id);
@@ -75,9 +87,8 @@ struct Services {
     HostServices& services = *self(context);
     std::lock_guard lock(services.mutex_);
     if (services.cache_directory_.empty()) {
-      const std::filesystem::path base = loader::cache_folder();
-      if (base.empty()) return nullptr;
-      const std::filesystem::path folder = base / services.name_;
+      const std::filesystem::path folder = cache_folder_of(services.name_);
+      if (folder.empty()) return nullptr;
       std::error_code code;
       std::filesystem::create_directories(folder, code);
       if (code) return nullptr;
@@ -85,20 +96,14 @@ struct Services {
     }
     return services.cache_directory_.c_str();
   }
-  static std::uint32_t cancel_requested(tenon_host_context*) { return 0; }
+  static std::uint32_t cancel_requested(tenon_host_context*, const tenon_run* run) {
+    return run != nullptr && run->context != nullptr && run->context->stop.stop_requested() ? 1 : 0;
+  }
   static std::uint64_t autotune_get(tenon_host_context* context, const char* key, void* out_value, std::uint64_t capacity) {
-    HostServices& services = *self(context);
-    std::lock_guard lock(services.mutex_);
-    const auto found = services.autotune_.find(key);
-    if (found == services.autotune_.end()) return 0;
-    std::memcpy(out_value, found->second.data(), std::min<std::uint64_t>(capacity, found->second.size()));
-    return found->second.size();
+    return self(context)->autotune_.get(key, out_value, capacity);
   }
   static void autotune_put(tenon_host_context* context, const char* key, const void* value, std::uint64_t size) {
-    HostServices& services = *self(context);
-    const auto* bytes = static_cast<const unsigned char*>(value);
-    std::lock_guard lock(services.mutex_);
-    services.autotune_[key].assign(bytes, bytes + size);
+    self(context)->autotune_.put(key, {static_cast<const unsigned char*>(value), size});
   }
 };
 
@@ -107,7 +112,9 @@ HostServices::HostServices(const tenon_backend_info& info, std::uint32_t abi_min
     : name_(info.name),
       pool_(std::move(pool)),
       trace_(trace != nullptr ? std::move(trace) : std::make_shared<TraceRecorder>()),
-      options_(option_values(info, options, fmt::format("backends.options.{}", info.name))) {
+      options_(option_values(info, options, fmt::format("backends.options.{}", info.name))),
+      autotune_(cache_folder_of(name_).empty() ? std::filesystem::path() : cache_folder_of(name_) / "autotune.json",
+                fmt::format("{} {}", info.version != nullptr ? info.version : "", info.build_id != nullptr ? info.build_id : "")) {
   table_.struct_size = sizeof table_;
   table_.abi_minor = abi_minor;
   table_.context = reinterpret_cast<tenon_host_context*>(this);

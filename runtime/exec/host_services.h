@@ -8,10 +8,10 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <vector>
 
 #include <tenon/backend.h>
 
+#include "exec/autotune_cache.h"
 #include "exec/thread_pool.h"
 #include "exec/trace.h"
 
@@ -29,6 +29,7 @@ class HostServices {
   HostServices& operator=(const HostServices&) = delete;
 
   const tenon_host* table() const { return &table_; }
+  const std::string& backend_name() const { return name_; }
   /// Calls of `allocate` so far, by every backend of the process: tests check that training makes none.
   static std::uint64_t allocation_count();
 
@@ -40,8 +41,8 @@ class HostServices {
   std::shared_ptr<TraceRecorder> trace_;
   std::map<std::string, std::string> options_;
   std::string cache_directory_;
-  std::mutex mutex_;  ///< guards cache_directory_ and autotune_
-  std::map<std::string, std::vector<unsigned char>> autotune_;
+  std::mutex mutex_;  ///< guards cache_directory_
+  AutotuneCache autotune_;
 };
 
 }  // namespace tenon::exec

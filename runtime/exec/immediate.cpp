@@ -19,6 +19,12 @@ namespace {
 
 constexpr std::size_t max_known_ops = 1024;
 
+/// The strides of a view on the device; empty: the tensor is dense, or will be when it is copied there.
+std::span<const std::int64_t> strides_of(const Device& device, const Tensor& x) {
+  const bool there = x.storage()->device == device.state();
+  return x.is_dense() || !there ? std::span<const std::int64_t>() : std::span(x.strides(), x.shape().rank());
+}
+
 ProgramKey key_for(const Device& device) {
   ProgramKey key;
   key.reserve(512);
@@ -35,6 +41,7 @@ std::string key_of(const Device& device, const Graph& graph) {
   for (const ValueInfo& value : graph.values()) {
     key.add(value.kind);
     key.add(value.dtype, value.shape);
+    key.add_list(std::span(value.strides));
     if (value.kind == ValueKind::constant) {
       key.add_list(std::span(static_cast<const char*>(value.constant.raw()), static_cast<std::size_t>(value.constant.size_bytes())));
     }
@@ -58,16 +65,20 @@ std::string key_of(const Device& device, tenon_op op, std::span<const Tensor> op
   key.add(options.shape.has_value());
   if (options.shape) key.add_list(options.shape->dims());
   key.add_list(std::span<const std::int64_t>(options.sizes));
-  for (const Tensor& x : operands) key.add(x.defined() ? x.dtype() : DType::none, x.defined() ? x.shape() : Shape());
+  for (const Tensor& x : operands) {
+    key.add(x.defined() ? x.dtype() : DType::none, x.defined() ? x.shape() : Shape());
+    if (x.defined()) key.add_list(strides_of(device, x));
+  }
   return key.bytes();
 }
 
-Graph graph_of(tenon_op op, std::span<const Tensor> operands, const Attributes& attributes, const NodeOptions& options) {
+Graph graph_of(const Device& device, tenon_op op, std::span<const Tensor> operands, const Attributes& attributes,
+               const NodeOptions& options) {
   Graph graph;
   std::vector<Value> values;
   for (const Tensor& x : operands) {
     const std::size_t index = graph.values().size();
-    values.push_back(x.defined() ? graph.input(fmt::format("input_{}", index), x.dtype(), x.shape()) : Value());
+    values.push_back(x.defined() ? graph.input(fmt::format("input_{}", index), x.dtype(), x.shape(), strides_of(device, x)) : Value());
   }
   const std::vector<Value> results = graph.apply(op, values, attributes, options);
   for (std::size_t i = 0; i < results.size(); ++i) graph.output(fmt::format("output_{}", i), results[i]);
@@ -98,7 +109,7 @@ std::vector<Tensor> run_immediately(const Context& context, const Device& device
                                     const Attributes& attributes, const NodeOptions& options) {
   std::vector<Tensor> inputs;
   std::copy_if(operands.begin(), operands.end(), std::back_inserter(inputs), [](const Tensor& x) { return x.defined(); });
-  const auto make_graph = [&] { return graph_of(op, operands, attributes, options); };
+  const auto make_graph = [&] { return graph_of(device, op, operands, attributes, options); };
   std::string key = key_of(device, op, operands, attributes, options);
   const std::lock_guard lock(context.state()->immediate_mutex);
   auto& known = context.state()->immediate_ops;
@@ -113,7 +124,7 @@ std::vector<Tensor> run_immediately(const Context& context, const Device& device
 
 std::vector<Tensor> run_where_supported(const Context& context, const Device& device, tenon_op op, std::span<const Tensor> operands,
                                         const Attributes& attributes, const NodeOptions& options) {
-  const Device able(able_device(*context.state(), graph_of(op, operands, attributes, options), device.state()));
+  const Device able(able_device(*context.state(), graph_of(device, op, operands, attributes, options), device.state()));
   std::vector<Tensor> results = run_immediately(context, able, op, operands, attributes, options);
   if (able.state() == device.state()) return results;
   for (Tensor& result : results) result = result.to(device);
@@ -146,7 +157,7 @@ Value Call::operand(const Tensor& x) {
                     function_, first->info.name, index, name, name == first->info.name ? " of another context" : ""));
   }
   operands_.push_back(x);
-  return graph_.input(fmt::format("input_{}", index), x.dtype(), x.shape());
+  return graph_.input(fmt::format("input_{}", index), x.dtype(), x.shape(), exec::strides_of(Device(device), x));
 }
 
 void Call::result(Value value) {

@@ -51,7 +51,8 @@ void lower(const Graph& graph, const std::vector<NodeId>& nodes, const std::vect
     if (!inserted) return found->second;
     const ValueInfo& info = graph.info(v);
     tenon_value value{};
-    value.desc = {info.shape.data(), nullptr, static_cast<std::uint32_t>(info.shape.rank()), static_cast<tenon_dtype>(info.dtype)};
+    const std::int64_t* const strides = info.strides.empty() ? nullptr : info.strides.data();
+    value.desc = {info.shape.data(), strides, static_cast<std::uint32_t>(info.shape.rank()), static_cast<tenon_dtype>(info.dtype)};
     value.binding = TENON_NO_INDEX;
     if (made_here[v]) {
       value.kind = needed_outside[v] ? TENON_VALUE_OUTPUT : TENON_VALUE_INTERNAL;
@@ -88,7 +89,7 @@ void lower(const Graph& graph, const std::vector<NodeId>& nodes, const std::vect
     node.output_count = static_cast<std::uint32_t>(info.outputs.size());
     node.attributes = info.attributes.data();
     node.name = info.name.c_str();
-    node.id = info.id;
+    node.id = out.program << 32 | info.id;
     out.nodes.push_back(node);
     out.node_ids.push_back(n);
   }

@@ -18,6 +18,7 @@ struct AbiGraph {
   AbiGraph& operator=(const AbiGraph&) = delete;
 
   tenon_graph graph{};
+  std::uint64_t program = 0;     ///< upper half of the nodes' ids, so that they differ between programs
   std::vector<ValueId> bound;    ///< per binding: the bound value
   std::vector<NodeId> node_ids;  ///< per ABI node
 

@@ -9,10 +9,10 @@
 
 namespace tenon::exec {
 
-std::uint64_t MemoryPool::rounded(std::uint64_t size_bytes) {
-  const std::uint64_t max_size = std::numeric_limits<std::uint64_t>::max() / alignment * alignment;
+std::uint64_t MemoryPool::rounded(std::uint64_t size_bytes) const {
+  const std::uint64_t max_size = std::numeric_limits<std::uint64_t>::max() / alignment_ * alignment_;
   if (size_bytes > max_size) return max_size;
-  return std::max<std::uint64_t>(alignment, (size_bytes + alignment - 1) / alignment * alignment);
+  return std::max<std::uint64_t>(alignment_, (size_bytes + alignment_ - 1) / alignment_ * alignment_);
 }
 
 void MemoryPool::set_free(Pieces::iterator piece) {

@@ -2,6 +2,7 @@
 // exec/memory_pool.h - a caching suballocator for blocks of device memory.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -14,7 +15,7 @@ namespace tenon::exec {
 /// Threads  one at a time.
 class MemoryPool {
  public:
-  static constexpr std::uint64_t alignment = 256;               ///< of addresses and sizes
+  static constexpr std::uint64_t min_alignment = 256;
   static constexpr std::uint64_t small_size_bytes = 1 << 20;    ///< pieces up to this size share blocks
   static constexpr std::uint64_t small_block_bytes = 2u << 20;  ///< size of the shared blocks
 
@@ -26,13 +27,17 @@ class MemoryPool {
   using Allocate = std::function<Block(std::uint64_t size_bytes)>;
   using Free = std::function<void(const Block&)>;
 
-  MemoryPool(Allocate allocate, Free free) : allocate_block_(std::move(allocate)), free_block_(std::move(free)) {}
+  /// `alignment`: a power of two that the addresses of blocks are multiples of.
+  MemoryPool(Allocate allocate, Free free, std::uint64_t alignment = min_alignment)
+      : allocate_block_(std::move(allocate)), free_block_(std::move(free)), alignment_(std::max(alignment, min_alignment)) {}
   ~MemoryPool() { trim(); }
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
 
   /// The bytes that a request occupies after rounding.
-  static std::uint64_t rounded(std::uint64_t size_bytes);
+  std::uint64_t rounded(std::uint64_t size_bytes) const;
+  /// Of the sizes of pieces, and of their distances from the start of their block.
+  std::uint64_t alignment() const { return alignment_; }
 
   /// Allocates a free piece; 0 if none is large enough.
   std::uint64_t reuse(std::uint64_t size_bytes);
@@ -59,6 +64,7 @@ class MemoryPool {
 
   Allocate allocate_block_;
   Free free_block_;
+  const std::uint64_t alignment_;
   std::map<std::uint64_t, Block> blocks_;                          ///< by address
   Pieces pieces_;                                                  ///< by address
   std::set<std::pair<std::uint64_t, std::uint64_t>> free_pieces_;  ///< (size, address)

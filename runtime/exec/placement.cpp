@@ -4,45 +4,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "core/log.h"
-#include "exec/lower.h"
-#include "exec/op_versions.h"
+#include "exec/answers.h"
 #include "graph/op.h"
+#include "graph/passes.h"
 
 namespace tenon::exec {
 namespace {
-
-/// The answers of one device for a set of nodes.
-std::vector<tenon_answer> ask(DeviceState& device, const Graph& graph, const std::vector<NodeId>& nodes,
-                              const tenon_plan_options& options) {
-  AbiGraph lowered;
-  lower(graph, nodes, std::vector<bool>(graph.values().size(), false), {}, count_uses(graph), lowered);
-  const loader::Backend& backend = *device.loaded->backend;
-  lower_to_supported_versions(backend, graph, lowered);
-  std::vector<tenon_answer> answers(nodes.size());
-  ErrorText error;
-  const auto supports = [&] { return device.table.supports(device.handle, &lowered.graph, &options, answers.data(), error); };
-  check(guarded_call("supports", error, supports), error, fmt::format("device '{}': the capability query failed", device.info.name));
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    answers[i].text[sizeof answers[i].text - 1] = '\0';  // terminates the backend's text
-    const auto refuse = [&](const std::string& reason) {
-      answers[i] = {};
-      answers[i].reason = TENON_REASON_OP;
-      std::snprintf(answers[i].text, sizeof answers[i].text, "%s", reason.c_str());
-    };
-    if (const auto* off = backend.find_switched_off(lowered.nodes[i].op, lowered.nodes[i].version)) {
-      refuse(off->reason);
-    } else if (!answers[i].supported) {
-      const std::string reason = why_not_older(backend, graph.nodes()[nodes[i]]);
-      if (!reason.empty()) refuse(reason);
-    }
-  }
-  return answers;
-}
 
 bool is_present(const DeviceName& name, std::span<const AvailableDevice> devices) {
   try {
@@ -65,6 +37,93 @@ std::string listed(const std::map<std::string, std::size_t>& counts) {
   for (const auto& [name, count] : counts) text += fmt::format("{}{} x{}", text.empty() ? "" : ", ", name, count);
   return text;
 }
+
+/// The devices of a graph's nodes, while they are being chosen.
+struct Placer {
+  using DevicePointer = std::shared_ptr<DeviceState>;
+  ContextState& context;
+  Graph& graph;
+  const tenon_plan_options& options;
+  PlacementReport& report;
+  std::vector<DevicePointer> device_of = std::vector<DevicePointer>(graph.nodes().size());
+  std::vector<std::uint32_t> group_of = std::vector<std::uint32_t>(graph.nodes().size(), 0);  ///< numbers that differ between questions
+  std::uint32_t groups = 0;
+  std::set<std::pair<NodeId, DevicePointer>> refused = {};
+  std::map<std::string, std::size_t> failed_ops = {};  ///< nodes without a device, by op
+  std::string first_failure = {};
+
+  /// Asks for a plan of `nodes`, all on one device. Refused nodes go where they are supported; false: there are some.
+  bool ask_for_plan(const std::vector<NodeId>& nodes, const std::string& prefix) {
+    const DevicePointer device = device_of[nodes[0]];
+    const std::vector<tenon_answer> answers = ask_with_copies(context, *device, graph, nodes, options, report);
+    std::map<std::uint32_t, std::uint32_t> number_of;
+    bool all = true;
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      const tenon_answer& answer = answers[i];
+      group_of[nodes[i]] = answer.group == 0 ? 0 : number_of.try_emplace(answer.group, ++groups).first->second;
+      if (answer.supported) continue;
+      all = false;
+      refuse(nodes[i], prefix + (answer.text[0] != '\0' ? answer.text : "the backend gave no reason"));
+    }
+    return all;
+  }
+
+  /// Moves a node that its device refuses to the first other one that supports it, if the fallback policy allows that.
+  void refuse(NodeId n, const std::string& why) {
+    const NodeInfo& node = graph.nodes()[n];
+    Placement& placement = report.nodes[n];
+    refused.emplace(n, device_of[n]);
+    std::vector<std::string> able;
+    DevicePointer next;
+    for (std::size_t other = 0; other < context.entries.size(); ++other) {
+      const DevicePointer candidate = context.open(other);
+      if (refused.contains({n, candidate}) || !ask(context, *candidate, graph, {n}, options)[0].supported) continue;
+      able.push_back(candidate->info.name);
+      if (next == nullptr) next = candidate;
+    }
+    if (config().fallback_for(placement.op) != Fallback::error && next != nullptr) {
+      device_of[n] = next;
+      placement.device = next->info.name;
+      placement.reason = why;
+      return;
+    }
+    placement.device.clear();
+    placement.reason = fmt::format("{}; devices that can: {}", why, able.empty() ? "none" : fmt::format("{}", fmt::join(able, ", ")));
+    if (failed_ops.empty()) {
+      first_failure = fmt::format("node '{}' ({}) cannot run on {}: {}{}", node.name, placement.op, placement.requested, placement.reason,
+                                  able.empty() ? "" : "; place it there, or set fallback: warn or allow");
+    }
+    ++failed_ops[placement.op];
+  }
+
+  /// The yes of a group holds in a plan of all of it. Where plans split one, the backend is asked for the plans that there will be. Ends,
+  /// because a node never returns to a device that refused it.
+  void settle_groups() {
+    for (bool settled = false; !settled && failed_ops.empty();) {
+      settled = true;
+      const std::vector<Partition> plans = partition(graph, device_of, config().sync_debug);
+      std::map<std::uint32_t, std::set<std::size_t>> plans_of;
+      for (std::size_t p = 0; p < plans.size(); ++p) {
+        for (const NodeId n : plans[p].nodes) {
+          if (group_of[n] != 0) plans_of[group_of[n]].insert(p);
+        }
+      }
+      std::map<std::size_t, std::size_t> split;  // plans, with the number of plans over which a group of theirs is split
+      for (const auto& [group, parts] : plans_of) {
+        for (const std::size_t p : parts) {
+          if (parts.size() > 1) split[p] = std::max(split[p], parts.size());
+        }
+      }
+      for (const auto& [p, parts] : split) {
+        const std::string prefix = fmt::format(
+            "a group of nodes is split over {} plans, and for its plan of {} nodes the backend says: ", parts, plans[p].nodes.size());
+        settled = ask_for_plan(plans[p].nodes, prefix) && settled;
+      }
+    }
+  }
+
+  const Config& config() const { return context.config; }
+};
 
 }  // namespace
 
@@ -115,7 +174,7 @@ void check_rules(ContextState& context, const Graph& graph) {
   }
 }
 
-std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, const Graph& graph, const std::string& fallback,
+std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, Graph& graph, const std::string& fallback,
                                                 const tenon_plan_options& options, PlacementReport& report) {
   const Config& config = context.config;
   const std::size_t count = graph.nodes().size();
@@ -142,16 +201,12 @@ std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, const Gra
     }
   }
 
-  std::vector<std::shared_ptr<DeviceState>> result(count);
+  Placer placer{context, graph, options, report};
   std::map<std::size_t, std::vector<NodeId>> by_device;
   for (NodeId n = 0; n < count; ++n) by_device[requested[n]].push_back(n);
-  std::map<std::string, std::size_t> moved_ops, failed_ops;
-  std::string first_failure;
   for (const auto& [position, nodes] : by_device) {
     const auto device = context.open(position);
-    const std::vector<tenon_answer> answers = ask(*device, graph, nodes, options);
-    for (std::size_t i = 0; i < nodes.size(); ++i) {
-      const NodeId n = nodes[i];
+    for (const NodeId n : nodes) {
       const NodeInfo& node = graph.nodes()[n];
       Placement& placement = report.nodes[n];
       placement.node = node.name;
@@ -162,53 +217,38 @@ std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, const Gra
           placement.output_size_bytes += static_cast<std::uint64_t>(graph.info(v).shape.count() * size_of(graph.info(v).dtype));
       }
       placement.requested = shown[n];
-      result[n] = device;
-      if (!answers[i].supported) {
-        const std::string why = answers[i].text[0] != '\0' ? answers[i].text : "the backend gave no reason";
-        std::vector<std::string> able;
-        std::shared_ptr<DeviceState> next;
-        for (std::size_t other = 0; other < context.entries.size(); ++other) {
-          if (other == position) continue;
-          const auto candidate = context.open(other);
-          if (!ask(*candidate, graph, {n}, options)[0].supported) continue;
-          able.push_back(candidate->info.name);
-          if (next == nullptr) next = candidate;
-        }
-        const Fallback policy = config.fallback_for(placement.op);
-        if (policy == Fallback::error || next == nullptr) {
-          placement.reason = fmt::format("{}; devices that can: {}", why, able.empty() ? "none" : fmt::format("{}", fmt::join(able, ", ")));
-          if (failed_ops.empty()) {
-            first_failure = fmt::format("node '{}' ({}) cannot run on {}: {}{}", node.name, placement.op, shown[n], placement.reason,
-                                        able.empty() ? "" : "; place it there, or set fallback: warn or allow");
-          }
-          ++failed_ops[placement.op];
-          continue;
-        }
-        result[n] = next;
-        placement.reason = why;
-        if (policy == Fallback::warn) ++moved_ops[placement.op];
-      }
-      placement.device = result[n]->info.name;
+      placement.device = device->info.name;
+      placer.device_of[n] = device;
     }
+    placer.ask_for_plan(nodes, "");
   }
-  if (const std::size_t failed = sum_of(failed_ops); failed > 0) {
+  placer.settle_groups();
+  if (const std::size_t failed = sum_of(placer.failed_ops); failed > 0) {
     const std::string more =
-        failed == 1 ? "" : fmt::format("; {} nodes cannot: {}; `tenon explain` shows each", failed, listed(failed_ops));
-    throw PlacementError(first_failure + more, report);
+        failed == 1 ? "" : fmt::format("; {} nodes cannot: {}; `tenon explain` shows each", failed, listed(placer.failed_ops));
+    throw PlacementError(placer.first_failure + more, report);
+  }
+  std::set<NodeId> moved;
+  for (const auto& [n, device] : placer.refused) moved.insert(n);
+  std::map<std::string, std::size_t> moved_ops;
+  for (const NodeId n : moved) {
+    if (config.fallback_for(report.nodes[n].op) == Fallback::warn) ++moved_ops[report.nodes[n].op];
   }
   if (!moved_ops.empty()) {
     log::warning("{} of {} nodes do not run on the requested device: {}; `tenon explain` shows each", sum_of(moved_ops), count,
                  listed(moved_ops));
   }
-  return result;
+  return placer.device_of;
 }
 
-std::shared_ptr<DeviceState> able_device(ContextState& context, const Graph& graph, const std::shared_ptr<DeviceState>& device) {
+std::shared_ptr<DeviceState> able_device(ContextState& context, Graph graph, const std::shared_ptr<DeviceState>& device) {
   std::vector<NodeId> nodes(graph.nodes().size());
   std::iota(nodes.begin(), nodes.end(), NodeId{0});
   const tenon_plan_options options = plan_options(context.config, Precision::float32);
+  PlacementReport ignored;
   const auto is_able = [&](DeviceState& candidate) {
-    return std::ranges::all_of(ask(candidate, graph, nodes, options), [](const tenon_answer& answer) { return answer.supported != 0; });
+    return std::ranges::all_of(ask_with_copies(context, candidate, graph, nodes, options, ignored),
+                               [](const tenon_answer& answer) { return answer.supported != 0; });
   };
   if (is_able(*device)) return device;
   for (std::size_t other = 0; other < context.entries.size(); ++other) {

@@ -32,13 +32,14 @@ class PlacementError : public Error {
 };
 
 /// The device of each node. The innermost request wins: the node's own, then the first placement rule that matches its name, then
-/// `fallback`. The fallback policy applies to a node that its device does not support. Errors: PlacementError under policy `error`, naming
+/// `fallback`. Inputs that are views become dense if their device does not support a node that reads them; the report lists these copies.
+/// The fallback policy applies to a node that its device does not support then, either. Errors: PlacementError under policy `error`, naming
 /// op, node, device, the backend's reason and the devices that support it; DEVICE_NOT_FOUND.
-std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, const Graph& graph, const std::string& fallback,
+std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, Graph& graph, const std::string& fallback,
                                                 const tenon_plan_options& options, PlacementReport& report);
 
 /// `device` if it supports every node of the graph, else the first device that does, else `device`.
-std::shared_ptr<DeviceState> able_device(ContextState& context, const Graph& graph, const std::shared_ptr<DeviceState>& device);
+std::shared_ptr<DeviceState> able_device(ContextState& context, Graph graph, const std::shared_ptr<DeviceState>& device);
 
 /// Nodes of one device that can run as one plan, in topological order.
 struct Partition {

@@ -60,6 +60,8 @@ std::string PlacementReport::str() const {
   for (const std::string& row : rows) text += line(row);
   for (const PlannedCopy& copy : copies)
     text += fmt::format("copy {}: {} -> {}, {} bytes\n", copy.value, copy.from, copy.to, copy.size_bytes);
+  for (const DenseCopy& copy : dense_copies)
+    text += fmt::format("copy {}: dense on {}, {} bytes: {}\n", copy.value, copy.device, copy.size_bytes, copy.reason);
   const auto failing = std::ranges::count_if(nodes, [](const Placement& p) { return p.device.empty(); });
   if (failing > 0) {
     return text + fmt::format(
@@ -93,7 +95,7 @@ std::string PlacementReport::mapping() const {
 
 std::string PlacementReport::json() const {
   using Json = nlohmann::ordered_json;
-  Json node_list = Json::array(), copy_list = Json::array();
+  Json node_list = Json::array(), copy_list = Json::array(), dense_list = Json::array();
   for (const Placement& p : nodes) {
     node_list.push_back({{"node", p.node},
                          {"op", p.op},
@@ -107,8 +109,11 @@ std::string PlacementReport::json() const {
   }
   for (const PlannedCopy& copy : copies)
     copy_list.push_back({{"value", copy.value}, {"from", copy.from}, {"to", copy.to}, {"size_bytes", copy.size_bytes}});
+  for (const DenseCopy& copy : dense_copies)
+    dense_list.push_back({{"value", copy.value}, {"device", copy.device}, {"reason", copy.reason}, {"size_bytes", copy.size_bytes}});
   return Json{{"nodes", node_list},
               {"copies", copy_list},
+              {"dense_copies", dense_list},
               {"moved", moved()},
               {"partitions", partitions},
               {"kernels", kernels},

@@ -28,13 +28,13 @@ Program::~Program() = default;
 Program::Program(Program&&) noexcept = default;
 Program& Program::operator=(Program&&) noexcept = default;
 
-const std::vector<Tensor>& Program::run(std::span<const Tensor> inputs) {
+const std::vector<Tensor>& Program::run(std::span<const Tensor> inputs, const RunOptions& options) {
   State& s = state_of(state_);
   const exec::Running running(s.running, "program", "Program");
-  return s.run(inputs);
+  return s.run(inputs, options);
 }
 
-void Program::run(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+void Program::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, const RunOptions& options) {
   State& s = state_of(state_);
   const exec::Running running(s.running, "program", "Program");
   if (outputs.size() != s.visible) throw Error(fmt::format("program: expected {} outputs, got {}", s.visible, outputs.size()));
@@ -45,6 +45,13 @@ void Program::run(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
     if (!fits) {
       throw Error(fmt::format("output '{}': expected a dense {}{} on {}, got {}", s.graph.outputs()[i].name, name_of(s.outputs[i].dtype),
                               s.outputs[i].shape.str(), s.outputs[i].device->info.name, outputs[i].str()));
+    }
+    const std::uint64_t alignment = s.outputs[i].device->alignment_of(outputs[i].dtype());
+    if (outputs[i].address() % alignment != 0 && outputs[i].count() > 0) {
+      throw Error(
+          fmt::format("output '{}': expected memory at a multiple of {} bytes, as {} needs it, got address {:#x}; "
+                      "Program::make_output allocates it",
+                      s.graph.outputs()[i].name, alignment, s.outputs[i].device->info.name, outputs[i].address()));
     }
   }
   s.bind_inputs(inputs);
@@ -57,7 +64,7 @@ void Program::run(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   };
   put(outputs);
   try {
-    s.execute();
+    s.execute(options);
     if (s.check != CheckNumerics::off) s.check_results();
   } catch (...) {
     put(mine);

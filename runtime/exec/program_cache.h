@@ -66,6 +66,10 @@ class ProgramCache {
     counts_.programs = entries_.size();
     return entries_.front().program;
   }
+  void clear() {
+    while (!entries_.empty()) evict_last();
+    counts_.programs = 0;
+  }
   const ProgramCounts& counts() const { return counts_; }
 
  private:

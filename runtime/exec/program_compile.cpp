@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <set>
 #include <utility>
@@ -36,8 +37,15 @@ struct Layout {
   std::vector<exec::Partition> partitions;
   std::vector<std::uint32_t> part_of;               ///< per node
   std::vector<std::vector<std::uint32_t>> readers;  ///< per value: the parts that read it, ascending, unique
+  std::vector<bool> last;                           ///< per node, if updates come last: the last ones of their part
 
-  explicit Layout(const Graph& g, std::vector<exec::Partition> sets) : graph(g), partitions(std::move(sets)) {
+  Layout(const Graph& g, std::vector<exec::Partition> sets, bool updates_last) : graph(g), partitions(std::move(sets)) {
+    if (updates_last) {
+      last = only_update(graph);
+      for (exec::Partition& set : partitions) {
+        std::stable_partition(set.nodes.begin(), set.nodes.end(), [&](NodeId n) { return !last[n]; });
+      }
+    }
     part_of.resize(g.nodes().size());
     readers.resize(g.values().size());
     for (std::uint32_t p = 0; p < partitions.size(); ++p) {
@@ -52,14 +60,30 @@ struct Layout {
   bool computed(ValueId v) const { return graph.info(v).kind == ValueKind::computed; }
   std::uint32_t producer(ValueId v) const { return part_of[graph.info(v).producer]; }
 
-  /// Updates whose new value may overwrite the parameter: one per value, computed on the parameter's device after all other reads.
+  /// Nodes whose results only become parameters, and may therefore be computed last.
+  static std::vector<bool> only_update(const Graph& graph) {
+    std::vector<bool> needed(graph.values().size(), false), result(graph.nodes().size(), false);
+    for (const GraphOutput& output : graph.outputs()) needed[output.value] = true;
+    for (NodeId n = static_cast<NodeId>(graph.nodes().size()); n-- > 0;) {
+      const NodeInfo& node = graph.nodes()[n];
+      result[n] = std::none_of(node.outputs.begin(), node.outputs.end(), [&](ValueId v) { return v != no_id && needed[v]; });
+      for (const ValueId v : node.inputs) {
+        if (v != no_id && !result[n]) needed[v] = true;
+      }
+    }
+    return result;
+  }
+
+  /// Updates whose new value may overwrite the parameter: one per value, computed on the parameter's device after all other reads. If
+  /// updates come last, by a node that computes nothing else.
   std::vector<bool> donatable(const std::map<ValueId, DevicePointer>& home) const {
     std::set<ValueId> kept_old, taken;
     for (const GraphOutput& output : graph.outputs()) kept_old.insert(output.value);
     for (const GraphUpdate& update : graph.updates()) kept_old.insert(update.value);
     std::vector<bool> result;
     for (const GraphUpdate& update : graph.updates()) {
-      const bool yes = computed(update.value) && !kept_old.contains(update.parameter) && !taken.contains(update.value) &&
+      const bool yes = computed(update.value) && (last.empty() || last[graph.info(update.value).producer]) &&
+                       !kept_old.contains(update.parameter) && !taken.contains(update.value) &&
                        home.at(update.parameter) == partitions[producer(update.value)].device &&
                        (readers[update.parameter].empty() || readers[update.parameter].back() <= producer(update.value));
       if (yes) taken.insert(update.value);
@@ -84,6 +108,7 @@ struct Program::State::Compiler {
     DevicePointer device;
     std::uint32_t slot;  ///< TENON_NO_INDEX: the workspace of part interval.first
     sdk::Interval interval;
+    std::uint64_t alignment;
   };
 
   State& s;
@@ -97,10 +122,10 @@ struct Program::State::Compiler {
   std::map<std::pair<ValueId, DeviceState*>, std::uint32_t> slot_of;
   std::vector<Block> blocks;
 
-  Compiler(State& state, DevicePointer main, std::vector<exec::Partition> partitions)
+  Compiler(State& state, DevicePointer main, std::vector<exec::Partition> partitions, bool updates_last)
       : s(state),
         main_device(std::move(main)),
-        layout(state.graph, std::move(partitions)),
+        layout(state.graph, std::move(partitions), updates_last),
         last_part(static_cast<std::uint32_t>(layout.partitions.empty() ? 0 : layout.partitions.size() - 1)),
         needed_outside(state.graph.values().size(), false),
         live_after(state.graph.values().size(), false) {}
@@ -111,7 +136,7 @@ struct Program::State::Compiler {
   }
   std::uint32_t arena_slot(const DevicePointer& device, std::uint64_t size, std::uint32_t first, std::uint32_t last) {
     const std::uint32_t slot = new_slot(0);
-    blocks.push_back({device, slot, {first, last, sdk::aligned_size(std::max<std::uint64_t>(size, 1))}});
+    blocks.push_back({device, slot, {first, last, std::max<std::uint64_t>(size, 1)}, device->info.operand_alignment_bytes});
     return slot;
   }
   void keep_at(ValueId v, const Origin& place) {
@@ -182,7 +207,8 @@ struct Program::State::Compiler {
       found->second = new_slot(0);
       const auto position = static_cast<std::size_t>(std::find(s.inputs.begin(), s.inputs.end(), v) - s.inputs.begin());
       s.input_uses.push_back({position, device, found->second, {}});
-      if (!device->host_addressable()) s.memory.count(*device, bytes_of(s.graph.info(v)), &MemoryPlan::inputs_size_bytes);
+      const bool copied = std::ranges::any_of(s.report.dense_copies, [&](const DenseCopy& c) { return c.value == s.graph.info(v).name; });
+      if (!device->host_addressable() || copied) s.memory.count(*device, bytes_of(s.graph.info(v)), &MemoryPlan::inputs_size_bytes);
     }
     return found->second;
   }
@@ -216,6 +242,7 @@ struct Program::State::Compiler {
         if (donatable[u] && layout.producer(s.graph.updates()[u].value) == p) donations.push_back(s.graph.updates()[u]);
       }
       exec::AbiGraph lowered;
+      lowered.program = s.program_id;
       exec::lower(s.graph, set.nodes, needed_outside, donations, uses, lowered);
       exec::lower_to_supported_versions(*set.device->loaded->backend, s.graph, lowered);
       Part part;
@@ -223,6 +250,7 @@ struct Program::State::Compiler {
       part.nodes = lowered.node_ids;
       for (const ValueId v : lowered.bound) part.slots.push_back(slot_for(v, p));
       part.addresses.resize(part.slots.size());
+      part.updates = !donations.empty();
       s.parts.push_back(std::move(part));  // from here on the destructor destroys the plan
       make_plan(s.parts.back(), fmt::format("a plan of {} nodes", set.nodes.size()), lowered.graph, options, p);
       if (std::find(s.devices.begin(), s.devices.end(), set.device) == s.devices.end()) s.devices.push_back(set.device);
@@ -244,12 +272,14 @@ struct Program::State::Compiler {
         throw Error(Status::out_of_memory, fmt::format("{}: expected at most {} bytes of {}, got {}", what, max_plan_bytes, use, size));
       }
     }
-    const std::uint64_t alignment = info.workspace_alignment_bytes;
-    if (alignment > exec::MemoryPool::alignment || (alignment & (alignment - 1)) != 0) {
-      throw Error(Status::unsupported, fmt::format("{}: expected a workspace alignment that is a power of two up to {} bytes, got {}", what,
-                                                   exec::MemoryPool::alignment, alignment));
+    const std::uint64_t alignment = std::max<std::uint64_t>(info.workspace_alignment_bytes, 1);
+    if (alignment > device.info.alignment_bytes || (alignment & (alignment - 1)) != 0) {
+      throw Error(Status::unsupported,
+                  fmt::format("{}: expected a workspace alignment that is a power of two up to {} bytes, the alignment of the device's "
+                              "memory, got {}",
+                              what, device.info.alignment_bytes, alignment));
     }
-    blocks.push_back({part.device, TENON_NO_INDEX, {p, p, sdk::aligned_size(info.workspace_size_bytes)}});
+    blocks.push_back({part.device, TENON_NO_INDEX, {p, p, info.workspace_size_bytes}, alignment});
     s.memory.count(device, info.packed_size_bytes, &MemoryPlan::packed_size_bytes);
     s.report.kernels += info.kernel_count;
     if (!s.memory.allocates()) return;
@@ -304,10 +334,17 @@ struct Program::State::Compiler {
     std::map<DeviceState*, std::vector<std::size_t>> by_device;
     for (std::size_t b = 0; b < blocks.size(); ++b) by_device[blocks[b].device.get()].push_back(b);
     for (const auto& [device, members] : by_device) {
+      std::uint64_t alignment = sdk::block_alignment;  // a cache line, at least
+      for (const std::size_t b : members) alignment = std::max(alignment, blocks[b].alignment);
       std::vector<sdk::Interval> intervals;
-      for (const std::size_t b : members) intervals.push_back(blocks[b].interval);
-      const std::uint64_t size = sdk::assign_offsets(intervals);
-      const std::uint64_t base = s.memory.keep(blocks[members.front()].device, size, &MemoryPlan::workspace_size_bytes);
+      for (const std::size_t b : members) {
+        intervals.push_back(blocks[b].interval);
+        intervals.back().size = sdk::aligned_size(intervals.back().size, alignment);
+      }
+      std::uint64_t size = sdk::assign_offsets(intervals);
+      if (size > 0 && alignment > exec::MemoryPool::min_alignment) size += alignment;  // what the pool gives may start lower
+      const std::uint64_t kept = s.memory.keep(blocks[members.front()].device, size, &MemoryPlan::workspace_size_bytes);
+      const std::uint64_t base = sdk::aligned_size(kept, alignment);
       for (std::size_t i = 0; i < members.size(); ++i) {
         const Block& block = blocks[members[i]];
         const std::uint64_t address = base + intervals[i].offset;
@@ -320,6 +357,13 @@ struct Program::State::Compiler {
     }
   }
 };
+
+Program::State::State(exec::ProgramMemory::Mode mode)
+    : program_id([] {
+        static std::atomic<std::uint64_t> last{0};
+        return ++last;
+      }()),
+      memory(mode) {}
 
 void Program::State::compile(const Context& context, const ProgramOptions& options) {
   exec::ContextState& state = *context.state();
@@ -336,9 +380,11 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
 
   const std::string fallback = options.device.empty() ? context.default_device().name() : options.device;
   const DevicePointer main_device = state.open_found(fallback);
-  const tenon_plan_options plan_options = exec::plan_options(state.config, precision);
+  tenon_plan_options plan_options = exec::plan_options(state.config, precision);
+  const exec::RunContext run(options.run);
+  plan_options.run = run.get();
   const auto device_of = exec::place(state, graph, fallback, plan_options, report);
-  Compiler compiler(*this, main_device, exec::partition(graph, device_of, sync_debug));
+  Compiler compiler(*this, main_device, exec::partition(graph, device_of, sync_debug), options.updates_last);
   report.partitions = static_cast<std::uint32_t>(compiler.layout.partitions.size());
   compiler.place_parameters();
   compiler.compute_liveness();
@@ -426,7 +472,7 @@ void Program::State::hoist(const Context& context, const ProgramOptions& options
   // precision is already applied
   const Precision own = precision == Precision::float32 ? precision : Precision::tf32;
   try {
-    const ProgramOptions same{.device = options.device, .parameters = parameters, .optimize = false, .precision = own};
+    const ProgramOptions same{.device = options.device, .parameters = parameters, .optimize = false, .precision = own, .run = options.run};
     prologue = compiled(context, halves.prologue, same, memory.mode());
   } catch (const exec::PlacementError&) {  // compile() reports all nodes of the graph together
     graph = std::move(complete);

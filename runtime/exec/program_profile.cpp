@@ -15,22 +15,15 @@ constexpr std::uint32_t max_records = 1u << 24;
 
 }  // namespace
 
-void Program::State::set_profile(bool enabled) {
-  for (Part& part : parts) {
-    const tenon_profile_table* table = part.device->table.profile;
-    if (table == nullptr) continue;
-    exec::check(table->enable(part.plan, enabled ? 1 : 0, error), error, fmt::format("device '{}': profile", part.device->info.name));
-  }
-  profile_on = enabled;
-}
-
-std::vector<tenon_profile_record> Program::State::read_profile(const Part& part) {
+/// The kernels of that execution of the part, or of one to come for id 0; none if the backend does not know them.
+std::vector<tenon_profile_record> Program::State::read_profile(const Part& part, std::uint64_t execution) {
   const tenon_profile_table* table = part.device->table.profile;
-  if (table == nullptr) return {};
+  if (table == nullptr || table->read == nullptr) return {};
   const auto read = [&](std::vector<tenon_profile_record>& records) {
     std::uint32_t count = 0;
-    exec::check(table->read(part.plan, records.data(), static_cast<std::uint32_t>(records.size()), &count, error), error,
-                fmt::format("device '{}': profile", part.device->info.name));
+    exec::check(table->read(part.plan, execution, records.data(), sizeof(tenon_profile_record), static_cast<std::uint32_t>(records.size()),
+                            &count, error),
+                error, fmt::format("device '{}': profile", part.device->info.name));
     if (count > max_records) {
       throw Error(Status::internal,
                   fmt::format("device '{}': profile: expected at most {} records, got {}", part.device->info.name, max_records, count));
@@ -70,10 +63,8 @@ std::vector<Program::KernelTime> Program::State::kernels_of(const Part& part, st
 void Program::State::name_kernels() {
   if (kernels_named) return;
   kernels_named = true;
-  const bool before_it_was_on = profile_on;
-  if (!profile_on) set_profile(true);
   for (const Part& part : parts) {
-    const std::vector<tenon_profile_record> records = read_profile(part);
+    const std::vector<tenon_profile_record> records = read_profile(part, 0);
     if (records.empty() && part.device->table.profile != nullptr) kernels_named = false;
     for (const tenon_profile_record& record : records) {
       if (record.node >= part.nodes.size()) continue;
@@ -81,13 +72,14 @@ void Program::State::name_kernels() {
       if (algorithm.empty()) algorithm = record.algorithm;
     }
   }
-  if (!before_it_was_on) set_profile(false);
 }
 
-/// Records the plan that has just run and its kernels as events.
-void Program::State::record(Part& part, std::uint64_t begin_ns) {
-  const std::uint64_t duration_ns = exec::TraceRecorder::now_ns() - begin_ns;
-  std::vector<tenon_profile_record> records = read_profile(part);
+/// Records the plan that has just run and its kernels as events. A duration of 0: up to the end of its last kernel.
+std::uint64_t Program::State::record(Part& part, std::uint64_t begin_ns, std::uint64_t duration_ns) {
+  std::vector<tenon_profile_record> records = read_profile(part, execution_id);
+  if (duration_ns == 0) {
+    for (const tenon_profile_record& record : records) duration_ns = std::max(duration_ns, record.begin_ns + record.duration_ns);
+  }
   if (records.empty() && part.nodes.size() == 1) {  // a backend without times per kernel: the plan's time is that of its only node
     tenon_profile_record whole{};
     whole.fused_count = 1;
@@ -121,19 +113,19 @@ void Program::State::record(Part& part, std::uint64_t begin_ns) {
     event.duration_ns = records[k].duration_ns;
     trace->add(event);
   }
+  return begin_ns + duration_ns;
 }
 
 void Program::enable_profile(bool enabled) {
-  State& s = state_of(state_);
-  s.profile_requested = enabled;
-  if (s.profile_on != enabled) s.set_profile(enabled);
+  state_of(state_).profile_requested = enabled;
 }
 
 std::vector<Program::KernelTime> Program::profile() const {
   std::vector<KernelTime> times;
   State& s = state_of(state_);
+  if (s.execution_id == 0) return times;
   for (const State::Part& part : s.parts) {
-    for (KernelTime& time : s.kernels_of(part, s.read_profile(part))) times.push_back(std::move(time));
+    for (KernelTime& time : s.kernels_of(part, s.read_profile(part, s.execution_id))) times.push_back(std::move(time));
   }
   return times;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Execution of a program: operands, plans and copies, or a recording of them, and error reporting.
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -44,10 +44,10 @@ void copy_between(DeviceState& from, std::uint64_t source, DeviceState& to, std:
 
 }  // namespace
 
-const std::vector<Tensor>& Program::State::run(std::span<const Tensor> given) {
+const std::vector<Tensor>& Program::State::run(std::span<const Tensor> given, const RunOptions& options) {
   if (results.size() != visible) make_outputs(0);
   bind_inputs(given);
-  execute();
+  execute(options);
   if (check != CheckNumerics::off) check_results();
   return results;
 }
@@ -62,15 +62,27 @@ void Program::State::bind_inputs(std::span<const Tensor> given) {
   }
   for (InputUse& use : input_uses) {
     const Tensor& tensor = given[use.input];
+    const std::vector<std::int64_t>& strides = graph.info(inputs[use.input]).strides;
     const bool there = tensor.storage()->device.get() == use.device.get();
     const bool in_reach = there || (use.device->host_addressable() && tensor.on_host());
-    if (in_reach && tensor.is_dense()) {
+    const bool fits = strides.empty() ? tensor.is_dense() : std::equal(strides.begin(), strides.end(), tensor.strides());
+    const bool aligned = tensor.address() % use.device->alignment_of(tensor.dtype()) == 0;
+    if (in_reach && fits && (aligned || tensor.count() == 0)) {
       slots[use.slot] = tensor.address();
       continue;
     }
+    if (!strides.empty()) {
+      throw Error(
+          fmt::format("input '{}': expected an aligned view on {} with strides ({}), as declared, got {} with ({}); declare the "
+                      "input without strides, and the program copies what it is given",
+                      graph.info(inputs[use.input]).name, use.device->info.name, fmt::join(strides, ", "), tensor.str(),
+                      fmt::join(std::span(tensor.strides(), tensor.shape().rank()), ", ")));
+    }
     if (!use.staging.defined()) use.staging = Device(use.device).empty(tensor.dtype(), tensor.shape());
     const auto size = static_cast<std::uint64_t>(tensor.size_bytes());
-    if (tensor.is_dense() && tensor.on_host()) {
+    if (tensor.is_dense() && there) {
+      use.device->copy(TENON_COPY_DEVICE_TO_DEVICE, use.staging.address(), tensor.address(), size);
+    } else if (tensor.is_dense() && tensor.on_host()) {
       use.device->copy(TENON_COPY_HOST_TO_DEVICE, use.staging.address(), tensor.address(), size);
     } else {
       use.device->upload(use.staging.address(), tensor.to_host().raw(), size);
@@ -79,27 +91,42 @@ void Program::State::bind_inputs(std::span<const Tensor> given) {
   }
 }
 
-void Program::State::execute() {
+void Program::State::execute(const RunOptions& options) {
   const bool traced = trace->on();
   const exec::TraceScope scope(*trace, "run");
-  if (profile_on != (profile_requested || traced)) set_profile(!profile_on);
+  exec::RunContext context(options);
+  execution_id = 0;
   if (traced) {
     for (const DevicePointer& device : devices) trace->add_memory(device->info.name, device->allocator->use().live_size_bytes);
   }
   if (!parameters->unset().empty()) expect_values();
   if (prologue != nullptr && prologue_epoch != parameters->epoch()) {
-    prologue->run({});
+    prologue->run({}, options);
     prologue_epoch = parameters->epoch();
   }
   submitted = 0;
+  if (context.cancelled()) cancel("its first kernel");
   const std::uint64_t epoch = parameters->epoch();
-  if (profile_on || replay == nullptr || !run_recorded(epoch)) run_parts(epoch, traced);
-  for (const DevicePointer& device : devices) wait_for(*device, nullptr);
+  if (profile_requested || traced) execution_id = ++measured_runs;
+  try {
+    if (replay == nullptr || !run_recorded(epoch, traced)) run_parts(epoch, traced, context);
+    for (const DevicePointer& device : devices) wait_for(*device, nullptr);
+  } catch (...) {
+    execution_id = 0;
+    throw;
+  }
   if (parameters->unset().empty()) {
     if (!graph.updates().empty()) parameters->touch();
   } else {
     for (const GraphUpdate& update : graph.updates()) parameters->touch(graph.info(update.parameter).name);
   }
+}
+
+/// Throws for a run that is cancelled at `where`, when the devices have finished what they have of it.
+void Program::State::cancel(const std::string& where) {
+  for (const DevicePointer& device : devices) wait_for(*device, nullptr);
+  throw Error(Status::cancelled,
+              fmt::format("the run was cancelled at {}; parameters are as before the run, its results are undefined", where));
 }
 
 void Program::State::expect_values() const {
@@ -120,48 +147,57 @@ void Program::State::expect_values() const {
                   names));
 }
 
-tenon_bindings Program::State::bind(Part& part, std::uint64_t epoch) {
+tenon_bindings Program::State::bind(Part& part, std::uint64_t epoch, const tenon_run* run) {
   for (std::size_t i = 0; i < part.slots.size(); ++i) part.addresses[i] = slots[part.slots[i]];
   tenon_bindings bindings{};
   bindings.struct_size = sizeof bindings;
   bindings.address_count = static_cast<std::uint32_t>(part.addresses.size());
   bindings.addresses = part.addresses.data();
   bindings.parameters_epoch = epoch;
+  bindings.run = run;
+  bindings.execution_id = execution_id;
   return bindings;
 }
 
-void Program::State::run_parts(std::uint64_t epoch, bool traced) {
+void Program::State::run_parts(std::uint64_t epoch, bool traced, exec::RunContext& context) {
   const auto run_copy = [&](const Copy& copy) {
     if (copy.from != copy.to) wait_for(*copy.from, nullptr);
     copy_between(*copy.from, slots[copy.source], *copy.to, slots[copy.destination], copy.size, staging);
   };
   for (std::size_t p = 0; p < parts.size(); ++p) {
-    for (const Copy& copy : before[p]) run_copy(copy);
     Part& part = parts[p];
-    const tenon_bindings bindings = bind(part, epoch);
+    if (!context.finishes() && context.cancelled()) cancel(fmt::format("plan {} of {}", p + 1, parts.size()));
+    for (const Copy& copy : before[p]) run_copy(copy);
+    const tenon_bindings bindings = bind(part, epoch, context.get());
     const std::uint64_t begin_ns = traced ? exec::TraceRecorder::now_ns() : 0;
     const tenon_status status = exec::guarded_call("plan_execute", error, [&] {
       return part.device->table.plan_execute(part.plan, &bindings, part.workspace, part.device->stream, error);
     });
     if (status != TENON_OK) fail(status, *part.device, &part);
     submitted = p + 1;
+    if (part.updates) context.finish();
     if (sync_debug || traced) wait_for(*part.device, &part);
-    if (traced) record(part, begin_ns);
+    if (traced) record(part, begin_ns, exec::TraceRecorder::now_ns() - begin_ns);
   }
   for (const Copy& copy : after) run_copy(copy);
   if (replay != nullptr) replay->executed(epoch);
 }
 
 /// Replays the run, recording it first if it is due. False: the run must be executed.
-bool Program::State::run_recorded(std::uint64_t epoch) {
-  const exec::Replay::Action action = replay->next(slots, epoch);
+bool Program::State::run_recorded(std::uint64_t epoch, bool traced) {
+  const exec::Replay::Action action = replay->next(slots, epoch, execution_id != 0);
   if (action == exec::Replay::Action::execute) return false;
   if (action == exec::Replay::Action::record && !replay->record(epoch, [&](tenon_stream* stream) { enqueue_partitions(epoch, stream); }))
     return false;
   submitted = parts.size();
   const DeviceState& device = *devices.front();
-  const tenon_status status = replay->replay(error);
+  std::uint64_t begin_ns = traced ? exec::TraceRecorder::now_ns() : 0;
+  const tenon_status status = replay->replay(execution_id, error);
   if (status != TENON_OK) fail(status, device, nullptr);
+  if (traced) {  // plans of one launch: each is shown where the one before ends
+    wait_for(device, nullptr);
+    for (Part& part : parts) begin_ns = record(part, begin_ns, 0);
+  }
   if (action == exec::Replay::Action::replay) {  // a recorded run has counted its copies already
     const auto count = [&](const Copy& copy) {
       if (copy.size > 0) device.copy_counters->add_copy(TENON_COPY_DEVICE_TO_DEVICE, copy.size);
@@ -180,7 +216,7 @@ void Program::State::enqueue_partitions(std::uint64_t epoch, tenon_stream* strea
   };
   for (std::size_t p = 0; p < parts.size(); ++p) {
     std::for_each(before[p].begin(), before[p].end(), enqueue_copy);
-    const tenon_bindings bindings = bind(parts[p], epoch);
+    const tenon_bindings bindings = bind(parts[p], epoch, nullptr);
     const tenon_status status = exec::guarded_call(
         "plan_execute", error, [&] { return device.table.plan_execute(parts[p].plan, &bindings, parts[p].workspace, stream, error); });
     if (status != TENON_OK) fail(status, device, &parts[p]);
@@ -211,29 +247,40 @@ std::string Program::State::why_not_replayed(Capture capture) const {
   return {};
 }
 
-void Program::State::fail(tenon_status status, const DeviceState& device, const Part* part) const {
+const NodeInfo* Program::State::find_node(std::uint64_t abi_id) const {
+  if (abi_id >> 32 == program_id) {
+    const auto& nodes = graph.nodes();
+    const auto found = std::find_if(nodes.begin(), nodes.end(), [&](const NodeInfo& node) { return node.id == (abi_id & 0xffffffff); });
+    if (found != nodes.end()) return &*found;
+  }
+  return prologue == nullptr ? nullptr : prologue->find_node(abi_id);
+}
+
+void Program::State::fail(tenon_status status, const DeviceState& device, const Part* part) {
   std::string where = fmt::format("device '{}'", device.info.name);
   std::string advice;
-  if (part == nullptr) {  // detected while waiting: the failure of one of the plans that ran there
-    std::size_t count = 0;
-    for (std::size_t p = 0; p < submitted; ++p) {
-      if (parts[p].device.get() != &device) continue;
-      part = &parts[p];
-      ++count;
+  const NodeInfo* node = find_node(error.node_id());
+  if (node == nullptr && error.node_id() >> 32 != 0) {
+    advice = "; it is a failure of another program on this device";
+  } else if (node == nullptr) {
+    if (part == nullptr) {  // detected while waiting: the failure of one of the plans that ran there
+      std::size_t count = 0;
+      for (std::size_t p = 0; p < submitted; ++p) {
+        if (parts[p].device.get() != &device) continue;
+        part = &parts[p];
+        ++count;
+      }
+      if (count != 1) part = nullptr;
+      if (count > 1) where += fmt::format(", one of {} plans", count);
+      advice = "; set sync_debug: true to wait for each node and name the one that fails";
     }
-    if (count != 1) part = nullptr;
-    if (count > 1) where += fmt::format(", one of {} plans", count);
-    advice = "; set sync_debug: true to wait for each node and name the one that fails";
+    if (part != nullptr && part->nodes.size() == 1) node = &graph.nodes()[part->nodes[0]];
   }
-  if (part != nullptr && part->nodes.size() == 1) {
-    const NodeInfo& node = graph.nodes()[part->nodes[0]];
-    where += fmt::format(", node '{}' ({})", node.name, op_name(node.op));
-    advice.clear();
-  } else if (part != nullptr && error.node() < part->nodes.size()) {
-    const NodeInfo& node = graph.nodes()[part->nodes[error.node()]];
-    where += fmt::format(", node '{}' ({})", node.name, op_name(node.op));
+  if (node != nullptr) {
+    where += fmt::format(", node '{}' ({})", node->name, op_name(node->op));
     advice.clear();
   }
+  if (status == TENON_CANCELLED && part != nullptr) cancel(where);
   const std::string text = error.text().empty() ? name_of(static_cast<Status>(status)) : error.text();
   throw Error(static_cast<Status>(status), fmt::format("{}: {}{}", where, text, advice));
 }

@@ -16,6 +16,7 @@
 #include "exec/context_state.h"
 #include "exec/program_memory.h"
 #include "exec/replay.h"
+#include "exec/run_context.h"
 
 namespace tenon {
 
@@ -39,6 +40,7 @@ struct Program::State {
     std::vector<std::uint32_t> slots;           ///< per address
     std::vector<NodeId> nodes;                  ///< per ABI node
     std::uint64_t packed = 0;                   ///< bytes that the plan allocated itself
+    bool updates = false;                       ///< it writes parameters in place
     std::vector<std::uint32_t> traced_kernels;  ///< ids of its kernels in the trace of that generation
     std::uint64_t trace_generation = 0;
   };
@@ -61,6 +63,7 @@ struct Program::State {
     Shape shape;
   };
 
+  const std::uint64_t program_id;  ///< unique in the process, for the ids of its nodes
   std::shared_ptr<ParameterStore> parameters;
   PlacementReport report;
   Graph graph;                       ///< the nodes that run each time
@@ -82,15 +85,17 @@ struct Program::State {
   std::vector<char> staging;
   CheckNumerics check = CheckNumerics::off;
   bool sync_debug = false;
-  bool profile_requested = false, profile_on = false;  ///< requested by the caller; enabled in the plans
-  bool kernels_named = false;                          ///< whether the report has them
-  std::size_t submitted = 0;                           ///< parts of this run submitted to their devices
+  bool profile_requested = false;   ///< by the caller; traced runs are measured too
+  std::uint64_t measured_runs = 0;  ///< the id of the last measured run
+  std::uint64_t execution_id = 0;   ///< of the last run; 0: it was not measured
+  bool kernels_named = false;       ///< whether the report has them
+  std::size_t submitted = 0;        ///< parts of this run submitted to their devices
   std::shared_ptr<exec::TraceRecorder> trace;
   std::unique_ptr<exec::Replay> replay;  ///< null: every run is executed
   exec::ErrorText error;
   std::atomic<bool> running = false;  ///< a thread is in run()
 
-  explicit State(exec::ProgramMemory::Mode mode) : memory(mode) {}
+  explicit State(exec::ProgramMemory::Mode mode);
   ~State() {
     replay.reset();  // recordings point into the plans
     for (Part& part : parts) {
@@ -107,26 +112,29 @@ struct Program::State {
   void make_outputs(std::size_t first);
   const Output* made_by_prologue(const std::string& name) const;
   /// Runs into the program's own outputs.
-  const std::vector<Tensor>& run(std::span<const Tensor> given);
+  const std::vector<Tensor>& run(std::span<const Tensor> given, const RunOptions& options);
   void bind_inputs(std::span<const Tensor> given);
   /// Errors  parameters without a value are read.
   void expect_values() const;
-  void execute();
-  void run_parts(std::uint64_t epoch, bool traced);
-  bool run_recorded(std::uint64_t epoch);
+  void execute(const RunOptions& options);
+  void run_parts(std::uint64_t epoch, bool traced, exec::RunContext& context);
+  bool run_recorded(std::uint64_t epoch, bool traced);
+  [[noreturn]] void cancel(const std::string& where);
   void enqueue_partitions(std::uint64_t epoch, tenon_stream* stream);
-  tenon_bindings bind(Part& part, std::uint64_t epoch);
+  tenon_bindings bind(Part& part, std::uint64_t epoch, const tenon_run* run);
   std::string why_not_replayed(Capture capture) const;
   void check_results();
 
-  [[noreturn]] void fail(tenon_status status, const DeviceState& device, const Part* part) const;
+  /// The node of this program that a backend names in an error; null: none.
+  const NodeInfo* find_node(std::uint64_t abi_id) const;
+  [[noreturn]] void fail(tenon_status status, const DeviceState& device, const Part* part);
   /// Waits for the device. A failure is attributed to `part`, or to any part that ran there.
   void wait_for(const DeviceState& device, const Part* part);
-  void set_profile(bool enabled);
-  std::vector<tenon_profile_record> read_profile(const Part& part);
+  std::vector<tenon_profile_record> read_profile(const Part& part, std::uint64_t execution);
   std::vector<KernelTime> kernels_of(const Part& part, std::span<const tenon_profile_record> records) const;
   void name_kernels();
-  void record(Part& part, std::uint64_t begin_ns);
+  /// Returns when the plan ended.
+  std::uint64_t record(Part& part, std::uint64_t begin_ns, std::uint64_t duration_ns);
 };
 
 }  // namespace tenon

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/log.h"
 
@@ -55,9 +56,13 @@ Replay::Entry& Replay::entry_of(std::span<const std::uint64_t> addresses) {
   return entries_.front();
 }
 
-Replay::Action Replay::next(std::span<const std::uint64_t> addresses, std::uint64_t parameters_epoch) {
+Replay::Action Replay::next(std::span<const std::uint64_t> addresses, std::uint64_t parameters_epoch, bool measured) {
   if (!stopped_.empty()) return Action::execute;
   Entry& entry = entry_of(addresses);
+  if (std::exchange(entry.measured, measured) != measured) {
+    drop(entry);
+    wasted_ = 0;  // it was not the addresses that changed
+  }
   if (entry.capture != nullptr) {
     if (packs_ == Packs::no || entry.epoch == parameters_epoch) return Action::replay;
     drop(entry);
@@ -112,9 +117,9 @@ bool Replay::record(std::uint64_t parameters_epoch, const std::function<void(ten
   return true;
 }
 
-tenon_status Replay::replay(tenon_error* error) {
+tenon_status Replay::replay(std::uint64_t execution_id, tenon_error* error) {
   Entry& entry = entries_.front();
-  const tenon_status status = device_->table.capture->replay(entry.capture, device_->stream, error);
+  const tenon_status status = device_->table.capture->replay(entry.capture, device_->stream, execution_id, error);
   if (status != TENON_OK) {
     drop(entry);
     return status;

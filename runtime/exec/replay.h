@@ -28,15 +28,15 @@ class Replay {
   Replay(const Replay&) = delete;
   Replay& operator=(const Replay&) = delete;
 
-  /// Decides how to run with these addresses.
-  Action next(std::span<const std::uint64_t> addresses, std::uint64_t parameters_epoch);
+  /// Decides how to run with these addresses, measured or not.
+  Action next(std::span<const std::uint64_t> addresses, std::uint64_t parameters_epoch, bool measured);
   /// Notes that the run was executed, so that plans have packed the parameters of this epoch.
   void executed(std::uint64_t parameters_epoch);
   /// Calls `submit`, which submits the run's work to the stream it gets, and records it for the addresses of next() without executing it.
   /// False: the backend or `submit` failed, and the run must be executed.
   bool record(std::uint64_t parameters_epoch, const std::function<void(tenon_stream*)>& submit);
-  /// Submits the recording for the addresses of next() to the device's stream.
-  tenon_status replay(tenon_error* error);
+  /// Submits the recording for the addresses of next() to the device's stream. `execution_id`: of a measured run, else 0.
+  tenon_status replay(std::uint64_t execution_id, tenon_error* error);
 
   std::uint64_t records() const { return records_; }
   std::uint64_t replays() const { return replays_; }
@@ -47,6 +47,7 @@ class Replay {
   struct Entry {
     std::vector<std::uint64_t> addresses;
     std::uint64_t epoch = 0;  ///< parameter epoch of the recording
+    bool measured = false;    ///< the recording, or the one to be made, measures its kernels
     std::size_t executions = 0;
     std::uint64_t replays = 0;
     tenon_capture* capture = nullptr;

@@ -54,7 +54,8 @@ struct Job {
   ThreadPool::Body body;
   void* argument;
   std::int64_t count, chunk, chunks;
-  int processor = -1;  ///< the caller's, if it has woken a worker
+  std::size_t threads;  ///< that take part, the caller's included
+  int processor = -1;   ///< the caller's, if it has woken a worker
 
   void run(std::int64_t i) const { body(argument, i * chunk, std::min(count, (i + 1) * chunk)); }
   void run_all() const {
@@ -102,7 +103,7 @@ struct ThreadPool::Workers {
 
   /// Publishes the job, takes part in it, and returns when all workers have finished it.
   void run_job(Job& shared) {
-    const auto share_count = static_cast<std::int64_t>(shares.size());
+    const auto share_count = static_cast<std::int64_t>(shared.threads);
     for (std::int64_t i = 0; i < share_count; ++i) {
       Share& share = shares[static_cast<std::size_t>(i)];
       share.next.store(i * shared.chunks / share_count, std::memory_order_relaxed);
@@ -124,8 +125,8 @@ struct ThreadPool::Workers {
 
   /// Processes the thread's own share, then steals from the others.
   void work(const Job& shared, std::size_t thread) {
-    for (std::size_t k = 0; k < shares.size(); ++k) {
-      Share& share = shares[(thread + k) % shares.size()];
+    for (std::size_t k = 0; k < shared.threads; ++k) {
+      Share& share = shares[(thread + k) % shared.threads];
       for (std::int64_t i; (i = share.next.fetch_add(1, std::memory_order_relaxed)) < share.end;) shared.run(i);
     }
   }
@@ -148,7 +149,7 @@ struct ThreadPool::Workers {
       seen = epoch.load();
       if (stop.load()) return;
       inside.fetch_add(1);
-      if (const Job* shared = job.load()) {
+      if (const Job* shared = job.load(); shared != nullptr && thread < shared->threads) {
         if (slept) leave(shared->processor);
         work(*shared, thread);
       }
@@ -175,15 +176,16 @@ ThreadPool::~ThreadPool() {
   if (workers_ != nullptr && workers_->generation != fork_generation()) static_cast<void>(workers_.release());
 }
 
-void ThreadPool::parallel_for(std::int64_t count, std::int64_t grain, Body body, void* argument) {
+void ThreadPool::parallel_for(std::int64_t count, std::int64_t grain, Body body, void* argument, std::uint32_t threads) {
   if (count <= 0) return;
   grain = std::max<std::int64_t>(grain, 1);
   // Eight chunks per thread limit the imbalance at the end; a chunk costs tens of nanoseconds.
-  const std::int64_t target = static_cast<std::int64_t>(budget_) * 8;
+  threads = std::min(threads, budget_);
+  const std::int64_t target = static_cast<std::int64_t>(threads) * 8;
   const std::int64_t chunk = std::max(grain, (count + target - 1) / target);
   const std::int64_t chunks = (count + chunk - 1) / chunk;
-  Job job{body, argument, count, chunk, chunks};
-  if (budget_ == 1 || chunks == 1 || busy_.exchange(true, std::memory_order_acquire)) {
+  Job job{body, argument, count, chunk, chunks, threads};
+  if (threads == 1 || chunks == 1 || busy_.exchange(true, std::memory_order_acquire)) {
     job.run_all();
     return;
   }

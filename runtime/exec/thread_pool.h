@@ -21,8 +21,11 @@ class ThreadPool {
 
   std::uint32_t budget() const { return budget_; }
   using Body = void (*)(void* argument, std::int64_t begin, std::int64_t end);
-  /// Implements tenon_host.parallel_for.
-  void parallel_for(std::int64_t count, std::int64_t grain, Body body, void* argument);
+  /// Implements tenon_host.parallel_for, on at most `threads` threads, the caller's included.
+  void parallel_for(std::int64_t count, std::int64_t grain, Body body, void* argument, std::uint32_t threads);
+  void parallel_for(std::int64_t count, std::int64_t grain, Body body, void* argument) {
+    parallel_for(count, grain, body, argument, budget_);
+  }
 
  private:
   struct Workers;

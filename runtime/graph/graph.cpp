@@ -71,8 +71,13 @@ Value Graph::add_bound(ValueKind kind, const std::string& name, DType dtype, con
   return add_value(std::move(info));
 }
 
-Value Graph::input(const std::string& name, DType dtype, const Shape& shape) {
-  return add_bound(ValueKind::input, name, dtype, shape);
+Value Graph::input(const std::string& name, DType dtype, const Shape& shape, std::span<const std::int64_t> strides) {
+  if (!strides.empty() && strides.size() != shape.rank()) {
+    throw Error(fmt::format("input '{}': expected a stride for each axis of {}, got {}", name, shape.str(), strides.size()));
+  }
+  const Value value = add_bound(ValueKind::input, name, dtype, shape);
+  values_[value.id()].strides.assign(strides.begin(), strides.end());
+  return value;
 }
 
 Value Graph::parameter(const std::string& name, DType dtype, const Shape& shape) {

@@ -116,6 +116,8 @@ class GraphEditor {
   /// Gives a computed value a new producer with one result, inserted before the current one, which no longer computes it. The caller
   /// rewrites the operands of the current one.
   void remake(ValueId result, tenon_op op, std::vector<ValueId> inputs, const Attributes& attributes = {});
+  /// The tensors bound to an input are dense.
+  void make_dense(ValueId input) { graph_.values_[input].strides.clear(); }
   /// Turns a parameter or constant into a constant of these elements; an undefined tensor drops them.
   void set_constant(ValueId id, const Tensor& value);
   /// Adds a constant.

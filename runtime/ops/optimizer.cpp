@@ -41,6 +41,11 @@ void expect_not_negative(Inference& at, const char* name, double value) {
   if (!(value >= 0)) at.fail(fmt::format("{} is {}, expected {} >= 0", name, value, name));
 }
 
+/// f64, or f32 for a device without f64.
+void expect_learning_rate(Inference& at) {
+  at.expect_scalar(0, at.dtype(0) == DType::f32 ? DType::f32 : DType::f64);
+}
+
 void infer_sgd(Inference& at) {
   const auto& a = at.attributes.as<tenon_attributes_sgd>();
   expect_below_one(at, "momentum", a.momentum);
@@ -48,7 +53,7 @@ void infer_sgd(Inference& at) {
   at.expect_flag(a.nesterov, "nesterov");
   if (a.nesterov != 0 && a.momentum == 0) at.fail("nesterov: expected a momentum > 0, got 0");
   at.expect_inputs(1, std::max<std::size_t>(1, at.input_count()));
-  at.expect_scalar(0, DType::f64);
+  expect_learning_rate(at);
   if (a.momentum == 0)
     infer_groups(at, 1, {"w", "g"});
   else
@@ -62,7 +67,7 @@ void infer_adam_like(Inference& at, const std::vector<const char*>& words) {
   expect_not_negative(at, "epsilon", a.epsilon);
   expect_not_negative(at, "weight_decay", a.weight_decay);
   at.expect_inputs(2, std::max<std::size_t>(2, at.input_count()));
-  at.expect_scalar(0, DType::f64);
+  expect_learning_rate(at);
   at.expect_scalar(1, DType::i64);
   infer_groups(at, 2, words);
 }
@@ -80,7 +85,7 @@ void infer_adagrad(Inference& at) {
   expect_not_negative(at, "epsilon", a.epsilon);
   expect_not_negative(at, "weight_decay", a.weight_decay);
   at.expect_inputs(1, std::max<std::size_t>(1, at.input_count()));
-  at.expect_scalar(0, DType::f64);
+  expect_learning_rate(at);
   infer_groups(at, 1, {"w", "g", "sum"});
 }
 
@@ -90,7 +95,7 @@ void infer_adadelta(Inference& at) {
   expect_not_negative(at, "epsilon", a.epsilon);
   expect_not_negative(at, "weight_decay", a.weight_decay);
   at.expect_inputs(1, std::max<std::size_t>(1, at.input_count()));
-  at.expect_scalar(0, DType::f64);
+  expect_learning_rate(at);
   infer_groups(at, 1, {"w", "g", "v", "delta"});
 }
 
@@ -100,7 +105,7 @@ void infer_rmsprop(Inference& at) {
   expect_not_negative(at, "epsilon", a.epsilon);
   at.expect_flag(a.epsilon_outside, "epsilon_outside");
   at.expect_inputs(1, std::max<std::size_t>(1, at.input_count()));
-  at.expect_scalar(0, DType::f64);
+  expect_learning_rate(at);
   infer_groups(at, 1, {"w", "g", "v"});
 }
 

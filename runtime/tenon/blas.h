@@ -13,9 +13,9 @@
 //
 // Errors   ArgumentError by the rules of the reference BLAS and also for: a NULL address where
 //          something would be read or written, an increment of 0 for a vector that is written, a
-//          negative size or increment where the reference returns silently. UNSUPPORTED if the
-//          backend has no BLAS, lacks the routine, or does not support the dtype or size. Otherwise
-//          the backend's error.
+//          negative size or increment where the reference returns silently, an address off the
+//          alignment that the device needs. UNSUPPORTED if the backend has no BLAS, lacks the
+//          routine, or does not support the dtype or size. Otherwise the backend's error.
 // Threads  one call at a time per queue. On a CPU device, whose calls are done when they return,
 //          calls may run concurrently.
 #pragma once

@@ -2,6 +2,7 @@
 // tenon/context.h - the entry point: a configuration, the backends it loads, and their devices.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -37,8 +38,14 @@ struct DeviceInfo {
   std::uint32_t compute_major = 0, compute_minor = 0;  ///< GPUs
   std::uint32_t clock_khz = 0;                         ///< 0: unknown
   std::uint32_t flags = 0;                             ///< TENON_DEVICE_*
-  std::vector<DType> dtypes;                           ///< supported in its memory
+  std::uint64_t alignment_bytes = 1;                   ///< of its allocations
+  std::uint64_t operand_alignment_bytes = 1;           ///< of operands, if more than their dtype's
+  std::vector<DType> dtypes;                           ///< that it computes with
   std::vector<std::string> ops;                        ///< "Softmax-13", as reported by its backend
+
+  bool holds(DType dtype) const {
+    return std::find(dtypes.begin(), dtypes.end(), dtype) != dtypes.end();
+  }
 };
 
 /// Memory of one device that a context's programs and tensors use.
@@ -137,6 +144,17 @@ class TENON_API Context {
   /// Every candidate file, the loading stage it reached, and why it was not loaded. Lives as long as
   /// the context.
   const LoadReport& load_report() const;
+  /// Replaces a backend by its file as it is now, without a restart: a plugin that was built again,
+  /// or updated. The file is opened as a copy, so that the library that is mapped, and may not be
+  /// unloaded, does not stand for it. Put the new file in place by renaming, as installers and
+  /// linkers do: to write into a library that is mapped ends the process. If anything fails, the
+  /// backend stays as it was.
+  /// Its devices get new entries in devices(), whose references end; those of others stay open.
+  /// Errors   INVALID_ARGUMENT: no backend of that name is in use, it is part of the program, or
+  ///          something of it is alive (tensors, programs, models, streams, Device objects): the
+  ///          text says what holds which device. Otherwise why the new file cannot be loaded.
+  /// Threads  no other call on this context at the same time.
+  void reload_backend(const std::string& name);
   /// Copy statistics so far.
   ContextProfile profile() const;
   /// "Device mapping:" and a line for each device: name, alias, product, description. Logged at

@@ -428,7 +428,7 @@ TENON_API Value dropout(Value x, Value key, double p, std::uint32_t stream);
 /// One optimizer step for all parameters: adds the node and registers the updates of parameters and
 /// state. Gradients and state have the parameters' order, shapes and dtype. State consists of
 /// parameters too: sgd one per parameter if momentum != 0, adam two (m0, v0, m1, v1, ...), rmsprop
-/// one. lr is an f64 scalar; step is an i64 scalar that counts from 1.
+/// one. lr is an f64 or f32 scalar; step is an i64 scalar that counts from 1.
 TENON_API void sgd_step(const std::vector<Value>& parameters, const std::vector<Value>& gradients,
                         const std::vector<Value>& state, Value lr,
                         const tenon_attributes_sgd& attributes);

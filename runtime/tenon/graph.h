@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -102,6 +103,8 @@ struct ValueInfo {
   NodeId producer = no_id;   ///< computed values
   std::uint32_t output = 0;  ///< index among the producer's outputs
   Tensor constant;           ///< constants: dense, on the host
+  /// inputs: those of the tensors that are bound, in elements; empty: dense
+  std::vector<std::int64_t> strides = {};
 };
 
 /// One op applied to values.
@@ -144,8 +147,10 @@ struct GraphUpdate {
 /// Threads  one thread at a time.
 class TENON_API Graph {
  public:
-  /// A value bound at each run, in the order of these calls.
-  Value input(const std::string& name, DType dtype, const Shape& shape);
+  /// A value bound at each run, in the order of these calls. With strides (in elements) the tensors
+  /// that are bound are views with these strides, which a program reads in place if the device can.
+  Value input(const std::string& name, DType dtype, const Shape& shape,
+              std::span<const std::int64_t> strides = {});
   /// A value kept between runs, in a ParameterStore.
   Value parameter(const std::string& name, DType dtype, const Shape& shape);
   /// A constant with a copy of the tensor's elements.

@@ -2,7 +2,6 @@
 // tenon/model.h - trainable models: build, compile, fit, evaluate, predict, save.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -18,6 +17,7 @@
 #include <tenon/data.h>
 #include <tenon/definition.h>
 #include <tenon/program.h>
+#include <tenon/run_options.h>
 #include <tenon/safetensors.h>
 
 namespace tenon {
@@ -139,15 +139,16 @@ struct FitOptions {
   double validation_split = 0;
   std::shared_ptr<const Dataset> validation = nullptr;  ///< evaluated after each epoch; may be null
   std::vector<Callback*> callbacks = {};
-  /// when true, fit returns after the current step; any thread or signal handler may set it
-  const std::atomic<bool>* stop = nullptr;
+  /// A stop request ends the fit at the next kernel: the step in progress is dropped, and with it
+  /// the gradients accumulated for it, unless it updates parameters already.
+  RunOptions run = {};
 };
 
 /// How the last fit ended.
 enum class FitEnd {
   finished,     ///< all epochs
   stopped,      ///< Model::stop, called by callbacks
-  interrupted,  ///< FitOptions::stop
+  interrupted,  ///< FitOptions::run.stop; the model is as the last complete step left it
 };
 
 /// One row of Model::summary.
@@ -192,9 +193,10 @@ class TENON_API Model {
   ///         callbacks, data and devices.
   History fit(const std::shared_ptr<const Dataset>& data, const FitOptions& options = {});
   /// Loss and metrics over the whole data set, without dropout or gradients.
-  Logs evaluate(const std::shared_ptr<const Dataset>& data, std::int64_t batch_size = 32);
+  Logs evaluate(const std::shared_ptr<const Dataset>& data, std::int64_t batch_size = 32,
+                const RunOptions& run = {});
   /// The model's output for x (n, sample...), as a host tensor (n, output...).
-  Tensor predict(const Tensor& x, std::int64_t batch_size = 32);
+  Tensor predict(const Tensor& x, std::int64_t batch_size = 32, const RunOptions& run = {});
   /// As predict, with scores turned into probabilities as the loss does: softmax for a categorical
   /// cross-entropy from logits, exp for nll, sigmoid for a binary cross-entropy from logits.
   /// Classes are the last axis: (n, classes) or (n, steps..., classes).
@@ -220,8 +222,9 @@ class TENON_API Model {
   /// One optimizer step with the mean of the gradients accumulated since the last one; false if
   /// mixed_float16 skipped it. Errors: no gradients.
   bool apply();
-  /// backward and apply in one, faster.
-  BatchResult train_batch(const Tensor& x, const Tensor& y, const Tensor& sample_weights = {});
+  /// backward and apply in one, faster. Errors: a run that is cancelled, which takes no step.
+  BatchResult train_batch(const Tensor& x, const Tensor& y, const Tensor& sample_weights = {},
+                          const RunOptions& run = {});
   /// Loss and metrics of a batch, as evaluate sees them.
   BatchResult test_batch(const Tensor& x, const Tensor& y, const Tensor& sample_weights = {});
   /// The mean gradient of a parameter since the last apply, as a host tensor. Errors: unknown name,

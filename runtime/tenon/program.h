@@ -17,6 +17,7 @@
 #include <tenon/api.h>
 #include <tenon/context.h>
 #include <tenon/graph.h>
+#include <tenon/run_options.h>
 
 namespace tenon {
 
@@ -74,6 +75,14 @@ struct PlannedCopy {
   std::uint64_t size_bytes = 0;
 };
 
+/// A copy that makes the view bound to an input dense in each run, because the device does not take
+/// it as it is.
+struct DenseCopy {
+  std::string value, device;
+  std::string reason;  ///< the backend's
+  std::uint64_t size_bytes = 0;
+};
+
 /// Memory of a program on one device. Each byte is allocated once and kept as long as the program
 /// lives, so that the sum is the peak of its runs.
 struct MemoryPlan {
@@ -117,6 +126,7 @@ struct TENON_API PlacementReport {
   std::uint64_t workspace_size_bytes = 0;  ///< as in MemoryPlan, of all devices
   std::uint64_t packed_size_bytes = 0;     ///< as in MemoryPlan, of all devices
   std::vector<PlannedCopy> copies = {};    ///< the copies that copies_inserted counts
+  std::vector<DenseCopy> dense_copies = {};
   /// Whether runs are recorded and replayed as one launch, or why not; empty on devices that cannot
   /// record.
   std::string replay = {};
@@ -133,9 +143,10 @@ struct TENON_API PlacementReport {
   /// log_device_placement writes it.
   std::string mapping() const;
   /// The report as JSON: {"nodes": [{node, op, dtype, requested, device, algorithm, reason,
-  /// output_size_bytes, once}], "copies": [{value, from, to, size_bytes}], "moved", "partitions",
-  /// "kernels", "copies_inserted", "bytes_copied_per_run", "workspace_size_bytes",
-  /// "packed_size_bytes", "replay", "records", "replays"}; a device that there is not is null.
+  /// output_size_bytes, once}], "copies": [{value, from, to, size_bytes}], "dense_copies":
+  /// [{value, device, reason, size_bytes}], "moved", "partitions", "kernels", "copies_inserted",
+  /// "bytes_copied_per_run", "workspace_size_bytes", "packed_size_bytes", "replay", "records",
+  /// "replays"}; a device that there is not is null.
   std::string json() const;
 };
 
@@ -155,6 +166,12 @@ struct ProgramOptions {
   /// parameters stay f32 and products are computed in 16 bits (ADR 17); graphs of f64, f16 or bf16
   /// run unchanged.
   std::optional<Precision> precision = std::nullopt;
+  /// Update parameters after everything else, so that a run can be cancelled until then
+  /// (RunOptions::stop). Otherwise it can be until its first update, such as that of the running
+  /// statistics in a forward pass. Costs the memory of, and a copy of, each update whose op computes
+  /// something else too: two values per channel of a batch normalization.
+  bool updates_last = false;
+  RunOptions run = {};  ///< of the compilation itself
 };
 
 /// A compiled graph with fixed shapes; a new shape needs a new program, which CompiledFunction makes
@@ -183,14 +200,16 @@ class TENON_API Program {
   /// run. Nothing is allocated after the second run with inputs of the same kind; on a device that
   /// records (option `capture`), after the third at the same addresses. Returns when the results
   /// may be read.
-  const std::vector<Tensor>& run(std::span<const Tensor> inputs);
+  const std::vector<Tensor>& run(std::span<const Tensor> inputs, const RunOptions& options = {});
   /// The same with an initializer list.
-  const std::vector<Tensor>& run(std::initializer_list<Tensor> inputs) {
-    return run(std::span(inputs.begin(), inputs.size()));
+  const std::vector<Tensor>& run(std::initializer_list<Tensor> inputs,
+                                 const RunOptions& options = {}) {
+    return run(std::span(inputs.begin(), inputs.size()), options);
   }
   /// The same with results written to the caller's tensors: dense, of the right dtype and shape, on
   /// the device that computes them.
-  void run(std::span<const Tensor> inputs, std::span<Tensor> outputs);
+  void run(std::span<const Tensor> inputs, std::span<Tensor> outputs,
+           const RunOptions& options = {});
 
   /// Where each node runs.
   const PlacementReport& placement() const;
@@ -220,7 +239,7 @@ class TENON_API Program {
     std::uint64_t size_bytes = 0;  ///< operands and results, each counted once
     std::uint64_t begin_ns = 0;    ///< since the start of its plan
   };
-  /// Enables or disables measuring the following runs.
+  /// Enables or disables measuring the following runs, replayed ones too.
   void enable_profile(bool enabled);
   /// Kernel times of the last run; empty if it was not measured.
   std::vector<KernelTime> profile() const;

@@ -27,6 +27,7 @@
 #include <tenon/predictor.h>
 #include <tenon/program.h>
 #include <tenon/recurrent.h>
+#include <tenon/run_options.h>
 #include <tenon/safetensors.h>
 #include <tenon/shape.h>
 #include <tenon/stream.h>

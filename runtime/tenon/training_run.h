@@ -3,7 +3,6 @@
 // from their files. `tenon train`, `eval` and `predict` are these functions.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -90,11 +89,11 @@ class TENON_API TrainingRun {
 
   /// Trains as the definition says, with its callbacks and those of `checkpoint` and `output`; each
   /// folder of checkpoints gets a file run.json, which names the definition and has data.preprocessing;
-  /// `callbacks`, which must outlive the call, are called before them. `stop` is that of FitOptions;
+  /// `callbacks`, which must outlive the call, are called before them. `run` is that of FitOptions;
   /// Model::fit_end says how the fit ended.
   /// Errors  those of Model::fit.
   History fit(const DataSplits& data, const std::vector<Callback*>& callbacks = {},
-              const std::atomic<bool>* stop = nullptr);
+              const RunOptions& run = {});
   /// Loss and metrics over data.test.
   Logs evaluate(const DataSplits& data);
 

@@ -35,7 +35,7 @@ inline constexpr const char* gradient_weight_name = "gradient";
 /// sum / total; where the total weight is 0, because nothing counts, the sum, which is 0.
 Value quotient(Value sum, Value total);
 
-/// Clips the gradients, then appends the optimizer's step. lr: f64 scalar; step: i64 scalar, from 1.
+/// Clips the gradients, then appends the optimizer's step. lr: f64 or f32 scalar; step: i64 scalar, from 1.
 void build_step(Graph& graph, const Forward& forward, std::vector<Value> gradients, const OptimizerDefinition& optimizer, Value lr,
                 Value step);
 /// Adds weight * g to gradient/<name>, and weight to the total weight; `first` overwrites both instead. weight: a scalar of the parameters'

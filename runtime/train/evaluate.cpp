@@ -11,8 +11,7 @@
 
 namespace tenon {
 
-std::optional<Logs> Model::State::evaluate(const std::shared_ptr<const Dataset>& data, std::int64_t batch_size, bool pinned,
-                                           const std::atomic<bool>* stop) {
+Logs Model::State::evaluate(const std::shared_ptr<const Dataset>& data, std::int64_t batch_size, bool pinned, const RunOptions& run) {
   train::FeedOptions options;
   options.batches.batch_size = batch_size;
   options.batches.shuffle = false;
@@ -25,8 +24,7 @@ std::optional<Logs> Model::State::evaluate(const std::shared_ptr<const Dataset>&
   means.reset(logs.size());
   batches.start(0);
   while (const Batch* batch = batches.next()) {
-    if (stop != nullptr && stop->load(std::memory_order_relaxed)) return std::nullopt;
-    test_batch({batch->x, batch->y, batch->sample_weights}, current);
+    test_batch({batch->x, batch->y, batch->sample_weights}, current, run);
     means.add(current.values, current.weight);
   }
   means.write(current.values);
@@ -34,22 +32,22 @@ std::optional<Logs> Model::State::evaluate(const std::shared_ptr<const Dataset>&
   return logs;
 }
 
-Logs Model::evaluate(const std::shared_ptr<const Dataset>& data, std::int64_t batch_size) {
+Logs Model::evaluate(const std::shared_ptr<const Dataset>& data, std::int64_t batch_size, const RunOptions& run) {
   if (data == nullptr) throw Error("evaluate: expected a data set, got a null pointer");
   state_of(state_).setup.need_context();
   build(data->x_type().shape);
-  return *state_of(state_).evaluate(data, batch_size, true, nullptr);
+  return state_of(state_).evaluate(data, batch_size, true, run);
 }
 
-Tensor Model::predict(const Tensor& x, std::int64_t batch_size) {
-  return state_of(state_).predict(*this, train::Phase::predict, x, batch_size);
+Tensor Model::predict(const Tensor& x, std::int64_t batch_size, const RunOptions& run) {
+  return state_of(state_).predict(*this, train::Phase::predict, x, batch_size, run);
 }
 
 Tensor Model::predict_probabilities(const Tensor& x, std::int64_t batch_size) {
-  return state_of(state_).predict(*this, train::Phase::probabilities, x, batch_size);
+  return state_of(state_).predict(*this, train::Phase::probabilities, x, batch_size, {});
 }
 
-Tensor Model::State::predict(Model& model, train::Phase phase, const Tensor& x, std::int64_t batch_size) {
+Tensor Model::State::predict(Model& model, train::Phase phase, const Tensor& x, std::int64_t batch_size, const RunOptions& run) {
   setup.need_context();
   if (x.shape().rank() == 0) throw Error("predict: x expects a batch axis, got a scalar");
   if (batch_size < 1) throw Error(fmt::format("predict: batch_size is {}, expected at least 1", batch_size));
@@ -59,7 +57,7 @@ Tensor Model::State::predict(Model& model, train::Phase phase, const Tensor& x, 
   for (std::int64_t begin = 0; begin < count || !all.defined(); begin += batch_size) {
     const Tensor part = x.slice(0, begin, std::min(count, begin + batch_size));
     const std::array<Tensor, 1> inputs{part};
-    const Tensor made = programs.get(phase, train::BatchType::of(part)).run(inputs).front().to_host();
+    const Tensor made = programs.get(phase, train::BatchType::of(part), run).run(inputs, run).front().to_host();
     if (!all.defined()) {
       Shape shape = made.shape();
       shape.set(0, count);

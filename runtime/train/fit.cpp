@@ -31,7 +31,10 @@ class FitLoop {
  private:
   bool stop_requested() const { return s_.session.how() == FitEnd::stopped; }
   bool stopping() const { return stop_requested() || interrupted(); }
-  bool interrupted() const { return options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed); }
+  /// Calls `body`; false if it was cancelled, for which FitOptions::run asked.
+  template <class Body>
+  bool completes(const Body& body) const;
+  bool interrupted() const { return options_.run.stop.stop_requested(); }
   /// Runs one epoch; false if it was stopped early.
   bool epoch(EpochLogs& out_result);
   /// Trains on batch `index` of the epoch: sets current_.
@@ -96,6 +99,7 @@ FitLoop::~FitLoop() {
   } catch (...) {
     s_.progress.keep_callbacks({});  // a checkpoint then has no callback states
   }
+  s_.progress.drop_accumulated();  // of a step that was not completed
   s_.session.end();
 }
 
@@ -135,13 +139,24 @@ void FitLoop::show_means() {
   s_.setup.write_logs(values_, running_);
 }
 
+template <class Body>
+bool FitLoop::completes(const Body& body) const {
+  try {
+    body();
+    return true;
+  } catch (const Error& error) {
+    if (error.status() != Status::cancelled || !interrupted()) throw;
+    return false;
+  }
+}
+
 void FitLoop::step(const Batch& batch, std::int64_t index) {
   const std::int64_t steps = s_.progress.saved().step;
   try {
     const train::BatchTensors tensors{batch.x, batch.y, batch.sample_weights};
-    if (options_.accumulate == 1) return s_.train_batch(tensors, current_);
-    s_.backward(tensors, current_);
-    if (s_.progress.accumulated() == options_.accumulate || index + 1 == count_) current_.step_taken = s_.apply();
+    if (options_.accumulate == 1) return s_.train_batch(tensors, current_, options_.run);
+    s_.backward(tensors, current_, options_.run);
+    if (s_.progress.accumulated() == options_.accumulate || index + 1 == count_) current_.step_taken = s_.apply(options_.run);
   } catch (...) {
     if (s_.progress.saved().step > steps) s_.progress.finish_batch(index + 1);  // the step was taken; only reading its results failed
     throw;
@@ -168,7 +183,7 @@ bool FitLoop::epoch(EpochLogs& out_result) {
   const auto begin = Clock::now();
   batches_.start(static_cast<std::uint64_t>(now.epoch), now.batch);
   while (now.batch + s_.progress.accumulated() < count_) {
-    if (s_.progress.accumulated() == 0 && stopping()) return false;
+    if (interrupted() || (s_.progress.accumulated() == 0 && stop_requested())) return false;
     const std::int64_t index = now.batch + s_.progress.accumulated();
     const Batch* batch = nullptr;
     {
@@ -176,7 +191,7 @@ bool FitLoop::epoch(EpochLogs& out_result) {
       batch = batches_.next();
     }
     if (batch == nullptr) break;
-    step(*batch, index);
+    if (!completes([&] { step(*batch, index); })) return false;
     const bool finite = std::isfinite(current_.values[0]);
     const bool counts = finite || expects_finite_loss();
     if (counts) means_.add(current_.values, current_.weight);
@@ -209,9 +224,9 @@ History FitLoop::run() {
     EpochLogs result;
     if (!epoch(result)) break;
     if (options_.validation != nullptr) {
-      const std::optional<Logs> validation = s_.evaluate(options_.validation, options_.batch_size, options_.pinned, options_.stop);
-      if (!validation) break;
-      for (const auto& [name, value] : *validation) result.logs.emplace_back("val_" + name, value);
+      Logs validation;
+      if (!completes([&] { validation = s_.evaluate(options_.validation, options_.batch_size, options_.pinned, options_.run); })) break;
+      for (const auto& [name, value] : validation) result.logs.emplace_back("val_" + name, value);
     }
     s_.progress.finish_epoch();
     for_each_callback("at the end of an epoch", [&](Callback& callback) { callback.epoch_end(result); });

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <vector>
 
+#include "data/draw.h"
 #include "exec/immediate.h"
 
 namespace tenon::train {
@@ -123,24 +124,20 @@ Tensor draw_block(const Context& context, const Device& device, const ParameterS
     }
     return host.to(device);
   };
-  const auto draw_as = [&](DType as, const Shape& of, tenon_op op, double a, double b) {
+  const auto draw = [&](tenon_op op, double a, double b) {
     tenon_attributes_random attributes{};
     attributes.stream = stream;
     attributes.a = a;
     attributes.b = b;
-    attributes.dtype = static_cast<tenon_dtype>(as);
+    attributes.dtype = static_cast<tenon_dtype>(dtype);
     // The same bits on every backend (ADR 3), so that a device without the op may get them from another one.
     const Tensor operands[] = {key};
-    return exec::run_where_supported(context, device, op, operands, Attributes::of(attributes), {.name = {}, .shape = of}).front();
+    return exec::run_where_supported(context, device, op, operands, Attributes::of(attributes), {.name = {}, .shape = shape}).front();
   };
-  const auto draw = [&](tenon_op op, double a, double b) { return draw_as(dtype, shape, op, a, b); };
-  const auto doubles = [&](const Shape& of, tenon_op op, double a, double b) {
-    const Tensor host = draw_as(DType::f64, of, op, a, b).to_host();
-    return std::vector<double>(host.data<double>(), host.data<double>() + host.count());
-  };
-  // Uniform numbers from the device, mapped by the quantile function on the host: the same bits on every backend.
+  // What is computed in f64 is drawn on the host: the same bits on every backend, and not every device computes with f64.
+  const auto* const words = key.data<std::uint64_t>();
   const auto truncated = [&](double mean, double deviation) {
-    std::vector<double> values = doubles(shape, TENON_OP_RandomUniform, beyond_two, 1 - beyond_two);
+    std::vector<double> values = data::draw_uniform(shape.count(), words[0], words[1], stream, beyond_two, 1 - beyond_two);
     for (double& value : values) value = mean + deviation * normal_quantile(value);
     return from_doubles(dtype, shape, values).to(device);
   };
@@ -172,7 +169,7 @@ Tensor draw_block(const Context& context, const Device& device, const ParameterS
       expect_matrix(shape.rank() >= 2);
       const auto n1 = static_cast<std::size_t>(shape[0]), n2 = static_cast<std::size_t>(n1 == 0 ? 0 : shape.count() / shape[0]);
       const std::size_t few = std::min(n1, n2), many = std::max(n1, n2);
-      std::vector<double> rows = doubles({static_cast<std::int64_t>(few), static_cast<std::int64_t>(many)}, TENON_OP_RandomNormal, 0, 1);
+      std::vector<double> rows = data::draw_normal(shape.count(), words[0], words[1], stream);
       orthonormalize(rows, few, many);
       std::vector<double> values(rows.size());
       for (std::size_t i = 0; i < n1; ++i) {

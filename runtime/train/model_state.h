@@ -2,11 +2,9 @@
 // train/model_state.h - the state of a Model, in parts.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -47,26 +45,26 @@ struct Model::State {
   bool training = false;  ///< the mode of forward
   // Values that change each step are inputs of the programs, so that a captured plan can be replayed.
   Tensor key = Tensor::zeros(DType::u64, {2});
-  Tensor learning_rate = Tensor::zeros(DType::f64, {});
+  Tensor learning_rate;
   Tensor step_number = Tensor::zeros(DType::i64, {});
+  double rate = 0;  ///< learning_rate before it is rounded to the dtype of the program
 
   // One batch. The storage of `out_means` is reused, so that a step allocates nothing.
-  void backward(const train::BatchTensors& batch, train::BatchMeans& out_means);
-  bool apply();
-  void train_batch(const train::BatchTensors& batch, train::BatchMeans& out_means);
-  void test_batch(const train::BatchTensors& batch, train::BatchMeans& out_means);
-  /// Means over the data; nothing if `stop`, which may be null, became true.
-  std::optional<Logs> evaluate(const std::shared_ptr<const Dataset>& data, std::int64_t batch_size, bool pinned,
-                               const std::atomic<bool>* stop);
+  void backward(const train::BatchTensors& batch, train::BatchMeans& out_means, const RunOptions& run);
+  bool apply(const RunOptions& run);
+  void train_batch(const train::BatchTensors& batch, train::BatchMeans& out_means, const RunOptions& run);
+  void test_batch(const train::BatchTensors& batch, train::BatchMeans& out_means, const RunOptions& run);
+  /// Means over the data.
+  Logs evaluate(const std::shared_ptr<const Dataset>& data, std::int64_t batch_size, bool pinned, const RunOptions& run);
 
   /// The results of a phase without targets, for all of x.
-  Tensor predict(Model& model, train::Phase phase, const Tensor& x, std::int64_t batch_size);
+  Tensor predict(Model& model, train::Phase phase, const Tensor& x, std::int64_t batch_size, const RunOptions& run);
 
   /// The type of a batch of that size. Errors  the sample shape is not known yet.
   train::BatchType batch_type(std::int64_t batch_size) const;
   double next_rate() const { return progress.learning_rate(setup.options.optimizer, session.length()); }
   /// The rate of the last step.
-  double last_rate() const { return *learning_rate.data<double>(); }
+  double last_rate() const { return rate; }
   void set_step_inputs();
   /// Counts a step and returns whether it was taken: with loss scaling, by the outcome that is the program's last result.
   /// Errors  gradients are not finite at the smallest loss scale.

@@ -197,7 +197,7 @@ Value class_weights(const LossDefinition& loss, Value scores, std::int64_t axis)
   shape.set(static_cast<std::size_t>(axis), static_cast<std::int64_t>(loss.class_weights.size()));
   Tensor values = Tensor::empty(DType::f64, shape);
   std::copy(loss.class_weights.begin(), loss.class_weights.end(), values.data<double>());
-  return ops::cast(scores.graph().constant(values), scores.dtype());
+  return scores.graph().constant(values.to(scores.dtype()));
 }
 
 Value weighted_mean(Value values, Value weights, Value divisors) {

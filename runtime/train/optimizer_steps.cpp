@@ -23,15 +23,17 @@ Value one_minus(Value x) {
   return add(neg(x), 1);
 }
 
-/// The scalars of a step in f64.
+/// The scalars of a step, in the dtype of the learning rate.
 struct Scalars {
-  explicit Scalars(const OptimizerInputs& in) : definition(in.definition), lr(in.lr), t(ops::cast(in.step, DType::f64)) {}
+  explicit Scalars(const OptimizerInputs& in) : definition(in.definition), lr(in.lr), t(ops::cast(in.step, in.lr.dtype())) {}
 
   const OptimizerDefinition& definition;
   Value lr, t;
 
   /// base^exponent
-  Value power(double base, Value exponent) const { return ops::pow(graph::scalar(t.graph(), DType::f64, base), exponent); }
+  Value power(double base, Value exponent) const { return ops::pow(graph::scalar(t.graph(), t.dtype(), base), exponent); }
+  /// 1 - base^t, exact to a few roundings also where the power is near 1.
+  Value one_minus_power(double base) const { return neg(ops::expm1(mul(t, std::log(base)))); }
 };
 
 /// A scalar in the dtype of a parameter.
@@ -82,13 +84,13 @@ void nadam_step(const OptimizerInputs& in, const std::vector<Value>& gradients) 
   const auto product = [&](Value t) {
     Graph& graph = t.graph();
     const Value place = ops::cast(ops::minimum(t, static_cast<double>(steps)), DType::i64);
-    return ops::gather(graph.constant(Tensor::of(products, {steps + 1})), place);
+    return ops::gather(graph.constant(Tensor::of(products, {steps + 1}).to(t.dtype())), place);
   };
   const auto mu_of = [&](Value t) { return mul(one_minus(mul(s.power(0.96, mul(t, 0.004)), 0.5)), *s.definition.beta1); };
   const Value next = add(s.t, 1);
   const Value of_g = mul(s.lr, div(one_minus(mu_of(s.t)), one_minus(product(s.t))));
   const Value of_m = mul(s.lr, div(mu_of(next), one_minus(product(next))));
-  const Value correction = sqrt(one_minus(s.power(*s.definition.beta2, s.t)));
+  const Value correction = sqrt(s.one_minus_power(*s.definition.beta2));
   for_each_parameter(in, gradients, [&](Value w, Value g, Value m, Value v) {
     const Value root = add(div(sqrt(v), as_parameter(correction, w)), *s.definition.epsilon);
     return div(add(mul(g, as_parameter(of_g, w)), mul(m, as_parameter(of_m, w))), root);
@@ -98,11 +100,11 @@ void nadam_step(const OptimizerInputs& in, const std::vector<Value>& gradients) 
 void radam_step(const OptimizerInputs& in, const std::vector<Value>& gradients) {
   const Scalars s(in);
   const double longest = 2 / (1 - *s.definition.beta2) - 1;
-  const Value power = s.power(*s.definition.beta2, s.t), correction = one_minus(power);
+  const Value power = s.power(*s.definition.beta2, s.t), correction = s.one_minus_power(*s.definition.beta2);
   const Value length = add(neg(div(mul(mul(s.t, power), 2), correction)), longest);
-  const Value rate = div(s.lr, one_minus(s.power(*s.definition.beta1, s.t)));
+  const Value rate = div(s.lr, s.one_minus_power(*s.definition.beta1));
   const bool adapts_at_all = longest > 5;
-  const Value adapts = ops::greater(length, graph::scalar(s.t.graph(), DType::f64, 5));
+  const Value adapts = ops::greater(length, graph::scalar(s.t.graph(), s.t.dtype(), 5));
   const Value early = ops::maximum(length, 5);  // no root of a negative number where it is not used
   const Value variance = div(mul(mul(add(early, -4), add(early, -2)), longest / ((longest - 4) * (longest - 2))), early);
   const Value scale = mul(sqrt(variance), sqrt(correction));

@@ -18,7 +18,7 @@ struct OptimizerInputs {
   const std::vector<Value>& parameters;
   const std::vector<Value>& gradients;
   const std::vector<Value>& state;
-  Value lr;    ///< f64 scalar
+  Value lr;    ///< f64 scalar, or f32 for a device without f64
   Value step;  ///< i64 scalar, from 1
 };
 

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,8 +26,8 @@ void output_objective(Graph& graph, const Objective& objective) {
 
 /// Appends the optimizer's step, whose learning rate and index are inputs.
 void add_step(Graph& graph, const Forward& forward, const std::vector<Value>& gradients, const OptimizerDefinition& optimizer,
-              const LossScale& scale) {
-  const Value rate = graph.input("learning_rate", DType::f64, {});
+              const LossScale& scale, DType rate_dtype) {
+  const Value rate = graph.input("learning_rate", rate_dtype, {});
   const Value step = graph.input("step", DType::i64, {});
   build_step(graph, forward, gradients, optimizer, rate, step_to_take(step, scale));
 }
@@ -47,7 +48,7 @@ BatchType BatchType::of(const ModelSetup& setup, const Shape& sample, const Shap
   return {sample.with_batch(size), input_dtype(setup.definition), targets, dtype};
 }
 
-Program& Programs::get(Phase phase, const BatchType& batch) {
+Program& Programs::get(Phase phase, const BatchType& batch, const RunOptions& run) {
   key_.clear();
   key_.add(phase);
   key_.add(batch.x_dtype, batch.x);
@@ -57,15 +58,24 @@ Program& Programs::get(Phase phase, const BatchType& batch) {
     const Graph graph = graph_of(phase, batch);  // errors of the model come before its memory
     if (phase == Phase::train) parameters_.make_optimizer_state();
     if (phase == Phase::backward_first || phase == Phase::backward_more) parameters_.make_gradients();
-    return compile(graph);
+    return compile(graph, run);
   });
+}
+
+DType Programs::rate_dtype() const {
+  if (rate_dtype_) return *rate_dtype_;
+  const auto wide = [&](const ParameterSpec& spec) { return setup_.device(spec.device).info().holds(DType::f64); };
+  const bool all_wide = setup_.device().info().holds(DType::f64) && std::ranges::all_of(parameters_.weights(), wide);
+  const DType dtype = all_wide ? DType::f64 : DType::f32;
+  if (parameters_.built()) rate_dtype_ = dtype;
+  return dtype;
 }
 
 std::vector<MemoryPlan> Programs::plan_memory(Phase phase, const BatchType& batch) const {
   return Program::plan_memory(setup_.need_context(), graph_of(phase, batch), options());
 }
 
-Program& Programs::apply() {
+Program& Programs::apply(const RunOptions& run) {
   return cache_.get("apply", [&] {
     parameters_.make_optimizer_state();
     Graph graph;
@@ -74,14 +84,14 @@ Program& Programs::apply() {
     for (const ParameterSpec& spec : f.specs) f.parameters.push_back(graph.parameter(spec.name, spec.dtype, spec.shape));
     const LossScale scale = loss_scale(graph);
     const std::vector<Value> gradients = build_mean_gradients(graph, f);
-    add_step(graph, f, gradients, setup_.options.optimizer, scale);
+    add_step(graph, f, gradients, setup_.options.optimizer, scale, rate_dtype());
     if (scale.present()) graph.output("outcome", guard_step(graph, gradients, scale, 0));
-    return compile(graph);
+    return compile(graph, run);
   });
 }
 
 Program Programs::frozen(const BatchType& batch) const {
-  return compile(graph_of(Phase::predict, batch), true);
+  return compile(graph_of(Phase::predict, batch), {}, true);
 }
 
 Program Programs::decoding(std::int64_t steps, std::int64_t capacity, const std::shared_ptr<ParameterStore>& states,
@@ -102,8 +112,9 @@ Program Programs::decoding(std::int64_t steps, std::int64_t capacity, const std:
   return {setup_.need_context(), graph, {.device = setup_.main_device(), .parameters = states}};
 }
 
-Program Programs::compile(const Graph& graph, bool freeze) const {
+Program Programs::compile(const Graph& graph, const RunOptions& run, bool freeze) const {
   ProgramOptions chosen = options();
+  chosen.run = run;
   chosen.freeze = freeze;
   return {setup_.need_context(), graph, chosen};
 }
@@ -159,7 +170,7 @@ void Programs::add_training(Graph& graph, Phase phase, const BatchType& batch) c
   }
   const DeviceScope scope(graph, setup_.main_device());
   if (phase == Phase::train) {
-    add_step(graph, result.forward, result.of, options.optimizer, scale);
+    add_step(graph, result.forward, result.of, options.optimizer, scale, rate_dtype());
     update_states(graph, result.forward);
     const Value outcome = scale.present() ? guard_step(graph, result.of, scale, 0) : Value();
     output_objective(graph, result.objective);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <tenon/program.h>
@@ -56,15 +57,20 @@ class Programs {
   Programs(const ModelSetup& setup, Parameters& parameters) : setup_(setup), parameters_(parameters) {}
 
   /// Forgets all programs.
-  void clear() { cache_ = exec::ProgramCache({}); }
-  /// The program, valid until the next call.
-  Program& get(Phase phase, const BatchType& batch);
+  void clear() {
+    cache_ = exec::ProgramCache({});
+    rate_dtype_.reset();
+  }
+  /// The program, valid until the next call. `run`: of its compilation, if it is new.
+  Program& get(Phase phase, const BatchType& batch, const RunOptions& run = {});
   /// The memory of that program, without making it or what it needs.
   std::vector<MemoryPlan> plan_memory(Phase phase, const BatchType& batch) const;
   /// How many programs there are, and how often one was found.
   const ProgramCounts& counts() const { return cache_.counts(); }
+  /// The dtype of the learning rate in a step: f64, or f32 if a device with weights does not compute with f64.
+  DType rate_dtype() const;
   /// The optimizer step with the mean of the accumulated gradients.
-  Program& apply();
+  Program& apply(const RunOptions& run);
   /// A prediction with the current parameters as constants.
   Program frozen(const BatchType& batch) const;
   /// The next `steps` steps of one sequence: inputs x i64(1, steps) and the indices of the steps i64(steps), output the scores of the last
@@ -75,8 +81,8 @@ class Programs {
 
  private:
   Graph graph_of(Phase phase, const BatchType& batch) const;
-  Program compile(const Graph& graph, bool freeze = false) const;
-  ProgramOptions options() const { return {.device = setup_.main_device(), .parameters = parameters_.store()}; }
+  Program compile(const Graph& graph, const RunOptions& run, bool freeze = false) const;
+  ProgramOptions options() const { return {.device = setup_.main_device(), .parameters = parameters_.store(), .updates_last = true}; }
   Forward add_forward(Graph& graph, const BatchType& batch, bool for_training) const;
   /// Appends forward pass and gradients, the optimizer step or the accumulation, then loss, metrics and weight as outputs.
   void add_training(Graph& graph, Phase phase, const BatchType& batch) const;
@@ -89,6 +95,7 @@ class Programs {
   Parameters& parameters_;
   exec::ProgramCache cache_{{}};
   exec::ProgramKey key_;  ///< of the last call, its memory used again
+  mutable std::optional<DType> rate_dtype_;
 };
 
 }  // namespace tenon::train

@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <span>
 
+#include "core/element.h"
 #include "train/model_state.h"
 #include "train/random_key.h"
 
@@ -49,12 +50,13 @@ void build_for(Model& model, Model::State& s, const Tensor& x, const char* call)
   model.build(Shape(x.shape().dims().subspan(1)));
 }
 
-using BatchCall = void (Model::State::*)(const train::BatchTensors& batch, train::BatchMeans& out_means);
+using BatchCall = void (Model::State::*)(const train::BatchTensors& batch, train::BatchMeans& out_means, const RunOptions& run);
 
-BatchResult result_of(Model& model, Model::State& s, BatchCall call, const char* name, const train::BatchTensors& batch) {
+BatchResult result_of(Model& model, Model::State& s, BatchCall call, const char* name, const train::BatchTensors& batch,
+                      const RunOptions& run = {}) {
   build_for(model, s, batch.x, name);
   train::BatchMeans means;
-  (s.*call)(batch, means);
+  (s.*call)(batch, means, run);
   BatchResult result{.logs = s.setup.empty_logs(), .weight = means.weight, .step_taken = means.step_taken};
   s.setup.write_logs(means.values, result.logs);
   return result;
@@ -67,7 +69,9 @@ void Model::State::set_step_inputs() {
   const auto random =
       train::random_key(setup.context->config().seed, static_cast<std::uint64_t>(next), static_cast<std::uint64_t>(progress.accumulated()));
   std::copy(random.begin(), random.end(), key.data<std::uint64_t>());
-  *learning_rate.data<double>() = next_rate();
+  rate = next_rate();
+  if (learning_rate.dtype() != programs.rate_dtype()) learning_rate = Tensor::zeros(programs.rate_dtype(), {});
+  write_element(learning_rate.raw(), learning_rate.dtype(), rate, "learning_rate");
   *step_number.data<std::int64_t>() = next;
 }
 
@@ -83,37 +87,38 @@ bool Model::State::finish_step(const std::vector<Tensor>& results) {
                           progress.saved().step, train::min_loss_scale, last_rate()));
 }
 
-void Model::State::backward(const train::BatchTensors& batch, train::BatchMeans& out_means) {
+void Model::State::backward(const train::BatchTensors& batch, train::BatchMeans& out_means, const RunOptions& run) {
   const train::Phase phase = progress.accumulated() == 0 ? train::Phase::backward_first : train::Phase::backward_more;
-  Program& program = programs.get(phase, train::BatchType::of(batch));
+  Program& program = programs.get(phase, train::BatchType::of(batch), run);
   set_step_inputs();
-  const std::vector<Tensor>& results = program.run(Inputs{&batch.x, &key, &batch.y, &batch.sample_weights});
+  const std::vector<Tensor>& results = program.run(Inputs{&batch.x, &key, &batch.y, &batch.sample_weights}, run);
   progress.add_accumulated();
   read_means(setup, results, batch.x.shape()[0], out_means);
   out_means.step_taken = false;
 }
 
-bool Model::State::apply() {
+bool Model::State::apply(const RunOptions& run) {
   if (progress.accumulated() == 0) throw Error("apply: there are no gradients; call backward() first");
-  Program& program = programs.apply();
+  Program& program = programs.apply(run);
   set_step_inputs();
   const std::array<Tensor, 2> inputs{learning_rate, step_number};
-  return finish_step(program.run(inputs));
+  return finish_step(program.run(inputs, run));
 }
 
-void Model::State::train_batch(const train::BatchTensors& batch, train::BatchMeans& out_means) {
+void Model::State::train_batch(const train::BatchTensors& batch, train::BatchMeans& out_means, const RunOptions& run) {
   if (progress.accumulated() != 0)
     throw Error(fmt::format("train_batch: gradients of {} batches are accumulated; call apply() first", progress.accumulated()));
-  Program& program = programs.get(train::Phase::train, train::BatchType::of(batch));
+  Program& program = programs.get(train::Phase::train, train::BatchType::of(batch), run);
   set_step_inputs();
-  const std::vector<Tensor>& results = program.run(Inputs{&batch.x, &key, &batch.y, &batch.sample_weights, &learning_rate, &step_number});
+  const std::vector<Tensor>& results =
+      program.run(Inputs{&batch.x, &key, &batch.y, &batch.sample_weights, &learning_rate, &step_number}, run);
   out_means.step_taken = finish_step(results);
   read_means(setup, std::span(results).first(results.size() - (setup.scales_loss() ? 1 : 0)), batch.x.shape()[0], out_means);
 }
 
-void Model::State::test_batch(const train::BatchTensors& batch, train::BatchMeans& out_means) {
-  Program& program = programs.get(train::Phase::evaluate, train::BatchType::of(batch));
-  read_means(setup, program.run(Inputs{&batch.x, &batch.y, &batch.sample_weights}), batch.x.shape()[0], out_means);
+void Model::State::test_batch(const train::BatchTensors& batch, train::BatchMeans& out_means, const RunOptions& run) {
+  Program& program = programs.get(train::Phase::evaluate, train::BatchType::of(batch), run);
+  read_means(setup, program.run(Inputs{&batch.x, &batch.y, &batch.sample_weights}, run), batch.x.shape()[0], out_means);
   out_means.step_taken = false;
 }
 
@@ -134,11 +139,11 @@ BatchResult Model::backward(const Tensor& x, const Tensor& y, const Tensor& samp
 }
 
 bool Model::apply() {
-  return state_of(state_).apply();
+  return state_of(state_).apply({});
 }
 
-BatchResult Model::train_batch(const Tensor& x, const Tensor& y, const Tensor& sample_weights) {
-  return result_of(*this, state_of(state_), &State::train_batch, "train_batch", {x, y, sample_weights});
+BatchResult Model::train_batch(const Tensor& x, const Tensor& y, const Tensor& sample_weights, const RunOptions& run) {
+  return result_of(*this, state_of(state_), &State::train_batch, "train_batch", {x, y, sample_weights}, run);
 }
 
 BatchResult Model::test_batch(const Tensor& x, const Tensor& y, const Tensor& sample_weights) {

@@ -89,7 +89,7 @@ std::optional<WeightsReport> TrainingRun::load_initial_weights(const DataSplits&
   return report;
 }
 
-History TrainingRun::fit(const DataSplits& data, const std::vector<Callback*>& callbacks, const std::atomic<bool>* stop) {
+History TrainingRun::fit(const DataSplits& data, const std::vector<Callback*>& callbacks, const RunOptions& run) {
   preprocessing_ = data.preprocessing;
   if (const auto report = load_initial_weights(data); report && !(report->missing.empty() && report->left_over.empty()))
     log::warning("weights: {}", report->str());
@@ -103,7 +103,7 @@ History TrainingRun::fit(const DataSplits& data, const std::vector<Callback*>& c
   options.validation = data.validation;
   options.callbacks.insert(options.callbacks.end(), callbacks.begin(), callbacks.end());
   for (const auto& callback : own) options.callbacks.push_back(callback.get());
-  if (stop != nullptr) options.stop = stop;
+  options.run = run;
   return model_.fit(data.train, options);
 }
 

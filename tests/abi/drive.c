@@ -18,7 +18,7 @@ struct tenon_host_context {
 };
 
 static char text[512];
-static tenon_error error = {sizeof error, TENON_OK, TENON_NO_INDEX, sizeof text, text};
+static tenon_error error = {sizeof error, TENON_OK, 0, text, sizeof text, 0};
 
 static void expect(int holds, const char* what) {
   if (holds) return;
@@ -41,14 +41,14 @@ static void host_release(tenon_host_context* context, void* memory, uint64_t siz
   atomic_fetch_sub(&context->live_bytes, (long long)size_bytes);
   free(memory);
 }
-static void host_parallel_for(tenon_host_context* context, int64_t count, int64_t grain,
+static void host_parallel_for(tenon_host_context* context, const tenon_run* run, int64_t count, int64_t grain,
                               void (*body)(void* argument, int64_t begin, int64_t end), void* argument) {
-  (void)context, (void)grain;
+  (void)context, (void)run, (void)grain;
   body(argument, 0, count / 2);
   body(argument, count / 2, count);
 }
-static uint32_t host_thread_count(tenon_host_context* context) {
-  (void)context;
+static uint32_t host_thread_count(tenon_host_context* context, const tenon_run* run) {
+  (void)context, (void)run;
   return 2;
 }
 static void host_trace_begin(tenon_host_context* context, const char* name, uint64_t correlation_id) {
@@ -65,8 +65,8 @@ static const char* host_cache_directory(tenon_host_context* context) {
   (void)context;
   return NULL;
 }
-static uint32_t host_cancel_requested(tenon_host_context* context) {
-  (void)context;
+static uint32_t host_cancel_requested(tenon_host_context* context, const tenon_run* run) {
+  (void)context, (void)run;
   return 0;
 }
 static uint64_t host_autotune_get(tenon_host_context* context, const char* key, void* out_value, uint64_t capacity_bytes) {
@@ -125,18 +125,18 @@ static void run_relu(const tenon_backend_table* table, tenon_device* device) {
   const tenon_tensor_desc desc = {shape, NULL, 2, TENON_DTYPE_F32};
   LaterValue values[2];
   memset(values, 0x5a, sizeof values);
-  values[0].value = (tenon_value){desc, TENON_VALUE_INPUT, 0, NULL};
-  values[1].value = (tenon_value){desc, TENON_VALUE_OUTPUT, 1, NULL};
+  values[0].value = (tenon_value){desc, TENON_VALUE_INPUT, 0, NULL, 0, 0};
+  values[1].value = (tenon_value){desc, TENON_VALUE_OUTPUT, 1, NULL, 0, 0};
   const uint32_t input = 0, output = 1;
   const tenon_attributes_none attributes = {sizeof attributes, 0};
   LaterNode nodes[1];
   memset(nodes, 0x5a, sizeof nodes);
-  nodes[0].node = (tenon_node){TENON_OP_Relu, 14, &input, &output, 1, 1, &attributes, "relu", 1};
+  nodes[0].node = (tenon_node){TENON_OP_Relu, 14, &input, &output, 1, 1, &attributes, "relu", 1, 0, 0};
   const tenon_graph graph = {sizeof graph, 2, &values[0].value, sizeof values[0], 1, &nodes[0].node, sizeof nodes[0], 0, NULL, 2, 0};
-  const tenon_plan_options options = {sizeof options, TENON_MATH_STRICT, 1, TENON_FUSION_FULL};
+  const tenon_plan_options options = {.struct_size = sizeof options, .deterministic = 1};
 
   tenon_answer answer;
-  OK(table->supports(device, &graph, &options, &answer, &error));
+  OK(table->supports(device, &graph, &options, &answer, sizeof answer, &error));
   expect(answer.supported == 1, "Relu-14 on f32 to be supported");
   tenon_plan* plan;
   OK(table->plan_create(device, &graph, &options, &plan, &error));
@@ -157,7 +157,7 @@ static void run_relu(const tenon_backend_table* table, tenon_device* device) {
   }
   const tenon_copy in = {sizeof in, TENON_COPY_HOST_TO_DEVICE, address[0], (uint64_t)(uintptr_t)x, sizeof x, NULL};
   OK(table->copy(device, &in, stream, &error));
-  const tenon_bindings bindings = {sizeof bindings, 2, address, 1};
+  const tenon_bindings bindings = {.struct_size = sizeof bindings, .address_count = 2, .addresses = address, .parameters_epoch = 1};
   OK(table->plan_execute(plan, &bindings, address[2], stream, &error));
   const tenon_copy out = {sizeof out, TENON_COPY_DEVICE_TO_HOST, (uint64_t)(uintptr_t)y, address[1], sizeof y, NULL};
   OK(table->copy(device, &out, stream, &error));

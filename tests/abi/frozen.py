@@ -45,24 +45,21 @@ NEXT = [
     # A slot.
     (
         HEADER,
-        "  const tenon_foreign_stream_table* foreign_stream;\n} tenon_backend_table;",
-        "  const tenon_foreign_stream_table* foreign_stream;\n"
+        "  const tenon_profile_table* profile;\n} tenon_backend_table;",
+        "  const tenon_profile_table* profile;\n"
         "  /* since 1.1; optional */\n"
         "  tenon_status (*device_echo)(tenon_device*, uint64_t value, uint64_t* out_value, tenon_error*);\n} tenon_backend_table;",
     ),
     # A field of a struct that the core sends, and of one that the backend sends.
-    (HEADER, "  uint32_t fusion;        /* TENON_FUSION_* */\n}", "  uint32_t fusion;        /* TENON_FUSION_* */\n  uint64_t mark;\n}"),
+    (HEADER, "  const tenon_run* run; /* of plan_create; NULL: the defaults */\n}", "  const tenon_run* run;\n  uint64_t mark;\n}"),
     (
         HEADER,
         "  uint64_t packed_size_bytes; /* memory the plan itself owns: constants and packed operands */\n}",
         "  uint64_t packed_size_bytes;\n  uint64_t mark; /* tenon_plan_options.mark */\n}",
     ),
-    # A field of the elements of an array that the core sends, and of one that the backend sends.
-    (
-        HEADER,
-        "  uint64_t id;            /* correlation id: stable for the life of the program */\n}",
-        "  uint64_t id;\n  uint64_t weight;\n}",
-    ),
+    # A field of the elements of an array that the core sends, of one that the backend fills and of one that it sends.
+    (HEADER, "} tenon_node;", "  uint64_t weight;\n} tenon_node;"),
+    (HEADER, "} tenon_answer;", "  uint64_t cost;\n} tenon_answer;"),
     (
         HEADER,
         "  uint32_t features; /* TENON_FEATURE_* */\n  uint32_t reserved;\n} tenon_capability;",
@@ -109,7 +106,7 @@ NEXT = [
         "static tenon_status device_echo(tenon_device* device, uint64_t value, uint64_t* out_value, tenon_error* error) {\n"
         "  *out_value = value;\n  return TENON_OK;\n}\nstatic const tenon_backend_table table = {",
     ),
-    (TEMPLATE, "plan_execute, NULL, NULL, NULL, NULL, NULL, NULL\n", "plan_execute, NULL, NULL, NULL, NULL, NULL, NULL, device_echo\n"),
+    (TEMPLATE, "plan_execute, NULL, NULL, NULL, NULL\n", "plan_execute, NULL, NULL, NULL, NULL, device_echo\n"),
     (
         ACTIVATION,
         "  const double alpha = call.attr<tenon_attributes_alpha>().alpha;\n"

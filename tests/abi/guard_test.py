@@ -65,12 +65,12 @@ class Guards(Headers):
     def test_a_field_at_the_end_needs_no_more_than_a_new_layout_file(self):
         self.change(
             "backend.h",
-            "  uint64_t parameters_epoch;",
-            "  uint64_t parameters_epoch;\n  uint64_t at_the_end;\n  uint64_t since_0_1;",
+            "  uint64_t execution_id;",
+            "  uint64_t execution_id;\n  uint64_t at_the_end;\n  uint64_t since_0_1;",
         )
         code, text = self.guard("layout.py", "check")
         self.assertEqual(code, 1)
-        self.assertIn("field tenon_bindings.at_the_end at 24 is new", text)
+        self.assertIn("field tenon_bindings.at_the_end at 48 is new", text)
         self.assertIn("Appending is allowed", text)
         self.assertNotIn("ADR", text)
         self.assertEqual(self.guard("layout.py", "write")[0], 0)
@@ -186,7 +186,7 @@ class Released(Headers):
         self.assertEqual(code, 0, text)
         for sentence in (
             "field tenon_backend_table.device_echo at 272 is new",
-            "field tenon_plan_options.mark at 16 is new",
+            "field tenon_plan_options.mark at 32 is new",
             "field tenon_plan_info.mark at 32 is new",
             "field tenon_node.weight at 56 is new",
             "op 71 was Elu-6 alpha 0, is Elu-22 elu 0",

@@ -112,8 +112,9 @@ def _field(text, struct):
     return Field(match.group(4), _plain_type(match.group(1), match.group(2), match.group(3), f"{struct}.{match.group(4)}"))
 
 
-def _growth(name, fields, all_fields, source):
-    if f"{name.removeprefix('tenon_')}_stride" in all_fields:
+def _growth(name, fields, source):
+    # By the name of a field, or of a parameter if the array is the caller's: value_stride, answer_stride.
+    if any(name.endswith(f"_{element}") for element in re.findall(r"uint32_t (\w+)_stride\b", source)):
         return "strided"
     if fields[0].name == "struct_size" and not name.startswith(CLOSED_PREFIX):
         return "growing"
@@ -154,8 +155,7 @@ def read_header(directory, compiler=("cc",)):
             continue
         (strings if macro.group(2).startswith('"') else constants).append(macro.group(1))
 
-    all_fields = {field.name for fields in bodies.values() for field in fields}
-    structs = {name: Struct(name, _growth(name, fields, all_fields, source), fields) for name, fields in bodies.items()}
+    structs = {name: Struct(name, _growth(name, fields, source), fields) for name, fields in bodies.items()}
     for struct in structs.values():
         for field in struct.fields:
             inner = structs.get(field.type.split("[")[0])

@@ -144,7 +144,7 @@ class Raw {
     node.weight = 5;
 #endif
     tenon_answer answer{};
-    ok(table_.supports(device_, &graph, &options, &answer, error()), "supports");
+    ok(table_.supports(device_, &graph, &options, &answer, sizeof answer, error()), "supports");
     if (!answer.supported) give_up(fmt::format("Relu-14 is refused: {}", answer.text));
     tenon_plan* plan = nullptr;
     ok(table_.plan_create(device_, &graph, &options, &plan, error()), "plan_create");
@@ -194,7 +194,7 @@ class Raw {
   std::vector<tenon_memory*> memory_;
   tenon_plan_info mark_{};
   char text_[512] = "";
-  tenon_error error_{sizeof(tenon_error), TENON_OK, TENON_NO_INDEX, sizeof text_, text_};
+  tenon_error error_{sizeof(tenon_error), TENON_OK, 0, text_, sizeof text_, 0};
 };
 
 // ---------------------------------------------------------------- the same through the runtime

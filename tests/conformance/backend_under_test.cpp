@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include <tenon/error.h>
+#include <tenon/sdk/kernel.h>
 
 #include "loader/find.h"
 
@@ -44,6 +45,7 @@ Source under_test(const Options& options) {
 }
 
 BackendUnderTest::BackendUnderTest(const Options& options) : device_(std::make_unique<Device>(under_test(options))) {
+  set_f64(device_->computes_with(TENON_DTYPE_F64));
   if (device_->is_oracle()) return;
   try {
     oracle_ = std::make_unique<Device>(find_backend(options, options.oracle));
@@ -53,6 +55,9 @@ BackendUnderTest::BackendUnderTest(const Options& options) : device_(std::make_u
 }
 
 Verdict BackendUnderTest::run(const Case& test, std::uint64_t seed) const {
+  if (test.dtype != TENON_DTYPE_NONE && !device_->computes_with(test.dtype)) {
+    return {Class::not_run, fmt::format("the device does not compute with {}", sdk::name_of(test.dtype))};
+  }
   CaseContext context(*device_, oracle_.get(), seed, shared_);
   const auto begin = std::chrono::steady_clock::now();
   Verdict verdict;

@@ -55,8 +55,8 @@ class Recorder {
     ErrorText ignored;
     if (block_.end(stream, &capture_, ignored) != TENON_OK) capture_ = nullptr;
   }
-  void replay() {
-    expect_ok("capture replay", block_.replay, capture_, context_.device.stream());
+  void replay(std::uint64_t execution_id = 0) {
+    expect_ok("capture replay", block_.replay, capture_, context_.device.stream(), execution_id);
     expect_ok("stream_synchronize", &Device::synchronize, context_.device);
   }
   void drop() {
@@ -100,7 +100,8 @@ struct Work {
     tenon_bindings bindings{.struct_size = sizeof bindings,
                             .address_count = static_cast<std::uint32_t>(addresses.size()),
                             .addresses = addresses.data(),
-                            .parameters_epoch = epoch};
+                            .parameters_epoch = epoch,
+                            .execution_id = execution_id};
     return context.device.table().plan_execute(plan.handle(), &bindings, workspace.address, stream, error);
   }
   void execute(std::uint64_t epoch = 1) const {
@@ -123,13 +124,14 @@ struct Work {
   const Plan plan;
   const std::vector<std::uint64_t> addresses;
   const Memory workspace;
+  std::uint64_t execution_id = 0;
 };
 
 constexpr tenon_attributes_none no_attributes{sizeof(tenon_attributes_none), 0};
 
-Net relu_net() {
+Net relu_net(std::int64_t n = 4) {
   Net net;
-  const std::uint32_t x = net.input(Array(TENON_DTYPE_F32, {4})), y = net.output(TENON_DTYPE_F32, {4});
+  const std::uint32_t x = net.input(Array(TENON_DTYPE_F32, {n})), y = net.output(TENON_DTYPE_F32, {n});
   net.node(TENON_OP_Relu, line_of(TENON_OP_Relu).version, &no_attributes, {x}, {y});
   return net;
 }
@@ -245,6 +247,32 @@ void parameters(CaseContext& context) {
   result.expect({5, 6}, "recorded under the epoch of the last execution");
 }
 
+/// A recording that is made with an execution id measures its kernels in every replay.
+void replays_are_profiled(CaseContext& context) {
+  const tenon_profile_table* profile = context.device.table().profile;
+  if (profile == nullptr) throw Unsupported("the backend profiles nothing (tenon_backend_table.profile is NULL)");
+  const Net net = relu_net(1 << 16);  // enough to take longer than any clock's resolution
+  const Floats numbers(1 << 16, 1);
+  Numbers x(context, numbers), y(context, numbers);
+  Work work(context, net, {x.memory.address, y.memory.address});
+  Recorder recorder(context);
+  work.execute();
+  work.execution_id = 1;
+  work.record(recorder);
+  for (const std::uint64_t id : {7, 8}) {
+    recorder.replay(id);
+    tenon_profile_record records[8] = {};
+    std::uint32_t count = 0;
+    expect_ok("profile read of a replay", profile->read, work.plan.handle(), id, records, sizeof records[0], 8, &count);
+    if (count != work.plan.info().kernel_count)
+      fail(fmt::format("a replay has {} profile records, plan_info reports {} kernels", count, work.plan.info().kernel_count));
+    if (records[0].id != 1) fail(fmt::format("the kernel of node id 1 is profiled as id {} in a replay", records[0].id));
+    if (records[0].duration_ns == 0 || records[0].duration_ns > 60'000'000'000u)
+      fail(fmt::format("a replayed relu of {} elements took {} ns according to its profile", numbers.size(), records[0].duration_ns));
+  }
+  recorder.replay();
+}
+
 void nothing_left(CaseContext& context) {
   const Net net = relu_net();
   Numbers x(context, {1, -2, 3, -4}), y(context, {9, 9, 9, 9});
@@ -281,6 +309,7 @@ std::vector<Case> capture_case_list() {
   add("begin_and_end_pair", begin_and_end_pair);
   add("only_its_stream", only_its_stream);
   add("parameters", parameters);
+  add("replays_are_profiled", replays_are_profiled);
   add("nothing_left", nothing_left);
   return cases;
 }

@@ -12,7 +12,8 @@
 namespace tenon::conformance {
 namespace {
 Effort current_effort = Effort::usual;
-}
+bool f64_present = true;
+}  // namespace
 
 const std::vector<OpLine>& op_lines() {
   static const std::vector<OpLine> lines{
@@ -43,6 +44,12 @@ std::vector<tenon_dtype> dtypes_of(const OpCase& op_case) {
 Effort effort() {
   return current_effort;
 }
+bool has_f64() {
+  return f64_present;
+}
+void set_f64(bool computes_with_f64) {
+  f64_present = computes_with_f64;
+}
 void set_effort(Effort effort) {
   current_effort = effort;
 }
@@ -67,6 +74,7 @@ std::vector<Array> CaseContext::judge(const Net& net) const {
 }
 
 tenon_dtype resolved(tenon_dtype spec, tenon_dtype dtype) {
+  if (spec == dtype_of_rates) return has_f64() ? tenon_dtype{TENON_DTYPE_F64} : tenon_dtype{TENON_DTYPE_F32};
   if (spec == dtype_of_sums) return is_narrow(dtype) ? tenon_dtype{TENON_DTYPE_F32} : dtype;
   return spec == TENON_DTYPE_NONE ? dtype : spec;
 }
@@ -135,9 +143,10 @@ std::vector<Array> fill(const Variant& variant, tenon_dtype dtype, std::uint64_t
         while (std::fabs(value) < values.gap) value = random_integer();
         array.set(i, value);
       } else {
-        double value = random.uniform(values.low, values.high);
-        while (std::fabs(value) < values.gap) value = random.uniform(values.low, values.high);
-        array.set(i, value);
+        // The numbers within the gap are left out of the range, not drawn again: a gap may be nearly all of it.
+        const double left_out = std::max(0.0, std::min(values.high, values.gap) - std::max(values.low, -values.gap));
+        const double value = random.uniform(values.low, values.high - left_out);
+        array.set(i, value > -values.gap ? value + left_out : value);
       }
     }
     result.push_back(std::move(array));

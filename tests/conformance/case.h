@@ -64,6 +64,11 @@ struct Values {
 
 /// Stands for the accumulation dtype of the dtype under test, S in ops.def.
 inline constexpr tenon_dtype dtype_of_sums = TENON_DTYPE_COUNT;
+/// Stands for that of a learning rate: f64, or f32 if the device under test does not compute with f64.
+inline constexpr tenon_dtype dtype_of_rates = TENON_DTYPE_COUNT + 1;
+/// Whether the device under test computes with f64.
+bool has_f64();
+void set_f64(bool computes_with_f64);
 /// The dtype that a spec stands for when `dtype` is under test.
 tenon_dtype resolved(tenon_dtype spec, tenon_dtype dtype);
 
@@ -279,8 +284,8 @@ struct Case {
   std::function<void(CaseContext&)> run;  ///< throws Failure, Unsupported or NotRun if it is not a pass
   Ending ending = Ending::shut_down;
 };
-/// Cases of the given ops.
-std::vector<Case> op_case_list(const std::vector<OpCase>& op_cases);
+/// Cases of the given ops, of those whose line `wanted` accepts. Their names begin with the line's stem and a '/'.
+std::vector<Case> op_case_list(const std::vector<OpCase>& op_cases, const std::function<bool(const OpLine&)>& wanted);
 /// Cases of profile core: lifecycle, memory, streams, plans, recordings.
 std::vector<Case> core_case_list();
 /// Slots of the plugin ABI's tables and host services that no case in that list covers.

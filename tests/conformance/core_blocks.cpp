@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The optional blocks, if offered: packed operands, profiles, collectives, foreign streams, and the host's store of
+// The optional blocks, if offered: packed operands, profiles, and the host's store of
 // measurements. Recordings are in capture.cpp, BLAS is a profile of its own.
 #include <algorithm>
 #include <cstring>
@@ -108,6 +108,8 @@ void packed_operands(CaseContext& context) {
 
 // ---------------------------------------------------------------- profiles
 
+constexpr std::uint32_t record_size = sizeof(tenon_profile_record);
+
 void profile(CaseContext& context) {
   const tenon_profile_table& block = block_of(context.device.table().profile, "profile");
   require_relu(context);
@@ -116,8 +118,7 @@ void profile(CaseContext& context) {
   const Plan plan(context.device, net);
   expect_ready(plan);
   Plan::Bindings bindings(plan, 0xFF);
-  expect_ok("profile enable", block.enable, plan.handle(), 1);
-  for (int round = 0; round < 2; ++round) {
+  for (bindings.execution_id = 1; bindings.execution_id <= 2; ++bindings.execution_id) {
     const Outcome outcome = bindings.execute(1);
     if (!outcome.ok()) fail(fmt::format("a profiled execution failed with {}: {}", status_name(outcome.status), outcome.text));
     expect_relu(outcome.outputs);
@@ -125,7 +126,8 @@ void profile(CaseContext& context) {
   std::vector<tenon_profile_record> records(8);
   std::memset(static_cast<void*>(records.data()), 0x7E, records.size() * sizeof records[0]);
   std::uint32_t count = 0;
-  expect_ok("profile read", block.read, plan.handle(), records.data(), 8, &count);
+  if (block.kept < 1) fail("tenon_profile_table.kept is 0: expected the number of executions that can be read, at least 1");
+  expect_ok("profile read", block.read, plan.handle(), 2, records.data(), record_size, 8, &count);
   if (count != plan.info().kernel_count)
     fail(fmt::format("{} kernels were profiled, plan_info reports {} kernels", count, plan.info().kernel_count));
   for (std::uint32_t i = 0; i < std::min<std::uint32_t>(count, 8); ++i) {
@@ -142,87 +144,71 @@ void profile(CaseContext& context) {
   tenon_profile_record guard;
   std::memset(static_cast<void*>(&guard), 0x7E, sizeof guard);
   const tenon_profile_record before = guard;
-  expect_ok("profile read without a buffer", block.read, plan.handle(), &guard, 0, &again);
+  expect_ok("profile read without a buffer", block.read, plan.handle(), 2, &guard, record_size, 0, &again);
   if (again != count) fail(fmt::format("profile read counts {} records with a buffer of 8 and {} without a buffer", count, again));
   if (std::memcmp(&guard, &before, sizeof guard) != 0) fail("profile read wrote a record without a buffer");
-  expect_ok("profile disable", block.enable, plan.handle(), 0);
+  bindings.execution_id = 0;
   expect_relu(bindings.execute(1).outputs);
+  std::uint32_t listed = 0;
+  expect_ok("profile read of id 0", block.read, plan.handle(), 0, records.data(), record_size, 8, &listed);
+  if (listed != 0 && listed != count) fail(fmt::format("{} kernels are listed under id 0, {} were profiled", listed, count));
+  if (listed > 0 && (records[0].begin_ns != 0 || records[0].duration_ns != 0)) fail("a kernel listed under id 0 has times");
 }
 
-// ---------------------------------------------------------------- collectives of one device
-
-void collectives(CaseContext& context) {
-  const tenon_collective_table& block = block_of(context.device.table().collectives, "collectives");
-  const std::uint8_t id[16] = {1, 2, 3};
-  ErrorText error;
-  struct Communicator {
-    const tenon_collective_table& block;
-    tenon_communicator* handle = nullptr;
-    ~Communicator() {
-      if (handle != nullptr) block.destroy(handle);
+/// Executions at the same time have records of their own, each `record_stride` after the one before.
+void profile_of_each_execution(CaseContext& context) {
+  const tenon_profile_table& block = block_of(context.device.table().profile, "profile");
+  require_relu(context);
+  const bool graphs = (context.device.device_info().flags & TENON_DEVICE_SINGLE_NODE_PLANS) == 0;
+  constexpr std::int64_t elements = 1 << 16;
+  Net net;
+  std::uint32_t x = net.input(Array(TENON_DTYPE_F32, {elements}));
+  for (const bool last : graphs ? std::vector{false, true} : std::vector{true}) {
+    const std::uint32_t y = last ? net.output(TENON_DTYPE_F32, {elements}) : net.internal(TENON_DTYPE_F32, {elements});
+    net.node(TENON_OP_Relu, line_of(TENON_OP_Relu).version, &no_attributes, {x}, {y});
+    x = y;
+  }
+  const Plan plan(context.device, net, {.fusion = TENON_FUSION_OFF});
+  expect_ready(plan);
+  Plan::Bindings bindings[2] = {{plan, 0xFF}, {plan, 0xFF}};
+  const Stream streams[2] = {Stream(context), Stream(context)};
+  const auto read = [&](std::uint64_t id) {
+    constexpr std::uint32_t longer = record_size + 16;
+    std::vector<unsigned char> bytes(std::size_t{2} * longer, 0x7E);
+    std::uint32_t count = 0;
+    expect_ok(fmt::format("profile read of execution {}", id).c_str(), block.read, plan.handle(), id,
+              reinterpret_cast<tenon_profile_record*>(bytes.data()), longer, 2, &count);
+    if (count != plan.info().kernel_count)
+      fail(fmt::format("execution {} has {} records, plan_info reports {} kernels", id, count, plan.info().kernel_count));
+    tenon_profile_record record{};
+    for (std::uint32_t i = 0; i < std::min(count, 2u); ++i) {
+      std::memcpy(static_cast<void*>(&record), bytes.data() + std::size_t{i} * longer, sizeof record);
+      if (record.node >= net.nodes.size() || record.id != record.node + 1)
+        fail(fmt::format(
+            "record {}, {} bytes after the first, has node {} and id {}: expected each record_stride bytes after the one before", i,
+            i * longer, record.node, record.id));
     }
-  } communicator{block};
-  const tenon_status status = block.create(context.device.handle(), id, sizeof id, 0, 1, &communicator.handle, error);
-  if (status == TENON_UNSUPPORTED) throw NotRun("no communicator of one device: " + error.text());
-  expect_ok(status, error, "collectives create");
-  constexpr std::uint64_t count = 1000, bytes = count * sizeof(float);
-  std::vector<unsigned char> expected(bytes);
-  for (std::uint64_t i = 0; i < count; ++i) {
-    const auto value = static_cast<float>(i) / 4;
-    std::memcpy(expected.data() + i * sizeof value, &value, sizeof value);
-  }
-  const Memory source(context, bytes), result(context, bytes);
-  const Stream stream(context);
-  const auto check = [&](const char* what, std::uint64_t read_at, const std::function<tenon_status(tenon_error*)>& call) {
-    upload(context, source.address, expected);
-    upload(context, result.address, std::vector<unsigned char>(bytes, 0xFF));
-    expect_ok(what, call);
-    expect_ok("stream_synchronize", context.device.table().stream_synchronize, stream.handle);
-    expect_bytes(expected, download(context, read_at, bytes), what);
+    return record;
   };
-  for (const std::uint32_t operation : {TENON_COLLECTIVE_SUM, TENON_COLLECTIVE_MEAN, TENON_COLLECTIVE_MAX}) {
-    check("all_reduce of one rank", result.address, [&](tenon_error* e) {
-      return block.all_reduce(communicator.handle, stream.handle, TENON_DTYPE_F32, operation, source.address, result.address, count, e);
+  bool different = block.kept < 2;
+  std::uint64_t id = 0;
+  for (int round = 0; round < 8; ++round, id += 2) {
+    on_threads(2, [&](int t) {
+      bindings[t].execution_id = id + 1 + static_cast<std::uint64_t>(t);
+      const Outcome outcome = bindings[t].execute(1, streams[t]);
+      if (!outcome.ok()) fail(fmt::format("a profiled execution failed with {}: {}", status_name(outcome.status), outcome.text));
     });
-    check("reduce_scatter of one rank", result.address, [&](tenon_error* e) {
-      return block.reduce_scatter(communicator.handle, stream.handle, TENON_DTYPE_F32, operation, source.address, result.address, count, e);
-    });
+    if (block.kept < 2) continue;
+    const tenon_profile_record first = read(id + 1), second = read(id + 2), again = read(id + 1);
+    if (first.duration_ns != again.duration_ns) fail("the records of an execution differ from one read to the next");
+    different = different || first.duration_ns != second.duration_ns;
   }
-  check("broadcast of one rank", source.address,
-        [&](tenon_error* e) { return block.broadcast(communicator.handle, stream.handle, TENON_DTYPE_F32, source.address, count, 0, e); });
-  check("all_gather of one rank", result.address, [&](tenon_error* e) {
-    return block.all_gather(communicator.handle, stream.handle, TENON_DTYPE_F32, source.address, result.address, count, e);
-  });
-}
-
-// ---------------------------------------------------------------- foreign streams
-
-void foreign_stream(CaseContext& context) {
-  const tenon_foreign_stream_table& block = block_of(context.device.table().foreign_stream, "foreign_stream");
-  const tenon_backend_table& table = context.device.table();
-  const Stream own(context);
+  if (!different) fail("executions at the same time had the same records 8 times: expected each to have its own");
+  tenon_profile_record record;
+  std::uint32_t count = 0;
   ErrorText error;
-  void* native = nullptr;
-  const tenon_status status = block.native(own.handle, &native, error);
-  if (status == TENON_UNSUPPORTED) throw NotRun("this device's streams have no vendor handle: " + error.text());
-  expect_ok(status, error, "foreign_stream native");
-  const Memory memory(context, 4096);
-  const auto fill = [&](tenon_stream* stream, std::uint8_t value) {
-    expect_ok("fill", table.fill, context.device.handle(), memory.address, 4096, value, stream);
-    expect_ok("stream_synchronize", table.stream_synchronize, stream);
-    expect_bytes(std::vector<unsigned char>(4096, value), download(context, memory.address, 4096), "filled on a stream and on its import");
-  };
-  {
-    tenon_stream* handle = nullptr;
-    expect_ok("foreign_stream import", block.import, context.device.handle(), native, &handle);
-    if (handle == nullptr) fail("foreign_stream import returned OK and left its out-parameter NULL");
-    const Stream imported(context, handle);
-    fill(imported.handle, 1);
-    void* same = nullptr;
-    expect_ok("foreign_stream native of an imported stream", block.native, imported.handle, &same);
-    if (same != native) fail("an imported stream has a different vendor handle");
-  }
-  fill(own.handle, 2);  // destroying the imported stream leaves the vendor's stream alive
+  const tenon_status status = block.read(plan.handle(), id + 99, &record, record_size, 1, &count, error);
+  expect_refusal(status, error, {TENON_INVALID_ARGUMENT}, "reading the profile of an execution that never was");
 }
 
 // ---------------------------------------------------------------- the host's services
@@ -258,8 +244,7 @@ std::vector<Case> core_block_cases() {
   return core_cases({
       {"pack/shared", packed_operands},
       {"profile/records", profile},
-      {"collectives/single_device", collectives},
-      {"foreign_stream/import", foreign_stream},
+      {"profile/each_execution", profile_of_each_execution},
       {"host/autotune", autotune},
   });
 }

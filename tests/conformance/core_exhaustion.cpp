@@ -143,7 +143,8 @@ void out_of_memory(CaseContext& context) {
   const AbiGraph abi_graph(net);
   const tenon_plan_options options = default_options();
   std::vector<tenon_answer> answers(abi_graph.nodes.size());
-  expect_ok("supports", table.supports, device, &abi_graph.graph, &options, answers.data());
+  expect_ok("supports", table.supports, device, &abi_graph.graph, &options, answers.data(),
+            static_cast<std::uint32_t>(sizeof(tenon_answer)));
   const bool served = std::all_of(answers.begin(), answers.end(), [](const tenon_answer& a) { return a.supported == 1; });
   if (served) {
     tenon_plan* plan = nullptr;

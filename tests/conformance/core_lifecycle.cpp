@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <string_view>
 #include <thread>
 
 #include "core.h"
@@ -231,11 +232,22 @@ void device_described(CaseContext& context) {
   const tenon_device_info& info = context.device.device_info();
   if (info.name == nullptr || info.name[0] == 0) fail("the device has no name");
   if (info.identity == nullptr || info.identity[0] == 0) fail("the device has no identity that is stable across runs");
+  const std::string_view identity = info.identity;
+  for (std::size_t begin = 0, end = 0; identity.find('=') != std::string_view::npos && end != std::string_view::npos; begin = end + 1) {
+    end = identity.find(' ', begin);
+    const std::string_view pair = identity.substr(begin, end == std::string_view::npos ? end : end - begin);
+    const std::size_t equals = pair.find('=');
+    if (equals == std::string_view::npos || equals == 0 || equals + 1 == pair.size())
+      fail(fmt::format("the identity '{}' is not a list of pairs key=value: '{}'", identity, pair));
+  }
   if (info.kind < TENON_DEVICE_CPU || info.kind > TENON_DEVICE_ACCELERATOR)
     fail(fmt::format("kind {} is not defined by the header", info.kind));
   const std::uint64_t a = info.alignment_bytes;
   if (a == 0 || (a & (a - 1)) != 0) fail(fmt::format("an alignment of {} bytes is not a power of two", a));
-  if ((info.dtypes & TENON_DTYPE_BIT(TENON_DTYPE_F32)) == 0) fail("device memory cannot hold f32");
+  const std::uint64_t o = info.operand_alignment_bytes;
+  if ((o & (o - 1)) != 0 || o > a)
+    fail(fmt::format("operands aligned to {} bytes: expected a power of two up to {}, the alignment of memory", o, a));
+  if (!context.device.computes_with(TENON_DTYPE_F32)) fail("the device does not compute with f32");
 }
 
 void device_opened_twice(CaseContext& context) {

@@ -26,7 +26,7 @@ void expect_malformed(const CaseContext& context, const Net& net, const char* wh
   std::vector<tenon_answer> answers(abi_graph.graph.node_count);
   ErrorText second;
   const tenon_status answered =
-      context.device.table().supports(context.device.handle(), &abi_graph.graph, &options, answers.data(), second);
+      context.device.table().supports(context.device.handle(), &abi_graph.graph, &options, answers.data(), sizeof(tenon_answer), second);
   // A single-node backend refuses such a graph anyway, but may support each of its nodes.
   if (answered != TENON_OK || (single_node(context) && abi_graph.graph.node_count > 1)) return;
   if (std::all_of(answers.begin(), answers.end(), [](const tenon_answer& a) { return a.supported == 1; })) {
@@ -133,7 +133,7 @@ void allowed_oddities(CaseContext& context) {
     tenon_answer answer{};
     const std::string prefix = std::string(what) + " is allowed; ";
     expect_ok((prefix + "`supports`").c_str(), context.device.table().supports, context.device.handle(), &abi_graph.graph, &options,
-              &answer);
+              &answer, static_cast<std::uint32_t>(sizeof answer));
     if (answer.supported != 1) fail(fmt::format("{} is allowed, and `supports` says no: {}", what, answer.text));
     tenon_plan* plan = nullptr;
     expect_ok((prefix + "plan_create").c_str(), context.device.table().plan_create, context.device.handle(), &abi_graph.graph, &options,

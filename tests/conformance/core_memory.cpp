@@ -106,7 +106,7 @@ void distinct_blocks(CaseContext& context) {
   }
 }
 
-/// The core suballocates: operands may be anywhere in a block, aligned only to the element size.
+/// The core suballocates: operands may be anywhere in a block, no better aligned than the device asks for.
 void suballocation(CaseContext& context) {
   require_relu(context);
   constexpr std::int64_t n = 37;
@@ -115,14 +115,15 @@ void suballocation(CaseContext& context) {
   const Plan plan(context.device, net);
   expect_ready(plan);
   const std::uint64_t alignment = std::max<std::uint64_t>(context.device.device_info().alignment_bytes, 64);
+  const std::uint64_t step = std::max<std::uint64_t>(context.device.device_info().operand_alignment_bytes, 4);
   const std::uint64_t half = (bytes / alignment + 3) * alignment * (small_sizes() ? 4 : 16);
   const Memory block(context, 2 * half), workspace(context, plan.info().workspace_size_bytes);
   const std::vector<unsigned char> clean = pattern(2 * half, 11);
-  for (std::uint64_t offset = 0; offset + bytes <= half; offset += offset % alignment == 0 ? 4 : alignment - 4) {
+  for (std::uint64_t offset = 0; offset + bytes <= half; offset += offset % alignment == 0 ? step : alignment - step) {
     std::vector<unsigned char> content = clean;
     std::memcpy(content.data() + offset, net.values[0].array.bytes(), bytes);
     upload(context, block.address, content);
-    const std::uint64_t to = half + (half - bytes - offset) / 4 * 4;  // from the other end, so that the two alignments differ
+    const std::uint64_t to = half + (half - bytes - offset) / step * step;  // from the other end, so that the two alignments differ
     const std::uint64_t addresses[] = {block.address + offset, block.address + to};
     tenon_bindings bindings{.struct_size = sizeof bindings, .address_count = 2, .addresses = addresses};
     expect_ok("plan_execute on addresses inside a block", context.device.table().plan_execute, plan.handle(), &bindings, workspace.address,

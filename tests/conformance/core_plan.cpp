@@ -48,6 +48,9 @@ void plan_info_sane(CaseContext& context) {
   const std::uint64_t a = info.workspace_alignment_bytes;
   if (info.workspace_size_bytes > 0 && (a == 0 || (a & (a - 1)) != 0))
     fail(fmt::format("a workspace alignment of {} is not a power of two", a));
+  if (a > context.device.device_info().alignment_bytes)
+    fail(fmt::format("a workspace alignment of {} is more than the {} of the device's memory", a,
+                     context.device.device_info().alignment_bytes));
   if (info.workspace_size_bytes > (1u << 26))
     fail(fmt::format("a relu of 16 elements needs a workspace of {} bytes", info.workspace_size_bytes));
 }
@@ -154,7 +157,8 @@ Answered ask(const CaseContext& context, const Net& net, const tenon_plan_option
   Answered answered;
   ErrorText error;
   const tenon_backend_table& table = context.device.table();
-  const tenon_status status = table.supports(context.device.handle(), &abi_graph.graph, &options, answers.data(), error);
+  const tenon_status status =
+      table.supports(context.device.handle(), &abi_graph.graph, &options, answers.data(), sizeof(tenon_answer), error);
   if (status == TENON_OK) {
     answered.yes = std::all_of(answers.begin(), answers.end(), [](const tenon_answer& a) { return a.supported == 1; });
     for (const tenon_answer& a : answers) {

@@ -231,9 +231,9 @@ void failing_node(CaseContext& context) {
       expect_ready(plan);
       const Outcome outcome = plan.run();
       if (outcome.ok()) fail("index 1234 of 8: expected INVALID_ARGUMENT, got OK");
-      if (outcome.node != culprit)
-        fail(fmt::format("index 1234 of 8 behind {} nodes: expected node {} in tenon_error.node, got {}: {}", culprit, culprit,
-                         outcome.node, outcome.text));
+      if (outcome.node_id != plan.id_of(culprit))
+        fail(fmt::format("index 1234 of 8 behind {} nodes: expected node {} in tenon_error.node_id, got {}: {}", culprit,
+                         plan.id_of(culprit), outcome.node_id, outcome.text));
     }
   }
 }

@@ -63,9 +63,7 @@ std::vector<SlotTable> slot_tables() {
                      TENON_BLOCK(blas, ""),  // blas::gaps() pairs its routines with cases
                      TENON_SLOT(capture, "capture/replays_compute"),
                      TENON_SLOT(pack, "pack/shared"),
-                     TENON_SLOT(profile, "profile/records"),
-                     TENON_SLOT(collectives, "collectives/single_device"),
-                     TENON_SLOT(foreign_stream, "foreign_stream/import")}});
+                     TENON_SLOT(profile, "profile/records")}});
 #undef TENON_STRUCT
 #define TENON_STRUCT tenon_capture_table
   tables.push_back({"tenon_capture_table",
@@ -82,36 +80,19 @@ std::vector<SlotTable> slot_tables() {
                      TENON_SLOT(destroy, "pack/shared")}});
 #undef TENON_STRUCT
 #define TENON_STRUCT tenon_profile_table
-  tables.push_back({"tenon_profile_table",
-                    offsetof(TENON_STRUCT, enable),
-                    sizeof(TENON_STRUCT),
-                    {TENON_SLOT(enable, "profile/records"), TENON_SLOT(read, "profile/records")}});
-#undef TENON_STRUCT
-#define TENON_STRUCT tenon_collective_table
-  tables.push_back({"tenon_collective_table",
-                    offsetof(TENON_STRUCT, create),
-                    sizeof(TENON_STRUCT),
-                    {TENON_SLOT(create, "collectives/single_device"), TENON_SLOT(destroy, "collectives/single_device"),
-                     TENON_SLOT(all_reduce, "collectives/single_device"), TENON_SLOT(broadcast, "collectives/single_device"),
-                     TENON_SLOT(all_gather, "collectives/single_device"), TENON_SLOT(reduce_scatter, "collectives/single_device")}});
-#undef TENON_STRUCT
-#define TENON_STRUCT tenon_foreign_stream_table
-  tables.push_back({"tenon_foreign_stream_table",
-                    offsetof(TENON_STRUCT, import),
-                    sizeof(TENON_STRUCT),
-                    {TENON_SLOT(import, "foreign_stream/import"), TENON_SLOT(native, "foreign_stream/import")}});
+  tables.push_back({"tenon_profile_table", offsetof(TENON_STRUCT, read), sizeof(TENON_STRUCT), {TENON_SLOT(read, "profile/records")}});
 #undef TENON_STRUCT
   // Host services, with cases in which a wrong use of them shows.
 #define TENON_STRUCT tenon_host
-  tables.push_back({"tenon_host",
-                    offsetof(TENON_STRUCT, log),
-                    sizeof(TENON_STRUCT),
-                    {TENON_SLOT(log, "plan/quiet_execution"), TENON_SLOT(allocate, "memory/out_of_memory"),
-                     TENON_SLOT(release, "host/memory_intact"), TENON_SLOT(parallel_for, "plan/concurrent"),
-                     TENON_SLOT(thread_count, "plan/concurrent"), TENON_SLOT(trace_begin, "plan/whole_graphs"),
-                     TENON_SLOT(trace_end, "plan/whole_graphs"), TENON_SLOT(option, "lifecycle/create_and_destroy"),
-                     TENON_SLOT(cache_directory, "lifecycle/create_and_destroy"), TENON_SLOT(cancel_requested, "plan/whole_graphs"),
-                     TENON_SLOT(autotune_get, "host/autotune"), TENON_SLOT(autotune_put, "host/autotune")}});
+  tables.push_back(
+      {"tenon_host",
+       offsetof(TENON_STRUCT, log),
+       sizeof(TENON_STRUCT),
+       {TENON_SLOT(log, "plan/quiet_execution"), TENON_SLOT(allocate, "memory/out_of_memory"), TENON_SLOT(release, "host/memory_intact"),
+        TENON_SLOT(parallel_for, "run/threads"), TENON_SLOT(thread_count, "plan/concurrent"), TENON_SLOT(trace_begin, "plan/whole_graphs"),
+        TENON_SLOT(trace_end, "plan/whole_graphs"), TENON_SLOT(option, "lifecycle/create_and_destroy"),
+        TENON_SLOT(cache_directory, "lifecycle/create_and_destroy"), TENON_SLOT(cancel_requested, "run/cancelled"),
+        TENON_SLOT(autotune_get, "host/autotune"), TENON_SLOT(autotune_put, "host/autotune")}});
 #undef TENON_STRUCT
   return tables;
 }

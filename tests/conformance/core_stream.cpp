@@ -210,7 +210,9 @@ void error_propagation(CaseContext& context) {
       fail(fmt::format("index 1234 of 10: expected INVALID_ARGUMENT, got {} ({})", status_name(outcome.status), outcome.text));
     }
     if (outcome.text.empty()) fail("index 1234 of 10: INVALID_ARGUMENT without a text that says why");
-    if (outcome.node != culprit) fail(fmt::format("index 1234 of 10: expected node {} in tenon_error.node, got {}", culprit, outcome.node));
+    if (outcome.node_id != plan.id_of(culprit)) {
+      fail(fmt::format("index 1234 of 10: expected node {} in tenon_error.node_id, got {}", plan.id_of(culprit), outcome.node_id));
+    }
     expect_ok("stream_synchronize after the failure was reported", context.device.table().stream_synchronize, stream.handle);
   }
   bindings.set(indices, good);
@@ -218,6 +220,43 @@ void error_propagation(CaseContext& context) {
   if (!outcome.ok())
     fail(fmt::format("after failures, an execution with good indices failed with {}: {}", status_name(outcome.status), outcome.text));
   // Another stream of the device is not affected.
+  expect_sane(context);
+}
+
+/// A failure that is found later names its node, not that of another plan on the same stream.
+void failure_of_one_plan(CaseContext& context) {
+  require_ops(context, {TENON_OP_Gather});
+  const tenon_attributes_axis attributes{.struct_size = sizeof attributes};
+  constexpr std::uint32_t x = 0, indices = 1;
+  const auto rows_of = [&](std::int64_t index) {
+    Net net;
+    Array list(TENON_DTYPE_I64, {4});
+    list.put<std::int64_t>(2, index);
+    net.input(Array(TENON_DTYPE_F32, {10, 3}));
+    net.input(list);
+    net.node(TENON_OP_Gather, line_of(TENON_OP_Gather).version, &attributes, {x, indices}, {net.output(TENON_DTYPE_F32, {4, 3})});
+    return net;
+  };
+  const Net good = rows_of(1), bad = rows_of(1234);
+  const Plan first(context.device, good), culprit(context.device, bad), last(context.device, good);
+  std::vector<std::unique_ptr<Plan::Bindings>> bindings;
+  for (const Plan* plan : {&first, &culprit, &last}) {
+    expect_ready(*plan);
+    bindings.push_back(std::make_unique<Plan::Bindings>(*plan, 0xFF));
+    bindings.back()->execute();  // so that the operands are on the device
+  }
+  ErrorText error;
+  tenon_status status = TENON_OK;
+  for (const auto& one : bindings) {
+    if (status == TENON_OK) status = one->execute_bare(1, error);
+  }
+  if (status == TENON_OK) status = context.device.synchronize(error);
+  expect_refusal(status, error, {TENON_INVALID_ARGUMENT}, "index 1234 of 10 in one of three plans on a stream");
+  if (error.node_id() != culprit.id_of(0)) {
+    fail(fmt::format("index 1234 of 10 in the second of three plans on a stream: expected node {} in tenon_error.node_id, got {}",
+                     culprit.id_of(0), error.node_id()));
+  }
+  synchronize(context);
   expect_sane(context);
 }
 
@@ -358,6 +397,7 @@ std::vector<Case> core_stream_cases() {
       {"stream/diamond", diamond},
       {"stream/on_threads", streams_on_threads},
       {"stream/error_propagation", error_propagation},
+      {"stream/failure_of_one_plan", failure_of_one_plan},
       {"event/lifecycle", events},
       {"event/between_streams", event_between_streams},
       {"event/again", event_again},

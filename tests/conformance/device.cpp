@@ -4,10 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include <tenon/error.h>
 #include <tenon/op_digests.h>
+#include <tenon/sdk/kernel.h>
+
+#include "case.h"
 
 namespace tenon::conformance {
 namespace {
@@ -139,6 +143,10 @@ Device::~Device() {
   backend_.reset();  // before its host services
 }
 
+bool Device::computes_with(const Net& net) const {
+  return std::ranges::all_of(net.values, [&](const Net::Value& value) { return computes_with(value.dtype); });
+}
+
 std::uint64_t Device::capability(tenon_op op, std::uint32_t version) const {
   for (std::uint32_t i = 0; i < info().capability_count; ++i) {
     const tenon_capability& row = info().capabilities[i];
@@ -194,6 +202,8 @@ void Net::node(tenon_op op, std::uint32_t version, const void* attributes, std::
 }
 
 AbiGraph::AbiGraph(const Net& net) : donations_(net.donations) {
+  static std::atomic<std::uint64_t> graphs{0};
+  const std::uint64_t first_id = ++graphs << 40;
   for (std::uint32_t v = 0; v < net.values.size(); ++v) {
     const Net::Value& value = net.values[v];
     tenon_value abi_value{};
@@ -224,7 +234,7 @@ AbiGraph::AbiGraph(const Net& net) : donations_(net.donations) {
                         .output_count = static_cast<std::uint32_t>(outputs.size()),
                         .attributes = node.attributes.data(),
                         .name = node.name.c_str(),
-                        .id = nodes.size() + 1};
+                        .id = first_id + 10 * nodes.size()};
     nodes.push_back(abi_node);
   }
   graph.struct_size = sizeof graph;
@@ -242,13 +252,14 @@ AbiGraph::AbiGraph(const Net& net) : donations_(net.donations) {
 // ---------------------------------------------------------------- Plan
 
 Plan::Plan(const Device& device, const Net& net, PlanOptions requested) : device_(device), net_(net), abi_graph_(net) {
+  if (!device.computes_with(net)) throw NotRun("the device does not compute with one of the dtypes");
   const tenon_backend_table& table = device.table();
   tenon_plan_options options{.struct_size = sizeof options, .deterministic = requested.deterministic, .fusion = requested.fusion};
 
   std::vector<tenon_answer> answers(abi_graph_.nodes.size() + 1);
   std::memset(static_cast<void*>(answers.data()), 0x7F, answers.size() * sizeof(tenon_answer));  // a missing answer is neither yes nor no
   ErrorText error;
-  tenon_status status = table.supports(device.handle(), &abi_graph_.graph, &options, answers.data(), error);
+  tenon_status status = table.supports(device.handle(), &abi_graph_.graph, &options, answers.data(), sizeof(tenon_answer), error);
   if (status != TENON_OK) {
     failure_ = fmt::format("`supports` failed with {} ({}), expected yes or no", status_name(status), error.text());
     return;
@@ -275,6 +286,11 @@ Plan::Plan(const Device& device, const Net& net, PlanOptions requested) : device
       reason_ = answer.reason;
       refusal_ = answer.text;
     }
+  }
+  const bool strided = std::ranges::any_of(net.values, [](const Net::Value& value) { return !value.layout.strides.empty(); });
+  if (refused_ && is_about_strides(reason_) && !strided) {
+    failure_ = fmt::format("`supports` refused dense operands because of their strides ({}): the core has nothing left to copy", refusal_);
+    return;
   }
   tenon_plan* plan = nullptr;
   status = table.plan_create(device.handle(), &abi_graph_.graph, &options, &plan, error);
@@ -316,7 +332,6 @@ Outcome Plan::run(unsigned char poison, tenon_stream* stream) const {
 
 Plan::Bindings::Bindings(const Plan& plan, unsigned char poison, Edge edge)
     : plan_(plan), poison_(poison), edge_(edge), buffers_(plan.net_.values.size()) {
-  const std::uint64_t guard = edge == Edge::bytes ? std::max<std::uint64_t>(guard_bytes, plan.device_.device_info().alignment_bytes) : 0;
   for (const tenon_donation& d : plan.net_.donations) buffers_[d.output].donated = d.input;
   for (std::uint32_t v = 0; v < buffers_.size(); ++v) {
     const Net::Value& value = plan.net_.values[v];
@@ -329,10 +344,9 @@ Plan::Bindings::Bindings(const Plan& plan, unsigned char poison, Edge edge)
       span = span_of(value.shape, value.layout.strides.empty() ? dense_strides(value.shape) : value.layout.strides);
       buffer.extent = static_cast<std::uint64_t>(span.highest - span.lowest + 1) * size;
     }
-    buffer.begin = guard + static_cast<std::uint64_t>(value.layout.offset) * size;
+    const std::uint64_t alignment = std::max(size, plan.device_.device_info().operand_alignment_bytes);
+    allocate(buffer, alignment, static_cast<std::uint64_t>(value.layout.offset));
     buffer.origin = buffer.begin + static_cast<std::uint64_t>(-span.lowest) * size;
-    buffer.content.assign(buffer.begin + buffer.extent + guard, guard_byte);
-    allocate(buffer, size);
     fill(v);
   }
   for (const std::uint32_t v : plan.abi_graph_.bound) {
@@ -341,24 +355,29 @@ Plan::Bindings::Bindings(const Plan& plan, unsigned char poison, Edge edge)
     addresses_.push_back(buffer.address + buffer.origin);
   }
   const std::uint64_t alignment = std::max<std::uint64_t>(plan.info_.workspace_alignment_bytes, 1);
-  workspace_.begin = (guard + alignment - 1) / alignment * alignment;
-  workspace_.origin = workspace_.begin;
   workspace_.extent = plan.info_.workspace_size_bytes;
-  workspace_.content.assign(workspace_.begin + workspace_.extent + guard, guard_byte);
-  allocate(workspace_, alignment);
+  allocate(workspace_, alignment, edge == Edge::bytes ? 1 : 0);
+  workspace_.origin = workspace_.begin;
 }
 
-void Plan::Bindings::allocate(Buffer& buffer, std::uint64_t alignment) {
+void Plan::Bindings::allocate(Buffer& buffer, std::uint64_t alignment, std::uint64_t offset) {
   if (edge_ != Edge::bytes) {
+    buffer.begin = offset * alignment;
+    buffer.content.assign(buffer.begin + buffer.extent, guard_byte);
     buffer.pages = std::make_shared<GuardedPages>(buffer.content.size(), alignment, edge_ == Edge::page_behind);
     buffer.address = host_address(buffer.pages->data());
     return;
   }
+  // No better aligned than requested: a few multiples of the alignment behind a much larger one.
+  const std::uint64_t larger = 16 * alignment;
+  buffer.content.assign(guard_bytes + larger + offset * alignment + buffer.extent + guard_bytes, guard_byte);
   const Device& device = plan_.device_;
   ErrorText error;
   const tenon_status status =
       device.table().memory_allocate(device.handle(), TENON_MEMORY_DEVICE, buffer.content.size(), &buffer.memory, &buffer.address, error);
   if (status != TENON_OK) throw Error(Status{status}, fmt::format("{} bytes of device memory: {}", buffer.content.size(), error.text()));
+  const std::uint64_t first = buffer.address + guard_bytes;
+  buffer.begin = guard_bytes + (larger - first % larger) % larger + offset * alignment;
 }
 
 Plan::Bindings::~Bindings() {
@@ -400,11 +419,17 @@ tenon_status Plan::Bindings::send(std::string& out_text, tenon_stream* stream) {
   return status;
 }
 
+tenon_bindings Plan::Bindings::abi(std::uint64_t epoch) const {
+  return {.struct_size = sizeof(tenon_bindings),
+          .address_count = static_cast<std::uint32_t>(addresses_.size()),
+          .addresses = addresses_.data(),
+          .parameters_epoch = epoch,
+          .run = run,
+          .execution_id = execution_id};
+}
+
 tenon_status Plan::Bindings::execute_bare(std::uint64_t epoch, tenon_error* error) {
-  tenon_bindings abi_bindings{.struct_size = sizeof abi_bindings,
-                              .address_count = static_cast<std::uint32_t>(addresses_.size()),
-                              .addresses = addresses_.data(),
-                              .parameters_epoch = epoch};
+  const tenon_bindings abi_bindings = abi(epoch);
   const Device& device = plan_.device_;
   return device.table().plan_execute(plan_.plan_, &abi_bindings, workspace_.address + workspace_.origin, device.stream(), error);
 }
@@ -416,15 +441,12 @@ Outcome Plan::Bindings::execute(std::uint64_t epoch, tenon_stream* stream) {
   outcome.status = send(outcome.text, stream);
   if (outcome.status != TENON_OK) return outcome;
 
-  tenon_bindings abi_bindings{.struct_size = sizeof abi_bindings,
-                              .address_count = static_cast<std::uint32_t>(addresses_.size()),
-                              .addresses = addresses_.data(),
-                              .parameters_epoch = epoch};
+  const tenon_bindings abi_bindings = abi(epoch);
   ErrorText error;
   outcome.status = device.table().plan_execute(plan_.plan_, &abi_bindings, workspace_.address + workspace_.origin, stream, error);
   if (outcome.status == TENON_OK) outcome.status = device.table().stream_synchronize(stream, error);
   outcome.text = error.text();
-  outcome.node = error.node();
+  outcome.node_id = error.node_id();
 
   std::vector<unsigned char> after;
   const auto fetch = [&](const Buffer& buffer) {

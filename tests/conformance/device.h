@@ -72,6 +72,9 @@ class Device {
   tenon_device* handle() const { return device_; }
   tenon_stream* stream() const { return stream_; }
   bool is_oracle() const { return (info().flags & TENON_BACKEND_ORACLE) != 0; }
+  bool computes_with(tenon_dtype dtype) const { return device_info().dtypes == 0 || (device_info().dtypes & TENON_DTYPE_BIT(dtype)) != 0; }
+  /// With every dtype of a Net.
+  bool computes_with(const class Net& net) const;
   /// The dtypes that the static capability table promises for an op version; 0: none.
   std::uint64_t capability(tenon_op op, std::uint32_t version) const;
 
@@ -94,10 +97,15 @@ class Device {
   mutable std::map<std::uint32_t, std::unique_ptr<Device>> on_threads_;
 };
 
+/// True for a no after which the core makes dense copies of the operands and asks again.
+inline bool is_about_strides(std::uint32_t reason) {
+  return reason == TENON_REASON_STRIDES || reason == TENON_REASON_ALIGNMENT;
+}
+
 /// How an input lies in memory. Empty strides: dense.
 struct Layout {
   Dims strides;
-  std::int64_t offset = 0;  ///< elements between an aligned address and the first byte used
+  std::int64_t offset = 0;  ///< of the first byte used, in multiples of the alignment that operands need; up to 15
 };
 
 /// A graph under construction, with its operands.
@@ -142,6 +150,8 @@ class AbiGraph {
   std::vector<tenon_value> values;
   std::vector<tenon_node> nodes;
   std::vector<std::uint32_t> bound;  ///< per binding: the index of its value
+  /// The id of a node, which no other graph of the process has.
+  std::uint64_t id_of(std::uint32_t node) const { return nodes[node].id; }
 
  private:
   std::list<std::vector<std::uint32_t>> operands_;
@@ -151,10 +161,10 @@ class AbiGraph {
 /// What one execution did.
 struct Outcome {
   tenon_status status = TENON_OK;
-  std::string text;                     ///< the backend's message for a failure
-  std::uint32_t node = TENON_NO_INDEX;  ///< the node that the backend reports as failed
-  std::string damage;                   ///< bytes outside the outputs that changed; empty: none
-  std::vector<Array> outputs;           ///< in the order in which the Net made them
+  std::string text;            ///< the backend's message for a failure
+  std::uint64_t node_id = 0;   ///< the node that the backend reports as failed
+  std::string damage;          ///< bytes outside the outputs that changed; empty: none
+  std::vector<Array> outputs;  ///< in the order in which the Net made them
 
   bool ok() const { return status == TENON_OK; }
 };
@@ -176,6 +186,7 @@ enum class Edge {
 class Plan {
  public:
   /// `net` outlives the plan.
+  /// Throws NotRun for a dtype that the device does not compute with.
   Plan(const Device& device, const Net& net, PlanOptions options = {});
   Plan(const Device& device, Net&& net, PlanOptions options = {}) = delete;
   ~Plan();
@@ -192,6 +203,7 @@ class Plan {
   std::string why() const { return refused_ ? refusal_ : failure_; }
   const tenon_plan_info& info() const { return info_; }
   tenon_plan* handle() const { return plan_; }
+  std::uint64_t id_of(std::uint32_t node) const { return abi_graph_.id_of(node); }
 
   /// Guarded memory for one execution at a time.
   class Bindings {
@@ -206,6 +218,8 @@ class Plan {
     Outcome execute(std::uint64_t epoch = 1, tenon_stream* stream = nullptr);
     /// Only the call to plan_execute: nothing is poisoned, checked or collected.
     tenon_status execute_bare(std::uint64_t epoch, tenon_error* error);
+    const tenon_run* run = nullptr;  ///< of the executions
+    std::uint64_t execution_id = 0;  ///< of the executions; 0: they are not profiled
 
    private:
     struct Buffer {
@@ -218,7 +232,9 @@ class Plan {
       std::vector<unsigned char> content;      ///< the whole memory before an execution
       std::uint32_t donated = TENON_NO_INDEX;  ///< the value whose memory this one shares
     };
-    void allocate(Buffer& buffer, std::uint64_t alignment);
+    tenon_bindings abi(std::uint64_t epoch) const;
+    /// Memory whose `extent` begins `offset` alignments behind a much larger multiple.
+    void allocate(Buffer& buffer, std::uint64_t alignment, std::uint64_t offset);
     void fill(std::uint32_t value);
     tenon_status send(std::string& out_text, tenon_stream* stream);
     const Plan& plan_;

@@ -133,10 +133,11 @@ void add_instance(const Instance& at, const Chosen& chosen, std::vector<Case>& o
 
 }  // namespace
 
-std::vector<Case> op_case_list(const std::vector<OpCase>& op_cases) {
+std::vector<Case> op_case_list(const std::vector<OpCase>& op_cases, const std::function<bool(const OpLine&)>& wanted) {
   std::vector<Case> cases;
   for (const OpCase& op_case : op_cases) {
     const OpLine& line = line_of(op_case.op);
+    if (!wanted(line)) continue;
     const auto mandatory = [&](tenon_dtype dtype) { return (line.dtypes & TENON_DTYPE_BIT(dtype)) != 0; };
     const std::vector<tenon_dtype> dtypes = dtypes_of(op_case);
     const Chosen chosen(op_case);

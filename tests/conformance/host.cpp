@@ -48,19 +48,20 @@ Host::Host(const tenon_backend_info& info, std::uint32_t abi_minor, const std::m
     return of(context).allocate(size, alignment);
   };
   table_.release = [](tenon_host_context* context, void* memory, std::uint64_t size) { of(context).release(memory, size); };
-  table_.parallel_for = [](tenon_host_context* context, std::int64_t count, std::int64_t grain,
+  table_.parallel_for = [](tenon_host_context* context, const tenon_run* run, std::int64_t count, std::int64_t grain,
                            void (*body)(void*, std::int64_t, std::int64_t), void* argument) {
     if (count <= 0) return;
     Host& host = of(context);
+    if (!host.is_run(run)) ++host.loops_outside_runs_;
     if (inside_parallel_for || count <= grain) {
       host.run(body, argument, 0, count);
     } else if (host.parallelism_.shuffled) {
       host.run_shuffled(count, grain, body, argument);
     } else {
-      host.run_in_parallel(count, grain, body, argument);
+      host.run_in_parallel(host.threads_of(run), count, grain, body, argument);
     }
   };
-  table_.thread_count = [](tenon_host_context* context) { return of(context).parallelism_.threads; };
+  table_.thread_count = [](tenon_host_context* context, const tenon_run* run) { return of(context).threads_of(run); };
   table_.trace_begin = [](tenon_host_context*, const char*, std::uint64_t) {};
   table_.trace_end = [](tenon_host_context*) {};
   table_.option = [](tenon_host_context* context, const char* option) -> const char* {
@@ -68,7 +69,10 @@ Host::Host(const tenon_backend_info& info, std::uint32_t abi_minor, const std::m
     return found == of(context).options_.end() ? nullptr : found->second.c_str();
   };
   table_.cache_directory = [](tenon_host_context*) -> const char* { return nullptr; };
-  table_.cancel_requested = [](tenon_host_context*) { return std::uint32_t{0}; };
+  table_.cancel_requested = [](tenon_host_context* context, const tenon_run* run) {
+    Host& host = of(context);
+    return host.is_run(run) && ++host.questions_ >= host.cancel_from_ ? std::uint32_t{1} : std::uint32_t{0};
+  };
   table_.autotune_get = [](tenon_host_context* context, const char* key, void* out_value, std::uint64_t capacity) {
     return of(context).read_choice(key, out_value, capacity);
   };
@@ -99,8 +103,12 @@ struct InsideParallelFor {
 };
 }  // namespace
 
-void Host::run_in_parallel(std::int64_t count, std::int64_t grain, Body body, void* argument) {
-  const std::int64_t threads = parallelism_.threads, length = std::max((count + threads - 1) / threads, grain);
+std::uint32_t Host::threads_of(const tenon_run* run) const {
+  return run == nullptr || run->threads == 0 ? parallelism_.threads : std::min(run->threads, parallelism_.threads);
+}
+
+void Host::run_in_parallel(std::int64_t threads, std::int64_t count, std::int64_t grain, Body body, void* argument) {
+  const std::int64_t length = std::max((count + threads - 1) / threads, grain);
   std::vector<std::thread> others;
   for (std::int64_t begin = length; begin < count; begin += length) {
     others.emplace_back([=, this] {

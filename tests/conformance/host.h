@@ -46,6 +46,13 @@ class Host {
   /// Allocations that were made to fail.
   std::int64_t refusals() const { return refusals_.load(); }
 
+  /// The context of a run. From question `number` of cancel_requested about such runs on, counted from this call, the answer is 1.
+  tenon_host_run* run_context() { return reinterpret_cast<tenon_host_run*>(this); }
+  void cancel_from(std::int64_t number) { questions_ = 0, cancel_from_ = number; }
+  std::int64_t questions() const { return questions_.load(); }
+  /// Loops that were not called for such a run.
+  std::int64_t loops_outside_runs() const { return loops_outside_runs_.load(); }
+
   /// Measured choices by their key, as autotune_put gave them.
   std::map<std::string, std::vector<unsigned char>> choices() const;
   void set_choices(std::map<std::string, std::vector<unsigned char>> choices);
@@ -58,9 +65,11 @@ class Host {
   void* allocate(std::uint64_t size, std::uint64_t alignment);
   void release(void* memory, std::uint64_t size);
   bool may_allocate();
+  bool is_run(const tenon_run* run) { return run != nullptr && run->context == run_context(); }
+  std::uint32_t threads_of(const tenon_run* run) const;
   using Body = void (*)(void*, std::int64_t, std::int64_t);
   void run(Body body, void* argument, std::int64_t begin, std::int64_t end);
-  void run_in_parallel(std::int64_t count, std::int64_t grain, Body body, void* argument);
+  void run_in_parallel(std::int64_t threads, std::int64_t count, std::int64_t grain, Body body, void* argument);
   void run_shuffled(std::int64_t count, std::int64_t grain, Body body, void* argument);
   std::uint64_t read_choice(const char* key, void* out_value, std::uint64_t capacity) const;
   void keep_choice(const char* key, const void* value, std::uint64_t size);
@@ -72,6 +81,7 @@ class Host {
   std::map<std::string, std::string> options_;
   std::atomic<std::int64_t> allocations_{0}, live_blocks_{0}, log_lines_{0}, refusals_{0};
   std::atomic<std::int64_t> allocations_left_{-1};  ///< negative: unlimited
+  std::atomic<std::int64_t> questions_{0}, cancel_from_{std::int64_t{1} << 62}, loops_outside_runs_{0};
   mutable std::mutex mutex_;
   std::map<void*, Block> blocks_;
   std::string damage_;

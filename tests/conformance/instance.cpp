@@ -57,7 +57,7 @@ std::string describe(const std::vector<Array>& inputs, const std::vector<Layout>
     if (!text.empty()) text += "; ";
     text += inputs[i].dtype() == TENON_DTYPE_NONE ? "absent" : inputs[i].str();
     if (i < layouts.size() && !layouts[i].strides.empty()) text += " strides " + str(layouts[i].strides);
-    if (i < layouts.size() && layouts[i].offset != 0) text += fmt::format(" {} element off alignment", layouts[i].offset);
+    if (i < layouts.size() && layouts[i].offset != 0) text += fmt::format(" {} alignments behind a larger one", layouts[i].offset);
   }
   return "inputs " + text;
 }

@@ -20,7 +20,7 @@ std::string strides_of(const std::vector<Layout>& layouts) {
   std::string text;
   for (const Layout& layout : layouts) {
     text += (text.empty() ? "" : "; ") + (layout.strides.empty() ? "dense" : str(layout.strides));
-    if (layout.offset != 0) text += fmt::format(" {} element off alignment", layout.offset);
+    if (layout.offset != 0) text += fmt::format(" {} alignments behind a larger one", layout.offset);
   }
   return text;
 }
@@ -195,7 +195,7 @@ void check_arrangement(CaseContext& context, const Instance& at, Arrangement arr
   const std::string where = describe(inputs, setting.layouts);
   const Net net = at.net(inputs, setting);
   const Plan plan(context.device, net);
-  if (plan.refused() && plan.reason() == TENON_REASON_STRIDES && plan.failure().empty()) {
+  if (plan.refused() && is_about_strides(plan.reason()) && plan.failure().empty()) {
     throw NotRun("the backend takes only dense operands and says so: the core copies (" + plan.why() + ")");
   }
   const auto strided = [&](Failure failure) {

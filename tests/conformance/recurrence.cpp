@@ -13,7 +13,7 @@ Values weight(const RecurrentForm& form) {
 }
 
 /// Lengths, batches and units around vector and tile sizes; both ways of splitting the work among threads.
-std::vector<RecurrentForm> sizes(unsigned results) {
+std::vector<RecurrentForm> sizes(unsigned results, std::int64_t gates) {
   std::vector<RecurrentForm> forms;
   const auto add = [&](RecurrentForm form) {
     form.results = results;
@@ -25,8 +25,10 @@ std::vector<RecurrentForm> sizes(unsigned results) {
   add({.steps = 2, .batch = 7, .features = 9, .units = 33, .direction = TENON_DIRECTION_BOTH});
   add({.steps = 3, .batch = 29, .features = 4, .units = 9, .direction = TENON_DIRECTION_REVERSE});
   add({.steps = 2, .batch = 29, .features = 4, .units = 5, .variant = 1});
-  add({.steps = 2, .batch = 3, .features = 5, .units = sized(600, 18)});
-  add({.steps = 2, .batch = 3, .features = 5, .units = sized(600, 18), .variant = 1});
+  // A million products a step with the weights of the state: enough for a step to be split among threads by its units.
+  const std::int64_t units = sized(gates == 1 ? 600 : gates == 3 ? 350 : 300, 18);
+  add({.steps = 2, .batch = 3, .features = 5, .units = units});
+  add({.steps = 2, .batch = 3, .features = 5, .units = units, .variant = 1});
   add({.batch = 0});
   add({.features = 0});
   return forms;
@@ -69,8 +71,8 @@ std::string recurrent_label(const RecurrentForm& form, const std::string& varian
   return text;
 }
 
-std::vector<RecurrentForm> recurrent_forms(unsigned all_results) {
-  std::vector<RecurrentForm> forms = sizes(all_results);
+std::vector<RecurrentForm> recurrent_forms(unsigned all_results, std::int64_t gates) {
+  std::vector<RecurrentForm> forms = sizes(all_results, gates);
   forms.insert(forms.begin(), RecurrentForm{.results = all_results});
   for (const unsigned variant : {0u, 1u}) {
     for (const std::uint32_t direction : {TENON_DIRECTION_REVERSE, TENON_DIRECTION_BOTH}) {

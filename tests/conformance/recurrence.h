@@ -36,7 +36,7 @@ std::string recurrent_label(const RecurrentForm& form, const std::string& varian
 
 /// Forms that cover every code path: lengths, batches and units around vector and tile sizes, both ways of splitting the work, operands
 /// present and absent, all of the results in `all_results` and each one separately.
-std::vector<RecurrentForm> recurrent_forms(unsigned all_results);
+std::vector<RecurrentForm> recurrent_forms(unsigned all_results, std::int64_t gates);
 
 Bound recurrent_error(const Variant& variant, tenon_dtype dtype);
 inline constexpr Tolerance recurrent_bound{

@@ -37,6 +37,19 @@ std::string indented(const std::string& text) {
   return result;
 }
 
+/// "f16, bf16, f32": the floating dtypes that a complete run without failures has passed; empty for any other run.
+std::string certified(const Report& report) {
+  std::string text;
+  if ((report.profile != "full" && report.profile != "deep") || report.filter != "*" || report.exit_code() != 0) return text;
+  for (const char* const dtype : {"f16", "bf16", "f32", "f64"}) {
+    const auto has = [&](auto... outcomes) {
+      return std::ranges::any_of(report.results, [&](const Result& r) { return r.dtype == dtype && ((r.outcome == outcomes) || ...); });
+    };
+    if (has(Class::pass) && !has(Class::fail, Class::unsupported)) text += (text.empty() ? "" : ", ") + std::string(dtype);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string summary(const Report& report) {
@@ -74,7 +87,8 @@ std::string to_text(const Report& report) {
   if (report.profile == "onnx") {
     text += fmt::format("{} ONNX node vectors on {}: {} pass\n", report.results.size(), report.backend, report.count(Class::pass));
   }
-  return text + summary(report) + "\n";
+  const std::string dtypes = certified(report);
+  return text + summary(report) + "\n" + (dtypes.empty() ? "" : "certified for " + dtypes + "\n");
 }
 
 std::string to_json(const Report& report) {
@@ -94,6 +108,7 @@ std::string to_json(const Report& report) {
   root["waivers"] = report.waivers;
   root["options"] = nlohmann::ordered_json::object();
   for (const auto& [option, value] : report.options) root["options"][option] = value;
+  root["certified"] = certified(report);
   root["seconds"] = report.seconds;
   root["cases"] = nlohmann::ordered_json::array();
   for (const Result& result : report.results) {

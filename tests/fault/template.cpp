@@ -106,12 +106,12 @@ std::uint64_t address_of(const void* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer);
 }
 
-const tenon_plan_options strict{sizeof(tenon_plan_options), TENON_MATH_STRICT, 1, TENON_FUSION_FULL};
+const tenon_plan_options strict{.struct_size = sizeof(tenon_plan_options), .deterministic = 1};
 
 tenon_answer ask(const Template& t, const OneNode& one) {
   const tenon_graph graph = one.graph();
   tenon_answer answer{};
-  CHECK(t.table->supports(t.device, &graph, &strict, &answer, nullptr) == TENON_OK);
+  CHECK(t.table->supports(t.device, &graph, &strict, &answer, sizeof answer, nullptr) == TENON_OK);
   return answer;
 }
 
@@ -122,7 +122,8 @@ tenon_status run(Template& t, const OneNode& one, const std::vector<const void*>
   if (created != TENON_OK) return created;
   std::vector<std::uint64_t> addresses;
   for (const void* operand : operands) addresses.push_back(address_of(operand));
-  const tenon_bindings bindings{sizeof(tenon_bindings), static_cast<std::uint32_t>(addresses.size()), addresses.data(), 0};
+  const tenon_bindings bindings{
+      .struct_size = sizeof bindings, .address_count = static_cast<std::uint32_t>(addresses.size()), .addresses = addresses.data()};
   const tenon_status status = t.table->plan_execute(plan, &bindings, 0, t.stream, t.error);
   t.table->plan_destroy(plan);
   return status == TENON_OK ? t.table->stream_synchronize(t.stream, t.error) : status;
@@ -191,7 +192,7 @@ TEST_CASE("template: a constant is copied when the plan is made") {
   REQUIRE(t.table->plan_create(t.device, &graph, &strict, &plan, t.error) == TENON_OK);
   constant = {0, 0};
   const std::uint64_t addresses[] = {address_of(a.data()), address_of(y.data())};
-  const tenon_bindings bindings{sizeof(tenon_bindings), 2, addresses, 0};
+  const tenon_bindings bindings{.struct_size = sizeof bindings, .address_count = 2, .addresses = addresses};
   CHECK(t.table->plan_execute(plan, &bindings, 0, t.stream, t.error) == TENON_OK);
   CHECK(y == std::vector<float>{6, 7});
   tenon_plan_info info{};
@@ -237,7 +238,7 @@ TEST_CASE("template: memory is aligned, counted, filled, copied and imported") {
   CHECK(address % t.backend->devices()[0].alignment_bytes == 0);
   CHECK(t.table->fill(t.device, address, 100, 0x5a, t.stream, t.error) == TENON_OK);
   unsigned char back[100] = {};
-  const tenon_copy copy{sizeof(tenon_copy), TENON_COPY_DEVICE_TO_HOST, address_of(back), address, 100, nullptr};
+  const tenon_copy copy{sizeof(tenon_copy), TENON_COPY_DEVICE_TO_HOST, address_of(back), address, 100, nullptr, 0, 0};
   CHECK(t.table->copy(t.device, &copy, t.stream, t.error) == TENON_OK);
   CHECK(back[0] == 0x5a);
   CHECK(back[99] == 0x5a);

@@ -58,6 +58,7 @@ void read_values(Bytes& bytes, AbiGraph& abi) {
     value.kind = bytes.below(7);
     value.binding = (flags & 16) != 0 ? static_cast<std::uint32_t>(odd_number(bytes)) : v;
     value.data = (flags & 8) != 0 ? nullptr : constant;
+    value.needs = value.kind == 6 ? 1 : 0;
     abi.values.push_back(value);
   }
 }
@@ -81,6 +82,7 @@ void read_nodes(Bytes& bytes, AbiGraph& abi) {
     if ((flags & 1) == 0) node.attributes = &abi.attributes;
     if ((flags & 6) == 6) abi.attributes.struct_size = std::min<std::uint32_t>(flags, sizeof abi.attributes);
     if ((flags & 8) != 0) node.name = "a node";
+    node.needs = (flags & 48) == 48 ? 1 : 0;
     abi.nodes.push_back(node);
   }
 }
@@ -117,7 +119,11 @@ void check(const sdk::GraphModel& model) {
     demand(std::all_of(node.inputs.begin(), node.inputs.end(), is_value), "a node reads existing values");
     demand(std::all_of(node.outputs.begin(), node.outputs.end(), is_value), "a node writes existing values");
     const std::uint32_t known = sdk::attributes_size(node.op, node.version);
-    demand(node.attributes.size() * 8 >= known, "a node has the attributes of its op");
+    demand(node.problem.reason != TENON_REASON_NONE || node.attributes.size() * 8 >= known, "a node has the attributes of its op");
+    const auto is_known = [&](std::uint32_t v) { return v == TENON_NO_INDEX || model.values[v].dtype != TENON_DTYPE_NONE; };
+    demand(node.problem.reason != TENON_REASON_NONE || (std::all_of(node.inputs.begin(), node.inputs.end(), is_known) &&
+                                                        std::all_of(node.outputs.begin(), node.outputs.end(), is_known)),
+           "a node without a problem uses values that are known");
   }
   for (const tenon_donation& d : model.donations) {
     demand(d.input < model.values.size() && d.output < model.values.size(), "donations name existing values");
@@ -151,9 +157,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   graph.nodes = spread(abi.nodes, graph.node_stride, node_buffer, graph.node_count);
   graph.donations = abi.donations.data();
   graph.donation_count = static_cast<std::uint32_t>(abi.donations.size());
+  graph.needs = (flags & 16) != 0 && (flags & 32) != 0 ? 1 : 0;
+  const tenon_plan_options options{.struct_size = sizeof options, .math = (flags & 64) != 0 ? 77u : 0u};
   graph.binding_count = (flags & 8) != 0 ? static_cast<std::uint32_t>(odd_number(bytes)) : value_count;
   try {
-    check(sdk::GraphModel::read(graph));
+    check(sdk::GraphModel::read(graph, options));
   } catch (const sdk::Error& error) {
     demand(error.status() == TENON_INVALID_ARGUMENT && error.what()[0] != '\0', "a refusal is INVALID_ARGUMENT and says why");
   }

@@ -41,7 +41,7 @@ void say(tenon_error* error) {
   std::memset(error->text, 'x', error->text_capacity);
   if (answers.says == 1) error->text[error->text_capacity - 1] = '\0';
   error->status = 4711;
-  error->node = 12345;
+  error->node_id = 12345;
 }
 
 tenon_status create(const tenon_host*, tenon_backend** out_backend, const tenon_backend_table** out_table, tenon_error* error) {

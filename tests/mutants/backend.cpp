@@ -63,7 +63,7 @@ void shutdown(tenon_backend* backend) {
 
 tenon_status device_open(tenon_backend* backend, std::uint32_t index, tenon_device** out_device, tenon_error* error) {
   // The caller may pass a NULL error.
-  if (is(Mutation::expects_an_error)) error->node = TENON_NO_INDEX;
+  if (is(Mutation::expects_an_error)) error->node_id = 0;
   const tenon_status status = real().device_open(backend, index, out_device, error);
   if (status != TENON_OK) {
     if (is(Mutation::wrong_error_code)) return TENON_CANCELLED;
@@ -90,7 +90,10 @@ tenon_status device_info(tenon_backend* backend, std::uint32_t index, tenon_devi
     *out_info = whole;
   }
   if (is_asynchronous()) out_info->flags &= ~static_cast<std::uint32_t>(TENON_DEVICE_INLINE_STREAMS);
+  if (is(Mutation::identity_without_pairs) && TENON_HAS(out_info, tenon_device_info, identity)) out_info->identity = "uuid= GPU-1";
   if (is(Mutation::device_without_a_name) && TENON_HAS(out_info, tenon_device_info, name)) out_info->name = nullptr;
+  if (is(Mutation::operands_at_48_bytes) && TENON_HAS(out_info, tenon_device_info, operand_alignment_bytes))
+    out_info->operand_alignment_bytes = 48;
   return status;
 }
 

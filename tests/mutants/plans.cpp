@@ -24,6 +24,8 @@ bool is_f32(const tenon_graph& graph) {
 struct Question {
   Question(const tenon_graph& caller, const tenon_plan_options& caller_options) : head(caller), graph(&head), options(caller_options) {
     if (is(Mutation::any_math_will_do)) options.math = TENON_MATH_STRICT;
+    if (is(Mutation::ignores_needs_of_graphs)) head.needs = 0;
+    if (is(Mutation::ignores_needs_of_options)) options.needs = 0;
     if (is(Mutation::ignores_value_stride)) head.value_stride = sizeof(tenon_value);
     if (!changes_graphs() || !Graph::can_copy(caller)) return;
     copy = Graph(caller);
@@ -36,30 +38,51 @@ struct Question {
   tenon_plan_options options;
 };
 
-void refuse(tenon_answer& answer) {
+tenon_answer& answer_at(tenon_answer* answers, std::uint32_t stride, std::uint32_t n) {
+  return *reinterpret_cast<tenon_answer*>(reinterpret_cast<unsigned char*>(answers) + std::size_t{n} * stride);
+}
+
+void refuse(tenon_answer& answer, std::uint32_t reason) {
   answer.supported = 0;
-  answer.reason = TENON_REASON_DTYPE;
+  answer.reason = reason;
   std::strcpy(answer.text, "no rectifier in f32");
 }
 
+/// Whether the graph has a negative dimension.
+bool has_symbols(const tenon_graph& graph) {
+  for (std::uint32_t v = 0; v < graph.value_count; ++v) {
+    const tenon_tensor_desc& desc = graph.values[v].desc;
+    if (std::any_of(desc.shape, desc.shape + std::min(desc.rank, TENON_MAX_RANK), [](std::int64_t size) { return size < 0; })) return true;
+  }
+  return false;
+}
+
 tenon_status supports(tenon_device* device, const tenon_graph* graph, const tenon_plan_options* options, tenon_answer* out_answers,
-                      tenon_error* error) {
+                      std::uint32_t answer_stride, tenon_error* error) {
   const Question question(*graph, *options);
-  const tenon_status status = real().supports(device, question.graph, &question.options, out_answers, error);
+  if (is(Mutation::answers_by_its_own_size)) answer_stride = sizeof(tenon_answer);
+  const tenon_status status = real().supports(device, question.graph, &question.options, out_answers, answer_stride, error);
+  const auto answer = [&](std::uint32_t n) -> tenon_answer& { return answer_at(out_answers, answer_stride, n); };
   if (is(Mutation::accepts_malformed_graph)) {
-    for (std::uint32_t n = 0; n < graph->node_count; ++n) out_answers[n].supported = 1;
+    for (std::uint32_t n = 0; n < graph->node_count; ++n) answer(n).supported = 1;
     return TENON_OK;
   }
   if (status != TENON_OK || graph->node_count == 0) return status;
-  if (is(Mutation::no_to_mandatory_op) && is_relu(*graph) && is_f32(*graph)) refuse(out_answers[0]);
-  if (is(Mutation::answers_one_too_many)) out_answers[graph->node_count].supported = 1;
-  if (is(Mutation::leaves_an_answer_out)) std::memset(static_cast<void*>(&out_answers[graph->node_count - 1]), 0x7F, sizeof(tenon_answer));
+  if (is(Mutation::no_to_mandatory_op) && is_relu(*graph) && is_f32(*graph)) refuse(answer(0), TENON_REASON_DTYPE);
+  if (is(Mutation::refuses_dense_operands) && is_relu(*graph) && is_f32(*graph)) refuse(answer(0), TENON_REASON_STRIDES);
+  if (is(Mutation::answers_one_too_many)) answer(graph->node_count).supported = 1;
+  if (is(Mutation::leaves_an_answer_out)) std::memset(static_cast<void*>(&answer(graph->node_count - 1)), 0x7F, sizeof(tenon_answer));
   for (std::uint32_t n = 0; n < graph->node_count; ++n) {
-    if (out_answers[n].supported != 0) continue;
-    if (is(Mutation::no_without_text)) out_answers[n].text[0] = '\0';
-    if (is(Mutation::no_without_reason)) out_answers[n].reason = TENON_REASON_NONE;
-    if (is(Mutation::no_with_text_without_end)) std::memset(out_answers[n].text, 'x', sizeof out_answers[n].text);
-    if (is(Mutation::says_yes_to_everything)) out_answers[n] = {1, TENON_REASON_NONE, ""};
+    if (is(Mutation::splits_a_group)) answer(n).group = 1;
+    if (answer(n).supported != 0) continue;
+    if (is(Mutation::one_no_fails_all)) return say(error, TENON_INVALID_ARGUMENT, answer(n).text);
+    if (is(Mutation::no_without_text)) answer(n).text[0] = '\0';
+    if (is(Mutation::no_without_reason)) answer(n).reason = TENON_REASON_NONE;
+    if (is(Mutation::no_with_text_without_end)) std::memset(answer(n).text, 'x', sizeof answer(n).text);
+    if (is(Mutation::says_yes_to_everything) || (is(Mutation::negative_dimensions_will_do) && has_symbols(*graph))) {
+      answer(n).supported = 1;
+      answer(n).reason = TENON_REASON_NONE;
+    }
   }
   return status;
 }
@@ -109,7 +132,7 @@ tenon_status plan_create(tenon_device* device, const tenon_graph* graph, const t
     real().plan_destroy(plan->unmodified);
     plan->unmodified = nullptr;
   }
-  if (is(Mutation::stale_workspace)) plan->own_workspace = 64;
+  if (is(Mutation::stale_workspace) || is(Mutation::workspace_at_128)) plan->own_workspace = 64;
   *out_plan = reinterpret_cast<tenon_plan*>(plan.release());
   return TENON_OK;
 }
@@ -140,12 +163,17 @@ tenon_status plan_info(tenon_plan* plan, tenon_plan_info* out_info, tenon_error*
   return status;
 }
 
+std::atomic<std::uint64_t> last_profiled{0};  ///< the id of the last profiled execution
+
 void disturb(Plan& plan, std::uint64_t epoch) {
   misbehave(Moment::execute);
   const tenon_host* const host = host_of(plan.device);
   if (is(Mutation::allocates_in_execute)) host->release(host->context, host->allocate(host->context, 64, 64), 64);
   if (is(Mutation::leaks_at_new_epochs) && plan.epoch != epoch) host->allocate(host->context, 64, 64);
   plan.epoch = epoch;
+  if (is(Mutation::loops_outside_the_run))
+    host->parallel_for(
+        host->context, nullptr, 2, 1, [](void*, std::int64_t, std::int64_t) {}, nullptr);
   if (is(Mutation::logs_in_execute)) host->log(host->context, TENON_LOG_INFO, "one more execution");
 }
 
@@ -175,26 +203,39 @@ tenon_status plan_execute(tenon_plan* handle, const tenon_bindings* bindings, st
   before_execution(run);
   tenon_bindings altered = *bindings;
   altered.addresses = run.addresses.data();
+  if (is(Mutation::ignores_needs_of_bindings)) altered.needs = 0;
+  if (is(Mutation::never_asks_to_stop) || is(Mutation::stops_after_the_update)) altered.run = nullptr;
+  if (bindings->execution_id != 0) last_profiled = bindings->execution_id;
   const tenon_status status = real().plan_execute(unmodified, &altered, workspace, unmodified_stream, error);
   if (plan.unmodified == nullptr) real().plan_destroy(unmodified);
   if (status != TENON_OK) {
-    if (is(Mutation::fused_nodes_count_once) && error != nullptr && error->node != TENON_NO_INDEX && error->node > 1) --error->node;
+    if (error != nullptr && (is(Mutation::fused_nodes_count_once) || is(Mutation::names_nodes_by_index))) {
+      const auto& nodes = plan.graph.nodes;
+      const auto culprit = std::find_if(nodes.begin(), nodes.end(), [&](const Graph::Node& n) { return n.abi.id == error->node_id; });
+      if (is(Mutation::names_nodes_by_index)) error->node_id = static_cast<std::uint64_t>(culprit - nodes.begin());
+      if (is(Mutation::fused_nodes_count_once) && culprit != nodes.end() && culprit - nodes.begin() > 1)
+        error->node_id = (culprit - 1)->abi.id;
+    }
     if (is(Mutation::hides_failures)) return TENON_OK;
     if (is(Mutation::mistakes_are_internal) && status == TENON_INVALID_ARGUMENT) return TENON_INTERNAL;
     return status;
   }
   after_execution(run);
+  const tenon_host* const host = host_of(plan.device);
+  if (is(Mutation::stops_after_the_update) && bindings->run != nullptr && host->cancel_requested(host->context, bindings->run) != 0)
+    return say(error, TENON_CANCELLED, "stopped at the end");
   return TENON_OK;
 }
 
-// ---------------------------------------------------------------- profiles without times
+// ---------------------------------------------------------------- profiles
 
-tenon_status profile_enable(tenon_plan* plan, std::uint32_t enabled, tenon_error* error) {
-  return real().profile->enable(Plan::of(plan).unmodified, enabled, error);
-}
-tenon_status profile_read(tenon_plan* plan, tenon_profile_record* out_records, std::uint32_t capacity, std::uint32_t* out_count,
-                          tenon_error* error) {
-  const tenon_status status = real().profile->read(Plan::of(plan).unmodified, out_records, capacity, out_count, error);
+tenon_status profile_read(tenon_plan* plan, std::uint64_t execution_id, tenon_profile_record* out_records, std::uint32_t record_stride,
+                          std::uint32_t capacity, std::uint32_t* out_count, tenon_error* error) {
+  if (is(Mutation::profiles_the_last_execution) && execution_id != 0) execution_id = last_profiled;
+  if (is(Mutation::assumes_the_record_size)) record_stride = sizeof(tenon_profile_record);
+  const tenon_status status =
+      real().profile->read(Plan::of(plan).unmodified, execution_id, out_records, record_stride, capacity, out_count, error);
+  if (!is(Mutation::profiles_without_times)) return status;
   for (std::uint32_t i = 0; status == TENON_OK && i < std::min(*out_count, capacity); ++i) out_records[i].duration_ns = 0;
   return status;
 }
@@ -203,9 +244,10 @@ tenon_status profile_read(tenon_plan* plan, tenon_profile_record* out_records, s
 
 void spoil_plans(tenon_backend_table& table) {
   static tenon_profile_table profile;
-  if (is(Mutation::profiles_without_times) && real().profile != nullptr) {
+  const bool profiles =
+      is(Mutation::profiles_without_times) || is(Mutation::profiles_the_last_execution) || is(Mutation::assumes_the_record_size);
+  if (profiles && real().profile != nullptr) {
     profile = *real().profile;
-    profile.enable = profile_enable;
     profile.read = profile_read;
     table.profile = &profile;
   }

@@ -106,6 +106,20 @@ void write_past_the_workspace(Execution& run) {
   bytes_at(run.workspace)[run.unmodified_workspace_size] ^= 0x11;
 }
 
+/// Writes the mutant's 64 bytes at a multiple of 128.
+void write_at_128(Execution& run) {
+  const std::uint64_t begin = run.workspace + run.unmodified_workspace_size;
+  std::memset(bytes_at((begin + 127) / 128 * 128), 0x11, 64);
+}
+void round_address_down(Execution& run) {
+  const Value* x = run.plan.donates ? nullptr : run.input(0);
+  if (x != nullptr) run.addresses[x->abi.binding] &= ~std::uint64_t{63};
+}
+void lose_rate_of_f32(Execution& run) {
+  const Value* rate = run.op() == TENON_OP_SgdStep ? run.input(0) : nullptr;
+  if (rate != nullptr && rate->abi.desc.dtype == TENON_DTYPE_F32) std::memset(run.replace(*rate), 0, sizeof(float));
+}
+
 void write_input(Execution& run) {
   const Value* x = run.plan.donates ? nullptr : run.input(0);
   if (x != nullptr) run.bytes_of(*x)[0] ^= 1;
@@ -344,7 +358,7 @@ void sum_as_threads_end(Execution& run) {
   if (work.sum.from == nullptr) return;
   const tenon_host* const host = host_of(run.plan.device);
   host->parallel_for(
-      host->context, static_cast<std::int64_t>(work.sum.length), 16,
+      host->context, nullptr, static_cast<std::int64_t>(work.sum.length), 16,
       [](void* argument, std::int64_t begin, std::int64_t end) {
         auto& shared = *static_cast<Work*>(argument);
         float part = 0;
@@ -359,7 +373,7 @@ void sum_as_threads_end(Execution& run) {
 /// The last bit of a result depends on how many threads the host has.
 void round_by_thread_count(Execution& run) {
   const tenon_host* const host = host_of(run.plan.device);
-  if (host->thread_count(host->context) % 2 == 0) return;
+  if (host->thread_count(host->context, nullptr) % 2 == 0) return;
   run.each_output([&](const Value& value) {
     change_floats(run.bytes_of(value), value,
                   [](auto y, std::uint64_t i) { return i == 0 ? std::nextafter(y, std::numeric_limits<decltype(y)>::infinity()) : y; });
@@ -414,9 +428,14 @@ struct Hook {
   void (*apply)(Execution&);
 };
 const Hook before[] = {
-    {Mutation::ignores_donation, ignore_donation},    {Mutation::stale_packed_weights, keep_parameters},
-    {Mutation::tf32_under_strict, round_to_tf32},     {Mutation::conv_filter_not_rotated, skip_filter_rotation},
-    {Mutation::gather_clamps_indices, clamp_indices}, {Mutation::reads_past_the_end, read_past_the_end},
+    {Mutation::ignores_donation, ignore_donation},
+    {Mutation::stale_packed_weights, keep_parameters},
+    {Mutation::tf32_under_strict, round_to_tf32},
+    {Mutation::conv_filter_not_rotated, skip_filter_rotation},
+    {Mutation::gather_clamps_indices, clamp_indices},
+    {Mutation::reads_past_the_end, read_past_the_end},
+    {Mutation::reads_at_multiples_of_64, round_address_down},
+    {Mutation::reads_rates_as_f64, lose_rate_of_f32},
 };
 const Hook after[] = {
     {Mutation::wrong_element, wrong_first_element},
@@ -424,6 +443,7 @@ const Hook after[] = {
     {Mutation::writes_past_the_end, write_past_the_end},
     {Mutation::writes_before_the_start, write_before_the_start},
     {Mutation::writes_past_the_workspace, write_past_the_workspace},
+    {Mutation::workspace_at_128, write_at_128},
     {Mutation::writes_input, write_input},
     {Mutation::adds_to_the_result, accumulate},
     {Mutation::stale_workspace, start_from_workspace},

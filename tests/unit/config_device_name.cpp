@@ -103,8 +103,15 @@ TEST_CASE("device name: every rejected form has a reason") {
       {"/job/device:GPU:0", "'job' is not of the form job:VALUE"},
       {"/job:localhost/job:localhost/device:GPU:0", "'job' is given twice"},
       {"/gpu:0/cpu:0", "'device' is given twice"},
+      {"uuid=GPU-1", "an identity follows a backend's name and ':'"},
+      {"pci=0000:41:00.0", "an identity follows a backend's name and ':'"},
+      {"cuda:=1", "the key before '=' is missing"},
+      {"cuda:uuid=", "the value after '=' is missing"},
+      {"my-npu:uuid=1", "'my-npu' is not a backend name (a letter, then letters, digits and '_')"},
   };
-  const std::string tail = "; expected auto, cpu, gpu, cpu:N, gpu:N, <backend>:N or a TensorFlow name such as /device:GPU:0";
+  const std::string tail =
+      "; expected auto, cpu, gpu, cpu:N, gpu:N, <backend>:N, <backend>:uuid=..., <backend>:pci=... or a TensorFlow name such as "
+      "/device:GPU:0";
   for (const Row& row : rows) {
     CAPTURE(row.typed);
     CHECK_ERROR("device '" + std::string(row.typed) + "': " + row.reason + tail, parse_device_name(row.typed));
@@ -117,6 +124,28 @@ const std::vector<AvailableDevice> mixed = {{"cuda", 0, DeviceKind::gpu},       
                                             {"npu", 0, DeviceKind::accelerator}, {"openblas", 0, DeviceKind::cpu},
                                             {"sycl", 0, DeviceKind::gpu},        {"reference", 0, DeviceKind::cpu}};
 }  // namespace
+
+TEST_CASE("device: an identity selects a device wherever it is in the order") {
+  const std::vector<AvailableDevice> devices = {{"cuda", 0, DeviceKind::gpu, "uuid=GPU-0123-ab pci=0000:41:00.0"},
+                                                {"cuda", 1, DeviceKind::gpu, "uuid=GPU-4567-cd pci=0000:42:00.0"},
+                                                {"opencl", 0, DeviceKind::gpu, "pci=0000:42:00.0"},
+                                                {"openblas", 0, DeviceKind::cpu, "host"}};
+  CHECK(find_device("cuda:uuid=GPU-4567-cd", devices) == 1);
+  CHECK(find_device("CUDA:UUID=gpu-0123-AB", devices) == 0);
+  CHECK(find_device("cuda:pci=0000:42:00.0", devices) == 1);
+  CHECK(find_device("opencl:pci=0000:42:00.0", devices) == 2);
+  CHECK(find_device("gpu:pci=0000:41:00.0", devices) == 0);
+  const DeviceName name = parse_device_name("cuda:uuid=GPU-4567-cd");
+  CHECK(name.kind == Kind::backend);
+  CHECK(name.str() == "cuda:uuid=gpu-4567-cd");
+  CHECK(shown_name(name, devices[1]) == "cuda:1 (cuda:uuid=GPU-4567-cd)");
+  CHECK_ERROR(
+      "device 'cuda:uuid=GPU-4567' not found; identities: cuda:0 is uuid=GPU-0123-ab pci=0000:41:00.0, cuda:1 is uuid=GPU-4567-cd "
+      "pci=0000:42:00.0",
+      find_device("cuda:uuid=GPU-4567", devices));
+  CHECK_ERROR("device 'hip:pci=0000:42:00.0' not found; available: cuda:0 (gpu:0), cuda:1 (gpu:1), opencl:0 (gpu:2), openblas:0 (cpu:0)",
+              find_device("hip:pci=0000:42:00.0", devices));
+}
 
 TEST_CASE("device: a missing device is DEVICE_NOT_FOUND with the list of available ones") {
   CHECK_ERROR("device 'gpu:1' not found; available: openblas:0 (cpu:0), reference:0 (cpu:1)", find_device("gpu:1", two_cpus));

@@ -5,8 +5,6 @@
 
 #include <cstdio>
 #include <cstring>
-#include <map>
-#include <mutex>
 #include <string>
 
 #include "conformance/conformance.h"
@@ -15,9 +13,6 @@
 
 struct tenon_packed {
   int references;
-};
-struct tenon_communicator {
-  tenon_device* device;
 };
 
 namespace tenon::test {
@@ -30,9 +25,7 @@ enum class Lie {
   key_changes,         // the key of one operand differs between two packings
   key_written_beyond,  // the key overruns its buffer
   packs_what_is_not_there,
-  sums_twice,         // all_reduce of one rank sums its operand twice
-  import_is_another,  // the imported stream has another handle
-  slot_empty,         // the pack block has no destroy
+  slot_empty,  // the pack block has no destroy
   profile_counts_wrong,
   kernel_without_a_name,
 };
@@ -67,91 +60,23 @@ void pack_destroy(tenon_packed* packed) {
   delete packed;
 }
 
-// ---------------------------------------------------------------- collectives of one rank are copies
+// ---------------------------------------------------------------- profiles
 
-tenon_status collective_create(tenon_device* device, const std::uint8_t*, std::uint32_t, std::uint32_t, std::uint32_t size,
-                               tenon_communicator** out_communicator, tenon_error* error) {
-  if (size != 1) return say(error, TENON_UNSUPPORTED, "one rank only");
-  *out_communicator = new tenon_communicator{device};
-  return TENON_OK;
-}
-void collective_destroy(tenon_communicator* communicator) {
-  delete communicator;
-}
-tenon_status give(tenon_communicator* communicator, tenon_stream* stream, std::uint64_t from, std::uint64_t to, std::uint64_t count,
-                  tenon_error* error) {
-  const tenon_copy copy{sizeof copy, TENON_COPY_DEVICE_TO_DEVICE, to, from, count * sizeof(float), nullptr};
-  return Backend::real->copy(communicator->device, &copy, stream, error);
-}
-tenon_status all_reduce(tenon_communicator* communicator, tenon_stream* stream, tenon_dtype, std::uint32_t operation, std::uint64_t from,
-                        std::uint64_t to, std::uint64_t count, tenon_error* error) {
-  const tenon_status status = give(communicator, stream, from, to, count, error);
-  auto* values = reinterpret_cast<float*>(static_cast<std::uintptr_t>(to));
-  for (std::uint64_t i = 0; lie == Lie::sums_twice && operation == TENON_COLLECTIVE_SUM && i < count; ++i) values[i] *= 2;
-  return status;
-}
-tenon_status broadcast(tenon_communicator*, tenon_stream*, tenon_dtype, std::uint64_t, std::uint64_t, std::uint32_t, tenon_error*) {
-  return TENON_OK;
-}
-tenon_status all_gather(tenon_communicator* communicator, tenon_stream* stream, tenon_dtype, std::uint64_t from, std::uint64_t to,
-                        std::uint64_t count, tenon_error* error) {
-  return give(communicator, stream, from, to, count, error);
-}
-tenon_status reduce_scatter(tenon_communicator* communicator, tenon_stream* stream, tenon_dtype, std::uint32_t, std::uint64_t from,
-                            std::uint64_t to, std::uint64_t count, tenon_error* error) {
-  return give(communicator, stream, from, to, count, error);
-}
-
-// ---------------------------------------------------------------- foreign streams: the vendor's handle is the stream itself
-
-std::mutex lent_mutex;
-std::map<tenon_stream*, int> lent;
-tenon_status import_stream(tenon_device* device, void* vendor, tenon_stream** out_stream, tenon_error* error) {
-  if (lie == Lie::import_is_another) return Backend::real->stream_create(device, out_stream, error);
-  const std::lock_guard lock(lent_mutex);
-  *out_stream = static_cast<tenon_stream*>(vendor);
-  ++lent[*out_stream];
-  return TENON_OK;
-}
-tenon_status native_stream(tenon_stream* stream, void** out_vendor, tenon_error*) {
-  *out_vendor = stream;
-  return TENON_OK;
-}
-void stream_destroy(tenon_stream* stream) {
-  {
-    const std::lock_guard lock(lent_mutex);
-    if (lent[stream] > 0) {
-      --lent[stream];
-      return;
-    }
-  }
-  Backend::real->stream_destroy(stream);
-}
-
-tenon_status profile_read(tenon_plan* plan, tenon_profile_record* out_records, std::uint32_t capacity, std::uint32_t* out_count,
-                          tenon_error* error) {
-  const tenon_status status = Backend::real->profile->read(plan, out_records, capacity, out_count, error);
+tenon_status profile_read(tenon_plan* plan, std::uint64_t execution_id, tenon_profile_record* out_records, std::uint32_t record_stride,
+                          std::uint32_t capacity, std::uint32_t* out_count, tenon_error* error) {
+  const tenon_status status = Backend::real->profile->read(plan, execution_id, out_records, record_stride, capacity, out_count, error);
   if (lie == Lie::profile_counts_wrong) ++*out_count;
   if (lie == Lie::kernel_without_a_name && capacity > 0) out_records[0].algorithm[0] = 0;
   return status;
-}
-tenon_status profile_enable(tenon_plan* plan, std::uint32_t enabled, tenon_error* error) {
-  return Backend::real->profile->enable(plan, enabled, error);
 }
 
 // ---------------------------------------------------------------- the backend
 
 void Backend::alter(tenon_backend_table& table) {
   static tenon_pack_table pack;
-  static const tenon_collective_table collectives{sizeof collectives, 0,         collective_create, collective_destroy,
-                                                  all_reduce,         broadcast, all_gather,        reduce_scatter};
-  static const tenon_foreign_stream_table foreign{sizeof foreign, 0, import_stream, native_stream};
-  static const tenon_profile_table profile{sizeof profile, 0, profile_enable, profile_read};
+  static const tenon_profile_table profile{sizeof profile, 1, profile_read};
   pack = {sizeof pack, 0, pack_create, pack_info, pack_attach, lie == Lie::slot_empty ? nullptr : pack_destroy};
-  table.stream_destroy = stream_destroy;
   table.pack = &pack;
-  table.collectives = &collectives;
-  table.foreign_stream = &foreign;
   table.profile = &profile;
 }
 
@@ -173,7 +98,7 @@ void expect_caught(Lie how, const std::string& name, const std::string& words) {
 }
 
 TEST_CASE("conformance: a backend that follows the rules of its optional blocks passes") {
-  for (const char* name : {"core/pack/shared", "core/profile/records", "core/collectives/single_device", "core/foreign_stream/import"}) {
+  for (const char* name : {"core/pack/shared", "core/profile/records"}) {
     const auto report = judged(Lie::none, name);
     REQUIRE(report.results.size() == 1);
     CHECK_MESSAGE(report.results[0].outcome == Class::pass, name, ": ", report.results[0].text);
@@ -187,8 +112,6 @@ TEST_CASE("conformance: a backend that breaks a rule of an optional block fails"
   expect_caught(Lie::packs_what_is_not_there, "core/pack/shared",
                 "packing value 99 of 3: expected INVALID_ARGUMENT or UNSUPPORTED, got OK");
   expect_caught(Lie::slot_empty, "core/pack/shared", "slot 3 of the pack block is empty");
-  expect_caught(Lie::sums_twice, "core/collectives/single_device", "all_reduce of one rank: byte ");
-  expect_caught(Lie::import_is_another, "core/foreign_stream/import", "has a different vendor handle");
   expect_caught(Lie::profile_counts_wrong, "core/profile/records", "2 kernels were profiled, plan_info reports 1");
   expect_caught(Lie::kernel_without_a_name, "core/profile/records", "a profiled kernel has no name");
 }

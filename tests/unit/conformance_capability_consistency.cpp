@@ -63,8 +63,8 @@ tenon_answer no(std::uint32_t reason, const char* text) {
 }
 
 tenon_status supports(tenon_device* device, const tenon_graph* graph, const tenon_plan_options* options, tenon_answer* out_answers,
-                      tenon_error* error) {
-  const tenon_status status = Backend::real->supports(device, graph, options, out_answers, error);
+                      std::uint32_t answer_stride, tenon_error* error) {
+  const tenon_status status = Backend::real->supports(device, graph, options, out_answers, answer_stride, error);
   if (status != TENON_OK) return status;
   const tenon_dtype dtype = value_of(*graph, 0).desc.dtype;
   tenon_answer& first = out_answers[0];

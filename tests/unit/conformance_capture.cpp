@@ -30,7 +30,7 @@ TEST_CASE("conformance: a backend that captures passes, with packed parameters")
   tape = {};
   const auto report = judged("tape");
   for (const auto& result : report.results) CHECK_MESSAGE(result.outcome == Class::pass, result.name, ": ", result.text);
-  CHECK(report.count(Class::pass) == 6);
+  CHECK(report.count(Class::pass) == 7);
   CHECK(tape.packs == 2);
   CHECK(tape.live == 0);
 }
@@ -44,6 +44,12 @@ TEST_CASE("conformance: a capture that executes is caught") {
   CHECK(result_named(report, "core/capture/copies_in_order").outcome == Class::fail);
 }
 
+TEST_CASE("conformance: replays whose kernels are not measured are caught") {
+  tape = {};
+  tape.forgets_times = true;
+  CHECK(result_named(judged("tape"), "core/capture/replays_are_profiled").text.find("a replayed relu of 65536 elements took 0 ns") == 0);
+}
+
 TEST_CASE("conformance: a capture that cannot be ended is a failure") {
   tape = {};
   tape.fail_end = true;
@@ -53,7 +59,7 @@ TEST_CASE("conformance: a capture that cannot be ended is a failure") {
 
 TEST_CASE("conformance: a backend without the capture block is skipped without a failure") {
   const auto report = judged("openblas");
-  CHECK(report.count(Class::unsupported) == 6);
+  CHECK(report.count(Class::unsupported) == 7);
   CHECK(report.exit_code() == 0);
   CHECK(contains(result_named(report, "core/capture/parameters").text, "capture is NULL"));
 }

@@ -34,8 +34,8 @@ struct Backend : Disguise<Backend> {
 };
 
 tenon_status supports(tenon_device* device, const tenon_graph* graph, const tenon_plan_options* options, tenon_answer* out_answers,
-                      tenon_error* error) {
-  const tenon_status status = Backend::real->supports(device, graph, options, out_answers, error);
+                      std::uint32_t answer_stride, tenon_error* error) {
+  const tenon_status status = Backend::real->supports(device, graph, options, out_answers, answer_stride, error);
   for (std::uint32_t n = 0; wrong == Wrong::no_products && n < graph->node_count; ++n) {
     if (graph->nodes[n].op != TENON_OP_MatMul && graph->nodes[n].op != TENON_OP_Gemm) continue;
     out_answers[n].supported = 0;

@@ -23,8 +23,8 @@ __global__ void twice(float* x, int count) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (i < count) x[i] *= 2;
 }
-__global__ void find_fault(FaultRecord* record, std::uint32_t node) {
-  *record = {fault_written, FaultKind::index, TENON_OP_Gather, node, 2, 9, -3, 3};
+__global__ void find_fault(FaultRecord* record, std::uint64_t node_id) {
+  *record = {fault_written, FaultKind::index, TENON_OP_Gather, node_id, 2, 9, -3, 3};
 }
 
 TEST_CASE("cuda device: written data is read back, kernels run in stream order") {
@@ -76,28 +76,28 @@ TEST_CASE("cuda device: library state of a stream and of its recording are separ
 
 TEST_CASE("cuda device: a kernel's fault is thrown once, by the next wait, with its node") {
   Bench bench;
-  launch(bench.stream, {1, 1}, find_fault, bench.stream.faults().get(), 6u);
+  launch(bench.stream, {1, 1}, find_fault, bench.stream.faults().get(), std::uint64_t{6});
   const sdk::Error found = error_of([&] { bench.stream.synchronize(); });
   CHECK(found.status() == TENON_INVALID_ARGUMENT);
-  CHECK(found.node() == 6);
+  CHECK(found.node_id() == 6);
   CHECK(contains(found.what(), "gather: index 9 at position 2 is out of range [-3, 3)"));
   bench.stream.synchronize();
 
   const auto event = bench.device.make_event();
-  launch(bench.stream, {1, 1}, find_fault, bench.stream.faults().get(), 4u);
+  launch(bench.stream, {1, 1}, find_fault, bench.stream.faults().get(), std::uint64_t{4});
   event->record(bench.stream);
-  CHECK(error_of([&] { event->synchronize(); }).node() == 4);
+  CHECK(error_of([&] { event->synchronize(); }).node_id() == 4);
   event->synchronize();
 }
 
 TEST_CASE("cuda device: a fault of a recorded kernel is thrown on the stream of the replay") {
   Bench bench;
   bench.stream.begin_capture();
-  launch(bench.stream, {1, 1}, find_fault, bench.stream.faults().get(), 5u);
+  launch(bench.stream, {1, 1}, find_fault, bench.stream.faults().get(), std::uint64_t{5});
   const auto capture = bench.stream.end_capture();
   Stream other(bench.device);
   capture->replay(other);
-  CHECK(error_of([&] { other.synchronize(); }).node() == 5);
+  CHECK(error_of([&] { other.synchronize(); }).node_id() == 5);
   bench.stream.synchronize();
 }
 

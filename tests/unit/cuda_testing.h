@@ -58,7 +58,7 @@ class DeviceBuffer {
 
  private:
   void copy(std::uint32_t direction, std::uint64_t to, std::uint64_t from, std::size_t size_bytes) {
-    device_.copy({sizeof(tenon_copy), direction, to, from, size_bytes, nullptr}, stream_);
+    device_.copy({sizeof(tenon_copy), direction, to, from, size_bytes, nullptr, 0, 0}, stream_);
   }
   Device& device_;
   Stream& stream_;

@@ -16,7 +16,7 @@ namespace {
 struct Late : WrappedBackend<Late> {
   static constexpr const char* name = "late";
   static inline tenon_status failure;
-  static inline std::uint32_t node;
+  static inline std::uint64_t node_id;
   static inline char text[256];
   static inline bool names_node;
 
@@ -25,13 +25,13 @@ struct Late : WrappedBackend<Late> {
     const tenon_status status = real->table().plan_execute(plan, bindings, workspace, stream, error);
     if (status == TENON_OK || failure != TENON_OK) return TENON_OK;
     failure = status;
-    node = error->node;
+    node_id = error->node_id;
     std::snprintf(text, sizeof text, "%s", error->text);
     return TENON_OK;
   }
   static tenon_status synchronize(tenon_stream* stream, tenon_error* error) {
     if (failure == TENON_OK) return real->table().stream_synchronize(stream, error);
-    error->node = names_node ? node : TENON_NO_INDEX;
+    error->node_id = names_node ? node_id : 0;
     std::snprintf(error->text, error->text_capacity, "%s", text);
     const tenon_status status = failure;
     failure = TENON_OK;
@@ -116,6 +116,40 @@ TEST_CASE("asynchronous errors: a copy to another device waits and reports the f
   CHECK(contains(text, "device 'late:0', node 'head/softmax_cross_entropy'"));
   CHECK(contains(text, "label 7 at index 1"));
   CHECK(floats(program.run({scores, labels(2)})[0])[0] == doctest::Approx(1.0 / 3));
+}
+
+TEST_CASE("asynchronous errors: of several plans on one stream, the one that failed is named") {
+  const Context context = with_late_device(test_config());
+  Graph graph;
+  const Value scores_in = graph.input("scores", DType::f32, {2, 3}), labels_in = graph.input("labels", DType::i64, {2});
+  {
+    const DeviceScope scope(graph, "late:0");
+    graph.output("loss", ops::softmax_cross_entropy(scores_in, labels_in));
+  }
+  Value other;
+  {
+    const DeviceScope scope(graph, "reference:0");
+    other = ops::tanh(scores_in);
+  }
+  const DeviceScope scope(graph, "late:0");
+  graph.output("other", ops::exp(other));
+  Program program(context, graph);
+  CHECK(program.placement().partitions == 3);
+  CHECK(contains(message_of([&] {
+                   program.run({scores, labels(7)});
+                 }),
+                 "device 'late:0', node 'softmax_cross_entropy' (SoftmaxCrossEntropyLoss): "));
+}
+
+TEST_CASE("asynchronous errors: a failure of another program is not attributed to this one") {
+  const Context context = with_late_device(test_config());
+  Program program(context, labelled("late:0", "late:0")), other(context, labelled("late:0", "late:0"));
+  message_of([&] { other.run({scores, labels(7)}); });
+  Late::failure = TENON_INVALID_ARGUMENT;  // again, of the node that `other` named
+  const std::string text = message_of([&] { program.run({scores, labels(2)}); });
+  CHECK(contains(text, "label 7 at index 1"));
+  CHECK(contains(text, "; it is a failure of another program on this device"));
+  CHECK_FALSE(contains(text, "node '"));
 }
 
 TEST_CASE("sync_debug: the same results on synchronous devices") {

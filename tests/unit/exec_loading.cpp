@@ -2,6 +2,7 @@
 // What a user asks of backends and devices is done, or an error or one warning says why not.
 #include <filesystem>
 
+#include "exec/device_state.h"
 #include "log_file.h"
 #include "testing.h"
 
@@ -36,6 +37,47 @@ TEST_CASE_FIXTURE(InFolder, "loading: a broken file in a folder is one warning t
   const Context context(config);
   CHECK(count_of(log.text(), "warning: backend broken (" + folder.path() + "/libtenon_backend_broken.so, backends.search): not usable") ==
         1);
+}
+
+TEST_CASE_FIXTURE(InFolder, "loading: a backend is replaced by its file as it is now, when nothing of it is alive") {
+  const std::filesystem::path file = folder.file("libtenon_backend_reference.so");
+  // As an installer does: a file that is mapped is never written to.
+  const auto replace_by = [&](const std::filesystem::path& source) {
+    std::filesystem::copy_file(source, folder.file("new"));
+    std::filesystem::rename(folder.file("new"), file);
+  };
+  replace_by(reference_file);
+  Context context(test_config("openblas:0"), {file});
+  const Device other = context.device("openblas:0");
+  const auto code = [&] { return context.device("reference:0").state()->table.copy; };
+  const auto first = code();
+  const auto sum = [&] {
+    const Tensor x = Tensor::of<float>({1, 2}, {2}).to(context.device("reference:0"));
+    return context.apply(context.device("reference:0"), TENON_OP_Add, {x, x})[0].to_vector<float>();
+  };
+  CHECK(sum() == std::vector<float>{2, 4});
+  {
+    const Tensor x = context.device("reference:0").empty(DType::f32, {1000});
+    CHECK_ERROR_CONTAINS(
+        "reload_backend: 'reference' is in use: device 'reference:0' is held by 1 tensors, programs, streams or Device objects, with 4",
+        context.reload_backend("reference"));
+  }
+  context.reload_backend("reference");
+  CHECK(code() != first);
+  CHECK(sum() == std::vector<float>{2, 4});
+  CHECK(context.device("openblas:0") == other);
+  CHECK(folder.count_files() == 1);
+
+  const auto second = code();
+  replace_by(TENON_BACKEND_DIRECTORY "/libtenon_backend_openblas.so");
+  CHECK_ERROR("reload_backend: 'reference' stays as it was: " + file.string() + " now calls itself 'openblas'",
+              context.reload_backend("reference"));
+  std::filesystem::rename(folder.write("new", "not a library"), file);
+  CHECK_ERROR_CONTAINS("reload_backend: 'reference' stays as it was: reference (" + file.string() + ", reload): not usable",
+                       context.reload_backend("reference"));
+  CHECK(code() == second);
+  CHECK(sum() == std::vector<float>{2, 4});
+  CHECK_ERROR("reload_backend: no backend 'cuda' is in use; in use: openblas, reference", context.reload_backend("cuda"));
 }
 
 TEST_CASE("loading: options of a misspelt backend are an error, those of an absent one a warning") {

@@ -85,20 +85,20 @@ TEST_CASE("pool: in any order pieces never overlap and all are returned") {
       const std::uint64_t size = random() % 5000;
       std::uint64_t address = test.pool.reuse(size);
       if (address == 0) {
-        test.pool.grow(MemoryPool::rounded(size) * (1 + random() % 4));
+        test.pool.grow(test.pool.rounded(size) * (1 + random() % 4));
         address = test.pool.reuse(size);
       }
       REQUIRE(address != 0);
-      CHECK(address % MemoryPool::alignment == 0);
+      CHECK(address % MemoryPool::min_alignment == 0);
       const auto next = held.lower_bound(address);
       if (next != held.end()) REQUIRE(address + size <= next->first);
       if (next != held.begin()) REQUIRE(std::prev(next)->first + std::prev(next)->second <= address);
       held[address] = size;
-      used += MemoryPool::rounded(size);
+      used += test.pool.rounded(size);
     } else {
       auto victim = held.begin();
       std::advance(victim, static_cast<std::ptrdiff_t>(random() % held.size()));
-      used -= MemoryPool::rounded(victim->second);
+      used -= test.pool.rounded(victim->second);
       test.pool.release(victim->first);
       held.erase(victim);
     }

@@ -73,8 +73,10 @@ TEST_CASE("plugin results: OK without a result is an error that names the call a
       {"same_address", "memory_allocate returned memory that overlaps memory in use"},
       {"endless_workspace", "a plan of 2 nodes: expected at most 1152921504606846976 bytes of workspace, got 18446744073709551615"},
       {"endless_packed", "a plan of 2 nodes: expected at most 1152921504606846976 bytes of packed operands, got 18446744073709551615"},
-      {"strange_alignment", "expected a workspace alignment that is a power of two up to 256 bytes, got 48"},
-      {"large_alignment", "expected a workspace alignment that is a power of two up to 256 bytes, got 1048576"},
+      {"strange_alignment",
+       "expected a workspace alignment that is a power of two up to 64 bytes, the alignment of the device's memory, got 48"},
+      {"large_alignment",
+       "expected a workspace alignment that is a power of two up to 64 bytes, the alignment of the device's memory, got 1048576"},
   };
   for (const auto& row : cases) {
     CAPTURE(row.fault);

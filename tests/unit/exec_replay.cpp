@@ -49,9 +49,10 @@ tenon_status query_bent(const tenon_host_info* host, tenon_backend_info* out_inf
 }
 tenon_status refuse_without_end(const tenon_backend_table& table) {
   bent = table;
-  bent.supports = [](tenon_device*, const tenon_graph* graph, const tenon_plan_options*, tenon_answer* out_answers, tenon_error*) {
+  bent.supports = [](tenon_device*, const tenon_graph* graph, const tenon_plan_options*, tenon_answer* out_answers, std::uint32_t,
+                     tenon_error*) {
     for (std::uint32_t i = 0; i < graph->node_count; ++i) {
-      out_answers[i] = {0, 99, {}};
+      out_answers[i].reason = 99;
       std::memset(out_answers[i].text, 'n', sizeof out_answers[i].text);
     }
     return tenon_status{TENON_OK};
@@ -283,7 +284,7 @@ TEST_CASE_FIXTURE(OnTape, "replay: a replay that cannot be enqueued is an error,
   CHECK(tape.live == 1);
 }
 
-TEST_CASE_FIXTURE(OnTape, "replay: during a trace or profile runs are executed; then replays resume") {
+TEST_CASE_FIXTURE(OnTape, "replay: traced and measured runs are replayed too, from a recording that measures its kernels") {
   Program program(context, doubled(), on_tape);
   for (int run = 0; run < 4; ++run) program.run({pair(1, 2)});
   REQUIRE(tape.replayed == 2);
@@ -295,14 +296,24 @@ TEST_CASE_FIXTURE(OnTape, "replay: during a trace or profile runs are executed; 
     for (const auto& event : json["traceEvents"]) kernels += event.value("cat", "") == "kernel" ? 1 : 0;
     CHECK(kernels == 2);
   }
+  CHECK(tape.recorded == 2);
   program.enable_profile(true);
-  program.run({pair(1, 2)});
-  CHECK(program.profile().size() == 2);
+  for (int run = 0; run < 3; ++run) {
+    CHECK(floats(program.run({pair(1, 2)})[0]) == Floats{-2, -4});
+    const std::vector<Program::KernelTime> times = program.profile();
+    REQUIRE(times.size() == 2);
+    CHECK(times[0].op != times[1].op);
+    CHECK(times[1].begin_ns >= times[0].begin_ns + times[0].duration_ns);
+    CHECK(times[1].begin_ns > 0);
+  }
+  CHECK(tape.recorded == 2);
+  CHECK(tape.replayed == 6);
   program.enable_profile(false);
-  CHECK(tape.replayed == 2);
   CHECK(floats(program.run({pair(2, 3)})[0]) == Floats{-4, -6});
-  CHECK(tape.replayed == 3);
-  CHECK(tape.recorded == 1);
+  CHECK(program.profile().empty());
+  CHECK(tape.recorded == 3);  // without events
+  CHECK(tape.replayed == 7);
+  CHECK(tape.live == 1);
 }
 
 TEST_CASE("replay: never if disabled, debugged, checked, a single launch, or on several devices; the report has the reason") {

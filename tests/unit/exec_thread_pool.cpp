@@ -5,8 +5,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <mutex>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -39,6 +42,31 @@ TEST_CASE("parallel_for: every index once, for any count, grain and budget") {
         pool.parallel_for(count, grain, Counts::body, &counts);
         CHECK(counts.all_once());
       }
+    }
+  }
+}
+
+TEST_CASE("parallel_for: a loop with a smaller budget runs on fewer threads") {
+  ThreadPool pool(4);
+  struct Seen {
+    std::mutex mutex;
+    std::set<std::thread::id> threads;
+    std::int64_t indices = 0;
+    static void body(void* argument, std::int64_t begin, std::int64_t end) {
+      auto& seen = *static_cast<Seen*>(argument);
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+      const std::lock_guard lock(seen.mutex);
+      seen.threads.insert(std::this_thread::get_id());
+      seen.indices += end - begin;
+    }
+  };
+  for (const std::uint32_t threads : {1u, 2u, 9u}) {
+    for (int round = 0; round < 5; ++round) {
+      Seen seen;
+      pool.parallel_for(200, 1, Seen::body, &seen, threads);
+      CHECK(seen.indices == 200);
+      CHECK(seen.threads.size() <= std::min(threads, 4u));
+      if (threads == 1) CHECK(seen.threads.count(std::this_thread::get_id()) == 1);
     }
   }
 }

@@ -70,5 +70,27 @@ TEST_CASE("gpu: a program that is run again is replayed, with new inputs and the
   CHECK(report.replays >= 3);
 }
 
+TEST_CASE("gpu: replayed runs have times per node") {
+  const Context context(gpu_config());
+  Graph graph;
+  const Value x = graph.input("x", DType::f32, {8, 16}), w = graph.input("w", DType::f32, {16, 4});
+  graph.output("y", ops::softmax(ops::matmul(x, w)));
+  Program program(context, graph, {.device = "cuda:0"});
+  const std::vector<Tensor> inputs{Tensor::full(DType::f32, {8, 16}, 0.1), weights_of(1)};
+  program.enable_profile(true);
+  for (int run = 0; run < 6; ++run) {
+    const std::uint64_t replays = program.placement().replays;
+    program.run(inputs);
+    CHECK(program.placement().replays == replays + (run < 2 ? 0 : 1));
+    const std::vector<Program::KernelTime> times = program.profile();
+    REQUIRE(times.size() == 2);
+    CHECK(times[0].op == "MatMul");
+    CHECK(times[1].op == "Softmax");
+    for (const Program::KernelTime& time : times) CHECK(time.duration_ns > 0);
+    CHECK(times[1].begin_ns >= times[0].begin_ns + times[0].duration_ns);
+  }
+  CHECK(program.placement().records == 1);
+}
+
 }  // namespace
 }  // namespace tenon

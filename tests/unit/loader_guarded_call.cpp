@@ -13,7 +13,7 @@ namespace {
 TEST_CASE("loader: an error's text is that of the backend, and ends in its memory even if the backend does not end it") {
   ErrorText error;
   CHECK(error.text().empty());
-  CHECK(error.node() == TENON_NO_INDEX);
+  CHECK(error.node_id() == 0);
   tenon_error* const abi = error;
   CHECK(abi->struct_size == sizeof(tenon_error));
   std::memset(abi->text, 'x', abi->text_capacity);

@@ -14,9 +14,10 @@
 
 namespace tenon::test {
 
-/// Collects the log messages of its lifetime.
+/// Collects the log messages of its lifetime: those of contexts with this configuration, or of everything.
 class LogFile {
  public:
+  LogFile() : path_(folder_.file("log.txt")) { log::set_file(path_); }
   explicit LogFile(Config& config) : path_(folder_.file("log.txt")) { config.logging.file = path_; }
   ~LogFile() { log::set_file(""); }
   LogFile(const LogFile&) = delete;
@@ -30,6 +31,14 @@ class LogFile {
   TemporaryFolder folder_;
   std::string path_;
 };
+
+/// What `body` logs.
+template <class Body>
+std::string logged(Body&& body) {
+  const LogFile log;
+  body();
+  return log.text();
+}
 
 inline std::size_t count_of(const std::string& text, const std::string& part) {
   std::size_t count = 0;

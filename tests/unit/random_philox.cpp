@@ -180,6 +180,19 @@ TEST_CASE("random: the extreme lanes give finite normals") {
   CHECK(largest.cosine == doctest::Approx(std::sqrt(66 * std::log(2.0))));  // u1 = 2^-33
 }
 
+TEST_CASE("random: normals without f64 are within 2^-16 of the formula") {
+  const auto check = [](const rng::Lanes& lanes) {
+    const rng::Normals exact = rng::normals(lanes);
+    const rng::NormalsF32 got = rng::normals_f32(lanes);
+    for (int i = 0; i < 4; ++i) REQUIRE(std::abs(static_cast<double>(got.z[i]) - exact.z[i]) < 0x1p-17);
+  };
+  const std::uint32_t extremes[] = {0, 1, 0x3fffffffu, 0x40000000u, 0x7fffffffu, 0x80000000u, 0xc0000000u, 0xfffffffeu, 0xffffffffu};
+  for (const std::uint32_t a : extremes) {
+    for (const std::uint32_t b : extremes) check({{a, b, b, a}});
+  }
+  for (std::int64_t block = 0; block < 20000; ++block) check(rng::lanes_of(source, block));
+}
+
 TEST_CASE_TEMPLATE("dropout: keeps where bernoulli is zero, scaled; in place too", T, float, double) {
   const double p = 0.4;
   auto x = normals<T>(0, 1001);

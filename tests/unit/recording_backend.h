@@ -26,6 +26,7 @@ struct Tape {
   int live = 0;  ///< recordings not destroyed
   bool fail_end = false, fail_replay = false;
   bool runs_while_recording = false;  ///< recorded work is also executed
+  bool forgets_times = false;         ///< events are left out of recordings
 };
 inline Tape tape;
 
@@ -65,6 +66,7 @@ class Stream final : public sdk::Stream {
     }
   }
   bool captures() const override { return true; }
+  bool recording() const { return recorded_ != nullptr; }
   void begin_capture() override { recorded_ = std::make_shared<Work>(); }
   std::unique_ptr<sdk::Capture> end_capture() override {
     const std::shared_ptr<const Work> work = std::exchange(recorded_, nullptr);
@@ -87,6 +89,7 @@ inline void Recording::replay(sdk::Stream& stream) {
 class Event final : public sdk::Event {
  public:
   void record(sdk::Stream& stream) override {
+    if (tape.forgets_times && static_cast<Stream&>(stream).recording()) return;
     static_cast<Stream&>(stream).give([this] { time_ = std::chrono::steady_clock::now(); });
     stream_ = &stream;
   }
@@ -192,8 +195,8 @@ void reshape(const sdk::Call& call) {
 }
 template <class T>
 void log(const sdk::Call& call) {
-  unary<T>(call, [node = call.node](T x) {
-    if (x < 0) throw sdk::Error(TENON_INVALID_ARGUMENT, "log: of a negative number", node);
+  unary<T>(call, [node_id = call.node_id](T x) {
+    if (x < 0) throw sdk::Error(TENON_INVALID_ARGUMENT, "log: of a negative number", node_id);
     return std::log(x);
   });
 }

@@ -46,6 +46,7 @@ struct Reel : WrappedBackend<Reel> {
   static inline bool no_pinned = false;                  ///< pinned allocations fail
   static inline std::int64_t copies_left = -1;           ///< copies from the host before one fails; negative: none fails
   static inline std::function<void()> before_execution;  ///< called before each plan, without the mutex
+  static inline std::uint64_t replay_id = 0;             ///< the execution id of the replay that runs
 
   static void reset() {
     const std::lock_guard lock(mutex);
@@ -97,11 +98,15 @@ struct Reel : WrappedBackend<Reel> {
   static tenon_status execute(tenon_plan* plan, const tenon_bindings* bindings, std::uint64_t workspace, tenon_stream* stream,
                               tenon_error*) {
     const std::vector<std::uint64_t> addresses(bindings->addresses, bindings->addresses + bindings->address_count);
-    of(stream).give([=, inner = of(stream).real, epoch = bindings->parameters_epoch](tenon_error* late) {
+    const bool recording = of(stream).recorded != nullptr;
+    of(stream).give([=, inner = of(stream).real, given = *bindings](tenon_error* late) {
       if (before_execution) before_execution();
       ++executed;
       note({Note::What::executed, 0, 0, 0, nullptr});
-      const tenon_bindings bound{sizeof bound, static_cast<std::uint32_t>(addresses.size()), addresses.data(), epoch};
+      tenon_bindings bound = given;
+      bound.addresses = addresses.data();
+      bound.run = nullptr;  // gone by now
+      if (recording) bound.execution_id = replay_id;
       return real->table().plan_execute(plan, &bound, workspace, inner, late);
     });
     return TENON_OK;
@@ -134,8 +139,9 @@ struct Reel : WrappedBackend<Reel> {
     *out_capture = reinterpret_cast<tenon_capture*>(of(stream).recorded.release());
     return TENON_OK;
   }
-  static tenon_status replay(tenon_capture* capture, tenon_stream* stream, tenon_error*) {
+  static tenon_status replay(tenon_capture* capture, tenon_stream* stream, std::uint64_t execution_id, tenon_error*) {
     ++replayed;
+    of(stream).give([execution_id](tenon_error*) { return replay_id = execution_id, tenon_status{TENON_OK}; });
     for (const auto& work : *reinterpret_cast<Work*>(capture)) of(stream).give(work);
     return TENON_OK;
   }

@@ -179,11 +179,11 @@ TEST_CASE("sdk: unknown values of options are rejected by name") {
   const auto x = net.input({4}), y = net.output({4});
   net.node(TENON_OP_Neg, {x}, {y});
   for (auto field : {&tenon_plan_options::math, &tenon_plan_options::deterministic, &tenon_plan_options::fusion}) {
-    tenon_plan_options options{sizeof options, 0, 0, 0};
+    tenon_plan_options options{.struct_size = sizeof options};
     options.*field = 77;
     tenon_answer answer{};
     ErrorText error;
-    REQUIRE(session.table->supports(session.device, &net.abi_graph(), &options, &answer, error) == TENON_OK);
+    REQUIRE(session.table->supports(session.device, &net.abi_graph(), &options, &answer, sizeof answer, error) == TENON_OK);
     CHECK(answer.supported == 0);
     CHECK(answer.reason == TENON_REASON_OPTIONS);
     CHECK(std::string(answer.text).find("77") != std::string::npos);
@@ -327,12 +327,11 @@ TEST_CASE("sdk: copies and fills write only their range") {
   Session session;
   ErrorText error;
   unsigned char from[8] = {1, 2, 3, 4, 5, 6, 7, 8}, to[8] = {};
-  tenon_copy copy{sizeof(tenon_copy),
-                  TENON_COPY_HOST_TO_DEVICE,
-                  reinterpret_cast<std::uintptr_t>(to + 2),
-                  reinterpret_cast<std::uintptr_t>(from),
-                  4,
-                  nullptr};
+  tenon_copy copy{.struct_size = sizeof copy,
+                  .direction = TENON_COPY_HOST_TO_DEVICE,
+                  .destination = reinterpret_cast<std::uintptr_t>(to + 2),
+                  .source = reinterpret_cast<std::uintptr_t>(from),
+                  .size_bytes = 4};
   REQUIRE(session.table->copy(session.device, &copy, session.stream, error) == TENON_OK);
   REQUIRE(session.table->fill(session.device, reinterpret_cast<std::uintptr_t>(to + 7), 1, 0xAB, session.stream, error) == TENON_OK);
   const unsigned char expected[8] = {0, 0, 1, 2, 3, 4, 0, 0xAB};
@@ -378,7 +377,9 @@ tenon_answer answer_of(Session& session, Net& net) {
   ErrorText error;
   std::vector<tenon_answer> answers(net.nodes.size());
   const tenon_plan_options given = options();
-  REQUIRE_MESSAGE(session.table->supports(session.device, &net.abi_graph(), &given, answers.data(), error) == TENON_OK, error.text());
+  REQUIRE_MESSAGE(
+      session.table->supports(session.device, &net.abi_graph(), &given, answers.data(), sizeof(tenon_answer), error) == TENON_OK,
+      error.text());
   tenon_plan* plan = nullptr;
   bool all = true;
   for (const tenon_answer& answer : answers) all = all && answer.supported == 1;
@@ -450,7 +451,7 @@ TEST_CASE("sdk: every node gets an answer, and none does in a malformed graph") 
   ErrorText error;
   tenon_answer answers[2];
   std::memset(answers, 0xEE, sizeof answers);
-  REQUIRE(session.table->supports(session.device, &net.abi_graph(), nullptr, answers, error) == TENON_OK);
+  REQUIRE(session.table->supports(session.device, &net.abi_graph(), nullptr, answers, sizeof answers[0], error) == TENON_OK);
   CHECK(answers[0].supported == 1);
   CHECK(answers[0].reason == TENON_REASON_NONE);
   CHECK(answers[1].supported == 0);
@@ -458,7 +459,7 @@ TEST_CASE("sdk: every node gets an answer, and none does in a malformed graph") 
   std::memset(answers, 0xEE, sizeof answers);
   const tenon_graph& graph = net.abi_graph();
   net.abi_nodes[1].attributes = nullptr;
-  CHECK(session.table->supports(session.device, &graph, nullptr, answers, error) == TENON_INVALID_ARGUMENT);
+  CHECK(session.table->supports(session.device, &graph, nullptr, answers, sizeof answers[0], error) == TENON_INVALID_ARGUMENT);
   CHECK(answers[0].supported == 0xEEEEEEEE);
 }
 

@@ -630,8 +630,7 @@ std::string first_algorithm(Net& net, const std::string& stem) {
   ErrorText error;
   tenon_profile_record records[16] = {};
   std::uint32_t count = 0;
-  REQUIRE(session.table->profile->enable(run.plan, 1, error) == TENON_OK);
-  REQUIRE(session.table->profile->read(run.plan, records, 16, &count, error) == TENON_OK);
+  REQUIRE(session.table->profile->read(run.plan, 0, records, sizeof records[0], 16, &count, error) == TENON_OK);
   for (std::uint32_t i = 0; i < std::min(count, 16u); ++i) {
     if (std::string(records[i].algorithm).rfind(stem + "+", 0) == 0) return records[i].algorithm;
   }
@@ -700,7 +699,7 @@ TEST_CASE("sdk: a backend that cannot transpose rejects kernels with channels la
   tenon_answer answer{};
   ErrorText error;
   const tenon_plan_options given = options();
-  REQUIRE(session.table->supports(session.device, &images.net.abi_graph(), &given, &answer, error) == TENON_OK);
+  REQUIRE(session.table->supports(session.device, &images.net.abi_graph(), &given, &answer, sizeof answer, error) == TENON_OK);
   CHECK(answer.supported == 0);
   CHECK(std::string(answer.text) == "Conv: takes images with their channels last, but there is no Transpose kernel to convert them");
 }
@@ -714,7 +713,7 @@ TEST_CASE("sdk: refuse is called with the graph's form") {
   tenon_answer answer{};
   ErrorText error;
   const tenon_plan_options given = options();
-  REQUIRE(session.table->supports(session.device, &net.abi_graph(), &given, &answer, error) == TENON_OK);
+  REQUIRE(session.table->supports(session.device, &net.abi_graph(), &given, &answer, sizeof answer, error) == TENON_OK);
   CHECK(std::string(answer.text) == "Conv: as many channels as the weights have are expected");
 }
 

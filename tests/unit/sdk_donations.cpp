@@ -233,7 +233,7 @@ TEST_CASE("sdk: a donation that needs a copy is rejected if the backend has no c
   ErrorText error;
   tenon_answer answers[2] = {};
   const tenon_plan_options given = options();
-  REQUIRE(session.table->supports(session.device, &net.abi_graph(), &given, answers, error) == TENON_OK);
+  REQUIRE(session.table->supports(session.device, &net.abi_graph(), &given, answers, sizeof answers[0], error) == TENON_OK);
   CHECK(answers[0].supported == 0);
   CHECK(answers[0].reason == TENON_REASON_GRAPH);
   CHECK(answers[1].supported == 1);
@@ -242,7 +242,7 @@ TEST_CASE("sdk: a donation that needs a copy is rejected if the backend has no c
   CHECK(plan == nullptr);
 
   net.nodes[0].op = TENON_OP_Neg;  // works in place, so nothing is copied
-  REQUIRE(session.table->supports(session.device, &net.abi_graph(), &given, answers, error) == TENON_OK);
+  REQUIRE(session.table->supports(session.device, &net.abi_graph(), &given, answers, sizeof answers[0], error) == TENON_OK);
   CHECK(answers[0].supported == 1);
   const Run run(session, net);
   CHECK(run.info.kernel_count == 2);

@@ -159,7 +159,7 @@ TEST_CASE("sdk: four threads execute one plan in separate workspaces") {
       addresses[net.values[x].binding] = reinterpret_cast<std::uintptr_t>(in.data());
       addresses[net.values[w].binding] = reinterpret_cast<std::uintptr_t>(weights.data());
       addresses[net.values[y].binding] = reinterpret_cast<std::uintptr_t>(out.data());
-      const tenon_bindings bindings{sizeof(tenon_bindings), 3, addresses, 5};
+      const tenon_bindings bindings{.struct_size = sizeof bindings, .address_count = 3, .addresses = addresses, .parameters_epoch = 5};
       for (++ready; ready < 4;) std::this_thread::yield();  // start together, or they might run one after another
       for (int i = 0; i < 500; ++i) {
         std::fill(out.begin(), out.end(), std::numeric_limits<float>::quiet_NaN());
@@ -212,11 +212,11 @@ TEST_CASE("sdk: an exception of a kernel becomes a status, a text and a node, an
     for (const bool profiled : {false, true}) {
       CAPTURE(c.how);
       ErrorText error;
-      REQUIRE(session.table->profile->enable(run.plan, profiled ? 1 : 0, error) == TENON_OK);
+      run.execution_id = profiled ? 1 : 0;
       probe.fail_div = c.how;
       CHECK(run.execute(error) == c.status);
       CHECK(error.status() == c.status);
-      CHECK(error.node() == 1);
+      CHECK(error.node_id() == net.nodes[1].id);
       CHECK(error.text() == c.text);
       CHECK(run.execute(nullptr) == c.status);
       probe.fail_div = 0;
@@ -224,6 +224,54 @@ TEST_CASE("sdk: an exception of a kernel becomes a status, a text and a node, an
       CHECK(run.get(z) == Floats(6, 1.0f));
     }
   }
+}
+
+TEST_CASE("sdk: an execution asks between its kernels whether to go on, up to the first one that writes a donated output") {
+  tenon_plan_options separate = options();
+  separate.fusion = TENON_FUSION_OFF;
+  Session session;
+  Net net;
+  const auto x = net.input({6}), p = net.input({6}), a = net.internal({6}), b = net.internal({6});
+  const auto updated = net.output({6}), y = net.output({6});
+  net.node(TENON_OP_Neg, {x}, {a});
+  net.node(TENON_OP_Neg, {a}, {b});
+  net.node(TENON_OP_Add, {p, b}, {updated});
+  net.node(TENON_OP_Neg, {b}, {y});
+  net.donate(p, updated);
+  Run run(session, net, separate);
+  const tenon_run context{sizeof context, 0, 0, 0, nullptr};
+  run.run = &context;
+  const Floats before(6, 7);
+  for (int number = 1; number <= 4; ++number) {
+    CAPTURE(number);
+    run.set(x, counting);
+    run.set(p, before);
+    session.host.questions = 0;
+    session.host.cancel_from = number;
+    for (const std::uint64_t id : {0, 1}) {  // measured or not
+      session.host.questions = 0;
+      run.execution_id = id;
+      if (number == 4) run.set(p, before);
+      ErrorText error;
+      const tenon_status status = run.execute(error);
+      if (number == 4) {
+        CHECK(status == TENON_OK);
+        CHECK(session.host.questions == 3);
+        CHECK(run.get(updated)[1] == 7 + counting[1]);
+        CHECK(run.get(y)[1] == -counting[1]);
+      } else {
+        CHECK(status == TENON_CANCELLED);
+        CHECK(session.host.questions == number);
+        CHECK(error.node() == static_cast<std::uint32_t>(number - 1));
+        CHECK(error.text() == (number == 3 ? "plan_execute: cancelled before Add" : "plan_execute: cancelled before Neg"));
+        CHECK(run.get(p) == before);
+      }
+    }
+  }
+  run.run = nullptr;
+  session.host.questions = 0;
+  run();
+  CHECK(session.host.questions == 0);
 }
 
 TEST_CASE("sdk: invalid bindings and workspaces are rejected by name") {
@@ -238,7 +286,7 @@ TEST_CASE("sdk: invalid bindings and workspaces are rejected by name") {
     ErrorText error;
     CHECK(session.table->plan_execute(run.plan, &bindings, workspace, session.stream, error) == TENON_INVALID_ARGUMENT);
     CHECK_MESSAGE(error.says(part), error.text());
-    CHECK(error.node() == TENON_NO_INDEX);
+    CHECK(error.node_id() == 0);
   };
   tenon_bindings bindings = run.bindings();
   bindings.address_count = 1;
@@ -287,7 +335,7 @@ TEST_CASE("sdk: unknown newer options are rejected by supports and by plan_creat
   given.math = 77;
   ErrorText error;
   tenon_answer answer{};
-  REQUIRE(session.table->supports(session.device, &net.abi_graph(), &given, &answer, error) == TENON_OK);
+  REQUIRE(session.table->supports(session.device, &net.abi_graph(), &given, &answer, sizeof answer, error) == TENON_OK);
   CHECK(answer.supported == 0);
   CHECK(answer.reason == TENON_REASON_OPTIONS);
   tenon_plan* plan = nullptr;

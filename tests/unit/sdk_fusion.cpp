@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 namespace tenon::sdk_test {
 namespace {
@@ -181,19 +182,25 @@ TEST_CASE("sdk: a profile has the nodes of each kernel") {
   ErrorText error;
   tenon_profile_record records[4] = {};
   std::uint32_t count = 99;
-  CHECK(profile->read(run.plan, records, 4, &count, error) == TENON_OK);
-  CHECK(count == 0);
+  const auto read = [&](std::uint64_t id, std::uint32_t capacity) {
+    return profile->read(run.plan, id, records, sizeof records[0], capacity, &count, error);
+  };
   run();
-  CHECK(profile->read(run.plan, records, 4, &count, error) == TENON_OK);
-  CHECK(count == 0);
-  REQUIRE(profile->enable(run.plan, 1, error) == TENON_OK);
-  run();
-  CHECK(profile->read(run.plan, nullptr, 0, &count, error) == TENON_OK);
+  CHECK(read(0, 4) == TENON_OK);  // the kernels to come
   CHECK(count == 2);
-  CHECK(profile->read(run.plan, records, 1, &count, error) == TENON_OK);
+  CHECK(records[1].fused_count == 1);
+  CHECK(records[1].begin_ns == 0);
+  CHECK(read(1, 4) == TENON_INVALID_ARGUMENT);
+  CHECK(error.text().find("one of the last 4 executions") != std::string::npos);
+  std::memset(static_cast<void*>(records), 0, sizeof records);
+  run.execution_id = 1;
+  run();
+  CHECK(read(1, 0) == TENON_OK);
+  CHECK(count == 2);
+  CHECK(read(1, 1) == TENON_OK);
   CHECK(count == 2);
   CHECK(records[1].fused_count == 0);  // was not written
-  CHECK(profile->read(run.plan, records, 4, &count, error) == TENON_OK);
+  CHECK(read(1, 4) == TENON_OK);
   CHECK(records[0].id == 100);
   CHECK(records[0].node == 0);
   CHECK(records[0].fused_count == 3);
@@ -203,6 +210,14 @@ TEST_CASE("sdk: a profile has the nodes of each kernel") {
   CHECK(records[1].fused_count == 1);
   CHECK(records[1].begin_ns >= records[0].begin_ns + records[0].duration_ns);
   CHECK(std::string(records[1].algorithm) == "Neg");
+  const std::uint64_t duration = records[0].duration_ns;
+  for (run.execution_id = 2; run.execution_id <= 4; ++run.execution_id) run();
+  CHECK(read(1, 1) == TENON_OK);  // the last four are kept
+  CHECK(records[0].duration_ns == duration);
+  run.execution_id = 5;
+  run();
+  CHECK(read(1, 1) == TENON_INVALID_ARGUMENT);
+  for (std::uint64_t id = 2; id <= 5; ++id) CHECK(read(id, 4) == TENON_OK);
 }
 
 }  // namespace

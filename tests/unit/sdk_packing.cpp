@@ -184,7 +184,7 @@ TEST_CASE("sdk: packing that fails in plan_create fails it without a leak") {
 TEST_CASE("sdk: packing that fails in execution reports the node and is repeated before the old epoch is used again") {
   Product product(false);
   product.net.nodes.insert(product.net.nodes.begin(), product.net.nodes[0]);
-  product.net.nodes[0] = {TENON_OP_Neg, 13, {product.a}, {product.net.output({2, 3})}, {sizeof(tenon_attributes_none)}, 1};
+  product.net.nodes[0] = {TENON_OP_Neg, 13, {product.a}, {product.net.output({2, 3})}, {sizeof(tenon_attributes_none)}, 77};
   Run run(product.net);
   run({{product.a, left}, {product.b, right}});
   probe.fail_pack = true;
@@ -192,7 +192,7 @@ TEST_CASE("sdk: packing that fails in execution reports the node and is repeated
   run.epoch = 2;
   ErrorText error;
   CHECK(run.execute(error) == TENON_INTERNAL);
-  CHECK(error.node() == 1);
+  CHECK(error.node_id() == product.net.nodes[1].id);
   CHECK(error.text() == "gemm: cannot pack");
   probe.fail_pack = false;
   run.set(product.b, right);
@@ -241,7 +241,8 @@ TEST_CASE("sdk: threads that execute one plan under different epochs each comput
       addresses[product.net.values[product.a].binding] = reinterpret_cast<std::uintptr_t>(a.data());
       addresses[product.net.values[product.b].binding] = reinterpret_cast<std::uintptr_t>(b.data());
       addresses[product.net.values[product.y].binding] = reinterpret_cast<std::uintptr_t>(y.data());
-      const tenon_bindings bindings{sizeof(tenon_bindings), 3, addresses.data(), epoch};
+      const tenon_bindings bindings{
+          .struct_size = sizeof bindings, .address_count = 3, .addresses = addresses.data(), .parameters_epoch = epoch};
       for (++ready; ready < 4;) std::this_thread::yield();  // all at once, or they are done one by one
       for (int i = 0; i < 2000; ++i) {
         if (session.table->plan_execute(run.plan, &bindings, 0, session.stream, nullptr) != TENON_OK) ++wrong;

@@ -356,7 +356,7 @@ constexpr sdk::KernelRow full_rows[] = {
     {TENON_OP_Softmax, 13, 0, &kernel_softmax},
     {TENON_OP_LogSoftmax, 13, 0, &kernel_log_softmax},
     {TENON_OP_SoftmaxCrossEntropyLoss, 13, 0, &kernel_softmax_cross_entropy},
-    {TENON_OP_SgdStep, 1, 1, &kernel_sgd_step},
+    {TENON_OP_SgdStep, 2, 1, &kernel_sgd_step},
     {TENON_OP_NONE, 0, 0, nullptr},
 };
 constexpr sdk::KernelRow small_rows[] = {
@@ -451,7 +451,7 @@ TestHost::TestHost(std::uint32_t threads) : threads_(threads) {
     --cast(context)->live_blocks, cast(context)->live_bytes -= static_cast<std::int64_t>(size);
     std::free(memory);
   };
-  table_.parallel_for = [](tenon_host_context* context, std::int64_t count, std::int64_t grain,
+  table_.parallel_for = [](tenon_host_context* context, const tenon_run*, std::int64_t count, std::int64_t grain,
                            void (*body)(void*, std::int64_t, std::int64_t), void* argument) {
     const std::int64_t ranges = std::max<std::int64_t>(std::min<std::int64_t>(cast(context)->threads_, count / grain), 1);
     std::vector<std::thread> workers;
@@ -461,12 +461,15 @@ TestHost::TestHost(std::uint32_t threads) : threads_(threads) {
     body(argument, 0, count / ranges);
     for (std::thread& worker : workers) worker.join();
   };
-  table_.thread_count = [](tenon_host_context* context) { return cast(context)->threads_; };
+  table_.thread_count = [](tenon_host_context* context, const tenon_run*) { return cast(context)->threads_; };
   table_.trace_begin = [](tenon_host_context*, const char*, std::uint64_t) {};
   table_.trace_end = [](tenon_host_context*) {};
   table_.option = [](tenon_host_context*, const char*) -> const char* { return nullptr; };
   table_.cache_directory = [](tenon_host_context*) -> const char* { return nullptr; };
-  table_.cancel_requested = [](tenon_host_context*) -> std::uint32_t { return 0; };
+  table_.cancel_requested = [](tenon_host_context* context, const tenon_run*) -> std::uint32_t {
+    TestHost& host = *cast(context);
+    return ++host.questions >= host.cancel_from ? 1 : 0;
+  };
   table_.autotune_get = [](tenon_host_context*, const char*, void*, std::uint64_t) -> std::uint64_t { return 0; };
   table_.autotune_put = [](tenon_host_context*, const char*, const void*, std::uint64_t) {};
 }
@@ -549,7 +552,7 @@ const tenon_graph& Net::abi_graph() {
   }
   for (const Node& node : nodes) {
     abi_nodes.push_back({node.op, node.version, node.inputs.data(), node.outputs.data(), static_cast<std::uint32_t>(node.inputs.size()),
-                         static_cast<std::uint32_t>(node.outputs.size()), node.attributes.data(), "node", node.id});
+                         static_cast<std::uint32_t>(node.outputs.size()), node.attributes.data(), "node", node.id, 0, 0});
   }
   graph = {};
   graph.struct_size = sizeof graph;
@@ -580,7 +583,7 @@ tenon_attributes_sgd sgd_attributes(double momentum) {
   return {sizeof(tenon_attributes_sgd), 0, momentum, 0};
 }
 tenon_plan_options options(std::uint32_t fusion) {
-  return {sizeof(tenon_plan_options), TENON_MATH_STRICT, 1, fusion};
+  return {sizeof(tenon_plan_options), TENON_MATH_STRICT, 1, fusion, 0, 0};
 }
 
 // ---------------------------------------------------------------- evaluate
@@ -805,7 +808,14 @@ Floats Run::get(std::uint32_t v) const {
 }
 
 tenon_bindings Run::bindings() const {
-  return {sizeof(tenon_bindings), static_cast<std::uint32_t>(addresses.size()), addresses.data(), epoch};
+  tenon_bindings bound{};
+  bound.struct_size = sizeof bound;
+  bound.address_count = static_cast<std::uint32_t>(addresses.size());
+  bound.addresses = addresses.data();
+  bound.parameters_epoch = epoch;
+  bound.run = run;
+  bound.execution_id = execution_id;
+  return bound;
 }
 
 tenon_status Run::execute(tenon_error* error) {

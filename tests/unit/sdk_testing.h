@@ -35,8 +35,10 @@ class TestHost {
   const tenon_host* table() const { return &table_; }
 
   std::atomic<std::int64_t> live_blocks{0}, live_bytes{0}, allocations{0};
-  std::atomic<std::int64_t> allocations_left{-1};  ///< 0: allocate returns NULL from now on; negative: never
-  std::atomic<bool> misaligned{false};             ///< an allocation requested less than the 64-byte alignment that the SDK promises
+  std::atomic<std::int64_t> questions{0};                        ///< calls of cancel_requested
+  std::atomic<std::int64_t> cancel_from{std::int64_t{1} << 62};  ///< the first one that is answered with 1
+  std::atomic<std::int64_t> allocations_left{-1};                ///< 0: allocate returns NULL from now on; negative: never
+  std::atomic<bool> misaligned{false};  ///< an allocation requested less than the 64-byte alignment that the SDK promises
 
  private:
   tenon_host table_{};
@@ -192,6 +194,8 @@ class Run {
   std::vector<std::uint64_t> addresses;
   std::uint64_t epoch = 1;
   std::uint64_t workspace = 0;
+  std::uint64_t execution_id = 0;
+  const tenon_run* run = nullptr;
 
  private:
   struct Buffer {

@@ -158,7 +158,7 @@ TEST_CASE("sdk: without a copy kernel strides are rejected with the reason for s
   ErrorText error;
   tenon_answer answers[4] = {};
   const tenon_plan_options given = options();
-  REQUIRE(session.table->supports(session.device, &net.abi_graph(), &given, answers, error) == TENON_OK);
+  REQUIRE(session.table->supports(session.device, &net.abi_graph(), &given, answers, sizeof answers[0], error) == TENON_OK);
   CHECK(answers[0].supported == 0);
   CHECK(answers[0].reason == TENON_REASON_STRIDES);
   CHECK(std::string(answers[0].text) == "Tanh: takes dense f32 operands only");
@@ -189,7 +189,7 @@ TEST_CASE("sdk: a shape op with mismatched shapes is rejected") {
     ErrorText error;
     tenon_answer answer{};
     const tenon_plan_options given = options();
-    REQUIRE(session.table->supports(session.device, &net.abi_graph(), &given, &answer, error) == TENON_OK);
+    REQUIRE(session.table->supports(session.device, &net.abi_graph(), &given, &answer, sizeof answer, error) == TENON_OK);
     CHECK(answer.reason == TENON_REASON_SHAPE);
     CHECK(std::strlen(answer.text) > 0);
     tenon_plan* plan = nullptr;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <set>
+#include <stop_token>
 
 #include "temporary_folder.h"
 #include "train/random_key.h"
@@ -163,23 +164,23 @@ TEST_CASE_FIXTURE(Deterministic, "fit: stop ends it after a complete step, and t
     const History whole = straight.fit(digits(100), options);
 
     const TemporaryFolder folder;
-    std::atomic<bool> stop{false};
+    std::stop_source stop;
     LambdaCallback asks({.batch_end = [&](std::int64_t batch, const Logs&, const BatchResult&) {
-      if (batch == 2) stop = true;
+      if (batch == 2) stop.request_stop();
     }});
     FitOptions stopped = options;
-    stopped.stop = &stop;
+    stopped.run.stop = stop.get_token();
     stopped.callbacks = {&asks};
     Model first = compiled(context, small_classifier(0.3));
     CHECK(first.fit(digits(100), stopped).empty());
     CHECK(first.fit_end() == FitEnd::interrupted);
-    CHECK(first.step() == (accumulate == 1 ? 3 : 2));
+    CHECK(first.step() == (accumulate == 1 ? 3 : 1));  // the gradients of the third batch are dropped
     first.save(folder.path(), "mid");
 
     Model second = compiled(context, small_classifier(0.3));
     const Model::Position position = second.load(folder.path() + "/mid.yaml");
     CHECK(position.epoch == 0);
-    CHECK(position.batch == (accumulate == 1 ? 3 : 4));
+    CHECK(position.batch == (accumulate == 1 ? 3 : 2));
     const History rest = second.fit(digits(100), options);
     CHECK(second.fit_end() == FitEnd::finished);
     CHECK(trained(second) == trained(straight));
@@ -196,9 +197,9 @@ TEST_CASE_FIXTURE(Deterministic, "fit: stop ends it after a complete step, and t
 TEST_CASE_FIXTURE(OnOpenblas, "fit: an epoch that was left with other batches restarts") {
   Model model = compiled(context, small_classifier());
   FitOptions options{.batch_size = 10};
-  std::atomic<bool> stop{false};
-  LambdaCallback asks({.batch_end = [&](std::int64_t, const Logs&, const BatchResult&) { stop = true; }});
-  options.stop = &stop;
+  std::stop_source stop;
+  LambdaCallback asks({.batch_end = [&](std::int64_t, const Logs&, const BatchResult&) { stop.request_stop(); }});
+  options.run.stop = stop.get_token();
   options.callbacks = {&asks};
   model.fit(digits(100), options);
   options = {};

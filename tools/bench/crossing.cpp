@@ -38,7 +38,7 @@ class Chain {
     const std::int64_t shape[] = {width};
     std::vector<tenon_value> values(nodes == 0 ? 0 : nodes + 1);
     for (std::uint32_t v = 0; v < values.size(); ++v) {
-      values[v] = {{shape, nullptr, 1, TENON_DTYPE_F32}, TENON_VALUE_INTERNAL, TENON_NO_INDEX, nullptr};
+      values[v] = {.desc = {shape, nullptr, 1, TENON_DTYPE_F32}, .kind = TENON_VALUE_INTERNAL, .binding = TENON_NO_INDEX};
     }
     if (nodes > 0) {
       values.front().kind = TENON_VALUE_INPUT, values.front().binding = 0;
@@ -49,7 +49,7 @@ class Chain {
     std::vector<tenon_node> abi_nodes(nodes);
     for (std::uint32_t n = 0; n < nodes; ++n) {
       operands[n] = {n, n + 1};
-      abi_nodes[n] = {TENON_OP_Relu, 14, &operands[n][0], &operands[n][1], 1, 1, none.data(), "relu", n + 1};
+      abi_nodes[n] = {TENON_OP_Relu, 14, &operands[n][0], &operands[n][1], 1, 1, none.data(), "relu", n + 1, 0, 0};
     }
     tenon_graph graph{};
     graph.struct_size = sizeof graph;
@@ -96,18 +96,18 @@ class Chain {
   /// has no profile.
   std::optional<double> kernel_ns(int runs, double clock_ns) {
     if (table_.profile == nullptr || kernels_ == 0) return std::nullopt;
-    check(table_.profile->enable(plan_, 1, error_), error_, "profile");
     std::vector<tenon_profile_record> records(kernels_);
     std::vector<double> means;
     for (int r = 0; r < runs; ++r) {
       std::uint32_t count = 0;
+      bindings_.execution_id = 1;
       run(1);
-      check(table_.profile->read(plan_, records.data(), kernels_, &count, error_), error_, "profile");
+      bindings_.execution_id = 0;
+      check(table_.profile->read(plan_, 1, records.data(), sizeof(tenon_profile_record), kernels_, &count, error_), error_, "profile");
       double total = 0;
       for (const tenon_profile_record& record : records) total += static_cast<double>(record.duration_ns);
       means.push_back(total / static_cast<double>(records.size()));
     }
-    check(table_.profile->enable(plan_, 0, error_), error_, "profile");
     return median(means) - clock_ns;
   }
 

@@ -79,6 +79,9 @@ std::string as_text(const Found& found) {
   }
   std::string text = found.devices.empty() ? "" : table.str();
   if (found.chosen) text += fmt::format("\n* {}\n", found.choice);
+  for (const DeviceInfo& d : found.devices) {
+    if (d.identity.find('=') != std::string::npos) text += fmt::format("identity of {}: {}\n", d.name, d.identity);
+  }
   if (!found.others.empty()) text += fmt::format("\nnot usable: {}\n", found.others);
   text += "\nhost\n";
   for (const auto& [what, value] : describe_parallelism(found.threads)) text += fmt::format("  {:<17} {}\n", what, value);

@@ -81,7 +81,7 @@ void run_train(const Arguments& arguments) {
   if (definition.verbose > 0 && !gorgonia) print(fmt::format("Training {} on {}{}\n", model_name(run), device, in_precision(run)));
   {
     const StopOnSignal stop;
-    run.fit(data, callbacks, stop.flag());
+    run.fit(data, callbacks, {.stop = stop.token()});
     if (run.model().fit_end() == FitEnd::interrupted) return save_interrupted(run);
   }
   if (run.model().fit_end() == FitEnd::stopped) print(run.model().stop_reason() + "\n");

@@ -4,6 +4,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
@@ -29,14 +30,16 @@ std::int64_t now_s() {
 }
 
 struct sigaction before[std::size(signals)];
+sem_t wake;  ///< posted by the first signal, and at the end
 
 extern "C" void on_signal(int signal) {
   const int saved_errno = errno;
   if (!stop_requested.exchange(true)) {
     requested_at_s.store(now_s());
     constexpr std::string_view text =
-        "\nStopping after this step, and saving. A signal after more than 2 seconds ends the process at once.\n";
+        "\nStopping, and saving the state after the last complete step. A signal after more than 2 seconds ends the process at once.\n";
     static_cast<void>(!::write(STDERR_FILENO, text.data(), text.size()));
+    sem_post(&wake);
   } else if (now_s() - requested_at_s.load() > patience_s) {
     std::signal(signal, SIG_DFL);
     std::raise(signal);
@@ -48,6 +51,11 @@ extern "C" void on_signal(int signal) {
 
 StopOnSignal::StopOnSignal() {
   stop_requested.store(false);
+  sem_init(&wake, 0, 0);
+  waiter_ = std::thread([this] {
+    while (sem_wait(&wake) != 0) continue;  // interrupted by a signal
+    if (stop_requested.load()) source_.request_stop();
+  });
   struct sigaction action {};
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;
@@ -59,9 +67,9 @@ StopOnSignal::StopOnSignal() {
 }
 StopOnSignal::~StopOnSignal() {
   for (std::size_t i = 0; i < std::size(signals); ++i) sigaction(signals[i], &before[i], nullptr);
-}
-const std::atomic<bool>* StopOnSignal::flag() const {
-  return &stop_requested;
+  sem_post(&wake);
+  waiter_.join();
+  sem_destroy(&wake);
 }
 
 }  // namespace tenon::cli

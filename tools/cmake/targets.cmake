@@ -44,13 +44,18 @@ add_library(tenon_quick_to_compile INTERFACE)
 add_library(tenon::quick_to_compile ALIAS tenon_quick_to_compile)
 target_compile_options(tenon_quick_to_compile INTERFACE $<$<AND:$<COMPILE_LANGUAGE:C,CXX>,$<CONFIG:Release>>:-O1>)
 
-# For code that does nearly nothing itself: unit tests, the command line. To optimise what a sanitizer adds takes Clang as long as all the rest.
+# For shipped code that computes nothing, as the command line. To optimise what a sanitizer adds takes Clang as long as all the rest.
 add_library(tenon_quickest_to_compile INTERFACE)
 add_library(tenon::quickest_to_compile ALIAS tenon_quickest_to_compile)
 target_link_libraries(tenon_quickest_to_compile INTERFACE tenon::quick_to_compile)
 if(TENON_SANITIZE)
   target_compile_options(tenon_quickest_to_compile INTERFACE -O0)
 endif()
+
+# For tests, which run once and call what is optimised.
+add_library(tenon_unoptimised INTERFACE)
+add_library(tenon::unoptimised ALIAS tenon_unoptimised)
+target_compile_options(tenon_unoptimised INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-O0>)
 
 # tenon_helper_program(<target> <name>): lib/tenon/<name>, a program that Tenon starts, next to lib/tenon/backends (support_folder() in
 # plugins/loader/find.h).

@@ -88,13 +88,14 @@ class Event final : public sdk::Event {
 std::string identity_of(int index, const cudaDeviceProp& properties) {
   char bus[32] = {};
   if (cudaDeviceGetPCIBusId(bus, sizeof bus, index) != cudaSuccess) bus[0] = '\0';
-  std::string text = std::string(bus) + " GPU-";
+  std::string text = "uuid=GPU-";
   const auto* bytes = reinterpret_cast<const unsigned char*>(properties.uuid.bytes);
   for (int i = 0; i < 16; ++i) {
     char hex[4];
     std::snprintf(hex, sizeof hex, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", bytes[i]);
     text += hex;
   }
+  if (bus[0] != '\0') text += std::string(" pci=") + bus;
   return text;
 }
 
@@ -130,7 +131,7 @@ void report(FaultRecord& record) {
   if (state.load(std::memory_order_acquire) != fault_written) return;
   const FaultRecord found = record;
   state.store(fault_none, std::memory_order_release);
-  throw sdk::Error(TENON_INVALID_ARGUMENT, text_of(found), found.node);
+  throw sdk::Error(TENON_INVALID_ARGUMENT, text_of(found), found.node_id);
 }
 
 Stream::Stream(Device& device) : device_(device) {

@@ -27,7 +27,7 @@ struct FaultRecord {
   std::uint32_t state;  ///< FaultState
   FaultKind kind;
   tenon_op op;
-  std::uint32_t node;  ///< index in the plan's graph
+  std::uint64_t node_id;  ///< tenon_node.id
   std::int64_t position, value, low, high;
 };
 

@@ -62,11 +62,18 @@ __device__ void step_pack(const Rule& rule, const typename Rule::Constants& cons
   if (group.new_w != nullptr) pack_at<V>(group.new_w + i) = w;
 }
 
+/// The learning rate: a scalar of f32 or f64.
+struct LearningRate {
+  const void* at;
+  bool is_f32;
+  __device__ double value() const { return is_f32 ? double{*static_cast<const float*>(at)} : *static_cast<const double*>(at); }
+};
+
 /// `step` is NULL for rules that do not depend on the step.
 template <class Rule, class T, int states>
-__global__ void step_groups(Rule rule, const double* lr, const std::int64_t* step, Groups<T, states> groups) {
+__global__ void step_groups(Rule rule, LearningRate lr, const std::int64_t* step, Groups<T, states> groups) {
   __shared__ typename Rule::Constants constants;  // includes powers of the step: computed once per block
-  if (threadIdx.x == 0) constants = rule.constants(*lr, step != nullptr ? static_cast<double>(*step) : 0.0);
+  if (threadIdx.x == 0) constants = rule.constants(lr.value(), step != nullptr ? static_cast<double>(*step) : 0.0);
   __syncthreads();
   constexpr int V = pack_width<T>;
   int k = 0;
@@ -92,7 +99,8 @@ void step_all(const sdk::Call& call, const Rule& rule, std::uint32_t shared) {
   Groups<T, states> groups{};
   const auto send = [&] {
     launch(stream, grid_stride(stream.device(), groups.chunks * threads, threads), step_groups<Rule, T, states>, rule,
-           call.input<double>(0), shared > 1 ? call.input<std::int64_t>(1) : nullptr, groups);
+           LearningRate{call.inputs[0].data, call.inputs[0].dtype == TENON_DTYPE_F32}, shared > 1 ? call.input<std::int64_t>(1) : nullptr,
+           groups);
     groups.count = 0;
     groups.chunks = 0;
   };

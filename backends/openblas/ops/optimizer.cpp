@@ -283,7 +283,7 @@ void step_all(const sdk::Call& call, std::uint32_t shared, const Step& by) {
 template <class T>
 void sgd_step(const sdk::Call& call) {
   const auto& a = call.attr<tenon_attributes_sgd>();
-  const double lr = *call.input<double>(0);
+  const double lr = sdk::number_of(call.inputs[0]);
   if (a.momentum == 0) {
     step_all<T>(call, 1, Sgd{lr, a.weight_decay});
   } else {
@@ -296,7 +296,7 @@ void sgd_step(const sdk::Call& call) {
 template <class T>
 void adam_step(const sdk::Call& call) {
   const auto& a = call.attr<tenon_attributes_adam>();
-  const double lr = *call.input<double>(0);
+  const double lr = sdk::number_of(call.inputs[0]);
   const auto step = static_cast<double>(*call.input<std::int64_t>(1));
   const double rate = lr / (1 - std::pow(a.beta1, step));
   const double correction = 1 / std::sqrt(1 - std::pow(a.beta2, step));
@@ -307,14 +307,14 @@ void adam_step(const sdk::Call& call) {
 template <class T>
 void rmsprop_step(const sdk::Call& call) {
   const auto& a = call.attr<tenon_attributes_rmsprop>();
-  step_all<T>(call, 1, RmsProp{*call.input<double>(0), a.rho, a.epsilon, a.epsilon_outside != 0});
+  step_all<T>(call, 1, RmsProp{sdk::number_of(call.inputs[0]), a.rho, a.epsilon, a.epsilon_outside != 0});
 }
 
 /// m', v' as in adam_step; v_max' = max(v_max, v') in place of v' under the root
 template <class T>
 void amsgrad_step(const sdk::Call& call) {
   const auto& a = call.attr<tenon_attributes_adam>();
-  const double lr = *call.input<double>(0);
+  const double lr = sdk::number_of(call.inputs[0]);
   const auto step = static_cast<double>(*call.input<std::int64_t>(1));
   const double rate = lr / (1 - std::pow(a.beta1, step));
   const double correction = 1 / std::sqrt(1 - std::pow(a.beta2, step));
@@ -325,14 +325,14 @@ void amsgrad_step(const sdk::Call& call) {
 template <class T>
 void adagrad_step(const sdk::Call& call) {
   const auto& a = call.attr<tenon_attributes_adagrad>();
-  step_all<T>(call, 1, Adagrad{*call.input<double>(0), a.epsilon, a.weight_decay});
+  step_all<T>(call, 1, Adagrad{sdk::number_of(call.inputs[0]), a.epsilon, a.weight_decay});
 }
 
 /// v and delta are running means of h^2 and of the squared changes; w' = w - lr h sqrt(delta + epsilon) / sqrt(v' + epsilon)
 template <class T>
 void adadelta_step(const sdk::Call& call) {
   const auto& a = call.attr<tenon_attributes_adadelta>();
-  step_all<T>(call, 1, Adadelta{*call.input<double>(0), a.rho, a.epsilon, a.weight_decay});
+  step_all<T>(call, 1, Adadelta{sdk::number_of(call.inputs[0]), a.rho, a.epsilon, a.weight_decay});
 }
 
 constexpr sdk::Traits traits{.in_place = true};

@@ -42,7 +42,7 @@ class Groups {
 template <class T>
 void sgd_step(const sdk::Call& call) {
   const auto& a = call.attr<tenon_attributes_sgd>();
-  const double lr = *call.input<double>(0);
+  const double lr = sdk::number_of(call.inputs[0]);
   const bool has_velocity = a.momentum != 0;
   const Groups<T> groups(call, 1, has_velocity ? 1 : 0);
   for (std::uint32_t group = groups.count(); group-- > 0;) {
@@ -70,7 +70,7 @@ void sgd_step(const sdk::Call& call) {
 template <class T>
 void adam_step(const sdk::Call& call) {
   const auto& a = call.attr<tenon_attributes_adam>();
-  const double lr = *call.input<double>(0);
+  const double lr = sdk::number_of(call.inputs[0]);
   const auto step = static_cast<double>(*call.input<std::int64_t>(1));
   const double first_correction = 1.0 - std::pow(a.beta1, step);
   const double second_correction = 1.0 - std::pow(a.beta2, step);
@@ -98,7 +98,7 @@ void adam_step(const sdk::Call& call) {
 template <class T>
 void rmsprop_step(const sdk::Call& call) {
   const auto& a = call.attr<tenon_attributes_rmsprop>();
-  const double lr = *call.input<double>(0);
+  const double lr = sdk::number_of(call.inputs[0]);
   const Groups<T> groups(call, 1, 1);
   for (std::uint32_t group = groups.count(); group-- > 0;) {
     const T* w = groups.parameter(group);
@@ -121,7 +121,7 @@ void rmsprop_step(const sdk::Call& call) {
 template <class T>
 void amsgrad_step(const sdk::Call& call) {
   const auto& a = call.attr<tenon_attributes_adam>();
-  const double lr = *call.input<double>(0);
+  const double lr = sdk::number_of(call.inputs[0]);
   const auto step = static_cast<double>(*call.input<std::int64_t>(1));
   const double first_correction = 1.0 - std::pow(a.beta1, step);
   const double second_correction = 1.0 - std::pow(a.beta2, step);
@@ -152,7 +152,7 @@ void amsgrad_step(const sdk::Call& call) {
 template <class T>
 void adagrad_step(const sdk::Call& call) {
   const auto& a = call.attr<tenon_attributes_adagrad>();
-  const double lr = *call.input<double>(0);
+  const double lr = sdk::number_of(call.inputs[0]);
   const Groups<T> groups(call, 1, 1);
   for (std::uint32_t group = groups.count(); group-- > 0;) {
     const T* w = groups.parameter(group);
@@ -175,7 +175,7 @@ void adagrad_step(const sdk::Call& call) {
 template <class T>
 void adadelta_step(const sdk::Call& call) {
   const auto& a = call.attr<tenon_attributes_adadelta>();
-  const double lr = *call.input<double>(0);
+  const double lr = sdk::number_of(call.inputs[0]);
   const Groups<T> groups(call, 1, 2);
   for (std::uint32_t group = groups.count(); group-- > 0;) {
     const T* w = groups.parameter(group);

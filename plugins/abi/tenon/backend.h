@@ -17,6 +17,10 @@
  *               time by the core; calls on different ones may be. A plan may be executed by several threads at once.
  *   Growth      a struct that begins with struct_size may grow at its end. Its sender sets struct_size to what it
  *               knows; a receiver reads a field only if struct_size covers its end (TENON_HAS). Zero or NULL means "not given".
+ *   Needs       bytes that a receiver does not know may be ignored, except for set bits of `needs`: to ignore one changes the
+ *               result. A receiver that does not know a set bit refuses before the call has any effect. `supports` says no, for
+ *               TENON_REASON_NEEDS, to the nodes that the bit touches: a node's own, those that read or write a value, all of a
+ *               graph or its options. Any other slot returns TENON_UNSUPPORTED. No bit has a meaning yet.
  *   Exceptions  no exception, signal, longjmp, exit or abort crosses the boundary, in either direction.
  */
 #ifndef TENON_BACKEND_H
@@ -44,6 +48,9 @@ extern "C" {
 /* True if the sender's struct covers `field` entirely. */
 #define TENON_HAS(object, type, field) ((object)->struct_size >= offsetof(type, field) + sizeof(((type*)0)->field))
 
+/* The bit of `needs` that never gets a meaning: conformance kits set it and expect a refusal. */
+#define TENON_NEEDS_TEST 0x80000000u
+
 #if defined(_WIN32)
 #define TENON_EXPORT __declspec(dllexport)
 #else
@@ -62,12 +69,15 @@ enum {
   TENON_DEVICE_LOST = 5,  /* sticky: every later call on the device returns it until the device is closed */
   TENON_INCOMPATIBLE = 6, /* ABI, driver or vendor library version */
   TENON_NOT_READY = 7,    /* event_query only: work is still pending */
-  TENON_CANCELLED = 8,    /* the host's cancel_requested said so */
+  TENON_CANCELLED = 8,    /* the host's cancel_requested said so: see tenon_run */
   TENON_VENDOR_ERROR = 9, /* a vendor library failed; the text names the call and its code */
   TENON_INTERNAL = 10,    /* a bug in the backend */
   TENON_FORKED = 11       /* the object belongs to a parent process */
 };
 
+/* Ids never exceed 63, since 64 bits hold a set of them. From 16 on the bits are defined, and no op uses them yet. Elements of less
+ * than a byte are packed: of a row-major tensor, which begins at a whole byte, element 0 is in the lowest bits of byte 0, and what the
+ * last byte has left is 0. Such a tensor is dense; its strides, in elements as always, are NULL or say so. */
 typedef uint32_t tenon_dtype;
 enum {
   TENON_DTYPE_NONE = 0,
@@ -85,12 +95,18 @@ enum {
   TENON_DTYPE_U16 = 12,
   TENON_DTYPE_U32 = 13,
   TENON_DTYPE_U64 = 14,
-  TENON_DTYPE_BOOL = 15,   /* one byte, 0 or 1 */
-  TENON_DTYPE_F8E4M3 = 16, /* 16..19 are reserved; no op uses them yet */
-  TENON_DTYPE_F8E5M2 = 17,
-  TENON_DTYPE_I4 = 18,
-  TENON_DTYPE_U4 = 19,
-  TENON_DTYPE_COUNT = 20
+  TENON_DTYPE_BOOL = 15,       /* one byte, 0 or 1 */
+  TENON_DTYPE_F8E4M3FN = 16,   /* bias 7, no infinity; NaN is S.1111.111 */
+  TENON_DTYPE_F8E5M2 = 17,     /* IEEE: bias 15, with infinities and NaN */
+  TENON_DTYPE_I4 = 18,         /* 4 bits, two's complement */
+  TENON_DTYPE_U4 = 19,         /* 4 bits */
+  TENON_DTYPE_F8E4M3FNUZ = 20, /* bias 8, no infinity and no -0; NaN is 0x80 */
+  TENON_DTYPE_F8E5M2FNUZ = 21, /* bias 16, likewise */
+  TENON_DTYPE_F4E2M1 = 22,     /* 4 bits: bias 1, neither infinity nor NaN */
+  TENON_DTYPE_F8E8M0 = 23,     /* a scale: 2^(x - 127); NaN is 0xFF */
+  TENON_DTYPE_I2 = 24,         /* 2 bits, two's complement */
+  TENON_DTYPE_U2 = 25,         /* 2 bits */
+  TENON_DTYPE_COUNT = 26
 };
 /* A set of dtypes, as in tenon_capability.dtypes. */
 #define TENON_DTYPE_BIT(dtype) ((uint64_t)1 << (dtype))
@@ -107,18 +123,18 @@ typedef struct tenon_event tenon_event;
 typedef struct tenon_plan tenon_plan;
 typedef struct tenon_capture tenon_capture;
 typedef struct tenon_packed tenon_packed;
-typedef struct tenon_communicator tenon_communicator;
 typedef struct tenon_host_context tenon_host_context;
-typedef struct tenon_run tenon_run;
+typedef struct tenon_host_run tenon_host_run;
 
 /* Where a failure is described. Owned by the caller; the callee writes at most `text_capacity`
  * bytes, NUL included. */
 typedef struct tenon_error {
   uint32_t struct_size;
   tenon_status status;    /* the status that was returned, or that a later synchronise found */
-  uint32_t node;          /* index of the failing node in the plan's graph, or TENON_NO_INDEX */
-  uint32_t text_capacity; /* size of the buffer `text` in bytes */
+  uint64_t node_id;       /* tenon_node.id of the node that failed, whichever plan of the stream it is in; 0: none, or unknown */
   char* text;             /* one sentence: what failed, what was expected, what was given, what to do */
+  uint32_t text_capacity; /* size of the buffer `text` in bytes */
+  uint32_t reserved;
 } tenon_error;
 
 /* ------------------------------------------------------------------------------------------------ ops */
@@ -386,7 +402,8 @@ typedef struct tenon_op_digest {
 /* ------------------------------------------------------------------------------------------------ graphs */
 
 /* Shape, strides and dtype of a value of a graph; its memory is bound at execution. Frozen: it never gains a field.
- *   Shape    shape[0..rank), outermost dimension first; rank 0 is a scalar; a dimension may be 0.
+ *   Shape    shape[0..rank), outermost dimension first; rank 0 is a scalar; a dimension may be 0. Negative dimensions are reserved
+ *            for symbols, whose size is known at execution: whoever does not know them refuses the nodes that they touch.
  *   Strides  in elements, one per dimension; 0 repeats an element, negative runs backwards, NULL means dense row-major.
  *            The bound address is that of element (0, ..., 0).
  *   Owner    the caller, for the length of the call. */
@@ -411,6 +428,8 @@ typedef struct tenon_value {
   uint32_t kind;    /* TENON_VALUE_* */
   uint32_t binding; /* inputs, outputs, parameters: index into tenon_bindings.addresses; else TENON_NO_INDEX */
   const void* data; /* constants only */
+  uint32_t needs;   /* bits that must be understood: else the nodes that read or write the value are refused */
+  uint32_t reserved;
 } tenon_value;
 
 /* One op applied to values. Arrays of it carry an element stride. */
@@ -423,11 +442,14 @@ typedef struct tenon_node {
   uint32_t output_count;
   const void* attributes; /* the struct that the op's line in ops.def names; never NULL */
   const char* name;       /* for messages and profiles, UTF-8, may be NULL */
-  uint64_t id;            /* correlation id: stable for the life of the program */
+  uint64_t id;            /* stable for the life of the program and unique in its process, for errors and profiles; 0: none */
+  uint32_t needs;         /* bits that must be understood: else the node is refused */
+  uint32_t reserved;
 } tenon_node;
 
 /* Input i and output j (indices into graph.values) will be bound to the same address: the output is
- * written in place, after every read of the input. Frozen. */
+ * written in place, after every read of the input. The core declares one for each output in memory
+ * that outlives the execution, also if no node reads the input. Frozen. */
 typedef struct tenon_donation {
   uint32_t input;
   uint32_t output;
@@ -445,7 +467,7 @@ typedef struct tenon_graph {
   uint32_t donation_count;
   const tenon_donation* donations;
   uint32_t binding_count; /* entries that tenon_bindings.addresses will have */
-  uint32_t reserved;
+  uint32_t needs;         /* bits that must be understood: else every node is refused */
 } tenon_graph;
 
 /* ------------------------------------------------------------------------------------------------ plans */
@@ -461,13 +483,35 @@ enum {
   TENON_FUSION_OFF = 2          /* one kernel per node */
 };
 
+/* What a call may use of the process, and whether its result is still wanted. It travels with
+ * plan_create, plan_execute and BLAS calls; NULL means the defaults, which are all 0. The backend
+ * passes it to the host's parallel_for, thread_count and cancel_requested.
+ *   Owner         the caller, for the length of the call: work that runs later must not use it.
+ *   Cancellation  a call may ask cancel_requested and then return TENON_CANCELLED, at points where that
+ *                 takes effect within milliseconds. On a device with TENON_DEVICE_INLINE_STREAMS,
+ *                 plan_execute asks between its kernels, up to the first one that writes a donated
+ *                 output; from there on it does not stop. A cancelled execution has written no donated
+ *                 output, the other outputs are undefined, work that was submitted before runs to its
+ *                 end, and plan, device and stream stay usable. */
+typedef struct tenon_run {
+  uint32_t struct_size;
+  uint32_t threads; /* the most threads of parallel_for, the caller's included; 0, or more than the host has: all of them */
+  int32_t priority; /* a hint for queues that have priorities: higher goes first, 0 is normal */
+  uint32_t reserved;
+  tenon_host_run* context; /* the host's */
+} tenon_run;
+
 typedef struct tenon_plan_options {
   uint32_t struct_size;
   uint32_t math;          /* TENON_MATH_*: honoured or refused, never silently changed */
   uint32_t deterministic; /* 1: the same bits in every run on the same device, whatever the thread count */
   uint32_t fusion;        /* TENON_FUSION_* */
+  uint32_t needs;         /* bits that must be understood: else every node is refused */
+  uint32_t reserved;
+  const tenon_run* run; /* of plan_create; NULL: the defaults */
 } tenon_plan_options;
 
+/* The alignment is a power of two up to device_info.alignment_bytes; 0 or 1: none. */
 typedef struct tenon_plan_info {
   uint32_t struct_size;
   uint32_t kernel_count;         /* kernels one execution launches, after fusion */
@@ -482,6 +526,10 @@ typedef struct tenon_bindings {
   uint32_t address_count;
   const uint64_t* addresses; /* by tenon_value.binding; an address of a value without elements may be 0 */
   uint64_t parameters_epoch; /* a plan that packs parameters packs them again when this differs from the last execution */
+  uint32_t needs;            /* bits that must be understood: else plan_execute returns TENON_UNSUPPORTED */
+  uint32_t reserved;
+  const tenon_run* run;  /* NULL: the defaults, as always while the stream is recorded */
+  uint64_t execution_id; /* the name of this execution in the profile block; 0: it is not profiled */
 } tenon_bindings;
 
 enum {
@@ -489,17 +537,24 @@ enum {
   TENON_REASON_OP = 1,         /* the op, or this version of it, is not implemented */
   TENON_REASON_DTYPE = 2,      /* the op is implemented, but not for this dtype */
   TENON_REASON_SHAPE = 3,      /* this rank, size or axis is not supported */
-  TENON_REASON_STRIDES = 4,    /* only dense operands: the core inserts a copy and asks again */
+  TENON_REASON_STRIDES = 4,    /* not with these strides: the core makes dense copies of the node's operands and asks again */
   TENON_REASON_ATTRIBUTES = 5, /* an attribute's value is not supported */
   TENON_REASON_OPTIONS = 6,    /* math or deterministic cannot be honoured */
-  TENON_REASON_GRAPH = 7       /* supported in a graph of its own, but not in this one (single-node backends) */
+  TENON_REASON_GRAPH = 7,      /* supported in a graph of its own, but not in this one (single-node backends) */
+  TENON_REASON_ALIGNMENT = 8,  /* these strides put rows off the alignment that the node needs: answered as STRIDES is */
+  TENON_REASON_NEEDS = 9       /* a set bit of `needs` that is not known here */
 };
 
-/* One node's answer from `supports`. Written by the backend into the caller's array. Frozen. */
+/* One node's answer from `supports`, an element of an array that grows by its stride.
+ *   Yes      is binding: a plan of supported nodes may fail only for lack of resources.
+ *   Groups   nodes with the same group other than 0 are planned together or not at all: their yes holds in plans that have all of
+ *            them, and the whole group gets the same yes or no. The numbers mean nothing outside of this array. */
 typedef struct tenon_answer {
-  uint32_t supported; /* 1: yes, which is binding: a plan of supported nodes may fail only for lack of resources */
+  uint32_t supported; /* 1: yes, 0: no */
   uint32_t reason;    /* TENON_REASON_* of a no */
-  char text[248];     /* one sentence for a no, NUL-terminated */
+  uint32_t group;     /* 0: the node may be in any plan */
+  uint32_t reserved;
+  char text[240]; /* one sentence for a no, NUL-terminated */
 } tenon_answer;
 
 /* ------------------------------------------------------------------------------------------------ host services */
@@ -521,11 +576,12 @@ typedef struct tenon_host {
   /* Calls body(argument, begin, end) so that the ranges cover [0, count) exactly once, on the
    * host's threads and the caller's, each range at least `grain` long but for the last; returns
    * when all are done. May be called from inside a body: it then runs inline. The body must not
-   * throw. How the range is split depends only on count, grain and the thread budget. */
-  void (*parallel_for)(tenon_host_context*, int64_t count, int64_t grain, void (*body)(void* argument, int64_t begin, int64_t end),
-                       void* argument);
-  /* The thread budget of parallel_for, the caller's thread included; >= 1. */
-  uint32_t (*thread_count)(tenon_host_context*);
+   * throw. How the range is split depends only on count, grain and the thread budget. `run` is that
+   * of the call that the loop is a part of. */
+  void (*parallel_for)(tenon_host_context*, const tenon_run* run, int64_t count, int64_t grain,
+                       void (*body)(void* argument, int64_t begin, int64_t end), void* argument);
+  /* The thread budget of parallel_for in this run, the caller's thread included; >= 1. */
+  uint32_t (*thread_count)(tenon_host_context*, const tenon_run* run);
   /* A span in the host's trace, nested per thread. `name` is copied. */
   void (*trace_begin)(tenon_host_context*, const char* name, uint64_t correlation_id);
   void (*trace_end)(tenon_host_context*);
@@ -535,10 +591,11 @@ typedef struct tenon_host {
   /* A directory this backend may keep files in; created on the first call; NULL if there is none.
    * Lives as long as the host. */
   const char* (*cache_directory)(tenon_host_context*);
-  /* 1 if the user requested to stop: long operations should return TENON_CANCELLED. */
-  uint32_t (*cancel_requested)(tenon_host_context*);
-  /* Measured choices, kept by the host between runs. get copies at most `capacity` bytes and
-   * returns the stored size, 0 if absent. */
+  /* 1 if the result of this run is not wanted any more. Costs nanoseconds. */
+  uint32_t (*cancel_requested)(tenon_host_context*, const tenon_run* run);
+  /* Measured choices, kept by the host between runs of one build of the backend, in a file with a
+   * checksum. A key is UTF-8 and names what the choice depends on: problem, device, versions of
+   * libraries. get copies at most `capacity` bytes and returns the stored size, 0 if absent. */
   uint64_t (*autotune_get)(tenon_host_context*, const char* key, void* out_value, uint64_t capacity_bytes);
   void (*autotune_put)(tenon_host_context*, const char* key, const void* value, uint64_t size_bytes);
 } tenon_host;
@@ -552,21 +609,31 @@ enum {
   TENON_DEVICE_SINGLE_NODE_PLANS = 1u << 2 /* plan_create takes graphs of one node only */
 };
 
-/* One device, as device_info describes it without opening it. Strings live as long as the backend. */
+/* One device, as device_info describes it without opening it. Strings live as long as the backend.
+ *
+ * Alignment  the first byte of an operand, the lowest that its strides reach, is at a multiple of
+ *            operand_alignment_bytes and of its element's size (of the real part's, if complex).
+ *            Operands are the values that tenon_bindings binds, and the vectors and matrices of
+ *            BLAS. The core copies what starts elsewhere, such as a slice of a tensor, and refuses
+ *            it in BLAS. `copy` and `fill` take any address, in bytes; so do scalars of BLAS. */
 typedef struct tenon_device_info {
   uint32_t struct_size;
   uint32_t kind;          /* TENON_DEVICE_CPU ... */
   uint32_t flags;         /* TENON_DEVICE_HOST_ADDRESSABLE ... */
   uint32_t compute_major; /* GPUs: compute capability; else 0 */
   uint32_t compute_minor;
-  uint32_t clock_khz;         /* 0: unknown */
-  const char* name;           /* "NVIDIA H200", "AMD EPYC ..." */
-  const char* identity;       /* stable across runs: PCI address or UUID; "host" for the CPU */
+  uint32_t clock_khz; /* 0: unknown */
+  const char* name;   /* "NVIDIA H200", "AMD EPYC ..." */
+  /* Stable across runs, never empty; users select devices by it ("cuda:uuid=GPU-0123"). Pairs of a
+   * key and a value without spaces, separated by one space: "uuid=GPU-0123 pci=0000:41:00.0"; a
+   * device without such numbers has one name: "host" for the CPU. */
+  const char* identity;
   const char* description;    /* libraries, instruction set, whatever a report should say */
   uint64_t memory_size_bytes; /* 0: unknown */
   uint64_t memory_free_bytes; /* at the time of the call */
-  uint64_t alignment_bytes;   /* of allocations */
-  uint64_t dtypes;            /* set of TENON_DTYPE_BIT that device memory may hold */
+  uint64_t alignment_bytes;   /* of allocations: a power of two */
+  uint64_t dtypes;            /* set of TENON_DTYPE_BIT that the device computes with; the core sends it no value of another one. 0: all */
+  uint64_t operand_alignment_bytes; /* of operands: a power of two that divides alignment_bytes; 0 or 1: an element's size */
 } tenon_device_info;
 
 enum {
@@ -590,6 +657,8 @@ typedef struct tenon_copy {
   uint64_t source;      /* likewise */
   uint64_t size_bytes;
   tenon_device* peer; /* device-to-device: the source's device when it is another one of this backend; else NULL */
+  uint32_t needs;     /* bits that must be understood: else `copy` returns TENON_UNSUPPORTED */
+  uint32_t reserved;
 } tenon_copy;
 
 typedef struct tenon_memory_stats {
@@ -678,13 +747,14 @@ typedef struct tenon_blas_table {
  * and memory outlive the capture. A plan that packs parameters refuses (TENON_UNSUPPORTED) to be
  * recorded with a parameters_epoch other than that of its last execution; if it accepts, the
  * recording is valid for every epoch. After a refusal the core calls `end`, destroys the resulting
- * capture, and executes the plan. */
+ * capture, and executes the plan. A recording whose bindings had an execution_id measures its
+ * kernels: `execution_id` names the replay in the profiles of these plans; 0: it is not profiled. */
 typedef struct tenon_capture_table {
   uint32_t struct_size;
   uint32_t reserved;
   tenon_status (*begin)(tenon_stream*, tenon_error*);
   tenon_status (*end)(tenon_stream*, tenon_capture** out_capture, tenon_error*);
-  tenon_status (*replay)(tenon_capture*, tenon_stream*, tenon_error*);
+  tenon_status (*replay)(tenon_capture*, tenon_stream*, uint64_t execution_id, tenon_error*);
   void (*destroy)(tenon_capture*);
 } tenon_capture_table;
 
@@ -699,7 +769,7 @@ typedef struct tenon_pack_table {
   void (*destroy)(tenon_packed*);
 } tenon_pack_table;
 
-/* One node's share of the last profiled execution. Frozen. */
+/* One kernel of a profiled execution. Arrays of it carry an element stride. */
 typedef struct tenon_profile_record {
   uint64_t id;       /* tenon_node.id of the first node that the kernel computes */
   uint64_t begin_ns; /* since the execution began, device time */
@@ -709,43 +779,18 @@ typedef struct tenon_profile_record {
   char algorithm[48];   /* kernel or algorithm name, NUL-terminated */
 } tenon_profile_record;
 
-/* Times per kernel. While enabled, execution may be slower; results do not change. */
+/* Times per kernel of the executions that have an execution_id; these may be slower, their results do
+ * not change. Ids are unique among the executions of a plan that overlap or are kept. */
 typedef struct tenon_profile_table {
   uint32_t struct_size;
-  uint32_t reserved;
-  tenon_status (*enable)(tenon_plan*, uint32_t enabled, tenon_error*);
-  /* Copies at most `capacity` records of the last finished execution; out_count is how many there
-   * are. Before the first execution a backend may list the kernels to come, with times of 0. */
-  tenon_status (*read)(tenon_plan*, tenon_profile_record* out_records, uint32_t capacity, uint32_t* out_count, tenon_error*);
+  uint32_t kept; /* >= 1: the executions of a plan, the latest ones, that `read` knows; of the replays of a recording, the last */
+  /* Writes at most `capacity` records of this execution, which has been waited for, each `record_stride`
+   * bytes after the one before; out_count is how many there are. TENON_INVALID_ARGUMENT for an id
+   * that is not kept. Id 0 lists the kernels of the plan with times of 0, or nothing if they are not
+   * known before an execution. */
+  tenon_status (*read)(tenon_plan*, uint64_t execution_id, tenon_profile_record* out_records, uint32_t record_stride, uint32_t capacity,
+                       uint32_t* out_count, tenon_error*);
 } tenon_profile_table;
-
-enum { TENON_COLLECTIVE_SUM = 0, TENON_COLLECTIVE_MEAN = 1, TENON_COLLECTIVE_MAX = 2 };
-
-/* Collectives over the devices of one communicator. Ranks call with the same arguments; work is in
- * stream order. */
-typedef struct tenon_collective_table {
-  uint32_t struct_size;
-  uint32_t reserved;
-  tenon_status (*create)(tenon_device*, const uint8_t* id, uint32_t id_size_bytes, uint32_t rank, uint32_t size,
-                         tenon_communicator** out_communicator, tenon_error*);
-  void (*destroy)(tenon_communicator*);
-  tenon_status (*all_reduce)(tenon_communicator*, tenon_stream*, tenon_dtype, uint32_t operation, uint64_t source, uint64_t destination,
-                             uint64_t count, tenon_error*);
-  tenon_status (*broadcast)(tenon_communicator*, tenon_stream*, tenon_dtype, uint64_t buffer, uint64_t count, uint32_t root, tenon_error*);
-  tenon_status (*all_gather)(tenon_communicator*, tenon_stream*, tenon_dtype, uint64_t source, uint64_t destination, uint64_t count,
-                             tenon_error*);
-  tenon_status (*reduce_scatter)(tenon_communicator*, tenon_stream*, tenon_dtype, uint32_t operation, uint64_t source, uint64_t destination,
-                                 uint64_t count, tenon_error*);
-} tenon_collective_table;
-
-/* Conversion from and to streams of the vendor's own API, such as cudaStream_t. */
-typedef struct tenon_foreign_stream_table {
-  uint32_t struct_size;
-  uint32_t reserved;
-  tenon_status (*import)(tenon_device*, void* vendor_stream, tenon_stream** out_stream,
-                         tenon_error*); /* stream_destroy leaves the vendor's stream alive */
-  tenon_status (*native)(tenon_stream*, void** out_vendor_stream, tenon_error*);
-} tenon_foreign_stream_table;
 
 /* ------------------------------------------------------------------------------------------------ the backend's table */
 
@@ -788,7 +833,7 @@ typedef struct tenon_backend_table {
   tenon_status (*stream_create)(tenon_device*, tenon_stream** out_stream, tenon_error*);
   void (*stream_destroy)(tenon_stream*);
   /* Returns when all work submitted to the stream is done; reports the first asynchronous failure
-   * since the last report, with its node. */
+   * since the last report, with its node's id. */
   tenon_status (*stream_synchronize)(tenon_stream*, tenon_error*);
 
   tenon_status (*event_create)(tenon_device*, tenon_event** out_event, tenon_error*);
@@ -804,10 +849,14 @@ typedef struct tenon_backend_table {
   /* Device time between two recorded, finished events, in nanoseconds. */
   tenon_status (*event_elapsed)(tenon_event* begin, tenon_event* end, uint64_t* out_ns, tenon_error*);
 
-  /* Answers for every node of the graph into out_answers[0..node_count). Fails only for arguments
-   * that break this header's rules. */
-  tenon_status (*supports)(tenon_device*, const tenon_graph*, const tenon_plan_options*, tenon_answer* out_answers, tenon_error*);
-  /* Creates an immutable plan. Copies what it needs of the graph, constants included. */
+  /* Answers for every node of the graph: node i's begins i * answer_stride bytes after out_answers. The caller has zeroed them; of
+   * each the backend writes what both know, no more than answer_stride bytes. An op, version, dtype, kind, rank, dimension,
+   * attribute struct, option or bit of `needs` that it does not know is a no for the nodes that it touches. Fails only for arrays
+   * that cannot be read: NULL, a stride that is too small, an index out of range, a value that is read before it is written. */
+  tenon_status (*supports)(tenon_device*, const tenon_graph*, const tenon_plan_options*, tenon_answer* out_answers, uint32_t answer_stride,
+                           tenon_error*);
+  /* Creates an immutable plan. Copies what it needs of the graph, constants included. A node that `supports` refuses fails it, with
+   * the node's id. */
   tenon_status (*plan_create)(tenon_device*, const tenon_graph*, const tenon_plan_options*, tenon_plan** out_plan, tenon_error*);
   void (*plan_destroy)(tenon_plan*);
   tenon_status (*plan_info)(tenon_plan*, tenon_plan_info* out_info, tenon_error*);
@@ -821,8 +870,6 @@ typedef struct tenon_backend_table {
   const tenon_capture_table* capture;
   const tenon_pack_table* pack;
   const tenon_profile_table* profile;
-  const tenon_collective_table* collectives;
-  const tenon_foreign_stream_table* foreign_stream;
 } tenon_backend_table;
 
 /* ------------------------------------------------------------------------------------------------ the query */

@@ -26,7 +26,7 @@ TENON_HELPER_PRINTF tenon_status tenon_fail(tenon_error* error, tenon_status sta
   vsnprintf(error->text, error->text_capacity, format, arguments); /* writes nothing if the capacity is 0 */
   va_end(arguments);
   error->status = status;
-  error->node = TENON_NO_INDEX;
+  error->node_id = 0;
   return status;
 }
 
@@ -51,6 +51,22 @@ TENON_HELPER const tenon_value* tenon_value_at(const tenon_graph* graph, uint32_
 }
 TENON_HELPER const tenon_node* tenon_node_at(const tenon_graph* graph, uint32_t index) {
   return (const tenon_node*)((const char*)graph->nodes + (uint64_t)index * graph->node_stride);
+}
+
+/* Writes the answer of node `index`: of `own` as much as fits the caller's stride. */
+TENON_HELPER void tenon_set_answer(tenon_answer* out_answers, uint32_t answer_stride, uint32_t index, const tenon_answer* own) {
+  memcpy((char*)out_answers + (uint64_t)index * answer_stride, own, answer_stride < sizeof *own ? answer_stride : sizeof *own);
+}
+
+/* The bits of `needs` that touch a node: its own, its values', the graph's and the options'. A backend that knows none of them
+ * refuses the node, for TENON_REASON_NEEDS, if one is set. */
+TENON_HELPER uint32_t tenon_unknown_needs(const tenon_graph* graph, const tenon_plan_options* options, const tenon_node* node) {
+  uint32_t needs = graph->needs | node->needs | (options ? options->needs : 0);
+  for (uint32_t i = 0; i < node->input_count + node->output_count; ++i) {
+    const uint32_t index = i < node->input_count ? node->inputs[i] : node->outputs[i - node->input_count];
+    if (index < graph->value_count) needs |= tenon_value_at(graph, index)->needs;
+  }
+  return needs;
 }
 
 /* The name of an op in ops.def, for messages. */

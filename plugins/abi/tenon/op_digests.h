@@ -141,6 +141,12 @@
   {TENON_OP_BatchNormTrainGrad, 2, 0x2263b4757400ff37ull}, \
   {TENON_OP_Attention, 24, 0xb39c582fb4610d1dull}, \
   {TENON_OP_AttentionGrad, 2, 0x49d81ddc421dc311ull}, \
+  {TENON_OP_SgdStep, 2, 0xd8bf813113874bd9ull}, \
+  {TENON_OP_AdamStep, 2, 0x68f0d8217d5bb618ull}, \
+  {TENON_OP_RmsPropStep, 2, 0x8468bcbb875e737cull}, \
+  {TENON_OP_AmsGradStep, 2, 0xe6724ca3a4dbfb30ull}, \
+  {TENON_OP_AdagradStep, 2, 0x2b41998e7225d847ull}, \
+  {TENON_OP_AdadeltaStep, 2, 0x08476814121989eaull}, \
 }
 /* clang-format on */
 

@@ -43,7 +43,7 @@ constexpr Tolerance gradient_bound{recurrent_gradient_reason,
 std::vector<OpCase> cases_gru() {
   constexpr unsigned all = 0b11, kept = 0b100;
   std::vector<Variant> layers, gradients;
-  for (RecurrentForm form : recurrent_forms(all)) {
+  for (RecurrentForm form : recurrent_forms(all, gates)) {
     layers.push_back(layer(form));
     gradients.push_back(layer_gradient(form));
     if (form.results != all) continue;

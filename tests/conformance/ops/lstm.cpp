@@ -39,7 +39,7 @@ constexpr Tolerance gradient_bound{recurrent_gradient_reason,
 /// LSTM has only one variant, so that no form occurs twice.
 std::vector<RecurrentForm> forms(unsigned all_results) {
   std::vector<RecurrentForm> forms;
-  for (const RecurrentForm& form : recurrent_forms(all_results)) {
+  for (const RecurrentForm& form : recurrent_forms(all_results, gates)) {
     if (form.variant == 0) forms.push_back(form);
   }
   return forms;

@@ -34,34 +34,42 @@ Variant sgd(const std::vector<Dims>& shapes, double momentum, bool nesterov, dou
   std::vector<Values> states;
   if (momentum != 0) states.push_back(number);
   return groups(fmt::format("momentum={}{},decay={}", momentum, nesterov ? ",nesterov" : "", weight_decay), shapes,
-                {operand({}, learning_rate, f64)}, states, attributes);
+                {operand({}, learning_rate, dtype_of_rates)}, states, attributes);
 }
 
 Variant adam(const std::vector<Dims>& shapes, double weight_decay) {
   return groups(fmt::format("decay={}", weight_decay), shapes,
-                {operand({}, learning_rate, f64), operand({}, {.low = 1, .high = 100, .whole = true}, i64)}, {number, square},
+                {operand({}, learning_rate, dtype_of_rates), operand({}, {.low = 1, .high = 100, .whole = true}, i64)}, {number, square},
                 tenon_attributes_adam{.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = weight_decay});
 }
 
 Variant rmsprop(const std::vector<Dims>& shapes, bool epsilon_outside) {
-  return groups(epsilon_outside ? "epsilon_outside" : "epsilon_inside", shapes, {operand({}, learning_rate, f64)}, {square},
+  return groups(epsilon_outside ? "epsilon_outside" : "epsilon_inside", shapes, {operand({}, learning_rate, dtype_of_rates)}, {square},
                 tenon_attributes_rmsprop{.epsilon_outside = epsilon_outside, .rho = 0.9, .epsilon = 1e-3});
 }
 
 Variant amsgrad(const std::vector<Dims>& shapes, double weight_decay) {
   return groups(fmt::format("decay={}", weight_decay), shapes,
-                {operand({}, learning_rate, f64), operand({}, {.low = 1, .high = 100, .whole = true}, i64)}, {number, square, square},
+                {operand({}, learning_rate, dtype_of_rates), operand({}, {.low = 1, .high = 100, .whole = true}, i64)},
+                {number, square, square},
                 tenon_attributes_adam{.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = weight_decay});
 }
 
 Variant adagrad(const std::vector<Dims>& shapes, double weight_decay) {
-  return groups(fmt::format("decay={}", weight_decay), shapes, {operand({}, learning_rate, f64)}, {square},
+  return groups(fmt::format("decay={}", weight_decay), shapes, {operand({}, learning_rate, dtype_of_rates)}, {square},
                 tenon_attributes_adagrad{.epsilon = 1e-10, .weight_decay = weight_decay});
 }
 
 Variant adadelta(const std::vector<Dims>& shapes, double weight_decay) {
-  return groups(fmt::format("decay={}", weight_decay), shapes, {operand({}, learning_rate, f64)}, {square, square},
+  return groups(fmt::format("decay={}", weight_decay), shapes, {operand({}, learning_rate, dtype_of_rates)}, {square, square},
                 tenon_attributes_adadelta{.rho = 0.9, .epsilon = 1e-6, .weight_decay = weight_decay});
+}
+
+/// The same step with a learning rate of f32.
+Variant with_f32_rate(Variant variant) {
+  variant.label += ",lr=f32";
+  variant.inputs[0].dtype = f32;
+  return variant;
 }
 
 constexpr Tolerance sgd_bound{"A few products and sums of numbers of at most 4 (w, h, v), each rounded by half an epsilon.", 2, 16};
@@ -90,16 +98,22 @@ std::vector<OpCase> cases_optimizer() {
   append(sgds, each([](const auto& shapes) { return sgd(shapes, 0, false, 0); }));
   sgds.push_back(sgd({{7}, {2, 2}}, 0.9, true, 0));
   sgds.push_back(sgd({{7}}, 0, false, 0.1));
+  sgds.push_back(with_f32_rate(sgd({{7}}, 0.9, true, 0.1)));
   std::vector<Variant> adams = each([](const auto& shapes) { return adam(shapes, 0); });
   adams.push_back(adam({{7}, {2, 2}}, 0.05));
+  adams.push_back(with_f32_rate(adam({{7}}, 0.05)));
   std::vector<Variant> amsgrads = each([](const auto& shapes) { return amsgrad(shapes, 0); });
   amsgrads.push_back(amsgrad({{7}, {2, 2}}, 0.05));
+  amsgrads.push_back(with_f32_rate(amsgrad({{7}}, 0.05)));
   std::vector<Variant> adagrads = each([](const auto& shapes) { return adagrad(shapes, 0); });
   adagrads.push_back(adagrad({{7}, {2, 2}}, 0.05));
+  adagrads.push_back(with_f32_rate(adagrad({{7}}, 0.05)));
   std::vector<Variant> adadeltas = each([](const auto& shapes) { return adadelta(shapes, 0); });
   adadeltas.push_back(adadelta({{7}, {2, 2}}, 0.05));
+  adadeltas.push_back(with_f32_rate(adadelta({{7}}, 0.05)));
   std::vector<Variant> rmsprops = each([](const auto& shapes) { return rmsprop(shapes, false); });
   append(rmsprops, each([](const auto& shapes) { return rmsprop(shapes, true); }));
+  rmsprops.push_back(with_f32_rate(rmsprop({{7}}, false)));
 
   return {
       {.op = TENON_OP_SgdStep,

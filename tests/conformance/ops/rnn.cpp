@@ -38,7 +38,7 @@ constexpr Tolerance gradient_bound{recurrent_gradient_reason,
 
 std::vector<OpCase> cases_rnn() {
   std::vector<Variant> layers, gradients;
-  for (const RecurrentForm& form : recurrent_forms(0b11)) {
+  for (const RecurrentForm& form : recurrent_forms(0b11, gates)) {
     layers.push_back(layer(form));
     gradients.push_back(layer_gradient(form));
   }

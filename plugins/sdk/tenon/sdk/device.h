@@ -86,6 +86,7 @@ class Device {
   virtual bool host_addressable() const { return false; }
 
   const Host host;
+  std::uint64_t operand_alignment_bytes = 1;  ///< of its description; set when the device is opened
 };
 
 /// The fields of tenon_device_info.
@@ -96,6 +97,7 @@ struct DeviceDescription {
   std::uint32_t clock_khz = 0;
   std::string name, identity, description;
   std::uint64_t memory_size_bytes = 0, memory_free_bytes = 0, alignment_bytes = 64, dtypes = 0;
+  std::uint64_t operand_alignment_bytes = 1;
 };
 
 /// The host's processor as a device: host memory, work done inline when it is submitted. Sufficient

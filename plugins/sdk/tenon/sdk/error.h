@@ -16,17 +16,15 @@ namespace tenon::sdk {
 /// host.
 class Error : public std::exception {
  public:
-  Error(tenon_status status, std::string text, std::uint32_t node = TENON_NO_INDEX)
-      : status_(status), node_(node), text_(std::move(text)) {}
+  Error(tenon_status status, std::string text, std::uint64_t node_id = 0) : status_(status), node_id_(node_id), text_(std::move(text)) {}
   tenon_status status() const { return status_; }
-  /// Index of the failing node in its plan's graph: for failures that are detected on
-  /// synchronisation. TENON_NO_INDEX: unknown.
-  std::uint32_t node() const { return node_; }
+  /// tenon_node.id of the failing node; 0: none, or unknown.
+  std::uint64_t node_id() const { return node_id_; }
   const char* what() const noexcept override { return text_.c_str(); }
 
  private:
   tenon_status status_;
-  std::uint32_t node_;
+  std::uint64_t node_id_;
   std::string text_;
 };
 

@@ -13,12 +13,16 @@
 
 namespace tenon::sdk {
 
-/// A thin view of tenon_host. Copyable; lives as long as the backend.
+/// A thin view of tenon_host, for one run or for none. Copyable; lives as long as the backend, and
+/// with a run as long as the call that it came with.
 /// Threads  every member may be called from any thread.
 class Host {
  public:
   Host() = default;
-  explicit Host(const tenon_host* table) : table_(table) {}
+  explicit Host(const tenon_host* table, const tenon_run* run = nullptr) : table_(table), run_(run) {}
+  /// The same host for the work of a run; NULL: the defaults.
+  Host with(const tenon_run* run) const { return Host(table_, run); }
+  const tenon_run* run() const { return run_; }
 
   void log(std::uint32_t level, const char* text) const { table_->log(table_->context, level, text); }
 
@@ -28,7 +32,7 @@ class Host {
   }
   void release(void* memory, std::uint64_t size_bytes) const { table_->release(table_->context, memory, size_bytes); }
 
-  std::uint32_t thread_count() const { return table_->thread_count(table_->context); }
+  std::uint32_t thread_count() const { return table_->thread_count(table_->context, run_); }
 
   /// Calls body(begin, end) for ranges that cover [0, count), each at least `grain` long but for
   /// the last; returns when all are done. Rethrows the first exception of a body. A count of at
@@ -46,7 +50,7 @@ class Host {
       std::mutex mutex;
     } shared{&body, nullptr, {}};
     table_->parallel_for(
-        table_->context, count, std::max<std::int64_t>(grain, 1),
+        table_->context, run_, count, std::max<std::int64_t>(grain, 1),
         [](void* argument, std::int64_t begin, std::int64_t end) {
           auto* s = static_cast<Shared*>(argument);
           try {
@@ -64,7 +68,9 @@ class Host {
   /// declared.
   const char* option(const char* option) const { return table_->option(table_->context, option); }
   const char* cache_directory() const { return table_->cache_directory(table_->context); }
-  bool cancel_requested() const { return table_->cancel_requested(table_->context) != 0; }
+  /// True if the result of the run is not wanted any more. Kernels need not ask: the plan does,
+  /// between them.
+  bool cancel_requested() const { return run_ != nullptr && table_->cancel_requested(table_->context, run_) != 0; }
 
   /// A choice stored before, in this run or an earlier one; empty: none.
   std::string autotune_get(const char* key) const {
@@ -83,6 +89,7 @@ class Host {
 
  private:
   const tenon_host* table_ = nullptr;
+  const tenon_run* run_ = nullptr;
 };
 
 }  // namespace tenon::sdk

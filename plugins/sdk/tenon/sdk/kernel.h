@@ -111,6 +111,11 @@ struct Operand {
   }
 };
 
+/// The value of a scalar of f32 or f64, such as a learning rate, in memory that the host can read.
+inline double number_of(const Operand& scalar) {
+  return scalar.dtype == TENON_DTYPE_F32 ? double{*scalar.as<const float>()} : *scalar.as<const double>();
+}
+
 class Device;
 
 enum class Activation : std::uint32_t { none, relu, sigmoid, tanh };
@@ -138,10 +143,10 @@ struct Call {
   Epilogue epilogue;
   std::uint32_t math = TENON_MATH_STRICT;
   bool deterministic = false;
-  bool channels_last = false;           ///< the operands of Traits::channels_last have shape (N, d..., C)
-  std::uint32_t node = TENON_NO_INDEX;  ///< index in the plan's graph, for failures that are detected later
-  tenon_stream* stream = nullptr;       ///< NULL in the functions of Traits other than `pack`
-  Device* device = nullptr;             ///< the plan's device
+  bool channels_last = false;      ///< the operands of Traits::channels_last have shape (N, d..., C)
+  std::uint64_t node_id = 0;       ///< tenon_node.id, for failures that are detected later
+  tenon_stream* stream = nullptr;  ///< NULL in the functions of Traits other than `pack`
+  Device* device = nullptr;        ///< the plan's device
   Host host;
 
   template <class T>

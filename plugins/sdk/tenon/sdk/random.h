@@ -15,6 +15,7 @@
 //           Box-Muller in f64: u1 = (x_even + 1/2) * 2^-32, u2 = (x_odd + 1/2) * 2^-32,
 //             z = sqrt(-2 log u1) * (cos, sin)(2 pi u2),  y = fma(deviation, z, mean), rounded to T.
 //           log, cos and sin are the polynomials below, so the bits depend only on IEEE +, -, *, /, sqrt and fma.
+//           A device that does not compute with f64 may differ from that y by 2^-16 (|mean| + |deviation|), before the rounding to T.
 // Permute   word i = (x[2j+1] << 32) | x[2j] of block i / 2, j = i % 2: the 64 bits of which a uniform f64 takes the upper 53.
 //           y = 0 .. n-1 in ascending order of (word i, i), words compared as u64.
 // Dropout   drop = Bernoulli(p); y = drop ? 0 : x * T(1 / (1 - p)), the scale computed in f64 and rounded to T.
@@ -201,6 +202,31 @@ TENON_RANDOM_INLINE Normals normals(const Lanes& lanes) {
   const Point a = box_muller(lanes.x[0], lanes.x[1]);
   const Point b = box_muller(lanes.x[2], lanes.x[3]);
   return {{a.cosine, a.sine, b.cosine, b.sine}};
+}
+
+/// -log u for the u = (x + 1/2) 2^-32 of a lane, in f32: from 1 - u above 1/2, where u itself is too
+/// close to 1 for an f32.
+TENON_RANDOM_INLINE float minus_log_f32(std::uint32_t x) {
+  const bool upper = x >= 0x80000000u;
+  const float distance = (static_cast<float>(upper ? ~x : x) + 0.5f) * 0x1p-32f;
+  return upper ? -std::log1p(-distance) : -std::log(distance);
+}
+
+/// The four standard normals of a block without f64, within 2^-16 of `normals`: for devices that do
+/// not compute with f64.
+struct NormalsF32 {
+  float z[4];
+};
+TENON_RANDOM_INLINE NormalsF32 normals_f32(const Lanes& lanes) {
+  NormalsF32 result;
+  for (int i = 0; i < 4; i += 2) {
+    const float radius = std::sqrt(2.0f * minus_log_f32(lanes.x[i]));
+    const auto turn = static_cast<std::int32_t>(lanes.x[i + 1]);  // of 2^32, in [-1/2, 1/2)
+    const float angle = (static_cast<float>(turn) + 0.5f) * 0x1p-32f * 6.2831853f;
+    result.z[i] = radius * std::cos(angle);
+    result.z[i + 1] = radius * std::sin(angle);
+  }
+  return result;
 }
 
 // Ranges: y points at element `begin`, elements [begin, end) are written. A range may begin and end

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// foreign_device.h - the reference backend as devices unlike the host: one that does not compute with f64, and one whose memory no host
+// pointer reaches and whose operands lie at multiples of 256 bytes.
+#pragma once
+
+#include <tenon/backend.h>
+
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "disguised_backend.h"
+
+namespace tenon::test {
+
+/// Refuses every graph with a value of f64, so that what the core sends it by mistake fails.
+struct WithoutF64 : Disguise<WithoutF64> {
+  static constexpr const char *file = "reference", *name = "without_f64";
+  static constexpr std::uint64_t missing = TENON_DTYPE_BIT(TENON_DTYPE_F64) | TENON_DTYPE_BIT(TENON_DTYPE_C128);
+  static inline std::vector<tenon_capability> capabilities;
+
+  static void describe(tenon_backend_info& info) {
+    const std::span all(info.capabilities, info.capability_count);
+    capabilities.assign(all.begin(), all.end());
+    for (tenon_capability& c : capabilities) c.dtypes &= ~missing;
+    info.capabilities = capabilities.data();
+  }
+  static tenon_status device_info(tenon_backend* backend, std::uint32_t index, tenon_device_info* out_info, tenon_error* error) {
+    const tenon_status status = real->device_info(backend, index, out_info, error);
+    if (status == TENON_OK && TENON_HAS(out_info, tenon_device_info, dtypes)) out_info->dtypes &= ~missing;
+    return status;
+  }
+  static bool has_missing(const tenon_graph& graph) {
+    for (std::uint32_t i = 0; i < graph.value_count; ++i) {
+      const auto* const value =
+          reinterpret_cast<const tenon_value*>(reinterpret_cast<const char*>(graph.values) + std::size_t{i} * graph.value_stride);
+      if (value->desc.dtype < TENON_DTYPE_COUNT && (missing & TENON_DTYPE_BIT(value->desc.dtype)) != 0) return true;
+    }
+    return false;
+  }
+  static tenon_status plan_create(tenon_device* device, const tenon_graph* graph, const tenon_plan_options* options, tenon_plan** out_plan,
+                                  tenon_error* error) {
+    tenon_plan* plan = nullptr;
+    const tenon_status status = real->plan_create(device, graph, options, &plan, error);  // refuses malformed graphs
+    if (status != TENON_OK) return status;
+    if (has_missing(*graph)) {
+      real->plan_destroy(plan);
+      return say(error, TENON_UNSUPPORTED, "a value of f64 was sent to a device that does not compute with it");
+    }
+    *out_plan = plan;
+    return TENON_OK;
+  }
+  static void alter(tenon_backend_table& table) {
+    table.device_info = device_info;
+    table.plan_create = plan_create;
+  }
+};
+
+/// Device addresses are host addresses moved to where no memory is, so that a use by the host crashes.
+struct Aligned256 : Disguise<Aligned256> {
+  static constexpr const char *file = "reference", *name = "aligned_256";
+  static constexpr std::uint64_t alignment = 256, apart = std::uint64_t{1} << 62;
+
+  static bool is_here(std::uint64_t address) { return address >= apart; }
+  static std::uint64_t moved(std::uint64_t address) { return is_here(address) ? address - apart : address; }
+  static bool wraps(std::uint64_t address, std::uint64_t size_bytes) { return address + size_bytes < address; }
+
+  static tenon_status device_info(tenon_backend* backend, std::uint32_t index, tenon_device_info* out_info, tenon_error* error) {
+    const tenon_status status = real->device_info(backend, index, out_info, error);
+    if (status != TENON_OK || !TENON_HAS(out_info, tenon_device_info, operand_alignment_bytes)) return status;
+    out_info->kind = TENON_DEVICE_ACCELERATOR;
+    out_info->flags &= ~std::uint32_t{TENON_DEVICE_HOST_ADDRESSABLE};
+    out_info->alignment_bytes = out_info->operand_alignment_bytes = alignment;
+    return status;
+  }
+  static tenon_status allocate(tenon_device* device, std::uint32_t kind, std::uint64_t size_bytes, tenon_memory** out_memory,
+                               std::uint64_t* out_address, tenon_error* error) {
+    const bool here = kind == TENON_MEMORY_DEVICE && !wraps(size_bytes, alignment);
+    const tenon_status status =
+        real->memory_allocate(device, kind, here ? size_bytes + alignment : size_bytes, out_memory, out_address, error);
+    if (status == TENON_OK && here) *out_address = (*out_address + alignment - 1) / alignment * alignment + apart;
+    return status;
+  }
+  static tenon_status import(tenon_device* device, void* host, std::uint64_t size_bytes, std::uint32_t terms, tenon_memory** out_memory,
+                             std::uint64_t* out_address, tenon_error* error) {
+    if (terms == TENON_IMPORT_BORROW_READ_ONLY || terms == TENON_IMPORT_BORROW_READ_WRITE)
+      return say(error, TENON_UNSUPPORTED, "this device does not read host memory in place: import a copy");
+    if (terms != TENON_IMPORT_COPY && terms != TENON_IMPORT_HOLD)
+      return real->memory_import(device, host, size_bytes, terms, out_memory, out_address, error);
+    const tenon_status status = allocate(device, TENON_MEMORY_DEVICE, size_bytes, out_memory, out_address, error);
+    if (status == TENON_OK && size_bytes > 0) std::memcpy(reinterpret_cast<void*>(moved(*out_address)), host, size_bytes);
+    return status;
+  }
+  static tenon_status copy(tenon_device* device, const tenon_copy* given, tenon_stream* stream, tenon_error* error) {
+    tenon_copy own = *given;
+    const bool known = own.direction <= TENON_COPY_DEVICE_TO_DEVICE && own.size_bytes > 0;
+    if (known && !wraps(own.source, own.size_bytes) && !wraps(own.destination, own.size_bytes)) {
+      const bool from_here = own.direction != TENON_COPY_HOST_TO_DEVICE, to_here = own.direction != TENON_COPY_DEVICE_TO_HOST;
+      if (is_here(own.source) != from_here || is_here(own.destination) != to_here)
+        return say(error, TENON_INVALID_ARGUMENT, "copy: an address is not where the direction says");
+      own.source = moved(own.source);
+      own.destination = moved(own.destination);
+    }
+    return real->copy(device, &own, stream, error);
+  }
+  static tenon_status fill(tenon_device* device, std::uint64_t address, std::uint64_t size_bytes, std::uint8_t value, tenon_stream* stream,
+                           tenon_error* error) {
+    return real->fill(device, wraps(address, size_bytes) ? address : moved(address), size_bytes, value, stream, error);
+  }
+  static tenon_status plan_execute(tenon_plan* plan, const tenon_bindings* bindings, std::uint64_t workspace, tenon_stream* stream,
+                                   tenon_error* error) {
+    if (bindings->addresses == nullptr) return real->plan_execute(plan, bindings, moved(workspace), stream, error);
+    std::vector<std::uint64_t> addresses(bindings->addresses, bindings->addresses + bindings->address_count);
+    for (std::uint64_t& address : addresses) {
+      if (address != 0 && (!is_here(address) || address % alignment != 0))
+        return say(error, TENON_INVALID_ARGUMENT, "plan_execute: an address is not a multiple of 256 bytes of this device's memory");
+      address = moved(address);
+    }
+    tenon_bindings own = *bindings;
+    own.addresses = addresses.data();
+    return real->plan_execute(plan, &own, moved(workspace), stream, error);
+  }
+  static void alter(tenon_backend_table& table) {
+    table.device_info = device_info;
+    table.memory_allocate = allocate;
+    table.memory_import = import;
+    table.copy = copy;
+    table.fill = fill;
+    table.plan_execute = plan_execute;
+    table.blas = nullptr;
+  }
+};
+
+}  // namespace tenon::test
