@@ -119,7 +119,7 @@ class TENON_API Queue {
   const tenon_blas_table* table() const { return table_; }
 
  private:
-  TENON_HIDDEN void start(tenon_stream* stream, const QueueOptions& options);
+  void start(tenon_stream* stream, const QueueOptions& options);
 
   Device device_;
   std::optional<Stream> stream_;
