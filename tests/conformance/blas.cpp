@@ -33,6 +33,7 @@ struct How {
   unsigned char poison = 0xFF;  ///< of bytes that belong to no element
   bool longer_record = false;
   std::uint32_t needs = 0, math = TENON_MATH_STRICT, deterministic = 0;
+  std::uint32_t threads = 0;  ///< of the run; 0: without one
 
   std::string describe() const { return fmt::format("needs 0x{:x}, math {}, deterministic {}", needs, math, deterministic); }
 };
@@ -130,6 +131,8 @@ class Stage {
     call.deterministic = how.deterministic;
     call.device = device_.handle();
     call.stream = device_.stream();
+    const tenon_run run{.struct_size = sizeof run, .threads = how.threads, .priority = 0, .reserved = 0, .context = nullptr};
+    if (how.threads > 0) call.run = &run;
     const tenon_status status =
         trial.submit(slot_, call, {memory_->address, host.data(), how.numbers_on_device ? 1U : 0U}, how.longer_record, error);
     text_ = error.text();
@@ -328,8 +331,8 @@ void check_deterministic(CaseContext& context, const Subject& at) {
     const std::uint64_t seed = random.bits();
     const std::vector<Setting> settings = at.drawn(random, {n});
     const auto trial = [&] { return at.trial(TrialKind::none, seed, settings); };
-    const auto refuses = [&](const Device& device, Trial& made) {
-      return Stage(device, *at.line, at.dtype).run_or_refuse(made, {.deterministic = 1});
+    const auto refuses = [&](const Device& device, Trial& made, std::uint32_t budget = 0) {
+      return Stage(device, *at.line, at.dtype).run_or_refuse(made, {.deterministic = 1, .threads = budget});
     };
     Trial first = trial();
     if (refuses(context.device, first)) {
@@ -341,6 +344,9 @@ void check_deterministic(CaseContext& context, const Subject& at) {
       refuses(threads == 0 ? context.device : context.device.on_threads(threads), again);
       Stage::expect_same(first, again, threads == 0 ? "different bits the second time" : "different bits on a host of other threads");
     }
+    Trial in_a_run = trial();
+    refuses(context.device, in_a_run, 1);
+    Stage::expect_same(first, in_a_run, "different bits in a run of one thread");
   }
 }
 

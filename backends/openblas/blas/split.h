@@ -112,7 +112,7 @@ inline constexpr std::int64_t max_pieces = 64;
 class Threads {
  public:
   template <class P>
-  explicit Threads(const P& p) : host_(*p.host), deterministic_(p.deterministic) {}
+  explicit Threads(const P& p) : host_(p.host), deterministic_(p.deterministic) {}
   std::int64_t count() const { return deterministic_ ? 16 : host_.thread_count(); }
   template <class Body>
   void parallel_for(std::int64_t count, std::int64_t grain, const Body& body) const {

@@ -56,7 +56,7 @@ namespace arguments {
 #define TENON_BLAS_ARGS(signature, fields)                    \
   template <class T>                                          \
   struct signature {                                          \
-    const Host* host;                                         \
+    Host host;          /* for the run of the call */         \
     std::uint32_t math; /* TENON_MATH_*, of level 3 */        \
     bool deterministic; /* bits independent of the threads */ \
     fields                                                    \
@@ -166,7 +166,7 @@ T scalar(const tenon_scalar& given) {
   arguments::signature<T> typed(const tenon_blas_call& call, const tenon_blas_##signature##_args& given) { \
     [[maybe_unused]] constexpr RealScalars real = real_scalars(Routine::name);                             \
     arguments::signature<T> p;                                                                             \
-    p.host = &host_of(call.device);                                                                        \
+    p.host = host_of(call.device).with(call.run);                                                          \
     p.math = call.math;                                                                                    \
     p.deterministic = call.deterministic != 0;                                                             \
     fields return p;                                                                                       \
