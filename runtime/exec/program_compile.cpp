@@ -41,7 +41,7 @@ struct Layout {
 
   Layout(const Graph& g, std::vector<exec::Partition> sets, bool updates_last) : graph(g), partitions(std::move(sets)) {
     if (updates_last) {
-      last = only_update(graph);
+      last = graph::only_update(graph);
       for (exec::Partition& set : partitions) {
         std::stable_partition(set.nodes.begin(), set.nodes.end(), [&](NodeId n) { return !last[n]; });
       }
@@ -59,20 +59,6 @@ struct Layout {
   }
   bool computed(ValueId v) const { return graph.info(v).kind == ValueKind::computed; }
   std::uint32_t producer(ValueId v) const { return part_of[graph.info(v).producer]; }
-
-  /// Nodes whose results only become parameters, and may therefore be computed last.
-  static std::vector<bool> only_update(const Graph& graph) {
-    std::vector<bool> needed(graph.values().size(), false), result(graph.nodes().size(), false);
-    for (const GraphOutput& output : graph.outputs()) needed[output.value] = true;
-    for (NodeId n = static_cast<NodeId>(graph.nodes().size()); n-- > 0;) {
-      const NodeInfo& node = graph.nodes()[n];
-      result[n] = std::none_of(node.outputs.begin(), node.outputs.end(), [&](ValueId v) { return v != no_id && needed[v]; });
-      for (const ValueId v : node.inputs) {
-        if (v != no_id && !result[n]) needed[v] = true;
-      }
-    }
-    return result;
-  }
 
   /// Updates whose new value may overwrite the parameter: one per value, computed on the parameter's device after all other reads. If
   /// updates come last, by a node that computes nothing else.
@@ -374,6 +360,7 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
   if (options.optimize) exec::check_rules(state, graph);  // the runtime's own programs are not optimised
   const Precision precision = options.precision.value_or(state.config.precision);
   rewrite(context, options, precision);
+  if (options.updates_last) graph::separate_updates(graph);
   for (ValueId v = 0; v < graph.values().size(); ++v) {
     if (graph.info(v).kind == ValueKind::input) inputs.push_back(v);
   }

@@ -94,6 +94,19 @@ ValueId GraphEditor::insert(NodeId before, tenon_op op, std::vector<ValueId> inp
   return made;
 }
 
+ValueId GraphEditor::insert_copy(ValueId result) {
+  const NodeId maker = info(result).producer;
+  NodeInfo copy = made_for(maker, TENON_OP_Reshape, {result}, {});
+  ValueInfo value;
+  value.dtype = info(result).dtype;
+  value.shape = info(result).shape;
+  value.name = copy.name;
+  const ValueId made = append(std::move(value));
+  copy.outputs = {made};
+  inserted_.emplace_back(maker + 1, std::move(copy));
+  return made;
+}
+
 ValueId GraphEditor::recast(ValueId result, DType dtype) {
   const NodeId maker = info(result).producer;
   ValueInfo value = info(result);

@@ -75,6 +75,11 @@ Graph mix_precision(Graph graph, DType narrow);
 /// Makes updates from index `first` on keep their parameters unchanged in runs where `skip`, a bool scalar, is true. In place.
 void skip_updates(Graph& graph, std::size_t first, Value skip);
 
+/// By node: whether its results only become parameters, so that it may run after all others.
+std::vector<bool> only_update(const Graph& graph);
+/// Gives each update whose node computes something else, too, a copy of its value: the node of the copy only updates. In place.
+void separate_updates(Graph& graph);
+
 /// Runs the standard passes: stabilise, dead code, common subexpressions, simplify, sparse row updates, batch norm folding.
 [[nodiscard]] Graph optimize(Graph graph);
 
@@ -113,6 +118,8 @@ class GraphEditor {
   /// Changes the dtype of a computed value. Its readers, including outputs and updates, read a Cast to the former dtype, inserted right
   /// after its producer. Returns the value in the new dtype.
   ValueId recast(ValueId result, DType dtype);
+  /// Inserts a copy of a computed value after its producer, on the same device.
+  ValueId insert_copy(ValueId result);
   /// Gives a computed value a new producer with one result, inserted before the current one, which no longer computes it. The caller
   /// rewrites the operands of the current one.
   void remake(ValueId result, tenon_op op, std::vector<ValueId> inputs, const Attributes& attributes = {});
