@@ -262,7 +262,7 @@ TEST_CASE("sdk: an execution asks between its kernels whether to go on, up to th
       } else {
         CHECK(status == TENON_CANCELLED);
         CHECK(session.host.questions == number);
-        CHECK(error.node() == static_cast<std::uint32_t>(number - 1));
+        CHECK(error.node_id() == net.nodes[static_cast<std::size_t>(number - 1)].id);
         CHECK(error.text() == (number == 3 ? "plan_execute: cancelled before Add" : "plan_execute: cancelled before Neg"));
         CHECK(run.get(p) == before);
       }

@@ -161,15 +161,15 @@ T scalar(const tenon_scalar& given) {
 }
 
 // A record with types. `Routine` says which scalars are real.
-#define TENON_BLAS_ARGS(signature, fields)                                                                 \
-  template <class Routine, class T>                                                                        \
-  arguments::signature<T> typed(const tenon_blas_call& call, const tenon_blas_##signature##_args& given) { \
-    [[maybe_unused]] constexpr RealScalars real = real_scalars(Routine::name);                             \
-    arguments::signature<T> p;                                                                             \
-    p.host = &host_of(call.device);                                                                        \
-    p.math = call.math;                                                                                    \
-    p.deterministic = call.deterministic != 0;                                                             \
-    fields return p;                                                                                       \
+#define TENON_BLAS_ARGS(signature, fields)                                                                                   \
+  template <class Routine, class T>                                                                                          \
+  arguments::signature<T> typed(const tenon_blas_call& call, const Host& host, const tenon_blas_##signature##_args& given) { \
+    [[maybe_unused]] constexpr RealScalars real = real_scalars(Routine::name);                                               \
+    arguments::signature<T> p;                                                                                               \
+    p.host = &host;                                                                                                          \
+    p.math = call.math;                                                                                                      \
+    p.deterministic = call.deterministic != 0;                                                                               \
+    fields return p;                                                                                                         \
   }
 #define TENON_FLAG(name) p.name = given.name;
 #define TENON_SIZE(name) p.name = given.name;
@@ -187,8 +187,10 @@ T scalar(const tenon_scalar& given) {
 /// The slot of a CPU backend's routine.
 template <class Routine, class Args>
 tenon_status slot(const tenon_blas_call* call, const Args* given, tenon_error* error) {
-  return run_blas(Routine::name, typename Routine::Types{}, *call, *given, error,
-                  [call]<class T>(const Args& args) { Routine::run(typed<Routine, T>(*call, args)); });
+  return run_blas(Routine::name, typename Routine::Types{}, *call, *given, error, [call]<class T>(const Args& args) {
+    const Host host = host_of(call->device).with(call->run);
+    Routine::run(typed<Routine, T>(*call, host, args));
+  });
 }
 
 /// A line of blas.def: `Blas_gemm`.
