@@ -106,7 +106,7 @@ NEXT = [
         "static tenon_status device_echo(tenon_device* device, uint64_t value, uint64_t* out_value, tenon_error* error) {\n"
         "  *out_value = value;\n  return TENON_OK;\n}\nstatic const tenon_backend_table table = {",
     ),
-    (TEMPLATE, "plan_execute, NULL, NULL, NULL, NULL, NULL, NULL\n", "plan_execute, NULL, NULL, NULL, NULL, NULL, NULL, device_echo\n"),
+    (TEMPLATE, "plan_execute, NULL, NULL, NULL, NULL\n", "plan_execute, NULL, NULL, NULL, NULL, device_echo\n"),
     (
         ACTIVATION,
         "  const double alpha = call.attr<tenon_attributes_alpha>().alpha;\n"

@@ -15,8 +15,8 @@ struct DenseOnly : WrappedBackend<DenseOnly> {
   static inline std::uint32_t reason = TENON_REASON_STRIDES;
 
   static tenon_status supports(tenon_device* device, const tenon_graph* graph, const tenon_plan_options* options, tenon_answer* out_answers,
-                               tenon_error* error) {
-    const tenon_status status = real->table().supports(device, graph, options, out_answers, error);
+                               std::uint32_t answer_stride, tenon_error* error) {
+    const tenon_status status = real->table().supports(device, graph, options, out_answers, answer_stride, error);
     for (std::uint32_t n = 0; status == TENON_OK && n < graph->node_count; ++n) {
       for (std::uint32_t i = 0; i < graph->nodes[n].input_count; ++i) {
         if (graph->values[graph->nodes[n].inputs[i]].desc.strides == nullptr) continue;

@@ -52,8 +52,14 @@ struct WithoutF64 : Disguise<WithoutF64> {
     return TENON_OK;
   }
   static void alter(tenon_backend_table& table) {
+    static tenon_blas_table blas;
+    blas = *real->blas;
+#define TENON_BLAS(id, routine, ...) blas.routine##_dtypes &= ~missing;
+#include <tenon/blas.def>
+#undef TENON_BLAS
     table.device_info = device_info;
     table.plan_create = plan_create;
+    table.blas = &blas;
   }
 };
 
