@@ -283,7 +283,7 @@ void old_host_structs(CaseContext& context) {
 void small_error_text(CaseContext& context) {
   char text[16];
   std::memset(text, 0x7E, sizeof text);
-  tenon_error error{.struct_size = sizeof error, .text_capacity = 8, .text = text};
+  tenon_error error{.struct_size = sizeof error, .text = text, .text_capacity = 8};
   tenon_device* device = nullptr;
   const tenon_backend_table& table = context.device.table();
   if (table.device_open(context.device.backend().handle(), 1000, &device, &error) == TENON_OK) fail("device 1000 could be opened");

@@ -63,7 +63,7 @@ TEST_CASE_FIXTURE(InFolder, "loading: a backend is replaced by its file as it is
         context.reload_backend("reference"));
   }
   context.reload_backend("reference");
-  CHECK(code() != first);
+  CHECK((code() != first));
   CHECK(sum() == std::vector<float>{2, 4});
   CHECK(context.device("openblas:0") == other);
   CHECK(folder.count_files() == 1);
