@@ -73,7 +73,7 @@ TEST_CASE("sdk: recording executes nothing; each replay computes anew, on any st
 
   const auto replay = [&](tenon_stream* stream) {
     ErrorText error;
-    REQUIRE_MESSAGE(studio.block().replay(capture, stream, error) == TENON_OK, error.text());
+    REQUIRE_MESSAGE(studio.block().replay(capture, stream, 0, error) == TENON_OK, error.text());
     REQUIRE(studio.session.table->stream_synchronize(stream, error) == TENON_OK);
   };
   replay(studio.session.stream);
@@ -132,7 +132,7 @@ TEST_CASE("sdk: a stream in recording cannot be synchronised, recorded again or 
   CHECK(error.says("stream_synchronize: the stream is being recorded"));
   capture = studio.end(stream);
   studio.begin(stream);
-  CHECK(studio.block().replay(capture, stream, error) == TENON_INVALID_ARGUMENT);
+  CHECK(studio.block().replay(capture, stream, 0, error) == TENON_INVALID_ARGUMENT);
   studio.block().destroy(studio.end(stream));
   studio.block().destroy(capture);
   studio.wait();
@@ -195,7 +195,7 @@ TEST_CASE("sdk: parameters are packed by an execution, never by a recording") {
   run();
   tenon_capture* capture = studio.end(studio.session.stream);
   run.set(a, {2, 0});
-  REQUIRE(studio.block().replay(capture, studio.session.stream, error) == TENON_OK);
+  REQUIRE(studio.block().replay(capture, studio.session.stream, 0, error) == TENON_OK);
   studio.wait();
   CHECK(run.get(y) == Floats{2, 4});
   CHECK(tape.packs == 1);

@@ -3,9 +3,9 @@
 #include <doctest/doctest.h>
 #include <tenon/tenon.h>
 
-#include <atomic>
 #include <filesystem>
 #include <functional>
+#include <stop_token>
 #include <variant>
 
 #include "temporary_folder.h"
@@ -118,13 +118,15 @@ TEST_CASE_FIXTURE(InFolder, "training run: it starts from the weights of a file,
   CHECK_ERROR_CONTAINS("the path of a file of weights", run_of(file, {{"weights", "[a]"}}));
 }
 
-TEST_CASE_FIXTURE(InFolder, "training run: callbacks see the fit, and `stop` interrupts it") {
+TEST_CASE_FIXTURE(InFolder, "training run: callbacks see the fit, and a stop request interrupts it") {
   TrainingRun run = run_of(write_files(folder));
   const DataSplits data = run.load_data();
-  std::atomic<bool> stop = false;
+  std::stop_source stop;
   std::int64_t batches = 0;
-  LambdaCallback counter({.batch_end = [&](std::int64_t, const Logs&, const BatchResult&) { stop = ++batches == 3; }});
-  run.fit(data, {&counter}, &stop);
+  LambdaCallback counter({.batch_end = [&](std::int64_t, const Logs&, const BatchResult&) {
+    if (++batches == 3) stop.request_stop();
+  }});
+  run.fit(data, {&counter}, {.stop = stop.get_token()});
   CHECK(batches == 3);
   CHECK(run.model().fit_end() == FitEnd::interrupted);
   const std::string saved = run.save_interrupted();
