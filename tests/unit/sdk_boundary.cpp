@@ -217,7 +217,10 @@ TEST_CASE("sdk: an error's text is truncated to its capacity") {
   Session session;
   char storage[16];
   std::memset(storage, 'x', sizeof storage);
-  tenon_error error{sizeof(tenon_error), 0, 0, 8, storage};
+  tenon_error error{};
+  error.struct_size = sizeof error;
+  error.text = storage;
+  error.text_capacity = 8;
   tenon_device* device = nullptr;
   CHECK(session.table->device_open(session.backend, 5, &device, &error) == TENON_DEVICE_NOT_FOUND);
   CHECK(std::string(storage) == "device ");
