@@ -106,20 +106,7 @@ std::uint64_t address_of(const void* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer);
 }
 
-const tenon_plan_options strict = [] {
-  tenon_plan_options options{};
-  options.struct_size = sizeof options;
-  options.deterministic = 1;
-  return options;
-}();
-
-tenon_bindings bind(const std::uint64_t* addresses, std::size_t count) {
-  tenon_bindings bindings{};
-  bindings.struct_size = sizeof bindings;
-  bindings.address_count = static_cast<std::uint32_t>(count);
-  bindings.addresses = addresses;
-  return bindings;
-}
+const tenon_plan_options strict{.struct_size = sizeof(tenon_plan_options), .deterministic = 1};
 
 tenon_answer ask(const Template& t, const OneNode& one) {
   const tenon_graph graph = one.graph();
@@ -135,7 +122,8 @@ tenon_status run(Template& t, const OneNode& one, const std::vector<const void*>
   if (created != TENON_OK) return created;
   std::vector<std::uint64_t> addresses;
   for (const void* operand : operands) addresses.push_back(address_of(operand));
-  const tenon_bindings bindings = bind(addresses.data(), addresses.size());
+  const tenon_bindings bindings{
+      .struct_size = sizeof bindings, .address_count = static_cast<std::uint32_t>(addresses.size()), .addresses = addresses.data()};
   const tenon_status status = t.table->plan_execute(plan, &bindings, 0, t.stream, t.error);
   t.table->plan_destroy(plan);
   return status == TENON_OK ? t.table->stream_synchronize(t.stream, t.error) : status;
@@ -204,7 +192,7 @@ TEST_CASE("template: a constant is copied when the plan is made") {
   REQUIRE(t.table->plan_create(t.device, &graph, &strict, &plan, t.error) == TENON_OK);
   constant = {0, 0};
   const std::uint64_t addresses[] = {address_of(a.data()), address_of(y.data())};
-  const tenon_bindings bindings = bind(addresses, 2);
+  const tenon_bindings bindings{.struct_size = sizeof bindings, .address_count = 2, .addresses = addresses};
   CHECK(t.table->plan_execute(plan, &bindings, 0, t.stream, t.error) == TENON_OK);
   CHECK(y == std::vector<float>{6, 7});
   tenon_plan_info info{};
