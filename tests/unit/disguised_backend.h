@@ -33,7 +33,7 @@ struct Disguise {
     static void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     REQUIRE_MESSAGE(library != nullptr, dlerror());
     const tenon_status status = reinterpret_cast<tenon_backend_query_fn>(dlsym(library, TENON_BACKEND_QUERY_SYMBOL))(host, out_info);
-    if (status != TENON_OK) return status;
+    if (status != TENON_OK || !TENON_HAS(out_info, tenon_backend_info, create)) return status;  // an older host's
     real_create = out_info->create;
     out_info->create = create;
     out_info->name = Self::name;

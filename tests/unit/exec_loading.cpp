@@ -75,7 +75,7 @@ TEST_CASE_FIXTURE(InFolder, "loading: a backend is replaced by its file as it is
   std::filesystem::rename(folder.write("new", "not a library"), file);
   CHECK_ERROR_CONTAINS("reload_backend: 'reference' stays as it was: reference (" + file.string() + ", reload): not usable",
                        context.reload_backend("reference"));
-  CHECK(code() == second);
+  CHECK((code() == second));
   CHECK(sum() == std::vector<float>{2, 4});
   CHECK_ERROR("reload_backend: no backend 'cuda' is in use; in use: openblas, reference", context.reload_backend("cuda"));
 }

@@ -4,9 +4,12 @@
 #pragma once
 
 #include <tenon/backend.h>
+#include <tenon/sdk/kernel.h>
 
 #include <cstdint>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -74,11 +77,11 @@ struct Aligned256 : Disguise<Aligned256> {
 
   static tenon_status device_info(tenon_backend* backend, std::uint32_t index, tenon_device_info* out_info, tenon_error* error) {
     const tenon_status status = real->device_info(backend, index, out_info, error);
-    if (status != TENON_OK || !TENON_HAS(out_info, tenon_device_info, operand_alignment_bytes)) return status;
-    out_info->kind = TENON_DEVICE_ACCELERATOR;
-    out_info->flags &= ~std::uint32_t{TENON_DEVICE_HOST_ADDRESSABLE};
-    out_info->alignment_bytes = out_info->operand_alignment_bytes = alignment;
-    return status;
+    if (status != TENON_OK) return status;
+    if (TENON_HAS(out_info, tenon_device_info, flags)) out_info->flags &= ~std::uint32_t{TENON_DEVICE_HOST_ADDRESSABLE};
+    if (TENON_HAS(out_info, tenon_device_info, alignment_bytes)) out_info->alignment_bytes = alignment;
+    if (TENON_HAS(out_info, tenon_device_info, operand_alignment_bytes)) out_info->operand_alignment_bytes = alignment;
+    return TENON_OK;
   }
   static tenon_status allocate(tenon_device* device, std::uint32_t kind, std::uint64_t size_bytes, tenon_memory** out_memory,
                                std::uint64_t* out_address, tenon_error* error) {
@@ -114,14 +117,54 @@ struct Aligned256 : Disguise<Aligned256> {
                            tenon_error* error) {
     return real->fill(device, wraps(address, size_bytes) ? address : moved(address), size_bytes, value, stream, error);
   }
+  /// By binding: bytes from the address that is bound to the operand's first byte, 0 or less.
+  using FirstBytes = std::vector<std::int64_t>;
+  static inline std::map<const tenon_plan*, FirstBytes> first_bytes;
+  static inline std::mutex mutex;
+
+  static FirstBytes first_bytes_of(const tenon_graph& graph) {
+    FirstBytes result(graph.binding_count, 0);
+    for (std::uint32_t v = 0; v < graph.value_count; ++v) {
+      const auto& value =
+          *reinterpret_cast<const tenon_value*>(reinterpret_cast<const char*>(graph.values) + std::size_t{v} * graph.value_stride);
+      for (std::uint32_t d = 0; value.binding < result.size() && value.desc.strides != nullptr && d < value.desc.rank; ++d) {
+        const std::int64_t way = (value.desc.shape[d] - 1) * value.desc.strides[d] * sdk::size_of(value.desc.dtype);
+        if (way < 0) result[value.binding] += way;
+      }
+    }
+    return result;
+  }
+  static tenon_status plan_create(tenon_device* device, const tenon_graph* graph, const tenon_plan_options* options, tenon_plan** out_plan,
+                                  tenon_error* error) {
+    const tenon_status status = real->plan_create(device, graph, options, out_plan, error);
+    if (status != TENON_OK) return status;
+    const std::lock_guard lock(mutex);
+    first_bytes[*out_plan] = first_bytes_of(*graph);
+    return TENON_OK;
+  }
+  static void plan_destroy(tenon_plan* plan) {
+    {
+      const std::lock_guard lock(mutex);
+      first_bytes.erase(plan);
+    }
+    real->plan_destroy(plan);
+  }
   static tenon_status plan_execute(tenon_plan* plan, const tenon_bindings* bindings, std::uint64_t workspace, tenon_stream* stream,
                                    tenon_error* error) {
     if (bindings->addresses == nullptr) return real->plan_execute(plan, bindings, moved(workspace), stream, error);
     std::vector<std::uint64_t> addresses(bindings->addresses, bindings->addresses + bindings->address_count);
-    for (std::uint64_t& address : addresses) {
-      if (address != 0 && (!is_here(address) || address % alignment != 0))
-        return say(error, TENON_INVALID_ARGUMENT, "plan_execute: an address is not a multiple of 256 bytes of this device's memory");
-      address = moved(address);
+    FirstBytes first;
+    {
+      const std::lock_guard lock(mutex);
+      first = first_bytes[plan];
+    }
+    first.resize(addresses.size());
+    for (std::size_t i = 0; i < addresses.size(); ++i) {
+      const std::uint64_t begin = addresses[i] + static_cast<std::uint64_t>(first[i]);
+      if (addresses[i] != 0 && (!is_here(begin) || begin % alignment != 0))
+        return say(error, TENON_INVALID_ARGUMENT,
+                   "plan_execute: an operand does not begin at a multiple of 256 bytes of this device's memory");
+      addresses[i] = moved(addresses[i]);
     }
     tenon_bindings own = *bindings;
     own.addresses = addresses.data();
@@ -133,6 +176,8 @@ struct Aligned256 : Disguise<Aligned256> {
     table.memory_import = import;
     table.copy = copy;
     table.fill = fill;
+    table.plan_create = plan_create;
+    table.plan_destroy = plan_destroy;
     table.plan_execute = plan_execute;
     table.blas = nullptr;
   }
