@@ -85,7 +85,6 @@ static const Op* find_op(const tenon_node* node) {
 static const Op* judge(const tenon_graph* graph, const tenon_node* node, const tenon_plan_options* options, tenon_answer* out) {
   const Op* op = find_op(node);
   const uint32_t needs = tenon_unknown_needs(graph, options, node);
-  uint32_t attributes_size;
   *out = (tenon_answer){.supported = 0};
   if (needs) return REFUSE(TENON_REASON_NEEDS, "expected no bits in `needs`, got 0x%x: this backend knows none", needs);
   if (options && (options->math > TENON_MATH_BF16 || options->deterministic > 1 || options->fusion > TENON_FUSION_OFF))
@@ -94,9 +93,8 @@ static const Op* judge(const tenon_graph* graph, const tenon_node* node, const t
   if (!op)
     return REFUSE(TENON_REASON_OP, "op '%s' version %u is not implemented: this backend has" OPS(LISTED), tenon_op_name(node->op),
                   node->version);
-  memcpy(&attributes_size, node->attributes, sizeof attributes_size);
-  if (attributes_size != sizeof(tenon_attributes_none))
-    return REFUSE(TENON_REASON_ATTRIBUTES, "expected attributes of %u bytes, got %u", (unsigned)sizeof(tenon_attributes_none), attributes_size);
+  if (tenon_attributes_size(node) != sizeof(tenon_attributes_none))
+    return REFUSE(TENON_REASON_ATTRIBUTES, "expected the 8 bytes of no attributes, got %u", tenon_attributes_size(node));
   if (node->input_count != op->inputs || node->output_count != 1)
     return REFUSE(TENON_REASON_OP, "expected %u inputs and 1 output, got %u and %u", op->inputs, node->input_count, node->output_count);
   for (uint32_t i = 0; i <= op->inputs; ++i) { /* the output, then the inputs */
@@ -125,8 +123,7 @@ static tenon_status supports(tenon_device* device, const tenon_graph* graph, con
                              uint32_t answer_stride, tenon_error* error) {
   for (uint32_t i = 0; i < graph->node_count; ++i) {
     tenon_answer answer;
-    judge(graph, tenon_node_at(graph, i), options, &answer);
-    tenon_set_answer(out_answers, answer_stride, i, &answer);
+    judge(graph, tenon_node_at(graph, i), options, &answer), tenon_set_answer(out_answers, answer_stride, i, &answer);
   }
   return TENON_OK;
 }
@@ -137,11 +134,7 @@ static tenon_status plan_create(tenon_device* device, const tenon_graph* graph, 
   const tenon_node* node = tenon_node_at(graph, 0);
   tenon_answer answer;
   const Op* op = judge(graph, node, options, &answer);
-  if (!op) {
-    tenon_fail(error, TENON_UNSUPPORTED, "template: %s: %s", node->name ? node->name : "a node", answer.text);
-    if (error) error->node_id = node->id;
-    return TENON_UNSUPPORTED;
-  }
+  if (!op) return tenon_refuse_node(error, node, answer.text);
   const tenon_value* y = tenon_value_at(graph, node->outputs[0]);
   const int64_t elements = tenon_element_count(&y->desc);
   const uint64_t bytes = (uint64_t)elements * sizeof(float);

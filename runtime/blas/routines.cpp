@@ -12,24 +12,28 @@
 
 namespace tenon::blas {
 
-Queue::Queue(const Device& device, const QueueOptions& options) : device_(device) {
+namespace {
+
+tenon_blas_call call_on(const Device& device, tenon_stream* stream, const QueueOptions& options) {
+  const exec::DeviceState& state = *device.state();
+  tenon_blas_call call{};
+  call.struct_size = sizeof call;
+  call.math = options.precision ? exec::math_of(*options.precision) : state.arithmetic.math;
+  call.deterministic = options.deterministic ? std::uint32_t{*options.deterministic} : state.arithmetic.deterministic;
+  call.device = state.handle;
+  call.stream = stream;
+  return call;
+}
+
+}  // namespace
+
+Queue::Queue(const Device& device, const QueueOptions& options)
+    : device_(device), call_(call_on(device, device.state()->stream, options)), table_(device.state()->table.blas) {
   device.state()->check_process();
-  start(device.state()->stream, options);
 }
 
-Queue::Queue(const Stream& stream, const QueueOptions& options) : device_(stream.device()), stream_(stream) {
-  start(stream.handle(), options);
-}
-
-void Queue::start(tenon_stream* stream, const QueueOptions& options) {
-  const exec::DeviceState& device = *device_.state();
-  table_ = device.table.blas;
-  call_.struct_size = sizeof call_;
-  call_.math = options.precision ? exec::math_of(*options.precision) : device.arithmetic.math;
-  call_.deterministic = options.deterministic ? std::uint32_t{*options.deterministic} : device.arithmetic.deterministic;
-  call_.device = device.handle;
-  call_.stream = stream;
-}
+Queue::Queue(const Stream& stream, const QueueOptions& options)
+    : device_(stream.device()), stream_(stream), call_(call_on(device_, stream.handle(), options)), table_(device_.state()->table.blas) {}
 
 void Queue::synchronize() const {
   if (stream_) {

@@ -119,8 +119,6 @@ class TENON_API Queue {
   const tenon_blas_table* table() const { return table_; }
 
  private:
-  TENON_HIDDEN void start(tenon_stream* stream, const QueueOptions& options);
-
   Device device_;
   std::optional<Stream> stream_;
   tenon_blas_call call_{};

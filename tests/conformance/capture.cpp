@@ -266,8 +266,8 @@ void replays_are_profiled(CaseContext& context) {
     expect_ok("profile read of a replay", profile->read, work.plan.handle(), id, records, sizeof records[0], 8, &count);
     if (count != work.plan.info().kernel_count)
       fail(fmt::format("a replay has {} profile records, plan_info reports {} kernels", count, work.plan.info().kernel_count));
-    if (records[0].id != work.plan.node_id(0))
-      fail(fmt::format("the kernel of node id {} is profiled as id {} in a replay", work.plan.node_id(0), records[0].id));
+    if (records[0].id != work.plan.id_of(0))
+      fail(fmt::format("the kernel of node id {} is profiled as id {} in a replay", work.plan.id_of(0), records[0].id));
     if (records[0].duration_ns == 0 || records[0].duration_ns > 60'000'000'000u)
       fail(fmt::format("a replayed relu of {} elements took {} ns according to its profile", numbers.size(), records[0].duration_ns));
   }

@@ -134,8 +134,8 @@ void profile(CaseContext& context) {
     const tenon_profile_record& record = records[i];
     if (std::memchr(record.algorithm, 0, sizeof record.algorithm) == nullptr) fail("the name of a profiled kernel does not end in NUL");
     if (record.algorithm[0] == 0) fail("a profiled kernel has no name");
-    if (record.node != 0 || record.id != plan.node_id(0))
-      fail(fmt::format("the kernel of node 0, id {}, is profiled as node {}, id {}", plan.node_id(0), record.node, record.id));
+    if (record.node != 0 || record.id != plan.id_of(0))
+      fail(fmt::format("the kernel of node 0, id {}, is profiled as node {}, id {}", plan.id_of(0), record.node, record.id));
     if (record.fused_count < 1) fail("a profiled kernel has fused_count 0");
     if (record.duration_ns == 0 || record.duration_ns > 60'000'000'000u)
       fail(fmt::format("a relu of {} elements took {} ns according to its profile", elements, record.duration_ns));
@@ -183,7 +183,7 @@ void profile_of_each_execution(CaseContext& context) {
     tenon_profile_record record{};
     for (std::uint32_t i = 0; i < std::min(count, 2u); ++i) {
       std::memcpy(static_cast<void*>(&record), bytes.data() + std::size_t{i} * longer, sizeof record);
-      if (record.node >= net.nodes.size() || record.id != plan.node_id(record.node))
+      if (record.node >= net.nodes.size() || record.id != plan.id_of(record.node))
         fail(fmt::format(
             "record {}, {} bytes after the first, has node {} and id {}: expected each record_stride bytes after the one before", i,
             i * longer, record.node, record.id));

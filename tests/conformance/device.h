@@ -203,8 +203,6 @@ class Plan {
   std::string why() const { return refused_ ? refusal_ : failure_; }
   const tenon_plan_info& info() const { return info_; }
   tenon_plan* handle() const { return plan_; }
-  /// tenon_node.id of node n.
-  std::uint64_t node_id(std::size_t n) const { return abi_graph_.nodes[n].id; }
   std::uint64_t id_of(std::uint32_t node) const { return abi_graph_.id_of(node); }
 
   /// Guarded memory for one execution at a time.

@@ -58,9 +58,9 @@ TEST_CASE_FIXTURE(InFolder, "loading: a backend is replaced by its file as it is
   CHECK(sum() == std::vector<float>{2, 4});
   {
     const Tensor x = context.device("reference:0").empty(DType::f32, {1000});
-    CHECK_ERROR_CONTAINS(
-        "reload_backend: 'reference' is in use: device 'reference:0' is held by 1 tensors, programs, streams or Device objects, with 4",
-        context.reload_backend("reference"));
+    const std::string text = message_of([&] { context.reload_backend("reference"); });
+    CHECK(contains(text, "reload_backend: 'reference' is in use: device 'reference:0' is held by "));
+    CHECK(contains(text, " tensors, programs, streams or Device objects, with 4000 bytes in use; destroy them first"));
   }
   context.reload_backend("reference");
   CHECK((code() != first));

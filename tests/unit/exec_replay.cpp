@@ -103,8 +103,8 @@ void set_weights(Program& program, float value) {
 TEST_CASE("replay: unterminated text of a backend is cut at its capacity") {
   const Context refusing = with_tape(test_config(), query_bent<refuse_without_end>);
   const std::string refusal = message_of([&] { Program(refusing, doubled(), on_tape); });
-  CHECK_MESSAGE(contains(refusal, std::string(247, 'n')), refusal);
-  CHECK_FALSE(contains(refusal, std::string(248, 'n')));
+  CHECK_MESSAGE(contains(refusal, std::string(239, 'n')), refusal);
+  CHECK_FALSE(contains(refusal, std::string(240, 'n')));
   const Context failing = with_tape(test_config(), query_bent<fail_without_end>);
   const std::string failure = message_of([&] { Program(failing, doubled(), on_tape); });
   CHECK_MESSAGE(contains(failure, std::string(1024, 'f')), failure);

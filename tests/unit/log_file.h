@@ -17,7 +17,10 @@ namespace tenon::test {
 /// Collects the log messages of its lifetime: those of contexts with this configuration, or of everything.
 class LogFile {
  public:
-  LogFile() : path_(folder_.file("log.txt")) { log::set_file(path_); }
+  LogFile() : path_(folder_.file("log.txt")) {
+    log::set_file(path_);
+    log::set_level(TENON_LOG_WARNING);  // an earlier context may have set another
+  }
   explicit LogFile(Config& config) : path_(folder_.file("log.txt")) { config.logging.file = path_; }
   ~LogFile() { log::set_file(""); }
   LogFile(const LogFile&) = delete;

@@ -41,10 +41,6 @@ extern "C" {
 #define TENON_ABI_MINOR 1u
 #define TENON_ABI_MINOR_LOWEST 1u /* code for this header works from this minor on, reading newer fields by TENON_HAS; from 1.0: 0 */
 
-/* Bits of a field `needs`: what the receiver has to understand to do what the sender asks. A receiver that meets a bit it does not know
- * refuses with TENON_UNSUPPORTED before any effect. No bit is defined yet. */
-#define TENON_NEEDS_TEST 0x80000000u /* never defined: test kits set it, and every receiver refuses it */
-
 /* True if the sender's struct covers `field` entirely. */
 #define TENON_HAS(object, type, field) ((object)->struct_size >= offsetof(type, field) + sizeof(((type*)0)->field))
 
@@ -688,7 +684,7 @@ typedef struct tenon_scalar {
 /* What a BLAS call states besides its arguments. */
 typedef struct tenon_blas_call {
   uint32_t struct_size;
-  uint32_t needs;         /* TENON_NEEDS_* */
+  uint32_t needs;         /* bits that must be understood: else the routine returns TENON_UNSUPPORTED */
   tenon_dtype dtype;      /* of the operands: one of the slot's dtypes */
   uint32_t math;          /* TENON_MATH_* for the f32 and c64 products of level 3; other routines are strict under any */
   uint32_t deterministic; /* 1: the same bits at every call on the same device, whatever the thread count */

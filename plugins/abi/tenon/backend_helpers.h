@@ -30,6 +30,13 @@ TENON_HELPER_PRINTF tenon_status tenon_fail(tenon_error* error, tenon_status sta
   return status;
 }
 
+/* The failure of plan_create for a node that `supports` refuses, for the same reason. */
+TENON_HELPER tenon_status tenon_refuse_node(tenon_error* error, const tenon_node* node, const char* reason) {
+  tenon_fail(error, TENON_UNSUPPORTED, "%s: %s", node->name ? node->name : "a node", reason);
+  if (error) error->node_id = node->id;
+  return TENON_UNSUPPORTED;
+}
+
 /* Fills the caller's struct from ours. Its struct_size, the first field, says how much of it the caller knows. */
 TENON_HELPER void tenon_answer_with(void* out, const void* own, uint32_t own_size) {
   uint32_t size;
@@ -67,6 +74,13 @@ TENON_HELPER uint32_t tenon_unknown_needs(const tenon_graph* graph, const tenon_
     if (index < graph->value_count) needs |= tenon_value_at(graph, index)->needs;
   }
   return needs;
+}
+
+/* Bytes of a node's attributes, whose struct begins with its size. A struct of another size is not of the op's version. */
+TENON_HELPER uint32_t tenon_attributes_size(const tenon_node* node) {
+  uint32_t size;
+  memcpy(&size, node->attributes, sizeof size);
+  return size;
 }
 
 /* The name of an op in ops.def, for messages. */
