@@ -167,7 +167,7 @@ Plan::~Plan() {
 void Plan::make_steps(const Host& creator) {
   std::vector<Operand> operands;
   for (Node& node : layout_.graph.nodes) {
-    if (creator.cancel_requested()) throw Error(TENON_CANCELLED, cancelled_before("plan_create", node), node.index);
+    if (creator.cancel_requested()) throw Error(TENON_CANCELLED, cancelled_before("plan_create", node), node.id);
     Step step;
     const Traits& traits = node.row->kernel->traits;
     if (traits.scratch != nullptr) {

@@ -139,8 +139,8 @@ struct FitOptions {
   double validation_split = 0;
   std::shared_ptr<const Dataset> validation = nullptr;  ///< evaluated after each epoch; may be null
   std::vector<Callback*> callbacks = {};
-  /// A stop request ends the fit at the next kernel: the step in progress is dropped, and with it
-  /// the gradients accumulated for it, unless it updates parameters already.
+  /// A stop request ends the fit at the next kernel: the step in progress is dropped, unless it
+  /// updates parameters already, as it does once one of several batches has been accumulated.
   RunOptions run = {};
 };
 

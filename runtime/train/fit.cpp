@@ -99,7 +99,6 @@ FitLoop::~FitLoop() {
   } catch (...) {
     s_.progress.keep_callbacks({});  // a checkpoint then has no callback states
   }
-  s_.progress.drop_accumulated();  // of a step that was not completed
   s_.session.end();
 }
 
@@ -152,11 +151,14 @@ bool FitLoop::completes(const Body& body) const {
 
 void FitLoop::step(const Batch& batch, std::int64_t index) {
   const std::int64_t steps = s_.progress.saved().step;
+  RunOptions run = options_.run;
+  if (s_.progress.accumulated() > 0) run.stop = {};  // a step is completed once it has updated running statistics
   try {
     const train::BatchTensors tensors{batch.x, batch.y, batch.sample_weights};
-    if (options_.accumulate == 1) return s_.train_batch(tensors, current_, options_.run);
-    s_.backward(tensors, current_, options_.run);
-    if (s_.progress.accumulated() == options_.accumulate || index + 1 == count_) current_.step_taken = s_.apply(options_.run);
+    if (options_.accumulate == 1) return s_.train_batch(tensors, current_, run);
+    s_.backward(tensors, current_, run);
+    run.stop = {};
+    if (s_.progress.accumulated() == options_.accumulate || index + 1 == count_) current_.step_taken = s_.apply(run);
   } catch (...) {
     if (s_.progress.saved().step > steps) s_.progress.finish_batch(index + 1);  // the step was taken; only reading its results failed
     throw;
@@ -183,7 +185,7 @@ bool FitLoop::epoch(EpochLogs& out_result) {
   const auto begin = Clock::now();
   batches_.start(static_cast<std::uint64_t>(now.epoch), now.batch);
   while (now.batch + s_.progress.accumulated() < count_) {
-    if (interrupted() || (s_.progress.accumulated() == 0 && stop_requested())) return false;
+    if (s_.progress.accumulated() == 0 && stopping()) return false;
     const std::int64_t index = now.batch + s_.progress.accumulated();
     const Batch* batch = nullptr;
     {

@@ -158,7 +158,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   graph.donations = abi.donations.data();
   graph.donation_count = static_cast<std::uint32_t>(abi.donations.size());
   graph.needs = (flags & 16) != 0 && (flags & 32) != 0 ? 1 : 0;
-  const tenon_plan_options options{.struct_size = sizeof options, .math = (flags & 64) != 0 ? 77u : 0u};
+  tenon_plan_options options{};
+  options.struct_size = sizeof options;
+  options.math = (flags & 64) != 0 ? 77u : 0u;
   graph.binding_count = (flags & 8) != 0 ? static_cast<std::uint32_t>(odd_number(bytes)) : value_count;
   try {
     check(sdk::GraphModel::read(graph, options));

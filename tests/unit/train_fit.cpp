@@ -174,13 +174,13 @@ TEST_CASE_FIXTURE(Deterministic, "fit: stop ends it after a complete step, and t
     Model first = compiled(context, small_classifier(0.3));
     CHECK(first.fit(digits(100), stopped).empty());
     CHECK(first.fit_end() == FitEnd::interrupted);
-    CHECK(first.step() == (accumulate == 1 ? 3 : 1));  // the gradients of the third batch are dropped
+    CHECK(first.step() == (accumulate == 1 ? 3 : 2));
     first.save(folder.path(), "mid");
 
     Model second = compiled(context, small_classifier(0.3));
     const Model::Position position = second.load(folder.path() + "/mid.yaml");
     CHECK(position.epoch == 0);
-    CHECK(position.batch == (accumulate == 1 ? 3 : 2));
+    CHECK(position.batch == (accumulate == 1 ? 3 : 4));
     const History rest = second.fit(digits(100), options);
     CHECK(second.fit_end() == FitEnd::finished);
     CHECK(trained(second) == trained(straight));

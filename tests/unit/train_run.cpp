@@ -118,7 +118,7 @@ TEST_CASE_FIXTURE(InFolder, "training run: it starts from the weights of a file,
   CHECK_ERROR_CONTAINS("the path of a file of weights", run_of(file, {{"weights", "[a]"}}));
 }
 
-TEST_CASE_FIXTURE(InFolder, "training run: callbacks see the fit, and `stop` interrupts it") {
+TEST_CASE_FIXTURE(InFolder, "training run: callbacks see the fit, and a stop request interrupts it") {
   TrainingRun run = run_of(write_files(folder));
   const DataSplits data = run.load_data();
   std::stop_source stop;
