@@ -25,11 +25,14 @@ void check_alignment(Routine routine, const Arguments& p, std::uint64_t alignmen
                     "of its own",
                     address, alignment));
   };
-  const auto operand = [&](const char* argument, const auto& given) {
+  std::int64_t batch = 0;
+  if constexpr (requires { p.batch; }) batch = p.batch;
+  const auto operand = [&check, batch](const char* argument, const auto& given) {
     using Given = std::remove_cvref_t<decltype(given)>;
     if constexpr (std::is_same_v<Given, const std::uint64_t*>) {  // of a batch
-      for (std::int64_t i = 0; i < p.batch; ++i) check(argument, given[i]);
+      for (std::int64_t i = 0; i < batch; ++i) check(argument, given[i]);
     } else {
+      static_cast<void>(batch);
       check(argument, static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(given)));
     }
   };
