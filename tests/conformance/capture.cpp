@@ -163,7 +163,7 @@ void copies_in_order(CaseContext& context) {
   Recorder recorder(context);
   recorder.begin();
   const std::uint64_t size = 4 * sizeof(float);
-  const tenon_copy copy{sizeof copy, TENON_COPY_DEVICE_TO_DEVICE, b.memory.address, a.memory.address, size, nullptr};
+  const tenon_copy copy{sizeof copy, TENON_COPY_DEVICE_TO_DEVICE, b.memory.address, a.memory.address, size, nullptr, 0, 0};
   expect_ok("a copy within the device while recording", context.device.table().copy, context.device.handle(), &copy, recorder.stream);
   expect_ok("fill while recording", context.device.table().fill, context.device.handle(), a.memory.address, size, 0, recorder.stream);
   recorder.end();

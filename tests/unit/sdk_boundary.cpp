@@ -165,7 +165,7 @@ TEST_CASE("sdk: a range beyond the end of the address space is rejected") {
   const auto here = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(bytes));
   const std::uint64_t too_long = ~std::uint64_t{0} - 8;
   for (const bool source : {true, false}) {
-    const tenon_copy copy{sizeof copy, TENON_COPY_DEVICE_TO_DEVICE, source ? 0 : here, source ? here : 0, too_long, nullptr};
+    const tenon_copy copy{sizeof copy, TENON_COPY_DEVICE_TO_DEVICE, source ? 0 : here, source ? here : 0, too_long, nullptr, 0, 0};
     CHECK(session.table->copy(session.device, &copy, session.stream, error) == TENON_INVALID_ARGUMENT);
     CHECK(error.says("exceed the address space"));
   }
