@@ -43,6 +43,7 @@ struct DeviceInfo {
   std::vector<DType> dtypes;                           ///< that it computes with
   std::vector<std::string> ops;                        ///< "Softmax-13", as reported by its backend
 
+  /// Whether it computes with the dtype.
   bool holds(DType dtype) const {
     return std::find(dtypes.begin(), dtypes.end(), dtype) != dtypes.end();
   }

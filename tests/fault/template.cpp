@@ -221,7 +221,7 @@ TEST_CASE("template: supports refuses what it lacks with a reason, and plan_crea
   CHECK(ask(t, strided).supported == 1);
 
   CHECK(run(t, OneNode(TENON_OP_Sub, 14, {{2}, {2}, {2}}), {}) == TENON_UNSUPPORTED);
-  CHECK(t.error.text().find("template: layer1: op 'Sub' version 14 ") == 0);
+  CHECK(t.error.text().find("layer1: op 'Sub' version 14 ") == 0);
   const OneNode one(TENON_OP_Relu, 14, {{2}, {2}});
   const tenon_graph two = one.graph(2);
   tenon_plan* plan = nullptr;

@@ -152,7 +152,7 @@ TEST_CASE("model: an error has file, line, layer and key") {
       {"layers: [{dense: {units: 3, device: 'gpu:'}}]",
        "model.yaml:1:37: layers[0] dense: key 'device': device 'gpu:': the index after ':' is missing; expected auto, cpu, gpu, cpu:N, "
        "gpu:N, "
-       "<backend>:N or a TensorFlow name such as /device:GPU:0"},
+       "<backend>:N, <backend>:uuid=..., <backend>:pci=... or a TensorFlow name such as /device:GPU:0"},
       {"layers: [dens]", "model.yaml:1:10: key 'layers[0]': expected one of " + all_words + ", got 'dens'; did you mean 'dense'?"},
       {"layers: [{desne: {units: 3}}]",
        "model.yaml:1:11: key 'layers[0]': expected one of " + all_words + ", got 'desne'; did you mean 'dense'?"},

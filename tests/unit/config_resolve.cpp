@@ -162,7 +162,7 @@ TEST_CASE("config: an error has file, line and key") {
       {"backends: {search: [{a: 1}]}\n", "tenon.yaml:1:21: key 'backends.search[0]': expected a path, got a map"},
       {"device: gpu:x\n",
        "tenon.yaml:1:9: key 'device': device 'gpu:x': index 'x' is not a non-negative integer; expected auto, cpu, gpu, "
-       "cpu:N, gpu:N, <backend>:N or a TensorFlow name such as /device:GPU:0"},
+       "cpu:N, gpu:N, <backend>:N, <backend>:uuid=..., <backend>:pci=... or a TensorFlow name such as /device:GPU:0"},
       {"precision: float16\n",
        "tenon.yaml:1:12: key 'precision': expected one of float32, tf32, mixed_bfloat16, mixed_float16, got 'float16'; "
        "did you mean 'mixed_float16'?"},
@@ -188,9 +188,7 @@ TEST_CASE("config: an error has file, line and key") {
        "tenon.yaml:1:21: placement[0]: key 'match': is empty and would match nothing; '*' matches everything"},
       {"placement: [{match: a, device: 'cpu 0'}]\n",
        "tenon.yaml:1:32: placement[0]: key 'device': device 'cpu 0': it contains a space; expected auto, cpu, gpu, cpu:N, gpu:N, "
-       "<backend>:N "
-       "or a "
-       "TensorFlow name such as /device:GPU:0"},
+       "<backend>:N, <backend>:uuid=..., <backend>:pci=... or a TensorFlow name such as /device:GPU:0"},
       {"virtual: [{of: auto, count: 2}]\n", "tenon.yaml:1:16: virtual[0]: key 'of': 'auto' does not name one device to divide"},
       {"virtual: [{of: cpu}]\n", "tenon.yaml:1:11: virtual[0]: key 'count' is missing; expected an integer in [1, 64]"},
       {"virtual: [{of: cpu, count: 65}]\n", "tenon.yaml:1:28: virtual[0]: key 'count': expected an integer in [1, 64], got '65'"},

@@ -583,7 +583,7 @@ tenon_attributes_sgd sgd_attributes(double momentum) {
   return {sizeof(tenon_attributes_sgd), 0, momentum, 0};
 }
 tenon_plan_options options(std::uint32_t fusion) {
-  return {sizeof(tenon_plan_options), TENON_MATH_STRICT, 1, fusion, 0, 0};
+  return {sizeof(tenon_plan_options), TENON_MATH_STRICT, 1, fusion, 0, 0, nullptr};
 }
 
 // ---------------------------------------------------------------- evaluate
