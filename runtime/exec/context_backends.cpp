@@ -88,25 +88,36 @@ void ContextState::reload(const std::string& name) {
   loader::Options options = loader_options(config, {}, {});
   options.places = {{path, "reload"}};
   options.opens_copies = true;
+  const std::size_t services_before = services.size();
   loader::Result result = load(std::move(options));
+  const auto keep_old = [&](Status status, const std::string& why) {
+    result.backends.clear();  // before the services that they use
+    services.resize(services_before);
+    throw Error(status, fmt::format("reload_backend: '{}' stays as it was: {}", name, why));
+  };
+  if (result.records.empty()) keep_old(Status::device_not_found, path.string() + ": there is no such file");
   const loader::Record& record = result.records.front();
-  if (!record.healthy || record.name != name) {
-    const std::string why = record.healthy ? fmt::format("{} now calls itself '{}'", path.string(), record.name) : loader::describe(record);
-    throw Error(record.healthy ? Status::invalid_argument : static_cast<Status>(record.status),
-                fmt::format("reload_backend: '{}' stays as it was: {}", name, why));
+  if (!record.healthy) keep_old(static_cast<Status>(record.status), loader::describe(record));
+  if (record.name != name) keep_old(Status::invalid_argument, fmt::format("{} now calls itself '{}'", path.string(), record.name));
+
+  const std::shared_ptr<LoadedBackend> old = *replaced;
+  const std::shared_ptr<loader::Backend> fresh = result.backends.front();
+  *replaced = std::make_shared<LoadedBackend>(LoadedBackend{services_of(*fresh), fresh});
+  try {
+    list_devices();
+  } catch (const Error& error) {  // virtual devices of a device that is gone
+    *replaced = old;
+    throw Error(error.status(), fmt::format("reload_backend: '{}' stays as it was: {}", name, error.what()));
   }
   log_loading(result);
-
-  const std::shared_ptr<loader::Backend> fresh = result.backends.front();
-  const std::shared_ptr<HostServices> old_services = (*replaced)->services;
-  std::replace(report.backends.begin(), report.backends.end(), (*replaced)->backend, fresh);
+  std::replace(report.backends.begin(), report.backends.end(), old->backend, fresh);
   for (loader::Record& known : report.records) {
     if (known.path == path) known = record;
   }
   load_report = load_report_of(report);
-  *replaced = std::make_shared<LoadedBackend>(LoadedBackend{services_of(*fresh), fresh});
-  list_devices();  // lets go of the old backend, which is shut down before its services end
-  std::erase(services, old_services);
+  const std::shared_ptr<HostServices> used = old->services;
+  old->backend.reset();  // shut down before its services end
+  std::erase(services, used);
 }
 
 }  // namespace tenon::exec

@@ -84,11 +84,12 @@ void divide(std::vector<DeviceEntry>& entries, const VirtualDevice& rule) {
 void ContextState::list_devices() {
   std::map<std::pair<const LoadedBackend*, std::string>, std::weak_ptr<DeviceState>> open_before;
   for (std::size_t i = 0; i < entries.size(); ++i) open_before[{entries[i].loaded.get(), entries[i].info.name}] = opened[i];
-  entries = entries_of(loaded);
+  std::vector<DeviceEntry> listed = entries_of(loaded);
   // Without any device the rules have none to divide, and the caller says why there is none.
   for (const VirtualDevice& rule : config.virtual_devices) {
-    if (!entries.empty()) divide(entries, rule);
+    if (!listed.empty()) divide(listed, rule);
   }
+  entries = std::move(listed);
   infos.clear();
   available.clear();
   opened.clear();

@@ -2,6 +2,7 @@
 // What a user asks of backends and devices is done, or an error or one warning says why not.
 #include <filesystem>
 
+#include "exec/context_state.h"
 #include "exec/device_state.h"
 #include "log_file.h"
 #include "testing.h"
@@ -69,6 +70,7 @@ TEST_CASE_FIXTURE(InFolder, "loading: a backend is replaced by its file as it is
   CHECK(folder.count_files() == 1);
 
   const auto second = code();
+  const std::size_t services = context.state()->services.size();
   replace_by(TENON_BACKEND_DIRECTORY "/libtenon_backend_openblas.so");
   CHECK_ERROR("reload_backend: 'reference' stays as it was: " + file.string() + " now calls itself 'openblas'",
               context.reload_backend("reference"));
@@ -77,6 +79,10 @@ TEST_CASE_FIXTURE(InFolder, "loading: a backend is replaced by its file as it is
                        context.reload_backend("reference"));
   CHECK((code() == second));
   CHECK(sum() == std::vector<float>{2, 4});
+  std::filesystem::remove(file);
+  CHECK_ERROR_CONTAINS("there is no such file", context.reload_backend("reference"));
+  CHECK(context.state()->services.size() == services);  // nothing of the failed ones is left
+  CHECK((code() == second));
   CHECK_ERROR("reload_backend: no backend 'cuda' is in use; in use: openblas, reference", context.reload_backend("cuda"));
 }
 
