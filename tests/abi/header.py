@@ -15,7 +15,7 @@ Header = namedtuple("Header", "structs constants strings signatures aliases")
 
 # Fixed widths only: no bool, no enum types, no bit-fields, no long, no size_t (rule 3 of the ABI).
 SCALARS = {"uint8_t", "int8_t", "uint16_t", "int16_t", "uint32_t", "int32_t", "uint64_t", "int64_t", "double"}
-NOT_CONSTANTS = {"TENON_BACKEND_H", "TENON_EXPORT"}
+NOT_CONSTANTS = {"TENON_BACKEND_H", "TENON_CALL", "TENON_EXPORT"}
 # Structs with struct_size that do not grow: a new attribute needs a new op version.
 CLOSED_PREFIX = "tenon_attributes_"
 
@@ -75,7 +75,8 @@ def _plain_type(const, base, stars, where):
 
 
 PLAIN = re.compile(r"(const )?(\w+) ?(\*{0,2}) ?(\w+)?$")
-POINTER = re.compile(r"(.+?) ?\(\*(\w+)\)\((.*)\)$")
+POINTER = re.compile(r"(.+?) ?\(\* ?(\w+)\)\((.*)\)$")
+QUERY = re.compile(r'__attribute__\(\(visibility\("default"\)\)\) (\w+) +(\w+)\((.*)\)$')
 
 
 def _signature(result, parameters):
@@ -144,6 +145,8 @@ def read_header(directory, compiler=("cc",)):
                 constants.append(name.group(1))
         elif alias and alias.group(1) in SCALARS:
             aliases[alias.group(2)] = alias.group(1)
+        elif query := QUERY.match(text):
+            signatures[query.group(2)] = _signature(query.group(1), query.group(3))
         elif pointer:
             signatures[pointer.group(2)] = _signature(pointer.group(1), pointer.group(3))
         elif not (opaque and opaque.group(1) == opaque.group(2)):

@@ -21,6 +21,8 @@
  *               result. A receiver that does not know a set bit refuses before the call has any effect. `supports` says no, for
  *               TENON_REASON_NEEDS, to the nodes that the bit touches: a node's own, those that read or write a value, all of a
  *               graph or its options. Any other slot returns TENON_UNSUPPORTED. No bit has a meaning yet.
+ *   Calls       functions have the calling convention TENON_CALL. Structs have the alignment that the platform's C compiler gives them,
+ *               8 bytes at most. Processors are 64-bit and little-endian.
  *   Exceptions  no exception, signal, longjmp, exit or abort crosses the boundary, in either direction.
  */
 #ifndef TENON_BACKEND_H
@@ -29,9 +31,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#if UINTPTR_MAX != 0xffffffffffffffffu
+#error "tenon/backend.h: expected a 64-bit target"
+#endif
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "tenon/backend.h: expected a little-endian target"
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma pack(push, 8)
 
 /* ------------------------------------------------------------------------------------------------ version */
 
@@ -49,8 +59,10 @@ extern "C" {
 
 #if defined(_WIN32)
 #define TENON_EXPORT __declspec(dllexport)
+#define TENON_CALL __cdecl
 #else
 #define TENON_EXPORT __attribute__((visibility("default")))
+#define TENON_CALL
 #endif
 
 /* ------------------------------------------------------------------------------------------------ small types */
@@ -135,8 +147,8 @@ typedef struct tenon_error {
 
 /* ------------------------------------------------------------------------------------------------ ops */
 
-/* Every op has an id that never changes. tenon/ops.def lists them; ids from TENON_OP_VENDOR on are
- * private to a vendor. */
+/* Every op has an id that never changes. tenon/ops.def lists them. Ids from TENON_OP_VENDOR on mean what the tenon_vendor_op of the
+ * backend says that has them: see there. */
 typedef uint32_t tenon_op;
 #define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attributes, indexing, schema) TENON_OP_##name = id,
 enum {
@@ -387,6 +399,29 @@ typedef struct tenon_attributes_rmsprop {
   double epsilon;
 } tenon_attributes_rmsprop;
 
+enum {
+  TENON_ATTRIBUTE_INTEGER = 1,  /* one int64_t */
+  TENON_ATTRIBUTE_FLOAT = 2,    /* one double */
+  TENON_ATTRIBUTE_STRING = 3,   /* `count` bytes of UTF-8 and a NUL that is not counted */
+  TENON_ATTRIBUTE_INTEGERS = 4, /* `count` int64_t */
+  TENON_ATTRIBUTE_FLOATS = 5    /* `count` double */
+};
+/* An attribute of a vendor's op. Frozen. */
+typedef struct tenon_attribute {
+  const char* name;
+  const void* data; /* NULL if `count` is 0 */
+  uint32_t type;    /* TENON_ATTRIBUTE_* */
+  uint32_t count;
+} tenon_attribute;
+
+/* The attributes of a node of a vendor's op: all that its schema names, in that order, with the schema's defaults for those that were not
+ * given. Borrowed for the length of the call, like the node. */
+typedef struct tenon_attributes_vendor {
+  uint32_t struct_size;
+  uint32_t count;
+  const tenon_attribute* attributes;
+} tenon_attributes_vendor;
+
 /* Schema digest of one (op, version). FNV-1a 64 of "Name-version: schema" in ops.def; see
  * tenon/op_digests.h. Frozen. */
 typedef struct tenon_op_digest {
@@ -424,7 +459,10 @@ typedef struct tenon_value {
   uint32_t kind;    /* TENON_VALUE_* */
   uint32_t binding; /* inputs, outputs, parameters: index into tenon_bindings.addresses; else TENON_NO_INDEX */
   const void* data; /* constants only */
-  uint32_t needs;   /* bits that must be understood: else the nodes that read or write the value are refused */
+  /* parameters and constants, for plan_create: the value as pack->create packed it, which the plan reads instead of packing it itself;
+   * NULL: none. The plan keeps a reference of its own. */
+  tenon_packed* packed;
+  uint32_t needs; /* bits that must be understood: else the nodes that read or write the value are refused */
   uint32_t reserved;
 } tenon_value;
 
@@ -513,7 +551,7 @@ typedef struct tenon_plan_info {
   uint32_t kernel_count;         /* kernels one execution launches, after fusion */
   uint64_t workspace_size_bytes; /* device memory each concurrent execution needs */
   uint64_t workspace_alignment_bytes;
-  uint64_t packed_size_bytes; /* memory the plan itself owns: constants and packed operands */
+  uint64_t packed_size_bytes; /* memory the plan itself owns: constants and packed operands, without tenon_value.packed */
 } tenon_plan_info;
 
 /* The addresses that one execution uses. Shapes and strides are in the plan. */
@@ -565,35 +603,38 @@ typedef struct tenon_host {
   uint32_t abi_minor; /* the minor version both sides use */
   tenon_host_context* context;
   /* Writes one line. */
-  void (*log)(tenon_host_context*, uint32_t level, const char* text);
+  void(TENON_CALL* log)(tenon_host_context*, uint32_t level, const char* text);
   /* Host memory, aligned to `alignment_bytes` (a power of two). NULL when there is none. */
-  void* (*allocate)(tenon_host_context*, uint64_t size_bytes, uint64_t alignment_bytes);
-  void (*release)(tenon_host_context*, void* memory, uint64_t size_bytes);
+  void*(TENON_CALL* allocate)(tenon_host_context*, uint64_t size_bytes, uint64_t alignment_bytes);
+  void(TENON_CALL* release)(tenon_host_context*, void* memory, uint64_t size_bytes);
   /* Calls body(argument, begin, end) so that the ranges cover [0, count) exactly once, on the
    * host's threads and the caller's, each range at least `grain` long but for the last; returns
    * when all are done. May be called from inside a body: it then runs inline. The body must not
    * throw. How the range is split depends only on count, grain and the thread budget. `run` is that
    * of the call that the loop is a part of. */
-  void (*parallel_for)(tenon_host_context*, const tenon_run* run, int64_t count, int64_t grain,
-                       void (*body)(void* argument, int64_t begin, int64_t end), void* argument);
+  void(TENON_CALL* parallel_for)(tenon_host_context*, const tenon_run* run, int64_t count, int64_t grain,
+                                 void(TENON_CALL* body)(void* argument, int64_t begin, int64_t end), void* argument);
   /* The thread budget of parallel_for in this run, the caller's thread included; >= 1. */
-  uint32_t (*thread_count)(tenon_host_context*, const tenon_run* run);
+  uint32_t(TENON_CALL* thread_count)(tenon_host_context*, const tenon_run* run);
   /* A span in the host's trace, nested per thread. `name` is copied. */
-  void (*trace_begin)(tenon_host_context*, const char* name, uint64_t correlation_id);
-  void (*trace_end)(tenon_host_context*);
+  void(TENON_CALL* trace_begin)(tenon_host_context*, const char* name, uint64_t correlation_id);
+  void(TENON_CALL* trace_end)(tenon_host_context*);
   /* The user's value for this option of the backend, or its declared default; NULL if it was not
    * declared. Lives as long as the host. */
-  const char* (*option)(tenon_host_context*, const char* option);
+  const char*(TENON_CALL* option)(tenon_host_context*, const char* option);
   /* A directory this backend may keep files in; created on the first call; NULL if there is none.
    * Lives as long as the host. */
-  const char* (*cache_directory)(tenon_host_context*);
+  const char*(TENON_CALL* cache_directory)(tenon_host_context*);
   /* 1 if the result of this run is not wanted any more. Costs nanoseconds. */
-  uint32_t (*cancel_requested)(tenon_host_context*, const tenon_run* run);
+  uint32_t(TENON_CALL* cancel_requested)(tenon_host_context*, const tenon_run* run);
   /* Measured choices, kept by the host between runs of one build of the backend, in a file with a
    * checksum. A key is UTF-8 and names what the choice depends on: problem, device, versions of
    * libraries. get copies at most `capacity` bytes and returns the stored size, 0 if absent. */
-  uint64_t (*autotune_get)(tenon_host_context*, const char* key, void* out_value, uint64_t capacity_bytes);
-  void (*autotune_put)(tenon_host_context*, const char* key, const void* value, uint64_t size_bytes);
+  uint64_t(TENON_CALL* autotune_get)(tenon_host_context*, const char* key, void* out_value, uint64_t capacity_bytes);
+  void(TENON_CALL* autotune_put)(tenon_host_context*, const char* key, const void* value, uint64_t size_bytes);
+  /* What the application offers to backends besides this table: a struct of this name and version that both know, or NULL. Lives as
+   * long as the host. */
+  const void*(TENON_CALL* extension)(tenon_host_context*, const char* name, uint32_t version);
 } tenon_host;
 
 /* ------------------------------------------------------------------------------------------------ devices and memory */
@@ -629,13 +670,14 @@ typedef struct tenon_device_info {
   uint64_t memory_free_bytes; /* at the time of the call */
   uint64_t alignment_bytes;   /* of allocations: a power of two */
   uint64_t dtypes;            /* set of TENON_DTYPE_BIT that the device computes with; the core sends it no value of another one. 0: all */
-  uint64_t operand_alignment_bytes; /* of operands: a power of two that divides alignment_bytes; 0 or 1: an element's size */
+  uint64_t operand_alignment_bytes;   /* of operands: a power of two that divides alignment_bytes; 0 or 1: an element's size */
+  uint64_t max_allocation_size_bytes; /* of one memory_allocate: the core asks for no more; 0: memory_size_bytes */
 } tenon_device_info;
 
 enum {
-  TENON_MEMORY_DEVICE = 0,
-  TENON_MEMORY_HOST = 1,
-  TENON_MEMORY_PINNED = 2 /* host memory that the device copies from without staging */
+  TENON_MEMORY_DEVICE = 0, /* operands of plans and of BLAS are in it */
+  TENON_MEMORY_HOST = 1,   /* memory of the process, for copies only, unless the device is TENON_DEVICE_HOST_ADDRESSABLE */
+  TENON_MEMORY_PINNED = 2  /* the same, and the device copies from it without staging */
 };
 enum {
   TENON_IMPORT_COPY = 0,             /* the bytes are copied before the call returns */
@@ -644,6 +686,36 @@ enum {
   TENON_IMPORT_BORROW_READ_WRITE = 3 /* the device reads and writes them in place */
 };
 enum { TENON_COPY_HOST_TO_DEVICE = 0, TENON_COPY_DEVICE_TO_HOST = 1, TENON_COPY_DEVICE_TO_DEVICE = 2 };
+
+/* Memory to allocate. */
+typedef struct tenon_memory_request {
+  uint32_t struct_size;
+  uint32_t kind;            /* TENON_MEMORY_* */
+  uint64_t size_bytes;      /* 0 is allowed */
+  uint64_t alignment_bytes; /* a power of two; 0, or up to device_info.alignment_bytes: that one. A larger one may be TENON_UNSUPPORTED */
+  uint32_t needs;           /* bits that must be understood: else memory_allocate returns TENON_UNSUPPORTED */
+  uint32_t reserved;
+} tenon_memory_request;
+
+/* Host memory to make usable by the device. */
+typedef struct tenon_memory_import {
+  uint32_t struct_size;
+  uint32_t terms; /* TENON_IMPORT_* */
+  void* host;
+  uint64_t size_bytes; /* 0 is allowed */
+  uint32_t needs;      /* bits that must be understood: else memory_import returns TENON_UNSUPPORTED */
+  uint32_t reserved;
+} tenon_memory_import;
+
+/* Memory as the backend made it. The caller sets struct_size to the size it knows; the backend fills the fields within it. */
+typedef struct tenon_memory_result {
+  uint32_t struct_size;
+  uint32_t reserved;
+  tenon_memory* memory; /* given back to memory_free */
+  uint64_t address; /* of the first byte, for tenon_bindings, tenon_copy, `fill` and BLAS; arithmetic on it is allowed within the size */
+  void* host; /* the same byte for the host, to read and write when no submitted work uses it; NULL: the host cannot. Never NULL for HOST
+               * and PINNED, whose `address` is this pointer */
+} tenon_memory_result;
 
 /* One dense copy. Ranges must not overlap. */
 typedef struct tenon_copy {
@@ -656,6 +728,25 @@ typedef struct tenon_copy {
   uint32_t needs;     /* bits that must be understood: else `copy` returns TENON_UNSUPPORTED */
   uint32_t reserved;
 } tenon_copy;
+
+/* How a stream or an event is wanted; NULL: the defaults, which are all 0. What a backend does not know of it may be ignored, but for
+ * `needs`. */
+typedef struct tenon_stream_options {
+  uint32_t struct_size;
+  uint32_t needs;   /* bits that must be understood: else stream_create returns TENON_UNSUPPORTED */
+  int32_t priority; /* a hint: streams of higher priority go first where the device has priorities; 0 is normal */
+  uint32_t reserved;
+} tenon_stream_options;
+
+enum {
+  TENON_EVENT_NO_TIMING = 1u << 0 /* event_elapsed will not be asked about it, and may be TENON_INVALID_ARGUMENT: cheaper for some */
+};
+typedef struct tenon_event_options {
+  uint32_t struct_size;
+  uint32_t needs; /* bits that must be understood: else event_create returns TENON_UNSUPPORTED */
+  uint32_t flags; /* TENON_EVENT_* */
+  uint32_t reserved;
+} tenon_event_options;
 
 typedef struct tenon_memory_stats {
   uint32_t struct_size;
@@ -708,7 +799,7 @@ typedef struct tenon_blas_call {
     uint32_t struct_size;                        \
     fields                                       \
   } tenon_blas_##signature##_args;               \
-  typedef tenon_status (*tenon_blas_##signature##_fn)(const tenon_blas_call*, const tenon_blas_##signature##_args*, tenon_error*);
+  typedef tenon_status(TENON_CALL* tenon_blas_##signature##_fn)(const tenon_blas_call*, const tenon_blas_##signature##_args*, tenon_error*);
 #define TENON_FLAG(name) uint32_t name;
 #define TENON_SIZE(name) int64_t name;
 #define TENON_IN(name) uint64_t name;
@@ -748,21 +839,37 @@ typedef struct tenon_blas_table {
 typedef struct tenon_capture_table {
   uint32_t struct_size;
   uint32_t reserved;
-  tenon_status (*begin)(tenon_stream*, tenon_error*);
-  tenon_status (*end)(tenon_stream*, tenon_capture** out_capture, tenon_error*);
-  tenon_status (*replay)(tenon_capture*, tenon_stream*, uint64_t execution_id, tenon_error*);
-  void (*destroy)(tenon_capture*);
+  tenon_status(TENON_CALL* begin)(tenon_stream*, tenon_error*);
+  tenon_status(TENON_CALL* end)(tenon_stream*, tenon_capture** out_capture, tenon_error*);
+  tenon_status(TENON_CALL* replay)(tenon_capture*, tenon_stream*, uint64_t execution_id, tenon_error*);
+  void(TENON_CALL* destroy)(tenon_capture*);
 } tenon_capture_table;
 
-/* Packed operands that several plans share. `key` identifies bytes, layout and use; operands with
- * equal keys on one device are interchangeable. */
+/* The form in which the plans of a graph read a value that they pack. */
+typedef struct tenon_packing {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t size_bytes; /* device memory of the packed copies */
+  char key[240];       /* NUL-terminated, not empty: equal keys on one device are the same form, which any bytes may be packed in */
+} tenon_packing;
+
+/* Packed operands that several plans share: weights of one model in programs of several batch sizes, for instance. `value` is an index in
+ * graph.values of a parameter or a constant, and the graph and options are those of the plan_create to come.
+ *   Sharing   what `create` made for one graph serves every plan in whose graph `describe` gives the value the same key; plan_create
+ *             refuses it elsewhere (TENON_INVALID_ARGUMENT).
+ *   Contents  a constant is packed by `create`. A parameter is packed by the first execution of any of the plans whose bindings have
+ *             another parameters_epoch than the last one that packed it: all of these plans count the same epochs and are bound to the
+ *             same bytes.
+ *   Threads   plans that share a value may be executed at the same time; the backend sees to it that none reads what another packs. */
 typedef struct tenon_pack_table {
   uint32_t struct_size;
   uint32_t reserved;
-  tenon_status (*create)(tenon_device*, const tenon_graph*, uint32_t value, tenon_packed** out_packed, tenon_error*);
-  tenon_status (*info)(tenon_packed*, char* out_key, uint64_t key_capacity_bytes, uint64_t* out_size_bytes, tenon_error*);
-  tenon_status (*attach)(tenon_plan*, uint32_t value, tenon_packed*, tenon_error*); /* the plan keeps a reference of its own */
-  void (*destroy)(tenon_packed*);
+  /* TENON_UNSUPPORTED: the plan reads the value as it is. */
+  tenon_status(TENON_CALL* describe)(tenon_device*, const tenon_graph*, const tenon_plan_options*, uint32_t value,
+                                     tenon_packing* out_packing, tenon_error*);
+  tenon_status(TENON_CALL* create)(tenon_device*, const tenon_graph*, const tenon_plan_options*, uint32_t value, tenon_packed** out_packed,
+                                   tenon_error*);
+  void(TENON_CALL* destroy)(tenon_packed*); /* the memory lives as long as a plan has it */
 } tenon_pack_table;
 
 /* One kernel of a profiled execution. Arrays of it carry an element stride. */
@@ -784,8 +891,8 @@ typedef struct tenon_profile_table {
    * bytes after the one before; out_count is how many there are. TENON_INVALID_ARGUMENT for an id
    * that is not kept. Id 0 lists the kernels of the plan with times of 0, or nothing if they are not
    * known before an execution. */
-  tenon_status (*read)(tenon_plan*, uint64_t execution_id, tenon_profile_record* out_records, uint32_t record_stride, uint32_t capacity,
-                       uint32_t* out_count, tenon_error*);
+  tenon_status(TENON_CALL* read)(tenon_plan*, uint64_t execution_id, tenon_profile_record* out_records, uint32_t record_stride,
+                                 uint32_t capacity, uint32_t* out_count, tenon_error*);
 } tenon_profile_table;
 
 /* ------------------------------------------------------------------------------------------------ the backend's table */
@@ -799,73 +906,73 @@ typedef struct tenon_backend_table {
 
   /* Joins threads, drains streams, closes what is open. Idempotent; afterwards only `destroy` may
    * be called. */
-  void (*shutdown)(tenon_backend*);
+  void(TENON_CALL* shutdown)(tenon_backend*);
   /* Frees the backend; shuts it down first if `shutdown` was not called. */
-  void (*destroy)(tenon_backend*);
+  void(TENON_CALL* destroy)(tenon_backend*);
 
   /* Counts the devices without opening them. Zero is valid: `error` then says why and what to do,
    * and the status stays TENON_OK. */
-  tenon_status (*device_count)(tenon_backend*, uint32_t* out_count, tenon_error*);
-  tenon_status (*device_info)(tenon_backend*, uint32_t index, tenon_device_info* out_info, tenon_error*);
-  tenon_status (*device_open)(tenon_backend*, uint32_t index, tenon_device** out_device, tenon_error*);
+  tenon_status(TENON_CALL* device_count)(tenon_backend*, uint32_t* out_count, tenon_error*);
+  tenon_status(TENON_CALL* device_info)(tenon_backend*, uint32_t index, tenon_device_info* out_info, tenon_error*);
+  tenon_status(TENON_CALL* device_open)(tenon_backend*, uint32_t index, tenon_device** out_device, tenon_error*);
   /* The core has destroyed all objects of the device before. */
-  void (*device_close)(tenon_device*);
+  void(TENON_CALL* device_close)(tenon_device*);
 
-  /* Allocates size_bytes (0 is allowed), aligned to device_info.alignment_bytes. Pointer arithmetic
-   * on the address is allowed. */
-  tenon_status (*memory_allocate)(tenon_device*, uint32_t kind, uint64_t size_bytes, tenon_memory** out_memory, uint64_t* out_address,
-                                  tenon_error*);
-  /* Makes host memory usable by the device, under one of the four TENON_IMPORT_* terms. */
-  tenon_status (*memory_import)(tenon_device*, void* host, uint64_t size_bytes, uint32_t terms, tenon_memory** out_memory,
-                                uint64_t* out_address, tenon_error*);
+  tenon_status(TENON_CALL* memory_allocate)(tenon_device*, const tenon_memory_request*, tenon_memory_result* out_result, tenon_error*);
+  /* Makes host memory usable by the device, under one of the four TENON_IMPORT_* terms. All but COPY may be TENON_UNSUPPORTED. */
+  tenon_status(TENON_CALL* memory_import)(tenon_device*, const tenon_memory_import*, tenon_memory_result* out_result, tenon_error*);
   /* The caller makes sure that no work uses the memory any more. */
-  void (*memory_free)(tenon_memory*);
-  tenon_status (*memory_stats)(tenon_device*, tenon_memory_stats* out_stats, tenon_error*);
+  void(TENON_CALL* memory_free)(tenon_memory*);
+  tenon_status(TENON_CALL* memory_stats)(tenon_device*, tenon_memory_stats* out_stats, tenon_error*);
   /* Asynchronous, in stream order. With host memory that is not pinned it may be synchronous. */
-  tenon_status (*copy)(tenon_device*, const tenon_copy*, tenon_stream*, tenon_error*);
+  tenon_status(TENON_CALL* copy)(tenon_device*, const tenon_copy*, tenon_stream*, tenon_error*);
   /* Sets bytes, in stream order. */
-  tenon_status (*fill)(tenon_device*, uint64_t address, uint64_t size_bytes, uint8_t value, tenon_stream*, tenon_error*);
+  tenon_status(TENON_CALL* fill)(tenon_device*, uint64_t address, uint64_t size_bytes, uint8_t value, tenon_stream*, tenon_error*);
 
-  tenon_status (*stream_create)(tenon_device*, tenon_stream** out_stream, tenon_error*);
-  void (*stream_destroy)(tenon_stream*);
+  /* Work that was submitted to a stream makes progress by itself, without another call. */
+  tenon_status(TENON_CALL* stream_create)(tenon_device*, const tenon_stream_options*, tenon_stream** out_stream, tenon_error*);
+  void(TENON_CALL* stream_destroy)(tenon_stream*);
   /* Returns when all work submitted to the stream is done; reports the first asynchronous failure
    * since the last report, with its node's id. */
-  tenon_status (*stream_synchronize)(tenon_stream*, tenon_error*);
+  tenon_status(TENON_CALL* stream_synchronize)(tenon_stream*, tenon_error*);
 
-  tenon_status (*event_create)(tenon_device*, tenon_event** out_event, tenon_error*);
-  void (*event_destroy)(tenon_event*);
+  tenon_status(TENON_CALL* event_create)(tenon_device*, const tenon_event_options*, tenon_event** out_event, tenon_error*);
+  void(TENON_CALL* event_destroy)(tenon_event*);
   /* Marks the work submitted to the stream so far; may be recorded again. */
-  tenon_status (*event_record)(tenon_event*, tenon_stream*, tenon_error*);
+  tenon_status(TENON_CALL* event_record)(tenon_event*, tenon_stream*, tenon_error*);
   /* Later work of the stream waits for the event; the caller does not. An event never recorded is
    * done. */
-  tenon_status (*event_wait)(tenon_event*, tenon_stream*, tenon_error*);
+  tenon_status(TENON_CALL* event_wait)(tenon_event*, tenon_stream*, tenon_error*);
   /* TENON_OK: done. TENON_NOT_READY: not yet. Else the failure of the work before it. */
-  tenon_status (*event_query)(tenon_event*, tenon_error*);
-  tenon_status (*event_synchronize)(tenon_event*, tenon_error*);
+  tenon_status(TENON_CALL* event_query)(tenon_event*, tenon_error*);
+  tenon_status(TENON_CALL* event_synchronize)(tenon_event*, tenon_error*);
   /* Device time between two recorded, finished events, in nanoseconds. */
-  tenon_status (*event_elapsed)(tenon_event* begin, tenon_event* end, uint64_t* out_ns, tenon_error*);
+  tenon_status(TENON_CALL* event_elapsed)(tenon_event* begin, tenon_event* end, uint64_t* out_ns, tenon_error*);
 
   /* Answers for every node of the graph: node i's begins i * answer_stride bytes after out_answers. The caller has zeroed them; of
    * each the backend writes what both know, no more than answer_stride bytes. An op, version, dtype, kind, rank, dimension,
    * attribute struct, option or bit of `needs` that it does not know is a no for the nodes that it touches. Fails only for arrays
    * that cannot be read: NULL, a stride that is too small, an index out of range, a value that is read before it is written. */
-  tenon_status (*supports)(tenon_device*, const tenon_graph*, const tenon_plan_options*, tenon_answer* out_answers, uint32_t answer_stride,
-                           tenon_error*);
+  tenon_status(TENON_CALL* supports)(tenon_device*, const tenon_graph*, const tenon_plan_options*, tenon_answer* out_answers,
+                                     uint32_t answer_stride, tenon_error*);
   /* Creates an immutable plan. Copies what it needs of the graph, constants included. A node that `supports` refuses fails it, with
    * the node's id. */
-  tenon_status (*plan_create)(tenon_device*, const tenon_graph*, const tenon_plan_options*, tenon_plan** out_plan, tenon_error*);
-  void (*plan_destroy)(tenon_plan*);
-  tenon_status (*plan_info)(tenon_plan*, tenon_plan_info* out_info, tenon_error*);
+  tenon_status(TENON_CALL* plan_create)(tenon_device*, const tenon_graph*, const tenon_plan_options*, tenon_plan** out_plan, tenon_error*);
+  void(TENON_CALL* plan_destroy)(tenon_plan*);
+  tenon_status(TENON_CALL* plan_info)(tenon_plan*, tenon_plan_info* out_info, tenon_error*);
   /* Submits the plan's work to the stream. `workspace` has plan_info.workspace_size_bytes;
    * concurrent calls use separate workspaces. No host synchronisation, no logging, and no
    * allocation unless more executions overlap than ever before. */
-  tenon_status (*plan_execute)(tenon_plan*, const tenon_bindings*, uint64_t workspace, tenon_stream*, tenon_error*);
+  tenon_status(TENON_CALL* plan_execute)(tenon_plan*, const tenon_bindings*, uint64_t workspace, tenon_stream*, tenon_error*);
 
   /* Optional blocks: NULL means "not offered". */
   const tenon_blas_table* blas;
   const tenon_capture_table* capture;
   const tenon_pack_table* pack;
   const tenon_profile_table* profile;
+  /* What the backend offers besides this table, to applications that know it: a struct of this name and version, or NULL. Lives as long
+   * as the backend. The slot is NULL if there is nothing. */
+  const void*(TENON_CALL* extension)(tenon_backend*, const char* name, uint32_t version);
 } tenon_backend_table;
 
 /* ------------------------------------------------------------------------------------------------ the query */
@@ -898,6 +1005,31 @@ typedef struct tenon_capability {
   uint32_t features; /* TENON_FEATURE_* */
   uint32_t reserved;
 } tenon_capability;
+
+/* Dtype and shape of one result of a vendor's op. Frozen. */
+typedef struct tenon_vendor_result {
+  tenon_dtype dtype;
+  uint32_t rank;
+  int64_t shape[TENON_MAX_RANK];
+} tenon_vendor_result;
+
+/* An op of the backend's vendor, which graphs reach by "<domain>.<name>". Arrays of it carry an element stride.
+ *   Id       TENON_OP_VENDOR or more, unique in the backend: its nodes have it. Another backend that has the op may give it another one.
+ *   Schema   as in ops.def, with a type for each attribute (int, float, string, ints, floats), and a default if it may be left out:
+ *            "x:T bias:T? -> y:T; limit:float axes:ints=[] mode:string=soft". A trailing ? is an operand that may be absent. There are
+ *            no repeated groups, and types of operands are for readers: `infer` checks them.
+ *   infer    the dtypes and shapes of all results from those of the operands (dtype TENON_DTYPE_NONE: absent; strides are NULL). Pure, and
+ *            called before any device is open. A failure's text says what was expected and what was given.
+ *   Meaning  elsewhere nothing is known of the op: it has no gradient, and it is computed in the dtypes of its operands. */
+typedef struct tenon_vendor_op {
+  tenon_op id;
+  uint32_t version;
+  const char* domain; /* [a-z][a-z0-9_]*, also several of them joined by dots: "com.example" */
+  const char* name;   /* [A-Za-z][A-Za-z0-9_]* */
+  const char* schema;
+  tenon_status(TENON_CALL* infer)(const tenon_tensor_desc* inputs, uint32_t input_count, const tenon_attributes_vendor*,
+                                  tenon_vendor_result* out_results, uint32_t result_count, tenon_error*);
+} tenon_vendor_op;
 
 enum { TENON_OPTION_STRING = 0, TENON_OPTION_INTEGER = 1, TENON_OPTION_CHOICE = 2, TENON_OPTION_BOOLEAN = 3 };
 /* An option the user may set under backends.options.<name> in YAML. The core checks values against
@@ -943,17 +1075,23 @@ typedef struct tenon_backend_info {
   const tenon_option* options;
   uint32_t option_count;
   uint32_t option_stride;
+  const tenon_vendor_op* vendor_ops; /* `capabilities` may list them too */
+  uint32_t vendor_op_count;
+  uint32_t vendor_op_stride;
   /* Starts the backend. `host` outlives it. May start threads and look for devices; opens none of
    * them. */
-  tenon_status (*create)(const tenon_host* host, tenon_backend** out_backend, const tenon_backend_table** out_table, tenon_error*);
+  tenon_status(TENON_CALL* create)(const tenon_host* host, tenon_backend** out_backend, const tenon_backend_table** out_table,
+                                   tenon_error*);
 } tenon_backend_info;
 
 /* The one symbol a plugin exports. Pure: starts no thread, opens no device, allocates nothing, may
  * be called any number of times, before and after anything else. Returns TENON_INCOMPATIBLE, with
  * its own range filled in, if it does not work with this host. */
-typedef tenon_status (*tenon_backend_query_fn)(const tenon_host_info* host, tenon_backend_info* out_info);
+TENON_EXPORT tenon_status TENON_CALL tenon_backend_query(const tenon_host_info* host, tenon_backend_info* out_info);
+typedef tenon_status(TENON_CALL* tenon_backend_query_fn)(const tenon_host_info* host, tenon_backend_info* out_info);
 #define TENON_BACKEND_QUERY_SYMBOL "tenon_backend_query"
 
+#pragma pack(pop)
 #ifdef __cplusplus
 }
 #endif
