@@ -15,7 +15,7 @@ namespace {
 // field that each struct had then. They never change.
 #define TENON_SIZE_THROUGH(type, field) (offsetof(type, field) + sizeof(type::field))
 constexpr std::size_t info_size_v1 = TENON_SIZE_THROUGH(tenon_backend_info, create);
-constexpr std::size_t table_size_v1 = TENON_SIZE_THROUGH(tenon_backend_table, profile);
+constexpr std::size_t table_size_v1 = TENON_SIZE_THROUGH(tenon_backend_table, extension);
 constexpr std::size_t capability_size_v1 = TENON_SIZE_THROUGH(tenon_capability, reserved);
 constexpr std::size_t option_size_v1 = TENON_SIZE_THROUGH(tenon_option, help);
 #undef TENON_SIZE_THROUGH

@@ -59,6 +59,7 @@ struct tenon_memory {
 };
 struct tenon_event {
   std::unique_ptr<tenon::sdk::Event> event;
+  bool timed;
 };
 struct tenon_plan {
   std::unique_ptr<tenon::sdk::Plan> plan;
@@ -100,8 +101,10 @@ void hand_over(Struct value, Struct* out) {
   std::memcpy(out, &value, size);
 }
 
-tenon_plan_options options_of(const tenon_plan_options* given) {
-  tenon_plan_options options{};
+/// The fields that the sender's struct_size covers, the others 0; all 0 for NULL.
+template <class Struct>
+Struct sent(const Struct* given) {
+  Struct options{};
   if (given != nullptr) std::memcpy(&options, given, given->struct_size < sizeof options ? given->struct_size : sizeof options);
   options.struct_size = sizeof options;
   return options;
@@ -161,6 +164,7 @@ tenon_status device_info(tenon_backend* self, std::uint32_t index, tenon_device_
     info.alignment_bytes = d.alignment_bytes;
     info.dtypes = d.dtypes;
     info.operand_alignment_bytes = d.operand_alignment_bytes;
+    info.max_allocation_size_bytes = d.max_allocation_size_bytes;
     hand_over(info, out_info);
   });
 }
@@ -171,7 +175,9 @@ tenon_status device_open(tenon_backend* self, std::uint32_t index, tenon_device*
     auto device = std::make_unique<tenon_device>();
     device->backend = self;
     device->device = self->backend->open(index);
-    device->device->operand_alignment_bytes = std::max<std::uint64_t>(self->backend->describe(index).operand_alignment_bytes, 1);
+    const DeviceDescription& described = self->backend->describe(index);
+    device->device->alignment_bytes = described.alignment_bytes;
+    device->device->operand_alignment_bytes = std::max<std::uint64_t>(described.operand_alignment_bytes, 1);
     device->rows = self->rows;
     const std::lock_guard lock(self->mutex);
     self->open.insert(device.get());
@@ -201,21 +207,45 @@ std::uint64_t allocate(tenon_device* self, std::uint32_t kind, std::uint64_t siz
   }
 }
 
-tenon_status memory_allocate(tenon_device* self, std::uint32_t kind, std::uint64_t size, tenon_memory** out_memory,
-                             std::uint64_t* out_address, tenon_error* error) {
+void hand_over_memory(std::unique_ptr<tenon_memory> memory, tenon_memory_result* out_result) {
+  const bool on_host = memory->kind != TENON_MEMORY_DEVICE || memory->owner->device->host_addressable();
+  tenon_memory_result result{};
+  result.address = memory->address;
+  result.host = on_host ? reinterpret_cast<void*>(static_cast<std::uintptr_t>(memory->address)) : memory->host;
+  result.memory = memory.release();
+  hand_over(result, out_result);
+}
+
+/// Refuses an alignment that the device's memory does not have.
+void check_alignment(const Device& device, std::uint64_t alignment) {
+  if ((alignment & (alignment - 1)) != 0) {
+    throw Error(TENON_INVALID_ARGUMENT, "memory_allocate: expected an alignment that is a power of two, got " + std::to_string(alignment));
+  }
+  if (alignment > device.alignment_bytes) {
+    throw Error(TENON_UNSUPPORTED, "memory_allocate: expected an alignment of at most " + std::to_string(device.alignment_bytes) +
+                                       " bytes, got " + std::to_string(alignment));
+  }
+}
+
+tenon_status memory_allocate(tenon_device* self, const tenon_memory_request* request, tenon_memory_result* out_result, tenon_error* error) {
   return guarded(error, [&] {
+    check_needs("memory_allocate", request->needs);
+    const std::uint32_t kind = request->kind;
     if (kind > TENON_MEMORY_PINNED) throw Error(TENON_INVALID_ARGUMENT, "memory_allocate: kind " + std::to_string(kind) + " is unknown");
-    auto memory = std::make_unique<tenon_memory>(tenon_memory{self, kind, 0, size, false, nullptr});
-    memory->address = allocate(self, kind, size);
-    self->memory_stats.add(size);
-    *out_address = memory->address;
-    *out_memory = memory.release();
+    check_alignment(*self->device, request->alignment_bytes);
+    auto memory = std::make_unique<tenon_memory>(tenon_memory{self, kind, 0, request->size_bytes, false, nullptr});
+    memory->address = allocate(self, kind, request->size_bytes);
+    self->memory_stats.add(request->size_bytes);
+    hand_over_memory(std::move(memory), out_result);
   });
 }
 
-tenon_status memory_import(tenon_device* self, void* host, std::uint64_t size, std::uint32_t terms, tenon_memory** out_memory,
-                           std::uint64_t* out_address, tenon_error* error) {
+tenon_status memory_import(tenon_device* self, const tenon_memory_import* given, tenon_memory_result* out_result, tenon_error* error) {
   return guarded(error, [&] {
+    check_needs("memory_import", given->needs);
+    void* const host = given->host;
+    const std::uint64_t size = given->size_bytes;
+    const std::uint32_t terms = given->terms;
     if (terms > TENON_IMPORT_BORROW_READ_WRITE) {
       throw Error(TENON_INVALID_ARGUMENT, "memory_import: terms " + std::to_string(terms) + " are unknown");
     }
@@ -223,15 +253,14 @@ tenon_status memory_import(tenon_device* self, void* host, std::uint64_t size, s
       throw Error(TENON_INVALID_ARGUMENT, "memory_import: " + std::to_string(size) + " bytes at a NULL pointer");
     }
     const bool borrowed = self->device->borrows(terms);
-    auto memory = std::make_unique<tenon_memory>(tenon_memory{self, TENON_MEMORY_DEVICE, 0, size, borrowed, host});
+    auto memory = std::make_unique<tenon_memory>(tenon_memory{self, TENON_MEMORY_DEVICE, 0, size, borrowed, borrowed ? host : nullptr});
     if (size > 0) {
       memory->address = self->device->import_host(host, size, terms);
     } else {
       memory->address = borrowed ? reinterpret_cast<std::uintptr_t>(host) : allocate(self, TENON_MEMORY_DEVICE, 0);
     }
     if (!borrowed) self->memory_stats.add(size);
-    *out_address = memory->address;
-    *out_memory = memory.release();
+    hand_over_memory(std::move(memory), out_result);
   });
 }
 
@@ -285,8 +314,12 @@ void check_executes(const tenon_stream& stream, const char* slot) {
   if (stream.recording) throw Error(TENON_INVALID_ARGUMENT, std::string(slot) + ": the stream is being recorded; end the recording first");
 }
 
-tenon_status stream_create(tenon_device* self, tenon_stream** out_stream, tenon_error* error) {
-  return guarded(error, [&] { *out_stream = new tenon_stream{self->device->make_stream()}; });
+tenon_status stream_create(tenon_device* self, const tenon_stream_options* given, tenon_stream** out_stream, tenon_error* error) {
+  return guarded(error, [&] {
+    const auto options = sent(given);
+    check_needs("stream_create", options.needs);
+    *out_stream = new tenon_stream{self->device->make_stream({.priority = options.priority})};
+  });
 }
 void stream_destroy(tenon_stream* stream) {
   delete stream;
@@ -298,8 +331,13 @@ tenon_status stream_synchronize(tenon_stream* stream, tenon_error* error) {
   });
 }
 
-tenon_status event_create(tenon_device* self, tenon_event** out_event, tenon_error* error) {
-  return guarded(error, [&] { *out_event = new tenon_event{self->device->make_event()}; });
+tenon_status event_create(tenon_device* self, const tenon_event_options* given, tenon_event** out_event, tenon_error* error) {
+  return guarded(error, [&] {
+    const auto options = sent(given);
+    check_needs("event_create", options.needs);
+    const bool timed = (options.flags & TENON_EVENT_NO_TIMING) == 0;
+    *out_event = new tenon_event{self->device->make_event({.timed = timed}), timed};
+  });
 }
 void event_destroy(tenon_event* event) {
   delete event;
@@ -320,7 +358,12 @@ tenon_status event_synchronize(tenon_event* event, tenon_error* error) {
   return guarded(error, [&] { event->event->synchronize(); });
 }
 tenon_status event_elapsed(tenon_event* begin, tenon_event* end, std::uint64_t* out_ns, tenon_error* error) {
-  return guarded(error, [&] { *out_ns = end->event->nanoseconds_since(*begin->event); });
+  return guarded(error, [&] {
+    if (!begin->timed || !end->timed) {
+      throw Error(TENON_INVALID_ARGUMENT, "event_elapsed: expected events with times, got one that was created with TENON_EVENT_NO_TIMING");
+    }
+    *out_ns = end->event->nanoseconds_since(*begin->event);
+  });
 }
 
 // ---------------------------------------------------------------- plans
@@ -331,7 +374,7 @@ constexpr std::uint32_t answer_size_v1 = offsetof(tenon_answer, text) + sizeof(t
 tenon_status supports(tenon_device* self, const tenon_graph* graph, const tenon_plan_options* given, tenon_answer* out_answers,
                       std::uint32_t answer_stride, tenon_error* error) {
   return guarded(error, [&] {
-    GraphModel model = GraphModel::read(*graph, options_of(given));
+    GraphModel model = GraphModel::read(*graph, sent(given));
     if (!model.nodes.empty() && (out_answers == nullptr || answer_stride < answer_size_v1)) {
       throw Error(TENON_INVALID_ARGUMENT, "supports: expected answers of at least " + std::to_string(answer_size_v1) + " bytes, got " +
                                               std::to_string(out_answers == nullptr ? 0 : answer_stride));
@@ -351,7 +394,7 @@ tenon_status plan_create(tenon_device* self, const tenon_graph* graph, const ten
                          tenon_error* error) {
   return guarded(error, [&] {
     auto plan = std::make_unique<tenon_plan>();
-    plan->plan = std::make_unique<Plan>(*self->device, self->memory_stats, *graph, options_of(options), self->rows);
+    plan->plan = std::make_unique<Plan>(*self->device, self->memory_stats, *graph, sent(options), self->rows);
     *out_plan = plan.release();
   });
 }

@@ -74,7 +74,7 @@ std::uint64_t Device::import_host(void* memory, std::uint64_t size_bytes, std::u
   if (terms != TENON_IMPORT_COPY && terms != TENON_IMPORT_HOLD) {
     throw Error(TENON_UNSUPPORTED, "memory_import: this device cannot use host memory in place; import with COPY or HOLD");
   }
-  const auto stream = make_stream();
+  const auto stream = make_stream({});
   const std::uint64_t address = allocate(TENON_MEMORY_DEVICE, size_bytes);
   try {
     tenon_copy transfer{};
@@ -110,10 +110,10 @@ void CpuDevice::fill(std::uint64_t address, std::uint64_t size_bytes, std::uint8
   if (size_bytes > 0) std::memset(pointer(address), value, size_bytes);
 }
 
-std::unique_ptr<Stream> CpuDevice::make_stream() {
+std::unique_ptr<Stream> CpuDevice::make_stream(const StreamOptions&) {
   return std::make_unique<InlineStream>();
 }
-std::unique_ptr<Event> CpuDevice::make_event() {
+std::unique_ptr<Event> CpuDevice::make_event(const EventOptions&) {
   return std::make_unique<InlineEvent>();
 }
 

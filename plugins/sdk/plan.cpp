@@ -237,7 +237,7 @@ void Plan::place_constants() {
   for (std::uint32_t v = 0; v < graph.values.size(); ++v) {
     const Value& value = graph.values[v];
     if (value.kind != TENON_VALUE_CONSTANT || value.count == 0 || !(plain[v] || !packed[v].empty())) continue;
-    if (stream.stream == nullptr) stream.stream = device_.make_stream();
+    if (stream.stream == nullptr) stream.stream = device_.make_stream({});
     tenon_copy copy{};
     copy.struct_size = sizeof copy;
     copy.direction = TENON_COPY_HOST_TO_DEVICE;

@@ -19,7 +19,7 @@ std::shared_ptr<Timing> Profile::begin(Device& device, std::size_t kernels) {
     }
   }
   if (timing == nullptr || timing.use_count() > 1) timing = std::make_shared<Timing>();  // else another thread reads it
-  while (timing->marks.size() <= kernels) timing->marks.push_back(device.make_event());
+  while (timing->marks.size() <= kernels) timing->marks.push_back(device.make_event({}));
   return timing;
 }
 

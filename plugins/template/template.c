@@ -177,9 +177,19 @@ static tenon_status plan_execute(tenon_plan* plan, const tenon_bindings* binding
 }
 
 /* ------------------------------------------------------------------ memory: every host pointer is an address of this device */
-static tenon_status memory_allocate(tenon_device* device, uint32_t kind, uint64_t size_bytes, tenon_memory** out_memory,
-                                    uint64_t* out_address, tenon_error* error) {
-  if (kind > TENON_MEMORY_PINNED) return tenon_fail(error, TENON_INVALID_ARGUMENT, "template: memory kind %u is unknown", kind);
+static tenon_status give_memory(tenon_memory* memory, void* bytes, tenon_memory_result* out_result) {
+  const tenon_memory_result own = {.struct_size = sizeof own, .memory = memory, .address = (uint64_t)(uintptr_t)bytes, .host = bytes};
+  tenon_answer_with(out_result, &own, sizeof own);
+  return TENON_OK;
+}
+static tenon_status memory_allocate(tenon_device* device, const tenon_memory_request* request, tenon_memory_result* out_result,
+                                    tenon_error* error) {
+  const uint64_t size_bytes = request->size_bytes;
+  if (request->needs || request->alignment_bytes > ALIGNMENT)
+    return tenon_fail(error, TENON_UNSUPPORTED, "template: expected an alignment of at most %u and no bits in needs, got %llu and 0x%x",
+                      ALIGNMENT, (unsigned long long)request->alignment_bytes, request->needs);
+  if (request->kind > TENON_MEMORY_PINNED)
+    return tenon_fail(error, TENON_INVALID_ARGUMENT, "template: memory kind %u is unknown", request->kind);
   tenon_memory* memory = size_bytes <= INT64_MAX ? allocate(device->host, ALIGNMENT + size_bytes, error) : NULL;
   if (!memory) return tenon_fail(error, TENON_OUT_OF_MEMORY, "template: no memory for %llu bytes", (unsigned long long)size_bytes);
   *memory = (tenon_memory){device, size_bytes};
@@ -187,18 +197,21 @@ static tenon_status memory_allocate(tenon_device* device, uint32_t kind, uint64_
   unsigned long long peak = atomic_load(&device->peak_bytes);
   while (peak < live && !atomic_compare_exchange_weak(&device->peak_bytes, &peak, live)) continue;
   atomic_fetch_add(&device->allocations, 1);
-  *out_memory = memory;
-  *out_address = (uint64_t)(uintptr_t)memory + ALIGNMENT;
-  return TENON_OK;
+  return give_memory(memory, (char*)memory + ALIGNMENT, out_result);
 }
-static tenon_status memory_import(tenon_device* device, void* host, uint64_t size_bytes, uint32_t terms, tenon_memory** out_memory,
-                                  uint64_t* out_address, tenon_error* error) {
-  if (terms > TENON_IMPORT_BORROW_READ_WRITE) return tenon_fail(error, TENON_INVALID_ARGUMENT, "template: unknown import terms %u", terms);
-  const uint64_t copied_bytes = terms == TENON_IMPORT_COPY ? size_bytes : 0; /* under the other terms the bytes stay where they are */
-  const tenon_status status = memory_allocate(device, TENON_MEMORY_HOST, copied_bytes, out_memory, out_address, error);
-  if (status == TENON_OK && copied_bytes) memcpy((void*)(uintptr_t)*out_address, host, copied_bytes);
-  if (status == TENON_OK && terms != TENON_IMPORT_COPY) *out_address = (uint64_t)(uintptr_t)host;
-  return status;
+static tenon_status memory_import(tenon_device* device, const tenon_memory_import* given, tenon_memory_result* out_result,
+                                  tenon_error* error) {
+  if (given->needs) return tenon_fail(error, TENON_UNSUPPORTED, "template: import needs 0x%x, which is unknown here", given->needs);
+  if (given->terms > TENON_IMPORT_BORROW_READ_WRITE)
+    return tenon_fail(error, TENON_INVALID_ARGUMENT, "template: unknown import terms %u", given->terms);
+  const int copies = given->terms == TENON_IMPORT_COPY; /* under the other terms the bytes stay where they are */
+  const tenon_memory_request request = {.struct_size = sizeof request, .kind = TENON_MEMORY_HOST,
+                                        .size_bytes = copies ? given->size_bytes : 0};
+  tenon_memory_result own = {.struct_size = sizeof own};
+  const tenon_status status = memory_allocate(device, &request, &own, error);
+  if (status) return status;
+  if (copies && given->size_bytes) memcpy(own.host, given->host, given->size_bytes);
+  return give_memory(own.memory, copies ? own.host : given->host, out_result);
 }
 static void memory_free(tenon_memory* memory) {
   atomic_fetch_sub(&memory->device->live_bytes, memory->size_bytes);
@@ -229,12 +242,15 @@ static tenon_status fill(tenon_device* device, uint64_t address, uint64_t size_b
 }
 
 /* ------------------------------------------------------------------ streams and events: submitted work is done already */
-static tenon_status stream_create(tenon_device* device, tenon_stream** out_stream, tenon_error* error) {
+static tenon_status stream_create(tenon_device* device, const tenon_stream_options* options, tenon_stream** out_stream,
+                                  tenon_error* error) {
+  if (options && options->needs) return tenon_fail(error, TENON_UNSUPPORTED, "template: a stream needs 0x%x, which is unknown here", options->needs);
   return *out_stream = (tenon_stream*)device, TENON_OK;
 }
 static void stream_destroy(tenon_stream* stream) {}
 static tenon_status stream_synchronize(tenon_stream* stream, tenon_error* error) { return TENON_OK; }
-static tenon_status event_create(tenon_device* device, tenon_event** out_event, tenon_error* error) {
+static tenon_status event_create(tenon_device* device, const tenon_event_options* options, tenon_event** out_event, tenon_error* error) {
+  if (options && options->needs) return tenon_fail(error, TENON_UNSUPPORTED, "template: an event needs 0x%x, which is unknown here", options->needs);
   tenon_event* event = allocate(device->host, sizeof *event, error);
   if (!event) return TENON_OUT_OF_MEMORY;
   *event = (tenon_event){device, 0};
@@ -272,10 +288,10 @@ static tenon_status device_open(tenon_backend* backend, uint32_t index, tenon_de
 static void device_close(tenon_device* device) {}
 static void shutdown(tenon_backend* backend) {} /* no threads to join, no streams to drain */
 static void destroy(tenon_backend* backend) { release(backend->device.host, backend, sizeof *backend); }
-static const tenon_backend_table table = { /* every slot down to plan_execute is mandatory; the blocks after it are not offered */
+static const tenon_backend_table table = { /* every slot down to plan_execute is mandatory; what follows is not offered */
     sizeof table, 0, shutdown, destroy, device_count, device_info, device_open, device_close, memory_allocate, memory_import, memory_free,
     memory_stats, copy, fill, stream_create, stream_destroy, stream_synchronize, event_create, event_destroy, event_record, event_wait,
-    event_done, event_done, event_elapsed, supports, plan_create, plan_destroy, plan_info, plan_execute, NULL, NULL, NULL, NULL
+    event_done, event_done, event_elapsed, supports, plan_create, plan_destroy, plan_info, plan_execute, NULL, NULL, NULL, NULL, NULL
 };
 static tenon_status create(const tenon_host* host, tenon_backend** out_backend, const tenon_backend_table** out_table, tenon_error* e) {
   tenon_backend* backend = allocate(host, sizeof *backend, e);

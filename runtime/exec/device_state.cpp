@@ -47,7 +47,7 @@ DeviceState::DeviceState(std::shared_ptr<LoadedBackend> backend, std::uint32_t i
   ErrorText error;
   tenon_status status = table.device_open(loaded->backend->handle(), index, &handle, error);
   check_made(status, error, handle != nullptr, "device_open", fmt::format("device '{}' cannot be opened", info.name));
-  status = table.stream_create(handle, &stream, error);
+  status = table.stream_create(handle, nullptr, &stream, error);
   if (status != TENON_OK || stream == nullptr) table.device_close(handle);
   check_made(status, error, stream != nullptr, "stream_create", fmt::format("device '{}' cannot create a stream", info.name));
   const bool growth = settings.memory.growth;
@@ -124,15 +124,23 @@ std::shared_ptr<Storage> DeviceState::allocate_pinned(std::uint64_t size_bytes) 
 
 tenon_memory* DeviceState::allocate_kind(std::uint64_t size_bytes, std::uint32_t kind, std::uint64_t* out_address) {
   ErrorText error;
-  tenon_memory* memory = nullptr;
-  const tenon_status status = table.memory_allocate(handle, kind, size_bytes, &memory, out_address, error);
-  const bool whole = memory != nullptr && *out_address != 0 && *out_address + size_bytes >= *out_address;
+  tenon_memory_request request{};
+  request.struct_size = sizeof request;
+  request.kind = kind;
+  request.size_bytes = size_bytes;
+  tenon_memory_result result{};
+  result.struct_size = sizeof result;
+  const tenon_status status = table.memory_allocate(handle, &request, &result, error);
+  const bool is_host_memory = kind != TENON_MEMORY_DEVICE;
+  const bool whole = result.memory != nullptr && result.address != 0 && result.address + size_bytes >= result.address &&
+                     (!is_host_memory || reinterpret_cast<std::uintptr_t>(result.host) == result.address);
   if (status != TENON_OK || (!whole && size_bytes > 0)) {
-    if (status == TENON_OK && memory != nullptr) table.memory_free(memory);
+    if (status == TENON_OK && result.memory != nullptr) table.memory_free(result.memory);
     check_made(status, error, false, "memory_allocate",
-               fmt::format("device '{}': {} bytes of {} memory", info.name, size_bytes, kind == TENON_MEMORY_PINNED ? "pinned" : "device"));
+               fmt::format("device '{}': {} bytes of {} memory", info.name, size_bytes, is_host_memory ? "pinned" : "device"));
   }
-  return memory;
+  *out_address = result.address;
+  return result.memory;
 }
 
 std::uint64_t DeviceState::free_size_bytes() const {

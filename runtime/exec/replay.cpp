@@ -90,7 +90,7 @@ bool Replay::record(std::uint64_t parameters_epoch, const std::function<void(ten
   bool open = false;
   try {
     if (stream_ == nullptr) {
-      const tenon_status made = device_->table.stream_create(device_->handle, &stream_, error);
+      const tenon_status made = device_->table.stream_create(device_->handle, nullptr, &stream_, error);
       check_made(made, error, stream_ != nullptr, "stream_create", "a stream for recordings");
     }
     check(table.begin(stream_, error), error, "cannot begin a recording");

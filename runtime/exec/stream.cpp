@@ -14,10 +14,13 @@ using exec::DeviceState;
 using exec::ErrorText;
 
 struct Event::State {
-  explicit State(const Device& on) : device(on.state()) {
+  State(const Device& on, const EventOptions& given) : device(on.state()) {
     device->check_process();
+    tenon_event_options options{};
+    options.struct_size = sizeof options;
+    options.flags = given.timed ? 0u : TENON_EVENT_NO_TIMING;
     ErrorText error;
-    const tenon_status status = device->table.event_create(device->handle, &event, error);
+    const tenon_status status = device->table.event_create(device->handle, &options, &event, error);
     exec::check_made(status, error, event != nullptr, "event_create", fmt::format("device '{}' cannot create an event", device->info.name));
   }
   ~State() {
@@ -33,11 +36,15 @@ struct Event::State {
 };
 
 struct Stream::State {
-  explicit State(const Device& on, tenon_stream* lent = nullptr) : device(on), state(*on.state()), stream(lent), is_lent(lent != nullptr) {
+  /// A stream that belongs to the device.
+  State(const Device& on, tenon_stream* lent) : device(on), state(*on.state()), stream(lent), is_lent(true) { state.check_process(); }
+  State(const Device& on, const StreamOptions& given) : device(on), state(*on.state()), is_lent(false) {
     state.check_process();
-    if (is_lent) return;
+    tenon_stream_options options{};
+    options.struct_size = sizeof options;
+    options.priority = given.priority;
     ErrorText error;
-    const tenon_status status = state.table.stream_create(state.handle, &stream, error);
+    const tenon_status status = state.table.stream_create(state.handle, &options, &stream, error);
     exec::check_made(status, error, stream != nullptr, "stream_create", fmt::format("device '{}' cannot create a stream", state.info.name));
   }
   ~State() {
@@ -88,7 +95,7 @@ struct Stream::State {
 
 // ---------------------------------------------------------------- events
 
-Event::Event(const Device& device) : state_(std::make_shared<State>(device)) {}
+Event::Event(const Device& device, const EventOptions& options) : state_(std::make_shared<State>(device, options)) {}
 
 void Event::record(const Stream& stream) {
   if (stream.state_->device.state() != state_->device) {
@@ -127,7 +134,7 @@ std::uint64_t Event::elapsed_ns_since(const Event& begin) const {
 
 // ---------------------------------------------------------------- streams
 
-Stream::Stream(const Device& device) : state_(std::make_shared<State>(device)) {}
+Stream::Stream(const Device& device, const StreamOptions& options) : state_(std::make_shared<State>(device, options)) {}
 
 Stream Stream::of_programs(const Device& device) {
   return Stream(std::make_shared<State>(device, device.state()->stream));

@@ -15,12 +15,25 @@ namespace tenon {
 
 class Stream;
 
+/// How an event is created.
+struct EventOptions {
+  /// False: elapsed_ns_since() is an error, and recording the event costs less on some devices.
+  bool timed = true;
+};
+
+/// How a stream is created.
+struct StreamOptions {
+  /// A hint: work of streams with higher priority goes first, on devices with priorities (CUDA: 0 to
+  /// 5). Beyond what the device has counts as its highest or lowest.
+  int priority = 0;
+};
+
 /// A point in a stream's work. A handle: copies refer to the same event.
 /// Threads  one thread at a time per event.
 class TENON_API Event {
  public:
   /// Errors: those of the device.
-  explicit Event(const Device& device);
+  explicit Event(const Device& device, const EventOptions& options = {});
   /// Marks the work submitted to the stream so far; may be recorded again. Errors: a stream of
   /// another device.
   void record(const Stream& stream);
@@ -30,7 +43,7 @@ class TENON_API Event {
   /// Blocks until done(). Errors: that work failed.
   void synchronize() const;
   /// Device time between two recorded, finished events, in nanoseconds. Errors: an event not
-  /// recorded or not finished.
+  /// recorded, not finished or not timed.
   std::uint64_t elapsed_ns_since(const Event& begin) const;
 
  private:
@@ -47,7 +60,7 @@ class TENON_API Event {
 class TENON_API Stream {
  public:
   /// Creates a stream. Errors: those of the device.
-  explicit Stream(const Device& device);
+  explicit Stream(const Device& device, const StreamOptions& options = {});
   /// The stream that the device's programs run on, with the work submitted so far. It is ordered
   /// with them: after wait() the next program starts after the event, and an event recorded after a
   /// program marks its end.

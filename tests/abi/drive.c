@@ -147,13 +147,17 @@ static void run_relu(const tenon_backend_table* table, tenon_device* device) {
 
   tenon_stream* stream;
   tenon_event* done;
-  OK(table->stream_create(device, &stream, &error));
-  OK(table->event_create(device, &done, &error));
+  OK(table->stream_create(device, NULL, &stream, &error));
+  OK(table->event_create(device, NULL, &done, &error));
   tenon_memory* memory[3];
   uint64_t address[3];
   for (int i = 0; i < 3; ++i) {
-    const uint64_t size_bytes = i < 2 ? sizeof x : info.workspace_size_bytes;
-    OK(table->memory_allocate(device, TENON_MEMORY_DEVICE, size_bytes, &memory[i], &address[i], &error));
+    const tenon_memory_request request = {
+        .struct_size = sizeof request, .kind = TENON_MEMORY_DEVICE, .size_bytes = i < 2 ? sizeof x : info.workspace_size_bytes};
+    tenon_memory_result result = {.struct_size = sizeof result};
+    OK(table->memory_allocate(device, &request, &result, &error));
+    memory[i] = result.memory;
+    address[i] = result.address;
   }
   const tenon_copy in = {sizeof in, TENON_COPY_HOST_TO_DEVICE, address[0], (uint64_t)(uintptr_t)x, sizeof x, NULL};
   OK(table->copy(device, &in, stream, &error));

@@ -45,8 +45,8 @@ NEXT = [
     # A slot.
     (
         HEADER,
-        "  const tenon_profile_table* profile;\n} tenon_backend_table;",
-        "  const tenon_profile_table* profile;\n"
+        "  const void*(TENON_CALL* extension)(tenon_backend*, const char* name, uint32_t version);\n} tenon_backend_table;",
+        "  const void*(TENON_CALL* extension)(tenon_backend*, const char* name, uint32_t version);\n"
         "  /* since 1.1; optional */\n"
         "  tenon_status (*device_echo)(tenon_device*, uint64_t value, uint64_t* out_value, tenon_error*);\n} tenon_backend_table;",
     ),
@@ -54,7 +54,7 @@ NEXT = [
     (HEADER, "  const tenon_run* run; /* of plan_create; NULL: the defaults */\n}", "  const tenon_run* run;\n  uint64_t mark;\n}"),
     (
         HEADER,
-        "  uint64_t packed_size_bytes; /* memory the plan itself owns: constants and packed operands */\n}",
+        "  uint64_t packed_size_bytes; /* memory the plan itself owns: constants and packed operands, without tenon_value.packed */\n}",
         "  uint64_t packed_size_bytes;\n  uint64_t mark; /* tenon_plan_options.mark */\n}",
     ),
     # A field of the elements of an array that the core sends, of one that the backend fills and of one that it sends.
@@ -85,7 +85,7 @@ NEXT = [
     ),
     # What the sources do with all that.
     (SDK, "  std::unique_ptr<tenon::sdk::Plan> plan;\n", "  std::unique_ptr<tenon::sdk::Plan> plan;\n  std::uint64_t mark = 0;\n"),
-    (SDK, "    *out_plan = plan.release();", "    plan->mark = options_of(options).mark;\n    *out_plan = plan.release();"),
+    (SDK, "    *out_plan = plan.release();", "    plan->mark = sent(options).mark;\n    *out_plan = plan.release();"),
     (
         SDK,
         "  return guarded(error, [&] { hand_over(plan->plan->info(), out_info); });",
@@ -106,7 +106,7 @@ NEXT = [
         "static tenon_status device_echo(tenon_device* device, uint64_t value, uint64_t* out_value, tenon_error* error) {\n"
         "  *out_value = value;\n  return TENON_OK;\n}\nstatic const tenon_backend_table table = {",
     ),
-    (TEMPLATE, "plan_execute, NULL, NULL, NULL, NULL\n", "plan_execute, NULL, NULL, NULL, NULL, device_echo\n"),
+    (TEMPLATE, "plan_execute, NULL, NULL, NULL, NULL, NULL\n", "plan_execute, NULL, NULL, NULL, NULL, NULL, device_echo\n"),
     (
         ACTIVATION,
         "  const double alpha = call.attr<tenon_attributes_alpha>().alpha;\n"

@@ -54,7 +54,7 @@ class Raw {
  public:
   explicit Raw(const loader::Backend& backend) : table_(backend.table()) {
     ok(table_.device_open(backend.handle(), 0, &device_, error()), "device_open");
-    ok(table_.stream_create(device_, &stream_, error()), "stream_create");
+    ok(table_.stream_create(device_, nullptr, &stream_, error()), "stream_create");
   }
   ~Raw() {
     for (tenon_memory* memory : memory_) table_.memory_free(memory);
@@ -76,11 +76,15 @@ class Raw {
     if (status != TENON_OK) give_up(fmt::format("{}: status {}: {}", call, status, text_));
   }
   std::uint64_t allocate(std::uint64_t size_bytes) {
-    tenon_memory* memory = nullptr;
-    std::uint64_t address = 0;
-    ok(table_.memory_allocate(device_, TENON_MEMORY_DEVICE, size_bytes, &memory, &address, error()), "memory_allocate");
-    memory_.push_back(memory);
-    return address;
+    tenon_memory_request request{};
+    request.struct_size = sizeof request;
+    request.kind = TENON_MEMORY_DEVICE;
+    request.size_bytes = size_bytes;
+    tenon_memory_result result{};
+    result.struct_size = sizeof result;
+    ok(table_.memory_allocate(device_, &request, &result, error()), "memory_allocate");
+    memory_.push_back(result.memory);
+    return result.address;
   }
   void copy(std::uint32_t direction, std::uint64_t to, std::uint64_t from, std::uint64_t size_bytes) {
     tenon_copy copy{};
@@ -95,8 +99,8 @@ class Raw {
   void memory_and_events() {
     const std::uint64_t address = allocate(64);
     tenon_event *first = nullptr, *second = nullptr;
-    ok(table_.event_create(device_, &first, error()), "event_create");
-    ok(table_.event_create(device_, &second, error()), "event_create");
+    ok(table_.event_create(device_, nullptr, &first, error()), "event_create");
+    ok(table_.event_create(device_, nullptr, &second, error()), "event_create");
     ok(table_.event_record(first, stream_, error()), "event_record");
     ok(table_.fill(device_, address, 64, 0x2a, stream_, error()), "fill");
     ok(table_.event_record(second, stream_, error()), "event_record");

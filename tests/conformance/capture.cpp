@@ -29,7 +29,7 @@ const tenon_capture_table& block_of(const CaseContext& context) {
 class Recorder {
  public:
   explicit Recorder(const CaseContext& context) : context_(context), block_(block_of(context)) {
-    expect_ok("stream_create", context.device.table().stream_create, context.device.handle(), &stream);
+    expect_ok("stream_create", context.device.table().stream_create, context.device.handle(), nullptr, &stream);
   }
   ~Recorder() {
     drop();

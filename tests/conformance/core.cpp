@@ -126,11 +126,11 @@ void Another::end() {
 }
 
 Stream::Stream(const CaseContext& context) : table_(context.device.table()) {
-  expect_ok("stream_create", table_.stream_create, context.device.handle(), &handle);
+  expect_ok("stream_create", table_.stream_create, context.device.handle(), nullptr, &handle);
 }
 
 Event::Event(const CaseContext& context) : table_(context.device.table()) {
-  expect_ok("event_create", table_.event_create, context.device.handle(), &handle);
+  expect_ok("event_create", table_.event_create, context.device.handle(), nullptr, &handle);
 }
 
 // ---------------------------------------------------------------- graphs

@@ -111,31 +111,25 @@ void out_of_memory(CaseContext& context) {
   expect_ok("device_open", table.device_open, another.backend, 0, &device);
   tenon_stream* stream = nullptr;
   exhaust(host,
-          {"stream_create", [&](tenon_error* e) { return table.stream_create(device, &stream, e); },
+          {"stream_create", [&](tenon_error* e) { return table.stream_create(device, nullptr, &stream, e); },
            [&] { table.stream_destroy(std::exchange(stream, nullptr)); }, [&] { return stream != nullptr; }},
           counts);
-  expect_ok("stream_create", table.stream_create, device, &stream);
+  expect_ok("stream_create", table.stream_create, device, nullptr, &stream);
   tenon_event* event = nullptr;
   exhaust(host,
-          {"event_create", [&](tenon_error* e) { return table.event_create(device, &event, e); },
+          {"event_create", [&](tenon_error* e) { return table.event_create(device, nullptr, &event, e); },
            [&] { table.event_destroy(std::exchange(event, nullptr)); }, [&] { return event != nullptr; }},
           counts);
-  tenon_memory* memory = nullptr;
-  std::uint64_t address = 0;
-  const auto free_memory = [&] {
-    table.memory_free(std::exchange(memory, nullptr));
-    address = 0;
-  };
-  const auto memory_written = [&] { return memory != nullptr || address != 0; };
-  exhaust(
-      host,
-      {"memory_allocate", [&](tenon_error* e) { return table.memory_allocate(device, TENON_MEMORY_DEVICE, 5000, &memory, &address, e); },
-       free_memory, memory_written},
-      counts);
+  Made made;
+  const auto free_memory = [&] { table.memory_free(std::exchange(made, Made()).memory); };
+  const auto memory_written = [&] { return made.is_written(); };
+  exhaust(host,
+          {"memory_allocate", [&](tenon_error* e) { return allocate(table, device, TENON_MEMORY_DEVICE, 5000, made, e); }, free_memory,
+           memory_written},
+          counts);
   std::vector<unsigned char> bytes = pattern(5000, 3);
   exhaust(host,
-          {"memory_import",
-           [&](tenon_error* e) { return table.memory_import(device, bytes.data(), bytes.size(), TENON_IMPORT_COPY, &memory, &address, e); },
+          {"memory_import", [&](tenon_error* e) { return import(table, device, bytes.data(), bytes.size(), TENON_IMPORT_COPY, made, e); },
            free_memory, memory_written},
           counts);
 
@@ -158,7 +152,8 @@ void out_of_memory(CaseContext& context) {
     // Inputs, outputs and the workspace at aligned addresses of one block.
     constexpr std::uint64_t step = 1 << 16;
     const std::uint64_t required = step * (abi_graph.bound.size() + 1) + info.workspace_size_bytes;
-    expect_ok("memory_allocate", table.memory_allocate, device, TENON_MEMORY_DEVICE, required, &memory, &address);
+    expect_ok("memory_allocate", allocate, table, device, TENON_MEMORY_DEVICE, required, made);
+    const std::uint64_t address = made.address;
     expect_ok("fill", table.fill, device, address, required, 0, stream);
     std::vector<std::uint64_t> addresses;
     for (std::size_t i = 0; i < abi_graph.bound.size(); ++i) addresses.push_back(address + i * step);

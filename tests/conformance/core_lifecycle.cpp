@@ -139,7 +139,7 @@ void shutdown_closes_devices(CaseContext& context) {
   tenon_device* device = nullptr;
   tenon_stream* stream = nullptr;
   expect_ok("device_open", table.device_open, another.backend, 0, &device);
-  expect_ok("stream_create", table.stream_create, device, &stream);
+  expect_ok("stream_create", table.stream_create, device, nullptr, &stream);
   table.stream_destroy(stream);
   table.shutdown(another.backend);
   another.end();

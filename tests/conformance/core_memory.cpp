@@ -35,13 +35,11 @@ void huge_size(CaseContext& context) {
   for (const std::uint64_t size : {std::uint64_t{1} << 60, sign - 1, sign - alignment, sign, sign + 1, max, max - 1, max - 63, max - 64,
                                    max - alignment, max - alignment + 1, max - 4095, max - 4096, max - (std::uint64_t{1} << 21)}) {
     ErrorText error;
-    tenon_memory* memory = nullptr;
-    std::uint64_t address = 0;
-    const tenon_status status =
-        context.device.table().memory_allocate(context.device.handle(), TENON_MEMORY_DEVICE, size, &memory, &address, error);
+    Made made;
+    const tenon_status status = allocate(context.device.table(), context.device.handle(), TENON_MEMORY_DEVICE, size, made, error);
     expect_refusal(status, error, {TENON_OUT_OF_MEMORY, TENON_INVALID_ARGUMENT},
                    fmt::format("allocating {} bytes, more than exists", size));
-    if (memory != nullptr || address != 0) fail("a failed memory_allocate wrote its out-parameters");
+    if (made.is_written()) fail("a failed memory_allocate wrote its result");
   }
   expect_sane(context);
 }
@@ -49,20 +47,18 @@ void huge_size(CaseContext& context) {
 void kinds(CaseContext& context) {
   for (const std::uint32_t kind : {TENON_MEMORY_DEVICE, TENON_MEMORY_HOST, TENON_MEMORY_PINNED}) {
     ErrorText error;
-    tenon_memory* memory = nullptr;
-    std::uint64_t address = 0;
-    const tenon_status status = context.device.table().memory_allocate(context.device.handle(), kind, 256, &memory, &address, error);
+    Made made;
+    const tenon_status status = allocate(context.device.table(), context.device.handle(), kind, 256, made, error);
     if (status == TENON_OK) {
-      context.device.table().memory_free(memory);
+      context.device.table().memory_free(made.memory);
     } else {
       expect_refusal(status, error, {TENON_UNSUPPORTED}, "a memory kind of the header");
       if (kind == TENON_MEMORY_DEVICE) fail("device memory is mandatory: " + error.text());
     }
   }
   ErrorText error;
-  tenon_memory* memory = nullptr;
-  std::uint64_t address = 0;
-  expect_refusal(context.device.table().memory_allocate(context.device.handle(), 77, 256, &memory, &address, error), error,
+  Made made;
+  expect_refusal(allocate(context.device.table(), context.device.handle(), 77, 256, made, error), error,
                  {TENON_INVALID_ARGUMENT, TENON_UNSUPPORTED}, "memory of kind 77");
 }
 
@@ -151,10 +147,8 @@ void import_terms(CaseContext& context) {
   const std::vector<unsigned char> bytes = pattern(4096, 5);
   std::copy(bytes.begin(), bytes.end(), host);
   ErrorText error;
-  tenon_memory* memory = nullptr;
-  std::uint64_t address = 0;
-  const tenon_status status =
-      context.device.table().memory_import(context.device.handle(), host, bytes.size(), terms, &memory, &address, error);
+  Made made;
+  const tenon_status status = import(context.device.table(), context.device.handle(), host, bytes.size(), terms, made, error);
   if (status != TENON_OK) {
     if (terms == TENON_IMPORT_COPY) fail("memory_import by copy is always possible: " + error.text());
     expect_refusal(status, error, {TENON_UNSUPPORTED}, "memory_import");
@@ -164,7 +158,8 @@ void import_terms(CaseContext& context) {
     const CaseContext& context;
     tenon_memory* memory;
     ~Free() { context.device.table().memory_free(memory); }
-  } free_at_end{context, memory};
+  } free_at_end{context, made.memory};
+  const std::uint64_t address = made.address;
   expect_bytes(bytes, download(context, address, bytes.size()), "imported memory");
   if (terms == TENON_IMPORT_COPY) {
     std::fill_n(host, bytes.size(), static_cast<unsigned char>(0));
@@ -185,9 +180,8 @@ void import_terms(CaseContext& context) {
 void import_of_unknown_terms(CaseContext& context) {
   unsigned char byte = 0;
   ErrorText error;
-  tenon_memory* memory = nullptr;
-  std::uint64_t address = 0;
-  expect_refusal(context.device.table().memory_import(context.device.handle(), &byte, 1, 77, &memory, &address, error), error,
+  Made made;
+  expect_refusal(import(context.device.table(), context.device.handle(), &byte, 1, 77, made, error), error,
                  {TENON_INVALID_ARGUMENT, TENON_UNSUPPORTED}, "import under terms 77");
 }
 

@@ -117,7 +117,7 @@ void Device::open() {
   ErrorText error;
   tenon_status status = table().device_open(backend, 0, &device_, error);
   if (status == TENON_OK) {
-    status = table().stream_create(device_, &stream_, error);
+    status = table().stream_create(device_, nullptr, &stream_, error);
     if (status != TENON_OK) table().device_close(device_);
   }
   if (status != TENON_OK) {
@@ -373,8 +373,10 @@ void Plan::Bindings::allocate(Buffer& buffer, std::uint64_t alignment, std::uint
   buffer.content.assign(guard_bytes + larger + offset * alignment + buffer.extent + guard_bytes, guard_byte);
   const Device& device = plan_.device_;
   ErrorText error;
-  const tenon_status status =
-      device.table().memory_allocate(device.handle(), TENON_MEMORY_DEVICE, buffer.content.size(), &buffer.memory, &buffer.address, error);
+  Made made;
+  const tenon_status status = allocate(device.table(), device.handle(), TENON_MEMORY_DEVICE, buffer.content.size(), made, error);
+  buffer.memory = made.memory;
+  buffer.address = made.address;
   if (status != TENON_OK) throw Error(Status{status}, fmt::format("{} bytes of device memory: {}", buffer.content.size(), error.text()));
   const std::uint64_t first = buffer.address + guard_bytes;
   buffer.begin = guard_bytes + (larger - first % larger) % larger + offset * alignment;

@@ -252,7 +252,7 @@ void check_concurrent(CaseContext& context, const Instance& at) {
     const tenon_backend_table& table = context.device.table();
     ErrorText error;
     tenon_stream* stream = nullptr;
-    const tenon_status status = table.stream_create(context.device.handle(), &stream, error);
+    const tenon_status status = table.stream_create(context.device.handle(), nullptr, &stream, error);
     if (status != TENON_OK) broken[w] = "a second stream: " + error.text();
     --waiting;
     if (status != TENON_OK) return;

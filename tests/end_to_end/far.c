@@ -23,10 +23,13 @@ static tenon_status far_device_info(tenon_backend* backend, uint32_t index, teno
   if (status == TENON_OK) out_info->flags &= ~(uint32_t)(TENON_DEVICE_HOST_ADDRESSABLE | TENON_DEVICE_INLINE_STREAMS);
   return status;
 }
-static tenon_status far_memory_allocate(tenon_device* device, uint32_t kind, uint64_t size_bytes, tenon_memory** out_memory,
-                                        uint64_t* out_address, tenon_error* error) {
-  const tenon_status status = near_table->memory_allocate(device, kind, size_bytes, out_memory, out_address, error);
-  if (status == TENON_OK && kind == TENON_MEMORY_DEVICE) *out_address = away(*out_address);
+static tenon_status far_memory_allocate(tenon_device* device, const tenon_memory_request* request, tenon_memory_result* out_result,
+                                        tenon_error* error) {
+  const tenon_status status = near_table->memory_allocate(device, request, out_result, error);
+  if (status == TENON_OK && request->kind == TENON_MEMORY_DEVICE) {
+    out_result->address = away(out_result->address);
+    out_result->host = NULL;
+  }
   return status;
 }
 static tenon_status far_copy(tenon_device* device, const tenon_copy* copy, tenon_stream* stream, tenon_error* error) {

@@ -63,13 +63,13 @@ inline void release(tenon_host_context* context, void* memory, std::uint64_t siz
   core.release(context, memory, size);
 }
 
-inline tenon_status memory_allocate(tenon_device* device, std::uint32_t kind, std::uint64_t size, tenon_memory** out_memory,
-                                    std::uint64_t* out_address, tenon_error* error) {
+inline tenon_status memory_allocate(tenon_device* device, const tenon_memory_request* request, tenon_memory_result* out_result,
+                                    tenon_error* error) {
   if (device_memory.refuses()) {
     if (error != nullptr && error->text != nullptr) std::snprintf(error->text, error->text_capacity, "out of device memory for the test");
     return TENON_OUT_OF_MEMORY;
   }
-  const tenon_status status = plugin.table->memory_allocate(device, kind, size, out_memory, out_address, error);
+  const tenon_status status = plugin.table->memory_allocate(device, request, out_result, error);
   if (status == TENON_OK) ++device_memory.held;
   return status;
 }

@@ -35,7 +35,7 @@ class Template {
     backend = result.backends.at(0);
     table = &backend->table();
     REQUIRE(table->device_open(backend->handle(), 0, &device, error) == TENON_OK);
-    REQUIRE(table->stream_create(device, &stream, error) == TENON_OK);
+    REQUIRE(table->stream_create(device, nullptr, &stream, error) == TENON_OK);
   }
   ~Template() {
     table->stream_destroy(stream);
@@ -230,11 +230,22 @@ TEST_CASE("template: supports refuses what it lacks with a reason, and plan_crea
   CHECK(plan == nullptr);
 }
 
+tenon_status allocate(Template& t, std::uint32_t kind, std::uint64_t size_bytes, tenon_memory_result& out_result) {
+  const tenon_memory_request request{.struct_size = sizeof request, .kind = kind, .size_bytes = size_bytes};
+  return t.table->memory_allocate(t.device, &request, &out_result, t.error);
+}
+tenon_status import(Template& t, int& number, std::uint32_t terms, tenon_memory_result& out_result) {
+  const tenon_memory_import given{.struct_size = sizeof given, .terms = terms, .host = &number, .size_bytes = sizeof number};
+  return t.table->memory_import(t.device, &given, &out_result, t.error);
+}
+
 TEST_CASE("template: memory is aligned, counted, filled, copied and imported") {
   Template t;
-  tenon_memory* memory = nullptr;
-  std::uint64_t address = 0;
-  REQUIRE(t.table->memory_allocate(t.device, TENON_MEMORY_DEVICE, 100, &memory, &address, t.error) == TENON_OK);
+  const tenon_memory_result empty{.struct_size = sizeof empty};
+  tenon_memory_result memory = empty;
+  REQUIRE(allocate(t, TENON_MEMORY_DEVICE, 100, memory) == TENON_OK);
+  const std::uint64_t address = memory.address;
+  CHECK(address_of(memory.host) == address);
   CHECK(address % t.backend->devices()[0].alignment_bytes == 0);
   CHECK(t.table->fill(t.device, address, 100, 0x5a, t.stream, t.error) == TENON_OK);
   unsigned char back[100] = {};
@@ -244,40 +255,40 @@ TEST_CASE("template: memory is aligned, counted, filled, copied and imported") {
   CHECK(back[99] == 0x5a);
 
   int number = 7;
-  tenon_memory *copied = nullptr, *borrowed = nullptr;
-  std::uint64_t copied_address = 0, borrowed_address = 0;
-  CHECK(t.table->memory_import(t.device, &number, sizeof number, TENON_IMPORT_COPY, &copied, &copied_address, t.error) == TENON_OK);
-  CHECK(t.table->memory_import(t.device, &number, sizeof number, TENON_IMPORT_BORROW_READ_WRITE, &borrowed, &borrowed_address, t.error) ==
-        TENON_OK);
+  tenon_memory_result copied = empty, borrowed = empty;
+  CHECK(import(t, number, TENON_IMPORT_COPY, copied) == TENON_OK);
+  CHECK(import(t, number, TENON_IMPORT_BORROW_READ_WRITE, borrowed) == TENON_OK);
   number = 8;
-  CHECK(*reinterpret_cast<const int*>(static_cast<std::uintptr_t>(copied_address)) == 7);
-  CHECK(borrowed_address == address_of(&number));
+  CHECK(*static_cast<const int*>(copied.host) == 7);
+  CHECK(borrowed.address == address_of(&number));
 
   tenon_memory_stats stats{};
   stats.struct_size = sizeof stats;
   CHECK(t.table->memory_stats(t.device, &stats, t.error) == TENON_OK);
   CHECK(stats.live_size_bytes == 100 + sizeof number);
   CHECK(stats.peak_size_bytes == stats.live_size_bytes);
-  t.table->memory_free(borrowed);
-  t.table->memory_free(copied);
-  t.table->memory_free(memory);
+  t.table->memory_free(borrowed.memory);
+  t.table->memory_free(copied.memory);
+  t.table->memory_free(memory.memory);
   CHECK(t.table->memory_stats(t.device, &stats, t.error) == TENON_OK);
   CHECK(stats.live_size_bytes == 0);
   CHECK(stats.peak_size_bytes == 100 + sizeof number);
 
-  tenon_memory* none = nullptr;
-  CHECK(t.table->memory_allocate(t.device, TENON_MEMORY_DEVICE, std::numeric_limits<std::uint64_t>::max(), &none, &address, t.error) ==
-        TENON_OUT_OF_MEMORY);
-  CHECK(t.table->memory_allocate(t.device, 9, 1, &none, &address, t.error) == TENON_INVALID_ARGUMENT);
-  CHECK(t.table->memory_import(t.device, &number, 4, 9, &none, &address, t.error) == TENON_INVALID_ARGUMENT);
-  CHECK(none == nullptr);
+  tenon_memory_result none = empty;
+  CHECK(allocate(t, TENON_MEMORY_DEVICE, std::numeric_limits<std::uint64_t>::max(), none) == TENON_OUT_OF_MEMORY);
+  CHECK(allocate(t, 9, 1, none) == TENON_INVALID_ARGUMENT);
+  CHECK(import(t, number, 9, none) == TENON_INVALID_ARGUMENT);
+  const tenon_memory_request aligned{.struct_size = sizeof aligned, .kind = TENON_MEMORY_DEVICE, .size_bytes = 1, .alignment_bytes = 4096};
+  CHECK(t.table->memory_allocate(t.device, &aligned, &none, t.error) == TENON_UNSUPPORTED);
+  CHECK(t.error.text() == "template: expected an alignment of at most 64 and no bits in needs, got 4096 and 0x0");
+  CHECK(none.memory == nullptr);
 }
 
 TEST_CASE("template: events are done when they are recorded and measure the time between them") {
   Template t;
   tenon_event *begin = nullptr, *end = nullptr;
-  REQUIRE(t.table->event_create(t.device, &begin, t.error) == TENON_OK);
-  REQUIRE(t.table->event_create(t.device, &end, t.error) == TENON_OK);
+  REQUIRE(t.table->event_create(t.device, nullptr, &begin, t.error) == TENON_OK);
+  REQUIRE(t.table->event_create(t.device, nullptr, &end, t.error) == TENON_OK);
   CHECK(t.table->event_query(begin, t.error) == TENON_OK);
   CHECK(t.table->event_record(begin, t.stream, t.error) == TENON_OK);
   CHECK(t.table->event_wait(begin, t.stream, t.error) == TENON_OK);

@@ -5,23 +5,29 @@
 namespace tenon::mutants {
 namespace {
 
-tenon_status memory_allocate(tenon_device* device, std::uint32_t kind, std::uint64_t size, tenon_memory** out_memory,
-                             std::uint64_t* out_address, tenon_error* error) {
+tenon_status memory_allocate(tenon_device* device, const tenon_memory_request* given, tenon_memory_result* out_result, tenon_error* error) {
+  tenon_memory_request request = *given;
+  const std::uint64_t size = given->size_bytes;
   const bool is_small = size < std::uint64_t{1} << 30;
   if (is(Mutation::refuses_zero_bytes) && size == 0) return say(error, TENON_INVALID_ARGUMENT, "nothing to allocate");
   const bool shifted = is(Mutation::misaligned_memory) && is_small;
-  const std::uint64_t requested = shifted ? size + 8 : is(Mutation::less_memory_than_asked) && is_small ? size - size / 4 : size;
-  tenon_status status = real().memory_allocate(device, kind, requested, out_memory, out_address, error);
-  if (status == TENON_OK && shifted) *out_address += 8;
+  if (shifted) request.size_bytes += 8;
+  if (is(Mutation::less_memory_than_asked) && is_small) request.size_bytes -= size / 4;
+  tenon_status status = real().memory_allocate(device, &request, out_result, error);
+  if (status == TENON_OK && shifted) {
+    out_result->address += 8;
+    if (out_result->host != nullptr) out_result->host = static_cast<char*>(out_result->host) + 8;
+  }
   if (status == TENON_OUT_OF_MEMORY && is(Mutation::out_of_memory_is_internal)) status = TENON_INTERNAL;
   return status;
 }
 
-tenon_status memory_import(tenon_device* device, void* host, std::uint64_t size, std::uint32_t terms, tenon_memory** out_memory,
-                           std::uint64_t* out_address, tenon_error* error) {
+tenon_status memory_import(tenon_device* device, const tenon_memory_import* given, tenon_memory_result* out_result, tenon_error* error) {
+  tenon_memory_import altered = *given;
+  std::uint32_t& terms = altered.terms;
   if (is(Mutation::import_not_copied) && terms == TENON_IMPORT_COPY) terms = TENON_IMPORT_BORROW_READ_ONLY;
   if (is(Mutation::import_on_any_terms) && terms > TENON_IMPORT_BORROW_READ_WRITE) terms = TENON_IMPORT_COPY;
-  return real().memory_import(device, host, size, terms, out_memory, out_address, error);
+  return real().memory_import(device, &altered, out_result, error);
 }
 
 void memory_free(tenon_memory* memory) {

@@ -96,9 +96,9 @@ struct Event {
   }
 };
 
-tenon_status stream_create(tenon_device* device, tenon_stream** out_stream, tenon_error* error) {
+tenon_status stream_create(tenon_device* device, const tenon_stream_options* options, tenon_stream** out_stream, tenon_error* error) {
   tenon_stream* unmodified = nullptr;
-  const tenon_status status = real().stream_create(device, &unmodified, error);
+  const tenon_status status = real().stream_create(device, options, &unmodified, error);
   if (status == TENON_OK) *out_stream = reinterpret_cast<tenon_stream*>(new Stream{unmodified, std::make_shared<Queue>()});
   return status;
 }
@@ -133,9 +133,9 @@ tenon_status fill(tenon_device* device, std::uint64_t address, std::uint64_t siz
   return TENON_OK;
 }
 
-tenon_status event_create(tenon_device* device, tenon_event** out_event, tenon_error* error) {
+tenon_status event_create(tenon_device* device, const tenon_event_options* options, tenon_event** out_event, tenon_error* error) {
   tenon_event* unmodified = nullptr;
-  const tenon_status status = real().event_create(device, &unmodified, error);
+  const tenon_status status = real().event_create(device, options, &unmodified, error);
   if (status == TENON_OK) *out_event = reinterpret_cast<tenon_event*>(new Event{unmodified, nullptr});
   return status;
 }

@@ -83,7 +83,7 @@ TEST_CASE("cuda device: a kernel's fault is thrown once, by the next wait, with 
   CHECK(contains(found.what(), "gather: index 9 at position 2 is out of range [-3, 3)"));
   bench.stream.synchronize();
 
-  const auto event = bench.device.make_event();
+  const auto event = bench.device.make_event({});
   launch(bench.stream, {1, 1}, find_fault, bench.stream.faults().get(), std::uint64_t{4});
   event->record(bench.stream);
   CHECK(error_of([&] { event->synchronize(); }).node_id() == 4);
@@ -130,11 +130,11 @@ TEST_CASE("cuda device: borrowed host memory is used in place and released") {
 
 TEST_CASE("cuda device: a failed call is reported by name, and the device stays usable") {
   Bench bench;
-  emulation::fail_next("cudaStreamCreateWithFlags", cudaErrorUnknown);
-  const sdk::Error refused = error_of([&] { bench.device.make_stream(); });
+  emulation::fail_next("cudaStreamCreateWithPriority", cudaErrorUnknown);
+  const sdk::Error refused = error_of([&] { bench.device.make_stream({}); });
   CHECK(refused.status() == TENON_VENDOR_ERROR);
-  CHECK(contains(refused.what(), "cudaStreamCreateWithFlags: cudaErrorUnknown"));
-  CHECK(bench.device.make_stream() != nullptr);
+  CHECK(contains(refused.what(), "cudaStreamCreateWithPriority: cudaErrorUnknown"));
+  CHECK(bench.device.make_stream({}) != nullptr);
 }
 
 TEST_CASE("cuda device: an illegal access of a kernel makes the device unusable until it is closed") {

@@ -16,17 +16,18 @@ struct Careless : WrappedBackend<Careless> {
   static inline std::string fault;
 
   static tenon_status no_device(tenon_backend*, std::uint32_t, tenon_device**, tenon_error*) { return TENON_OK; }
-  static tenon_status no_stream(tenon_device*, tenon_stream**, tenon_error*) { return TENON_OK; }
-  static tenon_status no_event(tenon_device*, tenon_event**, tenon_error*) { return TENON_OK; }
+  static tenon_status no_stream(tenon_device*, const tenon_stream_options*, tenon_stream**, tenon_error*) { return TENON_OK; }
+  static tenon_status no_event(tenon_device*, const tenon_event_options*, tenon_event**, tenon_error*) { return TENON_OK; }
   static tenon_status no_plan(tenon_device*, const tenon_graph*, const tenon_plan_options*, tenon_plan**, tenon_error*) { return TENON_OK; }
-  static tenon_status allocate(tenon_device* device, std::uint32_t kind, std::uint64_t size, tenon_memory** out_memory,
-                               std::uint64_t* out_address, tenon_error* error) {
+  static tenon_status allocate(tenon_device* device, const tenon_memory_request* request, tenon_memory_result* out_result,
+                               tenon_error* error) {
     if (fault == "no_memory") return TENON_OK;
-    const tenon_status status = real->table().memory_allocate(device, kind, size, out_memory, out_address, error);
-    if (fault == "no_address") *out_address = 0;
-    if (fault == "address_at_the_end") *out_address = ~std::uint64_t{0} - 100;
+    const tenon_status status = real->table().memory_allocate(device, request, out_result, error);
+    std::uint64_t& address = out_result->address;
+    if (fault == "no_address") address = 0;
+    if (fault == "address_at_the_end") address = ~std::uint64_t{0} - 100;
     static std::uint64_t first = 0;
-    if (fault == "same_address") first != 0 ? * out_address = first : first = *out_address;
+    if (fault == "same_address") first != 0 ? address = first : first = address;
     return status;
   }
   static tenon_status plan_info(tenon_plan* plan, tenon_plan_info* out_info, tenon_error* error) {

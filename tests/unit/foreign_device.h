@@ -83,22 +83,30 @@ struct Aligned256 : Disguise<Aligned256> {
     if (TENON_HAS(out_info, tenon_device_info, operand_alignment_bytes)) out_info->operand_alignment_bytes = alignment;
     return TENON_OK;
   }
-  static tenon_status allocate(tenon_device* device, std::uint32_t kind, std::uint64_t size_bytes, tenon_memory** out_memory,
-                               std::uint64_t* out_address, tenon_error* error) {
-    const bool here = kind == TENON_MEMORY_DEVICE && !wraps(size_bytes, alignment);
-    const tenon_status status =
-        real->memory_allocate(device, kind, here ? size_bytes + alignment : size_bytes, out_memory, out_address, error);
-    if (status == TENON_OK && here) *out_address = (*out_address + alignment - 1) / alignment * alignment + apart;
+  static tenon_status allocate(tenon_device* device, const tenon_memory_request* given, tenon_memory_result* out_result,
+                               tenon_error* error) {
+    tenon_memory_request request = *given;
+    const bool here = request.kind == TENON_MEMORY_DEVICE && !wraps(request.size_bytes, alignment);
+    if (here) {
+      request.size_bytes += alignment;
+      if (request.alignment_bytes <= alignment) request.alignment_bytes = 0;
+    }
+    const tenon_status status = real->memory_allocate(device, &request, out_result, error);
+    if (status != TENON_OK || !here) return status;
+    out_result->address = (out_result->address + alignment - 1) / alignment * alignment + apart;
+    out_result->host = nullptr;
     return status;
   }
-  static tenon_status import(tenon_device* device, void* host, std::uint64_t size_bytes, std::uint32_t terms, tenon_memory** out_memory,
-                             std::uint64_t* out_address, tenon_error* error) {
+  static tenon_status import(tenon_device* device, const tenon_memory_import* given, tenon_memory_result* out_result, tenon_error* error) {
+    const std::uint32_t terms = given->terms;
     if (terms == TENON_IMPORT_BORROW_READ_ONLY || terms == TENON_IMPORT_BORROW_READ_WRITE)
       return say(error, TENON_UNSUPPORTED, "this device does not read host memory in place: import a copy");
-    if (terms != TENON_IMPORT_COPY && terms != TENON_IMPORT_HOLD)
-      return real->memory_import(device, host, size_bytes, terms, out_memory, out_address, error);
-    const tenon_status status = allocate(device, TENON_MEMORY_DEVICE, size_bytes, out_memory, out_address, error);
-    if (status == TENON_OK && size_bytes > 0) std::memcpy(reinterpret_cast<void*>(moved(*out_address)), host, size_bytes);
+    if (terms != TENON_IMPORT_COPY && terms != TENON_IMPORT_HOLD) return real->memory_import(device, given, out_result, error);
+    tenon_memory_request request{.struct_size = sizeof request, .kind = TENON_MEMORY_DEVICE, .size_bytes = given->size_bytes};
+    request.needs = given->needs;
+    const tenon_status status = allocate(device, &request, out_result, error);
+    if (status == TENON_OK && given->size_bytes > 0)
+      std::memcpy(reinterpret_cast<void*>(moved(out_result->address)), given->host, given->size_bytes);
     return status;
   }
   static tenon_status copy(tenon_device* device, const tenon_copy* given, tenon_stream* stream, tenon_error* error) {

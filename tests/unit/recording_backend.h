@@ -125,8 +125,8 @@ class Device final : public sdk::Device {
   void fill(std::uint64_t address, std::uint64_t size_bytes, std::uint8_t value, sdk::Stream& stream) override {
     static_cast<Stream&>(stream).give([=] { std::memset(at(address), value, size_bytes); });
   }
-  std::unique_ptr<sdk::Stream> make_stream() override { return std::make_unique<Stream>(); }
-  std::unique_ptr<sdk::Event> make_event() override { return std::make_unique<Event>(); }
+  std::unique_ptr<sdk::Stream> make_stream(const sdk::StreamOptions&) override { return std::make_unique<Stream>(); }
+  std::unique_ptr<sdk::Event> make_event(const sdk::EventOptions&) override { return std::make_unique<Event>(); }
 
  private:
   static void* at(std::uint64_t address) { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address)); }

@@ -64,9 +64,10 @@ struct Reel : WrappedBackend<Reel> {
   static std::uint64_t handle_of(const void* object) { return reinterpret_cast<std::uintptr_t>(object); }
 
   static Stream& of(tenon_stream* stream) { return *reinterpret_cast<Stream*>(stream); }
-  static tenon_status create_stream(tenon_device* device, tenon_stream** out_stream, tenon_error* error) {
+  static tenon_status create_stream(tenon_device* device, const tenon_stream_options* options, tenon_stream** out_stream,
+                                    tenon_error* error) {
     tenon_stream* inner = nullptr;
-    const tenon_status status = real->table().stream_create(device, &inner, error);
+    const tenon_status status = real->table().stream_create(device, options, &inner, error);
     if (status == TENON_OK) *out_stream = reinterpret_cast<tenon_stream*>(new Stream{inner, {}, nullptr});
     return status;
   }
@@ -121,14 +122,14 @@ struct Reel : WrappedBackend<Reel> {
     note({Note::What::waited, handle_of(event), 0, 0, stream});
     return real->table().event_wait(event, of(stream).real, error);
   }
-  static tenon_status allocate(tenon_device* device, std::uint32_t kind, std::uint64_t size_bytes, tenon_memory** out_memory,
-                               std::uint64_t* out_address, tenon_error* error) {
-    if (kind == TENON_MEMORY_PINNED) {
+  static tenon_status allocate(tenon_device* device, const tenon_memory_request* request, tenon_memory_result* out_result,
+                               tenon_error* error) {
+    if (request->kind == TENON_MEMORY_PINNED) {
       const std::lock_guard lock(mutex);
       if (no_pinned) return TENON_OUT_OF_MEMORY;
       ++pinned;
     }
-    return real->table().memory_allocate(device, kind, size_bytes, out_memory, out_address, error);
+    return real->table().memory_allocate(device, request, out_result, error);
   }
   static tenon_status begin(tenon_stream* stream, tenon_error*) {
     of(stream).recorded = std::make_unique<Work>();

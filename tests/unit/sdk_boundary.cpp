@@ -240,24 +240,37 @@ tenon_memory_stats stats_of(Session& session) {
   return stats;
 }
 
+tenon_status allocate(Session& session, std::uint32_t kind, std::uint64_t size_bytes, tenon_memory_result& out_result, tenon_error* error,
+                      std::uint64_t alignment_bytes = 0) {
+  const tenon_memory_request request{
+      .struct_size = sizeof request, .kind = kind, .size_bytes = size_bytes, .alignment_bytes = alignment_bytes};
+  return session.table->memory_allocate(session.device, &request, &out_result, error);
+}
+tenon_status import(Session& session, void* host, std::uint64_t size_bytes, std::uint32_t terms, tenon_memory_result& out_result,
+                    tenon_error* error) {
+  const tenon_memory_import given{.struct_size = sizeof given, .terms = terms, .host = host, .size_bytes = size_bytes};
+  return session.table->memory_import(session.device, &given, &out_result, error);
+}
+constexpr tenon_memory_result no_memory{.struct_size = sizeof(tenon_memory_result)};
+
 TEST_CASE("sdk: memory statistics follow what is allocated and freed") {
   Session session;
   ErrorText error;
-  tenon_memory *a = nullptr, *b = nullptr, *nothing = nullptr;
-  std::uint64_t at_a = 0, at_b = 0, at_nothing = 0;
-  REQUIRE(session.table->memory_allocate(session.device, TENON_MEMORY_DEVICE, 1000, &a, &at_a, error) == TENON_OK);
-  REQUIRE(session.table->memory_allocate(session.device, TENON_MEMORY_PINNED, 24, &b, &at_b, error) == TENON_OK);
-  REQUIRE(session.table->memory_allocate(session.device, TENON_MEMORY_HOST, 0, &nothing, &at_nothing, error) == TENON_OK);
-  CHECK(at_a % 64 == 0);
-  CHECK(at_b % 64 == 0);
-  CHECK(at_nothing != 0);
+  tenon_memory_result a = no_memory, b = no_memory, nothing = no_memory;
+  REQUIRE(allocate(session, TENON_MEMORY_DEVICE, 1000, a, error, 16) == TENON_OK);
+  REQUIRE(allocate(session, TENON_MEMORY_PINNED, 24, b, error) == TENON_OK);
+  REQUIRE(allocate(session, TENON_MEMORY_HOST, 0, nothing, error, 64) == TENON_OK);
+  CHECK(a.address % 64 == 0);
+  CHECK(b.address % 64 == 0);
+  CHECK(nothing.address != 0);
+  for (const tenon_memory_result& made : {a, b, nothing}) CHECK(reinterpret_cast<std::uintptr_t>(made.host) == made.address);
   CHECK(stats_of(session).live_size_bytes == 1024);
-  session.table->memory_free(a);
+  session.table->memory_free(a.memory);
   CHECK(stats_of(session).live_size_bytes == 24);
   CHECK(stats_of(session).peak_size_bytes == 1024);
   CHECK(stats_of(session).allocation_count == 3);
-  session.table->memory_free(b);
-  session.table->memory_free(nothing);
+  session.table->memory_free(b.memory);
+  session.table->memory_free(nothing.memory);
   CHECK(stats_of(session).live_size_bytes == 0);
   CHECK(session.host.live_blocks == 0);
 
@@ -269,20 +282,21 @@ TEST_CASE("sdk: memory statistics follow what is allocated and freed") {
 TEST_CASE("sdk: a failed allocation reports the requested bytes and those in use") {
   Session session;
   ErrorText error;
-  tenon_memory *some = nullptr, *memory = nullptr;
-  std::uint64_t address = 12;
-  REQUIRE(session.table->memory_allocate(session.device, TENON_MEMORY_DEVICE, 4096, &some, &address, error) == TENON_OK);
-  address = 12;
-  CHECK(session.table->memory_allocate(session.device, TENON_MEMORY_DEVICE, std::uint64_t{1} << 60, &memory, &address, error) ==
-        TENON_OUT_OF_MEMORY);
-  CHECK(memory == nullptr);
-  CHECK(address == 12);
+  tenon_memory_result some = no_memory, refused = no_memory;
+  REQUIRE(allocate(session, TENON_MEMORY_DEVICE, 4096, some, error) == TENON_OK);
+  CHECK(allocate(session, TENON_MEMORY_DEVICE, std::uint64_t{1} << 60, refused, error) == TENON_OUT_OF_MEMORY);
   CHECK(error.says("1152921504606846976 bytes"));
   CHECK(error.says("4096 in use"));
   CHECK(stats_of(session).live_size_bytes == 4096);
   CHECK(stats_of(session).allocation_count == 1);
-  CHECK(session.table->memory_allocate(session.device, 9, 64, &memory, &address, error) == TENON_INVALID_ARGUMENT);
-  session.table->memory_free(some);
+  CHECK(allocate(session, 9, 64, refused, error) == TENON_INVALID_ARGUMENT);
+  CHECK(allocate(session, TENON_MEMORY_DEVICE, 64, refused, error, 48) == TENON_INVALID_ARGUMENT);
+  CHECK(error.says("expected an alignment that is a power of two, got 48"));
+  CHECK(allocate(session, TENON_MEMORY_DEVICE, 64, refused, error, 8192) == TENON_UNSUPPORTED);
+  CHECK(error.says("expected an alignment of at most 64 bytes, got 8192"));
+  CHECK(refused.memory == nullptr);
+  CHECK(refused.address == 0);
+  session.table->memory_free(some.memory);
 }
 
 TEST_CASE("sdk: imported memory is copied or borrowed as requested") {
@@ -290,39 +304,35 @@ TEST_CASE("sdk: imported memory is copied or borrowed as requested") {
   ErrorText error;
   Floats mine{1, 2, 3, 4};
   for (const std::uint32_t terms : {TENON_IMPORT_COPY, TENON_IMPORT_HOLD, TENON_IMPORT_BORROW_READ_ONLY, TENON_IMPORT_BORROW_READ_WRITE}) {
-    tenon_memory* memory = nullptr;
-    std::uint64_t address = 0;
-    REQUIRE(session.table->memory_import(session.device, mine.data(), 16, terms, &memory, &address, error) == TENON_OK);
-    const bool own = address != reinterpret_cast<std::uintptr_t>(mine.data());
+    tenon_memory_result imported = no_memory;
+    REQUIRE(import(session, mine.data(), 16, terms, imported, error) == TENON_OK);
+    const bool own = imported.address != reinterpret_cast<std::uintptr_t>(mine.data());
     CHECK(own == (terms == TENON_IMPORT_COPY));
-    const auto* there = reinterpret_cast<const float*>(address);
+    const auto* there = static_cast<const float*>(imported.host);
     CHECK(Floats(there, there + 4) == mine);
     CHECK(stats_of(session).live_size_bytes == (own ? 16 : 0));
-    session.table->memory_free(memory);
+    session.table->memory_free(imported.memory);
     CHECK(stats_of(session).live_size_bytes == 0);
   }
-  tenon_memory* memory = nullptr;
-  std::uint64_t address = 0;
-  CHECK(session.table->memory_import(session.device, mine.data(), 16, 4, &memory, &address, error) == TENON_INVALID_ARGUMENT);
-  CHECK(session.table->memory_import(session.device, nullptr, 16, TENON_IMPORT_COPY, &memory, &address, error) == TENON_INVALID_ARGUMENT);
-  CHECK(memory == nullptr);
+  tenon_memory_result refused = no_memory;
+  CHECK(import(session, mine.data(), 16, 4, refused, error) == TENON_INVALID_ARGUMENT);
+  CHECK(import(session, nullptr, 16, TENON_IMPORT_COPY, refused, error) == TENON_INVALID_ARGUMENT);
+  CHECK(refused.memory == nullptr);
 }
 
 TEST_CASE("sdk: importing nothing reads nothing") {
   Session session;
   ErrorText error;
   for (const std::uint32_t terms : {TENON_IMPORT_COPY, TENON_IMPORT_BORROW_READ_ONLY}) {
-    tenon_memory* memory = nullptr;
-    std::uint64_t address = 0;
-    REQUIRE(session.table->memory_import(session.device, nullptr, 0, terms, &memory, &address, error) == TENON_OK);
-    session.table->memory_free(memory);
+    tenon_memory_result imported = no_memory;
+    REQUIRE(import(session, nullptr, 0, terms, imported, error) == TENON_OK);
+    session.table->memory_free(imported.memory);
   }
   const std::vector<char> empty_end(8);
-  tenon_memory* memory = nullptr;
-  std::uint64_t address = 0;
+  tenon_memory_result imported = no_memory;
   void* end = const_cast<char*>(empty_end.data() + 8);
-  REQUIRE(session.table->memory_import(session.device, end, 0, TENON_IMPORT_COPY, &memory, &address, error) == TENON_OK);
-  session.table->memory_free(memory);
+  REQUIRE(import(session, end, 0, TENON_IMPORT_COPY, imported, error) == TENON_OK);
+  session.table->memory_free(imported.memory);
   CHECK(stats_of(session).live_size_bytes == 0);
 }
 
@@ -352,8 +362,8 @@ TEST_CASE("sdk: events of an inline stream are done when recorded, and measure t
   Session session;
   ErrorText error;
   tenon_event *begin = nullptr, *end = nullptr;
-  REQUIRE(session.table->event_create(session.device, &begin, error) == TENON_OK);
-  REQUIRE(session.table->event_create(session.device, &end, error) == TENON_OK);
+  REQUIRE(session.table->event_create(session.device, nullptr, &begin, error) == TENON_OK);
+  REQUIRE(session.table->event_create(session.device, nullptr, &end, error) == TENON_OK);
   CHECK(session.table->event_query(begin, error) == TENON_OK);
   CHECK(session.table->event_wait(begin, session.stream, error) == TENON_OK);
   std::uint64_t ns = 5;

@@ -80,7 +80,7 @@ TEST_CASE("sdk: recording executes nothing; each replay computes anew, on any st
   CHECK(run.get(studio.y) == Floats{-2, -4, -6});
   run.set(studio.x, {4, 5, 6});
   tenon_stream* other = nullptr;
-  REQUIRE(studio.session.table->stream_create(studio.session.device, &other, nullptr) == TENON_OK);
+  REQUIRE(studio.session.table->stream_create(studio.session.device, nullptr, &other, nullptr) == TENON_OK);
   replay(other);
   studio.session.table->stream_destroy(other);
   CHECK(run.get(studio.y) == Floats{-8, -10, -12});

@@ -483,7 +483,7 @@ Session::Session(std::uint32_t threads, tenon_backend_query_fn query) : host(thr
   ErrorText error;
   REQUIRE(info.create(host.table(), &backend, &table, error) == TENON_OK);
   REQUIRE_MESSAGE(table->device_open(backend, 0, &device, error) == TENON_OK, error.text());
-  REQUIRE(table->stream_create(device, &stream, error) == TENON_OK);
+  REQUIRE(table->stream_create(device, nullptr, &stream, error) == TENON_OK);
   probe.packs = probe.kernels = probe.fail_div = 0;
   probe.fail_pack = probe.bad_scratch = probe.no_traits_host = false;
   probe.scratch_at = 0;

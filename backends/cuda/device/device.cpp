@@ -32,9 +32,10 @@ Shared& shared_of(int index) {
 
 class Event final : public sdk::Event {
  public:
-  explicit Event(Device& device) : device_(device) {
+  Event(Device& device, const sdk::EventOptions& options) : device_(device) {
     device_.enter();
-    device_.check(cudaEventCreate(&handle_), "cudaEventCreate");
+    device_.check(cudaEventCreateWithFlags(&handle_, options.timed ? cudaEventDefault : cudaEventDisableTiming),
+                  "cudaEventCreateWithFlags");
   }
   ~Event() override { cudaEventDestroy(handle_); }
   void record(sdk::Stream& stream) override {
@@ -134,12 +135,15 @@ void report(FaultRecord& record) {
   throw sdk::Error(TENON_INVALID_ARGUMENT, text_of(found), found.node_id);
 }
 
-Stream::Stream(Device& device) : device_(device) {
+Stream::Stream(Device& device, const sdk::StreamOptions& options) : device_(device) {
   device_.enter();
   void* memory = nullptr;
   device_.check(cudaHostAlloc(&memory, sizeof(FaultRecord), cudaHostAllocPortable | cudaHostAllocMapped), "cudaHostAlloc");
   faults_ = {new (memory) FaultRecord{}, [](FaultRecord* record) { cudaFreeHost(record); }};
-  device_.check(cudaStreamCreateWithFlags(&handle_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+  int lowest = 0, highest = 0;  // CUDA counts the other way: -5 goes before 0
+  device_.check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "cudaDeviceGetStreamPriorityRange");
+  const int priority = std::clamp(-std::max(options.priority, -std::numeric_limits<std::int32_t>::max()), highest, lowest);
+  device_.check(cudaStreamCreateWithPriority(&handle_, cudaStreamNonBlocking, priority), "cudaStreamCreateWithPriority");
 }
 
 Stream::~Stream() {
@@ -305,11 +309,11 @@ void Device::fill(std::uint64_t address, std::uint64_t size_bytes, std::uint8_t 
   check(cudaMemsetAsync(pointer(address), value, size_bytes, handle_of(stream)), "cudaMemsetAsync");
 }
 
-std::unique_ptr<sdk::Stream> Device::make_stream() {
-  return std::make_unique<Stream>(*this);
+std::unique_ptr<sdk::Stream> Device::make_stream(const sdk::StreamOptions& options) {
+  return std::make_unique<Stream>(*this, options);
 }
-std::unique_ptr<sdk::Event> Device::make_event() {
-  return std::make_unique<Event>(*this);
+std::unique_ptr<sdk::Event> Device::make_event(const sdk::EventOptions& options) {
+  return std::make_unique<Event>(*this, options);
 }
 
 }  // namespace tenon::cuda

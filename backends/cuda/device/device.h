@@ -21,7 +21,7 @@ sdk::DeviceDescription describe_gpu(int index, int driver_version);
 /// A non-blocking stream, never the legacy default stream.
 class Stream final : public sdk::Stream {
  public:
-  explicit Stream(class Device& device);
+  explicit Stream(class Device& device, const sdk::StreamOptions& options = {});
   ~Stream() override;
   void synchronize() override;
   bool captures() const override { return true; }
@@ -66,8 +66,8 @@ class Device final : public sdk::Device {
   void end_import(void* memory, std::uint64_t size_bytes) override;
   void copy(const tenon_copy& copy, sdk::Stream& stream) override;
   void fill(std::uint64_t address, std::uint64_t size_bytes, std::uint8_t value, sdk::Stream& stream) override;
-  std::unique_ptr<sdk::Stream> make_stream() override;
-  std::unique_ptr<sdk::Event> make_event() override;
+  std::unique_ptr<sdk::Stream> make_stream(const sdk::StreamOptions& options) override;
+  std::unique_ptr<sdk::Event> make_event(const sdk::EventOptions& options) override;
   const sdk::ElementwiseFusion* elementwise_fusion() const override;
 
   int index() const { return index_; }

@@ -15,6 +15,16 @@ namespace tenon::sdk {
 
 class Stream;
 
+/// How a stream is wanted.
+struct StreamOptions {
+  std::int32_t priority = 0;  ///< a hint: higher goes first, where the device has priorities
+};
+
+/// How an event is wanted.
+struct EventOptions {
+  bool timed = true;  ///< false: nanoseconds_since is not called
+};
+
 /// The recorded work of a stream.
 class Capture {
  public:
@@ -61,7 +71,8 @@ class Device {
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
-  /// Aligned memory of a TENON_MEMORY_* kind; size_bytes > 0. Throws OUT_OF_MEMORY.
+  /// Memory of a TENON_MEMORY_* kind at a multiple of the description's alignment; size_bytes > 0.
+  /// The address of HOST and PINNED memory is a host pointer. Throws OUT_OF_MEMORY.
   virtual std::uint64_t allocate(std::uint32_t kind, std::uint64_t size_bytes) = 0;
   virtual void deallocate(std::uint32_t kind, std::uint64_t address, std::uint64_t size_bytes) = 0;
   /// Makes host memory usable under TENON_IMPORT_* terms and returns its device address; size_bytes
@@ -77,8 +88,8 @@ class Device {
   }
   virtual void copy(const tenon_copy& copy, Stream& stream) = 0;
   virtual void fill(std::uint64_t address, std::uint64_t size_bytes, std::uint8_t value, Stream& stream) = 0;
-  virtual std::unique_ptr<Stream> make_stream() = 0;
-  virtual std::unique_ptr<Event> make_event() = 0;
+  virtual std::unique_ptr<Stream> make_stream(const StreamOptions& options) = 0;
+  virtual std::unique_ptr<Event> make_event(const EventOptions& options) = 0;
   /// How this device runs several elementwise nodes as one kernel; NULL: piece by piece with the
   /// backend's own kernels.
   virtual const struct ElementwiseFusion* elementwise_fusion() const { return nullptr; }
@@ -86,7 +97,7 @@ class Device {
   virtual bool host_addressable() const { return false; }
 
   const Host host;
-  std::uint64_t operand_alignment_bytes = 1;  ///< of its description; set when the device is opened
+  std::uint64_t alignment_bytes = 1, operand_alignment_bytes = 1;  ///< of its description; set when the device is opened
 };
 
 /// The fields of tenon_device_info.
@@ -98,6 +109,7 @@ struct DeviceDescription {
   std::string name, identity, description;
   std::uint64_t memory_size_bytes = 0, memory_free_bytes = 0, alignment_bytes = 64, dtypes = 0;
   std::uint64_t operand_alignment_bytes = 1;
+  std::uint64_t max_allocation_size_bytes = 0;
 };
 
 /// The host's processor as a device: host memory, work done inline when it is submitted. Sufficient
@@ -109,8 +121,8 @@ class CpuDevice : public Device {
   void deallocate(std::uint32_t kind, std::uint64_t address, std::uint64_t size_bytes) override;
   void copy(const tenon_copy& copy, Stream& stream) override;
   void fill(std::uint64_t address, std::uint64_t size_bytes, std::uint8_t value, Stream& stream) override;
-  std::unique_ptr<Stream> make_stream() override;
-  std::unique_ptr<Event> make_event() override;
+  std::unique_ptr<Stream> make_stream(const StreamOptions& options) override;
+  std::unique_ptr<Event> make_event(const EventOptions& options) override;
   bool host_addressable() const override { return true; }
 };
 
