@@ -244,13 +244,15 @@ static tenon_status fill(tenon_device* device, uint64_t address, uint64_t size_b
 /* ------------------------------------------------------------------ streams and events: submitted work is done already */
 static tenon_status stream_create(tenon_device* device, const tenon_stream_options* options, tenon_stream** out_stream,
                                   tenon_error* error) {
-  if (options && options->needs) return tenon_fail(error, TENON_UNSUPPORTED, "template: a stream needs 0x%x, which is unknown here", options->needs);
+  if (options && options->needs)
+    return tenon_fail(error, TENON_UNSUPPORTED, "template: a stream needs 0x%x, which is unknown here", options->needs);
   return *out_stream = (tenon_stream*)device, TENON_OK;
 }
 static void stream_destroy(tenon_stream* stream) {}
 static tenon_status stream_synchronize(tenon_stream* stream, tenon_error* error) { return TENON_OK; }
 static tenon_status event_create(tenon_device* device, const tenon_event_options* options, tenon_event** out_event, tenon_error* error) {
-  if (options && options->needs) return tenon_fail(error, TENON_UNSUPPORTED, "template: an event needs 0x%x, which is unknown here", options->needs);
+  if (options && options->needs)
+    return tenon_fail(error, TENON_UNSUPPORTED, "template: an event needs 0x%x, which is unknown here", options->needs);
   tenon_event* event = allocate(device->host, sizeof *event, error);
   if (!event) return TENON_OUT_OF_MEMORY;
   *event = (tenon_event){device, 0};

@@ -18,7 +18,7 @@ struct Event::State {
     device->check_process();
     tenon_event_options options{};
     options.struct_size = sizeof options;
-    options.flags = given.timed ? 0u : TENON_EVENT_NO_TIMING;
+    if (!given.timed) options.flags = TENON_EVENT_NO_TIMING;
     ErrorText error;
     const tenon_status status = device->table.event_create(device->handle, &options, &event, error);
     exec::check_made(status, error, event != nullptr, "event_create", fmt::format("device '{}' cannot create an event", device->info.name));

@@ -162,7 +162,7 @@ auto call(const char* name, const Function& function, const Arguments&... argume
   X(ctc_loss)                                                                                      \
   X(random_uniform) X(random_normal) X(random_bernoulli) X(random_permutation) X(dropout)
 
-#define TENON_CALL(name, ...) \
+#define TENON_APPLY(name, ...) \
   detail::call(#name, [](const auto&... arguments) { return ops::name(arguments...); }, __VA_ARGS__)
 /// The overload with the first of the parameters, if the graph function has defaults for the rest.
 /// The parameters have the types of the graph function's, not deduced ones, so that braces work:
@@ -170,7 +170,7 @@ auto call(const char* name, const Function& function, const Arguments&... argume
 #define TENON_OVERLOAD(name, given, taken, ...)                          \
   template <class F = decltype(ops::name)>                               \
     requires requires given { ops::name(__VA_ARGS__); }                  \
-  detail::Result<F> name taken { return TENON_CALL(name, __VA_ARGS__); }
+  detail::Result<F> name taken { return TENON_APPLY(name, __VA_ARGS__); }
 #define TENON_GIVEN(i) detail::Given<F, i> p##i
 #define TENON_TAKEN(i) detail::Taken<F, i> p##i
 #define TENON_FIRST_2(X) X(0), X(1)
@@ -188,8 +188,8 @@ auto call(const char* name, const Function& function, const Arguments&... argume
 #define TENON_ELEMENTWISE_FUNCTION(op, name) TENON_FUNCTION(name)
 /// Those of two operands, of which the second may be a number.
 #define TENON_BINARY_FUNCTION(op, name)                                                             \
-  inline Tensor name(const Tensor& a, const Tensor& b) { return TENON_CALL(name, a, b); }           \
-  inline Tensor name(const Tensor& a, double b) { return TENON_CALL(name, a, b); }
+  inline Tensor name(const Tensor& a, const Tensor& b) { return TENON_APPLY(name, a, b); }           \
+  inline Tensor name(const Tensor& a, double b) { return TENON_APPLY(name, a, b); }
 
 TENON_TENSOR_FUNCTIONS(TENON_FUNCTION)
 TENON_UNARY_FUNCTIONS(TENON_ELEMENTWISE_FUNCTION)
@@ -198,27 +198,27 @@ TENON_BINARY_FUNCTIONS(TENON_BINARY_FUNCTION)
 // clang-format on
 
 inline Tensor reshape(const Tensor& x, const Shape& shape) {
-  return TENON_CALL(reshape, x, shape);
+  return TENON_APPLY(reshape, x, shape);
 }
 inline Tensor reshape(const Tensor& x, std::span<const std::int64_t> dims) {
-  return TENON_CALL(reshape, x, dims);
+  return TENON_APPLY(reshape, x, dims);
 }
 inline Tensor reshape(const Tensor& x, std::initializer_list<std::int64_t> dims) {
-  return TENON_CALL(reshape, x, dims);
+  return TENON_APPLY(reshape, x, dims);
 }
 inline Tensor tensordot(const Tensor& a, const Tensor& b, const std::vector<std::int64_t>& axes_a,
                         const std::vector<std::int64_t>& axes_b) {
-  return TENON_CALL(tensordot, a, b, axes_a, axes_b);
+  return TENON_APPLY(tensordot, a, b, axes_a, axes_b);
 }
 inline Tensor tensordot(const Tensor& a, const Tensor& b, std::int64_t axes = 2) {
-  return TENON_CALL(tensordot, a, b, axes);
+  return TENON_APPLY(tensordot, a, b, axes);
 }
 /// Of at least one tensor, all in host memory or all on one device.
 TENON_API Tensor concat(const std::vector<Tensor>& tensors, std::int64_t axis);
 TENON_API Tensor stack(const std::vector<Tensor>& tensors, std::int64_t axis = 0);
 /// The quotients of a number and the elements.
 inline Tensor div(double a, const Tensor& b) {
-  return TENON_CALL(div, a, b);
+  return TENON_APPLY(div, a, b);
 }
 
 #undef TENON_BINARY_FUNCTION
@@ -232,7 +232,7 @@ inline Tensor div(double a, const Tensor& b) {
 #undef TENON_TAKEN
 #undef TENON_GIVEN
 #undef TENON_OVERLOAD
-#undef TENON_CALL
+#undef TENON_APPLY
 
 }  // namespace immediate
 

@@ -12,6 +12,7 @@
 #include <tenon/sdk/kernel.h>
 
 #include "case.h"
+#include "memory.h"
 
 namespace tenon::conformance {
 namespace {
@@ -374,7 +375,8 @@ void Plan::Bindings::allocate(Buffer& buffer, std::uint64_t alignment, std::uint
   const Device& device = plan_.device_;
   ErrorText error;
   Made made;
-  const tenon_status status = allocate(device.table(), device.handle(), TENON_MEMORY_DEVICE, buffer.content.size(), made, error);
+  const tenon_status status =
+      conformance::allocate(device.table(), device.handle(), TENON_MEMORY_DEVICE, buffer.content.size(), made, error);
   buffer.memory = made.memory;
   buffer.address = made.address;
   if (status != TENON_OK) throw Error(Status{status}, fmt::format("{} bytes of device memory: {}", buffer.content.size(), error.text()));

@@ -123,8 +123,11 @@ tenon_status plan_create(tenon_device* device, const tenon_graph* graph, const t
   plan->borrowed = graph->values;
   plan->parameters.resize(graph->binding_count);
   if (is(Mutation::leaks_device_memory)) {
-    const tenon_memory_request request{.struct_size = sizeof request, .kind = TENON_MEMORY_DEVICE, .size_bytes = 64};
-    tenon_memory_result leaked{.struct_size = sizeof leaked};
+    tenon_memory_request request{};
+    request.struct_size = sizeof request;
+    request.size_bytes = 64;
+    tenon_memory_result leaked{};
+    leaked.struct_size = sizeof leaked;
     real().memory_allocate(device, &request, &leaked, error);
   }
   // Constants are read at the caller's address: the unmodified plan is made again at each execution.

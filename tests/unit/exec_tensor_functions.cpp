@@ -229,7 +229,7 @@ TEST_CASE("tensor functions: the lists name each function of both headers that u
   };
   const std::string elementwise = text_of("elementwise_functions.h");
   const auto expected = names(elementwise + text_of("functions.h"), R"(\nTENON_API (?:Value|std::\w+<.*>|RecurrentResult) (\w+)\()");
-  const auto listed = names(elementwise + text_of("tensor_functions.h"), R"((?:X\((?:\w+, )?|TENON_CALL\(|TENON_API Tensor )(\w+))");
+  const auto listed = names(elementwise + text_of("tensor_functions.h"), R"((?:X\((?:\w+, )?|TENON_APPLY\(|TENON_API Tensor )(\w+))");
   CHECK(expected.size() > 100);
   for (const std::string& name : expected) {
     CAPTURE(name);
