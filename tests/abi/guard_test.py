@@ -53,6 +53,15 @@ class Guards(Headers):
         self.assertEqual(self.guard("layout.py", "check")[0], 0)
         self.assertEqual(self.guard("digests.py")[0], 0)
 
+    def test_targets_that_are_not_64_bit_and_little_endian_are_refused(self):
+        width = ("#include <stdint.h>\n#undef UINTPTR_MAX\n#define UINTPTR_MAX 0xffffffffu\n", "expected a 64-bit target")
+        order = ("#undef __BYTE_ORDER__\n#define __BYTE_ORDER__ __ORDER_BIG_ENDIAN__\n", "expected a little-endian target")
+        for target, sentence in (width, order):
+            command = [COMPILER, "-std=c11", "-fsyntax-only", f"-I{self.headers}", "-x", "c", "-"]
+            result = subprocess.run(command, input=target + "#include <tenon/backend.h>\n", capture_output=True, text=True)
+            self.assertNotEqual(result.returncode, 0)
+            self.assertIn(sentence, result.stderr)
+
     def test_a_field_in_the_middle_is_named_with_its_place(self):
         self.change("backend.h", "  uint32_t node_stride;", "  uint32_t extra_a;\n  uint32_t extra_b;\n  uint32_t node_stride;")
         self.layout_refused(

@@ -8,9 +8,7 @@
 
 static const tenon_op_digest digests[] = TENON_OP_DIGESTS;
 
-TENON_EXPORT tenon_status tenon_backend_query(const tenon_host_info* host, tenon_backend_info* out_info);
-
-tenon_status tenon_backend_query(const tenon_host_info* host, tenon_backend_info* out_info) {
+tenon_status TENON_CALL tenon_backend_query(const tenon_host_info* host, tenon_backend_info* out_info) {
   if (!TENON_HAS(host, tenon_host_info, platform)) return TENON_INCOMPATIBLE;
   if (TENON_HAS(out_info, tenon_backend_info, digests)) {
     out_info->digests = digests;
