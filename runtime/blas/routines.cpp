@@ -9,12 +9,18 @@
 #include "exec/call.h"
 #include "exec/device_state.h"
 #include "exec/placement.h"
+#include "exec/run_context.h"
 
 namespace tenon::blas {
 
 namespace {
 
-tenon_blas_call call_on(const Device& device, tenon_stream* stream, const QueueOptions& options) {
+std::shared_ptr<const exec::RunContext> run_of(const RunOptions& options) {
+  auto run = std::make_shared<const exec::RunContext>(options);
+  return run->get() == nullptr ? nullptr : run;
+}
+
+tenon_blas_call call_on(const Device& device, tenon_stream* stream, const QueueOptions& options, const exec::RunContext* run) {
   const exec::DeviceState& state = *device.state();
   tenon_blas_call call{};
   call.struct_size = sizeof call;
@@ -22,18 +28,30 @@ tenon_blas_call call_on(const Device& device, tenon_stream* stream, const QueueO
   call.deterministic = options.deterministic ? std::uint32_t{*options.deterministic} : state.arithmetic.deterministic;
   call.device = state.handle;
   call.stream = stream;
+  call.run = run == nullptr ? nullptr : run->get();
   return call;
 }
 
 }  // namespace
 
 Queue::Queue(const Device& device, const QueueOptions& options)
-    : device_(device), call_(call_on(device, device.state()->stream, options)), table_(device.state()->table.blas) {
+    : device_(device),
+      run_(run_of(options.run)),
+      call_(call_on(device, device.state()->stream, options, run_.get())),
+      table_(device.state()->table.blas) {
   device.state()->check_process();
 }
 
 Queue::Queue(const Stream& stream, const QueueOptions& options)
-    : device_(stream.device()), stream_(stream), call_(call_on(device_, stream.handle(), options)), table_(device_.state()->table.blas) {}
+    : device_(stream.device()),
+      stream_(stream),
+      run_(run_of(options.run)),
+      call_(call_on(device_, stream.handle(), options, run_.get())),
+      table_(device_.state()->table.blas) {}
+
+bool Queue::cancelled() const {
+  return run_ != nullptr && run_->cancelled();
+}
 
 void Queue::synchronize() const {
   if (stream_) {
@@ -142,6 +160,9 @@ void run(const Queue& queue, Routine routine, Slot slot, std::uint64_t dtypes, c
   set_by_routine(routine, arguments, record);
   tenon_blas_call call = queue.call();
   call.dtype = abi_dtype<T>;
+  if (queue.cancelled()) {
+    throw Error(Status::cancelled, fmt::format("{} on '{}': cancelled before the call", name_of(routine), queue.device().name()));
+  }
   exec::ErrorText error;
   const tenon_status status = slot(&call, &record, error);
   if (status != TENON_OK) exec::check(status, error, fmt::format("{} on '{}'", name_of(routine), queue.device().name()));

@@ -31,8 +31,13 @@
 #include <tenon/backend.h>
 #include <tenon/config.h>
 #include <tenon/context.h>
+#include <tenon/run_options.h>
 #include <tenon/stream.h>
 #include <tenon/tensor.h>
+
+namespace tenon::exec {
+class RunContext;
+}
 
 namespace tenon::blas {
 
@@ -97,6 +102,9 @@ struct QueueOptions {
   std::optional<Precision> precision = std::nullopt;
   /// The same bits at every call on the same device, whatever the number of threads.
   std::optional<bool> deterministic = std::nullopt;
+  /// What each call may use of the process. After a stop request, calls are refused with
+  /// Status::cancelled before they have any effect; one that is being computed finishes.
+  RunOptions run = {};
 };
 
 /// A device and a stream on it, which BLAS calls are submitted to. A handle: copies refer to the
@@ -117,10 +125,14 @@ class TENON_API Queue {
   const tenon_blas_call& call() const { return call_; }
   /// For the runtime's own use; null if the backend has no BLAS.
   const tenon_blas_table* table() const { return table_; }
+  /// For the runtime's own use.
+  bool cancelled() const;
 
  private:
   Device device_;
   std::optional<Stream> stream_;
+  /// what call_.run points into; null: the defaults
+  std::shared_ptr<const exec::RunContext> run_;
   tenon_blas_call call_{};
   const tenon_blas_table* table_ = nullptr;
 };

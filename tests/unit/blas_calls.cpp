@@ -5,6 +5,7 @@
 #include <cmath>
 #include <complex>
 #include <cstddef>
+#include <stop_token>
 
 #include <tenon/blas.h>
 
@@ -179,7 +180,7 @@ TEST_CASE_FIXTURE(OnReference, "blas: a backend without BLAS or without a routin
   CHECK(x[0] == 1);
 }
 
-TEST_CASE("blas: a queue states the math and the determinism of its configuration, or its own") {
+TEST_CASE("blas: a queue states math, determinism and the run of its calls") {
   static tenon_blas_call seen;
   Config config = test_config();
   config.precision = Precision::tf32;
@@ -206,6 +207,17 @@ TEST_CASE("blas: a queue states the math and the determinism of its configuratio
   blas::scal<float>({device, {.precision = Precision::float32, .deterministic = false}}, {.n = 1, .x = &x});
   CHECK(seen.math == TENON_MATH_STRICT);
   CHECK(seen.deterministic == 0);
+  CHECK(seen.run == nullptr);
+  std::stop_source source;
+  const blas::Queue limited(device, {.run = {.stop = source.get_token(), .threads = 2, .priority = 3}});
+  blas::scal<float>(limited, {.n = 1, .x = &x});
+  REQUIRE(seen.run != nullptr);
+  CHECK(seen.run->threads == 2);
+  CHECK(seen.run->priority == 3);
+  source.request_stop();
+  seen.run = nullptr;
+  CHECK_ERROR_CONTAINS("scal on 'reference:0': cancelled before the call", blas::scal<float>(limited, {.n = 1, .x = &x}));
+  CHECK(seen.run == nullptr);
   CHECK(blas::offers(device, blas::Routine::scal, DType::f64));
   CHECK_FALSE(blas::offers(device, blas::Routine::scal, DType::c64));
   C64 z = 1;
