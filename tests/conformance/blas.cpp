@@ -114,7 +114,7 @@ class Stage {
   }
   /// Lays the trial out, calls, waits, and collects what the call left.
   tenon_status send(Trial& trial, const How& how) {
-    trial.lay_out(how.poison);
+    trial.lay_out(how.poison, device_.device_info().operand_alignment_bytes);
     if (trial.content_.size() > capacity_) {
       memory_.reset();
       capacity_ = trial.content_.size() * 2;

@@ -229,7 +229,7 @@ class Trial {
   Scalar scalar(const char* name, bool real_only, TrialKind zero);
   std::int64_t increment(const char* name, bool forward);
   std::int64_t padding();
-  void lay_out(unsigned char poison);
+  void lay_out(unsigned char poison, std::uint64_t alignment);
   void put(const Operand& operand, std::int64_t place, Number value);
   Number get(const Operand& operand, std::int64_t place, bool after) const;
   Dense dense(Ref operand, bool after) const;

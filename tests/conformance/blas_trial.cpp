@@ -261,8 +261,9 @@ bool Trial::needed(Ref operand) const {
   return equations_.empty();
 }
 
-/// Places and fills every operand. Bytes that belong to no element get `poison`, so that reads of them show.
-void Trial::lay_out(unsigned char poison) {
+/// Places and fills every operand. Bytes that belong to no element get `poison`, so that reads of them show. Operands are aligned to
+/// `alignment` bytes and to their element's size, and no more.
+void Trial::lay_out(unsigned char poison, std::uint64_t alignment) {
   std::uint64_t end = 0;
   for (Operand& operand : operands_) operand.capacity = operand.place.extent();
   for (const Operand& operand : operands_) {
@@ -273,9 +274,9 @@ void Trial::lay_out(unsigned char poison) {
   for (Operand& operand : operands_) {
     if (operand.inside != one) continue;
     const auto size = static_cast<std::uint64_t>(sdk::size_of(operand.dtype));
-    // Aligned to the element size, and no more.
     const auto skew = operand.number ? 0 : static_cast<std::uint64_t>(random_.integer(0, 4));
-    operand.origin = (end + guard_size + 63) / 64 * 64 + skew * size;
+    const std::uint64_t step = std::max(alignment, size), block = std::max<std::uint64_t>(64, alignment);
+    operand.origin = (end + guard_size + block - 1) / block * block + skew * step;
     end = operand.origin + static_cast<std::uint64_t>(operand.capacity) * size;
   }
   for (Operand& operand : operands_) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <tenon/blas.h>
 #include <tenon/error.h>
 
 #include "config/model_yaml.h"
@@ -79,6 +80,9 @@ TEST_CASE("a device with operands at 256 bytes in memory of its own passes the k
   for (const char* const filter : {"core/*", "add/f32*", "softmax/f32*", "matmul/f32*", "conv/f32*", "adam_step/f32*"}) {
     passes_kit<Aligned256>("full", filter);
   }
+  for (const char* const filter : {"axpy/*", "dot/*", "rotg/*", "gemv/*", "gemm/f32*", "gemm_batched/f32*", "gemm_strided_batched/f64*"}) {
+    passes_kit<Aligned256>("blas", filter);
+  }
 }
 
 /// A context whose default device is a form of the reference backend.
@@ -118,6 +122,16 @@ TEST_CASE_FIXTURE(On<Aligned256>, "parts of tensors off the device's alignment a
   std::vector<Tensor> outputs{x.slice(0, 1, 5)};
   CHECK_ERROR_CONTAINS("output 'y': expected memory at a multiple of 256 bytes, as aligned_256:0 needs it, got address 0x",
                        program.run(std::vector<Tensor>{x.slice(0, 0, 4)}, outputs));
+}
+
+TEST_CASE_FIXTURE(On<Aligned256>, "BLAS on a device with an alignment names the operand that lies elsewhere") {
+  const Tensor x = Tensor::of<float>({1, 2, 3, 4}, {4}).to(device);
+  const auto at = [&](std::uint64_t offset) { return reinterpret_cast<float*>(static_cast<std::uintptr_t>(x.address() + offset)); };
+  blas::scal<float>(device, {.n = 4, .alpha = 2.0F, .x = at(0)});
+  CHECK(floats(x) == std::vector<float>{2, 4, 6, 8});
+  CHECK_ERROR_CONTAINS("expected a multiple of 256 bytes, which the device needs; copy it to the start of an allocation of its own",
+                       blas::scal<float>(device, {.n = 2, .alpha = 2.0F, .x = at(4)}));
+  CHECK_ERROR_CONTAINS("argument x", blas::scal<float>(device, {.n = 2, .alpha = 2.0F, .x = at(4)}));
 }
 
 TEST_CASE("every model trains without f64") {

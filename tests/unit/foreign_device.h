@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "aligned_blas.h"
 #include "disguised_backend.h"
 
 namespace tenon::test {
@@ -187,7 +188,7 @@ struct Aligned256 : Disguise<Aligned256> {
     table.plan_create = plan_create;
     table.plan_destroy = plan_destroy;
     table.plan_execute = plan_execute;
-    table.blas = nullptr;
+    table.blas = AlignedBlas<Aligned256>::table_over(real->blas);
   }
 };
 
