@@ -931,6 +931,7 @@ typedef struct tenon_backend_table {
 
   /* Work that was submitted to a stream makes progress by itself, without another call. */
   tenon_status(TENON_CALL* stream_create)(tenon_device*, const tenon_stream_options*, tenon_stream** out_stream, tenon_error*);
+  /* Pending work runs to its end, before or after the call returns. */
   void(TENON_CALL* stream_destroy)(tenon_stream*);
   /* Returns when all work submitted to the stream is done; reports the first asynchronous failure
    * since the last report, with its node's id. */
