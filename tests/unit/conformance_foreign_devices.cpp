@@ -42,7 +42,7 @@ void passes_kit(const std::string& profile, const std::string& filter) {
   CHECK(complaints(report) == "");
 }
 
-/// Two steps, whose losses are numbers.
+/// Two steps, whose losses are numbers. With reduced sizes every fourth model: the others train there on the backends themselves.
 template <class Form>
 void trains_every_model() {
   conformance::Source source;
@@ -50,9 +50,10 @@ void trains_every_model() {
   source.query = Form::query;
   const conformance::Device device(source);
   const Context context = conformance::context_on(device, 1, true);
-  int trained = 0;
+  const int apart = small_sizes() ? 4 : 1;
+  int seen = 0, trained = 0;
   for (const conformance::TrainingModel& model : conformance::training_models(models)) {
-    if (!model.has_cut) continue;
+    if (!model.has_cut || seen++ % apart != 0) continue;
     CAPTURE(model.name);
     TrainDefinition cut = config::load_cut(model.file.string());
     cut.optimizer.schedule = {};
@@ -62,7 +63,8 @@ void trains_every_model() {
     for (int step = 0; step < 2; ++step) CHECK(std::isfinite(run.step(batch)));
     ++trained;
   }
-  CHECK(trained > 30);
+  CHECK(seen > 30);
+  CHECK(trained == (seen + apart - 1) / apart);
 }
 
 TEST_CASE("a device without f64 passes the kit in its dtypes") {

@@ -4,19 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <string_view>
 #include <vector>
 
 #include "testing.h"
 
 namespace tenon::test {
-
-/// Whether tests use reduced sizes: on the emulated GPU, outside long runs.
-inline bool small_sizes() {
-  const char* size = std::getenv("TENON_TEST_SIZE");
-  return size != nullptr && std::string_view(size) == "small";
-}
 
 inline Config gpu_config(const std::string& device = "cuda:0") {
   Config config;

@@ -4,12 +4,20 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdlib>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <tenon/tenon.h>
 
 namespace tenon::test {
+
+/// Whether tests use reduced sizes: on the emulated GPU outside long runs, and with sanitizers.
+inline bool small_sizes() {
+  const char* size = std::getenv("TENON_TEST_SIZE");
+  return size != nullptr && std::string_view(size) == "small";
+}
 
 /// The text of the Error that `body` throws; other exceptions propagate.
 template <class Body>

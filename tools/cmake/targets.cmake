@@ -56,6 +56,9 @@ endif()
 add_library(tenon_unoptimised INTERFACE)
 add_library(tenon::unoptimised ALIAS tenon_unoptimised)
 target_compile_options(tenon_unoptimised INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-O0>)
+if(TENON_SANITIZE STREQUAL "address") # UBSan watches what is tested (ADR 22)
+  target_compile_options(tenon_unoptimised INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-fno-sanitize=undefined>)
+endif()
 
 # tenon_helper_program(<target> <name>): lib/tenon/<name>, a program that Tenon starts, next to lib/tenon/backends (support_folder() in
 # plugins/loader/find.h).
