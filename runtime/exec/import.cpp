@@ -24,8 +24,9 @@ std::shared_ptr<Storage> DeviceState::import(void* host, std::uint64_t size_byte
   ErrorText error;
   const tenon_status status = table.memory_import(handle, &request, &result, error);
   if (status == TENON_UNSUPPORTED) return nullptr;
-  check_made(status, error, result.memory != nullptr && (result.address != 0 || size_bytes == 0), "memory_import",
-             fmt::format("device '{}': {} bytes of host memory", info.name, size_bytes));
+  const bool whole = result.memory != nullptr && (result.address != 0 || size_bytes == 0);
+  if (status == TENON_OK && !whole && result.memory != nullptr) table.memory_free(result.memory);
+  check_made(status, error, whole, "memory_import", fmt::format("device '{}': {} bytes of host memory", info.name, size_bytes));
   auto storage = std::make_shared<Storage>();
   storage->address = result.address;
   storage->size_bytes = size_bytes;

@@ -120,7 +120,7 @@ struct Aligned256 : Disguise<Aligned256> {
     const tenon_status status = real->memory_allocate(device, &request, out_result, error);
     if (status != TENON_OK || !here) return status;
     out_result->address = (out_result->address + alignment - 1) / alignment * alignment + apart;
-    out_result->host = nullptr;
+    if (TENON_HAS(out_result, tenon_memory_result, host)) out_result->host = nullptr;
     return status;
   }
   static tenon_status import(tenon_device* device, const tenon_memory_import* given, tenon_memory_result* out_result, tenon_error* error) {
