@@ -90,8 +90,8 @@ std::vector<SlotTable> slot_tables() {
        offsetof(TENON_STRUCT, log),
        sizeof(TENON_STRUCT),
        {TENON_SLOT(log, "plan/quiet_execution"), TENON_SLOT(allocate, "memory/out_of_memory"), TENON_SLOT(release, "host/memory_intact"),
-        TENON_SLOT(parallel_for, "run/threads"), TENON_SLOT(thread_count, "plan/concurrent"), TENON_SLOT(trace_begin, "plan/whole_graphs"),
-        TENON_SLOT(trace_end, "plan/whole_graphs"), TENON_SLOT(option, "lifecycle/create_and_destroy"),
+        TENON_SLOT(parallel_for, "run/threads"), TENON_SLOT(thread_count, "plan/concurrent"), TENON_SLOT(trace_begin, "run/spans_end"),
+        TENON_SLOT(trace_end, "run/spans_end"), TENON_SLOT(option, "lifecycle/create_and_destroy"),
         TENON_SLOT(cache_directory, "lifecycle/create_and_destroy"), TENON_SLOT(cancel_requested, "run/cancelled"),
         TENON_SLOT(autotune_get, "host/autotune"), TENON_SLOT(autotune_put, "host/autotune")}});
 #undef TENON_STRUCT

@@ -98,6 +98,7 @@ tenon_status plan_create(tenon_device* device, const tenon_graph* graph, const t
     std::memset(notes, 0, 64);
     host->release(host->context, notes, 64);
   }
+  if (is(Mutation::leaves_spans_open)) host_of(device)->trace_begin(host_of(device)->context, "a plan", 0);
   const Question question(*graph, *options);
   auto plan = std::make_unique<Plan>();
   const tenon_status status = real().plan_create(device, question.graph, &question.options, &plan->unmodified, error);
