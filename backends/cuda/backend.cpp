@@ -3,7 +3,6 @@
 #include <tenon/sdk/backend.h>
 #include <tenon/sdk/kernel_markers.h>
 
-#include <cstdlib>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -57,7 +56,6 @@ class Backend final : public sdk::Backend {
   /// Searches once: a driver that is installed later is found by the next process.
   std::vector<sdk::DeviceDescription>& found() {
     std::call_once(once_, [this] {
-      machine_.visible_devices = std::getenv("CUDA_VISIBLE_DEVICES");
       cudaDriverGetVersion(&machine_.driver_version);
       int count = 0;
       machine_.error = cudaGetDeviceCount(&count);

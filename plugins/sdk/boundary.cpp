@@ -393,6 +393,7 @@ tenon_status supports(tenon_device* self, const tenon_graph* graph, const tenon_
 tenon_status plan_create(tenon_device* self, const tenon_graph* graph, const tenon_plan_options* options, tenon_plan** out_plan,
                          tenon_error* error) {
   return guarded(error, [&] {
+    const Span span(self->device->host, "plan_create");
     auto plan = std::make_unique<tenon_plan>();
     plan->plan = std::make_unique<Plan>(*self->device, self->memory_stats, *graph, sent(options), self->rows);
     *out_plan = plan.release();

@@ -22,6 +22,8 @@ struct DeviceMemory {
   virtual void upload(std::uint64_t address, const void* host, std::uint64_t size_bytes) = 0;
   /// Copies within the device; the ranges must not overlap.
   virtual void move(std::uint64_t to, std::uint64_t from, std::uint64_t size_bytes) = 0;
+  /// Sets every byte.
+  virtual void fill(std::uint64_t address, std::uint64_t size_bytes, std::uint8_t value) = 0;
 };
 
 }  // namespace tenon

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // core/dlpack.cpp - import and export of tensors as DLManagedTensor.
-#include <tenon/dlpack.h>
+#include "core/dlpack.h"
 
 #include <dlpack/dlpack.h>
+#include <tenon/dlpack.h>
 
 #include <limits>
 
@@ -57,10 +58,6 @@ bool readable_by_host(const DLDevice& device) {
   return device.device_type == kDLCPU || device.device_type == kDLCUDAHost || device.device_type == kDLROCMHost;
 }
 
-void release(DLManagedTensor* managed) {
-  if (managed->deleter != nullptr) managed->deleter(managed);
-}
-
 /// True if the distance from the lowest to the highest element in bytes fits 63 bits. Always true for a shape without elements.
 bool is_addressable(const Shape& shape, const std::int64_t* strides, std::int64_t size) {
   std::int64_t reach = size;
@@ -82,7 +79,7 @@ struct Exported {
 
 }  // namespace
 
-Tensor from_dlpack(DLManagedTensor* managed) {
+Tensor dlpack_view(const DLManagedTensor* managed) {
   if (managed == nullptr) throw Error("from_dlpack: expected a DLManagedTensor, got null");
   const DLTensor& from = managed->dl_tensor;
   if (!readable_by_host(from.device)) {
@@ -117,7 +114,18 @@ Tensor from_dlpack(DLManagedTensor* managed) {
     storage->address = address + static_cast<std::uint64_t>(reach.lowest * size);
     storage->size_bytes = static_cast<std::uint64_t>(reach.count() * size);
   }
-  storage->owner = std::shared_ptr<void>(managed, [](void* owned) { release(static_cast<DLManagedTensor*>(owned)); });
+  return tensor;
+}
+
+std::shared_ptr<void> dlpack_owner(DLManagedTensor* managed) {
+  return {managed, [](DLManagedTensor* owned) {
+            if (owned->deleter != nullptr) owned->deleter(owned);
+          }};
+}
+
+Tensor from_dlpack(DLManagedTensor* managed) {
+  Tensor tensor = dlpack_view(managed);
+  tensor.storage()->owner = dlpack_owner(managed);
   return tensor;
 }
 

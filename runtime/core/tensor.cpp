@@ -2,9 +2,11 @@
 // core/tensor.cpp - storage of tensors and copies of elements. Tensor::to(Device) is in exec/.
 #include <tenon/tensor.h>
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <new>
+#include <span>
 #include <utility>
 
 #include "core/device_bridge.h"
@@ -204,7 +206,13 @@ void Tensor::fill(double value) {
   need_writable(*this, "Tensor::fill");
   Tensor one = empty(dtype_, {});
   write_element(one.raw(), dtype_, value, "Tensor::fill");
-  copy_from(one.expand(shape_));
+  const std::span bytes(static_cast<const std::uint8_t*>(one.raw()), static_cast<std::size_t>(one.size_bytes()));
+  const bool equal_bytes = std::all_of(bytes.begin(), bytes.end(), [&](std::uint8_t byte) { return byte == bytes[0]; });
+  if (equal_bytes && storage_->device != nullptr && is_dense()) {
+    storage_->device->fill(address_, static_cast<std::uint64_t>(size_bytes()), bytes[0]);
+  } else {
+    copy_from(one.expand(shape_));
+  }
 }
 
 Tensor Tensor::to_host() const {

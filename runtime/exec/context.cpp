@@ -272,6 +272,11 @@ Tensor Device::empty(DType dtype, const Shape& shape) const {
   const std::uint64_t address = storage->address;
   return Tensor::make(std::move(storage), address, dtype, shape);
 }
+Tensor Device::zeros(DType dtype, const Shape& shape) const {
+  Tensor t = empty(dtype, shape);
+  state_->fill(t.address(), static_cast<std::uint64_t>(t.size_bytes()), 0);
+  return t;
+}
 Tensor Device::empty_pinned(DType dtype, const Shape& shape) const {
   auto storage = state_->allocate_pinned(bytes_of(*this, dtype, shape));
   const std::uint64_t address = storage->address;

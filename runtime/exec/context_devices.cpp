@@ -31,6 +31,7 @@ DeviceInfo describe(const loader::Backend& backend, std::uint32_t index) {
   info.description = text_or_empty(d.description);
   info.memory_size_bytes = d.memory_size_bytes;
   info.memory_free_bytes = d.memory_free_bytes;
+  info.max_allocation_size_bytes = d.max_allocation_size_bytes;
   info.compute_major = d.compute_major;
   info.compute_minor = d.compute_minor;
   info.clock_khz = d.clock_khz;

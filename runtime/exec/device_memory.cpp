@@ -107,6 +107,11 @@ void DeviceAllocator::free_counted(const MemoryPool::Block& block) {
   unclaim(block.size_bytes);
 }
 
+std::uint64_t DeviceAllocator::block_size_up_to(std::uint64_t size_bytes) const {
+  const std::uint64_t max = policy_.max_allocation_size_bytes;
+  return (max == 0 ? size_bytes : std::min(size_bytes, max)) / pool_->alignment() * pool_->alignment();
+}
+
 MemoryPool::Block DeviceAllocator::allocate_from_pool(std::uint64_t size_bytes) {
   MemoryPool& pool = *pool_;
   std::uint64_t address = pool.reuse(size_bytes);
@@ -121,7 +126,8 @@ MemoryPool::Block DeviceAllocator::allocate_from_pool(std::uint64_t size_bytes) 
         return false;
       }
     };
-    const bool grown = rounded <= MemoryPool::small_size_bytes && grow(MemoryPool::small_block_bytes);
+    const std::uint64_t shared = block_size_up_to(MemoryPool::small_block_bytes);
+    const bool grown = rounded <= std::min(MemoryPool::small_size_bytes, shared) && grow(shared);
     if (!grown && !grow(rounded)) {
       if (policy_.growth) pool.trim();  // cached memory may be what the device lacks
       pool.grow(rounded);
@@ -178,13 +184,15 @@ void DeviceAllocator::preallocate() {
   // Plans pack operands in their own memory, which does not come from the pool.
   const std::uint64_t for_plans = policy_.limit_size_bytes / 8;
   const std::uint64_t left = left_under_limit();
-  const std::uint64_t size_bytes = (left - std::min(left, for_plans)) / pool_->alignment() * pool_->alignment();
-  if (size_bytes == 0) return;
+  std::uint64_t missing = left - std::min(left, for_plans);
   try {
-    pool_->grow(size_bytes);
+    while (const std::uint64_t block = block_size_up_to(missing)) {
+      pool_->grow(block);
+      missing -= block;
+    }
   } catch (const Error& error) {
     if (error.status() != Status::out_of_memory) throw;
-    throw_out_of_memory(" for memory.growth: false, which allocates its memory at the start", size_bytes, error.what());
+    throw_out_of_memory(" for memory.growth: false, which allocates its memory at the start", missing, error.what());
   }
 }
 

@@ -29,8 +29,9 @@ struct MemoryPolicy {
   std::string limit_text = {};         ///< its origin: "memory.limit_mb: 64 (tenon.yaml:3:5)"
   bool pool = false;
   bool growth = true;
-  std::uint64_t alignment_bytes = 1;  ///< that pieces of memory need
-  std::string account = {};           ///< identifies the device in this process; empty: a private account
+  std::uint64_t alignment_bytes = 1;            ///< that pieces of memory need
+  std::uint64_t max_allocation_size_bytes = 0;  ///< of one block of the pool; 0: none
+  std::string account = {};                     ///< identifies the device in this process; empty: a private account
 };
 
 /// Threads  any.
@@ -50,7 +51,7 @@ class DeviceAllocator {
   /// Accounts for memory that a plan allocates itself. Errors: the limit is exceeded; nothing is reserved then.
   void reserve(std::uint64_t size_bytes, const std::string& what);
   void unreserve(std::uint64_t size_bytes);
-  /// Allocates up to the limit now, for memory.growth: false, except for an eighth that plans may need.
+  /// Allocates up to the limit now, in blocks as large as possible, for memory.growth: false, except for an eighth that plans may need.
   void preallocate();
   void trim();
   MemoryUse use() const;
@@ -62,6 +63,8 @@ class DeviceAllocator {
   bool claim(std::uint64_t size_bytes);
   void unclaim(std::uint64_t size_bytes);
   MemoryPool::Block allocate_from_pool(std::uint64_t size_bytes);
+  /// The largest block of the pool of at most that size.
+  std::uint64_t block_size_up_to(std::uint64_t size_bytes) const;
   void count(std::uint64_t size_bytes);
   std::uint64_t left_under_limit() const;
   [[noreturn]] void throw_out_of_memory(const std::string& what, std::uint64_t size_bytes, const std::string& reason) const;

@@ -31,6 +31,18 @@ void check_alignment(const DeviceInfo& info) {
                           info.name, operands, memory));
 }
 
+/// Errors  a largest allocation that is less than what every program needs, or more than the device has.
+void check_max_allocation(const DeviceInfo& info) {
+  const std::uint64_t max = info.max_allocation_size_bytes, least = std::max(info.alignment_bytes, MemoryPool::min_alignment);
+  if (max == 0 || (max >= least && (info.memory_size_bytes == 0 || max <= info.memory_size_bytes))) return;
+  const std::string most =
+      info.memory_size_bytes == 0 ? "" : fmt::format(" and at most {}, the size of its memory", info.memory_size_bytes);
+  throw Error(Status::unsupported,
+              fmt::format("device '{}': expected max_allocation_size_bytes of 0, or at least {} bytes{}, got {}; report "
+                          "this to the plugin's vendor",
+                          info.name, least, most, max));
+}
+
 }  // namespace
 
 DeviceState::DeviceState(std::shared_ptr<LoadedBackend> backend, std::uint32_t index_there, DeviceInfo described, DeviceSettings settings)
@@ -44,6 +56,7 @@ DeviceState::DeviceState(std::shared_ptr<LoadedBackend> backend, std::uint32_t i
       context(std::move(settings.context)),
       arithmetic(settings.arithmetic) {
   check_alignment(info);
+  check_max_allocation(info);
   ErrorText error;
   tenon_status status = table.device_open(loaded->backend->handle(), index, &handle, error);
   check_made(status, error, handle != nullptr, "device_open", fmt::format("device '{}' cannot be opened", info.name));
@@ -61,6 +74,7 @@ DeviceState::DeviceState(std::shared_ptr<LoadedBackend> backend, std::uint32_t i
   };
   try {
     settings.memory.alignment_bytes = info.operand_alignment_bytes;
+    settings.memory.max_allocation_size_bytes = info.max_allocation_size_bytes;
     allocator.emplace(info.name, std::move(settings.memory), allocate_device, free_device, [this] { return free_size_bytes(); });
     if (!growth) allocator->preallocate();
   } catch (...) {
@@ -123,6 +137,12 @@ std::shared_ptr<Storage> DeviceState::allocate_pinned(std::uint64_t size_bytes) 
 }
 
 tenon_memory* DeviceState::allocate_kind(std::uint64_t size_bytes, std::uint32_t kind, std::uint64_t* out_address) {
+  if (info.max_allocation_size_bytes != 0 && size_bytes > info.max_allocation_size_bytes) {
+    throw Error(Status::out_of_memory,
+                fmt::format("device '{}': expected at most {} bytes in one allocation, the most that the device takes "
+                            "(max_allocation_size_bytes), got {}",
+                            info.name, info.max_allocation_size_bytes, size_bytes));
+  }
   ErrorText error;
   tenon_memory_request request{};
   request.struct_size = sizeof request;
@@ -213,6 +233,15 @@ void DeviceState::upload(std::uint64_t address, const void* host, std::uint64_t 
 
 void DeviceState::move(std::uint64_t to, std::uint64_t from, std::uint64_t size_bytes) {
   copy_now(TENON_COPY_DEVICE_TO_DEVICE, to, from, size_bytes);
+}
+
+void DeviceState::fill(std::uint64_t address, std::uint64_t size_bytes, std::uint8_t value) {
+  check_process();
+  if (size_bytes == 0) return;
+  ErrorText error;
+  check(table.fill(handle, address, size_bytes, value, stream, error), error,
+        fmt::format("device '{}': filling {} bytes failed", info.name, size_bytes));
+  synchronize();
 }
 
 tenon_memory_stats DeviceState::stats() {

@@ -62,6 +62,7 @@ struct DeviceState final : DeviceMemory, std::enable_shared_from_this<DeviceStat
   void download(std::uint64_t address, void* host, std::uint64_t size_bytes) override;
   void upload(std::uint64_t address, const void* host, std::uint64_t size_bytes) override;
   void move(std::uint64_t to, std::uint64_t from, std::uint64_t size_bytes) override;
+  void fill(std::uint64_t address, std::uint64_t size_bytes, std::uint8_t value) override;
   /// Size 0 is allowed.
   std::shared_ptr<Storage> allocate(std::uint64_t size_bytes) override;
 
@@ -70,6 +71,8 @@ struct DeviceState final : DeviceMemory, std::enable_shared_from_this<DeviceStat
   bool inline_streams() const { return (info.flags & TENON_DEVICE_INLINE_STREAMS) != 0; }
   /// Allocates host memory that the device copies without staging.
   std::shared_ptr<Storage> allocate_pinned(std::uint64_t size_bytes);
+  /// Host memory that the device uses in place, until the storage is destroyed; null if the device cannot.
+  std::shared_ptr<Storage> import(void* host, std::uint64_t size_bytes);
   /// Copies asynchronously on the device's stream or on `stream`.
   void copy(std::uint32_t direction, std::uint64_t destination, std::uint64_t source, std::uint64_t size_bytes,
             tenon_device* peer = nullptr, tenon_stream* other_stream = nullptr);

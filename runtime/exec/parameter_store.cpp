@@ -2,7 +2,7 @@
 #include <fmt/core.h>
 #include <tenon/program.h>
 
-#include "exec/device_state.h"
+#include "core/device_bridge.h"
 
 namespace tenon {
 
@@ -20,13 +20,22 @@ Tensor& ParameterStore::create(const std::string& name, const Device& device, DT
 }
 
 void ParameterStore::set(const std::string& name, const Tensor& value) {
-  const Tensor& parameter = get(name);
+  Tensor parameter = get(name);
   if (parameter.dtype() != value.dtype() || !(parameter.shape() == value.shape())) {
     throw Error(fmt::format("parameter '{}': expected {}, got {}", name, parameter.str(), value.str()));
   }
-  const Tensor host = value.on_host() && value.is_dense() ? value : value.to_host();
-  static_cast<exec::DeviceState&>(*parameter.storage()->device)
-      .upload(parameter.address(), host.raw(), static_cast<std::uint64_t>(host.size_bytes()));
+  if (value.storage()->device == parameter.storage()->device) {
+    parameter.copy_from(value);  // within the device
+  } else {
+    const Tensor host = value.on_host() && value.is_dense() ? value : value.to_host();
+    parameter.storage()->device->upload(parameter.address(), host.raw(), static_cast<std::uint64_t>(host.size_bytes()));
+  }
+  touch(name);
+}
+
+void ParameterStore::fill(const std::string& name, double value) {
+  Tensor parameter = get(name);
+  parameter.fill(value);
   touch(name);
 }
 

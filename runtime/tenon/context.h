@@ -35,6 +35,7 @@ struct DeviceInfo {
   std::string identity;     ///< stable across runs: PCI address, UUID, "host"
   std::string description;  ///< libraries, instruction set
   std::uint64_t memory_size_bytes = 0, memory_free_bytes = 0;
+  std::uint64_t max_allocation_size_bytes = 0;  ///< of one tensor; 0: as much as it has memory
   std::uint32_t compute_major = 0, compute_minor = 0;  ///< GPUs
   std::uint32_t clock_khz = 0;                         ///< 0: unknown
   std::uint32_t flags = 0;                             ///< TENON_DEVICE_*
@@ -71,6 +72,8 @@ class TENON_API Device {
   const DeviceInfo& info() const;   ///< the entry in Context::devices()
   /// Uninitialised device memory, dense. Errors: OUT_OF_MEMORY with requested, live and peak bytes.
   Tensor empty(DType dtype, const Shape& shape) const;
+  /// Dense zeros in device memory. Errors: those of empty.
+  Tensor zeros(DType dtype, const Shape& shape) const;
   /// Uninitialised dense host memory that this device can copy without staging; use it with
   /// copy_async. Errors: OUT_OF_MEMORY.
   Tensor empty_pinned(DType dtype, const Shape& shape) const;

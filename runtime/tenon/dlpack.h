@@ -23,6 +23,17 @@ namespace tenon {
 /// Threads  any; the deleter runs on the thread that destroys the last tensor.
 TENON_API Tensor from_dlpack(DLManagedTensor* managed);
 
+/// The same as memory of the device. It stays where it is if the device can use it there (the
+/// backend's memory_import), the tensor is dense and its first byte is as aligned as the device's
+/// operands must be. Otherwise the elements are copied to the device, and the deleter is called
+/// before this function returns.
+///
+/// Shapes   as above; the result is dense.
+/// Errors   as above, and those of the device; on an error the caller keeps ownership.
+/// Threads  as above. While the tensor lives, the exporter changes the bytes only when no submitted
+///          work uses them.
+TENON_API Tensor from_dlpack(DLManagedTensor* managed, const Device& device);
+
 /// The tensor as CPU memory for another library. The receiver calls `deleter` once; the memory
 /// lives until then.
 ///

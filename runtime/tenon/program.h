@@ -32,6 +32,8 @@ class TENON_API ParameterStore {
   Tensor& create(const std::string& name, const Device& device, DType dtype, const Shape& shape);
   /// Copies the elements into the parameter's own memory. Errors: unknown name, other dtype or shape.
   void set(const std::string& name, const Tensor& value);
+  /// Sets every element. Errors: unknown name; those of Tensor::fill.
+  void fill(const std::string& name, double value);
   /// A view of the parameter's memory. Errors: unknown name.
   const Tensor& get(const std::string& name) const;
   /// True if there is a parameter with that name.

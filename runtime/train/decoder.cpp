@@ -94,7 +94,7 @@ std::int64_t Decoder::size_bytes() const {
 
 void Decoder::reset() {
   State& s = state_of(state_);
-  for (const layers::DecodingState& state : s.states) s.store->set(state.name, Tensor::zeros(state.dtype, state.shape));
+  for (const layers::DecodingState& state : s.states) s.store->fill(state.name, 0);
   s.sequence.clear();
 }
 

@@ -116,13 +116,9 @@ Tensor draw_block(const Context& context, const Device& device, const ParameterS
   const DType dtype = spec.dtype;
   using Kind = Initializer::Kind;
   const auto fill = [&](double value) {
-    Tensor host = Tensor::empty(dtype, shape);
-    if (dtype == DType::f64) {
-      std::fill_n(host.data<double>(), host.count(), value);
-    } else {
-      std::fill_n(host.data<float>(), host.count(), static_cast<float>(value));
-    }
-    return host.to(device);
+    Tensor made = device.empty(dtype, shape);
+    made.fill(value);
+    return made;
   };
   const auto draw = [&](tenon_op op, double a, double b) {
     tenon_attributes_random attributes{};

@@ -107,7 +107,8 @@ void Parameters::make_optimizer_state() {
     for (const std::string& suffix : rule.state(optimizer)) {
       const std::string name = state_name(spec, suffix);
       if (optimizer_state_.contains(name)) continue;
-      create(spec, name, Tensor::full(spec.dtype, spec.shape, start));
+      store_->create(name, device_of(spec), spec.dtype, spec.shape);
+      store_->fill(name, start);
       optimizer_state_.insert(name);
     }
   }

@@ -5,8 +5,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <initializer_list>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -58,6 +60,17 @@ std::uint64_t address_of(const void* host);
 tenon_copy copy_of(std::uint32_t direction, std::uint64_t to, std::uint64_t from, std::uint64_t size);
 tenon_memory_stats stats_of(const CaseContext& context);
 
+/// A struct as a later header has it: longer than the backend knows it.
+template <class Struct>
+struct Longer {
+  explicit Longer(const Struct& known) : head(known) {
+    head.struct_size = sizeof *this;
+    std::fill(std::begin(later), std::end(later), static_cast<unsigned char>(0xFF));
+  }
+  Struct head;
+  unsigned char later[32];
+};
+
 // ---------------------------------------------------------------- objects
 
 /// A second backend of the same library, only created.
@@ -95,6 +108,7 @@ class Stream {
 class Event {
  public:
   explicit Event(const CaseContext& context);
+  Event(const CaseContext& context, tenon_event* own) : handle(own), table_(context.device.table()) {}
   ~Event() { table_.event_destroy(handle); }
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;

@@ -239,6 +239,62 @@ void needs_of_copies(CaseContext& context) {
   expect_sane(context);
 }
 
+void expect_no_memory(const CaseContext& context, const Made& made, const tenon_memory_stats& before, const char* what) {
+  if (made.is_written()) fail(fmt::format("{}: a call that was refused wrote its result", what));
+  if (stats_of(context).live_size_bytes != before.live_size_bytes) fail(fmt::format("{}: a call that was refused has taken memory", what));
+}
+
+void needs_of_memory_requests(CaseContext& context) {
+  const char* const what = "a bit of a memory request's needs";
+  const tenon_memory_stats before = stats_of(context);
+  const tenon_memory_request request{
+      .struct_size = sizeof request, .kind = TENON_MEMORY_DEVICE, .size_bytes = 256, .needs = TENON_NEEDS_TEST};
+  Made made;
+  ErrorText error;
+  const tenon_status status = context.device.table().memory_allocate(context.device.handle(), &request, &made, error);
+  if (status == TENON_OK) context.device.table().memory_free(made.memory);
+  expect_refusal(status, error, {TENON_UNSUPPORTED}, what);
+  expect_no_memory(context, made, before, what);
+  expect_sane(context);
+}
+
+void needs_of_memory_imports(CaseContext& context) {
+  const char* const what = "a bit of a memory import's needs";
+  const tenon_memory_stats before = stats_of(context);
+  std::vector<unsigned char> host = pattern(256, 4);
+  const tenon_memory_import given{
+      .struct_size = sizeof given, .terms = TENON_IMPORT_COPY, .host = host.data(), .size_bytes = host.size(), .needs = TENON_NEEDS_TEST};
+  Made made;
+  ErrorText error;
+  const tenon_status status = context.device.table().memory_import(context.device.handle(), &given, &made, error);
+  if (status == TENON_OK) context.device.table().memory_free(made.memory);
+  expect_refusal(status, error, {TENON_UNSUPPORTED}, what);
+  expect_no_memory(context, made, before, what);
+  expect_sane(context);
+}
+
+void needs_of_stream_options(CaseContext& context) {
+  const tenon_stream_options options{.struct_size = sizeof options, .needs = TENON_NEEDS_TEST};
+  tenon_stream* stream = nullptr;
+  ErrorText error;
+  const tenon_status status = context.device.table().stream_create(context.device.handle(), &options, &stream, error);
+  if (status == TENON_OK) context.device.table().stream_destroy(stream);
+  expect_refusal(status, error, {TENON_UNSUPPORTED}, "a bit of a stream's needs");
+  if (stream != nullptr) fail("a failed stream_create wrote its out-parameter");
+  expect_sane(context);
+}
+
+void needs_of_event_options(CaseContext& context) {
+  const tenon_event_options options{.struct_size = sizeof options, .needs = TENON_NEEDS_TEST};
+  tenon_event* event = nullptr;
+  ErrorText error;
+  const tenon_status status = context.device.table().event_create(context.device.handle(), &options, &event, error);
+  if (status == TENON_OK) context.device.table().event_destroy(event);
+  expect_refusal(status, error, {TENON_UNSUPPORTED}, "a bit of an event's needs");
+  if (event != nullptr) fail("a failed event_create wrote its out-parameter");
+  expect_sane(context);
+}
+
 void needs_of_bindings(CaseContext& context) {
   require_relu(context);
   constexpr std::size_t size = 16 * sizeof(float);
@@ -273,6 +329,10 @@ std::vector<Case> core_answer_cases() {
       {"needs/node", needs_of_nodes},
       {"needs/copy", needs_of_copies},
       {"needs/bindings", needs_of_bindings},
+      {"needs/memory_request", needs_of_memory_requests},
+      {"needs/memory_import", needs_of_memory_imports},
+      {"needs/stream_options", needs_of_stream_options},
+      {"needs/event_options", needs_of_event_options},
   });
 }
 

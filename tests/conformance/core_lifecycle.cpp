@@ -247,6 +247,11 @@ void device_described(CaseContext& context) {
   const std::uint64_t o = info.operand_alignment_bytes;
   if ((o & (o - 1)) != 0 || o > a)
     fail(fmt::format("operands aligned to {} bytes: expected a power of two up to {}, the alignment of memory", o, a));
+  const std::uint64_t largest = info.max_allocation_size_bytes, size = info.memory_size_bytes;
+  if (largest != 0 && (largest < a || (size != 0 && largest > size))) {
+    fail(
+        fmt::format("a largest allocation of {} bytes: expected at least the alignment, {}, and at most the memory, {}", largest, a, size));
+  }
   if (!context.device.computes_with(TENON_DTYPE_F32)) fail("the device does not compute with f32");
 }
 

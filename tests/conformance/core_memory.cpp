@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory: alignment, sizes from 0 to more than exists, suballocation, statistics, imported host memory.
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <limits>
 #include <list>
@@ -18,6 +19,87 @@ void alignment(CaseContext& context) {
                        context.device.device_info().alignment_bytes));
     }
   }
+}
+
+/// Alignments up to the device's own are honoured, larger ones honoured or refused.
+void alignment_requests(CaseContext& context) {
+  const std::uint64_t own = context.device.device_info().alignment_bytes;
+  for (std::uint64_t alignment = 1; alignment <= std::max(own, std::uint64_t{1} << 16); alignment *= 2) {
+    const tenon_memory_request request{
+        .struct_size = sizeof request, .kind = TENON_MEMORY_DEVICE, .size_bytes = 100, .alignment_bytes = alignment};
+    const std::string what = fmt::format("memory aligned to {} on a device that aligns to {}", alignment, own);
+    Made made;
+    ErrorText error;
+    const tenon_status status = context.device.table().memory_allocate(context.device.handle(), &request, &made, error);
+    if (status != TENON_OK && alignment > own) {
+      expect_refusal(status, error, {TENON_UNSUPPORTED}, what);
+      if (made.is_written()) fail(what + ": a failed memory_allocate wrote its result");
+      continue;
+    }
+    expect_ok(status, error, what.c_str());
+    context.device.table().memory_free(made.memory);
+    const std::uint64_t expected = std::max(alignment, own);
+    if (made.address % expected != 0) fail(fmt::format("{}: expected a multiple of {}, got 0x{:x}", what, expected, made.address));
+  }
+}
+
+/// Through the host pointer of memory, the host and the device see the same bytes.
+void host_pointers(CaseContext& context) {
+  constexpr std::size_t size = 256;
+  const bool addressable = (context.device.device_info().flags & TENON_DEVICE_HOST_ADDRESSABLE) != 0;
+  for (const std::uint32_t kind : {TENON_MEMORY_DEVICE, TENON_MEMORY_HOST, TENON_MEMORY_PINNED}) {
+    struct Allocated : Made {
+      explicit Allocated(const CaseContext& c) : context(c) {}
+      ~Allocated() {
+        if (memory != nullptr) context.device.table().memory_free(memory);
+      }
+      const CaseContext& context;
+    } made(context);
+    ErrorText error;
+    const tenon_status status = allocate(context.device.table(), context.device.handle(), kind, size, made, error);
+    if (status == TENON_UNSUPPORTED) continue;  // core/memory/kinds judges that
+    expect_ok(status, error, "memory_allocate");
+    const std::string what = fmt::format("memory of kind {}", kind);
+    if ((kind != TENON_MEMORY_DEVICE || addressable) && address_of(made.host) != made.address) {
+      fail(fmt::format("{}: expected its address 0x{:x} as the host pointer, got 0x{:x}", what, made.address, address_of(made.host)));
+    }
+    if (made.host == nullptr) continue;
+    auto* const host = static_cast<unsigned char*>(made.host);
+    const std::vector<unsigned char> first = pattern(size, 31), second = pattern(size, 32);
+    std::copy(first.begin(), first.end(), host);
+    if (kind == TENON_MEMORY_DEVICE) {
+      expect_bytes(first, download(context, made.address, size), (what + ", written by the host").c_str());
+      upload(context, made.address, second);
+    } else {  // for copies only
+      const Memory there(context, size);
+      expect_ok("a copy from host memory of the device", &Device::upload, context.device, there.address, host, size);
+      expect_bytes(first, download(context, there.address, size), (what + ", written by the host and copied").c_str());
+      upload(context, there.address, second);
+      expect_ok("a copy to host memory of the device", &Device::download, context.device, host, there.address, size);
+    }
+    expect_bytes(second, std::vector<unsigned char>(host, host + size), (what + ", written by the device").c_str());
+  }
+}
+
+/// A later core's requests are longer, an earlier core's results shorter.
+void struct_sizes(CaseContext& context) {
+  const tenon_backend_table& table = context.device.table();
+  const Longer request(tenon_memory_request{.kind = TENON_MEMORY_DEVICE, .size_bytes = 256});
+  Longer result(tenon_memory_result{});
+  expect_ok("memory_allocate with longer structs", table.memory_allocate, context.device.handle(), &request.head, &result.head);
+  table.memory_free(result.head.memory);
+
+  std::vector<unsigned char> bytes = pattern(256, 33);
+  const Longer given(tenon_memory_import{.terms = TENON_IMPORT_COPY, .host = bytes.data(), .size_bytes = bytes.size()});
+  expect_ok("memory_import with longer structs", table.memory_import, context.device.handle(), &given.head, &result.head);
+  table.memory_free(result.head.memory);
+
+  Made shorter;
+  shorter.struct_size = offsetof(tenon_memory_result, host);
+  shorter.host = &shorter;
+  expect_ok("memory_allocate with a shorter result", table.memory_allocate, context.device.handle(), &request.head, &shorter);
+  table.memory_free(shorter.memory);
+  if (shorter.host != &shorter) fail(fmt::format("memory_allocate wrote beyond the {} bytes of its result", shorter.struct_size));
 }
 
 void zero_size(CaseContext& context) {
@@ -195,6 +277,9 @@ void host_memory_intact(CaseContext& context) {
 std::vector<Case> core_memory_cases() {
   return core_cases({
       {"memory/alignment", alignment},
+      {"memory/alignment_requests", alignment_requests},
+      {"memory/host_pointers", host_pointers},
+      {"memory/struct_sizes", struct_sizes},
       {"memory/zero_size", zero_size},
       {"memory/huge_size", huge_size},
       {"memory/kinds", kinds},

@@ -112,10 +112,27 @@ void threads(CaseContext& context) {
   }
 }
 
+/// Each span of the host's trace ends, also where a call fails.
+void spans_end(CaseContext& context) {
+  const std::int64_t before = context.device.host().open_spans();
+  expect_sane(context);
+  const Net net = relu_net();
+  AbiGraph unknown(net);
+  unknown.nodes[0].version = 4711;
+  const tenon_plan_options options = default_options();
+  tenon_plan* plan = nullptr;
+  ErrorText error;
+  const tenon_status status = context.device.table().plan_create(context.device.handle(), &unknown.graph, &options, &plan, error);
+  expect_refusal(status, error, {TENON_UNSUPPORTED, TENON_INVALID_ARGUMENT}, "plan_create of a version that does not exist");
+  const std::int64_t after = context.device.host().open_spans();
+  if (after != before)
+    fail(fmt::format("expected as many calls of trace_end as of trace_begin, got {} more spans that are open", after - before));
+}
+
 }  // namespace
 
 std::vector<Case> core_run_cases() {
-  return core_cases({{"run/cancelled", cancelled}, {"run/threads", threads}});
+  return core_cases({{"run/cancelled", cancelled}, {"run/threads", threads}, {"run/spans_end", spans_end}});
 }
 
 }  // namespace tenon::conformance

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams and events: work on a stream runs in order, work that waits for an event runs after it, and failures are reported once.
 #include <chrono>
+#include <limits>
 #include <thread>
 
 #include "core.h"
@@ -175,6 +176,53 @@ void streams_on_threads(CaseContext& context) {
   });
 }
 
+/// Work runs although nobody waits for it: the caller only asks whether it is done.
+void progress(CaseContext& context) {
+  const std::uint64_t size = large();
+  const Memory a(context, size), b(context, size);
+  const Stream stream(context);
+  const Event event(context);
+  Worker worker(context);
+  worker.fill(a.address, size, 0x3C, stream);
+  worker.copy(b.address, a.address, size, stream);
+  worker.record(event, stream);
+  const auto patience = std::chrono::seconds(small_sizes() ? 10 : 60);
+  const auto begin = std::chrono::steady_clock::now();
+  for (;;) {
+    ErrorText error;
+    const tenon_status status = context.device.table().event_query(event.handle, error);
+    if (status == TENON_OK) break;
+    if (status != TENON_NOT_READY)
+      fail(fmt::format("event_query: expected OK or NOT_READY, got {} ({})", status_name(status), error.text()));
+    if (std::chrono::steady_clock::now() - begin > patience) {
+      fail(fmt::format("a fill and a copy are not done after {} s of event_query: submitted work must make progress without another call",
+                       patience.count()));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  worker.synchronize(stream);
+  expect_bytes(all_of(size, 0x3C), download(context, b.address, size), "what was written before an event that is done");
+}
+
+/// Priorities are hints: any is taken, and streams with one work as others do.
+void stream_options(CaseContext& context) {
+  constexpr std::uint64_t size = 4096;
+  const Memory a(context, size), b(context, size);
+  Worker worker(context);
+  int value = 0;
+  for (const std::int32_t priority : {0, 1, -1, 5, std::numeric_limits<std::int32_t>::max(), std::numeric_limits<std::int32_t>::min()}) {
+    const Longer options(tenon_stream_options{.priority = priority});
+    tenon_stream* made = nullptr;
+    expect_ok(fmt::format("stream_create with priority {}, in a longer struct", priority).c_str(), context.device.table().stream_create,
+              context.device.handle(), &options.head, &made);
+    const Stream stream(context, made);
+    worker.fill(a.address, size, ++value, stream);
+    worker.copy(b.address, a.address, size, stream);
+    worker.synchronize(stream);
+    expect_bytes(all_of(size, value), download(context, b.address, size), "what a stream with a priority copied");
+  }
+}
+
 /// A failure at execution is reported once, with its node, by plan_execute or the next stream_synchronize.
 void error_propagation(CaseContext& context) {
   require_ops(context, {TENON_OP_Gather});
@@ -268,11 +316,15 @@ void events(CaseContext& context) {
   expect_ok("event_query of an event that was never recorded", table.event_query, event.handle);
   expect_ok("event_synchronize on an event that was never recorded", table.event_synchronize, event.handle);
   expect_ok("event_wait for an event that was never recorded", table.event_wait, event.handle, context.device.stream());
+  constexpr std::uint64_t size = 1 << 20;
+  const Memory memory(context, size);
   for (int round = 0; round < 3; ++round) {
+    expect_ok("fill", table.fill, context.device.handle(), memory.address, size, static_cast<std::uint8_t>(round), context.device.stream());
     expect_ok("event_record", table.event_record, event.handle, context.device.stream());
     expect_ok("event_synchronize", table.event_synchronize, event.handle);
     expect_ok("event_query after event_synchronize", table.event_query, event.handle);
   }
+  synchronize(context);
 }
 
 void event_between_streams(CaseContext& context) {
@@ -289,6 +341,34 @@ void event_between_streams(CaseContext& context) {
   worker.synchronize(second);
   expect_bytes(all_of(size, 0x22), download(context, b.address, size), "what a stream copied after the event it waited for");
   worker.synchronize(first);
+}
+
+/// An event that measures no time orders work as others do.
+void event_without_timing(CaseContext& context) {
+  const tenon_backend_table& table = context.device.table();
+  constexpr std::uint64_t size = 1 << 20;
+  const Memory a(context, size), b(context, size);
+  const Stream first(context), second(context);
+  const Longer options(tenon_event_options{.flags = TENON_EVENT_NO_TIMING});
+  tenon_event* made = nullptr;
+  expect_ok("event_create with TENON_EVENT_NO_TIMING, in a longer struct", table.event_create, context.device.handle(), &options.head,
+            &made);
+  const Event written(context, made), end(context);
+  Worker worker(context);
+  worker.fill(a.address, size, 0x33, first);
+  worker.fill(a.address, size, 0x44, first);
+  worker.record(written, first);
+  worker.wait(written, second);
+  worker.copy(b.address, a.address, size, second);
+  worker.record(end, second);
+  worker.synchronize(end);
+  expect_bytes(all_of(size, 0x44), download(context, b.address, size), "what a stream copied after an event without timing");
+  std::uint64_t elapsed = 0;
+  ErrorText error;
+  const tenon_status status = table.event_elapsed(written.handle, end.handle, &elapsed, error);
+  if (status != TENON_OK) expect_refusal(status, error, {TENON_INVALID_ARGUMENT}, "event_elapsed since an event without timing");
+  worker.synchronize(first);
+  worker.synchronize(second);
 }
 
 /// An event that is recorded again stands for its new point.
@@ -396,10 +476,13 @@ std::vector<Case> core_stream_cases() {
       {"stream/cross_wait", cross_wait},
       {"stream/diamond", diamond},
       {"stream/on_threads", streams_on_threads},
+      {"stream/progress", progress},
+      {"stream/options", stream_options},
       {"stream/error_propagation", error_propagation},
       {"stream/failure_of_one_plan", failure_of_one_plan},
       {"event/lifecycle", events},
       {"event/between_streams", event_between_streams},
+      {"event/without_timing", event_without_timing},
       {"event/again", event_again},
       {"event/pending", event_pending},
       {"event/on_another_thread", event_on_another_thread},

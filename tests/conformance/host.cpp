@@ -62,8 +62,8 @@ Host::Host(const tenon_backend_info& info, std::uint32_t abi_minor, const std::m
     }
   };
   table_.thread_count = [](tenon_host_context* context, const tenon_run* run) { return of(context).threads_of(run); };
-  table_.trace_begin = [](tenon_host_context*, const char*, std::uint64_t) {};
-  table_.trace_end = [](tenon_host_context*) {};
+  table_.trace_begin = [](tenon_host_context* context, const char*, std::uint64_t) { ++of(context).open_spans_; };
+  table_.trace_end = [](tenon_host_context* context) { --of(context).open_spans_; };
   table_.option = [](tenon_host_context* context, const char* option) -> const char* {
     const auto found = of(context).options_.find(option);
     return found == of(context).options_.end() ? nullptr : found->second.c_str();

@@ -51,6 +51,8 @@ class Host {
   void cancel_from(std::int64_t number) { questions_ = 0, cancel_from_ = number; }
   std::int64_t questions() const { return questions_.load(); }
   /// Loops that were not called for such a run.
+  /// Spans of the trace that have begun and not ended.
+  std::int64_t open_spans() const { return open_spans_.load(); }
   std::int64_t loops_outside_runs() const { return loops_outside_runs_.load(); }
 
   /// Measured choices by their key, as autotune_put gave them.
@@ -81,7 +83,7 @@ class Host {
   std::map<std::string, std::string> options_;
   std::atomic<std::int64_t> allocations_{0}, live_blocks_{0}, log_lines_{0}, refusals_{0};
   std::atomic<std::int64_t> allocations_left_{-1};  ///< negative: unlimited
-  std::atomic<std::int64_t> questions_{0}, cancel_from_{std::int64_t{1} << 62}, loops_outside_runs_{0};
+  std::atomic<std::int64_t> questions_{0}, cancel_from_{std::int64_t{1} << 62}, loops_outside_runs_{0}, open_spans_{0};
   mutable std::mutex mutex_;
   std::map<void*, Block> blocks_;
   std::string damage_;

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <map>
@@ -61,6 +62,27 @@ void shutdown(tenon_backend* backend) {
   real().shutdown(backend);
 }
 
+void destroy(tenon_backend* backend) {
+  const tenon_host* const host = host_of_backend(backend);
+  real().destroy(backend);
+  if (is(Mutation::leaks_backends)) host->allocate(host->context, 64, 64);
+}
+
+std::atomic<std::uint32_t> open_devices{0};
+
+tenon_status device_count(tenon_backend* backend, std::uint32_t* out_count, tenon_error* error) {
+  const tenon_status status = real().device_count(backend, out_count, error);
+  if (status == TENON_OK && is(Mutation::counts_unopened_devices)) *out_count -= std::min<std::uint32_t>(*out_count, open_devices);
+  return status;
+}
+
+void device_close(tenon_device* device) {
+  const tenon_host* const host = host_of(device);
+  real().device_close(device);
+  --open_devices;
+  if (is(Mutation::leaks_devices)) host->allocate(host->context, 64, 64);
+}
+
 tenon_status device_open(tenon_backend* backend, std::uint32_t index, tenon_device** out_device, tenon_error* error) {
   // The caller may pass a NULL error.
   if (is(Mutation::expects_an_error)) error->node_id = 0;
@@ -74,6 +96,7 @@ tenon_status device_open(tenon_backend* backend, std::uint32_t index, tenon_devi
     }
     return status;
   }
+  ++open_devices;
   const tenon_host* const host = host_of_backend(backend);
   const std::lock_guard lock(hosts_mutex);
   device_hosts[*out_device] = host;
@@ -94,19 +117,25 @@ tenon_status device_info(tenon_backend* backend, std::uint32_t index, tenon_devi
   if (is(Mutation::device_without_a_name) && TENON_HAS(out_info, tenon_device_info, name)) out_info->name = nullptr;
   if (is(Mutation::operands_at_48_bytes) && TENON_HAS(out_info, tenon_device_info, operand_alignment_bytes))
     out_info->operand_alignment_bytes = 48;
+  if (is(Mutation::allocates_single_bytes) && TENON_HAS(out_info, tenon_device_info, max_allocation_size_bytes))
+    out_info->max_allocation_size_bytes = 1;
   return status;
 }
 
 tenon_backend_table modified(tenon_backend_table table) {
   table.shutdown = shutdown;
-  table.device_open = device_open;
+  table.destroy = destroy;
+  table.device_count = device_count;
   table.device_info = device_info;
+  table.device_open = device_open;
+  table.device_close = device_close;
   // These blocks expect the unmodified plans and streams.
   table.capture = nullptr;
   table.pack = nullptr;
   table.profile = nullptr;
   spoil_memory(table);
   spoil_streams(table);
+  spoil_captures(table);
   spoil_plans(table);
   spoil_blas(table);
   if (is(Mutation::lies_in_struct_size)) table.struct_size = 64;

@@ -2,11 +2,13 @@
 // mutant.h - a backend with one defect, which the build selects.
 //
 // The unmodified backend is a copy of the reference backend. The slots that a mutation of mutants.def changes are wrapped by subject:
-// backend.cpp (query, lifecycle), memory.cpp, streams.cpp, graphs.cpp and results.cpp (plans), blas.cpp, process.cpp (process state).
+// backend.cpp (query, lifecycle), memory.cpp, streams.cpp, captures.cpp, graphs.cpp and results.cpp (plans), blas.cpp, process.cpp (process
+// state).
 #pragma once
 
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,6 +43,7 @@ tenon_status say(tenon_error* error, tenon_status status, const char* text);
 /// Replaces the slots of one subject in `table`.
 void spoil_memory(tenon_backend_table& table);
 void spoil_streams(tenon_backend_table& table);
+void spoil_captures(tenon_backend_table& table);
 void spoil_plans(tenon_backend_table& table);
 void spoil_blas(tenon_backend_table& table);
 
@@ -48,6 +51,12 @@ void spoil_blas(tenon_backend_table& table);
 tenon_stream* drained(tenon_stream* stream);
 /// Whether work runs asynchronously, on a thread of each stream.
 bool is_asynchronous();
+
+/// A call on a stream, as a recording keeps it.
+using Work = std::function<tenon_status(tenon_stream*, tenon_error*)>;
+/// Whether the stream is being recorded: its work is kept by record() then, and not run.
+bool is_recorded(tenon_stream* stream);
+void record(tenon_stream* stream, tenon_device* device, Work work);
 
 /// Points at which a mutation may misuse the process.
 enum class Moment { query, create, execute, shutdown };

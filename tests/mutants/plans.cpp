@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "mutant.h"
 
@@ -97,6 +98,7 @@ tenon_status plan_create(tenon_device* device, const tenon_graph* graph, const t
     std::memset(notes, 0, 64);
     host->release(host->context, notes, 64);
   }
+  if (is(Mutation::leaves_spans_open)) host_of(device)->trace_begin(host_of(device)->context, "a plan", 0);
   const Question question(*graph, *options);
   auto plan = std::make_unique<Plan>();
   const tenon_status status = real().plan_create(device, question.graph, &question.options, &plan->unmodified, error);
@@ -143,6 +145,10 @@ tenon_status plan_create(tenon_device* device, const tenon_graph* graph, const t
 void plan_destroy(tenon_plan* plan) {
   if (plan == nullptr) return;
   if (Plan::of(plan).unmodified != nullptr) real().plan_destroy(Plan::of(plan).unmodified);
+  if (is(Mutation::leaks_plans)) {
+    const tenon_host* const host = host_of(Plan::of(plan).device);
+    host->allocate(host->context, 64, 64);
+  }
   delete &Plan::of(plan);
 }
 
@@ -189,6 +195,15 @@ tenon_status plan_execute(tenon_plan* handle, const tenon_bindings* bindings, st
     const tenon_status refused = real().plan_execute(plan.unmodified, bindings, workspace, unmodified_stream, error);
     if (is(Mutation::error_without_text) && error != nullptr && error->text_capacity > 0) error->text[0] = '\0';
     return refused;
+  }
+  if (is_recorded(stream)) {
+    record(stream, plan.device,
+           [handle, own = *bindings, addresses = std::vector(bindings->addresses, bindings->addresses + bindings->address_count),
+            workspace](tenon_stream* to, tenon_error* e) mutable {
+             own.addresses = addresses.data();
+             return plan_execute(handle, &own, workspace, to, e);
+           });
+    return TENON_OK;
   }
   disturb(plan, bindings->parameters_epoch);
   if (is(Mutation::keeps_graph_pointers) && !plan.graph.values.empty() && plan.borrowed[0].desc.rank != plan.graph.values[0].abi.desc.rank)

@@ -13,6 +13,8 @@
 #include "config/model_yaml.h"
 #include "conformance/case.h"
 #include "conformance/training_run.h"
+#include "dlpack_exporter.h"
+#include "exec/device_state.h"
 #include "exec/registered.h"
 #include "foreign_device.h"
 #include "testing.h"
@@ -87,6 +89,10 @@ TEST_CASE("a device with operands at 256 bytes in memory of its own passes the k
   }
 }
 
+TEST_CASE("a device without large allocations passes the kit where that needs none") {
+  for (const char* const filter : {"core/device/*", "core/memory/*"}) passes_kit<SmallAllocations>("full", filter);
+}
+
 /// A context whose default device is a form of the reference backend.
 template <class Form>
 struct On {
@@ -134,6 +140,26 @@ TEST_CASE_FIXTURE(On<Aligned256>, "BLAS on a device with an alignment names the 
   CHECK_ERROR_CONTAINS("expected a multiple of 256 bytes, which the device needs; copy it to the start of an allocation of its own",
                        blas::scal<float>(device, {.n = 2, .alpha = 2.0F, .x = at(4)}));
   CHECK_ERROR_CONTAINS("scal: argument 3, x, is 0x", blas::scal<float>(device, {.n = 2, .alpha = 2.0F, .x = at(4)}));
+}
+
+TEST_CASE_FIXTURE(On<SmallAllocations>, "a device without large allocations is asked for none, and a tensor that needs one is refused") {
+  SmallAllocations::refused = 0;
+  std::vector<Tensor> held;
+  for (int i = 0; i < 20; ++i) held.push_back(device.zeros(DType::f32, {100 * (i + 1)}));
+  held.push_back(device.empty(DType::u8, {1 << 20}));
+  CHECK_ERROR_CONTAINS("expected at most 1048576 bytes in one allocation, the most that the device takes (max_allocation_size_bytes)",
+                       device.empty(DType::f32, {1 << 20}));
+  CHECK(floats(immediate::relu(Tensor::of<float>({-1, 2}, {2}).to(device))) == std::vector<float>{0, 2});
+  CHECK(SmallAllocations::refused == 0);
+}
+
+TEST_CASE_FIXTURE(On<Aligned256>, "a tensor of another library is copied to a device that does not read host memory in place") {
+  Exporter exporter;
+  const Tensor x = from_dlpack(&exporter.managed, device);
+  CHECK(exporter.deleted == 1);
+  CHECK((x.storage()->device == device.state()));
+  CHECK(floats(immediate::neg(x)) == std::vector<float>{-0.0F, -1, -2, -3, -4, -5});
+  CHECK(floats(device.zeros(DType::f32, {3})) == std::vector<float>(3));
 }
 
 TEST_CASE("every model trains without f64") {

@@ -55,6 +55,22 @@ TEST_CASE("tensor: host memory is aligned to 64 bytes, an empty tensor has an ad
   }
 }
 
+TEST_CASE("tensor: a value of equal bytes is filled in by the device, another one is uploaded") {
+  const auto device = std::make_shared<FarMemory>();
+  Tensor t = far_copy(iota({3, 2}), device);
+  t.fill(0);
+  CHECK(ints(t) == Ints(6, 0));
+  t.slice(0, 1, 3).fill(-1);
+  CHECK(ints(t) == Ints{0, 0, -1, -1, -1, -1});
+  CHECK(device->filled == 6 * 4 + 4 * 4);
+  CHECK(device->uploaded == 0);
+  t.fill(258);
+  CHECK(ints(t) == Ints(6, 258));
+  t.slice(1, 0, 1).fill(0);  // strided
+  CHECK(ints(t) == Ints{0, 258, 0, 258, 0, 258});
+  CHECK(device->filled == 6 * 4 + 4 * 4);
+}
+
 TEST_CASE("tensor: zeros are zero") {
   CHECK(values_of<double>(Tensor::zeros(DType::f64, {2, 2})) == std::vector<double>(4, 0.0));
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Choosing devices: lists, scopes, errors, immediate ops on any device, and behaviour after a fork.
+#include "dlpack_exporter.h"
 #include "testing.h"
 
 #if defined(__linux__)
@@ -145,15 +146,22 @@ TEST_CASE_FIXTURE(OnReference, "fork: a device with state is rejected in the chi
   info.flags &= ~(TENON_DEVICE_HOST_ADDRESSABLE | TENON_DEVICE_INLINE_STREAMS);
   const Device device(std::make_shared<exec::DeviceState>(entry.loaded, entry.index, info));
   const Tensor there = Tensor::scalar(1.0f).to(device);
+  Exporter exporter;
+  Tensor imported = from_dlpack(&exporter.managed, device);
   const int code = in_child([&] {
     const std::string message = "device 'reference:0' was opened before fork(); a child process opens its own context";
     if (message_of([&] { (void)there.to_host(); }) != message) return 1;
     if (message_of([&] { (void)device.empty(DType::f32, {1}); }) != message) return 2;
     if (message_of([&] { (void)Stream(device); }) != message) return 3;
-    return floats(product_of_two(Context(test_config()))) == Floats{4, 10, 18} ? 0 : 4;
+    if (message_of([&] { (void)device.zeros(DType::f32, {1}); }) != message) return 4;
+    if (message_of([&] { (void)from_dlpack(&exporter.managed, device); }) != message) return 5;
+    imported = {};  // without a call of the parent's device
+    if (exporter.deleted != 1) return 6;
+    return floats(product_of_two(Context(test_config()))) == Floats{4, 10, 18} ? 0 : 7;
   });
   CHECK(code == 0);
   CHECK(there.item() == 1.0);
+  CHECK(exporter.deleted == 0);
 }
 #endif
 #endif

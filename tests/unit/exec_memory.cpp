@@ -7,6 +7,7 @@
 #include <iterator>
 #include <map>
 #include <random>
+#include <string>
 
 #include "core/log.h"
 #include "exec/memory_pool.h"
@@ -312,6 +313,66 @@ TEST_CASE_FIXTURE(InFolder, "memory: closing a device logs the memory in use; a 
   CHECK_FALSE(contains(text(), "while its backend reports"));
   log::set_file("");
   log::set_level(TENON_LOG_ERROR + 1);
+}
+
+TEST_CASE("memory: zeros and parameters of one value are filled in by the device, not copied to it") {
+  const Context context(test_config());
+  FarBackend::add_to(context);
+  for (const char* const name : {"openblas:0", "far:0"}) {
+    CAPTURE(name);
+    const Device device = context.device(name);
+    Tensor::full(DType::f32, {1000}, 3.0).to(device);  // what the pool gives out again is not zero
+    const std::uint64_t copies = context.profile().host_to_device.copies;
+    const Tensor zeros = device.zeros(DType::f32, {1000});
+    CHECK((zeros.storage()->device == device.state()));
+    ParameterStore store;
+    store.create("w", device, DType::c64, {10});
+    store.fill("w", 0);
+    CHECK(store.unset().empty());
+    CHECK(context.profile().host_to_device.copies == copies);
+    CHECK(equal(zeros, Tensor::zeros(DType::f32, {1000})));
+    CHECK(equal(store.get("w"), Tensor::zeros(DType::c64, {10})));
+    CHECK(device.zeros(DType::i8, {0, 3}).count() == 0);
+    CHECK_ERROR("there is no parameter 'v'", store.fill("v", 0));
+  }
+}
+
+TEST_CASE("memory: a device gets no request above its largest allocation, neither for small tensors nor at the start") {
+  for (const bool growth : {true, false}) {
+    Config config = test_config();
+    config.memory.limit_mb = 8;
+    config.memory.growth = growth;
+    const Context context(config);
+    FarBackend::add_to(context);
+    context.state()->entries.back().info.max_allocation_size_bytes = mebi + 100;
+    const Device device = context.device("far:0");
+    CHECK(device.info().max_allocation_size_bytes == mebi + 100);
+    CHECK(device.memory().device_allocations == (growth ? 0 : 7));
+    CHECK(bytes_on(device, 1000).defined());
+    CHECK(device.memory().reserved_size_bytes == (growth ? mebi : 7 * mebi));
+    CHECK(bytes_on(device, mebi).defined());
+    if (!growth) continue;
+    CHECK_ERROR_CONTAINS(
+        "device 'far:0': expected at most 1048676 bytes in one allocation, the most that the device takes "
+        "(max_allocation_size_bytes), got 2097152",
+        bytes_on(device, 2 * mebi));
+    CHECK_ERROR_CONTAINS("device 'far:0': out of memory: requested 2097152 bytes", bytes_on(device, 2 * mebi));
+    CHECK_ERROR_CONTAINS("(max_allocation_size_bytes)", device.empty_pinned(DType::u8, {2 * mebi}));
+  }
+}
+
+TEST_CASE("memory: a largest allocation that is too small to use, or more than there is, is the plugin's error") {
+  for (const std::uint64_t max : {std::uint64_t{100}, ~std::uint64_t{0}}) {
+    const Context context(test_config());
+    FarBackend::add_to(context);
+    context.state()->entries.back().info.memory_size_bytes = 1u << 30;
+    context.state()->entries.back().info.max_allocation_size_bytes = max;
+    CHECK_ERROR(
+        "device 'far:0': expected max_allocation_size_bytes of 0, or at least 256 bytes and at most 1073741824, the size of its "
+        "memory, got " +
+            std::to_string(max) + "; report this to the plugin's vendor",
+        context.device("far:0"));
+  }
 }
 
 TEST_CASE("memory: contradictory keys are rejected, an ineffective key is logged") {

@@ -201,6 +201,16 @@ TEST_CASE("trace: copies between devices, memory and the caller's spans") {
   CHECK(processes == std::set<std::string>{"host", "openblas:0", "reference:0"});
 }
 
+TEST_CASE_FIXTURE(OnOpenblas, "trace: the spans of a backend appear, such as the creation of a plan") {
+  const Trace trace(context);
+  const Program program(context, two_layers());
+  const Json json = Json::parse(trace.json());
+  check_form(json);
+  std::size_t created = 0;
+  for (const Json& span : events_of(json, "X", "host")) created += span["name"] == "plan_create" ? 1 : 0;
+  CHECK(created > 0);
+}
+
 TEST_CASE_FIXTURE(OnReference, "trace: two threads on one device keep their kernels apart") {
   Trace trace(context);
   const auto work = [&] {

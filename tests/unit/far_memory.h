@@ -18,7 +18,7 @@ namespace tenon::test {
 struct FarMemory final : DeviceMemory, std::enable_shared_from_this<FarMemory> {
   static constexpr std::uint64_t base = 0x1000;
   std::vector<std::byte> bytes;
-  std::uint64_t downloaded = 0, uploaded = 0, moved = 0;
+  std::uint64_t downloaded = 0, uploaded = 0, moved = 0, filled = 0;
 
   bool host_addressable() const override { return false; }
   std::shared_ptr<Storage> allocate(std::uint64_t size_bytes) override {
@@ -40,6 +40,10 @@ struct FarMemory final : DeviceMemory, std::enable_shared_from_this<FarMemory> {
   void move(std::uint64_t to, std::uint64_t from, std::uint64_t size_bytes) override {
     std::memcpy(at(to, size_bytes), at(from, size_bytes), size_bytes);
     moved += size_bytes;
+  }
+  void fill(std::uint64_t address, std::uint64_t size_bytes, std::uint8_t value) override {
+    std::memset(at(address, size_bytes), value, size_bytes);
+    filled += size_bytes;
   }
 
  private:

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// foreign_device.h - the reference backend as devices unlike the host: one that does not compute with f64, and one whose memory no host
-// pointer reaches and whose operands lie at multiples of 256 bytes.
+// foreign_device.h - the reference backend as devices unlike the host: one that does not compute with f64, one that makes no large
+// allocations, and one whose memory no host pointer reaches and whose operands lie at multiples of 256 bytes.
 #pragma once
 
 #include <tenon/backend.h>
 #include <tenon/sdk/kernel.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -67,6 +68,30 @@ struct WithoutF64 : Disguise<WithoutF64> {
   }
 };
 
+/// Makes no allocation of more than 1 MiB, and counts the requests for one.
+struct SmallAllocations : Disguise<SmallAllocations> {
+  static constexpr const char *file = "reference", *name = "small_allocations";
+  static constexpr std::uint64_t largest = 1 << 20;
+  static inline std::atomic<int> refused{0};
+
+  static tenon_status device_info(tenon_backend* backend, std::uint32_t index, tenon_device_info* out_info, tenon_error* error) {
+    const tenon_status status = real->device_info(backend, index, out_info, error);
+    if (status == TENON_OK && TENON_HAS(out_info, tenon_device_info, max_allocation_size_bytes))
+      out_info->max_allocation_size_bytes = largest;
+    return status;
+  }
+  static tenon_status allocate(tenon_device* device, const tenon_memory_request* request, tenon_memory_result* out_result,
+                               tenon_error* error) {
+    if (request->size_bytes <= largest) return real->memory_allocate(device, request, out_result, error);
+    ++refused;
+    return say(error, TENON_OUT_OF_MEMORY, "memory_allocate: expected at most 1 MiB");
+  }
+  static void alter(tenon_backend_table& table) {
+    table.device_info = device_info;
+    table.memory_allocate = allocate;
+  }
+};
+
 /// Device addresses are host addresses moved to where no memory is, so that a use by the host crashes.
 struct Aligned256 : Disguise<Aligned256> {
   static constexpr const char *file = "reference", *name = "aligned_256";
@@ -95,7 +120,7 @@ struct Aligned256 : Disguise<Aligned256> {
     const tenon_status status = real->memory_allocate(device, &request, out_result, error);
     if (status != TENON_OK || !here) return status;
     out_result->address = (out_result->address + alignment - 1) / alignment * alignment + apart;
-    out_result->host = nullptr;
+    if (TENON_HAS(out_result, tenon_memory_result, host)) out_result->host = nullptr;
     return status;
   }
   static tenon_status import(tenon_device* device, const tenon_memory_import* given, tenon_memory_result* out_result, tenon_error* error) {

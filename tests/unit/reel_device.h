@@ -96,6 +96,12 @@ struct Reel : WrappedBackend<Reel> {
     of(stream).give([=, bytes = *transfer](tenon_error* late) { return real->table().copy(device, &bytes, of(stream).real, late); });
     return TENON_OK;
   }
+  static tenon_status fill(tenon_device* device, std::uint64_t address, std::uint64_t size_bytes, std::uint8_t value, tenon_stream* stream,
+                           tenon_error*) {
+    of(stream).give(
+        [=, inner = of(stream).real](tenon_error* late) { return real->table().fill(device, address, size_bytes, value, inner, late); });
+    return TENON_OK;
+  }
   static tenon_status execute(tenon_plan* plan, const tenon_bindings* bindings, std::uint64_t workspace, tenon_stream* stream,
                               tenon_error*) {
     const std::vector<std::uint64_t> addresses(bindings->addresses, bindings->addresses + bindings->address_count);
@@ -154,6 +160,7 @@ struct Reel : WrappedBackend<Reel> {
     table.stream_destroy = destroy_stream;
     table.stream_synchronize = synchronize;
     table.copy = copy;
+    table.fill = fill;
     table.plan_execute = execute;
     table.event_record = record;
     table.event_wait = wait;

@@ -113,6 +113,7 @@ std::string as_json(const Found& found) {
                     {"description", d.description},
                     {"memory_size_bytes", d.memory_size_bytes},
                     {"memory_free_bytes", d.memory_free_bytes},
+                    {"max_allocation_size_bytes", d.max_allocation_size_bytes},
                     {"compute_major", d.compute_major},
                     {"compute_minor", d.compute_minor},
                     {"clock_khz", d.clock_khz},

@@ -77,15 +77,13 @@ std::string no_device_reason(const Machine& machine) {
   if (machine.error == cudaErrorInsufficientDriver || machine.driver_version / 1000 < machine.runtime_version / 1000) {
     return driver + ", " + built + ": update the driver to one for " + required;
   }
-  if (machine.visible_devices != nullptr && (machine.error == cudaErrorNoDevice || machine.error == cudaSuccess)) {
-    if (machine.visible_devices[0] == '\0') return "CUDA_VISIBLE_DEVICES is set and empty, which hides every GPU: unset it";
-    return "no GPU is among those that CUDA_VISIBLE_DEVICES names ('" + std::string(machine.visible_devices) + "'): unset or correct it";
-  }
   const std::string said = std::string(cudaGetErrorName(machine.error)) + ", " + cudaGetErrorString(machine.error);
   switch (machine.error) {
     case cudaSuccess:
     case cudaErrorNoDevice:
-      return driver + ", but it serves no GPU here: check what nvidia-smi lists and, in a container, whether it was given the GPUs";
+      return driver +
+             ", but it serves no GPU here: check what nvidia-smi lists, whether CUDA_VISIBLE_DEVICES hides it and, in a container, whether "
+             "it was given the GPUs";
     case cudaErrorNotPermitted:
     case cudaErrorOperatingSystem:
       return driver + ", but its devices cannot be opened (" + said + "): this user must be able to read and write /dev/nvidia*";

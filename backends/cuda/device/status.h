@@ -21,10 +21,9 @@ std::string version_text(int version);
 
 /// The facts about a machine that explain why there is no device.
 struct Machine {
-  cudaError_t error = cudaSuccess;        ///< result of cudaGetDeviceCount
-  int driver_version = 0;                 ///< the newest CUDA version that the driver supports; 0: no driver
-  int runtime_version = CUDART_VERSION;   ///< the CUDA version that this backend was built with
-  const char* visible_devices = nullptr;  ///< CUDA_VISIBLE_DEVICES; NULL: not set
+  cudaError_t error = cudaSuccess;       ///< result of cudaGetDeviceCount
+  int driver_version = 0;                ///< the newest CUDA version that the driver supports; 0: no driver
+  int runtime_version = CUDART_VERSION;  ///< the CUDA version that this backend was built with
 };
 /// The requirements of the backend: a driver and libraries of the major version it was built with.
 std::string requirements(int runtime_version);

@@ -92,4 +92,18 @@ class Host {
   const tenon_run* run_ = nullptr;
 };
 
+/// A span in the host's trace, as long as the object lives. Spans of a thread nest.
+class Span {
+ public:
+  Span(const Host& host, const char* name, std::uint64_t correlation_id = 0) : table_(host.table()) {
+    table_->trace_begin(table_->context, name, correlation_id);
+  }
+  ~Span() { table_->trace_end(table_->context); }
+  Span(const Span&) = delete;
+  Span& operator=(const Span&) = delete;
+
+ private:
+  const tenon_host* table_;
+};
+
 }  // namespace tenon::sdk
