@@ -19,6 +19,7 @@
 #include <tenon/sdk/needs.h>
 
 #include "handles.h"
+#include "packed.h"
 #include "plan.h"
 
 #if defined(__has_feature)
@@ -171,7 +172,9 @@ tenon_status device_open(tenon_backend* self, std::uint32_t index, tenon_device*
     auto device = std::make_unique<tenon_device>();
     device->backend = self;
     device->device = self->backend->open(index);
-    device->device->operand_alignment_bytes = std::max<std::uint64_t>(self->backend->describe(index).operand_alignment_bytes, 1);
+    const DeviceDescription& description = self->backend->describe(index);
+    device->device->operand_alignment_bytes = std::max<std::uint64_t>(description.operand_alignment_bytes, 1);
+    device->device->inline_streams = (description.flags & TENON_DEVICE_INLINE_STREAMS) != 0;
     device->rows = self->rows;
     const std::lock_guard lock(self->mutex);
     self->open.insert(device.get());
@@ -375,6 +378,26 @@ tenon_status profile_read(tenon_plan* plan, std::uint64_t execution_id, tenon_pr
   return guarded(error, [&] { *out_count = plan->plan->read_profile(execution_id, out_records, record_stride, capacity); });
 }
 
+// ---------------------------------------------------------------- packed operands
+
+tenon_status pack_describe(tenon_device* self, const tenon_graph* graph, const tenon_plan_options* options, std::uint32_t value,
+                           tenon_packing* out_packing, tenon_error* error) {
+  return guarded(error, [&] { hand_over(describe_packing(*self->device, *graph, options_of(options), value, self->rows), out_packing); });
+}
+tenon_status pack_create(tenon_device* self, const tenon_graph* graph, const tenon_plan_options* options, std::uint32_t value,
+                         tenon_packed** out_packed, tenon_error* error) {
+  return guarded(error, [&] {
+    auto packed = std::make_unique<tenon_packed>();
+    packed->packed = make_packed(*self->device, self->memory_stats, *graph, options_of(options), value, self->rows);
+    *out_packed = packed.release();
+  });
+}
+void pack_destroy(tenon_packed* packed) {
+  guarded(nullptr, [&] { packed->packed.reset(); });
+  delete packed;
+}
+constexpr tenon_pack_table pack_table{sizeof(tenon_pack_table), 0, pack_describe, pack_create, pack_destroy};
+
 // ---------------------------------------------------------------- capture
 
 tenon_status capture_begin(tenon_stream* stream, tenon_error* error) {
@@ -446,7 +469,7 @@ void refuse_blas_call(const char* routine, const tenon_blas_call& call) {
   throw Error(TENON_UNSUPPORTED, std::string(routine) + ": " + text);
 }
 
-tenon_backend_table make_table(const tenon_blas_table* blas, bool captures) {
+tenon_backend_table make_table(const tenon_blas_table* blas, bool captures, const KernelRow* rows) {
   tenon_backend_table table{};
   table.struct_size = sizeof table;
   table.shutdown = shutdown;
@@ -478,6 +501,9 @@ tenon_backend_table make_table(const tenon_blas_table* blas, bool captures) {
   table.plan_execute = plan_execute;
   table.blas = blas;
   table.capture = captures ? &capture_table : nullptr;
+  for (const KernelRow* row = rows; row->kernel != nullptr; ++row) {
+    if (row->kernel->traits.pack_form != nullptr) table.pack = &pack_table;
+  }
   table.profile = &profile_table;
   return table;
 }

@@ -108,6 +108,7 @@ Value read_value(const tenon_value& abi_value, std::uint32_t i, std::uint32_t bi
     if (abi_value.data == nullptr && value.count > 0) malformed("constant " + number(i) + " has no bytes");
     value.data = abi_value.data;
   }
+  if (abi_value.kind == TENON_VALUE_CONSTANT || abi_value.kind == TENON_VALUE_PARAMETER) value.packed = abi_value.packed;
   return value;
 }
 
@@ -337,6 +338,7 @@ std::uint32_t GraphModel::add_dense_copy(std::uint32_t of) {
   copy.kind = TENON_VALUE_INTERNAL;
   copy.binding = none;
   copy.data = nullptr;
+  copy.packed = nullptr;
   copy.root = static_cast<std::uint32_t>(values.size());
   copy.make_dense();
   values.push_back(copy);

@@ -29,6 +29,7 @@ struct Value {
   std::uint32_t kind = TENON_VALUE_INTERNAL;
   std::uint32_t binding = TENON_NO_INDEX;  ///< only of inputs, outputs and parameters
   const void* data = nullptr;              ///< constants: the core's bytes, valid while the plan is built
+  const tenon_packed* packed = nullptr;    ///< parameters and constants: as tenon_value.packed, valid while the plan is built
   std::uint32_t root = TENON_NO_INDEX;     ///< the value whose storage this one is a view of; itself if none
 
   std::uint64_t size_bytes() const { return static_cast<std::uint64_t>(count * size_of(dtype)); }
@@ -51,6 +52,7 @@ struct Node {
   std::uint64_t id = 0;
   std::vector<std::uint32_t> inputs, outputs;  ///< values, or TENON_NO_INDEX
   std::vector<std::uint64_t> attributes;       ///< a copy of the struct
+  std::vector<std::uint64_t> packed;           ///< per input: the address of its packed copy, 0: none; empty: no input is packed
   const KernelRow* row = nullptr;
   KernelFunction function = nullptr;
   std::uint32_t bias = TENON_NO_INDEX;  ///< epilogue
