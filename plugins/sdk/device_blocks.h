@@ -30,8 +30,7 @@ class DeviceBlocks {
   std::vector<Block> blocks_;
 };
 
-/// The same, filled with bytes of the host. Returns when `stream` has copied them or has been given the copy, as the device does it; the
-/// bytes stay unchanged until the stream is synchronised.
+/// A block with bytes of the host, which stay unchanged until the stream is synchronised.
 std::uint64_t upload(DeviceBlocks& blocks, Device& device, const void* bytes, std::uint64_t size_bytes, Stream& stream);
 
 }  // namespace tenon::sdk

@@ -345,6 +345,13 @@ std::uint32_t GraphModel::add_dense_copy(std::uint32_t of) {
   return copy.root;
 }
 
+std::uint64_t checked_size(std::size_t size, const Node& node, const char* what) {
+  if (size > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+    throw Error(TENON_OUT_OF_MEMORY, std::string(op_name(node.op)) + ": " + std::to_string(size) + " bytes of " + what);
+  }
+  return size;
+}
+
 Call describe(const GraphModel& graph, const Node& node, std::vector<Operand>& operands) {
   operands.clear();
   operands.reserve(node.inputs.size() + node.outputs.size() + 2);

@@ -2,6 +2,7 @@
 // graph_model.h - a copy of the core's graph: values with strides filled in, nodes with their kernels.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -115,6 +116,9 @@ inline bool is_image(const Value& value) {
 tenon_answer refusal(std::uint32_t reason, const std::string& text);
 /// Fills node.row and node.function, or says why the node is not supported. Checks only this node.
 tenon_answer answer(const GraphModel& graph, Node& node, const KernelRow* rows);
+
+/// A size that a kernel asks for. Throws OUT_OF_MEMORY for one beyond 63 bits.
+std::uint64_t checked_size(std::size_t size, const Node& node, const char* what);
 
 /// A Call without addresses, for Traits functions. `operands` is the caller's buffer and must outlive the call.
 Call describe(const GraphModel& graph, const Node& node, std::vector<Operand>& operands);

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <limits>
 #include <utility>
 
 #include <tenon/sdk/error.h>
 #include <tenon/sdk/rounding.h>
 
+#include "operands.h"
 #include "plan.h"
 
 namespace tenon::sdk {
@@ -30,11 +30,7 @@ std::uint64_t packed_size(const GraphModel& graph, const Node& node, std::uint32
   const std::uint32_t root = graph.values[v].root, kind = graph.values[root].kind;
   if (kind != TENON_VALUE_CONSTANT && kind != TENON_VALUE_PARAMETER) return 0;
   if (!traits.pack_donated && is_donated(graph, root)) return 0;
-  const std::size_t size = traits.pack_size(describe(graph, node, operands), i);
-  if (size > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-    throw Error(TENON_OUT_OF_MEMORY, std::string(op_name(node.op)) + ": " + std::to_string(size) + " bytes of packed operands");
-  }
-  return size;
+  return checked_size(traits.pack_size(describe(graph, node, operands), i), node, "packed operands");
 }
 
 std::string numbers(const std::int64_t* list, std::uint32_t count) {
@@ -63,22 +59,46 @@ std::string as_key(std::string text) {
   return text.replace(longest - static_cast<std::size_t>(length), std::string::npos, end);
 }
 
-/// How the graph reads the value packed.
-Packing shared_packing(const GraphModel& graph, std::uint32_t value) {
-  std::map<std::uint32_t, Packing> all = packings_of(graph);
-  const auto found = all.find(value);
-  if (found == all.end()) throw Error(TENON_UNSUPPORTED, "value " + std::to_string(value) + ": the plan reads it as it is");
-  if (!found->second.shareable) {
-    throw Error(TENON_UNSUPPORTED, "value " + std::to_string(value) + ": a kernel packs it in a form that only its own plan knows");
+/// Whether a kernel that shares what it packs reads the value or a view of it: cheap, to be asked about every value of a large graph.
+bool may_be_shared(const GraphModel& graph, std::uint32_t value, const KernelRow* rows) {
+  std::vector<bool> is_view(graph.values.size(), false);
+  is_view[value] = true;
+  for (const Node& node : graph.nodes) {
+    const auto reads = [&](std::uint32_t v) { return v != TENON_NO_INDEX && is_view[v]; };
+    if (std::none_of(node.inputs.begin(), node.inputs.end(), reads)) continue;
+    const KernelRow* row = find_row(rows, node.op, node.version);
+    if (row != nullptr && row->kernel->traits.pack_form != nullptr) return true;
+    const Indexing indexing = indexing_of(node);
+    if (indexing != Indexing::reshape && indexing != Indexing::transpose && indexing != Indexing::expand) continue;
+    for (const std::uint32_t v : node.outputs) {
+      if (v != TENON_NO_INDEX) is_view[v] = true;
+    }
   }
-  return std::move(found->second);
+  return false;
 }
 
-/// Errors  INVALID_ARGUMENT.
-void check_value(const tenon_graph& graph, std::uint32_t value) {
-  if (value < graph.value_count) return;
-  throw Error(TENON_INVALID_ARGUMENT,
-              "pack: expected the index of a value below " + std::to_string(graph.value_count) + ", got " + std::to_string(value));
+/// How an arranged graph reads one of its values packed.
+struct Arranged {
+  GraphModel graph;
+  Packing packing;
+};
+Arranged shared_packing(const char* slot, Device& device, const tenon_graph& abi_graph, const tenon_plan_options& options,
+                        std::uint32_t value, const KernelRow* rows) {
+  if (value >= abi_graph.value_count) {
+    throw Error(TENON_INVALID_ARGUMENT, std::string(slot) + ": expected the index of a value below " +
+                                            std::to_string(abi_graph.value_count) + ", got " + std::to_string(value));
+  }
+  GraphModel graph = read_graph(slot, device, abi_graph, options);
+  std::map<std::uint32_t, Packing> all;
+  if (may_be_shared(graph, value, rows)) {
+    arrange_supported(graph, rows);
+    all = packings_of(graph);
+  }
+  const auto found = all.find(value);
+  const std::string name = std::string(slot) + ": value " + std::to_string(value);
+  if (found == all.end()) throw Error(TENON_UNSUPPORTED, name + ": the plan reads it as it is, or packs it for itself alone");
+  if (!found->second.shareable) throw Error(TENON_UNSUPPORTED, name + ": one of the kernels that pack it does so for its own plan alone");
+  return {std::move(graph), std::move(found->second)};
 }
 
 }  // namespace
@@ -161,8 +181,7 @@ void Packed::wait_on(tenon_stream& stream) {
 
 tenon_packing describe_packing(Device& device, const tenon_graph& graph, const tenon_plan_options& options, std::uint32_t value,
                                const KernelRow* rows) {
-  check_value(graph, value);
-  const Packing packing = shared_packing(arranged_graph("pack describe", device, graph, options, rows), value);
+  const Packing packing = shared_packing("pack describe", device, graph, options, value, rows).packing;
   tenon_packing result{};
   result.size_bytes = packing.size_bytes;
   std::snprintf(result.key, sizeof result.key, "%s", packing.key.c_str());
@@ -171,12 +190,10 @@ tenon_packing describe_packing(Device& device, const tenon_graph& graph, const t
 
 std::shared_ptr<Packed> make_packed(Device& device, MemoryStats& memory_stats, const tenon_graph& abi_graph,
                                     const tenon_plan_options& options, std::uint32_t value, const KernelRow* rows) {
-  check_value(abi_graph, value);
-  const GraphModel graph = arranged_graph("pack create", device, abi_graph, options, rows);
-  const Packing packing = shared_packing(graph, value);
-  const Value& packed = graph.values[value];
-  return packed.kind == TENON_VALUE_CONSTANT ? std::make_shared<Packed>(device, memory_stats, packing, graph, packed)
-                                             : std::make_shared<Packed>(device, memory_stats, packing);
+  const Arranged arranged = shared_packing("pack create", device, abi_graph, options, value, rows);
+  const Value& packed = arranged.graph.values[value];
+  return packed.kind == TENON_VALUE_CONSTANT ? std::make_shared<Packed>(device, memory_stats, arranged.packing, arranged.graph, packed)
+                                             : std::make_shared<Packed>(device, memory_stats, arranged.packing);
 }
 
 }  // namespace tenon::sdk

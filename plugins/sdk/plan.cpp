@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <cstring>
 #include <functional>
-#include <limits>
 #include <map>
 #include <utility>
 
@@ -22,14 +21,6 @@ std::atomic<const KernelMarkers*> kernel_markers{nullptr};
 
 void* pointer(std::uint64_t address) {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
-}
-
-/// Checks a size requested by a kernel.
-std::uint64_t checked(std::size_t size, const Node& node, const char* what) {
-  if (size > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-    throw Error(TENON_OUT_OF_MEMORY, std::string(op_name(node.op)) + ": " + std::to_string(size) + " bytes of " + what);
-  }
-  return size;
 }
 
 /// One operand's address, filled in at each execution.
@@ -90,34 +81,40 @@ struct Plan::Frame {
   std::unique_ptr<Frame> next;  ///< in the list of spare frames
 };
 
-GraphModel arranged_graph(const char* slot, Device& device, const tenon_graph& abi_graph, const tenon_plan_options& options,
-                          const KernelRow* rows) {
+GraphModel read_graph(const char* slot, Device& device, const tenon_graph& abi_graph, const tenon_plan_options& options) {
   GraphModel graph = GraphModel::read(abi_graph, options);
   if (graph.problem.reason != TENON_REASON_NONE) throw Error(TENON_UNSUPPORTED, std::string(slot) + ": " + graph.problem.text);
   graph.host = device.host;
   graph.device = &device;
   if (const ElementwiseFusion* fusion = device.elementwise_fusion()) graph.fusion = fusion;
   graph.options.run = nullptr;  // borrowed: kernels must not see it, and their scratch memory has to suffice for the threads of any run
+  return graph;
+}
+
+void arrange_supported(GraphModel& graph, const KernelRow* rows) {
   for (Node& node : graph.nodes) {
     const tenon_answer yes = answer(graph, node, rows);
     if (!yes.supported) throw Error(TENON_UNSUPPORTED, yes.text, node.id);
   }
   arrange(graph, rows);
-  return graph;
 }
 
 Plan::Plan(Device& device, MemoryStats& memory_stats, const tenon_graph& abi_graph, const tenon_plan_options& options,
            const KernelRow* rows)
     : device_(device), blocks_(device, memory_stats) {
   layout_.alignment = std::max<std::uint64_t>(layout_.alignment, device.operand_alignment_bytes);
-  layout_.graph = arranged_graph("plan_create", device, abi_graph, options, rows);
+  layout_.graph = read_graph("plan_create", device, abi_graph, options);
+  arrange_supported(layout_.graph, rows);
   take_packed(memory_stats);
   make_steps(device.host.with(options.run));
   markers_ = kernel_markers.load();
   if (markers_ != nullptr) name_steps(abi_graph);
   place_values(layout_);
   place_constants();
-  for (Value& value : layout_.graph.values) value.data = nullptr, value.packed = nullptr;  // borrowed until now
+  for (Value& value : layout_.graph.values) {  // borrowed until now
+    value.data = nullptr;
+    value.packed = nullptr;
+  }
   cancellable_ = count_cancellable();
   idle_.store(make_frame().release());
 }
@@ -187,7 +184,7 @@ void Plan::make_steps(const Host& creator) {
       std::transform(node.packed.begin(), node.packed.end(), packed.begin(), pointer);
       Call call = describe(layout_.graph, node, operands);
       call.packed = packed.data();
-      step.scratch_size = checked(traits.scratch(call), node, "scratch memory");
+      step.scratch_size = checked_size(traits.scratch(call), node, "scratch memory");
     }
     step.node = std::move(node);
     layout_.steps.push_back(std::move(step));
@@ -401,7 +398,10 @@ void Plan::run_packed(const Frame& frame, std::uint64_t epoch, tenon_stream& str
     const bool was_executed = executed_ && executed_epoch_ == epoch;
     if (is_packed(epoch) && (was_executed || !stream.recording)) {
       for (const PackedParameter& p : packed_parameters_) p.packed->wait_on(stream);
-      if (!was_executed) executed_epoch_ = epoch, executed_ = true;
+      if (!was_executed) {
+        executed_epoch_ = epoch;
+        executed_ = true;
+      }
       run(frame, out_node_id);
       return;
     }

@@ -128,9 +128,11 @@ void widen(GraphModel& graph, const KernelRow* rows);
 void put_channels_last(GraphModel& graph, const KernelRow* rows);
 /// Replaces each chain of elementwise nodes by one node, which runs them piece by piece in the L1 cache.
 void fuse_elementwise(GraphModel& graph);
-/// The core's graph after all passes. Throws UNSUPPORTED for what `supports` refuses. `slot`: the function that was called.
-GraphModel arranged_graph(const char* slot, Device& device, const tenon_graph& abi_graph, const tenon_plan_options& options,
-                          const KernelRow* rows);
+/// The core's graph, for kernels of this device. Throws UNSUPPORTED for unknown options and bits of `needs`. `slot`: the function that was
+/// called.
+GraphModel read_graph(const char* slot, Device& device, const tenon_graph& abi_graph, const tenon_plan_options& options);
+/// Finds the kernel of every node, and runs all passes. Throws UNSUPPORTED for what `supports` refuses.
+void arrange_supported(GraphModel& graph, const KernelRow* rows);
 /// Runs all passes, up to the order of kernel calls. Every node has its kernel already.
 void arrange(GraphModel& graph, const KernelRow* rows);
 /// Liveness, in-place reuse, offsets in the workspace.
