@@ -42,8 +42,9 @@ std::string numbers(const std::int64_t* list, std::uint32_t count) {
 /// What the bytes of the packed copy depend on, besides those of the operand: "Conv-22 input 1 f32(64,3,7,7) direct, groups 1".
 std::string form_of(const Node& node, const Call& call, std::uint32_t i) {
   const Operand& x = call.inputs[i];
-  std::string text = std::string(op_name(node.op)) + "-" + std::to_string(node.version) + " input " + std::to_string(i) + " " +
-                     name_of(x.dtype) + numbers(x.shape, x.rank);
+  const std::string op = node.op < TENON_OP_VENDOR ? op_name(node.op) : "op " + std::to_string(node.op);
+  std::string text =
+      op + "-" + std::to_string(node.version) + " input " + std::to_string(i) + " " + name_of(x.dtype) + numbers(x.shape, x.rank);
   if (!x.dense) text += " strides " + numbers(x.strides, x.rank);
   return text + " " + node.row->kernel->traits.pack_form(call, i);
 }

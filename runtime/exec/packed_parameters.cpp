@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <cstddef>
 #include <cstring>
 #include <utility>
 
@@ -17,8 +18,8 @@ PackedParameter::PackedParameter(std::shared_ptr<DeviceState> device, std::share
     : device_(std::move(device)), store_(std::move(store)), handle_(handle), reserved_bytes_(reserved_bytes) {}
 
 PackedParameter::~PackedParameter() {
-  device_->allocator->unreserve(reserved_bytes_);
   if (device_->in_its_process()) device_->table.pack->destroy(handle_);
+  device_->allocator->unreserve(reserved_bytes_);
 }
 
 bool offers_packing(const DeviceState& device) {
@@ -35,12 +36,14 @@ ParameterPacking describe_packing(DeviceState& device, const tenon_graph& graph,
       "pack.describe", error, [&] { return device.table.pack->describe(device.handle, &graph, &options, value, &packing, error); });
   if (status == TENON_UNSUPPORTED) return {};
   check(status, error, what);
-  if (std::memchr(packing.key, 0, sizeof packing.key) == nullptr || packing.key[0] == 0 || packing.size_bytes > max_plan_bytes) {
+  const auto* const end = static_cast<const char*>(std::memchr(packing.key, 0, sizeof packing.key));
+  const std::size_t length = end == nullptr ? sizeof packing.key : static_cast<std::size_t>(end - packing.key);
+  if (length == 0 || end == nullptr || packing.size_bytes > max_plan_bytes) {
     throw Error(
         Status::internal,
-        fmt::format("{}: expected a key that ends in NUL and is not empty and at most {} bytes, got a key of {} bytes and {} bytes; "
-                    "report this to the plugin's vendor",
-                    what, max_plan_bytes, strnlen(packing.key, sizeof packing.key), packing.size_bytes));
+        fmt::format("{}: expected a key of 1 to {} characters, for at most {} bytes, got one of {} characters, for {} bytes; report "
+                    "this to the plugin's vendor",
+                    what, sizeof packing.key - 1, max_plan_bytes, length, packing.size_bytes));
   }
   return {packing.key, packing.size_bytes};
 }
@@ -59,7 +62,6 @@ std::shared_ptr<PackedParameter> make_packed(const std::shared_ptr<DeviceState>&
     check_made(status, error, handle != nullptr, "pack.create", what);
     return std::make_shared<PackedParameter>(device, std::move(store), handle, reserved);
   } catch (...) {
-    if (handle != nullptr) device->table.pack->destroy(handle);
     device->allocator->unreserve(reserved);
     throw;
   }

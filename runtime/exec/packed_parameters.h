@@ -63,14 +63,17 @@ class PackedParameters {
 
 /// Whether the backend of the device offers to share packed operands.
 bool offers_packing(const DeviceState& device);
-/// How the plan of a graph reads `value`: nothing if it reads the value as it is.
-/// Errors  the backend's answer makes no sense.
+
+/// The form in which a plan reads a parameter packed.
 struct ParameterPacking {
-  std::string form;
+  std::string form;  ///< tenon_packing.key; empty: the plan reads it as it is
   std::uint64_t size_bytes = 0;
 };
+/// How the plan of a graph reads `value`.
+/// Errors  the backend's, or of an answer that makes no sense.
 ParameterPacking describe_packing(DeviceState& device, const tenon_graph& graph, const tenon_plan_options& options, std::uint32_t value);
 /// Packed copies of a parameter, which the plan of this graph may read. `reserves`: their memory is accounted for.
+/// Errors  the device's memory does not suffice; the backend's.
 std::shared_ptr<PackedParameter> make_packed(const std::shared_ptr<DeviceState>& device, std::shared_ptr<const ParameterStore> store,
                                              const tenon_graph& graph, const tenon_plan_options& options, std::uint32_t value,
                                              const std::string& name, std::uint64_t size_bytes, bool reserves);

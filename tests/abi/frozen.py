@@ -54,7 +54,7 @@ NEXT = [
     (HEADER, "  const tenon_run* run; /* of plan_create; NULL: the defaults */\n}", "  const tenon_run* run;\n  uint64_t mark;\n}"),
     (
         HEADER,
-        "  uint64_t packed_size_bytes; /* memory the plan itself owns: constants and packed operands */\n}",
+        "  uint64_t packed_size_bytes; /* memory the plan itself owns: constants and packed operands, without tenon_value.packed */\n}",
         "  uint64_t packed_size_bytes;\n  uint64_t mark; /* tenon_plan_options.mark */\n}",
     ),
     # A field of the elements of an array that the core sends, of one that the backend fills and of one that it sends.
