@@ -845,18 +845,16 @@ typedef struct tenon_capture_table {
   void(TENON_CALL* destroy)(tenon_capture*);
 } tenon_capture_table;
 
-/* The form in which the plans of a graph read a value that they pack. */
+/* The form in which the plans of a graph read a value that they pack. Arrays of it carry an element stride. */
 typedef struct tenon_packing {
-  uint32_t struct_size;
-  uint32_t reserved;
   uint64_t size_bytes; /* device memory of the packed copies */
-  char key[240];       /* NUL-terminated, not empty: equal keys on one device are the same form, which any bytes may be packed in */
+  char key[240];       /* NUL-terminated: equal keys on one device are the same form, which any bytes may be packed in; empty: none */
 } tenon_packing;
 
-/* Packed operands that several plans share: weights of one model in programs of several batch sizes, for instance. `value` is an index in
- * graph.values of a parameter or a constant, and the graph and options are those of the plan_create to come.
- *   Sharing   what `create` made for one graph serves every plan in whose graph `describe` gives the value the same key; plan_create
- *             refuses it elsewhere (TENON_INVALID_ARGUMENT).
+/* Packed operands that several plans share: weights of one model in programs of several batch sizes, for instance. Graph and options are
+ * those of the plan_create to come.
+ *   Sharing   what `create` made of a value serves every plan in whose graph `describe` gives a value the same key; plan_create refuses it
+ *             elsewhere (TENON_INVALID_ARGUMENT).
  *   Contents  a constant is packed by `create`. A parameter is packed by the first execution of any of the plans whose bindings have
  *             another parameters_epoch than the last one that packed it: all of these plans count the same epochs and are bound to the
  *             same bytes.
@@ -864,11 +862,14 @@ typedef struct tenon_packing {
 typedef struct tenon_pack_table {
   uint32_t struct_size;
   uint32_t reserved;
-  /* TENON_UNSUPPORTED: the plan reads the value as it is. */
-  tenon_status(TENON_CALL* describe)(tenon_device*, const tenon_graph*, const tenon_plan_options*, uint32_t value,
-                                     tenon_packing* out_packing, tenon_error*);
-  tenon_status(TENON_CALL* create)(tenon_device*, const tenon_graph*, const tenon_plan_options*, uint32_t value, tenon_packed** out_packed,
-                                   tenon_error*);
+  /* Describes all values of the graph: value v's form begins v * packing_stride bytes after out_packings. The caller has zeroed them, and
+   * those of values that the plan reads as they are, or packs for itself alone, stay so. */
+  tenon_status(TENON_CALL* describe)(tenon_device*, const tenon_graph*, const tenon_plan_options*, tenon_packing* out_packings,
+                                     uint32_t packing_stride, tenon_error*);
+  /* Creates the packed operands of these values, parameters and constants by their index in graph.values: all of them or none. A value
+   * that `describe` gives no key is TENON_INVALID_ARGUMENT. */
+  tenon_status(TENON_CALL* create)(tenon_device*, const tenon_graph*, const tenon_plan_options*, const uint32_t* values,
+                                   uint32_t value_count, tenon_packed** out_packed, tenon_error*);
   void(TENON_CALL* destroy)(tenon_packed*); /* the memory lives as long as a plan has it */
 } tenon_pack_table;
 
