@@ -2,13 +2,14 @@
 #include "packed.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdio>
+#include <cstring>
 #include <utility>
 
 #include <tenon/sdk/error.h>
 #include <tenon/sdk/rounding.h>
 
-#include "operands.h"
 #include "plan.h"
 
 namespace tenon::sdk {
@@ -60,47 +61,8 @@ std::string as_key(std::string text) {
   return text.replace(longest - static_cast<std::size_t>(length), std::string::npos, end);
 }
 
-/// Whether a kernel that shares what it packs reads the value or a view of it: cheap, to be asked about every value of a large graph.
-bool may_be_shared(const GraphModel& graph, std::uint32_t value, const KernelRow* rows) {
-  std::vector<bool> is_view(graph.values.size(), false);
-  is_view[value] = true;
-  for (const Node& node : graph.nodes) {
-    const auto reads = [&](std::uint32_t v) { return v != TENON_NO_INDEX && is_view[v]; };
-    if (std::none_of(node.inputs.begin(), node.inputs.end(), reads)) continue;
-    const KernelRow* row = find_row(rows, node.op, node.version);
-    if (row != nullptr && row->kernel->traits.pack_form != nullptr) return true;
-    const Indexing indexing = indexing_of(node);
-    if (indexing != Indexing::reshape && indexing != Indexing::transpose && indexing != Indexing::expand) continue;
-    for (const std::uint32_t v : node.outputs) {
-      if (v != TENON_NO_INDEX) is_view[v] = true;
-    }
-  }
-  return false;
-}
-
-/// How an arranged graph reads one of its values packed.
-struct Arranged {
-  GraphModel graph;
-  Packing packing;
-};
-Arranged shared_packing(const char* slot, Device& device, const tenon_graph& abi_graph, const tenon_plan_options& options,
-                        std::uint32_t value, const KernelRow* rows) {
-  if (value >= abi_graph.value_count) {
-    throw Error(TENON_INVALID_ARGUMENT, std::string(slot) + ": expected the index of a value below " +
-                                            std::to_string(abi_graph.value_count) + ", got " + std::to_string(value));
-  }
-  GraphModel graph = read_graph(slot, device, abi_graph, options);
-  std::map<std::uint32_t, Packing> all;
-  if (may_be_shared(graph, value, rows)) {
-    arrange_supported(graph, rows);
-    all = packings_of(graph);
-  }
-  const auto found = all.find(value);
-  const std::string name = std::string(slot) + ": value " + std::to_string(value);
-  if (found == all.end()) throw Error(TENON_UNSUPPORTED, name + ": the plan reads it as it is, or packs it for itself alone");
-  if (!found->second.shareable) throw Error(TENON_UNSUPPORTED, name + ": one of the kernels that pack it does so for its own plan alone");
-  return {std::move(graph), std::move(found->second)};
-}
+// The size of a form in the first header.
+constexpr std::uint32_t packing_size_v1 = offsetof(tenon_packing, key) + sizeof(tenon_packing::key);
 
 }  // namespace
 
@@ -180,21 +142,42 @@ void Packed::wait_on(tenon_stream& stream) {
   packed_->wait(*stream.stream);
 }
 
-tenon_packing describe_packing(Device& device, const tenon_graph& graph, const tenon_plan_options& options, std::uint32_t value,
-                               const KernelRow* rows) {
-  const Packing packing = shared_packing("pack describe", device, graph, options, value, rows).packing;
-  tenon_packing result{};
-  result.size_bytes = packing.size_bytes;
-  std::snprintf(result.key, sizeof result.key, "%s", packing.key.c_str());
-  return result;
+void describe_packings(Device& device, const tenon_graph& abi_graph, const tenon_plan_options& options, const KernelRow* rows,
+                       tenon_packing* out_packings, std::uint32_t packing_stride) {
+  GraphModel graph = read_graph("pack describe", device, abi_graph, options);
+  if (!graph.values.empty() && (out_packings == nullptr || packing_stride < packing_size_v1)) {
+    throw Error(TENON_INVALID_ARGUMENT, "pack describe: expected forms of at least " + std::to_string(packing_size_v1) + " bytes, got " +
+                                            std::to_string(out_packings == nullptr ? 0 : packing_stride));
+  }
+  arrange_supported(graph, rows);
+  for (const auto& [value, packing] : packings_of(graph)) {
+    if (!packing.shareable) continue;
+    tenon_packing form{};
+    form.size_bytes = packing.size_bytes;
+    std::snprintf(form.key, sizeof form.key, "%s", packing.key.c_str());
+    std::memcpy(reinterpret_cast<char*>(out_packings) + std::size_t{value} * packing_stride, &form,
+                std::min<std::size_t>(packing_stride, sizeof form));
+  }
 }
 
-std::shared_ptr<Packed> make_packed(Device& device, MemoryStats& memory_stats, const tenon_graph& abi_graph,
-                                    const tenon_plan_options& options, std::uint32_t value, const KernelRow* rows) {
-  const Arranged arranged = shared_packing("pack create", device, abi_graph, options, value, rows);
-  const Value& packed = arranged.graph.values[value];
-  return packed.kind == TENON_VALUE_CONSTANT ? std::make_shared<Packed>(device, memory_stats, arranged.packing, arranged.graph, packed)
-                                             : std::make_shared<Packed>(device, memory_stats, arranged.packing);
+std::vector<std::shared_ptr<Packed>> make_packed(Device& device, MemoryStats& memory_stats, const tenon_graph& abi_graph,
+                                                 const tenon_plan_options& options, const KernelRow* rows,
+                                                 std::span<const std::uint32_t> values) {
+  GraphModel graph = read_graph("pack create", device, abi_graph, options);
+  arrange_supported(graph, rows);
+  const std::map<std::uint32_t, Packing> packings = packings_of(graph);
+  std::vector<std::shared_ptr<Packed>> made;
+  for (const std::uint32_t v : values) {
+    const auto found = packings.find(v);
+    if (found == packings.end() || !found->second.shareable) {
+      throw Error(TENON_INVALID_ARGUMENT, "pack create: expected parameters and constants that `describe` gives a key, got value " +
+                                              std::to_string(v) + " of " + std::to_string(abi_graph.value_count));
+    }
+    const Value& value = graph.values[v];
+    made.push_back(value.kind == TENON_VALUE_CONSTANT ? std::make_shared<Packed>(device, memory_stats, found->second, graph, value)
+                                                      : std::make_shared<Packed>(device, memory_stats, found->second));
+  }
+  return made;
 }
 
 }  // namespace tenon::sdk

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -77,13 +78,13 @@ class Packed {
   std::unique_ptr<Event> packed_;  ///< when they have been; null on a device whose streams work inline
 };
 
-/// pack->describe. Throws INVALID_ARGUMENT for a value that does not exist, UNSUPPORTED for one that the plan reads as it is, or packs for
-/// itself alone.
-tenon_packing describe_packing(Device& device, const tenon_graph& graph, const tenon_plan_options& options, std::uint32_t value,
-                               const KernelRow* rows);
-/// pack->create. Throws the same.
-std::shared_ptr<Packed> make_packed(Device& device, MemoryStats& memory_stats, const tenon_graph& graph, const tenon_plan_options& options,
-                                    std::uint32_t value, const KernelRow* rows);
+/// pack->describe. Throws UNSUPPORTED for a graph that `supports` refuses.
+void describe_packings(Device& device, const tenon_graph& graph, const tenon_plan_options& options, const KernelRow* rows,
+                       tenon_packing* out_packings, std::uint32_t packing_stride);
+/// pack->create. Throws the same, and INVALID_ARGUMENT for a value that is not described.
+std::vector<std::shared_ptr<Packed>> make_packed(Device& device, MemoryStats& memory_stats, const tenon_graph& graph,
+                                                 const tenon_plan_options& options, const KernelRow* rows,
+                                                 std::span<const std::uint32_t> values);
 
 }  // namespace tenon::sdk
 
