@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <utility>
@@ -22,49 +23,55 @@ PackedParameter::~PackedParameter() {
   device_->allocator->unreserve(reserved_bytes_);
 }
 
-bool offers_packing(const DeviceState& device) {
+std::vector<tenon_packing> describe_packings(DeviceState& device, const tenon_graph& graph, const tenon_plan_options& options) {
   const tenon_pack_table* block = device.table.pack;
-  return block != nullptr && block->describe != nullptr && block->create != nullptr && block->destroy != nullptr;
-}
-
-ParameterPacking describe_packing(DeviceState& device, const tenon_graph& graph, const tenon_plan_options& options, std::uint32_t value) {
-  const std::string what = fmt::format("device '{}': the packed form of value {}", device.info.name, value);
+  if (block == nullptr || block->describe == nullptr || block->create == nullptr || block->destroy == nullptr) return {};
+  const std::string what = fmt::format("device '{}': the packed forms of a graph", device.info.name);
+  std::vector<tenon_packing> packings(graph.value_count);
   ErrorText error;
-  tenon_packing packing{};
-  packing.struct_size = sizeof packing;
-  const tenon_status status = guarded_call(
-      "pack.describe", error, [&] { return device.table.pack->describe(device.handle, &graph, &options, value, &packing, error); });
-  if (status == TENON_UNSUPPORTED) return {};
+  const tenon_status status = guarded_call("pack.describe", error, [&] {
+    return block->describe(device.handle, &graph, &options, packings.data(), sizeof(tenon_packing), error);
+  });
   check(status, error, what);
-  const auto* const end = static_cast<const char*>(std::memchr(packing.key, 0, sizeof packing.key));
-  const std::size_t length = end == nullptr ? sizeof packing.key : static_cast<std::size_t>(end - packing.key);
-  if (length == 0 || end == nullptr || packing.size_bytes > max_plan_bytes) {
-    throw Error(
-        Status::internal,
-        fmt::format("{}: expected a key of 1 to {} characters, for at most {} bytes, got one of {} characters, for {} bytes; report "
-                    "this to the plugin's vendor",
-                    what, sizeof packing.key - 1, max_plan_bytes, length, packing.size_bytes));
+  for (std::size_t v = 0; v < packings.size(); ++v) {
+    const bool ends = std::memchr(packings[v].key, 0, sizeof packings[v].key) != nullptr;
+    if (ends && packings[v].size_bytes <= max_plan_bytes) continue;
+    throw Error(Status::internal,
+                fmt::format("{}: value {}: expected a key that ends in NUL, for at most {} bytes, got {} for {} bytes; report this to the "
+                            "plugin's vendor",
+                            what, v, max_plan_bytes, ends ? "one" : "one without an end", packings[v].size_bytes));
   }
-  return {packing.key, packing.size_bytes};
+  return packings;
 }
 
-std::shared_ptr<PackedParameter> make_packed(const std::shared_ptr<DeviceState>& device, std::shared_ptr<const ParameterStore> store,
-                                             const tenon_graph& graph, const tenon_plan_options& options, std::uint32_t value,
-                                             const std::string& name, std::uint64_t size_bytes, bool reserves) {
-  const std::string what = fmt::format("device '{}': parameter '{}', packed", device->info.name, name);
-  const std::uint64_t reserved = reserves ? size_bytes : 0;
-  device->allocator->reserve(reserved, fmt::format("the plans that read parameter '{}'", name));
-  ErrorText error;
-  tenon_packed* handle = nullptr;
+PackedList make_packed(const std::shared_ptr<DeviceState>& device, const std::shared_ptr<const ParameterStore>& store,
+                       const tenon_graph& graph, const tenon_plan_options& options, const std::vector<ParameterPacking>& parameters,
+                       bool reserves) {
+  std::vector<std::uint32_t> values;
+  std::uint64_t total = 0;
+  for (const ParameterPacking& parameter : parameters) {
+    values.push_back(parameter.value);
+    total += reserves ? parameter.size_bytes : 0;
+  }
+  device->allocator->reserve(total, fmt::format("the plans that read {} parameters", parameters.size()));
+  std::vector<tenon_packed*> handles(values.size(), nullptr);
   try {
-    const tenon_status status = guarded_call(
-        "pack.create", error, [&] { return device->table.pack->create(device->handle, &graph, &options, value, &handle, error); });
-    check_made(status, error, handle != nullptr, "pack.create", what);
-    return std::make_shared<PackedParameter>(device, std::move(store), handle, reserved);
+    ErrorText error;
+    const tenon_status status = guarded_call("pack.create", error, [&] {
+      return device->table.pack->create(device->handle, &graph, &options, values.data(), static_cast<std::uint32_t>(values.size()),
+                                        handles.data(), error);
+    });
+    const bool made = std::find(handles.begin(), handles.end(), nullptr) == handles.end();
+    check_made(status, error, made, "pack.create", fmt::format("device '{}': {} packed parameters", device->info.name, values.size()));
   } catch (...) {
-    device->allocator->unreserve(reserved);
+    device->allocator->unreserve(total);
     throw;
   }
+  PackedList made;
+  for (std::size_t i = 0; i < handles.size(); ++i) {
+    made.push_back(std::make_shared<PackedParameter>(device, store, handles[i], reserves ? parameters[i].size_bytes : 0));
+  }
+  return made;
 }
 
 }  // namespace tenon::exec

@@ -2,12 +2,15 @@
 // exec/packed_parameters.h - parameters as a backend packs them, which all programs of a store share.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include <tenon/backend.h>
 
@@ -24,7 +27,7 @@ struct DeviceState;
 /// Threads  any.
 class PackedParameter {
  public:
-  /// `handle` was created by the pack block of the device's backend. Its memory is accounted for if `reserved_bytes` is not 0.
+  /// `handle` was created by the pack block of the device's backend. `reserved_bytes`: of its memory, as accounted for.
   PackedParameter(std::shared_ptr<DeviceState> device, std::shared_ptr<const ParameterStore> store, tenon_packed* handle,
                   std::uint64_t reserved_bytes);
   ~PackedParameter();
@@ -39,19 +42,39 @@ class PackedParameter {
   tenon_packed* const handle_;
   const std::uint64_t reserved_bytes_;
 };
+using PackedList = std::vector<std::shared_ptr<PackedParameter>>;
+
+/// A parameter that the plan of a graph reads packed.
+struct ParameterPacking {
+  std::uint32_t value;  ///< its index in the graph
+  std::string name;
+  std::string form;  ///< tenon_packing.key
+  std::uint64_t size_bytes;
+};
 
 /// The packed parameters of one device, as long as programs hold them.
 /// Threads  any.
 class PackedParameters {
  public:
-  /// The one with that store, parameter and form, made by make() if there is none.
+  /// Those that are wanted, for this store; make(missing) makes the ones that there are not, in that order.
   template <class Make>
-  std::shared_ptr<PackedParameter> get(const ParameterStore& store, const std::string& name, const std::string& form, const Make& make) {
+  PackedList get(const ParameterStore& store, const std::vector<ParameterPacking>& wanted, const Make& make) {
     const std::lock_guard lock(mutex_);
     std::erase_if(parameters_, [](const auto& entry) { return entry.second.expired(); });
-    std::weak_ptr<PackedParameter>& kept = parameters_[{&store, name, form}];
-    std::shared_ptr<PackedParameter> found = kept.lock();
-    if (found == nullptr) kept = found = make();
+    PackedList found;
+    std::vector<ParameterPacking> missing;
+    for (const ParameterPacking& packing : wanted) {
+      const auto kept = parameters_.find({&store, packing.name, packing.form});
+      found.push_back(kept == parameters_.end() ? nullptr : kept->second.lock());
+      if (found.back() == nullptr) missing.push_back(packing);
+    }
+    if (missing.empty()) return found;
+    PackedList made = make(missing);
+    for (std::size_t i = 0, m = 0; i < found.size(); ++i) {
+      if (found[i] != nullptr) continue;
+      found[i] = std::move(made[m++]);
+      parameters_[{&store, wanted[i].name, wanted[i].form}] = found[i];
+    }
     return found;
   }
 
@@ -61,21 +84,13 @@ class PackedParameters {
   std::map<Key, std::weak_ptr<PackedParameter>> parameters_;
 };
 
-/// Whether the backend of the device offers to share packed operands.
-bool offers_packing(const DeviceState& device);
-
-/// The form in which a plan reads a parameter packed.
-struct ParameterPacking {
-  std::string form;  ///< tenon_packing.key; empty: the plan reads it as it is
-  std::uint64_t size_bytes = 0;
-};
-/// How the plan of a graph reads `value`.
+/// How the plan of a graph reads its values packed, by index; an empty key: as they are. Empty if the device's backend shares nothing.
 /// Errors  the backend's, or of an answer that makes no sense.
-ParameterPacking describe_packing(DeviceState& device, const tenon_graph& graph, const tenon_plan_options& options, std::uint32_t value);
-/// Packed copies of a parameter, which the plan of this graph may read. `reserves`: their memory is accounted for.
+std::vector<tenon_packing> describe_packings(DeviceState& device, const tenon_graph& graph, const tenon_plan_options& options);
+/// Packed copies of these parameters, which the plan of the graph may read. `reserves`: their memory is accounted for.
 /// Errors  the device's memory does not suffice; the backend's.
-std::shared_ptr<PackedParameter> make_packed(const std::shared_ptr<DeviceState>& device, std::shared_ptr<const ParameterStore> store,
-                                             const tenon_graph& graph, const tenon_plan_options& options, std::uint32_t value,
-                                             const std::string& name, std::uint64_t size_bytes, bool reserves);
+PackedList make_packed(const std::shared_ptr<DeviceState>& device, const std::shared_ptr<const ParameterStore>& store,
+                       const tenon_graph& graph, const tenon_plan_options& options, const std::vector<ParameterPacking>& parameters,
+                       bool reserves);
 
 }  // namespace tenon::exec

@@ -250,25 +250,26 @@ struct Program::State::Compiler {
   /// Hands parameters over packed where the backend offers it, so that programs of the same store share the copies. Parameters that this
   /// program computes by itself have bytes of their own.
   void share_packed(const DevicePointer& device, exec::AbiGraph& lowered, const tenon_plan_options& options) {
-    if (!exec::offers_packing(*device)) return;
-    std::vector<std::pair<std::uint32_t, tenon_packed*>> shared;
-    for (std::uint32_t v = 0; v < lowered.values.size(); ++v) {
-      if (lowered.values[v].kind != TENON_VALUE_PARAMETER) continue;
+    const std::vector<tenon_packing> packings = exec::describe_packings(*device, lowered.graph, options);
+    std::vector<exec::ParameterPacking> wanted;
+    for (std::uint32_t v = 0; v < packings.size(); ++v) {
+      if (lowered.values[v].kind != TENON_VALUE_PARAMETER || packings[v].key[0] == 0) continue;
       const std::string& name = s.graph.info(lowered.bound[lowered.values[v].binding]).name;
-      if (s.made_by_prologue(name) != nullptr) continue;
-      const exec::ParameterPacking packing = exec::describe_packing(*device, lowered.graph, options, v);
-      if (packing.form.empty()) continue;
-      const bool allocates = s.memory.allocates();
-      const auto make = [&] {
-        return exec::make_packed(device, s.parameters, lowered.graph, options, v, name, packing.size_bytes, allocates);
-      };
-      s.packed_parameters.push_back(allocates ? device->packed_parameters.get(*s.parameters, name, packing.form, make) : make());
-      shared.emplace_back(v, s.packed_parameters.back()->handle());
-      if (counted_packed.emplace(device.get(), name, packing.form).second) {
-        s.memory.count_packed_parameter(*device, name, packing.size_bytes);
+      if (s.made_by_prologue(name) == nullptr) wanted.push_back({v, name, packings[v].key, packings[v].size_bytes});
+    }
+    if (wanted.empty()) return;
+    const bool allocates = s.memory.allocates();
+    const auto make = [&](const std::vector<exec::ParameterPacking>& missing) {
+      return exec::make_packed(device, s.parameters, lowered.graph, options, missing, allocates);
+    };
+    const exec::PackedList packed = allocates ? device->packed_parameters.get(*s.parameters, wanted, make) : make(wanted);
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      lowered.values[wanted[i].value].packed = packed[i]->handle();
+      s.packed_parameters.push_back(packed[i]);
+      if (counted_packed.emplace(device.get(), wanted[i].name, wanted[i].form).second) {
+        s.memory.count_packed_parameter(*device, wanted[i].name, wanted[i].size_bytes);
       }
     }
-    for (const auto& [v, handle] : shared) lowered.values[v].packed = handle;
   }
 
   void make_plan(Part& part, const std::string& name, const tenon_graph& lowered, const tenon_plan_options& options, std::uint32_t p) {

@@ -78,12 +78,12 @@ struct Program::State {
   std::vector<Copy> after;
   std::vector<std::uint64_t> slots;
   std::vector<Output> outputs;
-  std::size_t visible = 0;          ///< outputs that the caller requested; check_numerics watches the rest
-  std::vector<Tensor> own_outputs;  ///< memory of all outputs; undefined as long as callers pass their own
-  std::vector<Tensor> results;      ///< the visible ones, as returned
-  exec::ProgramMemory memory;       ///< arenas, constants, temporaries
-  std::vector<std::shared_ptr<exec::PackedParameter>> packed_parameters;  ///< that the plans read
-  std::vector<DevicePointer> devices;                                     ///< each once
+  std::size_t visible = 0;             ///< outputs that the caller requested; check_numerics watches the rest
+  std::vector<Tensor> own_outputs;     ///< memory of all outputs; undefined as long as callers pass their own
+  std::vector<Tensor> results;         ///< the visible ones, as returned
+  exec::ProgramMemory memory;          ///< arenas, constants, temporaries
+  exec::PackedList packed_parameters;  ///< that the plans read
+  std::vector<DevicePointer> devices;  ///< each once
   std::vector<char> staging;
   CheckNumerics check = CheckNumerics::off;
   bool sync_debug = false;
