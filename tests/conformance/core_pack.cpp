@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -52,23 +51,30 @@ const tenon_pack_table& pack_block(const CaseContext& context) {
   return block_of(context.device.table().pack, "pack");
 }
 
-/// How the plan of a graph reads its weights packed; nothing if it reads them as they are.
+/// How the plan of a graph reads its weights packed; nothing if it reads them as they are. Forms are further apart than they are long, as a
+/// newer core's are.
 std::optional<tenon_packing> described(const CaseContext& context, const Net& net) {
   const AbiGraph abi_graph(net);
   const tenon_plan_options options = default_options();
-  tenon_packing packing;
-  std::memset(static_cast<void*>(&packing), 0x7E, sizeof packing);
-  packing.struct_size = sizeof packing;
-  ErrorText error;
-  const tenon_status status = pack_block(context).describe(context.device.handle(), &abi_graph.graph, &options, weights, &packing, error);
-  if (status == TENON_UNSUPPORTED && error.text().empty()) fail("pack describe: UNSUPPORTED without a text that says why");
-  if (status == TENON_UNSUPPORTED) return {};
-  expect_ok(status, error, "pack describe");
-  if (std::memchr(packing.key, 0, sizeof packing.key) == nullptr)
-    fail(fmt::format("the key of a packed operand does not end in NUL within {} bytes", sizeof packing.key));
-  if (packing.key[0] == 0) fail("a packed operand has an empty key");
-  if (packing.size_bytes == 0) fail("a packed operand with elements has a size of 0 bytes");
-  return packing;
+  constexpr std::uint32_t stride = sizeof(tenon_packing) + 16;
+  std::vector<unsigned char> bytes(net.values.size() * stride, 0);
+  expect_ok("pack describe", pack_block(context).describe, context.device.handle(), &abi_graph.graph, &options,
+            reinterpret_cast<tenon_packing*>(bytes.data()), stride);
+  std::optional<tenon_packing> found;
+  for (std::uint32_t v = 0; v < net.values.size(); ++v) {
+    const unsigned char* const own = bytes.data() + std::size_t{v} * stride;
+    if (std::any_of(own + sizeof(tenon_packing), own + stride, [](unsigned char byte) { return byte != 0; }))
+      fail(fmt::format("pack describe wrote beyond the form of value {}: expected forms {} bytes apart", v, stride));
+    tenon_packing packing;
+    std::memcpy(static_cast<void*>(&packing), own, sizeof packing);
+    if (std::memchr(packing.key, 0, sizeof packing.key) == nullptr)
+      fail(fmt::format("the key of a packed operand does not end in NUL within {} bytes", sizeof packing.key));
+    if (packing.key[0] == 0) continue;
+    if (v != weights) fail(fmt::format("value {}, neither a parameter nor a constant, has the key '{}'", v, packing.key));
+    if (packing.size_bytes == 0) fail("a packed operand with elements has a size of 0 bytes");
+    found = packing;
+  }
+  return found;
 }
 
 /// Weights that the backend has packed for a graph.
@@ -77,7 +83,7 @@ class Packed {
   Packed(const CaseContext& context, const Net& net) : block_(pack_block(context)) {
     const AbiGraph abi_graph(net);
     const tenon_plan_options options = default_options();
-    expect_ok("pack create", block_.create, context.device.handle(), &abi_graph.graph, &options, weights, &handle);
+    expect_ok("pack create", block_.create, context.device.handle(), &abi_graph.graph, &options, &weights, 1u, &handle);
     if (handle == nullptr) fail("pack create returned OK and left its out-parameter NULL");
   }
   ~Packed() { destroy(); }
@@ -254,38 +260,34 @@ void refused(CaseContext& context) {
   Net mistaken = other;
   mistaken.values[weights].packed = packed.handle;
   {
-    const AbiGraph abi_graph(mistaken);
+    const AbiGraph other_graph(mistaken);
     tenon_plan* plan = nullptr;
-    ErrorText error;
-    const tenon_status status = context.device.table().plan_create(context.device.handle(), &abi_graph.graph, &options, &plan, error);
-    if (status == TENON_OK) context.device.table().plan_destroy(plan);
-    expect_refusal(status, error, {TENON_INVALID_ARGUMENT}, "plan_create with an operand packed in another form");
+    ErrorText refusal;
+    const tenon_status made = context.device.table().plan_create(context.device.handle(), &other_graph.graph, &options, &plan, refusal);
+    if (made == TENON_OK) context.device.table().plan_destroy(plan);
+    expect_refusal(made, refusal, {TENON_INVALID_ARGUMENT}, "plan_create with an operand packed in another form");
   }
-  // `describe` and `create` for a graph, or a value, that there is no answer for.
+  // All values are created, or none.
   const auto refuses = [&](const tenon_graph& graph, std::uint32_t value, tenon_status expected, const std::string& what) {
-    tenon_packing packing{.struct_size = sizeof packing};
-    ErrorText error;
-    expect_refusal(block.describe(context.device.handle(), &graph, &options, value, &packing, error), error, {expected},
-                   "pack describe of " + what);
-    tenon_packed* handle = nullptr;
-    const tenon_status status = block.create(context.device.handle(), &graph, &options, value, &handle, error);
-    if (status == TENON_OK) block.destroy(handle);
-    expect_refusal(status, error, {expected}, "pack create of " + what);
-    if (handle != nullptr) fail("a failed pack create wrote its out-parameter");
+    const std::uint32_t values[] = {weights, value};
+    tenon_packed* handles[] = {nullptr, nullptr};
+    ErrorText refusal;
+    const tenon_status made = block.create(context.device.handle(), &graph, &options, values, 2, handles, refusal);
+    expect_refusal(made, refusal, {expected}, "pack create of " + what);
+    if (handles[0] != nullptr || handles[1] != nullptr) fail("a failed pack create wrote its out-parameter");
   };
   AbiGraph abi_graph(net);
+  const std::uint64_t live = stats_of(context).live_size_bytes;
   refuses(abi_graph.graph, 99, TENON_INVALID_ARGUMENT, "value 99 of 3");
-  refuses(abi_graph.graph, 0, TENON_UNSUPPORTED, "an input");
+  refuses(abi_graph.graph, 0, TENON_INVALID_ARGUMENT, "an input");
   abi_graph.graph.needs = TENON_NEEDS_TEST;
   refuses(abi_graph.graph, weights, TENON_UNSUPPORTED, "a value of a graph that needs what nobody knows");
-  // An older core's answer has no room for all of ours.
-  const AbiGraph readable(net);
-  tenon_packing longer;
-  std::memset(static_cast<void*>(&longer), 0x7E, sizeof longer);
-  longer.struct_size = offsetof(tenon_packing, key) + 8;
-  expect_ok("pack describe", block.describe, context.device.handle(), &readable.graph, &options, weights, &longer);
-  if (std::any_of(longer.key + 8, std::end(longer.key), [](char c) { return c != 0x7E; }))
-    fail("pack describe wrote beyond the struct_size that it was given");
+  std::vector<tenon_packing> forms(net.values.size());
+  ErrorText error;
+  const tenon_status status =
+      block.describe(context.device.handle(), &abi_graph.graph, &options, forms.data(), sizeof(tenon_packing), error);
+  expect_refusal(status, error, {TENON_UNSUPPORTED}, "pack describe of a graph that needs what nobody knows");
+  if (stats_of(context).live_size_bytes != live) fail("a failed pack create left memory");
   expect_sane(context);
 }
 

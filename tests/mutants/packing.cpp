@@ -38,39 +38,38 @@ std::string key_of(const Graph& graph, std::uint32_t v) {
   return key + ")";
 }
 
-tenon_status find(const tenon_graph* caller, const tenon_plan_options* options, std::uint32_t value, Graph& out_graph, std::string& out_key,
-                  tenon_error* error) {
-  if (value >= caller->value_count || !Graph::can_copy(*caller)) return say(error, TENON_INVALID_ARGUMENT, "there is no such value");
+tenon_status describe(tenon_device*, const tenon_graph* caller, const tenon_plan_options* options, tenon_packing* out_packings,
+                      std::uint32_t packing_stride, tenon_error* error) {
   if ((caller->needs | options->needs) != 0) return say(error, TENON_UNSUPPORTED, "expected no bits in `needs`");
-  out_graph = Graph(*caller);
-  out_key = key_of(out_graph, value);
-  return out_key.empty() ? say(error, TENON_UNSUPPORTED, "the plan reads this value as it is") : tenon_status{TENON_OK};
-}
-
-tenon_status describe(tenon_device*, const tenon_graph* caller, const tenon_plan_options* options, std::uint32_t value,
-                      tenon_packing* out_packing, tenon_error* error) {
-  Graph graph;
-  std::string key;
-  if (const tenon_status status = find(caller, options, value, graph, key, error); status != TENON_OK) return status;
-  tenon_packing packing{};
-  packing.size_bytes = graph.values[value].size_bytes();
-  std::snprintf(packing.key, sizeof packing.key, "%s", key.c_str());
-  packing.struct_size = std::min<std::uint32_t>(out_packing->struct_size, sizeof packing);
-  std::memcpy(static_cast<void*>(out_packing), &packing, packing.struct_size);
+  if (is(Mutation::packs_by_its_own_size)) packing_stride = sizeof(tenon_packing);
+  const Graph graph(*caller);
+  for (std::uint32_t v = 0; v < graph.values.size(); ++v) {
+    const std::string key = key_of(graph, v);
+    tenon_packing packing{};
+    packing.size_bytes = key.empty() ? 0 : graph.values[v].size_bytes();
+    std::snprintf(packing.key, sizeof packing.key, "%s", key.c_str());
+    std::memcpy(reinterpret_cast<unsigned char*>(out_packings) + std::size_t{v} * packing_stride, &packing,
+                std::min<std::size_t>(packing_stride, sizeof packing));
+  }
   return TENON_OK;
 }
 
-tenon_status create(tenon_device*, const tenon_graph* caller, const tenon_plan_options* options, std::uint32_t value,
-                    tenon_packed** out_packed, tenon_error* error) {
-  Graph graph;
-  std::string key;
-  if (const tenon_status status = find(caller, options, value, graph, key, error); status != TENON_OK) return status;
-  const Graph::Value& weights = graph.values[value];
-  auto copy = std::make_shared<PackedCopy>();
-  copy->key = key;
-  copy->bytes.resize(weights.size_bytes());
-  if (weights.abi.kind == TENON_VALUE_CONSTANT) std::memcpy(copy->bytes.data(), weights.abi.data, copy->bytes.size());
-  *out_packed = new tenon_packed{std::move(copy)};
+tenon_status create(tenon_device*, const tenon_graph* caller, const tenon_plan_options* options, const std::uint32_t* values,
+                    std::uint32_t value_count, tenon_packed** out_packed, tenon_error* error) {
+  if ((caller->needs | options->needs) != 0) return say(error, TENON_UNSUPPORTED, "expected no bits in `needs`");
+  const Graph graph(*caller);
+  std::vector<std::shared_ptr<PackedCopy>> copies;
+  for (std::uint32_t i = 0; i < value_count; ++i) {
+    const std::string key = values[i] < graph.values.size() ? key_of(graph, values[i]) : std::string();
+    if (key.empty()) return say(error, TENON_INVALID_ARGUMENT, "the plan does not read this value packed");
+    const Graph::Value& weights = graph.values[values[i]];
+    auto copy = std::make_shared<PackedCopy>();
+    copy->key = key;
+    copy->bytes.resize(weights.size_bytes());
+    if (weights.abi.kind == TENON_VALUE_CONSTANT) std::memcpy(copy->bytes.data(), weights.abi.data, copy->bytes.size());
+    copies.push_back(std::move(copy));
+  }
+  for (std::uint32_t i = 0; i < value_count; ++i) out_packed[i] = new tenon_packed{std::move(copies[i])};
   return TENON_OK;
 }
 
@@ -86,7 +85,7 @@ void destroy(tenon_packed* packed) {
 
 bool shares_packed() {
   return is(Mutation::unmodified_packing) || is(Mutation::frees_packed_too_early) || is(Mutation::packs_only_once) ||
-         is(Mutation::any_packed_will_do);
+         is(Mutation::any_packed_will_do) || is(Mutation::packs_by_its_own_size);
 }
 
 void spoil_packing(tenon_backend_table& table) {

@@ -33,15 +33,17 @@ struct Backend : Disguise<Backend> {
 
 // ---------------------------------------------------------------- packed operands: only described
 
-tenon_status pack_describe(tenon_device*, const tenon_graph*, const tenon_plan_options*, std::uint32_t, tenon_packing* out_packing,
+tenon_status pack_describe(tenon_device*, const tenon_graph*, const tenon_plan_options*, tenon_packing* out_packings, std::uint32_t stride,
                            tenon_error*) {
   static int calls = 0;
-  out_packing->size_bytes = 192;
-  std::snprintf(out_packing->key, sizeof out_packing->key, "key %d", ++calls);
-  if (lie == Lie::key_without_end) std::memset(out_packing->key, 'x', sizeof out_packing->key);
+  auto& weights = *reinterpret_cast<tenon_packing*>(reinterpret_cast<char*>(out_packings) + stride);
+  weights.size_bytes = 192;
+  std::snprintf(weights.key, sizeof weights.key, "key %d", ++calls);
+  if (lie == Lie::key_without_end) std::memset(weights.key, 'x', sizeof weights.key);
   return TENON_OK;
 }
-tenon_status pack_create(tenon_device*, const tenon_graph*, const tenon_plan_options*, std::uint32_t, tenon_packed**, tenon_error* error) {
+tenon_status pack_create(tenon_device*, const tenon_graph*, const tenon_plan_options*, const std::uint32_t*, std::uint32_t, tenon_packed**,
+                         tenon_error* error) {
   return say(error, TENON_INTERNAL, "nothing is packed here");
 }
 void pack_destroy(tenon_packed*) {}

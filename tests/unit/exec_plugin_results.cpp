@@ -38,13 +38,14 @@ struct Careless : WrappedBackend<Careless> {
     if (fault == "large_alignment") out_info->workspace_alignment_bytes = 1u << 20;
     return status;
   }
-  static tenon_status pack_describe(tenon_device*, const tenon_graph*, const tenon_plan_options*, std::uint32_t, tenon_packing* out_packing,
-                                    tenon_error*) {
-    out_packing->size_bytes = 64;
-    std::memset(out_packing->key, 'k', fault == "endless_key" ? sizeof out_packing->key : 1);
+  static tenon_status pack_describe(tenon_device*, const tenon_graph*, const tenon_plan_options*, tenon_packing* out_packings,
+                                    std::uint32_t, tenon_error*) {
+    out_packings[1].size_bytes = 64;
+    std::memset(out_packings[1].key, 'k', fault == "endless_key" ? sizeof out_packings[1].key : 1);
     return TENON_OK;
   }
-  static tenon_status no_packed(tenon_device*, const tenon_graph*, const tenon_plan_options*, std::uint32_t, tenon_packed**, tenon_error*) {
+  static tenon_status no_packed(tenon_device*, const tenon_graph*, const tenon_plan_options*, const std::uint32_t*, std::uint32_t,
+                                tenon_packed**, tenon_error*) {
     return TENON_OK;
   }
 
@@ -108,8 +109,8 @@ TEST_CASE("plugin results: the form of a packed parameter and its handle are che
     graph.output("y", graph.input("x", DType::f32, {4}) + graph.parameter("w", DType::f32, {4}));
     const Program program(context, graph, {.device = "careless:0"});
   };
-  CHECK_ERROR_CONTAINS("device 'careless:0': parameter 'w', packed: pack.create returned OK without a result", compile("no_packed"));
-  CHECK_ERROR_CONTAINS("device 'careless:0': the packed form of value 1: expected a key of 1 to 239 characters, for at most",
+  CHECK_ERROR_CONTAINS("device 'careless:0': 1 packed parameters: pack.create returned OK without a result", compile("no_packed"));
+  CHECK_ERROR_CONTAINS("device 'careless:0': the packed forms of a graph: value 1: expected a key that ends in NUL",
                        compile("endless_key"));
 }
 

@@ -216,8 +216,8 @@ struct SharedProduct {
     net.node(TENON_OP_MatMul, {a, w}, {y});
     ErrorText error;
     const tenon_plan_options given = options();
-    REQUIRE_MESSAGE(session.table->pack->create(session.device, &net.abi_graph(), &given, w, &net.values[w].packed, error) == TENON_OK,
-                    error.text());
+    const tenon_status status = session.table->pack->create(session.device, &net.abi_graph(), &given, &w, 1, &net.values[w].packed, error);
+    REQUIRE_MESSAGE(status == TENON_OK, error.text());
   }
   ~SharedProduct() { session.table->pack->destroy(net.values[w].packed); }
   const Session& session;

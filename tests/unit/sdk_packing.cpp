@@ -30,18 +30,20 @@ struct Product {
 
 /// The packed form of a value, and the packed value itself, by the slots of the pack block.
 tenon_packing described(const Session& session, Net& net, std::uint32_t value) {
-  tenon_packing packing{.struct_size = sizeof packing};
+  std::vector<tenon_packing> packings(net.values.size());
   ErrorText error;
   const tenon_plan_options given = options();
-  REQUIRE_MESSAGE(session.table->pack->describe(session.device, &net.abi_graph(), &given, value, &packing, error) == TENON_OK,
-                  error.text());
-  return packing;
+  const tenon_status status =
+      session.table->pack->describe(session.device, &net.abi_graph(), &given, packings.data(), sizeof(tenon_packing), error);
+  REQUIRE_MESSAGE(status == TENON_OK, error.text());
+  return packings[value];
 }
 struct Handle {
   Handle(const Session& in, Net& net, std::uint32_t value) : session(in) {
     ErrorText error;
     const tenon_plan_options given = options();
-    REQUIRE_MESSAGE(session.table->pack->create(session.device, &net.abi_graph(), &given, value, &packed, error) == TENON_OK, error.text());
+    REQUIRE_MESSAGE(session.table->pack->create(session.device, &net.abi_graph(), &given, &value, 1, &packed, error) == TENON_OK,
+                    error.text());
   }
   ~Handle() { destroy(); }
   Handle(const Handle&) = delete;
@@ -382,31 +384,44 @@ TEST_CASE("sdk: a key that would be too long ends in a digest of all of it") {
   CHECK(key != described(session, less.net, less.b).key);
 }
 
-TEST_CASE("sdk: what is not packed cannot be shared, and says why") {
+TEST_CASE("sdk: what is not packed has no key and cannot be created; of a list all values are created, or none") {
   Session session;
   Product product(false);
+  for (const std::uint32_t v : {product.a, product.y}) {
+    CHECK(std::string(described(session, product.net, v).key).empty());
+    CHECK(described(session, product.net, v).size_bytes == 0);
+  }
   ErrorText error;
   const tenon_plan_options given = options();
-  tenon_packing packing{.struct_size = sizeof packing};
-  const auto describe = [&](std::uint32_t value) {
-    return session.table->pack->describe(session.device, &product.net.abi_graph(), &given, value, &packing, error);
+  tenon_packed* handles[2] = {};
+  const auto create = [&](const tenon_graph& graph, std::uint32_t value) {
+    const std::uint32_t values[] = {product.b, value};
+    return session.table->pack->create(session.device, &graph, &given, values, 2, handles, error);
   };
-  CHECK(describe(product.a) == TENON_UNSUPPORTED);
-  CHECK(error.says("the plan reads it as it is"));
-  CHECK(describe(99) == TENON_INVALID_ARGUMENT);
-  CHECK(error.says("expected the index of a value below 3, got 99"));
+  for (const std::uint32_t v : {product.a, 99u}) {
+    CHECK(create(product.net.abi_graph(), v) == TENON_INVALID_ARGUMENT);
+    CHECK(error.says(("got value " + std::to_string(v) + " of 3").c_str()));
+  }
   tenon_graph needy = product.net.abi_graph();
   needy.needs = TENON_NEEDS_TEST;
-  CHECK(session.table->pack->describe(session.device, &needy, &given, product.b, &packing, error) == TENON_UNSUPPORTED);
-  tenon_packed* handle = nullptr;
-  CHECK(session.table->pack->create(session.device, &needy, &given, product.b, &handle, error) == TENON_UNSUPPORTED);
-  CHECK(handle == nullptr);
+  CHECK(create(needy, product.b) == TENON_UNSUPPORTED);
+  std::vector<tenon_packing> packings(product.net.values.size());
+  const auto describe = [&](std::uint32_t stride) {
+    return session.table->pack->describe(session.device, &needy, &given, packings.data(), stride, error);
+  };
+  CHECK(describe(sizeof(tenon_packing)) == TENON_UNSUPPORTED);
+  needy.needs = 0;
+  CHECK(describe(16) == TENON_INVALID_ARGUMENT);
+  CHECK(error.says("expected forms of at least 248 bytes, got 16"));
+  CHECK(handles[0] == nullptr);
+  CHECK(session.host.live_blocks == 0);
 
-  const Session recorded(1, sdk::query<recorded_spec, recorded_rows>);
+  Session recorded(1, sdk::query<recorded_spec, recorded_rows>);
+  CHECK_FALSE(std::string(described(recorded, product.net, product.b).key).empty());
   const auto next = product.net.output({3, 4});
   product.net.node(TENON_OP_Neg, {product.b}, {next});
   product.net.donate(product.b, next);  // its Gemm does not pack what the plan overwrites
-  CHECK(recorded.table->pack->describe(recorded.device, &product.net.abi_graph(), &given, product.b, &packing, error) == TENON_UNSUPPORTED);
+  CHECK(std::string(described(recorded, product.net, product.b).key).empty());
   const Session small(1, query_dense);
   CHECK(small.table->pack == nullptr);
 }
