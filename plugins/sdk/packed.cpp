@@ -114,8 +114,12 @@ std::map<std::uint32_t, Packing> packings_of(const GraphModel& graph) {
   return packings;
 }
 
-Packed::Packed(Device& device, MemoryStats& memory_stats, const Packing& packing)
-    : device_(device), key_(packing.key), blocks_(device, memory_stats), address_(blocks_.allocate(packing.size_bytes)) {
+Packed::Packed(Device& device, MemoryStats& memory_stats, const Packing& packing, std::shared_ptr<std::shared_mutex> lock)
+    : device_(device),
+      key_(packing.key),
+      blocks_(device, memory_stats),
+      address_(blocks_.allocate(packing.size_bytes)),
+      lock_(std::move(lock)) {
   if (!device.inline_streams) packed_ = device.make_event();
 }
 
@@ -149,6 +153,11 @@ void describe_packings(Device& device, const tenon_graph& abi_graph, const tenon
     throw Error(TENON_INVALID_ARGUMENT, "pack describe: expected forms of at least " + std::to_string(packing_size_v1) + " bytes, got " +
                                             std::to_string(out_packings == nullptr ? 0 : packing_stride));
   }
+  const auto shares = [rows](const Node& node) {
+    const KernelRow* row = find_row(rows, node.op, node.version);
+    return row != nullptr && row->kernel->traits.pack_form != nullptr;
+  };
+  if (std::none_of(graph.nodes.begin(), graph.nodes.end(), shares)) return;
   arrange_supported(graph, rows);
   for (const auto& [value, packing] : packings_of(graph)) {
     if (!packing.shareable) continue;
@@ -166,6 +175,7 @@ std::vector<std::shared_ptr<Packed>> make_packed(Device& device, MemoryStats& me
   GraphModel graph = read_graph("pack create", device, abi_graph, options);
   arrange_supported(graph, rows);
   const std::map<std::uint32_t, Packing> packings = packings_of(graph);
+  const auto lock = std::make_shared<std::shared_mutex>();
   std::vector<std::shared_ptr<Packed>> made;
   for (const std::uint32_t v : values) {
     const auto found = packings.find(v);
@@ -175,7 +185,7 @@ std::vector<std::shared_ptr<Packed>> make_packed(Device& device, MemoryStats& me
     }
     const Value& value = graph.values[v];
     made.push_back(value.kind == TENON_VALUE_CONSTANT ? std::make_shared<Packed>(device, memory_stats, found->second, graph, value)
-                                                      : std::make_shared<Packed>(device, memory_stats, found->second));
+                                                      : std::make_shared<Packed>(device, memory_stats, found->second, lock));
   }
   return made;
 }

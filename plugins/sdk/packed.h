@@ -39,18 +39,20 @@ struct Packing {
 /// The values that the kernels of an arranged graph read packed, by index.
 std::map<std::uint32_t, Packing> packings_of(const GraphModel& graph);
 
-/// The packed copies of one value. Those of a parameter are written and read under `mutex`; whoever locks several does so in the order of
-/// their addresses.
+/// The packed copies of one value. Those of a parameter are written and read under a lock, which parameters that were made together share.
 class Packed {
  public:
-  Packed(Device& device, MemoryStats& memory_stats, const Packing& packing);
-  /// The same for a constant of `graph`: packs its bytes, and waits until that is done.
+  /// Of a parameter, which executions pack.
+  Packed(Device& device, MemoryStats& memory_stats, const Packing& packing, std::shared_ptr<std::shared_mutex> lock);
+  /// Of a constant of `graph`: packs its bytes, and waits until that is done.
   Packed(Device& device, MemoryStats& memory_stats, const Packing& packing, const GraphModel& graph, const Value& constant);
 
   const Device& device() const { return device_; }
   const std::string& key() const { return key_; }
   std::uint64_t size_bytes() const { return blocks_.size_bytes(); }
   std::uint64_t address() const { return address_; }
+  /// Of a parameter. Whoever takes several takes them in the order of their addresses.
+  std::shared_mutex& lock() const { return *lock_; }
 
   bool has(std::uint64_t epoch) const { return epoch_ == epoch; }
   /// Makes work that is then submitted to the stream wait for a packing that was submitted to another one.
@@ -65,13 +67,12 @@ class Packed {
     epoch_ = epoch;
   }
 
-  std::shared_mutex mutex;
-
  private:
   Device& device_;
   const std::string key_;
   DeviceBlocks blocks_;
   const std::uint64_t address_;
+  const std::shared_ptr<std::shared_mutex> lock_;
   std::optional<std::uint64_t> epoch_;  ///< of the parameters that were packed last
   std::uint64_t stream_id_ = 0;         ///< where they were packed
   std::mutex event_mutex_;

@@ -5,8 +5,8 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
-#include <functional>
 #include <map>
+#include <set>
 #include <utility>
 
 #include <tenon/sdk/needs.h>
@@ -128,12 +128,13 @@ void Plan::take_packed(MemoryStats& memory_stats) {
   GraphModel& graph = layout_.graph;
   const std::map<std::uint32_t, Packing> packings = packings_of(graph);
   const Packing unread;
+  const auto own_lock = std::make_shared<std::shared_mutex>();
   for (std::uint32_t v = 0; v < graph.values.size(); ++v) {
     const auto found = packings.find(v);
     const bool is_read = found != packings.end();
     if (!is_read && (graph.values[v].packed == nullptr || graph.values[v].root != v)) continue;
     const Packing& packing = is_read ? found->second : unread;
-    std::shared_ptr<Packed> packed = packed_for(v, packing, memory_stats);
+    std::shared_ptr<Packed> packed = packed_for(v, packing, memory_stats, own_lock);
     for (const Packing::Read& read : packing.reads) {
       Node& node = graph.nodes[read.node];
       node.packed.resize(node.inputs.size(), 0);
@@ -145,19 +146,22 @@ void Plan::take_packed(MemoryStats& memory_stats) {
       packed_parameters_.push_back({std::move(packed), packing.copies});
     }
   }
-  std::sort(packed_parameters_.begin(), packed_parameters_.end(),
-            [](const PackedParameter& a, const PackedParameter& b) { return std::less<>()(a.packed.get(), b.packed.get()); });
-  const auto same = [](const PackedParameter& a, const PackedParameter& b) { return a.packed == b.packed; };
-  if (std::adjacent_find(packed_parameters_.begin(), packed_parameters_.end(), same) != packed_parameters_.end()) {
+  std::set<const Packed*> once;
+  std::set<std::shared_mutex*> locks;
+  for (const PackedParameter& p : packed_parameters_) {
+    locks.insert(&p.packed->lock());
+    if (once.insert(p.packed.get()).second) continue;
     throw Error(TENON_INVALID_ARGUMENT, "plan_create: expected a packed operand for each parameter, got one for two of them");
   }
+  pack_locks_.assign(locks.begin(), locks.end());
 }
 
-std::shared_ptr<Packed> Plan::packed_for(std::uint32_t value, const Packing& packing, MemoryStats& memory_stats) {
+std::shared_ptr<Packed> Plan::packed_for(std::uint32_t value, const Packing& packing, MemoryStats& memory_stats,
+                                         const std::shared_ptr<std::shared_mutex>& own_lock) {
   const Value& read = layout_.graph.values[value];
   if (read.packed == nullptr) {
     own_packed_size_ += packing.size_bytes;
-    if (read.kind != TENON_VALUE_CONSTANT) return std::make_shared<Packed>(device_, memory_stats, packing);
+    if (read.kind != TENON_VALUE_CONSTANT) return std::make_shared<Packed>(device_, memory_stats, packing, own_lock);
     return std::make_shared<Packed>(device_, memory_stats, packing, layout_.graph, read);
   }
   const std::shared_ptr<Packed>& given = read.packed->packed;
@@ -373,28 +377,28 @@ void Plan::execute(const tenon_bindings& bindings, std::uint64_t workspace, teno
   }
 }
 
-/// The locks of all packed parameters, which every plan takes in the same order.
-class Plan::PackedLocks {
+/// Holds the locks of packed parameters.
+class Plan::PackLocks {
  public:
   enum class Mode { shared, exclusive };
-  PackedLocks(const std::vector<PackedParameter>& parameters, Mode mode) : parameters_(parameters), mode_(mode) {
-    for (const PackedParameter& p : parameters_) mode_ == Mode::shared ? p.packed->mutex.lock_shared() : p.packed->mutex.lock();
+  PackLocks(const std::vector<std::shared_mutex*>& locks, Mode mode) : locks_(locks), mode_(mode) {
+    for (std::shared_mutex* lock : locks_) mode_ == Mode::shared ? lock->lock_shared() : lock->lock();
   }
-  ~PackedLocks() {
-    for (const PackedParameter& p : parameters_) mode_ == Mode::shared ? p.packed->mutex.unlock_shared() : p.packed->mutex.unlock();
+  ~PackLocks() {
+    for (std::shared_mutex* lock : locks_) mode_ == Mode::shared ? lock->unlock_shared() : lock->unlock();
   }
-  PackedLocks(const PackedLocks&) = delete;
-  PackedLocks& operator=(const PackedLocks&) = delete;
+  PackLocks(const PackLocks&) = delete;
+  PackLocks& operator=(const PackLocks&) = delete;
 
  private:
-  const std::vector<PackedParameter>& parameters_;
+  const std::vector<std::shared_mutex*>& locks_;
   const Mode mode_;
 };
 
 /// Executions read the packed parameters together; packing them again waits until no execution of any plan reads them.
 void Plan::run_packed(const Frame& frame, std::uint64_t epoch, tenon_stream& stream, std::uint64_t* out_node_id) {
   {
-    const PackedLocks reading(packed_parameters_, PackedLocks::Mode::shared);
+    const PackLocks reading(pack_locks_, PackLocks::Mode::shared);
     const bool was_executed = executed_ && executed_epoch_ == epoch;
     if (is_packed(epoch) && (was_executed || !stream.recording)) {
       for (const PackedParameter& p : packed_parameters_) p.packed->wait_on(stream);
@@ -410,7 +414,7 @@ void Plan::run_packed(const Frame& frame, std::uint64_t epoch, tenon_stream& str
     throw Error(TENON_UNSUPPORTED, "plan_execute: parameters of epoch " + std::to_string(epoch) +
                                        " are not packed yet, and a recording would not pack them; execute the plan with that epoch first");
   }
-  const PackedLocks writing(packed_parameters_, PackedLocks::Mode::exclusive);
+  const PackLocks writing(pack_locks_, PackLocks::Mode::exclusive);
   pack(frame, epoch, stream, out_node_id);
   executed_epoch_ = epoch;
   executed_ = true;

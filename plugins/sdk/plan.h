@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <string>
 #include <vector>
 
@@ -61,7 +62,7 @@ class Plan {
 
  private:
   struct Frame;
-  class PackedLocks;
+  class PackLocks;
   /// A parameter that kernels read packed.
   struct PackedParameter {
     std::shared_ptr<Packed> packed;
@@ -69,7 +70,8 @@ class Plan {
   };
 
   void take_packed(MemoryStats& memory_stats);
-  std::shared_ptr<Packed> packed_for(std::uint32_t value, const Packing& packing, MemoryStats& memory_stats);
+  std::shared_ptr<Packed> packed_for(std::uint32_t value, const Packing& packing, MemoryStats& memory_stats,
+                                     const std::shared_ptr<std::shared_mutex>& own_lock);
   void make_steps(const Host& creator);
   void place_constants();
   std::unique_ptr<Frame> make_frame() const;
@@ -93,7 +95,8 @@ class Plan {
   Layout layout_;
   DeviceBlocks blocks_;  ///< constants that kernels read as they are
   std::vector<std::shared_ptr<Packed>> packed_constants_;
-  std::vector<PackedParameter> packed_parameters_;  ///< in the order of their locks; packed again when the epoch changes
+  std::vector<PackedParameter> packed_parameters_;  ///< packed again when the epoch changes
+  std::vector<std::shared_mutex*> pack_locks_;      ///< theirs, each once, in the order in which all plans take them
   std::uint64_t own_packed_size_ = 0;               ///< bytes of those that were not handed over
   std::size_t cancellable_ = 0;                     ///< an execution may be cancelled before this many of the first steps
 
