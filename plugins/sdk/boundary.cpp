@@ -19,6 +19,7 @@
 #include <tenon/sdk/needs.h>
 
 #include "handles.h"
+#include "packed.h"
 #include "plan.h"
 
 #if defined(__has_feature)
@@ -178,6 +179,7 @@ tenon_status device_open(tenon_backend* self, std::uint32_t index, tenon_device*
     const DeviceDescription& described = self->backend->describe(index);
     device->device->alignment_bytes = described.alignment_bytes;
     device->device->operand_alignment_bytes = std::max<std::uint64_t>(described.operand_alignment_bytes, 1);
+    device->device->inline_streams = (described.flags & TENON_DEVICE_INLINE_STREAMS) != 0;
     device->rows = self->rows;
     const std::lock_guard lock(self->mutex);
     self->open.insert(device.get());
@@ -419,6 +421,28 @@ tenon_status profile_read(tenon_plan* plan, std::uint64_t execution_id, tenon_pr
   return guarded(error, [&] { *out_count = plan->plan->read_profile(execution_id, out_records, record_stride, capacity); });
 }
 
+// ---------------------------------------------------------------- packed operands
+
+tenon_status pack_describe(tenon_device* self, const tenon_graph* graph, const tenon_plan_options* options, tenon_packing* out_packings,
+                           std::uint32_t packing_stride, tenon_error* error) {
+  return guarded(error, [&] { describe_packings(*self->device, *graph, options_of(options), self->rows, out_packings, packing_stride); });
+}
+tenon_status pack_create(tenon_device* self, const tenon_graph* graph, const tenon_plan_options* options, const std::uint32_t* values,
+                         std::uint32_t value_count, tenon_packed** out_packed, tenon_error* error) {
+  return guarded(error, [&] {
+    std::vector<std::unique_ptr<tenon_packed>> handles;
+    for (auto& packed : make_packed(*self->device, self->memory_stats, *graph, options_of(options), self->rows, {values, value_count})) {
+      handles.push_back(std::make_unique<tenon_packed>(tenon_packed{std::move(packed)}));
+    }
+    for (std::uint32_t i = 0; i < value_count; ++i) out_packed[i] = handles[i].release();
+  });
+}
+void pack_destroy(tenon_packed* packed) {
+  guarded(nullptr, [&] { packed->packed.reset(); });
+  delete packed;
+}
+constexpr tenon_pack_table pack_table{sizeof(tenon_pack_table), 0, pack_describe, pack_create, pack_destroy};
+
 // ---------------------------------------------------------------- capture
 
 tenon_status capture_begin(tenon_stream* stream, tenon_error* error) {
@@ -490,7 +514,7 @@ void refuse_blas_call(const char* routine, const tenon_blas_call& call) {
   throw Error(TENON_UNSUPPORTED, std::string(routine) + ": " + text);
 }
 
-tenon_backend_table make_table(const tenon_blas_table* blas, bool captures) {
+tenon_backend_table make_table(const tenon_blas_table* blas, bool captures, const KernelRow* rows) {
   tenon_backend_table table{};
   table.struct_size = sizeof table;
   table.shutdown = shutdown;
@@ -522,6 +546,9 @@ tenon_backend_table make_table(const tenon_blas_table* blas, bool captures) {
   table.plan_execute = plan_execute;
   table.blas = blas;
   table.capture = captures ? &capture_table : nullptr;
+  for (const KernelRow* row = rows; row->kernel != nullptr; ++row) {
+    if (row->kernel->traits.pack_form != nullptr) table.pack = &pack_table;
+  }
   table.profile = &profile_table;
   return table;
 }

@@ -108,6 +108,7 @@ Value read_value(const tenon_value& abi_value, std::uint32_t i, std::uint32_t bi
     if (abi_value.data == nullptr && value.count > 0) malformed("constant " + number(i) + " has no bytes");
     value.data = abi_value.data;
   }
+  if (abi_value.kind == TENON_VALUE_CONSTANT || abi_value.kind == TENON_VALUE_PARAMETER) value.packed = abi_value.packed;
   return value;
 }
 
@@ -337,10 +338,18 @@ std::uint32_t GraphModel::add_dense_copy(std::uint32_t of) {
   copy.kind = TENON_VALUE_INTERNAL;
   copy.binding = none;
   copy.data = nullptr;
+  copy.packed = nullptr;
   copy.root = static_cast<std::uint32_t>(values.size());
   copy.make_dense();
   values.push_back(copy);
   return copy.root;
+}
+
+std::uint64_t checked_size(std::size_t size, const Node& node, const char* what) {
+  if (size > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+    throw Error(TENON_OUT_OF_MEMORY, std::string(op_name(node.op)) + ": " + std::to_string(size) + " bytes of " + what);
+  }
+  return size;
 }
 
 Call describe(const GraphModel& graph, const Node& node, std::vector<Operand>& operands) {

@@ -2,6 +2,7 @@
 // graph_model.h - a copy of the core's graph: values with strides filled in, nodes with their kernels.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -29,6 +30,7 @@ struct Value {
   std::uint32_t kind = TENON_VALUE_INTERNAL;
   std::uint32_t binding = TENON_NO_INDEX;  ///< only of inputs, outputs and parameters
   const void* data = nullptr;              ///< constants: the core's bytes, valid while the plan is built
+  const tenon_packed* packed = nullptr;    ///< parameters and constants: as tenon_value.packed, valid while the plan is built
   std::uint32_t root = TENON_NO_INDEX;     ///< the value whose storage this one is a view of; itself if none
 
   std::uint64_t size_bytes() const { return static_cast<std::uint64_t>(count * size_of(dtype)); }
@@ -51,6 +53,7 @@ struct Node {
   std::uint64_t id = 0;
   std::vector<std::uint32_t> inputs, outputs;  ///< values, or TENON_NO_INDEX
   std::vector<std::uint64_t> attributes;       ///< a copy of the struct
+  std::vector<std::uint64_t> packed;           ///< per input: the address of its packed copy, 0: none; empty: no input is packed
   const KernelRow* row = nullptr;
   KernelFunction function = nullptr;
   std::uint32_t bias = TENON_NO_INDEX;  ///< epilogue
@@ -113,6 +116,9 @@ inline bool is_image(const Value& value) {
 tenon_answer refusal(std::uint32_t reason, const std::string& text);
 /// Fills node.row and node.function, or says why the node is not supported. Checks only this node.
 tenon_answer answer(const GraphModel& graph, Node& node, const KernelRow* rows);
+
+/// A size that a kernel asks for. Throws OUT_OF_MEMORY for one beyond 63 bits.
+std::uint64_t checked_size(std::size_t size, const Node& node, const char* what);
 
 /// A Call without addresses, for Traits functions. `operands` is the caller's buffer and must outlive the call.
 Call describe(const GraphModel& graph, const Node& node, std::vector<Operand>& operands);

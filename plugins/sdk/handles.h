@@ -2,6 +2,7 @@
 // handles.h - the ABI's opaque handles that are used outside boundary.cpp, and a device's memory statistics.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -12,12 +13,18 @@
 
 namespace tenon::sdk {
 struct Timing;
+
+inline std::uint64_t new_stream_id() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
 }
+}  // namespace tenon::sdk
 
 struct tenon_stream {
   std::unique_ptr<tenon::sdk::Stream> stream;
   bool recording = false;                                         ///< between begin and end of the capture block
   std::vector<std::shared_ptr<tenon::sdk::Timing>> timings = {};  ///< of the profiled plans in this recording
+  std::uint64_t id = tenon::sdk::new_stream_id();                 ///< unlike the address, never used again
 };
 
 namespace tenon::sdk {

@@ -5,7 +5,9 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
-#include <limits>
+#include <map>
+#include <set>
+#include <utility>
 
 #include <tenon/sdk/needs.h>
 #include <tenon/sdk/rounding.h>
@@ -19,14 +21,6 @@ std::atomic<const KernelMarkers*> kernel_markers{nullptr};
 
 void* pointer(std::uint64_t address) {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
-}
-
-/// Checks a size requested by a kernel.
-std::uint64_t checked(std::size_t size, const Node& node, const char* what) {
-  if (size > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-    throw Error(TENON_OUT_OF_MEMORY, std::string(op_name(node.op)) + ": " + std::to_string(size) + " bytes of " + what);
-  }
-  return size;
 }
 
 /// One operand's address, filled in at each execution.
@@ -69,50 +63,7 @@ std::string cancelled_before(const char* slot, const Node& node) {
   return std::string(slot) + ": cancelled before " + algorithm_of(node);
 }
 
-/// Bytes of the packed copy of input i; 0: it is not packed.
-std::uint64_t packed_size(const GraphModel& graph, const Node& node, std::uint32_t i, std::vector<Operand>& operands) {
-  const Traits& traits = node.row->kernel->traits;
-  const std::uint32_t v = node.inputs[i];
-  if (traits.pack_size == nullptr || v == TENON_NO_INDEX || graph.values[v].count == 0) return 0;
-  const std::uint32_t root = graph.values[v].root, kind = graph.values[root].kind;
-  if (kind != TENON_VALUE_CONSTANT && kind != TENON_VALUE_PARAMETER) return 0;
-  const auto takes = [root](const tenon_donation& d) { return d.input == root; };
-  if (!traits.pack_donated && std::any_of(graph.donations.begin(), graph.donations.end(), takes)) return 0;
-  return checked(traits.pack_size(describe(graph, node, operands), i), node, "packed operands");
-}
-
 }  // namespace
-
-// ---------------------------------------------------------------- memory
-
-DeviceBlocks::~DeviceBlocks() {
-  for (const Block& block : blocks_) free(block);
-}
-
-void DeviceBlocks::free(const Block& block) {
-  memory_stats_.remove(block.size);
-  device_.deallocate(TENON_MEMORY_DEVICE, block.address, block.size);
-}
-
-std::uint64_t DeviceBlocks::allocate(std::uint64_t size_bytes) {
-  blocks_.reserve(blocks_.size() + 1);  // allocates before the block exists, so that a failure leaks nothing
-  const std::uint64_t address = device_.allocate(TENON_MEMORY_DEVICE, size_bytes);
-  blocks_.push_back({address, size_bytes});
-  memory_stats_.add(size_bytes);
-  return address;
-}
-
-void DeviceBlocks::release(std::uint64_t address) {
-  const auto block = std::find_if(blocks_.begin(), blocks_.end(), [&](const Block& b) { return b.address == address; });
-  free(*block);
-  blocks_.erase(block);
-}
-
-std::uint64_t DeviceBlocks::size_bytes() const {
-  std::uint64_t total = 0;
-  for (const Block& block : blocks_) total += block.size;
-  return total;
-}
 
 // ---------------------------------------------------------------- making a plan
 
@@ -130,31 +81,40 @@ struct Plan::Frame {
   std::unique_ptr<Frame> next;  ///< in the list of spare frames
 };
 
-Plan::Plan(Device& device, MemoryStats& memory_stats, const tenon_graph& abi_graph, const tenon_plan_options& options,
-           const KernelRow* rows)
-    : device_(device), blocks_(device, memory_stats) {
-  layout_.alignment = std::max<std::uint64_t>(layout_.alignment, device.operand_alignment_bytes);
-  GraphModel& graph = layout_.graph;
-  graph = GraphModel::read(abi_graph, options);
-  if (graph.problem.reason != TENON_REASON_NONE) throw Error(TENON_UNSUPPORTED, "plan_create: " + graph.problem.text);
+GraphModel read_graph(const char* slot, Device& device, const tenon_graph& abi_graph, const tenon_plan_options& options) {
+  GraphModel graph = GraphModel::read(abi_graph, options);
+  if (graph.problem.reason != TENON_REASON_NONE) throw Error(TENON_UNSUPPORTED, std::string(slot) + ": " + graph.problem.text);
   graph.host = device.host;
   graph.device = &device;
   if (const ElementwiseFusion* fusion = device.elementwise_fusion()) graph.fusion = fusion;
-  const Host creator = device.host.with(options.run);
-  graph.options = options;
   graph.options.run = nullptr;  // borrowed: kernels must not see it, and their scratch memory has to suffice for the threads of any run
+  return graph;
+}
+
+void arrange_supported(GraphModel& graph, const KernelRow* rows) {
   for (Node& node : graph.nodes) {
     const tenon_answer yes = answer(graph, node, rows);
     if (!yes.supported) throw Error(TENON_UNSUPPORTED, yes.text, node.id);
   }
   arrange(graph, rows);
-  make_steps(creator);
+}
+
+Plan::Plan(Device& device, MemoryStats& memory_stats, const tenon_graph& abi_graph, const tenon_plan_options& options,
+           const KernelRow* rows)
+    : device_(device), blocks_(device, memory_stats) {
+  layout_.alignment = std::max<std::uint64_t>(layout_.alignment, device.operand_alignment_bytes);
+  layout_.graph = read_graph("plan_create", device, abi_graph, options);
+  arrange_supported(layout_.graph, rows);
+  take_packed(memory_stats);
+  make_steps(device.host.with(options.run));
   markers_ = kernel_markers.load();
   if (markers_ != nullptr) name_steps(abi_graph);
   place_values(layout_);
-  allocate_packed();
   place_constants();
-  for (Value& value : graph.values) value.data = nullptr;  // borrowed until now
+  for (Value& value : layout_.graph.values) {  // borrowed until now
+    value.data = nullptr;
+    value.packed = nullptr;
+  }
   cancellable_ = count_cancellable();
   idle_.store(make_frame().release());
 }
@@ -163,23 +123,72 @@ Plan::~Plan() {
   delete idle_.load();
 }
 
+/// The packed copies that kernels read: those that were handed over, else the plan's own.
+void Plan::take_packed(MemoryStats& memory_stats) {
+  GraphModel& graph = layout_.graph;
+  const std::map<std::uint32_t, Packing> packings = packings_of(graph);
+  const Packing unread;
+  const auto own_lock = std::make_shared<std::shared_mutex>();
+  for (std::uint32_t v = 0; v < graph.values.size(); ++v) {
+    const auto found = packings.find(v);
+    const bool is_read = found != packings.end();
+    if (!is_read && (graph.values[v].packed == nullptr || graph.values[v].root != v)) continue;
+    const Packing& packing = is_read ? found->second : unread;
+    std::shared_ptr<Packed> packed = packed_for(v, packing, memory_stats, own_lock);
+    for (const Packing::Read& read : packing.reads) {
+      Node& node = graph.nodes[read.node];
+      node.packed.resize(node.inputs.size(), 0);
+      node.packed[read.input] = packed->address() + read.offset;
+    }
+    if (graph.values[v].kind == TENON_VALUE_CONSTANT) {
+      packed_constants_.push_back(std::move(packed));
+    } else {
+      packed_parameters_.push_back({std::move(packed), packing.copies});
+    }
+  }
+  std::set<const Packed*> once;
+  std::set<std::shared_mutex*> locks;
+  for (const PackedParameter& p : packed_parameters_) {
+    locks.insert(&p.packed->lock());
+    if (once.insert(p.packed.get()).second) continue;
+    throw Error(TENON_INVALID_ARGUMENT, "plan_create: expected a packed operand for each parameter, got one for two of them");
+  }
+  pack_locks_.assign(locks.begin(), locks.end());
+}
+
+std::shared_ptr<Packed> Plan::packed_for(std::uint32_t value, const Packing& packing, MemoryStats& memory_stats,
+                                         const std::shared_ptr<std::shared_mutex>& own_lock) {
+  const Value& read = layout_.graph.values[value];
+  if (read.packed == nullptr) {
+    own_packed_size_ += packing.size_bytes;
+    if (read.kind != TENON_VALUE_CONSTANT) return std::make_shared<Packed>(device_, memory_stats, packing, own_lock);
+    return std::make_shared<Packed>(device_, memory_stats, packing, layout_.graph, read);
+  }
+  const std::shared_ptr<Packed>& given = read.packed->packed;
+  const std::string name = "plan_create: value " + std::to_string(value);
+  if (packing.key.empty())
+    throw Error(TENON_INVALID_ARGUMENT, name + ": expected none packed, for the plan reads it as it is, got '" + given->key() + "'");
+  if (&given->device() != &device_)
+    throw Error(TENON_INVALID_ARGUMENT, name + ": expected one packed on this device, got '" + given->key() + "' of another device");
+  if (given->key() != packing.key)
+    throw Error(TENON_INVALID_ARGUMENT, name + ": expected one packed as '" + packing.key + "', got '" + given->key() + "'");
+  return given;
+}
+
 /// Choosing algorithms may take long, so the creator is asked before each step.
 void Plan::make_steps(const Host& creator) {
   std::vector<Operand> operands;
+  std::vector<const void*> packed;
   for (Node& node : layout_.graph.nodes) {
     if (creator.cancel_requested()) throw Error(TENON_CANCELLED, cancelled_before("plan_create", node), node.id);
     Step step;
     const Traits& traits = node.row->kernel->traits;
     if (traits.scratch != nullptr) {
-      // Which inputs will be packed is known already, but not their addresses.
-      static constexpr char somewhere = 0;
-      std::vector<const void*> packed(node.inputs.size(), nullptr);
-      for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
-        if (packed_size(layout_.graph, node, i, operands) > 0) packed[i] = &somewhere;
-      }
+      packed.assign(node.inputs.size(), nullptr);
+      std::transform(node.packed.begin(), node.packed.end(), packed.begin(), pointer);
       Call call = describe(layout_.graph, node, operands);
       call.packed = packed.data();
-      step.scratch_size = checked(traits.scratch(call), node, "scratch memory");
+      step.scratch_size = checked_size(traits.scratch(call), node, "scratch memory");
     }
     step.node = std::move(node);
     layout_.steps.push_back(std::move(step));
@@ -187,79 +196,28 @@ void Plan::make_steps(const Host& creator) {
   layout_.graph.nodes.clear();
 }
 
-/// Allocates the packed copies of constants and parameters: one block, in the order in which they are read.
-void Plan::allocate_packed() {
-  const GraphModel& graph = layout_.graph;
-  std::vector<Operand> operands;
-  std::uint64_t total = 0;
-  std::vector<std::pair<std::uint64_t*, std::uint64_t>> places;  // and their offsets in the block
-  for (std::uint32_t s = 0; s < layout_.steps.size(); ++s) {
-    Step& step = layout_.steps[s];
-    for (std::uint32_t i = 0; i < step.node.inputs.size(); ++i) {
-      const std::uint64_t size = packed_size(graph, step.node, i, operands);
-      if (size == 0) continue;
-      step.packed.resize(step.node.inputs.size(), 0);
-      total = aligned_size(total, layout_.alignment);
-      places.emplace_back(&step.packed[i], total);
-      total += size;
-      if (graph.values[graph.values[step.node.inputs[i]].root].kind == TENON_VALUE_PARAMETER) packed_parameters_.push_back({s, i});
-    }
-  }
-  if (total == 0) return;
-  const std::uint64_t block = blocks_.allocate(total);
-  for (const auto& [place, offset] : places) *place = block + offset;
-}
-
-/// Uploads and packs the constants that are read, one after the other: a constant that is packed wherever it is read keeps no plain copy,
-/// and no two such copies exist at a time.
+/// Uploads the constants that a kernel reads as they are.
 void Plan::place_constants() {
   GraphModel& graph = layout_.graph;
-  std::vector<bool> plain(graph.values.size(), false);
-  std::vector<std::vector<PackedOperand>> packed(graph.values.size());
-  for (std::uint32_t s = 0; s < layout_.steps.size(); ++s) {
-    const Step& step = layout_.steps[s];
-    for (std::uint32_t i = 0; i < step.node.inputs.size(); ++i) {
-      const std::uint32_t v = step.node.inputs[i];
-      if (v == TENON_NO_INDEX) continue;
-      const std::uint32_t root = graph.values[v].root;
-      if (i < step.packed.size() && step.packed[i] != 0) {
-        packed[root].push_back({s, i});
-      } else {
-        plain[root] = true;
-      }
+  std::vector<bool> is_read(graph.values.size(), false);
+  for (const Step& step : layout_.steps) {
+    const Node& node = step.node;
+    for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
+      const bool is_packed = i < node.packed.size() && node.packed[i] != 0;
+      if (node.inputs[i] != TENON_NO_INDEX && !is_packed) is_read[graph.values[node.inputs[i]].root] = true;
     }
-    for (const std::uint32_t v : {step.node.bias, step.node.residual}) {
-      if (v != TENON_NO_INDEX) plain[graph.values[v].root] = true;
+    for (const std::uint32_t v : {node.bias, node.residual}) {
+      if (v != TENON_NO_INDEX) is_read[graph.values[v].root] = true;
     }
   }
-  tenon_stream stream;
-  std::vector<Operand> operands;
+  std::unique_ptr<Stream> stream;
   for (std::uint32_t v = 0; v < graph.values.size(); ++v) {
     const Value& value = graph.values[v];
-    if (value.kind != TENON_VALUE_CONSTANT || value.count == 0 || !(plain[v] || !packed[v].empty())) continue;
-    if (stream.stream == nullptr) stream.stream = device_.make_stream({});
-    tenon_copy copy{};
-    copy.struct_size = sizeof copy;
-    copy.direction = TENON_COPY_HOST_TO_DEVICE;
-    copy.destination = blocks_.allocate(value.size_bytes());
-    copy.source = reinterpret_cast<std::uintptr_t>(value.data);
-    copy.size_bytes = value.size_bytes();
-    device_.copy(copy, *stream.stream);
-    for (const PackedOperand& p : packed[v]) {
-      const Step& step = layout_.steps[p.step];
-      Call call = describe(graph, step.node, operands);
-      call.stream = &stream;
-      operands[p.input].data = pointer(copy.destination);
-      step.node.row->kernel->traits.pack(call, p.input, pointer(step.packed[p.input]));
-    }
-    if (plain[v]) {
-      layout_.locations[v] = {Location::Place::plan, copy.destination};
-    } else {
-      stream.stream->synchronize();
-      blocks_.release(copy.destination);
-    }
+    if (value.kind != TENON_VALUE_CONSTANT || value.count == 0 || !is_read[v]) continue;
+    if (stream == nullptr) stream = device_.make_stream({});
+    layout_.locations[v] = {Location::Place::plan, upload(blocks_, device_, value.data, value.size_bytes(), *stream)};
   }
-  if (stream.stream != nullptr) stream.stream->synchronize();
+  if (stream != nullptr) stream->synchronize();
 }
 
 tenon_plan_info Plan::info() const {
@@ -268,7 +226,7 @@ tenon_plan_info Plan::info() const {
   info.kernel_count = static_cast<std::uint32_t>(layout_.steps.size());
   info.workspace_size_bytes = layout_.workspace_size;
   info.workspace_alignment_bytes = layout_.alignment;
-  info.packed_size_bytes = blocks_.size_bytes();
+  info.packed_size_bytes = blocks_.size_bytes() + own_packed_size_;
   return info;
 }
 
@@ -280,7 +238,7 @@ std::unique_ptr<Plan::Frame> Plan::make_frame() const {
   std::size_t operand_count = 0, packed_count = 0;
   for (const Step& step : layout_.steps) {
     operand_count += step.node.inputs.size() + step.node.outputs.size() + 2;
-    packed_count += step.packed.size();
+    packed_count += step.node.packed.size();
   }
   frame->operands.reserve(operand_count);  // never reallocated: calls and patches point into them
   frame->packed.reserve(packed_count);
@@ -330,9 +288,9 @@ std::unique_ptr<Plan::Frame> Plan::make_frame() const {
     call.node_id = step.node.id;
     call.device = graph.device;
     call.host = graph.host;
-    if (!step.packed.empty()) {
+    if (!step.node.packed.empty()) {
       call.packed = frame->packed.data() + frame->packed.size();
-      for (const std::uint64_t address : step.packed) frame->packed.push_back(pointer(address));
+      for (const std::uint64_t address : step.node.packed) frame->packed.push_back(pointer(address));
     }
     if (step.scratch_size > 0) frame->workspace_patches.push_back({&call.scratch, step.scratch_offset});
   }
@@ -414,26 +372,75 @@ void Plan::execute(const tenon_bindings& bindings, std::uint64_t workspace, teno
   bind(frame, bindings, workspace, stream);
   if (packed_parameters_.empty()) {
     run(frame, out_node_id);
-    return;
+  } else {
+    run_packed(frame, TENON_HAS(&bindings, tenon_bindings, parameters_epoch) ? bindings.parameters_epoch : 0, *stream, out_node_id);
   }
-  const std::uint64_t epoch = TENON_HAS(&bindings, tenon_bindings, parameters_epoch) ? bindings.parameters_epoch : 0;
+}
+
+/// Holds the locks of packed parameters.
+class Plan::PackLocks {
+ public:
+  enum class Mode { shared, exclusive };
+  PackLocks(const std::vector<std::shared_mutex*>& locks, Mode mode) : locks_(locks), mode_(mode) {
+    for (std::shared_mutex* lock : locks_) mode_ == Mode::shared ? lock->lock_shared() : lock->lock();
+  }
+  ~PackLocks() {
+    for (std::shared_mutex* lock : locks_) mode_ == Mode::shared ? lock->unlock_shared() : lock->unlock();
+  }
+  PackLocks(const PackLocks&) = delete;
+  PackLocks& operator=(const PackLocks&) = delete;
+
+ private:
+  const std::vector<std::shared_mutex*>& locks_;
+  const Mode mode_;
+};
+
+/// Executions read the packed parameters together; packing them again waits until no execution of any plan reads them.
+void Plan::run_packed(const Frame& frame, std::uint64_t epoch, tenon_stream& stream, std::uint64_t* out_node_id) {
   {
-    const std::shared_lock reading(pack_mutex_);
-    if (packed_ && packed_epoch_ == epoch) {
+    const PackLocks reading(pack_locks_, PackLocks::Mode::shared);
+    const bool was_executed = executed_ && executed_epoch_ == epoch;
+    if (is_packed(epoch) && (was_executed || !stream.recording)) {
+      for (const PackedParameter& p : packed_parameters_) p.packed->wait_on(stream);
+      if (!was_executed) {
+        executed_epoch_ = epoch;
+        executed_ = true;
+      }
       run(frame, out_node_id);
       return;
     }
   }
-  const std::lock_guard writing(pack_mutex_);
-  if (!packed_ || packed_epoch_ != epoch) {
-    if (stream->recording) {
-      throw Error(TENON_UNSUPPORTED,
-                  "plan_execute: parameters of epoch " + std::to_string(epoch) +
-                      " are not packed yet, and a recording would not pack them; execute the plan with that epoch first");
-    }
-    repack(frame, epoch, out_node_id);
+  if (stream.recording) {
+    throw Error(TENON_UNSUPPORTED, "plan_execute: parameters of epoch " + std::to_string(epoch) +
+                                       " are not packed yet, and a recording would not pack them; execute the plan with that epoch first");
   }
+  const PackLocks writing(pack_locks_, PackLocks::Mode::exclusive);
+  pack(frame, epoch, stream, out_node_id);
+  executed_epoch_ = epoch;
+  executed_ = true;
   run(frame, out_node_id);  // before the parameters are packed for another epoch
+}
+
+bool Plan::is_packed(std::uint64_t epoch) const {
+  return std::all_of(packed_parameters_.begin(), packed_parameters_.end(),
+                     [epoch](const PackedParameter& p) { return p.packed->has(epoch); });
+}
+
+/// Packs the parameters that are out of date.
+void Plan::pack(const Frame& frame, std::uint64_t epoch, tenon_stream& stream, std::uint64_t* out_node_id) {
+  for (const PackedParameter& p : packed_parameters_) {
+    if (p.packed->has(epoch)) {
+      p.packed->wait_on(stream);
+      continue;
+    }
+    p.packed->pack(epoch, stream, [&] {
+      for (const Packing::Read& copy : p.copies) {
+        const Node& node = layout_.steps[copy.node].node;
+        *out_node_id = node.id;
+        node.row->kernel->traits.pack(frame.calls[copy.node], copy.input, pointer(p.packed->address() + copy.offset));
+      }
+    });
+  }
 }
 
 void Plan::check_recordable(std::uint64_t* out_node_id) const {
@@ -443,17 +450,6 @@ void Plan::check_recordable(std::uint64_t* out_node_id) const {
     *out_node_id = step.node.id;
     throw Error(TENON_UNSUPPORTED, std::string(op_name(step.node.op)) + ": its kernel reads results on the host and cannot be recorded");
   }
-}
-
-void Plan::repack(const Frame& frame, std::uint64_t epoch, std::uint64_t* out_node_id) {
-  packed_ = false;  // until all are packed, in case of an exception
-  for (const PackedOperand& p : packed_parameters_) {
-    const Step& step = layout_.steps[p.step];
-    *out_node_id = step.node.id;
-    step.node.row->kernel->traits.pack(frame.calls[p.step], p.input, pointer(step.packed[p.input]));
-  }
-  packed_epoch_ = epoch;
-  packed_ = true;
 }
 
 /// The steps up to the first one that writes a donated output, whose old content would be lost.

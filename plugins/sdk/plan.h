@@ -16,8 +16,10 @@
 #include <tenon/sdk/kernel_markers.h>
 #include <tenon/sdk/rounding.h>
 
+#include "device_blocks.h"
 #include "graph_model.h"
 #include "handles.h"
+#include "packed.h"
 #include "profile.h"
 
 namespace tenon::sdk {
@@ -33,7 +35,6 @@ struct Location {
 struct Step {
   Node node;
   std::uint64_t scratch_offset = 0, scratch_size = 0;
-  std::vector<std::uint64_t> packed;  ///< per input: address of the packed copy, 0: none; empty: no input is packed
 };
 
 /// The result of the plan builder.
@@ -43,27 +44,6 @@ struct Layout {
   std::vector<Location> locations;  ///< per value, of its root
   std::uint64_t workspace_size = 0;
   std::uint64_t alignment = block_alignment;  ///< of workspaces, and of everything in them
-};
-
-/// Device memory that is freed with its owner.
-class DeviceBlocks {
- public:
-  DeviceBlocks(Device& device, MemoryStats& memory_stats) : device_(device), memory_stats_(memory_stats) {}
-  ~DeviceBlocks();
-  DeviceBlocks(const DeviceBlocks&) = delete;
-  DeviceBlocks& operator=(const DeviceBlocks&) = delete;
-  std::uint64_t allocate(std::uint64_t size_bytes);
-  void release(std::uint64_t address);
-  std::uint64_t size_bytes() const;
-
- private:
-  struct Block {
-    std::uint64_t address, size;
-  };
-  void free(const Block& block);
-  Device& device_;
-  MemoryStats& memory_stats_;
-  std::vector<Block> blocks_;
 };
 
 class Plan {
@@ -82,13 +62,17 @@ class Plan {
 
  private:
   struct Frame;
-  /// An operand that a kernel reads packed.
-  struct PackedOperand {
-    std::uint32_t step, input;
+  class PackLocks;
+  /// A parameter that kernels read packed.
+  struct PackedParameter {
+    std::shared_ptr<Packed> packed;
+    std::vector<Packing::Read> copies;  ///< their nodes are the plan's steps
   };
 
+  void take_packed(MemoryStats& memory_stats);
+  std::shared_ptr<Packed> packed_for(std::uint32_t value, const Packing& packing, MemoryStats& memory_stats,
+                                     const std::shared_ptr<std::shared_mutex>& own_lock);
   void make_steps(const Host& creator);
-  void allocate_packed();
   void place_constants();
   std::unique_ptr<Frame> make_frame() const;
   std::unique_ptr<Frame> take_frame();
@@ -97,7 +81,9 @@ class Plan {
   void bind(Frame& frame, const tenon_bindings& bindings, std::uint64_t workspace, tenon_stream* stream) const;
   /// Throws UNSUPPORTED for a kernel that is not Traits::capture_safe, and if a profiler marks the kernels.
   void check_recordable(std::uint64_t* out_node_id) const;
-  void repack(const Frame& frame, std::uint64_t epoch, std::uint64_t* out_node_id);
+  void run_packed(const Frame& frame, std::uint64_t epoch, tenon_stream& stream, std::uint64_t* out_node_id);
+  bool is_packed(std::uint64_t epoch) const;
+  void pack(const Frame& frame, std::uint64_t epoch, tenon_stream& stream, std::uint64_t* out_node_id);
   void run(const Frame& frame, std::uint64_t* out_node_id);
   template <class RunStep>
   void for_each_step(const Frame& frame, std::uint64_t* out_node_id, const RunStep& run_step) const;
@@ -107,19 +93,21 @@ class Plan {
 
   Device& device_;
   Layout layout_;
-  DeviceBlocks blocks_;                           ///< constants and packed operands
-  std::vector<PackedOperand> packed_parameters_;  ///< packed again when the epoch changes
-  std::size_t cancellable_ = 0;                   ///< an execution may be cancelled before this many of the first steps
+  DeviceBlocks blocks_;  ///< constants that kernels read as they are
+  std::vector<std::shared_ptr<Packed>> packed_constants_;
+  std::vector<PackedParameter> packed_parameters_;  ///< packed again when the epoch changes
+  std::vector<std::shared_mutex*> pack_locks_;      ///< theirs, each once, in the order in which all plans take them
+  std::uint64_t own_packed_size_ = 0;               ///< bytes of those that were not handed over
+  std::size_t cancellable_ = 0;                     ///< an execution may be cancelled before this many of the first steps
 
   // Frames that no execution uses. One is available without a lock; further ones of overlapping executions are in a list.
   std::atomic<Frame*> idle_{nullptr};
   std::mutex frames_mutex_;
   std::unique_ptr<Frame> spare_;
 
-  // Executions share the packed parameters; packing them again waits until no execution reads them.
-  std::shared_mutex pack_mutex_;
-  bool packed_ = false;
-  std::uint64_t packed_epoch_ = 0;
+  // The epoch of the last execution, if the plan has packed parameters: a recording with another one would be taken as valid for all.
+  std::atomic<bool> executed_{false};
+  std::atomic<std::uint64_t> executed_epoch_{0};
 
   Profile profile_;
   const KernelMarkers* markers_ = nullptr;
@@ -143,6 +131,11 @@ void widen(GraphModel& graph, const KernelRow* rows);
 void put_channels_last(GraphModel& graph, const KernelRow* rows);
 /// Replaces each chain of elementwise nodes by one node, which runs them piece by piece in the L1 cache.
 void fuse_elementwise(GraphModel& graph);
+/// The core's graph, for kernels of this device. Throws UNSUPPORTED for unknown options and bits of `needs`. `slot`: the function that was
+/// called.
+GraphModel read_graph(const char* slot, Device& device, const tenon_graph& abi_graph, const tenon_plan_options& options);
+/// Finds the kernel of every node, and runs all passes. Throws UNSUPPORTED for what `supports` refuses.
+void arrange_supported(GraphModel& graph, const KernelRow* rows);
 /// Runs all passes, up to the order of kernel calls. Every node has its kernel already.
 void arrange(GraphModel& graph, const KernelRow* rows);
 /// Liveness, in-place reuse, offsets in the workspace.

@@ -16,6 +16,7 @@
 #include "exec/call.h"
 #include "exec/device_memory.h"
 #include "exec/host_services.h"
+#include "exec/packed_parameters.h"
 #include "exec/trace.h"
 #include "loader/loader.h"
 
@@ -96,6 +97,7 @@ struct DeviceState final : DeviceMemory, std::enable_shared_from_this<DeviceStat
   const std::weak_ptr<ContextState> context;  ///< the context that opened it
   const tenon_plan_options arithmetic;        ///< as in DeviceSettings
   std::optional<DeviceAllocator> allocator;   ///< device memory; empty during destruction
+  PackedParameters packed_parameters;         ///< of the programs that are alive
 
  private:
   tenon_memory* allocate_kind(std::uint64_t size_bytes, std::uint32_t kind, std::uint64_t* out_address);

@@ -70,8 +70,10 @@ std::string PlacementReport::str() const {
                       failing, nodes.size());
   }
   text += fmt::format(
-      "{} nodes, {} moved; {} partitions, {} kernels; {} copies between devices, {} bytes a run; workspace {} bytes, packed {} bytes\n",
-      nodes.size(), moved(), partitions, kernels, copies_inserted, bytes_copied_per_run, workspace_size_bytes, packed_size_bytes);
+      "{} nodes, {} moved; {} partitions, {} kernels; {} copies between devices, {} bytes a run; workspace {} bytes, packed {} bytes{}\n",
+      nodes.size(), moved(), partitions, kernels, copies_inserted, bytes_copied_per_run, workspace_size_bytes, packed_size_bytes,
+      shared_packed_size_bytes == 0 ? ""
+                                    : fmt::format(", of these {} shared with programs of the same parameters", shared_packed_size_bytes));
   std::string dtypes;
   for (const auto& [dtype, count] : nodes_by_dtype())
     dtypes += fmt::format("{}{} in {}", dtypes.empty() ? "" : ", ", count, name_of(dtype));
@@ -121,6 +123,7 @@ std::string PlacementReport::json() const {
               {"bytes_copied_per_run", bytes_copied_per_run},
               {"workspace_size_bytes", workspace_size_bytes},
               {"packed_size_bytes", packed_size_bytes},
+              {"shared_packed_size_bytes", shared_packed_size_bytes},
               {"replay", replay},
               {"records", records},
               {"replays", replays}}

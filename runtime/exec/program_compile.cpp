@@ -6,7 +6,10 @@
 #include <atomic>
 #include <map>
 #include <set>
+#include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include <tenon/sdk/memory_plan.h>
 #include <tenon/sdk/rounding.h>
@@ -15,6 +18,7 @@
 #include "exec/lower.h"
 #include "exec/op_versions.h"
 #include "exec/oracle.h"
+#include "exec/packed_parameters.h"
 #include "exec/placement.h"
 #include "exec/program_state.h"
 #include "graph/passes.h"
@@ -22,9 +26,7 @@
 namespace tenon {
 namespace {
 
-/// Limit of each kind of memory of one plan, so that the sum of a few fits 64 bits.
-constexpr std::uint64_t max_plan_bytes = std::uint64_t{1} << 60;
-
+using exec::max_plan_bytes;
 using DevicePointer = std::shared_ptr<exec::DeviceState>;
 
 std::uint64_t bytes_of(const ValueInfo& info) {
@@ -107,6 +109,7 @@ struct Program::State::Compiler {
   std::vector<bool> live_after;      ///< per value: needed after all parts have run
   std::map<std::pair<ValueId, DeviceState*>, std::uint32_t> slot_of;
   std::vector<Block> blocks;
+  std::set<std::tuple<DeviceState*, std::string, std::string>> counted_packed;  ///< packed parameters: device, name, form
 
   Compiler(State& state, DevicePointer main, std::vector<exec::Partition> partitions, bool updates_last)
       : s(state),
@@ -238,8 +241,34 @@ struct Program::State::Compiler {
       part.addresses.resize(part.slots.size());
       part.updates = !donations.empty();
       s.parts.push_back(std::move(part));  // from here on the destructor destroys the plan
+      share_packed(set.device, lowered, options);
       make_plan(s.parts.back(), fmt::format("a plan of {} nodes", set.nodes.size()), lowered.graph, options, p);
       if (std::find(s.devices.begin(), s.devices.end(), set.device) == s.devices.end()) s.devices.push_back(set.device);
+    }
+  }
+
+  /// Hands parameters over packed where the backend offers it, so that programs of the same store share the copies. Parameters that this
+  /// program computes by itself have bytes of their own.
+  void share_packed(const DevicePointer& device, exec::AbiGraph& lowered, const tenon_plan_options& options) {
+    const std::vector<tenon_packing> packings = exec::describe_packings(*device, lowered.graph, options);
+    std::vector<exec::ParameterPacking> wanted;
+    for (std::uint32_t v = 0; v < packings.size(); ++v) {
+      if (lowered.values[v].kind != TENON_VALUE_PARAMETER || packings[v].key[0] == 0) continue;
+      const std::string& name = s.graph.info(lowered.bound[lowered.values[v].binding]).name;
+      if (s.made_by_prologue(name) == nullptr) wanted.push_back({v, name, packings[v].key, packings[v].size_bytes});
+    }
+    if (wanted.empty()) return;
+    const bool allocates = s.memory.allocates();
+    const auto make = [&](const std::vector<exec::ParameterPacking>& missing) {
+      return exec::make_packed(device, s.parameters, lowered.graph, options, missing, allocates);
+    };
+    const exec::PackedList packed = allocates ? device->packed_parameters.get(*s.parameters, wanted, make) : make(wanted);
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      lowered.values[wanted[i].value].packed = packed[i]->handle();
+      s.packed_parameters.push_back(packed[i]);
+      if (counted_packed.emplace(device.get(), wanted[i].name, wanted[i].form).second) {
+        s.memory.count_packed_parameter(*device, wanted[i].name, wanted[i].size_bytes);
+      }
     }
   }
 
@@ -380,7 +409,8 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
   compiler.plan_last_copies();
   compiler.lay_out_arenas();
   report.workspace_size_bytes = memory.total(&MemoryPlan::workspace_size_bytes);
-  report.packed_size_bytes = memory.total(&MemoryPlan::packed_size_bytes);
+  report.shared_packed_size_bytes = memory.packed_parameters_size_bytes();
+  report.packed_size_bytes = memory.total(&MemoryPlan::packed_size_bytes) + report.shared_packed_size_bytes;
   if (!memory.allocates()) return;
   own_outputs.resize(outputs.size());
   make_outputs(visible);

@@ -15,6 +15,9 @@
 
 namespace tenon::exec {
 
+/// Limit of each kind of memory of one plan, so that the sum of a few fits 64 bits.
+inline constexpr std::uint64_t max_plan_bytes = std::uint64_t{1} << 60;
+
 /// Threads  one at a time.
 class ProgramMemory {
  public:
@@ -39,11 +42,15 @@ class ProgramMemory {
   void count_parameter(const DeviceState& device, const std::string& name, std::uint64_t size_bytes) {
     on(device.info.name).parameters[name] = size_bytes;
   }
+  void count_packed_parameter(const DeviceState& device, const std::string& name, std::uint64_t size_bytes) {
+    on(device.info.name).packed_parameters[name] += size_bytes;
+  }
   /// Adds the memory of a program whose outputs this program reads in place of computing them.
   void add_prologue(const ProgramMemory& prologue) {
     for (const MemoryPlan& from : prologue.plans_) {
       MemoryPlan& to = on(from.device);
       to.parameters.insert(from.parameters.begin(), from.parameters.end());
+      to.packed_parameters.insert(from.packed_parameters.begin(), from.packed_parameters.end());
       to.workspace_size_bytes += from.workspace_size_bytes;
       to.packed_size_bytes += from.packed_size_bytes + from.outputs_size_bytes;
     }
@@ -53,6 +60,11 @@ class ProgramMemory {
   std::uint64_t total(Use use) const {
     std::uint64_t sum = 0;
     for (const MemoryPlan& plan : plans_) sum += plan.*use;
+    return sum;
+  }
+  std::uint64_t packed_parameters_size_bytes() const {
+    std::uint64_t sum = 0;
+    for (const MemoryPlan& plan : plans_) sum += plan.packed_parameters_size_bytes();
     return sum;
   }
 

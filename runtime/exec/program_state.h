@@ -14,6 +14,7 @@
 
 #include "core/state_of.h"
 #include "exec/context_state.h"
+#include "exec/packed_parameters.h"
 #include "exec/program_memory.h"
 #include "exec/replay.h"
 #include "exec/run_context.h"
@@ -81,6 +82,7 @@ struct Program::State {
   std::vector<Tensor> own_outputs;     ///< memory of all outputs; undefined as long as callers pass their own
   std::vector<Tensor> results;         ///< the visible ones, as returned
   exec::ProgramMemory memory;          ///< arenas, constants, temporaries
+  exec::PackedList packed_parameters;  ///< that the plans read
   std::vector<DevicePointer> devices;  ///< each once
   std::vector<char> staging;
   CheckNumerics check = CheckNumerics::off;

@@ -92,6 +92,9 @@ struct MemoryPlan {
   /// of the parameter store, which other programs may share: bytes of each parameter that is read
   /// or updated
   std::map<std::string, std::uint64_t> parameters = {};
+  /// parameters as the backend packs them, where it lets programs of the same store share that:
+  /// bytes of each one
+  std::map<std::string, std::uint64_t> packed_parameters = {};
   /// copies of the inputs, on a device that cannot use host memory in place; allocated by the first
   /// run with inputs that live elsewhere
   std::uint64_t inputs_size_bytes = 0;
@@ -100,7 +103,7 @@ struct MemoryPlan {
   /// values between kernels (activations, gradients) and workspaces of kernels: the most that live
   /// at one time
   std::uint64_t workspace_size_bytes = 0;
-  /// constants, packed operands, and values that depend on parameters alone
+  /// constants, other packed operands, and values that depend on parameters alone
   std::uint64_t packed_size_bytes = 0;
 
   /// The sum of `parameters`.
@@ -109,12 +112,20 @@ struct MemoryPlan {
     for (const auto& parameter : parameters) sum += parameter.second;
     return sum;
   }
-  /// What belongs to the program alone: everything but the parameters.
+  /// The sum of `packed_parameters`.
+  std::uint64_t packed_parameters_size_bytes() const {
+    std::uint64_t sum = 0;
+    for (const auto& parameter : packed_parameters) sum += parameter.second;
+    return sum;
+  }
+  /// What belongs to the program alone: everything but the parameters, packed or not.
   std::uint64_t own_size_bytes() const {
     return inputs_size_bytes + outputs_size_bytes + workspace_size_bytes + packed_size_bytes;
   }
   /// The peak: parameters and the program's own memory.
-  std::uint64_t peak_size_bytes() const { return parameters_size_bytes() + own_size_bytes(); }
+  std::uint64_t peak_size_bytes() const {
+    return parameters_size_bytes() + packed_parameters_size_bytes() + own_size_bytes();
+  }
 };
 
 /// Placement and cost of a program.
@@ -126,8 +137,11 @@ struct TENON_API PlacementReport {
   /// between devices, without inputs that live on another device
   std::uint64_t bytes_copied_per_run = 0;
   std::uint64_t workspace_size_bytes = 0;  ///< as in MemoryPlan, of all devices
-  std::uint64_t packed_size_bytes = 0;     ///< as in MemoryPlan, of all devices
-  std::vector<PlannedCopy> copies = {};    ///< the copies that copies_inserted counts
+  /// constants and packed operands, as in MemoryPlan, of all devices
+  std::uint64_t packed_size_bytes = 0;
+  /// of these, MemoryPlan::packed_parameters, which programs of the same store share
+  std::uint64_t shared_packed_size_bytes = 0;
+  std::vector<PlannedCopy> copies = {};  ///< the copies that copies_inserted counts
   std::vector<DenseCopy> dense_copies = {};
   /// Whether runs are recorded and replayed as one launch, or why not; empty on devices that cannot
   /// record.
@@ -147,8 +161,8 @@ struct TENON_API PlacementReport {
   /// The report as JSON: {"nodes": [{node, op, dtype, requested, device, algorithm, reason,
   /// output_size_bytes, once}], "copies": [{value, from, to, size_bytes}], "dense_copies":
   /// [{value, device, reason, size_bytes}], "moved", "partitions", "kernels", "copies_inserted",
-  /// "bytes_copied_per_run", "workspace_size_bytes", "packed_size_bytes", "replay", "records",
-  /// "replays"}; a device that there is not is null.
+  /// "bytes_copied_per_run", "workspace_size_bytes", "packed_size_bytes",
+  /// "shared_packed_size_bytes", "replay", "records", "replays"}; a device that there is not is null.
   std::string json() const;
 };
 

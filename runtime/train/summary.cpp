@@ -46,7 +46,8 @@ constexpr MemoryRow memory_rows[] = {
     {"Parameters", [](const MemoryPlan& plan) { return parameter_bytes(plan, false); }},
     {"Optimizer state", [](const MemoryPlan& plan) { return parameter_bytes(plan, true); }},
     {"Activations and workspace", [](const MemoryPlan& plan) { return plan.workspace_size_bytes; }},
-    {"Constants and packed weights", [](const MemoryPlan& plan) { return plan.packed_size_bytes; }},
+    {"Packed weights, shared by programs", [](const MemoryPlan& plan) { return plan.packed_parameters_size_bytes(); }},
+    {"Constants and other packed weights", [](const MemoryPlan& plan) { return plan.packed_size_bytes; }},
     {"Inputs and results", [](const MemoryPlan& plan) { return plan.inputs_size_bytes + plan.outputs_size_bytes; }},
     {"Peak", [](const MemoryPlan& plan) { return plan.peak_size_bytes(); }},
 };

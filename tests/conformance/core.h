@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <functional>
 #include <initializer_list>
 #include <iterator>
@@ -42,8 +44,24 @@ std::vector<Case> core_answer_cases();
 std::vector<Case> core_graph_cases();
 std::vector<Case> core_random_graph_cases();
 std::vector<Case> core_block_cases();
+std::vector<Case> core_pack_cases();
 
 [[noreturn]] void fail(const std::string& text);
+/// An optional block of the backend's table, whose slots are all set: they are of no use without each other. Throws NotRun if it is not
+/// offered.
+template <class Block>
+const Block& block_of(const Block* block, const char* name) {
+  if (block == nullptr) throw NotRun(fmt::format("not offered: tenon_backend_table.{} is NULL", name));
+  const auto* bytes = reinterpret_cast<const char*>(block);
+  for (std::size_t offset = 8; offset < sizeof(Block); offset += sizeof(void*)) {
+    void* slot = nullptr;
+    std::memcpy(&slot, bytes + offset, sizeof slot);
+    if (slot == nullptr)
+      fail(fmt::format("slot {} of the {} block is empty: a block is offered whole or not at all (NULL in the table)",
+                       (offset - 8) / sizeof(void*), name));
+  }
+  return *block;
+}
 /// Fails unless `status` is one of `allowed` and `error` has a text.
 void expect_refusal(tenon_status status, const ErrorText& error, std::initializer_list<tenon_status> allowed, const std::string& what);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The optional blocks, if offered: packed operands, profiles, and the host's store of
-// measurements. Recordings are in capture.cpp, BLAS is a profile of its own.
+// Optional blocks, if offered: profiles, and the host's store of measurements. Recordings are in capture.cpp, packed operands in
+// core_pack.cpp, BLAS is a profile of its own.
 #include <algorithm>
 #include <cstring>
 
@@ -9,24 +9,9 @@
 namespace tenon::conformance {
 namespace {
 
-/// The block if it is offered. All of its slots must be set: they are of no use without each other.
-template <class Block>
-const Block& block_of(const Block* block, const char* name) {
-  if (block == nullptr) throw NotRun(fmt::format("not offered: tenon_backend_table.{} is NULL", name));
-  const auto* bytes = reinterpret_cast<const char*>(block);
-  for (std::size_t offset = 8; offset < sizeof(Block); offset += sizeof(void*)) {
-    void* slot = nullptr;
-    std::memcpy(&slot, bytes + offset, sizeof slot);
-    if (slot == nullptr)
-      fail(fmt::format("slot {} of the {} block is empty: a block is offered whole or not at all (NULL in the table)",
-                       (offset - 8) / sizeof(void*), name));
-  }
-  return *block;
-}
-
-/// y = x w on integers, w of the given kind.
+/// y = x w on integers.
 struct Product {
-  explicit Product(std::uint32_t weights) {
+  Product() {
     Array a(TENON_DTYPE_F32, {4, 8}), b(TENON_DTYPE_F32, {8, 6});
     for (std::int64_t i = 0; i < a.count(); ++i) a.set(i, static_cast<double>(i % 7 - 3));
     for (std::int64_t i = 0; i < b.count(); ++i) b.set(i, static_cast<double>(i % 5 - 2));
@@ -36,7 +21,7 @@ struct Product {
       for (std::int64_t k = 0; k < 8; ++k) sum += a.at(i / 6 * 8 + k) * b.at(k * 6 + i % 6);
       expected.set(i, sum);
     }
-    const std::uint32_t x = net.input(std::move(a)), y = (w = net.input(std::move(b), {}, weights), net.output(TENON_DTYPE_F32, {4, 6}));
+    const std::uint32_t x = net.input(std::move(a)), w = net.input(std::move(b)), y = net.output(TENON_DTYPE_F32, {4, 6});
     net.node(TENON_OP_MatMul, line_of(TENON_OP_MatMul).version, &no_attributes, {x, w}, {y});
   }
   void expect(const Outcome& outcome, const char* when) const {
@@ -47,64 +32,7 @@ struct Product {
   }
   Net net;
   Array expected;
-  std::uint32_t w = 0;
 };
-
-// ---------------------------------------------------------------- packed operands
-
-std::string key_of(const tenon_pack_table& block, tenon_packed* packed) {
-  char key[256];
-  std::memset(key, 0x7E, sizeof key);
-  std::uint64_t size = 0;
-  ErrorText error;
-  expect_ok("pack info", block.info, packed, key, sizeof key, &size);
-  if (std::memchr(key, 0, sizeof key) == nullptr) fail("the key of a packed operand does not end in NUL within 256 bytes");
-  if (key[0] == 0) fail("a packed operand has an empty key");
-  if (size == 0) fail("a packed operand of 48 elements has a size of 0 bytes");
-  char little[8];
-  std::memset(little, 0x7E, sizeof little);
-  const tenon_status status = block.info(packed, little, 4, &size, error);  // truncated or refused, never written past the end
-  if (status != TENON_OK && status != TENON_INVALID_ARGUMENT)
-    fail(fmt::format("pack info with a buffer of 4 bytes for the key: {}", status_name(status)));
-  if (std::any_of(little + 4, little + 8, [](char c) { return c != 0x7E; })) fail("pack info wrote beyond key_capacity_bytes");
-  return key;
-}
-
-void packed_operands(CaseContext& context) {
-  const tenon_pack_table& block = block_of(context.device.table().pack, "pack");
-  require_ops(context, {TENON_OP_MatMul});
-  const Product product(TENON_VALUE_PARAMETER);
-  const AbiGraph abi_graph(product.net);
-  ErrorText error;
-  struct Packed {
-    const tenon_pack_table& block;
-    tenon_packed* handle = nullptr;
-    ~Packed() {
-      if (handle != nullptr) block.destroy(handle);
-    }
-  };
-  const Plan first(context.device, product.net), second(context.device, product.net);
-  expect_ready(first);
-  expect_ready(second);
-  {
-    Packed packed{block}, second_packed{block};
-    const tenon_status status = block.create(context.device.handle(), &abi_graph.graph, product.w, &packed.handle, error);
-    if (status == TENON_UNSUPPORTED) throw NotRun("the backend does not pack this operand: " + error.text());
-    expect_ok(status, error, "pack create");
-    expect_ok("second pack create", block.create, context.device.handle(), &abi_graph.graph, product.w, &second_packed.handle);
-    if (key_of(block, packed.handle) != key_of(block, second_packed.handle)) fail("the same operand packed twice has different keys");
-    expect_ok("pack attach", block.attach, first.handle(), product.w, packed.handle);
-    expect_ok("pack attach to a second plan", block.attach, second.handle(), product.w, packed.handle);
-  }
-  product.expect(first.run(), "a plan with a shared packed operand whose other references are gone");
-  product.expect(second.run(), "the second plan of a packed operand");
-  tenon_packed* none = nullptr;
-  ErrorText refused;
-  const tenon_status status = block.create(context.device.handle(), &abi_graph.graph, 99, &none, refused);
-  if (status == TENON_OK) block.destroy(none);
-  expect_refusal(status, refused, {TENON_INVALID_ARGUMENT, TENON_UNSUPPORTED}, "packing value 99 of 3");
-  if (none != nullptr) fail("a failed pack create wrote its out-parameter");
-}
 
 // ---------------------------------------------------------------- profiles
 
@@ -216,7 +144,7 @@ void profile_of_each_execution(CaseContext& context) {
 /// The host returns stored measurements; corrupt ones are measured again.
 void autotune(CaseContext& context) {
   require_ops(context, {TENON_OP_MatMul});
-  const Product product(TENON_VALUE_INPUT);
+  const Product product;
   const Device device(SecondInstance{context.device});
   const auto run = [&](const char* when) {
     const Plan plan(device, product.net);
@@ -242,7 +170,6 @@ void autotune(CaseContext& context) {
 
 std::vector<Case> core_block_cases() {
   return core_cases({
-      {"pack/shared", packed_operands},
       {"profile/records", profile},
       {"profile/each_execution", profile_of_each_execution},
       {"host/autotune", autotune},

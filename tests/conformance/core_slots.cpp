@@ -74,10 +74,9 @@ std::vector<SlotTable> slot_tables() {
 #undef TENON_STRUCT
 #define TENON_STRUCT tenon_pack_table
   tables.push_back({"tenon_pack_table",
-                    offsetof(TENON_STRUCT, create),
+                    offsetof(TENON_STRUCT, describe),
                     sizeof(TENON_STRUCT),
-                    {TENON_SLOT(create, "pack/shared"), TENON_SLOT(info, "pack/shared"), TENON_SLOT(attach, "pack/shared"),
-                     TENON_SLOT(destroy, "pack/shared")}});
+                    {TENON_SLOT(describe, "pack/refused"), TENON_SLOT(create, "pack/refused"), TENON_SLOT(destroy, "pack/shared")}});
 #undef TENON_STRUCT
 #define TENON_STRUCT tenon_profile_table
   tables.push_back(

@@ -214,6 +214,7 @@ AbiGraph::AbiGraph(const Net& net) : donations_(net.donations) {
     abi_value.desc.dtype = value.dtype;
     abi_value.kind = value.kind;
     abi_value.binding = TENON_NO_INDEX;
+    abi_value.packed = value.packed;
     if (value.kind == TENON_VALUE_CONSTANT) {
       abi_value.data = value.array.bytes();
     } else if (value.kind != TENON_VALUE_INTERNAL) {

@@ -117,6 +117,7 @@ class Net {
     Dims shape;
     Array array;  ///< inputs, parameters, constants
     Layout layout;
+    tenon_packed* packed = nullptr;  ///< of parameters and constants
   };
   struct Node {
     tenon_op op;

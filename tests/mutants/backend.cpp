@@ -137,6 +137,7 @@ tenon_backend_table modified(tenon_backend_table table) {
   spoil_streams(table);
   spoil_captures(table);
   spoil_plans(table);
+  spoil_packing(table);
   spoil_blas(table);
   if (is(Mutation::lies_in_struct_size)) table.struct_size = 64;
   if (is(Mutation::leaves_a_slot_empty)) table.event_query = nullptr;

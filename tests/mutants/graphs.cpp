@@ -173,6 +173,7 @@ const tenon_graph& Graph::abi() {
 }
 
 bool changes_graphs() {
+  if (shares_packed()) return true;
   for (const Mutation m : {Mutation::ignores_strides, Mutation::any_version_will_do, Mutation::columns_are_rows,
                            Mutation::constants_mixed_up, Mutation::ignores_needs_of_values, Mutation::ignores_needs_of_nodes}) {
     if (is(m)) return true;
@@ -184,6 +185,7 @@ bool changes_graphs() {
 }
 
 void change(Graph& graph) {
+  read_packed_constants(graph);
   if (is(Mutation::ignores_strides)) {
     for (Graph::Value& value : graph.values) value.strides.reset();
   }

@@ -2,13 +2,15 @@
 // mutant.h - a backend with one defect, which the build selects.
 //
 // The unmodified backend is a copy of the reference backend. The slots that a mutation of mutants.def changes are wrapped by subject:
-// backend.cpp (query, lifecycle), memory.cpp, streams.cpp, captures.cpp, graphs.cpp and results.cpp (plans), blas.cpp, process.cpp (process
-// state).
+// backend.cpp (query, lifecycle), memory.cpp, streams.cpp, captures.cpp, graphs.cpp, results.cpp and packing.cpp (plans), blas.cpp,
+// process.cpp (process state).
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,6 +47,7 @@ void spoil_memory(tenon_backend_table& table);
 void spoil_streams(tenon_backend_table& table);
 void spoil_captures(tenon_backend_table& table);
 void spoil_plans(tenon_backend_table& table);
+void spoil_packing(tenon_backend_table& table);
 void spoil_blas(tenon_backend_table& table);
 
 /// Waits for the work of a stream and returns the underlying unmodified stream.
@@ -120,6 +123,8 @@ class Graph {
 bool changes_graphs();
 void change(Graph& graph);
 
+struct PackedCopy;
+
 /// A plan of the mutant, around an unmodified plan.
 struct Plan {
   tenon_plan* unmodified = nullptr;
@@ -132,8 +137,21 @@ struct Plan {
   const tenon_value* borrowed = nullptr;               ///< the caller's values, which may be gone
   tenon_plan_options options{};                        ///< for a plan that is made at execution
   std::uint64_t epoch = 0;                             ///< of the last execution
+  std::shared_ptr<PackedCopy> packed;                  ///< the packed operand that was handed over
+  std::uint32_t packed_binding = TENON_NO_INDEX;       ///< of a parameter; none: it is a constant
   static Plan& of(tenon_plan* plan) { return *reinterpret_cast<Plan*>(plan); }
 };
+
+/// Whether this plugin offers packed operands, which plans may share. Then the unmodified backend reads the copies as if they were the
+/// operands: constants in the graph that it gets, parameters at the addresses that it gets.
+bool shares_packed();
+void read_packed_constants(Graph& graph);
+/// Notes the packed operand of the graph in the plan. Refuses one of another form.
+tenon_status take_packed(const Graph& graph, Plan& plan, tenon_error* error);
+/// Brings the plan's packed parameter up to date, and replaces its address. The caller holds the lock while it reads.
+std::unique_lock<std::mutex> read_packed(Plan& plan, std::uint64_t epoch, std::vector<std::uint64_t>& addresses);
+/// Bytes that the unmodified plan has and this one was handed.
+std::uint64_t packed_constant_bytes(const Plan& plan);
 
 /// One execution, before and after that of the unmodified backend.
 struct Execution {

@@ -101,6 +101,9 @@ tenon_status plan_create(tenon_device* device, const tenon_graph* graph, const t
   if (is(Mutation::leaves_spans_open)) host_of(device)->trace_begin(host_of(device)->context, "a plan", 0);
   const Question question(*graph, *options);
   auto plan = std::make_unique<Plan>();
+  if (shares_packed() && Graph::can_copy(*graph)) {
+    if (const tenon_status refused = take_packed(Graph(*graph), *plan, error); refused != TENON_OK) return refused;
+  }
   const tenon_status status = real().plan_create(device, question.graph, &question.options, &plan->unmodified, error);
   if (status != TENON_OK) {
     if (is(Mutation::accepts_malformed_graph)) {
@@ -167,6 +170,7 @@ tenon_status plan_info(tenon_plan* plan, tenon_plan_info* out_info, tenon_error*
   const tenon_status status = unmodified_info(Plan::of(plan), out_info, error);
   if (status != TENON_OK) return status;
   out_info->workspace_size_bytes += Plan::of(plan).own_workspace;
+  if (const std::uint64_t handed = packed_constant_bytes(Plan::of(plan)); handed > 0) out_info->packed_size_bytes -= handed;
   if (is(Mutation::expects_no_kernels)) out_info->kernel_count = 0;
   if (is(Mutation::workspace_without_bound)) out_info->workspace_size_bytes += std::uint64_t{1} << 27;
   return status;
@@ -218,6 +222,7 @@ tenon_status plan_execute(tenon_plan* handle, const tenon_bindings* bindings, st
   real().plan_info(unmodified, &info, nullptr);
 
   Execution run{plan, {bindings->addresses, bindings->addresses + bindings->address_count}, workspace, info.workspace_size_bytes, {}, {}};
+  const std::unique_lock<std::mutex> reading = read_packed(plan, bindings->parameters_epoch, run.addresses);
   before_execution(run);
   tenon_bindings altered = *bindings;
   altered.addresses = run.addresses.data();

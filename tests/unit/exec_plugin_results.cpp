@@ -2,6 +2,7 @@
 // What a plugin writes to its result parameters is checked: OK without a result is an error of that call, never a NULL that is used.
 #include <tenon/stream.h>
 
+#include <cstring>
 #include <string>
 
 #include "extra_device.h"
@@ -38,8 +39,20 @@ struct Careless : WrappedBackend<Careless> {
     if (fault == "large_alignment") out_info->workspace_alignment_bytes = 1u << 20;
     return status;
   }
+  static tenon_status pack_describe(tenon_device*, const tenon_graph*, const tenon_plan_options*, tenon_packing* out_packings,
+                                    std::uint32_t, tenon_error*) {
+    out_packings[1].size_bytes = 64;
+    std::memset(out_packings[1].key, 'k', fault == "endless_key" ? sizeof out_packings[1].key : 1);
+    return TENON_OK;
+  }
+  static tenon_status no_packed(tenon_device*, const tenon_graph*, const tenon_plan_options*, const std::uint32_t*, std::uint32_t,
+                                tenon_packed**, tenon_error*) {
+    return TENON_OK;
+  }
 
   static void alter(tenon_backend_table& table) {
+    static constexpr tenon_pack_table pack{sizeof(tenon_pack_table), 0, pack_describe, no_packed, [](tenon_packed*) {}};
+    if (fault == "no_packed" || fault == "endless_key") table.pack = &pack;
     if (fault == "no_device") table.device_open = no_device;
     if (fault == "no_stream") table.stream_create = no_stream;
     if (fault == "no_event") table.event_create = no_event;
@@ -86,6 +99,20 @@ TEST_CASE("plugin results: OK without a result is an error that names the call a
     Careless::add_to(context);
     CHECK_ERROR_CONTAINS(row.text, use(context));
   }
+}
+
+TEST_CASE("plugin results: the form of a packed parameter and its handle are checked") {
+  const auto compile = [](const char* fault) {
+    Careless::fault = fault;
+    const Context context(test_config());
+    Careless::add_to(context);
+    Graph graph;
+    graph.output("y", graph.input("x", DType::f32, {4}) + graph.parameter("w", DType::f32, {4}));
+    const Program program(context, graph, {.device = "careless:0"});
+  };
+  CHECK_ERROR_CONTAINS("device 'careless:0': 1 packed parameters: pack.create returned OK without a result", compile("no_packed"));
+  CHECK_ERROR_CONTAINS("device 'careless:0': the packed forms of a graph: value 1: expected a key that ends in NUL",
+                       compile("endless_key"));
 }
 
 }  // namespace

@@ -191,6 +191,26 @@ TEST_CASE_FIXTURE(OnTape, "replay: changed parameters are packed again by an exe
   CHECK(tape.replayed == 4 + 7 * 5);
 }
 
+TEST_CASE_FIXTURE(OnTape, "replay: of programs that share a packed parameter each executes once in every epoch") {
+  const auto store = std::make_shared<ParameterStore>();
+  const ProgramOptions shared{.device = "tape:0", .parameters = store};
+  Graph wide;
+  wide.output("y", ops::neg(ops::matmul(wide.input("x", DType::f32, {3, 2}), wide.parameter("w", DType::f32, {2, 2}))));
+  Program one(context, projected(), shared), three(context, wide, shared);
+  const Tensor more = Tensor::full(DType::f32, {3, 2}, 1);
+  for (int change = 1; change < 5; ++change) {
+    set_weights(one, static_cast<float>(change));
+    for (int run = 0; run < 6; ++run) {  // the other program comes first in every second epoch
+      for (Program* program : {change % 2 == 0 ? &three : &one, change % 2 == 0 ? &one : &three}) {
+        CHECK(floats(program->run({program == &one ? ones : more})[0])[0] == static_cast<float>(-2 * change));
+      }
+    }
+    CHECK(tape.packs == change);
+  }
+  CHECK(one.placement().records == 4);
+  CHECK(three.placement().records == 4);
+}
+
 TEST_CASE_FIXTURE(OnTape, "replay: if parameters change in almost every run the program executes instead") {
   Program program(context, projected(), on_tape);
   for (int change = 0; change < 10; ++change) {

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -224,6 +225,9 @@ inline void pack(const sdk::Call& call, std::uint32_t input, void* out_packed) {
     std::memcpy(out_packed, from, size);
   });
 }
+inline std::string pack_form(const sdk::Call&, std::uint32_t) {
+  return "copy";
+}
 
 TENON_KERNEL_WITH(add, (sdk::Traits{.in_place = true}), float)
 TENON_KERNEL(mul, float)
@@ -232,7 +236,7 @@ TENON_KERNEL(relu, float)
 TENON_KERNEL(log, float)
 TENON_KERNEL(reshape, float)
 TENON_KERNEL_WITH(tanh, (sdk::Traits{.capture_safe = false}), float)
-TENON_KERNEL_WITH(matmul, (sdk::Traits{.pack_size = pack_size, .pack = pack}), float)
+TENON_KERNEL_WITH(matmul, (sdk::Traits{.pack_size = pack_size, .pack = pack, .pack_form = pack_form}), float)
 
 inline constexpr sdk::KernelRow rows[] = {
     {TENON_OP_Add, 14, 0, &kernel_add},   {TENON_OP_Mul, 14, 0, &kernel_mul},       {TENON_OP_Neg, 13, 0, &kernel_neg},

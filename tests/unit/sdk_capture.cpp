@@ -210,5 +210,73 @@ TEST_CASE("sdk: parameters are packed by an execution, never by a recording") {
   CHECK(tape.packs == 2);
 }
 
+/// y = a w, with w packed for several plans.
+struct SharedProduct {
+  explicit SharedProduct(const Session& in) : session(in) {
+    net.node(TENON_OP_MatMul, {a, w}, {y});
+    ErrorText error;
+    const tenon_plan_options given = options();
+    const tenon_status status = session.table->pack->create(session.device, &net.abi_graph(), &given, &w, 1, &net.values[w].packed, error);
+    REQUIRE_MESSAGE(status == TENON_OK, error.text());
+  }
+  ~SharedProduct() { session.table->pack->destroy(net.values[w].packed); }
+  const Session& session;
+  Net net;
+  const std::uint32_t a = net.input({1, 2}), w = net.parameter({2, 2}), y = net.output({1, 2});
+};
+
+TEST_CASE("sdk: a plan is not recorded in an epoch that only another plan of its packed operands has seen") {
+  // Whoever records a plan under an epoch that it never had takes acceptance for a promise that it packs nothing.
+  Studio studio;
+  SharedProduct product(studio.session);
+  Run first(studio.session, product.net), second(studio.session, product.net);
+  for (Run* run : {&first, &second}) {
+    run->set(product.a, {1, 1});
+    run->set(product.w, {1, 2, 3, 4});
+  }
+  first();
+  studio.wait();
+  second();
+  studio.wait();
+  CHECK(tape.packs == 1);
+  second.epoch = 2;
+  second();
+  studio.wait();
+  CHECK(tape.packs == 2);
+  first.epoch = 2;
+  ErrorText error;
+  studio.begin(studio.session.stream);
+  CHECK(first.execute(error) == TENON_UNSUPPORTED);
+  studio.block().destroy(studio.end(studio.session.stream));
+  first();
+  studio.wait();
+  CHECK(tape.packs == 2);
+  studio.begin(studio.session.stream);
+  CHECK(first.execute(error) == TENON_OK);
+  studio.block().destroy(studio.end(studio.session.stream));
+}
+
+TEST_CASE("sdk: work on one stream waits for the packing on another") {
+  Studio studio;
+  SharedProduct product(studio.session);
+  Run first(studio.session, product.net), second(studio.session, product.net);
+  for (Run* run : {&first, &second}) {
+    run->set(product.a, {1, 1});
+    run->set(product.w, {1, 2, 3, 4});
+  }
+  first();  // submitted, not executed
+  CHECK(tape.packs == 0);
+  ErrorText error;
+  tenon_stream* other = nullptr;
+  REQUIRE(studio.session.table->stream_create(studio.session.device, nullptr, &other, error) == TENON_OK);
+  const tenon_bindings bindings = second.bindings();
+  REQUIRE(studio.session.table->plan_execute(second.plan, &bindings, second.workspace, other, error) == TENON_OK);
+  REQUIRE(studio.session.table->stream_synchronize(other, error) == TENON_OK);
+  CHECK(tape.packs == 1);
+  CHECK(second.get(product.y) == Floats{4, 6});
+  studio.wait();
+  studio.session.table->stream_destroy(other);
+}
+
 }  // namespace
 }  // namespace tenon::sdk_test

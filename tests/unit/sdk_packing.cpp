@@ -2,6 +2,9 @@
 // Packed operands: constants are packed once, parameters when their epoch changes.
 #include "sdk_testing.h"
 
+#include <string>
+#include <utility>
+
 #include <tenon/sdk/backend.h>
 
 namespace tenon::sdk_test {
@@ -16,14 +19,50 @@ constexpr std::uint64_t packed_bytes = 13 * sizeof(float);
 struct Product {
   Net net;
   std::uint32_t a, b, y;
-  explicit Product(bool constant) {
-    a = net.input({2, 3});
+  explicit Product(bool constant, std::int64_t rows = 2) {
+    a = net.input({rows, 3});
     b = constant ? net.constant({3, 4}, right) : net.parameter({3, 4});
-    y = net.output({2, 4});
+    y = net.output({rows, 4});
     net.node(TENON_OP_Gemm, {a, b}, {y}, gemm_attributes());
   }
   Floats expected(const Floats& weights) { return evaluate(net, {{a, left}, {b, weights}})[y]; }
 };
+
+/// The packed form of a value, and the packed value itself, by the slots of the pack block.
+tenon_packing described(const Session& session, Net& net, std::uint32_t value) {
+  std::vector<tenon_packing> packings(net.values.size());
+  ErrorText error;
+  const tenon_plan_options given = options();
+  const tenon_status status =
+      session.table->pack->describe(session.device, &net.abi_graph(), &given, packings.data(), sizeof(tenon_packing), error);
+  REQUIRE_MESSAGE(status == TENON_OK, error.text());
+  return packings[value];
+}
+struct Handle {
+  Handle(const Session& in, Net& net, std::uint32_t value) : session(in) {
+    ErrorText error;
+    const tenon_plan_options given = options();
+    REQUIRE_MESSAGE(session.table->pack->create(session.device, &net.abi_graph(), &given, &value, 1, &packed, error) == TENON_OK,
+                    error.text());
+  }
+  ~Handle() { destroy(); }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+  void destroy() {
+    if (packed != nullptr) session.table->pack->destroy(std::exchange(packed, nullptr));
+  }
+  const Session& session;
+  tenon_packed* packed = nullptr;
+};
+/// The message of a plan_create that refuses.
+std::string refusal(const Session& session, Net& net) {
+  ErrorText error;
+  tenon_plan* plan = nullptr;
+  const tenon_plan_options given = options();
+  CHECK(session.table->plan_create(session.device, &net.abi_graph(), &given, &plan, error) == TENON_INVALID_ARGUMENT);
+  CHECK(plan == nullptr);
+  return error.text();
+}
 
 TEST_CASE("sdk: a constant is packed when the plan is made, never again, and keeps no plain copy") {
   Session session;
@@ -247,6 +286,251 @@ TEST_CASE("sdk: threads that execute one plan under different epochs each comput
       for (int i = 0; i < 2000; ++i) {
         if (session.table->plan_execute(run.plan, &bindings, 0, session.stream, nullptr) != TENON_OK) ++wrong;
         if (y[0] != 6 * weight || y[7] != 15 * weight) ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == 0);
+}
+
+// ---------------------------------------------------------------- shared by plans
+
+TEST_CASE("sdk: plans of several batch sizes share a packed parameter: one copy, packed once in each epoch") {
+  Session session;
+  Product small(false), large(false, 5);
+  CHECK(std::string(described(session, small.net, small.b).key) == "parameter: Gemm-13 input 1 f32(3,4) transposed");
+  CHECK(std::string(described(session, large.net, large.b).key) == described(session, small.net, small.b).key);
+  CHECK(described(session, small.net, small.b).size_bytes == packed_bytes);
+  Handle handle(session, small.net, small.b);
+  CHECK(session.host.live_bytes == packed_bytes);
+  small.net.values[small.b].packed = large.net.values[large.b].packed = handle.packed;
+  Run first(session, small.net), second(session, large.net);
+  handle.destroy();
+  CHECK(session.host.live_bytes == packed_bytes);
+  CHECK(first.info.packed_size_bytes == 0);
+  const Floats rows(15, 2.0f);
+  first({{small.a, left}, {small.b, right}});
+  second({{large.a, rows}, {large.b, right}});
+  CHECK(probe.packs == 1);
+  CHECK(first.get(small.y) == small.expected(right));
+  CHECK(second.get(large.y) == evaluate(large.net, {{large.a, rows}, {large.b, right}})[large.y]);
+
+  const Floats other(12, 3.0f);
+  first.epoch = second.epoch = 2;
+  second({{large.b, other}});
+  first({{small.b, other}});
+  CHECK(probe.packs == 2);
+  CHECK(first.get(small.y) == small.expected(other));
+}
+
+TEST_CASE("sdk: a constant is packed when it is created, and never by the plans that share it") {
+  Session session;
+  Product product(true);
+  Handle handle(session, product.net, product.b);
+  CHECK(probe.packs == 1);
+  product.net.values[product.b].packed = handle.packed;
+  Run first(session, product.net), second(session, product.net);
+  handle.destroy();
+  CHECK(first.info.packed_size_bytes == 0);
+  for (Run* run : {&first, &second}) {
+    (*run)({{product.a, left}});
+    CHECK(run->get(product.y) == product.expected(right));
+  }
+  CHECK(probe.packs == 1);
+  CHECK(session.host.live_bytes == packed_bytes);
+}
+
+TEST_CASE("sdk: kernels that read a value in one form read one copy, whatever the order of the nodes") {
+  Session session;
+  const auto twice = [](bool swapped) {  // b is read as it is by two products, and transposed by a third
+    Product product(false);
+    const auto turned = product.net.internal({4, 3});
+    product.net.node(TENON_OP_Transpose, {product.b}, {turned}, axes({1, 0}));
+    const auto again = [&] { product.net.node(TENON_OP_Gemm, {product.a, product.b}, {product.net.output({2, 4})}, gemm_attributes()); };
+    if (!swapped) again();
+    product.net.node(TENON_OP_Gemm, {product.net.input({2, 4}), turned}, {product.net.output({2, 3})}, gemm_attributes());
+    if (swapped) again();
+    return product;
+  };
+  Product product = twice(false), other = twice(true);
+  const tenon_packing packing = described(session, product.net, product.b);
+  CHECK(packing.size_bytes == 64 + packed_bytes);
+  CHECK(std::string(packing.key) == "parameter: Gemm-13 input 1 f32(3,4) transposed; Gemm-13 input 1 f32(4,3) strides (1,4) transposed");
+  CHECK(std::string(described(session, other.net, other.b).key) == packing.key);
+  Run run(session, product.net);
+  run({{product.a, left}, {product.b, right}});
+  CHECK(probe.packs == 2);
+  CHECK(run.get(product.y) == product.expected(right));
+}
+
+TEST_CASE("sdk: a key that would be too long ends in a digest of all of it") {
+  Session session;
+  const auto forms = [](const Shape& last) {
+    Product product(false);
+    for (const Shape& shape : {Shape{2, 6}, Shape{6, 2}, Shape{4, 3}, Shape{1, 12}, last}) {
+      const auto view = product.net.internal(shape);
+      product.net.node(TENON_OP_Reshape, {product.b}, {view});
+      product.net.node(TENON_OP_Gemm, {product.net.input({2, shape[0]}), view}, {product.net.output({2, shape[1]})}, gemm_attributes());
+    }
+    const auto turned = product.net.internal({4, 3});
+    product.net.node(TENON_OP_Transpose, {product.b}, {turned}, axes({1, 0}));
+    product.net.node(TENON_OP_Gemm, {product.net.input({2, 4}), turned}, {product.net.output({2, 3})}, gemm_attributes());
+    return product;
+  };
+  Product one = forms({12, 1}), same = forms({12, 1}), less = forms({1, 12});
+  const std::string key = described(session, one.net, one.b).key;
+  CHECK(key.size() == sizeof(tenon_packing::key) - 1);
+  CHECK(key == described(session, same.net, same.b).key);
+  CHECK(key != described(session, less.net, less.b).key);
+}
+
+TEST_CASE("sdk: what is not packed has no key and cannot be created; of a list all values are created, or none") {
+  Session session;
+  Product product(false);
+  for (const std::uint32_t v : {product.a, product.y}) {
+    CHECK(std::string(described(session, product.net, v).key).empty());
+    CHECK(described(session, product.net, v).size_bytes == 0);
+  }
+  ErrorText error;
+  const tenon_plan_options given = options();
+  tenon_packed* handles[2] = {};
+  const auto create = [&](const tenon_graph& graph, std::uint32_t value) {
+    const std::uint32_t values[] = {product.b, value};
+    return session.table->pack->create(session.device, &graph, &given, values, 2, handles, error);
+  };
+  for (const std::uint32_t v : {product.a, 99u}) {
+    CHECK(create(product.net.abi_graph(), v) == TENON_INVALID_ARGUMENT);
+    CHECK(error.says(("got value " + std::to_string(v) + " of 3").c_str()));
+  }
+  tenon_graph needy = product.net.abi_graph();
+  needy.needs = TENON_NEEDS_TEST;
+  CHECK(create(needy, product.b) == TENON_UNSUPPORTED);
+  std::vector<tenon_packing> packings(product.net.values.size());
+  const auto describe = [&](std::uint32_t stride) {
+    return session.table->pack->describe(session.device, &needy, &given, packings.data(), stride, error);
+  };
+  CHECK(describe(sizeof(tenon_packing)) == TENON_UNSUPPORTED);
+  needy.needs = 0;
+  CHECK(describe(16) == TENON_INVALID_ARGUMENT);
+  CHECK(error.says("expected forms of at least 248 bytes, got 16"));
+  CHECK(handles[0] == nullptr);
+  CHECK(session.host.live_blocks == 0);
+
+  Session recorded(1, sdk::query<recorded_spec, recorded_rows>);
+  CHECK_FALSE(std::string(described(recorded, product.net, product.b).key).empty());
+  const auto next = product.net.output({3, 4});
+  product.net.node(TENON_OP_Neg, {product.b}, {next});
+  product.net.donate(product.b, next);  // its Gemm does not pack what the plan overwrites
+  CHECK(std::string(described(recorded, product.net, product.b).key).empty());
+  const Session small(1, query_dense);
+  CHECK(small.table->pack == nullptr);
+}
+
+TEST_CASE("sdk: a plan refuses packed operands of another form, another device, for two values, or that it does not read packed") {
+  Session session, elsewhere;
+  Product product(false);
+  Net wide;
+  const auto a = wide.input({2, 3}), b = wide.parameter({3, 5}), y = wide.output({2, 5});
+  wide.node(TENON_OP_Gemm, {a, b}, {y}, gemm_attributes());
+  const Handle other(session, wide, b), far(elsewhere, product.net, product.b), fitting(session, product.net, product.b);
+  const auto with = [&](tenon_packed* packed) {
+    product.net.values[product.b].packed = packed;
+    return refusal(session, product.net);
+  };
+  CHECK(with(other.packed) ==
+        "plan_create: value 1: expected one packed as 'parameter: Gemm-13 input 1 f32(3,4) transposed', got "
+        "'parameter: Gemm-13 input 1 f32(3,5) transposed'");
+  CHECK(with(far.packed) ==
+        "plan_create: value 1: expected one packed on this device, got 'parameter: Gemm-13 input 1 f32(3,4) transposed' of another device");
+
+  Net unread;
+  const auto x = unread.parameter({3, 4});
+  unread.node(TENON_OP_Neg, {x}, {unread.output({3, 4})});
+  unread.values[x].packed = fitting.packed;
+  CHECK(refusal(session, unread).find("expected none packed, for the plan reads it as it is") != std::string::npos);
+
+  product.net.values[product.b].packed = fitting.packed;
+  const auto second = product.net.parameter({3, 4});
+  product.net.node(TENON_OP_Gemm, {product.a, second}, {product.net.output({2, 4})}, gemm_attributes());
+  product.net.values[second].packed = fitting.packed;
+  CHECK(refusal(session, product.net) == "plan_create: expected a packed operand for each parameter, got one for two of them");
+}
+
+TEST_CASE("sdk: a packing that fails is repeated by whichever plan comes next") {
+  Session session;
+  Product product(false);
+  const Handle handle(session, product.net, product.b);
+  product.net.values[product.b].packed = handle.packed;
+  Run first(session, product.net), second(session, product.net);
+  for (Run* run : {&first, &second}) {
+    run->set(product.a, left);
+    run->set(product.b, right);
+  }
+  probe.fail_pack = true;
+  ErrorText error;
+  CHECK(first.execute(error) == TENON_INTERNAL);
+  CHECK(error.node_id() == product.net.nodes[0].id);
+  probe.fail_pack = false;
+  second();
+  CHECK(second.get(product.y) == product.expected(right));
+}
+
+/// y = a v + a w, with v and w in either order.
+struct Sum {
+  Net net;
+  std::uint32_t a = net.input({2, 3}), v = 0, w = 0, y = 0;
+  explicit Sum(bool swapped) {
+    (swapped ? w : v) = net.parameter({3, 4});
+    (swapped ? v : w) = net.parameter({3, 4});
+    const auto av = net.internal({2, 4}), aw = net.internal({2, 4});
+    y = net.output({2, 4});
+    net.node(TENON_OP_Gemm, {a, swapped ? w : v}, {av}, gemm_attributes());
+    net.node(TENON_OP_Gemm, {a, swapped ? v : w}, {aw}, gemm_attributes());
+    net.node(TENON_OP_Add, {av, aw}, {y});
+  }
+};
+
+TEST_CASE("sdk: threads whose plans share some of their parameters, under different epochs, do not mix them up and do not deadlock") {
+  Session session;
+  Sum one(false), other(true);
+  Product part(false);
+  const Handle v(session, one.net, one.v), w(session, one.net, one.w);
+  for (Sum* sum : {&one, &other}) {
+    sum->net.values[sum->v].packed = v.packed;
+    sum->net.values[sum->w].packed = w.packed;
+  }
+  part.net.values[part.b].packed = w.packed;
+  const Run first(session, one.net), second(session, other.net), third(session, part.net);
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0}, ready{0};
+  for (std::uint64_t t = 0; t < 6; ++t) {
+    threads.emplace_back([&, t] {
+      const std::uint64_t epoch = t / 3;
+      const auto weight = static_cast<float>(epoch + 1);
+      const bool sums = t % 3 < 2;
+      const Sum& sum = t % 3 == 0 ? one : other;
+      Floats a = left, values(12, weight), y(8);
+      std::vector<unsigned char> memory(1024);
+      const std::uint64_t workspace = (reinterpret_cast<std::uintptr_t>(memory.data()) + 63) / 64 * 64;
+      std::vector<std::uint64_t> addresses(sums ? 4 : 3);
+      const auto bind = [&](const Net& net, std::uint32_t value, Floats& bytes) {
+        addresses[net.values[value].binding] = reinterpret_cast<std::uintptr_t>(bytes.data());
+      };
+      if (sums) {
+        bind(sum.net, sum.a, a), bind(sum.net, sum.v, values), bind(sum.net, sum.w, values), bind(sum.net, sum.y, y);
+      } else {
+        bind(part.net, part.a, a), bind(part.net, part.b, values), bind(part.net, part.y, y);
+      }
+      const tenon_bindings bindings{.struct_size = sizeof bindings,
+                                    .address_count = static_cast<std::uint32_t>(addresses.size()),
+                                    .addresses = addresses.data(),
+                                    .parameters_epoch = epoch};
+      tenon_plan* const plan = !sums ? third.plan : t % 3 == 0 ? first.plan : second.plan;
+      const float expected = (sums ? 2 : 1) * weight;
+      for (++ready; ready < 6;) std::this_thread::yield();
+      for (int i = 0; i < 1000; ++i) {
+        if (session.table->plan_execute(plan, &bindings, workspace, session.stream, nullptr) != TENON_OK) ++wrong;
+        if (y[0] != 6 * expected || y[7] != 15 * expected) ++wrong;
       }
     });
   }

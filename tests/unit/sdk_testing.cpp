@@ -249,6 +249,9 @@ std::size_t gemm_pack_size(const sdk::Call& call, std::uint32_t input) {
   if (call.host.table() == nullptr) probe.no_traits_host = true;
   return input == 1 ? static_cast<std::size_t>(call.inputs[1].count + 1) * sizeof(float) : 0;
 }
+std::string gemm_pack_form(const sdk::Call&, std::uint32_t) {
+  return "transposed";
+}
 std::size_t gemm_scratch(const sdk::Call& call) {
   return call.packed != nullptr && call.packed[1] != nullptr ? 0 : probe.unpacked_scratch.load();
 }
@@ -317,7 +320,12 @@ TENON_KERNEL_WITH(cast, (sdk::Traits{.in_place = false}), float, sdk::BFloat16)
 TENON_KERNEL_WITH(reduce_sum, any_strides, float)
 TENON_KERNEL_WITH(matmul, (sdk::Traits{.strided = true, .epilogue = true}), float)
 TENON_KERNEL_WITH(gemm,
-                  (sdk::Traits{.strided = true, .epilogue = true, .scratch = gemm_scratch, .pack_size = gemm_pack_size, .pack = gemm_pack}),
+                  (sdk::Traits{.strided = true,
+                               .epilogue = true,
+                               .scratch = gemm_scratch,
+                               .pack_size = gemm_pack_size,
+                               .pack = gemm_pack,
+                               .pack_form = gemm_pack_form}),
                   float)
 TENON_KERNEL_WITH(sgd_step, (sdk::Traits{.in_place = true}), float)
 TENON_KERNEL(softmax_cross_entropy, float)
@@ -547,7 +555,8 @@ const tenon_graph& Net::abi_graph() {
                                    static_cast<std::uint32_t>(value.shape.size()), value.dtype},
                           .kind = value.kind,
                           .binding = value.binding,
-                          .data = value.kind == TENON_VALUE_CONSTANT && !value.bytes.empty() ? value.bytes.data() : nullptr};
+                          .data = value.kind == TENON_VALUE_CONSTANT && !value.bytes.empty() ? value.bytes.data() : nullptr,
+                          .packed = value.packed};
     abi_values.push_back(abi_value);
   }
   for (const Node& node : nodes) {

@@ -52,8 +52,8 @@ struct ErrorText : loader::ErrorText {
 // ---------------------------------------------------------------- the backends
 
 /// Kernels: Add Mul Neg Relu Sigmoid (strided, in place), Sub (strided), Tanh (dense only), Softmax (dense, in place, scratch),
-/// Reshape Flatten Transpose Expand ReduceSum (strided), MatMul (strided, epilogue), Gemm (packs b, epilogue), SgdStep (in place, groups),
-/// SoftmaxCrossEntropyLoss (optional operands), Div (fails as `probe` says), LogSoftmax (rejects rank 1), Cast.
+/// Reshape Flatten Transpose Expand ReduceSum (strided), MatMul (strided, epilogue), Gemm (packs b, and shares that, epilogue), SgdStep (in
+/// place, groups), SoftmaxCrossEntropyLoss (optional operands), Div (fails as `probe` says), LogSoftmax (rejects rank 1), Cast.
 tenon_status query_full(const tenon_host_info* host, tenon_backend_info* out_info);
 /// Neg, Tanh and no copy kernel. It has another name, other capabilities, a BLAS table, and no devices.
 tenon_status query_small(const tenon_host_info* host, tenon_backend_info* out_info);
@@ -107,6 +107,7 @@ class Net {
     tenon_dtype dtype;
     std::vector<unsigned char> bytes;  ///< constants
     std::uint32_t binding = TENON_NO_INDEX;
+    tenon_packed* packed = nullptr;  ///< handed over to the plan
     std::int64_t count() const;
   };
   struct Node {

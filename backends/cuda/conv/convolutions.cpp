@@ -474,6 +474,10 @@ void pack_filter(const sdk::Call& call, const ConvOperands& o, void* out_packed)
   transpose_filter(stream_of(call), shape_of(call, o), o.w->dtype, o.w->data, out_packed, false);
 }
 
+std::string filter_form(const sdk::Call&, std::uint32_t) {
+  return "channels last";
+}
+
 void convolve(const sdk::Call& call, const ConvOperands& o) {
   const bool makes_filter = o.direction == ConvDirection::filter_gradient;
   const sdk::Operand& made = makes_filter ? *o.w : o.direction == ConvDirection::forward ? *o.y : *o.x;

@@ -138,6 +138,8 @@ struct ConvOperands {
 std::size_t convolution_scratch(const sdk::Call& call, const ConvOperands& operands);
 std::size_t packed_filter_bytes(const sdk::Call& call, const ConvOperands& operands);
 void pack_filter(const sdk::Call& call, const ConvOperands& operands, void* out_packed);
+/// Traits::pack_form of filters: one form, whatever the engine.
+std::string filter_form(const sdk::Call& call, std::uint32_t input);
 /// Runs the call, with its epilogue.
 void convolve(const sdk::Call& call, const ConvOperands& operands);
 

@@ -36,6 +36,7 @@ constexpr sdk::Traits traits{.epilogue = true,
                              .scratch = scratch,
                              .pack_size = pack_size,
                              .pack = pack,
+                             .pack_form = filter_form,
                              .pack_donated = false};
 
 }  // namespace

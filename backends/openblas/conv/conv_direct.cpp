@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string>
 
 #include <tenon/sdk/rounding.h>
 
@@ -367,6 +368,16 @@ PanelSource<T> input_grad_panels(const ConvGeometry& g, std::int64_t phase, cons
   from.columns = g.group_channels();
   from.column_step = g.taps();
   return from;
+}
+
+std::string forward_form(const ConvGeometry& g) {
+  return "direct, groups " + std::to_string(g.groups);
+}
+
+std::string input_grad_form(const ConvGeometry& g) {
+  const auto pair = [](std::int64_t a, std::int64_t b) { return std::to_string(a) + "," + std::to_string(b); };
+  return forward_form(g) + ", strides " + pair(g.stride_height, g.stride_width) + ", dilations " +
+         pair(g.dilation_height, g.dilation_width);
 }
 
 template PanelSource<float> forward_panels(const ConvGeometry&, const float*, std::int64_t);

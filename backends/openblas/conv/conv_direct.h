@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include <tenon/sdk/kernel.h>
 
@@ -56,6 +57,10 @@ template <class T>
 PanelSource<T> forward_panels(const ConvGeometry& g, const T* w, std::int64_t group);
 template <class T>
 PanelSource<T> input_grad_panels(const ConvGeometry& g, std::int64_t phase, const T* w, std::int64_t group);
+
+/// What their packed weights depend on, besides the shape of the weights: Traits::pack_form.
+std::string forward_form(const ConvGeometry& g);
+std::string input_grad_form(const ConvGeometry& g);
 
 /// Elements of the packed weights of a convolution, all groups.
 template <class T>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/conv.cpp - the choice of algorithm for convolutions and their gradients, the packing of weights, and scratch memory.
 #include <algorithm>
+#include <string>
 #include <string_view>
 #include <type_traits>
 
@@ -32,6 +33,11 @@ void pack_direct(const sdk::Host& host, const DirectConv& conv, const Source& so
 
 enum class Algorithm { depthwise, winograd, direct };
 
+std::string name_of(Algorithm algorithm) {
+  static constexpr const char* names[] = {"depthwise", "winograd", "direct"};
+  return names[static_cast<std::size_t>(algorithm)];
+}
+
 /// Winograd is used only in f32: users of f64 prefer the smaller error to the time. Its matrices are four times the size of the weights.
 template <class T>
 Algorithm algorithm_of(const ConvGeometry& g, const WinogradConv& winograd, const sdk::Host& host) {
@@ -55,6 +61,8 @@ class Forward {
     if (algorithm_ == Algorithm::depthwise) return g_.weights();
     return algorithm_ == Algorithm::winograd ? winograd_weight_elements(winograd_) : direct_panel_elements<T>(direct_);
   }
+
+  std::string form() const { return algorithm_ == Algorithm::direct ? forward_form(g_) : name_of(algorithm_); }
 
   void pack(const sdk::Host& host, const T* w, T* out_packed) const {
     if (algorithm_ == Algorithm::depthwise) return depthwise_weights(g_, w, out_packed);
@@ -120,6 +128,8 @@ class InputGrad {
     for (std::int64_t phase = 0; phase < input_grad_phases(g_); ++phase) elements += direct_panel_elements<T>(input_grad_conv(g_, phase));
     return elements;
   }
+
+  std::string form() const { return algorithm_ == Algorithm::direct ? input_grad_form(g_) : name_of(algorithm_); }
 
   void pack(const sdk::Host& host, const T* w, T* out_packed) const {
     if (algorithm_ == Algorithm::depthwise) return depthwise_weights(g_, w, out_packed);
@@ -199,6 +209,11 @@ void pack(const sdk::Call& call, std::uint32_t, void* out_packed) {
   }
 }
 
+template <template <class> class Op>
+std::string pack_form(const sdk::Call& call, std::uint32_t) {
+  return call.inputs[0].dtype == TENON_DTYPE_F64 ? Op<double>(call).form() : Op<float>(call).form();
+}
+
 template <template <class> class Op, class T>
 void run(const sdk::Call& call) {
   if (call.outputs[0].count == 0) return;
@@ -250,11 +265,13 @@ constexpr sdk::Traits conv_traits{.epilogue = true,
                                   .channels_last = {.inputs = 1, .outputs = 1},
                                   .scratch = scratch<Forward>,
                                   .pack_size = pack_size<Forward>,
-                                  .pack = pack<Forward>};
+                                  .pack = pack<Forward>,
+                                  .pack_form = pack_form<Forward>};
 constexpr sdk::Traits input_grad_traits{.channels_last = {.inputs = 1, .outputs = 1},
                                         .scratch = scratch<InputGrad>,
                                         .pack_size = pack_size<InputGrad>,
-                                        .pack = pack<InputGrad>};
+                                        .pack = pack<InputGrad>,
+                                        .pack_form = pack_form<InputGrad>};
 constexpr sdk::Traits weight_grad_traits{.channels_last = {.inputs = 3}, .scratch = scratch_of_weight_grad};
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/conv_transpose.cpp - transposed convolution: the input gradient of a convolution, with a bias and an epilogue.
 #include <algorithm>
+#include <string>
 
 #include "conv/conv_depthwise.h"
 #include "conv/conv_direct.h"
@@ -74,6 +75,11 @@ void pack(const sdk::Call& call, std::uint32_t, void* out_packed) {
   }
 }
 
+std::string pack_form(const sdk::Call& call, std::uint32_t) {
+  const ConvGeometry g = geometry_of(call);
+  return g.depthwise() ? "depthwise" : input_grad_form(g);
+}
+
 /// The sum of two biases, weights that were not packed ahead, and the largest phase's scratch memory.
 std::size_t scratch(const sdk::Call& call) {
   const ConvGeometry g = geometry_of(call);
@@ -128,7 +134,8 @@ constexpr sdk::Traits traits{.epilogue = true,
                              .channels_last = {.inputs = 1, .outputs = 1},
                              .scratch = scratch,
                              .pack_size = pack_size,
-                             .pack = pack};
+                             .pack = pack,
+                             .pack_form = pack_form};
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <string>
 #include <type_traits>
 
 #include <tenon/sdk/kernel.h>
@@ -261,6 +262,7 @@ inline constexpr sdk::Traits layer_traits{
       return input == recurrence::packed_operand ? recurrence::pack_layer<Layer>(call, nullptr) : 0;
     },
     .pack = [](const sdk::Call& call, std::uint32_t, void* out_packed) { recurrence::pack_layer<Layer>(call, out_packed); },
+    .pack_form = [](const sdk::Call&, std::uint32_t) { return std::string("panels"); },  // of the gates, which the op says
 };
 template <template <class> class Layer, std::uint32_t x>
 inline constexpr sdk::Traits gradient_traits{.scratch = scratch_of_layer<Layer, x>};

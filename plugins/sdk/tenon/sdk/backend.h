@@ -66,7 +66,8 @@ struct Registration {
 /// One capability for each row, and for each older version of its op, which the newest one's kernel
 /// handles. Returns the count.
 std::size_t list_capabilities(const KernelRow* rows, bool captures, tenon_capability* out_list);
-tenon_backend_table make_table(const tenon_blas_table* blas, bool captures);
+/// `rows`: packed operands are offered if a kernel has Traits::pack_form.
+tenon_backend_table make_table(const tenon_blas_table* blas, bool captures, const KernelRow* rows);
 tenon_status query(const Registration& registration, const tenon_host_info* host, tenon_backend_info* out_info);
 tenon_status create(const Registration& registration, const tenon_host* host, tenon_backend** out_backend,
                     const tenon_backend_table** out_table, tenon_error* error);
@@ -79,7 +80,7 @@ struct Plugin {
     static std::array<tenon_capability, row_count + older_version_count> capabilities{};
     static const std::size_t count = list_capabilities(Rows, Spec().captures, capabilities.data());
     static const Registration registration{Spec(), Rows, std::span(capabilities).first(count),
-                                           make_table(Blas == nullptr ? nullptr : Blas(), Spec().captures), create};
+                                           make_table(Blas == nullptr ? nullptr : Blas(), Spec().captures, Rows), create};
     return registration;
   }
   static tenon_status create(const tenon_host* host, tenon_backend** out_backend, const tenon_backend_table** out_table,

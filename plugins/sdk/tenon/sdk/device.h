@@ -97,7 +97,9 @@ class Device {
   virtual bool host_addressable() const { return false; }
 
   const Host host;
-  std::uint64_t alignment_bytes = 1, operand_alignment_bytes = 1;  ///< of its description; set when the device is opened
+  // Of its description; set when the device is opened.
+  std::uint64_t alignment_bytes = 1, operand_alignment_bytes = 1;
+  bool inline_streams = false;  ///< TENON_DEVICE_INLINE_STREAMS
 };
 
 /// The fields of tenon_device_info.

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <type_traits>
 
 #include <tenon/backend.h>
@@ -215,6 +216,10 @@ struct Traits {
   std::size_t (*scratch)(const Call&) = nullptr;  ///< bytes needed; `packed` is not NULL for inputs that will be packed
   std::size_t (*pack_size)(const Call&, std::uint32_t input) = nullptr;        ///< bytes of a packed copy of this input; 0: not packed
   void (*pack)(const Call&, std::uint32_t input, void* out_packed) = nullptr;  ///< writes the packed copy, aligned to 64
+  /// A short text for all that the packed copy depends on besides the op, the input, its dtype,
+  /// shape and elements: the algorithm, attributes. Equal texts must mean equal copies, in calls of
+  /// any other operands; then plans share them. NULL: they do not.
+  std::string (*pack_form)(const Call&, std::uint32_t input) = nullptr;
   /// False: a parameter that the plan itself overwrites is not packed (the copy would be used
   /// once), so that training runs can be recorded.
   bool pack_donated = true;
