@@ -370,6 +370,12 @@ tenon_status plan_execute(tenon_plan* plan, const tenon_bindings* bindings, std:
   return status;
 }
 
+const void* extension(tenon_backend* self, const char* name, std::uint32_t version) {
+  const void* found = nullptr;
+  guarded(nullptr, [&] { found = self->backend->extension(name, version); });
+  return found;
+}
+
 tenon_status profile_read(tenon_plan* plan, std::uint64_t execution_id, tenon_profile_record* out_records, std::uint32_t record_stride,
                           std::uint32_t capacity, std::uint32_t* out_count, tenon_error* error) {
   return guarded(error, [&] { *out_count = plan->plan->read_profile(execution_id, out_records, record_stride, capacity); });
@@ -479,6 +485,7 @@ tenon_backend_table make_table(const tenon_blas_table* blas, bool captures) {
   table.blas = blas;
   table.capture = captures ? &capture_table : nullptr;
   table.profile = &profile_table;
+  table.extension = extension;
   return table;
 }
 
@@ -553,6 +560,14 @@ std::size_t list_capabilities(const KernelRow* rows, bool captures, tenon_capabi
   return static_cast<std::size_t>(next - out_list);
 }
 
+std::size_t list_vendor_ops(const KernelRow* rows, tenon_vendor_op* out_list) {
+  tenon_vendor_op* next = out_list;
+  for (const KernelRow* row = rows; row->kernel != nullptr; ++row) {
+    if (row->vendor_op != nullptr) *next++ = *row->vendor_op;
+  }
+  return static_cast<std::size_t>(next - out_list);
+}
+
 tenon_status query(const Registration& registration, const tenon_host_info* host, tenon_backend_info* out_info) {
   const BackendSpec& spec = registration.spec;
   tenon_backend_info info{};
@@ -577,6 +592,9 @@ tenon_status query(const Registration& registration, const tenon_host_info* host
   info.options = spec.options.data();
   info.option_count = static_cast<std::uint32_t>(spec.options.size());
   info.option_stride = sizeof(tenon_option);
+  info.vendor_ops = registration.vendor_ops.data();
+  info.vendor_op_count = static_cast<std::uint32_t>(registration.vendor_ops.size());
+  info.vendor_op_stride = sizeof(tenon_vendor_op);
   info.create = registration.create;
   hand_over(info, out_info);
   const bool meets = host->abi_major == info.abi_major && host->abi_minor_lowest <= info.abi_minor_highest &&

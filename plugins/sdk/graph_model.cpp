@@ -12,6 +12,7 @@
 
 #include "operands.h"
 #include "plan.h"
+#include "vendor_node.h"
 
 namespace tenon::sdk {
 namespace {
@@ -123,11 +124,16 @@ std::vector<std::uint32_t> read_operands(const std::uint32_t* list, std::uint32_
 }
 
 /// Copies the attributes, as those of the newest version.
-void read_attributes(const tenon_node& abi_node, Node& node, const std::string& name) {
+void read_attributes(const tenon_node& abi_node, Node& node, const std::string& name,
+                     std::vector<std::shared_ptr<const VendorAttributeBlock>>& blocks) {
   if (abi_node.attributes == nullptr) malformed(name + " has no attributes");
   const std::uint32_t known = attributes_size(abi_node.op, abi_node.version);
   std::uint32_t size = 0;
   std::memcpy(&size, abi_node.attributes, sizeof size);
+  if (abi_node.op >= TENON_OP_VENDOR && size >= vendor_attributes_size_v1) {
+    node.problem = copy_vendor_attributes(abi_node.attributes, node.attributes, blocks);
+    return;
+  }
   if (known == 0 ? size < sizeof size : size != known) {
     node.problem = {TENON_REASON_ATTRIBUTES,
                     "expected attributes of " + number(known == 0 ? sizeof size : known) + " bytes, got " + number(size)};
@@ -150,7 +156,8 @@ Diagnostic problem_of(const tenon_graph& graph, const tenon_plan_options& option
   return {};
 }
 
-Node read_node(const tenon_node& abi_node, std::uint32_t i, const std::vector<Diagnostic>& value_problems) {
+Node read_node(const tenon_node& abi_node, std::uint32_t i, const std::vector<Diagnostic>& value_problems,
+               std::vector<std::shared_ptr<const VendorAttributeBlock>>& blocks) {
   Node node;
   node.op = abi_node.op;
   node.version = abi_node.version;
@@ -164,7 +171,7 @@ Node read_node(const tenon_node& abi_node, std::uint32_t i, const std::vector<Di
     node.problem = {TENON_REASON_NEEDS, unknown_needs(abi_node.needs)};
     return node;
   }
-  read_attributes(abi_node, node, name);
+  read_attributes(abi_node, node, name, blocks);
   for (const auto* list : {&node.inputs, &node.outputs}) {
     for (const std::uint32_t v : *list) {
       if (v == none || value_problems[v].reason == TENON_REASON_NONE || node.problem.reason == TENON_REASON_NEEDS) continue;
@@ -269,6 +276,11 @@ const char* op_name(tenon_op op) {
   }
 }
 
+std::string op_name(const Node& node) {
+  const tenon_vendor_op* const op = node.row == nullptr ? nullptr : node.row->vendor_op;
+  return op == nullptr ? op_name(node.op) : full_name(*op);
+}
+
 const KernelRow* find_row(const KernelRow* rows, tenon_op op, std::uint32_t version) {
   for (; rows->kernel != nullptr; ++rows) {
     if (rows->op == op && rows->version == version) return rows;
@@ -325,7 +337,7 @@ GraphModel GraphModel::read(const tenon_graph& graph, const tenon_plan_options& 
   }
   model.nodes.reserve(graph.node_count);
   for (std::uint32_t i = 0; i < graph.node_count; ++i) {
-    model.nodes.push_back(read_node(element(graph.nodes, i, graph.node_stride), i, value_problems));
+    model.nodes.push_back(read_node(element(graph.nodes, i, graph.node_stride), i, value_problems, model.blocks));
   }
   check_writers(model);
   check_donations(model, value_problems);
@@ -376,10 +388,10 @@ tenon_answer refusal(std::uint32_t reason, const std::string& text) {
 }
 
 tenon_answer answer(const GraphModel& graph, Node& node, const KernelRow* rows) {
-  const std::string op = op_name(node.op);
+  node.row = find_row(rows, node.op, node.version);
+  const std::string op = op_name(node);
   const Diagnostic& problem = graph.problem.reason != TENON_REASON_NONE ? graph.problem : node.problem;
   if (problem.reason != TENON_REASON_NONE) return refusal(problem.reason, op + ": " + problem.text);
-  node.row = find_row(rows, node.op, node.version);
   if (node.row == nullptr) return refusal(TENON_REASON_OP, op + ": version " + number(node.version) + " has no kernel in this backend");
   const auto& typed = node.row->type_operand < 0 ? node.outputs : node.inputs;
   const auto position = static_cast<std::size_t>(node.row->type_operand < 0 ? 0 : node.row->type_operand);

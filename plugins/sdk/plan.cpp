@@ -9,6 +9,7 @@
 
 #include <tenon/sdk/needs.h>
 #include <tenon/sdk/rounding.h>
+#include <tenon/sdk/vendor_schema.h>
 
 #include "elementwise_group.h"
 
@@ -24,7 +25,7 @@ void* pointer(std::uint64_t address) {
 /// Checks a size requested by a kernel.
 std::uint64_t checked(std::size_t size, const Node& node, const char* what) {
   if (size > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-    throw Error(TENON_OUT_OF_MEMORY, std::string(op_name(node.op)) + ": " + std::to_string(size) + " bytes of " + what);
+    throw Error(TENON_OUT_OF_MEMORY, op_name(node) + ": " + std::to_string(size) + " bytes of " + what);
   }
   return size;
 }
@@ -47,10 +48,12 @@ struct Launch {
 std::string algorithm_of(const Node& node) {
   if (node.group != nullptr) {
     std::string text;
-    for (const ElementwiseMember& member : node.group->members) text += (text.empty() ? "" : "+") + std::string(op_name(member.op));
+    for (const ElementwiseMember& member : node.group->members) {
+      text += (text.empty() ? "" : "+") + (member.vendor_op == nullptr ? op_name(member.op) : full_name(*member.vendor_op));
+    }
     return text;
   }
-  std::string text = op_name(node.op);
+  std::string text = op_name(node);
   if (node.bias != TENON_NO_INDEX) text += "+bias";
   if (node.residual != TENON_NO_INDEX) text += "+residual";
   switch (node.activation) {
@@ -441,7 +444,7 @@ void Plan::check_recordable(std::uint64_t* out_node_id) const {
   for (const Step& step : layout_.steps) {
     if (step.node.row->kernel->traits.capture_safe) continue;
     *out_node_id = step.node.id;
-    throw Error(TENON_UNSUPPORTED, std::string(op_name(step.node.op)) + ": its kernel reads results on the host and cannot be recorded");
+    throw Error(TENON_UNSUPPORTED, op_name(step.node) + ": its kernel reads results on the host and cannot be recorded");
   }
 }
 
