@@ -145,7 +145,7 @@ Context::Context(const Config& config, const std::vector<std::filesystem::path>&
   exec::log_loading(state.report);
 
   for (const auto& backend : exec::in_order(state.report, config.backends.use)) {
-    state.loaded.push_back(state.use(backend));
+    state.loaded.push_back(state.use(backend, state.report));
   }
   state.load_report = exec::load_report_of(state.report);
   state.list_devices();

@@ -30,12 +30,12 @@ std::shared_ptr<HostServices> ContextState::services_of(const loader::Backend& b
   return last == services.rend() ? nullptr : *last;
 }
 
-std::shared_ptr<LoadedBackend> ContextState::use(const std::shared_ptr<loader::Backend>& backend) {
+std::shared_ptr<LoadedBackend> ContextState::use(const std::shared_ptr<loader::Backend>& backend, loader::Result& from) const {
   auto used = std::make_shared<LoadedBackend>(
       LoadedBackend{services_of(*backend), backend, {backend->name(), loader::vendor_ops_of(backend->info())}});
   for (const std::string& conflict : used->vendor_ops.conflicts()) {
     log::warning("backend '{}': {}", backend->name(), conflict);
-    for (loader::Record& record : report.records) {
+    for (loader::Record& record : from.records) {
       if (record.name == backend->name() && record.healthy) record.warnings.push_back(conflict);
     }
   }
@@ -116,7 +116,7 @@ void ContextState::reload(const std::string& name) {
 
   const std::shared_ptr<LoadedBackend> old = *replaced;
   const std::shared_ptr<loader::Backend> fresh = result.backends.front();
-  *replaced = use(fresh);
+  *replaced = use(fresh, result);
   try {
     list_devices();
   } catch (const Error& error) {  // virtual devices of a device that is gone
