@@ -40,6 +40,8 @@ std::vector<Case> core_answer_cases();
 std::vector<Case> core_graph_cases();
 std::vector<Case> core_random_graph_cases();
 std::vector<Case> core_block_cases();
+std::vector<Case> core_vendor_op_cases();
+std::vector<Case> core_extension_cases();
 
 [[noreturn]] void fail(const std::string& text);
 /// Fails unless `status` is one of `allowed` and `error` has a text.
