@@ -412,8 +412,10 @@ tenon_op vendor_op(const std::string& name, std::uint32_t version) {
   if (known == nullptr) {
     std::vector<std::string> names;
     const std::string others = ops_of_domain(domain, names);
-    throw Error(Status::unsupported, fmt::format("op {}: no loaded backend has it{}; ops of {}: {}; {}", shown,
-                                                 yaml::did_you_mean(name, names), domain, others.empty() ? "none" : others, how_to_load));
+    const bool is_misspelt = std::find(names.begin(), names.end(), name) == names.end();  // else there are other versions
+    throw Error(Status::unsupported,
+                fmt::format("op {}: no loaded backend has it{}; ops of {}: {}; {}", shown,
+                            is_misspelt ? yaml::did_you_mean(name, names) : "", domain, others.empty() ? "none" : others, how_to_load));
   }
   const tenon_op op = known->entry.line->op;
   if (graph::backends_with(op).empty()) {
