@@ -331,7 +331,7 @@ constexpr std::uint32_t answer_size_v1 = offsetof(tenon_answer, text) + sizeof(t
 tenon_status supports(tenon_device* self, const tenon_graph* graph, const tenon_plan_options* given, tenon_answer* out_answers,
                       std::uint32_t answer_stride, tenon_error* error) {
   return guarded(error, [&] {
-    GraphModel model = GraphModel::read(*graph, options_of(given));
+    GraphModel model = GraphModel::read(*graph, options_of(given), self->rows);
     if (!model.nodes.empty() && (out_answers == nullptr || answer_stride < answer_size_v1)) {
       throw Error(TENON_INVALID_ARGUMENT, "supports: expected answers of at least " + std::to_string(answer_size_v1) + " bytes, got " +
                                               std::to_string(out_answers == nullptr ? 0 : answer_stride));

@@ -123,15 +123,25 @@ std::vector<std::uint32_t> read_operands(const std::uint32_t* list, std::uint32_
   return operands;
 }
 
+/// Where the attributes of a vendor's ops are read: those that the backend has, since others may have any attributes.
+struct VendorOps {
+  const KernelRow* rows;  ///< NULL: none
+  std::vector<std::shared_ptr<const VendorAttributeBlock>>& blocks;
+
+  bool has(const tenon_node& node) const {
+    const KernelRow* const row = rows == nullptr || node.op < TENON_OP_VENDOR ? nullptr : find_row(rows, node.op, node.version);
+    return row != nullptr && row->vendor_op != nullptr;
+  }
+};
+
 /// Copies the attributes, as those of the newest version.
-void read_attributes(const tenon_node& abi_node, Node& node, const std::string& name,
-                     std::vector<std::shared_ptr<const VendorAttributeBlock>>& blocks) {
+void read_attributes(const tenon_node& abi_node, Node& node, const std::string& name, const VendorOps& vendor_ops) {
   if (abi_node.attributes == nullptr) malformed(name + " has no attributes");
   const std::uint32_t known = attributes_size(abi_node.op, abi_node.version);
   std::uint32_t size = 0;
   std::memcpy(&size, abi_node.attributes, sizeof size);
-  if (abi_node.op >= TENON_OP_VENDOR && size >= vendor_attributes_size_v1) {
-    node.problem = copy_vendor_attributes(abi_node.attributes, node.attributes, blocks);
+  if (vendor_ops.has(abi_node)) {
+    node.problem = copy_vendor_attributes(abi_node.attributes, size, node.attributes, vendor_ops.blocks);
     return;
   }
   if (known == 0 ? size < sizeof size : size != known) {
@@ -156,8 +166,7 @@ Diagnostic problem_of(const tenon_graph& graph, const tenon_plan_options& option
   return {};
 }
 
-Node read_node(const tenon_node& abi_node, std::uint32_t i, const std::vector<Diagnostic>& value_problems,
-               std::vector<std::shared_ptr<const VendorAttributeBlock>>& blocks) {
+Node read_node(const tenon_node& abi_node, std::uint32_t i, const std::vector<Diagnostic>& value_problems, const VendorOps& vendor_ops) {
   Node node;
   node.op = abi_node.op;
   node.version = abi_node.version;
@@ -171,7 +180,7 @@ Node read_node(const tenon_node& abi_node, std::uint32_t i, const std::vector<Di
     node.problem = {TENON_REASON_NEEDS, unknown_needs(abi_node.needs)};
     return node;
   }
-  read_attributes(abi_node, node, name, blocks);
+  read_attributes(abi_node, node, name, vendor_ops);
   for (const auto* list : {&node.inputs, &node.outputs}) {
     for (const std::uint32_t v : *list) {
       if (v == none || value_problems[v].reason == TENON_REASON_NONE || node.problem.reason == TENON_REASON_NEEDS) continue;
@@ -300,7 +309,7 @@ const KernelRow* find_transposer(const KernelRow* rows, const Value& from, tenon
   return from.dense || row->kernel->traits.strided || find_copier(rows, from) != nullptr ? row : nullptr;
 }
 
-GraphModel GraphModel::read(const tenon_graph& graph, const tenon_plan_options& options) {
+GraphModel GraphModel::read(const tenon_graph& graph, const tenon_plan_options& options, const KernelRow* rows) {
   if (!TENON_HAS(&graph, tenon_graph, needs))
     malformed("struct_size " + number(graph.struct_size) + " does not cover the mandatory fields");
   if (graph.value_count > 0 && graph.values == nullptr) malformed("value_count is " + number(graph.value_count) + ", but values is NULL");
@@ -337,7 +346,7 @@ GraphModel GraphModel::read(const tenon_graph& graph, const tenon_plan_options& 
   }
   model.nodes.reserve(graph.node_count);
   for (std::uint32_t i = 0; i < graph.node_count; ++i) {
-    model.nodes.push_back(read_node(element(graph.nodes, i, graph.node_stride), i, value_problems, model.blocks));
+    model.nodes.push_back(read_node(element(graph.nodes, i, graph.node_stride), i, value_problems, {rows, model.blocks}));
   }
   check_writers(model);
   check_donations(model, value_problems);

@@ -90,8 +90,9 @@ struct GraphModel {
   Diagnostic problem;  ///< of every node: unknown options, or bits of the graph's and the options' `needs`
 
   /// Reads the core's graph. What is unknown here becomes a problem of the nodes that it touches. Throws INVALID_ARGUMENT for arrays that
-  /// cannot be read and for values that are not written once, before they are read.
-  static GraphModel read(const tenon_graph& graph, const tenon_plan_options& options);
+  /// cannot be read and for values that are not written once, before they are read. `rows` has the vendor's ops whose attributes are
+  /// copied; NULL: none.
+  static GraphModel read(const tenon_graph& graph, const tenon_plan_options& options, const KernelRow* rows = nullptr);
   /// Adds a dense, internal value of the same shape and dtype.
   std::uint32_t add_dense_copy(std::uint32_t of);
 };

@@ -138,7 +138,7 @@ Plan::Plan(Device& device, MemoryStats& memory_stats, const tenon_graph& abi_gra
     : device_(device), blocks_(device, memory_stats) {
   layout_.alignment = std::max<std::uint64_t>(layout_.alignment, device.operand_alignment_bytes);
   GraphModel& graph = layout_.graph;
-  graph = GraphModel::read(abi_graph, options);
+  graph = GraphModel::read(abi_graph, options, rows);
   if (graph.problem.reason != TENON_REASON_NONE) throw Error(TENON_UNSUPPORTED, "plan_create: " + graph.problem.text);
   graph.host = device.host;
   graph.device = &device;

@@ -2,6 +2,7 @@
 #include "vendor_node.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <utility>
 
@@ -12,6 +13,10 @@ namespace tenon::sdk {
 namespace {
 
 constexpr std::uint32_t none = TENON_NO_INDEX;
+
+/// The size of the struct in the first header.
+constexpr std::size_t vendor_attributes_size_v1 =
+    offsetof(tenon_attributes_vendor, attributes) + sizeof(tenon_attributes_vendor::attributes);
 
 /// A copy of an attribute. Throws if it cannot be read.
 tenon_attribute copied(const tenon_attribute& from, VendorAttributeBlock& block) {
@@ -32,9 +37,6 @@ tenon_attribute copied(const tenon_attribute& from, VendorAttributeBlock& block)
 }
 
 Diagnostic check_attributes(const Node& node, const VendorSchema& schema) {
-  if (node.attributes.size() * sizeof(std::uint64_t) < vendor_attributes_size_v1) {
-    return {TENON_REASON_ATTRIBUTES, "expected attributes as tenon_attributes_vendor"};
-  }
   tenon_attributes_vendor given{};
   std::memcpy(&given, node.attributes.data(), vendor_attributes_size_v1);
   if (given.count != schema.attributes.size()) {
@@ -95,8 +97,12 @@ Diagnostic check_results(const GraphModel& graph, const Node& node, const Vendor
 
 }  // namespace
 
-Diagnostic copy_vendor_attributes(const void* attributes, std::vector<std::uint64_t>& out_struct,
+Diagnostic copy_vendor_attributes(const void* attributes, std::uint32_t size, std::vector<std::uint64_t>& out_struct,
                                   std::vector<std::shared_ptr<const VendorAttributeBlock>>& blocks) {
+  if (size < vendor_attributes_size_v1) {
+    return {TENON_REASON_ATTRIBUTES,
+            "expected attributes of at least " + std::to_string(vendor_attributes_size_v1) + " bytes, got " + std::to_string(size)};
+  }
   tenon_attributes_vendor all{};
   std::memcpy(&all, attributes, vendor_attributes_size_v1);
   if (all.count > 0 && all.attributes == nullptr) {

@@ -2,7 +2,6 @@
 // vendor_node.h - nodes of vendors' ops: copies their attributes, and checks them and the operands against the op's declaration.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -20,12 +19,8 @@ struct VendorAttributeBlock {
   std::deque<std::vector<std::uint64_t>> data;
 };
 
-/// The size of the struct in the first header.
-inline constexpr std::size_t vendor_attributes_size_v1 =
-    offsetof(tenon_attributes_vendor, attributes) + sizeof(tenon_attributes_vendor::attributes);
-
-/// Copies a tenon_attributes_vendor of at least that size, with what it points to, which `blocks` owns. Returns why it cannot be read.
-Diagnostic copy_vendor_attributes(const void* attributes, std::vector<std::uint64_t>& out_struct,
+/// Copies a tenon_attributes_vendor of `size` bytes, with what it points to, which `blocks` owns. Returns why it cannot be read.
+Diagnostic copy_vendor_attributes(const void* attributes, std::uint32_t size, std::vector<std::uint64_t>& out_struct,
                                   std::vector<std::shared_ptr<const VendorAttributeBlock>>& blocks);
 
 /// Why a node does not match the declaration of its op, which its row has: an attribute, an operand or a result is missing or another than
