@@ -9,6 +9,7 @@
 
 #include <tenon/sdk/needs.h>
 #include <tenon/sdk/op_versions.h>
+#include <tenon/sdk/vendor_schema.h>
 
 #include "operands.h"
 #include "plan.h"
