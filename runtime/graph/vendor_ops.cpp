@@ -12,6 +12,7 @@
 #include <utility>
 
 #include <tenon/error.h>
+#include <tenon/sdk/vendor_schema.h>
 #include <tenon/vendor_ops.h>
 
 #include "yaml/suggest.h"
@@ -28,6 +29,7 @@ struct Provider {
 };
 struct Known {
   VendorOp op;
+  sdk::VendorSchema schema;
   OpLine line;
   std::map<std::uint64_t, Provider> providers;  ///< by the number of their declarations
 };
@@ -122,7 +124,7 @@ std::string str(const AttributeValue& value) {
 }
 
 /// The value as the type of an attribute.
-AttributeValue converted(const VendorOp& op, const Attribute& attribute, const AttributeValue& value) {
+AttributeValue converted(const std::string& op, const Attribute& attribute, const AttributeValue& value) {
   const std::size_t wanted = attribute.type - 1;
   if (value.index() == wanted) return value;
   if (const auto* integer = std::get_if<std::int64_t>(&value); integer != nullptr && attribute.type == TENON_ATTRIBUTE_FLOAT) {
@@ -136,26 +138,27 @@ AttributeValue converted(const VendorOp& op, const Attribute& attribute, const A
       numbers != nullptr && numbers->empty() && attribute.type == TENON_ATTRIBUTE_INTEGERS) {
     return std::vector<std::int64_t>();
   }
-  throw Error(fmt::format("{}: attribute '{}': expected a value of type {}, got {} of type {}", op.full_name, attribute.name,
+  throw Error(fmt::format("{}: attribute '{}': expected a value of type {}, got {} of type {}", op, attribute.name,
                           sdk::attribute_type_name(attribute.type), str(value),
                           sdk::attribute_type_name(static_cast<std::uint32_t>(value.index()) + 1)));
 }
 
 /// All attributes of the schema in its order, with defaults for those that are not given.
-Attributes completed(const VendorOp& op, const AttributeValues& given) {
+Attributes completed(const Known& known, const AttributeValues& given) {
+  const std::string& op = known.op.full_name;
   std::vector<std::string> names;
-  for (const Attribute& attribute : op.schema.attributes) names.push_back(attribute.name);
+  for (const Attribute& attribute : known.schema.attributes) names.push_back(attribute.name);
   for (const auto& [name, value] : given) {
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-    throw Error(fmt::format("{}: unknown attribute '{}'{}; it has {}", op.full_name, name, yaml::did_you_mean(name, names),
+    throw Error(fmt::format("{}: unknown attribute '{}'{}; it has {}", op, name, yaml::did_you_mean(name, names),
                             names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
   }
   std::deque<AttributeValue> values;
   std::vector<tenon_attribute> list;
-  for (const Attribute& attribute : op.schema.attributes) {
+  for (const Attribute& attribute : known.schema.attributes) {
     const auto found = given.find(attribute.name);
     if (found == given.end() && !attribute.default_value) {
-      throw Error(fmt::format("{}: attribute '{}' is missing, expected a value of type {}", op.full_name, attribute.name,
+      throw Error(fmt::format("{}: attribute '{}' is missing, expected a value of type {}", op, attribute.name,
                               sdk::attribute_type_name(attribute.type)));
     }
     values.push_back(found == given.end() ? *attribute.default_value : converted(op, attribute, found->second));
@@ -173,8 +176,8 @@ struct Block {
 
 // ---------------------------------------------------------------- the rule for shapes
 
-std::vector<tenon_tensor_desc> operands_of(const Inference& at, const VendorOp& op) {
-  const auto& rules = op.schema.operands;
+std::vector<tenon_tensor_desc> operands_of(const Inference& at, const Known& known) {
+  const auto& rules = known.schema.operands;
   if (at.input_count() > rules.size()) at.fail(fmt::format("expected at most {} operands, got {}", rules.size(), at.input_count()));
   std::vector<tenon_tensor_desc> operands(rules.size());
   for (std::size_t i = 0; i < rules.size(); ++i) {
@@ -182,7 +185,7 @@ std::vector<tenon_tensor_desc> operands_of(const Inference& at, const VendorOp& 
       const Shape& shape = at.shape(i);
       operands[i] = {shape.data(), nullptr, static_cast<std::uint32_t>(shape.rank()), static_cast<tenon_dtype>(at.dtype(i))};
     } else if (!rules[i].optional) {
-      at.fail(fmt::format("operand {} is absent, expected '{}'", rules[i].name, op.schema_text));
+      at.fail(fmt::format("operand {} is absent, expected '{}'", rules[i].name, known.op.schema));
     }
   }
   return operands;
@@ -198,21 +201,26 @@ void set_result(Inference& at, const std::string& backend, const tenon_vendor_re
   at.output(static_cast<DType>(result.dtype), Shape(std::span<const std::int64_t>(result.shape, result.rank)));
 }
 
-/// A loaded backend that has the op; without a rule if there is none.
-Provider provider_of(tenon_op op) {
+/// What is known of an op; only its providers change. NULL: nothing.
+const Known* find_known(tenon_op op) {
   const std::lock_guard lock(registry().mutex);
-  const Known& known = *registry().find(op);
+  return registry().find(op);
+}
+
+/// A loaded backend that has the op; without a rule if there is none.
+Provider provider_of(const Known& known) {
+  const std::lock_guard lock(registry().mutex);
   return known.providers.empty() ? Provider() : known.providers.begin()->second;
 }
 
 void infer_vendor_op(Inference& at) {
-  const VendorOp& op = *find_vendor_op(at.op());
+  const Known& known = *find_known(at.op());
   const std::shared_lock library_stays(registry().calls);
-  const Provider provider = provider_of(at.op());
+  const Provider provider = provider_of(known);
   if (provider.infer == nullptr) at.fail("the backend that has this op was unloaded");
-  const std::vector<tenon_tensor_desc> operands = operands_of(at, op);
-  at.attributes = completed(op, values_of(at.attributes.as<tenon_attributes_vendor>()));
-  std::vector<tenon_vendor_result> results(op.schema.results.size());
+  const std::vector<tenon_tensor_desc> operands = operands_of(at, known);
+  at.attributes = completed(known, values_of(at.attributes.as<tenon_attributes_vendor>()));
+  std::vector<tenon_vendor_result> results(known.schema.results.size());
   char text[512] = "";
   tenon_error error{sizeof(tenon_error), TENON_OK, 0, text, sizeof text, 0};
   tenon_status status = TENON_INTERNAL;
@@ -243,12 +251,12 @@ void add(Registry& all, const tenon_vendor_op& declared, sdk::VendorSchema schem
   op.name = declared.name;
   op.full_name = sdk::full_name(declared);
   op.version = declared.version;
-  op.schema = std::move(schema);
-  op.schema_text = op.schema.str();
+  op.schema = schema.str();
+  known.schema = std::move(schema);
   // The operand whose dtype stands for the node's is one that is always present.
   int type_operand = -1;
-  for (std::size_t i = op.schema.operands.size(); i-- > 0;) {
-    if (!op.schema.operands[i].optional) type_operand = static_cast<int>(i);
+  for (std::size_t i = known.schema.operands.size(); i-- > 0;) {
+    if (!known.schema.operands[i].optional) type_operand = static_cast<int>(i);
   }
   known.line = {static_cast<tenon_op>(TENON_OP_VENDOR + all.ops.size() - 1),
                 op.full_name.c_str(),
@@ -258,7 +266,7 @@ void add(Registry& all, const tenon_vendor_op& declared, sdk::VendorSchema schem
                 "vendor",
                 sizeof(tenon_attributes_vendor),
                 Indexing::other,
-                op.schema_text.c_str()};
+                op.schema.c_str()};
   op.entry = {&known.line, &vendor_rules};
 }
 
@@ -277,11 +285,11 @@ VendorOpDeclarations::VendorOpDeclarations(const std::string& backend, std::span
     if (known == nullptr) {
       add(all, declared, std::move(schema));
       known = &all.ops.back();
-    } else if (!(known->op.schema == schema)) {
+    } else if (!(known->schema == schema)) {
       conflicts_.push_back(
           fmt::format("its op {} is not used: another backend, or an earlier build of this one, declares the same version with the schema "
                       "'{}', and this one with '{}'; a changed schema needs another version",
-                      with_version(known->op), known->op.schema_text, schema.str()));
+                      with_version(known->op), known->op.schema, schema.str()));
       continue;
     }
     known->providers[number_] = {backend, declared.infer};
@@ -314,8 +322,7 @@ void VendorOpDeclarations::end() {
 }
 
 const VendorOp* find_vendor_op(tenon_op op) {
-  const std::lock_guard lock(registry().mutex);
-  const Known* const known = registry().find(op);
+  const Known* const known = find_known(op);
   return known == nullptr ? nullptr : &known->op;
 }
 
@@ -425,7 +432,7 @@ tenon_op vendor_op(const std::string& name, std::uint32_t version) {
 }
 
 Attributes vendor_attributes(tenon_op op, const AttributeValues& values) {
-  const graph::VendorOp* const known = graph::find_vendor_op(op);
+  const graph::Known* const known = graph::find_known(op);
   if (known == nullptr) throw Error(fmt::format("vendor_attributes: expected an id that vendor_op returned, got {}", op));
   return graph::completed(*known, values);
 }

@@ -18,7 +18,6 @@
 
 #include <tenon/backend.h>
 #include <tenon/graph.h>
-#include <tenon/sdk/vendor_schema.h>
 
 #include "graph/op.h"
 
@@ -33,8 +32,7 @@ struct VendorOp {
   std::string domain, name;
   std::string full_name;  ///< "com.example.SoftClip"
   std::uint32_t version = 0;
-  sdk::VendorSchema schema;
-  std::string schema_text;  ///< schema.str(): what `entry` refers to
+  std::string schema;  ///< "x:T bias:T? -> y:T; limit": without types and defaults of attributes
   OpEntry entry;
 };
 

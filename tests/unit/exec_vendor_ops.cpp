@@ -137,6 +137,16 @@ TEST_CASE("vendor ops: without its backend an op is an error that says so") {
   CHECK(result_of(again.context, {}) == expected(1));
 }
 
+TEST_CASE("vendor ops: they stay when their backend is replaced, and graphs from before run") {
+  Context context(example_config(), {TENON_EXAMPLE_PLUGIN});
+  Graph graph;
+  graph.output("y", ops::call(soft_clip, {graph.input("x", DType::f32, {2, 3})}, {{"limit", 2.0}})[0]);
+  context.reload_backend("example");
+  CHECK(graph::backends_with(vendor_op(soft_clip)) == std::vector<std::string>{"example"});
+  CHECK(floats(Program(context, graph, {.device = "example:0"}).run({Tensor::of(operands, {2, 3})})[0]) == expected(2));
+  CHECK(result_of(context, {{"limit", 3.0}}) == expected(3));
+}
+
 TEST_CASE("vendor ops: neighbours that their backend lacks run elsewhere, and they do not run where they are not declared") {
   const auto network = [] {
     Graph graph;
