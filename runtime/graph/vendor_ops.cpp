@@ -29,6 +29,7 @@ struct Provider {
 };
 struct Known {
   VendorOp op;
+  std::string declaration;  ///< its schema as declared first
   sdk::VendorSchema schema;
   OpLine line;
   std::map<std::uint64_t, Provider> providers;  ///< by the number of their declarations
@@ -252,6 +253,7 @@ void add(Registry& all, const tenon_vendor_op& declared, sdk::VendorSchema schem
   op.full_name = sdk::full_name(declared);
   op.version = declared.version;
   op.schema = schema.str();
+  known.declaration = declared.schema;
   known.schema = std::move(schema);
   // The operand whose dtype stands for the node's is one that is always present.
   int type_operand = -1;
@@ -289,7 +291,7 @@ VendorOpDeclarations::VendorOpDeclarations(const std::string& backend, std::span
       conflicts_.push_back(
           fmt::format("its op {} is not used: another backend, or an earlier build of this one, declares the same version with the schema "
                       "'{}', and this one with '{}'; a changed schema needs another version",
-                      with_version(known->op), known->op.schema, schema.str()));
+                      with_version(known->op), known->declaration, declared.schema));
       continue;
     }
     known->providers[number_] = {backend, declared.infer};
