@@ -4,8 +4,11 @@
 #include <cstring>
 #include <deque>
 #include <optional>
+#include <span>
+#include <string>
 #include <type_traits>
 #include <variant>
+#include <vector>
 
 #include <tenon/sdk/vendor_schema.h>
 

@@ -189,7 +189,7 @@ TEST_CASE("sdk: a node that its declaration does not allow is a no, with what wa
 
   Session session(1, query_vendor);
   Net net;
-  const std::uint32_t x = net.input({3}), other = net.output({4}), wide = net.input({3}, {}, TENON_DTYPE_F64), y = net.output({3});
+  const std::uint32_t x = net.input({3}), other = net.output({4});
   net.node(own_id, {x}, {other}, given.attributes());
   CHECK(text(answer_of(session, net), TENON_REASON_SHAPE) == "com.test.Scaled: expected output y as f32(3), got f32(4)");
   net.nodes[0].inputs = {x, x, x};
@@ -197,7 +197,7 @@ TEST_CASE("sdk: a node that its declaration does not allow is a no, with what wa
   net.nodes[0] = {own_id, 2, {x}, {other}, net.nodes[0].attributes, 100};
   CHECK(contains(text(answer_of(session, net), TENON_REASON_OP), "version 2 has no kernel"));
   // The attributes of an op that is not declared are not looked at.
-  net.nodes[0] = {own_id + 1, 1, {wide}, {y}, {sizeof(tenon_attributes_vendor) | std::uint64_t{7} << 32, 1}, 100};
+  net.nodes[0] = {own_id + 1, 1, {x}, {other}, {sizeof(tenon_attributes_vendor) | std::uint64_t{7} << 32, 1}, 100};
   text(answer_of(session, net), TENON_REASON_OP);
 }
 
