@@ -2,6 +2,8 @@
 // Ops of vendors, and extensions, with the example plugin of plugins/examples/soft_clip.
 #include <tenon/vendor_ops.h>
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -14,6 +16,7 @@
 
 #include "config/model_yaml.h"
 #include "examples/soft_clip/extension.h"
+#include "exec/registered.h"
 #include "extra_device.h"
 #include "graph/vendor_ops.h"
 #include "layers/forward.h"
@@ -274,6 +277,34 @@ TEST_CASE_FIXTURE(OnExample, "vendor ops: a backend that declares the same versi
   CHECK(contains(declarations.conflicts()[0], "a changed schema needs another version"));
   CHECK_FALSE(declarations.own_id(vendor_op(soft_clip)));
   CHECK(graph::backends_with(vendor_op(soft_clip)) == std::vector<std::string>{"example"});
+}
+
+/// The example under another name, which declares its op with another schema.
+tenon_status query_rival(const tenon_host_info* host, tenon_backend_info* out_info) {
+  static void* const library = dlopen(TENON_EXAMPLE_PLUGIN, RTLD_NOW | RTLD_LOCAL);
+  REQUIRE_MESSAGE(library != nullptr, dlerror());
+  static const tenon_vendor_op op{TENON_OP_VENDOR, 1, "com.example", "SoftClip", "x:T -> y:T; limit:float=2", infer_like_x};
+  const tenon_status status = reinterpret_cast<tenon_backend_query_fn>(dlsym(library, TENON_BACKEND_QUERY_SYMBOL))(host, out_info);
+  out_info->name = "rival";
+  out_info->vendor_ops = &op;
+  return status;
+}
+
+TEST_CASE("vendor ops: a conflict of schemas is a warning in the load report, and the backend is used without the op") {
+  const exec::BackendScope scope("rival", query_rival);
+  const Context context(example_config(), {TENON_EXAMPLE_PLUGIN});
+  const auto& records = context.load_report().records;
+  const auto rival = std::ranges::find(records, std::string("rival"), &LoadRecord::name);
+  REQUIRE(rival != records.end());
+  CHECK(rival->healthy);
+  REQUIRE(rival->warnings.size() == 1);
+  CHECK(contains(rival->warnings[0], "its op com.example.SoftClip-1 is not used"));
+  CHECK(contains(rival->warnings[0], "and this one with 'x:T -> y:T; limit:float=2'"));
+  CHECK(result_of(context, {}) == expected(1));
+  Graph graph;
+  graph.output("y", ops::call(soft_clip, {graph.input("x", DType::f32, {2, 3})})[0]);
+  CHECK_ERROR_CONTAINS("backend 'rival' does not declare com.example.SoftClip; backends that do: example",
+                       Program(context, graph, {.device = "rival:0"}));
 }
 
 TEST_CASE("vendor ops: the newest version that a loaded backend has is called unless another one is asked for") {
