@@ -18,6 +18,7 @@ constexpr std::size_t info_size_v1 = TENON_SIZE_THROUGH(tenon_backend_info, crea
 constexpr std::size_t table_size_v1 = TENON_SIZE_THROUGH(tenon_backend_table, extension);
 constexpr std::size_t capability_size_v1 = TENON_SIZE_THROUGH(tenon_capability, reserved);
 constexpr std::size_t option_size_v1 = TENON_SIZE_THROUGH(tenon_option, help);
+constexpr std::size_t vendor_op_size_v1 = TENON_SIZE_THROUGH(tenon_vendor_op, infer);
 #undef TENON_SIZE_THROUGH
 const std::string first_abi = fmt::format("ABI {}.{}", TENON_ABI_MAJOR, TENON_ABI_MINOR_LOWEST);
 // The smallest optional block has no slots: all of its slots may be empty.
@@ -123,10 +124,13 @@ Answer complete_answer(const tenon_backend_info& sent) {
   answer.capabilities =
       complete_array("capabilities", info.capabilities, info.capability_count, info.capability_stride, capability_size_v1);
   answer.options = complete_array("options", info.options, info.option_count, info.option_stride, option_size_v1);
+  answer.vendor_ops = complete_array("vendor_ops", info.vendor_ops, info.vendor_op_count, info.vendor_op_stride, vendor_op_size_v1);
   info.capabilities = answer.capabilities.data();
   info.capability_stride = sizeof(tenon_capability);
   info.options = answer.options.data();
   info.option_stride = sizeof(tenon_option);
+  info.vendor_ops = answer.vendor_ops.data();
+  info.vendor_op_stride = sizeof(tenon_vendor_op);
   return answer;
 }
 

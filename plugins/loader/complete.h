@@ -37,6 +37,7 @@ struct Answer {
   tenon_backend_info info{};
   std::vector<tenon_capability> capabilities;
   std::vector<tenon_option> options;
+  std::vector<tenon_vendor_op> vendor_ops;
 };
 
 /// Reads `sent` as far as its struct_size reaches. Throws a LoadError for a size below that of ABI 0.1 and for arrays that

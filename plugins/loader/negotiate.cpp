@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "loader/load_error.h"
+#include "loader/vendor_ops.h"
 
 // Clang has __has_feature, GCC macros.
 #if defined(__has_feature)
@@ -168,6 +169,7 @@ void check_answer(const tenon_host_info& host, const tenon_backend_info& info, s
                       "report this to the plugin's vendor");
     }
   }
+  check_vendor_ops(vendor_ops_of(info));
   if (host.sanitizer != TENON_SANITIZER_NONE && host.sanitizer != TENON_SANITIZER_ADDRESS && info.sanitizer == TENON_SANITIZER_NONE) {
     out_warnings.push_back(fmt::format("it was built without {}: reports about it may be false", name_of_sanitizer(host.sanitizer)));
   }

@@ -17,7 +17,8 @@ std::uint32_t negotiate_version(const tenon_host_info& host, const tenon_backend
 /// Throws a LoadError if a library built with one sanitizer cannot live in a process built with another or none.
 void check_sanitizers(std::uint32_t host, std::uint32_t plugin);
 
-/// Throws a LoadError for an invalid name, another platform, a missing `create`; adds a warning for what is unusual but harmless.
+/// Throws a LoadError for an invalid name, another platform, a missing `create`, an invalid option or op of the vendor; adds a warning for
+/// what is unusual but harmless.
 void check_answer(const tenon_host_info& host, const tenon_backend_info& info, std::vector<std::string>& out_warnings);
 
 /// [a-z][a-z0-9_]*

@@ -39,6 +39,7 @@ class PlainHost {
     table_.cancel_requested = [](tenon_host_context*, const tenon_run*) { return std::uint32_t{0}; };
     table_.autotune_get = [](tenon_host_context*, const char*, void*, std::uint64_t) { return std::uint64_t{0}; };
     table_.autotune_put = [](tenon_host_context*, const char*, const void*, std::uint64_t) {};
+    table_.extension = [](tenon_host_context*, const char*, std::uint32_t) -> const void* { return nullptr; };
   }
   PlainHost(const PlainHost&) = delete;
   PlainHost& operator=(const PlainHost&) = delete;

@@ -50,6 +50,11 @@ bool same_option(const tenon_option& a, const tenon_option& b) {
          a.lowest == b.lowest && a.highest == b.highest && same_text(a.help, b.help);
 }
 
+bool same_vendor_op(const tenon_vendor_op& a, const tenon_vendor_op& b) {
+  return a.id == b.id && a.version == b.version && same_text(a.domain, b.domain) && same_text(a.name, b.name) &&
+         same_text(a.schema, b.schema) && a.infer == b.infer;
+}
+
 }  // namespace
 
 FloatingPoint FloatingPoint::current() {
@@ -110,6 +115,10 @@ std::optional<std::string> difference(const tenon_backend_info& a, const tenon_b
   if (a.option_count != b.option_count) return "option_count";
   for (std::uint32_t i = 0; i < a.option_count; ++i) {
     if (!same_option(a.options[i], b.options[i])) return fmt::format("options[{}]", i);
+  }
+  if (a.vendor_op_count != b.vendor_op_count) return "vendor_op_count";
+  for (std::uint32_t i = 0; i < a.vendor_op_count; ++i) {
+    if (!same_vendor_op(a.vendor_ops[i], b.vendor_ops[i])) return fmt::format("vendor_ops[{}]", i);
   }
   if (a.create != b.create) return "create";
   return std::nullopt;

@@ -376,7 +376,7 @@ constexpr std::uint32_t answer_size_v1 = offsetof(tenon_answer, text) + sizeof(t
 tenon_status supports(tenon_device* self, const tenon_graph* graph, const tenon_plan_options* given, tenon_answer* out_answers,
                       std::uint32_t answer_stride, tenon_error* error) {
   return guarded(error, [&] {
-    GraphModel model = GraphModel::read(*graph, sent(given));
+    GraphModel model = GraphModel::read(*graph, sent(given), self->rows);
     if (!model.nodes.empty() && (out_answers == nullptr || answer_stride < answer_size_v1)) {
       throw Error(TENON_INVALID_ARGUMENT, "supports: expected answers of at least " + std::to_string(answer_size_v1) + " bytes, got " +
                                               std::to_string(out_answers == nullptr ? 0 : answer_stride));
@@ -414,6 +414,12 @@ tenon_status plan_execute(tenon_plan* plan, const tenon_bindings* bindings, std:
   const tenon_status status = guarded(error, [&] { plan->plan->execute(*bindings, workspace, stream, &node_id); });
   if (status != TENON_OK && error != nullptr) error->node_id = node_id;
   return status;
+}
+
+const void* extension(tenon_backend* self, const char* name, std::uint32_t version) {
+  const void* found = nullptr;
+  guarded(nullptr, [&] { found = self->backend->extension(name, version); });
+  return found;
 }
 
 tenon_status profile_read(tenon_plan* plan, std::uint64_t execution_id, tenon_profile_record* out_records, std::uint32_t record_stride,
@@ -550,6 +556,7 @@ tenon_backend_table make_table(const tenon_blas_table* blas, bool captures, cons
     if (row->kernel->traits.pack_form != nullptr) table.pack = &pack_table;
   }
   table.profile = &profile_table;
+  table.extension = extension;
   return table;
 }
 
@@ -624,6 +631,14 @@ std::size_t list_capabilities(const KernelRow* rows, bool captures, tenon_capabi
   return static_cast<std::size_t>(next - out_list);
 }
 
+std::size_t list_vendor_ops(const KernelRow* rows, tenon_vendor_op* out_list) {
+  tenon_vendor_op* next = out_list;
+  for (const KernelRow* row = rows; row->kernel != nullptr; ++row) {
+    if (row->vendor_op != nullptr) *next++ = *row->vendor_op;
+  }
+  return static_cast<std::size_t>(next - out_list);
+}
+
 tenon_status query(const Registration& registration, const tenon_host_info* host, tenon_backend_info* out_info) {
   const BackendSpec& spec = registration.spec;
   tenon_backend_info info{};
@@ -648,6 +663,9 @@ tenon_status query(const Registration& registration, const tenon_host_info* host
   info.options = spec.options.data();
   info.option_count = static_cast<std::uint32_t>(spec.options.size());
   info.option_stride = sizeof(tenon_option);
+  info.vendor_ops = registration.vendor_ops.data();
+  info.vendor_op_count = static_cast<std::uint32_t>(registration.vendor_ops.size());
+  info.vendor_op_stride = sizeof(tenon_vendor_op);
   info.create = registration.create;
   hand_over(info, out_info);
   const bool meets = host->abi_major == info.abi_major && host->abi_minor_lowest <= info.abi_minor_highest &&

@@ -285,6 +285,7 @@ class Grouping {
       member.op = from.op;
       member.function = from.function;
       member.attributes = from.attributes;
+      member.vendor_op = from.row->vendor_op;
       for (const std::uint32_t v : from.inputs) member.inputs.push_back(place_of[v]);
       member.output = place_of[out];
       node.fused_count += from.fused_count;

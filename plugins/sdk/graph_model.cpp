@@ -9,9 +9,11 @@
 
 #include <tenon/sdk/needs.h>
 #include <tenon/sdk/op_versions.h>
+#include <tenon/sdk/vendor_schema.h>
 
 #include "operands.h"
 #include "plan.h"
+#include "vendor_node.h"
 
 namespace tenon::sdk {
 namespace {
@@ -123,12 +125,27 @@ std::vector<std::uint32_t> read_operands(const std::uint32_t* list, std::uint32_
   return operands;
 }
 
+/// Where the attributes of a vendor's ops are read: those that the backend has, since others may have any attributes.
+struct VendorOps {
+  const KernelRow* rows;  ///< NULL: none
+  std::vector<std::shared_ptr<const VendorAttributeBlock>>& blocks;
+
+  bool has(const tenon_node& node) const {
+    const KernelRow* const row = rows == nullptr || node.op < TENON_OP_VENDOR ? nullptr : find_row(rows, node.op, node.version);
+    return row != nullptr && row->vendor_op != nullptr;
+  }
+};
+
 /// Copies the attributes, as those of the newest version.
-void read_attributes(const tenon_node& abi_node, Node& node, const std::string& name) {
+void read_attributes(const tenon_node& abi_node, Node& node, const std::string& name, const VendorOps& vendor_ops) {
   if (abi_node.attributes == nullptr) malformed(name + " has no attributes");
   const std::uint32_t known = attributes_size(abi_node.op, abi_node.version);
   std::uint32_t size = 0;
   std::memcpy(&size, abi_node.attributes, sizeof size);
+  if (vendor_ops.has(abi_node)) {
+    node.problem = copy_vendor_attributes(abi_node.attributes, size, node.attributes, vendor_ops.blocks);
+    return;
+  }
   if (known == 0 ? size < sizeof size : size != known) {
     node.problem = {TENON_REASON_ATTRIBUTES,
                     "expected attributes of " + number(known == 0 ? sizeof size : known) + " bytes, got " + number(size)};
@@ -151,7 +168,7 @@ Diagnostic problem_of(const tenon_graph& graph, const tenon_plan_options& option
   return {};
 }
 
-Node read_node(const tenon_node& abi_node, std::uint32_t i, const std::vector<Diagnostic>& value_problems) {
+Node read_node(const tenon_node& abi_node, std::uint32_t i, const std::vector<Diagnostic>& value_problems, const VendorOps& vendor_ops) {
   Node node;
   node.op = abi_node.op;
   node.version = abi_node.version;
@@ -165,7 +182,7 @@ Node read_node(const tenon_node& abi_node, std::uint32_t i, const std::vector<Di
     node.problem = {TENON_REASON_NEEDS, unknown_needs(abi_node.needs)};
     return node;
   }
-  read_attributes(abi_node, node, name);
+  read_attributes(abi_node, node, name, vendor_ops);
   for (const auto* list : {&node.inputs, &node.outputs}) {
     for (const std::uint32_t v : *list) {
       if (v == none || value_problems[v].reason == TENON_REASON_NONE || node.problem.reason == TENON_REASON_NEEDS) continue;
@@ -270,6 +287,11 @@ const char* op_name(tenon_op op) {
   }
 }
 
+std::string op_name(const Node& node) {
+  const tenon_vendor_op* const op = node.row == nullptr ? nullptr : node.row->vendor_op;
+  return op == nullptr ? op_name(node.op) : full_name(*op);
+}
+
 const KernelRow* find_row(const KernelRow* rows, tenon_op op, std::uint32_t version) {
   for (; rows->kernel != nullptr; ++rows) {
     if (rows->op == op && rows->version == version) return rows;
@@ -289,7 +311,7 @@ const KernelRow* find_transposer(const KernelRow* rows, const Value& from, tenon
   return from.dense || row->kernel->traits.strided || find_copier(rows, from) != nullptr ? row : nullptr;
 }
 
-GraphModel GraphModel::read(const tenon_graph& graph, const tenon_plan_options& options) {
+GraphModel GraphModel::read(const tenon_graph& graph, const tenon_plan_options& options, const KernelRow* rows) {
   if (!TENON_HAS(&graph, tenon_graph, needs))
     malformed("struct_size " + number(graph.struct_size) + " does not cover the mandatory fields");
   if (graph.value_count > 0 && graph.values == nullptr) malformed("value_count is " + number(graph.value_count) + ", but values is NULL");
@@ -326,7 +348,7 @@ GraphModel GraphModel::read(const tenon_graph& graph, const tenon_plan_options& 
   }
   model.nodes.reserve(graph.node_count);
   for (std::uint32_t i = 0; i < graph.node_count; ++i) {
-    model.nodes.push_back(read_node(element(graph.nodes, i, graph.node_stride), i, value_problems));
+    model.nodes.push_back(read_node(element(graph.nodes, i, graph.node_stride), i, value_problems, {rows, model.blocks}));
   }
   check_writers(model);
   check_donations(model, value_problems);
@@ -347,7 +369,7 @@ std::uint32_t GraphModel::add_dense_copy(std::uint32_t of) {
 
 std::uint64_t checked_size(std::size_t size, const Node& node, const char* what) {
   if (size > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-    throw Error(TENON_OUT_OF_MEMORY, std::string(op_name(node.op)) + ": " + std::to_string(size) + " bytes of " + what);
+    throw Error(TENON_OUT_OF_MEMORY, op_name(node) + ": " + std::to_string(size) + " bytes of " + what);
   }
   return size;
 }
@@ -385,10 +407,10 @@ tenon_answer refusal(std::uint32_t reason, const std::string& text) {
 }
 
 tenon_answer answer(const GraphModel& graph, Node& node, const KernelRow* rows) {
-  const std::string op = op_name(node.op);
+  node.row = find_row(rows, node.op, node.version);
+  const std::string op = op_name(node);
   const Diagnostic& problem = graph.problem.reason != TENON_REASON_NONE ? graph.problem : node.problem;
   if (problem.reason != TENON_REASON_NONE) return refusal(problem.reason, op + ": " + problem.text);
-  node.row = find_row(rows, node.op, node.version);
   if (node.row == nullptr) return refusal(TENON_REASON_OP, op + ": version " + number(node.version) + " has no kernel in this backend");
   const auto& typed = node.row->type_operand < 0 ? node.outputs : node.inputs;
   const auto position = static_cast<std::size_t>(node.row->type_operand < 0 ? 0 : node.row->type_operand);

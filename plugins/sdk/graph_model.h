@@ -42,7 +42,8 @@ struct Value {
 /// Same dtype and shape, both dense: one may be stored over the other.
 bool same_layout(const Value& a, const Value& b);
 
-class ElementwiseGroup;  // elementwise_group.h
+class ElementwiseGroup;       // elementwise_group.h
+struct VendorAttributeBlock;  // vendor_node.h
 /// Groups run piece by piece with the backend's own kernels, for devices without a fusion of their own.
 extern const ElementwiseFusion piecewise_fusion;
 
@@ -52,7 +53,7 @@ struct Node {
   std::uint32_t index = 0;  ///< in the core's graph
   std::uint64_t id = 0;
   std::vector<std::uint32_t> inputs, outputs;  ///< values, or TENON_NO_INDEX
-  std::vector<std::uint64_t> attributes;       ///< a copy of the struct
+  std::vector<std::uint64_t> attributes;       ///< a copy of the struct; what that of a vendor's op points to is in GraphModel::blocks
   std::vector<std::uint64_t> packed;           ///< per input: the address of its packed copy, 0: none; empty: no input is packed
   const KernelRow* row = nullptr;
   KernelFunction function = nullptr;
@@ -65,7 +66,7 @@ struct Node {
   bool channels_last = false;               ///< works on images of shape (N, d..., C)
   bool requires_copy = false;               ///< a Transpose that becomes a view only if the view is dense, to avoid strided access
   std::shared_ptr<ElementwiseGroup> group;  ///< of a node that replaces several
-  Diagnostic problem;                       ///< of the node, its attributes or a value: not even its kernel is looked for
+  Diagnostic problem;                       ///< of the node, its attributes or a value: nothing else of it is looked at
 
   bool is(tenon_op other) const { return op == other; }
   /// Calls body(value) for each operand that the kernel reads.
@@ -87,17 +88,22 @@ struct GraphModel {
   Host host;                 ///< for Traits functions
   Device* device = nullptr;  ///< likewise
   const ElementwiseFusion* fusion = &piecewise_fusion;
-  tenon_plan_options options{};  ///< likewise
-  Diagnostic problem;            ///< of every node: unknown options, or bits of the graph's and the options' `needs`
+  tenon_plan_options options{};                                     ///< likewise
+  std::vector<std::shared_ptr<const VendorAttributeBlock>> blocks;  ///< of the nodes' attributes
+  Diagnostic problem;  ///< of every node: unknown options, or bits of the graph's and the options' `needs`
 
   /// Reads the core's graph. What is unknown here becomes a problem of the nodes that it touches. Throws INVALID_ARGUMENT for arrays that
-  /// cannot be read and for values that are not written once, before they are read.
-  static GraphModel read(const tenon_graph& graph, const tenon_plan_options& options);
+  /// cannot be read and for values that are not written once, before they are read. `rows` has the vendor's ops whose attributes are
+  /// copied; NULL: none.
+  static GraphModel read(const tenon_graph& graph, const tenon_plan_options& options, const KernelRow* rows = nullptr);
   /// Adds a dense, internal value of the same shape and dtype.
   std::uint32_t add_dense_copy(std::uint32_t of);
 };
 
+/// "Relu"; of a vendor's op, of which the row tells more, "unknown op".
 const char* op_name(tenon_op op);
+/// "Relu", "com.example.SoftClip".
+std::string op_name(const Node& node);
 const KernelRow* find_row(const KernelRow* rows, tenon_op op, std::uint32_t version);
 /// The row of the kernel that copies this value to a dense one, whatever its strides; NULL if there is none.
 const KernelRow* find_copier(const KernelRow* rows, const Value& from);

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "vendor_node.h"
+
 namespace tenon::sdk {
 namespace {
 
@@ -233,6 +235,7 @@ std::uint32_t attributes_size(tenon_op op, std::uint32_t version) {
 }
 
 Diagnostic check_operands(const GraphModel& graph, const Node& node, tenon_dtype selected) {
+  if (node.row != nullptr && node.row->vendor_op != nullptr) return check_vendor_node(graph, node);
   const Listed* line = find(node.op, node.version);
   if (line == nullptr) return {};
   const Rules rules = rules_of(node, *line);

@@ -18,7 +18,8 @@ Indexing indexing_of(const Node& node);
 std::uint32_t attributes_size(tenon_op op, std::uint32_t version);
 
 /// Why a node's operands do not match its op's line: an operand is missing, too many, or of another dtype, or a shape op's shapes do not
-/// fit. reason is TENON_REASON_NONE if they match, or if ops.def does not list the op. `selected` is the dtype that selects the kernel.
+/// fit; of a vendor's op: what check_vendor_node says. reason is TENON_REASON_NONE if they match, or if ops.def does not list the op.
+/// `selected` is the dtype that selects the kernel.
 Diagnostic check_operands(const GraphModel& graph, const Node& node, tenon_dtype selected);
 
 /// True if output `output` of a step over several tensors is the new value of input `input`: same name, same group.

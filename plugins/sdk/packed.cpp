@@ -43,9 +43,8 @@ std::string numbers(const std::int64_t* list, std::uint32_t count) {
 /// What the bytes of the packed copy depend on, besides those of the operand: "Conv-22 input 1 f32(64,3,7,7) direct, groups 1".
 std::string form_of(const Node& node, const Call& call, std::uint32_t i) {
   const Operand& x = call.inputs[i];
-  const std::string op = node.op < TENON_OP_VENDOR ? op_name(node.op) : "op " + std::to_string(node.op);
-  std::string text =
-      op + "-" + std::to_string(node.version) + " input " + std::to_string(i) + " " + name_of(x.dtype) + numbers(x.shape, x.rank);
+  std::string text = op_name(node) + "-" + std::to_string(node.version) + " input " + std::to_string(i) + " " + name_of(x.dtype) +
+                     numbers(x.shape, x.rank);
   if (!x.dense) text += " strides " + numbers(x.strides, x.rank);
   return text + " " + node.row->kernel->traits.pack_form(call, i);
 }
@@ -148,7 +147,7 @@ void Packed::wait_on(tenon_stream& stream) {
 
 void describe_packings(Device& device, const tenon_graph& abi_graph, const tenon_plan_options& options, const KernelRow* rows,
                        tenon_packing* out_packings, std::uint32_t packing_stride) {
-  GraphModel graph = read_graph("pack describe", device, abi_graph, options);
+  GraphModel graph = read_graph("pack describe", device, abi_graph, options, rows);
   if (!graph.values.empty() && (out_packings == nullptr || packing_stride < packing_size_v1)) {
     throw Error(TENON_INVALID_ARGUMENT, "pack describe: expected forms of at least " + std::to_string(packing_size_v1) + " bytes, got " +
                                             std::to_string(out_packings == nullptr ? 0 : packing_stride));
@@ -172,7 +171,7 @@ void describe_packings(Device& device, const tenon_graph& abi_graph, const tenon
 std::vector<std::shared_ptr<Packed>> make_packed(Device& device, MemoryStats& memory_stats, const tenon_graph& abi_graph,
                                                  const tenon_plan_options& options, const KernelRow* rows,
                                                  std::span<const std::uint32_t> values) {
-  GraphModel graph = read_graph("pack create", device, abi_graph, options);
+  GraphModel graph = read_graph("pack create", device, abi_graph, options, rows);
   arrange_supported(graph, rows);
   const std::map<std::uint32_t, Packing> packings = packings_of(graph);
   const auto lock = std::make_shared<std::shared_mutex>();

@@ -11,6 +11,7 @@
 
 #include <tenon/sdk/needs.h>
 #include <tenon/sdk/rounding.h>
+#include <tenon/sdk/vendor_schema.h>
 
 #include "elementwise_group.h"
 
@@ -41,10 +42,12 @@ struct Launch {
 std::string algorithm_of(const Node& node) {
   if (node.group != nullptr) {
     std::string text;
-    for (const ElementwiseMember& member : node.group->members) text += (text.empty() ? "" : "+") + std::string(op_name(member.op));
+    for (const ElementwiseMember& member : node.group->members) {
+      text += (text.empty() ? "" : "+") + (member.vendor_op == nullptr ? op_name(member.op) : full_name(*member.vendor_op));
+    }
     return text;
   }
-  std::string text = op_name(node.op);
+  std::string text = op_name(node);
   if (node.bias != TENON_NO_INDEX) text += "+bias";
   if (node.residual != TENON_NO_INDEX) text += "+residual";
   switch (node.activation) {
@@ -81,8 +84,9 @@ struct Plan::Frame {
   std::unique_ptr<Frame> next;  ///< in the list of spare frames
 };
 
-GraphModel read_graph(const char* slot, Device& device, const tenon_graph& abi_graph, const tenon_plan_options& options) {
-  GraphModel graph = GraphModel::read(abi_graph, options);
+GraphModel read_graph(const char* slot, Device& device, const tenon_graph& abi_graph, const tenon_plan_options& options,
+                      const KernelRow* rows) {
+  GraphModel graph = GraphModel::read(abi_graph, options, rows);
   if (graph.problem.reason != TENON_REASON_NONE) throw Error(TENON_UNSUPPORTED, std::string(slot) + ": " + graph.problem.text);
   graph.host = device.host;
   graph.device = &device;
@@ -103,7 +107,7 @@ Plan::Plan(Device& device, MemoryStats& memory_stats, const tenon_graph& abi_gra
            const KernelRow* rows)
     : device_(device), blocks_(device, memory_stats) {
   layout_.alignment = std::max<std::uint64_t>(layout_.alignment, device.operand_alignment_bytes);
-  layout_.graph = read_graph("plan_create", device, abi_graph, options);
+  layout_.graph = read_graph("plan_create", device, abi_graph, options, rows);
   arrange_supported(layout_.graph, rows);
   take_packed(memory_stats);
   make_steps(device.host.with(options.run));
@@ -448,7 +452,7 @@ void Plan::check_recordable(std::uint64_t* out_node_id) const {
   for (const Step& step : layout_.steps) {
     if (step.node.row->kernel->traits.capture_safe) continue;
     *out_node_id = step.node.id;
-    throw Error(TENON_UNSUPPORTED, std::string(op_name(step.node.op)) + ": its kernel reads results on the host and cannot be recorded");
+    throw Error(TENON_UNSUPPORTED, op_name(step.node) + ": its kernel reads results on the host and cannot be recorded");
   }
 }
 

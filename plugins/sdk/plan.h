@@ -133,7 +133,8 @@ void put_channels_last(GraphModel& graph, const KernelRow* rows);
 void fuse_elementwise(GraphModel& graph);
 /// The core's graph, for kernels of this device. Throws UNSUPPORTED for unknown options and bits of `needs`. `slot`: the function that was
 /// called.
-GraphModel read_graph(const char* slot, Device& device, const tenon_graph& abi_graph, const tenon_plan_options& options);
+GraphModel read_graph(const char* slot, Device& device, const tenon_graph& abi_graph, const tenon_plan_options& options,
+                      const KernelRow* rows);
 /// Finds the kernel of every node, and runs all passes. Throws UNSUPPORTED for what `supports` refuses.
 void arrange_supported(GraphModel& graph, const KernelRow* rows);
 /// Runs all passes, up to the order of kernel calls. Every node has its kernel already.

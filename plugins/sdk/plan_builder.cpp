@@ -76,7 +76,7 @@ Node copy_node(const GraphModel& graph, const KernelRow* rows, std::uint32_t fro
   copy.attributes = {sizeof(tenon_attributes_none)};
   copy.row = find_copier(rows, x);
   if (copy.row == nullptr) {
-    throw MissingCopy(on_behalf_of, std::string(op_name(on_behalf_of.op)) +
+    throw MissingCopy(on_behalf_of, op_name(on_behalf_of) +
                                         ": writes over a donated input that is read with or after it, and a copy of that " +
                                         name_of(x.dtype) + (x.dense ? "" : " with strides") + " needs a Reshape kernel");
   }

@@ -12,6 +12,7 @@
 #include "exec/call.h"
 #include "exec/lower.h"
 #include "exec/op_versions.h"
+#include "exec/vendor_ops.h"
 #include "graph/passes.h"
 
 namespace tenon::exec {
@@ -30,10 +31,10 @@ std::vector<bool> needed_outside(const Graph& graph, const std::vector<NodeId>& 
   return needed;
 }
 
-tenon_answer refusal(const std::string& reason) {
+tenon_answer refusal(const std::string& text, std::uint32_t reason = TENON_REASON_OP) {
   tenon_answer no{};
-  no.reason = TENON_REASON_OP;
-  std::snprintf(no.text, sizeof no.text, "%s", reason.c_str());
+  no.reason = reason;
+  std::snprintf(no.text, sizeof no.text, "%s", text.c_str());
   return no;
 }
 
@@ -65,6 +66,7 @@ std::vector<tenon_answer> ask_backend(ContextState& context, DeviceState& device
   lower(graph, nodes, needed_outside(graph, nodes), {}, count_uses(graph), lowered);
   const loader::Backend& backend = *device.loaded->backend;
   lower_to_supported_versions(backend, graph, lowered);
+  use_own_ids(*device.loaded, lowered);
   std::vector<tenon_answer> answers(nodes.size());
   ErrorText error;
   const tenon_status status = guarded_call("supports", error, [&] {
@@ -124,14 +126,16 @@ std::vector<tenon_answer> ask(ContextState& context, DeviceState& device, const 
   std::vector<NodeId> asked;
   std::vector<std::size_t> places;  // of the nodes asked about
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const std::string reason = why_not_with(device.info, graph, graph.nodes()[nodes[i]]);
-    if (reason.empty()) {
+    const NodeInfo& node = graph.nodes()[nodes[i]];
+    const std::string not_declared = why_not_declared(*device.loaded, node.op), not_computed = why_not_with(device.info, graph, node);
+    if (!not_declared.empty()) {
+      answers[i] = refusal(not_declared);
+    } else if (!not_computed.empty()) {
+      answers[i] = refusal(not_computed, TENON_REASON_DTYPE);
+    } else {
       asked.push_back(nodes[i]);
       places.push_back(i);
-      continue;
     }
-    answers[i].reason = TENON_REASON_DTYPE;
-    std::snprintf(answers[i].text, sizeof answers[i].text, "%s", reason.c_str());
   }
   if (asked.empty()) return answers;
   const std::vector<tenon_answer> given = ask_backend(context, device, graph, asked, options);

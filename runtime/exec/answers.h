@@ -12,8 +12,8 @@
 namespace tenon::exec {
 
 /// A device's answers for a plan of `nodes`, which are in topological order. Its backend sees no dtype that the device does not compute
-/// with. A backend that fails the question is asked about each node by itself, with one warning; a node that it fails on is refused with
-/// its text. Errors: a device that is lost, or of another process.
+/// with, and no vendor's op that it does not declare. A backend that fails the question is asked about each node by itself, with one
+/// warning; a node that it fails on is refused with its text. Errors: a device that is lost, or of another process.
 std::vector<tenon_answer> ask(ContextState& context, DeviceState& device, const Graph& graph, const std::vector<NodeId>& nodes,
                               const tenon_plan_options& options);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tenon/context.h>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
@@ -131,22 +131,23 @@ std::size_t ContextState::find(const DeviceName& name) {
 }  // namespace exec
 
 Context::Context(const Config& config, const std::vector<std::filesystem::path>& plugins,
-                 const std::vector<std::filesystem::path>& command_line_plugins)
+                 const std::vector<std::filesystem::path>& command_line_plugins, const std::vector<HostExtension>& extensions)
     : state_(std::make_shared<exec::ContextState>()) {
   exec::ContextState& state = *state_;
   state.config = config;
+  state.extensions = extensions;
   exec::set_up_logging(config);
   if (config.threads < 0) throw Error(fmt::format("threads is {}, expected 0 (as many as this process has cores) or more", config.threads));
   loader::Options options = exec::loader_options(config, plugins, command_line_plugins);
   options.registered = exec::registered_backends();
   state.report = state.load(options);
-  state.load_report = exec::load_report_of(state.report);
   exec::check_requests(config, state.report);
   exec::log_loading(state.report);
 
   for (const auto& backend : exec::in_order(state.report, config.backends.use)) {
-    state.loaded.push_back(std::make_shared<exec::LoadedBackend>(exec::LoadedBackend{state.services_of(*backend), backend}));
+    state.loaded.push_back(state.use(backend, state.report));
   }
+  state.load_report = exec::load_report_of(state.report);
   state.list_devices();
   if (state.entries.empty()) {
     std::string text = "no healthy backend was found";
@@ -176,6 +177,19 @@ const LoadReport& Context::load_report() const {
 
 void Context::reload_backend(const std::string& name) {
   state_->reload(name);
+}
+
+const void* Context::backend_extension(const std::string& backend, const std::string& name, std::uint32_t version) const {
+  std::vector<std::string> names;
+  for (const auto& loaded : state_->loaded) {
+    const loader::Backend& own = *loaded->backend;
+    names.push_back(own.name());
+    if (own.name() != backend) continue;
+    const auto extension = own.table().extension;
+    return extension == nullptr ? nullptr : extension(own.handle(), name.c_str(), version);
+  }
+  throw Error(Status::device_not_found,
+              fmt::format("backend_extension: no backend '{}' is in use; in use: {}", backend, fmt::join(names, ", ")));
 }
 
 Device Context::device(const std::string& name) const {

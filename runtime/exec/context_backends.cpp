@@ -9,10 +9,12 @@
 
 #include <tenon/error.h>
 
+#include "core/log.h"
 #include "exec/context_state.h"
 #include "exec/load_report.h"
 #include "exec/loading.h"
 #include "exec/thread_pool.h"
+#include "loader/vendor_ops.h"
 
 namespace tenon::exec {
 
@@ -28,6 +30,18 @@ std::shared_ptr<HostServices> ContextState::services_of(const loader::Backend& b
   return last == services.rend() ? nullptr : *last;
 }
 
+std::shared_ptr<LoadedBackend> ContextState::use(const std::shared_ptr<loader::Backend>& backend, loader::Result& from) const {
+  auto used = std::make_shared<LoadedBackend>(
+      LoadedBackend{services_of(*backend), backend, {backend->name(), loader::vendor_ops_of(backend->info())}});
+  for (const std::string& conflict : used->vendor_ops.conflicts()) {
+    log::warning("backend '{}': {}", backend->name(), conflict);
+    for (loader::Record& record : from.records) {
+      if (record.name == backend->name() && record.healthy) record.warnings.push_back(conflict);
+    }
+  }
+  return used;
+}
+
 loader::Result ContextState::load(loader::Options options) {
   const auto budget = config.threads > 0 ? static_cast<std::uint32_t>(config.threads) : available_threads();
   std::exception_ptr bad_option;  // a user error, not the plugin's: rethrown
@@ -40,7 +54,7 @@ loader::Result ContextState::load(loader::Options options) {
       if (const auto given = values.find("threads"); given != values.end() && std::atoi(given->second.c_str()) > 0) {
         threads = static_cast<std::uint32_t>(std::atoi(given->second.c_str()));
       }
-      services.push_back(std::make_shared<HostServices>(info, abi_minor, pool_of(threads), values, trace));
+      services.push_back(std::make_shared<HostServices>(info, abi_minor, pool_of(threads), values, trace, extensions));
       return services.back()->table();
     } catch (...) {
       bad_option = std::current_exception();
@@ -102,7 +116,7 @@ void ContextState::reload(const std::string& name) {
 
   const std::shared_ptr<LoadedBackend> old = *replaced;
   const std::shared_ptr<loader::Backend> fresh = result.backends.front();
-  *replaced = std::make_shared<LoadedBackend>(LoadedBackend{services_of(*fresh), fresh});
+  *replaced = use(fresh, result);
   try {
     list_devices();
   } catch (const Error& error) {  // virtual devices of a device that is gone
@@ -116,6 +130,7 @@ void ContextState::reload(const std::string& name) {
   }
   load_report = load_report_of(report);
   const std::shared_ptr<HostServices> used = old->services;
+  old->vendor_ops.end();
   old->backend.reset();  // shut down before its services end
   std::erase(services, used);
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "exec/context_state.h"
+#include "loader/vendor_ops.h"
 
 namespace tenon::exec {
 namespace {
@@ -18,6 +19,11 @@ DeviceKind kind_of(std::uint32_t kind) {
 
 std::string text_or_empty(const char* text) {
   return text != nullptr ? text : "";
+}
+
+/// "Softmax-13"; ids of vendors' ops are the backend's own.
+std::string name_of_op(const tenon_backend_info& backend, const tenon_capability& c) {
+  return c.op >= TENON_OP_VENDOR ? loader::vendor_op_name(backend, c.op, c.version) : fmt::format("{}-{}", op_name(c.op), c.version);
 }
 
 DeviceInfo describe(const loader::Backend& backend, std::uint32_t index) {
@@ -45,7 +51,7 @@ DeviceInfo describe(const loader::Backend& backend, std::uint32_t index) {
   for (std::uint32_t i = 0; i < b.capability_count; ++i) {
     const auto& c =
         *reinterpret_cast<const tenon_capability*>(reinterpret_cast<const char*>(b.capabilities) + std::size_t{i} * b.capability_stride);
-    if (backend.find_switched_off(c.op, c.version) == nullptr) info.ops.push_back(fmt::format("{}-{}", op_name(c.op), c.version));
+    if (backend.find_switched_off(c.op, c.version) == nullptr) info.ops.push_back(name_of_op(b, c));
   }
   return info;
 }

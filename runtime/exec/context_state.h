@@ -29,6 +29,7 @@ struct DeviceEntry {
 
 struct ContextState : std::enable_shared_from_this<ContextState> {
   Config config;
+  std::vector<HostExtension> extensions = {};                       ///< that the application offers to backends
   std::map<std::uint32_t, std::shared_ptr<ThreadPool>> pools = {};  ///< by their number of threads
   std::vector<std::shared_ptr<HostServices>> services;              ///< declared before `report`, whose backends they must outlive
   loader::Result report;
@@ -52,6 +53,9 @@ struct ContextState : std::enable_shared_from_this<ContextState> {
   /// Loads what the options name with services of this context, which it adds to `services`.
   /// Errors  options of a backend that its declarations do not allow.
   loader::Result load(loader::Options options);
+  /// A backend of `from` with its services, its ops made known to the process. An op that it has another schema for than the process is a
+  /// warning in its record.
+  std::shared_ptr<LoadedBackend> use(const std::shared_ptr<loader::Backend>& backend, loader::Result& from) const;
   /// The services in `services` that this backend was created with.
   std::shared_ptr<HostServices> services_of(const loader::Backend& backend) const;
   /// Fills entries, infos, available and opened from `loaded` and the virtual devices of the configuration.

@@ -18,14 +18,17 @@
 #include "exec/host_services.h"
 #include "exec/packed_parameters.h"
 #include "exec/trace.h"
+#include "graph/vendor_ops.h"
 #include "loader/loader.h"
 
 namespace tenon::exec {
 
-/// A loaded backend and its host services. Member order matters: the services outlive the backend.
+/// A loaded backend, its host services and the ops that it declares. Member order matters: the services outlive the backend, and the
+/// backend its declarations.
 struct LoadedBackend {
   std::shared_ptr<HostServices> services;
   std::shared_ptr<loader::Backend> backend;
+  graph::VendorOpDeclarations vendor_ops = {};
 };
 
 /// Copy counters by TENON_COPY_*, for Context::profile.

@@ -105,14 +105,22 @@ struct Services {
   static void autotune_put(tenon_host_context* context, const char* key, const void* value, std::uint64_t size) {
     self(context)->autotune_.put(key, {static_cast<const unsigned char*>(value), size});
   }
+  static const void* extension(tenon_host_context* context, const char* name, std::uint32_t version) {
+    for (const HostExtension& offered : self(context)->extensions_) {
+      if (offered.name == name && offered.version == version) return offered.table;
+    }
+    return nullptr;
+  }
 };
 
 HostServices::HostServices(const tenon_backend_info& info, std::uint32_t abi_minor, std::shared_ptr<ThreadPool> pool,
-                           const std::map<std::string, std::string>& options, std::shared_ptr<TraceRecorder> trace)
+                           const std::map<std::string, std::string>& options, std::shared_ptr<TraceRecorder> trace,
+                           std::vector<HostExtension> extensions)
     : name_(info.name),
       pool_(std::move(pool)),
       trace_(trace != nullptr ? std::move(trace) : std::make_shared<TraceRecorder>()),
       options_(option_values(info, options, fmt::format("backends.options.{}", info.name))),
+      extensions_(std::move(extensions)),
       autotune_(cache_folder_of(name_).empty() ? std::filesystem::path() : cache_folder_of(name_) / "autotune.json",
                 fmt::format("{} {}", info.version != nullptr ? info.version : "", info.build_id != nullptr ? info.build_id : "")) {
   table_.struct_size = sizeof table_;
@@ -130,6 +138,7 @@ HostServices::HostServices(const tenon_backend_info& info, std::uint32_t abi_min
   table_.cancel_requested = Services::cancel_requested;
   table_.autotune_get = Services::autotune_get;
   table_.autotune_put = Services::autotune_put;
+  table_.extension = Services::extension;
 }
 
 std::uint64_t HostServices::allocation_count() {

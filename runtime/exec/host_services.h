@@ -8,8 +8,10 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include <tenon/backend.h>
+#include <tenon/context.h>
 
 #include "exec/autotune_cache.h"
 #include "exec/thread_pool.h"
@@ -22,9 +24,10 @@ namespace tenon::exec {
 class HostServices {
  public:
   /// `trace`: null drops spans. `options`: the user's values for this backend's options. Errors: an unknown option, a value
-  /// its declaration does not allow.
+  /// its declaration does not allow. `extensions`: what the application offers.
   HostServices(const tenon_backend_info& info, std::uint32_t abi_minor, std::shared_ptr<ThreadPool> pool,
-               const std::map<std::string, std::string>& options, std::shared_ptr<TraceRecorder> trace = nullptr);
+               const std::map<std::string, std::string>& options, std::shared_ptr<TraceRecorder> trace = nullptr,
+               std::vector<HostExtension> extensions = {});
   HostServices(const HostServices&) = delete;
   HostServices& operator=(const HostServices&) = delete;
 
@@ -40,6 +43,7 @@ class HostServices {
   std::shared_ptr<ThreadPool> pool_;
   std::shared_ptr<TraceRecorder> trace_;
   std::map<std::string, std::string> options_;
+  const std::vector<HostExtension> extensions_;
   std::string cache_directory_;
   std::mutex mutex_;  ///< guards cache_directory_
   AutotuneCache autotune_;

@@ -21,6 +21,7 @@
 #include "exec/packed_parameters.h"
 #include "exec/placement.h"
 #include "exec/program_state.h"
+#include "exec/vendor_ops.h"
 #include "graph/passes.h"
 
 namespace tenon {
@@ -234,6 +235,7 @@ struct Program::State::Compiler {
       lowered.program = s.program_id;
       exec::lower(s.graph, set.nodes, needed_outside, donations, uses, lowered);
       exec::lower_to_supported_versions(*set.device->loaded->backend, s.graph, lowered);
+      exec::use_own_ids(*set.device->loaded, lowered);
       Part part;
       part.device = set.device;
       part.nodes = lowered.node_ids;

@@ -10,30 +10,19 @@
 #include <limits>
 #include <unordered_map>
 
+#include "graph/vendor_ops.h"
+
 namespace tenon {
 namespace {
 
-struct OpLine {
-  tenon_op op;
-  const char* name;
-  std::uint32_t version;
-  const char* stem;
-  int type_operand;
-  const char* attributes;
-  std::size_t attributes_size;
-  graph::Indexing indexing;
-  const char* schema;
-};
+using graph::OpEntry;
+using graph::OpLine;
+
 constexpr OpLine op_lines[] = {
 #define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attributes, indexing, schema) \
   {id, #name, version, #stem, type_operand, #attributes, sizeof(tenon_attributes_##attributes), graph::Indexing::indexing, schema},
 #include <tenon/ops.def>
 #undef TENON_OP
-};
-
-struct OpEntry {
-  const OpLine* line = nullptr;
-  const graph::OpRules* rules = nullptr;
 };
 
 const std::unordered_map<tenon_op, OpEntry>& entries() {
@@ -46,10 +35,21 @@ const std::unordered_map<tenon_op, OpEntry>& entries() {
   return map;
 }
 
-const OpEntry& entry_of(tenon_op op) {
+/// NULL: neither listed nor a vendor's op that this process knows.
+const OpEntry* find_entry(tenon_op op) {
+  if (graph::is_vendor_op(op)) {
+    const graph::VendorOp* const known = graph::find_vendor_op(op);
+    return known == nullptr ? nullptr : &known->entry;
+  }
   const auto found = entries().find(op);
-  if (found == entries().end()) throw Error(Status::unsupported, fmt::format("op {} is not listed in tenon/ops.def", op));
-  return found->second;
+  return found == entries().end() ? nullptr : &found->second;
+}
+
+const OpEntry& entry_of(tenon_op op) {
+  const OpEntry* const entry = find_entry(op);
+  if (entry != nullptr) return *entry;
+  throw Error(Status::unsupported, graph::is_vendor_op(op) ? fmt::format("op {} is no vendor's op of this process: see vendor_op()", op)
+                                                           : fmt::format("op {} is not listed in tenon/ops.def", op));
 }
 
 /// Word i of a schema side: "b:T" for index 1 in "a:T b:T c:T? "; empty in repeated groups, which have no word of their own.
@@ -98,8 +98,7 @@ Tensor scalar_tensor(DType dtype, double value) {
 }  // namespace
 
 const char* op_name(tenon_op op) {
-  const auto found = entries().find(op);
-  if (found != entries().end()) return found->second.line->name;
+  if (const OpEntry* const entry = find_entry(op)) return entry->line->name;
   thread_local std::string unlisted;
   unlisted = fmt::format("op {}", op);
   return unlisted.c_str();

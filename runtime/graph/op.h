@@ -28,6 +28,7 @@ class Inference {
             const NodeOptions& node_options)
       : attributes(node_attributes), options(node_options), op_(op), node_(node), inputs_(std::move(inputs)) {}
 
+  tenon_op op() const { return op_; }
   std::size_t input_count() const { return inputs_.size(); }
   bool has(std::size_t i) const { return i < inputs_.size() && inputs_[i] != nullptr; }
   DType dtype(std::size_t i) const { return inputs_[i]->dtype; }
@@ -137,13 +138,30 @@ struct OpRulesRow {
 };
 extern const OpRulesRow op_rules_rows[];  ///< ends with NULL
 
-const OpRules& rules_of(tenon_op op);  ///< throws for an unlisted op
+/// The column `indexing` of ops.def.
+enum class Indexing : std::uint8_t { pointwise, reshape, transpose, expand, slice, pad, gather, axis, reduction, other };
+/// A line of ops.def, or what stands for one of a vendor's op (graph/vendor_ops.h).
+struct OpLine {
+  tenon_op op = TENON_OP_NONE;
+  const char* name = nullptr;
+  std::uint32_t version = 0;
+  const char* stem = nullptr;
+  int type_operand = -1;
+  const char* attributes = nullptr;
+  std::size_t attributes_size = 0;
+  Indexing indexing = Indexing::other;
+  const char* schema = nullptr;
+};
+struct OpEntry {
+  const OpLine* line = nullptr;
+  const OpRules* rules = nullptr;
+};
+
+const OpRules& rules_of(tenon_op op);  ///< throws for an op that is neither listed nor a vendor's
 std::uint32_t version_of(tenon_op op);
 const char* stem_of(tenon_op op);
 /// The op's line in ops.def: "x:T -> y:T; axis keepdims".
 const char* schema_of(tenon_op op);
-/// The column `indexing` of ops.def.
-enum class Indexing : std::uint8_t { pointwise, reshape, transpose, expand, slice, pad, gather, axis, reduction, other };
 Indexing indexing_of(tenon_op op);
 /// True for an op whose result arranges or repeats the elements of its operand: Reshape, Flatten, Transpose, Expand.
 bool is_view(tenon_op op);

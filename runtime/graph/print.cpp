@@ -18,6 +18,7 @@
 #include <tenon/graph.h>
 
 #include "graph/op.h"
+#include "graph/vendor_ops.h"
 
 namespace tenon {
 namespace graph {
@@ -109,6 +110,7 @@ FieldTexts field_texts(tenon_op op, const Attributes& attributes) {
 }  // namespace
 
 std::string attributes_str(tenon_op op, const Attributes& attributes) {
+  if (is_vendor_op(op)) return vendor_attributes_str(attributes.as<tenon_attributes_vendor>());
   using Field = FieldTexts::Field;
   std::vector<Field> fields = field_texts(op, attributes).fields;
   const std::string schema = schema_of(op);

@@ -112,6 +112,15 @@ struct ContextProfile {
   CopyCounts device_to_device;
 };
 
+/// A struct of the application that backends may ask for by name and version (tenon_host.extension of
+/// the plugin ABI), such as functions that a vendor's backend calls. It has to live as long as the
+/// context, and as the devices, tensors and programs made from it.
+struct HostExtension {
+  std::string name;  ///< "com.example.counters"
+  std::uint32_t version = 0;
+  const void* table = nullptr;
+};
+
 /// Loaded backends and their devices. There is no global context: create two for two configurations
 /// in one process. Objects created from a context keep alive what they need; copies are handles on
 /// the same context.
@@ -122,11 +131,12 @@ class TENON_API Context {
   /// Loads backends as configured. `plugins` and `command_line_plugins` (files or folders) are
   /// searched before all other places. A candidate that another place has and that is not usable
   /// does not stop the others, with the limits that docs/backends.md states under "Probing": see
-  /// load_report(). Errors: an invalid configuration; a path of `plugins` that does not exist, or
+  /// load_report(). Backends may ask for `extensions`. Errors: an invalid configuration; a path of `plugins` that does not exist, or
   /// is a file that is not usable; no usable backend.
   explicit Context(const Config& config = resolve_config(),
                    const std::vector<std::filesystem::path>& plugins = {},
-                   const std::vector<std::filesystem::path>& command_line_plugins = {});
+                   const std::vector<std::filesystem::path>& command_line_plugins = {},
+                   const std::vector<HostExtension>& extensions = {});
   /// For the runtime's own use: another handle on the same context.
   explicit Context(std::shared_ptr<exec::ContextState> state) : state_(std::move(state)) {}
   ~Context();
@@ -159,6 +169,13 @@ class TENON_API Context {
   ///          text says what holds which device. Otherwise why the new file cannot be loaded.
   /// Threads  no other call on this context at the same time.
   void reload_backend(const std::string& name);
+  /// What a backend offers besides the plugin ABI: the struct of this name and version that its
+  /// documentation describes, or null if it has none. It lives as long as the backend, which the
+  /// context and its devices, tensors and programs keep, and reload_backend ends.
+  /// Errors   DEVICE_NOT_FOUND: no backend of that name is in use.
+  /// Threads  any, where the struct says nothing else about its functions.
+  const void* backend_extension(const std::string& backend, const std::string& name,
+                                std::uint32_t version) const;
   /// Copy statistics so far.
   ContextProfile profile() const;
   /// "Device mapping:" and a line for each device: name, alias, product, description. Logged at

@@ -41,6 +41,9 @@ class Attributes {
     std::memcpy(a.bytes_.data(), &value, sizeof(Struct));
     return a;
   }
+  /// Stores the attributes of a vendor's op with a copy of what they point to, which lives as long as
+  /// the process and is the same for equal attributes.
+  TENON_API static Attributes of(const tenon_attributes_vendor& attributes);
   /// The attributes as the struct that the op's line in ops.def names.
   template <class Struct>
   const Struct& as() const {
@@ -156,7 +159,8 @@ class TENON_API Graph {
   /// A constant with a copy of the tensor's elements.
   Value constant(const Tensor& tensor, const std::string& name = {});
 
-  /// Applies an op of tenon/ops.def at its newest version. Returns all its outputs.
+  /// Applies an op of tenon/ops.def at its newest version, or a vendor's op (tenon/vendor_ops.h).
+  /// Returns all its outputs.
   std::vector<Value> apply(tenon_op op, const std::vector<Value>& inputs,
                            const Attributes& attributes = {}, const NodeOptions& options = {});
 

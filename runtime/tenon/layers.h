@@ -17,6 +17,7 @@
 #include <vector>
 
 #include <tenon/api.h>
+#include <tenon/vendor_ops.h>
 
 namespace tenon {
 
@@ -439,6 +440,14 @@ struct SinusoidalPosition {
 /// The mean of each feature over the steps of (batch, time, features), without padding.
 struct MeanOverTime {};
 
+/// The first result of an op that only some backends have, whose vendors define it: see
+/// tenon/vendor_ops.h. It has no gradient: to train a parameter before it is an error.
+struct VendorOp {
+  std::string op;                   ///< "com.example.SoftClip"
+  AttributeValues attributes = {};  ///< those without a default in its schema have to be given
+  std::uint32_t version = 0;        ///< 0: the newest that a loaded backend has
+};
+
 /// A layer of any kind. Messages list the kinds in this order.
 using Any = std::variant<                                                                //
     Flatten, Dense, Dropout, Activation, PReLU, GLU, Embedding, Reshape, Permute,        //
@@ -450,7 +459,8 @@ using Any = std::variant<                                                       
     UpSampling2D, PadChannels,                                                           //
     BatchNorm, LayerNorm, GroupNorm, InstanceNorm, RMSNorm, LRN,                         //
     LSTM, GRU, SimpleRNN,                                                                //
-    Attention, PositionEmbedding, SinusoidalPosition, MeanOverTime>;
+    Attention, PositionEmbedding, SinusoidalPosition, MeanOverTime,                      //
+    VendorOp>;
 
 template <class L, class Kinds>
 inline constexpr bool is_one_of = false;

@@ -36,4 +36,5 @@
 #include <tenon/trace.h>
 #include <tenon/train_definition.h>
 #include <tenon/training_run.h>
+#include <tenon/vendor_ops.h>
 #include <tenon/weights.h>

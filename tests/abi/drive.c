@@ -76,6 +76,10 @@ static uint64_t host_autotune_get(tenon_host_context* context, const char* key, 
 static void host_autotune_put(tenon_host_context* context, const char* key, const void* value, uint64_t size_bytes) {
   (void)context, (void)key, (void)value, (void)size_bytes;
 }
+static const void* host_extension(tenon_host_context* context, const char* name, uint32_t version) {
+  (void)context, (void)name, (void)version;
+  return NULL;
+}
 
 /* ------------------------------------------------------------------ use of a plugin */
 
@@ -207,7 +211,8 @@ int main(int count, char** arguments) {
                            .cache_directory = host_cache_directory,
                            .cancel_requested = host_cancel_requested,
                            .autotune_get = host_autotune_get,
-                           .autotune_put = host_autotune_put};
+                           .autotune_put = host_autotune_put,
+                           .extension = host_extension};
   tenon_backend* backend;
   const tenon_backend_table* table;
   OK(info.create(&host, &backend, &table, &error));

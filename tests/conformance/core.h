@@ -45,6 +45,8 @@ std::vector<Case> core_graph_cases();
 std::vector<Case> core_random_graph_cases();
 std::vector<Case> core_block_cases();
 std::vector<Case> core_pack_cases();
+std::vector<Case> core_vendor_op_cases();
+std::vector<Case> core_extension_cases();
 
 [[noreturn]] void fail(const std::string& text);
 /// An optional block of the backend's table, whose slots are all set: they are of no use without each other. Throws NotRun if it is not

@@ -63,7 +63,8 @@ std::vector<SlotTable> slot_tables() {
                      TENON_BLOCK(blas, ""),  // blas::gaps() pairs its routines with cases
                      TENON_SLOT(capture, "capture/replays_compute"),
                      TENON_SLOT(pack, "pack/shared"),
-                     TENON_SLOT(profile, "profile/records")}});
+                     TENON_SLOT(profile, "profile/records"),
+                     TENON_SLOT(extension, "extension/unknown")}});
 #undef TENON_STRUCT
 #define TENON_STRUCT tenon_capture_table
   tables.push_back({"tenon_capture_table",
@@ -92,7 +93,8 @@ std::vector<SlotTable> slot_tables() {
         TENON_SLOT(parallel_for, "run/threads"), TENON_SLOT(thread_count, "plan/concurrent"), TENON_SLOT(trace_begin, "run/spans_end"),
         TENON_SLOT(trace_end, "run/spans_end"), TENON_SLOT(option, "lifecycle/create_and_destroy"),
         TENON_SLOT(cache_directory, "lifecycle/create_and_destroy"), TENON_SLOT(cancel_requested, "run/cancelled"),
-        TENON_SLOT(autotune_get, "host/autotune"), TENON_SLOT(autotune_put, "host/autotune")}});
+        TENON_SLOT(autotune_get, "host/autotune"), TENON_SLOT(autotune_put, "host/autotune"),
+        TENON_SLOT(extension, "lifecycle/create_and_destroy")}});
 #undef TENON_STRUCT
   return tables;
 }

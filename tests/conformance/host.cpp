@@ -79,6 +79,7 @@ Host::Host(const tenon_backend_info& info, std::uint32_t abi_minor, const std::m
   table_.autotune_put = [](tenon_host_context* context, const char* key, const void* value, std::uint64_t size) {
     of(context).keep_choice(key, value, size);
   };
+  table_.extension = [](tenon_host_context*, const char*, std::uint32_t) -> const void* { return nullptr; };
 }
 
 Host::~Host() {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
 #include <vector>
 
 namespace tenon::fuzz {
@@ -21,6 +22,8 @@ struct Answers {
   /// Larger than the arrays, so that any strides and counts are safe: entries at the start, then zeros.
   alignas(8) unsigned char capabilities[1 << 16] = {};
   alignas(8) unsigned char options[1 << 16] = {};
+  alignas(8) unsigned char vendor_ops[1 << 16] = {};
+  std::string schema = "x:T bias:T? -> y:T; limit:float axes:ints=[] mode:string=soft";
   tenon_device_info device{};
   tenon_status create_status = TENON_OK, count_status = TENON_OK, device_status = TENON_OK;
   std::uint32_t device_count = 1;
@@ -69,6 +72,11 @@ tenon_status device_info(tenon_backend*, std::uint32_t, tenon_device_info* out_i
   return answers.device_status;
 }
 
+tenon_status infer(const tenon_tensor_desc*, std::uint32_t, const tenon_attributes_vendor*, tenon_vendor_result*, std::uint32_t,
+                   tenon_error*) {
+  return TENON_UNSUPPORTED;
+}
+
 void unused() {}
 
 void reset() {
@@ -92,6 +100,11 @@ void reset() {
   info.options = reinterpret_cast<const tenon_option*>(answers.options);
   info.option_count = 1;
   info.option_stride = sizeof option;
+  const tenon_vendor_op vendor_op{TENON_OP_VENDOR, 1, "com.example", "Op", answers.schema.c_str(), infer};
+  std::memcpy(answers.vendor_ops, &vendor_op, sizeof vendor_op);
+  info.vendor_ops = reinterpret_cast<const tenon_vendor_op*>(answers.vendor_ops);
+  info.vendor_op_count = 1;
+  info.vendor_op_stride = sizeof vendor_op;
   info.create = create;
   // Slots that the loader does not call only have to be set.
   void (*const slot)() = unused;
@@ -118,7 +131,7 @@ void limit(std::uint32_t& count, std::uint32_t stride, std::size_t capacity) {
 void alter_query(Bytes& bytes) {
   tenon_backend_info& info = answers.info;
   while (!bytes.empty()) {
-    switch (bytes.below(12)) {
+    switch (bytes.below(14)) {
       case 0: {
         std::uint32_t* const fields[] = {&info.struct_size,       &info.abi_major, &info.abi_minor_lowest,
                                          &info.abi_minor_highest, &info.flags,     &info.sanitizer};
@@ -170,10 +183,28 @@ void alter_query(Bytes& bytes) {
         std::memcpy(answers.options, &option, sizeof option);
         break;
       }
+      case 11: {
+        tenon_vendor_op op{};
+        std::memcpy(&op, answers.vendor_ops, sizeof op);
+        op.id = static_cast<tenon_op>(odd_number(bytes));
+        op.domain = odd_string(bytes);
+        op.name = odd_string(bytes);
+        std::memcpy(answers.vendor_ops, &op, sizeof op);
+        break;
+      }
+      case 12: {
+        // Bytes of the schema change in place: its address is in the array.
+        static constexpr char marks[] = "xT:?;|=[](), ->0e.";
+        answers.schema[bytes.below(static_cast<std::uint32_t>(answers.schema.size()))] =
+            marks[bytes.below(static_cast<std::uint32_t>(std::size(marks) - 1))];
+        info.vendor_op_stride = bytes.below(8) == 0 ? static_cast<std::uint32_t>(odd_number(bytes)) : info.vendor_op_stride;
+        break;
+      }
       default:
         answers.other_answer = true;
     }
   }
+  limit(info.vendor_op_count, info.vendor_op_stride, sizeof answers.vendor_ops);
   limit(info.capability_count, info.capability_stride, sizeof answers.capabilities);
   limit(info.option_count, info.option_stride, sizeof answers.options);
 }

@@ -139,6 +139,7 @@ tenon_backend_table modified(tenon_backend_table table) {
   spoil_plans(table);
   spoil_packing(table);
   spoil_blas(table);
+  spoil_extension(table);
   if (is(Mutation::lies_in_struct_size)) table.struct_size = 64;
   if (is(Mutation::leaves_a_slot_empty)) table.event_query = nullptr;
   return table;
@@ -177,6 +178,7 @@ tenon_status answer_whole(const tenon_host_info* host, tenon_backend_info* out_i
   out_info->description = "the reference backend with one defect";
   out_info->flags &= ~static_cast<std::uint32_t>(TENON_BACKEND_ORACLE);
   out_info->priority = 1000;
+  declare_vendor_ops(*out_info);
   if (is(Mutation::wrong_op_digest)) {
     static const std::vector<tenon_op_digest> digests = [&] {
       std::vector<tenon_op_digest> list(out_info->digests, out_info->digests + out_info->op_count);

@@ -174,8 +174,9 @@ const tenon_graph& Graph::abi() {
 
 bool changes_graphs() {
   if (shares_packed()) return true;
-  for (const Mutation m : {Mutation::ignores_strides, Mutation::any_version_will_do, Mutation::columns_are_rows,
-                           Mutation::constants_mixed_up, Mutation::ignores_needs_of_values, Mutation::ignores_needs_of_nodes}) {
+  for (const Mutation m :
+       {Mutation::ignores_strides, Mutation::any_version_will_do, Mutation::columns_are_rows, Mutation::constants_mixed_up,
+        Mutation::ignores_needs_of_values, Mutation::ignores_needs_of_nodes, Mutation::ignores_vendor_attributes}) {
     if (is(m)) return true;
   }
   for (const Edit& edit : edits) {
@@ -196,6 +197,7 @@ void change(Graph& graph) {
   if (is(Mutation::constants_mixed_up)) mix_up_constants(graph);
   for (Graph::Node& node : graph.nodes) {
     if (is(Mutation::ignores_needs_of_nodes)) node.abi.needs = 0;
+    if (is(Mutation::ignores_vendor_attributes)) rectify(node);
     if (is(Mutation::any_version_will_do) && node.abi.op == TENON_OP_Relu) node.abi.version = 14;
     for (const Edit& edit : edits) {
       if (edit.mutation == mutation && edit.op == node.abi.op) edit.edit(node);

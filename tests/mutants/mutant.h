@@ -2,8 +2,8 @@
 // mutant.h - a backend with one defect, which the build selects.
 //
 // The unmodified backend is a copy of the reference backend. The slots that a mutation of mutants.def changes are wrapped by subject:
-// backend.cpp (query, lifecycle), memory.cpp, streams.cpp, captures.cpp, graphs.cpp, results.cpp and packing.cpp (plans), blas.cpp,
-// process.cpp (process state).
+// backend.cpp (query, lifecycle), memory.cpp, streams.cpp, captures.cpp, graphs.cpp, results.cpp and packing.cpp (plans), vendor_ops.cpp,
+// blas.cpp, process.cpp (process state).
 #pragma once
 
 #include <cstdint>
@@ -49,6 +49,9 @@ void spoil_captures(tenon_backend_table& table);
 void spoil_plans(tenon_backend_table& table);
 void spoil_packing(tenon_backend_table& table);
 void spoil_blas(tenon_backend_table& table);
+void spoil_extension(tenon_backend_table& table);
+/// Adds the mutant's own op, "com.example.Rectify", to the answer of the query.
+void declare_vendor_ops(tenon_backend_info& info);
 
 /// Waits for the work of a stream and returns the underlying unmodified stream.
 tenon_stream* drained(tenon_stream* stream);
@@ -122,6 +125,8 @@ class Graph {
 /// Whether this mutation changes graphs; change() does.
 bool changes_graphs();
 void change(Graph& graph);
+/// Makes a node of the mutant's own op a Relu, which the unmodified backend has.
+void rectify(Graph::Node& node);
 
 struct PackedCopy;
 

@@ -80,7 +80,8 @@ tenon_status supports(tenon_device* device, const tenon_graph* graph, const teno
     if (is(Mutation::no_without_text)) answer(n).text[0] = '\0';
     if (is(Mutation::no_without_reason)) answer(n).reason = TENON_REASON_NONE;
     if (is(Mutation::no_with_text_without_end)) std::memset(answer(n).text, 'x', sizeof answer(n).text);
-    if (is(Mutation::says_yes_to_everything) || (is(Mutation::negative_dimensions_will_do) && has_symbols(*graph))) {
+    const bool will_do = is(Mutation::any_vendor_op_will_do) && graph->nodes[0].op >= TENON_OP_VENDOR;
+    if (is(Mutation::says_yes_to_everything) || will_do || (is(Mutation::negative_dimensions_will_do) && has_symbols(*graph))) {
       answer(n).supported = 1;
       answer(n).reason = TENON_REASON_NONE;
     }

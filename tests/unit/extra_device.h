@@ -13,6 +13,7 @@
 
 #include "exec/context_state.h"
 #include "loader/loader.h"
+#include "loader/vendor_ops.h"
 
 namespace tenon::test {
 
@@ -25,7 +26,8 @@ inline void add_device(const Context& context, const std::string& name, tenon_ba
   const loader::Result result = loader::load(options);
   REQUIRE(result.backends.size() == 1);
   REQUIRE_MESSAGE(result.records[0].healthy, result.records[0].text);
-  entry.loaded = std::make_shared<exec::LoadedBackend>(exec::LoadedBackend{entry.loaded->services, result.backends[0]});
+  entry.loaded = std::make_shared<exec::LoadedBackend>(
+      exec::LoadedBackend{entry.loaded->services, result.backends[0], {name, loader::vendor_ops_of(result.backends[0]->info())}});
   entry.info.name = name + ":0";
   entry.info.backend = name;
   state.infos.push_back(entry.info);

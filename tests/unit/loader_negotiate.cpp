@@ -11,6 +11,7 @@
 #include "loader/dependencies.h"
 #include "loader/load_error.h"
 #include "loader/self_check.h"
+#include "loader/vendor_ops.h"
 #include "testing.h"
 
 using namespace tenon::loader;
@@ -141,6 +142,40 @@ TEST_CASE("negotiate: listed ops without a digest cause a warning, vendor ops do
   check_answer(host_of(0, 1, 1), info, warnings);
   REQUIRE(warnings.size() == 1);
   CHECK(contains(warnings[0], "no schema digest for Relu-14:"));
+}
+
+TEST_CASE("negotiate: an op of the vendor that is not valid refuses the backend, and is named") {
+  static const auto infer = [](const tenon_tensor_desc*, std::uint32_t, const tenon_attributes_vendor*, tenon_vendor_result*, std::uint32_t,
+                               tenon_error*) -> tenon_status { return TENON_OK; };
+  const tenon_vendor_op good{TENON_OP_VENDOR, 1, "com.example", "SoftClip", "x:T -> y:T; limit:float=1", infer};
+  const auto refused = [&](auto spoil) {
+    tenon_vendor_op ops[] = {good, good};
+    ops[1].id = TENON_OP_VENDOR + 1;
+    ops[1].version = 2;
+    spoil(ops[1]);
+    return refusal_of([&] { check_vendor_ops(ops); }).text;
+  };
+  CHECK_NOTHROW(check_vendor_ops({&good, 1}));
+  CHECK(refused([](tenon_vendor_op& op) { op.id = 7; }) ==
+        "its op com.example.SoftClip-2: expected an id of at least 1073741824 (TENON_OP_VENDOR), got 7");
+  CHECK(contains(refused([](tenon_vendor_op& op) { op.id = TENON_OP_VENDOR; }), "got 1073741824, which another of its ops has"));
+  CHECK(contains(refused([](tenon_vendor_op& op) { op.version = 1; }), "expected each version of an op once"));
+  CHECK(contains(refused([](tenon_vendor_op& op) { op.version = 0; }), "expected a version of at least 1"));
+  CHECK(contains(refused([](tenon_vendor_op& op) { op.domain = "Com"; }), "its op Com.SoftClip-2: expected a domain"));
+  CHECK(contains(refused([](tenon_vendor_op& op) { op.domain = nullptr; }), "its op NULL.SoftClip-2: expected a domain"));
+  CHECK(contains(refused([](tenon_vendor_op& op) { op.name = "soft-clip"; }), "expected a name of letters"));
+  CHECK(contains(refused([](tenon_vendor_op& op) { op.infer = nullptr; }), "expected a function in `infer`, got NULL"));
+  CHECK(contains(refused([](tenon_vendor_op& op) { op.schema = nullptr; }), "expected a schema, got NULL"));
+  CHECK(contains(refused([](tenon_vendor_op& op) { op.schema = "x:T"; }), "its schema 'x:T' cannot be read: expected '<operands>"));
+
+  tenon_backend_info info = info_of(0, 1, 1);
+  info.vendor_ops = &good;
+  info.vendor_op_count = 1;
+  CHECK(contains(refusal_of([&] { complete_answer(info); }).text, "its vendor_ops are 0 bytes apart"));
+  info.vendor_op_stride = sizeof good;
+  const Answer answer = complete_answer(info);
+  CHECK(vendor_op_name(answer.info, TENON_OP_VENDOR, 1) == "com.example.SoftClip-1");
+  CHECK(vendor_op_name(answer.info, TENON_OP_VENDOR + 9, 1) == "op 1073741833");
 }
 
 TEST_CASE("digests: only an op version that both define differently is disabled") {

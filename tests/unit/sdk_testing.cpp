@@ -480,6 +480,7 @@ TestHost::TestHost(std::uint32_t threads) : threads_(threads) {
   };
   table_.autotune_get = [](tenon_host_context*, const char*, void*, std::uint64_t) -> std::uint64_t { return 0; };
   table_.autotune_put = [](tenon_host_context*, const char*, const void*, std::uint64_t) {};
+  table_.extension = [](tenon_host_context*, const char*, std::uint32_t) -> const void* { return nullptr; };
 }
 
 // ---------------------------------------------------------------- Session

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 #include <tenon/dtype.h>
@@ -16,6 +17,7 @@
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "exec/loading.h"
+#include "loader/vendor_ops.h"
 
 namespace tenon::cli {
 namespace {
@@ -43,10 +45,12 @@ struct Capability {
   std::string switched_off;  ///< why it is disabled; empty if it is enabled
 };
 
+/// An op version: of ops of vendors, whose ids are those of one backend, TENON_OP_VENDOR stands for the id.
 struct Row {
   tenon_op op = TENON_OP_NONE;
+  std::string name;  ///< "Softmax-13", "com.example.SoftClip-1"
   std::uint32_t version = 0;
-  bool operator<(const Row& other) const { return op != other.op ? op < other.op : version < other.version; }
+  bool operator<(const Row& other) const { return std::tie(op, version, name) < std::tie(other.op, other.version, other.name); }
 };
 
 struct Column {
@@ -55,8 +59,9 @@ struct Column {
   std::vector<std::pair<std::string, std::uint64_t>> routines;  ///< BLAS routines and their dtypes
 };
 
-std::string name_of_row(const Row& row) {
-  return fmt::format("{}-{}", op_name(row.op), row.version);
+Row row_of(const tenon_backend_info& info, tenon_op op, std::uint32_t version) {
+  if (op >= TENON_OP_VENDOR) return {TENON_OP_VENDOR, loader::vendor_op_name(info, op, version), version};
+  return {op, fmt::format("{}-{}", op_name(op), version), version};
 }
 
 std::vector<std::string> dtype_names(std::uint64_t set) {
@@ -75,11 +80,12 @@ Column column_of(const loader::Backend& backend) {
   for (std::uint32_t i = 0; i < info.capability_count; ++i) {
     const auto& declared = *reinterpret_cast<const tenon_capability*>(reinterpret_cast<const char*>(info.capabilities) +
                                                                       std::size_t{i} * info.capability_stride);
-    Capability& capability = column.capabilities[{declared.op, declared.version}];
+    Capability& capability = column.capabilities[row_of(info, declared.op, declared.version)];
     capability.dtypes = dtype_names(declared.dtypes);
     capability.features = declared.features;
     if (const auto* off = backend.find_switched_off(declared.op, declared.version)) capability.switched_off = off->reason;
   }
+  for (const tenon_vendor_op& op : loader::vendor_ops_of(info)) column.capabilities.try_emplace(row_of(info, op.id, op.version));
   if (const tenon_blas_table* blas = backend.table().blas; blas != nullptr) {
 #define TENON_BLAS(id, routine, level, signature, dtypes) \
   if (blas->routine != nullptr) column.routines.emplace_back(#routine, blas->routine##_dtypes);
@@ -97,6 +103,7 @@ std::string cell_of(const Column& column, const Row& row) {
   for (const Feature& feature : features) {
     if (found->second.features & feature.bit) letters += feature.letter;
   }
+  if (found->second.dtypes.empty()) return "yes";  // a vendor's op without a line among the capabilities
   return fmt::format("{}{}", fmt::join(found->second.dtypes, " "), letters.empty() ? "" : " (" + letters + ")");
 }
 
@@ -110,7 +117,7 @@ Table matrix(const std::vector<Column>& columns) {
   }
   Table table(std::move(header));
   for (const auto& row : rows) {
-    std::vector<std::string> cells{name_of_row(row.first)};
+    std::vector<std::string> cells{row.first.name};
     for (const Column& column : columns) cells.push_back(cell_of(column, row.first));
     table.add(std::move(cells));
   }
@@ -145,7 +152,7 @@ std::string as_json(const std::vector<Column>& columns) {
       for (const Feature& feature : features) {
         if (capability.features & feature.bit) words.emplace_back(feature.word);
       }
-      capabilities.push_back({{"op", op_name(row.op)},
+      capabilities.push_back({{"op", row.name.substr(0, row.name.rfind('-'))},
                               {"id", row.op},
                               {"version", row.version},
                               {"dtypes", capability.dtypes},

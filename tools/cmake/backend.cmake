@@ -4,7 +4,8 @@
 #
 # One plugin: a MODULE library libtenon_backend_<name>.so with hidden symbols that exports only tenon_backend_query. Its kernel table is
 # generated from ops.def and the families in ops/ (.cpp or .cu): a family with a file is supported. So is its BLAS table, from blas.def, if
-# there is blas/ with level1.cpp, level2.cpp and level3.cpp. backend.cpp defines tenon::<name>::spec().
+# there is blas/ with level1.cpp, level2.cpp and level3.cpp. backend.cpp defines tenon::<name>::spec(). vendor_ops.def, if there is one, lists
+# ops of its own, one a line (tenon/sdk/vendor_op.h); SOURCES has the files that define them.
 # FOLDER contains ops/ and blas/; default: the current folder. TARGET and OUTPUT make a second build of an existing backend, which is not
 # installed and whose file goes to OUTPUT. SDK names another build of the SDK, whose flags are then the only ones.
 # Part of the installed package: find_package(tenon) provides it to backends outside this tree.
@@ -34,6 +35,20 @@ function(tenon_add_backend name)
       string(APPEND rows "    {TENON_OP_${op}, ${version}, ${operand}, &kernel_${stem}},\n")
     endif()
   endforeach()
+  set(vendor_ops "")
+  if(EXISTS ${ARG_FOLDER}/vendor_ops.def)
+    set(vendor_ops "#define TENON_VENDOR_OP(id, domain, name, version, stem, operand, schema) \\
+  extern const sdk::Kernel kernel_##stem; \\
+  sdk::VendorInfer infer_##stem; \\
+  constexpr tenon_vendor_op vendor_op_##stem{id, version, domain, #name, schema, infer_##stem};
+#include <vendor_ops.def>
+#undef TENON_VENDOR_OP
+")
+    string(APPEND rows "#define TENON_VENDOR_OP(id, domain, name, version, stem, operand, schema) {id, version, operand, &kernel_##stem, &vendor_op_##stem},
+#include <vendor_ops.def>
+#undef TENON_VENDOR_OP
+")
+  endif()
   file(GLOB blas_files CONFIGURE_DEPENDS ${ARG_FOLDER}/blas/*.cpp ${ARG_FOLDER}/blas/*.cu)
   set(blas_table "nullptr")
   set(blas "")
@@ -67,9 +82,10 @@ const tenon_blas_table* blas_table() {
   file(CONFIGURE OUTPUT ${generated} @ONLY CONTENT [=[
 // Written by tools/cmake/backend.cmake from ops.def and the files in ops/, from blas.def if there is blas/.
 #include <tenon/sdk/backend.h>
+#include <tenon/sdk/vendor_op.h>
 
 namespace tenon::@name@ {
-@declarations@
+@declarations@@vendor_ops@
 const sdk::BackendSpec& spec();
 namespace {
 constexpr sdk::KernelRow rows[] = {

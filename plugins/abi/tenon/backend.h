@@ -1017,11 +1017,12 @@ typedef struct tenon_vendor_result {
 
 /* An op of the backend's vendor, which graphs reach by "<domain>.<name>". Arrays of it carry an element stride.
  *   Id       TENON_OP_VENDOR or more, unique in the backend: its nodes have it. Another backend that has the op may give it another one.
+ *   Version  1 or more. It never changes: another schema, or another result, is another version, with an id of its own.
  *   Schema   as in ops.def, with a type for each attribute (int, float, string, ints, floats), and a default if it may be left out:
  *            "x:T bias:T? -> y:T; limit:float axes:ints=[] mode:string=soft". A trailing ? is an operand that may be absent. There are
  *            no repeated groups, and types of operands are for readers: `infer` checks them.
- *   infer    the dtypes and shapes of all results from those of the operands (dtype TENON_DTYPE_NONE: absent; strides are NULL). Pure, and
- *            called before any device is open. A failure's text says what was expected and what was given.
+ *   infer    the dtypes and shapes of all results from those of all operands of the schema (dtype TENON_DTYPE_NONE: absent; strides are
+ *            NULL). Pure, and called before any device is open. A failure's text says what was expected and what was given.
  *   Meaning  elsewhere nothing is known of the op: it has no gradient, and it is computed in the dtypes of its operands. */
 typedef struct tenon_vendor_op {
   tenon_op id;

@@ -32,6 +32,10 @@ class Backend {
   virtual std::unique_ptr<Device> open(std::uint32_t index) = 0;
   /// Joins threads, drains streams. Called once, before destruction.
   virtual void shutdown() {}
+  /// What the backend offers besides the ABI to applications that know it: a struct of this name
+  /// and version that lives as long as the backend; NULL: it has none.
+  /// Threads  any.
+  virtual const void* extension([[maybe_unused]] const char* name, [[maybe_unused]] std::uint32_t version) { return nullptr; }
 
   const Host host;
 };
@@ -60,12 +64,15 @@ struct Registration {
   const BackendSpec& spec;
   const KernelRow* rows;  ///< ends with a NULL kernel
   std::span<const tenon_capability> capabilities;
+  std::span<const tenon_vendor_op> vendor_ops;
   tenon_backend_table table;
   tenon_status (*create)(const tenon_host*, tenon_backend**, const tenon_backend_table**, tenon_error*);
 };
 /// One capability for each row, and for each older version of its op, which the newest one's kernel
 /// handles. Returns the count.
 std::size_t list_capabilities(const KernelRow* rows, bool captures, tenon_capability* out_list);
+/// The vendor's ops among the rows. Returns the count.
+std::size_t list_vendor_ops(const KernelRow* rows, tenon_vendor_op* out_list);
 /// `rows`: packed operands are offered if a kernel has Traits::pack_form.
 tenon_backend_table make_table(const tenon_blas_table* blas, bool captures, const KernelRow* rows);
 tenon_status query(const Registration& registration, const tenon_host_info* host, tenon_backend_info* out_info);
@@ -79,8 +86,14 @@ struct Plugin {
   static const Registration& registration() {
     static std::array<tenon_capability, row_count + older_version_count> capabilities{};
     static const std::size_t count = list_capabilities(Rows, Spec().captures, capabilities.data());
-    static const Registration registration{Spec(), Rows, std::span(capabilities).first(count),
-                                           make_table(Blas == nullptr ? nullptr : Blas(), Spec().captures, Rows), create};
+    static std::array<tenon_vendor_op, row_count> vendor_ops{};
+    static const std::size_t vendor_op_count = list_vendor_ops(Rows, vendor_ops.data());
+    static const Registration registration{Spec(),
+                                           Rows,
+                                           std::span(capabilities).first(count),
+                                           std::span(vendor_ops).first(vendor_op_count),
+                                           make_table(Blas == nullptr ? nullptr : Blas(), Spec().captures, Rows),
+                                           create};
     return registration;
   }
   static tenon_status create(const tenon_host* host, tenon_backend** out_backend, const tenon_backend_table** out_table,

@@ -19,6 +19,7 @@
 #include <type_traits>
 
 #include <tenon/backend.h>
+#include <tenon/sdk/error.h>
 #include <tenon/sdk/host.h>
 
 namespace tenon::sdk {
@@ -95,8 +96,6 @@ gemm<T> product(const gemm_strided_batched<T>& p, std::int64_t i) {
 namespace detail {
 /// The host of an SDK device.
 const Host& host_of(const tenon_device* device);
-/// Converts the current exception to a status and its message.
-tenon_status report_current_exception(tenon_error* error) noexcept;
 /// Throws UNSUPPORTED for a call with something that the SDK or the routine does not know, and says
 /// what.
 [[noreturn]] void refuse_blas_call(const char* routine, const tenon_blas_call& call);

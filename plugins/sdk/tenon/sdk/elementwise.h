@@ -26,10 +26,11 @@ struct ElementwisePlace {
 /// One node of the group. Places are the group's inputs, then its outputs, then its buffers.
 struct ElementwiseMember {
   tenon_op op = TENON_OP_NONE;
-  KernelFunction function = nullptr;      ///< the backend's kernel for it
-  std::vector<std::uint64_t> attributes;  ///< the struct of the op
-  std::vector<std::uint32_t> inputs;      ///< places
-  std::uint32_t output = 0;               ///< place
+  KernelFunction function = nullptr;           ///< the backend's kernel for it
+  std::vector<std::uint64_t> attributes;       ///< the struct of the op
+  std::vector<std::uint32_t> inputs;           ///< places
+  std::uint32_t output = 0;                    ///< place
+  const tenon_vendor_op* vendor_op = nullptr;  ///< KernelRow::vendor_op
 };
 
 /// The work of one call: the members in order, for each element of the space.

@@ -28,4 +28,10 @@ class Error : public std::exception {
   std::string text_;
 };
 
+namespace detail {
+/// Describes the exception that is being handled, in the caller's tenon_error, and returns its
+/// status.
+tenon_status report_current_exception(tenon_error* error) noexcept;
+}  // namespace detail
+
 }  // namespace tenon::sdk

@@ -85,6 +85,12 @@ class Host {
   void autotune_put(const char* key, const std::string& value) const {
     table_->autotune_put(table_->context, key, value.data(), value.size());
   }
+  /// What the application offers to backends besides the ABI: a struct of this name and version that
+  /// both know, and that lives as long as the backend; NULL: it offers none.
+  template <class Struct>
+  const Struct* extension(const char* name, std::uint32_t version) const {
+    return static_cast<const Struct*>(table_->extension(table_->context, name, version));
+  }
   const tenon_host* table() const { return table_; }
 
  private:

@@ -240,6 +240,7 @@ struct KernelRow {
   std::uint32_t version;
   std::int32_t type_operand;  ///< input whose dtype selects; -1: output 0
   const Kernel* kernel;
+  const tenon_vendor_op* vendor_op = nullptr;  ///< of an op of the vendor (tenon/sdk/vendor_op.h), else NULL
 };
 
 namespace detail {
