@@ -431,13 +431,13 @@ tenon_status profile_read(tenon_plan* plan, std::uint64_t execution_id, tenon_pr
 
 tenon_status pack_describe(tenon_device* self, const tenon_graph* graph, const tenon_plan_options* options, tenon_packing* out_packings,
                            std::uint32_t packing_stride, tenon_error* error) {
-  return guarded(error, [&] { describe_packings(*self->device, *graph, options_of(options), self->rows, out_packings, packing_stride); });
+  return guarded(error, [&] { describe_packings(*self->device, *graph, sent(options), self->rows, out_packings, packing_stride); });
 }
 tenon_status pack_create(tenon_device* self, const tenon_graph* graph, const tenon_plan_options* options, const std::uint32_t* values,
                          std::uint32_t value_count, tenon_packed** out_packed, tenon_error* error) {
   return guarded(error, [&] {
     std::vector<std::unique_ptr<tenon_packed>> handles;
-    for (auto& packed : make_packed(*self->device, self->memory_stats, *graph, options_of(options), self->rows, {values, value_count})) {
+    for (auto& packed : make_packed(*self->device, self->memory_stats, *graph, sent(options), self->rows, {values, value_count})) {
       handles.push_back(std::make_unique<tenon_packed>(tenon_packed{std::move(packed)}));
     }
     for (std::uint32_t i = 0; i < value_count; ++i) out_packed[i] = handles[i].release();
