@@ -23,9 +23,10 @@ const Layer layers[] = {
     {"a transposed convolution", TENON_OP_ConvTranspose, {1, 4, 5, 5}, {4, 6, 3, 3}, {1, 6, 7, 7}},
 };
 
-Array numbers(const Dims& shape, std::int64_t from) {
+/// Integers from -5 to 5; those of neighbouring seeds have different sums of products.
+Array numbers(const Dims& shape, std::int64_t seed) {
   Array array(TENON_DTYPE_F32, shape);
-  for (std::int64_t i = 0; i < array.count(); ++i) array.set(i, static_cast<double>((i * 7 + from) % 9 - 4));
+  for (std::int64_t i = 0; i < array.count(); ++i) array.set(i, static_cast<double>((i + seed) * (i + 2 * seed + 5) % 11 - 5));
   return array;
 }
 
@@ -149,7 +150,7 @@ struct Sharing {
   static void expect(const Array& expected, const Outcome& outcome, const std::string& when) {
     if (!outcome.ok()) fail(fmt::format("{}: execution failed with {}: {}", when, status_name(outcome.status), outcome.text));
     if (!outcome.damage.empty()) fail(fmt::format("{}: the execution {}", when, outcome.damage));
-    // Sums of 36 products of numbers up to 4: in f32 any two algorithms differ by less, and two sets of weights by more.
+    // Sums of 36 products of numbers up to 5: in f32 any two algorithms differ by less, and two sets of weights by more.
     const std::string wrong = compare(expected, outcome.outputs[0], {.absolute = 1e-3});
     if (!wrong.empty()) fail(fmt::format("{}: {}", when, wrong));
   }
@@ -243,6 +244,31 @@ void threads(CaseContext& context) {
   }
 }
 
+/// Whoever records a plan in an epoch in which it was never executed takes acceptance for a promise that it packs nothing: so it is
+/// refused, also if another plan has packed that epoch.
+void recorded(CaseContext& context) {
+  const tenon_capture_table& capture = block_of(context.device.table().capture, "capture");
+  for (const Layer& layer : packed_layers(context, TENON_VALUE_PARAMETER)) {
+    const Sharing both(context, layer, TENON_VALUE_PARAMETER);
+    Plan::Bindings first(both.first, 0xFF), second(both.second, 0xFF);
+    const Array before = both.alone[0].values[weights].array, after = numbers(layer.w, 5);
+    Sharing::expect(both.expected(0, before), first.execute(1), fmt::format("{}, plan 1 in epoch 1", layer.name));
+    first.set(weights, after);
+    second.set(weights, after);
+    Sharing::expect(both.expected(1, after), second.execute(2), fmt::format("{}, plan 2 in epoch 2", layer.name));
+    ErrorText error, ignored;
+    tenon_stream* const stream = context.device.stream();
+    const tenon_status begun = capture.begin(stream, error);
+    if (begun == TENON_UNSUPPORTED) throw NotRun("this device records nothing: " + error.text());
+    expect_ok(begun, error, "capture begin");
+    const tenon_status status = first.execute_bare(2, error);
+    tenon_capture* made = nullptr;
+    if (capture.end(stream, &made, ignored) == TENON_OK) capture.destroy(made);
+    expect_refusal(status, error, {TENON_UNSUPPORTED}, "recording a plan in an epoch in which only another plan was executed");
+    Sharing::expect(both.expected(0, after), first.execute(2), fmt::format("{}, plan 1 in epoch 2", layer.name));
+  }
+}
+
 /// What does not fit together is refused, and nothing is left of it.
 void refused(CaseContext& context) {
   const tenon_pack_table& block = pack_block(context);
@@ -299,6 +325,7 @@ std::vector<Case> core_pack_cases() {
       {"pack/constants", shared_constants},
       {"pack/epochs", epochs},
       {"pack/threads", threads},
+      {"pack/recorded", recorded},
       {"pack/refused", refused},
   });
 }

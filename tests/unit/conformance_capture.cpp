@@ -15,12 +15,12 @@ namespace {
 using conformance::Class;
 using recording::tape;
 
-conformance::Report judged(const std::string& backend) {
+conformance::Report judged(const std::string& backend, const std::string& filter = "core/capture/*") {
   conformance::Options options;
   options.backend = backend;
   options.backend_directory = TENON_BACKEND_DIRECTORY;
   options.profile = "core";
-  options.filter = "core/capture/*";
+  options.filter = filter;
   options.in_process = true;
   options.registered = {{"tape", recording::query}};
   return conformance::judge(options);
@@ -33,6 +33,16 @@ TEST_CASE("conformance: a backend that captures passes, with packed parameters")
   CHECK(report.count(Class::pass) == 7);
   CHECK(tape.packs == 2);
   CHECK(tape.live == 0);
+}
+
+TEST_CASE("conformance: a backend that captures and shares packed parameters passes") {
+  for (const char* name : {"core/pack/shared", "core/pack/constants", "core/pack/epochs", "core/pack/recorded", "core/pack/refused"}) {
+    tape = {};
+    const auto report = judged("tape", name);
+    REQUIRE(report.results.size() == 1);
+    CHECK_MESSAGE(report.results[0].outcome == Class::pass, name, ": ", report.results[0].text);
+    CHECK(tape.live == 0);
+  }
 }
 
 TEST_CASE("conformance: a capture that executes is caught") {
