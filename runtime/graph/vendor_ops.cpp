@@ -126,8 +126,7 @@ std::string str(const AttributeValue& value) {
 
 /// The value as the type of an attribute.
 AttributeValue converted(const std::string& op, const Attribute& attribute, const AttributeValue& value) {
-  const std::size_t wanted = attribute.type - 1;
-  if (value.index() == wanted) return value;
+  if (value.index() == attribute.type - 1) return value;
   if (const auto* integer = std::get_if<std::int64_t>(&value); integer != nullptr && attribute.type == TENON_ATTRIBUTE_FLOAT) {
     return static_cast<double>(*integer);
   }

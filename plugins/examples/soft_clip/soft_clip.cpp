@@ -32,8 +32,8 @@ void soft_clip(const sdk::Call& call) {
   const T* const x = call.input<T>(0);
   T* const y = call.output<T>(0);
   const T limit = static_cast<T>(sdk::VendorAttributes(call).number("limit"));
-  constexpr std::int64_t worth_a_thread = 4096;
-  call.host.parallel_for(call.inputs[0].count, worth_a_thread, [&](std::int64_t begin, std::int64_t end) {
+  constexpr std::int64_t grain = 4096;
+  call.host.parallel_for(call.inputs[0].count, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) y[i] = limit * std::tanh(x[i] / limit);
   });
   ++kernels_run();
