@@ -90,11 +90,11 @@ class Guards(Headers):
         self.layout_refused("field tenon_donation.more was added, but tenon_donation is frozen")
 
     def test_a_changed_slot_signature_is_a_change_even_at_the_same_offset(self):
-        self.change("backend.h", "tenon_status (*plan_info)(tenon_plan*, ", "tenon_status (*plan_info)(tenon_plan*, uint32_t which, ")
+        self.change("backend.h", "(TENON_CALL* plan_info)(tenon_plan*, ", "(TENON_CALL* plan_info)(tenon_plan*, uint32_t which, ")
         self.layout_refused("field tenon_backend_table.plan_info was")
 
     def test_a_renamed_parameter_is_no_change(self):
-        self.change("backend.h", "(*begin)(tenon_stream*, tenon_error*)", "(*begin)(tenon_stream* stream, tenon_error* error)")
+        self.change("backend.h", "(TENON_CALL* begin)(tenon_stream*, tenon_error*)", "(TENON_CALL* begin)(tenon_stream* stream, tenon_error* error)")
         self.assertEqual(self.guard("layout.py", "check")[0], 0)
 
     def test_a_reused_constant_is_named(self):
@@ -194,7 +194,7 @@ class Released(Headers):
         code, text = self.guard("layout.py", "append")
         self.assertEqual(code, 0, text)
         for sentence in (
-            "field tenon_backend_table.device_echo at 256 is new",
+            "field tenon_backend_table.device_echo at 264 is new",
             "field tenon_plan_options.mark at 32 is new",
             "field tenon_plan_info.mark at 32 is new",
             "field tenon_node.weight at 64 is new",

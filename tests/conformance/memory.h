@@ -53,7 +53,12 @@ class Memory {
     expect_ok("memory_allocate", allocate, device_.table(), device_.handle(), kind, size, made_);
     address = made_.address;
   }
-  ~Memory() { device_.table().memory_free(made_.memory); }
+  /// Waits for the device's stream: after a failure, work may still be pending.
+  ~Memory() {
+    ErrorText ignored;
+    static_cast<void>(device_.synchronize(ignored));
+    device_.table().memory_free(made_.memory);
+  }
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
   std::uint64_t address = 0;
