@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include <tenon/sdk/kernel.h>
 #include <tenon/sdk/vendor_schema.h>
 
 #include "core.h"
@@ -171,11 +172,14 @@ void expect_no(const CaseContext& context, const Net& net, const std::string& wh
   if (!plan.failure().empty()) fail(what + ": " + plan.failure());
 }
 
-/// `supports` keeps its word, and sees results of other shapes, missing attributes and versions that were not declared.
+/// `supports` keeps its word, and sees results of other shapes, missing attributes and versions that were not declared. An op of which no
+/// node ran is named with the reason.
 void nodes(CaseContext& context) {
-  int taken = 0;
+  std::string not_run;
   for (const tenon_vendor_op& op : declared(context)) {
     const Sample sample(op);
+    bool taken = false;
+    std::string why = "`infer` takes no dense operands of f32, f64 or i64 of the shape (4,3) that the device computes with";
     for (const tenon_dtype dtype : {TENON_DTYPE_F32, TENON_DTYPE_F64, TENON_DTYPE_I64}) {
       const Operands operands{.dtype = dtype};
       if (!context.device.computes_with(dtype)) continue;
@@ -186,11 +190,14 @@ void nodes(CaseContext& context) {
       const std::string what = fmt::format("a node of {}", name_of(op));
       const Plan plan(context.device, net);
       if (!plan.failure().empty()) fail(what + ": " + plan.failure());
-      if (plan.refused()) continue;
+      if (plan.refused()) {
+        why = fmt::format("`infer` takes {}(4,3), but `supports` refuses: {}", sdk::name_of(dtype), plan.why());
+        continue;
+      }
       const Outcome outcome = plan.run();
       if (!outcome.ok()) fail(fmt::format("{} failed with {}: {}", what, status_name(outcome.status), outcome.text));
       if (!outcome.damage.empty()) fail(fmt::format("{} {}", what, outcome.damage));
-      ++taken;
+      taken = true;
 
       Net another_version = net_of(sample, operands, results);
       another_version.nodes[0].version = 4711;
@@ -206,8 +213,9 @@ void nodes(CaseContext& context) {
         expect_no(context, net_of(sample, operands, results), what + " with a result of another shape");
       }
     }
+    if (!taken) not_run += fmt::format("{}{}: {}", not_run.empty() ? "" : "; ", name_of(op), why);
   }
-  if (taken == 0) throw NotRun("no op of the vendor takes dense operands of f32, f64 or i64 of the shape (4,3)");
+  if (!not_run.empty()) throw NotRun("no node ran of " + not_run);
 }
 
 /// An id that the backend does not declare is a no, whatever the node looks like.
