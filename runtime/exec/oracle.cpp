@@ -8,19 +8,16 @@
 #include "graph/passes.h"
 
 namespace tenon::exec {
-namespace {
 
-std::string oracle_of(const ContextState& state) {
-  for (const DeviceEntry& entry : state.entries) {
+std::string oracle_device(const Context& context) {
+  for (const DeviceEntry& entry : context.state()->entries) {
     if ((entry.loaded->backend->info().flags & TENON_BACKEND_ORACLE) != 0) return entry.info.name;
   }
   return {};
 }
 
-}  // namespace
-
 Graph fold_on_oracle(const Context& context, Graph graph) {
-  const std::string oracle = oracle_of(*context.state());
+  const std::string oracle = oracle_device(context);
   if (oracle.empty()) return graph;
   const graph::Evaluate evaluate = [&](const Graph& constants) {
     Program program(context, constants, {.device = oracle, .optimize = false, .precision = Precision::float32});

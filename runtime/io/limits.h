@@ -9,13 +9,15 @@
 namespace tenon::io {
 
 // name, default, what is counted. The environment's TENON_LIMIT_<NAME> overrides the default.
-#define TENON_LIMITS(X)                                                                      \
-  X(file_bytes, std::uint64_t{16} << 30, "bytes of a file that is read whole")               \
-  X(inflated_bytes, std::uint64_t{4} << 30, "bytes of content in a gzip file")               \
-  X(image_pixels, std::uint64_t{1} << 26, "pixels of an image")                              \
-  X(yaml_bytes, std::uint64_t{16} << 20, "bytes of YAML text, aliases counted each time")    \
-  X(yaml_values, std::uint64_t{100'000}, "values in a YAML file, aliases counted each time") \
-  X(zip_directory_bytes, std::uint64_t{64} << 20, "bytes of the directory of a zip or npz archive")
+#define TENON_LIMITS(X)                                                                             \
+  X(file_bytes, std::uint64_t{16} << 30, "bytes of a file that is read whole")                      \
+  X(inflated_bytes, std::uint64_t{4} << 30, "bytes of content in a gzip file")                      \
+  X(image_pixels, std::uint64_t{1} << 26, "pixels of an image")                                     \
+  X(yaml_bytes, std::uint64_t{16} << 20, "bytes of YAML text, aliases counted each time")           \
+  X(yaml_values, std::uint64_t{100'000}, "values in a YAML file, aliases counted each time")        \
+  X(zip_directory_bytes, std::uint64_t{64} << 20, "bytes of the directory of a zip or npz archive") \
+  X(onnx_records, std::uint64_t{4'000'000}, "nodes, attributes, tensors and types in an ONNX file") \
+  X(onnx_nodes, std::uint64_t{1'000'000}, "nodes of an ONNX graph with its functions, branches and loops expanded")
 
 enum class Limit {
 #define TENON_LIMIT_NAME(name, value, what) name,

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// io/mapped_file.h - a file as read-only memory.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace tenon::io {
+
+/// A regular file, mapped privately: pages are read when they are used. A file that is made shorter while it is mapped ends the process
+/// where its lost part is read (SIGBUS); one that is replaced by renaming is not affected.
+class MappedFile {
+ public:
+  /// Errors  those of open_for_reading; it cannot be mapped.
+  static std::shared_ptr<const MappedFile> open(const std::string& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  /// The content, empty for an empty file.
+  std::string_view bytes() const { return {static_cast<const char*>(address_), size_bytes_}; }
+  /// Lets the system take the pages back until they are read again: what was read of them no longer counts as memory of the process.
+  void release_pages() const;
+
+ private:
+  MappedFile(void* address, std::size_t size_bytes) : address_(address), size_bytes_(size_bytes) {}
+  void* address_;
+  std::size_t size_bytes_;
+};
+
+}  // namespace tenon::io
