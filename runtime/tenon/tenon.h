@@ -24,6 +24,7 @@
 #include <tenon/load_report.h>
 #include <tenon/model.h>
 #include <tenon/npy.h>
+#include <tenon/onnx.h>
 #include <tenon/predictor.h>
 #include <tenon/program.h>
 #include <tenon/recurrent.h>

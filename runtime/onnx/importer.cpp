@@ -1,0 +1,577 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "onnx/importer.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+
+#include <tenon/error.h>
+#include <tenon/vendor_ops.h>
+
+#include "graph/vendor_ops.h"
+#include "io/limits.h"
+
+namespace tenon::onnx {
+namespace {
+
+/// Larger operands are not evaluated on the host unless a rule asks for their elements.
+constexpr std::int64_t max_host_elements = std::int64_t{1} << 16;
+/// Inputs that may be specialised.
+constexpr std::int64_t max_specialised_elements = 64;
+/// Of recipes that depend on each other, since they are evaluated recursively.
+constexpr int max_recipe_depth = 2000;
+/// Of functions and subgraphs in each other.
+constexpr int max_depth = 128;
+
+/// Ends a rule whose subgraph has a node that cannot be imported.
+struct Failed {};
+
+/// Sets a variable until the end of a block.
+template <class T>
+class Restore {
+ public:
+  Restore(T& variable, T value) : variable_(variable), before_(std::exchange(variable, std::move(value))) {}
+  ~Restore() { variable_ = std::move(before_); }
+  Restore(const Restore&) = delete;
+  Restore& operator=(const Restore&) = delete;
+
+ private:
+  T& variable_;
+  T before_;
+};
+
+template <class Test>
+bool all_tensors(const std::vector<Operand>& operands, const Test& test) {
+  return std::ranges::all_of(operands, [&](const Operand& operand) {
+    if (operand.kind == Operand::Kind::list) return all_tensors(operand.list, test);
+    return operand.is_absent() || test(operand);
+  });
+}
+
+std::int64_t count_elements(const std::vector<Operand>& operands) {
+  std::int64_t count = 0;
+  for (const Operand& operand : operands) {
+    if (operand.kind == Operand::Kind::list) count += count_elements(operand.list);
+    if (operand.kind == Operand::Kind::tensor) count += operand.shape().count();
+  }
+  return count;
+}
+
+/// The inputs of the model that a value depends on.
+void collect_inputs(const Operand& operand, std::set<std::string>& out_inputs, std::set<const Recipe*>& seen) {
+  const Recipe* recipe = operand.recipe.get();
+  if (operand.is_known() || recipe == nullptr || !recipe->needs_inputs || !seen.insert(recipe).second) return;
+  if (!recipe->input.empty()) out_inputs.insert(recipe->input);
+  for (const Operand& other : recipe->operands) collect_inputs(other, out_inputs, seen);
+}
+
+/// "layer1/conv1/Conv" of "/layer1/conv1/Conv".
+std::string scope_name(const NodeRecord& node) {
+  std::string_view name = node.name.empty() && !node.outputs.empty() ? node.outputs[0] : node.name;
+  while (!name.empty() && name.front() == '/') name.remove_prefix(1);
+  return std::string(name.empty() ? node.op : name);
+}
+
+bool has_subgraph(const NodeRecord& node) {
+  return std::ranges::any_of(node.attributes, [](const AttributeRecord& attribute) { return !attribute.graphs.empty(); });
+}
+
+}  // namespace
+
+/// The values of a graph by name.
+struct Importer::Scope {
+  const Scope* parent = nullptr;
+  std::unordered_map<std::string_view, Operand> values = {};
+
+  const Operand* find(std::string_view name) const {
+    for (const Scope* scope = this; scope != nullptr; scope = scope->parent) {
+      if (const auto found = scope->values.find(name); found != scope->values.end()) return &found->second;
+    }
+    return nullptr;
+  }
+};
+
+const Tensor& Weights::tensor(const TensorRecord& record) {
+  auto [found, is_new] = tensors_.try_emplace(&record);
+  if (is_new) found->second = file_->tensor(record);
+  return found->second;
+}
+
+const Tensor& Weights::tensor(const SparseTensorRecord& record) {
+  auto [found, is_new] = tensors_.try_emplace(&record);
+  if (is_new) found->second = file_->tensor(record);
+  return found->second;
+}
+
+void Weights::declare(const Tensor& tensor, std::string_view name) {
+  if (!is_floating(tensor.dtype()) || tensor.count() < 2 || names_.contains(tensor.address())) return;
+  std::string unique(name);
+  for (int suffix = 1; by_name_.contains(unique); ++suffix) unique = fmt::format("{}_{}", name, suffix);
+  names_[tensor.address()] = unique;
+  by_name_[unique] = tensor;
+}
+
+const std::string* Weights::name_of(const Tensor& tensor) const {
+  const auto found = names_.find(tensor.address());
+  if (found == names_.end()) return nullptr;
+  const Tensor& weight = by_name_.at(found->second);
+  return weight.dtype() == tensor.dtype() && weight.shape() == tensor.shape() ? &found->second : nullptr;
+}
+
+std::int64_t Frame::opset(std::string_view domain) const {
+  const auto found = std::ranges::find(opsets, domain, &OpsetRecord::domain);
+  return found == opsets.end() ? 0 : found->version;
+}
+
+Importer::Importer(const ModelFile& file, Weights& weights, const Evaluate& evaluate, const InputTypes& inputs,
+                   const ImportOptions& options, Graph& out_graph)
+    : file_(file), weights_(weights), evaluate_(evaluate), input_types_(inputs), options_(options) {
+  target_.graph = &out_graph;
+  auto frame = std::make_shared<Frame>();
+  frame->opsets = file.model().opsets;
+  frame_ = std::move(frame);
+  for (const FunctionRecord& function : file.model().functions) functions_[{function.domain, function.name}] = &function;
+}
+
+void Importer::run() {
+  const GraphRecord& graph = file_.model().graph;
+  Scope scope;
+  const Restore current(scope_, &scope);
+  add_initializers(graph, scope);
+  add_inputs();
+  import_nodes(graph.nodes, scope);
+  std::vector<std::pair<std::string, Value>> outputs;
+  for (const ValueRecord& output : graph.outputs) {
+    const Operand* operand = scope.find(output.name);
+    if (operand == nullptr) throw Error(fmt::format("{}: output '{}': no node computes it", file_.name(), output.name));
+    if (operand->kind == Operand::Kind::failed) continue;
+    if (operand->kind != Operand::Kind::tensor) {
+      problems_.push_back(fmt::format("output '{}' is a sequence or an optional, expected a tensor", output.name));
+      continue;
+    }
+    outputs.emplace_back(output.name, value_of(*operand));
+  }
+  if (!problems_.empty()) {
+    const std::size_t others = problems_.size() > 20 ? problems_.size() - 20 : 0;
+    if (others > 0) problems_.resize(20);
+    throw Error(Status::unsupported,
+                fmt::format("{}{}", fmt::join(problems_, "\n"), others > 0 ? fmt::format("\nand {} more", others) : ""));
+  }
+  for (const auto& [name, value] : outputs) target_.graph->output(name, value);
+}
+
+void Importer::add_initializers(const GraphRecord& graph, Scope& scope) {
+  const auto add = [&](const auto& record, std::string_view name) {
+    const Tensor& tensor = weights_.tensor(record);
+    weights_.declare(tensor, name);
+    scope.values[name] = Operand(tensor);
+  };
+  for (const TensorRecord& record : graph.initializers) add(record, record.name);
+  for (const SparseTensorRecord& record : graph.sparse_initializers) add(record, record.values.name);
+}
+
+void Importer::add_inputs() {
+  for (const ValueRecord& input : file_.model().graph.inputs) {
+    if (scope_->values.contains(input.name)) continue;  // an initializer, of which IR version 3 makes an input as well
+    const auto given = input_types_.find(std::string(input.name));
+    if (given == input_types_.end()) throw Error(fmt::format("{}: input '{}' is missing", file_.name(), input.name));
+    const InputType& type = given->second;
+    Operand operand(target_.graph->input(given->first, type.dtype, type.shape));
+    if (type.shape.count() <= max_specialised_elements) {
+      if (type.elements.defined()) {
+        operand.known = type.elements.to_host().contiguous();
+      } else {
+        auto recipe = std::make_shared<Recipe>();
+        recipe->input = given->first;
+        recipe->needs_inputs = true;
+        operand.recipe = std::move(recipe);
+      }
+    }
+    scope_->values[input.name] = std::move(operand);
+  }
+}
+
+void Importer::import_nodes(const std::vector<NodeRecord>& nodes, Scope& scope) {
+  for (const NodeRecord* node : order_of(nodes)) import_node(*node, scope);
+}
+
+namespace {
+
+/// Calls f with each name that a node, or a graph in it, reads from outside.
+template <class F>
+void for_each_read(const NodeRecord& node, const F& f) {
+  for (const std::string_view name : node.inputs) {
+    if (!name.empty()) f(name);
+  }
+  for (const AttributeRecord& attribute : node.attributes) {
+    for (const GraphRecord& graph : attribute.graphs) {
+      for (const NodeRecord& inner : graph.nodes) for_each_read(inner, f);
+      for (const ValueRecord& output : graph.outputs) f(output.name);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<const NodeRecord*> Importer::order_of(const std::vector<NodeRecord>& nodes) const {
+  std::unordered_map<std::string_view, std::size_t> producers;
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    for (const std::string_view output : nodes[n].outputs) {
+      if (!output.empty()) producers.try_emplace(output, n);
+    }
+  }
+  // What a node waits for: earlier and later ones alike. Names of other graphs, and of values in a subgraph, have no producer here.
+  std::vector<std::size_t> waits(nodes.size());
+  std::vector<std::vector<std::size_t>> readers(nodes.size());
+  bool sorted = true;
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    for_each_read(nodes[n], [&](std::string_view name) {
+      const auto producer = producers.find(name);
+      if (producer == producers.end()) return;
+      sorted = sorted && producer->second < n;
+      ++waits[n];
+      readers[producer->second].push_back(n);
+    });
+  }
+  std::vector<const NodeRecord*> order;
+  if (sorted) {
+    for (const NodeRecord& node : nodes) order.push_back(&node);
+    return order;
+  }
+  std::vector<std::size_t> ready;
+  for (std::size_t n = nodes.size(); n-- > 0;) {
+    if (waits[n] == 0) ready.push_back(n);
+  }
+  while (!ready.empty()) {
+    const std::size_t n = ready.back();
+    ready.pop_back();
+    order.push_back(&nodes[n]);
+    for (const std::size_t reader : readers[n]) {
+      if (--waits[reader] == 0) ready.push_back(reader);
+    }
+  }
+  if (order.size() < nodes.size()) {
+    const auto stuck = static_cast<std::size_t>(std::ranges::find_if(waits, [](std::size_t n) { return n > 0; }) - waits.begin());
+    throw Error(fmt::format("{}: node '{}' ({}) reads a value that depends on its own result: expected a graph without cycles",
+                            file_.name(), scope_name(nodes[stuck]), nodes[stuck].op));
+  }
+  return order;
+}
+
+void Importer::import_node(const NodeRecord& node, Scope& scope) {
+  static const std::uint64_t most = io::limit(io::Limit::onnx_nodes);
+  if (++nodes_ > most) io::fail_limit(file_.name(), io::Limit::onnx_nodes, "more");
+  std::vector<Operand> operands;
+  bool failed = false;
+  for (const std::string_view name : node.inputs) {
+    const Operand* operand = name.empty() ? nullptr : scope.find(name);
+    if (operand == nullptr && !name.empty()) {
+      throw Error(fmt::format("{}: node '{}' ({}) reads '{}', which no node computes and is no input", file_.name(), scope_name(node),
+                              node.op, name));
+    }
+    operands.push_back(operand == nullptr ? Operand() : *operand);
+    failed = failed || operands.back().kind == Operand::Kind::failed;
+  }
+  if (!failed) {
+    try {
+      const std::int64_t opset = std::max<std::int64_t>(frame_->opset(node.domain), 1);
+      if (const Rule* rule = find_rule(node.domain, node.op, opset); rule != nullptr) {
+        return apply_rule(*rule, node, opset, std::move(operands), scope);
+      }
+      if (const auto function = functions_.find({node.domain, node.op}); function != functions_.end()) {
+        return inline_function(*function->second, node, std::move(operands), scope);
+      }
+      if (!node.domain.empty() && graph::find_vendor_op(node.domain, node.op) != nullptr) {
+        return set_results(node, apply_vendor_op(node, operands), scope);
+      }
+      const char* refusal = refusal_of(node.domain, node.op);
+      Node(*this, node, opset, std::move(operands)).unsupported(refusal != nullptr ? refusal : "Tenon has no such operator");
+    } catch (const Failed&) {
+    } catch (const Error& error) {
+      // Errors of ops do not know the node that they belong to.
+      std::string text = error.what();
+      if (!text.starts_with(file_.name())) text = fmt::format("{}: node '{}' ({}): {}", file_.name(), scope_name(node), node.op, text);
+      if (error.status() != Status::unsupported) throw Error(error.status(), text);
+      problems_.push_back(std::move(text));
+    }
+  }
+  Operand result;
+  result.kind = Operand::Kind::failed;
+  set_results(node, std::vector<Operand>(node.outputs.size(), result), scope);
+}
+
+void Importer::inline_function(const FunctionRecord& function, const NodeRecord& node, std::vector<Operand> operands, Scope& scope) {
+  if (depth_ >= max_depth) {
+    throw Error(fmt::format("{}: node '{}' ({}): expected functions and subgraphs at most {} deep, got a deeper one", file_.name(),
+                            scope_name(node), node.op, max_depth));
+  }
+  auto frame = std::make_shared<Frame>();
+  frame->opsets = function.opsets.empty() ? frame_->opsets : function.opsets;
+  frame->caller = frame_;
+  for (const AttributeRecord& attribute : function.attributes_defaults) frame->attributes[attribute.name] = &attribute;
+  for (const AttributeRecord& attribute : node.attributes) {
+    const AttributeRecord* given = &attribute;
+    if (!attribute.reference.empty()) {
+      const auto bound = frame_->attributes.find(attribute.reference);
+      given = bound == frame_->attributes.end() ? nullptr : bound->second;
+    }
+    if (given != nullptr) frame->attributes[attribute.name] = given;
+  }
+  Scope inner;
+  for (std::size_t i = 0; i < function.inputs.size(); ++i) inner.values[function.inputs[i]] = i < operands.size() ? operands[i] : Operand();
+  std::vector<Operand> results;
+  {
+    const Restore<std::shared_ptr<const Frame>> new_frame(frame_, std::move(frame));
+    const Restore current(scope_, &inner);
+    const Restore depth(depth_, depth_ + 1);
+    import_nodes(function.nodes, inner);
+    for (std::size_t i = 0; i < std::min(function.outputs.size(), node.outputs.size()); ++i) {
+      const Operand* result = inner.find(function.outputs[i]);
+      if (result == nullptr && !node.outputs[i].empty()) {
+        throw Error(fmt::format("{}: function {}.{}: no node computes its output '{}'", file_.name(), function.domain, function.name,
+                                function.outputs[i]));
+      }
+      results.push_back(result == nullptr ? Operand() : *result);
+    }
+  }
+  set_results(node, std::move(results), scope);
+}
+
+void Importer::apply_rule(const Rule& rule, const NodeRecord& node, std::int64_t opset, std::vector<Operand> operands, Scope& scope) {
+  const bool control = has_subgraph(node);  // each of its nodes is evaluated by itself
+  const auto is_weight = [&](const Operand& operand) { return weights_.name_of(operand.known) != nullptr; };
+  const bool constant = !control && all_tensors(operands, [&](const Operand& o) { return o.is_known() && !is_weight(o); });
+  if (constant && count_elements(operands) <= max_host_elements) {
+    std::vector<Operand> results;
+    try {
+      results = evaluate(rule, node, operands, true);
+    } catch (const Error&) {
+      // Where the host lacks an op, the graph may have it; other errors occur there again.
+    }
+    if (!results.empty()) {
+      const bool literal = node.op == "Constant" && node.domain.empty();
+      if (literal && results[0].is_known()) weights_.declare(results[0].known, node.outputs[0]);
+      return set_results(node, std::move(results), scope);
+    }
+  }
+  std::vector<Operand> results;
+  {
+    Graph& graph = *target_.graph;
+    std::string before = graph.scope();
+    if (!target_.on_host) graph.set_scope((before.empty() ? "" : before + "/") + scope_name(node));
+    struct Leave {
+      Graph& graph;
+      std::string scope;
+      ~Leave() { graph.set_scope(std::move(scope)); }
+    } const leave{graph, std::move(before)};
+    Node context(*this, node, opset, operands);
+    rule.apply(context);
+    results = std::move(context.results());
+  }
+  const bool derivable = !control && all_tensors(operands, [](const Operand& o) { return o.is_known() || o.recipe != nullptr; });
+  int depth = 0;
+  bool needs_inputs = false;
+  for (const Operand& operand : operands) {
+    if (operand.is_known() || operand.recipe == nullptr) continue;
+    depth = std::max(depth, operand.recipe->depth + 1);
+    needs_inputs = needs_inputs || operand.recipe->needs_inputs;
+  }
+  if (derivable && depth < max_recipe_depth) {
+    const auto memo = std::make_shared<std::vector<Tensor>>();
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (results[i].kind != Operand::Kind::tensor || results[i].is_known() || results[i].recipe != nullptr) continue;
+      auto recipe = std::make_shared<Recipe>();
+      recipe->node = &node;
+      recipe->rule = &rule;
+      recipe->frame = frame_;
+      recipe->operands = operands;
+      recipe->output = i;
+      recipe->needs_inputs = needs_inputs;
+      recipe->depth = depth;
+      recipe->results = memo;
+      results[i].recipe = std::move(recipe);
+    }
+  }
+  set_results(node, std::move(results), scope);
+}
+
+std::vector<Operand> Importer::apply_vendor_op(const NodeRecord& node, const std::vector<Operand>& operands) {
+  std::vector<Value> inputs;
+  for (const Operand& operand : operands) inputs.push_back(operand.is_absent() ? Value() : value_of(operand));
+  AttributeValues attributes;
+  for (const AttributeRecord& attribute : node.attributes) {
+    AttributeValue& value = attributes[std::string(attribute.name)];
+    switch (attribute.type) {
+      case AttributeRecord::Type::i:
+        value = attribute.integer;
+        break;
+      case AttributeRecord::Type::f:
+        value = static_cast<double>(attribute.number);
+        break;
+      case AttributeRecord::Type::s:
+        value = std::string(attribute.text);
+        break;
+      case AttributeRecord::Type::ints:
+        value = attribute.integers;
+        break;
+      case AttributeRecord::Type::floats:
+        value = std::vector<double>(attribute.numbers.begin(), attribute.numbers.end());
+        break;
+      default:
+        Node(*this, node, 1, {})
+            .unsupported(fmt::format("attribute '{}': a vendor's op takes numbers, texts and lists of numbers", attribute.name));
+    }
+  }
+  const std::vector<Value> results = ops::call(fmt::format("{}.{}", node.domain, node.op), inputs, attributes);
+  return {results.begin(), results.end()};
+}
+
+void Importer::set_results(const NodeRecord& node, std::vector<Operand> results, Scope& scope) {
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+    if (node.outputs[i].empty()) continue;
+    Operand result = i < results.size() ? std::move(results[i]) : Operand();
+    if (!scope.values.insert_or_assign(node.outputs[i], std::move(result)).second) {
+      throw Error(fmt::format("{}: node '{}' ({}) computes '{}', which has a value already: expected one node for each value", file_.name(),
+                              scope_name(node), node.op, node.outputs[i]));
+    }
+  }
+}
+
+std::vector<Operand> Importer::run_graph(const GraphRecord& graph, std::vector<Operand> inputs) {
+  if (depth_ >= max_depth)
+    throw Error(fmt::format("{}: graph '{}': expected functions and subgraphs at most {} deep, got a deeper one", file_.name(), graph.name,
+                            max_depth));
+  if (inputs.size() > graph.inputs.size()) {
+    throw Error(fmt::format("{}: graph '{}': expected {} inputs, got {}", file_.name(), graph.name, graph.inputs.size(), inputs.size()));
+  }
+  Scope scope;
+  scope.parent = scope_;
+  const Restore current(scope_, &scope);
+  const Restore depth(depth_, depth_ + 1);
+  add_initializers(graph, scope);
+  for (std::size_t i = 0; i < inputs.size(); ++i) scope.values[graph.inputs[i].name] = std::move(inputs[i]);
+  import_nodes(graph.nodes, scope);
+  std::vector<Operand> results;
+  for (const ValueRecord& output : graph.outputs) {
+    const Operand* result = scope.find(output.name);
+    if (result == nullptr)
+      throw Error(fmt::format("{}: graph '{}': no node computes its output '{}'", file_.name(), graph.name, output.name));
+    if (result->kind == Operand::Kind::failed) throw Failed{};
+    results.push_back(*result);
+  }
+  return results;
+}
+
+void Importer::count_iterations(const Node& node, std::int64_t iterations) {
+  iterations_ += std::min(iterations, options_.max_unrolled_iterations + 1);
+  if (iterations_ > options_.max_unrolled_iterations) {
+    node.unsupported(
+        fmt::format("expected at most {} iterations of loops in the model, which are unrolled; got more "
+                    "(LoadOptions::max_unrolled_iterations)",
+                    options_.max_unrolled_iterations));
+  }
+}
+
+Value Importer::value_of(const Operand& operand) {
+  if (operand.value.present() && &operand.value.graph() == target_.graph) return operand.value;
+  if (operand.kind == Operand::Kind::failed) throw Failed{};
+  if (!operand.is_known()) throw Error(fmt::format("{}: expected a tensor, got a sequence, an optional, or an absent value", file_.name()));
+  const Tensor& known = operand.known;
+  if (target_.on_host) {
+    Value& value = target_.values[{known.address(), known.dtype(), known.shape().str()}];
+    if (!value.present()) {
+      value = target_.graph->input(fmt::format("operand_{}", target_.inputs.size()), known.dtype(), known.shape());
+      target_.inputs.push_back(known);
+    }
+    return value;
+  }
+  if (const std::string* name = weights_.name_of(known); name != nullptr) {
+    Value& value = parameters_[*name];
+    if (!value.present()) value = target_.graph->parameter(*name, known.dtype(), known.shape());
+    return value;
+  }
+  auto& [tensor, value] = constants_[{known.address(), known.dtype(), known.shape().str()}];
+  if (!value.present()) {
+    tensor = known;
+    value = target_.graph->constant(known);
+  }
+  return value;
+}
+
+std::vector<Operand> Importer::evaluate(const Rule& rule, const NodeRecord& node, const std::vector<Operand>& operands, bool limited) {
+  Graph graph;
+  Target target;
+  target.graph = &graph;
+  target.on_host = true;
+  const Restore<Target> host(target_, std::move(target));
+  Node context(*this, node, std::max<std::int64_t>(frame_->opset(node.domain), 1), operands);
+  rule.apply(context);
+  std::vector<Operand> results = std::move(context.results());
+  const std::int64_t most = std::max(max_host_elements, count_elements(operands));
+  std::vector<Operand*> computed;
+  const auto resolve = [&](auto&& self, std::vector<Operand>& list) -> bool {
+    for (Operand& result : list) {
+      if (result.kind == Operand::Kind::list && !self(self, result.list)) return false;
+      if (!result.value.present() || result.is_known()) continue;
+      if (limited && result.shape().count() > most) return false;
+      const ValueInfo& info = graph.info(result.value.id());
+      if (info.kind == ValueKind::constant) {
+        result.known = info.constant;
+      } else if (info.kind == ValueKind::input) {
+        // Inputs are the operands in the order of target_.inputs; other values lie between them.
+        std::size_t position = 0;
+        for (ValueId v = 0; v < result.value.id(); ++v) position += graph.info(v).kind == ValueKind::input ? 1U : 0U;
+        result.known = target_.inputs.at(position);
+      } else {
+        graph.output(fmt::format("result_{}", computed.size()), result.value);
+        computed.push_back(&result);
+      }
+    }
+    return true;
+  };
+  if (!resolve(resolve, results)) return {};
+  if (!computed.empty()) {
+    const std::vector<Tensor> values = evaluate_(graph, target_.inputs);
+    for (std::size_t i = 0; i < computed.size(); ++i) computed[i]->known = values[i];
+  }
+  const auto forget = [&](auto&& self, std::vector<Operand>& list) -> void {
+    for (Operand& result : list) {
+      self(self, result.list);
+      result.value = {};
+      result.recipe = {};
+    }
+  };
+  forget(forget, results);
+  return results;
+}
+
+Tensor Importer::evaluate(const Recipe& recipe) {
+  if (recipe.results->empty()) {
+    std::vector<Operand> operands = recipe.operands;
+    for (Operand& operand : operands) {
+      if (operand.kind != Operand::Kind::tensor || operand.is_known()) continue;
+      operand = Operand(elements_of(operand, true));
+      if (!operand.is_known()) return {};
+    }
+    const Restore<std::shared_ptr<const Frame>> frame(frame_, recipe.frame);
+    for (const Operand& result : evaluate(*recipe.rule, *recipe.node, operands, false)) recipe.results->push_back(result.known);
+  }
+  return recipe.output < recipe.results->size() ? (*recipe.results)[recipe.output] : Tensor();
+}
+
+Tensor Importer::elements_of(const Operand& operand, bool needed) {
+  if (operand.kind == Operand::Kind::failed) throw Failed{};
+  if (operand.is_known() || operand.recipe == nullptr) return operand.known;
+  if (operand.recipe->needs_inputs) {
+    if (!needed) return {};
+    ElementsNeeded inputs;
+    std::set<const Recipe*> seen;
+    collect_inputs(operand, inputs.inputs, seen);
+    throw inputs;
+  }
+  return evaluate(*operand.recipe);
+}
+
+}  // namespace tenon::onnx

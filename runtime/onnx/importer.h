@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// onnx/importer.h - makes a graph of an ONNX model for inputs of known shapes.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <tenon/graph.h>
+#include <tenon/onnx.h>
+#include <tenon/tensor.h>
+
+#include "onnx/model_file.h"
+#include "onnx/node.h"
+#include "onnx/operand.h"
+#include "onnx/records.h"
+#include "onnx/rules.h"
+
+namespace tenon::onnx {
+
+/// The elements of the tensors of a file, and the names of those that are weights: floating tensors of more than one element, which become
+/// parameters. Lives as long as the model, so that all programs use the same names.
+class Weights {
+ public:
+  explicit Weights(std::shared_ptr<ModelFile> file) : file_(std::move(file)) {}
+  /// The elements of a record, read once.
+  const Tensor& tensor(const TensorRecord& record);
+  const Tensor& tensor(const SparseTensorRecord& record);
+  /// Declares that a tensor of the file is a weight, if it is floating and has more than one element. `name` is that of the value in its
+  /// ONNX graph; one that another weight has gets a suffix.
+  void declare(const Tensor& tensor, std::string_view name);
+  /// The name of a weight; null for other tensors.
+  const std::string* name_of(const Tensor& tensor) const;
+  /// All weights by name.
+  const std::map<std::string, Tensor>& all() const { return by_name_; }
+
+ private:
+  std::shared_ptr<ModelFile> file_;
+  std::unordered_map<const void*, Tensor> tensors_;       ///< by record
+  std::unordered_map<std::uint64_t, std::string> names_;  ///< by address
+  std::map<std::string, Tensor> by_name_;
+};
+
+/// Thrown where the elements of inputs are necessary that the import was not given.
+struct ElementsNeeded {
+  std::set<std::string> inputs;
+};
+
+/// What the nodes of a function, or of the model, have in common: what their domains and attributes refer to.
+struct Frame {
+  std::vector<OpsetRecord> opsets;
+  std::map<std::string_view, const AttributeRecord*> attributes;  ///< of the calling node, by name; null: absent
+  std::shared_ptr<const Frame> caller;                            ///< keeps what `attributes` points to
+  std::int64_t opset(std::string_view domain) const;              ///< 0: the domain is not imported
+};
+
+/// How to evaluate a value on the host: a node with operands that have recipes or are known, or an input of the model.
+struct Recipe {
+  std::string input;  ///< of the model; the rest is of a node
+  const NodeRecord* node = nullptr;
+  const Rule* rule = nullptr;
+  std::shared_ptr<const Frame> frame = {};
+  std::vector<Operand> operands = {};
+  std::size_t output = 0;
+  bool needs_inputs = false;  ///< depends on an input of the model
+  int depth = 0;              ///< longest path to a known operand
+  /// of all results of the node, once evaluated
+  std::shared_ptr<std::vector<Tensor>> results = {};
+};
+
+/// Runs a graph on the host; its inputs are `inputs`, in order. Results are dense and on the host.
+using Evaluate = std::function<std::vector<Tensor>(const Graph& graph, std::span<const Tensor> inputs)>;
+
+struct ImportOptions {
+  std::int64_t max_unrolled_iterations = 4096;
+};
+
+/// Imports one model once.
+///
+/// Nodes are imported in order, each by its rule. A node whose operands are all known, and none of them a weight, is evaluated on the host;
+/// others add to the graph. What Tenon cannot import is collected, with the nodes that do not depend on it, and reported in one error.
+class Importer {
+ public:
+  Importer(const ModelFile& file, Weights& weights, const Evaluate& evaluate, const InputTypes& inputs, const ImportOptions& options,
+           Graph& out_graph);
+
+  /// Imports the model's graph. Throws ElementsNeeded, or Error.
+  void run();
+
+  // For Node.
+
+  struct Scope;
+  Graph& graph() const { return *target_.graph; }
+  bool on_host() const { return target_.on_host; }
+  const ModelFile& file() const { return file_; }
+  Weights& weights() { return weights_; }
+  const Frame& frame() const { return *frame_; }
+  /// The operand as a value of graph().
+  Value value_of(const Operand& operand);
+  /// The operand's elements; undefined if they depend on what is not known. `needed`: ElementsNeeded instead, where inputs could give them.
+  Tensor elements_of(const Operand& operand, bool needed);
+  /// The results of a subgraph, whose nodes read `inputs` and the values around it.
+  std::vector<Operand> run_graph(const GraphRecord& graph, std::vector<Operand> inputs);
+  /// Counts iterations that are unrolled. Errors  more than the options allow.
+  void count_iterations(const Node& node, std::int64_t iterations);
+
+ private:
+  using ConstantKey = std::tuple<std::uint64_t, DType, std::string>;  ///< address, dtype, shape
+  struct Target {
+    Graph* graph = nullptr;
+    bool on_host = false;
+    std::vector<Tensor> inputs = {};  ///< of a graph on the host
+    std::map<ConstantKey, Value> values = {};
+  };
+
+  void add_inputs();
+  void import_nodes(const std::vector<NodeRecord>& nodes, Scope& scope);
+  void import_node(const NodeRecord& node, Scope& scope);
+  void inline_function(const FunctionRecord& function, const NodeRecord& node, std::vector<Operand> operands, Scope& scope);
+  void apply_rule(const Rule& rule, const NodeRecord& node, std::int64_t opset, std::vector<Operand> operands, Scope& scope);
+  std::vector<Operand> apply_vendor_op(const NodeRecord& node, const std::vector<Operand>& operands);
+  /// The results on the host; empty if they are too large to be evaluated there.
+  std::vector<Operand> evaluate(const Rule& rule, const NodeRecord& node, const std::vector<Operand>& operands, bool limited);
+  Tensor evaluate(const Recipe& recipe);
+  void set_results(const NodeRecord& node, std::vector<Operand> results, Scope& scope);
+  void add_initializers(const GraphRecord& graph, Scope& scope);
+  std::vector<const NodeRecord*> order_of(const std::vector<NodeRecord>& nodes) const;
+
+  const ModelFile& file_;
+  Weights& weights_;
+  const Evaluate& evaluate_;
+  const InputTypes& input_types_;
+  const ImportOptions& options_;
+  Target target_;
+  std::shared_ptr<const Frame> frame_;
+  Scope* scope_ = nullptr;
+  std::map<std::pair<std::string_view, std::string_view>, const FunctionRecord*> functions_;
+  std::map<std::string, Value> parameters_;
+  /// constants of the graph, with the tensors, which keep the addresses
+  std::map<ConstantKey, std::pair<Tensor, Value>> constants_;
+  std::vector<std::string> problems_;
+  std::uint64_t nodes_ = 0;
+  std::int64_t iterations_ = 0;
+  int depth_ = 0;  ///< of functions and subgraphs
+};
+
+}  // namespace tenon::onnx
