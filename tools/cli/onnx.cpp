@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// tenon run: runs an ONNX model. tenon onnx info, tenon onnx check: what a model holds, and whether it can be imported.
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <memory>
+
+#include <tenon/context.h>
+#include <tenon/error.h>
+#include <tenon/npy.h>
+#include <tenon/onnx.h>
+
+#include "cli/backend_report.h"
+#include "cli/common.h"
+#include "cli/onnx_inputs.h"
+#include "cli/output.h"
+#include "cli/program.h"
+#include "cli/standard_streams.h"
+#include "cli/verbs.h"
+
+namespace tenon::cli {
+namespace {
+
+struct RunArguments {
+  Common common;
+  std::string file, out;
+  OnnxInputs inputs;
+};
+
+/// A file name for an output: slashes of ONNX names are not folders.
+std::string file_name_of(std::string name) {
+  for (char& c : name) {
+    if (c == '/' || c == ':' || c == '\\') c = '_';
+  }
+  return name + ".npy";
+}
+
+void run_model(const RunArguments& arguments) {
+  const Context context(arguments.common.resolve(), {}, arguments.common.plugins);
+  onnx::Model model = onnx::Model::load(arguments.file, context);
+  const onnx::NamedTensors inputs = arguments.inputs.tensors(model);
+  print(fmt::format("inputs: {}\n", arguments.inputs.str(model, inputs)));
+  const std::vector<Tensor>& results = model.run(inputs);
+  if (!arguments.out.empty()) std::filesystem::create_directories(arguments.out);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const Tensor result = results[i].to_host();
+    const std::string& name = model.outputs()[i].name;
+    print(fmt::format("{} {}\n{}\n", name, result.str(), result.text()));
+    if (!arguments.out.empty()) save_npy((std::filesystem::path(arguments.out) / file_name_of(name)).string(), result);
+  }
+}
+
+std::string mebibytes(std::uint64_t bytes) {
+  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
+}
+
+nlohmann::ordered_json to_json(const onnx::FileReport& report) {
+  const auto types = [](const std::vector<onnx::ValueType>& values) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const onnx::ValueType& value : values) {
+      nlohmann::ordered_json dims = nlohmann::ordered_json::array();
+      for (const onnx::Dimension& dimension : value.shape) dims.push_back(dimension.str());
+      list.push_back({{"name", value.name}, {"type", value.type}, {"shape", value.ranked ? dims : nlohmann::ordered_json()}});
+    }
+    return list;
+  };
+  nlohmann::ordered_json operators = nlohmann::ordered_json::array();
+  for (const onnx::OperatorCount& op : report.operators) {
+    operators.push_back({{"domain", op.domain},
+                         {"op", op.op},
+                         {"opset", op.opset},
+                         {"count", op.count},
+                         {"supported", op.reason.empty()},
+                         {"reason", op.reason}});
+  }
+  const onnx::Metadata& data = report.metadata;
+  return {{"graph", data.graph},
+          {"producer", data.producer},
+          {"producer_version", data.producer_version},
+          {"ir_version", data.ir_version},
+          {"opsets", data.opsets},
+          {"properties", data.properties},
+          {"inputs", types(report.inputs)},
+          {"outputs", types(report.outputs)},
+          {"weights", report.weights},
+          {"weights_size_bytes", report.weights_size_bytes},
+          {"operators", operators}};
+}
+
+std::string operator_name(const onnx::OperatorCount& op) {
+  return op.domain == "ai.onnx" ? op.op : op.domain + "." + op.op;
+}
+
+void show_info(const std::string& file, const std::string& format) {
+  const onnx::FileReport report = onnx::inspect(file);
+  if (format == "json") return print(dump(to_json(report)));
+  const onnx::Metadata& data = report.metadata;
+  std::string text = fmt::format("{}: graph '{}' by {} {}, IR version {}\n", file, data.graph, data.producer.empty() ? "?" : data.producer,
+                                 data.producer_version, data.ir_version);
+  for (const auto& [domain, version] : data.opsets) text += fmt::format("opset    {} {}\n", domain, version);
+  for (const auto& [key, value] : data.properties) text += fmt::format("property {}: {}\n", key, value);
+  for (const onnx::ValueType& input : report.inputs) text += fmt::format("input    {}\n", input.str());
+  for (const onnx::ValueType& output : report.outputs) text += fmt::format("output   {}\n", output.str());
+  text += fmt::format("weights  {} elements; initializers take {}\n\n", report.weights, mebibytes(report.weights_size_bytes));
+  Table table({"operator", "opset", "nodes", "imported"});
+  for (const onnx::OperatorCount& op : report.operators) {
+    table.add({operator_name(op), std::to_string(op.opset), std::to_string(op.count), op.reason.empty() ? "yes" : "no: " + op.reason});
+  }
+  print(text + table.str());
+}
+
+struct CheckArguments {
+  Common common;
+  std::string file;
+  OnnxInputs inputs;
+};
+
+void check_model(const CheckArguments& arguments) {
+  const onnx::FileReport report = onnx::inspect(arguments.file);
+  for (const onnx::OperatorCount& op : report.operators) {
+    if (op.reason.empty()) continue;
+    print(fmt::format("{}-{}, {} nodes, first '{}': {}\n", operator_name(op), op.opset, op.count, op.node, op.reason));
+  }
+  if (report.unsupported() > 0) {
+    print(fmt::format("{}: {} of {} operators cannot be imported\n", arguments.file, report.unsupported(), report.operators.size()));
+    return set_exit_code(1);
+  }
+  const Context context(arguments.common.resolve(), {}, arguments.common.plugins);
+  onnx::Model model = onnx::Model::load(arguments.file, context);
+  onnx::InputTypes types;
+  for (const auto& [name, tensor] : arguments.inputs.tensors(model)) types[name] = {tensor.dtype(), tensor.shape(), tensor};
+  const PlacementReport placement = model.bind(types).placement();
+  std::string specialised;
+  for (const std::string& name : model.specialised_inputs()) specialised += (specialised.empty() ? "" : ", ") + name;
+  print(placement.str());
+  if (!specialised.empty()) print(fmt::format("a program is made for each value of: {}\n", specialised));
+  print(fmt::format("{}: can be run\n", arguments.file));
+}
+
+}  // namespace
+
+void add_onnx_verbs(CLI::App& app) {
+  auto run = std::make_shared<RunArguments>();
+  CLI::App* command = app.add_subcommand("run", "run an ONNX model and print its outputs");
+  command->add_option("file", run->file, "ONNX model")->required()->type_name("FILE");
+  run->inputs.add_to(*command);
+  command->add_option("--out", run->out, "also write each output as .npy to this folder")->type_name("DIR");
+  run->common.add_to(*command);
+  command->callback([run] { run_model(*run); });
+
+  CLI::App* onnx = app.add_subcommand("onnx", "inspect ONNX models");
+  onnx->require_subcommand(1);
+  auto file = std::make_shared<std::string>();
+  auto format = std::make_shared<std::string>();
+  CLI::App* info = onnx->add_subcommand("info", "show what a model holds: inputs, outputs, opsets, operators, weights");
+  info->add_option("file", *file, "ONNX model")->required()->type_name("FILE");
+  add_format(*info, *format, {"text", "json"});
+  info->callback([file, format] { show_info(*file, *format); });
+  auto check = std::make_shared<CheckArguments>();
+  CLI::App* checked = onnx->add_subcommand("check", "say whether a model can be run, what would run where, and why not");
+  checked->add_option("file", check->file, "ONNX model")->required()->type_name("FILE");
+  check->inputs.add_to(*checked);
+  check->common.add_to(*checked);
+  checked->callback([check] { check_model(*check); });
+}
+
+}  // namespace tenon::cli
