@@ -298,8 +298,8 @@ std::vector<Case> capability_consistency_case_list();
 std::vector<Case> training_case_list(const std::filesystem::path& models);
 /// Cases for every routine of blas.def in every dtype of its line.
 std::vector<Case> blas_case_list();
-/// Cases for vectors that onnx/convert.py wrote. Errors: tenon::Error for a file that it did not write.
-std::vector<Case> onnx_case_list(const std::filesystem::path& file);
+/// Cases for ONNX's tests in the folder `data`. Errors: tenon::Error for a folder without tests.
+std::vector<Case> onnx_case_list(const std::filesystem::path& data);
 
 /// Compares gradients with finite differences, both in f64 on the device under test. Throws if the case does not pass.
 void check_gradient(CaseContext& context, const OpCase& op_case, const Variant& variant, std::uint64_t seed);

@@ -59,10 +59,10 @@ struct Options {
   std::filesystem::path plugin;             ///< a file, used instead of `backend`
   std::filesystem::path backend_directory;  ///< also where the oracle is; empty: the folder of `plugin`
   std::string oracle = "reference";         ///< name of the backend whose results are taken as correct
-  std::string profile = "full";             ///< one of profiles(); full: all, onnx where vectors are given; deep: full with more sizes
+  std::string profile = "full";             ///< one of profiles(); full: all, onnx where its data is given; deep: full with more sizes
   std::filesystem::path models;             ///< profile training: the folder of model definitions
   bool models_named = false;                ///< the user named `models`, so commands that rerun a case name it too
-  std::filesystem::path vectors;            ///< profile onnx: the file that onnx/convert.py wrote
+  std::filesystem::path data;               ///< profile onnx: the folder of ONNX's tests
   std::string filter = "*";                 ///< glob (* and ?) over case names
   std::string family;                       ///< only cases of this op family of ops.def or signature of blas.def; empty: all
   std::uint64_t seed = 1;

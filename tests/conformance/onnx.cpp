@@ -1,181 +1,126 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX node tests: ONNX's test vectors in the form that onnx/convert.py writes.
+// Profile onnx: ONNX's own tests - models with inputs and expected outputs - imported and run on the device under test.
+//
+// A test is a folder with model.onnx and test_data_set_<i>/{input,output}_<j>.pb, as ONNX publishes them. The tolerances are those of
+// ONNX's test runner. onnx_left_out.cpp names the tests that Tenon does not run, each with its reason.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <initializer_list>
-#include <nlohmann/json.hpp>
-#include <set>
+#include <filesystem>
 #include <string>
-#include <type_traits>
 #include <vector>
 
-#include <tenon/attributes.h>
-#include <tenon/dtype.h>
 #include <tenon/error.h>
+#include <tenon/onnx.h>
 
 #include "case.h"
+#include "onnx_left_out.h"
+#include "training_run.h"
 
 namespace tenon::conformance {
 namespace {
 
-using nlohmann::json;
+namespace fs = std::filesystem;
 
-Array array_of(const json& from) {
-  const std::string dtype = from.at("dtype");
-  const auto type = dtype_from(dtype);
-  if (!type) throw Error(fmt::format("unknown dtype '{}'", dtype));
-  Array array(static_cast<tenon_dtype>(*type), from.at("shape").get<Dims>());
-  const std::string hex = from.at("data");
-  if (hex.size() != 2 * array.size_bytes()) {
-    throw Error(fmt::format("{} has {} bytes, expected {}", array.str(), hex.size() / 2, array.size_bytes()));
-  }
-  for (std::size_t i = 0; i < array.size_bytes(); ++i)
-    array.bytes()[i] = static_cast<unsigned char>(std::stoi(hex.substr(2 * i, 2), nullptr, 16));
-  return array;
+/// Those of ONNX's test runner, or some epsilons of the dtype where that is more: of the element, and of the largest one, for sums that
+/// cancel.
+struct Tolerances {
+  double relative, absolute;
+};
+Tolerances tolerances(DType dtype, double largest) {
+  const double epsilon = epsilon_of(dtype);
+  return {std::max(1e-3, 2 * epsilon), std::max(1e-7, 4 * epsilon * std::min(largest, 1.0))};
 }
 
-/// Sets the fields of an attribute struct from an object with their names; what the object lacks is 0, or what is usual.
-class FieldReader {
- public:
-  explicit FieldReader(const json& from) : from_(from) {}
+/// "input_3.pb" of a folder in the order of their numbers.
+std::vector<fs::path> numbered(const fs::path& folder, const std::string& stem) {
+  std::vector<fs::path> files;
+  for (int i = 0; fs::exists(folder / fmt::format("{}_{}.pb", stem, i)); ++i) files.push_back(folder / fmt::format("{}_{}.pb", stem, i));
+  return files;
+}
 
-  template <class T>
-  void value(const char* name, T& x) {
-    optional(name, x, T{});
+/// The tensor of a file. ONNX 1.12 stored bf16 as u16, since NumPy has no bf16.
+Tensor read(const fs::path& file, DType declared) {
+  Tensor tensor = onnx::load_tensor(file).tensor;
+  if (declared != DType::bf16 || tensor.dtype() != DType::u16) return tensor;
+  tensor = tensor.contiguous();
+  return Tensor::borrow(tensor.raw(), DType::bf16, tensor.shape(), tensor.storage());
+}
+
+void check_output(const std::string& name, const Tensor& expected, const Tensor& got) {
+  const Tensor host = got.to_host();
+  if (host.dtype() != expected.dtype() || !(host.shape() == expected.shape()))
+    throw Failure(fmt::format("output '{}': expected {}, got {}", name, expected.str(), host.str()));
+  if (!is_floating(expected.dtype())) {
+    if (!equal(expected, host)) throw Failure(fmt::format("output '{}': expected {}, got {}", name, expected.text(), host.text()));
+    return;
   }
-  void flag(const char* name, std::uint32_t& x) { value(name, x); }
-  template <class T>
-  void optional(const char* name, T& x, std::type_identity_t<T> usual) {
-    x = given(name) ? from_.at(name).get<T>() : usual;
+  const Array a = array_of(expected), b = array_of(host);
+  double largest = 0;
+  for (std::int64_t i = 0; i < a.count(); ++i) largest = std::isfinite(a.at(i)) ? std::max(largest, std::fabs(a.at(i))) : largest;
+  const Tolerances tolerance = tolerances(expected.dtype(), largest);
+  for (std::int64_t i = 0; i < a.count(); ++i) {
+    const double e = a.at(i), g = b.at(i);
+    const bool same = (std::isnan(e) && std::isnan(g)) || e == g;
+    if (same || std::fabs(e - g) <= tolerance.absolute + tolerance.relative * std::fabs(e)) continue;
+    throw Failure(fmt::format("output '{}' {}: element {}: expected {}, got {}", name, host.str(), i, e, g));
   }
-  void word(const char* name, std::uint32_t& x, std::initializer_list<const char*> words) {
-    if (!given(name)) return;
-    const std::string word = from_.at(name);
-    const auto found = std::find(words.begin(), words.end(), word);
-    if (found == words.end()) throw Error(fmt::format("{}: expected one of {}, got '{}'", name, fmt::join(words, ", "), word));
-    x = static_cast<std::uint32_t>(found - words.begin());
+}
+
+void check_data_set(onnx::Model& model, const fs::path& folder) {
+  const std::vector<fs::path> inputs = numbered(folder, "input"), outputs = numbered(folder, "output");
+  if (inputs.size() > model.inputs().size() || outputs.size() != model.outputs().size()) {
+    throw Failure(fmt::format("{}: expected {} inputs and {} outputs, got {} and {}", folder.string(), model.inputs().size(),
+                              model.outputs().size(), inputs.size(), outputs.size()));
   }
-  void dtype(const char* name, tenon_dtype& x) {
-    if (!given(name)) return;
-    const std::string word = from_.at(name);
-    const auto dtype = dtype_from(word);
-    if (!dtype) throw Error(fmt::format("{}: expected a dtype, got '{}'", name, word));
-    x = static_cast<tenon_dtype>(*dtype);
-  }
-  template <class T, std::size_t size>
-  void list(const char* name, T (&entries)[size], std::type_identity_t<T> rest) {
-    std::fill(entries, entries + size, rest);
-    std::uint32_t count = 0;
-    counted_list(name, entries, count);
-  }
-  template <class T, std::size_t size>
-  void optional_list(const char* name, T (&entries)[size], std::type_identity_t<T> rest) {
-    list(name, entries, rest);
-  }
-  template <class T, std::size_t size>
-  void counted_list(const char* name, T (&entries)[size], std::uint32_t& count) {
-    if (!given(name)) return;
-    const auto numbers = from_.at(name).get<std::vector<T>>();
-    if (numbers.size() > size) throw Error(fmt::format("{}: expected at most {} numbers, got {}", name, size, numbers.size()));
-    std::copy(numbers.begin(), numbers.end(), entries);
-    count = static_cast<std::uint32_t>(numbers.size());
-  }
-  void value_if(const char* name, std::int64_t& x, std::uint32_t& has) {
-    has = given(name) ? 1 : 0;
-    value(name, x);
-  }
-  /// Throws if the object has a name that was not asked for.
-  void expect_all_read() const {
-    for (const auto& [name, entry] : from_.items()) {
-      if (!read_.contains(name)) throw Error(fmt::format("expected attributes {}, got '{}'", fmt::join(read_, ", "), name));
+  onnx::NamedTensors given;
+  for (std::size_t i = 0; i < inputs.size(); ++i) given[model.inputs()[i].name] = read(inputs[i], model.inputs()[i].dtype);
+  const std::vector<Tensor>& results = model.run(given);
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    check_output(model.outputs()[i].name, read(outputs[i], model.outputs()[i].dtype), results[i]);
+}
+
+void check_test(const CaseContext& context, const fs::path& folder) {
+  try {
+    onnx::Model model = onnx::Model::load(folder / "model.onnx", context_on(context.device, context.seed, true));
+    int sets = 0;
+    for (; fs::exists(folder / fmt::format("test_data_set_{}", sets)); ++sets) {
+      check_data_set(model, folder / fmt::format("test_data_set_{}", sets));
     }
-  }
-
- private:
-  const json& from_;
-  std::set<std::string> read_;
-
-  bool given(const char* name) {
-    read_.insert(name);
-    return from_.contains(name);
-  }
-};
-
-AttributeBytes attributes_of(tenon_op op, const json& from) {
-  FieldReader reader(from);
-  switch (op) {
-#define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attribute_struct, indexing, schema) \
-  case id: {                                                                                                \
-    tenon_attributes_##attribute_struct attributes{};                                                       \
-    visit_fields(attributes, reader);                                                                       \
-    reader.expect_all_read();                                                                               \
-    return attributes;                                                                                      \
-  }
-#include <tenon/ops.def>
-#undef TENON_OP
-    default:
-      return {};
-  }
-}
-
-struct Vector {
-  const OpLine* line;
-  AttributeBytes attributes;
-  std::vector<Array> inputs, outputs;  ///< absent ones have TENON_DTYPE_NONE
-};
-
-void check_vector(CaseContext& context, const Vector& vector) {
-  Variant variant;
-  variant.attributes = vector.attributes;
-  double largest_operand = 1;
-  for (const Array& input : vector.inputs) {
-    variant.inputs.push_back({input.shape(), {}, input.dtype(), input.dtype() != TENON_DTYPE_NONE});
-    for (std::int64_t i = 0; is_float(input.dtype()) && i < input.count(); ++i)
-      largest_operand = std::max(largest_operand, std::fabs(input.at(i)));
-  }
-  std::vector<Array> expected;
-  for (const Array& output : vector.outputs) {
-    variant.outputs.push_back({output.shape(), output.dtype(), output.dtype() != TENON_DTYPE_NONE});
-    if (output.dtype() != TENON_DTYPE_NONE) expected.push_back(output);
-  }
-  const auto got = context.run(net_of(*vector.line, variant, vector.inputs[0].dtype(), vector.inputs));
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    // Both sides have the error of an f32 (or f64) computation with at most some hundred terms.
-    Bound bound;
-    if (is_float(got[i].dtype())) bound = {32 * epsilon(got[i].dtype()), 32 * epsilon(got[i].dtype()) * largest_operand};
-    const std::string wrong = compare(expected[i], got[i], bound);
-    if (!wrong.empty()) throw Failure(fmt::format("output {}: {}", i, wrong));
+    if (sets == 0) throw NotRun("the test has no data: expected a folder test_data_set_0");
+  } catch (const Error& error) {
+    if (error.status() == Status::unsupported) throw Unsupported(error.what());
+    throw Failure(error.what());
   }
 }
 
 }  // namespace
 
-std::vector<Case> onnx_case_list(const std::filesystem::path& file) {
-  std::ifstream stream(file);
-  if (!stream) throw Error(fmt::format("{}: cannot be read; tests/conformance/onnx/convert.py writes it", file.string()));
-  std::vector<Case> cases;
-  try {
-    const json root = json::parse(stream);
-    for (const json& entry : root.at("vectors")) {
-      const std::string op = entry.at("op");
-      const auto line = std::find_if(op_lines().begin(), op_lines().end(), [&](const OpLine& l) { return op == l.name; });
-      if (line == op_lines().end()) throw Error(fmt::format("op '{}' is not in ops.def", op));
-      Vector vector{&*line, attributes_of(line->op, entry.at("attributes")), {}, {}};
-      for (const json& input : entry.at("inputs")) vector.inputs.push_back(input.is_null() ? Array() : array_of(input));
-      for (const json& output : entry.at("outputs")) vector.outputs.push_back(output.is_null() ? Array() : array_of(output));
-      if (vector.inputs.empty() || vector.outputs.empty()) throw Error("a vector without operands or results");
-      const tenon_dtype dtype = vector.inputs[0].dtype();
-      cases.push_back({"onnx/" + entry.at("name").get<std::string>(), line->stem, "onnx", dtype,
-                       (line->dtypes & TENON_DTYPE_BIT(dtype)) != 0, [vector](CaseContext& context) { check_vector(context, vector); }});
-    }
-  } catch (const json::exception& e) {
-    throw Error(fmt::format("{}: {}", file.string(), e.what()));
-  } catch (const Error& e) {
-    throw Error(fmt::format("{}: {}", file.string(), e.what()));
+std::vector<Case> onnx_case_list(const std::filesystem::path& data) {
+  if (!fs::is_directory(data))
+    throw Error(
+        fmt::format("conformance: profile onnx: the folder '{}' does not exist; --data names that of ONNX's tests, which Debian's package "
+                    "libonnx-testdata installs in /usr/share/libonnx-testdata/data",
+                    data.string()));
+  std::vector<fs::path> folders;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(data)) {
+    if (entry.path().filename() == "model.onnx") folders.push_back(entry.path().parent_path());
   }
+  std::ranges::sort(folders);
+  std::vector<Case> cases;
+  for (const fs::path& folder : folders) {
+    const std::string test = fs::relative(folder, data).generic_string();
+    // Few processes, as each loads the backend, but more than one, so that --jobs serves.
+    const std::string group = fmt::format("onnx/{}", cases.size() / 64);
+    const char* why = why_left_out(test);
+    const auto run = [folder, why](CaseContext& context) {
+      if (why != nullptr) throw NotRun(why);
+      check_test(context, folder);
+    };
+    cases.push_back({"onnx/" + test, "onnx", group, TENON_DTYPE_NONE, why == nullptr, run});
+  }
+  if (cases.empty()) throw Error(fmt::format("conformance: profile onnx: no model.onnx in '{}'", data.string()));
   return cases;
 }
 

@@ -85,7 +85,7 @@ std::string to_text(const Report& report) {
       text += fmt::format("{:12} {} cases: {}\n", outcome == Class::excluded ? "EXCLUDED" : "NOT RUN", count, indented(reason));
   }
   if (report.profile == "onnx") {
-    text += fmt::format("{} ONNX node vectors on {}: {} pass\n", report.results.size(), report.backend, report.count(Class::pass));
+    text += fmt::format("{} ONNX tests on {}: {} pass\n", report.results.size(), report.backend, report.count(Class::pass));
   }
   const std::string dtypes = certified(report);
   return text + summary(report) + "\n" + (dtypes.empty() ? "" : "certified for " + dtypes + "\n");

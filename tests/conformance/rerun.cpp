@@ -37,7 +37,7 @@ std::string command_for(const Options& options, const Report& report, const std:
   for (const auto& [option, value] : options.options) add("--backend-option", option + "=" + value);
   if (!options.waivers.empty()) add("--waivers", options.waivers.string());
   add("--profile", profile);
-  if (!options.vectors.empty()) add("--vectors", options.vectors.string());
+  if (!options.data.empty()) add("--data", options.data.string());
   if (options.models_named) add("--models", options.models.string());
   // Quoted in any case: a name may have brackets, a glob has stars.
   command += test == shell_word(test) ? fmt::format(" --filter '{}'", test) : " --filter " + shell_word(test);

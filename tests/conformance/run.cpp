@@ -58,8 +58,8 @@ std::vector<Case> cases_of(const Options& options) {
   }
   if ((profile == "training" || profile == "full") && begins_with("training")) append(training_case_list(options.models));
   if (profile == "blas" || profile == "full") append(blas_case_list());
-  if (profile == "onnx" && options.vectors.empty()) throw Error("conformance: profile onnx needs --vectors FILE");
-  if (!options.vectors.empty() && (profile == "onnx" || profile == "full")) append(onnx_case_list(options.vectors));
+  if (profile == "onnx" && options.data.empty()) throw Error("conformance: profile onnx needs --data DIR, the folder of ONNX's tests");
+  if (!options.data.empty() && (profile == "onnx" || profile == "full")) append(onnx_case_list(options.data));
   const auto left_out = [&](const Case& c) {
     return !loader::matches_glob(options.filter, c.name) || (!options.family.empty() && options.family != c.group);
   };
@@ -120,7 +120,7 @@ class Writer {
   void expect_waivers_used() {
     if ((options_.profile != "full" && options_.profile != "deep") || options_.filter != "*" || !options_.family.empty()) return;
     for (const std::string& match : waivers_.matching_none(report_.results)) {
-      if (options_.vectors.empty() && match.rfind("onnx", 0) == 0) continue;
+      if (options_.data.empty() && match.rfind("onnx", 0) == 0) continue;
       add("conformance.yaml/" + match, "core",
           {Class::fail, fmt::format("'{}' in {} matches no case: remove the entry", match, report_.waivers)}, "full", "*");
     }

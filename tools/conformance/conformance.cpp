@@ -53,8 +53,8 @@ void add_conformance_verb(CLI::App& app) {
       ->capture_default_str();
   CLI::Option* models =
       command->add_option("--models", options->models, "profile training: folder of model definitions (default: the installed ones)");
-  command->add_option("--vectors", options->vectors,
-                      "profile onnx: file of node test vectors written by tests/conformance/onnx/convert.py");
+  command->add_option("--data", options->data,
+                      "profile onnx: folder of ONNX's tests, such as /usr/share/libonnx-testdata/data of Debian's libonnx-testdata");
   command->add_option("--filter", options->filter, "run only the cases whose name matches this glob (* and ?)")->capture_default_str();
   command->add_option("--family", options->family, "run only the cases of this op family of ops.def or signature of blas.def");
   command->add_option("--seed", options->seed, "random seed of all operands")->capture_default_str();
