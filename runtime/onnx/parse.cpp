@@ -386,8 +386,6 @@ class Parser {
           attribute.reference = text(message);
           break;
         case bytes(22):
-          attribute.sparse.push_back(sparse_tensor(message.get_message()));
-          break;
         case bytes(23):
           attribute.sparse.push_back(sparse_tensor(message.get_message()));
           break;
