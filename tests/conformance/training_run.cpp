@@ -58,7 +58,7 @@ std::int64_t vocabulary(const ModelDefinition& model) {
 Array array_of(const Tensor& tensor) {
   const Tensor host = tensor.to_host().contiguous();
   Array array(static_cast<tenon_dtype>(host.dtype()), {host.shape().begin(), host.shape().end()});
-  std::memcpy(array.bytes(), host.raw(), array.size_bytes());
+  if (array.size_bytes() > 0) std::memcpy(array.bytes(), host.raw(), array.size_bytes());  // no elements may have no address
   return array;
 }
 
