@@ -339,10 +339,12 @@ struct Mish {
     return x * (t / (t + 2));
   }
 };
-/// x / (1 + exp(-u)), without overflow; -0 at minus infinity
+/// x / (1 + exp(-u)): one rounding fewer than x times the sigmoid, which stands in where the exponential overflows; -0 at minus infinity
 template <class T>
 __device__ T gated(T x, T u) {
-  return std::isinf(x) && x < 0 ? T(-0.0) : x * Sigmoid{}(u);
+  if (std::isinf(x) && x < 0) return T(-0.0);
+  const T e = std::exp(-u);
+  return std::isinf(e) ? x * Sigmoid{}(u) : x / (1 + e);
 }
 struct Silu {
   template <class T>
