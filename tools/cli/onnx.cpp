@@ -121,7 +121,8 @@ void check_model(const CheckArguments& arguments) {
   const onnx::FileReport report = onnx::inspect(arguments.file);
   for (const onnx::OperatorCount& op : report.operators) {
     if (op.reason.empty()) continue;
-    print(fmt::format("{}-{}, {} nodes, first '{}': {}\n", operator_name(op), op.opset, op.count, op.node, op.reason));
+    print(fmt::format("{}-{}, {} node{}, first '{}': {}\n", operator_name(op), op.opset, op.count, op.count == 1 ? "" : "s", op.node,
+                      op.reason));
   }
   if (report.unsupported() > 0) {
     print(fmt::format("{}: {} of {} operators cannot be imported\n", arguments.file, report.unsupported(), report.operators.size()));
