@@ -98,7 +98,7 @@ inline onnx::TensorRecord indices(std::string_view name, std::vector<std::int64_
 }
 
 inline onnx::GraphRecord onnx_graph(std::vector<onnx::NodeRecord> nodes, std::vector<onnx::ValueRecord> inputs,
-                               std::vector<onnx::ValueRecord> outputs, std::vector<onnx::TensorRecord> initializers = {}) {
+                                    std::vector<onnx::ValueRecord> outputs, std::vector<onnx::TensorRecord> initializers = {}) {
   onnx::GraphRecord record;
   record.name = "test";
   record.nodes = std::move(nodes);
