@@ -94,6 +94,24 @@ ValueId GraphEditor::insert(NodeId before, tenon_op op, std::vector<ValueId> inp
   return made;
 }
 
+ValueId GraphEditor::build(NodeId before, const std::function<Value()>& functions) {
+  const std::size_t first = node_count();
+  std::string scope = graph_.set_scope(graph_.nodes_[before].name);
+  std::string device = graph_.set_device(graph_.nodes_[before].device);
+  const ValueId result = functions().id();
+  graph_.set_scope(std::move(scope));
+  graph_.set_device(std::move(device));
+  for (NodeId id = static_cast<NodeId>(first); id < node_count(); ++id) inserted_.emplace_back(before, std::move(graph_.nodes_[id]));
+  graph_.nodes_.resize(first);
+  for (ValueId id = static_cast<ValueId>(target_.size()); id < graph_.values_.size(); ++id) {
+    graph_.values_[id].producer = no_id;  // set when the nodes are renumbered
+    target_.push_back(id);
+    is_output_.push_back(false);
+    is_update_.push_back(false);
+  }
+  return result;
+}
+
 ValueId GraphEditor::insert_copy(ValueId result) {
   const NodeId maker = info(result).producer;
   NodeInfo copy = made_for(maker, TENON_OP_Reshape, {result}, {});
@@ -205,12 +223,12 @@ void GraphEditor::weave() {
   inserted_.clear();
 }
 
-void GraphEditor::finish() {
+void GraphEditor::finish(OptionalResults results) {
   weave();
-  drop_dead();
+  drop_dead(results);
 }
 
-void GraphEditor::drop_dead() {
+void GraphEditor::drop_dead(OptionalResults results) {
   std::vector<bool> live_values(graph_.values_.size()), live_nodes(graph_.nodes_.size());
   for (const GraphOutput& output : graph_.outputs_) live_values[output.value] = true;
   for (const GraphUpdate& update : graph_.updates_) live_values[update.value] = true;
@@ -225,7 +243,7 @@ void GraphEditor::drop_dead() {
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
       ValueId& output = node.outputs[i];
       if (output == no_id || live_values[output]) continue;
-      if (i < 32 && (optional >> i & 1u) != 0)
+      if (results == OptionalResults::drop && i < 32 && (optional >> i & 1u) != 0)
         output = no_id;
       else
         live_values[output] = true;

@@ -115,6 +115,9 @@ class GraphEditor {
   /// The same with several operands and a result of any dtype and shape.
   ValueId insert(NodeId before, tenon_op op, std::vector<ValueId> inputs, DType dtype, const Shape& shape,
                  const Attributes& attributes = {});
+  /// Inserts the nodes that `functions` builds with tenon/functions.h before node `before`: with all results and checked by their shape
+  /// rules, on its device, named below it. Returns the id of the value that `functions` returns, which may exist already.
+  ValueId build(NodeId before, const std::function<Value()>& functions);
   /// Changes the dtype of a computed value. Its readers, including outputs and updates, read a Cast to the former dtype, inserted right
   /// after its producer. Returns the value in the new dtype.
   ValueId recast(ValueId result, DType dtype);
@@ -139,15 +142,17 @@ class GraphEditor {
   /// Applies insertions, and redirections of operands, outputs and updates. ValueIds stay valid, NodeIds do not. The editor must not be
   /// used afterwards.
   void weave();
+  /// Results that ops may leave out, where nothing reads them. Gradients that are taken later read them.
+  enum class OptionalResults : std::uint8_t { drop, keep };
   /// Removes unused nodes and values and renumbers the rest. The editor must not be used afterwards.
-  void finish();
+  void finish(OptionalResults results = OptionalResults::drop);
 
  private:
   ValueId resolve(ValueId id) const;
   ValueInfo& detach(ValueId id);
   ValueId append(ValueInfo info);
   NodeInfo made_for(NodeId owner, tenon_op op, std::vector<ValueId> inputs, const Attributes& attributes);
-  void drop_dead();
+  void drop_dead(OptionalResults results);
   void renumber(const std::vector<bool>& live_values, const std::vector<bool>& live_nodes);
 
   Graph& graph_;

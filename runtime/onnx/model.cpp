@@ -14,6 +14,7 @@
 #include "exec/immediate.h"
 #include "exec/oracle.h"
 #include "exec/program_cache.h"
+#include "graph/patterns/recognize.h"
 #include "onnx/importer.h"
 #include "onnx/model_file.h"
 #include "onnx/report.h"
@@ -84,7 +85,7 @@ struct Model::State {
     const Evaluate evaluate = evaluator();
     const ImportOptions import_options{.max_unrolled_iterations = options.max_unrolled_iterations};
     Importer(*file, weights, evaluate, inputs, import_options, graph).run();
-    return graph;
+    return graph::recognize_patterns(std::move(graph));
   }
   /// Calls f(types) with the types of the inputs, again with the elements of further inputs until it needs no more.
   template <class F>
