@@ -10,6 +10,7 @@
 #include <tenon/error.h>
 #include <tenon/vendor_ops.h>
 
+#include "core/log.h"
 #include "graph/vendor_ops.h"
 #include "io/limits.h"
 
@@ -347,8 +348,9 @@ void Importer::apply_rule(const Rule& rule, const NodeRecord& node, std::int64_t
     std::vector<Operand> results;
     try {
       results = evaluate(rule, node, operands, true);
-    } catch (const Error&) {
+    } catch (const Error& error) {
       // Where the host lacks an op, the graph may have it; other errors occur there again.
+      log::info("{}: node '{}' ({}) is not evaluated on the host: {}", file_.name(), scope_name(node), node.op, error.what());
     }
     if (!results.empty()) {
       const bool literal = node.op == "Constant" && node.domain.empty();

@@ -14,7 +14,7 @@ namespace tenon::onnx {
 
 struct Recipe;
 
-/// A value of an ONNX graph: absent, a tensor, or a list of them for the types sequence and optional. Cheap to copy.
+/// A value of an ONNX graph: absent, a tensor, or a list of them for the type sequence. Cheap to copy.
 ///
 /// A tensor is in the Tenon graph, or its elements are known while that graph is made, or both. It is known if it follows from constants
 /// and shapes; nodes of which all operands are known are evaluated on the host and leave no node behind. Weights (floating initializers of
@@ -31,7 +31,7 @@ struct Operand {
   Value value = {};   ///< in the graph; absent if it has not been needed there
   Tensor known = {};  ///< dense, on the host; undefined if it has not been evaluated
   std::shared_ptr<const Recipe> recipe = {};
-  std::vector<Operand> list = {};  ///< an optional has at most one
+  std::vector<Operand> list = {};  ///< of a sequence; an optional is its element, or absent
 
   Operand() = default;
   Operand(Value v) : kind(v.present() ? Kind::tensor : Kind::absent), value(v) {}

@@ -166,7 +166,7 @@ struct ModelRecord {
 };
 
 /// The structs of a serialized ModelProto; they view `bytes`. `name` stands in messages for the file.
-/// Errors  INVALID_ARGUMENT: not a ModelProto, messages nested deeper than 64 graphs, or more elements than bytes; the text names the byte.
+/// Errors  INVALID_ARGUMENT: not a ModelProto, graphs nested deeper than 64, more records than the limit onnx_records.
 /// Source  onnx/onnx.proto of ONNX 1.23, read with protozero.
 ModelRecord parse_model(const std::string& name, std::string_view bytes);
 /// The same for a serialized TensorProto, as in the test data of ONNX.

@@ -84,7 +84,7 @@ struct LoadOptions {
   std::int64_t max_unrolled_iterations = 4096;
 };
 
-/// An ONNX model. Programs are compiled for the shapes of the inputs that a run meets, and for the elements of small integer inputs that
+/// An ONNX model. Programs are compiled for the shapes of the inputs that a run meets, and for the elements of inputs of at most 64 that
 /// determine shapes (specialised_inputs); they are kept, least recently used out first, and share one store of parameters: the
 /// floating initializers of more than one element, under their ONNX names.
 /// Threads  one call at a time; different models at the same time.
