@@ -16,6 +16,7 @@
 #include <tenon/context.h>
 #include <tenon/data.h>
 #include <tenon/definition.h>
+#include <tenon/onnx.h>
 #include <tenon/program.h>
 #include <tenon/run_options.h>
 #include <tenon/safetensors.h>
@@ -207,6 +208,11 @@ class TENON_API Model {
   /// Errors  no
   ///         context, or the sample shape is not known yet.
   Program freeze(std::int64_t batch_size);
+  /// Writes what predict computes as an ONNX model, with the current parameters: input x (batch,
+  /// sample...), output y (batch, output...), unless the options name them otherwise. The sample
+  /// shape is fixed.
+  /// Errors  the sample shape is not known yet; those of onnx::export_graph.
+  void export_onnx(const std::string& path, const onnx::ExportOptions& options = {}) const;
   /// i64 (classes, classes): element [row, column] counts samples of class `row` predicted as
   /// `column`. Targets are labels, or one value per class.
   Tensor confusion_matrix(const std::shared_ptr<const Dataset>& data, std::int64_t batch_size = 32);

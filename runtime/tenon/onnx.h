@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tenon/onnx.h - models in ONNX files: inspected, run on any backend, and turned into graphs.
+// tenon/onnx.h - models in ONNX files: inspected, run on any backend, and turned into graphs; graphs
+// are written to such files.
 //
 //   const onnx::Model model = onnx::Model::load("resnet50.onnx");
 //   const std::vector<Tensor> results = model.run({{"x", image}});
@@ -11,6 +12,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -143,6 +145,36 @@ struct FileReport {
 };
 /// Errors  the file cannot be read or is damaged.
 TENON_API FileReport inspect(const std::filesystem::path& path);
+
+/// Options of export_graph and tenon::Model::export_onnx.
+struct ExportOptions {
+  std::int64_t opset = 17;  ///< of ai.onnx, 17 to 23
+  /// the batch size of the file; 0: any, a dimension named "batch"
+  std::int64_t batch = 0;
+  std::vector<std::string> inputs = {};   ///< names in the file, in order; empty: the graph's
+  std::vector<std::string> outputs = {};  ///< likewise
+  std::string graph_name = {};            ///< as viewers show it; empty: the model's, or "tenon"
+  std::map<std::string, std::string> metadata = {};  ///< metadata_props
+  /// Weights with more bytes than that in all are written to `<path>.data`, next to the file.
+  std::uint64_t external_above = std::uint64_t{1} << 30;
+};
+/// A graph for batches of a size.
+using GraphOfBatch = std::function<Graph(std::int64_t batch)>;
+/// The elements of the parameter of that name.
+using ParameterValues = std::function<Tensor(const std::string& name)>;
+
+/// Writes the outputs of a graph, and what they need, as an ONNX model of operators of ai.onnx, and
+/// those of vendors. What ONNX has no operator for becomes several nodes. Parameters become
+/// initializers under their names; updates are left out. The file is replaced as a whole.
+/// Errors  ops without an ONNX form (random numbers, training), each with its op and node, in one
+///         message; names that are not unique; those of writing.
+TENON_API void export_graph(const std::filesystem::path& path, const Graph& graph,
+                            const ParameterValues& values, const ExportOptions& options = {});
+/// The same for a graph that is built for a batch size: ExportOptions::batch, or two of them, whose
+/// differences tell what depends on the size.
+/// Errors  also: what depends on the batch size in a way that ONNX cannot express.
+TENON_API void export_graph(const std::filesystem::path& path, const GraphOfBatch& graph_of,
+                            const ParameterValues& values, const ExportOptions& options = {});
 
 /// A tensor of a serialized TensorProto, as in the test data of ONNX (input_0.pb).
 /// Errors  a damaged file, strings, external data, a dtype that Tenon does not compute with.

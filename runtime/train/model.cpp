@@ -201,6 +201,19 @@ Program Model::freeze(std::int64_t batch_size) {
   return s.programs.frozen({s.parameters.sample().with_batch(batch_size), train::input_dtype(s.setup.definition)});
 }
 
+void Model::export_onnx(const std::string& path, const onnx::ExportOptions& options) const {
+  const State& s = state_of(state_);
+  const Shape& sample = s.parameters.sample();
+  onnx::ExportOptions chosen = options;
+  if (chosen.outputs.empty()) chosen.outputs = {"y"};
+  if (chosen.graph_name.empty()) chosen.graph_name = s.setup.definition.name;
+  const auto graph_of = [&](std::int64_t batch) {
+    return s.programs.prediction({sample.with_batch(batch), train::input_dtype(s.setup.definition)});
+  };
+  onnx::export_graph(
+      path, graph_of, [&](const std::string& name) { return s.parameters.store()->get(name); }, chosen);
+}
+
 PlacementReport Model::explain(std::int64_t batch_size) {
   try {
     return program_of_step(batch_size).placement();

@@ -71,6 +71,8 @@ class Programs {
   DType rate_dtype() const;
   /// The optimizer step with the mean of the accumulated gradients.
   Program& apply(const RunOptions& run);
+  /// The graph of a prediction: input x, output `output`.
+  Graph prediction(const BatchType& batch) const { return graph_of(Phase::predict, batch); }
   /// A prediction with the current parameters as constants.
   Program frozen(const BatchType& batch) const;
   /// The next `steps` steps of one sequence: inputs x i64(1, steps) and the indices of the steps i64(steps), output the scores of the last

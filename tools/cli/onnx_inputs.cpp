@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <random>
 
 #include <tenon/error.h>
 #include <tenon/npy.h>
@@ -53,8 +52,9 @@ Shape usual_shape(const onnx::ValueType& type) {
   return Shape(std::span(dims));
 }
 
-/// Numbers in [-1, 1), integers and bools that are 0 or 1, which are indices of every axis of two elements.
-Tensor random_tensor(DType dtype, const Shape& shape, std::mt19937_64& random) {
+}  // namespace
+
+Tensor random_input(DType dtype, const Shape& shape, std::mt19937_64& random) {
   Tensor numbers = Tensor::empty(DType::f32, shape);
   std::uniform_real_distribution<float> uniform(-1, 1);
   auto* elements = numbers.data<float>();
@@ -64,8 +64,6 @@ Tensor random_tensor(DType dtype, const Shape& shape, std::mt19937_64& random) {
   }
   return numbers.to(dtype);
 }
-
-}  // namespace
 
 void OnnxInputs::add_to(CLI::App& command) {
   command.add_option("--input", inputs_, "NAME=FILE: elements of an input from a .npy file; repeatable (default: random)")
@@ -111,7 +109,7 @@ onnx::NamedTensors OnnxInputs::tensors(const onnx::Model& model, std::uint64_t s
     const auto shape = shapes.find(input.name);
     if (shape == shapes.end() && !input.ranked)
       throw Error(fmt::format("the model does not state the shape of its input '{0}': name it with --shape {0}=...", input.name));
-    tensors[input.name] = random_tensor(input.dtype, shape == shapes.end() ? usual_shape(input) : shape->second, random);
+    tensors[input.name] = random_input(input.dtype, shape == shapes.end() ? usual_shape(input) : shape->second, random);
   }
   return tensors;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,9 @@ class App;
 }
 
 namespace tenon::cli {
+
+/// Numbers in [-1, 1), integers and bools that are 0 or 1, which are indices of every axis of two elements.
+Tensor random_input(DType dtype, const Shape& shape, std::mt19937_64& random);
 
 /// --input and --shape.
 class OnnxInputs {

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// tenon export MODEL --onnx FILE: writes a model as an ONNX file.
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <tenon/error.h>
+#include <tenon/onnx.h>
+
+#include "cli/common.h"
+#include "cli/onnx_inputs.h"
+#include "cli/program.h"
+#include "cli/standard_streams.h"
+#include "cli/train_run.h"
+#include "cli/verbs.h"
+#include "train/run_record.h"
+
+namespace tenon::cli {
+namespace {
+
+struct Arguments {
+  Common common;
+  std::string model, checkpoint, file;
+  onnx::ExportOptions options;
+  bool check = false;
+};
+
+/// The largest difference of elements, as a fraction of the largest expected element or of 1, whichever is more.
+double largest_difference(const Tensor& expected, const Tensor& got) {
+  if (got.dtype() != expected.dtype() || !(got.shape() == expected.shape()))
+    throw Error(fmt::format("the file computes {}, expected {}", got.str(), expected.str()));
+  const std::vector<double> a = expected.to(DType::f64).to_vector<double>(), b = got.to(DType::f64).to_vector<double>();
+  double largest = 1, difference = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (std::isfinite(a[i])) largest = std::max(largest, std::fabs(a[i]));
+    if (a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) continue;
+    const double d = std::fabs(a[i] - b[i]);
+    difference = std::isfinite(d) ? std::max(difference, d) : std::numeric_limits<double>::infinity();
+  }
+  return difference / largest;
+}
+
+/// Imports the file and compares it with the model on random input, at two batch sizes if it takes any.
+/// Tolerance  1024 epsilon of the model's dtype: the ops are the same, but sums are taken in another order, and fused ops round less often.
+void check(TrainingRun& run, const Arguments& arguments) {
+  onnx::Model file = onnx::Model::load(arguments.file, run.context());
+  const onnx::ValueType& input = file.inputs()[0];
+  const double tolerance =
+      1024 * (run.definition().model.dtype == DType::f64 ? std::numeric_limits<double>::epsilon() : std::numeric_limits<float>::epsilon());
+  std::mt19937_64 random(1);
+  double worst = 0;
+  for (const std::int64_t batch : arguments.options.batch == 0 ? std::vector<std::int64_t>{1, 3} : std::vector{arguments.options.batch}) {
+    const Tensor x = random_input(input.dtype, run.model().sample_shape().with_batch(batch), random);
+    const Tensor expected = run.model().predict(x, batch);
+    worst = std::max(worst, largest_difference(expected, file.run({{input.name, x}})[0].to_host()));
+  }
+  print(fmt::format("Checked: imported again, it differs by {:.2g} of the largest output, at most {:.2g} expected\n", worst, tolerance));
+  if (!(worst <= tolerance)) set_exit_code(1);
+}
+
+void run_export(const Arguments& arguments) {
+  const train::SavedRun saved = train::find_run(arguments.model, arguments.checkpoint);
+  Common common = arguments.common;
+  common.sets.emplace_back("precision=float32");  // the file has the parameters' dtype, whatever the training computes in
+  TrainingRun run = prepare_run(saved.definition, common, saved.overrides);
+  if (!saved.checkpoint.empty() || run.definition().checkpoint) {
+    load_weights(run, saved.checkpoint);
+  } else {
+    print_message("Weights: initial ones; --checkpoint names trained ones\n");
+  }
+  run.model().export_onnx(arguments.file, arguments.options);
+  print(fmt::format("Wrote {}\n", arguments.file));
+  if (arguments.check) check(run, arguments);
+}
+
+}  // namespace
+
+void add_export_verb(CLI::App& app) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand("export", "write a model with its weights as an ONNX file");
+  command->add_option("model", arguments->model, "model.yaml, train.yaml, a folder of checkpoints, or the YAML of a checkpoint")
+      ->required()
+      ->type_name("MODEL");
+  command->add_option("--onnx", arguments->file, "the file to write")->required()->type_name("FILE");
+  command->add_option("--opset", arguments->options.opset, "version of the operators")->type_name("N")->capture_default_str();
+  command->add_option("--batch", arguments->options.batch, "fixed batch size (default: any)")->type_name("N")->check(CLI::PositiveNumber);
+  command->add_option("--checkpoint", arguments->checkpoint, "weights: the YAML of a checkpoint, or a folder of checkpoints")
+      ->type_name("PATH");
+  command->add_flag("--check", arguments->check, "import the file again and compare it with the model; exit code 1 if they differ");
+  arguments->common.add_to(*command);
+  command->callback([arguments] { run_export(*arguments); });
+}
+
+}  // namespace tenon::cli
