@@ -5,17 +5,15 @@
 Usage: models.py --tenon build/release/bin/tenon [--models DIR] [--device NAME] [--filter GLOB]
 
 Needs onnxruntime and numpy from PyPI, and the models of tools/fetch-models. Exit code 77: one of them is missing. The largest difference of a
-model is relative to its output (see difference()); `tolerance` in the table below states what is allowed, and why where it is more than
-rounding of f32.
+model is relative to its output (see difference() in agreement.py); `tolerance` in the table below states what is allowed, and
+why where it is more than rounding of f32.
 """
-import argparse
 import fnmatch
 import pathlib
-import subprocess
 import sys
-import tempfile
 
 try:
+    import agreement
     import numpy as np
     import onnxruntime
 except ImportError as error:
@@ -100,63 +98,25 @@ def make(spec, random):
     return random.uniform(low, 1, spec[1]).astype(np.float32)
 
 
-def run_tenon(arguments, model, inputs):
-    with tempfile.TemporaryDirectory() as folder:
-        command = [arguments.tenon, "run", str(model), "--out", folder]
-        if arguments.device:
-            command += ["--device", arguments.device]
-        for name, array in inputs.items():
-            np.save(f"{folder}/in_{name}.npy", array)
-            command += ["--input", f"{name}={folder}/in_{name}.npy"]
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
-        if result.returncode != 0:
-            return result.stderr.strip() or f"exit code {result.returncode}"
-        return {file.stem: np.load(file) for file in pathlib.Path(folder).glob("*.npy") if not file.name.startswith("in_")}
-
-
-def difference(expected, got):
-    """The largest difference relative to the largest element, or to 0.01 if that is larger, since ONNX Runtime's sigmoid is exact to 1e-7 only
-    in absolute terms; integers: the share of elements that differ."""
-    if expected.shape != got.shape:
-        return float("inf")
-    if expected.dtype.kind != "f":
-        return float(np.mean(expected != got)) if expected.size else 0.0
-    scale = max(float(np.max(np.abs(expected), initial=0)), 1e-2)
-    worst = np.max(np.abs(expected.astype(np.float64) - got), initial=0) / scale
-    return float(worst) if np.isfinite(worst) else float("inf")
+def make_all(case, random):
+    return {name: make(spec, random) for name, spec in case.items()}
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tenon", required=True)
+    parser = agreement.parser(__doc__.splitlines()[0])
     parser.add_argument("--models", type=pathlib.Path, default=pathlib.Path.home() / ".cache/tenon/models")
-    parser.add_argument("--device", default="")
-    parser.add_argument("--filter", default="*")
     arguments = parser.parse_args()
     if not arguments.models.is_dir():
         print(f"skipped: no folder {arguments.models}; tools/fetch-models makes it")
         sys.exit(77)
-    onnxruntime.set_default_logger_severity(3)
     failed = ran = 0
     for pattern, tolerance, cases in MODELS:
         for model in sorted(arguments.models.glob(pattern)):
             name = str(model.relative_to(arguments.models))
             if not fnmatch.fnmatch(name, arguments.filter):
                 continue
-            session = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
-            outputs = [output.name for output in session.get_outputs()]
-            worst, error = 0.0, ""
-            for seed, case in enumerate(cases):
-                random = np.random.default_rng(seed)
-                inputs = {key: make(spec, random) for key, spec in case.items()}
-                expected = dict(zip(outputs, session.run(None, inputs)))
-                got = run_tenon(arguments, model, inputs)
-                if isinstance(got, str):
-                    error = got
-                    break
-                for output, array in expected.items():
-                    file = output.replace("/", "_").replace(":", "_")
-                    worst = max(worst, difference(array, got[file]))
+            inputs = [make_all(case, np.random.default_rng(seed)) for seed, case in enumerate(cases)]
+            worst, error = agreement.compare(arguments, model, inputs)
             ran += 1
             passed = not error and worst <= tolerance
             failed += not passed

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the comparisons with ONNX Runtime share: a run of `tenon run`, a session of ONNX Runtime and the difference of their outputs."""
+import argparse
+import pathlib
+import subprocess
+import tempfile
+
+import numpy as np
+import onnxruntime
+
+onnxruntime.set_default_logger_severity(3)
+
+
+def parser(description):
+    """The options of all comparisons: --tenon, --device and --filter."""
+    result = argparse.ArgumentParser(description=description)
+    result.add_argument("--tenon", required=True, help="the program `tenon`")
+    result.add_argument("--device", default="")
+    result.add_argument("--filter", default="*", help="a pattern of names, as of files")
+    return result
+
+
+def session(model):
+    return onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
+
+
+def run_tenon(arguments, model, inputs):
+    """The outputs by the names of their files, or the message of an error."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [arguments.tenon, "run", str(model), "--out", folder]
+        if arguments.device:
+            command += ["--device", arguments.device]
+        for name, array in inputs.items():
+            file = f"{folder}/in_{file_name(name)}.npy"
+            np.save(file, array)
+            command += ["--input", f"{name}={file}"]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        if result.returncode != 0:
+            return result.stderr.strip() or f"exit code {result.returncode}"
+        return {file.stem: np.load(file) for file in pathlib.Path(folder).glob("*.npy") if not file.name.startswith("in_")}
+
+
+def file_name(output):
+    """The name of the file, without its ending, that `tenon run` writes an output to."""
+    return output.replace("/", "_").replace(":", "_")
+
+
+def difference(expected, got):
+    """The largest difference relative to the largest element, or to 0.01 if that is larger, since ONNX Runtime's sigmoid is exact to 1e-7 only
+    in absolute terms; integers: the share of elements that differ."""
+    if expected.shape != got.shape:
+        return float("inf")
+    if expected.dtype.kind != "f":
+        return float(np.mean(expected != got)) if expected.size else 0.0
+    scale = max(float(np.max(np.abs(expected), initial=0)), 1e-2)
+    worst = np.max(np.abs(expected.astype(np.float64) - got), initial=0) / scale
+    return float(worst) if np.isfinite(worst) else float("inf")
+
+
+def compare(arguments, model, cases):
+    """The largest difference over these inputs and all outputs, and the message of an error or ""."""
+    expected_session = session(model)
+    outputs = [output.name for output in expected_session.get_outputs()]
+    worst = 0.0
+    for inputs in cases:
+        got = run_tenon(arguments, model, inputs)
+        if isinstance(got, str):
+            return worst, got
+        for output, array in zip(outputs, expected_session.run(None, inputs)):
+            worst = max(worst, difference(array, got[file_name(output)]))
+    return worst, ""

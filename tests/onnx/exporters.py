@@ -1,0 +1,266 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Compares models that today's exporters write on Tenon with ONNX Runtime, at two batch sizes where the exporter leaves it open.
+
+Usage: exporters.py --tenon build/release/bin/tenon [--models DIR] [--device NAME] [--filter GLOB]
+
+The models have random weights of fixed seeds. Files in DIR are used again; without --models they are in a temporary folder. A failing export is
+a row of its own, and no failure of Tenon. Needs these packages from PyPI (exit code 77: one of them is missing):
+
+    torch torchvision onnx onnxscript onnxruntime keras scikit-learn skl2onnx transformers numpy
+"""
+import collections
+import contextlib
+import fnmatch
+import io
+import os
+import pathlib
+import sys
+import tempfile
+import warnings
+
+os.environ["KERAS_BACKEND"] = "torch"
+try:
+    import agreement
+    import keras
+    import numpy as np
+    import onnx
+    import onnxruntime
+    import onnxscript  # noqa: F401  used by torch.onnx
+    import skl2onnx
+    import sklearn.datasets
+    import sklearn.neural_network
+    import torch
+    import torchvision
+    import transformers
+except ImportError as error:
+    print(f"skipped: {error}; pip install torch torchvision onnx onnxscript onnxruntime keras scikit-learn skl2onnx transformers numpy")
+    sys.exit(77)
+
+# Rounding of f32 through up to 200 layers, relative to the largest element of the output.
+TOLERANCE = 1e-4
+# name, exporter, export(path) and inputs(batch, random), which returns arrays in the order of the model's inputs
+Case = collections.namedtuple("Case", "name exporter export inputs")
+
+
+def images(size, channels_last=False):
+    def make(batch, random):
+        shape = (batch, size, size, 3) if channels_last else (batch, 3, size, size)
+        return [random.uniform(-1, 1, shape).astype(np.float32)]
+    return make
+
+
+def torch_case(name, exporter, build, inputs, names, dynamic_axes, results=("result",)):
+    """A module for torch.onnx.export; dynamic_axes names the open axes of each input."""
+    def export(path):
+        torch.manual_seed(0)
+        module = randomise(build().eval())
+        arguments = tuple(torch.from_numpy(array) for array in inputs(2, np.random.default_rng(0)))
+        options = {"input_names": list(names), "output_names": list(results), "dynamo": exporter == "torch dynamo"}
+        if options["dynamo"]:
+            options["dynamic_shapes"] = torch_shapes(module, [dynamic_axes.get(name, {}) for name in names])
+        else:
+            options["dynamic_axes"] = dynamic_axes
+        torch.onnx.export(module, arguments, path, **options)
+    return Case(name, exporter, export, inputs)
+
+
+def torch_shapes(module, shapes):
+    """dynamic_shapes as torch.export expects them: inputs of a variadic parameter are nested."""
+    shapes = [{axis: torch.export.Dim.DYNAMIC for axis in axes} for axes in shapes]
+    count = getattr(module, "positional", len(shapes))
+    return tuple(shapes[:count]) + ((tuple(shapes[count:]),) if count < len(shapes) else ())
+
+
+def randomise(module):
+    """Constants that parameters and statistics begin with get values as training leaves them: a head of zeros would hide all differences."""
+    with torch.no_grad():
+        for value in (*module.parameters(), *module.buffers()):
+            if value.is_floating_point() and value.numel() > 1 and bool((value == value.flatten()[0]).all()):
+                value += torch.empty_like(value).uniform_(-0.1, 0.1)
+    return module
+
+
+VISION = {"resnet50": 128, "vgg16": 64, "mobilenet_v2": 128, "efficientnet_b0": 128, "vit_b_16": 224, "densenet121": 64,
+          "shufflenet_v2_x1_0": 128, "regnet_y_400mf": 128, "convnext_tiny": 128, "swin_t": 128}
+
+
+def vision(name, size, exporter):
+    return torch_case(name, exporter, lambda: torchvision.models.get_model(name, weights=None), images(size), ["x"],
+                      {"x": {0: "batch"}})
+
+
+class WithoutCache(torch.nn.Module):
+    """The first result of a model of `transformers` for tokens and their mask."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, input_ids, attention_mask):
+        return self.model(input_ids=input_ids, attention_mask=attention_mask)[0]
+
+
+class WithCache(torch.nn.Module):
+    """Logits and the keys and values of each layer, as decoders are exported for generation."""
+    positional = 2
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, input_ids, attention_mask, *past):
+        cache = transformers.DynamicCache(list(zip(past[::2], past[1::2])))
+        result = self.model(input_ids=input_ids, attention_mask=attention_mask, past_key_values=cache, use_cache=True)
+        return (result.logits, *(array for layer in result.past_key_values.layers for array in (layer.keys, layer.values)))
+
+
+LAYERS, HEADS, KEY_HEADS, WIDTH, WORDS = 4, 4, 2, 256, 1000
+
+
+def bert():
+    return transformers.BertModel(transformers.BertConfig(
+        vocab_size=WORDS, hidden_size=WIDTH, num_hidden_layers=LAYERS, num_attention_heads=HEADS, intermediate_size=4 * WIDTH))
+
+
+def gpt2():
+    return transformers.GPT2LMHeadModel(transformers.GPT2Config(
+        vocab_size=WORDS, n_embd=WIDTH, n_layer=LAYERS, n_head=HEADS, n_positions=256, bos_token_id=None, eos_token_id=None))
+
+
+def llama():
+    return transformers.LlamaForCausalLM(transformers.LlamaConfig(
+        vocab_size=WORDS, hidden_size=WIDTH, num_hidden_layers=LAYERS, num_attention_heads=HEADS, num_key_value_heads=KEY_HEADS,
+        intermediate_size=2 * WIDTH, max_position_embeddings=256))
+
+
+def tokens(length, past=0, key_heads=0):
+    """Tokens and their mask; with a past also keys and values of each layer."""
+    def make(batch, random):
+        mask = np.ones((batch, past + length), np.int64)
+        mask[-1, :2] = 0  # as of a shorter text with padding in front
+        cache = [random.uniform(-1, 1, (batch, key_heads, past, WIDTH // HEADS)).astype(np.float32) for _ in range(2 * LAYERS)] if past else []
+        return [random.integers(1, WORDS, (batch, length)), mask, *cache]
+    return make
+
+
+def text(name, build, exporter):
+    axes = {0: "batch", 1: "sequence"}
+    return torch_case(name, exporter, lambda: WithoutCache(build()), tokens(40), ["input_ids", "attention_mask"],
+                      {"input_ids": axes, "attention_mask": axes})
+
+
+def text_with_cache(name, build, key_heads, exporter):
+    parts = [f"{layer}.{part}" for layer in range(LAYERS) for part in ("key", "value")]
+    past = [f"past.{part}" for part in parts]
+    axes = {"input_ids": {0: "batch", 1: "sequence"}, "attention_mask": {0: "batch", 1: "all"}, **{part: {0: "batch", 2: "past"} for part in past}}
+    return torch_case(f"{name} with cache", exporter, lambda: WithCache(build()), tokens(3, 17, key_heads),
+                      ["input_ids", "attention_mask", *past], axes, ["logits", *(f"present.{part}" for part in parts)])
+
+
+def keras_convolutions():
+    layers = keras.layers
+    return keras.Sequential([
+        keras.Input((32, 32, 3)), layers.Conv2D(16, 3, padding="same"), layers.BatchNormalization(), layers.ReLU(), layers.MaxPooling2D(),
+        layers.SeparableConv2D(32, 3, strides=2, padding="same", activation="swish"), layers.GlobalAveragePooling2D(), layers.Dropout(0.2),
+        layers.Dense(10, activation="softmax")])
+
+
+def keras_recurrent():
+    layers = keras.layers
+    return keras.Sequential([keras.Input((12, 8)), layers.Bidirectional(layers.LSTM(16, return_sequences=True)), layers.GRU(16),
+                             layers.LayerNormalization(), layers.Dense(3)])
+
+
+def keras_case(name, build, inputs):
+    def export(path):
+        keras.utils.set_random_seed(0)
+        model = build()
+        model(torch.from_numpy(inputs(2, np.random.default_rng(0))[0]))  # a model that was never called cannot be exported
+        model.export(path, format="onnx", verbose=False)
+    return Case(name, "keras", export, inputs)
+
+
+def perceptron(name, estimator, make_data):
+    def export(path):
+        data, target = make_data(n_samples=200, n_features=12, random_state=0)
+        data = data.astype(np.float32)
+        fitted = estimator(hidden_layer_sizes=(32, 16), max_iter=30, random_state=0).fit(data, target)
+        options = {"zipmap": False} if sklearn.base.is_classifier(fitted) else None
+        pathlib.Path(path).write_bytes(skl2onnx.to_onnx(fitted, data[:1], options=options).SerializeToString())
+    return Case(name, "skl2onnx", export, lambda batch, random: [random.normal(size=(batch, 12)).astype(np.float32)])
+
+
+def all_cases():
+    for exporter in ("torch dynamo", "torch script"):
+        for name, size in VISION.items():
+            yield vision(name, size, exporter)
+        yield text("bert", bert, exporter)
+        for name, build, key_heads in (("gpt2", gpt2, HEADS), ("llama", llama, KEY_HEADS)):
+            yield text(name, build, exporter)
+            yield text_with_cache(name, build, key_heads, exporter)
+    yield keras_case("convolutions", keras_convolutions, images(32, channels_last=True))
+    yield keras_case("recurrent", keras_recurrent, lambda batch, random: [random.uniform(-1, 1, (batch, 12, 8)).astype(np.float32)])
+    yield keras_case("MobileNetV2", lambda: keras.applications.MobileNetV2(weights=None, input_shape=(96, 96, 3)), images(96, channels_last=True))
+    yield perceptron("MLPClassifier", sklearn.neural_network.MLPClassifier, sklearn.datasets.make_classification)
+    yield perceptron("MLPRegressor", sklearn.neural_network.MLPRegressor, sklearn.datasets.make_regression)
+
+
+def make_file(case, folder):
+    """The file of a case, or the message of the exporter."""
+    path = folder / f"{case.name} {case.exporter}.onnx".replace(" ", "_")
+    if path.exists():
+        return path
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            warnings.simplefilter("ignore")
+            case.export(str(path))
+    except Exception as error:  # of many kinds, as frameworks have them
+        path.unlink(missing_ok=True)
+        return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
+    return path
+
+
+def named_inputs(case, path):
+    """Inputs of one and of three rows if the first axis is open, else of the two rows that were exported."""
+    values = agreement.session(path).get_inputs()
+    batches = [2] if isinstance(values[0].shape[0], int) else [1, 3]
+    return batches, [dict(zip((value.name for value in values), case.inputs(batch, np.random.default_rng(batch)))) for batch in batches]
+
+
+def run_case(arguments, case, folder):
+    """Prints the row of a case. Returns whether Tenon agrees; None if there is no file."""
+    path = make_file(case, folder)
+    start = f"{case.name:20} {case.exporter:13}"
+    if isinstance(path, str):
+        print(f"-     {start} not exported: {path}", flush=True)
+        return None
+    model = onnx.load(path, load_external_data=False)
+    opset = next(entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx"))
+    batches, inputs = named_inputs(case, path)
+    worst, error = agreement.compare(arguments, path, inputs)
+    passed = not error and worst <= TOLERANCE
+    print(f"{'pass' if passed else 'FAIL'}  {start} opset {opset}, {len(model.graph.node):4} nodes, batch {' and '.join(map(str, batches))}, "
+          f"largest difference {worst:.1e}" + (f"\n      {error}" if error else ""), flush=True)
+    return passed
+
+
+def main():
+    parser = agreement.parser(__doc__.splitlines()[0])
+    parser.add_argument("--models", type=pathlib.Path, help="where the files are kept")
+    arguments = parser.parse_args()
+    results = []
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = arguments.models or pathlib.Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        for case in all_cases():
+            if fnmatch.fnmatch(f"{case.exporter}/{case.name}", arguments.filter):
+                results.append(run_case(arguments, case, folder))
+    ran = [result for result in results if result is not None]
+    print(f"{sum(ran)} of {len(ran)} models agree with ONNX Runtime {onnxruntime.__version__} to {TOLERANCE:.0e}; "
+          f"{len(results) - len(ran)} not exported")
+    sys.exit(0 if ran and all(ran) else 1)
+
+
+if __name__ == "__main__":
+    main()
