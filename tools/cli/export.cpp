@@ -9,8 +9,10 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include <tenon/context.h>
 #include <tenon/error.h>
 #include <tenon/onnx.h>
 
@@ -67,9 +69,10 @@ void check(TrainingRun& run, const Arguments& arguments) {
 
 void run_export(const Arguments& arguments) {
   const train::SavedRun saved = train::find_run(arguments.model, arguments.checkpoint);
-  Common common = arguments.common;
-  common.sets.emplace_back("precision=float32");  // the file has the parameters' dtype, whatever the training computes in
-  TrainingRun run = prepare_run(saved.definition, common, saved.overrides);
+  TrainDefinition definition = prepare_definition(saved.definition, arguments.common, saved.overrides);
+  Config config = arguments.common.resolve({definition.config});
+  config.precision = Precision::float32;  // the file has the parameters' dtype, whatever the training computes in
+  TrainingRun run(std::move(definition), Context(config, {}, arguments.common.plugins));
   if (!saved.checkpoint.empty() || run.definition().checkpoint) {
     load_weights(run, saved.checkpoint);
   } else {
