@@ -53,10 +53,11 @@ void expm1(Node& node) {
 }
 
 /// With u = 1 + x as rounded and d = u - 1: x if d is 0, log(u) if d is x, which also holds for infinity, else log(u) x / d.
+/// u is x - (-1), since a reader may take log(1 + x) for log1p(x), as Tenon does, and then multiply that by x / d.
 /// Source  Kahan; Higham: Accuracy and Stability of Numerical Algorithms (2002), problem 1.5.
 void log1p(Node& node) {
   const Term x = node.wide_input(0), one = node.scalar(x.dtype, 1);
-  const Term u = node.op("Add", {x, one}), d = node.op("Sub", {u, one}), log = node.op("Log", {u});
+  const Term u = node.op("Sub", {x, node.scalar(x.dtype, -1)}), d = node.op("Sub", {u, one}), log = node.op("Log", {u});
   const auto equal = [&](const Term& a, const Term& b) { return node.op("Equal", {a, b}, {}, DType::boolean); };
   const Term scaled = node.op("Mul", {log, node.op("Div", {x, d})});
   const Term rest = node.op("Where", {equal(d, x), log, scaled}, {}, x.dtype);
