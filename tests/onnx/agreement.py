@@ -46,8 +46,8 @@ def file_name(output):
 
 
 def difference(expected, got):
-    """The largest difference relative to the largest element, or to 0.01 if that is larger, since ONNX Runtime's sigmoid is exact to 1e-7 only
-    in absolute terms; integers: the share of elements that differ."""
+    """The largest difference relative to the largest element, or to 0.01 if that is larger, since ONNX Runtime's sigmoid is exact to 1e-7
+    only in absolute terms; integers: the share of elements that differ."""
     if expected.shape != got.shape:
         return float("inf")
     if expected.dtype.kind != "f":

@@ -4,8 +4,8 @@
 
 Usage: exporters.py --tenon build/release/bin/tenon [--models DIR] [--device NAME] [--filter GLOB]
 
-The models have random weights of fixed seeds. Files in DIR are used again; without --models they are in a temporary folder. A failing export is
-a row of its own, and no failure of Tenon. Needs these packages from PyPI (exit code 77: one of them is missing):
+The models have random weights of fixed seeds. Files in DIR are used again; without --models they are in a temporary folder. A failing export
+is a row of its own, and no failure of Tenon. Needs these packages from PyPI (exit code 77: one of them is missing):
 
     torch torchvision onnx onnxscript onnxruntime keras scikit-learn skl2onnx transformers numpy
 """
@@ -73,7 +73,7 @@ def torch_shapes(module, shapes):
 
 
 def randomise(module):
-    """Constants that parameters and statistics begin with get values as training leaves them: a head of zeros would hide all differences."""
+    """Gives parameters and statistics that begin as constants values as training leaves them: a head of zeros would hide all differences."""
     with torch.no_grad():
         for value in (*module.parameters(), *module.buffers()):
             if value.is_floating_point() and value.numel() > 1 and bool((value == value.flatten()[0]).all()):
@@ -139,8 +139,8 @@ def tokens(length, past=0, key_heads=0):
     def make(batch, random):
         mask = np.ones((batch, past + length), np.int64)
         mask[-1, :2] = 0  # as of a shorter text with padding in front
-        cache = [random.uniform(-1, 1, (batch, key_heads, past, WIDTH // HEADS)).astype(np.float32) for _ in range(2 * LAYERS)] if past else []
-        return [random.integers(1, WORDS, (batch, length)), mask, *cache]
+        cache = [random.uniform(-1, 1, (batch, key_heads, past, WIDTH // HEADS)) for _ in range(2 * LAYERS)] if past else []
+        return [random.integers(1, WORDS, (batch, length)), mask, *(part.astype(np.float32) for part in cache)]
     return make
 
 
@@ -153,7 +153,8 @@ def text(name, build, exporter):
 def text_with_cache(name, build, key_heads, exporter):
     parts = [f"{layer}.{part}" for layer in range(LAYERS) for part in ("key", "value")]
     past = [f"past.{part}" for part in parts]
-    axes = {"input_ids": {0: "batch", 1: "sequence"}, "attention_mask": {0: "batch", 1: "all"}, **{part: {0: "batch", 2: "past"} for part in past}}
+    axes = {"input_ids": {0: "batch", 1: "sequence"}, "attention_mask": {0: "batch", 1: "all"}}
+    axes.update({part: {0: "batch", 2: "past"} for part in past})
     return torch_case(f"{name} with cache", exporter, lambda: WithCache(build()), tokens(3, 17, key_heads),
                       ["input_ids", "attention_mask", *past], axes, ["logits", *(f"present.{part}" for part in parts)])
 
@@ -201,7 +202,8 @@ def all_cases():
             yield text_with_cache(name, build, key_heads, exporter)
     yield keras_case("convolutions", keras_convolutions, images(32, channels_last=True))
     yield keras_case("recurrent", keras_recurrent, lambda batch, random: [random.uniform(-1, 1, (batch, 12, 8)).astype(np.float32)])
-    yield keras_case("MobileNetV2", lambda: keras.applications.MobileNetV2(weights=None, input_shape=(96, 96, 3)), images(96, channels_last=True))
+    yield keras_case("MobileNetV2", lambda: keras.applications.MobileNetV2(weights=None, input_shape=(96, 96, 3)),
+                     images(96, channels_last=True))
     yield perceptron("MLPClassifier", sklearn.neural_network.MLPClassifier, sklearn.datasets.make_classification)
     yield perceptron("MLPRegressor", sklearn.neural_network.MLPRegressor, sklearn.datasets.make_regression)
 
@@ -240,8 +242,8 @@ def run_case(arguments, case, folder):
     batches, inputs = named_inputs(case, path)
     worst, error = agreement.compare(arguments, path, inputs)
     passed = not error and worst <= TOLERANCE
-    print(f"{'pass' if passed else 'FAIL'}  {start} opset {opset}, {len(model.graph.node):4} nodes, batch {' and '.join(map(str, batches))}, "
-          f"largest difference {worst:.1e}" + (f"\n      {error}" if error else ""), flush=True)
+    print(f"{'pass' if passed else 'FAIL'}  {start} opset {opset}, {len(model.graph.node):4} nodes, "
+          f"batch {' and '.join(map(str, batches))}, largest difference {worst:.1e}" + (f"\n      {error}" if error else ""), flush=True)
     return passed
 
 

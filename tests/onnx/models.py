@@ -4,8 +4,8 @@
 
 Usage: models.py --tenon build/release/bin/tenon [--models DIR] [--device NAME] [--filter GLOB]
 
-Needs onnxruntime and numpy from PyPI, and the models of tools/fetch-models. Exit code 77: one of them is missing. The largest difference of a
-model is relative to its output (see difference() in agreement.py); `tolerance` in the table below states what is allowed, and
+Needs onnxruntime and numpy from PyPI, and the models of tools/fetch-models. Exit code 77: one of them is missing. The largest difference of
+a model is relative to its output (see difference() in agreement.py); `tolerance` in the table below states what is allowed, and
 why where it is more than rounding of f32.
 """
 import fnmatch
