@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exec/lower.h"
 
+#include <algorithm>
 #include <string_view>
 #include <unordered_map>
 
@@ -9,7 +10,7 @@
 namespace tenon::exec {
 namespace {
 
-/// True if the op's line in ops.def allows an unused result to be absent: "indices:i64?", or one of a repeated group.
+/// True if the op's line in ops.def allows an unused result to be absent: "indices:i64?", also in a repeated group, "(w:T velocity:T?)*".
 bool may_be_absent(tenon_op op, std::size_t output) {
   std::string_view results = graph::schema_of(op);
   results = results.substr(0, results.find(';'));
@@ -19,7 +20,13 @@ bool may_be_absent(tenon_op op, std::size_t output) {
     if (space == results.npos) return false;
     results.remove_prefix(space + 1);
   }
-  return results.front() == '(' || results.substr(0, results.find(' ')).back() == '?';
+  if (results.front() == '(') {
+    results = results.substr(1, results.find(')') - 1);
+    for (output %= static_cast<std::size_t>(std::ranges::count(results, ' ')) + 1; output > 0; --output) {
+      results.remove_prefix(results.find(' ') + 1);
+    }
+  }
+  return results.substr(0, results.find(' ')).back() == '?';
 }
 
 }  // namespace

@@ -27,6 +27,16 @@ TEST_CASE_FIXTURE(OnReference, "program: results match the graph") {
   CHECK(floats(program.run({Tensor::of<float>({1, 2, 3}, {3}), Tensor::of<float>({4, 5, 6}, {3})})[0]) == std::vector<float>{4, 10, 18});
 }
 
+TEST_CASE("program: a split of which nothing reads some parts runs, as their sizes are part of it") {
+  for (const char* device : {"reference:0", "openblas:0"}) {
+    const Context context(test_config(device));
+    Graph graph;
+    graph.output("y", ops::split(graph.input("x", DType::f32, {6}), {1, 2, 0, 2, 1}, 0)[3]);
+    Program program(context, graph);
+    CHECK(floats(program.run({Tensor::of<float>({1, 2, 3, 4, 5, 6}, {6})})[0]) == std::vector<float>{4, 5});
+  }
+}
+
 TEST_CASE_FIXTURE(OnReference, "program: an input of another shape is rejected by name") {
   Graph graph;
   graph.output("y", ops::relu(graph.input("x", DType::f32, {2, 3})));
