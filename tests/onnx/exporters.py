@@ -4,15 +4,14 @@
 
 Usage: exporters.py --tenon build/release/bin/tenon [--models DIR] [--device NAME] [--filter GLOB]
 
-The models have random weights of fixed seeds. Files in DIR are used again; without --models they are in a temporary folder. A failing export
-is a row of its own, and no failure of Tenon. Needs these packages from PyPI (exit code 77: one of them is missing):
+The models have random weights of fixed seeds. Files in DIR are used again; without --models they are in a temporary folder. A failing
+export is a row of its own, and no failure of Tenon. Needs these packages from PyPI (exit code 77: one of them is missing):
 
     torch torchvision onnx onnxscript onnxruntime keras scikit-learn skl2onnx transformers numpy
 """
 import collections
 import contextlib
 import fnmatch
-import io
 import os
 import pathlib
 import sys
@@ -54,8 +53,10 @@ def torch_case(name, exporter, build, inputs, names, dynamic_axes, results=("res
     """A module for torch.onnx.export; dynamic_axes names the open axes of each input."""
     def export(path):
         torch.manual_seed(0)
-        module = randomise(build().eval())
+        module = build().eval()
+        randomise(module.parameters())
         arguments = tuple(torch.from_numpy(array) for array in inputs(2, np.random.default_rng(0)))
+        take_statistics(module, arguments)
         options = {"input_names": list(names), "output_names": list(results), "dynamo": exporter == "torch dynamo"}
         if options["dynamo"]:
             options["dynamic_shapes"] = torch_shapes(module, [dynamic_axes.get(name, {}) for name in names])
@@ -72,13 +73,12 @@ def torch_shapes(module, shapes):
     return tuple(shapes[:count]) + ((tuple(shapes[count:]),) if count < len(shapes) else ())
 
 
-def randomise(module):
-    """Gives parameters and statistics that begin as constants values as training leaves them: a head of zeros would hide all differences."""
+def randomise(values):
+    """Changes parameters that begin as constants, as training does: a head of zeros would hide all differences."""
     with torch.no_grad():
-        for value in (*module.parameters(), *module.buffers()):
+        for value in values:
             if value.is_floating_point() and value.numel() > 1 and bool((value == value.flatten()[0]).all()):
                 value += torch.empty_like(value).uniform_(-0.1, 0.1)
-    return module
 
 
 VISION = {"resnet50": 128, "vgg16": 64, "mobilenet_v2": 128, "efficientnet_b0": 128, "vit_b_16": 224, "densenet121": 64,
@@ -88,6 +88,20 @@ VISION = {"resnet50": 128, "vgg16": 64, "mobilenet_v2": 128, "efficientnet_b0": 
 def vision(name, size, exporter):
     return torch_case(name, exporter, lambda: torchvision.models.get_model(name, weights=None), images(size), ["x"],
                       {"x": {0: "batch"}})
+
+
+def take_statistics(module, arguments):
+    """Statistics of these inputs for batch norms, without which the signal of deep networks dies away."""
+    norms = [part for part in module.modules() if isinstance(part, torch.nn.BatchNorm2d)]
+    if not norms:
+        return
+    momenta = [norm.momentum for norm in norms]
+    for norm in norms:
+        norm.train().momentum = 1.0
+    with torch.no_grad():
+        module(*arguments)
+    for norm, momentum in zip(norms, momenta):
+        norm.eval().momentum = momentum
 
 
 class WithoutCache(torch.nn.Module):
@@ -170,14 +184,22 @@ def keras_convolutions():
 def keras_recurrent():
     layers = keras.layers
     return keras.Sequential([keras.Input((12, 8)), layers.Bidirectional(layers.LSTM(16, return_sequences=True)), layers.GRU(16),
-                             layers.LayerNormalization(), layers.Dense(3)])
+                             layers.Dense(3)])
+
+
+def keras_mobilenet():
+    return keras.applications.MobileNetV2(weights=None, classifier_activation=None, input_shape=(96, 96, 3))
 
 
 def keras_case(name, build, inputs):
     def export(path):
         keras.utils.set_random_seed(0)
         model = build()
-        model(torch.from_numpy(inputs(2, np.random.default_rng(0))[0]))  # a model that was never called cannot be exported
+        randomise(weight.value for weight in model.trainable_weights)
+        for layer in model.layers:
+            if isinstance(layer, keras.layers.BatchNormalization):
+                layer.momentum = 0.0
+        model(torch.from_numpy(inputs(2, np.random.default_rng(0))[0]), training=True)  # takes the statistics of batch norms
         model.export(path, format="onnx", verbose=False)
     return Case(name, "keras", export, inputs)
 
@@ -202,10 +224,28 @@ def all_cases():
             yield text_with_cache(name, build, key_heads, exporter)
     yield keras_case("convolutions", keras_convolutions, images(32, channels_last=True))
     yield keras_case("recurrent", keras_recurrent, lambda batch, random: [random.uniform(-1, 1, (batch, 12, 8)).astype(np.float32)])
-    yield keras_case("MobileNetV2", lambda: keras.applications.MobileNetV2(weights=None, input_shape=(96, 96, 3)),
-                     images(96, channels_last=True))
+    yield keras_case("MobileNetV2", keras_mobilenet, images(96, channels_last=True))
     yield perceptron("MLPClassifier", sklearn.neural_network.MLPClassifier, sklearn.datasets.make_classification)
     yield perceptron("MLPRegressor", sklearn.neural_network.MLPRegressor, sklearn.datasets.make_regression)
+
+
+@contextlib.contextmanager
+def quiet():
+    """Drops warnings and everything that is written meanwhile, by native code too."""
+    with warnings.catch_warnings(), open(os.devnull, "wb") as nothing:
+        warnings.simplefilter("ignore")
+        sys.stdout.flush()
+        kept = [os.dup(1), os.dup(2)]
+        os.dup2(nothing.fileno(), 1)
+        os.dup2(nothing.fileno(), 2)
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            for number, copy in enumerate(kept, start=1):
+                os.dup2(copy, number)
+                os.close(copy)
 
 
 def make_file(case, folder):
@@ -214,8 +254,7 @@ def make_file(case, folder):
     if path.exists():
         return path
     try:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            warnings.simplefilter("ignore")
+        with quiet():
             case.export(str(path))
     except Exception as error:  # of many kinds, as frameworks have them
         path.unlink(missing_ok=True)
