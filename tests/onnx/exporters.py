@@ -57,7 +57,9 @@ def torch_case(name, exporter, build, inputs, names, dynamic_axes, results=("res
         randomise(module.parameters())
         arguments = tuple(torch.from_numpy(array) for array in inputs(2, np.random.default_rng(0)))
         take_statistics(module, arguments)
-        options = {"input_names": list(names), "output_names": list(results), "dynamo": exporter == "torch dynamo"}
+        options = {"input_names": list(names), "output_names": list(results), "dynamo": exporter != "torch script"}
+        if exporter == "torch newest":
+            options["opset_version"] = 23  # the first with Attention, RMSNormalization and RotaryEmbedding
         if options["dynamo"]:
             options["dynamic_shapes"] = torch_shapes(module, [dynamic_axes.get(name, {}) for name in names])
         else:
@@ -81,7 +83,7 @@ def randomise(values):
                 value += torch.empty_like(value).uniform_(-0.1, 0.1)
 
 
-VISION = {"resnet50": 128, "vgg16": 64, "mobilenet_v2": 128, "efficientnet_b0": 128, "vit_b_16": 224, "densenet121": 64,
+VISION = {"resnet50": 128, "vgg16": 224, "mobilenet_v2": 128, "efficientnet_b0": 128, "vit_b_16": 224, "densenet121": 64,
           "shufflenet_v2_x1_0": 128, "regnet_y_400mf": 128, "convnext_tiny": 128, "swin_t": 128}
 
 
@@ -215,8 +217,8 @@ def perceptron(name, estimator, make_data):
 
 
 def all_cases():
-    for exporter in ("torch dynamo", "torch script"):
-        for name, size in VISION.items():
+    for exporter in ("torch dynamo", "torch script", "torch newest"):
+        for name, size in VISION.items() if exporter != "torch newest" else ():
             yield vision(name, size, exporter)
         yield text("bert", bert, exporter)
         for name, build, key_heads in (("gpt2", gpt2, HEADS), ("llama", llama, KEY_HEADS)):
@@ -258,19 +260,23 @@ def make_file(case, folder):
             case.export(str(path))
     except Exception as error:  # of many kinds, as frameworks have them
         path.unlink(missing_ok=True)
-        return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
+        return first_line(error)
     return path
 
 
+def first_line(error):
+    return f"{type(error).__name__}: {(str(error).strip() or '-').splitlines()[0]}"
+
+
 def named_inputs(case, path):
-    """Inputs of one and of three rows if the first axis is open, else of the two rows that were exported."""
+    """Inputs by their batch size: one and three rows if the first axis is open, else the two rows that were exported."""
     values = agreement.session(path).get_inputs()
     batches = [2] if isinstance(values[0].shape[0], int) else [1, 3]
-    return batches, [dict(zip((value.name for value in values), case.inputs(batch, np.random.default_rng(batch)))) for batch in batches]
+    return {batch: dict(zip((value.name for value in values), case.inputs(batch, np.random.default_rng(batch)))) for batch in batches}
 
 
 def run_case(arguments, case, folder):
-    """Prints the row of a case. Returns whether Tenon agrees; None if there is no file."""
+    """Prints the row of a case. Returns whether Tenon agrees; None if there is nothing to compare with."""
     path = make_file(case, folder)
     start = f"{case.name:20} {case.exporter:13}"
     if isinstance(path, str):
@@ -278,11 +284,21 @@ def run_case(arguments, case, folder):
         return None
     model = onnx.load(path, load_external_data=False)
     opset = next(entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx"))
-    batches, inputs = named_inputs(case, path)
-    worst, error = agreement.compare(arguments, path, inputs)
-    passed = not error and worst <= TOLERANCE
+    worst, errors, compared = 0.0, [], []
+    for batch, inputs in named_inputs(case, path).items():
+        try:
+            largest, error = agreement.compare(arguments, path, [inputs])
+        except Exception as refusal:  # ONNX Runtime has no base class for its errors
+            print(f"-     {start} batch {batch} not compared: ONNX Runtime: {first_line(refusal)}", flush=True)
+            continue
+        compared.append(batch)
+        worst = max(worst, largest)
+        errors += [error] if error else []
+    if not compared:
+        return None
+    passed = not errors and worst <= TOLERANCE
     print(f"{'pass' if passed else 'FAIL'}  {start} opset {opset}, {len(model.graph.node):4} nodes, "
-          f"batch {' and '.join(map(str, batches))}, largest difference {worst:.1e}" + (f"\n      {error}" if error else ""), flush=True)
+          f"batch {' and '.join(map(str, compared))}, largest difference {worst:.1e}", *errors, sep="\n      ", flush=True)
     return passed
 
 
@@ -299,7 +315,7 @@ def main():
                 results.append(run_case(arguments, case, folder))
     ran = [result for result in results if result is not None]
     print(f"{sum(ran)} of {len(ran)} models agree with ONNX Runtime {onnxruntime.__version__} to {TOLERANCE:.0e}; "
-          f"{len(results) - len(ran)} not exported")
+          f"{len(results) - len(ran)} not compared")
     sys.exit(0 if ran and all(ran) else 1)
 
 
