@@ -13,6 +13,7 @@
 #include "core/state_of.h"
 #include "exec/immediate.h"
 #include "exec/oracle.h"
+#include "exec/placement.h"
 #include "exec/program_cache.h"
 #include "graph/patterns/recognize.h"
 #include "onnx/importer.h"
@@ -31,6 +32,7 @@ struct Model::State {
   Weights weights;
   std::shared_ptr<ParameterStore> store = std::make_shared<ParameterStore>();
   std::vector<std::string> specialised;  ///< in the order in which they were found
+  graph::PatternCounts patterns;         ///< of the graph imported last
   exec::ProgramCache programs;
   exec::ProgramKey key;  ///< of the last call, its memory used again
 
@@ -85,7 +87,8 @@ struct Model::State {
     const Evaluate evaluate = evaluator();
     const ImportOptions import_options{.max_unrolled_iterations = options.max_unrolled_iterations};
     Importer(*file, weights, evaluate, inputs, import_options, graph).run();
-    return graph::recognize_patterns(std::move(graph));
+    patterns = {};
+    return graph::recognize_patterns(std::move(graph), &patterns);
   }
   /// Calls f(types) with the types of the inputs, again with the elements of further inputs until it needs no more.
   template <class F>
@@ -198,6 +201,14 @@ Program& Model::bind(const InputTypes& inputs) {
   return s.find(inputs);
 }
 
+PlacementReport Model::explain(const InputTypes& inputs) {
+  try {
+    return bind(inputs).placement();
+  } catch (const exec::PlacementError& error) {
+    return error.report;
+  }
+}
+
 Graph Model::to_graph(const InputTypes& inputs) {
   State& s = state_of(state_);
   s.check_names(inputs);
@@ -209,6 +220,9 @@ Graph Model::to_graph(const InputTypes& inputs) {
 
 const std::vector<std::string>& Model::specialised_inputs() const {
   return state_of(state_).specialised;
+}
+const std::map<std::string, std::size_t>& Model::recognized_patterns() const {
+  return state_of(state_).patterns.by_name;
 }
 const std::shared_ptr<ParameterStore>& Model::parameters() const {
   return state_of(state_).store;

@@ -117,10 +117,15 @@ class TENON_API Model {
   const std::vector<Tensor>& run(const NamedTensors& inputs, const RunOptions& options = {});
   /// The program for these inputs, valid until the next call: to compile before the first run, to see its placement, to profile it.
   Program& bind(const InputTypes& inputs);
+  /// Placement of each node of the program for these inputs, also if some nodes cannot run: they have no device, and a reason.
+  /// Errors  those of bind, except for nodes that no device computes.
+  PlacementReport explain(const InputTypes& inputs);
   /// The graph for these inputs, on which losses and gradients can be built. Its parameters are those of parameters().
   Graph to_graph(const InputTypes& inputs);
   /// The inputs whose elements determine shapes, axes, counts or branches, as found so far: programs are made for their elements.
   const std::vector<std::string>& specialised_inputs() const;
+  /// How often expressions of several nodes were recognised as one op, by the op's name ("Gelu": 12), in the graph imported last.
+  const std::map<std::string, std::size_t>& recognized_patterns() const;
   /// The store that holds the parameters of all its programs, created by the first program.
   const std::shared_ptr<ParameterStore>& parameters() const;
   /// How many programs there are, their memory, and how often one was found, compiled and dropped.
