@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// tenon explain: reports where each node of a training step runs and what it costs. Only --roofline executes nodes.
+// tenon explain: reports where each node of a training step or of an ONNX model runs and what it costs. Only --roofline executes nodes.
 #include <CLI/CLI.hpp>
 
-#include <algorithm>
+#include <filesystem>
 #include <memory>
-#include <optional>
-#include <set>
 
-#include <tenon/program.h>
+#include <tenon/error.h>
+#include <tenon/onnx.h>
 
-#include "cli/backend_report.h"
 #include "cli/common.h"
-#include "cli/program.h"
+#include "cli/explanation.h"
+#include "cli/onnx_inputs.h"
 #include "cli/roofline.h"
-#include "cli/standard_streams.h"
 #include "cli/train_run.h"
 #include "cli/verbs.h"
 
@@ -22,42 +20,26 @@ namespace {
 
 struct Arguments {
   Common common;
+  OnnxInputs inputs;
   std::string file, data, format;
   std::int64_t batch_size = 0;
   bool roofline = false;
 };
 
-/// The devices of the report, in the order of the context.
-std::vector<DeviceInfo> devices_of(const TrainingRun& run, const PlacementReport& report) {
-  std::set<std::string> names;
-  for (const Placement& placement : report.nodes) names.insert(placement.device);
-  std::vector<DeviceInfo> devices;
-  for (const DeviceInfo& device : run.context().devices()) {
-    if (names.contains(device.name)) devices.push_back(device);
-  }
-  return devices;
+void explain_onnx(const Arguments& arguments) {
+  if (arguments.batch_size > 0 || !arguments.data.empty())
+    throw Error(
+        fmt::format("--batch, --data: expected a train.yaml or model.yaml, got {}; sizes of an ONNX model are given by "
+                    "--shape NAME=1x3x224x224",
+                    arguments.file));
+  const Context context(arguments.common.resolve(), {}, arguments.common.plugins);
+  onnx::Model model = onnx::Model::load(arguments.file, context);
+  show(explain(model, context, arguments.file, arguments.inputs, arguments.roofline), arguments.format);
 }
 
-std::string as_text(const TrainingRun& run, const PlacementReport& report, std::int64_t batch_size) {
-  std::string text = fmt::format("Training step of {} with a batch of {}{}\n", model_name(run), batch_size, in_precision(run));
-  for (const DeviceInfo& device : devices_of(run, report))
-    text += fmt::format("{}: {}, {}\n", device.name, device.product, device.description);
-  return text + "\n" + report.str();
-}
-
-nlohmann::ordered_json to_json(const TrainingRun& run, const PlacementReport& report, std::int64_t batch_size) {
-  nlohmann::ordered_json devices = nlohmann::ordered_json::array();
-  for (const DeviceInfo& device : devices_of(run, report))
-    devices.push_back({{"name", device.name}, {"product", device.product}, {"description", device.description}});
-  nlohmann::ordered_json json{{"model", model_name(run)},
-                              {"batch_size", batch_size},
-                              {"precision", name_of(run.context().config().precision)},
-                              {"devices", devices}};
-  json.update(nlohmann::ordered_json::parse(report.json()));
-  return json;
-}
-
-void run_explain(const Arguments& arguments) {
+void explain_training(const Arguments& arguments) {
+  if (arguments.inputs.given())
+    throw Error(fmt::format("--input, --shape: expected an ONNX model, a file whose name ends in .onnx, got {}", arguments.file));
   TrainingRun run = prepare_run(arguments.file, arguments.common);
   const TrainDefinition& definition = run.definition();
   Shape sample;
@@ -68,38 +50,34 @@ void run_explain(const Arguments& arguments) {
     run.model().build(sample);
   }
   const std::int64_t batch_size = arguments.batch_size > 0 ? arguments.batch_size : definition.fit.batch_size;
-  const PlacementReport report = run.model().explain(batch_size);
-  const bool runs = std::ranges::none_of(report.nodes, [](const Placement& node) { return node.device.empty(); });
-  if (!runs) {  // there is no program to draw or to time
-    set_exit_code(1);
-    return print(arguments.format == "json" ? dump(to_json(run, report, batch_size)) : as_text(run, report, batch_size));
-  }
-  if (arguments.format == "dot") return print(to_dot(run.model().program_of_step(batch_size).graph(), report.device_by_node()));
-  std::optional<Roofline> roofline;
-  if (arguments.roofline) roofline = measure_roofline(run, sample, batch_size);
-  if (arguments.format == "json") {
-    nlohmann::ordered_json json = to_json(run, report, batch_size);
-    json["graph"] = nlohmann::ordered_json::parse(tenon::to_json(run.model().program_of_step(batch_size).graph(), report.device_by_node()));
-    if (roofline) json["roofline"] = to_json(*roofline);
-    return print(dump(json));
-  }
-  print(as_text(run, report, batch_size));
-  if (roofline) print("\n" + as_text(*roofline));
+  const auto measure = [&] { return measure_roofline(run, sample, batch_size); };
+  show({.title = fmt::format("Training step of {} with a batch of {}{}", model_name(run), batch_size, in_precision(run)),
+        .facts = {{"model", model_name(run)}, {"batch_size", batch_size}, {"precision", name_of(run.context().config().precision)}},
+        .devices = run.context().devices(),
+        .placement = run.model().explain(batch_size),
+        .program = [&]() -> const Program& { return run.model().program_of_step(batch_size); },
+        .roofline = arguments.roofline ? std::function<Roofline()>(measure) : nullptr},
+       arguments.format);
 }
 
 }  // namespace
 
 void add_explain_verb(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand("explain", "show where each node of a training step runs, why, and what it costs");
-  command->add_option("file", arguments->file, "train.yaml or model.yaml")->required()->type_name("FILE");
+  CLI::App* command =
+      app.add_subcommand("explain", "show where each node of a training step or an ONNX model runs, why, and what it costs");
+  command->add_option("file", arguments->file, "train.yaml, model.yaml or an ONNX model, NAME.onnx")->required()->type_name("FILE");
   arguments->common.add_to(*command);
   add_format(*command, arguments->format, {"text", "json", "dot"});
   command->add_option("--batch", arguments->batch_size, "batch size (default: that of the file)")->check(CLI::PositiveNumber);
   command->add_option("--data", arguments->data, "folder of the data files, if they determine the input shape")->type_name("DIR");
+  arguments->inputs.add_to(*command);
   command->add_flag("--roofline", arguments->roofline,
-                    "also time some steps on synthetic samples: flops, bytes, time and % of peak per layer and kernel");
-  command->callback([arguments] { run_explain(*arguments); });
+                    "also time some runs on synthetic samples: flops, bytes, time and % of peak per layer and kernel");
+  command->callback([arguments] {
+    const bool onnx = std::filesystem::path(arguments->file).extension() == ".onnx";
+    onnx ? explain_onnx(*arguments) : explain_training(*arguments);
+  });
 }
 
 }  // namespace tenon::cli

@@ -17,6 +17,7 @@
 #include <tenon/onnx.h>
 
 #include "cli/common.h"
+#include "cli/difference.h"
 #include "cli/onnx_inputs.h"
 #include "cli/program.h"
 #include "cli/standard_streams.h"
@@ -34,21 +35,6 @@ struct Arguments {
   bool check = false;
 };
 
-/// The largest difference of elements, as a fraction of the largest expected element or of 1, whichever is more.
-double largest_difference(const Tensor& expected, const Tensor& got) {
-  if (got.dtype() != expected.dtype() || !(got.shape() == expected.shape()))
-    throw Error(fmt::format("the file computes {}, expected {}", got.str(), expected.str()));
-  const std::vector<double> a = expected.to(DType::f64).to_vector<double>(), b = got.to(DType::f64).to_vector<double>();
-  double largest = 1, difference = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (std::isfinite(a[i])) largest = std::max(largest, std::fabs(a[i]));
-    if (a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) continue;
-    const double d = std::fabs(a[i] - b[i]);
-    difference = std::isfinite(d) ? std::max(difference, d) : std::numeric_limits<double>::infinity();
-  }
-  return difference / largest;
-}
-
 /// Imports the file and compares it with the model on random input, at two batch sizes if it takes any.
 /// Tolerance  1024 epsilon of the model's dtype: the ops are the same, but sums are taken in another order, and fused ops round less often.
 void check(TrainingRun& run, const Arguments& arguments) {
@@ -61,7 +47,7 @@ void check(TrainingRun& run, const Arguments& arguments) {
   for (const std::int64_t batch : arguments.options.batch == 0 ? std::vector<std::int64_t>{1, 3} : std::vector{arguments.options.batch}) {
     const Tensor x = random_input(input.dtype, run.model().sample_shape().with_batch(batch), random);
     const Tensor expected = run.model().predict(x, batch);
-    worst = std::max(worst, largest_difference(expected, file.run({{input.name, x}})[0].to_host()));
+    worst = std::max(worst, largest_difference(expected, file.run({{input.name, x}})[0].to_host(), 1, "the file"));
   }
   print(fmt::format("Checked: imported again, it differs by {:.2g} of the largest output, at most {:.2g} expected\n", worst, tolerance));
   if (!(worst <= tolerance)) set_exit_code(1);

@@ -14,6 +14,7 @@
 
 #include "cli/backend_report.h"
 #include "cli/common.h"
+#include "cli/explanation.h"
 #include "cli/onnx_inputs.h"
 #include "cli/output.h"
 #include "cli/program.h"
@@ -130,13 +131,9 @@ void check_model(const CheckArguments& arguments) {
   }
   const Context context(arguments.common.resolve(), {}, arguments.common.plugins);
   onnx::Model model = onnx::Model::load(arguments.file, context);
-  onnx::InputTypes types;
-  for (const auto& [name, tensor] : arguments.inputs.tensors(model)) types[name] = {tensor.dtype(), tensor.shape(), tensor};
-  const PlacementReport placement = model.bind(types).placement();
-  std::string specialised;
-  for (const std::string& name : model.specialised_inputs()) specialised += (specialised.empty() ? "" : ", ") + name;
-  print(placement.str());
-  if (!specialised.empty()) print(fmt::format("a program is made for each value of: {}\n", specialised));
+  const Explanation explanation = explain(model, context, arguments.file, arguments.inputs, false);
+  show(explanation, "text");
+  if (!explanation.runs()) return;
   print(fmt::format("{}: can be run\n", arguments.file));
 }
 

@@ -11,6 +11,8 @@
 #include <tenon/error.h>
 #include <tenon/npy.h>
 
+#include "yaml/suggest.h"
+
 namespace tenon::cli {
 namespace {
 
@@ -40,9 +42,13 @@ Shape parse_shape(const std::string& text) {
 const onnx::ValueType& input_of(const onnx::Model& model, const char* option, const std::string& name) {
   const auto found = std::ranges::find(model.inputs(), name, &onnx::ValueType::name);
   if (found != model.inputs().end()) return *found;
-  std::vector<std::string> names;
-  for (const onnx::ValueType& input : model.inputs()) names.push_back(input.str());
-  throw Error(fmt::format("{}: the model has no input '{}'; its inputs are: {}", option, name, fmt::join(names, ", ")));
+  std::vector<std::string> names, types;
+  for (const onnx::ValueType& input : model.inputs()) {
+    names.push_back(input.name);
+    types.push_back(input.str());
+  }
+  throw Error(fmt::format("{}: the model has no input '{}'{}; its inputs are: {}", option, name, yaml::did_you_mean(name, names),
+                          fmt::join(types, ", ")));
 }
 
 /// The declared shape with 1 for what it leaves open.
@@ -65,13 +71,16 @@ Tensor random_input(DType dtype, const Shape& shape, std::mt19937_64& random) {
   return numbers.to(dtype);
 }
 
-void OnnxInputs::add_to(CLI::App& command) {
+void OnnxInputs::add_to(CLI::App& command, std::size_t shape_sets) {
+  max_sets_ = shape_sets;
   command.add_option("--input", inputs_, "NAME=FILE: elements of an input from a .npy file; repeatable (default: random)")
       ->type_name("NAME=FILE")
       ->allow_extra_args(false);
   command
       .add_option("--shape", shapes_,
-                  "NAME=1x3x224x224: shape of a random input; repeatable (default: the model's, with 1 for sizes that it leaves open)")
+                  fmt::format("NAME=1x3x224x224: shape of a random input; repeatable{} (default: the model's, with 1 for sizes that it "
+                              "leaves open)",
+                              shape_sets > 1 ? ", also for an input that changes its shape" : ""))
       ->type_name("NAME=SHAPE")
       ->allow_extra_args(false);
 }
@@ -85,18 +94,28 @@ std::map<std::string, std::string> OnnxInputs::files() const {
   return files;
 }
 
-std::map<std::string, Shape> OnnxInputs::shapes() const {
-  std::map<std::string, Shape> shapes;
+std::map<std::string, std::vector<Shape>> OnnxInputs::shapes() const {
+  std::map<std::string, std::vector<Shape>> shapes;
   for (const std::string& text : shapes_) {
     const auto [name, shape] = split("--shape", text, "NAME=1x3x224x224");
-    shapes[name] = parse_shape(shape);
+    std::vector<Shape>& of_input = shapes[name];
+    of_input.push_back(parse_shape(shape));
+    if (of_input.size() > max_sets_)
+      throw Error(fmt::format("--shape: expected at most {} shape{} of the input '{}', got {}", max_sets_, max_sets_ == 1 ? "" : "s", name,
+                              of_input.size()));
   }
   return shapes;
 }
 
-onnx::NamedTensors OnnxInputs::tensors(const onnx::Model& model, std::uint64_t seed) const {
+std::size_t OnnxInputs::shape_sets() const {
+  std::size_t sets = 1;
+  for (const auto& entry : shapes()) sets = std::max(sets, entry.second.size());
+  return sets;
+}
+
+onnx::NamedTensors OnnxInputs::tensors(const onnx::Model& model, std::size_t set, std::uint64_t seed) const {
   const std::map<std::string, std::string> files = this->files();
-  const std::map<std::string, Shape> shapes = this->shapes();
+  const std::map<std::string, std::vector<Shape>> shapes = this->shapes();
   for (const auto& entry : files) input_of(model, "--input", entry.first);
   for (const auto& entry : shapes) input_of(model, "--shape", entry.first);
   std::mt19937_64 random(seed);
@@ -109,18 +128,22 @@ onnx::NamedTensors OnnxInputs::tensors(const onnx::Model& model, std::uint64_t s
     const auto shape = shapes.find(input.name);
     if (shape == shapes.end() && !input.ranked)
       throw Error(fmt::format("the model does not state the shape of its input '{0}': name it with --shape {0}=...", input.name));
-    tensors[input.name] = random_input(input.dtype, shape == shapes.end() ? usual_shape(input) : shape->second, random);
+    tensors[input.name] = random_input(
+        input.dtype, shape == shapes.end() ? usual_shape(input) : shape->second[std::min(set, shape->second.size() - 1)], random);
   }
   return tensors;
 }
 
-std::string OnnxInputs::str(const onnx::Model& model, const onnx::NamedTensors& tensors) const {
+std::string OnnxInputs::source(const std::string& name) const {
   const std::map<std::string, std::string> files = this->files();
+  const auto file = files.find(name);
+  return file == files.end() ? "random" : file->second;
+}
+
+std::string OnnxInputs::str(const onnx::Model& model, const onnx::NamedTensors& tensors) const {
   std::vector<std::string> list;
-  for (const onnx::ValueType& input : model.inputs()) {
-    const auto file = files.find(input.name);
-    list.push_back(fmt::format("{} {} {}", input.name, tensors.at(input.name).str(), file == files.end() ? "random" : file->second));
-  }
+  for (const onnx::ValueType& input : model.inputs())
+    list.push_back(fmt::format("{} {} {}", input.name, tensors.at(input.name).str(), source(input.name)));
   return fmt::format("{}", fmt::join(list, ", "));
 }
 

@@ -8,8 +8,6 @@
 #include <map>
 #include <set>
 
-#include <tenon/trace.h>
-
 #include "cli/output.h"
 #include "cli/roofs.h"
 #include "exec/thread_pool.h"
@@ -51,12 +49,12 @@ void add(Work& to, const Trace::Kernel& kernel) {
   to.duration_ns += kernel.best_ns;
 }
 
-Roof measure_roof(const TrainingRun& run, const std::string& device, DType dtype) {
+Roof measure_roof(const Context& context, const std::string& device, DType dtype) {
   Roof roof;
   roof.device = device;
-  for (const DeviceInfo& info : run.context().devices()) {
+  for (const DeviceInfo& info : context.devices()) {
     if (info.name != device || info.kind != DeviceKind::cpu) continue;
-    const int requested = run.context().config().threads;
+    const int requested = context.config().threads;
     const int threads = requested > 0 ? requested : static_cast<int>(exec::available_threads());
     roof.gflops = peak_gflops(dtype, threads);
     roof.gb_per_s = memory_bandwidth_gb_s(threads);
@@ -114,39 +112,45 @@ double Roofline::share(const Work& work) const {
   return total == 0 ? 0 : 100 * static_cast<double>(work.duration_ns) / static_cast<double>(total);
 }
 
+Roofline measure_roofline(const Context& context, DType dtype, const std::string& group,
+                          const std::function<std::string(const Trace::Kernel&)>& group_of, const std::function<void()>& run) {
+  run();
+  run();
+  Roofline result;
+  result.group = group;
+  const Trace trace(context);
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  for (; result.steps < 5 || (result.steps < 200 && Clock::now() - begin < std::chrono::milliseconds(500)); ++result.steps) run();
+
+  std::set<std::string> devices;
+  std::map<std::pair<std::string, std::string>, std::size_t> position;  // by group and device
+  for (const Trace::Kernel& kernel : trace.kernels()) {
+    const std::string name = group_of(kernel);
+    const auto [found, inserted] = position.try_emplace({name, kernel.device}, result.groups.size());
+    if (inserted) result.groups.push_back({.name = name, .op = {}, .algorithm = {}, .device = kernel.device});
+    add(result.groups[found->second], kernel);
+    result.kernels.push_back({.name = kernel.node, .op = kernel.op, .algorithm = kernel.algorithm, .device = kernel.device});
+    add(result.kernels.back(), kernel);
+    devices.insert(kernel.device);
+  }
+  std::ranges::stable_sort(result.groups, std::greater(), &Work::duration_ns);
+  std::ranges::stable_sort(result.kernels, std::greater(), &Work::duration_ns);
+  for (const std::string& device : devices) result.roofs.push_back(measure_roof(context, device, dtype));
+  return result;
+}
+
 Roofline measure_roofline(TrainingRun& run, const Shape& sample, std::int64_t batch_size) {
   Model& model = run.model();
   const std::vector<LayerSummary> layers = model.layers();
   const train::ModelSetup setup{model.definition(), run.context(), train::compile_options(run.definition())};
   const auto batch = train::BatchType::of(setup, sample, layers.back().output, batch_size);
   const Tensor x = synthetic(batch.x_dtype, batch.x), y = Tensor::zeros(batch.y_dtype, batch.y);
-  model.train_batch(x, y);
-  model.train_batch(x, y);
-
-  Roofline result;
-  const Trace trace(run.context());
-  using Clock = std::chrono::steady_clock;
-  const auto begin = Clock::now();
-  for (; result.steps < 5 || (result.steps < 200 && Clock::now() - begin < std::chrono::milliseconds(500)); ++result.steps) {
-    model.train_batch(x, y);
-  }
-
-  std::set<std::string> names, devices;
+  std::set<std::string> names;
   for (const LayerSummary& layer : layers) names.insert(layer.name);
-  std::map<std::pair<std::string, std::string>, std::size_t> position;  // by layer and device
-  for (const Trace::Kernel& kernel : trace.kernels()) {
-    const std::string layer = layer_of(kernel, names);
-    const auto [found, inserted] = position.try_emplace({layer, kernel.device}, result.layers.size());
-    if (inserted) result.layers.push_back({.name = layer, .op = {}, .algorithm = {}, .device = kernel.device});
-    add(result.layers[found->second], kernel);
-    result.kernels.push_back({.name = kernel.node, .op = kernel.op, .algorithm = kernel.algorithm, .device = kernel.device});
-    add(result.kernels.back(), kernel);
-    devices.insert(kernel.device);
-  }
-  std::ranges::stable_sort(result.layers, std::greater(), &Work::duration_ns);
-  std::ranges::stable_sort(result.kernels, std::greater(), &Work::duration_ns);
-  for (const std::string& device : devices) result.roofs.push_back(measure_roof(run, device, model.definition().dtype));
-  return result;
+  return measure_roofline(
+      run.context(), model.definition().dtype, "layer", [&](const Trace::Kernel& kernel) { return layer_of(kernel, names); },
+      [&] { model.train_batch(x, y); });
 }
 
 std::string as_text(const Roofline& roofline) {
@@ -159,7 +163,7 @@ std::string as_text(const Roofline& roofline) {
       text += fmt::format("{}: peak not measured\n", roof.device);
     }
   }
-  text += fmt::format("Shortest times of {} steps; above 100 % of the roof, data stays in the caches\n\n", roofline.steps);
+  text += fmt::format("Shortest times of {} runs; above 100 % of the roof, data stays in the caches\n\n", roofline.steps);
   const std::vector<std::string> columns = {"device", "FLOP",      "bytes",   "FLOP/byte", "bound",
                                             "us",     "% of time", "GFLOP/s", "GB/s",      "% of roof"};
   const auto table_of = [&](const char* first, const char* second, const std::vector<Work>& rows) {
@@ -169,7 +173,7 @@ std::string as_text(const Roofline& roofline) {
     for (const Work& work : rows) table.add(row_of(roofline, work));
     return table.str();
   };
-  return text + table_of("layer", "kernels", roofline.layers) + "\n" + table_of("node", "kernel", roofline.kernels);
+  return text + table_of(roofline.group.c_str(), "kernels", roofline.groups) + "\n" + table_of("node", "kernel", roofline.kernels);
 }
 
 nlohmann::ordered_json to_json(const Roofline& roofline) {
@@ -191,16 +195,16 @@ nlohmann::ordered_json to_json(const Roofline& roofline) {
     if (roof != nullptr && work.duration_ns > 0) json["percent_of_roof"] = 100 * roof->min_ns(work) / static_cast<double>(work.duration_ns);
     return json;
   };
-  Json roofs = Json::array(), layers = Json::array(), kernels = Json::array();
+  Json roofs = Json::array(), groups = Json::array(), kernels = Json::array();
   for (const Roof& roof : roofline.roofs) {
     roofs.push_back({{"device", roof.device}, {"gflop_per_s", nullptr}, {"gb_per_s", nullptr}});
     if (!roof.gflops) continue;
     roofs.back()["gflop_per_s"] = *roof.gflops;
     roofs.back()["gb_per_s"] = roof.gb_per_s;
   }
-  for (const Work& work : roofline.layers) layers.push_back(row(work));
+  for (const Work& work : roofline.groups) groups.push_back(row(work));
   for (const Work& work : roofline.kernels) kernels.push_back(row(work));
-  return {{"steps", roofline.steps}, {"roofs", roofs}, {"layers", layers}, {"kernels", kernels}};
+  return {{"steps", roofline.steps}, {"roofs", roofs}, {roofline.group + "s", groups}, {"kernels", kernels}};
 }
 
 }  // namespace tenon::cli

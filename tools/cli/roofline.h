@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/roofline.h - how close each layer of a training step comes to the peak of the machine.
+// cli/roofline.h - how close each layer of a training step, or each op of a program, comes to the peak of the machine.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include <tenon/trace.h>
 
 #include "cli/train_run.h"
 
@@ -14,9 +17,9 @@ namespace tenon::cli {
 
 /// The work of some kernels in one step: floating-point operations, bytes of memory traffic, and the shortest measured time.
 struct Work {
-  std::string name;       ///< the layer and its part ("dense_1 gradient"), or the node
-  std::string op;         ///< the node's op; empty for a layer
-  std::string algorithm;  ///< the node's kernel; empty for a layer
+  std::string name;       ///< the layer and its part ("dense_1 gradient"), the op of a group, or the node
+  std::string op;         ///< the node's op; empty for a group
+  std::string algorithm;  ///< the node's kernel; empty for a group
   std::string device;
   std::uint64_t kernels = 0, flops = 0, size_bytes = 0, duration_ns = 0;
 
@@ -37,14 +40,18 @@ struct Roof {
 };
 
 struct Roofline {
-  std::vector<Work> layers, kernels;  ///< the longest times first
+  std::string group;                  ///< what kernels are summed by: "layer", "op"
+  std::vector<Work> groups, kernels;  ///< the longest times first
   std::vector<Roof> roofs;
-  std::uint64_t steps = 0;  ///< number of timed steps
+  std::uint64_t steps = 0;  ///< number of timed runs
 
   /// The part of the time of all kernels that the work takes, in percent.
   double share(const Work& work) const;
 };
 
+/// Times calls of `run`, after two that are not timed, and sums kernels by what `group_of` gives. `dtype` is that of the peak.
+Roofline measure_roofline(const Context& context, DType dtype, const std::string& group,
+                          const std::function<std::string(const Trace::Kernel&)>& group_of, const std::function<void()>& run);
 /// Times training steps of the model on synthetic samples of that shape. The parameters of the model change.
 Roofline measure_roofline(TrainingRun& run, const Shape& sample, std::int64_t batch_size);
 std::string as_text(const Roofline& roofline);

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/explanation.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "cli/backend_report.h"
+#include "cli/program.h"
+#include "cli/standard_streams.h"
+#include "graph/patterns/recognize.h"
+
+namespace tenon::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// The devices that nodes run on, in the order of the context.
+std::vector<DeviceInfo> devices_of(const Explanation& explanation) {
+  std::set<std::string> names;
+  for (const Placement& placement : explanation.placement.nodes) names.insert(placement.device);
+  std::vector<DeviceInfo> devices = explanation.devices;
+  std::erase_if(devices, [&](const DeviceInfo& device) { return !names.contains(device.name); });
+  return devices;
+}
+
+/// A part of the memory of a program: its name in texts, its field in JSON.
+struct MemoryPart {
+  const char *name, *field;
+  std::uint64_t (*size_bytes)(const MemoryPlan& plan);
+};
+constexpr MemoryPart memory_parts[] = {
+    {"parameters", "parameters_size_bytes", [](const MemoryPlan& plan) { return plan.parameters_size_bytes(); }},
+    {"packed parameters", "packed_parameters_size_bytes", [](const MemoryPlan& plan) { return plan.packed_parameters_size_bytes(); }},
+    {"constants and other packed weights", "packed_size_bytes", [](const MemoryPlan& plan) { return plan.packed_size_bytes; }},
+    {"activations and workspace", "workspace_size_bytes", [](const MemoryPlan& plan) { return plan.workspace_size_bytes; }},
+    {"inputs", "inputs_size_bytes", [](const MemoryPlan& plan) { return plan.inputs_size_bytes; }},
+    {"results", "outputs_size_bytes", [](const MemoryPlan& plan) { return plan.outputs_size_bytes; }},
+    {"in all", "peak_size_bytes", [](const MemoryPlan& plan) { return plan.peak_size_bytes(); }},
+};
+
+std::string memory_text(const std::vector<MemoryPlan>& plans) {
+  std::string text;
+  for (const MemoryPlan& plan : plans) {
+    std::vector<std::string> parts;
+    for (const MemoryPart& part : memory_parts) parts.push_back(fmt::format("{} {}", part.name, part.size_bytes(plan)));
+    text += fmt::format("memory on {}, in bytes: {}\n", plan.device, fmt::join(parts, ", "));
+  }
+  return text;
+}
+
+Json memory_json(const std::vector<MemoryPlan>& plans) {
+  Json list = Json::array();
+  for (const MemoryPlan& plan : plans) {
+    list.push_back({{"device", plan.device}});
+    for (const MemoryPart& part : memory_parts) list.back()[part.field] = part.size_bytes(plan);
+  }
+  return list;
+}
+
+std::string as_text(const Explanation& explanation) {
+  std::string text = explanation.title + "\n";
+  for (const DeviceInfo& device : devices_of(explanation))
+    text += fmt::format("{}: {}, {}\n", device.name, device.product, device.description);
+  text += "\n" + explanation.placement.str();
+  if (explanation.runs()) text += memory_text(explanation.program().memory());
+  return text + explanation.notes;
+}
+
+Json to_json(const Explanation& explanation) {
+  Json json = explanation.facts;
+  json["devices"] = Json::array();
+  for (const DeviceInfo& device : devices_of(explanation))
+    json["devices"].push_back({{"name", device.name}, {"product", device.product}, {"description", device.description}});
+  json.update(Json::parse(explanation.placement.json()));
+  if (!explanation.runs()) return json;
+  const Program& program = explanation.program();
+  json["memory"] = memory_json(program.memory());
+  json["graph"] = Json::parse(tenon::to_json(program.graph(), explanation.placement.device_by_node()));
+  return json;
+}
+
+}  // namespace
+
+bool Explanation::runs() const {
+  return std::ranges::none_of(placement.nodes, [](const Placement& node) { return node.device.empty(); });
+}
+
+void show(const Explanation& explanation, const std::string& format) {
+  if (!explanation.runs()) set_exit_code(1);  // there is no program to draw or to time
+  if (format == "dot" && explanation.runs()) return print(to_dot(explanation.program().graph(), explanation.placement.device_by_node()));
+  std::optional<Roofline> roofline;
+  if (explanation.runs() && explanation.roofline) roofline = explanation.roofline();
+  if (format == "json") {
+    Json json = to_json(explanation);
+    if (roofline) json["roofline"] = to_json(*roofline);
+    return print(dump(json));
+  }
+  print(as_text(explanation));
+  if (roofline) print("\n" + as_text(*roofline));
+}
+
+Explanation explain(onnx::Model& model, const Context& context, const std::string& file, const OnnxInputs& inputs, bool roofline) {
+  const onnx::NamedTensors tensors = inputs.tensors(model);
+  onnx::InputTypes types;
+  Json listed = Json::array();
+  for (const onnx::ValueType& input : model.inputs()) {
+    const Tensor& tensor = tensors.at(input.name);
+    types[input.name] = {tensor.dtype(), tensor.shape(), tensor};
+    listed.push_back(
+        {{"name", input.name}, {"dtype", name_of(tensor.dtype())}, {"shape", tensor.shape().dims()}, {"from", inputs.source(input.name)}});
+  }
+  PlacementReport placement = model.explain(types);
+  const graph::PatternCounts patterns{model.recognized_patterns()};
+  std::string notes = str(patterns) + "\n";
+  const std::vector<std::string>& specialised = model.specialised_inputs();
+  if (!specialised.empty()) notes += fmt::format("a program is made for each value of: {}\n", fmt::join(specialised, ", "));
+  const DType dtype = placement.nodes.empty() ? DType::f32 : placement.nodes_by_dtype().front().first;
+  const auto measure = [&model, &context, tensors, dtype] {
+    return measure_roofline(
+        context, dtype, "op", [](const Trace::Kernel& kernel) { return kernel.op; }, [&] { model.run(tensors); });
+  };
+  return {.title = fmt::format("{} for {}", file, inputs.str(model, tensors)),
+          .facts = {{"model", file},
+                    {"inputs", listed},
+                    {"precision", name_of(context.config().precision)},
+                    {"recognized_patterns", patterns.by_name},
+                    {"specialised_inputs", specialised}},
+          .notes = notes,
+          .devices = context.devices(),
+          .placement = std::move(placement),
+          .program = [&model, types]() -> const Program& { return model.bind(types); },
+          .roofline = roofline ? std::function<Roofline()>(measure) : nullptr};
+}
+
+}  // namespace tenon::cli
