@@ -11,6 +11,7 @@
 #include <tenon/context.h>
 
 #include "bench/harness.h"
+#include "cli/onnx_inputs.h"
 
 namespace tenon::bench {
 
@@ -33,6 +34,10 @@ struct Options {
   // Options of bandwidth: the memory of the device; 0: as the system tells.
   double memory_clock_mhz = 0;
   std::int64_t bus_bits = 0, channels = 0;
+  // Options of onnx_model.
+  std::string model;                  ///< file
+  cli::OnnxInputs inputs;             ///< with a second set of shapes, if any
+  std::vector<std::string> runtimes;  ///< peers, of onnx_peers()
   // Options of blas.
   std::string compare = "openblas";  ///< openblas or none
   std::string html;                  ///< file of the chart; empty: none
@@ -78,6 +83,9 @@ std::unique_ptr<Report> nets(const Options& options);
 std::unique_ptr<Report> mnist(const Options& options);
 /// The convolutions of ResNet-50 with both gradients, compared with PyTorch.
 std::unique_ptr<Report> conv(const Options& options);
+
+/// An ONNX model: latency, time to its first result and memory, compared with other runtimes.
+std::unique_ptr<Report> onnx_model(const Options& options);
 
 /// Language models, token by token with the keys and values of past steps kept, compared with PyTorch.
 std::unique_ptr<Report> generate(const Options& options);

@@ -2,6 +2,9 @@
 // bench/child.h - peers that run as child processes.
 #pragma once
 
+#include <sys/types.h>
+
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,7 +18,44 @@ struct ChildResult {
 /// The path of a script of peers/.
 std::string peer_script(const std::string& name);
 
-/// Runs a program and waits for it. Its stderr is inherited.
+/// Runs a program, without input, and waits for it. Its stderr is inherited.
 ChildResult run_child(const std::vector<std::string>& command);
+
+/// A program that answers requests, line by line. Its stderr is inherited; its stdin ends with this object, which waits for its end.
+class Child {
+ public:
+  explicit Child(const std::vector<std::string>& command);
+  ~Child() { wait(); }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  /// Sends a line, unless the program has ended.
+  void write_line(const std::string& line);
+  /// Its next line, without the line break; empty if it has ended.
+  std::optional<std::string> read_line();
+  /// Closes its stdin, reads the rest of its output and waits for it. A second call gives the exit code again.
+  ChildResult wait();
+
+ private:
+  bool read_more();  ///< false at the end
+
+  int socket_ = -1;  ///< its stdin and stdout; -1: ended
+  pid_t process_ = 0;
+  int exit_code_ = 127;
+  std::string output_;  ///< read and not yet given out
+};
+
+/// A temporary folder for the files of peers.
+class PeerFiles {
+ public:
+  PeerFiles();
+  ~PeerFiles();
+  PeerFiles(const PeerFiles&) = delete;
+  PeerFiles& operator=(const PeerFiles&) = delete;
+  std::string path(const std::string& name) const { return folder_ + "/" + name; }
+
+ private:
+  std::string folder_;
+};
 
 }  // namespace tenon::bench

@@ -71,6 +71,7 @@ Json to_json(const Entry& entry) {
     object["peer_absent"] = entry.peer_absent;
   }
   for (const auto& [name, value] : entry.extra) object[name] = value;
+  for (const auto& [name, value] : entry.details) object[name] = value;
   return object;
 }
 
@@ -88,11 +89,33 @@ void print_table(const std::vector<std::vector<std::string>>& rows) {
   }
 }
 
-/// At least three digits; integers without decimals.
+/// At least three digits, two of numbers below 0.01; integers without decimals.
 std::string format_number(double value) {
   const double size = std::fabs(value);
   if (size < 1e6 && std::trunc(value) == value) return fmt::format("{:.0f}", value);
+  if (size < 0.01) return fmt::format("{:.2g}", value);
   return fmt::format("{:.{}f}", value, size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
+}
+
+using Fields = std::vector<std::pair<std::string, double>>;
+
+/// The names of the fields that at least one entry has.
+std::vector<std::string> names_of(const std::vector<Entry>& entries, Fields Entry::*fields) {
+  std::vector<std::string> names;
+  for (const Entry& entry : entries) {
+    for (const auto& field : entry.*fields) {
+      if (std::find(names.begin(), names.end(), field.first) == names.end()) names.push_back(field.first);
+    }
+  }
+  return names;
+}
+
+/// Adds a cell for each name.
+void add_cells(const Fields& fields, const std::vector<std::string>& names, std::vector<std::string>& out_row) {
+  for (const std::string& name : names) {
+    const auto found = std::find_if(fields.begin(), fields.end(), [&](const auto& field) { return field.first == name; });
+    out_row.push_back(found == fields.end() ? "-" : format_number(found->second));
+  }
 }
 
 }  // namespace
@@ -172,15 +195,11 @@ void Report::print() const {
     std::printf("  %-11s %s\n", key.c_str(), (value.is_string() ? value.get<std::string>() : value.dump()).c_str());
   }
   std::puts("");
-  // A column for each field that at least one entry has.
-  std::vector<std::string> names;
+  const std::vector<std::string> names = names_of(s.entries, &Entry::extra), details = names_of(s.entries, &Entry::details);
   bool peers = false, roofs = false;
   for (const Entry& entry : s.entries) {
     peers = peers || !entry.peer.empty();
     roofs = roofs || entry.percent_of_roof.has_value();
-    for (const auto& [name, value] : entry.extra) {
-      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-    }
   }
   std::vector<std::vector<std::string>> rows(1, {"benchmark", "median", "iqr", "best", "cpu", "runs"});
   if (peers) rows[0].insert(rows[0].end(), {"peer median", "peer best", "peer cpu", "ratio"});
@@ -200,13 +219,20 @@ void Report::print() const {
       row.push_back(entry.peer.empty() ? "-" : fmt::format("{:.3f}", *entry.ratio()));
     }
     if (roofs) row.push_back(entry.percent_of_roof ? fmt::format("{:.1f}", *entry.percent_of_roof) : "-");
-    for (const std::string& name : names) {
-      const auto found = std::find_if(entry.extra.begin(), entry.extra.end(), [&](const auto& field) { return field.first == name; });
-      row.push_back(found == entry.extra.end() ? "-" : format_number(found->second));
-    }
+    add_cells(entry.extra, names, row);
     rows.push_back(std::move(row));
   }
   print_table(rows);
+  if (!details.empty()) {
+    rows.assign(1, {"benchmark"});
+    rows[0].insert(rows[0].end(), details.begin(), details.end());
+    for (const Entry& entry : s.entries) {
+      rows.push_back({entry.name});
+      add_cells(entry.details, details, rows.back());
+    }
+    std::puts("");
+    print_table(rows);
+  }
   for (const Table& table : s.tables) {
     if (!table.shown || table.rows.empty()) continue;
     std::printf("\n%s\n", table.name.c_str());
@@ -214,12 +240,12 @@ void Report::print() const {
     all.insert(all.end(), table.rows.begin(), table.rows.end());
     print_table(all);
   }
-  if (!s.tables.empty()) std::puts("");
+  if (!s.tables.empty() || !details.empty()) std::puts("");
   for (const std::string& text : s.notes) std::printf("note: %s\n", text.c_str());
   std::fflush(stdout);
 }
 
-void Report::write_json(const std::string& file) const {
+std::string Report::json() const {
   Json document;
   document["title"] = state_->title;
   document["machine"] = state_->machine;
@@ -235,7 +261,11 @@ void Report::write_json(const std::string& file) const {
     document["tables"][table.name] = std::move(list);
   }
   document["notes"] = state_->notes;
-  io::write_atomically(file, document.dump(2) + "\n");
+  return document.dump(2) + "\n";
+}
+
+void Report::write_json(const std::string& file) const {
+  io::write_atomically(file, json());
 }
 
 double cpu_time_ns() {

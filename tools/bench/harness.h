@@ -48,11 +48,12 @@ std::vector<Samples> measure(const std::vector<Body>& bodies, const Protocol& pr
 struct Entry {
   std::string name{};
   Samples samples{};
-  std::string peer{};                                   ///< the peer; empty if there is none
-  std::string peer_absent{};                            ///< why there is no peer
-  Samples peer_samples{};                               ///< empty without a peer
-  std::optional<double> percent_of_roof{};              ///< percentage of the measured peak of the machine
-  std::vector<std::pair<std::string, double>> extra{};  ///< further table columns and JSON fields, with units in their names
+  std::string peer{};                                     ///< the peer; empty if there is none
+  std::string peer_absent{};                              ///< why there is no peer
+  Samples peer_samples{};                                 ///< empty without a peer
+  std::optional<double> percent_of_roof{};                ///< percentage of the measured peak of the machine
+  std::vector<std::pair<std::string, double>> extra{};    ///< further table columns and JSON fields, with units in their names
+  std::vector<std::pair<std::string, double>> details{};  ///< the same, in a second table
 
   double median_ns() const;
   /// Speed-up over the peer: its median over ours. Empty without a peer.
@@ -76,6 +77,7 @@ class Report {
   void note(const std::string& text);
   /// Prints the machine, the tables and the notes to stdout.
   void print() const;
+  std::string json() const;
   /// Errors  the file cannot be written.
   void write_json(const std::string& file) const;
 

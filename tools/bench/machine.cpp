@@ -6,12 +6,9 @@
 #include <cmath>
 #include <cstdlib>
 #include <ctime>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
-
-#if defined(__unix__)
-#include <sys/resource.h>
-#endif
 
 #include "cli/machine.h"
 #include "exec/thread_pool.h"
@@ -68,12 +65,15 @@ nlohmann::ordered_json describe_machine(const Context& context, int threads) {
   return machine;
 }
 
-double peak_memory_mb() {
-#if defined(__unix__)
-  rusage usage{};
-  if (getrusage(RUSAGE_SELF, &usage) == 0) return static_cast<double>(usage.ru_maxrss) * 1024 / 1e6;  // Linux counts kilobytes
-#endif
-  return 0;
+ResidentMemory resident_memory() {
+  ResidentMemory memory;
+  // Unlike getrusage, which counts the memory of the process that started this one as well.
+  std::ifstream status("/proc/self/status");
+  for (std::string field, line; status >> field && std::getline(status, line);) {
+    if (field == "VmRSS:") memory.now = std::strtod(line.c_str(), nullptr) * 1024 / 1e6;
+    if (field == "VmHWM:") memory.peak = std::strtod(line.c_str(), nullptr) * 1024 / 1e6;
+  }
+  return memory;
 }
 
 }  // namespace tenon::bench

@@ -12,7 +12,10 @@ namespace tenon::bench {
 /// Processor, instruction sets, memory, load, operating system, compiler, versions, device and thread budget.
 nlohmann::ordered_json describe_machine(const Context& context, int threads);
 
-/// Peak resident memory of this process.
-double peak_memory_mb();
+/// Resident memory of this process in MB; 0 if unknown.
+struct ResidentMemory {
+  double now = 0, peak = 0;
+};
+ResidentMemory resident_memory();
 
 }  // namespace tenon::bench

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tenon-bench, the program of the verbs that measure: tenon bench crossing | gemm | blas | elementwise | memory | fusion | nets | conv |
-// mnist | pipeline | mnist_mlp | fashion_mnist | generate | compare OLD NEW; tenon bandwidth
+// tenon-bench, the program of the verbs that measure: tenon bench FILE.onnx | crossing | gemm | blas | elementwise | memory | fusion | nets
+// | conv | mnist | pipeline | mnist_mlp | fashion_mnist | generate | compare OLD NEW; tenon bandwidth
 #include <CLI/CLI.hpp>
 
 #include <fmt/core.h>
@@ -15,6 +15,7 @@
 #include "bench/nets_list.h"
 #include "cli/common.h"
 #include "cli/program.h"
+#include "cli/standard_streams.h"
 #include "exec/thread_pool.h"
 #include "yaml/tree.h"
 
@@ -24,7 +25,7 @@ namespace {
 struct Arguments {
   Common common;
   bench::Options options;
-  std::string json;
+  std::string json, format = "text";
 };
 
 Context make_context(const Common& common, int threads, const std::vector<std::string>& own_sets = {}) {
@@ -56,7 +57,7 @@ void run(Arguments& arguments, std::unique_ptr<bench::Report> (*benchmark)(const
   };
   if (arguments.options.threads == 0) arguments.options.threads = static_cast<int>(exec::available_threads());
   const auto report = benchmark(arguments.options);
-  report->print();
+  arguments.format == "json" ? write_output(report->json()) : report->print();
   if (!arguments.json.empty()) report->write_json(arguments.json);
 }
 
@@ -123,6 +124,16 @@ void add_net_options(CLI::App& command, bench::Options& options) {
   command.add_option("--models", options.models, "folder of the model definitions")->type_name("DIR");
   command.add_option("--onnxruntime", options.onnxruntime_python, "Python interpreter with ONNX Runtime (default: python3 on PATH)")
       ->type_name("FILE");
+}
+
+void add_onnx_options(CLI::App& command, Arguments& arguments) {
+  bench::Options& options = arguments.options;
+  command.add_option("file", options.model, "ONNX model")->required()->type_name("FILE");
+  options.inputs.add_to(command, 2);
+  command.add_option("--compare", options.runtimes, "peers: onnxruntime, openvino")->delimiter(',')->type_name("NAME,...");
+  options.python = "python3";
+  command.get_option("--python")->description("Python interpreter with the peers (default: python3 on PATH)");
+  add_format(command, arguments.format, {"text", "json"});
 }
 
 void add_verbs(CLI::App& app) {
@@ -197,6 +208,9 @@ void add_verbs(CLI::App& app) {
   generate_command.first->add_option("--net", generate_command.second->options.net, "gpt or gpt2 (default: both)")
       ->check(CLI::IsMember({"gpt", "gpt2"}))
       ->type_name("NAME");
+  const auto onnx_command =
+      add("onnx", "latency, time to the first result and memory of an ONNX model; `tenon bench FILE.onnx` is the same", bench::onnx_model);
+  add_onnx_options(*onnx_command.first, *onnx_command.second);
   const auto bandwidth_command = add_benchmark(add_external_verb(app, "bandwidth"), bench::bandwidth);
   bench::Options& memory = bandwidth_command.second->options;
   bandwidth_command.first
@@ -219,9 +233,21 @@ void add_verbs(CLI::App& app) {
   compare->callback([files] { bench::compare(files->first, files->second); });
 }
 
+/// The arguments with `bench FILE.onnx` as `bench onnx FILE.onnx`, and a null pointer at the end.
+std::vector<char*> with_benchmark(int argc, char** argv) {
+  static char onnx[] = "onnx";
+  std::vector<char*> arguments(argv, argv + argc);
+  const auto bench = std::ranges::find(arguments, std::string_view("bench"));
+  if (bench != arguments.end() && bench + 1 != arguments.end() && std::string_view(bench[1]).ends_with(".onnx"))
+    arguments.insert(bench + 1, onnx);
+  arguments.push_back(nullptr);
+  return arguments;
+}
+
 }  // namespace
 }  // namespace tenon::cli
 
 int main(int argc, char** argv) {
-  return tenon::cli::run_program(argc, argv, tenon::cli::add_verbs);
+  std::vector<char*> arguments = tenon::cli::with_benchmark(argc, argv);
+  return tenon::cli::run_program(static_cast<int>(arguments.size()) - 1, arguments.data(), tenon::cli::add_verbs);
 }

@@ -24,6 +24,7 @@
 #include "bench/machine.h"
 #include "bench/nets_json.h"
 #include "bench/nets_list.h"
+#include "bench/onnx_peer.h"
 #include "bench/statistics.h"
 #include "bench/torch_peer.h"
 #include "bench/variants.h"
@@ -226,26 +227,6 @@ std::vector<LayerTime> time_layers(const Workload& workload, int runs) {
 
 // ---------------------------------------------------------------- peers
 
-/// A temporary folder with the files of one net for its peers.
-class PeerFiles {
- public:
-  PeerFiles() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "tenon-nets-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw Error("bench nets: cannot create a folder " + pattern);
-    folder_ = pattern;
-  }
-  ~PeerFiles() {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
-  PeerFiles(const PeerFiles&) = delete;
-  PeerFiles& operator=(const PeerFiles&) = delete;
-  std::string path(const char* name) const { return folder_ + "/" + name; }
-
- private:
-  std::string folder_;
-};
-
 std::vector<std::string> torch_command(const Subject& subject, const Options& options, const std::string& net, bool training) {
   return {options.python,
           peer_script("nets_torch.py"),
@@ -267,26 +248,26 @@ Peer run_torch(const Subject& subject, const Options& options, const Variant& va
 }
 
 /// Runs ONNX Runtime on the net as ONNX, which PyTorch exports.
-Peer run_onnxruntime(const Subject& subject, const Options& options, const std::string& net, const std::string& onnx, int runs) {
-  const std::string script = peer_script("nets_onnxruntime.py");
-  Peer peer;
-  const Json version = Json::parse(run_child({options.onnxruntime_python, script, "-"}).output, nullptr, false);
-  if (!version.is_object() || !version.contains("name")) {
-    peer.absent = version.is_object() && version.contains("absent") ? version["absent"].get<std::string>()
-                                                                    : fmt::format("'{}' has no ONNX Runtime", options.onnxruntime_python);
-    return peer;
-  }
+Peer run_onnxruntime(const Subject& subject, const Options& options, const PeerFiles& files, const std::string& net, int runs) {
+  const auto peer_of = [&](const std::string& model) {
+    return OnnxPeer(options.onnxruntime_python, "onnxruntime", model, options.threads);
+  };
+  if (const OnnxPeer installed = peer_of("-"); !installed.absent().empty()) return {.name = {}, .absent = installed.absent()};
+  const std::string onnx = files.path("net.onnx");
   std::vector<std::string> command = torch_command(subject, options, net, false);
   command.insert(command.end(), {"--export", onnx});
   run_child(command);
   std::error_code ignored;
-  if (!std::filesystem::exists(onnx, ignored)) {
-    peer.absent = fmt::format("ONNX Runtime: '{} {}' wrote no ONNX file of {}", options.python, command[1], subject.net->name);
-    return peer;
-  }
-  return read_peer(
-      run_child({options.onnxruntime_python, script, onnx, "--threads", std::to_string(options.threads), "--runs", std::to_string(runs)}),
-      script);
+  if (!std::filesystem::exists(onnx, ignored))
+    return {.name = {},
+            .absent = fmt::format("ONNX Runtime: '{} {}' wrote no ONNX file of {}", options.python, command[1], subject.net->name)};
+  OnnxPeerInputs inputs;
+  inputs.add("x", synthetic(subject.x_dtype(), subject.x_shape()));
+  OnnxPeer peer = peer_of(onnx);
+  peer.run(inputs, 1);  // warm-up
+  Samples samples = peer.run(inputs, runs);
+  if (!peer.absent().empty()) return {.name = {}, .absent = peer.absent()};
+  return {.name = peer.name(), .absent = {}, .samples = std::move(samples)};
 }
 
 // ---------------------------------------------------------------- what was published
@@ -360,7 +341,7 @@ void add_peers(const Subject& subject, const Options& options, const Contender& 
   std::vector<std::pair<const char*, Peer>> others;
   others.emplace_back("pytorch_ms", run_torch(subject, options, contender.variant, json, training, runs));
   if (!training && !options.tiny && contender.variant.on_cpu()) {
-    others.emplace_back("onnxruntime_ms", run_onnxruntime(subject, options, json, files.path("net.onnx"), runs));
+    others.emplace_back("onnxruntime_ms", run_onnxruntime(subject, options, files, json, runs));
   }
   for (const auto& [column, other] : others) {
     if (other.name.empty()) {

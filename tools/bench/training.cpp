@@ -102,7 +102,7 @@ std::unique_ptr<Report> run_training(const Training& training, const Options& op
   entry.extra.emplace_back("images_per_s", static_cast<double>(samples) / seconds);
   entry.extra.emplace_back("gflop_per_s", gflops);
   entry.extra.emplace_back("us_per_step", seconds * 1e6 / static_cast<double>(steps));
-  entry.extra.emplace_back("peak_rss_mb", peak_memory_mb());  // before the roofs are measured, which allocate memory
+  entry.extra.emplace_back("peak_rss_mb", resident_memory().peak);  // before the roofs are measured, which allocate memory
   entry.extra.emplace_back("device_peak_mb", static_cast<double>(context.default_device().peak_size_bytes()) / 1e6);
 
   if (context.default_device().info().kind == DeviceKind::cpu) {
