@@ -147,6 +147,7 @@
   {TENON_OP_AmsGradStep, 2, 0xe6724ca3a4dbfb30ull}, \
   {TENON_OP_AdagradStep, 2, 0x2b41998e7225d847ull}, \
   {TENON_OP_AdadeltaStep, 2, 0x08476814121989eaull}, \
+  {TENON_OP_Atan, 7, 0x1aea4b1f5fe9e44dull}, \
 }
 /* clang-format on */
 
