@@ -18,6 +18,7 @@
 #include "onnx/rules.h"
 #include "onnx/rules/dtypes.h"
 #include "onnx/rules/random_key.h"
+#include "onnx/rules/scatter.h"
 #include "onnx/rules/selection.h"
 #include "onnx/rules/shapes.h"
 
@@ -337,18 +338,13 @@ void tensor_scatter(Node& node) {
     const auto [least, most] = std::minmax_element(begins.begin(), begins.end());
     if (*least == *most && *least >= 0 && *least <= length - steps) return node.output(0, replaced(cache, update, axis, *least));
   }
-  Shape by_sample, by_step;
-  for (std::size_t i = 0; i < from.rank(); ++i) {
-    by_sample.push_back(i == 0 ? from[0] : 1);
-    by_step.push_back(i == a ? steps : 1);
-  }
-  const Value begins = ops::reshape(cast_to(node.input(2), DType::i64), by_sample);
-  Value places = ops::add(begins, node.constant(counting_tensor(node, 0, steps).reshape(by_step)));
+  const Value begins = ops::reshape(cast_to(node.input(2), DType::i64), Shape{from[0], 1});
+  Value places = ops::add(begins, node.constant(counting_tensor(node, 0, steps).reshape({1, steps})));
   if (mode == "circular") {
     const Value turn = node.constant(Tensor::scalar(length));
     places = ops::sub(places, ops::mul(ops::div(places, turn), turn));
   }
-  node.output(0, ops::scatter_elements(cache, ops::expand(places, part), update, axis));
+  node.output(0, updated_by_sample(node, cache, places, update, axis));
 }
 
 }  // namespace
