@@ -266,6 +266,26 @@ Value Node::value_of(const Operand& operand) {
   return importer_.value_of(operand);
 }
 
+const LearningMode* Node::mode() const {
+  return importer_.mode();
+}
+bool Node::is_weight(std::size_t i) const {
+  return importer_.weights().name_of(operand(i).known) != nullptr;
+}
+bool Node::learns(std::size_t i) const {
+  const std::string* name = importer_.weights().name_of(operand(i).known);
+  return name != nullptr && mode() != nullptr && mode()->learns(*name);
+}
+Value Node::state(std::size_t i) {
+  return importer_.state(operand(i));
+}
+void Node::set_state(std::size_t i, Value next) {
+  importer_.set_state(operand(i), next);
+}
+Value Node::key() {
+  return importer_.key();
+}
+
 void Node::count_iterations(std::int64_t iterations) {
   importer_.count_iterations(*this, iterations);
 }

@@ -10,7 +10,7 @@
 
 namespace tenon::train {
 
-/// A dense tensor on `device`, of the spec's dtype and shape. Random kinds run RandomUniform or RandomNormal there with key (seed, block)
+/// A dense tensor on `device`, of the spec's dtype and shape; ParameterSpec::initial as it is, on the host, if the spec has it. Random kinds run RandomUniform or RandomNormal there with key (seed, block)
 /// and the given stream: the same bits on every backend. He, LeCun and fan_in_uniform use the `fan_in` of the spec, which for a bias is
 /// that of the layer's kernel.
 ///
