@@ -176,6 +176,7 @@ void Weights::declare(const Tensor& tensor, std::string_view name, std::int64_t 
   std::string unique(name);
   for (int suffix = 1; by_name_.contains(unique); ++suffix) unique = fmt::format("{}_{}", name, suffix);
   names_[tensor.address()] = unique;
+  in_order_.push_back(unique);
   by_name_[unique] = tensor;
 }
 

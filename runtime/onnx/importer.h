@@ -43,12 +43,15 @@ class Weights {
   const std::string* name_of(const Tensor& tensor) const;
   /// All weights by name.
   const std::map<std::string, Tensor>& all() const { return by_name_; }
+  /// Their names in the order in which they were declared: that of the file.
+  const std::vector<std::string>& names() const { return in_order_; }
 
  private:
   std::shared_ptr<ModelFile> file_;
   std::unordered_map<const void*, Tensor> tensors_;       ///< by record
   std::unordered_map<std::uint64_t, std::string> names_;  ///< by address
   std::map<std::string, Tensor> by_name_;
+  std::vector<std::string> in_order_;
 };
 
 /// Thrown where the elements of inputs are necessary that the import was not given.

@@ -36,15 +36,20 @@ class Copy {
 
   /// Returns the copy of the only output.
   Value run(const std::map<std::string, Value>& inputs, const Weights& weights, const std::set<std::string>& states) {
-    bool learns = false;
+    std::map<std::string, ValueId> parameters;
     for (ValueId v = 0; v < values_.size(); ++v) {
       const ValueInfo& info = from_.info(v);
       if (info.kind == ValueKind::input) values_[v] = input(info, inputs);
       if (info.kind == ValueKind::constant) values_[v] = to_.constant(converted(info.constant));
-      if (info.kind != ValueKind::parameter || !is_read_[v]) continue;
-      const bool is_state = states.contains(info.name);
-      learns = learns || (!is_state && pass_.learns(info.name));
-      values_[v] = pass_.weight({info.name, weight(info.name, weights.all().at(info.name)), is_state});
+      if (info.kind == ValueKind::parameter && is_read_[v]) parameters[info.name] = v;
+    }
+    bool learns = false;
+    for (const std::string& name : weights.names()) {
+      const auto found = parameters.find(name);
+      if (found == parameters.end()) continue;
+      const bool is_state = states.contains(name);
+      learns = learns || (!is_state && pass_.learns(name));
+      values_[found->second] = pass_.weight({name, weight(name, weights.all().at(name)), is_state});
     }
     for (const NodeInfo& node : from_.nodes()) copy(node, learns);
     for (const GraphUpdate& update : from_.updates()) pass_.keep(from_.info(update.parameter).name, values_[update.value]);
