@@ -37,8 +37,10 @@ LayerBuilder::LayerBuilder(Graph& graph, const ModelDefinition& definition, Valu
     : graph_(graph), definition_(definition), key_(key), options_(options), forward_(out_forward) {}
 
 std::string LayerBuilder::full_name(const std::string& name) const {
+  // Programs have inputs of these names.
+  static const std::set<std::string> taken{"x", "y", "key", "learning_rate", "step", "sample_weights"};
   const bool is_whole_model = std::holds_alternative<Onnx>(layer_->kind) && definition_.layers.size() == 1 && names_.prefix.empty();
-  return is_whole_model ? name : fmt::format("{}{}/{}", names_.prefix, name_, name);
+  return is_whole_model && !taken.contains(name) && !is_training_state(name) ? name : fmt::format("{}{}/{}", names_.prefix, name_, name);
 }
 
 bool LayerBuilder::learns(const std::string& name) const {
@@ -84,7 +86,6 @@ Value LayerBuilder::parameter(const std::string& name, const Shape& shape, const
 
 Value LayerBuilder::parameter(const std::string& name, const Tensor& initial, bool frozen) {
   ParameterSpec spec = spec_of(name, initial.shape(), {});
-  if (is_training_state(spec.name)) fail(fmt::format("has a parameter '{}': names of this form are those of training state", spec.name));
   spec.initial = initial;
   spec.frozen = frozen || !learns(name);
   return add_parameter(std::move(spec));

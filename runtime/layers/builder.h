@@ -46,7 +46,8 @@ class LayerBuilder {
   };
   /// Creates the parameter "<layer>/<name>" and counts it in the summary row.
   Value parameter(const std::string& name, const Shape& shape, const Initializer& initializer, Start start);
-  /// Creates a parameter with these initial elements on the host, as "<layer>/<name>", or `name` if the model has no other layer.
+  /// Creates a parameter with these initial elements on the host, as "<layer>/<name>", or `name` if the model has no other layer and
+  /// nothing else has the name.
   /// `frozen`: it does not learn, whatever trainable says.
   Value parameter(const std::string& name, const Tensor& initial, bool frozen);
   /// Creates a non-trainable state in the same way.

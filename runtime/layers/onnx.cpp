@@ -108,6 +108,7 @@ void expect_fitting(LayerBuilder& builder, const onnx::ValueType& input, Value x
 /// An input that is the same number in all batches.
 Value constant_input(LayerBuilder& builder, const onnx::ValueType& input, double number, const onnx::ValueType& x_type, const Shape& x) {
   Shape shape;
+  if (input.shape.empty()) builder.fail(fmt::format("has the constant input {}: expected one with a batch axis", input.str()));
   for (std::size_t i = 0; i < input.shape.size(); ++i) {
     const onnx::Dimension& size = input.shape[i];
     const auto same = std::ranges::find_if(

@@ -171,6 +171,12 @@ const Tensor& Weights::tensor(const SparseTensorRecord& record) {
   return found->second;
 }
 
+const Tensor& Weights::tensor(const AttributeRecord& record) {
+  auto [found, is_new] = tensors_.try_emplace(&record);
+  if (is_new) found->second = Tensor::of(record.numbers, {static_cast<std::int64_t>(record.numbers.size())});
+  return found->second;
+}
+
 void Weights::declare(const Tensor& tensor, std::string_view name, std::int64_t min_count) {
   if (!is_floating(tensor.dtype()) || tensor.count() < min_count || names_.contains(tensor.address())) return;
   std::string unique(name);

@@ -36,6 +36,8 @@ class Weights {
   /// The elements of a record, read once.
   const Tensor& tensor(const TensorRecord& record);
   const Tensor& tensor(const SparseTensorRecord& record);
+  /// The numbers of an attribute, f32 (n).
+  const Tensor& tensor(const AttributeRecord& record);
   /// Declares that a tensor of the file is a weight, if it is floating and has more elements than one, or `min_count`. `name` is that of
   /// the value in its ONNX graph; one that another weight has gets a suffix.
   void declare(const Tensor& tensor, std::string_view name, std::int64_t min_count = 2);

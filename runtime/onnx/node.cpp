@@ -228,6 +228,10 @@ Tensor Node::sparse_tensor(std::string_view name) const {
   return importer_.weights().tensor(found.sparse[0]);
 }
 
+Tensor Node::numbers_tensor(std::string_view name) const {
+  return importer_.weights().tensor(require(name, Type::floats));
+}
+
 const GraphRecord& Node::subgraph(std::string_view name) const {
   const AttributeRecord& found = require(name, Type::graph);
   if (found.graphs.empty()) fail(fmt::format("attribute '{}': expected a graph, got none", name));

@@ -90,6 +90,8 @@ class Node {
   Tensor tensor(std::string_view name) const;
   /// The same for an attribute of type sparse_tensor, with zeros.
   Tensor sparse_tensor(std::string_view name) const;
+  /// The numbers of an attribute as f32 (n), on the host: the same tensor each time.
+  Tensor numbers_tensor(std::string_view name) const;
   /// A graph attribute: a body or branch.
   const GraphRecord& subgraph(std::string_view name) const;
   /// The dtype of an attribute that holds a TensorProto.DataType. Errors: one that Tenon does not compute with.

@@ -169,7 +169,8 @@ struct LayerSummary {
 /// Threads  one thread at a time; different models may be used at the same time.
 class TENON_API Model {
  public:
-  /// Errors  a definition without layers, duplicate names.
+  /// Errors  a definition without layers, duplicate names; a file of the layer onnx that cannot be read
+  ///         or does not have what the layer names.
   explicit Model(ModelDefinition definition);
   /// A model of these layers; the rest of the definition has its defaults.
   explicit Model(std::vector<LayerDefinition> layers);

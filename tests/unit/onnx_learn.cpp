@@ -341,6 +341,21 @@ TEST_CASE_FIXTURE(Imported, "onnx learn: weights of f16 are parameters of the mo
   CHECK(model.parameters().get("w").dtype() == DType::f64);
 }
 
+TEST_CASE_FIXTURE(Imported, "onnx learn: weights in Constant nodes are the same parameters in all programs") {
+  onnx::AttributeRecord list;
+  list.name = "value_floats";
+  list.type = onnx::AttributeRecord::Type::floats;
+  list.numbers = {1, 2, 3};
+  Model model = of(test::model(onnx_graph({node("Constant", {}, {"c"}, {list}), node("Mul", {"x", "c"}, {"result"})}, {f32("x", {-1, 3})},
+                                          {f32("result", {-1, 3})})));
+  for (const std::int64_t batch : {1, 2, 3}) {
+    model.train_batch(samples(batch, 3), samples(batch, 3));
+    model.predict(samples(batch, 3));
+  }
+  CHECK(names(model) == std::vector<std::string>{"c"});
+  CHECK(floats(model.parameters().get("c")) != std::vector<float>{1, 2, 3});
+}
+
 TEST_CASE_FIXTURE(Imported, "onnx learn: a file of a fixed batch is built for others if it can be, else the error says how to export it") {
   onnx::ModelRecord fits = regression();
   fits.graph.inputs = {f32("x", {1, 3})};
@@ -383,11 +398,16 @@ TEST_CASE_FIXTURE(Imported, "onnx learn: errors name the file, what it has and w
                                              {f32("x", {-1, 3})}, {f32("y", {})}, {test::floats("w", numbers(6), {3, 2})}));
   CHECK(contains(message(summed), "whose output 'y' is f32(): expected the batch of 1 as its first axis"));
 
+  // Names that programs use otherwise get that of the layer.
   const auto named = [](std::string_view name) {
     return test::model(onnx_graph({node("MatMul", {"x", name}, {"y"})}, {f32("x", {-1, 3})}, {f32("y", {-1, 2})},
                                   {test::floats(name, numbers(6), {3, 2})}));
   };
-  CHECK(contains(message(named("optimizer/w")), "has a parameter 'optimizer/w': names of this form are those of training state"));
+  for (const char* name : {"optimizer/w", "y", "step"}) {
+    Model model = of(named(name));
+    model.train_batch(samples(2, 3), samples(2, 2));
+    CHECK(names(model).back() == std::string("onnx/") + name);
+  }
 
   // A head that cannot be imported does not matter where it is left out.
   onnx::ModelRecord unknown = two;
