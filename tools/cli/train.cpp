@@ -59,7 +59,8 @@ std::vector<ConfigOverride> overrides_of(const Arguments& arguments) {
   if (arguments.freeze.empty()) return {};
   std::string globs;
   for (const std::string& glob : arguments.freeze) {
-    if (glob.find_first_of("\"\\") != std::string::npos) throw Error("--freeze: expected a glob without quotes and backslashes, got " + glob);
+    if (glob.find_first_of("\"\\") != std::string::npos)
+      throw Error("--freeze: expected a glob without quotes and backslashes, got " + glob);
     globs += (globs.empty() ? "\"" : ", \"") + glob + "\"";
   }
   return {{"frozen", "[" + globs + "]", "--freeze"}};
