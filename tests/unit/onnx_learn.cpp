@@ -400,7 +400,7 @@ TEST_CASE_FIXTURE(Imported, "onnx learn: errors name the file, what it has and w
 
   // Names that programs use otherwise get that of the layer.
   const auto named = [](std::string_view name) {
-    return test::model(onnx_graph({node("MatMul", {"x", name}, {"y"})}, {f32("x", {-1, 3})}, {f32("y", {-1, 2})},
+    return test::model(onnx_graph({node("MatMul", {"x", name}, {"result"})}, {f32("x", {-1, 3})}, {f32("result", {-1, 2})},
                                   {test::floats(name, numbers(6), {3, 2})}));
   };
   for (const char* name : {"optimizer/w", "y", "step"}) {
