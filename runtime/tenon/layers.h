@@ -455,7 +455,7 @@ struct VendorOp {
 /// normalisation and dropout do what they do in training, whatever mode the file states. The first
 /// axis of input and result is the batch.
 struct Onnx {
-  std::string file;  ///< the path
+  std::string file = {};  ///< the path
   /// The value that is the result, and what it does not depend on is left out: any name in the graph.
   /// Empty: the file's output.
   std::string output = {};

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "onnx_testing.h"
+#include "train/run_record.h"
 #include "train_testing.h"
 
 using namespace tenon;
@@ -93,7 +94,7 @@ struct Imported : OnReference {
     for (std::size_t at = text.find(path); at != std::string::npos; at = text.find(path)) text.replace(at, path.size(), "FILE");
     return text;
   }
-  const OnnxFiles files;
+  OnnxFiles files;
   mutable std::string path;  ///< of the last file
   mutable int written = 0;
 };
@@ -429,6 +430,13 @@ TEST_CASE_FIXTURE(Exported, "onnx learn: YAML names the file relative to itself,
   CHECK(whole.evaluate(whole.load_data())[0].second < 3);
   CHECK_THROWS_WITH_AS(run_of("model: {onnx: net.onnx}\n", {{"frozen", "[\"encoder.*\"]"}}),
                        doctest::Contains("frozen 'encoder.*': matches no parameter of the model; expected a glob of conv2d/kernel"), Error);
+
+  // The description of a run keeps the file that replaced the definition's.
+  TrainingRun replaced = run_of("model: {onnx: no.onnx}\ncheckpoint: {directory: run}\n", {{"model.onnx", path}});
+  replaced.fit(replaced.load_data());
+  const train::SavedRun saved = train::find_run(folder.file("run"), "");
+  REQUIRE(saved.overrides.size() == 1);
+  CHECK(saved.overrides[0].value == path);
 
   TrainingRun layered =
       run_of("model:\n  layers:\n    - onnx: {file: net.onnx, frozen: true, name: net}\n    - dense: {units: 10}\n    - softmax\n");
