@@ -13,7 +13,7 @@ namespace config {
 namespace {
 
 bool is_model(const Node& tree) {
-  return tree.find("layers") != nullptr;
+  return tree.find("layers") != nullptr || tree.find("onnx") != nullptr;
 }
 
 TrainDefinition load_definition(Files& files, const std::string& path, const std::vector<ConfigOverride>& overrides) {

@@ -76,6 +76,12 @@ ModelDefinition read_model(const Node& tree, const std::string& context) {
   model.dtype = top.choice("dtype", model.dtype, dtypes);
   model.preset = read_preset(top);
   top.attempt([&] {
+    const auto file = top.find("onnx", "the path of an ONNX file, or a map of the keys of the layer onnx: in place of layers", "none");
+    if (file && !file->is_null()) {
+      if (top.find("layers")) file->fail("expected one of onnx and layers, got both; a layer of the list may be `onnx: {file: ...}`");
+      model.layers = {layers::read_onnx_model(*file, model.preset)};
+      return;
+    }
     const Value list = top.require_value("layers", "a list of layers");
     model.layers = layers::read_layers(list, model.preset);
     if (model.layers.empty()) list.fail("is empty; expected at least one layer");

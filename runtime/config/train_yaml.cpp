@@ -113,6 +113,8 @@ TrainDefinition read_train(Files& files, Node tree, const std::vector<ConfigOver
   top.attempt([&] { train.parallel_devices = read_parallel(top); });
   if (const auto globs = top.find("trainable", "a glob or a list of globs", "all"); globs && !globs->is_null())
     train.trainable = globs->as_names();
+  if (const auto globs = top.find("frozen", "a glob or a list of globs", "none"); globs && !globs->is_null())
+    train.frozen = globs->as_names();
   fit.shuffle = top.get<bool>("shuffle", fit.shuffle);
   if (!fit.shuffle && fit.shuffle_buffer > 0) {
     top.attempt([&] { top.find("shuffle")->fail("data.shuffle_buffer has no effect without shuffling"); });

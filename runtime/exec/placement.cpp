@@ -12,6 +12,7 @@
 #include "exec/answers.h"
 #include "graph/op.h"
 #include "graph/passes.h"
+#include "yaml/glob.h"
 
 namespace tenon::exec {
 namespace {
@@ -127,25 +128,6 @@ struct Placer {
 
 }  // namespace
 
-bool glob_matches(const std::string& glob, const std::string& text) {
-  std::size_t g = 0, t = 0, star = std::string::npos, mark = 0;
-  while (t < text.size()) {
-    if (g < glob.size() && (glob[g] == '?' || glob[g] == text[t])) {
-      ++g, ++t;
-    } else if (g < glob.size() && glob[g] == '*') {
-      star = g++;
-      mark = t;
-    } else if (star != std::string::npos) {
-      g = star + 1;
-      t = ++mark;
-    } else {
-      return false;
-    }
-  }
-  while (g < glob.size() && glob[g] == '*') ++g;
-  return g == glob.size();
-}
-
 std::uint32_t math_of(Precision precision) {
   return precision == Precision::float32 ? TENON_MATH_STRICT : TENON_MATH_TF32;
 }
@@ -166,7 +148,7 @@ void check_rules(ContextState& context, const Graph& graph) {
   const std::lock_guard lock(context.mutex);
   for (const PlacementRule& rule : context.config.placement) {
     if (!context.checked_rules.insert(rule.match).second) continue;
-    const auto matches = [&](const NodeInfo& node) { return glob_matches(rule.match, node.name); };
+    const auto matches = [&](const NodeInfo& node) { return yaml::glob_matches(rule.match, node.name); };
     if (std::any_of(graph.nodes().begin(), graph.nodes().end(), matches)) continue;
     log::warning(
         "{}: key 'placement': '{}' matches none of the {} nodes of the program and has no effect; `tenon explain` lists their names",
@@ -185,7 +167,7 @@ std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, Graph& gr
     const NodeInfo& node = graph.nodes()[n];
     std::string typed = node.device;
     for (auto rule = config.placement.begin(); typed.empty() && rule != config.placement.end(); ++rule) {
-      if (glob_matches(rule->match, node.name)) typed = rule->device;
+      if (yaml::glob_matches(rule->match, node.name)) typed = rule->device;
     }
     if (typed.empty()) typed = fallback;
     const DeviceName name = parse_device_name(typed);

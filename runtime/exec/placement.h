@@ -14,9 +14,6 @@
 
 namespace tenon::exec {
 
-/// True if `text` matches the glob: `*` any run of characters, `?` one.
-bool glob_matches(const std::string& glob, const std::string& text);
-
 /// TENON_MATH_*. With a mixed precision, the remaining f32 ops may use TF32.
 std::uint32_t math_of(Precision precision);
 tenon_plan_options plan_options(const Config& config, Precision precision);

@@ -33,12 +33,18 @@ std::int64_t per_sample(const Shape& shape) {
   return shape[0] == 0 ? 0 : shape.count() / shape[0];
 }
 
-LayerBuilder::LayerBuilder(Graph& graph, const ModelDefinition& definition, Value key, const Forward* shared, const Learns& learns,
-                           Decoding* decoding, Forward& out_forward)
-    : graph_(graph), definition_(definition), key_(key), shared_(shared), learns_(learns), decoding_(decoding), forward_(out_forward) {}
+LayerBuilder::LayerBuilder(Graph& graph, const ModelDefinition& definition, Value key, const BuildOptions& options, Forward& out_forward)
+    : graph_(graph), definition_(definition), key_(key), options_(options), forward_(out_forward) {}
+
+std::string LayerBuilder::full_name(const std::string& name) const {
+  // Programs have inputs of these names.
+  static const std::set<std::string> taken{"x", "y", "key", "learning_rate", "step", "sample_weights"};
+  const bool is_whole_model = std::holds_alternative<Onnx>(layer_->kind) && definition_.layers.size() == 1 && names_.prefix.empty();
+  return is_whole_model && !taken.contains(name) && !is_training_state(name) ? name : fmt::format("{}{}/{}", names_.prefix, name_, name);
+}
 
 bool LayerBuilder::learns(const std::string& name) const {
-  return !learns_ || learns_(fmt::format("{}{}/{}", names_.prefix, name_, name));
+  return !options_.learns || options_.learns(full_name(name));
 }
 
 void LayerBuilder::fail(const std::string& reason) const {
@@ -61,7 +67,7 @@ void LayerBuilder::expect_positive(const char* field, std::int64_t value) const 
 
 ParameterSpec LayerBuilder::spec_of(const std::string& name, const Shape& shape, const Initializer& initializer) const {
   ParameterSpec spec;
-  spec.name = fmt::format("{}{}/{}", names_.prefix, name_, name);
+  spec.name = full_name(name);
   spec.dtype = dtype();
   spec.shape = shape;
   spec.initializer = initializer;
@@ -74,13 +80,25 @@ Value LayerBuilder::parameter(const std::string& name, const Shape& shape, const
   spec.fan_in = start.fan_in;
   spec.fan_out = start.fan_out;
   spec.block = start.block;
-  const Value value =
-      shared_ != nullptr ? shared_->parameters.at(forward_.parameters.size()) : graph_.parameter(spec.name, spec.dtype, shape);
   spec.frozen = !learns(name);
-  row_.parameters += shape.count();
+  return add_parameter(std::move(spec));
+}
+
+Value LayerBuilder::parameter(const std::string& name, const Tensor& initial, bool frozen) {
+  ParameterSpec spec = spec_of(name, initial.shape(), {});
+  spec.initial = initial;
+  spec.frozen = frozen || !learns(name);
+  return add_parameter(std::move(spec));
+}
+
+Value LayerBuilder::add_parameter(ParameterSpec spec) {
+  const Forward* const shared = options_.shared;
+  const Value value =
+      shared != nullptr ? shared->parameters.at(forward_.parameters.size()) : graph_.parameter(spec.name, spec.dtype, spec.shape);
+  row_.parameters += spec.shape.count();
   if (spec.frozen) {
-    row_.non_trainable += shape.count();
-    row_.frozen += shape.count();
+    row_.non_trainable += spec.shape.count();
+    row_.frozen += spec.shape.count();
   }
   forward_.specs.push_back(std::move(spec));
   forward_.parameters.push_back(value);
@@ -123,17 +141,27 @@ Value LayerBuilder::real_steps(std::int64_t time) const {
 Value LayerBuilder::decoding_state(const std::string& name, const Shape& shape) {
   DecodingState state{fmt::format("{}{}/{}", names_.prefix, name_, name), dtype(), shape};
   const Value value = graph_.parameter(state.name, state.dtype, state.shape);
-  decoding_->states.push_back(std::move(state));
+  options_.decoding->states.push_back(std::move(state));
   return value;
 }
 
 Value LayerBuilder::state(const std::string& name, const Shape& shape, double start) {
-  ParameterSpec spec = spec_of(name, shape, {.kind = Initializer::Kind::constant, .value = start});
+  return add_state(spec_of(name, shape, {.kind = Initializer::Kind::constant, .value = start}));
+}
+
+Value LayerBuilder::state(const std::string& name, const Tensor& initial) {
+  ParameterSpec spec = spec_of(name, initial.shape(), {});
+  spec.initial = initial;
+  return add_state(std::move(spec));
+}
+
+Value LayerBuilder::add_state(ParameterSpec spec) {
+  const Forward* const shared = options_.shared;
   const Value value =
-      shared_ != nullptr ? shared_->states.at(forward_.states.size()).value : graph_.parameter(spec.name, spec.dtype, shape);
+      shared != nullptr ? shared->states.at(forward_.states.size()).value : graph_.parameter(spec.name, spec.dtype, spec.shape);
+  row_.parameters += spec.shape.count();
+  row_.non_trainable += spec.shape.count();
   forward_.states.push_back({std::move(spec), value, {}});
-  row_.parameters += shape.count();
-  row_.non_trainable += shape.count();
   return value;
 }
 
@@ -178,7 +206,7 @@ Value LayerBuilder::run_one(const LayerDefinition& layer, Value x) {
   const auto build_kind = [&]<class L>(const L& kind) {
     const Rule<L> own = rule<L>();
     row_ = LayerSummary{.name = names_.prefix + name_, .type = own.type, .output = {}, .device = layer.device};
-    if (decoding_ != nullptr && (own.causal == nullptr || !own.causal(kind))) {
+    if (options_.decoding != nullptr && (own.causal == nullptr || !own.causal(kind))) {
       fail(
           "depends on more than the steps so far, so that a sequence cannot be continued step by step; expected layers like dense, "
           "embedding, layer_norm, causal attention and lstm with return_sequences");
@@ -232,14 +260,13 @@ std::vector<Value> LayerBuilder::run_inside(const std::vector<const std::vector<
   return results;
 }
 
-Forward build(Graph& graph, const ModelDefinition& definition, Value x, Value key, const Forward* shared, const Learns& learns,
-              Decoding* decoding) {
+Forward build(Graph& graph, const ModelDefinition& definition, Value x, Value key, const BuildOptions& options) {
   Forward forward;
-  const Value h = x.dtype() == definition.dtype || starts_with_embedding(definition) ? x : ops::cast(x, definition.dtype);
+  const Value h = x.dtype() == definition.dtype || takes_any_dtype(definition) ? x : ops::cast(x, definition.dtype);
   forward.logits = h;
   ModelDefinition complete = definition;
   set_defaults(complete);
-  LayerBuilder layers(graph, complete, key, shared, learns, decoding, forward);
+  LayerBuilder layers(graph, complete, key, options, forward);
   forward.output = layers.run(complete.layers, h);
   forward.features_last = layers.features_last;
   return forward;

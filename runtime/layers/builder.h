@@ -20,12 +20,13 @@ namespace tenon::layers {
 /// Builds layers: holds the graph, the parameters created so far and the summary row of the current layer.
 class LayerBuilder {
  public:
-  LayerBuilder(Graph& graph, const ModelDefinition& definition, Value key, const Forward* shared, const Learns& learns, Decoding* decoding,
-               Forward& out_forward);
+  LayerBuilder(Graph& graph, const ModelDefinition& definition, Value key, const BuildOptions& options, Forward& out_forward);
 
   Graph& graph() const { return graph_; }
   DType dtype() const { return definition_.dtype; }
   bool training() const { return key_.present(); }
+  Value key() const { return key_; }  ///< u64(2), the seed of a training step; absent: inference
+  const BuildOptions& options() const { return options_; }
   /// Whether the parameter "<layer>/<name>" learns, or would if it existed.
   bool learns(const std::string& name) const;
   LayerSummary& row() { return row_; }
@@ -45,6 +46,12 @@ class LayerBuilder {
   };
   /// Creates the parameter "<layer>/<name>" and counts it in the summary row.
   Value parameter(const std::string& name, const Shape& shape, const Initializer& initializer, Start start);
+  /// Creates a parameter with these initial elements on the host, as "<layer>/<name>", or `name` if the model has no other layer and
+  /// nothing else has the name.
+  /// `frozen`: it does not learn, whatever trainable says.
+  Value parameter(const std::string& name, const Tensor& initial, bool frozen);
+  /// Creates a non-trainable state in the same way.
+  Value state(const std::string& name, const Tensor& initial);
   /// Creates the layer's kernel, with its regularisation.
   Value kernel(const Weights& weights, const Shape& shape, Start start);
   /// Creates the layer's bias; absent if it has none.
@@ -59,12 +66,14 @@ class LayerBuilder {
   void keep(Value state, Value next);
   /// Applies the layer's activation; remembers its input, so that a loss can use the scores before a softmax or sigmoid.
   Value activate(const Activation& activation, Value x);
+  /// Declares that the layer's result is softmax or sigmoid of these scores, for losses that use them instead.
+  void set_scores(Value scores, tenon::Activation of) { logits_ = {scores, of}; }
   /// Declares that steps are padding where `real`, bool(batch, time), is false.
   void set_real_steps(Value real) { real_steps_ = real; }
   /// That value if it has this number of steps; absent: no step is padding.
   Value real_steps(std::int64_t time) const;
   /// The pass over the next steps of a sequence; null: x holds whole sequences.
-  const Decoding* decoding() const { return decoding_; }
+  const Decoding* decoding() const { return options_.decoding; }
   /// A parameter "<layer>/<name>" that the layer keeps between such passes by Graph::update.
   Value decoding_state(const std::string& name, const Shape& shape);
   /// Applies dropout with probability p; the identity outside training.
@@ -86,16 +95,18 @@ class LayerBuilder {
     std::map<std::string, int> next_index;
     std::set<std::string> taken;
   };
+  /// "<layer>/<name>" with the names of enclosing layers. What a file brings along keeps its name in a model of nothing else.
+  std::string full_name(const std::string& name) const;
   ParameterSpec spec_of(const std::string& name, const Shape& shape, const Initializer& initializer) const;
+  Value add_parameter(ParameterSpec spec);
+  Value add_state(ParameterSpec spec);
   std::string choose_name();
   Value run_one(const LayerDefinition& layer, Value x);
 
   Graph& graph_;
   const ModelDefinition& definition_;
   Value key_;
-  const Forward* shared_;
-  const Learns& learns_;
-  Decoding* decoding_;
+  const BuildOptions& options_;
   Forward& forward_;
   std::map<std::string, Value> results_;  ///< by layer
   Value real_steps_;

@@ -17,6 +17,10 @@ bool starts_with_embedding(const ModelDefinition& definition) {
   return first != definition.layers.end() && std::holds_alternative<Embedding>(first->kind);
 }
 
+bool takes_any_dtype(const ModelDefinition& definition) {
+  return starts_with_embedding(definition) || std::holds_alternative<Onnx>(definition.layers.at(0).kind);
+}
+
 bool ends_with_softmax(const ModelDefinition& definition) {
   constexpr auto softmax = tenon::Activation::softmax;
   return std::visit(

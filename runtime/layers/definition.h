@@ -9,6 +9,8 @@
 
 namespace tenon::layers {
 
+class Sources;  // layers/sources.h
+
 /// Calls visit for each layer, including inner layers. `List` is a vector of LayerDefinition, which may be const.
 template <class List, class Visit>
 void for_each_layer(List& list, const Visit& visit) {
@@ -23,8 +25,13 @@ void for_each_layer(List& list, const Visit& visit) {
   }
 }
 
-/// True if the first layer other than flatten is an embedding; its integer inputs are not cast.
+/// True if the first layer other than flatten is an embedding.
 bool starts_with_embedding(const ModelDefinition& definition);
+/// True if the first layer takes x as it is: other layers get it in the dtype of the parameters.
+bool takes_any_dtype(const ModelDefinition& definition);
+/// Sets what a definition leaves open of its input and the file of its first layer, onnx, states: the shape, and a dtype of integers.
+/// Errors  those of the layer and its file.
+void complete_input(ModelDefinition& definition, Sources& sources);
 /// True if the last layer is a softmax or applies one.
 bool ends_with_softmax(const ModelDefinition& definition);
 /// The dtype of a sample if no data is given: i64 instead of a floating dtype for an embedding.

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <tenon/context.h>
 #include <tenon/definition.h>
 #include <tenon/functions.h>
 #include <tenon/model.h>
@@ -19,6 +20,7 @@ struct ParameterSpec {
   DType dtype = DType::f32;
   Shape shape;
   Initializer initializer;
+  Tensor initial = {};  ///< the initial elements, on the host; undefined: those of `initializer`
   std::int64_t fan_in = 0;
   std::int64_t fan_out = 0;  ///< 0: Glorot's n1 and n2 come from the shape
   Shape block = {};          ///< initialised block by block, e.g. the gates of one direction; empty: the whole shape
@@ -47,16 +49,25 @@ struct Forward {
 };
 
 struct Decoding;  // layers/decoding.h
+class Sources;    // layers/sources.h
 
 /// Whether a parameter of this name learns; empty: all do.
 using Learns = std::function<bool(const std::string& parameter)>;
 
-/// Appends the layers to the graph. x: (batch, sample...). `key` is absent in evaluation, where dropout is the identity. `shared` is an
-/// earlier pass over the same definition whose parameters this pass reuses; null: new parameters are created.
-/// What `learns` rejects is marked as frozen, and batch normalisation without any parameter that learns uses its running statistics.
+/// What a pass is built with beyond its definition.
+struct BuildOptions {
+  /// An earlier pass over the same definition whose parameters this pass reuses; null: new parameters are created.
+  const Forward* shared = nullptr;
+  /// What it rejects is marked as frozen, and batch normalisation without any parameter that learns uses its running statistics.
+  Learns learns = {};
+  /// x holds the next steps of one sequence, and the states that layers keep are added to this; null: x holds whole sequences.
+  Decoding* decoding = nullptr;
+  const Context* context = nullptr;  ///< for layers that import a file; null: those are errors
+  Sources* sources = nullptr;        ///< the files opened so far; null with `context` alone
+};
+
+/// Appends the layers to the graph. x: (batch, sample...). `key` is absent in evaluation, where dropout is the identity.
 /// Errors  a layer does not fit its input: "model.yaml:9:5: layers[2] dense: 'dense' expects (batch, ..., features), got (32)".
-/// With `decoding`, x holds the next steps of one sequence, and the states that layers keep are added to it.
-Forward build(Graph& graph, const ModelDefinition& definition, Value x, Value key, const Forward* shared = nullptr,
-              const Learns& learns = {}, Decoding* decoding = nullptr);
+Forward build(Graph& graph, const ModelDefinition& definition, Value x, Value key, const BuildOptions& options = {});
 
 }  // namespace tenon::layers

@@ -49,4 +49,7 @@ class LayerKeys : public yaml::Section {
 /// Reads a list of layers and expands `repeat`. `label` is that of the enclosing layer, "" for the model's own list.
 std::vector<LayerDefinition> read_layers(const yaml::Value& list, Preset preset, const std::string& label = "");
 
+/// Reads the layer `onnx` that is a whole model: the path of its file, or a map of its keys.
+LayerDefinition read_onnx_model(const yaml::Value& value, Preset preset);
+
 }  // namespace tenon::layers

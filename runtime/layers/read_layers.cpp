@@ -68,6 +68,8 @@ Item item_of(const yaml::Value& item) {
     parts.word.mark = entry.mark;
     if (entry.value.kind == yaml::Node::Kind::list && entry.key == rule<Branches>().name) {
       parts.keys.entries.push_back({"parts", entry.mark, entry.value});  // the short form
+    } else if (entry.value.kind == yaml::Node::Kind::scalar && entry.key == rule<Onnx>().name) {
+      parts.keys.entries.push_back({"file", entry.mark, entry.value});
     } else if (entry.value.kind != yaml::Node::Kind::null) {
       parts.keys = entry.value;
     }
@@ -83,9 +85,8 @@ std::string joined_label(const std::string& outer, const std::string& inner) {
   return outer.empty() ? inner : outer + ": " + inner;
 }
 
-LayerDefinition read_layer(const yaml::Value& item, const Item& parts, const std::string& word, Preset preset, const std::string& outer) {
+LayerDefinition read_layer(const yaml::Value& item, const Item& parts, const std::string& word, Preset preset, const std::string& label) {
   LayerDefinition layer;
-  const std::string label = joined_label(outer, item.key() + " " + word);
   layer.where = item.mark().str() + ": " + label;
   LayerKeys keys(parts.keys, preset, label);
   keys.attempt_keys([&] {
@@ -157,12 +158,21 @@ std::vector<LayerDefinition> read_layers(const yaml::Value& list, Preset preset,
       if (word == repeat_key) {
         append_repeated(item, parts, preset, label, layers);
       } else {
-        layers.push_back(read_layer(item, parts, word, preset, label));
+        layers.push_back(read_layer(item, parts, word, preset, joined_label(label, item.key() + " " + word)));
       }
     });
   }
   mistakes.raise();
   return layers;
+}
+
+LayerDefinition read_onnx_model(const yaml::Value& value, Preset preset) {
+  const std::string word = rule<Onnx>().name;
+  yaml::Node entry;
+  entry.kind = yaml::Node::Kind::map;
+  entry.mark = value.mark();
+  entry.entries.push_back({word, value.mark(), value.node()});
+  return read_layer(value, item_of(yaml::Value(entry, value.mark(), "", word)), word, preset, word);
 }
 
 }  // namespace tenon::layers

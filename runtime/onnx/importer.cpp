@@ -11,6 +11,8 @@
 #include <tenon/vendor_ops.h>
 
 #include "core/log.h"
+#include "exec/immediate.h"
+#include "exec/oracle.h"
 #include "graph/vendor_ops.h"
 #include "io/limits.h"
 
@@ -79,7 +81,70 @@ bool has_subgraph(const NodeRecord& node) {
   return std::ranges::any_of(node.attributes, [](const AttributeRecord& attribute) { return !attribute.graphs.empty(); });
 }
 
+/// Calls f with each name that a node, or a graph in it, reads from outside.
+template <class F>
+void for_each_read(const NodeRecord& node, const F& f) {
+  for (const std::string_view name : node.inputs) {
+    if (!name.empty()) f(name);
+  }
+  for (const AttributeRecord& attribute : node.attributes) {
+    for (const GraphRecord& graph : attribute.graphs) {
+      for (const NodeRecord& inner : graph.nodes) for_each_read(inner, f);
+      for (const ValueRecord& output : graph.outputs) f(output.name);
+    }
+  }
+}
+
+/// The operands of an operator that are weights of a layer, as a set of bits.
+unsigned weights_of(const NodeRecord& node) {
+  static const std::map<std::string_view, unsigned> operands = {{"BatchNormalization", 0b11110},
+                                                                {"Conv", 0b110},
+                                                                {"ConvTranspose", 0b110},
+                                                                {"Gemm", 0b110},
+                                                                {"GroupNormalization", 0b110},
+                                                                {"InstanceNormalization", 0b110},
+                                                                {"LayerNormalization", 0b110},
+                                                                {"MatMul", 0b11},
+                                                                {"PRelu", 0b10},
+                                                                {"RMSNormalization", 0b10}};
+  const auto found = node.domain.empty() ? operands.find(node.op) : operands.end();
+  return found == operands.end() ? 0 : found->second;
+}
+
+/// Names of operands that are weights whatever their size: those of weights_of, and the bias that is added to a product.
+std::set<std::string_view> weight_operands(const GraphRecord& graph) {
+  std::set<std::string_view> names, products;
+  for (const NodeRecord& node : graph.nodes) {
+    if (node.op == "MatMul") products.insert(node.outputs.begin(), node.outputs.end());
+    const bool is_bias =
+        node.op == "Add" && std::ranges::any_of(node.inputs, [&](std::string_view name) { return products.contains(name); });
+    const unsigned weights = is_bias ? 0b11 : weights_of(node);
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if ((weights >> i & 1) != 0) names.insert(node.inputs[i]);
+    }
+  }
+  return names;
+}
+
 }  // namespace
+
+std::set<std::string_view> names_behind(const GraphRecord& graph, const std::string& output) {
+  std::unordered_map<std::string_view, const NodeRecord*> producers;
+  for (const NodeRecord& node : graph.nodes) {
+    for (const std::string_view name : node.outputs) producers.try_emplace(name, &node);
+  }
+  std::set<std::string_view> names{output};
+  std::vector<std::string_view> open{output};
+  while (!open.empty()) {
+    const auto producer = producers.find(open.back());
+    open.pop_back();
+    if (producer == producers.end()) continue;
+    for_each_read(*producer->second, [&](std::string_view name) {
+      if (names.insert(name).second) open.push_back(name);
+    });
+  }
+  return names;
+}
 
 /// The values of a graph by name.
 struct Importer::Scope {
@@ -106,11 +171,18 @@ const Tensor& Weights::tensor(const SparseTensorRecord& record) {
   return found->second;
 }
 
-void Weights::declare(const Tensor& tensor, std::string_view name) {
-  if (!is_floating(tensor.dtype()) || tensor.count() < 2 || names_.contains(tensor.address())) return;
+const Tensor& Weights::tensor(const AttributeRecord& record) {
+  auto [found, is_new] = tensors_.try_emplace(&record);
+  if (is_new) found->second = Tensor::of(record.numbers, {static_cast<std::int64_t>(record.numbers.size())});
+  return found->second;
+}
+
+void Weights::declare(const Tensor& tensor, std::string_view name, std::int64_t min_count) {
+  if (!is_floating(tensor.dtype()) || tensor.count() < min_count || names_.contains(tensor.address())) return;
   std::string unique(name);
   for (int suffix = 1; by_name_.contains(unique); ++suffix) unique = fmt::format("{}_{}", name, suffix);
   names_[tensor.address()] = unique;
+  in_order_.push_back(unique);
   by_name_[unique] = tensor;
 }
 
@@ -119,6 +191,16 @@ const std::string* Weights::name_of(const Tensor& tensor) const {
   if (found == names_.end()) return nullptr;
   const Tensor& weight = by_name_.at(found->second);
   return weight.dtype() == tensor.dtype() && weight.shape() == tensor.shape() ? &found->second : nullptr;
+}
+
+Evaluate evaluate_on_host(const Context& context, const Device& device) {
+  const std::string oracle = exec::oracle_device(context);
+  const Device host = oracle.empty() ? device : context.device(oracle);
+  return [context, host](const Graph& graph, std::span<const Tensor> inputs) {
+    std::vector<Tensor> results = exec::run_immediately(context, host, graph, inputs);
+    for (Tensor& result : results) result = result.to_host().contiguous();
+    return results;
+  };
 }
 
 std::int64_t Frame::opset(std::string_view domain) const {
@@ -140,19 +222,27 @@ void Importer::run() {
   const GraphRecord& graph = file_.model().graph;
   Scope scope;
   const Restore current(scope_, &scope);
+  std::vector<std::string_view> names;
+  if (options_.output.empty()) {
+    for (const ValueRecord& output : graph.outputs) names.push_back(output.name);
+  } else {
+    names = {options_.output};
+    needed_ = names_behind(graph, options_.output);
+  }
+  if (options_.mode != nullptr) small_weights_ = weight_operands(graph);
   add_initializers(graph, scope);
   add_inputs();
   import_nodes(graph.nodes, scope);
   std::vector<std::pair<std::string, Value>> outputs;
-  for (const ValueRecord& output : graph.outputs) {
-    const Operand* operand = scope.find(output.name);
-    if (operand == nullptr) throw Error(fmt::format("{}: output '{}': no node computes it", file_.name(), output.name));
+  for (const std::string_view name : names) {
+    const Operand* operand = scope.find(name);
+    if (operand == nullptr) throw Error(fmt::format("{}: output '{}': no node computes it", file_.name(), name));
     if (operand->kind == Operand::Kind::failed) continue;
     if (operand->kind != Operand::Kind::tensor) {
-      problems_.push_back(fmt::format("output '{}' is a sequence or an optional, expected a tensor", output.name));
+      problems_.push_back(fmt::format("output '{}' is a sequence or an optional, expected a tensor", name));
       continue;
     }
-    outputs.emplace_back(output.name, value_of(*operand));
+    outputs.emplace_back(name, value_of(*operand));
   }
   if (!problems_.empty()) {
     const std::size_t others = problems_.size() > 20 ? problems_.size() - 20 : 0;
@@ -161,12 +251,13 @@ void Importer::run() {
                 fmt::format("{}{}", fmt::join(problems_, "\n"), others > 0 ? fmt::format("\nand {} more", others) : ""));
   }
   for (const auto& [name, value] : outputs) target_.graph->output(name, value);
+  for (const auto& [name, next] : next_states_) target_.graph->update(parameters_.at(name), next);
 }
 
 void Importer::add_initializers(const GraphRecord& graph, Scope& scope) {
   const auto add = [&](const auto& record, std::string_view name) {
     const Tensor& tensor = weights_.tensor(record);
-    weights_.declare(tensor, name);
+    weights_.declare(tensor, name, small_weights_.contains(name) ? 1 : 2);
     scope.values[name] = Operand(tensor);
   };
   for (const TensorRecord& record : graph.initializers) add(record, record.name);
@@ -177,6 +268,7 @@ void Importer::add_inputs() {
   for (const ValueRecord& input : file_.model().graph.inputs) {
     if (scope_->values.contains(input.name)) continue;  // an initializer, of which IR version 3 makes an input as well
     const auto given = input_types_.find(std::string(input.name));
+    if (given == input_types_.end() && !is_needed(input.name)) continue;
     if (given == input_types_.end()) throw Error(fmt::format("{}: input '{}' is missing", file_.name(), input.name));
     const InputType& type = given->second;
     Operand operand(target_.graph->input(given->first, type.dtype, type.shape));
@@ -195,26 +287,11 @@ void Importer::add_inputs() {
 }
 
 void Importer::import_nodes(const std::vector<NodeRecord>& nodes, Scope& scope) {
-  for (const NodeRecord* node : order_of(nodes)) import_node(*node, scope);
-}
-
-namespace {
-
-/// Calls f with each name that a node, or a graph in it, reads from outside.
-template <class F>
-void for_each_read(const NodeRecord& node, const F& f) {
-  for (const std::string_view name : node.inputs) {
-    if (!name.empty()) f(name);
-  }
-  for (const AttributeRecord& attribute : node.attributes) {
-    for (const GraphRecord& graph : attribute.graphs) {
-      for (const NodeRecord& inner : graph.nodes) for_each_read(inner, f);
-      for (const ValueRecord& output : graph.outputs) f(output.name);
-    }
+  const bool is_inner = &nodes != &file_.model().graph.nodes;
+  for (const NodeRecord* node : order_of(nodes)) {
+    if (is_inner || std::ranges::any_of(node->outputs, [&](std::string_view name) { return is_needed(name); })) import_node(*node, scope);
   }
 }
-
-}  // namespace
 
 std::vector<const NodeRecord*> Importer::order_of(const std::vector<NodeRecord>& nodes) const {
   std::unordered_map<std::string_view, std::size_t> producers;
@@ -354,7 +431,9 @@ void Importer::apply_rule(const Rule& rule, const NodeRecord& node, std::int64_t
     }
     if (!results.empty()) {
       const bool literal = node.op == "Constant" && node.domain.empty();
-      if (literal && results[0].is_known()) weights_.declare(results[0].known, node.outputs[0]);
+      if (literal && results[0].is_known()) {
+        weights_.declare(results[0].known, node.outputs[0], small_weights_.contains(node.outputs[0]) ? 1 : 2);
+      }
       return set_results(node, std::move(results), scope);
     }
   }
@@ -464,6 +543,23 @@ std::vector<Operand> Importer::run_graph(const GraphRecord& graph, std::vector<O
     results.push_back(*result);
   }
   return results;
+}
+
+Value Importer::key() {
+  if (!key_.present()) key_ = target_.graph->input(key_input, DType::u64, {2});
+  return key_;
+}
+
+Value Importer::state(const Operand& weight) {
+  const Value before = value_of(weight);
+  const std::string& name = *weights_.name_of(weight.known);
+  states_.insert(name);
+  const auto next = next_states_.find(name);
+  return next == next_states_.end() ? before : next->second;
+}
+
+void Importer::set_state(const Operand& weight, Value next) {
+  next_states_[*weights_.name_of(weight.known)] = next;
 }
 
 void Importer::count_iterations(const Node& node, std::int64_t iterations) {

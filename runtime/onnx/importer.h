@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include <tenon/context.h>
 #include <tenon/graph.h>
 #include <tenon/onnx.h>
 #include <tenon/tensor.h>
@@ -35,19 +36,24 @@ class Weights {
   /// The elements of a record, read once.
   const Tensor& tensor(const TensorRecord& record);
   const Tensor& tensor(const SparseTensorRecord& record);
-  /// Declares that a tensor of the file is a weight, if it is floating and has more than one element. `name` is that of the value in its
-  /// ONNX graph; one that another weight has gets a suffix.
-  void declare(const Tensor& tensor, std::string_view name);
+  /// The numbers of an attribute, f32 (n).
+  const Tensor& tensor(const AttributeRecord& record);
+  /// Declares that a tensor of the file is a weight, if it is floating and has more elements than one, or `min_count`. `name` is that of
+  /// the value in its ONNX graph; one that another weight has gets a suffix.
+  void declare(const Tensor& tensor, std::string_view name, std::int64_t min_count = 2);
   /// The name of a weight; null for other tensors.
   const std::string* name_of(const Tensor& tensor) const;
   /// All weights by name.
   const std::map<std::string, Tensor>& all() const { return by_name_; }
+  /// Their names in the order in which they were declared: that of the file.
+  const std::vector<std::string>& names() const { return in_order_; }
 
  private:
   std::shared_ptr<ModelFile> file_;
   std::unordered_map<const void*, Tensor> tensors_;       ///< by record
   std::unordered_map<std::uint64_t, std::string> names_;  ///< by address
   std::map<std::string, Tensor> by_name_;
+  std::vector<std::string> in_order_;
 };
 
 /// Thrown where the elements of inputs are necessary that the import was not given.
@@ -79,10 +85,21 @@ struct Recipe {
 
 /// Runs a graph on the host; its inputs are `inputs`, in order. Results are dense and on the host.
 using Evaluate = std::function<std::vector<Tensor>(const Graph& graph, std::span<const Tensor> inputs)>;
+/// On the oracle, which has all ops, or else on `device`.
+Evaluate evaluate_on_host(const Context& context, const Device& device);
 
 struct ImportOptions {
   std::int64_t max_unrolled_iterations = 4096;
+  /// The value of the graph that is its only output; nodes and inputs that it does not depend on are left out. Empty: the file's outputs.
+  std::string output = {};
+  const LearningMode* mode = nullptr;  ///< null: nodes do what they state
 };
+
+/// The name of the input u64(2) that Importer::key adds to a graph.
+inline constexpr const char* key_input = "training/key";
+
+/// The names that the values depend on, themselves included: of nodes, inputs and initializers of the graph.
+std::set<std::string_view> names_behind(const GraphRecord& graph, const std::string& output);
 
 /// Imports one model once.
 ///
@@ -95,6 +112,8 @@ class Importer {
 
   /// Imports the model's graph. Throws ElementsNeeded, or Error.
   void run();
+  /// The weights that state() was called for, which a training step updates otherwise than by gradients.
+  const std::set<std::string>& states() const { return states_; }
 
   // For Node.
 
@@ -110,6 +129,14 @@ class Importer {
   Tensor elements_of(const Operand& operand, bool needed);
   /// The results of a subgraph, whose nodes read `inputs` and the values around it.
   std::vector<Operand> run_graph(const GraphRecord& graph, std::vector<Operand> inputs);
+  /// What the graph is imported for; null: nodes do what they state, as they do on the host.
+  const LearningMode* mode() const { return target_.on_host ? nullptr : options_.mode; }
+  /// The seed of a training step, an input of the graph.
+  Value key();
+  /// A weight that is state of the model, such as a running mean: its value after the nodes so far.
+  Value state(const Operand& weight);
+  /// The same weight is this from now on, and after the run. `next` has its dtype and shape.
+  void set_state(const Operand& weight, Value next);
   /// Counts iterations that are unrolled. Errors  more than the options allow.
   void count_iterations(const Node& node, std::int64_t iterations);
 
@@ -134,6 +161,7 @@ class Importer {
   void set_results(const NodeRecord& node, std::vector<Operand> results, Scope& scope);
   void add_initializers(const GraphRecord& graph, Scope& scope);
   std::vector<const NodeRecord*> order_of(const std::vector<NodeRecord>& nodes) const;
+  bool is_needed(std::string_view name) const { return options_.output.empty() || needed_.contains(name); }
 
   const ModelFile& file_;
   Weights& weights_;
@@ -145,6 +173,11 @@ class Importer {
   Scope* scope_ = nullptr;
   std::map<std::pair<std::string_view, std::string_view>, const FunctionRecord*> functions_;
   std::map<std::string, Value> parameters_;
+  std::set<std::string_view> needed_;              ///< with ImportOptions::output: what it depends on
+  std::set<std::string_view> small_weights_;       ///< names of tensors that are weights even with one element
+  std::set<std::string> states_;                   ///< names of weights
+  std::map<std::string, Value> next_states_ = {};  ///< those that nodes have replaced
+  Value key_;
   /// constants of the graph, with the tensors, which keep the addresses
   std::map<ConstantKey, std::pair<Tensor, Value>> constants_;
   std::vector<std::string> problems_;

@@ -11,9 +11,6 @@
 #include <tenon/onnx.h>
 
 #include "core/state_of.h"
-#include "exec/immediate.h"
-#include "exec/oracle.h"
-#include "exec/placement.h"
 #include "exec/program_cache.h"
 #include "graph/patterns/recognize.h"
 #include "onnx/importer.h"
@@ -40,16 +37,6 @@ struct Model::State {
       : context(c), options(o), file(std::move(f)), report(std::move(r)), weights(file), programs(o.limits) {}
 
   Device device() const { return options.device.empty() ? context.default_device() : context.device(options.device); }
-  /// Graphs on the host run on the oracle, which has all ops, or else where the model runs.
-  Evaluate evaluator() const {
-    const std::string oracle = exec::oracle_device(context);
-    const Device host = oracle.empty() ? device() : context.device(oracle);
-    return [this, host](const Graph& graph, std::span<const Tensor> inputs) {
-      std::vector<Tensor> results = exec::run_immediately(context, host, graph, inputs);
-      for (Tensor& result : results) result = result.to_host().contiguous();
-      return results;
-    };
-  }
   bool is_specialised(const std::string& input) const { return std::ranges::find(specialised, input) != specialised.end(); }
 
   /// Compares a tensor's type with that of the file.
@@ -84,7 +71,7 @@ struct Model::State {
   /// The graph; throws ElementsNeeded.
   Graph import(const InputTypes& inputs) {
     Graph graph;
-    const Evaluate evaluate = evaluator();
+    const Evaluate evaluate = evaluate_on_host(context, device());
     const ImportOptions import_options{.max_unrolled_iterations = options.max_unrolled_iterations};
     Importer(*file, weights, evaluate, inputs, import_options, graph).run();
     patterns = {};

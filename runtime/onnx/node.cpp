@@ -228,6 +228,10 @@ Tensor Node::sparse_tensor(std::string_view name) const {
   return importer_.weights().tensor(found.sparse[0]);
 }
 
+Tensor Node::numbers_tensor(std::string_view name) const {
+  return importer_.weights().tensor(require(name, Type::floats));
+}
+
 const GraphRecord& Node::subgraph(std::string_view name) const {
   const AttributeRecord& found = require(name, Type::graph);
   if (found.graphs.empty()) fail(fmt::format("attribute '{}': expected a graph, got none", name));
@@ -264,6 +268,26 @@ Tensor Node::known_of(const Operand& operand, bool needed) {
 
 Value Node::value_of(const Operand& operand) {
   return importer_.value_of(operand);
+}
+
+const LearningMode* Node::mode() const {
+  return importer_.mode();
+}
+bool Node::is_weight(std::size_t i) const {
+  return importer_.weights().name_of(operand(i).known) != nullptr;
+}
+bool Node::learns(std::size_t i) const {
+  const std::string* name = importer_.weights().name_of(operand(i).known);
+  return name != nullptr && mode() != nullptr && mode()->learns(*name);
+}
+Value Node::state(std::size_t i) {
+  return importer_.state(operand(i));
+}
+void Node::set_state(std::size_t i, Value next) {
+  importer_.set_state(operand(i), next);
+}
+Value Node::key() {
+  return importer_.key();
 }
 
 void Node::count_iterations(std::int64_t iterations) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +19,13 @@
 namespace tenon::onnx {
 
 class Importer;
+
+/// What a graph is imported for that is a part of a model with training steps. Batch normalisation and dropout do what this says, whatever
+/// mode their nodes state, and weights of one element are weights where they are operands such as a bias.
+struct LearningMode {
+  bool training = false;                                  ///< a training step; else inference
+  std::function<bool(const std::string& weight)> learns;  ///< never empty
+};
 
 /// Operands, attributes and results of one node. A rule reads operands and attributes, applies ops of Tenon to the operands, and sets the
 /// results. Indices of operands and results are those of the ONNX schema.
@@ -82,6 +90,8 @@ class Node {
   Tensor tensor(std::string_view name) const;
   /// The same for an attribute of type sparse_tensor, with zeros.
   Tensor sparse_tensor(std::string_view name) const;
+  /// The numbers of an attribute as f32 (n), on the host: the same tensor each time.
+  Tensor numbers_tensor(std::string_view name) const;
   /// A graph attribute: a body or branch.
   const GraphRecord& subgraph(std::string_view name) const;
   /// The dtype of an attribute that holds a TensorProto.DataType. Errors: one that Tenon does not compute with.
@@ -111,6 +121,21 @@ class Node {
   Value value_of(const Operand& operand);
   /// Counts iterations that are unrolled into the graph. Errors: more than LoadOptions allow over the whole model.
   void count_iterations(std::int64_t iterations);
+
+  // Models that learn.
+
+  /// What the graph is imported for; null: the node does what it states.
+  const LearningMode* mode() const;
+  /// Whether operand i is a weight.
+  bool is_weight(std::size_t i) const;
+  /// Whether operand i is a weight that gets a gradient.
+  bool learns(std::size_t i) const;
+  /// Operand i, a weight that is state of the model, such as a running mean: its value after earlier nodes.
+  Value state(std::size_t i);
+  /// The value of that state after the node, of its dtype and shape.
+  void set_state(std::size_t i, Value next);
+  /// The seed of a training step.
+  Value key();
 
   // Errors.
 

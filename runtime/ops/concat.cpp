@@ -37,7 +37,9 @@ void infer_concat(Inference& at) {
       at.fail(fmt::format("expected equal sizes except along axis {}, got operand 0 {}{}, operand {} {}{}", axis, name_of(at.dtype(0)),
                           at.shape(0).str(), i, name_of(at.dtype(i)), at.shape(i).str()));
     }
-    y.set(axis, y[axis] + size);
+    std::int64_t sum = 0;
+    if (__builtin_add_overflow(y[axis], size, &sum)) at.fail(fmt::format("the sum of the sizes along axis {} overflows 64 bits", axis));
+    y.set(axis, sum);
   }
   at.output(at.dtype(0), y);
 }

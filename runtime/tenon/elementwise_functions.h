@@ -93,6 +93,8 @@ TENON_API Value erf(Value x);
 TENON_API Value sin(Value x);
 /// y = cos x, x in radians and of any magnitude; NaN for infinite x.
 TENON_API Value cos(Value x);
+/// y = the angle in [-pi/2, pi/2] whose tangent is x.
+TENON_API Value atan(Value x);
 /// y = log(1 + e^x) without overflow.
 TENON_API Value softplus(Value x);
 /// y = x tanh(softplus(x)); 0, its limit, at minus infinity.
@@ -109,7 +111,7 @@ TENON_API Value silu(Value x);
   X(Sigmoid, sigmoid) X(Tanh, tanh) X(Abs, abs) X(Sign, sign) X(Ceil, ceil) X(Floor, floor) \
   X(Round, round) X(Sqrt, sqrt) X(Rsqrt, rsqrt) X(Reciprocal, reciprocal) X(Exp, exp) \
   X(Expm1, expm1) X(Log, log) X(Log2, log2) X(Log1p, log1p) X(Erf, erf) X(Sin, sin) \
-  X(Cos, cos) X(Softplus, softplus) X(Mish, mish) X(Silu, silu)
+  X(Cos, cos) X(Atan, atan) X(Softplus, softplus) X(Mish, mish) X(Silu, silu)
 #define TENON_BINARY_FUNCTIONS(X) \
   X(Add, add) X(Sub, sub) X(Mul, mul) X(Div, div) X(Pow, pow) X(Max, maximum) X(Min, minimum)
 #define TENON_BINARY_BOOL_FUNCTIONS(X) \

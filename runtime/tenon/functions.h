@@ -108,13 +108,19 @@ TENON_API Value gather_elements(Value x, Value indices, std::int64_t axis = 0);
 enum class ScatterReduction : std::uint32_t {
   none = TENON_SCATTER_NONE,
   add = TENON_SCATTER_ADD,
-  mul = TENON_SCATTER_MUL
+  mul = TENON_SCATTER_MUL,
+  max = TENON_SCATTER_MAX,
+  min = TENON_SCATTER_MIN
 };
-/// x with x[indices[i, j], j] = updates[i, j] for axis 0, or with the update added or multiplied.
+/// x with x[indices[i, j], j] = updates[i, j] for axis 0, or reduced with the update.
 TENON_API Value scatter_elements(Value x, Value indices, Value updates, std::int64_t axis = 0,
                                  ScatterReduction reduction = ScatterReduction::none);
 /// x with slice k of updates added to slice indices[k] along `axis`: the transpose of gather.
 TENON_API Value scatter_add(Value x, Value indices, Value updates, std::int64_t axis = 0);
+/// x with slice k of updates in the place of slice indices[k] along `axis`, or reduced with it; of
+/// several updates of a slice the last one replaces.
+TENON_API Value scatter_slices(Value x, Value indices, Value updates, std::int64_t axis = 0,
+                               ScatterReduction reduction = ScatterReduction::none);
 /// `on` where the index equals the position along the new axis, else `off`; an index outside
 /// [-depth, depth) gives only `off`.
 TENON_API Value one_hot(Value indices, std::int64_t depth, DType dtype, double off = 0,

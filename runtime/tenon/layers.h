@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <map>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -448,6 +449,24 @@ struct VendorOp {
   std::uint32_t version = 0;        ///< 0: the newest that a loaded backend has
 };
 
+/// The graph of an ONNX file, or the part of it that computes one of its values: a model, or the body
+/// of one. Weights are parameters under their names in the file, after "<layer>/" if the model has
+/// other layers; running statistics of batch normalisation are its state. In training steps batch
+/// normalisation and dropout do what they do in training, whatever mode the file states. The first
+/// axis of input and result is the batch.
+struct Onnx {
+  std::string file = {};  ///< the path
+  /// The value that is the result, and what it does not depend on is left out: any name in the graph.
+  /// Empty: the file's output.
+  std::string output = {};
+  std::string input = {};  ///< the input that gets x; empty: the only one that `output` depends on
+  /// The elements of the inputs besides it, a number for each input: an attention mask is 1. Their
+  /// axes have the sizes that x has by the names of the axes in the file.
+  std::map<std::string, double> constants = {};
+  /// Globs of names in the file of weights that do not learn; {"*"}: none does.
+  std::vector<std::string> frozen = {};
+};
+
 /// A layer of any kind. Messages list the kinds in this order.
 using Any = std::variant<                                                                //
     Flatten, Dense, Dropout, Activation, PReLU, GLU, Embedding, Reshape, Permute,        //
@@ -460,7 +479,7 @@ using Any = std::variant<                                                       
     BatchNorm, LayerNorm, GroupNorm, InstanceNorm, RMSNorm, LRN,                         //
     LSTM, GRU, SimpleRNN,                                                                //
     Attention, PositionEmbedding, SinusoidalPosition, MeanOverTime,                      //
-    VendorOp>;
+    VendorOp, Onnx>;
 
 template <class L, class Kinds>
 inline constexpr bool is_one_of = false;

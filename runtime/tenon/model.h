@@ -120,6 +120,8 @@ struct CompileOptions {
   /// frozen: they have no gradient and no optimizer state, regularisation leaves them out, and batch
   /// normalisation whose parameters are frozen uses and keeps its running statistics.
   std::vector<std::string> trainable = {};
+  /// Globs of parameters that are frozen though `trainable` may match them: {"encoder.*"}.
+  std::vector<std::string> frozen = {};
 };
 
 /// Options of Model::fit.
@@ -167,7 +169,8 @@ struct LayerSummary {
 /// Threads  one thread at a time; different models may be used at the same time.
 class TENON_API Model {
  public:
-  /// Errors  a definition without layers, duplicate names.
+  /// Errors  a definition without layers, duplicate names; a file of the layer onnx that cannot be read
+  ///         or does not have what the layer names.
   explicit Model(ModelDefinition definition);
   /// A model of these layers; the rest of the definition has its defaults.
   explicit Model(std::vector<LayerDefinition> layers);
@@ -178,7 +181,7 @@ class TENON_API Model {
   /// Sets context, optimizer, loss and metrics. Seed, determinism, precision and device are those
   /// of the context's configuration.
   /// Errors  a loss that does not fit the last layer, mixed precision for a model that is not f32,
-  ///         a glob of trainable or of the optimizer's groups that matches no parameter.
+  ///         a glob of trainable, frozen or of the optimizer's groups that matches no parameter.
   void compile(const Context& context, CompileOptions options);
   /// Creates the parameters for samples of this shape; fit, evaluate and predict do so if
   /// necessary.

@@ -149,7 +149,8 @@ auto call(const char* name, const Function& function, const Arguments&... argume
   X(reduce_log_sum_exp) X(norm) X(variance) X(arg_max) X(arg_min)                                  \
   X(flatten) X(transpose) X(expand) X(squeeze) X(unsqueeze) X(slice) X(flip) X(split) X(tile)      \
   X(pad)                                                                                           \
-  X(gather) X(gather_elements) X(scatter_elements) X(scatter_add) X(one_hot) X(embedding)          \
+  X(gather) X(gather_elements) X(scatter_elements) X(scatter_add) X(scatter_slices) X(one_hot)     \
+  X(embedding)                                                                                     \
   X(matmul) X(gemm) X(outer) X(einsum)                                                             \
   X(conv) X(conv1d) X(conv2d) X(conv_transpose) X(conv_input_grad) X(conv_weight_grad)             \
   X(im2col) X(col2im) X(max_pool) X(max_pool_with_indices) X(average_pool) X(sum_pool) X(lp_pool)  \

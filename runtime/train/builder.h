@@ -14,6 +14,7 @@
 namespace tenon::train {
 
 using layers::build;
+using layers::BuildOptions;
 using layers::Forward;
 using layers::input_dtype;
 using layers::LayerState;

@@ -13,6 +13,7 @@
 #include <tenon/program.h>
 
 #include "exec/context_state.h"
+#include "layers/sources.h"
 #include "train/builder.h"
 #include "train/initializers.h"
 #include "train/objective.h"
@@ -177,6 +178,7 @@ GradientReport check_gradients(const Context& context, const ModelDefinition& mo
                                const Tensor& y, const GradientCheckOptions& options) {
   ModelDefinition definition = model;
   definition.dtype = DType::f64;
+  layers::Sources sources;
   const auto parameters = std::make_shared<ParameterStore>();
   const auto home_of = [&](const train::ParameterSpec& spec) {
     return spec.device.empty() ? context.default_device() : Device(context.state()->open_found(spec.device));
@@ -185,7 +187,7 @@ GradientReport check_gradients(const Context& context, const ModelDefinition& mo
   // Both graphs begin with the same nodes, so that dropout, whose masks depend on the index of its node, is the same in both.
   const auto build_loss = [&](Graph& graph, train::Forward& out_forward) {
     const Value in = graph.input("x", x.dtype(), x.shape());
-    out_forward = train::build(graph, definition, in, graph.input("key", DType::u64, {2}));
+    out_forward = train::build(graph, definition, in, graph.input("key", DType::u64, {2}), {.context = &context, .sources = &sources});
     return train::build_objective(out_forward, graph.input("y", y.dtype(), y.shape()), loss, {}).loss;
   };
   Graph with_gradients, forward_only;

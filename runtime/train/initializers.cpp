@@ -204,6 +204,7 @@ Tensor draw_block(const Context& context, const Device& device, const ParameterS
 }  // namespace
 
 Tensor initialize(const Context& context, const Device& device, const ParameterSpec& spec, std::uint64_t seed, std::uint32_t stream) {
+  if (spec.initial.defined()) return spec.initial;
   const auto key_of = [&](std::uint64_t block) { return Tensor::of<std::uint64_t>({seed, block}, {2}); };
   if (spec.block.rank() == 0 || spec.block == spec.shape) return draw_block(context, device, spec, spec.shape, key_of(0), stream);
   Tensor all = Tensor::empty(spec.dtype, spec.shape);

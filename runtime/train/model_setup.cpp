@@ -8,6 +8,7 @@
 #include "layers/definition.h"
 #include "train/objective.h"
 #include "train/optimizers.h"
+#include "train/trainable.h"
 
 namespace tenon::train {
 namespace {
@@ -25,12 +26,17 @@ CompileOptions compile_options(const TrainDefinition& definition) {
           .loss = definition.loss,
           .metrics = definition.metrics,
           .parallel_devices = definition.parallel_devices,
-          .trainable = definition.trainable};
+          .trainable = definition.trainable,
+          .frozen = definition.frozen};
 }
 
 const Context& ModelSetup::need_context() const {
   if (!context) throw Error("model: call compile() first: it sets the context, the optimizer and the loss");
   return *context;
+}
+
+BuildOptions ModelSetup::build_options() const {
+  return {.learns = learns_of(options), .context = context ? &*context : nullptr, .sources = sources.get()};
 }
 
 Device ModelSetup::device(const std::string& name) const {

@@ -2,6 +2,7 @@
 // train/model_setup.h - what a model was made of and compiled with.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -9,6 +10,9 @@
 #include <tenon/context.h>
 #include <tenon/model.h>
 #include <tenon/train_definition.h>
+
+#include "layers/sources.h"
+#include "train/builder.h"
 
 namespace tenon::train {
 
@@ -20,9 +24,13 @@ struct ModelSetup {
   ModelDefinition definition;
   std::optional<Context> context;  ///< empty before compile
   CompileOptions options;
+  /// The files that its layers import.
+  std::shared_ptr<layers::Sources> sources = std::make_shared<layers::Sources>();
 
   /// Errors  compile() has not been called.
   const Context& need_context() const;
+  /// What passes of the model are built with. Refers to this object.
+  BuildOptions build_options() const;
   /// The device of everything without one of its own: the first of parallel_devices; empty: the context's default.
   std::string main_device() const { return options.parallel_devices.empty() ? std::string() : options.parallel_devices[0]; }
   /// The device of that name; of an empty name, the main one.

@@ -12,6 +12,7 @@
 #include <tenon/model.h>
 
 #include "core/state_of.h"
+#include "layers/definition.h"
 #include "train/feed.h"
 #include "train/fit_session.h"
 #include "train/model_setup.h"
@@ -35,7 +36,9 @@ struct BatchMeans {
 struct Model::State {
   static constexpr const char* owner = "model";  ///< for state_of
   explicit State(ModelDefinition definition)
-      : setup{.definition = std::move(definition), .context = {}, .options = {.optimizer = train::with_defaults({})}} {}
+      : setup{.definition = std::move(definition), .context = {}, .options = {.optimizer = train::with_defaults({})}} {
+    layers::complete_input(setup.definition, *setup.sources);
+  }
 
   train::ModelSetup setup;
   train::Parameters parameters{setup};

@@ -7,9 +7,9 @@
 
 #include <tenon/error.h>
 
-#include "exec/placement.h"
 #include "train/optimizer_steps.h"
 #include "train/trainable.h"
+#include "yaml/glob.h"
 
 namespace tenon::train {
 namespace {
@@ -236,7 +236,7 @@ void check(const Schedule& s) {
 
 const ParameterGroup* group_of(const Optimizer& optimizer, const std::string& parameter) {
   for (const ParameterGroup& group : optimizer.groups) {
-    if (exec::glob_matches(group.match, parameter)) return &group;
+    if (yaml::glob_matches(group.match, parameter)) return &group;
   }
   return nullptr;
 }

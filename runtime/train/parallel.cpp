@@ -35,9 +35,9 @@ struct Weights {
 
 }  // namespace
 
-Gradients build_parallel(Graph& graph, const ModelDefinition& definition, const LossDefinition& loss,
-                         const std::vector<MetricDefinition>& metrics, const std::vector<std::string>& devices, Value x, Value key, Value y,
-                         Value sample_weights, const LossScale& scale, const Learns& learns) {
+Gradients build_parallel(Graph& graph, const ModelSetup& setup, Value x, Value key, Value y, Value sample_weights, const LossScale& scale) {
+  const ModelDefinition& definition = setup.definition;
+  const std::vector<std::string>& devices = setup.options.parallel_devices;
   layers::for_each_layer(definition.layers, [](const LayerDefinition& layer) {
     if (!layer.device.empty())
       layer.fail(fmt::format(
@@ -56,8 +56,10 @@ Gradients build_parallel(Graph& graph, const ModelDefinition& definition, const 
     const NameScope name(graph, fmt::format("replica_{}", i));
     const std::int64_t begin = batch * i / parts;
     const std::int64_t end = batch * (i + 1) / parts;
-    Forward forward = build(graph, definition, ops::slice(x, 0, begin, end), key, i == 0 ? nullptr : &first, learns);
-    Objective objective = build_objective(forward, ops::slice(y, 0, begin, end), loss, metrics,
+    BuildOptions options = setup.build_options();
+    options.shared = i == 0 ? nullptr : &first;
+    Forward forward = build(graph, definition, ops::slice(x, 0, begin, end), key, options);
+    Objective objective = build_objective(forward, ops::slice(y, 0, begin, end), setup.options.loss, setup.options.metrics,
                                           sample_weights.present() ? ops::slice(sample_weights, 0, begin, end) : Value());
     next_states.emplace_back();
     for (const LayerState& state : forward.states) next_states.back().push_back(state.next);

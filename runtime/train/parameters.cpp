@@ -36,10 +36,11 @@ void Parameters::create(const ParameterSpec& spec, const std::string& name, cons
 Forward describe(Graph& graph, const ModelSetup& setup, const Shape& sample) {
   const Value x = graph.input("x", input_dtype(setup.definition), sample.with_batch(1));
   const CompileOptions& options = setup.options;
-  Forward forward = train::build(graph, setup.definition, x, {}, nullptr, learns_of(options.trainable));
+  Forward forward = train::build(graph, setup.definition, x, {}, setup.build_options());
   std::vector<std::string> names;
   for (const ParameterSpec& spec : forward.specs) names.push_back(spec.name);
   for (const std::string& glob : options.trainable) check_glob(fmt::format("trainable '{}'", glob), glob, names);
+  for (const std::string& glob : options.frozen) check_glob(fmt::format("frozen '{}'", glob), glob, names);
   check_groups(options.optimizer, names);
   return forward;
 }
@@ -131,7 +132,9 @@ void Parameters::make_gradients() {
 Tensor Parameters::mean_gradient(const std::string& weight) const {
   for (const ParameterSpec& spec : weights_) {
     if (spec.name != weight) continue;
-    if (spec.frozen) throw Error(fmt::format("gradient: '{}' is frozen: no glob of `trainable` matches it", weight));
+    const Learns chosen = learns_of({.trainable = setup_.options.trainable});
+    const char* const reason = chosen && !chosen(weight) ? "no glob of `trainable` matches it" : "a glob of `frozen` matches it";
+    if (spec.frozen) throw Error(fmt::format("gradient: '{}' is frozen: {}", weight, reason));
     Tensor sum = store_->get(gradient_name(spec)).to_host();
     const double weight_sum = store_->get(gradient_weight_name).to_host().item();
     const double total = weight_sum == 0 ? 1 : weight_sum;  // as in quotient()

@@ -99,7 +99,9 @@ Program Programs::decoding(std::int64_t steps, std::int64_t capacity, const std:
   Graph graph;
   const Value x = graph.input("x", input_dtype(setup_.definition), {1, steps});
   layers::Decoding decoding{.capacity = capacity, .steps = graph.input("steps", DType::i64, {steps})};
-  const Forward f = build(graph, setup_.definition, x, {}, nullptr, {}, &decoding);
+  BuildOptions build_with = setup_.build_options();
+  build_with.decoding = &decoding;
+  const Forward f = build(graph, setup_.definition, x, {}, build_with);
   const Shape scores = f.logits.shape();
   if (scores.rank() != 3 || is_floating(x.dtype())) {
     throw Error(fmt::format("expected a model that maps labels (batch, time) to scores (batch, time, classes), got {}{} to {}",
@@ -145,7 +147,7 @@ Graph Programs::graph_of(Phase phase, const BatchType& batch) const {
 Forward Programs::add_forward(Graph& graph, const BatchType& batch, bool for_training) const {
   const Value x = graph.input("x", batch.x_dtype, batch.x);
   const Value key = for_training ? graph.input("key", DType::u64, {2}) : Value();
-  return build(graph, setup_.definition, x, key, nullptr, learns_of(setup_.options.trainable));
+  return build(graph, setup_.definition, x, key, setup_.build_options());
 }
 
 void Programs::add_training(Graph& graph, Phase phase, const BatchType& batch) const {
@@ -157,8 +159,7 @@ void Programs::add_training(Graph& graph, Phase phase, const BatchType& batch) c
     const Value key = graph.input("key", DType::u64, {2});
     const Value y = add_target(graph, batch), weights = add_sample_weights(graph, batch);
     scale = loss_scale(graph);
-    result = build_parallel(graph, setup_.definition, options.loss, options.metrics, options.parallel_devices, x, key, y, weights, scale,
-                            learns_of(options.trainable));
+    result = build_parallel(graph, setup_, x, key, y, weights, scale);
   } else {
     result.forward = add_forward(graph, batch, true);
     const Value y = add_target(graph, batch);

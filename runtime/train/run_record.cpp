@@ -46,7 +46,8 @@ std::vector<ConfigOverride> overrides_of(const TrainDefinition& definition) {
     const bool matters = change.key == "model" || change.key == "data" || change.key == "loss" || change.key.starts_with("model.") ||
                          change.key.starts_with("data.") || change.key.starts_with("loss.") || change.key.starts_with("backends");
     if (!matters) continue;
-    if (change.key == "model" && fs::exists(change.value)) change.value = fs::absolute(change.value).lexically_normal().string();
+    const bool is_file = change.key == "model" || change.key == "model.onnx" || change.key.ends_with("onnx.file");
+    if (is_file && fs::exists(change.value)) change.value = fs::absolute(change.value).lexically_normal().string();
     kept.push_back(std::move(change));
   }
   return kept;

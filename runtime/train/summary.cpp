@@ -10,6 +10,7 @@
 #include <tenon/error.h>
 
 #include "core/log.h"
+#include "layers/definition.h"
 #include "train/optimizers.h"
 #include "train/parameters.h"
 
@@ -153,9 +154,10 @@ std::string memory_table(const Programs& programs, const BatchType& batch) {
 }
 
 std::string summary_of(const TrainDefinition& definition, const Context& context, std::int64_t batch_size) {
-  if (!definition.model.input_shape) throw Error("summary: the shape of a sample is not known; set `input: {shape: ...}` in the model");
-  ModelSetup setup{definition.model, context, compile_options(definition)};
-  const Shape sample(std::span<const std::int64_t>(*definition.model.input_shape));
+  ModelSetup setup{.definition = definition.model, .context = context, .options = compile_options(definition)};
+  layers::complete_input(setup.definition, *setup.sources);
+  if (!setup.definition.input_shape) throw Error("summary: the shape of a sample is not known; set `input: {shape: ...}` in the model");
+  const Shape sample(std::span<const std::int64_t>(*setup.definition.input_shape));
   Graph graph;
   const Forward forward = describe(graph, setup, sample);
   for (const LayerSummary& layer : forward.layers) {

@@ -6,12 +6,14 @@
 #include <string>
 #include <vector>
 
+#include <tenon/model.h>
+
 #include "train/builder.h"
 
 namespace tenon::train {
 
-/// True for parameters that any of the globs matches. Without globs, all parameters learn.
-Learns learns_of(const std::vector<std::string>& globs);
+/// True for parameters that a glob of `trainable` matches, or all if there is none, and no glob of `frozen`.
+Learns learns_of(const CompileOptions& options);
 /// Errors  a glob that matches none of the parameters; the text starts with `what` and lists them.
 void check_glob(const std::string& what, const std::string& glob, std::span<const std::string> parameters);
 

@@ -50,6 +50,7 @@ std::set<std::string> checkpoint_folders(const TrainDefinition& definition) {
 
 TrainingRun::TrainingRun(TrainDefinition definition, const Context& context)
     : definition_(std::move(definition)), context_(context), model_(definition_.model) {
+  definition_.model = model_.definition();  // with what the file of an imported model says of its input
   model_.compile(context_, train::compile_options(definition_));
 }
 

@@ -80,8 +80,8 @@ NEXT = [
     ),
     (
         OLDER,
-        " * None so far.\n */\n",
-        ' */\nTENON_OLDER_OP(Elu, 6, alpha, elu, a.gamma = 1, "x:T -> y:T; alpha")\n',
+        'updates:T -> y:T; axis reduction")\n',
+        'updates:T -> y:T; axis reduction")\nTENON_OLDER_OP(Elu, 6, alpha, elu, a.gamma = 1, "x:T -> y:T; alpha")\n',
     ),
     # What the sources do with all that.
     (SDK, "  std::unique_ptr<tenon::sdk::Plan> plan;\n", "  std::unique_ptr<tenon::sdk::Plan> plan;\n  std::uint64_t mark = 0;\n"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// onnx_left_out.h - ONNX's tests that are not run. docs/onnx.md has this list as a table.
+// onnx_left_out.h - ONNX's tests that are not run. docs/onnx.md has this list as a table, which a test compares.
 #pragma once
 
 #include <span>

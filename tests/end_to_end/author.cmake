@@ -8,5 +8,5 @@ if(NOT TENON_SANITIZE) # an SDK built with a sanitizer links only into programs 
     ${CMAKE_C_COMPILER} ${CMAKE_CXX_COMPILER})
   add_test(NAME end_to_end.guide COMMAND ${CMAKE_COMMAND} -E env CC=${CMAKE_C_COMPILER} CXX=${CMAKE_CXX_COMPILER}
     python3 ${CMAKE_CURRENT_LIST_DIR}/guide.py ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR})
-  set_tests_properties(end_to_end.new_backend end_to_end.guide PROPERTIES LABELS "end_to_end;slow" TIMEOUT 900)
+  set_tests_properties(end_to_end.new_backend end_to_end.guide PROPERTIES LABELS "end_to_end;slow" TIMEOUT 900 COST 50)
 endif()

@@ -15,6 +15,17 @@ expect 0 'input    x f32(4,' bash -c "'$tenon' export '$source/models/mnist_mlp/
   '$tenon' onnx info '$work/fixed.onnx'"
 expect 0 '(3,10)' "$tenon" run "$work/mnist_mlp.onnx" --shape x=3x28x28
 
+# The checker of ONNX's own package, with its shape inference. Debian's knows opsets up to 17.
+if /usr/bin/python3 -c 'import onnx' 2>/dev/null; then
+  expect 0 'checked 10 files' /usr/bin/python3 -c '
+import sys, onnx
+for path in sys.argv[1:]:
+    onnx.checker.check_model(path, full_check=True)
+print(f"checked {len(sys.argv) - 1} files")' "$work"/{autoencoder,conv1d_signal,convnet,fashion_mnist,gpt,iris,lstm_lm,mnist_mlp,transformer_lm,fixed}.onnx
+else
+  echo "not run: the Python of Debian has no package onnx; tools/setup installs it"
+fi
+
 # With weights of a checkpoint.
 expect 0 '' "$tenon" train "$source/models/iris/train.yaml" --set epochs=1 --set checkpoint.directory="$work/run"
 expect 0 'Checkpoint: ' "$tenon" export "$work/run" --onnx "$work/trained.onnx" --check

@@ -7,3 +7,4 @@ add_test(NAME end_to_end.bundle CONFIGURATIONS long COMMAND bash ${CMAKE_CURRENT
 add_test(NAME end_to_end.docs COMMAND ${PROJECT_SOURCE_DIR}/tools/docs ${CMAKE_CURRENT_BINARY_DIR}/reference)
 set_tests_properties(end_to_end.install end_to_end.package end_to_end.bundle end_to_end.docs PROPERTIES
   LABELS "end_to_end;slow" TIMEOUT 300 SKIP_RETURN_CODE 77)
+set_tests_properties(end_to_end.install PROPERTIES COST 100) # the longest: it starts first

@@ -45,7 +45,7 @@ def main():
         if product.returncode or f"backend '{backend}' executes" not in product.stderr:
             print(f"{package}: a product on '{backend}': exit code {product.returncode}", product.stdout, product.stderr, sep="\n")
             return 1
-        command = [PYTHON, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", "--pyargs", *TESTS[package]]
+        command = [PYTHON, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", "-m", "not slow", "--pyargs", *TESTS[package]]
         return subprocess.run(command, env=setting, cwd=scratch, stderr=subprocess.STDOUT).returncode
 
 

@@ -64,6 +64,11 @@ TEST_CASE_FIXTURE(Matrix, "concat: sizes that differ outside the axis are report
   CHECK_ERROR("stack: expected values of one shape, got (4,6) and (4,2)", ops::stack({x, y}));
 }
 
+TEST_CASE_FIXTURE(Matrix, "concat: sizes whose sum overflows are rejected") {
+  const Value empty = g.input("empty", DType::f32, {0, std::int64_t{1} << 62});
+  CHECK_ERROR("concat 'concat': the sum of the sizes along axis 1 overflows 64 bits", ops::concat({empty, empty}, 1));
+}
+
 TEST_CASE_FIXTURE(Matrix, "split: sizes must sum to the axis") {
   const std::vector<Value> parts = ops::split(x, {1, 0, 5}, 1);
   REQUIRE(parts.size() == 3);

@@ -240,6 +240,21 @@ std::vector<Case> make_cases() {
                        ops::scatter_add(x, i, input(g, "u1", t, {2, 2, 5, 4}), 1), ops::scatter_add(x, j, input(g, "u2", t, {2, 3}), 2)};
        },
        numbers},
+      {"ScatterSlices",
+       [](Graph& g, DType t) {
+         const Value x = input(g, "x", t, {3, 2, 4}), i = g.constant(Tensor::of<std::int64_t>({0, -1}, {2}));
+         return Values{ops::scatter_slices(x, i, input(g, "u0", t, {2, 2, 4}), 0),
+                       ops::scatter_slices(x, i, input(g, "u1", t, {3, 2, 2}), 2),
+                       ops::scatter_slices(x, input(g, "j", DType::i32, {}), input(g, "u2", t, {3, 4}), 1)};
+       },
+       all},
+      {"ScatterSlices with a reduction",
+       [](Graph& g, DType t) {
+         const Value x = input(g, "x", t, {3, 2, 4}), i = input(g, "i", DType::i64, {2}), u = input(g, "u", t, {3, 2, 4});
+         return Values{ops::scatter_slices(x, i, u, 1, ops::ScatterReduction::add),
+                       ops::scatter_slices(x, i, u, 1, ops::ScatterReduction::mul)};
+       },
+       numbers},
       {"OneHot",
        [](Graph& g, DType t) {
          return Values{ops::one_hot(input(g, "i", DType::i64, {2, 3}), 2, t), ops::one_hot(input(g, "j", DType::i32, {3}), 1, t, 1, 0, 0)};
@@ -446,6 +461,20 @@ TEST_CASE("onnx export: each op is exported, and then tested, or refused with a 
   }
 #include <tenon/ops.def>
 #undef TENON_OP
+}
+
+TEST_CASE_FIXTURE(OnReference, "onnx export: extrema of scattered updates are exported from opset 18 on") {
+  const OnnxFiles files;
+  const Case which{"ScatterElements and ScatterSlices", [](Graph& g, DType t) {
+                     const Value x = input(g, "x", t, {2, 3}), i = input(g, "i", DType::i64, {2, 2}), j = input(g, "j", DType::i64, {4});
+                     const Value u = input(g, "u", t, {2, 2}), v = input(g, "v", t, {2, 4});
+                     return Values{ops::scatter_elements(x, i, u, 1, ops::ScatterReduction::max),
+                                   ops::scatter_slices(x, j, v, 1, ops::ScatterReduction::min)};
+                   }};
+  for (const DType dtype : numbers) check_round_trip(files, context, which, dtype, 18);
+  CHECK(message_of([&] {
+          onnx::export_graph(files.write({}), graph_of(which, DType::f32), no_parameters, {.opset = 17});
+        }).find("from opset 18 on") != std::string::npos);
 }
 
 TEST_CASE_FIXTURE(OnReference, "onnx export: e^x - 1 and log(1 + x) are accurate where x is small, and right where results are infinite") {

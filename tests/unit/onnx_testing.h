@@ -37,6 +37,13 @@ inline onnx::AttributeRecord number(std::string_view name, float value) {
   attribute.number = value;
   return attribute;
 }
+inline onnx::AttributeRecord text(std::string_view name, std::string_view value) {
+  onnx::AttributeRecord attribute;
+  attribute.name = name;
+  attribute.type = onnx::AttributeRecord::Type::s;
+  attribute.text = value;
+  return attribute;
+}
 inline onnx::AttributeRecord subgraph(std::string_view name, onnx::GraphRecord graph) {
   onnx::AttributeRecord attribute;
   attribute.name = name;

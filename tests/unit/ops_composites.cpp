@@ -169,6 +169,28 @@ TEST_CASE("scatter_elements: of several updates the last one has the gradient") 
   CHECK(slope == std::vector<double>{0, 0, 1, 3});
 }
 
+TEST_CASE("scatter_slices: of several updates the last one has the gradient") {
+  const Tensor x = numbers({3, 2}, 0), u = numbers({4, 2}, 7);
+  const std::vector<double> slope = result_of({x, u}, [](const auto& v) {
+    const Value i = v[0].graph().constant(Tensor::of<std::int64_t>({0, 2, 0, 2}, {4}));
+    const Value y = ops::scatter_slices(v[0], i, v[1]);
+    return gradients(ops::reduce_sum(ops::mul(y, y.graph().constant(Tensor::of<double>({1, 2, 3, 4, 5, 6}, {3, 2})))), {v[1]})[0];
+  });
+  CHECK(slope == std::vector<double>{0, 0, 0, 0, 1, 2, 5, 6});
+}
+
+TEST_CASE("scatter_slices: the element and the updates that are the largest share the gradient") {
+  for (const std::size_t of : {0, 1}) {
+    const Tensor x = Tensor::of<double>({3, 1}, {2}), u = Tensor::of<double>({3, 2, 3, 1}, {4});
+    const std::vector<double> slope = result_of({x, u}, [=](const auto& v) {
+      const Value i = v[0].graph().constant(Tensor::of<std::int64_t>({0, 1, 0, 0}, {4}));
+      const Value y = ops::scatter_slices(v[0], i, v[1], 0, ops::ScatterReduction::max);
+      return gradients(ops::reduce_sum(ops::mul(y, 6)), {v[of]})[0];
+    });
+    CHECK(slope == (of == 0 ? std::vector<double>{2, 0} : std::vector<double>{2, 6, 2, 0}));
+  }
+}
+
 TEST_CASE_FIXTURE(OnReference, "gather: an index out of range stops the program and is reported") {
   Graph graph;
   const Value weights = graph.input("weights", DType::f32, {10, 2}), i = graph.input("i", DType::i64, {3});

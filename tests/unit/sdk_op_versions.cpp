@@ -74,3 +74,12 @@ TEST_CASE("op versions: each line of older_ops.def converts up and back") {
     CHECK(find_older(older.op, older.newest) == nullptr);
   }
 }
+
+TEST_CASE("op versions: a value of an attribute that came later has no older form") {
+  const OlderVersion* const older = find_older(TENON_OP_ScatterElements, 16);
+  REQUIRE(older != nullptr);
+  for (std::uint32_t reduction = TENON_SCATTER_NONE; reduction <= TENON_SCATTER_MIN; ++reduction) {
+    const tenon_attributes_scatter attributes{sizeof attributes, reduction, 1};
+    CHECK(lowered(*older, &attributes).has_value() == (reduction <= TENON_SCATTER_MUL));
+  }
+}

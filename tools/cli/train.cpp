@@ -30,6 +30,7 @@ struct Arguments {
   std::string file, data, json, checkpoint, curves, trace;
   std::int64_t batch_size = 0;  ///< 0: that of the file
   bool confusion = false, overwrite = false;
+  std::vector<std::string> freeze;
 };
 
 void print_logs(const char* title, const Logs& logs) {
@@ -53,8 +54,20 @@ void save_interrupted(const TrainingRun& run) {
   set_exit_code(130);  // 128 + SIGINT, as in shells
 }
 
+/// --freeze as the key of a train.yaml.
+std::vector<ConfigOverride> overrides_of(const Arguments& arguments) {
+  if (arguments.freeze.empty()) return {};
+  std::string globs;
+  for (const std::string& glob : arguments.freeze) {
+    if (glob.find_first_of("\"\\") != std::string::npos)
+      throw Error("--freeze: expected a glob without quotes and backslashes, got " + glob);
+    globs += (globs.empty() ? "\"" : ", \"") + glob + "\"";
+  }
+  return {{"frozen", "[" + globs + "]", "--freeze"}};
+}
+
 void run_train(const Arguments& arguments) {
-  TrainingRun run = prepare_run(arguments.file, arguments.common, {}, arguments.overwrite);
+  TrainingRun run = prepare_run(arguments.file, arguments.common, overrides_of(arguments), arguments.overwrite);
   const TrainDefinition& definition = run.definition();
   const TraceFile trace(run.context(), arguments.trace);
   const DataSplits data = trace.watch(run.load_data(arguments.data));
@@ -155,6 +168,9 @@ void add_train_verbs(CLI::App& app) {
   add_data(eval, *eval_arguments);
   eval->add_option("--checkpoint", eval_arguments->checkpoint, "weights: the YAML of a checkpoint, or a folder of checkpoints")
       ->type_name("PATH");
+  train->add_option("--freeze", train_arguments->freeze, "globs of parameters that do not learn: short for --set frozen=[GLOB]")
+      ->type_name("GLOB")
+      ->allow_extra_args(false);
   train->add_flag("--overwrite", train_arguments->overwrite, "replace the checkpoints of another run in the checkpoint folder");
   train->add_option("--curves", train_arguments->curves, "write the loss and metrics over the epochs as an HTML page")->type_name("FILE");
   eval->add_flag("--confusion", eval_arguments->confusion, "also print the confusion matrix");

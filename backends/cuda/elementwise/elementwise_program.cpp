@@ -79,6 +79,7 @@ bool is_heavy(std::uint32_t code) {
     case TENON_OP_Erf:
     case TENON_OP_Sin:
     case TENON_OP_Cos:
+    case TENON_OP_Atan:
     case TENON_OP_Elu:
     case TENON_OP_Softplus:
     case TENON_OP_Mish:

@@ -197,6 +197,7 @@ __device__ void compute(const Instruction& instruction, const C (&a)[V], const C
       TENON_ONE(Erf)
       TENON_ONE(Sin)
       TENON_ONE(Cos)
+      TENON_ONE(Atan)
       TENON_ONE(Softplus)
       TENON_ONE(Mish)
       TENON_ONE(Gelu)

@@ -312,6 +312,12 @@ struct Cos {
     return std::cos(x);
   }
 };
+struct Atan {
+  template <class T>
+  __device__ T operator()(T x) const {
+    return std::atan(x);
+  }
+};
 template <class T>
 struct LeakyRelu {
   T alpha;

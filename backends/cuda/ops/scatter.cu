@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scatter: updates to elements selected by indices. Updates of an element are applied in row-major order, without atomics, so results are
-// deterministic.
+// Scatter: updates to elements and slices selected by indices. Updates of an element are applied in row-major order, without atomics, so
+// results are deterministic.
 //
-// With few updates along the axis, one thread applies all updates that can hit the same elements, in order. With many, updates are sorted
-// by their target, and one thread applies those with the same target.
+// One thread applies all updates of an element, in order. With few updates along the axis it finds them by looking at all their indices;
+// with many, updates are sorted by their target.
 #include <tenon/sdk/element.h>
+#include <tenon/sdk/rounding.h>
 
+#include <algorithm>
 #include <array>
 
+#include "kernel/half.cuh"
 #include "kernel/indices.cuh"
+#include "kernel/pack.cuh"
+#include "movement/movable.h"
 #include "movement/radix_sort.h"
 
 namespace tenon::cuda {
@@ -41,6 +46,40 @@ struct Product {
     }
   }
 };
+
+/// NaN wins.
+struct Largest {
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    return b > a || b != b ? b : a;
+  }
+};
+struct Smallest {
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    return b < a || b != b ? b : a;
+  }
+};
+
+/// Updates of f16 and bf16 are reduced in f32.
+template <class T>
+using Reduced = std::conditional_t<is_narrow<T>, float, T>;
+template <class T>
+__device__ Reduced<T> widened(T x) {
+  if constexpr (is_narrow<T>) {
+    return to_float(x);
+  } else {
+    return x;
+  }
+}
+template <class T>
+__device__ T rounded(Reduced<T> x) {
+  if constexpr (is_narrow<T>) {
+    return from_float<T>(x);
+  } else {
+    return x;
+  }
+}
 
 /// The maximum number of updates along the axis for one thread: a sort of a few thousand costs as much as 64 dependent reads of memory.
 constexpr std::int64_t few = 64;
@@ -120,7 +159,7 @@ __global__ void change_sorted(Change change, Sorted sorted, Axes axes, const T* 
     if (!sorted.leads(p) || key == static_cast<std::uint64_t>(axes.n)) continue;
     T* const element = y + (o * axes.n + static_cast<std::int64_t>(key)) * axes.inner + i;
     const T* const own = updates + o * sorted.count * axes.inner + i;
-    T value = *element;
+    Reduced<T> value = widened(*element);
     for (bool goes_on = true; goes_on; p += at_once) {
       T update[at_once];
       bool is_one[at_once];
@@ -131,11 +170,11 @@ __global__ void change_sorted(Change change, Sorted sorted, Axes axes, const T* 
       }
 #pragma unroll
       for (int j = 0; j < at_once; ++j) {
-        if (is_one[j]) value = change(value, update[j]);
+        if (is_one[j]) value = change(value, widened(update[j]));
       }
       goes_on = is_one[at_once - 1];
     }
-    *element = value;
+    *element = rounded<T>(value);
   }
 }
 
@@ -163,11 +202,11 @@ void change_elements(const sdk::Call& call, std::size_t axis) {
   }
 }
 
-/// y = x, then y[..., indices[..., j, ...], ...] = updates[..., j, ...] along `axis`, or plus, or times it.
+/// y = x, then y[..., indices[..., j, ...], ...] = updates[..., j, ...] along `axis`, or reduced with it.
 ///
 /// Shapes      all dense; indices as updates, y as x.
 /// Dtypes      all; f16 and bf16 in f32, rounded at the end.
-/// Attributes  axis; reduction: none (the last of several stays), add, mul.
+/// Attributes  axis; reduction: none (the last of several stays), add, mul, max, min.
 /// Errors      an index outside [-n, n), when the work is waited for: it changes nothing.
 template <class T>
 void scatter_elements(const sdk::Call& call) {
@@ -179,6 +218,10 @@ void scatter_elements(const sdk::Call& call) {
       return change_elements<T, Sum>(call, axis);
     case TENON_SCATTER_MUL:
       return change_elements<T, Product>(call, axis);
+    case TENON_SCATTER_MAX:
+      return change_elements<T, Largest>(call, axis);
+    case TENON_SCATTER_MIN:
+      return change_elements<T, Smallest>(call, axis);
     default:
       return change_elements<T, Replace>(call, axis);
   }
@@ -192,17 +235,22 @@ std::size_t elements_scratch(const sdk::Call& call) {
 
 // ---------------------------------------------------------------- one index for each line of updates
 
-/// y (outer, n, inner), updates (outer, indices, inner)
-template <class T>
-__global__ void add_lines(Indices indices, std::int64_t outer, std::int64_t inner, const T* updates, T* y) {
-  for (std::int64_t l = thread_index(); l < outer * inner; l += thread_count()) {
-    const std::int64_t o = l / inner, i = l - o * inner;
-    for (std::int64_t k = 0; k < indices.count; ++k) {
-      const std::int64_t index = indices[k];
-      if (index < 0) continue;
-      T& element = y[(o * indices.n + index) * inner + i];
-      element = Sum{}(element, updates[(o * indices.count + k) * inner + i]);
+/// The thread of the first update of an element makes all of them.
+template <class T, class Change>
+__global__ void change_few_lines(Change change, Indices indices, std::int64_t outer, std::int64_t inner, const T* updates, T* y) {
+  for (std::int64_t e = thread_index(); e < outer * indices.count * inner; e += thread_count()) {
+    const std::int64_t row = quotient(e, inner), o = quotient(row, indices.count), i = e - row * inner;
+    const std::int64_t k = row - o * indices.count, index = indices[k];
+    bool leads = index >= 0;
+    for (std::int64_t j = 0; j < k && leads; ++j) leads = indices[j] != index;
+    if (!leads) continue;
+    T* const element = y + (o * indices.n + index) * inner + i;
+    const T* const own = updates + o * indices.count * inner + i;
+    Reduced<T> value = change(widened(*element), widened(own[k * inner]));
+    for (std::int64_t j = k + 1; j < indices.count; ++j) {
+      if (indices[j] == index) value = change(value, widened(own[j * inner]));
     }
+    *element = rounded<T>(value);
   }
 }
 
@@ -215,37 +263,109 @@ __global__ void key_lines(Indices indices, std::uint64_t* keys, std::uint32_t* p
   }
 }
 
-/// y = x, then y[o, indices[k], i] += updates[o, k, i] around `axis`, in the order of k.
-///
-/// Shapes  all dense; updates have the shape of indices in place of the axis.
-/// Errors  an index outside [-n, n), when the work is waited for: it changes nothing.
-template <class T>
-void scatter_add(const sdk::Call& call) {
-  const auto [outer, n, inner] = sdk::around_axis(call.inputs[0], call.attr<tenon_attributes_axis>().axis);
-  const Indices indices = indices_of(call, TENON_OP_ScatterAdd, n);
+/// Bytes of the copy of operand i, which is read while the result is written: 0 if it cannot have the result's storage.
+std::size_t copy_bytes(const sdk::Call& call, std::uint32_t i) {
+  const sdk::Operand &x = call.inputs[i], &y = call.outputs[0];
+  const bool may_be_result = x.dtype == y.dtype && x.rank == y.rank && std::equal(x.shape, x.shape + x.rank, y.shape);
+  return may_be_result ? sdk::aligned_size(static_cast<std::size_t>(x.count * sdk::size_of(x.dtype))) : 0;
+}
+
+/// Operand i, or a copy of it at `copy` if it has the result's storage.
+void* kept(const sdk::Call& call, std::uint32_t i, unsigned char* copy) {
+  const sdk::Operand& x = call.inputs[i];
+  if (x.data != call.outputs[0].data || x.count == 0) return x.data;
   Stream& stream = stream_of(call);
-  copy_input(call, sizeof(T));
-  if (call.inputs[2].count == 0) {
-    launch_over(stream, indices.count, check_indices, indices);
-  } else if (is_sorted(indices.count, indices.count)) {
+  stream.device().enter();
+  stream.device().check(
+      cudaMemcpyAsync(copy, x.data, static_cast<std::size_t>(x.count * sdk::size_of(x.dtype)), cudaMemcpyDeviceToDevice, stream.handle()),
+      "cudaMemcpyAsync");
+  return copy;
+}
+
+/// Scratch memory: the buffers of a sort, the copies of indices and updates.
+std::size_t slices_sort_bytes(const sdk::Call& call) {
+  const std::int64_t count = call.inputs[1].count;
+  return is_sorted(count, count) ? sdk::aligned_size(sort_bytes(count)) : 0;
+}
+std::size_t slices_scratch(const sdk::Call& call) {
+  return slices_sort_bytes(call) + copy_bytes(call, 1) + copy_bytes(call, 2);
+}
+
+/// Applies updates to lines of `inner` elements of T.
+template <class T, class Change>
+void change_lines(const sdk::Call& call, const Indices& indices, std::int64_t outer, std::int64_t inner, const void* updates) {
+  Stream& stream = stream_of(call);
+  const auto* const update = static_cast<const T*>(updates);
+  if (slices_sort_bytes(call) > 0) {
     const SortBuffers buffers = sort_buffers(call.scratch, indices.count);
     launch_over(stream, indices.count, key_lines, indices, buffers.keys[0], buffers.values[0]);
-    const int sorted = sort_pairs(stream, buffers, indices.count, bits_below(n + 1));
-    launch_over(stream, outer * indices.count * inner, change_sorted<T, Sum>, Sum{},
-                Sorted{buffers.keys[sorted], buffers.values[sorted], indices.count}, Axes{outer, n, inner}, call.input<T>(2),
+    const int sorted = sort_pairs(stream, buffers, indices.count, bits_below(indices.n + 1));
+    launch_over(stream, outer * indices.count * inner, change_sorted<T, Change>, Change{},
+                Sorted{buffers.keys[sorted], buffers.values[sorted], indices.count}, Axes{outer, indices.n, inner}, update,
                 call.output<T>(0));
   } else {
-    launch_over(stream, outer * inner, add_lines<T>, indices, outer, inner, call.input<T>(2), call.output<T>(0));
+    launch_over(stream, outer * indices.count * inner, change_few_lines<T, Change>, Change{}, indices, outer, inner, update,
+                call.output<T>(0));
   }
 }
 
-std::size_t add_scratch(const sdk::Call& call) {
-  const std::int64_t count = call.inputs[1].count;
-  return is_sorted(count, count) ? sort_bytes(count) : 0;
+/// Replaces lines as elements of T if their size is a multiple of sizeof(T).
+template <class T>
+bool replaced_by(const sdk::Call& call, const Indices& indices, std::int64_t outer, std::int64_t line_bytes, const void* updates) {
+  constexpr auto size = static_cast<std::int64_t>(sizeof(T));
+  if (line_bytes % size != 0 || !is_aligned(sizeof(T), updates, call.outputs[0].data)) return false;
+  change_lines<T, Replace>(call, indices, outer, line_bytes / size, updates);
+  return true;
 }
+
+/// y = x, then y[o, indices[k], i] = updates[o, k, i] around the axis, or reduced with it, in the order of k.
+///
+/// Shapes  all dense; updates have the shape of indices in place of the axis.
+/// Dtypes  all; f16 and bf16 in f32, rounded at the end.
+/// Errors  an index outside [-n, n), when the work is waited for: it changes nothing.
+template <class T>
+void change_slices(const sdk::Call& call, tenon_op op, std::int64_t axis, std::uint32_t reduction) {
+  const auto [outer, n, inner] = sdk::around_axis(call.inputs[0], axis);
+  unsigned char* const copies = static_cast<unsigned char*>(call.scratch) + slices_sort_bytes(call);
+  Indices indices = indices_of(call, op, n);
+  indices.data = kept(call, 1, copies);
+  const void* const updates = kept(call, 2, copies + copy_bytes(call, 1));
+  if (call.inputs[0].data != call.outputs[0].data) copy_input(call, sizeof(T));
+  if (call.inputs[2].count == 0) return launch_over(stream_of(call), indices.count, check_indices, indices);
+  switch (reduction) {
+    case TENON_SCATTER_ADD:
+      return change_lines<T, Sum>(call, indices, outer, inner, updates);
+    case TENON_SCATTER_MUL:
+      return change_lines<T, Product>(call, indices, outer, inner, updates);
+    case TENON_SCATTER_MAX:
+      return change_lines<T, Largest>(call, indices, outer, inner, updates);
+    case TENON_SCATTER_MIN:
+      return change_lines<T, Smallest>(call, indices, outer, inner, updates);
+    default:
+      break;
+  }
+  const std::int64_t line_bytes = inner * static_cast<std::int64_t>(sizeof(T));
+  if (!replaced_by<Pack<std::uint64_t, 2>>(call, indices, outer, line_bytes, updates)) {
+    replaced_by<BitsOf<T>>(call, indices, outer, line_bytes, updates);
+  }
+}
+
+template <class T>
+void scatter_add(const sdk::Call& call) {
+  change_slices<T>(call, TENON_OP_ScatterAdd, call.attr<tenon_attributes_axis>().axis, TENON_SCATTER_ADD);
+}
+
+template <class T>
+void scatter_slices(const sdk::Call& call) {
+  const auto& attributes = call.attr<tenon_attributes_scatter>();
+  change_slices<T>(call, TENON_OP_ScatterSlices, attributes.axis, attributes.reduction);
+}
+
+constexpr sdk::Traits slices_traits{.in_place = true, .scratch = slices_scratch};
 
 }  // namespace
 TENON_KERNEL_WITH(scatter_elements, (sdk::Traits{.scratch = elements_scratch}), float, double, std::int8_t, std::int16_t, std::int32_t,
                   std::int64_t, std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, bool)
-TENON_KERNEL_WITH(scatter_add, (sdk::Traits{.scratch = add_scratch}), float, double, std::int32_t, std::int64_t)
+TENON_KERNEL_WITH(scatter_add, slices_traits, sdk::Half, sdk::BFloat16, float, double, std::int32_t, std::int64_t)
+TENON_KERNEL_WITH(scatter_slices, slices_traits, TENON_MOVABLE_TYPES)
 }  // namespace tenon::cuda

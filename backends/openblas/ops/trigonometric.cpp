@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ops/trigonometric.cpp - sin and cos: f32 by vector code; f64 and very large arguments by the C library, whose reduction is exact.
+// ops/trigonometric.cpp - sin, cos and atan: f32 by vector code; f64 and very large arguments of sin and cos by the C library, whose
+// reduction is exact.
 #include "simd/foreach_target.h"
 
 #include <cmath>
@@ -43,6 +44,22 @@ struct Sine {
   double operator()(double x) const { return cosine ? std::cos(x) : std::sin(x); }
 };
 
+/// Beyond 1 a right angle less the arc tangent of 1 / |x|.
+struct ArcTangent {
+  HWY_INLINE DoubleVector operator()(WideDouble d, DoubleVector x) const {
+    // atan(w) / w in w^2 <= 1, error 4.5e-10
+    constexpr double series[] = {0.9999999995535376,   -0.33333322488911593,  0.19999558100363982, -0.14278576024807985,
+                                 0.1105077127584966,   -0.08785043282362845,  0.06685281517877424, -0.04392841073326746,
+                                 0.021912945865448393, -0.007030669470424213, 0.001057607438057242};
+    const DoubleVector one = hn::Set(d, 1), magnitude = hn::Abs(x);
+    const auto beyond = hn::Gt(magnitude, one);
+    const DoubleVector w = hn::IfThenElse(beyond, hn::Div(one, magnitude), magnitude);
+    const DoubleVector angle = hn::Mul(w, polynomial(d, hn::Mul(w, w), series));
+    return hn::CopySign(hn::IfThenElse(beyond, hn::Sub(hn::Set(d, 1.5707963267948966), angle), angle), x);
+  }
+  double operator()(double x) const { return std::atan(x); }
+};
+
 }  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::openblas
@@ -67,10 +84,17 @@ void cos(const sdk::Call& call) {
   elementwise<T, T>(call, grain, TENON_DISPATCH(map_wide_all<Sine<true>, T>));
 }
 
+/// y = the angle in [-pi/2, pi/2] whose tangent is x
+template <class T>
+void atan(const sdk::Call& call) {
+  elementwise<T, T>(call, grain, TENON_DISPATCH(map_wide_all<ArcTangent, T>));
+}
+
 }  // namespace
 
 TENON_KERNEL_WITH(sin, elementwise_traits, float, double)
 TENON_KERNEL_WITH(cos, elementwise_traits, float, double)
+TENON_KERNEL_WITH(atan, elementwise_traits, float, double)
 
 }  // namespace tenon::openblas
 #endif

@@ -227,10 +227,10 @@ typedef struct tenon_attributes_pad {
   int64_t before[TENON_MAX_RANK]; /* elements added before each dimension, 0 or more; the result's shape says how many come after */
 } tenon_attributes_pad;
 
-enum { TENON_SCATTER_NONE = 0, TENON_SCATTER_ADD = 1, TENON_SCATTER_MUL = 2 };
+enum { TENON_SCATTER_NONE = 0, TENON_SCATTER_ADD = 1, TENON_SCATTER_MUL = 2, TENON_SCATTER_MAX = 3, TENON_SCATTER_MIN = 4 };
 typedef struct tenon_attributes_scatter {
   uint32_t struct_size;
-  uint32_t reduction; /* TENON_SCATTER_*; NONE: of several updates of one element the last wins */
+  uint32_t reduction; /* TENON_SCATTER_*; NONE: of several updates of one element the last wins. MAX, MIN: NaN wins */
   int64_t axis;       /* 0 <= axis < rank */
 } tenon_attributes_scatter;
 

@@ -147,6 +147,9 @@
   {TENON_OP_AmsGradStep, 2, 0xe6724ca3a4dbfb30ull}, \
   {TENON_OP_AdagradStep, 2, 0x2b41998e7225d847ull}, \
   {TENON_OP_AdadeltaStep, 2, 0x08476814121989eaull}, \
+  {TENON_OP_Atan, 7, 0x1aea4b1f5fe9e44dull}, \
+  {TENON_OP_ScatterElements, 18, 0x4258760824ab1b23ull}, \
+  {TENON_OP_ScatterSlices, 1, 0x586e7c85f768bcb5ull}, \
 }
 /* clang-format on */
 

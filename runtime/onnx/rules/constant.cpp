@@ -24,10 +24,7 @@ void constant(Node& node) {
   if (node.has("value_int")) return node.output(0, Tensor::scalar(node.integer("value_int")));
   if (node.has("value_ints")) return node.output(0, Node::integers_tensor(node.integers("value_ints")));
   if (node.has("value_float")) return node.output(0, Tensor::scalar(static_cast<float>(node.number("value_float"))));
-  if (node.has("value_floats")) {
-    const std::vector<float>& numbers = node.numbers("value_floats");
-    return node.output(0, Tensor::of(numbers, {static_cast<std::int64_t>(numbers.size())}));
-  }
+  if (node.has("value_floats")) return node.output(0, node.numbers_tensor("value_floats"));
   if (node.has("value_string") || node.has("value_strings"))
     node.unsupported("expected numbers, got a constant of strings, which Tenon has no dtype for: export the model without them");
   node.fail("expected one of the attributes value, sparse_value, value_int, value_ints, value_float, value_floats; got none");

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "onnx/rules.h"
-#include "onnx/rules/arc.h"
 #include "onnx/rules/bits.h"
 #include "onnx/rules/broadcast.h"
 #include "onnx/rules/numbers.h"
@@ -71,12 +70,12 @@ Value atanh(Value x) {
 
 /// atan(x / sqrt((1 - x) (1 + x))); NaN beyond 1.
 Value asin(Value x) {
-  return atan_of(ops::div(x, ops::sqrt(ops::mul(ops::sub(constant_like(x, 1), x), ops::add(x, 1)))));
+  return ops::atan(ops::div(x, ops::sqrt(ops::mul(ops::sub(constant_like(x, 1), x), ops::add(x, 1)))));
 }
 
 /// 2 atan(sqrt((1 - x) / (1 + x))): pi / 2 - asin(x) would cancel near 1.
 Value acos(Value x) {
-  return ops::mul(atan_of(ops::sqrt(ops::div(ops::sub(constant_like(x, 1), x), ops::add(x, 1)))), 2);
+  return ops::mul(ops::atan(ops::sqrt(ops::div(ops::sub(constant_like(x, 1), x), ops::add(x, 1)))), 2);
 }
 
 // Functions of several operands.
@@ -283,7 +282,7 @@ const std::vector<Rule>& elementwise_rules() {
       {"Tan", 7, unary<composite<tan>>},
       {"Asin", 7, unary<composite<asin>>},
       {"Acos", 7, unary<composite<acos>>},
-      {"Atan", 7, unary<atan_of>},
+      {"Atan", 7, unary<ops::atan>},
       {"Sinh", 9, unary<composite<sinh>>},
       {"Cosh", 9, unary<composite<cosh>>},
       {"Asinh", 9, unary<composite<asinh>>},

@@ -12,6 +12,7 @@
 
 #include "onnx/rules/attention_parts.h"
 #include "onnx/rules/dtypes.h"
+#include "onnx/rules/scatter.h"
 #include "onnx/rules/shapes.h"
 
 namespace tenon::onnx {
@@ -256,9 +257,8 @@ class Cache {
       return {all, total_ < past_length_ ? ops::concat({all, ops::slice(before, 2, total_, past_length_)}, 2) : all};
     }
     const Value buffer = past_length_ < total_ ? ops::pad(before, {{0, 0}, {0, 0}, {0, total_ - past_length_}, {0, 0}}) : before;
-    const Value query = node_.constant(counting_tensor(node_, 0, queries_).reshape({1, 1, queries_, 1}));
-    const Value places = ops::expand(ops::add(ops::reshape(offsets(), Shape{batch_, 1, 1, 1}), query), now);
-    const Value present = ops::scatter_elements(buffer, places, x, 2);
+    const Value query = node_.constant(counting_tensor(node_, 0, queries_).reshape({1, queries_}));
+    const Value present = updated_by_sample(node_, buffer, ops::add(ops::reshape(offsets(), Shape{batch_, 1}), query), x, 2);
     return {total_ < present.shape()[2] ? ops::slice(present, 2, 0, total_) : present, present};
   }
 

@@ -35,10 +35,11 @@ struct BatchNormForm {
   Shape image() const { return per_activation ? Shape{x[0], statistics.count()} : x; }
 };
 
-/// y and running statistics of training, and of the versions before 14 also the batch's own.
-void batch_norm_train(Node& node, Value x, const std::vector<Value>& per_channel, const BatchNormForm& form) {
+/// y and running statistics of training, and of the versions before 14 also the batch's own. `is_model`: in a training step of a model, of
+/// which the running statistics are state; their variance is unbiased, as in PyTorch.
+void batch_norm_train(Node& node, Value x, const std::vector<Value>& per_channel, const BatchNormForm& form, bool is_model) {
   tenon_attributes_batch_norm attributes{};
-  attributes.biased = 1;
+  attributes.biased = is_model ? 0 : 1;
   attributes.axis = 1;
   attributes.epsilon = node.number("epsilon", 1e-5);
   attributes.momentum = 1 - node.number("momentum", 0.9);
@@ -50,6 +51,9 @@ void batch_norm_train(Node& node, Value x, const std::vector<Value>& per_channel
     node.output(i, cast_to(reshaped(value, form.statistics), node.dtype(operand)));
   };
   node.output(0, reshaped(results[0], node.shape(0)));
+  for (const std::size_t i : {std::size_t{1}, std::size_t{2}}) {
+    if (is_model) node.set_state(i + 2, cast_to(reshaped(results[i], form.statistics), node.dtype(i + 2)));
+  }
   if (node.needs_output(1)) statistic(1, 3, results[1]);
   if (node.needs_output(2)) statistic(2, 4, results[2]);
   if (node.needs_output(3)) statistic(3, 3, results[3]);
@@ -67,15 +71,19 @@ void batch_norm(Node& node, bool spatial, bool training) {
   if (x.shape().rank() == 1) x = ops::reshape(x, Shape{x.shape()[0], 1});  // one channel
   const Shape shape = x.shape();
   const BatchNormForm form{shape, spatial ? Shape{shape[1]} : Shape(shape.dims().subspan(1)), !spatial};
+  const bool is_model = node.mode() != nullptr && node.is_weight(3) && node.is_weight(4);
   std::vector<Value> per_channel;
   for (std::size_t i = 1; i < 5; ++i) {
     if (node.shape(i) != form.statistics) {
       node.fail(
           fmt::format("expected operand {} of shape {} for x {}, got {}", i, form.statistics.str(), shape.str(), node.shape(i).str()));
     }
-    per_channel.push_back(cast_to(node.input(i), wide(x.dtype())));
+    const bool is_state = i > 2 && is_model;
+    per_channel.push_back(cast_to(is_state ? node.state(i) : node.input(i), wide(x.dtype())));
   }
-  if (training) return batch_norm_train(node, x, per_channel, form);
+  // Frozen batch normalisation uses its running statistics in training steps, too.
+  if (is_model) training = node.mode()->training && (node.learns(1) || node.learns(2));
+  if (training) return batch_norm_train(node, x, per_channel, form, is_model);
   const ops::BatchNormOptions options{.epsilon = node.number("epsilon", 1e-5), .per_activation = !spatial};
   node.output(0, reshaped(ops::batch_norm(x, per_channel[0], per_channel[1], per_channel[2], per_channel[3], options), node.shape(0)));
   // evaluation leaves the running statistics as they are

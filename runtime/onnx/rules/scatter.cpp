@@ -22,7 +22,7 @@
 namespace tenon::onnx {
 namespace {
 
-enum class Reduction { none, add, mul, max, min };
+using Reduction = ops::ScatterReduction;
 
 Reduction reduction_of(const Node& node) {
   const std::string_view name = node.text("reduction", "none");
@@ -32,16 +32,6 @@ Reduction reduction_of(const Node& node) {
   if (name == "max") return Reduction::max;
   if (name == "min") return Reduction::min;
   node.fail(fmt::format("expected a reduction none, add, mul, max or min, got \"{}\"", name));
-}
-
-bool is_extremum(Reduction reduction) {
-  return reduction == Reduction::max || reduction == Reduction::min;
-}
-
-ops::ScatterReduction as_scatter(Reduction reduction) {
-  return reduction == Reduction::add   ? ops::ScatterReduction::add
-         : reduction == Reduction::mul ? ops::ScatterReduction::mul
-                                       : ops::ScatterReduction::none;
 }
 
 /// An element after an update.
@@ -60,44 +50,6 @@ Value updated(Reduction reduction, Value x, Value update) {
       return update;
   }
 }
-
-/// Updates in the order of their indices along an axis, which are from the begin of x and in ascending order. Each is reduced with those
-/// before it that have the same index, so that the last one of an index stands for all of them: in steps of 1, 2, 4, ..., each of which
-/// doubles the number of updates that one stands for.
-Value reduced_by_index(Reduction reduction, Value indices, Value updates, std::int64_t axis) {
-  const std::int64_t n = indices.shape()[static_cast<std::size_t>(axis)];
-  for (std::int64_t step = 1; step < n; step *= 2) {
-    const Value same = ops::equal(ops::slice(indices, axis, 0, n - step), ops::slice(indices, axis, step, n));
-    const Value before = ops::slice(updates, axis, 0, n - step), later = ops::slice(updates, axis, step, n);
-    const Value reduced = ops::where(same, updated(reduction, before, later), later);
-    updates = ops::concat({ops::slice(updates, axis, 0, step), reduced}, axis);
-  }
-  return updates;
-}
-
-}  // namespace
-
-void scatter_elements(Node& node) {
-  const Value x = node.input(0), indices = node.input(1), updates = node.input(2);
-  const std::int64_t axis = node.resolve_axis(node.integer("axis", 0), node.rank(0));
-  const Reduction reduction = reduction_of(node);
-  if (updates.shape() != indices.shape()) {
-    node.fail(
-        fmt::format("expected an update for each index, got indices {} and updates {}", indices.shape().str(), updates.shape().str()));
-  }
-  if (indices.shape().count() == 0) return node.output(0, node.operand(0));
-  if (!is_extremum(reduction)) return node.output(0, ops::scatter_elements(x, indices, updates, axis, as_scatter(reduction)));
-  // The extremum of all updates of an element, and then of the element, replaces it.
-  const auto along = static_cast<std::size_t>(axis);
-  if (indices.shape().rank() != x.shape().rank()) {
-    node.fail(fmt::format("expected indices of the rank of x, got x {} and indices {}", x.shape().str(), indices.shape().str()));
-  }
-  const auto [sorted, order] = ops::top_k(from_begin(node, indices, x.shape()[along]), indices.shape()[along], axis, false);
-  const Value all = reduced_by_index(reduction, sorted, ops::gather_elements(updates, order, axis), axis);
-  node.output(0, ops::scatter_elements(x, sorted, updated(reduction, ops::gather_elements(x, sorted, axis), all), axis));
-}
-
-namespace {
 
 /// The part of a tensor whose first dimensions the rows of `indices` (..., sizes) enumerate in row-major order, if they do.
 std::optional<Part> enumerated_part(const Node& node, const Tensor& indices, const Shape& x) {
@@ -133,26 +85,19 @@ std::optional<Part> enumerated_part(const Node& node, const Tensor& indices, con
   return part;
 }
 
-/// x (rows, n) with updates (k, n) of the rows at `indices` (k), which are from the begin.
-Value scatter_rows(Reduction reduction, Value x, Value indices, Value updates) {
-  const Shape shape = updates.shape();
-  if (reduction == Reduction::add && x.dtype() != DType::boolean) {
-    const auto add = [&](Value to, Value rows) { return ops::scatter_add(to, indices, rows); };
-    return computed_in(arithmetic_dtype(x.dtype()), add, x, updates);
-  }
-  if (is_extremum(reduction)) {
-    if (shape[0] > 1) {
-      const auto [sorted, order] = ops::top_k(indices, shape[0], 0, false);
-      indices = sorted;
-      updates = reduced_by_index(reduction, ops::reshape(indices, Shape{shape[0], 1}), ops::gather(updates, order), 0);
-    }
-    updates = updated(reduction, ops::gather(x, indices), updates);
-  }
-  const Value rows = ops::expand(ops::reshape(indices, Shape{shape[0], 1}), shape);
-  return ops::scatter_elements(x, rows, updates, 0, as_scatter(reduction));
-}
-
 }  // namespace
+
+void scatter_elements(Node& node) {
+  const Value x = node.input(0), indices = node.input(1), updates = node.input(2);
+  const std::int64_t axis = node.resolve_axis(node.integer("axis", 0), node.rank(0));
+  const Reduction reduction = reduction_of(node);
+  if (updates.shape() != indices.shape()) {
+    node.fail(
+        fmt::format("expected an update for each index, got indices {} and updates {}", indices.shape().str(), updates.shape().str()));
+  }
+  if (indices.shape().count() == 0) return node.output(0, node.operand(0));
+  node.output(0, ops::scatter_elements(x, indices, updates, axis, reduction));
+}
 
 void scatter_nd(Node& node) {
   const Value x = node.input(0), indices = node.input(1), updates = node.input(2);
@@ -180,8 +125,26 @@ void scatter_nd(Node& node) {
   const std::int64_t inner = product_of(node, shape, indexed, shape.rank());
   const std::vector<std::int64_t> sizes(shape.begin(), shape.begin() + dims);
   const Value linear = ops::reshape(linear_indices(node, indices, sizes), Shape{slices});
-  const Value y = scatter_rows(reduction, ops::reshape(x, Shape{rows, inner}), linear, ops::reshape(updates, Shape{slices, inner}));
-  node.output(0, ops::reshape(y, shape));
+  const Value from = ops::reshape(x, Shape{rows, inner});
+  node.output(0, ops::reshape(ops::scatter_slices(from, linear, ops::reshape(updates, Shape{slices, inner}), 0, reduction), shape));
+}
+
+Value updated_by_sample(Node& node, Value cache, Value places, Value updates, std::int64_t axis) {
+  const Shape shape = cache.shape();
+  const auto a = static_cast<std::size_t>(axis);
+  const std::int64_t batch = shape[0], length = shape[a], steps = updates.shape()[a];
+  if (batch == 1) return ops::scatter_slices(cache, ops::reshape(places, Shape{steps}), updates, axis);
+  const std::int64_t lines = product_of(node, shape, 0, a), inner = product_of(node, shape, a + 1, shape.rank());
+  const std::int64_t count = product_of(node, shape, 0, a + 1);
+  const Value at = ops::reshape(from_begin(node, places, length), Shape{batch, 1, steps});
+  const Value begins = ops::reshape(positions_along(node, lines, 0, 1, length), Shape{batch, lines / batch, 1});
+  // What is outside of the cache of its sample gets an index that is an error, as it would be a place of another sample.
+  const Value inside =
+      ops::logical_and(ops::greater_equal(at, node.scalar(DType::i64, 0)), ops::less(at, node.constant(Tensor::scalar(length))));
+  const Value indices = ops::where(inside, ops::add(begins, at), node.constant(Tensor::scalar(count)));
+  const Value y = ops::scatter_slices(ops::reshape(cache, Shape{count, inner}), ops::reshape(indices, Shape{lines * steps}),
+                                      ops::reshape(updates, Shape{lines * steps, inner}));
+  return ops::reshape(y, shape);
 }
 
 }  // namespace tenon::onnx

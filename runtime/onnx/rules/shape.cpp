@@ -18,6 +18,7 @@
 #include "onnx/rules.h"
 #include "onnx/rules/dtypes.h"
 #include "onnx/rules/random_key.h"
+#include "onnx/rules/scatter.h"
 #include "onnx/rules/selection.h"
 #include "onnx/rules/shapes.h"
 
@@ -260,7 +261,7 @@ void keep_all(Node& node, DType mask) {
 void drop(Node& node, double ratio, DType mask) {
   if (ratio == 0) return keep_all(node, mask);
   if (!(ratio > 0 && ratio < 1)) node.fail(fmt::format("expected a ratio in [0, 1), got {}", ratio));
-  const Value x = node.input(0), key = random_key(node);
+  const Value x = node.input(0), key = node.mode() == nullptr ? random_key(node) : node.key();
   const std::uint32_t stream = random_stream(node);
   node.output(0, ops::dropout(x, key, ratio, stream));
   if (!node.needs_output(1)) return;
@@ -268,13 +269,23 @@ void drop(Node& node, double ratio, DType mask) {
   node.output(1, cast_to(ops::cast(ops::dropout(ones, key, ratio, stream), DType::boolean), mask));
 }
 
+/// Whether a dropout drops: `stated` is what its node says.
+bool drops(const Node& node, bool stated) {
+  return node.mode() == nullptr ? stated : node.mode()->training;
+}
+
+/// Versions that have no mode: they drop in training steps alone.
+void dropout_without_mode(Node& node, DType mask) {
+  drops(node, false) ? drop(node, node.number("ratio", 0.5), mask) : keep_all(node, mask);
+}
+
 void dropout_with_is_test(Node& node) {
-  if (node.flag("is_test")) return keep_all(node, node.dtype(0));
+  if (!drops(node, !node.flag("is_test"))) return keep_all(node, node.dtype(0));
   drop(node, node.number("ratio", 0.5), node.dtype(0));
 }
 
 void dropout(Node& node) {
-  if (!node.has_input(2) || node.known_integer(2) == 0) return keep_all(node, DType::boolean);
+  if (!drops(node, node.has_input(2) && node.known_integer(2) != 0)) return keep_all(node, DType::boolean);
   drop(node, node.has_input(1) ? node.known_number(1) : 0.5, DType::boolean);
 }
 
@@ -337,18 +348,13 @@ void tensor_scatter(Node& node) {
     const auto [least, most] = std::minmax_element(begins.begin(), begins.end());
     if (*least == *most && *least >= 0 && *least <= length - steps) return node.output(0, replaced(cache, update, axis, *least));
   }
-  Shape by_sample, by_step;
-  for (std::size_t i = 0; i < from.rank(); ++i) {
-    by_sample.push_back(i == 0 ? from[0] : 1);
-    by_step.push_back(i == a ? steps : 1);
-  }
-  const Value begins = ops::reshape(cast_to(node.input(2), DType::i64), by_sample);
-  Value places = ops::add(begins, node.constant(counting_tensor(node, 0, steps).reshape(by_step)));
+  const Value begins = ops::reshape(cast_to(node.input(2), DType::i64), Shape{from[0], 1});
+  Value places = ops::add(begins, node.constant(counting_tensor(node, 0, steps).reshape({1, steps})));
   if (mode == "circular") {
     const Value turn = node.constant(Tensor::scalar(length));
     places = ops::sub(places, ops::mul(ops::div(places, turn), turn));
   }
-  node.output(0, ops::scatter_elements(cache, ops::expand(places, part), update, axis));
+  node.output(0, updated_by_sample(node, cache, places, update, axis));
 }
 
 }  // namespace
@@ -361,8 +367,8 @@ const std::vector<Rule>& shape_rules() {
       {"Concat", 4, [](Node& node) { concat(node, node.integer("axis")); }},
       {"DepthToSpace", 1, depth_to_space},
       {"Dropout", 1, dropout_with_is_test},
-      {"Dropout", 7, [](Node& node) { keep_all(node, node.dtype(0)); }},
-      {"Dropout", 10, [](Node& node) { keep_all(node, DType::boolean); }},
+      {"Dropout", 7, [](Node& node) { dropout_without_mode(node, node.dtype(0)); }},
+      {"Dropout", 10, [](Node& node) { dropout_without_mode(node, DType::boolean); }},
       {"Dropout", 12, dropout},
       {"Expand", 8, expand},
       {"Flatten", 1, flatten},

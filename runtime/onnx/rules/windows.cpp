@@ -81,12 +81,27 @@ ConvOptions plane_of(const ConvOptions& options) {
   return plane;
 }
 
-/// Conv of x (N, C, D, H, W) as one of images: the elements that a window has along the depth become channels, and its positions part of
-/// the batch. A kernel with three spatial dimensions would take the place of this function.
+/// True if windows are single elements of each plane (H, W) and visit all of them.
+bool is_along_depth(const Shape& filters, const WindowOptions& options) {
+  bool along = true;
+  for (const std::size_t i : {1U, 2U}) along &= filters[i + 2] == 1 && options.strides[i] == 1 && options.padding[i] == Padding{0, 0};
+  return along;
+}
+
+/// Conv of x (N, C, D, H, W) as one of images: of (D, H W) if windows are along the depth; else the elements that a window has along the
+/// depth become channels, and its positions part of the batch.
 Value convolve_3d(Value x, Value w, Value b, const ConvOptions& options) {
   const Shape in = x.shape(), filters = w.shape();
   const std::int64_t taps = filters[2];
   const Padding padding = options.padding[0];
+  if (is_along_depth(filters, options)) {
+    ConvOptions along;
+    static_cast<WindowOptions&>(along) = depth_of(options);
+    along.groups = options.groups;
+    const Value images = ops::reshape(x, Shape{in[0], in[1], in[2], product({in[3], in[4]})});
+    const Value y = ops::conv(images, ops::reshape(w, Shape{filters[0], filters[1], taps, 1}), b, along);
+    return ops::reshape(y, Shape{in[0], filters[0], y.shape()[2], in[3], in[4]});
+  }
   Value columns = x;
   std::int64_t depth = in[2];
   if (taps != 1 || options.strides[0] != 1 || padding != Padding{0, 0}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sin and Cos, of small and of very large arguments. Golden values: mpmath with 300 bits (and more for the large ones).
+// Sin and Cos, of small and of very large arguments, and Atan. Golden values: mpmath with 300 bits (and more for the large ones).
 #include "elementwise.h"
 
 namespace tenon::conformance {
@@ -44,6 +44,15 @@ std::vector<OpCase> cases_trigonometric() {
                   values_at("large", large, {0.7867071229411882, 0.48917865697472146}, {bf16, f32, f64}),
                   values_at("enormous", enormous, {0.523214785395139, 0.9872460775989135}, {f64})},
        .extras = {at_all_magnitudes<TENON_OP_Cos, four_ulp_near_zeros>()}},
+      {.op = TENON_OP_Atan,
+       .variants = of_every_shape({.low = -10, .high = 10, .special = Special::all}),
+       .bound = four_ulp,
+       .gradient = {0},
+       .golden = {values_at(
+           "values", {0, 0.5, 1, -1, 2.5, -8, 0.0009765625, 1.0078125, 0.9921875, 65280, inf, -inf, nan},
+           {0, 0.4636476090008061, 0.7853981633974483, -0.7853981633974483, 1.1902899496825317, -1.446441332248135, 0.0009765621895593195,
+            0.7892891943440928, 0.7814766148726883, 1.570781008167447, 1.5707963267948966, -1.5707963267948966, nan})},
+       .extras = {at_all_magnitudes<TENON_OP_Atan, four_ulp>()}},
   };
 }
 

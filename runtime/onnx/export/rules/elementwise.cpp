@@ -154,6 +154,7 @@ const std::vector<Rule>& elementwise_rules() {
       {TENON_OP_Erf, apply_same_op},
       {TENON_OP_Sin, apply_same_op},
       {TENON_OP_Cos, apply_same_op},
+      {TENON_OP_Atan, apply_same_op},
       {TENON_OP_LeakyRelu, with_alpha},
       {TENON_OP_Elu, with_alpha},
       {TENON_OP_Softplus, apply_same_op},

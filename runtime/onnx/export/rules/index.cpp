@@ -14,16 +14,23 @@ void gather(Node& node) {
   node.output(0, node.op(op_name(node.info().op), node.inputs(), {integer("axis", axis)}));
 }
 
+/// The attribute of ScatterElements and ScatterND.
+AttributeRecord reduction_of(const Node& node) {
+  static constexpr std::array<const char*, 5> reductions = {"none", "add", "mul", "max", "min"};
+  const std::uint32_t reduction = node.attributes<tenon_attributes_scatter>().reduction;
+  if (reduction > TENON_SCATTER_MUL && node.opset() < 18)
+    node.fail("ONNX has the reductions max and min of scattered updates from opset 18 on");
+  return text("reduction", reductions[reduction]);
+}
+
 void scatter_elements(Node& node) {
-  const auto& attributes = node.attributes<tenon_attributes_scatter>();
-  static constexpr std::array<const char*, 3> reductions = {"none", "add", "mul"};
-  node.output(0, node.op("ScatterElements", node.inputs(),
-                         {integer("axis", attributes.axis), text("reduction", reductions[attributes.reduction])}));
+  const std::int64_t axis = node.attributes<tenon_attributes_scatter>().axis;
+  node.output(0, node.op("ScatterElements", node.inputs(), {integer("axis", axis), reduction_of(node)}));
 }
 
 /// ScatterND writes slices of the first axis: another one is moved there.
-void scatter_add_along_axis(Node& node) {
-  const auto axis = static_cast<std::size_t>(node.attributes<tenon_attributes_axis>().axis);
+void scatter_along_axis(Node& node, std::int64_t along, const AttributeRecord& reduction) {
+  const auto axis = static_cast<std::size_t>(along);
   const std::size_t rank = node.rank(0), index_rank = node.rank(1);
   // The axes of x, then those of updates, which has the dimensions of the indices in place of the axis.
   const auto to_front = [](std::size_t total, std::size_t first, std::size_t count) {
@@ -38,7 +45,7 @@ void scatter_add_along_axis(Node& node) {
     x = node.transpose(x, to_front(rank, axis, 1));
     updates = node.transpose(updates, to_front(rank - 1 + index_rank, axis, index_rank));
   }
-  Term y = scatter_add(node, x, node.input(1), updates);
+  Term y = scatter_slices(node, x, node.input(1), updates, reduction);
   if (axis > 0) {
     const std::vector<std::int64_t> moved = to_front(rank, axis, 1);
     std::vector<std::int64_t> back(rank);
@@ -46,6 +53,14 @@ void scatter_add_along_axis(Node& node) {
     y = node.transpose(y, back);
   }
   node.output(0, y);
+}
+
+void scatter_add(Node& node) {
+  scatter_along_axis(node, node.attributes<tenon_attributes_axis>().axis, text("reduction", "add"));
+}
+
+void scatter_slices(Node& node) {
+  scatter_along_axis(node, node.attributes<tenon_attributes_scatter>().axis, reduction_of(node));
 }
 
 void one_hot(Node& node) {
@@ -82,7 +97,8 @@ const std::vector<Rule>& index_rules() {
       {TENON_OP_Gather, gather},
       {TENON_OP_GatherElements, gather},
       {TENON_OP_ScatterElements, scatter_elements},
-      {TENON_OP_ScatterAdd, scatter_add_along_axis},
+      {TENON_OP_ScatterAdd, scatter_add},
+      {TENON_OP_ScatterSlices, scatter_slices},
       {TENON_OP_OneHot, one_hot},
       {TENON_OP_TopK, top_k},
       {TENON_OP_CumSum, cum_sum},

@@ -131,7 +131,7 @@ void col2im(Node& node) {
   const Term x = node.wide_input(0);
   const Term columns = node.transpose(node.reshape(x, with_spatial(sizes, {places.count()})), {2, 0, 1});
   const Term zeros = node.expand(node.scalar(x.dtype, 0), {}, {{product(padded)}, sizes[0], sizes[1]});
-  const Term sums = scatter_add(node, zeros, node.constant(places.reshape({places.count()})), columns);
+  const Term sums = scatter_slices(node, zeros, node.constant(places.reshape({places.count()})), columns, text("reduction", "add"));
   Term y = node.reshape(node.transpose(sums, {1, 2, 0}), with_spatial(sizes, padded));
   List starts, ends, axes;
   for (std::size_t i = 0; i < n; ++i) {
