@@ -11,6 +11,7 @@
 #include <tenon/onnx.h>
 
 #include "core/state_of.h"
+#include "exec/placement.h"
 #include "exec/program_cache.h"
 #include "graph/patterns/recognize.h"
 #include "onnx/importer.h"

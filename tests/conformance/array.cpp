@@ -237,6 +237,7 @@ T converted(double value) {
 }  // namespace
 
 void Array::set(std::int64_t i, double value) {
+  if (dtype_ == TENON_DTYPE_BOOL) value = value != 0 ? 1 : 0;
   dispatch(dtype_, [&](auto zero) { put(i, converted<decltype(zero)>(value)); });
 }
 

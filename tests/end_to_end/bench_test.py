@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each benchmark runs, and its report has the expected fields. No figure is checked: machines differ.
 
-Usage  bench_test.py TENON BENCHMARK, or bench_test.py TENON compare|variants
+Usage  bench_test.py TENON BENCHMARK, or bench_test.py TENON compare|variants|onnx
 """
 import json
 import math
@@ -27,6 +27,8 @@ EXTRA = {
     "pipeline": ["times_max_of_both", "waited_percent", "device_idle_percent"],
     "bandwidth": ["gb_per_s"],
     "generate": ["tokens_per_s", "mb_per_step", "gb_per_s", "times_first"],
+    "onnx": ["p90_ms", "p99_ms", "load_ms", "first_run_ms", "first_result_ms", "new_shape_ms", "base_rss_mb", "peak_rss_mb", "parameters_mb",
+             "packed_mb", "program_mb"],
 }
 WITH_PEERS = {"gemm", "blas", "mnist_mlp", "fashion_mnist", "elementwise", "nets", "conv", "generate"}  # without a peer, a line of these says why
 MACHINE = ["processor", "processors", "isa", "memory", "os", "compiler", "git", "tenon", "device", "threads"]
@@ -121,6 +123,34 @@ def check_report(benchmark, report, out):
         expect(all(line.get("peer_absent") for line in without_peer), f"no reason why there is no peer: {without_peer}")
 
 
+def check_onnx(tenon, folder):
+    """An exported model; a peer that is not installed is a note, an unknown one an error."""
+    model, file = folder / "net.onnx", folder / "report.json"
+    net = folder / "net.yaml"
+    net.write_text("model: {input: {shape: [16]}, layers: [{dense: {units: 8, activation: relu}}, {dense: {units: 3, activation: softmax}}]}\n"
+                   "data: {source: random, shape: [16], classes: 3, train_count: 8, test_count: 8}\n"
+                   "loss: sparse_categorical_crossentropy\noptimizer: {name: sgd, learning_rate: 0.01}\nbatch_size: 8\nepochs: 1\nseed: 1\n")
+    code, _, err = run(tenon, "export", str(net), "--onnx", str(model))
+    expect(code == 0, f"export: exit code {code}\n{err}")
+    command = [tenon, "bench", str(model), "--tiny", "--runs", "2", "--threads", "2"]
+    shapes = ["--shape", "x=1x16", "--shape", "x=3x16"]
+    code, out, err = run(*command, *shapes, "--json", str(file))
+    expect(code == 0, f"bench FILE.onnx: exit code {code}\n{err}")
+    report = json.loads(file.read_text())
+    check_report("onnx", report, out)
+    expect("x f32[1x16] random" in report["machine"]["inputs"], f"the inputs: {report['machine']['inputs']}")
+    code, out, err = run(tenon, "bench", "onnx", *command[2:], "--format", "json")
+    expect(code == 0 and json.loads(out)["benchmarks"][0]["name"] == "Tenon", f"--format json: exit code {code}\n{out}{err}")
+    code, out, err = run(*command, "--compare", "onnxruntime,openvino", "--python", "/nowhere/python")
+    expect(code == 0 and out.count("note: no peer: ") == 2 and "there is no program '/nowhere/python'" in out, f"no interpreter:\n{out}{err}")
+    code, _, err = run(*command, "--compare", "onnxruntine")
+    expect(code == 1 and "expected one of onnxruntime, openvino, got 'onnxruntine'" in err, f"an unknown peer: exit code {code}\n{err}")
+    code, _, err = run(*command, *shapes, "--shape", "x=4x16")
+    expect(code == 1 and "expected at most 2 shapes of the input 'x', got 3" in err, f"a third shape: exit code {code}\n{err}")
+    code, _, err = run(tenon, "bench", str(folder / "absent.onnx"))
+    expect(code == 1 and "absent.onnx" in err, f"a missing file: exit code {code}\n{err}")
+
+
 def check_compare(tenon, folder):
     old, new = folder / "old.json", folder / "new.json"
     report, _ = measure(tenon, "crossing", old)
@@ -149,6 +179,8 @@ def main():
             check_compare(tenon, Path(folder))
         elif benchmark == "variants":
             check_variants(tenon, Path(folder))
+        elif benchmark == "onnx":
+            check_onnx(tenon, Path(folder))
         else:
             check_report(benchmark, *measure(tenon, benchmark, Path(folder) / "report.json"))
 
