@@ -138,7 +138,7 @@ def check_onnx(tenon, folder):
     expect(code == 0, f"bench FILE.onnx: exit code {code}\n{err}")
     report = json.loads(file.read_text())
     check_report("onnx", report, out)
-    expect("x f32[1x16] random" in report["machine"]["inputs"], f"the inputs: {report['machine']['inputs']}")
+    expect("x f32(1,16) random" in report["machine"]["inputs"], f"the inputs: {report['machine']['inputs']}")
     code, out, err = run(tenon, "bench", "onnx", *command[2:], "--format", "json")
     expect(code == 0 and json.loads(out)["benchmarks"][0]["name"] == "Tenon", f"--format json: exit code {code}\n{out}{err}")
     code, out, err = run(*command, "--compare", "onnxruntime,openvino", "--python", "/nowhere/python")
