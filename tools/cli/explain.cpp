@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon explain: reports where each node of a training step or of an ONNX model runs and what it costs. Only --roofline executes nodes.
+#include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
 #include <filesystem>
