@@ -285,6 +285,23 @@ explain_places_every_node() {
   out_lacks '"device": "openblas:0"'
 }
 
+explain_shows_an_onnx_file() {
+  exits 0 export "$MODELS/fashion_mnist/model.yaml" --onnx "$scratch/net.onnx"
+  exits 0 explain "$scratch/net.onnx" --shape x=4x28x28 "${cpu_only[@]}"
+  out_has 'openblas:0'
+  exits 0 explain "$scratch/net.onnx" --shape x=4x28x28 "${cpu_only[@]}" --format json
+  python3 -m json.tool "$scratch/out" >/dev/null || fail 'expected JSON'
+  exits 0 explain "$scratch/net.onnx" --shape x=4x28x28 "${cpu_only[@]}" --format dot
+  out_has 'digraph'
+  exits 0 explain "$scratch/net.onnx" --shape x=4x28x28 "${cpu_only[@]}" --roofline
+  out_has 'GFLOP/s'
+  exits 1 explain "$scratch/net.onnx" --shape images=4x28x28 "${cpu_only[@]}"
+  err_has "'images'"
+  head -c 100 "$scratch/net.onnx" >"$scratch/cut.onnx"
+  exits 1 explain "$scratch/cut.onnx" "${cpu_only[@]}"
+  err_has 'cut.onnx'
+}
+
 log_device_placement_prints_devices_and_ops() {
   exits 0 train "$MODELS/linear_regression/train.yaml" "${cpu_only[@]}" --set log_device_placement=true --set epochs=1
   err_has $'Device mapping:\nopenblas:0 (cpu:0) -> '

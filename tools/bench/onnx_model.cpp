@@ -93,9 +93,9 @@ double difference(const std::vector<Tensor>& expected, const std::vector<Tensor>
 }
 
 /// The model in all runtimes that can run it, Tenon first.
-class Contest {
+class Comparison {
  public:
-  Contest(const Options& options, const Context& context) : options_(options) {
+  Comparison(const Options& options, const Context& context) : options_(options) {
     Runtime tenon;
     tenon.entry.name = "Tenon";
     tenon.base_rss_mb = resident_memory().now;
@@ -216,14 +216,14 @@ std::unique_ptr<Report> onnx_model(const Options& options) {
   }
   read_ahead(options.model);
   const Context context = options.make_context(options.threads);
-  Contest contest(options, context);
+  Comparison comparison(options, context);
   nlohmann::ordered_json machine = describe_machine(context, options.threads);
   machine["model"] = options.model;
-  machine["inputs"] = contest.inputs();
+  machine["inputs"] = comparison.inputs();
   auto report = std::make_unique<Report>("tenon bench " + options.model, std::move(machine));
-  contest.add_peers(*report);
-  contest.measure();
-  contest.add_to(*report);
+  comparison.add_peers(*report);
+  comparison.measure();
+  comparison.add_to(*report);
   report->note("first_result_ms: load_ms and first_run_ms, without the start of the process");
   report->note("base_rss_mb: the process before it loads the model, a peer's with Python and its package; peak_rss_mb: until the last run");
   report->note("parameters_mb: weights; packed_mb: their packed copies and constants; program_mb: inputs, results and workspace");
