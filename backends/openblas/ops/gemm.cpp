@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// ops/gemm.cpp - y = alpha op(a) op(b) + beta c through OpenBLAS.
+// ops/gemm.cpp - y = alpha op(a) op(b) + beta c. Packed weights are multiplied by our own tiles, all else by OpenBLAS.
+#include <string>
+
 #include <tenon/sdk/scratch_arena.h>
 
 #include "elementwise/strided_copy.h"
+#include "gemm/packed_products.h"
 #include "gemm/products.h"
 
 namespace tenon::openblas {
@@ -19,13 +22,76 @@ sdk::MatrixView dense_view(const sdk::Operand& x, bool transposed) {
   return transposed ? view.transposed() : view;
 }
 
+constexpr std::uint32_t weights = 1;  // the operand that is packed
+
+bool is_packed(const sdk::Call& call) {
+  return call.packed != nullptr && call.packed[weights] != nullptr;
+}
+
 std::size_t scratch(const sdk::Call& call) {
   sdk::ScratchArena arena(nullptr);
-  for (std::uint32_t i = 0; i < 2; ++i) {
+  for (std::uint32_t i = 0; i < 2 && !is_packed(call); ++i) {
     const sdk::Operand& x = call.inputs[i];
     if (!fits_blas(view_of(x, false))) arena.allocate_bytes(static_cast<std::size_t>(x.count * sdk::size_of(x.dtype)));
   }
   return arena.required_bytes();
+}
+
+/// Whether c is one row of n contiguous elements.
+bool is_row(const sdk::Operand& c, std::int64_t n) {
+  return c.rank >= 1 && c.count == n && c.shape[c.rank - 1] == n && (n == 1 || c.strides[c.rank - 1] == 1);
+}
+
+/// op(a) has contiguous rows, and the epilogue of panels can add c.
+bool can_pack(const sdk::Call& call) {
+  const auto& attributes = call.attr<tenon_attributes_gemm>();
+  const sdk::MatrixView a = view_of(call.inputs[0], attributes.trans_a != 0);
+  if (attributes.alpha != 1 || (a.column_stride != 1 && a.columns != 1)) return false;
+  const bool adds = call.has_input(2) && attributes.beta != 0;
+  return !adds || (attributes.beta == 1 && call.epilogue.bias == nullptr &&
+                   is_row(call.inputs[2], view_of(call.inputs[weights], attributes.trans_b != 0).columns));
+}
+
+std::size_t pack_size(const sdk::Call& call, std::uint32_t input) {
+  if (input != weights || !can_pack(call)) return 0;
+  const auto& attributes = call.attr<tenon_attributes_gemm>();
+  const sdk::MatrixView b = view_of(call.inputs[weights], attributes.trans_b != 0);
+  const std::int64_t rows = view_of(call.inputs[0], attributes.trans_a != 0).rows;
+  return call.inputs[0].dtype == TENON_DTYPE_F64 ? packed_matrix_bytes<double>(call.host, b, rows)
+                                                 : packed_matrix_bytes<float>(call.host, b, rows);
+}
+
+void pack(const sdk::Call& call, std::uint32_t, void* out_packed) {
+  const sdk::MatrixView b = view_of(call.inputs[weights], call.attr<tenon_attributes_gemm>().trans_b != 0);
+  if (call.inputs[0].dtype == TENON_DTYPE_F64) {
+    pack_matrix(call.host, b, call.input<double>(weights), static_cast<double*>(out_packed));
+  } else {
+    pack_matrix(call.host, b, call.input<float>(weights), static_cast<float*>(out_packed));
+  }
+}
+
+std::string pack_form(const sdk::Call& call, std::uint32_t) {
+  return call.attr<tenon_attributes_gemm>().trans_b != 0 ? "panels of the transpose" : "panels";
+}
+
+/// y = op(a) op(b) + c with packed b.
+template <class T>
+void gemm_packed(const sdk::Call& call) {
+  const auto& attributes = call.attr<tenon_attributes_gemm>();
+  const sdk::MatrixView a = view_of(call.inputs[0], attributes.trans_a != 0);
+  PanelProduct<T> product;
+  product.rows = a.rows;
+  product.k = a.columns;
+  product.columns = call.outputs[0].shape[1];
+  product.a = call.input<T>(0);
+  product.a_step = a.row_stride;
+  product.panels = static_cast<const T*>(call.packed[weights]);
+  product.y = call.output<T>(0);
+  product.y_step = product.columns;
+  if (call.has_input(2) && attributes.beta != 0) product.bias = call.input<T>(2);
+  if (call.epilogue.bias != nullptr) product.bias = call.epilogue.bias->as<const T>();
+  product.activation = call.epilogue.activation;
+  multiply_packed(call.host, product);
 }
 
 /// y = alpha a' b' + beta c, where ' transposes if its flag is set and c is broadcast to y.
@@ -33,6 +99,7 @@ std::size_t scratch(const sdk::Call& call) {
 /// Shapes  a' (m, k), b' (k, n), c any that broadcasts to (m, n), y (m, n).
 template <class T>
 void gemm(const sdk::Call& call) {
+  if (is_packed(call)) return gemm_packed<T>(call);
   const auto& attributes = call.attr<tenon_attributes_gemm>();
   const bool trans[2] = {attributes.trans_a != 0, attributes.trans_b != 0};
   sdk::MatrixView views[2];
@@ -64,7 +131,13 @@ void gemm(const sdk::Call& call) {
   multiply(call.host, call.deterministic, product, {});
 }
 
-constexpr sdk::Traits traits{.strided = true, .epilogue = true, .scratch = scratch};
+constexpr sdk::Traits traits{.strided = true,
+                             .epilogue = true,
+                             .scratch = scratch,
+                             .pack_size = pack_size,
+                             .pack = pack,
+                             .pack_form = pack_form,
+                             .pack_donated = false};
 
 }  // namespace
 

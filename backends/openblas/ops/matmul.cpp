@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// ops/matmul.cpp - NumPy's matmul through OpenBLAS: batches, broadcasting, vectors as operands.
+// ops/matmul.cpp - NumPy's matmul: batches, broadcasting, vectors as operands. Packed weights are multiplied by our own tiles, all else by
+// OpenBLAS.
 #include <limits>
+#include <string>
 
 #include <tenon/sdk/scratch_arena.h>
 
 #include "elementwise/strided_copy.h"
+#include "gemm/packed_products.h"
 #include "gemm/products.h"
 
 namespace tenon::openblas {
@@ -25,15 +28,6 @@ Side side_of(const sdk::Operand& x, bool left) {
   }
   const std::uint32_t b = x.rank - 2;
   return {{x.shape[b], x.shape[b + 1], x.strides[b], x.strides[b + 1]}, b, x.shape, x.strides};
-}
-
-std::size_t scratch(const sdk::Call& call) {
-  sdk::ScratchArena arena(nullptr);
-  for (std::uint32_t i = 0; i < 2; ++i) {
-    const sdk::Operand& x = call.inputs[i];
-    if (!fits_blas(side_of(x, i == 0).view)) arena.allocate_bytes(static_cast<std::size_t>(x.count * sdk::size_of(x.dtype)));
-  }
-  return arena.required_bytes();
 }
 
 /// The batch of the result: leading dimensions of both sides, broadcast.
@@ -75,12 +69,86 @@ void merge_rows(StridedLoop<2>& batch, sdk::MatrixView& a) {
   batch = {};
 }
 
+constexpr std::uint32_t weights = 1;  // the operand that is packed
+
+/// Whether the right matrix was or will be packed.
+bool is_packed(const sdk::Call& call) {
+  return call.packed != nullptr && call.packed[weights] != nullptr;
+}
+
+std::size_t scratch(const sdk::Call& call) {
+  sdk::ScratchArena arena(nullptr);
+  for (std::uint32_t i = 0; i < 2 && !is_packed(call); ++i) {
+    const sdk::Operand& x = call.inputs[i];
+    if (!fits_blas(side_of(x, i == 0).view)) arena.allocate_bytes(static_cast<std::size_t>(x.count * sdk::size_of(x.dtype)));
+  }
+  return arena.required_bytes();
+}
+
+/// One matrix b for all rows of a, whose rows are contiguous: what is packed if b is constant.
+bool can_pack(const sdk::Call& call) {
+  const sdk::Operand& a = call.inputs[0];
+  return call.inputs[weights].rank == 2 && (a.strides[a.rank - 1] == 1 || a.shape[a.rank - 1] == 1);
+}
+
+/// Rows of all products of a with one matrix.
+std::int64_t rows_of(const sdk::Operand& a) {
+  std::int64_t rows = 1;
+  for (std::uint32_t i = 0; i + 1 < a.rank; ++i) rows *= a.shape[i];
+  return rows;
+}
+
+std::size_t pack_size(const sdk::Call& call, std::uint32_t input) {
+  if (input != weights || !can_pack(call)) return 0;
+  const sdk::MatrixView b = side_of(call.inputs[weights], false).view;
+  const std::int64_t rows = rows_of(call.inputs[0]);
+  return call.inputs[0].dtype == TENON_DTYPE_F64 ? packed_matrix_bytes<double>(call.host, b, rows)
+                                                 : packed_matrix_bytes<float>(call.host, b, rows);
+}
+
+void pack(const sdk::Call& call, std::uint32_t, void* out_packed) {
+  const sdk::MatrixView b = side_of(call.inputs[weights], false).view;
+  if (call.inputs[0].dtype == TENON_DTYPE_F64) {
+    pack_matrix(call.host, b, call.input<double>(weights), static_cast<double*>(out_packed));
+  } else {
+    pack_matrix(call.host, b, call.input<float>(weights), static_cast<float*>(out_packed));
+  }
+}
+
+std::string pack_form(const sdk::Call&, std::uint32_t) {
+  return "panels";
+}
+
+/// y = a b with packed b.
+template <class T>
+void matmul_packed(const sdk::Call& call) {
+  const Side side = side_of(call.inputs[0], true);
+  sdk::MatrixView a = side.view;
+  StridedLoop<2> batch = batch_of(side, side_of(call.inputs[weights], false));
+  merge_rows(batch, a);
+  PanelProduct<T> product;
+  product.rows = a.rows;
+  product.k = a.columns;
+  product.columns = call.inputs[weights].shape[1];
+  product.a_step = a.row_stride;
+  product.panels = static_cast<const T*>(call.packed[weights]);
+  product.y_step = product.columns;
+  product.bias = call.epilogue.bias == nullptr ? nullptr : call.epilogue.bias->as<const T>();
+  product.activation = call.epilogue.activation;
+  for (std::int64_t entry = 0; entry < batch.count; ++entry) {
+    product.a = call.input<T>(0) + batch.offsets(entry)[0];
+    product.y = call.output<T>(0) + entry * product.rows * product.columns;
+    multiply_packed(call.host, product);
+  }
+}
+
 /// y = a b for every entry of the batch.
 ///
 /// Shapes  a (..., m, k), b (..., k, n), y (..., m, n), leading dimensions broadcast; a (k) is (1, k), b (k) is (k, 1), and y lacks
 ///         the dimension that they lack.
 template <class T>
 void matmul(const sdk::Call& call) {
+  if (is_packed(call)) return matmul_packed<T>(call);
   Side sides[2];
   const T* data[2];
   std::int64_t strides[2][TENON_MAX_RANK];
@@ -120,7 +188,13 @@ void matmul(const sdk::Call& call) {
   multiply(call.host, call.deterministic, product, batch);
 }
 
-constexpr sdk::Traits traits{.strided = true, .epilogue = true, .scratch = scratch};
+constexpr sdk::Traits traits{.strided = true,
+                             .epilogue = true,
+                             .scratch = scratch,
+                             .pack_size = pack_size,
+                             .pack = pack,
+                             .pack_form = pack_form,
+                             .pack_donated = false};
 
 }  // namespace
 
