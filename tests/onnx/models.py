@@ -117,16 +117,18 @@ def run_model(arguments, model, tolerance, cases, use):
     """Prints the rows of a model. Returns whether Tenon agrees with ONNX Runtime."""
     inputs = [make_all(case, np.random.default_rng(seed)) for seed, case in enumerate(cases)]
     worst, error = agreement.compare(arguments, model, inputs)
-    said = ""
+    lines = []
     if not error:
         try:
             largest, said, error = real.check(arguments, model, use)
-            worst, said = max(worst, largest), f"\n      {said}"
+            worst = max(worst, largest)
+            lines.append(f"real input: {said}")
         except ImportError as missing:
-            said = f"\n      no real input: {missing}"
+            lines.append(f"no real input: {missing}")
     passed = not error and worst <= tolerance
+    lines += [error] if error else []
     print(f"{'pass' if passed else 'FAIL'}  {model.parent.name}/{model.name}: {len(cases)} random inputs, largest difference {worst:.1e}, "
-          f"allowed {tolerance:.0e}{said}" + (f"\n      {error}" if error else ""), flush=True)
+          f"allowed {tolerance:.0e}", *lines, sep="\n      ", flush=True)
     return passed
 
 

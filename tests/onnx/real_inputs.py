@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real inputs for the models of tools/fetch-models: the packages that carry them make the inputs and read the outputs.
 
-Each function here is given what tells the models of a package apart and returns a function without arguments that uses the package for a
-text, an image or a molecule and returns what it says of them, as text. To the package, Tenon looks like ONNX Runtime: see check().
+A model is used by a function without arguments that gives its package a text, an image or a molecule and returns what the package says of
+it, as text. Most of these functions are made by one that takes what tells the models of a package apart. See check().
 """
 import contextlib
 import io
 import pathlib
+import warnings
 
 import numpy as np
 import onnxruntime
@@ -26,24 +27,28 @@ class Session(onnxruntime.InferenceSession):
         outputs = super().run(names, inputs, *args, **kwargs)
         if Session.watched is None or self.bytes != Session.watched.bytes:
             return outputs
-        return Session.watched.outputs(names or [output.name for output in self.get_outputs()], inputs, outputs)
+        return Session.watched.run(names or [output.name for output in self.get_outputs()], inputs, outputs)
 
 
 onnxruntime.InferenceSession = Session  # before packages import its name
 
 
 class Watched:
-    """A model that runs on Tenon, how often it did and the largest difference."""
+    """A model that runs on Tenon: the largest difference so far, and an error, which at first is that it did not run."""
 
     def __init__(self, arguments, model):
         self.arguments, self.model, self.bytes = arguments, model, model.read_bytes()
-        self.runs, self.worst = 0, 0.0
+        self.worst, self.error = 0.0, "the package did not run this file: it has another version"
 
-    def outputs(self, names, inputs, expected):
-        arrays = {name: np.asarray(array) for name, array in inputs.items()}
-        by_file = agreement.run_tenon(self.arguments, self.model, arrays)
+    def run(self, names, inputs, expected):
+        """The outputs of Tenon. If it fails, those that are expected: packages make other errors of errors."""
+        try:
+            by_file = agreement.run_tenon(self.arguments, self.model, {name: np.asarray(array) for name, array in inputs.items()})
+        except RuntimeError as error:
+            self.error = str(error)
+            return expected
+        self.error = ""
         got = [by_file[agreement.file_name(name)] for name in names]
-        self.runs += 1
         self.worst = max([self.worst, *(agreement.difference(*pair) for pair in zip(expected, got))])
         return got
 
@@ -51,18 +56,15 @@ class Watched:
 def check(arguments, model, use):
     """Uses the package on ONNX Runtime and then with the outputs of Tenon. Returns the largest difference of outputs, what the package
     says, and an error or "". Raises ImportError if the package is missing."""
-    with contextlib.redirect_stdout(io.StringIO()):  # some packages greet
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():  # some packages greet
+        warnings.simplefilter("ignore")
         expected = use()
         Session.watched = watched = Watched(arguments, model)
-        try:
-            got = use()
-        except RuntimeError as error:
-            return watched.worst, expected, str(error)
-        finally:
-            Session.watched = None
-    if watched.runs == 0:
-        return 0.0, expected, "the package did not run this file: it has another version"
-    return watched.worst, expected, "" if got == expected else f"with Tenon's outputs the package says: {got}"
+        got = use()
+        Session.watched = None
+    if got != expected and not watched.error:
+        watched.error = f"with Tenon's outputs the package says: {got}"
+    return watched.worst, expected, watched.error
 
 
 def image(lines, height, turned=False):
