@@ -103,6 +103,11 @@ DeviceState::~DeviceState() {
   table.device_close(handle);
 }
 
+bool DeviceState::records() const {
+  const tenon_capture_table* const block = table.capture;
+  return block != nullptr && block->begin != nullptr && block->end != nullptr && block->replay != nullptr && block->destroy != nullptr;
+}
+
 void DeviceState::check_process() const {
   if (in_its_process()) return;
   throw Error(Status::forked, fmt::format("device '{}' was opened before fork(); a child process opens its own context", info.name));

@@ -72,6 +72,8 @@ struct DeviceState final : DeviceMemory, std::enable_shared_from_this<DeviceStat
 
   /// The alignment in bytes that an operand needs: the device's, at least that of an element.
   std::uint64_t alignment_of(DType dtype) const;
+  /// Whether it records runs and replays them.
+  bool records() const;
   bool inline_streams() const { return (info.flags & TENON_DEVICE_INLINE_STREAMS) != 0; }
   /// Allocates host memory that the device copies without staging.
   std::shared_ptr<Storage> allocate_pinned(std::uint64_t size_bytes);

@@ -2,6 +2,8 @@
 #include <fmt/core.h>
 #include <tenon/program.h>
 
+#include <algorithm>
+
 #include "core/device_bridge.h"
 
 namespace tenon {
@@ -15,7 +17,7 @@ Tensor& ParameterStore::create(const std::string& name, const Device& device, DT
   }
   Tensor& made = tensors_[name] = device.empty(dtype, shape);
   if (made.count() > 0) unset_.insert(name);
-  ++epoch_;
+  changed_[name] = ++epoch_;
   return made;
 }
 
@@ -37,6 +39,12 @@ void ParameterStore::fill(const std::string& name, double value) {
   Tensor parameter = get(name);
   parameter.fill(value);
   touch(name);
+}
+
+std::uint64_t ParameterStore::epoch(const std::string& name) const {
+  const auto found = changed_.find(name);
+  if (found == changed_.end()) throw Error(fmt::format("there is no parameter '{}'", name));
+  return std::max(found->second, all_changed_);
 }
 
 const Tensor& ParameterStore::get(const std::string& name) const {

@@ -7,6 +7,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 #include "core/log.h"
 #include "exec/answers.h"
@@ -45,6 +46,7 @@ struct Placer {
   ContextState& context;
   Graph& graph;
   const tenon_plan_options& options;
+  const std::vector<bool>& fixed;
   PlacementReport& report;
   std::vector<DevicePointer> device_of = std::vector<DevicePointer>(graph.nodes().size());
   std::vector<std::uint32_t> group_of = std::vector<std::uint32_t>(graph.nodes().size(), 0);  ///< numbers that differ between questions
@@ -102,7 +104,7 @@ struct Placer {
   void settle_groups() {
     for (bool settled = false; !settled && failed_ops.empty();) {
       settled = true;
-      const std::vector<Partition> plans = partition(graph, device_of, config().sync_debug);
+      const std::vector<Partition> plans = partition(graph, device_of, fixed, config().sync_debug);
       std::map<std::uint32_t, std::set<std::size_t>> plans_of;
       for (std::size_t p = 0; p < plans.size(); ++p) {
         for (const NodeId n : plans[p].nodes) {
@@ -157,7 +159,8 @@ void check_rules(ContextState& context, const Graph& graph) {
 }
 
 std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, Graph& graph, const std::string& fallback,
-                                                const tenon_plan_options& options, PlacementReport& report) {
+                                                const tenon_plan_options& options, const std::vector<bool>& fixed,
+                                                PlacementReport& report) {
   const Config& config = context.config;
   const std::size_t count = graph.nodes().size();
   std::vector<std::size_t> requested(count);  // positions of devices
@@ -183,7 +186,7 @@ std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, Graph& gr
     }
   }
 
-  Placer placer{context, graph, options, report};
+  Placer placer{context, graph, options, fixed, report};
   std::map<std::size_t, std::vector<NodeId>> by_device;
   for (NodeId n = 0; n < count; ++n) by_device[requested[n]].push_back(n);
   for (const auto& [position, nodes] : by_device) {
@@ -240,34 +243,71 @@ std::shared_ptr<DeviceState> able_device(ContextState& context, Graph graph, con
   return device;
 }
 
-std::vector<Partition> partition(const Graph& graph, const std::vector<std::shared_ptr<DeviceState>>& device_of, bool single_nodes) {
-  // A node's level counts the device changes on the path to it. Nodes of one device and level never wait for each other through another
-  // device, so each such set is one plan, and the levels are a valid execution order.
+std::vector<bool> fixed_nodes(const Graph& graph, const std::vector<bool>& fixed_values) {
+  const std::vector<NodeInfo>& nodes = graph.nodes();
+  std::vector<bool> result(nodes.size());
+  if (graph.updates().empty()) return result;
+  struct Source {
+    bool changes = false, input = false, parameter = false;  ///< it comes from a parameter that changes, an input, a fixed parameter
+  };
+  std::vector<Source> of(nodes.size());
+  for (NodeId n = 0; n < nodes.size(); ++n) {
+    for (const ValueId v : nodes[n].inputs) {
+      if (v == no_id) continue;
+      const ValueInfo& info = graph.info(v);
+      const bool is_parameter = info.kind == ValueKind::parameter;
+      const Source from = info.kind == ValueKind::computed
+                              ? of[info.producer]
+                              : Source{is_parameter && !fixed_values[v], info.kind == ValueKind::input, is_parameter && fixed_values[v]};
+      of[n] = {of[n].changes || from.changes, of[n].input || from.input, of[n].parameter || from.parameter};
+    }
+  }
+  for (NodeId n = static_cast<NodeId>(nodes.size()); n-- > 0;) {
+    result[n] = !of[n].changes && (result[n] || (of[n].input && of[n].parameter));
+    if (!result[n]) continue;
+    for (const ValueId v : nodes[n].inputs) {
+      if (v != no_id && graph.info(v).kind == ValueKind::computed) result[graph.info(v).producer] = true;
+    }
+  }
+  return result;
+}
+
+std::vector<Partition> partition(const Graph& graph, const std::vector<std::shared_ptr<DeviceState>>& device_of,
+                                 const std::vector<bool>& fixed, bool single_nodes) {
+  const auto is_apart = [&](NodeId n) { return fixed[n] && !device_of[n]->records(); };
+  bool any_apart = false;
+  for (NodeId n = 0; n < graph.nodes().size(); ++n) any_apart = any_apart || is_apart(n);
+  // A node's level counts the changes of device or kind on the path to it. Nodes of one device, kind and level never wait for each other
+  // through others, so each such set is one plan, and the levels are a valid execution order.
   std::vector<std::uint32_t> level(graph.nodes().size(), 0);
-  std::map<std::pair<std::uint32_t, const DeviceState*>, Partition> sets;
-  std::vector<std::pair<std::uint32_t, const DeviceState*>> keys;
+  using Key = std::tuple<std::uint32_t, const DeviceState*, bool>;
+  std::map<Key, Partition> sets;
+  std::vector<Key> keys;
   std::vector<Partition> result;
   for (NodeId n = 0; n < graph.nodes().size(); ++n) {
     const NodeInfo& node = graph.nodes()[n];
+    if (any_apart && !is_apart(n)) level[n] = 1;  // with those that read results of the nodes apart
     for (const ValueId v : node.inputs) {
       if (v == no_id || graph.info(v).kind != ValueKind::computed) continue;
       const NodeId producer = graph.info(v).producer;
-      level[n] = std::max(level[n], level[producer] + (device_of[producer] != device_of[n] ? 1 : 0));
+      const bool same = device_of[producer] == device_of[n] && is_apart(producer) == is_apart(n);
+      level[n] = std::max(level[n], level[producer] + (same ? 0 : 1));
     }
-    const auto key = std::make_pair(level[n], static_cast<const DeviceState*>(device_of[n].get()));
+    const Key key(level[n], device_of[n].get(), is_apart(n));
     Partition& set = sets[key];
     if (set.nodes.empty()) keys.push_back(key);
     set.device = device_of[n];
+    set.fixed = is_apart(n);
     set.nodes.push_back(n);
   }
-  std::stable_sort(keys.begin(), keys.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (const auto& key : keys) {
+  std::stable_sort(keys.begin(), keys.end(), [](const Key& a, const Key& b) { return std::get<0>(a) < std::get<0>(b); });
+  for (const Key& key : keys) {
     Partition& set = sets[key];
     if (!single_nodes && (set.device->info.flags & TENON_DEVICE_SINGLE_NODE_PLANS) == 0) {
       result.push_back(std::move(set));
       continue;
     }
-    for (const NodeId n : set.nodes) result.push_back({set.device, {n}});
+    for (const NodeId n : set.nodes) result.push_back({set.device, {n}, set.fixed});
   }
   return result;
 }

@@ -30,20 +30,27 @@ class PlacementError : public Error {
 
 /// The device of each node. The innermost request wins: the node's own, then the first placement rule that matches its name, then
 /// `fallback`. Inputs that are views become dense if their device does not support a node that reads them; the report lists these copies.
-/// The fallback policy applies to a node that its device does not support then, either. Errors: PlacementError under policy `error`, naming
-/// op, node, device, the backend's reason and the devices that support it; DEVICE_NOT_FOUND.
+/// The fallback policy applies to a node that its device does not support then, either. `fixed`: as for partition(). Errors: PlacementError
+/// under policy `error`, naming op, node, device, the backend's reason and the devices that support it; DEVICE_NOT_FOUND.
 std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, Graph& graph, const std::string& fallback,
-                                                const tenon_plan_options& options, PlacementReport& report);
+                                                const tenon_plan_options& options, const std::vector<bool>& fixed, PlacementReport& report);
 
 /// `device` if it supports every node of the graph, else the first device that does, else `device`.
 std::shared_ptr<DeviceState> able_device(ContextState& context, Graph graph, const std::shared_ptr<DeviceState>& device);
+
+/// By node, of a graph with updates: whether it is a frozen layer, computed from inputs and fixed parameters and from no others, or is
+/// needed by one, as what prepares its input. Views of parameters that other nodes read stay with these.
+std::vector<bool> fixed_nodes(const Graph& graph, const std::vector<bool>& fixed_values);
 
 /// Nodes of one device that can run as one plan, in topological order.
 struct Partition {
   std::shared_ptr<DeviceState> device;
   std::vector<NodeId> nodes;
+  bool fixed = false;  ///< fixed nodes only
 };
-/// `single_nodes`: one node per partition, as on devices that support no more.
-std::vector<Partition> partition(const Graph& graph, const std::vector<std::shared_ptr<DeviceState>>& device_of, bool single_nodes = false);
+/// `single_nodes`: one node per partition, as on devices that support no more. `fixed`: nodes whose partitions have no others, except on
+/// devices that record runs: a recording is valid in the epochs of all its plans or in none.
+std::vector<Partition> partition(const Graph& graph, const std::vector<std::shared_ptr<DeviceState>>& device_of,
+                                 const std::vector<bool>& fixed, bool single_nodes = false);
 
 }  // namespace tenon::exec

@@ -242,6 +242,12 @@ struct Program::State::Compiler {
       for (const ValueId v : lowered.bound) part.slots.push_back(slot_for(v, p));
       part.addresses.resize(part.slots.size());
       part.updates = !donations.empty();
+      part.fixed = set.fixed;
+      for (const ValueId v : lowered.bound) {
+        const ValueInfo& info = s.graph.info(v);
+        if (part.fixed && info.kind == ValueKind::parameter && s.made_by_prologue(info.name) == nullptr)
+          part.parameters.push_back(info.name);
+      }
       s.parts.push_back(std::move(part));  // from here on the destructor destroys the plan
       share_packed(set.device, lowered, options);
       make_plan(s.parts.back(), fmt::format("a plan of {} nodes", set.nodes.size()), lowered.graph, options, p);
@@ -401,8 +407,13 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
   tenon_plan_options plan_options = exec::plan_options(state.config, precision);
   const exec::RunContext run(options.run);
   plan_options.run = run.get();
-  const auto device_of = exec::place(state, graph, fallback, plan_options, report);
-  Compiler compiler(*this, main_device, exec::partition(graph, device_of, sync_debug), options.updates_last);
+  std::set<std::string> fixed = options.fixed;
+  if (prologue != nullptr) {
+    for (const GraphOutput& output : prologue->graph.outputs()) fixed.insert(output.name);
+  }
+  const std::vector<bool> fixed_nodes = exec::fixed_nodes(graph, graph::fixed_values(graph, fixed));
+  const auto device_of = exec::place(state, graph, fallback, plan_options, fixed_nodes, report);
+  Compiler compiler(*this, main_device, exec::partition(graph, device_of, fixed_nodes, sync_debug), options.updates_last);
   report.partitions = static_cast<std::uint32_t>(compiler.layout.partitions.size());
   compiler.place_parameters();
   compiler.compute_liveness();
@@ -417,11 +428,7 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
   own_outputs.resize(outputs.size());
   make_outputs(visible);
 
-  const auto records = [](const DevicePointer& device) {
-    const tenon_capture_table* block = device->table.capture;
-    return block != nullptr && block->begin != nullptr && block->end != nullptr && block->replay != nullptr && block->destroy != nullptr;
-  };
-  if (std::any_of(devices.begin(), devices.end(), records)) {
+  if (std::ranges::any_of(devices, [](const DevicePointer& device) { return device->records(); })) {
     const std::string reason = why_not_replayed(state.config.capture);
     report.replay = reason.empty() ? "from the third run at the same addresses on" : "never: " + reason;
     if (reason.empty()) replay = std::make_unique<exec::Replay>(devices.front());
@@ -464,7 +471,7 @@ void Program::State::rewrite(const Context& context, const ProgramOptions& optio
   }
   // After passes that merge adjacent ops, which casts would separate; before passes that create constants and prepare weights, so that
   // these are cast.
-  if (options.optimize) graph = graph::optimize(std::move(graph));
+  if (options.optimize) graph = graph::optimize(std::move(graph), options.fixed);
   if (precision == Precision::mixed_bfloat16) graph = graph::mix_precision(std::move(graph), DType::bf16);
   if (precision == Precision::mixed_float16) graph = graph::mix_precision(std::move(graph), DType::f16);
   if (!options.optimize) return;
@@ -484,7 +491,7 @@ void Program::State::make_outputs(std::size_t first) {
 
 /// Moves nodes that depend only on parameters into the prologue program.
 void Program::State::hoist(const Context& context, const ProgramOptions& options, Precision precision) {
-  graph::Hoisted halves = graph::hoist(graph);
+  graph::Hoisted halves = graph::hoist(graph, options.fixed);
   if (halves.prologue.outputs().empty()) return;
   complete = std::move(graph);
   graph = std::move(halves.main);

@@ -100,10 +100,7 @@ void Program::State::execute(const RunOptions& options) {
     for (const DevicePointer& device : devices) trace->add_memory(device->info.name, device->allocator->use().live_size_bytes);
   }
   if (!parameters->unset().empty()) expect_values();
-  if (prologue != nullptr && prologue_epoch != parameters->epoch()) {
-    prologue->run({}, options);
-    prologue_epoch = parameters->epoch();
-  }
+  if (prologue != nullptr && seen_epoch != parameters->epoch()) run_prologue(options);
   submitted = 0;
   if (context.cancelled()) cancel("its first kernel");
   const std::uint64_t epoch = parameters->epoch();
@@ -115,11 +112,24 @@ void Program::State::execute(const RunOptions& options) {
     execution_id = 0;
     throw;
   }
-  if (parameters->unset().empty()) {
-    if (!graph.updates().empty()) parameters->touch();
-  } else {
-    for (const GraphUpdate& update : graph.updates()) parameters->touch(graph.info(update.parameter).name);
+  for (const GraphUpdate& update : graph.updates()) parameters->touch(graph.info(update.parameter).name);
+}
+
+/// Runs the prologue if one of its parameters has changed.
+void Program::State::run_prologue(const RunOptions& options) {
+  std::uint64_t newest = 1;  // that of constants
+  for (const ValueInfo& value : prologue->graph.values()) {
+    if (value.kind == ValueKind::parameter) newest = std::max(newest, parameters->epoch(value.name));
   }
+  if (newest != prologue_epoch) prologue->run({}, options);
+  prologue_epoch = newest;
+  seen_epoch = parameters->epoch();
+}
+
+std::uint64_t Program::State::last_change(const std::vector<std::string>& names) const {
+  std::uint64_t newest = prologue_epoch;
+  for (const std::string& name : names) newest = std::max(newest, parameters->epoch(name));
+  return newest;
 }
 
 /// Throws for a run that is cancelled at `where`, when the devices have finished what they have of it.
@@ -153,7 +163,7 @@ tenon_bindings Program::State::bind(Part& part, std::uint64_t epoch, const tenon
   bindings.struct_size = sizeof bindings;
   bindings.address_count = static_cast<std::uint32_t>(part.addresses.size());
   bindings.addresses = part.addresses.data();
-  bindings.parameters_epoch = epoch;
+  bindings.parameters_epoch = part.fixed ? last_change(part.parameters) : epoch;
   bindings.run = run;
   bindings.execution_id = execution_id;
   return bindings;

@@ -42,6 +42,8 @@ struct Program::State {
     std::vector<NodeId> nodes;                  ///< per ABI node
     std::uint64_t packed = 0;                   ///< bytes that the plan allocated itself
     bool updates = false;                       ///< it writes parameters in place
+    bool fixed = false;                         ///< its parameters stay as they are though others change
+    std::vector<std::string> parameters = {};   ///< of such a plan: those that it reads, without results of the prologue
     std::vector<std::uint32_t> traced_kernels;  ///< ids of its kernels in the trace of that generation
     std::uint64_t trace_generation = 0;
   };
@@ -70,7 +72,8 @@ struct Program::State {
   Graph graph;                       ///< the nodes that run each time
   Graph complete;                    ///< including the nodes of `prologue`, if there is one
   std::unique_ptr<State> prologue;   ///< runs when parameters have changed; its outputs are parameters of `graph`
-  std::uint64_t prologue_epoch = 0;  ///< epoch of the parameters that it has seen
+  std::uint64_t prologue_epoch = 0;  ///< epoch of the last change of its parameters
+  std::uint64_t seen_epoch = 0;      ///< epoch of the store for which that was found
   std::vector<ValueId> inputs;
   std::vector<InputUse> input_uses;
   std::vector<Part> parts;
@@ -124,6 +127,9 @@ struct Program::State {
   [[noreturn]] void cancel(const std::string& where);
   void enqueue_partitions(std::uint64_t epoch, tenon_stream* stream);
   tenon_bindings bind(Part& part, std::uint64_t epoch, const tenon_run* run);
+  void run_prologue(const RunOptions& options);
+  /// The epoch in which one of these parameters or of those of the prologue changed last.
+  std::uint64_t last_change(const std::vector<std::string>& names) const;
   std::string why_not_replayed(Capture capture) const;
   void check_results();
 

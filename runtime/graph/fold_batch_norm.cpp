@@ -8,7 +8,7 @@
 namespace tenon::graph {
 namespace {
 
-/// Number of uses of each value by nodes and outputs.
+/// Number of uses of each value by nodes, outputs and updates.
 std::vector<std::uint32_t> readers_of(GraphEditor& editor, const Graph& graph) {
   std::vector<std::uint32_t> readers(editor.values().size());
   for (NodeId n = 0; n < editor.node_count(); ++n) {
@@ -17,11 +17,8 @@ std::vector<std::uint32_t> readers_of(GraphEditor& editor, const Graph& graph) {
     }
   }
   for (const GraphOutput& output : graph.outputs()) ++readers[output.value];
+  for (const GraphUpdate& update : graph.updates()) ++readers[update.value];
   return readers;
-}
-
-bool is_fixed(const GraphEditor& editor, ValueId value) {
-  return value == no_id || editor.info(value).kind == ValueKind::parameter || editor.info(value).kind == ValueKind::constant;
 }
 
 /// The operands of the two nodes.
@@ -31,18 +28,18 @@ struct Pair {
   double epsilon;
 };
 
-/// Folds batch norms. A folded weight is computed from parameters, and therefore counts as fixed as well.
+/// Folds batch norms. A folded weight is computed from fixed values, and therefore counts as fixed as well.
 struct Fold {
   GraphEditor& editor;
-  std::vector<bool> made;  ///< values created by earlier folds
+  std::vector<bool> fixed_values;
 
-  bool fixed(ValueId value) const { return is_fixed(editor, value) || (value < made.size() && made[value]); }
+  bool fixed(ValueId value) const { return value == no_id || (value < fixed_values.size() && fixed_values[value]); }
 
   ValueId insert(NodeId before, tenon_op op, std::vector<ValueId> inputs, const Shape& shape) {
     const DType dtype = editor.info(inputs[0]).dtype;
     const ValueId value = editor.insert(before, op, std::move(inputs), dtype, shape);
-    made.resize(value + 1);
-    made[value] = true;
+    fixed_values.resize(value + 1);
+    fixed_values[value] = true;
     return value;
   }
 
@@ -94,11 +91,10 @@ struct Fold {
 
 }  // namespace
 
-Graph fold_batch_norm(Graph graph) {
-  if (!graph.updates().empty()) return graph;
+Graph fold_batch_norm(Graph graph, const std::set<std::string>& fixed) {
   GraphEditor editor(graph);
   std::vector<std::uint32_t> readers = readers_of(editor, graph);
-  Fold fold{editor, {}};
+  Fold fold{editor, fixed_values(graph, fixed)};
   for (NodeId n = 0; n < editor.node_count(); ++n) {
     const ValueId y = editor.node(n).outputs[0];
     const ValueId x = editor.node(n).inputs.empty() ? no_id : editor.node(n).inputs[0];

@@ -18,14 +18,11 @@ class Choice {
   std::vector<bool> leaves;          ///< per node
   std::vector<bool> read_by_others;  ///< per value: by a node that stays
 
-  explicit Choice(const Graph& graph)
+  Choice(const Graph& graph, const std::set<std::string>& fixed)
       : leaves(graph.nodes().size()), read_by_others(graph.values().size()), graph_(graph), read_by_leaving_(graph.values().size()) {
-    std::vector<bool> known(graph.values().size()), is_output(graph.values().size());
+    std::vector<bool> known = fixed_values(graph, fixed), is_output(graph.values().size());
     for (const GraphOutput& output : graph.outputs()) is_output[output.value] = true;
-    for (ValueId v = 0; v < known.size(); ++v) {
-      const ValueKind kind = graph.info(v).kind;
-      known[v] = kind == ValueKind::parameter || kind == ValueKind::constant;
-    }
+    for (const GraphUpdate& update : graph.updates()) is_output[update.value] = true;
     for (NodeId n = 0; n < leaves.size(); ++n) {
       leaves[n] = may_leave(graph.nodes()[n], known, is_output);
       for (const ValueId output : graph.nodes()[n].outputs) {
@@ -71,10 +68,10 @@ class Choice {
 
 }  // namespace
 
-Hoisted hoist(Graph graph) {
+Hoisted hoist(Graph graph, const std::set<std::string>& fixed) {
   const auto is_input = [](const ValueInfo& value) { return value.kind == ValueKind::input; };
-  if (!graph.updates().empty() || std::none_of(graph.values().begin(), graph.values().end(), is_input)) return {{}, std::move(graph)};
-  const Choice choice(graph);
+  if (std::none_of(graph.values().begin(), graph.values().end(), is_input)) return {{}, std::move(graph)};
+  const Choice choice(graph, fixed);
   Hoisted result;
   std::vector<Value> copy_of(graph.values().size());
   const auto operand = [&](ValueId id) {

@@ -72,9 +72,19 @@ Graph eliminate_common_subexpressions(Graph graph) {
   return graph;
 }
 
-Graph optimize(Graph graph) {
+std::vector<bool> fixed_values(const Graph& graph, const std::set<std::string>& fixed) {
+  std::vector<bool> result;
+  for (const ValueInfo& value : graph.values()) {
+    const bool is_parameter = value.kind == ValueKind::parameter && (graph.updates().empty() || fixed.contains(value.name));
+    result.push_back(is_parameter || value.kind == ValueKind::constant);
+  }
+  for (const GraphUpdate& update : graph.updates()) result[update.parameter] = false;
+  return result;
+}
+
+Graph optimize(Graph graph, const std::set<std::string>& fixed) {
   // rewrites can make nodes equal that read the same value through different paths
-  return eliminate_common_subexpressions(fold_batch_norm(update_rows(simplify(stabilize(eliminate_dead_code(std::move(graph)))))));
+  return eliminate_common_subexpressions(fold_batch_norm(update_rows(simplify(stabilize(eliminate_dead_code(std::move(graph))))), fixed));
 }
 
 }  // namespace tenon::graph

@@ -8,6 +8,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -44,20 +46,22 @@ Graph fold_constants(Graph graph, const Evaluate& evaluate);
 /// dtype, and equal indices are added one by one.
 Graph update_rows(Graph graph);
 
-/// Folds a BatchNormalization that is the only reader of a Conv into it, if all operands of both but x are parameters or constants: with
-/// s = scale / sqrt(var + epsilon), Conv(x, w s, (b - mean) s + bias). Only for graphs without updates: if parameters change in each run,
-/// the new weights would be recomputed in each run.
-Graph fold_batch_norm(Graph graph);
+/// By value: whether it is the same in each run but for rare changes: constants, and parameters that `fixed` names, or all parameters of a
+/// graph that updates none.
+std::vector<bool> fixed_values(const Graph& graph, const std::set<std::string>& fixed);
+
+/// Folds a BatchNormalization that is the only reader of a Conv into it, if all operands of both but x are fixed_values: with
+/// s = scale / sqrt(var + epsilon), Conv(x, w s, (b - mean) s + bias). Otherwise the new weights would be recomputed in each run.
+Graph fold_batch_norm(Graph graph, const std::set<std::string>& fixed = {});
 
 /// A graph split in two. `main` has a parameter for each output of `prologue`, with the same name.
 struct Hoisted {
   Graph prologue;  ///< only parameters and constants, no inputs; without outputs if nothing is worth moving
   Graph main;
 };
-/// Moves nodes that depend only on parameters and constants to the prologue, to run once instead of in each run. Views and outputs stay,
-/// and so do results that are large (over 64 KiB) and larger than their operands. Graphs with updates and graphs without inputs stay
-/// unchanged.
-Hoisted hoist(Graph graph);
+/// Moves nodes that depend only on fixed_values to the prologue, to run once instead of in each run. Views, outputs and new values of
+/// parameters stay, and so do results that are large (over 64 KiB) and larger than their operands. Graphs without inputs stay unchanged.
+Hoisted hoist(Graph graph, const std::set<std::string>& fixed = {});
 
 /// Replaces every parameter that the graph does not update by a constant with the elements that value_of returns for its name, on the host.
 /// Errors  those of value_of.
@@ -81,7 +85,7 @@ std::vector<bool> only_update(const Graph& graph);
 void separate_updates(Graph& graph);
 
 /// Runs the standard passes: stabilise, dead code, common subexpressions, simplify, sparse row updates, batch norm folding.
-[[nodiscard]] Graph optimize(Graph graph);
+[[nodiscard]] Graph optimize(Graph graph, const std::set<std::string>& fixed = {});
 
 /// True if a result of that many bytes is worth storing instead of its operands: if it is no larger than they are, or so small that a
 /// kernel costs more.

@@ -42,17 +42,20 @@ class TENON_API ParameterStore {
   const std::map<std::string, Tensor>& all() const { return tensors_; }
   /// Changes whenever a value may have changed; plans that pack parameters check it.
   std::uint64_t epoch() const { return epoch_; }
+  /// The epoch in which the value of this parameter may have changed last. Errors: unknown name.
+  std::uint64_t epoch(const std::string& name) const;
   /// Call it after writing to parameters by other means than set(): all of them have values then.
-  void touch() { ++epoch_, unset_.clear(); }
+  void touch() { all_changed_ = ++epoch_, unset_.clear(); }
   /// The same for one parameter.
-  void touch(const std::string& name) { ++epoch_, unset_.erase(name); }
+  void touch(const std::string& name) { changed_[name] = ++epoch_, unset_.erase(name); }
   /// Parameters that have been created and never written.
   const std::set<std::string>& unset() const { return unset_; }
 
  private:
   std::map<std::string, Tensor> tensors_;
   std::set<std::string> unset_;
-  std::uint64_t epoch_ = 1;
+  std::map<std::string, std::uint64_t> changed_;  ///< epochs of single changes
+  std::uint64_t epoch_ = 1, all_changed_ = 1;
 };
 
 /// Placement of one node.
@@ -178,6 +181,10 @@ struct ProgramOptions {
   /// weights exist only in packed form once the given store is destroyed. Not for graphs that
   /// update parameters.
   bool freeze = false;
+  /// Parameters that stay as they are from run to run though the graph updates others, such as those
+  /// of frozen layers: what is computed from them alone, and what backends make of them, is made again
+  /// only when they have changed. In a graph without updates all parameters count as such.
+  std::set<std::string> fixed = {};
   /// Arithmetic of this program; none: the context's. With a mixed precision, inputs, outputs and
   /// parameters stay f32 and products are computed in 16 bits (ADR 17); graphs of f64, f16 or bf16
   /// run unchanged.
@@ -192,7 +199,7 @@ struct ProgramOptions {
 
 /// A compiled graph with fixed shapes; a new shape needs a new program, which CompiledFunction makes
 /// and keeps (tenon/compiled_function.h). Values that depend only on parameters are recomputed only
-/// when parameters have changed, unless the graph itself updates parameters.
+/// when these have changed, unless the graph itself updates parameters (ProgramOptions::fixed).
 /// Threads  one run at a time; different programs may run at the same time if they share no
 ///          parameter store.
 class TENON_API Program {

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,6 +33,18 @@ void add_step(Graph& graph, const Forward& forward, const std::vector<Value>& gr
   build_step(graph, forward, gradients, optimizer, rate, step_to_take(step, scale));
 }
 
+/// Parameters that do not learn, and running statistics that stay.
+std::set<std::string> names_of_frozen(const Forward& forward) {
+  std::set<std::string> names;
+  for (const ParameterSpec& spec : forward.specs) {
+    if (spec.frozen) names.insert(spec.name);
+  }
+  for (const LayerState& state : forward.states) {
+    if (!state.next.present()) names.insert(state.spec.name);
+  }
+  return names;
+}
+
 Value add_target(Graph& graph, const BatchType& batch) {
   return graph.input("y", batch.y_dtype, batch.y);
 }
@@ -55,10 +68,11 @@ Program& Programs::get(Phase phase, const BatchType& batch, const RunOptions& ru
   key_.add(batch.y_dtype, batch.y);
   key_.add(batch.weights_dtype, batch.weights);
   return cache_.get(key_.bytes(), [&] {
-    const Graph graph = graph_of(phase, batch);  // errors of the model come before its memory
+    ProgramOptions chosen = options(run);
+    const Graph graph = graph_of(phase, batch, &chosen.fixed);  // errors of the model come before its memory
     if (phase == Phase::train) parameters_.make_optimizer_state();
     if (phase == Phase::backward_first || phase == Phase::backward_more) parameters_.make_gradients();
-    return compile(graph, run);
+    return Program(setup_.need_context(), graph, chosen);
   });
 }
 
@@ -72,7 +86,9 @@ DType Programs::rate_dtype() const {
 }
 
 std::vector<MemoryPlan> Programs::plan_memory(Phase phase, const BatchType& batch) const {
-  return Program::plan_memory(setup_.need_context(), graph_of(phase, batch), options());
+  ProgramOptions chosen = options();
+  const Graph graph = graph_of(phase, batch, &chosen.fixed);
+  return Program::plan_memory(setup_.need_context(), graph, chosen);
 }
 
 Program& Programs::apply(const RunOptions& run) {
@@ -86,12 +102,14 @@ Program& Programs::apply(const RunOptions& run) {
     const std::vector<Value> gradients = build_mean_gradients(graph, f);
     add_step(graph, f, gradients, setup_.options.optimizer, scale, rate_dtype());
     if (scale.present()) graph.output("outcome", guard_step(graph, gradients, scale, 0));
-    return compile(graph, run);
+    return Program(setup_.need_context(), graph, options(run));
   });
 }
 
 Program Programs::frozen(const BatchType& batch) const {
-  return compile(graph_of(Phase::predict, batch), {}, true);
+  ProgramOptions chosen = options();
+  chosen.freeze = true;
+  return {setup_.need_context(), prediction(batch), chosen};
 }
 
 Program Programs::decoding(std::int64_t steps, std::int64_t capacity, const std::shared_ptr<ParameterStore>& states,
@@ -114,17 +132,15 @@ Program Programs::decoding(std::int64_t steps, std::int64_t capacity, const std:
   return {setup_.need_context(), graph, {.device = setup_.main_device(), .parameters = states}};
 }
 
-Program Programs::compile(const Graph& graph, const RunOptions& run, bool freeze) const {
-  ProgramOptions chosen = options();
-  chosen.run = run;
-  chosen.freeze = freeze;
-  return {setup_.need_context(), graph, chosen};
+ProgramOptions Programs::options(const RunOptions& run) const {
+  return {.device = setup_.main_device(), .parameters = parameters_.store(), .updates_last = true, .run = run};
 }
 
-Graph Programs::graph_of(Phase phase, const BatchType& batch) const {
+Graph Programs::graph_of(Phase phase, const BatchType& batch, std::set<std::string>* out_fixed) const {
   Graph graph;
   if (computes_gradients(phase)) {
-    add_training(graph, phase, batch);
+    std::set<std::string> fixed = add_training(graph, phase, batch);
+    if (out_fixed != nullptr) *out_fixed = std::move(fixed);
     return graph;
   }
   const Forward f = add_forward(graph, batch, phase == Phase::forward_train);
@@ -150,10 +166,11 @@ Forward Programs::add_forward(Graph& graph, const BatchType& batch, bool for_tra
   return build(graph, setup_.definition, x, key, setup_.build_options());
 }
 
-void Programs::add_training(Graph& graph, Phase phase, const BatchType& batch) const {
+std::set<std::string> Programs::add_training(Graph& graph, Phase phase, const BatchType& batch) const {
   const CompileOptions& options = setup_.options;
   LossScale scale;
   Gradients result;
+  std::set<std::string> fixed;
   if (options.parallel_devices.size() > 1) {
     const Value x = graph.input("x", batch.x_dtype, batch.x);
     const Value key = graph.input("key", DType::u64, {2});
@@ -164,6 +181,7 @@ void Programs::add_training(Graph& graph, Phase phase, const BatchType& batch) c
     result.forward = add_forward(graph, batch, true);
     const Value y = add_target(graph, batch);
     result.objective = build_objective(result.forward, y, options.loss, options.metrics, add_sample_weights(graph, batch));
+    fixed = names_of_frozen(result.forward);
     result.forward = without_frozen(std::move(result.forward));
     if (result.forward.parameters.empty()) throw Error("the model has no parameters to train");
     scale = loss_scale(graph);
@@ -183,6 +201,7 @@ void Programs::add_training(Graph& graph, Phase phase, const BatchType& batch) c
     update_finite_states(graph, result.forward);
     output_objective(graph, result.objective);
   }
+  return fixed;
 }
 
 void Programs::update_finite_states(Graph& graph, const Forward& forward) const {

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include <tenon/program.h>
@@ -82,12 +84,13 @@ class Programs {
                    std::vector<layers::DecodingState>& out_states) const;
 
  private:
-  Graph graph_of(Phase phase, const BatchType& batch) const;
-  Program compile(const Graph& graph, const RunOptions& run, bool freeze = false) const;
-  ProgramOptions options() const { return {.device = setup_.main_device(), .parameters = parameters_.store(), .updates_last = true}; }
+  /// `out_fixed`: becomes ProgramOptions::fixed of its program.
+  Graph graph_of(Phase phase, const BatchType& batch, std::set<std::string>* out_fixed = nullptr) const;
+  ProgramOptions options(const RunOptions& run = {}) const;
   Forward add_forward(Graph& graph, const BatchType& batch, bool for_training) const;
-  /// Appends forward pass and gradients, the optimizer step or the accumulation, then loss, metrics and weight as outputs.
-  void add_training(Graph& graph, Phase phase, const BatchType& batch) const;
+  /// Appends forward pass and gradients, the optimizer step or the accumulation, then loss, metrics and weight as outputs. Returns
+  /// ProgramOptions::fixed of the program.
+  std::set<std::string> add_training(Graph& graph, Phase phase, const BatchType& batch) const;
   /// Writes running statistics back; with loss scaling, not those that overflowed.
   void update_finite_states(Graph& graph, const Forward& forward) const;
   /// The loss scale as graph parameters; absent without loss scaling.

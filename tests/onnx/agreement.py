@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the comparisons with ONNX Runtime share: a run of `tenon run`, a session of ONNX Runtime and the difference of their outputs."""
+"""What the comparisons with ONNX Runtime and PyTorch share: commands of `tenon`, sessions of ONNX Runtime, the difference of outputs."""
 import argparse
 import pathlib
 import subprocess
+import sys
 import tempfile
 
 import numpy as np
@@ -24,19 +25,23 @@ def session(model):
     return onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
 
 
+def tenon(arguments, *command):
+    """Runs a command of `tenon` on the device of the options. Raises RuntimeError with its message."""
+    command = [arguments.tenon, *map(str, command)] + (["--device", arguments.device] if arguments.device else [])
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        raise RuntimeError(f"tenon {command[1]}: {(result.stderr or result.stdout).strip() or f'exit code {result.returncode}'}")
+
+
 def run_tenon(arguments, model, inputs):
-    """The outputs by the names of their files, or the message of an error."""
+    """The outputs by the names of their files. Raises RuntimeError."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [arguments.tenon, "run", str(model), "--out", folder]
-        if arguments.device:
-            command += ["--device", arguments.device]
+        options = []
         for name, array in inputs.items():
             file = f"{folder}/in_{file_name(name)}.npy"
             np.save(file, array)
-            command += ["--input", f"{name}={file}"]
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
-        if result.returncode != 0:
-            return result.stderr.strip() or f"exit code {result.returncode}"
+            options += ["--input", f"{name}={file}"]
+        tenon(arguments, "run", model, "--out", folder, *options)
         return {file.stem: np.load(file) for file in pathlib.Path(folder).glob("*.npy") if not file.name.startswith("in_")}
 
 
@@ -65,17 +70,25 @@ def depends_on_inputs(rows):
 
 
 def compare(arguments, model, cases):
-    """The largest difference over these inputs and all outputs, and the message of an error or ""."""
+    """The largest difference over these inputs and all outputs, and the message of an error of Tenon or ""."""
     expected_session = session(model)
     outputs = [output.name for output in expected_session.get_outputs()]
     worst = 0.0
     for inputs in cases:
         expected = expected_session.run(None, inputs)  # raises what it refuses
-        got = run_tenon(arguments, model, inputs)
-        if isinstance(got, str):
-            return worst, got
+        try:
+            got = run_tenon(arguments, model, inputs)
+        except RuntimeError as error:
+            return worst, str(error)
         if not depends_on_inputs(expected[0]):
             return worst, f"the rows of {outputs[0]} are equal: there is nothing to compare"
         for output, array in zip(outputs, expected):
             worst = max(worst, difference(array, got[file_name(output)]))
     return worst, ""
+
+
+def finish(results, reference):
+    """Prints how many cases passed and exits: with 0 if all of them did. A result of None is a case with which nothing was compared."""
+    compared = [result for result in results if result is not None]
+    print(f"{sum(compared)} of {len(compared)} models agree with {reference}; {len(results) - len(compared)} not compared")
+    sys.exit(0 if compared and all(compared) else 1)

@@ -313,10 +313,7 @@ def main():
         for case in all_cases():
             if fnmatch.fnmatch(f"{case.exporter}/{case.name}", arguments.filter):
                 results.append(run_case(arguments, case, folder))
-    ran = [result for result in results if result is not None]
-    print(f"{sum(ran)} of {len(ran)} models agree with ONNX Runtime {onnxruntime.__version__} to {TOLERANCE:.0e}; "
-          f"{len(results) - len(ran)} not compared")
-    sys.exit(0 if ran and all(ran) else 1)
+    agreement.finish(results, f"ONNX Runtime {onnxruntime.__version__} to {TOLERANCE:.0e}")
 
 
 if __name__ == "__main__":

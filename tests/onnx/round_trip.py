@@ -17,7 +17,6 @@ import fnmatch
 import io
 import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 import warnings
@@ -108,13 +107,6 @@ def train_torch(module, optimizer, x, y):
     module.eval()
 
 
-def tenon(arguments, *command):
-    command = [arguments.tenon, *command] + (["--device", arguments.device] if arguments.device else [])
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    if result.returncode != 0:
-        raise RuntimeError(f"{' '.join(command[1:3])}: {(result.stderr or result.stdout).strip()}")
-
-
 def run_case(arguments, name, exporter, optimizer_name, folder):
     """Prints the row of a case. Returns whether all stages agree."""
     build, inputs = MODELS[name]
@@ -142,9 +134,9 @@ checkpoint: {{directory: run}}
     differences = {}
     try:
         differences["imported"] = checked(agreement.compare(arguments, folder / "first.onnx", [{"x": test}]))
-        tenon(arguments, "train", str(folder / "train.yaml"))
-        tenon(arguments, "export", str(folder / "run"), "--onnx", str(folder / "second.onnx"), "--check")
-        tenon(arguments, "weights", "export", str(folder / "train.yaml"), str(folder / "weights.npz"), "--checkpoint", str(folder / "run"))
+        agreement.tenon(arguments, "train", folder / "train.yaml")
+        agreement.tenon(arguments, "export", folder / "run", "--onnx", folder / "second.onnx", "--check")
+        agreement.tenon(arguments, "weights", "export", folder / "train.yaml", folder / "weights.npz", "--checkpoint", folder / "run")
         train_torch(module, optimizer, x, y)
         with torch.no_grad():
             expected = module(torch.from_numpy(test)).numpy()
@@ -182,10 +174,7 @@ def main():
                 if fnmatch.fnmatch(f"{exporter}/{name}/{optimizer}", arguments.filter):
                     with tempfile.TemporaryDirectory() as folder:
                         results.append(run_case(arguments, name, exporter, optimizer, pathlib.Path(folder)))
-    ran = [result for result in results if result is not None]
-    print(f"{sum(ran)} of {len(ran)} models agree with PyTorch {torch.__version__} and ONNX Runtime {onnxruntime.__version__} to "
-          f"{TOLERANCE:.0e}; {len(results) - len(ran)} not exported")
-    sys.exit(0 if ran and all(ran) else 1)
+    agreement.finish(results, f"PyTorch {torch.__version__} and ONNX Runtime {onnxruntime.__version__} to {TOLERANCE:.0e}")
 
 
 if __name__ == "__main__":

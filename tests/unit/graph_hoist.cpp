@@ -2,6 +2,9 @@
 // What is removed from an inference graph: batch norms after convolutions, and everything that depends only on parameters.
 #include <doctest/doctest.h>
 
+#include <set>
+#include <string>
+
 #include "graph/passes.h"
 #include "graph_testing.h"
 
@@ -71,6 +74,10 @@ TEST_CASE("batch norm folding: other readers of the convolution, operands that c
     t.g.output("y", t.norm(ops::conv(t.x, t.w)));
     t.g.update(t.mean, ops::neg(t.mean));
   }));
+  CHECK(stays([](Block& t) {
+    t.g.output("y", t.norm(ops::conv(t.x, t.w)));
+    t.g.update(t.g.parameter("other", DType::f32, {4}), ops::neg(t.mean));
+  }));
   CHECK(stays([](Block& t) { t.g.output("y", t.norm(ops::relu(ops::conv(t.x, t.w)))); }));
   CHECK(stays([](Block& t) {
     const Value conv = ops::conv(t.x, t.w);
@@ -124,4 +131,30 @@ TEST_CASE("hoisting: views, outputs, values that grow, and graphs with updates o
   only_parameters.output("y", ops::relu(ops::neg(only_parameters.parameter("p", DType::f32, {3}))));
   CHECK(ops_of(graph::hoist(only_parameters).prologue).empty());
   CHECK(ops_of(graph::hoist(only_parameters).main) == "Neg Relu");
+}
+
+TEST_CASE_FIXTURE(Block, "batch norm folding and hoisting: beside updates, for fixed parameters alone") {
+  const Value head = g.parameter("head", DType::f32, {4});
+  const Value means = ops::reduce_mean(norm(ops::conv(x, w)), {0, 2, 3});
+  const Value y = ops::mul(means, ops::neg(head));
+  g.output("y", y);
+  g.update(head, ops::sub(head, y));
+  const std::set<std::string> fixed{"w", "scale", "bias", "mean", "variance"};
+  const graph::Hoisted parts = graph::hoist(graph::optimize(g, fixed), fixed);
+  CHECK(ops_of(parts.prologue) == "Add Sqrt Div Reshape Mul Neg Mul Add");
+  CHECK(ops_of(parts.main) == "Conv ReduceMean Neg Mul Sub");
+  REQUIRE(parts.main.updates().size() == 1);
+
+  const std::set<std::string> all_but_mean{"w", "scale", "bias", "variance"};
+  const graph::Hoisted unfolded = graph::hoist(graph::optimize(g, all_but_mean), all_but_mean);
+  CHECK(ops_of(unfolded.main) == "Conv BatchNormalization ReduceMean Neg Mul Sub");
+  CHECK(unfolded.prologue.outputs().empty());
+}
+
+TEST_CASE("hoisting: a fixed parameter that the graph updates all the same, and new values of parameters stay") {
+  Graph g;
+  const Value x = g.input("x", DType::f32, {3}), p = g.parameter("p", DType::f32, {3}), q = g.parameter("q", DType::f32, {3});
+  g.output("y", ops::add(x, ops::neg(p)));
+  g.update(p, ops::exp(q));
+  CHECK(graph::hoist(g, {"p", "q"}).prologue.outputs().empty());
 }

@@ -2,7 +2,9 @@
 // Fine-tuning: frozen parameters, and options of the optimizer for groups of parameters.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <numeric>
 
 #include "temporary_folder.h"
 #include "train_testing.h"
@@ -91,6 +93,34 @@ TEST_CASE_FIXTURE(Deterministic, "trainable: compile chooses anew, accumulated a
   const auto initial = weights(parallel, is_frozen);
   parallel.fit(digits(64), {.epochs = 1});
   CHECK(weights(parallel, is_frozen) == initial);
+}
+
+TEST_CASE_FIXTURE(Deterministic, "trainable: steps fold frozen batch norms into convolutions, once, until a frozen weight is set") {
+  const std::vector<LayerDefinition> layers{layers::Reshape{.shape = {1, 28, 28}}, layers::Conv2D{.filters = 8, .kernel_size = {3}},
+                                            layers::BatchNorm{}, layers::Flatten{},
+                                            LayerDefinition(layers::Dense{.units = 10, .activation = Activation::softmax}, "head")};
+  Model model = compiled(context, layers, only_head());
+  model.fit(digits(64), {.batch_size = 32, .epochs = 1});
+  const PlacementReport report = model.explain(32);
+  CHECK(report.partitions == 2);  // what is frozen, and what learns
+  CHECK(std::ranges::any_of(report.nodes, &Placement::once));
+  CHECK(std::ranges::find(report.nodes, "BatchNormalization", &Placement::op) == report.nodes.end());
+
+  Tensor x = Tensor::empty(DType::f32, {32, 28, 28}), y = Tensor::empty(DType::i64, {32});
+  std::vector<std::int64_t> all(32);
+  std::iota(all.begin(), all.end(), 0);
+  generate_digits({.count = 32, .seed = 5})->gather(all, x, y);
+  std::vector<double> losses;
+  for (const char* name : {"", "conv2d/kernel", "batch_norm/running_mean"}) {
+    CAPTURE(name);
+    if (*name != '\0') model.parameters().fill(name, 0.3);
+    losses.push_back(model.test_batch(x, y).loss());
+    CHECK(model.train_batch(x, y).loss() == doctest::Approx(losses.back()).epsilon(1e-5));
+    CHECK(model.backward(x, y).loss() == doctest::Approx(model.test_batch(x, y).loss()).epsilon(1e-5));
+    CHECK(model.apply());
+  }
+  CHECK(losses[0] != doctest::Approx(losses[1]).epsilon(1e-3));
+  CHECK(losses[1] != doctest::Approx(losses[2]).epsilon(1e-3));
 }
 
 TEST_CASE_FIXTURE(OnReference, "trainable: summary counts frozen parameters, and globs must match") {
