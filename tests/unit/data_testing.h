@@ -23,13 +23,13 @@ inline Tensor empty_batch_tensor(const SampleType& type, std::size_t count) {
 
 inline Gathered gather(const Dataset& data, const std::vector<std::int64_t>& indices) {
   Gathered batch{empty_batch_tensor(data.x_type(), indices.size()), empty_batch_tensor(data.y_type(), indices.size())};
-  data.gather(indices, batch.x, batch.y);
+  data.gather(indices, {&batch.x, 1}, {&batch.y, 1});
   return batch;
 }
 
 inline Gathered gather_augmented(const Dataset& data, const std::vector<std::int64_t>& indices, std::uint64_t epoch) {
   Gathered batch{empty_batch_tensor(data.x_type(), indices.size()), empty_batch_tensor(data.y_type(), indices.size())};
-  data.gather_augmented(indices, epoch, batch.x, batch.y);
+  data.gather_augmented(indices, epoch, {&batch.x, 1}, {&batch.y, 1});
   return batch;
 }
 

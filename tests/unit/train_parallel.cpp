@@ -41,7 +41,7 @@ std::vector<Logs> logs_of(Model& model, const std::shared_ptr<const Dataset>& da
   Batches batches(data, {.batch_size = batch, .seed = 5, .workers = 0});
   batches.start(0);
   std::vector<Logs> all;
-  while (const Batch* next = batches.next()) all.push_back(model.train_batch(next->x, next->y).logs);
+  while (const Batch* next = batches.next()) all.push_back(model.train_batch(next->x(), next->y()).logs);
   return all;
 }
 
@@ -96,7 +96,7 @@ TEST_CASE("parallel: ignored labels have no weight on any device, and others tho
   Tensor y = Tensor::zeros(DType::i64, {24});
   std::vector<std::int64_t> all(24);
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
-  digits->gather(all, x, y);
+  digits->gather(all, {&x, 1}, {&y, 1});
   const auto run = [&](std::vector<std::string> devices, std::vector<double> class_weights = {}) {
     CompileOptions options = classification(std::move(devices));
     options.loss.ignore_index = -1;

@@ -33,18 +33,17 @@ double ns_since(Clock::time_point begin) {
 /// Digits with a simulated decoding cost: a number of passes of a five-point mean.
 class Decoded final : public Dataset {
  public:
-  Decoded(std::shared_ptr<const Dataset> from, int passes) : from_(std::move(from)), passes_(passes) {}
+  Decoded(std::shared_ptr<const Dataset> from, int passes)
+      : Dataset(from->inputs(), from->targets()), from_(std::move(from)), passes_(passes) {}
   const std::string& name() const override { return from_->name(); }
   std::int64_t size() const override { return from_->size(); }
-  SampleType x_type() const override { return from_->x_type(); }
-  SampleType y_type() const override { return from_->y_type(); }
   std::optional<std::int64_t> num_classes() const override { return from_->num_classes(); }
-  void gather(std::span<const std::int64_t> indices, Tensor& x, Tensor& y) const override {
-    from_->gather(indices, x, y);
+  void gather(std::span<const std::int64_t> indices, std::span<Tensor> inputs, std::span<Tensor> targets) const override {
+    from_->gather(indices, inputs, targets);
     const Shape& shape = x_type().shape;
     const std::int64_t height = shape[0], width = shape[1];
     for (std::size_t i = 0; i < indices.size(); ++i) {
-      float* const image = x.data<float>() + static_cast<std::int64_t>(i) * height * width;
+      float* const image = inputs[0].data<float>() + static_cast<std::int64_t>(i) * height * width;
       for (int pass = 0; pass < passes_; ++pass) blur(image, height, width);
     }
   }
@@ -169,7 +168,7 @@ std::unique_ptr<Report> pipeline(const Options& options) {
         const Batch* next = batches.next();
         waited += ns_since(wait_begin);
         if (next == nullptr) break;
-        model.train_batch(next->x, next->y);
+        model.train_batch(next->x(), next->y());
       }
       const auto per_step = static_cast<double>(steps);
       strategy.step.ns.push_back(ns_since(begin) / per_step);
