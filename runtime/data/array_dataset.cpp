@@ -98,7 +98,8 @@ void check_counts(const std::string& what, const std::vector<NamedTensor>& input
   for (const auto* arrays : {&inputs, &targets}) {
     for (const NamedTensor& array : *arrays) {
       if (!array.tensor.defined()) throw Error(what + ": expected " + array.name + ", got an undefined tensor");
-      if (!inputs.empty() && has_samples(inputs[0]) && has_samples(array) && inputs[0].tensor.shape()[0] == array.tensor.shape()[0]) continue;
+      if (!inputs.empty() && has_samples(inputs[0]) && has_samples(array) && inputs[0].tensor.shape()[0] == array.tensor.shape()[0])
+        continue;
       throw Error(what + ": expected as many " + (arrays == &inputs ? "inputs" : "targets") + " as samples, got " + inputs[0].name + " " +
                   inputs[0].tensor.str() + " and " + array.name + " " + array.tensor.str());
     }

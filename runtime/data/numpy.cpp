@@ -21,7 +21,7 @@ bool is_floating_wide(DType dtype) {
 
 /// Where the arrays of a split are: members of an archive, or files of a folder.
 struct Location {
-  std::string path;         ///< of the archive or the folder; empty: the split is missing
+  std::string path;  ///< of the archive or the folder; empty: the split is missing
   bool is_archive = false;
   std::string suffix = {};  ///< of the names of arrays
 
@@ -100,7 +100,8 @@ bool data::has_numpy(const std::string& path, Split split, const NumpyOptions& o
 }
 
 std::shared_ptr<const ArrayDataset> load_numpy(const std::string& path, Split split, const NumpyOptions& options) {
-  if (options.input_arrays.empty() || options.target_arrays.empty()) throw Error(path + ": expected the names of inputs and targets, got none");
+  if (options.input_arrays.empty() || options.target_arrays.empty())
+    throw Error(path + ": expected the names of inputs and targets, got none");
   const std::string& first = options.input_arrays[0].second;
   const Location location = find_arrays(path, split, first);
   if (location.path.empty())

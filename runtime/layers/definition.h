@@ -47,8 +47,8 @@ struct Interface {
   std::vector<ModelInput> inputs;
   std::vector<ModelOutput> outputs;
 };
-/// Also sets what a definition leaves open of an only input and the file of its first layer, onnx, states: the shape, and a dtype of integers.
-/// Errors  those of the layer and its file; shapes for inputs that the model does not have.
+/// Also sets what a definition leaves open of an only input and the file of its first layer, onnx, states: the shape, and a dtype of
+/// integers. Errors  those of the layer and its file; shapes for inputs that the model does not have.
 Interface complete_interface(ModelDefinition& definition, Sources& sources);
 /// True if the model is one layer `onnx`, which may have several inputs and outputs.
 bool is_one_file(const ModelDefinition& definition);

@@ -63,7 +63,8 @@ std::vector<std::string> outputs_of(const onnx::Source& source, const Onnx& laye
   std::vector<std::string> outputs = names_of(source.outputs());
   if (chooses) outputs = layer.outputs.empty() ? std::vector{layer.output} : layer.outputs;
   if (outputs.empty() || (outputs.size() > 1 && !is_model))
-    fail(fmt::format("expected one output, got {}; choose with `output`", outputs.empty() ? "none" : fmt::format("{}", fmt::join(outputs, ", "))));
+    fail(fmt::format("expected one output, got {}; choose with `output`",
+                     outputs.empty() ? "none" : fmt::format("{}", fmt::join(outputs, ", "))));
   if (!chooses) return outputs;
   const char* const key = layer.outputs.empty() ? "output" : "outputs";
   const std::vector<std::string> values = source.values();
@@ -347,7 +348,9 @@ Part part_of(const LayerDefinition& layer, Sources& sources, bool is_model) {
 
 Interface complete_interface(ModelDefinition& definition, Sources& sources) {
   const LayerDefinition &first = definition.layers.at(0), &last = definition.layers.back();
-  Interface interface{.inputs = {{.name = "x"}}, .outputs = {{"y", final_activation_of(last)}}};
+  Interface interface {
+    .inputs = {{.name = "x"}}, .outputs = { {"y", final_activation_of(last)} }
+  };
   const bool is_model = is_one_file(definition);
   if (std::holds_alternative<Onnx>(first.kind)) {
     const Part part = part_of(first, sources, is_model);

@@ -61,8 +61,8 @@ class Source {
     std::uint64_t flops = 0;
   };
   /// Adds the nodes that `outputs` depend on to the graph, with these values in place of inputs_of(outputs), of any numeric dtype. The
-  /// graph is the same for the same shapes, whatever `pass` is for, but for dropout and batch normalisation. Errors  an input whose elements
-  /// determine shapes; f64 weights in a pass of f32; what cannot be imported.
+  /// graph is the same for the same shapes, whatever `pass` is for, but for dropout and batch normalisation. Errors  an input whose
+  /// elements determine shapes; f64 weights in a pass of f32; what cannot be imported.
   Added add_to(Graph& graph, const std::map<std::string, Value>& inputs, const std::vector<std::string>& outputs, const SourcePass& pass);
 
  private:

@@ -110,7 +110,7 @@ struct ArrayOptions {
   Scaling scaling;  ///< of the only input
   /// per index of a sample's first axis, in place of `scaling`; empty: use `scaling`
   std::vector<Scaling> channels;
-  DType x_dtype = DType::f32;            ///< of the only input; several stay as they are
+  DType x_dtype = DType::f32;           ///< of the only input; several stay as they are
   Targets targets = Targets::as_given;  ///< form of the only target
   /// If set, the only target holds labels in [0, num_classes).
   std::optional<std::int64_t> num_classes;

@@ -196,6 +196,8 @@ class TENON_API Model {
   /// The same for samples of this data, whose inputs are bound to those of the model by name; an only
   /// input takes an only one of any name. Errors  an input that one of both does not have.
   void build_for(const Dataset& data);
+  /// True once the parameters exist.
+  bool built() const;
   /// Replaces the layers after the one named `after` by `head`: "dense_1", or a value of the graph of a
   /// layer `onnx`, whose output it becomes. Layers that stay keep their weights and statistics.
   /// Training starts anew: call compile again. Errors  no layer and no value of that name.

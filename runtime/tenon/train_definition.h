@@ -129,7 +129,7 @@ TENON_API const char* name_of(LogStyle style);
 struct TrainDefinition {
   ModelDefinition model;
   std::optional<DataDefinition> data;  ///< nothing: the definition is that of a model.yaml
-  LossDefinition loss;  ///< of the only output
+  LossDefinition loss;                 ///< of the only output
   OptimizerDefinition optimizer;
   std::vector<MetricDefinition> metrics;
   std::vector<OutputLoss> losses;  ///< in place of loss and metrics, as in CompileOptions

@@ -82,7 +82,8 @@ std::vector<Tensor> targets_in_order(const ModelSetup& setup, const NamedTensors
 
 std::vector<Shape> samples_of(const ModelSetup& setup, const Dataset& data) {
   std::vector<Shape> samples;
-  for (const std::size_t index : indices_of_inputs(setup, names_of(data.inputs()), data.name())) samples.push_back(data.inputs()[index].shape);
+  for (const std::size_t index : indices_of_inputs(setup, names_of(data.inputs()), data.name()))
+    samples.push_back(data.inputs()[index].shape);
   return samples;
 }
 

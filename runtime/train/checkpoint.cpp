@@ -104,7 +104,8 @@ Model::Position load_checkpoint(Model::State& s, const train::CheckpointFile& ch
   for (const layers::ModelInput& input : s.setup.interface.inputs) {
     const bool is_only = checkpoint.samples.size() == 1 && s.setup.interface.inputs.size() == 1;
     const auto found = is_only ? checkpoint.samples.begin() : checkpoint.samples.find(input.name);
-    if (found == checkpoint.samples.end()) misfit(fmt::format("key 'sample': expected the input '{}', it has none of that name", input.name));
+    if (found == checkpoint.samples.end())
+      misfit(fmt::format("key 'sample': expected the input '{}', it has none of that name", input.name));
     samples.emplace_back(std::span<const std::int64_t>(found->second));
     shown += (shown.empty() ? "" : ", ") + samples.back().str();
     if (!s.parameters.built()) continue;

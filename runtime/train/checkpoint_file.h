@@ -26,7 +26,7 @@ struct CheckpointFile {
   std::string weights;        ///< path of the safetensors file; its name in the text
   io::FileChecksum checksum;  ///< of the weights
   std::string optimizer;
-  std::string custom_loss;  ///< its name; empty: a loss of the library
+  std::string custom_loss;                                   ///< its name; empty: a loss of the library
   std::map<std::string, std::vector<std::int64_t>> samples;  ///< shapes by input; of an only one under any name
   std::uint64_t seed = 0;
   SavedProgress progress;  ///< without the tensors of callbacks

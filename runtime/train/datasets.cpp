@@ -48,7 +48,8 @@ ArrayPointer transformed(const ArrayPointer& data, const ImageOptions& options) 
   if (!data || options.is_identity()) return data;
   const Tensor& x = data->x();
   const std::size_t rank = x.shape().rank();
-  if (data->inputs().size() != 1) throw Error(fmt::format("data: image: expected one input, {} has {}", data->name(), data->inputs().size()));
+  if (data->inputs().size() != 1)
+    throw Error(fmt::format("data: image: expected one input, {} has {}", data->name(), data->inputs().size()));
   if (x.dtype() != DType::u8 || rank < 3 || rank > 4) {
     throw Error(fmt::format("data: image: expected images of bytes, (H,W) or (C,H,W), {} holds {}; remove the key", data->name(), x.str()));
   }

@@ -192,8 +192,8 @@ GradientReport check_model(train::ModelSetup& setup, const Context& context, std
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       in.emplace_back(setup.interface.inputs.at(i).name, graph.input(setup.input_name(i), inputs[i].dtype(), inputs[i].shape()));
     }
-    out_forward =
-        train::build(graph, setup.definition, in, graph.input("key", DType::u64, {2}), {.context = &context, .sources = setup.sources.get()});
+    out_forward = train::build(graph, setup.definition, in, graph.input("key", DType::u64, {2}),
+                               {.context = &context, .sources = setup.sources.get()});
     std::vector<Value> y;
     for (std::size_t i = 0; i < targets.size(); ++i) y.push_back(graph.input(setup.target_name(i), targets[i].dtype(), targets[i].shape()));
     return train::build_objective(out_forward, y, setup.losses).loss;

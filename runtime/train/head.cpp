@@ -34,7 +34,8 @@ std::size_t cut_after(ModelDefinition& definition, const std::string& after, lay
     definition.layers.resize(count);
     return count;
   };
-  if (const auto found = std::ranges::find(names, after); found != names.end()) return keep(static_cast<std::size_t>(found - names.begin()) + 1);
+  if (const auto found = std::ranges::find(names, after); found != names.end())
+    return keep(static_cast<std::size_t>(found - names.begin()) + 1);
   const std::string layers = fmt::format("{}", fmt::join(names, ", "));
   for (std::size_t i = definition.layers.size(); i-- > 0;) {
     auto* const file = std::get_if<layers::Onnx>(&definition.layers[i].kind);

@@ -14,8 +14,8 @@
 
 namespace tenon::train {
 
-/// Removes the layers after the one that `after` names, which is given or chosen, as "dense_1"; or, if it is a value of the graph of a layer
-/// `onnx`, those after this layer, whose output it becomes. Returns how many stay. Errors  no layer and no value of that name.
+/// Removes the layers after the one that `after` names, which is given or chosen, as "dense_1"; or, if it is a value of the graph of a
+/// layer `onnx`, those after this layer, whose output it becomes. Returns how many stay. Errors  no layer and no value of that name.
 std::size_t cut_after(ModelDefinition& definition, const std::string& after, layers::Sources& sources);
 
 /// The names of the layers that are not inside of others, in order.

@@ -101,6 +101,10 @@ void Model::build(const Shape& sample) {
   state_of(state_).parameters.build({&sample, 1});
 }
 
+bool Model::built() const {
+  return state_of(state_).parameters.built();
+}
+
 void Model::build_for(const Dataset& data) {
   State& s = state_of(state_);
   s.setup.need_context();
@@ -242,7 +246,8 @@ void Model::export_onnx(const std::string& path, const onnx::ExportOptions& opti
   const std::vector<SampleType>& inputs = s.parameters.inputs();
   onnx::ExportOptions chosen = options;
   if (chosen.inputs.empty() && inputs.size() > 1) chosen.inputs = s.setup.input_names();
-  if (chosen.outputs.empty()) chosen.outputs = s.setup.interface.outputs.size() == 1 ? std::vector<std::string>{"y"} : s.setup.output_names();
+  if (chosen.outputs.empty())
+    chosen.outputs = s.setup.interface.outputs.size() == 1 ? std::vector<std::string>{"y"} : s.setup.output_names();
   if (chosen.graph_name.empty()) chosen.graph_name = s.setup.definition.name;
   const auto graph_of = [&](std::int64_t batch) { return s.programs.prediction(train::BatchType::of(inputs, batch)); };
   onnx::export_graph(

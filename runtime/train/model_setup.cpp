@@ -56,9 +56,7 @@ CompileOptions compile_options(const TrainDefinition& definition) {
 }
 
 ModelSetup::ModelSetup(ModelDefinition model)
-    : definition(std::move(model)),
-      interface(layers::complete_interface(definition, *sources)),
-      options{.optimizer = with_defaults({})} {}
+    : definition(std::move(model)), interface(layers::complete_interface(definition, *sources)), options{.optimizer = with_defaults({})} {}
 
 void ModelSetup::compile(const Context& on, CompileOptions with) {
   check_kind(with.loss);
@@ -83,9 +81,10 @@ void ModelSetup::compile(const Context& on, CompileOptions with) {
 
 const std::vector<OutputLoss>& ModelSetup::need_losses() const {
   if (!losses.empty()) return losses;
-  throw Error(fmt::format("{}the model has the outputs {}: expected a loss for at least one of them, by name (`losses` in a train.yaml, "
-                          "CompileOptions::losses), got none",
-                          options.loss.where.empty() ? "" : options.loss.where + ": ", fmt::join(output_names(), ", ")));
+  throw Error(
+      fmt::format("{}the model has the outputs {}: expected a loss for at least one of them, by name (`losses` in a train.yaml, "
+                  "CompileOptions::losses), got none",
+                  options.loss.where.empty() ? "" : options.loss.where + ": ", fmt::join(output_names(), ", ")));
 }
 
 void ModelSetup::expect_one_of_each(const char* call) const {
@@ -122,6 +121,11 @@ std::vector<std::string> ModelSetup::output_names() const {
   return names;
 }
 
+const OutputLoss* loss_of(const TrainDefinition& definition, const std::string& output) {
+  const auto found = std::ranges::find_if(definition.losses, [&](const OutputLoss& of) { return output.empty() || of.output == output; });
+  return found == definition.losses.end() ? nullptr : &*found;
+}
+
 const Context& ModelSetup::need_context() const {
   if (!context) throw Error("model: call compile() first: it sets the context, the optimizer and the loss");
   return *context;
@@ -149,7 +153,8 @@ Logs ModelSetup::empty_logs() const {
 }
 
 void ModelSetup::write_logs(std::span<const double> means, Logs& out_logs) const {
-  for (std::size_t i = 0; i < out_logs.size(); ++i) out_logs[i].second = logged[i].finish == nullptr ? means[i] : logged[i].finish(means[i]);
+  for (std::size_t i = 0; i < out_logs.size(); ++i)
+    out_logs[i].second = logged[i].finish == nullptr ? means[i] : logged[i].finish(means[i]);
   for (auto& [name, value] : out_logs) {
     if (std::isnan(value)) value = std::numeric_limits<double>::quiet_NaN();  // 0/0 is negative on x86, and would be printed as "-nan"
   }

@@ -21,6 +21,9 @@ namespace tenon::train {
 /// What a training run compiles its model with.
 CompileOptions compile_options(const TrainDefinition& definition);
 
+/// Of the losses by output, that of `output`; the first one if it is empty; null: there is none.
+const OutputLoss* loss_of(const TrainDefinition& definition, const std::string& output);
+
 /// The definition of a model and the arguments of Model::compile. The other parts of a model read them here.
 struct ModelSetup {
   /// A value of Logs.

@@ -47,7 +47,7 @@ struct Model::State {
   Tensor key = Tensor::zeros(DType::u64, {2});
   Tensor learning_rate;
   Tensor step_number = Tensor::zeros(DType::i64, {});
-  double rate = 0;  ///< learning_rate before it is rounded to the dtype of the program
+  double rate = 0;                ///< learning_rate before it is rounded to the dtype of the program
   std::vector<Tensor> arguments;  ///< of a program while it runs; its memory is used again
 
   // One batch. The storage of `out_means` is reused, so that a step allocates nothing.

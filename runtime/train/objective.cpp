@@ -165,7 +165,8 @@ void join_positions(ObjectiveInputs& in) {
 ObjectiveInputs make_inputs(const ForwardOutput& forward, Value y, const LossDefinition& loss, Value sample_weights) {
   const LossRule& rule = rule_of(loss.loss);
   const Value output = forward.output;
-  if (!is_floating(output.dtype())) fail(loss, fmt::format("expected an output of floats, got {}{}", name_of(output.dtype()), output.shape().str()));
+  if (!is_floating(output.dtype()))
+    fail(loss, fmt::format("expected an output of floats, got {}{}", name_of(output.dtype()), output.shape().str()));
   check_options(loss, rule, output.shape(), forward.features_last);
   ObjectiveInputs in{forward, loss, y, y, {}, {}, {}, {}};
   const bool names_classes = rule.targets == Targets::labels || rule.targets == Targets::one_hot || rule.targets == Targets::sequences;

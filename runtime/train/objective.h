@@ -89,8 +89,8 @@ struct Objective {
 /// loss.
 Objective build_objective(const Forward& forward, Value y, const LossDefinition& loss, const std::vector<MetricDefinition>& metrics,
                           Value sample_weights = {});
-/// The weighted sum of the losses, each with its target; ModelSetup::losses. `metrics` begins with the losses of named outputs, each the mean
-/// over its batch; the weight of a batch is its number of samples, or the sum of their weights. Errors  as above, of the output named.
+/// The weighted sum of the losses, each with its target; ModelSetup::losses. `metrics` begins with the losses of named outputs, each the
+/// mean over its batch; the weight of a batch is its number of samples, or the sum of their weights. Errors  as above, of the output named.
 Objective build_objective(const Forward& forward, std::span<const Value> targets, const std::vector<OutputLoss>& losses,
                           Value sample_weights = {});
 /// The output of that name; the first one if it is empty.

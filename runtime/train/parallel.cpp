@@ -64,8 +64,8 @@ Gradients build_parallel(Graph& graph, const ModelSetup& setup, const NamedValue
     Forward forward = build(graph, definition, own_inputs, key, options);
     std::vector<Value> own_targets;
     for (const Value target : targets) own_targets.push_back(ops::slice(target, 0, begin, end));
-    Objective objective = build_objective(forward, own_targets, setup.losses,
-                                          sample_weights.present() ? ops::slice(sample_weights, 0, begin, end) : Value());
+    Objective objective =
+        build_objective(forward, own_targets, setup.losses, sample_weights.present() ? ops::slice(sample_weights, 0, begin, end) : Value());
     next_states.emplace_back();
     for (const LayerState& state : forward.states) next_states.back().push_back(state.next);
     if (i == 0) {

@@ -19,9 +19,9 @@ struct Gradients {
   std::vector<Value> of;  ///< per parameter
 };
 
-/// Splits inputs and targets evenly along their first axis, builds the model on each of its parallel devices for its part, and combines loss, metrics
-/// and gradients on the first device as weighted means. Parameters stay where they are; the executor copies them to the other devices once
-/// per step. A batch smaller than the number of devices uses fewer of them.
+/// Splits inputs and targets evenly along their first axis, builds the model on each of its parallel devices for its part, and combines
+/// loss, metrics and gradients on the first device as weighted means. Parameters stay where they are; the executor copies them to the other
+/// devices once per step. A batch smaller than the number of devices uses fewer of them.
 ///
 /// Batch normalisation uses the statistics of each device's part; running statistics become the mean over the parts.
 ///

@@ -19,8 +19,8 @@
 
 namespace tenon::train {
 
-/// The forward pass for one sample, which describes layers and parameters. `samples`: for each input of the model. Nothing is allocated, and
-/// devices need not exist. Errors  those of build; a glob of the options that matches no parameter.
+/// The forward pass for one sample, which describes layers and parameters. `samples`: for each input of the model. Nothing is allocated,
+/// and devices need not exist. Errors  those of build; a glob of the options that matches no parameter.
 Forward describe(Graph& graph, const ModelSetup& setup, std::span<const Shape> samples);
 /// The inputs of a model for these samples, and the outputs of a pass.
 std::vector<SampleType> input_types(const ModelSetup& setup, std::span<const Shape> samples);

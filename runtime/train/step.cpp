@@ -20,8 +20,8 @@ double scalar_of(const Tensor& t) {
   return t.on_host() ? t.item() : t.to_host().item();
 }
 
-/// The inputs of a program, without those that are undefined: a batch may have no sample weights. They are kept in memory that is used again,
-/// until this object ends.
+/// The inputs of a program, without those that are undefined: a batch may have no sample weights. They are kept in memory that is used
+/// again, until this object ends.
 class Arguments {
  public:
   explicit Arguments(std::vector<Tensor>& memory) : all_(memory) { all_.clear(); }
@@ -82,7 +82,8 @@ void Model::State::build_for(std::span<const Tensor> inputs, const char* call) {
   std::vector<Shape> samples;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].shape().rank() == 0)
-      throw Error(fmt::format("{}: {} expects a batch axis, got a scalar", call, inputs.size() == 1 ? "x" : setup.interface.inputs[i].name));
+      throw Error(
+          fmt::format("{}: {} expects a batch axis, got a scalar", call, inputs.size() == 1 ? "x" : setup.interface.inputs[i].name));
     samples.emplace_back(inputs[i].shape().dims().subspan(1));
   }
   parameters.build(samples);

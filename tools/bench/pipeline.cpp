@@ -111,7 +111,7 @@ std::unique_ptr<Report> pipeline(const Options& options) {
     }
     return median(ns);
   };
-  digits->gather(first, x, y);
+  digits->gather(first, {&x, 1}, {&y, 1});
   for (int i = 0; i < 3; ++i) model.train_batch(x, y);
   const double train_ns = seconds_of([&] { model.train_batch(x, y); });
 
@@ -119,7 +119,7 @@ std::unique_ptr<Report> pipeline(const Options& options) {
   int passes = 1;
   const auto load_ns = [&](int p) {
     const Decoded decoded(digits, p);
-    return seconds_of([&] { decoded.gather(first, x, y); });
+    return seconds_of([&] { decoded.gather(first, {&x, 1}, {&y, 1}); });
   };
   if (!options.tiny) passes = std::max(1, static_cast<int>(std::lround(train_ns / std::max(load_ns(8) / 8, 1.0))));
   const auto decoded = std::make_shared<Decoded>(digits, passes);
@@ -129,7 +129,7 @@ std::unique_ptr<Report> pipeline(const Options& options) {
   Tensor all_y = Tensor::empty(DType::i64, {batch * steps});
   std::vector<std::int64_t> all(static_cast<std::size_t>(batch * steps));
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
-  decoded->gather(all, all_x, all_y);
+  decoded->gather(all, {&all_x, 1}, {&all_y, 1});
   ArrayOptions kept;
   kept.name = "cached";
   kept.num_classes = 10;
@@ -177,7 +177,7 @@ std::unique_ptr<Report> pipeline(const Options& options) {
     }
     // In the same turns, loading and training by themselves.
     auto begin = Clock::now();
-    decoded->gather(first, x, y);
+    decoded->gather(first, {&x, 1}, {&y, 1});
     load_only.ns.push_back(ns_since(begin));
     begin = Clock::now();
     model.train_batch(x_device, y_device);
