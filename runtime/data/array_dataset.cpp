@@ -129,7 +129,9 @@ std::vector<SampleType> input_types(const std::vector<NamedTensor>& inputs, cons
   return types;
 }
 
-std::vector<SampleType> target_types(const std::vector<NamedTensor>& targets, const ArrayOptions& options) {
+std::vector<SampleType> target_types(const std::vector<NamedTensor>& inputs, const std::vector<NamedTensor>& targets,
+                                     const ArrayOptions& options) {
+  check_counts(options.name, inputs, targets);
   if (targets.size() != 1 && (options.num_classes || options.targets != Targets::as_given))
     throw Error(options.name + ": expected one target for num_classes and one-hot targets, got " + std::to_string(targets.size()));
   if (options.targets != Targets::as_given) {
@@ -154,7 +156,7 @@ ArrayDataset::ArrayDataset(const Tensor& x, const Tensor& y, const ArrayOptions&
     : ArrayDataset(std::vector<NamedTensor>{{"x", x}}, std::vector<NamedTensor>{{"y", y}}, options) {}
 
 ArrayDataset::ArrayDataset(const std::vector<NamedTensor>& inputs, const std::vector<NamedTensor>& targets, const ArrayOptions& options)
-    : Dataset(input_types(inputs, targets, options), target_types(targets, options)), options_(options) {
+    : Dataset(input_types(inputs, targets, options), target_types(inputs, targets, options)), options_(options) {
   for (const NamedTensor& input : inputs) x_.push_back(dense_on_host(input.tensor));
   for (const NamedTensor& target : targets) {
     const auto& classes = options_.num_classes;

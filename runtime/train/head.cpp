@@ -40,11 +40,16 @@ std::size_t cut_after(ModelDefinition& definition, const std::string& after, lay
   for (std::size_t i = definition.layers.size(); i-- > 0;) {
     auto* const file = std::get_if<layers::Onnx>(&definition.layers[i].kind);
     if (file == nullptr) continue;
-    const std::vector<std::string> values = sources.open(file->file).values();
+    onnx::Source& source = sources.open(file->file);
+    const std::vector<std::string> values = source.values();
     names.insert(names.end(), values.begin(), values.end());
     if (std::ranges::find(values, after) == values.end()) continue;
     file->output = after;
     file->outputs.clear();
+    const std::vector<onnx::ValueType> inputs = source.inputs_of({&after, 1});
+    const auto is_left_out = [&](const std::string& input) { return std::ranges::find(inputs, input, &onnx::ValueType::name) == inputs.end(); };
+    std::erase_if(file->constants, [&](const auto& constant) { return is_left_out(constant.first); });
+    if (is_left_out(file->input)) file->input.clear();
     return keep(i + 1);
   }
   throw Error(fmt::format("replace_head: expected the name of a layer ({}), or of a value in the file of a layer onnx, got '{}'{}", layers,

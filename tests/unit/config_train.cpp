@@ -528,7 +528,7 @@ TEST_CASE("train: inputs and targets of npz are arrays of other names") {
   CHECK(contains(message("targets: {}"), "key 'data.targets': expected a map of names and of the arrays that they are read from"));
   CHECK(contains(message("targets: hot"), "key 'data.targets': expected one of as_given, one_hot"));
   CHECK(contains(message("inputs: [a, b], cache: disk"), "key 'data.cache': disk keeps the arrays x and y only"));
-  CHECK_ERROR_CONTAINS("unknown key 'inputs'",
+  CHECK_ERROR_CONTAINS("unknown key 'data.inputs'",
                        train_from_text("model: {layers: [relu]}\nloss: mse\ndata: {source: digits, inputs: [a]}\n", "train.yaml"));
 }
 

@@ -289,11 +289,11 @@ TEST_CASE_FIXTURE(TwoHeads, "onnx heads: a train.yaml trains, evaluates and pred
       "data:\n  source: npz\n  directory: data.npz\n  test_split: 0.2\n  validation_split: 0.1\n"
       "  inputs: {a: first, b: second}\n  targets: {scores: labels, price: prices}\n"
       "losses:\n  scores: {name: sparse_categorical_crossentropy, weight: 0.5, metrics: [accuracy]}\n  value: {name: mse, target: price}\n"
-      "batch_size: 6\nepochs: 40\nverbose: 0\ncheckpoint: {directory: run}\n";
+      "optimizer: {name: adam, learning_rate: 0.02}\nbatch_size: 6\nepochs: 40\nverbose: 0\ncheckpoint: {directory: run}\n";
   TrainingRun run(load_definition(files.folder.write("train.yaml", text), {{"losses.value.weight", "2"}}), context);
   CHECK(run.definition().losses[1].weight == 2);
   const DataSplits splits = run.load_data();
-  CHECK(splits.train->size() == 22);
+  CHECK(splits.train->size() == 21);
   const Logs before = run.evaluate(splits);
   run.fit(splits);
   const Logs after = run.evaluate(splits);
@@ -324,7 +324,7 @@ TEST_CASE_FIXTURE(TwoHeads, "onnx heads: a train.yaml trains, evaluates and pred
   CHECK(contains(message("second}", "third}"), "data.npz: expected an array 'third_train', got first_train"));
   CHECK(contains(message("a: first", "aa: first"), "data.npz train: expected the inputs a, b, got aa, b; 'a' is missing"));
   CHECK(contains(message("  value: {", "  valve: {"), "losses: expected an output of the model (scores, value), got 'valve'"));
-  CHECK(contains(message("  value: {", "  valve: {"), "other.yaml:10:10: "));
+  CHECK(contains(message("  value: {", "  valve: {"), "other.yaml:11:10: "));
   CHECK(
       contains(message("target: price", "target: prize"), "expected a target 'prize', with which the loss of the output 'value' compares"));
   CHECK(contains(message("losses:", "loss: mse\nmetrics: [mae]\nx_losses:"), "unknown key 'x_losses'"));
