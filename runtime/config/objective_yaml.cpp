@@ -32,12 +32,12 @@ MetricDefinition read_metric(const Value& item) {
   return metric;
 }
 
-/// Reads the keys of a loss.
-LossDefinition read_loss_keys(Section& section, const Value& value) {
+/// Reads the keys of a loss. `expected`: of the key name.
+LossDefinition read_loss_keys(Section& section, const Value& value, const char* expected) {
   const auto words = words_from(train::loss_rules(), &train::LossRule::loss);
   LossDefinition result;
   result.where = value.mark().str();
-  result.loss = section.require_value("name", "the name of a loss").as_choice(words);
+  result.loss = section.require_value("name", expected).as_choice(words);
   const train::LossRule& rule = train::rule_of(result.loss);
   if (rule.from_logits) result.from_logits = section.get<bool>("from_logits", false);
   if (rule.label_smoothing) result.label_smoothing = section.get<double>("label_smoothing", result.label_smoothing, below_one);
@@ -61,7 +61,7 @@ LossDefinition read_loss_keys(Section& section, const Value& value) {
 
 LossDefinition read_loss(const Value& value) {
   Section section = value.section_with("name");
-  LossDefinition loss = read_loss_keys(section, value);
+  LossDefinition loss = read_loss_keys(section, value, "the name of a loss; losses of outputs by name are the key losses");
   section.finish();
   return loss;
 }
@@ -73,7 +73,7 @@ std::vector<OutputLoss> read_losses(const Value& value) {
     mistakes.attempt([&, &output = output, &item = item] {
       OutputLoss of{.output = output};
       Section section = item.section_with("name");
-      of.loss = read_loss_keys(section, item);
+      of.loss = read_loss_keys(section, item, "the name of a loss");
       of.target = section.get("target", "");
       of.weight = section.get<double>("weight", of.weight, from_zero);
       if (const auto metrics = section.find("metrics", "a metric, or a list of metrics", "[]"); metrics && !metrics->is_null())

@@ -47,7 +47,9 @@ std::size_t cut_after(ModelDefinition& definition, const std::string& after, lay
     file->output = after;
     file->outputs.clear();
     const std::vector<onnx::ValueType> inputs = source.inputs_of({&after, 1});
-    const auto is_left_out = [&](const std::string& input) { return std::ranges::find(inputs, input, &onnx::ValueType::name) == inputs.end(); };
+    const auto is_left_out = [&](const std::string& input) {
+      return std::ranges::find(inputs, input, &onnx::ValueType::name) == inputs.end();
+    };
     std::erase_if(file->constants, [&](const auto& constant) { return is_left_out(constant.first); });
     if (is_left_out(file->input)) file->input.clear();
     return keep(i + 1);

@@ -125,14 +125,15 @@ def main(tenon):
         run(1, "predict run --input data/first.npy", has=["expected a model with one input for samples in files, got 2 inputs"])
         run(0, "export train.yaml --onnx again.onnx --check", has=["Checked: imported again"])
         run(0, "onnx info again.onnx", has=["b f32(batch,2)", "value f32(batch,1)"])
-        run(0, "train train.yaml --set losses.value=null --set losses={value:mse} --set epochs=1 --overwrite", has=["value_loss: "])
+        run(0, "train train.yaml --overwrite --set epochs=1 --set", "losses={value: mse}", has=["value_loss: "])
 
         run(1, "train train.yaml --set data.inputs.a=none", has=["expected train.npz, none_train.npy or none.npy"])
         run(1, "train train.yaml --set data.inputs.b=none", has=["none.npy"])
-        run(1, "train train.yaml --set data.inputs={a:first}", has=["expected the inputs a, b, got a; 'b' is missing"])
+        run(1, "train train.yaml --set", "data.inputs={a: first}", has=["expected the inputs a, b, got a; 'b' is missing"])
         run(1, "train train.yaml --set losses.score=mse", has=["expected an output of the model (scores, value), got 'score'; did you mean 'scores'?"])
         run(1, "train train.yaml --set losses.value.target=prize", has=["expected a target 'prize'"])
         run(1, "train train.yaml --set losses=null", has=["key 'loss' is missing"])
+        run(1, "train train.yaml --set losses=null --set", "loss={scores: mse}", has=["the name of a loss; losses of outputs by name are the key losses"])
         run(1, "train train.yaml --set losses=null --set loss=mse", has=["the model has the outputs scores, value: expected a loss for at least one"])
     print("\n".join(failures) or "ok")
     return 1 if failures else 0

@@ -153,7 +153,9 @@ TEST_CASE("cancel: a training step leaves the model as the last complete step di
   batches.start(0);
   const Batch& batch = *batches.next();
   std::stop_source never;
-  const auto step = [&](Model& m, const std::stop_source& source) { m.train_batch(batch.x(), batch.y(), {}, {.stop = source.get_token()}); };
+  const auto step = [&](Model& m, const std::stop_source& source) {
+    m.train_batch(batch.x(), batch.y(), {}, {.stop = source.get_token()});
+  };
   Slow::reset();
   step(model, never);
   Slow::reset();
