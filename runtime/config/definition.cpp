@@ -7,6 +7,7 @@
 #include "config/config_table.h"
 #include "config/model_yaml.h"
 #include "layers/definition.h"
+#include "layers/interface.h"
 #include "layers/sources.h"
 
 namespace tenon {

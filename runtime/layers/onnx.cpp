@@ -5,17 +5,13 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
-#include <span>
-#include <type_traits>
-#include <variant>
 
 #include <tenon/error.h>
 
-#include "layers/definition.h"
+#include "layers/onnx_part.h"
 #include "layers/rule.h"
 #include "layers/sources.h"
 #include "yaml/glob.h"
-#include "yaml/suggest.h"
 
 namespace tenon::layers {
 namespace {
@@ -39,74 +35,6 @@ void read_onnx(LayerKeys& keys, Onnx& out_layer) {
       if (out_layer.frozen == std::vector<std::string>{"false"}) out_layer.frozen = {};
     });
   }
-}
-
-/// The part of a file that a layer is.
-struct Part {
-  std::vector<std::string> outputs;
-  std::vector<onnx::ValueType> inputs;
-  std::vector<onnx::ValueType> constants;  ///< the other inputs
-};
-
-template <class List>
-std::vector<std::string> names_of(const List& values) {
-  std::vector<std::string> names;
-  for (const onnx::ValueType& value : values) names.push_back(value.name);
-  return names;
-}
-
-/// The values that are the outputs. Errors  name the file, what it has and the key that chooses.
-std::vector<std::string> outputs_of(const onnx::Source& source, const Onnx& layer, bool is_model) {
-  const auto fail = [&](const std::string& text) { throw Error(fmt::format("{}: {}", source.name(), text)); };
-  if (!layer.output.empty() && !layer.outputs.empty()) fail("expected one of `output` and `outputs`, got both");
-  const bool chooses = !layer.output.empty() || !layer.outputs.empty();
-  std::vector<std::string> outputs = names_of(source.outputs());
-  if (chooses) outputs = layer.outputs.empty() ? std::vector{layer.output} : layer.outputs;
-  if (outputs.empty() || (outputs.size() > 1 && !is_model))
-    fail(fmt::format("expected one output, got {}; choose with `output`",
-                     outputs.empty() ? "none" : fmt::format("{}", fmt::join(outputs, ", "))));
-  if (!chooses) return outputs;
-  const char* const key = layer.outputs.empty() ? "output" : "outputs";
-  const std::vector<std::string> values = source.values();
-  for (auto output = outputs.begin(); output != outputs.end(); ++output) {
-    if (std::ranges::find(values, *output) == values.end()) {
-      fail(fmt::format("{}: expected the name of a value that a node of the graph computes, got '{}'{}", key, *output,
-                       yaml::did_you_mean(*output, values)));
-    }
-    if (std::find(outputs.begin(), output, *output) != output) fail(fmt::format("{}: '{}' is given twice", key, *output));
-  }
-  return outputs;
-}
-
-/// Errors  name the file, what it has and the key that chooses. `is_model`: the layer may have several inputs and outputs.
-Part part_of(const onnx::Source& source, const Onnx& layer, bool is_model) {
-  const auto fail = [&](const std::string& text) { throw Error(fmt::format("{}: {}", source.name(), text)); };
-  Part part{.outputs = outputs_of(source, layer, is_model), .inputs = {}, .constants = {}};
-  const std::vector<onnx::ValueType> inputs = source.inputs_of(part.outputs);
-  const std::vector<std::string> names = names_of(inputs);
-  const std::string known = inputs.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
-  const std::string outputs = fmt::format("'{}' {}", fmt::join(part.outputs, "', '"), part.outputs.size() == 1 ? "depends" : "depend");
-  const auto expect_input = [&](const char* key, const std::string& name) {
-    if (std::ranges::find(names, name) == names.end()) {
-      fail(fmt::format("{}: expected an input that {} on ({}), got '{}'{}", key, outputs, known, name, yaml::did_you_mean(name, names)));
-    }
-  };
-  if (!layer.input.empty()) expect_input("input", layer.input);
-  for (const auto& [name, number] : layer.constants) expect_input("constants", name);
-  for (const onnx::ValueType& input : inputs) {
-    (layer.constants.contains(input.name) && input.name != layer.input ? part.constants : part.inputs).push_back(input);
-  }
-  const bool needs_one = !is_model || !layer.input.empty();
-  if (part.inputs.empty() || (needs_one && part.inputs.size() > 1)) {
-    fail(
-        fmt::format("expected {} that {} on, got {}; choose with `input`, and give the others numbers in `constants` "
-                    "(an attention mask is 1), or choose another `output`",
-                    needs_one ? "one input" : "at least one input", outputs, known));
-  }
-  for (const onnx::ValueType& input : part.inputs) {
-    if (input.dtype == DType::none) fail(fmt::format("input '{}': expected numbers, got {}", input.name, input.type));
-  }
-  return part;
 }
 
 void expect_fitting(LayerBuilder& builder, const onnx::ValueType& input, Value x) {
@@ -195,7 +123,7 @@ ForwardOutput described(Graph& graph, const std::string& name, Value y) {
 }
 
 /// The values of the part's inputs: x for an only one, else those of the model by name.
-std::vector<Value> values_of(LayerBuilder& builder, const Part& part, Value x) {
+std::vector<Value> values_of(LayerBuilder& builder, const OnnxPart& part, Value x) {
   if (part.inputs.size() == 1) return {x};
   std::vector<Value> values;
   for (const onnx::ValueType& input : part.inputs) {
@@ -217,7 +145,7 @@ Value build_onnx(LayerBuilder& builder, const Onnx& layer, Value x) {
   const BuildOptions& options = builder.options();
   if (options.context == nullptr || options.sources == nullptr) builder.fail("imports a file, for which a model has to be compiled");
   onnx::Source& source = options.sources->open(layer.file);
-  const Part part = part_of(source, layer, builder.is_whole_model());
+  const OnnxPart part = part_of(source, layer, builder.is_whole_model());
   const std::vector<Value> values = values_of(builder, part, x);
   const std::int64_t batch = x.shape()[0];
   std::map<std::string, Value> inputs;
@@ -299,93 +227,5 @@ Value build_onnx(LayerBuilder& builder, const Onnx& layer, Value x) {
 }  // namespace
 
 TENON_LAYER(Onnx, "onnx", read_onnx, build_onnx);
-
-namespace {
-
-/// The shape of a sample, if the file fixes it.
-std::optional<Shape> sample_of(const onnx::ValueType& input) {
-  if (!input.ranked || input.shape.empty()) return std::nullopt;
-  Shape sample;
-  for (std::size_t i = 1; i < input.shape.size(); ++i) {
-    if (!input.shape[i].is_fixed()) return std::nullopt;
-    sample.push_back(input.shape[i].size);
-  }
-  return sample;
-}
-
-tenon::Activation final_activation_of(const std::string& op) {
-  if (op == "Softmax") return tenon::Activation::softmax;
-  return op == "Sigmoid" ? tenon::Activation::sigmoid : tenon::Activation::linear;
-}
-
-tenon::Activation final_activation_of(const LayerDefinition& layer) {
-  const tenon::Activation function = std::visit(
-      []<class L>(const L& kind) {
-        if constexpr (std::is_same_v<L, Activation>) {
-          return kind.function;
-        } else if constexpr (requires { kind.activation; }) {
-          return kind.activation.function;
-        } else {
-          return tenon::Activation::linear;
-        }
-      },
-      layer.kind);
-  const bool has_scores = function == tenon::Activation::softmax || function == tenon::Activation::sigmoid;
-  return has_scores ? function : tenon::Activation::linear;
-}
-
-/// What the file of a layer says, and the layer.
-Part part_of(const LayerDefinition& layer, Sources& sources, bool is_model) {
-  const Onnx& file = std::get<Onnx>(layer.kind);
-  try {
-    return part_of(sources.open(file.file), file, is_model);
-  } catch (const Error& problem) {
-    layer.fail(problem.what());
-  }
-}
-
-}  // namespace
-
-Interface complete_interface(ModelDefinition& definition, Sources& sources) {
-  const LayerDefinition &first = definition.layers.at(0), &last = definition.layers.back();
-  Interface interface {
-    .inputs = {{.name = "x"}}, .outputs = { {"y", final_activation_of(last)} }
-  };
-  const bool is_model = is_one_file(definition);
-  if (std::holds_alternative<Onnx>(first.kind)) {
-    const Part part = part_of(first, sources, is_model);
-    const onnx::ValueType& x = part.inputs[0];
-    if (part.inputs.size() == 1) {
-      if (!is_floating(x.dtype) && is_floating(definition.input_dtype)) definition.input_dtype = x.dtype;
-      if (const auto sample = sample_of(x); sample && !definition.input_shape) definition.input_shape = {sample->begin(), sample->end()};
-    }
-    if (is_model) {
-      interface.inputs.clear();
-      for (const onnx::ValueType& input : part.inputs) interface.inputs.push_back({input.name, input.dtype, sample_of(input)});
-    }
-  }
-  if (const auto* const file = std::get_if<Onnx>(&last.kind)) {
-    interface.outputs.clear();
-    for (const std::string& output : part_of(last, sources, is_model).outputs)
-      interface.outputs.push_back({is_model ? output : "y", final_activation_of(sources.open(file->file).operator_of(output))});
-  }
-  if (interface.inputs.size() == 1) {
-    interface.inputs[0].dtype = input_dtype(definition);
-    if (const auto& shape = definition.input_shape) interface.inputs[0].sample = Shape(std::span<const std::int64_t>(*shape));
-  }
-  std::vector<std::string> names;
-  for (const ModelInput& input : interface.inputs) names.push_back(input.name);
-  if (definition.input_shape && names.size() > 1)
-    first.fail(fmt::format("input.shape: expected a map with a shape for each of {}, got one shape", fmt::join(names, ", ")));
-  for (const auto& [name, shape] : definition.input_shapes) {
-    const auto found = std::ranges::find(names, name);
-    if (found == names.end()) {
-      first.fail(fmt::format("input.shape: expected the name of an input ({}), got '{}'{}", fmt::join(names, ", "), name,
-                             yaml::did_you_mean(name, names)));
-    }
-    interface.inputs[static_cast<std::size_t>(found - names.begin())].sample = Shape(std::span<const std::int64_t>(shape));
-  }
-  return interface;
-}
 
 }  // namespace tenon::layers

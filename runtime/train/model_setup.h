@@ -12,7 +12,7 @@
 #include <tenon/model.h>
 #include <tenon/train_definition.h>
 
-#include "layers/definition.h"
+#include "layers/interface.h"
 #include "layers/sources.h"
 #include "train/builder.h"
 

@@ -330,6 +330,28 @@ TEST_CASE_FIXTURE(TwoHeads, "onnx heads: a train.yaml trains, evaluates and pred
   CHECK(contains(message("losses:", "loss: mse\nmetrics: [mae]\nx_losses:"), "unknown key 'x_losses'"));
 }
 
+TEST_CASE_FIXTURE(TwoHeads, "onnx heads: sizes that the file leaves open follow from input.shape or from the data") {
+  const auto sums =
+      test::model(onnx_graph({node("Add", {"a", "b"}, {"sum"}), node("MatMul", {"sum", "w"}, {"h"}),
+                              node("ReduceMean", {"h"}, {"y"}, {integers("axes", {1}), integer("keepdims", 0)})},
+                             {f32("a", {-1, -1, 3}), f32("b", {-1, -1, 3})}, {f32("y", {-1, 2})}, {test::floats("w", numbers(6), {3, 2})}));
+  const std::string file = files.write(sums, "sums.onnx");
+  const auto summary = [&](const std::string& input) {
+    const std::string yaml = files.folder.write("sums.yaml", input + "onnx: sums.onnx\n");
+    return load_model(yaml, "", {{"backends.search", std::string("[") + TENON_BACKEND_DIRECTORY + "]"}}).summary(2);
+  };
+  CHECK(contains(summary("input: {shape: {a: [4, 3], b: [4, 3]}}\n"), " Inputs: a, b\n"));
+  CHECK_ERROR_CONTAINS("the shape of a sample is not known yet", summary(""));
+  CHECK_ERROR_CONTAINS("input.shape: expected the name of an input (a, b), got 'c'", summary("input: {shape: {a: [4, 3], c: [4, 3]}}\n"));
+  CHECK_ERROR_CONTAINS("input.shape: expected a map with a shape for each of a, b, got one shape", summary("input: {shape: [4, 3]}\n"));
+  Model model = compiled(context, {layers::Onnx{.file = file}}, {.loss = {.loss = Loss::mse}});
+  const Tensor x = Tensor::full(DType::f32, {6, 4, 3}, 0.5), y = Tensor::zeros(DType::f32, {6, 2});
+  const auto data = std::make_shared<ArrayDataset>(std::vector<NamedTensor>{{"b", x}, {"a", x}}, std::vector<NamedTensor>{{"any", y}});
+  const double before = model.evaluate(data)[0].second;
+  CHECK(names_of(model.fit(data, {.epochs = 3})[0].logs) == std::vector<std::string>{"loss"});
+  CHECK(model.evaluate(data)[0].second < before);
+}
+
 TEST_CASE_FIXTURE(TwoHeads, "onnx heads: a model.yaml without a loss gets one that fits how each output ends") {
   const std::string whole = files.folder.write("model.yaml", "onnx: model.onnx\n");
   const TrainDefinition both_outputs = load_definition(whole);
