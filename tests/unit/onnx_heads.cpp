@@ -338,7 +338,7 @@ TEST_CASE_FIXTURE(TwoHeads, "onnx heads: sizes that the file leaves open follow 
   const std::string file = files.write(sums, "sums.onnx");
   const auto summary = [&](const std::string& input) {
     const std::string yaml = files.folder.write("sums.yaml", input + "onnx: sums.onnx\n");
-    return load_model(yaml, "", {{"backends.search", std::string("[") + TENON_BACKEND_DIRECTORY + "]"}}).summary(2);
+    return TrainingRun(load_definition(yaml), context).model().summary(2);
   };
   CHECK(contains(summary("input: {shape: {a: [4, 3], b: [4, 3]}}\n"), " Inputs: a, b\n"));
   CHECK_ERROR_CONTAINS("the shape of a sample is not known yet", summary(""));
