@@ -238,7 +238,7 @@ void DiskCache::store(const std::string& path, const Dataset& data, std::map<std
       const auto rows = static_cast<std::int64_t>(indices.size());
       Tensor x = Tensor::empty(data.x_type().dtype, data.x_type().shape.with_batch(rows));
       Tensor y = Tensor::empty(data.y_type().dtype, data.y_type().shape.with_batch(rows));
-      data.gather(indices, {&x, 1}, {&y, 1});
+      data.gather(indices, x, y);
       write(write_x ? x.raw() : y.raw(), static_cast<std::uint64_t>(rows * (write_x ? x_bytes : y_bytes)));
     }
   }

@@ -57,6 +57,10 @@ class TENON_API Dataset {
   /// Errors  an index outside [0, size()), a tensor of another dtype or shape.
   virtual void gather(std::span<const std::int64_t> indices, std::span<Tensor> inputs,
                       std::span<Tensor> targets) const = 0;
+  /// The same for one input and one target.
+  void gather(std::span<const std::int64_t> indices, Tensor& x, Tensor& y) const {
+    gather(indices, {&x, 1}, {&y, 1});
+  }
   /// gather with the random changes of training; they depend only on (seed, epoch, index). See
   /// augment().
   virtual void gather_augmented(std::span<const std::int64_t> indices,
@@ -121,8 +125,8 @@ struct ArrayOptions {
 /// Samples in host memory. An only input is scaled when it is gathered.
 ///
 /// Shapes  (count, ...); labels are (count).
-/// Dtypes  an only input: u8, f32 or f64 become f32 or f64, any other dtype stays as it is, unscaled;
-///         labels: any integer dtype.
+/// Dtypes  an only input: u8, f32 or f64 become f32 or f64, any other dtype stays as it is,
+///         unscaled; labels: any integer dtype.
 /// Errors  different counts, a label out of range (its index is named), dtypes that cannot be
 ///         converted, a wrong number of channels, a weight that is negative or not finite; options
 ///         of an only input or target for several.
@@ -139,6 +143,7 @@ class TENON_API ArrayDataset final : public Dataset {
   std::int64_t size() const override { return x_[0].shape()[0]; }
   std::optional<std::int64_t> num_classes() const override { return options_.num_classes; }
   Tensor sample_weights() const override { return options_.sample_weights; }
+  using Dataset::gather;
   void gather(std::span<const std::int64_t> indices, std::span<Tensor> inputs,
               std::span<Tensor> targets) const override;
 
@@ -267,9 +272,9 @@ struct NumpyOptions {
 /// x_train.npy, y_train.npy, x_test.npy and y_test.npy (or x.npy and y.npy). The options name other
 /// arrays in their place.
 ///
-/// Dtypes  x: u8, f32 and f64 become f32, others stay as they are; of several inputs only f64 becomes
-///         f32. y: integers are labels (n) or (n,1); f32 and f64 become f32 (n, ...), where (n)
-///         becomes (n,1).
+/// Dtypes  x: u8, f32 and f64 become f32, others stay as they are; of several inputs only f64
+///         becomes f32. y: integers are labels (n) or (n,1); f32 and f64 become f32 (n, ...), where
+///         (n) becomes (n,1).
 /// Errors  those of load_npz; arrays that are missing or differ in the number of samples.
 TENON_API std::shared_ptr<const ArrayDataset> load_numpy(const std::string& path, Split split,
                                                          const NumpyOptions& options = {});
@@ -531,8 +536,8 @@ struct BatchOptions {
 /// Samples of one batch.
 struct Batch {
   std::int64_t index = 0;  ///< within the epoch
-  /// As Dataset::inputs() and targets(), on the host, or on the device they were prefetched to; reused
-  /// for later batches.
+  /// As Dataset::inputs() and targets(), on the host, or on the device they were prefetched to;
+  /// reused for later batches.
   std::vector<Tensor> inputs, targets;
   Tensor sample_weights;                  ///< f32(n), where the inputs are; undefined: 1 each
   std::span<const std::int64_t> indices;  ///< indices of the samples

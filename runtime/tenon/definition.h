@@ -249,8 +249,8 @@ struct TENON_API MetricDefinition {
 struct OutputLoss {
   std::string output;  ///< its name
   LossDefinition loss = {};
-  /// the target of the data that it is compared with; empty: the one of the output's name, or the only
-  /// one
+  /// the target of the data that it is compared with; empty: the one of the output's name, or the
+  /// only one
   std::string target = {};
   double weight = 1;  ///< factor in the sum of losses, at least 0
   std::vector<MetricDefinition> metrics = {};

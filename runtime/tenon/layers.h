@@ -461,8 +461,8 @@ struct Onnx {
   std::string output = {};
   /// In place of `output`, the outputs of a model of this layer alone; empty: all of the file.
   std::vector<std::string> outputs = {};
-  /// The input that gets x; empty: those that the outputs depend on, more than one only in a model of
-  /// this layer alone.
+  /// The input that gets x; empty: those that the outputs depend on, more than one only in a model
+  /// of this layer alone.
   std::string input = {};
   /// The elements of the inputs besides it, a number for each input: an attention mask is 1. Their
   /// axes have the sizes that x has by the names of the axes in the file.

@@ -111,10 +111,10 @@ struct CompileOptions {
   OptimizerDefinition optimizer = {};
   LossDefinition loss = {};  ///< of the only output
   std::vector<MetricDefinition> metrics = {};
-  /// In place of both, losses of outputs by name, with their metrics. What is minimised is their sum by
-  /// their weights; it is logged as "loss", the others as "<output>_loss" and "<output>_<metric>".
-  /// Outputs without a loss are only predicted. Means over batches, accumulated gradients and
-  /// parallel devices weigh a batch by its samples, whatever labels the losses ignore.
+  /// In place of both, losses of outputs by name, with their metrics. What is minimised is their sum
+  /// by their weights; it is logged as "loss", the others as "<output>_loss" and
+  /// "<output>_<metric>". Outputs without a loss are only predicted. Means over batches, accumulated
+  /// gradients and parallel devices weigh a batch by its samples, whatever labels the losses ignore.
   std::vector<OutputLoss> losses = {};
   /// Data parallelism: each batch is split evenly over these devices. Each device computes the
   /// gradients of its part with the same weights; their mean, weighted by what counts in each part,
@@ -187,19 +187,19 @@ class TENON_API Model {
   /// Sets context, optimizer, loss and metrics. Seed, determinism, precision and device are those
   /// of the context's configuration.
   /// Errors  a loss that does not fit the last layer, mixed precision for a model that is not f32,
-  ///         a glob of trainable, frozen or of the optimizer's groups that matches no parameter; losses
-  ///         of an output that the model does not have, or two of one.
+  ///         a glob of trainable, frozen or of the optimizer's groups that matches no parameter;
+  ///         losses of an output that the model does not have, or two of one.
   void compile(const Context& context, CompileOptions options);
   /// Creates the parameters for samples of this shape; fit, evaluate and predict do so if
   /// necessary. Errors  several inputs.
   void build(const Shape& sample);
-  /// The same for samples of this data, whose inputs are bound to those of the model by name; an only
-  /// input takes an only one of any name. Errors  an input that one of both does not have.
+  /// The same for samples of this data, whose inputs are bound to those of the model by name; an
+  /// only input takes an only one of any name. Errors  an input that one of both does not have.
   void build_for(const Dataset& data);
   /// True once the parameters exist.
   bool built() const;
-  /// Replaces the layers after the one named `after` by `head`: "dense_1", or a value of the graph of a
-  /// layer `onnx`, whose output it becomes. Layers that stay keep their weights and statistics.
+  /// Replaces the layers after the one named `after` by `head`: "dense_1", or a value of the graph of
+  /// a layer `onnx`, whose output it becomes. Layers that stay keep their weights and statistics.
   /// Training starts anew: call compile again. Errors  no layer and no value of that name.
   void replace_head(const std::string& after, std::vector<LayerDefinition> head);
 
@@ -227,8 +227,9 @@ class TENON_API Model {
   /// The same by name; outputs without a loss are as they are.
   NamedTensors predict_probabilities(const NamedTensors& inputs, std::int64_t batch_size = 32);
   /// A self-contained program that predicts for batches of this size, with predict's input x and
-  /// output (or inputs() and outputs(), in that order), and the current parameters as constants. It outlives the model and needs less memory:
-  /// once the model is gone, only the backend's packed copy of packed weights exists.
+  /// output (or inputs() and outputs(), in that order), and the current parameters as constants. It
+  /// outlives the model and needs less memory: once the model is gone, only the backend's packed copy
+  /// of packed weights exists.
   /// Errors  no
   ///         context, or the sample shape is not known yet.
   Program freeze(std::int64_t batch_size);

@@ -71,7 +71,8 @@ class TENON_API Predictor {
   /// Predictions for x (n, sample...), scaled as in training; `names` has one name per sample, or is
   /// empty: the index.
   std::vector<Prediction> predict(const Tensor& x, const std::vector<std::string>& names = {});
-  /// The same for the inputs of a model by name. Of several outputs, those of a sample follow each other.
+  /// The same for the inputs of a model by name. Of several outputs, those of a sample follow each
+  /// other.
   std::vector<Prediction> predict(const NamedTensors& inputs,
                                   const std::vector<std::string>& names = {});
   /// The same for a file, or for each image in a folder, in the order of their names.

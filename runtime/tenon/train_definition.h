@@ -154,9 +154,9 @@ struct TrainDefinition {
 };
 
 /// Reads a train.yaml with the model that it names, or a model.yaml, which gets the defaults of a
-/// training run: accuracy and sparse_categorical_crossentropy if its last layer, or the graph of its
-/// ONNX file, ends in a softmax, binary_crossentropy if it ends in a sigmoid, otherwise mse; for each
-/// of several outputs.
+/// training run: accuracy and sparse_categorical_crossentropy if its last layer, or the graph of
+/// its ONNX file, ends in a softmax, binary_crossentropy if it ends in a sigmoid, otherwise mse; for
+/// each of several outputs.
 ///
 /// `overrides` replace keys of the file before it is read ("epochs", "layers.1.dense.units"); in a
 /// train.yaml, "model.<key>" is a key of the model.

@@ -142,7 +142,7 @@ Tensor prepare_samples(const Tensor& stored, const DataDefinition& definition, c
   Tensor unused = Tensor::empty(DType::f32, {count, 1});
   std::vector<std::int64_t> indices(static_cast<std::size_t>(count));
   std::iota(indices.begin(), indices.end(), 0);
-  data.gather(indices, {&x, 1}, {&unused, 1});
+  data.gather(indices, x, unused);
   return x;
 }
 

@@ -193,17 +193,15 @@ TEST_CASE("array: a mismatched batch is reported") {
   const ArrayDataset data(bytes, labels, options_of(Scaling::unit()));
   Tensor x = Tensor::zeros(DType::f32, {2, 2}), y = Tensor::zeros(DType::i64, {2});
   const std::vector<std::int64_t> good = {0, 1}, beyond = {0, 3}, negative = {-1, 0};
-  CHECK_NOTHROW(data.gather(good, {&x, 1}, {&y, 1}));
-  CHECK_ERROR("little: gather: indices[1] is 3, expected 0 to 2", data.gather(beyond, {&x, 1}, {&y, 1}));
-  CHECK_ERROR("little: gather: indices[0] is -1, expected 0 to 2", data.gather(negative, {&x, 1}, {&y, 1}));
+  CHECK_NOTHROW(data.gather(good, x, y));
+  CHECK_ERROR("little: gather: indices[1] is 3, expected 0 to 2", data.gather(beyond, x, y));
+  CHECK_ERROR("little: gather: indices[0] is -1, expected 0 to 2", data.gather(negative, x, y));
   Tensor wide = Tensor::zeros(DType::f32, {2, 3}), doubles = Tensor::zeros(DType::f64, {2, 2}), none;
-  CHECK_ERROR("little: gather: expected x as dense f32(2,2) in host memory, got f32(2,3)", data.gather(good, {&wide, 1}, {&y, 1}));
-  CHECK_ERROR("little: gather: expected x as dense f32(2,2) in host memory, got f64(2,2)", data.gather(good, {&doubles, 1}, {&y, 1}));
-  CHECK_ERROR("little: gather: expected x as dense f32(2,2) in host memory, got an undefined tensor",
-              data.gather(good, {&none, 1}, {&y, 1}));
+  CHECK_ERROR("little: gather: expected x as dense f32(2,2) in host memory, got f32(2,3)", data.gather(good, wide, y));
+  CHECK_ERROR("little: gather: expected x as dense f32(2,2) in host memory, got f64(2,2)", data.gather(good, doubles, y));
+  CHECK_ERROR("little: gather: expected x as dense f32(2,2) in host memory, got an undefined tensor", data.gather(good, none, y));
   Tensor turned = Tensor::zeros(DType::f32, {2, 2}).transpose({1, 0});
-  CHECK_ERROR("little: gather: expected x as dense f32(2,2) in host memory, got f32(2,2), strided",
-              data.gather(good, {&turned, 1}, {&y, 1}));
+  CHECK_ERROR("little: gather: expected x as dense f32(2,2) in host memory, got f32(2,2), strided", data.gather(good, turned, y));
   Tensor short_y = Tensor::zeros(DType::i64, {1});
-  CHECK_ERROR("little: gather: expected y as dense i64(2) in host memory, got i64(1)", data.gather(good, {&x, 1}, {&short_y, 1}));
+  CHECK_ERROR("little: gather: expected y as dense i64(2) in host memory, got i64(1)", data.gather(good, x, short_y));
 }

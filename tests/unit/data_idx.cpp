@@ -114,7 +114,7 @@ TEST_CASE("mnist: images and labels are found plain or packed, and scaled") {
     CHECK(data->num_classes() == 10);
     Tensor x = Tensor::empty(DType::f32, {1, 2, 2}), y = Tensor::empty(DType::i64, {1});
     const std::vector<std::int64_t> first = {0};
-    data->gather(first, {&x, 1}, {&y, 1});
+    data->gather(first, x, y);
     CHECK(x.data<float>()[1] == 1.0f);
     CHECK(x.data<float>()[2] == doctest::Approx(0.2));
     CHECK(y.item() == 7.0);

@@ -23,7 +23,7 @@ inline Tensor empty_batch_tensor(const SampleType& type, std::size_t count) {
 
 inline Gathered gather(const Dataset& data, const std::vector<std::int64_t>& indices) {
   Gathered batch{empty_batch_tensor(data.x_type(), indices.size()), empty_batch_tensor(data.y_type(), indices.size())};
-  data.gather(indices, {&batch.x, 1}, {&batch.y, 1});
+  data.gather(indices, batch.x, batch.y);
   return batch;
 }
 

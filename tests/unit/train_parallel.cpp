@@ -96,7 +96,7 @@ TEST_CASE("parallel: ignored labels have no weight on any device, and others tho
   Tensor y = Tensor::zeros(DType::i64, {24});
   std::vector<std::int64_t> all(24);
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
-  digits->gather(all, {&x, 1}, {&y, 1});
+  digits->gather(all, x, y);
   const auto run = [&](std::vector<std::string> devices, std::vector<double> class_weights = {}) {
     CompileOptions options = classification(std::move(devices));
     options.loss.ignore_index = -1;

@@ -63,7 +63,7 @@ TEST_CASE_FIXTURE(Deterministic,
   Tensor x = Tensor::empty(DType::f32, {32, 28, 28}), y = Tensor::empty(DType::i64, {32});
   std::vector<std::int64_t> all(32);
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
-  batch->gather(all, {&x, 1}, {&y, 1});
+  batch->gather(all, x, y);
   const double evaluated = tuned.test_batch(x, y).loss();
   CHECK(tuned.backward(x, y).loss() == doctest::Approx(evaluated).epsilon(1e-5));
   CHECK_NOTHROW(tuned.gradient("head/kernel"));

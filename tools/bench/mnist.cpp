@@ -49,7 +49,7 @@ std::optional<double> min_ns_of_step(Trainee& trainee, const Dataset& data, std:
   Tensor x = Tensor::empty(data.x_type().dtype, {batch, 28, 28}), y = Tensor::empty(data.y_type().dtype, {batch});
   std::vector<std::int64_t> first(static_cast<std::size_t>(batch));
   for (std::size_t i = 0; i < first.size(); ++i) first[i] = static_cast<std::int64_t>(i);
-  data.gather(first, {&x, 1}, {&y, 1});
+  data.gather(first, x, y);
   const Trace trace(trainee.contender->variant.context);
   trainee.model.train_batch(x, y);
   return min_ns(trace.kernels(), trainee.contender->roofs);
@@ -120,7 +120,7 @@ void bench_inference(const TrainDefinition& definition, const Options& options, 
     Tensor x = Tensor::empty(DType::f32, {batch, 28, 28}), y = Tensor::empty(DType::i64, {batch});
     std::vector<std::int64_t> all(static_cast<std::size_t>(batch));
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
-    generate_digits({.count = batch})->gather(all, {&x, 1}, {&y, 1});
+    generate_digits({.count = batch})->gather(all, x, y);
     const std::vector<Tensor> inputs{x};
     std::vector<Program> programs;
     programs.reserve(trainees.size());
