@@ -106,6 +106,29 @@ std::vector<std::int64_t> read_sides(Section& section, const char* key) {
   return sides;
 }
 
+/// Reads a map of inputs or targets and names of arrays, or a list of names that are both.
+ArrayNames read_arrays(const Value& value) {
+  const char* const expected = "a map of names and of the arrays that they are read from, or a list of names that are both";
+  ArrayNames arrays;
+  if (value.is_map()) {
+    for (const auto& [name, array] : value.entries()) arrays.emplace_back(name, array.as_text("the name of an array"));
+  } else {
+    for (const Value& item : value.items(expected)) arrays.emplace_back(item.as_text(), item.as_text());
+  }
+  if (arrays.empty()) value.fail_expected(expected);
+  return arrays;
+}
+
+/// Reads the form of labels or, of a source of named arrays, these.
+void read_targets(Section& section, bool takes_arrays, DataDefinition& data) {
+  const auto value = section.find("targets");
+  if (value && takes_arrays && !value->is_scalar() && !value->is_null()) {
+    data.target_arrays = read_arrays(*value);
+  } else {
+    data.targets = section.choice("targets", data.targets, target_forms());
+  }
+}
+
 void read_image(Section& section, ImageOptions& image) {
   std::optional<Section> changes = section.child("image");
   if (!changes) return;
@@ -177,7 +200,12 @@ DataDefinition read_data(Section& top, FitOptions& out_fit) {
     if (rule.takes("shape")) read_shape(section, data.shape);
     if (rule.takes("classes")) data.classes = section.get<std::int64_t>("classes", data.classes, {1, 1 << 30});
     if (rule.takes("reconstruct")) data.reconstruct = section.get<bool>("reconstruct", false);
-    if (rule.takes("targets")) data.targets = section.choice("targets", data.targets, target_forms());
+    const bool takes_arrays = rule.takes("inputs");
+    if (takes_arrays) {
+      if (const auto inputs = section.find("inputs", "a map of names and arrays", "x"); inputs && !inputs->is_null())
+        data.input_arrays = read_arrays(*inputs);
+    }
+    if (rule.takes("targets")) read_targets(section, takes_arrays, data);
     if (rule.takes("class_names")) {
       if (const auto names = section.find("class_names", "a list of names, or the path of a file", "null"); names && !names->is_null())
         data.class_names = read_class_names(*names);
@@ -185,6 +213,9 @@ DataDefinition read_data(Section& top, FitOptions& out_fit) {
     if (rule.takes("image")) read_image(section, data.image);
     if (rule.takes("augment")) read_augment(section, data.augment);
     read_loading(section, data, out_fit);
+    const DataDefinition plain;
+    if (data.cache == DataCache::disk && (data.input_arrays != plain.input_arrays || data.target_arrays != plain.target_arrays))
+      section.find("cache")->fail("disk keeps the arrays x and y only; expected none or ram with inputs and targets of other names");
   });
   return data;
 }

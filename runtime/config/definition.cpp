@@ -7,6 +7,8 @@
 #include "config/config_table.h"
 #include "config/model_yaml.h"
 #include "layers/definition.h"
+#include "layers/interface.h"
+#include "layers/sources.h"
 
 namespace tenon {
 namespace config {
@@ -16,15 +18,29 @@ bool is_model(const Node& tree) {
   return tree.find("layers") != nullptr || tree.find("onnx") != nullptr;
 }
 
+/// The loss and the metrics that fit how an output ends.
+OutputLoss default_loss(const layers::ModelOutput& output) {
+  OutputLoss of{.output = output.name};
+  if (output.final_activation == Activation::softmax) of.loss.loss = Loss::sparse_categorical_crossentropy;
+  if (output.final_activation == Activation::sigmoid) of.loss.loss = Loss::binary_crossentropy;
+  if (of.loss.loss != Loss::mse) of.metrics = {Metric::accuracy};
+  return of;
+}
+
 TrainDefinition load_definition(Files& files, const std::string& path, const std::vector<ConfigOverride>& overrides) {
   if (!is_model(files.load(path))) return load_train_file(files, path, overrides);
   TrainDefinition definition;
   definition.file = path;
   definition.overrides = overrides;
   definition.model = load_model_file(files, path, overrides);
-  if (layers::ends_with_softmax(definition.model)) {
-    definition.loss.loss = Loss::sparse_categorical_crossentropy;
-    definition.metrics = {Metric::accuracy};
+  ModelDefinition complete = definition.model;
+  layers::Sources sources;
+  for (const layers::ModelOutput& output : layers::complete_interface(complete, sources).outputs)
+    definition.losses.push_back(default_loss(output));
+  if (definition.losses.size() == 1) {
+    definition.loss = definition.losses[0].loss;
+    definition.metrics = definition.losses[0].metrics;
+    definition.losses.clear();
   }
   return definition;
 }

@@ -19,12 +19,20 @@ void read_input(Section& top, ModelDefinition& out_model) {
   std::optional<Section> input = top.child("input");
   if (!input) return;
   input->attempt([&] {
-    const Value shape = input->require_value("shape", "a list of integers without the batch axis");
-    std::vector<std::int64_t> dims;
-    for (const Value& dim : shape.items("a list of integers without the batch axis")) dims.push_back(dim.as_integer({1, 1 << 30}));
-    constexpr std::size_t max_dims = 7;  // the batch axis is the eighth
-    if (dims.size() > max_dims) shape.fail(fmt::format("has {} dimensions; expected at most {}", dims.size(), max_dims));
-    out_model.input_shape = dims;
+    const char* const expected = "a list of integers without the batch axis";
+    const auto read_shape = [&](const Value& shape) {
+      std::vector<std::int64_t> dims;
+      for (const Value& dim : shape.items(expected)) dims.push_back(dim.as_integer({1, 1 << 30}));
+      constexpr std::size_t max_dims = 7;  // the batch axis is the eighth
+      if (dims.size() > max_dims) shape.fail(fmt::format("has {} dimensions; expected at most {}", dims.size(), max_dims));
+      return dims;
+    };
+    const Value shape = input->require_value("shape", expected);
+    if (!shape.is_map()) {
+      out_model.input_shape = read_shape(shape);
+    } else {
+      for (const auto& [name, of_input] : shape.entries()) out_model.input_shapes[name] = read_shape(of_input);
+    }
   });
   out_model.input_dtype = input->choice("dtype", out_model.input_dtype, dtypes);
 }

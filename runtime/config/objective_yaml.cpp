@@ -32,14 +32,12 @@ MetricDefinition read_metric(const Value& item) {
   return metric;
 }
 
-}  // namespace
-
-LossDefinition read_loss(const Value& value) {
+/// Reads the keys of a loss. `expected`: of the key name.
+LossDefinition read_loss_keys(Section& section, const Value& value, const char* expected) {
   const auto words = words_from(train::loss_rules(), &train::LossRule::loss);
   LossDefinition result;
   result.where = value.mark().str();
-  Section section = value.section_with("name");
-  result.loss = section.require_value("name", "the name of a loss").as_choice(words);
+  result.loss = section.require_value("name", expected).as_choice(words);
   const train::LossRule& rule = train::rule_of(result.loss);
   if (rule.from_logits) result.from_logits = section.get<bool>("from_logits", false);
   if (rule.label_smoothing) result.label_smoothing = section.get<double>("label_smoothing", result.label_smoothing, below_one);
@@ -56,8 +54,37 @@ LossDefinition read_loss(const Value& value) {
   if (rule.ignore_index) result.ignore_index = section.get_optional<std::int64_t>("ignore_index");
   if (result.loss == Loss::ctc) result.blank = section.get<std::int64_t>("blank", result.blank, {0, max_count});
   if (result.loss == Loss::huber) result.delta = section.get<double>("delta", result.delta, above_zero);
-  section.finish();
   return result;
+}
+
+}  // namespace
+
+LossDefinition read_loss(const Value& value) {
+  Section section = value.section_with("name");
+  LossDefinition loss = read_loss_keys(section, value, "the name of a loss; losses of outputs by name are the key losses");
+  section.finish();
+  return loss;
+}
+
+std::vector<OutputLoss> read_losses(const Value& value) {
+  std::vector<OutputLoss> losses;
+  yaml::Mistakes mistakes;
+  for (const auto& [output, item] : value.entries("a map of outputs and their losses")) {
+    mistakes.attempt([&, &output = output, &item = item] {
+      OutputLoss of{.output = output};
+      Section section = item.section_with("name");
+      of.loss = read_loss_keys(section, item, "the name of a loss");
+      of.target = section.get("target", "");
+      of.weight = section.get<double>("weight", of.weight, from_zero);
+      if (const auto metrics = section.find("metrics", "a metric, or a list of metrics", "[]"); metrics && !metrics->is_null())
+        section.attempt([&] { of.metrics = read_metrics(*metrics, of.loss); });
+      section.finish();
+      losses.push_back(std::move(of));
+    });
+  }
+  mistakes.raise();
+  if (losses.empty()) value.fail_expected("a map of outputs and their losses");
+  return losses;
 }
 
 std::vector<MetricDefinition> read_metrics(const Value& value, const LossDefinition& loss) {

@@ -25,6 +25,8 @@ std::optional<WeightsFile> read_weights(Section& top);
 DataDefinition read_data(Section& top, FitOptions& out_fit);
 /// Reads a name, or {name: ..., from_logits: ..., label_smoothing: ..., ...}.
 LossDefinition read_loss(const Value& value);
+/// Reads {OUTPUT: a loss, with the keys target, weight and metrics, too}.
+std::vector<OutputLoss> read_losses(const Value& value);
 /// Reads a name, {name: top_k, k: 3}, or a list of them. Errors also: a metric that cannot be used with the loss.
 std::vector<MetricDefinition> read_metrics(const Value& value, const LossDefinition& loss);
 /// Reads a name, or {name: ..., learning_rate: ..., ...}. A schedule that monitors epochs is a callback and is appended to `out_callbacks`.

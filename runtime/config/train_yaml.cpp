@@ -95,7 +95,16 @@ TrainDefinition read_train(Files& files, Node tree, const std::vector<ConfigOver
   read_config(top, train.config);
   top.attempt([&] { train.data = read_data(top, train.fit); });
   const auto metrics = top.find("metrics", "a metric, or a list of metrics", "[]");
+  const auto losses = top.find("losses", "in place of loss and metrics, a map of outputs and their losses", "none");
   top.attempt([&] {
+    if (losses && !losses->is_null()) {
+      const auto loss = top.find("loss");
+      if (loss && !loss->is_null()) losses->fail("expected one of loss and losses, got both");
+      if (metrics && !metrics->is_null())
+        metrics->fail("expected the metrics of each output in losses.OUTPUT.metrics, got them at the top");
+      train.losses = read_losses(*losses);
+      return;
+    }
     train.loss = read_loss(top.require_value("loss", "the name of a loss"));
     if (metrics && !metrics->is_null()) train.metrics = read_metrics(*metrics, train.loss);
   });

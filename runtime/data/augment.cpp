@@ -57,9 +57,11 @@ void flip(T* plane, const Image& image, const Change& change) {
 
 class AugmentedDataset final : public Dataset {
  public:
-  AugmentedDataset(std::shared_ptr<const Dataset> data, const AugmentOptions& options) : data_(std::move(data)), options_(options) {
-    const SampleType x = data_->x_type();
+  AugmentedDataset(std::shared_ptr<const Dataset> data, const AugmentOptions& options)
+      : Dataset(data->inputs(), data->targets()), data_(std::move(data)), options_(options) {
+    const SampleType& x = x_type();
     const auto reject = [&](const std::string& what) { throw Error(data_->name() + ": augment: " + what); };
+    if (inputs().size() != 1) reject("expected one input, got " + std::to_string(inputs().size()));
     if (x.shape.rank() != 2 && x.shape.rank() != 3) {
       reject("expected images (C,H,W) or (H,W), got samples " + std::string(name_of(x.dtype)) + x.shape.str());
     }
@@ -82,14 +84,16 @@ class AugmentedDataset final : public Dataset {
 
   const std::string& name() const override { return data_->name(); }
   std::int64_t size() const override { return data_->size(); }
-  SampleType x_type() const override { return data_->x_type(); }
-  SampleType y_type() const override { return data_->y_type(); }
   Tensor sample_weights() const override { return data_->sample_weights(); }
   std::optional<std::int64_t> num_classes() const override { return data_->num_classes(); }
-  void gather(std::span<const std::int64_t> indices, Tensor& x, Tensor& y) const override { data_->gather(indices, x, y); }
+  void gather(std::span<const std::int64_t> indices, std::span<Tensor> inputs, std::span<Tensor> targets) const override {
+    data_->gather(indices, inputs, targets);
+  }
 
-  void gather_augmented(std::span<const std::int64_t> indices, std::uint64_t epoch, Tensor& x, Tensor& y) const override {
-    data_->gather_augmented(indices, epoch, x, y);
+  void gather_augmented(std::span<const std::int64_t> indices, std::uint64_t epoch, std::span<Tensor> inputs,
+                        std::span<Tensor> targets) const override {
+    data_->gather_augmented(indices, epoch, inputs, targets);
+    Tensor& x = inputs[0];
     if (x.dtype() == DType::f32)
       change(indices, epoch, x.data<float>());
     else if (x.dtype() == DType::f64)

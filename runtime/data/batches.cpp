@@ -20,8 +20,9 @@ namespace {
 /// Memory of one batch in flight. Batch b always goes to slot b mod slots, so no queue is needed.
 struct Slot {
   Batch batch;
-  Tensor x, y, weights;                 ///< a full batch; weights: undefined if the samples have none
-  Tensor x_last, y_last, weights_last;  ///< their first rows, for the last batch
+  std::vector<Tensor> inputs, targets;            ///< a full batch
+  std::vector<Tensor> inputs_last, targets_last;  ///< their first rows, for the last batch
+  Tensor weights, weights_last;                   ///< likewise; undefined: the samples have none
   std::exception_ptr failure;
   bool filled = false;
 };
@@ -59,12 +60,12 @@ struct Batches::State {
     // The consumer holds one slot while the workers fill `prefetch` others.
     slots.resize(options.workers > 0 ? static_cast<std::size_t>(options.prefetch) + 1 : 1);
     for (Slot& slot : slots) {
-      slot.x = allocate(data->x_type(), rows, "x");
-      slot.y = allocate(data->y_type(), rows, "y");
-      slot.x_last = slot.x.slice(0, 0, last_rows);
-      slot.y_last = slot.y.slice(0, 0, last_rows);
+      for (const SampleType& type : data->inputs()) slot.inputs.push_back(allocate(type, rows));
+      for (const SampleType& type : data->targets()) slot.targets.push_back(allocate(type, rows));
+      for (const Tensor& tensor : slot.inputs) slot.inputs_last.push_back(tensor.slice(0, 0, last_rows));
+      for (const Tensor& tensor : slot.targets) slot.targets_last.push_back(tensor.slice(0, 0, last_rows));
       if (!sample_weights.defined()) continue;
-      slot.weights = allocate({DType::f32, {}}, rows, "sample weights");
+      slot.weights = allocate({DType::f32, {}, "sample weights"}, rows);
       slot.weights_last = slot.weights.slice(0, 0, last_rows);
     }
     threads.reserve(static_cast<std::size_t>(options.workers));
@@ -79,12 +80,12 @@ struct Batches::State {
     for (std::thread& thread : threads) thread.join();
   }
 
-  Tensor allocate(const SampleType& sample, std::int64_t rows, const char* which) const {
+  Tensor allocate(const SampleType& sample, std::int64_t rows) const {
     const Shape shape = sample.shape.with_batch(rows);
     if (!options.allocate) return Tensor::empty(sample.dtype, shape);
     Tensor made = options.allocate(sample.dtype, shape);
     if (made.defined() && made.on_host() && made.is_dense() && made.dtype() == sample.dtype && made.shape() == shape) return made;
-    throw Error(data->name() + ": expected dense " + name_of(sample.dtype) + shape.str() + " in host memory for " + which +
+    throw Error(data->name() + ": expected dense " + name_of(sample.dtype) + shape.str() + " in host memory for " + sample.name +
                 " from the batches' allocate, got " + (made.defined() ? made.str() : std::string("an undefined tensor")));
   }
 
@@ -96,8 +97,8 @@ struct Batches::State {
     const std::int64_t end = std::min(begin + options.batch_size, data->size());
     const bool last = index == count - 1;
     slot.batch.index = index;
-    slot.batch.x = last ? slot.x_last : slot.x;
-    slot.batch.y = last ? slot.y_last : slot.y;
+    slot.batch.inputs = last ? slot.inputs_last : slot.inputs;
+    slot.batch.targets = last ? slot.targets_last : slot.targets;
     slot.batch.sample_weights = last ? slot.weights_last : slot.weights;
     slot.batch.indices =
         std::span<const std::int64_t>(order).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
@@ -107,17 +108,17 @@ struct Batches::State {
       std::transform(slot.batch.indices.begin(), slot.batch.indices.end(), weights, [&](std::int64_t i) { return of_sample[i]; });
     }
     try {
-      gather(slot.batch.indices, slot.batch.x, slot.batch.y);
+      gather(slot.batch.indices, slot.batch.inputs, slot.batch.targets);
     } catch (...) {
       rethrow_named(slot.batch);
     }
   }
 
-  void gather(std::span<const std::int64_t> indices, Tensor& x, Tensor& y) const {
+  void gather(std::span<const std::int64_t> indices, std::span<Tensor> inputs, std::span<Tensor> targets) const {
     if (options.augment)
-      data->gather_augmented(indices, epoch, x, y);
+      data->gather_augmented(indices, epoch, inputs, targets);
     else
-      data->gather(indices, x, y);
+      data->gather(indices, inputs, targets);
   }
 
   /// Rethrows the current exception with its position: samples are loaded one by one to find the first that fails.
@@ -126,8 +127,11 @@ struct Batches::State {
     for (std::size_t i = 0; i < batch.indices.size() && sample.empty(); ++i) {
       const auto row = static_cast<std::int64_t>(i);
       try {
-        Tensor x = batch.x.slice(0, row, row + 1), y = batch.y.slice(0, row, row + 1);
-        gather(batch.indices.subspan(i, 1), x, y);
+        std::vector<Tensor> inputs = batch.inputs, targets = batch.targets;
+        for (auto* tensors : {&inputs, &targets}) {
+          for (Tensor& tensor : *tensors) tensor = tensor.slice(0, row, row + 1);
+        }
+        gather(batch.indices.subspan(i, 1), inputs, targets);
       } catch (...) {
         sample = "sample " + std::to_string(batch.indices[i]) + ", ";
       }

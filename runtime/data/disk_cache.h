@@ -48,8 +48,8 @@ class DiskCache {
   std::string path_of(const std::string& label, const std::string& place, const ContentKey& content, const ContentKey& options) const;
   /// Maps a file that store() wrote. Without data if there is no file or, with a warning, if it is damaged.
   CachedPart open(const std::string& path) const;
-  /// Writes the samples of `data` and removes outdated files: the same label and place with another content.
-  /// Errors  those of writing a file.
+  /// Writes the samples of `data`, which has one input and one target, and removes outdated files: the same label and place with another
+  /// content. Errors  those of writing a file.
   void store(const std::string& path, const Dataset& data, std::map<std::string, std::string> metadata) const;
 
  private:

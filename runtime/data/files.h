@@ -24,6 +24,8 @@ std::vector<std::string> mnist_files(const std::string& directory, Split split);
 std::vector<std::string> cifar10_files(const std::string& directory, Split split);
 /// One .npz, or .npy files of x and y.
 std::vector<std::string> numpy_files(const std::string& path, Split split);
+/// Whether load_numpy finds this part.
+bool has_numpy(const std::string& path, Split split, const NumpyOptions& options);
 /// Images in one folder per class, in train and test or, as the training part only, in `path` itself.
 std::vector<std::string> image_files(const std::string& path, Split split);
 /// The names of the class folders of the training images, sorted by bytes. Errors  the folder does not exist.

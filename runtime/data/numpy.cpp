@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// data/numpy.cpp - pairs of arrays in NumPy files.
+// data/numpy.cpp - arrays in NumPy files.
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
@@ -19,39 +19,43 @@ bool is_floating_wide(DType dtype) {
   return dtype == DType::f32 || dtype == DType::f64;
 }
 
-/// The location of a split's arrays: members of one archive, or two files. Without files if the split is missing.
+/// Where the arrays of a split are: members of an archive, or files of a folder.
 struct Location {
-  std::vector<std::string> files;
-  std::string x, y;  ///< names in the archive
+  std::string path;  ///< of the archive or the folder; empty: the split is missing
+  bool is_archive = false;
+  std::string suffix = {};  ///< of the names of arrays
 
-  Tensor read_x() const { return files.size() == 2 ? load_npy(files[0]) : load_npz(files[0], x); }
-  Tensor read_y() const { return files.size() == 2 ? load_npy(files[1]) : load_npz(files[0], y); }
+  std::string file_of(const std::string& array) const {
+    return is_archive ? path : (std::filesystem::path(path) / (array + suffix + ".npy")).string();
+  }
+  Tensor read(const std::string& array) const { return is_archive ? load_npz(path, array + suffix) : load_npy(file_of(array)); }
 };
 
-Location find_in_archive(const std::string& path, Split split) {
+Location find_in_archive(const std::string& path, Split split, const std::string& array) {
   const std::vector<std::string> members = io::ZipReader(path).names();
   const auto has = [&](const std::string& name) { return std::find(members.begin(), members.end(), name + ".npy") != members.end(); };
   const std::string suffix = std::string("_") + name_of(split);
-  if (has("x" + suffix)) return {{path}, "x" + suffix, "y" + suffix};
+  if (has(array + suffix)) return {path, true, suffix};
   if (split == Split::test) return {};
-  if (has("x")) return {{path}, "x", "y"};
-  return {{path}, "x_train", "y_train"};  // reading reports the arrays that exist
+  if (has(array)) return {path, true};
+  return {path, true, "_train"};  // reading reports the arrays that exist
 }
 
-Location find_arrays(const std::string& path, Split split) {
-  if (!data::is_folder(path)) return find_in_archive(path, split);
+/// Which of the places has the array.
+Location find_arrays(const std::string& path, Split split, const std::string& array) {
+  if (!data::is_folder(path)) return find_in_archive(path, split, array);
   namespace fs = std::filesystem;
-  const auto file = [&](const std::string& name) { return (fs::path(path) / name).string(); };
   const auto exists = [&](const std::string& name) {
     std::error_code ignored;
-    return fs::exists(file(name), ignored);
+    return fs::exists(fs::path(path) / name, ignored);
   };
-  const std::string word = name_of(split);
-  if (exists(word + ".npz")) return {{file(word + ".npz")}, "x", "y"};
-  if (exists("x_" + word + ".npy")) return {{file("x_" + word + ".npy"), file("y_" + word + ".npy")}, "", ""};
+  const std::string word = name_of(split), archive = word + ".npz", suffix = "_" + word;
+  if (exists(archive)) return {(fs::path(path) / archive).string(), true};
+  if (exists(array + suffix + ".npy")) return {path, false, suffix};
   if (split == Split::test) return {};
-  if (exists("x.npy")) return {{file("x.npy"), file("y.npy")}, "", ""};
-  throw Error(path + ": expected train.npz, x_train.npy or x.npy, got none of them; for an archive of another name, give its path");
+  if (exists(array + ".npy")) return {path, false};
+  throw Error(path + ": expected train.npz, " + array + "_train.npy or " + array +
+              ".npy, got none of them; for an archive of another name, give its path");
 }
 
 /// Reshapes labels (n,1), as in Keras's CIFAR files, to (n), and values (n) to (n,1), the output of a layer of one unit.
@@ -84,31 +88,63 @@ std::int64_t classes_of(const std::string& file, const Tensor& y) {
 }  // namespace
 
 std::vector<std::string> data::numpy_files(const std::string& path, Split split) {
-  return find_arrays(path, split).files;
+  const NumpyOptions names;
+  const std::string &x = names.input_arrays[0].second, &y = names.target_arrays[0].second;
+  const Location location = find_arrays(path, split, x);
+  if (location.path.empty()) return {};
+  return location.is_archive ? std::vector{location.path} : std::vector{location.file_of(x), location.file_of(y)};
+}
+
+bool data::has_numpy(const std::string& path, Split split, const NumpyOptions& options) {
+  return !find_arrays(path, split, options.input_arrays.at(0).second).path.empty();
 }
 
 std::shared_ptr<const ArrayDataset> load_numpy(const std::string& path, Split split, const NumpyOptions& options) {
-  const Location location = find_arrays(path, split);
-  if (location.files.empty()) throw Error(path + ": has no test part; expected x_test and y_test");
-  const Tensor x = location.read_x(), given_y = location.read_y();
-  const Tensor y = arrange_targets(given_y);
-  if (x.shape().rank() == 0 || y.shape().rank() == 0 || x.shape()[0] != y.shape()[0]) {
-    throw Error(location.files.back() + ": expected as many targets as samples, got x " + x.str() + " and y " + given_y.str());
+  if (options.input_arrays.empty() || options.target_arrays.empty())
+    throw Error(path + ": expected the names of inputs and targets, got none");
+  const std::string& first = options.input_arrays[0].second;
+  const Location location = find_arrays(path, split, first);
+  if (location.path.empty())
+    throw Error(path + ": has no test part; expected " + first + "_test and " + options.target_arrays[0].second + "_test");
+  std::vector<NamedTensor> inputs, targets;
+  for (const auto& [name, array] : options.input_arrays) inputs.push_back({name, location.read(array)});
+  const Tensor& x = inputs[0].tensor;
+  const auto expect_as_many = [&](const char* what, const std::string& array, const std::string& name, const Tensor& tensor) {
+    if (x.shape().rank() > 0 && tensor.shape().rank() > 0 && x.shape()[0] == tensor.shape()[0]) return;
+    throw Error(location.file_of(array) + ": expected as many " + what + " as samples, got " + inputs[0].name + " " + x.str() + " and " +
+                name + " " + tensor.str());
+  };
+  for (std::size_t i = 1; i < inputs.size(); ++i)
+    expect_as_many("inputs", options.input_arrays[i].second, inputs[i].name, inputs[i].tensor);
+  for (const auto& [name, array] : options.target_arrays) {
+    const Tensor given = location.read(array);
+    expect_as_many("targets", array, name, given);
+    targets.push_back({name, arrange_targets(given)});
   }
   ArrayOptions array;
   array.name = data::folder_name(path) + " " + name_of(split);
   array.scaling = options.scaling;
   array.channels = options.channels;
   array.targets = options.targets;
-  const bool numbers = x.dtype() == DType::u8 || is_floating_wide(x.dtype());
-  array.x_dtype = numbers ? DType::f32 : x.dtype();
   array.num_classes = options.num_classes;
-  const bool labels = !is_floating(y.dtype()) && y.shape().rank() == 1;
-  if (labels && !array.num_classes) {
-    const Location train = split == Split::train ? location : find_arrays(path, Split::train);
-    array.num_classes = classes_of(train.files.back(), split == Split::train ? y : arrange_targets(train.read_y()));
+  const auto is_label = [](const Tensor& t) { return !is_floating(t.dtype()) && t.shape().rank() == 1; };
+  if (inputs.size() == 1) {
+    array.x_dtype = x.dtype() == DType::u8 || is_floating_wide(x.dtype()) ? DType::f32 : x.dtype();
+  } else {
+    for (NamedTensor& input : inputs) {
+      if (input.tensor.dtype() == DType::f64) input.tensor = input.tensor.to(DType::f32);
+    }
   }
-  return std::make_shared<const ArrayDataset>(x, y, array);
+  if (targets.size() > 1) {
+    for (NamedTensor& target : targets) {
+      if (!is_floating(target.tensor.dtype()) && target.tensor.dtype() != DType::boolean) target.tensor = target.tensor.to(DType::i64);
+    }
+  } else if (is_label(targets[0].tensor) && !array.num_classes) {
+    const std::string& labels = options.target_arrays[0].second;
+    const Location train = split == Split::train ? location : find_arrays(path, Split::train, first);
+    array.num_classes = classes_of(train.file_of(labels), split == Split::train ? targets[0].tensor : arrange_targets(train.read(labels)));
+  }
+  return std::make_shared<const ArrayDataset>(inputs, targets, array);
 }
 
 }  // namespace tenon

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // data/reconstruction.cpp - samples that are their own targets.
 #include <cstring>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <tenon/data.h>
 
@@ -10,33 +12,38 @@ namespace {
 
 class Reconstruction final : public Dataset {
  public:
-  explicit Reconstruction(std::shared_ptr<const Dataset> data) : data_(std::move(data)) {}
+  explicit Reconstruction(std::shared_ptr<const Dataset> data) : Dataset(data->x_type(), data->x_type()), data_(std::move(data)) {
+    if (data_->inputs().size() != 1)
+      throw Error(data_->name() + ": reconstruct: expected one input, got " + std::to_string(data_->inputs().size()));
+  }
 
   const std::string& name() const override { return data_->name(); }
   std::int64_t size() const override { return data_->size(); }
-  SampleType x_type() const override { return data_->x_type(); }
-  SampleType y_type() const override { return data_->x_type(); }
   Tensor sample_weights() const override { return data_->sample_weights(); }
 
-  void gather(std::span<const std::int64_t> indices, Tensor& x, Tensor& y) const override {
-    check_batch(indices, x, y);
-    data_->gather(indices, x, unused_labels(indices.size()));
-    std::memcpy(y.raw(), x.raw(), static_cast<std::size_t>(x.size_bytes()));
+  void gather(std::span<const std::int64_t> indices, std::span<Tensor> inputs, std::span<Tensor> targets) const override {
+    check_batch(indices, inputs, targets);
+    data_->gather(indices, inputs, unused_targets(indices.size()));
+    std::memcpy(targets[0].raw(), inputs[0].raw(), static_cast<std::size_t>(inputs[0].size_bytes()));
   }
-  void gather_augmented(std::span<const std::int64_t> indices, std::uint64_t epoch, Tensor& x, Tensor& y) const override {
-    check_batch(indices, x, y);
-    data_->gather(indices, y, unused_labels(indices.size()));  // the target is the sample without augmentation
-    data_->gather_augmented(indices, epoch, x, unused_labels(indices.size()));
+  void gather_augmented(std::span<const std::int64_t> indices, std::uint64_t epoch, std::span<Tensor> inputs,
+                        std::span<Tensor> targets) const override {
+    check_batch(indices, inputs, targets);
+    data_->gather(indices, targets, unused_targets(indices.size()));  // the target is the sample without augmentation
+    data_->gather_augmented(indices, epoch, inputs, unused_targets(indices.size()));
   }
 
  private:
-  /// A buffer for the unused labels, one per thread, so that gathering needs no lock and allocates only when the batch size changes.
-  Tensor& unused_labels(std::size_t count) const {
-    static thread_local Tensor buffer;
-    const SampleType type = data_->y_type();
-    const Shape shape = type.shape.with_batch(static_cast<std::int64_t>(count));
-    if (buffer.dtype() != type.dtype || !(buffer.shape() == shape)) buffer = Tensor::empty(type.dtype, shape);
-    return buffer;
+  /// Buffers for the unused targets, those of a thread, so that gathering needs no lock and allocates only when the batch size changes.
+  std::span<Tensor> unused_targets(std::size_t count) const {
+    static thread_local std::vector<Tensor> buffers;
+    const std::vector<SampleType>& types = data_->targets();
+    buffers.resize(types.size());
+    for (std::size_t i = 0; i < types.size(); ++i) {
+      const Shape shape = types[i].shape.with_batch(static_cast<std::int64_t>(count));
+      if (buffers[i].dtype() != types[i].dtype || !(buffers[i].shape() == shape)) buffers[i] = Tensor::empty(types[i].dtype, shape);
+    }
+    return buffers;
   }
 
   std::shared_ptr<const Dataset> data_;

@@ -241,20 +241,22 @@ namespace {
 class WatchedDataset final : public Dataset {
  public:
   WatchedDataset(std::shared_ptr<const Dataset> data, std::shared_ptr<exec::TraceRecorder> recorder)
-      : data_(std::move(data)), recorder_(std::move(recorder)), label_("gather " + data_->name()) {}
+      : Dataset(data->inputs(), data->targets()),
+        data_(std::move(data)),
+        recorder_(std::move(recorder)),
+        label_("gather " + data_->name()) {}
   const std::string& name() const override { return data_->name(); }
   std::int64_t size() const override { return data_->size(); }
-  SampleType x_type() const override { return data_->x_type(); }
-  SampleType y_type() const override { return data_->y_type(); }
   Tensor sample_weights() const override { return data_->sample_weights(); }
   std::optional<std::int64_t> num_classes() const override { return data_->num_classes(); }
-  void gather(std::span<const std::int64_t> indices, Tensor& x, Tensor& y) const override {
+  void gather(std::span<const std::int64_t> indices, std::span<Tensor> inputs, std::span<Tensor> targets) const override {
     const exec::TraceScope scope(*recorder_, label_);
-    data_->gather(indices, x, y);
+    data_->gather(indices, inputs, targets);
   }
-  void gather_augmented(std::span<const std::int64_t> indices, std::uint64_t epoch, Tensor& x, Tensor& y) const override {
+  void gather_augmented(std::span<const std::int64_t> indices, std::uint64_t epoch, std::span<Tensor> inputs,
+                        std::span<Tensor> targets) const override {
     const exec::TraceScope scope(*recorder_, label_);
-    data_->gather_augmented(indices, epoch, x, y);
+    data_->gather_augmented(indices, epoch, inputs, targets);
   }
 
  private:

@@ -33,14 +33,14 @@ std::int64_t per_sample(const Shape& shape) {
   return shape[0] == 0 ? 0 : shape.count() / shape[0];
 }
 
-LayerBuilder::LayerBuilder(Graph& graph, const ModelDefinition& definition, Value key, const BuildOptions& options, Forward& out_forward)
-    : graph_(graph), definition_(definition), key_(key), options_(options), forward_(out_forward) {}
+LayerBuilder::LayerBuilder(Graph& graph, const ModelDefinition& definition, const NamedValues& inputs, Value key,
+                           const BuildOptions& options, Forward& out_forward)
+    : graph_(graph), definition_(definition), inputs_(inputs), key_(key), options_(options), forward_(out_forward) {}
 
 std::string LayerBuilder::full_name(const std::string& name) const {
   // Programs have inputs of these names.
   static const std::set<std::string> taken{"x", "y", "key", "learning_rate", "step", "sample_weights"};
-  const bool is_whole_model = std::holds_alternative<Onnx>(layer_->kind) && definition_.layers.size() == 1 && names_.prefix.empty();
-  return is_whole_model && !taken.contains(name) && !is_training_state(name) ? name : fmt::format("{}{}/{}", names_.prefix, name_, name);
+  return is_whole_model() && !taken.contains(name) && !is_training_state(name) ? name : fmt::format("{}{}/{}", names_.prefix, name_, name);
 }
 
 bool LayerBuilder::learns(const std::string& name) const {
@@ -230,12 +230,12 @@ Value LayerBuilder::run_one(const LayerDefinition& layer, Value x) {
 }
 
 Value LayerBuilder::run(const std::vector<LayerDefinition>& layers, Value x) {
-  for (const LayerDefinition& layer : layers) {
-    x = run_one(layer, x);
-    forward_.final_activation = logits_.of;
-    forward_.logits = logits_.value.present() ? logits_.value : x;
-  }
+  for (const LayerDefinition& layer : layers) x = run_one(layer, x);
   return x;
+}
+
+ForwardOutput LayerBuilder::output_of(Value result) const {
+  return {"y", result, logits_.value.present() ? logits_.value : result, logits_.of, features_last};
 }
 
 std::vector<Value> LayerBuilder::run_inside(const std::vector<const std::vector<LayerDefinition>*>& lists, Value x) {
@@ -260,16 +260,20 @@ std::vector<Value> LayerBuilder::run_inside(const std::vector<const std::vector<
   return results;
 }
 
-Forward build(Graph& graph, const ModelDefinition& definition, Value x, Value key, const BuildOptions& options) {
+Forward build(Graph& graph, const ModelDefinition& definition, const NamedValues& inputs, Value key, const BuildOptions& options) {
   Forward forward;
+  const Value x = inputs.at(0).second;
   const Value h = x.dtype() == definition.dtype || takes_any_dtype(definition) ? x : ops::cast(x, definition.dtype);
-  forward.logits = h;
   ModelDefinition complete = definition;
   set_defaults(complete);
-  LayerBuilder layers(graph, complete, key, options, forward);
-  forward.output = layers.run(complete.layers, h);
-  forward.features_last = layers.features_last;
+  LayerBuilder layers(graph, complete, inputs, key, options, forward);
+  const Value result = layers.run(complete.layers, h);
+  if (forward.outputs.empty()) forward.outputs = {layers.output_of(result)};
   return forward;
+}
+
+Forward build(Graph& graph, const ModelDefinition& definition, Value x, Value key, const BuildOptions& options) {
+  return build(graph, definition, NamedValues{{"x", x}}, key, options);
 }
 
 }  // namespace tenon::layers

@@ -7,12 +7,14 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <tenon/definition.h>
 #include <tenon/functions.h>
 
 #include "layers/decoding.h"
+#include "layers/definition.h"
 #include "layers/forward.h"
 
 namespace tenon::layers {
@@ -20,13 +22,18 @@ namespace tenon::layers {
 /// Builds layers: holds the graph, the parameters created so far and the summary row of the current layer.
 class LayerBuilder {
  public:
-  LayerBuilder(Graph& graph, const ModelDefinition& definition, Value key, const BuildOptions& options, Forward& out_forward);
+  LayerBuilder(Graph& graph, const ModelDefinition& definition, const NamedValues& inputs, Value key, const BuildOptions& options,
+               Forward& out_forward);
 
   Graph& graph() const { return graph_; }
   DType dtype() const { return definition_.dtype; }
   bool training() const { return key_.present(); }
   Value key() const { return key_; }  ///< u64(2), the seed of a training step; absent: inference
   const BuildOptions& options() const { return options_; }
+  /// The inputs of the model.
+  const NamedValues& inputs() const { return inputs_; }
+  /// True if the current layer is the model: it may have several inputs and outputs.
+  bool is_whole_model() const { return is_one_file(definition_) && names_.prefix.empty(); }
   /// Whether the parameter "<layer>/<name>" learns, or would if it existed.
   bool learns(const std::string& name) const;
   LayerSummary& row() { return row_; }
@@ -66,6 +73,8 @@ class LayerBuilder {
   void keep(Value state, Value next);
   /// Applies the layer's activation; remembers its input, so that a loss can use the scores before a softmax or sigmoid.
   Value activate(const Activation& activation, Value x);
+  /// Sets the outputs of a model of this layer alone.
+  void set_outputs(std::vector<ForwardOutput> outputs) { forward_.outputs = std::move(outputs); }
   /// Declares that the layer's result is softmax or sigmoid of these scores, for losses that use them instead.
   void set_scores(Value scores, tenon::Activation of) { logits_ = {scores, of}; }
   /// Declares that steps are padding where `real`, bool(batch, time), is false.
@@ -81,6 +90,8 @@ class LayerBuilder {
 
   /// Applies the layers in order. Inside a layer, their names are prefixed with its name.
   Value run(const std::vector<LayerDefinition>& layers, Value x);
+  /// The result of the model's last layer as its output.
+  ForwardOutput output_of(Value result) const;
   /// Applies each list of inner layers to x; all lists share one set of names. Features are last afterwards if any list puts them
   /// there.
   std::vector<Value> run_inside(const std::vector<const std::vector<LayerDefinition>*>& lists, Value x);
@@ -105,6 +116,7 @@ class LayerBuilder {
 
   Graph& graph_;
   const ModelDefinition& definition_;
+  const NamedValues& inputs_;
   Value key_;
   const BuildOptions& options_;
   Forward& forward_;

@@ -21,19 +21,8 @@ bool takes_any_dtype(const ModelDefinition& definition) {
   return starts_with_embedding(definition) || std::holds_alternative<Onnx>(definition.layers.at(0).kind);
 }
 
-bool ends_with_softmax(const ModelDefinition& definition) {
-  constexpr auto softmax = tenon::Activation::softmax;
-  return std::visit(
-      [&]<class L>(const L& layer) {
-        if constexpr (std::is_same_v<L, Activation>) {
-          return layer.function == softmax;
-        } else if constexpr (requires { layer.activation; }) {
-          return layer.activation.function == softmax;
-        } else {
-          return false;
-        }
-      },
-      definition.layers.back().kind);
+bool is_one_file(const ModelDefinition& definition) {
+  return definition.layers.size() == 1 && std::holds_alternative<Onnx>(definition.layers[0].kind);
 }
 
 DType input_dtype(const ModelDefinition& definition) {

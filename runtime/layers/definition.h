@@ -2,14 +2,14 @@
 // layers/definition.h - questions about the layers of a definition.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <variant>
 #include <vector>
 
 #include <tenon/definition.h>
 
 namespace tenon::layers {
-
-class Sources;  // layers/sources.h
 
 /// Calls visit for each layer, including inner layers. `List` is a vector of LayerDefinition, which may be const.
 template <class List, class Visit>
@@ -29,11 +29,8 @@ void for_each_layer(List& list, const Visit& visit) {
 bool starts_with_embedding(const ModelDefinition& definition);
 /// True if the first layer takes x as it is: other layers get it in the dtype of the parameters.
 bool takes_any_dtype(const ModelDefinition& definition);
-/// Sets what a definition leaves open of its input and the file of its first layer, onnx, states: the shape, and a dtype of integers.
-/// Errors  those of the layer and its file.
-void complete_input(ModelDefinition& definition, Sources& sources);
-/// True if the last layer is a softmax or applies one.
-bool ends_with_softmax(const ModelDefinition& definition);
+/// True if the model is one layer `onnx`, which may have several inputs and outputs.
+bool is_one_file(const ModelDefinition& definition);
 /// The dtype of a sample if no data is given: i64 instead of a floating dtype for an embedding.
 DType input_dtype(const ModelDefinition& definition);
 /// Multiplies the features and channels of all layers but the last by `factor`.

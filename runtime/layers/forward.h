@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <tenon/context.h>
@@ -36,12 +37,18 @@ struct LayerState {
   Value next;   ///< after the step; absent outside training
 };
 
-/// The forward pass and its parameters.
-struct Forward {
-  Value output;                                                    ///< the result of predict
-  Value logits;                                                    ///< the input of a final softmax or sigmoid; the output if there is none
+/// A result of the forward pass, with what losses ask of it.
+struct ForwardOutput {
+  std::string name = {};                                           ///< as in Interface
+  Value output = {};                                               ///< the result of predict
+  Value logits = {};                                               ///< the input of a final softmax or sigmoid; the output if there is none
   tenon::Activation final_activation = tenon::Activation::linear;  ///< softmax, sigmoid, or linear for all others
   bool features_last = false;                                      ///< the output is (batch, ..., features), not (batch, channels, ...)
+};
+
+/// The forward pass and its parameters.
+struct Forward {
+  std::vector<ForwardOutput> outputs;  ///< as in Interface
   std::vector<ParameterSpec> specs;
   std::vector<Value> parameters;  ///< per spec
   std::vector<LayerState> states;
@@ -66,8 +73,13 @@ struct BuildOptions {
   Sources* sources = nullptr;        ///< the files opened so far; null with `context` alone
 };
 
-/// Appends the layers to the graph. x: (batch, sample...). `key` is absent in evaluation, where dropout is the identity.
+/// The inputs of a pass, (batch, sample...), by the names of Interface.
+using NamedValues = std::vector<std::pair<std::string, Value>>;
+
+/// Appends the layers to the graph. `key` is absent in evaluation, where dropout is the identity.
 /// Errors  a layer does not fit its input: "model.yaml:9:5: layers[2] dense: 'dense' expects (batch, ..., features), got (32)".
+Forward build(Graph& graph, const ModelDefinition& definition, const NamedValues& inputs, Value key, const BuildOptions& options = {});
+/// The same for a model with one input.
 Forward build(Graph& graph, const ModelDefinition& definition, Value x, Value key, const BuildOptions& options = {});
 
 }  // namespace tenon::layers

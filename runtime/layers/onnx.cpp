@@ -4,14 +4,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include <tenon/error.h>
 
-#include "layers/definition.h"
+#include "layers/onnx_part.h"
 #include "layers/rule.h"
 #include "layers/sources.h"
 #include "yaml/glob.h"
-#include "yaml/suggest.h"
 
 namespace tenon::layers {
 namespace {
@@ -19,6 +19,9 @@ namespace {
 void read_onnx(LayerKeys& keys, Onnx& out_layer) {
   keys.attempt([&] { out_layer.file = keys.require_value("file", "the path of an ONNX file").as_path(); });
   out_layer.output = keys.get("output", "");
+  if (const auto outputs = keys.find("outputs", "names of values", "the file's"); outputs && !outputs->is_null()) {
+    keys.attempt([&] { out_layer.outputs = outputs->as_names(); });
+  }
   out_layer.input = keys.get("input", "");
   if (const auto constants = keys.find("constants", "a map of inputs and numbers", "none"); constants && !constants->is_null()) {
     keys.attempt([&] {
@@ -34,66 +37,6 @@ void read_onnx(LayerKeys& keys, Onnx& out_layer) {
   }
 }
 
-/// The part of a file that a layer is.
-struct Part {
-  std::string output;
-  onnx::ValueType input;
-  std::vector<onnx::ValueType> constants;  ///< the other inputs
-};
-
-template <class List>
-std::vector<std::string> names_of(const List& values) {
-  std::vector<std::string> names;
-  for (const onnx::ValueType& value : values) names.push_back(value.name);
-  return names;
-}
-
-/// Errors  name the file, what it has and the key that chooses.
-Part part_of(const onnx::Source& source, const Onnx& layer) {
-  const auto fail = [&](const std::string& text) { throw Error(fmt::format("{}: {}", source.name(), text)); };
-  Part part;
-  const std::vector<std::string> outputs = names_of(source.outputs());
-  if (layer.output.empty()) {
-    if (outputs.size() != 1) fail(fmt::format("expected one output, got {}; choose with `output`", fmt::join(outputs, ", ")));
-    part.output = outputs[0];
-  } else {
-    const std::vector<std::string> values = source.values();
-    if (std::ranges::find(values, layer.output) == values.end()) {
-      fail(fmt::format("output: expected the name of a value that a node of the graph computes, got '{}'{}", layer.output,
-                       yaml::did_you_mean(layer.output, values)));
-    }
-    part.output = layer.output;
-  }
-  const std::vector<onnx::ValueType> inputs = source.inputs_of(part.output);
-  const std::vector<std::string> names = names_of(inputs);
-  const std::string known = inputs.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
-  const auto expect_input = [&](const char* key, const std::string& name) {
-    if (std::ranges::find(names, name) == names.end()) {
-      fail(fmt::format("{}: expected an input that '{}' depends on ({}), got '{}'{}", key, part.output, known, name,
-                       yaml::did_you_mean(name, names)));
-    }
-  };
-  if (!layer.input.empty()) expect_input("input", layer.input);
-  for (const auto& [name, number] : layer.constants) expect_input("constants", name);
-  std::vector<onnx::ValueType> open;
-  for (const onnx::ValueType& input : inputs) {
-    if (layer.constants.contains(input.name) && input.name != layer.input) {
-      part.constants.push_back(input);
-    } else {
-      open.push_back(input);
-    }
-  }
-  if (open.size() != 1 || (!layer.input.empty() && open[0].name != layer.input)) {
-    fail(
-        fmt::format("expected one input that '{}' depends on, got {}; choose with `input`, and give the others numbers in `constants` "
-                    "(an attention mask is 1), or choose another `output`",
-                    part.output, known));
-  }
-  part.input = open[0];
-  if (part.input.dtype == DType::none) fail(fmt::format("input '{}': expected numbers, got {}", part.input.name, part.input.type));
-  return part;
-}
-
 void expect_fitting(LayerBuilder& builder, const onnx::ValueType& input, Value x) {
   const Shape shape = x.shape();
   bool fits = !input.ranked || input.shape.size() == shape.rank();
@@ -105,20 +48,25 @@ void expect_fitting(LayerBuilder& builder, const onnx::ValueType& input, Value x
   }
 }
 
-/// An input that is the same number in all batches.
-Value constant_input(LayerBuilder& builder, const onnx::ValueType& input, double number, const onnx::ValueType& x_type, const Shape& x) {
+/// An input that is the same number in all batches. Its open axes have the sizes of axes of that name in `inputs`, or those of x.
+Value constant_input(LayerBuilder& builder, const onnx::ValueType& input, double number, const std::vector<onnx::ValueType>& inputs,
+                     const std::vector<Value>& values) {
+  const Shape x = values[0].shape();
   Shape shape;
   if (input.shape.empty()) builder.fail(fmt::format("has the constant input {}: expected one with a batch axis", input.str()));
   for (std::size_t i = 0; i < input.shape.size(); ++i) {
     const onnx::Dimension& size = input.shape[i];
-    const auto same = std::ranges::find_if(
-        x_type.shape, [&](const onnx::Dimension& other) { return !size.symbol.empty() && other.symbol == size.symbol; });
-    const bool is_named = same != x_type.shape.end();
-    const bool is_like_x = is_named || (size.symbol.empty() && i < x.rank());
-    if (i > 0 && !size.is_fixed() && !is_like_x) {
-      builder.fail(fmt::format("has the constant input {}: expected fixed sizes, or those of the input {}", input.str(), x_type.str()));
+    std::optional<std::int64_t> found;
+    if (size.symbol.empty() && i < x.rank()) found = x[i];
+    for (std::size_t k = 0; k < inputs.size() && !size.symbol.empty() && !found; ++k) {
+      const auto& axes = inputs[k].shape;
+      const auto same = std::ranges::find(axes, size.symbol, &onnx::Dimension::symbol);
+      if (same != axes.end()) found = values[k].shape()[static_cast<std::size_t>(same - axes.begin())];
     }
-    shape.push_back(i == 0 ? x[0] : size.is_fixed() ? size.size : x[is_named ? static_cast<std::size_t>(same - x_type.shape.begin()) : i]);
+    if (i > 0 && !size.is_fixed() && !found) {
+      builder.fail(fmt::format("has the constant input {}: expected fixed sizes, or those of the input {}", input.str(), inputs[0].str()));
+    }
+    shape.push_back(i == 0 ? x[0] : size.is_fixed() ? size.size : *found);
   }
   return builder.graph().constant(Tensor::full(input.dtype, shape, number));
 }
@@ -159,29 +107,54 @@ bool has_features_last(Value y) {
   return y.shape().rank() == 3;
 }
 
-/// Tells the builder what losses and later layers ask of a result.
-void describe_result(LayerBuilder& builder, Value y) {
-  const Graph& graph = builder.graph();
-  builder.features_last = y.shape().rank() > 2 && has_features_last(y);
+/// A result with what losses and later layers ask of it.
+ForwardOutput described(Graph& graph, const std::string& name, Value y) {
+  ForwardOutput output{.name = name, .output = y, .logits = y};
+  output.features_last = y.shape().rank() > 2 && has_features_last(y);
   const NodeId producer = graph.info(y.id()).producer;
-  if (producer == no_id) return;
+  if (producer == no_id) return output;
   const NodeInfo& node = graph.nodes()[producer];
   const auto last = static_cast<std::int64_t>(y.shape().rank()) - 1;
   const bool is_softmax = node.op == TENON_OP_Softmax && node.attributes.as<tenon_attributes_axis>().axis == last;
-  if (!is_softmax && node.op != TENON_OP_Sigmoid) return;
-  builder.set_scores(Value(&builder.graph(), node.inputs[0]), is_softmax ? tenon::Activation::softmax : tenon::Activation::sigmoid);
+  if (!is_softmax && node.op != TENON_OP_Sigmoid) return output;
+  output.logits = Value(&graph, node.inputs[0]);
+  output.final_activation = is_softmax ? tenon::Activation::softmax : tenon::Activation::sigmoid;
+  return output;
+}
+
+/// The values of the part's inputs: x for an only one, else those of the model by name.
+std::vector<Value> values_of(LayerBuilder& builder, const OnnxPart& part, Value x) {
+  if (part.inputs.size() == 1) return {x};
+  std::vector<Value> values;
+  for (const onnx::ValueType& input : part.inputs) {
+    const auto found = std::ranges::find(builder.inputs(), input.name, &NamedValues::value_type::first);
+    if (found == builder.inputs().end()) {
+      builder.fail(fmt::format("has the inputs {}; expected a value for each, got none for '{}'", fmt::join(names_of(part.inputs), ", "),
+                               input.name));
+    }
+    values.push_back(found->second);
+    const Shape first = values[0].shape(), shape = found->second.shape();
+    if (shape.rank() > 0 && first.rank() > 0 && shape[0] == first[0]) continue;
+    builder.fail(fmt::format("expects inputs of one batch size, got '{}' {} and '{}' {}", part.inputs[0].name, first.str(), input.name,
+                             shape.str()));
+  }
+  return values;
 }
 
 Value build_onnx(LayerBuilder& builder, const Onnx& layer, Value x) {
   const BuildOptions& options = builder.options();
   if (options.context == nullptr || options.sources == nullptr) builder.fail("imports a file, for which a model has to be compiled");
   onnx::Source& source = options.sources->open(layer.file);
-  const Part part = part_of(source, layer);
-  expect_fitting(builder, part.input, x);
+  const OnnxPart part = part_of(source, layer, builder.is_whole_model());
+  const std::vector<Value> values = values_of(builder, part, x);
   const std::int64_t batch = x.shape()[0];
-  std::map<std::string, Value> inputs{{part.input.name, x}};
+  std::map<std::string, Value> inputs;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    expect_fitting(builder, part.inputs[i], values[i]);
+    inputs[part.inputs[i].name] = values[i];
+  }
   for (const onnx::ValueType& input : part.constants) {
-    inputs[input.name] = constant_input(builder, input, layer.constants.at(input.name), part.input, x.shape());
+    inputs[input.name] = constant_input(builder, input, layer.constants.at(input.name), part.inputs, values);
   }
 
   const auto is_frozen = [&](const std::string& weight) {
@@ -203,63 +176,56 @@ Value build_onnx(LayerBuilder& builder, const Onnx& layer, Value x) {
       .keep = [&](const std::string& weight, Value next) { builder.keep(states.at(weight), next); },
   };
   // Files that were exported for one batch size often have it in their shapes in other places as well.
-  const bool other_batch = part.input.ranked && part.input.shape.at(0).is_fixed() && part.input.shape[0].size != batch;
+  const auto fixed = std::ranges::find_if(part.inputs, [&](const onnx::ValueType& input) {
+    return input.ranked && input.shape.at(0).is_fixed() && input.shape[0].size != batch;
+  });
+  const bool other_batch = fixed != part.inputs.end();
   const auto fail_batch = [&](const std::string& reason) {
     builder.fail(
         fmt::format("imports {}, whose input {} is fixed to a batch of {}, and cannot be built for one of {} ({}); export it with an "
                     "open first axis (dynamic_axes or dynamic_shapes in PyTorch)",
-                    source.name(), part.input.str(), part.input.shape[0].size, batch, reason));
+                    source.name(), fixed->str(), fixed->shape[0].size, batch, reason));
   };
   onnx::Source::Added added;
   try {
-    added = source.add_to(builder.graph(), inputs, part.output, pass);
+    added = source.add_to(builder.graph(), inputs, part.outputs, pass);
   } catch (const Error& problem) {
     if (!other_batch) throw;
     fail_batch(problem.what());
   }
-  Value y = added.output;
-  const std::string result = fmt::format("'{}' is {}{}", part.output, tenon::name_of(y.dtype()), y.shape().str());
-  if (y.shape().rank() == 0 || y.shape()[0] != batch) {
-    if (other_batch) fail_batch(result);
-    builder.fail(fmt::format("imports {}, whose output {}: expected the batch of {} as its first axis", source.name(), result, batch));
-  }
-  if (!is_floating(y.dtype())) {
-    builder.fail(
-        fmt::format("imports {}, whose output {}: expected floats, such as the scores of classes; choose an earlier value with "
-                    "`output`",
-                    source.name(), result));
+  std::vector<ForwardOutput> outputs;
+  for (std::size_t i = 0; i < added.outputs.size(); ++i) {
+    Value y = added.outputs[i];
+    const std::string result = fmt::format("'{}' is {}{}", part.outputs[i], tenon::name_of(y.dtype()), y.shape().str());
+    if (y.shape().rank() == 0 || y.shape()[0] != batch) {
+      if (other_batch) fail_batch(result);
+      builder.fail(fmt::format("imports {}, whose output {}: expected the batch of {} as its first axis", source.name(), result, batch));
+    }
+    if (!is_floating(y.dtype()) && part.outputs.size() == 1) {
+      builder.fail(
+          fmt::format("imports {}, whose output {}: expected floats, such as the scores of classes; choose an earlier value with "
+                      "`output`",
+                      source.name(), result));
+    }
+    if (is_floating(y.dtype()) && y.dtype() != builder.dtype()) y = ops::cast(y, builder.dtype());
+    outputs.push_back(described(builder.graph(), part.outputs[i], y));
   }
   for (const std::string& glob : layer.frozen) {
     if (std::ranges::any_of(weights, [&](const std::string& name) { return yaml::glob_matches(glob, name); })) continue;
     builder.fail(fmt::format("has `frozen: {}`, which matches no weight of {}; expected a glob of {}", glob, source.name(),
                              fmt::join(weights, ", ")));
   }
-  if (y.dtype() != builder.dtype()) y = ops::cast(y, builder.dtype());
-  describe_result(builder, y);
+  const ForwardOutput first = outputs[0];
+  builder.features_last = first.features_last;
+  if (first.final_activation != tenon::Activation::linear) builder.set_scores(first.logits, first.final_activation);
+  if (builder.is_whole_model()) builder.set_outputs(std::move(outputs));
   builder.row().type += " " + std::filesystem::path(layer.file).filename().string();
   builder.row().flops = static_cast<std::int64_t>(added.flops) / std::max<std::int64_t>(1, batch);
-  return y;
+  return first.output;
 }
 
 }  // namespace
 
 TENON_LAYER(Onnx, "onnx", read_onnx, build_onnx);
-
-void complete_input(ModelDefinition& definition, Sources& sources) {
-  const LayerDefinition& first = definition.layers.at(0);
-  const auto* const layer = std::get_if<Onnx>(&first.kind);
-  if (layer == nullptr) return;
-  onnx::ValueType input;
-  try {
-    input = part_of(sources.open(layer->file), *layer).input;
-  } catch (const Error& problem) {
-    first.fail(problem.what());
-  }
-  if (!is_floating(input.dtype) && is_floating(definition.input_dtype)) definition.input_dtype = input.dtype;
-  if (definition.input_shape || !input.ranked || input.shape.empty()) return;
-  std::vector<std::int64_t> sample;
-  for (std::size_t i = 1; i < input.shape.size(); ++i) sample.push_back(input.shape[i].size);
-  if (std::ranges::all_of(sample, [](std::int64_t size) { return size >= 0; })) definition.input_shape = sample;
-}
 
 }  // namespace tenon::layers

@@ -128,13 +128,13 @@ std::set<std::string_view> weight_operands(const GraphRecord& graph) {
 
 }  // namespace
 
-std::set<std::string_view> names_behind(const GraphRecord& graph, const std::string& output) {
+std::set<std::string_view> names_behind(const GraphRecord& graph, std::span<const std::string> values) {
   std::unordered_map<std::string_view, const NodeRecord*> producers;
   for (const NodeRecord& node : graph.nodes) {
     for (const std::string_view name : node.outputs) producers.try_emplace(name, &node);
   }
-  std::set<std::string_view> names{output};
-  std::vector<std::string_view> open{output};
+  std::set<std::string_view> names(values.begin(), values.end());
+  std::vector<std::string_view> open(values.begin(), values.end());
   while (!open.empty()) {
     const auto producer = producers.find(open.back());
     open.pop_back();
@@ -223,11 +223,11 @@ void Importer::run() {
   Scope scope;
   const Restore current(scope_, &scope);
   std::vector<std::string_view> names;
-  if (options_.output.empty()) {
+  if (options_.outputs.empty()) {
     for (const ValueRecord& output : graph.outputs) names.push_back(output.name);
   } else {
-    names = {options_.output};
-    needed_ = names_behind(graph, options_.output);
+    names.assign(options_.outputs.begin(), options_.outputs.end());
+    needed_ = names_behind(graph, options_.outputs);
   }
   if (options_.mode != nullptr) small_weights_ = weight_operands(graph);
   add_initializers(graph, scope);

@@ -90,8 +90,8 @@ Evaluate evaluate_on_host(const Context& context, const Device& device);
 
 struct ImportOptions {
   std::int64_t max_unrolled_iterations = 4096;
-  /// The value of the graph that is its only output; nodes and inputs that it does not depend on are left out. Empty: the file's outputs.
-  std::string output = {};
+  /// The values of the graph that are its outputs; nodes and inputs that they do not depend on are left out. Empty: the file's outputs.
+  std::vector<std::string> outputs = {};
   const LearningMode* mode = nullptr;  ///< null: nodes do what they state
 };
 
@@ -99,7 +99,7 @@ struct ImportOptions {
 inline constexpr const char* key_input = "training/key";
 
 /// The names that the values depend on, themselves included: of nodes, inputs and initializers of the graph.
-std::set<std::string_view> names_behind(const GraphRecord& graph, const std::string& output);
+std::set<std::string_view> names_behind(const GraphRecord& graph, std::span<const std::string> values);
 
 /// Imports one model once.
 ///
@@ -161,7 +161,7 @@ class Importer {
   void set_results(const NodeRecord& node, std::vector<Operand> results, Scope& scope);
   void add_initializers(const GraphRecord& graph, Scope& scope);
   std::vector<const NodeRecord*> order_of(const std::vector<NodeRecord>& nodes) const;
-  bool is_needed(std::string_view name) const { return options_.output.empty() || needed_.contains(name); }
+  bool is_needed(std::string_view name) const { return options_.outputs.empty() || needed_.contains(name); }
 
   const ModelFile& file_;
   Weights& weights_;
@@ -173,7 +173,7 @@ class Importer {
   Scope* scope_ = nullptr;
   std::map<std::pair<std::string_view, std::string_view>, const FunctionRecord*> functions_;
   std::map<std::string, Value> parameters_;
-  std::set<std::string_view> needed_;              ///< with ImportOptions::output: what it depends on
+  std::set<std::string_view> needed_;              ///< with ImportOptions::outputs: what they depend on
   std::set<std::string_view> small_weights_;       ///< names of tensors that are weights even with one element
   std::set<std::string> states_;                   ///< names of weights
   std::map<std::string, Value> next_states_ = {};  ///< those that nodes have replaced

@@ -34,8 +34,8 @@ class Copy {
     for (const GraphUpdate& update : from.updates()) is_read_[update.parameter] = true;
   }
 
-  /// Returns the copy of the only output.
-  Value run(const std::map<std::string, Value>& inputs, const Weights& weights, const std::set<std::string>& states) {
+  /// Returns the copies of the outputs.
+  std::vector<Value> run(const std::map<std::string, Value>& inputs, const Weights& weights, const std::set<std::string>& states) {
     std::map<std::string, ValueId> parameters;
     for (ValueId v = 0; v < values_.size(); ++v) {
       const ValueInfo& info = from_.info(v);
@@ -53,7 +53,9 @@ class Copy {
     }
     for (const NodeInfo& node : from_.nodes()) copy(node, learns);
     for (const GraphUpdate& update : from_.updates()) pass_.keep(from_.info(update.parameter).name, values_[update.value]);
-    return values_[from_.outputs().at(0).value];
+    std::vector<Value> outputs;
+    for (const GraphOutput& output : from_.outputs()) outputs.push_back(values_[output.value]);
+    return outputs;
   }
 
  private:
@@ -147,18 +149,26 @@ std::vector<std::string> Source::values() const {
   return names;
 }
 
-std::vector<ValueType> Source::inputs_of(const std::string& value) const {
-  const std::set<std::string_view> names = names_behind(file_->model().graph, value);
+std::string Source::operator_of(const std::string& value) const {
+  for (const NodeRecord& node : file_->model().graph.nodes) {
+    if (std::ranges::find(node.outputs, value) != node.outputs.end()) return std::string(node.op);
+  }
+  return {};
+}
+
+std::vector<ValueType> Source::inputs_of(std::span<const std::string> values) const {
+  const std::set<std::string_view> names = names_behind(file_->model().graph, values);
   std::vector<ValueType> inputs = report_.inputs;
   std::erase_if(inputs, [&](const ValueType& input) { return !names.contains(input.name); });
   return inputs;
 }
 
-Source::Added Source::add_to(Graph& graph, const std::map<std::string, Value>& inputs, const std::string& output, const SourcePass& pass) {
+Source::Added Source::add_to(Graph& graph, const std::map<std::string, Value>& inputs, const std::vector<std::string>& outputs,
+                             const SourcePass& pass) {
   InputTypes types;
-  for (const ValueType& input : inputs_of(output)) types[input.name] = {input.dtype, inputs.at(input.name).shape()};
+  for (const ValueType& input : inputs_of(outputs)) types[input.name] = {input.dtype, inputs.at(input.name).shape()};
   const LearningMode mode{.training = pass.key.present(), .learns = pass.learns};
-  const ImportOptions options{.output = output, .mode = &mode};
+  const ImportOptions options{.outputs = outputs, .mode = &mode};
   const Evaluate evaluate = evaluate_on_host(pass.context, pass.context.default_device());
   Graph part;
   Importer importer(*file_, weights_, evaluate, types, options, part);
@@ -167,14 +177,13 @@ Source::Added Source::add_to(Graph& graph, const std::map<std::string, Value>& i
   } catch (const ElementsNeeded& needed) {
     throw Error(Status::unsupported,
                 fmt::format("{}: the elements of '{}' determine shapes, axes, counts or branches: expected a graph whose "
-                            "shapes follow from the shape of its input",
+                            "shapes follow from the shapes of its inputs",
                             name(), fmt::join(needed.inputs, "', '")));
   }
   part = graph::recognize_patterns(std::move(part));
   std::vector<NodeId> nodes(part.nodes().size());
   std::iota(nodes.begin(), nodes.end(), NodeId{0});
-  const Value result = Copy(name(), part, graph, pass).run(inputs, weights_, importer.states());
-  return {result, exec::cost_of(part, nodes).flops};
+  return {Copy(name(), part, graph, pass).run(inputs, weights_, importer.states()), exec::cost_of(part, nodes).flops};
 }
 
 }  // namespace tenon::onnx

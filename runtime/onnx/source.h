@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -50,17 +51,19 @@ class Source {
   const std::vector<ValueType>& outputs() const { return report_.outputs; }
   /// The names of the values that nodes of the graph compute, in the order of the file.
   std::vector<std::string> values() const;
-  /// The inputs that a value depends on, in the order of the file.
-  std::vector<ValueType> inputs_of(const std::string& value) const;
+  /// The operator of the node that computes a value: "Softmax"; empty: none does.
+  std::string operator_of(const std::string& value) const;
+  /// The inputs that the values depend on, in the order of the file.
+  std::vector<ValueType> inputs_of(std::span<const std::string> values) const;
 
   struct Added {
-    Value output;
+    std::vector<Value> outputs;
     std::uint64_t flops = 0;
   };
-  /// Adds the nodes that `output` depends on to the graph, with these values in place of inputs_of(output), of any numeric dtype. The graph
-  /// is the same for the same shapes, whatever `pass` is for, but for dropout and batch normalisation. Errors  an input whose elements
-  /// determine shapes; f64 weights in a pass of f32; what cannot be imported.
-  Added add_to(Graph& graph, const std::map<std::string, Value>& inputs, const std::string& output, const SourcePass& pass);
+  /// Adds the nodes that `outputs` depend on to the graph, with these values in place of inputs_of(outputs), of any numeric dtype. The
+  /// graph is the same for the same shapes, whatever `pass` is for, but for dropout and batch normalisation. Errors  an input whose
+  /// elements determine shapes; f64 weights in a pass of f32; what cannot be imported.
+  Added add_to(Graph& graph, const std::map<std::string, Value>& inputs, const std::vector<std::string>& outputs, const SourcePass& pass);
 
  private:
   explicit Source(std::shared_ptr<ModelFile> file);

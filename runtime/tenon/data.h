@@ -10,20 +10,24 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <tenon/api.h>
+#include <tenon/safetensors.h>
 #include <tenon/tensor.h>
 
 namespace tenon {
 
-/// Type of one sample's features or target: a batch of n has shape (n, shape...).
+/// An input or a target of samples: a batch of n has shape (n, shape...).
 struct SampleType {
   DType dtype = DType::none;
   Shape shape;
+  std::string name = {};
 };
 
-/// Indexed samples, each with features x and a target y.
+/// Indexed samples. Each has inputs, which a model gets, and targets, with which losses compare its
+/// outputs: one of each, "x" and "y", or several by name.
 /// Threads  const members may be called from any thread, also concurrently.
 class TENON_API Dataset {
  public:
@@ -32,31 +36,50 @@ class TENON_API Dataset {
   virtual const std::string& name() const = 0;
   /// Number of samples.
   virtual std::int64_t size() const = 0;
-  /// Type of one sample's features.
-  virtual SampleType x_type() const = 0;
-  /// Type of one sample's target.
-  virtual SampleType y_type() const = 0;
+  /// At least one.
+  const std::vector<SampleType>& inputs() const { return inputs_; }
+  /// At least one.
+  const std::vector<SampleType>& targets() const { return targets_; }
+  /// The first input.
+  const SampleType& x_type() const { return inputs_.front(); }
+  /// The first target.
+  const SampleType& y_type() const { return targets_.front(); }
   /// Number of classes of a classification problem.
   virtual std::optional<std::int64_t> num_classes() const { return std::nullopt; }
   /// The weight of each sample in loss and metrics: f32(size()) of numbers from 0, in host memory.
   /// Undefined: 1 each. Model::fit and evaluate read it.
   virtual Tensor sample_weights() const { return {}; }
 
-  /// Writes samples indices[0], indices[1], ... to rows 0, 1, ... of x and y. Does not allocate.
+  /// Writes samples indices[0], indices[1], ... to rows 0, 1, ... of a tensor for each of inputs()
+  /// and of targets(). Does not allocate.
   ///
-  /// Shapes  x (n, x shape...), y (n, y shape...), n = indices.size(); dense, in host memory.
-  /// Errors  an index outside [0, size()), x or y of another dtype or shape.
-  virtual void gather(std::span<const std::int64_t> indices, Tensor& x, Tensor& y) const = 0;
+  /// Shapes  (n, shape of the input or target...), n = indices.size(); dense, in host memory.
+  /// Errors  an index outside [0, size()), a tensor of another dtype or shape.
+  virtual void gather(std::span<const std::int64_t> indices, std::span<Tensor> inputs,
+                      std::span<Tensor> targets) const = 0;
+  /// The same for one input and one target.
+  void gather(std::span<const std::int64_t> indices, Tensor& x, Tensor& y) const {
+    gather(indices, {&x, 1}, {&y, 1});
+  }
   /// gather with the random changes of training; they depend only on (seed, epoch, index). See
   /// augment().
   virtual void gather_augmented(std::span<const std::int64_t> indices,
-                                [[maybe_unused]] std::uint64_t epoch, Tensor& x, Tensor& y) const {
-    gather(indices, x, y);
+                                [[maybe_unused]] std::uint64_t epoch, std::span<Tensor> inputs,
+                                std::span<Tensor> targets) const {
+    gather(indices, inputs, targets);
   }
 
  protected:
+  /// Samples with one input, "x", and one target, "y", whatever the names of the types.
+  Dataset(SampleType x, SampleType y);
+  /// Errors  no input or no target; a name that is empty or given twice.
+  Dataset(std::vector<SampleType> inputs, std::vector<SampleType> targets);
   /// Throws the errors of gather; implementations call it first.
-  void check_batch(std::span<const std::int64_t> indices, const Tensor& x, const Tensor& y) const;
+  void check_batch(std::span<const std::int64_t> indices, std::span<const Tensor> inputs,
+                   std::span<const Tensor> targets) const;
+
+ private:
+  std::vector<SampleType> inputs_, targets_;
 };
 
 /// Maps x to x * scale + offset, in f32 (f64 if the result is f64).
@@ -88,57 +111,60 @@ TENON_API const char* name_of(Targets targets);
 /// Options of ArrayDataset.
 struct ArrayOptions {
   std::string name = "array";
-  Scaling scaling;
+  Scaling scaling;  ///< of the only input
   /// per index of a sample's first axis, in place of `scaling`; empty: use `scaling`
   std::vector<Scaling> channels;
-  DType x_dtype = DType::f32;
-  Targets targets = Targets::as_given;
-  /// If set, y holds labels in [0, num_classes).
+  DType x_dtype = DType::f32;           ///< of the only input; several stay as they are
+  Targets targets = Targets::as_given;  ///< form of the only target
+  /// If set, the only target holds labels in [0, num_classes).
   std::optional<std::int64_t> num_classes;
   /// Dataset::sample_weights: (count), of any real dtype
   Tensor sample_weights = {};
 };
 
-/// Samples in host memory, scaled when they are gathered.
+/// Samples in host memory. An only input is scaled when it is gathered.
 ///
-/// Shapes  x (count, ...), y (count, ...); labels are (count).
-/// Dtypes  x: u8, f32 or f64 become f32 or f64, any other dtype stays as it is, unscaled; labels:
-///         any integer dtype.
+/// Shapes  (count, ...); labels are (count).
+/// Dtypes  an only input: u8, f32 or f64 become f32 or f64, any other dtype stays as it is,
+///         unscaled; labels: any integer dtype.
 /// Errors  different counts, a label out of range (its index is named), dtypes that cannot be
-///         converted, a wrong number of channels, a weight that is negative or not finite.
+///         converted, a wrong number of channels, a weight that is negative or not finite; options
+///         of an only input or target for several.
 class TENON_API ArrayDataset final : public Dataset {
  public:
   /// Shares both tensors; copies them only if they are strided or not on the host.
   ArrayDataset(const Tensor& x, const Tensor& y, const ArrayOptions& options = {});
+  /// The same for inputs and targets by name, in this order.
+  ArrayDataset(const std::vector<NamedTensor>& inputs, const std::vector<NamedTensor>& targets,
+               const ArrayOptions& options = {});
 
   const std::string& name() const override { return options_.name; }
   /// Number of samples.
-  std::int64_t size() const override { return x_.shape()[0]; }
-  SampleType x_type() const override { return x_type_; }
-  SampleType y_type() const override { return y_type_; }
+  std::int64_t size() const override { return x_[0].shape()[0]; }
   std::optional<std::int64_t> num_classes() const override { return options_.num_classes; }
   Tensor sample_weights() const override { return options_.sample_weights; }
-  void gather(std::span<const std::int64_t> indices, Tensor& x, Tensor& y) const override;
+  using Dataset::gather;
+  void gather(std::span<const std::int64_t> indices, std::span<Tensor> inputs,
+              std::span<Tensor> targets) const override;
 
   /// Samples [begin, end) as a data set that shares the memory; `name` is used in messages.
   ArrayDataset slice(std::int64_t begin, std::int64_t end, const std::string& name) const;
   /// The same samples, sharing the memory, with another scaling; `channels` as in ArrayOptions.
   ArrayDataset rescaled(const Scaling& scaling, const std::vector<Scaling>& channels = {}) const;
-  /// Features as stored, before scaling.
-  const Tensor& x() const { return x_; }
-  /// Targets as stored; labels as i64.
-  const Tensor& y() const { return y_; }
+  /// The first input as stored, before scaling.
+  const Tensor& x() const { return x_[0]; }
+  /// The first target as stored; labels as i64.
+  const Tensor& y() const { return y_[0]; }
+  std::vector<NamedTensor> input_arrays() const;   ///< all inputs as stored
+  std::vector<NamedTensor> target_arrays() const;  ///< all targets as stored
   /// The options it was created with.
   const ArrayOptions& options() const { return options_; }
   /// True if gather only copies.
   bool is_unscaled() const;
 
  private:
-  bool has_identity_scaling() const;
-
   ArrayOptions options_;
-  Tensor x_, y_;
-  SampleType x_type_, y_type_;
+  std::vector<Tensor> x_, y_;  ///< as inputs() and targets()
 };
 
 /// Part of a data set.
@@ -227,21 +253,28 @@ struct ImageFolderData {
 TENON_API ImageFolderData load_image_folder(const std::string& path, Split split,
                                             const ImageFolderOptions& options = {});
 
+/// Inputs or targets, and the name of the array that each is read from.
+using ArrayNames = std::vector<std::pair<std::string, std::string>>;
+
 /// Options of load_numpy.
 struct NumpyOptions {
   Scaling scaling = Scaling::none();
   std::vector<Scaling> channels;  ///< as in ArrayOptions
   Targets targets = Targets::as_given;
   /// default: one more than the largest label of the training part
-  std::optional<std::int64_t> num_classes;
+  std::optional<std::int64_t> num_classes = {};
+  ArrayNames input_arrays = {{"x", "x"}};   ///< without _train and _test
+  ArrayNames target_arrays = {{"y", "y"}};  ///< likewise
 };
 
 /// Reads x and y of one split from an .npz with x_train, y_train, x_test and y_test (or x and y:
 /// the training part), or from a folder with train.npz and test.npz of x and y, or with
-/// x_train.npy, y_train.npy, x_test.npy and y_test.npy (or x.npy and y.npy).
+/// x_train.npy, y_train.npy, x_test.npy and y_test.npy (or x.npy and y.npy). The options name other
+/// arrays in their place.
 ///
-/// Dtypes  x: u8, f32 and f64 become f32, others stay as they are. y: integers are labels (n) or
-///         (n,1); f32 and f64 become f32 (n, ...), where (n) becomes (n,1).
+/// Dtypes  x: u8, f32 and f64 become f32, others stay as they are; of several inputs only f64
+///         becomes f32. y: integers are labels (n) or (n,1); f32 and f64 become f32 (n, ...), where
+///         (n) becomes (n,1).
 /// Errors  those of load_npz; arrays that are missing or differ in the number of samples.
 TENON_API std::shared_ptr<const ArrayDataset> load_numpy(const std::string& path, Split split,
                                                          const NumpyOptions& options = {});
@@ -451,7 +484,7 @@ struct LinearProblem {
 TENON_API LinearProblem generate_linear(const LinearOptions& options = {});
 
 /// The data set with its samples as targets, for autoencoders. If samples are augmented, targets
-/// are the original samples.
+/// are the original samples. Errors  several inputs.
 TENON_API std::shared_ptr<const Dataset> reconstruct(std::shared_ptr<const Dataset> data);
 
 /// Random changes to images, drawn each time they are read.
@@ -473,8 +506,8 @@ struct AugmentOptions {
 /// Lanes 0 and 1 of Philox block `index`, key {seed, epoch}, stream 0xDA7A0050, place the crop: its
 /// top left corner is floor(lane * (2 padding + 1) / 2^32) down and to the right in the padded
 /// image; bit 31 of lanes 2 and 3 flips horizontally and vertically.
-/// Errors  samples of another rank, a fill of the wrong size, a padding that is negative or not
-///         less than the image's sides.
+/// Errors  several inputs, samples of another rank, a fill of the wrong size, a padding that is
+///         negative or not less than the image's sides.
 TENON_API std::shared_ptr<const Dataset> augment(std::shared_ptr<const Dataset> data,
                                                  const AugmentOptions& options);
 
@@ -503,10 +536,14 @@ struct BatchOptions {
 /// Samples of one batch.
 struct Batch {
   std::int64_t index = 0;  ///< within the epoch
-  /// on the host, or on the device they were prefetched to; reused for later batches
-  Tensor x, y;
-  Tensor sample_weights;                  ///< f32(n), where x is; undefined: 1 each
+  /// As Dataset::inputs() and targets(), on the host, or on the device they were prefetched to;
+  /// reused for later batches.
+  std::vector<Tensor> inputs, targets;
+  Tensor sample_weights;                  ///< f32(n), where the inputs are; undefined: 1 each
   std::span<const std::int64_t> indices;  ///< indices of the samples
+
+  const Tensor& x() const { return inputs.front(); }   ///< the first input
+  const Tensor& y() const { return targets.front(); }  ///< the first target
 };
 
 /// Iterates over the batches of an epoch, gathered ahead by worker threads, in an order that

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -36,6 +37,8 @@ struct ModelDefinition {
   std::string name;
   /// without the batch axis; default: that of the first batch
   std::optional<std::vector<std::int64_t>> input_shape;
+  /// in place of it, of a model with several inputs, by their names; default: those of the file
+  std::map<std::string, std::vector<std::int64_t>> input_shapes;
   DType input_dtype = DType::f32;
   DType dtype = DType::f32;             ///< dtype of the parameters: f32 or f64
   Preset preset = Preset::none;         ///< the defaults of fields of the layers that are not set
@@ -240,6 +243,17 @@ struct TENON_API MetricDefinition {
   /// The name in logs: "accuracy", "top_5_accuracy".
   std::string name() const;
   bool operator==(const MetricDefinition&) const = default;
+};
+
+/// The loss and the metrics of one output of a model that has several.
+struct OutputLoss {
+  std::string output;  ///< its name
+  LossDefinition loss = {};
+  /// the target of the data that it is compared with; empty: the one of the output's name, or the
+  /// only one
+  std::string target = {};
+  double weight = 1;  ///< factor in the sum of losses, at least 0
+  std::vector<MetricDefinition> metrics = {};
 };
 
 }  // namespace tenon

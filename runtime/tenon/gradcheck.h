@@ -75,5 +75,10 @@ TENON_API GradientReport check_gradients(const LossFunction& loss,
 TENON_API GradientReport check_gradients(const Context& context, const ModelDefinition& model,
                                          const LossDefinition& loss, const Tensor& x,
                                          const Tensor& y, const GradientCheckOptions& options = {});
+/// The same for inputs and outputs by name, bound as Model::train_batch does.
+TENON_API GradientReport check_gradients(const Context& context, const ModelDefinition& model,
+                                         const std::vector<OutputLoss>& losses,
+                                         const NamedTensors& inputs, const NamedTensors& targets,
+                                         const GradientCheckOptions& options = {});
 
 }  // namespace tenon

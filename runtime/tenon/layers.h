@@ -459,7 +459,11 @@ struct Onnx {
   /// The value that is the result, and what it does not depend on is left out: any name in the graph.
   /// Empty: the file's output.
   std::string output = {};
-  std::string input = {};  ///< the input that gets x; empty: the only one that `output` depends on
+  /// In place of `output`, the outputs of a model of this layer alone; empty: all of the file.
+  std::vector<std::string> outputs = {};
+  /// The input that gets x; empty: those that the outputs depend on, more than one only in a model
+  /// of this layer alone.
+  std::string input = {};
   /// The elements of the inputs besides it, a number for each input: an attention mask is 1. Their
   /// axes have the sizes that x has by the names of the axes in the file.
   std::map<std::string, double> constants = {};

@@ -109,8 +109,13 @@ class TENON_API Callback {
 /// Options of Model::compile.
 struct CompileOptions {
   OptimizerDefinition optimizer = {};
-  LossDefinition loss = {};
+  LossDefinition loss = {};  ///< of the only output
   std::vector<MetricDefinition> metrics = {};
+  /// In place of both, losses of outputs by name, with their metrics. What is minimised is their sum
+  /// by their weights; it is logged as "loss", the others as "<output>_loss" and
+  /// "<output>_<metric>". Outputs without a loss are only predicted. Means over batches, accumulated
+  /// gradients and parallel devices weigh a batch by its samples, whatever labels the losses ignore.
+  std::vector<OutputLoss> losses = {};
   /// Data parallelism: each batch is split evenly over these devices. Each device computes the
   /// gradients of its part with the same weights; their mean, weighted by what counts in each part,
   /// goes to the optimizer step on the first device. Empty or one device: no parallelism. Results
@@ -165,7 +170,8 @@ struct LayerSummary {
   std::string device;       ///< requested device; empty: the model's
 };
 
-/// A sequence of layers with parameters, optimizer state and step count.
+/// A sequence of layers with parameters, optimizer state and step count. It has one input and one
+/// output, x and y, unless it is one layer `onnx`: then those of the file, by their names.
 /// Threads  one thread at a time; different models may be used at the same time.
 class TENON_API Model {
  public:
@@ -181,11 +187,21 @@ class TENON_API Model {
   /// Sets context, optimizer, loss and metrics. Seed, determinism, precision and device are those
   /// of the context's configuration.
   /// Errors  a loss that does not fit the last layer, mixed precision for a model that is not f32,
-  ///         a glob of trainable, frozen or of the optimizer's groups that matches no parameter.
+  ///         a glob of trainable, frozen or of the optimizer's groups that matches no parameter;
+  ///         losses of an output that the model does not have, or two of one.
   void compile(const Context& context, CompileOptions options);
   /// Creates the parameters for samples of this shape; fit, evaluate and predict do so if
-  /// necessary.
+  /// necessary. Errors  several inputs.
   void build(const Shape& sample);
+  /// The same for samples of this data, whose inputs are bound to those of the model by name; an
+  /// only input takes an only one of any name. Errors  an input that one of both does not have.
+  void build_for(const Dataset& data);
+  /// True once the parameters exist.
+  bool built() const;
+  /// Replaces the layers after the one named `after` by `head`: "dense_1", or a value of the graph of
+  /// a layer `onnx`, whose output it becomes. Layers that stay keep their weights and statistics.
+  /// Training starts anew: call compile again. Errors  no layer and no value of that name.
+  void replace_head(const std::string& after, std::vector<LayerDefinition> head);
 
   /// Trains up to options.epochs from the current position: an epoch that was interrupted is
   /// resumed if it still has the same number of batches. With mixed_float16, steps with non-finite
@@ -201,41 +217,58 @@ class TENON_API Model {
                 const RunOptions& run = {});
   /// The model's output for x (n, sample...), as a host tensor (n, output...).
   Tensor predict(const Tensor& x, std::int64_t batch_size = 32, const RunOptions& run = {});
+  /// The same by name: all outputs for all inputs. Here and below an only input has any name.
+  NamedTensors predict(const NamedTensors& inputs, std::int64_t batch_size = 32,
+                       const RunOptions& run = {});
   /// As predict, with scores turned into probabilities as the loss does: softmax for a categorical
   /// cross-entropy from logits, exp for nll, sigmoid for a binary cross-entropy from logits.
   /// Classes are the last axis: (n, classes) or (n, steps..., classes).
   Tensor predict_probabilities(const Tensor& x, std::int64_t batch_size = 32);
+  /// The same by name; outputs without a loss are as they are.
+  NamedTensors predict_probabilities(const NamedTensors& inputs, std::int64_t batch_size = 32);
   /// A self-contained program that predicts for batches of this size, with predict's input x and
-  /// output, and the current parameters as constants. It outlives the model and needs less memory:
-  /// once the model is gone, only the backend's packed copy of packed weights exists.
+  /// output (or inputs() and outputs(), in that order), and the current parameters as constants. It
+  /// outlives the model and needs less memory: once the model is gone, only the backend's packed copy
+  /// of packed weights exists.
   /// Errors  no
   ///         context, or the sample shape is not known yet.
   Program freeze(std::int64_t batch_size);
   /// Writes what predict computes as an ONNX model, with the current parameters: input x (batch,
-  /// sample...), output y (batch, output...), unless the options name them otherwise. The sample
-  /// shape is fixed.
+  /// sample...), output y (batch, output...), several by their names, unless the options name them
+  /// otherwise. The sample shape is fixed.
   /// Errors  the sample shape is not known yet; those of onnx::export_graph.
   void export_onnx(const std::string& path, const onnx::ExportOptions& options = {}) const;
   /// i64 (classes, classes): element [row, column] counts samples of class `row` predicted as
-  /// `column`. Targets are labels, or one value per class.
+  /// `column`. Targets are labels, or one value per class. Errors  several outputs.
   Tensor confusion_matrix(const std::shared_ptr<const Dataset>& data, std::int64_t batch_size = 32);
 
   // The parts of a training step, on one batch each. Sample weights are f32 or f64 (n); undefined: 1
-  // each.
+  // each. Inputs and targets by name are bound to inputs and losses as those of a data set are.
 
   /// The output in the current mode, as a host tensor. Keeps nothing for gradients.
   Tensor forward(const Tensor& x);
+  /// The same by name.
+  NamedTensors forward(const NamedTensors& inputs);
   /// Loss and metrics of a batch. Accumulates gradients, weighted by batch size or, where the loss
   /// has weights, by what it was divided by.
   BatchResult backward(const Tensor& x, const Tensor& y, const Tensor& sample_weights = {});
+  /// The same by name.
+  BatchResult backward(const NamedTensors& inputs, const NamedTensors& targets,
+                       const Tensor& sample_weights = {});
   /// One optimizer step with the mean of the gradients accumulated since the last one; false if
   /// mixed_float16 skipped it. Errors: no gradients.
   bool apply();
   /// backward and apply in one, faster. Errors: a run that is cancelled, which takes no step.
   BatchResult train_batch(const Tensor& x, const Tensor& y, const Tensor& sample_weights = {},
                           const RunOptions& run = {});
+  /// The same by name.
+  BatchResult train_batch(const NamedTensors& inputs, const NamedTensors& targets,
+                          const Tensor& sample_weights = {}, const RunOptions& run = {});
   /// Loss and metrics of a batch, as evaluate sees them.
   BatchResult test_batch(const Tensor& x, const Tensor& y, const Tensor& sample_weights = {});
+  /// The same by name.
+  BatchResult test_batch(const NamedTensors& inputs, const NamedTensors& targets,
+                         const Tensor& sample_weights = {});
   /// The mean gradient of a parameter since the last apply, as a host tensor. Errors: unknown name,
   /// no backward yet.
   Tensor gradient(const std::string& parameter) const;
@@ -264,8 +297,12 @@ class TENON_API Model {
   /// The names of the values that Callback::epoch_end gets in the running fit; empty outside.
   const std::vector<std::string>& logged_names() const;
 
-  /// The shape of a sample. Errors: it is not known yet.
+  /// The shape of a sample of the first input. Errors, here and below: it is not known yet.
   const Shape& sample_shape() const;
+  /// Name, dtype and shape of a sample for each input.
+  const std::vector<SampleType>& inputs() const;
+  /// Name, dtype and shape for a sample of each output.
+  const std::vector<SampleType>& outputs() const;
   /// Steps taken since the parameters were created.
   std::int64_t step() const;
   /// The definition it was created from.

@@ -76,7 +76,7 @@ struct InputType {
 };
 using InputTypes = std::map<std::string, InputType>;
 /// Tensors by the name of their input.
-using NamedTensors = std::map<std::string, Tensor>;
+using tenon::NamedTensors;
 
 /// Options of Model::load.
 struct LoadOptions {

@@ -20,9 +20,10 @@ struct ClassScore {
   double score = 0;  ///< a probability, unless the loss is one of values
 };
 
-/// The result for one sample.
+/// The result for one sample, or one of its results if the model has several outputs.
 struct Prediction {
-  std::string input;  ///< "photo.jpg", "x.npy[3]", or the index of a sample
+  std::string input;             ///< "photo.jpg", "x.npy[3]", or the index of a sample
+  std::string output_name = {};  ///< empty: the model has one output
   /// without the batch axis: probabilities, as Model::predict_probabilities, or values
   Tensor output;
   /// what the loss compares with `output`; undefined: not known
@@ -70,8 +71,12 @@ class TENON_API Predictor {
   /// Predictions for x (n, sample...), scaled as in training; `names` has one name per sample, or is
   /// empty: the index.
   std::vector<Prediction> predict(const Tensor& x, const std::vector<std::string>& names = {});
+  /// The same for the inputs of a model by name. Of several outputs, those of a sample follow each
+  /// other.
+  std::vector<Prediction> predict(const NamedTensors& inputs,
+                                  const std::vector<std::string>& names = {});
   /// The same for a file, or for each image in a folder, in the order of their names.
-  /// Errors  those of read; a folder without images.
+  /// Errors  those of read; a folder without images; a model with several inputs.
   std::vector<Prediction> predict_files(const std::string& path);
   /// The same for the first `count` samples of data.test, or all if it has fewer, with what the data
   /// has as `expected`.

@@ -17,6 +17,8 @@ struct NamedTensor {
   std::string name;
   Tensor tensor;
 };
+/// Tensors by name.
+using NamedTensors = std::map<std::string, Tensor>;
 
 /// The content of a file.
 struct TENON_API Safetensors {

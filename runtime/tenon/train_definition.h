@@ -86,6 +86,8 @@ struct DataDefinition {
   std::int64_t symbols = 64;                        ///< markov
   std::vector<std::int64_t> shape = {3, 224, 224};  ///< random: shape of a sample
   std::int64_t classes = 1000;                      ///< random
+  ArrayNames input_arrays = {{"x", "x"}};           ///< npz: as in NumpyOptions
+  ArrayNames target_arrays = {{"y", "y"}};          ///< npz: likewise
   bool reconstruct = false;                         ///< a sample is its own target
   Targets targets = Targets::as_given;              ///< the form of class labels
   /// an .npy with a weight for each sample of the training part; csv: csv.sample_weight
@@ -127,9 +129,10 @@ TENON_API const char* name_of(LogStyle style);
 struct TrainDefinition {
   ModelDefinition model;
   std::optional<DataDefinition> data;  ///< nothing: the definition is that of a model.yaml
-  LossDefinition loss;
+  LossDefinition loss;                 ///< of the only output
   OptimizerDefinition optimizer;
   std::vector<MetricDefinition> metrics;
+  std::vector<OutputLoss> losses;  ///< in place of loss and metrics, as in CompileOptions
   std::vector<CallbackDefinition> callbacks;
   std::vector<std::string> parallel_devices;  ///< as in CompileOptions
   std::vector<std::string> trainable;         ///< as in CompileOptions
@@ -151,8 +154,9 @@ struct TrainDefinition {
 };
 
 /// Reads a train.yaml with the model that it names, or a model.yaml, which gets the defaults of a
-/// training run: sparse_categorical_crossentropy and accuracy if its last layer ends in a softmax,
-/// otherwise mse.
+/// training run: accuracy and sparse_categorical_crossentropy if its last layer, or the graph of
+/// its ONNX file, ends in a softmax, binary_crossentropy if it ends in a sigmoid, otherwise mse; for
+/// each of several outputs.
 ///
 /// `overrides` replace keys of the file before it is read ("epochs", "layers.1.dense.units"); in a
 /// train.yaml, "model.<key>" is a key of the model.

@@ -103,7 +103,7 @@ class TENON_API TrainingRun {
     Tensor expected;  ///< the targets of the samples, (n, target...), on the host
   };
   /// Predictions for the first `count` samples of data.test, or all if it has fewer.
-  /// Errors  a count below 1.
+  /// Errors  a count below 1; several inputs or outputs, which Predictor has.
   Predictions predict(const DataSplits& data, std::int64_t count);
 
   /// Saves the state after an interrupted fit as <folder>/interrupted.yaml and returns that path, to

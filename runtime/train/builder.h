@@ -16,9 +16,11 @@ namespace tenon::train {
 using layers::build;
 using layers::BuildOptions;
 using layers::Forward;
+using layers::ForwardOutput;
 using layers::input_dtype;
 using layers::LayerState;
 using layers::Learns;
+using layers::NamedValues;
 using layers::ParameterSpec;
 
 /// Writes the next values of the states back at the end of a run.

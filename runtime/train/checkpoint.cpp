@@ -62,8 +62,8 @@ void Model::save(const std::string& folder, const std::string& name) const {
   checkpoint.model = s.setup.definition.name;
   checkpoint.weights = (fs::path(folder) / (name + ".safetensors")).string();
   checkpoint.optimizer = name_of(s.setup.options.optimizer.kind);
-  checkpoint.custom_loss = s.setup.options.loss.name;
-  checkpoint.sample.assign(s.parameters.sample().begin(), s.parameters.sample().end());
+  checkpoint.custom_loss = s.setup.custom_losses();
+  for (const SampleType& input : s.parameters.inputs()) checkpoint.samples[input.name].assign(input.shape.begin(), input.shape.end());
   checkpoint.seed = s.setup.need_context().config().seed;
   checkpoint.progress = s.progress.saved();
   checkpoint.progress.callbacks = s.callback_states();
@@ -79,17 +79,17 @@ void Model::save(const std::string& folder, const std::string& name) const {
 namespace {
 
 /// Errors  the checkpoint was trained with a custom loss that the model does not have, or the other way round.
-void expect_loss(const train::CheckpointFile& checkpoint, const LossDefinition& loss) {
-  const std::string& saved = checkpoint.custom_loss;
-  if (saved == loss.name) return;
+void expect_loss(const train::CheckpointFile& checkpoint, const train::ModelSetup& setup) {
+  const std::string &saved = checkpoint.custom_loss, own = setup.custom_losses();
+  if (saved == own) return;
   const auto named = [](const std::string& name) { return name.empty() ? "a loss of the library" : "the custom loss '" + name + "'"; };
   throw Error(fmt::format("{}: was trained with {}, this model has {}; {}load the weights alone", checkpoint.file, named(saved),
-                          loss.name.empty() ? std::string("the loss ") + name_of(loss.loss) : named(loss.name),
+                          own.empty() && setup.losses.size() == 1 ? "the loss " + setup.losses[0].loss.str() : named(own),
                           saved.empty() ? "" : "compile it with the function of that loss before, for no file has it, or "));
 }
 
 /// Loads one checkpoint. On an error the model is unchanged, or only built.
-Model::Position load_checkpoint(Model& model, Model::State& s, const train::CheckpointFile& checkpoint, Model::Load what) {
+Model::Position load_checkpoint(Model::State& s, const train::CheckpointFile& checkpoint, Model::Load what) {
   train::SavedProgress progress = checkpoint.progress;
   const Safetensors file = train::read_weights(checkpoint);
   // Check everything before changing anything.
@@ -99,13 +99,23 @@ Model::Position load_checkpoint(Model& model, Model::State& s, const train::Chec
                                 ? fmt::format(", or start from its weights alone (weights: {{file: {}, strict: false}})", checkpoint.file)
                                 : ""));
   };
-  const Shape sample(std::span<const std::int64_t>(checkpoint.sample));
-  if (s.parameters.built() && !(s.parameters.sample() == sample))
-    misfit(fmt::format("key 'sample': expected {}, got {}", s.parameters.sample().str(), sample.str()));
+  std::vector<Shape> samples;
+  std::string shown;
+  for (const layers::ModelInput& input : s.setup.interface.inputs) {
+    const bool is_only = checkpoint.samples.size() == 1 && s.setup.interface.inputs.size() == 1;
+    const auto found = is_only ? checkpoint.samples.begin() : checkpoint.samples.find(input.name);
+    if (found == checkpoint.samples.end())
+      misfit(fmt::format("key 'sample': expected the input '{}', it has none of that name", input.name));
+    samples.emplace_back(std::span<const std::int64_t>(found->second));
+    shown += (shown.empty() ? "" : ", ") + samples.back().str();
+    if (!s.parameters.built()) continue;
+    if (const Shape& own = s.parameters.inputs()[samples.size() - 1].shape; !(own == samples.back()))
+      misfit(fmt::format("key 'sample': expected {}, got {}", own.str(), samples.back().str()));
+  }
   try {
-    model.build(sample);
+    s.parameters.build(samples);
   } catch (const Error& error) {
-    misfit(fmt::format("key 'sample': {} does not fit the first layers: {}", sample.str(), error.what()));
+    misfit(fmt::format("key 'sample': {} does not fit the first layers: {}", shown, error.what()));
   }
   const bool all = what == Model::Load::all;
   std::vector<const NamedTensor*> taken;
@@ -146,7 +156,7 @@ Model::Position load_checkpoint(Model& model, Model::State& s, const train::Chec
   if (const char* own = name_of(s.setup.options.optimizer.kind); all && checkpoint.optimizer != own) {
     misfit(fmt::format("it was trained with optimizer {}, this run uses {}", checkpoint.optimizer, own));
   }
-  if (all) expect_loss(checkpoint, s.setup.options.loss);
+  if (all) expect_loss(checkpoint, s.setup);
   if (all) {
     s.parameters.make_optimizer_state();
     s.parameters.reset_loss_scale();
@@ -163,9 +173,9 @@ Model::Position Model::load(const std::string& checkpoint, Load what) {
   State& s = state_of(state_);
   s.setup.need_context();
   std::error_code ignored;
-  if (!fs::is_directory(checkpoint, ignored)) return load_checkpoint(*this, s, train::read_checkpoint_file(checkpoint), what);
+  if (!fs::is_directory(checkpoint, ignored)) return load_checkpoint(s, train::read_checkpoint_file(checkpoint), what);
   Position position;
-  const auto take = [&](const train::CheckpointFile& candidate) { position = load_checkpoint(*this, s, candidate, what); };
+  const auto take = [&](const train::CheckpointFile& candidate) { position = load_checkpoint(s, candidate, what); };
   if (train::take_newest(checkpoint, take).empty()) throw Error(fmt::format("no checkpoint in {}: train the model first", checkpoint));
   return position;
 }

@@ -87,6 +87,17 @@ std::string optional_lines(const CheckpointFile& checkpoint) {
   return text;
 }
 
+/// The shape of an only input, or a map of shapes.
+std::string samples_text(const std::map<std::string, std::vector<std::int64_t>>& samples) {
+  std::string text;
+  for (const auto& [name, shape] : samples) {
+    const std::string sizes = fmt::format("[{}]", fmt::join(shape, ", "));
+    if (samples.size() == 1) return sizes;
+    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", quoted(name), sizes);
+  }
+  return "{" + text + "}";
+}
+
 }  // namespace
 
 std::string CheckpointFile::str() const {
@@ -131,8 +142,17 @@ CheckpointFile read_checkpoint_file(const std::string& path) {
   progress.step = section.require<std::int64_t>("step", "a step number", count);
   progress.epoch = section.require<std::int64_t>("epoch", "an epoch number", count);
   checkpoint.seed = section.require<std::uint64_t>("seed", "a seed");
-  for (const yaml::Value& value : section.require_value("sample", "a shape").items())
-    checkpoint.sample.push_back(value.as_integer({.lowest = 0}));
+  const yaml::Value sample = section.require_value("sample", "a shape, or a map of inputs and shapes");
+  const auto shape_of = [](const yaml::Value& value) {
+    std::vector<std::int64_t> shape;
+    for (const yaml::Value& size : value.items()) shape.push_back(size.as_integer({.lowest = 0}));
+    return shape;
+  };
+  if (sample.is_map()) {
+    for (const auto& [name, value] : sample.entries()) checkpoint.samples[name] = shape_of(value);
+  } else {
+    checkpoint.samples["x"] = shape_of(sample);
+  }
   progress.batch = section.get<std::int64_t>("batch", 0, count);
   progress.batches = section.get<std::int64_t>("batches", 0, count);
   progress.means.weight = section.get<double>("weight", 0);
@@ -156,10 +176,10 @@ CheckpointFile read_checkpoint_file(const std::string& path) {
 std::string checkpoint_text(const CheckpointFile& c) {
   const SavedProgress& progress = c.progress;
   const std::string text = fmt::format(
-      "{}model: {}\nrun: {}\nweights: {}\nweights_size_bytes: {}\nweights_crc32: {}\nsample: [{}]\noptimizer: {}\nepoch: {}\nstep: {}\n"
+      "{}model: {}\nrun: {}\nweights: {}\nweights_size_bytes: {}\nweights_crc32: {}\nsample: {}\noptimizer: {}\nepoch: {}\nstep: {}\n"
       "seed: {}\n{}",
       first_line, quoted(c.model), quoted(progress.run), quoted(fs::path(c.weights).filename().string()), c.checksum.size_bytes,
-      c.checksum.crc32, fmt::join(c.sample, ", "), c.optimizer, progress.epoch, progress.step, c.seed, optional_lines(c));
+      c.checksum.crc32, samples_text(c.samples), c.optimizer, progress.epoch, progress.step, c.seed, optional_lines(c));
   return text + checksum_line(text);
 }
 

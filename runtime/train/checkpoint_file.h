@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,8 @@ struct CheckpointFile {
   std::string weights;        ///< path of the safetensors file; its name in the text
   io::FileChecksum checksum;  ///< of the weights
   std::string optimizer;
-  std::string custom_loss;  ///< its name; empty: a loss of the library
-  std::vector<std::int64_t> sample;
+  std::string custom_loss;                                   ///< its name; empty: a loss of the library
+  std::map<std::string, std::vector<std::int64_t>> samples;  ///< shapes by input; of an only one under any name
   std::uint64_t seed = 0;
   SavedProgress progress;  ///< without the tensors of callbacks
 

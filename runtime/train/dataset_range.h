@@ -15,24 +15,23 @@ namespace tenon::train {
 class DatasetRange final : public Dataset {
  public:
   DatasetRange(std::shared_ptr<const Dataset> data, std::int64_t begin, std::int64_t end, std::string name)
-      : data_(std::move(data)), name_(std::move(name)), begin_(begin), size_(end - begin) {}
+      : Dataset(data->inputs(), data->targets()), data_(std::move(data)), name_(std::move(name)), begin_(begin), size_(end - begin) {}
   const std::string& name() const override { return name_; }
   std::int64_t size() const override { return size_; }
-  SampleType x_type() const override { return data_->x_type(); }
-  SampleType y_type() const override { return data_->y_type(); }
   std::optional<std::int64_t> num_classes() const override { return data_->num_classes(); }
   Tensor sample_weights() const override {
     const Tensor all = data_->sample_weights();
     return all.defined() ? all.slice(0, begin_, begin_ + size_) : all;
   }
 
-  void gather(std::span<const std::int64_t> indices, Tensor& x, Tensor& y) const override {
-    check_batch(indices, x, y);
-    data_->gather(shifted(indices), x, y);
+  void gather(std::span<const std::int64_t> indices, std::span<Tensor> inputs, std::span<Tensor> targets) const override {
+    check_batch(indices, inputs, targets);
+    data_->gather(shifted(indices), inputs, targets);
   }
-  void gather_augmented(std::span<const std::int64_t> indices, std::uint64_t epoch, Tensor& x, Tensor& y) const override {
-    check_batch(indices, x, y);
-    data_->gather_augmented(shifted(indices), epoch, x, y);
+  void gather_augmented(std::span<const std::int64_t> indices, std::uint64_t epoch, std::span<Tensor> inputs,
+                        std::span<Tensor> targets) const override {
+    check_batch(indices, inputs, targets);
+    data_->gather_augmented(shifted(indices), epoch, inputs, targets);
   }
 
  private:

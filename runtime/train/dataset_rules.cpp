@@ -32,8 +32,11 @@ DatasetParts read_cifar10(const DataDefinition&, const std::string& path, std::u
   return both([&](Split split) { return load_cifar10(path, split, options); });
 }
 
-DatasetParts read_numpy(const DataDefinition&, const std::string& path, std::uint64_t) {
-  return both([&](Split split) { return data::numpy_files(path, split).empty() ? nullptr : load_numpy(path, split); });
+DatasetParts read_numpy(const DataDefinition& definition, const std::string& path, std::uint64_t) {
+  NumpyOptions options;
+  options.input_arrays = definition.input_arrays;
+  options.target_arrays = definition.target_arrays;
+  return both([&](Split split) { return data::has_numpy(path, split, options) ? load_numpy(path, split, options) : nullptr; });
 }
 
 DatasetParts read_images(const DataDefinition& definition, const std::string& path, std::uint64_t) {
@@ -190,7 +193,7 @@ const std::vector<DatasetRule>& table() {
         {Source::fashion_mnist, "fashion_mnist", images, unit, idx_files, data::mnist_files, read_idx, clothes},
         {Source::idx, "idx", images, unit, idx_files, data::mnist_files, read_idx},
         {Source::cifar10, "cifar10", images, unit, cifar10_files, data::cifar10_files, read_cifar10, cifar10},
-        {Source::npz, "npz", images + split, by_dtype, numpy_files, data::numpy_files, read_numpy},
+        {Source::npz, "npz", images + split + Keys{"inputs"}, by_dtype, numpy_files, data::numpy_files, read_numpy},
         {Source::images, "images", images + split, unit, class_folders, data::image_files, read_images},
         {Source::csv, "csv", scaled + split + csv, by_dtype, csv_files, data::csv_files, read_csv},
         {Source::tokens, "tokens", split + Keys{"vocabulary", "sequence"}, none, texts, data::token_files, read_tokens},

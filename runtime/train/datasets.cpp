@@ -40,7 +40,7 @@ ArrayPointer prepared(const ArrayPointer& data, const DataDefinition& definition
     throw Error(fmt::format("data: targets: {}: expected one class label per sample, {} has targets {}; remove the key",
                             name_of(definition.targets), data->name(), data->y().str()));
   }
-  return std::make_shared<ArrayDataset>(data->x(), data->y(), options);
+  return std::make_shared<ArrayDataset>(data->input_arrays(), data->target_arrays(), options);
 }
 
 /// Images of bytes with the size and channels of `data.image`. A folder of images has them already, and keeps them.
@@ -48,6 +48,8 @@ ArrayPointer transformed(const ArrayPointer& data, const ImageOptions& options) 
   if (!data || options.is_identity()) return data;
   const Tensor& x = data->x();
   const std::size_t rank = x.shape().rank();
+  if (data->inputs().size() != 1)
+    throw Error(fmt::format("data: image: expected one input, {} has {}", data->name(), data->inputs().size()));
   if (x.dtype() != DType::u8 || rank < 3 || rank > 4) {
     throw Error(fmt::format("data: image: expected images of bytes, (H,W) or (C,H,W), {} holds {}; remove the key", data->name(), x.str()));
   }
@@ -60,7 +62,8 @@ ArrayPointer transformed(const ArrayPointer& data, const ImageOptions& options) 
     if (i == 0) all = Tensor::empty(DType::u8, shape.with_batch(data->size()));
     std::copy_n(image.data<std::uint8_t>(), image.count(), all.data<std::uint8_t>() + i * image.count());
   }
-  return all.defined() ? std::make_shared<ArrayDataset>(all, data->y(), data->options()) : data;
+  if (!all.defined()) return data;
+  return std::make_shared<ArrayDataset>(std::vector<NamedTensor>{{data->x_type().name, all}}, data->target_arrays(), data->options());
 }
 
 /// The data with the weights of a file.
@@ -68,7 +71,7 @@ ArrayPointer weighted(const ArrayPointer& data, const std::string& file) {
   ArrayOptions options = data->options();
   options.sample_weights = load_npy(file);
   try {
-    return std::make_shared<ArrayDataset>(data->x(), data->y(), options);
+    return std::make_shared<ArrayDataset>(data->input_arrays(), data->target_arrays(), options);
   } catch (const Error& error) {
     throw Error(fmt::format("data: sample_weight {}: {}", file, error.what()));
   }

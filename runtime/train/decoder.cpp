@@ -51,6 +51,7 @@ struct Decoder::State {
 
 Decoder::Decoder(Model& model, std::int64_t capacity) : state_(std::make_unique<State>()) {
   Model::State& source = state_of(model.state_);
+  source.setup.expect_one_of_each("decoder");
   const Shape& sample = source.parameters.sample();
   if (sample.rank() != 1) {
     throw Error(fmt::format("decoder: expected a model whose samples are sequences of labels (time), got {}", sample.str()));

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Model: loops over data without training: evaluate, predict, confusion matrix.
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
+#include <span>
+#include <utility>
+#include <vector>
 
+#include "train/binding.h"
 #include "train/feed.h"
 #include "train/model_state.h"
 
@@ -17,6 +21,7 @@ Logs Model::State::evaluate(const std::shared_ptr<const Dataset>& data, std::int
   options.batches.shuffle = false;
   options.device = setup.batch_device();
   options.pinned = pinned;
+  train::BoundBatches bound(setup, *data);
   train::Feed batches(data, options, session.evaluation_buffers);
   Logs logs = setup.empty_logs();
   train::BatchMeans current;
@@ -24,7 +29,7 @@ Logs Model::State::evaluate(const std::shared_ptr<const Dataset>& data, std::int
   means.reset(logs.size());
   batches.start(0);
   while (const Batch* batch = batches.next()) {
-    test_batch({batch->x, batch->y, batch->sample_weights}, current, run);
+    test_batch(bound(*batch), current, run);
     means.add(current.values, current.weight);
   }
   means.write(current.values);
@@ -34,38 +39,71 @@ Logs Model::State::evaluate(const std::shared_ptr<const Dataset>& data, std::int
 
 Logs Model::evaluate(const std::shared_ptr<const Dataset>& data, std::int64_t batch_size, const RunOptions& run) {
   if (data == nullptr) throw Error("evaluate: expected a data set, got a null pointer");
-  state_of(state_).setup.need_context();
-  build(data->x_type().shape);
+  build_for(*data);
   return state_of(state_).evaluate(data, batch_size, true, run);
 }
 
 Tensor Model::predict(const Tensor& x, std::int64_t batch_size, const RunOptions& run) {
-  return state_of(state_).predict(*this, train::Phase::predict, x, batch_size, run);
+  State& s = state_of(state_);
+  s.setup.expect_one_of_each("predict");
+  return s.predict(train::Phase::predict, {&x, 1}, batch_size, run).front();
+}
+NamedTensors Model::predict(const NamedTensors& inputs, std::int64_t batch_size, const RunOptions& run) {
+  return state_of(state_).predict(train::Phase::predict, inputs, batch_size, run);
 }
 
 Tensor Model::predict_probabilities(const Tensor& x, std::int64_t batch_size) {
-  return state_of(state_).predict(*this, train::Phase::probabilities, x, batch_size, {});
+  State& s = state_of(state_);
+  s.setup.expect_one_of_each("predict");
+  return s.predict(train::Phase::probabilities, {&x, 1}, batch_size, {}).front();
+}
+NamedTensors Model::predict_probabilities(const NamedTensors& inputs, std::int64_t batch_size) {
+  return state_of(state_).predict(train::Phase::probabilities, inputs, batch_size, {});
 }
 
-Tensor Model::State::predict(Model& model, train::Phase phase, const Tensor& x, std::int64_t batch_size, const RunOptions& run) {
+NamedTensors Model::State::with_names(std::vector<Tensor> outputs) const {
+  NamedTensors named;
+  for (std::size_t i = 0; i < outputs.size(); ++i) named[setup.interface.outputs[i].name] = std::move(outputs[i]);
+  return named;
+}
+
+NamedTensors Model::State::predict(train::Phase phase, const NamedTensors& inputs, std::int64_t batch_size, const RunOptions& run) {
+  return with_names(predict(phase, train::inputs_in_order(setup, inputs, "predict"), batch_size, run));
+}
+
+std::vector<Tensor> Model::State::predict(train::Phase phase, std::span<const Tensor> inputs, std::int64_t batch_size,
+                                          const RunOptions& run) {
   setup.need_context();
-  if (x.shape().rank() == 0) throw Error("predict: x expects a batch axis, got a scalar");
-  if (batch_size < 1) throw Error(fmt::format("predict: batch_size is {}, expected at least 1", batch_size));
-  model.build(Shape(x.shape().dims().subspan(1)));
-  const std::int64_t count = x.shape()[0];
-  Tensor all;
-  for (std::int64_t begin = 0; begin < count || !all.defined(); begin += batch_size) {
-    const Tensor part = x.slice(0, begin, std::min(count, begin + batch_size));
-    const std::array<Tensor, 1> inputs{part};
-    const Tensor made = programs.get(phase, train::BatchType::of(part), run).run(inputs, run).front().to_host();
-    if (!all.defined()) {
-      Shape shape = made.shape();
-      shape.set(0, count);
-      all = Tensor::empty(made.dtype(), shape);
+  std::vector<Shape> samples;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Shape& shape = inputs[i].shape();
+    const std::string name = inputs.size() == 1 ? "x" : setup.interface.inputs[i].name;
+    if (shape.rank() == 0) throw Error(fmt::format("predict: {} expects a batch axis, got a scalar", name));
+    if (shape[0] != inputs[0].shape()[0]) {
+      throw Error(fmt::format("predict: expected inputs of as many samples, got {} {} and {} {}", setup.interface.inputs[0].name,
+                              inputs[0].str(), name, inputs[i].str()));
     }
-    if (made.size_bytes() > 0) {
-      std::memcpy(static_cast<char*>(all.raw()) + begin * (made.size_bytes() / made.shape()[0]), made.raw(),
-                  static_cast<std::size_t>(made.size_bytes()));
+    samples.emplace_back(shape.dims().subspan(1));
+  }
+  if (batch_size < 1) throw Error(fmt::format("predict: batch_size is {}, expected at least 1", batch_size));
+  parameters.build(samples);
+  const std::int64_t count = inputs[0].shape()[0];
+  std::vector<Tensor> all;
+  for (std::int64_t begin = 0; begin < count || all.empty(); begin += batch_size) {
+    std::vector<Tensor> parts;
+    for (const Tensor& input : inputs) parts.push_back(input.slice(0, begin, std::min(count, begin + batch_size)));
+    const std::vector<Tensor>& results = programs.get(phase, train::BatchTensors{parts}, run).run(parts, run);
+    for (std::size_t i = 0; i < setup.interface.outputs.size(); ++i) {
+      const Tensor made = results[i].to_host();
+      if (all.size() == i) {
+        Shape shape = made.shape();
+        shape.set(0, count);
+        all.push_back(Tensor::empty(made.dtype(), shape));
+      }
+      if (made.size_bytes() > 0) {
+        std::memcpy(static_cast<char*>(all[i].raw()) + begin * (made.size_bytes() / made.shape()[0]), made.raw(),
+                    static_cast<std::size_t>(made.size_bytes()));
+      }
     }
   }
   return all;
@@ -75,20 +113,28 @@ Tensor Model::confusion_matrix(const std::shared_ptr<const Dataset>& data, std::
   State& s = state_of(state_);
   s.setup.need_context();
   if (data == nullptr) throw Error("confusion_matrix: expected a data set, got a null pointer");
-  build(data->x_type().shape);
+  if (s.setup.interface.outputs.size() != 1) {
+    throw Error(fmt::format("confusion matrix: expected a model with one output, got {}", fmt::join(s.setup.output_names(), ", ")));
+  }
+  build_for(*data);
+  train::BoundBatches bound(s.setup, *data);
   Batches batches(data, {.batch_size = batch_size, .shuffle = false});
-  const std::int64_t classes = s.parameters.layers().back().output.count();
+  const LossDefinition& loss = s.setup.losses[0].loss;
+  const std::int64_t classes = s.parameters.outputs()[0].shape.count();
   Tensor matrix = Tensor::zeros(DType::i64, {classes, classes});
   std::int64_t* counts = matrix.data<std::int64_t>();
   batches.start(0);
   while (const Batch* batch = batches.next()) {
-    const std::array<Tensor, 2> inputs{batch->x, batch->y};
-    const std::vector<Tensor>& results = s.programs.get(train::Phase::classes, train::BatchType::of(batch->x, batch->y)).run(inputs);
+    const train::BatchTensors tensors = bound(*batch);
+    std::vector<Tensor> inputs(tensors.inputs.begin(), tensors.inputs.end());
+    inputs.insert(inputs.end(), tensors.targets.begin(), tensors.targets.end());
+    const std::vector<Tensor>& results =
+        s.programs.get(train::Phase::classes, train::BatchTensors{tensors.inputs, tensors.targets}).run(inputs);
     const Tensor host_labels = results[0].to_host(), host_classes = results[1].to_host();
     const auto* labels = host_labels.data<std::int64_t>();
     const auto* predicted = host_classes.data<std::int64_t>();
     for (std::int64_t i = 0; i < host_labels.count(); ++i) {
-      if (s.setup.options.loss.ignore_index && labels[i] == *s.setup.options.loss.ignore_index) continue;
+      if (loss.ignore_index && labels[i] == *loss.ignore_index) continue;
       if (labels[i] < 0 || labels[i] >= classes) {
         throw Error(fmt::format("confusion matrix: label {} at index {} of {} is out of range [0, {})", labels[i],
                                 batch->indices[static_cast<std::size_t>(i)], data->name(), classes));

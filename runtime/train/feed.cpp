@@ -34,6 +34,11 @@ void make_fit(Tensor& buffer, const Device& device, std::int64_t rows, const Sam
   buffer = device.empty(sample.dtype, shape);
 }
 
+void make_fit(std::vector<Tensor>& buffers, const Device& device, std::int64_t rows, const std::vector<SampleType>& samples) {
+  buffers.resize(samples.size());
+  for (std::size_t i = 0; i < samples.size(); ++i) make_fit(buffers[i], device, rows, samples[i]);
+}
+
 Tensor first_rows(const Tensor& buffer, std::int64_t rows) {
   return buffer.shape()[0] == rows ? buffer : buffer.slice(0, 0, rows);
 }
@@ -50,8 +55,8 @@ class Feed::Copier {
         slots_{Slot(device, buffers, 0), Slot(device, buffers, 1)} {
     const bool weighted = batches.data().sample_weights().defined();
     for (std::size_t i = 0; i < slots_.size(); ++i) {
-      make_fit(buffers.x[i], device, rows, batches.data().x_type());
-      make_fit(buffers.y[i], device, rows, batches.data().y_type());
+      make_fit(buffers.inputs[i], device, rows, batches.data().inputs());
+      make_fit(buffers.targets[i], device, rows, batches.data().targets());
       if (weighted) make_fit(buffers.sample_weights[i], device, rows, {DType::f32, {}});
     }
     thread_ = std::thread([this] { copy_loop(); });
@@ -97,8 +102,13 @@ class Feed::Copier {
  private:
   struct Slot {
     Slot(const Device& device, const FeedBuffers& buffers, std::size_t i)
-        : x(buffers.x[i]), y(buffers.y[i]), sample_weights(buffers.sample_weights[i]), copied(device), consumed(device) {}
-    const Tensor &x, &y, &sample_weights;
+        : inputs(buffers.inputs[i]),
+          targets(buffers.targets[i]),
+          sample_weights(buffers.sample_weights[i]),
+          copied(device),
+          consumed(device) {}
+    const std::vector<Tensor>&inputs, &targets;
+    const Tensor& sample_weights;
     Batch batch;
     Event copied;    ///< after the copy
     Event consumed;  ///< after the last step that read it
@@ -151,14 +161,19 @@ class Feed::Copier {
   }
 
   void copy(const Batch& batch, Slot& slot) {
-    const std::int64_t rows = batch.x.shape()[0];
+    const std::int64_t rows = batch.x().shape()[0];
     slot.batch.index = batch.index;
     slot.batch.indices = batch.indices;
-    slot.batch.x = first_rows(slot.x, rows);
-    slot.batch.y = first_rows(slot.y, rows);
     copies_.wait(slot.consumed);
-    copy_async(batch.x, slot.batch.x, copies_);
-    copy_async(batch.y, slot.batch.y, copies_);
+    const auto copy_all = [&](const std::vector<Tensor>& from, const std::vector<Tensor>& buffers, std::vector<Tensor>& to) {
+      to.clear();
+      for (std::size_t i = 0; i < from.size(); ++i) {
+        to.push_back(first_rows(buffers[i], rows));
+        copy_async(from[i], to.back(), copies_);
+      }
+    };
+    copy_all(batch.inputs, slot.inputs, slot.batch.inputs);
+    copy_all(batch.targets, slot.targets, slot.batch.targets);
     if (batch.sample_weights.defined()) {
       slot.batch.sample_weights = first_rows(slot.sample_weights, rows);
       copy_async(batch.sample_weights, slot.batch.sample_weights, copies_);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include <tenon/context.h>
 #include <tenon/data.h>
@@ -15,12 +16,13 @@ namespace tenon::train {
 /// Device memory of two batches. It outlives the feeds that use it in turn: a captured program is replayed at the addresses that it was
 /// recorded with.
 struct FeedBuffers {
-  std::array<Tensor, 2> x, y, sample_weights;
+  std::array<std::vector<Tensor>, 2> inputs, targets;
+  std::array<Tensor, 2> sample_weights;
 };
 
 struct FeedOptions {
   BatchOptions batches;
-  std::optional<Device> device;  ///< the device that reads x and y; empty: several do, and batches stay in host memory
+  std::optional<Device> device;  ///< the device that reads batches; empty: several do, and batches stay in host memory
   bool pinned = true;            ///< use pinned host memory if the device has memory of its own
 };
 

@@ -10,6 +10,7 @@
 #include <tenon/trace.h>
 
 #include "core/log.h"
+#include "train/binding.h"
 #include "train/dataset_range.h"
 #include "train/feed.h"
 #include "train/model_state.h"
@@ -50,6 +51,7 @@ class FitLoop {
   Model& model_;
   Model::State& s_;
   const FitOptions& options_;
+  train::BoundBatches bound_;
   train::Feed batches_;
   std::int64_t count_ = 0;  ///< batches per epoch
   train::RunningMeans means_;
@@ -77,6 +79,7 @@ FitLoop::FitLoop(Model& model, Model::State& state, std::shared_ptr<const Datase
     : model_(model),
       s_(state),
       options_(options),
+      bound_(state.setup, *data),
       batches_(std::move(data), feed_options(options, state), state.session.training_buffers),
       running_(state.setup.empty_logs()),
       last_{.logs = running_} {
@@ -154,7 +157,7 @@ void FitLoop::step(const Batch& batch, std::int64_t index) {
   RunOptions run = options_.run;
   if (s_.progress.accumulated() > 0) run.stop = {};  // a step is completed once it has updated running statistics
   try {
-    const train::BatchTensors tensors{batch.x, batch.y, batch.sample_weights};
+    const train::BatchTensors tensors = bound_(batch);
     if (options_.accumulate == 1) return s_.train_batch(tensors, current_, run);
     s_.backward(tensors, current_, run);
     run.stop = {};
@@ -198,7 +201,7 @@ bool FitLoop::epoch(EpochLogs& out_result) {
     const bool counts = finite || expects_finite_loss();
     if (counts) means_.add(current_.values, current_.weight);
     if (!counts) ++skipped;
-    samples += batch->x.shape()[0];
+    samples += batch->x().shape()[0];
     show_means();
     if (s_.progress.accumulated() == 0) s_.progress.finish_batch(index + 1, means_);  // training is resumed after complete steps only
     const bool shows_means = finite || !counts;
@@ -264,7 +267,7 @@ History Model::fit(const std::shared_ptr<const Dataset>& data, const FitOptions&
   if (!(options.validation_split >= 0 && options.validation_split < 1)) {
     throw Error(fmt::format("fit: validation_split is {}, expected 0 <= validation_split < 1", options.validation_split));
   }
-  build(data->x_type().shape);
+  build_for(*data);
   if (options.validation_split == 0) return FitLoop(*this, s, data, options).run();
   if (options.validation != nullptr) throw Error("fit: validation and validation_split are both given; expected one of them");
   FitOptions own = options;

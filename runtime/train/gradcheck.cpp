@@ -9,11 +9,12 @@
 #include <limits>
 #include <numeric>
 #include <random>
+#include <span>
 
 #include <tenon/program.h>
 
 #include "exec/context_state.h"
-#include "layers/sources.h"
+#include "train/binding.h"
 #include "train/builder.h"
 #include "train/initializers.h"
 #include "train/objective.h"
@@ -174,11 +175,12 @@ GradientReport check_gradients(const LossFunction& loss, const std::vector<Named
   return report;
 }
 
-GradientReport check_gradients(const Context& context, const ModelDefinition& model, const LossDefinition& loss, const Tensor& x,
-                               const Tensor& y, const GradientCheckOptions& options) {
-  ModelDefinition definition = model;
-  definition.dtype = DType::f64;
-  layers::Sources sources;
+namespace {
+
+/// For a model and its losses on a batch in the order of both.
+GradientReport check_model(train::ModelSetup& setup, const Context& context, std::span<const Tensor> inputs,
+                           std::span<const Tensor> targets, const GradientCheckOptions& options) {
+  setup.definition.dtype = DType::f64;
   const auto parameters = std::make_shared<ParameterStore>();
   const auto home_of = [&](const train::ParameterSpec& spec) {
     return spec.device.empty() ? context.default_device() : Device(context.state()->open_found(spec.device));
@@ -186,9 +188,15 @@ GradientReport check_gradients(const Context& context, const ModelDefinition& mo
 
   // Both graphs begin with the same nodes, so that dropout, whose masks depend on the index of its node, is the same in both.
   const auto build_loss = [&](Graph& graph, train::Forward& out_forward) {
-    const Value in = graph.input("x", x.dtype(), x.shape());
-    out_forward = train::build(graph, definition, in, graph.input("key", DType::u64, {2}), {.context = &context, .sources = &sources});
-    return train::build_objective(out_forward, graph.input("y", y.dtype(), y.shape()), loss, {}).loss;
+    train::NamedValues in;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      in.emplace_back(setup.interface.inputs.at(i).name, graph.input(setup.input_name(i), inputs[i].dtype(), inputs[i].shape()));
+    }
+    out_forward = train::build(graph, setup.definition, in, graph.input("key", DType::u64, {2}),
+                               {.context = &context, .sources = setup.sources.get()});
+    std::vector<Value> y;
+    for (std::size_t i = 0; i < targets.size(); ++i) y.push_back(graph.input(setup.target_name(i), targets[i].dtype(), targets[i].shape()));
+    return train::build_objective(out_forward, y, setup.losses).loss;
   };
   Graph with_gradients, forward_only;
   train::Forward f, second;
@@ -211,10 +219,12 @@ GradientReport check_gradients(const Context& context, const ModelDefinition& mo
     parameters->create(state.spec.name, home_of(state.spec), DType::f64, state.spec.shape);
     parameters->set(state.spec.name, train::initialize(context, home_of(state.spec), state.spec, 0, 0));
   }
-  const std::array<Tensor, 3> inputs{x, Tensor::of<std::uint64_t>({context.config().seed, 1}, {2}), y};
+  std::vector<Tensor> arguments(inputs.begin(), inputs.end());
+  arguments.push_back(Tensor::of<std::uint64_t>({context.config().seed, 1}, {2}));
+  arguments.insert(arguments.end(), targets.begin(), targets.end());
   Program backward(context, with_gradients, {.device = {}, .parameters = parameters});
   Program forward(context, forward_only, {.device = {}, .parameters = parameters});
-  const std::vector<Tensor>& results = backward.run(inputs);
+  const std::vector<Tensor>& results = backward.run(arguments);
   std::vector<Tensor> analytic;
   for (std::size_t i = 1; i < results.size(); ++i) analytic.push_back(results[i].to_host());
 
@@ -226,9 +236,27 @@ GradientReport check_gradients(const Context& context, const ModelDefinition& mo
       on_device[i].assign(now, now + values[i].count());
       parameters->set(start[i].name, values[i]);
     }
-    return forward.run(inputs).front().to_host().item();
+    return forward.run(arguments).front().to_host().item();
   };
   return check_gradients(loss_at, start, analytic, options);
+}
+
+}  // namespace
+
+GradientReport check_gradients(const Context& context, const ModelDefinition& model, const LossDefinition& loss, const Tensor& x,
+                               const Tensor& y, const GradientCheckOptions& options) {
+  train::ModelSetup setup(model);
+  setup.compile(context, {.loss = loss});
+  setup.expect_one_of_each("check_gradients");
+  return check_model(setup, context, {&x, 1}, {&y, 1}, options);
+}
+
+GradientReport check_gradients(const Context& context, const ModelDefinition& model, const std::vector<OutputLoss>& losses,
+                               const NamedTensors& inputs, const NamedTensors& targets, const GradientCheckOptions& options) {
+  train::ModelSetup setup(model);
+  setup.compile(context, {.losses = losses});
+  return check_model(setup, context, train::inputs_in_order(setup, inputs, "check_gradients"),
+                     train::targets_in_order(setup, targets, "check_gradients"), options);
 }
 
 }  // namespace tenon

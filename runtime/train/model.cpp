@@ -4,12 +4,17 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <iterator>
+#include <map>
 #include <utility>
 
 #include "core/log.h"
 #include "exec/placement.h"
+#include "train/binding.h"
+#include "train/head.h"
 #include "train/model_state.h"
 #include "train/optimizers.h"
 #include "train/summary.h"
@@ -58,22 +63,52 @@ void Model::compile(const Context& context, CompileOptions options) {
     throw Error(fmt::format("model: precision {} ({}) expects parameters of f32, got {}; use dtype: float32 or precision: float32",
                             name_of(config.precision), config.origin_of("precision"), name_of(s.setup.definition.dtype)));
   }
-  train::check_kind(options.loss);
-  s.setup.context = context;
-  options.optimizer = train::with_defaults(options.optimizer);
-  s.setup.options = std::move(options);
+  s.setup.compile(context, std::move(options));
   s.programs.clear();
   s.session.training_buffers = s.session.evaluation_buffers = {};
   s.progress.drop_accumulated();
   if (s.parameters.built()) {
     s.parameters.choose_trainable();
-  } else if (const auto& shape = s.setup.definition.input_shape) {
-    build(Shape(std::span<const std::int64_t>(*shape)));
+  } else if (const auto samples = train::known_samples(s.setup)) {
+    s.parameters.build(*samples);
   }
 }
 
+void Model::replace_head(const std::string& after, std::vector<LayerDefinition> head) {
+  State& s = state_of(state_);
+  end_if_fitting(state_.get(), "given another head");
+  ModelDefinition definition = s.setup.definition;
+  const std::size_t kept = train::cut_after(definition, after, *s.setup.sources);
+  const bool was_file = layers::is_one_file(s.setup.definition);
+  std::map<std::string, Tensor> weights;
+  if (s.parameters.built()) {
+    const std::vector<std::string> names = train::names_of_layers(s.parameters.layers());
+    for (const auto& [name, tensor] : s.parameters.store()->all()) {
+      const auto owner = std::ranges::find(names, name.substr(0, name.find('/')));
+      const bool is_kept = was_file || static_cast<std::size_t>(owner - names.begin()) < kept;
+      // What a file brings along has its layer's name in front as soon as the model has other layers.
+      const bool moves = was_file && !head.empty() && owner == names.end();
+      if (is_kept && !is_training_state(name)) weights[moves ? names[0] + "/" + name : name] = tensor.to_host();
+    }
+  }
+  definition.layers.insert(definition.layers.end(), std::make_move_iterator(head.begin()), std::make_move_iterator(head.end()));
+  auto replaced = std::make_unique<State>(std::move(definition));
+  replaced->parameters.set_initial(std::move(weights));
+  state_ = std::move(replaced);
+}
+
 void Model::build(const Shape& sample) {
-  state_of(state_).parameters.build(sample);
+  state_of(state_).parameters.build({&sample, 1});
+}
+
+bool Model::built() const {
+  return state_of(state_).parameters.built();
+}
+
+void Model::build_for(const Dataset& data) {
+  State& s = state_of(state_);
+  s.setup.need_context();
+  s.parameters.build(train::samples_of(s.setup, data));
 }
 
 // ---------------------------------------------------------------- introspection
@@ -90,6 +125,12 @@ std::int64_t Model::epochs_done() const {
 }
 const Shape& Model::sample_shape() const {
   return state_of(state_).parameters.sample();
+}
+const std::vector<SampleType>& Model::inputs() const {
+  return state_of(state_).parameters.inputs();
+}
+const std::vector<SampleType>& Model::outputs() const {
+  return state_of(state_).parameters.outputs();
 }
 const ModelDefinition& Model::definition() const {
   return state_of(state_).setup.definition;
@@ -162,7 +203,7 @@ std::vector<LayerSummary> Model::layers() const {
 
 std::string Model::summary(std::int64_t batch_size) const {
   const State& s = state_of(state_);
-  std::string text = train::summary_of(s.setup, layers());
+  std::string text = train::summary_of(s.setup, layers(), outputs());
   if (s.setup.scales_loss()) {
     const ParameterStore& store = *s.parameters.store();
     const bool made = store.has(train::loss_scale_name);
@@ -175,8 +216,7 @@ std::string Model::summary(std::int64_t batch_size) const {
 
 train::BatchType Model::State::batch_type(std::int64_t batch_size) const {
   if (batch_size < 1) throw Error(fmt::format("model: batch_size is {}, expected at least 1", batch_size));
-  const Shape& sample = parameters.sample();
-  return train::BatchType::of(setup, sample, parameters.layers().back().output, batch_size);
+  return train::BatchType::of(setup, parameters.inputs(), parameters.outputs(), batch_size);
 }
 
 const Program& Model::program_of_step(std::int64_t batch_size) {
@@ -198,18 +238,18 @@ const ProgramCounts& Model::program_counts() const {
 Program Model::freeze(std::int64_t batch_size) {
   State& s = state_of(state_);
   s.setup.need_context();
-  return s.programs.frozen({s.parameters.sample().with_batch(batch_size), train::input_dtype(s.setup.definition)});
+  return s.programs.frozen(train::BatchType::of(s.parameters.inputs(), batch_size));
 }
 
 void Model::export_onnx(const std::string& path, const onnx::ExportOptions& options) const {
   const State& s = state_of(state_);
-  const Shape& sample = s.parameters.sample();
+  const std::vector<SampleType>& inputs = s.parameters.inputs();
   onnx::ExportOptions chosen = options;
-  if (chosen.outputs.empty()) chosen.outputs = {"y"};
+  if (chosen.inputs.empty() && inputs.size() > 1) chosen.inputs = s.setup.input_names();
+  if (chosen.outputs.empty())
+    chosen.outputs = s.setup.interface.outputs.size() == 1 ? std::vector<std::string>{"y"} : s.setup.output_names();
   if (chosen.graph_name.empty()) chosen.graph_name = s.setup.definition.name;
-  const auto graph_of = [&](std::int64_t batch) {
-    return s.programs.prediction({sample.with_batch(batch), train::input_dtype(s.setup.definition)});
-  };
+  const auto graph_of = [&](std::int64_t batch) { return s.programs.prediction(train::BatchType::of(inputs, batch)); };
   onnx::export_graph(
       path, graph_of, [&](const std::string& name) { return s.parameters.store()->get(name); }, chosen);
 }

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/model_setup.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "exec/context_state.h"
 #include "layers/definition.h"
 #include "train/objective.h"
 #include "train/optimizers.h"
 #include "train/trainable.h"
+#include "yaml/suggest.h"
 
 namespace tenon::train {
 namespace {
@@ -19,15 +25,105 @@ bool names_devices(const std::vector<LayerDefinition>& all) {
   return found;
 }
 
+[[noreturn]] void fail(const OutputLoss& of, const std::string& reason) {
+  throw Error(fmt::format("{}losses: {}", of.loss.where.empty() ? "" : of.loss.where + ": ", reason));
+}
+
+void check(const std::vector<OutputLoss>& losses, const std::vector<std::string>& outputs) {
+  for (auto of = losses.begin(); of != losses.end(); ++of) {
+    if (std::ranges::find(outputs, of->output) == outputs.end()) {
+      fail(*of, fmt::format("expected an output of the model ({}), got '{}'{}", fmt::join(outputs, ", "), of->output,
+                            yaml::did_you_mean(of->output, outputs)));
+    }
+    if (std::any_of(losses.begin(), of, [&](const OutputLoss& earlier) { return earlier.output == of->output; }))
+      fail(*of, fmt::format("expected one loss for each output, got two for '{}'", of->output));
+    if (!(of->weight >= 0) || !std::isfinite(of->weight))
+      fail(*of, fmt::format("{}: weight is {}, expected a finite number of at least 0", of->output, of->weight));
+    check_kind(of->loss);
+  }
+}
+
 }  // namespace
 
 CompileOptions compile_options(const TrainDefinition& definition) {
   return {.optimizer = with_defaults(definition.optimizer),
           .loss = definition.loss,
           .metrics = definition.metrics,
+          .losses = definition.losses,
           .parallel_devices = definition.parallel_devices,
           .trainable = definition.trainable,
           .frozen = definition.frozen};
+}
+
+ModelSetup::ModelSetup(ModelDefinition model)
+    : definition(std::move(model)), interface(layers::complete_interface(definition, *sources)), options{.optimizer = with_defaults({})} {}
+
+void ModelSetup::compile(const Context& on, CompileOptions with) {
+  check_kind(with.loss);
+  check(with.losses, output_names());
+  if (!with.losses.empty() && !with.metrics.empty())
+    throw Error("losses: expected the metrics of each of them in OutputLoss::metrics, got CompileOptions::metrics, too");
+  with.optimizer = with_defaults(with.optimizer);
+  losses = with.losses;
+  if (losses.empty() && interface.outputs.size() == 1)
+    losses = {{.output = "", .loss = with.loss, .target = {}, .weight = 1, .metrics = with.metrics}};
+  logged = {{"loss", nullptr}};
+  if (!with.losses.empty()) {
+    for (const OutputLoss& of : losses) logged.push_back({of.output + "_loss", nullptr});
+  }
+  for (const OutputLoss& of : losses) {
+    for (const MetricDefinition& metric : of.metrics)
+      logged.push_back({(of.output.empty() ? "" : of.output + "_") + metric.name(), rule_of(metric.metric).finish});
+  }
+  options = std::move(with);
+  context = on;
+}
+
+const std::vector<OutputLoss>& ModelSetup::need_losses() const {
+  if (!losses.empty()) return losses;
+  throw Error(
+      fmt::format("{}the model has the outputs {}: expected a loss for at least one of them, by name (`losses` in a train.yaml, "
+                  "CompileOptions::losses), got none",
+                  options.loss.where.empty() ? "" : options.loss.where + ": ", fmt::join(output_names(), ", ")));
+}
+
+void ModelSetup::expect_one_of_each(const char* call) const {
+  if (interface.inputs.size() == 1 && interface.outputs.size() == 1) return;
+  throw Error(fmt::format("{}: expected a model with one input and one output, got the inputs {} and the outputs {}; give tensors by name",
+                          call, fmt::join(input_names(), ", "), fmt::join(output_names(), ", ")));
+}
+
+std::string ModelSetup::custom_losses() const {
+  std::vector<std::string> names;
+  for (const OutputLoss& of : losses) {
+    if (of.loss.loss == Loss::custom) names.push_back(of.loss.name);
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::string ModelSetup::input_name(std::size_t input) const {
+  return interface.inputs.size() == 1 ? "x" : "inputs/" + interface.inputs[input].name;
+}
+
+std::string ModelSetup::target_name(std::size_t loss) const {
+  return losses.size() == 1 ? "y" : "targets/" + losses[loss].output;
+}
+
+std::vector<std::string> ModelSetup::input_names() const {
+  std::vector<std::string> names;
+  for (const layers::ModelInput& input : interface.inputs) names.push_back(input.name);
+  return names;
+}
+
+std::vector<std::string> ModelSetup::output_names() const {
+  std::vector<std::string> names;
+  for (const layers::ModelOutput& output : interface.outputs) names.push_back(output.name);
+  return names;
+}
+
+const OutputLoss* loss_of(const TrainDefinition& definition, const std::string& output) {
+  const auto found = std::ranges::find_if(definition.losses, [&](const OutputLoss& of) { return output.empty() || of.output == output; });
+  return found == definition.losses.end() ? nullptr : &*found;
 }
 
 const Context& ModelSetup::need_context() const {
@@ -51,17 +147,14 @@ std::optional<Device> ModelSetup::batch_device() const {
 }
 
 Logs ModelSetup::empty_logs() const {
-  Logs logs{{"loss", 0.0}};
-  for (const MetricDefinition& metric : options.metrics) logs.emplace_back(metric.name(), 0.0);
+  Logs logs;
+  for (const Logged& value : logged) logs.emplace_back(value.name, 0.0);
   return logs;
 }
 
 void ModelSetup::write_logs(std::span<const double> means, Logs& out_logs) const {
-  out_logs[0].second = means[0];
-  for (std::size_t i = 1; i < out_logs.size(); ++i) {
-    const auto rule = rule_of(options.metrics[i - 1].metric).finish;
-    out_logs[i].second = rule == nullptr ? means[i] : rule(means[i]);
-  }
+  for (std::size_t i = 0; i < out_logs.size(); ++i)
+    out_logs[i].second = logged[i].finish == nullptr ? means[i] : logged[i].finish(means[i]);
   for (auto& [name, value] : out_logs) {
     if (std::isnan(value)) value = std::numeric_limits<double>::quiet_NaN();  // 0/0 is negative on x86, and would be printed as "-nan"
   }

@@ -6,11 +6,13 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <tenon/context.h>
 #include <tenon/model.h>
 #include <tenon/train_definition.h>
 
+#include "layers/interface.h"
 #include "layers/sources.h"
 #include "train/builder.h"
 
@@ -19,16 +21,45 @@ namespace tenon::train {
 /// What a training run compiles its model with.
 CompileOptions compile_options(const TrainDefinition& definition);
 
+/// Of the losses by output, that of `output`; the first one if it is empty; null: there is none.
+const OutputLoss* loss_of(const TrainDefinition& definition, const std::string& output);
+
 /// The definition of a model and the arguments of Model::compile. The other parts of a model read them here.
 struct ModelSetup {
+  /// A value of Logs.
+  struct Logged {
+    std::string name;
+    double (*finish)(double mean);  ///< MetricRule::finish; null: the mean itself
+  };
+
+  /// Errors  those of layers::complete_interface.
+  explicit ModelSetup(ModelDefinition model);
+  /// Errors  losses that do not fit the outputs.
+  void compile(const Context& on, CompileOptions with);
+
   ModelDefinition definition;
-  std::optional<Context> context;  ///< empty before compile
-  CompileOptions options;
   /// The files that its layers import.
   std::shared_ptr<layers::Sources> sources = std::make_shared<layers::Sources>();
+  layers::Interface interface;
+  std::optional<Context> context;  ///< empty before compile
+  CompileOptions options;
+  /// CompileOptions::losses, or for one output, of no name, its loss and metrics. Targets of programs are in this order.
+  std::vector<OutputLoss> losses;
+  std::vector<Logged> logged;  ///< in the order of the results of a program
 
   /// Errors  compile() has not been called.
   const Context& need_context() const;
+  /// Errors  several outputs without losses.
+  const std::vector<OutputLoss>& need_losses() const;
+  /// Errors  more than one input, or one output: `call` is for one of each.
+  void expect_one_of_each(const char* call) const;
+  /// The names of custom losses, joined; empty: there are none.
+  std::string custom_losses() const;
+  /// Names of a program's inputs: x and y of a model with one input or loss.
+  std::string input_name(std::size_t input) const;
+  std::string target_name(std::size_t loss) const;
+  std::vector<std::string> input_names() const;   ///< of `interface`
+  std::vector<std::string> output_names() const;  ///< of `interface`
   /// What passes of the model are built with. Refers to this object.
   BuildOptions build_options() const;
   /// The device of everything without one of its own: the first of parallel_devices; empty: the context's default.

@@ -35,10 +35,7 @@ struct BatchMeans {
 
 struct Model::State {
   static constexpr const char* owner = "model";  ///< for state_of
-  explicit State(ModelDefinition definition)
-      : setup{.definition = std::move(definition), .context = {}, .options = {.optimizer = train::with_defaults({})}} {
-    layers::complete_input(setup.definition, *setup.sources);
-  }
+  explicit State(ModelDefinition definition) : setup(std::move(definition)) {}
 
   train::ModelSetup setup;
   train::Parameters parameters{setup};
@@ -50,7 +47,8 @@ struct Model::State {
   Tensor key = Tensor::zeros(DType::u64, {2});
   Tensor learning_rate;
   Tensor step_number = Tensor::zeros(DType::i64, {});
-  double rate = 0;  ///< learning_rate before it is rounded to the dtype of the program
+  double rate = 0;                ///< learning_rate before it is rounded to the dtype of the program
+  std::vector<Tensor> arguments;  ///< of a program while it runs; its memory is used again
 
   // One batch. The storage of `out_means` is reused, so that a step allocates nothing.
   void backward(const train::BatchTensors& batch, train::BatchMeans& out_means, const RunOptions& run);
@@ -60,8 +58,15 @@ struct Model::State {
   /// Means over the data.
   Logs evaluate(const std::shared_ptr<const Dataset>& data, std::int64_t batch_size, bool pinned, const RunOptions& run);
 
-  /// The results of a phase without targets, for all of x.
-  Tensor predict(Model& model, train::Phase phase, const Tensor& x, std::int64_t batch_size, const RunOptions& run);
+  /// The results of a phase without targets, for all samples of the inputs, which are in the order of the model.
+  std::vector<Tensor> predict(train::Phase phase, std::span<const Tensor> inputs, std::int64_t batch_size, const RunOptions& run);
+  /// The same by name.
+  NamedTensors predict(train::Phase phase, const NamedTensors& inputs, std::int64_t batch_size, const RunOptions& run);
+  /// The outputs in the current mode.
+  std::vector<Tensor> forward(std::span<const Tensor> inputs);
+  NamedTensors with_names(std::vector<Tensor> outputs) const;
+  /// Builds the model for the samples of these inputs.
+  void build_for(std::span<const Tensor> inputs, const char* call);
 
   /// The type of a batch of that size. Errors  the sample shape is not known yet.
   train::BatchType batch_type(std::int64_t batch_size) const;

@@ -35,7 +35,7 @@ Value without_rows(Value labels, const Shape& output) {
 }
 
 /// Errors  the output is that of a final softmax or sigmoid, but the loss expects scores or log-probabilities.
-void check_final_activation(const Forward& forward, const LossDefinition& loss) {
+void check_final_activation(const ForwardOutput& forward, const LossDefinition& loss) {
   const Targets targets = rule_of(loss.loss).targets;
   const Activation applied = targets == Targets::binary ? Activation::sigmoid : Activation::softmax;
   if (targets == Targets::values || targets == Targets::any || forward.final_activation != applied) return;
@@ -105,14 +105,16 @@ void set_targets(ObjectiveInputs& in, Targets kind) {
         fail(in.loss, fmt::format("expected as many targets as samples, got {} and {}", output.str(), given()));
       break;
     default:
-      if (!(y.shape() == output)) {
+      if (const std::int64_t n = output.rank() > 0 ? output[0] : 0; output == Shape{n} && y.shape() == Shape{n, 1}) {
+        in.target = in.y = ops::reshape(y, output);
+      } else if (!(y.shape() == output)) {
         fail(in.loss,
              fmt::format("expected targets of the shape of the output, {}, got {}{}", output.str(), y.shape().str(),
                          integers && y.shape().rank() + 1 == output.rank() ? "; data: {targets: one_hot} makes them of class labels" : ""));
       }
   }
   const DType dtype = in.forward.output.dtype();
-  if (y.dtype() != dtype && !(kind == Targets::any && !is_floating(y.dtype()))) in.target = ops::cast(y, dtype);
+  if (y.dtype() != dtype && !(kind == Targets::any && !is_floating(y.dtype()))) in.target = ops::cast(in.y, dtype);
 }
 
 /// Sets the weights of labels or samples. Errors  sample weights that are not one number per sample.
@@ -160,9 +162,11 @@ void join_positions(ObjectiveInputs& in) {
   in.y = ops::reshape(in.y, {positions.count()});
 }
 
-ObjectiveInputs make_inputs(const Forward& forward, Value y, const LossDefinition& loss, Value sample_weights) {
+ObjectiveInputs make_inputs(const ForwardOutput& forward, Value y, const LossDefinition& loss, Value sample_weights) {
   const LossRule& rule = rule_of(loss.loss);
   const Value output = forward.output;
+  if (!is_floating(output.dtype()))
+    fail(loss, fmt::format("expected an output of floats, got {}{}", name_of(output.dtype()), output.shape().str()));
   check_options(loss, rule, output.shape(), forward.features_last);
   ObjectiveInputs in{forward, loss, y, y, {}, {}, {}, {}};
   const bool names_classes = rule.targets == Targets::labels || rule.targets == Targets::one_hot || rule.targets == Targets::sequences;
@@ -219,18 +223,19 @@ Targets kind_of_targets(const LossDefinition& loss, Value y, const Shape& output
   return Targets::any;
 }
 
-Objective build_objective(const Forward& forward, Value y, const LossDefinition& loss, const std::vector<MetricDefinition>& metrics,
-                          Value sample_weights) {
+namespace {
+
+/// Without regularisation.
+Objective objective_of(const ForwardOutput& forward, Value y, const LossDefinition& loss, const std::vector<MetricDefinition>& metrics,
+                       Value sample_weights) {
   const LossRule& rule = rule_of(loss.loss);
   const ObjectiveInputs in = make_inputs(forward, y, loss, sample_weights);
   Objective objective;
   if (in.weights.present()) objective.weight = ops::reduce_sum(in.weights);
   if (in.divisors.present()) objective.divisor = in.divisors.id() == in.weights.id() ? objective.weight : ops::reduce_sum(in.divisors);
   // Without weights the op of a loss divides, faster than the nodes of weighted_mean.
-  const Value data_loss = in.weights.present() ? weighted_mean(rule.build(in, ops::Reduction::none), in.weights, in.divisors)
-                                               : rule.build(in, ops::Reduction::mean);
-  const Value added = penalty(forward);
-  objective.loss = added.present() ? ops::add(data_loss, added) : data_loss;
+  objective.loss = in.weights.present() ? weighted_mean(rule.build(in, ops::Reduction::none), in.weights, in.divisors)
+                                        : rule.build(in, ops::Reduction::mean);
   for (const MetricDefinition& metric : metrics) {
     const MetricRule& of = rule_of(metric.metric);
     if (!of.suits(in.kind)) {
@@ -239,12 +244,58 @@ Objective build_objective(const Forward& forward, Value y, const LossDefinition&
                                   ? ", whose targets are values; use categorical_accuracy or binary_accuracy"
                                   : ""));
     }
-    objective.metrics.emplace_back(metric.name(), of.build(in, metric, data_loss));
+    objective.metrics.emplace_back(metric.name(), of.build(in, metric, objective.loss));
   }
   return objective;
 }
 
-Value build_probabilities(const Forward& forward, const LossDefinition& loss) {
+void add_penalty(Objective& objective, const Forward& forward) {
+  if (const Value added = penalty(forward); added.present()) objective.loss = ops::add(objective.loss, added);
+}
+
+}  // namespace
+
+const ForwardOutput& output_of(const Forward& forward, const std::string& name) {
+  const auto found = std::ranges::find(forward.outputs, name, &ForwardOutput::name);
+  return name.empty() ? forward.outputs.at(0) : *found;
+}
+
+Objective build_objective(const Forward& forward, Value y, const LossDefinition& loss, const std::vector<MetricDefinition>& metrics,
+                          Value sample_weights) {
+  Objective objective = objective_of(forward.outputs.at(0), y, loss, metrics, sample_weights);
+  add_penalty(objective, forward);
+  return objective;
+}
+
+Objective build_objective(const Forward& forward, std::span<const Value> targets, const std::vector<OutputLoss>& losses,
+                          Value sample_weights) {
+  if (losses.size() == 1 && losses[0].output.empty())
+    return build_objective(forward, targets[0], losses[0].loss, losses[0].metrics, sample_weights);
+  Objective all;
+  std::vector<std::pair<std::string, Value>> metrics;
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    const OutputLoss& of = losses[i];
+    Objective own;
+    try {
+      own = objective_of(output_of(forward, of.output), targets[i], of.loss, of.metrics, sample_weights);
+    } catch (const Error& problem) {
+      throw Error(problem.status(), fmt::format("output '{}': {}", of.output, problem.what()));
+    }
+    const Value term = of.weight == 1 ? own.loss : ops::mul(own.loss, of.weight);
+    all.loss = all.loss.present() ? ops::add(all.loss, term) : term;
+    all.metrics.emplace_back(of.output + "_loss", own.loss);
+    for (const auto& [name, value] : own.metrics) metrics.emplace_back(of.output + "_" + name, value);
+  }
+  all.metrics.insert(all.metrics.end(), metrics.begin(), metrics.end());
+  if (sample_weights.present()) {
+    const Value sum = ops::reduce_sum(sample_weights);
+    all.weight = all.divisor = sum.dtype() == all.loss.dtype() ? sum : ops::cast(sum, all.loss.dtype());
+  }
+  add_penalty(all, forward);
+  return all;
+}
+
+Value build_probabilities(const ForwardOutput& forward, const LossDefinition& loss) {
   const LossRule& rule = rule_of(loss.loss);
   const Value output = forward.output;
   const auto rank = static_cast<std::int64_t>(output.shape().rank());
@@ -269,7 +320,7 @@ std::pair<DType, Shape> target_type(const LossDefinition& loss, const Shape& out
   return {DType::f32, output.with_batch(batch)};
 }
 
-std::pair<Value, Value> build_classes(const Forward& forward, Value y, const LossDefinition& loss) {
+std::pair<Value, Value> build_classes(const ForwardOutput& forward, Value y, const LossDefinition& loss) {
   const Shape& shape = forward.output.shape();
   if (shape.rank() != 2 || shape[1] < 2) {
     throw Error(fmt::format("confusion matrix: expected an output (batch, classes) of at least two classes, got {}", shape.str()));

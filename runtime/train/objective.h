@@ -28,7 +28,7 @@ enum class Targets {
 
 /// Inputs of losses and metrics.
 struct ObjectiveInputs {
-  const Forward& forward;
+  const ForwardOutput& forward;
   const LossDefinition& loss;
   Value y;         ///< as given; labels of several positions per sample as one row
   Value target;    ///< y in the output's dtype; integers of labels, sequences and custom losses as they are
@@ -84,14 +84,20 @@ struct Objective {
   Value weight;                                        ///< weight of the batch in means over batches; absent: its number of samples
   Value divisor;  ///< what the loss is divided by, the weight of its gradients in sums over batches; absent: the number of samples
 };
-/// `sample_weights` may be absent.
+/// Of a model with one output. `sample_weights` may be absent.
 /// Errors  targets that do not fit the output, sample weights that are not one number per sample, a metric that cannot be used with the
 /// loss.
 Objective build_objective(const Forward& forward, Value y, const LossDefinition& loss, const std::vector<MetricDefinition>& metrics,
                           Value sample_weights = {});
+/// The weighted sum of the losses, each with its target; ModelSetup::losses. `metrics` begins with the losses of named outputs, each the
+/// mean over its batch; the weight of a batch is its number of samples, or the sum of their weights. Errors  as above, of the output named.
+Objective build_objective(const Forward& forward, std::span<const Value> targets, const std::vector<OutputLoss>& losses,
+                          Value sample_weights = {});
+/// The output of that name; the first one if it is empty.
+const ForwardOutput& output_of(const Forward& forward, const std::string& name);
 
 /// The output as probabilities, as Model::predict_probabilities describes it.
-Value build_probabilities(const Forward& forward, const LossDefinition& loss);
+Value build_probabilities(const ForwardOutput& forward, const LossDefinition& loss);
 /// True if the output scores classes: the loss says so, or its targets are one-hot.
 inline bool scores_classes(const LossDefinition& loss, tenon::Targets targets) {
   const Targets kind = rule_of(loss.loss).targets;
@@ -109,6 +115,6 @@ inline bool gives_probabilities(const LossDefinition& loss) {
 std::pair<DType, Shape> target_type(const LossDefinition& loss, const Shape& output, std::int64_t batch);
 
 /// For the confusion matrix: (expected, predicted) class indices (batch). Errors  targets that are not classes.
-std::pair<Value, Value> build_classes(const Forward& forward, Value y, const LossDefinition& loss);
+std::pair<Value, Value> build_classes(const ForwardOutput& forward, Value y, const LossDefinition& loss);
 
 }  // namespace tenon::train

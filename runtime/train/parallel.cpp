@@ -35,7 +35,8 @@ struct Weights {
 
 }  // namespace
 
-Gradients build_parallel(Graph& graph, const ModelSetup& setup, Value x, Value key, Value y, Value sample_weights, const LossScale& scale) {
+Gradients build_parallel(Graph& graph, const ModelSetup& setup, const NamedValues& inputs, Value key, std::span<const Value> targets,
+                         Value sample_weights, const LossScale& scale) {
   const ModelDefinition& definition = setup.definition;
   const std::vector<std::string>& devices = setup.options.parallel_devices;
   layers::for_each_layer(definition.layers, [](const LayerDefinition& layer) {
@@ -43,7 +44,7 @@ Gradients build_parallel(Graph& graph, const ModelSetup& setup, Value x, Value k
       layer.fail(fmt::format(
           "has its own device '{}', which is not supported with data parallelism over several devices; remove the device", layer.device));
   });
-  const std::int64_t batch = x.shape()[0];
+  const std::int64_t batch = inputs.at(0).second.shape()[0];
   const std::int64_t parts = std::min<std::int64_t>(static_cast<std::int64_t>(devices.size()), batch);
   Gradients result;
   Forward first;  // whose parameters the others share
@@ -58,9 +59,13 @@ Gradients build_parallel(Graph& graph, const ModelSetup& setup, Value x, Value k
     const std::int64_t end = batch * (i + 1) / parts;
     BuildOptions options = setup.build_options();
     options.shared = i == 0 ? nullptr : &first;
-    Forward forward = build(graph, definition, ops::slice(x, 0, begin, end), key, options);
-    Objective objective = build_objective(forward, ops::slice(y, 0, begin, end), setup.options.loss, setup.options.metrics,
-                                          sample_weights.present() ? ops::slice(sample_weights, 0, begin, end) : Value());
+    NamedValues own_inputs = inputs;
+    for (auto& [input, value] : own_inputs) value = ops::slice(value, 0, begin, end);
+    Forward forward = build(graph, definition, own_inputs, key, options);
+    std::vector<Value> own_targets;
+    for (const Value target : targets) own_targets.push_back(ops::slice(target, 0, begin, end));
+    Objective objective =
+        build_objective(forward, own_targets, setup.losses, sample_weights.present() ? ops::slice(sample_weights, 0, begin, end) : Value());
     next_states.emplace_back();
     for (const LayerState& state : forward.states) next_states.back().push_back(state.next);
     if (i == 0) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/parameters.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
@@ -14,9 +15,14 @@
 
 namespace tenon::train {
 
-const Shape& Parameters::sample() const {
-  if (!sample_) throw Error("model: the shape of a sample is not known yet; set `input: {shape: ...}`, or call build()");
-  return *sample_;
+const std::vector<SampleType>& Parameters::inputs() const {
+  if (!built()) throw Error("model: the shape of a sample is not known yet; set `input: {shape: ...}`, or call build()");
+  return inputs_;
+}
+
+const std::vector<SampleType>& Parameters::outputs() const {
+  static_cast<void>(inputs());
+  return outputs_;
 }
 
 Device Parameters::device_of(const ParameterSpec& spec) const {
@@ -33,10 +39,38 @@ void Parameters::create(const ParameterSpec& spec, const std::string& name, cons
   store_->set(name, value);
 }
 
-Forward describe(Graph& graph, const ModelSetup& setup, const Shape& sample) {
-  const Value x = graph.input("x", input_dtype(setup.definition), sample.with_batch(1));
+std::vector<SampleType> input_types(const ModelSetup& setup, std::span<const Shape> samples) {
+  const std::vector<layers::ModelInput>& inputs = setup.interface.inputs;
+  if (samples.size() != inputs.size()) {
+    throw Error(fmt::format("model: expected the shapes of samples of the inputs {}, got {} shape{}", fmt::join(setup.input_names(), ", "),
+                            samples.size(), samples.size() == 1 ? "" : "s"));
+  }
+  std::vector<SampleType> types;
+  for (std::size_t i = 0; i < inputs.size(); ++i) types.push_back({inputs[i].dtype, samples[i], inputs[i].name});
+  return types;
+}
+
+std::vector<SampleType> output_types(const Forward& forward) {
+  std::vector<SampleType> types;
+  for (const ForwardOutput& of : forward.outputs) types.push_back({of.output.dtype(), Shape(of.output.shape().dims().subspan(1)), of.name});
+  return types;
+}
+
+std::optional<std::vector<Shape>> known_samples(const ModelSetup& setup) {
+  std::vector<Shape> samples;
+  for (const layers::ModelInput& input : setup.interface.inputs) {
+    if (!input.sample) return std::nullopt;
+    samples.push_back(*input.sample);
+  }
+  return samples;
+}
+
+Forward describe(Graph& graph, const ModelSetup& setup, std::span<const Shape> samples) {
+  NamedValues inputs;
+  for (const SampleType& type : input_types(setup, samples))
+    inputs.emplace_back(type.name, graph.input(setup.input_name(inputs.size()), type.dtype, type.shape.with_batch(1)));
   const CompileOptions& options = setup.options;
-  Forward forward = train::build(graph, setup.definition, x, {}, setup.build_options());
+  Forward forward = train::build(graph, setup.definition, inputs, {}, setup.build_options());
   std::vector<std::string> names;
   for (const ParameterSpec& spec : forward.specs) names.push_back(spec.name);
   for (const std::string& glob : options.trainable) check_glob(fmt::format("trainable '{}'", glob), glob, names);
@@ -47,7 +81,9 @@ Forward describe(Graph& graph, const ModelSetup& setup, const Shape& sample) {
 
 void Parameters::choose_trainable() {
   Graph graph;
-  Forward forward = describe(graph, setup_, sample());
+  std::vector<Shape> samples;
+  for (const SampleType& input : inputs()) samples.push_back(input.shape);
+  Forward forward = describe(graph, setup_, samples);
   weights_ = std::move(forward.specs);
   layers_ = std::move(forward.layers);
 }
@@ -58,21 +94,31 @@ std::vector<ParameterSpec> Parameters::learned() const {
   return specs;
 }
 
-void Parameters::build(const Shape& sample) {
+void Parameters::build(std::span<const Shape> samples) {
   const Context& context = setup_.need_context();
-  if (sample_) {
-    if (*sample_ == sample) return;
+  std::vector<SampleType> types = input_types(setup_, samples);
+  if (built()) {
+    const auto [own, other] = std::ranges::mismatch(inputs_, types, {}, &SampleType::shape, &SampleType::shape);
+    if (own == inputs_.end()) return;
     const ModelDefinition& definition = setup_.definition;
     const std::string file = definition.file.empty() ? "model" : definition.file;
     if (definition.input_shape) {
       throw Error(fmt::format("{}: key 'input.shape': expected {}, the shape of the data's samples, got {}; set it, or use other data",
-                              file, sample.str(), sample_->str()));
+                              file, other->shape.str(), own->shape.str()));
     }
-    throw Error(fmt::format("{}: expected samples of shape {}, for which the model was built, got {}", file, sample_->str(), sample.str()));
+    throw Error(fmt::format("{}: expected samples{} of shape {}, for which the model was built, got {}", file,
+                            types.size() == 1 ? "" : fmt::format(" '{}'", own->name), own->shape.str(), other->shape.str()));
   }
   Graph graph;
-  const Forward forward = describe(graph, setup_, sample);
-  const auto initial = [&](const ParameterSpec& spec, std::uint64_t seed, std::size_t stream) {
+  const Forward forward = describe(graph, setup_, samples);
+  const auto initial = [&](ParameterSpec spec, std::uint64_t seed, std::size_t stream) {
+    if (const auto found = initial_.find(spec.name); found != initial_.end()) {
+      if (!(found->second.shape() == spec.shape)) {
+        throw Error(fmt::format("model: parameter '{}': expected {}, as it has kept, got {} from the layers", spec.name,
+                                found->second.shape().str(), spec.shape.str()));
+      }
+      spec.initial = found->second;
+    }
     create(spec, spec.name, initialize(context, device_of(spec), spec, seed, static_cast<std::uint32_t>(stream)));
   };
   for (std::size_t i = 0; i < forward.specs.size(); ++i) initial(forward.specs[i], context.config().seed, i);
@@ -84,7 +130,8 @@ void Parameters::build(const Shape& sample) {
   running_statistics_ = std::move(statistics);
   weights_ = forward.specs;
   layers_ = forward.layers;
-  sample_ = sample;
+  outputs_ = output_types(forward);
+  inputs_ = std::move(types);
 }
 
 std::map<std::string, std::pair<DType, Shape>> Parameters::types(bool with_optimizer_state) const {

@@ -6,10 +6,12 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <tenon/data.h>
 #include <tenon/program.h>
 
 #include "train/builder.h"
@@ -17,22 +19,33 @@
 
 namespace tenon::train {
 
-/// The forward pass for one sample, which describes layers and parameters. Nothing is allocated, and devices need not exist.
-/// Errors  those of build; a glob of the options that matches no parameter.
-Forward describe(Graph& graph, const ModelSetup& setup, const Shape& sample);
+/// The forward pass for one sample, which describes layers and parameters. `samples`: for each input of the model. Nothing is allocated,
+/// and devices need not exist. Errors  those of build; a glob of the options that matches no parameter.
+Forward describe(Graph& graph, const ModelSetup& setup, std::span<const Shape> samples);
+/// The inputs of a model for these samples, and the outputs of a pass.
+std::vector<SampleType> input_types(const ModelSetup& setup, std::span<const Shape> samples);
+std::vector<SampleType> output_types(const Forward& forward);
+/// The shapes of the samples as far as the definition and its files have them all. Nothing: they follow from the data.
+std::optional<std::vector<Shape>> known_samples(const ModelSetup& setup);
 
 /// Weights, running statistics, optimizer state and accumulated gradients of a model. Each is created when it is first needed.
 class Parameters {
  public:
   explicit Parameters(const ModelSetup& setup) : setup_(setup) {}
 
-  /// Creates weights and running statistics with their initial values. Errors  it was built for other samples.
-  void build(const Shape& sample);
+  /// Creates weights and running statistics with their initial values. `samples`: for each input. Errors  it was built for other samples.
+  void build(std::span<const Shape> samples);
+  /// Initial values of weights and statistics of these names, in place of those of the layers.
+  void set_initial(std::map<std::string, Tensor> values) { initial_ = std::move(values); }
   /// Applies another CompileOptions::trainable to a model that is built. Errors  a glob that matches no parameter.
   void choose_trainable();
-  bool built() const { return sample_.has_value(); }
-  /// The shape of a sample. Errors  not built yet.
-  const Shape& sample() const;
+  bool built() const { return !inputs_.empty(); }
+  /// Name, dtype and shape of a sample for each input. Errors  not built yet.
+  const std::vector<SampleType>& inputs() const;
+  /// The same of the outputs. Errors  not built yet.
+  const std::vector<SampleType>& outputs() const;
+  /// The shape of the first input's sample. Errors  not built yet.
+  const Shape& sample() const { return inputs().front().shape; }
 
   const std::shared_ptr<ParameterStore>& store() const { return store_; }
   const std::vector<ParameterSpec>& weights() const { return weights_; }
@@ -57,7 +70,8 @@ class Parameters {
 
   const ModelSetup& setup_;
   std::shared_ptr<ParameterStore> store_ = std::make_shared<ParameterStore>();
-  std::optional<Shape> sample_;  ///< known once weights exist
+  std::vector<SampleType> inputs_, outputs_;  ///< known once weights exist
+  std::map<std::string, Tensor> initial_;
   std::vector<ParameterSpec> weights_, running_statistics_;
   std::vector<LayerSummary> layers_;
   std::set<std::string> optimizer_state_;  ///< names of what has been initialised

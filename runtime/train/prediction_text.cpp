@@ -106,11 +106,12 @@ Json nested(const Tensor& t) {
 
 std::string PredictionText::line(const Prediction& p) const {
   const std::string text = !p.classes.empty() ? classes_line(p, top_k, probabilities) : p.steps.defined() ? steps_line(p) : values_line(p);
-  return fmt::format("{:>5}: {}", p.input, text);
+  return fmt::format("{:>5}: {}{}", p.input, p.output_name.empty() ? "" : p.output_name + ": ", text);
 }
 
 std::string PredictionText::json(const Prediction& p, std::int64_t index) const {
   Json object{{"index", index}, {"input", p.input}, {"output", nested(p.output)}};
+  if (!p.output_name.empty()) object["output_name"] = p.output_name;
   if (!p.classes.empty()) {
     object["class"] = p.classes[0].label;
     Json top = Json::array();

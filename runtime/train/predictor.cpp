@@ -13,6 +13,7 @@
 
 #include "data/files.h"
 #include "data/image_file.h"
+#include "train/model_setup.h"
 #include "train/objective.h"
 #include "train/preprocessing.h"
 #include "train/run_record.h"
@@ -135,22 +136,40 @@ Inputs Predictor::read(const std::string& file) const {
 }
 
 std::vector<Prediction> Predictor::predict(const Tensor& x, const std::vector<std::string>& names) {
-  const Tensor output = run_.model().predict_probabilities(x, run_.definition().fit.batch_size);
-  const bool classes = train::scores_classes(run_.definition().loss, data_of(run_).targets) && output.shape().rank() > 1;
+  return predict(NamedTensors{{"x", x}}, names);
+}
+
+std::vector<Prediction> Predictor::predict(const NamedTensors& inputs, const std::vector<std::string>& names) {
+  const NamedTensors results = run_.model().predict_probabilities(inputs, run_.definition().fit.batch_size);
+  const bool several = results.size() > 1;
+  const std::int64_t count = results.begin()->second.shape()[0];
   std::vector<Prediction> all;
-  for (std::int64_t i = 0; i < output.shape()[0]; ++i) {
-    Prediction p;
-    p.input = names.empty() ? std::to_string(i) : names[static_cast<std::size_t>(i)];
-    p.output = output.select(0, i);
-    const auto rank = static_cast<std::int64_t>(p.output.shape().rank());
-    if (classes && rank == 1) p.classes = sorted_classes(p.output, preprocessing_.class_names);
-    if (classes && rank > 1) p.steps = best_classes(p.output);
-    all.push_back(std::move(p));
+  for (std::int64_t i = 0; i < count; ++i) {
+    for (const SampleType& result : run_.model().outputs()) {
+      const Tensor& output = results.at(result.name);
+      const OutputLoss* const loss = train::loss_of(run_.definition(), several ? result.name : "");
+      const bool is_only = !several && run_.definition().losses.empty();
+      const bool classes = output.shape().rank() > 1 && (is_only ? train::scores_classes(run_.definition().loss, data_of(run_).targets)
+                                                                 : loss != nullptr && train::scores_classes(loss->loss, Targets::as_given));
+      Prediction p;
+      p.input = names.empty() ? std::to_string(i) : names[static_cast<std::size_t>(i)];
+      if (several) p.output_name = result.name;
+      p.output = output.select(0, i);
+      const auto rank = static_cast<std::int64_t>(p.output.shape().rank());
+      if (classes && rank == 1) p.classes = sorted_classes(p.output, several ? std::vector<std::string>() : preprocessing_.class_names);
+      if (classes && rank > 1) p.steps = best_classes(p.output);
+      all.push_back(std::move(p));
+    }
   }
   return all;
 }
 
 std::vector<Prediction> Predictor::predict_files(const std::string& path) {
+  if (run_.model().built() && run_.model().inputs().size() > 1) {
+    throw Error(
+        fmt::format("{}: expected a model with one input for samples in files, got {} inputs; their samples are those of the test set",
+                    path, run_.model().inputs().size()));
+  }
   std::vector<std::string> files{path};
   if (data::is_folder(path)) {
     files = data::images_in(path);
@@ -190,9 +209,20 @@ std::vector<Prediction> Predictor::predict_test(const DataSplits& data, std::int
   Batches batches(data.test, {.batch_size = std::min(count, data.test->size()), .shuffle = false, .workers = 0});
   batches.start(0);
   const Batch* const batch = batches.next();
-  std::vector<Prediction> all = predict(batch->x);
-  const Tensor expected = batch->y.to_host();
-  for (std::size_t i = 0; i < all.size(); ++i) all[i].expected = expected.select(0, static_cast<std::int64_t>(i));
+  NamedTensors inputs;
+  for (std::size_t i = 0; i < batch->inputs.size(); ++i) inputs[data.test->inputs()[i].name] = batch->inputs[i];
+  std::vector<Prediction> all = predict(inputs);
+  const std::vector<SampleType>& targets = data.test->targets();
+  const std::vector<SampleType>& outputs = run_.model().outputs();
+  for (std::size_t k = 0; k < outputs.size(); ++k) {
+    const OutputLoss* const loss = train::loss_of(run_.definition(), outputs.size() > 1 ? outputs[k].name : "");
+    auto target = std::ranges::find(targets, loss == nullptr || loss->target.empty() ? outputs[k].name : loss->target, &SampleType::name);
+    if (target == targets.end() && targets.size() == 1) target = targets.begin();
+    if (target == targets.end()) continue;
+    const Tensor expected = batch->targets[static_cast<std::size_t>(target - targets.begin())].to_host();
+    for (std::size_t i = k; i < all.size(); i += outputs.size())
+      all[i].expected = expected.select(0, static_cast<std::int64_t>(i / outputs.size()));
+  }
   return all;
 }
 

@@ -55,6 +55,10 @@ std::vector<Scaling> scalings_for(const DataDefinition& definition, const ArrayD
   const auto reject = [&](const std::string& expected) {
     throw Error(fmt::format("data: normalize: {}: {} holds {}, expected {}", name_of(normalize), train.name(), x.str(), expected));
   };
+  if (train.inputs().size() > 1) {
+    if (definition.normalize.value_or(Normalize::none) != Normalize::none) reject("one input");
+    return {Scaling::none()};
+  }
   const auto scaling_of = [&](const Moments& m) {
     return bytes ? Scaling::standard(m.mean, m.deviation) : Scaling{1 / m.deviation, -m.mean / m.deviation};
   };

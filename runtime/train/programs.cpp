@@ -45,28 +45,48 @@ std::set<std::string> names_of_frozen(const Forward& forward) {
   return names;
 }
 
-Value add_target(Graph& graph, const BatchType& batch) {
-  return graph.input("y", batch.y_dtype, batch.y);
-}
-
 /// Absent without sample weights.
 Value add_sample_weights(Graph& graph, const BatchType& batch) {
-  return batch.weights_dtype == DType::none ? Value() : graph.input("sample_weights", batch.weights_dtype, batch.weights);
+  return batch.weights.dtype == DType::none ? Value() : graph.input("sample_weights", batch.weights.dtype, batch.weights.shape);
 }
 
 }  // namespace
 
-BatchType BatchType::of(const ModelSetup& setup, const Shape& sample, const Shape& output, std::int64_t size) {
-  const auto [dtype, targets] = target_type(setup.options.loss, output, size);
-  return {sample.with_batch(size), input_dtype(setup.definition), targets, dtype};
+void BatchType::assign(const BatchTensors& batch) {
+  const auto take = [](std::vector<Part>& parts, std::span<const Tensor> tensors) {
+    parts.clear();
+    for (const Tensor& tensor : tensors) parts.push_back({tensor.dtype(), tensor.shape()});
+  };
+  take(inputs, batch.inputs);
+  take(targets, batch.targets);
+  weights = batch.sample_weights.defined() ? Part{batch.sample_weights.dtype(), batch.sample_weights.shape()} : Part{};
+}
+
+BatchType BatchType::of(std::span<const SampleType> inputs, std::int64_t size) {
+  BatchType type;
+  for (const SampleType& input : inputs) type.inputs.push_back({input.dtype, input.shape.with_batch(size)});
+  return type;
+}
+
+BatchType BatchType::of(const ModelSetup& setup, std::span<const SampleType> inputs, std::span<const SampleType> outputs,
+                        std::int64_t size) {
+  BatchType type = of(inputs, size);
+  for (const OutputLoss& of : setup.losses) {
+    const auto output = std::ranges::find(outputs, of.output, &SampleType::name);
+    const auto [dtype, shape] = target_type(of.loss, (of.output.empty() ? outputs.front() : *output).shape, size);
+    type.targets.push_back({dtype, shape});
+  }
+  return type;
 }
 
 Program& Programs::get(Phase phase, const BatchType& batch, const RunOptions& run) {
   key_.clear();
   key_.add(phase);
-  key_.add(batch.x_dtype, batch.x);
-  key_.add(batch.y_dtype, batch.y);
-  key_.add(batch.weights_dtype, batch.weights);
+  for (const auto* parts : {&batch.inputs, &batch.targets}) {
+    key_.add(parts->size());
+    for (const BatchType::Part& part : *parts) key_.add(part.dtype, part.shape);
+  }
+  key_.add(batch.weights.dtype, batch.weights.shape);
   return cache_.get(key_.bytes(), [&] {
     ProgramOptions chosen = options(run);
     const Graph graph = graph_of(phase, batch, &chosen.fixed);  // errors of the model come before its memory
@@ -115,17 +135,19 @@ Program Programs::frozen(const BatchType& batch) const {
 Program Programs::decoding(std::int64_t steps, std::int64_t capacity, const std::shared_ptr<ParameterStore>& states,
                            std::vector<layers::DecodingState>& out_states) const {
   Graph graph;
+  setup_.expect_one_of_each("decoder");
   const Value x = graph.input("x", input_dtype(setup_.definition), {1, steps});
   layers::Decoding decoding{.capacity = capacity, .steps = graph.input("steps", DType::i64, {steps})};
   BuildOptions build_with = setup_.build_options();
   build_with.decoding = &decoding;
   const Forward f = build(graph, setup_.definition, x, {}, build_with);
-  const Shape scores = f.logits.shape();
+  const Value logits = f.outputs[0].logits;
+  const Shape scores = logits.shape();
   if (scores.rank() != 3 || is_floating(x.dtype())) {
     throw Error(fmt::format("expected a model that maps labels (batch, time) to scores (batch, time, classes), got {}{} to {}",
                             name_of(x.dtype()), x.shape().str(), scores.str()));
   }
-  graph.output("scores", ops::reshape(ops::slice(f.logits, 1, steps - 1, steps), {scores[2]}));
+  graph.output("scores", ops::reshape(ops::slice(logits, 1, steps - 1, steps), {scores[2]}));
   // Constants are packed once; parameters would be again after each step, since the graph updates some.
   graph = graph::freeze(std::move(graph), [&](const std::string& name) { return parameters_.store()->get(name).to_host(); });
   out_states = decoding.states;
@@ -144,26 +166,50 @@ Graph Programs::graph_of(Phase phase, const BatchType& batch, std::set<std::stri
     return graph;
   }
   const Forward f = add_forward(graph, batch, phase == Phase::forward_train);
+  const bool one = f.outputs.size() == 1;
   if (phase == Phase::predict || phase == Phase::forward_train) {
-    graph.output("output", f.output);
+    for (const ForwardOutput& of : f.outputs) graph.output(one ? "output" : of.name, of.output);
     update_finite_states(graph, f);
   } else if (phase == Phase::probabilities) {
-    graph.output("probabilities", build_probabilities(f, setup_.options.loss));
+    for (const ForwardOutput& of : f.outputs) {
+      const auto loss = std::ranges::find_if(
+          setup_.losses, [&](const OutputLoss& candidate) { return candidate.output.empty() || candidate.output == of.name; });
+      graph.output(one ? "probabilities" : of.name, loss == setup_.losses.end() ? of.output : build_probabilities(of, loss->loss));
+    }
   } else if (phase == Phase::classes) {
-    const auto [labels, predicted] = build_classes(f, add_target(graph, batch), setup_.options.loss);
+    const OutputLoss& loss = setup_.need_losses()[0];
+    const auto [labels, predicted] = build_classes(output_of(f, loss.output), add_targets(graph, batch)[0], loss.loss);
     graph.output("expected", labels);
     graph.output("got", predicted);
   } else {
-    const Value y = add_target(graph, batch);
-    output_objective(graph, build_objective(f, y, setup_.options.loss, setup_.options.metrics, add_sample_weights(graph, batch)));
+    const std::vector<Value> targets = add_targets(graph, batch);
+    output_objective(graph, build_objective(f, targets, setup_.losses, add_sample_weights(graph, batch)));
   }
   return graph;
 }
 
+NamedValues Programs::add_inputs(Graph& graph, const BatchType& batch) const {
+  NamedValues inputs;
+  for (std::size_t i = 0; i < setup_.interface.inputs.size(); ++i) {
+    const BatchType::Part& part = batch.inputs.at(i);
+    inputs.emplace_back(setup_.interface.inputs[i].name, graph.input(setup_.input_name(i), part.dtype, part.shape));
+  }
+  return inputs;
+}
+
+std::vector<Value> Programs::add_targets(Graph& graph, const BatchType& batch) const {
+  std::vector<Value> targets;
+  for (std::size_t i = 0; i < setup_.need_losses().size(); ++i) {
+    const BatchType::Part& part = batch.targets.at(i);
+    targets.push_back(graph.input(setup_.target_name(i), part.dtype, part.shape));
+  }
+  return targets;
+}
+
 Forward Programs::add_forward(Graph& graph, const BatchType& batch, bool for_training) const {
-  const Value x = graph.input("x", batch.x_dtype, batch.x);
+  const NamedValues inputs = add_inputs(graph, batch);
   const Value key = for_training ? graph.input("key", DType::u64, {2}) : Value();
-  return build(graph, setup_.definition, x, key, setup_.build_options());
+  return build(graph, setup_.definition, inputs, key, setup_.build_options());
 }
 
 std::set<std::string> Programs::add_training(Graph& graph, Phase phase, const BatchType& batch) const {
@@ -172,15 +218,16 @@ std::set<std::string> Programs::add_training(Graph& graph, Phase phase, const Ba
   Gradients result;
   std::set<std::string> fixed;
   if (options.parallel_devices.size() > 1) {
-    const Value x = graph.input("x", batch.x_dtype, batch.x);
+    const NamedValues inputs = add_inputs(graph, batch);
     const Value key = graph.input("key", DType::u64, {2});
-    const Value y = add_target(graph, batch), weights = add_sample_weights(graph, batch);
+    const std::vector<Value> targets = add_targets(graph, batch);
+    const Value weights = add_sample_weights(graph, batch);
     scale = loss_scale(graph);
-    result = build_parallel(graph, setup_, x, key, y, weights, scale);
+    result = build_parallel(graph, setup_, inputs, key, targets, weights, scale);
   } else {
     result.forward = add_forward(graph, batch, true);
-    const Value y = add_target(graph, batch);
-    result.objective = build_objective(result.forward, y, options.loss, options.metrics, add_sample_weights(graph, batch));
+    const std::vector<Value> targets = add_targets(graph, batch);
+    result.objective = build_objective(result.forward, targets, setup_.losses, add_sample_weights(graph, batch));
     fixed = names_of_frozen(result.forward);
     result.forward = without_frozen(std::move(result.forward));
     if (result.forward.parameters.empty()) throw Error("the model has no parameters to train");
@@ -196,7 +243,7 @@ std::set<std::string> Programs::add_training(Graph& graph, Phase phase, const Ba
     if (scale.present()) graph.output("outcome", outcome);
   } else {
     Value weight = result.objective.divisor;
-    if (!weight.present()) weight = graph.constant(Tensor::full(setup_.definition.dtype, {}, static_cast<double>(batch.x[0])));
+    if (!weight.present()) weight = graph.constant(Tensor::full(setup_.definition.dtype, {}, static_cast<double>(batch.size())));
     build_accumulation(graph, result.forward, result.of, weight, phase == Phase::backward_first);
     update_finite_states(graph, result.forward);
     output_objective(graph, result.objective);

@@ -6,9 +6,11 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
+#include <tenon/data.h>
 #include <tenon/program.h>
 
 #include "exec/program_cache.h"
@@ -26,30 +28,28 @@ enum class Phase { train, backward_first, backward_more, evaluate, predict, forw
 
 /// The tensors of a batch.
 struct BatchTensors {
-  const Tensor& x;
-  const Tensor& y;
-  const Tensor& sample_weights;  ///< may be undefined
+  std::span<const Tensor> inputs;        ///< as in ModelSetup::interface
+  std::span<const Tensor> targets = {};  ///< as ModelSetup::losses; none in phases without targets
+  Tensor sample_weights = {};            ///< may be undefined
 };
 
-/// The dtypes and shapes of a batch. y is absent in phases without targets.
+/// The dtypes and shapes of a batch.
 struct BatchType {
-  Shape x;
-  DType x_dtype = DType::none;
-  Shape y = {};
-  DType y_dtype = DType::none;
-  Shape weights = {};
-  DType weights_dtype = DType::none;  ///< none: without sample weights
+  /// Of one of its tensors.
+  struct Part {
+    DType dtype = DType::none;
+    Shape shape = {};
+  };
+  std::vector<Part> inputs, targets;
+  Part weights = {};  ///< none: without sample weights
 
-  static BatchType of(const Tensor& x) { return {x.shape(), x.dtype()}; }
-  static BatchType of(const Tensor& x, const Tensor& y) { return {x.shape(), x.dtype(), y.shape(), y.dtype()}; }
-  static BatchType of(const BatchTensors& batch) {
-    BatchType type = of(batch.x, batch.y);
-    type.weights = batch.sample_weights.shape();
-    type.weights_dtype = batch.sample_weights.dtype();
-    return type;
-  }
-  /// A batch of `size` samples with targets as the loss takes them. `output` is the shape of the last layer, without the batch axis.
-  static BatchType of(const ModelSetup& setup, const Shape& sample, const Shape& output, std::int64_t size);
+  std::int64_t size() const { return inputs.at(0).shape[0]; }
+  /// Takes the types of the tensors. Its memory is used again.
+  void assign(const BatchTensors& batch);
+  /// A batch of `size` samples without targets.
+  static BatchType of(std::span<const SampleType> inputs, std::int64_t size);
+  /// The same with targets as the losses take them for these outputs.
+  static BatchType of(const ModelSetup& setup, std::span<const SampleType> inputs, std::span<const SampleType> outputs, std::int64_t size);
 };
 
 /// Builds the graphs of a model, and caches their programs by phase and batch. A program of a training step creates the optimizer state or
@@ -65,6 +65,11 @@ class Programs {
   }
   /// The program, valid until the next call. `run`: of its compilation, if it is new.
   Program& get(Phase phase, const BatchType& batch, const RunOptions& run = {});
+  /// The same for these tensors. Finding one that there is allocates nothing.
+  Program& get(Phase phase, const BatchTensors& batch, const RunOptions& run = {}) {
+    type_.assign(batch);
+    return get(phase, type_, run);
+  }
   /// The memory of that program, without making it or what it needs.
   std::vector<MemoryPlan> plan_memory(Phase phase, const BatchType& batch) const;
   /// How many programs there are, and how often one was found.
@@ -73,7 +78,7 @@ class Programs {
   DType rate_dtype() const;
   /// The optimizer step with the mean of the accumulated gradients.
   Program& apply(const RunOptions& run);
-  /// The graph of a prediction: input x, output `output`.
+  /// The graph of a prediction: input x, output `output`; of several inputs and outputs `inputs/NAME` and the name of the output.
   Graph prediction(const BatchType& batch) const { return graph_of(Phase::predict, batch); }
   /// A prediction with the current parameters as constants.
   Program frozen(const BatchType& batch) const;
@@ -87,6 +92,9 @@ class Programs {
   /// `out_fixed`: becomes ProgramOptions::fixed of its program.
   Graph graph_of(Phase phase, const BatchType& batch, std::set<std::string>* out_fixed = nullptr) const;
   ProgramOptions options(const RunOptions& run = {}) const;
+  NamedValues add_inputs(Graph& graph, const BatchType& batch) const;
+  /// One for each loss.
+  std::vector<Value> add_targets(Graph& graph, const BatchType& batch) const;
   Forward add_forward(Graph& graph, const BatchType& batch, bool for_training) const;
   /// Appends forward pass and gradients, the optimizer step or the accumulation, then loss, metrics and weight as outputs. Returns
   /// ProgramOptions::fixed of the program.
@@ -100,6 +108,7 @@ class Programs {
   Parameters& parameters_;
   exec::ProgramCache cache_{{}};
   exec::ProgramKey key_;  ///< of the last call, its memory used again
+  BatchType type_;        ///< likewise
   mutable std::optional<DType> rate_dtype_;
 };
 

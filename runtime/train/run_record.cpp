@@ -43,8 +43,9 @@ Json read_record(const fs::path& folder) {
 std::vector<ConfigOverride> overrides_of(const TrainDefinition& definition) {
   std::vector<ConfigOverride> kept;
   for (ConfigOverride change : definition.overrides) {
-    const bool matters = change.key == "model" || change.key == "data" || change.key == "loss" || change.key.starts_with("model.") ||
-                         change.key.starts_with("data.") || change.key.starts_with("loss.") || change.key.starts_with("backends");
+    const bool matters = change.key == "model" || change.key == "data" || change.key == "loss" || change.key == "losses" ||
+                         change.key.starts_with("model.") || change.key.starts_with("data.") || change.key.starts_with("loss.") ||
+                         change.key.starts_with("losses.") || change.key.starts_with("backends");
     if (!matters) continue;
     const bool is_file = change.key == "model" || change.key == "model.onnx" || change.key.ends_with("onnx.file");
     if (is_file && fs::exists(change.value)) change.value = fs::absolute(change.value).lexically_normal().string();

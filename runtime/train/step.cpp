@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <initializer_list>
 #include <span>
+#include <vector>
 
 #include "core/element.h"
+#include "train/binding.h"
 #include "train/model_state.h"
 #include "train/random_key.h"
 
@@ -19,42 +20,38 @@ double scalar_of(const Tensor& t) {
   return t.on_host() ? t.item() : t.to_host().item();
 }
 
-/// The inputs of a program, without those that are undefined: a batch may have no sample weights.
-class Inputs {
+/// The inputs of a program, without those that are undefined: a batch may have no sample weights. They are kept in memory that is used
+/// again, until this object ends.
+class Arguments {
  public:
-  Inputs(std::initializer_list<const Tensor*> tensors) {
-    for (const Tensor* tensor : tensors) {
-      if (tensor->defined()) all_[count_++] = *tensor;
-    }
+  explicit Arguments(std::vector<Tensor>& memory) : all_(memory) { all_.clear(); }
+  ~Arguments() { all_.clear(); }
+  Arguments(const Arguments&) = delete;
+  Arguments& operator=(const Arguments&) = delete;
+
+  Arguments& add(std::span<const Tensor> tensors) {
+    all_.insert(all_.end(), tensors.begin(), tensors.end());
+    return *this;
   }
-  operator std::span<const Tensor>() const { return std::span(all_).first(count_); }
+  Arguments& add(const Tensor& tensor) { return tensor.defined() ? add({&tensor, 1}) : *this; }
+  operator std::span<const Tensor>() const { return all_; }
 
  private:
-  std::array<Tensor, 6> all_;
-  std::size_t count_ = 0;
+  std::vector<Tensor>& all_;
 };
 
 /// Reads a program's first results: loss and metrics, then the weight of the batch if it is not the number of samples.
 void read_means(const train::ModelSetup& setup, std::span<const Tensor> results, std::int64_t samples, train::BatchMeans& out_means) {
-  const std::size_t count = 1 + setup.options.metrics.size();
+  const std::size_t count = setup.logged.size();
   out_means.values.resize(count);
   for (std::size_t i = 0; i < count; ++i) out_means.values[i] = scalar_of(results[i]);
   out_means.weight = results.size() > count ? scalar_of(results.back()) : static_cast<double>(samples);
 }
 
-/// Builds the model for the samples of x if it has no parameters yet.
-void build_for(Model& model, Model::State& s, const Tensor& x, const char* call) {
-  s.setup.need_context();
-  if (s.parameters.built()) return;
-  if (x.shape().rank() == 0) throw Error(fmt::format("{}: x expects a batch axis, got a scalar", call));
-  model.build(Shape(x.shape().dims().subspan(1)));
-}
-
 using BatchCall = void (Model::State::*)(const train::BatchTensors& batch, train::BatchMeans& out_means, const RunOptions& run);
 
-BatchResult result_of(Model& model, Model::State& s, BatchCall call, const char* name, const train::BatchTensors& batch,
-                      const RunOptions& run = {}) {
-  build_for(model, s, batch.x, name);
+BatchResult result_of(Model::State& s, BatchCall call, const char* name, const train::BatchTensors& batch, const RunOptions& run = {}) {
+  s.build_for(batch.inputs, name);
   train::BatchMeans means;
   (s.*call)(batch, means, run);
   BatchResult result{.logs = s.setup.empty_logs(), .weight = means.weight, .step_taken = means.step_taken};
@@ -62,7 +59,35 @@ BatchResult result_of(Model& model, Model::State& s, BatchCall call, const char*
   return result;
 }
 
+/// The same for a model with one input and one output.
+BatchResult result_of(Model::State& s, BatchCall call, const char* name, const Tensor& x, const Tensor& y, const Tensor& sample_weights,
+                      const RunOptions& run = {}) {
+  s.setup.expect_one_of_each(name);
+  return result_of(s, call, name, {{&x, 1}, {&y, 1}, sample_weights}, run);
+}
+
+/// The same by name.
+BatchResult result_of(Model::State& s, BatchCall call, const char* name, const NamedTensors& inputs, const NamedTensors& targets,
+                      const Tensor& sample_weights, const RunOptions& run = {}) {
+  s.setup.need_context();
+  const std::vector<Tensor> x = train::inputs_in_order(s.setup, inputs, name), y = train::targets_in_order(s.setup, targets, name);
+  return result_of(s, call, name, {x, y, sample_weights}, run);
+}
+
 }  // namespace
+
+void Model::State::build_for(std::span<const Tensor> inputs, const char* call) {
+  setup.need_context();
+  if (parameters.built()) return;
+  std::vector<Shape> samples;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].shape().rank() == 0)
+      throw Error(
+          fmt::format("{}: {} expects a batch axis, got a scalar", call, inputs.size() == 1 ? "x" : setup.interface.inputs[i].name));
+    samples.emplace_back(inputs[i].shape().dims().subspan(1));
+  }
+  parameters.build(samples);
+}
 
 void Model::State::set_step_inputs() {
   const std::int64_t next = progress.saved().step + 1;
@@ -89,11 +114,13 @@ bool Model::State::finish_step(const std::vector<Tensor>& results) {
 
 void Model::State::backward(const train::BatchTensors& batch, train::BatchMeans& out_means, const RunOptions& run) {
   const train::Phase phase = progress.accumulated() == 0 ? train::Phase::backward_first : train::Phase::backward_more;
-  Program& program = programs.get(phase, train::BatchType::of(batch), run);
+  Program& program = programs.get(phase, batch, run);
   set_step_inputs();
-  const std::vector<Tensor>& results = program.run(Inputs{&batch.x, &key, &batch.y, &batch.sample_weights}, run);
+  Arguments inputs(arguments);
+  inputs.add(batch.inputs).add(key).add(batch.targets).add(batch.sample_weights);
+  const std::vector<Tensor>& results = program.run(inputs, run);
   progress.add_accumulated();
-  read_means(setup, results, batch.x.shape()[0], out_means);
+  read_means(setup, results, batch.inputs[0].shape()[0], out_means);
   out_means.step_taken = false;
 }
 
@@ -108,34 +135,54 @@ bool Model::State::apply(const RunOptions& run) {
 void Model::State::train_batch(const train::BatchTensors& batch, train::BatchMeans& out_means, const RunOptions& run) {
   if (progress.accumulated() != 0)
     throw Error(fmt::format("train_batch: gradients of {} batches are accumulated; call apply() first", progress.accumulated()));
-  Program& program = programs.get(train::Phase::train, train::BatchType::of(batch), run);
+  Program& program = programs.get(train::Phase::train, batch, run);
   set_step_inputs();
-  const std::vector<Tensor>& results =
-      program.run(Inputs{&batch.x, &key, &batch.y, &batch.sample_weights, &learning_rate, &step_number}, run);
+  Arguments inputs(arguments);
+  inputs.add(batch.inputs).add(key).add(batch.targets).add(batch.sample_weights).add(learning_rate).add(step_number);
+  const std::vector<Tensor>& results = program.run(inputs, run);
   out_means.step_taken = finish_step(results);
-  read_means(setup, std::span(results).first(results.size() - (setup.scales_loss() ? 1 : 0)), batch.x.shape()[0], out_means);
+  read_means(setup, std::span(results).first(results.size() - (setup.scales_loss() ? 1 : 0)), batch.inputs[0].shape()[0], out_means);
 }
 
 void Model::State::test_batch(const train::BatchTensors& batch, train::BatchMeans& out_means, const RunOptions& run) {
-  Program& program = programs.get(train::Phase::evaluate, train::BatchType::of(batch), run);
-  read_means(setup, program.run(Inputs{&batch.x, &batch.y, &batch.sample_weights}, run), batch.x.shape()[0], out_means);
+  Program& program = programs.get(train::Phase::evaluate, batch, run);
+  Arguments inputs(arguments);
+  inputs.add(batch.inputs).add(batch.targets).add(batch.sample_weights);
+  read_means(setup, program.run(inputs, run), batch.inputs[0].shape()[0], out_means);
   out_means.step_taken = false;
+}
+
+std::vector<Tensor> Model::State::forward(std::span<const Tensor> inputs) {
+  build_for(inputs, "forward");
+  Program& program = programs.get(training ? train::Phase::forward_train : train::Phase::predict, train::BatchTensors{inputs});
+  Arguments of_program(arguments);
+  of_program.add(inputs);
+  if (training) {
+    set_step_inputs();
+    of_program.add(key);
+  }
+  std::vector<Tensor> outputs;
+  for (const Tensor& result : program.run(of_program)) outputs.push_back(result.to_host());
+  outputs.resize(setup.interface.outputs.size());
+  return outputs;
 }
 
 Tensor Model::forward(const Tensor& x) {
   State& s = state_of(state_);
-  build_for(*this, s, x, "forward");
-  if (!s.training) {
-    const std::array<Tensor, 1> inputs{x};
-    return s.programs.get(train::Phase::predict, train::BatchType::of(x)).run(inputs).front().to_host();
-  }
-  s.set_step_inputs();
-  const std::array<Tensor, 2> inputs{x, s.key};
-  return s.programs.get(train::Phase::forward_train, train::BatchType::of(x)).run(inputs).front().to_host();
+  s.setup.expect_one_of_each("forward");
+  return s.forward({&x, 1}).front();
+}
+
+NamedTensors Model::forward(const NamedTensors& inputs) {
+  State& s = state_of(state_);
+  return s.with_names(s.forward(train::inputs_in_order(s.setup, inputs, "forward")));
 }
 
 BatchResult Model::backward(const Tensor& x, const Tensor& y, const Tensor& sample_weights) {
-  return result_of(*this, state_of(state_), &State::backward, "backward", {x, y, sample_weights});
+  return result_of(state_of(state_), &State::backward, "backward", x, y, sample_weights);
+}
+BatchResult Model::backward(const NamedTensors& inputs, const NamedTensors& targets, const Tensor& sample_weights) {
+  return result_of(state_of(state_), &State::backward, "backward", inputs, targets, sample_weights);
 }
 
 bool Model::apply() {
@@ -143,11 +190,18 @@ bool Model::apply() {
 }
 
 BatchResult Model::train_batch(const Tensor& x, const Tensor& y, const Tensor& sample_weights, const RunOptions& run) {
-  return result_of(*this, state_of(state_), &State::train_batch, "train_batch", {x, y, sample_weights}, run);
+  return result_of(state_of(state_), &State::train_batch, "train_batch", x, y, sample_weights, run);
+}
+BatchResult Model::train_batch(const NamedTensors& inputs, const NamedTensors& targets, const Tensor& sample_weights,
+                               const RunOptions& run) {
+  return result_of(state_of(state_), &State::train_batch, "train_batch", inputs, targets, sample_weights, run);
 }
 
 BatchResult Model::test_batch(const Tensor& x, const Tensor& y, const Tensor& sample_weights) {
-  return result_of(*this, state_of(state_), &State::test_batch, "test_batch", {x, y, sample_weights});
+  return result_of(state_of(state_), &State::test_batch, "test_batch", x, y, sample_weights);
+}
+BatchResult Model::test_batch(const NamedTensors& inputs, const NamedTensors& targets, const Tensor& sample_weights) {
+  return result_of(state_of(state_), &State::test_batch, "test_batch", inputs, targets, sample_weights);
 }
 
 Tensor Model::gradient(const std::string& parameter) const {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/summary.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -106,7 +107,7 @@ std::string summary_table(const std::string& name, const std::vector<LayerSummar
   return text;
 }
 
-std::string summary_of(const ModelSetup& setup, const std::vector<LayerSummary>& layers) {
+std::string summary_of(const ModelSetup& setup, const std::vector<LayerSummary>& layers, const std::vector<SampleType>& outputs) {
   const OptimizerDefinition& optimizer = setup.options.optimizer;
   const ModelDefinition& definition = setup.definition;
   std::int64_t learned = 0;
@@ -115,7 +116,19 @@ std::string summary_of(const ModelSetup& setup, const std::vector<LayerSummary>&
   const Precision precision = setup.need_context().config().precision;
   std::string text =
       summary_table(definition.name, layers, definition.dtype, learned * states, setup.need_context().default_device().name());
-  if (setup.options.loss.loss == Loss::custom) text += fmt::format(" Loss: {} (custom)\n", setup.options.loss.str());
+  if (setup.interface.inputs.size() > 1) text += fmt::format(" Inputs: {}\n", fmt::join(setup.input_names(), ", "));
+  if (outputs.size() > 1) {
+    std::string names;
+    for (const SampleType& output : outputs) names += fmt::format("{}{} {}", names.empty() ? "" : ", ", output.name, output.shape.str());
+    text += fmt::format(" Outputs: {}\n", names);
+  }
+  for (const OutputLoss& of : setup.losses) {
+    const bool is_custom = of.loss.loss == Loss::custom;
+    if (is_custom || !of.output.empty()) {
+      text += fmt::format(" Loss{}: {}{}{}\n", of.output.empty() ? "" : " of " + of.output, of.loss.str(), is_custom ? " (custom)" : "",
+                          of.weight == 1 ? "" : fmt::format(", weight {:g}", of.weight));
+    }
+  }
   const bool mixed = precision == Precision::mixed_bfloat16 || precision == Precision::mixed_float16;
   if (precision == Precision::float32) return text;
   return text + fmt::format(" Precision: {}{}\n", name_of(precision), mixed ? fmt::format(", weights {}", name_of(definition.dtype)) : "");
@@ -144,7 +157,7 @@ std::string memory_table(const Programs& programs, const BatchType& batch) {
     const auto row = [&](const std::string& title, const std::string& first, const std::string& second) {
       text += fmt::format(" {:<44} {:>13}  {:>11}\n", title, first, second);
     };
-    row(fmt::format("Memory on {}, batch of {}", device, batch.x[0]), "Training step", "Prediction");
+    row(fmt::format("Memory on {}, batch of {}", device, batch.size()), "Training step", "Prediction");
     for (const MemoryRow& line : memory_rows) {
       row(std::string("  ") + line.title, cell(!training.empty(), line.size_bytes(steps)),
           cell(!prediction.empty(), line.size_bytes(predictions)));
@@ -154,12 +167,16 @@ std::string memory_table(const Programs& programs, const BatchType& batch) {
 }
 
 std::string summary_of(const TrainDefinition& definition, const Context& context, std::int64_t batch_size) {
-  ModelSetup setup{.definition = definition.model, .context = context, .options = compile_options(definition)};
-  layers::complete_input(setup.definition, *setup.sources);
-  if (!setup.definition.input_shape) throw Error("summary: the shape of a sample is not known; set `input: {shape: ...}` in the model");
-  const Shape sample(std::span<const std::int64_t>(*setup.definition.input_shape));
+  ModelSetup setup(definition.model);
+  setup.compile(context, compile_options(definition));
+  const std::optional<std::vector<Shape>> samples = known_samples(setup);
+  if (!samples) {
+    const bool one = setup.interface.inputs.size() == 1;
+    throw Error(fmt::format("summary: the shape of a sample is not known; set `input: {{shape: {}}}` in the model",
+                            one ? "..." : fmt::format("{{{}: ...}}", fmt::join(setup.input_names(), ": ..., "))));
+  }
   Graph graph;
-  const Forward forward = describe(graph, setup, sample);
+  const Forward forward = describe(graph, setup, *samples);
   for (const LayerSummary& layer : forward.layers) {
     try {
       if (!layer.device.empty()) static_cast<void>(context.device(layer.device));
@@ -169,7 +186,8 @@ std::string summary_of(const TrainDefinition& definition, const Context& context
   }
   Parameters parameters(setup);
   const Programs programs(setup, parameters);
-  return summary_of(setup, forward.layers) + memory_table(programs, BatchType::of(setup, sample, forward.layers.back().output, batch_size));
+  const std::vector<SampleType> inputs = input_types(setup, *samples), outputs = output_types(forward);
+  return summary_of(setup, forward.layers, outputs) + memory_table(programs, BatchType::of(setup, inputs, outputs, batch_size));
 }
 
 }  // namespace tenon::train

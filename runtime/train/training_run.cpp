@@ -84,7 +84,7 @@ Model::Position TrainingRun::load_weights(const std::string& checkpoint) {
 
 std::optional<WeightsReport> TrainingRun::load_initial_weights(const DataSplits& data) {
   if (!definition_.weights || has_weights_ || model_.step() > 0) return std::nullopt;
-  model_.build(data.train->x_type().shape);
+  model_.build_for(*data.train);
   const WeightsReport report = import_weights(model_, *definition_.weights);
   has_weights_ = true;
   return report;
@@ -117,8 +117,8 @@ TrainingRun::Predictions TrainingRun::predict(const DataSplits& data, std::int64
   Batches batches(data.test, {.batch_size = std::min(count, data.test->size()), .shuffle = false, .workers = 0});
   batches.start(0);
   const Batch* batch = batches.next();
-  const Tensor output = model_.predict(batch->x, definition_.fit.batch_size);
-  return {output, batch->y.to_host()};
+  const Tensor output = model_.predict(batch->x(), definition_.fit.batch_size);
+  return {output, batch->y().to_host()};
 }
 
 void TrainingRun::save_description() const {

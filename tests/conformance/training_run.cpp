@@ -92,7 +92,7 @@ TrainingBatch batch_for(const TrainDefinition& cut, std::uint64_t seed) {
   const Shape shape = batch_shape(cut);
   const DType dtype = train::input_dtype(cut.model);
   Graph graph;
-  const Shape output = train::build(graph, cut.model, graph.input("x", dtype, shape), {}).output.shape();
+  const Shape output = train::build(graph, cut.model, graph.input("x", dtype, shape), {}).outputs[0].output.shape();
   TrainingBatch batch;
   batch.x = dtype == DType::i64 ? numbers_below(vocabulary(cut.model), shape, random) : noise(shape, random);
   switch (train::rule_of(cut.loss.loss).targets) {

@@ -479,6 +479,59 @@ TEST_CASE("train: the models of the repository are valid") {
   CHECK(line.data->noise == 0.1);
 }
 
+TEST_CASE("train: losses of outputs by name, with targets, weights and metrics") {
+  const auto read = [](const std::string& text, const std::vector<ConfigOverride>& overrides = {}) {
+    return train_from_text("model: {onnx: net.onnx}\ndata: {source: digits}\n" + text, "train.yaml", "/base", overrides);
+  };
+  const TrainDefinition t = read(
+      "losses:\n"
+      "  start: {name: sparse_categorical_crossentropy, from_logits: true, weight: 0.5, metrics: [accuracy, {name: top_k, k: 2}]}\n"
+      "  end: mse\n",
+      {{"losses.end.target", "last"}});
+  REQUIRE(t.losses.size() == 2);
+  CHECK(t.losses[0].output == "start");
+  CHECK(t.losses[0].loss.from_logits);
+  CHECK(t.losses[0].weight == 0.5);
+  CHECK(t.losses[0].target.empty());
+  CHECK(t.losses[0].metrics == std::vector<MetricDefinition>{Metric::accuracy, {Metric::top_k, 2}});
+  CHECK(t.losses[1].loss.loss == Loss::mse);
+  CHECK(t.losses[1].target == "last");
+  CHECK(t.losses[1].weight == 1);
+  CHECK(read("losses: {name: mse}\n").losses[0].output == "name");  // an output may have any name
+  const auto message = [&](const std::string& text) { return message_of([&] { read(text); }); };
+  CHECK(message("loss: mse\nlosses: {a: mse}\n") == "train.yaml:4:9: key 'losses': expected one of loss and losses, got both");
+  CHECK(
+      contains(message("metrics: mae\nlosses: {a: mse}\n"), "key 'metrics': expected the metrics of each output in losses.OUTPUT.metrics"));
+  CHECK(contains(message("losses: {a: mze}\n"), "key 'losses.a': expected one of sparse_categorical_crossentropy"));
+  CHECK(contains(message("losses: {a: mze}\n"), "got 'mze'; did you mean 'mse'?"));
+  CHECK(contains(message("losses: {a: {name: mse, wieght: 1}}\n"), "unknown key 'wieght'; did you mean 'weight'?"));
+  CHECK(contains(message("losses: {a: {name: mse, weight: -1}}\n"), "key 'weight': expected a number of at least 0, got '-1'"));
+  CHECK(contains(message("losses: {a: {name: mse, metrics: perplexity}}\n"), "'perplexity' cannot be used with the loss mse"));
+  CHECK(contains(message("losses: {a: {weight: 1}}\n"), "key 'name' is missing"));
+  CHECK(contains(message("losses: {}\n"), "expected a map of outputs and their losses"));
+  CHECK(contains(message("losses: [mse]\n"), "expected a map of outputs and their losses"));
+}
+
+TEST_CASE("train: inputs and targets of npz are arrays of other names") {
+  const auto data_of = [](const std::string& keys) {
+    return *train_from_text("model: {layers: [relu]}\nloss: mse\ndata: {source: npz, " + keys + "}\n", "train.yaml").data;
+  };
+  const DataDefinition plain = data_of("directory: a.npz");
+  CHECK(plain.input_arrays == ArrayNames{{"x", "x"}});
+  CHECK(plain.target_arrays == ArrayNames{{"y", "y"}});
+  const DataDefinition named = data_of("inputs: {ids: words, mask: m}, targets: [start, end]");
+  CHECK(named.input_arrays == ArrayNames{{"ids", "words"}, {"mask", "m"}});
+  CHECK(named.target_arrays == ArrayNames{{"start", "start"}, {"end", "end"}});
+  CHECK(data_of("targets: one_hot").targets == Targets::one_hot);
+  const auto message = [&](const std::string& keys) { return message_of([&] { data_of(keys); }); };
+  CHECK(contains(message("inputs: ids"), "key 'data.inputs': expected a map of names and of the arrays that they are read from"));
+  CHECK(contains(message("targets: {}"), "key 'data.targets': expected a map of names and of the arrays that they are read from"));
+  CHECK(contains(message("targets: hot"), "key 'data.targets': expected one of as_given, one_hot"));
+  CHECK(contains(message("inputs: [a, b], cache: disk"), "key 'data.cache': disk keeps the arrays x and y only"));
+  CHECK_ERROR_CONTAINS("unknown key 'data.inputs'",
+                       train_from_text("model: {layers: [relu]}\nloss: mse\ndata: {source: digits, inputs: [a]}\n", "train.yaml"));
+}
+
 TEST_CASE("train: huber takes a delta, ctc a blank") {
   const auto loss_of = [](const std::string& loss) {
     return train_from_text("model: {layers: [relu]}\ndata: {source: linear_regression}\nloss: " + loss + "\n", "train.yaml").loss;

@@ -104,7 +104,7 @@ TEST_CASE("array: mismatched samples and targets are reported") {
   CHECK(refusal_of(bytes, Tensor::zeros(DType::u8, {4}), options) ==
         "little: expected as many targets as samples, got x u8(3,2) and y u8(4)");
   CHECK(refusal_of(bytes, Tensor::scalar(1.0f), options) == "little: expected as many targets as samples, got x u8(3,2) and y f32()");
-  CHECK(refusal_of(bytes, Tensor(), options) == "little: expected x and y, got an undefined tensor");
+  CHECK(refusal_of(bytes, Tensor(), options) == "little: expected y, got an undefined tensor");
   CHECK(refusal_of(bytes, Tensor::zeros(DType::f32, {3}), options) == "little: expected integers as labels, got f32(3)");
   CHECK(refusal_of(bytes, Tensor::zeros(DType::u8, {3, 1}), options) == "little: expected one label per sample, got u8(3,1)");
   options.num_classes = 0;
@@ -124,6 +124,69 @@ TEST_CASE("array: a slice is a separate data set over the same memory") {
   CHECK(part.x().address() == data.x().address() + 2);
   CHECK(values_of<std::int64_t>(gather(part, {0, 1}).y) == std::vector<std::int64_t>{0, 1});
   CHECK_ERROR("little: slice: expected 0 <= begin <= end <= 3, got [2, 4)", data.slice(2, 4, "x"));
+}
+
+TEST_CASE("array: several inputs and targets keep their names, order and dtypes") {
+  const Tensor ids = Tensor::of<std::int64_t>({5, 6, 7, 8, 9, 10}, {3, 2}), prices = Tensor::of<float>({0.5F, 1.5F, 2.5F}, {3, 1});
+  ArrayOptions options{.name = "several"};
+  options.sample_weights = Tensor::of<float>({1, 2, 3}, {3});
+  const ArrayDataset whole({{"pixels", bytes}, {"ids", ids}}, {{"price", prices}, {"label", labels}}, options);
+  const ArrayDataset data = whole.slice(1, 3, "part");
+  REQUIRE(data.inputs().size() == 2);
+  CHECK(data.inputs()[0].dtype == DType::u8);
+  CHECK(data.inputs()[1].name == "ids");
+  CHECK(data.targets()[0].shape == Shape{1});
+  CHECK(data.targets()[1].name == "label");
+  CHECK(data.is_unscaled());
+  std::vector<Tensor> inputs{Tensor::zeros(DType::u8, {2, 2}), Tensor::zeros(DType::i64, {2, 2})};
+  std::vector<Tensor> targets{Tensor::zeros(DType::f32, {2, 1}), Tensor::zeros(DType::u8, {2})};
+  const std::vector<std::int64_t> order{1, 0};
+  data.gather(order, inputs, targets);
+  CHECK(values_of<std::uint8_t>(inputs[0]) == std::vector<std::uint8_t>{204, 255, 102, 153});
+  CHECK(values_of<std::int64_t>(inputs[1]) == std::vector<std::int64_t>{9, 10, 7, 8});
+  CHECK(values_of<float>(targets[0]) == std::vector<float>{2.5F, 1.5F});
+  CHECK(values_of<std::uint8_t>(targets[1]) == std::vector<std::uint8_t>{1, 0});
+  CHECK_ERROR("part: gather: expected 2 inputs, got 1", data.gather(order, {inputs.data(), 1}, targets));
+
+  const auto refusal = [&](const std::vector<NamedTensor>& x, const std::vector<NamedTensor>& y, const ArrayOptions& with) {
+    return message_of([&] { const ArrayDataset refused(x, y, with); });
+  };
+  CHECK(refusal({{"a", ids}, {"a", ids}}, {{"y", prices}}, {}) == "data set: the input 'a' is given twice");
+  CHECK(refusal({{"a", ids}, {"", ids}}, {{"y", prices}}, {}) == "data set: expected a name for each input, got an empty one");
+  CHECK(refusal({{"a", bytes}}, {}, {}) == "data set: expected at least one target, got none");
+  CHECK(refusal({{"a", ids}, {"b", ids.slice(0, 0, 2)}}, {{"y", prices}}, {}) ==
+        "array: expected as many inputs as samples, got a i64(3,2) and b i64(2,2)");
+  CHECK(refusal({{"a", ids}, {"b", ids}}, {{"y", prices}}, {.scaling = Scaling::unit()}) ==
+        "array: expected one input for a scaling, got 2");
+  CHECK(refusal({{"a", ids}, {"b", ids}}, {{"y", labels}, {"z", labels}}, {.num_classes = 3}) ==
+        "array: expected one target for num_classes and one-hot targets, got 2");
+  CHECK_ERROR("several: reconstruct: expected one input, got 2", reconstruct(std::make_shared<ArrayDataset>(whole)));
+  CHECK_ERROR("several: augment: expected one input, got 2", augment(std::make_shared<ArrayDataset>(whole), {.crop_padding = 1}));
+}
+
+TEST_CASE("array: batches, caches and parts of several inputs and targets are those of the samples") {
+  const Tensor ids = Tensor::of<std::int64_t>({0, 1, 2, 3, 4}, {5}), more = Tensor::of<float>({0, 10, 20, 30, 40}, {5, 1});
+  const auto data = std::make_shared<ArrayDataset>(std::vector<NamedTensor>{{"ids", ids}, {"more", more}},
+                                                   std::vector<NamedTensor>{{"y", more}, {"z", ids}});
+  for (const std::shared_ptr<const Dataset>& set : {std::shared_ptr<const Dataset>(data), cache_in_memory(data)}) {
+    for (const int workers : {0, 2}) {
+      Batches batches(set, {.batch_size = 2, .seed = 3, .workers = workers});
+      for (std::uint64_t epoch = 0; epoch < 2; ++epoch) {
+        batches.start(epoch);
+        std::int64_t seen = 0;
+        while (const Batch* batch = batches.next()) {
+          for (std::size_t i = 0; i < batch->indices.size(); ++i, ++seen) {
+            const std::int64_t index = batch->indices[i];
+            CHECK(batch->x().data<std::int64_t>()[i] == index);
+            CHECK(batch->inputs[1].data<float>()[i] == static_cast<float>(10 * index));
+            CHECK(batch->targets[0].data<float>()[i] == static_cast<float>(10 * index));
+            CHECK(batch->targets[1].data<std::int64_t>()[i] == index);
+          }
+        }
+        CHECK(seen == 5);
+      }
+    }
+  }
 }
 
 TEST_CASE("array: a mismatched batch is reported") {

@@ -132,7 +132,7 @@ TEST_CASE("augment: batches of training are augmented, the same for any number o
     for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
       batches.start(epoch);
       while (const Batch* batch = batches.next()) {
-        const auto more = values_of<float>(batch->x);
+        const auto more = values_of<float>(batch->x());
         values.insert(values.end(), more.begin(), more.end());
       }
     }

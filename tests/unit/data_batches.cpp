@@ -24,18 +24,16 @@ namespace {
 /// Sample i is x = (i, i + 0.5), y = i. Records which thread gathers what, can block and fail.
 class ProbedData final : public Dataset {
  public:
-  explicit ProbedData(std::int64_t size) : size_(size) {}
+  explicit ProbedData(std::int64_t size) : Dataset({DType::f32, {2}}, {DType::i64, {}}), size_(size) {}
   const std::string& name() const override { return name_; }
   std::int64_t size() const override { return size_; }
-  SampleType x_type() const override { return {DType::f32, {2}}; }
-  SampleType y_type() const override { return {DType::i64, {}}; }
-  void gather(std::span<const std::int64_t> indices, Tensor& x, Tensor& y) const override {
-    check_batch(indices, x, y);
+  void gather(std::span<const std::int64_t> indices, std::span<Tensor> inputs, std::span<Tensor> targets) const override {
+    check_batch(indices, inputs, targets);
     for (std::size_t i = 0; i < indices.size(); ++i) {
       if (indices[i] == fails_at) throw Error("probe: sample " + std::to_string(indices[i]) + " is unreadable");
-      x.data<float>()[2 * i] = static_cast<float>(indices[i]);
-      x.data<float>()[2 * i + 1] = static_cast<float>(indices[i]) + 0.5f;
-      y.data<std::int64_t>()[i] = indices[i];
+      inputs[0].data<float>()[2 * i] = static_cast<float>(indices[i]);
+      inputs[0].data<float>()[2 * i + 1] = static_cast<float>(indices[i]) + 0.5f;
+      targets[0].data<std::int64_t>()[i] = indices[i];
     }
     if (pause.count() > 0) std::this_thread::sleep_for(pause);
     const std::lock_guard lock(mutex_);
@@ -78,11 +76,11 @@ BatchOptions options_of(std::int64_t batch_size, int workers, int prefetch = 2) 
 std::vector<std::int64_t> drain(Batches& batches) {
   std::vector<std::int64_t> seen;
   while (const Batch* batch = batches.next()) {
-    REQUIRE(batch->x.shape()[0] == batch->y.count());
-    REQUIRE(static_cast<std::int64_t>(batch->indices.size()) == batch->y.count());
-    for (std::int64_t i = 0; i < batch->y.count(); ++i) {
-      const std::int64_t label = batch->y.data<std::int64_t>()[i];
-      CHECK(batch->x.data<float>()[2 * i] == static_cast<float>(label));
+    REQUIRE(batch->x().shape()[0] == batch->y().count());
+    REQUIRE(static_cast<std::int64_t>(batch->indices.size()) == batch->y().count());
+    for (std::int64_t i = 0; i < batch->y().count(); ++i) {
+      const std::int64_t label = batch->y().data<std::int64_t>()[i];
+      CHECK(batch->x().data<float>()[2 * i] == static_cast<float>(label));
       CHECK(batch->indices[static_cast<std::size_t>(i)] == label);
       seen.push_back(label);
     }
@@ -137,7 +135,7 @@ TEST_CASE("batches: the last one is smaller, or dropped") {
       batches.start(0);
       while (const Batch* batch = batches.next()) {
         CHECK(batch->index == static_cast<std::int64_t>(sizes.size()));
-        sizes.push_back(batch->x.shape()[0]);
+        sizes.push_back(batch->x().shape()[0]);
       }
       return sizes;
     };
@@ -182,9 +180,9 @@ TEST_CASE("batches: a batch in use is not overwritten") {
   Batches batches(std::make_shared<ProbedData>(200), options_of(5, 3, 3));
   batches.start(0);
   while (const Batch* batch = batches.next()) {
-    const std::vector<std::int64_t> before(batch->y.data<std::int64_t>(), batch->y.data<std::int64_t>() + batch->y.count());
+    const std::vector<std::int64_t> before(batch->y().data<std::int64_t>(), batch->y().data<std::int64_t>() + batch->y().count());
     std::this_thread::sleep_for(std::chrono::microseconds(200));
-    CHECK(std::equal(before.begin(), before.end(), batch->y.data<std::int64_t>()));
+    CHECK(std::equal(before.begin(), before.end(), batch->y().data<std::int64_t>()));
   }
 }
 

@@ -20,19 +20,17 @@ namespace {
 /// Sample i is x = (i, -i), y = i; counts the reads of samples.
 class Counting final : public Dataset {
  public:
-  explicit Counting(std::int64_t size) : size_(size) {}
+  explicit Counting(std::int64_t size) : Dataset({DType::f32, {2}}, {DType::i64, {}}), size_(size) {}
   const std::string& name() const override { return name_; }
   std::int64_t size() const override { return size_; }
-  SampleType x_type() const override { return {DType::f32, {2}}; }
-  SampleType y_type() const override { return {DType::i64, {}}; }
   std::optional<std::int64_t> num_classes() const override { return size_; }
-  void gather(std::span<const std::int64_t> indices, Tensor& x, Tensor& y) const override {
-    check_batch(indices, x, y);
+  void gather(std::span<const std::int64_t> indices, std::span<Tensor> inputs, std::span<Tensor> targets) const override {
+    check_batch(indices, inputs, targets);
     for (std::size_t i = 0; i < indices.size(); ++i) {
       if (indices[i] == fails_at) throw Error("counting: sample is unreadable");
-      x.data<float>()[2 * i] = static_cast<float>(indices[i]);
-      x.data<float>()[2 * i + 1] = static_cast<float>(-indices[i]);
-      y.data<std::int64_t>()[i] = indices[i];
+      inputs[0].data<float>()[2 * i] = static_cast<float>(indices[i]);
+      inputs[0].data<float>()[2 * i + 1] = static_cast<float>(-indices[i]);
+      targets[0].data<std::int64_t>()[i] = indices[i];
       ++asked;
     }
   }
@@ -94,8 +92,8 @@ TEST_CASE("cache: epochs after the first read nothing, for any number of workers
     for (std::uint64_t epoch = 0; epoch < 4; ++epoch) {
       batches.start(epoch);
       while (const Batch* batch = batches.next()) {
-        for (std::int64_t i = 0; i < batch->y.count(); ++i)
-          REQUIRE(batch->y.data<std::int64_t>()[i] == batch->indices[static_cast<std::size_t>(i)]);
+        for (std::int64_t i = 0; i < batch->y().count(); ++i)
+          REQUIRE(batch->y().data<std::int64_t>()[i] == batch->indices[static_cast<std::size_t>(i)]);
       }
     }
     CHECK(data->asked == 100);

@@ -54,19 +54,18 @@ std::string train_event(std::int64_t batch, const char* what) {
 /// x = (i, 1), y = 3 i + 1, unshuffled in batches of `batch_size`; logs each batch that is read.
 class Recorded final : public Dataset {
  public:
-  Recorded(std::int64_t size, std::int64_t batch_size, Events* events) : size_(size), batch_size_(batch_size), events_(events) {}
+  Recorded(std::int64_t size, std::int64_t batch_size, Events* events)
+      : Dataset({DType::f32, {2}}, {DType::f32, {1}}), size_(size), batch_size_(batch_size), events_(events) {}
   const std::string& name() const override { return name_; }
   std::int64_t size() const override { return size_; }
-  SampleType x_type() const override { return {DType::f32, {2}}; }
-  SampleType y_type() const override { return {DType::f32, {1}}; }
-  void gather(std::span<const std::int64_t> indices, Tensor& x, Tensor& y) const override {
+  void gather(std::span<const std::int64_t> indices, std::span<Tensor> inputs, std::span<Tensor> targets) const override {
     const std::int64_t batch = indices[0] / batch_size_;
     if (events_ != nullptr) events_->add(read_event(batch, "begins"));
     for (std::size_t i = 0; i < indices.size(); ++i) {
       if (indices[i] == fails_at) throw std::runtime_error("recorded: the picture is torn");
-      x.data<float>()[2 * i] = static_cast<float>(indices[i]) / static_cast<float>(size_);
-      x.data<float>()[2 * i + 1] = 1;
-      y.data<float>()[i] = 3 * x.data<float>()[2 * i] + 1;
+      inputs[0].data<float>()[2 * i] = static_cast<float>(indices[i]) / static_cast<float>(size_);
+      inputs[0].data<float>()[2 * i + 1] = 1;
+      targets[0].data<float>()[i] = 3 * inputs[0].data<float>()[2 * i] + 1;
     }
     if (events_ != nullptr) events_->add(read_event(batch, "ends"));
   }
@@ -203,17 +202,17 @@ TEST_CASE_FIXTURE(OnOpenblas, "augment: fit trains on augmented samples, evaluat
   /// Counts which of the two gather functions was used.
   class Watched final : public Dataset {
    public:
+    Watched() : Dataset({DType::f32, {2}}, {DType::f32, {1}}) {}
     const std::string& name() const override { return name_; }
     std::int64_t size() const override { return 8; }
-    SampleType x_type() const override { return {DType::f32, {2}}; }
-    SampleType y_type() const override { return {DType::f32, {1}}; }
-    void gather(std::span<const std::int64_t>, Tensor& x, Tensor& y) const override {
+    void gather(std::span<const std::int64_t>, std::span<Tensor> inputs, std::span<Tensor> targets) const override {
       ++plain;
-      fill(x, y);
+      fill(inputs[0], targets[0]);
     }
-    void gather_augmented(std::span<const std::int64_t>, std::uint64_t epoch, Tensor& x, Tensor& y) const override {
+    void gather_augmented(std::span<const std::int64_t>, std::uint64_t epoch, std::span<Tensor> inputs,
+                          std::span<Tensor> targets) const override {
       changed += 1 + static_cast<int>(100 * epoch);
-      fill(x, y);
+      fill(inputs[0], targets[0]);
     }
     mutable std::atomic<int> plain{0}, changed{0};
 

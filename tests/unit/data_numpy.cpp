@@ -71,6 +71,57 @@ TEST_CASE_FIXTURE(InFolder, "numpy: a label beyond any number of classes is an e
   CHECK(refusal(Tensor::of<std::uint64_t>({0, UINT64_MAX, 1}, {3})) == path + ": label 18446744073709551615" + rest);
 }
 
+TEST_CASE_FIXTURE(InFolder, "numpy: inputs and targets of other names, in archives and folders") {
+  NumpyOptions options;
+  options.input_arrays = {{"input_ids", "ids"}, {"image", "pixels"}};
+  options.target_arrays = {{"start", "from"}, {"end", "to"}};
+  const Tensor ids = Tensor::of<std::int32_t>({1, 2, 3}, {3}), scores = Tensor::of<double>({0.5, 1, 2}, {3});
+  const std::string path = folder.file("a.npz");
+  save_npz(path, {{"ids_train", ids},
+                  {"pixels_train", pixels},
+                  {"from_train", labels.reshape({3, 1})},
+                  {"to_train", scores},
+                  {"ids_test", ids.slice(0, 0, 1)},
+                  {"pixels_test", pixels.slice(0, 0, 1)},
+                  {"from_test", labels.slice(0, 0, 1)},
+                  {"to_test", scores.slice(0, 0, 1)}});
+  const auto train = load_numpy(path, Split::train, options);
+  CHECK(load_numpy(path, Split::test, options)->size() == 1);
+  REQUIRE(train->inputs().size() == 2);
+  CHECK(train->inputs()[0].name == "input_ids");
+  CHECK(train->inputs()[0].dtype == DType::i32);
+  CHECK(train->inputs()[1].dtype == DType::u8);  // several inputs are not scaled
+  CHECK(train->target_arrays()[0].tensor.str() == "i64(3)");
+  CHECK(train->target_arrays()[1].tensor.str() == "f32(3,1)");
+  CHECK_FALSE(train->num_classes().has_value());
+
+  for (const auto& [array, tensor] : {std::pair{"ids", ids}, {"pixels", pixels}, {"from", labels}, {"to", scores}})
+    save_npy(folder.file(std::string(array) + "_train.npy"), tensor);
+  CHECK(load_numpy(folder.path(), Split::train, options)->size() == 3);
+  CHECK_ERROR(folder.path() + ": has no test part; expected ids_test and from_test", load_numpy(folder.path(), Split::test, options));
+
+  options.input_arrays[1].second = "pixel";
+  CHECK_ERROR_CONTAINS("expected an array 'pixel_train', got ids_train", load_numpy(path, Split::train, options));
+  options.input_arrays = {{"input_ids", "id"}};
+  CHECK_ERROR_CONTAINS("expected an array 'id_train', got ids_train", load_numpy(path, Split::train, options));
+  CHECK_ERROR(
+      folder.path() + ": expected train.npz, id_train.npy or id.npy, got none of them; for an archive of another name, give its path",
+      load_numpy(folder.path(), Split::train, options));
+  save_npz(path, {{"ids", ids}, {"pixels", pixels.slice(0, 0, 2)}, {"from", labels}, {"to", scores}});
+  options.input_arrays = {{"input_ids", "ids"}, {"image", "pixels"}};
+  CHECK_ERROR(path + ": expected as many inputs as samples, got input_ids i32(3) and image u8(2,2)",
+              load_numpy(path, Split::train, options));
+
+  // One input and one target of other names are as x and y.
+  options.input_arrays = {{"a", "pixels"}};
+  options.target_arrays = {{"b", "from"}};
+  save_npz(path, {{"pixels", pixels}, {"from", labels}});
+  const auto one = load_numpy(path, Split::train, options);
+  CHECK(one->x_type().dtype == DType::f32);
+  CHECK(one->x_type().name == "a");
+  CHECK(one->num_classes() == 5);
+}
+
 TEST_CASE_FIXTURE(InFolder, "numpy: errors are reported") {
   const std::string path = folder.file("a.npz");
   CHECK_ERROR(folder.path() + ": expected train.npz, x_train.npy or x.npy, got none of them; for an archive of another name, give its path",

@@ -29,7 +29,7 @@ inline Gathered gather(const Dataset& data, const std::vector<std::int64_t>& ind
 
 inline Gathered gather_augmented(const Dataset& data, const std::vector<std::int64_t>& indices, std::uint64_t epoch) {
   Gathered batch{empty_batch_tensor(data.x_type(), indices.size()), empty_batch_tensor(data.y_type(), indices.size())};
-  data.gather_augmented(indices, epoch, batch.x, batch.y);
+  data.gather_augmented(indices, epoch, {&batch.x, 1}, {&batch.y, 1});
   return batch;
 }
 

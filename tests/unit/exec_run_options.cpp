@@ -153,7 +153,9 @@ TEST_CASE("cancel: a training step leaves the model as the last complete step di
   batches.start(0);
   const Batch& batch = *batches.next();
   std::stop_source never;
-  const auto step = [&](Model& m, const std::stop_source& source) { m.train_batch(batch.x, batch.y, {}, {.stop = source.get_token()}); };
+  const auto step = [&](Model& m, const std::stop_source& source) {
+    m.train_batch(batch.x(), batch.y(), {}, {.stop = source.get_token()});
+  };
   Slow::reset();
   step(model, never);
   Slow::reset();
@@ -182,7 +184,7 @@ TEST_CASE("cancel: a training step leaves the model as the last complete step di
   CHECK(status_of([&] {
           std::stop_source source;
           source.request_stop();
-          model.predict(batch.x, 8, {.stop = source.get_token()});
+          model.predict(batch.x(), 8, {.stop = source.get_token()});
         }) == Status::cancelled);
 }
 

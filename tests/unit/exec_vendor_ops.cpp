@@ -190,7 +190,7 @@ TEST_CASE_FIXTURE(OnExample, "vendor ops: a layer of model.yaml calls one, and i
     Graph graph;
     const ModelDefinition definition = config::model_from_text("layers:\n  - flatten\n  - " + layer + "\n", "model.yaml");
     const Value x = graph.input("x", DType::f32, {2, 3});
-    graph.output("y", layers::build(graph, definition, x, {}).output);
+    graph.output("y", layers::build(graph, definition, x, {}).outputs[0].output);
     return graph;
   };
   const Graph graph = forward("vendor_op: {op: com.example.SoftClip, attributes: {limit: 2}, device: \"example:0\"}");

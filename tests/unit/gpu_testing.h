@@ -31,7 +31,7 @@ inline std::vector<double> losses_of(Config config, const std::vector<LayerDefin
   Batches batches(generate_digits({.count = steps * batch_size}), {.batch_size = batch_size, .seed = 5, .workers = 0});
   batches.start(0);
   std::vector<double> losses;
-  while (const Batch* next = batches.next()) losses.push_back(model.train_batch(next->x, next->y).loss());
+  while (const Batch* next = batches.next()) losses.push_back(model.train_batch(next->x(), next->y()).loss());
   REQUIRE(losses.size() == static_cast<std::size_t>(steps));
   return losses;
 }

@@ -4,6 +4,8 @@
 
 #include "exec/host_services.h"
 #include "malloc_counter.h"
+#include "onnx_testing.h"
+#include "temporary_folder.h"
 #include "testing.h"
 
 #ifndef TENON_MALLOC_IS_TAKEN
@@ -44,6 +46,30 @@ TEST_CASE("training: no memory is allocated after the second step") {
       CHECK(watch.at_end - watch.at_second == 0);
       CHECK(watch.host_at_end - watch.host_at_second == 0);
     }
+  }
+}
+
+TEST_CASE("training: no memory is allocated after the second step of several inputs and losses") {
+  const TemporaryFolder folder;
+  const std::string file = folder.write(
+      "net.onnx", onnx::serialize(test::model(onnx_graph({node("MatMul", {"a", "w"}, {"left"}), node("MatMul", {"b", "v"}, {"right"}),
+                                                          node("Add", {"left", "right"}, {"sum"}), node("Tanh", {"sum"}, {"out"})},
+                                                         {f32("a", {-1, 3}), f32("b", {-1, 2})}, {f32("sum", {-1, 2}), f32("out", {-1, 2})},
+                                                         {floats("w", {1, 2, 3, 4, 5, 6}, {3, 2}), floats("v", {1, 2, 3, 4}, {2, 2})}))));
+  const Tensor y = Tensor::zeros(DType::f32, {1000, 2});
+  const auto data = std::make_shared<ArrayDataset>(
+      std::vector<NamedTensor>{{"b", Tensor::full(DType::f32, {1000, 2}, 0.1)}, {"a", Tensor::full(DType::f32, {1000, 3}, 0.1)}},
+      std::vector<NamedTensor>{{"out", y}, {"sum", y}});
+  for (const int workers : {0, 1}) {
+    const Context context(test_config("openblas:0"));
+    Model model({layers::Onnx{.file = file}});
+    model.compile(context, {.losses = {{.output = "sum", .metrics = {Metric::mae}}, {.output = "out", .weight = 0.5}}});
+    Watch watch;
+    model.fit(data, {.workers = workers, .callbacks = {&watch}});
+    CAPTURE(workers);
+    REQUIRE(watch.at_second >= 0);
+    CHECK(watch.at_end - watch.at_second == 0);
+    CHECK(watch.host_at_end - watch.host_at_second == 0);
   }
 }
 

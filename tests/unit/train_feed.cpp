@@ -18,23 +18,21 @@ using What = Reel::Note::What;
 /// x = (i, 1), y = 3 i + 1.
 class Line final : public Dataset {
  public:
-  explicit Line(std::int64_t size, bool weighted = false) : size_(size) {
+  explicit Line(std::int64_t size, bool weighted = false) : Dataset({DType::f32, {2}}, {DType::f32, {1}}), size_(size) {
     if (!weighted) return;
     weights_ = Tensor::empty(DType::f32, {size});
     for (std::int64_t i = 0; i < size; ++i) weights_.data<float>()[i] = static_cast<float>(i % 3);
   }
   const std::string& name() const override { return name_; }
   std::int64_t size() const override { return size_; }
-  SampleType x_type() const override { return {DType::f32, {2}}; }
-  SampleType y_type() const override { return {DType::f32, {1}}; }
   Tensor sample_weights() const override { return weights_; }
-  void gather(std::span<const std::int64_t> indices, Tensor& x, Tensor& y) const override {
-    check_batch(indices, x, y);
+  void gather(std::span<const std::int64_t> indices, std::span<Tensor> inputs, std::span<Tensor> targets) const override {
+    check_batch(indices, inputs, targets);
     for (std::size_t i = 0; i < indices.size(); ++i) {
       if (indices[i] == fails_at) throw std::runtime_error("line: it is bent");
-      x.data<float>()[2 * i] = static_cast<float>(indices[i]) / static_cast<float>(size_);
-      x.data<float>()[2 * i + 1] = 1;
-      y.data<float>()[i] = 3 * x.data<float>()[2 * i] + 1;
+      inputs[0].data<float>()[2 * i] = static_cast<float>(indices[i]) / static_cast<float>(size_);
+      inputs[0].data<float>()[2 * i + 1] = 1;
+      targets[0].data<float>()[i] = 3 * inputs[0].data<float>()[2 * i] + 1;
     }
   }
   std::int64_t fails_at = -1;
@@ -285,11 +283,11 @@ TEST_CASE_FIXTURE(OnReel, "feed: it gives each batch once, in order, from the st
       const Batch* const batch = feed.next();
       REQUIRE(batch != nullptr);
       CHECK(batch->index == n);
-      CHECK_FALSE(batch->x.on_host());
-      CHECK(batch->x.shape() == Shape{n == 5 ? 2 : 4, 2});
+      CHECK_FALSE(batch->x().on_host());
+      CHECK(batch->x().shape() == Shape{n == 5 ? 2 : 4, 2});
       CHECK(batch->indices[0] == 4 * n);
-      CHECK(floats(batch->x)[0] == static_cast<float>(4 * n) / 22);
-      CHECK(floats(batch->y)[0] == 3 * (static_cast<float>(4 * n) / 22) + 1);
+      CHECK(floats(batch->x())[0] == static_cast<float>(4 * n) / 22);
+      CHECK(floats(batch->y())[0] == 3 * (static_cast<float>(4 * n) / 22) + 1);
     }
     CHECK(feed.next() == nullptr);
     CHECK(feed.next() == nullptr);
@@ -309,8 +307,8 @@ TEST_CASE_FIXTURE(OnReference, "feed: where the device uses the host's memory, o
   options.device = context.default_device();
   train::Feed feed(std::make_shared<Line>(16), options, buffers);
   feed.start(0);
-  CHECK(feed.next()->x.on_host());
-  CHECK_FALSE(buffers.x[0].defined());
+  CHECK(feed.next()->x().on_host());
+  CHECK(buffers.inputs[0].empty());
 
   const Context far = with_reel(test_config());
   std::vector<LayerDefinition> layers{layers::Dense{3}, layers::Dense{1}};

@@ -32,14 +32,12 @@ double value_of(const Logs& logs, const std::string& name) {
 /// A data set that records which samples were requested.
 class Watched final : public Dataset {
  public:
-  explicit Watched(std::shared_ptr<const Dataset> data) : data_(std::move(data)) {}
+  explicit Watched(std::shared_ptr<const Dataset> data) : Dataset(data->inputs(), data->targets()), data_(std::move(data)) {}
   const std::string& name() const override { return data_->name(); }
   std::int64_t size() const override { return data_->size(); }
-  SampleType x_type() const override { return data_->x_type(); }
-  SampleType y_type() const override { return data_->y_type(); }
-  void gather(std::span<const std::int64_t> indices, Tensor& x, Tensor& y) const override {
+  void gather(std::span<const std::int64_t> indices, std::span<Tensor> inputs, std::span<Tensor> targets) const override {
     seen.push_back({indices.begin(), indices.end()});
-    data_->gather(indices, x, y);
+    data_->gather(indices, inputs, targets);
   }
   mutable std::vector<std::vector<std::int64_t>> seen;
 
@@ -219,8 +217,8 @@ TEST_CASE_FIXTURE(OnOpenblas, "parts: backward and apply match train_batch") {
   Batches batches(data, {.batch_size = 32, .workers = 0});
   batches.start(0);
   while (const Batch* batch = batches.next()) {
-    const Logs a = whole.train_batch(batch->x, batch->y).logs;
-    const Logs b = parts.backward(batch->x, batch->y).logs;
+    const Logs a = whole.train_batch(batch->x(), batch->y()).logs;
+    const Logs b = parts.backward(batch->x(), batch->y()).logs;
     CHECK(a == b);
     parts.apply();
   }

@@ -26,7 +26,7 @@ train::Forward built(Graph& graph, const std::string& text, bool training = fals
 
 Shape output_of(const std::string& input, const std::string& layer) {
   Graph graph;
-  return built(graph, "input: {shape: " + input + "}\nlayers:\n  - " + layer + "\n").output.shape();
+  return built(graph, "input: {shape: " + input + "}\nlayers:\n  - " + layer + "\n").outputs[0].output.shape();
 }
 
 std::string error_of_layer(const std::string& input, const std::string& layer) {
@@ -216,7 +216,7 @@ layers:
   - repeat: {times: 2, layers: [{residual: {body: [{conv2d: {filters: 4, kernel_size: 3, padding: 1}}, batch_norm, relu]}}]}
   - branches: [[{conv2d: {filters: 2, kernel_size: 1}}], [], [{conv2d: {filters: 3, kernel_size: 1}}]]
 )");
-  CHECK(forward.output.shape() == Shape{2, 9, 8, 8});
+  CHECK(forward.outputs[0].output.shape() == Shape{2, 9, 8, 8});
   std::vector<std::string> names, parameters;
   for (const LayerSummary& row : forward.layers) names.push_back(row.name);
   CHECK(names == std::vector<std::string>{"residual/conv2d", "residual/batch_norm", "residual/activation", "residual", "residual_1/conv2d",

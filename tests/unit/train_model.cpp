@@ -35,7 +35,7 @@ std::vector<double> losses(const std::string& device, int steps) {
   Batches batches(data, {.batch_size = 32, .seed = 7, .workers = 0});
   batches.start(0);
   std::vector<double> result;
-  while (const Batch* batch = batches.next()) result.push_back(model.train_batch(batch->x, batch->y).loss());
+  while (const Batch* batch = batches.next()) result.push_back(model.train_batch(batch->x(), batch->y()).loss());
   return result;
 }
 
@@ -92,7 +92,7 @@ TEST_CASE_FIXTURE(OnOpenblas, "model: predictions are probabilities and do not d
   model.fit(data, {});
   Batches batches(data, {.batch_size = 50, .shuffle = false, .workers = 0});
   batches.start(0);
-  const Tensor x = batches.next()->x;
+  const Tensor x = batches.next()->x();
   const auto whole = floats(model.predict(x, 50));
   const auto pieces = floats(model.predict(x, 7));
   REQUIRE(whole.size() == 500);

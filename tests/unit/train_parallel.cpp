@@ -41,7 +41,7 @@ std::vector<Logs> logs_of(Model& model, const std::shared_ptr<const Dataset>& da
   Batches batches(data, {.batch_size = batch, .seed = 5, .workers = 0});
   batches.start(0);
   std::vector<Logs> all;
-  while (const Batch* next = batches.next()) all.push_back(model.train_batch(next->x, next->y).logs);
+  while (const Batch* next = batches.next()) all.push_back(model.train_batch(next->x(), next->y()).logs);
   return all;
 }
 

@@ -108,7 +108,7 @@ void add_layer_gradients(Graph& graph, const train::Forward& forward, Value x, W
   }
   if (node == nullptr) throw Error("bench nets: expected the only layer of a net to be a convolution");
   const auto attributes = node->attributes.as<tenon_attributes_conv>();
-  const Value dy = graph.input("dy", forward.output.dtype(), forward.output.shape());
+  const Value dy = graph.input("dy", forward.outputs[0].output.dtype(), forward.outputs[0].output.shape());
   out_workload.inputs.push_back(synthetic(DType::f32, dy.shape()));
   const Value w = forward.parameters.at(0);
   graph.output("dx", ops::conv_input_grad(dy, w, x.shape(), attributes));
@@ -131,12 +131,12 @@ Workload make_workload(const Subject& subject, const Context& context, bool trai
   const auto store = std::make_shared<ParameterStore>();
   make_parameters(context, forward, *store);
   if (!training) {
-    graph.output("output", forward.output);
+    graph.output("output", forward.outputs[0].output);
   } else if (subject.single()) {
-    graph.output("output", forward.output);
+    graph.output("output", forward.outputs[0].output);
     add_layer_gradients(graph, forward, x, workload);
   } else {
-    const Tensor labels = synthetic_labels(forward.output.shape());
+    const Tensor labels = synthetic_labels(forward.outputs[0].output.shape());
     const Value y = graph.input("y", DType::i64, labels.shape());
     workload.inputs.push_back(labels);
     const train::Objective objective = train::build_objective(forward, y, subject.definition.loss, {});

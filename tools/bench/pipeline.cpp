@@ -33,18 +33,17 @@ double ns_since(Clock::time_point begin) {
 /// Digits with a simulated decoding cost: a number of passes of a five-point mean.
 class Decoded final : public Dataset {
  public:
-  Decoded(std::shared_ptr<const Dataset> from, int passes) : from_(std::move(from)), passes_(passes) {}
+  Decoded(std::shared_ptr<const Dataset> from, int passes)
+      : Dataset(from->inputs(), from->targets()), from_(std::move(from)), passes_(passes) {}
   const std::string& name() const override { return from_->name(); }
   std::int64_t size() const override { return from_->size(); }
-  SampleType x_type() const override { return from_->x_type(); }
-  SampleType y_type() const override { return from_->y_type(); }
   std::optional<std::int64_t> num_classes() const override { return from_->num_classes(); }
-  void gather(std::span<const std::int64_t> indices, Tensor& x, Tensor& y) const override {
-    from_->gather(indices, x, y);
+  void gather(std::span<const std::int64_t> indices, std::span<Tensor> inputs, std::span<Tensor> targets) const override {
+    from_->gather(indices, inputs, targets);
     const Shape& shape = x_type().shape;
     const std::int64_t height = shape[0], width = shape[1];
     for (std::size_t i = 0; i < indices.size(); ++i) {
-      float* const image = x.data<float>() + static_cast<std::int64_t>(i) * height * width;
+      float* const image = inputs[0].data<float>() + static_cast<std::int64_t>(i) * height * width;
       for (int pass = 0; pass < passes_; ++pass) blur(image, height, width);
     }
   }
@@ -112,7 +111,7 @@ std::unique_ptr<Report> pipeline(const Options& options) {
     }
     return median(ns);
   };
-  digits->gather(first, x, y);
+  digits->gather(first, {&x, 1}, {&y, 1});
   for (int i = 0; i < 3; ++i) model.train_batch(x, y);
   const double train_ns = seconds_of([&] { model.train_batch(x, y); });
 
@@ -120,7 +119,7 @@ std::unique_ptr<Report> pipeline(const Options& options) {
   int passes = 1;
   const auto load_ns = [&](int p) {
     const Decoded decoded(digits, p);
-    return seconds_of([&] { decoded.gather(first, x, y); });
+    return seconds_of([&] { decoded.gather(first, {&x, 1}, {&y, 1}); });
   };
   if (!options.tiny) passes = std::max(1, static_cast<int>(std::lround(train_ns / std::max(load_ns(8) / 8, 1.0))));
   const auto decoded = std::make_shared<Decoded>(digits, passes);
@@ -130,7 +129,7 @@ std::unique_ptr<Report> pipeline(const Options& options) {
   Tensor all_y = Tensor::empty(DType::i64, {batch * steps});
   std::vector<std::int64_t> all(static_cast<std::size_t>(batch * steps));
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
-  decoded->gather(all, all_x, all_y);
+  decoded->gather(all, {&all_x, 1}, {&all_y, 1});
   ArrayOptions kept;
   kept.name = "cached";
   kept.num_classes = 10;
@@ -169,7 +168,7 @@ std::unique_ptr<Report> pipeline(const Options& options) {
         const Batch* next = batches.next();
         waited += ns_since(wait_begin);
         if (next == nullptr) break;
-        model.train_batch(next->x, next->y);
+        model.train_batch(next->x(), next->y());
       }
       const auto per_step = static_cast<double>(steps);
       strategy.step.ns.push_back(ns_since(begin) / per_step);
@@ -178,7 +177,7 @@ std::unique_ptr<Report> pipeline(const Options& options) {
     }
     // In the same turns, loading and training by themselves.
     auto begin = Clock::now();
-    decoded->gather(first, x, y);
+    decoded->gather(first, {&x, 1}, {&y, 1});
     load_only.ns.push_back(ns_since(begin));
     begin = Clock::now();
     model.train_batch(x_device, y_device);

@@ -43,15 +43,9 @@ void explain_training(const Arguments& arguments) {
     throw Error(fmt::format("--input, --shape: expected an ONNX model, a file whose name ends in .onnx, got {}", arguments.file));
   TrainingRun run = prepare_run(arguments.file, arguments.common);
   const TrainDefinition& definition = run.definition();
-  Shape sample;
-  if (definition.model.input_shape) {
-    sample = Shape(std::span<const std::int64_t>(*definition.model.input_shape));
-  } else if (definition.data) {
-    sample = run.load_data(arguments.data).train->x_type().shape;
-    run.model().build(sample);
-  }
+  if (!run.model().built() && definition.data) run.model().build_for(*run.load_data(arguments.data).train);
   const std::int64_t batch_size = arguments.batch_size > 0 ? arguments.batch_size : definition.fit.batch_size;
-  const auto measure = [&] { return measure_roofline(run, sample, batch_size); };
+  const auto measure = [&] { return measure_roofline(run, batch_size); };
   show({.title = fmt::format("Training step of {} with a batch of {}{}", model_name(run), batch_size, in_precision(run)),
         .facts = {{"model", model_name(run)}, {"batch_size", batch_size}, {"precision", name_of(run.context().config().precision)}},
         .devices = run.context().devices(),

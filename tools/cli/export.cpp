@@ -39,15 +39,21 @@ struct Arguments {
 /// Tolerance  1024 epsilon of the model's dtype: the ops are the same, but sums are taken in another order, and fused ops round less often.
 void check(TrainingRun& run, const Arguments& arguments) {
   onnx::Model file = onnx::Model::load(arguments.file, run.context());
-  const onnx::ValueType& input = file.inputs()[0];
   const double tolerance =
       1024 * (run.definition().model.dtype == DType::f64 ? std::numeric_limits<double>::epsilon() : std::numeric_limits<float>::epsilon());
   std::mt19937_64 random(1);
   double worst = 0;
   for (const std::int64_t batch : arguments.options.batch == 0 ? std::vector<std::int64_t>{1, 3} : std::vector{arguments.options.batch}) {
-    const Tensor x = random_input(input.dtype, run.model().sample_shape().with_batch(batch), random);
-    const Tensor expected = run.model().predict(x, batch);
-    worst = std::max(worst, largest_difference(expected, file.run({{input.name, x}})[0].to_host(), 1, "the file"));
+    NamedTensors of_model, of_file;
+    for (std::size_t i = 0; i < file.inputs().size(); ++i) {
+      const onnx::ValueType& input = file.inputs()[i];
+      const SampleType& sample = run.model().inputs()[i];
+      of_model[sample.name] = of_file[input.name] = random_input(input.dtype, sample.shape.with_batch(batch), random);
+    }
+    const NamedTensors expected = run.model().predict(of_model, batch);
+    const std::vector<Tensor>& results = file.run(of_file);
+    for (std::size_t i = 0; i < results.size(); ++i)
+      worst = std::max(worst, largest_difference(expected.at(run.model().outputs()[i].name), results[i].to_host(), 1, "the file"));
   }
   print(fmt::format("Checked: imported again, it differs by {:.2g} of the largest output, at most {:.2g} expected\n", worst, tolerance));
   if (!(worst <= tolerance)) set_exit_code(1);

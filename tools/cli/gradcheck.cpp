@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 
 #include <memory>
-#include <optional>
 #include <variant>
 
 #include <tenon/gradcheck.h>
@@ -55,22 +54,28 @@ std::pair<Tensor, Tensor> synthetic_batch(TrainingRun& run, std::int64_t batch_s
   return {x, synthetic(dtype, targets, output[output.rank() - 1])};
 }
 
+GradientReport check(TrainingRun& run, const Arguments& arguments) {
+  const TrainDefinition& definition = run.definition();
+  const ModelDefinition& model = definition.model;
+  if (!definition.data) {
+    if (!definition.losses.empty()) throw Error(definition.file + ": expected data for a model with several outputs, got none");
+    const auto [x, y] = synthetic_batch(run, arguments.batch_size);
+    return check_gradients(run.context(), model, definition.loss, x, y, arguments.check);
+  }
+  const DataSplits data = run.load_data(arguments.data);
+  Batches batches(data.train, {.batch_size = std::min(arguments.batch_size, data.train->size()), .shuffle = false, .workers = 0});
+  batches.start(0);
+  const Batch* first = batches.next();
+  if (definition.losses.empty()) return check_gradients(run.context(), model, definition.loss, first->x(), first->y(), arguments.check);
+  NamedTensors inputs, targets;
+  for (std::size_t i = 0; i < first->inputs.size(); ++i) inputs[data.train->inputs()[i].name] = first->inputs[i];
+  for (std::size_t i = 0; i < first->targets.size(); ++i) targets[data.train->targets()[i].name] = first->targets[i];
+  return check_gradients(run.context(), model, definition.losses, inputs, targets, arguments.check);
+}
+
 void run_gradcheck(const Arguments& arguments) {
   TrainingRun run = prepare_run(arguments.file, arguments.common);
-  std::optional<Batches> batches;
-  std::pair<Tensor, Tensor> samples;
-  if (!run.definition().data) {
-    samples = synthetic_batch(run, arguments.batch_size);
-  } else {
-    const DataSplits data = run.load_data(arguments.data);
-    batches.emplace(data.train,
-                    BatchOptions{.batch_size = std::min(arguments.batch_size, data.train->size()), .shuffle = false, .workers = 0});
-    batches->start(0);
-    const Batch* first = batches->next();
-    samples = {first->x, first->y};
-  }
-  const GradientReport report =
-      check_gradients(run.context(), run.definition().model, run.definition().loss, samples.first, samples.second, arguments.check);
+  const GradientReport report = check(run, arguments);
   print(report.str());
   if (!report.passed()) set_exit_code(1);
 }

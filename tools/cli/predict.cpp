@@ -16,6 +16,7 @@
 #include "cli/train_run.h"
 #include "cli/verbs.h"
 #include "io/atomic_file.h"
+#include "train/model_setup.h"
 #include "train/objective.h"
 #include "train/prediction_text.h"
 
@@ -46,13 +47,22 @@ void run_predict(const Arguments& arguments) {
   Predictor predictor = prepare_predictor(arguments.run, arguments.checkpoint, arguments.data, arguments.common);
   const TraceFile trace(predictor.run().context(), arguments.trace);
   const std::vector<Prediction> all = predictions(predictor, arguments);
-  const train::PredictionText text{.top_k = arguments.top_k,
-                                   .probabilities = train::gives_probabilities(predictor.run().definition().loss)};
+  const TrainDefinition& definition = predictor.run().definition();
+  const std::size_t outputs = predictor.run().model().outputs().size();
+  if (arguments.format == "csv" && outputs > 1)
+    throw Error(fmt::format("--format csv: expected a model with one output, got {}; use json", outputs));
+  const auto text_of = [&](const Prediction& p) {
+    const OutputLoss* const loss = train::loss_of(definition, p.output_name);
+    const bool has_loss = loss != nullptr || p.output_name.empty();
+    return train::PredictionText{.top_k = arguments.top_k,
+                                 .probabilities = has_loss && train::gives_probabilities(loss == nullptr ? definition.loss : loss->loss)};
+  };
   std::optional<io::AtomicFile> file;
   if (!arguments.json.empty()) file.emplace(arguments.json);
-  if (arguments.format == "csv" && !all.empty()) print(text.csv_header(all[0]) + "\n");
+  if (arguments.format == "csv" && !all.empty()) print(text_of(all[0]).csv_header(all[0]) + "\n");
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const auto json = [&] { return text.json(all[i], static_cast<std::int64_t>(i)) + "\n"; };
+    const train::PredictionText text = text_of(all[i]);
+    const auto json = [&] { return text.json(all[i], static_cast<std::int64_t>(i / outputs)) + "\n"; };
     if (file) {
       const std::string line = json();
       file->write(line.data(), line.size());

@@ -142,17 +142,24 @@ Roofline measure_roofline(const Context& context, DType dtype, const std::string
   return result;
 }
 
-Roofline measure_roofline(TrainingRun& run, const Shape& sample, std::int64_t batch_size) {
+Roofline measure_roofline(TrainingRun& run, std::int64_t batch_size) {
   Model& model = run.model();
-  const std::vector<LayerSummary> layers = model.layers();
-  const train::ModelSetup setup{model.definition(), run.context(), train::compile_options(run.definition())};
-  const auto batch = train::BatchType::of(setup, sample, layers.back().output, batch_size);
-  const Tensor x = synthetic(batch.x_dtype, batch.x), y = Tensor::zeros(batch.y_dtype, batch.y);
+  train::ModelSetup setup(model.definition());
+  setup.compile(run.context(), train::compile_options(run.definition()));
+  const auto batch = train::BatchType::of(setup, model.inputs(), model.outputs(), batch_size);
+  NamedTensors inputs, targets;
+  for (std::size_t i = 0; i < batch.inputs.size(); ++i)
+    inputs[model.inputs()[i].name] = synthetic(batch.inputs[i].dtype, batch.inputs[i].shape);
+  for (std::size_t i = 0; i < batch.targets.size(); ++i) {
+    const OutputLoss& loss = setup.losses[i];
+    const std::string& output = loss.output.empty() ? model.outputs()[0].name : loss.output;
+    targets[loss.target.empty() ? output : loss.target] = Tensor::zeros(batch.targets[i].dtype, batch.targets[i].shape);
+  }
   std::set<std::string> names;
-  for (const LayerSummary& layer : layers) names.insert(layer.name);
+  for (const LayerSummary& layer : model.layers()) names.insert(layer.name);
   return measure_roofline(
       run.context(), model.definition().dtype, "layer", [&](const Trace::Kernel& kernel) { return layer_of(kernel, names); },
-      [&] { model.train_batch(x, y); });
+      [&] { model.train_batch(inputs, targets); });
 }
 
 std::string as_text(const Roofline& roofline) {

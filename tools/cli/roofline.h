@@ -53,7 +53,7 @@ struct Roofline {
 Roofline measure_roofline(const Context& context, DType dtype, const std::string& group,
                           const std::function<std::string(const Trace::Kernel&)>& group_of, const std::function<void()>& run);
 /// Times training steps of the model on synthetic samples of that shape. The parameters of the model change.
-Roofline measure_roofline(TrainingRun& run, const Shape& sample, std::int64_t batch_size);
+Roofline measure_roofline(TrainingRun& run, std::int64_t batch_size);
 std::string as_text(const Roofline& roofline);
 nlohmann::ordered_json to_json(const Roofline& roofline);
 

@@ -22,14 +22,12 @@ void event(const char* what, std::int64_t batch) {
 /// Wraps a data set and logs calls of gather, which the workers make. The data is not shuffled, so the first index gives the batch.
 class LoggedDataset final : public Dataset {
  public:
-  explicit LoggedDataset(std::shared_ptr<const Dataset> data) : data_(std::move(data)) {}
+  explicit LoggedDataset(std::shared_ptr<const Dataset> data) : Dataset(data->inputs(), data->targets()), data_(std::move(data)) {}
   const std::string& name() const override { return data_->name(); }
   std::int64_t size() const override { return data_->size(); }
-  SampleType x_type() const override { return data_->x_type(); }
-  SampleType y_type() const override { return data_->y_type(); }
   std::optional<std::int64_t> num_classes() const override { return data_->num_classes(); }
-  void gather(std::span<const std::int64_t> indices, Tensor& x, Tensor& y) const override {
-    data_->gather(indices, x, y);
+  void gather(std::span<const std::int64_t> indices, std::span<Tensor> inputs, std::span<Tensor> targets) const override {
+    data_->gather(indices, inputs, targets);
     event("  read", indices[0] / batch_size);
     last_read = indices[0] / batch_size;
     last_read.notify_all();
@@ -53,7 +51,7 @@ int main() {
   stream.start(0);
   while (const Batch* batch = stream.next()) {
     event("train begins:", batch->index);
-    model.train_batch(batch->x, batch->y);
+    model.train_batch(batch->x(), batch->y());
     for (std::int64_t seen = last_read; seen <= batch->index && seen < batches - 1; seen = last_read) last_read.wait(seen);
     event("train ends:  ", batch->index);
   }
