@@ -64,6 +64,8 @@ struct Batches::State {
       for (const SampleType& type : data->targets()) slot.targets.push_back(allocate(type, rows));
       for (const Tensor& tensor : slot.inputs) slot.inputs_last.push_back(tensor.slice(0, 0, last_rows));
       for (const Tensor& tensor : slot.targets) slot.targets_last.push_back(tensor.slice(0, 0, last_rows));
+      slot.batch.inputs = slot.inputs;  // their memory is used again
+      slot.batch.targets = slot.targets;
       if (!sample_weights.defined()) continue;
       slot.weights = allocate({DType::f32, {}, "sample weights"}, rows);
       slot.weights_last = slot.weights.slice(0, 0, last_rows);
