@@ -128,7 +128,7 @@ std::set<std::string_view> weight_operands(const GraphRecord& graph) {
 
 }  // namespace
 
-std::set<std::string_view> names_behind(const GraphRecord& graph, std::span<const std::string> values) {
+std::set<std::string_view> names_behind(const GraphRecord& graph, std::span<const std::string> values, const InputTypes& given) {
   std::unordered_map<std::string_view, const NodeRecord*> producers;
   for (const NodeRecord& node : graph.nodes) {
     for (const std::string_view name : node.outputs) producers.try_emplace(name, &node);
@@ -137,8 +137,9 @@ std::set<std::string_view> names_behind(const GraphRecord& graph, std::span<cons
   std::vector<std::string_view> open(values.begin(), values.end());
   while (!open.empty()) {
     const auto producer = producers.find(open.back());
+    const bool is_given = given.contains(std::string(open.back()));
     open.pop_back();
-    if (producer == producers.end()) continue;
+    if (producer == producers.end() || is_given) continue;
     for_each_read(*producer->second, [&](std::string_view name) {
       if (names.insert(name).second) open.push_back(name);
     });
@@ -222,19 +223,26 @@ void Importer::run() {
   const GraphRecord& graph = file_.model().graph;
   Scope scope;
   const Restore current(scope_, &scope);
-  std::vector<std::string_view> names;
-  if (options_.outputs.empty()) {
-    for (const ValueRecord& output : graph.outputs) names.push_back(output.name);
-  } else {
-    names.assign(options_.outputs.begin(), options_.outputs.end());
-    needed_ = names_behind(graph, options_.outputs);
+  std::vector<std::string> names = options_.outputs;
+  if (names.empty()) {
+    for (const ValueRecord& output : graph.outputs) names.emplace_back(output.name);
   }
+  const auto is_input = [&](const auto& given) {
+    return std::ranges::find(graph.inputs, given.first, &ValueRecord::name) != graph.inputs.end();
+  };
+  is_part_ = !options_.outputs.empty() || !std::ranges::all_of(input_types_, is_input);
+  if (is_part_) needed_ = names_behind(graph, names, input_types_);
   if (options_.mode != nullptr) small_weights_ = weight_operands(graph);
   add_initializers(graph, scope);
   add_inputs();
   import_nodes(graph.nodes, scope);
+  if (options_.output_boundary) {
+    for (std::string& name : boundary(scope)) {
+      if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
+    }
+  }
   std::vector<std::pair<std::string, Value>> outputs;
-  for (const std::string_view name : names) {
+  for (const std::string& name : names) {
     const Operand* operand = scope.find(name);
     if (operand == nullptr) throw Error(fmt::format("{}: output '{}': no node computes it", file_.name(), name));
     if (operand->kind == Operand::Kind::failed) continue;
@@ -265,31 +273,76 @@ void Importer::add_initializers(const GraphRecord& graph, Scope& scope) {
 }
 
 void Importer::add_inputs() {
+  const auto add = [&](const std::string& name, const InputType& type) {
+    Operand operand(target_.graph->input(name, type.dtype, type.shape));
+    if (type.elements.defined()) {
+      operand.known = type.elements.to_host().contiguous();
+    } else if (type.shape.count() <= max_specialised_elements) {
+      auto recipe = std::make_shared<Recipe>();
+      recipe->input = name;
+      recipe->needs_inputs = true;
+      operand.recipe = std::move(recipe);
+    }
+    scope_->values[name] = std::move(operand);
+  };
   for (const ValueRecord& input : file_.model().graph.inputs) {
     if (scope_->values.contains(input.name)) continue;  // an initializer, of which IR version 3 makes an input as well
     const auto given = input_types_.find(std::string(input.name));
     if (given == input_types_.end() && !is_needed(input.name)) continue;
     if (given == input_types_.end()) throw Error(fmt::format("{}: input '{}' is missing", file_.name(), input.name));
-    const InputType& type = given->second;
-    Operand operand(target_.graph->input(given->first, type.dtype, type.shape));
-    if (type.shape.count() <= max_specialised_elements) {
-      if (type.elements.defined()) {
-        operand.known = type.elements.to_host().contiguous();
-      } else {
-        auto recipe = std::make_shared<Recipe>();
-        recipe->input = given->first;
-        recipe->needs_inputs = true;
-        operand.recipe = std::move(recipe);
-      }
-    }
-    scope_->values[input.name] = std::move(operand);
+    add(given->first, given->second);
   }
+  for (const auto& [name, type] : input_types_) {
+    if (!scope_->values.contains(name) && is_needed(name)) add(name, type);
+  }
+}
+
+bool Importer::is_computed(const NodeRecord& node) const {
+  return std::ranges::any_of(node.outputs,
+                             [&](std::string_view name) { return is_needed(name) && !input_types_.contains(std::string(name)); });
+}
+
+std::vector<std::string> Importer::boundary(const Scope& scope) const {
+  const GraphRecord& graph = file_.model().graph;
+  std::set<std::string_view> read;
+  for (const ValueRecord& output : graph.outputs) read.insert(output.name);
+  for (const NodeRecord& node : graph.nodes) {
+    if (!is_computed(node)) for_each_read(node, [&](std::string_view name) { read.insert(name); });
+  }
+  std::vector<std::string> names;
+  for (const NodeRecord& node : graph.nodes) {
+    for (const std::string_view name : node.outputs) {
+      const Operand* operand = read.contains(name) ? scope.find(name) : nullptr;
+      // What is known, or has a recipe, is as cheap to import again, and stays known.
+      const bool is_result = operand != nullptr && operand->kind == Operand::Kind::tensor && !operand->is_known() &&
+                             operand->recipe == nullptr && target_.graph->info(operand->value.id()).kind == ValueKind::computed;
+      if (is_result) names.emplace_back(name);
+    }
+  }
+  return names;
+}
+
+void Importer::need_values(const NodeRecord& node, const std::vector<Operand>& operands, const ElementsUnknown& unknown) const {
+  ValuesNeeded needed{.values = {}, .results = {}, .problem = unknown.what()};
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (operands[i].is_absent() || operands[i].is_known() || (!unknown.sizes_results && i != unknown.operand)) continue;
+    const bool fits =
+        operands[i].kind == Operand::Kind::tensor && (unknown.sizes_results || operands[i].shape().count() <= max_specialised_elements);
+    if (!fits) throw unknown;
+    needed.values.emplace_back(node.inputs[i]);
+  }
+  if (unknown.sizes_results) {
+    for (const std::string_view name : node.outputs) {
+      if (!name.empty()) needed.results.emplace_back(name);
+    }
+  }
+  throw needed;
 }
 
 void Importer::import_nodes(const std::vector<NodeRecord>& nodes, Scope& scope) {
   const bool is_inner = &nodes != &file_.model().graph.nodes;
   for (const NodeRecord* node : order_of(nodes)) {
-    if (is_inner || std::ranges::any_of(node->outputs, [&](std::string_view name) { return is_needed(name); })) import_node(*node, scope);
+    if (is_inner || is_computed(*node)) import_node(*node, scope);
   }
 }
 
@@ -356,7 +409,12 @@ void Importer::import_node(const NodeRecord& node, Scope& scope) {
     try {
       const std::int64_t opset = std::max<std::int64_t>(frame_->opset(node.domain), 1);
       if (const Rule* rule = find_rule(node.domain, node.op, opset); rule != nullptr) {
-        return apply_rule(*rule, node, opset, std::move(operands), scope);
+        try {
+          return apply_rule(*rule, node, opset, operands, scope);
+        } catch (const ElementsUnknown& unknown) {
+          if (!options_.segments || depth_ > 0 || target_.on_host || !problems_.empty()) throw;
+          need_values(node, operands, unknown);
+        }
       }
       if (const auto function = functions_.find({node.domain, node.op}); function != functions_.end()) {
         return inline_function(*function->second, node, std::move(operands), scope);
@@ -512,6 +570,7 @@ std::vector<Operand> Importer::apply_vendor_op(const NodeRecord& node, const std
 void Importer::set_results(const NodeRecord& node, std::vector<Operand> results, Scope& scope) {
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i].empty()) continue;
+    if (depth_ == 0 && scope.values.contains(node.outputs[i]) && input_types_.contains(std::string(node.outputs[i]))) continue;
     Operand result = i < results.size() ? std::move(results[i]) : Operand();
     if (!scope.values.insert_or_assign(node.outputs[i], std::move(result)).second) {
       throw Error(fmt::format("{}: node '{}' ({}) computes '{}', which has a value already: expected one node for each value", file_.name(),

@@ -61,6 +61,15 @@ struct ElementsNeeded {
   std::set<std::string> inputs;
 };
 
+/// Thrown where a node of the model's graph needs elements that the graph computes, with ImportOptions::segments.
+struct ValuesNeeded {
+  std::vector<std::string> values;  ///< names in the model's graph: what has to be computed first
+  /// The results of the node if their sizes depend on `values`: evaluated on the host. Empty: the graph is made for the elements of
+  /// `values`.
+  std::vector<std::string> results;
+  std::string problem;  ///< the error of a model that cannot be run in segments
+};
+
 /// What the nodes of a function, or of the model, have in common: what their domains and attributes refer to.
 struct Frame {
   std::vector<OpsetRecord> opsets;
@@ -93,18 +102,24 @@ struct ImportOptions {
   /// The values of the graph that are its outputs; nodes and inputs that they do not depend on are left out. Empty: the file's outputs.
   std::vector<std::string> outputs = {};
   const LearningMode* mode = nullptr;  ///< null: nodes do what they state
+  /// Throw ValuesNeeded where the elements of a computed value are necessary; else that is an error.
+  bool segments = false;
+  /// Also output what other nodes of the graph, or the file's outputs, need of the values that are computed.
+  bool output_boundary = false;
 };
 
 /// The name of the input u64(2) that Importer::key adds to a graph.
 inline constexpr const char* key_input = "training/key";
 
-/// The names that the values depend on, themselves included: of nodes, inputs and initializers of the graph.
-std::set<std::string_view> names_behind(const GraphRecord& graph, std::span<const std::string> values);
+/// The names that the values depend on, themselves included: of nodes, inputs and initializers of the graph. What `given` has is not
+/// computed.
+std::set<std::string_view> names_behind(const GraphRecord& graph, std::span<const std::string> values, const InputTypes& given = {});
 
 /// Imports one model once.
 ///
 /// Nodes are imported in order, each by its rule. A node whose operands are all known, and none of them a weight, is evaluated on the host;
-/// others add to the graph. What Tenon cannot import is collected, with the nodes that do not depend on it, and reported in one error.
+/// others add to the graph. `inputs` may also have values of the model's graph, which take the place of the nodes that compute them. What
+/// Tenon cannot import is collected, with the nodes that do not depend on it, and reported in one error.
 class Importer {
  public:
   Importer(const ModelFile& file, Weights& weights, const Evaluate& evaluate, const InputTypes& inputs, const ImportOptions& options,
@@ -161,7 +176,12 @@ class Importer {
   void set_results(const NodeRecord& node, std::vector<Operand> results, Scope& scope);
   void add_initializers(const GraphRecord& graph, Scope& scope);
   std::vector<const NodeRecord*> order_of(const std::vector<NodeRecord>& nodes) const;
-  bool is_needed(std::string_view name) const { return options_.outputs.empty() || needed_.contains(name); }
+  bool is_needed(std::string_view name) const { return !is_part_ || needed_.contains(name); }
+  /// Whether some result of a node of the model's graph is to be computed.
+  bool is_computed(const NodeRecord& node) const;
+  /// The names of values that were computed, and are read by nodes that are not imported or by the file's outputs.
+  std::vector<std::string> boundary(const Scope& scope) const;
+  [[noreturn]] void need_values(const NodeRecord& node, const std::vector<Operand>& operands, const ElementsUnknown& unknown) const;
 
   const ModelFile& file_;
   Weights& weights_;
@@ -173,7 +193,8 @@ class Importer {
   Scope* scope_ = nullptr;
   std::map<std::pair<std::string_view, std::string_view>, const FunctionRecord*> functions_;
   std::map<std::string, Value> parameters_;
-  std::set<std::string_view> needed_;              ///< with ImportOptions::outputs: what they depend on
+  bool is_part_ = false;                           ///< the graph has other outputs or inputs than the file
+  std::set<std::string_view> needed_;              ///< of a part: what its outputs depend on
   std::set<std::string_view> small_weights_;       ///< names of tensors that are weights even with one element
   std::set<std::string> states_;                   ///< names of weights
   std::map<std::string, Value> next_states_ = {};  ///< those that nodes have replaced

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -30,6 +31,7 @@ struct Model::State {
   Weights weights;
   std::shared_ptr<ParameterStore> store = std::make_shared<ParameterStore>();
   std::vector<std::string> specialised;  ///< in the order in which they were found
+  std::vector<ValuesNeeded> segments;    ///< what is computed before the rest is imported, in this order
   graph::PatternCounts patterns;         ///< of the graph imported last
   exec::ProgramCache programs;
   exec::ProgramKey key;  ///< of the last call, its memory used again
@@ -69,11 +71,14 @@ struct Model::State {
     }
   }
 
-  /// The graph; throws ElementsNeeded.
-  Graph import(const InputTypes& inputs) {
+  /// The graph; throws ElementsNeeded. `in_segments`: also ValuesNeeded. `outputs`: of a segment; empty: the file's.
+  Graph import(const InputTypes& inputs, bool in_segments = false, const std::vector<std::string>& outputs = {}) {
     Graph graph;
     const Evaluate evaluate = evaluate_on_host(context, device());
-    const ImportOptions import_options{.max_unrolled_iterations = options.max_unrolled_iterations};
+    const ImportOptions import_options{.max_unrolled_iterations = options.max_unrolled_iterations,
+                                       .outputs = outputs,
+                                       .segments = in_segments,
+                                       .output_boundary = !outputs.empty()};
     Importer(*file, weights, evaluate, inputs, import_options, graph).run();
     patterns = {};
     return graph::recognize_patterns(std::move(graph), &patterns);
@@ -99,11 +104,17 @@ struct Model::State {
       }
     }
   }
-  Program& find(const InputTypes& given) {
+  /// The program for inputs, and for values of the graph in a model that is run in segments.
+  Program& find(const InputTypes& given, bool in_segments = false, const std::vector<std::string>& outputs = {}) {
     return with_elements(given, [&](const InputTypes& types) -> std::reference_wrapper<Program> {
       key.clear();
-      for (const ValueType& input : report.inputs) {
-        const InputType& type = types.at(input.name);
+      const auto add_name = [&](const std::string& name) {
+        key.add(name.size());
+        key.add_bytes(name.data(), name.size());
+      };
+      for (const std::string& output : outputs) add_name(output);
+      for (const auto& [name, type] : types) {
+        if (types.size() > report.inputs.size()) add_name(name);
         key.add(type.dtype, type.shape);
         key.add(type.elements.defined());
         if (type.elements.defined()) {
@@ -111,9 +122,81 @@ struct Model::State {
           key.add_bytes(elements.raw(), static_cast<std::size_t>(elements.size_bytes()));
         }
       }
-      return programs.get(key.bytes(), [&] { return compile(import(types)); });
+      return programs.get(key.bytes(), [&] { return compile(import(types, in_segments, outputs)); });
     });
   }
+
+  static InputTypes types_of(const NamedTensors& values) {
+    InputTypes types;
+    for (const auto& [name, tensor] : values) types[name] = {tensor.dtype(), tensor.shape(), tensor};
+    return types;
+  }
+  /// The values that are inputs of the graph, in its order.
+  static std::vector<Tensor> inputs_of(const Graph& graph, const NamedTensors& values) {
+    std::vector<Tensor> tensors;
+    for (const ValueInfo& value : graph.values()) {
+      if (value.kind == ValueKind::input) tensors.push_back(values.at(value.name));
+    }
+    return tensors;
+  }
+
+  /// The outputs for inputs whose names and types were checked.
+  const std::vector<Tensor>& run(const NamedTensors& inputs, const RunOptions& run_options) {
+    if (!segments.empty()) return run_segments(inputs, run_options);
+    try {
+      Program& program = find(types_of(inputs), true);
+      std::vector<Tensor> tensors;
+      for (const ValueType& input : report.inputs) tensors.push_back(inputs.at(input.name));
+      return program.run(tensors, run_options);
+    } catch (const ValuesNeeded& needed) {
+      segments.push_back(needed);
+    }
+    return run_segments(inputs, run_options);
+  }
+  const std::vector<Tensor>& run_segments(NamedTensors values, const RunOptions& run_options) {
+    for (std::size_t i = 0;;) {
+      try {
+        for (; i < segments.size(); ++i) run_segment(segments[i], values, run_options);
+        Program& program = find(types_of(values), true);
+        return program.run(inputs_of(program.graph(), values), run_options);
+      } catch (const ValuesNeeded& needed) {
+        const auto is_same = [&](const ValuesNeeded& segment) {
+          return segment.values == needed.values && segment.results == needed.results;
+        };
+        if (std::ranges::any_of(segments, is_same)) throw Error(Status::unsupported, needed.problem);
+        segments.insert(segments.begin() + static_cast<std::ptrdiff_t>(i), needed);
+      }
+    }
+  }
+  /// Adds the values of a segment, what others need of what was computed for them, and the results of its node.
+  void run_segment(const ValuesNeeded& segment, NamedTensors& values, const RunOptions& run_options) {
+    std::vector<std::string> missing;
+    std::ranges::copy_if(segment.values, std::back_inserter(missing), [&](const std::string& name) { return !values.contains(name); });
+    if (!missing.empty()) {
+      Program& program = find(types_of(values), true, missing);
+      const std::vector<Tensor>& results = program.run(inputs_of(program.graph(), values), run_options);
+      const std::vector<GraphOutput>& outputs = program.graph().outputs();
+      for (std::size_t i = 0; i < outputs.size(); ++i) values[outputs[i].name] = results[i];
+    }
+    if (segment.results.empty()) {
+      for (const std::string& name : segment.values) {
+        if (!is_specialised(name)) specialised.push_back(name);
+      }
+      return;
+    }
+    InputTypes types;
+    for (const std::string& name : segment.values) {
+      const Tensor elements = values.at(name).to_host().contiguous();
+      types[name] = {elements.dtype(), elements.shape(), elements};
+    }
+    Graph graph;
+    const Evaluate evaluate = evaluate_on_host(context, device());
+    const ImportOptions import_options{.outputs = segment.results};
+    Importer(*file, weights, evaluate, types, import_options, graph).run();
+    const std::vector<Tensor> results = evaluate(graph, inputs_of(graph, values));
+    for (std::size_t i = 0; i < results.size(); ++i) values[graph.outputs()[i].name] = results[i];
+  }
+
   Program compile(const Graph& graph) {
     set_parameters(graph);
     return Program(context, graph, {.device = options.device, .parameters = store});
@@ -170,16 +253,12 @@ std::vector<NamedTensor> Model::initializers() const {
 const std::vector<Tensor>& Model::run(const NamedTensors& inputs, const RunOptions& options) {
   State& s = state_of(state_);
   s.check_names(inputs);
-  InputTypes types;
-  std::vector<Tensor> tensors;
   for (const ValueType& input : s.report.inputs) {
     const Tensor& tensor = inputs.at(input.name);
     if (!tensor.defined()) throw Error(fmt::format("{}: input '{}': expected a tensor, got an undefined one", s.file->name(), input.name));
     s.check(input, tensor.dtype(), tensor.shape());
-    types[input.name] = {tensor.dtype(), tensor.shape(), tensor};
-    tensors.push_back(tensor);
   }
-  return s.find(types).run(tensors, options);
+  return s.run(inputs, options);
 }
 
 Program& Model::bind(const InputTypes& inputs) {

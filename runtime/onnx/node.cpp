@@ -12,6 +12,11 @@
 namespace tenon::onnx {
 namespace {
 
+std::string place_of(const ModelFile& file, const NodeRecord& record, std::int64_t opset) {
+  const std::string_view name = record.name.empty() && !record.outputs.empty() ? record.outputs[0] : record.name;
+  return fmt::format("{}: node '{}' ({}{}{}-{})", file.name(), name, record.domain, record.domain.empty() ? "" : ".", record.op, opset);
+}
+
 using Type = AttributeRecord::Type;
 
 const char* name_of(Type type) {
@@ -75,14 +80,23 @@ Tensor Node::known_if_constant(std::size_t i) {
 }
 
 Tensor Node::known(std::size_t i) {
+  return known(i, false);
+}
+Tensor Node::known_to_size(std::size_t i) {
+  return known(i, true);
+}
+
+Tensor Node::known(std::size_t i, bool sizes_results) {
   const Tensor elements = importer_.elements_of(operand(i), true);
-  if (!elements.defined()) {
-    unsupported(fmt::format(
-        "operand {} '{}' has to be known when the program is made: expected a constant, a value that follows from shapes, or one that "
-        "follows from inputs of at most 64 elements; got one that is computed from other inputs",
-        i, i < record_.inputs.size() ? record_.inputs[i] : std::string_view()));
-  }
-  return elements;
+  if (elements.defined()) return elements;
+  const std::string_view name = i < record_.inputs.size() ? record_.inputs[i] : std::string_view();
+  const char* const use = sizes_results ? "determines the sizes of results and " : "";
+  throw ElementsUnknown(
+      fmt::format(
+          "{}: operand {} '{}' {}has to be known when the program is made: expected a constant, a value that follows from shapes, or "
+          "one that follows from inputs of at most 64 elements; got one that is computed from other inputs",
+          place_of(importer_.file(), record_, opset_), i, name, use),
+      i, sizes_results);
 }
 
 namespace {
@@ -293,15 +307,6 @@ Value Node::key() {
 void Node::count_iterations(std::int64_t iterations) {
   importer_.count_iterations(*this, iterations);
 }
-
-namespace {
-
-std::string place_of(const ModelFile& file, const NodeRecord& record, std::int64_t opset) {
-  const std::string_view name = record.name.empty() && !record.outputs.empty() ? record.outputs[0] : record.name;
-  return fmt::format("{}: node '{}' ({}{}{}-{})", file.name(), name, record.domain, record.domain.empty() ? "" : ".", record.op, opset);
-}
-
-}  // namespace
 
 void Node::unsupported(const std::string& text) const {
   throw Error(Status::unsupported, place_of(importer_.file(), record_, opset_) + ": " + text);

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include <tenon/error.h>
 #include <tenon/functions.h>
 #include <tenon/graph.h>
 #include <tenon/tensor.h>
@@ -19,6 +20,15 @@
 namespace tenon::onnx {
 
 class Importer;
+
+/// The error of a node that needs the elements of an operand, which are not known.
+class ElementsUnknown : public Error {
+ public:
+  ElementsUnknown(const std::string& text, std::size_t of_operand, bool of_sizes)
+      : Error(Status::unsupported, text), operand(of_operand), sizes_results(of_sizes) {}
+  std::size_t operand;
+  bool sizes_results;  ///< the sizes of results depend on them
+};
 
 /// What a graph is imported for that is a part of a model with training steps. Batch normalisation and dropout do what this says, whatever
 /// mode their nodes state, and weights of one element are weights where they are operands such as a bias.
@@ -61,7 +71,9 @@ class Node {
   /// the model of at most 64 elements that they depend on are specialised: the program is made for their elements. Errors: they depend on
   /// other inputs of the model; the text names the operand and the inputs.
   Tensor known(std::size_t i);
-  /// The same if no input of the model has to be specialised for it; else an undefined tensor. For rules that have a shorter form with a
+  /// The same for operands whose elements determine the sizes of results, however many elements they have.
+  Tensor known_to_size(std::size_t i);
+  /// known(i) if no input of the model has to be specialised for it; else an undefined tensor. For rules that have a shorter form with a
   /// constant.
   Tensor known_if_constant(std::size_t i);
   /// known(i) of any integer or bool dtype, of rank 0 or 1.
@@ -155,6 +167,7 @@ class Node {
   }
 
  private:
+  Tensor known(std::size_t i, bool sizes_results);
   const AttributeRecord* find(std::string_view name) const;
   const AttributeRecord* find(std::string_view name, AttributeRecord::Type type) const;
   const AttributeRecord& require(std::string_view name, AttributeRecord::Type type) const;

@@ -88,7 +88,8 @@ struct LoadOptions {
 
 /// An ONNX model. Programs are compiled for the shapes of the inputs that a run meets, and for the elements of inputs of at most 64 that
 /// determine shapes (specialised_inputs); they are kept, least recently used out first, and share one store of parameters: the
-/// floating initializers of more than one element, under their ONNX names.
+/// floating initializers of more than one element, under their ONNX names. Where shapes depend on values that the graph computes, a run
+/// has segments: a program for these values, then one for the rest, made for their shapes.
 /// Threads  one call at a time; different models at the same time.
 class TENON_API Model {
  public:
@@ -116,13 +117,15 @@ class TENON_API Model {
   ///         these shapes; those of Program.
   const std::vector<Tensor>& run(const NamedTensors& inputs, const RunOptions& options = {});
   /// The program for these inputs, valid until the next call: to compile before the first run, to see its placement, to profile it.
+  /// Errors  those of run; shapes that depend on computed values, which no single program can have.
   Program& bind(const InputTypes& inputs);
   /// Placement of each node of the program for these inputs, also if some nodes cannot run: they have no device, and a reason.
   /// Errors  those of bind, except for nodes that no device computes.
   PlacementReport explain(const InputTypes& inputs);
   /// The graph for these inputs, on which losses and gradients can be built. Its parameters are those of parameters().
   Graph to_graph(const InputTypes& inputs);
-  /// The inputs whose elements determine shapes, axes, counts or branches, as found so far: programs are made for their elements.
+  /// The inputs, and computed values, whose elements determine shapes, axes, counts or branches, as found so far: programs are made for
+  /// their elements.
   const std::vector<std::string>& specialised_inputs() const;
   /// How often expressions of several nodes were recognised as one op, by the op's name ("Gelu": 12), in the graph imported last.
   const std::map<std::string, std::size_t>& recognized_patterns() const;

@@ -160,7 +160,14 @@ class Comparison {
                        {"first_result_ms", runtime.load_ms + runtime.first_run_ms}};
       if (const std::optional<double> ms = new_shape_ms(i)) entry.details.emplace_back("new_shape_ms", *ms);
       entry.details.insert(entry.details.end(), {{"base_rss_mb", runtime.base_rss_mb}, {"peak_rss_mb", runtime.peak_rss_mb}});
-      if (i == 0) add_program_memory(entry);
+      if (i == 0) {
+        try {
+          add_program_memory(entry);
+        } catch (const Error& error) {
+          if (error.status() != Status::unsupported) throw;
+          report.note("no memory of the program: the model runs in several");
+        }
+      }
       report.add(std::move(entry));
     }
   }

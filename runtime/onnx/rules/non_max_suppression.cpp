@@ -68,7 +68,7 @@ std::vector<std::size_t> selected_boxes(std::span<const Box> boxes, std::span<co
 
 /// Operand i in f32, which the number of selected boxes depends on.
 std::vector<float> known_floats(Node& node, std::size_t i) {
-  return node.known(i).to(DType::f32).to_vector<float>();
+  return node.known_to_size(i).to(DType::f32).to_vector<float>();
 }
 
 /// The only element of an optional operand.

@@ -23,15 +23,7 @@ namespace {
 /// The elements of operand i, which determine the size of a result.
 Tensor deciding_elements(Node& node, std::size_t i) {
   tensor_shape(node, i);
-  const Tensor elements = node.known_of(node.operand(i), true);
-  if (!elements.defined()) {
-    node.unsupported(
-        fmt::format("the size of the result depends on the elements of operand {} '{}': expected one that is known when the program is "
-                    "made (a constant, shapes, or what follows from integer inputs of at most 64 elements), got one that is computed from "
-                    "other inputs",
-                    i, node.record().inputs[i]));
-  }
-  return elements.contiguous();
+  return node.known_to_size(i).contiguous();
 }
 
 /// Which elements are not 0, one byte for each.

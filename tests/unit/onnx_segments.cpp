@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models whose shapes depend on what they compute: they run in segments, each compiled for the values of those before.
+#include <algorithm>
+#include <cmath>
+
+#include "onnx/importer.h"
+#include "onnx_testing.h"
+
+using namespace tenon;
+using namespace tenon::test;
+
+namespace {
+
+/// n numbers of which every `step`-th is positive.
+Tensor sparse(std::int64_t n, std::int64_t step, const Shape& shape) {
+  std::vector<float> values(static_cast<std::size_t>(n), -1.0F);
+  for (std::int64_t i = 0; i < n; i += step) values[static_cast<std::size_t>(i)] = static_cast<float>(i + 1);
+  return Tensor::of(values, shape);
+}
+
+/// selected = the rows of 10 relu(x) whose first column is not 0, squared; count = how many there are.
+onnx::ModelRecord selected_rows() {
+  return model(onnx_graph(
+      {node("Relu", {"x"}, {"r"}), node("Mul", {"r", "ten"}, {"h"}), node("Gather", {"h", "zero"}, {"column"}, {integer("axis", 1)}),
+       node("NonZero", {"column"}, {"index"}), node("Squeeze", {"index", "zeros"}, {"rows"}), node("Gather", {"h", "rows"}, {"g"}),
+       node("Mul", {"g", "g"}, {"selected"}), node("Shape", {"rows"}, {"count"})},
+      {f32("x", {-1, 2})}, {f32("selected", {-1, 2}), i64("count", {1}), f32("h", {-1, 2})},
+      {floats("ten", {10, 10}, {2}),
+       [] {
+         onnx::TensorRecord zero = indices("zero", {0});
+         zero.dims = {};
+         return zero;
+       }(),
+       indices("zeros", {0})}));
+}
+
+}  // namespace
+
+TEST_CASE("onnx segments: NonZero of computed values, for any count") {
+  const OnnxFiles files;
+  onnx::Model model = files.load(selected_rows());
+  for (const std::int64_t step : {2, 10, 4, 2, 400}) {
+    CAPTURE(step);
+    const std::vector<Tensor> results = model.run({{"x", sparse(400, step, {200, 2})}});
+    const std::int64_t count = (400 + step - 1) / step;  // steps are even, so that every positive number is in column 0
+    REQUIRE(results[0].shape() == Shape{count, 2});
+    CHECK(results[1].to_vector<std::int64_t>() == std::vector<std::int64_t>{count});
+    CHECK(results[2].shape() == Shape{200, 2});
+    for (std::int64_t i = 0; i < count; ++i) {
+      const auto expected = static_cast<float>(10 * (i * step + 1));
+      CHECK(results[0].to_vector<float>()[static_cast<std::size_t>(2 * i)] == expected * expected);
+      CHECK(results[2].to_vector<float>()[static_cast<std::size_t>(i * step)] == expected);
+    }
+  }
+  CHECK(model.counts().programs == 5);  // of the first segment, and for 200, 40, 100 and 1 rows
+  CHECK(model.counts().hits == 5);
+  CHECK(model.run({{"x", Tensor::full(DType::f32, {200, 2}, -1)}})[0].shape() == Shape{0, 2});
+}
+
+TEST_CASE("onnx segments: NonZero of a large input, its result an output") {
+  const OnnxFiles files;
+  onnx::Model model = files.load(test::model(onnx_graph({node("NonZero", {"x"}, {"y"})}, {f32("x", {-1})}, {i64("y", {1, -1})})));
+  Tensor x = Tensor::zeros(DType::f32, {100});
+  x.data<float>()[7] = x.data<float>()[93] = 1;
+  CHECK(model.run({{"x", x}})[0].to_vector<std::int64_t>() == std::vector<std::int64_t>{7, 93});
+  x.data<float>()[7] = 0;
+  CHECK(model.run({{"x", x}})[0].to_vector<std::int64_t>() == std::vector<std::int64_t>{93});
+}
+
+TEST_CASE("onnx segments: one after the other, and a result that two of them read") {
+  const OnnxFiles files;
+  // the positive elements of x, of these the ones above their mean, by Compress and by NonZero
+  onnx::Model model = files.load(test::model(onnx_graph(
+      {node("Greater", {"x", "zero"}, {"positive"}), node("Compress", {"x", "positive"}, {"p"}),
+       node("ReduceMean", {"p"}, {"mean"}, {integer("keepdims", 0)}), node("Greater", {"p", "mean"}, {"above"}),
+       node("NonZero", {"above"}, {"index"}), node("Squeeze", {"index", "zeros"}, {"flat"}), node("Gather", {"p", "flat"}, {"y"})},
+      {f32("x", {-1})}, {f32("y", {-1}), f32("p", {-1})}, {floats("zero", {0}, {}), indices("zeros", {0})})));
+  std::vector<float> x(90, -2);
+  x[3] = 1, x[50] = 5, x[70] = 9, x[88] = 2;
+  const std::vector<Tensor> results = model.run({{"x", Tensor::of(x, {90})}});
+  CHECK(results[0].to_vector<float>() == std::vector<float>{5, 9});
+  CHECK(results[1].to_vector<float>() == std::vector<float>{1, 5, 9, 2});
+  x[3] = 10;
+  CHECK(model.run({{"x", Tensor::of(x, {90})}})[0].to_vector<float>() == std::vector<float>{10, 9});
+}
+
+TEST_CASE("onnx segments: a computed number of iterations, a computed branch with results of its own shape") {
+  const OnnxFiles files;
+  onnx::GraphRecord body = onnx_graph({node("Identity", {"c"}, {"goes_on"}), node("Add", {"a", "one"}, {"b"})},
+                                      {i64("i", {}), value("c", onnx::ElementType::boolean, {}), f32("a", {100})},
+                                      {value("goes_on", onnx::ElementType::boolean, {}), f32("b", {100})});
+  onnx::Model loop = files.load(
+      test::model(onnx_graph({node("ReduceMax", {"x"}, {"m"}, {integer("keepdims", 0)}), node("Cast", {"m"}, {"trips"}, {integer("to", 7)}),
+                              node("Loop", {"trips", "", "x"}, {"y"}, {subgraph("body", std::move(body))})},
+                             {f32("x", {100})}, {f32("y", {100})}, {floats("one", {1}, {})})));
+  for (const int trips : {3, 0, 5}) CHECK(loop.run({{"x", Tensor::full(DType::f32, {100}, trips)}})[0].to_vector<float>()[99] == 2 * trips);
+  CHECK(loop.specialised_inputs() == std::vector<std::string>{"trips"});
+
+  const auto branch = [](std::string_view from, std::string_view to) {
+    return onnx_graph({node("Slice", {"x", from, to}, {"r"})}, {}, {f32("r", {-1})});
+  };
+  onnx::Model choice = files.load(test::model(onnx_graph(
+      {node("ReduceSum", {"x"}, {"s"}, {integer("keepdims", 0)}), node("Greater", {"s", "zero"}, {"c"}),
+       node("If", {"c"}, {"y"}, {subgraph("then_branch", branch("n0", "n1")), subgraph("else_branch", branch("n0", "n3"))})},
+      {f32("x", {100})}, {f32("y", {-1})}, {floats("zero", {0}, {}), indices("n0", {0}), indices("n1", {1}), indices("n3", {3})})));
+  CHECK(choice.run({{"x", Tensor::full(DType::f32, {100}, 1)}})[0].shape() == Shape{1});
+  CHECK(choice.run({{"x", Tensor::full(DType::f32, {100}, -1)}})[0].shape() == Shape{3});
+}
+
+TEST_CASE("onnx segments: NonMaxSuppression of computed boxes") {
+  const OnnxFiles files;
+  onnx::Model model = files.load(test::model(onnx_graph({node("Mul", {"x", "two"}, {"boxes"}), node("Sigmoid", {"s"}, {"scores"}),
+                                                         node("NonMaxSuppression", {"boxes", "scores", "most", "overlap"}, {"y"})},
+                                                        {f32("x", {1, -1, 4}), f32("s", {1, 1, -1})}, {i64("y", {-1, 3})},
+                                                        {floats("two", {2}, {}), indices("most", {10}), floats("overlap", {0.5}, {1})})));
+  // boxes of side 1 in pairs that overlap by 0.8 / 1.2; the second of each pair has the better score
+  std::vector<float> boxes, scores;
+  for (int i = 0; i < 30; ++i) {
+    const float left = static_cast<float>(i / 2 * 3) + (i % 2 == 0 ? 0.0F : 0.2F);
+    boxes.insert(boxes.end(), {0, left, 1, left + 1});
+    scores.push_back(0.1F * static_cast<float>(i));
+  }
+  const Tensor y = model.run({{"x", Tensor::of(boxes, {1, 30, 4})}, {"s", Tensor::of(scores, {1, 1, 30})}})[0];
+  REQUIRE(y.shape() == Shape{10, 3});
+  for (std::int64_t i = 0; i < 10; ++i) CHECK(y.to_vector<std::int64_t>()[static_cast<std::size_t>(3 * i + 2)] == 29 - 2 * i);
+}
+
+TEST_CASE("onnx segments: what follows does not compute again what came before") {
+  const OnnxFiles files;
+  const auto file = onnx::ModelFile::open(files.write(selected_rows()));
+  onnx::Weights weights(file);
+  const onnx::Evaluate evaluate = onnx::evaluate_on_host(files.context, files.context.default_device());
+  Graph first, last;
+  const onnx::InputTypes inputs{{"x", {DType::f32, {200, 2}}}};
+  onnx::Importer(*file, weights, evaluate, inputs, {.outputs = {"column"}, .segments = true, .output_boundary = true}, first).run();
+  REQUIRE(first.outputs().size() == 2);
+  CHECK(first.outputs()[0].name == "column");
+  CHECK(first.outputs()[1].name == "h");
+  const onnx::InputTypes values{
+      {"x", {DType::f32, {200, 2}}}, {"column", {DType::f32, {200}}}, {"h", {DType::f32, {200, 2}}}, {"index", {DType::i64, {1, 90}}}};
+  onnx::Importer(*file, weights, evaluate, values, {.segments = true}, last).run();
+  CHECK(std::ranges::find(last.nodes(), tenon_op{TENON_OP_Relu}, &NodeInfo::op) == last.nodes().end());
+  CHECK(std::ranges::count(last.nodes(), tenon_op{TENON_OP_Mul}, &NodeInfo::op) == 1);
+}
+
+TEST_CASE("onnx segments: one program, and bodies of loops, cannot be cut") {
+  const OnnxFiles files;
+  onnx::Model model = files.load(selected_rows());
+  const std::string text = message_of([&] { model.to_graph({{"x", {DType::f32, {200, 2}}}}); });
+  CHECK(contains(text, "(NonZero-17): operand 0 'column' determines the sizes of results and has to be known when the program is made"));
+  onnx::GraphRecord body = onnx_graph({node("Identity", {"c"}, {"goes_on"}), node("NonZero", {"a"}, {"z"}), node("Identity", {"a"}, {"b"})},
+                                      {i64("i", {}), value("c", onnx::ElementType::boolean, {}), f32("a", {100})},
+                                      {value("goes_on", onnx::ElementType::boolean, {}), f32("b", {100}), i64("z", {1, -1})});
+  const std::string inner =
+      message_of_import(test::model(onnx_graph({node("Loop", {"two", "", "x"}, {"y", "s"}, {subgraph("body", std::move(body))})},
+                                               {f32("x", {100})}, {f32("y", {100}), i64("s", {-1, 1, -1})}, {indices("two", {2})})),
+                        {{"x", Tensor::zeros(DType::f32, {100})}});
+  CHECK(contains(inner, "(NonZero-17): operand 0 'a' determines the sizes of results"));
+}
