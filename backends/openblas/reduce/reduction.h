@@ -94,6 +94,8 @@ class Reduction {
     const StridedLoop<1> outer = without(reduced, m_.inner);
     if (m_.by_columns) {
       reduce_strips(x, outer, n, step, begin, end, store);
+    } else if (outer.count == 1 && n < short_row) {
+      reduce_short_rows(x, n, step, begin, end, store);
     } else {
       reduce_rows(x, outer, n, step, begin, end, store);
     }
@@ -134,6 +136,29 @@ class Reduction {
     });
   }
 
+  /// Reduces many rows of fewer than short_row elements at a time: as columns of a transposed copy.
+  template <class Store>
+  void reduce_short_rows(const T* x, std::int64_t n, std::int64_t step, std::int64_t begin, std::int64_t end, const Store& store) const {
+    T transposed[short_row * reduction_strip];
+    Part values[reduction_strip];
+    const std::int64_t stride = m_.kept.run_stride(0);
+    for_each_run(m_.kept, begin, end, [&](const std::array<std::int64_t, 1>& from, std::int64_t at, std::int64_t count) {
+      for (std::int64_t done = 0; done < count; done += reduction_strip) {
+        const std::int64_t rows = std::min(reduction_strip, count - done);
+        const T* const first = x + from[0] + done * stride;
+        for (std::int64_t i = 0; i < rows; ++i) {
+          for (std::int64_t k = 0; k < n; ++k) transposed[k * reduction_strip + i] = first[i * stride + k * step];
+        }
+        kernels_.columns(transposed, n, reduction_strip, rows, values);
+        for (std::int64_t i = 0; i < rows; ++i) {
+          Running running;
+          running.add(values[i]);
+          store(at + done + i, running.value());
+        }
+      }
+    });
+  }
+
   template <class Store>
   void reduce_strips(const T* x, const StridedLoop<1>& outer, std::int64_t n, std::int64_t step, std::int64_t begin, std::int64_t end,
                      const Store& store) const {
@@ -152,6 +177,8 @@ class Reduction {
       for (std::int64_t j = 0; j < columns; ++j) store(result + j, running[j].value());
     }
   }
+
+  static constexpr std::int64_t short_row = 16;
 
   const ReductionMethod& m_;
   const ReductionKernels<T, Part>& kernels_;
