@@ -397,6 +397,16 @@ wrong_use_exits_with_two() {
   err_has "\`tenon config\` has no command 'chek'; did you mean 'check'?"
   exits 2 train x.yaml --devcie=cpu
   err_has "\`tenon train\` has no option '--devcie'; did you mean '--device'?"
+  exits 2 explain x.onnx --format xml
+  err_has "\`tenon explain\`: --format: expected one of text, json, dot, got 'xml'; \`tenon explain --help\` describes its options"
+  exits 2 explain x.onnx --batch 0
+  err_has "\`tenon explain\`: --batch: expected a number above 0, got '0'"
+  exits 2 demo --epochs 5000
+  err_has "\`tenon demo\`: --epochs: expected a number from 1 to 1000, got '5000'"
+  exits 2 export model.yaml
+  err_has "\`tenon export\`: expected --onnx, got none"
+  exits 2 doctor a
+  err_has "\`tenon doctor\`: expected no further argument, got 'a'"
   exits 2
   err_has 'expected a command after `tenon`, got none; it is one of train, '
   exits 0 --version

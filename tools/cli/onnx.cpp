@@ -44,7 +44,10 @@ void run_model(const RunArguments& arguments) {
   const onnx::NamedTensors inputs = arguments.inputs.tensors(model);
   print(fmt::format("inputs: {}\n", arguments.inputs.str(model, inputs)));
   const std::vector<Tensor>& results = model.run(inputs);
-  if (!arguments.out.empty()) std::filesystem::create_directories(arguments.out);
+  std::error_code failure;
+  if (!arguments.out.empty()) std::filesystem::create_directories(arguments.out, failure);
+  if (failure)
+    throw Error(fmt::format("--out: expected a folder that exists or can be created, got {}: {}", arguments.out, failure.message()));
   for (std::size_t i = 0; i < results.size(); ++i) {
     const Tensor result = results[i].to_host();
     const std::string& name = model.outputs()[i].name;

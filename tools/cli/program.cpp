@@ -36,14 +36,14 @@ int run(int argc, char** argv, void (*add_verbs)(CLI::App& app)) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     const std::string mistake = explain_usage(app, std::span<const char* const>(argv, static_cast<std::size_t>(argc)).subspan(1));
-    if (e.get_exit_code() != 0 && !mistake.empty()) {
-      print_error(mistake);
+    if (e.get_exit_code() != 0) {
+      print_error(mistake.empty() ? explain_value(app, e.what()) : mistake);
       return 2;
     }
     std::ostringstream help;
-    const int code = app.exit(e, help);
+    app.exit(e, help);
     print(help.str());
-    return code == 0 ? 0 : 2;
+    return 0;
   } catch (const std::bad_alloc&) {
     print_error("out of memory; use smaller batches or data, or raise the limit of the process (`ulimit -v`)");
     return 1;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <regex>
 #include <vector>
 
 #include "yaml/suggest.h"
@@ -61,6 +62,35 @@ std::string explain_usage(const CLI::App& app, std::span<const char* const> argu
   if (commands.empty()) return {};
   return fmt::format("expected a command after `{}`, got none; it is one of {}; `{} --help` describes them", typed,
                      fmt::join(commands, ", "), typed);
+}
+
+std::string explain_value(const CLI::App& app, const std::string& message) {
+  std::string typed = app.get_name();
+  for (const CLI::App* command = &app; !command->get_subcommands().empty();) {
+    command = command->get_subcommands().front();
+    typed += " " + command->get_name();
+  }
+  const auto explained = [&]() -> std::string {
+    std::smatch found;
+    if (std::regex_match(message, found, std::regex(R"((\S+): (.*) not in \{(.*)\})"))) {
+      const std::string choices = std::regex_replace(found[3].str(), std::regex(","), ", ");
+      return fmt::format("{}: expected one of {}, got '{}'", found[1].str(), choices, found[2].str());
+    }
+    if (std::regex_match(message, found, std::regex(R"((\S+): Value (.*) not in range (.*) to (.*))"))) {
+      const double low = std::stod(found[3]), high = std::stod(found[4]);
+      const std::string range = high < 1e300   ? fmt::format("from {} to {}", low, high)
+                                : low < 1e-300 ? "above 0"
+                                               : fmt::format("from {}", low);
+      return fmt::format("{}: expected a number {}, got '{}'", found[1].str(), range, found[2].str());
+    }
+    if (std::regex_match(message, found, std::regex(R"(Could not convert: (\S+) = (.*))")))
+      return fmt::format("{}: expected a number, got '{}'", found[1].str(), found[2].str());
+    if (std::regex_match(message, found, std::regex(R"((\S+) is required)"))) return fmt::format("expected {}, got none", found[1].str());
+    if (std::regex_match(message, found, std::regex(R"(The following arguments? w\w+ not expected: (.*))")))
+      return fmt::format("expected no further argument, got '{}'", found[1].str());
+    return message;
+  };
+  return fmt::format("`{}`: {}; `{} --help` describes its options", typed, explained(), typed);
 }
 
 }  // namespace tenon::cli
