@@ -31,6 +31,11 @@ constexpr int max_depth = 128;
 /// Ends a rule whose subgraph has a node that cannot be imported.
 struct Failed {};
 
+/// Ends the rule of a node whose bodies cannot be a part of the graph, because of computed elements.
+struct BodiesNeeded {
+  std::string problem;
+};
+
 /// Sets a variable until the end of a block.
 template <class T>
 class Restore {
@@ -79,6 +84,20 @@ std::string scope_name(const NodeRecord& node) {
 
 bool has_subgraph(const NodeRecord& node) {
   return std::ranges::any_of(node.attributes, [](const AttributeRecord& attribute) { return !attribute.graphs.empty(); });
+}
+
+bool runs_bodies(const NodeRecord& node) {
+  return node.domain.empty() && (node.op == "If" || node.op == "Loop");
+}
+
+/// The names that a graph defines.
+std::set<std::string_view> names_of(const GraphRecord& graph) {
+  std::set<std::string_view> names;
+  for (const ValueRecord& input : graph.inputs) names.insert(input.name);
+  for (const TensorRecord& record : graph.initializers) names.insert(record.name);
+  for (const SparseTensorRecord& record : graph.sparse_initializers) names.insert(record.values.name);
+  for (const NodeRecord& node : graph.nodes) names.insert(node.outputs.begin(), node.outputs.end());
+  return names;
 }
 
 /// Calls f with each name that a node, or a graph in it, reads from outside.
@@ -211,7 +230,12 @@ std::int64_t Frame::opset(std::string_view domain) const {
 
 Importer::Importer(const ModelFile& file, Weights& weights, const Evaluate& evaluate, const InputTypes& inputs,
                    const ImportOptions& options, Graph& out_graph)
-    : file_(file), weights_(weights), evaluate_(evaluate), input_types_(inputs), options_(options) {
+    : file_(file),
+      graph_(options.graph != nullptr ? *options.graph : file.model().graph),
+      weights_(weights),
+      evaluate_(evaluate),
+      input_types_(inputs),
+      options_(options) {
   target_.graph = &out_graph;
   auto frame = std::make_shared<Frame>();
   frame->opsets = file.model().opsets;
@@ -220,22 +244,25 @@ Importer::Importer(const ModelFile& file, Weights& weights, const Evaluate& eval
 }
 
 void Importer::run() {
-  const GraphRecord& graph = file_.model().graph;
   Scope scope;
   const Restore current(scope_, &scope);
   std::vector<std::string> names = options_.outputs;
   if (names.empty()) {
-    for (const ValueRecord& output : graph.outputs) names.emplace_back(output.name);
+    for (const ValueRecord& output : graph_.outputs) names.emplace_back(output.name);
   }
   const auto is_input = [&](const auto& given) {
-    return std::ranges::find(graph.inputs, given.first, &ValueRecord::name) != graph.inputs.end();
+    return std::ranges::find(graph_.inputs, given.first, &ValueRecord::name) != graph_.inputs.end();
   };
   is_part_ = !options_.outputs.empty() || !std::ranges::all_of(input_types_, is_input);
-  if (is_part_) needed_ = names_behind(graph, names, input_types_);
-  if (options_.mode != nullptr) small_weights_ = weight_operands(graph);
-  add_initializers(graph, scope);
+  if (is_part_) needed_ = names_behind(graph_, names, input_types_);
+  if (options_.mode != nullptr) small_weights_ = weight_operands(graph_);
+  for (const auto& [name, tensor] : options_.constants) {
+    scope.values[name] = Operand(tensor);
+    fixed_.insert(name);
+  }
+  add_initializers(graph_, scope);
   add_inputs();
-  import_nodes(graph.nodes, scope);
+  import_nodes(graph_.nodes, scope);
   if (options_.output_boundary) {
     for (std::string& name : boundary(scope)) {
       if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
@@ -267,6 +294,7 @@ void Importer::add_initializers(const GraphRecord& graph, Scope& scope) {
     const Tensor& tensor = weights_.tensor(record);
     weights_.declare(tensor, name, small_weights_.contains(name) ? 1 : 2);
     scope.values[name] = Operand(tensor);
+    if (depth_ == 0) fixed_.insert(name);
   };
   for (const TensorRecord& record : graph.initializers) add(record, record.name);
   for (const SparseTensorRecord& record : graph.sparse_initializers) add(record, record.values.name);
@@ -285,7 +313,7 @@ void Importer::add_inputs() {
     }
     scope_->values[name] = std::move(operand);
   };
-  for (const ValueRecord& input : file_.model().graph.inputs) {
+  for (const ValueRecord& input : graph_.inputs) {
     if (scope_->values.contains(input.name)) continue;  // an initializer, of which IR version 3 makes an input as well
     const auto given = input_types_.find(std::string(input.name));
     if (given == input_types_.end() && !is_needed(input.name)) continue;
@@ -303,14 +331,13 @@ bool Importer::is_computed(const NodeRecord& node) const {
 }
 
 std::vector<std::string> Importer::boundary(const Scope& scope) const {
-  const GraphRecord& graph = file_.model().graph;
   std::set<std::string_view> read;
-  for (const ValueRecord& output : graph.outputs) read.insert(output.name);
-  for (const NodeRecord& node : graph.nodes) {
+  for (const ValueRecord& output : graph_.outputs) read.insert(output.name);
+  for (const NodeRecord& node : graph_.nodes) {
     if (!is_computed(node)) for_each_read(node, [&](std::string_view name) { read.insert(name); });
   }
   std::vector<std::string> names;
-  for (const NodeRecord& node : graph.nodes) {
+  for (const NodeRecord& node : graph_.nodes) {
     for (const std::string_view name : node.outputs) {
       const Operand* operand = read.contains(name) ? scope.find(name) : nullptr;
       // What is known, or has a recipe, is as cheap to import again, and stays known.
@@ -323,6 +350,7 @@ std::vector<std::string> Importer::boundary(const Scope& scope) const {
 }
 
 void Importer::need_values(const NodeRecord& node, const std::vector<Operand>& operands, const ElementsUnknown& unknown) const {
+  if (runs_bodies(node) && node.op == "Loop") need_bodies(node, unknown.what());
   ValuesNeeded needed{.values = {}, .results = {}, .problem = unknown.what()};
   for (std::size_t i = 0; i < operands.size(); ++i) {
     if (operands[i].is_absent() || operands[i].is_known() || (!unknown.sizes_results && i != unknown.operand)) continue;
@@ -339,8 +367,46 @@ void Importer::need_values(const NodeRecord& node, const std::vector<Operand>& o
   throw needed;
 }
 
+void Importer::need_bodies(const NodeRecord& node, const std::string& problem) const {
+  ValuesNeeded needed{.values = {}, .results = {}, .problem = problem, .control = &node};
+  std::set<std::string_view> seen;
+  const auto add = [&](std::string_view name) {
+    if (name.empty() || !seen.insert(name).second) return;
+    const Operand& operand = *scope_->find(name);
+    if (operand.kind != Operand::Kind::tensor) {
+      throw Error(Status::unsupported,
+                  fmt::format("{}; and the node reads '{}', a sequence or an optional, expected a tensor", problem, name));
+    }
+    if (operand.is_known() && (fixed_.contains(name) || weights_.name_of(operand.known) != nullptr)) {
+      needed.constants[std::string(name)] = operand.known;
+    } else {
+      needed.values.emplace_back(name);
+    }
+  };
+  for (const std::string_view name : node.inputs) add(name);
+  for (const AttributeRecord& attribute : node.attributes) {
+    for (const GraphRecord& body : attribute.graphs) {
+      const std::set<std::string_view> own = names_of(body);
+      const auto add_outer = [&](std::string_view name) {
+        if (!own.contains(name) && scope_->find(name) != nullptr) add(name);
+      };
+      for (const NodeRecord& inner : body.nodes) for_each_read(inner, add_outer);
+      for (const ValueRecord& output : body.outputs) add_outer(output.name);
+    }
+  }
+  for (const std::string_view name : node.outputs) {
+    if (!name.empty()) needed.results.emplace_back(name);
+  }
+  throw needed;
+}
+
+void Importer::run_bodies(const Node& node, const std::string& problem) const {
+  if (is_cut() && control_ != nullptr) throw BodiesNeeded{problem};
+  node.unsupported(problem);
+}
+
 void Importer::import_nodes(const std::vector<NodeRecord>& nodes, Scope& scope) {
-  const bool is_inner = &nodes != &file_.model().graph.nodes;
+  const bool is_inner = &nodes != &graph_.nodes;
   for (const NodeRecord* node : order_of(nodes)) {
     if (is_inner || is_computed(*node)) import_node(*node, scope);
   }
@@ -410,10 +476,16 @@ void Importer::import_node(const NodeRecord& node, Scope& scope) {
       const std::int64_t opset = std::max<std::int64_t>(frame_->opset(node.domain), 1);
       if (const Rule* rule = find_rule(node.domain, node.op, opset); rule != nullptr) {
         try {
+          const Restore control(control_, depth_ > 0 ? control_ : runs_bodies(node) ? &node : nullptr);
           return apply_rule(*rule, node, opset, operands, scope);
         } catch (const ElementsUnknown& unknown) {
-          if (!options_.segments || depth_ > 0 || target_.on_host || !problems_.empty()) throw;
-          need_values(node, operands, unknown);
+          if (!is_cut()) throw;
+          if (depth_ == 0) need_values(node, operands, unknown);
+          if (control_ != nullptr) throw BodiesNeeded{unknown.what()};
+          throw;
+        } catch (const BodiesNeeded& needed) {
+          if (depth_ > 0) throw;
+          need_bodies(node, needed.problem);
         }
       }
       if (const auto function = functions_.find({node.domain, node.op}); function != functions_.end()) {
@@ -490,6 +562,7 @@ void Importer::apply_rule(const Rule& rule, const NodeRecord& node, std::int64_t
     if (!results.empty()) {
       const bool literal = node.op == "Constant" && node.domain.empty();
       if (literal && results[0].is_known()) {
+        if (depth_ == 0) fixed_.insert(node.outputs[0]);
         weights_.declare(results[0].known, node.outputs[0], small_weights_.contains(node.outputs[0]) ? 1 : 2);
       }
       return set_results(node, std::move(results), scope);

@@ -61,13 +61,15 @@ struct ElementsNeeded {
   std::set<std::string> inputs;
 };
 
-/// Thrown where a node of the model's graph needs elements that the graph computes, with ImportOptions::segments.
+/// Thrown where a node of the imported graph needs elements that the graph computes, with ImportOptions::segments.
 struct ValuesNeeded {
-  std::vector<std::string> values;  ///< names in the model's graph: what has to be computed first
-  /// The results of the node if their sizes depend on `values`: evaluated on the host. Empty: the graph is made for the elements of
-  /// `values`.
+  std::vector<std::string> values;  ///< names in the graph: what has to be computed first
+  /// The results of the node, if it is run by itself: on the host, if their sizes depend on `values`, or body by body. Empty: the rest of
+  /// the graph is made for the elements of `values`.
   std::vector<std::string> results;
-  std::string problem;  ///< the error of a model that cannot be run in segments
+  std::string problem;                           ///< the error of a model that cannot be run in segments
+  const NodeRecord* control = nullptr;           ///< an If or Loop whose bodies are run; null: another operator
+  std::map<std::string, Tensor> constants = {};  ///< of the graph, which it or its bodies read: the same in all runs
 };
 
 /// What the nodes of a function, or of the model, have in common: what their domains and attributes refer to.
@@ -98,6 +100,9 @@ using Evaluate = std::function<std::vector<Tensor>(const Graph& graph, std::span
 Evaluate evaluate_on_host(const Context& context, const Device& device);
 
 struct ImportOptions {
+  const GraphRecord* graph = nullptr;  ///< a body in the file; null: the model's graph
+  /// of the graphs around a body, by name: weights and constants
+  std::map<std::string, Tensor> constants = {};
   std::int64_t max_unrolled_iterations = 4096;
   /// The values of the graph that are its outputs; nodes and inputs that they do not depend on are left out. Empty: the file's outputs.
   std::vector<std::string> outputs = {};
@@ -115,17 +120,17 @@ inline constexpr const char* key_input = "training/key";
 /// computed.
 std::set<std::string_view> names_behind(const GraphRecord& graph, std::span<const std::string> values, const InputTypes& given = {});
 
-/// Imports one model once.
+/// Imports a graph of a model once.
 ///
 /// Nodes are imported in order, each by its rule. A node whose operands are all known, and none of them a weight, is evaluated on the host;
-/// others add to the graph. `inputs` may also have values of the model's graph, which take the place of the nodes that compute them. What
+/// others add to the graph. `inputs` may also have values of the graph, which take the place of the nodes that compute them. What
 /// Tenon cannot import is collected, with the nodes that do not depend on it, and reported in one error.
 class Importer {
  public:
   Importer(const ModelFile& file, Weights& weights, const Evaluate& evaluate, const InputTypes& inputs, const ImportOptions& options,
            Graph& out_graph);
 
-  /// Imports the model's graph. Throws ElementsNeeded, or Error.
+  /// Imports the graph. Throws ElementsNeeded, ValuesNeeded, or Error.
   void run();
   /// The weights that state() was called for, which a training step updates otherwise than by gradients.
   const std::set<std::string>& states() const { return states_; }
@@ -154,6 +159,8 @@ class Importer {
   void set_state(const Operand& weight, Value next);
   /// Counts iterations that are unrolled. Errors  more than the options allow.
   void count_iterations(const Node& node, std::int64_t iterations);
+  /// Ends the rule of an If or Loop whose bodies cannot be a part of the graph: they are run by themselves, or that is an error.
+  [[noreturn]] void run_bodies(const Node& node, const std::string& problem) const;
 
  private:
   using ConstantKey = std::tuple<std::uint64_t, DType, std::string>;  ///< address, dtype, shape
@@ -177,13 +184,18 @@ class Importer {
   void add_initializers(const GraphRecord& graph, Scope& scope);
   std::vector<const NodeRecord*> order_of(const std::vector<NodeRecord>& nodes) const;
   bool is_needed(std::string_view name) const { return !is_part_ || needed_.contains(name); }
-  /// Whether some result of a node of the model's graph is to be computed.
+  /// Whether some result of a node is to be computed.
   bool is_computed(const NodeRecord& node) const;
   /// The names of values that were computed, and are read by nodes that are not imported or by the file's outputs.
   std::vector<std::string> boundary(const Scope& scope) const;
   [[noreturn]] void need_values(const NodeRecord& node, const std::vector<Operand>& operands, const ElementsUnknown& unknown) const;
+  /// The same for a node whose bodies are run by themselves.
+  [[noreturn]] void need_bodies(const NodeRecord& node, const std::string& problem) const;
+  /// Whether a node that needs computed elements may end the import.
+  bool is_cut() const { return options_.segments && !target_.on_host && problems_.empty(); }
 
   const ModelFile& file_;
+  const GraphRecord& graph_;  ///< which is imported
   Weights& weights_;
   const Evaluate& evaluate_;
   const InputTypes& input_types_;
@@ -193,7 +205,9 @@ class Importer {
   Scope* scope_ = nullptr;
   std::map<std::pair<std::string_view, std::string_view>, const FunctionRecord*> functions_;
   std::map<std::string, Value> parameters_;
-  bool is_part_ = false;                           ///< the graph has other outputs or inputs than the file
+  std::set<std::string_view> fixed_;               ///< names of initializers and constants of the graph and those around it
+  const NodeRecord* control_ = nullptr;            ///< the node of the graph that is imported, if its bodies can be run by themselves
+  bool is_part_ = false;                           ///< the graph has other outputs or inputs than its record
   std::set<std::string_view> needed_;              ///< of a part: what its outputs depend on
   std::set<std::string_view> small_weights_;       ///< names of tensors that are weights even with one element
   std::set<std::string> states_;                   ///< names of weights

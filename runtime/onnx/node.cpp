@@ -308,6 +308,10 @@ void Node::count_iterations(std::int64_t iterations) {
   importer_.count_iterations(*this, iterations);
 }
 
+void Node::run_bodies(const std::string& problem) const {
+  importer_.run_bodies(*this, problem);
+}
+
 void Node::unsupported(const std::string& text) const {
   throw Error(Status::unsupported, place_of(importer_.file(), record_, opset_) + ": " + text);
 }

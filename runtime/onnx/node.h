@@ -133,6 +133,9 @@ class Node {
   Value value_of(const Operand& operand);
   /// Counts iterations that are unrolled into the graph. Errors: more than LoadOptions allow over the whole model.
   void count_iterations(std::int64_t iterations);
+  /// Ends the rule of an If or Loop whose bodies cannot be a part of the graph, because it depends on computed values how often they run:
+  /// in a model that is run in segments they are run one by one, otherwise that is the error unsupported(problem).
+  [[noreturn]] void run_bodies(const std::string& problem) const;
 
   // Models that learn.
 

@@ -89,7 +89,8 @@ struct LoadOptions {
 /// An ONNX model. Programs are compiled for the shapes of the inputs that a run meets, and for the elements of inputs of at most 64 that
 /// determine shapes (specialised_inputs); they are kept, least recently used out first, and share one store of parameters: the
 /// floating initializers of more than one element, under their ONNX names. Where shapes depend on values that the graph computes, a run
-/// has segments: a program for these values, then one for the rest, made for their shapes.
+/// has segments: a program for these values, then one for the rest, made for their shapes. The body of a loop that a computed condition
+/// ends is a program that runs for each iteration.
 /// Threads  one call at a time; different models at the same time.
 class TENON_API Model {
  public:

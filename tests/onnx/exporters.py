@@ -175,6 +175,38 @@ def text_with_cache(name, build, key_heads, exporter):
                       ["input_ids", "attention_mask", *past], axes, ["logits", *(f"present.{part}" for part in parts)])
 
 
+class GreedyDecoder(torch.nn.Module):
+    """Appends the likeliest token until it is the last one or there are `limit` of them: the body of the loop computes its condition."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.state = torch.nn.Embedding(WORDS, 32), torch.nn.Linear(32, 32)
+        self.step, self.logits = torch.nn.Linear(32, 32), torch.nn.Linear(32, WORDS)
+
+    def forward(self, state, limit):
+        tokens = torch.zeros(1, dtype=torch.long)
+        token = torch.zeros(1, dtype=torch.long)
+        count = 0
+        while bool(token.sum() % 8 != 7) and count < limit:
+            state = torch.tanh(self.step(self.embedding(token)) + self.state(state))
+            token = self.logits(state).argmax(-1)
+            tokens = torch.cat([tokens, token])
+            count += 1
+        return tokens, state
+
+
+def greedy_decoder():
+    def inputs(batch, random):  # one sequence of another length for each
+        return [random.normal(size=(1, 32)).astype(np.float32), np.array(10 * batch)]
+
+    def export(path):
+        torch.manual_seed(1)
+        module = torch.jit.script(GreedyDecoder().eval())
+        arguments = tuple(torch.from_numpy(array) for array in inputs(2, np.random.default_rng(0)))
+        torch.onnx.export(module, arguments, path, input_names=["state", "limit"], output_names=["tokens", "last"], dynamo=False)
+    return Case("greedy decoder", "torch script", export, inputs)
+
+
 def keras_convolutions():
     layers = keras.layers
     return keras.Sequential([
@@ -224,6 +256,7 @@ def all_cases():
         for name, build, key_heads in (("gpt2", gpt2, HEADS), ("llama", llama, KEY_HEADS)):
             yield text(name, build, exporter)
             yield text_with_cache(name, build, key_heads, exporter)
+    yield greedy_decoder()
     yield keras_case("convolutions", keras_convolutions, images(32, channels_last=True))
     yield keras_case("recurrent", keras_recurrent, lambda batch, random: [random.uniform(-1, 1, (batch, 12, 8)).astype(np.float32)])
     yield keras_case("MobileNetV2", keras_mobilenet, images(96, channels_last=True))
@@ -271,7 +304,7 @@ def first_line(error):
 def named_inputs(case, path):
     """Inputs by their batch size: one and three rows if the first axis is open, else the two rows that were exported."""
     values = agreement.session(path).get_inputs()
-    batches = [2] if isinstance(values[0].shape[0], int) else [1, 3]
+    batches = [2] if isinstance(values[0].shape[0], int) and len(values[-1].shape) > 0 else [1, 3]
     return {batch: dict(zip((value.name for value in values), case.inputs(batch, np.random.default_rng(batch)))) for batch in batches}
 
 

@@ -94,7 +94,8 @@ TEST_CASE("onnx segments: a computed number of iterations, a computed branch wit
                               node("Loop", {"trips", "", "x"}, {"y"}, {subgraph("body", std::move(body))})},
                              {f32("x", {100})}, {f32("y", {100})}, {floats("one", {1}, {})})));
   for (const int trips : {3, 0, 5}) CHECK(loop.run({{"x", Tensor::full(DType::f32, {100}, trips)}})[0].to_vector<float>()[99] == 2 * trips);
-  CHECK(loop.specialised_inputs() == std::vector<std::string>{"trips"});
+  CHECK(loop.specialised_inputs().empty());
+  CHECK(loop.counts().programs == 3);  // of the trip count, the body, and what follows
 
   const auto branch = [](std::string_view from, std::string_view to) {
     return onnx_graph({node("Slice", {"x", from, to}, {"r"})}, {}, {f32("r", {-1})});
@@ -143,17 +144,120 @@ TEST_CASE("onnx segments: what follows does not compute again what came before")
   CHECK(std::ranges::count(last.nodes(), tenon_op{TENON_OP_Mul}, &NodeInfo::op) == 1);
 }
 
-TEST_CASE("onnx segments: one program, and bodies of loops, cannot be cut") {
+TEST_CASE("onnx segments: a loop whose body computes its condition") {
+  const OnnxFiles files;
+  // a is multiplied by the weight w until its sum is below the limit, an input of the model; rows has it after each iteration
+  const auto boolean = [](std::string_view name) { return value(name, onnx::ElementType::boolean, {}); };
+  onnx::GraphRecord body =
+      onnx_graph({node("Mul", {"a", "w"}, {"b"}), node("ReduceSum", {"b"}, {"s"}, {integer("keepdims", 0)}),
+                  node("Greater", {"s", "limit"}, {"goes_on"}), node("Identity", {"b"}, {"row"})},
+                 {i64("i", {}), boolean("c"), f32("a", {-1})}, {boolean("goes_on"), f32("b", {-1}), f32("row", {100})});
+  const onnx::ModelRecord record = test::model(onnx_graph(
+      {node("Relu", {"x"}, {"r"}), node("Loop", {"", "", "r"}, {"y", "rows"}, {subgraph("body", std::move(body))}),
+       node("Add", {"y", "r"}, {"sum"})},
+      {f32("x", {-1}), f32("limit", {})}, {f32("sum", {-1}), f32("rows", {-1, -1})}, {floats("w", std::vector<float>(100, 0.5F), {100})}));
+  onnx::Model model = files.load(record);
+  const Tensor x = Tensor::full(DType::f32, {100}, 8);
+  for (const int iterations : {3, 1, 6, 3}) {
+    const auto limit = static_cast<float>(std::ldexp(801.0, -iterations));  // the sum is 800 before, and then halved
+    const std::vector<Tensor> results = model.run({{"x", x}, {"limit", Tensor::scalar(limit)}});
+    CHECK(results[0].to_vector<float>()[99] == 8 + static_cast<float>(std::ldexp(8.0, -iterations)));
+    REQUIRE(results[1].shape() == Shape{iterations, 100});
+    for (int i = 0; i < iterations; ++i) {
+      CHECK(results[1].to_vector<float>()[static_cast<std::size_t>(100 * i)] == static_cast<float>(std::ldexp(8.0, -1 - i)));
+    }
+  }
+  CHECK(model.parameters()->has("w"));
+  const std::string one_program = message_of([&] { model.to_graph({{"x", {DType::f32, {100}}}, {"limit", {DType::f32, {}}}}); });
+  CHECK(contains(one_program, "(Loop-17): the condition of the loop is computed from inputs"));
+}
+
+TEST_CASE("onnx segments: a loop whose carried value grows, in a loop") {
+  const OnnxFiles files;
+  const auto boolean = [](std::string_view name) { return value(name, onnx::ElementType::boolean, {}); };
+  // The inner loop appends a copy of the last element, plus one, while it is less than `end`; the outer one doubles `end` while it is less
+  // than the largest element of x.
+  onnx::GraphRecord inner = onnx_graph({node("Gather", {"list", "last"}, {"t"}), node("Add", {"t", "one"}, {"u"}),
+                                        node("Concat", {"list", "u"}, {"longer"}, {integer("axis", 0)}),
+                                        node("Squeeze", {"u", "zeros"}, {"v"}), node("Less", {"v", "end"}, {"inner_on"})},
+                                       {i64("j", {}), boolean("d"), f32("list", {-1})}, {boolean("inner_on"), f32("longer", {-1})});
+  onnx::GraphRecord outer =
+      onnx_graph({node("Loop", {"", "", "l"}, {"m"}, {subgraph("body", std::move(inner))}), node("Add", {"end", "end"}, {"next_end"}),
+                  node("Less", {"next_end", "largest"}, {"outer_on"}), node("Identity", {"m"}, {"k"})},
+                 {i64("i", {}), boolean("c"), f32("l", {-1}), f32("end", {})}, {boolean("outer_on"), f32("k", {-1}), f32("next_end", {})});
+  onnx::Model model = files.load(test::model(
+      onnx_graph({node("ReduceMax", {"x"}, {"largest"}, {integer("keepdims", 0)}), node("Slice", {"x", "zeros", "ones"}, {"first"}),
+                  node("Loop", {"", "", "first", "two"}, {"y", ""}, {subgraph("body", std::move(outer))})},
+                 {f32("x", {-1})}, {f32("y", {-1})},
+                 {floats("one", {1}, {1}), floats("two", {2}, {}), indices("zeros", {0}), indices("ones", {1}), indices("last", {-1})})));
+  std::vector<float> x(100, 0);
+  for (const float largest : {1.0F, 8.0F, 9.0F}) {
+    x[50] = largest;
+    std::vector<float> expected = {0};
+    for (float end = 2; end == 2 || end < largest; end *= 2) {
+      do expected.push_back(expected.back() + 1);
+      while (expected.back() < end);
+    }
+    CHECK(model.run({{"x", Tensor::of(x, {100})}})[0].to_vector<float>() == expected);
+  }
+}
+
+TEST_CASE("onnx segments: bodies that need computed elements") {
+  const OnnxFiles files;
+  const auto boolean = [](std::string_view name) { return value(name, onnx::ElementType::boolean, {}); };
+  const auto body = [&] {
+    return onnx_graph({node("Identity", {"c"}, {"goes_on"}), node("NonZero", {"a"}, {"z"}), node("Mul", {"a", "mask"}, {"b"})},
+                      {i64("i", {}), boolean("c"), f32("a", {100})}, {boolean("goes_on"), f32("b", {100}), i64("z", {1, -1})});
+  };
+  const auto loop = [&](std::vector<float> mask) {
+    return test::model(onnx_graph({node("Loop", {"trips", "", "x"}, {"y", "s"}, {subgraph("body", body())})},
+                                  {f32("x", {100}), i64("trips", {})}, {f32("y", {100}), i64("s", {-1, 1, -1})},
+                                  {floats("mask", std::move(mask), {100})}));
+  };
+  const auto trips = [](std::int64_t n) { return Tensor::scalar(n); };
+  const Tensor x = sparse(100, 50, {100});
+  SUBCASE("NonZero in a loop, with rows of one shape") {
+    onnx::Model model = files.load(loop(std::vector<float>(100, 2)));
+    const std::vector<Tensor> results = model.run({{"x", x}, {"trips", trips(2)}});
+    CHECK(results[0].to_vector<float>()[50] == 51 * 4);
+    CHECK(results[1].shape() == Shape{2, 1, 100});
+    CHECK(model.run({{"x", x}, {"trips", trips(0)}})[1].shape() == Shape{0, 1, 0});
+  }
+  SUBCASE("rows of different shapes are an error") {
+    std::vector<float> mask(100, 2);
+    mask[99] = 0;
+    onnx::Model model = files.load(loop(std::move(mask)));
+    const std::string text = message_of([&] { model.run({{"x", x}, {"trips", trips(2)}}); });
+    CHECK(contains(text, "(Loop): scan output 0: expected rows of one shape, got (1,99) after (1,100)"));
+  }
+  SUBCASE("NonZero in a branch") {
+    const auto branch = [](std::string_view from) {
+      return onnx_graph({node("Mul", {from, "mask"}, {"masked"}), node("NonZero", {"masked"}, {"z"})}, {}, {i64("z", {1, -1})});
+    };
+    onnx::Model model = files.load(test::model(onnx_graph(
+        {node("Relu", {"x"}, {"r"}), node("ReduceSum", {"x"}, {"sum"}, {integer("keepdims", 0)}), node("Greater", {"sum", "zero"}, {"c"}),
+         node("If", {"c"}, {"y"}, {subgraph("then_branch", branch("r")), subgraph("else_branch", branch("x"))})},
+        {f32("x", {100})}, {i64("y", {1, -1})}, {floats("zero", {0}, {}), floats("mask", std::vector<float>(100, 1), {100})})));
+    CHECK(model.run({{"x", x}})[0].shape() == Shape{1, 100});  // the sum is negative
+    CHECK(model.run({{"x", sparse(100, 2, {100})}})[0].shape() == Shape{1, 50});
+  }
+  SUBCASE("functions cannot be cut") {
+    onnx::ModelRecord record = test::model(onnx_graph({node("F", {"x"}, {"y"})}, {f32("x", {100})}, {i64("y", {1, -1})}));
+    record.opsets.push_back({.domain = "local", .version = 1});
+    record.graph.nodes[0].domain = "local";
+    onnx::FunctionRecord function;
+    function.name = "F", function.domain = "local";
+    function.inputs = {"a"}, function.outputs = {"z"};
+    function.nodes = {node("NonZero", {"a"}, {"z"})};
+    function.opsets = {{.domain = "", .version = 17}};
+    record.functions.push_back(std::move(function));
+    CHECK(contains(message_of_import(record, {{"x", x}}), "(NonZero-17): operand 0 'a' determines the sizes of results"));
+  }
+}
+
+TEST_CASE("onnx segments: one program cannot be cut") {
   const OnnxFiles files;
   onnx::Model model = files.load(selected_rows());
   const std::string text = message_of([&] { model.to_graph({{"x", {DType::f32, {200, 2}}}}); });
   CHECK(contains(text, "(NonZero-17): operand 0 'column' determines the sizes of results and has to be known when the program is made"));
-  onnx::GraphRecord body = onnx_graph({node("Identity", {"c"}, {"goes_on"}), node("NonZero", {"a"}, {"z"}), node("Identity", {"a"}, {"b"})},
-                                      {i64("i", {}), value("c", onnx::ElementType::boolean, {}), f32("a", {100})},
-                                      {value("goes_on", onnx::ElementType::boolean, {}), f32("b", {100}), i64("z", {1, -1})});
-  const std::string inner =
-      message_of_import(test::model(onnx_graph({node("Loop", {"two", "", "x"}, {"y", "s"}, {subgraph("body", std::move(body))})},
-                                               {f32("x", {100})}, {f32("y", {100}), i64("s", {-1, 1, -1})}, {indices("two", {2})})),
-                        {{"x", Tensor::zeros(DType::f32, {100})}});
-  CHECK(contains(inner, "(NonZero-17): operand 0 'a' determines the sizes of results"));
 }

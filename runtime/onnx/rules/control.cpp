@@ -6,16 +6,11 @@
 #include <limits>
 #include <optional>
 
-#include "onnx/model_file.h"
+#include "onnx/bodies.h"
 #include "onnx/rules.h"
 
 namespace tenon::onnx {
 namespace {
-
-/// The only element of a bool.
-bool is_true(const Tensor& condition) {
-  return condition.count() == 1 && *static_cast<const std::uint8_t*>(condition.raw()) != 0;
-}
 
 /// A known condition selects a branch. Otherwise both are computed, and selected from element by element.
 void if_node(Node& node) {
@@ -52,48 +47,33 @@ Value stacked(Node& node, std::vector<Value> values, std::int64_t axis, bool rev
   return ops::stack(values, axis);
 }
 
-/// A stack of no iterations, with the type that the body declares.
-Operand empty_stack(Node& node, const ValueRecord& declared) {
-  const DType dtype = dtype_of(declared.type);
-  std::vector<std::int64_t> dims = {0};
-  for (const DimensionRecord& dimension : declared.shape) dims.push_back(std::max<std::int64_t>(dimension.size, 0));
-  if (dtype == DType::none || !declared.ranked || dims.size() > Shape::max_rank)
-    node.unsupported(fmt::format("scan output '{}' of no iterations: expected a body that declares its type", declared.name));
-  return Operand(Tensor::empty(dtype, Shape(std::span(dims))));
-}
-
 void loop(Node& node) {
-  const GraphRecord& body = node.subgraph("body");
-  const std::size_t carried = node.input_count() > 2 ? node.record().inputs.size() - 2 : 0;
-  if (body.inputs.size() != carried + 2 || body.outputs.size() < carried + 1) {
-    node.fail(fmt::format("the body: expected {} inputs and at least {} outputs, got {} and {}", carried + 2, carried + 1,
-                          body.inputs.size(), body.outputs.size()));
-  }
+  const LoopBody body(node.record(), node.subgraph("body"));
   const std::int64_t trips = node.has_input(0) ? node.known_integer(0) : std::numeric_limits<std::int64_t>::max();
   bool goes_on = !node.has_input(1) || is_true(node.known(1));
   std::vector<Operand> values;
-  for (std::size_t i = 0; i < carried; ++i) values.push_back(node.has_input(i + 2) ? node.operand(i + 2) : Operand());
-  std::vector<std::vector<Value>> scans(body.outputs.size() - 1 - carried);
+  for (std::size_t i = 0; i < body.carried; ++i) values.push_back(node.has_input(i + 2) ? node.operand(i + 2) : Operand());
+  std::vector<std::vector<Value>> scans(body.scans);
   for (std::int64_t trip = 0; trip < trips && goes_on; ++trip) {
     node.count_iterations(1);
     std::vector<Operand> inputs = {Operand(Tensor::scalar(trip)), Operand(Tensor::full(DType::boolean, {}, 1))};
     inputs.insert(inputs.end(), values.begin(), values.end());
-    std::vector<Operand> results = node.run_subgraph(body, std::move(inputs));
+    std::vector<Operand> results = node.run_subgraph(body.graph, std::move(inputs));
     const Tensor next = node.known_of(results[0], true);
     if (!next.defined()) {
-      node.unsupported(
+      node.run_bodies(
           "the condition of the loop is computed from inputs: expected one that follows from constants, shapes, or integer inputs of at "
-          "most "
-          "64 elements, since iterations are unrolled");
+          "most 64 elements, since iterations are unrolled where one program is necessary");
     }
     goes_on = is_true(next);
-    for (std::size_t i = 0; i < scans.size(); ++i) scans[i].push_back(node.value_of(results[1 + carried + i]));
-    values.assign(results.begin() + 1, results.begin() + 1 + static_cast<std::ptrdiff_t>(carried));
+    for (std::size_t i = 0; i < scans.size(); ++i) scans[i].push_back(node.value_of(results[1 + body.carried + i]));
+    values.assign(results.begin() + 1, results.begin() + 1 + static_cast<std::ptrdiff_t>(body.carried));
   }
-  for (std::size_t i = 0; i < carried; ++i) node.output(i, values[i]);
+  for (std::size_t i = 0; i < body.carried; ++i) node.output(i, values[i]);
   for (std::size_t i = 0; i < scans.size(); ++i) {
-    if (!node.needs_output(carried + i)) continue;
-    node.output(carried + i, scans[i].empty() ? empty_stack(node, body.outputs[1 + carried + i]) : stacked(node, scans[i], 0, false));
+    if (!node.needs_output(body.carried + i)) continue;
+    const ValueRecord& row = body.graph.outputs[1 + body.carried + i];
+    node.output(body.carried + i, scans[i].empty() ? Operand(empty_stack(row)) : stacked(node, scans[i], 0, false));
   }
 }
 
@@ -142,7 +122,7 @@ std::vector<Value> scan_of(Node& node, std::vector<Value> operands, std::size_t 
   std::vector<Value> results;
   for (const Operand& value : values) results.push_back(node.value_of(value));
   for (std::size_t i = 0; i < stacks.size(); ++i) {
-    results.push_back(stacks[i].empty() ? node.value_of(empty_stack(node, body.outputs[states + i]))
+    results.push_back(stacks[i].empty() ? node.value_of(empty_stack(body.outputs[states + i]))
                                         : stacked(node, stacks[i], at_or_zero(output_axes, i), at_or_zero(output_directions, i) == 1));
   }
   return results;
