@@ -5,18 +5,18 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
-#include <new>
 #include <span>
 #include <utility>
 
 #include "core/device_bridge.h"
 #include "core/element.h"
+#include "core/host_memory.h"
 #include "core/strided.h"
 
 namespace tenon {
 namespace {
 
-constexpr std::align_val_t alignment{64};
+constexpr std::uint64_t alignment = 64;
 
 std::int64_t bytes_of(DType dtype, const Shape& shape, const char* where) {
   const std::int64_t size = size_of(dtype);
@@ -79,12 +79,12 @@ void need_writable(const Tensor& view, const char* what) {
 Tensor Tensor::empty(DType dtype, const Shape& shape) {
   const std::int64_t bytes = bytes_of(dtype, shape, "Tensor::empty");
   // An empty tensor has an address too, so that kernels never see a null pointer.
-  void* memory = ::operator new(static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)), alignment, std::nothrow);
+  void* memory = allocate_host(static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 1)), alignment);
   if (!memory) {
     throw Error(Status::out_of_memory, std::string("Tensor::empty: no host memory for ") + name_of(dtype) + shape.str() + ", " +
                                            std::to_string(bytes) + " bytes requested; use a smaller batch or model");
   }
-  std::shared_ptr<void> owner(memory, [](void* p) { ::operator delete(p, alignment); });
+  std::shared_ptr<void> owner(memory, free_host);
   return borrow(memory, dtype, shape, std::move(owner));
 }
 

@@ -11,7 +11,7 @@
 
 #include <tenon/context.h>
 
-#include "exec/memory_pool.h"
+#include "core/memory_pool.h"
 
 namespace tenon::exec {
 

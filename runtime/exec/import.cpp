@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host memory of another library as memory of a device.
+#include "exec/import.h"
+
 #include <fmt/core.h>
 #include <tenon/dlpack.h>
 
@@ -37,8 +38,6 @@ std::shared_ptr<Storage> DeviceState::import(void* host, std::uint64_t size_byte
   return storage;
 }
 
-}  // namespace exec
-
 namespace {
 
 /// What a tensor of imported memory keeps alive. The import ends before the exporter frees the memory.
@@ -49,22 +48,32 @@ struct Imported {
 
 }  // namespace
 
+Tensor import_tensor(const Tensor& host, const Device& device) {
+  if (!host.is_dense() || host.count() == 0) return {};
+  DeviceState& state = *device.state();
+  std::shared_ptr<Storage> storage = state.import(const_cast<void*>(host.raw()), static_cast<std::uint64_t>(host.size_bytes()));
+  if (storage == nullptr || storage->address % state.alignment_of(host.dtype()) != 0) return {};
+  const std::uint64_t address = storage->address;
+  return Tensor::make(std::move(storage), address, host.dtype(), host.shape());
+}
+
+void keep_exporter(const Tensor& imported, std::shared_ptr<void> exporter) {
+  std::shared_ptr<void>& owner = imported.storage()->owner;
+  owner = std::make_shared<Imported>(Imported{std::move(exporter), std::move(owner)});
+}
+
+}  // namespace exec
+
 Tensor from_dlpack(DLManagedTensor* managed, const Device& device) {
-  Tensor view = dlpack_view(managed);
-  exec::DeviceState& state = *device.state();
-  std::shared_ptr<Storage> storage;
-  if (view.is_dense() && view.count() > 0) storage = state.import(view.raw(), static_cast<std::uint64_t>(view.size_bytes()));
-  if (storage == nullptr || storage->address % state.alignment_of(view.dtype()) != 0) {
+  const Tensor view = dlpack_view(managed);
+  const Tensor imported = exec::import_tensor(view, device);
+  if (!imported.defined()) {
     Tensor copy = view.to(device);
     dlpack_owner(managed).reset();
     return copy;
   }
-  auto owner = std::make_shared<Imported>();
-  owner->memory = std::move(storage->owner);
-  owner->exporter = dlpack_owner(managed);
-  storage->owner = std::move(owner);
-  const std::uint64_t address = storage->address;
-  return Tensor::make(std::move(storage), address, view.dtype(), view.shape());
+  exec::keep_exporter(imported, dlpack_owner(managed));
+  return imported;
 }
 
 }  // namespace tenon

@@ -21,6 +21,12 @@ Tensor& ParameterStore::create(const std::string& name, const Device& device, DT
   return made;
 }
 
+void ParameterStore::adopt(const std::string& name, const Tensor& value) {
+  if (!value.is_dense()) throw Error(fmt::format("parameter '{}': expected a dense tensor, got {}", name, value.str()));
+  if (!tensors_.try_emplace(name, value).second) throw Error(fmt::format("parameter '{}' exists already", name));
+  touch(name);
+}
+
 void ParameterStore::set(const std::string& name, const Tensor& value) {
   Tensor parameter = get(name);
   if (parameter.dtype() != value.dtype() || !(parameter.shape() == value.shape())) {

@@ -365,7 +365,7 @@ struct Program::State::Compiler {
         intervals.back().size = sdk::aligned_size(intervals.back().size, alignment);
       }
       std::uint64_t size = sdk::assign_offsets(intervals);
-      if (size > 0 && alignment > exec::MemoryPool::min_alignment) size += alignment;  // what the pool gives may start lower
+      if (size > 0 && alignment > MemoryPool::min_alignment) size += alignment;  // what the pool gives may start lower
       const std::uint64_t kept = s.memory.keep(blocks[members.front()].device, size, &MemoryPlan::workspace_size_bytes);
       const std::uint64_t base = sdk::aligned_size(kept, alignment);
       for (std::size_t i = 0; i < members.size(); ++i) {

@@ -10,6 +10,8 @@
 
 #include <tenon/error.h>
 
+#include "exec/import.h"
+
 namespace tenon::onnx {
 namespace {
 
@@ -120,8 +122,16 @@ void GraphRunner::set_parameters(const Graph& graph) {
   bool any = false;
   for (const ValueInfo& value : graph.values()) {
     if (value.kind != ValueKind::parameter || loaded_.store->has(value.name)) continue;
-    loaded_.store->create(value.name, loaded_.device(), value.dtype, value.shape);
-    loaded_.store->set(value.name, loaded_.weights.all().at(value.name));
+    const Tensor& weight = loaded_.weights.all().at(value.name);
+    // Pages of the file are read-only; what was copied from them needs no other copy.
+    const Tensor imported = loaded_.file->views(weight) ? Tensor() : exec::import_tensor(weight, loaded_.device());
+    if (imported.defined()) {
+      exec::keep_exporter(imported, weight.storage());
+      loaded_.store->adopt(value.name, imported);
+    } else {
+      loaded_.store->create(value.name, loaded_.device(), value.dtype, value.shape);
+      loaded_.store->set(value.name, weight);
+    }
     any = true;
   }
   if (any) loaded_.file->release_pages();

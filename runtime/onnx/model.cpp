@@ -92,7 +92,10 @@ std::vector<NamedTensor> Model::initializers() const {
   State& s = state_of(state_);
   std::vector<NamedTensor> tensors;
   for (const TensorRecord& record : s.loaded.file->model().graph.initializers) {
-    tensors.push_back({std::string(record.name), s.loaded.weights.tensor(record)});
+    const Tensor& tensor = s.loaded.weights.tensor(record);
+    const std::string* weight = s.loaded.weights.name_of(tensor);
+    const bool is_parameter = weight != nullptr && s.loaded.store->has(*weight);
+    tensors.push_back({std::string(record.name), is_parameter ? s.loaded.store->get(*weight).to_host() : tensor});
   }
   return tensors;
 }

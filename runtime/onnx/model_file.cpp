@@ -314,6 +314,14 @@ Tensor ModelFile::tensor(const SparseTensorRecord& record) {
   return dense;
 }
 
+bool ModelFile::views(const Tensor& tensor) const {
+  const auto is_in = [&](const io::MappedFile& file) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(file.bytes().data());
+    return tensor.address() >= begin && tensor.address() < begin + file.bytes().size();
+  };
+  return is_in(*bytes_) || std::ranges::any_of(external_, [&](const auto& file) { return is_in(*file.second); });
+}
+
 void ModelFile::release_pages() const {
   bytes_->release_pages();
   for (const auto& file : external_) file.second->release_pages();

@@ -45,6 +45,8 @@ class ModelFile : public std::enable_shared_from_this<ModelFile> {
   Tensor tensor(const SparseTensorRecord& record);
   /// What tensor() checks, without reading external data.
   void check(const TensorRecord& record) const;
+  /// Whether a tensor is a view of the file or of external data.
+  bool views(const Tensor& tensor) const;
   /// Lets the system take the mapped pages back.
   void release_pages() const;
 

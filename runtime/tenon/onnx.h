@@ -109,7 +109,7 @@ class TENON_API Model {
   const Metadata& metadata() const;               ///< of the file
   /// All operators of the file, by domain and name.
   const std::vector<OperatorCount>& operators() const;
-  /// Initializers and their values: weights and constants, in the order of the file.
+  /// Initializers and their values: weights, as they are trained, and constants; in the order of the file.
   std::vector<NamedTensor> initializers() const;
 
   /// The outputs for these inputs, in the order of outputs(), valid until the next call. Compiles a program if it is the first run with

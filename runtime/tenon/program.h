@@ -30,6 +30,8 @@ class TENON_API ParameterStore {
   /// match. It has no value yet: a program that reads it fails and names it.
   /// Errors  the existing one has another dtype or shape.
   Tensor& create(const std::string& name, const Device& device, DType dtype, const Shape& shape);
+  /// A dense tensor, and with it its memory, becomes the parameter. Errors: one that exists already.
+  void adopt(const std::string& name, const Tensor& value);
   /// Copies the elements into the parameter's own memory. Errors: unknown name, other dtype or shape.
   void set(const std::string& name, const Tensor& value);
   /// Sets every element. Errors: unknown name; those of Tensor::fill.

@@ -10,14 +10,12 @@
 #include <string>
 
 #include "core/log.h"
-#include "exec/memory_pool.h"
+#include "core/memory_pool.h"
 #include "extra_device.h"
 #include "temporary_folder.h"
 
 namespace tenon::test {
 namespace {
-
-using exec::MemoryPool;
 
 constexpr std::int64_t mebi = 1 << 20;
 

@@ -74,6 +74,23 @@ TEST_CASE("onnx import: weights are parameters, what is computed from them alone
   CHECK(run(model, {{"x", Tensor::of<float>({1, 0}, {1, 2})}})[0] == 5);
 }
 
+TEST_CASE("onnx import: the copy of a weight that is not aligned in its file is the parameter, which initializers() reads") {
+  const OnnxFiles files;
+  // Names of several lengths put the bytes of some weights at odd addresses of the file.
+  onnx::GraphRecord graph = onnx_graph({}, {f32("x", {4})}, {f32("y4", {4})});
+  const std::vector<std::string> weights = {"a", "ab", "abc", "abcd"}, sums = {"y1", "y2", "y3", "y4"};
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    graph.initializers.push_back(floats(weights[i], {1, 2, 3, 4}, {4}));
+    graph.nodes.push_back(node("Mul", {i == 0 ? std::string_view("x") : sums[i - 1], weights[i]}, {sums[i]}));
+  }
+  onnx::Model model = files.load(test::model(std::move(graph)));
+  const Tensor x = Tensor::full(DType::f32, {4}, 1);
+  CHECK(model.run({{"x", x}})[0].to_vector<float>() == std::vector<float>{1, 16, 81, 256});
+  for (const std::string& name : weights) model.parameters()->set(name, Tensor::full(DType::f32, {4}, 2));
+  CHECK(model.run({{"x", x}})[0].to_vector<float>() == std::vector<float>{16, 16, 16, 16});
+  for (const NamedTensor& weight : model.initializers()) CHECK(weight.tensor.to_vector<float>() == std::vector<float>{2, 2, 2, 2});
+}
+
 TEST_CASE("onnx import: functions are inlined with their attributes and defaults") {
   onnx::ModelRecord record = test::model(
       onnx_graph({node("Scaled", {"x"}, {"h"}, {number("alpha", 3)}), node("Scaled", {"h"}, {"y"})}, {f32("x", {2})}, {f32("y", {2})}));

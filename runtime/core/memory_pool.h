@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// exec/memory_pool.h - a caching suballocator for blocks of device memory.
+// core/memory_pool.h - a caching suballocator for blocks of memory, of devices and of the host.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-namespace tenon::exec {
+namespace tenon {
 
 /// Best fit; adjacent free pieces are merged.
 /// Threads  one at a time.
@@ -44,6 +44,8 @@ class MemoryPool {
   /// Adds a block of that many bytes.
   void grow(std::uint64_t block_size_bytes);
   void release(std::uint64_t address);
+  /// Whether a used piece begins at the address.
+  bool owns(std::uint64_t address) const;
   /// Frees the blocks without used pieces.
   void trim();
 
@@ -71,4 +73,4 @@ class MemoryPool {
   std::uint64_t reserved_ = 0, used_ = 0;
 };
 
-}  // namespace tenon::exec
+}  // namespace tenon

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exec/memory_pool.h"
+#include "core/memory_pool.h"
 
 #include <algorithm>
 #include <iterator>
@@ -7,7 +7,7 @@
 
 #include <tenon/error.h>
 
-namespace tenon::exec {
+namespace tenon {
 
 std::uint64_t MemoryPool::rounded(std::uint64_t size_bytes) const {
   const std::uint64_t max_size = std::numeric_limits<std::uint64_t>::max() / alignment_ * alignment_;
@@ -53,6 +53,11 @@ void MemoryPool::grow(std::uint64_t block_size_bytes) {
   set_free(pieces_.emplace(block.address, Piece{block.size_bytes, true, block.address}).first);
 }
 
+bool MemoryPool::owns(std::uint64_t address) const {
+  const auto piece = pieces_.find(address);
+  return piece != pieces_.end() && !piece->second.free;
+}
+
 void MemoryPool::release(std::uint64_t address) {
   auto piece = pieces_.find(address);
   used_ -= piece->second.size_bytes;
@@ -89,4 +94,4 @@ void MemoryPool::trim() {
   }
 }
 
-}  // namespace tenon::exec
+}  // namespace tenon

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// exec/import.h - host memory as memory of a device, without a copy.
+#pragma once
+
+#include <memory>
+
+#include <tenon/context.h>
+#include <tenon/tensor.h>
+
+namespace tenon::exec {
+
+/// The elements of a dense host tensor as a tensor of the device in the same memory, which may be written to and is not kept alive;
+/// undefined if the device cannot use that memory.
+Tensor import_tensor(const Tensor& host, const Device& device);
+/// Keeps `exporter` alive as long as the memory of an imported tensor is.
+void keep_exporter(const Tensor& imported, std::shared_ptr<void> exporter);
+
+}  // namespace tenon::exec
