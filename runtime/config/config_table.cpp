@@ -284,7 +284,7 @@ std::vector<Row> make_table() {
           TENON_FIELD(deterministic), boolean),
       row({"seed", "integer", "0", ">= 0", "seed of every random sequence: initial weights, dropout masks, shuffling"},
           TENON_FIELD(seed), seed),
-      row({"threads", "integer", "0", "0 to 4096", "CPU threads; 0: as many as this process has cores"},
+      row({"threads", "integer", "0", "0 to 4096", "CPU threads; 0: as many as this process has cores, or fewer if the CPU quota of its cgroup is smaller"},
           TENON_FIELD(threads), thread_count),
       row({"logging.level", "name", "warning", "off, error, warning, info, debug", "the lowest severity that is shown"},
           TENON_FIELD(logging.level), choice<log_levels>),

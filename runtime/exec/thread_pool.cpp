@@ -10,6 +10,8 @@
 #include <sched.h>
 #endif
 
+#include "exec/cpu_quota.h"
+
 namespace tenon::exec {
 namespace {
 
@@ -81,12 +83,17 @@ std::uint32_t fork_generation() {
   return forks.load(std::memory_order_relaxed);
 }
 
-std::uint32_t available_threads() {
+std::uint32_t affinity_threads() {
 #if defined(__linux__)
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) return static_cast<std::uint32_t>(std::max(1, CPU_COUNT(&set)));
 #endif
   return std::max(1u, std::thread::hardware_concurrency());
+}
+
+std::uint32_t available_threads() {
+  const std::optional<double> quota = cpu_quota();
+  return quota ? std::min(affinity_threads(), threads_of_quota(*quota)) : affinity_threads();
 }
 
 struct ThreadPool::Workers {

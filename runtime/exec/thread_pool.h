@@ -34,7 +34,10 @@ class ThreadPool {
   std::atomic<bool> busy_{false};
 };
 
-/// Number of CPUs that this process may run on.
+/// Number of CPUs that this process may run on, by its affinity.
+std::uint32_t affinity_threads();
+
+/// Number of threads that this process can keep busy: its CPUs, or fewer if the CPU quota of a cgroup is smaller (cpu_quota.h).
 std::uint32_t available_threads();
 
 /// Number of forks between the process that loaded the library and this one.
