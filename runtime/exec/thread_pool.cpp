@@ -280,7 +280,7 @@ struct ThreadPool::Workers {
     const auto finished = [&] { return slot.left.load(std::memory_order_acquire) == 0; };
     if (finished()) return;
     const Clock::time_point computed = Clock::now();
-    if (spin(spin_limit / 4, finished)) return;
+    if (spin(spin_limit, finished)) return;
     for (std::int32_t left; (left = slot.left.load(std::memory_order_acquire)) != 0;) slot.left.wait(left, std::memory_order_acquire);
     pause.count(start, computed, Clock::now());
   }
