@@ -235,6 +235,9 @@ std::uint64_t seed(const Value& value) {
 int thread_count(const Value& value) {
   return value.as<int>({0, 4096});
 }
+int spin_limit(const Value& value) {
+  return value.as<int>({0, 1000000});
+}
 std::int64_t megabytes(const Value& value) {
   return value.as_integer({0});
 }
@@ -284,8 +287,11 @@ std::vector<Row> make_table() {
           TENON_FIELD(deterministic), boolean),
       row({"seed", "integer", "0", ">= 0", "seed of every random sequence: initial weights, dropout masks, shuffling"},
           TENON_FIELD(seed), seed),
-      row({"threads", "integer", "0", "0 to 4096", "CPU threads; 0: as many as this process has cores"},
+      row({"threads", "integer", "0", "0 to 4096", "CPU threads; 0: as many as this process has cores, or fewer if the CPU quota of its cgroup is smaller"},
           TENON_FIELD(threads), thread_count),
+      row({"thread_spin_us", "integer", "200", "0 to 1000000 (microseconds)",
+           "how long an idle CPU thread spins for its next work before it sleeps; 0: it sleeps at once, which suits shared machines and costs time per op"},
+          TENON_FIELD(thread_spin_us), spin_limit),
       row({"logging.level", "name", "warning", "off, error, warning, info, debug", "the lowest severity that is shown"},
           TENON_FIELD(logging.level), choice<log_levels>),
       row({"logging.file", "path", "\"\"", "", "where messages go; empty: standard error"},

@@ -138,6 +138,7 @@ Context::Context(const Config& config, const std::vector<std::filesystem::path>&
   state.extensions = extensions;
   exec::set_up_logging(config);
   if (config.threads < 0) throw Error(fmt::format("threads is {}, expected 0 (as many as this process has cores) or more", config.threads));
+  if (config.thread_spin_us < 0) throw Error(fmt::format("thread_spin_us is {}, expected 0 or more microseconds", config.thread_spin_us));
   loader::Options options = exec::loader_options(config, plugins, command_line_plugins);
   options.registered = exec::registered_backends();
   state.report = state.load(options);

@@ -20,7 +20,7 @@ namespace tenon::exec {
 
 std::shared_ptr<ThreadPool> ContextState::pool_of(std::uint32_t threads) {
   auto& pool = pools[threads];
-  if (pool == nullptr) pool = std::make_shared<ThreadPool>(threads);
+  if (pool == nullptr) pool = std::make_shared<ThreadPool>(threads, static_cast<std::uint32_t>(config.thread_spin_us));
   return pool;
 }
 

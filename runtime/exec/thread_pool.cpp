@@ -2,6 +2,9 @@
 #include "exec/thread_pool.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -10,12 +13,12 @@
 #include <sched.h>
 #endif
 
+#include "exec/cpu_quota.h"
+
 namespace tenon::exec {
 namespace {
 
-/// Less than 200 microseconds. Waking a sleeping thread takes 40, so spinning should outlast the other threads' last chunk and a serial
-/// kernel.
-constexpr int spin_rounds = 4000;
+using Clock = std::chrono::steady_clock;
 
 void relax() {
 #if defined(__x86_64__)
@@ -50,23 +53,110 @@ void leave(int processor) {
 #endif
 }
 
-struct Job {
-  ThreadPool::Body body;
-  void* argument;
-  std::int64_t count, chunk, chunks;
-  std::size_t threads;  ///< that take part, the caller's included
-  int processor = -1;   ///< the caller's, if it has woken a worker
+/// The ends of a share's chunks in 32nds of the share. They shrink towards the end, where threads that have finished wait for the others;
+/// a chunk costs tens of nanoseconds.
+constexpr std::array<std::int64_t, 10> chunk_ends = {0, 8, 14, 19, 23, 26, 28, 30, 31, 32};
+constexpr std::int64_t chunks_per_share = chunk_ends.size() - 1;
 
-  void run(std::int64_t i) const { body(argument, i * chunk, std::min(count, (i + 1) * chunk)); }
-  void run_all() const {
-    for (std::int64_t i = 0; i < chunks; ++i) run(i);
+/// A loop, and how it is split: one share per thread, and chunks of whole grains in each.
+struct Job {
+  Job() = default;
+  Job(std::int64_t n, std::int64_t smallest, ThreadPool::Body function, void* its_argument, std::uint32_t max_threads)
+      : body(function), argument(its_argument), count(n), grain(smallest) {
+    const std::int64_t grains = (count - 1) / grain + 1;
+    threads = std::min<std::int64_t>(grains, max_threads);
+    grains_per_share = grains / threads;
+    longer_shares = grains % threads;
   }
+
+  /// Grains before this share; the first `longer_shares` have one more than the others.
+  std::int64_t share_begin(std::int64_t share) const { return grains_per_share * share + std::min(share, longer_shares); }
+  void run(std::int64_t share, std::int64_t chunk) const {
+    const std::int64_t before = share_begin(share), length = share_begin(share + 1) - before;
+    const auto grains_until = [&](std::int64_t part) { return before + length / 32 * part + length % 32 * part / 32; };
+    const std::int64_t begin = grains_until(chunk_ends[static_cast<std::size_t>(chunk)]);
+    const std::int64_t end = grains_until(chunk_ends[static_cast<std::size_t>(chunk + 1)]);
+    if (begin < end) body(argument, begin * grain, end < share_begin(threads) ? end * grain : count);
+  }
+  void run_all() const {
+    for (std::int64_t share = 0; share < threads; ++share) {
+      for (std::int64_t chunk = 0; chunk < chunks_per_share; ++chunk) run(share, chunk);
+    }
+  }
+
+  ThreadPool::Body body = nullptr;
+  void* argument = nullptr;
+  std::int64_t count = 0, grain = 1;
+  std::int64_t threads = 1;  ///< that take part at most, the caller's included
+  std::int64_t grains_per_share = 0, longer_shares = 0;
 };
 
 /// The chunks that a thread processes first, so that consecutive loops over the same data find it in the same core's cache.
 struct alignas(64) Share {
   std::atomic<std::int64_t> next{0};
-  std::int64_t end = 0;
+};
+
+/// A job that workers may join. Its fields are written by its caller while no worker is inside.
+struct alignas(64) Slot {
+  Job job;
+  int processor = -1;         ///< the caller's, if it has woken a worker
+  std::vector<Share> shares;  ///< one per thread of the pool
+
+  alignas(64) std::atomic<bool> taken{false};     ///< by a caller
+  std::atomic<std::int32_t> inside{0};            ///< workers that read the fields, or are about to find that they must not
+  std::atomic<std::int32_t> joined{0};            ///< threads that have taken part, the caller's included
+  alignas(64) std::atomic<std::int32_t> left{0};  ///< chunks that are not finished
+};
+
+/// The pool whose chunk the thread runs; null outside of loops.
+thread_local const void* pool_of_chunk = nullptr;
+
+/// Marks the thread as one that runs chunks of this pool.
+class InsideLoop {
+ public:
+  explicit InsideLoop(const void* pool) : before_(pool_of_chunk) { pool_of_chunk = pool; }
+  ~InsideLoop() { pool_of_chunk = before_; }
+  InsideLoop(const InsideLoop&) = delete;
+  InsideLoop& operator=(const InsideLoop&) = delete;
+
+ private:
+  const void* before_;
+};
+
+/// Spins until `done` or for `limit`; whether it is done.
+template <class Done>
+bool spin(Clock::duration limit, const Done& done) {
+  if (done()) return true;
+  if (limit <= Clock::duration::zero()) return false;
+  const Clock::time_point start = Clock::now();
+  do {
+    for (int round = 0; round < 8; ++round) {
+      relax();
+      if (done()) return true;
+    }
+  } while (Clock::now() - start < limit);
+  return false;
+}
+
+/// How long an idle worker spins. Waits that spinning does not shorten make it shorter, so that the worker leaves its CPU to others; a job
+/// that spinning would have met sets it back to the full limit.
+class IdleSpin {
+ public:
+  explicit IdleSpin(Clock::duration full) : full_(full), limit_(full) {}
+  Clock::duration limit() const { return limit_; }
+  /// Counts a wait of this length.
+  void count(Clock::duration waited) {
+    if (waited < full_) {
+      limit_ = full_;
+      long_waits_ = 0;
+    } else if (++long_waits_ > 2) {
+      limit_ = limit_ / 2 > full_ / 16 ? limit_ / 2 : full_ / 16;
+    }
+  }
+
+ private:
+  Clock::duration full_, limit_;
+  int long_waits_ = 0;  ///< in a row
 };
 
 std::atomic<std::uint32_t> forks{0};
@@ -81,7 +171,7 @@ std::uint32_t fork_generation() {
   return forks.load(std::memory_order_relaxed);
 }
 
-std::uint32_t available_threads() {
+std::uint32_t affinity_threads() {
 #if defined(__linux__)
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) return static_cast<std::uint32_t>(std::max(1, CPU_COUNT(&set)));
@@ -89,10 +179,50 @@ std::uint32_t available_threads() {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
+std::uint32_t available_threads() {
+  const std::optional<double> quota = cpu_quota();
+  return quota ? std::min(affinity_threads(), threads_of_quota(*quota)) : affinity_threads();
+}
+
+/// When loops do without workers. Where other programs compute, the system takes a worker's CPU for milliseconds, and a short loop waits
+/// for the chunk that the worker has begun; without workers it would have been over long before. So stalls that are longer than the rest of
+/// their loops and follow each other closely pause the workers for a multiple of their length, which grows while it does not help. A single
+/// one pauses nothing.
+/// Threads  any.
+class WorkerPause {
+ public:
+  bool holds(Clock::time_point now) const { return now.time_since_epoch().count() < until_.load(std::memory_order_relaxed); }
+  /// Counts a loop whose caller computed from `start` to `computed` and waited until `end`.
+  void count(Clock::time_point start, Clock::time_point computed, Clock::time_point end) {
+    const Clock::duration stall = end - computed;
+    if (stall < shortest_stall || stall < computed - start) return;
+    const std::int64_t multiple = multiple_.load(std::memory_order_relaxed);
+    const Clock::time_point last{Clock::duration(until_.load(std::memory_order_relaxed))};
+    const bool paused_before = multiple > min_multiple;
+    const bool repeated = computed - last < stall * (paused_before ? 8 : 3);
+    multiple_.store(repeated ? std::min(multiple * 2, max_multiple) : min_multiple, std::memory_order_relaxed);
+    const Clock::time_point until = repeated ? end + std::min<Clock::duration>(stall * multiple, longest) : end;
+    until_.store(until.time_since_epoch().count(), std::memory_order_relaxed);
+  }
+
+ private:
+  /// A worker that keeps its CPU finishes the last chunks of most loops, which are short, in less; the system's time slices are longer.
+  static constexpr Clock::duration shortest_stall = std::chrono::microseconds(500);
+  static constexpr std::int64_t min_multiple = 16, max_multiple = 64;  // of the time, stalls take 1/17 at first and 1/65 if they continue
+  static constexpr Clock::duration longest = std::chrono::seconds(1);
+  std::atomic<Clock::rep> until_{0};  ///< the end of the last pause, or of the last stall that caused none
+  std::atomic<std::int64_t> multiple_{min_multiple};
+};
+
 struct ThreadPool::Workers {
-  explicit Workers(std::uint32_t count) : generation(fork_generation()), shares(count + 1) {
-    threads.reserve(count);
-    for (std::uint32_t i = 1; i <= count; ++i) threads.emplace_back([this, i] { run(i); });
+  Workers(const ThreadPool* owner, std::uint32_t max_threads, std::uint32_t spin_us)
+      : pool(owner),
+        generation(fork_generation()),
+        budget(static_cast<std::int32_t>(max_threads)),
+        spin_limit(std::chrono::microseconds(spin_us)) {
+    for (Slot& slot : slots) slot.shares = std::vector<Share>(max_threads);
+    threads.reserve(max_threads - 1);
+    for (std::uint32_t i = 1; i < max_threads; ++i) threads.emplace_back([this, i] { run(i); });
   }
   ~Workers() {
     stop.store(true);
@@ -100,99 +230,175 @@ struct ThreadPool::Workers {
     epoch.notify_all();
     for (std::thread& thread : threads) thread.join();
   }
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
 
-  /// Publishes the job, takes part in it, and returns when all workers have finished it.
-  void run_job(Job& shared) {
-    const auto share_count = static_cast<std::int64_t>(shared.threads);
-    for (std::int64_t i = 0; i < share_count; ++i) {
-      Share& share = shares[static_cast<std::size_t>(i)];
-      share.next.store(i * shared.chunks / share_count, std::memory_order_relaxed);
-      share.end = (i + 1) * shared.chunks / share_count;
-    }
+  /// Publishes the job, takes part in it, and returns when all chunks are finished; false, and nothing has run, if too many loops run or
+  /// workers pause.
+  bool run_job(const Job& job) {
+    const Clock::time_point start = Clock::now();
+    if (pause.holds(start)) return false;
+    const std::uint32_t index = take_slot();
+    if (index == slots.size()) return false;
+    Slot& slot = slots[index];
+    slot.job = job;
+    slot.processor = -1;
+    for (std::int64_t i = 0; i < job.threads; ++i) slot.shares[static_cast<std::size_t>(i)].next.store(0, std::memory_order_relaxed);
+    slot.joined.store(1, std::memory_order_relaxed);
+    slot.left.store(static_cast<std::int32_t>(job.threads * chunks_per_share), std::memory_order_relaxed);
     const bool some_sleep = sleeping.load() > 0;
-    if (some_sleep) shared.processor = current_processor();
-    job.store(&shared);
+    if (some_sleep) slot.processor = current_processor();
+    open.fetch_or(1u << index);
     epoch.fetch_add(1);
     if (some_sleep || sleeping.load() > 0) {
       epoch.notify_all();
       std::this_thread::yield();  // lets a worker that was woken on this processor move away
     }
-    work(shared, 0);
-    job.store(nullptr);
-    // A worker increments the count before it reads the job: either it found none, or it is counted here.
-    while (inside.load() != 0) relax();
+    work(slot, 0);
+    open.fetch_and(~(1u << index));
+    wait_for_chunks(slot, start);
+    slot.taken.store(false, std::memory_order_release);
+    return true;
   }
 
-  /// Processes the thread's own share, then steals from the others.
-  void work(const Job& shared, std::size_t thread) {
-    for (std::size_t k = 0; k < shared.threads; ++k) {
-      Share& share = shares[(thread + k) % shared.threads];
-      for (std::int64_t i; (i = share.next.fetch_add(1, std::memory_order_relaxed)) < share.end;) shared.run(i);
+  /// A slot with no caller and no worker inside; slots.size() if there is none.
+  std::uint32_t take_slot() {
+    for (std::uint32_t i = 0; i < slots.size(); ++i) {
+      Slot& slot = slots[i];
+      if (slot.taken.load(std::memory_order_relaxed) || slot.taken.exchange(true)) continue;
+      // A worker that comes in after this finds the slot closed and leaves it, or finds the next job in it. One that was preempted inside
+      // keeps the slot of a finished job; the caller takes another instead of waiting.
+      if (slot.inside.load() == 0) return i;
+      slot.taken.store(false, std::memory_order_release);
+    }
+    return static_cast<std::uint32_t>(slots.size());
+  }
+
+  /// Waits for the chunks that workers have begun. Those at the end of a share are short: a wait beyond the limit means that a worker has
+  /// lost its CPU, perhaps to the spinning caller.
+  void wait_for_chunks(Slot& slot, Clock::time_point start) {
+    const auto finished = [&] { return slot.left.load(std::memory_order_acquire) == 0; };
+    if (finished()) return;
+    const Clock::time_point computed = Clock::now();
+    if (spin(spin_limit, finished)) return;
+    for (std::int32_t left; (left = slot.left.load(std::memory_order_acquire)) != 0;) slot.left.wait(left, std::memory_order_acquire);
+    pause.count(start, computed, Clock::now());
+  }
+
+  /// Processes the share of the thread with this index, then steals from the others.
+  void work(Slot& slot, std::int64_t thread) const {
+    const InsideLoop inside_loop(pool);
+    const Job& job = slot.job;
+    for (std::int64_t k = 0; k < job.threads; ++k) {
+      const std::int64_t share = (thread + k) % job.threads;
+      std::atomic<std::int64_t>& next = slot.shares[static_cast<std::size_t>(share)].next;
+      std::int32_t finished = 0;
+      while (next.load(std::memory_order_relaxed) < chunks_per_share) {
+        const std::int64_t i = next.fetch_add(1, std::memory_order_relaxed);
+        if (i >= chunks_per_share) break;
+        job.run(share, i);
+        ++finished;
+      }
+      if (finished > 0 && slot.left.fetch_sub(finished, std::memory_order_acq_rel) == finished && thread > 0) slot.left.notify_one();
     }
   }
 
-  void run(std::size_t thread) {
+  /// Takes part in the open job with the fewest threads, if there is one that may have one more.
+  void join(std::int64_t thread, bool slept) {
+    const std::uint32_t jobs = open.load();
+    if (jobs == 0) return;
+    if (active.fetch_add(1) + std::popcount(jobs) < budget) {
+      if (Slot* const slot = enter(jobs)) {
+        if (slept) leave(slot->processor);
+        work(*slot, thread);
+        slot->inside.fetch_sub(1);
+      }
+    }
+    active.fetch_sub(1);
+  }
+
+  /// Counts this worker in at the job of these with the fewest threads; null if it is over or has all its threads.
+  Slot* enter(std::uint32_t jobs) {
+    auto best = static_cast<std::uint32_t>(std::countr_zero(jobs));
+    for (std::uint32_t rest = jobs & (jobs - 1); rest != 0; rest &= rest - 1) {
+      const auto i = static_cast<std::uint32_t>(std::countr_zero(rest));
+      if (slots[i].joined.load(std::memory_order_relaxed) < slots[best].joined.load(std::memory_order_relaxed)) best = i;
+    }
+    Slot& slot = slots[best];
+    slot.inside.fetch_add(1);
+    // The count comes before the check: either the caller sees the worker inside and leaves the fields alone, or the worker sees the slot
+    // closed.
+    if ((open.load() >> best & 1) != 0 && slot.joined.fetch_add(1) < slot.job.threads) return &slot;
+    slot.inside.fetch_sub(1);
+    return nullptr;
+  }
+
+  void run(std::int64_t thread) {
     std::uint32_t seen = 0;
+    IdleSpin idle(spin_limit);
     for (;;) {
-      int round = 0;
+      const auto published = [&] { return epoch.load(std::memory_order_acquire) != seen; };
       bool slept = false;
-      while (epoch.load(std::memory_order_acquire) == seen) {
-        if (++round < spin_rounds) {
-          relax();
-          continue;
-        }
+      const Clock::time_point start = Clock::now();
+      if (spin(idle.limit(), published)) {
+        idle.count(Clock::duration::zero());
+      } else {
         sleeping.fetch_add(1);
         epoch.wait(seen);
         sleeping.fetch_sub(1);
         slept = true;
+        idle.count(Clock::now() - start);
       }
       seen = epoch.load();
       if (stop.load()) return;
-      inside.fetch_add(1);
-      if (const Job* shared = job.load(); shared != nullptr && thread < shared->threads) {
-        if (slept) leave(shared->processor);
-        work(*shared, thread);
-      }
-      inside.fetch_sub(1);
+      join(thread, slept);
     }
   }
 
+  const ThreadPool* const pool;
   const std::uint32_t generation;
-  std::atomic<std::uint32_t> epoch{0};
-  std::vector<Share> shares;  ///< the caller's, then one per worker; written while no worker is active
-  std::atomic<const Job*> job{nullptr};
-  std::atomic<int> inside{0};
+  const std::int32_t budget;
+  const Clock::duration spin_limit;
+  alignas(64) std::atomic<std::uint32_t> epoch{0};  ///< counts published jobs
+  std::atomic<std::uint32_t> open{0};               ///< bit i: workers may join slot i
   std::atomic<int> sleeping{0};
   std::atomic<bool> stop{false};
+  alignas(64) std::atomic<std::int32_t> active{0};  ///< workers that compute, or look for a job to join; callers do not read it
+  alignas(64) WorkerPause pause;
+  std::array<Slot, 16> slots;
   std::vector<std::thread> threads;
 };
 
-ThreadPool::ThreadPool(std::uint32_t budget) : budget_(std::max(1u, budget)) {
+ThreadPool::ThreadPool(std::uint32_t budget, std::uint32_t spin_us) : budget_(std::max(1u, budget)), spin_us_(spin_us) {
   fork_generation();
 }
 
 ThreadPool::~ThreadPool() {
   // The threads of a parent process cannot be joined.
-  if (workers_ != nullptr && workers_->generation != fork_generation()) static_cast<void>(workers_.release());
+  Workers* const last = workers_.load();
+  if (last != nullptr && last->generation == fork_generation()) delete last;
+}
+
+ThreadPool::Workers* ThreadPool::workers() {
+  Workers* last = workers_.load(std::memory_order_acquire);
+  if (last != nullptr && last->generation == fork_generation()) return last;
+  if (starting_.exchange(true)) return nullptr;
+  last = workers_.load(std::memory_order_acquire);
+  if (last == nullptr || last->generation != fork_generation()) {  // those of a parent process are left alone
+    last = new Workers(this, budget_, spin_us_);
+    workers_.store(last, std::memory_order_release);
+  }
+  starting_.store(false, std::memory_order_release);
+  return last;
 }
 
 void ThreadPool::parallel_for(std::int64_t count, std::int64_t grain, Body body, void* argument, std::uint32_t threads) {
   if (count <= 0) return;
-  grain = std::max<std::int64_t>(grain, 1);
-  // Eight chunks per thread limit the imbalance at the end; a chunk costs tens of nanoseconds.
-  threads = std::min(threads, budget_);
-  const std::int64_t target = static_cast<std::int64_t>(threads) * 8;
-  const std::int64_t chunk = std::max(grain, (count + target - 1) / target);
-  const std::int64_t chunks = (count + chunk - 1) / chunk;
-  Job job{body, argument, count, chunk, chunks, threads};
-  if (threads == 1 || chunks == 1 || busy_.exchange(true, std::memory_order_acquire)) {
-    job.run_all();
-    return;
+  const Job job(count, std::max<std::int64_t>(grain, 1), body, argument, std::clamp(threads, 1u, budget_));
+  if (job.threads > 1 && pool_of_chunk != this) {
+    if (Workers* const others = workers(); others != nullptr && others->run_job(job)) return;
   }
-  if (workers_ != nullptr && workers_->generation != fork_generation()) static_cast<void>(workers_.release());
-  if (workers_ == nullptr) workers_ = std::make_unique<Workers>(budget_ - 1);
-  workers_->run_job(job);
-  busy_.store(false, std::memory_order_release);
+  job.run_all();
 }
 
 }  // namespace tenon::exec

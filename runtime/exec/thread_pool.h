@@ -8,13 +8,17 @@
 
 namespace tenon::exec {
 
-/// Runs loops on the calling thread and `budget - 1` workers. Only one loop at a time uses the workers; a loop started meanwhile (inside a
-/// body, or by another thread) runs only on its caller. Workers spin briefly for the next loop, then sleep.
+/// Runs loops on the calling thread and `budget - 1` workers. Loops that several threads start at the same time share the workers, so that
+/// no more than `budget` threads compute, unless there are more callers than that; a loop started inside a body runs only on its caller.
+/// How a loop is split depends only on its count, grain and threads. A caller waits only for chunks that a worker has begun; workers and
+/// callers spin for a limited time, then sleep.
 /// Threads  any; a child process of fork() gets new workers at its first loop.
 class ThreadPool {
  public:
-  /// budget >= 1 threads, including the caller.
-  explicit ThreadPool(std::uint32_t budget);
+  static constexpr std::uint32_t default_spin_us = 200;
+  /// budget >= 1 threads, including the caller. An idle worker spins for at most `spin_us` microseconds before it sleeps, and for less
+  /// while loops arrive too rarely for that to help; 0 sleeps at once.
+  explicit ThreadPool(std::uint32_t budget, std::uint32_t spin_us = default_spin_us);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -29,12 +33,19 @@ class ThreadPool {
 
  private:
   struct Workers;
+  /// The workers of this process, started if there are none; null while another thread starts them.
+  Workers* workers();
+
   const std::uint32_t budget_;
-  std::unique_ptr<Workers> workers_;  ///< null while budget is 1 or nothing has run yet
-  std::atomic<bool> busy_{false};
+  const std::uint32_t spin_us_;
+  std::atomic<Workers*> workers_{nullptr};  ///< owned; null while budget is 1 or nothing has run yet
+  std::atomic<bool> starting_{false};
 };
 
-/// Number of CPUs that this process may run on.
+/// Number of CPUs that this process may run on, by its affinity.
+std::uint32_t affinity_threads();
+
+/// Number of threads that this process can keep busy: its CPUs, or fewer if the CPU quota of a cgroup is smaller (cpu_quota.h).
 std::uint32_t available_threads();
 
 /// Number of forks between the process that loaded the library and this one.

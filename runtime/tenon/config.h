@@ -99,6 +99,7 @@ struct TENON_API Config {
   bool deterministic = false;
   std::uint64_t seed = 0;
   int threads = 0;
+  int thread_spin_us = 200;
   Logging logging;
   bool log_device_placement = false;
   bool sync_debug = false;

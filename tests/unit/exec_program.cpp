@@ -320,6 +320,9 @@ TEST_CASE("context: a negative number of threads is refused") {
   Config config = test_config();
   config.threads = -1;
   CHECK_ERROR("threads is -1, expected 0 (as many as this process has cores) or more", Context{config});
+  config.threads = 0;
+  config.thread_spin_us = -1;
+  CHECK_ERROR("thread_spin_us is -1, expected 0 or more microseconds", Context{config});
 }
 
 TEST_CASE("context: an unknown backend option is an error with a suggestion") {

@@ -4,9 +4,12 @@
 // after.
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include <tenon/model.h>
 
@@ -67,6 +70,20 @@ void run_peer(const Training& training, const Options& options, const Context& c
   entry.peer_samples = peer.samples;
 }
 
+/// Microseconds of so many single steps, in increasing order. The values of the batch do not matter.
+std::vector<double> step_times_us(Model& model, std::int64_t batch, std::int64_t steps) {
+  const Tensor x = Tensor::zeros(DType::f32, {batch, 28, 28}), y = Tensor::zeros(DType::i32, {batch});
+  model.train_batch(x, y);
+  std::vector<double> times;
+  for (std::int64_t i = 0; i < steps; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    model.train_batch(x, y);
+    times.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
+  }
+  std::ranges::sort(times);
+  return times;
+}
+
 std::unique_ptr<Report> run_training(const Training& training, const Options& options) {
   const Context context = options.make_context(options.threads);
   auto machine = describe_machine(context, options.threads);
@@ -102,6 +119,9 @@ std::unique_ptr<Report> run_training(const Training& training, const Options& op
   entry.extra.emplace_back("images_per_s", static_cast<double>(samples) / seconds);
   entry.extra.emplace_back("gflop_per_s", gflops);
   entry.extra.emplace_back("us_per_step", seconds * 1e6 / static_cast<double>(steps));
+  const std::vector<double> step_us = step_times_us(model, training.batch, steps);
+  entry.extra.emplace_back("step_p50_us", step_us[step_us.size() / 2]);
+  entry.extra.emplace_back("step_p99_us", step_us[step_us.size() * 99 / 100]);
   entry.extra.emplace_back("peak_rss_mb", resident_memory().peak);  // before the roofs are measured, which allocate memory
   entry.extra.emplace_back("device_peak_mb", static_cast<double>(context.default_device().peak_size_bytes()) / 1e6);
 

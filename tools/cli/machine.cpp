@@ -19,6 +19,7 @@
 #include <tenon/config.h>
 
 #include "cli/topology.h"
+#include "exec/cpu_quota.h"
 #include "exec/thread_pool.h"
 #include "loader/loader.h"
 
@@ -100,13 +101,15 @@ std::vector<std::pair<std::string, std::string>> describe_machine(std::uint32_t 
   const std::string abi = host.abi_minor_lowest == host.abi_minor_highest
                               ? fmt::format("{}.{}", host.abi_major, host.abi_minor_highest)
                               : fmt::format("{0}.{1} to {0}.{2}", host.abi_major, host.abi_minor_lowest, host.abi_minor_highest);
+  const std::optional<double> cpus = exec::cpu_quota();
+  const std::string quota = cpus ? fmt::format(" (affinity {}, CPU quota of its cgroup {:.2f})", exec::affinity_threads(), *cpus) : "";
   std::vector<std::pair<std::string, std::string>> rows{
       {"tenon", TENON_VERSION},
       {"build", host.build_id},
       {"platform", host.platform},
       {"backend ABI", abi},
       {"processor", processor_name()},
-      {"cores", fmt::format("{}, {} available to this process", std::thread::hardware_concurrency(), exec::available_threads())}};
+      {"cores", fmt::format("{}, {} available to this process{}", std::thread::hardware_concurrency(), exec::available_threads(), quota)}};
   for (auto& row : describe_parallelism(threads)) rows.push_back(std::move(row));
   rows.insert(rows.end(), {{"memory", memory_size()}, {"system", operating_system()}, {"libraries", libraries()}});
   return rows;
