@@ -4,6 +4,7 @@
 
 #include <tenon/api.h>
 #include <tenon/attributes.h>
+#include <tenon/batcher.h>
 #include <tenon/blas.h>
 #include <tenon/callbacks.h>
 #include <tenon/compiled_function.h>

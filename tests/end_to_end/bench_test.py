@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each benchmark runs, and its report has the expected fields. No figure is checked: machines differ.
 
-Usage  bench_test.py TENON BENCHMARK, or bench_test.py TENON compare|variants|onnx
+Usage  bench_test.py TENON BENCHMARK, or bench_test.py TENON compare|variants|onnx|serve
 """
 import json
 import math
@@ -123,15 +123,54 @@ def check_report(benchmark, report, out):
         expect(all(line.get("peer_absent") for line in without_peer), f"no reason why there is no peer: {without_peer}")
 
 
-def check_onnx(tenon, folder):
-    """An exported model; a peer that is not installed is a note, an unknown one an error."""
-    model, file = folder / "net.onnx", folder / "report.json"
-    net = folder / "net.yaml"
+def write_net(tenon, folder, *options):
+    """A small perceptron: its train.yaml and its ONNX file."""
+    net, model = folder / "net.yaml", folder / "net.onnx"
     net.write_text("model: {input: {shape: [16]}, layers: [{dense: {units: 8, activation: relu}}, {dense: {units: 3, activation: softmax}}]}\n"
                    "data: {source: random, shape: [16], classes: 3, train_count: 8, test_count: 8}\n"
                    "loss: sparse_categorical_crossentropy\noptimizer: {name: sgd, learning_rate: 0.01}\nbatch_size: 8\nepochs: 1\nseed: 1\n")
-    code, _, err = run(tenon, "export", str(net), "--onnx", str(model))
+    code, _, err = run(tenon, "export", str(net), "--onnx", str(model), *options)
     expect(code == 0, f"export: exit code {code}\n{err}")
+    return net, model
+
+
+def check_serve(tenon, folder):
+    """An ONNX model and a train.yaml; wrong values name the option."""
+    net, model = write_net(tenon, folder)
+    file = folder / "report.json"
+    command = [tenon, "bench", "serve"]
+    few = ["--tiny", "--clients", "3", "--max-batch", "2", "--max-delay-us", "100", "--threads", "1"]
+    code, out, err = run(*command, str(model), *few, "--shape", "x=1x16", "--json", str(file))
+    expect(code == 0, f"bench serve FILE.onnx: exit code {code}\n{err}")
+    report = json.loads(file.read_text())
+    expect([line["name"] for line in report["benchmarks"]] == ["mutex", "batcher off", "batcher on"], f"lines: {report['benchmarks']}")
+    for line in report["benchmarks"]:
+        for key in ["median_ns", "requests_per_s", "p50_ms", "p99_ms", "p999_ms", "mean_batch", "times_first"]:
+            expect(math.isfinite(line[key]) and line[key] > 0, f"{key} of {line}")
+        expect(line["runs"] >= 3, f"each client sends a request: {line}")
+        expect(1 <= line["mean_batch"] <= (2 if line["name"] == "batcher on" else 1), f"mean batch size of {line}")
+    expect(report["machine"]["clients"] == 3 and report["machine"]["max_batch"] == 2, f"the options: {report['machine']}")
+    expect("note: batching pays here: " in out or "note: batching does not pay here: " in out, f"no verdict:\n{out}")
+    code, out, err = run(*command, str(net), *few)
+    expect(code == 0 and "batcher on" in out and "x f32(1,16) random" in out, f"bench serve train.yaml: exit code {code}\n{out}{err}")
+
+    _, fixed = write_net(tenon, folder, "--batch", "1")
+    for arguments, message in [
+            ([str(fixed)], "expected inputs whose first dimension is a batch of any size, got x f32(1,16)"),
+            ([str(net), "--max-batch", "0"], "--max-batch: expected a number from 1 to 65536, got '0'"),
+            ([str(net), "--max-delay-us", "-1"], "--max-delay-us: expected a number from 0 to 1000000000, got '-1'"),
+            ([str(net), "--clients", "none"], "--clients: expected a number"),
+            ([str(net), "--seconds", "0"], "--seconds: expected a number above 0, got '0'"),
+            ([str(net), "--shape", "x=1x16"], "expected --input and --shape for ONNX files only"),
+            ([str(folder / "absent.onnx")], "absent.onnx")]:
+        code, _, err = run(*command, *arguments)
+        expect(code != 0 and message in err, f"{arguments}: exit code {code}, expected '{message}', got\n{err}")
+
+
+def check_onnx(tenon, folder):
+    """An exported model; a peer that is not installed is a note, an unknown one an error."""
+    file = folder / "report.json"
+    _, model = write_net(tenon, folder)
     command = [tenon, "bench", str(model), "--tiny", "--runs", "2", "--threads", "2"]
     shapes = ["--shape", "x=1x16", "--shape", "x=3x16"]
     code, out, err = run(*command, *shapes, "--json", str(file))
@@ -181,6 +220,8 @@ def main():
             check_variants(tenon, Path(folder))
         elif benchmark == "onnx":
             check_onnx(tenon, Path(folder))
+        elif benchmark == "serve":
+            check_serve(tenon, Path(folder))
         else:
             check_report(benchmark, *measure(tenon, benchmark, Path(folder) / "report.json"))
 

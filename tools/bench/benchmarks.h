@@ -34,10 +34,15 @@ struct Options {
   // Options of bandwidth: the memory of the device; 0: as the system tells.
   double memory_clock_mhz = 0;
   std::int64_t bus_bits = 0, channels = 0;
-  // Options of onnx_model.
+  // Options of onnx_model and serve.
   std::string model;                  ///< file
   cli::OnnxInputs inputs;             ///< with a second set of shapes, if any
   std::vector<std::string> runtimes;  ///< peers, of onnx_peers()
+  // Options of serve.
+  int clients = 8;                   ///< threads that send requests
+  double seconds = 5;                ///< of each way of serving
+  std::int64_t max_batch = 8;        ///< BatcherOptions::max_batch
+  std::int64_t max_delay_us = 1000;  ///< BatcherOptions::max_delay_us
   // Options of blas.
   std::string compare = "openblas";  ///< openblas or none
   std::string html;                  ///< file of the chart; empty: none
@@ -86,6 +91,9 @@ std::unique_ptr<Report> conv(const Options& options);
 
 /// An ONNX model: latency, time to its first result and memory, compared with other runtimes.
 std::unique_ptr<Report> onnx_model(const Options& options);
+
+/// Requests of several clients at the same time, with and without dynamic batching: throughput and latency.
+std::unique_ptr<Report> serve(const Options& options);
 
 /// Language models, token by token with the keys and values of past steps kept, compared with PyTorch.
 std::unique_ptr<Report> generate(const Options& options);

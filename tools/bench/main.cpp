@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon-bench, the program of the verbs that measure: tenon bench FILE.onnx | crossing | gemm | blas | elementwise | memory | fusion | nets
-// | conv | mnist | pipeline | mnist_mlp | fashion_mnist | generate | compare OLD NEW; tenon bandwidth
+// | conv | mnist | pipeline | mnist_mlp | fashion_mnist | generate | serve FILE | compare OLD NEW; tenon bandwidth
 #include <CLI/CLI.hpp>
 
 #include <fmt/core.h>
@@ -136,6 +136,20 @@ void add_onnx_options(CLI::App& command, Arguments& arguments) {
   add_format(command, arguments.format, {"text", "json"});
 }
 
+void add_serve_options(CLI::App& command, bench::Options& options) {
+  command.add_option("file", options.model, "ONNX model, model.yaml or train.yaml")->required()->type_name("FILE");
+  options.inputs.add_to(command);
+  command.add_option("--clients", options.clients, "threads that send requests, each the next one when it has a result (default: 8)")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N");
+  command.add_option("--seconds", options.seconds, "time for each way of serving (default: 5)")->check(CLI::PositiveNumber)->type_name("S");
+  command.add_option("--max-batch", options.max_batch, "most samples of a batch (default: 8)")->check(CLI::Range(1, 65536))->type_name("N");
+  command.add_option("--max-delay-us", options.max_delay_us, "longest wait of a request for others to join its batch (default: 1000)")
+      ->check(CLI::Range(0, 1000000000))
+      ->type_name("US");
+  command.get_option("--runs")->description("rounds, in which the ways of serving take turns (default: 5)");
+}
+
 void add_verbs(CLI::App& app) {
   using Benchmark = std::unique_ptr<bench::Report> (*)(const bench::Options&);
   const auto add_benchmark = [](CLI::App* command, Benchmark benchmark) {
@@ -211,6 +225,9 @@ void add_verbs(CLI::App& app) {
   const auto onnx_command =
       add("onnx", "latency, time to the first result and memory of an ONNX model; `tenon bench FILE.onnx` is the same", bench::onnx_model);
   add_onnx_options(*onnx_command.first, *onnx_command.second);
+  const auto serve_command =
+      add("serve", "throughput and latency of a model that serves several clients, with dynamic batching off and on", bench::serve);
+  add_serve_options(*serve_command.first, serve_command.second->options);
   const auto bandwidth_command = add_benchmark(add_external_verb(app, "bandwidth"), bench::bandwidth);
   bench::Options& memory = bandwidth_command.second->options;
   bandwidth_command.first
