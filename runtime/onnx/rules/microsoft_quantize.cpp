@@ -100,14 +100,26 @@ Value with_bias(Node& node, Value y, std::size_t bias) {
   return node.has_input(bias) ? ops::add(y, cast_to(node.input(bias), y.dtype())) : y;
 }
 
+/// The product of 8-bit matrices, scaled, by integers. Absent if MatMulInteger does not take the operands.
+Value scaled_product(Value a, const Quantization& a_by, Value b, const Quantization& b_by) {
+  if (a_by.scale.dtype() != DType::f32 || b_by.scale.dtype() != DType::f32 || a_by.scale.shape().count() != 1) return {};
+  const Value sums = multiply_integers(a, a_by.zero_point, b, b_by.zero_point);
+  return sums.present() ? ops::mul(ops::cast(sums, DType::f32), ops::mul(a_by.scale, b_by.scale)) : Value();
+}
+
 void dynamic_quantize_matmul(Node& node) {
   const DynamicQuantization a = quantize_dynamically(node, node.input(0));
+  const Value scaled = scaled_product(a.q, {a.scale, a.zero_point}, node.input(1), quantization_of_columns(node, 2, 3));
+  if (scaled.present()) return node.output(0, with_bias(node, scaled, 4));
   const Value b = dequantize(node.input(1), quantization_of_columns(node, 2, 3));
   const Value y = ops::matmul(dequantize(a.q, {a.scale, a.zero_point}), b);
   node.output(0, with_bias(node, y, 4));
 }
 
 void matmul_integer_to_float(Node& node) {
+  const Value scaled =
+      scaled_product(node.input(0), quantization_of_columns(node, 2, 4), node.input(1), quantization_of_columns(node, 3, 5));
+  if (scaled.present()) return node.output(0, with_bias(node, scaled, 6));
   const Value a = dequantize(node.input(0), quantization_of_columns(node, 2, 4));
   const Value b = dequantize(node.input(1), quantization_of_columns(node, 3, 5));
   node.output(0, cast_to(with_bias(node, ops::matmul(a, b), 6), node.dtype(2)));
