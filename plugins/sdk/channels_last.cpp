@@ -40,8 +40,14 @@ Attributes attributes_of(const Node& node) {
   return attributes;
 }
 
+/// A node of DynamicQuantizeLinear: elements of its first result are at the places of those of its operand, the others are scalars.
+bool quantizes_dynamically(const Node& node) {
+  return node.is(TENON_OP_DynamicQuantizeLinear);
+}
+
 /// The indexing of a node that can take its operands with channels last; Indexing::other if it cannot.
 Indexing movable_indexing(const Node& node) {
+  if (quantizes_dynamically(node)) return Indexing::pointwise;
   const Indexing indexing = indexing_of(node);
   const bool stays = indexing == Indexing::reshape || indexing == Indexing::transpose || indexing == Indexing::gather;
   return stays ? Indexing::other : indexing;
@@ -131,6 +137,7 @@ class ChannelsLastPass {
       if (v != none && !can_turn(v)) return false;
     }
     if (indexing == Indexing::reduction) return node.outputs.size() == 1 && node.outputs[0] != none && keeps_order(node, rank);
+    if (quantizes_dynamically(node)) return node.outputs[0] != none;
     return node.op == TENON_OP_Split || (node.outputs.size() == 1 && node.outputs[0] != none);
   }
 

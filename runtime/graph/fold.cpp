@@ -26,7 +26,8 @@ bool foldable(GraphEditor& editor, const NodeInfo& node, const std::vector<bool>
   for (const ValueId output : node.outputs) {
     if (output != no_id) out += bytes_of(editor.info(output));
   }
-  return worth_keeping(in, out);
+  // What reads dequantised weights is an op of floats, which would wait for them in each run.
+  return node.op == TENON_OP_DequantizeLinear || worth_keeping(in, out);
 }
 
 }  // namespace

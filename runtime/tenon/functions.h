@@ -349,6 +349,35 @@ TENON_API std::pair<Value, Value> top_k(Value x, std::int64_t k, std::int64_t ax
 TENON_API Value cum_sum(Value x, std::int64_t axis = 0, bool exclusive = false,
                         bool reverse = false);
 
+/// q = saturate(round(x / scale) + zero_point) in `to`, one of
+/// i8, u8, i16 and u16; ties are rounded to even. scale has the dtype of x, zero_point the dtype
+/// `to` or is absent for 0; both broadcast to x.
+TENON_API Value quantize_linear(Value x, Value scale, Value zero_point = {}, DType to = DType::u8);
+/// (q - zero_point) scale, in the dtype of scale. zero_point has the dtype of q or is absent for 0;
+/// both broadcast to q.
+TENON_API Value dequantize_linear(Value q, Value scale, Value zero_point = {});
+/// Results of dynamic_quantize_linear: q has the shape of x, the others are scalars.
+template <class T>
+struct BasicDynamicQuantization {
+  T q, scale, zero_point;
+  /// A copy with f applied to each member.
+  template <class F>
+  auto map(const F& f) const {
+    return BasicDynamicQuantization<decltype(f(q))>{f(q), f(scale), f(zero_point)};
+  }
+};
+using DynamicQuantization = BasicDynamicQuantization<Value>;
+/// Quantises x (f32) to u8, with the scale and zero point that map its range, extended to 0, to
+/// [0, 255].
+TENON_API DynamicQuantization dynamic_quantize_linear(Value x);
+/// matmul of a - a_zero_point and b - b_zero_point, of i8 or u8, as exact sums in i32. Zero points
+/// have the dtypes of their operands: a_zero_point is a scalar or (m), b_zero_point a scalar or (n).
+TENON_API Value matmul_integer(Value a, Value b, Value a_zero_point = {}, Value b_zero_point = {});
+/// conv of x - x_zero_point and w - w_zero_point likewise; x_zero_point is a scalar, w_zero_point a
+/// scalar or (O).
+TENON_API Value conv_integer(Value x, Value w, Value x_zero_point = {}, Value w_zero_point = {},
+                             const ConvOptions& options = {});
+
 TENON_API Value softmax(Value x, std::int64_t axis = -1);
 TENON_API Value log_softmax(Value x, std::int64_t axis = -1);
 

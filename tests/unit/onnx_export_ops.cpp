@@ -284,6 +284,39 @@ std::vector<Case> make_cases() {
          return Values{ops::gemm(a, b), ops::gemm(a, b, c, {.alpha = 0.5, .beta = 2}), ops::gemm(a, b, c, {.beta = 0}),
                        ops::gemm(b, a, {}, {.trans_a = true, .trans_b = true})};
        }},
+      {"QuantizeLinear and DequantizeLinear",
+       [](Graph& g, DType t) {
+         const Value x = input(g, "x", t, {2, 3, 4}), scale = input(g, "positive", t, {}), scales = input(g, "positives", t, {3, 1});
+         const Value all_scales = input(g, "positive_each", t, {2, 3, 4});
+         const Value zero = input(g, "z", DType::i8, {}), zeros = input(g, "label", DType::u8, {3, 1});
+         const Value q = input(g, "q", DType::i8, {2, 3, 4}), sums = input(g, "sums", DType::i32, {2, 3, 4});
+         return Values{ops::quantize_linear(x, scale, zero, DType::i8),
+                       ops::quantize_linear(x, scales, zeros),
+                       ops::quantize_linear(x, scales, {}, DType::i8),
+                       ops::quantize_linear(x, scale, {}, DType::i16),
+                       ops::quantize_linear(x, all_scales, {}, DType::u16),
+                       ops::dequantize_linear(q, scale, zero),
+                       ops::dequantize_linear(q, scales),
+                       ops::dequantize_linear(q, all_scales),
+                       ops::dequantize_linear(sums, scale)};
+       }},
+      {"DynamicQuantizeLinear",
+       [](Graph& g, DType t) {
+         const auto [q, scale, zero_point] = ops::dynamic_quantize_linear(input(g, "x", t, {2, 3}));
+         return Values{q, scale, zero_point};
+       },
+       {DType::f32}},
+      {"MatMulInteger and ConvInteger",
+       [](Graph& g, DType t) {
+         const Value a = input(g, "a", t, {3, 4}), b = input(g, "label_b", DType::u8, {4, 2}), w = input(g, "w", DType::i8, {6, 2, 3, 2});
+         const Value x = input(g, "x", t, {2, 4, 6, 7}), zero = input(g, "z", t, {}), zeros = input(g, "label", DType::u8, {2});
+         ops::ConvOptions options;
+         options.strides = {2, 1}, options.padding = {{1, 0}, {2, 1}}, options.groups = 2;
+         return Values{ops::matmul_integer(a, b), ops::matmul_integer(a, b, zero), ops::matmul_integer(a, b, {}, zeros),
+                       ops::conv_integer(x, w, {}, {}, options),
+                       ops::conv_integer(x, w, zero, input(g, "w_zeros", DType::i8, {6}), options)};
+       },
+       {DType::u8, DType::i8}},
       {"Conv",
        [](Graph& g, DType t) {
          const Value x = input(g, "x", t, {2, 4, 6, 7}), line = input(g, "line", t, {2, 4, 9});

@@ -380,6 +380,7 @@ std::string input_grad_form(const ConvGeometry& g) {
          pair(g.dilation_height, g.dilation_width);
 }
 
+template PanelSource<std::uint8_t> forward_panels(const ConvGeometry&, const std::uint8_t*, std::int64_t);
 template PanelSource<float> forward_panels(const ConvGeometry&, const float*, std::int64_t);
 template PanelSource<double> forward_panels(const ConvGeometry&, const double*, std::int64_t);
 template PanelSource<float> input_grad_panels(const ConvGeometry&, std::int64_t, const float*, std::int64_t);

@@ -39,6 +39,27 @@ struct Tile {
 };
 
 template <>
+struct Tile<std::uint8_t> {
+  static constexpr std::int64_t side = 16;
+  static void transpose(const std::uint8_t* x, std::int64_t x_step, std::uint8_t* y, std::int64_t y_step) {
+    typedef std::uint8_t Row __attribute__((vector_size(16)));
+    Row rows[16];
+    for (int i = 0; i < 16; ++i) std::memcpy(&rows[i], x + i * x_step, sizeof(Row));
+    // Each round rotates the 8 bits of an element's index (row, column) by one: after four, rows and columns have changed places.
+    for (int round = 0; round < 4; ++round) {
+      Row next[16];
+      for (int i = 0; i < 8; ++i) {
+        const Row a = rows[i], b = rows[i + 8];
+        next[2 * i] = __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+        next[2 * i + 1] = __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+      }
+      std::memcpy(rows, next, sizeof rows);
+    }
+    for (int i = 0; i < 16; ++i) std::memcpy(y + i * y_step, &rows[i], sizeof(Row));
+  }
+};
+
+template <>
 struct Tile<std::uint32_t> {
   static constexpr std::int64_t side = 4;
   static void transpose(const std::uint32_t* x, std::int64_t x_step, std::uint32_t* y, std::int64_t y_step) {

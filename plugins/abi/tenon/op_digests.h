@@ -150,6 +150,11 @@
   {TENON_OP_Atan, 7, 0x1aea4b1f5fe9e44dull}, \
   {TENON_OP_ScatterElements, 18, 0x4258760824ab1b23ull}, \
   {TENON_OP_ScatterSlices, 1, 0x586e7c85f768bcb5ull}, \
+  {TENON_OP_QuantizeLinear, 21, 0x1deb03eb97db4205ull}, \
+  {TENON_OP_DequantizeLinear, 21, 0xef8c06151902f2f2ull}, \
+  {TENON_OP_DynamicQuantizeLinear, 11, 0x38d9d07da1b414baull}, \
+  {TENON_OP_MatMulInteger, 10, 0x448cdc4c409e0dffull}, \
+  {TENON_OP_ConvInteger, 10, 0x4b398b31242f78aaull}, \
 }
 /* clang-format on */
 

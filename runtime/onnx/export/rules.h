@@ -26,6 +26,7 @@ struct Rule {
   X(window)                        \
   X(resize)                        \
   X(normalization)                 \
+  X(quantize)                      \
   X(recurrent)                     \
   X(attention)
 

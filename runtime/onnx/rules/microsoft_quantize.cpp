@@ -2,6 +2,7 @@
 // onnx/rules/microsoft_quantize.cpp - the quantised ops of com.microsoft: their operands dequantised, the op, and its result quantised.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -100,14 +101,26 @@ Value with_bias(Node& node, Value y, std::size_t bias) {
   return node.has_input(bias) ? ops::add(y, cast_to(node.input(bias), y.dtype())) : y;
 }
 
+/// The product of 8-bit matrices, scaled, by integers. Absent if MatMulInteger does not take the operands.
+Value scaled_product(Value a, const Quantization& a_by, Value b, const Quantization& b_by) {
+  if (a_by.scale.dtype() != DType::f32 || b_by.scale.dtype() != DType::f32 || a_by.scale.shape().count() != 1) return {};
+  const Value sums = multiply_integers(a, a_by.zero_point, b, b_by.zero_point);
+  return sums.present() ? ops::mul(ops::cast(sums, DType::f32), ops::mul(a_by.scale, b_by.scale)) : Value();
+}
+
 void dynamic_quantize_matmul(Node& node) {
   const DynamicQuantization a = quantize_dynamically(node, node.input(0));
+  const Value scaled = scaled_product(a.q, {a.scale, a.zero_point}, node.input(1), quantization_of_columns(node, 2, 3));
+  if (scaled.present()) return node.output(0, with_bias(node, scaled, 4));
   const Value b = dequantize(node.input(1), quantization_of_columns(node, 2, 3));
   const Value y = ops::matmul(dequantize(a.q, {a.scale, a.zero_point}), b);
   node.output(0, with_bias(node, y, 4));
 }
 
 void matmul_integer_to_float(Node& node) {
+  const Value scaled =
+      scaled_product(node.input(0), quantization_of_columns(node, 2, 4), node.input(1), quantization_of_columns(node, 3, 5));
+  if (scaled.present()) return node.output(0, with_bias(node, scaled, 6));
   const Value a = dequantize(node.input(0), quantization_of_columns(node, 2, 4));
   const Value b = dequantize(node.input(1), quantization_of_columns(node, 3, 5));
   node.output(0, cast_to(with_bias(node, ops::matmul(a, b), 6), node.dtype(2)));
@@ -137,6 +150,35 @@ void qattention(Node& node) {
   self_attention(node, {ops::add(cast_to(projected, bias.dtype()), bias), {size, size, size}, 5, 8});
 }
 
+/// (q - zero_point) scale of known weights (D, I, n) of 8 bits as f32 (D, n, I). Scales and zero points are (D) or (D, n); an undefined
+/// zero point is 0.
+Tensor dequantized_transpose(const Tensor& q, const Tensor& scale, const Tensor& zero_point) {
+  const std::int64_t directions = q.shape()[0], rows = q.shape()[1], columns = q.shape()[2];
+  const std::vector<std::int32_t> elements = q.to(DType::i32).to_vector<std::int32_t>();
+  const std::vector<float> scales = scale.to(DType::f32).to_vector<float>();
+  const std::vector<float> zero_points = zero_point.defined() ? zero_point.to(DType::f32).to_vector<float>() : std::vector<float>();
+  const auto parameter = [&](const std::vector<float>& list, std::int64_t d, std::int64_t column) {
+    const auto size = static_cast<std::int64_t>(list.size());
+    return list[static_cast<std::size_t>(size == 1 ? 0 : size == directions ? d : d * columns + column)];
+  };
+  Tensor result = Tensor::empty(DType::f32, {directions, columns, rows});
+  auto* to = result.data<float>();
+  constexpr std::int64_t block = 16;  // rows whose lines stay in the cache while columns advance
+  for (std::int64_t d = 0; d < directions; ++d) {
+    for (std::int64_t begin = 0; begin < rows; begin += block) {
+      const std::int64_t end = std::min(rows, begin + block);
+      for (std::int64_t column = 0; column < columns; ++column) {
+        const float by = parameter(scales, d, column), zero = zero_points.empty() ? 0 : parameter(zero_points, d, column);
+        for (std::int64_t row = begin; row < end; ++row) {
+          const auto element = static_cast<float>(elements[static_cast<std::size_t>((d * rows + row) * columns + column)]);
+          to[(d * columns + column) * rows + row] = (element - zero) * by;
+        }
+      }
+    }
+  }
+  return result;
+}
+
 /// Weights (D, I, 4 H) of an LSTM as (D, 4 H, I); their scales and zero points are (D) or (D, 4 H).
 Value lstm_weights(Node& node, std::size_t weights, std::size_t scale) {
   const Value q = node.input(weights);
@@ -150,6 +192,12 @@ Value lstm_weights(Node& node, std::size_t weights, std::size_t scale) {
     return ops::reshape(parameter, Shape{given[0], 1, given.rank() == 1 ? 1 : given[1]});
   };
   const Quantization by{over_inputs(node.input(scale)), over_inputs(node.optional_input(scale + 1))};
+  // Known weights are dequantised once, not in each run.
+  const Tensor known = node.known_if_constant(weights), known_scale = node.known_if_constant(scale);
+  const Tensor known_zero_point = by.zero_point.present() ? node.known_if_constant(scale + 1) : Tensor();
+  if (known.defined() && known_scale.defined() && (!by.zero_point.present() || known_zero_point.defined())) {
+    return node.constant(dequantized_transpose(known, known_scale, known_zero_point));
+  }
   return ops::transpose(dequantize(q, by), {0, 2, 1});
 }
 

@@ -20,6 +20,29 @@ bool is_zero(Value value) {
   return std::ranges::all_of(elements, [](double element) { return element == 0; });
 }
 
+/// The same zero point, absent if it is a constant of zeros.
+Value unless_zero(Value zero_point) {
+  return zero_point.present() && !is_zero(zero_point) ? zero_point : Value();
+}
+
+/// The dtypes that QuantizeLinear makes.
+bool is_quantized(DType dtype) {
+  return dtype == DType::i8 || dtype == DType::u8 || dtype == DType::i16 || dtype == DType::u16;
+}
+
+/// Whether scale and zero point broadcast to x, and the zero point has the dtype `q`.
+bool fits_elements(Value x, const Quantization& by, DType q) {
+  const auto broadcasts = [shape = x.shape()](Value parameter) {
+    const Shape given = parameter.shape();
+    if (given.rank() > shape.rank()) return false;
+    for (std::size_t i = 0; i < given.rank(); ++i) {
+      if (given[i] != 1 && given[i] != shape[i + shape.rank() - given.rank()]) return false;
+    }
+    return true;
+  };
+  return broadcasts(by.scale) && (!by.zero_point.present() || (by.zero_point.dtype() == q && broadcasts(by.zero_point)));
+}
+
 /// The largest magnitude of q - zero_point.
 double max_magnitude(DType q, bool zero_point) {
   switch (q) {
@@ -120,10 +143,17 @@ Value centred(Value q, Value zero_point, DType dtype) {
 
 Value dequantize(Value q, const Quantization& by) {
   const DType dtype = by.scale.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  const bool fits = (is_quantized(q.dtype()) || q.dtype() == DType::i32) && fits_elements(q, by, q.dtype());
+  if (fits) return ops::dequantize_linear(q, cast_to(by.scale, dtype), unless_zero(by.zero_point));
   return ops::mul(centred(q, by.zero_point, dtype), cast_to(by.scale, dtype));
 }
 
 Value quantize(Value x, const Quantization& by, DType to) {
+  // The op rounds the quotient of 16-bit floats to f32, ONNX to 16 bits.
+  const bool rounds_as_onnx = x.dtype() == DType::f32 || x.dtype() == DType::f64;
+  if (rounds_as_onnx && is_quantized(to) && fits_elements(x, by, to)) {
+    return ops::quantize_linear(x, cast_to(by.scale, x.dtype()), unless_zero(by.zero_point), to);
+  }
   // The quotient is rounded before the zero point is added, as ONNX has it. f16 and bf16 do not hold the sum, so it is computed in f32.
   const DType wide = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
   Value q = cast_to(ops::round(ops::div(x, cast_to(by.scale, x.dtype()))), wide);
@@ -133,6 +163,10 @@ Value quantize(Value x, const Quantization& by, DType to) {
 }
 
 DynamicQuantization quantize_dynamically(Node& node, Value x) {
+  if (x.dtype() == DType::f32) {
+    const ops::DynamicQuantization made = ops::dynamic_quantize_linear(x);
+    return {made.q, made.scale, made.zero_point};
+  }
   const Value zero = node.scalar(x.dtype(), 0), one = node.scalar(x.dtype(), 1);
   const bool empty = x.shape().count() == 0;
   const Value low = empty ? zero : ops::minimum(ops::reduce_min(x), zero);
@@ -143,6 +177,28 @@ DynamicQuantization quantize_dynamically(Node& node, Value x) {
   const Value offset = ops::round(ops::clip(ops::sub(zero, ops::div(low, scale)), 0, 255));
   const Value zero_point = ops::cast(offset, DType::u8);
   return {quantize(x, {scale, zero_point}, DType::u8), scale, zero_point};
+}
+
+ZeroPoint zero_point_of_lines(Value zero_point, DType operand, std::int64_t lines) {
+  zero_point = unless_zero(zero_point);
+  if (!zero_point.present()) return {};
+  const Shape shape = zero_point.shape();
+  if (zero_point.dtype() != operand) return {{}, false};
+  if (shape.count() == 1) return {shape.rank() == 0 ? zero_point : ops::reshape(zero_point, Shape{})};
+  return {zero_point, shape == Shape{lines}};
+}
+
+Value multiply_integers(Value a, Value a_zero_point, Value b, Value b_zero_point) {
+  const auto is_byte = [](Value x) { return x.dtype() == DType::i8 || x.dtype() == DType::u8; };
+  if (!is_byte(a) || !is_byte(b)) return {};
+  const Shape left = a.shape(), right = b.shape();
+  const ZeroPoint of_a = zero_point_of_lines(a_zero_point, a.dtype(), left.rank() < 2 ? 1 : left[left.rank() - 2]);
+  const ZeroPoint of_b = zero_point_of_lines(b_zero_point, b.dtype(), right.rank() < 2 ? 1 : right[right.rank() - 1]);
+  return of_a.fits && of_b.fits ? ops::matmul_integer(a, b, of_a.value, of_b.value) : Value();
+}
+
+Value requantize(Node& node, Value sums, Value scale, Value zero_point, DType to) {
+  return quantize(ops::mul(ops::cast(sums, DType::f32), scale), {node.scalar(DType::f32, 1), zero_point}, to);
 }
 
 DType product_dtype(double terms, DType a, bool a_zero_point, DType b, bool b_zero_point) {

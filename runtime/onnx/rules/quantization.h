@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// onnx/rules/quantization.h - quantised values: what they stand for, and how they are made. All quantised ops are composed of these two
-// functions, so that Cast, Sub, Mul and Div, Round, Add, Clip, Cast stand for them in every graph.
+// onnx/rules/quantization.h - quantised values: what they stand for, how they are made, and their products. The ops of the same names
+// compute them where they give exactly what ONNX specifies; elsewhere Cast, Sub, Mul and Div, Round, Add, Clip, Cast stand for them.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +37,18 @@ struct DynamicQuantization {
 };
 /// DynamicQuantizeLinear of x: the range of x and 0 as 0 to 255.
 DynamicQuantization quantize_dynamically(Node& node, Value x);
+
+/// A zero point of i8 or u8 as the integer products take it: a scalar, a list of `lines`, or absent for 0.
+struct ZeroPoint {
+  Value value;
+  bool fits = true;  ///< false: it has another dtype than its operand, or another shape
+};
+ZeroPoint zero_point_of_lines(Value zero_point, DType operand, std::int64_t lines);
+
+/// The matrix product of a - a_zero_point and b - b_zero_point in i32, exact. Absent if MatMulInteger does not take the operands.
+Value multiply_integers(Value a, Value a_zero_point, Value b, Value b_zero_point);
+/// f32(sums) scale, quantised: what QLinearMatMul and QLinearConv do with their sums. scale is x_scale w_scale / y_scale, and broadcasts.
+Value requantize(Node& node, Value sums, Value scale, Value zero_point, DType to);
 
 /// The smallest of f32 and f64 that is exact for sums of `terms` products of two operands. `zero_point`: whether the operand has one.
 DType product_dtype(double terms, DType a, bool a_zero_point, DType b, bool b_zero_point);

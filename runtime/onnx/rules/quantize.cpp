@@ -2,6 +2,8 @@
 // onnx/rules/quantize.cpp - quantisation and quantised products of ai.onnx.
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <initializer_list>
 #include <vector>
 
 #include "onnx/node.h"
@@ -50,13 +52,24 @@ void dynamic_quantize_linear(Node& node) {
   node.output(2, result.zero_point);
 }
 
-/// Conv of x and w less their zero points, which are exact as floats.
+/// The sums of a convolution of 8-bit integers, by ConvInteger. Absent if it does not take the operands.
+Value integer_convolution(Node& node, Value x, Value x_zero_point, Value w, Value w_zero_point) {
+  const auto is_byte = [](Value q) { return q.dtype() == DType::i8 || q.dtype() == DType::u8; };
+  if (!is_byte(x) || !is_byte(w) || w.shape().rank() == 0) return {};
+  const ZeroPoint of_x = zero_point_of_lines(x_zero_point, x.dtype(), 1);
+  const ZeroPoint of_w = zero_point_of_lines(w_zero_point, w.dtype(), w.shape()[0]);
+  return of_x.fits && of_w.fits ? convolve_integers(node, x, w, of_x.value, of_w.value) : Value();
+}
+
+/// ConvInteger, or else Conv of x and w less their zero points, which are exact as floats.
 void conv_integer(Node& node) {
   expect_integer(node, 0);
   expect_integer(node, 1);
   const Value x = node.input(0), w = node.input(1);
   const Shape shape = w.shape();
   if (shape.rank() < 3) node.fail(fmt::format("expected w (O, C, k...), got {}", shape.str()));
+  const Value sums = integer_convolution(node, x, node.optional_input(2), w, node.optional_input(3));
+  if (sums.present()) return node.output(0, sums);
   double terms = 1;
   for (std::size_t i = 1; i < shape.rank(); ++i) terms *= static_cast<double>(shape[i]);
   const DType dtype = product_dtype(terms, x.dtype(), node.has_input(2), w.dtype(), node.has_input(3));
@@ -82,11 +95,18 @@ void matmul_integer(Node& node) {
   const Value a = node.input(0), b = node.input(1);
   const Shape shape = a.shape();
   if (shape.rank() == 0 || b.shape().rank() == 0) node.fail("expected matrices or vectors, got a scalar");
+  const Value sums = multiply_integers(a, node.optional_input(2), b, node.optional_input(3));
+  if (sums.present()) return node.output(0, sums);
   const auto terms = static_cast<double>(shape[shape.rank() - 1]);
   const DType dtype = product_dtype(terms, a.dtype(), node.has_input(2), b.dtype(), node.has_input(3));
   const Value a_zero_point = per_line(node.optional_input(2), shape, true);
   const Value b_zero_point = per_line(node.optional_input(3), b.shape(), false);
   node.output(0, ops::cast(ops::matmul(centred(a, a_zero_point, dtype), centred(b, b_zero_point, dtype)), DType::i32));
+}
+
+/// Whether these operands are f32.
+bool are_f32(Node& node, std::initializer_list<std::size_t> operands) {
+  return std::all_of(operands.begin(), operands.end(), [&](std::size_t i) { return node.dtype(i) == DType::f32; });
 }
 
 void qlinear_matmul(Node& node) {
@@ -96,8 +116,18 @@ void qlinear_matmul(Node& node) {
   const auto by = [&](std::size_t scale, const Shape& matrix, bool rows) {
     return Quantization{per_line(node.input(scale), matrix, rows), per_line(node.optional_input(scale + 1), matrix, rows)};
   };
+  const DType to = node.has_input(7) ? node.dtype(7) : a.dtype();
+  if (are_f32(node, {1, 4, 6}) && a.shape().rank() >= 2 && b.shape().rank() >= 2) {
+    const Value sums = multiply_integers(a, node.optional_input(2), b, node.optional_input(5));
+    if (sums.present()) {
+      const Quantization y_by = by(6, sums.shape(), false);
+      const Value scale =
+          ops::div(ops::mul(per_line(node.input(1), a.shape(), true), per_line(node.input(4), b.shape(), false)), y_by.scale);
+      return node.output(0, requantize(node, sums, scale, y_by.zero_point, to));
+    }
+  }
   const Value y = ops::matmul(dequantize(a, by(1, a.shape(), true)), dequantize(b, by(4, b.shape(), false)));
-  node.output(0, quantize(y, by(6, y.shape(), false), node.has_input(7) ? node.dtype(7) : a.dtype()));
+  node.output(0, quantize(y, by(6, y.shape(), false), to));
 }
 
 }  // namespace
@@ -133,16 +163,27 @@ void qlinear_conv(Node& node) {
   if (channels_last) x = to_channels_first(x);
   const Quantization x_by = quantization_of(node, 1, 2), y_by = quantization_of(node, 6, 7);
   const Quantization w_by = quantization_along(node, 4, 5, w.shape(), 0);
+  const DType to = node.has_input(7) ? node.dtype(7) : node.dtype(0);
   Value bias = node.optional_input(8);
+  const auto finish = [&](Value y) { node.output(0, channels_last ? to_channels_last(y) : y); };
+  if (are_f32(node, {1, 4, 6}) && (!bias.present() || bias.dtype() == DType::i32)) {
+    Value sums = integer_convolution(node, x, x_by.zero_point, w, node.optional_input(5));
+    if (sums.present()) {
+      Shape per_filter{w.shape()[0]};
+      for (std::size_t i = 2; i < w.shape().rank(); ++i) per_filter.push_back(1);
+      if (bias.present()) sums = ops::add(sums, ops::reshape(bias, per_filter));
+      const Value w_scale = node.shape(4).count() == 1 ? w_by.scale : ops::reshape(w_by.scale, per_filter);
+      return finish(requantize(node, sums, ops::div(ops::mul(x_by.scale, w_scale), y_by.scale), y_by.zero_point, to));
+    }
+  }
   if (bias.present()) {
     // It is quantised with the scale of the products and the zero point 0.
     const Shape scales = node.shape(4);
     const Value w_scale = scales.count() == 1 ? w_by.scale : ops::reshape(w_by.scale, Shape{scales.count()});
     bias = dequantize(bias, {ops::mul(cast_to(x_by.scale, DType::f32), cast_to(w_scale, DType::f32))});
   }
-  Value y = convolve(node, dequantize(x, x_by), dequantize(w, w_by), bias);
-  y = quantize(y, y_by, node.has_input(7) ? node.dtype(7) : node.dtype(0));
-  node.output(0, channels_last ? to_channels_last(y) : y);
+  const Value y = convolve(node, dequantize(x, x_by), dequantize(w, w_by), bias);
+  finish(quantize(y, y_by, to));
 }
 
 const std::vector<Rule>& quantize_rules() {

@@ -236,13 +236,29 @@ Value without_negative_padding(Node& node, Value x, WindowOptions& options) {
   return x;
 }
 
-Value convolve(Node& node, Value x, Value w, Value b) {
+namespace {
+
+/// The attributes of a convolution.
+ConvOptions conv_options(Node& node, const Shape& x, const Shape& w) {
   ConvOptions options;
-  static_cast<WindowOptions&>(options) = window_options(node, x.shape(), kernel_of(node, x.shape(), w.shape()));
+  static_cast<WindowOptions&>(options) = window_options(node, x, kernel_of(node, x, w));
   options.ceil_mode = false;
   options.groups = node.integer("group", 1);
+  return options;
+}
+
+}  // namespace
+
+Value convolve(Node& node, Value x, Value w, Value b) {
+  ConvOptions options = conv_options(node, x.shape(), w.shape());
   x = without_negative_padding(node, x, options);
   return options.padding.size() == 3 ? convolve_3d(x, w, b, options) : ops::conv(x, w, b, options);
+}
+
+Value convolve_integers(Node& node, Value x, Value w, Value x_zero_point, Value w_zero_point) {
+  ConvOptions options = conv_options(node, x.shape(), w.shape());
+  if (options.padding.size() == 3) return {};
+  return ops::conv_integer(without_negative_padding(node, x, options), w, x_zero_point, w_zero_point, options);
 }
 
 Value convolve_transposed(Node& node, Value x, Value w, Value b) {

@@ -30,6 +30,9 @@ std::int64_t window_extent(std::int64_t kernel, const WindowOptions& options, st
 /// floating dtype.
 Value convolve(Node& node, Value x, Value w, Value b = {});
 
+/// ConvInteger of x and w of 8-bit integers, with the attributes of the node. Absent if they have three spatial dimensions.
+Value convolve_integers(Node& node, Value x, Value w, Value x_zero_point, Value w_zero_point);
+
 /// ConvTranspose of x (N, C, d...) with w (C, O / group, k...) and an optional b (O), with the attributes of the node.
 Value convolve_transposed(Node& node, Value x, Value w, Value b = {});
 

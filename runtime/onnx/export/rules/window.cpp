@@ -46,6 +46,10 @@ void conv(Node& node) {
   node.output(0, node.op("Conv", node.inputs(), conv_attributes(node)));
 }
 
+void conv_integer(Node& node) {
+  node.output(0, node.op("ConvInteger", node.inputs(), conv_attributes(node), DType::i32));
+}
+
 /// Also ConvInputGrad, which is ConvTranspose without a bias. output_padding is what the result's size has beyond the windows.
 void conv_transpose(Node& node) {
   const auto& attributes = node.attributes<tenon_attributes_conv>();
@@ -210,6 +214,7 @@ void average_pool(Node& node) {
 const std::vector<Rule>& window_rules() {
   static const std::vector<Rule> rules = {
       {TENON_OP_Conv, conv},
+      {TENON_OP_ConvInteger, conv_integer},
       {TENON_OP_ConvTranspose, conv_transpose},
       {TENON_OP_ConvInputGrad, conv_transpose},
       {TENON_OP_Im2Col, im2col},

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quantize/integer_products.h"
+
+#include "simd/foreach_target.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <tenon/sdk/rounding.h>
+
+#include "simd/simd.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::openblas {
+namespace HWY_NAMESPACE {
+namespace {
+
+// Plain loops, which the compiler vectorises for each instruction set.
+
+/// Four lines of up to one panel's width as groups of four bytes.
+void interleave(const std::uint8_t* const (&lines)[integer_group], std::int64_t n, std::uint8_t flip, std::uint32_t* out) {
+  const std::uint32_t flips = flip * 0x01010101u;
+  const std::uint8_t *a = lines[0], *b = lines[1], *c = lines[2], *d = lines[3];
+  for (std::int64_t j = 0; j < n; ++j) {
+    const std::uint32_t low = a[j] | static_cast<std::uint32_t>(b[j]) << 8;
+    const std::uint32_t high = c[j] | static_cast<std::uint32_t>(d[j]) << 8;
+    out[j] = (low | high << 16) ^ flips;
+  }
+}
+
+/// The sums of the columns of a panel.
+void sum_columns(const std::int8_t* panel, std::int64_t groups, std::int32_t* out_sums) {
+  std::int32_t sums[integer_panel_width] = {};
+  for (std::int64_t g = 0; g < groups; ++g, panel += integer_group * integer_panel_width) {
+    for (std::int64_t j = 0; j < integer_panel_width; ++j) {
+      sums[j] += panel[4 * j] + panel[4 * j + 1] + panel[4 * j + 2] + panel[4 * j + 3];
+    }
+  }
+  for (std::int64_t j = 0; j < integer_panel_width; ++j) out_sums[j] = sums[j];
+}
+
+void sum_rows(const std::uint8_t* a, std::int64_t step, std::int64_t rows, std::int64_t k, std::int32_t* out_sums) {
+  for (std::int64_t row = 0; row < rows; ++row, a += step) {
+    std::uint32_t sum = 0;
+    for (std::int64_t i = 0; i < k; ++i) sum += a[i];
+    out_sums[row] = static_cast<std::int32_t>(sum);
+  }
+}
+
+void copy_flipped(const std::uint8_t* from, std::int64_t n, std::uint8_t flip, std::uint8_t* to) {
+  for (std::int64_t i = 0; i < n; ++i) to[i] = from[i] ^ flip;
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon::openblas
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tenon::openblas {
+namespace {
+
+// Bytes worth a thread for packing and copying: about 20 us.
+constexpr std::int64_t pack_grain = 64 * 1024;
+constexpr std::int64_t copy_grain = 256 * 1024;
+// Multiply-adds worth a thread: about 15 us.
+constexpr std::int64_t multiply_grain = 4'000'000;
+// Rows of a task when there are too few panels for all threads: a multiple of the register tiles.
+constexpr std::int64_t task_rows = 64;
+
+std::int32_t stored_zero_point(const sdk::Call& call, std::uint32_t operand, std::int64_t i) {
+  if (!call.has_input(operand)) return 0;
+  const sdk::Operand& list = call.inputs[operand];
+  const std::int64_t at = list.rank == 0 ? 0 : i;
+  return list.dtype == TENON_DTYPE_I8 ? std::int32_t{list.as<const std::int8_t>()[at]} : std::int32_t{list.as<const std::uint8_t>()[at]};
+}
+
+/// Packs the panel of index `panel`.
+void pack(const PanelSource<std::uint8_t>& from, std::uint8_t flip, std::int64_t panel, std::int8_t* out_panel, std::int32_t* out_sums) {
+  const std::int64_t k = from.k(), groups = sdk::ceil_div(k, integer_group);
+  const std::int64_t first = panel * integer_panel_width, n = std::min(integer_panel_width, from.columns - first);
+  auto* const words = reinterpret_cast<std::uint32_t*>(out_panel);
+  const std::int64_t whole = from.column_step == 1 && from.taps_high * from.taps_wide == 1 ? k / integer_group : 0;
+  if (n < integer_panel_width || whole < groups) std::memset(out_panel, 0, static_cast<std::size_t>(integer_panel_bytes(k)));
+  const std::uint8_t* const data = from.data + first * from.column_step;
+  for (std::int64_t g = 0; g < whole; ++g) {
+    const std::uint8_t* const line = data + g * integer_group * from.inner_step;
+    const std::uint8_t* const lines[] = {line, line + from.inner_step, line + 2 * from.inner_step, line + 3 * from.inner_step};
+    TENON_DISPATCH(interleave)(lines, n, flip, words + g * integer_panel_width);
+  }
+  auto* const bytes = reinterpret_cast<std::uint8_t*>(out_panel);
+  for (std::int64_t p = whole * integer_group; p < k; ++p) {
+    const std::int64_t tap = p / from.inner, i = p % from.inner;
+    const std::int64_t a = tap / from.taps_wide, b = tap % from.taps_wide;
+    const std::uint8_t* const line = data + a * from.tap_step_high + b * from.tap_step_wide + i * from.inner_step;
+    std::uint8_t* const out = bytes + p / integer_group * integer_group * integer_panel_width + p % integer_group;
+    for (std::int64_t j = 0; j < n; ++j) out[j * integer_group] = line[j * from.column_step] ^ flip;
+  }
+  TENON_DISPATCH(sum_columns)(out_panel, groups, out_sums);
+}
+
+/// The part of a product with rows [row, row + rows) and panels [panel, panel + panels).
+IntegerTiles part_of(const IntegerTiles& p, std::int64_t row, std::int64_t rows, std::int64_t panel, std::int64_t panels) {
+  const std::int64_t column = panel * integer_panel_width;
+  IntegerTiles part = p;
+  part.rows = rows;
+  part.columns = std::min(panels * integer_panel_width, p.columns - column);
+  part.a += row * p.a_step;
+  part.panels += panel * integer_panel_bytes(p.k);
+  part.y += row * p.y_step + column;
+  part.row_factor += row * p.row_factor_step;
+  part.column_sums += column;
+  if (p.column_factor != nullptr) {
+    part.column_factor += column;
+    part.row_sums += row;
+  }
+  return part;
+}
+
+}  // namespace
+
+std::int32_t zero_point_of_unsigned(const sdk::Call& call, std::uint32_t operand, tenon_dtype dtype, std::int64_t i) {
+  return stored_zero_point(call, operand, i) + (dtype == TENON_DTYPE_I8 ? 128 : 0);
+}
+std::int32_t zero_point_of_signed(const sdk::Call& call, std::uint32_t operand, tenon_dtype dtype, std::int64_t i) {
+  return stored_zero_point(call, operand, i) - (dtype == TENON_DTYPE_U8 ? 128 : 0);
+}
+
+IntegerPanels integer_panels_at(const void* packed, std::int64_t k, std::int64_t columns) {
+  const auto* const panels = static_cast<const std::int8_t*>(packed);
+  const std::int64_t bytes = padded_columns(columns) / integer_panel_width * integer_panel_bytes(k);
+  return {panels, reinterpret_cast<const std::int32_t*>(panels + bytes)};
+}
+
+void pack_integer_panels(const sdk::Host& host, const PanelSource<std::uint8_t>& from, std::uint8_t flip, void* out_packed) {
+  const IntegerPanels out = integer_panels_at(out_packed, from.k(), from.columns);
+  const std::int64_t bytes = integer_panel_bytes(from.k());
+  host.parallel_for(padded_columns(from.columns) / integer_panel_width,
+                    std::max<std::int64_t>(1, pack_grain / std::max<std::int64_t>(1, bytes)), [&](std::int64_t begin, std::int64_t end) {
+                      for (std::int64_t panel = begin; panel < end; ++panel) {
+                        pack(from, flip, panel, const_cast<std::int8_t*>(out.panels) + panel * bytes,
+                             const_cast<std::int32_t*>(out.column_sums) + panel * integer_panel_width);
+                      }
+                    });
+}
+
+void copy_integer_rows(const sdk::Host& host, const std::uint8_t* a, std::int64_t rows, std::int64_t k, std::uint8_t flip,
+                       std::uint8_t* out_rows) {
+  const std::int64_t step = sdk::round_up(k, integer_group);
+  host.parallel_for(rows, std::max<std::int64_t>(1, copy_grain / std::max<std::int64_t>(1, k)), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      TENON_DISPATCH(copy_flipped)(a + row * k, k, flip, out_rows + row * step);
+      std::memset(out_rows + row * step + k, 0, static_cast<std::size_t>(step - k));
+    }
+  });
+}
+
+void sum_integer_rows(const std::uint8_t* a, std::int64_t step, std::int64_t rows, std::int64_t k, std::int32_t* out_sums) {
+  TENON_DISPATCH(sum_rows)(a, step, rows, k, out_sums);
+}
+
+void multiply_integers(const sdk::Host& host, const IntegerTiles& product) {
+  const std::int64_t panels = padded_columns(product.columns) / integer_panel_width;
+  const std::int64_t row_tasks = panels >= 2 * host.thread_count() ? 1 : sdk::ceil_div(product.rows, task_rows);
+  const std::int64_t rows = sdk::round_up(sdk::ceil_div(product.rows, std::max<std::int64_t>(1, row_tasks)), 8);
+  const std::int64_t tasks = sdk::ceil_div(product.rows, std::max<std::int64_t>(1, rows));
+  const std::int64_t work = rows * std::max<std::int64_t>(1, product.k) * integer_panel_width;
+  host.parallel_for(tasks * panels, std::max<std::int64_t>(1, multiply_grain / std::max<std::int64_t>(1, work)),
+                    [&](std::int64_t begin, std::int64_t end) {
+                      while (begin < end) {
+                        const std::int64_t row = begin / panels * rows, panel = begin % panels;
+                        const std::int64_t count = std::min(end - begin, panels - panel);
+                        multiply_integer_tiles(part_of(product, row, std::min(rows, product.rows - row), panel, count));
+                        begin += count;
+                      }
+                    });
+}
+
+}  // namespace tenon::openblas
+#endif
