@@ -85,7 +85,7 @@ void GraphRunner::run_loop(const ValuesNeeded& segment, NamedTensors& values, co
   const Operands operands(segment, values);
   const Tensor trip_count = operands.at(0), condition = operands.at(1);
   const std::int64_t trips =
-      trip_count.defined() ? trip_count.to(DType::i64).to_vector<std::int64_t>().at(0) : std::numeric_limits<std::int64_t>::max();
+      trip_count.defined() ? trip_count.to_host().to(DType::i64).to_vector<std::int64_t>().at(0) : std::numeric_limits<std::int64_t>::max();
   bool goes_on = !condition.defined() || is_true(condition.to_host());
   NamedTensors inputs = operands.outer();
   const auto input = [&](std::size_t i) -> Tensor& { return inputs[std::string(body.graph.inputs[i].name)]; };
