@@ -224,6 +224,8 @@ struct alignas(64) TileConfig {
   std::uint16_t bytes_per_row[16] = {64, 64, 64, 64, 64, 64, 64, 64};
   std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
 };
+// In static memory: GCC's intrinsic says that it reads 8 bytes.
+constexpr TileConfig tile_config;
 
 /// Sums of 16 or 32 rows and a panel's columns over whole tiles of k; then the rest of k.
 template <bool two>
@@ -269,8 +271,7 @@ inline void block(const IntegerTiles& t, const std::int8_t* b, std::int64_t row,
 }
 
 void multiply(const IntegerTiles& t) {
-  const TileConfig config;
-  _tile_loadconfig(&config);
+  _tile_loadconfig(&tile_config);
   for (std::int64_t column = 0; column < t.columns; column += integer_panel_width) {
     const std::int8_t* const b = t.panels + column * sdk::round_up(t.k, integer_group);
     std::int64_t row = 0;
