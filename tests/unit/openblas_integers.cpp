@@ -9,13 +9,12 @@
 namespace tenon::test {
 namespace {
 
-/// All bytes, as elements of u8 or i8.
+/// Elements of u8 or i8, of all values.
 Tensor bytes(const Shape& shape, DType dtype, std::uint32_t seed) {
   std::mt19937 random(seed);
-  Tensor tensor = Tensor::empty(dtype, shape);
-  auto* element = tensor.data<std::uint8_t>();
-  for (std::int64_t i = 0; i < tensor.count(); ++i) element[i] = static_cast<std::uint8_t>(random());
-  return tensor;
+  std::vector<std::int32_t> elements(static_cast<std::size_t>(shape.count()));
+  for (std::int32_t& element : elements) element = static_cast<std::int32_t>(random() % 256) - (dtype == DType::i8 ? 128 : 0);
+  return Tensor::of(elements, shape).to(dtype);
 }
 
 /// The elements as integers.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/matmul_integer.cpp - products of matrices of 8-bit integers: a as u8, b as i8 in panels, and what the zero points add.
 #include <algorithm>
+#include <array>
 #include <string>
+#include <string_view>
 
 #include <tenon/sdk/scratch_arena.h>
 #include <tenon/sdk/strided.h>
@@ -77,7 +79,10 @@ PanelSource<std::uint8_t> source_of(const Sizes& s, const std::uint8_t* b) {
 std::size_t pack_size(const sdk::Call& call, std::uint32_t input) {
   if (input != weights || call.inputs[weights].rank > 2) return 0;
   const Sizes s = sizes_of(call);
-  return integer_panels_bytes(s.k, s.columns);
+  const std::size_t bytes = integer_panels_bytes(s.k, s.columns);
+  const char* const memory = call.host.option("memory");
+  const bool grows = bytes > static_cast<std::size_t>(s.k * s.columns);
+  return memory != nullptr && std::string_view(memory) == "small" && grows ? 0 : bytes;
 }
 
 void pack(const sdk::Call& call, std::uint32_t, void* out_packed) {

@@ -46,7 +46,7 @@ namespace {
 // Bytes of gathered rows that stay in L2 while panels stream through it.
 constexpr std::int64_t block_bytes = 256 * 1024;
 // Blocks have a multiple of this number of rows: whole register tiles.
-constexpr std::int64_t row_multiple = 8;
+constexpr std::int64_t row_multiple = 32;
 // Multiply-adds worth handing to a thread.
 constexpr std::int64_t smallest_piece = 2'000'000;
 // Multiply-adds of a depthwise convolution worth a thread.

@@ -162,7 +162,7 @@ void sum_integer_rows(const std::uint8_t* a, std::int64_t step, std::int64_t row
 void multiply_integers(const sdk::Host& host, const IntegerTiles& product) {
   const std::int64_t panels = padded_columns(product.columns) / integer_panel_width;
   const std::int64_t row_tasks = panels >= 2 * host.thread_count() ? 1 : sdk::ceil_div(product.rows, task_rows);
-  const std::int64_t rows = sdk::round_up(sdk::ceil_div(product.rows, std::max<std::int64_t>(1, row_tasks)), 8);
+  const std::int64_t rows = sdk::round_up(sdk::ceil_div(product.rows, std::max<std::int64_t>(1, row_tasks)), 32);
   const std::int64_t tasks = sdk::ceil_div(product.rows, std::max<std::int64_t>(1, rows));
   const std::int64_t work = rows * std::max<std::int64_t>(1, product.k) * integer_panel_width;
   host.parallel_for(tasks * panels, std::max<std::int64_t>(1, multiply_grain / std::max<std::int64_t>(1, work)),

@@ -8,7 +8,12 @@
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #define TENON_X86_TILES 1
+#include <cpuid.h>
 #include <immintrin.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #else
 #define TENON_X86_TILES 0
 #endif
@@ -130,6 +135,18 @@ TENON_BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")
 
 namespace vnni {
 
+/// Adds what the zero points contribute to 16 sums and stores those that are in y.
+inline void store(const IntegerTiles& t, __m512i sum, std::int64_t row, std::int64_t column) {
+  const std::int64_t n = std::min<std::int64_t>(16, t.columns - column);
+  const __m512i factor = _mm512_set1_epi32(t.row_factor[row * t.row_factor_step]);
+  sum = _mm512_add_epi32(sum, _mm512_mullo_epi32(factor, _mm512_loadu_si512(t.column_sums + column)));
+  if (t.column_factor != nullptr) {
+    const __m512i by = _mm512_set1_epi32(t.row_sums[row]);
+    sum = _mm512_add_epi32(sum, _mm512_mullo_epi32(by, _mm512_loadu_si512(t.column_factor + column)));
+  }
+  _mm512_mask_storeu_epi32(t.y + row * t.y_step + column, static_cast<__mmask16>((1u << n) - 1), sum);
+}
+
 /// `rows` rows and 16 `vectors` columns, from `row` and `column` on.
 template <int rows, int vectors>
 inline void tile(const IntegerTiles& t, const std::int8_t* b, std::int64_t row, std::int64_t column) {
@@ -147,27 +164,15 @@ inline void tile(const IntegerTiles& t, const std::int8_t* b, std::int64_t row, 
       for (int v = 0; v < vectors; ++v) sums[r][v] = _mm512_dpbusd_epi32(sums[r][v], four, weights[v]);
     }
   }
-  for (int v = 0; v < vectors; ++v) {
-    const std::int64_t j = column + 16 * v, n = std::min<std::int64_t>(16, t.columns - j);
-    if (n <= 0) break;
-    const auto mask = static_cast<__mmask16>((1u << n) - 1);
-    const __m512i column_sums = _mm512_loadu_si512(t.column_sums + j);
-    const __m512i column_factor = t.column_factor == nullptr ? _mm512_setzero_si512() : _mm512_loadu_si512(t.column_factor + j);
-    for (int r = 0; r < rows; ++r) {
-      const __m512i factor = _mm512_set1_epi32(t.row_factor[(row + r) * t.row_factor_step]);
-      __m512i sum = _mm512_add_epi32(sums[r][v], _mm512_mullo_epi32(factor, column_sums));
-      if (t.column_factor != nullptr) {
-        sum = _mm512_add_epi32(sum, _mm512_mullo_epi32(_mm512_set1_epi32(t.row_sums[row + r]), column_factor));
-      }
-      _mm512_mask_storeu_epi32(t.y + (row + r) * t.y_step + j, mask, sum);
-    }
+  for (int v = 0; v < vectors && column + 16 * v < t.columns; ++v) {
+    for (int r = 0; r < rows; ++r) store(t, sums[r][v], row + r, column + 16 * v);
   }
 }
 
+/// The rows from `row` on.
 template <int vectors>
-void panel_rows(const IntegerTiles& t, const std::int8_t* b, std::int64_t column) {
+void panel_rows(const IntegerTiles& t, const std::int8_t* b, std::int64_t row, std::int64_t column) {
   // The tile has 16 sums in registers, enough to hide the latency of an addition; 8 row addresses fit the registers too.
-  std::int64_t row = 0;
   for (; row + 8 <= t.rows; row += 8) tile<8, vectors>(t, b, row, column);
   switch (t.rows - row) {
     case 1:
@@ -189,18 +194,115 @@ void panel_rows(const IntegerTiles& t, const std::int8_t* b, std::int64_t column
   }
 }
 
+/// One panel's columns.
+inline void panel(const IntegerTiles& t, const std::int8_t* b, std::int64_t row, std::int64_t column) {
+  if (t.columns - column > 16) return panel_rows<2>(t, b, row, column);
+  panel_rows<1>(t, b, row, column);
+}
+
 void multiply(const IntegerTiles& t) {
   for (std::int64_t column = 0; column < t.columns; column += integer_panel_width) {
     const std::int8_t* const b = t.panels + column * sdk::round_up(t.k, integer_group);
-    if (t.columns - column > 16) {
-      panel_rows<2>(t, b, column);
-    } else {
-      panel_rows<1>(t, b, column);
-    }
+    panel(t, b, 0, column);
   }
 }
 
 }  // namespace vnni
+
+TENON_END_TARGET
+
+TENON_BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,amx-tile,amx-int8")
+
+// Intel AMX: tile registers of 16 rows of 64 bytes. tdpbusd multiplies 16 rows of 64 u8 with 16 groups of 16 columns of 4 i8, which are
+// the lines of a panel, and adds the products to 16 x 16 sums.
+namespace amx {
+
+constexpr std::int64_t tile_rows = 16, tile_k = 64, tile_groups = tile_k / integer_group;
+
+struct alignas(64) TileConfig {
+  std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
+  std::uint16_t bytes_per_row[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+// In static memory: GCC's intrinsic says that it reads 8 bytes.
+constexpr TileConfig tile_config;
+
+/// Sums of 16 or 32 rows and a panel's columns over whole tiles of k; then the rest of k.
+template <bool two>
+inline void block(const IntegerTiles& t, const std::int8_t* b, std::int64_t row, std::int64_t column) {
+  constexpr std::int64_t line = integer_group * integer_panel_width;  // bytes
+  const std::uint8_t* a = t.a + row * t.a_step;
+  const std::int8_t* lines = b;
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  std::int64_t k = 0;
+  for (; k + tile_k <= t.k; k += tile_k, lines += tile_groups * line) {
+    _tile_loadd(6, lines, line);
+    _tile_loadd(7, lines + 64, line);
+    _tile_loadd(4, a + k, t.a_step);
+    _tile_dpbusd(0, 4, 6);
+    _tile_dpbusd(1, 4, 7);
+    if constexpr (two) {
+      _tile_loadd(5, a + tile_rows * t.a_step + k, t.a_step);
+      _tile_dpbusd(2, 5, 6);
+      _tile_dpbusd(3, 5, 7);
+    }
+  }
+  alignas(64) std::int32_t sums[2 * tile_rows][integer_panel_width];
+  _tile_stored(0, sums[0], line);
+  _tile_stored(1, sums[0] + 16, line);
+  if constexpr (two) {
+    _tile_stored(2, sums[tile_rows], line);
+    _tile_stored(3, sums[tile_rows] + 16, line);
+  }
+  for (std::int64_t r = 0; r < (two ? 2 : 1) * tile_rows; ++r) {
+    const std::uint8_t* const rest = a + r * t.a_step;
+    for (std::int64_t v = 0; v < 2 && column + 16 * v < t.columns; ++v) {
+      __m512i sum = _mm512_load_si512(sums[r] + 16 * v);
+      for (std::int64_t i = k; i < t.k; i += integer_group) {
+        const __m512i weights = _mm512_loadu_si512(b + i / integer_group * line + 64 * v);
+        sum = _mm512_dpbusd_epi32(sum, _mm512_set1_epi32(group_at(rest + i)), weights);
+      }
+      vnni::store(t, sum, row + r, column + 16 * v);
+    }
+  }
+}
+
+void multiply(const IntegerTiles& t) {
+  _tile_loadconfig(&tile_config);
+  for (std::int64_t column = 0; column < t.columns; column += integer_panel_width) {
+    const std::int8_t* const b = t.panels + column * sdk::round_up(t.k, integer_group);
+    std::int64_t row = 0;
+    for (; row + 2 * tile_rows <= t.rows; row += 2 * tile_rows) block<true>(t, b, row, column);
+    if (row + tile_rows <= t.rows) {
+      block<false>(t, b, row, column);
+      row += tile_rows;
+    }
+    vnni::panel(t, b, row, column);
+  }
+  _tile_release();
+}
+
+/// Whether the processor has the instructions and Linux lets this process use them: it grants the memory for the registers on request.
+bool is_available() {
+#if defined(__linux__)
+  static const bool available = [] {
+    unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+    if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0) return false;
+    constexpr unsigned tiles = 1u << 24, products_of_bytes = 1u << 25;
+    if ((edx & tiles) == 0 || (edx & products_of_bytes) == 0) return false;
+    constexpr long request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+    return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+  }();
+  return available;
+#else
+  return false;
+#endif
+}
+
+}  // namespace amx
 
 TENON_END_TARGET
 
@@ -216,7 +318,10 @@ bool has_vnni() {
 void multiply_integer_tiles(const IntegerTiles& tiles) {
 #if TENON_X86_TILES
   const InstructionSet set = instruction_set();
-  if (set >= InstructionSet::avx512 && has_vnni()) return vnni::multiply(tiles);
+  if (set >= InstructionSet::avx512 && has_vnni()) {
+    const bool fills_tiles = tiles.rows >= amx::tile_rows && tiles.k >= amx::tile_k;
+    return fills_tiles && amx::is_available() ? amx::multiply(tiles) : vnni::multiply(tiles);
+  }
   if (set >= InstructionSet::avx2) return avx2::multiply(tiles);
 #endif
   multiply_portable(tiles);

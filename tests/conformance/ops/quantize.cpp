@@ -68,6 +68,7 @@ std::vector<OpCase> cases_quantize() {
                     dequantized({}, {}, u8), dequantized({0, 3}, {}, i8)},
        .bound = scaled,
        .oracle = Oracle::same_dtype,
+       .gradient = {1},
        .golden = {{"example", dequantized({4}, {}, u8), {{0, 3, 128, 255}, {2}, {128}}, {{-256, -250, 0, 254}}},
                   {"axis", dequantized({2, 2}, {2, 1}, i8), {{-128, 127, 1, 2}, {0.5, 4}, {-1, 1}}, {{-63.5, 64, 0, 4}}}}},
       {.op = TENON_OP_DynamicQuantizeLinear,
