@@ -32,8 +32,8 @@ Variant dequantized(const Dims& x, const Dims& scale, tenon_dtype from, bool zer
   return {fmt::format("from={}{}", static_cast<unsigned>(from), zero_point ? "" : "/symmetric"), inputs, {result(x)}};
 }
 
-Variant dynamic(const Dims& x, Values values = numbers) {
-  return {"", {operand(x, values)}, {result(x, u8), result({}), result({}, u8)}};
+Variant dynamic(const Dims& x, Values values = numbers, const char* label = "") {
+  return {label, {operand(x, values)}, {result(x, u8), result({}), result({}, u8)}};
 }
 
 Golden quantization(const char* name, tenon_dtype to, std::vector<double> x, double scale, double zero_point, std::vector<double> y,
@@ -73,7 +73,8 @@ std::vector<OpCase> cases_quantize() {
                   {"axis", dequantized({2, 2}, {2, 1}, i8), {{-128, 127, 1, 2}, {0.5, 4}, {-1, 1}}, {{-63.5, 64, 0, 4}}}}},
       {.op = TENON_OP_DynamicQuantizeLinear,
        .variants = {dynamic({7}), dynamic({2, 3, 5}), dynamic({1, 3, 8, 9}), dynamic({n}), dynamic({sized(300001, 3001)}),
-                    dynamic({n}, {.low = 0.1, .high = 8}), dynamic({33}, {.low = -8, .high = -0.1}), dynamic({}), dynamic({0, 3})},
+                    dynamic({n}, {.low = 0.1, .high = 8}, "positive"), dynamic({33}, {.low = -8, .high = -0.1}, "negative"), dynamic({}),
+                    dynamic({0, 3})},
        .bound = rounded,
        .oracle = Oracle::same_dtype,
        .golden = {{"range", dynamic({4}), {{0, 255, 102, 1}}, {{0, 255, 102, 1}, {1}, {0}}},
