@@ -136,7 +136,7 @@ TEST_CASE("config: the schema documents every key and is a valid configuration o
     CHECK(std::string(key.help).size() > 10);
     CHECK(contains(schema, std::string("# ") + key.help + " (" + key.type));
   }
-  CHECK(config_keys().size() == 26);
+  CHECK(config_keys().size() == 27);
 }
 
 TEST_CASE("config: an error has file, line and key") {
