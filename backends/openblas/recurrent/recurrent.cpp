@@ -8,6 +8,7 @@
 
 #include "gemm/panels.h"
 #include "gemm/products.h"
+#include "simd/subnormals.h"
 
 namespace tenon::openblas {
 namespace {
@@ -115,6 +116,8 @@ void Recurrent<T>::for_each_step(bool backward, std::initializer_list<Phase> pha
   const double row_work = static_cast<double>(columns()) * static_cast<double>(units);
   const double step_work = row_work * static_cast<double>(batch);
   const StepTiling tiling = step_tiling(call.host.thread_count(), directions, batch, step_work);
+  // States that decay become subnormal. They are at most about 1, so that zero in their place changes a sum by 1e-38 times a weight.
+  const bool forward = !backward;
   if (tiling.by_columns) {
     constexpr std::int64_t width = panel_width<T>;
     for (std::int64_t i = 0; i < steps; ++i) {
@@ -122,6 +125,7 @@ void Recurrent<T>::for_each_step(bool backward, std::initializer_list<Phase> pha
       for (const Phase& phase : phases) {
         const std::int64_t blocks = sdk::ceil_div(phase.columns, width);
         call.host.parallel_for(directions * blocks, 1, [&](std::int64_t begin, std::int64_t end) {
+          const SubnormalsAreZero mode(forward);
           while (begin < end) {
             const std::int64_t d = begin / blocks, first = begin % blocks;
             const std::int64_t last = std::min(blocks, first + end - begin);
@@ -137,6 +141,7 @@ void Recurrent<T>::for_each_step(bool backward, std::initializer_list<Phase> pha
   const auto grain = static_cast<std::int64_t>(smallest_task / std::max(task_work, 1.0));
   const std::int64_t blocks = tiling.row_blocks;
   call.host.parallel_for(directions * blocks, std::max<std::int64_t>(grain, 1), [&](std::int64_t begin, std::int64_t end) {
+    const SubnormalsAreZero mode(forward);
     for (std::int64_t task = begin; task < end; ++task) {
       const std::int64_t d = task / blocks, block = task % blocks;
       const std::int64_t row = batch * block / blocks, rows = batch * (block + 1) / blocks - row;
