@@ -32,8 +32,8 @@ constexpr bool shares_blocks = true;
 #endif
 
 /// Memory of its own; null if there is none.
-void* allocate_alone(std::uint64_t size_bytes, std::uint64_t alignment) {
-  const bool large = size_bytes >= 2 * huge_page;
+void* allocate_alone(std::uint64_t size_bytes, std::uint64_t alignment, HostPages pages) {
+  const bool large = pages == HostPages::huge && size_bytes >= 2 * huge_page;
   alignment = std::max<std::uint64_t>(large ? std::max(alignment, huge_page) : alignment, sizeof(void*));
   const std::uint64_t rounded = (std::max<std::uint64_t>(size_bytes, 1) + alignment - 1) / alignment * alignment;
   if (rounded < size_bytes) return nullptr;
@@ -79,7 +79,7 @@ class SharedBlocks {
 #endif
   }
   static MemoryPool::Block allocate_block(std::uint64_t size_bytes) {
-    void* const memory = allocate_alone(size_bytes, huge_page);
+    void* const memory = allocate_alone(size_bytes, huge_page, HostPages::huge);
     if (memory == nullptr) throw Error(Status::out_of_memory, "no host memory");
     return {reinterpret_cast<std::uint64_t>(memory), size_bytes, memory};
   }
@@ -90,15 +90,16 @@ class SharedBlocks {
 
 }  // namespace
 
-void* allocate_host(std::uint64_t size_bytes, std::uint64_t alignment) noexcept {
-  if (shares_blocks && size_bytes >= min_shared && size_bytes < max_shared && alignment <= MemoryPool::min_alignment) {
+void* allocate_host(std::uint64_t size_bytes, std::uint64_t alignment, HostPages pages) noexcept {
+  if (shares_blocks && pages == HostPages::huge && size_bytes >= min_shared && size_bytes < max_shared &&
+      alignment <= MemoryPool::min_alignment) {
     try {
       return SharedBlocks::instance().allocate(size_bytes);
     } catch (const std::exception&) {
       // There may be memory for less than a block.
     }
   }
-  return allocate_alone(size_bytes, alignment);
+  return allocate_alone(size_bytes, alignment, pages);
 }
 
 void free_host(void* memory) noexcept {

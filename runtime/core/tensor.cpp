@@ -79,7 +79,7 @@ void need_writable(const Tensor& view, const char* what) {
 Tensor Tensor::empty(DType dtype, const Shape& shape) {
   const std::int64_t bytes = bytes_of(dtype, shape, "Tensor::empty");
   // An empty tensor has an address too, so that kernels never see a null pointer.
-  void* memory = allocate_host(static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 1)), alignment);
+  void* memory = allocate_host(static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 1)), alignment, HostPages::normal);
   if (!memory) {
     throw Error(Status::out_of_memory, std::string("Tensor::empty: no host memory for ") + name_of(dtype) + shape.str() + ", " +
                                            std::to_string(bytes) + " bytes requested; use a smaller batch or model");

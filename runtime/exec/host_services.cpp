@@ -41,7 +41,7 @@ struct Services {
   }
   static void* allocate(tenon_host_context*, std::uint64_t size, std::uint64_t alignment) {
     allocations.fetch_add(1, std::memory_order_relaxed);
-    return allocate_host(size, alignment);
+    return allocate_host(size, alignment, HostPages::huge);
   }
   static void release(tenon_host_context*, void* memory, std::uint64_t) { free_host(memory); }
   static std::uint32_t thread_count(tenon_host_context* context, const tenon_run* run) {

@@ -35,7 +35,8 @@ TEST_CASE("host memory: pieces of every size are aligned and apart from each oth
     for (int i = 0; i < 200; ++i) {
       const std::uint64_t size_bytes = 1 + random() % (std::uint64_t{1} << (random() % 24)),
                           alignment = std::uint64_t{8} << (random() % 10);
-      auto* const bytes = static_cast<unsigned char*>(allocate_host(size_bytes, alignment));
+      auto* const bytes =
+          static_cast<unsigned char*>(allocate_host(size_bytes, alignment, i % 3 == 0 ? HostPages::normal : HostPages::huge));
       intact = intact && bytes != nullptr && reinterpret_cast<std::uintptr_t>(bytes) % alignment == 0;
       const auto value = static_cast<unsigned char>(random());
       for (std::uint64_t at = 0; at < size_bytes; at += 509) bytes[at] = value;
@@ -56,6 +57,6 @@ TEST_CASE("host memory: pieces of every size are aligned and apart from each oth
   CHECK(status == 0);
   for (std::thread& thread : threads) thread.join();
   CHECK(intact == 3);
-  CHECK(allocate_host(std::uint64_t{1} << 62, 64) == nullptr);
+  CHECK(allocate_host(std::uint64_t{1} << 62, 64, HostPages::huge) == nullptr);
   free_host(nullptr);
 }
