@@ -119,17 +119,20 @@ Program GraphRunner::compile(const Graph& graph) {
 
 /// Creates the parameters that no earlier program has.
 void GraphRunner::set_parameters(const Graph& graph) {
+  const Device device = loaded_.device();
+  const bool is_limited = device.memory().limit_size_bytes != 0;
   bool any = false;
   for (const ValueInfo& value : graph.values()) {
     if (value.kind != ValueKind::parameter || loaded_.store->has(value.name)) continue;
     const Tensor& weight = loaded_.weights.all().at(value.name);
-    // Pages of the file are read-only; what was copied from them needs no other copy.
-    const Tensor imported = loaded_.file->views(weight) ? Tensor() : exec::import_tensor(weight, loaded_.device());
+    // What was copied from the file needs no other copy. Pages of the file are read-only, and imported memory would not count against a
+    // limit.
+    const Tensor imported = is_limited || loaded_.file->views(weight) ? Tensor() : exec::import_tensor(weight, device);
     if (imported.defined()) {
       exec::keep_exporter(imported, weight.storage());
       loaded_.store->adopt(value.name, imported);
     } else {
-      loaded_.store->create(value.name, loaded_.device(), value.dtype, value.shape);
+      loaded_.store->create(value.name, device, value.dtype, value.shape);
       loaded_.store->set(value.name, weight);
     }
     any = true;

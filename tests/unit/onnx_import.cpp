@@ -91,6 +91,20 @@ TEST_CASE("onnx import: the copy of a weight that is not aligned in its file is 
   for (const NamedTensor& weight : model.initializers()) CHECK(weight.tensor.to_vector<float>() == std::vector<float>{2, 2, 2, 2});
 }
 
+TEST_CASE("onnx import: weights count against the memory limit of their device") {
+  const OnnxFiles files;
+  const std::string path = files.write(test::model(onnx_graph({node("Gather", {"w", "i"}, {"y"})}, {i64("i", {1})}, {f32("y", {1})},
+                                                              {floats("w", std::vector<float>(1 << 20, 2), {1 << 20})})));
+  const auto run = [&](std::uint64_t limit_mb) {
+    Config config = test_config("openblas:0");
+    config.memory.limit_mb = limit_mb;
+    onnx::Model model = onnx::Model::load(path, Context(config));
+    return model.run({{"i", Tensor::of<std::int64_t>({1000}, {1})}})[0].to_vector<float>()[0];
+  };
+  CHECK(run(64) == 2);
+  CHECK_ERROR_CONTAINS("out of memory: requested 4194304 bytes", run(3));
+}
+
 TEST_CASE("onnx import: functions are inlined with their attributes and defaults") {
   onnx::ModelRecord record = test::model(
       onnx_graph({node("Scaled", {"x"}, {"h"}, {number("alpha", 3)}), node("Scaled", {"h"}, {"y"})}, {f32("x", {2})}, {f32("y", {2})}));
