@@ -5,29 +5,9 @@
 #include <cstring>
 
 #include "simd/instruction_set.h"
-
-#if defined(__x86_64__) && defined(__GNUC__)
-#define TENON_X86_TILES 1
-#include <cpuid.h>
-#include <immintrin.h>
-#if defined(__linux__)
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
-#else
-#define TENON_X86_TILES 0
-#endif
+#include "simd/x86.h"
 
 // The tiles are written with intrinsics: Highway's AVX-512 target has no vpdpbusd, and its i16 products leave the order of lanes open.
-#if TENON_X86_TILES && defined(__clang__)
-#define TENON_BEGIN_TARGET(names) _Pragma(TENON_TEXT(clang attribute push(__attribute__((target(names))), apply_to = function)))
-#define TENON_END_TARGET _Pragma("clang attribute pop")
-#define TENON_TEXT(...) #__VA_ARGS__
-#elif TENON_X86_TILES
-#define TENON_BEGIN_TARGET(names) _Pragma("GCC push_options") _Pragma(TENON_TEXT(GCC target(names)))
-#define TENON_END_TARGET _Pragma("GCC pop_options")
-#define TENON_TEXT(...) #__VA_ARGS__
-#endif
 
 namespace tenon::openblas {
 namespace {
@@ -71,7 +51,7 @@ void multiply_portable(const IntegerTiles& t) {
   }
 }
 
-#if TENON_X86_TILES
+#if TENON_X86
 
 TENON_BEGIN_TARGET("avx2")
 
@@ -219,14 +199,6 @@ namespace amx {
 
 constexpr std::int64_t tile_rows = 16, tile_k = 64, tile_groups = tile_k / integer_group;
 
-struct alignas(64) TileConfig {
-  std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
-  std::uint16_t bytes_per_row[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-};
-// In static memory: GCC's intrinsic says that it reads 8 bytes.
-constexpr TileConfig tile_config;
-
 /// Sums of 16 or 32 rows and a panel's columns over whole tiles of k; then the rest of k.
 template <bool two>
 inline void block(const IntegerTiles& t, const std::int8_t* b, std::int64_t row, std::int64_t column) {
@@ -271,7 +243,7 @@ inline void block(const IntegerTiles& t, const std::int8_t* b, std::int64_t row,
 }
 
 void multiply(const IntegerTiles& t) {
-  _tile_loadconfig(&tile_config);
+  _tile_loadconfig(&amx_full_tiles);
   for (std::int64_t column = 0; column < t.columns; column += integer_panel_width) {
     const std::int8_t* const b = t.panels + column * sdk::round_up(t.k, integer_group);
     std::int64_t row = 0;
@@ -285,44 +257,21 @@ void multiply(const IntegerTiles& t) {
   _tile_release();
 }
 
-/// Whether the processor has the instructions and Linux lets this process use them: it grants the memory for the registers on request.
-bool is_available() {
-#if defined(__linux__)
-  static const bool available = [] {
-    unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-    if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0) return false;
-    constexpr unsigned tiles = 1u << 24, products_of_bytes = 1u << 25;
-    if ((edx & tiles) == 0 || (edx & products_of_bytes) == 0) return false;
-    constexpr long request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
-    return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
-  }();
-  return available;
-#else
-  return false;
-#endif
-}
-
 }  // namespace amx
 
 TENON_END_TARGET
 
-bool has_vnni() {
-  static const bool found = __builtin_cpu_supports("avx512vnni") != 0;
-  return found;
-}
-
-#endif  // TENON_X86_TILES
+#endif  // TENON_X86
 
 }  // namespace
 
 void multiply_integer_tiles(const IntegerTiles& tiles) {
-#if TENON_X86_TILES
-  const InstructionSet set = instruction_set();
-  if (set >= InstructionSet::avx512 && has_vnni()) {
+#if TENON_X86
+  if (has_avx512_vnni()) {
     const bool fills_tiles = tiles.rows >= amx::tile_rows && tiles.k >= amx::tile_k;
-    return fills_tiles && amx::is_available() ? amx::multiply(tiles) : vnni::multiply(tiles);
+    return fills_tiles && has_amx_int8() ? amx::multiply(tiles) : vnni::multiply(tiles);
   }
-  if (set >= InstructionSet::avx2) return avx2::multiply(tiles);
+  if (instruction_set() >= InstructionSet::avx2) return avx2::multiply(tiles);
 #endif
   multiply_portable(tiles);
 }

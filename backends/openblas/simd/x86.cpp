@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simd/x86.h"
+
+#include "simd/instruction_set.h"
+
+#if TENON_X86
+#include <cpuid.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+#endif
+
+namespace tenon::openblas {
+namespace {
+
+#if TENON_X86
+
+/// Registers of a leaf of the instruction CPUID; 0 where the leaf does not exist.
+struct Leaf {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+
+  Leaf(unsigned leaf, unsigned subleaf) {
+    if (__get_cpuid_count(leaf, subleaf, &eax, &ebx, &ecx, &edx) == 0) eax = ebx = ecx = edx = 0;
+  }
+};
+
+struct Features {
+  bool vnni = false, bf16 = false, amx_int8 = false, amx_bf16 = false;
+
+  Features() {
+    const Leaf extensions(7, 0), more(7, 1);
+    vnni = (extensions.ecx >> 11 & 1) != 0;
+    bf16 = (more.eax >> 5 & 1) != 0;
+#if defined(__linux__)
+    constexpr unsigned tiles = 1u << 24;
+    constexpr long request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+    if ((extensions.edx & tiles) == 0 || syscall(SYS_arch_prctl, request_permission, tile_data) != 0) return;
+    amx_int8 = (extensions.edx >> 25 & 1) != 0;
+    amx_bf16 = (extensions.edx >> 22 & 1) != 0;
+#endif
+  }
+};
+
+const Features& features() {
+  static const Features found;
+  return found;
+}
+
+bool avx512() {
+  return instruction_set() >= InstructionSet::avx512;
+}
+
+#endif
+
+}  // namespace
+
+#if TENON_X86
+bool has_avx512_vnni() {
+  return avx512() && features().vnni;
+}
+bool has_avx512_bf16() {
+  return avx512() && features().bf16;
+}
+bool has_amx_int8() {
+  return avx512() && features().amx_int8;
+}
+bool has_amx_bf16() {
+  return avx512() && features().amx_bf16;
+}
+#else
+bool has_avx512_vnni() {
+  return false;
+}
+bool has_avx512_bf16() {
+  return false;
+}
+bool has_amx_int8() {
+  return false;
+}
+bool has_amx_bf16() {
+  return false;
+}
+#endif
+
+}  // namespace tenon::openblas

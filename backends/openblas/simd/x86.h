@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// x86.h - for kernels of x86 that are written with intrinsics: functions for one instruction set, and what this processor has beyond the
+// instruction sets of instruction_set.h.
+#pragma once
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#define TENON_X86 1
+#include <immintrin.h>
+#else
+#define TENON_X86 0
+#endif
+
+// Functions between TENON_BEGIN_TARGET("avx2,fma") and TENON_END_TARGET may use those instructions. They run only where the processor has
+// them.
+#define TENON_PRAGMA(...) _Pragma(#__VA_ARGS__)
+#if TENON_X86 && defined(__clang__)
+#define TENON_BEGIN_TARGET(names) TENON_PRAGMA(clang attribute push(__attribute__((target(names))), apply_to = function))
+#define TENON_END_TARGET TENON_PRAGMA(clang attribute pop)
+#elif TENON_X86
+#define TENON_BEGIN_TARGET(names) TENON_PRAGMA(GCC push_options) TENON_PRAGMA(GCC target(names))
+#define TENON_END_TARGET TENON_PRAGMA(GCC pop_options)
+#endif
+
+namespace tenon::openblas {
+
+/// Whether kernels may use these instructions: the processor has them, and limit_instruction_set() allows AVX-512. Always false elsewhere
+/// than on x86.
+bool has_avx512_vnni();
+bool has_avx512_bf16();
+/// Tiles of Intel AMX. Linux grants a process the memory for their registers on request, which the first call makes.
+bool has_amx_int8();
+bool has_amx_bf16();
+
+#if TENON_X86
+
+/// The tile registers' shapes, for TileConfig: all of 16 rows of 64 bytes.
+struct alignas(64) AmxTileConfig {
+  unsigned char palette = 1, start_row = 0, reserved[14] = {};
+  unsigned short bytes_per_row[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  unsigned char rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+// In static memory: GCC's intrinsic _tile_loadconfig says that it reads 8 bytes.
+inline constexpr AmxTileConfig amx_full_tiles;
+
+#endif
+
+}  // namespace tenon::openblas
