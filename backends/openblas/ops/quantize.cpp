@@ -64,7 +64,18 @@ void quantize_each(const T* x, const T* scale, const Q* zero_point, bool one_sca
 template <bool one_scale, bool one_zero_point, class Q, class T>
 HWY_INLINE void dequantize_with(const Q* x, const T* scale, const Q* zero_point, T* y, std::int64_t n) {
   const T first_scale = *scale, first_zero_point = static_cast<T>(*zero_point);
-  for (std::int64_t i = 0; i < n; ++i) {
+  std::int64_t i = 0;
+  if constexpr (one_scale && one_zero_point && std::is_same_v<T, float> && sizeof(Q) == 1) {
+    const Wide<float> d;
+    const hn::RebindToSigned<Wide<float>> whole;
+    const hn::Rebind<Q, Wide<float>> narrow;
+    const auto scales = hn::Set(d, first_scale), centres = hn::Set(d, first_zero_point);
+    for (; i + lanes(d) <= n; i += lanes(d)) {
+      const auto q = hn::ConvertTo(d, hn::PromoteTo(whole, hn::LoadU(narrow, x + i)));
+      hn::StoreU(hn::Mul(hn::Sub(q, centres), scales), d, y + i);
+    }
+  }
+  for (; i < n; ++i) {
     const T centred = static_cast<T>(x[i]) - (one_zero_point ? first_zero_point : static_cast<T>(zero_point[i]));
     y[i] = centred * (one_scale ? first_scale : scale[i]);
   }
@@ -119,6 +130,15 @@ void over_runs(const sdk::Call& call, const Loop& loop) {
   none.data = const_cast<Z*>(&zero);
   none.count = 1;
   const sdk::Operand& zero_point = call.has_input(2) ? call.inputs[2] : none;
+  const bool is_plain =
+      call.inputs[0].dense && call.inputs[0].count == call.outputs[0].count && call.inputs[1].count == 1 && zero_point.count == 1;
+  if (is_plain) {
+    const std::int64_t count = call.outputs[0].count;
+    const auto part = [&](std::int64_t begin, std::int64_t end) {
+      loop(call.input<X>(0) + begin, call.input<S>(1), zero_point.as<const Z>(), true, true, call.output<Y>(0) + begin, end - begin);
+    };
+    return count <= grain ? part(0, count) : call.host.parallel_for(count, grain, part);
+  }
   const StridedLoop<3> strided = strided_loop_over<3>(call.outputs[0], {&call.inputs[0], &call.inputs[1], &zero_point});
   const auto* const x = call.input<X>(0);
   const auto* const scale = call.input<S>(1);

@@ -163,12 +163,22 @@ void line(const Lines& from, const std::int8_t* weights, const IntegerRequantisa
   const Requantisation requantised(by);
   const bool pairs = g.kernel_width < integer_group && g.stride_width == 1 && g.dilation_width == 1;
   const std::int64_t shifted = chunks_of(g) * chunk_bytes(g), taps = line_groups(g) * integer_group;
+  const std::int64_t line_step = g.dilation_height * g.width * g.channels, tap_step = g.dilation_width * g.channels;
+  const std::int64_t top = from.line * g.stride_height - g.pad_top, bottom = top + (g.kernel_height - 1) * g.dilation_height;
+  const bool lines_inside = top >= 0 && bottom < g.height;
   for (std::int64_t column = 0; column < g.out_width;) {
     const int count = pairs && column + 1 < g.out_width ? 2 : 1;
     // Taps beyond the kernel meet weights of 0, but have to be readable.
-    const std::int64_t last = g.kernel_width - 1 + (count - 1);
-    for (std::int64_t a = 0; a < g.kernel_height; ++a) {
-      for (std::int64_t b = 0; b < taps; ++b) pixels[a * taps + b] = b <= last ? from.pixel(column, a, b) : from.padding;
+    const std::int64_t last = g.kernel_width - 1 + (count - 1), left = column * g.stride_width - g.pad_left;
+    if (lines_inside && left >= 0 && left + last * g.dilation_width < g.width) {
+      const std::uint8_t* at = from.x + ((from.image * g.height + top) * g.width + left) * g.channels;
+      for (std::int64_t a = 0; a < g.kernel_height; ++a, at += line_step) {
+        for (std::int64_t b = 0; b < taps; ++b) pixels[a * taps + b] = b <= last ? at + b * tap_step : from.padding;
+      }
+    } else {
+      for (std::int64_t a = 0; a < g.kernel_height; ++a) {
+        for (std::int64_t b = 0; b < taps; ++b) pixels[a * taps + b] = b <= last ? from.pixel(column, a, b) : from.padding;
+      }
     }
     for (std::int64_t channel = 0; channel < g.channels; channel += chunk_channels) {
       const std::int64_t n = g.channels - channel;
