@@ -8,7 +8,7 @@
 
 #include <tenon/sdk/rounding.h>
 
-#include "simd/simd.h"
+#include "simd/bf16.h"
 
 #ifndef TENON_OPENBLAS_DEPTHWISE_LINE
 #define TENON_OPENBLAS_DEPTHWISE_LINE
@@ -63,17 +63,17 @@ namespace {
 /// Access to one vector of channels, or to its first n lanes.
 template <class T, bool part>
 struct Access {
-  using D = Wide<T>;
+  using D = Wide<Computed<T>>;
   std::int64_t n = 0;
   HWY_INLINE hn::Vec<D> load(const T* p) const {
-    if constexpr (part) return load_first(D(), p, n);
-    return hn::LoadU(D(), p);
+    if constexpr (part) return load_stored_first(D(), p, n);
+    return load_stored(D(), p);
   }
   HWY_INLINE void store(hn::Vec<D> v, T* p) const {
     if constexpr (part) {
-      store_first(v, D(), p, n);
+      store_rounded_first(v, D(), p, n);
     } else {
-      hn::StoreU(v, D(), p);
+      store_rounded(v, D(), p);
     }
   }
 };
@@ -81,10 +81,10 @@ struct Access {
 /// Computes `registers` vectors of channels from `channel` on, of `pixels` pixels from j on, whose taps are the same, `source_step` apart.
 template <int pixels, int registers, bool part, class T, class Activate>
 HWY_INLINE void block(const Line<T>& line, const Activate& activate, std::int64_t j, std::int64_t source_step, std::int64_t channel) {
-  const Wide<T> d;
+  const Wide<Computed<T>> d;
   const Access<T, part> access{line.channels - channel};
   const Taps& columns = line.columns[j];
-  hn::Vec<Wide<T>> sums[pixels][registers];
+  hn::Vec<Wide<Computed<T>>> sums[pixels][registers];
   for (auto& sum : sums) {
     for (int i = 0; i < registers; ++i) sum[i] = hn::Zero(d);
   }
@@ -120,7 +120,7 @@ HWY_INLINE void block(const Line<T>& line, const Activate& activate, std::int64_
 
 template <int pixels, int registers, class T, class Activate>
 void pixels_of(const Line<T>& line, const Activate& activate, std::int64_t j, std::int64_t source_step) {
-  const std::int64_t width = lanes(Wide<T>());
+  const std::int64_t width = lanes(Wide<Computed<T>>());
   std::int64_t c = 0;
   for (; c + registers * width <= line.channels; c += registers * width) {
     block<pixels, registers, false>(line, activate, j, source_step, c);
@@ -385,14 +385,19 @@ void depthwise_weights(const ConvGeometry& g, const T* w, T* out_w) {
   }
 }
 
+template void depthwise_forward<sdk::BFloat16>(const ConvGeometry&, const sdk::Call&, const sdk::BFloat16*, const sdk::BFloat16*,
+                                               const sdk::BFloat16*, sdk::BFloat16*);
 template void depthwise_forward<float>(const ConvGeometry&, const sdk::Call&, const float*, const float*, const float*, float*);
 template void depthwise_forward<double>(const ConvGeometry&, const sdk::Call&, const double*, const double*, const double*, double*);
 template void depthwise_transpose<float>(const ConvGeometry&, const sdk::Call&, const float*, const float*, const float*, float*);
 template void depthwise_transpose<double>(const ConvGeometry&, const sdk::Call&, const double*, const double*, const double*, double*);
+template void depthwise_input_grad<sdk::BFloat16>(const ConvGeometry&, const sdk::Call&, const sdk::BFloat16*, const sdk::BFloat16*,
+                                                  sdk::BFloat16*);
 template void depthwise_input_grad<float>(const ConvGeometry&, const sdk::Call&, const float*, const float*, float*);
 template void depthwise_input_grad<double>(const ConvGeometry&, const sdk::Call&, const double*, const double*, double*);
 template void depthwise_weight_grad<float>(const ConvGeometry&, const sdk::Call&, const float*, const float*, float*);
 template void depthwise_weight_grad<double>(const ConvGeometry&, const sdk::Call&, const double*, const double*, double*);
+template void depthwise_weights<sdk::BFloat16>(const ConvGeometry&, const sdk::BFloat16*, sdk::BFloat16*);
 template void depthwise_weights<float>(const ConvGeometry&, const float*, float*);
 template void depthwise_weights<double>(const ConvGeometry&, const double*, double*);
 

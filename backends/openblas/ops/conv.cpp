@@ -10,6 +10,8 @@
 #include "conv/conv_geometry.h"
 #include "conv/conv_weight_grad.h"
 #include "conv/conv_winograd.h"
+#include "elementwise/half.h"
+#include "gemm/product_types.h"
 
 namespace tenon::openblas {
 namespace {
@@ -102,7 +104,13 @@ class Forward {
     const T* const own = call.has_input(2) ? call.input<T>(2) : nullptr;
     const T* const added = call.epilogue.bias == nullptr ? nullptr : call.epilogue.bias->as<const T>();
     if (own == nullptr || added == nullptr) return own == nullptr ? added : own;
-    for (std::int64_t i = 0; i < g_.out_channels; ++i) sum[i] = own[i] + added[i];
+    for (std::int64_t i = 0; i < g_.out_channels; ++i) {
+      if constexpr (std::is_same_v<T, sdk::BFloat16>) {
+        sum[i] = from_float<T>(to_float(own[i]) + to_float(added[i]));
+      } else {
+        sum[i] = own[i] + added[i];
+      }
+    }
     return sum;
   }
 
@@ -191,27 +199,24 @@ std::size_t scratch_of(const sdk::Call& call) {
 
 template <template <class> class Op>
 std::size_t scratch(const sdk::Call& call) {
-  return call.inputs[0].dtype == TENON_DTYPE_F64 ? scratch_of<Op, double>(call) : scratch_of<Op, float>(call);
+  return with_product_type(call.inputs[0].dtype, [&]<class T>(T) { return scratch_of<Op, T>(call); });
 }
 
 template <template <class> class Op>
 std::size_t pack_size(const sdk::Call& call, std::uint32_t input) {
   if (input != weights) return 0;
-  return call.inputs[0].dtype == TENON_DTYPE_F64 ? packed_bytes<Op, double>(call) : packed_bytes<Op, float>(call);
+  return with_product_type(call.inputs[0].dtype, [&]<class T>(T) { return packed_bytes<Op, T>(call); });
 }
 
 template <template <class> class Op>
 void pack(const sdk::Call& call, std::uint32_t, void* out_packed) {
-  if (call.inputs[0].dtype == TENON_DTYPE_F64) {
-    Op<double>(call).pack(call.host, call.input<double>(weights), static_cast<double*>(out_packed));
-  } else {
-    Op<float>(call).pack(call.host, call.input<float>(weights), static_cast<float*>(out_packed));
-  }
+  with_product_type(call.inputs[0].dtype,
+                    [&]<class T>(T) { Op<T>(call).pack(call.host, call.input<T>(weights), static_cast<T*>(out_packed)); });
 }
 
 template <template <class> class Op>
 std::string pack_form(const sdk::Call& call, std::uint32_t) {
-  return call.inputs[0].dtype == TENON_DTYPE_F64 ? Op<double>(call).form() : Op<float>(call).form();
+  return with_product_type(call.inputs[0].dtype, [&]<class T>(T) { return Op<T>(call).form(); });
 }
 
 template <template <class> class Op, class T>
@@ -276,8 +281,8 @@ constexpr sdk::Traits weight_grad_traits{.channels_last = {.inputs = 3}, .scratc
 
 }  // namespace
 
-TENON_KERNEL_WITH(conv, conv_traits, float, double)
-TENON_KERNEL_WITH(conv_input_grad, input_grad_traits, float, double)
+TENON_KERNEL_WITH(conv, conv_traits, sdk::BFloat16, float, double)
+TENON_KERNEL_WITH(conv_input_grad, input_grad_traits, sdk::BFloat16, float, double)
 TENON_KERNEL_WITH(conv_weight_grad, weight_grad_traits, float, double)
 
 }  // namespace tenon::openblas
