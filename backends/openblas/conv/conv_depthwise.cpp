@@ -8,6 +8,7 @@
 
 #include <tenon/sdk/rounding.h>
 
+#include "simd/activations.h"
 #include "simd/bf16.h"
 
 #ifndef TENON_OPENBLAS_DEPTHWISE_LINE
@@ -36,7 +37,7 @@ struct Line {
   std::int64_t w_line = 0;
   const T* bias = nullptr;
   const T* residual = nullptr;
-  sdk::Activation activation = sdk::Activation::none;
+  sdk::Activation activation = {};
   T* y = nullptr;
 };
 
@@ -152,16 +153,7 @@ void line_of(const Line<T>& line, const Activate& activate) {
 
 template <class T>
 void run_line(const Line<T>& line) {
-  switch (line.activation) {
-    case sdk::Activation::none:
-      return line_of(line, Identity{});
-    case sdk::Activation::relu:
-      return line_of(line, Relu{});
-    case sdk::Activation::sigmoid:
-      return line_of(line, Sigmoid{});
-    case sdk::Activation::tanh:
-      return line_of(line, Tanh{});
-  }
+  with_activation<Computed<T>>(line.activation, [&](const auto& activate) { line_of(line, activate); });
 }
 
 /// Sums over the pixels of a line in registers, then adds the line's sum, which keeps rounding errors small.

@@ -41,7 +41,7 @@ struct DirectOperands {
   T* y = nullptr;
   const T* bias = nullptr;
   const T* residual = nullptr;
-  sdk::Activation activation = sdk::Activation::none;
+  sdk::Activation activation = {};
 };
 
 /// The forward convolution.

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "elementwise/transpose.h"
 #include "gemm/panels.h"
+#include "simd/activations.h"
 #include "simd/bf16.h"
 #include "simd/x86.h"
 
@@ -88,16 +90,7 @@ void store_rows(const Bf16Block& block, const Activate& activate) {
 
 /// y = activation(alpha sums + bias + beta residual) for the block.
 void store_block(const Bf16Block& block) {
-  switch (block.product->activation) {
-    case sdk::Activation::none:
-      return store_rows(block, Identity{});
-    case sdk::Activation::relu:
-      return store_rows(block, Relu{});
-    case sdk::Activation::sigmoid:
-      return store_rows(block, Sigmoid{});
-    case sdk::Activation::tanh:
-      return store_rows(block, Tanh{});
-  }
+  with_activation<float>(block.product->activation, [&](const auto& activate) { store_rows(block, activate); });
 }
 
 /// Sums of R rows and a panel's columns, 2 vectors at a time: of the first elements of pairs, then of the second ones.
@@ -195,7 +188,8 @@ inline __m512 as_floats(__m256i bits) {
 /// that multiply do.
 inline void store(const Bf16Block& block) {
   const PanelProduct<sdk::BFloat16>& p = *block.product;
-  if (p.activation != sdk::Activation::none && p.activation != sdk::Activation::relu) {
+  const bool relu = p.activation == sdk::Activation::relu, clips = p.activation == sdk::Activation::clip;
+  if (p.activation != sdk::Activation::none && !relu && !clips) {
     TENON_DISPATCH(store_block)(block);
     return;
   }
@@ -207,8 +201,9 @@ inline void store(const Bf16Block& block) {
     bias[0] = as_floats(_mm512_castsi512_si256(bits));
     bias[1] = as_floats(_mm512_extracti64x4_epi64(bits, 1));
   }
-  const __m512 alpha = _mm512_set1_ps(p.alpha), beta = _mm512_set1_ps(p.beta), zero = _mm512_setzero_ps();
-  const bool relu = p.activation == sdk::Activation::relu;
+  const __m512 alpha = _mm512_set1_ps(p.alpha), beta = _mm512_set1_ps(p.beta);
+  const __m512 lower = _mm512_set1_ps(clips ? p.activation.low : 0);
+  const __m512 upper = _mm512_set1_ps(clips ? p.activation.high : std::numeric_limits<float>::infinity());
   for (std::int64_t r = 0; r < block.rows; ++r) {
     const std::int64_t at = block.at(r);
     __m512 low = _mm512_fmadd_ps(alpha, _mm512_loadu_ps(block.sums + r * width), bias[0]);
@@ -218,9 +213,9 @@ inline void store(const Bf16Block& block) {
       low = _mm512_fmadd_ps(beta, as_floats(_mm512_castsi512_si256(bits)), low);
       high = _mm512_fmadd_ps(beta, as_floats(_mm512_extracti64x4_epi64(bits, 1)), high);
     }
-    if (relu) {  // NaN stays NaN: the second operand is the result where one is NaN
-      low = _mm512_max_ps(zero, low);
-      high = _mm512_max_ps(zero, high);
+    if (relu || clips) {  // NaN stays NaN: the second operand is the result where one is NaN
+      low = _mm512_min_ps(upper, _mm512_max_ps(lower, low));
+      high = _mm512_min_ps(upper, _mm512_max_ps(lower, high));
     }
     const __m512bh rounded = _mm512_cvtne2ps_pbh(high, low);
     _mm512_mask_storeu_epi16(p.y + at, mask, reinterpret_cast<const __m512i&>(rounded));

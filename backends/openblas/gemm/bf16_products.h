@@ -22,7 +22,7 @@ struct Bf16Product {
   const sdk::BFloat16* bias = nullptr;  ///< or NULL
   const sdk::BFloat16* c = nullptr;     ///< or NULL
   float alpha = 1, beta = 1;
-  sdk::Activation activation = sdk::Activation::none;
+  sdk::Activation activation = {};
 };
 
 /// Scratch memory of a product for each of `count` entries of a batch.

@@ -104,7 +104,7 @@ struct PanelProduct {
   const T* bias = nullptr;                  ///< (columns)
   const T* residual = nullptr;              ///< has the layout of y and may be y: each element is read before it is written
   float alpha = 1, beta = 1;                ///< only products of bf16 take others than 1
-  sdk::Activation activation = sdk::Activation::none;
+  sdk::Activation activation = {};
   bool wide_last_panel = false;  ///< y has memory for whole panels
 };
 

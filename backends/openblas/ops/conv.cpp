@@ -267,6 +267,7 @@ void conv_weight_grad(const sdk::Call& call) {
 
 constexpr sdk::Traits conv_traits{.epilogue = true,
                                   .residual = true,
+                                  .activations = sdk::all_activations,
                                   .channels_last = {.inputs = 1, .outputs = 1},
                                   .scratch = scratch<Forward>,
                                   .pack_size = pack_size<Forward>,

@@ -131,6 +131,7 @@ void conv_transpose(const sdk::Call& call) {
 
 constexpr sdk::Traits traits{.epilogue = true,
                              .residual = true,
+                             .activations = sdk::all_activations,
                              .channels_last = {.inputs = 1, .outputs = 1},
                              .scratch = scratch,
                              .pack_size = pack_size,

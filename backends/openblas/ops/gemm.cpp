@@ -190,6 +190,7 @@ void gemm<sdk::BFloat16>(const sdk::Call& call) {
 
 constexpr sdk::Traits traits{.strided = true,
                              .epilogue = true,
+                             .activations = sdk::all_activations,
                              .scratch = scratch,
                              .pack_size = pack_size,
                              .pack = pack,

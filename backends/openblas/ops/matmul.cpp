@@ -237,6 +237,7 @@ void matmul<sdk::BFloat16>(const sdk::Call& call) {
 
 constexpr sdk::Traits traits{.strided = true,
                              .epilogue = true,
+                             .activations = sdk::all_activations,
                              .scratch = scratch,
                              .pack_size = pack_size,
                              .pack = pack,
