@@ -79,7 +79,15 @@ void store_rows(const Bf16Block& block, const Activate& activate) {
       if (p.bias != nullptr) v = hn::Add(v, load(p.bias + block.column + j));
       if (p.residual != nullptr) v = hn::MulAdd(beta, load(p.residual + at + j), v);
       v = activate(d, v);
-      if (whole) {
+      if (p.wide_y != nullptr) {
+        float* const to = p.wide_y + at + j;
+        if (p.accumulates) v = hn::Add(v, whole ? hn::LoadU(d, to) : load_first(d, to, n));
+        if (whole) {
+          hn::StoreU(v, d, to);
+        } else {
+          store_first(v, d, to, n);
+        }
+      } else if (whole) {
         store_rounded(v, d, p.y + at + j);
       } else {
         store_rounded_first(v, d, p.y + at + j, n);
@@ -216,6 +224,17 @@ inline void store(const Bf16Block& block) {
     if (relu || clips) {  // NaN stays NaN: the second operand is the result where one is NaN
       low = _mm512_min_ps(upper, _mm512_max_ps(lower, low));
       high = _mm512_min_ps(upper, _mm512_max_ps(lower, high));
+    }
+    if (p.wide_y != nullptr) {
+      const auto low_mask = static_cast<__mmask16>(mask), high_mask = static_cast<__mmask16>(mask >> 16);
+      float* const to = p.wide_y + at;
+      if (p.accumulates) {
+        low = _mm512_add_ps(low, _mm512_maskz_loadu_ps(low_mask, to));
+        high = _mm512_add_ps(high, _mm512_maskz_loadu_ps(high_mask, to + 16));
+      }
+      _mm512_mask_storeu_ps(to, low_mask, low);
+      _mm512_mask_storeu_ps(to + 16, high_mask, high);
+      continue;
     }
     const __m512bh rounded = _mm512_cvtne2ps_pbh(high, low);
     _mm512_mask_storeu_epi16(p.y + at, mask, reinterpret_cast<const __m512i&>(rounded));

@@ -25,7 +25,8 @@ PanelProduct<T> part_of(const PanelProduct<T>& p, std::int64_t row, std::int64_t
   part.columns = std::min(panels * panel_width<T>, p.columns - column);
   part.a += row * p.a_step;
   part.panels += panel * panel_step<T>(p.k);
-  part.y += row * p.y_step + column;
+  if (p.y != nullptr) part.y += row * p.y_step + column;
+  if (p.wide_y != nullptr) part.wide_y += row * p.y_step + column;
   if (p.bias != nullptr) part.bias += column;
   if (p.residual != nullptr) part.residual += row * p.y_step + column;
   return part;

@@ -104,6 +104,8 @@ struct PanelProduct {
   const T* bias = nullptr;                  ///< (columns)
   const T* residual = nullptr;              ///< has the layout of y and may be y: each element is read before it is written
   float alpha = 1, beta = 1;                ///< only products of bf16 take others than 1
+  float* wide_y = nullptr;                  ///< results in f32 instead of y, only of products of bf16, without activation; or NULL
+  bool accumulates = false;                 ///< wide_y is added to
   sdk::Activation activation = {};
   bool wide_last_panel = false;  ///< y has memory for whole panels
 };
