@@ -303,9 +303,28 @@ TENON_BEGIN_TARGET("avx2,fma,bmi,bmi2,avx512f,avx512bw,avx512dq,avx512vl,avx512b
 namespace amx {
 
 constexpr std::int64_t tile_rows = 16, tile_k = 32;
+// From here on the tiles pay.
+constexpr std::int64_t smallest_k = 8;
 constexpr std::int64_t line = 128;  // bytes of a line of a panel, and of a row of sums
 
-/// Sums of `first` + `second` rows, 0 < first <= 16, second <= 16 and 0 unless first is 16, for which the tiles are configured.
+/// Whether the rows of a are tiles as they are: k is even and too small for a whole tile.
+bool is_short(std::int64_t k) {
+  return k < tile_k && k % 2 == 0;
+}
+
+/// Tiles for `rows` rows of sums, at most 32, and k elements.
+AmxTileConfig config_for(std::int64_t rows, std::int64_t k) {
+  AmxTileConfig config;
+  const std::int64_t first = std::min(rows, tile_rows), second = std::max<std::int64_t>(1, rows - first);
+  for (const int tile : {0, 1, 4}) config.rows[tile] = static_cast<unsigned char>(first);
+  for (const int tile : {2, 3, 5}) config.rows[tile] = static_cast<unsigned char>(second);
+  if (!is_short(k)) return config;
+  for (const int tile : {4, 5}) config.bytes_per_row[tile] = static_cast<unsigned short>(2 * k);
+  for (const int tile : {6, 7}) config.rows[tile] = static_cast<unsigned char>(k / 2);
+  return config;
+}
+
+/// Sums of `rows` rows, for which the tiles are configured; two: of more than 16.
 template <bool two>
 inline void block(const sdk::BFloat16* a, std::int64_t a_step, const sdk::BFloat16* panel, std::int64_t k, std::int64_t rows,
                   float* out_sums) {
@@ -318,7 +337,8 @@ inline void block(const sdk::BFloat16* a, std::int64_t a_step, const sdk::BFloat
     _tile_zero(3);
   }
   std::int64_t i = 0;
-  for (; i + tile_k <= k; i += tile_k, panel += tile_k * width) {
+  const std::int64_t step_k = is_short(k) ? k : tile_k;
+  for (; i + step_k <= k; i += step_k, panel += tile_k * width) {
     _tile_loadd(6, panel, line);
     _tile_loadd(7, panel + width, line);
     _tile_loadd(4, a + i, step);
@@ -370,14 +390,12 @@ void multiply_rows(const PanelProduct<sdk::BFloat16>& p, std::int64_t begin, std
 void multiply(const PanelProduct<sdk::BFloat16>& p) {
   const std::int64_t whole = p.rows / (2 * tile_rows) * (2 * tile_rows), left = p.rows - whole;
   if (whole > 0) {
-    _tile_loadconfig(&amx_full_tiles);
+    const AmxTileConfig config = config_for(2 * tile_rows, p.k);
+    _tile_loadconfig(&config);
     multiply_rows<true>(p, 0, whole, 2 * tile_rows);
   }
   if (left > 0) {
-    AmxTileConfig config;
-    const std::int64_t first = std::min(left, tile_rows);
-    for (const int tile : {0, 1, 4}) config.rows[tile] = static_cast<unsigned char>(first);
-    for (const int tile : {2, 3, 5}) config.rows[tile] = static_cast<unsigned char>(std::max<std::int64_t>(1, left - first));
+    const AmxTileConfig config = config_for(left, p.k);
     _tile_loadconfig(&config);
     if (left > tile_rows) {
       multiply_rows<true>(p, whole, p.rows, left);
@@ -429,7 +447,7 @@ template <>
 void multiply_panels(const PanelProduct<sdk::BFloat16>& product) {
 #if TENON_X86
   // The choice depends on k alone, because instructions differ in the order of additions.
-  if (has_amx_bf16() && product.k >= amx::tile_k) return amx::multiply(product);
+  if (has_amx_bf16() && product.k >= amx::smallest_k) return amx::multiply(product);
   if (has_avx512_bf16()) return avx512::multiply(product);
 #endif
   TENON_DISPATCH(multiply_converted)(product);
