@@ -2,9 +2,15 @@
 // product_types.h - the types that products and convolutions have kernels for.
 #pragma once
 
+#include <type_traits>
+
 #include <tenon/sdk/kernel.h>
 
 namespace tenon::openblas {
+
+/// The type of the sums of products of T.
+template <class T>
+using SumOf = std::conditional_t<std::is_same_v<T, sdk::BFloat16>, float, T>;
 
 /// body(T()) for the type of the call's elements.
 template <class Body>

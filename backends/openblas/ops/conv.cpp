@@ -5,12 +5,12 @@
 #include <string_view>
 #include <type_traits>
 
+#include "conv/conv_bias.h"
 #include "conv/conv_depthwise.h"
 #include "conv/conv_direct.h"
 #include "conv/conv_geometry.h"
 #include "conv/conv_weight_grad.h"
 #include "conv/conv_winograd.h"
-#include "elementwise/half.h"
 #include "gemm/product_types.h"
 
 namespace tenon::openblas {
@@ -86,7 +86,7 @@ class Forward {
   void run(const sdk::Call& call, const T* packed, char* scratch) const {
     const T* const x = call.input<T>(0);
     T* const y = call.output<T>(0);
-    const T* const bias = bias_of(call, reinterpret_cast<T*>(scratch));
+    const T* const bias = bias_of(call, g_.out_channels, reinterpret_cast<T*>(scratch));
     const T* const residual = call.epilogue.residual == nullptr ? nullptr : call.epilogue.residual->as<const T>();
     scratch += scratch_bytes(g_.out_channels, sizeof(T));
     if (algorithm_ == Algorithm::depthwise) return depthwise_forward(g_, call, x, packed, bias, y);
@@ -99,21 +99,6 @@ class Forward {
   }
 
  private:
-  /// b, the epilogue's bias, or their sum.
-  const T* bias_of(const sdk::Call& call, T* sum) const {
-    const T* const own = call.has_input(2) ? call.input<T>(2) : nullptr;
-    const T* const added = call.epilogue.bias == nullptr ? nullptr : call.epilogue.bias->as<const T>();
-    if (own == nullptr || added == nullptr) return own == nullptr ? added : own;
-    for (std::int64_t i = 0; i < g_.out_channels; ++i) {
-      if constexpr (std::is_same_v<T, sdk::BFloat16>) {
-        sum[i] = from_float<T>(to_float(own[i]) + to_float(added[i]));
-      } else {
-        sum[i] = own[i] + added[i];
-      }
-    }
-    return sum;
-  }
-
   ConvGeometry g_;
   DirectConv direct_;
   WinogradConv winograd_;
@@ -250,8 +235,9 @@ ConvGeometry weight_grad_geometry(const sdk::Call& call) {
 
 std::size_t scratch_of_weight_grad(const sdk::Call& call) {
   const ConvGeometry g = weight_grad_geometry(call);
-  const std::size_t element_size = call.inputs[0].dtype == TENON_DTYPE_F64 ? sizeof(double) : sizeof(float);
-  return g.depthwise() ? depthwise_weight_grad_scratch(g, call, element_size) : weight_grad_scratch(g, call, element_size);
+  return with_product_type(call.inputs[0].dtype, [&]<class T>(T) {
+    return g.depthwise() ? depthwise_weight_grad_scratch<T>(g) : weight_grad_scratch<T>(g, call);
+  });
 }
 
 template <class T>
@@ -284,6 +270,6 @@ constexpr sdk::Traits weight_grad_traits{.channels_last = {.inputs = 3}, .scratc
 
 TENON_KERNEL_WITH(conv, conv_traits, sdk::BFloat16, float, double)
 TENON_KERNEL_WITH(conv_input_grad, input_grad_traits, sdk::BFloat16, float, double)
-TENON_KERNEL_WITH(conv_weight_grad, weight_grad_traits, float, double)
+TENON_KERNEL_WITH(conv_weight_grad, weight_grad_traits, sdk::BFloat16, float, double)
 
 }  // namespace tenon::openblas

@@ -10,6 +10,7 @@
 
 #include <tenon/sdk/kernel.h>
 
+#include "gemm/product_types.h"
 #include "simd/simd.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -18,7 +19,7 @@ namespace HWY_NAMESPACE {
 
 /// The type that kernels compute in.
 template <class T>
-using Computed = std::conditional_t<std::is_same_v<T, sdk::BFloat16>, float, T>;
+using Computed = SumOf<T>;
 
 using Floats = Wide<float>;
 using Bits16 = hn::Rebind<std::uint16_t, Floats>;
