@@ -81,6 +81,18 @@ HWY_INLINE void store_rounded_first(hn::Vec<Floats> v, Floats, sdk::BFloat16* p,
   std::memcpy(p, buffer, static_cast<std::size_t>(n) * sizeof *p);
 }
 
+// load and store of partial_vectors.h: min(n, lanes) elements.
+HWY_INLINE hn::Vec<Floats> load(Floats d, const sdk::BFloat16* p, std::int64_t n) {
+  return n < lanes(d) ? load_stored_first(d, p, n) : load_stored(d, p);
+}
+HWY_INLINE void store(hn::Vec<Floats> v, Floats d, sdk::BFloat16* p, std::int64_t n) {
+  if (n < lanes(d)) {
+    store_rounded_first(v, d, p, n);
+  } else {
+    store_rounded(v, d, p);
+  }
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::openblas
 HWY_AFTER_NAMESPACE();
