@@ -40,7 +40,7 @@ std::atomic<InstructionSet>& chosen() {
 
 }  // namespace
 
-const char* const instruction_set_choices = "auto|amx|avx512_dot|avx512|avx2|sse4|portable";
+const char* const instruction_set_choices = "auto|amx|avx512_dot|avx512|avx2|sse4";
 
 InstructionSet instruction_set() {
   return chosen().load(std::memory_order_relaxed);

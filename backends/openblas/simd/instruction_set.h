@@ -25,7 +25,7 @@ InstructionSet instruction_set();
 /// "portable", "sse4", ..., as in the enumeration.
 const char* name_of(InstructionSet set);
 
-/// The names, best first, after "auto" for no limit: "auto|amx|...|portable".
+/// The names, best first, after "auto" for no limit: "auto|amx|...|sse4".
 extern const char* const instruction_set_choices;
 /// The set of a name; the best of all for any other text, such as "auto".
 InstructionSet instruction_set_named(std::string_view name);
