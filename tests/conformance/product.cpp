@@ -20,19 +20,15 @@ struct Activation {
 };
 
 std::vector<Activation> activations() {
-  const tenon_attributes_none none{sizeof none, 0};
   tenon_attributes_clip bounds{};
-  bounds.struct_size = sizeof bounds;
   bounds.low = -0.75;
   bounds.high = 0.5;
-  tenon_attributes_gelu erf{};
-  erf.struct_size = sizeof erf;
   std::vector<Activation> list;
   for (const tenon_op op : {TENON_OP_NONE, TENON_OP_Relu, TENON_OP_Sigmoid, TENON_OP_Tanh, TENON_OP_Silu}) {
-    list.push_back({op, AttributeBytes(none)});
+    list.push_back({op, {}});
   }
-  list.push_back({TENON_OP_Clip, AttributeBytes(bounds)});
-  list.push_back({TENON_OP_Gelu, AttributeBytes(erf)});
+  list.push_back({TENON_OP_Clip, bounds});
+  list.push_back({TENON_OP_Gelu, tenon_attributes_gelu{}});
   return list;
 }
 
