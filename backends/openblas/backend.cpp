@@ -11,10 +11,13 @@
 namespace tenon::openblas {
 namespace {
 
-constexpr tenon_option options[] = {
+const tenon_option options[] = {
     {"threads", TENON_OPTION_INTEGER, 0, "0", nullptr, 0, 1024, "threads for this backend's loops; 0: as many as the host provides"},
     {"memory", TENON_OPTION_CHOICE, 0, "normal", "normal|small", 0, 0,
      "small: packed weights take no more bytes than the weights, and 3x3 convolutions do not use Winograd's transform"},
+    {"isa", TENON_OPTION_CHOICE, 0, "auto", instruction_set_choices, 0, 0,
+     "the best instructions that this backend's own kernels use in the process; avx512_dot: with VNNI and BF16; OpenBLAS itself reads "
+     "OPENBLAS_CORETYPE"},
 };
 
 /// "OpenBLAS 0.3.21 (SkylakeX), vector code for AVX3_SKX".
@@ -28,7 +31,7 @@ std::string description() {
 
 const sdk::BackendSpec& spec();
 const sdk::BackendSpec& spec() {
-  static constexpr sdk::BackendSpec openblas{
+  static const sdk::BackendSpec openblas{
       .name = "openblas",
       .version = TENON_VERSION,
       .vendor = "Tenon",
@@ -37,7 +40,12 @@ const sdk::BackendSpec& spec() {
       .priority = 50,
       .flags = 0,
       .options = options,
-      .create = [](sdk::Host host) { return sdk::make_cpu_backend(host, description()); },
+      .create =
+          [](sdk::Host host) {
+            const char* const isa = host.option("isa");
+            limit_instruction_set(instruction_set_named(isa == nullptr ? "auto" : isa));
+            return sdk::make_cpu_backend(host, description());
+          },
   };
   return openblas;
 }

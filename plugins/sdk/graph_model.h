@@ -59,7 +59,7 @@ struct Node {
   KernelFunction function = nullptr;
   std::uint32_t bias = TENON_NO_INDEX;  ///< epilogue
   std::uint32_t residual = TENON_NO_INDEX;
-  Activation activation = Activation::none;
+  Activation activation = {};
   std::uint32_t fused_count = 1;
   ChannelsLast turns;                       ///< operands that its kernel takes with their channels last
   bool widened = false;                     ///< f16 or bf16 operands for a kernel of f32: conversions are still to be inserted
@@ -69,6 +69,10 @@ struct Node {
   Diagnostic problem;                       ///< of the node, its attributes or a value: nothing else of it is looked at
 
   bool is(tenon_op other) const { return op == other; }
+  template <class Attributes>
+  const Attributes& attr() const {
+    return *reinterpret_cast<const Attributes*>(attributes.data());
+  }
   /// Calls body(value) for each operand that the kernel reads.
   template <class Body>
   void for_each_read(const Body& body) const {

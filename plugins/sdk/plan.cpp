@@ -50,16 +50,8 @@ std::string algorithm_of(const Node& node) {
   std::string text = op_name(node);
   if (node.bias != TENON_NO_INDEX) text += "+bias";
   if (node.residual != TENON_NO_INDEX) text += "+residual";
-  switch (node.activation) {
-    case Activation::relu:
-      return text + "+relu";
-    case Activation::sigmoid:
-      return text + "+sigmoid";
-    case Activation::tanh:
-      return text + "+tanh";
-    default:
-      return text;
-  }
+  static constexpr const char* activations[] = {"", "+relu", "+sigmoid", "+tanh", "+clip", "+gelu", "+silu"};
+  return text + activations[node.activation.kind];
 }
 
 std::string cancelled_before(const char* slot, const Node& node) {

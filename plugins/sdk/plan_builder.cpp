@@ -237,6 +237,21 @@ struct Follower {
   std::uint32_t node = none, widening = none, narrowing = none;
 };
 
+/// The activation that an op is.
+Activation activation_of(const Node& node) {
+  if (node.is(TENON_OP_Relu)) return Activation::relu;
+  if (node.is(TENON_OP_Sigmoid)) return Activation::sigmoid;
+  if (node.is(TENON_OP_Tanh)) return Activation::tanh;
+  if (node.is(TENON_OP_Silu)) return Activation::silu;
+  if (node.is(TENON_OP_Gelu) && node.attr<tenon_attributes_gelu>().approximate_tanh == 0) return Activation::gelu;
+  if (!node.is(TENON_OP_Clip)) return Activation::none;
+  const auto& bounds = node.attr<tenon_attributes_clip>();
+  Activation clip = Activation::clip;
+  clip.low = static_cast<float>(bounds.low);
+  clip.high = static_cast<float>(bounds.high);
+  return clip;
+}
+
 /// Fuses product, bias, residual and activation into one call. Of several results the first is continued. A 16-bit kernel computes its
 /// epilogue before it rounds, so that the conversions around the fused ops are dropped.
 void fuse_epilogues(GraphModel& graph) {
@@ -316,17 +331,12 @@ void fuse_epilogues(GraphModel& graph) {
       absorb(product, next);
       next = follower(product.outputs[0]);
     }
-    if (next.node != none) {
-      const tenon_op op = graph.nodes[next.node].op;
-      const Activation activation = op == TENON_OP_Relu      ? Activation::relu
-                                    : op == TENON_OP_Sigmoid ? Activation::sigmoid
-                                    : op == TENON_OP_Tanh    ? Activation::tanh
-                                                             : Activation::none;
-      if (activation != Activation::none) {
-        product.activation = activation;
-        absorb(product, next);
-      }
-    }
+    if (next.node == none) continue;
+    const Activation activation = activation_of(graph.nodes[next.node]);
+    const std::uint32_t known = result.dtype == TENON_DTYPE_F64 ? basic_activations : product.row->kernel->traits.activations;
+    if ((known & activation_bit(activation.kind)) == 0) continue;
+    product.activation = activation;
+    absorb(product, next);
   }
   std::vector<Node> kept;
   for (std::uint32_t n = 0; n < graph.nodes.size(); ++n) {

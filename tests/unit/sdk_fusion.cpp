@@ -59,6 +59,20 @@ TEST_CASE("sdk: product, bias and activation are one kernel") {
   check(session, row, 1);
 }
 
+TEST_CASE("sdk: an epilogue has the activations that its kernel names") {
+  Session session;
+  for (const auto& [activation, kernels] : {std::pair<tenon_op, std::uint32_t>{TENON_OP_Relu, 1}, {TENON_OP_Tanh, 2}}) {
+    Layer layer({4}, TENON_VALUE_INTERNAL, activation);
+    tenon_attributes_gemm attributes{};
+    attributes.struct_size = sizeof attributes;
+    attributes.alpha = attributes.beta = 1;
+    layer.net.nodes.erase(layer.net.nodes.begin());
+    layer.net.node(TENON_OP_Gemm, {layer.a, layer.b}, {layer.product}, attributes);
+    std::rotate(layer.net.nodes.begin(), layer.net.nodes.end() - 1, layer.net.nodes.end());
+    check(session, layer, kernels);
+  }
+}
+
 TEST_CASE("sdk: the options disable fusion") {
   Session session;
   Layer layer;

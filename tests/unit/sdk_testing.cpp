@@ -198,7 +198,7 @@ void reduce_sum(const sdk::Call& call) {
 template <class T>
 T finished(const sdk::Call& call, T result, std::int64_t column) {
   if (call.epilogue.bias != nullptr) result += call.epilogue.bias->as<const T>()[column];
-  switch (call.epilogue.activation) {
+  switch (call.epilogue.activation.kind) {
     case sdk::Activation::relu:
       return result > 0 ? result : T(0);
     case sdk::Activation::sigmoid:
@@ -322,6 +322,7 @@ TENON_KERNEL_WITH(matmul, (sdk::Traits{.strided = true, .epilogue = true}), floa
 TENON_KERNEL_WITH(gemm,
                   (sdk::Traits{.strided = true,
                                .epilogue = true,
+                               .activations = sdk::activation_bit(sdk::Activation::relu),
                                .scratch = gemm_scratch,
                                .pack_size = gemm_pack_size,
                                .pack = gemm_pack,

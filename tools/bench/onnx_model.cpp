@@ -95,7 +95,7 @@ double difference(const std::vector<Tensor>& expected, const std::vector<Tensor>
 /// The model in all runtimes that can run it, Tenon first.
 class Comparison {
  public:
-  Comparison(const Options& options, const Context& context) : options_(options) {
+  Comparison(const Options& options, const Context& context) : options_(options), precision_(context.config().precision) {
     Runtime tenon;
     tenon.entry.name = "Tenon";
     tenon.base_rss_mb = resident_memory().now;
@@ -116,7 +116,7 @@ class Comparison {
       say("loading the model in " + name);
       try {
         if (files_.names().empty()) write(inputs_, files_);
-        auto peer = std::make_unique<OnnxPeer>(options_.python, name, options_.model, options_.threads);
+        auto peer = std::make_unique<OnnxPeer>(options_.python, name, options_.model, options_.threads, precision_);
         Runtime runtime;
         std::vector<Tensor> got;
         const Samples first = peer->run(files_, got);
@@ -204,6 +204,7 @@ class Comparison {
   }
 
   const Options& options_;
+  Precision precision_;
   std::unique_ptr<onnx::Model> model_;
   onnx::NamedTensors inputs_;
   std::vector<Tensor> results_;  ///< of Tenon's first run

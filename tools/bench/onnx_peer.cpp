@@ -35,8 +35,10 @@ void OnnxPeerInputs::add(const std::string& name, const Tensor& tensor) {
   names_.push_back(name);
 }
 
-OnnxPeer::OnnxPeer(const std::string& python, const std::string& runtime, const std::string& model, int threads)
-    : runtime_(runtime), child_({python, peer_script(script), runtime, model, "--threads", std::to_string(threads)}) {
+OnnxPeer::OnnxPeer(const std::string& python, const std::string& runtime, const std::string& model, int threads, Precision precision)
+    : runtime_(runtime),
+      child_({python, peer_script(script), runtime, model, "--threads", std::to_string(threads), "--precision",
+              precision == Precision::mixed_bfloat16 ? "bf16" : "f32"}) {
   const Json answer = answer_of(child_, "name", runtime, python);
   absent_ = answer.value("absent", "");
   name_ = answer.value("name", "");

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <tenon/config.h>
 #include <tenon/tensor.h>
 
 #include "bench/child.h"
@@ -31,8 +32,9 @@ class OnnxPeerInputs {
 
 class OnnxPeer {
  public:
-  /// Loads the model; "-": none, only to see whether the runtime is there.
-  OnnxPeer(const std::string& python, const std::string& runtime, const std::string& model, int threads);
+  /// Loads the model; "-": none, only to see whether the runtime is there. Under mixed_bfloat16 a runtime that can rounds to bf16 too.
+  OnnxPeer(const std::string& python, const std::string& runtime, const std::string& model, int threads,
+           Precision precision = Precision::float32);
 
   const std::string& name() const { return name_; }      ///< "ONNX Runtime 1.32.0, 2 threads"; empty if absent
   const std::string& absent() const { return absent_; }  ///< why it does not run the model; empty if it does

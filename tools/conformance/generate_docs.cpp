@@ -267,7 +267,8 @@ What every op of `tenon/ops.def` computes, its dtypes and its tolerance. `tenon 
 
 Operands are written as in the list: `x:T` has dtype T; `S` is T, or f32 if T is f16 or bf16; `?` marks an optional operand; `(...)*` is a
 repeated group; results follow `->`. The dtypes listed for T are those that a complete backend supports. f16 and bf16 are storage types:
-arithmetic on them is done in f32 and rounded once at the end. A tolerance is an absolute error, a fraction of the magnitude of the
+arithmetic on them is done in f32 and rounded once at the end. Products of bf16 may take subnormal numbers for 0, as the instructions for
+them do. A tolerance is an absolute error, a fraction of the magnitude of the
 expected value, or the sum of both; "epsilon" is the distance from 1 to the next number of the dtype. It is stated for the arithmetic: in
 f16 and bf16 it is that of f32, plus one epsilon of the dtype of the magnitude of the expected value. `plugins/abi/README.md` is the
 contract; `tenon/backend.h` declares the structs.

@@ -42,7 +42,7 @@ __device__ Pack<T, V> narrow(const Wide<T> (&x)[V]) {
 
 template <class W>
 __device__ W activated(sdk::Activation activation, W x) {
-  switch (activation) {
+  switch (activation.kind) {
     case sdk::Activation::relu:
       return functions::Relu{}(x);
     case sdk::Activation::sigmoid:

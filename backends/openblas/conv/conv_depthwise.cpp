@@ -8,7 +8,9 @@
 
 #include <tenon/sdk/rounding.h>
 
-#include "simd/simd.h"
+#include "elementwise/half.h"
+#include "simd/activations.h"
+#include "simd/bf16.h"
 
 #ifndef TENON_OPENBLAS_DEPTHWISE_LINE
 #define TENON_OPENBLAS_DEPTHWISE_LINE
@@ -36,7 +38,7 @@ struct Line {
   std::int64_t w_line = 0;
   const T* bias = nullptr;
   const T* residual = nullptr;
-  sdk::Activation activation = sdk::Activation::none;
+  sdk::Activation activation = {};
   T* y = nullptr;
 };
 
@@ -48,7 +50,7 @@ struct TapSum {
   std::int64_t x_step = 0;
   std::int64_t n = 0;
   std::int64_t channels = 0;
-  T* sums = nullptr;
+  SumOf<T>* sums = nullptr;
 };
 
 }  // namespace
@@ -63,17 +65,17 @@ namespace {
 /// Access to one vector of channels, or to its first n lanes.
 template <class T, bool part>
 struct Access {
-  using D = Wide<T>;
+  using D = Wide<Computed<T>>;
   std::int64_t n = 0;
   HWY_INLINE hn::Vec<D> load(const T* p) const {
-    if constexpr (part) return load_first(D(), p, n);
-    return hn::LoadU(D(), p);
+    if constexpr (part) return load_stored_first(D(), p, n);
+    return load_stored(D(), p);
   }
   HWY_INLINE void store(hn::Vec<D> v, T* p) const {
     if constexpr (part) {
-      store_first(v, D(), p, n);
+      store_rounded_first(v, D(), p, n);
     } else {
-      hn::StoreU(v, D(), p);
+      store_rounded(v, D(), p);
     }
   }
 };
@@ -81,10 +83,10 @@ struct Access {
 /// Computes `registers` vectors of channels from `channel` on, of `pixels` pixels from j on, whose taps are the same, `source_step` apart.
 template <int pixels, int registers, bool part, class T, class Activate>
 HWY_INLINE void block(const Line<T>& line, const Activate& activate, std::int64_t j, std::int64_t source_step, std::int64_t channel) {
-  const Wide<T> d;
+  const Wide<Computed<T>> d;
   const Access<T, part> access{line.channels - channel};
   const Taps& columns = line.columns[j];
-  hn::Vec<Wide<T>> sums[pixels][registers];
+  hn::Vec<Wide<Computed<T>>> sums[pixels][registers];
   for (auto& sum : sums) {
     for (int i = 0; i < registers; ++i) sum[i] = hn::Zero(d);
   }
@@ -120,7 +122,7 @@ HWY_INLINE void block(const Line<T>& line, const Activate& activate, std::int64_
 
 template <int pixels, int registers, class T, class Activate>
 void pixels_of(const Line<T>& line, const Activate& activate, std::int64_t j, std::int64_t source_step) {
-  const std::int64_t width = lanes(Wide<T>());
+  const std::int64_t width = lanes(Wide<Computed<T>>());
   std::int64_t c = 0;
   for (; c + registers * width <= line.channels; c += registers * width) {
     block<pixels, registers, false>(line, activate, j, source_step, c);
@@ -152,26 +154,18 @@ void line_of(const Line<T>& line, const Activate& activate) {
 
 template <class T>
 void run_line(const Line<T>& line) {
-  switch (line.activation) {
-    case sdk::Activation::none:
-      return line_of(line, Identity{});
-    case sdk::Activation::relu:
-      return line_of(line, Relu{});
-    case sdk::Activation::sigmoid:
-      return line_of(line, Sigmoid{});
-    case sdk::Activation::tanh:
-      return line_of(line, Tanh{});
-  }
+  with_activation<Computed<T>>(line.activation, [&](const auto& activate) { line_of(line, activate); });
 }
 
 /// Sums over the pixels of a line in registers, then adds the line's sum, which keeps rounding errors small.
 template <int registers, bool part, class T>
 HWY_INLINE void tap_channels(const TapSum<T>& tap, std::int64_t channel) {
-  const Wide<T> d;
+  const Wide<Computed<T>> d;
   const Access<T, part> access{tap.channels - channel};
+  const Access<Computed<T>, part> totals{tap.channels - channel};
   const T* dy = tap.dy + channel;
   const T* x = tap.x + channel;
-  hn::Vec<Wide<T>> sums[registers];
+  hn::Vec<Wide<Computed<T>>> sums[registers];
   for (int i = 0; i < registers; ++i) sums[i] = hn::Zero(d);
   for (std::int64_t j = 0; j < tap.n; ++j, dy += tap.channels, x += tap.x_step) {
     for (int i = 0; i < registers; ++i) {
@@ -179,14 +173,14 @@ HWY_INLINE void tap_channels(const TapSum<T>& tap, std::int64_t channel) {
     }
   }
   for (int i = 0; i < registers; ++i) {
-    T* const out = tap.sums + channel + i * lanes(d);
-    access.store(hn::Add(access.load(out), sums[i]), out);
+    Computed<T>* const out = tap.sums + channel + i * lanes(d);
+    totals.store(hn::Add(totals.load(out), sums[i]), out);
   }
 }
 
 template <class T>
 void run_tap(const TapSum<T>& tap) {
-  const std::int64_t width = lanes(Wide<T>());
+  const std::int64_t width = lanes(Wide<Computed<T>>());
   std::int64_t c = 0;
   for (; c + 4 * width <= tap.channels; c += 4 * width) tap_channels<4, false>(tap, c);
   for (; c + width <= tap.channels; c += width) tap_channels<1, false>(tap, c);
@@ -328,8 +322,9 @@ void depthwise_input_grad(const ConvGeometry& g, const sdk::Call& call, const T*
   depthwise_transpose<T>(g, call, dy, w, nullptr, dx);
 }
 
-std::size_t depthwise_weight_grad_scratch(const ConvGeometry& g, const sdk::Call&, std::size_t element_size) {
-  return scratch_bytes(Slots(g).count * g.weights(), element_size);
+template <class T>
+std::size_t depthwise_weight_grad_scratch(const ConvGeometry& g) {
+  return scratch_bytes(Slots(g).count * g.weights(), sizeof(SumOf<T>));
 }
 
 template <class T>
@@ -338,10 +333,10 @@ void depthwise_weight_grad(const ConvGeometry& g, const sdk::Call& call, const T
   const Slots slots(g);
   const Axis rows = rows_of(g);
   const Axis columns = columns_of(g);
-  T* const sums = static_cast<T*>(call.scratch);
+  SumOf<T>* const sums = static_cast<SumOf<T>*>(call.scratch);
   call.host.parallel_for(slots.count, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t slot = begin; slot < end; ++slot) {
-      std::fill_n(sums + slot * g.weights(), g.weights(), T(0));
+      std::fill_n(sums + slot * g.weights(), g.weights(), SumOf<T>(0));
       const std::int64_t last = std::min(g.images * g.out_height, (slot + 1) * slots.slot_lines);
       for (std::int64_t i = slot * slots.slot_lines; i < last; ++i) {
         const T* const dy_line = dy + i * g.out_width * g.channels;
@@ -370,11 +365,11 @@ void depthwise_weight_grad(const ConvGeometry& g, const sdk::Call& call, const T
     }
   });
   for (std::int64_t slot = 1; slot < slots.count; ++slot) {
-    const T* const part = sums + slot * g.weights();
+    const SumOf<T>* const part = sums + slot * g.weights();
     for (std::int64_t i = 0; i < g.weights(); ++i) sums[i] += part[i];
   }
   for (std::int64_t c = 0; c < g.channels; ++c) {
-    for (std::int64_t t = 0; t < g.taps(); ++t) dw[c * g.taps() + t] = slots.count == 0 ? T(0) : sums[t * g.channels + c];
+    for (std::int64_t t = 0; t < g.taps(); ++t) dw[c * g.taps() + t] = slots.count == 0 ? T{} : rounded_to<T>(sums[t * g.channels + c]);
   }
 }
 
@@ -385,14 +380,26 @@ void depthwise_weights(const ConvGeometry& g, const T* w, T* out_w) {
   }
 }
 
+template std::size_t depthwise_weight_grad_scratch<sdk::BFloat16>(const ConvGeometry&);
+template std::size_t depthwise_weight_grad_scratch<float>(const ConvGeometry&);
+template std::size_t depthwise_weight_grad_scratch<double>(const ConvGeometry&);
+template void depthwise_forward<sdk::BFloat16>(const ConvGeometry&, const sdk::Call&, const sdk::BFloat16*, const sdk::BFloat16*,
+                                               const sdk::BFloat16*, sdk::BFloat16*);
 template void depthwise_forward<float>(const ConvGeometry&, const sdk::Call&, const float*, const float*, const float*, float*);
 template void depthwise_forward<double>(const ConvGeometry&, const sdk::Call&, const double*, const double*, const double*, double*);
+template void depthwise_transpose<sdk::BFloat16>(const ConvGeometry&, const sdk::Call&, const sdk::BFloat16*, const sdk::BFloat16*,
+                                                 const sdk::BFloat16*, sdk::BFloat16*);
 template void depthwise_transpose<float>(const ConvGeometry&, const sdk::Call&, const float*, const float*, const float*, float*);
 template void depthwise_transpose<double>(const ConvGeometry&, const sdk::Call&, const double*, const double*, const double*, double*);
+template void depthwise_input_grad<sdk::BFloat16>(const ConvGeometry&, const sdk::Call&, const sdk::BFloat16*, const sdk::BFloat16*,
+                                                  sdk::BFloat16*);
 template void depthwise_input_grad<float>(const ConvGeometry&, const sdk::Call&, const float*, const float*, float*);
 template void depthwise_input_grad<double>(const ConvGeometry&, const sdk::Call&, const double*, const double*, double*);
+template void depthwise_weight_grad<sdk::BFloat16>(const ConvGeometry&, const sdk::Call&, const sdk::BFloat16*, const sdk::BFloat16*,
+                                                   sdk::BFloat16*);
 template void depthwise_weight_grad<float>(const ConvGeometry&, const sdk::Call&, const float*, const float*, float*);
 template void depthwise_weight_grad<double>(const ConvGeometry&, const sdk::Call&, const double*, const double*, double*);
+template void depthwise_weights<sdk::BFloat16>(const ConvGeometry&, const sdk::BFloat16*, sdk::BFloat16*);
 template void depthwise_weights<float>(const ConvGeometry&, const float*, float*);
 template void depthwise_weights<double>(const ConvGeometry&, const double*, double*);
 

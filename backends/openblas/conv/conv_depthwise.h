@@ -10,8 +10,8 @@
 
 namespace tenon::openblas {
 
-/// y = epilogue(conv(x, w) + bias); bias may be NULL. x and y are channels last, w is packed by depthwise_weights. Instantiated for float
-/// and double.
+/// y = epilogue(conv(x, w) + bias); bias may be NULL. x and y are channels last, w is packed by depthwise_weights. Instantiated for bf16,
+/// float and double.
 template <class T>
 void depthwise_forward(const ConvGeometry& g, const sdk::Call& call, const T* x, const T* w, const T* bias, T* y);
 
@@ -24,7 +24,8 @@ template <class T>
 void depthwise_transpose(const ConvGeometry& g, const sdk::Call& call, const T* x, const T* w, const T* bias, T* y);
 
 /// The bytes that depthwise_weight_grad needs at call.scratch.
-std::size_t depthwise_weight_grad_scratch(const ConvGeometry& g, const sdk::Call& call, std::size_t element_size);
+template <class T>
+std::size_t depthwise_weight_grad_scratch(const ConvGeometry& g);
 
 /// dw (C, 1, kh, kw), row-major as in the graph, from dy and x.
 template <class T>

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <numeric>
 #include <string>
+#include <type_traits>
 
 #include <tenon/sdk/rounding.h>
 
@@ -121,6 +122,16 @@ constexpr std::int64_t near_weight_bytes = 1280 * 1024;
 // Multiply-adds worth handing to a thread.
 constexpr double smallest_piece = 0.5e6;
 
+/// What rows are gathered as.
+template <class T>
+using Gathered = std::conditional_t<sizeof(T) == 2, std::uint16_t, T>;
+
+template <class T>
+void gather_rows(const DirectConv& conv, const T* x, std::int64_t group, std::int64_t begin, std::int64_t end, T* out, std::int64_t step) {
+  using G = Gathered<T>;
+  TENON_DISPATCH(gather<G>)(conv, reinterpret_cast<const G*>(x), group, begin, end, reinterpret_cast<G*>(out), step);
+}
+
 /// How the work is divided. It depends on the sizes and the number of threads, but changes no bit of the result.
 struct Layout {
   bool gathers = true;       ///< rows are copied; else the rows of x are used in place
@@ -216,7 +227,7 @@ PanelProduct<T> part_of(const PanelProduct<T>& p, std::int64_t begin, std::int64
   part.rows = end - begin;
   part.columns = std::min(last * panel_width<T>, p.columns) - column;
   part.a += begin * p.a_step;
-  part.panels += column * p.k;
+  part.panels += first * panel_step<T>(p.k);
   part.y += at;
   if (p.y_offsets != nullptr) part.y_offsets += begin;
   if (p.bias != nullptr) part.bias += column;
@@ -237,7 +248,7 @@ void by_rows(const DirectConv& conv, const DirectOperands<T>& o, const Layout& l
     std::int64_t* const offsets = layout.dense_result ? nullptr : reinterpret_cast<std::int64_t*>(mine + layout.rows_bytes);
     if (offsets != nullptr) write_row_offsets(conv, begin, end, offsets);
     for (std::int64_t group = 0; group < conv.groups; ++group) {
-      if (layout.gathers) TENON_DISPATCH(gather<T>)(conv, o.x, group, begin, end, gathered, layout.a_step);
+      if (layout.gathers) gather_rows(conv, o.x, group, begin, end, gathered, layout.a_step);
       const T* const a = layout.gathers ? gathered : o.x + begin * layout.a_step;
       multiply_panels(product_of(conv, o, layout, group, a, begin, end, offsets));
     }
@@ -258,7 +269,7 @@ void by_panels(const DirectConv& conv, const DirectOperands<T>& o, const Layout&
     if (layout.gathers) {
       host.parallel_for(rows, std::max<std::int64_t>(1, 32 * 1024 / std::max<std::int64_t>(1, layout.a_step)),
                         [&](std::int64_t begin, std::int64_t end) {
-                          TENON_DISPATCH(gather<T>)(conv, o.x, group, begin, end, gathered + begin * layout.a_step, layout.a_step);
+                          gather_rows(conv, o.x, group, begin, end, gathered + begin * layout.a_step, layout.a_step);
                         });
     }
     const PanelProduct<T> whole = product_of(conv, o, layout, group, layout.gathers ? gathered : o.x, 0, rows, offsets);
@@ -381,8 +392,10 @@ std::string input_grad_form(const ConvGeometry& g) {
 }
 
 template PanelSource<std::uint8_t> forward_panels(const ConvGeometry&, const std::uint8_t*, std::int64_t);
+template PanelSource<sdk::BFloat16> forward_panels(const ConvGeometry&, const sdk::BFloat16*, std::int64_t);
 template PanelSource<float> forward_panels(const ConvGeometry&, const float*, std::int64_t);
 template PanelSource<double> forward_panels(const ConvGeometry&, const double*, std::int64_t);
+template PanelSource<sdk::BFloat16> input_grad_panels(const ConvGeometry&, std::int64_t, const sdk::BFloat16*, std::int64_t);
 template PanelSource<float> input_grad_panels(const ConvGeometry&, std::int64_t, const float*, std::int64_t);
 template PanelSource<double> input_grad_panels(const ConvGeometry&, std::int64_t, const double*, std::int64_t);
 
@@ -401,6 +414,7 @@ void direct_conv(const DirectConv& conv, const DirectOperands<T>& operands, cons
   }
 }
 
+template void direct_conv(const DirectConv&, const DirectOperands<sdk::BFloat16>&, const sdk::Host&, void*);
 template void direct_conv(const DirectConv&, const DirectOperands<float>&, const sdk::Host&, void*);
 template void direct_conv(const DirectConv&, const DirectOperands<double>&, const sdk::Host&, void*);
 

@@ -41,7 +41,7 @@ struct DirectOperands {
   T* y = nullptr;
   const T* bias = nullptr;
   const T* residual = nullptr;
-  sdk::Activation activation = sdk::Activation::none;
+  sdk::Activation activation = {};
 };
 
 /// The forward convolution.
@@ -70,7 +70,7 @@ std::int64_t direct_panel_elements(const DirectConv& conv) {
 
 std::size_t direct_scratch(const DirectConv& conv, const sdk::Host& host, std::size_t element_size);
 
-/// Instantiated for float and double.
+/// Instantiated for bf16, float and double.
 template <class T>
 void direct_conv(const DirectConv& conv, const DirectOperands<T>& operands, const sdk::Host& host, void* scratch);
 

@@ -11,10 +11,11 @@
 namespace tenon::openblas {
 
 /// The bytes that weight_grad needs at call.scratch; bounded for any number of images.
-std::size_t weight_grad_scratch(const ConvGeometry& g, const sdk::Call& call, std::size_t element_size);
+template <class T>
+std::size_t weight_grad_scratch(const ConvGeometry& g, const sdk::Call& call);
 
 /// dw[o, c, kh, kw] = sum over n, oh, ow of dy[n, oh, ow, o] x[n, oh sh + kh dh - ph, ow sw + kw dw - pw, c], for all but depthwise
-/// geometries. Inputs dy, x (channels last), output dw (row-major, as in the graph). Instantiated for float and double.
+/// geometries. Inputs dy, x (channels last), output dw (row-major, as in the graph). Instantiated for bf16, float and double.
 template <class T>
 void weight_grad(const ConvGeometry& g, const sdk::Call& call);
 

@@ -9,6 +9,7 @@
 
 #include <tenon/sdk/rounding.h>
 
+#include "simd/activations.h"
 #include "simd/simd.h"
 
 #ifndef TENON_OPENBLAS_CONV_WINOGRAD_ONCE
@@ -202,16 +203,7 @@ void input_tiles(const WinogradConv& conv, const float* x, const TileMemory& mem
 
 void output_tiles_of(const WinogradConv& conv, const WinogradOperands& o, const TileMemory& memory, std::int64_t first, std::int64_t begin,
                      std::int64_t end) {
-  switch (o.activation) {
-    case sdk::Activation::none:
-      return output_tiles(conv, o, memory, Identity{}, first, begin, end);
-    case sdk::Activation::relu:
-      return output_tiles(conv, o, memory, Relu{}, first, begin, end);
-    case sdk::Activation::sigmoid:
-      return output_tiles(conv, o, memory, Sigmoid{}, first, begin, end);
-    case sdk::Activation::tanh:
-      return output_tiles(conv, o, memory, Tanh{}, first, begin, end);
-  }
+  with_activation<float>(o.activation, [&](const auto& activate) { output_tiles(conv, o, memory, activate, first, begin, end); });
 }
 
 /// G w G' of one channel and `width` output channels, whose taps are at w[tap * width + o]; in double, rounded once.

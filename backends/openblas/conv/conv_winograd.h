@@ -43,7 +43,7 @@ struct WinogradOperands {
   float* y = nullptr;
   const float* bias = nullptr;      ///< (out_channels), or NULL
   const float* residual = nullptr;  ///< of y's shape, or NULL
-  sdk::Activation activation = sdk::Activation::none;
+  sdk::Activation activation = {};
 };
 
 std::size_t winograd_scratch(const WinogradConv& conv, const sdk::Host& host);

@@ -77,4 +77,24 @@ Narrow narrowed(From x) {
   }
 }
 
+/// An element as the type of a sum.
+template <class T>
+auto number_of(T x) {
+  if constexpr (is_narrow<T>) {
+    return to_float(x);
+  } else {
+    return x;
+  }
+}
+
+/// A sum as the type of a result.
+template <class T, class Sum>
+T rounded_to(Sum x) {
+  if constexpr (is_narrow<T>) {
+    return from_float<T>(x);
+  } else {
+    return x;
+  }
+}
+
 }  // namespace tenon::openblas

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "simd/activations.h"
 #include "simd/simd.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -72,16 +73,7 @@ void apply_to_rows(const Epilogue<T>& e, const Activate& activate, T* y, std::in
 template <class T>
 void apply(const Epilogue<T>& e, T* y, std::int64_t y_step, std::int64_t row, std::int64_t column, std::int64_t rows,
            std::int64_t columns) {
-  switch (e.activation) {
-    case sdk::Activation::none:
-      return apply_to_rows(e, Identity{}, y, y_step, row, column, rows, columns);
-    case sdk::Activation::relu:
-      return apply_to_rows(e, Relu{}, y, y_step, row, column, rows, columns);
-    case sdk::Activation::sigmoid:
-      return apply_to_rows(e, Sigmoid{}, y, y_step, row, column, rows, columns);
-    case sdk::Activation::tanh:
-      return apply_to_rows(e, Tanh{}, y, y_step, row, column, rows, columns);
-  }
+  with_activation<T>(e.activation, [&](const auto& activate) { apply_to_rows(e, activate, y, y_step, row, column, rows, columns); });
 }
 
 }  // namespace

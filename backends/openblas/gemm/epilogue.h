@@ -16,7 +16,7 @@ struct Epilogue {
   std::int64_t c_column = 0;
   T beta = 0;
   const T* bias = nullptr;  ///< element j at bias[j]
-  sdk::Activation activation = sdk::Activation::none;
+  sdk::Activation activation = {};
 
   bool empty() const { return c == nullptr && bias == nullptr && activation == sdk::Activation::none; }
 };

@@ -2,6 +2,7 @@
 #include "gemm/packed_products.h"
 
 #include <string_view>
+#include <type_traits>
 
 #include <tenon/sdk/rounding.h>
 
@@ -23,8 +24,9 @@ PanelProduct<T> part_of(const PanelProduct<T>& p, std::int64_t row, std::int64_t
   part.rows = rows;
   part.columns = std::min(panels * panel_width<T>, p.columns - column);
   part.a += row * p.a_step;
-  part.panels += panel * panel_width<T> * p.k;
-  part.y += row * p.y_step + column;
+  part.panels += panel * panel_step<T>(p.k);
+  if (p.y != nullptr) part.y += row * p.y_step + column;
+  if (p.wide_y != nullptr) part.wide_y += row * p.y_step + column;
   if (p.bias != nullptr) part.bias += column;
   if (p.residual != nullptr) part.residual += row * p.y_step + column;
   return part;
@@ -34,7 +36,9 @@ PanelProduct<T> part_of(const PanelProduct<T>& p, std::int64_t row, std::int64_t
 
 template <class T>
 std::size_t packed_matrix_bytes(const sdk::Host& host, const sdk::MatrixView& b, std::int64_t rows) {
-  if (rows < smallest_packed_rows || b.rows == 0 || b.columns < panel_width<T> / 2) return 0;
+  // In bf16 there is no other product.
+  const bool pays = rows >= smallest_packed_rows && b.columns >= panel_width<T> / 2;
+  if (b.rows == 0 || (!pays && !std::is_same_v<T, sdk::BFloat16>)) return 0;
   const std::int64_t elements = panel_elements<T>(b.rows, b.columns);
   const char* const memory = host.option("memory");
   if (memory != nullptr && std::string_view(memory) == "small" && elements > b.rows * b.columns) return 0;
@@ -49,7 +53,7 @@ void pack_matrix(const sdk::Host& host, const sdk::MatrixView& b, const T* data,
   source.inner_step = b.row_stride;
   source.columns = b.columns;
   source.column_step = b.column_stride;
-  const std::int64_t grain = std::max<std::int64_t>(1, pack_grain / (b.rows * panel_width<T>));
+  const std::int64_t grain = std::max<std::int64_t>(1, pack_grain / std::max<std::int64_t>(1, b.rows * panel_width<T>));
   host.parallel_for(panel_count<T>(b.columns), grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t panel = begin; panel < end; ++panel) pack_panel(source, panel, out_panels);
   });
@@ -72,10 +76,13 @@ void multiply_packed(const sdk::Host& host, const PanelProduct<T>& product) {
   });
 }
 
+template std::size_t packed_matrix_bytes<sdk::BFloat16>(const sdk::Host&, const sdk::MatrixView&, std::int64_t);
 template std::size_t packed_matrix_bytes<float>(const sdk::Host&, const sdk::MatrixView&, std::int64_t);
 template std::size_t packed_matrix_bytes<double>(const sdk::Host&, const sdk::MatrixView&, std::int64_t);
+template void pack_matrix(const sdk::Host&, const sdk::MatrixView&, const sdk::BFloat16*, sdk::BFloat16*);
 template void pack_matrix(const sdk::Host&, const sdk::MatrixView&, const float*, float*);
 template void pack_matrix(const sdk::Host&, const sdk::MatrixView&, const double*, double*);
+template void multiply_packed(const sdk::Host&, const PanelProduct<sdk::BFloat16>&);
 template void multiply_packed(const sdk::Host&, const PanelProduct<float>&);
 template void multiply_packed(const sdk::Host&, const PanelProduct<double>&);
 

@@ -5,8 +5,10 @@
 #include "simd/foreach_target.h"
 
 #include <hwy/cache_control.h>
+#include <limits>
 #include <utility>
 
+#include "simd/activations.h"
 #include "simd/simd.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -56,9 +58,9 @@ struct TileOutput {
   const T* bias;
   const T* residual;
   std::int64_t columns;
-  bool relu;
-  const T* sums_in;  ///< the sums so far, lines of panel_width; NULL: 0
-  T* sums_out;       ///< where they wait for the next stretch; NULL: this is the last one
+  const Clip<T>* bounds;  ///< the activation; NULL: none
+  const T* sums_in;       ///< the sums so far, lines of panel_width; NULL: 0
+  T* sums_out;            ///< where they wait for the next stretch; NULL: this is the last one
 };
 
 /// Writes a row of the last columns, whose last vector is partial.
@@ -74,7 +76,7 @@ void write_row(const TileOutput<T>& out, std::int64_t at, const T* sums) {
       const T* const from = out.residual + at + column;
       value = hn::Add(value, whole ? hn::LoadU(d, from) : load_first(d, from, left));
     }
-    if (out.relu) value = Relu{}(d, value);
+    if (out.bounds != nullptr) value = (*out.bounds)(d, value);
     if (whole) {
       hn::StoreU(value, d, out.y + at + column);
     } else {
@@ -138,11 +140,11 @@ HWY_NOINLINE void tile(const T* HWY_RESTRICT a, std::int64_t a_step, const T* HW
         for (int v = 0; v < V; ++v) sum[r][v] = hn::Add(sum[r][v], hn::LoadU(d, from + v * n));
       }
     }
-    if (out.relu) {
+    if (out.bounds != nullptr) {
       TENON_UNROLL
       for (int r = 0; r < R; ++r) {
         TENON_UNROLL
-        for (int v = 0; v < V; ++v) sum[r][v] = Relu{}(d, sum[r][v]);
+        for (int v = 0; v < V; ++v) sum[r][v] = (*out.bounds)(d, sum[r][v]);
       }
     }
     TENON_UNROLL
@@ -183,6 +185,8 @@ void multiply_panel(const PanelProduct<T>& p, std::int64_t panel, std::int64_t r
   const std::int64_t tiles_of_all_columns = tiles * ((columns + 2 * n - 1) / (2 * n));
   const std::int64_t k_blocks = std::max<std::int64_t>(1, (p.k + k_block_lines / 2) / k_block_lines);
   const T* const lines = p.panels + panel * panel_width<T> * p.k;
+  const bool clips = p.activation == sdk::Activation::clip;
+  const Clip<T> bounds{clips ? T(p.activation.low) : T(0), clips ? T(p.activation.high) : std::numeric_limits<T>::infinity()};
   HWY_ALIGN T partial_sums[max_partial_rows * panel_width<T>];
   for (std::int64_t s = 0; s < k_blocks; ++s) {
     const std::int64_t line = s * p.k / k_blocks;
@@ -194,7 +198,7 @@ void multiply_panel(const PanelProduct<T>& p, std::int64_t panel, std::int64_t r
       out.y_step = p.y_step;
       out.bias = p.bias == nullptr ? nullptr : p.bias + first + column;
       out.columns = columns - column;
-      out.relu = p.activation == sdk::Activation::relu;
+      out.bounds = p.activation == sdk::Activation::relu || p.activation == sdk::Activation::clip ? &bounds : nullptr;
       for (std::int64_t t = 0; t < tiles; ++t) {
         const std::int64_t offset = t * rows / tiles;
         const std::int64_t height = (t + 1) * rows / tiles - offset;
@@ -245,10 +249,10 @@ HWY_AFTER_NAMESPACE();
 namespace tenon::openblas {
 namespace {
 
-// Sigmoid and tanh are expensive: they are applied afterwards, where the loop over a row is long.
+// All but relu and clip are expensive: they are applied afterwards, where the loop over a row is long.
 template <class T>
 void apply_slow_activations(const PanelProduct<T>& p) {
-  if (p.activation == sdk::Activation::none || p.activation == sdk::Activation::relu) return;
+  if (p.activation == sdk::Activation::none || p.activation == sdk::Activation::relu || p.activation == sdk::Activation::clip) return;
   Epilogue<T> epilogue;
   epilogue.activation = p.activation;
   for (std::int64_t r = 0; r < p.rows; ++r) {

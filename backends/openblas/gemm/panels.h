@@ -8,22 +8,42 @@
 #include <cstdint>
 
 #include <tenon/sdk/kernel.h>
+#include <tenon/sdk/rounding.h>
 
 namespace tenon::openblas {
 
-/// Columns of a panel: 128 bytes for every instruction set, so that packed weights do not depend on it.
+/// The layout of panels, for every instruction set, so that packed weights do not depend on it. A panel is (k / group, width, group)
+/// elements: the `group` neighbours along k whose products one instruction adds are next to each other. A line of `width` groups has 128
+/// bytes. k is padded with zeros to a multiple of k_multiple.
 template <class T>
-inline constexpr std::int64_t panel_width = 128 / static_cast<std::int64_t>(sizeof(T));
+struct PanelLayout {
+  static constexpr std::int64_t group = 1, k_multiple = 1;
+};
+/// Pairs, and the 32 elements of a row of a tile of Intel AMX.
+template <>
+struct PanelLayout<sdk::BFloat16> {
+  static constexpr std::int64_t group = 2, k_multiple = 32;
+};
+
+/// Columns of a panel.
+template <class T>
+inline constexpr std::int64_t panel_width = 128 / static_cast<std::int64_t>(sizeof(T)) / PanelLayout<T>::group;
 
 template <class T>
 std::int64_t panel_count(std::int64_t columns) {
   return (columns + panel_width<T> - 1) / panel_width<T>;
 }
 
+/// Elements between the panels of a matrix with k rows.
+template <class T>
+std::int64_t panel_step(std::int64_t k) {
+  return sdk::round_up(k, PanelLayout<T>::k_multiple) * panel_width<T>;
+}
+
 /// Elements of a (k, columns) matrix as panels; the last panel is padded with zeros.
 template <class T>
 std::int64_t panel_elements(std::int64_t k, std::int64_t columns) {
-  return k * panel_count<T>(columns) * panel_width<T>;
+  return panel_count<T>(columns) * panel_step<T>(k);
 }
 
 /// The matrix to pack: row (a, b, i), columns j, from data[start + a row_step + b column_tap_step + i inner_step + j column_step]. A plain
@@ -39,28 +59,39 @@ struct PanelSource {
   std::int64_t k() const { return taps_high * taps_wide * inner; }
 };
 
-/// Packs the panel of index `panel`: k() lines of panel_width elements, at out_panels + panel k() panel_width.
+/// Packs the panel of index `panel`, at out_panels + panel panel_step(k()).
 template <class T>
-void pack_panel(const PanelSource<T>& from, std::int64_t panel, T* out_panels) {
-  constexpr std::int64_t width = panel_width<T>;
-  T* const out = out_panels + panel * from.k() * width;
+void pack_panel_by_elements(const PanelSource<T>& from, std::int64_t panel, T* out_panels) {
+  constexpr std::int64_t width = panel_width<T>, group = PanelLayout<T>::group;
+  const std::int64_t size = panel_step<T>(from.k());
+  T* const out = out_panels + panel * size;
   const std::int64_t first = panel * width;
   const std::int64_t n = std::min(width, from.columns - first);
+  if (n < width || from.k() % PanelLayout<T>::k_multiple != 0) std::fill_n(out, size, T{});
   // The inner index is outermost, so that reads are sequential and each line is written whole.
   for (std::int64_t i = 0; i < from.inner; ++i) {
     for (std::int64_t a = 0; a < from.taps_high; ++a) {
       for (std::int64_t b = 0; b < from.taps_wide; ++b) {
         const T* const source =
             from.data + a * from.tap_step_high + b * from.tap_step_wide + i * from.inner_step + first * from.column_step;
-        T* const line = out + ((a * from.taps_wide + b) * from.inner + i) * width;
-        for (std::int64_t j = 0; j < n; ++j) line[j] = source[j * from.column_step];
-        std::fill(line + n, line + width, T(0));
+        const std::int64_t k = (a * from.taps_wide + b) * from.inner + i;
+        T* const line = out + k / group * (width * group) + k % group;
+        for (std::int64_t j = 0; j < n; ++j) line[j * group] = source[j * from.column_step];
       }
     }
   }
 }
 
-/// y = activation(a b + bias + residual), with a (rows, k), b packed, y (rows, columns).
+template <class T>
+void pack_panel(const PanelSource<T>& from, std::int64_t panel, T* out_panels) {
+  pack_panel_by_elements(from, panel, out_panels);
+}
+/// With shortcuts for matrices whose rows or columns are contiguous (bf16_panels.cpp).
+template <>
+void pack_panel(const PanelSource<sdk::BFloat16>& from, std::int64_t panel, sdk::BFloat16* out_panels);
+
+/// y = activation(alpha a b + bias + beta residual), with a (rows, k), b packed, y (rows, columns). Of bf16, sums and what is added to them
+/// are f32, rounded once.
 template <class T>
 struct PanelProduct {
   std::int64_t rows = 0, k = 0, columns = 0;
@@ -72,12 +103,18 @@ struct PanelProduct {
   const std::int64_t* y_offsets = nullptr;  ///< the offset of each row of y; NULL: i y_step
   const T* bias = nullptr;                  ///< (columns)
   const T* residual = nullptr;              ///< has the layout of y and may be y: each element is read before it is written
-  sdk::Activation activation = sdk::Activation::none;
+  float alpha = 1, beta = 1;                ///< only products of bf16 take others than 1
+  float* wide_y = nullptr;                  ///< results in f32 instead of y, only of products of bf16, without activation; or NULL
+  bool accumulates = false;                 ///< wide_y is added to
+  sdk::Activation activation = {};
   bool wide_last_panel = false;  ///< y has memory for whole panels
 };
 
-/// Runs on the calling thread. Each element is one chain of fused multiply-adds from k = 0 on, so its bits do not depend on the tiling.
+/// Runs on the calling thread. Each element is one chain of fused multiply-adds from k = 0 on, so its bits do not depend on the tiling. In
+/// bf16 (bf16_panels.cpp) the order of additions depends on k and the processor, and on nothing else.
 template <class T>
 void multiply_panels(const PanelProduct<T>& product);
+template <>
+void multiply_panels(const PanelProduct<sdk::BFloat16>& product);
 
 }  // namespace tenon::openblas

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "simd/bf16.h"
 #include "simd/partial_vectors.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -51,10 +52,10 @@ HWY_INLINE void add_rows(BlockSums<T>& sums, std::int64_t rows, std::int64_t col
 /// Source  Chan, Golub, LeVeque: Algorithms for Computing the Sample Variance (1983): how blocks are combined.
 template <class T>
 void statistics(const T* x, const StridedRows& extent, double* mean, double* squares) {
-  using V = hn::Vec<Wide<T>>;
-  const Wide<T> d;
-  BlockSums<T> sums;
-  HWY_ALIGN T centre[channel_strip];
+  using V = hn::Vec<Wide<Computed<T>>>;
+  const Wide<Computed<T>> d;
+  BlockSums<Computed<T>> sums;
+  HWY_ALIGN Computed<T> centre[channel_strip];
   double before = 0;
   for (std::int64_t begin = 0; begin < extent.rows; begin += block) {
     const std::int64_t rows = HWY_MIN(block, extent.rows - begin);
@@ -63,21 +64,21 @@ void statistics(const T* x, const StridedRows& extent, double* mean, double* squ
     // choose the centre
     if (begin == 0) {
       sums.clear(extent.columns);
-      add_rows<T>(sums, rows, extent.columns, [&](std::int64_t i, std::int64_t j, std::int64_t m, V& first, V&) HWY_ATTR {
+      add_rows<Computed<T>>(sums, rows, extent.columns, [&](std::int64_t i, std::int64_t j, std::int64_t m, V& first, V&) HWY_ATTR {
         first = hn::Add(first, load(d, from + i * extent.stride + j, m));
       });
       for (std::int64_t j = 0; j < extent.columns; ++j) {
-        centre[j] = static_cast<T>(sums.first[j] / n);
+        centre[j] = static_cast<Computed<T>>(sums.first[j] / n);
         mean[j] = centre[j];
         squares[j] = 0;
       }
-      std::fill(centre + extent.columns, centre + channel_strip, T{0});
+      std::fill(centre + extent.columns, centre + channel_strip, Computed<T>{0});
     } else {
-      for (std::int64_t j = 0; j < extent.columns; ++j) centre[j] = static_cast<T>(mean[j]);
+      for (std::int64_t j = 0; j < extent.columns; ++j) centre[j] = static_cast<Computed<T>>(mean[j]);
     }
     // sum the distances and their squares
     sums.clear(extent.columns);
-    add_rows<T>(sums, rows, extent.columns, [&](std::int64_t i, std::int64_t j, std::int64_t m, V& first, V& second) HWY_ATTR {
+    add_rows<Computed<T>>(sums, rows, extent.columns, [&](std::int64_t i, std::int64_t j, std::int64_t m, V& first, V& second) HWY_ATTR {
       const V distance = hn::Sub(load(d, from + i * extent.stride + j, m), hn::Load(d, centre + j));
       first = hn::Add(first, distance);
       second = hn::MulAdd(distance, distance, second);
@@ -95,22 +96,22 @@ void statistics(const T* x, const StridedRows& extent, double* mean, double* squ
 }
 
 template <class T>
-void gradient_sums(const T* dy, const T* x, const StridedRows& extent, const T* mean, double* out_sum, double* out_product) {
-  using V = hn::Vec<Wide<T>>;
-  const Wide<T> d;
-  BlockSums<T> sums;
+void gradient_sums(const T* dy, const T* x, const StridedRows& extent, const Computed<T>* mean, double* out_sum, double* out_product) {
+  using V = hn::Vec<Wide<Computed<T>>>;
+  const Wide<Computed<T>> d;
+  BlockSums<Computed<T>> sums;
   std::fill_n(out_sum, extent.columns, 0.0);
   std::fill_n(out_product, extent.columns, 0.0);
   for (std::int64_t begin = 0; begin < extent.rows; begin += block) {
     const std::int64_t at = begin * extent.stride;
     sums.clear(extent.columns);
-    add_rows<T>(sums, HWY_MIN(block, extent.rows - begin), extent.columns,
-                [&](std::int64_t i, std::int64_t j, std::int64_t m, V& first, V& second) HWY_ATTR {
-                  const V g = load(d, dy + at + i * extent.stride + j, m);
-                  const V distance = hn::Sub(load(d, x + at + i * extent.stride + j, m), load(d, mean + j, m));
-                  first = hn::Add(first, g);
-                  second = hn::MulAdd(g, distance, second);
-                });
+    add_rows<Computed<T>>(sums, HWY_MIN(block, extent.rows - begin), extent.columns,
+                          [&](std::int64_t i, std::int64_t j, std::int64_t m, V& first, V& second) HWY_ATTR {
+                            const V g = load(d, dy + at + i * extent.stride + j, m);
+                            const V distance = hn::Sub(load(d, x + at + i * extent.stride + j, m), load(d, mean + j, m));
+                            first = hn::Add(first, g);
+                            second = hn::MulAdd(g, distance, second);
+                          });
     for (std::int64_t j = 0; j < extent.columns; ++j) {
       out_sum[j] += static_cast<double>(sums.first[j]);
       out_product[j] += static_cast<double>(sums.second[j]);
@@ -119,10 +120,11 @@ void gradient_sums(const T* dy, const T* x, const StridedRows& extent, const T* 
 }
 
 template <class T>
-void normalise(const T* x, T* y, const StridedRows& extent, const T* centre, const T* factor, const T* offset) {
-  const Wide<T> d;
+void normalise(const T* x, T* y, const StridedRows& extent, const Computed<T>* centre, const Computed<T>* factor,
+               const Computed<T>* offset) {
+  const Wide<Computed<T>> d;
   for (std::int64_t i = 0; i < extent.rows; ++i, x += extent.stride, y += extent.stride) {
-    across<T>(extent.columns, [&](std::int64_t j, std::int64_t n) HWY_ATTR {
+    across<Computed<T>>(extent.columns, [&](std::int64_t j, std::int64_t n) HWY_ATTR {
       const auto distance = hn::Sub(load(d, x + j, n), load(d, centre + j, n));
       store(hn::MulAdd(distance, load(d, factor + j, n), load(d, offset + j, n)), d, y + j, n);
     });
@@ -130,10 +132,11 @@ void normalise(const T* x, T* y, const StridedRows& extent, const T* centre, con
 }
 
 template <class T>
-void gradient(const T* dy, const T* x, T* dx, const StridedRows& extent, const T* mean, const T* by_dy, const T* by_x, const T* constant) {
-  const Wide<T> d;
+void gradient(const T* dy, const T* x, T* dx, const StridedRows& extent, const Computed<T>* mean, const Computed<T>* by_dy,
+              const Computed<T>* by_x, const Computed<T>* constant) {
+  const Wide<Computed<T>> d;
   for (std::int64_t i = 0; i < extent.rows; ++i, dy += extent.stride, x += extent.stride, dx += extent.stride) {
-    across<T>(extent.columns, [&](std::int64_t j, std::int64_t n) HWY_ATTR {
+    across<Computed<T>>(extent.columns, [&](std::int64_t j, std::int64_t n) HWY_ATTR {
       const auto distance = hn::Sub(load(d, x + j, n), load(d, mean + j, n));
       const auto rest = hn::MulAdd(distance, load(d, by_x + j, n), load(d, constant + j, n));
       store(hn::MulAdd(load(d, dy + j, n), load(d, by_dy + j, n), rest), d, dx + j, n);
@@ -150,9 +153,10 @@ HWY_AFTER_NAMESPACE();
 namespace tenon::openblas {
 
 template <class T>
-ChannelNorm<T> channel_norm() {
+ChannelNorm<T, SumOf<T>> channel_norm() {
   return {TENON_DISPATCH(statistics<T>), TENON_DISPATCH(gradient_sums<T>), TENON_DISPATCH(normalise<T>), TENON_DISPATCH(gradient<T>)};
 }
+TENON_INSTANTIATE(channel_norm, sdk::BFloat16)
 TENON_INSTANTIATE_FLOATS(channel_norm)
 
 }  // namespace tenon::openblas

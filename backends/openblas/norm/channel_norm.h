@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "gemm/product_types.h"
+
 namespace tenon::openblas {
 
 /// Columns that the summing passes process at a time: their sums stay in L1.
@@ -14,17 +16,18 @@ struct StridedRows {
   std::int64_t rows, stride, columns;
 };
 
-template <class T>
+/// For operands of T with coefficients of S, which is T, or f32 where T is bf16.
+template <class T, class S = SumOf<T>>
 struct ChannelNorm {
   /// The mean of each column and the sum of squared distances from it. At least one row, at most channel_strip columns.
   void (*statistics)(const T* x, const StridedRows& extent, double* out_mean, double* out_squares);
   /// sum(dy) and sum(dy (x - mean)) of each column. At most channel_strip columns.
-  void (*gradient_sums)(const T* dy, const T* x, const StridedRows& extent, const T* mean, double* out_sum, double* out_product);
+  void (*gradient_sums)(const T* dy, const T* x, const StridedRows& extent, const S* mean, double* out_sum, double* out_product);
   /// y = (x - centre) factor + offset; y may be x.
-  void (*normalise)(const T* x, T* y, const StridedRows& extent, const T* centre, const T* factor, const T* offset);
+  void (*normalise)(const T* x, T* y, const StridedRows& extent, const S* centre, const S* factor, const S* offset);
   /// dx = by_dy dy + by_x (x - mean) + constant
-  void (*gradient)(const T* dy, const T* x, T* dx, const StridedRows& extent, const T* mean, const T* by_dy, const T* by_x,
-                   const T* constant);
+  void (*gradient)(const T* dy, const T* x, T* dx, const StridedRows& extent, const S* mean, const S* by_dy, const S* by_x,
+                   const S* constant);
 };
 
 /// The functions for this machine.

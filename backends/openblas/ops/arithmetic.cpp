@@ -8,7 +8,7 @@
 #include <type_traits>
 
 #include "elementwise/strided_loop.h"
-#include "simd/simd.h"
+#include "simd/activations.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tenon::openblas {
@@ -74,22 +74,6 @@ struct Reciprocal {
     return hn::Div(hn::Set(d, 1), x);
   }
 };
-/// NaN propagates; if the bounds cross, the upper one wins.
-template <class T>
-struct Clip {
-  T low, high;
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    const V lower = hn::Set(d, low), upper = hn::Set(d, high);
-    const V raised = hn::IfThenElse(hn::Lt(x, lower), lower, x);
-    return hn::IfThenElse(hn::Gt(raised, upper), upper, raised);
-  }
-  T operator()(T x) const {
-    const T raised = x < low ? low : x;
-    return raised > high ? high : raised;
-  }
-};
-
 template <class T>
 void clip_all(T low, T high, const T* x, T* y, std::int64_t n) {
   map(Clip<T>{low, high}, x, y, n);

@@ -14,15 +14,14 @@
 #include <tenon/sdk/strided.h>
 
 #include "attention/attention_rows.h"
+#include "attention/attention_sizes.h"
+#include "attention/bf16_attention.h"
 #include "gemm/products.h"
 #include "workers.h"
 
 namespace tenon::openblas {
 namespace {
 
-// A block of scores stays in L2 with its keys and values.
-constexpr std::int64_t query_block = 64;
-constexpr std::int64_t key_block = 256;
 // The gradient uses two blocks at a time.
 constexpr std::int64_t gradient_key_block = 128;
 
@@ -56,33 +55,15 @@ void multiply_into(bool ta, bool tb, std::int64_t m, std::int64_t n, std::int64_
   gemm(ta, tb, m, n, k, alpha, a, b, beta, c);
 }
 
-/// q (B, H, S, D), k (B, G, L, D), v (B, G, L, E), and a mask that broadcasts to (B, H, S, L) or is absent.
-struct Sizes {
-  std::int64_t batch, heads, groups, queries, keys, size, result;
-  bool causal;
-
-  Sizes(const sdk::Call& call, std::uint32_t first)
-      : batch(call.inputs[first].shape[0]),
-        heads(call.inputs[first].shape[1]),
-        groups(call.inputs[first + 1].shape[1]),
-        queries(call.inputs[first].shape[2]),
-        keys(call.inputs[first + 1].shape[2]),
-        size(call.inputs[first].shape[3]),
-        result(call.inputs[first + 2].shape[3]),
-        causal(call.attr<tenon_attributes_attention>().causal != 0) {}
-
-  std::int64_t query_blocks() const { return sdk::ceil_div(queries, query_block); }
-};
-
 /// The operands, and their blocks of scores.
 template <class T>
-struct Heads : Sizes {
+struct Heads : AttentionSizes {
   const T *q, *k, *v, *mask = nullptr;
   sdk::Strides mask_strides{};
   T scale;
 
   Heads(const sdk::Call& call, std::uint32_t first)
-      : Sizes(call, first),
+      : AttentionSizes(call, first),
         q(call.input<T>(first)),
         k(call.input<T>(first + 1)),
         v(call.input<T>(first + 2)),
@@ -95,45 +76,28 @@ struct Heads : Sizes {
   /// The scores scale q k' of queries [s, s + rows) of head `head` (b H + h) with keys [l, l + columns), with their mask.
   ScoreBlock<T> scores(std::int64_t head, std::int64_t s, std::int64_t rows, std::int64_t l, std::int64_t columns, T* out) const {
     multiply_into<T>(false, true, rows, columns, size, scale, q + (head * queries + s) * size, k + (first_key(head) + l) * size, 0, out);
-    ScoreBlock<T> block;
-    block.scores = out;
-    block.rows = rows;
-    block.keys = columns;
-    block.seen = causal ? s - l + 1 : columns;
-    block.seen_step = causal ? 1 : 0;
-    if (mask != nullptr) {
-      const std::int64_t b = head / heads, h = head % heads;
-      block.mask = mask + b * mask_strides[0] + h * mask_strides[1] + s * mask_strides[2] + l * mask_strides[3];
-      block.mask_row = mask_strides[2];
-      block.mask_key = mask_strides[3];
-    }
-    return block;
+    return score_block(head, s, rows, l, columns, out, mask, mask_strides);
   }
-
-  /// The first row of k and v for a head of q.
-  std::int64_t first_key(std::int64_t head) const { return (head / heads * groups + head % heads / (heads / groups)) * keys; }
-
-  /// One past the last key that any of the queries [s, s + rows) attends to.
-  std::int64_t seen(std::int64_t s, std::int64_t rows) const { return causal ? std::min(keys, s + rows) : keys; }
 };
 
 // ---------------------------------------------------------------- forward
 
 template <class T>
-std::size_t forward_bytes(const Sizes& sizes) {
+std::size_t forward_bytes(const AttentionSizes& sizes) {
   const std::int64_t rows = std::min(sizes.queries, query_block), columns = std::min(sizes.keys, key_block);
   return sdk::aligned_size(static_cast<std::size_t>(rows * columns) * sizeof(T)) +
          sdk::aligned_size(static_cast<std::size_t>(rows) * sizeof(RowState<T>));
 }
 std::size_t forward_scratch(const sdk::Call& call) {
-  const Sizes sizes(call, 0);
+  if (call.inputs[0].dtype == TENON_DTYPE_BF16) return bf16_attention_scratch(call);
+  const AttentionSizes sizes(call, 0);
   const std::size_t bytes = call.inputs[0].dtype == TENON_DTYPE_F64 ? forward_bytes<double>(sizes) : forward_bytes<float>(sizes);
   return bytes * static_cast<std::size_t>(worker_count(call.host, sizes.batch * sizes.heads * sizes.query_blocks()));
 }
 
 /// y = softmax(scale q k' + mask) v; log_sum = log sum exp of each row's scores
 ///
-/// Shapes  as Sizes; y (B, H, S, E), log_sum (B, H, S) or absent; dense. A row without keys, or with scores of -inf only, is 0.
+/// Shapes  as AttentionSizes; y (B, H, S, E), log_sum (B, H, S) or absent; dense. A row without keys, or with scores of -inf only, is 0.
 template <class T>
 void attention(const sdk::Call& call) {
   const Heads<T> at(call, 0);
@@ -163,16 +127,21 @@ void attention(const sdk::Call& call) {
   });
 }
 
+template <>
+void attention<sdk::BFloat16>(const sdk::Call& call) {
+  bf16_attention(call);
+}
+
 // ---------------------------------------------------------------- backward
 
 template <class T>
-std::size_t gradient_bytes(const Sizes& sizes) {
+std::size_t gradient_bytes(const AttentionSizes& sizes) {
   const std::int64_t rows = std::min(sizes.queries, query_block), columns = std::min(sizes.keys, gradient_key_block);
   return 2 * sdk::aligned_size(static_cast<std::size_t>(rows * columns) * sizeof(T));
 }
 std::size_t gradient_scratch(const sdk::Call& call) {
-  const std::size_t bytes =
-      call.inputs[0].dtype == TENON_DTYPE_F64 ? gradient_bytes<double>(Sizes(call, 1)) : gradient_bytes<float>(Sizes(call, 1));
+  const std::size_t bytes = call.inputs[0].dtype == TENON_DTYPE_F64 ? gradient_bytes<double>(AttentionSizes(call, 1))
+                                                                    : gradient_bytes<float>(AttentionSizes(call, 1));
   return bytes * std::max<std::uint32_t>(1, call.host.thread_count());
 }
 
@@ -242,7 +211,7 @@ struct Backward : Heads<T> {
 
 /// p = exp(scores - log_sum), ds = p (dy v' - sum(dy y)): dq = scale ds k, dk = scale ds' q, dv = p' dy
 ///
-/// Shapes  as Sizes; dy and y (B, H, S, E), log_sum (B, H, S), dq, dk, dv as q, k, v; dense.
+/// Shapes  as AttentionSizes; dy and y (B, H, S, E), log_sum (B, H, S), dq, dk, dv as q, k, v; dense.
 template <class T>
 void attention_grad(const sdk::Call& call) {
   const Backward<T> at(call);
@@ -277,6 +246,6 @@ void attention_grad(const sdk::Call& call) {
 }
 
 }  // namespace
-TENON_KERNEL_WITH(attention, (sdk::Traits{.scratch = forward_scratch}), float, double)
+TENON_KERNEL_WITH(attention, (sdk::Traits{.scratch = forward_scratch}), sdk::BFloat16, float, double)
 TENON_KERNEL_WITH(attention_grad, (sdk::Traits{.scratch = gradient_scratch}), float, double)
 }  // namespace tenon::openblas

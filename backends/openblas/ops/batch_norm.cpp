@@ -171,48 +171,50 @@ void for_each_channel(const sdk::Host& host, const Channels& at, const std::arra
 
 template <class T>
 std::size_t scratch_of(const sdk::Call& call, std::uint32_t x) {
-  return Workspace<T>::size(Channels(call.inputs[x], call.attr<tenon_attributes_batch_norm>().axis));
+  return Workspace<SumOf<T>>::size(Channels(call.inputs[x], call.attr<tenon_attributes_batch_norm>().axis));
 }
 template <std::uint32_t x>
 std::size_t scratch(const sdk::Call& call) {
-  return call.inputs[x].dtype == TENON_DTYPE_F64 ? scratch_of<double>(call, x) : scratch_of<float>(call, x);
+  return with_product_type(call.inputs[x].dtype, [&]<class T>(T) { return scratch_of<T>(call, x); });
 }
 
 /// y = (x - mean) / sqrt(var + epsilon) scale + bias
 template <class T>
 void batch_norm(const sdk::Call& call) {
+  using S = SumOf<T>;
   const auto& attributes = call.attr<tenon_attributes_batch_norm>();
   const Channels at(call.inputs[0], attributes.axis);
-  const Workspace<T> workspace(at, call.scratch);
-  const T* const scale = call.input<T>(1);
-  const T* const bias = call.input<T>(2);
-  const T* const mean = call.input<T>(3);
-  const T* const variance = call.input<T>(4);
+  const Workspace<SumOf<T>> workspace(at, call.scratch);
+  const S* const scale = call.input<S>(1);
+  const S* const bias = call.input<S>(2);
+  const S* const mean = call.input<S>(3);
+  const S* const variance = call.input<S>(4);
   for (std::int64_t c = 0; c < at.count; ++c) {
     workspace.coefficients[0][c] = mean[c];
     workspace.coefficients[1][c] =
-        static_cast<T>(static_cast<double>(scale[c]) / std::sqrt(static_cast<double>(variance[c]) + attributes.epsilon));
+        static_cast<S>(static_cast<double>(scale[c]) / std::sqrt(static_cast<double>(variance[c]) + attributes.epsilon));
     workspace.coefficients[2][c] = bias[c];
   }
   for (int k = 0; k < 3; ++k) repeat(at, workspace.coefficients[k]);
   const T* const x = call.input<T>(0);
   T* const y = call.output<T>(0);
-  const ChannelNorm<T> code = channel_norm<T>();
-  for_each_element<T, 3>(call.host, at, {workspace.coefficients[0], workspace.coefficients[1], workspace.coefficients[2]},
-                         [&](std::int64_t offset, const StridedRows& extent, const std::array<const T*, 3>& by) {
+  const auto code = channel_norm<T>();
+  for_each_element<S, 3>(call.host, at, {workspace.coefficients[0], workspace.coefficients[1], workspace.coefficients[2]},
+                         [&](std::int64_t offset, const StridedRows& extent, const std::array<const S*, 3>& by) {
                            code.normalise(x + offset, y + offset, extent, by[0], by[1], by[2]);
                          });
 }
 
 /// Mean and sum of squared distances per channel, by the pairwise rule of Chan, Golub and LeVeque.
 template <class T>
-void add_statistics(const sdk::Call& call, const Channels& at, const Workspace<T>& workspace) {
+void add_statistics(const sdk::Call& call, const Channels& at, const Workspace<SumOf<T>>& workspace) {
+  using S = SumOf<T>;
   const T* const x = call.input<T>(0);
-  const ChannelNorm<T> code = channel_norm<T>();
+  const auto code = channel_norm<T>();
   std::fill_n(workspace.first, 2 * at.count, 0.0);
-  for_each_channel<T, 0>(
+  for_each_channel<S, 0>(
       call.host, at, {}, workspace.partial,
-      [&](std::int64_t offset, const StridedRows& extent, const std::array<const T*, 0>&, double* mean, double* squares) {
+      [&](std::int64_t offset, const StridedRows& extent, const std::array<const S*, 0>&, double* mean, double* squares) {
         code.statistics(x + offset, extent, mean, squares);
       },
       [&](double before, double count, const double* mean, const double* squares, std::int64_t channel, std::int64_t m) {
@@ -230,18 +232,19 @@ void add_statistics(const sdk::Call& call, const Channels& at, const Workspace<T
 /// batch_norm with the mean and variance of the batch; running = (1 - momentum) running + momentum (mean, or variance n / (n - 1)).
 template <class T>
 void batch_norm_train(const sdk::Call& call) {
+  using S = SumOf<T>;
   const auto& attributes = call.attr<tenon_attributes_batch_norm>();
   const Channels at(call.inputs[0], attributes.axis);
-  const Workspace<T> workspace(at, call.scratch);
-  add_statistics(call, at, workspace);
+  const Workspace<SumOf<T>> workspace(at, call.scratch);
+  add_statistics<T>(call, at, workspace);
 
-  const T* const scale = call.input<T>(1);
-  const T* const bias = call.input<T>(2);
+  const S* const scale = call.input<S>(1);
+  const S* const bias = call.input<S>(2);
   const double momentum = attributes.momentum;
   const auto n = static_cast<double>(at.n);
   const auto update_running = [&](std::uint32_t running, std::int64_t c, double by) {
-    const auto old = static_cast<double>(call.input<T>(running)[c]);
-    call.output<T>(running - 2)[c] = static_cast<T>((1 - momentum) * old + momentum * by);
+    const auto old = static_cast<double>(call.input<S>(running)[c]);
+    call.output<S>(running - 2)[c] = static_cast<S>((1 - momentum) * old + momentum * by);
   };
   for (std::int64_t c = 0; c < at.count; ++c) {
     const double mean = workspace.first[c];
@@ -249,21 +252,21 @@ void batch_norm_train(const sdk::Call& call) {
     const double inverse_std = 1 / std::sqrt(variance + attributes.epsilon);
     update_running(3, c, mean);
     update_running(4, c, attributes.biased != 0 ? variance : variance * (n / (n - 1)));
-    call.output<T>(3)[c] = static_cast<T>(mean);
-    call.output<T>(4)[c] = static_cast<T>(inverse_std);
+    call.output<S>(3)[c] = static_cast<S>(mean);
+    call.output<S>(4)[c] = static_cast<S>(inverse_std);
     // x - centre is exact near the mean; the rounding error of the centre goes into the offset.
-    const auto centre = static_cast<T>(mean);
+    const auto centre = static_cast<S>(mean);
     const double factor = inverse_std * static_cast<double>(scale[c]);
     workspace.coefficients[0][c] = centre;
-    workspace.coefficients[1][c] = static_cast<T>(factor);
-    workspace.coefficients[2][c] = static_cast<T>(static_cast<double>(bias[c]) - (mean - static_cast<double>(centre)) * factor);
+    workspace.coefficients[1][c] = static_cast<S>(factor);
+    workspace.coefficients[2][c] = static_cast<S>(static_cast<double>(bias[c]) - (mean - static_cast<double>(centre)) * factor);
   }
   for (int k = 0; k < 3; ++k) repeat(at, workspace.coefficients[k]);
   const T* const x = call.input<T>(0);
   T* const y = call.output<T>(0);
-  const ChannelNorm<T> code = channel_norm<T>();
-  for_each_element<T, 3>(call.host, at, {workspace.coefficients[0], workspace.coefficients[1], workspace.coefficients[2]},
-                         [&](std::int64_t offset, const StridedRows& extent, const std::array<const T*, 3>& by) {
+  const auto code = channel_norm<T>();
+  for_each_element<S, 3>(call.host, at, {workspace.coefficients[0], workspace.coefficients[1], workspace.coefficients[2]},
+                         [&](std::int64_t offset, const StridedRows& extent, const std::array<const S*, 3>& by) {
                            code.normalise(x + offset, y + offset, extent, by[0], by[1], by[2]);
                          });
 }
@@ -271,20 +274,21 @@ void batch_norm_train(const sdk::Call& call) {
 /// With x' = (x - mean) inverse_std: dbias = sum(dy), dscale = sum(dy x'), dx = scale inverse_std / n (n dy - dbias - x' dscale).
 template <class T>
 void batch_norm_train_grad(const sdk::Call& call) {
+  using S = SumOf<T>;
   const Channels at(call.inputs[1], call.attr<tenon_attributes_batch_norm>().axis);
-  const Workspace<T> workspace(at, call.scratch);
+  const Workspace<SumOf<T>> workspace(at, call.scratch);
   const T* const dy = call.input<T>(0);
   const T* const x = call.input<T>(1);
-  const T* const scale = call.input<T>(2);
-  const T* const inverse_std = call.input<T>(4);
-  const ChannelNorm<T> code = channel_norm<T>();
+  const S* const scale = call.input<S>(2);
+  const S* const inverse_std = call.input<S>(4);
+  const auto code = channel_norm<T>();
 
-  std::copy_n(call.input<T>(3), at.count, workspace.coefficients[0]);
+  std::copy_n(call.input<S>(3), at.count, workspace.coefficients[0]);
   repeat(at, workspace.coefficients[0]);
   std::fill_n(workspace.first, 2 * at.count, 0.0);
-  for_each_channel<T, 1>(
+  for_each_channel<S, 1>(
       call.host, at, {workspace.coefficients[0]}, workspace.partial,
-      [&](std::int64_t offset, const StridedRows& extent, const std::array<const T*, 1>& mean, double* sum, double* product) {
+      [&](std::int64_t offset, const StridedRows& extent, const std::array<const S*, 1>& mean, double* sum, double* product) {
         code.gradient_sums(dy + offset, x + offset, extent, mean[0], sum, product);
       },
       [&](double, double, const double* sum, const double* product, std::int64_t channel, std::int64_t m) {
@@ -299,17 +303,17 @@ void batch_norm_train_grad(const sdk::Call& call) {
     const auto to_normal = static_cast<double>(inverse_std[c]);
     const double dbias = workspace.first[c], dscale = workspace.second[c] * to_normal;
     const double factor = static_cast<double>(scale[c]) * to_normal;
-    call.output<T>(1)[c] = static_cast<T>(dscale);
-    call.output<T>(2)[c] = static_cast<T>(dbias);
-    workspace.coefficients[1][c] = static_cast<T>(factor);
-    workspace.coefficients[2][c] = static_cast<T>(-factor * to_normal * (dscale / n));
-    workspace.coefficients[3][c] = static_cast<T>(-factor * (dbias / n));
+    call.output<S>(1)[c] = static_cast<S>(dscale);
+    call.output<S>(2)[c] = static_cast<S>(dbias);
+    workspace.coefficients[1][c] = static_cast<S>(factor);
+    workspace.coefficients[2][c] = static_cast<S>(-factor * to_normal * (dscale / n));
+    workspace.coefficients[3][c] = static_cast<S>(-factor * (dbias / n));
   }
   for (int k = 1; k < 4; ++k) repeat(at, workspace.coefficients[k]);
   T* const dx = call.output<T>(0);
-  for_each_element<T, 4>(call.host, at,
+  for_each_element<S, 4>(call.host, at,
                          {workspace.coefficients[0], workspace.coefficients[1], workspace.coefficients[2], workspace.coefficients[3]},
-                         [&](std::int64_t offset, const StridedRows& extent, const std::array<const T*, 4>& by) {
+                         [&](std::int64_t offset, const StridedRows& extent, const std::array<const S*, 4>& by) {
                            code.gradient(dy + offset, x + offset, dx + offset, extent, by[0], by[1], by[2], by[3]);
                          });
 }
@@ -320,8 +324,8 @@ constexpr sdk::Traits train_grad{.channels_last = {.inputs = 0b11, .outputs = 0b
 
 }  // namespace
 
-TENON_KERNEL_WITH(batch_norm, given, float, double)
-TENON_KERNEL_WITH(batch_norm_train, train, float, double)
-TENON_KERNEL_WITH(batch_norm_train_grad, train_grad, float, double)
+TENON_KERNEL_WITH(batch_norm, given, sdk::BFloat16, float, double)
+TENON_KERNEL_WITH(batch_norm_train, train, sdk::BFloat16, float, double)
+TENON_KERNEL_WITH(batch_norm_train_grad, train_grad, sdk::BFloat16, float, double)
 
 }  // namespace tenon::openblas

@@ -5,7 +5,7 @@
 
 #include "elementwise/half.h"
 #include "elementwise/strided_loop.h"
-#include "simd/simd.h"
+#include "simd/bf16.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tenon::openblas {
@@ -47,21 +47,9 @@ void f32_to_f16(const float* x, sdk::Half* y, std::int64_t n) {
 
 /// from_float of half.h, a vector at a time.
 void f32_to_bf16(const float* x, sdk::BFloat16* y, std::int64_t n) {
-  const Wide<float> d;
-  const hn::RebindToUnsigned<Wide<float>> bits;
-  const hn::RebindToSigned<Wide<float>> whole;
-  const hn::Rebind<std::uint16_t, Wide<float>> half;
+  const Floats d;
   std::int64_t i = 0;
-  for (; i + lanes(d) <= n; i += lanes(d)) {
-    const auto v = hn::LoadU(d, x + i);
-    const auto pattern = hn::BitCast(bits, v);
-    const auto upper = hn::ShiftRight<16>(pattern);
-    const auto odd = hn::And(upper, hn::Set(bits, 1u));
-    const auto rounded = hn::ShiftRight<16>(hn::Add(pattern, hn::Add(odd, hn::Set(bits, 0x7fffu))));
-    const auto quiet = hn::Or(hn::And(upper, hn::Set(bits, 0x8000u)), hn::Set(bits, 0x7fc0u));
-    const auto result = hn::IfThenElse(hn::RebindMask(bits, hn::IsNaN(v)), quiet, rounded);
-    hn::StoreU(hn::DemoteTo(half, hn::BitCast(whole, result)), half, reinterpret_cast<std::uint16_t*>(y + i));
-  }
+  for (; i + lanes(d) <= n; i += lanes(d)) store_rounded(hn::LoadU(d, x + i), d, y + i);
   from_floats(x + i, y + i, n - i);
 }
 

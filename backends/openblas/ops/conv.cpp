@@ -5,11 +5,13 @@
 #include <string_view>
 #include <type_traits>
 
+#include "conv/conv_bias.h"
 #include "conv/conv_depthwise.h"
 #include "conv/conv_direct.h"
 #include "conv/conv_geometry.h"
 #include "conv/conv_weight_grad.h"
 #include "conv/conv_winograd.h"
+#include "gemm/product_types.h"
 
 namespace tenon::openblas {
 namespace {
@@ -84,7 +86,7 @@ class Forward {
   void run(const sdk::Call& call, const T* packed, char* scratch) const {
     const T* const x = call.input<T>(0);
     T* const y = call.output<T>(0);
-    const T* const bias = bias_of(call, reinterpret_cast<T*>(scratch));
+    const T* const bias = bias_of(call, g_.out_channels, reinterpret_cast<T*>(scratch));
     const T* const residual = call.epilogue.residual == nullptr ? nullptr : call.epilogue.residual->as<const T>();
     scratch += scratch_bytes(g_.out_channels, sizeof(T));
     if (algorithm_ == Algorithm::depthwise) return depthwise_forward(g_, call, x, packed, bias, y);
@@ -97,15 +99,6 @@ class Forward {
   }
 
  private:
-  /// b, the epilogue's bias, or their sum.
-  const T* bias_of(const sdk::Call& call, T* sum) const {
-    const T* const own = call.has_input(2) ? call.input<T>(2) : nullptr;
-    const T* const added = call.epilogue.bias == nullptr ? nullptr : call.epilogue.bias->as<const T>();
-    if (own == nullptr || added == nullptr) return own == nullptr ? added : own;
-    for (std::int64_t i = 0; i < g_.out_channels; ++i) sum[i] = own[i] + added[i];
-    return sum;
-  }
-
   ConvGeometry g_;
   DirectConv direct_;
   WinogradConv winograd_;
@@ -191,27 +184,24 @@ std::size_t scratch_of(const sdk::Call& call) {
 
 template <template <class> class Op>
 std::size_t scratch(const sdk::Call& call) {
-  return call.inputs[0].dtype == TENON_DTYPE_F64 ? scratch_of<Op, double>(call) : scratch_of<Op, float>(call);
+  return with_product_type(call.inputs[0].dtype, [&]<class T>(T) { return scratch_of<Op, T>(call); });
 }
 
 template <template <class> class Op>
 std::size_t pack_size(const sdk::Call& call, std::uint32_t input) {
   if (input != weights) return 0;
-  return call.inputs[0].dtype == TENON_DTYPE_F64 ? packed_bytes<Op, double>(call) : packed_bytes<Op, float>(call);
+  return with_product_type(call.inputs[0].dtype, [&]<class T>(T) { return packed_bytes<Op, T>(call); });
 }
 
 template <template <class> class Op>
 void pack(const sdk::Call& call, std::uint32_t, void* out_packed) {
-  if (call.inputs[0].dtype == TENON_DTYPE_F64) {
-    Op<double>(call).pack(call.host, call.input<double>(weights), static_cast<double*>(out_packed));
-  } else {
-    Op<float>(call).pack(call.host, call.input<float>(weights), static_cast<float*>(out_packed));
-  }
+  with_product_type(call.inputs[0].dtype,
+                    [&]<class T>(T) { Op<T>(call).pack(call.host, call.input<T>(weights), static_cast<T*>(out_packed)); });
 }
 
 template <template <class> class Op>
 std::string pack_form(const sdk::Call& call, std::uint32_t) {
-  return call.inputs[0].dtype == TENON_DTYPE_F64 ? Op<double>(call).form() : Op<float>(call).form();
+  return with_product_type(call.inputs[0].dtype, [&]<class T>(T) { return Op<T>(call).form(); });
 }
 
 template <template <class> class Op, class T>
@@ -245,8 +235,9 @@ ConvGeometry weight_grad_geometry(const sdk::Call& call) {
 
 std::size_t scratch_of_weight_grad(const sdk::Call& call) {
   const ConvGeometry g = weight_grad_geometry(call);
-  const std::size_t element_size = call.inputs[0].dtype == TENON_DTYPE_F64 ? sizeof(double) : sizeof(float);
-  return g.depthwise() ? depthwise_weight_grad_scratch(g, call, element_size) : weight_grad_scratch(g, call, element_size);
+  return with_product_type(call.inputs[0].dtype, [&]<class T>(T) {
+    return g.depthwise() ? depthwise_weight_grad_scratch<T>(g) : weight_grad_scratch<T>(g, call);
+  });
 }
 
 template <class T>
@@ -262,6 +253,7 @@ void conv_weight_grad(const sdk::Call& call) {
 
 constexpr sdk::Traits conv_traits{.epilogue = true,
                                   .residual = true,
+                                  .activations = sdk::all_activations,
                                   .channels_last = {.inputs = 1, .outputs = 1},
                                   .scratch = scratch<Forward>,
                                   .pack_size = pack_size<Forward>,
@@ -276,8 +268,8 @@ constexpr sdk::Traits weight_grad_traits{.channels_last = {.inputs = 3}, .scratc
 
 }  // namespace
 
-TENON_KERNEL_WITH(conv, conv_traits, float, double)
-TENON_KERNEL_WITH(conv_input_grad, input_grad_traits, float, double)
-TENON_KERNEL_WITH(conv_weight_grad, weight_grad_traits, float, double)
+TENON_KERNEL_WITH(conv, conv_traits, sdk::BFloat16, float, double)
+TENON_KERNEL_WITH(conv_input_grad, input_grad_traits, sdk::BFloat16, float, double)
+TENON_KERNEL_WITH(conv_weight_grad, weight_grad_traits, sdk::BFloat16, float, double)
 
 }  // namespace tenon::openblas

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "conv/conv_bias.h"
 #include "conv/conv_depthwise.h"
 #include "conv/conv_direct.h"
 #include "conv/conv_geometry.h"
@@ -19,7 +20,7 @@ ConvGeometry geometry_of(const sdk::Call& call) {
 }
 
 std::size_t element_size(const sdk::Call& call) {
-  return call.inputs[0].dtype == TENON_DTYPE_F64 ? sizeof(double) : sizeof(float);
+  return with_product_type(call.inputs[0].dtype, []<class T>(T) { return sizeof(T); });
 }
 
 template <class T>
@@ -32,8 +33,7 @@ std::int64_t packed_elements(const ConvGeometry& g) {
 
 std::size_t packed_bytes(const sdk::Call& call) {
   const ConvGeometry g = geometry_of(call);
-  const std::size_t size = element_size(call);
-  return scratch_bytes(size == sizeof(double) ? packed_elements<double>(g) : packed_elements<float>(g), size);
+  return with_product_type(call.inputs[0].dtype, [&]<class T>(T) { return scratch_bytes(packed_elements<T>(g), sizeof(T)); });
 }
 
 std::size_t pack_size(const sdk::Call& call, std::uint32_t input) {
@@ -68,11 +68,8 @@ void pack_weights(const sdk::Host& host, const ConvGeometry& g, const T* w, T* o
 
 void pack(const sdk::Call& call, std::uint32_t, void* out_packed) {
   const ConvGeometry g = geometry_of(call);
-  if (element_size(call) == sizeof(double)) {
-    pack_weights(call.host, g, call.input<double>(weights), static_cast<double*>(out_packed));
-  } else {
-    pack_weights(call.host, g, call.input<float>(weights), static_cast<float*>(out_packed));
-  }
+  with_product_type(call.inputs[0].dtype,
+                    [&]<class T>(T) { pack_weights(call.host, g, call.input<T>(weights), static_cast<T*>(out_packed)); });
 }
 
 std::string pack_form(const sdk::Call& call, std::uint32_t) {
@@ -91,23 +88,13 @@ std::size_t scratch(const sdk::Call& call) {
   return bytes + scratch_bytes(g.channels, element_size(call));
 }
 
-/// b, the epilogue's bias, or their sum.
-template <class T>
-const T* bias_of(const sdk::Call& call, T* sum) {
-  const T* const own = call.has_input(2) ? call.input<T>(2) : nullptr;
-  const T* const added = call.epilogue.bias == nullptr ? nullptr : call.epilogue.bias->as<const T>();
-  if (own == nullptr || added == nullptr) return own == nullptr ? added : own;
-  for (std::int64_t i = 0; i < call.inputs[2].count; ++i) sum[i] = own[i] + added[i];
-  return sum;
-}
-
 /// y[n, o, i strides + k dilations - pads_before] += x[n, c, i...] w[c, o, k...], starting from b[o]
 template <class T>
 void conv_transpose(const sdk::Call& call) {
   if (call.outputs[0].count == 0) return;
   const ConvGeometry g = geometry_of(call);
   char* memory = static_cast<char*>(call.scratch);
-  const T* const bias = bias_of(call, reinterpret_cast<T*>(memory));
+  const T* const bias = bias_of(call, g.channels, reinterpret_cast<T*>(memory));
   memory += scratch_bytes(g.channels, sizeof(T));
   const T* packed = static_cast<const T*>(packed_weights(call));
   if (packed == nullptr) {
@@ -131,6 +118,7 @@ void conv_transpose(const sdk::Call& call) {
 
 constexpr sdk::Traits traits{.epilogue = true,
                              .residual = true,
+                             .activations = sdk::all_activations,
                              .channels_last = {.inputs = 1, .outputs = 1},
                              .scratch = scratch,
                              .pack_size = pack_size,
@@ -139,6 +127,6 @@ constexpr sdk::Traits traits{.epilogue = true,
 
 }  // namespace
 
-TENON_KERNEL_WITH(conv_transpose, traits, float, double)
+TENON_KERNEL_WITH(conv_transpose, traits, sdk::BFloat16, float, double)
 
 }  // namespace tenon::openblas

@@ -7,7 +7,9 @@
 #include <tenon/sdk/scratch_arena.h>
 
 #include "elementwise/strided_copy.h"
+#include "gemm/bf16_products.h"
 #include "gemm/packed_products.h"
+#include "gemm/product_types.h"
 #include "gemm/products.h"
 
 namespace tenon::openblas {
@@ -71,12 +73,57 @@ void merge_rows(StridedLoop<2>& batch, sdk::MatrixView& a) {
 
 constexpr std::uint32_t weights = 1;  // the operand that is packed
 
+/// Whether the epilogue's bias runs along the rows of the product: the last dimension of y where b is a vector.
+bool adds_along_rows(const sdk::Call& call) {
+  return call.epilogue.bias != nullptr && call.inputs[weights].rank == 1;
+}
+
 /// Whether the right matrix was or will be packed.
 bool is_packed(const sdk::Call& call) {
   return call.packed != nullptr && call.packed[weights] != nullptr;
 }
 
+/// The product in bf16 for each entry of out_batch; one of all rows where merge_rows allows it. Where b is a vector, the bias is the addend
+/// of all rows, which bf16_addend writes.
+Bf16Product bf16_product(const sdk::Call& call, StridedLoop<2>& out_batch) {
+  const Side a = side_of(call.inputs[0], true), b = side_of(call.inputs[weights], false);
+  out_batch = batch_of(a, b);
+  Bf16Product product;
+  product.a_view = a.view;
+  product.b_view = b.view;
+  product.a = call.input<sdk::BFloat16>(0);
+  product.b = call.input<sdk::BFloat16>(weights);
+  if (is_packed(call)) product.panels = static_cast<const sdk::BFloat16*>(call.packed[weights]);
+  product.y = call.output<sdk::BFloat16>(0);
+  product.activation = call.epilogue.activation;
+  if (adds_along_rows(call)) {
+    product.c = product.y;
+  } else {
+    if (call.epilogue.bias != nullptr) product.bias = call.epilogue.bias->as<const sdk::BFloat16>();
+    merge_rows(out_batch, product.a_view);
+  }
+  return product;
+}
+
+void matmul_bf16(const sdk::Call& call) {
+  StridedLoop<2> batch;
+  const Bf16Product product = bf16_product(call, batch);
+  if (adds_along_rows(call)) {
+    // The bias runs along the rows of the product: it is read from y, which has it in all entries.
+    const auto* const bias = call.epilogue.bias->as<const sdk::BFloat16>();
+    for (std::int64_t entry = 0; entry < batch.count; ++entry) {
+      std::copy_n(bias, product.a_view.rows, product.y + entry * product.a_view.rows);
+    }
+  }
+  multiply(call.host, product, batch, call.scratch);
+}
+
 std::size_t scratch(const sdk::Call& call) {
+  if (call.inputs[0].dtype == TENON_DTYPE_BF16) {
+    StridedLoop<2> batch;
+    const Bf16Product product = bf16_product(call, batch);
+    return bf16_product_scratch(call.host, product, batch.count);
+  }
   sdk::ScratchArena arena(nullptr);
   for (std::uint32_t i = 0; i < 2 && !is_packed(call); ++i) {
     const sdk::Operand& x = call.inputs[i];
@@ -88,7 +135,8 @@ std::size_t scratch(const sdk::Call& call) {
 /// One matrix b for all rows of a, whose rows are contiguous: what is packed if b is constant.
 bool can_pack(const sdk::Call& call) {
   const sdk::Operand& a = call.inputs[0];
-  return call.inputs[weights].rank == 2 && (a.strides[a.rank - 1] == 1 || a.shape[a.rank - 1] == 1);
+  const bool copies = call.inputs[0].dtype == TENON_DTYPE_BF16;  // where its rows are not
+  return call.inputs[weights].rank == 2 && (copies || a.strides[a.rank - 1] == 1 || a.shape[a.rank - 1] == 1);
 }
 
 /// Rows of all products of a with one matrix.
@@ -102,17 +150,13 @@ std::size_t pack_size(const sdk::Call& call, std::uint32_t input) {
   if (input != weights || !can_pack(call)) return 0;
   const sdk::MatrixView b = side_of(call.inputs[weights], false).view;
   const std::int64_t rows = rows_of(call.inputs[0]);
-  return call.inputs[0].dtype == TENON_DTYPE_F64 ? packed_matrix_bytes<double>(call.host, b, rows)
-                                                 : packed_matrix_bytes<float>(call.host, b, rows);
+  return with_product_type(call.inputs[0].dtype, [&]<class T>(T) { return packed_matrix_bytes<T>(call.host, b, rows); });
 }
 
 void pack(const sdk::Call& call, std::uint32_t, void* out_packed) {
   const sdk::MatrixView b = side_of(call.inputs[weights], false).view;
-  if (call.inputs[0].dtype == TENON_DTYPE_F64) {
-    pack_matrix(call.host, b, call.input<double>(weights), static_cast<double*>(out_packed));
-  } else {
-    pack_matrix(call.host, b, call.input<float>(weights), static_cast<float*>(out_packed));
-  }
+  with_product_type(call.inputs[0].dtype,
+                    [&]<class T>(T) { pack_matrix(call.host, b, call.input<T>(weights), static_cast<T*>(out_packed)); });
 }
 
 std::string pack_form(const sdk::Call&, std::uint32_t) {
@@ -174,9 +218,7 @@ void matmul(const sdk::Call& call) {
   Epilogue<T> epilogue;
   epilogue.activation = call.epilogue.activation;
   const T* const bias = call.epilogue.bias == nullptr ? nullptr : call.epilogue.bias->as<const T>();
-  // The bias runs along the last dimension of y, which is the rows of the product if b is a vector.
-  const bool along_rows = bias != nullptr && call.inputs[1].rank == 1;
-  if (along_rows) {
+  if (adds_along_rows(call)) {
     epilogue.c = bias;
     epilogue.c_row = 1;
     epilogue.beta = 1;
@@ -188,8 +230,14 @@ void matmul(const sdk::Call& call) {
   multiply(call.host, call.deterministic, product, batch);
 }
 
+template <>
+void matmul<sdk::BFloat16>(const sdk::Call& call) {
+  matmul_bf16(call);
+}
+
 constexpr sdk::Traits traits{.strided = true,
                              .epilogue = true,
+                             .activations = sdk::all_activations,
                              .scratch = scratch,
                              .pack_size = pack_size,
                              .pack = pack,
@@ -198,6 +246,6 @@ constexpr sdk::Traits traits{.strided = true,
 
 }  // namespace
 
-TENON_KERNEL_WITH(matmul, traits, float, double)
+TENON_KERNEL_WITH(matmul, traits, sdk::BFloat16, float, double)
 
 }  // namespace tenon::openblas

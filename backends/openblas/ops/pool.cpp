@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include "conv/pool_geometry.h"
-#include "simd/simd.h"
+#include "simd/bf16.h"
 
 #include <tenon/sdk/kernel.h>
 
@@ -23,25 +23,25 @@ namespace {
 template <int N>
 struct Whole {
   static constexpr int count = N;
-  template <class D>
-  HWY_INLINE hn::Vec<D> load(D d, const hn::TFromD<D>* p) const {
-    return hn::LoadU(d, p);
+  template <class D, class T>
+  HWY_INLINE hn::Vec<D> load(D d, const T* p) const {
+    return load_stored(d, p);
   }
-  template <class D>
-  HWY_INLINE void store(hn::Vec<D> v, D d, hn::TFromD<D>* p) const {
-    hn::StoreU(v, d, p);
+  template <class D, class T>
+  HWY_INLINE void store(hn::Vec<D> v, D d, T* p) const {
+    store_rounded(v, d, p);
   }
 };
 struct Rest {
   static constexpr int count = 1;
   std::int64_t n;  ///< active lanes, fewer than a vector has
-  template <class D>
-  HWY_INLINE hn::Vec<D> load(D d, const hn::TFromD<D>* p) const {
-    return load_first(d, p, n);
+  template <class D, class T>
+  HWY_INLINE hn::Vec<D> load(D d, const T* p) const {
+    return load_stored_first(d, p, n);
   }
-  template <class D>
-  HWY_INLINE void store(hn::Vec<D> v, D d, hn::TFromD<D>* p) const {
-    store_first(v, d, p, n);
+  template <class D, class T>
+  HWY_INLINE void store(hn::Vec<D> v, D d, T* p) const {
+    store_rounded_first(v, d, p, n);
   }
 };
 template <class D, class Body>
@@ -85,11 +85,11 @@ HWY_INLINE hn::Mask<D> replaces(D, V x, V best) {
 
 template <class T, class Part>
 HWY_INLINE void max_part(const Window<T>& window, const Part& part, std::int64_t c, T* y) {
-  const Wide<T> d;
+  const Wide<Computed<T>> d;
   const std::int64_t step = lanes(d);
-  hn::Vec<Wide<T>> best[Part::count];
+  hn::Vec<Wide<Computed<T>>> best[Part::count];
   for (int i = 0; i < Part::count; ++i) {
-    best[i] = window.empty() ? hn::Set(d, -std::numeric_limits<T>::infinity()) : part.load(d, window.first + c + i * step);
+    best[i] = window.empty() ? hn::Set(d, -std::numeric_limits<Computed<T>>::infinity()) : part.load(d, window.first + c + i * step);
   }
   window.for_each([&](const T* at, std::int64_t, std::int64_t) HWY_ATTR {
     for (int i = 0; i < Part::count; ++i) {
@@ -127,14 +127,14 @@ template <class T, class Part>
 HWY_INLINE void arg_max_part(const PoolGeometry& g, const Window<T>& window, const Part& part, std::int64_t c, T* y, const IndexRow& to,
                              std::int64_t* out) {
   using Index = std::conditional_t<sizeof(T) == 8, std::int64_t, std::int32_t>;
-  const Wide<T> d;
+  const Wide<Computed<T>> d;
   const Wide<Index> di;
   const std::int64_t step = lanes(d);
   const std::int64_t corner = window.rows.first * g.w.size + window.columns.first;
-  hn::Vec<Wide<T>> best[Part::count];
+  hn::Vec<Wide<Computed<T>>> best[Part::count];
   hn::Vec<Wide<Index>> place[Part::count];
   for (int i = 0; i < Part::count; ++i) {
-    best[i] = window.empty() ? hn::Set(d, -std::numeric_limits<T>::infinity()) : part.load(d, window.first + c + i * step);
+    best[i] = window.empty() ? hn::Set(d, -std::numeric_limits<Computed<T>>::infinity()) : part.load(d, window.first + c + i * step);
     place[i] = hn::Set(di, static_cast<Index>(window.empty() ? 0 : corner));
   }
   window.for_each([&](const T* at, std::int64_t row, std::int64_t column) HWY_ATTR {
@@ -200,10 +200,10 @@ void max_row(const PoolGeometry& g, const T* image, std::int64_t row, T* y, cons
   for (std::int64_t column = 0; column < g.w.windows; ++column) {
     const Window<T> window(g, image, rows, column);
     if (to.indices == nullptr) {
-      for_each_part(Wide<T>(), g.channels, [&](const auto& part, std::int64_t c) HWY_ATTR { max_part(window, part, c, y); });
+      for_each_part(Wide<Computed<T>>(), g.channels, [&](const auto& part, std::int64_t c) HWY_ATTR { max_part(window, part, c, y); });
     } else {
       std::int64_t* const out = to.indices + column * g.channels;
-      for_each_part(Wide<T>(), g.channels,
+      for_each_part(Wide<Computed<T>>(), g.channels,
                     [&](const auto& part, std::int64_t c) HWY_ATTR { arg_max_part(g, window, part, c, y, to, out); });
     }
     if (y != nullptr) y += g.channels;
@@ -212,16 +212,16 @@ void max_row(const PoolGeometry& g, const T* image, std::int64_t row, T* y, cons
 
 template <class T>
 void average_row(const PoolGeometry& g, const T* image, std::int64_t row, bool padded, T* y) {
-  const Wide<T> d;
+  const Wide<Computed<T>> d;
   const std::int64_t step = lanes(d);
   const PoolTaps rows = g.h.taps(row);
   const std::int64_t height = g.h.divisor(row, padded);
   for (std::int64_t column = 0; column < g.w.windows; ++column, y += g.channels) {
     const Window<T> window(g, image, rows, column);
-    const auto divisor = hn::Set(d, static_cast<T>(height * g.w.divisor(column, padded)));
+    const auto divisor = hn::Set(d, static_cast<Computed<T>>(height * g.w.divisor(column, padded)));
     for_each_part(d, g.channels, [&](const auto& part, std::int64_t c) HWY_ATTR {
       constexpr int n = std::decay_t<decltype(part)>::count;
-      hn::Vec<Wide<T>> sum[n];
+      hn::Vec<Wide<Computed<T>>> sum[n];
       for (int i = 0; i < n; ++i) sum[i] = hn::Zero(d);
       window.for_each([&](const T* at, std::int64_t, std::int64_t) HWY_ATTR {
         for (int i = 0; i < n; ++i) sum[i] = hn::Add(sum[i], part.load(d, at + c + i * step));
@@ -234,7 +234,7 @@ void average_row(const PoolGeometry& g, const T* image, std::int64_t row, bool p
 /// Row `row` of dx; `image` is the image of dy.
 template <class T>
 void average_grad_row(const PoolGeometry& g, const T* image, std::int64_t row, const Shares& shares, T* dx) {
-  const Wide<T> d;
+  const Wide<Computed<T>> d;
   const std::int64_t step = lanes(d);
   // [first, last): the windows that contain this row, or this pixel
   const auto advance = [](const PoolAxis& axis, std::int64_t element, std::int64_t& first, std::int64_t& last) {
@@ -247,12 +247,12 @@ void average_grad_row(const PoolGeometry& g, const T* image, std::int64_t row, c
     advance(g.w, pixel, left, right);
     for_each_part(d, g.channels, [&](const auto& part, std::int64_t c) HWY_ATTR {
       constexpr int n = std::decay_t<decltype(part)>::count;
-      hn::Vec<Wide<T>> sum[n];
+      hn::Vec<Wide<Computed<T>>> sum[n];
       for (int i = 0; i < n; ++i) sum[i] = hn::Zero(d);
       for (std::int64_t oh = top; oh < bottom; ++oh) {
         for (std::int64_t ow = left; ow < right; ++ow) {
           const T* const at = image + (oh * g.w.windows + ow) * g.channels + c;
-          const auto share = hn::Set(d, static_cast<T>(shares.h[oh] * shares.w[ow]));
+          const auto share = hn::Set(d, static_cast<Computed<T>>(shares.h[oh] * shares.w[ow]));
           for (int i = 0; i < n; ++i) sum[i] = hn::MulAdd(part.load(d, at + i * step), share, sum[i]);
         }
       }
@@ -285,7 +285,7 @@ void for_each_row(const sdk::Host& host, std::int64_t images, std::int64_t rows,
 /// y = largest x of each window; indices = its index in x as (N, C, d...), if requested.
 ///
 /// Shapes  x (N, d..., C), y and indices (N, windows..., C).
-/// Dtypes  the first of equal elements wins, or the first NaN. Indices of f32 are 32 bits wide until they are stored.
+/// Dtypes  the first of equal elements wins, or the first NaN. Indices of f32 and bf16 are 32 bits wide until they are stored.
 template <class T>
 void max_pool(const sdk::Call& call) {
   const sdk::Operand& windows = call.has_output(0) ? call.outputs[0] : call.outputs[1];
@@ -416,11 +416,11 @@ std::size_t average_pool_grad_scratch(const sdk::Call& call) {
 
 TENON_KERNEL_WITH(max_pool,
                   (sdk::Traits{.channels_last = {.inputs = 1, .outputs = 3}, .scratch = max_pool_scratch, .refuse = refuse_max_pool}),
-                  float, double, std::int8_t, std::uint8_t)
+                  sdk::BFloat16, float, double, std::int8_t, std::uint8_t)
 TENON_KERNEL_WITH(max_pool_grad, (sdk::Traits{.channels_last = {.inputs = 3, .outputs = 1}}), float, double)
-TENON_KERNEL_WITH(average_pool, (sdk::Traits{.channels_last = {.inputs = 1, .outputs = 1}}), float, double)
+TENON_KERNEL_WITH(average_pool, (sdk::Traits{.channels_last = {.inputs = 1, .outputs = 1}}), sdk::BFloat16, float, double)
 TENON_KERNEL_WITH(average_pool_grad, (sdk::Traits{.channels_last = {.inputs = 1, .outputs = 1}, .scratch = average_pool_grad_scratch}),
-                  float, double)
+                  sdk::BFloat16, float, double)
 
 }  // namespace tenon::openblas
 #endif

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
+
+#include "simd/x86.h"
 
 namespace tenon::openblas {
 namespace {
@@ -18,12 +21,17 @@ InstructionSet detect() {
                     __builtin_cpu_supports("bmi2");
   const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
+  const X86Features more = avx512 ? x86_features() : X86Features();
+  if (more.amx_int8 || more.amx_bf16) return InstructionSet::amx;
+  if (more.vnni || more.bf16) return InstructionSet::avx512_dot;
   if (avx512) return InstructionSet::avx512;
   if (avx2) return InstructionSet::avx2;
   if (sse4) return InstructionSet::sse4;
 #endif
   return InstructionSet::portable;
 }
+
+constexpr const char* names[] = {"portable", "sse4", "avx2", "avx512", "avx512_dot", "amx"};
 
 std::atomic<InstructionSet>& chosen() {
   static std::atomic<InstructionSet> set{detect()};
@@ -32,22 +40,19 @@ std::atomic<InstructionSet>& chosen() {
 
 }  // namespace
 
+const char* const instruction_set_choices = "auto|amx|avx512_dot|avx512|avx2|sse4";
+
 InstructionSet instruction_set() {
   return chosen().load(std::memory_order_relaxed);
 }
 
 const char* name_of(InstructionSet set) {
-  switch (set) {
-    case InstructionSet::avx512:
-      return "avx512";
-    case InstructionSet::avx2:
-      return "avx2";
-    case InstructionSet::sse4:
-      return "sse4";
-    case InstructionSet::portable:
-      break;
-  }
-  return "portable";
+  return names[static_cast<std::size_t>(set)];
+}
+
+InstructionSet instruction_set_named(std::string_view name) {
+  const auto* const found = std::find(std::begin(names), std::end(names), name);
+  return found == std::end(names) ? InstructionSet::amx : static_cast<InstructionSet>(found - names);
 }
 
 void limit_instruction_set(InstructionSet highest) {

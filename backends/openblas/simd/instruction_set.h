@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <type_traits>
 
 // Highway compiles a source file once for each target not disabled here. SSSE3 gains too little over the portable code to be worth its
@@ -14,15 +15,22 @@
 
 namespace tenon::openblas {
 
-enum class InstructionSet { portable, sse4, avx2, avx512 };
+/// Each includes those before it. avx512_dot: dot products of 8-bit integers (VNNI) or bf16, of which a processor may have one only
+/// (x86.h).
+enum class InstructionSet { portable, sse4, avx2, avx512, avx512_dot, amx };
 
 /// The best instruction set of this machine, or the limit if that is lower.
 InstructionSet instruction_set();
 
-/// "portable", "sse4", "avx2" or "avx512", for the device's description.
+/// "portable", "sse4", ..., as in the enumeration.
 const char* name_of(InstructionSet set);
 
-/// Kernels that start from now on use at most this instruction set.
+/// The names, best first, after "auto" for no limit: "auto|amx|...|sse4".
+extern const char* const instruction_set_choices;
+/// The set of a name; the best of all for any other text, such as "auto".
+InstructionSet instruction_set_named(std::string_view name);
+
+/// Kernels of this process that start from now on use at most this instruction set.
 void limit_instruction_set(InstructionSet highest);
 
 /// The candidate for instruction_set(). A candidate that was not compiled is NULL; the next lower one takes its place.

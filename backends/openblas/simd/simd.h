@@ -30,33 +30,35 @@ HWY_INLINE std::int64_t lanes(D d) {
   return static_cast<std::int64_t>(hn::Lanes(d));
 }
 
-// AVX2 and AVX-512 have masked loads and stores, which do not touch the memory of inactive lanes.
+// AVX2 and AVX-512 have masked loads and stores, which do not touch the memory of inactive lanes: AVX2 of elements of 4 and 8 bytes.
 #define TENON_MASKED_MEMORY (HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3)
+template <class T>
+inline constexpr bool masked_memory = HWY_TARGET == HWY_AVX3 || (HWY_TARGET == HWY_AVX2 && sizeof(T) >= 4);
 
-/// Loads the first n elements at p, 0 < n < lanes; the other lanes hold `fill`. Elements have 4 or 8 bytes.
+/// Loads the first n elements at p, 0 < n < lanes; the other lanes hold `fill`.
 template <class D>
 HWY_INLINE hn::Vec<D> load_first(D d, const hn::TFromD<D>* p, std::int64_t n, hn::TFromD<D> fill = 0) {
-#if TENON_MASKED_MEMORY
-  const auto mask = hn::FirstN(d, static_cast<std::size_t>(n));
-  return hn::IfThenElse(mask, hn::MaskedLoad(mask, d, p), hn::Set(d, fill));
-#else
-  HWY_ALIGN hn::TFromD<D> buffer[HWY_MAX_BYTES / sizeof(hn::TFromD<D>)];
-  hn::Store(hn::Set(d, fill), d, buffer);
-  std::memcpy(buffer, p, static_cast<std::size_t>(n) * sizeof *p);
-  return hn::Load(d, buffer);
-#endif
+  if constexpr (masked_memory<hn::TFromD<D>>) {
+    const auto mask = hn::FirstN(d, static_cast<std::size_t>(n));
+    return hn::IfThenElse(mask, hn::MaskedLoad(mask, d, p), hn::Set(d, fill));
+  } else {
+    HWY_ALIGN hn::TFromD<D> buffer[HWY_MAX_BYTES / sizeof(hn::TFromD<D>)];
+    hn::Store(hn::Set(d, fill), d, buffer);
+    std::memcpy(buffer, p, static_cast<std::size_t>(n) * sizeof *p);
+    return hn::Load(d, buffer);
+  }
 }
 
 /// Stores the first n lanes, 0 < n < lanes.
 template <class D>
 HWY_INLINE void store_first(hn::Vec<D> v, D d, hn::TFromD<D>* p, std::int64_t n) {
-#if TENON_MASKED_MEMORY
-  hn::BlendedStore(v, hn::FirstN(d, static_cast<std::size_t>(n)), d, p);
-#else
-  HWY_ALIGN hn::TFromD<D> buffer[HWY_MAX_BYTES / sizeof(hn::TFromD<D>)];
-  hn::Store(v, d, buffer);
-  std::memcpy(p, buffer, static_cast<std::size_t>(n) * sizeof *p);
-#endif
+  if constexpr (masked_memory<hn::TFromD<D>>) {
+    hn::BlendedStore(v, hn::FirstN(d, static_cast<std::size_t>(n)), d, p);
+  } else {
+    HWY_ALIGN hn::TFromD<D> buffer[HWY_MAX_BYTES / sizeof(hn::TFromD<D>)];
+    hn::Store(v, d, buffer);
+    std::memcpy(p, buffer, static_cast<std::size_t>(n) * sizeof *p);
+  }
 }
 
 /// y[i] = f(x[i]); y may be x. For integers f maps numbers instead of vectors, in a plain loop that the compiler vectorises.

@@ -25,62 +25,47 @@ struct Leaf {
   }
 };
 
-struct Features {
-  bool vnni = false, bf16 = false, amx_int8 = false, amx_bf16 = false;
-
-  Features() {
-    const Leaf extensions(7, 0), more(7, 1);
-    vnni = (extensions.ecx >> 11 & 1) != 0;
-    bf16 = (more.eax >> 5 & 1) != 0;
+X86Features detect() {
+  X86Features found;
+  const Leaf extensions(7, 0), more(7, 1);
+  found.vnni = (extensions.ecx >> 11 & 1) != 0;
+  found.bf16 = (more.eax >> 5 & 1) != 0;
 #if defined(__linux__)
-    constexpr unsigned tiles = 1u << 24;
-    constexpr long request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
-    if ((extensions.edx & tiles) == 0 || syscall(SYS_arch_prctl, request_permission, tile_data) != 0) return;
-    amx_int8 = (extensions.edx >> 25 & 1) != 0;
-    amx_bf16 = (extensions.edx >> 22 & 1) != 0;
+  constexpr unsigned tiles = 1u << 24;
+  constexpr long request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  if ((extensions.edx & tiles) == 0 || syscall(SYS_arch_prctl, request_permission, tile_data) != 0) return found;
+  found.amx_int8 = (extensions.edx >> 25 & 1) != 0;
+  found.amx_bf16 = (extensions.edx >> 22 & 1) != 0;
 #endif
-  }
-};
-
-const Features& features() {
-  static const Features found;
   return found;
 }
 
-bool avx512() {
-  return instruction_set() >= InstructionSet::avx512;
+#else
+
+X86Features detect() {
+  return {};
 }
 
 #endif
 
 }  // namespace
 
-#if TENON_X86
+const X86Features& x86_features() {
+  static const X86Features found = detect();
+  return found;
+}
+
 bool has_avx512_vnni() {
-  return avx512() && features().vnni;
+  return instruction_set() >= InstructionSet::avx512_dot && x86_features().vnni;
 }
 bool has_avx512_bf16() {
-  return avx512() && features().bf16;
+  return instruction_set() >= InstructionSet::avx512_dot && x86_features().bf16;
 }
 bool has_amx_int8() {
-  return avx512() && features().amx_int8;
+  return instruction_set() >= InstructionSet::amx && x86_features().amx_int8;
 }
 bool has_amx_bf16() {
-  return avx512() && features().amx_bf16;
+  return instruction_set() >= InstructionSet::amx && x86_features().amx_bf16;
 }
-#else
-bool has_avx512_vnni() {
-  return false;
-}
-bool has_avx512_bf16() {
-  return false;
-}
-bool has_amx_int8() {
-  return false;
-}
-bool has_amx_bf16() {
-  return false;
-}
-#endif
 
 }  // namespace tenon::openblas

@@ -27,11 +27,16 @@
 
 namespace tenon::openblas {
 
-/// Whether kernels may use these instructions: the processor has them, and limit_instruction_set() allows AVX-512. Always false elsewhere
-/// than on x86.
+/// What the processor has beyond AVX-512, whatever the limit. Nothing elsewhere than on x86.
+struct X86Features {
+  bool vnni = false, bf16 = false, amx_int8 = false, amx_bf16 = false;
+};
+/// Linux grants a process the memory for the tile registers of Intel AMX on request, which the first call makes.
+const X86Features& x86_features();
+
+/// Whether kernels may use these instructions: the processor has them, and limit_instruction_set() allows them.
 bool has_avx512_vnni();
 bool has_avx512_bf16();
-/// Tiles of Intel AMX. Linux grants a process the memory for their registers on request, which the first call makes.
 bool has_amx_int8();
 bool has_amx_bf16();
 

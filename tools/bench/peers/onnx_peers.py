@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The peers of `tenon bench FILE.onnx` and, in inference, of `tenon bench nets`: an ONNX model in another runtime, on the CPU.
 
-Usage  onnx_peers.py onnxruntime|openvino MODEL.onnx --threads N
+Usage  onnx_peers.py onnxruntime|openvino MODEL.onnx --threads N [--precision f32|bf16]
 
 Prints one JSON object: {"name": "ONNX Runtime 1.32.0, 2 threads", "load_seconds", "base_rss_bytes"}, or {"absent": why}. MODEL.onnx may be -,
-which loads nothing. Answers each line of stdin, {"folder": DIR, "inputs": [name of DIR/input_0.npy, ...], "runs": N, "save": bool}, by
+which loads nothing. A runtime that cannot round to bf16 computes in f32, and its name lacks the precision. Answers each line of stdin, {"folder": DIR, "inputs": [name of DIR/input_0.npy, ...], "runs": N, "save": bool}, by
 {"seconds": [one per run], "cpu_seconds": [...], "peak_rss_bytes", "outputs": number}, or {"absent": why}. With "save", the outputs of
 the last run are in DIR/<runtime>_output_<i>.npy. Times are those of the call of the runtime, from arrays in memory to arrays in memory.
 """
@@ -19,11 +19,12 @@ import time
 
 class OnnxRuntime:
     package, title = "onnxruntime", "ONNX Runtime"
+    precisions = ["f32"]
 
     def __init__(self, module):
         self.module, self.version = module, module.__version__
 
-    def load(self, path, threads):
+    def load(self, path, threads, _precision):
         options = self.module.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
@@ -35,14 +36,15 @@ class OnnxRuntime:
 
 class OpenVino:
     package, title = "openvino", "OpenVINO"
+    precisions = ["f32", "bf16"]
 
     def __init__(self, module):
         self.module, self.version = module, module.__version__.split("-")[0]
 
-    def load(self, path, threads):
+    def load(self, path, threads, precision):
         core = self.module.Core()
-        # f32: on processors with units for bf16 it would round to that
-        properties = {"INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
+        # Without the hint it would round to bf16 on processors with units for that.
+        properties = {"INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": precision}
         self.model = core.compile_model(core.read_model(path), "CPU", properties)
         self.request = self.model.create_infer_request()
         self.known = {name for port in self.model.inputs for name in port.get_names()}
@@ -86,6 +88,7 @@ def main():
     parser.add_argument("runtime", choices=["onnxruntime", "openvino"])
     parser.add_argument("model")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--precision", choices=["f32", "bf16"], default="f32")
     arguments = parser.parse_args()
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what libraries print
@@ -99,12 +102,13 @@ def main():
         runtime = kind(importlib.import_module(kind.package))
     except ImportError as error:
         return answer(absent=f"{kind.title}: {sys.executable}: {error} (pip install {kind.package})")
-    name = f"{kind.title} {runtime.version}, {arguments.threads} threads"
+    rounds = arguments.precision != "f32" and arguments.precision in kind.precisions
+    name = f"{kind.title} {runtime.version}, {arguments.precision + ', ' if rounds else ''}{arguments.threads} threads"
     if arguments.model == "-":
         return answer(name=name)
     try:
         base, begin = memory("VmRSS"), time.perf_counter()
-        runtime.load(arguments.model, arguments.threads)
+        runtime.load(arguments.model, arguments.threads, arguments.precision if rounds else "f32")
         answer(name=name, load_seconds=time.perf_counter() - begin, base_rss_bytes=base)
         feeds = {}
         for line in sys.stdin:

@@ -119,7 +119,25 @@ inline double number_of(const Operand& scalar) {
 
 class Device;
 
-enum class Activation : std::uint32_t { none, relu, sigmoid, tanh };
+/// The function that an epilogue applies last.
+struct Activation {
+  enum Kind : std::uint32_t { none, relu, sigmoid, tanh, clip, gelu, silu };  ///< gelu: x Phi(x) with erf
+  Kind kind = none;
+  float low = 0, high = 0;  ///< the bounds of clip, as of the op Clip
+
+  constexpr Activation() = default;
+  constexpr Activation(Kind only) : kind(only) {}
+  friend constexpr bool operator==(const Activation& a, Kind b) { return a.kind == b; }
+};
+
+/// Sets of activations, for Traits::activations.
+constexpr std::uint32_t activation_bit(Activation::Kind kind) {
+  return std::uint32_t{1} << kind;
+}
+inline constexpr std::uint32_t basic_activations =
+    activation_bit(Activation::relu) | activation_bit(Activation::sigmoid) | activation_bit(Activation::tanh);
+inline constexpr std::uint32_t all_activations =
+    basic_activations | activation_bit(Activation::clip) | activation_bit(Activation::gelu) | activation_bit(Activation::silu);
 
 /// What a kernel with Traits::epilogue does to its result before it is stored:
 /// y = activation(result + bias + residual).
@@ -128,7 +146,7 @@ struct Epilogue {
   /// not last.
   const Operand* bias = nullptr;
   const Operand* residual = nullptr;  ///< dense, of the result's shape, never its storage; NULL: none. Only for Traits::residual
-  Activation activation = Activation::none;
+  Activation activation = {};
 };
 
 /// One execution of an op. Operands have been checked by the op's shape rule; they are dense unless
@@ -204,6 +222,8 @@ struct Traits {
   bool elementwise = false;
   bool epilogue = false;  ///< honours Call::epilogue
   bool residual = false;  ///< honours Call::epilogue.residual too
+  /// The activations of epilogues. Results of f64 only ever get the basic ones.
+  std::uint32_t activations = basic_activations;
   /// The submitted work may be recorded and replayed: the kernel reads no result on the host.
   bool capture_safe = true;
   /// Images have their channels last: bit i of `inputs` and `outputs` says that operand i of rank 3

@@ -1,0 +1,457 @@
+// SPDX-License-Identifier: Apache-2.0
+// bf16_panels.cpp - products of bf16 with sums in f32. Processors with AVX512_BF16 add the products of a pair of neighbours along k in one
+// instruction, those with Intel AMX 16 x 16 sums of 32 products; elsewhere pairs are converted to f32 in registers.
+#include "simd/foreach_target.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "elementwise/transpose.h"
+#include "gemm/panels.h"
+#include "simd/activations.h"
+#include "simd/bf16.h"
+#include "simd/x86.h"
+
+#ifndef TENON_OPENBLAS_BF16_BLOCK
+#define TENON_OPENBLAS_BF16_BLOCK
+namespace tenon::openblas {
+namespace {
+
+constexpr std::int64_t width = panel_width<sdk::BFloat16>;
+static_assert(width == 32);
+
+/// Rows and columns of a product that are stored together.
+struct Bf16Block {
+  const PanelProduct<sdk::BFloat16>* product = nullptr;
+  const float* sums = nullptr;  ///< (rows, 32), of which `columns` are in y
+  std::int64_t row = 0, rows = 0;
+  std::int64_t column = 0, columns = 0;
+
+  /// Where row r of the block begins in y and in the residual.
+  std::int64_t at(std::int64_t r) const {
+    return (product->y_offsets == nullptr ? (row + r) * product->y_step : product->y_offsets[row + r]) + column;
+  }
+};
+
+/// The elements k and k + 1 of a row as one word.
+inline std::uint32_t pair_at(const sdk::BFloat16* row) {
+  std::uint32_t word;
+  std::memcpy(&word, row, sizeof word);
+  return word;
+}
+
+}  // namespace
+}  // namespace tenon::openblas
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::openblas {
+namespace HWY_NAMESPACE {
+namespace {
+
+#if HWY_TARGET == HWY_AVX3
+constexpr int bf16_tile_rows = 14;
+#else
+constexpr int bf16_tile_rows = 6;
+#endif
+
+#if HWY_COMPILER_CLANG
+#define TENON_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define TENON_UNROLL _Pragma("GCC unroll 16")
+#endif
+
+template <class Activate>
+void store_rows(const Bf16Block& block, const Activate& activate) {
+  const Floats d;
+  const PanelProduct<sdk::BFloat16>& p = *block.product;
+  const auto alpha = hn::Set(d, p.alpha), beta = hn::Set(d, p.beta);
+  for (std::int64_t r = 0; r < block.rows; ++r) {
+    const std::int64_t at = block.at(r);
+    for (std::int64_t j = 0; j < block.columns; j += lanes(d)) {
+      const std::int64_t n = block.columns - j;
+      const bool whole = n >= lanes(d);
+      const auto load = [&](const sdk::BFloat16* from) HWY_ATTR { return whole ? load_stored(d, from) : load_stored_first(d, from, n); };
+      auto v = hn::Mul(alpha, hn::Load(d, block.sums + r * width + j));
+      if (p.bias != nullptr) v = hn::Add(v, load(p.bias + block.column + j));
+      if (p.residual != nullptr) v = hn::MulAdd(beta, load(p.residual + at + j), v);
+      v = activate(d, v);
+      if (p.wide_y != nullptr) {
+        float* const to = p.wide_y + at + j;
+        if (p.accumulates) v = hn::Add(v, whole ? hn::LoadU(d, to) : load_first(d, to, n));
+        if (whole) {
+          hn::StoreU(v, d, to);
+        } else {
+          store_first(v, d, to, n);
+        }
+      } else if (whole) {
+        store_rounded(v, d, p.y + at + j);
+      } else {
+        store_rounded_first(v, d, p.y + at + j, n);
+      }
+    }
+  }
+}
+
+/// y = activation(alpha sums + bias + beta residual) for the block.
+void store_block(const Bf16Block& block) {
+  with_activation<float>(block.product->activation, [&](const auto& activate) { store_rows(block, activate); });
+}
+
+/// Sums of R rows and a panel's columns, 2 vectors at a time: of the first elements of pairs, then of the second ones.
+template <int R>
+HWY_NOINLINE void tile(const sdk::BFloat16* a, std::int64_t a_step, const sdk::BFloat16* panel, std::int64_t k, float* out_sums) {
+  const Floats d;
+  const hn::RebindToUnsigned<Floats> words;
+  const std::int64_t n = lanes(d);
+  const auto as_floats = [&](auto v) HWY_ATTR { return hn::BitCast(d, v); };
+  for (std::int64_t column = 0; column < width; column += 2 * n) {
+    hn::Vec<Floats> sums[R][2];
+    TENON_UNROLL
+    for (int r = 0; r < R; ++r) sums[r][0] = sums[r][1] = hn::Zero(d);
+    const auto* line = reinterpret_cast<const std::uint32_t*>(panel) + column;
+    std::int64_t i = 0;
+    for (; i + 2 <= k; i += 2, line += width) {
+      const auto b0 = hn::LoadU(words, line), b1 = hn::LoadU(words, line + n);
+      {
+        const auto first0 = as_floats(hn::ShiftLeft<16>(b0)), first1 = as_floats(hn::ShiftLeft<16>(b1));
+        TENON_UNROLL
+        for (int r = 0; r < R; ++r) {
+          const auto x = hn::Set(d, std::bit_cast<float>(pair_at(a + r * a_step + i) << 16));
+          sums[r][0] = hn::MulAdd(x, first0, sums[r][0]);
+          sums[r][1] = hn::MulAdd(x, first1, sums[r][1]);
+        }
+      }
+      const auto high = hn::Set(words, 0xffff0000u);
+      const auto second0 = as_floats(hn::And(b0, high)), second1 = as_floats(hn::And(b1, high));
+      TENON_UNROLL
+      for (int r = 0; r < R; ++r) {
+        const auto x = hn::Set(d, std::bit_cast<float>(pair_at(a + r * a_step + i) & 0xffff0000u));
+        sums[r][0] = hn::MulAdd(x, second0, sums[r][0]);
+        sums[r][1] = hn::MulAdd(x, second1, sums[r][1]);
+      }
+    }
+    if (i < k) {
+      const auto first0 = as_floats(hn::ShiftLeft<16>(hn::LoadU(words, line)));
+      const auto first1 = as_floats(hn::ShiftLeft<16>(hn::LoadU(words, line + n)));
+      TENON_UNROLL
+      for (int r = 0; r < R; ++r) {
+        const auto x = hn::Set(d, std::bit_cast<float>(static_cast<std::uint32_t>(a[r * a_step + i].bits) << 16));
+        sums[r][0] = hn::MulAdd(x, first0, sums[r][0]);
+        sums[r][1] = hn::MulAdd(x, first1, sums[r][1]);
+      }
+    }
+    TENON_UNROLL
+    for (int r = 0; r < R; ++r) {
+      hn::Store(sums[r][0], d, out_sums + r * width + column);
+      hn::Store(sums[r][1], d, out_sums + r * width + column + n);
+    }
+  }
+}
+
+using TileFunction = void (*)(const sdk::BFloat16*, std::int64_t, const sdk::BFloat16*, std::int64_t, float*);
+
+template <int... R>
+TileFunction tile_of(std::int64_t rows, std::integer_sequence<int, R...>) {
+  static constexpr TileFunction tiles[] = {&tile<R + 1>...};
+  return tiles[rows - 1];
+}
+
+void multiply_converted(const PanelProduct<sdk::BFloat16>& p) {
+  HWY_ALIGN float sums[bf16_tile_rows * width];
+  const std::int64_t tiles = sdk::ceil_div(p.rows, std::int64_t{bf16_tile_rows});
+  for (std::int64_t column = 0; column < p.columns; column += width) {
+    const sdk::BFloat16* const panel = p.panels + column / width * panel_step<sdk::BFloat16>(p.k);
+    for (std::int64_t t = 0; t < tiles; ++t) {
+      const std::int64_t row = t * p.rows / tiles, rows = (t + 1) * p.rows / tiles - row;
+      tile_of(rows, std::make_integer_sequence<int, bf16_tile_rows>())(p.a + row * p.a_step, p.a_step, panel, p.k, sums);
+      store_block({&p, sums, row, rows, column, std::min(width, p.columns - column)});
+    }
+  }
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon::openblas
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tenon::openblas {
+namespace {
+
+#if TENON_X86
+
+TENON_BEGIN_TARGET("avx2,fma,bmi,bmi2,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")
+
+namespace avx512 {
+
+inline __m512 as_floats(__m256i bits) {
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+}
+
+/// store_block for activations that are one instruction. Unlike it, the instruction that rounds takes subnormal sums for zero, as those
+/// that multiply do.
+inline void store(const Bf16Block& block) {
+  const PanelProduct<sdk::BFloat16>& p = *block.product;
+  const bool relu = p.activation == sdk::Activation::relu, clips = p.activation == sdk::Activation::clip;
+  if (p.activation != sdk::Activation::none && !relu && !clips) {
+    TENON_DISPATCH(store_block)(block);
+    return;
+  }
+  const auto mask = static_cast<__mmask32>(block.columns >= width ? 0xffffffffu : (1u << block.columns) - 1);
+  __m512 bias[2] = {_mm512_setzero_ps(), _mm512_setzero_ps()};
+  const auto load = [mask](const sdk::BFloat16* from) { return _mm512_maskz_loadu_epi16(mask, from); };
+  if (p.bias != nullptr) {
+    const __m512i bits = load(p.bias + block.column);
+    bias[0] = as_floats(_mm512_castsi512_si256(bits));
+    bias[1] = as_floats(_mm512_extracti64x4_epi64(bits, 1));
+  }
+  const __m512 alpha = _mm512_set1_ps(p.alpha), beta = _mm512_set1_ps(p.beta);
+  const __m512 lower = _mm512_set1_ps(clips ? p.activation.low : 0);
+  const __m512 upper = _mm512_set1_ps(clips ? p.activation.high : std::numeric_limits<float>::infinity());
+  for (std::int64_t r = 0; r < block.rows; ++r) {
+    const std::int64_t at = block.at(r);
+    __m512 low = _mm512_fmadd_ps(alpha, _mm512_loadu_ps(block.sums + r * width), bias[0]);
+    __m512 high = _mm512_fmadd_ps(alpha, _mm512_loadu_ps(block.sums + r * width + 16), bias[1]);
+    if (p.residual != nullptr) {
+      const __m512i bits = load(p.residual + at);
+      low = _mm512_fmadd_ps(beta, as_floats(_mm512_castsi512_si256(bits)), low);
+      high = _mm512_fmadd_ps(beta, as_floats(_mm512_extracti64x4_epi64(bits, 1)), high);
+    }
+    if (relu || clips) {  // NaN stays NaN: the second operand is the result where one is NaN
+      low = _mm512_min_ps(upper, _mm512_max_ps(lower, low));
+      high = _mm512_min_ps(upper, _mm512_max_ps(lower, high));
+    }
+    if (p.wide_y != nullptr) {
+      const auto low_mask = static_cast<__mmask16>(mask), high_mask = static_cast<__mmask16>(mask >> 16);
+      float* const to = p.wide_y + at;
+      if (p.accumulates) {
+        low = _mm512_add_ps(low, _mm512_maskz_loadu_ps(low_mask, to));
+        high = _mm512_add_ps(high, _mm512_maskz_loadu_ps(high_mask, to + 16));
+      }
+      _mm512_mask_storeu_ps(to, low_mask, low);
+      _mm512_mask_storeu_ps(to + 16, high_mask, high);
+      continue;
+    }
+    const __m512bh rounded = _mm512_cvtne2ps_pbh(high, low);
+    _mm512_mask_storeu_epi16(p.y + at, mask, reinterpret_cast<const __m512i&>(rounded));
+  }
+}
+
+inline __m512bh pairs(__m512i words) {
+  return reinterpret_cast<const __m512bh&>(words);
+}
+
+/// Adds to the sums of `rows` rows the products of elements [k, end), end - k below 32 or all of them.
+template <int rows>
+inline void tile(const sdk::BFloat16* a, std::int64_t a_step, const sdk::BFloat16* panel, std::int64_t k, float* out_sums) {
+  __m512 sums[rows][2];
+  for (auto& line : sums) line[0] = line[1] = _mm512_setzero_ps();
+  std::int64_t i = 0;
+  for (; i + 2 <= k; i += 2, panel += 2 * width) {
+    const __m512i b0 = _mm512_loadu_si512(panel), b1 = _mm512_loadu_si512(panel + width);
+    for (int r = 0; r < rows; ++r) {
+      const __m512i pair = _mm512_set1_epi32(static_cast<int>(pair_at(a + r * a_step + i)));
+      sums[r][0] = _mm512_dpbf16_ps(sums[r][0], pairs(pair), pairs(b0));
+      sums[r][1] = _mm512_dpbf16_ps(sums[r][1], pairs(pair), pairs(b1));
+    }
+  }
+  if (i < k) {
+    const __m512i b0 = _mm512_loadu_si512(panel), b1 = _mm512_loadu_si512(panel + width);
+    for (int r = 0; r < rows; ++r) {
+      const __m512i pair = _mm512_set1_epi32(a[r * a_step + i].bits);
+      sums[r][0] = _mm512_dpbf16_ps(sums[r][0], pairs(pair), pairs(b0));
+      sums[r][1] = _mm512_dpbf16_ps(sums[r][1], pairs(pair), pairs(b1));
+    }
+  }
+  for (int r = 0; r < rows; ++r) {
+    _mm512_storeu_ps(out_sums + r * width, sums[r][0]);
+    _mm512_storeu_ps(out_sums + r * width + 16, sums[r][1]);
+  }
+}
+
+constexpr std::int64_t tile_rows = 12;
+
+using TileFunction = void (*)(const sdk::BFloat16*, std::int64_t, const sdk::BFloat16*, std::int64_t, float*);
+
+void multiply(const PanelProduct<sdk::BFloat16>& p) {
+  static constexpr TileFunction tiles[tile_rows] = {&tile<1>, &tile<2>, &tile<3>, &tile<4>,  &tile<5>,  &tile<6>,
+                                                    &tile<7>, &tile<8>, &tile<9>, &tile<10>, &tile<11>, &tile<12>};
+  alignas(64) float sums[tile_rows * width];
+  const std::int64_t count = sdk::ceil_div(p.rows, tile_rows);
+  for (std::int64_t column = 0; column < p.columns; column += width) {
+    const sdk::BFloat16* const panel = p.panels + column / width * panel_step<sdk::BFloat16>(p.k);
+    for (std::int64_t t = 0; t < count; ++t) {
+      const std::int64_t row = t * p.rows / count, rows = (t + 1) * p.rows / count - row;
+      tiles[rows - 1](p.a + row * p.a_step, p.a_step, panel, p.k, sums);
+      store({&p, sums, row, rows, column, std::min(width, p.columns - column)});
+    }
+  }
+}
+
+}  // namespace avx512
+
+TENON_END_TARGET
+
+TENON_BEGIN_TARGET("avx2,fma,bmi,bmi2,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,amx-tile,amx-bf16")
+
+// Tile registers of 16 rows of 64 bytes. tdpbf16ps multiplies 16 rows of 32 elements with 16 pairs of 16 columns, which are the lines of a
+// panel, and adds the products to 16 x 16 sums.
+namespace amx {
+
+constexpr std::int64_t tile_rows = 16, tile_k = 32;
+// From here on the tiles pay.
+constexpr std::int64_t smallest_k = 8;
+constexpr std::int64_t line = 128;  // bytes of a line of a panel, and of a row of sums
+
+/// Whether the rows of a are tiles as they are: k is even and too small for a whole tile.
+bool is_short(std::int64_t k) {
+  return k < tile_k && k % 2 == 0;
+}
+
+/// Tiles for `rows` rows of sums, at most 32, and k elements.
+AmxTileConfig config_for(std::int64_t rows, std::int64_t k) {
+  AmxTileConfig config;
+  const std::int64_t first = std::min(rows, tile_rows), second = std::max<std::int64_t>(1, rows - first);
+  for (const int tile : {0, 1, 4}) config.rows[tile] = static_cast<unsigned char>(first);
+  for (const int tile : {2, 3, 5}) config.rows[tile] = static_cast<unsigned char>(second);
+  if (!is_short(k)) return config;
+  for (const int tile : {4, 5}) config.bytes_per_row[tile] = static_cast<unsigned short>(2 * k);
+  for (const int tile : {6, 7}) config.rows[tile] = static_cast<unsigned char>(k / 2);
+  return config;
+}
+
+/// Sums of `rows` rows, for which the tiles are configured; two: of more than 16.
+template <bool two>
+inline void block(const sdk::BFloat16* a, std::int64_t a_step, const sdk::BFloat16* panel, std::int64_t k, std::int64_t rows,
+                  float* out_sums) {
+  const std::int64_t step = a_step * 2;
+  const sdk::BFloat16* const below = a + tile_rows * a_step;
+  _tile_zero(0);
+  _tile_zero(1);
+  if constexpr (two) {
+    _tile_zero(2);
+    _tile_zero(3);
+  }
+  std::int64_t i = 0;
+  const std::int64_t step_k = is_short(k) ? k : tile_k;
+  for (; i + step_k <= k; i += step_k, panel += tile_k * width) {
+    _tile_loadd(6, panel, line);
+    _tile_loadd(7, panel + width, line);
+    _tile_loadd(4, a + i, step);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    if constexpr (two) {
+      _tile_loadd(5, below + i, step);
+      _tile_dpbf16ps(2, 5, 6);
+      _tile_dpbf16ps(3, 5, 7);
+    }
+  }
+  if (i < k) {
+    // Elements of a from k on may be those of the next row, which may be infinite.
+    alignas(64) sdk::BFloat16 rest[2 * tile_rows][tile_k];
+    const auto mask = static_cast<__mmask32>((1u << (k - i)) - 1);
+    for (std::int64_t r = 0; r < rows; ++r) _mm512_store_si512(rest[r], _mm512_maskz_loadu_epi16(mask, a + r * a_step + i));
+    _tile_loadd(6, panel, line);
+    _tile_loadd(7, panel + width, line);
+    _tile_loadd(4, rest, tile_k * 2);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    if constexpr (two) {
+      _tile_loadd(5, rest[tile_rows], tile_k * 2);
+      _tile_dpbf16ps(2, 5, 6);
+      _tile_dpbf16ps(3, 5, 7);
+    }
+  }
+  _tile_stored(0, out_sums, line);
+  _tile_stored(1, out_sums + 16, line);
+  if constexpr (two) {
+    _tile_stored(2, out_sums + tile_rows * width, line);
+    _tile_stored(3, out_sums + tile_rows * width + 16, line);
+  }
+}
+
+/// Multiplies rows [begin, end) by all panels, `rows` at a time, for which the tiles are configured.
+template <bool two>
+void multiply_rows(const PanelProduct<sdk::BFloat16>& p, std::int64_t begin, std::int64_t end, std::int64_t rows) {
+  alignas(64) float sums[2 * tile_rows * width];
+  for (std::int64_t column = 0; column < p.columns; column += width) {
+    const sdk::BFloat16* const panel = p.panels + column / width * panel_step<sdk::BFloat16>(p.k);
+    for (std::int64_t row = begin; row < end; row += rows) {
+      block<two>(p.a + row * p.a_step, p.a_step, panel, p.k, rows, sums);
+      avx512::store({&p, sums, row, rows, column, std::min(width, p.columns - column)});
+    }
+  }
+}
+
+void multiply(const PanelProduct<sdk::BFloat16>& p) {
+  const std::int64_t whole = p.rows / (2 * tile_rows) * (2 * tile_rows), left = p.rows - whole;
+  if (whole > 0) {
+    const AmxTileConfig config = config_for(2 * tile_rows, p.k);
+    _tile_loadconfig(&config);
+    multiply_rows<true>(p, 0, whole, 2 * tile_rows);
+  }
+  if (left > 0) {
+    const AmxTileConfig config = config_for(left, p.k);
+    _tile_loadconfig(&config);
+    if (left > tile_rows) {
+      multiply_rows<true>(p, whole, p.rows, left);
+    } else {
+      multiply_rows<false>(p, whole, p.rows, left);
+    }
+  }
+  _tile_release();
+}
+
+}  // namespace amx
+
+TENON_END_TARGET
+
+#endif
+
+}  // namespace
+
+template <>
+void pack_panel(const PanelSource<sdk::BFloat16>& from, std::int64_t panel, sdk::BFloat16* out_panels) {
+  const bool one_tap = from.taps_high * from.taps_wide == 1;
+  const bool rows = one_tap && from.column_step == 1, columns = one_tap && from.inner_step == 1 && from.column_step % 2 == 0;
+  if (!rows && !columns) return pack_panel_by_elements(from, panel, out_panels);
+  const std::int64_t k = from.inner, size = panel_step<sdk::BFloat16>(k), first = panel * width, n = std::min(width, from.columns - first);
+  auto* const out = reinterpret_cast<std::uint32_t*>(out_panels + panel * size);
+  const auto* const data = reinterpret_cast<const std::uint16_t*>(from.data);
+  if (n < width || k % PanelLayout<sdk::BFloat16>::k_multiple != 0) std::fill_n(out, size / 2, 0u);
+  if (rows) {
+    for (std::int64_t i = 0; i < k; i += 2) {
+      const std::uint16_t* const line = data + i * from.inner_step + first;
+      const std::uint16_t* const next = line + from.inner_step;
+      std::uint32_t* const to = out + i / 2 * width;
+      if (i + 1 < k) {
+        for (std::int64_t j = 0; j < n; ++j) to[j] = line[j] | static_cast<std::uint32_t>(next[j]) << 16;
+      } else {
+        for (std::int64_t j = 0; j < n; ++j) to[j] = line[j];
+      }
+    }
+    return;
+  }
+  const std::uint16_t* const lines = data + first * from.column_step;
+  transpose_block(reinterpret_cast<const std::uint32_t*>(lines), from.column_step / 2, out, width, k / 2, n);
+  if (k % 2 != 0) {
+    for (std::int64_t j = 0; j < n; ++j) out[k / 2 * width + j] = lines[j * from.column_step + k - 1];
+  }
+}
+
+template <>
+void multiply_panels(const PanelProduct<sdk::BFloat16>& product) {
+#if TENON_X86
+  // The choice depends on k alone, because instructions differ in the order of additions.
+  if (has_amx_bf16() && product.k >= amx::smallest_k) return amx::multiply(product);
+  if (has_avx512_bf16()) return avx512::multiply(product);
+#endif
+  TENON_DISPATCH(multiply_converted)(product);
+}
+
+}  // namespace tenon::openblas
+#endif
