@@ -6,9 +6,9 @@ tenon=$1 source=$2
 unset "${!TENON_@}" LD_LIBRARY_PATH
 
 # A convolutional net that has learnt generated digits.
-expect 0 '' "$tenon" train "$source/models/convnet/train.yaml" --set data.source=digits --set data.train_count=1000 \
+expect 0 '' "$tenon" train "$source/models/convnet/train.yaml" --set data.source=digits --set data.train_count=3000 \
   --set data.test_count=300 --set batch_size=20 --set epochs=1 --set checkpoint.directory="$work/run"
-expect 0 'Quantised 5 of 5 nodes with weights; samples: 128 of 1000 samples of' "$tenon" quantize "$work/run" --out "$work/int8.onnx"
+expect 0 'Quantised 5 of 5 nodes with weights; samples: 128 of 3000 samples of' "$tenon" quantize "$work/run" --out "$work/int8.onnx"
 expect 0 'Compared on 300 samples' "$tenon" quantize "$work/run" --out "$work/int8.onnx" --calibration percentile --percentile 99.9
 expect 0 'accuracy' "$tenon" quantize "$work/run" --out "$work/entropy.onnx" --calibration entropy --samples 64 --activations i8
 expect 0 'Wrote' "$tenon" quantize "$work/run" --out "$work/weights.onnx" --weights-only 8

@@ -6,9 +6,10 @@ Usage: quantized.py --tenon build/release/bin/tenon [--model FILE.onnx --data FI
                     [--options "--calibration entropy ..."]
 
 Every quantised activation of a file becomes an output of a copy, which the three runtimes run on the same samples. A runtime that sums
-products in integers and one that sums their floats differ where a quotient is within rounding of a tie, by 1, and later nodes carry that
-on. A model passes if first activations are equal, at most 2 percent of all integers differ from ONNX Runtime's, and none of the first
-layer by more than 1. The operators that ONNX Runtime and OpenVINO compute with integers are printed, as their optimised graphs name them.
+products in integers and one that sums their floats differ where a quotient is within rounding of a tie, by 1. Later nodes carry that on, and
+nets of random weights amplify it from layer to layer, between ONNX Runtime and OpenVINO as well. A model passes if the first activation is
+equal, at most 1 of 1000 integers of the first one that differs do so, by 1, and the outputs are at most twice as far from ONNX Runtime's as
+OpenVINO's are. The operators that ONNX Runtime and OpenVINO compute with integers are printed, as their optimised graphs name them.
 
 Without --model: models of torchvision with random weights. Needs the packages of exporters.py and openvino (exit code 77: one is missing).
 """
@@ -34,7 +35,7 @@ except ImportError as error:
 
 VISION = {"resnet18": 64, "mobilenet_v2": 64, "squeezenet1_1": 64, "densenet121": 64, "vgg11_bn": 64, "shufflenet_v2_x1_0": 64}
 CALIBRATION, COMPARED = 16, 4
-MOST_DIFFERENT = 0.02  # of all integers of an activation
+TIES = 1e-3  # the share of quotients that are near a tie
 
 
 def make_cases(arguments, folder):
@@ -101,27 +102,30 @@ def compare(arguments, name, path, samples, folder):
     compiled = openvino.Core().compile_model(str(copy), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
     peers = {"tenon": agreement.run_tenon(arguments, copy, inputs),
              "OpenVINO": {agreement.file_name(port.any_name): array for port, array in compiled(inputs).items()}}
-    passed = True
+    far = {}
     for peer, results in peers.items():
-        shares, largest = [], 0
+        shares, largest = [], []
         for activation in names:
-            got = results[agreement.file_name(activation)].astype(np.int64)
-            different = np.abs(got - expected[activation].astype(np.int64))
+            different = np.abs(results[agreement.file_name(activation)].astype(np.int64) - expected[activation].astype(np.int64))
             shares.append(float(np.mean(different != 0)))
-            largest = max(largest, int(different.max(initial=0)))
-        scores = {output: agreement.difference(expected[output], results[agreement.file_name(output)])
-                  for output in outputs if output not in names}
-        print(f"  {peer} and ONNX Runtime: {len(names)} activations, integers that differ: first {shares[0]:.2e}, mean {np.mean(shares):.2e},"
-              f" most {max(shares):.2e}, by at most {largest}; outputs by {max(scores.values()):.2e}", flush=True)
+            largest.append(int(different.max(initial=0)))
+            if arguments.verbose:
+                print(f"    {activation}: {shares[-1]:.2e} of the integers differ, by at most {largest[-1]}")
+        far[peer] = max(agreement.difference(expected[output], results[agreement.file_name(output)]) for output in outputs
+                        if output not in names)
+        print(f"  {peer} and ONNX Runtime: {len(names)} activations, integers that differ: mean {np.mean(shares):.2e}, most {max(shares):.2e}, "
+              f"by at most {max(largest)}; outputs by {far[peer]:.2e}", flush=True)
         if peer == "tenon":
-            passed = shares[0] == 0 and max(shares) <= MOST_DIFFERENT
-    return passed
+            first = next((i for i, share in enumerate(shares) if share > 0), 0)
+            passed = shares[0] == 0 and shares[first] <= TIES and largest[first] <= 1
+    return passed and far["tenon"] <= max(2 * far["OpenVINO"], 1e-3)
 
 
 def main():
     parser = agreement.parser(__doc__.splitlines()[0])
     parser.add_argument("--model", type=pathlib.Path, help="an ONNX file with one input")
     parser.add_argument("--data", type=pathlib.Path, help="its samples, .npy")
+    parser.add_argument("--verbose", action="store_true", help="print each activation")
     parser.add_argument("--options", default="", help="of `tenon quantize`")
     arguments = parser.parse_args()
     results = []
