@@ -36,7 +36,7 @@ Parameters parameters_of(Range range, DType dtype) {
   return parameters;
 }
 
-QuantizedWeights quantize_weights(const Tensor& weights, std::int64_t axis, const std::vector<float>& least_scales) {
+QuantizedWeights quantize_weights(const Tensor& weights, std::int64_t axis, const std::vector<float>& min_scales) {
   const Shape& shape = weights.shape();
   std::int64_t channels = 1, inner = weights.count();  // element i is of channel i / inner % channels
   if (axis >= 0) {
@@ -50,7 +50,7 @@ QuantizedWeights quantize_weights(const Tensor& weights, std::int64_t axis, cons
   for (std::int64_t i = 0; i < weights.count(); ++i) largest[channel_of(i)] = std::max(largest[channel_of(i)], std::fabs(w[i]));
   QuantizedWeights result{Tensor::empty(DType::i8, shape), {}};
   for (std::size_t c = 0; c < largest.size(); ++c) {
-    const double least = least_scales.empty() ? 0 : least_scales[c % least_scales.size()];
+    const double least = min_scales.empty() ? 0 : min_scales[c % min_scales.size()];
     result.scales.push_back(usable(std::max(static_cast<double>(largest[c]) / 127, least)));
   }
   auto* q = result.q.data<std::int8_t>();
@@ -60,7 +60,7 @@ QuantizedWeights quantize_weights(const Tensor& weights, std::int64_t axis, cons
   return result;
 }
 
-std::vector<float> least_scales_for(const Tensor& bias, float x_scale) {
+std::vector<float> min_scales_for(const Tensor& bias, float x_scale) {
   constexpr double largest = 1 << 30;
   std::vector<float> scales;
   for (const float b : bias.to_vector<float>())

@@ -34,12 +34,12 @@ struct QuantizedWeights {
   std::vector<float> scales;  ///< one for each index of the axis, or one
 };
 /// Weights (f32, dense, on the host) with a scale for each index of `axis`, or one for all if `axis` is negative: the largest absolute
-/// value over 127, at least the entry of `least_scales` unless that is empty, or 1 for zeros.
-QuantizedWeights quantize_weights(const Tensor& weights, std::int64_t axis, const std::vector<float>& least_scales = {});
+/// value over 127, at least the entry of `min_scales` unless that is empty, or 1 for zeros.
+QuantizedWeights quantize_weights(const Tensor& weights, std::int64_t axis, const std::vector<float>& min_scales = {});
 
 /// The least scales of weights for which a bias (f32, one element for each scale) is at most 2^30 times x_scale w_scale, so that it and the
 /// sums of products fit in 32 bits.
-std::vector<float> least_scales_for(const Tensor& bias, float x_scale);
+std::vector<float> min_scales_for(const Tensor& bias, float x_scale);
 /// A bias in i32, and its scales x_scale w_scale.
 struct QuantizedBias {
   Tensor q;                   ///< i32, the shape of the bias

@@ -126,16 +126,16 @@ class Rewriter {
     const ValueId w = inputs[weight_operand];
     const Tensor weights = graph_.info(w).constant.to_host().contiguous();
     const bool quantizes_bias = groups != nullptr && product.has_bias;
-    std::vector<float> least_scales;
+    std::vector<float> min_scales;
     Tensor bias;
     float x_scale = 1;
     if (quantizes_bias) {
       const ValueInfo& info = graph_.info(inputs[bias_operand]);
       bias = info.constant.to_host().contiguous().reshape({info.shape.count()});
       x_scale = (*groups)[group_of_.at(inputs[activation_operand])].scale;
-      least_scales = least_scales_for(bias, x_scale);
+      min_scales = min_scales_for(bias, x_scale);
     }
-    const QuantizedWeights of_weights = quantize::quantize_weights(weights, product.weight_axis, least_scales);
+    const QuantizedWeights of_weights = quantize::quantize_weights(weights, product.weight_axis, min_scales);
     inputs[weight_operand] = dequantized(id, w, of_weights.q, of_weights.scales, product.weight_axis);
     if (quantizes_bias) {
       const QuantizedBias of_bias = quantize_bias(bias, x_scale, of_weights.scales);

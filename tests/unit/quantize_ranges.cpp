@@ -183,7 +183,7 @@ TEST_CASE("quantize parameters: the scale of a bias is that of the products it i
 TEST_CASE("quantize parameters: weights of almost 0 get a scale with which their bias fits in 32 bits") {
   const Tensor w = Tensor::of<float>({1e-12F, 1}, {2, 1}), bias = Tensor::of<float>({100, 100}, {2});
   const float x_scale = 0.01F;
-  const QuantizedWeights weights = quantize_weights(w, 0, least_scales_for(bias, x_scale));
+  const QuantizedWeights weights = quantize_weights(w, 0, min_scales_for(bias, x_scale));
   const QuantizedBias result = quantize_bias(bias, x_scale, weights.scales);
   const std::vector<std::int32_t> q = result.q.to_vector<std::int32_t>();
   CHECK(std::abs(q[0]) <= (1 << 30) + 128);  // the scale is rounded to f32
