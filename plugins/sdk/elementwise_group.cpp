@@ -2,7 +2,10 @@
 #include "elementwise_group.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <memory>
+#include <utility>
 
 #include <tenon/sdk/error.h>
 #include <tenon/sdk/rounding.h>
@@ -24,6 +27,20 @@ constexpr Kernel piecewise_kernel = [] {
   kernel.traits.scratch = [](const Call& call) { return group_of(call).scratch(); };
   return kernel;
 }();
+
+// Elements from which a table of 256 results pays.
+constexpr std::int64_t worth_a_table = 4096;
+// Elements to look up that are worth a thread.
+constexpr std::int64_t lookup_grain = 64 * 1024;
+constexpr std::int64_t table_size = 256;
+
+/// y[i] = table[x[i]] for i in [begin, end)
+template <class T>
+void look_up(const std::uint8_t* x, const void* table, void* y, std::int64_t begin, std::int64_t end) {
+  const T* const from = static_cast<const T*>(table);
+  T* const to = static_cast<T*>(y);
+  for (std::int64_t i = begin; i < end; ++i) to[i] = from[x[i]];
+}
 
 /// The memory ranges of the next piece, prefetched a few cache lines at a time between kernels.
 class Prefetch {
@@ -116,6 +133,59 @@ void ElementwiseGroup::settle(const GraphModel& graph, const Node& node) {
     rows = 1;
   }
   if (graph.fusion->prepare != nullptr) prepared = graph.fusion->prepare(*this);
+  if (graph.fusion == &piecewise_fusion) find_table();
+}
+
+void ElementwiseGroup::find_table() {
+  table_ = nullptr;
+  if (rows != 1 || columns < worth_a_table || output_count != 1) return;
+  bool found = false;
+  for (std::uint32_t p = 0; p < input_count; ++p) {
+    if (places[p].column_stride == 0) continue;
+    if (found || (places[p].dtype != TENON_DTYPE_I8 && places[p].dtype != TENON_DTYPE_U8)) return;
+    found = true;
+    table_input_ = p;
+  }
+  if (!found) return;
+  auto group = std::make_shared<ElementwiseGroup>(*this);
+  group->columns = table_size;
+  group->slots = 1;
+  table_ = std::move(group);
+}
+
+std::size_t ElementwiseGroup::table_bytes() const {
+  if (table_ == nullptr) return 0;
+  return table_->scratch() + aligned_size(static_cast<std::size_t>(table_size * size_of(places[input_count].dtype)));
+}
+
+void ElementwiseGroup::run_table(const Call& call) const {
+  static constexpr auto bytes = [] {
+    std::array<std::uint8_t, table_size> all{};
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::uint8_t>(i);
+    return all;
+  }();
+  Operand inputs[max_places], table = call.outputs[0];
+  std::copy(call.inputs, call.inputs + input_count, inputs);
+  inputs[table_input_].data = const_cast<std::uint8_t*>(bytes.data());
+  table.data = static_cast<char*>(call.scratch) + table_->scratch();
+  Call part = call;
+  part.inputs = inputs;
+  part.outputs = &table;
+  table_->run_slot(part, 0);
+  const auto* const x = call.inputs[table_input_].as<const std::uint8_t>();
+  void* const y = call.outputs[0].data;
+  call.host.parallel_for(columns, lookup_grain, [&](std::int64_t begin, std::int64_t end) {
+    switch (size_of(table.dtype)) {
+      case 1:
+        return look_up<std::uint8_t>(x, table.data, y, begin, end);
+      case 2:
+        return look_up<std::uint16_t>(x, table.data, y, begin, end);
+      case 4:
+        return look_up<std::uint32_t>(x, table.data, y, begin, end);
+      default:
+        return look_up<std::uint64_t>(x, table.data, y, begin, end);
+    }
+  });
 }
 
 std::int64_t ElementwiseGroup::widest() const {
@@ -134,6 +204,7 @@ std::size_t ElementwiseGroup::buffer_bytes() const {
 }
 
 void ElementwiseGroup::run(const Call& call) const {
+  if (table_ != nullptr) return run_table(call);
   call.host.parallel_for(slots, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t slot = begin; slot < end; ++slot) run_slot(call, slot);
   });

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include <tenon/sdk/elementwise.h>
@@ -32,8 +33,8 @@ class ElementwiseGroup : public ElementwiseProgram {
 
   /// Sets the strides of the node's operands and the iteration space that suits them.
   void settle(const GraphModel& graph, const Node& node);
-  /// Bytes for the buffers of all slots.
-  std::size_t scratch() const { return static_cast<std::size_t>(slots) * slot_bytes(); }
+  /// Bytes for the buffers of all slots, and for tables.
+  std::size_t scratch() const { return static_cast<std::size_t>(slots) * slot_bytes() + table_bytes(); }
   void run(const Call& call) const;
 
  private:
@@ -42,6 +43,13 @@ class ElementwiseGroup : public ElementwiseProgram {
   std::size_t buffer_bytes() const;
   std::size_t slot_bytes() const { return buffer_count * buffer_bytes(); }
   void run_slot(const Call& call, std::int64_t slot) const;
+
+  // A group whose only operand that is no scalar has 8 bits is a function of 256 values: each call computes them, and looks results up.
+  std::shared_ptr<const ElementwiseGroup> table_;  ///< the group over 256 elements; NULL: elements are computed
+  std::uint32_t table_input_ = 0;                  ///< the place of that operand
+  void find_table();
+  std::size_t table_bytes() const;
+  void run_table(const Call& call) const;
 };
 
 /// The attributes of a group's call: a pointer to the group, which must outlive them.

@@ -84,7 +84,8 @@ std::vector<bool> fixed_values(const Graph& graph, const std::set<std::string>& 
 
 Graph optimize(Graph graph, const std::set<std::string>& fixed) {
   // rewrites can make nodes equal that read the same value through different paths
-  return eliminate_common_subexpressions(fold_batch_norm(update_rows(simplify(stabilize(eliminate_dead_code(std::move(graph))))), fixed));
+  graph = fold_batch_norm(update_rows(simplify(stabilize(eliminate_dead_code(std::move(graph))))), fixed);
+  return eliminate_common_subexpressions(fuse_quantized(std::move(graph)));
 }
 
 }  // namespace tenon::graph

@@ -85,7 +85,14 @@ std::vector<bool> only_update(const Graph& graph);
 /// Gives each update whose node computes something else, too, a copy of its value: the node of the copy only updates. In place.
 void separate_updates(Graph& graph);
 
-/// Runs the standard passes: stabilise, dead code, common subexpressions, simplify, sparse row updates, batch norm folding.
+/// Makes ops of 8-bit integers of nets of DequantizeLinear, ops of floats and QuantizeLinear. What only moves elements of bytes with one
+/// scale moves the bytes; Conv, MatMul and Gemm of dequantised operands whose result is quantised, also after a Relu or Clip that
+/// saturation implies, become QLinearConv or QLinearMatMul, other MatMul and Gemm of such operands MatMulInteger and DequantizeLinear. The
+/// sums are exact where those of floats are rounded, so that a result may differ by one unit of its scale where it is close to a tie. What
+/// fits none of this stays.
+Graph fuse_quantized(Graph graph);
+
+/// Runs the standard passes: stabilise, dead code, common subexpressions, simplify, sparse row updates, batch norm folding, integer ops.
 [[nodiscard]] Graph optimize(Graph graph, const std::set<std::string>& fixed = {});
 
 /// True if a result of that many bytes is worth storing instead of its operands: if it is no larger than they are, or so small that a

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/conv_integer.cpp - convolution of 8-bit integers.
-#include "ops/window.h"
+#include "ops/integer_products.h"
 
 namespace tenon {
 namespace graph {
@@ -8,42 +8,15 @@ namespace {
 
 void infer(Inference& at) {
   at.expect_inputs(2, 4);
-  auto attributes = at.attributes.as<tenon_attributes_conv>();
-  for (std::size_t i : {0u, 1u}) {
-    if (at.dtype(i) != DType::i8 && at.dtype(i) != DType::u8) at.fail(fmt::format("expected integers of i8 or u8, got {}", at.str(i)));
-  }
-  const Shape &x = at.shape(0), &w = at.shape(1);
-  const std::size_t dims = expect_image(at, 0);
-  if (w.rank() != x.rank()) at.fail(fmt::format("expected a kernel of {} dimensions for {}, got {}", x.rank(), at.str(0), at.str(1)));
-  if (w.count() == 0) at.fail(fmt::format("expected a kernel with elements, got {}", at.str(1)));
-  for (std::size_t i = 1; i < x.rank(); ++i) {
-    if (x[i] == 0) at.fail(fmt::format("expected an image with channels and elements, got {}", at.str(0)));
-    if (i > 1 && w[i] > max_window) {
-      at.fail(fmt::format("expected a kernel of at most {} in each dimension, got {}", max_window, at.str(1)));
-    }
-  }
-  const std::int64_t groups = attributes.groups;
-  if (groups < 1) at.fail(fmt::format("expected 1 or more groups, got {}", groups));
-  if (x[1] % groups != 0) at.fail(fmt::format("{} groups do not divide the {} channels of {}", groups, x[1], at.str(0)));
-  if (w[0] % groups != 0) at.fail(fmt::format("{} groups do not divide the {} filters of {}", groups, w[0], at.str(1)));
-  if (w[1] != x[1] / groups) {
-    at.fail(fmt::format("expected filters over {} channels, {} of {} in {} group{}, got {}", x[1] / groups, x[1], at.str(0), groups,
-                        groups == 1 ? "" : "s", at.str(1)));
-  }
-  normalise_spatial(at, attributes, dims);
+  const Shape y = integer_convolution_shape(at, 0, 1);
   if (at.has(2)) {
     at.expect_same_dtype(0, 2);
-    if (at.shape(2).rank() != 0) at.fail(fmt::format("expected x_zero_point to be a scalar, got {}", at.str(2)));
+    expect_scalar(at, 2, "x_zero_point");
   }
   if (at.has(3)) {
     at.expect_same_dtype(1, 3);
-    if (at.shape(3).rank() != 0 && at.shape(3) != Shape{w[0]}) {
-      at.fail(fmt::format("expected w_zero_point to be a scalar or ({}), one for each filter of {}, got {}", w[0], at.str(1), at.str(3)));
-    }
+    expect_per_line(at, 3, 1, at.shape(1)[0], "filter");
   }
-  Shape y{x[0], w[0]};
-  for (std::size_t i = 0; i < dims; ++i) y.push_back(expect_windows(at, window_axis(x, w[i + 2], attributes, i), i));
-  at.attributes = Attributes::of(attributes);
   at.output(DType::i32, y);
 }
 

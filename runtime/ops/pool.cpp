@@ -54,7 +54,8 @@ tenon_attributes_window checked_window(Inference& at, const Shape& image, bool a
 template <bool average>
 void infer(Inference& at) {
   at.expect_inputs(1, 1);
-  at.expect_floating(0);
+  const bool is_byte = at.dtype(0) == DType::i8 || at.dtype(0) == DType::u8;
+  if (average || !is_byte) at.expect_floating(0);
   const std::size_t dims = expect_image(at, 0);
   const auto attributes = checked_window(at, at.shape(0), average);
   at.attributes = Attributes::of(attributes);

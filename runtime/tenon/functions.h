@@ -378,6 +378,45 @@ TENON_API Value matmul_integer(Value a, Value b, Value a_zero_point = {}, Value 
 TENON_API Value conv_integer(Value x, Value w, Value x_zero_point = {}, Value w_zero_point = {},
                              const ConvOptions& options = {});
 
+/// Integers with what they stand for: (q - zero_point) scale. All members are present.
+template <class T>
+struct BasicQuantized {
+  T q, scale, zero_point;
+  /// A copy with f applied to each member.
+  template <class F>
+  auto map(const F& f) const {
+    return BasicQuantized<decltype(f(q))>{f(q), f(scale), f(zero_point)};
+  }
+};
+using Quantized = BasicQuantized<Value>;
+/// The product of a and b, of i8 or u8, quantised: saturate(round(f32(sum) factor) + y_zero_point)
+/// of the exact sums of matmul_integer, factor = a.scale b.scale / y_scale. The result has the dtype
+/// of y_zero_point. Scales are of f32. Scale and zero point of b are scalars or (n), others scalars.
+TENON_API Value qlinear_matmul(const Quantized& a, const Quantized& b, Value y_scale,
+                               Value y_zero_point);
+/// The same of the sums of conv_integer and a bias (O) of i32, which may be absent; scale and zero
+/// point of w are scalars or (O).
+TENON_API Value qlinear_conv(const Quantized& x, const Quantized& w, Value y_scale,
+                             Value y_zero_point, Value bias = {}, const ConvOptions& options = {});
+/// A matrix (N, K) of integers of `bits` bits, whose rows are blocks of block_size elements: block i
+/// of row n stands for (q - zero_points[n, i]) scales[n, i].
+template <class T>
+struct BasicBlockQuantized {
+  T q;       ///< u8 (N, blocks, block_size bits / 8), the first element in the lowest bits
+  T scales;  ///< (N, blocks)
+  T zero_points = {};     ///< u8 (N, ceil(blocks bits / 8)), packed like q; absent: 2^(bits - 1)
+  std::int64_t bits = 4;  ///< 4 or 8
+  std::int64_t block_size = 32;  ///< a power of two of 16 or more
+  /// A copy with f applied to the operands.
+  template <class F>
+  auto map(const F& f) const {
+    return BasicBlockQuantized<decltype(f(q))>{f(q), f(scales), f(zero_points), bits, block_size};
+  }
+};
+using BlockQuantized = BasicBlockQuantized<Value>;
+/// a w' + bias: a (..., K), scales and bias (N) of the dtype of a; bias may be absent.
+TENON_API Value matmul_nbits(Value a, const BlockQuantized& w, Value bias = {});
+
 TENON_API Value softmax(Value x, std::int64_t axis = -1);
 TENON_API Value log_softmax(Value x, std::int64_t axis = -1);
 

@@ -159,7 +159,7 @@ auto call(const char* name, const Function& function, const Arguments&... argume
   X(batch_norm) X(layer_norm) X(rms_norm) X(group_norm) X(instance_norm) X(lrn)                    \
   X(rnn) X(gru) X(lstm) X(attention) X(rotary_embedding) X(top_k) X(cum_sum)                       \
   X(quantize_linear) X(dequantize_linear) X(dynamic_quantize_linear) X(matmul_integer)             \
-  X(conv_integer)                                                                                  \
+  X(conv_integer) X(qlinear_matmul) X(qlinear_conv) X(matmul_nbits)                                \
   X(softmax) X(log_softmax) X(softmax_cross_entropy) X(mse) X(half_mse) X(mae) X(huber)            \
   X(binary_cross_entropy) X(categorical_cross_entropy) X(nll) X(kl_divergence) X(neg_mean_prod)    \
   X(ctc_loss)                                                                                      \

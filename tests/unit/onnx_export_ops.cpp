@@ -317,6 +317,29 @@ std::vector<Case> make_cases() {
                        ops::conv_integer(x, w, zero, input(g, "w_zeros", DType::i8, {6}), options)};
        },
        {DType::u8, DType::i8}},
+      {"QLinearMatMul and QLinearConv",
+       [](Graph& g, DType t) {
+         const Value a = input(g, "a", t, {3, 4}), b = input(g, "label_b", DType::u8, {4, 2}), w = input(g, "w", DType::i8, {6, 2, 3, 2});
+         const Value x = input(g, "x", t, {2, 4, 6, 7}), zero = input(g, "z", t, {}), scale = input(g, "positive", DType::f32, {});
+         const Value y_zero = input(g, "y_z", DType::i8, {}), byte_zero = input(g, "label", DType::u8, {});
+         const ops::Quantized columns{b, input(g, "positive_b", DType::f32, {2}), input(g, "label_z", DType::u8, {2})};
+         const ops::Quantized filters{w, input(g, "positive_w", DType::f32, {6}), input(g, "w_z", DType::i8, {6})};
+         const ops::Quantized all{w, scale, input(g, "w_z0", DType::i8, {})};
+         ops::ConvOptions options;
+         options.strides = {2, 1}, options.padding = {{1, 0}, {2, 1}}, options.groups = 2;
+         return Values{ops::qlinear_matmul({a, scale, zero}, columns, scale, y_zero),
+                       ops::qlinear_conv({x, scale, zero}, filters, scale, byte_zero, input(g, "bias", DType::i32, {6}), options),
+                       ops::qlinear_conv({x, scale, zero}, all, scale, y_zero, {}, options)};
+       },
+       {DType::u8, DType::i8}},
+      {"MatMulNBits",
+       [](Graph& g, DType t) {
+         const Value a = input(g, "a", t, {2, 3, 40}), q = input(g, "label_q", DType::u8, {5, 3, 8}), bias = input(g, "b", t, {5});
+         const ops::BlockQuantized nibbles{q, input(g, "s", t, {5, 3}), input(g, "label_z", DType::u8, {5, 2}), 4, 16};
+         const ops::BlockQuantized bytes{input(g, "label_p", DType::u8, {5, 2, 32}), input(g, "r", t, {5, 2}), {}, 8, 32};
+         return Values{ops::matmul_nbits(a, nibbles), ops::matmul_nbits(a, nibbles, bias), ops::matmul_nbits(a, bytes),
+                       ops::matmul_nbits(a, bytes, bias)};
+       }},
       {"Conv",
        [](Graph& g, DType t) {
          const Value x = input(g, "x", t, {2, 4, 6, 7}), line = input(g, "line", t, {2, 4, 9});

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of 8-bit integers at sizes that the oracle is too slow for: blocks of rows, panels that are not full, several threads.
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <random>
 #include <vector>
@@ -103,6 +105,124 @@ TEST_CASE("integer convolutions: the same sums on any number of threads as produ
       for (const Tensor& output : outputs) results.push_back(integers(output.to_host()));
     }
     for (std::size_t i = 1; i < results.size(); ++i) CHECK(results[i] == results[0]);
+  }
+}
+
+TEST_CASE("requantised convolutions: the bytes of the sums on any number of threads, as QuantizeLinear makes them") {
+  struct Shapes {
+    std::int64_t channels, filters, kernel, stride, groups;
+  };
+  for (const Shapes& s : {Shapes{64, 75, 1, 1, 1},
+                          {96, 40, 3, 1, 1},
+                          {64, 64, 3, 2, 1},
+                          {3, 64, 7, 2, 1},
+                          {80, 80, 3, 1, 80},
+                          {80, 80, 3, 2, 80},
+                          {80, 80, 5, 1, 80},
+                          {48, 96, 3, 1, 3}}) {
+    for (const DType dtype : {DType::u8, DType::i8}) {
+      CAPTURE(s.channels);
+      CAPTURE(s.kernel);
+      CAPTURE(s.stride);
+      CAPTURE(s.groups);
+      CAPTURE(name_of(dtype));
+      std::vector<std::vector<std::int64_t>> results;
+      for (const std::uint32_t threads : {1u, 3u}) {
+        Config config = test_config("openblas:0");
+        config.threads = threads;
+        const Context context(config);
+        Graph graph;
+        const Value x = graph.input("x", dtype, {2, s.channels, 21, 34}), zero_point = graph.constant(bytes({}, dtype, 2));
+        const Value w = graph.constant(bytes({s.filters, s.channels / s.groups, s.kernel, s.kernel}, DType::i8, 3));
+        ops::ConvOptions options;
+        options.padding = {{s.kernel / 2, s.kernel / 2}, {s.kernel / 2, s.kernel / 2}};
+        options.strides = {s.stride, s.stride};
+        options.groups = s.groups;
+        // Scales that are powers of two: the factor is exact, and the sums that follow are those of the fused node.
+        const Value one = graph.constant(Tensor::scalar(1.0F)), w_zero_point = graph.constant(Tensor::full(DType::i8, {}, 0));
+        const double terms = static_cast<double>(s.channels / s.groups * s.kernel * s.kernel);
+        const float y_scale = std::exp2(std::round(std::log2(std::sqrt(terms) * 120)));
+        const Value by = graph.constant(Tensor::scalar(y_scale)), y_zero_point = graph.constant(Tensor::full(DType::u8, {}, 120));
+        graph.output("y", ops::qlinear_conv({x, one, zero_point}, {w, one, w_zero_point}, by, y_zero_point, {}, options));
+        const Value sums = ops::cast(ops::conv_integer(x, w, zero_point, {}, options), DType::f32);
+        graph.output("expected", ops::quantize_linear(sums, by, y_zero_point));
+        Program program(context, graph);
+        for (const Tensor& output : program.run({bytes({2, s.channels, 21, 34}, dtype, 1)})) results.push_back(integers(output.to_host()));
+      }
+      for (std::size_t i = 1; i < results.size(); ++i) CHECK(results[i] == results[0]);
+    }
+  }
+}
+
+TEST_CASE("elementwise groups of one operand of 8 bits: the same results as for the oracle, from tables of 256") {
+  for (const DType dtype : {DType::u8, DType::i8}) {
+    for (const std::int64_t n : {5, 4095, 5000, 200001}) {
+      CAPTURE(n);
+      Graph graph;
+      const Value x = graph.input("x", dtype, {n});
+      const Value scale = graph.constant(Tensor::scalar(0.25F)), zero = graph.constant(Tensor::full(dtype, {}, 20));
+      const Value floats = ops::dequantize_linear(x, scale, zero);
+      const Value square = ops::mul(ops::relu(floats), floats);
+      graph.output("bytes", ops::quantize_linear(square, graph.constant(Tensor::scalar(3.0F)), zero, dtype));
+      const Value more = ops::dequantize_linear(graph.input("z", dtype, {n}), scale, zero);
+      graph.output("floats", ops::neg(ops::relu(more)));
+      std::vector<std::vector<double>> results;
+      for (const char* device : {"openblas:0", "reference:0"}) {
+        const Context context(test_config(device));
+        Program program(context, graph);
+        for (const Tensor& y : program.run({bytes({n}, dtype, 1), bytes({n}, dtype, 2)}))
+          results.push_back(y.to_host().to(DType::f64).to_vector<double>());
+      }
+      CHECK(results[0] == results[2]);
+      CHECK(results[1] == results[3]);
+    }
+  }
+}
+
+TEST_CASE("block quantised products: those of the expanded weights, with few and many rows, on any number of threads") {
+  for (const std::int64_t rows : {1, 3, 8, 9, 70}) {
+    for (const std::int64_t bits : {4, 8}) {
+      CAPTURE(rows);
+      CAPTURE(bits);
+      const std::int64_t k = 2600, n = 130, block_size = 32, blocks = (k + block_size - 1) / block_size,
+                         row_bytes = blocks * block_size * bits / 8;
+      const Tensor packed = bytes({n, blocks, block_size * bits / 8}, DType::u8, 1),
+                   zeros = bytes({n, (blocks * bits + 7) / 8}, DType::u8, 2);
+      const std::vector<float> scales = numbers({n, blocks}, 3), a = numbers({rows, k}, 4), bias = numbers({n}, 5);
+      const auto element = [&](const Tensor& list, std::int64_t row, std::int64_t row_size, std::int64_t i) {
+        const auto* const from = list.data<std::uint8_t>() + row * row_size;
+        return bits == 8 ? int{from[i]} : from[i / 2] >> (i % 2 * 4) & 15;
+      };
+      for (const std::uint32_t threads : {1u, 3u}) {
+        Config config = test_config("openblas:0");
+        config.threads = threads;
+        const Context context(config);
+        Graph graph;
+        const ops::BlockQuantized w{graph.parameter("w", DType::u8, packed.shape()), graph.parameter("scales", DType::f32, {n, blocks}),
+                                    graph.parameter("zeros", DType::u8, zeros.shape()), bits, block_size};
+        graph.output("y", ops::matmul_nbits(graph.input("a", DType::f32, {rows, k}), w, graph.parameter("bias", DType::f32, {n})));
+        Program program(context, graph);
+        program.parameters()->set("w", packed);
+        program.parameters()->set("scales", Tensor::of(scales, {n, blocks}));
+        program.parameters()->set("zeros", zeros);
+        program.parameters()->set("bias", Tensor::of(bias, {n}));
+        const std::vector<float> y = program.run({Tensor::of(a, {rows, k})})[0].to_host().to_vector<float>();
+        double worst = 0;  // in units of the rounding of one term of the largest sum
+        for (std::int64_t row = 0; row < rows; ++row) {
+          for (std::int64_t j = 0; j < n; ++j) {
+            Sum sum;
+            for (std::int64_t i = 0; i < k; ++i) {
+              const int q = element(packed, j, row_bytes, i) - element(zeros, j, (blocks * bits + 7) / 8, i / block_size);
+              sum.add(a[static_cast<std::size_t>(row * k + i)],
+                      static_cast<float>(q) * scales[static_cast<std::size_t>(j * blocks + i / block_size)]);
+            }
+            const double expected = sum.value + double{bias[static_cast<std::size_t>(j)]};
+            worst = std::max(worst, std::fabs(double{y[static_cast<std::size_t>(row * n + j)]} - expected) / (sum.magnitude * 0x1p-24));
+          }
+        }
+        CHECK(worst < 60);  // about the root of k
+      }
+    }
   }
 }
 

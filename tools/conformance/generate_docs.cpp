@@ -72,8 +72,8 @@ bool ends_with(std::string_view text, std::string_view end) {
 
 /// Whether ONNX defines the operator. Gradients, optimizer steps and random ops are not from ONNX, nor are a few others.
 bool is_onnx(const std::string& name) {
-  static const std::set<std::string_view> not_onnx{"Rsqrt",      "Expm1",         "Log2",   "Log1p",   "Silu",
-                                                   "ScatterAdd", "ScatterSlices", "Im2Col", "Dropout", "BatchNormTrain"};
+  static const std::set<std::string_view> not_onnx{"Rsqrt",         "Expm1",  "Log2",    "Log1p",          "Silu",       "ScatterAdd",
+                                                   "ScatterSlices", "Im2Col", "Dropout", "BatchNormTrain", "MatMulNBits"};
   return !ends_with(name, "Grad") && !ends_with(name, "Step") && name.rfind("Random", 0) != 0 && not_onnx.count(name) == 0;
 }
 

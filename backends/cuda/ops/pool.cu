@@ -27,6 +27,16 @@ struct Pool {
 
 // ---------------------------------------------------------------- maximum
 
+/// An element as it is compared: integers as they are.
+template <class T>
+__device__ auto ordered(T x) {
+  if constexpr (std::is_integral_v<T>) {
+    return x;
+  } else {
+    return widen(x);
+  }
+}
+
 /// y = largest x of each window, the first of equals or the first NaN; indices = its index in (N, C, d...). Either may be NULL.
 template <class T, int V>
 __global__ void max_windows(Pool pool, Packs windows, const T* x, T* y, std::int64_t* indices) {
@@ -52,7 +62,7 @@ __global__ void max_windows(Pool pool, Packs windows, const T* x, T* y, std::int
       for (int u = 0; u < at_once; ++u) {
 #pragma unroll
         for (int v = 0; v < V; ++v) {
-          const Wide<T> value = widen(packs[u].at[v]), best = widen(maximum.at[v]);
+          const auto value = ordered(packs[u].at[v]), best = ordered(maximum.at[v]);
           if (value > best || (value != value && best == best)) {
             maximum.at[v] = packs[u].at[v];
             place[v] = here[u];
@@ -307,7 +317,7 @@ constexpr sdk::Traits max_grad_traits{.channels_last = {.inputs = 3, .outputs = 
 constexpr sdk::Traits average_traits{.channels_last = {.inputs = 1, .outputs = 1}, .channels_last_when = images_last};
 
 }  // namespace
-TENON_KERNEL_WITH(max_pool, max_traits, sdk::Half, sdk::BFloat16, float, double)
+TENON_KERNEL_WITH(max_pool, max_traits, sdk::Half, sdk::BFloat16, float, double, std::int8_t, std::uint8_t)
 TENON_KERNEL_WITH(max_pool_grad, max_grad_traits, sdk::Half, sdk::BFloat16, float, double)
 TENON_KERNEL_WITH(average_pool, average_traits, sdk::Half, sdk::BFloat16, float, double)
 TENON_KERNEL_WITH(average_pool_grad, average_traits, sdk::Half, sdk::BFloat16, float, double)

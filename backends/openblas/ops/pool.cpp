@@ -155,6 +155,35 @@ HWY_INLINE void arg_max_part(const PoolGeometry& g, const Window<T>& window, con
   }
 }
 
+/// The same of bytes, in plain loops, which the compiler vectorises.
+template <class T>
+void max_byte_row(const PoolGeometry& g, const T* image, std::int64_t row, T* y, const IndexRow& to) {
+  const PoolTaps rows = g.h.taps(row);
+  for (std::int64_t column = 0; column < g.w.windows; ++column) {
+    const Window<T> window(g, image, rows, column);
+    if (y != nullptr) {
+      std::fill_n(y, g.channels, std::numeric_limits<T>::lowest());
+      window.for_each([&](const T* at, std::int64_t, std::int64_t) HWY_ATTR {
+        for (std::int64_t c = 0; c < g.channels; ++c) y[c] = at[c] > y[c] ? at[c] : y[c];
+      });
+      y += g.channels;
+    }
+    if (to.indices == nullptr) continue;
+    std::int64_t* const out = to.indices + column * g.channels;
+    const std::int64_t corner = window.rows.first * g.w.size + window.columns.first;
+    for (std::int64_t c = 0; c < g.channels; ++c) {
+      std::int64_t place = corner;
+      T best = std::numeric_limits<T>::lowest();
+      window.for_each([&](const T* at, std::int64_t i, std::int64_t k) HWY_ATTR {
+        if (at[c] <= best) return;
+        best = at[c];
+        place = corner + i * g.h.dilation * g.w.size + k * g.w.dilation;
+      });
+      out[c] = to.image + to.channel[c] + place;
+    }
+  }
+}
+
 /// A row of results: y and, if requested, the indices.
 template <class T>
 void max_row(const PoolGeometry& g, const T* image, std::int64_t row, T* y, const IndexRow& to) {
@@ -257,7 +286,13 @@ void max_pool(const sdk::Call& call) {
   std::int64_t* const indices = call.has_output(1) ? call.output<std::int64_t>(1) : nullptr;
   auto* const channel = static_cast<std::int64_t*>(call.scratch);
   for (std::int64_t c = 0; indices != nullptr && c < g.channels; ++c) channel[c] = c * g.pixels();
-  const auto row_of = TENON_DISPATCH(max_row<T>);
+  const auto row_of = [] {
+    if constexpr (std::is_integral_v<T>) {
+      return TENON_DISPATCH(max_byte_row<T>);
+    } else {
+      return TENON_DISPATCH(max_row<T>);
+    }
+  }();
   const std::int64_t line = g.w.windows * g.channels;
   for_each_row(call.host, g.images, g.h.windows, line * g.h.kernel * g.w.kernel, [&](std::int64_t image, std::int64_t row) {
     const std::int64_t at = (image * g.h.windows + row) * line;
@@ -372,7 +407,7 @@ std::size_t average_pool_grad_scratch(const sdk::Call& call) {
 
 TENON_KERNEL_WITH(max_pool,
                   (sdk::Traits{.channels_last = {.inputs = 1, .outputs = 3}, .scratch = max_pool_scratch, .refuse = refuse_max_pool}),
-                  float, double)
+                  float, double, std::int8_t, std::uint8_t)
 TENON_KERNEL_WITH(max_pool_grad, (sdk::Traits{.channels_last = {.inputs = 3, .outputs = 1}}), float, double)
 TENON_KERNEL_WITH(average_pool, (sdk::Traits{.channels_last = {.inputs = 1, .outputs = 1}}), float, double)
 TENON_KERNEL_WITH(average_pool_grad, (sdk::Traits{.channels_last = {.inputs = 1, .outputs = 1}, .scratch = average_pool_grad_scratch}),

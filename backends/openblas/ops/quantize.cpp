@@ -23,6 +23,20 @@ HWY_INLINE Q quantized(T x, T scale, Q zero_point) {
   return static_cast<Q>(q < low ? low : q > high ? high : q);
 }
 
+/// round(x / scale), the quotient rounded first. A division takes as long as six other instructions: the product with the reciprocal is
+/// within 3 * 2^-24 of the quotient, relatively, and rounds to the same integer unless a tie is that close. `usable`: the reciprocal is a
+/// normal number.
+template <class V>
+HWY_INLINE V rounded_quotient(V x, V scale, V reciprocal, bool usable) {
+  const Wide<float> d;
+  if (usable) {
+    const V q = hn::Mul(x, reciprocal), integer = hn::Round(q);
+    const V near_tie = hn::NegMulAdd(hn::Abs(q), hn::Set(d, 0x1p-22F), hn::Set(d, 0.5F));
+    if (HWY_LIKELY(hn::AllFalse(d, hn::Ge(hn::Abs(hn::Sub(q, integer)), near_tie)))) return integer;
+  }
+  return hn::Round(hn::Div(x, scale));
+}
+
 // Below, scale and zero_point are arrays as long as x, or one element for all.
 
 template <class Q, class T>
@@ -33,10 +47,12 @@ void quantize_each(const T* x, const T* scale, const Q* zero_point, bool one_sca
     const hn::RebindToSigned<Wide<float>> whole;
     const hn::Rebind<Q, Wide<float>> narrow;
     auto scales = hn::Set(d, *scale), centres = hn::Set(d, static_cast<float>(*zero_point));
+    const bool usable = one_scale && *scale > 0x1p-100F && *scale < 0x1p100F;
+    const auto reciprocal = hn::Set(d, usable ? 1 / *scale : 0.0F);
     for (; i + lanes(d) <= n; i += lanes(d)) {
       if (!one_scale) scales = hn::LoadU(d, scale + i);
       if (!one_zero_point) centres = hn::ConvertTo(d, hn::PromoteTo(whole, hn::LoadU(narrow, zero_point + i)));
-      const auto q = hn::Add(hn::Round(hn::Div(hn::LoadU(d, x + i), scales)), centres);
+      const auto q = hn::Add(rounded_quotient(hn::LoadU(d, x + i), scales, reciprocal, usable), centres);
       const auto saturated = clamp(d, q, std::numeric_limits<Q>::lowest(), std::numeric_limits<Q>::max());
       const auto integers = hn::ConvertTo(whole, hn::IfThenZeroElse(hn::IsNaN(q), saturated));
       hn::StoreU(hn::DemoteTo(narrow, integers), narrow, y + i);

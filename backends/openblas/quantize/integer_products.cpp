@@ -39,16 +39,13 @@ void sum_columns(const std::int8_t* panel, std::int64_t groups, std::int32_t* ou
   for (std::int64_t j = 0; j < integer_panel_width; ++j) out_sums[j] = sums[j];
 }
 
-void sum_rows(const std::uint8_t* a, std::int64_t step, std::int64_t rows, std::int64_t k, std::int32_t* out_sums) {
+template <class A>
+void sum_rows(const A* a, std::int64_t step, std::int64_t rows, std::int64_t k, std::int32_t* out_sums) {
   for (std::int64_t row = 0; row < rows; ++row, a += step) {
-    std::uint32_t sum = 0;
+    std::int32_t sum = 0;
     for (std::int64_t i = 0; i < k; ++i) sum += a[i];
-    out_sums[row] = static_cast<std::int32_t>(sum);
+    out_sums[row] = sum;
   }
-}
-
-void copy_flipped(const std::uint8_t* from, std::int64_t n, std::uint8_t flip, std::uint8_t* to) {
-  for (std::int64_t i = 0; i < n; ++i) to[i] = from[i] ^ flip;
 }
 
 }  // namespace
@@ -68,16 +65,16 @@ constexpr std::int64_t multiply_grain = 4'000'000;
 // Rows of a task when there are too few panels for all threads: a multiple of the register tiles.
 constexpr std::int64_t task_rows = 64;
 
-std::int32_t stored_zero_point(const sdk::Call& call, std::uint32_t operand, std::int64_t i) {
-  if (!call.has_input(operand)) return 0;
-  const sdk::Operand& list = call.inputs[operand];
-  const std::int64_t at = list.rank == 0 ? 0 : i;
-  return list.dtype == TENON_DTYPE_I8 ? std::int32_t{list.as<const std::int8_t>()[at]} : std::int32_t{list.as<const std::uint8_t>()[at]};
+/// body(begin, end) for parts of [0, count), by the threads of the host if there is one.
+template <class Body>
+void for_parts(const sdk::Host* host, std::int64_t count, std::int64_t grain, const Body& body) {
+  if (host != nullptr) return host->parallel_for(count, grain, body);
+  if (count > 0) body(std::int64_t{0}, count);
 }
 
 /// Packs the panel of index `panel`.
 void pack(const PanelSource<std::uint8_t>& from, std::uint8_t flip, std::int64_t panel, std::int8_t* out_panel, std::int32_t* out_sums) {
-  const std::int64_t k = from.k(), groups = sdk::ceil_div(k, integer_group);
+  const std::int64_t k = from.k(), groups = padded_k(k) / integer_group;
   const std::int64_t first = panel * integer_panel_width, n = std::min(integer_panel_width, from.columns - first);
   auto* const words = reinterpret_cast<std::uint32_t*>(out_panel);
   const std::int64_t whole = from.column_step == 1 && from.taps_high * from.taps_wide == 1 ? k / integer_group : 0;
@@ -107,8 +104,14 @@ IntegerTiles part_of(const IntegerTiles& p, std::int64_t row, std::int64_t rows,
   part.columns = std::min(panels * integer_panel_width, p.columns - column);
   part.a += row * p.a_step;
   part.panels += panel * integer_panel_bytes(p.k);
-  part.y += row * p.y_step + column;
-  part.row_factor += row * p.row_factor_step;
+  if (p.requantisation.y != nullptr) {
+    part.requantisation.bias += column;
+    part.requantisation.factor += column;
+    part.requantisation.y += row * p.requantisation.y_step + column;
+  } else {
+    part.y += row * p.y_step + column;
+    part.row_factor += row * p.row_factor_step;
+  }
   part.column_sums += column;
   if (p.column_factor != nullptr) {
     part.column_factor += column;
@@ -119,11 +122,42 @@ IntegerTiles part_of(const IntegerTiles& p, std::int64_t row, std::int64_t rows,
 
 }  // namespace
 
-std::int32_t zero_point_of_unsigned(const sdk::Call& call, std::uint32_t operand, tenon_dtype dtype, std::int64_t i) {
-  return stored_zero_point(call, operand, i) + (dtype == TENON_DTYPE_I8 ? 128 : 0);
+std::int32_t zero_point_at(const sdk::Call& call, std::uint32_t operand, std::int64_t i) {
+  if (!call.has_input(operand)) return 0;
+  const sdk::Operand& list = call.inputs[operand];
+  const std::int64_t at = list.rank == 0 ? 0 : i;
+  return list.dtype == TENON_DTYPE_I8 ? std::int32_t{list.as<const std::int8_t>()[at]} : std::int32_t{list.as<const std::uint8_t>()[at]};
 }
-std::int32_t zero_point_of_signed(const sdk::Call& call, std::uint32_t operand, tenon_dtype dtype, std::int64_t i) {
-  return stored_zero_point(call, operand, i) - (dtype == TENON_DTYPE_U8 ? 128 : 0);
+std::int32_t zero_point_of_weights(const sdk::Call& call, const IntegerOperands& at, std::int64_t i) {
+  return zero_point_at(call, at.b_zero_point, i) - (call.inputs[at.b].dtype == TENON_DTYPE_U8 ? 128 : 0);
+}
+
+void fill_requantisation(const sdk::Call& call, const IntegerOperands& at, std::int64_t first_column, std::int64_t columns,
+                         const std::int32_t* column_sums, std::int32_t* out_bias, float* out_factor) {
+  const float a_scale = *call.input<float>(1), y_scale = *call.input<float>(6);
+  const float* const b_scale = call.input<float>(4);
+  const bool one_scale = call.inputs[4].rank == 0;
+  const std::int32_t* const bias = call.has_input(8) ? call.input<std::int32_t>(8) + first_column : nullptr;
+  const auto a_zero_point = static_cast<std::uint32_t>(zero_point_at(call, at.a_zero_point, 0));
+  for (std::int64_t j = 0; j < columns; ++j) {
+    const float scale = a_scale * b_scale[one_scale ? 0 : first_column + j];
+    out_factor[j] = scale / y_scale;
+    const std::uint32_t own = bias == nullptr ? 0 : static_cast<std::uint32_t>(bias[j]);
+    out_bias[j] = static_cast<std::int32_t>(own - a_zero_point * static_cast<std::uint32_t>(column_sums[j]));
+  }
+  for (std::int64_t j = columns; j < padded_columns(columns); ++j) {
+    out_factor[j] = 0;
+    out_bias[j] = 0;
+  }
+}
+
+IntegerRequantisation requantisation_of(const sdk::Call& call) {
+  IntegerRequantisation by;
+  const bool is_signed = call.outputs[0].dtype == TENON_DTYPE_I8;
+  by.zero_point = zero_point_at(call, 7, 0);
+  by.low = is_signed ? -128 : 0;
+  by.high = is_signed ? 127 : 255;
+  return by;
 }
 
 IntegerPanels integer_panels_at(const void* packed, std::int64_t k, std::int64_t columns) {
@@ -132,48 +166,49 @@ IntegerPanels integer_panels_at(const void* packed, std::int64_t k, std::int64_t
   return {panels, reinterpret_cast<const std::int32_t*>(panels + bytes)};
 }
 
-void pack_integer_panels(const sdk::Host& host, const PanelSource<std::uint8_t>& from, std::uint8_t flip, void* out_packed) {
+void pack_integer_panels(const sdk::Host* host, const PanelSource<std::uint8_t>& from, std::uint8_t flip, void* out_packed) {
   const IntegerPanels out = integer_panels_at(out_packed, from.k(), from.columns);
   const std::int64_t bytes = integer_panel_bytes(from.k());
-  host.parallel_for(padded_columns(from.columns) / integer_panel_width,
-                    std::max<std::int64_t>(1, pack_grain / std::max<std::int64_t>(1, bytes)), [&](std::int64_t begin, std::int64_t end) {
-                      for (std::int64_t panel = begin; panel < end; ++panel) {
-                        pack(from, flip, panel, const_cast<std::int8_t*>(out.panels) + panel * bytes,
-                             const_cast<std::int32_t*>(out.column_sums) + panel * integer_panel_width);
-                      }
-                    });
+  for_parts(host, padded_columns(from.columns) / integer_panel_width,
+            std::max<std::int64_t>(1, pack_grain / std::max<std::int64_t>(1, bytes)), [&](std::int64_t begin, std::int64_t end) {
+              for (std::int64_t panel = begin; panel < end; ++panel) {
+                pack(from, flip, panel, const_cast<std::int8_t*>(out.panels) + panel * bytes,
+                     const_cast<std::int32_t*>(out.column_sums) + panel * integer_panel_width);
+              }
+            });
 }
 
-void copy_integer_rows(const sdk::Host& host, const std::uint8_t* a, std::int64_t rows, std::int64_t k, std::uint8_t flip,
-                       std::uint8_t* out_rows) {
-  const std::int64_t step = sdk::round_up(k, integer_group);
-  host.parallel_for(rows, std::max<std::int64_t>(1, copy_grain / std::max<std::int64_t>(1, k)), [&](std::int64_t begin, std::int64_t end) {
+void copy_integer_rows(const sdk::Host* host, const std::uint8_t* a, std::int64_t rows, std::int64_t k, std::uint8_t* out_rows) {
+  const std::int64_t step = padded_k(k);
+  for_parts(host, rows, std::max<std::int64_t>(1, copy_grain / std::max<std::int64_t>(1, k)), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
-      TENON_DISPATCH(copy_flipped)(a + row * k, k, flip, out_rows + row * step);
+      std::memcpy(out_rows + row * step, a + row * k, static_cast<std::size_t>(k));
       std::memset(out_rows + row * step + k, 0, static_cast<std::size_t>(step - k));
     }
   });
 }
 
-void sum_integer_rows(const std::uint8_t* a, std::int64_t step, std::int64_t rows, std::int64_t k, std::int32_t* out_sums) {
-  TENON_DISPATCH(sum_rows)(a, step, rows, k, out_sums);
+void sum_integer_rows(const std::uint8_t* a, bool a_signed, std::int64_t step, std::int64_t rows, std::int64_t k, std::int32_t* out_sums) {
+  if (a_signed) return TENON_DISPATCH(sum_rows<std::int8_t>)(reinterpret_cast<const std::int8_t*>(a), step, rows, k, out_sums);
+  TENON_DISPATCH(sum_rows<std::uint8_t>)(a, step, rows, k, out_sums);
 }
 
-void multiply_integers(const sdk::Host& host, const IntegerTiles& product) {
+void multiply_integers(const sdk::Host* host, const IntegerTiles& product) {
   const std::int64_t panels = padded_columns(product.columns) / integer_panel_width;
-  const std::int64_t row_tasks = panels >= 2 * host.thread_count() ? 1 : sdk::ceil_div(product.rows, task_rows);
+  const bool divides_rows = host != nullptr && panels < 2 * host->thread_count();
+  const std::int64_t row_tasks = divides_rows ? sdk::ceil_div(product.rows, task_rows) : 1;
   const std::int64_t rows = sdk::round_up(sdk::ceil_div(product.rows, std::max<std::int64_t>(1, row_tasks)), 32);
   const std::int64_t tasks = sdk::ceil_div(product.rows, std::max<std::int64_t>(1, rows));
   const std::int64_t work = rows * std::max<std::int64_t>(1, product.k) * integer_panel_width;
-  host.parallel_for(tasks * panels, std::max<std::int64_t>(1, multiply_grain / std::max<std::int64_t>(1, work)),
-                    [&](std::int64_t begin, std::int64_t end) {
-                      while (begin < end) {
-                        const std::int64_t row = begin / panels * rows, panel = begin % panels;
-                        const std::int64_t count = std::min(end - begin, panels - panel);
-                        multiply_integer_tiles(part_of(product, row, std::min(rows, product.rows - row), panel, count));
-                        begin += count;
-                      }
-                    });
+  for_parts(host, tasks * panels, std::max<std::int64_t>(1, multiply_grain / std::max<std::int64_t>(1, work)),
+            [&](std::int64_t begin, std::int64_t end) {
+              while (begin < end) {
+                const std::int64_t row = begin / panels * rows, panel = begin % panels;
+                const std::int64_t count = std::min(end - begin, panels - panel);
+                multiply_integer_tiles(part_of(product, row, std::min(rows, product.rows - row), panel, count));
+                begin += count;
+              }
+            });
 }
 
 }  // namespace tenon::openblas

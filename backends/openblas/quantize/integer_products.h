@@ -12,18 +12,32 @@
 
 namespace tenon::openblas {
 
-/// What is added, modulo 256, to turn an operand into u8 (a) or i8 (b): x ^ 0x80 for the other type.
-inline std::uint8_t flip_to_unsigned(tenon_dtype dtype) {
-  return dtype == TENON_DTYPE_I8 ? 0x80 : 0;
-}
+/// The operands of an op by index. Its result is i32, or the requantised bytes of operands 1, 4, 6, 7 and 8: the scales of a and b, scale
+/// and zero point of y, and an optional bias.
+struct IntegerOperands {
+  std::uint32_t a, a_zero_point, b, b_zero_point;
+  bool requantised;
+};
+inline constexpr IntegerOperands sum_operands{0, 2, 1, 3, false}, requantised_operands{0, 2, 3, 5, true};
+
+/// What turns weights into i8, modulo 256: x ^ 0x80 of u8.
 inline std::uint8_t flip_to_signed(tenon_dtype dtype) {
   return dtype == TENON_DTYPE_U8 ? 0x80 : 0;
 }
 
-/// Element i of zero points of i8 or u8 as the converted operand has it: + 128 for an i8 that became u8, - 128 for a u8 that became i8.
-/// Of an absent operand: that of 0.
-std::int32_t zero_point_of_unsigned(const sdk::Call& call, std::uint32_t operand, tenon_dtype dtype, std::int64_t i);
-std::int32_t zero_point_of_signed(const sdk::Call& call, std::uint32_t operand, tenon_dtype dtype, std::int64_t i);
+/// Element i of zero points; 0 of an absent operand.
+std::int32_t zero_point_at(const sdk::Call& call, std::uint32_t operand, std::int64_t i);
+/// The same for weights that flip_to_signed turned into i8.
+std::int32_t zero_point_of_weights(const sdk::Call& call, const IntegerOperands& at, std::int64_t i);
+
+/// The lists of a requantisation of `columns` columns, in out_bias and out_factor, padded to whole panels: bias[j] is the op's bias less
+/// what the zero point of a contributes, column_sums being those of the weights.
+void fill_requantisation(const sdk::Call& call, const IntegerOperands& at, std::int64_t first_column, std::int64_t columns,
+                         const std::int32_t* column_sums, std::int32_t* out_bias, float* out_factor);
+/// Zero point and bounds of the result; the lists and y are not set.
+IntegerRequantisation requantisation_of(const sdk::Call& call);
+
+// Functions that take a host divide their work among its threads; without one they run on the calling thread.
 
 /// The panels of a (k, columns) matrix, then the sums of their columns.
 struct IntegerPanels {
@@ -42,16 +56,15 @@ inline std::size_t integer_panels_bytes(std::int64_t k, std::int64_t columns) {
 IntegerPanels integer_panels_at(const void* packed, std::int64_t k, std::int64_t columns);
 
 /// Packs the bytes of `from`, each ^ flip, into integer_panels_bytes(k, columns).
-void pack_integer_panels(const sdk::Host& host, const PanelSource<std::uint8_t>& from, std::uint8_t flip, void* out_packed);
+void pack_integer_panels(const sdk::Host* host, const PanelSource<std::uint8_t>& from, std::uint8_t flip, void* out_packed);
 
-/// Copies rows of k bytes, each ^ flip, to rows of round_up(k, 4) bytes padded with 0.
-void copy_integer_rows(const sdk::Host& host, const std::uint8_t* a, std::int64_t rows, std::int64_t k, std::uint8_t flip,
-                       std::uint8_t* out_rows);
+/// Copies rows of k bytes to rows of padded_k(k) bytes, with zeros at their ends.
+void copy_integer_rows(const sdk::Host* host, const std::uint8_t* a, std::int64_t rows, std::int64_t k, std::uint8_t* out_rows);
 
-/// The sums of rows of k elements, `step` apart, on the calling thread.
-void sum_integer_rows(const std::uint8_t* a, std::int64_t step, std::int64_t rows, std::int64_t k, std::int32_t* out_sums);
+/// The sums of rows of k elements of u8 or i8, `step` apart, on the calling thread.
+void sum_integer_rows(const std::uint8_t* a, bool a_signed, std::int64_t step, std::int64_t rows, std::int64_t k, std::int32_t* out_sums);
 
-/// The product by all threads.
-void multiply_integers(const sdk::Host& host, const IntegerTiles& product);
+/// The product.
+void multiply_integers(const sdk::Host* host, const IntegerTiles& product);
 
 }  // namespace tenon::openblas

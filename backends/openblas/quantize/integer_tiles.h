@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// integer_tiles.h - products of 8-bit integers with sums in i32, by register tiles: one operand u8, the other i8 and packed in panels.
-// Operands of other types are converted exactly: x ^ 0x80 is x + 128 as u8 of an i8 x, and x - 128 as i8 of a u8 x.
+// integer_tiles.h - products of 8-bit integers with sums in i32, by register tiles: one operand of either type, the other i8 and packed in
+// panels. A u8 x is packed as the i8 x - 128 = x ^ 0x80. Sums are stored, or requantised to bytes while they are in registers.
 #pragma once
 
 #include <cstdint>
@@ -11,33 +11,66 @@ namespace tenon::openblas {
 
 /// Columns of a panel, for every instruction set, so that packed weights do not depend on it.
 inline constexpr std::int64_t integer_panel_width = 32;
-/// Neighbours along k whose products an instruction adds. Panels are (k / 4, 32, 4): padded with zeros where k or the columns end.
+/// Neighbours along k whose products an instruction adds. Panels are (padded k / 4, 32, 4): zeros where k or the columns end.
 inline constexpr std::int64_t integer_group = 4;
+
+/// Elements along k that a tile register of AMX takes: 64 or less, so that a few equal steps cover k.
+inline std::int64_t integer_step(std::int64_t k) {
+  const std::int64_t steps = sdk::ceil_div(k < 1 ? 1 : k, std::int64_t{64});
+  return sdk::round_up(sdk::ceil_div(k < 1 ? 1 : k, steps), integer_group);
+}
+/// k with the padding of rows and panels: a multiple of integer_step(k).
+inline std::int64_t padded_k(std::int64_t k) {
+  return sdk::round_up(k, integer_step(k));
+}
 
 /// Bytes of one panel.
 inline std::int64_t integer_panel_bytes(std::int64_t k) {
-  return sdk::round_up(k, integer_group) * integer_panel_width;
+  return padded_k(k) * integer_panel_width;
 }
 
-/// y[i, j] = sum over k of a[i, k] b[k, j] + row_factor[i] column_sums[j] + column_factor[j] row_sums[i], modulo 2^32
+/// How sums become bytes: y[i, j] = saturate(round(f32(sum + bias[j]) factor[j]) + zero_point), ties to even. Lists are as long as whole
+/// panels.
+struct IntegerRequantisation {
+  const std::int32_t* bias = nullptr;
+  const float* factor = nullptr;
+  std::int32_t zero_point = 0;
+  std::int32_t low = 0, high = 0;  ///< the bounds of y
+  std::uint8_t* y = nullptr;       ///< bytes of i8 or u8; NULL: sums are not requantised
+  std::int64_t y_step = 0;
+};
+
+/// sum[i, j] = sum over k of a[i, k] b[k, j] + row_factor[i] column_sums[j] + column_factor[j] row_sums[i], modulo 2^32
 ///
 /// With row_factor = -a_zero_point, column_factor = -b_zero_point, column_sums those of b and row_sums those of a - a_zero_point, this is
-/// the product of a - a_zero_point and b - b_zero_point.
+/// the product of a - a_zero_point and b - b_zero_point. Where sums are requantised, row_factor is not read: their bias has its part.
 struct IntegerTiles {
   std::int64_t rows = 0, k = 0, columns = 0;
-  const std::uint8_t* a = nullptr;  ///< round_up(k, 4) readable elements in each row; those from k on meet zeros
+  const std::uint8_t* a = nullptr;  ///< padded_k(k) readable elements in each row; those from k on meet zeros
+  bool a_signed = false;            ///< a holds i8
   std::int64_t a_step = 0;          ///< between rows
   const std::int8_t* panels = nullptr;
-  std::int32_t* y = nullptr;
+  std::int32_t* y = nullptr;  ///< the sums, unless they are requantised
   std::int64_t y_step = 0;
   const std::int32_t* row_factor = nullptr;
   std::int64_t row_factor_step = 0;             ///< 1: one for each row; 0: one for all
   const std::int32_t* column_sums = nullptr;    ///< of whole panels
   const std::int32_t* column_factor = nullptr;  ///< of whole panels; NULL: 0, and row_sums is not read
   const std::int32_t* row_sums = nullptr;
+  IntegerRequantisation requantisation;  ///< of the sums, instead of storing them in y
+  /// Rows that are no rows of memory, for tile registers (integer_tiles_take_offsets): element k of row i is at a + i a_step + a_offsets[k
+  /// / 64], k % 64 further on, and k a multiple of 64. Row i of the bytes begins at y + y_offsets[i]; a negative one is not stored.
+  const std::int64_t* a_offsets = nullptr;
+  const std::int64_t* y_offsets = nullptr;
 };
+
+/// Whether products of `rows` rows take a_offsets and y_offsets on this processor.
+bool integer_tiles_take_offsets(std::int64_t rows);
 
 /// Runs on the calling thread.
 void multiply_integer_tiles(const IntegerTiles& tiles);
+
+/// Requantises n sums of one row from column 0 of `by` on, with by.y as the row's first byte.
+void requantise_row(const IntegerRequantisation& by, const std::int32_t* sums, std::int64_t n);
 
 }  // namespace tenon::openblas

@@ -11,14 +11,18 @@
 #endif
 
 // Functions between TENON_BEGIN_TARGET("avx2,fma") and TENON_END_TARGET may use those instructions. They run only where the processor has
-// them.
+// them. GCC 12 warns of the vectors that its intrinsics leave undefined.
 #define TENON_PRAGMA(...) _Pragma(#__VA_ARGS__)
 #if TENON_X86 && defined(__clang__)
 #define TENON_BEGIN_TARGET(names) TENON_PRAGMA(clang attribute push(__attribute__((target(names))), apply_to = function))
 #define TENON_END_TARGET TENON_PRAGMA(clang attribute pop)
 #elif TENON_X86
-#define TENON_BEGIN_TARGET(names) TENON_PRAGMA(GCC push_options) TENON_PRAGMA(GCC target(names))
-#define TENON_END_TARGET TENON_PRAGMA(GCC pop_options)
+#define TENON_BEGIN_TARGET(names)   \
+  TENON_PRAGMA(GCC push_options)    \
+  TENON_PRAGMA(GCC target(names))   \
+  TENON_PRAGMA(GCC diagnostic push) \
+  TENON_PRAGMA(GCC diagnostic ignored "-Wuninitialized") TENON_PRAGMA(GCC diagnostic ignored "-Wmaybe-uninitialized")
+#define TENON_END_TARGET TENON_PRAGMA(GCC diagnostic pop) TENON_PRAGMA(GCC pop_options)
 #endif
 
 namespace tenon::openblas {

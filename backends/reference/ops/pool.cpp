@@ -53,7 +53,7 @@ void for_each_seen(const Geometry& g, std::int64_t row, std::int64_t column, Bod
 /// y = largest x of each window; indices = its row-major index in x.
 ///
 /// Shapes      x (N, C, d...), y and indices (N, C, windows...), one or two spatial dimensions; either may be absent.
-/// Dtypes      f32, f64; indices i64. The first of equal elements; the first NaN if there is one.
+/// Dtypes      f32, f64, i8, u8; indices i64. The first of equal elements; the first NaN if there is one.
 /// Attributes  kernel, strides, dilations, padding; ceil_mode is implied by the shape of y.
 template <class T>
 void max_pool(const sdk::Call& call) {
@@ -67,10 +67,12 @@ void max_pool(const sdk::Call& call) {
     const T* x = call.input<T>(0) + plane * plane_size;
     for (std::int64_t row = 0; row < g.h.count; ++row) {
       for (std::int64_t column = 0; column < g.w.count; ++column, ++result) {
-        T maximum = -std::numeric_limits<T>::infinity();
+        constexpr bool has_nan = std::numeric_limits<T>::has_quiet_NaN;
+        T maximum = has_nan ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
         std::int64_t place = -1;
         for_each_seen(g, row, column, [&](std::int64_t i) {
-          if (place >= 0 && !(x[i] > maximum) && !(std::isnan(x[i]) && !std::isnan(maximum))) return;
+          const bool first_nan = has_nan && x[i] != x[i] && maximum == maximum;
+          if (place >= 0 && !(x[i] > maximum) && !first_nan) return;
           maximum = x[i];
           place = i;
         });
@@ -158,7 +160,7 @@ void average_pool_grad(const sdk::Call& call) {
 }
 
 }  // namespace
-TENON_KERNEL(max_pool, float, double)
+TENON_KERNEL(max_pool, float, double, std::int8_t, std::uint8_t)
 TENON_KERNEL(max_pool_grad, float, double)
 TENON_KERNEL(average_pool, float, double)
 TENON_KERNEL(average_pool_grad, float, double)

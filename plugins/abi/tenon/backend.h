@@ -399,6 +399,13 @@ typedef struct tenon_attributes_rmsprop {
   double epsilon;
 } tenon_attributes_rmsprop;
 
+/* Weights of `bits` bits in blocks: block i of a row has the elements [i block_size, (i + 1) block_size), the last one fewer. */
+typedef struct tenon_attributes_nbits {
+  uint32_t struct_size;
+  uint32_t bits;      /* 4 or 8 */
+  int64_t block_size; /* a power of two of 16 or more */
+} tenon_attributes_nbits;
+
 enum {
   TENON_ATTRIBUTE_INTEGER = 1,  /* one int64_t */
   TENON_ATTRIBUTE_FLOAT = 2,    /* one double */

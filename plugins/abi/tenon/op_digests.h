@@ -155,6 +155,9 @@
   {TENON_OP_DynamicQuantizeLinear, 11, 0x38d9d07da1b414baull}, \
   {TENON_OP_MatMulInteger, 10, 0x448cdc4c409e0dffull}, \
   {TENON_OP_ConvInteger, 10, 0x4b398b31242f78aaull}, \
+  {TENON_OP_QLinearMatMul, 10, 0x2d87d937774a8efeull}, \
+  {TENON_OP_QLinearConv, 10, 0x456a1012dec00499ull}, \
+  {TENON_OP_MatMulNBits, 1, 0xce0853e581ce26acull}, \
 }
 /* clang-format on */
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// onnx/rules/block_quantized.cpp - weights of 2, 4 or 8 bits with a scale for each block, which are unpacked while the model is imported.
+// onnx/rules/block_quantized.cpp - weights of 2, 4 or 8 bits with a scale for each block: MatMulNBits, or weights that are unpacked
+// while the model is imported.
 #include "onnx/rules/block_quantized.h"
 
 #include <fmt/core.h>
@@ -120,6 +121,27 @@ Tensor dequantized(Node& node, const PackedWeights& w) {
   return weights;
 }
 
+/// Weights, scales, zero points and bias as MatMulNBits of Tenon takes them. Absent if it does not: weights of 2 bits, zero points that are
+/// numbers, other groups.
+Value product_of_blocks(Node& node, Value a, const PackedWeights& w) {
+  if (w.bits == 2 || node.has_input(4) || node.dtype(1) != DType::u8) return {};
+  if (!is_floating(a.dtype()) || node.dtype(2) != a.dtype() || (node.has_input(3) && node.dtype(3) != DType::u8)) return {};
+  const std::int64_t bytes = w.block_size / 8 * w.bits, zero_bytes = (w.blocks * w.bits + 7) / 8;
+  const auto shaped = [&](std::size_t i, const Shape& shape) {
+    const Value operand = node.input(i);
+    if (operand.shape().count() != shape.count()) {
+      node.fail(fmt::format("operand {}: expected {} for weights ({},{}) in blocks of {}, got {}", i, shape.str(), w.n, w.k, w.block_size,
+                            operand.shape().str()));
+    }
+    return operand.shape() == shape ? operand : ops::reshape(operand, shape);
+  };
+  ops::BlockQuantized weights{shaped(1, {w.n, w.blocks, bytes}), shaped(2, {w.n, w.blocks})};
+  if (node.has_input(3)) weights.zero_points = shaped(3, {w.n, zero_bytes});
+  weights.bits = w.bits;
+  weights.block_size = w.block_size;
+  return ops::matmul_nbits(a, weights, node.has_input(5) ? shaped(5, {w.n}) : Value());
+}
+
 }  // namespace
 
 void matmul_nbits(Node& node) {
@@ -134,6 +156,8 @@ void matmul_nbits(Node& node) {
     node.fail(fmt::format("expected A (..., K) for weights (N, K) of ({},{}), got {}", w.n, w.k, shape.str()));
   }
   w.blocks = (w.k + w.block_size - 1) / w.block_size;
+  const Value product = product_of_blocks(node, a, w);
+  if (product.present()) return node.output(0, product);
   const Value weights = node.constant(dequantized(node, w).to(a.dtype()));
   const Value y = ops::matmul(a, ops::transpose(weights));
   node.output(0, node.has_input(5) ? ops::add(y, node.input(5)) : y);

@@ -197,8 +197,16 @@ Value multiply_integers(Value a, Value a_zero_point, Value b, Value b_zero_point
   return of_a.fits && of_b.fits ? ops::matmul_integer(a, b, of_a.value, of_b.value) : Value();
 }
 
-Value requantize(Node& node, Value sums, Value scale, Value zero_point, DType to) {
-  return quantize(ops::mul(ops::cast(sums, DType::f32), scale), {node.scalar(DType::f32, 1), zero_point}, to);
+std::optional<Quantization> quantization_of_lines(Node& node, const Quantization& by, DType integers, std::int64_t lines) {
+  if (integers != DType::i8 && integers != DType::u8) return {};
+  if (by.scale.dtype() != DType::f32 || (by.zero_point.present() && by.zero_point.dtype() != integers)) return {};
+  const auto fitting = [lines](Value parameter) {
+    if (parameter.shape().count() == 1) return parameter.shape().rank() == 0 ? parameter : ops::reshape(parameter, Shape{});
+    return parameter.shape() == Shape{lines} ? parameter : Value();
+  };
+  const Quantization found{fitting(by.scale), fitting(by.zero_point.present() ? by.zero_point : node.scalar(integers, 0))};
+  if (!found.scale.present() || !found.zero_point.present()) return {};
+  return found;
 }
 
 DType product_dtype(double terms, DType a, bool a_zero_point, DType b, bool b_zero_point) {

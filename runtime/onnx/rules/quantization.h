@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include <tenon/functions.h>
 
@@ -47,8 +48,9 @@ ZeroPoint zero_point_of_lines(Value zero_point, DType operand, std::int64_t line
 
 /// The matrix product of a - a_zero_point and b - b_zero_point in i32, exact. Absent if MatMulInteger does not take the operands.
 Value multiply_integers(Value a, Value a_zero_point, Value b, Value b_zero_point);
-/// f32(sums) scale, quantised: what QLinearMatMul and QLinearConv do with their sums. scale is x_scale w_scale / y_scale, and broadcasts.
-Value requantize(Node& node, Value sums, Value scale, Value zero_point, DType to);
+/// Scale and zero point of integers of i8 or u8 as QLinearMatMul and QLinearConv take them: a scalar, or a list of `lines`; an absent zero
+/// point is made 0 of the dtype of the integers. Absent if these ops do not take them.
+std::optional<Quantization> quantization_of_lines(Node& node, const Quantization& by, DType integers, std::int64_t lines);
 
 /// The smallest of f32 and f64 that is exact for sums of `terms` products of two operands. `zero_point`: whether the operand has one.
 DType product_dtype(double terms, DType a, bool a_zero_point, DType b, bool b_zero_point);

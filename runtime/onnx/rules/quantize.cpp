@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <initializer_list>
 #include <vector>
 
 #include "onnx/node.h"
@@ -104,30 +103,45 @@ void matmul_integer(Node& node) {
   node.output(0, ops::cast(ops::matmul(centred(a, a_zero_point, dtype), centred(b, b_zero_point, dtype)), DType::i32));
 }
 
-/// Whether these operands are f32.
-bool are_f32(Node& node, std::initializer_list<std::size_t> operands) {
-  return std::all_of(operands.begin(), operands.end(), [&](std::size_t i) { return node.dtype(i) == DType::f32; });
+/// A scale and the zero point after it.
+Quantization parameters_at(Node& node, std::size_t scale) {
+  return {node.input(scale), node.optional_input(scale + 1)};
+}
+
+/// QLinearMatMul. Absent if the op does not take the operands.
+Value requantized_product(Node& node, Value a, Value b, DType to) {
+  if (a.shape().rank() == 0 || b.shape().rank() == 0) return {};
+  const std::int64_t columns = b.shape().rank() == 1 ? 1 : b.shape()[b.shape().rank() - 1];
+  const auto a_by = quantization_of_lines(node, parameters_at(node, 1), a.dtype(), 1);
+  const auto b_by = quantization_of_lines(node, parameters_at(node, 4), b.dtype(), columns);
+  const auto y_by = quantization_of_lines(node, parameters_at(node, 6), to, 1);
+  if (!a_by || !b_by || !y_by) return {};
+  return ops::qlinear_matmul({a, a_by->scale, a_by->zero_point}, {b, b_by->scale, b_by->zero_point}, y_by->scale, y_by->zero_point);
 }
 
 void qlinear_matmul(Node& node) {
   expect_integer(node, 0);
   expect_integer(node, 3);
   const Value a = node.input(0), b = node.input(3);
+  const DType to = node.has_input(7) ? node.dtype(7) : a.dtype();
+  const Value requantized = requantized_product(node, a, b, to);
+  if (requantized.present()) return node.output(0, requantized);
   const auto by = [&](std::size_t scale, const Shape& matrix, bool rows) {
     return Quantization{per_line(node.input(scale), matrix, rows), per_line(node.optional_input(scale + 1), matrix, rows)};
   };
-  const DType to = node.has_input(7) ? node.dtype(7) : a.dtype();
-  if (are_f32(node, {1, 4, 6}) && a.shape().rank() >= 2 && b.shape().rank() >= 2) {
-    const Value sums = multiply_integers(a, node.optional_input(2), b, node.optional_input(5));
-    if (sums.present()) {
-      const Quantization y_by = by(6, sums.shape(), false);
-      const Value scale =
-          ops::div(ops::mul(per_line(node.input(1), a.shape(), true), per_line(node.input(4), b.shape(), false)), y_by.scale);
-      return node.output(0, requantize(node, sums, scale, y_by.zero_point, to));
-    }
-  }
   const Value y = ops::matmul(dequantize(a, by(1, a.shape(), true)), dequantize(b, by(4, b.shape(), false)));
   node.output(0, quantize(y, by(6, y.shape(), false), to));
+}
+
+/// QLinearConv. Absent if the op does not take the operands.
+Value requantized_convolution(Node& node, Value x, Value w, Value bias, DType to) {
+  if (w.shape().rank() < 3 || (bias.present() && (bias.dtype() != DType::i32 || bias.shape() != Shape{w.shape()[0]}))) return {};
+  const auto x_by = quantization_of_lines(node, parameters_at(node, 1), x.dtype(), 1);
+  const auto w_by = quantization_of_lines(node, parameters_at(node, 4), w.dtype(), w.shape()[0]);
+  const auto y_by = quantization_of_lines(node, parameters_at(node, 6), to, 1);
+  if (!x_by || !w_by || !y_by) return {};
+  return convolve_requantized(node, {x, x_by->scale, x_by->zero_point}, {w, w_by->scale, w_by->zero_point}, y_by->scale, y_by->zero_point,
+                              bias);
 }
 
 }  // namespace
@@ -161,21 +175,13 @@ void qlinear_conv(Node& node) {
   const Value w = node.input(3);
   const bool channels_last = node.flag("channels_last");
   if (channels_last) x = to_channels_first(x);
-  const Quantization x_by = quantization_of(node, 1, 2), y_by = quantization_of(node, 6, 7);
-  const Quantization w_by = quantization_along(node, 4, 5, w.shape(), 0);
   const DType to = node.has_input(7) ? node.dtype(7) : node.dtype(0);
   Value bias = node.optional_input(8);
   const auto finish = [&](Value y) { node.output(0, channels_last ? to_channels_last(y) : y); };
-  if (are_f32(node, {1, 4, 6}) && (!bias.present() || bias.dtype() == DType::i32)) {
-    Value sums = integer_convolution(node, x, x_by.zero_point, w, node.optional_input(5));
-    if (sums.present()) {
-      Shape per_filter{w.shape()[0]};
-      for (std::size_t i = 2; i < w.shape().rank(); ++i) per_filter.push_back(1);
-      if (bias.present()) sums = ops::add(sums, ops::reshape(bias, per_filter));
-      const Value w_scale = node.shape(4).count() == 1 ? w_by.scale : ops::reshape(w_by.scale, per_filter);
-      return finish(requantize(node, sums, ops::div(ops::mul(x_by.scale, w_scale), y_by.scale), y_by.zero_point, to));
-    }
-  }
+  const Value requantized = requantized_convolution(node, x, w, bias, to);
+  if (requantized.present()) return finish(requantized);
+  const Quantization x_by = quantization_of(node, 1, 2), y_by = quantization_of(node, 6, 7);
+  const Quantization w_by = quantization_along(node, 4, 5, w.shape(), 0);
   if (bias.present()) {
     // It is quantised with the scale of the products and the zero point 0.
     const Shape scales = node.shape(4);

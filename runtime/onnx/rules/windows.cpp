@@ -261,6 +261,13 @@ Value convolve_integers(Node& node, Value x, Value w, Value x_zero_point, Value 
   return ops::conv_integer(without_negative_padding(node, x, options), w, x_zero_point, w_zero_point, options);
 }
 
+Value convolve_requantized(Node& node, const ops::Quantized& x, const ops::Quantized& w, Value y_scale, Value y_zero_point, Value bias) {
+  ConvOptions options = conv_options(node, x.q.shape(), w.q.shape());
+  if (options.padding.size() == 3) return {};
+  const ops::Quantized image{without_negative_padding(node, x.q, options), x.scale, x.zero_point};
+  return ops::qlinear_conv(image, w, y_scale, y_zero_point, bias, options);
+}
+
 Value convolve_transposed(Node& node, Value x, Value w, Value b) {
   const Sizes kernel = kernel_of(node, x.shape(), w.shape());
   ConvOptions options;

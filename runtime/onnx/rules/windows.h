@@ -33,6 +33,9 @@ Value convolve(Node& node, Value x, Value w, Value b = {});
 /// ConvInteger of x and w of 8-bit integers, with the attributes of the node. Absent if they have three spatial dimensions.
 Value convolve_integers(Node& node, Value x, Value w, Value x_zero_point, Value w_zero_point);
 
+/// QLinearConv of x and w, with the attributes of the node. Absent if they have three spatial dimensions.
+Value convolve_requantized(Node& node, const ops::Quantized& x, const ops::Quantized& w, Value y_scale, Value y_zero_point, Value bias);
+
 /// ConvTranspose of x (N, C, d...) with w (C, O / group, k...) and an optional b (O), with the attributes of the node.
 Value convolve_transposed(Node& node, Value x, Value w, Value b = {});
 

@@ -186,18 +186,20 @@ void check_ties(CaseContext& context, tenon_dtype dtype) {
   const Form form{.x = {1, 37, 3, 4}, .kernel = {3, 3}, .strides = {1, 1}};
   Array x(dtype, form.x);
   for (std::int64_t i = 0; i < x.count(); ++i) x.set(i, i % 12 % 4 == 0 ? 1 : 2);  // column 0 is smaller
-  for (std::int64_t c = 0; c < 37; c += 2) {
+  const bool has_nan = dtype != TENON_DTYPE_I8 && dtype != u8;
+  for (std::int64_t c = 0; has_nan && c < 37; c += 2) {
     x.set(c * 12 + 6, nan);
     x.set(c * 12 + 9, nan);
   }
   const auto got = context.run(net_of(line_of(TENON_OP_MaxPool), max_pool(form, true), dtype, {x}));
   for (std::int64_t c = 0; c < 37; ++c) {
     for (std::int64_t column = 0; column < 2; ++column) {
-      const std::int64_t i = 2 * c + column, place = c * 12 + (c % 2 == 0 ? 6 : 1);
-      const bool value = c % 2 == 0 ? std::isnan(got[0].at(i)) : got[0].at(i) == 2;
+      const bool is_nan = has_nan && c % 2 == 0;
+      const std::int64_t i = 2 * c + column, place = c * 12 + (is_nan ? 6 : 1);
+      const bool value = is_nan ? std::isnan(got[0].at(i)) : got[0].at(i) == 2;
       if (!value || got[1].get<std::int64_t>(i) != place) {
         throw Failure(fmt::format("channel {}, window {}: got {} at {}, expected {} at {}", c, column, got[0].str(i), got[1].str(i),
-                                  c % 2 == 0 ? "nan" : "2", place));
+                                  is_nan ? "nan" : "2", place));
       }
     }
   }
@@ -265,8 +267,10 @@ std::vector<OpCase> cases_pool() {
   spread_with_padding.count_include_pad = true;
   // f16 and bf16 round thirds before the comparison
   const auto rounded = [](tenon_dtype t) { return Bound{4 * epsilon(t), 0}; };
+  const std::vector<tenon_dtype> integers{TENON_DTYPE_I8, u8}, floating{f16, bf16, f32, f64};
   return {
       {.op = TENON_OP_MaxPool,
+       .dtypes = floating,
        .variants = largest,
        .bound = exact,
        .gradient = {0},
@@ -286,6 +290,19 @@ std::vector<OpCase> cases_pool() {
        .extras = {{"round_trip", check_round_trip},
                   {"ties_and_nan_go_to_the_first", check_ties},
                   {"nan_stays_in_its_windows", max_pool_is_local}}},
+      {.op = TENON_OP_MaxPool,
+       .dtypes = integers,
+       .variants = largest,
+       .bound = exact,
+       .also = {{"indices_name_results", indices_name_results}},
+       .golden =
+           {{"signs",
+             max_pool({.x = {1, 1, 4}, .kernel = {2}, .strides = {2}}, true),
+             {{-128, 127, -3, -4}},
+             {{127, -3}, {1, 2}},
+             {TENON_DTYPE_I8}},
+            {"large", max_pool({.x = {1, 1, 4}, .kernel = {2}, .strides = {2}}, true), {{128, 127, 0, 255}}, {{128, 255}, {0, 3}}, {u8}}},
+       .extras = {{"ties_go_to_the_first", check_ties}}},
       {.op = TENON_OP_MaxPoolGrad,
        .variants = {max_pool_grad({1, 1, 3, 3}, {1, 1, 6, 6}), max_pool_grad({1, 1, 5}, {1, 1, 8}),
                     max_pool_grad({1, 1, 1, 1}, {1, 1, 3, 5}), max_pool_grad({1, 1, 7, 7}, {1, 1, 4, 4}),

@@ -90,6 +90,23 @@ void matmul_integer(Node& node) {
   node.output(0, node.op("MatMulInteger", node.inputs(), {}, DType::i32));
 }
 
+void qlinear_matmul(Node& node) {
+  node.output(0, node.op("QLinearMatMul", node.inputs(), {}, node.output_dtype()));
+}
+
+/// The op is com.microsoft's, whose operand 4 is the order of the groups.
+void matmul_nbits(Node& node) {
+  const auto& attributes = node.attributes<tenon_attributes_nbits>();
+  const Sizes a = node.input_sizes(0), b = node.input_sizes(1);
+  std::vector<Term> operands = {node.input(0), node.input(1), node.input(2)};
+  if (node.has_input(3) || node.has_input(4)) operands.push_back(node.has_input(3) ? node.input(3) : Term{});
+  if (node.has_input(4)) operands.insert(operands.end(), {Term{}, node.input(4)});
+  const std::vector<AttributeRecord> records = {integer("K", node.fixed(a.back(), "the size of a row")),
+                                                integer("N", node.fixed(b.front(), "the number of rows of weights")),
+                                                integer("bits", attributes.bits), integer("block_size", attributes.block_size)};
+  node.output(0, node.op_with_results({"MatMulNBits", "com.microsoft", 1}, operands, records, {node.output_dtype()})[0]);
+}
+
 }  // namespace
 
 const std::vector<Rule>& quantize_rules() {
@@ -98,6 +115,8 @@ const std::vector<Rule>& quantize_rules() {
       {TENON_OP_DequantizeLinear, dequantize_linear},
       {TENON_OP_DynamicQuantizeLinear, dynamic_quantize_linear},
       {TENON_OP_MatMulInteger, matmul_integer},
+      {TENON_OP_QLinearMatMul, qlinear_matmul},
+      {TENON_OP_MatMulNBits, matmul_nbits},
   };
   return rules;
 }

@@ -33,9 +33,10 @@ List spatial(Node& node, const Sizes& sizes) {
   return node.fixed({sizes.begin() + 2, sizes.end()}, "a spatial size");
 }
 
-std::vector<AttributeRecord> conv_attributes(Node& node) {
+/// The attributes of a convolution whose filters are operand `filters`.
+std::vector<AttributeRecord> conv_attributes(Node& node, std::size_t filters = 1) {
   const auto& attributes = node.attributes<tenon_attributes_conv>();
-  const List kernel = spatial(node, node.input_sizes(1));
+  const List kernel = spatial(node, node.input_sizes(filters));
   const std::size_t n = kernel.size();
   return {integers("kernel_shape", kernel), integers("strides", first(attributes.strides, n)),
           integers("dilations", first(attributes.dilations, n)), integer("group", attributes.groups),
@@ -48,6 +49,10 @@ void conv(Node& node) {
 
 void conv_integer(Node& node) {
   node.output(0, node.op("ConvInteger", node.inputs(), conv_attributes(node), DType::i32));
+}
+
+void qlinear_conv(Node& node) {
+  node.output(0, node.op("QLinearConv", node.inputs(), conv_attributes(node, 3), node.output_dtype()));
 }
 
 /// Also ConvInputGrad, which is ConvTranspose without a bias. output_padding is what the result's size has beyond the windows.
@@ -215,6 +220,7 @@ const std::vector<Rule>& window_rules() {
   static const std::vector<Rule> rules = {
       {TENON_OP_Conv, conv},
       {TENON_OP_ConvInteger, conv_integer},
+      {TENON_OP_QLinearConv, qlinear_conv},
       {TENON_OP_ConvTranspose, conv_transpose},
       {TENON_OP_ConvInputGrad, conv_transpose},
       {TENON_OP_Im2Col, im2col},

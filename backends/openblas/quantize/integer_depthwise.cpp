@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quantize/integer_depthwise.h"
+
+#include "simd/foreach_target.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <tenon/sdk/rounding.h>
+#include <tenon/sdk/scratch_arena.h>
+
+#include "simd/simd.h"
+#include "simd/x86.h"
+#include "workers.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::openblas {
+namespace HWY_NAMESPACE {
+namespace {
+
+/// sums[c] += (x[c] - zero_point) w[c], in a plain loop, which the compiler vectorises for each instruction set.
+template <class X>
+void add_tap(const X* x, std::int16_t zero_point, const std::int16_t* w, std::int64_t channels, std::int32_t* sums) {
+  for (std::int64_t c = 0; c < channels; ++c) {
+    const auto difference = static_cast<std::int16_t>(x[c] - zero_point);
+    sums[c] += std::int32_t{difference} * std::int32_t{w[c]};
+  }
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon::openblas
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tenon::openblas {
+namespace {
+
+// Multiply-adds worth a thread.
+constexpr std::int64_t depthwise_grain = 128 * 1024;
+
+// The packed weights have two parts. The first is (taps, channels) in i16, for any processor and any zero points. The second is for
+// vpdpbusd: per 64 channels, a chunk, and for each line of the kernel, groups of four taps, of which the last has zeros. Four vectors of 16
+// channels are a group; the channels of a vector are those that unpacking bytes within lanes of 128 bits gives. A kernel of up to 3 columns
+// is stored a second time, one column further right: the pixels of one group of taps then give the sums of two neighbouring pixels of y.
+constexpr std::int64_t chunk_channels = 64, group_bytes = integer_group * chunk_channels;
+
+std::int64_t chunks_of(const ConvGeometry& g) {
+  return sdk::ceil_div(g.channels, chunk_channels);
+}
+std::int64_t line_groups(const ConvGeometry& g) {
+  return sdk::ceil_div(g.kernel_width, integer_group);
+}
+/// Bytes of one chunk, once.
+std::int64_t chunk_bytes(const ConvGeometry& g) {
+  return g.kernel_height * line_groups(g) * group_bytes;
+}
+std::int64_t first_part_bytes(const ConvGeometry& g) {
+  return sdk::round_up(g.weights() * static_cast<std::int64_t>(sizeof(std::int16_t)), 64);
+}
+
+/// The channel in element i of the four vectors of a chunk: lane l of vector v has channels 16 l + 4 v to 16 l + 4 v + 3.
+std::int64_t channel_at(std::int64_t i) {
+  const std::int64_t v = i / 16, lane = i / 4 % 4;
+  return 16 * lane + 4 * v + i % 4;
+}
+
+/// What a line of y is made of.
+struct Lines {
+  const ConvGeometry& g;
+  const std::uint8_t* x;
+  const std::uint8_t* padding;  ///< zero points of all channels
+  std::int64_t image, line;     ///< of y
+
+  /// The pixel of x that tap (a, b) of the kernel meets for this column of y.
+  const std::uint8_t* pixel(std::int64_t column, std::int64_t a, std::int64_t b) const {
+    const std::int64_t high = line * g.stride_height - g.pad_top + a * g.dilation_height;
+    const std::int64_t wide = column * g.stride_width - g.pad_left + b * g.dilation_width;
+    if (high < 0 || high >= g.height || wide < 0 || wide >= g.width) return padding;
+    return x + ((image * g.height + high) * g.width + wide) * g.channels;
+  }
+};
+
+#if TENON_X86
+
+TENON_BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")
+
+namespace vnni {
+
+/// The lists of a requantisation in the order of channel_at, and how bytes are made of the sums.
+struct Requantisation {
+  const std::int32_t* bias;  ///< of whole chunks
+  const float* factor;
+  __m512 low, high;
+  __m512i zero_point;
+  bool is_signed;
+
+  Requantisation(const IntegerRequantisation& by)
+      : bias(by.bias),
+        factor(by.factor),
+        low(_mm512_set1_ps(static_cast<float>(by.low - by.zero_point))),
+        high(_mm512_set1_ps(static_cast<float>(by.high - by.zero_point))),
+        zero_point(_mm512_set1_epi32(by.zero_point)),
+        is_signed(by.low < 0) {}
+
+  __m512i operator()(__m512i sum, std::int64_t at) const {
+    sum = _mm512_add_epi32(sum, _mm512_loadu_si512(bias + at));
+    __m512 scaled = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), _mm512_loadu_ps(factor + at));
+    scaled = _mm512_min_ps(_mm512_max_ps(scaled, low), high);
+    return _mm512_add_epi32(_mm512_cvtps_epi32(scaled), zero_point);
+  }
+  /// The bytes of 64 channels in order: packing within lanes undoes unpacking.
+  __m512i operator()(const __m512i (&sums)[4], std::int64_t chunk) const {
+    const std::int64_t at = chunk * chunk_channels;
+    const __m512i low_half = _mm512_packs_epi32((*this)(sums[0], at), (*this)(sums[1], at + 16));
+    const __m512i high_half = _mm512_packs_epi32((*this)(sums[2], at + 32), (*this)(sums[3], at + 48));
+    return is_signed ? _mm512_packs_epi16(low_half, high_half) : _mm512_packus_epi16(low_half, high_half);
+  }
+};
+
+/// The bytes of four pixels of x as four vectors of 16 channels.
+inline void interleave(const __m512i (&x)[4], __m512i (&out)[4]) {
+  const __m512i low_a = _mm512_unpacklo_epi8(x[0], x[1]), high_a = _mm512_unpackhi_epi8(x[0], x[1]);
+  const __m512i low_b = _mm512_unpacklo_epi8(x[2], x[3]), high_b = _mm512_unpackhi_epi8(x[2], x[3]);
+  out[0] = _mm512_unpacklo_epi16(low_a, low_b);
+  out[1] = _mm512_unpackhi_epi16(low_a, low_b);
+  out[2] = _mm512_unpacklo_epi16(high_a, high_b);
+  out[3] = _mm512_unpackhi_epi16(high_a, high_b);
+}
+
+/// One pixel of y, or two neighbours, in 64 channels. `pixels` are those of x by line of the kernel and tap, 4 groups a line; weights those
+/// of the chunk and, for the second pixel, `shifted` bytes further on.
+template <bool x_signed, int count>
+inline void pixels_of_chunk(const ConvGeometry& g, const std::uint8_t* const* pixels, std::int64_t channel, __mmask64 mask,
+                            const std::int8_t* weights, std::int64_t shifted, const Requantisation& requantised, std::uint8_t* y) {
+  __m512i sums[count][4];
+  for (auto& pixel : sums) {
+    for (__m512i& sum : pixel) sum = _mm512_setzero_si512();
+  }
+  const std::int64_t groups = g.kernel_height * line_groups(g);
+  for (std::int64_t group = 0; group < groups; ++group, pixels += integer_group, weights += group_bytes) {
+    __m512i x[4], four[4];
+    for (int i = 0; i < 4; ++i) {
+      x[i] = _mm512_maskz_loadu_epi8(mask, pixels[i] + channel);
+      if constexpr (x_signed) x[i] = _mm512_xor_si512(x[i], _mm512_set1_epi8(static_cast<char>(0x80)));
+    }
+    interleave(x, four);
+    for (int v = 0; v < 4; ++v) {
+      for (int p = 0; p < count; ++p) {
+        sums[p][v] = _mm512_dpbusd_epi32(sums[p][v], four[v], _mm512_loadu_si512(weights + p * shifted + 64 * v));
+      }
+    }
+  }
+  for (int p = 0; p < count; ++p) {
+    _mm512_mask_storeu_epi8(y + p * g.channels + channel, mask, requantised(sums[p], channel / chunk_channels));
+  }
+}
+
+/// One line of y, at by.y; the lists of `by` are in the order of channel_at. `pixels` is memory for the pixels of one position.
+template <bool x_signed>
+void line(const Lines& from, const std::int8_t* weights, const IntegerRequantisation& by, const std::uint8_t** pixels) {
+  const ConvGeometry& g = from.g;
+  const Requantisation requantised(by);
+  const bool pairs = g.kernel_width < integer_group && g.stride_width == 1 && g.dilation_width == 1;
+  const std::int64_t shifted = chunks_of(g) * chunk_bytes(g), taps = line_groups(g) * integer_group;
+  for (std::int64_t column = 0; column < g.out_width;) {
+    const int count = pairs && column + 1 < g.out_width ? 2 : 1;
+    // Taps beyond the kernel meet weights of 0, but have to be readable.
+    const std::int64_t last = g.kernel_width - 1 + (count - 1);
+    for (std::int64_t a = 0; a < g.kernel_height; ++a) {
+      for (std::int64_t b = 0; b < taps; ++b) pixels[a * taps + b] = b <= last ? from.pixel(column, a, b) : from.padding;
+    }
+    for (std::int64_t channel = 0; channel < g.channels; channel += chunk_channels) {
+      const std::int64_t n = g.channels - channel;
+      const __mmask64 mask = n >= chunk_channels ? ~__mmask64{0} : (__mmask64{1} << n) - 1;
+      const std::int8_t* const own = weights + channel / chunk_channels * chunk_bytes(g);
+      std::uint8_t* const to = by.y + column * g.channels;
+      if (count == 2) {
+        pixels_of_chunk<x_signed, 2>(g, pixels, channel, mask, own, shifted, requantised, to);
+      } else {
+        pixels_of_chunk<x_signed, 1>(g, pixels, channel, mask, own, shifted, requantised, to);
+      }
+    }
+    column += count;
+  }
+}
+
+}  // namespace vnni
+
+TENON_END_TARGET
+
+#endif  // TENON_X86
+
+/// The parts of the scratch memory.
+struct Scratch {
+  std::int16_t* w = nullptr;  ///< the weights less their zero points
+  std::int32_t *sums = nullptr, *column_sums = nullptr, *bias = nullptr, *ordered_bias = nullptr;
+  float *factor = nullptr, *ordered_factor = nullptr;
+  std::uint8_t* padding = nullptr;
+  const std::uint8_t** pixels = nullptr;
+  std::int64_t pixel_count = 0, sum_count = 0;  ///< of each worker
+
+  Scratch(sdk::ScratchArena& arena, const ConvGeometry& g, const IntegerOperands& at, std::int64_t workers) {
+    w = arena.allocate<std::int16_t>(g.weights());
+    if (!at.requantised) return;
+    const std::int64_t whole = chunks_of(g) * chunk_channels;
+    sum_count = sdk::round_up(g.channels, 64);
+    pixel_count = g.kernel_height * line_groups(g) * integer_group;
+    sums = arena.allocate<std::int32_t>(workers * sum_count);
+    column_sums = arena.allocate<std::int32_t>(whole);
+    bias = arena.allocate<std::int32_t>(whole);
+    ordered_bias = arena.allocate<std::int32_t>(whole);
+    factor = arena.allocate<float>(whole);
+    ordered_factor = arena.allocate<float>(whole);
+    padding = arena.allocate<std::uint8_t>(whole);
+    pixels = arena.allocate<const std::uint8_t*>(workers * pixel_count);
+  }
+};
+
+/// The weights less their zero points; whether these are all 0, of weights that are i8.
+bool centre_weights(const ConvGeometry& g, const sdk::Call& call, const IntegerOperands& at, const std::int16_t* stored,
+                    std::int16_t* out) {
+  bool plain = call.inputs[at.b].dtype == TENON_DTYPE_I8;
+  for (std::int64_t c = 0; c < g.channels; ++c) {
+    const auto zero_point = static_cast<std::int16_t>(zero_point_at(call, at.b_zero_point, c));
+    plain = plain && zero_point == 0;
+    for (std::int64_t t = 0; t < g.taps(); ++t) {
+      out[t * g.channels + c] = static_cast<std::int16_t>(stored[t * g.channels + c] - zero_point);
+    }
+  }
+  return plain;
+}
+
+/// The sums of one pixel of y.
+void sum_pixel(const Lines& from, std::int64_t column, bool x_signed, std::int16_t zero_point, const std::int16_t* w, std::int32_t* sums) {
+  const ConvGeometry& g = from.g;
+  std::memset(sums, 0, static_cast<std::size_t>(g.channels) * sizeof *sums);
+  for (std::int64_t a = 0; a < g.kernel_height; ++a) {
+    for (std::int64_t b = 0; b < g.kernel_width; ++b) {
+      const std::uint8_t* const x = from.pixel(column, a, b);
+      if (x == from.padding) continue;
+      const std::int16_t* const tap = w + (a * g.kernel_width + b) * g.channels;
+      if (x_signed) {
+        TENON_DISPATCH(add_tap<std::int8_t>)(reinterpret_cast<const std::int8_t*>(x), zero_point, tap, g.channels, sums);
+      } else {
+        TENON_DISPATCH(add_tap<std::uint8_t>)(x, zero_point, tap, g.channels, sums);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::size_t integer_depthwise_weight_bytes(const ConvGeometry& g) {
+  const std::int64_t copies = g.kernel_width < integer_group ? 2 : 1;
+  return static_cast<std::size_t>(first_part_bytes(g) + copies * chunks_of(g) * chunk_bytes(g));
+}
+
+void pack_integer_depthwise(const ConvGeometry& g, const std::uint8_t* w, tenon_dtype dtype, void* out_packed) {
+  auto* const out = static_cast<std::int16_t*>(out_packed);
+  for (std::int64_t c = 0; c < g.channels; ++c) {
+    for (std::int64_t t = 0; t < g.taps(); ++t) {
+      const std::uint8_t element = w[c * g.taps() + t];
+      out[t * g.channels + c] = dtype == TENON_DTYPE_I8 ? std::int16_t{static_cast<std::int8_t>(element)} : std::int16_t{element};
+    }
+  }
+  std::uint8_t* const groups = static_cast<std::uint8_t*>(out_packed) + first_part_bytes(g);
+  const std::int64_t taps = line_groups(g) * integer_group, copy_bytes = chunks_of(g) * chunk_bytes(g);
+  for (std::int64_t shift = 0; shift < (g.kernel_width < integer_group ? 2 : 1); ++shift) {
+    for (std::int64_t chunk = 0; chunk < chunks_of(g); ++chunk) {
+      std::uint8_t* to = groups + shift * copy_bytes + chunk * chunk_bytes(g);
+      for (std::int64_t a = 0; a < g.kernel_height; ++a) {
+        for (std::int64_t first = 0; first < taps; first += integer_group) {
+          for (std::int64_t i = 0; i < chunk_channels; ++i) {
+            const std::int64_t c = chunk * chunk_channels + channel_at(i);
+            for (std::int64_t t = 0; t < integer_group; ++t) {
+              const std::int64_t b = first + t - shift;
+              *to++ = c < g.channels && b >= 0 && b < g.kernel_width ? w[c * g.taps() + a * g.kernel_width + b] : std::uint8_t{0};
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+std::size_t integer_depthwise_scratch(const ConvGeometry& g, const sdk::Call& call, const IntegerOperands& at) {
+  sdk::ScratchArena arena(nullptr);
+  Scratch(arena, g, at, worker_count(call.host, g.images * g.out_height));
+  return arena.required_bytes();
+}
+
+void integer_depthwise(const ConvGeometry& g, const sdk::Call& call, const IntegerOperands& at, const void* packed, void* scratch) {
+  const std::int64_t lines = g.images * g.out_height;
+  sdk::ScratchArena arena(scratch);
+  const std::int64_t workers = worker_count(call.host, lines);
+  const Scratch memory(arena, g, at, workers);
+  const bool x_signed = call.inputs[at.a].dtype == TENON_DTYPE_I8;
+  const std::int32_t x_zero_point = zero_point_at(call, at.a_zero_point, 0);
+  const bool plain = centre_weights(g, call, at, static_cast<const std::int16_t*>(packed), memory.w);
+  const std::uint8_t none = 0;  // its address marks pixels outside of x
+  const std::uint8_t* const x = call.input<std::uint8_t>(at.a);
+  const std::int64_t work = std::max<std::int64_t>(1, g.out_width * g.channels * g.taps());
+  const std::int64_t grain = std::max<std::int64_t>(1, depthwise_grain / work);
+
+  if (!at.requantised) {
+    call.host.parallel_for(lines, grain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const Lines from{g, x, &none, i / g.out_height, i % g.out_height};
+        for (std::int64_t column = 0; column < g.out_width; ++column) {
+          std::int32_t* const y = call.output<std::int32_t>(0) + (i * g.out_width + column) * g.channels;
+          sum_pixel(from, column, x_signed, static_cast<std::int16_t>(x_zero_point), memory.w, y);
+        }
+      }
+    });
+    return;
+  }
+
+  // vpdpbusd sums products with x, or with x + 128 of an i8 x; the other sums are those of x less its zero point.
+  [[maybe_unused]] const bool by_groups = plain && has_avx512_vnni();
+  for (std::int64_t c = 0; c < g.channels; ++c) {
+    std::int32_t sum = 0;
+    for (std::int64_t t = 0; t < g.taps(); ++t) sum += memory.w[t * g.channels + c];
+    memory.column_sums[c] = sum;
+  }
+  IntegerRequantisation requantisation = requantisation_of(call);
+  fill_requantisation(call, at, 0, g.channels, memory.column_sums, memory.bias, memory.factor);
+  std::uint8_t* const y = call.output<std::uint8_t>(0);
+#if TENON_X86
+  if (by_groups) {
+    for (std::int64_t i = 0; i < chunks_of(g) * chunk_channels; ++i) {
+      const std::int64_t c = i / chunk_channels * chunk_channels + channel_at(i % chunk_channels);
+      const bool exists = c < g.channels;
+      memory.ordered_bias[i] = !exists ? 0 : memory.bias[c] - (x_signed ? 128 * memory.column_sums[c] : 0);
+      memory.ordered_factor[i] = exists ? memory.factor[c] : 0;
+    }
+    std::memset(memory.padding, x_zero_point, static_cast<std::size_t>(g.channels));
+    const auto* const weights = static_cast<const std::int8_t*>(packed) + first_part_bytes(g);
+    const std::int64_t tasks = sdk::ceil_div(lines, grain);
+    for_each_task(call.host, tasks, [&](std::int64_t task, std::int64_t worker) {
+      IntegerRequantisation own = requantisation;
+      own.bias = memory.ordered_bias;
+      own.factor = memory.ordered_factor;
+      for (std::int64_t i = task * grain; i < std::min(lines, (task + 1) * grain); ++i) {
+        const Lines from{g, x, memory.padding, i / g.out_height, i % g.out_height};
+        const std::uint8_t** const pixels = memory.pixels + worker * memory.pixel_count;
+        own.y = y + i * g.out_width * g.channels;
+        x_signed ? vnni::line<true>(from, weights, own, pixels) : vnni::line<false>(from, weights, own, pixels);
+      }
+    });
+    return;
+  }
+#endif
+  // The zero point of x is subtracted before the products, so the bias is the op's.
+  for (std::int64_t c = 0; c < g.channels; ++c) memory.bias[c] = call.has_input(8) ? call.input<std::int32_t>(8)[c] : 0;
+  requantisation.bias = memory.bias;
+  requantisation.factor = memory.factor;
+  for_each_task(call.host, sdk::ceil_div(lines, grain), [&](std::int64_t task, std::int64_t worker) {
+    IntegerRequantisation own = requantisation;
+    std::int32_t* const sums = memory.sums + worker * memory.sum_count;
+    for (std::int64_t i = task * grain; i < std::min(lines, (task + 1) * grain); ++i) {
+      const Lines from{g, x, &none, i / g.out_height, i % g.out_height};
+      for (std::int64_t column = 0; column < g.out_width; ++column) {
+        sum_pixel(from, column, x_signed, static_cast<std::int16_t>(x_zero_point), memory.w, sums);
+        own.y = y + (i * g.out_width + column) * g.channels;
+        requantise_row(own, sums, g.channels);
+      }
+    }
+  });
+}
+
+}  // namespace tenon::openblas
+#endif
