@@ -48,7 +48,8 @@ class Choice {
       if (is_output[output]) return false;
       out += bytes_of(graph_.info(output));
     }
-    return in > 0 && worth_keeping(in, out);
+    // What reads dequantised weights is an op of floats, which would wait for them in each run.
+    return in > 0 && (node.op == TENON_OP_DequantizeLinear || worth_keeping(in, out));
   }
 
   /// From the last node back: a view that is read only by nodes that stay, stays with them, where it is free.

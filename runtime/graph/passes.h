@@ -60,7 +60,8 @@ struct Hoisted {
   Graph main;
 };
 /// Moves nodes that depend only on fixed_values to the prologue, to run once instead of in each run. Views, outputs and new values of
-/// parameters stay, and so do results that are large (over 64 KiB) and larger than their operands. Graphs without inputs stay unchanged.
+/// parameters stay, and so do results that are large (over 64 KiB) and larger than their operands, but for those of DequantizeLinear.
+/// Graphs without inputs stay unchanged.
 Hoisted hoist(Graph graph, const std::set<std::string>& fixed = {});
 
 /// Replaces every parameter that the graph does not update by a constant with the elements that value_of returns for its name, on the host.

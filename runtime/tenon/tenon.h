@@ -28,6 +28,7 @@
 #include <tenon/onnx.h>
 #include <tenon/predictor.h>
 #include <tenon/program.h>
+#include <tenon/quantize.h>
 #include <tenon/recurrent.h>
 #include <tenon/run_options.h>
 #include <tenon/safetensors.h>

@@ -26,11 +26,12 @@ def session(model):
 
 
 def tenon(arguments, *command):
-    """Runs a command of `tenon` on the device of the options. Raises RuntimeError with its message."""
+    """Runs a command of `tenon` on the device of the options, and returns its output. Raises RuntimeError with its message."""
     command = [arguments.tenon, *map(str, command)] + (["--device", arguments.device] if arguments.device else [])
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode != 0:
         raise RuntimeError(f"tenon {command[1]}: {(result.stderr or result.stdout).strip() or f'exit code {result.returncode}'}")
+    return result.stdout
 
 
 def run_tenon(arguments, model, inputs):

@@ -133,6 +133,16 @@ TEST_CASE("hoisting: views, outputs, values that grow, and graphs with updates o
   CHECK(ops_of(graph::hoist(only_parameters).main) == "Neg Relu");
 }
 
+TEST_CASE("hoisting: weights of i8 are dequantised once, though the result is four times as large") {
+  Graph g;
+  const Value x = g.input("x", DType::f32, {1, 300}), q = g.constant(Tensor::zeros(DType::i8, {300, 300}));
+  const Value scale = g.parameter("scale", DType::f32, {300});
+  g.output("y", ops::matmul(x, ops::dequantize_linear(q, scale)));
+  const graph::Hoisted hoisted = graph::hoist(g);
+  CHECK(ops_of(hoisted.prologue) == "DequantizeLinear");
+  CHECK(ops_of(hoisted.main) == "MatMul");
+}
+
 TEST_CASE_FIXTURE(Block, "batch norm folding and hoisting: beside updates, for fixed parameters alone") {
   const Value head = g.parameter("head", DType::f32, {4});
   const Value means = ops::reduce_mean(norm(ops::conv(x, w)), {0, 2, 3});

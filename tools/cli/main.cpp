@@ -12,6 +12,7 @@ void add_verbs(CLI::App& app) {
   add_generate_verb(app);
   add_weights_verb(app);
   add_export_verb(app);
+  add_quantize_verb(app);
   add_onnx_verbs(app);
   add_explain_verb(app);
   add_gradcheck_verb(app);

@@ -13,6 +13,7 @@ void add_predict_verb(CLI::App& app);
 void add_generate_verb(CLI::App& app);
 void add_weights_verb(CLI::App& app);
 void add_export_verb(CLI::App& app);
+void add_quantize_verb(CLI::App& app);
 void add_onnx_verbs(CLI::App& app);  ///< run, onnx
 void add_explain_verb(CLI::App& app);
 void add_gradcheck_verb(CLI::App& app);

@@ -268,7 +268,8 @@ void Exporter::export_node(const NodeInfo& node) {
   const std::size_t first = writer_.node_count();
   try {
     for (const ValueId input : node.inputs) {
-      if (input != no_id) term(input);
+      // A rule may write a constant in another form than its own.
+      if (input != no_id && graph().info(input).kind != ValueKind::constant) term(input);
     }
     Node exported(*this, node);
     if (other_ && !(node.attributes == other_->graph.nodes()[static_cast<std::size_t>(&node - graph().nodes().data())].attributes))

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <span>
 
 #include <tenon/error.h>
 
@@ -31,6 +32,14 @@ std::vector<Term> Node::inputs() const {
 Term Node::wide_input(std::size_t i) {
   const Term term = input(i);
   return term.dtype == DType::f16 || term.dtype == DType::bf16 ? cast(term, DType::f32) : term;
+}
+
+Term Node::reshaped_input(std::size_t i, const Sizes& sizes) {
+  if (input_sizes(i) == sizes) return input(i);
+  const ValueInfo& info = exporter_.graph().info(info_.inputs[i]);
+  if (info.kind != ValueKind::constant || std::ranges::any_of(sizes, &Size::times_batch)) return reshape(input(i), sizes);
+  const std::vector<std::int64_t> dims = fixed(sizes, "the shape");
+  return exporter_.writer().constant(info.constant.reshape(Shape(std::span(dims))), info.name.empty() ? "constant" : info.name);
 }
 
 Sizes Node::input_sizes(std::size_t i) const {

@@ -47,6 +47,8 @@ class Node {
   std::vector<Term> inputs() const;
   /// Operand i, as f32 if it has 16 bits: what several ONNX nodes compute is rounded once.
   Term wide_input(std::size_t i);
+  /// Operand i with another shape; a constant with it if it is one.
+  Term reshaped_input(std::size_t i, const Sizes& sizes);
   /// Errors  a size that is no multiple of the batch size but depends on it.
   Sizes input_sizes(std::size_t i) const;
   std::size_t rank(std::size_t i) const { return input_sizes(i).size(); }

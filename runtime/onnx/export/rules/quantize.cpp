@@ -38,9 +38,9 @@ void quantize_linear(Node& node) {
   const DType to = node.output_dtype(), dtype = node.input(0).dtype;
   const std::optional<Granularity> granularity = granularity_of(node);
   if (granularity && has_op(node, dtype, to)) {
-    std::vector<Term> operands = {node.input(0), node.reshape(node.input(1), granularity->shape)};
+    std::vector<Term> operands = {node.input(0), node.reshaped_input(1, granularity->shape)};
     if (node.has_input(2)) {
-      operands.push_back(node.reshape(node.input(2), granularity->shape));
+      operands.push_back(node.reshaped_input(2, granularity->shape));
     } else if (to != DType::u8) {
       operands.push_back(node.expand(node.scalar(to, 0), {}, granularity->shape));
     }
@@ -68,8 +68,8 @@ void dequantize_linear(Node& node) {
   const DType from = node.input(0).dtype, dtype = node.output_dtype();
   const std::optional<Granularity> granularity = granularity_of(node);
   if (granularity && has_op(node, dtype, from) && (from != DType::i32 || !node.has_input(2))) {
-    std::vector<Term> operands = {node.input(0), node.reshape(node.input(1), granularity->shape)};
-    if (node.has_input(2)) operands.push_back(node.reshape(node.input(2), granularity->shape));
+    std::vector<Term> operands = {node.input(0), node.reshaped_input(1, granularity->shape)};
+    if (node.has_input(2)) operands.push_back(node.reshaped_input(2, granularity->shape));
     return node.output(0, node.op("DequantizeLinear", operands, {integer("axis", granularity->axis)}, dtype));
   }
   const Term scale = node.wide_input(1);

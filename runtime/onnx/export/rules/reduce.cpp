@@ -5,10 +5,22 @@
 namespace tenon::onnx::exporting {
 namespace {
 
+/// Whether the axes are all spatial ones of an image (n, c, d...).
+bool are_spatial(const std::vector<std::int64_t>& axes, std::size_t rank) {
+  if (rank < 3 || axes.size() + 2 != rank) return false;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    if (axes[i] != static_cast<std::int64_t>(i) + 2) return false;
+  }
+  return true;
+}
+
 /// The axes are an operand of ReduceSum, and from opset 18 on of the others; without axes, those of a scalar, ONNX reduces all.
 void reduce(Node& node) {
   const auto& attributes = node.attributes<tenon_attributes_axes>();
   const std::vector<std::int64_t> axes(attributes.axes, attributes.axes + attributes.count);
+  if (node.info().op == TENON_OP_ReduceMean && attributes.keepdims != 0 && node.input(0).dtype == DType::f32 &&
+      are_spatial(axes, node.rank(0)))
+    return node.output(0, node.op("GlobalAveragePool", {node.input(0)}));  // which runtimes have kernels for in integers
   std::vector<Term> operands = {node.input(0)};
   std::vector<AttributeRecord> records = {integer("keepdims", attributes.keepdims)};
   if (!axes.empty()) {
