@@ -44,7 +44,7 @@ class Grouping {
       std::vector<std::uint32_t> members{n};
       std::vector<std::uint32_t> joined;
       for (const std::uint32_t v : graph_.nodes[n].inputs) {
-        const std::uint32_t g = producer_[v] == none ? none : group_of_[producer_[v]];
+        const std::uint32_t g = producer_[v] == none || stays_narrow(n, v) ? none : group_of_[producer_[v]];
         if (g == none || std::find(joined.begin(), joined.end(), g) != joined.end()) continue;
         if (!same_shape(result(groups_[g].front()), result(n))) continue;
         std::vector<std::uint32_t> together = members;
@@ -103,6 +103,12 @@ class Grouping {
       if (v == none || !collapse(graph_.values[v], result(n), row, column)) return false;
     }
     return true;
+  }
+
+  /// True for a node that makes wider elements of v, such as DequantizeLinear, where others read v as well: v is in memory, and the node's
+  /// readers make the wider elements as they need them.
+  bool stays_narrow(std::uint32_t n, std::uint32_t v) const {
+    return size_of(result(n).dtype) > size_of(graph_.values[v].dtype) && readers_[graph_.values[v].root].size() > 1;
   }
 
   /// The classes that the device's fusion gives a node.

@@ -120,13 +120,13 @@ class MoveIntegers : QuantizedGraph {
   bool requantises_same(NodeId n) {
     const NodeInfo& node = editor_.node(n);
     const auto to = quantized_tensor(node);
-    if (!to || leaves_[to->q]) return false;
+    if (!to) return false;
     const auto from = dequantized_tensor(node.inputs[0]);
     if (!from || !same_parameters(*from, *to)) return false;
     return editor_.redirect(to->q, from->q);
   }
 
-  static bool only_moves(const NodeInfo& node) {
+  bool only_moves(const NodeInfo& node) const {
     switch (node.op) {
       case TENON_OP_Reshape:
       case TENON_OP_Flatten:
@@ -135,7 +135,7 @@ class MoveIntegers : QuantizedGraph {
       case TENON_OP_Concat:
         return true;
       case TENON_OP_MaxPool:  // in order, as scales are positive
-        return node.outputs.size() == 1 || node.outputs[1] == no_id;
+        return node.outputs.size() == 1 || node.outputs[1] == no_id || (readers_[node.outputs[1]].empty() && !leaves_[node.outputs[1]]);
       default:
         return false;
     }
@@ -186,24 +186,27 @@ class FuseProducts : QuantizedGraph {
     return is_byte(info(by.q).dtype) && fits(by.scale) && fits(by.zero_point);
   }
 
-  /// The i32 list whose DequantizeLinear with the scale of the products `bias` is; absent if it is another one.
-  std::optional<ValueId> bias_of(ValueId bias, const Quantization& x, const Quantization& w, std::int64_t lines) {
-    if (bias == no_id) return no_id;
+  /// A bias that the integer ops can take: absent, or floats that are the same in each run, one for each line; or made of i32.
+  bool fits_bias(ValueId bias, std::int64_t lines) {
+    if (bias == no_id) return true;
+    if (info(bias).dtype != DType::f32 || info(bias).shape.count() != lines) return false;
     const auto by = dequantized(bias);
-    if (!by || info(by->q).dtype != DType::i32 || info(by->q).shape.count() != lines) return {};
-    if (by->zero_point != no_id) {
-      const auto zeros = known(by->zero_point);
-      if (!zeros || std::any_of(zeros->begin(), zeros->end(), [](double z) { return z != 0; })) return {};
-    }
-    const auto given = known(by->scale), x_scale = known(x.scale), w_scale = known(w.scale);
-    if (!given || !x_scale || !w_scale || x_scale->size() != 1) return {};
-    for (std::size_t i = 0; i < static_cast<std::size_t>(lines); ++i) {
-      const auto at = [i](const std::vector<double>& list) { return list[list.size() == 1 ? 0 : i]; };
-      if (given->size() != 1 && given->size() != static_cast<std::size_t>(lines)) return {};
-      const double expected = x_scale->front() * at(*w_scale);
-      if (std::fabs(at(*given) - expected) > 1e-5 * expected) return {};
-    }
-    return by->q;
+    if (!by) return info(bias).kind == ValueKind::constant || info(bias).kind == ValueKind::parameter;
+    if (info(by->q).dtype != DType::i32) return false;
+    if (by->zero_point == no_id) return true;
+    const auto zeros = known(by->zero_point);
+    return zeros && std::all_of(zeros->begin(), zeros->end(), [](double z) { return z == 0; });
+  }
+  /// The bias in the scale of the products, x_scale w_scale, as i32: the integers themselves if that is their scale.
+  Value bias_operand(ValueId bias, const Quantization& x, const Quantization& w) {
+    if (bias == no_id) return {};
+    const auto by = dequantized(bias);
+    const Value scale = ops::mul(list(x.scale), list(w.scale));
+    const auto integers = [](Value floats) { return ops::cast(ops::round(floats), DType::i32); };
+    if (!by) return integers(ops::div(list(bias), scale));
+    const Value q = list(by->q), ratio = ops::div(list(by->scale), scale);
+    const Value is_one = ops::less_equal(ops::abs(ops::sub(ratio, 1)), scalar(graph_, DType::f32, 1e-5));
+    return ops::where(is_one, q, integers(ops::mul(ops::cast(q, DType::f32), ratio)));
   }
 
   /// The quantised numbers of `low` and `high` lie outside the range of the result, which saturates there.
@@ -270,18 +273,16 @@ class FuseProducts : QuantizedGraph {
   template <class Build>
   void replace(NodeId quantizer, const Build& build) {
     const Quantization y = *quantized_tensor(editor_.node(quantizer));
-    if (leaves_[y.q]) return;
     editor_.redirect(y.q, editor_.build(quantizer, [&] { return build(list(y.scale), zero_point(y)); }));
   }
 
   void fuse_conv(const NodeInfo& node, const Quantization& x, const Quantization& w, ValueId bias, std::optional<NodeId> quantizer) {
     const std::int64_t filters = info(w.q).shape[0];
-    const auto integers = bias_of(bias, x, w, filters);
-    if (!quantizer || !integers || !fits_lines(w, 0)) return;
+    if (!quantizer || !fits_bias(bias, filters) || !fits_lines(w, 0)) return;
     replace(*quantizer, [&](Value y_scale, Value y_zero_point) {
       const ops::Quantized image = operand(x), kernel = operand(w);
       std::vector<Value> operands{image.q, image.scale, image.zero_point, kernel.q, kernel.scale, kernel.zero_point, y_scale, y_zero_point};
-      if (*integers != no_id) operands.push_back(list(*integers));
+      if (bias != no_id) operands.push_back(bias_operand(bias, x, w));
       return apply_op(TENON_OP_QLinearConv, operands, node.attributes);
     });
   }
@@ -293,21 +294,19 @@ class FuseProducts : QuantizedGraph {
     if (attributes.trans_a != 0 || attributes.alpha != 1 || (bias != no_id && attributes.beta != 1)) return;
     const std::size_t axis = trans_b ? 0 : 1;
     const std::int64_t rows = info(x.q).shape[0], k = info(x.q).shape[1], filters = info(w.q).shape[axis];
-    const auto integers = bias_of(bias, x, w, filters);
-    if (rows == 0 || k == 0 || filters == 0 || !integers || !fits_lines(w, axis)) return;
-    const auto weights = [&] { return trans_b ? value(w.q) : ops::transpose(value(w.q)); };
+    if (rows == 0 || k == 0 || filters == 0 || !fits_bias(bias, filters) || !fits_lines(w, axis)) return;
+    const auto matrix = [&](bool filters_first) { return trans_b == filters_first ? value(w.q) : ops::transpose(value(w.q)); };
     if (quantizer) {
       return replace(*quantizer, [&](Value y_scale, Value y_zero_point) {
         ops::Quantized image = operand(x), kernel = operand(w);
         image.q = ops::reshape(image.q, Shape{rows, k, 1});
-        kernel.q = ops::reshape(weights(), Shape{filters, k, 1});
-        const Value b = *integers == no_id ? Value() : list(*integers);
-        return ops::reshape(ops::qlinear_conv(image, kernel, y_scale, y_zero_point, b), Shape{rows, filters});
+        kernel.q = ops::reshape(matrix(true), Shape{filters, k, 1});
+        return ops::reshape(ops::qlinear_conv(image, kernel, y_scale, y_zero_point, bias_operand(bias, x, w)), Shape{rows, filters});
       });
     }
     dequantize_sums(n, x, w, [&] {
-      const Value sums = ops::matmul_integer(value(x.q), weights(), zero_point(x), zero_point(w));
-      return *integers == no_id ? sums : ops::add(sums, list(*integers));
+      const Value sums = ops::matmul_integer(value(x.q), matrix(false), zero_point(x), zero_point(w));
+      return bias == no_id ? sums : ops::add(sums, bias_operand(bias, x, w));
     });
   }
 };

@@ -117,6 +117,7 @@ TEST_CASE("requantised convolutions: the bytes of the sums on any number of thre
                           {64, 64, 3, 2, 1},
                           {3, 64, 7, 2, 1},
                           {80, 80, 3, 1, 80},
+                          {24, 24, 3, 1, 24},
                           {80, 80, 3, 2, 80},
                           {80, 80, 5, 1, 80},
                           {48, 96, 3, 1, 3}}) {
@@ -141,7 +142,7 @@ TEST_CASE("requantised convolutions: the bytes of the sums on any number of thre
         // Scales that are powers of two: the factor is exact, and the sums that follow are those of the fused node.
         const Value one = graph.constant(Tensor::scalar(1.0F)), w_zero_point = graph.constant(Tensor::full(DType::i8, {}, 0));
         const double terms = static_cast<double>(s.channels / s.groups * s.kernel * s.kernel);
-        const float y_scale = std::exp2(std::round(std::log2(std::sqrt(terms) * 120)));
+        const auto y_scale = static_cast<float>(std::exp2(std::round(std::log2(std::sqrt(terms) * 120))));
         const Value by = graph.constant(Tensor::scalar(y_scale)), y_zero_point = graph.constant(Tensor::full(DType::u8, {}, 120));
         graph.output("y", ops::qlinear_conv({x, one, zero_point}, {w, one, w_zero_point}, by, y_zero_point, {}, options));
         const Value sums = ops::cast(ops::conv_integer(x, w, zero_point, {}, options), DType::f32);

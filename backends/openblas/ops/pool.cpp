@@ -155,17 +155,26 @@ HWY_INLINE void arg_max_part(const PoolGeometry& g, const Window<T>& window, con
   }
 }
 
-/// The same of bytes, in plain loops, which the compiler vectorises.
+/// The same of bytes.
 template <class T>
 void max_byte_row(const PoolGeometry& g, const T* image, std::int64_t row, T* y, const IndexRow& to) {
   const PoolTaps rows = g.h.taps(row);
   for (std::int64_t column = 0; column < g.w.windows; ++column) {
     const Window<T> window(g, image, rows, column);
     if (y != nullptr) {
-      std::fill_n(y, g.channels, std::numeric_limits<T>::lowest());
-      window.for_each([&](const T* at, std::int64_t, std::int64_t) HWY_ATTR {
-        for (std::int64_t c = 0; c < g.channels; ++c) y[c] = at[c] > y[c] ? at[c] : y[c];
-      });
+      const Wide<T> d;
+      const auto lowest = hn::Set(d, std::numeric_limits<T>::lowest());
+      std::int64_t c = 0;
+      for (; c + lanes(d) <= g.channels; c += lanes(d)) {
+        auto best = lowest;
+        window.for_each([&](const T* at, std::int64_t, std::int64_t) HWY_ATTR { best = hn::Max(best, hn::LoadU(d, at + c)); });
+        hn::StoreU(best, d, y + c);
+      }
+      for (; c < g.channels; ++c) {
+        T best = std::numeric_limits<T>::lowest();
+        window.for_each([&](const T* at, std::int64_t, std::int64_t) HWY_ATTR { best = at[c] > best ? at[c] : best; });
+        y[c] = best;
+      }
       y += g.channels;
     }
     if (to.indices == nullptr) continue;

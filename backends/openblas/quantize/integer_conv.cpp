@@ -158,10 +158,34 @@ void gather(const ConvGeometry& g, const std::uint8_t* x, std::int64_t group, st
   const std::uint8_t* const source_end = x + g.images * g.pixels() * g.channels;
   const std::uint8_t* const out_end = out + (end - begin) * step;
   std::int64_t column = begin % g.out_width, line = begin / g.out_width % g.out_height, image = begin / g.out_pixels();
+  // Short runs of windows inside the image, as those of an image with three channels, are copied by vectors of 16 bytes.
+  const std::int64_t run = g.kernel_width * channels, vectors = sdk::ceil_div(run, std::int64_t{16});
+  const std::int64_t line_step = g.dilation_height * g.width * g.channels, tail = step - k_of(g);
+  const bool is_short = runs && vectors <= 4 && tail <= 64;
   std::uint8_t* row_out = out;
   for (std::int64_t row = begin; row < end; ++row, row_out += step) {
     std::uint8_t* to = row_out;
-    const std::int64_t left = column * g.stride_width - g.pad_left;
+    const std::int64_t left = column * g.stride_width - g.pad_left, top = line * g.stride_height - g.pad_top;
+    const std::int64_t bottom = top + (g.kernel_height - 1) * g.dilation_height;
+    const auto advance = [&] {
+      if (++column < g.out_width) return;
+      column = 0;
+      if (++line < g.out_height) return;
+      line = 0;
+      ++image;
+    };
+    if (is_short && left >= 0 && left + g.kernel_width <= g.width && top >= 0 && bottom < g.height) {
+      const std::uint8_t* from = source + ((image * g.height + top) * g.width + left) * g.channels;
+      const bool readable = from + (g.kernel_height - 1) * line_step + 16 * vectors <= source_end;
+      if (readable && row_out + (g.kernel_height - 1) * run + 16 * vectors <= out_end) {
+        for (std::int64_t a = 0; a < g.kernel_height; ++a, from += line_step, to += run) {
+          for (std::int64_t v = 0; v < vectors; ++v) std::memcpy(to + 16 * v, from + 16 * v, 16);
+        }
+        for (std::int64_t i = 0; i < tail; ++i) to[i] = 0;
+        advance();
+        continue;
+      }
+    }
     const auto fill = [&](std::int64_t n) {
       std::memset(to, zero_point, static_cast<std::size_t>(n));
       to += n;
@@ -197,11 +221,7 @@ void gather(const ConvGeometry& g, const std::uint8_t* x, std::int64_t group, st
       }
     }
     std::memset(to, 0, static_cast<std::size_t>(row_out + step - to));
-    if (++column < g.out_width) continue;
-    column = 0;
-    if (++line < g.out_height) continue;
-    line = 0;
-    ++image;
+    advance();
   }
 }
 
