@@ -148,6 +148,7 @@ class Planner {
  public:
   Planner(const Graph& graph, const Options& options)
       : graph_(graph),
+        options_(options),
         readers_(graph),
         selection_(graph, options),
         roles_(graph.nodes().size(), Role::none),
@@ -191,6 +192,8 @@ class Planner {
     const bool multiplies = is_product(graph_, at, product, reason);
     Role role = selection_.role_of(at);
     if (multiplies || !reason.empty()) {
+      if (multiplies && options_.weights_only_bits == 4 && (at.op == TENON_OP_Conv || product.weight_axis < 0))
+        reason = "weights of 4 bits are matrices";
       if (multiplies && role == Role::none) reason = selection_.is_excluded(at) ? "excluded" : "its operator is not selected";
       plan_.products.push_back({at.name, op_name(at.op), reason.empty(), reason});
       if (!reason.empty()) return Role::none;
@@ -306,6 +309,7 @@ class Planner {
   }
 
   const Graph& graph_;
+  const Options& options_;
   Readers readers_;
   Selection selection_;
   std::vector<Role> roles_;

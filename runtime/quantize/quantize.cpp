@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <utility>
 
@@ -27,8 +28,10 @@ void check(const Options& options) {
          fmt::format("more than 50 and at most 100, got {}", options.percentile));
   expect(options.activations == DType::u8 || options.activations == DType::i8, "activations",
          fmt::format("u8 or i8, got {}", name_of(options.activations)));
-  expect(options.weights_only_bits == 0 || options.weights_only_bits == 8, "weights_only_bits",
-         fmt::format("8, or 0 for activations as well, got {}", options.weights_only_bits));
+  expect(options.weights_only_bits == 0 || options.weights_only_bits == 4 || options.weights_only_bits == 8, "weights_only_bits",
+         fmt::format("4 or 8, or 0 for activations as well, got {}", options.weights_only_bits));
+  expect(options.block_size >= 16 && std::has_single_bit(static_cast<std::uint64_t>(options.block_size)), "block_size",
+         fmt::format("a power of two of 16 or more, got {}", options.block_size));
   expect(options.batch_size >= 1, "batch_size", fmt::format("at least 1, got {}", options.batch_size));
   expect(options.fixed_batch >= 0, "fixed_batch", fmt::format("at least 1, or 0 for any, got {}", options.fixed_batch));
 }
@@ -132,7 +135,8 @@ Report quantize(onnx::Model& model, const Context& context, const Samples& sampl
   }
   const auto rewritten = [&](std::int64_t batch) {
     const Graph& graph = graphs.at(batch);
-    return options.weights_only_bits == 0 ? quantize_activations(graph, planned, groups) : quantize_weights_only(graph, planned);
+    if (options.weights_only_bits == 4) return quantize_weights_in_blocks(graph, planned, options.block_size);
+    return options.weights_only_bits == 8 ? quantize_weights_only(graph, planned) : quantize_activations(graph, planned, groups);
   };
   const onnx::ParameterValues none = [](const std::string& name) -> Tensor {
     throw Error(Status::internal, fmt::format("quantisation: '{}' is still a parameter", name));

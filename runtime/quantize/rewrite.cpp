@@ -11,6 +11,7 @@
 #include <tenon/functions.h>
 
 #include "graph/passes.h"
+#include "quantize/blocks.h"
 
 namespace tenon::quantize {
 namespace {
@@ -52,10 +53,41 @@ class Rewriter {
     }
   }
 
+  void replace_by_blocks(std::int64_t block_size) {
+    for (const auto& [id, product] : plan_.weights) {
+      const NodeInfo node = editor_.node(id);
+      const ValueId w = node.inputs[weight_operand];
+      auto known = blocks_.find({w, product.weight_axis});
+      if (known == blocks_.end()) {
+        const BlockWeights weights = quantize_blocks(graph_.info(w).constant.to_host().contiguous(), product.weight_axis == 0, block_size);
+        const std::string name = graph_.info(w).name;
+        known = blocks_
+                    .emplace(std::pair(w, product.weight_axis),
+                             std::pair(constant(id, weights.q, name + "_quantized"), constant(id, weights.scales, name + "_scales")))
+                    .first;
+      }
+      std::vector<ValueId> inputs = {node.inputs[activation_operand], known->second.first, known->second.second};
+      if (product.has_bias) inputs.insert(inputs.end(), {no_id, row_of(id, node.inputs[bias_operand])});
+      tenon_attributes_nbits attributes{};
+      attributes.bits = 4;
+      attributes.block_size = block_size;
+      editor_.replace(id, TENON_OP_MatMulNBits, std::move(inputs), Attributes::of(attributes));
+    }
+  }
+
   void finish() { editor_.finish(); }
 
  private:
   Value value(ValueId id) { return Value(&graph_, id); }
+
+  ValueId constant(NodeId before, const Tensor& tensor, const std::string& name) {
+    return editor_.build(before, [&] { return graph_.constant(tensor, name); });
+  }
+  /// A bias (n) or (1, n) as (n).
+  ValueId row_of(NodeId before, ValueId bias) {
+    const ValueInfo info = graph_.info(bias);
+    return info.shape.rank() == 1 ? bias : constant(before, info.constant.reshape({info.shape.count()}), info.name);
+  }
 
   /// A value as integers, and back in f32.
   ValueId round_trip(NodeId before, ValueId of, const Parameters& parameters) {
@@ -154,6 +186,7 @@ class Rewriter {
   graph::GraphEditor editor_;
   std::map<ValueId, std::size_t> group_of_;  ///< of dequantised activations
   std::map<std::tuple<ValueId, DType, std::int64_t>, Constants> constants_;
+  std::map<std::pair<ValueId, std::int64_t>, std::pair<ValueId, ValueId>> blocks_;  ///< by weights and axis of output channels
 };
 
 }  // namespace
@@ -169,6 +202,13 @@ Graph quantize_activations(Graph graph, const Plan& plan, const std::vector<Para
 Graph quantize_weights_only(Graph graph, const Plan& plan) {
   Rewriter rewriter(graph, plan);
   rewriter.quantize_products(nullptr);
+  rewriter.finish();
+  return graph;
+}
+
+Graph quantize_weights_in_blocks(Graph graph, const Plan& plan, std::int64_t block_size) {
+  Rewriter rewriter(graph, plan);
+  rewriter.replace_by_blocks(block_size);
   rewriter.finish();
   return graph;
 }

@@ -47,7 +47,8 @@ struct Options {
   /// weights_only_bits 4: elements of a column of a matrix that share a scale; a power of two, at
   /// least 16
   std::int64_t block_size = 32;
-  /// Globs of node names, as `tenon explain` prints them, that stay in f32.
+  /// Globs of node names, as `tenon explain` prints them, that stay in f32, with the nodes below them:
+  /// "head" is also "head/conv".
   std::vector<std::string> exclude = {};
   /// ONNX operators that are quantised, of quantizable_operators(); empty: those that are by default.
   std::vector<std::string> op_types = {};

@@ -12,6 +12,9 @@ expect 0 'Quantised 5 of 5 nodes with weights; samples: 128 of 3000 samples of' 
 expect 0 'Compared on 300 samples' "$tenon" quantize "$work/run" --out "$work/int8.onnx" --calibration percentile --percentile 99.9
 expect 0 'accuracy' "$tenon" quantize "$work/run" --out "$work/entropy.onnx" --calibration entropy --samples 64 --activations i8
 expect 0 'Wrote' "$tenon" quantize "$work/run" --out "$work/weights.onnx" --weights-only 8
+expect 0 'Quantised 2 of 5 nodes' "$tenon" quantize "$work/run" --out "$work/blocks.onnx" --weights-only 4 --block 64
+expect 0 'com.microsoft.MatMulNBits' "$tenon" onnx info "$work/blocks.onnx"
+expect 1 'expected a power of two of 16 or more, got 48' "$tenon" quantize "$work/run" --out "$work/none.onnx" --weights-only 4 --block 48
 expect 0 'dense_1/matmul/MatMul/matmul (MatMul) stays in f32: excluded' "$tenon" quantize "$work/run" --out "$work/part.onnx" --exclude 'dense_1*'
 expect 1 '' test -e "$work/int8.onnx.f32.onnx"
 expect 0 'QuantizeLinear    17' "$tenon" onnx info "$work/int8.onnx"

@@ -324,12 +324,12 @@ std::vector<Case> make_cases() {
          const Value y_zero = input(g, "y_z", DType::i8, {}), byte_zero = input(g, "label", DType::u8, {});
          const ops::Quantized columns{b, input(g, "positive_b", DType::f32, {2}), input(g, "label_z", DType::u8, {2})};
          const ops::Quantized filters{w, input(g, "positive_w", DType::f32, {6}), input(g, "w_z", DType::i8, {6})};
-         const ops::Quantized all{w, scale, input(g, "w_z0", DType::i8, {})};
+         const ops::Quantized one_scale{w, scale, input(g, "w_z0", DType::i8, {})};
          ops::ConvOptions options;
          options.strides = {2, 1}, options.padding = {{1, 0}, {2, 1}}, options.groups = 2;
          return Values{ops::qlinear_matmul({a, scale, zero}, columns, scale, y_zero),
                        ops::qlinear_conv({x, scale, zero}, filters, scale, byte_zero, input(g, "bias", DType::i32, {6}), options),
-                       ops::qlinear_conv({x, scale, zero}, all, scale, y_zero, {}, options)};
+                       ops::qlinear_conv({x, scale, zero}, one_scale, scale, y_zero, {}, options)};
        },
        {DType::u8, DType::i8}},
       {"MatMulNBits",

@@ -117,6 +117,7 @@ TEST_CASE("requantised convolutions: the bytes of the sums on any number of thre
                           {64, 64, 3, 2, 1},
                           {3, 64, 7, 2, 1},
                           {80, 80, 3, 1, 80},
+                          {24, 24, 3, 1, 24},
                           {80, 80, 3, 2, 80},
                           {80, 80, 5, 1, 80},
                           {48, 96, 3, 1, 3}}) {

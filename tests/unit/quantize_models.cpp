@@ -249,6 +249,24 @@ TEST_CASE("quantize: weights only stores i8 and computes in f32") {
   CHECK(comparison.rms_difference < 0.01);
 }
 
+TEST_CASE("quantize: weights of 4 bits are operands of MatMulNBits, with the bias of their product") {
+  const Files files(residual_net());
+  const quantize::Report report = files.quantize({.weights_only_bits = 4, .block_size = 16});
+  REQUIRE(report.nodes.size() == 3);
+  CHECK(report.nodes[0].reason == "weights of 4 bits are matrices");
+  CHECK(report.nodes[2].quantized);
+  CHECK(files.count("MatMulNBits") == 1);
+  CHECK(files.count("Gemm") == 0);
+  CHECK(files.count("Add") == 1);  // that of the residual
+  const quantize::Comparison comparison = files.compare();
+  CHECK(comparison.rms_difference > 0);
+  CHECK(comparison.rms_difference < 0.1);  // half of 1/8 of the largest weight, averaged over 8 products
+  CHECK(files.quantized().inputs()[0].str() == "x f32(batch,3,8,8)");
+  CHECK_ERROR_CONTAINS("block_size: expected a power of two of 16 or more, got 24",
+                       files.quantize({.weights_only_bits = 4, .block_size = 24}));
+  CHECK_ERROR_CONTAINS("weights_only_bits: expected 4 or 8, or 0 for activations as well, got 3", files.quantize({.weights_only_bits = 3}));
+}
+
 TEST_CASE("quantize: products of sequences add their bias before anything is rounded, and products of two activations stay in f32") {
   Net net;
   net.sample = {4, 8};

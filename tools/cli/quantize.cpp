@@ -207,7 +207,10 @@ void add_quantize_verb(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--weights-only", options.weights_only_bits, "leave activations in f32, and store weights in that many bits")
       ->type_name("BITS")
-      ->check(CLI::IsMember({8}));
+      ->check(CLI::IsMember({4, 8}));
+  command->add_option("--block", options.block_size, "--weights-only 4: elements of a column that share a scale, 16, 32, 64, ...")
+      ->type_name("N")
+      ->capture_default_str();
   command->add_option("--exclude", options.exclude, "glob of nodes that stay in f32, by the names that `tenon explain` prints; repeatable")
       ->type_name("GLOB")
       ->allow_extra_args(false);

@@ -23,21 +23,29 @@ HWY_INLINE Q quantized(T x, T scale, Q zero_point) {
   return static_cast<Q>(q < low ? low : q > high ? high : q);
 }
 
-/// round(x / scale), the quotient rounded first. A division takes as long as six other instructions: the product with the reciprocal is
-/// within 3 * 2^-24 of the quotient, relatively, and rounds to the same integer unless a tie is that close. `usable`: the reciprocal is a
-/// normal number.
-template <class V>
-HWY_INLINE V rounded_quotient(V x, V scale, V reciprocal, bool usable) {
-  const Wide<float> d;
-  if (usable) {
-    const V q = hn::Mul(x, reciprocal), integer = hn::Round(q);
-    const V near_tie = hn::NegMulAdd(hn::Abs(q), hn::Set(d, 0x1p-22F), hn::Set(d, 0.5F));
-    if (HWY_LIKELY(hn::AllFalse(d, hn::Ge(hn::Abs(hn::Sub(q, integer)), near_tie)))) return integer;
-  }
-  return hn::Round(hn::Div(x, scale));
-}
-
 // Below, scale and zero_point are arrays as long as x, or one element for all.
+
+/// The beginning of quantize_each for one scale and one zero point; returns the number of elements that are done. A division takes as long
+/// as all that is done here: the product with the reciprocal is within 3 * 2^-24 of the quotient, relatively, and rounds to the same
+/// integer unless a tie is that close. A vector with such an element, one beyond 2^21, or NaN, ends the loop.
+template <class Q>
+HWY_INLINE std::int64_t quantize_by_reciprocal(const float* x, float scale, Q zero_point, Q* y, std::int64_t n) {
+  const Wide<float> d;
+  const hn::RebindToSigned<Wide<float>> whole;
+  const hn::Rebind<Q, Wide<float>> narrow;
+  if (!(scale > 0x1p-100F && scale < 0x1p100F)) return 0;  // the reciprocal is not a normal number
+  const auto reciprocal = hn::Set(d, 1 / scale), half = hn::Set(d, 0.5F), error = hn::Set(d, 0x1p-22F);
+  const auto centre = hn::Set(whole, static_cast<std::int32_t>(zero_point));
+  std::int64_t i = 0;
+  for (; i + lanes(d) <= n; i += lanes(d)) {
+    const auto q = hn::Mul(hn::LoadU(d, x + i), reciprocal);
+    const auto integer = hn::NearestInt(q);
+    const auto distance = hn::Abs(hn::Sub(q, hn::ConvertTo(d, integer)));
+    if (!hn::AllTrue(d, hn::Lt(distance, hn::NegMulAdd(hn::Abs(q), error, half)))) return i;
+    hn::StoreU(hn::DemoteTo(narrow, hn::Add(integer, centre)), narrow, y + i);
+  }
+  return i;
+}
 
 template <class Q, class T>
 void quantize_each(const T* x, const T* scale, const Q* zero_point, bool one_scale, bool one_zero_point, Q* y, std::int64_t n) {
@@ -47,12 +55,14 @@ void quantize_each(const T* x, const T* scale, const Q* zero_point, bool one_sca
     const hn::RebindToSigned<Wide<float>> whole;
     const hn::Rebind<Q, Wide<float>> narrow;
     auto scales = hn::Set(d, *scale), centres = hn::Set(d, static_cast<float>(*zero_point));
-    const bool usable = one_scale && *scale > 0x1p-100F && *scale < 0x1p100F;
-    const auto reciprocal = hn::Set(d, usable ? 1 / *scale : 0.0F);
     for (; i + lanes(d) <= n; i += lanes(d)) {
+      if (one_scale && one_zero_point) {
+        i += quantize_by_reciprocal(x + i, *scale, *zero_point, y + i, n - i);
+        if (i + lanes(d) > n) break;
+      }
       if (!one_scale) scales = hn::LoadU(d, scale + i);
       if (!one_zero_point) centres = hn::ConvertTo(d, hn::PromoteTo(whole, hn::LoadU(narrow, zero_point + i)));
-      const auto q = hn::Add(rounded_quotient(hn::LoadU(d, x + i), scales, reciprocal, usable), centres);
+      const auto q = hn::Add(hn::Round(hn::Div(hn::LoadU(d, x + i), scales)), centres);
       const auto saturated = clamp(d, q, std::numeric_limits<Q>::lowest(), std::numeric_limits<Q>::max());
       const auto integers = hn::ConvertTo(whole, hn::IfThenZeroElse(hn::IsNaN(q), saturated));
       hn::StoreU(hn::DemoteTo(narrow, integers), narrow, y + i);
@@ -130,8 +140,11 @@ void over_runs(const sdk::Call& call, const Loop& loop) {
   none.data = const_cast<Z*>(&zero);
   none.count = 1;
   const sdk::Operand& zero_point = call.has_input(2) ? call.inputs[2] : none;
+  const auto is_uniform = [](const sdk::Operand& x) {
+    return x.count == 1 || std::all_of(x.strides, x.strides + x.rank, [](std::int64_t stride) { return stride == 0; });
+  };
   const bool is_plain =
-      call.inputs[0].dense && call.inputs[0].count == call.outputs[0].count && call.inputs[1].count == 1 && zero_point.count == 1;
+      call.inputs[0].dense && call.inputs[0].count == call.outputs[0].count && is_uniform(call.inputs[1]) && is_uniform(zero_point);
   if (is_plain) {
     const std::int64_t count = call.outputs[0].count;
     const auto part = [&](std::int64_t begin, std::int64_t end) {

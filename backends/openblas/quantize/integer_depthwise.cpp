@@ -59,10 +59,14 @@ std::int64_t first_part_bytes(const ConvGeometry& g) {
   return sdk::round_up(g.weights() * static_cast<std::int64_t>(sizeof(std::int16_t)), 64);
 }
 
+/// Images of at most this number of channels have two pixels in a chunk: its second half repeats the channels of the first.
+constexpr std::int64_t narrow_channels = 32;
+
 /// The channel in element i of the four vectors of a chunk: lane l of vector v has channels 16 l + 4 v to 16 l + 4 v + 3.
-std::int64_t channel_at(std::int64_t i) {
+std::int64_t channel_at(const ConvGeometry& g, std::int64_t i) {
   const std::int64_t v = i / 16, lane = i / 4 % 4;
-  return 16 * lane + 4 * v + i % 4;
+  const std::int64_t channel = 16 * lane + 4 * v + i % 4;
+  return g.channels <= narrow_channels ? channel % narrow_channels : channel;
 }
 
 /// What a line of y is made of.
@@ -156,6 +160,36 @@ inline void pixels_of_chunk(const ConvGeometry& g, const std::uint8_t* const* pi
   }
 }
 
+/// Four neighbouring pixels of y in up to 32 channels, of a kernel of 3 columns: the pixels from `at` on, in lines `line_step` apart.
+template <bool x_signed>
+inline void four_narrow_pixels(const ConvGeometry& g, const std::uint8_t* at, std::int64_t line_step, __mmask32 mask,
+                               const std::int8_t* weights, std::int64_t shifted, const Requantisation& requantised, std::uint8_t* y) {
+  __m512i sums[2][4];
+  for (auto& pixel : sums) {
+    for (__m512i& sum : pixel) sum = _mm512_setzero_si512();
+  }
+  for (std::int64_t a = 0; a < g.kernel_height; ++a, at += line_step, weights += group_bytes) {
+    __m256i halves[6];
+    for (int i = 0; i < 6; ++i) halves[i] = _mm256_maskz_loadu_epi8(mask, at + i * g.channels);
+    __m512i x[4], four[4];
+    for (int i = 0; i < 4; ++i) {
+      x[i] = _mm512_inserti64x4(_mm512_castsi256_si512(halves[i]), halves[i + 2], 1);
+      if constexpr (x_signed) x[i] = _mm512_xor_si512(x[i], _mm512_set1_epi8(static_cast<char>(0x80)));
+    }
+    interleave(x, four);
+    for (int v = 0; v < 4; ++v) {
+      for (int p = 0; p < 2; ++p) {
+        sums[p][v] = _mm512_dpbusd_epi32(sums[p][v], four[v], _mm512_loadu_si512(weights + p * shifted + 64 * v));
+      }
+    }
+  }
+  for (int p = 0; p < 2; ++p) {
+    const __m512i bytes = requantised(sums[p], 0);
+    _mm256_mask_storeu_epi8(y + p * g.channels, mask, _mm512_castsi512_si256(bytes));
+    _mm256_mask_storeu_epi8(y + (p + 2) * g.channels, mask, _mm512_extracti64x4_epi64(bytes, 1));
+  }
+}
+
 /// One line of y, at by.y; the lists of `by` are in the order of channel_at. `pixels` is memory for the pixels of one position.
 template <bool x_signed>
 void line(const Lines& from, const std::int8_t* weights, const IntegerRequantisation& by, const std::uint8_t** pixels) {
@@ -166,7 +200,16 @@ void line(const Lines& from, const std::int8_t* weights, const IntegerRequantisa
   const std::int64_t line_step = g.dilation_height * g.width * g.channels, tap_step = g.dilation_width * g.channels;
   const std::int64_t top = from.line * g.stride_height - g.pad_top, bottom = top + (g.kernel_height - 1) * g.dilation_height;
   const bool lines_inside = top >= 0 && bottom < g.height;
+  const bool quads = pairs && lines_inside && g.channels <= narrow_channels && g.kernel_width == 3;
+  const auto narrow_mask = static_cast<__mmask32>((__mmask64{1} << std::min(g.channels, narrow_channels)) - 1);
   for (std::int64_t column = 0; column < g.out_width;) {
+    const std::int64_t first = column - g.pad_left;
+    if (quads && first >= 0 && first + 6 <= g.width && column + 4 <= g.out_width) {
+      const std::uint8_t* const at = from.x + ((from.image * g.height + top) * g.width + first) * g.channels;
+      four_narrow_pixels<x_signed>(g, at, line_step, narrow_mask, weights, shifted, requantised, by.y + column * g.channels);
+      column += 4;
+      continue;
+    }
     const int count = pairs && column + 1 < g.out_width ? 2 : 1;
     // Taps beyond the kernel meet weights of 0, but have to be readable.
     const std::int64_t last = g.kernel_width - 1 + (count - 1), left = column * g.stride_width - g.pad_left;
@@ -282,7 +325,7 @@ void pack_integer_depthwise(const ConvGeometry& g, const std::uint8_t* w, tenon_
       for (std::int64_t a = 0; a < g.kernel_height; ++a) {
         for (std::int64_t first = 0; first < taps; first += integer_group) {
           for (std::int64_t i = 0; i < chunk_channels; ++i) {
-            const std::int64_t c = chunk * chunk_channels + channel_at(i);
+            const std::int64_t c = chunk * chunk_channels + channel_at(g, i);
             for (std::int64_t t = 0; t < integer_group; ++t) {
               const std::int64_t b = first + t - shift;
               *to++ = c < g.channels && b >= 0 && b < g.kernel_width ? w[c * g.taps() + a * g.kernel_width + b] : std::uint8_t{0};
@@ -339,7 +382,7 @@ void integer_depthwise(const ConvGeometry& g, const sdk::Call& call, const Integ
 #if TENON_X86
   if (by_groups) {
     for (std::int64_t i = 0; i < chunks_of(g) * chunk_channels; ++i) {
-      const std::int64_t c = i / chunk_channels * chunk_channels + channel_at(i % chunk_channels);
+      const std::int64_t c = i / chunk_channels * chunk_channels + channel_at(g, i % chunk_channels);
       const bool exists = c < g.channels;
       memory.ordered_bias[i] = !exists ? 0 : memory.bias[c] - (x_signed ? 128 * memory.column_sums[c] : 0);
       memory.ordered_factor[i] = exists ? memory.factor[c] : 0;

@@ -298,7 +298,7 @@ TENON_BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,amx-tile,amx-i
 // i8, which are the lines of a panel, and adds the products to 16 x 16 sums; tdpbssd does so for rows of i8.
 namespace amx {
 
-constexpr std::int64_t tile_rows = 16;
+constexpr std::int64_t tile_rows = 16, few_rows = 256;
 
 /// Requantises sums of `rows` rows, an even number, and a panel's columns, which the bias is part of.
 inline void requantise_rows(const IntegerTiles& t, const std::int32_t (*sums)[integer_panel_width], std::int64_t rows, std::int64_t row,
@@ -366,8 +366,9 @@ inline void requantise_narrow_rows(const IntegerTiles& t, const std::int32_t (*s
 }
 
 /// Sums of 16 or 32 rows, and of all columns of a panel if `wide`, or else of the first 16.
+/// `next` is a panel to fetch into the L2 cache meanwhile; NULL: none.
 template <bool a_signed, bool two, bool wide>
-inline void block(const IntegerTiles& t, const std::int8_t* b, std::int64_t row, std::int64_t column) {
+inline void block(const IntegerTiles& t, const std::int8_t* b, std::int64_t row, std::int64_t column, const std::int8_t* next = nullptr) {
   constexpr std::int64_t line = integer_group * integer_panel_width;  // bytes
   const std::uint8_t* a = t.a + row * t.a_step;
   const std::int64_t step = integer_step(t.k), end = padded_k(t.k);
@@ -387,6 +388,10 @@ inline void block(const IntegerTiles& t, const std::int8_t* b, std::int64_t row,
   for (std::int64_t k = 0; k < end; k += step) {
     const std::int8_t* const lines = b + k * integer_panel_width;
     const std::uint8_t* const from = a + (t.a_offsets == nullptr ? k : t.a_offsets[k / 64]);
+    if (next != nullptr) {
+      const std::int8_t* const ahead = next + k * integer_panel_width;
+      for (std::int64_t i = 0; i < step * integer_panel_width; i += 64) _mm_prefetch(ahead + i, _MM_HINT_T1);
+    }
     _tile_loadd(6, lines, line);
     if constexpr (wide) _tile_loadd(7, lines + 64, line);
     _tile_loadd(4, from, t.a_step);
@@ -430,8 +435,14 @@ inline void block(const IntegerTiles& t, const std::int8_t* b, std::int64_t row,
 template <bool a_signed, bool wide>
 void panel(const IntegerTiles& t, std::int64_t column) {
   const std::int8_t* const b = panel_at(t, column);
+  // Panels of weights that few rows read arrive from memory while the one before is used.
+  const bool fetches = t.rows <= few_rows && column + integer_panel_width < t.columns;
+  const std::int8_t* next = fetches ? b + integer_panel_bytes(t.k) : nullptr;
   std::int64_t row = 0;
-  for (; row + 2 * tile_rows <= t.rows; row += 2 * tile_rows) block<a_signed, true, wide>(t, b, row, column);
+  for (; row + 2 * tile_rows <= t.rows; row += 2 * tile_rows) {
+    block<a_signed, true, wide>(t, b, row, column, next);
+    next = nullptr;
+  }
   // The last rows are computed again with those that are left: a whole tile takes less time than a few rows without tiles.
   const std::int64_t left = t.rows - row;
   if (left > tile_rows && t.rows >= 2 * tile_rows) {
