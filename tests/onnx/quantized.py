@@ -5,11 +5,12 @@
 Usage: quantized.py --tenon build/release/bin/tenon [--model FILE.onnx --data FILE.npy] [--device NAME] [--filter GLOB]
                     [--options "--calibration entropy ..."]
 
-Every quantised activation of a file becomes an output of a copy, which the three runtimes run on the same samples. A runtime that sums
-products in integers and one that sums their floats differ where a quotient is within rounding of a tie, by 1. Later nodes carry that on, and
-nets of random weights amplify it from layer to layer, between ONNX Runtime and OpenVINO as well. A model passes if the first activation is
-equal, at most 1 of 1000 integers of the first one that differs do so, by 1, and the outputs are at most twice as far from ONNX Runtime's as
-OpenVINO's are. The operators that ONNX Runtime and OpenVINO compute with integers are printed, as their optimised graphs name them.
+Every quantised activation of a file becomes an output of a copy, which the three runtimes run on the same samples. Runtimes differ by 1
+where a quotient is within rounding of a tie: one sums in integers and another in floats, and ONNX Runtime rounds means over images in its own
+way. Later nodes carry that on, and nets of random weights amplify it from layer to layer, between ONNX Runtime and OpenVINO as well. A model
+passes if the first activation is equal, at most 2 of 100 integers of the first one that differs do so, by 1, and the outputs are at most twice
+as far from ONNX Runtime's as OpenVINO's are. The operators that ONNX Runtime and OpenVINO compute with integers are printed, as their optimised
+graphs name them.
 
 Without --model: models of torchvision with random weights. Needs the packages of exporters.py and openvino (exit code 77: one is missing).
 """
@@ -33,9 +34,9 @@ except ImportError as error:
     print(f"skipped: {error}; pip install openvino")
     sys.exit(77)
 
-VISION = {"resnet18": 64, "mobilenet_v2": 64, "squeezenet1_1": 64, "densenet121": 64, "vgg11_bn": 64, "shufflenet_v2_x1_0": 64}
+VISION = {"resnet18": 64, "mobilenet_v2": 64, "squeezenet1_1": 64, "densenet121": 64, "shufflenet_v2_x1_0": 64}
 CALIBRATION, COMPARED = 16, 4
-TIES = 1e-3  # the share of quotients that are near a tie
+TIES = 0.02  # the share of quotients that are near a tie
 
 
 def make_cases(arguments, folder):
