@@ -23,7 +23,7 @@ struct NaiveConv {
   // Epilogue of the computed image: activation(sum + biases + residual).
   const void* biases[2] = {};      ///< one value per channel; NULL: none
   const void* residual = nullptr;  ///< same layout as the image; NULL: none
-  sdk::Activation activation;
+  sdk::Activation activation = {};
 };
 
 /// f16, bf16 and f32 accumulate in f32, f64 in f64. A result without terms is 0.

@@ -19,7 +19,7 @@ struct ImageEpilogue {
   void* y = nullptr;
   const void* biases[2] = {};      ///< (channels), dense; NULL: none
   const void* residual = nullptr;  ///< same layout as y; NULL: none
-  sdk::Activation activation;
+  sdk::Activation activation = {};
 
   bool is_nothing() const {
     return biases[0] == nullptr && biases[1] == nullptr && residual == nullptr && activation == sdk::Activation::none;

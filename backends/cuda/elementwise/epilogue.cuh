@@ -15,7 +15,7 @@ struct ElementEpilogue {
   const T* residual = nullptr;  ///< NULL: none
   const T* bias = nullptr;      ///< (n), n the last dimension of the result; NULL: none
   std::int64_t n = 1;
-  sdk::Activation activation;
+  sdk::Activation activation = {};
 
   template <int V>
   __device__ Pack<T, V> read(std::int64_t at) const {

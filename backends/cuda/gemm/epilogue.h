@@ -23,7 +23,7 @@ struct Epilogue {
   std::int64_t c_column = 0;
   double beta = 0;
   const void* bias = nullptr;  ///< (n), dense; NULL: none
-  sdk::Activation activation;
+  sdk::Activation activation = {};
 };
 void apply_epilogue(Stream& stream, const Epilogue& work);
 

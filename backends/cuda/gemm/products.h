@@ -30,7 +30,7 @@ struct Product {
   double beta = 0;
   const void* c = nullptr;     ///< same layout as y, may alias y; NULL: none
   const void* bias = nullptr;  ///< (n); NULL: none
-  sdk::Activation activation;
+  sdk::Activation activation = {};
 };
 
 /// The alignment in bytes of a product's copied operands and workspace.
