@@ -54,48 +54,6 @@ struct FromF32 {
   }
 };
 
-/// a / b. The quotients are of normal numbers and themselves normal. AVX-512 divides 16 lanes in 16 cycles, and computes an approximate
-/// reciprocal (14 bits), one step of Newton's iteration and one of the remainder in 5 instructions: within 0.6 ulp.
-template <class D, class V>
-HWY_INLINE V quotient(D d, V a, V b) {
-#if HWY_TARGET == HWY_AVX3
-  const V approximate = hn::ApproximateReciprocal(b);
-  const V reciprocal = hn::MulAdd(hn::NegMulAdd(approximate, b, hn::Set(d, 1)), approximate, approximate);
-  const V q = hn::Mul(a, reciprocal);
-  return hn::MulAdd(hn::NegMulAdd(q, b, a), reciprocal, q);
-#else
-  (void)d;
-  return hn::Div(a, b);
-#endif
-}
-
-/// c[0] + c[1] x + ..., by Estrin's scheme: half as deep as Horner's rule, which the latencies of a processor's multipliers add up in.
-template <class D, class V>
-HWY_INLINE V estrin(D d, V x, V x2, const float (&c)[4]) {
-  const V low = hn::MulAdd(hn::Set(d, c[1]), x, hn::Set(d, c[0]));
-  return hn::MulAdd(hn::MulAdd(hn::Set(d, c[3]), x, hn::Set(d, c[2])), x2, low);
-}
-template <class D, class V>
-HWY_INLINE V estrin(D d, V x, V x2, const float (&c)[5]) {
-  const V low = hn::MulAdd(hn::Set(d, c[1]), x, hn::Set(d, c[0]));
-  const V high = hn::MulAdd(hn::Set(d, c[4]), x2, hn::MulAdd(hn::Set(d, c[3]), x, hn::Set(d, c[2])));
-  return hn::MulAdd(high, x2, low);
-}
-template <class D, class V>
-HWY_INLINE V estrin(D d, V x, V x2, const float (&c)[6]) {
-  const V low = hn::MulAdd(hn::Set(d, c[1]), x, hn::Set(d, c[0]));
-  const V middle = hn::MulAdd(hn::Set(d, c[3]), x, hn::Set(d, c[2]));
-  const V high = hn::MulAdd(hn::Set(d, c[5]), x, hn::Set(d, c[4]));
-  return hn::MulAdd(hn::MulAdd(high, x2, middle), x2, low);
-}
-template <class D, class V>
-HWY_INLINE V estrin(D d, V x, V x2, const float (&c)[8]) {
-  const V x4 = hn::Mul(x2, x2);
-  const V c01 = hn::MulAdd(hn::Set(d, c[1]), x, hn::Set(d, c[0])), c23 = hn::MulAdd(hn::Set(d, c[3]), x, hn::Set(d, c[2]));
-  const V c45 = hn::MulAdd(hn::Set(d, c[5]), x, hn::Set(d, c[4])), c67 = hn::MulAdd(hn::Set(d, c[7]), x, hn::Set(d, c[6]));
-  return hn::MulAdd(hn::MulAdd(c67, x2, c45), x4, hn::MulAdd(c23, x2, c01));
-}
-
 // 1.5 * 2^23: adding it rounds to an integer, which is then in the lowest bits.
 constexpr float to_whole_f32 = 12582912.0f;
 /// log 2 in two parts, the first of 9 bits, so that its product with the exponent of an f32 is exact (Cody and Waite: Software Manual for
