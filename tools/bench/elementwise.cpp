@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon bench elementwise - single ops through a program, by size and threads. Beyond the caches the roof is memory: a percentage of the
-// copy (for reductions, the read) measured in the same run. PyTorch runs the same ops at one size in a child process.
+// copy (for reductions, the read) measured in the same run. PyTorch runs the same ops at 1e4, 1e6 and 1e8 in child
+// processes.
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
@@ -79,6 +80,25 @@ Peer run_peer(const Options& options, std::int64_t n, int threads) {
   return {"", fmt::format("'{} {}' returned no result (exit code {})", options.python, script, result.exit_code), {}};
 }
 
+/// Ratios to the peer over the ops of one size.
+struct Ratios {
+  double sum_of_logs = 0, lowest = 0;
+  const char* lowest_name = "";
+  int count = 0;
+
+  void add(const char* name, double ratio) {
+    if (count == 0 || ratio < lowest) {
+      lowest = ratio;
+      lowest_name = name;
+    }
+    sum_of_logs += std::log(ratio);
+    ++count;
+  }
+  std::string text() const {
+    return fmt::format("geometric mean of {} ratios {:.2f}, lowest {:.2f} ({})", count, std::exp(sum_of_logs / count), lowest, lowest_name);
+  }
+};
+
 }  // namespace
 
 std::unique_ptr<Report> elementwise(const Options& options) {
@@ -88,8 +108,8 @@ std::unique_ptr<Report> elementwise(const Options& options) {
   std::vector<int> thread_counts{1};
   if (options.threads > 1) thread_counts.push_back(options.threads);
   const std::vector<std::int64_t> sizes =
-      options.tiny ? std::vector<std::int64_t>{1000} : std::vector<std::int64_t>{1'000, 100'000, 1'000'000, 100'000'000};
-  constexpr std::int64_t peer_size = 1'000'000;
+      options.tiny ? std::vector<std::int64_t>{1000} : std::vector<std::int64_t>{1'000, 10'000, 100'000, 1'000'000, 100'000'000};
+  const auto has_peer = [](std::int64_t n) { return n == 10'000 || n == 1'000'000 || n == 100'000'000; };
   constexpr std::int64_t beyond_caches = 10'000'000;
 
   auto report = std::make_unique<Report>("tenon bench elementwise", machine);
@@ -102,10 +122,14 @@ std::unique_ptr<Report> elementwise(const Options& options) {
       report->note(fmt::format("roofs on {} thread{}: copy {:.1f} GB/s, read {:.1f} GB/s", threads, threads == 1 ? "" : "s", roofs.copy,
                                roofs.read));
     }
-    Peer peer{"", "the sizes are tiny", {}};
-    if (!options.tiny) peer = run_peer(options, peer_size, threads);
-    if (!peer.name.empty()) report->note("peer at 1e6: " + peer.name);
     for (const std::int64_t n : sizes) {
+      Peer peer{"", "the peer runs at 1e4, 1e6 and 1e8", {}};
+      if (has_peer(n)) {
+        say(fmt::format("PyTorch {}, {} thread{}", size_name(n), threads, threads == 1 ? "" : "s"));
+        peer = run_peer(options, n, threads);
+      }
+      if (!peer.name.empty()) report->note("peer: " + peer.name);
+      Ratios ratios;
       const Tensor x = operand(n, 1).to(device);
       const Tensor y = operand(n, 2).to(device);
       for (const Op& op : list) {
@@ -126,14 +150,18 @@ std::unique_ptr<Report> elementwise(const Options& options) {
         if (n >= beyond_caches && roofs.copy > 0) {
           entry.percent_of_roof = 100 * bytes / entry.median_ns() / (op.reduces ? roofs.read : roofs.copy);
         }
-        if (n == peer_size && peer.ns.contains(op.name)) {
+        if (peer.ns.contains(op.name)) {
           entry.peer = peer.name;
           entry.peer_samples.ns = peer.ns[op.name].get<std::vector<double>>();
           entry.peer_samples.cpu_ns = entry.peer_samples.ns;
+          ratios.add(op.name, *entry.ratio());
         } else {
-          entry.peer_absent = n == peer_size ? peer.absent : "the peer runs at 1e6";
+          entry.peer_absent = peer.absent;
         }
         report->add(std::move(entry));
+      }
+      if (ratios.count > 0) {
+        report->note(fmt::format("{}, {} thread{}: {}", size_name(n), threads, threads == 1 ? "" : "s", ratios.text()));
       }
     }
   }

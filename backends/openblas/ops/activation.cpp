@@ -6,6 +6,7 @@
 
 #include "elementwise/strided_loop.h"
 #include "simd/activations.h"
+#include "simd/f32_math.h"
 #include "simd/wide_math.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -24,14 +25,22 @@ struct LeakyRelu {
 
 struct Elu {
   double alpha;
-  HWY_INLINE DoubleVector operator()(WideDouble d, DoubleVector x) const {
-    return hn::IfThenElse(hn::Gt(x, hn::Zero(d)), x, hn::Mul(hn::Set(d, alpha), expm1_wide(d, x)));
+  HWY_INLINE FloatVector operator()(WideFloat d, FloatVector x) const {
+    const FloatVector end = hn::Set(d, -87);  // e^x - 1 is -1 long before
+    const FloatVector low = hn::IfThenElse(hn::Lt(x, end), end, x);
+    const FloatVector negative = hn::Mul(hn::Set(d, static_cast<float>(alpha)), expm1_within_f32(d, low));
+    return hn::IfThenElse(hn::Ge(x, hn::Zero(d)), x, negative);
   }
   double operator()(double x) const { return x > 0 ? x : alpha * std::expm1(x); }
 };
 
 /// max(x, 0) + log(1 + e^-|x|), whose exponential never overflows.
 struct Softplus {
+  HWY_INLINE FloatMask usual(WideFloat d, FloatVector x) const { return hn::Ge(x, hn::Set(d, -87)); }
+  HWY_INLINE FloatVector fast(WideFloat d, FloatVector x) const {
+    const FloatVector z = exp_within_f32(d, hn::Max(hn::Neg(hn::Abs(x)), hn::Set(d, -87)));
+    return hn::Add(hn::Max(x, hn::Zero(d)), log1p_of_fraction_f32(d, z));
+  }
   HWY_INLINE DoubleVector operator()(WideDouble d, DoubleVector x) const {
     const DoubleVector z = exp_within(d, hn::Neg(at_most(d, hn::Abs(x), far)));
     return hn::Add(at_least(d, x, 0), log1p_of_fraction(d, z));
@@ -41,6 +50,12 @@ struct Softplus {
 
 /// With n = e^x: x n (n + 2) / (n (n + 2) + 2), which has no cancellation; the quotient is 1 for x > 30.
 struct Mish {
+  HWY_INLINE FloatMask usual(WideFloat d, FloatVector x) const { return hn::Ge(x, hn::Set(d, -87)); }
+  HWY_INLINE FloatVector fast(WideFloat d, FloatVector x) const {
+    const FloatVector n = exp_within_f32(d, hn::Min(x, hn::Set(d, 30))), two = hn::Set(d, 2);
+    const FloatVector w = hn::Mul(n, hn::Add(n, two));
+    return hn::Mul(x, quotient(d, w, hn::Add(w, two)));
+  }
   HWY_INLINE DoubleVector operator()(WideDouble d, DoubleVector x) const {
     const DoubleVector low = at_least(d, x, -far), two = hn::Set(d, 2);
     const DoubleVector n = exp_within(d, at_most(d, low, 30));
@@ -78,15 +93,10 @@ void leaky_relu_all(double alpha, const T* x, T* y, std::int64_t n) {
 }
 template <class T>
 void elu_all(double alpha, const T* x, T* y, std::int64_t n) {
-  map_wide(Elu{alpha}, x, y, n);
-}
-/// F's vectors are f32 for f32; f64 goes one by one.
-template <class F, class T>
-void map_f32_all(const T* x, T* y, std::int64_t n) {
   if constexpr (sizeof(T) == sizeof(float)) {
-    map(F{}, x, y, n);
+    map(Elu{alpha}, x, y, n);
   } else {
-    map_wide(F{}, x, y, n);
+    map_wide(Elu{alpha}, x, y, n);
   }
 }
 
@@ -124,13 +134,13 @@ void elu(const sdk::Call& call) {
 /// y = log(1 + e^x)
 template <class T>
 void softplus(const sdk::Call& call) {
-  elementwise<T, T>(call, costly, TENON_DISPATCH(map_wide_all<Softplus, T>));
+  elementwise<T, T>(call, costly, TENON_DISPATCH(map_from_f32<Softplus, T>));
 }
 
 /// y = x tanh(softplus x)
 template <class T>
 void mish(const sdk::Call& call) {
-  elementwise<T, T>(call, costly, TENON_DISPATCH(map_wide_all<Mish, T>));
+  elementwise<T, T>(call, costly, TENON_DISPATCH(map_from_f32<Mish, T>));
 }
 
 /// y = x Phi(x), or its approximation with tanh

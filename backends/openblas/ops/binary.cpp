@@ -122,7 +122,7 @@ void pow_wide(const float* a, std::int64_t step_a, const float* b, std::int64_t 
     return hn::PromoteTo(d, n - i < lanes(d) ? load_first(narrow, x + i, n - i, 1.0f) : hn::LoadU(narrow, x + i));
   };
   for (std::int64_t i = 0; i < n; i += lanes(d)) {
-    const auto result = hn::DemoteTo(narrow, Pow{}(d, load(a, step_a, i), load(b, step_b, i)));
+    const auto result = rounded_to_f32(d, Pow{}(d, load(a, step_a, i), load(b, step_b, i)));
     if (n - i < lanes(d)) {
       store_first(result, narrow, y + i, n - i);
     } else {

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "elementwise/strided_loop.h"
+#include "simd/f32_math.h"
 #include "simd/simd.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -48,6 +49,11 @@ struct TanhGrad {
     return hn::Mul(dy, hn::Mul(hn::Sub(one, y), hn::Add(one, y)));
   }
 };
+
+template <class T>
+void tanh_all(const T* x, T* y, std::int64_t n) {
+  map(std::conditional_t<sizeof(T) == sizeof(float), TanhF32, Tanh>{}, x, y, n);
+}
 
 template <class F, class T>
 void map_gradient(const Segment<T, 2>& s, T* dx, std::int64_t n) {
@@ -105,7 +111,7 @@ void sigmoid_grad(const sdk::Call& call) {
 /// y = tanh x
 template <class T>
 void tanh(const sdk::Call& call) {
-  elementwise<T, T>(call, costly, TENON_DISPATCH(map_all<Tanh, T>));
+  elementwise<T, T>(call, costly, TENON_DISPATCH(tanh_all<T>));
 }
 
 /// dx = dy (1 - y^2)

@@ -69,9 +69,7 @@ struct Gelu {
     constexpr float mills[] = {0.139619049f,  0.1399053337f,  0.1195033067f, 0.1068541165f,  -0.02636567981f,
                                0.1639751404f, -0.2599512453f, 0.1460276763f, -0.02956771403f};
     const hn::RebindToSigned<D> bits;
-    const V one = hn::Set(d, 1), magnitude = hn::Abs(x), far_out = hn::Set(d, 13.25f);  // from here on x Q(|x|) is subnormal
-    const auto is_far = hn::Gt(magnitude, far_out);
-    const V t = hn::IfThenElse(is_far, far_out, magnitude);
+    const V one = hn::Set(d, 1), t = hn::Abs(x);
     const V coarse = hn::BitCast(d, hn::And(hn::BitCast(bits, t), hn::Set(bits, ~0xFFF)));  // 12 bits: its square is exact
     const V square = hn::Mul(coarse, coarse), rest_of_square = hn::Mul(hn::Sub(t, coarse), hn::Add(t, coarse));
     const V to_whole_f32 = hn::Set(d, 12582912.0f);  // 1.5 * 2^23
@@ -81,12 +79,14 @@ struct Gelu {
     r = hn::MulAdd(n, hn::Set(d, 2.12194440e-4f), r);
     r = hn::MulAdd(rest_of_square, hn::Set(d, -0.5f), r);
     const V scale = hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(hn::BitCast(bits, shifted), hn::Set(bits, 127))));
-    const V u = hn::Div(one, hn::MulAdd(t, hn::Set(d, 0.35f), one));
+    const V u = reciprocal(d, hn::MulAdd(t, hn::Set(d, 0.35f), one));
     const V ratio = hn::Mul(u, polynomial_f32(d, u, mills));
-    const V near_tail = hn::Mul(scale, hn::MulAdd(ratio, hn::Mul(r, polynomial_f32(d, r, exponential)), ratio));
-    const V tail = hn::IfThenZeroElse(is_far, near_tail);
-    const V low = hn::IfThenElse(hn::Lt(x, hn::Set(d, -16.0f)), hn::Set(d, -16.0f), x);  // avoids -inf times 0
-    return hn::Mul(low, hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(one, tail)));
+    const V tail = hn::Mul(scale, hn::MulAdd(ratio, hn::Mul(r, polynomial_f32(d, r, exponential)), ratio));
+    const V y = hn::Mul(x, hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(one, tail)));
+    const auto is_far = hn::Gt(t, hn::Set(d, 13.25f));  // from here on x Q(|x|) is subnormal
+    if (HWY_LIKELY(hn::AllFalse(d, is_far))) return y;
+    const V limit = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Set(d, -0.0f), x);
+    return hn::IfThenElse(is_far, limit, y);
   }
   /// x/2 erfc(-x / sqrt 2). The argument's rounding error, which erfc amplifies z^2 times, is corrected by the derivative.
   double operator()(double x) const {

@@ -93,6 +93,55 @@ HWY_INLINE void map(const F& f, const T* a, const T* b, T* y, std::int64_t n) {
   }
 }
 
+/// 1 / b for |b| in [2^-100, 2^100], within 1 ulp. AVX-512 divides 16 lanes of f32 in 16 cycles; a reciprocal of 14 bits and a step of
+/// Newton's iteration take 3 instructions of a cycle or less.
+template <class D, class V>
+HWY_INLINE V reciprocal(D d, V b) {
+  const V one = hn::Set(d, 1);
+  if constexpr (HWY_TARGET == HWY_AVX3 && sizeof(hn::TFromD<D>) == 4) {
+    const V approximate = hn::ApproximateReciprocal(b);
+    return hn::MulAdd(hn::NegMulAdd(approximate, b, one), approximate, approximate);
+  } else {
+    return hn::Div(one, b);
+  }
+}
+/// a / b likewise, a finite, within 0.6 ulp: the remainder is divided as well.
+template <class D, class V>
+HWY_INLINE V quotient(D d, V a, V b) {
+  if constexpr (HWY_TARGET == HWY_AVX3 && sizeof(hn::TFromD<D>) == 4) {
+    const V r = reciprocal(d, b), q = hn::Mul(a, r);
+    return hn::MulAdd(hn::NegMulAdd(q, b, a), r, q);
+  } else {
+    return hn::Div(a, b);
+  }
+}
+
+/// c[0] + c[1] x + ..., by Estrin's scheme, whose chain of operations is half as long as that of Horner's rule; x2 is x^2.
+template <class D, class V>
+HWY_INLINE V estrin(D d, V x, V x2, const float (&c)[4]) {
+  const V low = hn::MulAdd(hn::Set(d, c[1]), x, hn::Set(d, c[0]));
+  return hn::MulAdd(hn::MulAdd(hn::Set(d, c[3]), x, hn::Set(d, c[2])), x2, low);
+}
+template <class D, class V>
+HWY_INLINE V estrin(D d, V x, V x2, const float (&c)[5]) {
+  const V low = hn::MulAdd(hn::Set(d, c[1]), x, hn::Set(d, c[0]));
+  const V high = hn::MulAdd(hn::Set(d, c[4]), x2, hn::MulAdd(hn::Set(d, c[3]), x, hn::Set(d, c[2])));
+  return hn::MulAdd(high, x2, low);
+}
+template <class D, class V>
+HWY_INLINE V estrin(D d, V x, V x2, const float (&c)[6]) {
+  const V low = hn::MulAdd(hn::Set(d, c[1]), x, hn::Set(d, c[0]));
+  const V middle = hn::MulAdd(hn::Set(d, c[3]), x, hn::Set(d, c[2]));
+  const V high = hn::MulAdd(hn::Set(d, c[5]), x, hn::Set(d, c[4]));
+  return hn::MulAdd(hn::MulAdd(high, x2, middle), x2, low);
+}
+template <class D, class V>
+HWY_INLINE V estrin(D d, V x, V x2, const float (&c)[8]) {
+  const V x4 = hn::Mul(x2, x2);
+  const V c01 = hn::MulAdd(hn::Set(d, c[1]), x, hn::Set(d, c[0])), c23 = hn::MulAdd(hn::Set(d, c[3]), x, hn::Set(d, c[2]));
+  const V c45 = hn::MulAdd(hn::Set(d, c[5]), x, hn::Set(d, c[4])), c67 = hn::MulAdd(hn::Set(d, c[7]), x, hn::Set(d, c[6]));
+  return hn::MulAdd(hn::MulAdd(c67, x2, c45), x4, hn::MulAdd(c23, x2, c01));
+}
 /// x clamped to [low, high]. NaN becomes one of the bounds or stays NaN, depending on the target.
 template <class D, class V>
 HWY_INLINE V clamp(D d, V x, double low, double high) {
@@ -124,8 +173,7 @@ HWY_INLINE V exp_of_minus_magnitude(D d, V x) {
     const V shifted = hn::MulAdd(bounded, hn::Set(d, -1.44269504f), to_whole);
     const V n = hn::Sub(shifted, to_whole);
     const V r = hn::MulAdd(n, hn::Set(d, 2.12194440e-4f), hn::NegMulAdd(n, hn::Set(d, 0.693359375f), hn::Neg(bounded)));
-    V p = hn::Set(d, series[5]);
-    for (std::size_t i = 5; i-- > 0;) p = hn::MulAdd(p, r, hn::Set(d, series[i]));
+    const V p = estrin(d, r, hn::Mul(r, r), series);
     // 2^n as two factors, because it may be subnormal
     const auto exponent = hn::Sub(hn::BitCast(bits, shifted), hn::Set(bits, 0x4B400000));
     const auto half = hn::ShiftRight<1>(exponent);
@@ -157,7 +205,7 @@ struct Sigmoid {
     const V one = hn::Set(d, 1);
     const V z = exp_of_minus_magnitude(d, x);
     const V top = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), z, one);
-    return hn::Div(top, hn::Add(one, z));
+    return quotient(d, top, hn::Add(one, z));
   }
 };
 

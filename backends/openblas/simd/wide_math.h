@@ -25,6 +25,21 @@ namespace HWY_NAMESPACE {
 using WideDouble = Wide<double>;
 using DoubleVector = hn::Vec<WideDouble>;
 
+/// v rounded to f32, infinite beyond its range, for which the portable target's DemoteTo has the largest finite number.
+HWY_INLINE hn::Vec<hn::Rebind<float, WideDouble>> rounded_to_f32(WideDouble d, DoubleVector v) {
+  const hn::Rebind<float, WideDouble> narrow;
+#if HWY_TARGET == HWY_EMU128 || HWY_TARGET == HWY_SCALAR
+  HWY_ALIGN double from[HWY_MAX_BYTES / sizeof(double)];
+  HWY_ALIGN float to[HWY_MAX_BYTES / sizeof(double)];
+  hn::Store(v, d, from);
+  for (std::int64_t i = 0; i < lanes(d); ++i) to[i] = static_cast<float>(from[i]);
+  return hn::Load(narrow, to);
+#else
+  (void)d;
+  return hn::DemoteTo(narrow, v);
+#endif
+}
+
 /// y[i] = f(x[i]), where f computes in f64; y may be x.
 template <class F>
 HWY_INLINE void map_wide(const F& f, const float* x, float* y, std::int64_t n) {
@@ -32,9 +47,9 @@ HWY_INLINE void map_wide(const F& f, const float* x, float* y, std::int64_t n) {
   const hn::Rebind<float, WideDouble> narrow;
   std::int64_t i = 0;
   for (; i + lanes(d) <= n; i += lanes(d)) {
-    hn::StoreU(hn::DemoteTo(narrow, f(d, hn::PromoteTo(d, hn::LoadU(narrow, x + i)))), narrow, y + i);
+    hn::StoreU(rounded_to_f32(d, f(d, hn::PromoteTo(d, hn::LoadU(narrow, x + i)))), narrow, y + i);
   }
-  if (i < n) store_first(hn::DemoteTo(narrow, f(d, hn::PromoteTo(d, load_first(narrow, x + i, n - i)))), narrow, y + i, n - i);
+  if (i < n) store_first(rounded_to_f32(d, f(d, hn::PromoteTo(d, load_first(narrow, x + i, n - i)))), narrow, y + i, n - i);
 }
 
 /// y[i] = f(x[i]) for f64, one by one: f has an overload for a number.

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of f32 that have vector code for usual operands and other code for the rest: which of the two an element takes must not depend
+// on the elements next to it.
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "testing.h"
+
+namespace tenon::test {
+namespace {
+
+struct Function {
+  const char* name;
+  Value (*make)(Value);
+};
+
+const Function functions[] = {
+    {"exp", [](Value x) { return ops::exp(x); }},     {"expm1", [](Value x) { return ops::expm1(x); }},
+    {"log", [](Value x) { return ops::log(x); }},     {"log2", [](Value x) { return ops::log2(x); }},
+    {"log1p", [](Value x) { return ops::log1p(x); }}, {"erf", [](Value x) { return ops::erf(x); }},
+    {"sin", [](Value x) { return ops::sin(x); }},     {"cos", [](Value x) { return ops::cos(x); }},
+    {"tanh", [](Value x) { return ops::tanh(x); }},   {"sigmoid", [](Value x) { return ops::sigmoid(x); }},
+    {"gelu", [](Value x) { return ops::gelu(x); }},   {"softplus", [](Value x) { return ops::softplus(x); }},
+    {"mish", [](Value x) { return ops::mish(x); }},
+};
+
+/// Bit patterns of f(x), which tell -0 from 0 and compare NaN.
+std::vector<std::uint32_t> results(const Function& function, const std::vector<float>& x, const std::string& isa) {
+  Config config = test_config("openblas:0");
+  config.backends.options["openblas"]["isa"] = isa;
+  const Context context(config);
+  const Shape shape{static_cast<std::int64_t>(x.size())};
+  Graph graph;
+  graph.output("y", function.make(graph.input("x", DType::f32, shape)));
+  const std::vector<float> y = Program(context, graph).run({Tensor::of(x, shape)})[0].to_host().to_vector<float>();
+  std::vector<std::uint32_t> bits(y.size());
+  std::memcpy(bits.data(), y.data(), y.size() * sizeof(float));
+  return bits;
+}
+
+}  // namespace
+
+TEST_CASE("elementwise functions of f32: an element has the same bits next to any other and at any place of a vector") {
+  constexpr float inf = std::numeric_limits<float>::infinity();
+  const std::vector<float> unusual{
+      inf,   -inf, std::numeric_limits<float>::quiet_NaN(), 0.0F, -0.0F, 1e-40F, -1e-40F, 3e38F, -3e38F, 87.5F, -87.5F, -104, 1e5F, 2e6F,
+      -1.0F, 33000};
+  std::vector<float> usual;
+  for (int i = 0; i < 37; ++i) usual.push_back(0.0371F * static_cast<float>(i * i) + 0.0113F);
+  for (int i = 1; i < 20; ++i) usual.push_back(900.7F * static_cast<float>(i));  // the sines of SSE4 and of AVX2 differ in their ranges
+  for (const char* isa : {"auto", "avx2", "sse4"}) {
+    for (const Function& function : functions) {
+      CAPTURE(isa);
+      CAPTURE(function.name);
+      const std::vector<std::uint32_t> expected = results(function, usual, isa);
+      for (std::size_t shift = 0; shift < unusual.size(); ++shift) {
+        std::vector<float> mixed;
+        for (std::size_t i = 0; i < usual.size(); ++i) {
+          mixed.push_back(unusual[(i + shift) % unusual.size()]);
+          mixed.push_back(usual[i]);
+        }
+        const std::vector<std::uint32_t> got = results(function, mixed, isa);
+        for (std::size_t i = 0; i < usual.size(); ++i) {
+          CAPTURE(usual[i]);
+          REQUIRE(got[2 * i + 1] == expected[i]);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace tenon::test
