@@ -52,8 +52,9 @@ struct ErrorText : loader::ErrorText {
 // ---------------------------------------------------------------- the backends
 
 /// Kernels: Add Mul Neg Relu Sigmoid (strided, in place), Sub (strided), Tanh (dense only), Softmax (dense, in place, scratch),
-/// Reshape Flatten Transpose Expand ReduceSum (strided), MatMul (strided, epilogue), Gemm (packs b, and shares that, epilogue with relu alone), SgdStep (in
-/// place, groups), SoftmaxCrossEntropyLoss (optional operands), Div (fails as `probe` says), LogSoftmax (rejects rank 1), Cast.
+/// Reshape Flatten Transpose Expand ReduceSum (strided), MatMul (strided, epilogue), Gemm (packs b, and shares that, epilogue with relu
+/// alone), SgdStep (in place, groups), SoftmaxCrossEntropyLoss (optional operands), Div (fails as `probe` says), LogSoftmax (rejects rank
+/// 1), Cast.
 tenon_status query_full(const tenon_host_info* host, tenon_backend_info* out_info);
 /// Neg, Tanh and no copy kernel. It has another name, other capabilities, a BLAS table, and no devices.
 tenon_status query_small(const tenon_host_info* host, tenon_backend_info* out_info);
