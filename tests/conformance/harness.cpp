@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include <tenon/sdk/kernel.h>
 
@@ -135,6 +136,7 @@ void add_instance(const Instance& at, const Chosen& chosen, std::vector<Case>& o
 
 std::vector<Case> op_case_list(const std::vector<OpCase>& op_cases, const std::function<bool(const OpLine&)>& wanted) {
   std::vector<Case> cases;
+  std::set<tenon_op> refused;
   for (const OpCase& op_case : op_cases) {
     const OpLine& line = line_of(op_case.op);
     if (!wanted(line)) continue;
@@ -168,6 +170,8 @@ std::vector<Case> op_case_list(const std::vector<OpCase>& op_cases, const std::f
                          [&extra, dtype](CaseContext& context) { extra.check(context, dtype); }});
       }
     }
+    // An op may have several cases, for different dtypes.
+    if (!refused.insert(op_case.op).second) continue;
     cases.push_back({fmt::format("{}/refusals", line.stem), line.stem, line.family, TENON_DTYPE_NONE, true,
                      [&op_case](CaseContext& context) { check_refusals(context, op_case); }});
   }

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include <tenon/error.h>
 #include <tenon/sdk/kernel.h>
@@ -148,12 +149,15 @@ const std::vector<std::string>& profiles() {
 std::vector<std::string> gaps() {
   std::vector<std::string> result;
   std::set<tenon_op> with_case, judged;
+  std::set<std::pair<tenon_op, tenon_dtype>> types_with_case;
   for (const OpCase& op_case : op_cases()) {
     const OpLine& line = line_of(op_case.op);
-    if (!with_case.insert(op_case.op).second) result.push_back(fmt::format("{}: two cases", line.stem));
+    with_case.insert(op_case.op);
     if (op_case.variants.empty()) result.push_back(fmt::format("{}: a case without variants", line.stem));
     if (op_case.bound.why == nullptr) result.push_back(fmt::format("{}: a bound without a reason", line.stem));
     for (const tenon_dtype dtype : dtypes_of(op_case)) {
+      if (!types_with_case.insert({op_case.op, dtype}).second)
+        result.push_back(fmt::format("{}: two cases of one dtype, {}", line.stem, sdk::name_of(dtype)));
       const bool any = std::any_of(op_case.golden.begin(), op_case.golden.end(), [&](const Golden& g) {
         return g.dtypes.empty() || std::find(g.dtypes.begin(), g.dtypes.end(), dtype) != g.dtypes.end();
       });
