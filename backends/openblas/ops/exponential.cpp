@@ -24,6 +24,7 @@ struct ExpF64 {
     return exp_of(d, x);
   }
 };
+/// Within 1.1 ulp.
 struct Exp {
   HWY_INLINE FloatMask usual(WideFloat d, FloatVector x) const { return hn::Le(hn::Abs(x), hn::Set(d, moderate)); }
   HWY_INLINE FloatVector fast(WideFloat d, FloatVector x) const { return exp_within_f32(d, x); }
@@ -34,6 +35,7 @@ void exp_all(const T* x, T* y, std::int64_t n) {
   map(std::conditional_t<sizeof(T) == sizeof(float), FromF32<Exp>, ExpF64>{}, x, y, n);
 }
 
+/// In f32 within 1.7 ulp.
 struct Expm1 {
   HWY_INLINE FloatMask usual(WideFloat d, FloatVector x) const { return hn::Le(hn::Abs(x), hn::Set(d, moderate)); }
   HWY_INLINE FloatVector fast(WideFloat d, FloatVector x) const { return hn::CopySign(expm1_within_f32(d, x), x); }
@@ -41,6 +43,7 @@ struct Expm1 {
   double operator()(double x) const { return std::expm1(x); }
 };
 
+/// In f32 within 0.9 ulp.
 struct Log {
   HWY_INLINE FloatMask usual(WideFloat d, FloatVector x) const { return is_positive_normal(d, x); }
   HWY_INLINE FloatVector fast(WideFloat d, FloatVector x) const {
@@ -51,6 +54,7 @@ struct Log {
   double operator()(double x) const { return std::log(x); }
 };
 
+/// In f32 within 1.8 ulp, without fused multiply-add 2.1.
 struct Log2 {
   HWY_INLINE FloatMask usual(WideFloat d, FloatVector x) const { return is_positive_normal(d, x); }
   HWY_INLINE FloatVector fast(WideFloat d, FloatVector x) const {
@@ -67,8 +71,8 @@ struct Log2 {
   double operator()(double x) const { return std::log2(x); }
 };
 
-/// log(1 + x). In f32, 1 + x is rounded only to find its exponent k: 2^-k (1 + x) - 1 = 2^-k x + (2^-k - 1) loses nothing of x. In f64, for
-/// |x| < 2^-18, where adding 1 would lose digits of x, x - x^2/2, whose relative error is x^2/3.
+/// log(1 + x). In f32, 1 + x is rounded only to find its exponent k: 2^-k (1 + x) - 1 = 2^-k x + (2^-k - 1) loses nothing of x; within 1.5
+/// ulp. In f64, for |x| < 2^-18, where adding 1 would lose digits of x, x - x^2/2, whose relative error is x^2/3.
 struct Log1p {
   HWY_INLINE FloatMask usual(WideFloat d, FloatVector x) const {
     return hn::And(hn::Gt(x, hn::Set(d, -1)), hn::Lt(x, hn::Set(d, 0x1p60f)));
@@ -88,7 +92,8 @@ struct Log1p {
   double operator()(double x) const { return std::log1p(x); }
 };
 
-/// For |x| < 0.93 x + x p(x^2), else 1 - erfc |x| with the sign of x, where erfc t = e^(-t - t q(t)).
+/// For |x| < 0.93 x + x p(x^2), else 1 - erfc |x| with the sign of x, where erfc t = e^(-t - t q(t)). In f32 within
+/// 1.2 ulp.
 /// Source  the two forms and their boundary: N. Juffa, "Vectorizable implementation of error function erff()", Stack Overflow, 2016.
 struct Erf {
   template <class D, class V>

@@ -15,7 +15,7 @@ namespace tenon::openblas {
 namespace HWY_NAMESPACE {
 namespace {
 
-/// In f32 |x| = n pi + r for the sine, (n + 1/2) pi + r for the cosine; the parity of n is the sign of sin r.
+/// In f32 |x| = n pi + r for the sine, (n + 1/2) pi + r for the cosine; the parity of n is the sign of sin r. Within 2.4 ulp.
 ///
 /// pi is a sum of parts (Cody and Waite: Software Manual for the Elementary Functions, 1980). A fused multiply-add rounds only its result,
 /// which near a zero of the function has no more than 24 bits. Without one, products of n, of 9 bits with its half, and 15 bits are exact.

@@ -59,8 +59,8 @@ struct Silu {
 };
 
 /// x Phi(x) by the normal distribution's tail Q: x Q(-x) for x < 0, where 1 - Q would cancel, else x (1 - Q(x)). Within 7 ulp.
-/// Q(t) = e^(-t^2/2) u p(u), u = 1 / (1 + 0.35 t). t^2 is the sum of an exact square and a rest, because e^-s turns an absolute error of s
-/// into a relative one. Polynomials are fitted as in wide_math.h.
+/// Q(t) = e^(-t^2/2) u p(u), u = 1 / (1 + 0.35 t). t^2 is the sum of a number of 24 bits and a rest, because e^-s turns an absolute error
+/// of s into a relative one. Polynomials are fitted as in wide_math.h.
 struct Gelu {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
@@ -70,8 +70,12 @@ struct Gelu {
                                0.1639751404f, -0.2599512453f, 0.1460276763f, -0.02956771403f};
     const hn::RebindToSigned<D> bits;
     const V one = hn::Set(d, 1), t = hn::Abs(x);
+#if HWY_NATIVE_FMA
+    const V square = hn::Mul(t, t), rest_of_square = hn::MulSub(t, t, square);
+#else
     const V coarse = hn::BitCast(d, hn::And(hn::BitCast(bits, t), hn::Set(bits, ~0xFFF)));  // 12 bits: its square is exact
     const V square = hn::Mul(coarse, coarse), rest_of_square = hn::Mul(hn::Sub(t, coarse), hn::Add(t, coarse));
+#endif
     const V to_whole_f32 = hn::Set(d, 12582912.0f);  // 1.5 * 2^23
     const V shifted = hn::MulAdd(square, hn::Set(d, -0.72134752f), to_whole_f32);
     const V n = hn::Sub(shifted, to_whole_f32);

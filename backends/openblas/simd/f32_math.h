@@ -5,8 +5,9 @@
 // take their result from the f64 function, so that no result depends on its neighbours.
 //
 // Polynomials are minimax fits (Lawson's iteration on Chebyshev nodes in 40 digits, mpmath) whose coefficients are rounded to f32 one after
-// another, each before the rest is fitted; the errors stated are those of the rounded polynomials. Errors in ulp are maxima over all 2^32
-// operands, against the C library in f64, of the targets with and without fused multiply-add.
+// another, each before the rest is fitted; the errors stated are those of the rounded polynomials. Errors in ulp are the largest ones
+// measured against the C library's vector functions of f64: of one operand of each seven neighbours with AVX-512, of each 97 with AVX2,
+// SSE4 and the portable code, over all of f32.
 #if defined(TENON_OPENBLAS_F32_MATH_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENON_OPENBLAS_F32_MATH_H
 #undef TENON_OPENBLAS_F32_MATH_H
@@ -135,7 +136,7 @@ HWY_INLINE FloatVector log1p_of_fraction_f32(WideFloat d, FloatVector z) {
   const FloatVector f = hn::IfThenElse(halved, hn::MulAdd(z, hn::Set(d, 0.5f), hn::Set(d, -0.5f)), z);
   return sum_of_log(d, hn::IfThenElseZero(halved, hn::Set(d, 1)), f);
 }
-/// tanh x for every x by e^(2 |x|) - 1, which loses no digits near 0.
+/// tanh x for every x by e^(2 |x|) - 1, which loses no digits near 0. Within 2.6 ulp.
 struct TanhF32 {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
