@@ -241,6 +241,9 @@ inline void store(const Bf16Block& block) {
   }
 }
 
+// Lines of a panel that are prefetched, 4 KiB.
+constexpr std::int64_t lines_ahead = 32;
+
 inline __m512bh pairs(__m512i words) {
   return reinterpret_cast<const __m512bh&>(words);
 }
@@ -253,6 +256,10 @@ inline void tile(const sdk::BFloat16* a, std::int64_t a_step, const sdk::BFloat1
   std::int64_t i = 0;
   for (; i + 2 <= k; i += 2, panel += 2 * width) {
     const __m512i b0 = _mm512_loadu_si512(panel), b1 = _mm512_loadu_si512(panel + width);
+    if constexpr (rows <= 2) {  // bound by memory
+      _mm_prefetch(reinterpret_cast<const char*>(panel + lines_ahead * 2 * width), _MM_HINT_T0);
+      _mm_prefetch(reinterpret_cast<const char*>(panel + lines_ahead * 2 * width + width), _MM_HINT_T0);
+    }
     for (int r = 0; r < rows; ++r) {
       const __m512i pair = _mm512_set1_epi32(static_cast<int>(pair_at(a + r * a_step + i)));
       sums[r][0] = _mm512_dpbf16_ps(sums[r][0], pairs(pair), pairs(b0));
@@ -446,8 +453,10 @@ void pack_panel(const PanelSource<sdk::BFloat16>& from, std::int64_t panel, sdk:
 template <>
 void multiply_panels(const PanelProduct<sdk::BFloat16>& product) {
 #if TENON_X86
-  // The choice depends on k alone, because instructions differ in the order of additions.
-  if (has_amx_bf16() && product.k >= amx::smallest_k) return amx::multiply(product);
+  // The choice depends on the whole product, because instructions differ in the order of additions. The loads of a tile leave out every
+  // other 64 bytes, which the processor's prefetcher does not follow well.
+  const bool fills_tiles = product.k >= amx::smallest_k && !(product.streams && has_avx512_bf16());
+  if (has_amx_bf16() && fills_tiles) return amx::multiply(product);
   if (has_avx512_bf16()) return avx512::multiply(product);
 #endif
   TENON_DISPATCH(multiply_converted)(product);

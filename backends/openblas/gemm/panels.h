@@ -106,6 +106,7 @@ struct PanelProduct {
   float alpha = 1, beta = 1;                ///< only products of bf16 take others than 1
   float* wide_y = nullptr;                  ///< results in f32 instead of y, only of products of bf16, without activation; or NULL
   bool accumulates = false;                 ///< wide_y is added to
+  bool streams = false;                     ///< of bf16: the panels are read once, from memory: in the order of their addresses
   sdk::Activation activation = {};
   bool wide_last_panel = false;  ///< y has memory for whole panels
 };
