@@ -17,7 +17,7 @@ namespace {
 void split(const float* p, std::int64_t n, sdk::BFloat16* high, sdk::BFloat16* low) {
   const Floats d;
   std::int64_t i = 0;
-  const auto rest = [d](hn::Vec<Floats> v) HWY_ATTR { return hn::Sub(v, from_bf16(to_bf16(v))); };
+  const auto rest = [](hn::Vec<Floats> v) HWY_ATTR { return hn::Sub(v, from_bf16(to_bf16(v))); };
   for (; i + lanes(d) <= n; i += lanes(d)) {
     const auto v = hn::LoadU(d, p + i);
     store_rounded(v, d, high + i);
