@@ -248,7 +248,7 @@ inline __m512bh pairs(__m512i words) {
   return reinterpret_cast<const __m512bh&>(words);
 }
 
-/// Adds to the sums of `rows` rows the products of elements [k, end), end - k below 32 or all of them.
+/// Sums of `rows` rows and a panel's columns.
 template <int rows>
 inline void tile(const sdk::BFloat16* a, std::int64_t a_step, const sdk::BFloat16* panel, std::int64_t k, float* out_sums) {
   __m512 sums[rows][2];

@@ -86,6 +86,7 @@ void multiply(const sdk::Host& host, const Bf16Product& p, const StridedLoop<2>&
     product.alpha = p.alpha;
     product.beta = p.beta;
     product.activation = p.activation;
+    product.streams = reads_panels_once(m);  // however the entries are divided: it decides the order of additions
     return product;
   };
   const auto allocate = [&](std::int64_t worker, BFloat16*& out_rows, BFloat16*& out_panels) {

@@ -16,9 +16,6 @@ constexpr std::int64_t multiply_grain = 1'500'000;
 /// Rows of a task when there are too few panels for all threads: a multiple of the register tiles of all instruction sets.
 constexpr std::int64_t task_rows = 84;
 
-/// Up to so many rows a product waits for its panels.
-constexpr std::int64_t streaming_rows = 2;
-
 /// The part of a product with rows [row, row + rows) and panels [panel, panel + panels).
 template <class T>
 PanelProduct<T> part_of(const PanelProduct<T>& p, std::int64_t row, std::int64_t rows, std::int64_t panel, std::int64_t panels) {
@@ -65,7 +62,7 @@ void pack_matrix(const sdk::Host& host, const sdk::MatrixView& b, const T* data,
 template <class T>
 void multiply_packed(const sdk::Host& host, const PanelProduct<T>& whole) {
   PanelProduct<T> product = whole;
-  product.streams = whole.rows <= streaming_rows;
+  product.streams = reads_panels_once(whole.rows);
   const std::int64_t panels = panel_count<T>(product.columns);
   const std::int64_t row_tasks = panels >= 2 * host.thread_count() ? 1 : sdk::ceil_div(product.rows, task_rows);
   const std::int64_t rows = sdk::ceil_div(product.rows, row_tasks);

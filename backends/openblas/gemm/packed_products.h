@@ -15,6 +15,11 @@ namespace tenon::openblas {
 /// Rows from which packed weights pay: below, a product reads each weight about once and OpenBLAS is bound by memory bandwidth.
 inline constexpr std::int64_t smallest_packed_rows = 4;
 
+/// Whether a product with so many rows waits for its panels: PanelProduct::streams.
+constexpr bool reads_panels_once(std::int64_t rows) {
+  return rows <= 2;
+}
+
 /// Bytes of b (k, n) as panels for products with `rows` rows; 0: products that read it as it is are as fast, or the memory option is
 /// "small" and panels would take more bytes than b.
 template <class T>

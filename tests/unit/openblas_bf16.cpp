@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of bf16: instructions differ in the order of additions, so the choice among them must not depend on how threads divide the work.
+#include <cstdint>
+#include <vector>
+
+#include "testing.h"
+
+namespace tenon::test {
+namespace {
+
+Tensor numbers(const Shape& shape) {
+  std::vector<float> values(static_cast<std::size_t>(shape.count()));
+  std::uint32_t state = 1;
+  for (float& value : values) {
+    state = state * 1664525u + 1013904223u;
+    value = static_cast<float>(state >> 8) / 8388608.0F - 1;
+  }
+  return Tensor::of(values, shape);
+}
+
+/// a b in bf16, as f32.
+std::vector<float> product(const Shape& a, const Shape& b, int threads) {
+  Config config = test_config("openblas:0");
+  config.threads = threads;
+  const Context context(config);
+  Graph graph;
+  const Value left = ops::cast(graph.input("a", DType::f32, a), DType::bf16),
+              right = ops::cast(graph.input("b", DType::f32, b), DType::bf16);
+  graph.output("y", ops::cast(ops::matmul(left, right), DType::f32));
+  return Program(context, graph).run({numbers(a), numbers(b)})[0].to_host().to_vector<float>();
+}
+
+}  // namespace
+
+TEST_CASE("products of bf16 have the same bits for any number of threads") {
+  // One thread computes whole entries of a stack, more threads than entries share each of them.
+  for (const std::int64_t rows : {1, 2, 3, 40}) {
+    for (const std::int64_t k : {7, 32, 333}) {
+      CAPTURE(rows);
+      CAPTURE(k);
+      const Shape a{3, rows, k}, b{3, k, 200};
+      const std::vector<float> expected = product(a, b, 1);
+      for (const int threads : {2, 5}) CHECK(product(a, b, threads) == expected);
+    }
+  }
+}
+
+}  // namespace tenon::test
