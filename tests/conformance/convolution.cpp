@@ -193,6 +193,19 @@ Bound convolution_bound(const Convolution& shape, tenon_op op, tenon_dtype dtype
   return bound;
 }
 
+void add_random_dimensions(Convolution& shape, std::size_t dims, std::int64_t largest_kernel, std::int64_t more_pixels, Random& random) {
+  for (std::size_t i = 0; i < dims; ++i) {
+    const std::int64_t kernel = random.integer(1, largest_kernel), dilation = random.integer(0, 3) == 0 ? 2 : 1;
+    const std::int64_t before = random.integer(0, kernel), after = random.integer(0, kernel);
+    shape.kernel.push_back(kernel);
+    shape.dilations.push_back(dilation);
+    shape.strides.push_back(random.integer(1, 4));
+    shape.before.push_back(before);
+    shape.after.push_back(after);
+    shape.sizes.push_back(std::max<std::int64_t>(1, dilation * (kernel - 1) + 1 - before - after) + random.integer(0, more_pixels));
+  }
+}
+
 Variant variant_of(const Convolution& shape, tenon_op op, bool bias, Special special) {
   // No special values in the filters: for padding some kernels add their product with 0 and some add nothing.
   const Values image{.special = special};

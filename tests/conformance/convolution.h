@@ -26,6 +26,10 @@ struct Convolution {
   static Convolution of(tenon_op op, const Variant& variant);
 };
 
+/// Adds `dims` spatial dimensions with kernels of at most `largest_kernel` taps, any strides, dilations and padding, and at most
+/// `more_pixels` more pixels than the window needs.
+void add_random_dimensions(Convolution& shape, std::size_t dims, std::int64_t largest_kernel, std::int64_t more_pixels, Random& random);
+
 /// The bound of a result; see the definition.
 Bound convolution_bound(const Convolution& shape, tenon_op op, tenon_dtype dtype);
 

@@ -103,16 +103,7 @@ Convolution any_shape(Random& random) {
   shape.groups = random.integer(0, 3) == 0 ? random.integer(2, 4) : 1;
   shape.channels = shape.groups * random.integer(1, 5);
   shape.filters = shape.groups * random.integer(1, 5);
-  for (std::size_t i = 0; i < dims; ++i) {
-    const std::int64_t kernel = random.integer(1, 6), dilation = random.integer(0, 3) == 0 ? 2 : 1;
-    const std::int64_t before = random.integer(0, kernel), after = random.integer(0, kernel);
-    shape.kernel.push_back(kernel);
-    shape.dilations.push_back(dilation);
-    shape.strides.push_back(random.integer(1, 4));
-    shape.before.push_back(before);
-    shape.after.push_back(after);
-    shape.sizes.push_back(std::max<std::int64_t>(1, dilation * (kernel - 1) + 1 - before - after) + random.integer(0, 7));
-  }
+  add_random_dimensions(shape, dims, 6, 7, random);
   return shape;
 }
 

@@ -33,16 +33,7 @@ Convolution any_shape(Random& random) {
   const bool depthwise = shape.groups > 1 && random.integer(0, 2) == 0;
   shape.channels = shape.groups * (depthwise ? 1 : random.integer(1, 9));
   shape.filters = shape.groups * (depthwise ? 1 : random.integer(1, 20));
-  for (std::size_t i = 0; i < dims; ++i) {
-    const std::int64_t kernel = random.integer(1, 5), dilation = random.integer(0, 3) == 0 ? 2 : 1;
-    const std::int64_t before = random.integer(0, kernel), after = random.integer(0, kernel);
-    shape.kernel.push_back(kernel);
-    shape.dilations.push_back(dilation);
-    shape.strides.push_back(random.integer(1, 4));
-    shape.before.push_back(before);
-    shape.after.push_back(after);
-    shape.sizes.push_back(std::max<std::int64_t>(1, dilation * (kernel - 1) + 1 - before - after) + random.integer(0, 9));
-  }
+  add_random_dimensions(shape, dims, 5, 9, random);
   return shape;
 }
 
