@@ -40,7 +40,8 @@ TEST_CASE("products of bf16 have the same bits for any number of threads") {
         CAPTURE(stack);
         CAPTURE(rows);
         CAPTURE(k);
-        const Shape a{stack, rows, k}, b{stack, k, 200};
+        // Results are rounded to bf16: another order of additions changes one in thousands.
+        const Shape a{stack, rows, k}, b{stack, k, rows <= 2 && k > 32 ? 40000 : 200};
         const std::vector<float> expected = product(a, b, 1);
         for (const int threads : {2, 5}) CHECK(product(a, b, threads) == expected);
       }
