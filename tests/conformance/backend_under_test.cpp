@@ -84,4 +84,9 @@ std::string BackendUnderTest::device() const {
   return fmt::format("{}:0 ({})", device_->backend().name(), product != nullptr ? product : "unnamed");
 }
 
+bool BackendUnderTest::device_lost() const {
+  ErrorText error;
+  return device_->synchronize(error) == TENON_DEVICE_LOST;
+}
+
 }  // namespace tenon::conformance

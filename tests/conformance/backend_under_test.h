@@ -29,6 +29,8 @@ class BackendUnderTest {
   std::string backend() const { return device_->backend().name(); }
   std::string version() const { return device_->info().version; }
   std::string device() const;
+  /// Whether the device is lost, and every later call on it would fail.
+  bool device_lost() const;
 
  private:
   std::unique_ptr<Device> device_, oracle_;

@@ -65,6 +65,10 @@ json to_message(std::size_t index, const Verdict& verdict) {
     for (std::size_t i = chunk.begin; i < chunk.end; ++i) {
       const Verdict verdict = backend_under_test->run(cases[i], options.seed);
       send(pipe, to_message(i, verdict));
+      if (verdict.outcome == Class::fail && backend_under_test->device_lost()) {
+        send(pipe, {{"device_lost", true}});
+        _exit(0);  // all other cases would fail in this process
+      }
       if (cases[i].ending == Ending::exits && verdict.outcome == Class::pass) {
         static_cast<void>(backend_under_test.release());  // everything stays open
         std::exit(0);
@@ -194,6 +198,7 @@ void Child::handle(const std::string& line) {
   }
   if (message.contains("refusal")) refusal_ = text("refusal");
   if (message.contains("wrong_use")) wrong_use_ = text("wrong_use");
+  if (message.contains("device_lost")) device_lost_ = true;
   if (message.contains("end")) ended_ = next() == chunk_.end;
   if (message.value("done", std::size_t{0} - 1) != next()) return;
   Verdict verdict;

@@ -45,6 +45,8 @@ class Child {
   bool loaded() const { return !backend_.empty(); }
   /// Whether the process completed its work, including the shutdown.
   bool ended() const { return ended_; }
+  /// Whether the device was lost in the last case, so that the process ran no other.
+  bool device_lost() const { return device_lost_; }
   /// For a case that ends with exit(0): whether the process did.
   bool exited_well() const;
   /// The loader's message if the backend could not be loaded; empty if it was loaded or the process died.
@@ -70,7 +72,7 @@ class Child {
   std::vector<Verdict> verdicts_;
   std::string backend_, version_, device_, refusal_, wrong_use_;
   int status_ = 0;
-  bool timed_out_ = false, killed_ = false, ended_ = false, over_ = false;
+  bool timed_out_ = false, killed_ = false, ended_ = false, over_ = false, device_lost_ = false;
 };
 
 }  // namespace tenon::conformance

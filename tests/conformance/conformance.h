@@ -47,10 +47,11 @@ struct Report {
   std::string kit_version;  ///< the version of the kit
   std::string waivers;      ///< the conformance.yaml that was read; empty if there was none
   std::vector<std::pair<std::string, std::string>> options;
-  double seconds = 0;  ///< from the first case to the last
+  double seconds = 0;    ///< from the first case to the last
+  bool complete = true;  ///< false: the time budget was used up before all cases had run
 
   std::int64_t count(Class outcome) const;
-  /// 0 only if there are results, none failed and no mandatory one is unsupported.
+  /// 0 only if there are results, all cases had their turn, none failed and no mandatory one is unsupported.
   int exit_code() const;
 };
 
@@ -75,6 +76,7 @@ struct Options {
   bool in_process = false;  ///< no child processes: a crash ends the run, and a debugger can see it
   int jobs = 1;             ///< number of concurrent child processes; does not affect the report
   double timeout_s = 120;   ///< of one case in a child process
+  double budget_s = 0;      ///< of the run in child processes: cases that it does not reach are not run; 0: no limit
   /// Backends that are part of the process, by name; they take precedence over files.
   std::vector<std::pair<std::string, tenon_backend_query_fn>> registered;
 };

@@ -22,7 +22,7 @@ int Report::exit_code() const {
   const bool good = std::none_of(results.begin(), results.end(), [](const Result& r) {
     return r.outcome == Class::fail || (r.outcome == Class::unsupported && r.mandatory);
   });
-  return good && !results.empty() ? 0 : 1;
+  return good && complete && !results.empty() ? 0 : 1;
 }
 
 namespace {

@@ -211,6 +211,7 @@ Report judge(const Options& options) {
   report.backend = run.backend;
   report.version = run.version;
   report.device = run.device;
+  report.complete = run.complete;
   auto extra = run.extras.begin();
   for (std::size_t i = 0; i < cases.size(); ++i) {
     writer.add(cases[i], run.verdicts[i]);

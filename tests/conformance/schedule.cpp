@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <deque>
 #include <list>
@@ -44,6 +45,7 @@ class Schedule {
     results_.verdicts.resize(cases_.size());
     cut();
     while (!waiting_.empty() || !running_.empty()) {
+      if (out_of_time()) waiting_.clear();
       while (!waiting_.empty() && running_.size() < static_cast<std::size_t>(std::max(1, options_.jobs))) {
         const Chunk chunk = waiting_.front();
         waiting_.pop_front();
@@ -53,7 +55,7 @@ class Schedule {
       for (auto child = running_.begin(); child != running_.end();) {
         child->advance();
         // The rest of the group is skipped after the last death that it may have.
-        const bool given_up = !child->over() && child->next() > last_of(child->chunk());
+        const bool given_up = !child->over() && (child->next() > last_of(child->chunk()) || out_of_time());
         if (child->over() || given_up) conclude(*child, given_up);
         child = child->over() || given_up ? running_.erase(child) : std::next(child);
       }
@@ -66,12 +68,20 @@ class Schedule {
  private:
   struct Group {
     std::set<std::size_t> deaths;                  ///< cases that a process died in
+    std::set<std::size_t> losses;                  ///< cases that left the device lost
     std::map<std::size_t, std::string> shutdowns;  ///< cases after which a process died while it shut down, with the cause
     /// The last case that is not skipped.
-    std::size_t last() const {
-      return deaths.size() < max_deaths_of_a_group ? ~std::size_t{0} : *std::next(deaths.begin(), max_deaths_of_a_group - 1);
+    std::size_t last() const { return std::min(nth(deaths, max_deaths_of_a_group), nth(losses, max_losses_of_a_group)); }
+    bool gave_up_after_losses() const { return nth(losses, max_losses_of_a_group) < nth(deaths, max_deaths_of_a_group); }
+
+   private:
+    static std::size_t nth(const std::set<std::size_t>& cases, std::size_t n) {
+      return cases.size() < n ? ~std::size_t{0} : *std::next(cases.begin(), static_cast<std::ptrdiff_t>(n) - 1);
     }
   };
+  bool out_of_time() const {
+    return options_.budget_s > 0 && std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count() > options_.budget_s;
+  }
   std::size_t last_of(Chunk chunk) { return groups_[cases_[chunk.begin].group].last(); }
 
   /// Loads the backend and shuts it down without a case: false if it cannot be loaded.
@@ -108,6 +118,12 @@ class Schedule {
       waiting_.push_back({begin, end});
       begin = end;
     }
+    if (options_.budget_s == 0) return;
+    // A run that may end early visits all groups before it returns to the first.
+    std::map<std::string, std::size_t> chunks;
+    std::map<std::size_t, std::size_t> round;  // of the chunk with this first case
+    for (const Chunk& chunk : waiting_) round[chunk.begin] = chunks[cases_[chunk.begin].group]++;
+    std::stable_sort(waiting_.begin(), waiting_.end(), [&](const Chunk& a, const Chunk& b) { return round[a.begin] < round[b.begin]; });
   }
 
   void conclude(const Child& child, bool given_up) {
@@ -118,7 +134,10 @@ class Schedule {
     done_ += child.verdicts().size();
     if (given_up || child.ended()) return;
     const std::size_t next = child.next();
-    if (next < chunk.end) {
+    if (child.device_lost()) {
+      group.losses.insert(next - 1);
+      if (next < chunk.end) waiting_.push_front({next, chunk.end});
+    } else if (next < chunk.end) {
       const std::string fate = child.refusal().empty() ? child.fate() : child.refusal();
       results_.verdicts[next] = {Class::fail, child.loaded() ? fate : "while the backend was loaded again, " + fate};
       ++done_;
@@ -140,18 +159,23 @@ class Schedule {
     for (const auto& [name, cases] : members) {
       const Group& group = groups_[name];
       const auto lost = std::upper_bound(cases.begin(), cases.end(), group.last());
-      for (auto i = lost; i != cases.end(); ++i)
-        results_.verdicts[*i] = {Class::not_run, fmt::format("{} processes of group {} had died", max_deaths_of_a_group, name)};
+      const std::string reason = group.gave_up_after_losses() ? fmt::format("{} cases had lost the device", max_losses_of_a_group)
+                                                              : fmt::format("{} processes had died", max_deaths_of_a_group);
+      for (auto i = lost; i != cases.end(); ++i) results_.verdicts[*i] = {Class::not_run, fmt::format("in group {} {}", name, reason)};
       if (lost != cases.end()) {
-        add_extra(
-            name + "/not_run", cases.back(), cases_[*lost].name,
-            fmt::format("{} processes of the group died, and its last {} cases were not run", max_deaths_of_a_group, cases.end() - lost));
+        add_extra(name + "/not_run", cases.back(), cases_[*lost].name,
+                  fmt::format("{}, and the last {} cases of the group were not run", reason, cases.end() - lost));
       }
       // Only the first one is reported.
       if (!group.shutdowns.empty() && group.shutdowns.begin()->first <= group.last()) {
         const auto& [last, fate] = *group.shutdowns.begin();
         add_extra(name + "/shutdown", cases.back(), cases_[last].name, "after its last case, while it shut down, " + fate);
       }
+    }
+    for (Verdict& verdict : results_.verdicts) {
+      if (verdict.outcome != Class::not_run || !verdict.text.empty()) continue;
+      verdict.text = fmt::format("the time budget of {} s was used up", options_.budget_s);
+      results_.complete = false;
     }
     std::stable_sort(results_.extras.begin(), results_.extras.end(), [](const auto& a, const auto& b) { return a.after < b.after; });
   }
@@ -173,6 +197,7 @@ class Schedule {
 
   const Options& options_;
   const std::vector<Case>& cases_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   RunResults results_;
   std::deque<Chunk> waiting_;
   std::list<Child> running_;

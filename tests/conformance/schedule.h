@@ -14,6 +14,8 @@ namespace tenon::conformance {
 inline constexpr std::size_t max_cases_of_a_process = 400;
 /// The number of processes of a group that may die before the rest of the group is skipped: a backend that always hangs takes this many
 inline constexpr std::size_t max_deaths_of_a_group = 3;
+/// The number of times that a group may lose its device, each of which takes a new process, before the rest of the group is skipped.
+inline constexpr std::size_t max_losses_of_a_group = 20;
 
 /// The results of all cases.
 struct RunResults {
@@ -28,6 +30,7 @@ struct RunResults {
   std::vector<Verdict> verdicts;         ///< per case; none if it could not be loaded
   std::vector<Extra> extras;             ///< sorted by `after`
   Verdict load;                          ///< why it could not be loaded
+  bool complete = true;                  ///< false: options.budget_s was used up before all cases had run
 };
 
 /// Runs the cases in child processes, options.jobs at a time. The results do not depend on that number.

@@ -41,6 +41,7 @@ enum class Behaviour {
   closes_descriptors,
   leaves_a_process,  ///< starts a process that holds all descriptors, then crashes
   throws_an_integer,
+  loses_device,  ///< at the first execution
   crashes_at_create,
   exits_at_create,
   refuses_to_create,
@@ -65,6 +66,7 @@ struct Backend : Disguise<Backend> {
   }
 };
 
+bool device_lost = false;                          ///< in this process
 std::map<tenon_plan*, std::uint32_t> f32_results;  ///< the binding of each plan's first result, if it is f32
 
 tenon_status plan_create(tenon_device* device, const tenon_graph* graph, const tenon_plan_options* options, tenon_plan** out_plan,
@@ -105,12 +107,21 @@ tenon_status plan_execute(tenon_plan* plan, const tenon_bindings* bindings, std:
     std::raise(SIGKILL);
   }
   if (behaviour == Behaviour::throws_an_integer) throw 7;
+  if (behaviour == Behaviour::loses_device) {
+    device_lost = true;
+    return say(error, TENON_DEVICE_LOST, "an illegal address was accessed");
+  }
   const tenon_status status = Backend::real->plan_execute(plan, bindings, workspace, stream, error);
   if (behaviour == Behaviour::wrong_element && status == TENON_OK && f32_results.count(plan) != 0) {
     auto* y = reinterpret_cast<float*>(static_cast<std::uintptr_t>(bindings->addresses[f32_results[plan]]));
     *y += 1;
   }
   return status;
+}
+
+tenon_status stream_synchronize(tenon_stream* stream, tenon_error* error) {
+  if (device_lost) return say(error, TENON_DEVICE_LOST, "the device was lost by an earlier call");
+  return Backend::real->stream_synchronize(stream, error);
 }
 
 tenon_status axpy(const tenon_blas_call*, const tenon_blas_axpy_args*, tenon_error*) {
@@ -130,6 +141,7 @@ void Backend::alter(tenon_backend_table& table) {
   table.plan_create = plan_create;
   table.plan_execute = plan_execute;
   table.shutdown = shutdown;
+  table.stream_synchronize = stream_synchronize;
 }
 
 conformance::Options options_for(const std::string& filter, const std::string& profile = "ops") {
@@ -193,9 +205,40 @@ TEST_CASE("conformance: after three crashes the rest of a group is not run and i
   const auto& rest = report.results.back();
   CHECK(contains(rest.name, "/not_run"));
   CHECK(rest.outcome == Class::fail);
-  CHECK(contains(rest.text, "3 processes of the group died, and its last " + std::to_string(names.size() - 3) + " cases were not run"));
+  CHECK(contains(rest.text, "3 processes had died, and the last " + std::to_string(names.size() - 3) + " cases of the group were not run"));
   CHECK(contains(rest.again, "--filter '" + names[3] + "'"));
   CHECK(report.exit_code() == 1);
+}
+
+TEST_CASE("conformance: a case after one that lost the device runs in a new process") {
+  auto options = options_for("relu/*");
+  const auto report = judged(Behaviour::loses_device, options);
+  constexpr std::size_t most = conformance::max_losses_of_a_group;
+  REQUIRE(report.results.size() > most + 1);
+  std::size_t losses = 0;
+  for (const auto& result : report.results) {
+    CHECK_FALSE(contains(result.text, "was lost by an earlier call"));
+    if (contains(result.text, "illegal address")) ++losses;
+  }
+  CHECK(losses == most);
+  CHECK(contains(report.results.back().text, std::to_string(most) + " cases had lost the device, and the last "));
+  options.jobs = 3;
+  CHECK(lines_of(report) == lines_of(judged(Behaviour::loses_device, options)));
+}
+
+TEST_CASE("conformance: cases that the time budget does not reach are not run, and the run is no success") {
+  auto options = options_for("relu/*");
+  options.budget_s = 1e-9;
+  const auto none = judged(Behaviour::honest, options);
+  CHECK(none.count(Class::not_run) == static_cast<std::int64_t>(none.results.size()));
+  CHECK(contains(conformance::to_text(none), "the time budget of 1e-09 s was used up"));
+  CHECK(none.exit_code() == 1);
+  options.budget_s = 1000;
+  const auto all = judged(Behaviour::honest, options);
+  CHECK(all.count(Class::not_run) == 0);
+  CHECK(all.exit_code() == 0);
+  options.budget_s = 0;
+  CHECK(lines_of(all) == lines_of(judged(Behaviour::honest, options)));
 }
 
 TEST_CASE("conformance: a backend that always crashes has the same report with one process and with three") {
