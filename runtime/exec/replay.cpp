@@ -105,6 +105,9 @@ bool Replay::record(std::uint64_t parameters_epoch, const std::function<void(ten
     if (refusal.status() == Status::unsupported && new_epoch && packs_ == Packs::unknown) {
       packs_ = Packs::yes;
     } else {
+      if (refusal.status() != Status::unsupported) {
+        log::warning("device '{}': a recording failed, so its program is slower from now on: {}", device_->info.name, refusal.what());
+      }
       stop(refusal.what());
     }
     return false;

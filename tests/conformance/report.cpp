@@ -109,6 +109,7 @@ std::string to_json(const Report& report) {
   root["options"] = nlohmann::ordered_json::object();
   for (const auto& [option, value] : report.options) root["options"][option] = value;
   root["certified"] = certified(report);
+  root["complete"] = report.complete;
   root["seconds"] = report.seconds;
   root["cases"] = nlohmann::ordered_json::array();
   for (const Result& result : report.results) {

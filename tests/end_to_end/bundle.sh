@@ -56,6 +56,12 @@ expect 0 'ns' cat "$work/some/bench_gemm.json"
 expect 1 '0 pass, 0 fail, 2 timeout' "${checks[@]}" --only 'conformance_core' --only devices --limit 0 --out "$work/late"
 echo 'no list' >"$work/elsewhere/moved/lib/tenon/backends/libtenon_backend_reference.conformance.yaml"
 expect 1 '1 pass, 1 fail' "${checks[@]}" --tree "$work/elsewhere/moved" --only conformance_core,bench_gemm --out "$work/failed"
+# A short run: what the budget does not reach is not run, a check that did not end is repeated, and the archive is complete.
+short=("${checks[@]}" --only devices,conformance_core --out "$work/short" --archive "$work/short.tar.gz" --jobs 2)
+expect 0 '0 pass, 0 fail, 0 timeout, 2 not run' "${short[@]}" --budget 0
+expect 1 '0 pass, 0 fail, 2 timeout' "${short[@]}" --limit 0 --resume
+expect 0 '2 pass' "${short[@]}" --resume
+expect 0 'short/conformance_core.junit.xml' tar -tzf "$work/short.tar.gz"
 expect 2 'no such check' "${checks[@]}" --only nothing --out "$work/nothing"
 
 # NVIDIA's libraries are found where they are installed, Python wheels included; missing ones are reported.

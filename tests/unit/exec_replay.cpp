@@ -4,9 +4,11 @@
 
 #include <tenon/trace.h>
 
+#include "core/log.h"
 #include "extra_device.h"
 #include "malloc_counter.h"
 #include "recording_backend.h"
+#include "temporary_folder.h"
 #include "testing.h"
 
 namespace tenon::test {
@@ -288,7 +290,14 @@ TEST_CASE_FIXTURE(OnTape, "replay: an error of a replayed kernel names its node,
 TEST_CASE_FIXTURE(OnTape, "replay: after a failed recording the program executes and never records again") {
   Program program(context, doubled(), on_tape);
   tape.fail_end = true;
+  const TemporaryFolder folder;
+  const std::uint32_t level = log::level();
+  log::set_level(TENON_LOG_WARNING);
+  log::set_file(folder.file("log"));
   for (int run = 0; run < 5; ++run) CHECK(floats(program.run({pair(1, 2)})[0]) == Floats{-2, -4});
+  log::set_file("");
+  log::set_level(level);
+  CHECK(contains(folder.read("log"), "device 'tape:0': a recording failed, so its program is slower from now on: cannot end a recording"));
   CHECK(tape.kernels == 10);
   CHECK(program.placement().replay == "no longer: cannot end a recording: the tape has torn");
 }

@@ -29,6 +29,7 @@ struct Options {
   // Options of nets and mnist.
   std::string set, net;                               ///< "": all
   std::vector<std::string> phases{"infer", "train"};  ///< in this order
+  bool torch_compile = false;                         ///< nets: also compare with torch.compile
   bool layers = false;                                ///< print the layers of each net, even if several nets run
   std::string models;                                 ///< folder of the model definitions
   // Options of bandwidth: the memory of the device; 0: as the system tells.

@@ -120,6 +120,7 @@ void add_net_options(CLI::App& command, bench::Options& options) {
   command.get_option("--set")->description("hkbu, cnn, convnet, layers or own: run only these nets; key=value: override a YAML key");
   command.add_option("--net", options.net, "run one net, by its table name or its file name")->type_name("NAME");
   add_phase_option(command, options);
+  command.add_flag("--torch-compile", options.torch_compile, "also compare with PyTorch's torch.compile, whose compilation takes a minute");
   command.add_flag("--layers", options.layers, "print the time per layer of each net, not only when a single net runs");
   command.add_option("--models", options.models, "folder of the model definitions")->type_name("DIR");
   command.add_option("--onnxruntime", options.onnxruntime_python, "Python interpreter with ONNX Runtime (default: python3 on PATH)")

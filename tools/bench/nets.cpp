@@ -239,11 +239,13 @@ std::vector<std::string> torch_command(const Subject& subject, const Options& op
           std::to_string(options.threads)};
 }
 
-Peer run_torch(const Subject& subject, const Options& options, const Variant& variant, const std::string& net, bool training, int runs) {
+Peer run_torch(const Subject& subject, const Options& options, const Variant& variant, const std::string& net, bool training, int runs,
+               bool compiled) {
   std::vector<std::string> command = torch_command(subject, options, net, training);
   command.insert(command.end(), {"--runs", std::to_string(runs)});
   if (subject.net->steps) command.emplace_back("--optimizer");
   if (subject.single()) command.emplace_back("--sum");
+  if (compiled) command.emplace_back("--compile");
   return run_torch_peer(std::move(command), variant);
 }
 
@@ -339,7 +341,10 @@ void add_peers(const Subject& subject, const Options& options, const Contender& 
   const std::string json = files.path("net.json");
   std::ofstream(json) << to_json(subject.definition.model, subject.x_dtype() == DType::i64).dump();
   std::vector<std::pair<const char*, Peer>> others;
-  others.emplace_back("pytorch_ms", run_torch(subject, options, contender.variant, json, training, runs));
+  others.emplace_back("pytorch_ms", run_torch(subject, options, contender.variant, json, training, runs, false));
+  if (options.torch_compile) {
+    others.emplace_back("pytorch_compiled_ms", run_torch(subject, options, contender.variant, json, training, runs, true));
+  }
   if (!training && !options.tiny && contender.variant.on_cpu()) {
     others.emplace_back("onnxruntime_ms", run_onnxruntime(subject, options, files, json, runs));
   }

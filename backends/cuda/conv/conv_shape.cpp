@@ -14,6 +14,15 @@ std::string list(std::initializer_list<std::int64_t> numbers) {
 
 }  // namespace
 
+bool ConvShape::is_consistent() const {
+  if (groups < 1 || channels % groups != 0 || filters % groups != 0) return false;
+  for (int d = 0; d < 2; ++d) {
+    const std::int64_t free = image[d] + pads_before[d] + pads_after[d] - dilations[d] * (kernel[d] - 1) - 1;
+    if (strides[d] < 1 || dilations[d] < 1 || free < 0 || result[d] != free / strides[d] + 1) return false;
+  }
+  return true;
+}
+
 ConvShape conv_shape(const sdk::Operand& x, const sdk::Operand& w, const sdk::Operand& y, const tenon_attributes_conv& attributes,
                      bool channels_last) {
   ConvShape shape;

@@ -22,6 +22,9 @@ struct ConvShape {
   constexpr std::int64_t image_count() const { return batch * channels * image[0] * image[1]; }
   constexpr std::int64_t filter_count() const { return filters * (channels / groups) * kernel[0] * kernel[1]; }
   constexpr std::int64_t result_count() const { return batch * filters * result[0] * result[1]; }
+  /// Whether the groups divide the channels and the filters, and the result has the size that image, kernel, strides, dilations and
+  /// padding give.
+  bool is_consistent() const;
   auto operator<=>(const ConvShape&) const = default;
 };
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The peer of `tenon bench nets`: the same net in PyTorch, eager.
+"""The peer of `tenon bench nets`: the same net in PyTorch, eager or with torch.compile.
 
 Usage  nets_torch.py NET.json --phase infer|train --batch N --threads N --runs N [--optimizer] [--sum] [--export NET.onnx]
-                     [--device cpu|cuda] [--precision float32|tf32|mixed_bfloat16|mixed_float16] [--channels-last]
+                     [--device cpu|cuda] [--precision float32|tf32|mixed_bfloat16|mixed_float16] [--channels-last] [--compile]
 
 NET.json is what tools/bench/nets_json.h describes. `infer` is a forward pass without gradients; `train` forward, loss and gradients, with
 --optimizer followed by a step of plain SGD. --sum: a single layer, whose backward starts from a given gradient and includes its input.
@@ -170,6 +170,8 @@ def main():
     if x.dim() == 4:
         x = x.contiguous(memory_format=torch_device.memory_format(torch, arguments))
 
+    if arguments.compile:
+        model = torch.compile(model)
     if arguments.phase == "infer":
         model.eval()
 

@@ -11,6 +11,7 @@ def open_torch(parser):
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--precision", choices=["float32", "tf32", "mixed_bfloat16", "mixed_float16"], default="float32")
     parser.add_argument("--channels-last", action="store_true", help="store images with their channels last")
+    parser.add_argument("--compile", action="store_true", help="compile the model with torch.compile")
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
     for variable in ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"]:
@@ -48,7 +49,7 @@ def blas_in_use():
 
 
 def name_of(torch, arguments):
-    name = f"PyTorch {torch.__version__} eager"
+    name = f"PyTorch {torch.__version__} {'compiled' if arguments.compile else 'eager'}"
     if arguments.device == "cpu":
         name += f", {torch.get_num_threads()} threads, BLAS {blas_in_use()}"
     else:
