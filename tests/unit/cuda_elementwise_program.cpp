@@ -96,12 +96,69 @@ TEST_CASE("cuda program: attributes choose opcode and constants") {
   group.members = {member(TENON_OP_Clip, clip, {0}, 2), member(TENON_OP_Elu, elu, {2}, 2), member(TENON_OP_Gelu, gelu, {2}, 2),
                    member(TENON_OP_Cast, cast, {2}, 1)};
   const std::vector<Instruction> code = translate(group);
-  REQUIRE(code.size() == 4);
+  REQUIRE(code.size() == 3);
   CHECK(code[0].p == -1);
   CHECK(code[0].q == 6);
   CHECK(code[1].p == 0.5);
   CHECK(code[2].code == code_gelu_tanh);
-  CHECK(code[3].code == code_to_f16);
+  CHECK(code[2].output == 0);
+}
+
+sdk::ElementwiseMember cast(tenon_dtype to, std::uint32_t input, std::uint32_t output) {
+  tenon_attributes_cast attributes{};
+  attributes.to = to;
+  return member(TENON_OP_Cast, attributes, {input}, output);
+}
+
+/// y = bf16(relu(bf16(f32(x0) + f32(x1)))), and x2, ... which nothing reads.
+sdk::ElementwiseProgram two_ops_in_bf16(std::uint32_t inputs) {
+  sdk::ElementwiseProgram group;
+  group.input_count = inputs;
+  group.output_count = 1;
+  for (std::uint32_t i = 0; i <= inputs; ++i) group.places.push_back(operand(TENON_DTYPE_BF16));
+  const std::uint32_t y = inputs, a = y + 1, b = y + 2, c = y + 3;
+  for (std::int32_t i = 0; i < 3; ++i) group.places.push_back(buffer(i));
+  group.members = {cast(TENON_DTYPE_F32, 0, a),  cast(TENON_DTYPE_F32, 1, b), member(TENON_OP_Add, {a, b}, c),
+                   cast(TENON_DTYPE_BF16, c, a), cast(TENON_DTYPE_F32, a, b), member(TENON_OP_Relu, {b}, c),
+                   cast(TENON_DTYPE_BF16, c, y)};
+  return group;
+}
+
+TEST_CASE("cuda program: casts of inputs and of the output are part of loads and stores, roundings between ops are not") {
+  const std::vector<Instruction> code = translate(two_ops_in_bf16(max_held));
+  REQUIRE(code.size() == 3);
+  CHECK(code[0].code == TENON_OP_Add);
+  CHECK(code[0].sources[0].kind == Source::Kind::input);
+  CHECK(code[0].sources[1].kind == Source::Kind::input);
+  CHECK(code[0].sources[1].index == 1);
+  CHECK(code[1].code == code_to_bf16);
+  CHECK(code[1].sources[0].kind == Source::Kind::last);
+  CHECK(code[2].code == TENON_OP_Relu);
+  CHECK(code[2].sources[0].kind == Source::Kind::last);
+  CHECK(code[2].output == 0);
+}
+
+TEST_CASE("cuda program: inputs that are not held are read by the first of their members") {
+  const std::vector<Instruction> code = translate(two_ops_in_bf16(max_held + 1));
+  REQUIRE(code.size() == 5);
+  CHECK(code[0].code == code_copy);
+  CHECK(code[0].slot == 0);
+  CHECK(code[1].code == code_copy);
+  CHECK(code[2].code == TENON_OP_Add);
+}
+
+TEST_CASE("cuda program: a rounded output that is read again is rounded before") {
+  sdk::ElementwiseProgram group;
+  group.input_count = 1;
+  group.output_count = 2;
+  group.places = {operand(), operand(TENON_DTYPE_F16), operand(), buffer(0)};
+  group.members = {member(TENON_OP_Exp, {0}, 3), cast(TENON_DTYPE_F16, 3, 1), cast(TENON_DTYPE_F32, 1, 3), member(TENON_OP_Neg, {3}, 2)};
+  const std::vector<Instruction> code = translate(group);
+  REQUIRE(code.size() == 3);
+  CHECK(code[1].code == code_to_f16);
+  CHECK(code[1].output == 0);
+  CHECK(code[2].code == TENON_OP_Neg);
+  CHECK(code[2].sources[0].kind == Source::Kind::last);
 }
 
 TEST_CASE("cuda program: f16, bf16, f32 and bool compute in f32, f64 and bool in f64, nothing else is fused") {

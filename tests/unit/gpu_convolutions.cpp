@@ -98,7 +98,8 @@ TEST_CASE("gpu: every engine of cuDNN that is accepted computes what the referen
           ++accepted;
           float largest = 0;
           for (std::size_t e = 0; e < got[d].size(); ++e) largest = std::max(largest, std::abs(got[d][e] - expected[d][e]));
-          CHECK_MESSAGE(largest < 1e-4F, algorithm, ": ", directions[d], " of ", name_of(dtype), ", window ", i, ": error ", largest);
+          const std::string what = algorithm + ": " + directions[d] + " of " + name_of(dtype) + ", window " + std::to_string(i);
+          CHECK_MESSAGE(largest < 1e-4F, what, ": error ", largest);
         }
       }
     }

@@ -2,6 +2,7 @@
 #include "conv/conv_shape.h"
 
 #include <initializer_list>
+#include <limits>
 
 namespace tenon::cuda {
 namespace {
@@ -16,11 +17,18 @@ std::string list(std::initializer_list<std::int64_t> numbers) {
 
 bool ConvShape::is_consistent() const {
   if (groups < 1 || channels % groups != 0 || filters % groups != 0) return false;
+  for (const std::int64_t size : {batch, channels, filters, image[0], image[1], kernel[0], kernel[1], result[0], result[1]}) {
+    if (size > std::numeric_limits<std::int32_t>::max()) return false;
+  }
   for (int d = 0; d < 2; ++d) {
     const std::int64_t free = image[d] + pads_before[d] + pads_after[d] - dilations[d] * (kernel[d] - 1) - 1;
     if (strides[d] < 1 || dilations[d] < 1 || free < 0 || result[d] != free / strides[d] + 1) return false;
   }
   return true;
+}
+
+bool ConvShape::has_uneven_padding() const {
+  return pads_before[0] != pads_after[0] || pads_before[1] != pads_after[1];
 }
 
 ConvShape conv_shape(const sdk::Operand& x, const sdk::Operand& w, const sdk::Operand& y, const tenon_attributes_conv& attributes,

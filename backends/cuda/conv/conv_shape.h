@@ -22,9 +22,11 @@ struct ConvShape {
   constexpr std::int64_t image_count() const { return batch * channels * image[0] * image[1]; }
   constexpr std::int64_t filter_count() const { return filters * (channels / groups) * kernel[0] * kernel[1]; }
   constexpr std::int64_t result_count() const { return batch * filters * result[0] * result[1]; }
-  /// Whether the groups divide the channels and the filters, and the result has the size that image, kernel, strides, dilations and
-  /// padding give.
+  /// Whether every size fits in 32 bits, the groups divide the channels and the filters, and the result has the size that image, kernel,
+  /// strides, dilations and padding give.
   bool is_consistent() const;
+  /// Whether the padding before and after an image differs in some dimension.
+  bool has_uneven_padding() const;
   auto operator<=>(const ConvShape&) const = default;
 };
 

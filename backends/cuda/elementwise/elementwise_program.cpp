@@ -58,6 +58,17 @@ Instruction instruction_of(const sdk::ElementwiseMember& member) {
   return instruction;
 }
 
+/// Whether a later member reads the result of a member.
+bool is_read_after(const sdk::ElementwiseProgram& group, std::size_t member) {
+  const std::uint32_t place = group.members[member].output;
+  for (std::size_t m = member + 1; m < group.members.size(); ++m) {
+    const std::vector<std::uint32_t>& inputs = group.members[m].inputs;
+    if (std::find(inputs.begin(), inputs.end(), place) != inputs.end()) return true;
+    if (group.members[m].output == place) return false;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::uint32_t classes(tenon_op op, tenon_dtype in, tenon_dtype out) {
@@ -94,45 +105,69 @@ bool is_heavy(std::uint32_t code) {
 
 std::vector<Instruction> translate(const sdk::ElementwiseProgram& group) {
   constexpr std::size_t never = static_cast<std::size_t>(-1);
-  const std::size_t count = group.members.size();
-  // The producer of each value that a member reads: places are reused, so it is the latest writer before the reader.
-  std::vector<std::vector<std::size_t>> makers(count);
-  std::vector<std::size_t> last_reader(count, never), latest(group.places.size(), never);
-  for (std::size_t m = 0; m < count; ++m) {
-    for (const std::uint32_t place : group.members[m].inputs) {
-      makers[m].push_back(latest[place]);
-      if (latest[place] != never) last_reader[latest[place]] = m;
+  /// A value that instructions read: the result of an instruction, or an input.
+  struct Value {
+    std::size_t maker = never;  ///< never: it is an input
+    std::uint8_t input = 0;
+  };
+  struct Step {
+    Instruction instruction;
+    std::vector<Value> sources;
+    std::size_t last_reader = never;
+  };
+  std::vector<Step> steps;
+  // The value of each place: places are reused, so it is that of the latest writer.
+  std::vector<Value> values(group.places.size());
+  for (std::uint32_t i = 0; i < group.input_count; ++i) values[i].input = static_cast<std::uint8_t>(i);
+  for (std::size_t m = 0; m < group.members.size(); ++m) {
+    const sdk::ElementwiseMember& member = group.members[m];
+    Step step{instruction_of(member), {}};
+    if (member.output >= group.input_count && member.output < group.input_count + group.output_count) {
+      step.instruction.output = static_cast<std::int8_t>(member.output - group.input_count);
     }
-    latest[group.members[m].output] = m;
+    for (const std::uint32_t place : member.inputs) step.sources.push_back(values[place]);
+    // An input that is not held must be read now: an output may overwrite it after its last reader among the members.
+    const bool is_held = step.sources[0].maker != never || group.input_count <= max_held;
+    if (step.instruction.code == code_copy && step.instruction.output < 0 && is_held) {
+      values[member.output] = step.sources[0];
+      continue;
+    }
+    // A cast of the last result to the type of the output that it is: storing rounds.
+    const bool is_narrowing = member.op == TENON_OP_Cast && step.instruction.code != code_copy && step.instruction.output >= 0;
+    if (is_narrowing && !steps.empty() && step.sources[0].maker == steps.size() - 1 && steps.back().instruction.output < 0 &&
+        !is_read_after(group, m)) {
+      steps.back().instruction.output = step.instruction.output;
+      continue;
+    }
+    for (const Value& source : step.sources) {
+      if (source.maker != never) steps[source.maker].last_reader = steps.size();
+    }
+    values[member.output] = {steps.size(), 0};
+    steps.push_back(std::move(step));
   }
 
   std::vector<Instruction> result;
-  std::vector<std::size_t> occupant;  // per slot: the member whose result it holds, or never
-  std::vector<std::int8_t> slot_of(count, -1);
-  for (std::size_t m = 0; m < count; ++m) {
-    const sdk::ElementwiseMember& member = group.members[m];
-    Instruction instruction = instruction_of(member);
-    for (std::size_t i = 0; i < member.inputs.size(); ++i) {
-      const std::size_t maker = makers[m][i];
-      if (maker == never) {
-        instruction.sources[i] = {Source::Kind::input, static_cast<std::uint8_t>(member.inputs[i])};
-      } else if (maker + 1 == m) {
+  std::vector<std::size_t> occupant;  // per slot: the step whose result it holds, or never
+  for (std::size_t at = 0; at < steps.size(); ++at) {
+    Instruction& instruction = steps[at].instruction;
+    for (std::size_t i = 0; i < steps[at].sources.size(); ++i) {
+      const Value& source = steps[at].sources[i];
+      if (source.maker == never) {
+        instruction.sources[i] = {Source::Kind::input, source.input};
+      } else if (source.maker + 1 == at) {
         instruction.sources[i] = {Source::Kind::last, 0};
       } else {
-        instruction.sources[i] = {Source::Kind::slot, static_cast<std::uint8_t>(slot_of[maker])};
+        instruction.sources[i] = {Source::Kind::slot, static_cast<std::uint8_t>(steps[source.maker].instruction.slot)};
       }
     }
     for (std::size_t& held : occupant) {
-      if (held != never && last_reader[held] <= m) held = never;
+      if (held != never && steps[held].last_reader <= at) held = never;
     }
-    if (last_reader[m] != never && last_reader[m] > m + 1) {
-      std::size_t slot = static_cast<std::size_t>(std::find(occupant.begin(), occupant.end(), never) - occupant.begin());
+    if (steps[at].last_reader != never && steps[at].last_reader > at + 1) {
+      const std::size_t slot = static_cast<std::size_t>(std::find(occupant.begin(), occupant.end(), never) - occupant.begin());
       if (slot == occupant.size()) occupant.push_back(never);
-      occupant[slot] = m;
-      slot_of[m] = instruction.slot = static_cast<std::int8_t>(slot);
-    }
-    if (member.output >= group.input_count && member.output < group.input_count + group.output_count) {
-      instruction.output = static_cast<std::int8_t>(member.output - group.input_count);
+      occupant[slot] = at;
+      instruction.slot = static_cast<std::int8_t>(slot);
     }
     result.push_back(instruction);
   }

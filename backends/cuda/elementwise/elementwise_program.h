@@ -36,6 +36,9 @@ struct Instruction {
 
 inline constexpr std::uint32_t max_members = 32;
 inline constexpr std::uint32_t max_inputs = 12;
+/// The most inputs that a thread holds in registers, read before the first instruction. A program with more reads an operand where an
+/// instruction needs it.
+inline constexpr std::uint32_t max_held = 3;
 
 /// Classes of ElementwiseFusion::classes: programs that compute in f32 and in f64.
 inline constexpr std::uint32_t class_f32 = 1, class_f64 = 2;
@@ -44,7 +47,8 @@ std::uint32_t classes(tenon_op op, tenon_dtype in, tenon_dtype out);
 /// True for codes that cost more than a few operations and more registers: programs with one run in a separate kernel.
 bool is_heavy(std::uint32_t code);
 
-/// The group's members as instructions, one each; a slot is reused after its last reader.
+/// The group's members as instructions; a slot is reused after its last reader. Casts that only change how a value is stored have none:
+/// those to the type that the program computes in, of inputs that are held, and that of a result to the type of its output.
 std::vector<Instruction> translate(const sdk::ElementwiseProgram& group);
 
 }  // namespace tenon::cuda::program
