@@ -25,6 +25,8 @@ constexpr tenon_option options[] = {
      "how the cuDNN engine of a convolution is chosen: heuristic, measure, or a name such as \"engine 37\""},
     {"workspace_limit_mib", TENON_OPTION_INTEGER, 0, "1024", nullptr, 0, 1 << 20,
      "cuDNN engines that need a larger workspace than this are not used"},
+    {"elementwise", TENON_OPTION_CHOICE, 0, "auto", "auto|compiled|interpreted", 0, 0,
+     "groups of elementwise ops: compiled by NVRTC, interpreted by one kernel, or auto: compiled where there are many elements"},
     {"nvtx", TENON_OPTION_CHOICE, 0, "off", "off|on", 0, 0,
      "on: NVTX ranges named by op and layer around the submission of each kernel, for Nsight; nothing is replayed as a CUDA graph then"},
 };

@@ -39,6 +39,46 @@ TEST_CASE("gpu: a chain of elementwise ops is one kernel, in f32 and in f16") {
   }
 }
 
+/// A program of sums, comparisons, roundings and functions, whose operands are dense, rows, columns and scalars.
+Graph many_ops(const Shape& shape, DType dtype) {
+  Graph graph;
+  const Value x = graph.input("x", dtype, shape), y = graph.input("y", dtype, shape);
+  const Value row = graph.input("row", dtype, {shape[1]}), column = graph.input("column", dtype, {shape[0], 1});
+  const Value sum = ops::relu(x * row + y) - column;
+  const Value chosen = ops::where(ops::greater(sum, x), ops::sigmoid(sum) * y, ops::clip(sum, -0.5, 0.75));
+  graph.output("sum", sum);
+  graph.output("chosen", ops::gelu(chosen) + ops::exp(-ops::abs(x)));
+  return graph;
+}
+
+TEST_CASE("gpu: compiled groups of elementwise ops compute what interpreted ones do") {
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    for (const Shape& shape : {Shape{1, 20'003}, Shape{300, 64}, Shape{64, 301}, Shape{5'001, 8}}) {
+      const auto run = [&](const char* choice) {
+        Config config = gpu_config();
+        config.backends.options["cuda"] = {{"elementwise", choice}};
+        const Context context(config);
+        const Graph graph = many_ops(shape, dtype);
+        Program program(context, graph);
+        std::vector<Tensor> inputs;
+        for (const Shape& of : {shape, shape, Shape{shape[1]}, Shape{shape[0], 1}}) {
+          std::vector<float> values(static_cast<std::size_t>(of.count()));
+          for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i * (inputs.size() + 2)));
+          inputs.push_back(Tensor::of<float>(values, of).to(dtype));
+        }
+        const std::vector<Tensor> results = program.run(inputs);
+        return std::pair{floats(results[0].to(DType::f32)), floats(results[1].to(DType::f32))};
+      };
+      const auto compiled = run("compiled"), interpreted = run("interpreted");
+      CHECK(compiled.first == interpreted.first);  // each op rounds once
+      float largest = 0;                           // of functions, whose code may be of two versions of CUDA
+      for (std::size_t i = 0; i < compiled.second.size(); ++i)
+        largest = std::max(largest, std::abs(compiled.second[i] - interpreted.second[i]));
+      CHECK(largest <= (dtype == DType::f32 ? 1e-6F : dtype == DType::f16 ? 2e-3F : 2e-2F));
+    }
+  }
+}
+
 TEST_CASE("gpu: a product's activation propagates NaN, and a bias may have any alignment") {
   const Context context(gpu_config());
   Graph graph;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # cuDNN::headers, version 9. The library itself is loaded at run time (backends/cuda/libraries/cudnn_library.h).
-find_package(CUDAToolkit 12 QUIET)
+find_package(CUDAToolkit 12.8 QUIET)
 find_path(cuDNN_INCLUDE_DIR cudnn_graph.h HINTS ${CUDAToolkit_INCLUDE_DIRS} DOC "Folder of cuDNN's headers")
 if(cuDNN_INCLUDE_DIR)
   file(STRINGS ${cuDNN_INCLUDE_DIR}/cudnn_version.h cuDNN_VERSION_MAJOR REGEX "#define CUDNN_MAJOR")

@@ -25,6 +25,8 @@ Options::Options(const sdk::Host& host) {
   };
   naive = text("kernels") == "naive";
   nvtx = text("nvtx") == "on";
+  if (text("elementwise") == "compiled") elementwise = Elementwise::compiled;
+  if (text("elementwise") == "interpreted") elementwise = Elementwise::interpreted;
   const std::string algorithm = text("algorithm");
   measures = algorithm == "measure";
   engine = engine_index(algorithm);

@@ -79,23 +79,11 @@ std::uint32_t classes(tenon_op op, tenon_dtype in, tenon_dtype out) {
 
 bool is_heavy(std::uint32_t code) {
   switch (code) {
+#define TENON_HEAVY(Name) case TENON_OP_##Name:
+    TENON_PROGRAM_HEAVY(TENON_HEAVY)
+#undef TENON_HEAVY
     case TENON_OP_Pow:
-    case TENON_OP_Sigmoid:
-    case TENON_OP_Tanh:
-    case TENON_OP_Exp:
-    case TENON_OP_Expm1:
-    case TENON_OP_Log:
-    case TENON_OP_Log2:
-    case TENON_OP_Log1p:
-    case TENON_OP_Erf:
-    case TENON_OP_Sin:
-    case TENON_OP_Cos:
-    case TENON_OP_Atan:
     case TENON_OP_Elu:
-    case TENON_OP_Softplus:
-    case TENON_OP_Mish:
-    case TENON_OP_Gelu:
-    case TENON_OP_Silu:
     case code_gelu_tanh:
       return true;
     default:
@@ -103,7 +91,7 @@ bool is_heavy(std::uint32_t code) {
   }
 }
 
-std::vector<Instruction> translate(const sdk::ElementwiseProgram& group) {
+std::vector<Instruction> translate(const sdk::ElementwiseProgram& group, std::uint32_t max_held_inputs) {
   constexpr std::size_t never = static_cast<std::size_t>(-1);
   /// A value that instructions read: the result of an instruction, or an input.
   struct Value {
@@ -127,7 +115,7 @@ std::vector<Instruction> translate(const sdk::ElementwiseProgram& group) {
     }
     for (const std::uint32_t place : member.inputs) step.sources.push_back(values[place]);
     // An input that is not held must be read now: an output may overwrite it after its last reader among the members.
-    const bool is_held = step.sources[0].maker != never || group.input_count <= max_held;
+    const bool is_held = step.sources[0].maker != never || group.input_count <= max_held_inputs;
     if (step.instruction.code == code_copy && step.instruction.output < 0 && is_held) {
       values[member.output] = step.sources[0];
       continue;

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "elementwise/compiled_program.h"
 #include "kernel/functions.cuh"
 #include "kernel/half.cuh"
 #include "kernel/launch.h"
@@ -19,6 +20,7 @@
 namespace tenon::cuda {
 namespace {
 
+using program::CompiledProgram;
 using program::Instruction;
 using program::Source;
 
@@ -167,36 +169,8 @@ __device__ void compute(const Instruction& instruction, const C (&a)[V], const C
 #define TENON_TWO(Name) \
   case TENON_OP_##Name: \
     return each(fn::Name{}, a, b, r);
-    TENON_TWO(Add)
-    TENON_TWO(Sub)
-    TENON_TWO(Mul)
-    TENON_TWO(Div)
-    TENON_TWO(Max)
-    TENON_TWO(Min)
-    TENON_TWO(Equal)
-    TENON_TWO(Less)
-    TENON_TWO(LessOrEqual)
-    TENON_TWO(Greater)
-    TENON_TWO(GreaterOrEqual)
-    TENON_TWO(And)
-    TENON_TWO(Or)
-    TENON_TWO(Xor)
-    TENON_TWO(ReluGrad)
-    TENON_TWO(SigmoidGrad)
-    TENON_TWO(TanhGrad)
-    TENON_ONE(Not)
-    TENON_ONE(IsNaN)
-    TENON_ONE(IsInf)
-    TENON_ONE(Neg)
-    TENON_ONE(Relu)
-    TENON_ONE(Abs)
-    TENON_ONE(Sign)
-    TENON_ONE(Ceil)
-    TENON_ONE(Floor)
-    TENON_ONE(Round)
-    TENON_ONE(Sqrt)
-    TENON_ONE(Rsqrt)
-    TENON_ONE(Reciprocal)
+    TENON_PROGRAM_PAIRS(TENON_TWO)
+    TENON_PROGRAM_LIGHT(TENON_ONE)
     case TENON_OP_Clip:
       return each(fn::Clip<C>{p, q}, a, r);
     case TENON_OP_LeakyRelu:
@@ -227,21 +201,7 @@ __device__ void compute(const Instruction& instruction, const C (&a)[V], const C
   if constexpr (heavy) {
     switch (instruction.code) {
       TENON_TWO(Pow)
-      TENON_ONE(Sigmoid)
-      TENON_ONE(Tanh)
-      TENON_ONE(Exp)
-      TENON_ONE(Expm1)
-      TENON_ONE(Log)
-      TENON_ONE(Log2)
-      TENON_ONE(Log1p)
-      TENON_ONE(Erf)
-      TENON_ONE(Sin)
-      TENON_ONE(Cos)
-      TENON_ONE(Atan)
-      TENON_ONE(Softplus)
-      TENON_ONE(Mish)
-      TENON_ONE(Gelu)
-      TENON_ONE(Silu)
+      TENON_PROGRAM_HEAVY(TENON_ONE)
       case TENON_OP_Elu:
         return each(fn::Elu<C>{p}, a, r);
       case program::code_gelu_tanh:
@@ -358,6 +318,7 @@ void start(const sdk::Call& call, Code& code) {
 struct Prepared {
   Code code{};
   bool is_f64 = false, is_heavy = false;
+  CompiledProgram compiled;
 };
 
 std::shared_ptr<const void> prepare(const sdk::ElementwiseProgram& group) {
@@ -376,11 +337,13 @@ std::shared_ptr<const void> prepare(const sdk::ElementwiseProgram& group) {
   };
   for (std::uint32_t i = 0; i < group.input_count; ++i) code.inputs[i] = place_of(group.places[i]);
   for (std::uint32_t i = 0; i < group.output_count; ++i) code.outputs[i] = place_of(group.places[group.input_count + i]);
+  if (!prepared->is_f64) prepared->compiled.prepare(group);
   return prepared;
 }
 
 void run_group(const sdk::Call& call) {
   const auto& prepared = *static_cast<const Prepared*>(sdk::program_of(call).prepared.get());
+  if (prepared.compiled.run(call)) return;
   Code code = prepared.code;
   for (std::uint32_t i = 0; i < call.input_count; ++i) code.inputs[i].address = call.inputs[i].data;
   for (std::uint32_t i = 0; i < call.output_count; ++i) code.outputs[i].address = call.outputs[i].data;

@@ -9,6 +9,17 @@
 
 namespace tenon::cuda::program {
 
+/// The functions of kernel/functions.cuh that an instruction may be, each of the op of its name: of two operands, of one, and of one at the
+/// cost of more than a few operations. Clip, LeakyRelu, Elu and Pow are not listed.
+#define TENON_PROGRAM_PAIRS(X)                                                                                                    \
+  X(Add)                                                                                                                          \
+  X(Sub) X(Mul) X(Div) X(Max) X(Min) X(Equal) X(Less) X(LessOrEqual) X(Greater) X(GreaterOrEqual) X(And) X(Or) X(Xor) X(ReluGrad) \
+      X(SigmoidGrad) X(TanhGrad)
+#define TENON_PROGRAM_LIGHT(X) \
+  X(Not) X(IsNaN) X(IsInf) X(Neg) X(Relu) X(Abs) X(Sign) X(Ceil) X(Floor) X(Round) X(Sqrt) X(Rsqrt) X(Reciprocal)
+#define TENON_PROGRAM_HEAVY(X) \
+  X(Sigmoid) X(Tanh) X(Exp) X(Expm1) X(Log) X(Log2) X(Log1p) X(Erf) X(Sin) X(Cos) X(Atan) X(Softplus) X(Mish) X(Gelu) X(Silu)
+
 /// An instruction's opcode: the id of its op, or one of these for ops whose attributes select a variant.
 enum Code : std::uint32_t {
   code_gelu_tanh = 0x10000,
@@ -48,7 +59,8 @@ std::uint32_t classes(tenon_op op, tenon_dtype in, tenon_dtype out);
 bool is_heavy(std::uint32_t code);
 
 /// The group's members as instructions; a slot is reused after its last reader. Casts that only change how a value is stored have none:
-/// those to the type that the program computes in, of inputs that are held, and that of a result to the type of its output.
-std::vector<Instruction> translate(const sdk::ElementwiseProgram& group);
+/// those to the type that the program computes in, of inputs that are held, and that of a result to the type of its output. All inputs are
+/// held if there are at most `max_held_inputs`.
+std::vector<Instruction> translate(const sdk::ElementwiseProgram& group, std::uint32_t max_held_inputs = max_held);
 
 }  // namespace tenon::cuda::program

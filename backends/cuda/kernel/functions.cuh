@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// functions.cuh - elementwise ops as function objects, shared by single-op kernels (ops/) and fused programs (elementwise_program.cu). f16
-// and bf16 arrive as f32.
+// functions.cuh - elementwise ops as function objects, shared by single-op kernels (ops/) and fused programs (elementwise/). f16 and bf16
+// arrive as f32. NVRTC compiles this file too, with the few declarations of std that elementwise/program_source.cpp gives it.
 //
 // Accuracy  f32: that of CUDA's functions (4 ulp or better); gelu, silu, mish and softplus add the rounding errors of their formulas.
 #pragma once
@@ -8,8 +8,6 @@
 #include <cmath>
 #include <cstdint>
 #include <type_traits>
-
-#include "kernel/fault.cuh"
 
 namespace tenon::cuda::functions {
 
@@ -48,19 +46,6 @@ struct Div {
   template <class T>
   __device__ T operator()(T a, T b) const {
     return a / b;
-  }
-};
-/// Integers: rounds toward zero; the lowest value by -1 wraps.
-/// Errors  zero_divisor.
-struct IntegerDiv {
-  Fault fault;
-  template <class T>
-  __device__ T operator()(T a, T b) const {
-    if (b == 0) {
-      fault.raise(FaultKind::zero_divisor, 0);
-      return 0;
-    }
-    return b == -1 ? negated(a) : a / b;
   }
 };
 struct Pow {

@@ -46,6 +46,19 @@ void launch(Stream& stream, Geometry geometry, void (*kernel)(Parameters...), st
 #endif
 }
 
+/// Enqueues a kernel that was compiled at run time. `pointers`: to its arguments, in order.
+inline void launch_compiled(Stream& stream, Geometry geometry, const void* kernel, void** pointers) {
+  if (geometry.blocks == 0) return;
+  stream.device().enter();
+#ifdef TENON_CUDA_EMULATION
+  static_cast<void>(kernel), static_cast<void>(pointers);
+  throw sdk::Error(TENON_INTERNAL, "the emulation runs no machine code");
+#else
+  const dim3 grid(static_cast<unsigned>(geometry.blocks)), block(static_cast<unsigned>(geometry.threads));
+  stream.device().check(cudaLaunchKernel(kernel, grid, block, pointers, 0, stream.handle()), "cudaLaunchKernel");
+#endif
+}
+
 /// Enqueues a kernel whose threads share `items` in a grid-stride loop.
 template <class... Parameters>
 void launch_over(Stream& stream, std::int64_t items, void (*kernel)(Parameters...), std::type_identity_t<Parameters>... arguments) {

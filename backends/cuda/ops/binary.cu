@@ -1,16 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arithmetic of two operands, NumPy broadcasting.
 #include "elementwise/map.cuh"
+#include "kernel/fault.cuh"
 #include "kernel/functions.cuh"
 
 namespace tenon::cuda {
 namespace {
 
+/// Integers: rounds toward zero; the lowest value by -1 wraps.
+/// Errors  zero_divisor.
+struct IntegerDiv {
+  Fault fault;
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    if (b == 0) {
+      fault.raise(FaultKind::zero_divisor, 0);
+      return 0;
+    }
+    return b == -1 ? functions::negated(a) : a / b;
+  }
+};
+
 /// Errors  INVALID_ARGUMENT for an integer divided by zero, when the work is waited for.
 template <class T>
 void div(const sdk::Call& call) {
   if constexpr (std::is_integral_v<T>) {
-    map<T, T, T>(call, functions::IntegerDiv{fault_of(call, TENON_OP_Div)});
+    map<T, T, T>(call, IntegerDiv{fault_of(call, TENON_OP_Div)});
   } else {
     map<T, T, T>(call, functions::Div{});
   }

@@ -4,6 +4,7 @@
 
 #include <tenon/sdk/rounding.h>
 
+#include "kernel/fault.cuh"
 #include "kernel/operands.h"
 #include "reduce/rows.cuh"
 
