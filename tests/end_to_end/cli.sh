@@ -291,6 +291,10 @@ explain_shows_an_onnx_file() {
   out_has 'openblas:0'
   exits 0 explain "$scratch/net.onnx" --shape x=4x28x28 "${cpu_only[@]}" --format json
   python3 -m json.tool "$scratch/out" >/dev/null || fail 'expected JSON'
+  exits 0 explain "$scratch/net.onnx" --shape x=4x28x28 "${cpu_only[@]}" --set precision=mixed_bfloat16 --format json
+  out_has '"precision": "mixed_bfloat16"'
+  exits 1 explain "$scratch/net.onnx" --shape x=4x28x28 "${cpu_only[@]}" --set precisio=tf32
+  err_has "did you mean 'precision'"
   exits 0 explain "$scratch/net.onnx" --shape x=4x28x28 "${cpu_only[@]}" --format dot
   out_has 'digraph'
   exits 0 explain "$scratch/net.onnx" --shape x=4x28x28 "${cpu_only[@]}" --roofline

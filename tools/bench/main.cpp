@@ -34,10 +34,7 @@ Context make_context(const Common& common, int threads, const std::vector<std::s
   sources.command_line = common.overrides();
   if (common.device.empty()) sources.command_line.push_back({"device", "openblas:0", "the default of tenon bench"});
   sources.command_line.push_back({"threads", std::to_string(threads), "--threads " + std::to_string(threads)});
-  for (const std::string& text : common.sets) {
-    const yaml::Assignment assignment = yaml::parse_assignment(text);
-    sources.command_line.push_back({assignment.key, assignment.value, "--set " + text});
-  }
+  for (ConfigOverride& change : common.set_overrides()) sources.command_line.push_back(std::move(change));
   for (const std::string& set : own_sets) {
     const yaml::Assignment assignment = yaml::parse_assignment(set);
     sources.command_line.push_back({assignment.key, assignment.value, "the benchmark's " + set});

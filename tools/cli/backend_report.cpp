@@ -6,20 +6,8 @@
 
 #include "exec/host_services.h"
 #include "exec/thread_pool.h"
-#include "yaml/tree.h"
 
 namespace tenon::cli {
-
-Config resolve_with_sets(const Common& common) {
-  ConfigSources sources;
-  sources.file = common.config_file;
-  sources.command_line = common.overrides();
-  for (const std::string& text : common.sets) {
-    const yaml::Assignment assignment = yaml::parse_assignment(text);
-    sources.command_line.push_back({assignment.key, assignment.value, "--set " + text});
-  }
-  return resolve_config(sources);
-}
 
 LoadedBackends load_backends(const Config& config, loader::Options options, const std::function<void()>& before_create) {
   LoadedBackends loaded;

@@ -27,9 +27,6 @@ struct LoadedBackends {
   loader::Result result;
 };
 
-/// The effective configuration of a subcommand without a train.yaml: --set names keys of the configuration itself.
-Config resolve_with_sets(const Common& common);
-
 /// Loads backends as a Context does; `before_create` (may be null) is called after a backend is negotiated and before it is created.
 /// Errors  a key of backends.options that the backend does not have.
 LoadedBackends load_backends(const Config& config, loader::Options options, const std::function<void()>& before_create = nullptr);

@@ -48,7 +48,7 @@ std::string as_json(const loader::Result& result) {
 }
 
 void run_backends(const Arguments& arguments) {
-  const Config config = resolve_with_sets(arguments.common);
+  const Config config = arguments.common.resolve();
   const LoadedBackends loaded = load_backends(config, exec::loader_options(config, {}, arguments.common.plugins));
   print(arguments.format == "json" ? as_json(loaded.result) : as_text(loaded.result));
   exec::check_requests(config, loaded.result);  // after the report, which has more

@@ -167,7 +167,7 @@ std::string as_json(const std::vector<Column>& columns) {
 }
 
 void run_caps(const Arguments& arguments) {
-  const Config config = resolve_with_sets(arguments.common);
+  const Config config = arguments.common.resolve();
   const LoadedBackends loaded = load_backends(config, exec::loader_options(config, {}, arguments.common.plugins));
   exec::check_requests(config, loaded.result);
   exec::log_loading(loaded.result);

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include "loader/find.h"
+#include "yaml/tree.h"
 
 namespace tenon::cli {
 
@@ -21,10 +22,27 @@ std::vector<ConfigOverride> Common::overrides() const {
   return list;
 }
 
-Config Common::resolve(const std::vector<Config>& layers) const {
+std::vector<ConfigOverride> Common::set_overrides() const {
+  std::vector<ConfigOverride> list;
+  for (const std::string& text : sets) {
+    const yaml::Assignment assignment = yaml::parse_assignment(text);
+    list.push_back({assignment.key, assignment.value, "--set " + text});
+  }
+  return list;
+}
+
+Config Common::resolve() const {
   ConfigSources sources;
   sources.file = config_file;
-  sources.layers = layers;
+  sources.command_line = overrides();
+  for (ConfigOverride& change : set_overrides()) sources.command_line.push_back(std::move(change));
+  return resolve_config(sources);
+}
+
+Config Common::resolve_over(const Config& definition) const {
+  ConfigSources sources;
+  sources.file = config_file;
+  sources.layers = {definition};
   sources.trust_layers = trust;
   sources.command_line = overrides();
   return resolve_config(sources);

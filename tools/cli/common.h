@@ -27,9 +27,14 @@ struct Common {
   bool trust = false;             ///< a train.yaml may add backend folders
 
   void add_to(CLI::App& app);
-  /// The configuration keys set on the command line.
+  /// The configuration keys that other options than --set set.
   std::vector<ConfigOverride> overrides() const;
-  Config resolve(const std::vector<Config>& layers = {}) const;
+  /// Those of --set.
+  std::vector<ConfigOverride> set_overrides() const;
+  /// The configuration of a command without a training file.
+  Config resolve() const;
+  /// That of a command with one, whose definition --set has changed already.
+  Config resolve_over(const Config& definition) const;
 };
 
 /// Adds --format with these choices; the first is the default.

@@ -69,7 +69,7 @@ void add_config_verb(CLI::App& app) {
   print_command->add_flag("--schema", print_arguments->schema,
                           "print instead every key that the files may have, with type, range and default");
   print_command->callback(
-      [print_arguments] { print(print_arguments->schema ? config::whole_schema() : to_yaml(resolve_with_sets(print_arguments->common))); });
+      [print_arguments] { print(print_arguments->schema ? config::whole_schema() : to_yaml(print_arguments->common.resolve())); });
 }
 
 }  // namespace tenon::cli

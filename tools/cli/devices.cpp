@@ -50,7 +50,7 @@ int index_of(const DeviceInfo& device) {
 
 Found find_devices(const Arguments& arguments) {
   Found found;
-  const Config config = resolve_with_sets(arguments.common);
+  const Config config = arguments.common.resolve();
   found.threads = thread_budget(config);
   try {
     const Context context(config, {}, arguments.common.plugins);
@@ -147,7 +147,7 @@ std::string quoted(const std::string& text) {
 
 /// Why there is no GPU: the loader's reason for each backend that is not usable.
 std::string reason_without_gpu(const Arguments& arguments) {
-  const Config config = resolve_with_sets(arguments.common);
+  const Config config = arguments.common.resolve();
   const LoadedBackends loaded = load_backends(config, exec::loader_options(config, {}, arguments.common.plugins));
   std::string text;
   for (const loader::Record& record : loaded.result.records) {

@@ -55,7 +55,7 @@ void shadow(loader::Record& record, const loader::Record& first) {
 
 Findings examine(const Arguments& arguments) {
   Findings findings;
-  findings.config = resolve_with_sets(arguments.common);
+  findings.config = arguments.common.resolve();
   findings.result = list_candidates(findings.config, arguments.common.plugins);
   std::map<std::string, const loader::Record*> owners;
   for (loader::Record& record : findings.result.records) {

@@ -62,7 +62,7 @@ void check(TrainingRun& run, const Arguments& arguments) {
 void run_export(const Arguments& arguments) {
   const train::SavedRun saved = train::find_run(arguments.model, arguments.checkpoint);
   TrainDefinition definition = prepare_definition(saved.definition, arguments.common, saved.overrides);
-  Config config = arguments.common.resolve({definition.config});
+  Config config = arguments.common.resolve_over(definition.config);
   config.precision = Precision::float32;  // the file has the parameters' dtype, whatever the training computes in
   TrainingRun run(std::move(definition), Context(config, {}, arguments.common.plugins));
   if (!saved.checkpoint.empty() || run.definition().checkpoint) {

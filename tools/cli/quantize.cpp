@@ -118,7 +118,7 @@ Result run_quantize(const Arguments& arguments) {
   }
   const train::SavedRun saved = train::find_run(arguments.model, arguments.checkpoint);
   TrainDefinition definition = prepare_definition(saved.definition, arguments.common, saved.overrides);
-  Config config = arguments.common.resolve({definition.config});
+  Config config = arguments.common.resolve_over(definition.config);
   config.precision = Precision::float32;
   TrainingRun run(std::move(definition), Context(config, {}, arguments.common.plugins));
   if (!saved.checkpoint.empty() || run.definition().checkpoint) {

@@ -15,15 +15,12 @@
 namespace tenon::cli {
 
 TrainDefinition prepare_definition(const std::string& file, const Common& common, std::vector<ConfigOverride> overrides) {
-  for (const std::string& text : common.sets) {
-    const yaml::Assignment assignment = yaml::parse_assignment(text);
-    overrides.push_back({assignment.key, assignment.value, "--set " + text});
-  }
+  for (ConfigOverride& change : common.set_overrides()) overrides.push_back(std::move(change));
   return load_definition(file, overrides);
 }
 
 Context context_of(const TrainDefinition& definition, const Common& common) {
-  return Context(common.resolve({definition.config}), {}, common.plugins);
+  return Context(common.resolve_over(definition.config), {}, common.plugins);
 }
 
 TrainingRun prepare_run(const std::string& file, const Common& common, std::vector<ConfigOverride> overrides, bool overwrite) {
