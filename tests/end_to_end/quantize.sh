@@ -20,6 +20,8 @@ expect 1 '' test -e "$work/int8.onnx.f32.onnx"
 expect 0 'QuantizeLinear    17' "$tenon" onnx info "$work/int8.onnx"
 expect 0 'input    x f32(batch,28,28)' "$tenon" onnx info "$work/int8.onnx"
 expect 0 '(3,10)' "$tenon" run "$work/int8.onnx" --shape x=3x28x28
+expect 0 'quantised: 1 MatMulInteger, 3 QLinearConv, 1 QLinearMatMul; run as written: 1 DequantizeLinear, 1 QuantizeLinear' \
+  "$tenon" explain "$work/int8.onnx" --shape x=3x28x28
 
 # No more than 3 of 300 digits are lost, and four fifths of the bytes are gone.
 expect 0 'lost few' /usr/bin/python3 -c '

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -61,6 +62,31 @@ Json memory_json(const std::vector<MemoryPlan>& plans) {
   return list;
 }
 
+/// The nodes of quantised models by op: those that compute with integers, and the conversions that no such node has taken in.
+struct QuantisedNodes {
+  std::map<std::string, int> integer, conversions;
+};
+QuantisedNodes quantised_nodes(const PlacementReport& placement) {
+  static const std::set<std::string> integer{"QLinearConv", "QLinearMatMul", "MatMulInteger", "ConvInteger", "MatMulNBits"};
+  static const std::set<std::string> conversions{"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"};
+  QuantisedNodes nodes;
+  for (const Placement& node : placement.nodes) {
+    if (integer.contains(node.op)) ++nodes.integer[node.op];
+    if (conversions.contains(node.op)) ++nodes.conversions[node.op];
+  }
+  return nodes;
+}
+/// "quantised: 53 QLinearConv; run as written: 1 DequantizeLinear, 2 QuantizeLinear"; empty for other models.
+std::string str(const QuantisedNodes& nodes) {
+  const auto list = [](const std::map<std::string, int>& counts) {
+    std::vector<std::string> parts;
+    for (const auto& [op, count] : counts) parts.push_back(fmt::format("{} {}", count, op));
+    return parts.empty() ? "none" : fmt::format("{}", fmt::join(parts, ", "));
+  };
+  if (nodes.integer.empty() && nodes.conversions.empty()) return {};
+  return fmt::format("quantised: {}; run as written: {}\n", list(nodes.integer), list(nodes.conversions));
+}
+
 std::string as_text(const Explanation& explanation) {
   std::string text = explanation.title + "\n";
   for (const DeviceInfo& device : devices_of(explanation))
@@ -115,7 +141,8 @@ Explanation explain(onnx::Model& model, const Context& context, const std::strin
   }
   PlacementReport placement = model.explain(types);
   const graph::PatternCounts patterns{model.recognized_patterns()};
-  std::string notes = str(patterns) + "\n";
+  const QuantisedNodes quantised = quantised_nodes(placement);
+  std::string notes = str(patterns) + "\n" + str(quantised);
   const std::vector<std::string>& specialised = model.specialised_inputs();
   if (!specialised.empty()) notes += fmt::format("a program is made for each value of: {}\n", fmt::join(specialised, ", "));
   const DType dtype = placement.nodes.empty() ? DType::f32 : placement.nodes_by_dtype().front().first;
@@ -128,6 +155,7 @@ Explanation explain(onnx::Model& model, const Context& context, const std::strin
                     {"inputs", listed},
                     {"precision", name_of(context.config().precision)},
                     {"recognized_patterns", patterns.by_name},
+                    {"quantised_nodes", {{"integer", quantised.integer}, {"as_written", quantised.conversions}}},
                     {"specialised_inputs", specialised}},
           .notes = notes,
           .devices = context.devices(),
