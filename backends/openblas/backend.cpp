@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The default CPU backend: OpenBLAS's serial products divided among the host's threads, vector code with run-time dispatch.
 #include <tenon/sdk/backend.h>
+#include <tenon/sdk/elementwise.h>
 
 #include <cblas.h>
 
 #include <string>
 
+#include "quantize/quantized_sum.h"
 #include "simd/instruction_set.h"
 
 namespace tenon::openblas {
@@ -44,7 +46,8 @@ const sdk::BackendSpec& spec() {
           [](sdk::Host host) {
             const char* const isa = host.option("isa");
             limit_instruction_set(instruction_set_named(isa == nullptr ? "auto" : isa));
-            return sdk::make_cpu_backend(host, description());
+            static const sdk::ElementwiseFusion fusion = sdk::piecewise(quantized_sum_of);
+            return sdk::make_cpu_backend(host, description(), &fusion);
           },
   };
   return openblas;

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include <tenon/sdk/backend.h>
+#include <tenon/sdk/elementwise.h>
 
 #if defined(__linux__)
 #include <unistd.h>
@@ -49,15 +50,27 @@ class InlineEvent final : public Event {
   std::uint64_t time_ns_ = 0;
 };
 
+/// With kernels for whole groups of elementwise nodes.
+class FusingCpuDevice final : public CpuDevice {
+ public:
+  FusingCpuDevice(Host services, const ElementwiseFusion* fusion) : CpuDevice(services), fusion_(fusion) {}
+  const ElementwiseFusion* elementwise_fusion() const override { return fusion_; }
+
+ private:
+  const ElementwiseFusion* fusion_;
+};
+
 class CpuBackend final : public Backend {
  public:
-  CpuBackend(Host services, std::string text) : Backend(services), description_(describe_cpu(std::move(text))) {}
+  CpuBackend(Host services, std::string text, const ElementwiseFusion* fusion)
+      : Backend(services), description_(describe_cpu(std::move(text))), fusion_(fusion) {}
   std::uint32_t device_count() override { return 1; }
   const DeviceDescription& describe(std::uint32_t) override { return description_; }
-  std::unique_ptr<Device> open(std::uint32_t) override { return std::make_unique<CpuDevice>(host); }
+  std::unique_ptr<Device> open(std::uint32_t) override { return std::make_unique<FusingCpuDevice>(host, fusion_); }
 
  private:
   DeviceDescription description_;
+  const ElementwiseFusion* fusion_;
 };
 
 }  // namespace
@@ -145,8 +158,8 @@ DeviceDescription describe_cpu(std::string description) {
   return cpu;
 }
 
-std::unique_ptr<Backend> make_cpu_backend(Host host, std::string description) {
-  return std::make_unique<CpuBackend>(host, std::move(description));
+std::unique_ptr<Backend> make_cpu_backend(Host host, std::string description, const ElementwiseFusion* fusion) {
+  return std::make_unique<CpuBackend>(host, std::move(description), fusion);
 }
 
 }  // namespace tenon::sdk

@@ -82,6 +82,15 @@ const ElementwiseFusion piecewise_fusion{
     ElementwiseGroup::max_places,
 };
 
+ElementwiseFusion piecewise(KernelFunction (*whole)(const ElementwiseProgram& program)) {
+  ElementwiseFusion fusion = piecewise_fusion;
+  fusion.whole = whole;
+  return fusion;
+}
+bool is_piecewise(const ElementwiseFusion& fusion) {
+  return fusion.row.kernel == &piecewise_kernel;
+}
+
 const ElementwiseProgram& program_of(const Call& call) {
   return group_of(call);
 }
@@ -133,7 +142,9 @@ void ElementwiseGroup::settle(const GraphModel& graph, const Node& node) {
     rows = 1;
   }
   if (graph.fusion->prepare != nullptr) prepared = graph.fusion->prepare(*this);
-  if (graph.fusion == &piecewise_fusion) find_table();
+  if (!is_piecewise(*graph.fusion)) return;
+  find_table();
+  if (table_ == nullptr && graph.fusion->whole != nullptr) whole_ = graph.fusion->whole(*this);
 }
 
 void ElementwiseGroup::find_table() {
@@ -205,6 +216,7 @@ std::size_t ElementwiseGroup::buffer_bytes() const {
 
 void ElementwiseGroup::run(const Call& call) const {
   if (table_ != nullptr) return run_table(call);
+  if (whole_ != nullptr) return whole_(call);
   call.host.parallel_for(slots, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t slot = begin; slot < end; ++slot) run_slot(call, slot);
   });

@@ -44,6 +44,8 @@ class ElementwiseGroup : public ElementwiseProgram {
   std::size_t slot_bytes() const { return buffer_count * buffer_bytes(); }
   void run_slot(const Call& call, std::int64_t slot) const;
 
+  KernelFunction whole_ = nullptr;  ///< ElementwiseFusion::whole
+
   // A group whose only operand that is no scalar has 8 bits is a function of 256 values: each call computes them, and looks results up.
   std::shared_ptr<const ElementwiseGroup> table_;  ///< the group over 256 elements; NULL: elements are computed
   std::uint32_t table_input_ = 0;                  ///< the place of that operand

@@ -336,7 +336,7 @@ class Grouping {
 
 void fuse_elementwise(GraphModel& graph) {
   const bool pieces_fit = graph.device == nullptr || graph.device->operand_alignment_bytes == 1;  // a piece starts at any element
-  if (graph.fusion == &piecewise_fusion && !pieces_fit) return;
+  if (is_piecewise(*graph.fusion) && !pieces_fit) return;
   Grouping grouping(graph);
   grouping.find();
   grouping.replace();

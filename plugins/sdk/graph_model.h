@@ -46,6 +46,8 @@ class ElementwiseGroup;       // elementwise_group.h
 struct VendorAttributeBlock;  // vendor_node.h
 /// Groups run piece by piece with the backend's own kernels, for devices without a fusion of their own.
 extern const ElementwiseFusion piecewise_fusion;
+/// Whether it is that one, or one of piecewise().
+bool is_piecewise(const ElementwiseFusion& fusion);
 
 struct Node {
   tenon_op op = TENON_OP_NONE;

@@ -54,6 +54,33 @@ std::vector<std::int64_t> run(const IntegerProduct& p, std::uint32_t threads, bo
   return integers(program.run(operands)[0].to_host());
 }
 
+struct QuantizedSum {
+  DType a, b, y;
+  float a_scale, b_scale, y_scale;
+  int a_zero, b_zero, y_zero;
+  bool relu;
+};
+
+/// quantize(relu(dequantize(a) + dequantize(b))) of all pairs of bytes and some more.
+std::vector<std::int64_t> run(const QuantizedSum& s, const char* device) {
+  const Context context(test_config(device));
+  Graph graph;
+  constexpr std::int64_t count = 256 * 256 + 37;
+  const auto scalar = [&](DType dtype, double value) { return graph.constant(Tensor::full(dtype, {}, value)); };
+  const Value a = graph.input("a", s.a, {count}), b = graph.input("b", s.b, {count});
+  Value sum = ops::dequantize_linear(a, scalar(DType::f32, s.a_scale), scalar(s.a, s.a_zero)) +
+              ops::dequantize_linear(b, scalar(DType::f32, s.b_scale), scalar(s.b, s.b_zero));
+  if (s.relu) sum = ops::relu(sum);
+  graph.output("y", ops::quantize_linear(sum, scalar(DType::f32, s.y_scale), scalar(s.y, s.y_zero), s.y));
+  Program program(context, graph);
+  std::vector<std::int32_t> all_a, all_b;
+  for (std::int64_t i = 0; i < count; ++i) {
+    all_a.push_back(static_cast<std::int32_t>(i % 256) - (s.a == DType::i8 ? 128 : 0));
+    all_b.push_back(static_cast<std::int32_t>(i / 256 % 256) - (s.b == DType::i8 ? 128 : 0));
+  }
+  return integers(program.run({Tensor::of(all_a, {count}).to(s.a), Tensor::of(all_b, {count}).to(s.b)})[0].to_host());
+}
+
 }  // namespace
 
 TEST_CASE("integer products: exact sums on any number of threads, of weights that are packed ahead or not") {
@@ -224,6 +251,23 @@ TEST_CASE("block quantised products: those of the expanded weights, with few and
         CHECK(worst < 60);  // about the root of k
       }
     }
+  }
+}
+
+TEST_CASE("integer ops: the quantised sum of two quantised operands is that of the reference, for all pairs of bytes") {
+  const float nan = std::nanf("");
+  const QuantizedSum sums[] = {
+      {DType::u8, DType::u8, DType::u8, 0.02F, 0.031F, 0.04F, 0, 117, 3, true},
+      {DType::u8, DType::i8, DType::i8, 0.5F, 0.25F, 0.5F, 10, -3, 0, false},  // every second sum is a tie
+      {DType::i8, DType::i8, DType::u8, 1.0F / 3, 1.0F / 7, 1.0F / 21, 0, 0, 128, false},
+      {DType::i8, DType::u8, DType::i8, 1e-3F, 2e-3F, 1e-9F, 1, 2, -5, true},  // quotients beyond 2^21
+      {DType::u8, DType::u8, DType::u8, 1e30F, 1e30F, 1e29F, 0, 0, 0, false},
+      {DType::u8, DType::u8, DType::u8, nan, 1, 1, 0, 0, 9, true},
+      {DType::u8, DType::u8, DType::i8, 1, 1, 1e-40F, 4, 4, 9, false},
+  };
+  for (const QuantizedSum& sum : sums) {
+    CAPTURE(sum.y_scale);
+    CHECK(run(sum, "openblas:0") == run(sum, "reference:0"));
   }
 }
 

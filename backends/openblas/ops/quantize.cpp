@@ -26,23 +26,26 @@ HWY_INLINE Q quantized(T x, T scale, Q zero_point) {
 // Below, scale and zero_point are arrays as long as x, or one element for all.
 
 /// The beginning of quantize_each for one scale and one zero point; returns the number of elements that are done. A division takes as long
-/// as all that is done here: the product with the reciprocal is within 3 * 2^-24 of the quotient, relatively, and rounds to the same
-/// integer unless a tie is that close. A vector with such an element, one beyond 2^21, or NaN, ends the loop.
+/// as all that is done here: the quotient lies between the products with numbers just below and above the reciprocal, and rounding is
+/// monotonic, so where both round to one integer the quotient does. A product added to 1.5 * 2^23 is rounded to an integer, which is then
+/// in the low bits of the sum. A vector with an element that has two such integers, one beyond 2^21, or NaN, ends the loop.
 template <class Q>
 HWY_INLINE std::int64_t quantize_by_reciprocal(const float* x, float scale, Q zero_point, Q* y, std::int64_t n) {
   const Wide<float> d;
   const hn::RebindToSigned<Wide<float>> whole;
   const hn::Rebind<Q, Wide<float>> narrow;
   if (!(scale > 0x1p-100F && scale < 0x1p100F)) return 0;  // the reciprocal is not a normal number
-  const auto reciprocal = hn::Set(d, 1 / scale), half = hn::Set(d, 0.5F), error = hn::Set(d, 0x1p-22F);
-  const auto centre = hn::Set(whole, static_cast<std::int32_t>(zero_point));
+  const float reciprocal = 1 / scale;
+  const auto below = hn::Set(d, reciprocal * (1 - 0x1p-22F)), above = hn::Set(d, reciprocal * (1 + 0x1p-22F)),
+             rounder = hn::Set(d, 0x1.8p23F), limit = hn::Set(d, 0x1p21F * scale);
+  const auto centre = hn::Sub(hn::Set(whole, static_cast<std::int32_t>(zero_point)), hn::BitCast(whole, rounder));
   std::int64_t i = 0;
   for (; i + lanes(d) <= n; i += lanes(d)) {
-    const auto q = hn::Mul(hn::LoadU(d, x + i), reciprocal);
-    const auto integer = hn::NearestInt(q);
-    const auto distance = hn::Abs(hn::Sub(q, hn::ConvertTo(d, integer)));
-    if (!hn::AllTrue(d, hn::Lt(distance, hn::NegMulAdd(hn::Abs(q), error, half)))) return i;
-    hn::StoreU(hn::DemoteTo(narrow, hn::Add(integer, centre)), narrow, y + i);
+    const auto v = hn::LoadU(d, x + i);
+    // Of a negative v, the product with `above` is the lower one.
+    const auto one = hn::MulAdd(v, below, rounder), other = hn::MulAdd(v, above, rounder);
+    if (!hn::AllTrue(d, hn::And(hn::Eq(one, other), hn::Lt(hn::Abs(v), limit)))) return i;
+    hn::StoreU(hn::DemoteTo(narrow, hn::Add(hn::BitCast(whole, one), centre)), narrow, y + i);
   }
   return i;
 }

@@ -55,8 +55,9 @@ struct BackendSpec {
 };
 
 /// A Backend of one CpuDevice named by `description`; flags are those of an inline,
-/// host-addressable device.
-std::unique_ptr<Backend> make_cpu_backend(Host host, std::string description);
+/// host-addressable device. `fusion`: how it runs groups of elementwise nodes, for example
+/// piecewise(), and lives as long as the backend; NULL: piece by piece.
+std::unique_ptr<Backend> make_cpu_backend(Host host, std::string description, const struct ElementwiseFusion* fusion = nullptr);
 
 namespace detail {
 /// One backend's static tables. A program may contain several backends, so they share nothing.

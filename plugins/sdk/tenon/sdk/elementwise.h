@@ -59,6 +59,13 @@ struct ElementwiseFusion {
   /// Called once, when the plan is made; returns ElementwiseProgram::prepared. NULL: there is
   /// nothing to prepare.
   std::shared_ptr<const void> (*prepare)(const ElementwiseProgram& program) = nullptr;
+  /// Of piecewise(): a kernel that runs the whole of such a program, program_of(call), and divides
+  /// its work itself; NULL: there is none. Called once, when the plan is made.
+  KernelFunction (*whole)(const ElementwiseProgram& program) = nullptr;
 };
+
+/// The fusion of devices that have none of their own, which runs groups piece by piece with the
+/// backend's kernels, with kernels for whole groups.
+ElementwiseFusion piecewise(KernelFunction (*whole)(const ElementwiseProgram& program));
 
 }  // namespace tenon::sdk
