@@ -134,5 +134,24 @@ TEST_CASE("gpu: convolutions in 16 bits of images with few channels compute what
   }
 }
 
+TEST_CASE("gpu: an image of few channels may begin at any element") {
+  const Context context(gpu_config());
+  ops::ConvOptions options;
+  options.channels_last = true;
+  options.padding = {{1, 1}, {1, 1}};
+  const Shape batch{3, 5, 7, 3}, images{2, 5, 7, 3}, w{8, 3, 3, 3};  // an image has 210 bytes
+  const Tensor filters = numbers(w, DType::bf16, DType::bf16, 1.1F), all = numbers(batch, DType::bf16, DType::bf16, 0.3F);
+  const auto result = [&](bool whole) {
+    Graph graph;
+    const Value x = graph.input("x", DType::bf16, whole ? batch : images), filter = graph.input("w", DType::bf16, w);
+    graph.output("y", ops::cast(ops::conv(whole ? ops::slice(x, 0, 1, 3) : x, filter, {}, options), DType::f32));
+    const std::vector<float> values = test::floats(all.to(DType::f32));
+    const Tensor last = Tensor::of<float>({values.begin() + 105, values.end()}, images).to(DType::bf16);
+    Program program(context, graph);
+    return test::floats(program.run({whole ? all : last, filters})[0]);
+  };
+  CHECK(result(true) == result(false));
+}
+
 }  // namespace
 }  // namespace tenon
