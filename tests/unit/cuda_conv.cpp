@@ -133,6 +133,34 @@ TEST_CASE("cuda conv: everything that affects a choice is in its cache key") {
   CHECK(std::adjacent_find(keys.begin(), keys.end()) == keys.end());
 }
 
+TEST_CASE("cuda conv: few channels of 16 bits are padded to 8 where cuDNN would pad them itself") {
+  ConvProblem first = problem_3x3(TENON_DTYPE_BF16);
+  first.channels_last = true;
+  first.shape = {256, 3, 64, 1, {224, 224}, {7, 7}, {112, 112}, {2, 2}, {1, 1}, {3, 3}, {3, 3}};
+  const auto channels = [&](auto&& change) {
+    ConvProblem other = first;
+    change(other);
+    return padded_channels(other);
+  };
+  CHECK(padded_channels(first) == 8);
+  CHECK(channels([](ConvProblem& p) { p.direction = ConvDirection::filter_gradient; }) == 8);
+  CHECK(channels([](ConvProblem& p) { p.dtype = TENON_DTYPE_F16; }) == 8);
+  CHECK(channels([](ConvProblem& p) { p.shape.channels = 1; }) == 8);
+  CHECK(channels([](ConvProblem& p) { p.shape.channels = 7; }) == 8);
+  CHECK(channels([](ConvProblem& p) { p.workspace_limit = std::size_t{196} << 20; }) == 8);  // the bytes of (256, 224, 224, 8)
+
+  CHECK(channels([](ConvProblem& p) { p.direction = ConvDirection::data_gradient; }) == 3);
+  CHECK(channels([](ConvProblem& p) { p.channels_last = false; }) == 3);
+  CHECK(channels([](ConvProblem& p) { p.dtype = TENON_DTYPE_F32; }) == 3);
+  CHECK(channels([](ConvProblem& p) { p.dtype = TENON_DTYPE_F64; }) == 3);
+  CHECK(channels([](ConvProblem& p) { p.shape.channels = 8; }) == 8);
+  CHECK(channels([](ConvProblem& p) { p.shape.channels = 12; }) == 12);
+  CHECK(channels([](ConvProblem& p) { p.shape.channels = 0; }) == 0);
+  CHECK(channels([](ConvProblem& p) { p.shape.groups = 3; }) == 3);
+  CHECK(channels([](ConvProblem& p) { p.shape.filters = 60; }) == 3);
+  CHECK(channels([](ConvProblem& p) { p.workspace_limit = (std::size_t{196} << 20) - 1; }) == 3);
+}
+
 TEST_CASE("cuda conv: an engine's text round-trips") {
   const Engine engine{38, {{2, 1}, {14, 4}}};
   CHECK(engine.text() == "engine 38 2=1 14=4");

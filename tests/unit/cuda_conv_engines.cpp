@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/cuda/conv/channel_padding.h"
 #include "backends/cuda/conv/convolutions.h"
 #include "cuda_testing.h"
 #include "sanitizers.h"
@@ -290,6 +291,32 @@ TEST_CASE("cuda conv: a plan with a cached choice is recorded and replayed witho
   const auto recording = stream.end_capture();
   recording->replay(stream);
   CHECK(memory.read<double>(2, 512) == std::vector<double>{43, 86});
+}
+
+TEST_CASE("cuda conv: few channels are padded with zeros, at any alignment, and back") {
+  Bench bench;
+  Stream stream(bench.device);
+  for (const FewChannels shape : {FewChannels{35, 3, 1}, FewChannels{4, 3, 9}, FewChannels{300, 1, 1}, FewChannels{2, 7, 4}}) {
+    const auto count = static_cast<std::size_t>(shape.outer * shape.channels * shape.area);
+    const auto pixels = static_cast<std::size_t>(shape.outer * shape.area);
+    std::vector<std::uint16_t> narrow(count), padded(pixels * 8);
+    for (std::size_t i = 0; i < count; ++i) narrow[i] = static_cast<std::uint16_t>(i + 1);
+    for (std::int64_t o = 0; o < shape.outer; ++o) {
+      for (std::int64_t c = 0; c < shape.channels; ++c) {
+        for (std::int64_t a = 0; a < shape.area; ++a) {
+          padded[static_cast<std::size_t>((o * shape.area + a) * 8 + c)] =
+              narrow[static_cast<std::size_t>((o * shape.channels + c) * shape.area + a)];
+        }
+      }
+    }
+    DeviceBuffer from(bench.device, stream, 2 * count + 2), between(bench.device, stream, 16 * pixels),
+        back(bench.device, stream, 2 * count + 2);
+    from.write(narrow, 2);
+    pad_channels(stream, shape, from.at(2), between.at());
+    CHECK(between.read<std::uint16_t>(pixels * 8) == padded);
+    unpad_channels(stream, shape, between.at(), back.at(2));
+    CHECK(back.read<std::uint16_t>(count, 2) == narrow);
+  }
 }
 
 TEST_CASE("cuda conv: measuring runs the candidates once and frees its memory") {

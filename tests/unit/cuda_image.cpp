@@ -45,6 +45,7 @@ TEST_CASE("cuda images: a divisor gives the quotients of the division") {
     for (std::int64_t q : {std::int64_t{0}, std::int64_t{1}, std::int64_t{2}, last / d / 2, last / d - 1, last / d, last / d + 1}) {
       for (std::int64_t n : {q * d - 1, q * d, q * d + 1, q * d + d - 1}) {
         if (n >= 0) wrong += by.quotient(n) != n / d;
+        if (n >= 0 && n <= last) wrong += by.quotient(static_cast<std::int32_t>(n)) != n / d;
       }
     }
     wrong += by.quotient(last) != last / d;
@@ -53,6 +54,20 @@ TEST_CASE("cuda images: a divisor gives the quotients of the division") {
   }
   CHECK(wrong == 0);
   CHECK(Divisor(std::int64_t{1} << 40).quotient((std::int64_t{5} << 40) + 3) == 5);
+  CHECK(Divisor(std::int64_t{1} << 40).quotient(std::int32_t{7}) == 0);
+}
+
+TEST_CASE("cuda images: windows are computed in 32 bits only if all their positions fit") {
+  const auto is_small = [](std::int64_t size, std::int64_t windows, const tenon_attributes_window& a) {
+    return WindowAxis(size, windows, a, 0).is_small();
+  };
+  constexpr std::int64_t large = std::int64_t{1} << 30;
+  CHECK(is_small(112, 56, window(3, 2, 1, 1, 1)));
+  CHECK_FALSE(is_small(large, 56, window(3, 2, 1, 1, 1)));
+  CHECK_FALSE(is_small(112, 1, window(3, large, 1, 1, 1)));
+  CHECK_FALSE(is_small(112, 1, window(1, 1, large, 0, 0)));
+  CHECK_FALSE(is_small(112, 1, window(large, 1, 1, large, large)));
+  CHECK_FALSE(is_small(112, large / 1024, window(3, 2048, 1, 1, 1)));
 }
 
 TEST_CASE("cuda images: taps are the elements of a window inside the image") {
@@ -67,6 +82,8 @@ TEST_CASE("cuda images: taps are the elements of a window inside the image") {
       const Range taps = axis.taps(w);
       for (std::int64_t k = 0; k < taps.count; ++k) got.push_back(taps.first + k * axis.dilation);
       wrong += got != expected;
+      const RangeOf<std::int32_t> small = axis.taps(static_cast<std::int32_t>(w));
+      wrong += small.first != taps.first || small.count != taps.count || !axis.is_small();
     }
   });
   CHECK(wrong == 0);
@@ -101,6 +118,8 @@ TEST_CASE("cuda images: packs are indexed in memory order, and a walk goes row b
   for (std::int64_t p = 0; p < packs.count; ++p, number += 4) {
     const Packs::Place at = packs[p];
     wrong += ((at.outer * 3 + at.row) * 5 + at.column) * 8 + at.inner != number;
+    const Packs::PlaceOf<std::int32_t> small = packs[static_cast<std::int32_t>(p)];
+    wrong += small.outer != at.outer || small.row != at.row || small.column != at.column || small.inner != at.inner;
   }
   CHECK(wrong == 0);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions on the GPU: what each engine of cuDNN computes, and operands at any alignment.
+// Convolutions on the GPU: what each engine of cuDNN computes, and images of few channels.
 #include <cmath>
 #include <string>
 #include <vector>
@@ -34,14 +34,15 @@ const std::vector<Window>& windows() {
   return all;
 }
 
-Tensor numbers(const Shape& shape, DType dtype, float phase) {
-  std::vector<float> values(static_cast<std::size_t>(shape.count()));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(1.7F * static_cast<float>(i) + phase);
-  return Tensor::of<float>(values, shape).to(dtype);
+/// Numbers of `values`, a type that may be narrower than `dtype`.
+Tensor numbers(const Shape& shape, DType values, DType dtype, float phase) {
+  std::vector<float> list(static_cast<std::size_t>(shape.count()));
+  for (std::size_t i = 0; i < list.size(); ++i) list[i] = std::sin(1.7F * static_cast<float>(i) + phase);
+  return Tensor::of<float>(list, shape).to(values).to(dtype);
 }
 
 /// y, dx and dw of a window, each by a graph of its own; an empty vector for a result that the device refuses.
-std::vector<std::vector<float>> results(const Context& context, const Window& window, DType dtype) {
+std::vector<std::vector<float>> results(const Context& context, const Window& window, DType values, DType dtype) {
   ops::ConvOptions options;
   options.strides = window.strides;
   options.dilations = window.dilations;
@@ -66,7 +67,7 @@ std::vector<std::vector<float>> results(const Context& context, const Window& wi
       const Value a = graph.input("a", dtype, first), b = graph.input("b", dtype, second);
       graph.output("made", ops::cast(make(a, b), DType::f32));
       Program program(context, graph);
-      all.push_back(test::floats(program.run({numbers(first, dtype, 0.3F), numbers(second, dtype, 1.1F)})[0]));
+      all.push_back(test::floats(program.run({numbers(first, values, dtype, 0.3F), numbers(second, values, dtype, 1.1F)})[0]));
     } catch (const Error& error) {
       const std::string text = error.what();
       CHECK_MESSAGE(contains(text, "which cannot run it"), text);
@@ -91,8 +92,8 @@ TEST_CASE("gpu: every engine of cuDNN that is accepted computes what the referen
     const Context context(config);
     for (const DType dtype : {DType::f32, DType::f64}) {
       for (std::size_t i = 0; i < windows().size(); ++i) {
-        const std::vector<std::vector<float>> expected = results(reference, windows()[i], dtype),
-                                              got = results(context, windows()[i], dtype);
+        const std::vector<std::vector<float>> expected = results(reference, windows()[i], dtype, dtype),
+                                              got = results(context, windows()[i], dtype, dtype);
         for (std::size_t d = 0; d < 3; ++d) {
           if (got[d].empty()) continue;
           ++accepted;
@@ -106,6 +107,50 @@ TEST_CASE("gpu: every engine of cuDNN that is accepted computes what the referen
   }
   MESSAGE(accepted, " results of engines");
   CHECK(accepted >= static_cast<int>(windows().size()) * 6);
+}
+
+TEST_CASE("gpu: convolutions in 16 bits of images with few channels compute what the reference does") {
+  const std::vector<Window> few = {{{2, 3, 20, 21}, {16, 3, 7, 7}, {2, 2}, {1, 1}, {{3, 3}, {3, 3}}},
+                                   {{2, 1, 12, 12}, {8, 1, 5, 5}, {1, 1}, {1, 1}, {{2, 2}, {2, 2}}},
+                                   {{1, 7, 9, 10}, {24, 7, 3, 3}, {1, 2}, {2, 1}, {{1, 2}, {0, 1}}},
+                                   {{3, 2, 6, 5}, {8, 2, 1, 1}, {1, 1}, {1, 1}, {{0, 0}, {0, 0}}},
+                                   {{2, 3, 9, 9}, {12, 3, 3, 3}, {1, 1}, {1, 1}, {{1, 1}, {1, 1}}}};
+  const Context reference(gpu_config("reference:0")), context(gpu_config());
+  for (const DType dtype : {DType::f16, DType::bf16}) {
+    // half an ulp of rounding, and sums in f32 of up to 840 terms
+    const float relative = dtype == DType::f16 ? 1.0F / 2048 : 1.0F / 256;
+    for (std::size_t i = 0; i < few.size(); ++i) {
+      const std::vector<std::vector<float>> expected = results(reference, few[i], dtype, DType::f32),
+                                            got = results(context, few[i], dtype, dtype);
+      for (std::size_t d = 0; d < 3; ++d) {
+        std::size_t wrong = 0;
+        REQUIRE(got[d].size() == expected[d].size());
+        for (std::size_t e = 0; e < got[d].size(); ++e) {
+          wrong += !(std::abs(got[d][e] - expected[d][e]) <= relative * std::abs(expected[d][e]) + 1e-3F);
+        }
+        CHECK_MESSAGE(wrong == 0, name_of(dtype), ", window ", i, ", result ", d, ": ", wrong, " wrong elements of ", got[d].size());
+      }
+    }
+  }
+}
+
+TEST_CASE("gpu: an image of few channels may begin at any element") {
+  const Context context(gpu_config());
+  ops::ConvOptions options;
+  options.channels_last = true;
+  options.padding = {{1, 1}, {1, 1}};
+  const Shape batch{3, 5, 7, 3}, images{2, 5, 7, 3}, w{8, 3, 3, 3};  // an image has 210 bytes
+  const Tensor filters = numbers(w, DType::bf16, DType::bf16, 1.1F), all = numbers(batch, DType::bf16, DType::bf16, 0.3F);
+  const auto result = [&](bool whole) {
+    Graph graph;
+    const Value x = graph.input("x", DType::bf16, whole ? batch : images), filter = graph.input("w", DType::bf16, w);
+    graph.output("y", ops::cast(ops::conv(whole ? ops::slice(x, 0, 1, 3) : x, filter, {}, options), DType::f32));
+    const std::vector<float> values = test::floats(all.to(DType::f32));
+    const Tensor last = Tensor::of<float>({values.begin() + 105, values.end()}, images).to(DType::bf16);
+    Program program(context, graph);
+    return test::floats(program.run({whole ? all : last, filters})[0]);
+  };
+  CHECK(result(true) == result(false));
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ struct Operands {
   const T* residual;
   sdk::Activation activation;
   bool channels_last;
-  std::int64_t w_channel, w_place;  ///< strides of w between channels and between kernel elements
+  std::int64_t w_filter, w_channel, w_place;  ///< strides of w between filters, between channels and between kernel elements
 };
 
 struct ImagePlace {
@@ -66,11 +66,11 @@ __device__ T with_epilogue(const Operands<T>& p, Wide<T> sum, std::int64_t chann
 template <class T>
 __global__ void forward_kernel(Operands<T> o) {
   const ConvShape& g = o.shape;
-  const std::int64_t depth = g.channels / g.groups, filters = g.filters / g.groups, area = g.kernel[0] * g.kernel[1];
+  const std::int64_t depth = g.channels / g.groups, filters = g.filters / g.groups;
   for (std::int64_t e = thread_index(); e < g.result_count(); e += thread_count()) {
     const ImagePlace at = image_place(e, g.filters, g.result, o.channels_last);
     const T* const x = o.x + at.image * o.of_x.image + at.channel / filters * depth * o.of_x.channel;
-    const T* const w = o.w + at.channel * depth * area;
+    const T* const w = o.w + at.channel * o.w_filter;
     Wide<T> sum = 0;
     for (std::int64_t r = 0; r < g.kernel[0]; ++r) {
       const std::int64_t row = at.row * g.strides[0] + r * g.dilations[0] - g.pads_before[0];
@@ -91,12 +91,12 @@ __global__ void forward_kernel(Operands<T> o) {
 template <class T>
 __global__ void data_gradient_kernel(Operands<T> o) {
   const ConvShape& g = o.shape;
-  const std::int64_t depth = g.channels / g.groups, filters = g.filters / g.groups, area = g.kernel[0] * g.kernel[1];
+  const std::int64_t depth = g.channels / g.groups, filters = g.filters / g.groups;
   for (std::int64_t e = thread_index(); e < g.image_count(); e += thread_count()) {
     const ImagePlace at = image_place(e, g.channels, g.image, o.channels_last);
     const std::int64_t first = at.channel / depth * filters;
     const T* const y = o.y + at.image * o.of_y.image + first * o.of_y.channel;
-    const T* const w = o.w + first * depth * area + at.channel % depth * o.w_channel;
+    const T* const w = o.w + first * o.w_filter + at.channel % depth * o.w_channel;
     Wide<T> sum = 0;
     for (std::int64_t r = 0; r < g.kernel[0]; ++r) {
       const std::int64_t row = at.row + g.pads_before[0] - r * g.dilations[0];
@@ -106,7 +106,7 @@ __global__ void data_gradient_kernel(Operands<T> o) {
         if (column < 0 || column % g.strides[1] != 0 || column / g.strides[1] >= g.result[1]) continue;
         const T* const from = y + row / g.strides[0] * o.of_y.row + column / g.strides[1] * o.of_y.column;
         const T* const by = w + (r * g.kernel[1] + s) * o.w_place;
-        for (std::int64_t k = 0; k < filters; ++k) sum += widen(from[k * o.of_y.channel]) * widen(by[k * depth * area]);
+        for (std::int64_t k = 0; k < filters; ++k) sum += widen(from[k * o.of_y.channel]) * widen(by[k * o.w_filter]);
       }
     }
     o.x[e] = with_epilogue(o, sum, at.channel, e);
@@ -147,6 +147,7 @@ __global__ void filter_gradient_kernel(Operands<T> o) {
 template <class T>
 void convolve_as(Stream& stream, const NaiveConv& work) {
   const ConvShape& g = work.shape;
+  const std::int64_t area = g.kernel[0] * g.kernel[1], depth = work.filter_channels_last ? work.filter_channels : g.channels / g.groups;
   const Operands<T> operands{g,
                              strides_of(g.channels, g.image, work.channels_last),
                              strides_of(g.filters, g.result, work.channels_last),
@@ -157,8 +158,9 @@ void convolve_as(Stream& stream, const NaiveConv& work) {
                              static_cast<const T*>(work.residual),
                              work.activation,
                              work.channels_last,
-                             work.filter_channels_last ? 1 : g.kernel[0] * g.kernel[1],
-                             work.filter_channels_last ? g.channels / g.groups : 1};
+                             depth * area,
+                             work.filter_channels_last ? 1 : area,
+                             work.filter_channels_last ? depth : 1};
   switch (work.direction) {
     case ConvDirection::forward:
       return launch_over(stream, g.result_count(), forward_kernel<T>, operands);

@@ -10,13 +10,14 @@
 namespace tenon::cuda {
 
 /// The direction decides which of x, w and y is computed. Images are (N, C, H, W), or (N, H, W, C) with `channels_last`; w is (K, C /
-/// groups, R, S), or, where it is read, (K, R, S, C / groups) with `filter_channels_last`.
+/// groups, R, S), or, where it is read, (K, R, S, filter_channels) with `filter_channels_last`, of which the first C / groups are used.
 struct NaiveConv {
   ConvDirection direction = ConvDirection::forward;
   tenon_dtype dtype = TENON_DTYPE_NONE;
   ConvShape shape;
   bool channels_last = false;
   bool filter_channels_last = false;
+  std::int64_t filter_channels = 0;
   void* x = nullptr;
   void* w = nullptr;
   void* y = nullptr;

@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "conv/channel_padding.h"
 #include "conv/conv_naive.h"
 #include "conv/image_epilogue.h"
 #include "gemm/products.h"
@@ -127,7 +128,7 @@ bool is_for_cudnn(const ConvShape& shape) {
   return shape.image_count() > 0 && shape.filter_count() > 0 && shape.result_count() > 0 && shape.is_consistent();
 }
 
-/// The problem for operands with the alignment of device memory.
+/// The problem for operands with the alignment of device memory, with the channels that cuDNN gets.
 ConvProblem problem_of(const sdk::Call& call, const ConvOperands& o) {
   ConvProblem problem;
   problem.direction = o.direction;
@@ -143,23 +144,31 @@ ConvProblem problem_of(const sdk::Call& call, const ConvOperands& o) {
   }
   problem.workspace_limit = options_of(static_cast<Device&>(*call.device)).workspace_limit;
   problem.shape = shape_of(call, o);
+  problem.shape.channels = padded_channels(problem);
   return problem;
 }
 
-/// True if filters (K, C / groups, R, S) must be transposed to (K, R, S, C / groups) for images with channels last.
-bool needs_filter_transpose(const ConvShape& shape, bool channels_last) {
-  return channels_last && shape.kernel[0] * shape.kernel[1] > 1 && shape.channels / shape.groups > 1;
+std::size_t image_bytes(const ConvProblem& problem) {
+  return static_cast<std::size_t>(problem.shape.image_count() * sdk::size_of(problem.dtype));
 }
-std::size_t filter_bytes(const ConvShape& shape, tenon_dtype dtype) {
-  return static_cast<std::size_t>(shape.filter_count() * sdk::size_of(dtype));
+std::size_t filter_bytes(const ConvProblem& problem) {
+  return static_cast<std::size_t>(problem.shape.filter_count() * sdk::size_of(problem.dtype));
 }
-/// (K, C / groups, R, S) to (K, R, S, C / groups), or back.
-void transpose_filter(Stream& stream, const ConvShape& shape, tenon_dtype dtype, const void* from, void* to, bool back) {
+/// True if cuDNN gets a copy of filters (K, C / groups, R, S): with channels last, in another order or padded.
+bool copies_filter(const ConvShape& shape, const ConvProblem& problem) {
+  return problem.shape.channels != shape.channels ||
+         (problem.channels_last && shape.kernel[0] * shape.kernel[1] > 1 && shape.channels / shape.groups > 1);
+}
+/// (K, C / groups, R, S) to (K, R, S, the channels of the problem), or back.
+void copy_filter(Stream& stream, const ConvShape& shape, const ConvProblem& problem, const void* from, void* to, bool back) {
   const std::int64_t depth = shape.channels / shape.groups, area = shape.kernel[0] * shape.kernel[1];
+  if (problem.shape.channels != shape.channels) {
+    return (back ? unpad_channels : pad_channels)(stream, {shape.filters, depth, area}, from, to);
+  }
   const std::int64_t sizes[3] = {shape.filters, depth, area};
   const sdk::Strides first{depth * area, area, 1}, last{depth * area, 1, depth};
   copy_strided(
-      stream, static_cast<std::size_t>(sdk::size_of(dtype)),
+      stream, static_cast<std::size_t>(sdk::size_of(problem.dtype)),
       StridedCopy{
           .shape = sizes, .rank = 3, .from = from, .from_strides = back ? last : first, .to = to, .to_strides = back ? first : last});
 }
@@ -179,6 +188,17 @@ std::uint32_t alignment_of(const ConvPointers& p) {
 }
 
 }  // namespace
+
+std::int64_t padded_channels(const ConvProblem& p) {
+  constexpr std::int64_t full = padded_pixel_channels;
+  const ConvShape& s = p.shape;
+  const bool is_narrow = p.dtype == TENON_DTYPE_F16 || p.dtype == TENON_DTYPE_BF16;
+  if (!p.channels_last || !is_narrow || p.direction == ConvDirection::data_gradient) return s.channels;
+  if (s.groups != 1 || s.channels < 1 || s.channels >= full || s.filters % full != 0) return s.channels;
+  ConvProblem padded = p;
+  padded.shape.channels = full;
+  return image_bytes(padded) <= p.workspace_limit ? full : s.channels;
+}
 
 std::string text_of(const ConvProblem& p) {
   return std::string(name_of(p.direction)) + " of " + sdk::name_of(p.dtype) + " " + text_of(p.shape) +
@@ -467,27 +487,29 @@ std::size_t convolution_scratch(const sdk::Call& call, const ConvOperands& o) {
   const ConvShape shape = shape_of(call, o);
   if (!is_tuned(call) || !is_for_cudnn(shape)) return 0;
   auto& device = static_cast<Device&>(*call.device);
-  const ConvPlan& plan = device.attached.get<ConvDevice>(device).choose(problem_of(call, o));
+  const ConvProblem problem = problem_of(call, o);
+  const ConvPlan& plan = device.attached.get<ConvDevice>(device).choose(problem);
   if (!plan.plan) return 0;
   ScratchArena arena(nullptr);
   arena.allocate_bytes(plan.plan->workspace_bytes());
-  if (needs_filter_transpose(shape, call.channels_last) && packed_filter(call, o) == nullptr) {
-    arena.allocate_bytes(filter_bytes(shape, o.x->dtype));
-  }
+  if (copies_filter(shape, problem) && packed_filter(call, o) == nullptr) arena.allocate_bytes(filter_bytes(problem));
+  if (problem.shape.channels != shape.channels) arena.allocate_bytes(image_bytes(problem));
   return arena.required_bytes();
 }
 
 std::size_t packed_filter_bytes(const sdk::Call& call, const ConvOperands& o) {
   const ConvShape shape = shape_of(call, o);
-  return is_tuned(call) && needs_filter_transpose(shape, call.channels_last) ? filter_bytes(shape, o.x->dtype) : 0;
+  if (!is_tuned(call) || !is_for_cudnn(shape)) return 0;
+  const ConvProblem problem = problem_of(call, o);
+  return copies_filter(shape, problem) ? filter_bytes(problem) : 0;
 }
 
 void pack_filter(const sdk::Call& call, const ConvOperands& o, void* out_packed) {
-  transpose_filter(stream_of(call), shape_of(call, o), o.w->dtype, o.w->data, out_packed, false);
+  copy_filter(stream_of(call), shape_of(call, o), problem_of(call, o), o.w->data, out_packed, false);
 }
 
-std::string filter_form(const sdk::Call&, std::uint32_t) {
-  return "channels last";
+std::string filter_form(const sdk::Call& call, const ConvOperands& o) {
+  return "channels last, " + std::to_string(problem_of(call, o).shape.channels / shape_of(call, o).groups);
 }
 
 void convolve(const sdk::Call& call, const ConvOperands& o) {
@@ -518,13 +540,17 @@ void convolve(const sdk::Call& call, const ConvOperands& o) {
   ScratchArena arena(call.scratch);
   void* const workspace = arena.allocate_bytes(plan->plan ? plan->plan->workspace_bytes() : 0);
 
-  const bool transposes = needs_filter_transpose(plain.shape, call.channels_last);
+  const ConvShape& shape = plain.shape;
   if (const void* const packed = packed_filter(call, o); packed != nullptr) {  // for a constant, only the packed copy may exist
     plain.w = const_cast<void*>(packed);
     plain.filter_channels_last = true;
+    plain.filter_channels = problem.shape.channels / shape.groups;
   }
-  const bool transposes_here = transposes && !plain.filter_channels_last;
-  ConvPointers pointers{plain.x, transposes_here ? arena.rest() : plain.w, plain.y};
+  const bool copies_here = copies_filter(shape, problem) && !plain.filter_channels_last;
+  const bool pads = problem.shape.channels != shape.channels;
+  ConvPointers pointers{plain.x, plain.w, plain.y};
+  if (copies_here) pointers.w = arena.allocate_bytes(filter_bytes(problem));
+  if (pads) pointers.x = arena.allocate_bytes(image_bytes(problem));
   if (problem.bias) pointers.bias = plain.biases[0];
   if (problem.residual) pointers.residual = plain.residual;
   if (plan->plan && alignment_of(pointers) < problem.alignment_bytes) {
@@ -541,16 +567,16 @@ void convolve(const sdk::Call& call, const ConvOperands& o) {
   }
   if (plan == nullptr || !plan->plan) return convolve_naively(stream, plain);
 
-  if (transposes_here && !makes_filter) transpose_filter(stream, plain.shape, plain.dtype, plain.w, pointers.w, false);
+  if (copies_here && !makes_filter) copy_filter(stream, shape, problem, plain.w, pointers.w, false);
+  if (pads) pad_channels(stream, {shape.batch * shape.image[0] * shape.image[1], shape.channels}, plain.x, pointers.x);
   chooser.run(stream, *plan, pointers, workspace);
-  if (transposes_here && makes_filter) transpose_filter(stream, plain.shape, plain.dtype, pointers.w, plain.w, true);
+  if (copies_here && makes_filter) copy_filter(stream, shape, problem, pointers.w, plain.w, true);
 
-  const ConvShape& s = plain.shape;
   const bool forward = o.direction == ConvDirection::forward;
-  const std::int64_t(&size)[2] = forward ? s.result : s.image;
+  const std::int64_t(&size)[2] = forward ? shape.result : shape.image;
   ImageEpilogue rest{.dtype = made.dtype,
                      .count = made.count,
-                     .channels = forward ? s.filters : s.channels,
+                     .channels = forward ? shape.filters : shape.channels,
                      .inner = call.channels_last ? 1 : size[0] * size[1],
                      .y = made.data,
                      .biases = {plan->adds && problem.bias ? nullptr : plain.biases[0], plain.biases[1]},

@@ -38,6 +38,13 @@ struct ConvProblem {
   ConvShape shape;
   auto operator<=>(const ConvProblem&) const = default;
 };
+/// The channels of the image and the filters that cuDNN gets: those of the shape, or, for fewer than 8 of 16 bits with channels last, 8, of
+/// which the last are zeros. Without that, cuDNN pads them itself, and in most of its engines more slowly.
+///
+/// Only without groups; if the results have a multiple of 8 channels too, because otherwise cuDNN pads these; and if the padded image is
+/// within the workspace limit. Not for data gradients and not for tf32: asked about an H200, the heuristics of cuDNN 9.14 propose engines
+/// that transpose the operands, with 8 or 4 channels as well.
+std::int64_t padded_channels(const ConvProblem& problem);
 /// "conv_input_grad of f32 x (...), ..., channels last".
 std::string text_of(const ConvProblem& problem);
 
@@ -138,8 +145,8 @@ struct ConvOperands {
 std::size_t convolution_scratch(const sdk::Call& call, const ConvOperands& operands);
 std::size_t packed_filter_bytes(const sdk::Call& call, const ConvOperands& operands);
 void pack_filter(const sdk::Call& call, const ConvOperands& operands, void* out_packed);
-/// Traits::pack_form of filters: one form, whatever the engine.
-std::string filter_form(const sdk::Call& call, std::uint32_t input);
+/// Traits::pack_form of filters: their layout, whatever the engine.
+std::string filter_form(const sdk::Call& call, const ConvOperands& operands);
 /// Runs the call, with its epilogue.
 void convolve(const sdk::Call& call, const ConvOperands& operands);
 

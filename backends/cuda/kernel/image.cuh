@@ -29,10 +29,15 @@ struct Divisor {
         static_cast<std::uint32_t>(((std::uint64_t{1} << (31 + bits)) + static_cast<std::uint64_t>(d) - 1) / static_cast<std::uint64_t>(d));
     shift = bits - 1;
   }
-  __device__ std::int64_t quotient(std::int64_t n) const {
+  template <class Index>
+  __device__ Index quotient(Index n) const {
     if (d == 1) return n;
-    if (n >> 31 == 0 && multiplier != 0) return __umulhi(static_cast<std::uint32_t>(n), multiplier) >> shift;
-    return n / d;
+    if constexpr (sizeof(Index) == 4) {  // 0 if d does not fit, because the multiplier is 0
+      return static_cast<Index>(__umulhi(static_cast<std::uint32_t>(n), multiplier) >> shift);
+    } else {
+      if (n >> 31 == 0 && multiplier != 0) return __umulhi(static_cast<std::uint32_t>(n), multiplier) >> shift;
+      return n / d;
+    }
   }
 };
 
@@ -52,11 +57,16 @@ struct ImageShape {
   std::int64_t plane() const { return rows * columns; }
 };
 
-/// Packs of V elements of an image, indexed in memory order.
+/// The largest numbers of 32-bit index arithmetic: the sum of two of them fits.
+inline constexpr std::int64_t max_small = std::numeric_limits<std::int32_t>::max() / 2;
+
+/// Packs of V elements of an image, indexed in memory order. Index is a signed type, of 32 bits only if the count is at most max_small.
 struct Packs {
-  struct Place {
-    std::int64_t outer, row, column, inner;  ///< inner: the pack's first element
+  template <class Index>
+  struct PlaceOf {
+    Index outer, row, column, inner;  ///< inner: the pack's first element
   };
+  using Place = PlaceOf<std::int64_t>;
   std::int64_t count = 0;
   std::int64_t rows = 1, columns = 1, per_pixel = 1;
   int width = 1;
@@ -71,16 +81,20 @@ struct Packs {
         by_rows(rows),
         by_columns(columns),
         by_pixel(per_pixel) {}
-  __device__ Place operator[](std::int64_t i) const {
-    const std::int64_t pixel = by_pixel.quotient(i), row = by_columns.quotient(pixel), outer = by_rows.quotient(row);
-    return {outer, row - outer * rows, pixel - row * columns, (i - pixel * per_pixel) * width};
+  template <class Index>
+  __device__ PlaceOf<Index> operator[](Index i) const {
+    const Index pixel = by_pixel.quotient(i), row = by_columns.quotient(pixel), outer = by_rows.quotient(row);
+    return {outer, row - outer * static_cast<Index>(rows), pixel - row * static_cast<Index>(columns),
+            (i - pixel * static_cast<Index>(per_pixel)) * width};
   }
 };
 
 /// `count` indices along a dimension, from `first` on.
-struct Range {
-  std::int64_t first, count;
+template <class Index>
+struct RangeOf {
+  Index first, count;
 };
+using Range = RangeOf<std::int64_t>;
 
 /// One spatial dimension: `windows` windows over `size` elements.
 struct WindowAxis {
@@ -99,15 +113,26 @@ struct WindowAxis {
         by_stride(stride),
         by_dilation(dilation) {}
 
-  __device__ std::int64_t start(std::int64_t window) const { return window * stride - before; }
+  /// Whether all that start and taps compute fits in 32 bits.
+  bool is_small() const {
+    constexpr std::int64_t limit = max_small / 2;
+    return size <= limit && before <= limit && stride <= limit && windows <= limit / stride && dilation <= limit &&
+           kernel <= limit / dilation;
+  }
+  template <class Index>
+  __device__ Index start(Index window) const {
+    return window * static_cast<Index>(stride) - static_cast<Index>(before);
+  }
   /// The elements of a window that are inside the image, `dilation` apart.
-  __device__ Range taps(std::int64_t window) const {
-    const std::int64_t begin = start(window);
-    if (begin >= 0 && begin + (kernel - 1) * dilation < size) return {begin, kernel};
-    const std::int64_t skipped = begin < 0 ? by_dilation.quotient(-begin + dilation - 1) : 0;
-    std::int64_t end = begin < size ? by_dilation.quotient(size - begin + dilation - 1) : 0;
-    if (end > kernel) end = kernel;
-    return {begin + skipped * dilation, end > skipped ? end - skipped : 0};
+  template <class Index>
+  __device__ RangeOf<Index> taps(Index window) const {
+    const auto all = static_cast<Index>(size), count = static_cast<Index>(kernel), step = static_cast<Index>(dilation);
+    const Index begin = start(window);
+    if (begin >= 0 && begin + (count - 1) * step < all) return {begin, count};
+    const Index skipped = begin < 0 ? by_dilation.quotient(-begin + step - 1) : 0;
+    Index end = begin < all ? by_dilation.quotient(all - begin + step - 1) : 0;
+    if (end > count) end = count;
+    return {begin + skipped * step, end > skipped ? end - skipped : 0};
   }
   /// The windows that contain an element, for dilation 1.
   __device__ Range seen_by(std::int64_t element) const {
@@ -128,17 +153,19 @@ struct WindowAxis {
 };
 
 /// A row-major loop over rows and columns of a plane. It stays at the last element.
-struct PlaneLoop {
-  std::int64_t count, place;
-  std::int64_t row = 0, column = 0;  ///< iterations done
-  std::int64_t columns, column_step, line_end;
+template <class Index>
+struct PlaneLoopOf {
+  Index count, place;
+  Index row = 0, column = 0;  ///< iterations done
+  Index columns, column_step, line_end;
 
-  __device__ PlaneLoop(Range down, Range across, std::int64_t row_dilation, std::int64_t column_dilation, std::int64_t width)
+  __device__ PlaneLoopOf(RangeOf<Index> down, RangeOf<Index> across, std::int64_t row_dilation, std::int64_t column_dilation,
+                         std::int64_t width)
       : count(down.count * across.count),
-        place(down.first * width + across.first),
+        place(down.first * static_cast<Index>(width) + across.first),
         columns(across.count),
-        column_step(column_dilation),
-        line_end(row_dilation * width - (across.count - 1) * column_dilation) {}
+        column_step(static_cast<Index>(column_dilation)),
+        line_end(static_cast<Index>(row_dilation * width) - (across.count - 1) * column_step) {}
   __device__ void advance() {
     if (column + 1 < columns) {
       ++column;
@@ -150,6 +177,7 @@ struct PlaneLoop {
     }
   }
 };
+using PlaneLoop = PlaneLoopOf<std::int64_t>;
 
 /// sums[v] += weight(loop) x for the packs of a loop's elements, which are `inner` apart, in order. A batch of packs is loaded before any
 /// of it is used; past the end, the last pack is loaded again.

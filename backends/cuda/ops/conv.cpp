@@ -30,6 +30,10 @@ template <ConvOperands (*operands)(const sdk::Call&)>
 void pack(const sdk::Call& call, std::uint32_t, void* out_packed) {
   pack_filter(call, operands(call), out_packed);
 }
+template <ConvOperands (*operands)(const sdk::Call&)>
+std::string pack_form(const sdk::Call& call, std::uint32_t) {
+  return filter_form(call, operands(call));
+}
 
 template <class T>
 void conv(const sdk::Call& call) {
@@ -51,14 +55,14 @@ constexpr sdk::Traits conv_traits{.epilogue = true,
                                   .scratch = scratch<of_conv>,
                                   .pack_size = pack_size<of_conv>,
                                   .pack = pack<of_conv>,
-                                  .pack_form = filter_form,
+                                  .pack_form = pack_form<of_conv>,
                                   .pack_donated = false};
 constexpr sdk::Traits input_grad_traits{.channels_last = {.inputs = 1, .outputs = 1},
                                         .channels_last_when = images_last,
                                         .scratch = scratch<of_input_grad>,
                                         .pack_size = pack_size<of_input_grad>,
                                         .pack = pack<of_input_grad>,
-                                        .pack_form = filter_form,
+                                        .pack_form = pack_form<of_conv>,
                                         .pack_donated = false};
 constexpr sdk::Traits weight_grad_traits{
     .channels_last = {.inputs = 3}, .channels_last_when = images_last, .scratch = scratch<of_weight_grad>};

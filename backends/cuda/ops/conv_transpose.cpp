@@ -23,6 +23,9 @@ std::size_t pack_size(const sdk::Call& call, std::uint32_t input) {
 void pack(const sdk::Call& call, std::uint32_t, void* out_packed) {
   pack_filter(call, operands_of(call), out_packed);
 }
+std::string pack_form(const sdk::Call& call, std::uint32_t) {
+  return filter_form(call, operands_of(call));
+}
 
 template <class T>
 void conv_transpose(const sdk::Call& call) {
@@ -36,7 +39,7 @@ constexpr sdk::Traits traits{.epilogue = true,
                              .scratch = scratch,
                              .pack_size = pack_size,
                              .pack = pack,
-                             .pack_form = filter_form,
+                             .pack_form = pack_form,
                              .pack_donated = false};
 
 }  // namespace
