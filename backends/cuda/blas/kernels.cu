@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "blas/kernels.h"
 
+#include <algorithm>
+#include <cmath>
 #include <type_traits>
 
 #include "kernel/launch.h"
@@ -162,6 +164,75 @@ __global__ void dot_sum_kernel(int count, const double* partials, Read<float> fi
   if (result_f64 != nullptr) *result_f64 = sum;
 }
 
+/// Sums of squares: of large and of small numbers, which are scaled by powers of two first, and of all others.
+struct Squares {
+  double large = 0, middle = 0, small = 0;
+};
+// The bounds and factors of f64; numbers of f32 are never beyond them.
+constexpr double largest_middle = 0x1p486, smallest_middle = 0x1p-511, factor_of_large = 0x1p-538, factor_of_small = 0x1p537;
+
+__device__ inline void add_square(Squares& sums, double x) {
+  const double size = std::abs(x);
+  if (size > largest_middle) {
+    sums.large += size * factor_of_large * (size * factor_of_large);
+  } else if (size < smallest_middle) {
+    sums.small += size * factor_of_small * (size * factor_of_small);
+  } else {  // also NaN
+    sums.middle += size * size;
+  }
+}
+template <class R>
+__device__ void add_square(Squares& sums, Complex<R> x) {
+  add_square(sums, static_cast<double>(x.re));
+  add_square(sums, static_cast<double>(x.im));
+}
+__device__ inline Squares block_sum(const Squares& sums) {
+  const double large = block_sum(sums.large), middle = block_sum(sums.middle), small = block_sum(sums.small);
+  return {large, middle, small};
+}
+__device__ inline double root(const Squares& sums) {
+  const bool has_middle = sums.middle > 0 || sums.middle != sums.middle;
+  if (sums.large > 0) {
+    const double middle = has_middle ? sums.middle * factor_of_large * factor_of_large : 0;
+    return std::sqrt(sums.large + middle) / factor_of_large;
+  }
+  if (sums.small == 0) return std::sqrt(sums.middle);
+  const double small = std::sqrt(sums.small) / factor_of_small;
+  if (!has_middle) return small;
+  const double middle = std::sqrt(sums.middle);
+  if (middle != middle) return middle;
+  const double most = small > middle ? small : middle, least = small > middle ? middle : small, ratio = least / most;
+  return most * std::sqrt(1 + ratio * ratio);
+}
+
+template <class E>
+__global__ void squares_kernel(std::int64_t n, Lines<const E> x, int blocks, double* partials) {
+  Squares sums;
+  for (std::int64_t i = thread_index(); i < n; i += thread_count()) {
+    if constexpr (std::is_floating_point_v<E>) {
+      add_square(sums, static_cast<double>(x.first[i * x.step]));
+    } else {
+      add_square(sums, x.first[i * x.step]);
+    }
+  }
+  sums = block_sum(sums);
+  if (threadIdx.x != 0) return;
+  partials[blockIdx.x] = sums.large;
+  partials[blocks + static_cast<int>(blockIdx.x)] = sums.middle;
+  partials[2 * blocks + static_cast<int>(blockIdx.x)] = sums.small;
+}
+template <class R>
+__global__ void root_kernel(int blocks, const double* partials, R* result) {
+  Squares sums;
+  for (int i = static_cast<int>(threadIdx.x); i < blocks; i += dot_threads) {
+    sums.large += partials[i];
+    sums.middle += partials[blocks + i];
+    sums.small += partials[2 * blocks + i];
+  }
+  sums = block_sum(sums);
+  if (threadIdx.x == 0) *result = static_cast<R>(root(sums));
+}
+
 /// Factor, Product in device code.
 template <class E>
 struct Source {
@@ -269,6 +340,13 @@ void extended_dot(Stream& stream, std::int64_t n, DeviceScalar<float> first, Lin
 }
 
 template <class T>
+void norm(Stream& stream, std::int64_t n, Lines<const T> x, double* partials, sdk::Real<T>* result) {
+  const std::int64_t blocks = std::min<std::int64_t>((n + 8 * dot_threads - 1) / (8 * dot_threads), CublasStream::partials);
+  launch(stream, {blocks, dot_threads}, squares_kernel<Element<T>>, n, elements(x), static_cast<int>(blocks), partials);
+  launch(stream, {1, dot_threads}, root_kernel<sdk::Real<T>>, static_cast<int>(blocks), partials, result);
+}
+
+template <class T>
 void multiply(Stream& stream, const Product<T>& p) {
   const std::int64_t down = (p.m + tile - 1) / tile, tiles = down * ((p.n + tile - 1) / tile);
   launch(stream, {tiles * p.batch, tile * tile}, multiply_kernel<Element<T>>, p.m, p.n, p.k, read(p.alpha), source(p.a), source(p.b),
@@ -285,6 +363,7 @@ void add(Stream& stream, std::int64_t m, std::int64_t n, DeviceScalar<T> alpha, 
 #define TENON_FOR_ALL(T)                                                                                     \
   template void store_scalar<T>(Stream&, DeviceScalar<T>, bool, T*);                                         \
   template void axpby<T>(Stream&, std::int64_t, DeviceScalar<T>, Lines<const T>, DeviceScalar<T>, Lines<T>); \
+  template void norm<T>(Stream&, std::int64_t, Lines<const T>, double*, sdk::Real<T>*);                      \
   template void multiply<T>(Stream&, const Product<T>&);                                                     \
   template void add<T>(Stream&, std::int64_t, std::int64_t, DeviceScalar<T>, Factor<T>, DeviceScalar<T>, Factor<T>, T*, std::int64_t);
 TENON_FOR_COMPLEX(std::complex<float>)

@@ -6,6 +6,8 @@
 #include <complex>
 #include <cstdint>
 
+#include <tenon/sdk/blas.h>
+
 #include "device/device.h"
 
 namespace tenon::cuda::blas {
@@ -46,6 +48,15 @@ void axpby(Stream& stream, std::int64_t n, DeviceScalar<T> alpha, Lines<const T>
 /// first + sum of x(i) y(i), accumulated in f64 in a fixed order, to each result that is not NULL. partials: [CublasStream::partials].
 void extended_dot(Stream& stream, std::int64_t n, DeviceScalar<float> first, Lines<const float> x, Lines<const float> y, double* partials,
                   float* result, double* result_f64);
+
+/// The Euclidean norm of x, of real or complex numbers. Nothing overflows or underflows on the way, which cuBLAS's does: its squares of
+/// numbers below the root of the smallest normal number are 0 or subnormal. Sums are in f64, in a fixed order.
+/// partials: [norm_partials][CublasStream::partials].
+///
+/// Source  Anderson: Algorithm 978, Safe Scaling in the Level 1 BLAS, ACM TOMS 44 (2017).
+inline constexpr int norm_partials = 3;
+template <class T>
+void norm(Stream& stream, std::int64_t n, Lines<const T> x, double* partials, sdk::Real<T>* result);
 
 /// A factor in memory. With `addresses`, entry e is at addresses[e], else at data + stride * e.
 template <class T>

@@ -84,7 +84,7 @@ void dsdot(Queue& q, std::int64_t n, Scalar<T>, const T* x, std::int64_t incx, c
 
 template <class T>
 void nrm2(Queue& q, std::int64_t n, const T* x, std::int64_t incx, Result<sdk::Real<T>> result) {
-  q.call<T>(q.cublas.nrm2, n, x, incx, result);
+  through_device(q, result, [&](sdk::Real<T>* there) { norm(q.stream, n, vector(n, x, incx), q.cublas_stream.partial(), there); });
 }
 template <class T>
 void asum(Queue& q, std::int64_t n, const T* x, std::int64_t incx, Result<sdk::Real<T>> result) {

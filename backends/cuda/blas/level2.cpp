@@ -12,10 +12,12 @@ template <class T, class Body>
 void multiply_add(Queue& q, bool conjugate, Scalar<T> alpha, std::int64_t n, const T* x, std::int64_t incx, Scalar<T> beta, std::int64_t m,
                   T* y, std::int64_t incy, const Body& body) {
   if (m == 0 || n == 0) return;  // as in the reference, y is unchanged for any beta
+  if (alpha.is_zero()) {         // cuBLAS multiplies by 0, also what is NaN, and reads x, which may be NULL
+    return axpby<T>(q.stream, m, {T(0), nullptr}, vector<const T>(0, nullptr, 1), beta.read(), vector(m, y, incy));
+  }
   if constexpr (sdk::is_complex<T>) {
     if (conjugate) {
-      // With alpha = 0, x is not read and may be NULL.
-      const Conjugated<T> x_conjugated(q, alpha.is_zero() ? 0 : n, x, incx);
+      const Conjugated<T> x_conjugated(q, n, x, incx);
       conjugate_in_place(q, m, y, incy);
       body(q.conjugate(alpha), x_conjugated.data(), std::int64_t{1}, q.conjugate(beta));
       conjugate_in_place(q, m, y, incy);
@@ -53,17 +55,23 @@ void gbmv(Queue& q, std::uint32_t layout, std::uint32_t trans, std::int64_t m, s
 template <class T>
 void symv(Queue& q, std::uint32_t layout, std::uint32_t uplo, std::int64_t n, std::int64_t, Scalar<T> alpha, const T* a, std::int64_t lda,
           const T* x, std::int64_t incx, Scalar<T> beta, T* y, std::int64_t incy) {
-  q.call<T>(q.cublas.symv, triangle(layout, uplo), n, alpha, a, lda, x, incx, beta, y, incy);
+  multiply_add(q, false, alpha, n, x, incx, beta, n, y, incy, [&](Scalar<T> of_x, const T* vector, std::int64_t inc, Scalar<T> of_y) {
+    q.call<T>(q.cublas.symv, triangle(layout, uplo), n, of_x, a, lda, vector, inc, of_y, y, incy);
+  });
 }
 template <class T>
 void sbmv(Queue& q, std::uint32_t layout, std::uint32_t uplo, std::int64_t n, std::int64_t k, Scalar<T> alpha, const T* a, std::int64_t lda,
           const T* x, std::int64_t incx, Scalar<T> beta, T* y, std::int64_t incy) {
-  q.call<T>(q.cublas.sbmv, triangle(layout, uplo), n, k, alpha, a, lda, x, incx, beta, y, incy);
+  multiply_add(q, false, alpha, n, x, incx, beta, n, y, incy, [&](Scalar<T> of_x, const T* vector, std::int64_t inc, Scalar<T> of_y) {
+    q.call<T>(q.cublas.sbmv, triangle(layout, uplo), n, k, of_x, a, lda, vector, inc, of_y, y, incy);
+  });
 }
 template <class T>
 void spmv(Queue& q, std::uint32_t layout, std::uint32_t uplo, std::int64_t n, std::int64_t, Scalar<T> alpha, const T* a, std::int64_t,
           const T* x, std::int64_t incx, Scalar<T> beta, T* y, std::int64_t incy) {
-  q.call<T>(q.cublas.spmv, triangle(layout, uplo), n, alpha, a, x, incx, beta, y, incy);
+  multiply_add(q, false, alpha, n, x, incx, beta, n, y, incy, [&](Scalar<T> of_x, const T* vector, std::int64_t inc, Scalar<T> of_y) {
+    q.call<T>(q.cublas.spmv, triangle(layout, uplo), n, of_x, a, vector, inc, of_y, y, incy);
+  });
 }
 
 template <class T>

@@ -91,29 +91,42 @@ void gemmt(Queue& q, std::uint32_t layout, std::uint32_t uplo, std::uint32_t tra
   }
 }
 
+/// C = beta C. Where alpha is 0, cuBLAS multiplies the factors of some routines by 0, which does not make NaN 0; factors with k = 0 terms
+/// are not read.
+template <class T>
+void scale(Queue& q, std::int64_t rows, std::int64_t columns, Scalar<T> beta, T* c, std::int64_t ldc) {
+  multiply(q.stream, Product<T>{rows, columns, 0, {T(0), nullptr}, {}, {}, beta.read(), c, ldc});
+}
+template <class T>
+std::int64_t terms(Scalar<T> alpha, std::int64_t k) {
+  return alpha.is_zero() ? 0 : k;
+}
+
 template <class T>
 void symm(Queue& q, std::uint32_t layout, std::uint32_t side, std::uint32_t uplo, std::int64_t m, std::int64_t n, Scalar<T> alpha,
           const T* a, std::int64_t lda, const T* b, std::int64_t ldb, Scalar<T> beta, T* c, std::int64_t ldc) {
   const auto [rows, columns] = in_order(layout, m, n);
+  if (alpha.is_zero()) return scale(q, rows, columns, beta, c, ldc);
   q.call<T>(q.cublas.symm, side_of(layout, side), triangle(layout, uplo), rows, columns, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 template <class T>
 void hemm(Queue& q, std::uint32_t layout, std::uint32_t side, std::uint32_t uplo, std::int64_t m, std::int64_t n, Scalar<T> alpha,
           const T* a, std::int64_t lda, const T* b, std::int64_t ldb, Scalar<T> beta, T* c, std::int64_t ldc) {
   const auto [rows, columns] = in_order(layout, m, n);
+  if (alpha.is_zero()) return scale(q, rows, columns, beta, c, ldc);
   q.call<T>(q.cublas.hemm, side_of(layout, side), triangle(layout, uplo), rows, columns, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
 template <class T>
 void syrk(Queue& q, std::uint32_t layout, std::uint32_t uplo, std::uint32_t trans, std::int64_t n, std::int64_t k, Scalar<T> alpha,
           const T* a, std::int64_t lda, const T*, std::int64_t, Scalar<T> beta, T* c, std::int64_t ldc) {
-  q.call<T>(q.cublas.syrk, triangle(layout, uplo), rank_operation(layout, trans, false), n, k, alpha, a, lda, beta, c, ldc);
+  q.call<T>(q.cublas.syrk, triangle(layout, uplo), rank_operation(layout, trans, false), n, terms(alpha, k), alpha, a, lda, beta, c, ldc);
 }
 template <class T>
 void herk(Queue& q, std::uint32_t layout, std::uint32_t uplo, std::uint32_t trans, std::int64_t n, std::int64_t k,
           Scalar<sdk::Real<T>> alpha, const T* a, std::int64_t lda, const T*, std::int64_t, Scalar<sdk::Real<T>> beta, T* c,
           std::int64_t ldc) {
-  q.call<T>(q.cublas.herk, triangle(layout, uplo), rank_operation(layout, trans, true), n, k, alpha, a, lda, beta, c, ldc);
+  q.call<T>(q.cublas.herk, triangle(layout, uplo), rank_operation(layout, trans, true), n, terms(alpha, k), alpha, a, lda, beta, c, ldc);
 }
 template <class T>
 void syr2k(Queue& q, std::uint32_t layout, std::uint32_t uplo, std::uint32_t trans, std::int64_t n, std::int64_t k, Scalar<T> alpha,
@@ -227,8 +240,8 @@ void gemm_batched(Queue& q, std::uint32_t layout, std::uint32_t trans_a, std::ui
       product.batch = count;
       multiply(q.stream, product);
     } else {
-      q.call<T>(q.cublas.gemm_batched, p.op_a().op, p.op_b().op, p.m, p.n, k, alpha, reinterpret_cast<const T**>(parts[0]), p.lda,
-                reinterpret_cast<const T**>(parts[1]), p.ldb, beta, reinterpret_cast<T**>(parts[2]), ldc, count);
+      q.call<T>(q.cublas.gemm_batched, p.op_a().op, p.op_b().op, p.m, p.n, terms(alpha, k), alpha, reinterpret_cast<const T**>(parts[0]),
+                p.lda, reinterpret_cast<const T**>(parts[1]), p.ldb, beta, reinterpret_cast<T**>(parts[2]), ldc, count);
     }
   }
 }

@@ -121,11 +121,6 @@ __device__ inline void store_strided(const Operand& y, Index row, Index column, 
 __device__ inline Index quotient(Index a, Index b) {
   return (a | b) >> 32 == 0 ? static_cast<Index>(static_cast<unsigned>(a) / static_cast<unsigned>(b)) : a / b;
 }
-/// The result of an instruction, which the compiler must not merge with another: a product and a sum would become one rounding.
-__device__ inline float result(float x) {
-  asm("" : "+f"(x));
-  return x;
-}
 )";
 
 const char* type_of(tenon_dtype dtype) {
@@ -205,7 +200,7 @@ std::string compute_function(const std::vector<Instruction>& instructions, const
       if (source.kind == Source::Kind::input) operands[k] = "x" + std::to_string(source.index);
     }
     last = "r" + std::to_string(i);
-    text += "  const float " + last + " = result(" + expression_of(instruction, operands) + ");\n";
+    text += "  const float " + last + " = " + expression_of(instruction, operands) + ";\n";
     if (instruction.slot >= 0) slots[static_cast<std::size_t>(instruction.slot)] = last;
     if (instruction.output >= 0) text += "  narrow(" + last + ", y" + std::to_string(instruction.output) + ");\n";
   }

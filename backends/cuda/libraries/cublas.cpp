@@ -52,7 +52,7 @@ const char* name_of(cublasStatus_t status) {
 // The memory of a stream: cuBLAS's workspace comes first, which needs the widest alignment.
 constexpr std::size_t scalar_bytes = 16;
 constexpr std::size_t scalars_bytes = CublasStream::scalars * scalar_bytes;
-constexpr std::size_t partials_bytes = CublasStream::partials * sizeof(double);
+constexpr std::size_t partials_bytes = 3 * CublasStream::partials * sizeof(double);
 constexpr std::size_t addresses_bytes = 3 * static_cast<std::size_t>(CublasStream::batch) * sizeof(std::uint64_t);
 
 }  // namespace

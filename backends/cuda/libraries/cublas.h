@@ -95,7 +95,7 @@ class CublasStream {
   CublasStream& operator=(const CublasStream&) = delete;
 
   static constexpr int scalars = 8;            ///< slots for a scalar of any type
-  static constexpr int partials = 256;         ///< f64 of a reduction
+  static constexpr int partials = 256;         ///< parts of a reduction, of up to 3 f64 each
   static constexpr std::int64_t batch = 1024;  ///< products whose addresses are stored at once
 
   const Cublas& functions;

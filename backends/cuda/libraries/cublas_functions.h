@@ -30,7 +30,6 @@
   TENON_CUBLAS_REAL(REAL, dot)                                                                                         \
   TENON_CUBLAS_COMPLEX(COMPLEX, dotu)                                                                                  \
   TENON_CUBLAS_COMPLEX(COMPLEX, dotc)                                                                                  \
-  FOUR(nrm2, cublasSnrm2_64, cublasDnrm2_64, cublasScnrm2_64, cublasDznrm2_64)                                         \
   FOUR(asum, cublasSasum_64, cublasDasum_64, cublasScasum_64, cublasDzasum_64)                                         \
   FOUR(iamax, cublasIsamax_64, cublasIdamax_64, cublasIcamax_64, cublasIzamax_64)                                      \
   FOUR(iamin, cublasIsamin_64, cublasIdamin_64, cublasIcamin_64, cublasIzamin_64)                                      \

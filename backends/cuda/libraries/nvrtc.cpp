@@ -40,7 +40,7 @@ std::string Nvrtc::compile(const std::string& source, const std::vector<Header>&
   check(nvrtcCreateProgram_(&program.handle, source.c_str(), "program.cu", static_cast<int>(headers.size()), texts.data(), names.data()),
         "CreateProgram");
   const std::string target = "--gpu-architecture=" + architecture;
-  const char* const options[] = {target.c_str(), "--std=c++20", "--device-as-default-execution-space"};
+  const char* const options[] = {target.c_str(), "--std=c++20", "--fmad=false"};
   const nvrtcResult compiled = nvrtcCompileProgram_(program.handle, static_cast<int>(std::size(options)), options);
   std::size_t size = 0;
   if (compiled != NVRTC_SUCCESS) {

@@ -36,7 +36,7 @@ class Nvrtc {
 
   /// A file that the source includes: its name and its text.
   using Header = std::pair<const char*, const char*>;
-  /// Machine code of a source for one architecture, such as "sm_90".
+  /// Machine code of a source for one architecture, such as "sm_90". Products and sums are not contracted to one operation.
   ///
   /// Errors   INTERNAL, with the compiler's messages, for a source that does not compile or an architecture that it does not know.
   /// Threads  any

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 
 #include <tenon/sdk/blas.h>
@@ -63,6 +64,11 @@ struct Read {
 template <class S>
 Read<S> read(cublasHandle_t handle, const S* scalar) {
   return handle->mode == CUBLAS_POINTER_MODE_HOST ? Read<S>{*scalar, nullptr} : Read<S>{{}, scalar};
+}
+template <class S>
+bool is_zero(cublasHandle_t handle, const S* scalar) {
+  static constexpr S zero{};
+  return handle->mode == CUBLAS_POINTER_MODE_HOST && std::memcmp(scalar, &zero, sizeof zero) == 0;
 }
 /// A scalar output: written before the call returns in host mode.
 template <class S>
@@ -231,6 +237,10 @@ cublasStatus_t cublasSetMathMode(cublasHandle_t, cublasMath_t) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
+// cuBLAS 13.1 multiplies by alpha = 0 in these routines, also NaN, and reads operands that may be NULL. No result is that of the
+// reference then, so such a call is an error here.
+#define NOT_WITH_ZERO(alpha) \
+  if (is_zero(handle, alpha)) return CUBLAS_STATUS_NOT_SUPPORTED;
 // One macro for each routine of the list: T is the element type, R the corresponding real type.
 #define HEAD cublasHandle_t handle
 #define XY(T) const T *x, std::int64_t incx, T *y, std::int64_t incy
@@ -284,7 +294,6 @@ cublasStatus_t cublasSetMathMode(cublasHandle_t, cublasMath_t) {
   cublasStatus_t name(HEAD, std::int64_t n, const T* x, std::int64_t incx, R* result) { \
     return run<T>(handle, blas_##routine, n, x, incx, Written<R>{result});              \
   }
-#define ROUTINE_nrm2(name, T, R) REDUCE(nrm2, name, T, R)
 #define ROUTINE_asum(name, T, R) REDUCE(asum, name, T, R)
 #define PLACE(routine, name, T)                                                                    \
   cublasStatus_t name(HEAD, std::int64_t n, const T* x, std::int64_t incx, std::int64_t* result) { \
@@ -305,17 +314,20 @@ cublasStatus_t cublasSetMathMode(cublasHandle_t, cublasMath_t) {
   cublasStatus_t name(HEAD, cublasOperation_t op, std::int64_t m, std::int64_t n, std::int64_t kl, std::int64_t ku, const T* alpha,      \
                       A_X(T), const T* beta, T* y, std::int64_t incy) {                                                                  \
     if (!known(op)) return CUBLAS_STATUS_INVALID_VALUE;                                                                                  \
+    NOT_WITH_ZERO(alpha)                                                                                                                 \
     return run<T>(handle, blas_gbmv, column_major, trans(op), m, n, kl, ku, read(handle, alpha), a, lda, x, incx, read(handle, beta), y, \
                   incy);                                                                                                                 \
   }
 #define SYMMETRIC_WHOLE(routine, name, T)                                                                                            \
   cublasStatus_t name(HEAD, cublasFillMode_t fill, std::int64_t n, const T* alpha, A_X(T), const T* beta, T* y, std::int64_t incy) { \
+    NOT_WITH_ZERO(alpha)                                                                                                             \
     return run<T>(handle, blas_##routine, column_major, uplo(fill), n, std::int64_t{0}, read(handle, alpha), a, lda, x, incx,        \
                   read(handle, beta), y, incy);                                                                                      \
   }
 #define SYMMETRIC_BAND(routine, name, T)                                                                                               \
   cublasStatus_t name(HEAD, cublasFillMode_t fill, std::int64_t n, std::int64_t k, const T* alpha, A_X(T), const T* beta, T* y,        \
                       std::int64_t incy) {                                                                                             \
+    NOT_WITH_ZERO(alpha)                                                                                                               \
     return run<T>(handle, blas_##routine, column_major, uplo(fill), n, k, read(handle, alpha), a, lda, x, incx, read(handle, beta), y, \
                   incy);                                                                                                               \
   }
@@ -408,6 +420,7 @@ cublasStatus_t cublasSetMathMode(cublasHandle_t, cublasMath_t) {
 #define SYMMETRIC_PRODUCT(routine, name, T)                                                                                           \
   cublasStatus_t name(HEAD, cublasSideMode_t mode, cublasFillMode_t fill, std::int64_t m, std::int64_t n, const T* alpha, const T* a, \
                       std::int64_t lda, const T* b, std::int64_t ldb, const T* beta, T* c, std::int64_t ldc) {                        \
+    NOT_WITH_ZERO(alpha)                                                                                                              \
     return run<T>(handle, blas_##routine, column_major, side(mode), uplo(fill), m, n, read(handle, alpha), a, lda, b, ldb,            \
                   read(handle, beta), c, ldc);                                                                                        \
   }
@@ -417,6 +430,9 @@ cublasStatus_t cublasSetMathMode(cublasHandle_t, cublasMath_t) {
   cublasStatus_t name(HEAD, cublasFillMode_t fill, cublasOperation_t op, std::int64_t n, std::int64_t k, const S* alpha, const T* a, \
                       std::int64_t lda, const S* beta, T* c, std::int64_t ldc) {                                                     \
     if (!known(op) || !reaches(lda, op, n, k)) return CUBLAS_STATUS_INVALID_VALUE;                                                   \
+    if (k > 0) {                                                                                                                     \
+      NOT_WITH_ZERO(alpha)                                                                                                           \
+    }                                                                                                                                \
     return run<T>(handle, blas_##routine, column_major, uplo(fill), trans(op), n, k, read(handle, alpha), a, lda,                    \
                   static_cast<const T*>(nullptr), std::int64_t{1}, read(handle, beta), c, ldc);                                      \
   }
@@ -465,6 +481,9 @@ cublasStatus_t cublasSetMathMode(cublasHandle_t, cublasMath_t) {
   cublasStatus_t name(HEAD, cublasOperation_t ta, cublasOperation_t tb, std::int64_t m, std::int64_t n, std::int64_t k, const T* alpha, \
                       const T* const a[], std::int64_t lda, const T* const b[], std::int64_t ldb, const T* beta, T* const c[],          \
                       std::int64_t ldc, std::int64_t batch) {                                                                           \
+    if (k > 0) {                                                                                                                        \
+      NOT_WITH_ZERO(alpha)                                                                                                              \
+    }                                                                                                                                   \
     return run_batched(handle, ta, tb, m, n, k, read(handle, alpha), a, lda, b, ldb, read(handle, beta), c, ldc, batch);                \
   }
 #define ROUTINE_gemm_strided_batched(name, T, R)                                                                                         \
