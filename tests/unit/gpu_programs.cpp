@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs on the GPU: fusion, replay, profile, streams.
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 
 #include "gpu_testing.h"
+#include "temporary_folder.h"
 
 namespace tenon {
 namespace {
@@ -77,6 +80,29 @@ TEST_CASE("gpu: compiled groups of elementwise ops compute what interpreted ones
       CHECK(largest <= (dtype == DType::f32 ? 1e-6F : dtype == DType::f16 ? 2e-3F : 2e-2F));
     }
   }
+}
+
+TEST_CASE("gpu: compiled kernels are kept in a folder, and a damaged file is compiled again") {
+  const test::TemporaryFolder folder;
+  const auto run = [&] {
+    Config config = gpu_config();
+    config.backends.options["cuda"] = {{"elementwise", "compiled"}, {"kernel_cache", folder.path()}};
+    const Context context(config);
+    Graph graph;
+    const Value x = graph.input("x", DType::f32, {1000});
+    graph.output("y", ops::relu(x * x - x));
+    Program program(context, graph);
+    const bool emulated = contains(context.default_device().info().product, "emulation");  // which loads no code
+    return std::pair{floats(program.run({Tensor::full(DType::f32, {1000}, 3)})[0]), emulated};
+  };
+  const auto files = [&] { return std::distance(std::filesystem::directory_iterator(folder.path()), {}); };
+  const auto [first, emulated] = run();
+  CHECK(first == std::vector<float>(1000, 6));
+  CHECK(files() == (emulated ? 0 : 1));
+  CHECK(run().first == first);
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) std::ofstream(entry.path()) << "damaged";
+  CHECK(run().first == first);
+  CHECK(files() == (emulated ? 0 : 1));
 }
 
 TEST_CASE("gpu: a product's activation propagates NaN, and a bias may have any alignment") {

@@ -21,9 +21,10 @@ struct Options {
   bool naive = false;                  ///< `kernels`: convolutions and products with one thread per result, without libraries
   bool measures = false;               ///< `algorithm`: by measured time, not by cuDNN's heuristic
   std::optional<std::int64_t> engine;  ///< `algorithm`: the named engine
-  std::size_t workspace_limit = std::size_t{1} << 30;  ///< `workspace_limit_mib`, in bytes
+  std::size_t workspace_limit = std::size_t{1} << 30;                                                ///< `workspace_limit_mib`, in bytes
   enum class Elementwise { automatic, compiled, interpreted } elementwise = Elementwise::automatic;  ///< `elementwise`: groups of ops
-  bool nvtx = false;                                   ///< `nvtx`: each kernel is submitted within a range of NVTX
+  std::string kernel_cache;  ///< `kernel_cache`: the folder of code that NVRTC has compiled; empty: none
+  bool nvtx = false;         ///< `nvtx`: each kernel is submitted within a range of NVTX
 };
 inline const Options& options_of(Device& device) {
   return device.attached.get<Options>(device.host);

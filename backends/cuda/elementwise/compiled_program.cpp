@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -26,20 +25,13 @@ std::uint64_t hash_of(const std::string& text, std::uint64_t basis) {
   return hash;
 }
 
-/// The file of the code of `identity`; empty: there is no folder for it.
-fs::path file_of(const std::string& identity) {
-  fs::path folder;
-  if (const char* const base = secure_getenv("XDG_CACHE_HOME"); base != nullptr && *base == '/') {
-    folder = base;
-  } else if (const char* const home = secure_getenv("HOME"); home != nullptr && *home == '/') {
-    folder = fs::path(home) / ".cache";
-  } else {
-    return {};
-  }
+/// The file of the code of `identity` in a folder; empty: there is no folder.
+fs::path file_of(const std::string& folder, const std::string& identity) {
+  if (folder.empty()) return {};
   char name[48];
   std::snprintf(name, sizeof name, "%016llx%016llx.cubin", static_cast<unsigned long long>(hash_of(identity, 0xcbf29ce484222325u)),
                 static_cast<unsigned long long>(hash_of(identity, 0x9ae16a3b2f90404fu)));
-  return folder / "tenon" / "cuda" / name;
+  return fs::path(folder) / name;
 }
 
 std::string read(const fs::path& file) {
@@ -89,7 +81,7 @@ std::shared_ptr<const CompiledKernel> CompiledKernels::make(const std::string& s
   const Nvrtc& compiler = nvrtc(device_.host);
   const std::string architecture = "sm_" + std::to_string(device_.compute_capability());
   const OutsideOfRecordings outside;
-  const fs::path file = file_of(compiler.version() + " " + architecture + "\n" + source);
+  const fs::path file = file_of(options_of(device_).kernel_cache, compiler.version() + " " + architecture + "\n" + source);
   if (!file.empty()) {
     if (const std::string code = read(file); !code.empty()) {
       try {

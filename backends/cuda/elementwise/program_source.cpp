@@ -45,7 +45,7 @@ using make_unsigned_t = T;
 )";
 
 /// What every kernel begins with: the types of stored elements, and a loop over packs.
-constexpr const char* prelude = R"(#include "kernel/functions.cuh"
+constexpr const char* declarations = R"(#include "kernel/functions.cuh"
 namespace fn = tenon::cuda::functions;
 typedef long long Index;
 
@@ -275,7 +275,7 @@ KernelSource source_of(const std::vector<Instruction>& instructions, const std::
   for (std::size_t i = 0; i < outputs.size(); ++i) parameters += ", Operand y" + std::to_string(i);
 
   std::string& text = source.text;
-  text = prelude + compute_function(instructions, inputs, outputs);
+  text = declarations + compute_function(instructions, inputs, outputs);
   text += std::string("extern \"C\" __global__ void __launch_bounds__(256) ") + kernel_name + "(" + parameters + ") {\n";
   text +=
       "const Index first = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x, step = static_cast<Index>(gridDim.x) * blockDim.x;\n";
