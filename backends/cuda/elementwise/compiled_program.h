@@ -31,8 +31,8 @@ class CompiledKernel {
   cudaKernel_t kernel_ = nullptr;
 };
 
-/// The kernels of a device, by source. Code is also kept in the folder that backends.options.cuda.kernel_cache names, by a hash of the source,
-/// the architecture and NVRTC's version. Attached to a device.
+/// The kernels of a device, by source. Code is also kept in the folder that backends.options.cuda.kernel_cache names, by a hash of the
+/// source, the architecture and NVRTC's version. Attached to a device.
 ///
 /// Threads  any
 class CompiledKernels {

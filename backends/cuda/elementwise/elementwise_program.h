@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// elementwise_program.h - a group of elementwise nodes as a program that one kernel interprets (ADR 14): translation, host side.
+// elementwise_program.h - a group of elementwise nodes as a program, which is interpreted or compiled (ADR 57): translation, host side.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,54 @@ namespace tenon::cuda::program {
 
 /// The functions of kernel/functions.cuh that an instruction may be, each of the op of its name: of two operands, of one, and of one at the
 /// cost of more than a few operations. Clip, LeakyRelu, Elu and Pow are not listed.
-#define TENON_PROGRAM_PAIRS(X)                                                                                                    \
-  X(Add)                                                                                                                          \
-  X(Sub) X(Mul) X(Div) X(Max) X(Min) X(Equal) X(Less) X(LessOrEqual) X(Greater) X(GreaterOrEqual) X(And) X(Or) X(Xor) X(ReluGrad) \
-      X(SigmoidGrad) X(TanhGrad)
+#define TENON_PROGRAM_PAIRS(X) \
+  X(Add)                       \
+  X(Sub)                       \
+  X(Mul)                       \
+  X(Div)                       \
+  X(Max)                       \
+  X(Min)                       \
+  X(Equal)                     \
+  X(Less)                      \
+  X(LessOrEqual)               \
+  X(Greater)                   \
+  X(GreaterOrEqual)            \
+  X(And)                       \
+  X(Or)                        \
+  X(Xor)                       \
+  X(ReluGrad)                  \
+  X(SigmoidGrad)               \
+  X(TanhGrad)
 #define TENON_PROGRAM_LIGHT(X) \
-  X(Not) X(IsNaN) X(IsInf) X(Neg) X(Relu) X(Abs) X(Sign) X(Ceil) X(Floor) X(Round) X(Sqrt) X(Rsqrt) X(Reciprocal)
+  X(Not)                       \
+  X(IsNaN)                     \
+  X(IsInf)                     \
+  X(Neg)                       \
+  X(Relu)                      \
+  X(Abs)                       \
+  X(Sign)                      \
+  X(Ceil)                      \
+  X(Floor)                     \
+  X(Round)                     \
+  X(Sqrt)                      \
+  X(Rsqrt)                     \
+  X(Reciprocal)
 #define TENON_PROGRAM_HEAVY(X) \
-  X(Sigmoid) X(Tanh) X(Exp) X(Expm1) X(Log) X(Log2) X(Log1p) X(Erf) X(Sin) X(Cos) X(Atan) X(Softplus) X(Mish) X(Gelu) X(Silu)
+  X(Sigmoid)                   \
+  X(Tanh)                      \
+  X(Exp)                       \
+  X(Expm1)                     \
+  X(Log)                       \
+  X(Log2)                      \
+  X(Log1p)                     \
+  X(Erf)                       \
+  X(Sin)                       \
+  X(Cos)                       \
+  X(Atan)                      \
+  X(Softplus)                  \
+  X(Mish)                      \
+  X(Gelu)                      \
+  X(Silu)
 
 /// An instruction's opcode: the id of its op, or one of these for ops whose attributes select a variant.
 enum Code : std::uint32_t {
@@ -47,8 +87,8 @@ struct Instruction {
 
 inline constexpr std::uint32_t max_members = 32;
 inline constexpr std::uint32_t max_inputs = 12;
-/// The most inputs that a thread holds in registers, read before the first instruction. A program with more reads an operand where an
-/// instruction needs it.
+/// The most inputs that a thread of the interpreter holds in registers, read before the first instruction. A program with more reads an
+/// operand where an instruction needs it.
 inline constexpr std::uint32_t max_held = 3;
 
 /// Classes of ElementwiseFusion::classes: programs that compute in f32 and in f64.
