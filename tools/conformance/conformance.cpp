@@ -69,12 +69,14 @@ void add_conformance_verb(CLI::App& app) {
   command->add_option("--timeout", options->timeout_s, "time limit of a case in seconds")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  command->add_option("--budget", options->budget_s, "seconds; cases that have not run by then are not run, and the exit code is 1")
-      ->check(CLI::PositiveNumber);
+  CLI::Option* budget =
+      command->add_option("--budget", options->budget_s, "seconds; cases that have not run by then are not run, and the exit code is 1")
+          ->check(CLI::PositiveNumber);
   add_format(*command, options->format, {"text", "json", "junit", "html"});
   command->add_option("--out", options->out, "report file (default: standard output)");
   command->add_flag("--list", *list, "print the names of the cases without running them");
-  command->add_flag("--in-process", options->in_process, "run without child processes, for debuggers and to see what the backend prints");
+  command->add_flag("--in-process", options->in_process, "run without child processes, for debuggers and to see what the backend prints")
+      ->excludes(budget);
   command->callback([options, models, backend_options, list] {
     const char* size = std::getenv("TENON_TEST_SIZE");
     options->models_named = models->count() > 0;

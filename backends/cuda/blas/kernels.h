@@ -51,10 +51,9 @@ void extended_dot(Stream& stream, std::int64_t n, DeviceScalar<float> first, Lin
 
 /// The Euclidean norm of x, of real or complex numbers. Nothing overflows or underflows on the way, which cuBLAS's does: its squares of
 /// numbers below the root of the smallest normal number are 0 or subnormal. Sums are in f64, in a fixed order.
-/// partials: [norm_partials][CublasStream::partials].
+/// partials: [3][CublasStream::partials].
 ///
 /// Source  Anderson: Algorithm 978, Safe Scaling in the Level 1 BLAS, ACM TOMS 44 (2017).
-inline constexpr int norm_partials = 3;
 template <class T>
 void norm(Stream& stream, std::int64_t n, Lines<const T> x, double* partials, sdk::Real<T>* result);
 

@@ -39,17 +39,19 @@ std::string read(const fs::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// Failures are no errors: the code is compiled again the next time.
-void write(const fs::path& file, const std::string& code) {
+/// Returns false if it cannot: the code is compiled again the next time.
+bool write(const fs::path& file, const std::string& code) {
   std::error_code error;
   fs::create_directories(file.parent_path(), error);
   const fs::path part = file.string() + "." + std::to_string(getpid());
   {
     std::ofstream out(part, std::ios::binary);
-    if (!out.write(code.data(), static_cast<std::streamsize>(code.size()))) return;
+    if (!out.write(code.data(), static_cast<std::streamsize>(code.size())).flush()) return false;
   }
   fs::rename(part, file, error);
-  if (error) fs::remove(part, error);
+  if (!error) return true;
+  fs::remove(part, error);
+  return false;
 }
 
 /// With fewer elements a launch takes longer than the interpretation.
@@ -93,7 +95,10 @@ std::shared_ptr<const CompiledKernel> CompiledKernels::make(const std::string& s
   }
   const std::string code = compiler.compile(source, source_headers(), architecture);
   auto kernel = std::make_shared<const CompiledKernel>(device_, code);
-  if (!file.empty()) write(file, code);
+  if (!file.empty() && !write(file, code)) {
+    const std::string line = "cuda: backends.options.cuda.kernel_cache: " + file.string() + " cannot be written";
+    device_.host.log(TENON_LOG_WARNING, line.c_str());
+  }
   return kernel;
 }
 
@@ -108,7 +113,8 @@ std::shared_ptr<const CompiledKernel> CompiledKernels::get(const std::string& so
     if (error.status() == TENON_DEVICE_LOST || error.status() == TENON_OUT_OF_MEMORY) throw;
     unusable_ = true;
     const std::string line = std::string("cuda: groups of elementwise ops are interpreted, not compiled, which is slower: ") + error.what();
-    device_.host.log(TENON_LOG_INFO, line.c_str());
+    const bool demanded = options_of(device_).elementwise == Options::Elementwise::compiled;
+    device_.host.log(demanded ? TENON_LOG_WARNING : TENON_LOG_INFO, line.c_str());
     return nullptr;
   }
 }

@@ -39,7 +39,8 @@ class CompiledKernels {
  public:
   explicit CompiledKernels(Device& device) : device_(device) {}
 
-  /// NULL if there is no NVRTC or it fails; the first reason is logged at level info, and programs are interpreted.
+  /// NULL if there is no NVRTC or it fails; the first reason is logged, and programs are interpreted. The level
+  /// is info, or warning where the option `elementwise` says compiled.
   std::shared_ptr<const CompiledKernel> get(const std::string& source);
 
  private:
