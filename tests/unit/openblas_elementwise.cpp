@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions of f32 that have vector code for usual operands and other code for the rest: which of the two an element takes must not depend
 // on the elements next to it.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -70,6 +71,22 @@ TEST_CASE("elementwise functions of f32: an element has the same bits next to an
         }
       }
     }
+  }
+}
+
+TEST_CASE("sums of f32: partial sums beyond the range of f32 do not make a finite sum infinite") {
+  for (const char* isa : {"auto", "avx2", "sse4"}) {
+    CAPTURE(isa);
+    Config config = test_config("openblas:0");
+    config.backends.options["openblas"]["isa"] = isa;
+    const Context context(config);
+    // Halves of opposite signs: every sum of a few neighbours overflows f32.
+    std::vector<float> x(4999, 3e38F);
+    std::fill(x.begin() + 2499, x.end() - 1, -3e38F);
+    const Shape shape{static_cast<std::int64_t>(x.size())};
+    Graph graph;
+    graph.output("sum", ops::reduce_sum(graph.input("x", DType::f32, shape)));
+    CHECK(Program(context, graph).run({Tensor::of(x, shape)})[0].item() == doctest::Approx(3e38));
   }
 }
 

@@ -44,6 +44,8 @@ struct Options {
   double seconds = 5;                ///< of each way of serving
   std::int64_t max_batch = 8;        ///< BatcherOptions::max_batch
   std::int64_t max_delay_us = 1000;  ///< BatcherOptions::max_delay_us
+  // Options of elementwise.
+  std::vector<std::string> ops;  ///< names of its list; empty: all
   // Options of blas.
   std::string compare = "openblas";  ///< openblas or none
   std::string html;                  ///< file of the chart; empty: none

@@ -69,10 +69,26 @@ struct Peer {
   nlohmann::json ns;
 };
 
-Peer run_peer(const Options& options, std::int64_t n, int threads) {
+/// The ops of the list that --op names, or all.
+std::vector<Op> chosen_ops(const Options& options) {
+  std::vector<std::string> known;
+  for (const Op& op : list) known.emplace_back(op.name);
+  for (const std::string& name : options.ops) {
+    if (std::ranges::find(known, name) == known.end()) {
+      throw Error(fmt::format("--op {}: expected one of {}", name, fmt::join(known, ", ")));
+    }
+  }
+  std::vector<Op> chosen;
+  for (const Op& op : list) {
+    if (options.ops.empty() || std::ranges::find(options.ops, op.name) != options.ops.end()) chosen.push_back(op);
+  }
+  return chosen;
+}
+
+Peer run_peer(const Options& options, const std::vector<Op>& chosen, std::int64_t n, int threads) {
   const std::string script = peer_script("elementwise_torch.py");
   std::vector<std::string> names;
-  for (const Op& op : list) names.emplace_back(op.name);
+  for (const Op& op : chosen) names.emplace_back(op.name);
   const ChildResult result = run_child({options.python, script, "--ops", fmt::format("{}", fmt::join(names, ",")), "--count",
                                         std::to_string(n), "--threads", std::to_string(threads)});
   const nlohmann::json answer = nlohmann::json::parse(result.output, nullptr, false);
@@ -106,6 +122,7 @@ struct Ratios {
 }  // namespace
 
 std::unique_ptr<Report> elementwise(const Options& options) {
+  const std::vector<Op> chosen = chosen_ops(options);
   const Context context = options.make_context(options.threads);
   auto machine = describe_machine(context, options.threads);
   const bool cpu = context.default_device().info().kind == DeviceKind::cpu;
@@ -130,13 +147,13 @@ std::unique_ptr<Report> elementwise(const Options& options) {
       Peer peer{"", "the peer runs at 1e4, 1e6 and 1e8", {}};
       if (has_peer(n)) {
         say(fmt::format("PyTorch {}, {} thread{}", size_name(n), threads, threads == 1 ? "" : "s"));
-        peer = run_peer(options, n, threads);
+        peer = run_peer(options, chosen, n, threads);
       }
       if (!peer.name.empty()) report->note("peer: " + peer.name);
       Ratios ratios;
       const Tensor x = operand(n, 1).to(device);
       const Tensor y = operand(n, 2).to(device);
-      for (const Op& op : list) {
+      for (const Op& op : chosen) {
         Graph graph;
         const Value vx = graph.input("x", DType::f32, {n});
         const Value vy = op.operands == 2 ? graph.input("y", DType::f32, {n}) : Value();

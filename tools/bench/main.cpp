@@ -180,7 +180,11 @@ void add_verbs(CLI::App& app) {
       ->type_name("PEER");
   blas_command.first->add_option("--html", blas_command.second->options.html, "write a roofline chart: rate over flops per byte")
       ->type_name("FILE");
-  add("elementwise", "elementwise ops and reductions by size and threads, compared with PyTorch", bench::elementwise);
+  const auto elementwise_command =
+      add("elementwise", "elementwise ops and reductions by size and threads, compared with PyTorch", bench::elementwise);
+  elementwise_command.first->add_option("--op", elementwise_command.second->options.ops, "run only these ops: sum,log (default: all)")
+      ->delimiter(',')
+      ->type_name("NAME,...");
   add("memory", "cost of access patterns: sequential, strided, random, transposed", bench::memory);
   add("fusion", "a chain of ten ops and a training step with fusion off, elementwise and full", bench::fusion);
   const std::pair<CLI::App*, std::shared_ptr<Arguments>> nets_command =

@@ -2,9 +2,9 @@
 // reduction_sums.cpp - sums and products over rows and columns, accumulated in f64.
 #include "simd/foreach_target.h"
 
-#include <hwy/cache_control.h>
-
 #include <algorithm>
+#include <cmath>
+#include <type_traits>
 
 #include "reduce/reduction_kernels.h"
 #include "simd/simd.h"
@@ -29,40 +29,73 @@ HWY_INLINE DoubleVector load_doubles(Doubles d, const float* p, std::int64_t n, 
 /// A kind of reduction: its neutral element, add(a, x) accumulates a term, join(a, b) combines two results.
 struct Plain {
   static constexpr double neutral = 0;
+  static constexpr bool linear = true;  // a term is at most as large as its element, and terms are added
+  template <class V>
+  static HWY_INLINE V term(V x) {
+    return x;
+  }
   HWY_INLINE DoubleVector add(DoubleVector a, DoubleVector x) const { return hn::Add(a, x); }
   HWY_INLINE DoubleVector join(DoubleVector a, DoubleVector b) const { return hn::Add(a, b); }
   double join(double a, double b) const { return a + b; }
 };
 struct Magnitude : Plain {
-  HWY_INLINE DoubleVector add(DoubleVector a, DoubleVector x) const { return hn::Add(a, hn::Abs(x)); }
+  template <class V>
+  static HWY_INLINE V term(V x) {
+    return hn::Abs(x);
+  }
+  HWY_INLINE DoubleVector add(DoubleVector a, DoubleVector x) const { return hn::Add(a, term(x)); }
 };
 struct Square : Plain {
+  static constexpr bool linear = false;
   HWY_INLINE DoubleVector add(DoubleVector a, DoubleVector x) const { return hn::MulAdd(x, x, a); }
 };
 struct Factor {
   static constexpr double neutral = 1;
+  static constexpr bool linear = false;
   HWY_INLINE DoubleVector add(DoubleVector a, DoubleVector x) const { return hn::Mul(a, x); }
   HWY_INLINE DoubleVector join(DoubleVector a, DoubleVector b) const { return hn::Mul(a, b); }
   double join(double a, double b) const { return a * b; }
 };
 
-/// Reduces n adjacent elements. Pairwise above `leaf` elements, so the error grows with the depth and not with n.
-template <class Kind, class T>
-double row(const T* x, std::int64_t n) {
-  constexpr std::int64_t leaf = 4096;
-  // The conversions to f64 fill the processor's window with fewer loads than the memory needs under way, so cache lines are fetched ahead.
-  constexpr std::int64_t line = 64 / sizeof(T), ahead = 2048 / sizeof(T);
-  const Kind kind;
-  if (n > leaf) {
-    const std::int64_t half = n / 64 * 32;
-    return kind.join(row<Kind>(x, half), row<Kind>(x + half, n - half));
+#if HWY_TARGET != HWY_SCALAR  // whose vectors have no halves
+/// Adds the leading elements of x to s0..s3, in whole blocks, and returns their number. Eight vectors are added in f32 before their sum is
+/// added in f64, for at most seven roundings of f32 and an eighth of the conversions, which would fill the processor's window with
+/// fewer loads than the memory needs under way.
+template <class Kind>
+HWY_INLINE std::int64_t add_blocks(const float* x, std::int64_t n, DoubleVector& s0, DoubleVector& s1, DoubleVector& s2, DoubleVector& s3) {
+  constexpr std::int64_t depth = 8;
+  const Doubles wide;
+  const Wide<float> d;
+  const hn::Rebind<float, Doubles> half;
+  const std::int64_t step = lanes(d);
+  std::int64_t i = 0;
+  for (; i + 2 * depth * step <= n; i += 2 * depth * step) {
+    auto even = Kind::term(hn::LoadU(d, x + i)), odd = Kind::term(hn::LoadU(d, x + i + step));
+    for (std::int64_t j = i + 2 * step; j < i + 2 * depth * step; j += 2 * step) {
+      even = hn::Add(even, Kind::term(hn::LoadU(d, x + j)));
+      odd = hn::Add(odd, Kind::term(hn::LoadU(d, x + j + step)));
+    }
+    s0 = hn::Add(s0, hn::PromoteTo(wide, hn::LowerHalf(half, even)));
+    s1 = hn::Add(s1, hn::PromoteTo(wide, hn::UpperHalf(half, even)));
+    s2 = hn::Add(s2, hn::PromoteTo(wide, hn::LowerHalf(half, odd)));
+    s3 = hn::Add(s3, hn::PromoteTo(wide, hn::UpperHalf(half, odd)));
   }
+  return i;
+}
+#endif
+
+/// Reduces n adjacent elements, in f64 or, if `blocked`, partly in f32.
+template <class Kind, bool blocked, class T>
+double leaf(const T* x, std::int64_t n) {
+  const Kind kind;
   const Doubles d;
   const std::int64_t step = lanes(d);
   auto s0 = hn::Set(d, Kind::neutral), s1 = s0, s2 = s0, s3 = s0;
   std::int64_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (blocked) i = add_blocks<Kind>(x, n, s0, s1, s2, s3);
+#endif
   for (; i + 4 * step <= n; i += 4 * step) {
-    for (std::int64_t j = 0; j < 4 * step; j += line) hwy::Prefetch(x + i + ahead + j);
     s0 = kind.add(s0, load_doubles(d, x + i, step, 0));
     s1 = kind.add(s1, load_doubles(d, x + i + step, step, 0));
     s2 = kind.add(s2, load_doubles(d, x + i + 2 * step, step, 0));
@@ -73,7 +106,18 @@ double row(const T* x, std::int64_t n) {
   hn::Store(kind.join(kind.join(s0, s1), kind.join(s2, s3)), d, buffer);
   double result = buffer[0];
   for (std::int64_t lane = 1; lane < step; ++lane) result = kind.join(result, buffer[lane]);
+  // Eight large elements may have overflowed f32 where f64 has room.
+  if constexpr (blocked) return std::isfinite(result) ? result : leaf<Kind, false>(x, n);
   return result;
+}
+
+/// Reduces n adjacent elements. Pairwise above `leaf_size`, so the error grows with the depth and not with n.
+template <class Kind, class T>
+double row(const T* x, std::int64_t n) {
+  constexpr std::int64_t leaf_size = 4096;
+  if (n <= leaf_size) return leaf < Kind, std::is_same_v<T, float> && Kind::linear > (x, n);
+  const std::int64_t half = n / 64 * 32;
+  return Kind{}.join(row<Kind>(x, half), row<Kind>(x + half, n - half));
 }
 
 /// out[j] = join(out[j], the reduction of x[i * stride + j] over i < rows), rows <= 8.
