@@ -45,6 +45,9 @@ std::vector<Case> cases(bool tiny) {
   list.push_back({{100, 100, 300}});
   list.push_back({{100, 300, 100, false, true}});
   list.push_back({{300, 100, 100, true, false}});
+  // Of a transformer with 768 channels in a training step of 128 tokens: forward, and gradient of the input.
+  list.push_back({{128, 768, 768}});
+  list.push_back({{128, 768, 768, false, true}});
   return list;
 }
 

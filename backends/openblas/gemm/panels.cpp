@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gemm/panels.h"
 
+#include "elementwise/transpose.h"
 #include "gemm/epilogue.h"
 #include "simd/foreach_target.h"
 
@@ -29,6 +30,8 @@ constexpr std::int64_t lines_ahead = 16;
 // Lines of a k block. All rows use a block before the next one begins: its lines and a tile's part of a fit L1 while the next block is
 // prefetched into L2.
 constexpr std::int64_t k_block_lines = 512;
+// k is divided into blocks of k_block_lines, to the nearest number of blocks.
+constexpr std::int64_t max_block_lines = k_block_lines * 3 / 2;
 // Rows whose partial sums are kept between k blocks, 28 KiB.
 constexpr std::int64_t max_partial_rows = 16 * tile_rows;
 
@@ -174,6 +177,28 @@ TileFunction<T> choose_tile(std::int64_t rows, std::integer_sequence<int, R...>)
   return tiles[rows - 1];
 }
 
+/// Packs lines [line, line + count) of the panel whose first column is `first`.
+template <class T>
+void pack_lines(const PanelSource<T>& from, std::int64_t first, std::int64_t line, std::int64_t count, T* HWY_RESTRICT out) {
+  constexpr std::int64_t width = panel_width<T>;
+  const Wide<T> d;
+  const std::int64_t columns = std::min(width, from.columns - first);
+  const T* const corner = from.data + line * from.inner_step + first * from.column_step;
+  if (columns < width) std::fill_n(out, count * width, T(0));
+  if (from.column_step == 1 && columns == width) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      for (std::int64_t j = 0; j < width; j += lanes(d)) hn::Store(hn::LoadU(d, corner + i * from.inner_step + j), d, out + i * width + j);
+    }
+  } else if (from.inner_step == 1) {
+    using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+    transpose_block(reinterpret_cast<const Bits*>(corner), from.column_step, reinterpret_cast<Bits*>(out), width, count, columns);
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) {
+      for (std::int64_t j = 0; j < columns; ++j) out[i * width + j] = corner[i * from.inner_step + j * from.column_step];
+    }
+  }
+}
+
 /// Multiplies rows [row, row + rows), at most max_partial_rows, by one panel, k block by k block, in tiles of nearly equal heights.
 template <class T>
 void multiply_panel(const PanelProduct<T>& p, std::int64_t panel, std::int64_t row, std::int64_t rows) {
@@ -184,14 +209,22 @@ void multiply_panel(const PanelProduct<T>& p, std::int64_t panel, std::int64_t r
   const std::int64_t tiles = (rows + tile_rows - 1) / tile_rows;
   const std::int64_t tiles_of_all_columns = tiles * ((columns + 2 * n - 1) / (2 * n));
   const std::int64_t k_blocks = std::max<std::int64_t>(1, (p.k + k_block_lines / 2) / k_block_lines);
-  const T* const lines = p.panels + panel * panel_width<T> * p.k;
+  HWY_ALIGN T packed_lines[max_block_lines * panel_width<T>];
+  const T* const panel_lines = p.panels == nullptr ? nullptr : p.panels + panel * panel_width<T> * p.k;
   const bool clips = p.activation == sdk::Activation::clip;
   const Clip<T> bounds{clips ? T(p.activation.low) : T(0), clips ? T(p.activation.high) : std::numeric_limits<T>::infinity()};
   HWY_ALIGN T partial_sums[max_partial_rows * panel_width<T>];
   for (std::int64_t s = 0; s < k_blocks; ++s) {
     const std::int64_t line = s * p.k / k_blocks;
     const std::int64_t next = (s + 1) * p.k / k_blocks;
-    PrefetchCursor<T> ahead{lines + next * panel_width<T>, (panel_width<T> + tiles_of_all_columns - 1) / tiles_of_all_columns};
+    const T* lines = packed_lines;
+    PrefetchCursor<T> ahead{lines, 0};
+    if (panel_lines == nullptr) {
+      pack_lines(*p.unpacked, first, line, next - line, packed_lines);
+    } else {
+      lines = panel_lines + line * panel_width<T>;
+      ahead = {panel_lines + next * panel_width<T>, (panel_width<T> + tiles_of_all_columns - 1) / tiles_of_all_columns};
+    }
     for (std::int64_t column = 0; column < columns; column += 2 * n) {
       const bool two = columns - column > n;
       TileOutput<T> out{};
@@ -211,7 +244,7 @@ void multiply_panel(const PanelProduct<T>& p, std::int64_t panel, std::int64_t r
         out.y_offsets = p.y_offsets == nullptr ? nullptr : p.y_offsets + begin;
         out.residual = p.residual == nullptr ? nullptr : p.residual + at;
         const TileFunction<T> function = two ? choose_tile<2, T>(height, heights) : choose_tile<1, T>(height, heights);
-        function(p.a + begin * p.a_step + line, p.a_step, lines + line * panel_width<T> + column, next - line, ahead, out);
+        function(p.a + begin * p.a_step + line, p.a_step, lines + column, next - line, ahead, out);
         ahead.from += (next - line) * ahead.step;
       }
     }
@@ -222,7 +255,7 @@ template <class T>
 void multiply_all(const PanelProduct<T>& p) {
   const std::int64_t panels = panel_count<T>(p.columns);
   // If all panels stay in L2, a few rows of y are written from end to end before the next ones.
-  const bool few = panel_elements<T>(p.k, p.columns) * static_cast<std::int64_t>(sizeof(T)) <= resident_bytes;
+  const bool few = p.panels != nullptr && panel_elements<T>(p.k, p.columns) * static_cast<std::int64_t>(sizeof(T)) <= resident_bytes;
   const std::int64_t max_rows = few ? 2 * tile_rows : max_partial_rows;
   const std::int64_t groups = (p.rows + max_rows - 1) / max_rows;
   const auto multiply_group = [&](std::int64_t panel, std::int64_t g) {

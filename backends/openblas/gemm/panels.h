@@ -97,7 +97,8 @@ struct PanelProduct {
   std::int64_t rows = 0, k = 0, columns = 0;
   const T* a = nullptr;
   std::int64_t a_step = 0;
-  const T* panels = nullptr;
+  const T* panels = nullptr;                 ///< of b; NULL: `unpacked` is packed as it is used
+  const PanelSource<T>* unpacked = nullptr;  ///< b with one tap, only of products of f32 and f64
   T* y = nullptr;
   std::int64_t y_step = 0;
   const std::int64_t* y_offsets = nullptr;  ///< the offset of each row of y; NULL: i y_step

@@ -7,6 +7,7 @@
 #include <limits>
 #include <string>
 
+#include "gemm/tile_products.h"
 #include "gemm/tiling.h"
 
 namespace tenon::openblas {
@@ -103,6 +104,7 @@ void multiply_all(const sdk::Host& host, bool deterministic, const Product<T>& p
   const std::int64_t m = p.a_view.rows;
   const std::int64_t n = p.b_view.columns;
   if (m == 0 || n == 0 || batch.count == 0) return;
+  if (suits_tiles(p)) return multiply_by_tiles(host, p, batch);
   const auto a_layout = sdk::blas_layout(p.a_view, int_limit), b_layout = sdk::blas_layout(p.b_view, int_limit);
 
   const double size = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(std::max<std::int64_t>(p.a_view.columns, 1));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// products.h - matrix products by OpenBLAS's serial routines, divided into blocks for the host's threads.
+// products.h - matrix products, divided into blocks for the host's threads: by our own tiles where those are faster (tile_products.h), else
+// by OpenBLAS's serial routines.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ops/gemm.cpp - y = alpha op(a) op(b) + beta c. Packed weights are multiplied by our own tiles, all else by OpenBLAS.
+// ops/gemm.cpp - y = alpha op(a) op(b) + beta c. Packed weights and small products are multiplied by our own tiles, all else by
+// OpenBLAS.
 #include <string>
 
 #include <tenon/sdk/scratch_arena.h>

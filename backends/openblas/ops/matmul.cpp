@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ops/matmul.cpp - NumPy's matmul: batches, broadcasting, vectors as operands. Packed weights are multiplied by our own tiles, all else by
-// OpenBLAS.
+// ops/matmul.cpp - NumPy's matmul: batches, broadcasting, vectors as operands. Packed weights and small products are multiplied by our own
+// tiles, all else by OpenBLAS.
 #include <limits>
 #include <string>
 
