@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "gemm/panels.h"
 #include "simd/simd.h"
@@ -52,8 +53,8 @@ HWY_AFTER_NAMESPACE();
 namespace tenon::openblas {
 namespace {
 
-// Rows up to which weights are expanded in registers, or in a few lines in L1, instead of in a panel for register tiles.
-constexpr std::int64_t few_rows = 8;
+// Rows up to which weights are expanded in registers (AVX-512), or in a few lines in L1, instead of in a panel for register tiles.
+constexpr std::int64_t few_rows_avx512 = 48, few_rows = 8;
 // Lines of a panel of numbers: 128 KiB of f32, which stay in L2 while the rows pass.
 constexpr std::int64_t expanded_lines = 1024;
 // Bytes of weights worth a thread: about 10 us.
@@ -86,38 +87,6 @@ struct Block {
   }
 };
 
-/// Lines [from, to) of a block as numbers.
-template <class T>
-void expand(const BlockWeights& w, const Block<T>& block, std::int64_t from, std::int64_t to, T* out) {
-  const std::uint8_t* const weights = block.weights + from * w.line_bytes();
-  if (w.bits == 4) return TENON_DISPATCH(expand_lines<T, 4>)(weights, to - from, block.scales, block.zero_points, out);
-  TENON_DISPATCH(expand_lines<T, 8>)(weights, to - from, block.scales, block.zero_points, out);
-}
-
-/// A panel's columns of rows [row, row + rows), by lines that are expanded a few at a time.
-template <class T>
-void multiply_lines(const BlockProduct<T>& p, std::int64_t panel, std::int64_t row, std::int64_t rows) {
-  constexpr std::int64_t piece = 16;
-  const BlockWeights& w = p.sizes;
-  const std::int64_t column = panel * block_panel_width, columns = std::min(block_panel_width, w.n - column);
-  alignas(64) T sums[few_rows][block_panel_width] = {};
-  alignas(64) T lines[piece * block_panel_width];
-  for (std::int64_t b = 0; b < w.blocks; ++b) {
-    const Block<T> block(p, panel, b);
-    for (std::int64_t from = 0; from < block.lines; from += piece) {
-      const std::int64_t to = std::min(block.lines, from + piece);
-      expand(w, block, from, to, lines);
-      for (std::int64_t r = 0; r < rows; ++r) {
-        TENON_DISPATCH(add_lines<T>)(p.a + (row + r) * w.k + block.first + from, lines, to - from, sums[r]);
-      }
-    }
-  }
-  for (std::int64_t r = 0; r < rows; ++r) {
-    T* const y = p.y + (row + r) * w.n + column;
-    for (std::int64_t j = 0; j < columns; ++j) y[j] = sums[r][j] + (p.bias == nullptr ? 0 : p.bias[column + j]);
-  }
-}
-
 #if TENON_X86
 
 TENON_BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl")
@@ -139,6 +108,21 @@ inline void load_line(const std::uint8_t* line, const __m512 (&zero_points)[2], 
     }
   }
   for (int v = 0; v < 2; ++v) out[v] = _mm512_sub_ps(out[v], zero_points[v]);
+}
+
+/// As expand_lines.
+template <int bits>
+void expand(const std::uint8_t* weights, std::int64_t lines, const float* scales, const float* zero_points, float* out) {
+  __m512 scale[2], zero_point[2];
+  for (int v = 0; v < 2; ++v) {
+    scale[v] = _mm512_loadu_ps(scales + 16 * v);
+    zero_point[v] = _mm512_loadu_ps(zero_points + 16 * v);
+  }
+  for (std::int64_t line = 0; line < lines; ++line, weights += block_panel_width * bits / 8, out += block_panel_width) {
+    __m512 numbers[2];
+    load_line<bits>(weights, zero_point, numbers);
+    for (int v = 0; v < 2; ++v) _mm512_storeu_ps(out + 16 * v, _mm512_mul_ps(numbers[v], scale[v]));
+  }
 }
 
 /// A panel's columns of `rows` rows from `row` on. The weights are read once, and expanded in registers.
@@ -195,19 +179,18 @@ void multiply(const BlockProduct<float>& p, std::int64_t panel, std::int64_t row
   }
 }
 
-template <int bits>
-void multiply_rows(const BlockProduct<float>& p, std::int64_t panel) {
-  std::int64_t row = 0;
-  for (; row + 4 <= p.rows; row += 4) multiply<bits, 4>(p, panel, row);
-  switch (p.rows - row) {
-    case 1:
-      return multiply<bits, 1>(p, panel, row);
-    case 2:
-      return multiply<bits, 2>(p, panel, row);
-    case 3:
-      return multiply<bits, 3>(p, panel, row);
-    default:
-      return;
+// Most rows of a pass: their sums, a line of weights and a factor fill the registers.
+constexpr int most_rows = 12;
+
+/// The panel's columns of all rows, in passes of nearly equal heights; the panel stays in L1 or L2 between them.
+template <int bits, int... rows>
+void multiply_rows(const BlockProduct<float>& p, std::int64_t panel, std::integer_sequence<int, rows...>) {
+  using Pass = void (*)(const BlockProduct<float>&, std::int64_t, std::int64_t);
+  static constexpr Pass passes[] = {&multiply<bits, rows + 1>...};
+  const std::int64_t count = (p.rows + most_rows - 1) / most_rows;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t row = i * p.rows / count;
+    passes[(i + 1) * p.rows / count - row - 1](p, panel, row);
   }
 }
 
@@ -217,13 +200,53 @@ TENON_END_TARGET
 
 #endif  // TENON_X86
 
+/// Lines [from, to) of a block as numbers.
+template <class T>
+void expand(const BlockWeights& w, const Block<T>& block, std::int64_t from, std::int64_t to, T* out) {
+  const std::uint8_t* const weights = block.weights + from * w.line_bytes();
+#if TENON_X86
+  if constexpr (std::is_same_v<T, float>) {
+    if (instruction_set() >= InstructionSet::avx512) {
+      return (w.bits == 4 ? avx512::expand<4> : avx512::expand<8>)(weights, to - from, block.scales, block.zero_points, out);
+    }
+  }
+#endif
+  if (w.bits == 4) return TENON_DISPATCH(expand_lines<T, 4>)(weights, to - from, block.scales, block.zero_points, out);
+  TENON_DISPATCH(expand_lines<T, 8>)(weights, to - from, block.scales, block.zero_points, out);
+}
+
+/// A panel's columns of rows [row, row + rows), by lines that are expanded a few at a time.
+template <class T>
+void multiply_lines(const BlockProduct<T>& p, std::int64_t panel, std::int64_t row, std::int64_t rows) {
+  constexpr std::int64_t piece = 16;
+  const BlockWeights& w = p.sizes;
+  const std::int64_t column = panel * block_panel_width, columns = std::min(block_panel_width, w.n - column);
+  alignas(64) T sums[few_rows][block_panel_width] = {};
+  alignas(64) T lines[piece * block_panel_width];
+  for (std::int64_t b = 0; b < w.blocks; ++b) {
+    const Block<T> block(p, panel, b);
+    for (std::int64_t from = 0; from < block.lines; from += piece) {
+      const std::int64_t to = std::min(block.lines, from + piece);
+      expand(w, block, from, to, lines);
+      for (std::int64_t r = 0; r < rows; ++r) {
+        TENON_DISPATCH(add_lines<T>)(p.a + (row + r) * w.k + block.first + from, lines, to - from, sums[r]);
+      }
+    }
+  }
+  for (std::int64_t r = 0; r < rows; ++r) {
+    T* const y = p.y + (row + r) * w.n + column;
+    for (std::int64_t j = 0; j < columns; ++j) y[j] = sums[r][j] + (p.bias == nullptr ? 0 : p.bias[column + j]);
+  }
+}
+
 /// A panel's columns of few rows.
 template <class T>
 void multiply_few_rows(const BlockProduct<T>& p, std::int64_t panel) {
 #if TENON_X86
   if constexpr (std::is_same_v<T, float>) {
     if (instruction_set() >= InstructionSet::avx512) {
-      return p.sizes.bits == 4 ? avx512::multiply_rows<4>(p, panel) : avx512::multiply_rows<8>(p, panel);
+      constexpr auto heights = std::make_integer_sequence<int, avx512::most_rows>();
+      return p.sizes.bits == 4 ? avx512::multiply_rows<4>(p, panel, heights) : avx512::multiply_rows<8>(p, panel, heights);
     }
   }
 #endif
@@ -262,7 +285,12 @@ void multiply_expanded(const BlockProduct<float>& p, std::int64_t panel, float* 
 
 template <class T>
 bool expands(std::int64_t rows) {
-  return std::is_same_v<T, float> && rows > few_rows;
+#if TENON_X86
+  const std::int64_t few = instruction_set() >= InstructionSet::avx512 ? few_rows_avx512 : few_rows;
+#else
+  const std::int64_t few = few_rows;
+#endif
+  return std::is_same_v<T, float> && rows > few;
 }
 
 std::int64_t expanded_elements(const BlockWeights& w) {

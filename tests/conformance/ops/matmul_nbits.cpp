@@ -56,7 +56,7 @@ std::vector<OpCase> cases_matmul_nbits() {
       .op = TENON_OP_MatMulNBits,
       .variants = {product({1, 16}, 1, {4, 16}), product({3, 5}, 4), product({1, 33}, 7, {8, 16}), product({7, 64}, 33, {4, 16, false}),
                    product({40}, 5, {4, 16, true, true}), product({2, 3, 48}, 9, {8, 16, false, true}), product({8, 256}, 40, {4, 128}),
-                   product({9, 130}, 65, {4, 32, true, true}), product({33, 100}, 70, {8, 64, true, true}),
+                   product({9, 130}, 65, {4, 32, true, true}), product({22, 40}, 33, {8, 16}), product({33, 100}, 70, {8, 64, true, true}),
                    product({1, sized(2048, 256)}, sized(300, 50), {4, 32, true}),
                    product({sized(70, 20), 288}, sized(130, 35), {4, 32, false, true}), product({0, 20}, 3), product({2, 20}, 0)},
       .bound = bound,
