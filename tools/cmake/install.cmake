@@ -4,19 +4,28 @@
 #   bin/tenon   lib/libtenon.so   lib/libtenon_sdk.a   lib/tenon/{backends/,tenon-bench,tenon-conformance,tenon-probe}   lib/cmake/tenon/   lib/pkgconfig/tenon.pc
 #   lib/libtenon_blas.so   lib/tenon/blas/libblas.so.3
 #   include/tenon/ (the C++ API, the plugin ABI, the SDK)   share/tenon/{models,examples,template,new_backend,peers}/   share/doc/tenon/
+#
+# Each component is a Debian package (deb.cmake): library, dev, backends, backend_cuda, tools and blas.
 get_property(backends GLOBAL PROPERTY TENON_BACKENDS)
 get_property(helper_programs GLOBAL PROPERTY TENON_HELPER_PROGRAMS)
-install(TARGETS tenon_command RUNTIME DESTINATION bin)
-install(TARGETS ${helper_programs} RUNTIME DESTINATION lib/tenon)
-install(TARGETS tenon tenon_sdk RUNTIME DESTINATION bin LIBRARY DESTINATION lib ARCHIVE DESTINATION lib)
+install(TARGETS tenon_command RUNTIME DESTINATION bin COMPONENT tools)
+install(TARGETS ${helper_programs} RUNTIME DESTINATION lib/tenon COMPONENT tools)
+install(TARGETS tenon tenon_sdk
+  RUNTIME DESTINATION bin COMPONENT library
+  LIBRARY DESTINATION lib COMPONENT library NAMELINK_COMPONENT dev
+  ARCHIVE DESTINATION lib COMPONENT dev)
 if(TARGET tenon_blas)
-  install(TARGETS tenon_blas LIBRARY DESTINATION lib)
-  install(TARGETS tenon_blas_as_libblas LIBRARY DESTINATION lib/tenon/blas)
+  install(TARGETS tenon_blas LIBRARY DESTINATION lib COMPONENT blas)
+  install(TARGETS tenon_blas_as_libblas LIBRARY DESTINATION lib/tenon/blas COMPONENT blas)
 endif()
 foreach(backend IN LISTS backends)
-  install(TARGETS tenon_backend_${backend} LIBRARY DESTINATION lib/tenon/backends)
+  set(component backends)
+  if(backend STREQUAL cuda) # of use only with a GPU, and by far the largest
+    set(component backend_cuda)
+  endif()
+  install(TARGETS tenon_backend_${backend} LIBRARY DESTINATION lib/tenon/backends COMPONENT ${component})
   # The exclusions for the conformance kit are installed next to the plugin file that they apply to.
-  install(FILES ${PROJECT_SOURCE_DIR}/backends/${backend}/conformance.yaml OPTIONAL
+  install(FILES ${PROJECT_SOURCE_DIR}/backends/${backend}/conformance.yaml OPTIONAL COMPONENT ${component}
     DESTINATION lib/tenon/backends RENAME libtenon_backend_${backend}.conformance.yaml)
 endforeach()
 
@@ -28,7 +37,7 @@ foreach(test IN LISTS gpu_tests)
 endforeach()
 
 foreach(folder runtime plugins/abi plugins/sdk)
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder}/tenon DESTINATION include
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder}/tenon DESTINATION include COMPONENT dev
     FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
 endforeach()
 
@@ -38,19 +47,38 @@ configure_file(${CMAKE_CURRENT_LIST_DIR}/tenon.pc.in ${package}/tenon.pc @ONLY)
 write_basic_package_version_file(${package}/tenonConfigVersion.cmake VERSION ${PROJECT_VERSION} COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_LIST_DIR}/tenonConfig.cmake ${package}/tenonConfigVersion.cmake
   ${CMAKE_CURRENT_LIST_DIR}/backend.cmake ${CMAKE_CURRENT_LIST_DIR}/backend.map ${CMAKE_CURRENT_LIST_DIR}/oplist.cmake
-  DESTINATION lib/cmake/tenon)
-install(FILES ${package}/tenon.pc DESTINATION lib/pkgconfig)
+  DESTINATION lib/cmake/tenon COMPONENT dev)
+install(FILES ${package}/tenon.pc DESTINATION lib/pkgconfig COMPONENT dev)
 
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/models ${PROJECT_SOURCE_DIR}/tools/examples ${PROJECT_SOURCE_DIR}/plugins/template
-  ${PROJECT_SOURCE_DIR}/plugins/new_backend
-  DESTINATION share/tenon)
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/tools/bench/peers DESTINATION share/tenon PATTERN __pycache__ EXCLUDE)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/models ${PROJECT_SOURCE_DIR}/plugins/new_backend DESTINATION share/tenon COMPONENT tools)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/tools/bench/peers DESTINATION share/tenon COMPONENT tools PATTERN __pycache__ EXCLUDE)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/tools/examples ${PROJECT_SOURCE_DIR}/plugins/template DESTINATION share/tenon COMPONENT dev)
+
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION share/doc/tenon COMPONENT library)
 install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md ${PROJECT_SOURCE_DIR}/SECURITY.md
-  DESTINATION share/doc/tenon)
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION share/doc/tenon)
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION share/doc/tenon PATTERN adr EXCLUDE PATTERN make EXCLUDE)
-install(FILES ${PROJECT_SOURCE_DIR}/plugins/abi/README.md DESTINATION share/doc/tenon RENAME abi.md)
-install(FILES ${PROJECT_SOURCE_DIR}/plugins/abi/CHANGELOG.md DESTINATION share/doc/tenon RENAME abi-changelog.md)
-install(FILES ${PROJECT_SOURCE_DIR}/plugins/sdk/README.md DESTINATION share/doc/tenon RENAME sdk.md)
-install(FILES ${PROJECT_SOURCE_DIR}/plugins/README.md DESTINATION share/doc/tenon RENAME plugins.md)
-install(FILES ${PROJECT_SOURCE_DIR}/plugins/ops.md ${PROJECT_SOURCE_DIR}/plugins/blas.md DESTINATION share/doc/tenon)
+  DESTINATION share/doc/tenon COMPONENT tools)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION share/doc/tenon COMPONENT tools PATTERN adr EXCLUDE PATTERN make EXCLUDE)
+# Pages of plugins/, under names that say what they are about.
+foreach(page abi/README.md:abi.md abi/CHANGELOG.md:abi-changelog.md sdk/README.md:sdk.md README.md:plugins.md ops.md:ops.md blas.md:blas.md)
+  string(REPLACE ":" ";" page ${page})
+  list(GET page 0 file)
+  list(GET page 1 name)
+  install(FILES ${PROJECT_SOURCE_DIR}/plugins/${file} DESTINATION share/doc/tenon RENAME ${name} COMPONENT dev)
+endforeach()
+
+# The terms of libraries whose code is part of ours, linked statically or in headers, as their Debian packages state them.
+file(GLOB compiled_in /usr/include/hwy/highway.h /usr/include/boost/version.hpp /usr/include/nlohmann/json.hpp /usr/include/CLI/CLI.hpp
+  /usr/include/dlpack/dlpack.h /usr/include/doctest/doctest.h /usr/lib/*/openblas-serial/libopenblas.a)
+find_program(TENON_DPKG_QUERY dpkg-query)
+mark_as_advanced(TENON_DPKG_QUERY)
+foreach(file IN LISTS compiled_in)
+  if(NOT TENON_DPKG_QUERY)
+    break()
+  endif()
+  file(REAL_PATH ${file} file)
+  execute_process(COMMAND ${TENON_DPKG_QUERY} --search ${file} OUTPUT_VARIABLE owner ERROR_QUIET)
+  string(REGEX REPLACE ":.*" "" owner "${owner}")
+  if(owner AND EXISTS /usr/share/doc/${owner}/copyright)
+    install(FILES /usr/share/doc/${owner}/copyright DESTINATION share/doc/tenon/third_party RENAME ${owner} COMPONENT library)
+  endif()
+endforeach()
