@@ -26,8 +26,8 @@ bool scales(DType from, DType to) {
 template <class T, class Body>
 void for_each_sample(const T* samples, std::int64_t size, std::span<const std::int64_t> indices, const Body& body) {
   constexpr std::size_t ahead = 8;
-  constexpr std::int64_t line = 64, most = 4096;  // bytes; from then on the hardware follows
-  const std::int64_t fetched = std::min(most, size * static_cast<std::int64_t>(sizeof(T)));
+  constexpr std::int64_t line = 64, max_bytes = 4096;  // bytes; from then on the hardware follows
+  const std::int64_t fetched = std::min(max_bytes, size * static_cast<std::int64_t>(sizeof(T)));
   for (std::size_t i = 0; i < indices.size(); ++i) {
     if (i + ahead < indices.size()) {
       const auto* const next = reinterpret_cast<const char*>(samples + indices[i + ahead] * size);

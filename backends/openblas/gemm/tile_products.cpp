@@ -15,16 +15,16 @@ constexpr std::int64_t grain = 1'500'000;
 /// Rows of a task: a multiple of the register tiles of all instruction sets.
 constexpr std::int64_t row_unit = 42;
 /// Most rows for which a block of b is packed once: packing then costs about a fiftieth of the multiply-adds.
-constexpr std::int64_t most_rows = 4 * row_unit;
+constexpr std::int64_t max_rows = 4 * row_unit;
 
 /// The shapes for which the tiles won or drew on one and on two threads (docs/adr/0058): a stays in L2 while all panels pass, sums are long
 /// enough for the tiles, and OpenBLAS, which packs a too, does not have enough columns to make up for that.
-constexpr std::int64_t most_bytes_of_a = 800 * 1024;
-constexpr std::int64_t fewest_rows = 16, fewest_columns = 128, shortest_sums = 128, shortest_sums_if_transposed = 64;
+constexpr std::int64_t max_bytes_of_a = 800 * 1024;
+constexpr std::int64_t min_rows = 16, min_columns = 128, min_terms = 128, min_terms_if_transposed = 64;
 
 /// Rows of a task: fewer where there are not enough panels to divide among the threads.
 std::int64_t rows_of_task(std::int64_t m, std::int64_t panels, std::int64_t threads) {
-  std::int64_t rows = most_rows;
+  std::int64_t rows = max_rows;
   if (threads > 1 && panels < 4 * threads) {
     rows = std::min(rows, std::max(row_unit, sdk::ceil_div(m, sdk::ceil_div(4 * threads, panels))));
   }
@@ -61,8 +61,8 @@ template <class T>
 bool suits_tiles(const Product<T>& p) {
   const std::int64_t m = p.a_view.rows, n = p.b_view.columns, k = p.a_view.columns;
   const bool transposed = p.b_view.row_stride == 1 && p.b_view.column_stride != 1;
-  return p.alpha == T(1) && p.a_view.column_stride == 1 && m >= fewest_rows && n >= fewest_columns &&
-         k >= (transposed ? shortest_sums_if_transposed : shortest_sums) && m <= most_bytes_of_a / static_cast<std::int64_t>(sizeof(T)) / k;
+  return p.alpha == T(1) && p.a_view.column_stride == 1 && m >= min_rows && n >= min_columns &&
+         k >= (transposed ? min_terms_if_transposed : min_terms) && m <= max_bytes_of_a / static_cast<std::int64_t>(sizeof(T)) / k;
 }
 
 template <class T>

@@ -180,14 +180,14 @@ void multiply(const BlockProduct<float>& p, std::int64_t panel, std::int64_t row
 }
 
 // Most rows of a pass: their sums, a line of weights and a factor fill the registers.
-constexpr int most_rows = 12;
+constexpr int max_rows = 12;
 
 /// The panel's columns of all rows, in passes of nearly equal heights; the panel stays in L1 or L2 between them.
 template <int bits, int... rows>
 void multiply_rows(const BlockProduct<float>& p, std::int64_t panel, std::integer_sequence<int, rows...>) {
   using Pass = void (*)(const BlockProduct<float>&, std::int64_t, std::int64_t);
   static constexpr Pass passes[] = {&multiply<bits, rows + 1>...};
-  const std::int64_t count = (p.rows + most_rows - 1) / most_rows;
+  const std::int64_t count = (p.rows + max_rows - 1) / max_rows;
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int64_t row = i * p.rows / count;
     passes[(i + 1) * p.rows / count - row - 1](p, panel, row);
@@ -245,7 +245,7 @@ void multiply_few_rows(const BlockProduct<T>& p, std::int64_t panel) {
 #if TENON_X86
   if constexpr (std::is_same_v<T, float>) {
     if (instruction_set() >= InstructionSet::avx512) {
-      constexpr auto heights = std::make_integer_sequence<int, avx512::most_rows>();
+      constexpr auto heights = std::make_integer_sequence<int, avx512::max_rows>();
       return p.sizes.bits == 4 ? avx512::multiply_rows<4>(p, panel, heights) : avx512::multiply_rows<8>(p, panel, heights);
     }
   }
