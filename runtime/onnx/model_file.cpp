@@ -13,6 +13,8 @@
 
 #include <tenon/error.h>
 
+#include "core/host_memory.h"
+
 namespace tenon::onnx {
 namespace {
 
@@ -203,6 +205,17 @@ std::optional<std::string> read_shape(const std::vector<std::int64_t>& dims, Sha
   }
 }
 
+/// Memory for a weight. Matrices above the size that transformers of 100 million parameters have are mostly those of products with one row:
+/// they are read in each run instead of being packed, faster from huge pages.
+Tensor memory_of_weight(DType dtype, const Shape& shape) {
+  constexpr std::int64_t smallest_large = 12 * 1024 * 1024;
+  const std::int64_t bytes = shape.count() * size_of(dtype);
+  if (shape.rank() != 2 || bytes < smallest_large) return Tensor::empty(dtype, shape);
+  void* const memory = allocate_host(static_cast<std::uint64_t>(bytes), 64, HostPages::huge);
+  if (memory == nullptr) return Tensor::empty(dtype, shape);  // throws the error
+  return Tensor::borrow(memory, dtype, shape, std::shared_ptr<void>(memory, free_host));
+}
+
 }  // namespace
 
 void ModelFile::check(const TensorRecord& record) const {
@@ -250,7 +263,7 @@ Tensor ModelFile::tensor(const TensorRecord& record) {
     // Nothing writes to it: parameters and constants are copied to the memory of a device or read there.
     return Tensor::borrow(const_cast<char*>(raw.data()), info.dtype, shape, std::const_pointer_cast<void>(owner));
   }
-  Tensor tensor = Tensor::empty(info.dtype, shape);
+  Tensor tensor = memory_of_weight(info.dtype, shape);
   auto* out = static_cast<std::uint8_t*>(tensor.raw());
   if (info.bits < 8) {
     std::vector<std::uint8_t> listed(record.int32s.size());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with weights that were packed ahead, at sizes that the oracle is too slow for: blocks of rows, panels that are not full, and
-// batches that are or are not one product.
+// Products with weights that were packed ahead or are read once, at sizes that the oracle is too slow for: blocks of rows, panels that are
+// not full, batches that are or are not one product, and vectors.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -40,6 +40,8 @@ const PackedProduct products[] = {
     {"one column of weights for each row of b", {60, 1}, 33},
     {"gemm: the transpose of b", {45, 77}, 130, true, true},
     {"gemm: few rows", {2, 77}, 130, false, true},
+    {"gemm: one row, and sums and columns that are not multiples", {1, 1077}, 301, false, true},
+    {"one column", {301, 1077}, 1, false},
     {"gemm: rows with gaps", {45, 77}, 130, true, true, true},
 };
 
@@ -116,9 +118,9 @@ TEST_CASE("packed products: every term once, and weights are packed from four ro
   }
 }
 
-TEST_CASE("packed products: the same bits on any number of threads") {
+TEST_CASE("products with packed weights or with a vector: the same bits on any number of threads") {
   for (const PackedProduct& p : products) {
-    if (!p.is_packed) continue;
+    if (!p.is_packed && p.rows() != 1 && p.n != 1) continue;
     CAPTURE(p.label);
     const Result one = run(p, 1);
     for (const std::uint32_t threads : {2u, 5u}) CHECK(same_bits(run(p, threads).y, one.y));

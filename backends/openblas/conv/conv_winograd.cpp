@@ -308,31 +308,31 @@ TileMemory memory_of(const Layout& layout, float* scratch, std::int64_t worker) 
   return {mine, mine + positions * layout.x_plane, scratch, layout.x_step, layout.x_plane, layout.y_step, layout.y_plane};
 }
 
-/// Multiplies matrix `position` of the tiles in memory by its panels [first, last).
+/// Multiplies matrix `position` of the tiles in memory, before matrix `next`.
 void multiply(const WinogradConv& conv, const float* weights, const TileMemory& memory, std::int64_t position, std::int64_t tiles,
-              std::int64_t first, std::int64_t last) {
+              std::int64_t next) {
+  const std::int64_t plane = panel_elements<float>(conv.channels, conv.out_channels);
   PanelProduct<float> product;
   product.rows = tiles;
   product.k = conv.channels;
-  product.columns = (last - first) * panel_width<float>;
+  product.columns = panel_count<float>(conv.out_channels) * panel_width<float>;
   product.a = memory.x + position * memory.x_plane;
   product.a_step = memory.x_step;
-  product.panels =
-      weights + position * panel_elements<float>(conv.channels, conv.out_channels) + first * panel_width<float> * conv.channels;
-  product.y = memory.y + position * memory.y_plane + first * panel_width<float>;
+  product.panels = weights + position * plane;
+  product.next_panels = weights + next * plane;
+  product.y = memory.y + position * memory.y_plane;
   product.y_step = memory.y_step;
   multiply_panels(product);
 }
 
 void by_blocks(const WinogradConv& conv, const WinogradOperands& operands, const Layout& layout, const sdk::Host& host, float* scratch) {
   const std::int64_t tiles = conv.tiles();
-  const std::int64_t panels = panel_count<float>(conv.out_channels);
   for_each_task(host, (tiles + layout.block - 1) / layout.block, [&](std::int64_t block, std::int64_t worker) {
     const TileMemory memory = memory_of(layout, scratch, worker);
     const std::int64_t begin = block * layout.block;
     const std::int64_t end = std::min(tiles, begin + layout.block);
     TENON_DISPATCH(input_tiles)(conv, operands.x, memory, begin, begin, end);
-    for (std::int64_t p = 0; p < positions; ++p) multiply(conv, operands.weights, memory, p, end - begin, 0, panels);
+    for (std::int64_t p = 0; p < positions; ++p) multiply(conv, operands.weights, memory, p, end - begin, (p + 1) % positions);
     TENON_DISPATCH(output_tiles_of)(conv, operands, memory, begin, begin, end);
   });
 }
@@ -340,7 +340,6 @@ void by_blocks(const WinogradConv& conv, const WinogradOperands& operands, const
 /// For large weights: threads divide the 36 products of a block, and read each weight once for all of its tiles.
 void by_steps(const WinogradConv& conv, const WinogradOperands& operands, const Layout& layout, const sdk::Host& host, float* scratch) {
   const std::int64_t tiles = conv.tiles();
-  const std::int64_t panels = panel_count<float>(conv.out_channels);
   const TileMemory memory = memory_of(layout, scratch, 0);
   for (std::int64_t first = 0; first < tiles; first += layout.block) {
     const std::int64_t last = std::min(tiles, first + layout.block);
@@ -348,7 +347,7 @@ void by_steps(const WinogradConv& conv, const WinogradOperands& operands, const 
       TENON_DISPATCH(input_tiles)(conv, operands.x, memory, first, first + begin, first + end);
     });
     host.parallel_for(positions, 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t p = begin; p < end; ++p) multiply(conv, operands.weights, memory, p, last - first, 0, panels);
+      for (std::int64_t p = begin; p < end; ++p) multiply(conv, operands.weights, memory, p, last - first, p + 1 < end ? p + 1 : begin);
     });
     host.parallel_for(last - first, 1, [&](std::int64_t begin, std::int64_t end) {
       TENON_DISPATCH(output_tiles_of)(conv, operands, memory, first, first + begin, first + end);

@@ -38,12 +38,16 @@ constexpr std::int64_t max_partial_rows = 16 * tile_rows;
 // Bytes of panels that stay in L2 together with the rows.
 constexpr std::int64_t resident_bytes = 512 * 1024;
 
-/// The next k block, which the tiles of the current one prefetch in turns.
+/// Memory that is used next, which tiles fetch into L2, a piece for each line of a panel.
 template <class T>
 struct PrefetchCursor {
-  const T* from;
-  std::int64_t step;  ///< elements per line
+  const T* from = nullptr;
+  std::int64_t elements = 0;
 };
+/// The smallest piece, half a line of the cache: bursts of more bytes per multiplication wait for memory, and smaller pieces repeat
+/// requests.
+template <class T>
+inline constexpr std::int64_t smallest_piece = 32 / static_cast<std::int64_t>(sizeof(T));
 
 // Sums with a variable index would live in memory, so all loops over the sums are unrolled.
 #if HWY_COMPILER_CLANG
@@ -89,8 +93,8 @@ void write_row(const TileOutput<T>& out, std::int64_t at, const T* sums) {
 }
 
 template <int R, int V, class T>
-HWY_NOINLINE void tile(const T* HWY_RESTRICT a, std::int64_t a_step, const T* HWY_RESTRICT b, std::int64_t k, PrefetchCursor<T> ahead,
-                       const TileOutput<T>& out) {
+HWY_NOINLINE void tile(const T* HWY_RESTRICT a, std::int64_t a_step, const T* HWY_RESTRICT b, std::int64_t k, const T* ahead,
+                       std::int64_t ahead_step, const TileOutput<T>& out) {
   const Wide<T> d;
   const std::int64_t n = lanes(d);
   // load the partial sums
@@ -100,10 +104,16 @@ HWY_NOINLINE void tile(const T* HWY_RESTRICT a, std::int64_t a_step, const T* HW
     TENON_UNROLL
     for (int v = 0; v < V; ++v) sum[r][v] = out.sums_in == nullptr ? hn::Zero(d) : hn::Load(d, out.sums_in + r * panel_width<T> + v * n);
   }
-  // multiply
-  for (std::int64_t p = 0; p < k; ++p, b += panel_width<T>, ahead.from += ahead.step) {
+  // multiply; a pointer for each three rows, since one for each row does not fit the registers
+  constexpr int pointers = (R + 2) / 3;
+  const T* rows[pointers];
+  TENON_UNROLL
+  for (int i = 0; i < pointers; ++i) rows[i] = a + 3 * i * a_step;
+  for (std::int64_t p = 0; p < k; ++p, b += panel_width<T>, ahead += ahead_step) {
+    TENON_UNROLL
+    for (int i = 0; i < pointers; ++i) __asm__("" : "+r"(rows[i]));  // or the compiler makes 14 pointers of them again
     hn::Vec<Wide<T>> line[V];
-    __builtin_prefetch(ahead.from, 0, 2);
+    __builtin_prefetch(ahead, 0, 2);
     TENON_UNROLL
     for (int v = 0; v < V; ++v) {
       line[v] = hn::Load(d, b + v * n);
@@ -111,10 +121,12 @@ HWY_NOINLINE void tile(const T* HWY_RESTRICT a, std::int64_t a_step, const T* HW
     }
     TENON_UNROLL
     for (int r = 0; r < R; ++r) {
-      const auto x = hn::Set(d, a[r * a_step + p]);
+      const auto x = hn::Set(d, rows[r / 3][r % 3 * a_step]);
       TENON_UNROLL
       for (int v = 0; v < V; ++v) sum[r][v] = hn::MulAdd(x, line[v], sum[r][v]);
     }
+    TENON_UNROLL
+    for (int i = 0; i < pointers; ++i) ++rows[i];
   }
   // store the partial sums, or apply the epilogue and store the results
   if (out.sums_out != nullptr) {
@@ -168,7 +180,7 @@ HWY_NOINLINE void tile(const T* HWY_RESTRICT a, std::int64_t a_step, const T* HW
 }
 
 template <class T>
-using TileFunction = void (*)(const T*, std::int64_t, const T*, std::int64_t, PrefetchCursor<T>, const TileOutput<T>&);
+using TileFunction = void (*)(const T*, std::int64_t, const T*, std::int64_t, const T*, std::int64_t, const TileOutput<T>&);
 
 /// tile<1, V> ... tile<tile_rows, V>
 template <int V, class T, int... R>
@@ -199,9 +211,11 @@ void pack_lines(const PanelSource<T>& from, std::int64_t first, std::int64_t lin
   }
 }
 
-/// Multiplies rows [row, row + rows), at most max_partial_rows, by one panel, k block by k block, in tiles of nearly equal heights.
+/// Multiplies rows [row, row + rows), at most max_partial_rows, by one panel, k block by k block, in tiles of nearly equal heights. Each k
+/// block fetches the next one, and the last one `next_memory`.
 template <class T>
-void multiply_panel(const PanelProduct<T>& p, std::int64_t panel, std::int64_t row, std::int64_t rows) {
+void multiply_panel(const PanelProduct<T>& p, std::int64_t panel, std::int64_t row, std::int64_t rows,
+                    const PrefetchCursor<T>& next_memory) {
   constexpr auto heights = std::make_integer_sequence<int, tile_rows>();
   const std::int64_t n = lanes(Wide<T>());
   const std::int64_t first = panel * panel_width<T>;
@@ -217,14 +231,17 @@ void multiply_panel(const PanelProduct<T>& p, std::int64_t panel, std::int64_t r
   for (std::int64_t s = 0; s < k_blocks; ++s) {
     const std::int64_t line = s * p.k / k_blocks;
     const std::int64_t next = (s + 1) * p.k / k_blocks;
+    const std::int64_t after = (s + 2) * p.k / k_blocks;
     const T* lines = packed_lines;
-    PrefetchCursor<T> ahead{lines, 0};
+    PrefetchCursor<T> ahead = s + 1 == k_blocks ? next_memory : PrefetchCursor<T>{};
     if (panel_lines == nullptr) {
       pack_lines(*p.unpacked, first, line, next - line, packed_lines);
     } else {
       lines = panel_lines + line * panel_width<T>;
-      ahead = {panel_lines + next * panel_width<T>, (panel_width<T> + tiles_of_all_columns - 1) / tiles_of_all_columns};
+      if (s + 1 < k_blocks) ahead = {panel_lines + next * panel_width<T>, (after - next) * panel_width<T>};
     }
+    const std::int64_t pieces = std::max<std::int64_t>(1, tiles_of_all_columns * (next - line));
+    const std::int64_t piece = std::max(smallest_piece<T>, (ahead.elements + pieces - 1) / pieces);
     for (std::int64_t column = 0; column < columns; column += 2 * n) {
       const bool two = columns - column > n;
       TileOutput<T> out{};
@@ -244,8 +261,11 @@ void multiply_panel(const PanelProduct<T>& p, std::int64_t panel, std::int64_t r
         out.y_offsets = p.y_offsets == nullptr ? nullptr : p.y_offsets + begin;
         out.residual = p.residual == nullptr ? nullptr : p.residual + at;
         const TileFunction<T> function = two ? choose_tile<2, T>(height, heights) : choose_tile<1, T>(height, heights);
-        function(p.a + begin * p.a_step + line, p.a_step, lines + column, next - line, ahead, out);
-        ahead.from += (next - line) * ahead.step;
+        const T* const tile_a = p.a + begin * p.a_step + line;
+        const bool fetches = ahead.elements > 0;
+        function(tile_a, p.a_step, lines + column, next - line, fetches ? ahead.from : tile_a, fetches ? piece : 0, out);
+        ahead.from += (next - line) * piece;
+        ahead.elements -= (next - line) * piece;
       }
     }
   }
@@ -258,9 +278,20 @@ void multiply_all(const PanelProduct<T>& p) {
   const bool few = p.panels != nullptr && panel_elements<T>(p.k, p.columns) * static_cast<std::int64_t>(sizeof(T)) <= resident_bytes;
   const std::int64_t max_rows = few ? 2 * tile_rows : max_partial_rows;
   const std::int64_t groups = (p.rows + max_rows - 1) / max_rows;
+  const auto first_row = [&](std::int64_t g) { return g * p.rows / groups; };
+  const std::int64_t panel_size = panel_step<T>(p.k);
+  const std::int64_t fetched_size = std::min(panel_size, k_block_lines * panel_width<T>);
+  // The first rows fetch the next panel. If panels stay in L2, the last panel fetches the next rows, and the last rows fetch the next
+  // panels.
+  const auto next_memory = [&](std::int64_t panel, std::int64_t g) -> PrefetchCursor<T> {
+    const bool last_panel = panel + 1 == panels, last_rows = g + 1 == groups;
+    if (p.panels != nullptr && g == 0 && !last_panel) return {p.panels + (panel + 1) * panel_size, fetched_size};
+    if (few && last_panel && !last_rows) return {p.a + first_row(g + 1) * p.a_step, (first_row(g + 2) - first_row(g + 1)) * p.a_step};
+    if (p.next_panels == nullptr || !last_rows || !(few || last_panel)) return {};
+    return {p.next_panels + (few && groups > 1 ? panel * panel_size : 0), fetched_size};
+  };
   const auto multiply_group = [&](std::int64_t panel, std::int64_t g) {
-    const std::int64_t row = g * p.rows / groups;
-    multiply_panel(p, panel, row, (g + 1) * p.rows / groups - row);
+    multiply_panel(p, panel, first_row(g), first_row(g + 1) - first_row(g), next_memory(panel, g));
   };
   if (few) {
     for (std::int64_t g = 0; g < groups; ++g) {

@@ -9,6 +9,7 @@
 
 #include "gemm/tile_products.h"
 #include "gemm/tiling.h"
+#include "gemm/vector_products.h"
 
 namespace tenon::openblas {
 namespace {
@@ -38,11 +39,20 @@ void gemm(bool trans_a, bool trans_b, int m, int n, int k, double alpha, const d
           int ldc) {
   cblas_dgemm(CblasRowMajor, transposition(trans_a), transposition(trans_b), m, n, k, alpha, a, lda, b, ldb, 0.0, c, ldc);
 }
-void gemv(bool trans, int rows, int columns, float alpha, const float* a, int lda, const float* x, int incx, float* y, int incy) {
-  cblas_sgemv(CblasRowMajor, transposition(trans), rows, columns, alpha, a, lda, x, incx, 0.0F, y, incy);
+void gemv(bool trans, int rows, int columns, float alpha, const float* a, int lda, const float* x, int incx, float* y) {
+  cblas_sgemv(CblasRowMajor, transposition(trans), rows, columns, alpha, a, lda, x, incx, 0.0F, y, 1);
 }
-void gemv(bool trans, int rows, int columns, double alpha, const double* a, int lda, const double* x, int incx, double* y, int incy) {
-  cblas_dgemv(CblasRowMajor, transposition(trans), rows, columns, alpha, a, lda, x, incx, 0.0, y, incy);
+void gemv(bool trans, int rows, int columns, double alpha, const double* a, int lda, const double* x, int incx, double* y) {
+  cblas_dgemv(CblasRowMajor, transposition(trans), rows, columns, alpha, a, lda, x, incx, 0.0, y, 1);
+}
+
+/// y = alpha op(m) x, with m (rows, columns) and y contiguous.
+template <class T>
+void multiply_by_vector(bool trans, std::int64_t rows, std::int64_t columns, T alpha, const T* m, std::int64_t ld, const T* x,
+                        std::int64_t x_step, T* y) {
+  if (!trans && x_step == 1) return multiply_vector(m, rows, columns, ld, alpha, x, y);
+  std::fill_n(y, trans ? columns : rows, T(0));
+  gemv(trans, static_cast<int>(rows), static_cast<int>(columns), alpha, m, static_cast<int>(ld), x, static_cast<int>(x_step), y);
 }
 
 template <class T>
@@ -70,21 +80,13 @@ void multiply_block(const Product<T>& p, const sdk::BlasLayout& a_layout, const 
     for (std::int64_t r = 0; r < rows; ++r) std::fill_n(corner + r * n, columns, T(0));
   } else if (m == 1) {
     // y' = b' a': OpenBLAS's product packs b first, which costs more than the product of a single row.
-    std::fill_n(corner, columns, T(0));
-    const int step = a_layout.transposed ? lda : 1;
-    if (b_layout.transposed) {
-      gemv(false, block_columns, inner, p.alpha, b, ldb, a, step, corner, 1);
-    } else {
-      gemv(true, inner, block_columns, p.alpha, b, ldb, a, step, corner, 1);
-    }
+    const std::int64_t step = a_layout.transposed ? a_layout.ld : 1;
+    const bool trans = !b_layout.transposed;
+    multiply_by_vector(trans, trans ? k : columns, trans ? columns : k, p.alpha, b, b_layout.ld, a, step, corner);
   } else if (n == 1) {
-    std::fill_n(corner, rows, T(0));
-    const int step = b_layout.transposed ? 1 : ldb;
-    if (a_layout.transposed) {
-      gemv(true, inner, block_rows, p.alpha, a, lda, b, step, corner, 1);
-    } else {
-      gemv(false, block_rows, inner, p.alpha, a, lda, b, step, corner, 1);
-    }
+    const std::int64_t step = b_layout.transposed ? 1 : b_layout.ld;
+    const bool trans = a_layout.transposed;
+    multiply_by_vector(trans, trans ? k : rows, trans ? rows : k, p.alpha, a, a_layout.ld, b, step, corner);
   } else {
     gemm(a_layout.transposed, b_layout.transposed, block_rows, block_columns, inner, p.alpha, a, lda, b, ldb, corner, static_cast<int>(n));
   }
