@@ -119,8 +119,8 @@ constexpr std::int64_t shared_bytes = 2 * 1024 * 1024;
 // The largest weights that stay in each core's L2. Up to this size threads divide the rows, which are still in the cache of the core that
 // wrote them in the layer before.
 constexpr std::int64_t near_weight_bytes = 1280 * 1024;
-// Multiply-adds worth handing to a thread.
-constexpr double smallest_piece = 0.5e6;
+// Multiply-adds of a block that are worth taking it: about 2 us.
+constexpr double smallest_piece = 0.2e6;
 
 /// What rows are gathered as.
 template <class T>
