@@ -8,6 +8,7 @@
 
 #include <tenon/sdk/rounding.h>
 
+#include "conv/conv_depthwise_tiles.h"
 #include "elementwise/half.h"
 #include "simd/activations.h"
 #include "simd/bf16.h"
@@ -311,6 +312,7 @@ struct Slots {
 
 template <class T>
 void depthwise_forward(const ConvGeometry& g, const sdk::Call& call, const T* x, const T* w, const T* bias, T* y) {
+  if (depthwise_tiles_fit(g)) return depthwise_tiles(g, call, x, w, bias, y);
   const Line<T> line = shared_by_lines(g, call.epilogue, x, g.width, w, bias, y);
   lines(g, call.host, &Axis::forward, g.out_height, g.out_width, g.height, line);
 }
