@@ -46,6 +46,11 @@ namespace {
 #define TENON_UNROLL_TAPS _Pragma("GCC unroll 64")
 #endif
 
+// Bytes of x that stay in L1.
+constexpr std::int64_t near_bytes = 24 * 1024;
+// The smallest number of vectors of channels that are read one after another: the processor fetches what follows ahead.
+constexpr std::int64_t min_block_vectors = 4;
+
 /// Access to one vector of channels, or to its first n lanes.
 template <class T, bool part>
 struct Channels {
@@ -70,46 +75,55 @@ HWY_NOINLINE void activate_all(const sdk::Activation& activation, C* sums, std::
   with_activation<C>(activation, [&](const auto& activate) { map(activate, sums, sums, n); });
 }
 
-/// What the tiles of a band have in common, for one vector of channels.
-template <class T>
-struct TileInputs {
-  const DepthwiseBand<T>* band;
-  std::int64_t channel;
-  std::int64_t lanes_left;  ///< channels from `channel` on
-  bool compares;            ///< the activation is `bounds`, or none
-  Clip<Computed<T>> bounds;
+/// What is applied to the sums of a band.
+template <class C>
+struct TileActivation {
+  bool compares;  ///< the activation is `bounds`, or none
+  Clip<C> bounds;
+  const sdk::Activation* other;
 };
 
-/// Computes `pixels` neighbouring results from (row, column) on, for one vector of channels. Each loaded pixel of x is used for all results
-/// in registers that it contributes to.
+/// Where the results of a tile read x, for all channels.
+struct TilePlace {
+  std::int64_t step, line;            ///< between pixels and lines of x, elements
+  std::int64_t w_line;                ///< between lines of taps
+  std::int64_t taps;                  ///< lines of taps within x
+  std::int64_t first_read, end_read;  ///< columns within x, from the tile's first one on
+  bool inside;                        ///< all are
+};
+
+/// Loads into a register: the compiler would otherwise load a pixel again for each result that it contributes to.
+template <class T, bool part>
+HWY_INLINE hn::Vec<Wide<Computed<T>>> load_once(const Channels<T, part>& access, const T* p) {
+  auto v = access.load(p);
+#if HWY_TARGET == HWY_AVX3
+  asm("" : "+v"(v.raw));
+#endif
+  return v;
+}
+
+/// Computes `pixels` neighbouring results for one vector of channels. Each loaded pixel of x is used for all results that it contributes
+/// to.
 template <int kernel, int stride, int pixels, bool part, class T>
-HWY_INLINE void tile(const TileInputs<T>& in, std::int64_t row, std::int64_t column) {
+HWY_INLINE void tile(const TilePlace& place, const TileActivation<Computed<T>>& activation, const Channels<T, part>& access, const T* x,
+                     const T* w, const T* bias, const T* residual, T* y) {
   using C = Computed<T>;
   const Wide<C> d;
   constexpr int reads = (pixels - 1) * stride + kernel;
-  const DepthwiseBand<T>& band = *in.band;
-  const ConvGeometry& g = *band.g;
-  const Channels<T, part> access{in.lanes_left};
-  const std::int64_t step = g.channels, line = g.width * g.channels;
-  const std::int64_t top = row * stride - g.pad_top, left = column * stride - g.pad_left;
-  const std::int64_t first_tap = std::max<std::int64_t>(0, -top), end_tap = std::min<std::int64_t>(kernel, g.height - top);
-  const std::int64_t first_read = -left, end_read = g.width - left;
-  const bool inside = first_read <= 0 && end_read >= reads;
-  const T* x = band.x + (top + first_tap) * line + left * step + in.channel;
-  const T* w = band.w + first_tap * kernel * step + in.channel;
   hn::Vec<Wide<C>> sum[pixels];
   TENON_UNROLL_TAPS
   for (int p = 0; p < pixels; ++p) sum[p] = hn::Zero(d);
-  for (std::int64_t a = first_tap; a < end_tap; ++a, x += line, w += kernel * step) {
+  for (std::int64_t a = 0; a < place.taps; ++a, x += place.line, w += place.w_line) {
     hn::Vec<Wide<C>> weight[kernel];
     TENON_UNROLL_TAPS
-    for (int t = 0; t < kernel; ++t) weight[t] = access.load(w + t * step);
+    for (int t = 0; t < kernel; ++t) weight[t] = access.load(w + t * place.step);
+    const T* from = x;
     TENON_UNROLL_TAPS
-    for (int i = 0; i < reads; ++i) {
+    for (int i = 0; i < reads; ++i, from += place.step) {
       // Only the outer reads of a tile may lie in the padding, which is narrower than the kernel.
       const bool outer = i < kernel - 1 || i > reads - kernel;
-      if (outer && !inside && (i < first_read || i >= end_read)) continue;
-      const auto v = access.load(x + i * step);
+      if (outer && !place.inside && (i < place.first_read || i >= place.end_read)) continue;
+      const auto v = load_once(access, from);
       TENON_UNROLL_TAPS
       for (int t = 0; t < kernel; ++t) {
         const int p = (i - t) / stride;
@@ -118,43 +132,68 @@ HWY_INLINE void tile(const TileInputs<T>& in, std::int64_t row, std::int64_t col
       }
     }
   }
-  const std::int64_t at = (row * g.out_width + column) * step + in.channel;
-  if (band.bias != nullptr) {
-    const auto bias = access.load(band.bias + in.channel);
+  if (bias != nullptr) {
+    const auto addend = access.load(bias);
     TENON_UNROLL_TAPS
-    for (int p = 0; p < pixels; ++p) sum[p] = hn::Add(sum[p], bias);
+    for (int p = 0; p < pixels; ++p) sum[p] = hn::Add(sum[p], addend);
   }
-  if (band.residual != nullptr) {
+  if (residual != nullptr) {
     TENON_UNROLL_TAPS
-    for (int p = 0; p < pixels; ++p) sum[p] = hn::Add(sum[p], access.load(band.residual + at + p * step));
+    for (int p = 0; p < pixels; ++p) sum[p] = hn::Add(sum[p], access.load(residual + p * place.step));
   }
-  if (in.compares) {
+  if (activation.compares) {
     TENON_UNROLL_TAPS
-    for (int p = 0; p < pixels; ++p) access.store(in.bounds(d, sum[p]), band.y + at + p * step);
+    for (int p = 0; p < pixels; ++p, y += place.step) access.store(activation.bounds(d, sum[p]), y);
     return;
   }
   HWY_ALIGN C sums[pixels * HWY_MAX_BYTES / sizeof(C)];
   TENON_UNROLL_TAPS
   for (int p = 0; p < pixels; ++p) hn::Store(sum[p], d, sums + p * lanes(d));
-  activate_all(band.activation, sums, pixels * lanes(d));
+  activate_all(*activation.other, sums, pixels * lanes(d));
   TENON_UNROLL_TAPS
-  for (int p = 0; p < pixels; ++p) access.store(hn::Load(d, sums + p * lanes(d)), band.y + at + p * step);
+  for (int p = 0; p < pixels; ++p, y += place.step) access.store(hn::Load(d, sums + p * lanes(d)), y);
 }
 
-/// The tiles of `pixels` results of a row, from `column` on.
+/// The tiles of `pixels` results of a row, from `column` on; returns the column after them.
 template <int kernel, int stride, int pixels, class T>
-HWY_NOINLINE std::int64_t tiles_of(TileInputs<T>& in, std::int64_t row, std::int64_t column) {
+HWY_NOINLINE std::int64_t tiles_of(const DepthwiseBand<T>& band, const TileActivation<Computed<T>>& activation, std::int64_t row,
+                                   std::int64_t column) {
+  constexpr int reads = (pixels - 1) * stride + kernel;
+  const ConvGeometry g = *band.g;
   const std::int64_t width = lanes(Wide<Computed<T>>());
-  for (; column + pixels <= in.band->g->out_width; column += pixels) {
-    for (in.channel = in.band->first_channel; in.channel < in.band->end_channel; in.channel += width) {
-      in.lanes_left = in.band->end_channel - in.channel;
-      if (in.lanes_left >= width) {
-        tile<kernel, stride, pixels, false>(in, row, column);
-      } else if constexpr (pixels > 4) {
-        for (int p = 0; p < pixels; ++p) tile<kernel, stride, 1, true>(in, row, column + p);
-      } else {
-        tile<kernel, stride, pixels, true>(in, row, column);
-      }
+  const std::int64_t top = row * stride - g.pad_top;
+  const std::int64_t first_tap = std::max<std::int64_t>(0, -top), end_tap = std::min<std::int64_t>(kernel, g.height - top);
+  TilePlace place;
+  place.step = g.channels;
+  place.line = g.width * g.channels;
+  place.w_line = kernel * g.channels;
+  place.taps = end_tap - first_tap;
+  for (; column + pixels <= g.out_width; column += pixels) {
+    const std::int64_t left = column * stride - g.pad_left;
+    place.first_read = -left;
+    place.end_read = g.width - left;
+    place.inside = place.first_read <= 0 && place.end_read >= reads;
+    const T* const x = band.x + (top + first_tap) * place.line + left * place.step;
+    const T* const w = band.w + first_tap * place.w_line;
+    const std::int64_t at = (row * g.out_width + column) * place.step;
+    T* const y = band.y + at;
+    const T* const residual = band.residual == nullptr ? nullptr : band.residual + at;
+    const auto offset = [](const T* p, std::int64_t elements) { return p == nullptr ? nullptr : p + elements; };
+    std::int64_t c = band.first_channel;
+    for (; c + width <= band.end_channel; c += width) {
+      tile<kernel, stride, pixels, false>(place, activation, Channels<T, false>{}, x + c, w + c, offset(band.bias, c), offset(residual, c),
+                                          y + c);
+    }
+    if (c == band.end_channel) continue;
+    const Channels<T, true> access{band.end_channel - c};
+    TilePlace one = place;
+    for (int p = 0; p < pixels; ++p) {
+      const std::int64_t j = p * place.step + c;
+      one.first_read = place.first_read - p * stride;
+      one.end_read = place.end_read - p * stride;
+      one.inside = one.first_read <= 0 && one.end_read >= kernel;
+      tile<kernel, stride, 1, true>(one, activation, access, x + p * stride * place.step + c, w + c, offset(band.bias, c),
+                                    offset(residual, j), y + j);
     }
   }
   return column;
@@ -163,19 +202,31 @@ HWY_NOINLINE std::int64_t tiles_of(TileInputs<T>& in, std::int64_t row, std::int
 template <int kernel, int stride, class T>
 void rows_of(const DepthwiseBand<T>& band) {
   using C = Computed<T>;
-  TileInputs<T> in{&band, 0, 0, false, {-std::numeric_limits<C>::infinity(), std::numeric_limits<C>::infinity()}};
-  in.compares = band.activation == sdk::Activation::none || band.activation == sdk::Activation::relu ||
-                (band.activation == sdk::Activation::clip && sizeof(C) == sizeof(float));
-  if (band.activation == sdk::Activation::relu) in.bounds.low = 0;
-  if (band.activation == sdk::Activation::clip) in.bounds = {C(band.activation.low), C(band.activation.high)};
-  for (std::int64_t row = band.first_row; row < band.end_row; ++row) {
-    std::int64_t column = 0;
+  constexpr C infinity = std::numeric_limits<C>::infinity();
+  TileActivation<C> activation{true, {-infinity, infinity}, &band.activation};
+  if (band.activation == sdk::Activation::relu) {
+    activation.bounds.low = 0;
+  } else if (band.activation == sdk::Activation::clip && sizeof(C) == sizeof(float)) {
+    activation.bounds = {C(band.activation.low), C(band.activation.high)};
+  } else {
+    activation.compares = band.activation == sdk::Activation::none;
+  }
+  // Channels whose lines of x stay in L1 for the next rows; all of them if these would be too few in a row.
+  const std::int64_t width = lanes(Wide<C>());
+  const std::int64_t vectors = near_bytes / (kernel * band.g->width * width * static_cast<std::int64_t>(sizeof(T)));
+  const std::int64_t block = vectors < min_block_vectors ? band.end_channel - band.first_channel : vectors * width;
+  DepthwiseBand<T> part = band;
+  for (; part.first_channel < band.end_channel; part.first_channel += block) {
+    part.end_channel = std::min(band.end_channel, part.first_channel + block);
+    for (std::int64_t row = band.first_row; row < band.end_row; ++row) {
+      std::int64_t column = 0;
 #if HWY_TARGET == HWY_AVX3
-    if constexpr (stride == 1) column = tiles_of<kernel, stride, 14>(in, row, column);
+      if constexpr (stride == 1) column = tiles_of<kernel, stride, 14>(part, activation, row, column);
 #endif
-    column = tiles_of<kernel, stride, 7>(in, row, column);
-    column = tiles_of<kernel, stride, 4>(in, row, column);
-    tiles_of<kernel, stride, 1>(in, row, column);
+      column = tiles_of<kernel, stride, 7>(part, activation, row, column);
+      column = tiles_of<kernel, stride, 4>(part, activation, row, column);
+      tiles_of<kernel, stride, 1>(part, activation, row, column);
+    }
   }
 }
 
