@@ -33,6 +33,12 @@ const Convolution convolutions[] = {
     {"groups with strides, shared panels", 1, 256, 6, 6, 256, 3, 2, 1, 1, 2},
     {"depthwise", 3, 70, 31, 25, 70, 3, 1, 1, 1, 70},
     {"depthwise, with strides", 2, 37, 30, 33, 37, 5, 2, 2, 1, 37},
+    {"depthwise, 5x5: tiles of every width", 1, 70, 23, 26, 70, 5, 1, 2, 1, 70},
+    {"depthwise, 3x3 with strides: tiles of every width", 2, 72, 25, 25, 72, 3, 2, 1, 1, 72},
+    {"depthwise: images smaller than the kernel", 2, 33, 2, 1, 33, 5, 1, 4, 1, 33},
+    {"depthwise: few rows, threads take channels", 1, 200, 4, 40, 200, 3, 1, 1, 1, 200},
+    {"depthwise: more padding than kernel", 1, 40, 9, 20, 40, 3, 1, 3, 1, 40},
+    {"depthwise with dilation", 1, 40, 19, 20, 40, 3, 1, 2, 2, 40},
 };
 
 struct Results {

@@ -119,8 +119,8 @@ constexpr std::int64_t shared_bytes = 2 * 1024 * 1024;
 // The largest weights that stay in each core's L2. Up to this size threads divide the rows, which are still in the cache of the core that
 // wrote them in the layer before.
 constexpr std::int64_t near_weight_bytes = 1280 * 1024;
-// Multiply-adds worth handing to a thread.
-constexpr double smallest_piece = 0.5e6;
+// Multiply-adds of a block that are worth taking it: about 2 us.
+constexpr double smallest_piece = 0.2e6;
 
 /// What rows are gathered as.
 template <class T>
@@ -238,11 +238,12 @@ PanelProduct<T> part_of(const PanelProduct<T>& p, std::int64_t begin, std::int64
 /// Each thread gathers a block of rows and multiplies it with all panels.
 template <class T>
 void by_rows(const DirectConv& conv, const DirectOperands<T>& o, const Layout& layout, const sdk::Host& host, char* scratch) {
+  // Blocks of nearly equal size, as many for each thread.
   const std::int64_t rows = conv.rows();
-  const std::int64_t blocks = (rows + layout.block - 1) / layout.block;
+  const std::int64_t blocks = std::min(rows, sdk::round_up(sdk::ceil_div(rows, layout.block), layout.workers));
   for_each_task(host, blocks, [&](std::int64_t block, std::int64_t worker) {
-    const std::int64_t begin = block * layout.block;
-    const std::int64_t end = std::min(rows, begin + layout.block);
+    const std::int64_t begin = block * rows / blocks;
+    const std::int64_t end = (block + 1) * rows / blocks;
     char* const mine = scratch + static_cast<std::size_t>(worker) * (layout.rows_bytes + layout.offsets_bytes);
     T* const gathered = reinterpret_cast<T*>(mine);
     std::int64_t* const offsets = layout.dense_result ? nullptr : reinterpret_cast<std::int64_t*>(mine + layout.rows_bytes);

@@ -2,7 +2,6 @@
 #include "gemm/panels.h"
 
 #include "elementwise/transpose.h"
-#include "gemm/epilogue.h"
 #include "simd/foreach_target.h"
 
 #include <hwy/cache_control.h>
@@ -189,6 +188,22 @@ TileFunction<T> choose_tile(std::int64_t rows, std::integer_sequence<int, R...>)
   return tiles[rows - 1];
 }
 
+/// Whether tiles apply the activation. The others need too many registers.
+bool is_of_tiles(const sdk::Activation& activation) {
+  return activation == sdk::Activation::none || activation == sdk::Activation::relu || activation == sdk::Activation::clip;
+}
+
+/// Applies the activation to n elements of rows [row, row + rows), which the tiles have just written.
+template <class T>
+HWY_NOINLINE void activate_rows(const PanelProduct<T>& p, std::int64_t column, std::int64_t n, std::int64_t row, std::int64_t rows) {
+  with_activation<T>(p.activation, [&](const auto& activate) {
+    for (std::int64_t r = row; r < row + rows; ++r) {
+      T* const y = p.y + (p.y_offsets == nullptr ? r * p.y_step : p.y_offsets[r]) + column;
+      map(activate, y, y, n);
+    }
+  });
+}
+
 /// Packs lines [line, line + count) of the panel whose first column is `first`.
 template <class T>
 void pack_lines(const PanelSource<T>& from, std::int64_t first, std::int64_t line, std::int64_t count, T* HWY_RESTRICT out) {
@@ -269,6 +284,7 @@ void multiply_panel(const PanelProduct<T>& p, std::int64_t panel, std::int64_t r
       }
     }
   }
+  if (!is_of_tiles(p.activation)) activate_rows(p, first, columns, row, rows);
 }
 
 template <class T>
@@ -311,25 +327,10 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace tenon::openblas {
-namespace {
-
-// All but relu and clip are expensive: they are applied afterwards, where the loop over a row is long.
-template <class T>
-void apply_slow_activations(const PanelProduct<T>& p) {
-  if (p.activation == sdk::Activation::none || p.activation == sdk::Activation::relu || p.activation == sdk::Activation::clip) return;
-  Epilogue<T> epilogue;
-  epilogue.activation = p.activation;
-  for (std::int64_t r = 0; r < p.rows; ++r) {
-    apply_epilogue(epilogue, p.y + (p.y_offsets == nullptr ? r * p.y_step : p.y_offsets[r]), 0, 0, 0, 1, p.columns);
-  }
-}
-
-}  // namespace
 
 template <class T>
 void multiply_panels(const PanelProduct<T>& product) {
   TENON_DISPATCH(multiply_all<T>)(product);
-  apply_slow_activations(product);
 }
 TENON_INSTANTIATE_FLOATS(multiply_panels)
 

@@ -158,28 +158,52 @@ HWY_INLINE V exp_of(D d, V x) {
   return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 
+/// max(bound, x); NaN if x is NaN.
+template <class D, class V>
+HWY_INLINE V raised_to(D d, V x, hn::TFromD<D> bound) {
+  const V low = hn::Set(d, bound);
+#if HWY_TARGET == HWY_AVX3
+  return hn::Max(low, x);  // of vmaxps, which returns its second operand if one is NaN
+#else
+  return hn::IfThenElse(hn::Lt(x, low), low, x);
+#endif
+}
+
+/// e^x for -110 <= x <= 0, NaN for NaN: f32 within 1 ulp.
+template <class D, class V>
+HWY_INLINE V exp_of_negative_f32(D d, V x) {
+  // (e^r - 1) / r on [-log(2)/2, log(2)/2], error 1.1e-8 (chebyfit); log 2 in two parts
+  constexpr float series[] = {1.000000011f, 0.5000000013f, 0.1666650526f, 0.04166646501f, 0.008369148491f, 0.001393364103f};
+  const V to_whole = hn::Set(d, 12582912.0f);  // 1.5 * 2^23
+  const V shifted = hn::MulAdd(x, hn::Set(d, 1.44269504f), to_whole);
+  const V n = hn::Sub(shifted, to_whole);
+  const V r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f), hn::NegMulAdd(n, hn::Set(d, 0.693359375f), x));
+  const V y = hn::MulAdd(r, estrin(d, r, hn::Mul(r, r), series), hn::Set(d, 1));
+#if HWY_TARGET == HWY_AVX3
+  if constexpr (sizeof(V) == 64) return V{_mm512_maskz_scalef_ps(0xFFFF, y.raw, n.raw)};  // GCC warns of the form without a mask
+#endif
+  // 2^n as two factors, because it may be subnormal
+  const hn::RebindToSigned<D> bits;
+  const auto exponent = hn::Sub(hn::BitCast(bits, shifted), hn::Set(bits, 0x4B400000));
+  const auto half = hn::ShiftRight<1>(exponent);
+  const V low = hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(half, hn::Set(bits, 127))));
+  const V high = hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(hn::Sub(exponent, half), hn::Set(bits, 127))));
+  return hn::Mul(hn::Mul(y, low), high);
+}
+
+/// -|x|, but not below -110, where e^x is 0 in f32; NaN for NaN.
+template <class D, class V>
+HWY_INLINE V minus_magnitude_f32(D d, V x) {
+  return raised_to(d, hn::Or(x, hn::Set(d, -0.0f)), -110.0f);
+}
+
 /// e^-|x|, NaN for NaN: within 1 ulp in f32, exp_of(-|x|) in f64. The argument is bounded on one side, so it costs less than exp_of.
 template <class D, class V>
 HWY_INLINE V exp_of_minus_magnitude(D d, V x) {
   if constexpr (sizeof(hn::TFromD<D>) == 8) {
     return exp_of(d, hn::Neg(hn::Abs(x)));
   } else {
-    // (e^r - 1) / r on [-log(2)/2, log(2)/2], error 1.1e-8 (chebyfit); log 2 in two parts
-    constexpr float series[] = {1.000000011f, 0.5000000013f, 0.1666650526f, 0.04166646501f, 0.008369148491f, 0.001393364103f};
-    const hn::RebindToSigned<D> bits;
-    const V end = hn::Set(d, 110.0f), to_whole = hn::Set(d, 12582912.0f);  // e^-110 is 0; 1.5 * 2^23
-    const V t = hn::Abs(x);
-    const V bounded = hn::IfThenElse(hn::Gt(t, end), end, t);
-    const V shifted = hn::MulAdd(bounded, hn::Set(d, -1.44269504f), to_whole);
-    const V n = hn::Sub(shifted, to_whole);
-    const V r = hn::MulAdd(n, hn::Set(d, 2.12194440e-4f), hn::NegMulAdd(n, hn::Set(d, 0.693359375f), hn::Neg(bounded)));
-    const V p = estrin(d, r, hn::Mul(r, r), series);
-    // 2^n as two factors, because it may be subnormal
-    const auto exponent = hn::Sub(hn::BitCast(bits, shifted), hn::Set(bits, 0x4B400000));
-    const auto half = hn::ShiftRight<1>(exponent);
-    const V low = hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(half, hn::Set(bits, 127))));
-    const V high = hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(hn::Sub(exponent, half), hn::Set(bits, 127))));
-    return hn::Mul(hn::Mul(hn::MulAdd(r, p, hn::Set(d, 1)), low), high);
+    return exp_of_negative_f32(d, minus_magnitude_f32(d, x));
   }
 }
 
