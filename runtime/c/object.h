@@ -4,6 +4,7 @@
 
 #include <tenon/runtime.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -126,6 +127,17 @@ Struct options_of(const Struct* given, const char* argument) {
   }
   std::memcpy(static_cast<void*>(&own), given, std::min<std::size_t>(given->struct_size, sizeof own));
   return own;
+}
+
+/// Fills the fields of the caller's struct that its struct_size covers.
+template <class Struct>
+void fill_info(Struct* out_info, Struct info, const char* argument) {
+  const std::uint32_t known = required(out_info, argument)->struct_size;
+  if (known < sizeof(std::uint32_t)) {
+    throw BadArgument(std::string(argument) + ": expected struct_size to be set to sizeof, got " + std::to_string(known));
+  }
+  info.struct_size = known;
+  std::memcpy(static_cast<void*>(out_info), &info, std::min<std::size_t>(known, sizeof info));
 }
 
 /// A text that the caller frees by tenon_string_free.

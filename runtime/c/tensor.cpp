@@ -98,10 +98,8 @@ TenonError* tenon_tensor_borrow(void* data, tenon_dtype dtype, uint32_t rank, co
 TenonError* tenon_tensor_info(const TenonTensor* tensor, TenonTensorInfo* out_info) {
   return guard(__func__, [&] {
     const TenonTensor& object = get(tensor, "tensor");
-    const std::uint32_t known = required(out_info, "out_info")->struct_size;
     const Tensor& value = object.value;
     TenonTensorInfo info{};
-    info.struct_size = known;
     info.dtype = static_cast<tenon_dtype>(value.dtype());
     info.rank = static_cast<std::uint32_t>(value.shape().rank());
     info.flags = object.read_only ? TENON_TENSOR_READ_ONLY : 0;
@@ -114,9 +112,7 @@ TenonError* tenon_tensor_info(const TenonTensor* tensor, TenonTensorInfo* out_in
       info.shape[i] = value.shape()[i];
       info.strides[i] = value.strides()[i];
     }
-    if (known < sizeof(std::uint32_t))
-      throw BadArgument("out_info: expected struct_size to be set to sizeof, got " + std::to_string(known));
-    std::memcpy(static_cast<void*>(out_info), &info, std::min<std::size_t>(known, sizeof info));
+    fill_info(out_info, info, "out_info");
   });
 }
 

@@ -85,10 +85,9 @@ TENON_API const char* tenon_status_name(tenon_status status);
 typedef struct TenonContextOptions {
   uint32_t struct_size;
   uint32_t reserved;
-  const char* config;      /* the keys of a tenon.yaml; they go before environment and files */
-  const char* config_file; /* a tenon.yaml; NULL: the one that TENON_CONFIG names, or none */
-  const char* const*
-      plugins; /* files and folders that are searched for backends before all others */
+  const char* config;         /* the keys of a tenon.yaml; they go before environment and files */
+  const char* config_file;    /* a tenon.yaml; NULL: the one that TENON_CONFIG names, or none */
+  const char* const* plugins; /* files and folders that are searched for backends before all others */
   uint64_t plugin_count;
 } TenonContextOptions;
 
@@ -155,12 +154,12 @@ typedef struct TenonTensorInfo {
   uint32_t struct_size; /* set by the caller; fields within it are filled */
   tenon_dtype dtype;
   uint32_t rank;
-  uint32_t flags;      /* TENON_TENSOR_READ_ONLY */
-  uint32_t is_dense;   /* 1: contiguous in row-major order */
-  uint32_t is_on_host; /* 1: the host can access the elements */
-  uint64_t address;    /* of element (0, ..., 0): a pointer, or an address of the device */
+  uint32_t flags;         /* TENON_TENSOR_READ_ONLY */
+  uint32_t is_dense;      /* 1: contiguous in row-major order */
+  uint32_t is_on_host;    /* 1: the host can access the elements */
+  uint64_t address;       /* of element (0, ..., 0): a pointer, or an address of the device */
   uint64_t element_count;
-  uint64_t size_bytes; /* of a dense copy */
+  uint64_t size_bytes;    /* of a dense copy */
   int64_t shape[TENON_MAX_RANK];
   int64_t strides[TENON_MAX_RANK];
 } TenonTensorInfo;
@@ -228,7 +227,8 @@ TENON_API TenonError* tenon_tensor_equal(const TenonTensor* a, const TenonTensor
 struct DLManagedTensor;
 struct DLManagedTensorVersioned;
 TENON_API TenonError* tenon_tensor_from_dlpack(struct DLManagedTensor* managed,
-                                               const TenonDevice* device, TenonTensor** out_tensor);
+                                               const TenonDevice* device,
+                                               TenonTensor** out_tensor);
 /* The flag READ_ONLY becomes TENON_TENSOR_READ_ONLY. Errors also: a version other than 1.x. */
 TENON_API TenonError* tenon_tensor_from_dlpack_versioned(struct DLManagedTensorVersioned* managed,
                                                          const TenonDevice* device,
@@ -243,6 +243,245 @@ TENON_API TenonError* tenon_tensor_to_dlpack_versioned(
 /* DLDeviceType and index of the tensor's memory: 1 is the CPU, 2 CUDA. */
 TENON_API TenonError* tenon_tensor_dlpack_device(const TenonTensor* tensor, int32_t* out_type,
                                                  int32_t* out_id);
+
+/* ------------------------------------------------------------------ runs and cancellation */
+
+typedef struct TenonCancellation TenonCancellation;
+
+/* Stops runs that were given it. Threads: any, also at the same time. */
+TENON_API TenonError* tenon_cancellation_create(TenonCancellation** out_cancellation);
+/* Requests that the runs end, now and later: it is not reset. */
+TENON_API TenonError* tenon_cancel(const TenonCancellation* cancellation);
+/* 1 in `out_requested` after tenon_cancel. */
+TENON_API TenonError* tenon_cancellation_requested(const TenonCancellation* cancellation,
+                                                   uint32_t* out_requested);
+
+/* Options of a run: of a program, a prediction, a whole fit. */
+typedef struct TenonRunOptions {
+  uint32_t struct_size;
+  uint32_t threads;  /* the most threads of the host, the caller's included; 0: all */
+  int32_t priority;  /* a hint for devices whose queues have priorities: higher goes first */
+  uint32_t reserved;
+  /* The run ends with TENON_CANCELLED before its next kernel; parameters are as before it. NULL: it
+   * cannot be stopped. */
+  const TenonCancellation* cancellation;
+} TenonRunOptions;
+
+/* ------------------------------------------------------------------ ops
+ * By number (TENON_OP_*) with the attribute struct that the op's line in tenon/ops.def names, or by
+ * name, "Softmax" or "com.example.SoftClip", with attributes as JSON: {"axis": 1}. There, flags are
+ * 0, 1, true or false, enumerations and dtypes their names; `name`, `shape` and `sizes` are those of
+ * TenonNodeOptions. Attributes that plugins/ops.md gives no default are required. */
+
+/* The number of an op; a vendor's op has one for the process, from TENON_OP_VENDOR on. */
+TENON_API TenonError* tenon_op_by_name(const char* name, tenon_op* out_op);
+/* [{id, name, version, stem, schema, attributes: [{name, kind, default, words}], doc}] of the ops of
+ * tenon/ops.def; `default` is absent where the attribute is required. */
+TENON_API TenonError* tenon_ops(char** out_json);
+
+typedef struct TenonNodeOptions {
+  uint32_t struct_size;
+  uint32_t has_shape;   /* 1: `rank` and `shape` are given */
+  const char* name;     /* of a node in a graph; NULL: the op's */
+  const int64_t* shape; /* of the result of ops whose operands do not tell it: Reshape, Expand,
+                         * Slice, Pad, OneHot, the Random ops */
+  uint32_t rank;
+  uint32_t size_count;
+  const int64_t* sizes; /* Split: the size of each result along the axis */
+} TenonNodeOptions;
+
+/* Runs one op at once. Operands are copied to the device if necessary, NULL: the default one; a NULL
+ * operand is an absent one. The program is cached by op, attributes, dtypes and shapes.
+ * `attributes` of NULL: those of an op without any. Results are new tensors, at most `capacity`.
+ * Threads  any, also at the same time. */
+TENON_API TenonError* tenon_apply(const TenonContext* context, const TenonDevice* device,
+                                  tenon_op op, const void* attributes,
+                                  const TenonNodeOptions* options,
+                                  const TenonTensor* const* inputs, uint64_t input_count,
+                                  TenonTensor** out_results, uint64_t capacity,
+                                  uint64_t* out_count);
+/* The same by name. `attributes` of NULL: {}. */
+TENON_API TenonError* tenon_apply_named(const TenonContext* context, const TenonDevice* device,
+                                        const char* op, const char* attributes,
+                                        const TenonTensor* const* inputs, uint64_t input_count,
+                                        TenonTensor** out_results, uint64_t capacity,
+                                        uint64_t* out_count);
+
+/* ------------------------------------------------------------------ graphs
+ * Computations that are built front to back. Shape and dtype of each value are known at once; wrong
+ * operands are an error and leave the graph as it was. Threads: one at a time. */
+
+typedef struct TenonGraph TenonGraph;
+/* The index of a value in its graph; TENON_NO_INDEX: an absent optional operand. */
+typedef uint32_t TenonValue;
+
+TENON_API TenonError* tenon_graph_create(TenonGraph** out_graph);
+/* A value that is bound at each run, in the order of these calls. */
+TENON_API TenonError* tenon_graph_input(TenonGraph* graph, const char* name, tenon_dtype dtype,
+                                        uint32_t rank, const int64_t* shape,
+                                        TenonValue* out_value);
+/* A value that is kept between runs, in TenonParameters. */
+TENON_API TenonError* tenon_graph_parameter(TenonGraph* graph, const char* name, tenon_dtype dtype,
+                                            uint32_t rank, const int64_t* shape,
+                                            TenonValue* out_value);
+/* A copy of the tensor's elements. Name: NULL for none. */
+TENON_API TenonError* tenon_graph_constant(TenonGraph* graph, const TenonTensor* tensor,
+                                           const char* name, TenonValue* out_value);
+/* Appends a node; as tenon_apply. */
+TENON_API TenonError* tenon_graph_apply(TenonGraph* graph, tenon_op op, const void* attributes,
+                                        const TenonNodeOptions* options, const TenonValue* inputs,
+                                        uint64_t input_count, TenonValue* out_values,
+                                        uint64_t capacity, uint64_t* out_count);
+TENON_API TenonError* tenon_graph_apply_named(TenonGraph* graph, const char* op,
+                                              const char* attributes, const TenonValue* inputs,
+                                              uint64_t input_count, TenonValue* out_values,
+                                              uint64_t capacity, uint64_t* out_count);
+/* Declares a result of each run, in the order of these calls. */
+TENON_API TenonError* tenon_graph_output(TenonGraph* graph, const char* name, TenonValue value);
+/* Sets the parameter to `value` after each run. */
+TENON_API TenonError* tenon_graph_update(TenonGraph* graph, TenonValue parameter,
+                                         TenonValue value);
+/* Nodes appended from now on request this device; NULL: the program's. */
+TENON_API TenonError* tenon_graph_set_device(TenonGraph* graph, const char* device);
+/* Nodes appended from now on are named "<scope>/..."; NULL: without. */
+TENON_API TenonError* tenon_graph_set_scope(TenonGraph* graph, const char* scope);
+
+typedef struct TenonValueInfo {
+  uint32_t struct_size; /* set by the caller; fields within it are filled */
+  tenon_dtype dtype;
+  uint32_t rank;
+  uint32_t kind; /* TENON_VALUE_*; INTERNAL: a node computes it */
+  int64_t shape[TENON_MAX_RANK];
+} TenonValueInfo;
+TENON_API TenonError* tenon_graph_value_info(const TenonGraph* graph, TenonValue value,
+                                             TenonValueInfo* out_info);
+/* Appends the gradients of a floating scalar with respect to these values, zeros where there is no
+ * path. Errors: a path through an op without a gradient, by name. */
+TENON_API TenonError* tenon_graph_gradients(TenonGraph* graph, TenonValue loss,
+                                            const TenonValue* with_respect_to, uint64_t count,
+                                            TenonValue* out_gradients);
+/* {"values": [{id, name, kind, dtype, shape, bytes}], "nodes": [{id, name, op, version, attributes,
+ * inputs, outputs, device, output_bytes}], "outputs": [{name, value}], "updates": [{parameter,
+ * value}]} */
+TENON_API TenonError* tenon_graph_describe(const TenonGraph* graph, char** out_json);
+/* A line for each input, parameter, node, output and update. */
+TENON_API TenonError* tenon_graph_text(const TenonGraph* graph, char** out_text);
+
+/* ------------------------------------------------------------------ parameters and programs
+ * Parameters are values that persist between runs, by name; programs with the same parameters share
+ * them. A program is a compiled graph, with its shapes fixed.
+ * Threads  one at a time; different programs that share no parameters at the same time. */
+
+typedef struct TenonParameters TenonParameters;
+typedef struct TenonProgram TenonProgram;
+
+TENON_API TenonError* tenon_parameters_create(TenonParameters** out_parameters);
+/* [{name, dtype, shape, device, is_set}] */
+TENON_API TenonError* tenon_parameters_describe(const TenonParameters* parameters,
+                                                char** out_json);
+/* A view of the parameter's memory, for reading: to write, use tenon_parameters_set.
+ * Errors  an unknown name. */
+TENON_API TenonError* tenon_parameters_get(const TenonParameters* parameters, const char* name,
+                                           TenonTensor** out_tensor);
+/* Copies the elements into the parameter's memory, which a program or a model has created.
+ * Errors  an unknown name; another dtype or shape. */
+TENON_API TenonError* tenon_parameters_set(const TenonParameters* parameters, const char* name,
+                                           const TenonTensor* tensor);
+
+enum {
+  TENON_PROGRAM_UNOPTIMIZED = 1u << 0,  /* keeps dead code and common subexpressions */
+  TENON_PROGRAM_FREEZE = 1u << 1,       /* parameters become constants with their present values */
+  TENON_PROGRAM_UPDATES_LAST = 1u << 2  /* a run can be cancelled until all has been computed */
+};
+typedef struct TenonProgramOptions {
+  uint32_t struct_size;
+  uint32_t flags;        /* TENON_PROGRAM_* */
+  const char* device;    /* for nodes that request none; NULL: the context's default */
+  const char* precision; /* as in tenon.yaml: "float32", "mixed_bfloat16"; NULL: the context's */
+  const TenonParameters* parameters; /* NULL: its own */
+} TenonProgramOptions;
+
+/* Compiles a graph, which may be changed or released afterwards.
+ * Errors  an op that no allowed device supports, with the reason and where it could run. */
+TENON_API TenonError* tenon_program_create(const TenonContext* context, const TenonGraph* graph,
+                                           const TenonProgramOptions* options,
+                                           TenonProgram** out_program);
+/* {"inputs": [{name, dtype, shape}], "outputs": [{name, dtype, shape}], "memory": [{device,
+ * parameters_size_bytes, own_size_bytes, peak_size_bytes}]} */
+TENON_API TenonError* tenon_program_describe(const TenonProgram* program, char** out_json);
+/* The placement report: the device, kernel and reason of each node, and the copies. */
+TENON_API TenonError* tenon_program_explain(const TenonProgram* program, char** out_json);
+TENON_API TenonError* tenon_program_parameters(const TenonProgram* program,
+                                               TenonParameters** out_parameters);
+/* Runs with all inputs and outputs in the order of the graph, and returns when the results may be
+ * read. `outputs[i]` is a dense tensor that gets output i, on the device that computes it; or NULL:
+ * then it becomes a new tensor, which the caller releases.
+ * Errors  other counts, dtypes or shapes; a read-only output; those of devices. Parameters are then
+ *         as before, unless the run had begun to update them. */
+TENON_API TenonError* tenon_program_run(TenonProgram* program, const TenonTensor* const* inputs,
+                                        uint64_t input_count, TenonTensor** outputs,
+                                        uint64_t output_count, const TenonRunOptions* options);
+/* The same with inputs by name, in any order. */
+TENON_API TenonError* tenon_program_run_named(TenonProgram* program, const char* const* names,
+                                              const TenonTensor* const* inputs,
+                                              uint64_t input_count, TenonTensor** outputs,
+                                              uint64_t output_count,
+                                              const TenonRunOptions* options);
+/* Binds a tensor to an input or output of all later calls of tenon_program_run_bound. */
+TENON_API TenonError* tenon_program_bind_input(TenonProgram* program, uint64_t index,
+                                               const TenonTensor* tensor);
+/* NULL: a new tensor is made and bound, which tenon_program_bound_output returns. */
+TENON_API TenonError* tenon_program_bind_output(TenonProgram* program, uint64_t index,
+                                                const TenonTensor* tensor);
+/* The tensor that is bound to an output. Errors: none is. */
+TENON_API TenonError* tenon_program_bound_output(const TenonProgram* program, uint64_t index,
+                                                 TenonTensor** out_tensor);
+/* Runs with the bound tensors. Errors also: an input or output that is not bound. */
+TENON_API TenonError* tenon_program_run_bound(TenonProgram* program,
+                                              const TenonRunOptions* options);
+/* 1: later runs measure the time of each kernel; 0: they do not. */
+TENON_API TenonError* tenon_program_enable_profile(TenonProgram* program, uint32_t enabled);
+/* [{node, op, device, algorithm, nodes, duration_ns, begin_ns, flops, size_bytes}] of the last run;
+ * empty if it was not measured. */
+TENON_API TenonError* tenon_program_profile(const TenonProgram* program, char** out_json);
+
+/* ------------------------------------------------------------------ ONNX
+ * Models in ONNX files, run for any shapes; programs are compiled as shapes come, and cached.
+ * Threads: one at a time; different models at the same time. */
+
+typedef struct TenonOnnx TenonOnnx;
+
+/* device of NULL: the context's default.
+ * Errors  the file cannot be read or is damaged; all that cannot be imported, in one message. */
+TENON_API TenonError* tenon_onnx_load(const TenonContext* context, const char* path,
+                                      const char* device, TenonOnnx** out_onnx);
+/* The content of a file, which is copied. `folder` has its external data; NULL: there must be none. */
+TENON_API TenonError* tenon_onnx_from_memory(const TenonContext* context, const void* data,
+                                             uint64_t size_bytes, const char* folder,
+                                             const char* device, TenonOnnx** out_onnx);
+/* {"inputs": [{name, dtype, type, shape: [size, or null, or a symbol]}], "outputs": likewise,
+ * "metadata": {graph, producer, producer_version, domain, description, model_version, ir_version,
+ * opsets, properties}, "operators": [{domain, op, opset, count}]} */
+TENON_API TenonError* tenon_onnx_describe(const TenonOnnx* onnx, char** out_json);
+/* The same of a file, whether it can be imported or not, without loading its weights; operators have
+ * `reason`: why they cannot be imported, or "". */
+TENON_API TenonError* tenon_onnx_inspect(const char* path, char** out_json);
+/* The outputs, in the order of the file, as new tensors: `output_count` is their number, and
+ * out_outputs are set.
+ * Errors  an input that is missing, unknown, or of another dtype or shape than the file states. */
+TENON_API TenonError* tenon_onnx_run(TenonOnnx* onnx, const char* const* names,
+                                     const TenonTensor* const* inputs, uint64_t input_count,
+                                     TenonTensor** out_outputs, uint64_t output_count,
+                                     const TenonRunOptions* options);
+/* The placement report for inputs like these, also if some nodes cannot run: they have no device. */
+TENON_API TenonError* tenon_onnx_explain(TenonOnnx* onnx, const char* const* names,
+                                         const TenonTensor* const* inputs, uint64_t input_count,
+                                         char** out_json);
+/* The graph for inputs like these, to be extended and compiled with these parameters.
+ * Errors  shapes that depend on computed values. */
+TENON_API TenonError* tenon_onnx_graph(TenonOnnx* onnx, const char* const* names,
+                                       const TenonTensor* const* inputs, uint64_t input_count,
+                                       TenonGraph** out_graph, TenonParameters** out_parameters);
 
 #ifdef __cplusplus
 }
