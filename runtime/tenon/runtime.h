@@ -483,6 +483,236 @@ TENON_API TenonError* tenon_onnx_graph(TenonOnnx* onnx, const char* const* names
                                        const TenonTensor* const* inputs, uint64_t input_count,
                                        TenonGraph** out_graph, TenonParameters** out_parameters);
 
+/* ------------------------------------------------------------------ data
+ * What models learn from: numbered samples, or whole batches one after the other. Sample types have
+ * shapes without the batch axis. Threads: any, also at the same time, as far as the caller's
+ * functions allow that; data of batches by one fit or evaluation at a time. */
+
+typedef struct TenonData TenonData;
+
+/* An input or a target of samples. Frozen. */
+typedef struct TenonSampleType {
+  const char* name;     /* NULL, of an only one: "x" for an input, "y" for a target */
+  const int64_t* shape; /* without the batch axis */
+  uint32_t rank;
+  tenon_dtype dtype;
+} TenonSampleType;
+
+/* Samples in memory: tensors whose first axis counts them. They are shared, and copied only if they
+ * are strided or not on the host; their elements must not change. Names may be NULL for one input,
+ * "x", or one target, "y". `options`, which may be NULL: the keys name, scale and offset (of an only
+ * input: x * scale + offset), targets (as_given, one_hot or soft_one_hot), num_classes.
+ * `sample_weights`, which may be NULL: (count), numbers from 0.
+ * Errors  different counts; a label out of range, by its index. */
+TENON_API TenonError* tenon_data_arrays(const char* const* input_names,
+                                        const TenonTensor* const* inputs, uint64_t input_count,
+                                        const char* const* target_names,
+                                        const TenonTensor* const* targets, uint64_t target_count,
+                                        const TenonTensor* sample_weights, const char* options,
+                                        TenonData** out_data);
+
+enum { TENON_DATA_TRAIN = 0, TENON_DATA_TEST = 1, TENON_DATA_VALIDATION = 2 };
+/* A part of the data that the block `data` of a train.yaml names: {source: mnist, directory: ...}.
+ * Relative paths start from the working directory.
+ * Errors  those of the readers; a part that there is not. */
+TENON_API TenonError* tenon_data_load(const char* definition, uint32_t part, TenonData** out_data);
+
+/* Numbered samples that functions of the caller give. */
+typedef struct TenonSampleSource {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const char* name; /* in messages */
+  int64_t size;     /* number of samples */
+  const TenonSampleType* inputs;
+  uint64_t input_count;
+  const TenonSampleType* targets;
+  uint64_t target_count;
+  int64_t num_classes; /* of a classification; 0: none */
+  void* user;
+  /* Writes samples indices[0], indices[1], ... to rows 0, 1, ... of dense memory for each input and
+   * target. Called on threads of the runtime, also at the same time. An error ends the fit. */
+  TenonError* (*gather)(void* user, const int64_t* indices, uint64_t count, void* const* inputs,
+                        void* const* targets);
+  /* Called when the data ends, and not after an error of tenon_data_samples; may be NULL. */
+  void (*release)(void* user);
+} TenonSampleSource;
+TENON_API TenonError* tenon_data_samples(const TenonSampleSource* source, TenonData** out_data);
+
+/* Batches that functions of the caller give, on the thread of the fit or evaluation. */
+typedef struct TenonBatchSource {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const char* name; /* in messages */
+  const TenonSampleType* inputs;
+  uint64_t input_count;
+  const TenonSampleType* targets;
+  uint64_t target_count;
+  int64_t batches; /* in an epoch; 0: not known before its end */
+  void* user;
+  TenonError* (*start)(void* user, uint64_t epoch);
+  /* Sets a tensor for each input and target, of one number of samples, and, or not, one of weights,
+   * f32(n); the runtime releases them. Sets *out_has_batch to 0 after the last batch. */
+  TenonError* (*next)(void* user, TenonTensor** out_inputs, TenonTensor** out_targets,
+                      TenonTensor** out_sample_weights, uint32_t* out_has_batch);
+  /* Called when the data ends, and not after an error of tenon_data_batches; may be NULL. */
+  void (*release)(void* user);
+} TenonBatchSource;
+TENON_API TenonError* tenon_data_batches(const TenonBatchSource* source, TenonData** out_data);
+
+/* {"name", "size" (null for batches), "num_classes", "inputs": [{name, dtype, shape}], "targets"} */
+TENON_API TenonError* tenon_data_describe(const TenonData* data, char** out_json);
+/* New tensors with these samples, one for each input and each target.
+ * Errors  data of batches; an index out of range; other counts. */
+TENON_API TenonError* tenon_data_gather(const TenonData* data, const int64_t* indices,
+                                        uint64_t count, TenonTensor** out_inputs,
+                                        uint64_t input_count, TenonTensor** out_targets,
+                                        uint64_t target_count);
+
+/* ------------------------------------------------------------------ models
+ * Layers with their parameters and their training.
+ * Threads: one at a time, except for tenon_cancel on what they run; in callbacks of a fit its model
+ * may be used. */
+
+typedef struct TenonModel TenonModel;
+
+/* A model in the form of a model.yaml: "layers: [flatten, {dense: {units: 10}}]", or "onnx: FILE"
+ * for the graph of an ONNX file with its weights.
+ * Errors  with line and key. */
+TENON_API TenonError* tenon_model_create(const char* definition, TenonModel** out_model);
+/* The model of a folder that tenon_model_save wrote, with its weights and the state of its training;
+ * or of a model.yaml or train.yaml, with the weights of `checkpoint`: its YAML file, or a folder of
+ * checkpoints; NULL: initial ones. It is compiled on the context. */
+TENON_API TenonError* tenon_model_load(const TenonContext* context, const char* path,
+                                       const char* checkpoint, TenonModel** out_model);
+/* Writes model.yaml, compile.yaml and a checkpoint to a folder, which is created. */
+TENON_API TenonError* tenon_model_save(const TenonModel* model, const char* folder);
+/* The definition as YAML, which tenon_model_create reads. */
+TENON_API TenonError* tenon_model_yaml(const TenonModel* model, char** out_yaml);
+
+/* Sets optimizer, loss and metrics: the keys optimizer, loss (or losses), metrics, trainable, frozen
+ * and parallel of a train.yaml. */
+TENON_API TenonError* tenon_model_compile(TenonModel* model, const TenonContext* context,
+                                          const char* definition);
+/* Creates the parameters for samples of this shape; fit, evaluate and predict do so themselves.
+ * Errors  a model of several inputs. */
+TENON_API TenonError* tenon_model_build(TenonModel* model, uint32_t rank, const int64_t* shape);
+/* Replaces the layers after the one named `after` by those of a definition with the key layers. */
+TENON_API TenonError* tenon_model_replace_head(TenonModel* model, const char* after,
+                                               const char* definition);
+
+/* What a fit tells after a batch. The arrays are valid during the call. */
+typedef struct TenonBatchEnd {
+  uint32_t struct_size;
+  uint32_t step_taken;      /* 0: gradients are accumulated, or mixed_float16 skipped the step */
+  int64_t batch;            /* from 0 */
+  uint64_t count;           /* of the values: the loss, then metrics */
+  const char* const* names; /* "loss", "accuracy" */
+  const double* means;      /* over the batches of the epoch so far */
+  const double* values;     /* of this batch */
+  double weight;            /* of this batch in means: its samples, or the sum of their weights */
+} TenonBatchEnd;
+/* Functions that a fit calls on its thread; each may be NULL. An error ends the fit, which returns
+ * it; the model keeps the state after its last step. tenon_model_stop ends the fit after the step. */
+typedef struct TenonFitCallbacks {
+  uint32_t struct_size;
+  uint32_t reserved;
+  void* user;
+  /* `batches`: in an epoch, 0 if the data does not know it */
+  TenonError* (*train_begin)(void* user, int64_t epochs, int64_t batches);
+  TenonError* (*epoch_begin)(void* user, int64_t epoch);
+  TenonError* (*batch_end)(void* user, const TenonBatchEnd* batch);
+  /* `json`: an entry of the history */
+  TenonError* (*epoch_end)(void* user, const char* json);
+  TenonError* (*train_end)(void* user);
+} TenonFitCallbacks;
+
+/* Trains. `options`, NULL for the defaults: the keys batch_size, epochs, shuffle, accumulate,
+ * steps_per_epoch, validation_split, callbacks (as in a train.yaml), workers, prefetch, pinned,
+ * shuffle_buffer. `validation`, which may be NULL, is evaluated after each epoch. A cancellation in
+ * `run` ends the fit without an error, at its last complete step. `out_history` may be NULL, or gets
+ * {"epochs": [{epoch, logs: {loss, ...}, seconds, samples, learning_rate}], "end": "finished",
+ * "stopped" or "interrupted", "reason"}; a number that is not finite is null.
+ * Errors  a loss that is not finite; those of callbacks, data and devices. */
+TENON_API TenonError* tenon_model_fit(TenonModel* model, const TenonData* data,
+                                      const TenonData* validation, const char* options,
+                                      const TenonFitCallbacks* callbacks,
+                                      const TenonRunOptions* run, char** out_history);
+/* Ends the running fit after its step, from a callback. */
+TENON_API TenonError* tenon_model_stop(TenonModel* model, const char* reason);
+/* {loss, metrics}. batch_size of 0: 32. */
+TENON_API TenonError* tenon_model_evaluate(TenonModel* model, const TenonData* data,
+                                           int64_t batch_size, const TenonRunOptions* run,
+                                           char** out_json);
+enum { TENON_PREDICT_PROBABILITIES = 1u << 0 };
+/* The outputs for inputs (n, sample...), as new host tensors (n, output...), in the order of the
+ * model. Names may be NULL for an only input. batch_size of 0: 32. TENON_PREDICT_PROBABILITIES turns
+ * scores into probabilities as the loss does; such a prediction is not cancelled.
+ * Errors  a model that is not compiled; TENON_CANCELLED. */
+TENON_API TenonError* tenon_model_predict(TenonModel* model, const char* const* names,
+                                          const TenonTensor* const* inputs, uint64_t input_count,
+                                          int64_t batch_size, uint32_t flags,
+                                          const TenonRunOptions* run, TenonTensor** out_outputs,
+                                          uint64_t output_count);
+/* One step, on one batch; {loss, metrics} of it. Names may be NULL for one input and one target.
+ * `sample_weights`, which may be NULL: f32 or f64 (n). */
+TENON_API TenonError* tenon_model_train_batch(
+    TenonModel* model, const char* const* input_names, const TenonTensor* const* inputs,
+    uint64_t input_count, const char* const* target_names, const TenonTensor* const* targets,
+    uint64_t target_count, const TenonTensor* sample_weights, const TenonRunOptions* run,
+    char** out_json);
+/* Loss and metrics of one batch, as evaluate sees them. */
+TENON_API TenonError* tenon_model_test_batch(
+    TenonModel* model, const char* const* input_names, const TenonTensor* const* inputs,
+    uint64_t input_count, const char* const* target_names, const TenonTensor* const* targets,
+    uint64_t target_count, const TenonTensor* sample_weights, char** out_json);
+/* i64 (classes, classes): [row, column] counts samples of class `row` predicted as `column`. */
+TENON_API TenonError* tenon_model_confusion_matrix(TenonModel* model, const TenonData* data,
+                                                   int64_t batch_size, TenonTensor** out_matrix);
+
+/* The layers as a table; batch_size > 0: with the memory that it needs. */
+TENON_API TenonError* tenon_model_summary(const TenonModel* model, int64_t batch_size,
+                                          char** out_text);
+/* {"name", "built", "inputs": [{name, dtype, shape}], "outputs", "layers": [{name, type, output,
+ * parameters, non_trainable, frozen, flops, device}], "step", "epochs", "learning_rate", "run"};
+ * null for what is known only once the model is compiled and built. */
+TENON_API TenonError* tenon_model_describe(const TenonModel* model, char** out_json);
+/* The placement report of a training step, or, without a loss, of a prediction. */
+TENON_API TenonError* tenon_model_explain(TenonModel* model, int64_t batch_size, char** out_json);
+/* The rate of the next steps. */
+TENON_API TenonError* tenon_model_set_learning_rate(TenonModel* model, double rate);
+/* Weights "<layer>/kernel" and the like, with the state of the optimizer. */
+TENON_API TenonError* tenon_model_parameters(const TenonModel* model,
+                                             TenonParameters** out_parameters);
+/* A program that predicts for batches of this size, with the present parameters as constants; it
+ * outlives the model. */
+TENON_API TenonError* tenon_model_freeze(TenonModel* model, int64_t batch_size,
+                                         TenonProgram** out_program);
+
+/* A checkpoint, <folder>/<name>.yaml and .safetensors: weights, optimizer state and position. */
+TENON_API TenonError* tenon_model_save_checkpoint(const TenonModel* model, const char* folder,
+                                                  const char* name);
+/* `checkpoint`: its YAML file, or a folder whose newest one is loaded. weights_only of 0: with all
+ * that training needs. */
+TENON_API TenonError* tenon_model_load_checkpoint(TenonModel* model, const char* checkpoint,
+                                                  uint32_t weights_only);
+enum {
+  TENON_WEIGHTS_TRANSPOSE = 1u << 0, /* the file has dense kernels as (out, in), as PyTorch */
+  TENON_WEIGHTS_PARTIAL = 1u << 1    /* missing and left over names are no error */
+};
+/* Sets weights to those of a .safetensors or .npz file. `name_map`, which may be NULL: a file of
+ * rules that pair names. `out_json` may be NULL, or gets {"matched": [[parameter, tensor]],
+ * "missing", "left_over"}. */
+TENON_API TenonError* tenon_model_import_weights(TenonModel* model, const char* path,
+                                                 const char* name_map, uint32_t flags,
+                                                 char** out_json);
+/* Writes weights to a .safetensors or .npz file. */
+TENON_API TenonError* tenon_model_export_weights(TenonModel* model, const char* path,
+                                                 const char* name_map, uint32_t flags);
+/* Writes what predict computes as an ONNX file. `options`, which may be NULL: the keys opset, batch
+ * (0: any), inputs, outputs (names in the file), graph_name, metadata. */
+TENON_API TenonError* tenon_model_export_onnx(const TenonModel* model, const char* path,
+                                              const char* options);
+
 #ifdef __cplusplus
 }
 #endif
