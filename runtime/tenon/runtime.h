@@ -713,6 +713,67 @@ TENON_API TenonError* tenon_model_export_weights(TenonModel* model, const char* 
 TENON_API TenonError* tenon_model_export_onnx(const TenonModel* model, const char* path,
                                               const char* options);
 
+/* ------------------------------------------------------------------ BLAS
+ * Levels 1 to 3 on devices whose backend offers them. Results in memory of a device may be read
+ * after tenon_device_synchronize, or by later calls on the device.
+ * Threads: one call at a time for a device; on a CPU any number. */
+
+/* The routines of tenon/blas.def by number: TENON_BLAS_gemm. */
+enum {
+#define TENON_BLAS(id, routine, level, signature, dtypes) TENON_BLAS_##routine = id,
+#include <tenon/blas.def>
+#undef TENON_BLAS
+  TENON_BLAS_NONE = 0
+};
+/* [{id, name, signature, dtypes, arguments, formula}] */
+TENON_API TenonError* tenon_blas_routines(char** out_json);
+/* Calls a routine with the record of its signature, tenon_blas_<signature>_args: addresses are those
+ * of tenon_tensor_info for tensors on the device; flags of 0 are row-major, not transposed, upper,
+ * left and not a unit diagonal; a scalar of address 0 has its usual value.
+ * Errors  by the rules of the reference BLAS, with the argument's position and name;
+ *         TENON_UNSUPPORTED for a routine or dtype that the backend does not offer. */
+TENON_API TenonError* tenon_blas(const TenonDevice* device, uint32_t routine, tenon_dtype dtype,
+                                 const void* arguments, const TenonRunOptions* options);
+
+/* On tensors of the device: vectors of rank 1 with any stride, matrices of rank 2 with contiguous
+ * rows or columns, of one dtype. Transposition is TENON_NO_TRANS (or 0), TENON_TRANS,
+ * TENON_CONJ_TRANS or TENON_CONJ_NO_TRANS. Results of rank 0 are new tensors on the device. */
+
+/* c = alpha op(a) op(b) + beta c */
+TENON_API TenonError* tenon_gemm(const TenonDevice* device, double alpha, const TenonTensor* a,
+                                 uint32_t trans_a, const TenonTensor* b, uint32_t trans_b,
+                                 double beta, const TenonTensor* c);
+/* y = alpha op(a) x + beta y */
+TENON_API TenonError* tenon_gemv(const TenonDevice* device, double alpha, const TenonTensor* a,
+                                 uint32_t trans_a, const TenonTensor* x, double beta,
+                                 const TenonTensor* y);
+/* y = alpha x + y */
+TENON_API TenonError* tenon_axpy(const TenonDevice* device, double alpha, const TenonTensor* x,
+                                 const TenonTensor* y);
+/* x = alpha x */
+TENON_API TenonError* tenon_scal(const TenonDevice* device, double alpha, const TenonTensor* x);
+/* x' y */
+TENON_API TenonError* tenon_dot(const TenonDevice* device, const TenonTensor* x,
+                                const TenonTensor* y, TenonTensor** out_result);
+/* sqrt(sum |x|^2) */
+TENON_API TenonError* tenon_nrm2(const TenonDevice* device, const TenonTensor* x,
+                                 TenonTensor** out_result);
+
+/* ------------------------------------------------------------------ log
+ * One for the process. Threads: any. */
+
+/* A level above all others, next to the TENON_LOG_* of tenon/backend.h. */
+enum { TENON_LOG_OFF = 4 };
+/* Sends the log to a function, NULL: to stderr or the file of `logging.file`. It is called on any
+ * thread, one call at a time, with a line without its line break, and must not call this API.
+ * TENON_LOG_OFF: text that a configuration key asked for, such as log_device_placement. When this
+ * returns, no call of the previous function is in progress. */
+TENON_API TenonError* tenon_log_set_sink(void (*sink)(void* user, uint32_t level,
+                                                      const char* text),
+                                         void* user);
+/* Logs lines of this TENON_LOG_* and above; a context that is created later sets its logging.level. */
+TENON_API TenonError* tenon_log_set_level(uint32_t level);
+
 #ifdef __cplusplus
 }
 #endif
