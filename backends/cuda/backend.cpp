@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // NVIDIA GPUs through CUDA. Without a driver the plugin still loads, has no devices, and reports why.
+#include <tenon/dlpack_extension.h>
 #include <tenon/sdk/backend.h>
 #include <tenon/sdk/kernel_markers.h>
 
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "device/device.h"
@@ -54,6 +56,10 @@ class Backend final : public sdk::Backend {
     if (options_of(*device).nvtx) sdk::set_kernel_markers(&nvtx_markers());  // also reads and validates the user's options
     opened_ = true;
     return device;
+  }
+  const void* extension(const char* name, std::uint32_t version) override {
+    static constexpr tenon_dlpack_extension dlpack{sizeof(tenon_dlpack_extension), 2};  // kDLCUDA
+    return std::string_view(name) == TENON_DLPACK_EXTENSION && version == TENON_DLPACK_EXTENSION_VERSION ? &dlpack : nullptr;
   }
 
  private:

@@ -152,14 +152,7 @@ void read_augment(Section& section, AugmentOptions& augment) {
 }
 
 void read_loading(Section& section, DataDefinition& data, FitOptions& out_fit) {
-  out_fit.workers = section.get<int>("workers", out_fit.workers, {0, 256});
-  const std::optional<Value> prefetch = section.find("prefetch", "an integer in [1, 1024]");
-  if (prefetch) {
-    out_fit.prefetch = prefetch->as<int>({1, 1024});
-    if (out_fit.workers == 0) prefetch->fail("has no effect with workers: 0; remove it, or set workers to at least 1");
-  }
-  out_fit.pinned = section.get<bool>("pinned", out_fit.pinned);
-  out_fit.shuffle_buffer = section.get_optional<std::int64_t>("shuffle_buffer", {1, max_count}).value_or(0);
+  read_batch_keys(section, out_fit);
   data.cache = section.choice("cache", data.cache, train::caches());
   if (const auto folder = section.find("cache_directory", "a path"); folder && !folder->is_null()) {
     data.cache_directory = folder->as_path();
@@ -168,6 +161,17 @@ void read_loading(Section& section, DataDefinition& data, FitOptions& out_fit) {
 }
 
 }  // namespace
+
+void read_batch_keys(Section& section, FitOptions& out_fit) {
+  out_fit.workers = section.get<int>("workers", out_fit.workers, {0, 256});
+  const std::optional<Value> prefetch = section.find("prefetch", "an integer in [1, 1024]");
+  if (prefetch) {
+    out_fit.prefetch = prefetch->as<int>({1, 1024});
+    if (out_fit.workers == 0) prefetch->fail("has no effect with workers: 0; remove it, or set workers to at least 1");
+  }
+  out_fit.pinned = section.get<bool>("pinned", out_fit.pinned);
+  out_fit.shuffle_buffer = section.get_optional<std::int64_t>("shuffle_buffer", {1, max_count}).value_or(0);
+}
 
 DataDefinition read_data(Section& top, FitOptions& out_fit) {
   const Value value = top.require_value("data", "a map with the key 'source'");

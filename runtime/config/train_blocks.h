@@ -3,10 +3,12 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <tenon/callbacks.h>
 #include <tenon/definition.h>
+#include <tenon/definition_text.h>
 #include <tenon/train_definition.h>
 
 #include "config/yaml_names.h"
@@ -33,6 +35,15 @@ std::vector<MetricDefinition> read_metrics(const Value& value, const LossDefinit
 OptimizerDefinition read_optimizer(const Value& value, std::vector<CallbackDefinition>& out_callbacks);
 /// Reads a list of names and of maps of one key, as in `early_stopping: {patience: 3}`.
 std::vector<CallbackDefinition> read_callbacks(const Value& value);
+
+/// The keys at the top that are arguments of Model::compile.
+void read_compile_keys(Section& top, CompileDefinition& out_definition);
+/// The keys at the top that are arguments of Model::fit, without `callbacks`.
+void read_fit_keys(Section& top, FitOptions& out_fit);
+/// How batches are read: workers, prefetch, pinned, shuffle_buffer.
+void read_batch_keys(Section& section, FitOptions& out_fit);
+/// Errors  a shuffle buffer, which messages call `key`, without shuffling.
+void check_shuffle_buffer(Section& top, const FitOptions& fit, const std::string& key = "shuffle_buffer");
 
 /// Shared by optimizer and callbacks: the keys of {schedule: cosine, per: epoch, ...} except `schedule` and `initial`.
 Schedule read_schedule_keys(Section& section, Schedule::Kind kind);

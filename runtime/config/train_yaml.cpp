@@ -44,6 +44,39 @@ std::vector<std::string> read_parallel(Section& top) {
   return names;
 }
 
+/// The loss and the metrics, of the only output or of each one.
+void read_objective(Section& top, CompileOptions& out_options) {
+  const auto metrics = top.find("metrics", "a metric, or a list of metrics", "[]");
+  const auto losses = top.find("losses", "in place of loss and metrics, a map of outputs and their losses", "none");
+  top.attempt([&] {
+    if (losses && !losses->is_null()) {
+      const auto loss = top.find("loss");
+      if (loss && !loss->is_null()) losses->fail("expected one of loss and losses, got both");
+      if (metrics && !metrics->is_null())
+        metrics->fail("expected the metrics of each output in losses.OUTPUT.metrics, got them at the top");
+      out_options.losses = read_losses(*losses);
+      return;
+    }
+    out_options.loss = read_loss(top.require_value("loss", "the name of a loss"));
+    if (metrics && !metrics->is_null()) out_options.metrics = read_metrics(*metrics, out_options.loss);
+  });
+}
+
+void read_optimizer_key(Section& top, CompileDefinition& out_definition) {
+  out_definition.options.optimizer = train::with_defaults({});
+  if (const auto optimizer = top.find("optimizer", "a name, or a map with the key name", "adam"))
+    top.attempt([&] { out_definition.options.optimizer = read_optimizer(*optimizer, out_definition.callbacks); });
+}
+
+/// What learns, and where.
+void read_parts(Section& top, CompileOptions& out_options) {
+  top.attempt([&] { out_options.parallel_devices = read_parallel(top); });
+  if (const auto globs = top.find("trainable", "a glob or a list of globs", "all"); globs && !globs->is_null())
+    out_options.trainable = globs->as_names();
+  if (const auto globs = top.find("frozen", "a glob or a list of globs", "none"); globs && !globs->is_null())
+    out_options.frozen = globs->as_names();
+}
+
 ResumeDefinition read_resume(const Value& value, bool has_checkpoint) {
   ResumeDefinition resume;
   const std::string text = value.as_text("never, auto or the path of a checkpoint or of a folder of checkpoints");
@@ -94,43 +127,25 @@ TrainDefinition read_train(Files& files, Node tree, const std::vector<ConfigOver
   TrainDefinition train;
   read_config(top, train.config);
   top.attempt([&] { train.data = read_data(top, train.fit); });
-  const auto metrics = top.find("metrics", "a metric, or a list of metrics", "[]");
-  const auto losses = top.find("losses", "in place of loss and metrics, a map of outputs and their losses", "none");
-  top.attempt([&] {
-    if (losses && !losses->is_null()) {
-      const auto loss = top.find("loss");
-      if (loss && !loss->is_null()) losses->fail("expected one of loss and losses, got both");
-      if (metrics && !metrics->is_null())
-        metrics->fail("expected the metrics of each output in losses.OUTPUT.metrics, got them at the top");
-      train.losses = read_losses(*losses);
-      return;
-    }
-    train.loss = read_loss(top.require_value("loss", "the name of a loss"));
-    if (metrics && !metrics->is_null()) train.metrics = read_metrics(*metrics, train.loss);
-  });
-  std::vector<CallbackDefinition> of_optimizer;
-  train.optimizer = train::with_defaults({});
-  if (const auto optimizer = top.find("optimizer", "a name, or a map with the key name", "adam"))
-    top.attempt([&] { train.optimizer = read_optimizer(*optimizer, of_optimizer); });
+  CompileDefinition compile;
+  read_objective(top, compile.options);
+  read_optimizer_key(top, compile);
   if (const auto callbacks = top.find("callbacks", "a list of callbacks", "[]"); callbacks && !callbacks->is_null())
     top.attempt([&] { train.callbacks = read_callbacks(*callbacks); });
-  train.callbacks.insert(train.callbacks.end(), of_optimizer.begin(), of_optimizer.end());
+  train.callbacks.insert(train.callbacks.end(), compile.callbacks.begin(), compile.callbacks.end());
   FitOptions& fit = train.fit;
-  fit.batch_size = top.get<std::int64_t>("batch_size", fit.batch_size, {1, max_count});
-  fit.epochs = top.get<std::int64_t>("epochs", fit.epochs, {1, max_count});
-  fit.accumulate = top.get<std::int64_t>("accumulate", fit.accumulate, {1, max_count});
-  top.attempt([&] { train.parallel_devices = read_parallel(top); });
-  if (const auto globs = top.find("trainable", "a glob or a list of globs", "all"); globs && !globs->is_null())
-    train.trainable = globs->as_names();
-  if (const auto globs = top.find("frozen", "a glob or a list of globs", "none"); globs && !globs->is_null())
-    train.frozen = globs->as_names();
-  fit.shuffle = top.get<bool>("shuffle", fit.shuffle);
-  if (!fit.shuffle && fit.shuffle_buffer > 0) {
-    top.attempt([&] { top.find("shuffle")->fail("data.shuffle_buffer has no effect without shuffling"); });
-  }
+  read_fit_keys(top, fit);
+  read_parts(top, compile.options);
+  train.loss = std::move(compile.options.loss);
+  train.losses = std::move(compile.options.losses);
+  train.metrics = std::move(compile.options.metrics);
+  train.optimizer = std::move(compile.options.optimizer);
+  train.parallel_devices = std::move(compile.options.parallel_devices);
+  train.trainable = std::move(compile.options.trainable);
+  train.frozen = std::move(compile.options.frozen);
+  check_shuffle_buffer(top, fit, "data.shuffle_buffer");
   train.verbose = top.get<int>("verbose", train.verbose, {0, 2});
   train.log_style = top.choice("log_style", train.log_style, train::log_styles());
-  fit.steps_per_epoch = top.get_optional<std::int64_t>("steps_per_epoch", {1, max_count}).value_or(0);
   top.attempt([&] { train.checkpoint = read_checkpoint(top); });
   if (const auto resume = top.find("resume", "never, auto or the path of a checkpoint", "never"))
     top.attempt([&] { train.resume = read_resume(*resume, train.checkpoint.has_value()); });
@@ -146,6 +161,25 @@ TrainDefinition read_train(Files& files, Node tree, const std::vector<ConfigOver
 }
 
 }  // namespace
+
+void read_compile_keys(Section& top, CompileDefinition& out_definition) {
+  read_objective(top, out_definition.options);
+  read_optimizer_key(top, out_definition);
+  read_parts(top, out_definition.options);
+}
+
+void read_fit_keys(Section& top, FitOptions& out_fit) {
+  out_fit.batch_size = top.get<std::int64_t>("batch_size", out_fit.batch_size, {1, max_count});
+  out_fit.epochs = top.get<std::int64_t>("epochs", out_fit.epochs, {1, max_count});
+  out_fit.accumulate = top.get<std::int64_t>("accumulate", out_fit.accumulate, {1, max_count});
+  out_fit.shuffle = top.get<bool>("shuffle", out_fit.shuffle);
+  out_fit.steps_per_epoch = top.get_optional<std::int64_t>("steps_per_epoch", {1, max_count}).value_or(0);
+}
+
+void check_shuffle_buffer(Section& top, const FitOptions& fit, const std::string& key) {
+  if (fit.shuffle || fit.shuffle_buffer == 0) return;
+  top.attempt([&] { top.find("shuffle")->fail(key + " has no effect without shuffling"); });
+}
 
 TrainDefinition load_train_file(Files& files, const std::string& path, const std::vector<ConfigOverride>& overrides) {
   TrainDefinition train = read_train(files, files.load(path), overrides);

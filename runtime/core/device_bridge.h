@@ -5,6 +5,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+
+#include <tenon/dlpack.h>
 
 namespace tenon {
 
@@ -24,6 +27,8 @@ struct DeviceMemory {
   virtual void move(std::uint64_t to, std::uint64_t from, std::uint64_t size_bytes) = 0;
   /// Sets every byte.
   virtual void fill(std::uint64_t address, std::uint64_t size_bytes, std::uint8_t value) = 0;
+  /// Its place in DLPack, where its addresses are pointers; nothing if it has none.
+  virtual std::optional<DlpackDevice> dlpack_device() const { return std::nullopt; }
 };
 
 }  // namespace tenon

@@ -2,12 +2,14 @@
 // core/dlpack.cpp - import and export of tensors as DLManagedTensor.
 #include "core/dlpack.h"
 
-#include <dlpack/dlpack.h>
 #include <tenon/dlpack.h>
 
-#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
 
-#include "core/strided.h"
+#include "core/device_bridge.h"
+#include "core/memory_view.h"
 
 namespace tenon {
 namespace {
@@ -58,31 +60,54 @@ bool readable_by_host(const DLDevice& device) {
   return device.device_type == kDLCPU || device.device_type == kDLCUDAHost || device.device_type == kDLROCMHost;
 }
 
-/// True if the distance from the lowest to the highest element in bytes fits 63 bits. Always true for a shape without elements.
-bool is_addressable(const Shape& shape, const std::int64_t* strides, std::int64_t size) {
-  std::int64_t reach = size;
-  for (std::size_t i = 0; i < shape.rank(); ++i) {
-    std::int64_t way = strides[i];
-    if (way == std::numeric_limits<std::int64_t>::min() || __builtin_mul_overflow(way < 0 ? -way : way, shape[i] - 1, &way) ||
-        __builtin_mul_overflow(way, size, &way) || __builtin_add_overflow(reach, way, &reach)) {
-      return false;
-    }
-  }
-  return true;
-}
-
 /// The exported struct and the tensor that it keeps alive.
+template <class Managed>
 struct Exported {
-  DLManagedTensor managed{};
+  Managed managed{};
   Tensor tensor;
 };
 
+template <class Managed>
+Managed* export_tensor(const Tensor& tensor) {
+  const DlpackDevice device = dlpack_device_of(tensor);
+  const Row* type = nullptr;
+  for (const Row& row : rows) {
+    if (row.dtype == tensor.dtype()) type = &row;
+  }
+  auto exported = std::make_unique<Exported<Managed>>();
+  exported->tensor = tensor;
+  Tensor& view = exported->tensor;
+  DLTensor& out = exported->managed.dl_tensor;
+  out.data = view.raw();
+  out.device = {static_cast<DLDeviceType>(device.type), device.id};
+  out.ndim = static_cast<std::int32_t>(view.shape().rank());
+  out.dtype = {type->code, type->bits, 1};
+  // DLPack lacks const; receivers only read these.
+  out.shape = const_cast<std::int64_t*>(view.shape().data());
+  out.strides = const_cast<std::int64_t*>(view.strides());
+  exported->managed.manager_ctx = exported.get();
+  exported->managed.deleter = [](Managed* self) { delete static_cast<Exported<Managed>*>(self->manager_ctx); };
+  return &exported.release()->managed;
+}
+
 }  // namespace
 
-Tensor dlpack_view(const DLManagedTensor* managed) {
+const DLTensor& dlpack_tensor(const DLManagedTensor* managed) {
   if (managed == nullptr) throw Error("from_dlpack: expected a DLManagedTensor, got null");
-  const DLTensor& from = managed->dl_tensor;
-  if (!readable_by_host(from.device)) {
+  return managed->dl_tensor;
+}
+
+const DLTensor& dlpack_tensor(const DLManagedTensorVersioned* managed) {
+  if (managed == nullptr) throw Error("from_dlpack: expected a DLManagedTensorVersioned, got null");
+  if (managed->version.major != DLPACK_MAJOR_VERSION) {
+    throw Error(Status::incompatible, "from_dlpack: expected DLPack 1.x, got " + std::to_string(managed->version.major) + "." +
+                                          std::to_string(managed->version.minor) + "; ask the exporter for max_version (1, 0)");
+  }
+  return managed->dl_tensor;
+}
+
+Tensor dlpack_view(const DLTensor& from, std::shared_ptr<DeviceMemory> memory) {
+  if (memory == nullptr && !readable_by_host(from.device)) {
     throw Error(Status::unsupported, "from_dlpack: expected memory that the host can read, got that of " + name_of_device(from.device) +
                                          "; copy it to the host first");
   }
@@ -92,67 +117,47 @@ Tensor dlpack_view(const DLManagedTensor* managed) {
                 (from.ndim > 0 && from.shape == nullptr ? " and no sizes" : ""));
   }
   const Shape shape(std::span<const std::int64_t>(from.shape, static_cast<std::size_t>(from.ndim)));
+  // A null pointer stays one, whatever the offset.
   const auto data = reinterpret_cast<std::uintptr_t>(from.data);
-  if (from.data == nullptr && shape.count() > 0) throw Error("from_dlpack: expected memory for " + shape.str() + ", got a null pointer");
-  const std::uint64_t address = data + from.byte_offset;
-  const std::int64_t size = size_of(dtype);
-  // Complex numbers have the alignment of their parts.
-  const std::int64_t aligned = dtype == DType::c64 || dtype == DType::c128 ? size / 2 : size;
-  if (shape.count() > 0 && address % static_cast<std::uint64_t>(aligned) != 0) {
-    throw Error(std::string("from_dlpack: expected ") + name_of(dtype) + " elements aligned to " + std::to_string(aligned) +
-                " bytes, got byte_offset " + std::to_string(from.byte_offset) + " in memory that makes them misaligned");
-  }
-  const auto dense = dense_strides(shape);
-  const std::int64_t* strides = from.strides != nullptr ? from.strides : dense.data();
-  if (shape.count() > 0 && !is_addressable(shape, strides, size)) {
-    throw Error("from_dlpack: expected strides that 64 bits can address, got others for " + shape.str());
-  }
-  auto storage = std::make_shared<Storage>();
-  Tensor tensor = Tensor::make(storage, address, dtype, shape, strides);
-  if (shape.count() > 0) {
-    const Reach reach = reach_of(shape, strides);
-    storage->address = address + static_cast<std::uint64_t>(reach.lowest * size);
-    storage->size_bytes = static_cast<std::uint64_t>(reach.count() * size);
-  }
+  const std::uint64_t address = data == 0 ? 0 : data + from.byte_offset;
+  Tensor tensor =
+      view_of_memory("from_dlpack", address, "byte_offset " + std::to_string(from.byte_offset) + " in memory that makes them misaligned",
+                     dtype, shape, from.strides);
+  tensor.storage()->device = std::move(memory);
   return tensor;
 }
 
-std::shared_ptr<void> dlpack_owner(DLManagedTensor* managed) {
-  return {managed, [](DLManagedTensor* owned) {
-            if (owned->deleter != nullptr) owned->deleter(owned);
-          }};
-}
-
 Tensor from_dlpack(DLManagedTensor* managed) {
-  Tensor tensor = dlpack_view(managed);
+  Tensor tensor = dlpack_view(dlpack_tensor(managed));
   tensor.storage()->owner = dlpack_owner(managed);
   return tensor;
 }
 
-DLManagedTensor* to_dlpack(const Tensor& tensor) {
+ImportedTensor from_dlpack(DLManagedTensorVersioned* managed) {
+  ImportedTensor imported{dlpack_view(dlpack_tensor(managed)), is_read_only(managed)};
+  imported.tensor.storage()->owner = dlpack_owner(managed);
+  return imported;
+}
+
+DlpackDevice dlpack_device_of(const Tensor& tensor) {
   if (!tensor.defined()) throw Error("to_dlpack: got an undefined tensor");
-  if (!tensor.on_host()) {
-    throw Error(Status::unsupported,
-                "to_dlpack: expected memory that the host can read, got device memory " + tensor.str() + "; to_host() copies it");
-  }
-  const Row* type = nullptr;
-  for (const Row& row : rows) {
-    if (row.dtype == tensor.dtype()) type = &row;
-  }
-  auto exported = std::make_unique<Exported>();
-  exported->tensor = tensor;
-  Tensor& view = exported->tensor;
-  DLTensor& out = exported->managed.dl_tensor;
-  out.data = view.raw();
-  out.device = {kDLCPU, 0};
-  out.ndim = static_cast<std::int32_t>(view.shape().rank());
-  out.dtype = {type->code, type->bits, 1};
-  // DLPack lacks const; receivers only read these.
-  out.shape = const_cast<std::int64_t*>(view.shape().data());
-  out.strides = const_cast<std::int64_t*>(view.strides());
-  exported->managed.manager_ctx = exported.get();
-  exported->managed.deleter = [](DLManagedTensor* self) { delete static_cast<Exported*>(self->manager_ctx); };
-  return &exported.release()->managed;
+  if (tensor.on_host()) return {kDLCPU, 0};
+  if (const auto place = tensor.storage()->device->dlpack_device()) return *place;
+  throw Error(Status::unsupported,
+              "to_dlpack: expected memory that the host can read, or that of a device whose backend says where it is in "
+              "DLPack, got device memory " +
+                  tensor.str() + "; to_host() copies it");
+}
+
+DLManagedTensor* to_dlpack(const Tensor& tensor) {
+  return export_tensor<DLManagedTensor>(tensor);
+}
+
+DLManagedTensorVersioned* to_dlpack_versioned(const Tensor& tensor, bool read_only) {
+  DLManagedTensorVersioned* const managed = export_tensor<DLManagedTensorVersioned>(tensor);
+  managed->version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
+  managed->flags = read_only ? DLPACK_FLAG_BITMASK_READ_ONLY : 0;
+  return managed;
 }
 
 }  // namespace tenon

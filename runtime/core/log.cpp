@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/log.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <iterator>
 #include <mutex>
+#include <utility>
 
 #include <tenon/error.h>
+#include <tenon/log.h>
 
 #include "core/printable.h"
 #include "io/output_target.h"
@@ -19,8 +22,38 @@ namespace {
 std::atomic<std::uint32_t> lowest{TENON_LOG_WARNING};
 std::mutex mutex;
 std::FILE* file = nullptr;  // guarded by mutex; stderr while null
+LogSink sink;               // guarded by mutex; empty: lines go to the file
+
+constexpr std::uint32_t levels[] = {TENON_LOG_ERROR + 1, TENON_LOG_ERROR, TENON_LOG_WARNING, TENON_LOG_INFO, TENON_LOG_DEBUG};
+
+LogLevel level_of(std::uint32_t value) {
+  const auto* found = std::find(std::begin(levels), std::end(levels), value);
+  return found == std::end(levels) ? LogLevel::off : static_cast<LogLevel>(found - levels);
+}
+
+/// Writes the text to the file, or without its last line break to the sink.
+void emit(LogLevel of, std::string_view text, std::string_view prefix) {
+  const std::string line = printable(text);
+  std::lock_guard lock(mutex);
+  if (sink) {
+    try {
+      const std::size_t end = line.ends_with('\n') ? line.size() - 1 : line.size();
+      sink(of, std::string_view(line).substr(0, end));
+    } catch (...) {  // the line is dropped: whoever logs it has no part in this
+    }
+    return;
+  }
+  std::FILE* out = file != nullptr ? file : stderr;
+  std::fwrite(prefix.data(), 1, prefix.size(), out);
+  std::fputs(line.c_str(), out);
+  std::fflush(out);
+}
 
 }  // namespace
+
+void set_level(LogLevel value) {
+  set_level(levels[static_cast<std::size_t>(value)]);
+}
 
 void set_level(std::uint32_t value) {
   lowest.store(value);
@@ -45,15 +78,29 @@ void set_file(const std::string& path) {
 void write(std::uint32_t at, std::string_view text) {
   if (at < level()) return;
   static constexpr const char* names[] = {"debug", "info", "warning", "error"};
-  print(fmt::format("tenon: {}: {}\n", names[at < std::size(names) ? at : std::size(names) - 1], text));
+  emit(level_of(at), fmt::format("{}\n", text), fmt::format("tenon: {}: ", names[at < std::size(names) ? at : std::size(names) - 1]));
 }
 
 void print(std::string_view text) {
-  const std::string line = printable(text);
-  std::lock_guard lock(mutex);
-  std::FILE* out = file != nullptr ? file : stderr;
-  std::fputs(line.c_str(), out);
-  std::fflush(out);
+  emit(LogLevel::off, text, "");
 }
 
 }  // namespace tenon::log
+
+namespace tenon {
+
+void set_log_sink(LogSink sink) {
+  LogSink previous;  // destroyed after the lock is released
+  const std::lock_guard lock(log::mutex);
+  previous = std::exchange(log::sink, std::move(sink));
+}
+
+void set_log_level(LogLevel level) {
+  log::set_level(level);
+}
+
+LogLevel log_level() {
+  return log::level_of(log::level());
+}
+
+}  // namespace tenon

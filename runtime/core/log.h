@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// core/log.h - a line-oriented log to stderr or a file.
+// core/log.h - a line-oriented log to stderr, a file or the application's sink (tenon/log.h).
 #pragma once
 
 #include <fmt/core.h>
@@ -8,11 +8,13 @@
 #include <string_view>
 
 #include <tenon/backend.h>
+#include <tenon/config.h>
 
 namespace tenon::log {
 
 /// Lines below this TENON_LOG_* level are dropped. The default is TENON_LOG_WARNING.
 void set_level(std::uint32_t level);
+void set_level(LogLevel level);
 std::uint32_t level();
 /// Appends to a file from now on; empty: stderr. Errors: a file that cannot be opened.
 void set_file(const std::string& path);

@@ -21,8 +21,7 @@ namespace exec {
 namespace {
 
 void set_up_logging(const Config& config) {
-  static constexpr std::uint32_t levels[] = {TENON_LOG_ERROR + 1, TENON_LOG_ERROR, TENON_LOG_WARNING, TENON_LOG_INFO, TENON_LOG_DEBUG};
-  log::set_level(levels[static_cast<std::size_t>(config.logging.level)]);
+  log::set_level(config.logging.level);
   if (!config.logging.file.empty()) log::set_file(config.logging.file);
 }
 

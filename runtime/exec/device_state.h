@@ -69,6 +69,7 @@ struct DeviceState final : DeviceMemory, std::enable_shared_from_this<DeviceStat
   void fill(std::uint64_t address, std::uint64_t size_bytes, std::uint8_t value) override;
   /// Size 0 is allowed.
   std::shared_ptr<Storage> allocate(std::uint64_t size_bytes) override;
+  std::optional<DlpackDevice> dlpack_device() const override;
 
   /// The alignment in bytes that an operand needs: the device's, at least that of an element.
   std::uint64_t alignment_of(DType dtype) const;
@@ -77,8 +78,8 @@ struct DeviceState final : DeviceMemory, std::enable_shared_from_this<DeviceStat
   bool inline_streams() const { return (info.flags & TENON_DEVICE_INLINE_STREAMS) != 0; }
   /// Allocates host memory that the device copies without staging.
   std::shared_ptr<Storage> allocate_pinned(std::uint64_t size_bytes);
-  /// Host memory that the device uses in place, until the storage is destroyed; null if the device cannot.
-  std::shared_ptr<Storage> import(void* host, std::uint64_t size_bytes);
+  /// Host memory that the device uses in place on these TENON_IMPORT_* terms, until the storage is destroyed; null if the device cannot.
+  std::shared_ptr<Storage> import(void* host, std::uint64_t size_bytes, std::uint32_t terms);
   /// Copies asynchronously on the device's stream or on `stream`.
   void copy(std::uint32_t direction, std::uint64_t destination, std::uint64_t source, std::uint64_t size_bytes,
             tenon_device* peer = nullptr, tenon_stream* other_stream = nullptr);

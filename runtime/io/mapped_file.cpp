@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <cerrno>
+#include <utility>
 
 #include <tenon/error.h>
 
@@ -20,6 +21,12 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
     if (address == MAP_FAILED) throw Error(path + ": cannot be mapped: " + system_message(errno));
   }
   return std::shared_ptr<const MappedFile>(new MappedFile(address, size));
+}
+
+std::shared_ptr<const MappedFile> MappedFile::of(std::string content) {
+  const std::shared_ptr<MappedFile> file(new MappedFile(nullptr, 0));
+  file->content_ = std::move(content);
+  return file;
 }
 
 MappedFile::~MappedFile() {

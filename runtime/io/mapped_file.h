@@ -15,19 +15,24 @@ class MappedFile {
  public:
   /// Errors  those of open_for_reading; it cannot be mapped.
   static std::shared_ptr<const MappedFile> open(const std::string& path);
+  /// The content of a file that is in memory already.
+  static std::shared_ptr<const MappedFile> of(std::string content);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
 
   /// The content, empty for an empty file.
-  std::string_view bytes() const { return {static_cast<const char*>(address_), size_bytes_}; }
+  std::string_view bytes() const {
+    return address_ != nullptr ? std::string_view(static_cast<const char*>(address_), size_bytes_) : std::string_view(content_);
+  }
   /// Lets the system take the pages back until they are read again: what was read of them no longer counts as memory of the process.
   void release_pages() const;
 
  private:
   MappedFile(void* address, std::size_t size_bytes) : address_(address), size_bytes_(size_bytes) {}
-  void* address_;
+  void* address_;  ///< null: the content is in memory of its own, or there is none
   std::size_t size_bytes_;
+  std::string content_;
 };
 
 }  // namespace tenon::io

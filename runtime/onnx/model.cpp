@@ -27,6 +27,15 @@ struct Model::State {
   State(const Context& context, std::shared_ptr<ModelFile> file, FileReport r, const LoadOptions& options)
       : loaded(context, std::move(file), options), report(std::move(r)) {}
 
+  /// Errors  operators and tensors that cannot be imported.
+  static std::unique_ptr<State> of(std::shared_ptr<ModelFile> file, const Context& context, const LoadOptions& options) {
+    if (options.limits.programs == 0) throw Error("LoadOptions: limits.programs is 0, expected at least 1, the program that runs");
+    FileReport report = report_of(*file);
+    require_supported(file->name(), report);
+    for (const TensorRecord& tensor : file->model().graph.initializers) file->check(tensor);
+    return std::make_unique<State>(context, std::move(file), std::move(report), options);
+  }
+
   /// Compares an input's type with that of the file.
   void check(const ValueType& type, DType dtype, const Shape& shape) const {
     const auto matches = [&] {
@@ -67,12 +76,11 @@ Model::Model(Model&&) noexcept = default;
 Model& Model::operator=(Model&&) noexcept = default;
 
 Model Model::load(const std::filesystem::path& path, const Context& context, const LoadOptions& options) {
-  if (options.limits.programs == 0) throw Error("LoadOptions: limits.programs is 0, expected at least 1, the program that runs");
-  std::shared_ptr<ModelFile> file = ModelFile::open(path);
-  FileReport report = report_of(*file);
-  require_supported(file->name(), report);
-  for (const TensorRecord& tensor : file->model().graph.initializers) file->check(tensor);
-  return Model(std::make_unique<State>(context, std::move(file), std::move(report), options));
+  return Model(State::of(ModelFile::open(path), context, options));
+}
+
+Model Model::from_bytes(std::string bytes, const Context& context, const LoadOptions& options, const std::filesystem::path& folder) {
+  return Model(State::of(ModelFile::of_bytes(std::move(bytes), folder), context, options));
 }
 
 const std::vector<ValueType>& Model::inputs() const {

@@ -124,6 +124,16 @@ std::shared_ptr<ModelFile> ModelFile::open(const std::filesystem::path& path) {
   return of(path, std::move(bytes), std::move(model));
 }
 
+std::shared_ptr<ModelFile> ModelFile::of_bytes(std::string content, const std::filesystem::path& folder) {
+  const std::string name = "<bytes>";
+  auto bytes = io::MappedFile::of(std::move(content));
+  ModelRecord model = parse_model(name, bytes->bytes());
+  std::shared_ptr<ModelFile> file = of(name, std::move(bytes), std::move(model));
+  file->folder_ = folder;
+  file->has_folder_ = !folder.empty();
+  return file;
+}
+
 std::shared_ptr<ModelFile> ModelFile::of(const std::filesystem::path& path, std::shared_ptr<const io::MappedFile> bytes,
                                          ModelRecord model) {
   return std::shared_ptr<ModelFile>(new ModelFile(path, std::move(bytes), std::move(model)));
@@ -140,6 +150,7 @@ void ModelFile::fail(const TensorRecord& record, const std::string& text) const 
 }
 
 std::filesystem::path ModelFile::external_path(const TensorRecord& record) const {
+  if (!has_folder_) fail(record, "expected the folder of its external data next to the bytes of the model, got none");
   std::filesystem::path location;
   for (const TextEntry& entry : record.location) {
     if (entry.key == "location") location = std::string(entry.value);

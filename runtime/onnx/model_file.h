@@ -29,6 +29,8 @@ class ModelFile : public std::enable_shared_from_this<ModelFile> {
  public:
   /// Errors  those of MappedFile and parse_model.
   static std::shared_ptr<ModelFile> open(const std::filesystem::path& path);
+  /// The content of a file, whose external data is in `folder`; empty: such data is an error. Errors  those of parse_model.
+  static std::shared_ptr<ModelFile> of_bytes(std::string content, const std::filesystem::path& folder);
   /// A file with this content, without a graph: for tensors in files of their own.
   static std::shared_ptr<ModelFile> of(const std::filesystem::path& path, std::shared_ptr<const io::MappedFile> bytes, ModelRecord model);
 
@@ -58,6 +60,7 @@ class ModelFile : public std::enable_shared_from_this<ModelFile> {
   [[noreturn]] void fail(const TensorRecord& record, const std::string& text) const;
 
   std::filesystem::path folder_;
+  bool has_folder_ = true;  ///< whether external data can be found
   std::string name_;
   std::shared_ptr<const io::MappedFile> bytes_;
   ModelRecord model_;

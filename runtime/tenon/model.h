@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <tenon/api.h>
+#include <tenon/batch_source.h>
 #include <tenon/context.h>
 #include <tenon/data.h>
 #include <tenon/definition.h>
@@ -74,7 +75,7 @@ class TENON_API Callback {
   /// Called first, with the model being fitted.
   void attach(Model& model) { model_ = &model; }
 
-  /// Before the first epoch; `batches` is the number per epoch.
+  /// Before the first epoch; `batches` is the number per epoch, 0 if a BatchSource does not know it.
   virtual void train_begin(std::int64_t epochs, std::int64_t batches) {
     static_cast<void>(epochs), static_cast<void>(batches);
   }
@@ -146,6 +147,7 @@ struct FitOptions {
   /// fraction of the data, taken from its end before shuffling, used for validation
   double validation_split = 0;
   std::shared_ptr<const Dataset> validation = nullptr;  ///< evaluated after each epoch; may be null
+  BatchSource* validation_batches = nullptr;            ///< likewise, in place of `validation`
   std::vector<Callback*> callbacks = {};
   /// A stop request ends the fit at the next kernel: the step in progress is dropped, unless it
   /// updates parameters already, as it does once one of several batches has been accumulated.
@@ -212,9 +214,17 @@ class TENON_API Model {
   ///         them), gradients that are not finite at the smallest loss scale, and those of
   ///         callbacks, data and devices.
   History fit(const std::shared_ptr<const Dataset>& data, const FitOptions& options = {});
+  /// The same with the batches of a source. Of the options, those that say how samples are divided
+  /// into batches and read have no effect. To resume an epoch, its first batches are read and
+  /// dropped. A schedule that needs the length of the fit needs a source that knows its batches, or
+  /// steps_per_epoch.
+  /// Errors  also: a validation_split; batches of other types than the source states.
+  History fit(BatchSource& batches, const FitOptions& options = {});
   /// Loss and metrics over the whole data set, without dropout or gradients.
   Logs evaluate(const std::shared_ptr<const Dataset>& data, std::int64_t batch_size = 32,
                 const RunOptions& run = {});
+  /// The same over an epoch of a source.
+  Logs evaluate(BatchSource& batches, const RunOptions& run = {});
   /// The model's output for x (n, sample...), as a host tensor (n, output...).
   Tensor predict(const Tensor& x, std::int64_t batch_size = 32, const RunOptions& run = {});
   /// The same by name: all outputs for all inputs. Here and below an only input has any name.

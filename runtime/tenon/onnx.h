@@ -99,6 +99,10 @@ class TENON_API Model {
   ///         cannot be imported, in one message.
   static Model load(const std::filesystem::path& path, const Context& context = Context(),
                     const LoadOptions& options = {});
+  /// The same for the content of a file. `folder` has its external data; empty: such data is an error.
+  static Model from_bytes(std::string bytes, const Context& context = Context(),
+                          const LoadOptions& options = {},
+                          const std::filesystem::path& folder = {});
   ~Model();
   Model(Model&&) noexcept;
   Model& operator=(Model&&) noexcept;

@@ -4,6 +4,7 @@
 
 #include <tenon/api.h>
 #include <tenon/attributes.h>
+#include <tenon/batch_source.h>
 #include <tenon/batcher.h>
 #include <tenon/blas.h>
 #include <tenon/callbacks.h>
@@ -13,6 +14,7 @@
 #include <tenon/data.h>
 #include <tenon/decoder.h>
 #include <tenon/definition.h>
+#include <tenon/definition_text.h>
 #include <tenon/device_name.h>
 #include <tenon/dlpack.h>
 #include <tenon/dtype.h>
@@ -23,6 +25,7 @@
 #include <tenon/graph.h>
 #include <tenon/layers.h>
 #include <tenon/load_report.h>
+#include <tenon/log.h>
 #include <tenon/model.h>
 #include <tenon/npy.h>
 #include <tenon/onnx.h>

@@ -12,6 +12,7 @@
 #include "train/binding.h"
 #include "train/feed.h"
 #include "train/model_state.h"
+#include "train/source_batches.h"
 
 namespace tenon {
 
@@ -21,17 +22,29 @@ Logs Model::State::evaluate(const std::shared_ptr<const Dataset>& data, std::int
   options.batches.shuffle = false;
   options.device = setup.batch_device();
   options.pinned = pinned;
-  train::BoundBatches bound(setup, *data);
   train::Feed batches(data, options, session.evaluation_buffers);
+  return evaluate(*data, batches, run);
+}
+
+Logs Model::State::evaluate(BatchSource& source, const RunOptions& run) {
+  train::SourceBatches batches(source);
+  return evaluate(train::SourceTypes(source), batches, run);
+}
+
+Logs Model::State::evaluate(const Dataset& types, train::EpochBatches& batches, const RunOptions& run) {
+  train::BoundBatches bound(setup, types);
   Logs logs = setup.empty_logs();
   train::BatchMeans current;
   train::RunningMeans means;
   means.reset(logs.size());
   batches.start(0);
+  bool is_empty = true;
   while (const Batch* batch = batches.next()) {
     test_batch(bound(*batch), current, run);
     means.add(current.values, current.weight);
+    is_empty = false;
   }
+  if (is_empty) throw Error(fmt::format("evaluate: {}: expected at least 1 batch, got none", types.name()));
   means.write(current.values);
   setup.write_logs(current.values, logs);
   return logs;
@@ -41,6 +54,11 @@ Logs Model::evaluate(const std::shared_ptr<const Dataset>& data, std::int64_t ba
   if (data == nullptr) throw Error("evaluate: expected a data set, got a null pointer");
   build_for(*data);
   return state_of(state_).evaluate(data, batch_size, true, run);
+}
+
+Logs Model::evaluate(BatchSource& batches, const RunOptions& run) {
+  build_for(train::SourceTypes(batches));
+  return state_of(state_).evaluate(batches, run);
 }
 
 Tensor Model::predict(const Tensor& x, std::int64_t batch_size, const RunOptions& run) {

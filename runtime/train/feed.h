@@ -26,6 +26,19 @@ struct FeedOptions {
   bool pinned = true;            ///< use pinned host memory if the device has memory of its own
 };
 
+/// The batches of an epoch, of a data set or of a source of batches.
+/// Threads  only the thread that runs the steps.
+class EpochBatches {
+ public:
+  virtual ~EpochBatches() = default;
+  /// The number of batches in an epoch; 0: not known.
+  virtual std::int64_t count() const = 0;
+  /// See Batches::start.
+  virtual void start(std::uint64_t epoch, std::int64_t first_batch = 0) = 0;
+  /// See Batches::next.
+  virtual const Batch* next() = 0;
+};
+
 /// Batches, read ahead by their workers and, for a device with separate memory, copied ahead: while a step computes on one of two device
 /// buffers, a thread copies the next batch to the other on its own stream. Without workers nothing is read or copied ahead; on devices that
 /// address host memory nothing is copied, and batches are host tensors.
@@ -33,21 +46,18 @@ struct FeedOptions {
 /// Order    Events order the device: a step waits for the copy of its batch, a copy for the last step that read its buffer. Host memory is
 ///          reused after the copy from it has finished.
 /// Memory   start() and next() allocate nothing for batches of the same size.
-/// Threads  only the thread that runs the steps.
-class Feed {
+class Feed final : public EpochBatches {
  public:
   /// Resizes `buffers`, which must outlive the feed. Errors  those of Batches; out of device memory.
   Feed(std::shared_ptr<const Dataset> data, const FeedOptions& options, FeedBuffers& buffers);
-  ~Feed();
+  ~Feed() override;
   Feed(const Feed&) = delete;
   Feed& operator=(const Feed&) = delete;
 
-  /// The number of batches in an epoch.
-  std::int64_t count() const { return batches_.count(); }
-  /// See Batches::start.
-  void start(std::uint64_t epoch, std::int64_t first_batch = 0);
-  /// See Batches::next. Errors  those of Batches and of the copy.
-  const Batch* next();
+  std::int64_t count() const override { return batches_.count(); }
+  void start(std::uint64_t epoch, std::int64_t first_batch = 0) override;
+  /// Errors  those of Batches and of the copy.
+  const Batch* next() override;
 
  private:
   class Copier;

@@ -14,6 +14,7 @@
 #include "train/dataset_range.h"
 #include "train/feed.h"
 #include "train/model_state.h"
+#include "train/source_batches.h"
 
 namespace tenon {
 namespace {
@@ -23,7 +24,8 @@ using Clock = std::chrono::steady_clock;
 /// One call of fit.
 class FitLoop {
  public:
-  FitLoop(Model& model, Model::State& state, std::shared_ptr<const Dataset> data, const FitOptions& options);
+  /// `types`: names and types of the inputs and targets of the batches.
+  FitLoop(Model& model, Model::State& state, const Dataset& types, train::EpochBatches& batches, const FitOptions& options);
   ~FitLoop();
   FitLoop(const FitLoop&) = delete;
   FitLoop& operator=(const FitLoop&) = delete;
@@ -52,8 +54,8 @@ class FitLoop {
   Model::State& s_;
   const FitOptions& options_;
   train::BoundBatches bound_;
-  train::Feed batches_;
-  std::int64_t count_ = 0;  ///< batches per epoch
+  train::EpochBatches& batches_;
+  std::int64_t count_ = 0;  ///< batches per epoch; 0: not known
   train::RunningMeans means_;
   train::BatchMeans current_;   ///< the last batch
   std::vector<double> values_;  ///< of means_
@@ -75,19 +77,22 @@ train::FeedOptions feed_options(const FitOptions& options, const Model::State& s
   return feed;
 }
 
-FitLoop::FitLoop(Model& model, Model::State& state, std::shared_ptr<const Dataset> data, const FitOptions& options)
+FitLoop::FitLoop(Model& model, Model::State& state, const Dataset& types, train::EpochBatches& batches, const FitOptions& options)
     : model_(model),
       s_(state),
       options_(options),
-      bound_(state.setup, *data),
-      batches_(std::move(data), feed_options(options, state), state.session.training_buffers),
+      bound_(state.setup, types),
+      batches_(batches),
       running_(state.setup.empty_logs()),
       last_{.logs = running_} {
   count_ = batches_.count();
-  if (options.steps_per_epoch > 0) count_ = std::min(options.steps_per_epoch * options.accumulate, count_);
+  if (options.steps_per_epoch > 0) {
+    const std::int64_t wanted = options.steps_per_epoch * options.accumulate;
+    count_ = count_ == 0 ? wanted : std::min(wanted, count_);
+  }
   std::vector<std::string> names;
   for (const auto& [name, value] : running_) names.push_back(name);
-  if (options.validation != nullptr) {
+  if (options.validation != nullptr || options.validation_batches != nullptr) {
     for (const auto& [name, value] : running_) names.push_back("val_" + name);
   }
   s_.progress.drop_accumulated();
@@ -187,7 +192,7 @@ bool FitLoop::epoch(EpochLogs& out_result) {
   show_means();
   const auto begin = Clock::now();
   batches_.start(static_cast<std::uint64_t>(now.epoch), now.batch);
-  while (now.batch + s_.progress.accumulated() < count_) {
+  while (count_ == 0 || now.batch + s_.progress.accumulated() < count_) {
     if (s_.progress.accumulated() == 0 && stopping()) return false;
     const std::int64_t index = now.batch + s_.progress.accumulated();
     const Batch* batch = nullptr;
@@ -211,6 +216,12 @@ bool FitLoop::epoch(EpochLogs& out_result) {
     for_each_callback("after a batch", [&](Callback& callback) { callback.batch_end(index, shows_means ? running_ : last_.logs, last_); });
     check(index);
   }
+  if (samples == 0 && now.batch == 0) throw Error(fmt::format("fit: expected at least 1 batch in epoch {}, got none", now.epoch + 1));
+  // A source may end earlier than it said, or without having said when: what it gave makes the last step.
+  if (const std::int64_t left = s_.progress.accumulated(); left > 0) {
+    s_.apply({.threads = options_.run.threads, .priority = options_.run.priority});
+    s_.progress.finish_batch(now.batch + left, means_);
+  }
   out_result.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   out_result.samples = samples;
   out_result.learning_rate = s_.last_rate();
@@ -228,9 +239,13 @@ History FitLoop::run() {
   while (now.epoch < options_.epochs && !stopping()) {
     EpochLogs result;
     if (!epoch(result)) break;
-    if (options_.validation != nullptr) {
+    if (options_.validation != nullptr || options_.validation_batches != nullptr) {
       Logs validation;
-      if (!completes([&] { validation = s_.evaluate(options_.validation, options_.batch_size, options_.pinned, options_.run); })) break;
+      const bool complete = completes([&] {
+        validation = options_.validation != nullptr ? s_.evaluate(options_.validation, options_.batch_size, options_.pinned, options_.run)
+                                                    : s_.evaluate(*options_.validation_batches, options_.run);
+      });
+      if (!complete) break;
       for (const auto& [name, value] : validation) result.logs.emplace_back("val_" + name, value);
     }
     s_.progress.finish_epoch();
@@ -251,12 +266,7 @@ std::pair<std::shared_ptr<const Dataset>, std::shared_ptr<const Dataset>> split(
           std::make_shared<train::DatasetRange>(data, kept, size, data->name() + " validation")};
 }
 
-}  // namespace
-
-History Model::fit(const std::shared_ptr<const Dataset>& data, const FitOptions& options) {
-  State& s = state_of(state_);
-  s.setup.need_context();
-  if (data == nullptr) throw Error("fit: expected a data set, got a null pointer");
+void check_options(const FitOptions& options) {
   if (std::find(options.callbacks.begin(), options.callbacks.end(), nullptr) != options.callbacks.end())
     throw Error("fit: expected callbacks, got a null pointer among them");
   if (options.epochs < 0) throw Error(fmt::format("fit: epochs is {}, expected 0 or more", options.epochs));
@@ -267,13 +277,41 @@ History Model::fit(const std::shared_ptr<const Dataset>& data, const FitOptions&
   if (!(options.validation_split >= 0 && options.validation_split < 1)) {
     throw Error(fmt::format("fit: validation_split is {}, expected 0 <= validation_split < 1", options.validation_split));
   }
+  const int validations = (options.validation != nullptr ? 1 : 0) + (options.validation_batches != nullptr ? 1 : 0);
+  if (options.validation_split > 0 && validations > 0)
+    throw Error("fit: validation and validation_split are both given; expected one of them");
+  if (validations > 1) throw Error("fit: validation and validation_batches are both given; expected one of them");
+}
+
+}  // namespace
+
+History Model::fit(const std::shared_ptr<const Dataset>& data, const FitOptions& options) {
+  State& s = state_of(state_);
+  s.setup.need_context();
+  if (data == nullptr) throw Error("fit: expected a data set, got a null pointer");
+  check_options(options);
   build_for(*data);
-  if (options.validation_split == 0) return FitLoop(*this, s, data, options).run();
-  if (options.validation != nullptr) throw Error("fit: validation and validation_split are both given; expected one of them");
+  const auto run = [&](const std::shared_ptr<const Dataset>& train, const FitOptions& with) {
+    train::Feed feed(train, feed_options(with, s), s.session.training_buffers);
+    return FitLoop(*this, s, *train, feed, with).run();
+  };
+  if (options.validation_split == 0) return run(data, options);
   FitOptions own = options;
   const auto [train, validation] = split(data, options.validation_split);
   own.validation = validation;
-  return FitLoop(*this, s, train, own).run();
+  return run(train, own);
+}
+
+History Model::fit(BatchSource& batches, const FitOptions& options) {
+  State& s = state_of(state_);
+  s.setup.need_context();
+  check_options(options);
+  if (options.validation_split > 0)
+    throw Error("fit: validation_split divides samples; expected validation, or none, with a source of batches");
+  const train::SourceTypes types(batches);
+  build_for(types);
+  train::SourceBatches source(batches);
+  return FitLoop(*this, s, types, source, options).run();
 }
 
 }  // namespace tenon

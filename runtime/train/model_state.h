@@ -57,6 +57,8 @@ struct Model::State {
   void test_batch(const train::BatchTensors& batch, train::BatchMeans& out_means, const RunOptions& run);
   /// Means over the data.
   Logs evaluate(const std::shared_ptr<const Dataset>& data, std::int64_t batch_size, bool pinned, const RunOptions& run);
+  Logs evaluate(BatchSource& source, const RunOptions& run);
+  Logs evaluate(const Dataset& types, train::EpochBatches& batches, const RunOptions& run);
 
   /// The results of a phase without targets, for all samples of the inputs, which are in the order of the model.
   std::vector<Tensor> predict(train::Phase phase, std::span<const Tensor> inputs, std::int64_t batch_size, const RunOptions& run);

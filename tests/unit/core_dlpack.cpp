@@ -11,6 +11,7 @@
 
 #include <tenon/dlpack.h>
 
+#include "core/dlpack_versioned.h"
 #include "dlpack_exporter.h"
 #include "far_memory.h"
 #include "testing.h"
@@ -115,7 +116,7 @@ TEST_CASE("dlpack: a rejected tensor is described and stays with the caller") {
   t.byte_offset = 0;
   t.data = nullptr;
   CHECK(refusal(exporter) == "from_dlpack: expected memory for (2,3), got a null pointer");
-  CHECK_ERROR("from_dlpack: expected a DLManagedTensor, got null", from_dlpack(nullptr));
+  CHECK_ERROR("from_dlpack: expected a DLManagedTensor, got null", from_dlpack(static_cast<DLManagedTensor*>(nullptr)));
 }
 
 TEST_CASE("dlpack: strides beyond the address range are rejected") {
@@ -154,9 +155,40 @@ TEST_CASE("dlpack: a round trip returns the same memory for every dtype") {
   }
 }
 
-TEST_CASE("dlpack: device memory is not exported") {
+TEST_CASE("dlpack: memory of a device that DLPack does not know is not exported") {
   const auto device = std::make_shared<FarMemory>();
-  CHECK_ERROR("to_dlpack: expected memory that the host can read, got device memory i32(2); to_host() copies it",
-              to_dlpack(far_copy(iota({2}), device)));
+  CHECK_ERROR(
+      "to_dlpack: expected memory that the host can read, or that of a device whose backend says where it is in DLPack, got device "
+      "memory i32(2); to_host() copies it",
+      to_dlpack(far_copy(iota({2}), device)));
   CHECK_ERROR("to_dlpack: got an undefined tensor", to_dlpack(Tensor()));
+}
+
+TEST_CASE("dlpack: memory of a device that DLPack knows is exported with its place") {
+  const auto device = std::make_shared<FarMemory>();
+  device->place = DlpackDevice{kDLCUDA, 3};
+  const Tensor t = far_copy(iota({2}), device);
+  DLManagedTensor* managed = to_dlpack(t);
+  CHECK(managed->dl_tensor.device.device_type == kDLCUDA);
+  CHECK(managed->dl_tensor.device.device_id == 3);
+  CHECK(managed->dl_tensor.data == t.raw());
+  managed->deleter(managed);
+}
+
+TEST_CASE("dlpack: the versioned form carries its version and whether the memory may be written to") {
+  for (const bool read_only : {false, true}) {
+    DLManagedTensorVersioned* managed = to_dlpack_versioned(iota({2}), read_only);
+    CHECK(managed->version.major == 1);
+    CHECK(managed->flags == (read_only ? DLPACK_FLAG_BITMASK_READ_ONLY : 0));
+    const ImportedTensor back = from_dlpack(managed);
+    CHECK(back.read_only == read_only);
+    CHECK(back.tensor.to_vector<std::int32_t>() == std::vector<std::int32_t>{0, 1});
+  }
+}
+
+TEST_CASE("dlpack: another major version is refused and stays with the caller") {
+  DLManagedTensorVersioned* managed = to_dlpack_versioned(iota({2}));
+  managed->version = {2, 5};
+  CHECK_ERROR("from_dlpack: expected DLPack 1.x, got 2.5; ask the exporter for max_version (1, 0)", from_dlpack(managed));
+  managed->deleter(managed);
 }

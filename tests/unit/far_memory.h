@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <tenon/tensor.h>
@@ -20,7 +21,10 @@ struct FarMemory final : DeviceMemory, std::enable_shared_from_this<FarMemory> {
   std::vector<std::byte> bytes;
   std::uint64_t downloaded = 0, uploaded = 0, moved = 0, filled = 0;
 
+  std::optional<DlpackDevice> place;  ///< in DLPack
+
   bool host_addressable() const override { return false; }
+  std::optional<DlpackDevice> dlpack_device() const override { return place; }
   std::shared_ptr<Storage> allocate(std::uint64_t size_bytes) override {
     auto storage = std::make_shared<Storage>();
     storage->address = base + bytes.size();

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// yaml/write.h - values as YAML text.
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+namespace tenon::yaml {
+
+/// Maps keep the order in which their keys were set.
+using Json = nlohmann::ordered_json;
+
+/// The value on one line: `{units: 10, activation: relu}`. Texts that would read as something else are quoted.
+std::string flow(const Json& value);
+
+}  // namespace tenon::yaml
