@@ -5,6 +5,7 @@
 
 #include <hwy/cache_control.h>
 #include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "simd/activations.h"
@@ -84,9 +85,19 @@ void write_row(const TileOutput<T>& out, std::int64_t at, const T* sums) {
   }
 }
 
-template <int R, int V, class T>
-HWY_NOINLINE void tile(const T* HWY_RESTRICT a, std::int64_t a_step, const T* HWY_RESTRICT b, std::int64_t k, PrefetchCursor<T> ahead,
+/// a, with element p of row r at a[r step + p], or at a[r step + offsets[p]] if it is indirect.
+template <class T>
+struct TileRows {
+  const T* a;
+  std::int64_t step;
+  const std::int32_t* offsets;
+};
+
+template <int R, int V, bool indirect, class T>
+HWY_NOINLINE void tile(const TileRows<T>& rows, const T* HWY_RESTRICT b, std::int64_t k, PrefetchCursor<T> ahead,
                        const TileOutput<T>& out) {
+  const T* HWY_RESTRICT const a = rows.a;
+  const std::int64_t a_step = rows.step;
   const Wide<T> d;
   const std::int64_t n = lanes(d);
   // load the partial sums
@@ -105,9 +116,10 @@ HWY_NOINLINE void tile(const T* HWY_RESTRICT a, std::int64_t a_step, const T* HW
       line[v] = hn::Load(d, b + v * n);
       hwy::Prefetch(b + lines_ahead * panel_width<T> + v * n);
     }
+    const T* const column = a + (indirect ? rows.offsets[p] : p);
     TENON_UNROLL
     for (int r = 0; r < R; ++r) {
-      const auto x = hn::Set(d, a[r * a_step + p]);
+      const auto x = hn::Set(d, column[r * a_step]);
       TENON_UNROLL
       for (int v = 0; v < V; ++v) sum[r][v] = hn::MulAdd(x, line[v], sum[r][v]);
     }
@@ -164,13 +176,21 @@ HWY_NOINLINE void tile(const T* HWY_RESTRICT a, std::int64_t a_step, const T* HW
 }
 
 template <class T>
-using TileFunction = void (*)(const T*, std::int64_t, const T*, std::int64_t, PrefetchCursor<T>, const TileOutput<T>&);
+using TileFunction = void (*)(const TileRows<T>&, const T*, std::int64_t, PrefetchCursor<T>, const TileOutput<T>&);
 
-/// tile<1, V> ... tile<tile_rows, V>
-template <int V, class T, int... R>
+/// tile<1, V, indirect> ... tile<tile_rows, V, indirect>
+template <int V, bool indirect, class T, int... R>
 TileFunction<T> choose_tile(std::int64_t rows, std::integer_sequence<int, R...>) {
-  static constexpr TileFunction<T> tiles[] = {&tile<R + 1, V, T>...};
+  static constexpr TileFunction<T> tiles[] = {&tile<R + 1, V, indirect, T>...};
   return tiles[rows - 1];
+}
+template <class T>
+TileFunction<T> choose_tile(std::int64_t rows, bool two, bool indirect) {
+  constexpr auto heights = std::make_integer_sequence<int, tile_rows>();
+  if constexpr (std::is_same_v<T, float>) {
+    if (indirect) return two ? choose_tile<2, true, T>(rows, heights) : choose_tile<1, true, T>(rows, heights);
+  }
+  return two ? choose_tile<2, false, T>(rows, heights) : choose_tile<1, false, T>(rows, heights);
 }
 
 /// Whether tiles apply the activation. The others need too many registers.
@@ -192,12 +212,12 @@ HWY_NOINLINE void activate_rows(const PanelProduct<T>& p, std::int64_t column, s
 /// Multiplies rows [row, row + rows), at most max_partial_rows, by one panel, k block by k block, in tiles of nearly equal heights.
 template <class T>
 void multiply_panel(const PanelProduct<T>& p, std::int64_t panel, std::int64_t row, std::int64_t rows) {
-  constexpr auto heights = std::make_integer_sequence<int, tile_rows>();
   const std::int64_t n = lanes(Wide<T>());
   const std::int64_t first = panel * panel_width<T>;
   const std::int64_t columns = p.wide_last_panel ? panel_width<T> : std::min(panel_width<T>, p.columns - first);
   const std::int64_t tiles = (rows + tile_rows - 1) / tile_rows;
   const std::int64_t tiles_of_all_columns = tiles * ((columns + 2 * n - 1) / (2 * n));
+  static_assert(max_indirect_k <= k_block_lines, "indirect rows have one k block");
   const std::int64_t k_blocks = std::max<std::int64_t>(1, (p.k + k_block_lines / 2) / k_block_lines);
   const T* const lines = p.panels + panel * panel_width<T> * p.k;
   const bool clips = p.activation == sdk::Activation::clip;
@@ -225,8 +245,8 @@ void multiply_panel(const PanelProduct<T>& p, std::int64_t panel, std::int64_t r
         out.y = p.y + at;
         out.y_offsets = p.y_offsets == nullptr ? nullptr : p.y_offsets + begin;
         out.residual = p.residual == nullptr ? nullptr : p.residual + at;
-        const TileFunction<T> function = two ? choose_tile<2, T>(height, heights) : choose_tile<1, T>(height, heights);
-        function(p.a + begin * p.a_step + line, p.a_step, lines + line * panel_width<T> + column, next - line, ahead, out);
+        const TileRows<T> from{p.a + begin * p.a_step + line, p.a_step, p.a_offsets};
+        choose_tile<T>(height, two, p.a_offsets != nullptr)(from, lines + line * panel_width<T> + column, next - line, ahead, out);
         ahead.from += (next - line) * ahead.step;
       }
     }
