@@ -433,6 +433,7 @@ tenon_answer answer(const GraphModel& graph, Node& node, const KernelRow* rows) 
   }
   const bool turns = traits.channels_last_when == nullptr || traits.channels_last_when(call);
   node.turns = turns ? traits.channels_last : ChannelsLast{};
+  if (turns && traits.graph_layout_inputs != nullptr) node.turns.inputs &= ~traits.graph_layout_inputs(call);
   for (const std::uint32_t v : node.inputs) {
     // A kernel that needs dense operands gets a copy made by the backend's Reshape, if that takes any strides.
     const bool converted = node.widened && graph.values[v == none ? 0 : v].dtype == selector.dtype;

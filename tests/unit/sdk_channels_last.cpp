@@ -46,10 +46,10 @@ T modulo(T x) {
 }
 
 /// Windows of the kernel's size without padding, strides of 1. b is a separate operand; the epilogue is added.
-template <class T, bool last>
+template <class T, bool last, bool x_last = last>
 void convolve(const sdk::Call& call) {
   ++probe.kernels;
-  const Image x(call.inputs[0], last), y(call.outputs[0], last);
+  const Image x(call.inputs[0], x_last), y(call.outputs[0], last);
   const std::int64_t* k = call.inputs[1].shape;
   const std::int64_t kh = k[2], kw = call.inputs[1].rank == 3 ? 1 : k[3];
   const T* w = call.input<T>(1);
@@ -268,6 +268,26 @@ TENON_KERNEL_WITH(conv,
 TENON_KERNEL_WITH(max_pool, (sdk::Traits{.channels_last = {0b1, 0b11}, .channels_last_when = has_odd_channels}), float)
 }  // namespace either
 
+namespace mixed {
+namespace {
+/// x is in the graph's form if it has an even number of channels, y never.
+bool has_even_channels(const sdk::Call& call) {
+  return call.inputs[1].shape[1] % 2 == 0;
+}
+std::uint32_t graph_layout(const sdk::Call& call) {
+  REQUIRE(call.inputs[0].shape[1] == call.inputs[1].shape[1]);
+  return has_even_channels(call) ? 1 : 0;
+}
+template <class T>
+void conv(const sdk::Call& call) {
+  REQUIRE(call.channels_last == (call.inputs[0].rank > 2));
+  has_even_channels(call) ? convolve<T, true, false>(call) : convolve<T, true>(call);
+}
+}  // namespace
+TENON_KERNEL_WITH(conv, (sdk::Traits{.epilogue = true, .residual = true, .channels_last = {0b1, 0b1}, .graph_layout_inputs = graph_layout}),
+                  float)
+}  // namespace mixed
+
 namespace {
 
 #define TENON_SHARED_ROWS                                                                                             \
@@ -302,6 +322,13 @@ constexpr sdk::KernelRow either_rows[] = {
     {TENON_OP_MaxPool, 12, 0, &either::kernel_max_pool},
     {TENON_OP_NONE, 0, 0, nullptr},
 };
+constexpr sdk::KernelRow mixed_rows[] = {
+    TENON_SHARED_ROWS,
+    {TENON_OP_Transpose, 13, 0, &last::kernel_transpose},
+    {TENON_OP_Conv, 11, 0, &mixed::kernel_conv},
+    {TENON_OP_MaxPool, 12, 0, &last::kernel_max_pool},
+    {TENON_OP_NONE, 0, 0, nullptr},
+};
 constexpr sdk::KernelRow fixed_rows[] = {
     {TENON_OP_Conv, 11, 0, &last::kernel_conv},
     {TENON_OP_NONE, 0, 0, nullptr},
@@ -316,6 +343,7 @@ const sdk::BackendSpec& images_spec() {
 constexpr tenon_backend_query_fn query_plain = sdk::query<images_spec, plain_rows>;
 constexpr tenon_backend_query_fn query_last = sdk::query<images_spec, last_rows>;
 constexpr tenon_backend_query_fn query_either = sdk::query<images_spec, either_rows>;
+constexpr tenon_backend_query_fn query_mixed = sdk::query<images_spec, mixed_rows>;
 constexpr tenon_backend_query_fn query_fixed = sdk::query<images_spec, fixed_rows>;
 
 tenon_attributes_conv conv_attributes() {
@@ -372,11 +400,11 @@ struct Images {
   }
 };
 
-/// Runs the net on the three backends, which must agree; returns the number of kernels of `counted`.
+/// Runs the net on the four backends, which must agree; returns the number of kernels of `counted`.
 std::uint32_t check(Net& net, std::uint32_t fusion = TENON_FUSION_FULL, tenon_backend_query_fn counted = query_last) {
   std::vector<std::vector<Floats>> all;
   std::uint32_t kernels = 0;
-  for (const tenon_backend_query_fn query : {query_plain, query_last, query_either}) {
+  for (const tenon_backend_query_fn query : {query_plain, query_last, query_either, query_mixed}) {
     std::vector<Floats>& results = all.emplace_back();
     Session session(1, query);
     Run run(session, net, options(fusion));
@@ -394,6 +422,7 @@ std::uint32_t check(Net& net, std::uint32_t fusion = TENON_FUSION_FULL, tenon_ba
   }
   CHECK(all[0] == all[1]);
   CHECK(all[0] == all[2]);
+  CHECK(all[0] == all[3]);
   return kernels;
 }
 
@@ -412,6 +441,15 @@ TEST_CASE("sdk: an instance whose kernel does not request channels last keeps th
     const auto x = images.conv(images.net.input({2, channels, 4, 5}), channels);
     images.conv(images.apply(TENON_OP_Relu, {x}), 4, true);
     CHECK(check(images.net, TENON_FUSION_FULL, query_either) == (channels == 2 ? 2 : 4));
+  }
+}
+
+TEST_CASE("sdk: a kernel may read one image in the graph's form and write another with channels last") {
+  for (const std::int64_t channels : {2, 3}) {
+    Images images;
+    const auto x = images.conv(images.net.input({2, channels, 4, 5}), 3);
+    images.conv(images.apply(TENON_OP_Relu, {x}), 4, true);
+    CHECK(check(images.net, TENON_FUSION_FULL, query_mixed) == (channels == 2 ? 3 : 4));
   }
 }
 

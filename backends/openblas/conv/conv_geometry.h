@@ -34,15 +34,16 @@ struct ConvGeometry {
   bool empty() const { return images * out_pixels() * out_channels == 0; }
 };
 
-/// x and y are channels last, of rank 3 or 4; w has the layout of the graph.
+/// y is channels last, of rank 3 or 4, and x unless stated otherwise; w has the layout of the graph.
 inline ConvGeometry conv_geometry(const sdk::Operand& x, const sdk::Operand& w, const sdk::Operand& y,
-                                  const tenon_attributes_conv& attributes) {
+                                  const tenon_attributes_conv& attributes, bool x_channels_last = true) {
   const bool image = x.rank == 4;
+  const std::uint32_t first = x_channels_last ? 1 : 2;  // of the dimensions of an image of x
   ConvGeometry g;
   g.images = x.shape[0];
-  g.height = image ? x.shape[1] : 1;
-  g.width = x.shape[x.rank - 2];
-  g.channels = x.shape[x.rank - 1];
+  g.height = image ? x.shape[first] : 1;
+  g.width = x.shape[x.rank - 3 + first];
+  g.channels = x.shape[x_channels_last ? x.rank - 1 : 1];
   g.out_height = image ? y.shape[1] : 1;
   g.out_width = y.shape[y.rank - 2];
   g.out_channels = y.shape[y.rank - 1];

@@ -6,6 +6,7 @@
 
 #include <hwy/cache_control.h>
 #include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "simd/activations.h"
@@ -91,9 +92,19 @@ void write_row(const TileOutput<T>& out, std::int64_t at, const T* sums) {
   }
 }
 
-template <int R, int V, class T>
-HWY_NOINLINE void tile(const T* HWY_RESTRICT a, std::int64_t a_step, const T* HWY_RESTRICT b, std::int64_t k, const T* ahead,
-                       std::int64_t ahead_step, const TileOutput<T>& out) {
+/// a, with element p of row r at a[r step + p], or at a[r step + offsets[p]] if it is indirect.
+template <class T>
+struct TileRows {
+  const T* a;
+  std::int64_t step;
+  const std::int32_t* offsets;
+};
+
+template <int R, int V, bool indirect, class T>
+HWY_NOINLINE void tile(const TileRows<T>& from, const T* HWY_RESTRICT b, std::int64_t k, const T* ahead, std::int64_t ahead_step,
+                       const TileOutput<T>& out) {
+  const T* HWY_RESTRICT const a = from.a;
+  const std::int64_t a_step = from.step;
   const Wide<T> d;
   const std::int64_t n = lanes(d);
   // load the partial sums
@@ -109,8 +120,10 @@ HWY_NOINLINE void tile(const T* HWY_RESTRICT a, std::int64_t a_step, const T* HW
   TENON_UNROLL
   for (int i = 0; i < pointers; ++i) rows[i] = a + 3 * i * a_step;
   for (std::int64_t p = 0; p < k; ++p, b += panel_width<T>, ahead += ahead_step) {
-    TENON_UNROLL
-    for (int i = 0; i < pointers; ++i) __asm__("" : "+r"(rows[i]));  // or the compiler makes 14 pointers of them again
+    if constexpr (!indirect) {
+      TENON_UNROLL
+      for (int i = 0; i < pointers; ++i) __asm__("" : "+r"(rows[i]));  // or the compiler makes 14 pointers of them again
+    }
     hn::Vec<Wide<T>> line[V];
     __builtin_prefetch(ahead, 0, 2);
     TENON_UNROLL
@@ -118,9 +131,10 @@ HWY_NOINLINE void tile(const T* HWY_RESTRICT a, std::int64_t a_step, const T* HW
       line[v] = hn::Load(d, b + v * n);
       hwy::Prefetch(b + lines_ahead * panel_width<T> + v * n);
     }
+    const T* const column = indirect ? a + from.offsets[p] : nullptr;
     TENON_UNROLL
     for (int r = 0; r < R; ++r) {
-      const auto x = hn::Set(d, rows[r / 3][r % 3 * a_step]);
+      const auto x = hn::Set(d, indirect ? column[r * a_step] : rows[r / 3][r % 3 * a_step]);
       TENON_UNROLL
       for (int v = 0; v < V; ++v) sum[r][v] = hn::MulAdd(x, line[v], sum[r][v]);
     }
@@ -179,13 +193,21 @@ HWY_NOINLINE void tile(const T* HWY_RESTRICT a, std::int64_t a_step, const T* HW
 }
 
 template <class T>
-using TileFunction = void (*)(const T*, std::int64_t, const T*, std::int64_t, const T*, std::int64_t, const TileOutput<T>&);
+using TileFunction = void (*)(const TileRows<T>&, const T*, std::int64_t, const T*, std::int64_t, const TileOutput<T>&);
 
-/// tile<1, V> ... tile<tile_rows, V>
-template <int V, class T, int... R>
+/// tile<1, V, indirect> ... tile<tile_rows, V, indirect>
+template <int V, bool indirect, class T, int... R>
 TileFunction<T> choose_tile(std::int64_t rows, std::integer_sequence<int, R...>) {
-  static constexpr TileFunction<T> tiles[] = {&tile<R + 1, V, T>...};
+  static constexpr TileFunction<T> tiles[] = {&tile<R + 1, V, indirect, T>...};
   return tiles[rows - 1];
+}
+template <class T>
+TileFunction<T> choose_tile(std::int64_t rows, bool two, bool indirect) {
+  constexpr auto heights = std::make_integer_sequence<int, tile_rows>();
+  if constexpr (std::is_same_v<T, float>) {
+    if (indirect) return two ? choose_tile<2, true, T>(rows, heights) : choose_tile<1, true, T>(rows, heights);
+  }
+  return two ? choose_tile<2, false, T>(rows, heights) : choose_tile<1, false, T>(rows, heights);
 }
 
 /// Whether tiles apply the activation. The others need too many registers.
@@ -231,12 +253,12 @@ void pack_lines(const PanelSource<T>& from, std::int64_t first, std::int64_t lin
 template <class T>
 void multiply_panel(const PanelProduct<T>& p, std::int64_t panel, std::int64_t row, std::int64_t rows,
                     const PrefetchCursor<T>& next_memory) {
-  constexpr auto heights = std::make_integer_sequence<int, tile_rows>();
   const std::int64_t n = lanes(Wide<T>());
   const std::int64_t first = panel * panel_width<T>;
   const std::int64_t columns = p.wide_last_panel ? panel_width<T> : std::min(panel_width<T>, p.columns - first);
   const std::int64_t tiles = (rows + tile_rows - 1) / tile_rows;
   const std::int64_t tiles_of_all_columns = tiles * ((columns + 2 * n - 1) / (2 * n));
+  static_assert(max_indirect_k <= k_block_lines, "indirect rows have one k block");
   const std::int64_t k_blocks = std::max<std::int64_t>(1, (p.k + k_block_lines / 2) / k_block_lines);
   HWY_ALIGN T packed_lines[max_block_lines * panel_width<T>];
   const T* const panel_lines = p.panels == nullptr ? nullptr : p.panels + panel * panel_width<T> * p.k;
@@ -275,10 +297,10 @@ void multiply_panel(const PanelProduct<T>& p, std::int64_t panel, std::int64_t r
         out.y = p.y + at;
         out.y_offsets = p.y_offsets == nullptr ? nullptr : p.y_offsets + begin;
         out.residual = p.residual == nullptr ? nullptr : p.residual + at;
-        const TileFunction<T> function = two ? choose_tile<2, T>(height, heights) : choose_tile<1, T>(height, heights);
-        const T* const tile_a = p.a + begin * p.a_step + line;
+        const TileRows<T> from{p.a + begin * p.a_step + line, p.a_step, p.a_offsets};
         const bool fetches = ahead.elements > 0;
-        function(tile_a, p.a_step, lines + column, next - line, fetches ? ahead.from : tile_a, fetches ? piece : 0, out);
+        choose_tile<T>(height, two, p.a_offsets != nullptr)(from, lines + column, next - line, fetches ? ahead.from : from.a,
+                                                            fetches ? piece : 0, out);
         ahead.from += (next - line) * piece;
         ahead.elements -= (next - line) * piece;
       }

@@ -90,6 +90,9 @@ void pack_panel(const PanelSource<T>& from, std::int64_t panel, T* out_panels) {
 template <>
 void pack_panel(const PanelSource<sdk::BFloat16>& from, std::int64_t panel, sdk::BFloat16* out_panels);
 
+/// The largest k of products with PanelProduct::a_offsets.
+inline constexpr std::int64_t max_indirect_k = 512;
+
 /// y = activation(alpha a b + bias + beta residual), with a (rows, k), b packed, y (rows, columns). Of bf16, sums and what is added to them
 /// are f32, rounded once.
 template <class T>
@@ -97,6 +100,7 @@ struct PanelProduct {
   std::int64_t rows = 0, k = 0, columns = 0;
   const T* a = nullptr;
   std::int64_t a_step = 0;
+  const std::int32_t* a_offsets = nullptr;   ///< of f32, k <= max_indirect_k: element p of row r is a[r a_step + a_offsets[p]]
   const T* panels = nullptr;                 ///< of b; NULL: `unpacked` is packed as it is used
   const PanelSource<T>* unpacked = nullptr;  ///< b with one tap, only of products of f32 and f64
   const T* next_panels = nullptr;            ///< of f32 and f64: panels of the same size that are multiplied next, to be fetched; or NULL

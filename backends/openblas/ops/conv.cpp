@@ -8,6 +8,7 @@
 #include "conv/conv_bias.h"
 #include "conv/conv_depthwise.h"
 #include "conv/conv_direct.h"
+#include "conv/conv_few_channels.h"
 #include "conv/conv_geometry.h"
 #include "conv/conv_weight_grad.h"
 #include "conv/conv_winograd.h"
@@ -33,10 +34,10 @@ void pack_direct(const sdk::Host& host, const DirectConv& conv, const Source& so
   });
 }
 
-enum class Algorithm { depthwise, winograd, direct };
+enum class Algorithm { depthwise, winograd, direct, few_channels };
 
 std::string name_of(Algorithm algorithm) {
-  static constexpr const char* names[] = {"depthwise", "winograd", "direct"};
+  static constexpr const char* names[] = {"depthwise", "winograd", "direct", "few channels"};
   return names[static_cast<std::size_t>(algorithm)];
 }
 
@@ -49,18 +50,23 @@ Algorithm algorithm_of(const ConvGeometry& g, const WinogradConv& winograd, cons
   return memory != nullptr && std::string_view(memory) == "small" ? Algorithm::direct : Algorithm::winograd;
 }
 
+bool reads_graph_layout(const sdk::Call& call) {
+  return is_of_few_channels(call.inputs[0].dtype, call.inputs[weights], call.attr<tenon_attributes_conv>().groups);
+}
+
 /// y = epilogue(conv(x, w) + b)
 template <class T>
 class Forward {
  public:
   explicit Forward(const sdk::Call& call)
-      : g_(conv_geometry(call.inputs[0], call.inputs[1], call.outputs[0], call.attr<tenon_attributes_conv>())),
+      : g_(conv_geometry(call.inputs[0], call.inputs[1], call.outputs[0], call.attr<tenon_attributes_conv>(), !reads_graph_layout(call))),
         direct_(forward_conv(g_)),
         winograd_(winograd_forward(g_)),
-        algorithm_(algorithm_of<T>(g_, winograd_, call.host)) {}
+        algorithm_(reads_graph_layout(call) ? Algorithm::few_channels : algorithm_of<T>(g_, winograd_, call.host)) {}
 
   std::int64_t packed_elements() const {
     if (algorithm_ == Algorithm::depthwise) return g_.weights();
+    if (algorithm_ == Algorithm::few_channels) return few_channels_weight_elements<Single>(g_);
     return algorithm_ == Algorithm::winograd ? winograd_weight_elements(winograd_) : direct_panel_elements<T>(direct_);
   }
 
@@ -68,6 +74,9 @@ class Forward {
 
   void pack(const sdk::Host& host, const T* w, T* out_packed) const {
     if (algorithm_ == Algorithm::depthwise) return depthwise_weights(g_, w, out_packed);
+    if constexpr (std::is_same_v<T, Single>) {
+      if (algorithm_ == Algorithm::few_channels) return few_channels_weights(g_, w, out_packed);
+    }
     if constexpr (std::is_same_v<T, float>) {
       if (algorithm_ == Algorithm::winograd) return winograd_weights(winograd_, host, w, 9, 9 * g_.channels, false, out_packed);
     }
@@ -80,6 +89,7 @@ class Forward {
     std::size_t bytes = scratch_bytes(g_.out_channels, sizeof(T));
     if (algorithm_ == Algorithm::winograd) bytes += winograd_scratch(winograd_, call.host);
     if (algorithm_ == Algorithm::direct) bytes += direct_scratch(direct_, call.host, sizeof(T));
+    if (algorithm_ == Algorithm::few_channels) bytes += few_channels_scratch<Single>(g_, call.host);
     return bytes;
   }
 
@@ -90,6 +100,11 @@ class Forward {
     const T* const residual = call.epilogue.residual == nullptr ? nullptr : call.epilogue.residual->as<const T>();
     scratch += scratch_bytes(g_.out_channels, sizeof(T));
     if (algorithm_ == Algorithm::depthwise) return depthwise_forward(g_, call, x, packed, bias, y);
+    if constexpr (std::is_same_v<T, Single>) {
+      if (algorithm_ == Algorithm::few_channels) {
+        return few_channels_conv<T>(g_, {x, packed, y, bias, residual, call.epilogue.activation}, call.host, scratch);
+      }
+    }
     if constexpr (std::is_same_v<T, float>) {
       if (algorithm_ == Algorithm::winograd) {
         return winograd_conv(winograd_, {x, packed, y, bias, residual, call.epilogue.activation}, call.host, scratch);
@@ -99,6 +114,8 @@ class Forward {
   }
 
  private:
+  /// T, or any other type where T has no convolution of few channels.
+  using Single = std::conditional_t<std::is_same_v<T, double>, float, T>;
   ConvGeometry g_;
   DirectConv direct_;
   WinogradConv winograd_;
@@ -251,10 +268,15 @@ void conv_weight_grad(const sdk::Call& call) {
   }
 }
 
+std::uint32_t images_in_graph_layout(const sdk::Call& call) {
+  return reads_graph_layout(call) ? 1 : 0;
+}
+
 constexpr sdk::Traits conv_traits{.epilogue = true,
                                   .residual = true,
                                   .activations = sdk::all_activations,
                                   .channels_last = {.inputs = 1, .outputs = 1},
+                                  .graph_layout_inputs = images_in_graph_layout,
                                   .scratch = scratch<Forward>,
                                   .pack_size = pack_size<Forward>,
                                   .pack = pack<Forward>,

@@ -233,6 +233,9 @@ struct Traits {
   /// Called for each instance; false: its images reach the kernel with the graph's layout, and
   /// Call::channels_last is false. NULL: always.
   bool (*channels_last_when)(const Call&) = nullptr;
+  /// Called for each instance with images that have their channels last: the `inputs` of
+  /// channels_last that reach the kernel with the graph's layout all the same. NULL: none.
+  std::uint32_t (*graph_layout_inputs)(const Call&) = nullptr;
   std::size_t (*scratch)(const Call&) = nullptr;  ///< bytes needed; `packed` is not NULL for inputs that will be packed
   std::size_t (*pack_size)(const Call&, std::uint32_t input) = nullptr;        ///< bytes of a packed copy of this input; 0: not packed
   void (*pack)(const Call&, std::uint32_t input, void* out_packed) = nullptr;  ///< writes the packed copy, aligned to 64
