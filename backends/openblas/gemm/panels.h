@@ -98,7 +98,7 @@ struct PanelProduct {
   const T* a = nullptr;
   std::int64_t a_step = 0;
   const T* panels = nullptr;
-  const T* next_panels = nullptr;  ///< of f32 and f64: panels of the same size that are multiplied next, to be fetched; or NULL
+  const T* next_panels = nullptr;  ///< of f32 and f64: a panel that is used next, or as many as these; or NULL
   T* y = nullptr;
   std::int64_t y_step = 0;
   const std::int64_t* y_offsets = nullptr;  ///< the offset of each row of y; NULL: i y_step
