@@ -228,6 +228,7 @@ PanelProduct<T> part_of(const PanelProduct<T>& p, std::int64_t begin, std::int64
   part.columns = std::min(last * panel_width<T>, p.columns) - column;
   part.a += begin * p.a_step;
   part.panels += first * panel_step<T>(p.k);
+  if (last < panel_count<T>(p.columns)) part.next_panels = p.panels + last * panel_step<T>(p.k);
   part.y += at;
   if (p.y_offsets != nullptr) part.y_offsets += begin;
   if (p.bias != nullptr) part.bias += column;

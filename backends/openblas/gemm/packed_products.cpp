@@ -25,6 +25,7 @@ PanelProduct<T> part_of(const PanelProduct<T>& p, std::int64_t row, std::int64_t
   part.columns = std::min(panels * panel_width<T>, p.columns - column);
   part.a += row * p.a_step;
   part.panels += panel * panel_step<T>(p.k);
+  if (panel + panels < panel_count<T>(p.columns)) part.next_panels = part.panels + panels * panel_step<T>(p.k);
   if (p.y != nullptr) part.y += row * p.y_step + column;
   if (p.wide_y != nullptr) part.wide_y += row * p.y_step + column;
   if (p.bias != nullptr) part.bias += column;

@@ -313,7 +313,8 @@ template <class T>
 void multiply_all(const PanelProduct<T>& p) {
   const std::int64_t panels = panel_count<T>(p.columns);
   // If all panels stay in L2, a few rows of y are written from end to end before the next ones.
-  const bool few = p.panels != nullptr && panel_elements<T>(p.k, p.columns) * static_cast<std::int64_t>(sizeof(T)) <= resident_bytes;
+  const bool few =
+      p.panels != nullptr && panels > 1 && panel_elements<T>(p.k, p.columns) * static_cast<std::int64_t>(sizeof(T)) <= resident_bytes;
   const std::int64_t max_rows = few ? 2 * tile_rows : max_partial_rows;
   const std::int64_t groups = (p.rows + max_rows - 1) / max_rows;
   const auto first_row = [&](std::int64_t g) { return g * p.rows / groups; };

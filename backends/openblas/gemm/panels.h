@@ -103,7 +103,7 @@ struct PanelProduct {
   const std::int32_t* a_offsets = nullptr;   ///< of f32, k <= max_indirect_k: element p of row r is a[r a_step + a_offsets[p]]
   const T* panels = nullptr;                 ///< of b; NULL: `unpacked` is packed as it is used
   const PanelSource<T>* unpacked = nullptr;  ///< b with one tap, only of products of f32 and f64
-  const T* next_panels = nullptr;            ///< of f32 and f64: panels of the same size that are multiplied next, to be fetched; or NULL
+  const T* next_panels = nullptr;            ///< of f32 and f64: a panel that is used next, or as many as these; or NULL
   T* y = nullptr;
   std::int64_t y_step = 0;
   const std::int64_t* y_offsets = nullptr;  ///< the offset of each row of y; NULL: i y_step
