@@ -11,6 +11,7 @@
 #include "layers/keys.h"
 #include "testing.h"
 #include "yaml/reader.h"
+#include "yaml/write.h"
 
 using namespace tenon;
 using namespace tenon::test;
@@ -168,6 +169,14 @@ TEST_CASE("definition text: models of the tree read back the same, and as JSON t
   CHECK(to_yaml(json) == "layers:\n  - dense: {units: 3, name: \"a b\"}\n  - relu\n");
   const ModelDefinition file = model_from_yaml("onnx: {file: /tmp/net.onnx, outputs: [a, b], frozen: true}");
   CHECK(to_yaml(file) == "layers:\n  - onnx: {file: \"/tmp/net.onnx\", outputs: [a, b], frozen: [\"*\"]}\n");
+}
+
+TEST_CASE("definition text: a tree that was read is written as what reads the same") {
+  const std::string text = R"({a: 1.0e-8, b: "1.5", c: [true, "true", null, x y, "a: b", -3], "d e": {}, f: "", g: 'it''s'})";
+  const auto source = std::make_shared<yaml::Source>();
+  const std::string written = yaml::flow(yaml::parse(text, source));
+  CHECK(written == R"({a: 1.0e-8, b: "1.5", c: [true, "true", null, "x y", "a: b", -3], "d e": {}, f: "", g: "it's"})");
+  CHECK(yaml::flow(yaml::parse(written, source)) == written);
 }
 
 TEST_CASE("definition text: what no key can say is an error") {
