@@ -84,6 +84,7 @@ layers:
   - dense: {units: 3}
   - batch_norm
   - batch_norm: {preset: torch}
+  - batch_norm: {momentum: 0.1}
   - lstm: {units: 4, forget_bias: 0}
   - dense: {units: 3, kernel_initializer: {name: glorot_normal, truncated: false}}
 )";
@@ -153,8 +154,10 @@ TEST_CASE("definition text: what a preset gives is left out, what differs from i
   const auto& torch = std::get<layers::BatchNorm>(again.layers[2].kind);
   CHECK(torch.momentum == 0.1);
   CHECK_FALSE(*torch.channels_last);
-  CHECK(std::get<layers::LSTM>(again.layers[3].kind).cell.forget_bias == 0.0);
-  CHECK(*std::get<layers::Dense>(again.layers[4].kind).weights.kernel_initializer->truncated == false);
+  CHECK(text.find("batch_norm: {momentum: 0.1}") != std::string::npos);
+  CHECK(std::get<layers::BatchNorm>(again.layers[3].kind).momentum == 0.9);
+  CHECK(std::get<layers::LSTM>(again.layers[4].kind).cell.forget_bias == 0.0);
+  CHECK(*std::get<layers::Dense>(again.layers[5].kind).weights.kernel_initializer->truncated == false);
 }
 
 TEST_CASE("definition text: models of the tree read back the same, and as JSON too") {
