@@ -15,6 +15,7 @@
 #include "c/program.h"
 #include "io/atomic_file.h"
 #include "yaml/reader.h"
+#include "yaml/write.h"
 
 using namespace tenon;
 using namespace tenon::c;
@@ -41,12 +42,24 @@ void compile(TenonModel& model, const Context& context, const std::string& defin
   model.compile_text = definition;
 }
 
+/// The keys of a train.yaml that tenon_model_compile takes; empty for a model.yaml, whose defaults follow from its last layer.
+std::string compile_text_of(const std::string& path) {
+  const yaml::Node tree = yaml::load(path);
+  std::string text;
+  if (tree.find("model") == nullptr) return text;
+  for (const char* key : {"optimizer", "loss", "losses", "metrics", "trainable", "frozen", "parallel"}) {
+    if (const auto* entry = tree.find(key)) text += std::string(key) + ": " + yaml::flow(entry->value) + "\n";
+  }
+  return text;
+}
+
 /// The model of a train.yaml or model.yaml, compiled as it says.
 std::unique_ptr<TenonModel> load_file(const Context& context, const std::string& path, const char* checkpoint) {
   TrainingRun run(load_definition(path), context);
   if (checkpoint != nullptr) run.load_weights(checkpoint);
   auto model = std::make_unique<TenonModel>(std::move(run.model()));
   model->of_optimizer = run.definition().callbacks;
+  model->compile_text = compile_text_of(path);
   return model;
 }
 

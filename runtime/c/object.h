@@ -154,7 +154,7 @@ struct TenonError final : tenon::c::Object {
 
 struct TenonContext final : tenon::c::Object {
   static constexpr tenon::c::Kind kind_of = tenon::c::Kind::context;
-  explicit TenonContext(tenon::Context context) : Object(kind_of), value(std::move(context)) {}
+  explicit TenonContext(const tenon::Context& context) : Object(kind_of), value(context) {}
   tenon::Context value;
 };
 

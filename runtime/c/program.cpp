@@ -9,6 +9,7 @@
 #include "c/graph.h"
 #include "c/json.h"
 #include "c/run.h"
+#include "exec/device_state.h"
 
 TenonProgram::TenonProgram(tenon::Program program, const tenon::Graph& graph) : Object(kind_of), value(std::move(program)) {
   for (const tenon::ValueInfo& info : graph.values()) {
@@ -97,9 +98,11 @@ TenonError* tenon_parameters_describe(const TenonParameters* parameters, char** 
     const ParameterStore& store = *get(parameters, "parameters").value;
     Json json = Json::array();
     for (const auto& [name, tensor] : store.all()) {
+      const auto* device = dynamic_cast<const exec::DeviceState*>(tensor.storage()->device.get());
       json.push_back({{"name", name},
                       {"dtype", tenon::name_of(tensor.dtype())},
                       {"shape", c::json_of(tensor.shape())},
+                      {"device", device == nullptr ? Json() : Json(device->info.name)},
                       {"is_set", !store.unset().contains(name)}});
     }
     *out_json = new_json(json);

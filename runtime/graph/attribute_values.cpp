@@ -12,6 +12,8 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <tenon/attributes.h>
@@ -189,6 +191,13 @@ bool with_attributes_of(tenon_op op, const Visit& visit) {
   }
 }
 
+/// True for an op whose struct is tenon_attributes_none.
+bool has_no_attributes(tenon_op op) {
+  bool has_none = false;
+  with_attributes_of(op, [&]<class Struct>(Struct) { has_none = std::is_same_v<Struct, tenon_attributes_none>; });
+  return has_none;
+}
+
 /// The fields of the op's struct under the names that its line gives them; those that it does not use have no name.
 std::vector<AttributeInfo> fields_of(tenon_op op) {
   FieldInfos infos;
@@ -219,16 +228,16 @@ std::vector<AttributeInfo> fields_of(tenon_op op) {
 }  // namespace
 
 tenon_op op_from_name(const std::string& name) {
-  static const std::vector<std::pair<std::string, tenon_op>> ops = {
+  static const std::unordered_map<std::string, tenon_op> ops = {
 #define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attribute_struct, indexing, schema) {#name, id},
 #include <tenon/ops.def>
 #undef TENON_OP
   };
-  const auto found = std::ranges::find(ops, name, &std::pair<std::string, tenon_op>::first);
-  if (found != ops.end()) return found->second;
+  if (const auto found = ops.find(name); found != ops.end()) return found->second;
   if (name.find('.') != std::string::npos) return vendor_op(name);
   std::vector<std::string> names;
   for (const auto& [known, op] : ops) names.push_back(known);
+  std::ranges::sort(names);  // of two that are equally similar the first is suggested
   throw Error(fmt::format("expected the name of an op of tenon/ops.def, or of a vendor's op with its domain, got '{}'{}", name,
                           yaml::did_you_mean(name, names)));
 }
@@ -241,6 +250,7 @@ std::vector<AttributeInfo> attributes_of_op(tenon_op op) {
 
 Attributes attributes_from(tenon_op op, const AttributeValues& values) {
   if (graph::is_vendor_op(op)) return vendor_attributes(op, values);
+  if (values.empty() && has_no_attributes(op)) return {};
   const std::vector<AttributeInfo> fields = fields_of(op);
   std::vector<const AttributeValue*> given;
   std::vector<std::string> names;

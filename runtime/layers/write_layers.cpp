@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "layers/write_layers.h"
 
-#include <cmath>
+#include <fmt/core.h>
+
+#include <cstdlib>
+#include <limits>
 #include <string>
 #include <utility>
 #include <variant>
@@ -70,6 +73,15 @@ Json json_of(const Padding& padding, int dims) {
 template <class T>
 Json json_of(const std::optional<T>& value) {
   return value ? Json(*value) : Json();
+}
+
+/// The shortest number t with 1 - t == momentum: Keras's momentum of running statistics.
+double keras_momentum(double momentum) {
+  for (int digits = 1; digits <= std::numeric_limits<double>::max_digits10; ++digits) {
+    const double candidate = std::strtod(fmt::format("{:.{}g}", 1 - momentum, digits).c_str(), nullptr);
+    if (1 - candidate == momentum) return candidate;
+  }
+  return 1 - momentum;
 }
 
 /// The keys of one layer.
@@ -217,7 +229,7 @@ void write(Keys& keys, const BatchNorm& layer) {
                 "batch_norm: expected `biased` and `channels_last` both as in Keras or both as in PyTorch, which model.yaml can say");
   }
   keys.add("preset", as_keras ? "keras" : "tenon");
-  if (layer.momentum) keys.add("momentum", as_keras ? 1 - *layer.momentum : *layer.momentum);
+  if (layer.momentum) keys.add("momentum", as_keras ? keras_momentum(*layer.momentum) : *layer.momentum);
   keys.add("epsilon", json_of(layer.epsilon));
   keys.add("axis", json_of(layer.axis));
   keys.add("mode", layer.per_activation ? "per_activation" : "spatial");

@@ -87,7 +87,7 @@ typedef struct TenonContextOptions {
   uint32_t reserved;
   const char* config;         /* the keys of a tenon.yaml; they go before environment and files */
   const char* config_file;    /* a tenon.yaml; NULL: the one that TENON_CONFIG names, or none */
-  const char* const* plugins; /* files and folders that are searched for backends before all others */
+  const char* const* plugins; /* files and folders that are searched for backends first */
   uint64_t plugin_count;
 } TenonContextOptions;
 
@@ -154,12 +154,12 @@ typedef struct TenonTensorInfo {
   uint32_t struct_size; /* set by the caller; fields within it are filled */
   tenon_dtype dtype;
   uint32_t rank;
-  uint32_t flags;         /* TENON_TENSOR_READ_ONLY */
-  uint32_t is_dense;      /* 1: contiguous in row-major order */
-  uint32_t is_on_host;    /* 1: the host can access the elements */
-  uint64_t address;       /* of element (0, ..., 0): a pointer, or an address of the device */
+  uint32_t flags;      /* TENON_TENSOR_READ_ONLY */
+  uint32_t is_dense;   /* 1: contiguous in row-major order */
+  uint32_t is_on_host; /* 1: the host can access the elements */
+  uint64_t address;    /* of element (0, ..., 0): a pointer, or an address of the device */
   uint64_t element_count;
-  uint64_t size_bytes;    /* of a dense copy */
+  uint64_t size_bytes; /* of a dense copy */
   int64_t shape[TENON_MAX_RANK];
   int64_t strides[TENON_MAX_RANK];
 } TenonTensorInfo;
@@ -227,8 +227,7 @@ TENON_API TenonError* tenon_tensor_equal(const TenonTensor* a, const TenonTensor
 struct DLManagedTensor;
 struct DLManagedTensorVersioned;
 TENON_API TenonError* tenon_tensor_from_dlpack(struct DLManagedTensor* managed,
-                                               const TenonDevice* device,
-                                               TenonTensor** out_tensor);
+                                               const TenonDevice* device, TenonTensor** out_tensor);
 /* The flag READ_ONLY becomes TENON_TENSOR_READ_ONLY. Errors also: a version other than 1.x. */
 TENON_API TenonError* tenon_tensor_from_dlpack_versioned(struct DLManagedTensorVersioned* managed,
                                                          const TenonDevice* device,
@@ -259,8 +258,8 @@ TENON_API TenonError* tenon_cancellation_requested(const TenonCancellation* canc
 /* Options of a run: of a program, a prediction, a whole fit. */
 typedef struct TenonRunOptions {
   uint32_t struct_size;
-  uint32_t threads;  /* the most threads of the host, the caller's included; 0: all */
-  int32_t priority;  /* a hint for devices whose queues have priorities: higher goes first */
+  uint32_t threads; /* the most threads of the host, the caller's included; 0: all */
+  int32_t priority; /* a hint for devices whose queues have priorities: higher goes first */
   uint32_t reserved;
   /* The run ends with TENON_CANCELLED before its next kernel; parameters are as before it. NULL: it
    * cannot be stopped. */
@@ -296,10 +295,9 @@ typedef struct TenonNodeOptions {
  * Threads  any, also at the same time. */
 TENON_API TenonError* tenon_apply(const TenonContext* context, const TenonDevice* device,
                                   tenon_op op, const void* attributes,
-                                  const TenonNodeOptions* options,
-                                  const TenonTensor* const* inputs, uint64_t input_count,
-                                  TenonTensor** out_results, uint64_t capacity,
-                                  uint64_t* out_count);
+                                  const TenonNodeOptions* options, const TenonTensor* const* inputs,
+                                  uint64_t input_count, TenonTensor** out_results,
+                                  uint64_t capacity, uint64_t* out_count);
 /* The same by name. `attributes` of NULL: {}. */
 TENON_API TenonError* tenon_apply_named(const TenonContext* context, const TenonDevice* device,
                                         const char* op, const char* attributes,
@@ -318,8 +316,7 @@ typedef uint32_t TenonValue;
 TENON_API TenonError* tenon_graph_create(TenonGraph** out_graph);
 /* A value that is bound at each run, in the order of these calls. */
 TENON_API TenonError* tenon_graph_input(TenonGraph* graph, const char* name, tenon_dtype dtype,
-                                        uint32_t rank, const int64_t* shape,
-                                        TenonValue* out_value);
+                                        uint32_t rank, const int64_t* shape, TenonValue* out_value);
 /* A value that is kept between runs, in TenonParameters. */
 TENON_API TenonError* tenon_graph_parameter(TenonGraph* graph, const char* name, tenon_dtype dtype,
                                             uint32_t rank, const int64_t* shape,
@@ -339,8 +336,7 @@ TENON_API TenonError* tenon_graph_apply_named(TenonGraph* graph, const char* op,
 /* Declares a result of each run, in the order of these calls. */
 TENON_API TenonError* tenon_graph_output(TenonGraph* graph, const char* name, TenonValue value);
 /* Sets the parameter to `value` after each run. */
-TENON_API TenonError* tenon_graph_update(TenonGraph* graph, TenonValue parameter,
-                                         TenonValue value);
+TENON_API TenonError* tenon_graph_update(TenonGraph* graph, TenonValue parameter, TenonValue value);
 /* Nodes appended from now on request this device; NULL: the program's. */
 TENON_API TenonError* tenon_graph_set_device(TenonGraph* graph, const char* device);
 /* Nodes appended from now on are named "<scope>/..."; NULL: without. */
@@ -377,8 +373,7 @@ typedef struct TenonProgram TenonProgram;
 
 TENON_API TenonError* tenon_parameters_create(TenonParameters** out_parameters);
 /* [{name, dtype, shape, device, is_set}] */
-TENON_API TenonError* tenon_parameters_describe(const TenonParameters* parameters,
-                                                char** out_json);
+TENON_API TenonError* tenon_parameters_describe(const TenonParameters* parameters, char** out_json);
 /* A view of the parameter's memory, for reading: to write, use tenon_parameters_set.
  * Errors  an unknown name. */
 TENON_API TenonError* tenon_parameters_get(const TenonParameters* parameters, const char* name,
@@ -389,9 +384,9 @@ TENON_API TenonError* tenon_parameters_set(const TenonParameters* parameters, co
                                            const TenonTensor* tensor);
 
 enum {
-  TENON_PROGRAM_UNOPTIMIZED = 1u << 0,  /* keeps dead code and common subexpressions */
-  TENON_PROGRAM_FREEZE = 1u << 1,       /* parameters become constants with their present values */
-  TENON_PROGRAM_UPDATES_LAST = 1u << 2  /* a run can be cancelled until all has been computed */
+  TENON_PROGRAM_UNOPTIMIZED = 1u << 0, /* keeps dead code and common subexpressions */
+  TENON_PROGRAM_FREEZE = 1u << 1,      /* parameters become constants with their present values */
+  TENON_PROGRAM_UPDATES_LAST = 1u << 2 /* a run can be cancelled until all has been computed */
 };
 typedef struct TenonProgramOptions {
   uint32_t struct_size;
@@ -655,16 +650,20 @@ TENON_API TenonError* tenon_model_predict(TenonModel* model, const char* const* 
                                           uint64_t output_count);
 /* One step, on one batch; {loss, metrics} of it. Names may be NULL for one input and one target.
  * `sample_weights`, which may be NULL: f32 or f64 (n). */
-TENON_API TenonError* tenon_model_train_batch(
-    TenonModel* model, const char* const* input_names, const TenonTensor* const* inputs,
-    uint64_t input_count, const char* const* target_names, const TenonTensor* const* targets,
-    uint64_t target_count, const TenonTensor* sample_weights, const TenonRunOptions* run,
-    char** out_json);
+TENON_API TenonError* tenon_model_train_batch(TenonModel* model, const char* const* input_names,
+                                              const TenonTensor* const* inputs,
+                                              uint64_t input_count, const char* const* target_names,
+                                              const TenonTensor* const* targets,
+                                              uint64_t target_count,
+                                              const TenonTensor* sample_weights,
+                                              const TenonRunOptions* run, char** out_json);
 /* Loss and metrics of one batch, as evaluate sees them. */
-TENON_API TenonError* tenon_model_test_batch(
-    TenonModel* model, const char* const* input_names, const TenonTensor* const* inputs,
-    uint64_t input_count, const char* const* target_names, const TenonTensor* const* targets,
-    uint64_t target_count, const TenonTensor* sample_weights, char** out_json);
+TENON_API TenonError* tenon_model_test_batch(TenonModel* model, const char* const* input_names,
+                                             const TenonTensor* const* inputs, uint64_t input_count,
+                                             const char* const* target_names,
+                                             const TenonTensor* const* targets,
+                                             uint64_t target_count,
+                                             const TenonTensor* sample_weights, char** out_json);
 /* i64 (classes, classes): [row, column] counts samples of class `row` predicted as `column`. */
 TENON_API TenonError* tenon_model_confusion_matrix(TenonModel* model, const TenonData* data,
                                                    int64_t batch_size, TenonTensor** out_matrix);
@@ -768,8 +767,7 @@ enum { TENON_LOG_OFF = 4 };
  * thread, one call at a time, with a line without its line break, and must not call this API.
  * TENON_LOG_OFF: text that a configuration key asked for, such as log_device_placement. When this
  * returns, no call of the previous function is in progress. */
-TENON_API TenonError* tenon_log_set_sink(void (*sink)(void* user, uint32_t level,
-                                                      const char* text),
+TENON_API TenonError* tenon_log_set_sink(void (*sink)(void* user, uint32_t level, const char* text),
                                          void* user);
 /* Logs lines of this TENON_LOG_* and above; a context that is created later sets its logging.level. */
 TENON_API TenonError* tenon_log_set_level(uint32_t level);

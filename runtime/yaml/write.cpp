@@ -40,4 +40,27 @@ std::string flow(const Json& value) {
   return value.is_object() ? "{" + text + "}" : "[" + text + "]";
 }
 
+std::string flow(const Node& value) {
+  // A text without quotes may be a number, or a word that means something else than itself.
+  const auto scalar = [](const Node& node) {
+    const bool keeps_its_form =
+        !node.text.empty() && std::ranges::all_of(node.text, [](char c) { return is_word_character(c) || c == '+'; });
+    return !node.quoted && keeps_its_form ? node.text : Json(node.text).dump();
+  };
+  std::string text;
+  switch (value.kind) {
+    case Node::Kind::null:
+      return "null";
+    case Node::Kind::scalar:
+      return scalar(value);
+    case Node::Kind::list:
+      for (const Node& item : value.items) text += (text.empty() ? "" : ", ") + flow(item);
+      return "[" + text + "]";
+    case Node::Kind::map:
+      for (const Node::Entry& entry : value.entries) text += (text.empty() ? "" : ", ") + text_of(entry.key) + ": " + flow(entry.value);
+      return "{" + text + "}";
+  }
+  return text;
+}
+
 }  // namespace tenon::yaml

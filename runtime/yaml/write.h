@@ -6,6 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "yaml/tree.h"
+
 namespace tenon::yaml {
 
 /// Maps keep the order in which their keys were set.
@@ -13,5 +15,7 @@ using Json = nlohmann::ordered_json;
 
 /// The value on one line: `{units: 10, activation: relu}`. Texts that would read as something else are quoted.
 std::string flow(const Json& value);
+/// The same of a value that was read.
+std::string flow(const Node& value);
 
 }  // namespace tenon::yaml

@@ -97,6 +97,6 @@ expect 0 '' bash "$(dirname "$0")/new_backend.sh" "$tree" "$cc" "$cxx"
 
 # A missing component is reported.
 sed -i 's/COMPONENTS sdk/COMPONENTS kitchen/' "$work/author/CMakeLists.txt"
-expect 1 "there is no component 'kitchen'; there are runtime, abi and sdk" "$cmake" -S "$work/author" -B "$work/author/other" \
+expect 1 "there is no component 'kitchen'; there are runtime, c, abi and sdk" "$cmake" -S "$work/author" -B "$work/author/other" \
   -DCMAKE_PREFIX_PATH="$tree" -DCMAKE_CXX_COMPILER="$cxx"
 finish

@@ -234,7 +234,9 @@ TEST_CASE("C API: a program runs with new results, with the caller's, by name an
 
   char* text = nullptr;
   REQUIRE_OK(tenon_parameters_describe(parameters, &text));
-  CHECK(parsed(text)[0]["is_set"] == false);
+  const json about = parsed(text);
+  CHECK(about[0]["is_set"] == false);
+  CHECK(about[0]["device"] == "reference:0");
   const Owned<TenonTensor> x = make_tensor({1, 0, 2, 0, 1, 0}, {2, 3}), w = make_tensor({1, 2, 3, 4, 5, 6}, {3, 2});
   const TenonTensor* inputs[] = {x};
   TenonTensor* outputs[1] = {};

@@ -277,6 +277,20 @@ TEST_CASE("C API: a model.yaml of the tree is loaded with the defaults of its la
   CHECK(evaluated(model, test).contains("accuracy"));
 }
 
+TEST_CASE("C API: a model of a train.yaml is saved with its optimizer") {
+  const TemporaryFolder folder;
+  const Owned<TenonContext> context = make_context("openblas:0");
+  const Owned<TenonData> train = digits();
+  Owned<TenonModel> model, again;
+  REQUIRE_OK(tenon_model_load(context, TENON_SOURCE_DIRECTORY "/models/mnist_mlp/train.yaml", nullptr, model.out()));
+  REQUIRE_OK(tenon_model_fit(model, train, nullptr, "{epochs: 1}", nullptr, nullptr, nullptr));
+  REQUIRE_OK(tenon_model_save(model, folder.path().c_str()));
+  REQUIRE_OK(tenon_model_load(context, folder.path().c_str(), nullptr, again.out()));
+  for (TenonModel* each : {static_cast<TenonModel*>(model), static_cast<TenonModel*>(again)})
+    REQUIRE_OK(tenon_model_fit(each, train, nullptr, "{epochs: 2}", nullptr, nullptr, nullptr));
+  CHECK(evaluated(again, train) == evaluated(model, train));
+}
+
 TEST_CASE("C API: weights go to safetensors and back, and models to ONNX and back") {
   const NoLeaks none;
   const TemporaryFolder folder;

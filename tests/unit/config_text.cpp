@@ -11,6 +11,7 @@
 #include "layers/keys.h"
 #include "testing.h"
 #include "yaml/reader.h"
+#include "yaml/write.h"
 
 using namespace tenon;
 using namespace tenon::test;
@@ -83,6 +84,7 @@ layers:
   - dense: {units: 3}
   - batch_norm
   - batch_norm: {preset: torch}
+  - batch_norm: {momentum: 0.1}
   - lstm: {units: 4, forget_bias: 0}
   - dense: {units: 3, kernel_initializer: {name: glorot_normal, truncated: false}}
 )";
@@ -152,8 +154,10 @@ TEST_CASE("definition text: what a preset gives is left out, what differs from i
   const auto& torch = std::get<layers::BatchNorm>(again.layers[2].kind);
   CHECK(torch.momentum == 0.1);
   CHECK_FALSE(*torch.channels_last);
-  CHECK(std::get<layers::LSTM>(again.layers[3].kind).cell.forget_bias == 0.0);
-  CHECK(*std::get<layers::Dense>(again.layers[4].kind).weights.kernel_initializer->truncated == false);
+  CHECK(text.find("batch_norm: {momentum: 0.1}") != std::string::npos);
+  CHECK(std::get<layers::BatchNorm>(again.layers[3].kind).momentum == 0.9);
+  CHECK(std::get<layers::LSTM>(again.layers[4].kind).cell.forget_bias == 0.0);
+  CHECK(*std::get<layers::Dense>(again.layers[5].kind).weights.kernel_initializer->truncated == false);
 }
 
 TEST_CASE("definition text: models of the tree read back the same, and as JSON too") {
@@ -168,6 +172,14 @@ TEST_CASE("definition text: models of the tree read back the same, and as JSON t
   CHECK(to_yaml(json) == "layers:\n  - dense: {units: 3, name: \"a b\"}\n  - relu\n");
   const ModelDefinition file = model_from_yaml("onnx: {file: /tmp/net.onnx, outputs: [a, b], frozen: true}");
   CHECK(to_yaml(file) == "layers:\n  - onnx: {file: \"/tmp/net.onnx\", outputs: [a, b], frozen: [\"*\"]}\n");
+}
+
+TEST_CASE("definition text: a tree that was read is written as what reads the same") {
+  const std::string text = R"({a: 1.0e-8, b: "1.5", c: [true, "true", null, x y, "a: b", -3], "d e": {}, f: "", g: 'it''s'})";
+  const auto source = std::make_shared<yaml::Source>();
+  const std::string written = yaml::flow(yaml::parse(text, source));
+  CHECK(written == R"({a: 1.0e-8, b: "1.5", c: [true, "true", null, "x y", "a: b", -3], "d e": {}, f: "", g: "it's"})");
+  CHECK(yaml::flow(yaml::parse(written, source)) == written);
 }
 
 TEST_CASE("definition text: what no key can say is an error") {

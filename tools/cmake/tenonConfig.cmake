@@ -2,6 +2,7 @@
 # find_package(tenon): the targets of an installed tree. It needs no other package; the tree may be moved.
 #
 #   tenon::runtime            the C++ API, #include <tenon/tenon.h>
+#   tenon::c                  the C API, #include <tenon/runtime.h>: for projects in C alone, too
 #   tenon::abi                the plugin ABI, #include <tenon/backend.h>: enough for a backend in plain C
 #   tenon::sdk                the kit for backends in C++, #include <tenon/sdk/backend.h>
 #   tenon_add_backend(...)    a backend from kernels in files; see share/doc/tenon/sdk.md
@@ -18,11 +19,11 @@ foreach(_tenon_file include/tenon/backend.h lib/libtenon.so lib/libtenon_sdk.a)
 endforeach()
 foreach(_tenon_component IN LISTS tenon_FIND_COMPONENTS)
   set(tenon_${_tenon_component}_FOUND FALSE)
-  if(_tenon_component MATCHES "^(runtime|abi|sdk)$")
+  if(_tenon_component MATCHES "^(runtime|c|abi|sdk)$")
     set(tenon_${_tenon_component}_FOUND TRUE)
   elseif(tenon_FIND_REQUIRED_${_tenon_component})
     set(tenon_FOUND FALSE)
-    set(tenon_NOT_FOUND_MESSAGE "there is no component '${_tenon_component}'; there are runtime, abi and sdk")
+    set(tenon_NOT_FOUND_MESSAGE "there is no component '${_tenon_component}'; there are runtime, c, abi and sdk")
     return()
   endif()
 endforeach()
@@ -35,6 +36,10 @@ if(NOT TARGET tenon::runtime)
     IMPORTED_LOCATION "${tenon_PREFIX}/lib/libtenon.so"
     INTERFACE_LINK_LIBRARIES tenon::abi
     INTERFACE_COMPILE_FEATURES cxx_std_20)
+  add_library(tenon::c SHARED IMPORTED)
+  set_target_properties(tenon::c PROPERTIES
+    IMPORTED_LOCATION "${tenon_PREFIX}/lib/libtenon.so"
+    INTERFACE_LINK_LIBRARIES tenon::abi)
   add_library(tenon::sdk STATIC IMPORTED)
   set_target_properties(tenon::sdk PROPERTIES
     IMPORTED_LOCATION "${tenon_PREFIX}/lib/libtenon_sdk.a"

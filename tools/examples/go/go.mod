@@ -1,0 +1,3 @@
+module train_mnist
+
+go 1.19
