@@ -101,10 +101,10 @@ struct TileRows {
 };
 
 template <int R, int V, bool indirect, class T>
-HWY_NOINLINE void tile(const TileRows<T>& from, const T* HWY_RESTRICT b, std::int64_t k, const T* ahead, std::int64_t ahead_step,
+HWY_NOINLINE void tile(const TileRows<T>& left, const T* HWY_RESTRICT b, std::int64_t k, const T* ahead, std::int64_t ahead_step,
                        const TileOutput<T>& out) {
-  const T* HWY_RESTRICT const a = from.a;
-  const std::int64_t a_step = from.step;
+  const T* HWY_RESTRICT const a = left.a;
+  const std::int64_t a_step = left.step;
   const Wide<T> d;
   const std::int64_t n = lanes(d);
   // load the partial sums
@@ -131,7 +131,7 @@ HWY_NOINLINE void tile(const TileRows<T>& from, const T* HWY_RESTRICT b, std::in
       line[v] = hn::Load(d, b + v * n);
       hwy::Prefetch(b + lines_ahead * panel_width<T> + v * n);
     }
-    const T* const column = indirect ? a + from.offsets[p] : nullptr;
+    const T* const column = indirect ? a + left.offsets[p] : nullptr;
     TENON_UNROLL
     for (int r = 0; r < R; ++r) {
       const auto x = hn::Set(d, indirect ? column[r * a_step] : rows[r / 3][r % 3 * a_step]);
