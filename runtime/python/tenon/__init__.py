@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tenon, a plugin-based deep learning runtime.
+
+    import tenon
+    model = tenon.Sequential([tenon.layers.Dense(128, activation="relu"), tenon.layers.Dense(10)])
+    model.compile(optimizer="adam", loss={"name": "sparse_categorical_crossentropy", "from_logits": True}, metrics=["accuracy"])
+    model.fit(x, y, epochs=5)
+
+Arrays of NumPy, PyTorch and JAX, and all that has DLPack or the buffer protocol, are accepted where a tensor is, without a copy.
+docs/python.md is the guide.
+"""
+from . import backends
+from ._context import Context, Device, default_context, device, devices, set_default_context
+from ._errors import (CancelledError, DeviceLostError, DeviceNotFoundError, Error, ForkedError, IncompatibleError, InternalError,
+                      InvalidArgumentError, NotReadyError, OutOfMemoryError, UnsupportedError, VendorError)
+from ._library import live_objects, version
+from .backends import doctor
+
+__version__ = version()
+
+for _public in list(globals().values()):
+    if isinstance(_public, type) and _public.__module__.startswith("tenon._"):
+        _public.__module__ = "tenon"
+del _public
