@@ -1,0 +1,1 @@
+def definition_modules(schema): return {}
