@@ -17,7 +17,12 @@ from ._library import live_objects, version
 from ._tensor import Tensor, arange, asarray, empty, equal, from_dlpack, full, ones, stack, tensor, zeros
 from ._dtypes import (DType, bfloat16, bool_, complex64, complex128, float16, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32,
                       uint64)
-from . import ops
+from . import callbacks, datasets, initializers, layers, losses, metrics, ops, optimizers, schedules
+from ._data import Data
+from ._history import History
+from ._model import Model, Sequential, load
+from ._onnx import OnnxModel
+from ._program import Program
 from .backends import doctor
 
 __version__ = version()

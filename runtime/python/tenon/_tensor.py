@@ -747,7 +747,8 @@ def arange(start: Scalar, stop: Optional[Scalar] = None, step: Scalar = 1, dtype
 def equal(a: TensorLike, b: TensorLike) -> bool:
     """Whether two tensors have the same dtype, shape and bits, on any device."""
     result = ctypes.c_uint32()
-    check(lib.tenon_tensor_equal(asarray(a).handle, asarray(b).handle, _byref(result)))
+    a, b = asarray(a), asarray(b)
+    check(lib.tenon_tensor_equal(a.handle, b.handle, _byref(result)))
     return bool(result.value)
 
 

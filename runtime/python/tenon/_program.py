@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs: compiled graphs with fixed shapes."""
+import ctypes
+from typing import Any, Dict, Tuple
+
+from ._library import Object, check, json_of, lib
+from ._tensor import Tensor, TensorLike, asarray, wrap
+
+
+class Program(Object):
+    """A compiled graph, with its shapes fixed. It is called with arrays in the order of its inputs. Threads: one at a time."""
+
+    __slots__ = ("_inputs", "_outputs", "_input_count", "_output_count")
+
+    def __init__(self, handle: int):
+        super().__init__(handle)
+        info = self.info
+        self._input_count, self._output_count = len(info["inputs"]), len(info["outputs"])
+        self._inputs = (ctypes.c_void_p * max(self._input_count, 1))()
+        self._outputs = ctypes.c_void_p * max(self._output_count, 1)
+
+    @property
+    def info(self) -> Dict[str, Any]:
+        """{"inputs": [{name, dtype, shape}], "outputs", "memory"}"""
+        return dict(json_of(lib.tenon_program_describe, self.handle))
+
+    def explain(self) -> Dict[str, Any]:
+        """The placement report: device, kernel and reason of each node."""
+        return dict(json_of(lib.tenon_program_explain, self.handle))
+
+    def __call__(self, *inputs: TensorLike) -> Tuple[Tensor, ...]:
+        """The outputs, as new tensors. Errors: InvalidArgumentError for other counts, dtypes or shapes."""
+        tensors = [each if type(each) is Tensor else asarray(each) for each in inputs]
+        count = len(tensors)
+        given: Any = self._inputs if count == self._input_count else (ctypes.c_void_p * max(count, 1))()
+        for i, each in enumerate(tensors):
+            given[i] = each.handle
+        outputs = self._outputs()
+        error = lib.tenon_program_run(self.handle, given, count, outputs, self._output_count, None)
+        if error is not None:
+            check(error)
+        return tuple([wrap(each, None) for each in outputs])
