@@ -14,6 +14,7 @@ from ._context import Context, Device, default_context, device, devices, set_def
 from ._errors import (CancelledError, DeviceLostError, DeviceNotFoundError, Error, ForkedError, IncompatibleError, InternalError,
                       InvalidArgumentError, NotReadyError, OutOfMemoryError, UnsupportedError, VendorError)
 from ._library import live_objects, version
+from ._session import InferenceSession, IOBinding, ModelMetadata, NodeArg, SessionOptions, get_available_providers
 from ._tensor import Tensor, arange, asarray, empty, equal, from_dlpack, full, ones, stack, tensor, zeros
 from ._dtypes import (DType, bfloat16, bool_, complex64, complex128, float16, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32,
                       uint64)
