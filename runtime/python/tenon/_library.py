@@ -21,16 +21,17 @@ _NAME = {"win32": "tenon.dll", "cygwin": "tenon.dll", "darwin": "libtenon.dylib"
 
 
 def _find() -> str:
-    """The library that TENON_LIBRARY names, or the one next to this package."""
+    """The library that TENON_LIBRARY names, or that of the wheel."""
     named = os.environ.get("TENON_LIBRARY")
     if named:
         if not os.path.isfile(named):
             raise ImportError(f"TENON_LIBRARY: expected the path of {_NAME}, got '{named}', which is no file")
         return named
-    here = Path(__file__).resolve().parent / _NAME
-    if here.is_file():
-        return str(here)
-    raise ImportError(f"expected {_NAME} at {here}, where a wheel of tenon puts it: install the wheel, or name the library in the "
+    folder = Path(__file__).resolve().parent / "lib"
+    for here in (folder / f"{_NAME}.0", folder / _NAME):
+        if here.is_file():
+            return str(here)
+    raise ImportError(f"expected {_NAME} in {folder}, where a wheel of tenon puts it: install the wheel, or name the library in the "
                       "environment variable TENON_LIBRARY")
 
 

@@ -57,17 +57,16 @@ def list(context: Optional[Context] = None) -> Backends:  # noqa: A001 - the nam
 
 
 def _program(name: str) -> str:
-    """The path of a program of the distribution: next to the package, in the build, or on PATH."""
+    """The path of a program of the distribution: of the wheel or the build that has the library, or on PATH."""
     here = os.path.dirname(os.path.abspath(_library.lib._name))
-    for folder in (os.path.join(here, "bin"), os.path.join(os.path.dirname(here), "bin")):
-        path = os.path.join(folder, name)
-        if os.access(path, os.X_OK) and os.path.isfile(path):
-            return path
+    path = os.path.join(os.path.dirname(here), "bin", name)
+    if os.access(path, os.X_OK) and os.path.isfile(path):
+        return path
     script = os.path.join(os.path.dirname(sys.executable), name)
     found = shutil.which(name)
     if found and os.path.realpath(found) != os.path.realpath(script):
         return found
-    raise FileNotFoundError(f"expected the program {name} in {os.path.join(here, 'bin')}, where a wheel of tenon puts it, or on PATH: reinstall tenon")
+    raise FileNotFoundError(f"expected the program {name} in {os.path.dirname(path)}, where a wheel of tenon puts it, or on PATH: reinstall tenon")
 
 
 def conformance(backend: str, arguments: Sequence[str] = ()) -> "subprocess.CompletedProcess[str]":

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The wheel: built by tools/wheel, installed in a fresh virtual environment without a compiler or an index, and used there."""
+import base64
+import csv
+import hashlib
+import io
+import os
+import pathlib
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("TENON_BUILD", SOURCE / "build/release"))
+TRAIN = """
+import sys, tenon
+digits = tenon.datasets.digits(train_count=300, test_count=100)
+model = tenon.Sequential([tenon.layers.Flatten(), tenon.layers.Dense(32, activation="relu"), tenon.layers.Dense(10)])
+model.compile("adam", loss={"name": "sparse_categorical_crossentropy", "from_logits": True}, metrics=["accuracy"])
+history = model.fit(digits, epochs=8, validation_data=digits.test, verbose=0)
+print(tenon.device().name, history.history["val_accuracy"][-1] > 0.3, "numpy" in sys.modules)
+"""
+
+
+def run(*command, **environment):
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("TENON_", "PYTHON"))}
+    return subprocess.run([str(each) for each in command], capture_output=True, text=True, env={**kept, **environment}, timeout=120, cwd="/")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("wheel")
+
+
+@pytest.fixture(scope="module")
+def wheel(folder):
+    result = run(sys.executable, SOURCE / "tools/wheel", "--build", BUILD, "--out", folder)
+    assert result.returncode == 0, result.stderr
+    return next(folder.glob("tenon-*.whl"))
+
+
+@pytest.fixture(scope="module")
+def python(folder, wheel):
+    """The interpreter of a virtual environment with the wheel."""
+    made = run(sys.executable, "-m", "venv", folder / "venv")
+    if made.returncode:
+        pytest.skip(f"no virtual environments here (Debian: python3-venv): {made.stdout.strip().splitlines()[:1]}")
+    interpreter = folder / "venv/bin/python"
+    result = run(interpreter, "-m", "pip", "install", "--no-index", "--quiet", "--disable-pip-version-check", wheel)
+    assert result.returncode == 0, result.stderr
+    return interpreter
+
+
+def test_the_record_has_each_file_with_its_hash(wheel):
+    assert "-py3-none-manylinux_2_" in wheel.name
+    with zipfile.ZipFile(wheel) as archive:
+        rows = list(csv.reader(io.StringIO(archive.read(next(name for name in archive.namelist() if name.endswith("RECORD"))).decode())))
+        assert sorted(row[0] for row in rows) == sorted(archive.namelist())
+        for name, digest, size in rows:
+            if digest:
+                data = archive.read(name)
+                assert digest == "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode() and len(data) == int(size)
+        names = archive.namelist()
+    assert "tenon/lib/libtenon.so.0" in names and "tenon/lib/tenon/backends/libtenon_backend_reference.so" in names and "tenon/py.typed" in names
+    assert any("licenses/LICENSE" in name for name in names) and any("libyaml-cpp" in name for name in names)
+
+
+def test_a_net_trains_where_only_the_wheel_is_installed(python):
+    result = run(python, "-c", TRAIN)
+    assert result.returncode == 0 and result.stdout.endswith(" True False\n"), result.stdout + result.stderr
+
+
+def test_the_command_line_comes_with_the_wheel(python):
+    result = run(python.parent / "tenon", "devices")
+    assert result.returncode == 0 and "reference:0" in result.stdout, result.stderr
+    assert run(python.parent / "tenon", "no-such-verb").returncode != 0
+
+
+def test_a_backend_is_a_wheel_that_is_found_without_being_imported(folder, python):
+    file = BUILD / "lib/tenon/examples/libtenon_backend_example.so"
+    if not file.is_file():
+        pytest.skip("the example backend is not built")
+    made = run(sys.executable, SOURCE / "tools/wheel", "--backend", file, "--name", "tenon-backend-example", "--version", "1.0", "--out", folder)
+    assert made.returncode == 0, made.stderr
+    result = run(python, "-m", "pip", "install", "--no-index", "--quiet", "--disable-pip-version-check", next(folder.glob("tenon_backend_example-*.whl")))
+    assert result.returncode == 0, result.stderr
+    script = ("import sys, tenon\nfound = {each.name: each for each in tenon.backends.list()}\nmine = found.get('example')\n"
+              "print(mine and (mine.healthy, mine.origin, mine.devices), 'tenon_backend_example' in sys.modules)")
+    result = run(python, "-c", script)
+    assert result.stdout.strip() == "(True, 'package tenon_backend_example', ['example:0']) False", result.stdout + result.stderr
+    assert run(python, "-c", script, TENON_PYTHON_BACKENDS="0").stdout.strip() == "None False"
+    # A package without the folder, and a file that is no backend, are told and do not end the process.
+    backends = next((folder / "venv/lib").glob("python*/site-packages/tenon_backend_example")) / "backends"
+    (backends / "libtenon_backend_broken.so").write_text("no library")
+    result = run(python, "-c", "import tenon\nprint([(each.name, each.healthy) for each in tenon.backends.list() if each.name == 'broken'])")
+    assert result.stdout.strip() == "[('broken', False)]", result.stderr
+    for file in backends.iterdir():
+        file.unlink()
+    backends.rmdir()
+    result = run(python, "-c", "import tenon\nprint(tenon.device().name != '')")
+    assert result.stdout.strip() == "True" and "names a package without a folder `backends`" in result.stderr
