@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/python.md: its snippets run, and its names exist; each public name has a docstring and types."""
+import inspect
+import pathlib
+import re
+
+import numpy
+
+import tenon
+
+PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "python.md"
+MODULES = [tenon, tenon.backends, tenon.callbacks, tenon.datasets, tenon.initializers, tenon.layers, tenon.losses, tenon.metrics, tenon.ops,
+           tenon.optimizers, tenon.schedules]
+
+
+def test_the_snippets_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    train, session = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
+    replaced = train.replace('fashion_mnist("path/to/fashion-mnist")', "digits(train_count=300, test_count=100)")
+    assert replaced != train
+    exec(replaced, {})
+    assert "Epoch 5/5" in capsys.readouterr().out
+    names = {"x": numpy.zeros((2, 28, 28), "float32")}
+    exec(session.replace("model.onnx", "fashion.onnx"), names)
+    assert names["outputs"][0].shape == (2, 10)
+
+
+def test_the_names_of_the_table_exist():
+    table = PAGE.read_text().split("## Names")[1].split("## Models")[0]
+    found = [name for line in table.splitlines() if line.startswith("| `") for name in re.findall(r"`([A-Za-z_.0-9]+)`", line.split("|")[1])]
+    assert len(found) > 40
+    import tenon.onnx_backend  # noqa: F401
+    for name in found:
+        value = tenon
+        for part in name.split("."):
+            value = getattr(value, part)
+
+
+def public_functions():
+    for module in MODULES:
+        for name in getattr(module, "__all__", dir(module)):
+            value = getattr(module, name)
+            if name.startswith("_") or not (inspect.isfunction(value) or inspect.isclass(value)) or not value.__module__.startswith("tenon"):
+                continue
+            yield f"{module.__name__}.{name}", value
+            if inspect.isclass(value):
+                for member, function in vars(value).items():
+                    function = getattr(function, "fget", getattr(function, "__func__", function))
+                    if not member.startswith("_") and inspect.isfunction(function):
+                        yield f"{module.__name__}.{name}.{member}", function
+
+
+def test_public_names_are_documented_and_typed():
+    wrong, count = [], 0
+    for name, value in public_functions():
+        count += 1
+        if not value.__doc__:
+            wrong.append(f"{name} has no docstring")
+        if inspect.isfunction(value):
+            parameters = inspect.signature(value).parameters.values()
+            untyped = [each.name for each in parameters if each.annotation is inspect.Parameter.empty and each.name not in ("self", "cls")]
+            if untyped or "return" not in value.__annotations__:
+                wrong.append(f"{name} has no types for {[*untyped, 'the result']}")
+    assert count > 300 and wrong == []
