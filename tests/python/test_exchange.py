@@ -125,8 +125,19 @@ def test_array_has_numpys_arguments():
     assert made.__array__(copy=True).ctypes.data != made.address and made.__array__(copy=False).ctypes.data == made.address
     with pytest.raises(ValueError, match="copy=False"):
         made.__array__("int32", copy=False)
-    with pytest.raises(tenon.UnsupportedError, match="ml_dtypes"):
-        made.to("bfloat16").numpy()
+
+
+def test_numpys_bfloat16_is_that_of_ml_dtypes():
+    made = tenon.Tensor([1.5, 2], "bfloat16")
+    try:
+        import ml_dtypes
+    except ImportError:
+        with pytest.raises(tenon.UnsupportedError, match="install ml_dtypes"):
+            made.numpy()
+        return
+    array = made.numpy()
+    assert array.dtype == ml_dtypes.bfloat16 and array.ctypes.data == made.address
+    assert tenon.asarray(array).address == made.address and tenon.asarray(array).dtype == "bfloat16"
 
 
 def test_foreign_elements_are_errors_that_say_what_to_do():

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """InferenceSession, and onnx's backend interface."""
+import threading
+
 import numpy
 import pytest
 
@@ -46,6 +48,32 @@ def test_an_array_that_is_given_again_is_read_again_and_results_stay(net):
     second, = session.run(None, {"image": x})
     numpy.testing.assert_allclose(first, formula(numpy.ones((2, 4))), rtol=1e-5)
     numpy.testing.assert_allclose(second, formula(x), rtol=1e-5)
+
+
+def test_large_arrays_lists_and_changing_shapes_are_inputs_too(net):
+    path, formula = net
+    session = tenon.InferenceSession(path)
+    for x in (numpy.ones((9000, 4), "float32"), numpy.ones((2, 4), "float32"), numpy.ones((4, 2), "float32").T, tenon.ones((3, 4)), [[1.0, 2, 3, 4]]):
+        for _ in range(2):
+            numpy.testing.assert_allclose(session.run(None, {"image": x})[0], formula(numpy.asarray(x)), rtol=1e-5)
+
+
+def test_threads_share_a_session(net):
+    path, formula = net
+    session, wrong = tenon.InferenceSession(path), []
+
+    def work(value):
+        x = numpy.full((2, 4), value, "float32")
+        for _ in range(200):
+            if not numpy.allclose(session.run(None, {"image": x})[0], formula(x), rtol=1e-5):
+                wrong.append(value)
+
+    threads = [threading.Thread(target=work, args=(value,)) for value in (0.1, 0.2, 0.3, 0.4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
 
 
 def test_bound_inputs_and_outputs(net):

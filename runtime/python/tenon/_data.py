@@ -2,7 +2,7 @@
 """What models learn from: arrays, data sets that the library reads, and batches of Python's iterables."""
 import ctypes
 import json
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union, cast
 
 from . import _api
 from ._dtypes import dtype_of, float32
@@ -119,7 +119,7 @@ class _Batches:
             length = len(batches)  # type: ignore[arg-type]
         self.struct = sized(_api.TenonBatchSource, name=encoded(name), inputs=self.types(x_names, inputs), input_count=len(inputs),
                             targets=self.types(y_names, targets), target_count=len(targets), batches=steps or length)
-        fields = dict(_api.TenonBatchSource._fields_)
+        fields: Dict[str, Any] = dict(cast(Any, _api.TenonBatchSource._fields_))
         self.struct.start = fields["start"](self.callbacks.guard(self.start))
         self.struct.next = fields["next"](self.callbacks.guard(self.next))
 

@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 from html import escape
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union, cast
 
 from . import _api
 from ._callback import Callback
@@ -190,7 +190,8 @@ class Model(Object):
     def __call__(self, x: Arrays) -> Outputs:
         """The outputs for one batch x (n, sample...): a tensor, or a tuple of them."""
         if type(x) is Tensor and self._output_count and self._ready_to_predict:
-            tensors, names = (x,), None
+            tensors: Tuple[Tensor, ...] = (x,)
+            names: Any = None
         else:
             found, listed = named_tensors(x)
             tensors, names = tuple(listed), (texts(found) if found else None)
@@ -327,7 +328,7 @@ class _Watching:
         self.callbacks = Callbacks()
         self.interrupted = False
         self.previous: Any = None  # handler of SIGINT
-        fields = dict(_api.TenonFitCallbacks._fields_)
+        fields: Dict[str, Any] = dict(cast(Any, _api.TenonFitCallbacks._fields_))
         self.struct = sized(_api.TenonFitCallbacks)
         for name in ("train_begin", "epoch_begin", "batch_end", "epoch_end", "train_end"):
             setattr(self.struct, name, fields[name](self.callbacks.guard(self._interruptible(getattr(self, "_" + name)))))
@@ -347,7 +348,7 @@ class _Watching:
     def __exit__(self, *_: Any) -> None:
         if self.previous is not None:
             signal.signal(signal.SIGINT, self.previous)
-        for field, kind in _api.TenonFitCallbacks._fields_[3:]:  # a cycle of references ends
+        for field, kind in cast(Any, _api.TenonFitCallbacks._fields_)[3:]:  # a cycle of references ends
             setattr(self.struct, field, kind())
 
     def _interruptible(self, function: Any) -> Any:

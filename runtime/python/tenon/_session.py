@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """InferenceSession with ONNX Runtime's signature, so that a script changes by one import."""
+import ctypes
+import threading
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ._context import Context, default_context
 from ._dtypes import DType, dtype_of
 from ._errors import DeviceNotFoundError, InvalidArgumentError
-from ._library import PathLike, integers, lib, object_of
+from ._library import PathLike, check, handles, integers, lib, object_of, texts
 from ._onnx import OnnxModel
-from ._tensor import Tensor, asarray, wrap
+from ._tensor import Tensor, asarray, new_info, numpy_of, wrap
 
 _TYPES = {"float32": "float", "float64": "double"}
 _DEVICES = {"CPUExecutionProvider": "cpu", "CUDAExecutionProvider": "cuda"}
-_KEPT_BYTES = 1 << 16  # arrays up to this size are remembered from run to run with their tensors
+_STAGED_BYTES = 1 << 16  # arrays up to this size are copied to memory whose tensors stay from run to run, which takes less time than new tensors
 
 
 class NodeArg(NamedTuple):
@@ -65,7 +67,7 @@ class InferenceSession:
     providers         names in the order of preference: ONNX Runtime's ("CUDAExecutionProvider"), Tenon's devices ("cuda:1"), or (name, {"device_id":
                       1}); the first that there is computes. None: the default device.
 
-    Errors  InvalidArgumentError: no such file, or a damaged one; DeviceNotFoundError: none of the providers. Threads: one at a time.
+    Errors  InvalidArgumentError: no such file, or a damaged one; DeviceNotFoundError: none of the providers. Threads: any; runs take turns.
     """
 
     def __init__(self, path_or_bytes: Union[PathLike, bytes], sess_options: Any = None, providers: Optional[Sequence[Any]] = None,
@@ -74,7 +76,16 @@ class InferenceSession:
         self._device = self._choose(providers, provider_options)
         self.model = OnnxModel(path_or_bytes, device=self._device, context=self._context)
         self._input_set = set(self.model.input_names)
-        self._kept: Dict[str, Tuple[Any, Tensor]] = {}
+        self._lock = threading.Lock()
+        self._staged: Dict[str, Tuple[Any, Any, Any]] = {}  # input -> shape, dtype, and the array that the tensor of the last run uses
+        self._arguments: Tuple[Any, ...] = ()  # of the library's function, for the staged inputs
+        self._tensors: List[Tensor] = []  # those of the staged arrays
+        self._arrays: Tuple[Any, ...] = ()  # what the arguments point to
+        self._outputs = (ctypes.c_void_p * max(len(self.model.output_names), 1))()
+        self._outputs_address = ctypes.addressof(self._outputs)
+        self._info = new_info()
+        import numpy
+        self._numpy: Any = numpy
 
     def _choose(self, providers: Optional[Sequence[Any]], options: Optional[Sequence[Mapping[str, Any]]]) -> Optional[str]:
         if not providers:
@@ -113,23 +124,39 @@ class InferenceSession:
 
         Errors  InvalidArgumentError: an input that is missing, unknown, or of another dtype or shape than the file states; an unknown output.
         """
-        model, kept = self.model, self._kept
-        tensors = []
-        for name, value in input_feed.items():
-            before = kept.get(name)
-            if before is not None and before[0] is value:
-                tensors.append(before[1])
-                continue
-            tensor = asarray(value)
-            if tensor.nbytes <= _KEPT_BYTES and tensor is not value:
-                kept[name] = (value, tensor)
-            elif before is not None:
-                del kept[name]
-            tensors.append(tensor)
-        results = model.run(list(input_feed), tensors)
-        if output_names is None:
-            return [each.numpy() for each in results]
-        return [results[self._output_index(name)].numpy() for name in output_names]
+        ndarray, outputs = self._numpy.ndarray, self._outputs
+        with self._lock:  # the model is run by one thread at a time
+            staged = self._staged
+            same = len(staged) == len(input_feed) > 0
+            if same:
+                for name, value in input_feed.items():
+                    known = staged.get(name)
+                    if known is None or type(value) is not ndarray or value.shape != known[0] or value.dtype != known[1]:
+                        same = False
+                        break
+                    known[2][...] = value
+            tensors = None if same else self._stage(input_feed)  # kept until the run has ended
+            model = self.model
+            error = lib.tenon_onnx_run(model.handle, *self._arguments, self._outputs_address, model._count, None)
+            if error is not None:
+                check(error)
+            results = [numpy_of(each, self._numpy.asarray, self._info) for each in outputs]
+        del tensors
+        return results if output_names is None else [results[self._output_index(name)] for name in output_names]
+
+    def _stage(self, input_feed: Mapping[str, Any]) -> List[Tensor]:
+        """The tensors of the inputs; small arrays are copied, so that the next run with such arrays uses the same tensors."""
+        numpy = self._numpy
+        self._staged = {}
+        small = all(type(each) is numpy.ndarray and each.nbytes <= _STAGED_BYTES and each.dtype.isnative for each in input_feed.values())
+        arrays = [numpy.array(each, order="C") if small else each for each in input_feed.values()]
+        tensors = [asarray(each) for each in arrays]
+        self._arrays = texts(list(input_feed)), handles([*tensors])
+        self._arguments = (*map(ctypes.addressof, self._arrays), len(tensors))  # integers are passed sooner than arrays
+        if small:
+            self._staged = {name: (array.shape, array.dtype, array) for name, array in zip(input_feed, arrays)}
+            self._tensors = tensors
+        return tensors
 
     def _output_index(self, name: str) -> int:
         try:
@@ -143,7 +170,8 @@ class InferenceSession:
 
     def run_with_iobinding(self, iobinding: "IOBinding", run_options: Any = None) -> None:
         """Runs with the bound inputs, and keeps the outputs in the binding. Errors: as those of run()."""
-        iobinding._results = self.model.run(list(iobinding._inputs), list(iobinding._inputs.values()))
+        with self._lock:
+            iobinding._results = self.model.run(list(iobinding._inputs), list(iobinding._inputs.values()))
         for name, target in iobinding._targets.items():
             if target is not None:
                 target.copy_(iobinding._results[self._output_index(name)])

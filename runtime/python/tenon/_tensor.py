@@ -217,7 +217,8 @@ class Tensor(Object):
                                    "or to()")
         raw: Any = (ctypes.c_char * self.nbytes).from_address(self.address)
         raw.tensor = self  # keeps it alive
-        view = memoryview(raw).cast("B").cast(dtype.format, self.shape) if self.size and self.ndim else memoryview(raw).cast("B").cast(dtype.format)
+        data: Any = memoryview(raw).cast("B")
+        view: memoryview = data.cast(dtype.format, self.shape) if self.size and self.ndim else data.cast(dtype.format)
         return view.toreadonly() if self.is_read_only else view
 
     if sys.version_info >= (3, 12):
@@ -427,7 +428,7 @@ class Tensor(Object):
 
     # -------------------------------------------------------------- arithmetic
 
-    def _operands(self, other: Any, function: str) -> "Tuple[Tensor, Tensor]":
+    def _operands(self, other: Any) -> "Tuple[Tensor, Tensor]":
         if isinstance(other, (bool, int, float)):
             if isinstance(other, float) and not self.dtype.is_floating:
                 return self.to(float32), full((), other, float32)
@@ -440,12 +441,13 @@ class Tensor(Object):
         dtype = promoted(self.dtype, other.dtype)
         return self.to(dtype), other.to(dtype)
 
-    def _apply(self, op: str, other: Any, reverse: bool = False) -> Any:
+    def _apply(self, op: str, other: Any, reverse: bool = False) -> "Tensor":
         if isinstance(other, (str, bytes)) or other is None:
-            return NotImplemented
+            return NotImplemented  # type: ignore[no-any-return]
         from . import ops
-        a, b = self._operands(other, op)
-        return getattr(ops, op)(b, a) if reverse else getattr(ops, op)(a, b)
+        a, b = self._operands(other)
+        result: Tensor = getattr(ops, op)(b, a) if reverse else getattr(ops, op)(a, b)
+        return result
 
     def __add__(self, other: Any) -> "Tensor":
         return self._apply("add", other)
@@ -476,7 +478,7 @@ class Tensor(Object):
 
     def __floordiv__(self, other: Any) -> "Tensor":
         from . import ops
-        a, b = self._operands(other, "//")
+        a, b = self._operands(other)
         quotient = ops.div(a, b)
         if a.dtype.is_floating:
             return ops.floor(quotient)
@@ -484,7 +486,7 @@ class Tensor(Object):
         return quotient - ((quotient * b != a) & negative).to(quotient.dtype)
 
     def __mod__(self, other: Any) -> "Tensor":
-        a, b = self._operands(other, "%")
+        a, b = self._operands(other)
         return a - (a // b) * b
 
     def __pow__(self, other: Any) -> "Tensor":
@@ -602,14 +604,47 @@ class _ArrayInterface:
         }
 
 
+class _Result:
+    """An array interface that owns a tensor's handle: what a Tensor and _ArrayInterface do, in one object."""
+
+    __slots__ = ("_handle", "__array_interface__")
+
+    def __del__(self) -> None:
+        lib.tenon_release(self._handle)
+
+
+_TYPESTRS = {code: each.typestr for code, each in BY_CODE.items() if each.typestr is not None}
+
+
+def new_info() -> "Tuple[_api.TenonTensorInfo, Any, int]":
+    """What numpy_of() fills: the struct, its shape, its address."""
+    info = _api.TenonTensorInfo(struct_size=_info_size)
+    return info, info.shape, ctypes.addressof(info)
+
+
+def numpy_of(handle: int, asarray_of_numpy: Any, into: "Tuple[_api.TenonTensorInfo, Any, int]") -> Any:
+    """wrap(handle).numpy(), sooner for dense tensors of the host. `asarray_of_numpy` is numpy.asarray."""
+    info, shape, address = into
+    error = lib.tenon_tensor_info(handle, address)
+    typestr = _TYPESTRS.get(info.dtype)
+    if error is not None or typestr is None or not info.is_dense or not info.is_on_host or not info.element_count:
+        tensor = _wrap(handle, None)
+        check(error)
+        return tensor.numpy()
+    result = _Result()
+    result._handle = handle
+    result.__array_interface__ = {"version": 3, "shape": tuple(shape[:info.rank]), "typestr": typestr, "data": (info.address, False)}
+    return asarray_of_numpy(result)
+
+
 _new = Tensor.__new__
 
 
-def _wrap(handle: int, device: Optional[Device]) -> Tensor:
+def _wrap(handle: Optional[int], device: Optional[Device]) -> Tensor:
     """The tensor of a handle, which it owns."""
     from . import _library
     tensor = _new(Tensor)
-    tensor._handle = handle
+    tensor._handle = handle or 0
     tensor._born = _library._generation
     tensor._device = device
     tensor._known = None

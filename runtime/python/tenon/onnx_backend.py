@@ -17,7 +17,7 @@ from ._session import InferenceSession
 _DEVICES = {"CPU": "cpu", "CUDA": "cuda"}
 
 
-class TenonRep(BackendRep):  # type: ignore[misc]
+class TenonRep(BackendRep):
     """A model that is ready to run."""
 
     def __init__(self, session: InferenceSession):
@@ -33,7 +33,7 @@ class TenonRep(BackendRep):  # type: ignore[misc]
         return tuple(self.session.run(None, feed))
 
 
-class TenonBackend(Backend):  # type: ignore[misc]
+class TenonBackend(Backend):
     """Tenon as a backend of onnx."""
 
     @classmethod
