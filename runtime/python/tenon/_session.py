@@ -9,7 +9,7 @@ from ._dtypes import DType, dtype_of
 from ._errors import DeviceNotFoundError, InvalidArgumentError
 from ._library import PathLike, check, handles, integers, lib, object_of, texts
 from ._onnx import OnnxModel
-from ._tensor import Tensor, asarray, new_info, numpy_of, wrap
+from ._tensor import ArrayMaker, Tensor, asarray, wrap
 
 _TYPES = {"float32": "float", "float64": "double"}
 _DEVICES = {"CPUExecutionProvider": "cpu", "CUDAExecutionProvider": "cuda"}
@@ -83,7 +83,7 @@ class InferenceSession:
         self._arrays: Tuple[Any, ...] = ()  # what the arguments point to
         self._outputs = (ctypes.c_void_p * max(len(self.model.output_names), 1))()
         self._outputs_address = ctypes.addressof(self._outputs)
-        self._info = new_info()
+        self._array_of = ArrayMaker()
         import numpy
         self._numpy: Any = numpy
 
@@ -140,7 +140,7 @@ class InferenceSession:
             error = lib.tenon_onnx_run(model.handle, *self._arguments, self._outputs_address, model._count, None)
             if error is not None:
                 check(error)
-            results = [numpy_of(each, self._numpy.asarray, self._info) for each in outputs]
+            results = [self._array_of(each) for each in outputs]
         del tensors
         return results if output_names is None else [results[self._output_index(name)] for name in output_names]
 

@@ -483,7 +483,8 @@ class Tensor(Object):
         if a.dtype.is_floating:
             return ops.floor(quotient)
         negative = (a < 0) ^ (b < 0)
-        return quotient - ((quotient * b != a) & negative).to(quotient.dtype)
+        inexact: Tensor = quotient * b != a
+        return quotient - (inexact & negative).to(quotient.dtype)
 
     def __mod__(self, other: Any) -> "Tensor":
         a, b = self._operands(other)
@@ -604,37 +605,40 @@ class _ArrayInterface:
         }
 
 
-class _Result:
-    """An array interface that owns a tensor's handle: what a Tensor and _ArrayInterface do, in one object."""
+class _Owner:
+    """Releases a tensor's handle at its end."""
 
-    __slots__ = ("_handle", "__array_interface__")
+    __slots__ = ("handle",)
+
+    def __init__(self, handle: Optional[int]):
+        self.handle = handle
 
     def __del__(self) -> None:
-        lib.tenon_release(self._handle)
+        lib.tenon_release(self.handle)
 
 
-_TYPESTRS = {code: each.typestr for code, each in BY_CODE.items() if each.typestr is not None}
+class ArrayMaker:
+    """Makes arrays of NumPy of tensors' handles, which it takes over: wrap(handle).numpy(), sooner. It is used by one thread at a time."""
 
+    def __init__(self) -> None:
+        import numpy
+        self._array: Any = numpy.ndarray
+        self._dtypes = {code: numpy.dtype(each.typestr) for code, each in BY_CODE.items() if each.typestr is not None}
+        self._info = _api.TenonTensorInfo(struct_size=_info_size)
+        self._shape = self._info.shape
+        self._address = ctypes.addressof(self._info)
 
-def new_info() -> "Tuple[_api.TenonTensorInfo, Any, int]":
-    """What numpy_of() fills: the struct, its shape, its address."""
-    info = _api.TenonTensorInfo(struct_size=_info_size)
-    return info, info.shape, ctypes.addressof(info)
-
-
-def numpy_of(handle: int, asarray_of_numpy: Any, into: "Tuple[_api.TenonTensorInfo, Any, int]") -> Any:
-    """wrap(handle).numpy(), sooner for dense tensors of the host. `asarray_of_numpy` is numpy.asarray."""
-    info, shape, address = into
-    error = lib.tenon_tensor_info(handle, address)
-    typestr = _TYPESTRS.get(info.dtype)
-    if error is not None or typestr is None or not info.is_dense or not info.is_on_host or not info.element_count:
-        tensor = _wrap(handle, None)
-        check(error)
-        return tensor.numpy()
-    result = _Result()
-    result._handle = handle
-    result.__array_interface__ = {"version": 3, "shape": tuple(shape[:info.rank]), "typestr": typestr, "data": (info.address, False)}
-    return asarray_of_numpy(result)
+    def __call__(self, handle: Optional[int]) -> Any:
+        info = self._info
+        error = lib.tenon_tensor_info(handle, self._address)
+        dtype = self._dtypes.get(info.dtype)
+        if error is not None or dtype is None or not info.is_dense or not info.is_on_host or not info.element_count:
+            tensor = _wrap(handle, None)
+            check(error)
+            return tensor.numpy()
+        buffer: Any = (ctypes.c_char * info.size_bytes).from_address(info.address)
+        buffer.owner = _Owner(handle)  # lives as long as the array's base
+        return self._array(self._shape[:info.rank], dtype, buffer)
 
 
 _new = Tensor.__new__
