@@ -123,3 +123,9 @@ def test_onnx_runs_models_and_nodes_by_its_backend_interface(net):
     node = onnx.helper.make_node("Add", ["a", "b"], ["c"])
     assert backend.run_node(node, [x, x], opset_version=14)[0].tolist() == [[2] * 4] * 2
     assert backend.run_node(node, [x, x], outputs_info=[(numpy.float32, (2, 4))], opset_version=14)[0].tolist() == [[2] * 4] * 2
+    half = onnx.helper.make_model(onnx.helper.make_graph(
+        [onnx.helper.make_node("Cast", ["x"], ["y"], to=onnx.TensorProto.FLOAT)], "halves",
+        [onnx.helper.make_tensor_value_info("x", onnx.TensorProto.BFLOAT16, [2])], [onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [2])]),
+        opset_imports=[onnx.helper.make_opsetid("", 13)])
+    bits = numpy.array([0x3F80, 0xC000], "uint16")  # onnx gives the bits where NumPy has no bfloat16
+    assert backend.run_model(half, [bits])[0].tolist() == [1, -2]

@@ -11,8 +11,11 @@ from onnx import helper, numpy_helper
 from onnx.backend.base import Backend, BackendRep
 
 from ._context import default_context
+from ._dtypes import dtype_of
 from ._errors import DeviceNotFoundError
+from ._exchange import from_buffer
 from ._session import InferenceSession
+from ._tensor import wrap
 
 _DEVICES = {"CPU": "cpu", "CUDA": "cuda"}
 
@@ -30,7 +33,16 @@ class TenonRep(BackendRep):
             feed = inputs
         else:
             feed = dict(zip(names, inputs if isinstance(inputs, (list, tuple)) else [inputs]))
+        feed = {name: self._halves(name, value) for name, value in feed.items()}
         return tuple(self.session.run(None, feed))
+
+    def _halves(self, name: str, value: Any) -> Any:
+        """An input of bfloat16 from its bits: without a dtype for it in NumPy, onnx gives arrays of uint16."""
+        expected = next((each.type for each in self.session.get_inputs() if each.name == name), "")
+        if expected != "tensor(bfloat16)" or getattr(value, "dtype", None) != "uint16":
+            return value
+        import numpy
+        return wrap(from_buffer(numpy.ascontiguousarray(value), dtype_of("bfloat16")), None)
 
 
 class TenonBackend(Backend):
