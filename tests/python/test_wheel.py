@@ -6,6 +6,7 @@ import hashlib
 import io
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -101,3 +102,25 @@ def test_a_backend_is_a_wheel_that_is_found_without_being_imported(folder, pytho
     backends.rmdir()
     result = run(python, "-c", "import tenon\nprint(tenon.device().name != '')")
     assert result.stdout.strip() == "True" and "names a package without a folder `backends`" in result.stderr
+
+
+def test_the_example_package_is_installed_by_setuptools_where_it_can_build(folder, python):
+    """Without the package wheel, which setuptools before 70 needs and Debian's virtual environments lack, only the description is read."""
+    source = SOURCE / "tools/examples/python_backend"
+    file = BUILD / "lib/tenon/examples/libtenon_backend_example.so"
+    if sys.version_info >= (3, 11):
+        import tomllib
+        description = tomllib.loads((source / "pyproject.toml").read_text())
+        (name, module), = description["project"]["entry-points"]["tenon.backends"].items()
+        assert (source / module / "__init__.py").is_file() and name == module
+        assert description["tool"]["setuptools"]["package-data"] == {module: ["backends/*.so"]}
+    if not file.is_file() or run(python, "-c", "import setuptools, wheel").returncode:
+        pytest.skip("setuptools and wheel are not installed, or the example backend is not built")
+    copy = folder / "package"
+    shutil.copytree(source, copy)
+    (copy / "tenon_backend_example/backends").mkdir()
+    shutil.copy(file, copy / "tenon_backend_example/backends")
+    result = run(python, "-m", "pip", "install", "--no-index", "--no-build-isolation", "--no-deps", "--force-reinstall", "--quiet", copy)
+    assert result.returncode == 0, result.stderr
+    result = run(python, "-c", "import tenon\nprint([each.healthy for each in tenon.backends.list() if each.name == 'example'])")
+    assert result.stdout.strip() == "[True]", result.stdout + result.stderr
