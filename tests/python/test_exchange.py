@@ -174,6 +174,13 @@ def test_borrowed_memory_is_given_back_by_any_thread():
     assert open_buffers() == 0
 
 
+def test_tensor_copies_what_asarray_shares():
+    for before in (numpy.ones(3, "float32"), array.array("f", [1, 1, 1]), tenon.ones(3)):
+        for arguments in ((), ("float32",), ("float32", "cpu")):
+            assert tenon.tensor(before, *arguments).fill_(2).tolist() == [2, 2, 2] and list(before) == [1, 1, 1]
+    assert tenon.tensor([1, 2], "float32").tolist() == [1, 2] and tenon.tensor(numpy.ones(2), "int32").dtype == "int32"
+
+
 def test_lists_of_arrays_are_stacked():
     assert tenon.asarray([numpy.ones(2), numpy.zeros(2)]).tolist() == [[1, 1], [0, 0]]
 

@@ -732,9 +732,10 @@ def asarray(data: TensorLike, dtype: Optional[DTypeLike] = None, device: DeviceL
 
 def tensor(data: TensorLike, dtype: Optional[DTypeLike] = None, device: DeviceLike = None) -> Tensor:
     """A tensor with a copy of an array or of nested lists of numbers."""
-    made = asarray(data, dtype, device)
-    shared = isinstance(data, Tensor) or _exchange.has_buffer(data) or hasattr(data, "__dlpack__")
-    return made.clone() if shared and (dtype is None or made.dtype == getattr(data, "dtype", None)) else made
+    source = asarray(data)
+    made = source.to(device=device, dtype=dtype)
+    shares = made.address == source.address and not isinstance(data, (bool, int, float, list, tuple))
+    return made.clone() if shares else made
 
 
 def from_dlpack(data: Any) -> Tensor:
