@@ -86,7 +86,7 @@ def test_an_iterator_goes_on_over_epochs_and_its_end_is_an_error(digits):
     with pytest.raises(tenon.InvalidArgumentError, match="iterator is at its end"):
         classifier().fit(iter([(x, y)]), epochs=2, verbose=0)
     with pytest.raises(tenon.InvalidArgumentError, match="at least one batch"):
-        classifier().fit([][:0] or iter([]), verbose=0)
+        classifier().fit(iter([]), verbose=0)
 
 
 def test_callbacks_are_called_stop_the_fit_and_their_exceptions_come_through(digits):

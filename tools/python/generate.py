@@ -17,6 +17,8 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from c_header import api_module  # noqa: E402
+from definitions import definition_modules  # noqa: E402
+from op_functions import ops_module  # noqa: E402
 
 SOURCE = Path(__file__).resolve().parents[2]
 PACKAGE = SOURCE / "runtime" / "python" / "tenon"
@@ -35,11 +37,6 @@ def modules(build: Path) -> dict:
     """file name -> its text"""
     headers = (SOURCE / "runtime/tenon/runtime.h").read_text(), (SOURCE / "plugins/abi/tenon/backend.h").read_text()
     made = {"_api.py": api_module(*headers)}
-    try:
-        from definitions import definition_modules
-        from op_functions import ops_module
-    except ImportError:
-        return made
     schema = subprocess.run([build / "bin" / "tenon", "config", "print", "--schema"], check=True, capture_output=True, text=True).stdout
     made["ops.py"] = ops_module(ops_of(build))
     made.update(definition_modules(schema))

@@ -4,8 +4,7 @@ import re
 import textwrap
 from typing import Any, Dict, List
 
-# Attributes that the library demands, and what most callers mean.
-DEFAULTS = {"axes": "()", "axis": None, "perm": None}
+# Ops whose axis, which the library demands, has a default here.
 LAST_AXIS = {"Softmax", "LogSoftmax", "ArgMax", "ArgMin", "TopK", "CumSum", "LayerNormalization", "RMSNormalization"}
 FIRST_AXIS = {"Gather", "Concat", "Split", "GatherElements"}
 NORMS = {"LayerNormalization", "RMSNormalization", "InstanceNormalization", "GroupNormalization", "BatchNormalization"}

@@ -4,7 +4,7 @@ import ctypes
 import os
 import threading
 import warnings
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 from . import _api, _library
 from ._library import Definition, Object, PathLike, check, definition_of, encoded, json_of, lib, object_of, path_of, sized, text_of
@@ -189,6 +189,3 @@ def devices() -> List[Device]:
 def device(name: Optional[str] = None) -> Device:
     """Opens a device of the default context; None: the default device. Errors: DeviceNotFoundError."""
     return default_context().device(name)
-
-
-Config = Mapping[str, Any]
