@@ -18,6 +18,8 @@ DATA_VALIDATION = 2
 PREDICT_PROBABILITIES = 1
 WEIGHTS_TRANSPOSE = 1
 WEIGHTS_PARTIAL = 2
+BLAS_NONE = 0
+LOG_OFF = 4
 
 
 class TenonContextOptions(Structure):  # struct_size is set by _library.sized()
@@ -280,4 +282,14 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "tenon_model_import_weights": (c_void_p, [c_void_p, c_char_p, c_char_p, c_uint32, c_void_p]),
     "tenon_model_export_weights": (c_void_p, [c_void_p, c_char_p, c_char_p, c_uint32]),
     "tenon_model_export_onnx": (c_void_p, [c_void_p, c_char_p, c_char_p]),
+    "tenon_blas_routines": (c_void_p, [c_void_p]),
+    "tenon_blas": (c_void_p, [c_void_p, c_uint32, c_uint32, c_void_p, c_void_p]),
+    "tenon_gemm": (c_void_p, [c_void_p, c_double, c_void_p, c_uint32, c_void_p, c_uint32, c_double, c_void_p]),
+    "tenon_gemv": (c_void_p, [c_void_p, c_double, c_void_p, c_uint32, c_void_p, c_double, c_void_p]),
+    "tenon_axpy": (c_void_p, [c_void_p, c_double, c_void_p, c_void_p]),
+    "tenon_scal": (c_void_p, [c_void_p, c_double, c_void_p]),
+    "tenon_dot": (c_void_p, [c_void_p, c_void_p, c_void_p, c_void_p]),
+    "tenon_nrm2": (c_void_p, [c_void_p, c_void_p, c_void_p]),
+    "tenon_log_set_sink": (c_void_p, [c_void_p, c_void_p]),
+    "tenon_log_set_level": (c_void_p, [c_uint32]),
 }
