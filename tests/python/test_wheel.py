@@ -124,3 +124,10 @@ def test_the_example_package_is_installed_by_setuptools_where_it_can_build(folde
     assert result.returncode == 0, result.stderr
     result = run(python, "-c", "import tenon\nprint([each.healthy for each in tenon.backends.list() if each.name == 'example'])")
     assert result.stdout.strip() == "[True]", result.stdout + result.stderr
+
+
+def test_what_needs_numpy_says_so(python):
+    result = run(python, "-c", "import tenon\ntenon.InferenceSession('any.onnx')")
+    assert result.returncode == 1 and "ImportError: InferenceSession makes arrays of NumPy" in result.stderr and "pip install numpy" in result.stderr
+    result = run(python, "-c", "import tenon\nprint(tenon.ones(2).tolist())\ntenon.ones(2).numpy()")
+    assert result.stdout.strip() == "[1.0, 1.0]" and "ImportError: Tensor.numpy" in result.stderr

@@ -9,7 +9,7 @@ from ._dtypes import DType, dtype_of
 from ._errors import DeviceNotFoundError, InvalidArgumentError
 from ._library import PathLike, check, handles, integers, lib, object_of, texts
 from ._onnx import OnnxModel
-from ._tensor import ArrayMaker, Tensor, asarray, wrap
+from ._tensor import ArrayMaker, Tensor, asarray, import_numpy, wrap
 
 _TYPES = {"float32": "float", "float64": "double"}
 _DEVICES = {"CPUExecutionProvider": "cpu", "CUDAExecutionProvider": "cuda"}
@@ -72,6 +72,7 @@ class InferenceSession:
 
     def __init__(self, path_or_bytes: Union[PathLike, bytes], sess_options: Any = None, providers: Optional[Sequence[Any]] = None,
                  provider_options: Optional[Sequence[Mapping[str, Any]]] = None, *, context: Optional[Context] = None, **_: Any):
+        self._numpy = import_numpy("InferenceSession", "tenon.load, whose results are tensors")
         self._context = context or default_context()
         self._device = self._choose(providers, provider_options)
         self.model = OnnxModel(path_or_bytes, device=self._device, context=self._context)
@@ -83,9 +84,7 @@ class InferenceSession:
         self._arrays: Tuple[Any, ...] = ()  # what the arguments point to
         self._outputs = (ctypes.c_void_p * max(len(self.model.output_names), 1))()
         self._outputs_address = ctypes.addressof(self._outputs)
-        self._array_of = ArrayMaker()
-        import numpy
-        self._numpy: Any = numpy
+        self._array_of = ArrayMaker(self._numpy)
 
     def _choose(self, providers: Optional[Sequence[Any]], options: Optional[Sequence[Mapping[str, Any]]]) -> Optional[str]:
         if not providers:

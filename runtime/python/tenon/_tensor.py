@@ -28,6 +28,16 @@ def _shape_of(shape: Tuple[Any, ...]) -> Tuple[int, ...]:
     return tuple(size.__index__() for size in shape)
 
 
+def import_numpy(needed_by: str, instead: str) -> Any:
+    """The package numpy. Errors: ImportError, with what to do without it."""
+    try:
+        import numpy
+    except ImportError:
+        raise ImportError(f"{needed_by} makes arrays of NumPy, which is not installed: install it (pip install numpy), or use {instead}",
+                          name="numpy") from None
+    return numpy
+
+
 class Tensor(Object):
     """A strided array of one dtype in host or device memory.
 
@@ -159,9 +169,9 @@ class Tensor(Object):
     def numpy(self) -> Any:
         """The elements as an array of NumPy, in the same memory if it is the host's, else copied.
 
-        Errors  UnsupportedError: a dtype that NumPy does not have; bfloat16 and 8-bit floats need the package ml_dtypes.
+        Errors  UnsupportedError: a dtype that NumPy does not have; bfloat16 and 8-bit floats need the package ml_dtypes. ImportError: no NumPy.
         """
-        import numpy
+        numpy = import_numpy("Tensor.numpy", "tolist() or memoryview(tensor)")
         host = self if self.is_on_host else self.cpu()
         dtype = host.dtype
         if dtype.typestr is not None:
@@ -620,8 +630,7 @@ class _Owner:
 class ArrayMaker:
     """Makes arrays of NumPy of tensors' handles, which it takes over: wrap(handle).numpy(), sooner. It is used by one thread at a time."""
 
-    def __init__(self) -> None:
-        import numpy
+    def __init__(self, numpy: Any) -> None:
         self._array: Any = numpy.ndarray
         self._dtypes = {code: numpy.dtype(each.typestr) for code, each in BY_CODE.items() if each.typestr is not None}
         self._info = _api.TenonTensorInfo(struct_size=_info_size)
