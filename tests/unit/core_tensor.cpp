@@ -11,19 +11,13 @@
 #include <tenon/tensor.h>
 
 #include "far_memory.h"
+#include "sanitized.h"
 #include "testing.h"
 
 using namespace tenon;
 using namespace tenon::test;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifdef SANITIZED
+#if TENON_IS_SANITIZED
 // The sanitizers end the process when memory runs out unless told to return null, as the system's allocator does.
 extern "C" const char* __asan_default_options();
 extern "C" const char* __asan_default_options() {

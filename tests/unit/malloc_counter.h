@@ -9,12 +9,10 @@
 #include <cstddef>
 #include <cstdlib>  // what __GLIBC__ comes from
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__GLIBC__)
+#include "sanitized.h"
+
+#if TENON_IS_SANITIZED || !defined(__GLIBC__)
 #define TENON_MALLOC_IS_TAKEN
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define TENON_MALLOC_IS_TAKEN
-#endif
 #endif
 
 #ifndef TENON_MALLOC_IS_TAKEN
