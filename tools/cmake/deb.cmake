@@ -46,6 +46,6 @@ endif()
 if(TARGET tenon_backend_cuda)
   list(APPEND CPACK_COMPONENTS_ALL backend_cuda)
   tenon_deb(backend_cuda tenon-backend-cuda "deep learning runtime, backend for NVIDIA GPUs\n Needs a driver, cuBLAS and cuDNN where it runs."
-    SUGGESTS nvidia-driver libcublas12 libcudnn9-cuda-12)
+    SUGGESTS nvidia-driver) # NVIDIA's packages of cuBLAS and cuDNN have the toolkit's version in their names
 endif()
 include(CPack)

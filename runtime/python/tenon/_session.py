@@ -2,6 +2,7 @@
 """InferenceSession with ONNX Runtime's signature, so that a script changes by one import."""
 import ctypes
 import threading
+import warnings
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ._context import Context, default_context
@@ -67,7 +68,8 @@ class InferenceSession:
     providers         names in the order of preference: ONNX Runtime's ("CUDAExecutionProvider"), Tenon's devices ("cuda:1"), or (name, {"device_id":
                       1}); the first that there is computes. None: the default device.
 
-    Errors  InvalidArgumentError: no such file, or a damaged one; DeviceNotFoundError: none of the providers. Threads: any; runs take turns.
+    Errors  InvalidArgumentError: no such file, or a damaged one; DeviceNotFoundError: none of the providers; one that is
+    passed over is a RuntimeWarning. Threads: any; runs take turns.
     """
 
     def __init__(self, path_or_bytes: Union[PathLike, bytes], sess_options: Any = None, providers: Optional[Sequence[Any]] = None,
@@ -96,9 +98,13 @@ class InferenceSession:
             if "device_id" in keys and ":" not in device:
                 device = f"{device}:{keys['device_id']}"
             try:
-                return self._context.device(device).name
+                chosen: str = self._context.device(device).name
             except DeviceNotFoundError as error:
                 tried.append(str(error))
+                continue
+            if tried:
+                warnings.warn(f"providers: {'; '.join(tried)}: computing on {chosen}", RuntimeWarning, stacklevel=4)
+            return chosen
         raise DeviceNotFoundError(f"providers: expected one of {get_available_providers(self._context)}, got {list(providers)}: " + "; ".join(tried))
 
     def get_inputs(self) -> List[NodeArg]:
