@@ -5,8 +5,8 @@
 #include <numbers.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <map>
 
@@ -16,6 +16,8 @@ namespace {
 cudaDataType stored_type(cudnnDataType_t type) {
   return type == CUDNN_DATA_HALF ? CUDA_R_16F : type == CUDNN_DATA_BFLOAT16 ? CUDA_R_16BF : CUDA_R_32F;
 }
+
+using Index = std::array<std::int64_t, 4>;
 
 /// A tensor's elements, dense in the order of its dimensions.
 struct Array {
@@ -32,15 +34,15 @@ struct Array {
     for (std::int64_t a = 0; a < n[0]; ++a)
       for (std::int64_t b = 0; b < n[1]; ++b)
         for (std::int64_t c = 0; c < n[2]; ++c)
-          for (std::int64_t d = 0; d < n[3]; ++d) body(std::vector<std::int64_t>{a, b, c, d}, position++);
+          for (std::int64_t d = 0; d < n[3]; ++d) body(Index{a, b, c, d}, position++);
   }
-  std::int64_t offset(const std::vector<std::int64_t>& i) const {
+  std::int64_t offset(const Index& i) const {
     std::int64_t sum = 0;
     for (std::size_t d = 0; d < 4; ++d) sum += i[d] * tensor.strides[d];
     return sum;
   }
   /// The position of the element that indices of a larger tensor read: dimensions of 1 are broadcast, heads are shared.
-  std::size_t position(const std::vector<std::int64_t>& i, const std::int64_t (&larger)[4]) const {
+  std::size_t position(const Index& i, const std::int64_t (&larger)[4]) const {
     std::int64_t p = 0;
     for (std::size_t d = 0; d < 4; ++d) p = p * tensor.dimensions[d] + i[d] * tensor.dimensions[d] / larger[d];
     return static_cast<std::size_t>(p);
@@ -127,7 +129,7 @@ class Run {
     if (object.get_or<bool>(CUDNN_ATTR_TENSOR_IS_BY_VALUE, false)) {
       array.at[0] = pointer.value;
     } else {
-      array.each([&](const std::vector<std::int64_t>& i, std::size_t position) {
+      array.each([&](const Index& i, std::size_t position) {
         array.at[position] = load(stored_type(tensor.type), pointer.data, array.offset(i));
       });
     }
@@ -138,7 +140,7 @@ class Run {
     for (double& value : array.at) value = rounded_to(array.tensor.type, value);
     if (!array.tensor.is_virtual) {
       const TensorPointer& pointer = pointer_of(array.tensor.id);
-      array.each([&](const std::vector<std::int64_t>& i, std::size_t position) {
+      array.each([&](const Index& i, std::size_t position) {
         store(stored_type(array.tensor.type), pointer.data, array.offset(i), array.at[position]);
       });
     }
@@ -154,7 +156,7 @@ class Run {
     const std::int64_t depth = a.tensor.dimensions[3];
     const std::int64_t of_a[4] = {into.dimensions[0], into.dimensions[1], into.dimensions[2], depth};
     const std::int64_t of_b[4] = {into.dimensions[0], into.dimensions[1], depth, into.dimensions[3]};
-    c.each([&](const std::vector<std::int64_t>& i, std::size_t position) {
+    c.each([&](const Index& i, std::size_t position) {
       double sum = 0;
       for (std::int64_t k = 0; k < depth; ++k)
         sum += a.at[a.position({i[0], i[1], i[2], k}, of_a)] * b.at[b.position({i[0], i[1], k, i[3]}, of_b)];
@@ -166,7 +168,7 @@ class Run {
     const bool finds_max = combine == CUDNN_REDUCE_TENSOR_MAX;
     Array y(into);
     std::fill(y.at.begin(), y.at.end(), finds_max ? -std::numeric_limits<double>::infinity() : 0.0);
-    x.each([&](const std::vector<std::int64_t>& i, std::size_t position) {
+    x.each([&](const Index& i, std::size_t position) {
       double& to = y.at[y.position(i, x.tensor.dimensions)];
       to = finds_max ? std::max(to, x.at[position]) : to + x.at[position];
     });
@@ -175,8 +177,8 @@ class Run {
   void reshape(const Array& x, const Tensor& into) {
     Array y(into);
     std::map<std::int64_t, double> by_offset;
-    x.each([&](const std::vector<std::int64_t>& i, std::size_t position) { by_offset[x.offset(i)] = x.at[position]; });
-    y.each([&](const std::vector<std::int64_t>& i, std::size_t position) { y.at[position] = by_offset.at(y.offset(i)); });
+    x.each([&](const Index& i, std::size_t position) { by_offset[x.offset(i)] = x.at[position]; });
+    y.each([&](const Index& i, std::size_t position) { y.at[position] = by_offset.at(y.offset(i)); });
     write(std::move(y));
   }
   void pointwise(const Object& o) {
@@ -185,16 +187,16 @@ class Run {
     Array y(tensor_of(o.object(CUDNN_ATTR_OPERATION_POINTWISE_YDESC)));
     if (mode == CUDNN_POINTWISE_GEN_INDEX) {
       const auto axis = static_cast<std::size_t>(function.get<std::int64_t>(CUDNN_ATTR_POINTWISE_AXIS));
-      y.each([&](const std::vector<std::int64_t>& i, std::size_t position) { y.at[position] = static_cast<double>(i[axis]); });
+      y.each([&](const Index& i, std::size_t position) { y.at[position] = static_cast<double>(i[axis]); });
       return write(std::move(y));
     }
     const auto operand = [&](cudnnBackendAttributeName_t name) { return o.has(name) ? read(o.object(name)) : Array(Tensor{}); };
     const Array x = operand(CUDNN_ATTR_OPERATION_POINTWISE_XDESC), b = operand(CUDNN_ATTR_OPERATION_POINTWISE_BDESC),
                 condition = operand(CUDNN_ATTR_OPERATION_POINTWISE_TDESC);
-    const auto value_of = [&](const Array& array, const std::vector<std::int64_t>& i) {
+    const auto value_of = [&](const Array& array, const Index& i) {
       return array.at.empty() ? 0.0 : array.at[array.position(i, y.tensor.dimensions)];
     };
-    y.each([&](const std::vector<std::int64_t>& i, std::size_t position) {
+    y.each([&](const Index& i, std::size_t position) {
       y.at[position] = mode == CUDNN_POINTWISE_BINARY_SELECT ? (value_of(condition, i) != 0 ? value_of(x, i) : value_of(b, i))
                                                              : applied(mode, value_of(x, i), value_of(b, i));
     });
