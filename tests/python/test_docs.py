@@ -9,8 +9,8 @@ import numpy
 import tenon
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "python.md"
-MODULES = [tenon, tenon.backends, tenon.callbacks, tenon.datasets, tenon.initializers, tenon.layers, tenon.losses, tenon.metrics, tenon.ops,
-           tenon.optimizers, tenon.schedules]
+MODULES = [tenon, tenon.backends, tenon.callbacks, tenon.datasets, tenon.initializers, tenon.layers, tenon.log, tenon.losses, tenon.metrics,
+           tenon.ops, tenon.optimizers, tenon.schedules]
 
 
 def test_the_snippets_run(tmp_path, monkeypatch, capsys):
