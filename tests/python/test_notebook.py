@@ -60,6 +60,14 @@ def test_a_fit_in_a_notebook_updates_one_output(kernel, capsys):
     assert capsys.readouterr().out.startswith("Epoch 1/1\n") and len(kernel) == 1
 
 
+def test_a_model_is_shown_before_and_after_its_shapes_are_known():
+    model = classifier()
+    assert model._repr_html_() == "&lt;tenon.Model: not built&gt;"
+    assert "dense_2" in model.build(5)._repr_html_()
+    model.close()
+    assert model._repr_html_() == "&lt;tenon.Model, closed&gt;"
+
+
 def test_many_short_epochs_are_not_shown_one_by_one(kernel):
     classifier().fit(tenon.ones((4, 3)), tenon.zeros((4,), dtype="int64"), epochs=200)
     assert len(kernel[0][-1][0].split("<tr>")) == 202 and max(state[0].count("<tr>") for state in kernel[0][:-1]) <= 21

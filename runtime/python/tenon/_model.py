@@ -291,7 +291,10 @@ class Model(Object):
     def _repr_html_(self) -> str:
         if self.closed or not self._compiled:
             return escape(repr(self))
-        return f"<pre>{escape(text_of(lib.tenon_model_summary, self.handle, 0))}</pre>"
+        try:
+            return f"<pre>{escape(text_of(lib.tenon_model_summary, self.handle, 0))}</pre>"
+        except InvalidArgumentError:  # the shape of a sample is not known yet
+            return escape(repr(self))
 
     # -------------------------------------------------------------- files
 

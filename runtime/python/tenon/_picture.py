@@ -163,5 +163,5 @@ def picture(boxes: List[Box]) -> str:
     arrows = "".join(f"<marker id='{name}' viewBox='0 0 8 8' refX='7' refY='4' markerWidth='7' markerHeight='7' orient='auto'>"
                      f"<path d='M0 0 L8 4 L0 8 z' fill='{colour}'/></marker>" for name, colour in (("tenon-arrow", "#64748b"), ("tenon-copied", "#ea580c")))
     return (f"<svg xmlns='http://www.w3.org/2000/svg' width='{width:.0f}' height='{height:.0f}' viewBox='0 0 {width:.0f} {height:.0f}' "
-            "font-family='DejaVu Sans Mono, Menlo, Consolas, monospace' font-size='11' text-anchor='middle' fill='#0f172a'>"
+            "style='max-width: 100%; height: auto' font-family='DejaVu Sans Mono, Menlo, Consolas, monospace' font-size='11' text-anchor='middle' fill='#0f172a'>"
             f"<defs>{arrows}</defs><rect width='100%' height='100%' fill='white'/>{''.join(parts)}</svg>")

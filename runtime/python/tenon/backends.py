@@ -74,7 +74,7 @@ def conformance(backend: str, arguments: Sequence[str] = ()) -> "subprocess.Comp
 
     backend  its name, or the path of its file.
     """
-    chosen = ["--plugins", backend] if os.path.exists(backend) else ["--device", backend]
+    chosen = ["--plugin", backend] if os.path.exists(backend) else ["--backend", backend]
     return subprocess.run([_program("tenon"), "conformance", *chosen, *arguments], capture_output=True, text=True, check=False)
 
 
