@@ -25,6 +25,15 @@ def test_the_snippets_run(tmp_path, monkeypatch, capsys):
     assert names["outputs"][0].shape == (2, 10)
 
 
+def test_the_snippets_of_the_chinese_quick_start_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    train, session = re.findall(r"```python\n(.*?)```", (PAGE.parent / "zh" / "quick-start.md").read_text(encoding="utf-8"), re.S)
+    exec(train, {})
+    names = {}
+    exec(session, names)
+    assert names["outputs"][0].shape == (1, 10)
+
+
 def test_the_names_of_the_table_exist():
     table = PAGE.read_text().split("## Names")[1].split("## Models")[0]
     found = [name for line in table.splitlines() if line.startswith("| `") for name in re.findall(r"`([A-Za-z_.0-9]+)`", line.split("|")[1])]
