@@ -49,14 +49,15 @@ def kernel(monkeypatch):
 
 def test_a_fit_in_a_notebook_updates_one_output(kernel, capsys):
     digits = tenon.datasets.digits(train_count=300, test_count=50)
-    classifier().fit(digits, epochs=3, batch_size=100, validation_data=digits.test)
+    history = classifier().fit(digits, epochs=3, batch_size=100, validation_data=digits.test)
+    assert history._repr_html_().startswith("&lt;tenon.History finished after 3 epochs: ")  # the table is there already
     assert capsys.readouterr().out == "" and len(kernel) == 1
     states = kernel[0]
     assert states[0][0].startswith("<div>Epoch 1/3 <progress value='0' max='3'")
     html, text = states[-1]
     assert "<progress" not in html and html.count("<tr>") == 4 and "val_accuracy</th>" in html
     assert text.startswith("Epoch 3/3 - loss: ") and len(xml.fromstring(f"<a>{html}</a>").findall("table")) == 1
-    classifier().fit(digits, verbose=2)
+    assert classifier().fit(digits, verbose=2)._repr_html_().startswith("<table>")
     assert capsys.readouterr().out.startswith("Epoch 1/1\n") and len(kernel) == 1
 
 

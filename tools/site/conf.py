@@ -6,7 +6,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 project = "Tenon"
-author = "the Tenon authors"
+author = copyright = "the Tenon authors"
 version = release = os.environ["TENON_VERSION"]
 extensions = ["myst_parser", "sphinx.ext.autodoc", "docstrings"]
 root_doc = "index"

@@ -87,6 +87,17 @@ def output_as_markdown(output: Dict[str, Any], pictures: Path, name: str) -> str
     return f"```text\n{_joined(data.get('text/plain', '')).rstrip()}\n```\n"
 
 
+def joined_streams(outputs: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+    """The outputs with each run of text to one stream as one output."""
+    out: List[Dict[str, Any]] = []
+    for each in outputs:
+        if out and each["output_type"] == out[-1]["output_type"] == "stream" and each["name"] == out[-1]["name"]:
+            out[-1] = {**out[-1], "text": _joined(out[-1]["text"]) + _joined(each["text"])}
+        else:
+            out.append(each)
+    return out
+
+
 def stage(folder: Path) -> None:
     """Writes each notebook as a page."""
     for path in notebooks([]):
@@ -100,7 +111,7 @@ def stage(folder: Path) -> None:
                 parts.append(pages.staged(page, _joined(cell["source"])))
                 continue
             parts.append(f"```python\n{_joined(cell['source'])}\n```")
-            parts += [output_as_markdown(output, target.parent, f"{path.stem}-{i}-{j}") for j, output in enumerate(cell["outputs"])]
+            parts += [output_as_markdown(output, target.parent, f"{path.stem}-{i}-{j}") for j, output in enumerate(joined_streams(cell["outputs"]))]
         target.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
 

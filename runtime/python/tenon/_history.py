@@ -16,7 +16,8 @@ class History:
     reason   why it ended early, or ""
     """
 
-    def __init__(self, report: Dict[str, Any]):
+    def __init__(self, report: Dict[str, Any], table_is_shown: bool = False):
+        self._table_is_shown = table_is_shown  # by the progress of the fit
         self.records: List[Dict[str, Any]] = report["epochs"]
         self.end = str(report["end"])
         self.reason = str(report["reason"])
@@ -66,6 +67,8 @@ class History:
         return f"<tenon.History {self.end} after {len(self.epoch)} epochs{': ' + last if last else ''}>"
 
     def _repr_html_(self) -> str:
+        if self._table_is_shown:
+            return escape(repr(self))
         head = "".join(f"<th>{escape(name)}</th>" for name in ["epoch", *self.history])
         rows = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in [epoch + 1, *(f"{values[i]:.4g}" for values in self.history.values())]) + "</tr>"
                        for i, epoch in enumerate(self.epoch))

@@ -18,7 +18,7 @@ from ._history import History
 from ._library import (Callbacks, Definition, Object, PathLike, check, definition_of, encoded, handles, integers, json_of, lib, object_of, path_of,
                        plain, sized, text_of, texts)
 from ._onnx import OnnxModel
-from ._progress import Progress, progress_of
+from ._progress import NotebookProgress, Progress, progress_of
 from ._tensor import Tensor, TensorLike, wrap
 
 _byref = ctypes.byref
@@ -146,7 +146,7 @@ class Model(Object):
             report["end"] = "interrupted"
         for entry in report["epochs"]:
             entry["epoch"] -= first
-        return History(report)
+        return History(report, table_is_shown=isinstance(watching.progress, NotebookProgress))
 
     @property
     def stop_training(self) -> bool:
