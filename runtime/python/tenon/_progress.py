@@ -2,8 +2,9 @@
 """What a fit shows while it runs: a bar in terminals and notebooks, lines elsewhere."""
 import sys
 import time
+from collections import deque
 from html import escape
-from typing import Any, Dict, List, Optional, TextIO
+from typing import Any, Deque, Dict, Optional, TextIO
 
 
 def shown(logs: Dict[str, float]) -> str:
@@ -66,12 +67,13 @@ class NotebookProgress(Progress):
 
     INTERVAL_S = 0.2
     ROWS = 20  # of the table while a fit runs: the last epochs
+    ROWS_AT_THE_END = 200
 
     def __init__(self) -> None:
         super().__init__(verbose=1)
         self.bar = True
         self.epoch = self.batch = 0
-        self.rows: List[Dict[str, str]] = []
+        self.rows: Deque[Dict[str, str]] = deque(maxlen=self.ROWS_AT_THE_END)
         self.logs: Dict[str, float] = {}
         self.ended = False
         self._handle: Any = None
@@ -113,7 +115,7 @@ class NotebookProgress(Progress):
             html = f"<div>Epoch {self.epoch + 1}/{self.epochs} {bar}{escape(shown(self.logs))}</div>"
         if self.rows:
             names = list(self.rows[-1])
-            rows = self.rows if self.ended else self.rows[-self.ROWS:]
+            rows = list(self.rows)[0 if self.ended else -self.ROWS:]
             html += ("<table><thead><tr>" + "".join(f"<th {cell}>{escape(name)}</th>" for name in names) + "</tr></thead><tbody>" + "".join(
                 "<tr>" + "".join(f"<td {cell}>{escape(row.get(name, ''))}</td>" for name in names) + "</tr>" for row in rows) + "</tbody></table>")
         return html
