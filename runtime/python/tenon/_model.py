@@ -106,7 +106,7 @@ class Model(Object):
 
         Ctrl-C ends the fit after its step without an exception: History.end is "interrupted". An exception of a callback or of the data is
         raised.
-        Errors  InvalidArgumentError: a loss that is not finite, data that does not fit the model.
+        Errors  InternalError: a loss that is not finite; InvalidArgumentError: data that does not fit the model.
         """
         self._expect_compiled("fit")
         own: List[Callback] = []
