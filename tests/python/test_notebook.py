@@ -160,12 +160,28 @@ def test_the_log_goes_to_pythons_logging(caplog, capfd):
     finally:
         tenon.log.to_stderr()
         tenon.log.set_level("warning")
+        tenon.log._level = None
     assert [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING][0].startswith("backend 'no_such_backend', named in")
     placed = [each for each in caplog.records if each.levelno == tenon.log.NOTICE]
     assert any("op MatMul" in each.getMessage() for each in placed) and all(each.name == "tenon" for each in caplog.records)
     assert capfd.readouterr().err.count("op MatMul") == 0
     with pytest.raises(tenon.InvalidArgumentError, match="expected one of debug, info, warning, error, got 'loud'"):
         tenon.log.set_level("loud")
+
+
+def test_a_chosen_level_stays_when_a_context_is_made(caplog):
+    try:
+        tenon.log.to_logging(level="info")
+        tenon.Context({"fallback": "warn"}).device()
+        tenon.Context().device()
+        assert any(each.levelno == logging.INFO and each.getMessage().startswith("device: auto means") for each in caplog.records)
+        caplog.clear()
+        tenon.Context({"logging": {"level": "warning"}}).device()
+        assert not caplog.records
+    finally:
+        tenon.log.to_stderr()
+        tenon.log.set_level("warning")
+        tenon.log._level = None
 
 
 def test_a_process_ends_with_the_log_in_python():

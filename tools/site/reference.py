@@ -43,7 +43,7 @@ def page(module: ModuleType) -> str:
             lines += [f".. {directive}:: {module.__name__}.{name}"]
             if inspect.isclass(value):
                 lines += ["   :members:"]
-                if value.__bases__ != (object,):
+                if value.__bases__ != (object,) and not any("._" in base.__module__ for base in value.__bases__):
                     lines += ["   :show-inheritance:"]
             lines += [""]
     return "\n".join(lines) + "\n"

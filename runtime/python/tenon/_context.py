@@ -6,7 +6,7 @@ import threading
 import warnings
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
-from . import _api, _library
+from . import _api, _library, log
 from ._library import Definition, Object, PathLike, check, definition_of, encoded, json_of, lib, object_of, path_of, sized, text_of
 
 
@@ -89,7 +89,7 @@ class Context(Object):
         self._of_packages = _backend_folders()
         paths = [os.fspath(path) for path in plugins] + [folder for _, folder in self._of_packages]
         list_of_paths = _library.texts(paths)
-        options = sized(_api.TenonContextOptions, config=definition_of(config), config_file=None if config_file is None else path_of(config_file),
+        options = sized(_api.TenonContextOptions, config=definition_of(log.with_level(config)), config_file=None if config_file is None else path_of(config_file),
                         plugins=ctypes.cast(list_of_paths, ctypes.c_void_p), plugin_count=len(paths))
         super().__init__(object_of(lib.tenon_context_create, ctypes.byref(options)))
 

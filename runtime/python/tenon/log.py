@@ -10,7 +10,7 @@ import atexit
 import ctypes
 import gc
 import logging
-from typing import Any, Union
+from typing import Any, Optional, Union
 
 from ._errors import InvalidArgumentError
 from ._library import check, lib
@@ -24,10 +24,11 @@ _LEVELS = {"debug": 0, "info": 1, "warning": 2, "error": 3}  # the TENON_LOG_* o
 _OF_LOGGING = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 _NUMBERS = {_LEVELS[name]: number for name, number in _OF_LOGGING.items()}
 _Sink = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_char_p)
+_level: Optional[str] = None  # of set_level()
 _sink: Any = None  # the function that the library calls, or None; the library has its address
 
 
-def to_logging(logger: Union[str, logging.Logger] = "tenon", level: Union[str, None] = None) -> logging.Logger:
+def to_logging(logger: Union[str, logging.Logger] = "tenon", level: Optional[str] = None) -> logging.Logger:
     """Sends the log of the library to a logger of Python's logging, and returns the logger.
 
     logger  a logger, or its name.
@@ -67,14 +68,24 @@ def to_stderr() -> None:
 
 
 def set_level(level: str) -> None:
-    """Logs lines of this level and above: "debug", "info", "warning" (the default) or "error". A context that is created later sets its own
-    logging.level.
+    """Logs lines of this level and above: "debug", "info", "warning" (the default) or "error". It goes before the environment and files, also
+    for contexts that are created later; the key logging.level in the dict of a Context goes before it.
 
     Errors  InvalidArgumentError: another level.
     """
+    global _level
     if level not in _LEVELS:
         raise InvalidArgumentError(f"level: expected one of {', '.join(_LEVELS)}, got '{level}'")
     check(lib.tenon_log_set_level(_LEVELS[level]))
+    _level = level
+
+
+def with_level(config: Any) -> Any:
+    """The configuration of a new context with the level that set_level() chose: the library would set that of the configuration."""
+    if _level is None or isinstance(config, str):
+        return config
+    logging_keys = dict((config or {}).get("logging") or {})
+    return {**(config or {}), "logging": {"level": _level, **logging_keys}}
 
 
 @atexit.register
