@@ -24,13 +24,14 @@ EXTRA = {
     "nets": ["gflop", "gflop_per_s", "workspace_mb"],
     "mnist": ["p50_ms", "p99_ms", "images_per_s", "us_per_step", "times_first"],
     "conv": ["gflop_per_s", "border_us", "run_us"],
+    "attention": ["tflop_per_s"],
     "pipeline": ["times_max_of_both", "waited_percent", "device_idle_percent"],
     "bandwidth": ["gb_per_s"],
     "generate": ["tokens_per_s", "mb_per_step", "gb_per_s", "times_first"],
     "onnx": ["p90_ms", "p99_ms", "load_ms", "first_run_ms", "first_result_ms", "new_shape_ms", "base_rss_mb", "peak_rss_mb", "parameters_mb",
              "packed_mb", "program_mb"],
 }
-WITH_PEERS = {"gemm", "blas", "mnist_mlp", "fashion_mnist", "elementwise", "nets", "conv", "generate"}  # without a peer, a line of these says why
+WITH_PEERS = {"gemm", "blas", "mnist_mlp", "fashion_mnist", "elementwise", "nets", "conv", "attention", "generate"}  # without a peer, a line of these says why
 MACHINE = ["processor", "processors", "isa", "memory", "os", "compiler", "git", "tenon", "device", "threads"]
 
 
@@ -50,6 +51,7 @@ def measure(tenon, benchmark, file):
         "bandwidth": ["--memory-clock-mhz", "1466.67", "--channels", "4"],
         "blas": page,
         "conv": page,
+        "attention": page,
         "mnist": ["--device", "openblas,reference", *page],
         "nets": ["--set", "layers", "--net", "L5", "--batch", "1,2", *page],
         "pipeline": page,
@@ -65,7 +67,7 @@ def measure(tenon, benchmark, file):
     if benchmark == "blas":
         page = file.with_suffix(".html").read_text()
         expect("<svg" in page and "daxpy 10" in page and "http" not in page, f"the chart: {page[:300]}")
-    if benchmark in ("conv", "mnist", "nets", "pipeline"):
+    if benchmark in ("conv", "attention", "mnist", "nets", "pipeline"):
         page = file.with_suffix(".html").read_text()
         expect("class=\"bar\"" in page and "http" not in page, f"the chart: {page[:300]}")
     return json.loads(file.read_text()), out

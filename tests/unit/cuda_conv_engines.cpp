@@ -12,60 +12,18 @@
 
 #include "backends/cuda/conv/channel_padding.h"
 #include "backends/cuda/conv/convolutions.h"
+#include "cuda_described.h"
+#include "cuda_host.h"
 #include "cuda_testing.h"
 #include "sanitizers.h"
 
 namespace tenon::cuda {
 namespace {
 
-/// A host with options that stores log lines and choices.
-struct TestHost {
-  std::map<std::string, std::string> options{{"libraries", TENON_EMULATED_LIBRARIES "/libraries"}};
-  std::map<std::string, std::string> kept;
-  std::vector<std::string> warnings, lines;
-  tenon_host table{};
-
-  TestHost() {
-    table.struct_size = sizeof table;
-    table.context = reinterpret_cast<tenon_host_context*>(this);
-    table.log = [](tenon_host_context* context, std::uint32_t level, const char* text) {
-      (level == TENON_LOG_WARNING ? of(context).warnings : of(context).lines).emplace_back(text);
-    };
-    table.option = [](tenon_host_context* context, const char* option) -> const char* {
-      const auto found = of(context).options.find(option);
-      return found == of(context).options.end() ? nullptr : found->second.c_str();
-    };
-    table.autotune_get = [](tenon_host_context* context, const char* key, void* value, std::uint64_t capacity) -> std::uint64_t {
-      const auto found = of(context).kept.find(key);
-      if (found == of(context).kept.end()) return 0;
-      found->second.copy(static_cast<char*>(value), capacity);
-      return found->second.size();
-    };
-    table.autotune_put = [](tenon_host_context* context, const char* key, const void* value, std::uint64_t size) {
-      of(context).kept[key] = {static_cast<const char*>(value), static_cast<std::size_t>(size)};
-    };
-  }
-  static TestHost& of(tenon_host_context* context) { return *reinterpret_cast<TestHost*>(context); }
-};
-
-/// An opened device with such a host.
-struct Bench {
-  Bench() = default;
-  Bench(const char* option, const char* value) { host.options[option] = value; }
-  const ConvPlan& choose(ConvProblem problem) {
-    problem.workspace_limit = std::min(problem.workspace_limit, options_of(device).workspace_limit);
-    return device.attached.get<ConvDevice>(device).choose(problem);
-  }
-  TestHost host;
-  Device device{sdk::Host(&host.table), 0};
-};
-
-/// Sets the engines of the emulated cuDNN during its lifetime.
-class Engines {
- public:
-  explicit Engines(const char* list) { ::setenv("TENON_CUDNN_EMULATION_ENGINES", list, 1); }
-  ~Engines() { ::unsetenv("TENON_CUDNN_EMULATION_ENGINES"); }
-};
+const ConvPlan& choose(Bench& bench, ConvProblem problem) {
+  problem.workspace_limit = std::min(problem.workspace_limit, options_of(bench.device).workspace_limit);
+  return bench.device.attached.get<ConvDevice>(bench.device).choose(problem);
+}
 
 ConvProblem problem(tenon_dtype dtype, std::int64_t kernel = 3) {
   ConvProblem made;
@@ -80,28 +38,10 @@ ConvProblem problem(tenon_dtype dtype, std::int64_t kernel = 3) {
 // First: see cuda_library.cpp.
 TEST_CASE("cuda conv: NVIDIA's library, if installed, accepts our graphs for a described H200") {
   if (emulation::address_sanitized) return;  // the library keeps memory until the process ends
-  const Search here = search_here(nullptr);
-  try {
-    Library({"cuDNN", "libcudnn", CUDNN_MAJOR}, here);
-  } catch (const sdk::Error& e) {
-    MESSAGE("skipped, because there is none: " << e.what());
-    return;
-  }
-  const Cudnn functions(here);
-  if (functions.cudnnGetVersion() < 90800) {
-    MESSAGE("skipped, because devices cannot be described to cuDNN " << functions.cudnnGetVersion());
-    return;
-  }
-  const std::string words =
-      R"({"cudaDeviceId": 0, "deviceName": "NVIDIA H200", "deviceVer": 900, "driverVer": 13000, "isTccDriver": 0, "l2CacheSize": 52428800,
-          "maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64], "maxCtasPerSM": 32, "maxRegistersPerSM": 65536,
-          "maxSharedMemoryPerBlock": 49152, "maxSharedMemoryPerBlockOptin": 232448, "reservedSharedMemoryPerBlock": 1024,
-          "maxThreadsPerBlock": 1024, "maxThreadsPerSM": 2048, "memClockRateKHz": 3201000, "smClockRateKHz": 1980000,
-          "multiProcessorCount": 132, "pciDeviceId": 0, "regsPerBlock": 65536, "supportCoopLaunch": 1, "totalGlobalMem": 150754820096,
-          "warpSize": 32})";
-  Descriptor h200(functions, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
-  h200.set(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, static_cast<std::int64_t>(words.size()), words.data());
-  h200.finalize("a described device");
+  const std::optional<Cudnn> installed = installed_cudnn();
+  if (!installed) return;
+  const Cudnn& functions = *installed;
+  const Descriptor h200 = described_h200(functions);
   const GraphTarget target{nullptr, &h200};
   for (const tenon_dtype dtype : {TENON_DTYPE_F16, TENON_DTYPE_BF16, TENON_DTYPE_F32, TENON_DTYPE_F64}) {
     for (const ConvDirection direction : {ConvDirection::forward, ConvDirection::data_gradient, ConvDirection::filter_gradient}) {
@@ -151,13 +91,13 @@ TEST_CASE("cuda conv: a cuDNN of another major version is a mismatch that states
 
 TEST_CASE("cuda conv: each kind of arithmetic gets the first engine that may compute it") {
   Bench bench;
-  CHECK(bench.choose(problem(TENON_DTYPE_F32)).engine.index == 61);  // a Winograd engine
-  CHECK(bench.choose(problem(TENON_DTYPE_F32, 5)).engine.index == 28);
-  CHECK(bench.choose(problem(TENON_DTYPE_F16)).engine.index == 38);
-  CHECK(bench.choose(problem(TENON_DTYPE_F64)).engine.index == 28);
+  CHECK(choose(bench, problem(TENON_DTYPE_F32)).engine.index == 61);  // a Winograd engine
+  CHECK(choose(bench, problem(TENON_DTYPE_F32, 5)).engine.index == 28);
+  CHECK(choose(bench, problem(TENON_DTYPE_F16)).engine.index == 38);
+  CHECK(choose(bench, problem(TENON_DTYPE_F64)).engine.index == 28);
   ConvProblem tf32 = problem(TENON_DTYPE_F32, 5);
   tf32.math = TENON_MATH_TF32;
-  CHECK(bench.choose(tf32).engine.index == 38);
+  CHECK(choose(bench, tf32).engine.index == 38);
   CHECK(bench.host.warnings.empty());
   CHECK(bench.host.lines.size() == 5);
 }
@@ -166,48 +106,48 @@ TEST_CASE("cuda conv: gradients may be summed in any order unless deterministic 
   Bench bench;
   ConvProblem gradient = problem(TENON_DTYPE_F32, 5);
   gradient.direction = ConvDirection::filter_gradient;
-  CHECK(bench.choose(gradient).engine.index == 20);
+  CHECK(choose(bench, gradient).engine.index == 20);
   gradient.deterministic = true;
-  CHECK(bench.choose(gradient).engine.index == 28);
+  CHECK(choose(bench, gradient).engine.index == 28);
 }
 
 TEST_CASE("cuda conv: an engine that fuses bias and residual is used, but a fallback engine is not preferred for it") {
   Bench bench;
   ConvProblem narrow = problem(TENON_DTYPE_BF16);
   narrow.bias = narrow.residual = true;
-  CHECK(bench.choose(narrow).text() == "adding engine 7 2=2 14=4");
+  CHECK(choose(bench, narrow).text() == "adding engine 7 2=2 14=4");
   ConvProblem transposed = narrow;
   transposed.direction = ConvDirection::data_gradient;
-  CHECK(bench.choose(transposed).text() == "adding engine 7 2=2 14=4");
+  CHECK(choose(bench, transposed).text() == "adding engine 7 2=2 14=4");
   ConvProblem strict = problem(TENON_DTYPE_F32, 5);
   strict.bias = true;
-  CHECK(bench.choose(strict).text() == "adding engine 44 2=4 14=4");
+  CHECK(choose(bench, strict).text() == "adding engine 44 2=4 14=4");
   strict.residual = true;
-  CHECK(bench.choose(strict).text() == "plain engine 28 2=3 14=4");
+  CHECK(choose(bench, strict).text() == "plain engine 28 2=3 14=4");
   ConvProblem wide = problem(TENON_DTYPE_F64);
   wide.bias = true;
-  CHECK(bench.choose(wide).text() == "plain engine 28 2=3 14=4");
+  CHECK(choose(bench, wide).text() == "plain engine 28 2=3 14=4");
 }
 
 TEST_CASE("cuda conv: engines above the workspace limit are not used") {
   Bench bench("workspace_limit_mib", "1");
-  CHECK(bench.choose(problem(TENON_DTYPE_F32)).engine.index == 1);  // those before it need 3 and 2 MiB
-  CHECK(bench.choose(problem(TENON_DTYPE_F16)).engine.index == 38);
+  CHECK(choose(bench, problem(TENON_DTYPE_F32)).engine.index == 1);  // those before it need 3 and 2 MiB
+  CHECK(choose(bench, problem(TENON_DTYPE_F16)).engine.index == 38);
 }
 
 TEST_CASE("cuda conv: operands that are not aligned to 16 bytes get an engine that does not need it") {
   Bench bench;
   ConvProblem odd = problem(TENON_DTYPE_F16);
   odd.alignment_bytes = 2;
-  CHECK(bench.choose(odd).engine.index == 1);
+  CHECK(choose(bench, odd).engine.index == 1);
 }
 
 TEST_CASE("cuda conv: without a usable engine there is no plan, and one log line with the remedy") {
   const Engines engines("99,38");
   Bench bench;
   const ConvProblem strict = problem(TENON_DTYPE_F32);
-  CHECK_FALSE(bench.choose(strict).plan.has_value());
-  CHECK_FALSE(bench.choose(strict).plan.has_value());
+  CHECK_FALSE(choose(bench, strict).plan.has_value());
+  CHECK_FALSE(choose(bench, strict).plan.has_value());
   REQUIRE(bench.host.warnings.size() == 1);
   const std::string& line = bench.host.warnings[0];
   CHECK_MESSAGE(contains(line, "conv of f32 x (32,64,56,56), w (64,64,3,3)"), line);
@@ -220,21 +160,21 @@ TEST_CASE("cuda conv: without a usable engine there is no plan, and one log line
 
 TEST_CASE("cuda conv: a named engine is used wherever it is usable") {
   Bench bench("algorithm", "engine 1");
-  CHECK(bench.choose(problem(TENON_DTYPE_F32)).engine.index == 1);
+  CHECK(choose(bench, problem(TENON_DTYPE_F32)).engine.index == 1);
   ConvProblem with_bias = problem(TENON_DTYPE_F16);
   with_bias.bias = true;
-  CHECK(bench.choose(with_bias).text() == "plain engine 1");
+  CHECK(choose(bench, with_bias).text() == "plain engine 1");
   CHECK(bench.host.kept.empty());
 }
 
 TEST_CASE("cuda conv: a named engine that is not usable is an error with op, shape and engine") {
   Bench bench("algorithm", "engine 38");
-  const sdk::Error strict = error_of([&] { bench.choose(problem(TENON_DTYPE_F32)); });
+  const sdk::Error strict = error_of([&] { choose(bench, problem(TENON_DTYPE_F32)); });
   CHECK(strict.status() == TENON_UNSUPPORTED);
   CHECK_MESSAGE(contains(strict.what(), "conv of f32 x (32,64,56,56), w (64,64,3,3)"), strict.what());
   CHECK_MESSAGE(contains(strict.what(), "names engine 38, which cannot run it"), strict.what());
   CHECK_MESSAGE(contains(strict.what(), "its tensor cores"), strict.what());
-  CHECK(contains(error_of([&] { bench.choose(problem(TENON_DTYPE_F64)); }).what(), "does not serve this graph"));
+  CHECK(contains(error_of([&] { choose(bench, problem(TENON_DTYPE_F64)); }).what(), "does not serve this graph"));
 }
 
 TEST_CASE("cuda conv: an invalid selection mode is rejected when the device is opened") {
@@ -248,7 +188,7 @@ TEST_CASE("cuda conv: a choice is cached by the host and reused by the next devi
   std::map<std::string, std::string> kept;
   {
     Bench bench;
-    bench.choose(problem(TENON_DTYPE_F32, 5));
+    choose(bench, problem(TENON_DTYPE_F32, 5));
     kept = bench.host.kept;
   }
   REQUIRE(kept.size() == 1);
@@ -257,7 +197,7 @@ TEST_CASE("cuda conv: a choice is cached by the host and reused by the next devi
   kept.begin()->second = "plain engine 1 2=0";
   Bench next;
   next.host.kept = kept;
-  CHECK(next.choose(problem(TENON_DTYPE_F32, 5)).text() == "plain engine 1 2=0");
+  CHECK(choose(next, problem(TENON_DTYPE_F32, 5)).text() == "plain engine 1 2=0");
   CHECK(contains(next.host.lines.back(), "as chosen before"));
 }
 
@@ -266,12 +206,12 @@ TEST_CASE("cuda conv: an invalid cached choice is made again") {
     std::string key;
     {
       Bench bench;
-      bench.choose(problem(TENON_DTYPE_F32, 5));
+      choose(bench, problem(TENON_DTYPE_F32, 5));
       key = bench.host.kept.begin()->first;
     }
     Bench bench;
     bench.host.kept[key] = stale;
-    CHECK_MESSAGE(bench.choose(problem(TENON_DTYPE_F32, 5)).engine.index == 28, stale);
+    CHECK_MESSAGE(choose(bench, problem(TENON_DTYPE_F32, 5)).engine.index == 28, stale);
     CHECK(bench.host.kept[key] == "plain engine 28 2=3 14=4");
   }
 }
@@ -280,7 +220,7 @@ TEST_CASE("cuda conv: a plan with a cached choice is recorded and replayed witho
   Bench bench;
   ConvProblem point = problem(TENON_DTYPE_F64, 1);
   point.shape = {1, 2, 1, 1, {1, 2}, {1, 1}, {1, 2}, {1, 1}, {1, 1}, {}, {}};
-  const ConvPlan& plan = bench.choose(point);
+  const ConvPlan& plan = choose(bench, point);
   Stream stream(bench.device);
   DeviceBuffer memory(bench.device, stream, 1024), workspace(bench.device, stream, plan.plan->workspace_bytes());
   memory.write(std::vector<double>{1, 2, 10, 20});
@@ -323,11 +263,11 @@ TEST_CASE("cuda conv: measuring runs the candidates once and frees its memory") 
   Bench bench("algorithm", "measure");
   ConvProblem small = problem(TENON_DTYPE_F32);
   small.shape = {1, 2, 2, 1, {4, 4}, {3, 3}, {4, 4}, {1, 1}, {1, 1}, {1, 1}, {1, 1}};
-  const ConvPlan& plan = bench.choose(small);
+  const ConvPlan& plan = choose(bench, small);
   CHECK((plan.engine.index == 61 || plan.engine.index == 28));
   CHECK(contains(bench.host.lines.back(), "the fastest"));
   CHECK(contains(bench.host.kept.begin()->first, "; measured on "));
-  CHECK(&bench.choose(small) == &plan);
+  CHECK(&choose(bench, small) == &plan);
 }
 
 TEST_CASE("cuda conv: an engine that fails to run is skipped; it is an error if all fail") {
@@ -337,11 +277,11 @@ TEST_CASE("cuda conv: an engine that fails to run is skipped; it is an error if 
     ::setenv("TENON_CUDNN_EMULATION_FAILING", all ? "0,1,20,28,38,44,61" : "61", 1);
     Bench bench("algorithm", "measure");
     if (all) {
-      const sdk::Error error = error_of([&] { bench.choose(small); });
+      const sdk::Error error = error_of([&] { choose(bench, small); });
       CHECK(error.status() == TENON_VENDOR_ERROR);
       CHECK_MESSAGE(contains(error.what(), "measured engines runs (the log says why)"), error.what());
     } else {
-      CHECK(bench.choose(small).engine.index == 28);
+      CHECK(choose(bench, small).engine.index == 28);
     }
     ::unsetenv("TENON_CUDNN_EMULATION_FAILING");
     CHECK(std::any_of(bench.host.warnings.begin(), bench.host.warnings.end(),

@@ -91,6 +91,8 @@ std::unique_ptr<Report> nets(const Options& options);
 std::unique_ptr<Report> mnist(const Options& options);
 /// The convolutions of ResNet-50 with both gradients, compared with PyTorch.
 std::unique_ptr<Report> conv(const Options& options);
+/// Attention and its gradient by length, heads and size, compared with PyTorch.
+std::unique_ptr<Report> attention(const Options& options);
 
 /// An ONNX model: latency, time to its first result and memory, compared with other runtimes.
 std::unique_ptr<Report> onnx_model(const Options& options);

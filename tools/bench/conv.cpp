@@ -17,6 +17,7 @@
 #include "bench/bar_chart.h"
 #include "bench/benchmarks.h"
 #include "bench/child.h"
+#include "bench/kernel_samples.h"
 #include "bench/machine.h"
 #include "bench/statistics.h"
 #include "bench/torch_peer.h"
@@ -95,65 +96,14 @@ Work make_work(const Layer& layer, Pass pass, std::int64_t batch, const Variant&
   return work;
 }
 
-/// Times of the convolution kernels and of the layout conversions, for single runs.
-struct KernelSamples {
-  Samples own;
-  std::vector<double> border_ns;
-};
-
-KernelSamples profile(const Work& work, int runs) {
-  KernelSamples samples;
-  work.program->enable_profile(true);
-  for (int run = 0; run < runs + 3; ++run) {
-    work.program->run(work.inputs);
-    double own = 0, border = 0;
-    for (const Program::KernelTime& kernel : work.program->profile()) {
-      (kernel.nodes.empty() ? border : own) += static_cast<double>(kernel.duration_ns);
-    }
-    if (run < 3) continue;
-    samples.own.ns.push_back(own);
-    samples.border_ns.push_back(border);
-  }
-  work.program->enable_profile(false);
-  samples.own.cpu_ns = samples.own.ns;
-  return samples;
-}
-
 /// Returns one peer for each layer.
 std::vector<Peer> run_torch(const std::vector<Layer>& layers, const char* pass, std::int64_t batch, const Options& options,
                             const Variant& variant, int runs) {
   nlohmann::json list = nlohmann::json::array();
   for (const Layer& l : layers) list.push_back({l.channels, l.size, l.filters, l.kernel, l.stride});
-  const std::string script = peer_script("conv_torch.py");
-  std::vector<std::string> command{options.python,
-                                   script,
-                                   list.dump(),
-                                   "--pass",
-                                   pass,
-                                   "--batch",
-                                   std::to_string(batch),
-                                   "--runs",
-                                   std::to_string(runs),
-                                   "--threads",
-                                   std::to_string(options.threads)};
-  const std::vector<std::string> more = torch_options(variant);
-  command.insert(command.end(), more.begin(), more.end());
-  const ChildResult result = run_child(command);
-  const auto answer = nlohmann::json::parse(result.output, nullptr, false);
-  std::vector<Peer> peers(layers.size());
-  if (answer.is_object() && answer.contains("layers") && answer["layers"].size() == layers.size()) {
-    for (std::size_t i = 0; i < layers.size(); ++i) {
-      peers[i].name = answer["name"].get<std::string>();
-      for (const double seconds : answer["layers"][i]) peers[i].samples.ns.push_back(seconds * 1e9);
-      peers[i].samples.cpu_ns = peers[i].samples.ns;
-    }
-    return peers;
-  }
-  for (Peer& peer : peers) {
-    peer = read_peer(result, script);
-    if (peer.absent.empty()) peer = {"", script + " returned no times of layers"};
-  }
-  return peers;
+  return run_torch_list({options.python, peer_script("conv_torch.py"), list.dump(), "--pass", pass, "--batch", std::to_string(batch),
+                         "--runs", std::to_string(runs), "--threads", std::to_string(options.threads)},
+                        variant, layers.size());
 }
 
 /// Measures all layers of one pass on one variant.
@@ -166,7 +116,7 @@ void bench_pass(const std::vector<Layer>& layers, Pass pass, const char* name, s
   std::vector<Entry> entries;
   for (const Layer& layer : layers) {
     const Work work = make_work(layer, pass, batch, variant);
-    KernelSamples samples = profile(work, runs);
+    KernelSamples samples = profile_kernels(*work.program, work.inputs, runs);
     Entry entry{.name = fmt::format("{} {} batch {}{}", layer.name(), name, batch, suffix_of(variant, contenders)),
                 .samples = std::move(samples.own)};
     Protocol protocol = options.protocol();

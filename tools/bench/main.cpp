@@ -210,6 +210,7 @@ void add_verbs(CLI::App& app) {
     return added;
   };
   add_compared("conv", "the convolutions of ResNet-50 with both gradients, compared with PyTorch", bench::conv);
+  add_compared("attention", "attention and its gradient by length, heads and size, compared with PyTorch", bench::attention);
   const auto mnist_command = add_compared("mnist", "training and inference on digits: epochs, latency, throughput", bench::mnist);
   mnist_command.second->options.models = models_folder();
   mnist_command.first->add_option("--net", mnist_command.second->options.net, "mnist_mlp or convnet (default: mnist_mlp)")

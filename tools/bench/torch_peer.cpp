@@ -38,4 +38,26 @@ Peer run_torch_peer(std::vector<std::string> command, const Variant& variant) {
   return read_peer(run_child(command), script);
 }
 
+std::vector<Peer> run_torch_list(std::vector<std::string> command, const Variant& variant, std::size_t count) {
+  const std::string script = command[1];
+  const std::vector<std::string> more = torch_options(variant);
+  command.insert(command.end(), more.begin(), more.end());
+  const ChildResult result = run_child(command);
+  const auto answer = nlohmann::json::parse(result.output, nullptr, false);
+  std::vector<Peer> peers(count);
+  if (answer.is_object() && answer.contains("layers") && answer["layers"].size() == count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      peers[i].name = answer["name"].get<std::string>();
+      for (const double seconds : answer["layers"][i]) peers[i].samples.ns.push_back(seconds * 1e9);
+      peers[i].samples.cpu_ns = peers[i].samples.ns;
+    }
+    return peers;
+  }
+  for (Peer& peer : peers) {
+    peer = read_peer(result, script);
+    if (peer.absent.empty()) peer = {"", script + " returned no times of layers"};
+  }
+  return peers;
+}
+
 }  // namespace tenon::bench

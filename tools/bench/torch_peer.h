@@ -25,5 +25,7 @@ Peer read_peer(const ChildResult& result, const std::string& script);
 std::vector<std::string> torch_options(const Variant& variant);
 /// Runs the script with torch_options(). `command`: interpreter, script, its own arguments.
 Peer run_torch_peer(std::vector<std::string> command, const Variant& variant);
+/// The same for a script that measures a list: {"name", "layers": [[seconds per run], ...]}. Returns `count` peers, one for each.
+std::vector<Peer> run_torch_list(std::vector<std::string> command, const Variant& variant, std::size_t count);
 
 }  // namespace tenon::bench

@@ -94,8 +94,8 @@ void gemmt(Queue& q, std::uint32_t layout, std::uint32_t uplo, std::uint32_t tra
 /// C = beta C. Where alpha is 0, cuBLAS multiplies the factors of some routines by 0, which does not make NaN 0; factors with k = 0 terms
 /// are not read.
 template <class T>
-void scale(Queue& q, std::int64_t rows, std::int64_t columns, Scalar<T> beta, T* c, std::int64_t ldc) {
-  multiply(q.stream, Product<T>{rows, columns, 0, {T(0), nullptr}, {}, {}, beta.read(), c, ldc});
+void scale(Queue& q, std::int64_t rows, std::int64_t columns, DeviceScalar<T> beta, T* c, std::int64_t ldc) {
+  multiply(q.stream, Product<T>{rows, columns, 0, {T(0), nullptr}, {}, {}, beta, c, ldc});
 }
 template <class T>
 std::int64_t terms(Scalar<T> alpha, std::int64_t k) {
@@ -106,14 +106,14 @@ template <class T>
 void symm(Queue& q, std::uint32_t layout, std::uint32_t side, std::uint32_t uplo, std::int64_t m, std::int64_t n, Scalar<T> alpha,
           const T* a, std::int64_t lda, const T* b, std::int64_t ldb, Scalar<T> beta, T* c, std::int64_t ldc) {
   const auto [rows, columns] = in_order(layout, m, n);
-  if (alpha.is_zero()) return scale(q, rows, columns, beta, c, ldc);
+  if (alpha.is_zero()) return scale(q, rows, columns, beta.read(), c, ldc);
   q.call<T>(q.cublas.symm, side_of(layout, side), triangle(layout, uplo), rows, columns, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 template <class T>
 void hemm(Queue& q, std::uint32_t layout, std::uint32_t side, std::uint32_t uplo, std::int64_t m, std::int64_t n, Scalar<T> alpha,
           const T* a, std::int64_t lda, const T* b, std::int64_t ldb, Scalar<T> beta, T* c, std::int64_t ldc) {
   const auto [rows, columns] = in_order(layout, m, n);
-  if (alpha.is_zero()) return scale(q, rows, columns, beta, c, ldc);
+  if (alpha.is_zero()) return scale(q, rows, columns, beta.read(), c, ldc);
   q.call<T>(q.cublas.hemm, side_of(layout, side), triangle(layout, uplo), rows, columns, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
@@ -131,7 +131,8 @@ void herk(Queue& q, std::uint32_t layout, std::uint32_t uplo, std::uint32_t tran
 template <class T>
 void syr2k(Queue& q, std::uint32_t layout, std::uint32_t uplo, std::uint32_t trans, std::int64_t n, std::int64_t k, Scalar<T> alpha,
            const T* a, std::int64_t lda, const T* b, std::int64_t ldb, Scalar<T> beta, T* c, std::int64_t ldc) {
-  q.call<T>(q.cublas.syr2k, triangle(layout, uplo), rank_operation(layout, trans, false), n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+  q.call<T>(q.cublas.syr2k, triangle(layout, uplo), rank_operation(layout, trans, false), n, terms(alpha, k), alpha, a, lda, b, ldb, beta,
+            c, ldc);
 }
 /// Row-major: C' = alpha conj(B) A' + conj(alpha) conj(A) B' + beta C', so A and B are swapped and alpha is unchanged.
 template <class T>
@@ -139,8 +140,8 @@ void her2k(Queue& q, std::uint32_t layout, std::uint32_t uplo, std::uint32_t tra
            const T* a, std::int64_t lda, const T* b, std::int64_t ldb, Scalar<sdk::Real<T>> beta, T* c, std::int64_t ldc) {
   const auto [first, second] = in_order(layout, a, b);
   const auto [ld_first, ld_second] = in_order(layout, lda, ldb);
-  q.call<T>(q.cublas.her2k, triangle(layout, uplo), rank_operation(layout, trans, true), n, k, alpha, first, ld_first, second, ld_second,
-            beta, c, ldc);
+  q.call<T>(q.cublas.her2k, triangle(layout, uplo), rank_operation(layout, trans, true), n, terms(alpha, k), alpha, first, ld_first, second,
+            ld_second, beta, c, ldc);
 }
 
 /// body(side, uplo, op, diag, rows, columns, alpha) replaces B; with conj(A): conj(B) by conj(alpha) A conj(B).
@@ -148,6 +149,7 @@ template <class T, class Body>
 void replace(Queue& q, std::uint32_t layout, std::uint32_t side, std::uint32_t uplo, std::uint32_t trans, std::uint32_t diag,
              std::int64_t m, std::int64_t n, Scalar<T> alpha, T* b, std::int64_t ldb, const Body& body) {
   const auto [rows, columns] = in_order(layout, m, n);
+  if (alpha.is_zero()) return scale(q, rows, columns, {T(0), nullptr}, b, ldb);
   const Operation op = operation(trans, sdk::is_complex<T>);
   const auto call = [&, rows = rows, columns = columns](Scalar<T> factor) {
     body(side_of(layout, side), triangle(layout, uplo), op.op, diagonal(diag), rows, columns, factor);

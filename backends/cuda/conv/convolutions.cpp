@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "conv/channel_padding.h"
+#include "conv/conv_graph.h"
 #include "conv/conv_naive.h"
 #include "conv/image_epilogue.h"
 #include "gemm/products.h"
@@ -30,21 +31,8 @@ const char* name_of(ConvDirection direction) {
   }
 }
 
-cudnnDataType_t type_of(tenon_dtype dtype) {
-  switch (dtype) {
-    case TENON_DTYPE_F16:
-      return CUDNN_DATA_HALF;
-    case TENON_DTYPE_BF16:
-      return CUDNN_DATA_BFLOAT16;
-    case TENON_DTYPE_F32:
-      return CUDNN_DATA_FLOAT;
-    default:
-      return CUDNN_DATA_DOUBLE;
-  }
-}
-
 GraphTensor tensor_of(const ConvProblem& problem, std::int64_t id, std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w) {
-  GraphTensor tensor{id, type_of(problem.dtype), {n, c, h, w}, {c * h * w, h * w, w, 1}, problem.alignment_bytes};
+  GraphTensor tensor{id, cudnn_type(problem.dtype), {n, c, h, w}, {c * h * w, h * w, w, 1}, problem.alignment_bytes};
   if (problem.channels_last) {
     const std::int64_t last[4] = {c * h * w, 1, w * c, c};
     std::copy(last, last + 4, tensor.strides);
@@ -210,48 +198,36 @@ std::string text_of(const ConvProblem& p) {
          (p.alignment_bytes < 16 ? ", operands aligned to " + std::to_string(p.alignment_bytes) : "");
 }
 
-void Rejections::add(const Engine& engine, const std::string& why) {
-  reasons_[why].insert(engine.index);
-}
-
-std::string Rejections::text() const {
-  if (reasons_.empty()) return "none";
-  std::string all;
-  for (const auto& [why, engines] : reasons_) {
-    if (!all.empty()) all += "; ";
-    std::string names;
-    for (const std::int64_t index : engines) names += (names.empty() ? "" : ", ") + std::to_string(index);
-    if (!names.empty()) all += (engines.size() == 1 ? "engine " : "engines ") + names + ": ";
-    all += why;
-  }
-  return all;
-}
-
 OperationGraph graph_of(const Cudnn& functions, const GraphTarget& target, const ConvProblem& p, bool adds) {
   const ConvShape& s = p.shape;
   const cudnnDataType_t compute = p.dtype == TENON_DTYPE_F64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
+  OperationGraph graph(functions);
   const GraphTensor x = tensor_of(p, graph_x, s.batch, s.channels, s.image[0], s.image[1]);
   const GraphTensor w = tensor_of(p, graph_w, s.filters, s.channels / s.groups, s.kernel[0], s.kernel[1]);
   const GraphTensor y = tensor_of(p, graph_y, s.batch, s.filters, s.result[0], s.result[1]);
   const GraphTensor& made = p.direction == ConvDirection::forward ? y : x;
+  const bool has_bias = adds && p.bias, has_residual = adds && p.residual;
   GraphTensor between = made;  // virtual: never stored, so never rounded
+  between.id = 0;
   between.type = compute;
   between.alignment_bytes = 16;
-  const bool has_bias = adds && p.bias, has_residual = adds && p.residual, ends = !has_bias && !has_residual;
-  OperationGraph graph(functions);
-  if (p.direction == ConvDirection::data_gradient) {
-    graph.convolve(p.direction, s, compute, ends ? x : between, w, y, ends);
-  } else {
-    graph.convolve(p.direction, s, compute, x, w, ends ? y : between, ends);
-  }
-  if (has_bias) {
-    const GraphTensor bias = tensor_of(p, graph_bias, 1, made.dimensions[1], 1, 1);
-    graph.then(CUDNN_POINTWISE_ADD, compute, &bias, has_residual ? between : made, !has_residual);
-  }
+  const bool ends = !has_bias && !has_residual;
+  const Descriptor& at_x = graph.tensor(p.direction == ConvDirection::data_gradient && !ends ? between : x);
+  const Descriptor& at_w = graph.tensor(w);
+  const Descriptor& at_y = graph.tensor(p.direction == ConvDirection::forward && !ends ? between : y);
+  add_convolution(graph, p.direction, s, compute, at_x, at_w, at_y);
+  const Descriptor* last = p.direction == ConvDirection::forward ? &at_y : &at_x;
+  const auto then_add = [&](const GraphTensor& addend, bool is_last) {
+    const Descriptor& b = graph.tensor(addend);
+    const Descriptor& sum = graph.tensor(is_last ? made : between);
+    graph.pointwise(CUDNN_POINTWISE_ADD, compute, *last, &b, sum);
+    last = &sum;
+  };
+  if (has_bias) then_add(tensor_of(p, graph_bias, 1, made.dimensions[1], 1, 1), !has_residual);
   if (has_residual) {
     GraphTensor residual = made;
     residual.id = graph_residual;
-    graph.then(CUDNN_POINTWISE_ADD, compute, &residual, made, true);
+    then_add(residual, true);
   }
   graph.finalize(target);
   return graph;
@@ -349,17 +325,7 @@ ConvDevice::ConvDevice(Device& device) : device_(device), functions_(cudnn(devic
 }
 
 const ConvPlan& ConvDevice::choose(const ConvProblem& problem) {
-  const std::lock_guard lock(mutex_);
-  const auto found = plans_.find(problem);
-  if (found != plans_.end()) return *found->second;
-  auto made = std::make_unique<const ConvPlan>(chosen(problem));
-  return *plans_.emplace(problem, std::move(made)).first->second;
-}
-
-const ConvPlan* ConvDevice::find(const ConvProblem& problem) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = plans_.find(problem);
-  return found == plans_.end() ? nullptr : found->second.get();
+  return plans_.get(problem, [this](const ConvProblem& unknown) { return chosen(unknown); });
 }
 
 ConvPlan ConvDevice::chosen(const ConvProblem& problem) {

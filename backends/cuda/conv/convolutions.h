@@ -8,19 +8,17 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <map>
-#include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include <tenon/sdk/kernel.h>
 
 #include "conv/conv_shape.h"
-#include "conv/operation_graph.h"
 #include "device/options.h"
+#include "libraries/operation_graph.h"
+#include "libraries/plan_cache.h"
 
 namespace tenon::cuda {
 
@@ -61,19 +59,6 @@ OperationGraph graph_of(const Cudnn& functions, const GraphTarget& target, const
 ///
 /// Notes    1 << CUDNN_NUMERICAL_NOTE_*, 1 << CUDNN_BEHAVIOR_NOTE_*.
 const char* rejection_reason(const ConvProblem& problem, std::uint32_t numerical_notes, std::uint32_t behavior_notes);
-
-/// Collects why engines were rejected, as one line; engine settings are left out.
-class Rejections {
- public:
-  void add(const Engine& engine, const std::string& why);
-  /// A reason that applies to a whole query to cuDNN.
-  void add(const std::string& why) { reasons_.try_emplace(why); }
-  /// "engines 38, 67: its tensor cores ...; engine 1: ..."; "none" if no engine was rejected.
-  std::string text() const;
-
- private:
-  std::map<std::string, std::set<std::int64_t>> reasons_;
-};
 
 /// The engine and plan that run a problem.
 struct ConvPlan {
@@ -119,7 +104,7 @@ class ConvDevice {
   /// Errors  UNSUPPORTED: the user named an engine that cannot run it.
   const ConvPlan& choose(const ConvProblem& problem);
   /// The cached plan; NULL if there is none.
-  const ConvPlan* find(const ConvProblem& problem) const;
+  const ConvPlan* find(const ConvProblem& problem) const { return plans_.find(problem); }
   /// Enqueues the plan on the stream. `workspace` has plan.workspace_bytes() bytes, aligned to 256.
   void run(Stream& stream, const ConvPlan& plan, const ConvPointers& pointers, void* workspace);
 
@@ -130,8 +115,7 @@ class ConvDevice {
   Device& device_;
   const Cudnn& functions_;
   std::string name_;
-  mutable std::mutex mutex_;
-  std::map<ConvProblem, std::unique_ptr<const ConvPlan>> plans_;
+  PlanCache<ConvProblem, ConvPlan> plans_;
   std::mutex running_;  ///< cuDNN does not document plans as thread-safe
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scaled dot-product attention of several heads and its gradient, tile by tile: no matrix of all scores in memory.
+// Scaled dot-product attention of several heads and its gradient, tile by tile: no matrix of all scores in memory. What cuDNN's engines take
+// of it in 16 bits runs there: attention/fused_attention.h.
 //
 // The heads of q that share a head of k and v are contiguous in memory, so that their rows form one matrix: a group has
 // R = (H / G) S rows, row r being query r % S of its head r / S.
@@ -13,6 +14,7 @@
 #include <tenon/sdk/strided.h>
 
 #include "attention/attention_tile.cuh"
+#include "attention/fused_attention.h"
 #include "kernel/operands.h"
 
 namespace tenon::cuda {
@@ -342,6 +344,7 @@ Geometry blocks_for(std::int64_t shares) {
 ///         is 0.
 template <class T>
 void attention(const sdk::Call& call) {
+  if (run_fused_attention(call, false)) return;
   const Heads<T> heads(call, 0);
   Shares shares = shares_of_keys(heads);
   shares.packs = falls_into_packs(heads);
@@ -364,8 +367,10 @@ std::size_t bytes_of_partials(const sdk::Call& call) {
   partials_of(heads, shares_of_keys(heads), nullptr, bytes);
   return bytes;
 }
+/// An engine of cuDNN does not take a view that is not aligned: the kernels here run it then.
 std::size_t scratch(const sdk::Call& call) {
-  return call.inputs[0].dtype == TENON_DTYPE_F64 ? bytes_of_partials<double>(call) : bytes_of_partials<float>(call);
+  const std::size_t own = call.inputs[0].dtype == TENON_DTYPE_F64 ? bytes_of_partials<double>(call) : bytes_of_partials<float>(call);
+  return std::max(own, fused_attention_scratch(call, false));
 }
 
 // ---------------------------------------------------------------- gradient
@@ -487,6 +492,7 @@ void launch_gradient(Stream& stream, const Heads<T>& heads, const GradientOperan
 /// Shapes  as Heads; dy and y (B, H, S, E), log_sum (B, H, S), dq, dk, dv as q, k, v; dense.
 template <class T>
 void attention_grad(const sdk::Call& call) {
+  if (run_fused_attention(call, true)) return;
   const Heads<T> heads(call, 1);
   const T* const dy = call.input<T>(0);
   auto* const row_dots = static_cast<Wide<T>*>(call.scratch);
@@ -501,7 +507,7 @@ void attention_grad(const sdk::Call& call) {
 }
 std::size_t scratch_of_grad(const sdk::Call& call) {
   const std::size_t element = call.inputs[0].dtype == TENON_DTYPE_F64 ? sizeof(double) : sizeof(float);
-  return static_cast<std::size_t>(call.inputs[6].count) * element;
+  return std::max(static_cast<std::size_t>(call.inputs[6].count) * element, fused_attention_scratch(call, true));
 }
 
 }  // namespace

@@ -116,6 +116,17 @@ struct LogSumExp : SumOfExponentials<T> {
   }
 };
 
+/// What an op computes in: elements of 16 bits in f32, others as they are.
+template <class T>
+using Arithmetic = std::conditional_t<is_narrow<T>, float, T>;
+
+/// An op over the compute type of elements T, with the result rounded to them.
+template <class Op, class T>
+struct Rounded : Op {
+  using Result = T;
+  __device__ T finish(const typename Op::Partial& a, std::int64_t terms) const { return narrow<T>(Op::finish(a, terms)); }
+};
+
 std::uint32_t axes_of(const sdk::Call& call) {
   const auto& attributes = call.attr<tenon_attributes_axes>();
   std::uint32_t axes = attributes.count == 0 ? ~0u : 0u;
@@ -128,7 +139,11 @@ void reduce(const sdk::Call& call) {
   const sdk::Operand& x = call.inputs[0];
   const T* from = call.input<T>(0);
   const ReductionPlan plan = plan_reduction(x.shape, x.strides, x.rank, axes_of(call), aligned_width<T>(from));
-  cuda::reduce(stream_of(call), Op{}, Values<T>{from}, plan, call.output<T>(0), call.scratch);
+  if constexpr (is_narrow<T>) {
+    cuda::reduce(stream_of(call), Rounded<Op, T>{}, WideValues<T>{from}, plan, call.output<T>(0), call.scratch);
+  } else {
+    cuda::reduce(stream_of(call), Op{}, Values<T>{from}, plan, call.output<T>(0), call.scratch);
+  }
 }
 
 std::size_t scratch(const sdk::Call& call) {
@@ -150,13 +165,13 @@ constexpr sdk::Traits choosing{.strided = true, .scratch = scratch, .refuse = re
 #define TENON_REDUCTION(stem, Op, traits, ...) \
   template <class T>                           \
   static void stem(const sdk::Call& call) {    \
-    reduce<Op<T>, T>(call);                    \
+    reduce<Op<Arithmetic<T>>, T>(call);        \
   }                                            \
   TENON_KERNEL_WITH(stem, traits, __VA_ARGS__)
-TENON_REDUCTION(reduce_sum, Sum, traits, float, double, std::int32_t, std::int64_t)
-TENON_REDUCTION(reduce_mean, Mean, traits, float, double)
-TENON_REDUCTION(reduce_max, Largest, choosing, float, double, std::int32_t, std::int64_t)
-TENON_REDUCTION(reduce_min, Smallest, choosing, float, double, std::int32_t, std::int64_t)
+TENON_REDUCTION(reduce_sum, Sum, traits, sdk::Half, sdk::BFloat16, float, double, std::int32_t, std::int64_t)
+TENON_REDUCTION(reduce_mean, Mean, traits, sdk::Half, sdk::BFloat16, float, double)
+TENON_REDUCTION(reduce_max, Largest, choosing, sdk::Half, sdk::BFloat16, float, double, std::int32_t, std::int64_t)
+TENON_REDUCTION(reduce_min, Smallest, choosing, sdk::Half, sdk::BFloat16, float, double, std::int32_t, std::int64_t)
 TENON_REDUCTION(reduce_prod, Product, traits, float, double, std::int32_t, std::int64_t)
 TENON_REDUCTION(reduce_l1, SumOfMagnitudes, traits, float, double)
 TENON_REDUCTION(reduce_l2, Norm, traits, float, double)

@@ -20,15 +20,16 @@ struct Normalizer : SumOfExponentials<T> {
   }
 };
 
-// Each op has the result for elements `a` and `b` of the first and second operand, given the reduced values of the line; the reduction of a
-// line; and both at once for a row in registers, in place of `a`.
+// Each op, over the compute type T of its elements S, has the result for elements `a` and `b` of the first and second operand, given the
+// reduced values of the line; the reduction of a line; and both at once for a row in registers, in place of `a`.
 
 /// y = exp(x - max x) / sum exp(x - max x)
 template <class T>
 struct Softmax {
   using Line = Exponentials<T>;
-  static void lines_of(Stream& stream, const ReductionPlan& plan, const T* a, const T*, Line* out_lines, void* partials) {
-    reduce(stream, Normalizer<T>{}, Values<T>{a}, plan, out_lines, partials);
+  template <class S>
+  static void lines_of(Stream& stream, const ReductionPlan& plan, const S* a, const S*, Line* out_lines, void* partials) {
+    reduce(stream, Normalizer<T>{}, WideValues<S>{a}, plan, out_lines, partials);
   }
   static constexpr int inputs = 1;
   static constexpr T missing = -std::numeric_limits<T>::infinity();
@@ -46,8 +47,9 @@ struct Softmax {
 template <class T>
 struct LogSoftmax {
   using Line = Exponentials<T>;
-  static void lines_of(Stream& stream, const ReductionPlan& plan, const T* a, const T*, Line* out_lines, void* partials) {
-    reduce(stream, Normalizer<T>{}, Values<T>{a}, plan, out_lines, partials);
+  template <class S>
+  static void lines_of(Stream& stream, const ReductionPlan& plan, const S* a, const S*, Line* out_lines, void* partials) {
+    reduce(stream, Normalizer<T>{}, WideValues<S>{a}, plan, out_lines, partials);
   }
   static constexpr int inputs = 1;
   static constexpr T missing = -std::numeric_limits<T>::infinity();
@@ -69,8 +71,9 @@ struct LogSoftmax {
 template <class T>
 struct SoftmaxGrad {
   using Line = T;
-  static void lines_of(Stream& stream, const ReductionPlan& plan, const T* a, const T* b, Line* out_lines, void* partials) {
-    reduce(stream, Sum<T>{}, Products<T>{a, b}, plan, out_lines, partials);
+  template <class S>
+  static void lines_of(Stream& stream, const ReductionPlan& plan, const S* a, const S* b, Line* out_lines, void* partials) {
+    reduce(stream, Sum<T>{}, Products<S>{a, b}, plan, out_lines, partials);
   }
   static constexpr int inputs = 2;
   static constexpr T missing = 0;
@@ -91,8 +94,9 @@ struct SoftmaxGrad {
 template <class T>
 struct LogSoftmaxGrad {
   using Line = T;
-  static void lines_of(Stream& stream, const ReductionPlan& plan, const T* a, const T*, Line* out_lines, void* partials) {
-    reduce(stream, Sum<T>{}, Values<T>{a}, plan, out_lines, partials);
+  template <class S>
+  static void lines_of(Stream& stream, const ReductionPlan& plan, const S* a, const S*, Line* out_lines, void* partials) {
+    reduce(stream, Sum<T>{}, WideValues<S>{a}, plan, out_lines, partials);
   }
   static constexpr int inputs = 2;
   static constexpr T missing = 0;
@@ -119,7 +123,7 @@ __global__ void __launch_bounds__(reduction_threads)
     const std::int64_t row = first + static_cast<int>(threadIdx.x) / lanes;
     const bool exists = row < rows;  // else the thread takes part with an existing row
     const std::int64_t start = (exists ? row : first) * n;
-    T x[E], other[E] = {};
+    Wide<T> x[E], other[E] = {};
     part.read(a + start, F::missing, x);
     if constexpr (F::inputs == 2) part.read(b + start, F::missing, other);
     f.of_row(x, other, lanes);
@@ -138,7 +142,9 @@ __global__ void elements(F f, std::int64_t packs, std::int64_t n, std::int64_t i
     Pack<T, V> other = x, result;
     if constexpr (F::inputs == 2) other = pack_at<V>(b + p * V);
 #pragma unroll
-    for (int v = 0; v < V; ++v) result.at[v] = f(x.at[v], other.at[v], lines[inner == 1 ? line : line + v]);
+    for (int v = 0; v < V; ++v) {
+      result.at[v] = narrow<T>(f(widen(x.at[v]), widen(other.at[v]), lines[inner == 1 ? line : line + v]));
+    }
     pack_at<V>(y + p * V) = result;
   }
 }
@@ -167,7 +173,7 @@ void along_axis(const sdk::Call& call, const F& f) {
   const T* a = call.input<T>(0);
   const T* b = F::inputs == 2 ? call.input<T>(1) : a;
   T* y = call.output<T>(0);
-  constexpr int V = Values<T>::widest;
+  constexpr int V = pack_width<T>;
   const int widest = aligned_width<T>(a, b, y);
   if (axis.fits_registers()) {
     const RowPlan plan = plan_rows(n);
@@ -194,31 +200,31 @@ void along_axis(const sdk::Call& call, const F& f) {
 /// Source  Goodfellow, Bengio, Courville: Deep Learning (2016), section 4.1 (why the maximum is subtracted).
 template <class T>
 void softmax(const sdk::Call& call) {
-  along_axis<T>(call, Softmax<T>{});
+  along_axis<T>(call, Softmax<Wide<T>>{});
 }
 
 /// dx may be dy or y.
 template <class T>
 void softmax_grad(const sdk::Call& call) {
-  along_axis<T>(call, SoftmaxGrad<T>{});
+  along_axis<T>(call, SoftmaxGrad<Wide<T>>{});
 }
 
 template <class T>
 void log_softmax(const sdk::Call& call) {
-  along_axis<T>(call, LogSoftmax<T>{});
+  along_axis<T>(call, LogSoftmax<Wide<T>>{});
 }
 
 /// dx may be dy or y.
 template <class T>
 void log_softmax_grad(const sdk::Call& call) {
-  along_axis<T>(call, LogSoftmaxGrad<T>{});
+  along_axis<T>(call, LogSoftmaxGrad<Wide<T>>{});
 }
 
 constexpr sdk::Traits traits{.in_place = true, .scratch = scratch};
 
 }  // namespace
-TENON_KERNEL_WITH(softmax, traits, float, double)
-TENON_KERNEL_WITH(softmax_grad, traits, float, double)
-TENON_KERNEL_WITH(log_softmax, traits, float, double)
-TENON_KERNEL_WITH(log_softmax_grad, traits, float, double)
+TENON_KERNEL_WITH(softmax, traits, sdk::Half, sdk::BFloat16, float, double)
+TENON_KERNEL_WITH(softmax_grad, traits, sdk::Half, sdk::BFloat16, float, double)
+TENON_KERNEL_WITH(log_softmax, traits, sdk::Half, sdk::BFloat16, float, double)
+TENON_KERNEL_WITH(log_softmax_grad, traits, sdk::Half, sdk::BFloat16, float, double)
 }  // namespace tenon::cuda

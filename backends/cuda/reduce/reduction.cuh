@@ -42,17 +42,34 @@ struct Values {
   }
 };
 
-/// The products a b of two operands with the same layout.
+/// The elements of an operand in their compute type.
+template <class T>
+struct WideValues {
+  using Element = Wide<T>;
+  static constexpr int widest = pack_width<T>;
+  const T* x;
+
+  template <int V>
+  __device__ Pack<Element, V> pack(std::int64_t at) const {
+    const Pack<T, V> stored = pack_at<V>(x + at);
+    Pack<Element, V> wide;
+#pragma unroll
+    for (int v = 0; v < V; ++v) wide.at[v] = widen(stored.at[v]);
+    return wide;
+  }
+};
+
+/// The products a b of two operands with the same layout, in their compute type.
 template <class T>
 struct Products {
-  using Element = T;
+  using Element = Wide<T>;
   static constexpr int widest = pack_width<T>;
   const T *a, *b;
 
   template <int V>
-  __device__ Pack<T, V> pack(std::int64_t at) const {
-    Pack<T, V> product = pack_at<V>(a + at);
-    const Pack<T, V> factor = pack_at<V>(b + at);
+  __device__ Pack<Element, V> pack(std::int64_t at) const {
+    Pack<Element, V> product = WideValues<T>{a}.template pack<V>(at);
+    const Pack<Element, V> factor = WideValues<T>{b}.template pack<V>(at);
 #pragma unroll
     for (int v = 0; v < V; ++v) product.at[v] *= factor.at[v];
     return product;

@@ -67,6 +67,12 @@ std::vector<Form> forms() {
       {1, 2, 2, 130, 130, 16, 16, true},
       {1, 1, 1, 65, n, 8, 8, true},
       {9, 1, 1, 5, 6, 4, 4, true},
+      // rows of 16 bytes in 16 bits, which fused kernels on matrix units want
+      {.batch = 2, .heads = 2, .groups = 2, .queries = 20, .keys = 20, .size = 8, .result = 8, .special = Special::not_large},
+      {2, 2, 2, sized(100, 24), sized(140, 40), 64, 64},
+      {1, 4, 2, sized(200, 40), sized(200, 40), 32, 32, true},
+      {1, 2, 1, sized(130, 24), sized(70, 16), 64, 32, true, absent, false},
+      {1, 3, 1, 1, sized(500, 60), 128, 128},
       // empty
       {0, 2, 2, 3, 4, 2, 2},
       {1, 2, 2, 0, 4, 2, 2},
@@ -90,17 +96,19 @@ double score_error(const Variant& variant, std::size_t q, tenon_dtype t) {
 
 constexpr Tolerance attention_bound{
     "The exponential makes the score's error a relative one of each weight, and of their sum; adding the weighted "
-    "values, which are at most 1, adds about the root of their number. log_sum has the score's error itself.",
+    "values, which are at most 1, adds about the root of their number. log_sum has the score's error itself. In 16 "
+    "bits the weights, whose sum is 1, may be rounded before they multiply the values, as matrix units want them.",
     [](const Variant& variant, tenon_dtype t) -> Bound {
       const auto keys = static_cast<double>(variant.inputs[1].shape[2]);
-      return {2 * epsilon(t), 2 * score_error(variant, 0, t) + (8 + std::sqrt(keys)) * epsilon(t)};
+      return {.relative = 2 * epsilon(t), .absolute = 2 * score_error(variant, 0, t) + (8 + std::sqrt(keys)) * epsilon(t), .rounding = 0.5};
     }};
 
 constexpr Tolerance gradient_bound{
     "With scores of at most M a weight is p <= P = e^(M - 3); slopes p (dp - w) have |dp| and |w| up to E. Their "
     "error is that of the weight, p (score error + 4 epsilon) 2 E, and of the two sums, P 2 E sqrt(E) epsilon. A "
     "result adds N of them times at most 1, where N is the number of keys, or that of all queries which share them, "
-    "and rounds by its root.",
+    "and rounds by its root. In 16 bits weights and slopes may be rounded before they are multiplied, and the results "
+    "of the heads that share keys before they are added.",
     [](const Variant& variant, tenon_dtype t) -> Bound {
       const Dims &q = variant.inputs[1].shape, &k = variant.inputs[2].shape, &v = variant.inputs[3].shape;
       const auto size = static_cast<double>(q[3]), result = static_cast<double>(v[3]);
@@ -109,7 +117,9 @@ constexpr Tolerance gradient_bound{
       const double slope = weight * 2 * result;
       const auto terms = static_cast<double>(std::max(k[2], q[2] * q[1] / k[1]));
       const double each = slope * (score_error(variant, 1, t) + 4 * epsilon(t)) + slope * std::sqrt(result) * epsilon(t);
-      return {2 * epsilon(t), std::max(scale, 1.0) * terms * (each + std::sqrt(terms) * epsilon(t) * slope)};
+      return {.relative = 2 * epsilon(t),
+              .absolute = std::max(scale, 1.0) * terms * (each + std::sqrt(terms) * epsilon(t) * slope),
+              .rounding = std::max(scale, 1.0) * std::sqrt(terms) * slope};
     }};
 
 Array filled(tenon_dtype dtype, const Dims& shape, double value) {

@@ -442,6 +442,9 @@ cublasStatus_t cublasSetMathMode(cublasHandle_t, cublasMath_t) {
   cublasStatus_t name(HEAD, cublasFillMode_t fill, cublasOperation_t op, std::int64_t n, std::int64_t k, const T* alpha, const T* a, \
                       std::int64_t lda, const T* b, std::int64_t ldb, const S* beta, T* c, std::int64_t ldc) {                       \
     if (!known(op) || !reaches(lda, op, n, k) || !reaches(ldb, op, n, k)) return CUBLAS_STATUS_INVALID_VALUE;                        \
+    if (k > 0) {                                                                                                                     \
+      NOT_WITH_ZERO(alpha)                                                                                                           \
+    }                                                                                                                                \
     return run<T>(handle, blas_##routine, column_major, uplo(fill), trans(op), n, k, read(handle, alpha), a, lda, b, ldb,            \
                   read(handle, beta), c, ldc);                                                                                       \
   }
@@ -460,6 +463,7 @@ cublasStatus_t cublasSetMathMode(cublasHandle_t, cublasMath_t) {
 #define ROUTINE_trsm(name, T, R)                                                                                                        \
   cublasStatus_t name(TRIANGLE_ARGUMENTS, const T* alpha, const T* a, std::int64_t lda, T* b, std::int64_t ldb) {                       \
     if (!known(op)) return CUBLAS_STATUS_INVALID_VALUE;                                                                                 \
+    NOT_WITH_ZERO(alpha)                                                                                                                \
     return run<T>(handle, blas_trsm, column_major, side(mode), uplo(fill), trans(op), diag(unit), m, n, read(handle, alpha), a, lda, b, \
                   ldb);                                                                                                                 \
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuDNN's graph API as documented, for convolutions and their addends: descriptors and their rules.
+// cuDNN's graph API as documented, for convolutions with their addends and for attention: descriptors and their rules.
 //
 // It is stricter than NVIDIA's: attributes whose type or count differs from the documentation are always rejected.
 #include <cstdio>
@@ -26,7 +26,10 @@ struct Rule {
 };
 
 constexpr cudnnBackendDescriptorType_t tensor = CUDNN_BACKEND_TENSOR_DESCRIPTOR, window = CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR,
-                                       pointwise = CUDNN_BACKEND_POINTWISE_DESCRIPTOR,
+                                       pointwise = CUDNN_BACKEND_POINTWISE_DESCRIPTOR, product = CUDNN_BACKEND_MATMUL_DESCRIPTOR,
+                                       reduction = CUDNN_BACKEND_REDUCTION_DESCRIPTOR, multiply = CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR,
+                                       reduce = CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR,
+                                       reshape = CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR,
                                        forward = CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
                                        backward_data = CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
                                        backward_filter = CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
@@ -44,6 +47,7 @@ constexpr Rule rules[] = {
     {tensor, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, true},
     {tensor, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, true},
     {tensor, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, false},
+    {tensor, CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, 1, false},
     {window, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, true},
     {window, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, true},
     {window, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, 1, true},
@@ -53,6 +57,10 @@ constexpr Rule rules[] = {
     {window, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, 2, true},
     {pointwise, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, true},
     {pointwise, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, true},
+    {pointwise, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, 1, false},
+    {product, CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, true},
+    {reduction, CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, true},
+    {reduction, CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, true},
 #define TENON_CONVOLUTION(type, prefix, X, W, Y)                                                                                        \
   {type, CUDNN_ATTR_OPERATION_CONVOLUTION_##X, descriptor, 1, true}, {type, CUDNN_ATTR_OPERATION_CONVOLUTION_##W, descriptor, 1, true}, \
       {type, CUDNN_ATTR_OPERATION_CONVOLUTION_##Y, descriptor, 1, true}, {                                                              \
@@ -65,7 +73,17 @@ constexpr Rule rules[] = {
     {on_points, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, descriptor, 1, true},
     {on_points, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, descriptor, 1, true},
     {on_points, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, descriptor, 1, false},
+    {on_points, CUDNN_ATTR_OPERATION_POINTWISE_TDESC, descriptor, 1, false},
     {on_points, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, descriptor, 1, true},
+    {multiply, CUDNN_ATTR_OPERATION_MATMUL_ADESC, descriptor, 1, true},
+    {multiply, CUDNN_ATTR_OPERATION_MATMUL_BDESC, descriptor, 1, true},
+    {multiply, CUDNN_ATTR_OPERATION_MATMUL_CDESC, descriptor, 1, true},
+    {multiply, CUDNN_ATTR_OPERATION_MATMUL_DESC, descriptor, 1, true},
+    {reduce, CUDNN_ATTR_OPERATION_REDUCTION_XDESC, descriptor, 1, true},
+    {reduce, CUDNN_ATTR_OPERATION_REDUCTION_YDESC, descriptor, 1, true},
+    {reduce, CUDNN_ATTR_OPERATION_REDUCTION_DESC, descriptor, 1, true},
+    {reshape, CUDNN_ATTR_OPERATION_RESHAPE_XDESC, descriptor, 1, true},
+    {reshape, CUDNN_ATTR_OPERATION_RESHAPE_YDESC, descriptor, 1, true},
     {graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, true},
     {graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, descriptor, 0, true},
     {heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, descriptor, 1, true},
@@ -114,7 +132,10 @@ std::size_t size_of(cudnnBackendAttributeType_t type) {
 
 cudnnStatus_t finalize_tensor(const Object& object) {
   const auto type = object.get<cudnnDataType_t>(CUDNN_ATTR_TENSOR_DATA_TYPE);
-  const std::int64_t element = type == CUDNN_DATA_DOUBLE ? 8 : type == CUDNN_DATA_FLOAT ? 4 : 2;
+  const std::int64_t element = type == CUDNN_DATA_DOUBLE                              ? 8
+                               : type == CUDNN_DATA_FLOAT || type == CUDNN_DATA_INT32 ? 4
+                               : type == CUDNN_DATA_BOOLEAN                           ? 1
+                                                                                      : 2;
   const auto alignment = object.get<std::int64_t>(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
   if (alignment % element != 0) return fail(CUDNN_STATUS_BAD_PARAM, "alignment is not a multiple of the element's size");
   for (std::size_t d = 0; d < 4; ++d) {

@@ -5,10 +5,9 @@
 #include <cstdlib>
 #include <string>
 
-#include "convolution.h"
+#include "attention.h"
 
 namespace tenon::emulation {
-namespace {
 
 Tensor tensor_of(const Object& object) {
   Tensor tensor;
@@ -22,6 +21,8 @@ Tensor tensor_of(const Object& object) {
   }
   return tensor;
 }
+
+namespace {
 
 struct Names {
   cudnnBackendAttributeName_t x, w, y, window, alpha, beta;
@@ -97,6 +98,12 @@ constexpr Offer offers[] = {
     {0, strict_nan, 0, 0, true, [](const Convolution& c) { return is_plain(c) || is_forward(c); }},
 };
 
+/// For attention, best first.
+constexpr Offer attention_offers[] = {
+    {2, tensor_cores, note(CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION), 0, false, nullptr},
+    {6, tensor_cores, note(CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION), 4096, false, nullptr},
+};
+
 bool is_there(std::int64_t index) {
   const char* const list = std::getenv("TENON_CUDNN_EMULATION_ENGINES");
   return list == nullptr || ("," + std::string(list) + ",").find("," + std::to_string(index) + ",") != std::string::npos;
@@ -104,6 +111,9 @@ bool is_there(std::int64_t index) {
 
 const Offer* find(std::int64_t index) {
   for (const Offer& offer : offers) {
+    if (offer.index == index && is_there(index)) return &offer;
+  }
+  for (const Offer& offer : attention_offers) {
     if (offer.index == index && is_there(index)) return &offer;
   }
   return nullptr;
@@ -194,7 +204,20 @@ const char* read(const Object& graph, Convolution& out) {
   return nullptr;
 }
 
+bool is_attention(const Object& graph) {
+  const std::int64_t first = graph.values.at(CUDNN_ATTR_OPERATIONGRAPH_OPS).objects[0]->type;
+  return first == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR || first == CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR;
+}
+
+/// Whether an engine runs a graph.
+bool serves(const Offer& offer, const Object& graph) {
+  if (offer.serves == nullptr) return is_attention(graph) && refusal_of_attention(graph) == nullptr;
+  Convolution convolution;
+  return !is_attention(graph) && read(graph, convolution) == nullptr && offer.serves(convolution);
+}
+
 cudnnStatus_t finalize_graph(Object& graph) {
+  if (is_attention(graph)) return CUDNN_STATUS_SUCCESS;
   Convolution convolution;
   const char* const wrong = read(graph, convolution);
   return wrong == nullptr ? CUDNN_STATUS_SUCCESS : fail(CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN, wrong);
@@ -207,11 +230,9 @@ cudnnStatus_t finalize_heuristic(Object&) {
 std::vector<ObjectPointer> results_of(const Object& heuristic) {
   const ObjectPointer& graph = heuristic.values.at(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH).objects[0];
   const bool last_resort = heuristic.get<cudnnBackendHeurMode_t>(CUDNN_ATTR_ENGINEHEUR_MODE) == CUDNN_HEUR_MODE_FALLBACK;
-  Convolution convolution;
   std::vector<ObjectPointer> found;
-  if (read(*graph, convolution) != nullptr) return found;
-  for (const Offer& offer : offers) {
-    if (offer.last_resort != last_resort || !is_there(offer.index) || !offer.serves(convolution)) continue;
+  const auto propose = [&](const Offer& offer) {
+    if (offer.last_resort != last_resort || !is_there(offer.index) || !serves(offer, *graph)) return;
     ObjectPointer engine = made(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
     put_objects(*engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, {graph});
     engine->put(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, &offer.index, 1);
@@ -221,15 +242,17 @@ std::vector<ObjectPointer> results_of(const Object& heuristic) {
     put_objects(*configuration, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
                 {option(CUDNN_KNOB_TYPE_TILE_SIZE, offer.index % 5), option(CUDNN_KNOB_TYPE_STAGES, 4)});
     found.push_back(configuration);
-  }
+  };
+  for (const Offer& offer : offers) propose(offer);
+  for (const Offer& offer : attention_offers) propose(offer);
   return found;
 }
 
 cudnnStatus_t finalize_engine(Object& engine) {
   const Offer* const offer = find(engine.get<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX));
-  Convolution convolution;
-  read(engine.object(CUDNN_ATTR_ENGINE_OPERATION_GRAPH), convolution);
-  if (offer == nullptr || !offer->serves(convolution)) return fail(CUDNN_STATUS_NOT_SUPPORTED, "the engine does not serve this graph");
+  if (offer == nullptr || !serves(*offer, engine.object(CUDNN_ATTR_ENGINE_OPERATION_GRAPH))) {
+    return fail(CUDNN_STATUS_NOT_SUPPORTED, "the engine does not serve this graph");
+  }
   put_notes<cudnnBackendNumericalNote_t>(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, offer->numerical_notes);
   put_notes<cudnnBackendBehaviorNote_t>(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE, offer->behavior_notes);
   return CUDNN_STATUS_SUCCESS;

@@ -5,9 +5,11 @@
 #include <cstdlib>
 #include <string>
 
+#include <algorithm>
 #include <atomic>
+#include <map>
 
-#include "convolution.h"
+#include "attention.h"
 
 namespace tenon::emulation {
 namespace {
@@ -134,6 +136,48 @@ bool has_note(const Object& engine, cudnnBackendNumericalNote_t note) {
   return false;
 }
 
+/// Attention: its pointers are read now, scalars with their values, and the operations run in the stream.
+cudnnStatus_t execute_attention(cudaStream_t stream, const ObjectPointer& plan, const Object& graph, const Object& pack) {
+  std::map<std::int64_t, const Object*> tensors;
+  for (const ObjectPointer& operation : graph.values.at(CUDNN_ATTR_OPERATIONGRAPH_OPS).objects) {
+    for (const auto& [name, values] : operation->values) {
+      for (const ObjectPointer& object : values.objects) {
+        if (object->type == CUDNN_BACKEND_TENSOR_DESCRIPTOR) tensors[tensor_of(*object).id] = object.get();
+      }
+    }
+  }
+  std::vector<TensorPointer> pointers;
+  for (std::int64_t i = 0; i < pack.count(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS); ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    TensorPointer pointer{pack.get<std::int64_t>(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, at),
+                          pack.get<void*>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, at), 0};
+    const auto found = tensors.find(pointer.id);
+    if (found == tensors.end()) return fail(CUDNN_STATUS_BAD_PARAM, "a pointer of no tensor of the graph");
+    const Tensor tensor = tensor_of(*found->second);
+    if (pointer.data == nullptr) return fail(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "a tensor has no pointer");
+    if (found->second->get_or<bool>(CUDNN_ATTR_TENSOR_IS_BY_VALUE, false)) {
+      pointer.value = static_cast<double>(*static_cast<const float*>(pointer.data));
+    } else if (reinterpret_cast<std::uintptr_t>(pointer.data) % static_cast<std::uintptr_t>(tensor.alignment) != 0) {
+      return fail(CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER, "a pointer is misaligned");
+    }
+    pointers.push_back(pointer);
+  }
+  for (const auto& [id, object] : tensors) {
+    const auto is_it = [id = id](const TensorPointer& pointer) { return pointer.id == id; };
+    if (!tensor_of(*object).is_virtual && std::none_of(pointers.begin(), pointers.end(), is_it)) {
+      return fail(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "a tensor has no pointer");
+    }
+  }
+  const auto workspace_bytes = plan->get<std::int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
+  auto* const workspace = static_cast<unsigned char*>(pack.get_or<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, nullptr));
+  if (workspace_bytes > 0 && workspace == nullptr) return fail(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "no workspace");
+  const auto run = [plan, &graph, pointers, workspace, workspace_bytes] {  // the plan keeps the graph
+    std::fill(workspace, workspace + workspace_bytes, static_cast<unsigned char>(0xA5));
+    run_operations(graph, pointers);
+  };
+  return enqueue(stream, run) == cudaSuccess ? CUDNN_STATUS_SUCCESS : fail(CUDNN_STATUS_EXECUTION_FAILED, "the work was rejected");
+}
+
 }  // namespace
 
 /// TENON_CUDNN_EMULATION_FAILING="28,61": engines whose plans are created but fail to run.
@@ -144,8 +188,10 @@ static bool fails_on_demand(std::int64_t engine) {
 
 cudnnStatus_t execute(cudaStream_t stream, const ObjectPointer& plan, const Object& pack) {
   const Object& engine = plan->object(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG).object(CUDNN_ATTR_ENGINECFG_ENGINE);
+  const Object& graph = engine.object(CUDNN_ATTR_ENGINE_OPERATION_GRAPH);
+  if (refusal_of_attention(graph) == nullptr) return execute_attention(stream, plan, graph, pack);
   Work work;
-  read(engine.object(CUDNN_ATTR_ENGINE_OPERATION_GRAPH), work.convolution);
+  read(graph, work.convolution);
   const char* wrong = fails_on_demand(engine.get<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX)) ? "on demand" : nullptr;
   const auto place = [&](const Tensor& tensor) {
     Placed placed{tensor};

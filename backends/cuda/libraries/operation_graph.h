@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// operation_graph.h - a value-type wrapper of cuDNN's graph API: operation graphs of a convolution and its epilogue, engines, plans.
+// operation_graph.h - a value-type wrapper of cuDNN's graph API: operation graphs, engines, plans.
 //
 // Source  NVIDIA: cuDNN Backend API, sections "Data Type References" and "API Functions" of the cudnn_graph library.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "conv/conv_shape.h"
 #include "libraries/cudnn_library.h"
 
 namespace tenon::cuda {
@@ -61,40 +63,60 @@ struct GraphTarget {
   const Descriptor* described = nullptr;  ///< CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR
 };
 
-/// A tensor (N, C, H, W) or a filter (K, C / groups, R, S) with its layout in memory.
+/// cuDNN's name of f16, bf16, f32 or f64.
+cudnnDataType_t cudnn_type(tenon_dtype dtype);
+
+/// A tensor of four dimensions with its layout in memory.
 struct GraphTensor {
-  std::int64_t id = 0;  ///< identifies the pointer passed at execution
+  std::int64_t id = 0;  ///< identifies the pointer passed at execution; 0: virtual, the tensor exists only inside an engine
   cudnnDataType_t type = CUDNN_DATA_FLOAT;
-  std::int64_t dimensions[4] = {};
-  std::int64_t strides[4] = {};  ///< elements
+  std::int64_t dimensions[4] = {1, 1, 1, 1};
+  std::int64_t strides[4] = {1, 1, 1, 1};  ///< elements
   std::int64_t alignment_bytes = 16;
+  bool by_value = false;  ///< one element, whose pointer is in host memory and is read when the execution is enqueued
 };
 
-/// The operations of one execution, and their tensors.
+/// The operations of one execution, in an order in which each reads only what earlier ones computed, and their tensors.
 class OperationGraph {
  public:
   explicit OperationGraph(const Cudnn& functions) : functions_(&functions) {}
 
-  /// Cross-correlation or one of its gradients, alpha 1, beta 0; accumulates in `compute`. Computes y, dx or dw: the final result with
-  /// `ends`, else the input of the next operation.
-  void convolve(ConvDirection direction, const ConvShape& window, cudnnDataType_t compute, const GraphTensor& x, const GraphTensor& w,
-                const GraphTensor& y, bool ends);
-  /// Applies `mode` to the previous result and b (broadcast; NULL: unary), in `compute`.
-  void then(cudnnPointwiseMode_t mode, cudnnDataType_t compute, const GraphTensor* b, const GraphTensor& y, bool ends);
+  /// Adds a tensor. References that this class returns are valid as long as the graph or what it was moved to.
+  const Descriptor& tensor(const GraphTensor& as);
+
+  /// y = mode(x, b), where b is broadcast (NULL: unary). `compute` is the type of the arithmetic.
+  void pointwise(cudnnPointwiseMode_t mode, cudnnDataType_t compute, const Descriptor& x, const Descriptor* b, const Descriptor& y);
+  /// y = condition ? x : b
+  void select(const Descriptor& condition, const Descriptor& x, const Descriptor& b, const Descriptor& y);
+  /// y = the index along `axis`, with the shape of x.
+  void index(std::int64_t axis, const Descriptor& x, const Descriptor& y);
+  /// c = a b for matrices of the last two dimensions, with f32 sums.
+  void multiply(const Descriptor& a, const Descriptor& b, const Descriptor& c);
+  /// Combines the elements along the dimensions in which y is smaller than x.
+  void reduce(cudnnReduceTensorOp_t combine, const Descriptor& x, const Descriptor& y);
+  /// y has the elements of x at the same offsets: with exchanged strides, a transposition.
+  void reshape(const Descriptor& x, const Descriptor& y);
+
+  /// For operations that this class does not know: a descriptor that the graph owns, and one that is its next operation.
+  Descriptor& add(cudnnBackendDescriptorType_t type) { return parts_.emplace_back(*functions_, type); }
+  void append(Descriptor& operation, const char* what);
+
   /// Errors  UNSUPPORTED: no engine supports such a graph.
   void finalize(const GraphTarget& target);
 
   const Descriptor& descriptor() const { return parts_.back(); }
 
  private:
-  Descriptor& add(cudnnBackendDescriptorType_t type) { return parts_.emplace_back(*functions_, type); }
-  /// Adds a tensor with its own id, or a virtual one, which exists only inside an engine.
-  std::size_t tensor(const GraphTensor& as, bool is_virtual);
+  struct Pointwise {
+    cudnnPointwiseMode_t mode;
+    cudnnDataType_t compute = CUDNN_DATA_FLOAT;
+    std::int64_t axis = -1;  ///< -1: none
+  };
+  void add_pointwise(const Pointwise& function, const Descriptor& x, const Descriptor* b, const Descriptor* condition, const Descriptor& y);
 
   const Cudnn* functions_;
-  std::vector<Descriptor> parts_;  ///< the graph itself last
+  std::deque<Descriptor> parts_;  ///< the graph itself last
   std::vector<cudnnBackendDescriptor_t> operations_;
-  std::size_t made_ = 0;            ///< index in `parts_` of the latest result
   std::int64_t virtual_id_ = 1000;  ///< greater than all ids of tensors with memory
 };
 
@@ -126,6 +148,19 @@ std::vector<Candidate> candidates(const OperationGraph& graph, const GraphTarget
 /// The candidate for a given engine.
 /// Errors  UNSUPPORTED: there is no such engine for this graph.
 Candidate candidate(const OperationGraph& graph, const GraphTarget& target, const Engine& engine);
+
+/// Collects why engines were rejected, as one line; engine settings are left out.
+class Rejections {
+ public:
+  void add(const Engine& engine, const std::string& why);
+  /// A reason that applies to a whole query to cuDNN.
+  void add(const std::string& why) { reasons_.try_emplace(why); }
+  /// "engines 38, 67: its tensor cores ...; engine 1: ..."; "none" if no engine was rejected.
+  std::string text() const;
+
+ private:
+  std::map<std::string, std::set<std::int64_t>> reasons_;
+};
 
 /// The address of the tensor with an id.
 struct GraphPointer {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "conv/operation_graph.h"
+#include "libraries/operation_graph.h"
 
 #include <algorithm>
 #include <charconv>
@@ -57,41 +57,20 @@ Candidate candidate_of(Descriptor configuration) {
   return made;
 }
 
-/// The operation and the tensor attributes of a convolution, by direction.
-struct ConvAttributes {
-  cudnnBackendDescriptorType_t operation;
-  cudnnBackendAttributeName_t x, w, y, window, alpha, beta;
-};
-ConvAttributes attributes_of(ConvDirection direction) {
-  switch (direction) {
-    case ConvDirection::forward:
-      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA};
-    case ConvDirection::data_gradient:
-      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA};
+}  // namespace
+
+cudnnDataType_t cudnn_type(tenon_dtype dtype) {
+  switch (dtype) {
+    case TENON_DTYPE_F16:
+      return CUDNN_DATA_HALF;
+    case TENON_DTYPE_BF16:
+      return CUDNN_DATA_BFLOAT16;
+    case TENON_DTYPE_F32:
+      return CUDNN_DATA_FLOAT;
     default:
-      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA};
+      return CUDNN_DATA_DOUBLE;
   }
 }
-
-}  // namespace
 
 Descriptor::Descriptor(const Cudnn& functions, cudnnBackendDescriptorType_t type) : functions_(&functions) {
   check(functions, functions.cudnnBackendCreateDescriptor(type, &handle_), "BackendCreateDescriptor");
@@ -116,69 +95,82 @@ std::int64_t Descriptor::get(cudnnBackendAttributeName_t name, cudnnBackendAttri
   return count;
 }
 
-std::size_t OperationGraph::tensor(const GraphTensor& as, bool is_virtual) {
+const Descriptor& OperationGraph::tensor(const GraphTensor& as) {
   Descriptor& made = add(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-  made.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, is_virtual ? virtual_id_++ : as.id);
+  made.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, as.id == 0 ? virtual_id_++ : as.id);
   made.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, as.type);
   made.set(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, as.dimensions);
   made.set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, as.strides);
   made.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, as.alignment_bytes);
-  made.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, is_virtual);
+  made.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, as.id == 0);
+  if (as.by_value) made.set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, true);
   made.finalize("a tensor");
-  return parts_.size() - 1;
+  return made;
 }
 
-void OperationGraph::convolve(ConvDirection direction, const ConvShape& window, cudnnDataType_t compute, const GraphTensor& x,
-                              const GraphTensor& w, const GraphTensor& y, bool ends) {
-  const auto made_by = [&](ConvDirection by) { return direction == by; };
-  const std::size_t at_x = tensor(x, made_by(ConvDirection::data_gradient) && !ends);
-  const std::size_t at_w = tensor(w, made_by(ConvDirection::filter_gradient) && !ends);
-  const std::size_t at_y = tensor(y, made_by(ConvDirection::forward) && !ends);
-  made_ = made_by(ConvDirection::forward) ? at_y : made_by(ConvDirection::data_gradient) ? at_x : at_w;
-  const std::size_t at_window = parts_.size();
-  Descriptor& convolution = add(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
-  convolution.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, compute);
-  convolution.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, CUDNN_CROSS_CORRELATION);
-  convolution.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, std::int64_t{2});
-  convolution.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, 2, window.pads_before);
-  convolution.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, 2, window.pads_after);
-  convolution.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, 2, window.dilations);
-  convolution.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, 2, window.strides);
-  convolution.finalize("a convolution");
-
-  const ConvAttributes names = attributes_of(direction);
-  Descriptor& operation = add(names.operation);
-  operation.set(names.x, parts_[at_x]);
-  operation.set(names.w, parts_[at_w]);
-  operation.set(names.y, parts_[at_y]);
-  operation.set(names.window, parts_[at_window]);
-  if (compute == CUDNN_DATA_DOUBLE) {
-    operation.set(names.alpha, CUDNN_TYPE_DOUBLE, 1.0);
-    operation.set(names.beta, CUDNN_TYPE_DOUBLE, 0.0);
-  } else {
-    operation.set(names.alpha, CUDNN_TYPE_FLOAT, 1.0f);
-    operation.set(names.beta, CUDNN_TYPE_FLOAT, 0.0f);
-  }
-  operation.finalize("the operation of a convolution");
+void OperationGraph::append(Descriptor& operation, const char* what) {
+  operation.finalize(what);
   operations_.push_back(operation.handle());
 }
 
-void OperationGraph::then(cudnnPointwiseMode_t mode, cudnnDataType_t compute, const GraphTensor* b, const GraphTensor& y, bool ends) {
-  const std::size_t at_x = made_, at_b = b == nullptr ? 0 : tensor(*b, false), at_y = tensor(y, !ends);
-  made_ = at_y;
-  const std::size_t at_pointwise = parts_.size();
-  Descriptor& pointwise = add(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
-  pointwise.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, mode);
-  pointwise.set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, compute);
-  pointwise.finalize("a pointwise function");
+void OperationGraph::pointwise(cudnnPointwiseMode_t mode, cudnnDataType_t compute, const Descriptor& x, const Descriptor* b,
+                               const Descriptor& y) {
+  add_pointwise({.mode = mode, .compute = compute}, x, b, nullptr, y);
+}
 
+void OperationGraph::select(const Descriptor& condition, const Descriptor& x, const Descriptor& b, const Descriptor& y) {
+  add_pointwise({.mode = CUDNN_POINTWISE_BINARY_SELECT}, x, &b, &condition, y);
+}
+
+void OperationGraph::index(std::int64_t axis, const Descriptor& x, const Descriptor& y) {
+  add_pointwise({.mode = CUDNN_POINTWISE_GEN_INDEX, .axis = axis}, x, nullptr, nullptr, y);
+}
+
+void OperationGraph::add_pointwise(const Pointwise& function, const Descriptor& x, const Descriptor* b, const Descriptor* condition,
+                                   const Descriptor& y) {
+  Descriptor& described = add(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+  described.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, function.mode);
+  described.set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, function.compute);
+  if (function.axis >= 0) described.set(CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, function.axis);
+  described.finalize("a pointwise function");
   Descriptor& operation = add(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
-  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, parts_[at_pointwise]);
-  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, parts_[at_x]);
-  if (b != nullptr) operation.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, parts_[at_b]);
-  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, parts_[at_y]);
-  operation.finalize("a pointwise operation");
-  operations_.push_back(operation.handle());
+  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, described);
+  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x);
+  if (b != nullptr) operation.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, *b);
+  if (condition != nullptr) operation.set(CUDNN_ATTR_OPERATION_POINTWISE_TDESC, *condition);
+  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y);
+  append(operation, "a pointwise operation");
+}
+
+void OperationGraph::multiply(const Descriptor& a, const Descriptor& b, const Descriptor& c) {
+  Descriptor& product = add(CUDNN_BACKEND_MATMUL_DESCRIPTOR);
+  product.set(CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
+  product.finalize("a matrix product");
+  Descriptor& operation = add(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
+  operation.set(CUDNN_ATTR_OPERATION_MATMUL_ADESC, a);
+  operation.set(CUDNN_ATTR_OPERATION_MATMUL_BDESC, b);
+  operation.set(CUDNN_ATTR_OPERATION_MATMUL_CDESC, c);
+  operation.set(CUDNN_ATTR_OPERATION_MATMUL_DESC, product);
+  append(operation, "the operation of a matrix product");
+}
+
+void OperationGraph::reduce(cudnnReduceTensorOp_t combine, const Descriptor& x, const Descriptor& y) {
+  Descriptor& reduction = add(CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
+  reduction.set(CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, combine);
+  reduction.set(CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
+  reduction.finalize("a reduction");
+  Descriptor& operation = add(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
+  operation.set(CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x);
+  operation.set(CUDNN_ATTR_OPERATION_REDUCTION_YDESC, y);
+  operation.set(CUDNN_ATTR_OPERATION_REDUCTION_DESC, reduction);
+  append(operation, "the operation of a reduction");
+}
+
+void OperationGraph::reshape(const Descriptor& x, const Descriptor& y) {
+  Descriptor& operation = add(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR);
+  operation.set(CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x);
+  operation.set(CUDNN_ATTR_OPERATION_RESHAPE_YDESC, y);
+  append(operation, "a reshaping operation");
 }
 
 void OperationGraph::finalize(const GraphTarget& target) {
@@ -220,6 +212,23 @@ Engine Engine::of(const std::string& text) {
     engine.settings.emplace_back(type, integer());
   }
   return engine;
+}
+
+void Rejections::add(const Engine& engine, const std::string& why) {
+  reasons_[why].insert(engine.index);
+}
+
+std::string Rejections::text() const {
+  if (reasons_.empty()) return "none";
+  std::string all;
+  for (const auto& [why, engines] : reasons_) {
+    if (!all.empty()) all += "; ";
+    std::string names;
+    for (const std::int64_t index : engines) names += (names.empty() ? "" : ", ") + std::to_string(index);
+    if (!names.empty()) all += (engines.size() == 1 ? "engine " : "engines ") + names + ": ";
+    all += why;
+  }
+  return all;
 }
 
 std::vector<Candidate> candidates(const OperationGraph& graph, const GraphTarget& target, cudnnBackendHeurMode_t mode) {
