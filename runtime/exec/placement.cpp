@@ -201,6 +201,11 @@ std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, Graph& gr
         if (v != no_id)
           placement.output_size_bytes += static_cast<std::uint64_t>(graph.info(v).shape.count() * size_of(graph.info(v).dtype));
       }
+      for (const ValueId v : node.inputs) {
+        const NodeId producer = v == no_id ? no_id : graph.info(v).producer;
+        if (producer != no_id && !std::ranges::count(placement.inputs, graph.nodes()[producer].name))
+          placement.inputs.push_back(graph.nodes()[producer].name);
+      }
       placement.requested = shown[n];
       placement.device = device->info.name;
       placer.device_of[n] = device;

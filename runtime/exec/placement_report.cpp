@@ -107,7 +107,8 @@ std::string PlacementReport::json() const {
                          {"algorithm", p.algorithm},
                          {"reason", p.reason},
                          {"output_size_bytes", p.output_size_bytes},
-                         {"once", p.once}});
+                         {"once", p.once},
+                         {"inputs", p.inputs}});
   }
   for (const PlannedCopy& copy : copies)
     copy_list.push_back({{"value", copy.value}, {"from", copy.from}, {"to", copy.to}, {"size_bytes", copy.size_bytes}});

@@ -71,9 +71,10 @@ struct Placement {
   /// (another node's kernel includes it, or it is only a view), or if the backend does not report
   /// it.
   std::string algorithm = {};
-  std::uint64_t output_size_bytes = 0;  ///< size of its results
-  bool once = false;                    ///< runs only when parameters have changed
-  DType dtype = DType::none;            ///< the dtype that selects its kernel
+  std::uint64_t output_size_bytes = 0;   ///< size of its results
+  bool once = false;                     ///< runs only when parameters have changed
+  DType dtype = DType::none;             ///< the dtype that selects its kernel
+  std::vector<std::string> inputs = {};  ///< the nodes whose results it reads
 };
 
 /// A copy between devices in each run.
@@ -164,7 +165,7 @@ struct TENON_API PlacementReport {
   /// log_device_placement writes it.
   std::string mapping() const;
   /// The report as JSON: {"nodes": [{node, op, dtype, requested, device, algorithm, reason,
-  /// output_size_bytes, once}], "copies": [{value, from, to, size_bytes}], "dense_copies":
+  /// output_size_bytes, once, inputs}], "copies": [{value, from, to, size_bytes}], "dense_copies":
   /// [{value, device, reason, size_bytes}], "moved", "partitions", "kernels", "copies_inserted",
   /// "bytes_copied_per_run", "workspace_size_bytes", "packed_size_bytes",
   /// "shared_packed_size_bytes", "replay", "records", "replays"}; a device that there is not is null.

@@ -24,4 +24,9 @@ expect 0 '' diff "$work/installed" "$work/packaged"
 tree=$work/root/usr
 expect 0 'openblas:0' "$tree/bin/tenon" devices
 expect 0 'test: loss: ' "$tree/bin/tenon" train "$tree/share/tenon/models/linear_regression/train.yaml"
+# What the images install is there; without a CUDA toolkit there is no tenon-backend-cuda.
+for pattern in $(grep -hoE '[a-z0-9-]+_\*\.deb' "$source"/tools/docker/*Dockerfile | sort -u); do
+  [[ $pattern == tenon-backend-cuda_* && ! -f $build/lib/tenon/backends/libtenon_backend_cuda.so ]] || expect 0 '' bash -c "test -f '$work/deb/'$pattern"
+done
+expect 0 '4' bash -c "grep -hoE '[a-z0-9-]+_\*\.deb' '$source'/tools/docker/*Dockerfile | sort -u | wc -l"
 finish

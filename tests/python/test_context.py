@@ -150,3 +150,12 @@ def test_a_library_that_is_missing_or_of_another_kind_is_an_import_error():
 def test_a_context_without_usable_backends_is_a_python_error():
     with pytest.raises(tenon.Error, match="."):
         tenon.Context({"backends": {"use": ["nowhere"]}})
+
+
+def test_conformance_takes_the_name_and_the_file_of_a_backend():
+    file = next(each.path for each in tenon.backends.list() if each.name == "reference")
+    for backend in ("reference", file):
+        report = tenon.backends.conformance(backend, ["--family", "softmax", "--list"])
+        assert report.returncode == 0 and "softmax" in report.stdout, report.stderr
+    report = tenon.backends.conformance("reference", ["--filter", "core/lifecycle/load"])
+    assert report.returncode == 0 and "1 pass, 0 fail" in report.stdout, report.stdout + report.stderr

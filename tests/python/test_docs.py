@@ -9,20 +9,40 @@ import numpy
 import tenon
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "python.md"
-MODULES = [tenon, tenon.backends, tenon.callbacks, tenon.datasets, tenon.initializers, tenon.layers, tenon.losses, tenon.metrics, tenon.ops,
-           tenon.optimizers, tenon.schedules]
+MODULES = [tenon, tenon.backends, tenon.callbacks, tenon.datasets, tenon.initializers, tenon.layers, tenon.log, tenon.losses, tenon.metrics,
+           tenon.ops, tenon.optimizers, tenon.schedules]
+
+
+def smaller(snippet):
+    """The snippet with few generated digits as its data."""
+    replaced = re.sub(r'fashion_mnist\("path/to/fashion-mnist"\)|digits\(\)', "digits(train_count=300, test_count=100)", snippet)
+    assert replaced != snippet
+    return replaced
 
 
 def test_the_snippets_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     train, session = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
-    replaced = train.replace('fashion_mnist("path/to/fashion-mnist")', "digits(train_count=300, test_count=100)")
-    assert replaced != train
-    exec(replaced, {})
+    exec(smaller(train), {})
     assert "Epoch 5/5" in capsys.readouterr().out
     names = {"x": numpy.zeros((2, 28, 28), "float32")}
     exec(session.replace("model.onnx", "fashion.onnx"), names)
     assert names["outputs"][0].shape == (2, 10)
+
+
+def test_the_snippets_of_the_chinese_quick_start_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    train, session = re.findall(r"```python\n(.*?)```", (PAGE.parent / "zh" / "quick-start.md").read_text(encoding="utf-8"), re.S)
+    exec(smaller(train), {})
+    names = {}
+    exec(session, names)
+    assert names["outputs"][0].shape == (1, 10)
+
+
+def test_the_snippet_of_the_readme_runs(capsys):
+    (snippet,) = re.findall(r"```python\n(.*?)```", (PAGE.parents[1] / "README.md").read_text(encoding="utf-8"), re.S)
+    exec(smaller(snippet), {})
+    assert "Epoch 2/2" in capsys.readouterr().out
 
 
 def test_the_names_of_the_table_exist():

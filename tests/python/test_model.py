@@ -133,7 +133,7 @@ def test_progress_is_a_bar_in_terminals_and_lines_elsewhere(digits, capsys):
     model.fit(digits.train, epochs=2, batch_size=100, validation_data=digits.test)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "Epoch 1/2" and lines[1].startswith("3/3 [==============================] - ") and "val_accuracy: " in lines[1] and len(lines) == 4
-    from tenon._history import Progress
+    from tenon._progress import Progress
 
     class Terminal(io.StringIO):
         def isatty(self):

@@ -149,6 +149,9 @@ TEST_CASE("placement log: devices, then a line for each node with its kernel") {
   CHECK(json["nodes"][0]["device"] == "openblas:0");
   CHECK(json["nodes"][0]["output_size_bytes"] == 16);
   CHECK(json["nodes"][1]["algorithm"] == "");
+  CHECK(json["nodes"][0]["inputs"] == nlohmann::json::array());
+  CHECK(json["nodes"][1]["inputs"] == nlohmann::json{"matmul"});
+  CHECK(json["nodes"][2]["inputs"] == nlohmann::json{"relu"});
   CHECK(json["copies"] == nlohmann::json::parse(R"([{"value": "relu", "from": "openblas:0", "to": "reference:0", "size_bytes": 16}])"));
   CHECK(json["partitions"] == 2);
 }

@@ -18,8 +18,9 @@ from ._session import InferenceSession, IOBinding, ModelMetadata, NodeArg, Sessi
 from ._tensor import Tensor, arange, asarray, empty, equal, from_dlpack, full, ones, stack, tensor, zeros
 from ._dtypes import (DType, bfloat16, bool_, complex64, complex128, float16, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32,
                       uint64)
-from . import callbacks, datasets, initializers, layers, losses, metrics, ops, optimizers, schedules
+from . import callbacks, datasets, initializers, layers, log, losses, metrics, ops, optimizers, schedules
 from ._data import Data
+from ._explanation import Explanation, explain
 from ._history import History
 from ._model import Model, Sequential, load
 from ._onnx import OnnxModel

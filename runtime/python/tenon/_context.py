@@ -2,6 +2,7 @@
 """Contexts: loaded backends and their devices."""
 import ctypes
 import os
+import sys
 import threading
 import warnings
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
@@ -34,6 +35,12 @@ def _backend_folders() -> List[Tuple[str, str]]:
         else:
             found.append((str(entry.name), folder))
     return found
+
+
+def _with_log_level(config: Optional[Definition]) -> Optional[Definition]:
+    """The configuration with the level that tenon.log has chosen, if it is in use: Python's logging is not imported for nothing."""
+    log: Any = sys.modules.get("tenon.log")
+    return config if log is None else log.with_level(config)
 
 
 class Device(Object):
@@ -89,7 +96,7 @@ class Context(Object):
         self._of_packages = _backend_folders()
         paths = [os.fspath(path) for path in plugins] + [folder for _, folder in self._of_packages]
         list_of_paths = _library.texts(paths)
-        options = sized(_api.TenonContextOptions, config=definition_of(config), config_file=None if config_file is None else path_of(config_file),
+        options = sized(_api.TenonContextOptions, config=definition_of(_with_log_level(config)), config_file=None if config_file is None else path_of(config_file),
                         plugins=ctypes.cast(list_of_paths, ctypes.c_void_p), plugin_count=len(paths))
         super().__init__(object_of(lib.tenon_context_create, ctypes.byref(options)))
 

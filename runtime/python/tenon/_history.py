@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a fit returns, and what it shows while it runs."""
+"""What a fit returns."""
 import math
-import sys
-import time
 from html import escape
-from typing import Any, Dict, List, Optional, TextIO
+from typing import Any, Dict, List
+
+from ._progress import in_notebook
 
 
 class History:
@@ -16,7 +16,8 @@ class History:
     reason   why it ended early, or ""
     """
 
-    def __init__(self, report: Dict[str, Any]):
+    def __init__(self, report: Dict[str, Any], table_is_shown: bool = False):
+        self._table_is_shown = table_is_shown  # by the progress of the fit
         self.records: List[Dict[str, Any]] = report["epochs"]
         self.end = str(report["end"])
         self.reason = str(report["reason"])
@@ -27,17 +28,36 @@ class History:
                 self.history.setdefault(name, []).append(math.nan if value is None else float(value))
 
     def plot(self, axes: Any = None) -> Any:
-        """Draws the loss and the metrics over the epochs with matplotlib, and returns the figure. Errors: ImportError without matplotlib."""
-        from matplotlib import pyplot
-        plain = [name for name in self.history if not name.startswith("val_")]
-        figure, panels = (axes[0].figure, axes) if axes is not None else pyplot.subplots(1, max(len(plain), 1), figsize=(5 * max(len(plain), 1), 3.5),
-                                                                                       squeeze=False)
-        for panel, name in zip(list(getattr(panels, "flat", panels)), plain):
+        """Draws the loss and the metrics over the epochs with matplotlib, training and validation in one panel, and returns the figure, which
+        a notebook shows as the result of its cell; elsewhere matplotlib.pyplot.show() or figure.savefig(FILE) follows.
+
+        axes    panels to draw into, one for each value; None: a new figure.
+        Errors  ImportError without matplotlib.
+        """
+        try:
+            from matplotlib import pyplot
+            from matplotlib.ticker import MaxNLocator
+        except ImportError as error:
+            raise ImportError(f"History.plot draws with matplotlib, which cannot be imported: {error}; pip install matplotlib "
+                              "(Debian: python3-matplotlib). History.history has the numbers.") from None
+        names = list(dict.fromkeys(name[4:] if name.startswith("val_") else name for name in self.history))
+        count = max(len(names), 1)
+        if axes is None:
+            figure, panels = pyplot.subplots(1, count, figsize=(4.5 * count, 3.2), squeeze=False)
+            if in_notebook():
+                pyplot.close(figure)  # or the notebook draws it a second time at the end of the cell
+            panels = list(panels.flat)
+        else:
+            panels = list(getattr(axes, "flat", axes if isinstance(axes, (list, tuple)) else [axes]))
+            figure = panels[0].figure
+        for panel, name in zip(panels, names):
             for each, label in ((name, "training"), (f"val_{name}", "validation")):
                 if each in self.history:
-                    panel.plot([epoch + 1 for epoch in self.epoch], self.history[each], marker="o", label=label)
+                    panel.plot([epoch + 1 for epoch in self.epoch], self.history[each], marker="o", markersize=4, label=label)
             panel.set_xlabel("epoch")
             panel.set_title(name)
+            panel.xaxis.set_major_locator(MaxNLocator(integer=True))
+            panel.grid(alpha=0.3)
             panel.legend()
         figure.tight_layout()
         return figure
@@ -47,58 +67,9 @@ class History:
         return f"<tenon.History {self.end} after {len(self.epoch)} epochs{': ' + last if last else ''}>"
 
     def _repr_html_(self) -> str:
+        if self._table_is_shown:
+            return escape(repr(self))
         head = "".join(f"<th>{escape(name)}</th>" for name in ["epoch", *self.history])
         rows = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in [epoch + 1, *(f"{values[i]:.4g}" for values in self.history.values())]) + "</tr>"
                        for i, epoch in enumerate(self.epoch))
         return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-
-
-def _shown(logs: Dict[str, float]) -> str:
-    return "".join(f" - {name}: {value:.4f}" for name, value in logs.items())
-
-
-class Progress:
-    """The bar of a fit: rewritten in a terminal or notebook, one line for each epoch elsewhere."""
-
-    WIDTH = 30
-    INTERVAL_S = 0.1
-
-    def __init__(self, verbose: int, stream: Optional[TextIO] = None):
-        self.stream: TextIO = stream or sys.stdout
-        self.bar = verbose == 1 and (self.stream.isatty() or "ipykernel" in sys.modules)
-        self.epochs = self.batches = 0
-        self.next = 0.0
-        self._last = 0
-
-    def train_begin(self, epochs: int, batches: int) -> None:
-        self.epochs, self.batches = epochs, batches
-
-    def epoch_begin(self, epoch: int) -> None:
-        self.stream.write(f"Epoch {epoch + 1}/{self.epochs}\n")
-        self.next = 0.0
-
-    def is_due(self) -> bool:
-        return self.bar and time.monotonic() >= self.next
-
-    def batch_end(self, batch: int, logs: Dict[str, float]) -> None:
-        self.next = time.monotonic() + self.INTERVAL_S
-        done = f"{batch + 1}"
-        if self.batches:
-            filled = self.WIDTH * (batch + 1) // self.batches
-            done = f"{batch + 1}/{self.batches} [{'=' * filled}{'.' * (self.WIDTH - filled)}]"
-        self._write(f"{done}{_shown(logs)}")
-
-    def epoch_end(self, seconds: float, logs: Dict[str, float]) -> None:
-        done = f"{self.batches}/{self.batches} [{'=' * self.WIDTH}] - " if self.batches else ""
-        self._write(f"{done}{seconds:.1f}s{_shown(logs)}")
-        self.stream.write("\n")
-        self._last = 0
-        self.stream.flush()
-
-    def _write(self, line: str) -> None:
-        if self.bar:
-            self.stream.write("\r" + line + " " * max(0, self._last - len(line)))
-            self._last = len(line)
-        else:
-            self.stream.write(line)
-        self.stream.flush()

@@ -13,10 +13,12 @@ from ._callback import Callback
 from ._context import Context, default_context
 from ._data import Arrays, Data, data_of, named_tensors
 from ._errors import InvalidArgumentError
-from ._history import History, Progress
+from ._explanation import Explanation
+from ._history import History
 from ._library import (Callbacks, Definition, Object, PathLike, check, definition_of, encoded, handles, integers, json_of, lib, object_of, path_of,
                        plain, sized, text_of, texts)
 from ._onnx import OnnxModel
+from ._progress import NotebookProgress, Progress, progress_of
 from ._tensor import Tensor, TensorLike, wrap
 
 _byref = ctypes.byref
@@ -104,7 +106,7 @@ class Model(Object):
 
         Ctrl-C ends the fit after its step without an exception: History.end is "interrupted". An exception of a callback or of the data is
         raised.
-        Errors  InvalidArgumentError: a loss that is not finite, data that does not fit the model.
+        Errors  InternalError: a loss that is not finite; InvalidArgumentError: data that does not fit the model.
         """
         self._expect_compiled("fit")
         own: List[Callback] = []
@@ -130,7 +132,7 @@ class Model(Object):
             for key in ("shuffle", "batch_size", "validation_split"):  # batches come as they are
                 if key != "validation_split" or not validation_split:
                     chosen.pop(key)
-        with _Watching(self, own, Progress(verbose) if verbose else None, first) as watching:
+        with _Watching(self, own, progress_of(verbose), first) as watching:
             out = _c_void_p()
             error = lib.tenon_model_fit(self.handle, data.handle, None if validation is None else validation.handle, json.dumps(chosen).encode(),
                                         _byref(watching.struct), None, _byref(out))
@@ -144,7 +146,7 @@ class Model(Object):
             report["end"] = "interrupted"
         for entry in report["epochs"]:
             entry["epoch"] -= first
-        return History(report)
+        return History(report, table_is_shown=isinstance(watching.progress, NotebookProgress))
 
     @property
     def stop_training(self) -> bool:
@@ -250,9 +252,9 @@ class Model(Object):
         print(text)
         return text
 
-    def explain(self, batch_size: int = 32) -> Dict[str, Any]:
+    def explain(self, batch_size: int = 32) -> Explanation:
         """The placement report: device, kernel and reason of each node of a training step, or, without a loss, of a prediction."""
-        return dict(json_of(lib.tenon_model_explain, self.handle, batch_size))
+        return Explanation(json_of(lib.tenon_model_explain, self.handle, batch_size), by_layer=True)
 
     @property
     def weights(self) -> Dict[str, Tensor]:
@@ -289,7 +291,10 @@ class Model(Object):
     def _repr_html_(self) -> str:
         if self.closed or not self._compiled:
             return escape(repr(self))
-        return f"<pre>{escape(text_of(lib.tenon_model_summary, self.handle, 0))}</pre>"
+        try:
+            return f"<pre>{escape(text_of(lib.tenon_model_summary, self.handle, 0))}</pre>"
+        except InvalidArgumentError:  # the shape of a sample is not known yet
+            return escape(repr(self))
 
     # -------------------------------------------------------------- files
 
@@ -395,16 +400,19 @@ class _Watching:
             each.on_epoch_end(int(entry["epoch"]) - self.first, logs)
 
     def _train_end(self, user: Any) -> None:
+        if self.progress:
+            self.progress.train_end()
         for each in self.own:
             each.on_train_end({})
 
 
 def Sequential(layers: Iterable[Any], *, input_shape: Optional[Sequence[int]] = None, name: Optional[str] = None, preset: Optional[str] = None,
-               **keys: Any) -> Model:
+               context: Optional[Context] = None, **keys: Any) -> Model:
     """A model of layers, one after the other: definitions of tenon.layers, names ("flatten"), or dicts.
 
     input_shape  of a sample, without the batch axis; None: that of the first data.
     preset       whose defaults layers have: "keras", "torch", "gorgonia".
+    context      whose devices compute; None: the default context.
     keys         those of a model.yaml.
     Errors  InvalidArgumentError with line and key.
     """
@@ -415,7 +423,7 @@ def Sequential(layers: Iterable[Any], *, input_shape: Optional[Sequence[int]] = 
         definition["preset"] = preset
     if input_shape is not None:
         definition["input"] = {"shape": list(input_shape)}
-    return Model(definition)
+    return Model(definition, context=context)
 
 
 def load(path: PathLike, *, context: Optional[Context] = None) -> Model:

@@ -6,6 +6,7 @@ from typing import Any, Dict, List, Optional, Sequence, Union
 
 from ._context import Context, DeviceLike, default_context
 from ._errors import InvalidArgumentError
+from ._explanation import Explanation
 from ._library import Object, PathLike, check, encoded, handles, json_of, lib, object_of, path_of, texts
 from ._tensor import Tensor, TensorLike, asarray, wrap
 
@@ -56,7 +57,7 @@ class OnnxModel(Object):
         tensors = [asarray(each) for each in inputs.values()]
         return dict(zip(self.output_names, self.run(list(inputs), tensors)))
 
-    def explain(self, inputs: Dict[str, TensorLike]) -> Dict[str, Any]:
+    def explain(self, inputs: Dict[str, TensorLike]) -> Explanation:
         """The placement report for inputs like these."""
         tensors = [asarray(each) for each in inputs.values()]
-        return dict(json_of(lib.tenon_onnx_explain, self.handle, texts(list(inputs)), handles([*tensors]), len(tensors)))
+        return Explanation(json_of(lib.tenon_onnx_explain, self.handle, texts(list(inputs)), handles([*tensors]), len(tensors)))

@@ -3,6 +3,7 @@
 import ctypes
 from typing import Any, Dict, Tuple
 
+from ._explanation import Explanation
 from ._library import Object, check, json_of, lib
 from ._tensor import Tensor, TensorLike, asarray, wrap
 
@@ -24,9 +25,9 @@ class Program(Object):
         """{"inputs": [{name, dtype, shape}], "outputs", "memory"}"""
         return dict(json_of(lib.tenon_program_describe, self.handle))
 
-    def explain(self) -> Dict[str, Any]:
+    def explain(self) -> Explanation:
         """The placement report: device, kernel and reason of each node."""
-        return dict(json_of(lib.tenon_program_explain, self.handle))
+        return Explanation(json_of(lib.tenon_program_explain, self.handle))
 
     def __call__(self, *inputs: TensorLike) -> Tuple[Tensor, ...]:
         """The outputs, as new tensors. Errors: InvalidArgumentError for other counts, dtypes or shapes."""

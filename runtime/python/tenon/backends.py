@@ -43,8 +43,10 @@ class Backends(List[Backend]):
 
     def _repr_html_(self) -> str:
         rows = self._rows()
-        head = "".join(f"<th>{escape(cell)}</th>" for cell in rows[0])
-        body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows[1:])
+        left = "style='text-align: left'"
+        head = "".join(f"<th {left}>{escape(cell)}</th>" for cell in rows[0])
+        body = "".join("<tr>" + "".join(f"<td {left}>{escape(cell)}</td>" for cell in row[:-1])
+                       + f"<td style='text-align: left; overflow-wrap: anywhere; min-width: 16em'>{escape(row[-1])}</td></tr>" for row in rows[1:])  # paths are long
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
@@ -74,7 +76,7 @@ def conformance(backend: str, arguments: Sequence[str] = ()) -> "subprocess.Comp
 
     backend  its name, or the path of its file.
     """
-    chosen = ["--plugins", backend] if os.path.exists(backend) else ["--device", backend]
+    chosen = ["--plugin", backend] if os.path.exists(backend) else ["--backend", backend]
     return subprocess.run([_program("tenon"), "conformance", *chosen, *arguments], capture_output=True, text=True, check=False)
 
 
