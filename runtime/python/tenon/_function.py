@@ -17,7 +17,7 @@ from ._program import Program
 from ._tensor import Tensor, asarray, wrap
 from ._trace import Source, Trace
 from ._tracing import state
-from ._tree import flatten, unflatten
+from ._tree import LEAF, flatten, unflatten
 
 R = TypeVar("R")
 _byref = ctypes.byref
@@ -65,6 +65,8 @@ class _Compiled:
             # A program reads its inputs until its end, so that it cannot write to their memory.
             for tensor, buffer in zip(assigned, self.buffers):
                 check(lib.tenon_tensor_assign(tensor.handle, buffer.handle))
+        if self.structure == LEAF:
+            return wrap(outputs[0], self.device)
         results = iter([wrap(outputs[i], self.device) for i in range(self.output_count)])
         return unflatten(self.structure, [next(results) if other is Tensor else other for other in self.others])
 
@@ -119,7 +121,9 @@ class Function(Generic[R]):
 
     def _find(self, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Tuple[_Compiled, List[Tensor]]:
         leaves: List[Any] = []
-        structure = flatten((args, kwargs) if kwargs else (args,), leaves)
+        structure = flatten(args, leaves)
+        if kwargs:
+            structure = (structure, flatten(kwargs, leaves))
         tensors: List[Tensor] = []
         kinds: List[Any] = []
         for place, leaf in enumerate(leaves):
@@ -129,7 +133,11 @@ class Function(Generic[R]):
                     continue
                 leaf = asarray(leaf)
             info = leaf._info
-            kinds.append((info.dtype, *info.shape[:info.rank]))
+            try:
+                kinds.append(info.kind)
+            except AttributeError:
+                info.kind = (info.dtype, *info.shape[:info.rank])
+                kinds.append(info.kind)
             tensors.append(leaf)
         device = self._device_for(tensors)
         key = (structure, device, *kinds)
@@ -143,7 +151,7 @@ class Function(Generic[R]):
             for compiled in found:
                 if compiled.applies():
                     return compiled, tensors
-        return self._made(key, structure, leaves, kinds, device), tensors
+        return self._made(key, structure, bool(kwargs), leaves, kinds, device), tensors
 
     def _device_for(self, tensors: List[Tensor]) -> Device:
         if self._device is not None:
@@ -153,9 +161,9 @@ class Function(Generic[R]):
                 return each._device
         return default_context().device()
 
-    def _made(self, key: Hashable, structure: Any, leaves: List[Any], kinds: List[Any], device: Device) -> _Compiled:
+    def _made(self, key: Hashable, structure: Any, has_names: bool, leaves: List[Any], kinds: List[Any], device: Device) -> _Compiled:
         with self._lock:
-            compiled = self._traced(structure, leaves, kinds, device)
+            compiled = self._traced(structure, has_names, leaves, kinds, device)
             programs = self._programs.setdefault(key, [])
             programs[:] = [each for each in programs if (each.generation, each.moves) == (_library.generation(), state.moves())]
             programs.append(compiled)
@@ -169,12 +177,12 @@ class Function(Generic[R]):
                               stacklevel=4)
             return compiled
 
-    def _traced(self, structure: Any, leaves: List[Any], kinds: List[Any], device: Device) -> _Compiled:
+    def _traced(self, structure: Any, has_names: bool, leaves: List[Any], kinds: List[Any], device: Device) -> _Compiled:
         with Trace(self._name, device, self._freeze) as trace:
             try:
                 arguments = [leaf if isinstance(kind[0], type) else trace.add_input(BY_CODE[kind[0]], kind[1:]) for leaf, kind in zip(leaves, kinds)]
-                given = unflatten(structure, arguments)
-                result = self._function(*given[0], **(given[1] if len(given) > 1 else {}))
+                args, kwargs = unflatten((tuple, structure if has_names else (structure, (dict, ()))), arguments)
+                result = self._function(*args, **kwargs)
                 results: List[Any] = []
                 made_structure = flatten(result, results)
                 count = 0
