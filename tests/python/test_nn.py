@@ -166,7 +166,13 @@ def test_modes_and_set_parameters_reach_traced_functions():
     assert not tenon.equal(a, b) and (a == 0).any().item()
     model.eval()
     assert tenon.equal(predict(x), predict(x)) and predict.program_count == 2
+    model.to(device="reference:0")
+    assert predict(x).device.name == "reference:0" and predict(x.to("openblas:0")).device.name == "openblas:0"
+    model.to(device="openblas:0")
+    predict.clear()
+    predict(x)
     model.train()
+    predict(x)
     assert predict.program_count == 2 and not tenon.equal(predict(x), predict(x)) and predict.program_count == 2
     model.eval()
     model[0].weight = tenon.zeros((4, 4))

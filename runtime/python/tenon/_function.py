@@ -201,6 +201,9 @@ class Function(Generic[R]):
                     trace.add_output(count + i, trace.lift(each))
                 if count + len(assigned) == 0:
                     raise TraceError(f"{self._name}: expected a function that returns a tensor, got {result!r}")
+                if self._device is None and all(leaf._device is None for leaf in leaves if isinstance(leaf, Tensor)):
+                    device = next((each._device for each in trace.sources if isinstance(each, Tensor) and each._device is not None and
+                                   not each._device.closed), device)
                 program = compiled_graph(trace, device, self._precision)
                 return _Compiled(program, trace.sources, assigned, trace.conditions, made_structure, results, None if trace.has_several_devices else device,
                                  count)
@@ -241,7 +244,8 @@ def function(f: Optional[Callable[..., R]] = None, *, device: DeviceLike = None,
     A tensor that the function uses without being given it is an input too: its elements are read at each call. So are the parameters of
     modules of tenon.nn, which the function may also set.
 
-    device     where the program runs; None: where the first argument that is on a device is, or the default device.
+    device     where the program runs; None: where the first argument that is on a device is, or the first other tensor that the function
+               uses, such as a parameter; else the default device.
     precision  as in tenon.yaml, "mixed_bfloat16"; None: that of the context.
     freeze     True makes constants of the tensors that the function uses without being given them, with the elements that they have when it
                is traced: a backend may rearrange them once.
