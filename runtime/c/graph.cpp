@@ -65,6 +65,22 @@ void apply(TenonGraph* graph, const Node& node, const TenonValue* inputs, std::u
   if (out_count != nullptr) *out_count = results.size();
 }
 
+std::vector<Value> values_of(Graph& graph, const TenonValue* given, std::uint64_t count, const char* argument) {
+  std::vector<Value> values;
+  for (const TenonValue value : array(given, count, argument)) values.push_back(value_of(graph, value, argument));
+  return values;
+}
+
+void append_gradients(TenonGraph* graph, TenonValue loss, const TenonValue* with_respect_to, std::uint64_t count,
+                      const TenonValue* constants, std::uint64_t constant_count, TenonValue* out_gradients) {
+  Graph& own = get(graph, "graph").value;
+  array(out_gradients, count, "out_gradients");
+  const std::vector<Value> gradients =
+      tenon::gradients(value_of(own, loss, "loss"), values_of(own, with_respect_to, count, "with_respect_to"),
+                       values_of(own, constants, constant_count, "constants"));
+  for (std::size_t i = 0; i < gradients.size(); ++i) out_gradients[i] = gradients[i].id();
+}
+
 }  // namespace
 
 TenonError* tenon_graph_create(TenonGraph** out_graph) {
@@ -142,15 +158,12 @@ TenonError* tenon_graph_value_info(const TenonGraph* graph, TenonValue value, Te
 
 TenonError* tenon_graph_gradients(TenonGraph* graph, TenonValue loss, const TenonValue* with_respect_to, uint64_t count,
                                   TenonValue* out_gradients) {
-  return guard(__func__, [&] {
-    Graph& own = get(graph, "graph").value;
-    array(out_gradients, count, "out_gradients");
-    std::vector<Value> values;
-    for (const TenonValue value : array(with_respect_to, count, "with_respect_to"))
-      values.push_back(value_of(own, value, "with_respect_to"));
-    const std::vector<Value> gradients = tenon::gradients(value_of(own, loss, "loss"), values);
-    for (std::size_t i = 0; i < gradients.size(); ++i) out_gradients[i] = gradients[i].id();
-  });
+  return guard(__func__, [&] { append_gradients(graph, loss, with_respect_to, count, nullptr, 0, out_gradients); });
+}
+
+TenonError* tenon_graph_partial_gradients(TenonGraph* graph, TenonValue loss, const TenonValue* with_respect_to, uint64_t count,
+                                          const TenonValue* constants, uint64_t constant_count, TenonValue* out_gradients) {
+  return guard(__func__, [&] { append_gradients(graph, loss, with_respect_to, count, constants, constant_count, out_gradients); });
 }
 
 TenonError* tenon_graph_describe(const TenonGraph* graph, char** out_json) {

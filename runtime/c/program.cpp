@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include <tenon/config.h>
+#include <tenon/npy.h>
+#include <tenon/safetensors.h>
 
 #include "c/graph.h"
 #include "c/json.h"
@@ -46,6 +48,13 @@ ProgramOptions program_options(const TenonProgramOptions& given) {
   if (given.precision != nullptr) options.precision = precision_of(given.precision);
   if (given.parameters != nullptr) options.parameters = get(given.parameters, "options.parameters").value;
   return options;
+}
+
+/// Errors  a file of tensors that is neither .npz nor .safetensors.
+bool is_npz(const std::string& path) {
+  if (path.ends_with(".npz")) return true;
+  if (!path.ends_with(".safetensors")) throw BadArgument("path: expected a .safetensors or .npz file, got '" + path + "'");
+  return false;
 }
 
 Json json_of(const std::vector<TenonProgram::Port>& ports) {
@@ -118,6 +127,31 @@ TenonError* tenon_parameters_get(const TenonParameters* parameters, const char* 
 
 TenonError* tenon_parameters_set(const TenonParameters* parameters, const char* name, const TenonTensor* tensor) {
   return guard(__func__, [&] { get(parameters, "parameters").value->set(text(name, "name"), get(tensor, "tensor").value); });
+}
+
+TenonError* tenon_parameters_load(const char* path, TenonParameters** out_parameters) {
+  return guard(__func__, [&] {
+    required(out_parameters, "out_parameters");
+    auto store = std::make_shared<ParameterStore>();
+    const std::string file = text(path, "path");
+    for (const NamedTensor& each : is_npz(file) ? load_npz(file) : load_safetensors(file).tensors) store->adopt(each.name, each.tensor);
+    *out_parameters = new TenonParameters(std::move(store));
+  });
+}
+
+TenonError* tenon_tensors_save(const char* path, const char* const* names, const TenonTensor* const* tensors, uint64_t count) {
+  return guard(__func__, [&] {
+    const std::string file = text(path, "path");
+    const std::span<const char* const> given_names = array(names, count, "names");
+    const std::span<const TenonTensor* const> given = array(tensors, count, "tensors");
+    std::vector<NamedTensor> named;
+    for (std::size_t i = 0; i < given.size(); ++i) named.push_back({text(given_names[i], "names"), get(given[i], "tensors").value});
+    if (is_npz(file)) {
+      save_npz(file, named);
+    } else {
+      save_safetensors(file, named);
+    }
+  });
 }
 
 TenonError* tenon_program_create(const TenonContext* context, const TenonGraph* graph, const TenonProgramOptions* options,

@@ -4,6 +4,7 @@
 
 #include "c/object.h"
 #include "core/memory_view.h"
+#include "core/nonzero.h"
 #include "exec/device_state.h"
 
 using namespace tenon;
@@ -55,6 +56,13 @@ TenonError* tenon_tensor_empty(const TenonDevice* device, tenon_dtype dtype, uin
   return guard(__func__, [&] {
     required(out_tensor, "out_tensor");
     *out_tensor = new TenonTensor(empty_on(optional_device(device), dtype, rank, shape));
+  });
+}
+
+TenonError* tenon_tensor_nonzero(const TenonTensor* tensor, TenonTensor** out_places) {
+  return guard(__func__, [&] {
+    required(out_places, "out_places");
+    *out_places = new TenonTensor(nonzero(get(tensor, "tensor").value));
   });
 }
 

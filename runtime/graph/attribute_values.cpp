@@ -270,6 +270,9 @@ Attributes attributes_from(tenon_op op, const AttributeValues& values) {
   with_attributes_of(op, [&](auto attributes) {
     FieldSetter setter(op_name(op), fields, given);
     visit_fields(attributes, setter);
+    if constexpr (std::is_same_v<decltype(attributes), tenon_attributes_random>) {
+      if (op == TENON_OP_RandomPermutation) attributes.dtype = TENON_DTYPE_I64;  // the only one, so that it is no attribute by name
+    }
     result = Attributes::of(attributes);
   });
   return result;

@@ -41,7 +41,7 @@ void Gradient::set(std::size_t i, Value gradient) {
 
 namespace {
 
-void check_arguments(Value loss, const std::vector<Value>& with_respect_to) {
+void check_arguments(Value loss, const std::vector<Value>& with_respect_to, const std::vector<Value>& constants) {
   if (!loss.present()) throw Error("gradients: the loss is absent");
   if (!is_floating(loss.dtype()) || loss.shape().rank() != 0) {
     throw Error(fmt::format("gradients: expected a floating scalar as loss, got '{}' {}{}; use reduce_mean or reduce_sum", loss.name(),
@@ -56,18 +56,25 @@ void check_arguments(Value loss, const std::vector<Value>& with_respect_to) {
           fmt::format("gradients: only floating values have gradients, got '{}' {}{}", x.name(), name_of(x.dtype()), x.shape().str()));
     }
   }
+  for (Value x : constants) {
+    if (!x.present() || &x.graph() != &loss.graph()) throw Error("gradients: expected constants of the loss's graph, got another value");
+  }
 }
 
-/// For each value: whether it depends differentiably on one of `sources`.
-std::vector<bool> dependents(const Graph& graph, const std::vector<Value>& sources) {
-  std::vector<bool> depends(graph.values().size());
+/// For each value: whether it depends differentiably on one of `sources`, by another way than `constants`.
+std::vector<bool> dependents(const Graph& graph, const std::vector<Value>& sources, const std::vector<Value>& constants) {
+  std::vector<bool> depends(graph.values().size()), is_constant(graph.values().size());
   for (Value x : sources) depends[x.id()] = true;
+  for (Value x : constants) {
+    is_constant[x.id()] = true;
+    depends[x.id()] = false;
+  }
   for (const NodeInfo& node : graph.nodes()) {
     bool any = false;
     for (ValueId input : node.inputs) any = any || (input != no_id && depends[input]);
     if (!any) continue;
     for (ValueId output : node.outputs) {
-      if (output != no_id && is_floating(graph.info(output).dtype)) depends[output] = true;
+      if (output != no_id && is_floating(graph.info(output).dtype) && !is_constant[output]) depends[output] = true;
     }
   }
   return depends;
@@ -75,12 +82,12 @@ std::vector<bool> dependents(const Graph& graph, const std::vector<Value>& sourc
 
 }  // namespace
 
-std::vector<Value> gradients(Value loss, const std::vector<Value>& with_respect_to) {
-  check_arguments(loss, with_respect_to);
+std::vector<Value> gradients(Value loss, const std::vector<Value>& with_respect_to, const std::vector<Value>& constants) {
+  check_arguments(loss, with_respect_to, constants);
   Graph& graph = loss.graph();
   // unstable expressions have even less stable derivatives: that of log(softmax(x)) divides by a value that may be 0
   graph::stabilize_in_place(graph);
-  const std::vector<bool> depends = dependents(graph, with_respect_to);
+  const std::vector<bool> depends = dependents(graph, with_respect_to, constants);
   const NameScope scope(graph, "gradient");
 
   // Only values that depend on a requested one have a gradient, so the loop visits exactly the paths to the loss.

@@ -249,8 +249,10 @@ class NameScope {
 /// request the device of the node they belong to and are named "gradient/<its name>/...". Values of
 /// a dtype that is not floating pass no gradient on. Errors: a loss that is not a floating scalar;
 /// a path through an op without a gradient, by name. Of the <Op>Grad ops only those of Conv have
-/// one, and no <Name>Step has, so second derivatives are rarely available.
-TENON_API std::vector<Value> gradients(Value loss, const std::vector<Value>& with_respect_to);
+/// one, and no <Name>Step has, so second derivatives are rarely available. No gradient passes
+/// through `constants`: a loss that depends on a value by way of them alone does not depend on it.
+TENON_API std::vector<Value> gradients(Value loss, const std::vector<Value>& with_respect_to,
+                                       const std::vector<Value>& constants = {});
 
 /// Device of each node by the node's name; a node that is not listed shows the device it requests.
 using DeviceByNode = std::unordered_map<std::string, std::string>;

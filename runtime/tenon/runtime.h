@@ -220,6 +220,10 @@ TENON_API TenonError* tenon_tensor_text(const TenonTensor* tensor, int64_t edge,
 /** 1 in `out_equal` for the same dtype, shape and bits, on any device. */
 TENON_API TenonError* tenon_tensor_equal(const TenonTensor* a, const TenonTensor* b,
                                          uint32_t* out_equal);
+/** The places of the elements that are not 0, as a host tensor i64 (rank, count): row i has their
+ * indices along axis i, in row-major order of the elements. NaN is not 0. A scalar gives (0, 0) or
+ * (0, 1). Errors: a complex dtype. */
+TENON_API TenonError* tenon_tensor_nonzero(const TenonTensor* tensor, TenonTensor** out_places);
 
 /** DLPack. The structs are those of <dlpack/dlpack.h>; DLManagedTensorVersioned is that of DLPack
  * 1.x. An import takes ownership: the exporter's deleter is called when the last tensor of the
@@ -360,6 +364,13 @@ TENON_API TenonError* tenon_graph_value_info(const TenonGraph* graph, TenonValue
 TENON_API TenonError* tenon_graph_gradients(TenonGraph* graph, TenonValue loss,
                                             const TenonValue* with_respect_to, uint64_t count,
                                             TenonValue* out_gradients);
+/** The same with `constants`, through which no gradient passes: a loss that depends on a value by way
+ * of them alone does not depend on it. */
+TENON_API TenonError* tenon_graph_partial_gradients(TenonGraph* graph, TenonValue loss,
+                                                    const TenonValue* with_respect_to,
+                                                    uint64_t count, const TenonValue* constants,
+                                                    uint64_t constant_count,
+                                                    TenonValue* out_gradients);
 /** {"values": [{id, name, kind, dtype, shape, bytes}], "nodes": [{id, name, op, version, attributes,
  * inputs, outputs, device, output_bytes}], "outputs": [{name, value}], "updates": [{parameter,
  * value}]} */
@@ -386,6 +397,14 @@ TENON_API TenonError* tenon_parameters_get(const TenonParameters* parameters, co
  * Errors  an unknown name; another dtype or shape. */
 TENON_API TenonError* tenon_parameters_set(const TenonParameters* parameters, const char* name,
                                            const TenonTensor* tensor);
+/** Parameters that are the tensors of a .safetensors or .npz file, on the host.
+ * Errors  a file that cannot be read or is damaged, by path and tensor. */
+TENON_API TenonError* tenon_parameters_load(const char* path, TenonParameters** out_parameters);
+/** Writes tensors by name to a .safetensors or .npz file, which holds its old content until it has all
+ * of the new one.
+ * Errors  a name that is empty or given twice; another extension; a file that cannot be written. */
+TENON_API TenonError* tenon_tensors_save(const char* path, const char* const* names,
+                                         const TenonTensor* const* tensors, uint64_t count);
 
 enum {
   TENON_PROGRAM_UNOPTIMIZED = 1u << 0, /**< keeps dead code and common subexpressions */

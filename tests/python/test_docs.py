@@ -10,7 +10,7 @@ import tenon
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "python.md"
 MODULES = [tenon, tenon.backends, tenon.callbacks, tenon.datasets, tenon.initializers, tenon.layers, tenon.log, tenon.losses, tenon.metrics,
-           tenon.ops, tenon.optimizers, tenon.schedules]
+           tenon.nn, tenon.nn.functional, tenon.ops, tenon.optimizers, tenon.random, tenon.schedules]
 
 
 def smaller(snippet):
@@ -22,12 +22,23 @@ def smaller(snippet):
 
 def test_the_snippets_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    train, session = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
+    blocks = re.findall(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", PAGE.read_text(), re.S)
+    train, session = blocks[0][0], blocks[-1][0]
     exec(smaller(train), {})
     assert "Epoch 5/5" in capsys.readouterr().out
     names = {"x": numpy.zeros((2, 28, 28), "float32")}
     exec(session.replace("model.onnx", "fashion.onnx"), names)
     assert names["outputs"][0].shape == (2, 10)
+    capsys.readouterr()
+    tenon.random.seed(0)
+    for code, shown in blocks[1:-1]:
+        exec(code, {})
+        printed = capsys.readouterr().out
+        # Sums are rounded as the processor adds them, and training goes on from there.
+        same = re.sub(r"accuracy 0[.]\d+", "accuracy", printed) == re.sub(r"accuracy 0[.]\d+", "accuracy", shown)
+        assert same, f"{code}prints\n{printed}where docs/python.md has\n{shown}"
+    accuracy = float(printed.split()[-1])
+    assert abs(accuracy - float(shown.split()[-1])) < 0.05
 
 
 def test_the_snippets_of_the_chinese_quick_start_run(tmp_path, monkeypatch):

@@ -163,6 +163,23 @@ print(history.end, len(history.epoch) > 0, model.evaluate(digits.train)["loss"] 
     assert result.stdout == "interrupted True True\n", result.stderr
 
 
+def test_ctrl_c_ends_a_prediction_and_an_evaluation():
+    script = """
+import os, signal, threading, numpy, tenon
+model = tenon.Sequential([tenon.layers.Dense(512, activation="relu") for _ in range(3)]).compile("sgd", loss="mse")
+x, y = numpy.zeros((400000, 16), "float32"), numpy.broadcast_to(numpy.zeros(512, "float32"), (400000, 512))
+model.predict(x[:10])
+for call in (lambda: model.predict(x, batch_size=1), lambda: model.evaluate(lambda: ((x[:1], y[:1]) for _ in range(10 ** 9)))):
+    threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    try:
+        print("finished", call())
+    except KeyboardInterrupt:
+        print("interrupted", signal.getsignal(signal.SIGINT) is signal.default_int_handler, model.predict(x[:2]).shape)
+"""
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert result.stdout == "interrupted True (2, 512)\n" * 2, result.stderr
+
+
 def test_models_are_saved_exported_and_loaded(digits, tmp_path):
     model = classifier(input_shape=(28, 28), name="small")
     model.fit(digits.train, verbose=0)

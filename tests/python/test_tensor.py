@@ -58,6 +58,24 @@ def test_indexing_is_that_of_numpy(index):
     assert made.shape == array[index].shape
 
 
+def test_arrays_and_masks_as_indices_are_those_of_numpy():
+    array = values((2, 3, 4))
+    mask, rows, pairs = array > 0, numpy.array([True, False]), numpy.array([[True, False, True], [False, True, True]])
+    for index in (mask, rows, pairs, tenon.asarray(pairs), (slice(None), pairs[0]), (rows, 0), (rows, slice(None), 1), (0, slice(None), [1, 2]), ([0, 1], [1, 2]),
+                  ([0, 1], slice(None), [1, 2]), (Ellipsis, [0, 3]), (pairs, [1]), (None, rows), (numpy.array([[0, 1], [1, 0]]), [[1], [-2]]), (-1, [-1, -2]), array > 99):
+        expected = array[index if not isinstance(index, tenon.Tensor) else index.numpy()]
+        made = tenon.asarray(array)[index]
+        assert made.shape == expected.shape and numpy.array_equal(made.numpy(), expected), index
+    for index, value in ((mask, 0), (rows, 5), (pairs, numpy.arange(4)), (([0, 1], [1, 2]), 7), ((slice(None), [0, 0]), numpy.ones(4)), ([1, 1], 3),
+                         (([0, 1], slice(None), [1, 2]), [[1, 2, 3], [4, 5, 6]]), (mask, numpy.arange(mask.sum()))):
+        expected, made = array.copy(), tenon.asarray(array.copy())
+        expected[index] = value
+        made[index] = value
+        assert numpy.array_equal(made.numpy(), expected), index
+    assert tenon.asarray(mask).nonzero().tolist() == numpy.argwhere(mask).tolist()
+    assert numpy.array_equal(tenon.asarray(array, device="reference:0")[mask].numpy(), array[mask])
+
+
 def test_views_share_memory_and_assignment_writes_to_it():
     array = values((3, 4))
     made = tenon.asarray(array)
@@ -79,10 +97,16 @@ def test_wrong_indices_are_errors():
         made[2]
     with pytest.raises(IndexError, match="at most 2 indices"):
         made[0, 0, 0]
-    with pytest.raises(tenon.UnsupportedError, match="mask"):
-        made[made > 0]
-    with pytest.raises(tenon.UnsupportedError, match="assign"):
-        made[[0, 1]] = 1
+    with pytest.raises(IndexError, match=r"expected a mask of the shape \(2,\) of the axes that it selects from, got \(3,\)"):
+        made[numpy.array([True, False, True])]
+    with pytest.raises(tenon.UnsupportedError, match="got a single bool"):
+        made[True]
+    with pytest.raises(IndexError, match="integers, slices or a mask of bool, got float32"):
+        made[[0.5]]
+    with pytest.raises(tenon.InvalidArgumentError, match="index 2 at position 0 is out of range"):
+        made[[2]]
+    with pytest.raises(tenon.InvalidArgumentError, match="out of range"):
+        made[[0, 5], [0, 1]]
     with pytest.raises(tenon.InvalidArgumentError, match="."):
         made[0] = [1, 2]
     assert [each.tolist() for each in made] == [[0, 0, 0]] * 2

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <thread>
 
+#include "temporary_folder.h"
+
 using namespace tenon::test;
 using nlohmann::json;
 
@@ -205,6 +207,84 @@ TEST_CASE("C API: wrong nodes are errors and leave the graph as it was") {
   CHECK(value == 77);
   REQUIRE_OK(tenon_graph_text(p.graph, &text));
   CHECK(taken(text) == before);
+}
+
+TEST_CASE("C API: a random permutation by name has the dtype that it has by number") {
+  const NoLeaks none;
+  const Owned<TenonContext> context = make_context();
+  const std::uint64_t words[] = {7, 1};
+  const std::int64_t two[] = {2};
+  Owned<TenonTensor> key, result;
+  REQUIRE_OK(tenon_tensor_copy_of(words, TENON_DTYPE_U64, 1, two, nullptr, key.out()));
+  const TenonTensor* inputs[] = {key};
+  REQUIRE_OK(
+      tenon_apply_named(context, nullptr, "RandomPermutation", R"({"stream": 0, "shape": [5]})", inputs, 1, result.out(), 1, nullptr));
+  CHECK(info_of(result).dtype == TENON_DTYPE_I64);
+  std::int64_t places[5];
+  REQUIRE_OK(tenon_tensor_read(result, places, sizeof places));
+  std::ranges::sort(places);
+  CHECK(std::ranges::equal(places, std::vector<std::int64_t>{0, 1, 2, 3, 4}));
+}
+
+TEST_CASE("C API: no gradient passes through constants") {
+  const NoLeaks none;
+  const Owned<TenonContext> context = make_context();
+  Owned<TenonGraph> graph;
+  REQUIRE_OK(tenon_graph_create(graph.out()));
+  TenonValue x = 0, held = 0, product = 0, whole = 0, partial = 0;
+  REQUIRE_OK(tenon_graph_input(graph, "x", TENON_DTYPE_F32, 0, nullptr, &x));
+  REQUIRE_OK(tenon_graph_apply(graph, TENON_OP_Exp, nullptr, nullptr, &x, 1, &held, 1, nullptr));
+  const TenonValue factors[] = {x, held};
+  REQUIRE_OK(tenon_graph_apply(graph, TENON_OP_Mul, nullptr, nullptr, factors, 2, &product, 1, nullptr));
+  REQUIRE_OK(tenon_graph_gradients(graph, product, &x, 1, &whole));
+  REQUIRE_OK(tenon_graph_partial_gradients(graph, product, &x, 1, &held, 1, &partial));
+  REQUIRE_OK(tenon_graph_output(graph, "whole", whole));
+  REQUIRE_OK(tenon_graph_output(graph, "partial", partial));
+  TenonValue same = 77;
+  const TenonValue none_such = 1000;
+  CHECK_FAILS_WITH("constants: expected a value of the graph", tenon_graph_partial_gradients(graph, product, &x, 1, &none_such, 1, &same));
+  CHECK(same == 77);
+
+  Owned<TenonProgram> program;
+  REQUIRE_OK(tenon_program_create(context, graph, nullptr, program.out()));
+  const Owned<TenonTensor> two = make_tensor({2}, {});
+  const TenonTensor* inputs[] = {two};
+  TenonTensor* outputs[2] = {};
+  REQUIRE_OK(tenon_program_run(program, inputs, 1, outputs, 2, nullptr));
+  const Owned<TenonTensor> first(outputs[0]), second(outputs[1]);
+  CHECK(values_of(first)[0] == doctest::Approx(3 * std::exp(2.0)));  // (x e^x)' = (1 + x) e^x
+  CHECK(values_of(second)[0] == doctest::Approx(std::exp(2.0)));
+}
+
+TEST_CASE("C API: tensors are saved to files and come back as parameters") {
+  const NoLeaks none;
+  const TemporaryFolder folder;
+  const Owned<TenonTensor> w = make_tensor({1, 2, 3, 4}, {2, 2}), b = make_tensor({5}, {});
+  const char* names[] = {"layer.w", "b"};
+  const TenonTensor* tensors[] = {w, b};
+  for (const std::string extension : {".safetensors", ".npz"}) {
+    CAPTURE(extension);
+    const std::string path = folder.path() + "/weights" + extension;
+    REQUIRE_OK(tenon_tensors_save(path.c_str(), names, tensors, 2));
+    Owned<TenonParameters> parameters;
+    REQUIRE_OK(tenon_parameters_load(path.c_str(), parameters.out()));
+    char* text = nullptr;
+    REQUIRE_OK(tenon_parameters_describe(parameters, &text));
+    const json about = parsed(text);
+    CHECK(about.size() == 2);
+    CHECK(about[1]["name"] == "layer.w");
+    CHECK(about[1]["is_set"] == true);
+    Owned<TenonTensor> back;
+    REQUIRE_OK(tenon_parameters_get(parameters, "layer.w", back.out()));
+    CHECK(values_of(back) == std::vector<float>{1, 2, 3, 4});
+    REQUIRE_OK(tenon_parameters_get(parameters, "b", back.out()));
+    CHECK(values_of(back) == std::vector<float>{5});
+  }
+  Owned<TenonParameters> parameters;
+  CHECK_FAILS_WITH("path: expected a .safetensors or .npz file", tenon_tensors_save("weights.bin", names, tensors, 2));
+  CHECK_FAILS_WITH("none.npz", tenon_parameters_load((folder.path() + "/none.npz").c_str(), parameters.out()));
+  const char* twice[] = {"b", "b"};
+  CHECK_FAILS_WITH("tensor \"b\" is given twice", tenon_tensors_save((folder.path() + "/twice.safetensors").c_str(), twice, tensors, 2));
 }
 
 TEST_CASE("C API: a program runs with new results, with the caller's, by name and bound, and takes a gradient step") {

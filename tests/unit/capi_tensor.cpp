@@ -160,6 +160,33 @@ TEST_CASE("C API: views of a tensor") {
   CHECK(same == 0);
 }
 
+TEST_CASE("C API: the places of elements that are not 0 are rows of indices, in row-major order") {
+  const NoLeaks none;
+  const Owned<TenonContext> context = make_context();
+  const Owned<TenonTensor> host = make_tensor({0, 3, 0, -1, 0, 5}, {2, 3}), scalar = make_tensor({2}, {});
+  const auto places_of = [](const TenonTensor* tensor) {
+    Owned<TenonTensor> places;
+    REQUIRE_OK(tenon_tensor_nonzero(tensor, places.out()));
+    CHECK(info_of(places).dtype == TENON_DTYPE_I64);
+    std::vector<std::int64_t> values(info_of(places).element_count);
+    REQUIRE_OK(tenon_tensor_read(places, values.data(), values.size() * sizeof(std::int64_t)));
+    return std::pair(shape_of(places), values);
+  };
+  CHECK(places_of(host) == std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>{{2, 3}, {0, 1, 1, 1, 0, 2}});
+  Owned<TenonTensor> other;
+  const std::int64_t swapped[] = {1, 0};
+  REQUIRE_OK(tenon_tensor_permute(host, 2, swapped, other.out()));
+  CHECK(places_of(other) == std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>{{2, 3}, {0, 1, 2, 1, 0, 1}});
+  CHECK(places_of(scalar).first == std::vector<std::int64_t>{0, 1});
+  Owned<TenonDevice> device;
+  REQUIRE_OK(tenon_device_open(context, "reference:0", device.out()));
+  REQUIRE_OK(tenon_tensor_to_device(host, device, other.out()));
+  CHECK(places_of(other) == places_of(host));
+  REQUIRE_OK(tenon_tensor_fill(other, 0));
+  CHECK(places_of(other).first == std::vector<std::int64_t>{2, 0});
+  CHECK_FAILS_WITH("tensor: expected", tenon_tensor_nonzero(nullptr, other.out()));
+}
+
 TEST_CASE("C API: tensors move between devices") {
   const NoLeaks none;
   const Owned<TenonContext> context = make_context();

@@ -77,6 +77,17 @@ def function_of(kind: str, name: str, keys: Keys) -> str:
     return "\n".join(lines)
 
 
+def defaults_of(names: Dict[str, Keys]) -> str:
+    """The table of the keys' defaults, for those who compute with them."""
+    lines = ["DEFAULTS: Dict[str, Dict[str, Any]] = {  # of the keys that have one"]
+    for name, keys in names.items():
+        found = {key: text.rpartition("; default ")[2] for key, text in keys if "; default " in text and key != "name"}
+        values = {key: {"null": None, "true": True, "false": False}.get(value, value) for key, value in found.items()}
+        numbers = {key: float(value) if isinstance(value, str) and re.fullmatch(r"[\d.e+-]+", value) else value for key, value in values.items()}
+        lines += textwrap.wrap(f'"{name}": {numbers!r},', 140, initial_indent="    ", subsequent_indent=" " * 8, break_long_words=False)
+    return "\n".join([*lines, "}"])
+
+
 def definition_modules(schema: str) -> Dict[str, str]:
     """file name -> text"""
     made = {}
@@ -99,5 +110,8 @@ def definition_modules(schema: str) -> Dict[str, str]:
             text[3] = text[3].replace("Any, ", "")
         if text[3] == "from typing import Any" and not re.search(r"\bAny\b", body):
             text[3:5] = []
-        made[f"{module}.py"] = "\n".join(text) + "\n\n\n" + body + "\n"
+        if kind == "optimizer":
+            body = defaults_of(names) + "\n\n\n" + body
+            text[3] = text[3].replace("Any, ", "Any, Dict, ")
+        made[f"{module}.py"] = "\n".join(text) + "\n\n" + ("" if kind == "optimizer" else "\n") + body + "\n"
     return made

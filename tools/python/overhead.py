@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What Python adds to a call: microseconds of a net of ten nodes by Model, InferenceSession and the bare C function, of ops and of arrays in and out, and of
-ONNX Runtime's session on the same file if the package onnxruntime is installed.
+ONNX Runtime's session on the same file if the package onnxruntime is installed; and what a training step costs by a model of layers and by tenon.nn.
 
 Usage: PYTHONPATH=runtime/python TENON_LIBRARY=build/release/lib/libtenon.so tools/python/overhead.py
 """
@@ -14,21 +14,21 @@ import time
 import numpy
 
 import tenon
-from tenon import layers
+from tenon import layers, nn
 from tenon._library import lib, texts
 
 REPETITIONS, ROUNDS = 2000, 7
 
 
-def microseconds(functions):
+def microseconds(functions, repetitions):
     """The least mean of each of several functions, measured in turns."""
     best = {name: float("inf") for name in functions}
     for _ in range(ROUNDS):
         for name, function in functions.items():
             begin = time.perf_counter()
-            for _ in range(REPETITIONS):
+            for _ in range(repetitions):
                 function()
-            best[name] = min(best[name], (time.perf_counter() - begin) / REPETITIONS * 1e6)
+            best[name] = min(best[name], (time.perf_counter() - begin) / repetitions * 1e6)
     return best
 
 
@@ -64,6 +64,25 @@ def bare_model(model, x):
     return call
 
 
+def steps():
+    """A step of Adam on 64 samples through 784-256-10, by a model of layers and by tenon.nn."""
+    x, y = numpy.random.rand(64, 784).astype("float32"), numpy.arange(64) % 10
+    model = tenon.Sequential([layers.Dense(256, activation="relu"), layers.Dense(10)])
+    model.compile("adam", loss=tenon.losses.SparseCategoricalCrossentropy(from_logits=True))
+    network = nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 10))
+    optimizer = nn.Optimizer("adam", learning_rate=1e-3)
+    gradient = tenon.value_and_grad(lambda network, x, y: nn.functional.cross_entropy(network(x), y))
+
+    def step(x, y):
+        value, gradients = gradient(network, x, y)
+        optimizer.update(network, gradients)
+        return value
+    traced, frozen, predict = tenon.function(step), tenon.function(network, freeze=True), tenon.function(network)
+    return {"Model.train_on_batch": lambda: model.train_on_batch(x, y), "nn: a step in tenon.function": lambda: traced(x, y),
+            "nn: value_and_grad, then update": lambda: step(x, y), "nn: tenon.function(network)": lambda: predict(x),
+            "nn: the same with freeze=True": lambda: frozen(x)}
+
+
 def main():
     net = tenon.Sequential([each for _ in range(5) for each in (layers.Dense(32), layers.ReLU())], input_shape=[32])
     array = numpy.linspace(-1, 1, 32, dtype="float32").reshape(1, 32)
@@ -92,8 +111,12 @@ def main():
         y = x + 1
         functions.update({"asarray(numpy)": lambda: tenon.asarray(array), "tensor.numpy()": lambda: y.numpy(), "tensor + tensor": lambda: y + y,
                           "ops.relu": lambda: tenon.ops.relu(y), "numpy.from_dlpack(tensor)": lambda: numpy.from_dlpack(y)})
-        for each, value in microseconds(functions).items():
+        traced = tenon.function(lambda x: x + 1.0)
+        functions["tenon.function(x + 1)"] = lambda: traced(y)
+        for each, value in microseconds(functions, REPETITIONS).items():
             print(f"{each:34} {value:8.2f} us")
+    for each, value in microseconds(steps(), 50).items():
+        print(f"{each:34} {value:8.2f} us")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@
 
 #include <tenon/functions.h>
 
+#include "core/nonzero.h"
 #include "onnx/rules/shapes.h"
 
 namespace tenon::onnx {
@@ -124,20 +125,7 @@ void compress(Node& node) {
 }
 
 void non_zero(Node& node) {
-  const Tensor x = deciding_elements(node, 0);
-  const std::vector<std::uint8_t> flags = flags_of(x);
-  const auto count = static_cast<std::int64_t>(std::count(flags.begin(), flags.end(), 1));
-  const Shape shape = x.shape();
-  // A scalar gives (0, n), unlike in NumPy.
-  Tensor places = Tensor::empty(DType::i64, {static_cast<std::int64_t>(shape.rank()), count});
-  const auto strides = dense_strides(shape);
-  std::int64_t* next = places.data<std::int64_t>();
-  for (std::size_t axis = 0; axis < shape.rank(); ++axis) {
-    for (std::size_t i = 0; i < flags.size(); ++i) {
-      if (flags[i] != 0) *next++ = static_cast<std::int64_t>(i) / strides[axis] % shape[axis];
-    }
-  }
-  node.output(0, places);
+  node.output(0, nonzero(deciding_elements(node, 0)));  // a scalar gives (0, n), unlike in NumPy
 }
 
 void unique(Node& node) {

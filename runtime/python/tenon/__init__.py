@@ -12,7 +12,7 @@ docs/python.md is the guide.
 from . import backends
 from ._context import Context, Device, default_context, device, devices, set_default_context
 from ._errors import (CancelledError, DeviceLostError, DeviceNotFoundError, Error, ForkedError, IncompatibleError, InternalError,
-                      InvalidArgumentError, NotReadyError, OutOfMemoryError, UnsupportedError, VendorError)
+                      InvalidArgumentError, NotReadyError, OutOfMemoryError, TraceError, UnsupportedError, VendorError)
 from ._library import live_objects, version
 from ._session import InferenceSession, IOBinding, ModelMetadata, NodeArg, SessionOptions, get_available_providers
 from ._tensor import Tensor, arange, asarray, empty, equal, from_dlpack, full, ones, stack, tensor, zeros
@@ -21,11 +21,14 @@ from ._dtypes import (DType, bfloat16, bool_, complex64, complex128, float16, fl
 from . import callbacks, datasets, initializers, layers, log, losses, metrics, ops, optimizers, schedules
 from ._data import Data
 from ._explanation import Explanation, explain
+from ._function import Function, function
+from ._gradient import grad, stop_gradient, value_and_grad
 from ._history import History
 from ._model import Model, Sequential, load
 from ._onnx import OnnxModel
 from ._program import Program
 from .backends import doctor
+from . import nn, random
 
 __version__ = version()
 

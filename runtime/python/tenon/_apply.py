@@ -6,27 +6,42 @@ from functools import lru_cache
 from typing import Any, List, Optional, Tuple
 
 from ._context import DeviceLike, default_context, device_of
+from ._dtypes import DType, bool_
 from ._library import check, lib
 from ._tensor import Tensor, asarray, full, wrap
+from ._tracing import state
 
 _byref = ctypes.byref
 _arrays = [ctypes.c_void_p * max(count, 1) for count in range(32)]
 
 
 @lru_cache(maxsize=1024)
-def _attributes(items: Tuple[Tuple[str, Any], ...]) -> bytes:
+def encoded_attributes(items: Tuple[Tuple[str, Any], ...]) -> bytes:
     return json.dumps({key: value for key, value in items if value is not None}).encode()
 
 
+def capacity_of(name: bytes, count: int) -> int:
+    """A bound of the number of results of an op with `count` operands."""
+    return 8 if name != b"Split" and not name.endswith(b"Step") else max(64, 5 * count)
+
+
+def dtype_of_numbers(operands: Tuple[Any, ...]) -> Optional[DType]:
+    """The dtype that numbers among the operands get: that of the first tensor which is no condition; None without a tensor."""
+    dtypes = [each.dtype for each in operands if isinstance(each, Tensor)]
+    return next((each for each in dtypes if each != bool_), dtypes[0] if dtypes else None)
+
+
 def apply(number: int, name: bytes, operands: Tuple[Any, ...], attributes: Optional[Tuple[Tuple[str, Any], ...]], device: DeviceLike) -> List[Tensor]:
-    """The results of an op. A number becomes a tensor of the first tensor's dtype. Without a device the op runs where its operands are."""
+    """The results of an op. A number becomes a tensor of the first tensor's dtype. Without a device the op runs where its operands are.
+    In a trace it becomes a node."""
+    if state.trace is not None:
+        return state.trace.apply(number, name, operands, attributes, device)
     tensors: List[Optional[Tensor]] = []
-    first = next((each for each in operands if isinstance(each, Tensor)), None)
     for each in operands:
         if each is None or isinstance(each, Tensor):
             tensors.append(each)
-        elif first is not None and isinstance(each, (bool, int, float)):
-            tensors.append(full((), each, first.dtype))
+        elif isinstance(each, (bool, int, float)):
+            tensors.append(full((), each, dtype_of_numbers(operands)))
         else:
             tensors.append(asarray(each))
     where = device_of(device)
@@ -37,13 +52,13 @@ def apply(number: int, name: bytes, operands: Tuple[Any, ...], attributes: Optio
     context = where.context
     count = len(tensors)
     inputs = (_arrays[count] if count < 32 else ctypes.c_void_p * count)(*[None if each is None else each.handle for each in tensors])
-    capacity = 8 if name != b"Split" and not name.endswith(b"Step") else max(64, 5 * count)
+    capacity = capacity_of(name, count)
     outputs = (ctypes.c_void_p * capacity)()
     found = ctypes.c_uint64()
     if attributes is None:
         check(lib.tenon_apply(context.handle, where.handle, number, None, None, inputs, count, outputs, capacity, _byref(found)))
     else:
-        check(lib.tenon_apply_named(context.handle, where.handle, name, _attributes(attributes), inputs, count, outputs, capacity, _byref(found)))
+        check(lib.tenon_apply_named(context.handle, where.handle, name, encoded_attributes(attributes), inputs, count, outputs, capacity, _byref(found)))
     return [wrap(outputs[i], where) for i in range(found.value)]
 
 

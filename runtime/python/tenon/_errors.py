@@ -3,7 +3,7 @@
 from typing import Dict, Type
 
 __all__ = ["Error", "InvalidArgumentError", "UnsupportedError", "OutOfMemoryError", "DeviceNotFoundError", "DeviceLostError",
-           "IncompatibleError", "NotReadyError", "CancelledError", "VendorError", "InternalError", "ForkedError"]
+           "IncompatibleError", "NotReadyError", "CancelledError", "VendorError", "InternalError", "ForkedError", "TraceError"]
 
 
 class Error(Exception):
@@ -76,6 +76,10 @@ class ForkedError(Error, RuntimeError):
     """The object belongs to the parent process; a child of fork() makes its own."""
 
     status = "FORKED"
+
+
+class TraceError(InvalidArgumentError, TypeError):
+    """A function that is being traced does what a program cannot: it reads the elements of a traced tensor, or changes them in place."""
 
 
 OF_STATUS: Dict[str, Type[Error]] = {

@@ -15,6 +15,7 @@ from ._data import Arrays, Data, data_of, named_tensors
 from ._errors import InvalidArgumentError
 from ._explanation import Explanation
 from ._history import History
+from ._interrupt import Interruptible
 from ._library import (Callbacks, Definition, Object, PathLike, check, definition_of, encoded, handles, integers, json_of, lib, object_of, path_of,
                        plain, sized, text_of, texts)
 from ._onnx import OnnxModel
@@ -160,12 +161,14 @@ class Model(Object):
             check(lib.tenon_model_stop(self.handle, b"a callback set stop_training"))
 
     def evaluate(self, x: Any, y: Optional[Arrays] = None, *, batch_size: int = 32, sample_weight: Optional[TensorLike] = None) -> Dict[str, float]:
-        """{"loss": ..., "accuracy": ...} of arrays or of what fit() takes as x. Errors: a model without a loss."""
+        """{"loss": ..., "accuracy": ...} of arrays or of what fit() takes as x. Ctrl-C ends it by KeyboardInterrupt. Errors: a model without
+        a loss."""
         self._expect_compiled("evaluate")
         data = data_of(x, y, sample_weight)
         out = _c_void_p()
-        error = lib.tenon_model_evaluate(self.handle, data.handle, batch_size, None, _byref(out))
-        (data.callbacks or Callbacks()).check(error)
+        with Interruptible() as running:
+            error = lib.tenon_model_evaluate(self.handle, data.handle, batch_size, running.run_options, _byref(out))
+            (data.callbacks or Callbacks()).check(error)
         report = json.loads(ctypes.string_at(out.value or 0))
         lib.tenon_string_free(out)
         return {name: float("nan") if value is None else float(value) for name, value in report.items()}
@@ -205,13 +208,18 @@ class Model(Object):
         """The outputs for x (n, sample...), in batches: tensors of the host, or a tuple of them.
 
         probabilities  True turns scores into probabilities as the loss does.
+
+        Ctrl-C ends it by KeyboardInterrupt.
         """
         found, tensors = named_tensors(x)
         if not self._compiled and self._path is not None:
-            return self._inferred(found, tensors)
-        return self._predict(texts(found) if found else None, tuple(tensors), batch_size, _api.PREDICT_PROBABILITIES if probabilities else 0)
+            with Interruptible() as running:
+                return self._inferred(found, tensors, running.run_options)
+        with Interruptible() as running:
+            return self._predict(texts(found) if found else None, tuple(tensors), batch_size, _api.PREDICT_PROBABILITIES if probabilities else 0,
+                                 running.run_options)
 
-    def _predict(self, names: Any, tensors: Tuple[Tensor, ...], batch_size: int, flags: int) -> Outputs:
+    def _predict(self, names: Any, tensors: Tuple[Tensor, ...], batch_size: int, flags: int, run_options: Any = None) -> Outputs:
         if not self._output_count:
             self._ready()
             outputs = self.info["outputs"]
@@ -222,15 +230,15 @@ class Model(Object):
         count = self._output_count
         inputs = (_c_void_p * len(tensors))(*[each.handle for each in tensors])
         made = (_c_void_p * count)()
-        error = lib.tenon_model_predict(self.handle, names, inputs, len(tensors), batch_size, flags, None, made, count)
+        error = lib.tenon_model_predict(self.handle, names, inputs, len(tensors), batch_size, flags, run_options, made, count)
         if error is not None:
             check(error)
         return wrap(made[0], None) if count == 1 else tuple(wrap(made[i], None) for i in range(count))
 
-    def _inferred(self, names: List[str], tensors: List[Tensor]) -> Outputs:
+    def _inferred(self, names: List[str], tensors: List[Tensor], run_options: Any = None) -> Outputs:
         if self._inference is None:
             self._inference = OnnxModel(self._path or "", context=self.context)
-        outputs = self._inference.run(names or self._inference.input_names[:1], tensors)
+        outputs = self._inference.run(names or self._inference.input_names[:1], tensors, run_options)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def freeze(self, batch_size: int) -> Any:

@@ -40,14 +40,14 @@ class OnnxModel(Object):
         self._texts: Any = None
         self._inputs: Any = None
 
-    def run(self, names: List[str], tensors: Sequence[Tensor]) -> List[Tensor]:
+    def run(self, names: List[str], tensors: Sequence[Tensor], run_options: Any = None) -> List[Tensor]:
         """All outputs, for inputs by name."""
         if names != self._last_names:  # a copy is kept for the next call, which mostly has the same
             self._texts, self._inputs = texts(names), ctypes.c_void_p * max(len(names), 1)
             self._last_names = list(names)
         inputs = self._inputs(*[each.handle for each in tensors])
         outputs = self._outputs()
-        error = lib.tenon_onnx_run(self.handle, self._texts, inputs, len(tensors), outputs, self._count, None)
+        error = lib.tenon_onnx_run(self.handle, self._texts, inputs, len(tensors), outputs, self._count, run_options)
         if error is not None:
             check(error)
         return [wrap(each, None) for each in outputs[:self._count]]

@@ -10,7 +10,8 @@ from . import _api, _exchange
 from ._context import Device, DeviceLike, default_context, device_of
 from ._dtypes import BY_CODE, DType, DTypeLike, bool_, dtype_of, float32, int64, promoted
 from ._errors import InvalidArgumentError, UnsupportedError
-from ._library import Object, check, integers, lib, object_of, text_of
+from ._library import Object, check, generation, integers, lib, object_of, text_of
+from ._tracing import state, suspended
 
 Scalar = Union[bool, int, float]
 TensorLike = Any  # a Tensor, an array of another package, a number, or nested lists of numbers
@@ -38,6 +39,26 @@ def import_numpy(needed_by: str, instead: str) -> Any:
     return numpy
 
 
+def is_mask(index: Any) -> bool:
+    """Whether an index is a bool, or an array of them."""
+    return isinstance(index, bool) or getattr(getattr(index, "dtype", None), "name", "") == "bool"
+
+
+def is_traced(index: Any) -> bool:
+    """Whether an index is a traced tensor."""
+    return isinstance(index, Tensor) and hasattr(index, "_trace")
+
+
+def is_integer(index: Any) -> bool:
+    """Whether an index is a number, which selects an element of an axis."""
+    return type(index) is int or (hasattr(index, "__index__") and getattr(index, "ndim", 0) == 0 and not is_mask(index) and not is_traced(index))
+
+
+def _is_basic(indices: Tuple[Any, ...]) -> bool:
+    """Whether an index has only integers, slices, None and Ellipsis, which make views."""
+    return all(each is None or each is Ellipsis or isinstance(each, slice) or is_integer(each) for each in indices)
+
+
 class Tensor(Object):
     """A strided array of one dtype in host or device memory.
 
@@ -55,7 +76,12 @@ class Tensor(Object):
     __array_priority__ = 100  # NumPy leaves mixed operations to this class
 
     def __init__(self, data: TensorLike, dtype: Optional[DTypeLike] = None, device: DeviceLike = None):
-        made = asarray(data, dtype, device)
+        if state.trace is not None:
+            state.trace.expect_known(data, "tenon.Tensor(...)", "use tenon.asarray(...)")
+            with suspended():
+                made = asarray(data, dtype, device)
+        else:
+            made = asarray(data, dtype, device)
         if made is data:
             handle, where = object_of(lib.tenon_tensor_reshape, made.handle, made.ndim, integers(made.shape)) if made.is_dense else 0, made._device
             if not handle:
@@ -226,7 +252,7 @@ class Tensor(Object):
             raise UnsupportedError(f"memoryview: expected dense memory of the host with real elements of whole bytes, got {self!r}: use contiguous(), cpu() "
                                    "or to()")
         raw: Any = (ctypes.c_char * self.nbytes).from_address(self.address)
-        raw.tensor = self  # keeps it alive
+        raw.owner = _Owner.of(self)
         data: Any = memoryview(raw).cast("B")
         view: memoryview = data.cast(dtype.format, self.shape) if self.size and self.ndim else data.cast(dtype.format)
         return view.toreadonly() if self.is_read_only else view
@@ -240,6 +266,9 @@ class Tensor(Object):
 
     def tolist(self) -> Any:
         """The elements as nested lists of Python's numbers; a number for a tensor without dimensions."""
+        if state.trace is not None:
+            with suspended():
+                return self.tolist()
         source = self.cpu().contiguous()
         if source.dtype.format in (None, "e"):  # memoryview has no halves
             source = source.to("float32" if source.dtype.is_floating else "int32")
@@ -256,6 +285,9 @@ class Tensor(Object):
         """The only element. Errors: there are others."""
         if self.size != 1:
             raise InvalidArgumentError(f"item: expected a tensor of one element, got {self.shape}")
+        if state.trace is not None:
+            with suspended():
+                return self.item()
         return self.reshape(()).tolist() if self.is_dense else self.contiguous().reshape(()).tolist()
 
     def __bool__(self) -> bool:
@@ -296,6 +328,8 @@ class Tensor(Object):
                     raise
                 device = each
         made = self
+        if state.trace is not None:
+            return state.trace.converted(self, device, None if dtype is None else dtype_of(dtype))
         if dtype is not None and dtype_of(dtype).code != made._info.dtype:
             made = _wrap(object_of(lib.tenon_tensor_to_dtype, made.handle, dtype_of(dtype).code), made._device)
         where = device_of(device)
@@ -315,6 +349,8 @@ class Tensor(Object):
 
     def clone(self) -> "Tensor":
         """A dense copy in the same memory."""
+        if state.trace is not None:
+            return state.trace.lift(self)
         made = empty(self.shape, self.dtype, self.device)
         return made.copy_(self)
 
@@ -324,6 +360,10 @@ class Tensor(Object):
 
     def copy_(self, source: TensorLike) -> "Tensor":
         """Sets the elements to those of another tensor, which is converted and broadcast. Errors: a read-only tensor; shapes that do not fit."""
+        if state.trace is not None:
+            state.trace.expect_known(source, "copy_()")
+            with suspended():
+                return self.copy_(source)
         value = asarray(source, dtype=self.dtype)
         if value.shape != self.shape:
             value = value.expand(self.shape)
@@ -336,6 +376,8 @@ class Tensor(Object):
         return self
 
     def _view(self, function: Any, *arguments: Any) -> "Tensor":
+        if state.trace is not None:
+            return state.trace.lift(self)._view(function, *arguments)
         out = _c_void_p()
         check(function(self.handle, *arguments, _byref(out)))
         return _wrap(out.value or 0, self._device)
@@ -397,7 +439,10 @@ class Tensor(Object):
         return made
 
     def __getitem__(self, index: Any) -> "Tensor":
-        indices = list(index) if isinstance(index, tuple) else [index]
+        indices = index if isinstance(index, tuple) else (index,)
+        if not _is_basic(indices):
+            from ._indexing import gathered
+            return gathered(self, indices)
         if sum(each is Ellipsis for each in indices) > 1:
             raise IndexError("index: expected at most one Ellipsis")
         taken = sum(each is not None and each is not Ellipsis for each in indices)
@@ -411,17 +456,11 @@ class Tensor(Object):
                 made, axis = made._view(lib.tenon_tensor_unsqueeze, axis), axis + 1
             elif isinstance(each, slice):
                 made, axis = made._slice(axis, each), axis + 1
-            elif isinstance(each, bool) or getattr(getattr(each, "dtype", None), "name", "") == "bool":
-                raise UnsupportedError("index: expected integers and slices, got a mask of bool; use tenon.ops.where, or index tensor.numpy()")
-            elif hasattr(each, "__index__") and getattr(each, "ndim", 0) == 0:
+            else:
                 number, size = each.__index__(), made.shape[axis]
                 if not -size <= number < size:  # IndexError, which ends iterations
                     raise IndexError(f"index {number} is out of range for axis {axis} of {self.shape}")
                 made = made._view(lib.tenon_tensor_select, axis, number)
-            else:
-                from .ops import gather
-                where = asarray(each)
-                made, axis = gather(made, where if where.dtype.is_integer else where.to(int64), axis=axis), axis + where.ndim
         return made if made is not self else self._view(lib.tenon_tensor_expand, self.ndim, integers(self.shape))
 
     def _slice(self, axis: int, part: slice) -> "Tensor":
@@ -431,10 +470,21 @@ class Tensor(Object):
         return self._view(lib.tenon_tensor_slice, axis, begin, end, step)
 
     def __setitem__(self, index: Any, value: TensorLike) -> None:
-        for each in index if isinstance(index, tuple) else (index,):
-            if not (each is None or each is Ellipsis or isinstance(each, slice) or (hasattr(each, "__index__") and getattr(each, "ndim", 0) == 0)):
-                raise UnsupportedError("index: expected integers and slices to assign to; use tenon.ops.scatter_elements, or assign to tensor.numpy()")
-        self[index].copy_(value)
+        indices = index if isinstance(index, tuple) else (index,)
+        if state.trace is not None:
+            for each in (value, *indices):
+                state.trace.expect_known(each, "assignment to an index")
+            with suspended():
+                self[index] = value
+        elif _is_basic(indices):
+            self[index].copy_(value)
+        else:
+            from ._indexing import assigned
+            assigned(self, indices, value)
+
+    def nonzero(self) -> "Tensor":
+        """The indices of the elements that are not 0, int64 (count, ndim), in row-major order, on the host. NaN is not 0."""
+        return _wrap(object_of(lib.tenon_tensor_nonzero, self.handle), None).T
 
     # -------------------------------------------------------------- arithmetic
 
@@ -603,10 +653,10 @@ class Tensor(Object):
 class _ArrayInterface:
     """What NumPy makes an array of, and what keeps the tensor alive as the array's base."""
 
-    __slots__ = ("tensor", "__array_interface__")
+    __slots__ = ("owner", "__array_interface__")
 
     def __init__(self, tensor: Tensor, typestr: str):
-        self.tensor = tensor
+        self.owner = _Owner.of(tensor)
         info = tensor._info
         width = int(typestr[2:])
         self.__array_interface__ = {
@@ -616,15 +666,22 @@ class _ArrayInterface:
 
 
 class _Owner:
-    """Releases a tensor's handle at its end."""
+    """Keeps the memory of a tensor, and releases its handle at the end."""
 
-    __slots__ = ("handle",)
+    __slots__ = ("handle", "born")
 
     def __init__(self, handle: Optional[int]):
-        self.handle = handle
+        self.handle, self.born = handle, generation()
+
+    @classmethod
+    def of(cls, tensor: Tensor) -> "_Owner":
+        """An owner of the memory that the tensor has now; a tensor may get other memory."""
+        lib.tenon_retain(tensor.handle)
+        return cls(tensor.handle)
 
     def __del__(self) -> None:
-        lib.tenon_release(self.handle)
+        if self.born == generation():
+            lib.tenon_release(self.handle)
 
 
 class ArrayMaker:
@@ -698,10 +755,8 @@ def _from_lists(data: Any, dtype: Optional[DType]) -> int:
         address, _ = values.buffer_info()
         return object_of(lib.tenon_tensor_copy_of, address if level else None, target.code, len(shape), integers(shape), None)
     wide = array("d", level)
-    handle = object_of(lib.tenon_tensor_copy_of, wide.buffer_info()[0], dtype_of("float64").code, len(shape), integers(shape), None)
-    made = _wrap(handle, None).to(target)
-    handle, made._handle = made._handle or 0, None
-    return handle
+    made = _wrap(object_of(lib.tenon_tensor_copy_of, wide.buffer_info()[0], dtype_of("float64").code, len(shape), integers(shape), None), None)
+    return object_of(lib.tenon_tensor_to_dtype, made.handle, target.code)
 
 
 def asarray(data: TensorLike, dtype: Optional[DTypeLike] = None, device: DeviceLike = None) -> Tensor:
@@ -770,7 +825,8 @@ def full(shape: Shape, value: Scalar, dtype: Optional[DTypeLike] = None, device:
     kind = dtype_of(type(value) if dtype is None else dtype)
     out = _c_void_p()
     check(lib.tenon_tensor_full(None if where is None else where.handle, kind.code, len(sizes), integers(sizes), value, _byref(out)))
-    return _wrap(out.value or 0, where)
+    made = _wrap(out.value or 0, where)
+    return made if sizes or state.trace is None else state.trace.constant(made)
 
 
 def zeros(shape: Shape, dtype: DTypeLike = float32, device: DeviceLike = None) -> Tensor:

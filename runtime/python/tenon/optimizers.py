@@ -1,13 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
 # Written by tools/python/generate.py from what the readers of YAML know; a test checks that it is up to date.
 """Optimizers, for the argument `optimizer` of Model.compile. None stands for the default."""
-from typing import Any, Optional, Sequence
+from typing import Any, Dict, Optional, Sequence
 
 from ._definition import Definition
 
 __all__ = [
     "Adam", "AdamW", "AMSGrad", "SGD", "RMSprop", "Adagrad", "Adadelta", "RAdam", "NAdam",
 ]
+
+DEFAULTS: Dict[str, Dict[str, Any]] = {  # of the keys that have one
+    "adam": {'preset': 'none', 'beta1': 0.9, 'beta2': 0.999, 'epsilon': 1e-08, 'amsgrad': False, 'weight_decay': 0.0, 'groups': None,
+        'clip_value': None, 'clip_norm': None, 'clip_global_norm': None},
+    "adamw": {'preset': 'none', 'weight_decay': 0.01, 'beta1': 0.9, 'beta2': 0.999, 'epsilon': 1e-08, 'amsgrad': False, 'groups': None,
+        'clip_value': None, 'clip_norm': None, 'clip_global_norm': None},
+    "amsgrad": {'preset': 'none', 'beta1': 0.9, 'beta2': 0.999, 'epsilon': 1e-08, 'weight_decay': 0.0, 'groups': None, 'clip_value': None,
+        'clip_norm': None, 'clip_global_norm': None},
+    "sgd": {'preset': 'none', 'momentum': 0.0, 'nesterov': False, 'weight_decay': 0.0, 'groups': None, 'clip_value': None, 'clip_norm':
+        None, 'clip_global_norm': None},
+    "rmsprop": {'preset': 'none', 'rho': 0.999, 'epsilon': 1e-08, 'momentum': 0.0, 'centered': False, 'weight_decay': 0.0, 'groups': None,
+        'clip_value': None, 'clip_norm': None, 'clip_global_norm': None},
+    "adagrad": {'preset': 'none', 'epsilon': 1e-10, 'weight_decay': 0.0, 'initial_accumulator': 0.0, 'groups': None, 'clip_value': None,
+        'clip_norm': None, 'clip_global_norm': None},
+    "adadelta": {'preset': 'none', 'rho': 0.9, 'epsilon': 1e-06, 'weight_decay': 0.0, 'groups': None, 'clip_value': None, 'clip_norm': None,
+        'clip_global_norm': None},
+    "radam": {'preset': 'none', 'beta1': 0.9, 'beta2': 0.999, 'epsilon': 1e-08, 'weight_decay': 0.0, 'groups': None, 'clip_value': None,
+        'clip_norm': None, 'clip_global_norm': None},
+    "nadam": {'preset': 'none', 'beta1': 0.9, 'beta2': 0.999, 'epsilon': 1e-08, 'weight_decay': 0.0, 'groups': None, 'clip_value': None,
+        'clip_norm': None, 'clip_global_norm': None},
+}
 
 
 def Adam(*, preset: Any = None, learning_rate: Any = None, beta1: Optional[float] = None, beta2: Optional[float] = None, epsilon:
