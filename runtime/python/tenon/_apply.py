@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any, List, Optional, Tuple
 
 from ._context import DeviceLike, default_context, device_of
-from ._library import check, lib
+from ._library import check, lib, native, raise_error
 from ._tensor import Tensor, asarray, full, wrap
 
 _byref = ctypes.byref
@@ -21,7 +21,11 @@ def _attributes(items: Tuple[Tuple[str, Any], ...]) -> bytes:
 def apply(number: int, name: bytes, operands: Tuple[Any, ...], attributes: Optional[Tuple[Tuple[str, Any], ...]], device: DeviceLike) -> List[Tensor]:
     """The results of an op. A number becomes a tensor of the first tensor's dtype. Without a device the op runs where its operands are."""
     tensors: List[Optional[Tensor]] = []
-    first = next((each for each in operands if isinstance(each, Tensor)), None)
+    first = None
+    for each in operands:
+        if isinstance(each, Tensor):
+            first = each
+            break
     for each in operands:
         if each is None or isinstance(each, Tensor):
             tensors.append(each)
@@ -31,19 +35,28 @@ def apply(number: int, name: bytes, operands: Tuple[Any, ...], attributes: Optio
             tensors.append(asarray(each))
     where = device_of(device)
     if where is None:
-        where = next((each._device for each in tensors if each is not None and each._device is not None and not each._device.closed), None)
-        if where is None:
+        for tensor in tensors:
+            if tensor is not None and tensor._device is not None and tensor._device._handle is not None:
+                where = tensor._device
+                break
+        else:
             where = default_context().device()
-    context = where.context
     count = len(tensors)
-    inputs = (_arrays[count] if count < 32 else ctypes.c_void_p * count)(*[None if each is None else each.handle for each in tensors])
+    handles = tuple([None if each is None else each.handle for each in tensors])
     capacity = 8 if name != b"Split" and not name.endswith(b"Step") else max(64, 5 * count)
+    words = None if attributes is None else _attributes(attributes)
+    if native is not None and capacity <= 64:
+        made = native.apply(where.context.handle, where.handle, number, name, words, handles)
+        if type(made) is int:
+            raise_error(made)
+        return [wrap(each, where) for each in made]
+    inputs = (_arrays[count] if count < 32 else ctypes.c_void_p * count)(*handles)
     outputs = (ctypes.c_void_p * capacity)()
     found = ctypes.c_uint64()
-    if attributes is None:
-        check(lib.tenon_apply(context.handle, where.handle, number, None, None, inputs, count, outputs, capacity, _byref(found)))
+    if words is None:
+        check(lib.tenon_apply(where.context.handle, where.handle, number, None, None, inputs, count, outputs, capacity, _byref(found)))
     else:
-        check(lib.tenon_apply_named(context.handle, where.handle, name, _attributes(attributes), inputs, count, outputs, capacity, _byref(found)))
+        check(lib.tenon_apply_named(where.context.handle, where.handle, name, words, inputs, count, outputs, capacity, _byref(found)))
     return [wrap(outputs[i], where) for i in range(found.value)]
 
 

@@ -3,7 +3,6 @@
 import math
 import sys
 import time
-from html import escape
 from typing import Any, Dict, List, Optional, TextIO
 
 
@@ -47,6 +46,7 @@ class History:
         return f"<tenon.History {self.end} after {len(self.epoch)} epochs{': ' + last if last else ''}>"
 
     def _repr_html_(self) -> str:
+        from html import escape
         head = "".join(f"<th>{escape(name)}</th>" for name in ["epoch", *self.history])
         rows = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in [epoch + 1, *(f"{values[i]:.4g}" for values in self.history.values())]) + "</tr>"
                        for i, epoch in enumerate(self.epoch))
