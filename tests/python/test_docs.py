@@ -9,13 +9,13 @@ import numpy
 import tenon
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "python.md"
-MODULES = [tenon, tenon.backends, tenon.callbacks, tenon.datasets, tenon.initializers, tenon.layers, tenon.losses, tenon.metrics, tenon.ops,
-           tenon.optimizers, tenon.schedules]
+MODULES = [tenon, tenon.backends, tenon.blas, tenon.callbacks, tenon.datasets, tenon.initializers, tenon.layers, tenon.losses, tenon.metrics, tenon.ops,
+           tenon.optimizers, tenon.quantization, tenon.schedules]
 
 
 def test_the_snippets_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    train, session = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
+    train, session, serving, blas = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
     replaced = train.replace('fashion_mnist("path/to/fashion-mnist")', "digits(train_count=300, test_count=100)")
     assert replaced != train
     exec(replaced, {})
@@ -23,6 +23,10 @@ def test_the_snippets_run(tmp_path, monkeypatch, capsys):
     names = {"x": numpy.zeros((2, 28, 28), "float32")}
     exec(session.replace("model.onnx", "fashion.onnx"), names)
     assert names["outputs"][0].shape == (2, 10)
+    exec(serving.replace("model.", "fashion."), names)
+    assert names["scores"].shape == (2, 10) and "total ms" in capsys.readouterr().out
+    exec(blas, names)
+    assert names["c"].tolist() == [[6] * 4] * 2 and names["y"].tolist() == [0.5] * 3
 
 
 def test_the_names_of_the_table_exist():
