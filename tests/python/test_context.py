@@ -19,8 +19,9 @@ def test_import_takes_neither_numpy_nor_long():
     result = run_python("import sys, tenon\nprint([m for m in ('numpy', 'torch', 'jax', 'IPython', 'matplotlib') if m in sys.modules])")
     assert result.stdout.strip() == "[]", result.stderr
     result = run_python("import sys, tenon\nprint([m for m in ('subprocess', 'tempfile', 'html', 'tenon.ops', 'tenon.layers', 'tenon._model') if m in sys.modules])\n"
-                        "print(all(hasattr(tenon, name) for name in dir(tenon)), tenon.Batcher, hasattr(tenon, 'nothing'))")
-    assert result.stdout == "[]\nTrue <class 'tenon.Batcher'> False\n", result.stdout + result.stderr
+                        "public = {name for name in dir(tenon) if not name.startswith('_')}\n"
+                        "print(set(tenon.__all__) == public | {'__version__'}, all(hasattr(tenon, name) for name in public), tenon.Batcher, hasattr(tenon, 'nothing'))")
+    assert result.stdout == "[]\nTrue True <class 'tenon.Batcher'> False\n", result.stdout + result.stderr
 
 
 @pytest.mark.parametrize("wanted", ["0", "1"])

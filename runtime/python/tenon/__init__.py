@@ -49,6 +49,16 @@ _MODULE_OF = {
 }
 
 __version__ = version()
+__all__ = [
+    "__version__", "arange", "asarray", "backends", "Batcher", "bfloat16", "blas", "bool_", "callbacks", "CancelledError", "complex128",
+    "complex64", "Context", "Data", "datasets", "default_context", "Device", "device", "DeviceLostError", "DeviceNotFoundError", "devices",
+    "doctor", "DType", "empty", "equal", "Error", "float16", "float32", "float64", "ForkedError", "from_dlpack", "full",
+    "get_available_providers", "History", "IncompatibleError", "InferenceSession", "initializers", "int16", "int32", "int64", "int8",
+    "InternalError", "InvalidArgumentError", "IOBinding", "layers", "live_objects", "load", "losses", "metrics", "Model", "ModelMetadata",
+    "NodeArg", "NotReadyError", "ones", "OnnxModel", "ops", "optimizers", "OutOfMemoryError", "Program", "quantization", "Request",
+    "schedules", "Sequential", "SessionOptions", "set_default_context", "stack", "Tensor", "tensor", "Trace", "trace_span", "uint16",
+    "uint32", "uint64", "uint8", "UnsupportedError", "VendorError", "version", "zeros",
+]
 
 
 def _public(value: _Any) -> _Any:
