@@ -89,6 +89,16 @@ def test_a_net_trains_where_only_the_wheel_is_installed(python):
     assert result.returncode == 0 and result.stdout.endswith(" True False\n"), result.stdout + result.stderr
 
 
+def test_the_native_module_comes_with_the_wheel_and_is_used(wheel, python):
+    if not (BUILD / "lib/tenon/python/_native.abi3.so").is_file():
+        pytest.skip("the build had no headers of Python")
+    with zipfile.ZipFile(wheel) as archive:
+        assert "tenon/lib/tenon/python/_native.abi3.so" in archive.namelist()
+    script = "import tenon, sys\nprint(tenon._library.native is not None, '.abi3.so' in __import__('importlib.machinery').machinery.EXTENSION_SUFFIXES)"
+    used, can_be = run(python, "-c", script).stdout.split()
+    assert used == can_be
+
+
 def test_the_command_line_comes_with_the_wheel(python):
     result = run(python.parent / "tenon", "devices")
     assert result.returncode == 0 and "reference:0" in result.stdout, result.stderr
