@@ -97,13 +97,13 @@ Surroundings surroundings() {
   return around;
 }
 
-std::vector<SearchPlace> ordered_places(std::span<const fs::path> api, std::span<const fs::path> command_line,
+std::vector<SearchPlace> ordered_places(std::span<const SearchPlace> api, std::span<const fs::path> command_line,
                                         std::span<const fs::path> yaml, const Surroundings& around) {
   std::vector<SearchPlace> places;
-  const auto add = [&](const fs::path& path, const char* origin) {
+  const auto add = [&](const fs::path& path, const std::string& origin) {
     if (!path.empty()) places.push_back({made_absolute(path, around.home), origin});
   };
-  for (const fs::path& path : api) add(path, "API");
+  for (const SearchPlace& place : api) add(place.path, place.origin);
   for (const fs::path& path : command_line) add(path, "command line");
   if (!around.elevated) {
     // An empty entry would mean the working directory to a shell; here it means nothing.
@@ -119,7 +119,7 @@ std::vector<SearchPlace> ordered_places(std::span<const fs::path> api, std::span
   return places;
 }
 
-std::vector<SearchPlace> default_places(std::span<const fs::path> api, std::span<const fs::path> command_line,
+std::vector<SearchPlace> default_places(std::span<const SearchPlace> api, std::span<const fs::path> command_line,
                                         std::span<const fs::path> yaml) {
   return ordered_places(api, command_line, yaml, surroundings());
 }

@@ -22,7 +22,7 @@ struct Surroundings {
   std::filesystem::path library;  ///< the file that contains this code; empty: unknown
 };
 Surroundings surroundings();
-std::vector<SearchPlace> ordered_places(std::span<const std::filesystem::path> api, std::span<const std::filesystem::path> command_line,
+std::vector<SearchPlace> ordered_places(std::span<const SearchPlace> api, std::span<const std::filesystem::path> command_line,
                                         std::span<const std::filesystem::path> yaml, const Surroundings& around);
 
 /// The folder lib/tenon of the installation or build tree that this code is part of: it has backends/ and the programs that Tenon starts.

@@ -180,9 +180,10 @@ struct Result {
 /// Threads  may be called from several threads; each call creates its own backends.
 Result load(const Options& options);
 
-/// The places in their order: API, command line, environment TENON_BACKEND_PATH, YAML `backends.search`, the folder next to the library.
-/// The environment is ignored under elevated privilege. A leading ~/ is the home directory. Never the working directory.
-std::vector<SearchPlace> default_places(std::span<const std::filesystem::path> api, std::span<const std::filesystem::path> command_line,
+/// The places in their order: those of the API with their origins, command line, environment TENON_BACKEND_PATH, YAML `backends.search`,
+/// the folder next to the library. The environment is ignored under elevated privilege. A leading ~/ is the home directory. Never the
+/// working directory.
+std::vector<SearchPlace> default_places(std::span<const SearchPlace> api, std::span<const std::filesystem::path> command_line,
                                         std::span<const std::filesystem::path> yaml);
 
 /// $XDG_CACHE_HOME/tenon, else ~/.cache/tenon. Empty if there is neither, or under elevated privilege, where the environment is not the

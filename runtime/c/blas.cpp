@@ -134,6 +134,56 @@ void run(const blas::Queue& queue, std::uint32_t routine_id, tenon_dtype dtype, 
   }
 }
 
+// The fields of a record, as [{name, kind}].
+#define TENON_BLAS_ARGS(signature, fields) \
+  Json fields_of_##signature() {           \
+    Json list = Json::array();             \
+    fields return list;                    \
+  }
+#define TENON_FIELD(name, kind) list.push_back({{"name", name}, {"kind", kind}});
+#define TENON_FLAG(name) TENON_FIELD(#name, "flag")
+#define TENON_SIZE(name) TENON_FIELD(#name, "size")
+#define TENON_IN(name) TENON_FIELD(#name, "in")
+#define TENON_OUT(name) TENON_FIELD(#name, "out")
+#define TENON_LIST(name) TENON_FIELD(#name, "list")
+#define TENON_SCALAR(name) TENON_FIELD(#name, "scalar")
+#define TENON_REAL_SCALAR(name) TENON_FIELD(#name, "real_scalar")
+#define TENON_NUMBERS(name) TENON_FIELD(#name, "numbers")
+#define TENON_REAL_NUMBER(name) TENON_FIELD(#name, "real_number")
+#define TENON_RESULT(name) TENON_FIELD(#name, "result")
+#define TENON_RESERVED TENON_FIELD("reserved", "reserved")
+#include <tenon/blas_args.def>
+#undef TENON_FIELD
+
+Json real_scalars_of(Routine routine) {
+  Json names = Json::array();
+  for (const char* scalar : {"alpha", "beta"}) {
+    if (has_real_scalar(routine, scalar)) names.push_back(scalar);
+  }
+  return names;
+}
+
+/// The dtype of the number that a routine gives: that of the call, its real one, or one of its own.
+Json result_of(Routine routine) {
+  switch (routine) {
+    case Routine::dot:
+    case Routine::dotu:
+    case Routine::dotc:
+    case Routine::sdsdot:
+      return "call";
+    case Routine::nrm2:
+    case Routine::asum:
+      return "real";
+    case Routine::dsdot:
+      return "f64";
+    case Routine::iamax:
+    case Routine::iamin:
+      return "i64";
+    default:
+      return nullptr;
+  }
+}
+
 blas::Op op_of(std::uint32_t trans, const char* argument) {
   if (trans == 0) return blas::Op::none;
   if (trans < TENON_NO_TRANS || trans > TENON_CONJ_NO_TRANS)
@@ -166,6 +216,9 @@ TenonError* tenon_blas_routines(char** out_json) {
                       {"signature", #signature},                                 \
                       {"dtypes", #dtypes},                                       \
                       {"arguments", blas::arguments_of(blas::Routine::routine)}, \
+                      {"fields", fields_of_##signature()},                       \
+                      {"real", real_scalars_of(blas::Routine::routine)},         \
+                      {"result", result_of(blas::Routine::routine)},             \
                       {"formula", blas::formula_of(blas::Routine::routine)}});
 #include <tenon/blas.def>
 #undef TENON_BLAS

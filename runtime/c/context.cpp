@@ -90,7 +90,11 @@ TenonError* tenon_context_create(const TenonContextOptions* options, TenonContex
     const TenonContextOptions given = options_of(options, "options");
     std::vector<std::filesystem::path> plugins;
     for (const std::string& path : texts(given.plugins, given.plugin_count, "plugins")) plugins.emplace_back(path);
-    *out_context = new TenonContext(Context(config_of(given), plugins));
+    std::vector<std::string> origins;
+    if (given.plugin_origins != nullptr) {
+      for (const char* origin : array(given.plugin_origins, given.plugin_count, "plugin_origins")) origins.push_back(optional_text(origin));
+    }
+    *out_context = new TenonContext(Context(config_of(given), plugins, {}, {}, origins));
   });
 }
 

@@ -111,6 +111,7 @@ TenonError* tenon_model_fit(TenonModel* model, const TenonData* data, const Teno
     const TenonData& from = get(data, "data");
     FitDefinition definition = fit_from_yaml(optional_text(options), "<options>");
     FitOptions& fit = definition.options;
+    fit.initial_epoch = fit.initial_epoch.value_or(0);
     CallerCallback of_caller(options_of(callbacks, "callbacks"));
     std::vector<std::unique_ptr<Callback>> made;
     for (const auto* list : {&definition.callbacks, &own.of_optimizer}) {

@@ -169,7 +169,14 @@ TenonError* tenon_model_yaml(const TenonModel* model, char** out_yaml) {
 }
 
 TenonError* tenon_model_compile(TenonModel* model, const TenonContext* context, const char* definition) {
-  return guard(__func__, [&] { compile(get(model, "model"), get(context, "context").value, text(definition, "definition"), "<compile>"); });
+  return guard(__func__, [&] {
+    TenonModel& own = get(model, "model");
+    const Context& on = get(context, "context").value;
+    if (definition != nullptr) return compile(own, on, definition, "<compile>");
+    own.value->compile(on);
+    own.of_optimizer.clear();
+    own.compile_text.clear();
+  });
 }
 
 TenonError* tenon_model_build(TenonModel* model, uint32_t rank, const int64_t* shape) {

@@ -36,6 +36,12 @@ const char* name_of(Kind kind) {
       return "a model";
     case Kind::data:
       return "data";
+    case Kind::batcher:
+      return "a batcher";
+    case Kind::request:
+      return "a request";
+    case Kind::trace:
+      return "a trace";
   }
   return "something that is no object of Tenon";
 }
@@ -105,6 +111,24 @@ std::vector<std::string> texts(const char* const* first, std::uint64_t count, co
     all.push_back(text(given, (std::string(argument) + "[" + std::to_string(all.size()) + "]").c_str()));
   }
   return all;
+}
+
+std::vector<Tensor> given_outputs(TenonTensor* const* outputs, std::uint64_t count) {
+  std::vector<Tensor> given;
+  for (const TenonTensor* output : array(outputs, count, "outputs")) {
+    given.push_back(output == nullptr ? Tensor() : writable(output, ("outputs[" + std::to_string(given.size()) + "]").c_str()));
+  }
+  return given;
+}
+
+void give_missing(const std::vector<Tensor>& results, TenonTensor** outputs) {
+  std::vector<std::unique_ptr<TenonTensor>> made(results.size());
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    if (outputs[i] == nullptr) made[i] = std::make_unique<TenonTensor>(results[i]);
+  }
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    if (made[i] != nullptr) outputs[i] = made[i].release();
+  }
 }
 
 void give(const std::vector<Tensor>& results, TenonTensor** out_tensors, std::uint64_t capacity, const char* argument) {

@@ -36,6 +36,9 @@ enum class Kind : std::uint32_t {
   onnx,
   model,
   data,
+  batcher,
+  request,
+  trace,
 };
 /// "a tensor", for messages.
 const char* name_of(Kind kind);
@@ -182,6 +185,10 @@ Tensor& writable(const TenonTensor* tensor, const char* argument);
 std::vector<Tensor> tensors(const TenonTensor* const* first, std::uint64_t count, const char* argument);
 /// An array of texts.
 std::vector<std::string> texts(const char* const* first, std::uint64_t count, const char* argument);
+/// Where a run writes its results: the caller's tensors, undefined for those that are NULL. Errors  null; a read-only tensor.
+std::vector<Tensor> given_outputs(TenonTensor* const* outputs, std::uint64_t count);
+/// Sets those that are NULL to new objects for the results.
+void give_missing(const std::vector<Tensor>& results, TenonTensor** outputs);
 /// New objects for the tensors. Errors  a capacity below their number; nothing is written then.
 void give(const std::vector<Tensor>& results, TenonTensor** out_tensors, std::uint64_t capacity, const char* argument);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ONNX models of the C API.
-#include <tenon/onnx.h>
+#include "c/onnx.h"
 
 #include <memory>
 
@@ -8,13 +8,6 @@
 #include "c/json.h"
 #include "c/program.h"
 #include "c/run.h"
-#include "core/device_bridge.h"
-
-struct TenonOnnx final : tenon::c::Object {
-  static constexpr tenon::c::Kind kind_of = tenon::c::Kind::onnx;
-  explicit TenonOnnx(tenon::onnx::Model model) : Object(kind_of), value(std::move(model)) {}
-  tenon::onnx::Model value;
-};
 
 using namespace tenon;
 using namespace tenon::c;
@@ -50,16 +43,6 @@ Json json_of(const std::vector<onnx::OperatorCount>& operators) {
   return json;
 }
 
-NamedTensors named(const char* const* names, const TenonTensor* const* inputs, std::uint64_t count) {
-  const std::vector<std::string> given = texts(names, count, "names");
-  const std::vector<Tensor> values = tensors(inputs, count, "inputs");
-  NamedTensors all;
-  for (std::size_t i = 0; i < given.size(); ++i) {
-    if (!all.emplace(given[i], values[i]).second) throw BadArgument("names: '" + given[i] + "' is given twice");
-  }
-  return all;
-}
-
 /// Elements are given for small inputs, which may determine shapes.
 onnx::InputTypes types_of(const NamedTensors& inputs) {
   constexpr std::int64_t max_elements = 64;
@@ -78,27 +61,23 @@ onnx::LoadOptions load_options(const char* device) {
   return options;
 }
 
-/// The elements in memory of their own: those of a run are overwritten by the next one.
-Tensor copy_of(const Tensor& result) {
-  const auto& device = result.storage()->device;
-  Tensor copy;
-  if (device == nullptr) {
-    copy = Tensor::empty(result.dtype(), result.shape());
-  } else {
-    auto storage = device->allocate(static_cast<std::uint64_t>(result.size_bytes()));
-    const std::uint64_t address = storage->address;
-    copy = Tensor::make(std::move(storage), address, result.dtype(), result.shape());
-  }
-  copy.copy_from(result);
-  return copy;
-}
-
 }  // namespace
+
+NamedTensors tenon::c::named(const char* const* names, const TenonTensor* const* inputs, std::uint64_t count) {
+  const std::vector<std::string> given = texts(names, count, "names");
+  const std::vector<Tensor> values = tensors(inputs, count, "inputs");
+  NamedTensors all;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    if (!all.emplace(given[i], values[i]).second) throw BadArgument("names: '" + given[i] + "' is given twice");
+  }
+  return all;
+}
 
 TenonError* tenon_onnx_load(const TenonContext* context, const char* path, const char* device, TenonOnnx** out_onnx) {
   return guard(__func__, [&] {
     required(out_onnx, "out_onnx");
-    *out_onnx = new TenonOnnx(onnx::Model::load(text(path, "path"), get(context, "context").value, load_options(device)));
+    const Context& on = get(context, "context").value;
+    *out_onnx = new TenonOnnx(onnx::Model::load(text(path, "path"), on, load_options(device)), on);
   });
 }
 
@@ -107,8 +86,9 @@ TenonError* tenon_onnx_from_memory(const TenonContext* context, const void* data
   return guard(__func__, [&] {
     required(out_onnx, "out_onnx");
     const std::span<const char> bytes = array(static_cast<const char*>(data), size_bytes, "data");
-    *out_onnx = new TenonOnnx(onnx::Model::from_bytes(std::string(bytes.begin(), bytes.end()), get(context, "context").value,
-                                                      load_options(device), optional_text(folder)));
+    const Context& on = get(context, "context").value;
+    std::string content(bytes.begin(), bytes.end());
+    *out_onnx = new TenonOnnx(onnx::Model::from_bytes(std::move(content), on, load_options(device), optional_text(folder)), on);
   });
 }
 
@@ -135,15 +115,15 @@ TenonError* tenon_onnx_inspect(const char* path, char** out_json) {
 }
 
 TenonError* tenon_onnx_run(TenonOnnx* onnx, const char* const* names, const TenonTensor* const* inputs, uint64_t input_count,
-                           TenonTensor** out_outputs, uint64_t output_count, const TenonRunOptions* options) {
+                           TenonTensor** outputs, uint64_t output_count, const TenonRunOptions* options) {
   return guard(__func__, [&] {
     onnx::Model& model = get(onnx, "onnx").value;
     if (output_count != model.outputs().size()) {
       throw BadArgument("output_count: expected " + std::to_string(model.outputs().size()) + ", got " + std::to_string(output_count));
     }
-    std::vector<Tensor> results;
-    for (const Tensor& result : model.run(named(names, inputs, input_count), run_options(options))) results.push_back(copy_of(result));
-    give(results, out_outputs, output_count, "out_outputs");
+    std::vector<Tensor> results = given_outputs(outputs, output_count);
+    model.run(named(names, inputs, input_count), results, run_options(options));
+    give_missing(results, outputs);
   });
 }
 

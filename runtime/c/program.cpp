@@ -73,22 +73,12 @@ void expect_count(std::uint64_t given, std::size_t expected, const char* argumen
 void run(TenonProgram& program, const std::vector<Tensor>& inputs, TenonTensor** outputs, std::uint64_t output_count,
          const TenonRunOptions* options) {
   expect_count(output_count, program.outputs.size(), "output_count");
-  const std::span<TenonTensor*> given = array(outputs, output_count, "outputs");
-  std::vector<Tensor> results;
-  std::vector<std::unique_ptr<TenonTensor>> made;
-  for (std::size_t i = 0; i < given.size(); ++i) {
-    if (given[i] != nullptr) {
-      results.push_back(writable(given[i], ("outputs[" + std::to_string(i) + "]").c_str()));
-      made.emplace_back();
-    } else {
-      results.push_back(program.value.make_output(i));
-      made.push_back(std::make_unique<TenonTensor>(results.back()));
-    }
+  std::vector<Tensor> results = given_outputs(outputs, output_count);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (!results[i].defined()) results[i] = program.value.make_output(i);
   }
   program.value.run(inputs, results, run_options(options));
-  for (std::size_t i = 0; i < given.size(); ++i) {
-    if (made[i] != nullptr) given[i] = made[i].release();
-  }
+  give_missing(results, outputs);
 }
 
 void expect_index(std::uint64_t index, std::size_t count) {

@@ -78,6 +78,7 @@ FitDefinition fit_from_yaml(const std::string& text, const std::string& name) {
   config::Section top(tree);
   FitDefinition definition;
   config::read_fit_keys(top, definition.options);
+  definition.options.initial_epoch = top.get_optional<std::int64_t>("initial_epoch", {0, config::max_count});
   config::read_batch_keys(top, definition.options);
   config::check_shuffle_buffer(top, definition.options);
   definition.options.validation_split = top.get<double>("validation_split", 0, config::below_one);

@@ -130,7 +130,8 @@ std::size_t ContextState::find(const DeviceName& name) {
 }  // namespace exec
 
 Context::Context(const Config& config, const std::vector<std::filesystem::path>& plugins,
-                 const std::vector<std::filesystem::path>& command_line_plugins, const std::vector<HostExtension>& extensions)
+                 const std::vector<std::filesystem::path>& command_line_plugins, const std::vector<HostExtension>& extensions,
+                 const std::vector<std::string>& plugin_origins)
     : state_(std::make_shared<exec::ContextState>()) {
   exec::ContextState& state = *state_;
   state.config = config;
@@ -138,7 +139,7 @@ Context::Context(const Config& config, const std::vector<std::filesystem::path>&
   exec::set_up_logging(config);
   if (config.threads < 0) throw Error(fmt::format("threads is {}, expected 0 (as many as this process has cores) or more", config.threads));
   if (config.thread_spin_us < 0) throw Error(fmt::format("thread_spin_us is {}, expected 0 or more microseconds", config.thread_spin_us));
-  loader::Options options = exec::loader_options(config, plugins, command_line_plugins);
+  loader::Options options = exec::loader_options(config, plugins, command_line_plugins, plugin_origins);
   options.registered = exec::registered_backends();
   state.report = state.load(options);
   exec::check_requests(config, state.report);

@@ -67,10 +67,16 @@ void check_options(const Config& config, const loader::Result& result) {
 }  // namespace
 
 loader::Options loader_options(const Config& config, const std::vector<std::filesystem::path>& plugins,
-                               const std::vector<std::filesystem::path>& command_line_plugins) {
+                               const std::vector<std::filesystem::path>& command_line_plugins,
+                               const std::vector<std::string>& plugin_origins) {
   loader::Options options;
+  std::vector<loader::SearchPlace> api;
+  for (std::size_t i = 0; i < plugins.size(); ++i) {
+    const bool has_origin = i < plugin_origins.size() && !plugin_origins[i].empty();
+    api.push_back({plugins[i], has_origin ? plugin_origins[i] : "API"});
+  }
   const std::vector<std::filesystem::path> yaml(config.backends.search.begin(), config.backends.search.end());
-  options.places = loader::default_places(plugins, command_line_plugins, yaml);
+  options.places = loader::default_places(api, command_line_plugins, yaml);
   options.probe = loader::default_probe(mode_of(config.backends.probe));
   options.allow = config.backends.allow;
   if (options.allow.empty()) {

@@ -14,9 +14,10 @@
 
 namespace tenon::exec {
 
-/// Places, lists and probe as configured. The caller sets `make_host` and `registered`.
+/// Places, lists and probe as configured. `plugin_origins`: as in Context. The caller sets `make_host` and `registered`.
 loader::Options loader_options(const Config& config, const std::vector<std::filesystem::path>& plugins,
-                               const std::vector<std::filesystem::path>& command_line_plugins);
+                               const std::vector<std::filesystem::path>& command_line_plugins,
+                               const std::vector<std::string>& plugin_origins = {});
 
 /// True if the file itself is at fault: it is neither excluded nor shadowed, and not one whose device or library this machine lacks.
 bool is_broken(const loader::Record& record);

@@ -39,20 +39,7 @@ void Program::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, con
   const exec::Running running(s.running, "program", "Program");
   if (outputs.size() != s.visible) throw Error(fmt::format("program: expected {} outputs, got {}", s.visible, outputs.size()));
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const bool fits =
-        outputs[i].dtype() == s.outputs[i].dtype && outputs[i].shape() == s.outputs[i].shape && outputs[i].is_dense() &&
-        (outputs[i].storage()->device == s.outputs[i].device || (s.outputs[i].device->host_addressable() && outputs[i].on_host()));
-    if (!fits) {
-      throw Error(fmt::format("output '{}': expected a dense {}{} on {}, got {}", s.graph.outputs()[i].name, name_of(s.outputs[i].dtype),
-                              s.outputs[i].shape.str(), s.outputs[i].device->info.name, outputs[i].str()));
-    }
-    const std::uint64_t alignment = s.outputs[i].device->alignment_of(outputs[i].dtype());
-    if (outputs[i].address() % alignment != 0 && outputs[i].count() > 0) {
-      throw Error(
-          fmt::format("output '{}': expected memory at a multiple of {} bytes, as {} needs it, got address {:#x}; "
-                      "Program::make_output allocates it",
-                      s.graph.outputs()[i].name, alignment, s.outputs[i].device->info.name, outputs[i].address()));
-    }
+    if (const std::string reason = s.why_not_output(i, outputs[i]); !reason.empty()) throw Error(reason);
   }
   s.bind_inputs(inputs);
   std::vector<Tensor> mine(s.own_outputs.begin(), s.own_outputs.begin() + static_cast<std::ptrdiff_t>(s.visible));
@@ -98,6 +85,27 @@ std::size_t Program::input_count() const {
 }
 std::size_t Program::output_count() const {
   return state_of(state_).visible;
+}
+
+bool Program::accepts_output(std::size_t i, const Tensor& tensor) const {
+  const State& s = state_of(state_);
+  return i < s.visible && tensor.defined() && s.why_not_output(i, tensor).empty();
+}
+
+std::string Program::State::why_not_output(std::size_t i, const Tensor& given) const {
+  const Output& output = outputs[i];
+  const bool fits = given.dtype() == output.dtype && given.shape() == output.shape && given.is_dense() &&
+                    (given.storage()->device == output.device || (output.device->host_addressable() && given.on_host()));
+  if (!fits) {
+    return fmt::format("output '{}': expected a dense {}{} on {}, got {}", graph.outputs()[i].name, name_of(output.dtype),
+                       output.shape.str(), output.device->info.name, given.str());
+  }
+  const std::uint64_t alignment = output.device->alignment_of(given.dtype());
+  if (given.address() % alignment == 0 || given.count() == 0) return {};
+  return fmt::format(
+      "output '{}': expected memory at a multiple of {} bytes, as {} needs it, got address {:#x}; "
+      "Program::make_output allocates it",
+      graph.outputs()[i].name, alignment, output.device->info.name, given.address());
 }
 
 Tensor Program::make_output(std::size_t i) const {

@@ -119,6 +119,8 @@ struct Program::State {
   /// Runs into the program's own outputs.
   const std::vector<Tensor>& run(std::span<const Tensor> given, const RunOptions& options);
   void bind_inputs(std::span<const Tensor> given);
+  /// Why output i cannot be written to this tensor; empty if it can.
+  std::string why_not_output(std::size_t i, const Tensor& given) const;
   /// Errors  parameters without a value are read.
   void expect_values() const;
   void execute(const RunOptions& options);

@@ -141,7 +141,45 @@ void GraphRunner::set_parameters(const Graph& graph) {
 }
 
 const std::vector<Tensor>& GraphRunner::run(const NamedTensors& inputs, const RunOptions& options) {
-  if (!segments_.empty()) return run_in_segments(inputs, options);
+  const std::vector<Tensor>* results = nullptr;
+  run(inputs, options, [&](Program& program, std::span<const Tensor> operands) { results = &program.run(operands, options); });
+  return *results;
+}
+
+void GraphRunner::run(const NamedTensors& inputs, std::span<Tensor> outputs, const RunOptions& options) {
+  run(inputs, options, [&](Program& program, std::span<const Tensor> operands) { run_to(program, operands, outputs, options); });
+}
+
+void GraphRunner::run_to(Program& program, std::span<const Tensor> inputs, std::span<Tensor> outputs, const RunOptions& options) const {
+  std::vector<Tensor> results;
+  bool replayed = true;  // the run may be a recorded one, which writes to the program's memory
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const Tensor& given = outputs[i];
+    results.push_back(given.defined() && program.accepts_output(i, given) ? given : program.make_output(i));
+    const Tensor& result = results.back();
+    if (given.defined() && (given.dtype() != result.dtype() || given.shape() != result.shape())) {
+      throw Error(fmt::format("{}: output '{}': expected a tensor {}{} for the result, got {}", loaded_.file->name(),
+                              graph_.outputs[i].name, name_of(result.dtype()), result.shape().str(), given.str()));
+    }
+    replayed = replayed && !given.defined() && !result.on_host();
+  }
+  if (replayed) {
+    const std::vector<Tensor>& own = program.run(inputs, options);
+    for (std::size_t i = 0; i < results.size(); ++i) results[i].copy_from(own[i]);
+  } else {
+    program.run(inputs, results, options);
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i].defined()) {
+      outputs[i] = results[i];
+    } else if (outputs[i].address() != results[i].address()) {
+      outputs[i].copy_from(results[i]);
+    }
+  }
+}
+
+void GraphRunner::run(const NamedTensors& inputs, const RunOptions& options, const RunLast& run_last) {
+  if (!segments_.empty()) return run_in_segments(inputs, options, run_last);
   try {
     Program& program = find(types_of(inputs), Segments::allowed);
     std::vector<Tensor> tensors;
@@ -150,19 +188,19 @@ const std::vector<Tensor>& GraphRunner::run(const NamedTensors& inputs, const Ru
     } else {  // values of the graphs around a body are inputs, too
       tensors = inputs_of(program.graph(), inputs);
     }
-    return program.run(tensors, options);
+    return run_last(program, tensors);
   } catch (const ValuesNeeded& needed) {
     segments_.push_back(needed);
   }
-  return run_in_segments(inputs, options);
+  run_in_segments(inputs, options, run_last);
 }
 
-const std::vector<Tensor>& GraphRunner::run_in_segments(NamedTensors values, const RunOptions& options) {
+void GraphRunner::run_in_segments(NamedTensors values, const RunOptions& options, const RunLast& run_last) {
   for (std::size_t i = 0;;) {
     try {
       for (; i < segments_.size(); ++i) run_segment(segments_[i], values, options);
       Program& program = find(types_of(values), Segments::allowed);
-      return program.run(inputs_of(program.graph(), values), options);
+      return run_last(program, inputs_of(program.graph(), values));
     } catch (const ValuesNeeded& needed) {
       const auto is_same = [&](const ValuesNeeded& segment) {
         return segment.values == needed.values && segment.results == needed.results;

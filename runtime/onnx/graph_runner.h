@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,6 +51,10 @@ class GraphRunner {
 
   /// The outputs in the order of the graph, valid until the next call of any runner of the file.
   const std::vector<Tensor>& run(const NamedTensors& inputs, const RunOptions& options);
+  /// The same with results in memory of their own: `outputs`, in the order of the graph, has tensors that get them, and undefined ones that
+  /// become new tensors.
+  /// Errors  also: an output of another dtype or shape than the result.
+  void run(const NamedTensors& inputs, std::span<Tensor> outputs, const RunOptions& options);
   /// The program for these inputs. Errors  the graph has to be run in segments.
   Program& bind(const InputTypes& inputs) { return find(inputs, Segments::refused); }
   /// The graph for these inputs, with its parameters created. Errors  those of bind.
@@ -69,7 +74,11 @@ class GraphRunner {
   void set_parameters(const Graph& graph);
   bool is_specialised(const std::string& input) const;
 
-  const std::vector<Tensor>& run_in_segments(NamedTensors values, const RunOptions& options);
+  /// Runs the program of the last segment.
+  using RunLast = std::function<void(Program& program, std::span<const Tensor> inputs)>;
+  void run(const NamedTensors& inputs, const RunOptions& options, const RunLast& run_last);
+  void run_in_segments(NamedTensors values, const RunOptions& options, const RunLast& run_last);
+  void run_to(Program& program, std::span<const Tensor> inputs, std::span<Tensor> outputs, const RunOptions& options) const;
   /// Adds the values of a segment, what others need of what was computed for them, and the results of its node.
   void run_segment(const ValuesNeeded& segment, NamedTensors& values, const RunOptions& options);
   /// Evaluates a node on the host that has as many results as its operands say.

@@ -55,6 +55,16 @@ struct Model::State {
     check_names(inputs);
     for (const ValueType& input : report.inputs) check(input, inputs.at(input.name).dtype, inputs.at(input.name).shape);
   }
+  /// The same for tensors.
+  void check(const NamedTensors& inputs) const {
+    check_names(inputs);
+    for (const ValueType& input : report.inputs) {
+      const Tensor& tensor = inputs.at(input.name);
+      if (!tensor.defined())
+        throw Error(fmt::format("{}: input '{}': expected a tensor, got an undefined one", loaded.file->name(), input.name));
+      check(input, tensor.dtype(), tensor.shape());
+    }
+  }
   template <class Map>
   void check_names(const Map& given) const {
     std::vector<std::string> names;
@@ -110,14 +120,16 @@ std::vector<NamedTensor> Model::initializers() const {
 
 const std::vector<Tensor>& Model::run(const NamedTensors& inputs, const RunOptions& options) {
   State& s = state_of(state_);
-  s.check_names(inputs);
-  for (const ValueType& input : s.report.inputs) {
-    const Tensor& tensor = inputs.at(input.name);
-    if (!tensor.defined())
-      throw Error(fmt::format("{}: input '{}': expected a tensor, got an undefined one", s.loaded.file->name(), input.name));
-    s.check(input, tensor.dtype(), tensor.shape());
-  }
+  s.check(inputs);
   return s.runner.run(inputs, options);
+}
+
+void Model::run(const NamedTensors& inputs, std::span<Tensor> outputs, const RunOptions& options) {
+  State& s = state_of(state_);
+  s.check(inputs);
+  if (outputs.size() != s.report.outputs.size())
+    throw Error(fmt::format("{}: expected {} outputs, got {}", s.loaded.file->name(), s.report.outputs.size(), outputs.size()));
+  s.runner.run(inputs, outputs, options);
 }
 
 Program& Model::bind(const InputTypes& inputs) {

@@ -131,12 +131,14 @@ class TENON_API Context {
   /// Loads backends as configured. `plugins` and `command_line_plugins` (files or folders) are
   /// searched before all other places. A candidate that another place has and that is not usable
   /// does not stop the others, with the limits that docs/backends.md states under "Probing": see
-  /// load_report(). Backends may ask for `extensions`. Errors: an invalid configuration; a path of
-  /// `plugins` that does not exist, or is a file that is not usable; no usable backend.
+  /// load_report(). Backends may ask for `extensions`. `plugin_origins`: where each of `plugins` comes
+  /// from, in reports; empty: "API". Errors: an invalid configuration; a path of `plugins` without an
+  /// origin of its own that does not exist, or is a file that is not usable; no usable backend.
   explicit Context(const Config& config = resolve_config(),
                    const std::vector<std::filesystem::path>& plugins = {},
                    const std::vector<std::filesystem::path>& command_line_plugins = {},
-                   const std::vector<HostExtension>& extensions = {});
+                   const std::vector<HostExtension>& extensions = {},
+                   const std::vector<std::string>& plugin_origins = {});
   /// For the runtime's own use: another handle on the same context.
   explicit Context(std::shared_ptr<exec::ContextState> state) : state_(std::move(state)) {}
   ~Context();

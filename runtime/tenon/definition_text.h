@@ -45,8 +45,8 @@ struct FitDefinition {
   std::vector<CallbackDefinition> callbacks;
 };
 /// The keys `batch_size`, `epochs`, `shuffle`, `accumulate`, `steps_per_epoch` and `callbacks` of a
-/// train.yaml, and `validation_split`, `workers`, `prefetch`, `pinned` and `shuffle_buffer`, which
-/// it has under `data`.
+/// train.yaml, `initial_epoch`, and `validation_split`, `workers`, `prefetch`, `pinned` and
+/// `shuffle_buffer`, which it has under `data`.
 TENON_API FitDefinition fit_from_yaml(const std::string& text, const std::string& name = "<text>");
 
 }  // namespace tenon

@@ -134,6 +134,10 @@ struct CompileOptions {
 struct FitOptions {
   std::int64_t batch_size = 32;
   std::int64_t epochs = 1;  ///< in total, including those before a resume
+  /// Given, the fit trains epochs - initial_epoch epochs from the model's position on, whatever
+  /// epochs the model had before, and callbacks and history count them from initial_epoch, as in
+  /// Keras. An epoch that was interrupted is the first of them.
+  std::optional<std::int64_t> initial_epoch = {};
   bool shuffle = true;
   int workers = 1;   ///< threads that gather batches; 0: none
   int prefetch = 2;  ///< batches gathered ahead
@@ -192,6 +196,9 @@ class TENON_API Model {
   ///         a glob of trainable, frozen or of the optimizer's groups that matches no parameter;
   ///         losses of an output that the model does not have, or two of one.
   void compile(const Context& context, CompileOptions options);
+  /// Sets the context alone, for a model that predicts. Fit, evaluate and the parts of a training
+  /// step then are errors that ask for a loss. Errors  mixed precision, as above.
+  void compile(const Context& context);
   /// Creates the parameters for samples of this shape; fit, evaluate and predict do so if
   /// necessary. Errors  several inputs.
   void build(const Shape& sample);
@@ -205,7 +212,8 @@ class TENON_API Model {
   /// Training starts anew: call compile again. Errors  no layer and no value of that name.
   void replace_head(const std::string& after, std::vector<LayerDefinition> head);
 
-  /// Trains up to options.epochs from the current position: an epoch that was interrupted is
+  /// Trains up to options.epochs from the current position, or, with options.initial_epoch, by so
+  /// many more: an epoch that was interrupted is
   /// resumed if it still has the same number of batches. With mixed_float16, steps with non-finite
   /// gradients are skipped but counted. With Dataset::sample_weights, loss and metrics of a batch are
   /// means weighted by them, sum(w * l) / sum(w), also over batches: a weight of 2 is a sample that
@@ -323,7 +331,7 @@ class TENON_API Model {
   std::string summary(std::int64_t batch_size = 0) const;
   /// The memory of a training step and of a prediction.
   struct Memory {
-    std::vector<MemoryPlan> training, prediction;  ///< per device
+    std::vector<MemoryPlan> training, prediction;  ///< per device; no training without a loss
   };
   /// The memory that they need for this batch size, with the parameters and, in training, the
   /// optimizer state; nothing is allocated. A fit keeps the programs of its other batch sizes and of

@@ -121,6 +121,10 @@ class TENON_API Model {
   /// Errors  an input that is missing, unknown, or of another dtype or shape than the file states; what cannot be imported for
   ///         these shapes; those of Program.
   const std::vector<Tensor>& run(const NamedTensors& inputs, const RunOptions& options = {});
+  /// The same with results in memory of their own: `outputs`, in the order of outputs(), has tensors that get them, and undefined ones that
+  /// become new tensors. A dense tensor on the device that computes the output is written to by the program, others are copied to.
+  /// Errors  also: another number of outputs; one of another dtype or shape than the result.
+  void run(const NamedTensors& inputs, std::span<Tensor> outputs, const RunOptions& options = {});
   /// The program for these inputs, valid until the next call: to compile before the first run, to see its placement, to profile it.
   /// Errors  those of run; shapes that depend on computed values, which no single program can have.
   Program& bind(const InputTypes& inputs);

@@ -251,6 +251,8 @@ class TENON_API Program {
   std::size_t input_count() const;
   /// Number of outputs of run().
   std::size_t output_count() const;
+  /// Whether run() can write output i to this tensor.
+  bool accepts_output(std::size_t i, const Tensor& tensor) const;
   /// A new tensor suitable for output i.
   Tensor make_output(std::size_t i) const;
   /// Duration of one kernel of the last run, where the backend reports it.

@@ -90,6 +90,10 @@ typedef struct TenonContextOptions {
   const char* config_file;    /**< a tenon.yaml; NULL: the one that TENON_CONFIG names, or none */
   const char* const* plugins; /**< files and folders that are searched for backends first */
   uint64_t plugin_count;
+  /** NULL, or for each of `plugins` what the load report says about where its path comes from,
+   * "package acme"; NULL: "API". With an origin, a path that cannot be used is a record of the
+   * report, and no error. */
+  const char* const* plugin_origins;
 } TenonContextOptions;
 
 /** Loads backends as configured; NULL: by the environment and the defaults.
@@ -485,12 +489,14 @@ TENON_API TenonError* tenon_onnx_describe(const TenonOnnx* onnx, char** out_json
 /** The same of a file, whether it can be imported or not, without loading its weights; operators have
  * `reason`: why they cannot be imported, or "". */
 TENON_API TenonError* tenon_onnx_inspect(const char* path, char** out_json);
-/** The outputs, in the order of the file, as new tensors: `output_count` is their number, and
- * out_outputs are set.
- * Errors  an input that is missing, unknown, or of another dtype or shape than the file states. */
+/** Runs with inputs by name. `outputs`, in the order of the file, `output_count` in all: outputs[i] is
+ * a tensor that gets output i, which a program writes to in place if it is dense and on the device
+ * that computes it; or NULL: then it becomes a new tensor, which the caller releases.
+ * Errors  an input that is missing, unknown, or of another dtype or shape than the file states; an
+ *         output of another dtype or shape than the result, or read-only. */
 TENON_API TenonError* tenon_onnx_run(TenonOnnx* onnx, const char* const* names,
                                      const TenonTensor* const* inputs, uint64_t input_count,
-                                     TenonTensor** out_outputs, uint64_t output_count,
+                                     TenonTensor** outputs, uint64_t output_count,
                                      const TenonRunOptions* options);
 /** The placement report for inputs like these, also if some nodes cannot run: they have no device. */
 TENON_API TenonError* tenon_onnx_explain(TenonOnnx* onnx, const char* const* names,
@@ -501,6 +507,26 @@ TENON_API TenonError* tenon_onnx_explain(TenonOnnx* onnx, const char* const* nam
 TENON_API TenonError* tenon_onnx_graph(TenonOnnx* onnx, const char* const* names,
                                        const TenonTensor* const* inputs, uint64_t input_count,
                                        TenonGraph** out_graph, TenonParameters** out_parameters);
+
+/** Post-training quantisation: writes the model as an ONNX file whose products are computed with
+ * integers of 8 bits, or whose weights are stored in 8 or 4 bits. The inputs are samples along their
+ * first axes, on which the ranges of activations are observed. `options`, which may be NULL: the keys
+ * calibration (minmax, percentile or entropy), percentile, activations (u8 or i8), weights_only_bits
+ * (0, 8 or 4), block_size, exclude (globs of nodes), op_types, batch_size, fixed_batch, opset.
+ * `out_json` may be NULL, or gets {"samples", "nodes": [{name, op, quantized, reason}],
+ * "activations": [{name, low, high, scale, zero_point}]}.
+ * Errors  those of tenon_onnx_run; a model without a node to quantise; a value that is not finite. */
+TENON_API TenonError* tenon_onnx_quantize(TenonOnnx* onnx, const char* const* names,
+                                          const TenonTensor* const* inputs, uint64_t input_count,
+                                          const char* path, const char* options, char** out_json);
+/** How far the outputs of a model are from those of another one with the same inputs, over samples
+ * along the first axes of the inputs. `labels`, which may be NULL: i64 (samples). batch_size of 0: 32.
+ * {"samples", "largest_difference", "rms_difference": relative to the expected elements,
+ * "same_class", "expected_accuracy", "accuracy": from 0 to 1, or null without classes or labels} */
+TENON_API TenonError* tenon_onnx_compare(TenonOnnx* expected, TenonOnnx* onnx,
+                                         const char* const* names, const TenonTensor* const* inputs,
+                                         uint64_t input_count, const TenonTensor* labels,
+                                         int64_t batch_size, char** out_json);
 
 /* ------------------------------------------------------------------ data
  * What models learn from: numbered samples, or whole batches one after the other. Sample types have
@@ -605,11 +631,15 @@ TENON_API TenonError* tenon_model_load(const TenonContext* context, const char* 
                                        const char* checkpoint, TenonModel** out_model);
 /** Writes model.yaml, compile.yaml and a checkpoint to a folder, which is created. */
 TENON_API TenonError* tenon_model_save(const TenonModel* model, const char* folder);
+/** Checks one part of a definition: "layer", "initializer", "loss", "optimizer", "schedule" or
+ * "callback". Errors: those of the whole definition. Threads: any. */
+TENON_API TenonError* tenon_definition_check(const char* kind, const char* definition);
 /** The definition as YAML, which tenon_model_create reads. */
 TENON_API TenonError* tenon_model_yaml(const TenonModel* model, char** out_yaml);
 
 /** Sets optimizer, loss and metrics: the keys optimizer, loss (or losses), metrics, trainable, frozen
- * and parallel of a train.yaml. */
+ * and parallel of a train.yaml. NULL: for a model that predicts, and cannot be trained or evaluated
+ * before it is compiled with a loss. */
 TENON_API TenonError* tenon_model_compile(TenonModel* model, const TenonContext* context,
                                           const char* definition);
 /** Creates the parameters for samples of this shape; fit, evaluate and predict do so themselves.
@@ -645,9 +675,11 @@ typedef struct TenonFitCallbacks {
   TenonError* (*train_end)(void* user);
 } TenonFitCallbacks;
 
-/** Trains. `options`, NULL for the defaults: the keys batch_size, epochs, shuffle, accumulate,
- * steps_per_epoch, validation_split, callbacks (as in a train.yaml), workers, prefetch, pinned,
- * shuffle_buffer. `validation`, which may be NULL, is evaluated after each epoch. A cancellation in
+/** Trains. `options`, NULL for the defaults: the keys batch_size, epochs, initial_epoch, shuffle,
+ * accumulate, steps_per_epoch, validation_split, callbacks (as in a train.yaml), workers, prefetch,
+ * pinned, shuffle_buffer. As in Keras, epochs - initial_epoch epochs are trained, whatever the model
+ * has been trained before, and counted from initial_epoch, which is 0 by default: to resume a
+ * training of 10 epochs in all, give `epochs` of tenon_model_describe. `validation`, which may be NULL, is evaluated after each epoch. A cancellation in
  * `run` ends the fit without an error, at its last complete step. `out_history` may be NULL, or gets
  * {"epochs": [{epoch, logs: {loss, ...}, seconds, samples, learning_rate}], "end": "finished",
  * "stopped" or "interrupted", "reason"}; a number that is not finite is null.
@@ -736,6 +768,92 @@ TENON_API TenonError* tenon_model_export_weights(TenonModel* model, const char* 
 TENON_API TenonError* tenon_model_export_onnx(const TenonModel* model, const char* path,
                                               const char* options);
 
+/* ------------------------------------------------------------------ dynamic batching
+ * Requests of many threads run together, as batches of one model, on a thread of the batcher.
+ * Threads: any, also at the same time. */
+
+typedef struct TenonBatcher TenonBatcher;
+typedef struct TenonRequest TenonRequest;
+
+/** A batcher of an ONNX model, which nothing else uses meanwhile. `options`, which may be NULL: the
+ * keys max_batch (samples of requests in a batch; 8), max_delay_us (how long a request waits for
+ * others; 1000), max_queue (requests that wait; 1024), batch_sizes (to which batches are padded; 1, 2,
+ * 4, ... and max_batch), padding (last_row or zeros). Each run has the options `run`.
+ * Errors  an input without a first axis of any size. */
+TENON_API TenonError* tenon_batcher_of_onnx(TenonOnnx* onnx, const char* options,
+                                            const TenonRunOptions* run, TenonBatcher** out_batcher);
+/** The same of a model of layers, with what tenon_model_predict computes. Errors: a model that is not
+ * built. */
+TENON_API TenonError* tenon_batcher_of_model(TenonModel* model, const char* options,
+                                             const TenonRunOptions* run,
+                                             TenonBatcher** out_batcher);
+
+enum { TENON_REQUEST_DO_NOT_WAIT = 1u << 0 /**< a full queue is an error, TENON_NOT_READY */ };
+/** Options of a request. */
+typedef struct TenonRequestOptions {
+  uint32_t struct_size;
+  uint32_t flags; /**< TENON_REQUEST_* */
+  /** A request whose batch has not started by then is not run; its error is TENON_NOT_READY. 0: it
+   * waits as long as necessary. */
+  int64_t timeout_us;
+  const TenonCancellation*
+      cancellation; /**< before its batch starts; NULL: it cannot be cancelled */
+} TenonRequestOptions;
+
+/** Adds a request, whose inputs have their samples along the first axis; waits while the queue is
+ * full. The elements must not change before the request is ready. Names may be NULL for an only
+ * input.
+ * Errors  no samples, or more than max_batch; TENON_CANCELLED: a batcher that was closed. */
+TENON_API TenonError* tenon_batcher_submit(const TenonBatcher* batcher, const char* const* names,
+                                           const TenonTensor* const* inputs, uint64_t input_count,
+                                           const TenonRequestOptions* options,
+                                           TenonRequest** out_request);
+/** 1 in `out_ready` once the request has results or an error; waits that long for it at most, below 0:
+ * as long as necessary. */
+TENON_API TenonError* tenon_request_wait(const TenonRequest* request, int64_t timeout_us,
+                                         uint32_t* out_ready);
+/** The outputs of the request in the order of the model, as new host tensors; waits for them.
+ * Errors  that of the request: of its run, TENON_NOT_READY after its timeout, TENON_CANCELLED. */
+TENON_API TenonError* tenon_request_results(const TenonRequest* request, TenonTensor** out_outputs,
+                                            uint64_t output_count);
+/** Submits and waits for the outputs. Errors: those of both. */
+TENON_API TenonError* tenon_batcher_run(const TenonBatcher* batcher, const char* const* names,
+                                        const TenonTensor* const* inputs, uint64_t input_count,
+                                        const TenonRequestOptions* options,
+                                        TenonTensor** out_outputs, uint64_t output_count);
+/** Accepts no further requests, runs those that wait, and returns when they are done. Without it, the
+ * last release cancels what waits. */
+TENON_API TenonError* tenon_batcher_close(const TenonBatcher* batcher);
+/** {"max_batch", "max_delay_us", "max_queue", "batch_sizes", "outputs": [name], "requests",
+ * "completed", "failed", "rejected", "expired", "cancelled", "batches", "samples", "padding",
+ * "split_batches", "queued", "mean_batch", "wait_p50_us", "wait_p90_us", "wait_p99_us",
+ * "wait_max_us"}: its options, and what it has done so far. */
+TENON_API TenonError* tenon_batcher_describe(const TenonBatcher* batcher, char** out_json);
+
+/* ------------------------------------------------------------------ traces
+ * What a context does: kernels, copies, plans, waits and memory. While a trace records, programs
+ * measure each kernel, and runs may be slower. Threads: any. */
+
+typedef struct TenonTrace TenonTrace;
+
+/** Records until tenon_trace_stop or the last release. Errors: the context is being traced. */
+TENON_API TenonError* tenon_trace_start(const TenonContext* context, TenonTrace** out_trace);
+/** Ends the recording. What was recorded is kept until the context's next trace starts. */
+TENON_API TenonError* tenon_trace_stop(TenonTrace* trace);
+/** The Chrome trace format, for Perfetto or chrome://tracing. */
+TENON_API TenonError* tenon_trace_json(const TenonTrace* trace, char** out_json);
+/** Writes it to a file. */
+TENON_API TenonError* tenon_trace_write(const TenonTrace* trace, const char* path);
+/** {"kernels": [{node, op, device, algorithm, node_id, runs, duration_ns, best_ns, flops, size_bytes,
+ * nodes}], "events", "dropped"}: the runs of each kernel together, flops and bytes of one run; how many
+ * events were recorded, and how many more were not, as there is a limit. */
+TENON_API TenonError* tenon_trace_report(const TenonTrace* trace, char** out_json);
+/** Begins a span of the caller's own work in the trace of the context, if one records. Spans nest; each
+ * is ended on its thread. */
+TENON_API TenonError* tenon_trace_begin_span(const TenonContext* context, const char* name);
+/** Ends the span of this thread that began last. */
+TENON_API TenonError* tenon_trace_end_span(const TenonContext* context);
+
 /* ------------------------------------------------------------------ BLAS
  * Levels 1 to 3 on devices whose backend offers them. Results in memory of a device may be read
  * after tenon_device_synchronize, or by later calls on the device.
@@ -748,7 +866,9 @@ enum {
 #undef TENON_BLAS
   TENON_BLAS_NONE = 0
 };
-/** [{id, name, signature, dtypes, arguments, formula}] */
+/** [{id, name, signature, dtypes, arguments, formula, fields: of the record after struct_size, [{name,
+ * kind: the macro of tenon/blas_args.def}], real: scalars that are real for complex operands, result:
+ * the dtype of the number that it gives, "call", "real", "f64", "i64" or null}] */
 TENON_API TenonError* tenon_blas_routines(char** out_json);
 /** Calls a routine with the record of its signature, tenon_blas_<signature>_args: addresses are those
  * of tenon_tensor_info for tensors on the device; flags of 0 are row-major, not transposed, upper,

@@ -55,7 +55,9 @@ class FitLoop {
   const FitOptions& options_;
   train::BoundBatches bound_;
   train::EpochBatches& batches_;
-  std::int64_t count_ = 0;  ///< batches per epoch; 0: not known
+  std::int64_t offset_ = 0;  ///< epochs of the model before the one that this fit shows as the first of all
+  std::int64_t end_ = 0;     ///< epochs of the model after this fit
+  std::int64_t count_ = 0;   ///< batches per epoch; 0: not known
   train::RunningMeans means_;
   train::BatchMeans current_;   ///< the last batch
   std::vector<double> values_;  ///< of means_
@@ -85,6 +87,8 @@ FitLoop::FitLoop(Model& model, Model::State& state, const Dataset& types, train:
       batches_(batches),
       running_(state.setup.empty_logs()),
       last_{.logs = running_} {
+  if (options.initial_epoch) offset_ = s_.progress.saved().epoch - *options.initial_epoch;
+  end_ = offset_ + (options.initial_epoch ? std::max(options.epochs, *options.initial_epoch) : options.epochs);
   count_ = batches_.count();
   if (options.steps_per_epoch > 0) {
     const std::int64_t wanted = options.steps_per_epoch * options.accumulate;
@@ -96,8 +100,7 @@ FitLoop::FitLoop(Model& model, Model::State& state, const Dataset& types, train:
     for (const auto& [name, value] : running_) names.push_back("val_" + name);
   }
   s_.progress.drop_accumulated();
-  s_.session.begin(options.callbacks, {options.epochs, options.epochs * ((count_ + options.accumulate - 1) / options.accumulate)},
-                   std::move(names));
+  s_.session.begin(options.callbacks, {end_, end_ * ((count_ + options.accumulate - 1) / options.accumulate)}, std::move(names));
 }
 
 FitLoop::~FitLoop() {
@@ -180,13 +183,13 @@ void FitLoop::check(std::int64_t batch) const {
   throw Error(Status::internal,
               fmt::format("the loss is {} at epoch {}, step {} (batch {} of {}); try a smaller learning rate than {}, or find the first op "
                           "with check_numerics: all",
-                          loss, now.epoch + 1, now.step, batch + 1, count_, s_.last_rate()));
+                          loss, now.epoch - offset_ + 1, now.step, batch + 1, count_, s_.last_rate()));
 }
 
 bool FitLoop::epoch(EpochLogs& out_result) {
   const train::SavedProgress& now = s_.progress.saved();
-  out_result.epoch = now.epoch;
-  for_each_callback("at the beginning of an epoch", [&](Callback& callback) { callback.epoch_begin(now.epoch); });
+  out_result.epoch = now.epoch - offset_;
+  for_each_callback("at the beginning of an epoch", [&](Callback& callback) { callback.epoch_begin(out_result.epoch); });
   means_ = s_.progress.begin_means(running_.size());
   std::int64_t samples = 0, skipped = 0;
   show_means();
@@ -216,7 +219,8 @@ bool FitLoop::epoch(EpochLogs& out_result) {
     for_each_callback("after a batch", [&](Callback& callback) { callback.batch_end(index, shows_means ? running_ : last_.logs, last_); });
     check(index);
   }
-  if (samples == 0 && now.batch == 0) throw Error(fmt::format("fit: expected at least 1 batch in epoch {}, got none", now.epoch + 1));
+  if (samples == 0 && now.batch == 0)
+    throw Error(fmt::format("fit: expected at least 1 batch in epoch {}, got none", out_result.epoch + 1));
   // A source may end earlier than it said, or without having said when: what it gave makes the last step.
   if (const std::int64_t left = s_.progress.accumulated(); left > 0) {
     s_.apply({.threads = options_.run.threads, .priority = options_.run.priority});
@@ -236,7 +240,7 @@ History FitLoop::run() {
   begin();
   History history;
   const train::SavedProgress& now = s_.progress.saved();
-  while (now.epoch < options_.epochs && !stopping()) {
+  while (now.epoch < end_ && !stopping()) {
     EpochLogs result;
     if (!epoch(result)) break;
     if (options_.validation != nullptr || options_.validation_batches != nullptr) {
@@ -252,7 +256,7 @@ History FitLoop::run() {
     for_each_callback("at the end of an epoch", [&](Callback& callback) { callback.epoch_end(result); });
     history.push_back(std::move(result));
   }
-  if (now.epoch < options_.epochs) s_.session.stop(FitEnd::interrupted, fmt::format("stopped by request after step {}", now.step));
+  if (now.epoch < end_) s_.session.stop(FitEnd::interrupted, fmt::format("stopped by request after step {}", now.step));
   for_each_callback("at the end", [](Callback& callback) { callback.train_end(); });
   return history;
 }
@@ -270,6 +274,8 @@ void check_options(const FitOptions& options) {
   if (std::find(options.callbacks.begin(), options.callbacks.end(), nullptr) != options.callbacks.end())
     throw Error("fit: expected callbacks, got a null pointer among them");
   if (options.epochs < 0) throw Error(fmt::format("fit: epochs is {}, expected 0 or more", options.epochs));
+  if (options.initial_epoch.value_or(0) < 0)
+    throw Error(fmt::format("fit: initial_epoch is {}, expected 0 or more", *options.initial_epoch));
   if (options.accumulate < 1) throw Error(fmt::format("fit: accumulate is {}, expected 1 or more batches", options.accumulate));
   if (options.steps_per_epoch < 0) {
     throw Error(fmt::format("fit: steps_per_epoch is {}, expected 0 (the whole data set) or more", options.steps_per_epoch));

@@ -29,6 +29,16 @@ void end_if_fitting(const Model::State* state, const char* what) {
   std::abort();
 }
 
+/// Errors  mixed precision for parameters that are not f32.
+void expect_precision(const ModelDefinition& definition, const Context& context) {
+  const Config& config = context.config();
+  const bool mixed = config.precision == Precision::mixed_bfloat16 || config.precision == Precision::mixed_float16;
+  if (mixed && definition.dtype != DType::f32) {
+    throw Error(fmt::format("model: precision {} ({}) expects parameters of f32, got {}; use dtype: float32 or precision: float32",
+                            name_of(config.precision), config.origin_of("precision"), name_of(definition.dtype)));
+  }
+}
+
 }  // namespace
 
 // ---------------------------------------------------------------- construction
@@ -57,20 +67,26 @@ Model& Model::operator=(Model&& other) noexcept {
 void Model::compile(const Context& context, CompileOptions options) {
   State& s = state_of(state_);
   for (const std::string& device : options.parallel_devices) static_cast<void>(context.device(device));  // report a missing device now
-  const Config& config = context.config();
-  const bool mixed = config.precision == Precision::mixed_bfloat16 || config.precision == Precision::mixed_float16;
-  if (mixed && s.setup.definition.dtype != DType::f32) {
-    throw Error(fmt::format("model: precision {} ({}) expects parameters of f32, got {}; use dtype: float32 or precision: float32",
-                            name_of(config.precision), config.origin_of("precision"), name_of(s.setup.definition.dtype)));
-  }
+  expect_precision(s.setup.definition, context);
   s.setup.compile(context, std::move(options));
-  s.programs.clear();
-  s.session.training_buffers = s.session.evaluation_buffers = {};
-  s.progress.drop_accumulated();
-  if (s.parameters.built()) {
-    s.parameters.choose_trainable();
-  } else if (const auto samples = train::known_samples(s.setup)) {
-    s.parameters.build(*samples);
+  s.start_compiled();
+}
+
+void Model::compile(const Context& context) {
+  State& s = state_of(state_);
+  expect_precision(s.setup.definition, context);
+  s.setup.compile(context);
+  s.start_compiled();
+}
+
+void Model::State::start_compiled() {
+  programs.clear();
+  session.training_buffers = session.evaluation_buffers = {};
+  progress.drop_accumulated();
+  if (parameters.built()) {
+    parameters.choose_trainable();
+  } else if (const auto samples = train::known_samples(setup)) {
+    parameters.build(*samples);
   }
 }
 
@@ -210,7 +226,7 @@ std::string Model::summary(std::int64_t batch_size) const {
     text.pop_back();  // the line about the precision goes on
     text += fmt::format(", loss scale {:g}\n", made ? store.get(train::loss_scale_name).to_host().item() : train::initial_loss_scale);
   }
-  if (batch_size != 0) text += train::memory_table(s.programs, s.batch_type(batch_size));
+  if (batch_size != 0) text += train::memory_table(s.programs, s.batch_type(batch_size), !s.setup.losses.empty());
   return text;
 }
 
@@ -222,13 +238,14 @@ train::BatchType Model::State::batch_type(std::int64_t batch_size) const {
 const Program& Model::program_of_step(std::int64_t batch_size) {
   State& s = state_of(state_);
   s.setup.need_context();
-  return s.programs.get(train::Phase::train, s.batch_type(batch_size));
+  return s.programs.get(s.phase_of_step(), s.batch_type(batch_size));
 }
 
 Model::Memory Model::memory(std::int64_t batch_size) const {
   const State& s = state_of(state_);
   const train::BatchType batch = s.batch_type(batch_size);
-  return {s.programs.plan_memory(train::Phase::train, batch), s.programs.plan_memory(train::Phase::predict, batch)};
+  return {s.setup.losses.empty() ? std::vector<MemoryPlan>() : s.programs.plan_memory(train::Phase::train, batch),
+          s.programs.plan_memory(train::Phase::predict, batch)};
 }
 
 const ProgramCounts& Model::program_counts() const {

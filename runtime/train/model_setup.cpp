@@ -79,8 +79,17 @@ void ModelSetup::compile(const Context& on, CompileOptions with) {
   context = on;
 }
 
+void ModelSetup::compile(const Context& on) {
+  losses.clear();
+  logged = {{"loss", nullptr}};
+  options = {.optimizer = with_defaults({})};
+  context = on;
+}
+
 const std::vector<OutputLoss>& ModelSetup::need_losses() const {
   if (!losses.empty()) return losses;
+  if (interface.outputs.size() == 1)
+    throw Error("model: expected a loss, got a model that was compiled without one, to predict; call compile() with a loss first");
   throw Error(
       fmt::format("{}the model has the outputs {}: expected a loss for at least one of them, by name (`losses` in a train.yaml, "
                   "CompileOptions::losses), got none",

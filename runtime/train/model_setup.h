@@ -36,6 +36,8 @@ struct ModelSetup {
   explicit ModelSetup(ModelDefinition model);
   /// Errors  losses that do not fit the outputs.
   void compile(const Context& on, CompileOptions with);
+  /// For predictions: there are no losses.
+  void compile(const Context& on);
 
   ModelDefinition definition;
   /// The files that its layers import.
@@ -49,7 +51,7 @@ struct ModelSetup {
 
   /// Errors  compile() has not been called.
   const Context& need_context() const;
-  /// Errors  several outputs without losses.
+  /// Errors  there are none: several outputs, or a model that was compiled to predict.
   const std::vector<OutputLoss>& need_losses() const;
   /// Errors  more than one input, or one output: `call` is for one of each.
   void expect_one_of_each(const char* call) const;

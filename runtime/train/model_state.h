@@ -70,6 +70,10 @@ struct Model::State {
   /// Builds the model for the samples of these inputs.
   void build_for(std::span<const Tensor> inputs, const char* call);
 
+  /// Follows from a new setup: programs of the former one are dropped.
+  void start_compiled();
+  /// A training step; without a loss, a prediction.
+  train::Phase phase_of_step() const { return setup.losses.empty() ? train::Phase::predict : train::Phase::train; }
   /// The type of a batch of that size. Errors  the sample shape is not known yet.
   train::BatchType batch_type(std::int64_t batch_size) const;
   double next_rate() const { return progress.learning_rate(setup.options.optimizer, session.length()); }

@@ -112,7 +112,7 @@ std::string summary_of(const ModelSetup& setup, const std::vector<LayerSummary>&
   const ModelDefinition& definition = setup.definition;
   std::int64_t learned = 0;
   for (const LayerSummary& row : layers) learned += row.parameters - row.non_trainable;
-  const auto states = static_cast<std::int64_t>(rule_of(optimizer.kind).state(optimizer).size());
+  const auto states = setup.losses.empty() ? 0 : static_cast<std::int64_t>(rule_of(optimizer.kind).state(optimizer).size());
   const Precision precision = setup.need_context().config().precision;
   std::string text =
       summary_table(definition.name, layers, definition.dtype, learned * states, setup.need_context().default_device().name());
@@ -134,7 +134,7 @@ std::string summary_of(const ModelSetup& setup, const std::vector<LayerSummary>&
   return text + fmt::format(" Precision: {}{}\n", name_of(precision), mixed ? fmt::format(", weights {}", name_of(definition.dtype)) : "");
 }
 
-std::string memory_table(const Programs& programs, const BatchType& batch) {
+std::string memory_table(const Programs& programs, const BatchType& batch, bool trains) {
   std::string text;
   const auto plans_of = [&](Phase phase, const char* what) {
     try {
@@ -144,7 +144,8 @@ std::string memory_table(const Programs& programs, const BatchType& batch) {
       return std::vector<MemoryPlan>();
     }
   };
-  const std::vector<MemoryPlan> training = plans_of(Phase::train, "training step"), prediction = plans_of(Phase::predict, "prediction");
+  const std::vector<MemoryPlan> training = trains ? plans_of(Phase::train, "training step") : std::vector<MemoryPlan>();
+  const std::vector<MemoryPlan> prediction = plans_of(Phase::predict, "prediction");
   std::vector<std::string> devices;
   for (const auto* plans : {&training, &prediction}) {
     for (const MemoryPlan& plan : *plans) {
@@ -187,7 +188,7 @@ std::string summary_of(const TrainDefinition& definition, const Context& context
   Parameters parameters(setup);
   const Programs programs(setup, parameters);
   const std::vector<SampleType> inputs = input_types(setup, *samples), outputs = output_types(forward);
-  return summary_of(setup, forward.layers, outputs) + memory_table(programs, BatchType::of(setup, inputs, outputs, batch_size));
+  return summary_of(setup, forward.layers, outputs) + memory_table(programs, BatchType::of(setup, inputs, outputs, batch_size), true);
 }
 
 }  // namespace tenon::train

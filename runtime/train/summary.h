@@ -23,7 +23,7 @@ std::string summary_table(const std::string& name, const std::vector<LayerSummar
 /// The same for what a model was compiled with, and its precision.
 std::string summary_of(const ModelSetup& setup, const std::vector<LayerSummary>& layers, const std::vector<SampleType>& outputs);
 /// The memory of a training step and of a prediction for this batch, a table for each device; or the reason why it is not known.
-std::string memory_table(const Programs& programs, const BatchType& batch);
+std::string memory_table(const Programs& programs, const BatchType& batch, bool trains);
 
 /// Both for a definition, without a model: nothing is allocated. A layer's device that is missing is a warning that names the layer.
 /// Errors  a model without `input: {shape: ...}`.

@@ -18,6 +18,18 @@ def run_python(text, **environment):
 def test_import_takes_neither_numpy_nor_long():
     result = run_python("import sys, tenon\nprint([m for m in ('numpy', 'torch', 'jax', 'IPython', 'matplotlib') if m in sys.modules])")
     assert result.stdout.strip() == "[]", result.stderr
+    result = run_python("import sys, tenon\nprint([m for m in ('subprocess', 'tempfile', 'html', 'tenon.ops', 'tenon.layers', 'tenon._model') if m in sys.modules])\n"
+                        "public = {name for name in dir(tenon) if not name.startswith('_')}\n"
+                        "print(set(tenon.__all__) == public | {'__version__'}, all(hasattr(tenon, name) for name in public), tenon.Batcher, hasattr(tenon, 'nothing'))")
+    assert result.stdout == "[]\nTrue True <class 'tenon.Batcher'> False\n", result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("wanted", ["0", "1"])
+def test_the_native_module_is_optional(wanted):
+    script = "import tenon\nfrom tenon._library import native\nprint(native is not None, (tenon.ones(2) + 1).tolist(), tenon.ops.split(tenon.ones(4), sizes=[1, 3])[1].shape)"
+    there = os.path.isfile(os.path.join(os.path.dirname(tenon._library.lib._name), "tenon", "python", "_native.abi3.so"))
+    result = run_python(script, TENON_PYTHON_NATIVE=wanted)
+    assert result.stdout == f"{there and wanted == '1'} [2.0, 2.0] (3,)\n", result.stderr
 
 
 def test_devices_are_in_the_order_of_preference():

@@ -9,8 +9,8 @@ import numpy
 import tenon
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "python.md"
-MODULES = [tenon, tenon.backends, tenon.callbacks, tenon.datasets, tenon.initializers, tenon.layers, tenon.log, tenon.losses, tenon.metrics,
-           tenon.nn, tenon.nn.functional, tenon.ops, tenon.optimizers, tenon.random, tenon.schedules]
+MODULES = [tenon, tenon.backends, tenon.blas, tenon.callbacks, tenon.datasets, tenon.initializers, tenon.layers, tenon.log, tenon.losses,
+           tenon.metrics, tenon.nn, tenon.nn.functional, tenon.ops, tenon.optimizers, tenon.quantization, tenon.random, tenon.schedules]
 
 
 def smaller(snippet):
@@ -23,15 +23,19 @@ def smaller(snippet):
 def test_the_snippets_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", PAGE.read_text(), re.S)
-    train, session = blocks[0][0], blocks[-1][0]
+    train, session, serving, blas = [code for code, shown in blocks if not shown]
     exec(smaller(train), {})
     assert "Epoch 5/5" in capsys.readouterr().out
     names = {"x": numpy.zeros((2, 28, 28), "float32")}
     exec(session.replace("model.onnx", "fashion.onnx"), names)
     assert names["outputs"][0].shape == (2, 10)
+    exec(serving.replace("model.", "fashion."), names)
+    assert names["scores"].shape == (2, 10) and "total ms" in capsys.readouterr().out
+    exec(blas, names)
+    assert names["c"].tolist() == [[6] * 4] * 2 and names["y"].tolist() == [0.5] * 3
     capsys.readouterr()
     tenon.random.seed(0)
-    for code, shown in blocks[1:-1]:
+    for code, shown in [block for block in blocks if block[1]]:
         exec(code, {})
         printed = capsys.readouterr().out
         # Sums are rounded as the processor adds them, and training goes on from there.

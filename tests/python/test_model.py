@@ -62,6 +62,41 @@ def test_one_step_of_sgd_is_what_is_computed_by_hand():
     assert model.learning_rate == 0.25
 
 
+def test_epochs_are_those_of_a_call_from_initial_epoch_on(digits):
+    model, seen = classifier(), []
+    watch = tenon.callbacks.LambdaCallback(on_epoch_begin=lambda epoch, logs: seen.append(epoch))
+    for keys, expected in (({"epochs": 2}, [0, 1]), ({"epochs": 1}, [0]), ({"epochs": 5, "initial_epoch": 3}, [3, 4]), ({"epochs": 2, "initial_epoch": 2}, [])):
+        seen.clear()
+        assert model.fit(digits.train, verbose=0, callbacks=[watch], **keys).epoch == expected == seen
+    assert model.info["epochs"] == 5
+
+
+def test_a_model_without_a_loss_predicts_and_asks_for_one_to_train():
+    model = tenon.Sequential(["flatten", layers.Dense(2)])
+    x = numpy.ones((3, 4), "float32")
+    assert model.predict(x).shape == (3, 2) and len(model.explain(3)["nodes"]) > 0
+    with pytest.raises(tenon.InvalidArgumentError, match="fit: expected a model with a loss and an optimizer: call compile"):
+        model.fit(x, x[:, :2], verbose=0)
+    before = model.weights["dense/kernel"].tolist()
+    model.compile("sgd", loss="mse")
+    assert model.weights["dense/kernel"].tolist() == before
+
+
+def test_wrong_definitions_are_refused_where_they_are_made():
+    for call, text in ((lambda: layers.Dense(3, activation="rleu"), "dense: key 'activation': expected one of linear, relu.*did you mean 'relu'"),
+                       (lambda: layers.Dense(3, kernel_initializer="glorot"), "kernel_initializer"),
+                       (lambda: layers.Dropout(1.5), r"expected a number in \[0, 1\), got '1.5'"),
+                       (lambda: layers.Conv2D(3, "a"), "kernel_size"),
+                       (lambda: tenon.optimizers.SGD(learning_rate="fast"), "learning_rate"),
+                       (lambda: tenon.schedules.Cosine(initial=-1), "initial"),
+                       (lambda: tenon.losses.Huber(delta=-1), "delta"),
+                       (lambda: tenon.callbacks.EarlyStopping(patience=-1), "patience"),
+                       (lambda: tenon.initializers.Normal(stddev="wide"), "stddev")):
+        with pytest.raises(tenon.InvalidArgumentError, match=text):
+            call()
+    assert layers.VendorOp("com.example.SoftClip") and layers.Residual([layers.Dense(4, activation="relu")])
+
+
 @pytest.mark.parametrize("make", [lambda b: b, lambda b: (lambda: iter(b)), lambda b: type("Loader", (), {"__iter__": lambda self: iter(b), "__len__": lambda self: len(b)})()],
                          ids=["list", "function", "loader"])
 def test_batches_of_iterables_train_as_arrays_do(digits, make):
@@ -155,8 +190,8 @@ def test_ctrl_c_ends_a_fit_after_its_step():
 import os, signal, threading, tenon
 digits = tenon.datasets.digits(train_count=500)
 model = tenon.Sequential(["flatten", tenon.layers.Dense(10)]).compile("sgd", loss={"name": "sparse_categorical_crossentropy", "from_logits": True})
-threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-history = model.fit(digits.train, epochs=1000000, verbose=0)
+interrupt = tenon.callbacks.LambdaCallback(on_train_begin=lambda logs: threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start())
+history = model.fit(digits.train, epochs=1000000, verbose=0, callbacks=[interrupt])
 print(history.end, len(history.epoch) > 0, model.evaluate(digits.train)["loss"] < 9)
 """
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)

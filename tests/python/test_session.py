@@ -91,6 +91,14 @@ def test_bound_inputs_and_outputs(net):
     binding.bind_output("scores", "cpu", 0, numpy.float32, y.shape, y.ctypes.data)
     session.run_with_iobinding(binding)
     numpy.testing.assert_allclose(y, formula(x), rtol=1e-5)
+    assert binding.get_outputs()[0].address == y.ctypes.data  # the program has written there, not a copy
+    z = numpy.zeros((2, 3), "float32")
+    binding.bind_tensor_output("scores", z)
+    session.run_with_iobinding(binding)
+    numpy.testing.assert_array_equal(z, y)
+    binding.bind_tensor_output("scores", z[:1])
+    with pytest.raises(tenon.InvalidArgumentError, match=r"output 'scores': expected a tensor f32\(2,3\) for the result, got f32\(1,3\)"):
+        session.run_with_iobinding(binding)
     with pytest.raises(tenon.InvalidArgumentError, match="expected a name of"):
         binding.bind_cpu_input("other", x)
 

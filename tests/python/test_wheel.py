@@ -2,6 +2,7 @@
 """The wheel: built by tools/wheel, installed in a fresh virtual environment without a compiler or an index, and used there."""
 import base64
 import csv
+import email
 import hashlib
 import io
 import os
@@ -65,12 +66,37 @@ def test_the_record_has_each_file_with_its_hash(wheel):
                 assert digest == "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode() and len(data) == int(size)
         names = archive.namelist()
     assert "tenon/lib/libtenon.so.0" in names and "tenon/lib/tenon/backends/libtenon_backend_reference.so" in names and "tenon/py.typed" in names
-    assert any("licenses/LICENSE" in name for name in names) and any("libyaml-cpp" in name for name in names)
+
+
+def test_the_terms_of_all_libraries_come_with_the_wheel(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        info = next(name for name in names if name.endswith("/METADATA")).rpartition("/")[0]
+        metadata = email.message_from_bytes(archive.read(info + "/METADATA"))
+        notices = archive.read(info + "/licenses/THIRD-PARTY-NOTICES").decode()
+    assert metadata["Metadata-Version"] == "2.4" and metadata["License"].startswith("Apache-2.0")
+    assert metadata.get_all("License-File") == ["LICENSE", "THIRD-PARTY-NOTICES"]
+    assert all(f"{info}/licenses/{file}" in names for file in metadata.get_all("License-File"))
+    listed = [line.split()[0] for line in notices.split("=" * 100)[0].splitlines() if line.startswith("  ")]
+    assert {"libopenblas-serial-dev", "libhwy-dev", "nlohmann-json3-dev", "zlib1g"} <= set(listed)
+    bundled = [name.rpartition("/")[2] for name in names if name.startswith("tenon/lib/lib") and not name.startswith("tenon/lib/libtenon")]
+    assert bundled and [library for library in bundled if library not in notices.split("=" * 100)[0]] == []
+    assert [package for package in listed if f"\n{package} " not in notices.partition("=" * 100)[2]] == [] and "MIT" in notices
 
 
 def test_a_net_trains_where_only_the_wheel_is_installed(python):
     result = run(python, "-c", TRAIN)
     assert result.returncode == 0 and result.stdout.endswith(" True False\n"), result.stdout + result.stderr
+
+
+def test_the_native_module_comes_with_the_wheel_and_is_used(wheel, python):
+    if not (BUILD / "lib/tenon/python/_native.abi3.so").is_file():
+        pytest.skip("the build had no headers of Python")
+    with zipfile.ZipFile(wheel) as archive:
+        assert "tenon/lib/tenon/python/_native.abi3.so" in archive.namelist()
+    script = "import tenon, sys\nprint(tenon._library.native is not None, '.abi3.so' in __import__('importlib.machinery').machinery.EXTENSION_SUFFIXES)"
+    used, can_be = run(python, "-c", script).stdout.split()
+    assert used == can_be
 
 
 def test_the_command_line_comes_with_the_wheel(python):

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <thread>
 
+#include "temporary_folder.h"
+
 using namespace tenon::test;
 using nlohmann::json;
 
@@ -69,6 +71,36 @@ TEST_CASE("C API: a context has a configuration, devices and a load report") {
   CHECK((*record)["reached"] == "devices");
   CHECK((*record)["status"] == "OK");
   CHECK(report["places"].size() > 0);
+}
+
+TEST_CASE("C API: paths of plugins have the origin that the caller states, and then are not required") {
+  const NoLeaks none;
+  const TemporaryFolder folder;
+  folder.write("libtenon_backend_broken.so", std::string("no library"));
+  const std::string path = folder.path();
+  const char* plugins[] = {TENON_BACKEND_DIRECTORY, path.c_str(), "/nowhere"};
+  const char* origins[] = {nullptr, "package acme", "package gone"};
+  TenonContextOptions options{};
+  options.struct_size = sizeof options;
+  options.config = "{backends: {use: [reference, openblas]}, logging: {level: 'off'}}";
+  options.plugins = plugins;
+  options.plugin_count = 3;
+  options.plugin_origins = origins;
+  Owned<TenonContext> context;
+  REQUIRE_OK(tenon_context_create(&options, context.out()));
+  char* text = nullptr;
+  REQUIRE_OK(tenon_context_load_report(context, &text));
+  const json report = parsed(text);
+  const auto origin_of = [](const json& list, const char* key, const std::string& value) {
+    const auto found = std::ranges::find_if(list, [&](const json& each) { return each[key] == value; });
+    return found == list.end() ? std::string("not found") : (*found)["origin"].get<std::string>();
+  };
+  CHECK(origin_of(report["records"], "name", "reference") == "API");
+  CHECK(origin_of(report["records"], "name", "broken") == "package acme");
+  CHECK(origin_of(report["places"], "path", "/nowhere") == "package gone");
+  options.plugin_origins = nullptr;
+  TenonContext* refused = nullptr;
+  CHECK_FAILS_WITH("plugin /nowhere (API): expected a backend file or a folder", tenon_context_create(&options, &refused));
 }
 
 TEST_CASE("C API: bad configurations are errors with line and key") {

@@ -107,6 +107,68 @@ TEST_CASE("C API: a model learns, is evaluated and predicts") {
   CHECK(values_of(of_frozen)[5] == doctest::Approx(values_of(probabilities)[5]));
 }
 
+TEST_CASE("C API: a model without a loss predicts, is explained and saved, and asks for a loss when it is trained") {
+  const NoLeaks none;
+  const Owned<TenonContext> context = make_context();
+  Owned<TenonModel> model;
+  REQUIRE_OK(tenon_model_create("{input: {shape: [2]}, layers: [{dense: {units: 1, kernel_initializer: ones}}]}", model.out()));
+  REQUIRE_OK(tenon_model_compile(model, context, nullptr));
+  const Owned<TenonTensor> x = make_tensor({1, 2, 3, 4}, {2, 2});
+  const TenonTensor* inputs[] = {x};
+  TenonTensor *y = nullptr, *probabilities = nullptr;
+  REQUIRE_OK(tenon_model_predict(model, nullptr, inputs, 1, 0, 0, nullptr, &y, 1));
+  REQUIRE_OK(tenon_model_predict(model, nullptr, inputs, 1, 0, TENON_PREDICT_PROBABILITIES, nullptr, &probabilities, 1));
+  const Owned<TenonTensor> output(y), as_is(probabilities);
+  CHECK(values_of(output) == std::vector<float>{3, 7});
+  CHECK(values_of(as_is) == std::vector<float>{3, 7});
+  char* text = nullptr;
+  REQUIRE_OK(tenon_model_explain(model, 2, &text));
+  const json placement = parsed(text);
+  CHECK(placement["nodes"].size() > 0);
+  for (const json& node : placement["nodes"]) CHECK(node["op"] != "AdamStep");
+  REQUIRE_OK(tenon_model_summary(model, 2, &text));
+  const std::string summary = taken(text);
+  CHECK_MESSAGE(summary.find("optimizer") == std::string::npos, summary);
+  CHECK_MESSAGE(summary.find("not known") == std::string::npos, summary);
+  Owned<TenonData> data;
+  REQUIRE_OK(tenon_data_arrays(nullptr, inputs, 1, nullptr, inputs, 1, nullptr, nullptr, data.out()));
+  const std::string expected = "expected a loss, got a model that was compiled without one, to predict; call compile() with a loss first";
+  CHECK_FAILS_WITH(expected, tenon_model_fit(model, data, nullptr, nullptr, nullptr, nullptr, nullptr));
+  CHECK_FAILS_WITH(expected, tenon_model_evaluate(model, data, 0, nullptr, &text));
+  CHECK_FAILS_WITH(expected, tenon_model_test_batch(model, nullptr, inputs, 1, nullptr, inputs, 1, nullptr, &text));
+  const TemporaryFolder folder;
+  REQUIRE_OK(tenon_model_save(model, folder.path().c_str()));
+  // With a loss it learns, from the weights that it has.
+  REQUIRE_OK(tenon_model_compile(model, context, "{loss: mse, optimizer: {name: sgd, learning_rate: 0}}"));
+  const Owned<TenonTensor> targets = make_tensor({3, 7}, {2, 1});
+  const TenonTensor* labels[] = {targets};
+  REQUIRE_OK(tenon_model_test_batch(model, nullptr, inputs, 1, nullptr, labels, 1, nullptr, &text));
+  CHECK(parsed(text)["loss"] == 0.0);
+}
+
+TEST_CASE("C API: epochs are those of a fit, counted from initial_epoch, and a schedule goes on over all of them") {
+  const NoLeaks none;
+  const Owned<TenonContext> context = make_context();
+  const Owned<TenonModel> model = compiled(context, classifier,
+                                           "{loss: sparse_categorical_crossentropy, optimizer: {name: sgd, learning_rate: {schedule: "
+                                           "step, initial: 0.125, every: 1, factor: 0.5, per: epoch}}}");
+  const Owned<TenonData> train = digits();
+  const auto epochs_of = [&](const char* options) {
+    char* text = nullptr;
+    REQUIRE_OK(tenon_model_fit(model, train, nullptr, options, nullptr, nullptr, &text));
+    std::string found;
+    const json history = parsed(text);
+    for (const json& epoch : history["epochs"]) found += epoch["epoch"].dump() + ": " + epoch["learning_rate"].dump() + " ";
+    return found;
+  };
+  CHECK(epochs_of("{epochs: 2, batch_size: 300}") == "0: 0.125 1: 0.0625 ");
+  CHECK(epochs_of("{epochs: 1, batch_size: 300}") == "0: 0.03125 ");
+  CHECK(epochs_of("{epochs: 5, initial_epoch: 3, batch_size: 300}") == "3: 0.015625 4: 0.0078125 ");
+  CHECK(epochs_of("{epochs: 2, initial_epoch: 3}").empty());
+  CHECK(described(model)["epochs"] == 5);
+  CHECK_FAILS_WITH("initial_epoch", tenon_model_fit(model, train, nullptr, "initial_epoch: -1", nullptr, nullptr, nullptr));
+}
+
 TEST_CASE("C API: batches one by one: the loss of a linear model is what is computed by hand") {
   const NoLeaks none;
   const Owned<TenonContext> context = make_context();
@@ -198,6 +260,7 @@ TEST_CASE("C API: callbacks of a fit are called in order, stop it, and end it by
   CHECK(history["epochs"].empty());
   watch.stop_at = -1;
   watch.fail_at = 3;
+  watch.calls.clear();
   CHECK_FAILS_WITH("VENDOR_ERROR: callback of the caller, after a batch: the caller's reason; the model is at epoch 2, step",
                    tenon_model_fit(model, train, nullptr, "{batch_size: 50, epochs: 5}", &callbacks, nullptr, nullptr));
   // Callbacks that the options name, and those that are left out.
@@ -341,6 +404,26 @@ TEST_CASE("C API: weights go to safetensors and back, and models to ONNX and bac
   REQUIRE_OK(tenon_model_replace_head(model, "dense", "layers: [{dense: {units: 3}}]"));
   REQUIRE_OK(tenon_model_yaml(model, &text));
   CHECK(taken(text).find("units: 3") != std::string::npos);
+}
+
+TEST_CASE("C API: parts of definitions are checked by the readers of whole ones") {
+  const NoLeaks none;
+  CHECK_OK(tenon_definition_check("layer", "dense:\n  units: 3\n  activation: relu\n"));
+  CHECK_OK(tenon_definition_check("layer", "flatten"));
+  CHECK_OK(tenon_definition_check("initializer", "{name: normal, stddev: 0.1}"));
+  CHECK_OK(tenon_definition_check("loss", "{name: huber, delta: 2}"));
+  CHECK_OK(tenon_definition_check("optimizer", "{name: adam, learning_rate: 0.01}"));
+  CHECK_OK(tenon_definition_check("schedule", "{schedule: cosine, initial: 0.01}"));
+  CHECK_OK(tenon_definition_check("callback", "{early_stopping: {patience: 2}}"));
+  CHECK_FAILS_WITH("dense: key 'activation': expected one of linear, relu",
+                   tenon_definition_check("layer", "dense: {units: 3, activation: rleu}"));
+  CHECK_FAILS_WITH("did you mean 'relu'?", tenon_definition_check("layer", "dense: {units: 3, activation: rleu}"));
+  CHECK_FAILS_WITH("key 'units'", tenon_definition_check("layer", "{dense: {units: none}}"));
+  CHECK_FAILS_WITH("key 'loss': expected one of", tenon_definition_check("loss", "mean_square"));
+  CHECK_FAILS_WITH("did you mean 'patience'?", tenon_definition_check("callback", "{early_stopping: {patence: 2}}"));
+  CHECK_FAILS_WITH("schedule", tenon_definition_check("schedule", "{schedule: cosinus}"));
+  CHECK_FAILS_WITH("kind: expected one of layer, initializer, loss", tenon_definition_check("layers", "flatten"));
+  CHECK_FAILS_WITH("definition: expected an address, got NULL", tenon_definition_check("layer", nullptr));
 }
 
 TEST_CASE("C API: wrong definitions, data and calls of models are errors") {

@@ -2,6 +2,7 @@
 // The C API: ONNX models from files and memory.
 #include "capi_testing.h"
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 
@@ -62,6 +63,43 @@ TEST_CASE("C API: an ONNX model from a file and from memory runs at any batch si
     tenon_release(first);
     tenon_release(second);
   }
+}
+
+TEST_CASE("C API: an ONNX model writes its results to tensors that it is given, and makes those that it is not") {
+  const NoLeaks none;
+  const File file;
+  const Owned<TenonContext> context = make_context("openblas:0");
+  Owned<TenonOnnx> onnx;
+  REQUIRE_OK(tenon_onnx_load(context, file.path.c_str(), nullptr, onnx.out()));
+  const char* names[] = {"x"};
+  const Owned<TenonTensor> x = make_tensor({1, 0, 0, 0, -1, 0}, {2, 3});
+  const TenonTensor* inputs[] = {x};
+  const std::int64_t shape[] = {2, 2};
+  float memory[4] = {9, 9, 9, 9};
+  Owned<TenonTensor> given, read_only;
+  REQUIRE_OK(tenon_tensor_borrow(memory, TENON_DTYPE_F32, 2, shape, nullptr, 0, nullptr, nullptr, given.out()));
+  TenonTensor* outputs[1] = {given};
+  for (int i = 0; i < 2; ++i) {
+    REQUIRE_OK(tenon_onnx_run(onnx, names, inputs, 1, outputs, 1, nullptr));
+    CHECK(std::vector<float>(memory, memory + 4) == std::vector<float>{1, 0, 0, 2});
+    CHECK(outputs[0] == static_cast<TenonTensor*>(given));
+    std::ranges::fill(memory, 9.0F);
+  }
+  // A strided tensor, which no program writes to, gets a copy.
+  float columns[4] = {9, 9, 9, 9};
+  const std::int64_t strides[] = {1, 2};
+  Owned<TenonTensor> transposed;
+  REQUIRE_OK(tenon_tensor_borrow(columns, TENON_DTYPE_F32, 2, shape, strides, 0, nullptr, nullptr, transposed.out()));
+  outputs[0] = transposed;
+  REQUIRE_OK(tenon_onnx_run(onnx, names, inputs, 1, outputs, 1, nullptr));
+  CHECK(std::vector<float>(columns, columns + 4) == std::vector<float>{1, 0, 0, 2});
+  REQUIRE_OK(tenon_tensor_borrow(memory, TENON_DTYPE_F32, 2, shape, nullptr, TENON_TENSOR_READ_ONLY, nullptr, nullptr, read_only.out()));
+  outputs[0] = read_only;
+  CHECK_FAILS_WITH("outputs[0]: expected a tensor that may be written to", tenon_onnx_run(onnx, names, inputs, 1, outputs, 1, nullptr));
+  const Owned<TenonTensor> small = make_tensor({0, 0}, {1, 2});
+  outputs[0] = small;
+  CHECK_FAILS_WITH("output 'y': expected a tensor f32(2,2) for the result, got f32(1,2)",
+                   tenon_onnx_run(onnx, names, inputs, 1, outputs, 1, nullptr));
 }
 
 TEST_CASE("C API: an ONNX model describes itself and where it runs") {

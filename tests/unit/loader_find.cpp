@@ -40,13 +40,14 @@ TEST_CASE("find: API comes before command line, environment, YAML and the folder
   Surroundings around;
   around.environment = "/environment/one:/environment/two";
   around.library = "/opt/tenon/lib/libtenon.so";
-  const fs::path api[] = {"/api"}, command_line[] = {"/line"}, yaml[] = {"/yaml"};
+  const SearchPlace api[] = {{"/api", "API"}, {"/site-packages/acme/backends", "package acme"}};
+  const fs::path command_line[] = {"/line"}, yaml[] = {"/yaml"};
   const auto places = ordered_places(api, command_line, yaml, around);
-  CHECK(origins(places) == std::vector<std::string>{"API", "command line", "TENON_BACKEND_PATH", "TENON_BACKEND_PATH", "backends.search",
-                                                    "next to the library"});
-  CHECK(places[2].path == "/environment/one");
-  CHECK(places[3].path == "/environment/two");
-  CHECK(places[5].path == "/opt/tenon/lib/tenon/backends");
+  CHECK(origins(places) == std::vector<std::string>{"API", "package acme", "command line", "TENON_BACKEND_PATH", "TENON_BACKEND_PATH",
+                                                    "backends.search", "next to the library"});
+  CHECK(places[3].path == "/environment/one");
+  CHECK(places[4].path == "/environment/two");
+  CHECK(places[6].path == "/opt/tenon/lib/tenon/backends");
 }
 
 TEST_CASE("find: with elevated privileges the environment is not read") {

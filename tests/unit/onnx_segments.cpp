@@ -57,6 +57,26 @@ TEST_CASE("onnx segments: NonZero of computed values, for any count") {
   CHECK(model.run({{"x", Tensor::full(DType::f32, {200, 2}, -1)}})[0].shape() == Shape{0, 2});
 }
 
+TEST_CASE("onnx segments: results of any count go to tensors of the caller, and to new ones that stay") {
+  const OnnxFiles files;
+  onnx::Model model = files.load(selected_rows());
+  const Tensor x = sparse(400, 100, {200, 2}), other = sparse(400, 200, {200, 2});
+  const std::vector<Tensor> results = model.run({{"x", x}});
+  const std::vector<float> selected = results[0].to_vector<float>(), all = results[2].to_vector<float>();
+  Tensor count = Tensor::zeros(DType::i64, {1}), h = Tensor::zeros(DType::f32, {2, 200});
+  std::vector<Tensor> outputs = {Tensor(), count, h.permute({1, 0})};  // new, in place, and by a copy
+  model.run({{"x", x}}, outputs);
+  model.run({{"x", other}});
+  CHECK(outputs[0].to_vector<float>() == selected);
+  CHECK(count.to_vector<std::int64_t>() == std::vector<std::int64_t>{4});
+  CHECK(h.permute({1, 0}).contiguous().to_vector<float>() == all);
+  outputs[0] = Tensor::zeros(DType::f32, {3, 2});
+  CHECK_THROWS_WITH_AS(model.run({{"x", x}}, outputs),
+                       doctest::Contains("output 'selected': expected a tensor f32(4,2) for the result, got f32(3,2)"), Error);
+  outputs.pop_back();
+  CHECK_THROWS_WITH_AS(model.run({{"x", x}}, outputs), doctest::Contains("expected 3 outputs, got 2"), Error);
+}
+
 TEST_CASE("onnx segments: NonZero of a large input, its result an output") {
   const OnnxFiles files;
   onnx::Model model = files.load(test::model(onnx_graph({node("NonZero", {"x"}, {"y"})}, {f32("x", {-1})}, {i64("y", {1, -1})})));

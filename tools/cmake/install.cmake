@@ -68,7 +68,7 @@ endforeach()
 
 # The terms of libraries whose code is part of ours, linked statically or in headers, as their Debian packages state them.
 file(GLOB compiled_in /usr/include/hwy/highway.h /usr/include/boost/version.hpp /usr/include/nlohmann/json.hpp /usr/include/CLI/CLI.hpp
-  /usr/include/dlpack/dlpack.h /usr/include/doctest/doctest.h /usr/lib/*/openblas-serial/libopenblas.a)
+  /usr/include/dlpack/dlpack.h /usr/include/protozero/pbf_reader.hpp /usr/include/doctest/doctest.h /usr/lib/*/openblas-serial/libopenblas.a)
 find_program(TENON_DPKG_QUERY dpkg-query)
 mark_as_advanced(TENON_DPKG_QUERY)
 foreach(file IN LISTS compiled_in)

@@ -73,7 +73,7 @@ def function_of(kind: str, name: str, keys: Keys) -> str:
                                    break_long_words=False)
         lines.append('    """')
     values = "{" + ", ".join(f'"{key}": {argument[key]}' for key, _ in keys) + "}"
-    lines += textwrap.wrap(f'return Definition("{own}", "{name}", {values})', 140, initial_indent="    ", subsequent_indent=" " * 8, break_long_words=False)
+    lines += textwrap.wrap(f'return Definition("{kind}", "{name}", {values})', 140, initial_indent="    ", subsequent_indent=" " * 8, break_long_words=False)
     return "\n".join(lines)
 
 

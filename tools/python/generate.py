@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the generated modules of the Python package: _api.py from tenon/runtime.h, ops.py from the ops of the library, and layers.py,
-losses.py and their like from the schema that the readers of YAML print.
+"""Writes the generated modules of the Python package: _api.py from tenon/runtime.h, ops.py and blas.py from the lists that the library gives, and
+layers.py, losses.py and their like from the schema that the readers of YAML print.
 
 Usage: generate.py [--check] [--build build/release]
 """
@@ -16,6 +16,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from blas_functions import blas_modules  # noqa: E402
 from c_header import api_module  # noqa: E402
 from definitions import definition_modules  # noqa: E402
 from op_functions import ops_module  # noqa: E402
@@ -24,12 +25,13 @@ SOURCE = Path(__file__).resolve().parents[2]
 PACKAGE = SOURCE / "runtime" / "python" / "tenon"
 
 
-def ops_of(build: Path) -> list:
-    library = ctypes.CDLL(str(build / "lib" / "libtenon.so"))
-    library.tenon_ops.restype = ctypes.c_void_p
+def list_of(build: Path, function: str) -> list:
+    """The list that tenon_ops or tenon_blas_routines gives."""
+    called = ctypes.CDLL(str(build / "lib" / "libtenon.so"))[function]
+    called.restype = ctypes.c_void_p
     text = ctypes.c_void_p()
-    if library.tenon_ops(ctypes.byref(text)):
-        sys.exit("tenon_ops failed")
+    if called(ctypes.byref(text)):
+        sys.exit(f"{function} failed")
     return json.loads(ctypes.string_at(text.value))
 
 
@@ -38,7 +40,8 @@ def modules(build: Path) -> dict:
     headers = (SOURCE / "runtime/tenon/runtime.h").read_text(), (SOURCE / "plugins/abi/tenon/backend.h").read_text()
     made = {"_api.py": api_module(*headers)}
     schema = subprocess.run([build / "bin" / "tenon", "config", "print", "--schema"], check=True, capture_output=True, text=True).stdout
-    made["ops.py"] = ops_module(ops_of(build))
+    made["ops.py"] = ops_module(list_of(build, "tenon_ops"))
+    made.update(blas_modules(list_of(build, "tenon_blas_routines")))
     made.update(definition_modules(schema))
     return made
 

@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What Python adds to a call: microseconds of a net of ten nodes by Model, InferenceSession and the bare C function, of ops and of arrays in and out, and of
-ONNX Runtime's session on the same file if the package onnxruntime is installed; and what a training step costs by a model of layers and by tenon.nn.
+"""What Python adds: milliseconds of the import, and microseconds of a net of ten nodes by Model, InferenceSession and the bare C function, of ops and
+of arrays in and out, and of ONNX Runtime's session on the same file if the package onnxruntime is installed; and what a training step costs by a model
+of layers and by tenon.nn.
+
+TENON_PYTHON_NATIVE=0 leaves the native module out.
 
 Usage: PYTHONPATH=runtime/python TENON_LIBRARY=build/release/lib/libtenon.so tools/python/overhead.py
 """
 import ctypes
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -38,6 +42,7 @@ def bare(model, name, x):
     names, handle = texts([name]), model.handle
 
     def call():
+        outputs[0] = None
         lib.tenon_onnx_run(handle, names, inputs, 1, outputs, 1, None)
         lib.tenon_release(outputs[0])
     return call
@@ -83,7 +88,21 @@ def steps():
             "nn: the same with freeze=True": lambda: frozen(x)}
 
 
+def import_time():
+    """The least CPU time of a process that imports the package, without that of one that does not, in ms."""
+    def least(code):
+        spent = []
+        for _ in range(10):
+            before = os.times()
+            subprocess.run([sys.executable, "-c", code], check=True)
+            after = os.times()
+            spent.append(after.children_user + after.children_system - before.children_user - before.children_system)
+        return min(spent) * 1e3
+    return least("import tenon") - least("pass")
+
+
 def main():
+    print(f"{'import tenon':34} {import_time():8.0f} ms")
     net = tenon.Sequential([each for _ in range(5) for each in (layers.Dense(32), layers.ReLU())], input_shape=[32])
     array = numpy.linspace(-1, 1, 32, dtype="float32").reshape(1, 32)
     x = tenon.asarray(array)

@@ -18,6 +18,7 @@ DATA_VALIDATION = 2
 PREDICT_PROBABILITIES = 1
 WEIGHTS_TRANSPOSE = 1
 WEIGHTS_PARTIAL = 2
+REQUEST_DO_NOT_WAIT = 1
 BLAS_NONE = 0
 LOG_OFF = 4
 
@@ -30,6 +31,7 @@ class TenonContextOptions(Structure):  # struct_size is set by _library.sized()
         ("config_file", c_char_p),
         ("plugins", c_void_p),
         ("plugin_count", c_uint64),
+        ("plugin_origins", c_void_p),
     ]
 
 
@@ -160,6 +162,15 @@ class TenonFitCallbacks(Structure):  # struct_size is set by _library.sized()
     ]
 
 
+class TenonRequestOptions(Structure):  # struct_size is set by _library.sized()
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("flags", c_uint32),
+        ("timeout_us", c_int64),
+        ("cancellation", c_void_p),
+    ]
+
+
 # name -> result, arguments
 FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "tenon_version": (c_char_p, []),
@@ -255,6 +266,8 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "tenon_onnx_run": (c_void_p, [c_void_p, c_void_p, c_void_p, c_uint64, c_void_p, c_uint64, c_void_p]),
     "tenon_onnx_explain": (c_void_p, [c_void_p, c_void_p, c_void_p, c_uint64, c_void_p]),
     "tenon_onnx_graph": (c_void_p, [c_void_p, c_void_p, c_void_p, c_uint64, c_void_p, c_void_p]),
+    "tenon_onnx_quantize": (c_void_p, [c_void_p, c_void_p, c_void_p, c_uint64, c_char_p, c_char_p, c_void_p]),
+    "tenon_onnx_compare": (c_void_p, [c_void_p, c_void_p, c_void_p, c_void_p, c_uint64, c_void_p, c_int64, c_void_p]),
     "tenon_data_arrays": (c_void_p, [c_void_p, c_void_p, c_uint64, c_void_p, c_void_p, c_uint64, c_void_p, c_char_p, c_void_p]),
     "tenon_data_load": (c_void_p, [c_char_p, c_uint32, c_void_p]),
     "tenon_data_samples": (c_void_p, [c_void_p, c_void_p]),
@@ -264,6 +277,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "tenon_model_create": (c_void_p, [c_char_p, c_void_p]),
     "tenon_model_load": (c_void_p, [c_void_p, c_char_p, c_char_p, c_void_p]),
     "tenon_model_save": (c_void_p, [c_void_p, c_char_p]),
+    "tenon_definition_check": (c_void_p, [c_char_p, c_char_p]),
     "tenon_model_yaml": (c_void_p, [c_void_p, c_void_p]),
     "tenon_model_compile": (c_void_p, [c_void_p, c_void_p, c_char_p]),
     "tenon_model_build": (c_void_p, [c_void_p, c_uint32, c_void_p]),
@@ -286,6 +300,21 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "tenon_model_import_weights": (c_void_p, [c_void_p, c_char_p, c_char_p, c_uint32, c_void_p]),
     "tenon_model_export_weights": (c_void_p, [c_void_p, c_char_p, c_char_p, c_uint32]),
     "tenon_model_export_onnx": (c_void_p, [c_void_p, c_char_p, c_char_p]),
+    "tenon_batcher_of_onnx": (c_void_p, [c_void_p, c_char_p, c_void_p, c_void_p]),
+    "tenon_batcher_of_model": (c_void_p, [c_void_p, c_char_p, c_void_p, c_void_p]),
+    "tenon_batcher_submit": (c_void_p, [c_void_p, c_void_p, c_void_p, c_uint64, c_void_p, c_void_p]),
+    "tenon_request_wait": (c_void_p, [c_void_p, c_int64, c_void_p]),
+    "tenon_request_results": (c_void_p, [c_void_p, c_void_p, c_uint64]),
+    "tenon_batcher_run": (c_void_p, [c_void_p, c_void_p, c_void_p, c_uint64, c_void_p, c_void_p, c_uint64]),
+    "tenon_batcher_close": (c_void_p, [c_void_p]),
+    "tenon_batcher_describe": (c_void_p, [c_void_p, c_void_p]),
+    "tenon_trace_start": (c_void_p, [c_void_p, c_void_p]),
+    "tenon_trace_stop": (c_void_p, [c_void_p]),
+    "tenon_trace_json": (c_void_p, [c_void_p, c_void_p]),
+    "tenon_trace_write": (c_void_p, [c_void_p, c_char_p]),
+    "tenon_trace_report": (c_void_p, [c_void_p, c_void_p]),
+    "tenon_trace_begin_span": (c_void_p, [c_void_p, c_char_p]),
+    "tenon_trace_end_span": (c_void_p, [c_void_p]),
     "tenon_blas_routines": (c_void_p, [c_void_p]),
     "tenon_blas": (c_void_p, [c_void_p, c_uint32, c_uint32, c_void_p, c_void_p]),
     "tenon_gemm": (c_void_p, [c_void_p, c_double, c_void_p, c_uint32, c_void_p, c_uint32, c_double, c_void_p]),

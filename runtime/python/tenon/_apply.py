@@ -7,7 +7,7 @@ from typing import Any, List, Optional, Tuple
 
 from ._context import DeviceLike, default_context, device_of
 from ._dtypes import DType, bool_
-from ._library import check, lib
+from ._library import check, lib, native, raise_error
 from ._tensor import Tensor, asarray, full, wrap
 from ._tracing import state
 
@@ -46,19 +46,28 @@ def apply(number: int, name: bytes, operands: Tuple[Any, ...], attributes: Optio
             tensors.append(asarray(each))
     where = device_of(device)
     if where is None:
-        where = next((each._device for each in tensors if each is not None and each._device is not None and not each._device.closed), None)
-        if where is None:
+        for tensor in tensors:
+            if tensor is not None and tensor._device is not None and tensor._device._handle is not None:
+                where = tensor._device
+                break
+        else:
             where = default_context().device()
-    context = where.context
     count = len(tensors)
-    inputs = (_arrays[count] if count < 32 else ctypes.c_void_p * count)(*[None if each is None else each.handle for each in tensors])
+    handles = tuple([None if each is None else each.handle for each in tensors])
     capacity = capacity_of(name, count)
+    words = None if attributes is None else encoded_attributes(attributes)
+    if native is not None and capacity <= 64:
+        made = native.apply(where.context.handle, where.handle, number, name, words, handles)
+        if type(made) is int:
+            raise_error(made)
+        return [wrap(each, where) for each in made]
+    inputs = (_arrays[count] if count < 32 else ctypes.c_void_p * count)(*handles)
     outputs = (ctypes.c_void_p * capacity)()
     found = ctypes.c_uint64()
-    if attributes is None:
-        check(lib.tenon_apply(context.handle, where.handle, number, None, None, inputs, count, outputs, capacity, _byref(found)))
+    if words is None:
+        check(lib.tenon_apply(where.context.handle, where.handle, number, None, None, inputs, count, outputs, capacity, _byref(found)))
     else:
-        check(lib.tenon_apply_named(context.handle, where.handle, name, encoded_attributes(attributes), inputs, count, outputs, capacity, _byref(found)))
+        check(lib.tenon_apply_named(where.context.handle, where.handle, name, words, inputs, count, outputs, capacity, _byref(found)))
     return [wrap(outputs[i], where) for i in range(found.value)]
 
 

@@ -88,16 +88,18 @@ class Context(Object):
     Errors  an invalid configuration, with line and key; a path of `plugins` that does not exist; no usable backend.
     """
 
-    __slots__ = ("_devices", "_lock", "_of_packages")
+    __slots__ = ("_devices", "_lock")
 
     def __init__(self, config: Optional[Definition] = None, *, config_file: Optional[PathLike] = None, plugins: Sequence[PathLike] = ()):
         self._devices: Dict[Optional[str], Device] = {}
         self._lock = threading.Lock()
         self._of_packages = _backend_folders()
-        paths = [os.fspath(path) for path in plugins] + [folder for _, folder in self._of_packages]
-        list_of_paths = _library.texts(paths)
+        paths = [os.fspath(path) for path in plugins]
+        origins: List[Optional[str]] = [None] * len(paths) + [f"package {package}" for package, _ in self._of_packages]
+        paths += [folder for _, folder in self._of_packages]
+        listed, listed_origins = _library.texts(paths), _library.texts(origins)
         options = sized(_api.TenonContextOptions, config=definition_of(_with_log_level(config)), config_file=None if config_file is None else path_of(config_file),
-                        plugins=ctypes.cast(list_of_paths, ctypes.c_void_p), plugin_count=len(paths))
+                        plugins=ctypes.addressof(listed), plugin_count=len(paths), plugin_origins=ctypes.addressof(listed_origins))
         super().__init__(object_of(lib.tenon_context_create, ctypes.byref(options)))
 
     def device(self, name: DeviceLike = None) -> Device:
@@ -129,12 +131,7 @@ class Context(Object):
     @property
     def load_report(self) -> Dict[str, Any]:
         """What became of each file that could be a backend: {"records": [...], "places": [...]}."""
-        report: Dict[str, Any] = json_of(lib.tenon_context_load_report, self.handle)
-        for package, folder in self._of_packages:
-            for each in [*report["records"], *report["places"]]:
-                if os.path.commonpath([os.path.abspath(each["path"]), folder]) == folder:
-                    each["origin"] = f"package {package}"
-        return report
+        return dict(json_of(lib.tenon_context_load_report, self.handle))
 
     def close(self) -> None:
         """Closes the context and its devices. Tensors and models that were made with it keep what they need."""

@@ -44,6 +44,11 @@ class DType:
         return self.short[0] in "f" or self.short == "bf16"
 
     @property
+    def is_complex(self) -> bool:
+        """Whether it is a complex dtype."""
+        return self.short[0] == "c"
+
+    @property
     def is_integer(self) -> bool:
         """Whether it is an integer; bool is none."""
         return self.short[0] in "iu"

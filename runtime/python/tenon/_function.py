@@ -15,7 +15,7 @@ from ._exchange import has_buffer
 from ._library import check, encoded, lib, object_of, sized
 from ._program import Program
 from ._tensor import Tensor, asarray, wrap
-from ._trace import Source, Trace
+from ._traced import Source, Trace
 from ._tracing import state
 from ._tree import LEAF, flatten, unflatten
 

@@ -7,7 +7,7 @@ from ._context import DeviceLike
 from ._errors import InvalidArgumentError
 from ._function import Function, is_array
 from ._tensor import Tensor, asarray
-from ._trace import Trace, TracedTensor
+from ._traced import Trace, TracedTensor
 from ._tracing import state
 from ._tree import flatten, unflatten
 

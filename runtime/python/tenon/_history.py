@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a fit returns."""
 import math
-from html import escape
 from typing import Any, Dict, List
 
 from ._progress import in_notebook
@@ -67,6 +66,7 @@ class History:
         return f"<tenon.History {self.end} after {len(self.epoch)} epochs{': ' + last if last else ''}>"
 
     def _repr_html_(self) -> str:
+        from html import escape
         if self._table_is_shown:
             return escape(repr(self))
         head = "".join(f"<th>{escape(name)}</th>" for name in ["epoch", *self.history])

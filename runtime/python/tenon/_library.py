@@ -5,9 +5,8 @@ import json
 import os
 import sys
 import threading
-from pathlib import Path
 from types import TracebackType
-from typing import Any, Callable, List, Mapping, Optional, Type, TypeVar, Union
+from typing import Any, Callable, List, Mapping, Optional, Sequence, Type, TypeVar, Union
 
 from . import _api
 from ._errors import OF_STATUS, Error, ForkedError, InternalError, InvalidArgumentError
@@ -27,10 +26,10 @@ def _find() -> str:
         if not os.path.isfile(named):
             raise ImportError(f"TENON_LIBRARY: expected the path of {_NAME}, got '{named}', which is no file")
         return named
-    folder = Path(__file__).resolve().parent / "lib"
-    for here in (folder / f"{_NAME}.0", folder / _NAME):
-        if here.is_file():
-            return str(here)
+    folder = os.path.join(os.path.dirname(os.path.realpath(__file__)), "lib")
+    for here in (os.path.join(folder, f"{_NAME}.0"), os.path.join(folder, _NAME)):
+        if os.path.isfile(here):
+            return here
     raise ImportError(f"expected {_NAME} in {folder}, where a wheel of tenon puts it: install the wheel, or name the library in the "
                       "environment variable TENON_LIBRARY")
 
@@ -52,6 +51,29 @@ def _open() -> ctypes.CDLL:
 
 
 lib: Any = _open()
+
+
+def _open_native() -> Any:
+    """The module runtime/python/native, next to the library, which takes the calls that programs make most; None: ctypes takes them, too.
+
+    It is for Pythons with the stable ABI. TENON_PYTHON_NATIVE=0 leaves it out.
+    """
+    from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec
+    path = os.path.join(os.path.dirname(os.path.realpath(lib._name)), "tenon", "python", "_native.abi3.so")
+    if os.environ.get("TENON_PYTHON_NATIVE") == "0" or ".abi3.so" not in EXTENSION_SUFFIXES or not os.path.isfile(path):
+        return None
+    loader = ExtensionFileLoader("tenon._native", path)
+    try:
+        module: Any = loader.create_module(ModuleSpec("tenon._native", loader, origin=path))
+        loader.exec_module(module)
+    except ImportError:
+        return None
+    functions = lib.tenon_apply, lib.tenon_apply_named, lib.tenon_program_run, lib.tenon_onnx_run, lib.tenon_release
+    module.bind(*[ctypes.cast(function, ctypes.c_void_p).value for function in functions])
+    return module
+
+
+native: Any = _open_native()
 
 
 # ------------------------------------------------------------------ errors
@@ -181,8 +203,8 @@ def handles(objects: List[Optional["Object"]]) -> Any:
     return (ctypes.c_void_p * max(len(objects), 1))(*[None if each is None else each.handle for each in objects])
 
 
-def texts(names: List[str]) -> Any:
-    """An array of texts."""
+def texts(names: Sequence[Optional[str]]) -> Any:
+    """An array of texts; None is NULL."""
     return (ctypes.c_char_p * max(len(names), 1))(*[encoded(name) for name in names])
 
 
@@ -215,7 +237,7 @@ class Object:
     """An object of the library, which lives until close(), the end of a `with` block, or its last use."""
 
     __slots__ = ("_handle", "_born", "__weakref__")
-    _release = lib.tenon_release
+    _release = native.release if native is not None else lib.tenon_release
 
     def __init__(self, handle: int):
         self._handle: Optional[int] = handle

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import threading
-from html import escape
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union, cast
 
 from . import _api
@@ -83,9 +82,9 @@ class Model(Object):
         return self
 
     def _ready(self) -> None:
-        """For a prediction of a model that is not compiled: the library compiles no model without a loss, which predictions do not use."""
+        """For a prediction of a model that is not compiled."""
         if not self._ready_to_predict:
-            check(lib.tenon_model_compile(self.handle, self.context.handle, b"{loss: mse}"))
+            check(lib.tenon_model_compile(self.handle, self.context.handle, None))
             self._ready_to_predict = True
 
     def _expect_compiled(self, function: str) -> None:
@@ -95,14 +94,15 @@ class Model(Object):
 
     def fit(self, x: Any, y: Optional[Arrays] = None, *, epochs: int = 1, batch_size: int = 32, validation_data: Any = None,
             validation_split: float = 0.0, callbacks: Sequence[Any] = (), verbose: int = 1, shuffle: bool = True,
-            sample_weight: Optional[TensorLike] = None, steps_per_epoch: Optional[int] = None, **options: Any) -> History:
-        """Trains.
+            sample_weight: Optional[TensorLike] = None, steps_per_epoch: Optional[int] = None, initial_epoch: int = 0, **options: Any) -> History:
+        """Trains for epochs - initial_epoch epochs, whatever the model has been trained before.
 
         x, y             arrays, or dicts of arrays by name, whose first axis counts samples; or x alone: tenon.Data, a data set of
                          tenon.datasets, or batches (x, y): a list, a PyTorch DataLoader, an iterator, or a function that returns one.
         validation_data  (x, y), (x, y, sample_weight), or what x may be; it is evaluated after each epoch.
         callbacks        tenon.callbacks.Callback objects, and names or definitions of the library's: EarlyStopping(patience=2).
         verbose          0: nothing, 1: a progress bar, 2: a line for each epoch.
+        initial_epoch    from where epochs are counted: to resume a training of 10 epochs, fit(..., epochs=10, initial_epoch=model.info["epochs"]).
         options          accumulate, workers, prefetch, pinned, shuffle_buffer, as in a train.yaml.
 
         Ctrl-C ends the fit after its step without an exception: History.end is "interrupted". An exception of a callback or of the data is
@@ -125,15 +125,15 @@ class Model(Object):
             validation = data_of(*validation_data)
         elif validation_data is not None:
             validation = data_of(validation_data)
-        first = int(self.info["epochs"] or 0)  # the library counts all epochs of the model
-        chosen = plain({"epochs": first + epochs, "batch_size": batch_size, "shuffle": shuffle, "validation_split": validation_split, "callbacks": of_library, **options})
+        chosen = plain({"epochs": epochs, "initial_epoch": initial_epoch, "batch_size": batch_size, "shuffle": shuffle,
+                        "validation_split": validation_split, "callbacks": of_library, **options})
         if steps_per_epoch is not None:
             chosen["steps_per_epoch"] = steps_per_epoch
         if data.info["size"] is None:
             for key in ("shuffle", "batch_size", "validation_split"):  # batches come as they are
                 if key != "validation_split" or not validation_split:
                     chosen.pop(key)
-        with _Watching(self, own, progress_of(verbose), first) as watching:
+        with _Watching(self, own, progress_of(verbose)) as watching:
             out = _c_void_p()
             error = lib.tenon_model_fit(self.handle, data.handle, None if validation is None else validation.handle, json.dumps(chosen).encode(),
                                         _byref(watching.struct), None, _byref(out))
@@ -145,8 +145,6 @@ class Model(Object):
         lib.tenon_string_free(out)
         if watching.interrupted:
             report["end"] = "interrupted"
-        for entry in report["epochs"]:
-            entry["epoch"] -= first
         return History(report, table_is_shown=isinstance(watching.progress, NotebookProgress))
 
     @property
@@ -238,7 +236,7 @@ class Model(Object):
     def _inferred(self, names: List[str], tensors: List[Tensor], run_options: Any = None) -> Outputs:
         if self._inference is None:
             self._inference = OnnxModel(self._path or "", context=self.context)
-        outputs = self._inference.run(names or self._inference.input_names[:1], tensors, run_options)
+        outputs = self._inference.run(names or self._inference.input_names[:1], tensors, run_options=run_options)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def freeze(self, batch_size: int) -> Any:
@@ -297,6 +295,7 @@ class Model(Object):
         return f"<tenon.Model {info['name'] or ''}: {layers}>".replace(" :", ":")
 
     def _repr_html_(self) -> str:
+        from html import escape
         if self.closed or not self._compiled:
             return escape(repr(self))
         try:
@@ -335,9 +334,8 @@ class Model(Object):
 class _Watching:
     """The callbacks of a fit as a TenonFitCallbacks."""
 
-    def __init__(self, model: Model, own: List[Callback], progress: Optional[Progress], first: int):
+    def __init__(self, model: Model, own: List[Callback], progress: Optional[Progress]):
         self.model, self.own, self.progress = model, own, progress
-        self.first = first  # epochs that the model had before
         self.callbacks = Callbacks()
         self.interrupted = False
         self.previous: Any = None  # handler of SIGINT
@@ -376,15 +374,15 @@ class _Watching:
 
     def _train_begin(self, user: Any, epochs: int, batches: int) -> None:
         if self.progress:
-            self.progress.train_begin(epochs - self.first, batches)
+            self.progress.train_begin(epochs, batches)
         for each in self.own:
             each.on_train_begin({})
 
     def _epoch_begin(self, user: Any, epoch: int) -> None:
         if self.progress:
-            self.progress.epoch_begin(epoch - self.first)
+            self.progress.epoch_begin(epoch)
         for each in self.own:
-            each.on_epoch_begin(epoch - self.first, {})
+            each.on_epoch_begin(epoch, {})
 
     def _batch_end(self, user: Any, address: int) -> None:
         if not self.own and not (self.progress and self.progress.is_due()):
@@ -405,7 +403,7 @@ class _Watching:
         if self.progress:
             self.progress.epoch_end(float(entry["seconds"]), logs)
         for each in self.own:
-            each.on_epoch_end(int(entry["epoch"]) - self.first, logs)
+            each.on_epoch_end(int(entry["epoch"]), logs)
 
     def _train_end(self, user: Any) -> None:
         if self.progress:

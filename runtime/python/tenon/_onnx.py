@@ -40,17 +40,18 @@ class OnnxModel(Object):
         self._texts: Any = None
         self._inputs: Any = None
 
-    def run(self, names: List[str], tensors: Sequence[Tensor], run_options: Any = None) -> List[Tensor]:
-        """All outputs, for inputs by name."""
+    def run(self, names: List[str], tensors: Sequence[Tensor], into: Sequence[Optional[Tensor]] = (), run_options: Any = None) -> List[Tensor]:
+        """All outputs, for inputs by name; `into`: tensors that get them, None for those that become new ones."""
         if names != self._last_names:  # a copy is kept for the next call, which mostly has the same
             self._texts, self._inputs = texts(names), ctypes.c_void_p * max(len(names), 1)
             self._last_names = list(names)
         inputs = self._inputs(*[each.handle for each in tensors])
-        outputs = self._outputs()
+        outputs = self._outputs(*[None if each is None else each.handle for each in into])
         error = lib.tenon_onnx_run(self.handle, self._texts, inputs, len(tensors), outputs, self._count, run_options)
         if error is not None:
             check(error)
-        return [wrap(each, None) for each in outputs[:self._count]]
+        given = [*into, *[None] * (self._count - len(into))]
+        return [target if target is not None else wrap(each, None) for each, target in zip(outputs, given)]
 
     def __call__(self, **inputs: TensorLike) -> Dict[str, Tensor]:
         """The outputs by name, for inputs by name."""

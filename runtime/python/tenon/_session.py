@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 from ._context import Context, default_context
 from ._dtypes import DType, dtype_of
 from ._errors import DeviceNotFoundError, InvalidArgumentError
-from ._library import PathLike, check, handles, integers, lib, object_of, texts
+from ._library import PathLike, check, handles, integers, lib, native, object_of, raise_error, texts
 from ._onnx import OnnxModel
 from ._tensor import ArrayMaker, Tensor, asarray, import_numpy, wrap
 
@@ -129,7 +129,7 @@ class InferenceSession:
 
         Errors  InvalidArgumentError: an input that is missing, unknown, or of another dtype or shape than the file states; an unknown output.
         """
-        ndarray, outputs = self._numpy.ndarray, self._outputs
+        ndarray = self._numpy.ndarray
         with self._lock:  # the model is run by one thread at a time
             staged = self._staged
             same = len(staged) == len(input_feed) > 0
@@ -142,10 +142,16 @@ class InferenceSession:
                     known[2][...] = value
             tensors = None if same else self._stage(input_feed)  # kept until the run has ended
             model = self.model
-            error = lib.tenon_onnx_run(model.handle, *self._arguments, self._outputs_address, model._count, None)
-            if error is not None:
-                check(error)
-            results = [self._array_of(each) for each in outputs]
+            if native is not None and model._count <= 64:
+                made: Any = native.run_onnx(model.handle, *self._arguments, model._count)
+                if type(made) is int:
+                    raise_error(made)
+            else:
+                made = self._outputs
+                for i in range(model._count):
+                    made[i] = None
+                check(lib.tenon_onnx_run(model.handle, *self._arguments, self._outputs_address, model._count, None))
+            results = [self._array_of(each) for each in made]
         del tensors
         return results if output_names is None else [results[self._output_index(name)] for name in output_names]
 
@@ -175,11 +181,9 @@ class InferenceSession:
 
     def run_with_iobinding(self, iobinding: "IOBinding", run_options: Any = None) -> None:
         """Runs with the bound inputs, and keeps the outputs in the binding. Errors: as those of run()."""
+        into = [iobinding._targets.get(name) for name in self.model.output_names]
         with self._lock:
-            iobinding._results = self.model.run(list(iobinding._inputs), list(iobinding._inputs.values()))
-        for name, target in iobinding._targets.items():
-            if target is not None:
-                target.copy_(iobinding._results[self._output_index(name)])
+            iobinding._results = self.model.run(list(iobinding._inputs), list(iobinding._inputs.values()), into)
 
     def __repr__(self) -> str:
         return f"<tenon.InferenceSession {', '.join(self.model.input_names)} -> {', '.join(self.model.output_names)} on {self.get_providers()[0]}>"
@@ -208,9 +212,14 @@ class IOBinding:
 
     def bind_output(self, name: str, device_type: str = "cpu", device_id: int = 0, element_type: Any = None, shape: Optional[Sequence[int]] = None,
                     buffer_ptr: Optional[int] = None) -> None:
-        """Binds an output: to memory of the host by its address, or, without one, to a new tensor of each run."""
+        """Binds an output: to memory of the host by its address, which each run writes to, or, without one, to a new tensor of each run."""
         self._session._output_index(name)
         self._targets[name] = None if buffer_ptr is None else self._borrow(device_type, element_type, shape or (), buffer_ptr)
+
+    def bind_tensor_output(self, name: str, target: Any) -> None:
+        """Binds an output to a tensor or array, whose memory each run writes to. Errors, of the run: another dtype or shape; read-only memory."""
+        self._session._output_index(name)
+        self._targets[name] = asarray(target)
 
     @staticmethod
     def _borrow(device_type: str, element_type: Any, shape: Sequence[int], address: int) -> Tensor:

@@ -3,10 +3,9 @@
 import ctypes
 import sys
 from array import array
-from html import escape
 from typing import Any, Iterator, List, Optional, Sequence, Tuple, Union
 
-from . import _api, _exchange
+from . import _api, _exchange, _library
 from ._context import Device, DeviceLike, default_context, device_of
 from ._dtypes import BY_CODE, DType, DTypeLike, bool_, dtype_of, float32, int64, promoted
 from ._errors import InvalidArgumentError, UnsupportedError
@@ -185,6 +184,7 @@ class Tensor(Object):
         return f", shape={self.shape}" if any(size > 7 for size in self.shape) or self.size == 0 else ""
 
     def _repr_html_(self) -> str:
+        from html import escape
         if self.closed:
             return escape(repr(self))
         head = f"Tensor {self.dtype} {self.shape}{self._where()}"
@@ -712,7 +712,6 @@ _new = Tensor.__new__
 
 def _wrap(handle: Optional[int], device: Optional[Device]) -> Tensor:
     """The tensor of a handle, which it owns."""
-    from . import _library
     tensor = _new(Tensor)
     tensor._handle = handle or 0
     tensor._born = _library._generation

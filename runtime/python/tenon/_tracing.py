@@ -5,7 +5,7 @@ import threading
 from typing import TYPE_CHECKING, Iterator, Optional
 
 if TYPE_CHECKING:
-    from ._trace import Trace
+    from ._traced import Trace
 
 
 class _State(threading.local):

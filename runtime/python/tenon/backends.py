@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The backends that were found, and what became of them."""
 import os
-import shutil
-import subprocess
 import sys
-from html import escape
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Sequence
 
 from . import _library
 from ._context import Context, default_context
 from ._errors import Error
+
+if TYPE_CHECKING:
+    import subprocess
 
 _list = list
 
@@ -42,6 +42,7 @@ class Backends(List[Backend]):
         return "\n".join("  ".join([*(cell.ljust(width) for cell, width in zip(row, widths)), row[-1]]) for row in rows)
 
     def _repr_html_(self) -> str:
+        from html import escape
         rows = self._rows()
         left = "style='text-align: left'"
         head = "".join(f"<th {left}>{escape(cell)}</th>" for cell in rows[0])
@@ -60,6 +61,7 @@ def list(context: Optional[Context] = None) -> Backends:  # noqa: A001 - the nam
 
 def _program(name: str) -> str:
     """The path of a program of the distribution: of the wheel or the build that has the library, or on PATH."""
+    import shutil
     here = os.path.dirname(os.path.abspath(_library.lib._name))
     path = os.path.join(os.path.dirname(here), "bin", name)
     if os.access(path, os.X_OK) and os.path.isfile(path):
@@ -76,6 +78,7 @@ def conformance(backend: str, arguments: Sequence[str] = ()) -> "subprocess.Comp
 
     backend  its name, or the path of its file.
     """
+    import subprocess
     chosen = ["--plugin", backend] if os.path.exists(backend) else ["--backend", backend]
     return subprocess.run([_program("tenon"), "conformance", *chosen, *arguments], capture_output=True, text=True, check=False)
 
@@ -91,6 +94,7 @@ class Diagnosis:
         return self.text
 
     def _repr_html_(self) -> str:
+        from html import escape
         return f"<pre>{escape(self.text)}</pre>"
 
 

@@ -25,8 +25,8 @@ def Checkpoint(directory: Any, *, best: Optional[bool] = None, overwrite: Option
     mode          auto, min, max; default auto
     min_delta     a number of at least 0; default 0
     """
-    return Definition("", "checkpoint", {"directory": directory, "best": best, "overwrite": overwrite, "every_epochs": every_epochs, "keep":
-        keep, "monitor": monitor, "mode": mode, "min_delta": min_delta})
+    return Definition("callback", "checkpoint", {"directory": directory, "best": best, "overwrite": overwrite, "every_epochs": every_epochs,
+        "keep": keep, "monitor": monitor, "mode": mode, "min_delta": min_delta})
 
 
 def EarlyStopping(*, monitor: Optional[str] = None, mode: Any = None, min_delta: Optional[float] = None, patience: Optional[int] = None,
@@ -39,8 +39,8 @@ def EarlyStopping(*, monitor: Optional[str] = None, mode: Any = None, min_delta:
     patience      an integer in [0, 1099511627776]; default 0
     restore_best  true or false; default false
     """
-    return Definition("", "early_stopping", {"monitor": monitor, "mode": mode, "min_delta": min_delta, "patience": patience, "restore_best":
-        restore_best})
+    return Definition("callback", "early_stopping", {"monitor": monitor, "mode": mode, "min_delta": min_delta, "patience": patience,
+        "restore_best": restore_best})
 
 
 def ReduceOnPlateau(*, monitor: Optional[str] = None, mode: Any = None, min_delta: Optional[float] = None, factor: Optional[float] = None,
@@ -55,8 +55,8 @@ def ReduceOnPlateau(*, monitor: Optional[str] = None, mode: Any = None, min_delt
     cooldown   an integer in [0, 1099511627776]; default 0
     minimum    a number of at least 0; default 0
     """
-    return Definition("", "reduce_on_plateau", {"monitor": monitor, "mode": mode, "min_delta": min_delta, "factor": factor, "patience":
-        patience, "cooldown": cooldown, "minimum": minimum})
+    return Definition("callback", "reduce_on_plateau", {"monitor": monitor, "mode": mode, "min_delta": min_delta, "factor": factor,
+        "patience": patience, "cooldown": cooldown, "minimum": minimum})
 
 
 def LearningRate(schedule: str, *, per: Any = None, factor: Optional[float] = None, every: Optional[int] = None, warmup: Optional[int] =
@@ -71,13 +71,13 @@ def LearningRate(schedule: str, *, per: Any = None, factor: Optional[float] = No
     warmup_from  a number in [0, 1]; default 0
     initial      a number of at least 0; default null
     """
-    return Definition("", "learning_rate", {"schedule": schedule, "per": per, "factor": factor, "every": every, "warmup": warmup,
+    return Definition("callback", "learning_rate", {"schedule": schedule, "per": per, "factor": factor, "every": every, "warmup": warmup,
         "warmup_from": warmup_from, "initial": initial})
 
 
 def TerminateOnNan() -> Definition:
     """terminate_on_nan"""
-    return Definition("", "terminate_on_nan", {})
+    return Definition("callback", "terminate_on_nan", {})
 
 
 def CSV(file: Any) -> Definition:
@@ -85,7 +85,7 @@ def CSV(file: Any) -> Definition:
 
     file  the path of a file
     """
-    return Definition("", "csv", {"file": file})
+    return Definition("callback", "csv", {"file": file})
 
 
 def Json(file: Any) -> Definition:
@@ -93,7 +93,7 @@ def Json(file: Any) -> Definition:
 
     file  the path of a file
     """
-    return Definition("", "json", {"file": file})
+    return Definition("callback", "json", {"file": file})
 
 
 def Tensorboard(directory: Any) -> Definition:
@@ -101,7 +101,7 @@ def Tensorboard(directory: Any) -> Definition:
 
     directory  a folder
     """
-    return Definition("", "tensorboard", {"directory": directory})
+    return Definition("callback", "tensorboard", {"directory": directory})
 
 
 def Curves(file: Any, *, title: Optional[str] = None) -> Definition:
@@ -110,4 +110,4 @@ def Curves(file: Any, *, title: Optional[str] = None) -> Definition:
     file   the path of a file
     title  a text
     """
-    return Definition("", "curves", {"file": file, "title": title})
+    return Definition("callback", "curves", {"file": file, "title": title})

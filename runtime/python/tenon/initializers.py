@@ -13,12 +13,12 @@ __all__ = [
 
 def Zeros() -> Definition:
     """zeros"""
-    return Definition("name", "zeros", {})
+    return Definition("initializer", "zeros", {})
 
 
 def Ones() -> Definition:
     """ones"""
-    return Definition("name", "ones", {})
+    return Definition("initializer", "ones", {})
 
 
 def Constant(value: float) -> Definition:
@@ -26,7 +26,7 @@ def Constant(value: float) -> Definition:
 
     value  a number
     """
-    return Definition("name", "constant", {"value": value})
+    return Definition("initializer", "constant", {"value": value})
 
 
 def Uniform(*, low: Optional[float] = None, high: Optional[float] = None) -> Definition:
@@ -35,7 +35,7 @@ def Uniform(*, low: Optional[float] = None, high: Optional[float] = None) -> Def
     low   a number; default -0.05
     high  a number; default 0.05
     """
-    return Definition("name", "uniform", {"low": low, "high": high})
+    return Definition("initializer", "uniform", {"low": low, "high": high})
 
 
 def Normal(*, mean: Optional[float] = None, stddev: Optional[float] = None) -> Definition:
@@ -44,7 +44,7 @@ def Normal(*, mean: Optional[float] = None, stddev: Optional[float] = None) -> D
     mean    a number; default 0
     stddev  a number of at least 0; default 0.05
     """
-    return Definition("name", "normal", {"mean": mean, "stddev": stddev})
+    return Definition("initializer", "normal", {"mean": mean, "stddev": stddev})
 
 
 def GlorotUniform(*, gain: Optional[float] = None) -> Definition:
@@ -52,7 +52,7 @@ def GlorotUniform(*, gain: Optional[float] = None) -> Definition:
 
     gain  a number above 0; default 1
     """
-    return Definition("name", "glorot_uniform", {"gain": gain})
+    return Definition("initializer", "glorot_uniform", {"gain": gain})
 
 
 def GlorotNormal(*, gain: Optional[float] = None, truncated: Optional[bool] = None) -> Definition:
@@ -61,7 +61,7 @@ def GlorotNormal(*, gain: Optional[float] = None, truncated: Optional[bool] = No
     gain       a number above 0; default 1
     truncated  true or false; default null
     """
-    return Definition("name", "glorot_normal", {"gain": gain, "truncated": truncated})
+    return Definition("initializer", "glorot_normal", {"gain": gain, "truncated": truncated})
 
 
 def HeUniform(*, gain: Optional[float] = None) -> Definition:
@@ -69,7 +69,7 @@ def HeUniform(*, gain: Optional[float] = None) -> Definition:
 
     gain  a number above 0; default 1
     """
-    return Definition("name", "he_uniform", {"gain": gain})
+    return Definition("initializer", "he_uniform", {"gain": gain})
 
 
 def HeNormal(*, gain: Optional[float] = None, truncated: Optional[bool] = None) -> Definition:
@@ -78,7 +78,7 @@ def HeNormal(*, gain: Optional[float] = None, truncated: Optional[bool] = None) 
     gain       a number above 0; default 1
     truncated  true or false; default null
     """
-    return Definition("name", "he_normal", {"gain": gain, "truncated": truncated})
+    return Definition("initializer", "he_normal", {"gain": gain, "truncated": truncated})
 
 
 def LecunUniform(*, gain: Optional[float] = None) -> Definition:
@@ -86,7 +86,7 @@ def LecunUniform(*, gain: Optional[float] = None) -> Definition:
 
     gain  a number above 0; default 1
     """
-    return Definition("name", "lecun_uniform", {"gain": gain})
+    return Definition("initializer", "lecun_uniform", {"gain": gain})
 
 
 def LecunNormal(*, gain: Optional[float] = None, truncated: Optional[bool] = None) -> Definition:
@@ -95,7 +95,7 @@ def LecunNormal(*, gain: Optional[float] = None, truncated: Optional[bool] = Non
     gain       a number above 0; default 1
     truncated  true or false; default null
     """
-    return Definition("name", "lecun_normal", {"gain": gain, "truncated": truncated})
+    return Definition("initializer", "lecun_normal", {"gain": gain, "truncated": truncated})
 
 
 def FanInUniform(*, gain: Optional[float] = None) -> Definition:
@@ -103,7 +103,7 @@ def FanInUniform(*, gain: Optional[float] = None) -> Definition:
 
     gain  a number above 0; default 1
     """
-    return Definition("name", "fan_in_uniform", {"gain": gain})
+    return Definition("initializer", "fan_in_uniform", {"gain": gain})
 
 
 def TruncatedNormal(*, mean: Optional[float] = None, stddev: Optional[float] = None) -> Definition:
@@ -112,7 +112,7 @@ def TruncatedNormal(*, mean: Optional[float] = None, stddev: Optional[float] = N
     mean    a number; default 0
     stddev  a number of at least 0; default 0.05
     """
-    return Definition("name", "truncated_normal", {"mean": mean, "stddev": stddev})
+    return Definition("initializer", "truncated_normal", {"mean": mean, "stddev": stddev})
 
 
 def Orthogonal(*, gain: Optional[float] = None) -> Definition:
@@ -120,7 +120,7 @@ def Orthogonal(*, gain: Optional[float] = None) -> Definition:
 
     gain  a number above 0; default 1
     """
-    return Definition("name", "orthogonal", {"gain": gain})
+    return Definition("initializer", "orthogonal", {"gain": gain})
 
 
 def Identity(*, gain: Optional[float] = None) -> Definition:
@@ -128,4 +128,4 @@ def Identity(*, gain: Optional[float] = None) -> Definition:
 
     gain  a number above 0; default 1
     """
-    return Definition("name", "identity", {"gain": gain})
+    return Definition("initializer", "identity", {"gain": gain})

@@ -21,7 +21,7 @@ def Flatten(*, name: Optional[str] = None, device: Optional[str] = None) -> Defi
     name    a name without '/'
     device  a device name; default the model's
     """
-    return Definition("", "flatten", {"name": name, "device": device})
+    return Definition("layer", "flatten", {"name": name, "device": device})
 
 
 def Dense(units: int, *, activation: Any = None, bias: Optional[bool] = None, kernel_initializer: Any = None, bias_initializer: Any = None,
@@ -38,7 +38,7 @@ def Dense(units: int, *, activation: Any = None, bias: Optional[bool] = None, ke
     name                a name without '/'
     device              a device name; default the model's
     """
-    return Definition("", "dense", {"units": units, "activation": activation, "bias": bias, "kernel_initializer": kernel_initializer,
+    return Definition("layer", "dense", {"units": units, "activation": activation, "bias": bias, "kernel_initializer": kernel_initializer,
         "bias_initializer": bias_initializer, "kernel_regularizer": kernel_regularizer, "tied": tied, "name": name, "device": device})
 
 
@@ -49,7 +49,7 @@ def Dropout(p: float, *, name: Optional[str] = None, device: Optional[str] = Non
     name    a name without '/'
     device  a device name; default the model's
     """
-    return Definition("", "dropout", {"p": p, "name": name, "device": device})
+    return Definition("layer", "dropout", {"p": p, "name": name, "device": device})
 
 
 def Activation(name: str, *, alpha: Optional[float] = None, device: Optional[str] = None) -> Definition:
@@ -59,7 +59,7 @@ def Activation(name: str, *, alpha: Optional[float] = None, device: Optional[str
     alpha   a number of at least 0; default null
     device  a device name; default the model's
     """
-    return Definition("", "activation", {"name": name, "alpha": alpha, "device": device})
+    return Definition("layer", "activation", {"name": name, "alpha": alpha, "device": device})
 
 
 def PReLU(*, start: Optional[float] = None, shared: Optional[bool] = None, name: Optional[str] = None, device: Optional[str] =
@@ -71,7 +71,7 @@ def PReLU(*, start: Optional[float] = None, shared: Optional[bool] = None, name:
     name    a name without '/'
     device  a device name; default the model's
     """
-    return Definition("", "prelu", {"start": start, "shared": shared, "name": name, "device": device})
+    return Definition("layer", "prelu", {"start": start, "shared": shared, "name": name, "device": device})
 
 
 def GLU(*, name: Optional[str] = None, device: Optional[str] = None) -> Definition:
@@ -80,7 +80,7 @@ def GLU(*, name: Optional[str] = None, device: Optional[str] = None) -> Definiti
     name    a name without '/'
     device  a device name; default the model's
     """
-    return Definition("", "glu", {"name": name, "device": device})
+    return Definition("layer", "glu", {"name": name, "device": device})
 
 
 def Embedding(rows: int, dim: int, *, initializer: Any = None, padding_index: Optional[int] = None, name: Optional[str] = None, device:
@@ -94,8 +94,8 @@ def Embedding(rows: int, dim: int, *, initializer: Any = None, padding_index: Op
     name           a name without '/'
     device         a device name; default the model's
     """
-    return Definition("", "embedding", {"rows": rows, "dim": dim, "initializer": initializer, "padding_index": padding_index, "name": name,
-        "device": device})
+    return Definition("layer", "embedding", {"rows": rows, "dim": dim, "initializer": initializer, "padding_index": padding_index, "name":
+        name, "device": device})
 
 
 def Reshape(shape: Sequence[Any], *, name: Optional[str] = None, device: Optional[str] = None) -> Definition:
@@ -105,7 +105,7 @@ def Reshape(shape: Sequence[Any], *, name: Optional[str] = None, device: Optiona
     name    a name without '/'
     device  a device name; default the model's
     """
-    return Definition("", "reshape", {"shape": shape, "name": name, "device": device})
+    return Definition("layer", "reshape", {"shape": shape, "name": name, "device": device})
 
 
 def Permute(order: Any, *, name: Optional[str] = None, device: Optional[str] = None) -> Definition:
@@ -115,7 +115,7 @@ def Permute(order: Any, *, name: Optional[str] = None, device: Optional[str] = N
     name    a name without '/'
     device  a device name; default the model's
     """
-    return Definition("", "permute", {"order": order, "name": name, "device": device})
+    return Definition("layer", "permute", {"order": order, "name": name, "device": device})
 
 
 def Residual(body: Sequence[Any], *, shortcut: Any = None, activation: Any = None, name: Optional[str] = None, device: Optional[str] =
@@ -128,7 +128,7 @@ def Residual(body: Sequence[Any], *, shortcut: Any = None, activation: Any = Non
     name        a name without '/'
     device      a device name; default the model's
     """
-    return Definition("", "residual", {"body": body, "shortcut": shortcut, "activation": activation, "name": name, "device": device})
+    return Definition("layer", "residual", {"body": body, "shortcut": shortcut, "activation": activation, "name": name, "device": device})
 
 
 def Branches(parts: Sequence[Any], *, name: Optional[str] = None, device: Optional[str] = None) -> Definition:
@@ -138,7 +138,7 @@ def Branches(parts: Sequence[Any], *, name: Optional[str] = None, device: Option
     name    a name without '/'
     device  a device name; default the model's
     """
-    return Definition("", "branches", {"parts": parts, "name": name, "device": device})
+    return Definition("layer", "branches", {"parts": parts, "name": name, "device": device})
 
 
 def Conv1D(filters: int, kernel_size: int, *, strides: Any = None, padding: Any = None, dilation: Any = None, groups: Optional[int] = None,
@@ -160,9 +160,9 @@ def Conv1D(filters: int, kernel_size: int, *, strides: Any = None, padding: Any 
     name                a name without '/'
     device              a device name; default the model's
     """
-    return Definition("", "conv1d", {"filters": filters, "kernel_size": kernel_size, "strides": strides, "padding": padding, "dilation":
-        dilation, "groups": groups, "activation": activation, "bias": bias, "kernel_initializer": kernel_initializer, "bias_initializer":
-        bias_initializer, "kernel_regularizer": kernel_regularizer, "name": name, "device": device})
+    return Definition("layer", "conv1d", {"filters": filters, "kernel_size": kernel_size, "strides": strides, "padding": padding,
+        "dilation": dilation, "groups": groups, "activation": activation, "bias": bias, "kernel_initializer": kernel_initializer,
+        "bias_initializer": bias_initializer, "kernel_regularizer": kernel_regularizer, "name": name, "device": device})
 
 
 def Conv2D(filters: int, kernel_size: Any, *, strides: Any = None, padding: Any = None, dilation: Any = None, groups: Optional[int] = None,
@@ -184,9 +184,9 @@ def Conv2D(filters: int, kernel_size: Any, *, strides: Any = None, padding: Any 
     name                a name without '/'
     device              a device name; default the model's
     """
-    return Definition("", "conv2d", {"filters": filters, "kernel_size": kernel_size, "strides": strides, "padding": padding, "dilation":
-        dilation, "groups": groups, "activation": activation, "bias": bias, "kernel_initializer": kernel_initializer, "bias_initializer":
-        bias_initializer, "kernel_regularizer": kernel_regularizer, "name": name, "device": device})
+    return Definition("layer", "conv2d", {"filters": filters, "kernel_size": kernel_size, "strides": strides, "padding": padding,
+        "dilation": dilation, "groups": groups, "activation": activation, "bias": bias, "kernel_initializer": kernel_initializer,
+        "bias_initializer": bias_initializer, "kernel_regularizer": kernel_regularizer, "name": name, "device": device})
 
 
 def DepthwiseConv2D(kernel_size: Any, *, multiplier: Optional[int] = None, strides: Any = None, padding: Any = None, dilation: Any = None,
@@ -207,8 +207,8 @@ def DepthwiseConv2D(kernel_size: Any, *, multiplier: Optional[int] = None, strid
     name                a name without '/'
     device              a device name; default the model's
     """
-    return Definition("", "depthwise_conv2d", {"multiplier": multiplier, "kernel_size": kernel_size, "strides": strides, "padding": padding,
-        "dilation": dilation, "activation": activation, "bias": bias, "kernel_initializer": kernel_initializer, "bias_initializer":
+    return Definition("layer", "depthwise_conv2d", {"multiplier": multiplier, "kernel_size": kernel_size, "strides": strides, "padding":
+        padding, "dilation": dilation, "activation": activation, "bias": bias, "kernel_initializer": kernel_initializer, "bias_initializer":
         bias_initializer, "kernel_regularizer": kernel_regularizer, "name": name, "device": device})
 
 
@@ -233,7 +233,7 @@ def Conv2DTranspose(filters: int, kernel_size: Any, *, strides: Any = None, padd
     name                a name without '/'
     device              a device name; default the model's
     """
-    return Definition("", "conv2d_transpose", {"filters": filters, "kernel_size": kernel_size, "strides": strides, "padding": padding,
+    return Definition("layer", "conv2d_transpose", {"filters": filters, "kernel_size": kernel_size, "strides": strides, "padding": padding,
         "dilation": dilation, "groups": groups, "output_padding": output_padding, "activation": activation, "bias": bias,
         "kernel_initializer": kernel_initializer, "bias_initializer": bias_initializer, "kernel_regularizer": kernel_regularizer, "name":
         name, "device": device})
@@ -251,8 +251,8 @@ def MaxPool1D(pool_size: int, *, strides: Any = None, padding: Any = None, ceil_
     name       a name without '/'
     device     a device name; default the model's
     """
-    return Definition("", "max_pool1d", {"pool_size": pool_size, "strides": strides, "padding": padding, "ceil_mode": ceil_mode, "dilation":
-        dilation, "name": name, "device": device})
+    return Definition("layer", "max_pool1d", {"pool_size": pool_size, "strides": strides, "padding": padding, "ceil_mode": ceil_mode,
+        "dilation": dilation, "name": name, "device": device})
 
 
 def MaxPool2D(pool_size: Any, *, strides: Any = None, padding: Any = None, ceil_mode: Optional[bool] = None, dilation: Any = None, name:
@@ -267,8 +267,8 @@ def MaxPool2D(pool_size: Any, *, strides: Any = None, padding: Any = None, ceil_
     name       a name without '/'
     device     a device name; default the model's
     """
-    return Definition("", "max_pool2d", {"pool_size": pool_size, "strides": strides, "padding": padding, "ceil_mode": ceil_mode, "dilation":
-        dilation, "name": name, "device": device})
+    return Definition("layer", "max_pool2d", {"pool_size": pool_size, "strides": strides, "padding": padding, "ceil_mode": ceil_mode,
+        "dilation": dilation, "name": name, "device": device})
 
 
 def AveragePool1D(pool_size: int, *, strides: Any = None, padding: Any = None, ceil_mode: Optional[bool] = None, count_include_pad:
@@ -284,7 +284,7 @@ def AveragePool1D(pool_size: int, *, strides: Any = None, padding: Any = None, c
     name               a name without '/'
     device             a device name; default the model's
     """
-    return Definition("", "average_pool1d", {"pool_size": pool_size, "strides": strides, "padding": padding, "ceil_mode": ceil_mode,
+    return Definition("layer", "average_pool1d", {"pool_size": pool_size, "strides": strides, "padding": padding, "ceil_mode": ceil_mode,
         "count_include_pad": count_include_pad, "divisor": divisor, "name": name, "device": device})
 
 
@@ -301,7 +301,7 @@ def AveragePool2D(pool_size: Any, *, strides: Any = None, padding: Any = None, c
     name               a name without '/'
     device             a device name; default the model's
     """
-    return Definition("", "average_pool2d", {"pool_size": pool_size, "strides": strides, "padding": padding, "ceil_mode": ceil_mode,
+    return Definition("layer", "average_pool2d", {"pool_size": pool_size, "strides": strides, "padding": padding, "ceil_mode": ceil_mode,
         "count_include_pad": count_include_pad, "divisor": divisor, "name": name, "device": device})
 
 
@@ -317,7 +317,7 @@ def LpPool1D(pool_size: int, *, strides: Any = None, padding: Any = None, ceil_m
     name       a name without '/'
     device     a device name; default the model's
     """
-    return Definition("", "lp_pool1d", {"pool_size": pool_size, "strides": strides, "padding": padding, "ceil_mode": ceil_mode, "p": p,
+    return Definition("layer", "lp_pool1d", {"pool_size": pool_size, "strides": strides, "padding": padding, "ceil_mode": ceil_mode, "p": p,
         "name": name, "device": device})
 
 
@@ -333,7 +333,7 @@ def LpPool2D(pool_size: Any, *, strides: Any = None, padding: Any = None, ceil_m
     name       a name without '/'
     device     a device name; default the model's
     """
-    return Definition("", "lp_pool2d", {"pool_size": pool_size, "strides": strides, "padding": padding, "ceil_mode": ceil_mode, "p": p,
+    return Definition("layer", "lp_pool2d", {"pool_size": pool_size, "strides": strides, "padding": padding, "ceil_mode": ceil_mode, "p": p,
         "name": name, "device": device})
 
 
@@ -343,7 +343,7 @@ def GlobalAveragePool(*, name: Optional[str] = None, device: Optional[str] = Non
     name    a name without '/'
     device  a device name; default the model's
     """
-    return Definition("", "global_average_pool", {"name": name, "device": device})
+    return Definition("layer", "global_average_pool", {"name": name, "device": device})
 
 
 def GlobalMaxPool(*, name: Optional[str] = None, device: Optional[str] = None) -> Definition:
@@ -352,7 +352,7 @@ def GlobalMaxPool(*, name: Optional[str] = None, device: Optional[str] = None) -
     name    a name without '/'
     device  a device name; default the model's
     """
-    return Definition("", "global_max_pool", {"name": name, "device": device})
+    return Definition("layer", "global_max_pool", {"name": name, "device": device})
 
 
 def AdaptiveAveragePool(size: Any, *, name: Optional[str] = None, device: Optional[str] = None) -> Definition:
@@ -362,7 +362,7 @@ def AdaptiveAveragePool(size: Any, *, name: Optional[str] = None, device: Option
     name    a name without '/'
     device  a device name; default the model's
     """
-    return Definition("", "adaptive_average_pool", {"size": size, "name": name, "device": device})
+    return Definition("layer", "adaptive_average_pool", {"size": size, "name": name, "device": device})
 
 
 def AdaptiveMaxPool(size: Any, *, name: Optional[str] = None, device: Optional[str] = None) -> Definition:
@@ -372,7 +372,7 @@ def AdaptiveMaxPool(size: Any, *, name: Optional[str] = None, device: Optional[s
     name    a name without '/'
     device  a device name; default the model's
     """
-    return Definition("", "adaptive_max_pool", {"size": size, "name": name, "device": device})
+    return Definition("layer", "adaptive_max_pool", {"size": size, "name": name, "device": device})
 
 
 def Upsample2D(*, size: Any = None, interpolation: Any = None, name: Optional[str] = None, device: Optional[str] = None) -> Definition:
@@ -383,7 +383,7 @@ def Upsample2D(*, size: Any = None, interpolation: Any = None, name: Optional[st
     name           a name without '/'
     device         a device name; default the model's
     """
-    return Definition("", "upsample2d", {"size": size, "interpolation": interpolation, "name": name, "device": device})
+    return Definition("layer", "upsample2d", {"size": size, "interpolation": interpolation, "name": name, "device": device})
 
 
 def PadChannels(channels: int, *, name: Optional[str] = None, device: Optional[str] = None) -> Definition:
@@ -393,7 +393,7 @@ def PadChannels(channels: int, *, name: Optional[str] = None, device: Optional[s
     name      a name without '/'
     device    a device name; default the model's
     """
-    return Definition("", "pad_channels", {"channels": channels, "name": name, "device": device})
+    return Definition("layer", "pad_channels", {"channels": channels, "name": name, "device": device})
 
 
 def BatchNorm(*, preset: Any = None, momentum: Optional[float] = None, epsilon: Optional[float] = None, axis: Optional[int] = None, mode:
@@ -413,9 +413,9 @@ def BatchNorm(*, preset: Any = None, momentum: Optional[float] = None, epsilon: 
     name               a name without '/'
     device             a device name; default the model's
     """
-    return Definition("", "batch_norm", {"preset": preset, "momentum": momentum, "epsilon": epsilon, "axis": axis, "mode": mode, "scale":
-        scale, "center": center, "gamma_initializer": gamma_initializer, "beta_initializer": beta_initializer, "name": name, "device":
-        device})
+    return Definition("layer", "batch_norm", {"preset": preset, "momentum": momentum, "epsilon": epsilon, "axis": axis, "mode": mode,
+        "scale": scale, "center": center, "gamma_initializer": gamma_initializer, "beta_initializer": beta_initializer, "name": name,
+        "device": device})
 
 
 def LayerNorm(*, axis: Optional[int] = None, epsilon: Optional[float] = None, scale: Optional[bool] = None, center: Optional[bool] = None,
@@ -432,7 +432,7 @@ def LayerNorm(*, axis: Optional[int] = None, epsilon: Optional[float] = None, sc
     name               a name without '/'
     device             a device name; default the model's
     """
-    return Definition("", "layer_norm", {"axis": axis, "epsilon": epsilon, "scale": scale, "center": center, "gamma_initializer":
+    return Definition("layer", "layer_norm", {"axis": axis, "epsilon": epsilon, "scale": scale, "center": center, "gamma_initializer":
         gamma_initializer, "beta_initializer": beta_initializer, "name": name, "device": device})
 
 
@@ -450,7 +450,7 @@ def GroupNorm(groups: int, *, epsilon: Optional[float] = None, scale: Optional[b
     name               a name without '/'
     device             a device name; default the model's
     """
-    return Definition("", "group_norm", {"groups": groups, "epsilon": epsilon, "scale": scale, "center": center, "gamma_initializer":
+    return Definition("layer", "group_norm", {"groups": groups, "epsilon": epsilon, "scale": scale, "center": center, "gamma_initializer":
         gamma_initializer, "beta_initializer": beta_initializer, "name": name, "device": device})
 
 
@@ -466,8 +466,8 @@ def InstanceNorm(*, epsilon: Optional[float] = None, scale: Optional[bool] = Non
     name               a name without '/'
     device             a device name; default the model's
     """
-    return Definition("", "instance_norm", {"epsilon": epsilon, "scale": scale, "center": center, "gamma_initializer": gamma_initializer,
-        "beta_initializer": beta_initializer, "name": name, "device": device})
+    return Definition("layer", "instance_norm", {"epsilon": epsilon, "scale": scale, "center": center, "gamma_initializer":
+        gamma_initializer, "beta_initializer": beta_initializer, "name": name, "device": device})
 
 
 def RMSNorm(*, axis: Optional[int] = None, epsilon: Optional[float] = None, scale: Optional[bool] = None, gamma_initializer: Any = None,
@@ -481,8 +481,8 @@ def RMSNorm(*, axis: Optional[int] = None, epsilon: Optional[float] = None, scal
     name               a name without '/'
     device             a device name; default the model's
     """
-    return Definition("", "rms_norm", {"axis": axis, "epsilon": epsilon, "scale": scale, "gamma_initializer": gamma_initializer, "name":
-        name, "device": device})
+    return Definition("layer", "rms_norm", {"axis": axis, "epsilon": epsilon, "scale": scale, "gamma_initializer": gamma_initializer,
+        "name": name, "device": device})
 
 
 def LRN(*, size: Optional[int] = None, alpha: Optional[float] = None, beta: Optional[float] = None, bias: Optional[float] = None, name:
@@ -496,7 +496,7 @@ def LRN(*, size: Optional[int] = None, alpha: Optional[float] = None, beta: Opti
     name    a name without '/'
     device  a device name; default the model's
     """
-    return Definition("", "lrn", {"size": size, "alpha": alpha, "beta": beta, "bias": bias, "name": name, "device": device})
+    return Definition("layer", "lrn", {"size": size, "alpha": alpha, "beta": beta, "bias": bias, "name": name, "device": device})
 
 
 def LSTM(units: int, *, num_layers: Optional[int] = None, bidirectional: Optional[bool] = None, dropout: Optional[float] = None,
@@ -519,7 +519,7 @@ def LSTM(units: int, *, num_layers: Optional[int] = None, bidirectional: Optiona
     name                   a name without '/'
     device                 a device name; default the model's
     """
-    return Definition("", "lstm", {"units": units, "num_layers": num_layers, "bidirectional": bidirectional, "dropout": dropout,
+    return Definition("layer", "lstm", {"units": units, "num_layers": num_layers, "bidirectional": bidirectional, "dropout": dropout,
         "return_sequences": return_sequences, "forget_bias": forget_bias, "bias": bias, "kernel_initializer": kernel_initializer,
         "bias_initializer": bias_initializer, "kernel_regularizer": kernel_regularizer, "recurrent_initializer": recurrent_initializer,
         "name": name, "device": device})
@@ -545,7 +545,7 @@ def GRU(units: int, *, num_layers: Optional[int] = None, bidirectional: Optional
     name                   a name without '/'
     device                 a device name; default the model's
     """
-    return Definition("", "gru", {"units": units, "num_layers": num_layers, "bidirectional": bidirectional, "dropout": dropout,
+    return Definition("layer", "gru", {"units": units, "num_layers": num_layers, "bidirectional": bidirectional, "dropout": dropout,
         "return_sequences": return_sequences, "linear_before_reset": linear_before_reset, "bias": bias, "kernel_initializer":
         kernel_initializer, "bias_initializer": bias_initializer, "kernel_regularizer": kernel_regularizer, "recurrent_initializer":
         recurrent_initializer, "name": name, "device": device})
@@ -571,7 +571,7 @@ def RNN(units: int, *, num_layers: Optional[int] = None, bidirectional: Optional
     name                   a name without '/'
     device                 a device name; default the model's
     """
-    return Definition("", "rnn", {"units": units, "num_layers": num_layers, "bidirectional": bidirectional, "dropout": dropout,
+    return Definition("layer", "rnn", {"units": units, "num_layers": num_layers, "bidirectional": bidirectional, "dropout": dropout,
         "return_sequences": return_sequences, "activation": activation, "bias": bias, "kernel_initializer": kernel_initializer,
         "bias_initializer": bias_initializer, "kernel_regularizer": kernel_regularizer, "recurrent_initializer": recurrent_initializer,
         "name": name, "device": device})
@@ -598,7 +598,7 @@ def Attention(*, heads: Optional[int] = None, causal: Optional[bool] = None, kv_
     name                a name without '/'
     device              a device name; default the model's
     """
-    return Definition("", "attention", {"heads": heads, "causal": causal, "kv_heads": kv_heads, "window": window, "rotary": rotary,
+    return Definition("layer", "attention", {"heads": heads, "causal": causal, "kv_heads": kv_heads, "window": window, "rotary": rotary,
         "rotary_base": rotary_base, "dropout": dropout, "memory": memory, "bias": bias, "kernel_initializer": kernel_initializer,
         "bias_initializer": bias_initializer, "kernel_regularizer": kernel_regularizer, "name": name, "device": device})
 
@@ -611,7 +611,7 @@ def PositionEmbedding(length: int, *, initializer: Any = None, name: Optional[st
     name         a name without '/'
     device       a device name; default the model's
     """
-    return Definition("", "position_embedding", {"length": length, "initializer": initializer, "name": name, "device": device})
+    return Definition("layer", "position_embedding", {"length": length, "initializer": initializer, "name": name, "device": device})
 
 
 def SinusoidalPosition(*, wavelength: Optional[float] = None, name: Optional[str] = None, device: Optional[str] = None) -> Definition:
@@ -621,7 +621,7 @@ def SinusoidalPosition(*, wavelength: Optional[float] = None, name: Optional[str
     name        a name without '/'
     device      a device name; default the model's
     """
-    return Definition("", "sinusoidal_position", {"wavelength": wavelength, "name": name, "device": device})
+    return Definition("layer", "sinusoidal_position", {"wavelength": wavelength, "name": name, "device": device})
 
 
 def MeanOverTime(*, name: Optional[str] = None, device: Optional[str] = None) -> Definition:
@@ -630,7 +630,7 @@ def MeanOverTime(*, name: Optional[str] = None, device: Optional[str] = None) ->
     name    a name without '/'
     device  a device name; default the model's
     """
-    return Definition("", "mean_over_time", {"name": name, "device": device})
+    return Definition("layer", "mean_over_time", {"name": name, "device": device})
 
 
 def VendorOp(op: str, *, version: Optional[int] = None, attributes: Any = None, name: Optional[str] = None, device: Optional[str] =
@@ -643,7 +643,7 @@ def VendorOp(op: str, *, version: Optional[int] = None, attributes: Any = None, 
     name        a name without '/'
     device      a device name; default the model's
     """
-    return Definition("", "vendor_op", {"op": op, "version": version, "attributes": attributes, "name": name, "device": device})
+    return Definition("layer", "vendor_op", {"op": op, "version": version, "attributes": attributes, "name": name, "device": device})
 
 
 def ONNX(file: Any, *, output: Optional[str] = None, outputs: Any = None, input: Optional[str] = None, constants: Any = None, frozen: Any =
@@ -659,8 +659,8 @@ def ONNX(file: Any, *, output: Optional[str] = None, outputs: Any = None, input:
     name       a name without '/'
     device     a device name; default the model's
     """
-    return Definition("", "onnx", {"file": file, "output": output, "outputs": outputs, "input": input, "constants": constants, "frozen":
-        frozen, "name": name, "device": device})
+    return Definition("layer", "onnx", {"file": file, "output": output, "outputs": outputs, "input": input, "constants": constants,
+        "frozen": frozen, "name": name, "device": device})
 
 
 def ReLU(*, name: Optional[str] = None, device: Optional[str] = None) -> Definition:
@@ -669,7 +669,7 @@ def ReLU(*, name: Optional[str] = None, device: Optional[str] = None) -> Definit
     name    a name without '/'
     device  a device name; default the model's
     """
-    return Definition("", "relu", {"name": name, "device": device})
+    return Definition("layer", "relu", {"name": name, "device": device})
 
 
 def Sigmoid(*, name: Optional[str] = None, device: Optional[str] = None) -> Definition:
@@ -678,7 +678,7 @@ def Sigmoid(*, name: Optional[str] = None, device: Optional[str] = None) -> Defi
     name    a name without '/'
     device  a device name; default the model's
     """
-    return Definition("", "sigmoid", {"name": name, "device": device})
+    return Definition("layer", "sigmoid", {"name": name, "device": device})
 
 
 def Tanh(*, name: Optional[str] = None, device: Optional[str] = None) -> Definition:
@@ -687,7 +687,7 @@ def Tanh(*, name: Optional[str] = None, device: Optional[str] = None) -> Definit
     name    a name without '/'
     device  a device name; default the model's
     """
-    return Definition("", "tanh", {"name": name, "device": device})
+    return Definition("layer", "tanh", {"name": name, "device": device})
 
 
 def Softmax(*, name: Optional[str] = None, device: Optional[str] = None) -> Definition:
@@ -696,7 +696,7 @@ def Softmax(*, name: Optional[str] = None, device: Optional[str] = None) -> Defi
     name    a name without '/'
     device  a device name; default the model's
     """
-    return Definition("", "softmax", {"name": name, "device": device})
+    return Definition("layer", "softmax", {"name": name, "device": device})
 
 
 def LogSoftmax(*, name: Optional[str] = None, device: Optional[str] = None) -> Definition:
@@ -705,7 +705,7 @@ def LogSoftmax(*, name: Optional[str] = None, device: Optional[str] = None) -> D
     name    a name without '/'
     device  a device name; default the model's
     """
-    return Definition("", "log_softmax", {"name": name, "device": device})
+    return Definition("layer", "log_softmax", {"name": name, "device": device})
 
 
 def ReLU6(*, name: Optional[str] = None, device: Optional[str] = None) -> Definition:
@@ -714,7 +714,7 @@ def ReLU6(*, name: Optional[str] = None, device: Optional[str] = None) -> Defini
     name    a name without '/'
     device  a device name; default the model's
     """
-    return Definition("", "relu6", {"name": name, "device": device})
+    return Definition("layer", "relu6", {"name": name, "device": device})
 
 
 def LeakyReLU(*, alpha: Optional[float] = None, name: Optional[str] = None, device: Optional[str] = None) -> Definition:
@@ -724,7 +724,7 @@ def LeakyReLU(*, alpha: Optional[float] = None, name: Optional[str] = None, devi
     name    a name without '/'
     device  a device name; default the model's
     """
-    return Definition("", "leaky_relu", {"alpha": alpha, "name": name, "device": device})
+    return Definition("layer", "leaky_relu", {"alpha": alpha, "name": name, "device": device})
 
 
 def ELU(*, alpha: Optional[float] = None, name: Optional[str] = None, device: Optional[str] = None) -> Definition:
@@ -734,7 +734,7 @@ def ELU(*, alpha: Optional[float] = None, name: Optional[str] = None, device: Op
     name    a name without '/'
     device  a device name; default the model's
     """
-    return Definition("", "elu", {"alpha": alpha, "name": name, "device": device})
+    return Definition("layer", "elu", {"alpha": alpha, "name": name, "device": device})
 
 
 def Softplus(*, name: Optional[str] = None, device: Optional[str] = None) -> Definition:
@@ -743,7 +743,7 @@ def Softplus(*, name: Optional[str] = None, device: Optional[str] = None) -> Def
     name    a name without '/'
     device  a device name; default the model's
     """
-    return Definition("", "softplus", {"name": name, "device": device})
+    return Definition("layer", "softplus", {"name": name, "device": device})
 
 
 def Mish(*, name: Optional[str] = None, device: Optional[str] = None) -> Definition:
@@ -752,7 +752,7 @@ def Mish(*, name: Optional[str] = None, device: Optional[str] = None) -> Definit
     name    a name without '/'
     device  a device name; default the model's
     """
-    return Definition("", "mish", {"name": name, "device": device})
+    return Definition("layer", "mish", {"name": name, "device": device})
 
 
 def GELU(*, name: Optional[str] = None, device: Optional[str] = None) -> Definition:
@@ -761,7 +761,7 @@ def GELU(*, name: Optional[str] = None, device: Optional[str] = None) -> Definit
     name    a name without '/'
     device  a device name; default the model's
     """
-    return Definition("", "gelu", {"name": name, "device": device})
+    return Definition("layer", "gelu", {"name": name, "device": device})
 
 
 def SiLU(*, name: Optional[str] = None, device: Optional[str] = None) -> Definition:
@@ -770,7 +770,7 @@ def SiLU(*, name: Optional[str] = None, device: Optional[str] = None) -> Definit
     name    a name without '/'
     device  a device name; default the model's
     """
-    return Definition("", "silu", {"name": name, "device": device})
+    return Definition("layer", "silu", {"name": name, "device": device})
 
 
 def GELUTanh(*, name: Optional[str] = None, device: Optional[str] = None) -> Definition:
@@ -779,7 +779,7 @@ def GELUTanh(*, name: Optional[str] = None, device: Optional[str] = None) -> Def
     name    a name without '/'
     device  a device name; default the model's
     """
-    return Definition("", "gelu_tanh", {"name": name, "device": device})
+    return Definition("layer", "gelu_tanh", {"name": name, "device": device})
 
 
 def SELU(*, name: Optional[str] = None, device: Optional[str] = None) -> Definition:
@@ -788,7 +788,7 @@ def SELU(*, name: Optional[str] = None, device: Optional[str] = None) -> Definit
     name    a name without '/'
     device  a device name; default the model's
     """
-    return Definition("", "selu", {"name": name, "device": device})
+    return Definition("layer", "selu", {"name": name, "device": device})
 
 
 def HardSwish(*, name: Optional[str] = None, device: Optional[str] = None) -> Definition:
@@ -797,7 +797,7 @@ def HardSwish(*, name: Optional[str] = None, device: Optional[str] = None) -> De
     name    a name without '/'
     device  a device name; default the model's
     """
-    return Definition("", "hard_swish", {"name": name, "device": device})
+    return Definition("layer", "hard_swish", {"name": name, "device": device})
 
 
 def Repeat(times: int, layers: Sequence[Any]) -> Definition:
@@ -806,4 +806,4 @@ def Repeat(times: int, layers: Sequence[Any]) -> Definition:
     times   an integer of at least 1
     layers  a list of layers
     """
-    return Definition("", "repeat", {"times": times, "layers": layers})
+    return Definition("layer", "repeat", {"times": times, "layers": layers})

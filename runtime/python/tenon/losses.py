@@ -21,7 +21,7 @@ def SparseCategoricalCrossentropy(*, from_logits: Optional[bool] = None, label_s
     class_weights    a list of numbers, one for each class; default null
     ignore_index     an integer; default null
     """
-    return Definition("name", "sparse_categorical_crossentropy", {"from_logits": from_logits, "label_smoothing": label_smoothing,
+    return Definition("loss", "sparse_categorical_crossentropy", {"from_logits": from_logits, "label_smoothing": label_smoothing,
         "class_weights": class_weights, "ignore_index": ignore_index})
 
 
@@ -33,7 +33,7 @@ def CategoricalCrossentropy(*, from_logits: Optional[bool] = None, label_smoothi
     label_smoothing  a number in [0, 1); default 0
     class_weights    a list of numbers, one for each class; default null
     """
-    return Definition("name", "categorical_crossentropy", {"from_logits": from_logits, "label_smoothing": label_smoothing, "class_weights":
+    return Definition("loss", "categorical_crossentropy", {"from_logits": from_logits, "label_smoothing": label_smoothing, "class_weights":
         class_weights})
 
 
@@ -45,7 +45,7 @@ def BinaryCrossentropy(*, from_logits: Optional[bool] = None, label_smoothing: O
     label_smoothing  a number in [0, 1); default 0
     positive_weight  a number above 0; default 1
     """
-    return Definition("name", "binary_crossentropy", {"from_logits": from_logits, "label_smoothing": label_smoothing, "positive_weight":
+    return Definition("loss", "binary_crossentropy", {"from_logits": from_logits, "label_smoothing": label_smoothing, "positive_weight":
         positive_weight})
 
 
@@ -57,7 +57,7 @@ def BCE(*, from_logits: Optional[bool] = None, label_smoothing: Optional[float] 
     label_smoothing  a number in [0, 1); default 0
     positive_weight  a number above 0; default 1
     """
-    return Definition("name", "bce", {"from_logits": from_logits, "label_smoothing": label_smoothing, "positive_weight": positive_weight})
+    return Definition("loss", "bce", {"from_logits": from_logits, "label_smoothing": label_smoothing, "positive_weight": positive_weight})
 
 
 def KlDivergence(*, from_logits: Optional[bool] = None, label_smoothing: Optional[float] = None) -> Definition:
@@ -66,7 +66,7 @@ def KlDivergence(*, from_logits: Optional[bool] = None, label_smoothing: Optiona
     from_logits      true or false; default false
     label_smoothing  a number in [0, 1); default 0
     """
-    return Definition("name", "kl_divergence", {"from_logits": from_logits, "label_smoothing": label_smoothing})
+    return Definition("loss", "kl_divergence", {"from_logits": from_logits, "label_smoothing": label_smoothing})
 
 
 def KLD(*, from_logits: Optional[bool] = None, label_smoothing: Optional[float] = None) -> Definition:
@@ -75,7 +75,7 @@ def KLD(*, from_logits: Optional[bool] = None, label_smoothing: Optional[float] 
     from_logits      true or false; default false
     label_smoothing  a number in [0, 1); default 0
     """
-    return Definition("name", "kld", {"from_logits": from_logits, "label_smoothing": label_smoothing})
+    return Definition("loss", "kld", {"from_logits": from_logits, "label_smoothing": label_smoothing})
 
 
 def NLL(*, ignore_index: Optional[int] = None) -> Definition:
@@ -83,7 +83,7 @@ def NLL(*, ignore_index: Optional[int] = None) -> Definition:
 
     ignore_index  an integer; default null
     """
-    return Definition("name", "nll", {"ignore_index": ignore_index})
+    return Definition("loss", "nll", {"ignore_index": ignore_index})
 
 
 def NegativeLogLikelihood(*, ignore_index: Optional[int] = None) -> Definition:
@@ -91,37 +91,37 @@ def NegativeLogLikelihood(*, ignore_index: Optional[int] = None) -> Definition:
 
     ignore_index  an integer; default null
     """
-    return Definition("name", "negative_log_likelihood", {"ignore_index": ignore_index})
+    return Definition("loss", "negative_log_likelihood", {"ignore_index": ignore_index})
 
 
 def MSE() -> Definition:
     """mse"""
-    return Definition("name", "mse", {})
+    return Definition("loss", "mse", {})
 
 
 def MeanSquaredError() -> Definition:
     """mean_squared_error"""
-    return Definition("name", "mean_squared_error", {})
+    return Definition("loss", "mean_squared_error", {})
 
 
 def HalfMSE() -> Definition:
     """half_mse"""
-    return Definition("name", "half_mse", {})
+    return Definition("loss", "half_mse", {})
 
 
 def Euclidean() -> Definition:
     """euclidean"""
-    return Definition("name", "euclidean", {})
+    return Definition("loss", "euclidean", {})
 
 
 def MAE() -> Definition:
     """mae"""
-    return Definition("name", "mae", {})
+    return Definition("loss", "mae", {})
 
 
 def MeanAbsoluteError() -> Definition:
     """mean_absolute_error"""
-    return Definition("name", "mean_absolute_error", {})
+    return Definition("loss", "mean_absolute_error", {})
 
 
 def Huber(*, delta: Optional[float] = None) -> Definition:
@@ -129,12 +129,12 @@ def Huber(*, delta: Optional[float] = None) -> Definition:
 
     delta  a number above 0; default 1
     """
-    return Definition("name", "huber", {"delta": delta})
+    return Definition("loss", "huber", {"delta": delta})
 
 
 def NegMeanProd() -> Definition:
     """neg_mean_prod"""
-    return Definition("name", "neg_mean_prod", {})
+    return Definition("loss", "neg_mean_prod", {})
 
 
 def CTC(*, from_logits: Optional[bool] = None, blank: Optional[int] = None) -> Definition:
@@ -143,4 +143,4 @@ def CTC(*, from_logits: Optional[bool] = None, blank: Optional[int] = None) -> D
     from_logits  true or false; default false
     blank        an integer in [0, 1099511627776]; default 0
     """
-    return Definition("name", "ctc", {"from_logits": from_logits, "blank": blank})
+    return Definition("loss", "ctc", {"from_logits": from_logits, "blank": blank})

@@ -13,27 +13,27 @@ __all__ = [
 
 def Accuracy() -> Definition:
     """accuracy"""
-    return Definition("name", "accuracy", {})
+    return Definition("metric", "accuracy", {})
 
 
 def Acc() -> Definition:
     """acc"""
-    return Definition("name", "acc", {})
+    return Definition("metric", "acc", {})
 
 
 def SparseCategoricalAccuracy() -> Definition:
     """sparse_categorical_accuracy"""
-    return Definition("name", "sparse_categorical_accuracy", {})
+    return Definition("metric", "sparse_categorical_accuracy", {})
 
 
 def CategoricalAccuracy() -> Definition:
     """categorical_accuracy"""
-    return Definition("name", "categorical_accuracy", {})
+    return Definition("metric", "categorical_accuracy", {})
 
 
 def BinaryAccuracy() -> Definition:
     """binary_accuracy"""
-    return Definition("name", "binary_accuracy", {})
+    return Definition("metric", "binary_accuracy", {})
 
 
 def TopK(*, k: Optional[int] = None) -> Definition:
@@ -41,7 +41,7 @@ def TopK(*, k: Optional[int] = None) -> Definition:
 
     k  an integer in [1, 1099511627776]; default 5
     """
-    return Definition("name", "top_k", {"k": k})
+    return Definition("metric", "top_k", {"k": k})
 
 
 def TopKCategoricalAccuracy(*, k: Optional[int] = None) -> Definition:
@@ -49,29 +49,29 @@ def TopKCategoricalAccuracy(*, k: Optional[int] = None) -> Definition:
 
     k  an integer in [1, 1099511627776]; default 5
     """
-    return Definition("name", "top_k_categorical_accuracy", {"k": k})
+    return Definition("metric", "top_k_categorical_accuracy", {"k": k})
 
 
 def Perplexity() -> Definition:
     """perplexity"""
-    return Definition("name", "perplexity", {})
+    return Definition("metric", "perplexity", {})
 
 
 def MSE() -> Definition:
     """mse"""
-    return Definition("name", "mse", {})
+    return Definition("metric", "mse", {})
 
 
 def MeanSquaredError() -> Definition:
     """mean_squared_error"""
-    return Definition("name", "mean_squared_error", {})
+    return Definition("metric", "mean_squared_error", {})
 
 
 def MAE() -> Definition:
     """mae"""
-    return Definition("name", "mae", {})
+    return Definition("metric", "mae", {})
 
 
 def MeanAbsoluteError() -> Definition:
     """mean_absolute_error"""
-    return Definition("name", "mean_absolute_error", {})
+    return Definition("metric", "mean_absolute_error", {})

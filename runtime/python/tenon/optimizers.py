@@ -49,8 +49,8 @@ def Adam(*, preset: Any = None, learning_rate: Any = None, beta1: Optional[float
     clip_norm         a number above 0; default null
     clip_global_norm  a number above 0; default null
     """
-    return Definition("name", "adam", {"preset": preset, "learning_rate": learning_rate, "beta1": beta1, "beta2": beta2, "epsilon": epsilon,
-        "amsgrad": amsgrad, "weight_decay": weight_decay, "groups": groups, "clip_value": clip_value, "clip_norm": clip_norm,
+    return Definition("optimizer", "adam", {"preset": preset, "learning_rate": learning_rate, "beta1": beta1, "beta2": beta2, "epsilon":
+        epsilon, "amsgrad": amsgrad, "weight_decay": weight_decay, "groups": groups, "clip_value": clip_value, "clip_norm": clip_norm,
         "clip_global_norm": clip_global_norm})
 
 
@@ -71,7 +71,7 @@ def AdamW(*, preset: Any = None, learning_rate: Any = None, weight_decay: Option
     clip_norm         a number above 0; default null
     clip_global_norm  a number above 0; default null
     """
-    return Definition("name", "adamw", {"preset": preset, "learning_rate": learning_rate, "weight_decay": weight_decay, "beta1": beta1,
+    return Definition("optimizer", "adamw", {"preset": preset, "learning_rate": learning_rate, "weight_decay": weight_decay, "beta1": beta1,
         "beta2": beta2, "epsilon": epsilon, "amsgrad": amsgrad, "groups": groups, "clip_value": clip_value, "clip_norm": clip_norm,
         "clip_global_norm": clip_global_norm})
 
@@ -92,7 +92,7 @@ def AMSGrad(*, preset: Any = None, learning_rate: Any = None, beta1: Optional[fl
     clip_norm         a number above 0; default null
     clip_global_norm  a number above 0; default null
     """
-    return Definition("name", "amsgrad", {"preset": preset, "learning_rate": learning_rate, "beta1": beta1, "beta2": beta2, "epsilon":
+    return Definition("optimizer", "amsgrad", {"preset": preset, "learning_rate": learning_rate, "beta1": beta1, "beta2": beta2, "epsilon":
         epsilon, "weight_decay": weight_decay, "groups": groups, "clip_value": clip_value, "clip_norm": clip_norm, "clip_global_norm":
         clip_global_norm})
 
@@ -112,7 +112,7 @@ def SGD(*, preset: Any = None, learning_rate: Any = None, momentum: Optional[flo
     clip_norm         a number above 0; default null
     clip_global_norm  a number above 0; default null
     """
-    return Definition("name", "sgd", {"preset": preset, "learning_rate": learning_rate, "momentum": momentum, "nesterov": nesterov,
+    return Definition("optimizer", "sgd", {"preset": preset, "learning_rate": learning_rate, "momentum": momentum, "nesterov": nesterov,
         "weight_decay": weight_decay, "groups": groups, "clip_value": clip_value, "clip_norm": clip_norm, "clip_global_norm":
         clip_global_norm})
 
@@ -135,7 +135,7 @@ def RMSprop(*, preset: Any = None, learning_rate: Any = None, rho: Optional[floa
     clip_norm         a number above 0; default null
     clip_global_norm  a number above 0; default null
     """
-    return Definition("name", "rmsprop", {"preset": preset, "learning_rate": learning_rate, "rho": rho, "epsilon": epsilon, "momentum":
+    return Definition("optimizer", "rmsprop", {"preset": preset, "learning_rate": learning_rate, "rho": rho, "epsilon": epsilon, "momentum":
         momentum, "centered": centered, "weight_decay": weight_decay, "groups": groups, "clip_value": clip_value, "clip_norm": clip_norm,
         "clip_global_norm": clip_global_norm})
 
@@ -155,7 +155,7 @@ def Adagrad(*, preset: Any = None, learning_rate: Any = None, epsilon: Optional[
     clip_norm            a number above 0; default null
     clip_global_norm     a number above 0; default null
     """
-    return Definition("name", "adagrad", {"preset": preset, "learning_rate": learning_rate, "epsilon": epsilon, "weight_decay":
+    return Definition("optimizer", "adagrad", {"preset": preset, "learning_rate": learning_rate, "epsilon": epsilon, "weight_decay":
         weight_decay, "initial_accumulator": initial_accumulator, "groups": groups, "clip_value": clip_value, "clip_norm": clip_norm,
         "clip_global_norm": clip_global_norm})
 
@@ -175,8 +175,9 @@ def Adadelta(*, preset: Any = None, learning_rate: Any = None, rho: Optional[flo
     clip_norm         a number above 0; default null
     clip_global_norm  a number above 0; default null
     """
-    return Definition("name", "adadelta", {"preset": preset, "learning_rate": learning_rate, "rho": rho, "epsilon": epsilon, "weight_decay":
-        weight_decay, "groups": groups, "clip_value": clip_value, "clip_norm": clip_norm, "clip_global_norm": clip_global_norm})
+    return Definition("optimizer", "adadelta", {"preset": preset, "learning_rate": learning_rate, "rho": rho, "epsilon": epsilon,
+        "weight_decay": weight_decay, "groups": groups, "clip_value": clip_value, "clip_norm": clip_norm, "clip_global_norm":
+        clip_global_norm})
 
 
 def RAdam(*, preset: Any = None, learning_rate: Any = None, beta1: Optional[float] = None, beta2: Optional[float] = None, epsilon:
@@ -195,7 +196,7 @@ def RAdam(*, preset: Any = None, learning_rate: Any = None, beta1: Optional[floa
     clip_norm         a number above 0; default null
     clip_global_norm  a number above 0; default null
     """
-    return Definition("name", "radam", {"preset": preset, "learning_rate": learning_rate, "beta1": beta1, "beta2": beta2, "epsilon":
+    return Definition("optimizer", "radam", {"preset": preset, "learning_rate": learning_rate, "beta1": beta1, "beta2": beta2, "epsilon":
         epsilon, "weight_decay": weight_decay, "groups": groups, "clip_value": clip_value, "clip_norm": clip_norm, "clip_global_norm":
         clip_global_norm})
 
@@ -216,6 +217,6 @@ def NAdam(*, preset: Any = None, learning_rate: Any = None, beta1: Optional[floa
     clip_norm         a number above 0; default null
     clip_global_norm  a number above 0; default null
     """
-    return Definition("name", "nadam", {"preset": preset, "learning_rate": learning_rate, "beta1": beta1, "beta2": beta2, "epsilon":
+    return Definition("optimizer", "nadam", {"preset": preset, "learning_rate": learning_rate, "beta1": beta1, "beta2": beta2, "epsilon":
         epsilon, "weight_decay": weight_decay, "groups": groups, "clip_value": clip_value, "clip_norm": clip_norm, "clip_global_norm":
         clip_global_norm})
