@@ -55,7 +55,7 @@ struct PanelSource {
   std::int64_t taps_high = 1, taps_wide = 1;
   std::int64_t tap_step_high = 0, tap_step_wide = 0;
   std::int64_t inner = 0, inner_step = 0;
-  std::int64_t inner_block = 0;  ///< 0: inner; only pack_panel_by_elements reads it
+  std::int64_t inner_block = 0;  ///< 0: inner; a matrix with one tap has none
   std::int64_t columns = 0, column_step = 0;
 
   std::int64_t k() const { return taps_high * taps_wide * inner; }
