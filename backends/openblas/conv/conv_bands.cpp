@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conv/conv_bands.h"
 
+#include <algorithm>
+
 #include <tenon/sdk/scratch_arena.h>
 
 #include "workers.h"
@@ -18,14 +20,15 @@ struct BandsConv {
   Band band;
   std::int32_t* a_offsets;
   std::int64_t* y_offsets;  ///< of the rows of one image
-  BFloat16* bands;          ///< of each worker
+  BFloat16* bands;          ///< of each worker, or of images that the threads share
 
   BandsConv(const DirectConv& of, const sdk::Host& host, sdk::ScratchArena& arena)
       : conv(of), layout(conv, element_size, host), band(conv, element_size, layout.lines) {
     a_offsets = arena.allocate<std::int32_t>(conv.k() / band_channels);
     y_offsets = arena.allocate<std::int64_t>(conv.high.results * band.width);
-    bands = arena.allocate<BFloat16>(layout.workers * band.bytes() / element_size);
+    bands = arena.allocate<BFloat16>(layout.workers * layout.images * band_elements());
   }
+  std::int64_t band_elements() const { return band.bytes() / element_size; }
 };
 
 const BFloat16* image_at(const DirectConv& conv, const BFloat16* x, std::int64_t image) {
@@ -61,7 +64,7 @@ void by_lines(const BandsConv& b, const DirectOperands<BFloat16>& o, const sdk::
   for_each_task(host, b.conv.images * blocks, [&](std::int64_t task, std::int64_t worker) {
     const std::int64_t image = task / blocks, block = task % blocks;
     const std::int64_t first = block * results / blocks, lines = (block + 1) * results / blocks - first;
-    BFloat16* const own = b.bands + worker * b.band.bytes() / element_size;
+    BFloat16* const own = b.bands + worker * b.band_elements();
     fill_band(b.conv, b.band, image_at(b.conv, o.x, image), 0, first, lines, 0, b.band.parts, own);
     for (std::int64_t group = 0; group < b.conv.groups; ++group) {
       multiply_panels(product_of(b, o, own, image, first, lines, group));
@@ -69,24 +72,36 @@ void by_lines(const BandsConv& b, const DirectOperands<BFloat16>& o, const sdk::
   });
 }
 
-/// The threads fill the band of an image and divide the panels, so that each weight is read once for an image.
+/// The part of a product with one panel.
+PanelProduct<BFloat16> panel_of(const PanelProduct<BFloat16>& whole, std::int64_t panel) {
+  const std::int64_t column = panel * panel_width<BFloat16>;
+  PanelProduct<BFloat16> part = whole;
+  part.columns = std::min(panel_width<BFloat16>, whole.columns - column);
+  part.panels += panel * panel_step<BFloat16>(whole.k);
+  part.y += column;
+  if (part.bias != nullptr) part.bias += column;
+  if (part.residual != nullptr) part.residual += column;
+  return part;
+}
+
+/// The threads fill the bands of some images and divide the panels, so that each weight is read once for these images.
 void by_panels(const BandsConv& b, const DirectOperands<BFloat16>& o, const sdk::Host& host) {
-  const std::int64_t lines = b.conv.high.results;
-  for (std::int64_t image = 0; image < b.conv.images; ++image) {
-    host.parallel_for(b.band.parts, 1, [&](std::int64_t begin, std::int64_t end) {
-      fill_band(b.conv, b.band, image_at(b.conv, o.x, image), 0, 0, lines, begin, end, b.bands);
+  const std::int64_t lines = b.conv.high.results, parts = b.band.parts;
+  for (std::int64_t first = 0; first < b.conv.images; first += b.layout.images) {
+    const std::int64_t count = std::min(b.layout.images, b.conv.images - first);
+    host.parallel_for(count * parts, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const std::int64_t image = i / parts, part = i % parts;
+        fill_band(b.conv, b.band, image_at(b.conv, o.x, first + image), 0, 0, lines, part, part + 1, b.bands + image * b.band_elements());
+      }
     });
     for (std::int64_t group = 0; group < b.conv.groups; ++group) {
-      const PanelProduct<BFloat16> whole = product_of(b, o, b.bands, image, 0, lines, group);
-      host.parallel_for(panel_count<BFloat16>(whole.columns), 1, [&](std::int64_t begin, std::int64_t end) {
-        const std::int64_t column = begin * panel_width<BFloat16>;
-        PanelProduct<BFloat16> part = whole;
-        part.columns = std::min(end * panel_width<BFloat16>, whole.columns) - column;
-        part.panels += begin * panel_step<BFloat16>(whole.k);
-        part.y += column;
-        if (part.bias != nullptr) part.bias += column;
-        if (part.residual != nullptr) part.residual += column;
-        multiply_panels(part);
+      host.parallel_for(panel_count<BFloat16>(b.conv.group_columns()), 1, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t panel = begin; panel < end; ++panel) {
+          for (std::int64_t image = 0; image < count; ++image) {
+            multiply_panels(panel_of(product_of(b, o, b.bands + image * b.band_elements(), first + image, 0, lines, group), panel));
+          }
+        }
       });
     }
   }

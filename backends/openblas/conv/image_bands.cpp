@@ -84,6 +84,7 @@ BandLayout::BandLayout(const DirectConv& conv, std::int64_t element_size, const 
   blocks = sdk::ceil_div(conv.high.results, lines);
   lines = sdk::ceil_div(conv.high.results, blocks);
   workers = shared ? 1 : worker_count(host, conv.images * blocks);
+  if (shared) images = std::clamp<std::int64_t>(shared_bytes / whole, 1, std::max<std::int64_t>(1, conv.images));
 }
 
 void fill_band(const DirectConv& conv, const Band& band, const void* image, std::uint8_t padding, std::int64_t first,

@@ -58,6 +58,7 @@ struct BandLayout {
   std::int64_t lines = 1;   ///< of results in a band
   std::int64_t blocks = 1;  ///< bands of an image
   std::int64_t workers = 1;
+  std::int64_t images = 1;  ///< as many as the threads may share at a time
 
   BandLayout(const DirectConv& conv, std::int64_t element_size, const sdk::Host& host);
 };
