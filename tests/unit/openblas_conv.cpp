@@ -45,12 +45,27 @@ const Convolution convolutions[] = {
     {"depthwise with dilation", 1, 40, 19, 20, 40, 3, 1, 2, 2, 40},
 };
 
+const Convolution bf16_convolutions[] = {
+    {"bands: the last one smaller", 2, 64, 31, 30, 64, 3, 1, 1},
+    {"bands with strides", 1, 64, 37, 40, 32, 3, 2, 1},
+    {"bands with strides and dilation", 1, 32, 50, 71, 64, 5, 3, 4, 2},
+    {"bands: more padding than kernel", 2, 32, 9, 12, 32, 3, 1, 3},
+    {"bands of whole images, in two groups, shared panels", 17, 320, 9, 13, 256, 3, 1, 1},
+    {"bands with groups", 2, 64, 21, 20, 128, 3, 1, 1, 1, 2},
+    {"3x3: lines too short for bands", 2, 64, 19, 5, 40, 3, 1, 1},
+    {"few channels: taps next to each other", 1, 3, 35, 48, 40, 7, 2, 3},
+    {"few channels: more padding than kernel", 2, 4, 19, 31, 40, 3, 1, 5},
+    {"few channels: one pixel, a kernel larger than the image", 3, 2, 1, 1, 33, 3, 1, 1},
+    {"few channels with dilation", 1, 3, 25, 26, 33, 3, 1, 2, 2},
+    {"one channel, 1x1", 2, 1, 30, 31, 20, 1},
+};
+
 struct Results {
   std::vector<float> y, dx;
 };
 
-/// Weights as a constant, packed when the plan is made, or as an input, packed in the call.
-Results run(const Convolution& c, bool packed, std::uint32_t threads, const std::string& memory = "normal") {
+/// Weights as a constant, packed when the plan is made, or as an input, packed in the call. Operands of bf16 are cast in the graph.
+Results run(const Convolution& c, bool packed, std::uint32_t threads, const std::string& memory = "normal", DType dtype = DType::f32) {
   Config config = test_config("openblas:0");
   config.threads = threads;
   config.backends.options["openblas"]["memory"] = memory;
@@ -59,16 +74,17 @@ Results run(const Convolution& c, bool packed, std::uint32_t threads, const std:
   const Tensor w = Tensor::of(numbers(c.w(), 2), c.w());
   const Tensor dy = Tensor::of(numbers(c.y(), 3), c.y());
   Graph graph;
-  const Value image = graph.input("x", DType::f32, c.x());
-  const Value gradient = graph.input("dy", DType::f32, c.y());
-  const Value weights = packed ? graph.constant(w) : graph.input("w", DType::f32, c.w());
+  const auto stored = [dtype](Value v) { return dtype == DType::f32 ? v : ops::cast(v, dtype); };
+  const Value image = stored(graph.input("x", DType::f32, c.x()));
+  const Value gradient = stored(graph.input("dy", DType::f32, c.y()));
+  const Value weights = stored(packed ? graph.constant(w) : graph.input("w", DType::f32, c.w()));
   ops::ConvOptions options;
   options.strides = {c.stride, c.stride};
   options.dilations = {c.dilation, c.dilation};
   options.padding = {{c.pad, c.pad}, {c.pad, c.pad}};
   options.groups = c.groups;
-  graph.output("y", ops::conv(image, weights, {}, options));
-  graph.output("dx", ops::conv_input_grad(gradient, weights, c.x(), c.attributes()));
+  graph.output("y", ops::cast(ops::conv(image, weights, {}, options), DType::f32));
+  graph.output("dx", ops::cast(ops::conv_input_grad(gradient, weights, c.x(), c.attributes()), DType::f32));
   Program program(context, graph);
   std::vector<Tensor> operands{x, dy};
   if (!packed) operands.push_back(w);
@@ -93,14 +109,20 @@ void for_each_term(const Convolution& c, std::int64_t y, const Use& use) {
 }
 
 /// Winograd transforms multiply the errors of single terms, so the bound is relative to the sum of magnitudes. At an edge the error is
-/// that of the interior, where `terms` terms of about 1/4 are added.
-bool near(float got, const Sum& expected, std::int64_t terms) {
-  return std::fabs(double{got} - expected.value) <= 16 * 1.2e-7 * std::max(expected.magnitude, static_cast<double>(terms) / 4);
+/// that of the interior, where `terms` terms of about 1/4 are added. A result of bf16 is rounded once.
+bool near(float got, const Sum& expected, std::int64_t terms, DType dtype) {
+  const double sum = 16 * 1.2e-7 * std::max(expected.magnitude, static_cast<double>(terms) / 4);
+  return std::fabs(double{got} - expected.value) <= sum + (dtype == DType::bf16 ? std::fabs(expected.value) / 256 : 0);
+}
+
+/// The numbers as `dtype` stores them.
+std::vector<float> stored_numbers(const Shape& shape, std::uint32_t seed, DType dtype) {
+  return dtype == DType::f32 ? numbers(shape, seed) : Tensor::of(numbers(shape, seed), shape).to(dtype).to(DType::f32).to_vector<float>();
 }
 
 /// Checks elements of y at the end and at a stride, and every fifth of dx in the last image, which has the last blocks.
-void check(const Convolution& c, const Results& results) {
-  const std::vector<float> x = numbers(c.x(), 1), w = numbers(c.w(), 2), dy = numbers(c.y(), 3);
+void check(const Convolution& c, const Results& results, DType dtype = DType::f32) {
+  const std::vector<float> x = stored_numbers(c.x(), 1, dtype), w = stored_numbers(c.w(), 2, dtype), dy = stored_numbers(c.y(), 3, dtype);
   const std::int64_t count = c.y().count();
   const std::int64_t taps = c.kernel * c.kernel;
   for (std::int64_t i = 0; i < 300; ++i) {
@@ -108,7 +130,7 @@ void check(const Convolution& c, const Results& results) {
     Sum expected;
     for_each_term(c, y, [&](std::size_t pixel, std::size_t weight) { expected.add(x[pixel], w[weight]); });
     CAPTURE(y);
-    CHECK(near(results.y[static_cast<std::size_t>(y)], expected, c.channels / c.groups * taps));
+    CHECK(near(results.y[static_cast<std::size_t>(y)], expected, c.channels / c.groups * taps, dtype));
   }
   std::vector<Sum> dx(x.size());
   const std::int64_t image_values = count / c.images;
@@ -119,7 +141,7 @@ void check(const Convolution& c, const Results& results) {
   }
   std::int64_t wrong = 0;
   for (std::size_t pixel = x.size() - x.size() / static_cast<std::size_t>(c.images); pixel < x.size(); ++pixel) {
-    if (pixel % 5 == 0 && !near(results.dx[pixel], dx[pixel], c.filters / c.groups * taps)) ++wrong;
+    if (pixel % 5 == 0 && !near(results.dx[pixel], dx[pixel], c.filters / c.groups * taps, dtype)) ++wrong;
   }
   CHECK(wrong == 0);
 }
@@ -134,6 +156,16 @@ TEST_CASE("conv and conv_input_grad: every algorithm sums every term once") {
   for (const Convolution& c : convolutions) {
     CAPTURE(c.label);
     check(c, run(c, true, 2));
+  }
+}
+
+TEST_CASE("conv and conv_input_grad of bf16: every algorithm sums every term once, with the same bits on any number of threads") {
+  for (const Convolution& c : bf16_convolutions) {
+    CAPTURE(c.label);
+    const Results one = run(c, true, 1, "normal", DType::bf16), many = run(c, false, 3, "normal", DType::bf16);
+    check(c, one, DType::bf16);
+    CHECK(same_bits(many.y, one.y));
+    CHECK(same_bits(many.dx, one.dx));
   }
 }
 

@@ -138,9 +138,14 @@ TEST_CASE("integer convolutions: the same sums on any number of threads as produ
 TEST_CASE("requantised convolutions: the bytes of the sums on any number of threads, as QuantizeLinear makes them") {
   struct Shapes {
     std::int64_t channels, filters, kernel, stride, groups;
+    double w_zero_point = 0;
   };
   for (const Shapes& s : {Shapes{64, 75, 1, 1, 1},
                           {96, 40, 3, 1, 1},
+                          {128, 40, 3, 1, 1},
+                          {64, 64, 3, 1, 1, 5},
+                          {256, 128, 3, 1, 1},
+                          {128, 64, 5, 2, 2},
                           {64, 64, 3, 2, 1},
                           {3, 64, 7, 2, 1},
                           {80, 80, 3, 1, 80},
@@ -167,12 +172,12 @@ TEST_CASE("requantised convolutions: the bytes of the sums on any number of thre
         options.strides = {s.stride, s.stride};
         options.groups = s.groups;
         // Scales that are powers of two: the factor is exact, and the sums that follow are those of the fused node.
-        const Value one = graph.constant(Tensor::scalar(1.0F)), w_zero_point = graph.constant(Tensor::full(DType::i8, {}, 0));
+        const Value one = graph.constant(Tensor::scalar(1.0F)), w_zero_point = graph.constant(Tensor::full(DType::i8, {}, s.w_zero_point));
         const double terms = static_cast<double>(s.channels / s.groups * s.kernel * s.kernel);
         const auto y_scale = static_cast<float>(std::exp2(std::round(std::log2(std::sqrt(terms) * 120))));
         const Value by = graph.constant(Tensor::scalar(y_scale)), y_zero_point = graph.constant(Tensor::full(DType::u8, {}, 120));
         graph.output("y", ops::qlinear_conv({x, one, zero_point}, {w, one, w_zero_point}, by, y_zero_point, {}, options));
-        const Value sums = ops::cast(ops::conv_integer(x, w, zero_point, {}, options), DType::f32);
+        const Value sums = ops::cast(ops::conv_integer(x, w, zero_point, w_zero_point, options), DType::f32);
         graph.output("expected", ops::quantize_linear(sums, by, y_zero_point));
         Program program(context, graph);
         for (const Tensor& output : program.run({bytes({2, s.channels, 21, 34}, dtype, 1)})) results.push_back(integers(output.to_host()));

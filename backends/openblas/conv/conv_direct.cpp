@@ -11,6 +11,7 @@
 
 #include <tenon/sdk/rounding.h>
 
+#include "conv/conv_bands.h"
 #include "simd/simd.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -349,6 +350,16 @@ DirectConv input_grad_conv(const ConvGeometry& g, std::int64_t phase) {
   return conv;
 }
 
+namespace {
+
+/// Rows of packed weights are in the order in which bands are read.
+template <class T>
+void set_inner_block(const DirectConv& conv, PanelSource<T>& from) {
+  if (std::is_same_v<T, sdk::BFloat16> && reads_bands(conv)) from.inner_block = band_channels;
+}
+
+}  // namespace
+
 template <class T>
 PanelSource<T> forward_panels(const ConvGeometry& g, const T* w, std::int64_t group) {
   const std::int64_t k = g.group_channels() * g.taps();
@@ -362,6 +373,7 @@ PanelSource<T> forward_panels(const ConvGeometry& g, const T* w, std::int64_t gr
   from.inner_step = g.taps();
   from.columns = g.group_out_channels();
   from.column_step = k;
+  set_inner_block(forward_conv(g), from);
   return from;
 }
 
@@ -380,11 +392,12 @@ PanelSource<T> input_grad_panels(const ConvGeometry& g, std::int64_t phase, cons
   from.inner_step = k;
   from.columns = g.group_channels();
   from.column_step = g.taps();
+  set_inner_block(input_grad_conv(g, phase), from);
   return from;
 }
 
 std::string forward_form(const ConvGeometry& g) {
-  return "direct, groups " + std::to_string(g.groups);
+  return (reads_bands(forward_conv(g)) ? "direct or bands, groups " : "direct, groups ") + std::to_string(g.groups);
 }
 
 std::string input_grad_form(const ConvGeometry& g) {
@@ -402,12 +415,16 @@ template PanelSource<float> input_grad_panels(const ConvGeometry&, std::int64_t,
 template PanelSource<double> input_grad_panels(const ConvGeometry&, std::int64_t, const double*, std::int64_t);
 
 std::size_t direct_scratch(const DirectConv& conv, const sdk::Host& host, std::size_t element_size) {
+  if (element_size == sizeof(sdk::BFloat16) && reads_bands(conv)) return bands_scratch(conv, host);
   return layout_of(conv, host, element_size).bytes();
 }
 
 template <class T>
 void direct_conv(const DirectConv& conv, const DirectOperands<T>& operands, const sdk::Host& host, void* scratch) {
   if (conv.rows() == 0 || conv.group_columns() == 0) return;
+  if constexpr (std::is_same_v<T, sdk::BFloat16>) {
+    if (reads_bands(conv)) return bands_conv(conv, operands, host, static_cast<char*>(scratch));
+  }
   const Layout layout = layout_of(conv, host, sizeof(T));
   if (layout.shared) {
     by_panels(conv, operands, layout, host, static_cast<char*>(scratch));

@@ -2,9 +2,7 @@
 #include "conv/conv_few_channels.h"
 
 #include <algorithm>
-#include <type_traits>
 
-#include "elementwise/half.h"
 #include "gemm/panels.h"
 #include "workers.h"
 
@@ -37,18 +35,8 @@ std::int64_t depth(const ConvGeometry& g) {
   return g.channels * g.taps();
 }
 
-template <class T>
-void copy_line(const T* from, float* to, std::int64_t n) {
-  if constexpr (std::is_same_v<T, float>) {
-    std::copy_n(from, n, to);
-  } else {
-    for (std::int64_t i = 0; i < n; ++i) to[i] = to_float(from[i]);
-  }
-}
-
 /// Copies the lines of one image x for the results from line `row` on.
-template <class T>
-void fill_band(const ConvGeometry& g, const Band& band, const T* x, std::int64_t row, float* out) {
+void fill_band(const ConvGeometry& g, const Band& band, const float* x, std::int64_t row, float* out) {
   const std::int64_t before = std::min(g.pad_left, band.width);
   const std::int64_t n = std::clamp<std::int64_t>(band.width - before, 0, g.width);
   for (std::int64_t c = 0; c < g.channels; ++c) {
@@ -59,83 +47,56 @@ void fill_band(const ConvGeometry& g, const Band& band, const T* x, std::int64_t
         continue;
       }
       std::fill_n(out, before, 0.0f);
-      copy_line(x + (c * g.height + line) * g.width, out + before, n);
+      std::copy_n(x + (c * g.height + line) * g.width, n, out + before);
       std::fill_n(out + before + n, band.width - before - n, 0.0f);
     }
   }
 }
 
-/// The memory of one worker. Results of bf16 are written as f32 first, as are the bias and the residual.
-template <class T>
-struct Memory {
-  static constexpr bool converts = !std::is_same_v<T, float>;
-  Memory(const ConvGeometry& g, const Band& band)
-      : band_size(scratch_bytes(g.channels * band.lines * band.width, sizeof(float))),
-        row_size(converts ? scratch_bytes(g.out_width * g.out_channels, sizeof(float)) : 0) {}
-  std::size_t band_size, row_size;
-  std::size_t per_worker() const { return band_size + 2 * row_size; }
-};
-
-/// One line of results.
-template <class T>
-void multiply_line(PanelProduct<float> product, const DirectOperands<T>& o, std::int64_t at, float* row, float* residual) {
-  const std::int64_t n = product.rows * product.columns;
-  if constexpr (std::is_same_v<T, float>) {
-    product.y = o.y + at;
-    if (o.residual != nullptr) product.residual = o.residual + at;
-    multiply_panels(product);
-  } else {
-    product.y = row;
-    if (o.residual != nullptr) {
-      copy_line(o.residual + at, residual, n);
-      product.residual = residual;
-    }
-    multiply_panels(product);
-    for (std::int64_t i = 0; i < n; ++i) o.y[at + i] = rounded_to<T>(row[i]);
-  }
+std::size_t band_size(const ConvGeometry& g, const Band& band) {
+  return scratch_bytes(g.channels * band.lines * band.width, sizeof(float));
 }
 
 }  // namespace
 
-bool is_of_few_channels(tenon_dtype dtype, const sdk::Operand& w, std::int64_t groups) {
-  if ((dtype != TENON_DTYPE_F32 && dtype != TENON_DTYPE_BF16) || w.rank != 4 || groups != 1) return false;
+bool is_of_few_channels(tenon_dtype dtype, const sdk::Operand& w, const tenon_attributes_conv& attributes) {
+  const bool neighbours = attributes.dilations[1] == 1;  // the pixels of a row of the product
+  if (dtype != TENON_DTYPE_F32 && !(dtype == TENON_DTYPE_BF16 && neighbours)) return false;
+  if (w.rank != 4 || attributes.groups != 1) return false;
   const std::int64_t k = w.shape[1] * w.shape[2] * w.shape[3];
   return w.shape[1] <= max_channels && k > 0 && k <= max_indirect_k;
 }
 
-template <class T>
-std::int64_t few_channels_weight_elements(const ConvGeometry& g) {
-  return panel_elements<float>(depth(g), g.out_channels) * static_cast<std::int64_t>(sizeof(float) / sizeof(T));
+template <>
+std::int64_t few_channels_weight_elements<float>(const ConvGeometry& g) {
+  return panel_elements<float>(depth(g), g.out_channels);
 }
 
-template <class T>
-void few_channels_weights(const ConvGeometry& g, const T* w, T* out_packed) {
+template <>
+void few_channels_weights(const ConvGeometry& g, const float* w, float* out_packed) {
   const std::int64_t k = depth(g);
-  float* const out = reinterpret_cast<float*>(out_packed);
   for (std::int64_t panel = 0; panel < panel_count<float>(g.out_channels); ++panel) {
     for (std::int64_t i = 0; i < k; ++i) {
       for (std::int64_t j = 0; j < panel_width<float>; ++j) {
         const std::int64_t column = panel * panel_width<float> + j;
-        out[(panel * k + i) * panel_width<float> + j] = column < g.out_channels ? number_of(w[column * k + i]) : 0.0f;
+        out_packed[(panel * k + i) * panel_width<float> + j] = column < g.out_channels ? w[column * k + i] : 0.0f;
       }
     }
   }
 }
 
-template <class T>
-std::size_t few_channels_scratch(const ConvGeometry& g, const sdk::Host& host) {
+template <>
+std::size_t few_channels_scratch<float>(const ConvGeometry& g, const sdk::Host& host) {
   if (g.empty()) return 0;
   const std::int64_t workers = worker_count(host, g.images * g.out_height);
-  return scratch_bytes(depth(g), sizeof(std::int32_t)) + scratch_bytes(g.out_channels, sizeof(float)) +
-         static_cast<std::size_t>(workers) * Memory<T>(g, Band(g, workers)).per_worker();
+  return scratch_bytes(depth(g), sizeof(std::int32_t)) + static_cast<std::size_t>(workers) * band_size(g, Band(g, workers));
 }
 
-template <class T>
-void few_channels_conv(const ConvGeometry& g, const DirectOperands<T>& o, const sdk::Host& host, char* scratch) {
+template <>
+void few_channels_conv(const ConvGeometry& g, const DirectOperands<float>& o, const sdk::Host& host, char* scratch) {
   if (g.empty()) return;
   const std::int64_t workers = worker_count(host, g.images * g.out_height);
   const Band band(g, workers);
-  const Memory<T> memory(g, band);
   std::int32_t* const offsets = reinterpret_cast<std::int32_t*>(scratch);
   for (std::int64_t k = 0; k < depth(g); ++k) {
     const std::int64_t c = k / g.taps(), a = k / g.kernel_width % g.kernel_height, b = k % g.kernel_width;
@@ -148,38 +109,24 @@ void few_channels_conv(const ConvGeometry& g, const DirectOperands<T>& o, const 
   product.columns = g.out_channels;
   product.a_step = g.stride_width;
   product.a_offsets = offsets;
-  product.panels = reinterpret_cast<const float*>(o.panels);
+  product.panels = o.panels;
   product.y_step = g.out_channels;
+  product.bias = o.bias;
   product.activation = o.activation;
-  if (o.bias != nullptr) {
-    float* const bias = reinterpret_cast<float*>(scratch);
-    copy_line(o.bias, bias, g.out_channels);
-    product.bias = bias;
-  }
-  scratch += scratch_bytes(g.out_channels, sizeof(float));
   const std::int64_t bands = sdk::ceil_div(g.out_height, band.rows);
   for_each_task(host, g.images * bands, [&](std::int64_t task, std::int64_t worker) {
-    char* const mine = scratch + static_cast<std::size_t>(worker) * memory.per_worker();
-    float* const lines = reinterpret_cast<float*>(mine);
-    float* const row_of_results = reinterpret_cast<float*>(mine + memory.band_size);
-    float* const residual = reinterpret_cast<float*>(mine + memory.band_size + memory.row_size);
+    float* const lines = reinterpret_cast<float*>(scratch + static_cast<std::size_t>(worker) * band_size(g, band));
     const std::int64_t image = task / bands, first = task % bands * band.rows;
     fill_band(g, band, o.x + image * g.channels * g.pixels(), first, lines);
     for (std::int64_t row = first; row < std::min(g.out_height, first + band.rows); ++row) {
+      const std::int64_t at = (image * g.out_height + row) * g.out_width * g.out_channels;
       PanelProduct<float> line = product;
       line.a = lines + (row - first) * g.stride_height * band.width;
-      multiply_line(line, o, (image * g.out_height + row) * g.out_width * g.out_channels, row_of_results, residual);
+      line.y = o.y + at;
+      if (o.residual != nullptr) line.residual = o.residual + at;
+      multiply_panels(line);
     }
   });
 }
-
-template std::int64_t few_channels_weight_elements<sdk::BFloat16>(const ConvGeometry&);
-template std::int64_t few_channels_weight_elements<float>(const ConvGeometry&);
-template void few_channels_weights(const ConvGeometry&, const sdk::BFloat16*, sdk::BFloat16*);
-template void few_channels_weights(const ConvGeometry&, const float*, float*);
-template std::size_t few_channels_scratch<sdk::BFloat16>(const ConvGeometry&, const sdk::Host&);
-template std::size_t few_channels_scratch<float>(const ConvGeometry&, const sdk::Host&);
-template void few_channels_conv(const ConvGeometry&, const DirectOperands<sdk::BFloat16>&, const sdk::Host&, char*);
-template void few_channels_conv(const ConvGeometry&, const DirectOperands<float>&, const sdk::Host&, char*);
 
 }  // namespace tenon::openblas

@@ -34,6 +34,7 @@ struct Bf16Block {
   std::int64_t at(std::int64_t r) const {
     return (product->y_offsets == nullptr ? (row + r) * product->y_step : product->y_offsets[row + r]) + column;
   }
+  bool is_stored(std::int64_t r) const { return product->y_offsets == nullptr || product->y_offsets[row + r] >= 0; }
 };
 
 /// The elements k and k + 1 of a row as one word.
@@ -70,6 +71,7 @@ void store_rows(const Bf16Block& block, const Activate& activate) {
   const PanelProduct<sdk::BFloat16>& p = *block.product;
   const auto alpha = hn::Set(d, p.alpha), beta = hn::Set(d, p.beta);
   for (std::int64_t r = 0; r < block.rows; ++r) {
+    if (!block.is_stored(r)) continue;
     const std::int64_t at = block.at(r);
     for (std::int64_t j = 0; j < block.columns; j += lanes(d)) {
       const std::int64_t n = block.columns - j;
@@ -213,6 +215,7 @@ inline void store(const Bf16Block& block) {
   const __m512 lower = _mm512_set1_ps(clips ? p.activation.low : 0);
   const __m512 upper = _mm512_set1_ps(clips ? p.activation.high : std::numeric_limits<float>::infinity());
   for (std::int64_t r = 0; r < block.rows; ++r) {
+    if (!block.is_stored(r)) continue;
     const std::int64_t at = block.at(r);
     __m512 low = _mm512_fmadd_ps(alpha, _mm512_loadu_ps(block.sums + r * width), bias[0]);
     __m512 high = _mm512_fmadd_ps(alpha, _mm512_loadu_ps(block.sums + r * width + 16), bias[1]);
@@ -333,8 +336,8 @@ AmxTileConfig config_for(std::int64_t rows, std::int64_t k) {
 
 /// Sums of `rows` rows, for which the tiles are configured; two: of more than 16.
 template <bool two>
-inline void block(const sdk::BFloat16* a, std::int64_t a_step, const sdk::BFloat16* panel, std::int64_t k, std::int64_t rows,
-                  float* out_sums) {
+inline void block(const sdk::BFloat16* a, std::int64_t a_step, const std::int32_t* offsets, const sdk::BFloat16* panel, std::int64_t k,
+                  std::int64_t rows, float* out_sums) {
   const std::int64_t step = a_step * 2;
   const sdk::BFloat16* const below = a + tile_rows * a_step;
   _tile_zero(0);
@@ -348,11 +351,12 @@ inline void block(const sdk::BFloat16* a, std::int64_t a_step, const sdk::BFloat
   for (; i + step_k <= k; i += step_k, panel += tile_k * width) {
     _tile_loadd(6, panel, line);
     _tile_loadd(7, panel + width, line);
-    _tile_loadd(4, a + i, step);
+    const std::int64_t at = offsets == nullptr ? i : offsets[i / tile_k];
+    _tile_loadd(4, a + at, step);
     _tile_dpbf16ps(0, 4, 6);
     _tile_dpbf16ps(1, 4, 7);
     if constexpr (two) {
-      _tile_loadd(5, below + i, step);
+      _tile_loadd(5, below + at, step);
       _tile_dpbf16ps(2, 5, 6);
       _tile_dpbf16ps(3, 5, 7);
     }
@@ -388,7 +392,7 @@ void multiply_rows(const PanelProduct<sdk::BFloat16>& p, std::int64_t begin, std
   for (std::int64_t column = 0; column < p.columns; column += width) {
     const sdk::BFloat16* const panel = p.panels + column / width * panel_step<sdk::BFloat16>(p.k);
     for (std::int64_t row = begin; row < end; row += rows) {
-      block<two>(p.a + row * p.a_step, p.a_step, panel, p.k, rows, sums);
+      block<two>(p.a + row * p.a_step, p.a_step, p.a_offsets, panel, p.k, rows, sums);
       avx512::store({&p, sums, row, rows, column, std::min(width, p.columns - column)});
     }
   }
@@ -448,6 +452,10 @@ void pack_panel(const PanelSource<sdk::BFloat16>& from, std::int64_t panel, sdk:
   if (k % 2 != 0) {
     for (std::int64_t j = 0; j < n; ++j) out[k / 2 * width + j] = lines[j * from.column_step + k - 1];
   }
+}
+
+bool bf16_takes_offsets() {
+  return has_amx_bf16();
 }
 
 template <>

@@ -47,13 +47,15 @@ std::int64_t panel_elements(std::int64_t k, std::int64_t columns) {
 }
 
 /// The matrix to pack: row (a, b, i), columns j, from data[start + a row_step + b column_tap_step + i inner_step + j column_step]. A plain
-/// matrix has one tap, a = b = 0; a convolution's weights have one per kernel position.
+/// matrix has one tap, a = b = 0; a convolution's weights have one per kernel position. With inner_block, which divides inner, the order
+/// of rows is (i / inner_block, a, b, i % inner_block).
 template <class T>
 struct PanelSource {
   const T* data = nullptr;
   std::int64_t taps_high = 1, taps_wide = 1;
   std::int64_t tap_step_high = 0, tap_step_wide = 0;
   std::int64_t inner = 0, inner_step = 0;
+  std::int64_t inner_block = 0;  ///< 0: inner; a matrix with one tap has none
   std::int64_t columns = 0, column_step = 0;
 
   std::int64_t k() const { return taps_high * taps_wide * inner; }
@@ -68,13 +70,14 @@ void pack_panel_by_elements(const PanelSource<T>& from, std::int64_t panel, T* o
   const std::int64_t first = panel * width;
   const std::int64_t n = std::min(width, from.columns - first);
   if (n < width || from.k() % PanelLayout<T>::k_multiple != 0) std::fill_n(out, size, T{});
+  const std::int64_t block = from.inner_block == 0 ? from.inner : from.inner_block, taps = from.taps_high * from.taps_wide;
   // The inner index is outermost, so that reads are sequential and each line is written whole.
   for (std::int64_t i = 0; i < from.inner; ++i) {
     for (std::int64_t a = 0; a < from.taps_high; ++a) {
       for (std::int64_t b = 0; b < from.taps_wide; ++b) {
         const T* const source =
             from.data + a * from.tap_step_high + b * from.tap_step_wide + i * from.inner_step + first * from.column_step;
-        const std::int64_t k = (a * from.taps_wide + b) * from.inner + i;
+        const std::int64_t k = (i / block * taps + a * from.taps_wide + b) * block + i % block;
         T* const line = out + k / group * (width * group) + k % group;
         for (std::int64_t j = 0; j < n; ++j) line[j * group] = source[j * from.column_step];
       }
@@ -100,13 +103,14 @@ struct PanelProduct {
   std::int64_t rows = 0, k = 0, columns = 0;
   const T* a = nullptr;
   std::int64_t a_step = 0;
-  const std::int32_t* a_offsets = nullptr;   ///< of f32, k <= max_indirect_k: element p of row r is a[r a_step + a_offsets[p]]
+  const std::int32_t* a_offsets = nullptr;   ///< of f32, k <= max_indirect_k: element p of row r is a[r a_step + a_offsets[p]]; of bf16,
+                                             ///< where bf16_takes_offsets(): a[r a_step + a_offsets[p / 32] + p % 32], k % 32 = 0
   const T* panels = nullptr;                 ///< of b; NULL: `unpacked` is packed as it is used
   const PanelSource<T>* unpacked = nullptr;  ///< b with one tap, only of products of f32 and f64
   const T* next_panels = nullptr;            ///< of f32 and f64: a panel that is used next, or as many as these; or NULL
   T* y = nullptr;
   std::int64_t y_step = 0;
-  const std::int64_t* y_offsets = nullptr;  ///< the offset of each row of y; NULL: i y_step
+  const std::int64_t* y_offsets = nullptr;  ///< the offset of each row of y; NULL: i y_step. Of bf16, -1: not stored
   const T* bias = nullptr;                  ///< (columns)
   const T* residual = nullptr;              ///< has the layout of y and may be y: each element is read before it is written
   float alpha = 1, beta = 1;                ///< only products of bf16 take others than 1
@@ -123,5 +127,8 @@ template <class T>
 void multiply_panels(const PanelProduct<T>& product);
 template <>
 void multiply_panels(const PanelProduct<sdk::BFloat16>& product);
+
+/// Whether products of bf16 take a_offsets on this processor.
+bool bf16_takes_offsets();
 
 }  // namespace tenon::openblas

@@ -51,7 +51,7 @@ Algorithm algorithm_of(const ConvGeometry& g, const WinogradConv& winograd, cons
 }
 
 bool reads_graph_layout(const sdk::Call& call) {
-  return is_of_few_channels(call.inputs[0].dtype, call.inputs[weights], call.attr<tenon_attributes_conv>().groups);
+  return is_of_few_channels(call.inputs[0].dtype, call.inputs[weights], call.attr<tenon_attributes_conv>());
 }
 
 /// y = epilogue(conv(x, w) + b)

@@ -25,18 +25,29 @@ bool resets_last(const sdk::Call& call) {
 template <class T>
 struct Gru : ForwardLayer<T> {
   bool reset_last;
-  T* kept;        ///< (T, B, D, 4 H): z, r, h~, seen; NULL: not kept
-  T* seen_state;  ///< (D, B, H), unless kept
+  T* kept;              ///< (T, B, D, 4 H): z, r, h~, seen; NULL: not kept
+  T* seen_state;        ///< (D, B, H), unless kept
+  SumOf<T>* seen_sums;  ///< of bf16: (D, B, H), h rh' + brh
 
   Gru(const sdk::Call& call, sdk::ScratchArena& arena) : ForwardLayer<T>(call, arena, gate_count, candidate) {
     reset_last = resets_last(call);
     if (reset_last) this->summed_gates = candidate;
     kept = call.has_output(2) ? call.output<T>(2) : nullptr;
     seen_state = call.has_output(2) ? nullptr : arena.allocate<T>(this->state_elements());
+    seen_sums = rounds_seen ? arena.allocate<SumOf<T>>(this->state_elements()) : nullptr;
   }
+  static constexpr bool rounds_seen = !std::is_same_v<T, SumOf<T>>;
   Rows<T> kept_of(const StepPart& part) const { return this->in_gates(kept, part, kept_count); }
   Rows<T> seen_of(const StepPart& part) const {
     return kept == nullptr ? this->in_state(seen_state, part) : kept_of(part).from_column(seen * this->units);
+  }
+  /// Where h rh' + brh is.
+  Rows<SumOf<T>> seen_sums_of(const StepPart& part) const {
+    if constexpr (rounds_seen) {
+      return this->in_state(seen_sums, part);
+    } else {
+      return seen_of(part);
+    }
   }
   void multiply_seen(const StepPart& part) const;
   void multiply_reset(const StepPart& part) const;
@@ -70,10 +81,11 @@ namespace HWY_NAMESPACE {
 
 template <class T>
 void gru_step(const Gru<T>& layer, const StepPart& part, Stage stage) {
-  const Wide<T> d;
+  const Wide<SumOf<T>> d;
   const Rows<const T> before = layer.h.before(part);
-  const Rows<T> sums = layer.sums_at(part), seen_state = layer.seen_of(part), kept = layer.kept_of(part), after = layer.h.after(part);
-  for_each_unit<T>(layer, part, [&](const Units<T>& at) HWY_ATTR {
+  const Rows<SumOf<T>> sums = layer.sums_at(part), seen_sums = layer.seen_sums_of(part);
+  const Rows<T> seen_state = layer.seen_of(part), kept = layer.kept_of(part), after = layer.h.after(part);
+  for_each_unit<T>(layer, part, [&](const Units<SumOf<T>>& at) HWY_ATTR {
     const auto h = at.load_or_zero(before);
     auto z = at.load(sums, z_gate), r = at.load(sums, r_gate);
     if (stage != Stage::finish) {
@@ -87,7 +99,11 @@ void gru_step(const Gru<T>& layer, const StepPart& part, Stage stage) {
       return;
     }
     auto sum = at.load(sums, candidate);
-    if (stage == Stage::whole) sum = hn::MulAdd(r, at.load(seen_state), sum);
+    if (stage == Stage::whole) {
+      const auto state = at.load(seen_sums);
+      sum = hn::MulAdd(r, state, sum);
+      if (layer.rounds_seen && kept.data != nullptr) at.store(state, kept, seen);
+    }
     const auto h_new = Tanh{}(d, sum);
     if (kept.data != nullptr) {
       at.store(z, kept, z_gate);
@@ -135,9 +151,7 @@ void gru_grad_step(const GruGrad<T>& layer, const StepPart& part, Stage stage) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include <algorithm>
-
-#include "recurrent/recurrent.h"
+#include "elementwise/half.h"
 
 namespace tenon::openblas {
 namespace {
@@ -155,23 +169,22 @@ Phase GruGrad<T>::pass(Stage stage) const {
 template <class T>
 void Gru<T>::multiply_seen(const StepPart& part) const {
   const Rows<const T> before = this->h.before(part);
-  const Rows<T> to = seen_of(part);
+  const Rows<SumOf<T>> to = seen_sums_of(part);
   const T* const br = this->b == nullptr ? nullptr : this->b + (part.direction * 2 + 1) * this->columns() + candidate * this->units;
-  if (before.data != nullptr) return this->multiply(part, before, this->panels.second, to, {}, br);
-  for (std::int64_t row = 0; row < part.rows; ++row) {
-    T* const line = to.data + row * to.stride + part.column;
-    if (br == nullptr) {
-      std::fill_n(line, part.columns, T(0));
-    } else {
-      std::copy_n(br + part.column, part.columns, line);
-    }
+  if constexpr (!rounds_seen) {
+    if (before.data != nullptr) return this->multiply(part, before, this->panels.second, to, {}, br);
   }
+  for (std::int64_t row = 0; row < part.rows; ++row) {
+    SumOf<T>* const line = to.data + row * to.stride + part.column;
+    for (std::int64_t j = 0; j < part.columns; ++j) line[j] = br == nullptr ? SumOf<T>(0) : number_of(br[part.column + j]);
+  }
+  if (before.data != nullptr) this->multiply(part, before, this->panels.second, to, to);
 }
 
 /// The candidate's sums += (r h) rh'
 template <class T>
 void Gru<T>::multiply_reset(const StepPart& part) const {
-  const Rows<T> to = this->sums_at(part).from_column(candidate * this->units);
+  const Rows<SumOf<T>> to = this->sums_at(part).from_column(candidate * this->units);
   if (this->h.before(part).data != nullptr) this->multiply(part, seen_of(part), this->panels.second, to, to);
 }
 
@@ -223,7 +236,7 @@ void gru_grad(const sdk::Call& call) {
 
 }  // namespace
 
-TENON_KERNEL_WITH(gru, layer_traits<Gru>, float, double)
+TENON_KERNEL_WITH(gru, layer_traits<Gru>, sdk::BFloat16, float, double)
 TENON_KERNEL_WITH(gru_grad, (gradient_traits<GruGrad, 2>), float, double)
 
 }  // namespace tenon::openblas

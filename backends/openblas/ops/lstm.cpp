@@ -15,12 +15,12 @@ enum Gate : std::int64_t { in_gate, out_gate, forget_gate, candidate, gate_count
 template <class T>
 struct Lstm : ForwardLayer<T> {
   States<T> c;
-  bool keeps_gates;  ///< in the place of the sums
+  T* kept_gates;  ///< (T, B, D, 4 H), of f32 and f64 in the place of the sums; NULL: not kept
 
   Lstm(const sdk::Call& call, sdk::ScratchArena& arena)
       : ForwardLayer<T>(call, arena, gate_count, gate_count, 3),
         c(*this, 4, this->input_or_null(5), arena),
-        keeps_gates(call.has_output(3)) {}
+        kept_gates(call.has_output(3) ? call.output<T>(3) : nullptr) {}
   void run() const;
 };
 
@@ -49,14 +49,15 @@ namespace HWY_NAMESPACE {
 
 template <class T>
 void lstm_step(const Lstm<T>& layer, const StepPart& part) {
-  const Wide<T> d;
+  const Wide<SumOf<T>> d;
   const Rows<const T> c_before = layer.c.before(part);
-  const Rows<T> gates = layer.sums_at(part), c_after = layer.c.after(part), h = layer.h.after(part);
-  for_each_unit<T>(layer, part, [&](const Units<T>& at) HWY_ATTR {
-    const auto i = Sigmoid{}(d, at.load(gates, in_gate)), o = Sigmoid{}(d, at.load(gates, out_gate));
-    const auto f = Sigmoid{}(d, at.load(gates, forget_gate)), g = Tanh{}(d, at.load(gates, candidate));
+  const Rows<SumOf<T>> sums = layer.sums_at(part);
+  const Rows<T> gates = layer.in_gates(layer.kept_gates, part, gate_count), c_after = layer.c.after(part), h = layer.h.after(part);
+  for_each_unit<T>(layer, part, [&](const Units<SumOf<T>>& at) HWY_ATTR {
+    const auto i = Sigmoid{}(d, at.load(sums, in_gate)), o = Sigmoid{}(d, at.load(sums, out_gate));
+    const auto f = Sigmoid{}(d, at.load(sums, forget_gate)), g = Tanh{}(d, at.load(sums, candidate));
     const auto c = hn::MulAdd(f, at.load_or_zero(c_before), hn::Mul(i, g));
-    if (layer.keeps_gates) {
+    if (gates.data != nullptr) {
       at.store(i, gates, in_gate);
       at.store(o, gates, out_gate);
       at.store(f, gates, forget_gate);
@@ -118,6 +119,7 @@ void LstmGrad<T>::run() const {
 ///
 /// Shapes  x (T, B, I), w (D, 4 H, I), r (D, 4 H, H), b (D, 8 H), h0 and c0 (D, B, H) or absent; y and cells (T, D, B, H), y_h and y_c
 ///         (D, B, H), gates (T, B, D, 4 H) = (i, o, f, g), each may be absent.
+/// Dtypes  f32, f64, and bf16 with sums and gates in f32.
 template <class T>
 void lstm(const sdk::Call& call) {
   run_layer<Lstm<T>>(call);
@@ -135,7 +137,7 @@ void lstm_grad(const sdk::Call& call) {
 
 }  // namespace
 
-TENON_KERNEL_WITH(lstm, layer_traits<Lstm>, float, double)
+TENON_KERNEL_WITH(lstm, layer_traits<Lstm>, sdk::BFloat16, float, double)
 TENON_KERNEL_WITH(lstm_grad, (gradient_traits<LstmGrad, 3>), float, double)
 
 }  // namespace tenon::openblas

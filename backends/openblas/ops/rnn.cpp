@@ -38,9 +38,10 @@ namespace HWY_NAMESPACE {
 
 template <class T>
 void rnn_step(const Rnn<T>& layer, const StepPart& part) {
-  const Wide<T> d;
-  const Rows<T> sums = layer.sums_at(part), h = layer.h.after(part);
-  for_each_unit<T>(layer, part, [&](const Units<T>& at) HWY_ATTR {
+  const Wide<SumOf<T>> d;
+  const Rows<SumOf<T>> sums = layer.sums_at(part);
+  const Rows<T> h = layer.h.after(part);
+  for_each_unit<T>(layer, part, [&](const Units<SumOf<T>>& at) HWY_ATTR {
     const auto sum = at.load(sums);
     at.store(layer.is_relu ? Relu{}(d, sum) : Tanh{}(d, sum), h);
   });
@@ -101,7 +102,7 @@ void rnn_grad(const sdk::Call& call) {
 
 }  // namespace
 
-TENON_KERNEL_WITH(rnn, layer_traits<Rnn>, float, double)
+TENON_KERNEL_WITH(rnn, layer_traits<Rnn>, sdk::BFloat16, float, double)
 TENON_KERNEL_WITH(rnn_grad, (gradient_traits<RnnGrad, 2>), float, double)
 
 }  // namespace tenon::openblas

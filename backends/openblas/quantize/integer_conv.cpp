@@ -9,6 +9,7 @@
 
 #include "conv/conv_direct.h"
 #include "conv/conv_geometry.h"
+#include "conv/image_bands.h"
 #include "quantize/integer_depthwise.h"
 #include "workers.h"
 
@@ -19,8 +20,6 @@ namespace {
 constexpr std::int64_t block_bytes = 256 * 1024;
 // Blocks have a multiple of this number of rows: whole register tiles.
 constexpr std::int64_t row_multiple = 32;
-// Rows of a block of whole lines.
-constexpr std::int64_t band_rows = 512;
 // Bytes of gathered rows worth a thread.
 constexpr std::int64_t gather_grain = 64 * 1024;
 // Multiply-adds worth handing to a thread.
@@ -87,53 +86,50 @@ Layout layout_of(const ConvGeometry& g, const sdk::Host& host) {
   return layout;
 }
 
-/// A part of the image with its padding, whose pixels are the rows of the product for every tap of the kernel, a constant distance away.
-/// Rows run over lines of the padded width; those between the lines are computed and dropped.
-struct Band {
-  std::int64_t width = 0;   ///< padded pixels of a line
-  std::int64_t lines = 0;   ///< of y in a block
-  std::int64_t blocks = 0;  ///< of an image
-
-  explicit Band(const ConvGeometry& g) : width(g.out_width + g.kernel_width - 1) {
-    lines = std::clamp<std::int64_t>(band_rows / width, 1, g.out_height);
-    blocks = sdk::ceil_div(g.out_height, lines);
-  }
-  std::int64_t rows(const ConvGeometry& g, std::int64_t block_lines) const { return (block_lines - 1) * width + g.out_width; }
-  std::int64_t bytes(const ConvGeometry& g) const { return (lines + g.kernel_height - 1) * width * g.channels; }
-  std::int64_t steps(const ConvGeometry& g) const { return k_of(g) / 64; }
-};
-
-/// Whether the tile registers read taps from a band, instead of rows that are gathered: of lines that are wide enough for the rows between
-/// them to be few.
-bool by_bands(const ConvGeometry& g, const IntegerOperands& at, const Layout& layout) {
-  const bool slides = g.taps() > 1 && g.stride_height == 1 && g.stride_width == 1 && g.dilation_height == 1 && g.dilation_width == 1;
-  return at.requantised && slides && g.groups == 1 && g.channels % 64 == 0 && !layout.by_panels &&
-         g.out_width >= 10 * (g.kernel_width - 1) && integer_tiles_take_offsets(g.out_width);
+/// Whether the tile registers read taps from bands of the image, instead of rows that are gathered. Weights are then packed in the order
+/// for bands.
+bool by_bands(const ConvGeometry& g, const IntegerOperands& at) {
+  const DirectConv conv = forward_conv(g);
+  return at.requantised && !g.depthwise() && suits_bands(conv, 1) && integer_tiles_take_offsets(min_band_rows(conv, 1));
 }
 
-/// The parts of the scratch memory.
-struct Scratch {
-  std::int32_t *column_factor, *row_sums, *bias = nullptr;
+/// What zero points and scales make of the sums of a column, for whole panels of all groups.
+struct ColumnTerms {
+  std::int32_t *column_factor, *bias = nullptr;
   float* factor = nullptr;
-  std::uint8_t* gathered = nullptr;  ///< rows, or bands, of each worker
-  std::int64_t *a_offsets = nullptr, *y_offsets = nullptr;
 
-  Scratch(sdk::ScratchArena& arena, const ConvGeometry& g, const IntegerOperands& at, const Layout& layout) {
+  ColumnTerms(sdk::ScratchArena& arena, const ConvGeometry& g, const IntegerOperands& at) {
     const std::int64_t columns = g.groups * padded_columns(g.group_out_channels());
     column_factor = arena.allocate<std::int32_t>(columns);
+    if (!at.requantised) return;
+    bias = arena.allocate<std::int32_t>(columns);
+    factor = arena.allocate<float>(columns);
+  }
+};
+
+/// The scratch memory of products with rows of memory.
+struct RowMemory {
+  std::int32_t* row_sums;
+  std::uint8_t* gathered = nullptr;  ///< rows of each worker
+
+  RowMemory(sdk::ScratchArena& arena, const ConvGeometry& g, const Layout& layout) {
     row_sums = arena.allocate<std::int32_t>(layout.workers * layout.block);
-    if (at.requantised) {
-      bias = arena.allocate<std::int32_t>(columns);
-      factor = arena.allocate<float>(columns);
-    }
-    std::int64_t bytes = in_place(g) ? 0 : layout.block * layout.step;
-    if (by_bands(g, at, layout)) {
-      const Band band(g);
-      a_offsets = arena.allocate<std::int64_t>(band.steps(g));
-      y_offsets = arena.allocate<std::int64_t>(band.rows(g, band.lines));
-      bytes = std::max(bytes, band.bytes(g));  // rows are gathered if the weights have zero points
-    }
-    if (bytes > 0) gathered = arena.allocate<std::uint8_t>(layout.workers * bytes);
+    if (!in_place(g)) gathered = arena.allocate<std::uint8_t>(layout.workers * layout.block * layout.step);
+  }
+};
+
+/// That of products with bands.
+struct BandMemory {
+  std::int64_t *a_offsets, *y_offsets;  ///< of the rows of one image
+  std::int32_t *row_sums, *part_sums;   ///< of the rows of a band of each worker
+  std::uint8_t* bands;                  ///< of each worker
+
+  BandMemory(sdk::ScratchArena& arena, const DirectConv& conv, const Band& band, std::int64_t workers) {
+    a_offsets = arena.allocate<std::int64_t>(conv.k() / band_pixel_bytes);
+    y_offsets = arena.allocate<std::int64_t>(conv.high.results * band.width);
+    row_sums = arena.allocate<std::int32_t>(workers * band.lines * band.width);
+    part_sums = arena.allocate<std::int32_t>(workers * band.lines * band.width);
+    bands = arena.allocate<std::uint8_t>(workers * band.bytes());
   }
 };
 
@@ -225,124 +221,166 @@ void gather(const ConvGeometry& g, const std::uint8_t* x, std::int64_t group, st
   }
 }
 
-/// Copies the lines that `lines` lines of y from `line` on read, with their padding.
-void copy_band(const ConvGeometry& g, const Band& band, const std::uint8_t* image, std::uint8_t zero_point, std::int64_t line,
-               std::int64_t lines, std::uint8_t* out) {
-  const std::int64_t line_bytes = band.width * g.channels;
-  const std::int64_t left = g.pad_left * g.channels, inner = std::min(g.width, band.width - g.pad_left) * g.channels;
-  for (std::int64_t i = 0; i < lines + g.kernel_height - 1; ++i, out += line_bytes) {
-    const std::int64_t high = line + i - g.pad_top;
-    if (high < 0 || high >= g.height) {
-      std::memset(out, zero_point, static_cast<std::size_t>(line_bytes));
-      continue;
+/// A call with what its products share.
+class Convolution {
+ public:
+  Convolution(const ConvGeometry& g, const sdk::Call& call, const IntegerOperands& at, const void* packed, sdk::ScratchArena& arena)
+      : g_(g),
+        call_(call),
+        at_(at),
+        packed_(static_cast<const char*>(packed)),
+        terms_(arena, g, at),
+        x_(call.input<std::uint8_t>(at.a)),
+        x_signed_(call.inputs[at.a].dtype == TENON_DTYPE_I8),
+        row_factor_(-zero_point_at(call, at.a_zero_point, 0)) {
+    const std::int64_t columns = g.group_out_channels(), padded = padded_columns(columns);
+    for (std::int64_t i = 0; i < g.groups * padded; ++i) {
+      const std::int64_t group = i / padded, column = i % padded;
+      terms_.column_factor[i] = column < columns ? -zero_point_of_weights(call, at, group * columns + column) : 0;
+      corrects_columns_ = corrects_columns_ || terms_.column_factor[i] != 0;
     }
-    std::memset(out, zero_point, static_cast<std::size_t>(left));
-    std::memcpy(out + left, image + high * g.width * g.channels, static_cast<std::size_t>(inner));
-    std::memset(out + left + inner, zero_point, static_cast<std::size_t>(line_bytes - left - inner));
-  }
-}
-
-/// By blocks of rows.
-void convolve_rows(const ConvGeometry& g, const sdk::Call& call, const IntegerOperands& at, const void* packed, void* scratch) {
-  const Layout layout = layout_of(g, call.host);
-  const std::int64_t rows = rows_of(g), k = k_of(g), columns = g.group_out_channels(), padded = padded_columns(columns);
-  sdk::ScratchArena arena(scratch);
-  const Scratch memory(arena, g, at, layout);
-  const auto group_bytes = static_cast<std::int64_t>(integer_panels_bytes(k, columns));
-  const auto panels_of = [&](std::int64_t group) {
-    return integer_panels_at(static_cast<const char*>(packed) + group * group_bytes, k, columns);
-  };
-
-  const std::int32_t x_zero_point = zero_point_at(call, at.a_zero_point, 0), row_factor = -x_zero_point;
-  const bool x_signed = call.inputs[at.a].dtype == TENON_DTYPE_I8;
-  bool corrects_columns = false;
-  for (std::int64_t i = 0; i < g.groups * padded; ++i) {
-    const std::int64_t group = i / padded, column = i % padded;
-    memory.column_factor[i] = column < columns ? -zero_point_of_weights(call, at, group * columns + column) : 0;
-    corrects_columns = corrects_columns || memory.column_factor[i] != 0;
-  }
-  IntegerRequantisation requantisation;
-  if (at.requantised) {
-    requantisation = requantisation_of(call);
-    requantisation.y_step = g.out_channels;
+    if (!at.requantised) return;
+    requantisation_ = requantisation_of(call);
+    requantisation_.y_step = g.out_channels;
     for (std::int64_t group = 0; group < g.groups; ++group) {
-      fill_requantisation(call, at, group * columns, columns, panels_of(group).column_sums, memory.bias + group * padded,
-                          memory.factor + group * padded);
+      fill_requantisation(call, at, group * columns, columns, panels_of(group).column_sums, terms_.bias + group * padded,
+                          terms_.factor + group * padded);
     }
   }
-  const std::uint8_t* const x = call.input<std::uint8_t>(at.a);
-  /// The product of rows [begin, end) of a group, of which `own` has the gathered ones; `sums` is memory for sums of rows.
-  const auto product_of = [&](std::int64_t group, std::int64_t begin, std::int64_t end, const std::uint8_t* own, std::int32_t* sums) {
+
+  void by_rows(sdk::ScratchArena& arena) const;
+  void by_bands(sdk::ScratchArena& arena) const;
+
+ private:
+  const ConvGeometry& g_;
+  const sdk::Call& call_;
+  const IntegerOperands& at_;
+  const char* packed_;
+  ColumnTerms terms_;
+  const std::uint8_t* x_;
+  bool x_signed_;
+  std::int32_t row_factor_;
+  bool corrects_columns_ = false;
+  IntegerRequantisation requantisation_;
+
+  std::uint8_t padding() const { return static_cast<std::uint8_t>(-row_factor_); }
+  IntegerPanels panels_of(std::int64_t group) const {
+    const std::int64_t k = k_of(g_), columns = g_.group_out_channels();
+    return integer_panels_at(packed_ + group * static_cast<std::int64_t>(integer_panels_bytes(k, columns)), k, columns);
+  }
+  /// All columns of a group; `first` is the first row's pixel of y. The rows are not set.
+  IntegerTiles product_of(std::int64_t group, std::int64_t first) const {
+    const std::int64_t columns = g_.group_out_channels(), padded = padded_columns(columns);
     const IntegerPanels panels = panels_of(group);
     IntegerTiles product;
-    product.rows = end - begin;
-    product.k = k;
+    product.k = k_of(g_);
     product.columns = columns;
-    product.a = own != nullptr ? own : x + begin * g.channels;
-    product.a_signed = x_signed;
-    product.a_step = own != nullptr ? layout.step : g.channels;
+    product.a_signed = x_signed_;
     product.panels = panels.panels;
-    product.row_factor = &row_factor;
+    product.row_factor = &row_factor_;
     product.column_sums = panels.column_sums;
-    const std::int64_t first = begin * g.out_channels + group * columns;  // of y
-    if (at.requantised) {
-      product.requantisation = requantisation;
-      product.requantisation.bias = memory.bias + group * padded;
-      product.requantisation.factor = memory.factor + group * padded;
-      product.requantisation.y = call.output<std::uint8_t>(0) + first;
+    const std::int64_t at = first * g_.out_channels + group * columns;
+    if (at_.requantised) {
+      product.requantisation = requantisation_;
+      product.requantisation.bias = terms_.bias + group * padded;
+      product.requantisation.factor = terms_.factor + group * padded;
+      product.requantisation.y = call_.output<std::uint8_t>(0) + at;
     } else {
-      product.y = call.output<std::int32_t>(0) + first;
-      product.y_step = g.out_channels;
+      product.y = call_.output<std::int32_t>(0) + at;
+      product.y_step = g_.out_channels;
     }
-    if (corrects_columns) {
-      sum_integer_rows(product.a, x_signed, product.a_step, product.rows, k, sums);
-      for (std::int64_t i = 0; i < product.rows; ++i) sums[i] += static_cast<std::int32_t>(k * row_factor);
-      product.column_factor = memory.column_factor + group * padded;
+    if (corrects_columns_) product.column_factor = terms_.column_factor + group * padded;
+    return product;
+  }
+  /// Completes sums of rows, which are a's, to those of a - a_zero_point.
+  void shift_sums(std::int32_t* sums, std::int64_t rows) const {
+    for (std::int64_t i = 0; i < rows; ++i) sums[i] += static_cast<std::int32_t>(k_of(g_) * row_factor_);
+  }
+};
+
+void Convolution::by_rows(sdk::ScratchArena& arena) const {
+  const Layout layout = layout_of(g_, call_.host);
+  const std::int64_t rows = rows_of(g_);
+  const RowMemory memory(arena, g_, layout);
+  /// The product of rows [begin, end) of a group, of which `own` has the gathered ones; `sums` is memory for sums of rows.
+  const auto product_of_rows = [&](std::int64_t group, std::int64_t begin, std::int64_t end, const std::uint8_t* own, std::int32_t* sums) {
+    IntegerTiles product = product_of(group, begin);
+    product.rows = end - begin;
+    product.a = own != nullptr ? own : x_ + begin * g_.channels;
+    product.a_step = own != nullptr ? layout.step : g_.channels;
+    if (corrects_columns_) {
+      sum_integer_rows(product.a, x_signed_, product.a_step, product.rows, product.k, sums);
+      shift_sums(sums, product.rows);
       product.row_sums = sums;
     }
     return product;
   };
-  const auto padding = static_cast<std::uint8_t>(x_zero_point);
   if (layout.by_panels) {
     if (memory.gathered != nullptr) {
-      call.host.parallel_for(rows, std::max<std::int64_t>(1, gather_grain / layout.step), [&](std::int64_t begin, std::int64_t end) {
-        gather(g, x, 0, padding, begin, end, layout.step, memory.gathered + begin * layout.step);
+      call_.host.parallel_for(rows, std::max<std::int64_t>(1, gather_grain / layout.step), [&](std::int64_t begin, std::int64_t end) {
+        gather(g_, x_, 0, padding(), begin, end, layout.step, memory.gathered + begin * layout.step);
       });
     }
-    return multiply_integers(&call.host, product_of(0, 0, rows, memory.gathered, memory.row_sums));
+    return multiply_integers(&call_.host, product_of_rows(0, 0, rows, memory.gathered, memory.row_sums));
   }
-  if (!corrects_columns && by_bands(g, at, layout)) {
-    const Band band(g);
-    for (std::int64_t step = 0; step < band.steps(g); ++step) {
-      const std::int64_t tap = step * 64 / g.channels, channel = step * 64 % g.channels;
-      memory.a_offsets[step] = (tap / g.kernel_width * band.width + tap % g.kernel_width) * g.channels + channel;
+  for_each_task(call_.host, sdk::ceil_div(rows, layout.block), [&](std::int64_t block, std::int64_t worker) {
+    const std::int64_t begin = block * layout.block, end = std::min(rows, begin + layout.block);
+    std::uint8_t* const own = memory.gathered == nullptr ? nullptr : memory.gathered + worker * layout.block * layout.step;
+    for (std::int64_t group = 0; group < g_.groups; ++group) {
+      if (own != nullptr) gather(g_, x_, group, padding(), begin, end, layout.step, own);
+      multiply_integer_tiles(product_of_rows(group, begin, end, own, memory.row_sums + worker * layout.block));
     }
-    for (std::int64_t row = 0; row < band.rows(g, band.lines); ++row) {
-      const std::int64_t line = row / band.width, column = row % band.width;
-      memory.y_offsets[row] = column < g.out_width ? (line * g.out_width + column) * g.out_channels : -1;
+  });
+}
+
+void Convolution::by_bands(sdk::ScratchArena& arena) const {
+  const DirectConv conv = forward_conv(g_);
+  const BandLayout layout(conv, 1, call_.host);
+  const Band band(conv, 1, layout.lines);
+  const BandMemory memory(arena, conv, band, layout.workers);
+  write_tap_offsets(conv, band, 1, memory.a_offsets);
+  write_result_offsets(conv, band, memory.y_offsets);
+  const std::int64_t steps = conv.k() / band_pixel_bytes, parts = band.parts / g_.groups, results = conv.high.results;
+  /// The product of `lines` lines from line `first` of an image on, for which `worker` has filled its band.
+  const auto product_of_lines = [&](std::int64_t image, std::int64_t first, std::int64_t lines, std::int64_t group, std::int64_t worker) {
+    IntegerTiles product = product_of(group, image * g_.out_pixels());
+    product.rows = band.rows(conv, lines);
+    product.a = memory.bands + worker * band.bytes() + group * parts * band.part_step;
+    product.a_step = band_pixel_bytes;
+    product.a_offsets = memory.a_offsets;
+    product.y_offsets = memory.y_offsets + first * band.width;
+    if (corrects_columns_) {
+      std::int32_t* const sums = memory.row_sums + worker * band.lines * band.width;
+      std::int32_t* const terms = memory.part_sums + worker * band.lines * band.width;
+      std::fill_n(sums, product.rows, 0);
+      for (std::int64_t step = 0; step < steps; ++step) {
+        sum_integer_rows(product.a + memory.a_offsets[step], x_signed_, band_pixel_bytes, product.rows, band_pixel_bytes, terms);
+        for (std::int64_t i = 0; i < product.rows; ++i) sums[i] += terms[i];
+      }
+      shift_sums(sums, product.rows);
+      product.row_sums = sums;
     }
-    for_each_task(call.host, g.images * band.blocks, [&](std::int64_t task, std::int64_t worker) {
-      const std::int64_t image = task / band.blocks, line = task % band.blocks * band.lines;
-      const std::int64_t lines = std::min(band.lines, g.out_height - line);
-      std::uint8_t* const own = memory.gathered + worker * band.bytes(g);
-      copy_band(g, band, x + image * g.pixels() * g.channels, padding, line, lines, own);
-      const std::int64_t first = (image * g.out_height + line) * g.out_width;
-      IntegerTiles product = product_of(0, first, first + band.rows(g, lines), own, nullptr);
-      product.a_step = g.channels;
-      product.a_offsets = memory.a_offsets;
-      product.y_offsets = memory.y_offsets;
-      multiply_integer_tiles(product);
+    return product;
+  };
+  const auto fill = [&](std::int64_t image, std::int64_t first, std::int64_t lines, std::int64_t part, std::int64_t end,
+                        std::int64_t worker) {
+    fill_band(conv, band, x_ + image * g_.pixels() * g_.channels, padding(), first, lines, part, end, memory.bands + worker * band.bytes());
+  };
+  if (!layout.shared) {
+    for_each_task(call_.host, g_.images * layout.blocks, [&](std::int64_t task, std::int64_t worker) {
+      const std::int64_t image = task / layout.blocks, block = task % layout.blocks;
+      const std::int64_t first = block * results / layout.blocks, lines = (block + 1) * results / layout.blocks - first;
+      fill(image, first, lines, 0, band.parts, worker);
+      for (std::int64_t group = 0; group < g_.groups; ++group) multiply_integer_tiles(product_of_lines(image, first, lines, group, worker));
     });
     return;
   }
-  for_each_task(call.host, sdk::ceil_div(rows, layout.block), [&](std::int64_t block, std::int64_t worker) {
-    const std::int64_t begin = block * layout.block, end = std::min(rows, begin + layout.block);
-    std::uint8_t* const own = memory.gathered == nullptr ? nullptr : memory.gathered + worker * layout.block * layout.step;
-    for (std::int64_t group = 0; group < g.groups; ++group) {
-      if (own != nullptr) gather(g, x, group, padding, begin, end, layout.step, own);
-      multiply_integer_tiles(product_of(group, begin, end, own, memory.row_sums + worker * layout.block));
-    }
-  });
+  for (std::int64_t image = 0; image < g_.images; ++image) {
+    const std::int64_t part_bytes = band.part_step;
+    call_.host.parallel_for(band.parts, std::max<std::int64_t>(1, gather_grain / part_bytes),
+                            [&](std::int64_t begin, std::int64_t end) { fill(image, 0, results, begin, end, 0); });
+    for (std::int64_t group = 0; group < g_.groups; ++group) multiply_integers(&call_.host, product_of_lines(image, 0, results, group, 0));
+  }
 }
 
 }  // namespace
@@ -358,14 +396,17 @@ void pack_integer_conv(const sdk::Call& call, const IntegerOperands& at, void* o
   if (g.depthwise()) return pack_integer_depthwise(g, w, dtype, out_packed);
   const std::size_t group_bytes = integer_panels_bytes(k_of(g), g.group_out_channels());
   for (std::int64_t group = 0; group < g.groups; ++group) {
-    pack_integer_panels(&call.host, forward_panels(g, w, group), flip_to_signed(dtype),
+    PanelSource<std::uint8_t> source = forward_panels(g, w, group);
+    if (by_bands(g, at)) source.inner_block = band_pixel_bytes;
+    pack_integer_panels(&call.host, source, flip_to_signed(dtype),
                         static_cast<char*>(out_packed) + static_cast<std::size_t>(group) * group_bytes);
   }
 }
 
 std::string integer_conv_form(const sdk::Call& call, const IntegerOperands& at) {
   const ConvGeometry g = geometry_of(call, at);
-  return g.depthwise() ? "integer depthwise" : "integer direct, groups " + std::to_string(g.groups);
+  if (g.depthwise()) return "integer depthwise";
+  return (by_bands(g, at) ? "integer bands, groups " : "integer direct, groups ") + std::to_string(g.groups);
 }
 
 std::size_t integer_conv_scratch(const sdk::Call& call, const IntegerOperands& at) {
@@ -373,7 +414,14 @@ std::size_t integer_conv_scratch(const sdk::Call& call, const IntegerOperands& a
   const std::size_t weights = is_packed(call, at) ? 0 : weight_bytes(g);
   if (g.depthwise()) return weights + integer_depthwise_scratch(g, call, at);
   sdk::ScratchArena arena(nullptr);
-  Scratch(arena, g, at, layout_of(g, call.host));
+  const ColumnTerms terms(arena, g, at);
+  if (by_bands(g, at)) {
+    const DirectConv conv = forward_conv(g);
+    const BandLayout layout(conv, 1, call.host);
+    const BandMemory memory(arena, conv, Band(conv, 1, layout.lines), layout.workers);
+  } else {
+    const RowMemory memory(arena, g, layout_of(g, call.host));
+  }
   return weights + arena.required_bytes();
 }
 
@@ -386,7 +434,13 @@ void integer_conv(const sdk::Call& call, const IntegerOperands& at) {
     scratch += weight_bytes(g);
   }
   if (g.depthwise()) return integer_depthwise(g, call, at, packed, scratch);
-  convolve_rows(g, call, at, packed, scratch);
+  sdk::ScratchArena arena(scratch);
+  const Convolution convolution(g, call, at, packed, arena);
+  if (by_bands(g, at)) {
+    convolution.by_bands(arena);
+  } else {
+    convolution.by_rows(arena);
+  }
 }
 
 }  // namespace tenon::openblas

@@ -86,8 +86,9 @@ void pack(const PanelSource<std::uint8_t>& from, std::uint8_t flip, std::int64_t
     TENON_DISPATCH(interleave)(lines, n, flip, words + g * integer_panel_width);
   }
   auto* const bytes = reinterpret_cast<std::uint8_t*>(out_panel);
+  const std::int64_t block = from.inner_block == 0 ? from.inner : from.inner_block, taps = from.taps_high * from.taps_wide;
   for (std::int64_t p = whole * integer_group; p < k; ++p) {
-    const std::int64_t tap = p / from.inner, i = p % from.inner;
+    const std::int64_t tap = p / block % taps, i = p / (block * taps) * block + p % block;
     const std::int64_t a = tap / from.taps_wide, b = tap % from.taps_wide;
     const std::uint8_t* const line = data + a * from.tap_step_high + b * from.tap_step_wide + i * from.inner_step;
     std::uint8_t* const out = bytes + p / integer_group * integer_group * integer_panel_width + p % integer_group;
@@ -107,7 +108,8 @@ IntegerTiles part_of(const IntegerTiles& p, std::int64_t row, std::int64_t rows,
   if (p.requantisation.y != nullptr) {
     part.requantisation.bias += column;
     part.requantisation.factor += column;
-    part.requantisation.y += row * p.requantisation.y_step + column;
+    part.requantisation.y += (p.y_offsets == nullptr ? row * p.requantisation.y_step : 0) + column;
+    if (p.y_offsets != nullptr) part.y_offsets += row;
   } else {
     part.y += row * p.y_step + column;
     part.row_factor += row * p.row_factor_step;
@@ -195,7 +197,7 @@ void sum_integer_rows(const std::uint8_t* a, bool a_signed, std::int64_t step, s
 
 void multiply_integers(const sdk::Host* host, const IntegerTiles& product) {
   const std::int64_t panels = padded_columns(product.columns) / integer_panel_width;
-  const bool divides_rows = host != nullptr && panels < 2 * host->thread_count();
+  const bool divides_rows = host != nullptr && product.a_offsets == nullptr && panels < 2 * host->thread_count();
   const std::int64_t row_tasks = divides_rows ? sdk::ceil_div(product.rows, task_rows) : 1;
   const std::int64_t rows = sdk::round_up(sdk::ceil_div(product.rows, std::max<std::int64_t>(1, row_tasks)), 32);
   const std::int64_t tasks = sdk::ceil_div(product.rows, std::max<std::int64_t>(1, rows));

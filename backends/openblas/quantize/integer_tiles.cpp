@@ -170,15 +170,18 @@ inline __mmask16 first(std::int64_t n) {
 }
 
 /// Bytes of sums to which the bias was added. Sums beyond 2^30 times a factor are bounded before they become integers, the others by
-/// packing, which saturates.
+/// packing, which saturates. Factors below 1/2, which most are, need no bound.
 class Requantiser {
  public:
   explicit Requantiser(const IntegerRequantisation& by)
       : zero_point_(_mm512_set1_epi16(static_cast<short>(by.zero_point))), is_signed_(by.low < 0) {}
 
+  template <bool bounded = false>
   static __m512i scaled(__m512i sum, __m512 factor) {
-    return _mm512_cvtps_epi32(_mm512_min_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(sum), factor), _mm512_set1_ps(0x1p30F)));
+    const __m512 product = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), factor);
+    return _mm512_cvtps_epi32(bounded ? product : _mm512_min_ps(product, _mm512_set1_ps(0x1p30F)));
   }
+  static bool are_small(__m512 factors) { return _mm512_cmp_ps_mask(_mm512_abs_ps(factors), _mm512_set1_ps(0.5F), _CMP_LT_OQ) == 0xffff; }
   /// Two rows of 32 scaled sums as 32 bytes each, the first row in the low half.
   __m512i operator()(__m512i a0, __m512i a1, __m512i b0, __m512i b1) const {
     const __m512i a = _mm512_adds_epi16(_mm512_packs_epi32(a0, a1), zero_point_);
@@ -300,7 +303,8 @@ namespace amx {
 
 constexpr std::int64_t tile_rows = 16, few_rows = 256;
 
-/// Requantises sums of `rows` rows, an even number, and a panel's columns, which the bias is part of.
+/// Requantises sums of `rows` rows, an even number, and a panel's columns, which the bias is part of. `bounded`: factors are small.
+template <bool bounded>
 inline void requantise_rows(const IntegerTiles& t, const std::int32_t (*sums)[integer_panel_width], std::int64_t rows, std::int64_t row,
                             std::int64_t column) {
   // In locals: the compiler takes stores of bytes for changes of anything.
@@ -323,7 +327,7 @@ inline void requantise_rows(const IntegerTiles& t, const std::int32_t (*sums)[in
       for (int v = 0; v < 2; ++v) {
         __m512i sum = _mm512_load_si512(sums[r + i] + 16 * v);
         if (corrects) sum = _mm512_add_epi32(sum, _mm512_mullo_epi32(_mm512_set1_epi32(row_sums[r + i]), column_factors[v]));
-        scaled[i][v] = vnni::Requantiser::scaled(sum, factors[v]);
+        scaled[i][v] = vnni::Requantiser::scaled<bounded>(sum, factors[v]);
       }
     }
     const __m512i bytes = requantised(scaled[0][0], scaled[0][1], scaled[1][0], scaled[1][1]);
@@ -422,7 +426,11 @@ inline void block(const IntegerTiles& t, const std::int8_t* b, std::int64_t row,
   }
   constexpr std::int64_t rows = (two ? 2 : 1) * tile_rows;
   if (t.requantisation.y != nullptr) {
-    return wide ? requantise_rows(t, sums, rows, row, column) : requantise_narrow_rows(t, sums, rows, row, column);
+    if (!wide) return requantise_narrow_rows(t, sums, rows, row, column);
+    const float* const factors = t.requantisation.factor + column;
+    const bool bounded =
+        vnni::Requantiser::are_small(_mm512_loadu_ps(factors)) && vnni::Requantiser::are_small(_mm512_loadu_ps(factors + 16));
+    return bounded ? requantise_rows<true>(t, sums, rows, row, column) : requantise_rows<false>(t, sums, rows, row, column);
   }
   for (std::int64_t v = 0; v < (wide ? 2 : 1); ++v) {
     for (std::int64_t r = 0; r < rows; ++r) {

@@ -6,6 +6,8 @@
 #include <tenon/sdk/matrix_view.h>
 #include <tenon/sdk/rounding.h>
 
+#include "elementwise/half.h"
+#include "gemm/packed_products.h"
 #include "gemm/panels.h"
 #include "gemm/products.h"
 #include "simd/subnormals.h"
@@ -94,8 +96,8 @@ void Recurrent<T>::pack(const RecurrentPanels<T>& panels) const {
 }
 
 template <class T>
-void Recurrent<T>::multiply(const StepPart& part, Rows<const T> a, const RecurrentPanels<T>& panels, Rows<T> y, Rows<const T> residual,
-                            const T* bias) const {
+void Recurrent<T>::multiply(const StepPart& part, Rows<const T> a, const RecurrentPanels<T>& panels, Rows<SumOf<T>> y,
+                            Rows<const SumOf<T>> residual, const SumOf<T>* bias) const {
   PanelProduct<T> product;
   product.rows = part.rows;
   product.k = panels.k;
@@ -103,11 +105,18 @@ void Recurrent<T>::multiply(const StepPart& part, Rows<const T> a, const Recurre
   product.a = a.data;
   product.a_step = a.stride;
   // Parts begin at whole panels.
-  product.panels = panels.data + part.direction * panel_elements<T>(panels.k, panels.columns) + part.column * panels.k;
-  product.y = y.data + part.column;
+  product.panels =
+      panels.data + part.direction * panel_elements<T>(panels.k, panels.columns) + part.column / panel_width<T> * panel_step<T>(panels.k);
   product.y_step = y.stride;
-  product.residual = residual.from_column(part.column).data;
-  if (bias != nullptr) product.bias = bias + part.column;
+  if constexpr (std::is_same_v<T, sdk::BFloat16>) {
+    product.wide_y = y.data + part.column;
+    product.accumulates = residual.data != nullptr;
+    product.streams = reads_panels_once(batch);
+  } else {
+    product.y = y.data + part.column;
+    product.residual = residual.from_column(part.column).data;
+    if (bias != nullptr) product.bias = bias + part.column;
+  }
   multiply_panels(product);
 }
 
@@ -182,9 +191,18 @@ ForwardLayer<T>::ForwardLayer(const sdk::Call& a_call, sdk::ScratchArena& arena,
       panels(*this, split_at, arena),
       split(split_at),
       summed_gates(gate_count),
-      bias(arena.allocate<T>(this->all_columns())),
-      sums(this->output_or_scratch(kept_sums, this->rows() * this->all_columns(), arena)),
-      h(*this, 0, this->h0, arena) {}
+      input_panels(nullptr),
+      bias(arena.allocate<SumOf<T>>(this->all_columns())),
+      h(*this, 0, this->h0, arena) {
+  const std::int64_t count = this->rows() * this->all_columns();
+  if constexpr (std::is_same_v<T, sdk::BFloat16>) {
+    sums = arena.allocate<float>(count);
+    const bool ahead = this->call.packed != nullptr && this->call.packed[recurrence::input_weights] != nullptr;
+    if (!ahead) input_panels = arena.allocate<T>(panel_elements<T>(this->features, this->all_columns()));
+  } else {
+    sums = this->output_or_scratch(kept_sums, count, arena);
+  }
+}
 
 template <class T>
 void ForwardLayer<T>::pack_panels() const {
@@ -200,19 +218,43 @@ Phase ForwardLayer<T>::state_product() const {
           }};
 }
 
+/// sums = x w' + bias
+template <class T>
+void ForwardLayer<T>::input_product() const {
+  const std::int64_t all = this->all_columns();
+  if (this->rows() == 0) return;
+  if constexpr (std::is_same_v<T, sdk::BFloat16>) {
+    if (input_panels != nullptr) pack_input_weights(this->call, input_panels);
+    PanelProduct<T> product;
+    product.rows = this->rows();
+    product.k = this->features;
+    product.columns = all;
+    product.a = this->x;
+    product.a_step = this->features;
+    product.panels = input_panels != nullptr ? input_panels : static_cast<const T*>(this->call.packed[recurrence::input_weights]);
+    product.wide_y = sums;
+    product.y_step = all;
+    product.accumulates = this->b != nullptr;
+    for (std::int64_t row = 0; row < this->rows() && this->b != nullptr; ++row) std::copy_n(bias, all, sums + row * all);
+    multiply_packed(this->call.host, product);
+  } else {
+    matrix_product(this->call, row_major(this->rows(), this->features, this->features), this->x,
+                   row_major(all, this->features, this->features).transposed(), this->w, sums, this->b == nullptr ? nullptr : bias);
+  }
+}
+
 template <class T>
 void ForwardLayer<T>::run_steps(std::initializer_list<Phase> phases) const {
-  const std::int64_t all = this->all_columns();
   for (std::int64_t d = 0; d < this->directions && this->b != nullptr; ++d) {
     const T* const of_input = this->b + d * 2 * this->columns();
     const T* const of_state = of_input + this->columns();
     for (std::int64_t k = 0; k < this->columns(); ++k) {
-      bias[d * this->columns() + k] = k < summed_gates * this->units ? of_input[k] + of_state[k] : of_input[k];
+      const SumOf<T> own = number_of(of_input[k]);
+      bias[d * this->columns() + k] = k < summed_gates * this->units ? own + number_of(of_state[k]) : own;
     }
   }
-  check_sizes("recurrence", this->rows(), all, this->features);
-  matrix_product(this->call, row_major(this->rows(), this->features, this->features), this->x,
-                 row_major(all, this->features, this->features).transposed(), this->w, sums, this->b == nullptr ? nullptr : bias);
+  check_sizes("recurrence", this->rows(), this->all_columns(), this->features);
+  input_product();
   if (!panels.packed_ahead) pack_panels();
   this->for_each_step(false, phases);
   h.copy_last_to(1);
@@ -312,6 +354,28 @@ void BackwardLayer<T>::gather_states(std::int64_t d) const {
   });
 }
 
+namespace {
+
+sdk::MatrixView input_weights_of(const sdk::Call& call) {
+  const sdk::Operand& w = call.inputs[recurrence::input_weights];
+  return row_major(w.shape[0] * w.shape[1], w.shape[2], w.shape[2]).transposed();
+}
+
+}  // namespace
+
+std::size_t input_panels_bytes(const sdk::Call& call) {
+  const sdk::MatrixView w = input_weights_of(call);
+  return static_cast<std::size_t>(panel_elements<sdk::BFloat16>(w.rows, w.columns)) * sizeof(sdk::BFloat16);
+}
+
+void pack_input_weights(const sdk::Call& call, sdk::BFloat16* out_panels) {
+  pack_matrix(call.host, input_weights_of(call), call.input<sdk::BFloat16>(recurrence::input_weights), out_panels);
+}
+
+template struct Recurrent<sdk::BFloat16>;
+template class States<sdk::BFloat16>;
+template struct ForwardPanels<sdk::BFloat16>;
+template struct ForwardLayer<sdk::BFloat16>;
 template struct Recurrent<float>;
 template struct Recurrent<double>;
 template class States<float>;

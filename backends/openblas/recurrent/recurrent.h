@@ -14,6 +14,7 @@
 #include <tenon/sdk/scratch_arena.h>
 
 #include "gemm/panels.h"
+#include "gemm/product_types.h"
 #include "gemm/products.h"
 
 namespace tenon::openblas {
@@ -100,9 +101,10 @@ struct Recurrent {
   RecurrentPanels<T> forward_panels(std::int64_t begin, std::int64_t end, sdk::ScratchArena& arena) const;
   RecurrentPanels<T> backward_panels(std::int64_t begin, std::int64_t end, sdk::ScratchArena& arena) const;
   void pack(const RecurrentPanels<T>& panels) const;
-  /// y = a panels + residual + bias for a part whose columns are those of the panels; residual may be y.
-  void multiply(const StepPart& part, Rows<const T> a, const RecurrentPanels<T>& panels, Rows<T> y, Rows<const T> residual = {},
-                const T* bias = nullptr) const;
+  /// y = a panels + residual + bias for a part whose columns are those of the panels; residual may be y. With bf16, y is f32, residual is y
+  /// or absent, and there is no bias.
+  void multiply(const StepPart& part, Rows<const T> a, const RecurrentPanels<T>& panels, Rows<SumOf<T>> y,
+                Rows<const SumOf<T>> residual = {}, const SumOf<T>* bias = nullptr) const;
 
   /// Computes all phases of all steps in order, from the last step to the first if `backward`. Rows are divided among the threads, each of
   /// which runs through all steps independently; if there are too few rows, columns are divided instead, phase by phase.
@@ -154,26 +156,31 @@ struct ForwardPanels {
   ForwardPanels(const Recurrent<T>& layer, std::int64_t split, sdk::ScratchArena& arena);
 };
 
-/// A layer with its working memory. Results: y (T, D, B, H), y_h (D, B, H), and others of the layer; each may be absent.
+/// A layer with its working memory. Results: y (T, D, B, H), y_h (D, B, H), and others of the layer; each may be absent. With bf16, states
+/// are rounded at each step, as the products read them; sums are f32.
 template <class T>
 struct ForwardLayer : Recurrent<T> {
   ForwardPanels<T> panels;           ///< the first blocks in the arena, so that a layer can pack them ahead of time
   std::int64_t split, summed_gates;  ///< gates [0, summed_gates) are sums of the terms in x and in h, so that their biases are added
-  T *bias, *sums;                    ///< (D, G H); (T, B, D, G H): the terms in x with their bias, to which those in h are added
+  T* input_panels;                   ///< of bf16: w (D G H, I) as panels; NULL: packed ahead
+  SumOf<T>*bias, *sums;              ///< (D, G H); (T, B, D, G H): the terms in x with their bias, to which those in h are added
   States<T> h;
 
-  /// The result `kept_sums`, if present, holds the sums.
+  /// The result `kept_sums`, if present, holds the sums, unless it has another type.
   ForwardLayer(const sdk::Call& a_call, sdk::ScratchArena& arena, std::int64_t gate_count, std::int64_t split_at,
                std::uint32_t kept_sums = TENON_NO_INDEX);
   ForwardLayer(const ForwardLayer&) = delete;
   ForwardLayer& operator=(const ForwardLayer&) = delete;
 
-  Rows<T> sums_at(const StepPart& part) const { return this->in_gates(sums, part, this->gates); }
+  Rows<SumOf<T>> sums_at(const StepPart& part) const { return this->in_gates(sums, part, this->gates); }
   /// sums += h r' for gates [0, split)
   Phase state_product() const;
   /// Computes sums = x w' + bias, then the steps, then y_h.
   void run_steps(std::initializer_list<Phase> phases) const;
   void pack_panels() const;
+
+ private:
+  void input_product() const;
 };
 
 /// The gradient of a layer with its working memory. Operands: dy and dy_h, 0 if absent, and those of the layer from `first` on. Results:
@@ -215,6 +222,10 @@ struct BackwardLayer : Recurrent<T> {
   void gather_states(std::int64_t d) const;
 };
 
+/// The weights w (D, G H, I) of bf16 as panels of the matrix (I, D G H).
+std::size_t input_panels_bytes(const sdk::Call& call);
+void pack_input_weights(const sdk::Call& call, sdk::BFloat16* out_panels);
+
 /// Runs a layer or its gradient.
 template <class Layer>
 void run_layer(const sdk::Call& call) {
@@ -222,7 +233,7 @@ void run_layer(const sdk::Call& call) {
   Layer(call, arena).run();
 }
 
-/// Traits::scratch of a layer or its gradient, with the dtype of operand x.
+/// Traits::scratch of a gradient, with the dtype of operand x.
 template <template <class> class Layer, std::uint32_t x>
 std::size_t scratch_of_layer(const sdk::Call& call) {
   sdk::ScratchArena arena(nullptr);
@@ -234,7 +245,21 @@ std::size_t scratch_of_layer(const sdk::Call& call) {
   return arena.required_bytes();
 }
 
+template <template <class> class Layer, std::uint32_t x>
+inline constexpr sdk::Traits gradient_traits{.scratch = scratch_of_layer<Layer, x>};
+
 namespace recurrence {
+
+constexpr std::uint32_t input_weights = 1, packed_operand = 2;  // w, of bf16 only, and r
+
+template <template <class> class Layer>
+std::size_t scratch(const sdk::Call& call) {
+  return with_product_type(call.inputs[0].dtype, [&]<class T>(T) {
+    sdk::ScratchArena arena(nullptr);
+    Layer<T>(call, arena);
+    return arena.required_bytes();
+  });
+}
 
 /// Bytes of the panels of a layer, which are packed into `out_packed` unless that is NULL.
 template <class Layer>
@@ -246,25 +271,31 @@ std::size_t pack_layer(const sdk::Call& call, void* out_packed) {
   if (out_packed != nullptr) layer.pack_panels();
   return layer.panels.bytes;
 }
+
 template <template <class> class Layer>
-std::size_t pack_layer(const sdk::Call& call, void* out_packed) {
-  return call.inputs[0].dtype == TENON_DTYPE_F64 ? pack_layer<Layer<double>>(call, out_packed) : pack_layer<Layer<float>>(call, out_packed);
+std::size_t pack_size(const sdk::Call& call, std::uint32_t input) {
+  return with_product_type(call.inputs[0].dtype, [&]<class T>(T) -> std::size_t {
+    if (input == packed_operand) return pack_layer<Layer<T>>(call, nullptr);
+    return input == input_weights && std::is_same_v<T, sdk::BFloat16> ? input_panels_bytes(call) : 0;
+  });
 }
 
-constexpr std::uint32_t packed_operand = 2;  // r
+template <template <class> class Layer>
+void pack(const sdk::Call& call, std::uint32_t input, void* out_packed) {
+  with_product_type(call.inputs[0].dtype, [&]<class T>(T) {
+    if (input == packed_operand) return static_cast<void>(pack_layer<Layer<T>>(call, out_packed));
+    if constexpr (std::is_same_v<T, sdk::BFloat16>) pack_input_weights(call, static_cast<T*>(out_packed));
+  });
+}
 
 }  // namespace recurrence
 
 template <template <class> class Layer>
 inline constexpr sdk::Traits layer_traits{
-    .scratch = scratch_of_layer<Layer, 0>,
-    .pack_size = [](const sdk::Call& call, std::uint32_t input) -> std::size_t {
-      return input == recurrence::packed_operand ? recurrence::pack_layer<Layer>(call, nullptr) : 0;
-    },
-    .pack = [](const sdk::Call& call, std::uint32_t, void* out_packed) { recurrence::pack_layer<Layer>(call, out_packed); },
+    .scratch = recurrence::scratch<Layer>,
+    .pack_size = recurrence::pack_size<Layer>,
+    .pack = recurrence::pack<Layer>,
     .pack_form = [](const sdk::Call&, std::uint32_t) { return std::string("panels"); },  // of the gates, which the op says
 };
-template <template <class> class Layer, std::uint32_t x>
-inline constexpr sdk::Traits gradient_traits{.scratch = scratch_of_layer<Layer, x>};
 
 }  // namespace tenon::openblas

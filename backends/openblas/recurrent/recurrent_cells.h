@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "recurrent/recurrent.h"
+#include "simd/bf16.h"
 #include "simd/partial_vectors.h"
 #include "simd/simd.h"
 
@@ -17,18 +18,23 @@ HWY_BEFORE_NAMESPACE();
 namespace tenon::openblas {
 namespace HWY_NAMESPACE {
 
-/// Up to one vector of neighbouring units of one row.
+/// Up to one vector of neighbouring units of one row, computed in T; memory may be bf16.
 template <class T>
 struct Units {
   using V = hn::Vec<Wide<T>>;
   std::int64_t row, unit, n;  ///< the first unit; the number of units from there to the end of the row
   std::int64_t units;         ///< of a gate
 
-  HWY_INLINE V load(const Rows<const T>& x, std::int64_t gate = 0) const {
+  template <class P>
+  HWY_INLINE V load(const Rows<P>& x, std::int64_t gate = 0) const {
     return openblas::HWY_NAMESPACE::load(Wide<T>(), x.data + place(x.stride, gate), n);
   }
-  HWY_INLINE V load_or_zero(const Rows<const T>& x) const { return x.data == nullptr ? hn::Zero(Wide<T>()) : load(x); }
-  HWY_INLINE void store(V v, const Rows<T>& x, std::int64_t gate = 0) const {
+  template <class P>
+  HWY_INLINE V load_or_zero(const Rows<P>& x) const {
+    return x.data == nullptr ? hn::Zero(Wide<T>()) : load(x);
+  }
+  template <class P>
+  HWY_INLINE void store(V v, const Rows<P>& x, std::int64_t gate = 0) const {
     openblas::HWY_NAMESPACE::store(v, Wide<T>(), x.data + place(x.stride, gate), n);
   }
 
@@ -39,9 +45,10 @@ struct Units {
 /// Calls cell(units) for all units of a part of a step.
 template <class T, class Cell>
 HWY_INLINE void for_each_unit(const Recurrent<T>& layer, const StepPart& part, const Cell& cell) {
+  using S = SumOf<T>;
   const std::int64_t end = part.column + part.columns;
   for (std::int64_t row = 0; row < part.rows; ++row) {
-    for (std::int64_t u = part.column; u < end; u += lanes(Wide<T>())) cell(Units<T>{row, u, end - u, layer.units});
+    for (std::int64_t u = part.column; u < end; u += lanes(Wide<S>())) cell(Units<S>{row, u, end - u, layer.units});
   }
 }
 
