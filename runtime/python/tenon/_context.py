@@ -93,10 +93,10 @@ class Context(Object):
     def __init__(self, config: Optional[Definition] = None, *, config_file: Optional[PathLike] = None, plugins: Sequence[PathLike] = ()):
         self._devices: Dict[Optional[str], Device] = {}
         self._lock = threading.Lock()
-        self._of_packages = _backend_folders()
+        packages = _backend_folders()
         paths = [os.fspath(path) for path in plugins]
-        origins: List[Optional[str]] = [None] * len(paths) + [f"package {package}" for package, _ in self._of_packages]
-        paths += [folder for _, folder in self._of_packages]
+        origins: List[Optional[str]] = [None] * len(paths) + [f"package {package}" for package, _ in packages]
+        paths += [folder for _, folder in packages]
         listed, listed_origins = _library.texts(paths), _library.texts(origins)
         options = sized(_api.TenonContextOptions, config=definition_of(_with_log_level(config)), config_file=None if config_file is None else path_of(config_file),
                         plugins=ctypes.addressof(listed), plugin_count=len(paths), plugin_origins=ctypes.addressof(listed_origins))
