@@ -196,6 +196,12 @@ def test_op_functions_check_their_operands():
         tenon.ops.leaky_relu(x)
 
 
+def test_ops_take_any_number_of_operands():
+    rows = [tenon.full((2,), i) for i in range(100)]
+    expected = numpy.repeat(numpy.arange(100), 2).reshape(100, 2)
+    assert numpy.array_equal(tenon.stack(rows).numpy(), expected) and numpy.array_equal(tenon.ops.concat(*rows, axis=0).numpy(), expected.ravel())
+
+
 def test_ops_run_where_their_operands_are_or_where_they_are_told():
     x = tenon.ones(3, device="reference:0")
     assert x.device.name == "reference:0" and (x + 1).device.name == "reference:0"

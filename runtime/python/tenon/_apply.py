@@ -56,7 +56,7 @@ def apply(number: int, name: bytes, operands: Tuple[Any, ...], attributes: Optio
     handles = tuple([None if each is None else each.handle for each in tensors])
     capacity = capacity_of(name, count)
     words = None if attributes is None else encoded_attributes(attributes)
-    if native is not None and capacity <= 64:
+    if native is not None and count <= 64 and capacity <= 64:
         made = native.apply(where.context.handle, where.handle, number, name, words, handles)
         if type(made) is int:
             raise_error(made)
