@@ -268,3 +268,65 @@ def test_a_model_learns_in_one_program_a_step_and_by_hand_the_same():
         again.load_state_dict({"1.bias/velocity": 0.0})
     xt, yt = digits.test.numpy()
     assert (model(xt).argmax(1) == yt).to("float32").mean().item() > 0.5
+
+
+def test_a_loaded_state_reaches_a_traced_step():
+    model = nn.Linear(2, 1)
+    optimizer = nn.Optimizer("adam", learning_rate=0.1)
+    gradient = tenon.value_and_grad(lambda model, x: model(x).sum())
+
+    @tenon.function
+    def step(x):
+        value, gradients = gradient(model, x)
+        optimizer.update(model, gradients)
+        return value
+
+    x = values(3, 2)
+    step(x), step(x)
+    saved = optimizer.state_dict()
+    step(x), step(x)
+    optimizer.load_state_dict(saved)
+    step(x)
+    assert optimizer.state["step"].item() == 3
+    model.load_state_dict({name: numpy.zeros(tensor.shape) for name, tensor in model.state_dict().items()})
+    optimizer.load_state_dict({})
+    step(x)
+    assert optimizer.state["step"].item() == 1
+    numpy.testing.assert_allclose(model.weight.numpy(), adam_by_hand(numpy.zeros((1, 2)), x.sum(0), 1), rtol=1e-4)
+
+
+def test_another_parameter_buffer_or_module_reaches_traced_functions():
+    class Scaled(nn.Module):
+        def __init__(self):
+            self.scale = nn.Parameter(tenon.ones(2))
+            self.register_buffer("offset", tenon.zeros(2))
+            self.inner = nn.Identity()
+            self.layers = [nn.Identity()]
+            self.bias = None
+
+        def forward(self, x):
+            made = self.layers[0](self.inner(x)) * self.scale + self.offset
+            return made if self.bias is None else made + self.bias
+
+    model = Scaled()
+    f = tenon.function(lambda x: model(x))
+    x = tenon.Tensor([1.0, 2.0])
+    assert f(x).tolist() == [1, 2]
+    model.scale = nn.Parameter([2.0, 2.0])
+    assert f(x).tolist() == [2, 4]
+    model.register_buffer("offset", [1.0, 1.0])
+    assert f(x).tolist() == [3, 5] and [name for name, _ in model.named_buffers()] == ["offset"]
+    model.inner = nn.ReLU()
+    assert f(-x).tolist() == [1, 1]
+    model.layers = [nn.LeakyReLU(1.0), nn.Identity()]
+    model.inner = nn.Tanh()
+    model.inner = model.inner
+    assert f(x).tolist() == pytest.approx((2 * numpy.tanh([1, 2]) + 1).tolist())
+    model.bias = nn.Parameter([10.0, 10.0])
+    model.offset = None if model.offset is None else tenon.zeros(2)
+    assert f(x).tolist() == pytest.approx((2 * numpy.tanh([1, 2]) + 10).tolist())
+    count = f.program_count
+    model.note = "text"
+    model.bias = [0.0, 0.0]
+    f(x)
+    assert f.program_count == count

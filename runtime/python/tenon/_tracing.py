@@ -5,15 +5,15 @@ import threading
 from typing import TYPE_CHECKING, Iterator, Optional
 
 if TYPE_CHECKING:
-    from ._traced import Trace
+    from ._traced import GraphTrace
 
 
 class _State(threading.local):
-    trace: "Optional[Trace]" = None
+    trace: "Optional[GraphTrace]" = None
     _moves = [0]  # of all threads
 
     def moves(self) -> int:
-        """How often parameters have got another dtype or device, which programs rely on."""
+        """How often parameters have got another dtype or device, or another object took their place, which programs rely on."""
         return self._moves[0]
 
     def count_move(self) -> None:

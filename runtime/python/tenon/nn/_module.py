@@ -69,17 +69,25 @@ class Module:
             if state.trace is not None and isinstance(value, Tensor):
                 state.trace.expect_known(value, f"{type(self).__name__}.{name} = ...", "make it a buffer in __init__, by register_buffer(), to keep it "
                                                                                        "from call to call")
-            self.__dict__[name] = value
+            self._replace(name, value)
         elif value is None:
-            self.__dict__[name] = None
+            self._replace(name, None)
         else:
             set_elements(before, value, name)
 
+    def _replace(self, name: str, value: Any) -> None:
+        """Sets an attribute to another object. Programs that have been made with the tensors or modules of the previous one are not used again."""
+        own = self.__dict__
+        if name in own and own[name] is not value and (_belongs(own[name]) or _belongs(value)):
+            state.count_move()
+        own[name] = value
+
     def register_buffer(self, name: str, tensor: TensorLike) -> None:
-        """Adds a tensor that is a part of the state and not trained, as an attribute of this name."""
+        """Adds a tensor that is a part of the state and not trained, as an attribute of this name; another one takes the place of the previous."""
         with suspended():
-            self.__dict__[name] = asarray(tensor).clone()
-        self.__dict__["_buffers"] += (name,)
+            self._replace(name, asarray(tensor).clone())
+        if name not in self.__dict__["_buffers"]:
+            self.__dict__["_buffers"] += (name,)
 
     # -------------------------------------------------------------- what belongs to it
 
@@ -220,6 +228,11 @@ def _modules_of(name: str, value: Any) -> Iterator[Tuple[str, Module]]:
     elif isinstance(value, dict):
         for key, each in value.items():
             yield from _modules_of(f"{name}.{key}", each)
+
+
+def _belongs(value: Any) -> bool:
+    """Whether an attribute is a tensor, or has modules."""
+    return isinstance(value, Tensor) or any(True for _ in _modules_of("", value))
 
 
 def set_elements(tensor: Tensor, value: TensorLike, name: str) -> None:

@@ -27,7 +27,7 @@ _RULES = {
     "sgd": _Rule(ops.sgd_step, ("momentum", "weight_decay", "nesterov"), ("velocity",), False, False),
     "adam": _Rule(ops.adam_step, ("beta1", "beta2", "epsilon"), ("m", "v"), True, True),
     "adamw": _Rule(ops.adam_step, ("beta1", "beta2", "epsilon", "weight_decay"), ("m", "v"), True, False),
-    "amsgrad": _Rule(ops.amsgrad_step, ("beta1", "beta2", "epsilon"), ("m", "v", "peak"), True, True),
+    "amsgrad": _Rule(ops.amsgrad_step, ("beta1", "beta2", "epsilon"), ("m", "v", "v_max"), True, True),
     "rmsprop": _Rule(ops.rmsprop_step, ("rho", "epsilon"), ("v",), False, True),
     "adagrad": _Rule(ops.adagrad_step, ("epsilon", "weight_decay"), ("sum",), False, False),
     "adadelta": _Rule(ops.adadelta_step, ("rho", "epsilon", "weight_decay"), ("v", "delta"), False, False),
@@ -118,6 +118,7 @@ class Optimizer:
             else:
                 made.setdefault(parameter, {})[key] = tensor
         self._state = made
+        tracing.count_move()  # programs would go on with the tensors of the previous state
 
     # -------------------------------------------------------------- steps
 
