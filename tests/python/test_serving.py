@@ -65,6 +65,40 @@ def test_requests_that_are_not_run_are_errors():
         tenon.Batcher(tenon.Sequential([layers.Dense(3)]))
 
 
+def test_a_batcher_may_be_closed_while_threads_submit():
+    model = small_model()
+    x = samples()
+    for _ in range(5):
+        batcher = tenon.Batcher(model, max_batch=2, max_delay_us=100, max_queue=1)
+        ends = []
+
+        def submit():
+            try:
+                while True:
+                    batcher(x[:1])
+            except (tenon.CancelledError, tenon.InvalidArgumentError) as error:
+                ends.append(error)
+
+        threads = [threading.Thread(target=submit) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        while batcher.info["completed"] < 8:
+            pass
+        with batcher:
+            pass
+        assert batcher.closed
+        for thread in threads:
+            thread.join()
+        assert len(ends) == 4
+    batcher = tenon.Batcher(model)
+    before = tenon.live_objects()
+    batcher.close()
+    batcher.close()
+    assert tenon.live_objects() == before  # a thread within submit() would use it still
+    with pytest.raises(ValueError, match="Batcher: expected an open object"):
+        batcher.info
+
+
 def test_a_quantised_model_is_near_its_own_and_is_compared_with_it(tmp_path):
     model = small_model()
     x, path = samples(64), tmp_path / "net.int8.onnx"

@@ -68,7 +68,7 @@ class Batcher(Object):
     Errors  InvalidArgumentError: a wrong option; a model of layers that is not built; an input of a fixed batch size.
     """
 
-    __slots__ = ("model", "_count")
+    __slots__ = ("model", "_count", "_is_closed")
 
     def __init__(self, model: Union[Model, OnnxModel, InferenceSession, PathLike, bytes], *, max_batch: int = 8, max_delay_us: int = 1000, max_queue: int = 1024,
                  batch_sizes: Optional[Sequence[int]] = None, padding: str = "last_row", context: Optional[Context] = None):
@@ -79,12 +79,25 @@ class Batcher(Object):
         elif isinstance(model, (str, bytes, os.PathLike)):
             model = OnnxModel(model, context=context)
         self.model: Union[Model, OnnxModel] = model
+        self._is_closed = False
         if isinstance(model, Model):
             model._ready()
             super().__init__(object_of(lib.tenon_batcher_of_model, model.handle, options, None))
         else:
             super().__init__(object_of(lib.tenon_batcher_of_onnx, model.handle, options, None))
         self._count = len(self.info["outputs"])
+
+    @property
+    def handle(self) -> int:
+        """Errors: it was closed, or belongs to the parent process."""
+        if self._is_closed:
+            self._fail()
+        return super().handle
+
+    @property
+    def closed(self) -> bool:
+        """Whether close() was called."""
+        return self._is_closed
 
     @property
     def info(self) -> Dict[str, Any]:
@@ -112,10 +125,10 @@ class Batcher(Object):
         return self.submit(x, timeout=timeout).result()
 
     def close(self) -> None:
-        """Runs what waits, and gives the batcher up; later requests are errors."""
-        if self._handle is not None and self._born == generation():
+        """Runs what waits; later requests, and those that wait for a place in the queue, are errors."""
+        if not self._is_closed and self._born == generation():
             check(lib.tenon_batcher_close(self._handle))
-        super().close()
+        self._is_closed = True  # the object of the library is released at its last use: other threads may be within submit()
 
     def __repr__(self) -> str:
         if self.closed:

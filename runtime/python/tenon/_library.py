@@ -253,7 +253,7 @@ class Object:
 
     def _fail(self) -> None:
         name = type(self).__name__
-        if self._handle is None:
+        if self.closed:
             raise InvalidArgumentError(f"{name}: expected an open object, got one that was closed")
         raise ForkedError(f"{name}: the object belongs to the parent process, and cannot be used after fork(): make a new one in the child, or "
                           "start the child by multiprocessing's method 'spawn'")
