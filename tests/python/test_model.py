@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models: made of layers, trained, saved, exported, loaded."""
 import io
+import signal
 import subprocess
 import sys
+import threading
+import time
+import types
 
 import numpy
 import pytest
 
 import tenon
-from tenon import layers
+from tenon import _interrupt, _model, layers
 
 CROSSENTROPY = {"name": "sparse_categorical_crossentropy", "from_logits": True}
 
@@ -213,6 +217,71 @@ for call in (lambda: model.predict(x, batch_size=1), lambda: model.evaluate(lamb
 """
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
     assert result.stdout == "interrupted True (2, 512)\n" * 2, result.stderr
+
+
+def test_a_late_ctrl_c_does_not_end_the_next_call():
+    model = tenon.Sequential([layers.Dense(3)])
+    x = tenon.zeros((2, 4))
+    model(x)
+    with _interrupt.Interruptible():
+        pass
+    watcher = _interrupt._watcher
+    lock, watcher.lock = watcher.lock, threading.RLock()
+    watcher.writer.send(b"\0")  # ends the wait that takes the previous lock
+    time.sleep(0.05)
+    with watcher.lock:
+        with _interrupt.Interruptible():
+            watcher.writer.send(bytes([signal.SIGINT]))
+            time.sleep(0.05)
+        following = _interrupt.Interruptible()
+        following.__enter__()
+    time.sleep(0.05)
+    try:
+        assert model._predict(None, (x,), 2, 0, following.run_options).shape == (2, 3)
+    finally:
+        following.__exit__(None, None, None)
+        watcher.lock = lock
+
+
+def test_ctrl_c_after_an_evaluation_frees_its_report(monkeypatch):
+    model = tenon.Sequential([layers.Dense(3)]).compile("sgd", loss="mse")
+    freed = []
+    lib = _model.lib
+
+    class Interrupted(_interrupt.Interruptible):
+        def __exit__(self, *_):
+            super().__exit__(*_)
+            raise KeyboardInterrupt
+
+    def free(text):
+        freed.append(text)
+        lib.tenon_string_free(text)
+
+    monkeypatch.setattr(_model, "Interruptible", Interrupted)
+    monkeypatch.setattr(_model, "lib", types.SimpleNamespace(tenon_model_evaluate=lib.tenon_model_evaluate, tenon_string_free=free))
+    with pytest.raises(KeyboardInterrupt):
+        model.evaluate(numpy.zeros((2, 4), "float32"), numpy.zeros((2, 3), "float32"))
+    assert len(freed) == 1
+
+
+def test_a_model_that_is_not_compiled_is_explained_frozen_and_exported(tmp_path):
+    model = tenon.Sequential([layers.Dense(3)], input_shape=[4])
+    model.export(tmp_path / "m.onnx")
+    x = numpy.ones((2, 4), "float32")
+    file = tenon.load(tmp_path / "m.onnx")
+    assert "MatMul" in str(file.explain(2)) or "Gemm" in str(file.explain(2))
+    for make in (lambda: tenon.load(tmp_path / "m.onnx"), lambda: tenon.Sequential([layers.Dense(3)], input_shape=[4])):
+        assert make().explain()["nodes"] and make().freeze(2)(x)[0].shape == (2, 3)
+        make().export(tmp_path / "again.onnx")
+        other = make()
+        assert other.learning_rate is None and other(x).shape == (2, 3) and other.learning_rate is None
+        assert other.explain()["nodes"] and other.learning_rate is None
+        assert other.compile("sgd", loss="mse").learning_rate > 0
+        with pytest.raises(tenon.InvalidArgumentError, match="fit: expected a model with a loss"):
+            make().fit(x, x)
+    numpy.testing.assert_allclose(tenon.load(tmp_path / "m.onnx").freeze(2)(x)[0].numpy(), model(x).numpy(), rtol=1e-5, atol=1e-6)
+    with pytest.raises(tenon.InvalidArgumentError, match=r"predict: expected probabilities=False.*compile\(loss=\.\.\.\)"):
+        tenon.load(tmp_path / "m.onnx").predict(x, probabilities=True)
 
 
 def test_models_are_saved_exported_and_loaded(digits, tmp_path):

@@ -25,15 +25,23 @@ class _Watcher:
 
     def _watch(self) -> None:
         while True:
-            numbers = self.reader.recv(64)
+            self.reader.recv(1, socket.MSG_PEEK)  # waits, and leaves the signal there: by the time of the lock its call may have ended
             with self.lock:
-                if signal.SIGINT in numbers and self.cancellation is not None:
+                if signal.SIGINT in self.drain() and self.cancellation is not None:
                     check(lib.tenon_cancel(self.cancellation))
-                if self.previous >= 0:
-                    try:
-                        os.write(self.previous, numbers)
-                    except OSError:
-                        pass  # its owner has closed it
+
+    def drain(self) -> bytes:
+        """The numbers of the signals that have arrived, which are passed on. The caller has the lock."""
+        try:
+            numbers = self.reader.recv(64, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return b""
+        if self.previous >= 0:
+            try:
+                os.write(self.previous, numbers)
+            except OSError:
+                pass  # its owner has closed it
+        return numbers
 
 
 _watcher: Optional[_Watcher] = None
@@ -82,6 +90,7 @@ class Interruptible:
             return
         with _watcher.lock:
             signal.set_wakeup_fd(_watcher.previous)
+            _watcher.drain()  # a signal of this call does not end the next one
             _watcher.cancellation, _watcher.previous = None, -1
         signal.signal(signal.SIGINT, signal.default_int_handler)  # runs the handler of a signal that is pending
         lib.tenon_release(self._cancellation)

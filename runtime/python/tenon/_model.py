@@ -167,8 +167,8 @@ class Model(Object):
         with Interruptible() as running:
             error = lib.tenon_model_evaluate(self.handle, data.handle, batch_size, running.run_options, _byref(out))
             (data.callbacks or Callbacks()).check(error)
-        report = json.loads(ctypes.string_at(out.value or 0))
-        lib.tenon_string_free(out)
+            report = json.loads(ctypes.string_at(out.value or 0))
+            lib.tenon_string_free(out)  # here, since the end of the block may raise KeyboardInterrupt
         return {name: float("nan") if value is None else float(value) for name, value in report.items()}
 
     def train_on_batch(self, x: Arrays, y: Arrays) -> Dict[str, float]:
@@ -182,7 +182,7 @@ class Model(Object):
     def learning_rate(self) -> Optional[float]:
         """The rate of the next steps; None if the model is not compiled."""
         value = self.info["learning_rate"]
-        return None if value is None else float(value)
+        return float(value) if self._compiled and value is not None else None
 
     @learning_rate.setter
     def learning_rate(self, value: float) -> None:
@@ -207,10 +207,13 @@ class Model(Object):
 
         probabilities  True turns scores into probabilities as the loss does.
 
-        Ctrl-C ends it by KeyboardInterrupt.
+        Ctrl-C ends it by KeyboardInterrupt. Errors: probabilities of a model of an ONNX file that is not compiled.
         """
         found, tensors = named_tensors(x)
         if not self._compiled and self._path is not None:
+            if probabilities:
+                raise InvalidArgumentError("predict: expected probabilities=False for a model of an ONNX file that is not compiled, since it has no loss "
+                                           "that says how scores become probabilities: call compile(loss=...) first, or tenon.ops.softmax(outputs)")
             with Interruptible() as running:
                 return self._inferred(found, tensors, running.run_options)
         with Interruptible() as running:
@@ -242,6 +245,7 @@ class Model(Object):
     def freeze(self, batch_size: int) -> Any:
         """A tenon.Program that predicts for batches of this size with the present parameters; it outlives the model."""
         from ._program import Program
+        self._ready()
         return Program(object_of(lib.tenon_model_freeze, self.handle, batch_size))
 
     # -------------------------------------------------------------- what it is
@@ -260,6 +264,7 @@ class Model(Object):
 
     def explain(self, batch_size: int = 32) -> Explanation:
         """The placement report: device, kernel and reason of each node of a training step, or, without a loss, of a prediction."""
+        self._ready()
         return Explanation(json_of(lib.tenon_model_explain, self.handle, batch_size), by_layer=True)
 
     @property
@@ -328,6 +333,7 @@ class Model(Object):
 
         options  opset, batch (0: any), inputs, outputs (names in the file), graph_name, metadata.
         """
+        self._ready()
         check(lib.tenon_model_export_onnx(self.handle, path_of(path), json.dumps(plain(options)).encode() if options else None))
 
 

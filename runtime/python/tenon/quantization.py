@@ -22,7 +22,6 @@ def _opened(model: ModelLike, context: Optional[Context], folder: str) -> OnnxMo
         return model
     if isinstance(model, Model):
         path = os.path.join(folder, "model.onnx")
-        model._ready()
         model.export(path)
         return OnnxModel(path, context=context or model.context)
     return OnnxModel(model, context=context)
