@@ -61,6 +61,35 @@ def test_there_is_a_program_for_each_shape_dtype_and_number():
     assert f.program_count == 64
 
 
+def test_the_programs_that_were_used_last_are_kept():
+    traced = []
+
+    @tenon.function
+    def f(x, factor=1.0):
+        traced.append((x.shape, factor))
+        return x * factor
+
+    kept = values(200)
+    f(kept)
+    for i in range(70):
+        f(values(i + 1))
+        f(kept)
+    assert traced.count(((200,), 1.0)) == 1 and f.program_count == 64
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for factor in (2.0, 3.0, 4.0, 5.0, 6.0, 7.0):
+            f(kept, factor)
+        for i in range(64):
+            f(values(i + 1))
+        for factor in (2.0, 3.0):  # the programs of before, which are dropped, do not count
+            f(kept, factor)
+    f.clear()
+    x = tenon.ones(1)
+    assert str(f(x, 0.0).item()) == "0.0" and str(f(x, -0.0).item()) == "-0.0"
+    f(x, float("nan")), f(x, float("nan"))
+    assert f.program_count == 3
+
+
 def test_arguments_and_results_are_nested():
     Pair = collections.namedtuple("Pair", "a b")
 
@@ -149,6 +178,12 @@ def test_functions_and_methods_call_each_other():
         return tenon.ops.relu(x)
 
     assert there(x).device.name == "reference:0"
+
+    @tenon.function
+    def asks(x):
+        return x * len(inner.program(x).info["inputs"]) + 1
+
+    assert tenon.equal(asks(x), x + 1) and inner.program_count == 1
     assert tenon.function(lambda x: x + 1)(x.to("reference:0")).device.name == "reference:0"
     assert tenon.function(lambda x: tenon.ops.exp(x, device="reference:0"))(x).device.name == "reference:0"
 
@@ -200,3 +235,11 @@ def test_random_tensors_are_drawn_anew_and_follow_the_seed():
     tenon.random.seed(3)
     assert tenon.equal(tenon.random.uniform(5), tenon.ops.random_uniform(numpy.array([3, 1], "uint64"), shape=(5,), stream=0, low=0, high=1, dtype="float32"))
     assert sorted(tenon.random.permutation(9).tolist()) == list(range(9)) and 300 < tenon.random.bernoulli(1000, 0.4).sum().item() < 500
+
+    @tenon.function
+    def two_keys(key):
+        return tenon.random.key(), tenon.random.key()
+
+    tenon.random.seed(3)
+    a, b = two_keys(tenon.zeros(1))
+    assert a.tolist() == [3, 1] and b.tolist() == [3, 2] and two_keys(tenon.zeros(1))[0].tolist() == [3, 3]

@@ -79,7 +79,8 @@ class ForkedError(Error, RuntimeError):
 
 
 class TraceError(InvalidArgumentError, TypeError):
-    """A function that is being traced does what a program cannot: it reads the elements of a traced tensor, or changes them in place."""
+    """A function of tenon.function, or one that tenon.grad differentiates, does what a program cannot: it reads the elements of a tensor that has
+    none while the function is traced, or changes them in place. It has nothing to do with tenon.Trace."""
 
 
 OF_STATUS: Dict[str, Type[Error]] = {

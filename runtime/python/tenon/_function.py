@@ -2,9 +2,9 @@
 """tenon.function: functions of Python as programs."""
 import ctypes
 import functools
+import itertools
 import threading
 import warnings
-from collections import OrderedDict
 from typing import Any, Callable, Dict, Generic, Hashable, List, Optional, Tuple, TypeVar, Union, cast, overload
 
 from . import _api, _library
@@ -15,7 +15,7 @@ from ._exchange import has_buffer
 from ._library import check, encoded, lib, object_of, sized
 from ._program import Program
 from ._tensor import Tensor, asarray, wrap
-from ._traced import Source, Trace
+from ._traced import Source, GraphTrace
 from ._tracing import state
 from ._tree import LEAF, flatten, unflatten
 
@@ -23,13 +23,15 @@ R = TypeVar("R")
 _byref = ctypes.byref
 _CAPACITY = 64  # programs of a function
 _MANY = 8  # programs for which nothing but numbers differ, from which on there is a warning
+_uses = itertools.count()
 _SCALARS = (bool, int, float, complex, str, bytes, type(None))
 
 
 class _Compiled:
     """A program of a function, with what it takes besides the arguments and what becomes of its results."""
 
-    __slots__ = ("program", "sources", "assigned", "conditions", "structure", "others", "device", "output_count", "lock", "generation", "buffers", "moves")
+    __slots__ = ("program", "sources", "assigned", "conditions", "structure", "others", "device", "output_count", "lock", "generation", "buffers", "moves",
+                 "shapes", "last_use")
 
     def __init__(self, program: Program, sources: List[Source], assigned: List[Tensor], conditions: List[Tuple[Any, str, Any]], structure: Any,
                  others: List[Any], device: Optional[Device], output_count: int):
@@ -39,6 +41,8 @@ class _Compiled:
         self.lock = threading.Lock()
         self.generation, self.moves = _library.generation(), state.moves()
         self.buffers: List[Tensor] = []  # what becomes of `assigned`
+        self.shapes: Hashable = None  # of the tensors among the arguments
+        self.last_use = next(_uses)
 
     def applies(self) -> bool:
         """Whether what the trace relied on is still so."""
@@ -71,7 +75,7 @@ class _Compiled:
         return unflatten(self.structure, [next(results) if other is Tensor else other for other in self.others])
 
 
-def compiled_graph(trace: Trace, device: Device, precision: Optional[str]) -> Program:
+def compiled_graph(trace: GraphTrace, device: Device, precision: Optional[str]) -> Program:
     """The program of a trace."""
     options = sized(_api.TenonProgramOptions, device=encoded(device.name), precision=encoded(precision))
     return Program(object_of(lib.tenon_program_create, device.context.handle, trace.graph.handle, _byref(options)))
@@ -84,7 +88,7 @@ class Function(Generic[R]):
         if not callable(function):
             raise TypeError(f"tenon.function: expected a function, got {type(function).__name__}")
         self._function, self._device, self._precision, self._freeze = function, device, precision, freeze
-        self._programs: "OrderedDict[Hashable, List[_Compiled]]" = OrderedDict()
+        self._programs: Dict[Hashable, List[_Compiled]] = {}
         self._lock = threading.RLock()
         self._shapes: Dict[Hashable, int] = {}  # how many programs have these tensors and differ in the other arguments
         functools.update_wrapper(self, function)
@@ -129,7 +133,8 @@ class Function(Generic[R]):
         for place, leaf in enumerate(leaves):
             if not isinstance(leaf, Tensor):
                 if isinstance(leaf, _SCALARS) or not is_array(leaf):
-                    kinds.append((type(leaf), leaf))
+                    # The text of a float tells -0.0 from 0.0, which are equal, and finds NaN again, which is not.
+                    kinds.append((type(leaf), repr(leaf) if isinstance(leaf, (float, complex)) else leaf))
                     continue
                 leaf = asarray(leaf)
             info = leaf._info
@@ -150,6 +155,7 @@ class Function(Generic[R]):
         if found is not None:
             for compiled in found:
                 if compiled.applies():
+                    compiled.last_use = next(_uses)
                     return compiled, tensors
         return self._made(key, structure, bool(kwargs), leaves, kinds, device), tensors
 
@@ -164,12 +170,13 @@ class Function(Generic[R]):
     def _made(self, key: Hashable, structure: Any, has_names: bool, leaves: List[Any], kinds: List[Any], device: Device) -> _Compiled:
         with self._lock:
             compiled = self._traced(structure, has_names, leaves, kinds, device)
-            programs = self._programs.setdefault(key, [])
-            programs[:] = [each for each in programs if (each.generation, each.moves) == (_library.generation(), state.moves())]
-            programs.append(compiled)
-            while self.program_count > _CAPACITY:
-                self._programs.popitem(last=False)
-            shapes = tuple(kind for kind in kinds if not isinstance(kind[0], type))
+            for each in self._programs.get(key, []):
+                if (each.generation, each.moves) != (_library.generation(), state.moves()):
+                    self._drop(key, each)
+            while self.program_count >= _CAPACITY:
+                self._drop(*min(((other, each) for other, programs in self._programs.items() for each in programs), key=lambda pair: pair[1].last_use))
+            self._programs[key] = [*self._programs.get(key, []), compiled]
+            shapes = compiled.shapes = tuple(kind for kind in kinds if not isinstance(kind[0], type))
             self._shapes[shapes] = self._shapes.get(shapes, 0) + 1
             if self._shapes[shapes] == _MANY and any(isinstance(leaf, (int, float)) and not isinstance(leaf, bool) for leaf in leaves):
                 warnings.warn(f"tenon.function: {self._name} has been traced {_MANY} times for tensors of the same shapes, since its other arguments "
@@ -177,8 +184,19 @@ class Function(Generic[R]):
                               stacklevel=4)
             return compiled
 
+    def _drop(self, key: Hashable, compiled: _Compiled) -> None:
+        """Gives a program up. Other threads may iterate over the list that it is in."""
+        left = [each for each in self._programs[key] if each is not compiled]
+        if left:
+            self._programs[key] = left
+        else:
+            del self._programs[key]
+        self._shapes[compiled.shapes] -= 1
+        if self._shapes[compiled.shapes] == 0:
+            del self._shapes[compiled.shapes]
+
     def _traced(self, structure: Any, has_names: bool, leaves: List[Any], kinds: List[Any], device: Device) -> _Compiled:
-        with Trace(self._name, device, self._freeze) as trace:
+        with GraphTrace(self._name, device, self._freeze) as trace:
             try:
                 arguments = [leaf if isinstance(kind[0], type) else trace.add_input(BY_CODE[kind[0]], kind[1:]) for leaf, kind in zip(leaves, kinds)]
                 args, kwargs = unflatten((tuple, structure if has_names else (structure, (dict, ()))), arguments)

@@ -7,7 +7,7 @@ from ._context import DeviceLike
 from ._errors import InvalidArgumentError
 from ._function import Function, is_array
 from ._tensor import Tensor, asarray
-from ._traced import Trace, TracedTensor
+from ._traced import GraphTrace, TracedTensor
 from ._tracing import state
 from ._tree import flatten, unflatten
 
@@ -24,19 +24,20 @@ def _floats_as_tensors(value: Any) -> Any:
 class _Differentiated:
     """One argument of a traced function that it is differentiated by."""
 
-    def __init__(self, trace: Trace, name: str, place: int, argument: Any):
+    def __init__(self, trace: GraphTrace, name: str, place: int, argument: Any):
         self.trace = trace
         self.module: Dict[str, Tensor] = {}
-        self.replaced: List[Tuple[Tensor, TracedTensor, TracedTensor]] = []  # tensor, value before, value that is differentiated by
+        self.rebound: List[Tuple[Tensor, TracedTensor, TracedTensor]] = []  # parameter, its value before, the leaf in its place
         if hasattr(argument, "named_parameters"):
             parameters: Dict[str, Tensor] = {key: value for key, value in argument.named_parameters(trainable=True)}
             if not parameters:
                 raise InvalidArgumentError(f"{name}: expected a module with parameters that are not frozen as argument {place}, got {argument!r}")
             for tensor in parameters.values():
                 before = trace.lift(tensor)
-                self.replaced.append((tensor, before, self._own(before)))
-                trace.rebind(tensor, self.replaced[-1][2])
-            self.argument, self.values = argument, [value for _, _, value in self.replaced]
+                leaf = self._as_leaf(before)
+                self.rebound.append((tensor, before, leaf))
+                trace.rebind(tensor, leaf)
+            self.argument, self.values = argument, [leaf for _, _, leaf in self.rebound]
             self.structure: Any = (dict, tuple((key, "leaf") for key in parameters))
             return
         leaves: List[Any] = []
@@ -46,17 +47,17 @@ class _Differentiated:
                 got = f"a tensor of {each.dtype}" if isinstance(each, Tensor) else repr(each) if isinstance(each, (int, str)) else type(each).__name__
                 raise InvalidArgumentError(f"{name}: expected floating tensors, numbers or a module as argument {place}, by which it is differentiated, got "
                                            f"{got}: choose others by argnums")
-        self.values = [self._own(trace.lift(each)) for each in leaves]
+        self.values = [self._as_leaf(trace.lift(each)) for each in leaves]
         self.argument = unflatten(self.structure, list(self.values))
 
-    def _own(self, value: TracedTensor) -> TracedTensor:
-        """A value on which nothing depends that was computed before, so that only the function itself is differentiated."""
+    def _as_leaf(self, value: TracedTensor) -> TracedTensor:
+        """The value, or an identity of it, on which nothing depends that was computed before, so that only the function itself is differentiated."""
         return self.trace.identity(value) if self.trace.node_count else value
 
-    def restore(self) -> None:
-        """Sets parameters to what they were, unless the function has set them."""
-        for tensor, before, own in self.replaced:
-            if self.trace.lift(tensor) is own:
+    def unbind(self) -> None:
+        """Gives parameters the values that they had before, unless the function has set them."""
+        for tensor, before, leaf in self.rebound:
+            if self.trace.lift(tensor) is leaf:
                 self.trace.rebind(tensor, before)
 
 
@@ -87,7 +88,7 @@ def _derivative(f: Callable[..., Any], argnums: Argnums, has_aux: bool, name: st
         gradients = iter(trace.gradients(value, [each for one in chosen for each in one.values]))
         made = [unflatten(one.structure, [next(gradients) for _ in one.values]) for one in chosen]
         for one in chosen:
-            one.restore()
+            one.unbind()
         return result, made[0] if isinstance(argnums, int) else tuple(made)
 
     return run

@@ -47,7 +47,7 @@ class TracedTensor(Tensor):
     __slots__ = ("_trace", "_value")
     _release = staticmethod(_nothing)
 
-    def __init__(self, trace: "Trace", value: int):
+    def __init__(self, trace: "GraphTrace", value: int):
         Object.__init__(self, 0)
         self._device = None
         self._known = None
@@ -205,7 +205,7 @@ VIEWS: Dict[str, Callable[..., Tensor]] = {
 }
 
 
-class Trace:
+class GraphTrace:
     """One run of a traced function: a graph that grows with each operation.
 
     Tensors with elements that the function uses become inputs of the program, whose elements are read at each run; `freeze` makes them
@@ -226,13 +226,14 @@ class Trace:
         self._input_count = 0
         self._streams = 0
         self._key: Optional[TracedTensor] = None
+        self._outer: Optional[GraphTrace] = None
 
-    def __enter__(self) -> "Trace":
-        state.trace = self
+    def __enter__(self) -> "GraphTrace":
+        self._outer, state.trace = state.trace, self
         return self
 
     def __exit__(self, *_: Any) -> None:
-        state.trace = None
+        state.trace = self._outer
 
     def close(self) -> None:
         """Ends the trace: its tensors can no longer be used."""
@@ -270,7 +271,7 @@ class Trace:
         if isinstance(tensor, TracedTensor):
             if tensor._trace is not self:
                 tensor._trace.expect_open()
-                raise TraceError(f"tensor: expected one of the trace of {self.name}, got one of the trace of {tensor._trace.name} in another thread")
+                raise TraceError(f"tensor: expected one of the trace of {self.name}, got one of the trace of {tensor._trace.name}")
             return tensor
         known = self._values.get(id(tensor))
         if known is not None:
@@ -302,11 +303,15 @@ class Trace:
         self.conditions.append((weakref.ref(owner), attribute, value))
         return value
 
+    def drawn_input(self, make: Callable[[], Tensor]) -> TracedTensor:
+        """A key that `make` gives anew for each run."""
+        self.sources.append(make)
+        return self.add_input(BY_CODE[_api.DTYPES["u64"]], (2,))
+
     def random_key(self, make: Callable[[], Tensor]) -> Tuple[TracedTensor, int]:
         """(a key that `make` gives anew for each run, a stream that no other op of the trace has)"""
         if self._key is None:
-            self._key = self.add_input(BY_CODE[_api.DTYPES["u64"]], (2,))
-            self.sources.append(make)
+            self._key = self.drawn_input(make)
         self._streams += 1
         return self._key, self._streams
 

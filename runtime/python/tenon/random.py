@@ -39,7 +39,7 @@ def seed(number: int) -> None:
 
 def key() -> Tensor:
     """The next key (seed, count of keys), uint64, for the Random functions of tenon.ops."""
-    return _drawn()[0]
+    return _generator.key() if state.trace is None else state.trace.drawn_input(_generator.key)
 
 
 def _drawn() -> Tuple[Tensor, int]:
