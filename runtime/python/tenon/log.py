@@ -69,7 +69,8 @@ def to_stderr() -> None:
 
 def set_level(level: str) -> None:
     """Logs lines of this level and above: "debug", "info", "warning" (the default) or "error". It goes before the environment and files, also
-    for contexts that are created later; the key logging.level in the dict of a Context goes before it.
+    for contexts that are created later; the key logging.level in the dict of a Context goes before it. A context whose configuration is YAML
+    text sets the level of that text, of the environment or of files.
 
     Errors  InvalidArgumentError: another level.
     """
