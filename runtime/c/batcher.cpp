@@ -2,6 +2,8 @@
 // Dynamic batching in the C API.
 #include <tenon/batcher.h>
 
+#include <algorithm>
+#include <chrono>
 #include <future>
 #include <memory>
 
@@ -73,6 +75,11 @@ void give_results(const TenonRequest& request, TenonTensor** out_outputs, std::u
   give(in_order, out_outputs, output_count, "out_outputs");
 }
 
+/// So long a time is as good as no limit, and does not overflow the clock.
+std::chrono::microseconds within_a_year(std::int64_t microseconds) {
+  return std::min<std::chrono::microseconds>(std::chrono::microseconds(microseconds), std::chrono::hours(24 * 365));
+}
+
 std::unique_ptr<TenonRequest> submit(const TenonBatcher* batcher, const char* const* names, const TenonTensor* const* inputs,
                                      std::uint64_t input_count, const TenonRequestOptions* options) {
   TenonBatcher& own = get(batcher, "batcher");
@@ -80,7 +87,8 @@ std::unique_ptr<TenonRequest> submit(const TenonBatcher* batcher, const char* co
   if ((given.flags & ~std::uint32_t{TENON_REQUEST_DO_NOT_WAIT}) != 0)
     throw BadArgument("options.flags: expected TENON_REQUEST_DO_NOT_WAIT or 0, got " + std::to_string(given.flags));
   RequestOptions request;
-  if (given.timeout_us > 0) request.deadline = Clock::now() + std::chrono::microseconds(given.timeout_us);
+  if (given.timeout_us < 0) throw BadArgument("options.timeout_us: expected 0 or more, got " + std::to_string(given.timeout_us));
+  if (given.timeout_us > 0) request.deadline = Clock::now() + within_a_year(given.timeout_us);
   if (given.cancellation != nullptr) request.stop = get(given.cancellation, "options.cancellation").source.get_token();
   NamedTensors tensors;
   for (NamedTensor& tensor : named_tensors(names, inputs, input_count, own.input.c_str())) {
@@ -189,7 +197,7 @@ TenonError* tenon_request_wait(const TenonRequest* request, int64_t timeout_us, 
       result.wait();
       *out_ready = 1;
     } else {
-      *out_ready = result.wait_for(std::chrono::microseconds(timeout_us)) == std::future_status::ready ? 1 : 0;
+      *out_ready = result.wait_for(within_a_year(timeout_us)) == std::future_status::ready ? 1 : 0;
     }
   });
 }

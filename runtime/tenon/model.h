@@ -213,9 +213,8 @@ class TENON_API Model {
   void replace_head(const std::string& after, std::vector<LayerDefinition> head);
 
   /// Trains up to options.epochs from the current position, or, with options.initial_epoch, by so
-  /// many more: an epoch that was interrupted is
-  /// resumed if it still has the same number of batches. With mixed_float16, steps with non-finite
-  /// gradients are skipped but counted. With Dataset::sample_weights, loss and metrics of a batch are
+  /// many more: an epoch that was interrupted is resumed if it still has the same number of batches.
+  /// With mixed_float16, steps with non-finite gradients are skipped but counted. With Dataset::sample_weights, loss and metrics of a batch are
   /// means weighted by them, sum(w * l) / sum(w), also over batches: a weight of 2 is a sample that
   /// occurs twice.
   /// Errors  a loss that is not finite (epoch and step are named; parameters stay as that step left

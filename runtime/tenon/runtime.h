@@ -679,10 +679,11 @@ typedef struct TenonFitCallbacks {
  * accumulate, steps_per_epoch, validation_split, callbacks (as in a train.yaml), workers, prefetch,
  * pinned, shuffle_buffer. As in Keras, epochs - initial_epoch epochs are trained, whatever the model
  * has been trained before, and counted from initial_epoch, which is 0 by default: to resume a
- * training of 10 epochs in all, give `epochs` of tenon_model_describe. `validation`, which may be NULL, is evaluated after each epoch. A cancellation in
- * `run` ends the fit without an error, at its last complete step. `out_history` may be NULL, or gets
- * {"epochs": [{epoch, logs: {loss, ...}, seconds, samples, learning_rate}], "end": "finished",
- * "stopped" or "interrupted", "reason"}; a number that is not finite is null.
+ * training of 10 epochs in all, give `epochs` of tenon_model_describe. `validation`, which may be
+ * NULL, is evaluated after each epoch. A cancellation in `run` ends the fit without an error, at its
+ * last complete step. `out_history` may be NULL, or gets {"epochs": [{epoch, logs: {loss, ...},
+ * seconds, samples, learning_rate}], "end": "finished", "stopped" or "interrupted", "reason"}; a
+ * number that is not finite is null.
  * Errors  a loss that is not finite; those of callbacks, data and devices. */
 TENON_API TenonError* tenon_model_fit(TenonModel* model, const TenonData* data,
                                       const TenonData* validation, const char* options,

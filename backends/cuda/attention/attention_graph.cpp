@@ -48,17 +48,17 @@ class Builder {
 
     const Descriptor& v = transposed(attention_v, p_.keys, p_.result);
     const Descriptor& centred = binary(CUDNN_POINTWISE_SUB, product(dy, v), row_dots, of_scores());
-    const Descriptor& slopes = scaled(binary(CUDNN_POINTWISE_MUL, centred, weights, of_scores()));
-    combine_heads(transposed_scores(slopes), q, attention_dk, p_.size);
+    const Descriptor& score_gradients = scaled(binary(CUDNN_POINTWISE_MUL, centred, weights, of_scores()));
+    combine_heads(transposed_scores(score_gradients), q, attention_dk, p_.size);
 
     const Descriptor& keys = graph_.tensor(dense(0, type_, p_.groups, p_.keys, p_.size));
     graph_.reshape(k, keys);
     const Descriptor& dq = stored(attention_dq, type_, p_.heads, p_.queries, p_.size);
     if (p_.deterministic) {
-      graph_.multiply(slopes, keys, dq);
+      graph_.multiply(score_gradients, keys, dq);
     } else {
       const Descriptor& dq_sums = stored(attention_dq_sums, f32, p_.heads, p_.queries, p_.size);
-      graph_.multiply(slopes, keys, dq_sums);
+      graph_.multiply(score_gradients, keys, dq_sums);
       graph_.pointwise(CUDNN_POINTWISE_IDENTITY, f32, dq_sums, nullptr, dq);
     }
     return std::move(graph_);
@@ -114,7 +114,7 @@ class Builder {
     const Descriptor& attends = of_scores(CUDNN_DATA_BOOLEAN);
     graph_.pointwise(CUDNN_POINTWISE_CMP_GE, CUDNN_DATA_BOOLEAN, query, &key, attends);
     const Descriptor& result = of_scores();
-    graph_.select(attends, scores, value(attention_nothing), result);
+    graph_.select(attends, scores, value(attention_minus_infinity), result);
     return result;
   }
   const Descriptor& transposed_scores(const Descriptor& scores) {

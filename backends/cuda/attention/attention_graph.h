@@ -30,7 +30,7 @@ struct AttentionProblem {
 std::string text_of(const AttentionProblem& problem);
 
 /// Tensor ids of the graphs. `row_dots` (B, H, S) and `dq_sums` (B, H, S, D), both f32, are scratch memory of a gradient, the latter if it
-/// is not deterministic. `scale` and `nothing`, minus infinity, are f32 by value.
+/// is not deterministic. `scale`, `minus_infinity` and `one` are f32 by value.
 enum : std::int64_t {
   attention_q = 1,
   attention_k,
@@ -38,7 +38,7 @@ enum : std::int64_t {
   attention_y,
   attention_log_sum,
   attention_scale,
-  attention_nothing,
+  attention_minus_infinity,
   attention_one,
   attention_dy,
   attention_dq,

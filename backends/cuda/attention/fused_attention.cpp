@@ -179,13 +179,18 @@ bool run_fused_attention(const sdk::Call& call, bool gradient) {
   ScratchArena arena(call.scratch);
   const Scratch scratch = allocate(arena, *problem, *plan->plan);
   auto scale = static_cast<float>(call.attr<tenon_attributes_attention>().scale);
-  float nothing = -std::numeric_limits<float>::infinity(), one = 1;
+  float minus_infinity = -std::numeric_limits<float>::infinity(), one = 1;
   pointers.push_back({attention_scale, &scale});
-  if (problem->causal) pointers.push_back({attention_nothing, &nothing});
+  if (problem->causal) pointers.push_back({attention_minus_infinity, &minus_infinity});
   if (gradient) {
     pointers.push_back({attention_one, &one});
     pointers.push_back({attention_row_dots, scratch.row_dots});
     if (!problem->deterministic) pointers.push_back({attention_dq_sums, scratch.dq_sums});
+  }
+  // Before cuDNN 9.6 the engines add to what is there.
+  if (scratch.dq_sums != nullptr && !chooser.clears_sums()) {
+    const auto bytes = static_cast<std::size_t>(problem->rows() * problem->size) * sizeof(float);
+    device.check(cudaMemsetAsync(scratch.dq_sums, 0, bytes, stream.handle()), "cudaMemsetAsync");
   }
   chooser.run(stream, *plan, pointers, scratch.workspace);
   return true;

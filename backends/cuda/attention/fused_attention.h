@@ -39,6 +39,8 @@ class AttentionDevice {
   const AttentionPlan& choose(const AttentionProblem& problem);
   /// The cached plan; NULL if there is none.
   const AttentionPlan* find(const AttentionProblem& problem) const { return plans_.find(problem); }
+  /// Whether the engines set the sums of dq to 0 before they add to them.
+  bool clears_sums() const { return functions_ != nullptr && functions_->cudnnGetVersion() >= 90600; }
   /// Enqueues a usable plan on the stream. `workspace` has plan.workspace_bytes() bytes, aligned to 256.
   void run(Stream& stream, const AttentionPlan& plan, std::span<const GraphPointer> pointers, void* workspace);
 

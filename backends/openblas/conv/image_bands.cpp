@@ -36,7 +36,7 @@ namespace {
 // Bytes of a band that stay in L2 while panels stream through it.
 constexpr std::int64_t band_bytes = 512 * 1024;
 // Bands of a whole image up to this size may be shared by the threads.
-constexpr std::int64_t shared_bytes = 1536 * 1024;
+constexpr std::int64_t shared_band_bytes = 1536 * 1024;
 // Rows worth a task of their own, a multiple of the register tiles.
 constexpr std::int64_t task_rows = 128;
 
@@ -70,7 +70,7 @@ BandLayout::BandLayout(const DirectConv& conv, std::int64_t element_size, const 
   const std::int64_t weight_bytes = conv.k() * conv.group_columns() * element_size;
   const std::int64_t whole = Band(conv, element_size, conv.high.results).bytes();
   // Weights are read from memory, those of a whole net do not stay in the cache: once if they are more than the image.
-  shared = whole <= shared_bytes && weight_bytes > 2 * whole && conv.group_columns() >= 32 * host.thread_count();
+  shared = whole <= shared_band_bytes && weight_bytes > 2 * whole && conv.group_columns() >= 32 * host.thread_count();
   lines = conv.high.results;
   if (!shared) {
     // Bands fit the cache, and each thread gets several.
@@ -84,7 +84,7 @@ BandLayout::BandLayout(const DirectConv& conv, std::int64_t element_size, const 
   blocks = sdk::ceil_div(conv.high.results, lines);
   lines = sdk::ceil_div(conv.high.results, blocks);
   workers = shared ? 1 : worker_count(host, conv.images * blocks);
-  if (shared) images = std::clamp<std::int64_t>(shared_bytes / whole, 1, std::max<std::int64_t>(1, conv.images));
+  if (shared) images = std::clamp<std::int64_t>(shared_band_bytes / whole, 1, std::max<std::int64_t>(1, conv.images));
 }
 
 void fill_band(const DirectConv& conv, const Band& band, const void* image, std::uint8_t padding, std::int64_t first,

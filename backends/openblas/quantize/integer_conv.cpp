@@ -63,7 +63,7 @@ struct Layout {
 };
 
 /// Bytes of all rows up to which threads may share them.
-constexpr std::int64_t shared_bytes = 1024 * 1024;
+constexpr std::int64_t shared_rows_bytes = 1024 * 1024;
 
 Layout layout_of(const ConvGeometry& g, const sdk::Host& host) {
   Layout layout;
@@ -78,7 +78,7 @@ Layout layout_of(const ConvGeometry& g, const sdk::Host& host) {
   const std::int64_t worthwhile = sdk::round_up(smallest_piece / std::max<std::int64_t>(1, row_work) + 1, row_multiple);
   layout.block = std::min({fitting, std::max(fair, worthwhile), std::max<std::int64_t>(rows, 1)});
   const bool parts = padded_columns(g.out_channels) / integer_panel_width >= 2 * layout.workers;
-  layout.by_panels = g.groups == 1 && parts && rows < g.out_channels && rows * layout.step <= shared_bytes && host.thread_count() > 1;
+  layout.by_panels = g.groups == 1 && parts && rows < g.out_channels && rows * layout.step <= shared_rows_bytes && host.thread_count() > 1;
   if (layout.by_panels) {
     layout.block = rows;
     layout.workers = 1;

@@ -55,13 +55,12 @@ static Py_ssize_t addresses_of(PyObject* tuple, void** out_pointers) {
 static PyObject* outcome_of(TenonError* error, void* const* results, uint64_t count) {
   if (error != NULL) return PyLong_FromVoidPtr(error);
   PyObject* list = PyList_New((Py_ssize_t)count);
-  if (list == NULL) return NULL;
-  for (uint64_t i = 0; i < count; ++i) {
+  for (uint64_t i = 0; list != NULL && i < count; ++i) {
     PyObject* handle = PyLong_FromVoidPtr(results[i]);
-    if (handle == NULL || PyList_SetItem(list, (Py_ssize_t)i, handle) != 0) {
-      Py_DECREF(list);
-      return NULL;
-    }
+    if (handle == NULL || PyList_SetItem(list, (Py_ssize_t)i, handle) != 0) Py_CLEAR(list);
+  }
+  if (list == NULL) {  // nobody learns of the results
+    for (uint64_t i = 0; i < count; ++i) release_function(results[i]);
   }
   return list;
 }

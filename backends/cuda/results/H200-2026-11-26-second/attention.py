@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention and its gradient: single calls of Tenon's Python package beside PyTorch's implementations, both by the clock until the device is
+"""Attention and its gradient: single calls of Tenon's Python package next to PyTorch's implementations, both by the clock until the device is
 done. One line of JSON for each shape and dtype; errors are the largest differences from PyTorch in f64."""
 import json
 import time

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elementwise ops, softmax and products of large tensors: single calls of Tenon's Python package beside PyTorch's, both by the clock until the
+"""Elementwise ops, softmax and products of large tensors: single calls of Tenon's Python package next to PyTorch's, both by the clock until the
 device is done. One line of JSON for each."""
 import json
 import time
