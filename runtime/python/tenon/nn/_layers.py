@@ -255,7 +255,10 @@ class Dropout(Module):
 
 
 class MultiheadAttention(Module):
-    """out_proj(softmax(q k' / sqrt(d)) v) for each head of size d = embed_dim / num_heads, of projections of the arguments (n, length, embed_dim)."""
+    """out_proj(softmax(q k' / sqrt(d)) v) for each head of size d = embed_dim / num_heads, of projections of the arguments (n, length, embed_dim).
+
+    In PyTorch's words it has batch_first=True, and it returns the output alone, without the weights of the attention.
+    """
 
     def __init__(self, embed_dim: int, num_heads: int, bias: bool = True):
         if embed_dim % num_heads:
