@@ -46,7 +46,8 @@ class Explanation(Dict[str, Any]):
 
     def svg(self) -> str:
         """The picture: boxes in the order of computation, coloured by device; those that do not run where they were requested have a thick
-        border; those without a kernel of their own, since another's includes them or they are views, a dashed one. A training step has the gradients in a second column, next to what they belong to."""
+        border; those without a kernel of their own, since another's includes them or they are views, a dashed one.
+        A training step has the gradients in a second column, next to what they belong to."""
         return picture(_boxes(self["nodes"], self.by_layer))
 
     def save(self, path: PathLike) -> None:
@@ -88,8 +89,11 @@ def _boxes(nodes: List[Dict[str, Any]], by_layer: bool) -> List[Box]:
         kernels = list(dict.fromkeys(each["algorithm"] for each in group if each["algorithm"]))
         ops = list(dict.fromkeys(each["op"] for each in group))
         devices = list(dict.fromkeys(each["device"] or "no device" for each in group))
-        details = [f"{each['node']}: {each['op']} {each['dtype']} on {each['device'] or 'no device'}"
-                   + (f", kernel {each['algorithm']}" if each["algorithm"] else ", no kernel of its own" if each["device"] in reporting else "") + (f": {each['reason']}" if each["reason"] else "") for each in group]
+        details = []
+        for each in group:
+            kernel = f", kernel {each['algorithm']}" if each["algorithm"] else ", no kernel of its own" if each["device"] in reporting else ""
+            reason = f": {each['reason']}" if each["reason"] else ""
+            details.append(f"{each['node']}: {each['op']} {each['dtype']} on {each['device'] or 'no device'}{kernel}{reason}")
         inputs = [name_of(each) for node in group for each in node["inputs"]]
         boxes.append(Box(name, ", ".join(kernels or ops), " and ".join(devices), any(each["reason"] for each in group),
                          bool(kernels) or not reporting.intersection(devices), "\n".join(details),

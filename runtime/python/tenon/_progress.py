@@ -111,7 +111,9 @@ class NotebookProgress(Progress):
         cell = "style='text-align: right; padding: 2px 10px'"
         html = ""
         if not self.ended:
-            bar = f"<progress value='{self.batch}' max='{self.batches}' style='width: 240px'></progress> {self.batch}/{self.batches}" if self.batches else f"batch {self.batch}"
+            bar = f"batch {self.batch}"
+            if self.batches:
+                bar = f"<progress value='{self.batch}' max='{self.batches}' style='width: 240px'></progress> {self.batch}/{self.batches}"
             html = f"<div>Epoch {self.epoch + 1}/{self.epochs} {bar}{escape(shown(self.logs))}</div>"
         if self.rows:
             names = list(self.rows[-1])
