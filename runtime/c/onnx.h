@@ -8,7 +8,7 @@
 
 struct TenonOnnx final : tenon::c::Object {
   static constexpr tenon::c::Kind kind_of = tenon::c::Kind::onnx;
-  TenonOnnx(tenon::onnx::Model model, tenon::Context on) : Object(kind_of), value(std::move(model)), context(std::move(on)) {}
+  TenonOnnx(tenon::onnx::Model model, const tenon::Context& on) : Object(kind_of), value(std::move(model)), context(on) {}
   tenon::onnx::Model value;
   tenon::Context context;
 };

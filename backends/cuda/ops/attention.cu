@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scaled dot-product attention of several heads and its gradient, tile by tile: no matrix of all scores in memory. What cuDNN's engines take
-// of it in 16 bits runs there: attention/fused_attention.h.
+// Scaled dot-product attention of several heads and its gradient, tile by tile: no matrix of all scores in memory. What cuDNN's engines
+// take of it in 16 bits runs there: attention/fused_attention.h.
 //
 // The heads of q that share a head of k and v are contiguous in memory, so that their rows form one matrix: a group has
 // R = (H / G) S rows, row r being query r % S of its head r / S.
