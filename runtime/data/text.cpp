@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // data/text.cpp - text as labels of its characters; the target of a sample is shifted by one character.
-//
-// Source  The Unicode Standard 15, section 3.9, table 3-7: well-formed UTF-8.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,26 +8,12 @@
 #include <tenon/data.h>
 #include <tenon/error.h>
 
+#include "core/utf8.h"
 #include "data/token_stream.h"
 #include "io/gzip.h"
 
 namespace tenon {
 namespace {
-
-/// The bytes of the character at the start of the text; 0 if it is not UTF-8.
-std::size_t length_of_character(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
-  const auto continues = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xBF) { return byte(i) >= low && byte(i) <= high; };
-  const unsigned first = byte(0);
-  if (first == 0) return 0;
-  if (first < 0x80) return 1;
-  if (first >= 0xC2 && first <= 0xDF) return continues(1) ? 2 : 0;
-  if (first >= 0xE0 && first <= 0xEF) return continues(1, first == 0xE0 ? 0xA0 : 0x80, first == 0xED ? 0x9F : 0xBF) && continues(2) ? 3 : 0;
-  if (first >= 0xF0 && first <= 0xF4) {
-    return continues(1, first == 0xF0 ? 0x90 : 0x80, first == 0xF4 ? 0x8F : 0xBF) && continues(2) && continues(3) ? 4 : 0;
-  }
-  return 0;
-}
 
 std::string place_of(std::string_view text, std::size_t at, const std::string& name) {
   return fmt::format("{}:{}", name, std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n') + 1);
@@ -39,7 +23,7 @@ std::string place_of(std::string_view text, std::size_t at, const std::string& n
 template <class Take>
 void for_each_character(std::string_view text, const std::string& name, Take&& take) {
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t length = length_of_character(text.substr(at));
+    const std::size_t length = utf8_length(text.substr(at));
     if (length == 0) {
       throw Error(fmt::format("{}: expected text in UTF-8, got the byte 0x{:02x}; convert the file by `iconv -t UTF-8`",
                               place_of(text, at, name), static_cast<unsigned char>(text[at])));
@@ -53,7 +37,7 @@ void for_each_character(std::string_view text, const std::string& name, Take&& t
 
 Alphabet::Alphabet(const std::vector<std::string>& characters) : characters_(characters) {
   for (const std::string& character : characters) {
-    if (character.empty() || length_of_character(character) != character.size()) {
+    if (character.empty() || utf8_length(character) != character.size()) {
       throw Error(fmt::format("alphabet: expected one character in UTF-8, got '{}'", character));
     }
     if (!labels_.emplace(character, labels_.size()).second) throw Error(fmt::format("alphabet: '{}' is given twice", character));

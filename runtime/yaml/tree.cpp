@@ -14,6 +14,7 @@
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
 
+#include "core/utf8.h"
 #include "io/gzip.h"
 #include "io/limits.h"
 
@@ -99,6 +100,7 @@ class TreeBuilder : public YAML::EventHandler {
     node.text = value;
     node.quoted = tag != "?";
     if (tag == "!") check_closed(mark);
+    check_characters(node);
     finish(std::move(node), anchor);
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, YAML::EmitterStyle::value style) override {
@@ -163,6 +165,19 @@ class TreeBuilder : public YAML::EventHandler {
       }
       if (++line >= lines_.size()) fail(at(mark.line, mark.column), "the quote that opens here is not closed");
       rest = lines_[line];
+    }
+  }
+
+  /// yaml-cpp accepts any bytes, of which other files, JSON among them, could not be written.
+  static void check_characters(const Node& node) {
+    const std::string_view text = node.text;
+    for (std::size_t i = 0; i < text.size();) {
+      const std::size_t length = text[i] == '\0' ? 1 : utf8_length(text.substr(i));
+      if (length == 0) {
+        fail(node.mark, fmt::format("expected text in UTF-8, got the byte 0x{:02x}; convert the file by `iconv -t UTF-8`",
+                                    static_cast<unsigned char>(text[i])));
+      }
+      i += length;
     }
   }
 

@@ -51,6 +51,14 @@ TEST_CASE("yaml: values have types and positions") {
   top.finish();
 }
 
+TEST_CASE("yaml: text is UTF-8") {
+  CHECK(parse("name: caf\xC3\xA9").entries[0].value.text == "caf\xC3\xA9");
+  CHECK(parse("name: \"a\\0b\"").entries[0].value.text == std::string("a\0b", 3));
+  CHECK(parse_error("a: 1\nname: caf\xE9") ==
+        "t.yaml:2:7: expected text in UTF-8, got the byte 0xe9; convert the file by `iconv -t UTF-8`");
+  CHECK(parse_error("\xFF: 1").find("got the byte 0xff") != std::string::npos);
+}
+
 TEST_CASE("yaml: an integer is decimal or hexadecimal, signed, and fits") {
   const auto read = [](const char* text) {
     const Node tree = parse(std::string("k: ") + text);

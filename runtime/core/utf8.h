@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// core/utf8.h - the characters of a text.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace tenon {
+
+/// The bytes of the character at the start of the text; 0 if the text is empty, or begins with a zero or with what is not UTF-8.
+///
+/// Source  The Unicode Standard 15, section 3.9, table 3-7: well-formed UTF-8.
+std::size_t utf8_length(std::string_view text);
+
+}  // namespace tenon
