@@ -8,9 +8,9 @@
 #include <tenon/data.h>
 #include <tenon/error.h>
 
-#include "core/utf8.h"
 #include "data/token_stream.h"
 #include "io/gzip.h"
+#include "io/utf8.h"
 
 namespace tenon {
 namespace {

@@ -14,9 +14,9 @@
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
 
-#include "core/utf8.h"
 #include "io/gzip.h"
 #include "io/limits.h"
+#include "io/utf8.h"
 
 namespace tenon::yaml {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// core/utf8.h - the characters of a text.
+// io/utf8.h - the characters of a text.
 #pragma once
 
 #include <cstddef>

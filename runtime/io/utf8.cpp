@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/utf8.h"
+#include "io/utf8.h"
 
 namespace tenon {
 
