@@ -145,6 +145,7 @@ def test_backends_are_listed_with_what_became_of_them():
 
 def test_the_doctor_tells_versions_backends_and_devices():
     diagnosis = tenon.doctor()
+    assert f"calls by {'ctypes alone' if tenon._library.native is None else 'the native module'}" in str(diagnosis)
     assert diagnosis.healthy
     for part in (f"tenon {tenon.__version__}", "python 3", "backend reference: healthy", "device reference:0"):
         assert part in repr(diagnosis)

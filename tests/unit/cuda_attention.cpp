@@ -81,9 +81,9 @@ TEST_CASE("cuda attention: without a usable engine there is no plan, and the log
   AttentionProblem limited = problem(true, false);
   limited.workspace_limit = 1000;
   CHECK_FALSE(choose(bench.device, limited).plan.has_value());
-  REQUIRE(bench.host.lines.size() == 1);
-  CHECK_MESSAGE(contains(bench.host.lines[0], "no cuDNN engine runs it"), bench.host.lines[0]);
-  CHECK_MESSAGE(contains(bench.host.lines[0], "engine 6: it needs a workspace of 4096 bytes"), bench.host.lines[0]);
+  REQUIRE(bench.host.warnings.size() == 1);
+  CHECK_MESSAGE(contains(bench.host.warnings[0], "no cuDNN engine runs it"), bench.host.warnings[0]);
+  CHECK_MESSAGE(contains(bench.host.warnings[0], "engine 6: it needs a workspace of 4096 bytes"), bench.host.warnings[0]);
   CHECK(choose(bench.device, problem(true, false)).engine.index == 6);
 }
 

@@ -126,9 +126,12 @@ AttentionPlan AttentionDevice::chosen(const AttentionProblem& problem) {
     line += plan.engine.text() + ", workspace " + std::to_string(plan.plan->workspace_bytes()) + " bytes";
   } else {
     device_.check_context("cuDNN");  // a lost device reports no engines
-    line += "no cuDNN engine runs it, so kernels without tensor cores do; rejected engines: " + rejections.text();
+    line +=
+        "no cuDNN engine runs it within the workspace limit (backends.options.cuda.workspace_limit_mib), so slower kernels without tensor "
+        "cores do; rejected engines: " +
+        rejections.text();
   }
-  device_.host.log(TENON_LOG_DEBUG, line.c_str());
+  device_.host.log(plan.plan ? TENON_LOG_DEBUG : TENON_LOG_WARNING, line.c_str());
   return plan;
 }
 

@@ -104,7 +104,8 @@ def doctor() -> Diagnosis:
     from importlib import metadata
     lines = [f"tenon {_library.version()}, library {_library.lib._name}",
              f"python {platform.python_version()} ({platform.python_implementation()}), {sys.executable}",
-             f"system {platform.platform()}"]
+             f"system {platform.platform()}",
+             f"calls by {'ctypes alone' if _library.native is None else 'the native module, and ctypes'}"]
     for package in ("numpy", "torch", "jax", "onnx", "onnxruntime", "matplotlib"):
         try:
             lines.append(f"{package} {metadata.version(package)}")

@@ -31,15 +31,6 @@ def main():
         y = attention(*operands, is_causal=bool(causal))
         return lambda: torch.autograd.grad(y, operands, dy, retain_graph=True)
 
-    def on_gpu(run):
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        begin.record()
-        for _ in range(10):
-            run()
-        end.record()
-        end.synchronize()
-        return begin.elapsed_time(end) / 1e3 / 10
-
     def best_on_gpu(shape):
         from torch.nn.attention import SDPBackend, sdpa_kernel
         best = None
@@ -47,7 +38,7 @@ def main():
             try:
                 with sdpa_kernel(backend):
                     run = run_of(*shape)
-                    seconds = [on_gpu(run) for _ in range(arguments.runs + 2)][2:]
+                    seconds = torch_device.gpu_seconds(torch, run, arguments.runs)
             except RuntimeError:  # it does not support the dtype
                 continue
             if best is None or statistics.median(seconds) < statistics.median(best):

@@ -39,21 +39,12 @@ def main():
         backward = torch.ops.aten.convolution_backward
         return lambda: backward(dy, x, w, None, [stride] * 2, [padding] * 2, [1, 1], False, [0, 0], 1, output_mask)
 
-    def on_gpu(run):
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        begin.record()
-        for _ in range(10):
-            run()
-        end.record()
-        end.synchronize()
-        return begin.elapsed_time(end) / 1e3 / 10
-
     times = []
     with torch.inference_mode():
         for layer in arguments.layers:
             run = run_of(*layer)
             if arguments.device == "cuda":
-                times.append([on_gpu(run) for _ in range(arguments.runs + 2)][2:])
+                times.append(torch_device.gpu_seconds(torch, run, arguments.runs))
             else:
                 times.append(torch_device.time_runs(torch, arguments, run, arguments.runs, 2)[0])
     print(json.dumps({"name": torch_device.name_of(torch, arguments), "layers": times}))

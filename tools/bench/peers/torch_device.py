@@ -75,6 +75,19 @@ def synchronize(torch, arguments):
         torch.cuda.synchronize()
 
 
+def gpu_seconds(torch, run, runs):
+    """Seconds of `run`, `runs` times, by events around ten in a row, after two that are not counted."""
+    def once():
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        for _ in range(10):
+            run()
+        end.record()
+        end.synchronize()
+        return begin.elapsed_time(end) / 1e3 / 10
+    return [once() for _ in range(runs + 2)][2:]
+
+
 def time_runs(torch, arguments, run, runs, warm_up):
     """Wall-clock and processor seconds per run, each from an idle device to an idle device, after `warm_up` runs that are not timed."""
     seconds, cpu_seconds = [], []
