@@ -17,7 +17,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 SUFFIXES = {".h", ".c", ".cpp", ".cu", ".cuh"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')
 # Where compilers look, besides the folders above the including file.
-ROOTS = ["runtime", "plugins", "plugins/abi", "plugins/sdk", "tools", "tests"]
+ROOTS = ["runtime", "runtime/core", "plugins", "plugins/abi", "plugins/sdk", "tools", "tests"]
 
 
 def read_table(path):

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/path.h"
+
+namespace tenon::platform {
+
+std::filesystem::path path_of(std::string_view utf8) {
+  return std::filesystem::path(utf8);
+}
+
+std::string text_of(const std::filesystem::path& path) {
+  return path.native();
+}
+
+}  // namespace tenon::platform
