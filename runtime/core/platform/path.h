@@ -12,8 +12,8 @@ namespace tenon::platform {
 /// The path that a UTF-8 string names. On POSIX the bytes are taken as they are.
 std::filesystem::path path_of(std::string_view utf8);
 
-/// A path as UTF-8, with the system's separators. The inverse of path_of(). On POSIX the bytes as they are. On Windows a file name with half of
-/// a surrogate pair, which UTF-8 cannot hold, gets U+FFFD in its place.
+/// A path as UTF-8, with the system's separators. The inverse of path_of(). On POSIX the bytes as they are. On Windows a file name with
+/// half of a surrogate pair, which UTF-8 cannot hold, gets U+FFFD in its place.
 std::string text_of(const std::filesystem::path& path);
 
 }  // namespace tenon::platform
