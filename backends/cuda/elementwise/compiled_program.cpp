@@ -168,7 +168,7 @@ bool CompiledProgram::run(const sdk::Call& call) const {
   for (KernelOperand& operand : operands) pointers.push_back(&operand);
   Stream& stream = stream_of(call);
   const std::int64_t packs = (rows * columns + source_.pack - 1) / source_.pack;
-  launch_compiled(stream, grid_stride(stream.device(), (packs + source_.unroll - 1) / source_.unroll), kernel->handle(), pointers.data());
+  launch_compiled(stream, one_thread_each((packs + source_.unroll - 1) / source_.unroll), kernel->handle(), pointers.data());
   return true;
 }
 
