@@ -53,8 +53,12 @@ struct Shares {
   const Share<T>* x;
 
   template <int V>
-  __device__ Pack<Share<T>, V> pack(std::int64_t at) const {
+  __device__ Pack<Share<T>, V> load(std::int64_t at) const {
     return {x[at]};
+  }
+  template <int V>
+  __device__ const Pack<Share<T>, V>& terms(const Pack<Share<T>, V>& loaded) const {
+    return loaded;
   }
 };
 
@@ -66,8 +70,12 @@ struct WeightShares {
   Targets<T, Label> targets;
 
   template <int V>
-  __device__ Pack<Share<T>, V> pack(std::int64_t at) const {
+  __device__ Pack<Share<T>, V> load(std::int64_t at) const {
     return {Share<T>{T(0), targets.counts(at) ? targets.weight(at) : T(0)}};
+  }
+  template <int V>
+  __device__ const Pack<Share<T>, V>& terms(const Pack<Share<T>, V>& loaded) const {
+    return loaded;
   }
 };
 

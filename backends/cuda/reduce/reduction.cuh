@@ -8,7 +8,8 @@
 //   combine(a, b)       merges two Partials
 //   finish(a, terms)    the Result
 // and, to accumulate terms, either lift(x), the Partial of one term, or add(total, x, index): N terms and their indices within the line,
-// ascending from call to call. A source has an Element, `widest` (elements of a pack) and pack<V>(at): V terms from offset `at` on.
+// ascending from call to call. A source has an Element, `widest` (elements of a pack), load<V>(at): what is stored of the V terms from
+// offset `at` on, and terms(loaded): a pack of Elements.
 //
 // Accuracy  f32 is accumulated in f32: consumer GPUs run f64 at 1/64 of its speed. Sums are trees, except for the serial sum of each
 //           thread: over packs of a line, so that 10^9 terms make chains of 2000; over at most an eighth of its part of a column.
@@ -37,8 +38,12 @@ struct Values {
   const T* x;
 
   template <int V>
-  __device__ Pack<T, V> pack(std::int64_t at) const {
+  __device__ Pack<T, V> load(std::int64_t at) const {
     return pack_at<V>(x + at);
+  }
+  template <int V>
+  __device__ const Pack<T, V>& terms(const Pack<T, V>& loaded) const {
+    return loaded;
   }
 };
 
@@ -50,11 +55,14 @@ struct WideValues {
   const T* x;
 
   template <int V>
-  __device__ Pack<Element, V> pack(std::int64_t at) const {
-    const Pack<T, V> stored = pack_at<V>(x + at);
+  __device__ Pack<T, V> load(std::int64_t at) const {
+    return pack_at<V>(x + at);
+  }
+  template <int V>
+  __device__ Pack<Element, V> terms(const Pack<T, V>& loaded) const {
     Pack<Element, V> wide;
 #pragma unroll
-    for (int v = 0; v < V; ++v) wide.at[v] = widen(stored.at[v]);
+    for (int v = 0; v < V; ++v) wide.at[v] = widen(loaded.at[v]);
     return wide;
   }
 };
@@ -64,14 +72,21 @@ template <class T>
 struct Products {
   using Element = Wide<T>;
   static constexpr int widest = pack_width<T>;
+  template <int V>
+  struct Factors {
+    Pack<T, V> a, b;
+  };
   const T *a, *b;
 
   template <int V>
-  __device__ Pack<Element, V> pack(std::int64_t at) const {
-    Pack<Element, V> product = WideValues<T>{a}.template pack<V>(at);
-    const Pack<Element, V> factor = WideValues<T>{b}.template pack<V>(at);
+  __device__ Factors<V> load(std::int64_t at) const {
+    return {pack_at<V>(a + at), pack_at<V>(b + at)};
+  }
+  template <int V>
+  __device__ Pack<Element, V> terms(const Factors<V>& loaded) const {
+    Pack<Element, V> product;
 #pragma unroll
-    for (int v = 0; v < V; ++v) product.at[v] *= factor.at[v];
+    for (int v = 0; v < V; ++v) product.at[v] = widen(loaded.a.at[v]) * widen(loaded.b.at[v]);
     return product;
   }
 };
@@ -155,46 +170,53 @@ __device__ void take_in(const Op& op, typename Op::Partial& total, const T (&x)[
   }
 }
 
-/// Accumulates the packs first, first + step, ... < `end` of the line at `base` into total.
-///
-/// A batch is loaded before any of it is used; past the end, its first pack is loaded again: unconditional loads overlap.
-template <int V, class Op, class Source>
-__device__ void take_line(const Op& op, const Source& source, const Layout<1>& reduced, std::int64_t base, std::int64_t first,
-                          std::int64_t end, std::int64_t step, typename Op::Partial& total) {
-  for (std::int64_t p = first; p < end; p += batch * step) {
-    Pack<typename Source::Element, V> packs[batch];
+/// Calls take(loaded, index) for the packs, or rows, first, first + step, ... < `end` of the line at `base`. A batch is loaded before any
+/// of it is taken, and widened only then, so that loads overlap; past the end, its first pack is loaded again.
+template <int V, class Source, class Take>
+__device__ void for_batches(const Source& source, const Layout<1>& reduced, std::int64_t base, std::int64_t first, std::int64_t end,
+                            std::int64_t step, const Take& take) {
+  decltype(source.template load<V>(0)) loaded[batch];
+  std::int64_t p = first;
+  for (; p + (batch - 1) * step < end; p += batch * step) {
 #pragma unroll
-    for (int u = 0; u < batch; ++u) packs[u] = source.template pack<V>(base + term_at(reduced, p + u * step < end ? p + u * step : p));
+    for (int u = 0; u < batch; ++u) loaded[u] = source.template load<V>(base + term_at(reduced, p + u * step));
 #pragma unroll
-    for (int u = 0; u < batch; ++u) {
-      if (p + u * step >= end) break;
-      std::int64_t index[V];
+    for (int u = 0; u < batch; ++u) take(loaded[u], p + u * step);
+  }
+  if (p >= end) return;
 #pragma unroll
-      for (int v = 0; v < V; ++v) index[v] = (p + u * step) * V + v;
-      take_in(op, total, packs[u].at, index);
-    }
+  for (int u = 0; u < batch - 1; ++u) loaded[u] = source.template load<V>(base + term_at(reduced, p + u * step < end ? p + u * step : p));
+#pragma unroll
+  for (int u = 0; u < batch - 1; ++u) {
+    if (p + u * step < end) take(loaded[u], p + u * step);
   }
 }
 
-/// Accumulates element v of the packs in rows first, first + step, ... < `end` into totals[v]; loads as above.
+/// Accumulates the packs first, first + step, ... < `end` of the line at `base` into total.
+template <int V, class Op, class Source>
+__device__ void take_line(const Op& op, const Source& source, const Layout<1>& reduced, std::int64_t base, std::int64_t first,
+                          std::int64_t end, std::int64_t step, typename Op::Partial& total) {
+  for_batches<V>(source, reduced, base, first, end, step, [&](const auto& loaded, std::int64_t p) {
+    std::int64_t index[V];
+#pragma unroll
+    for (int v = 0; v < V; ++v) index[v] = p * V + v;
+    take_in(op, total, source.terms(loaded).at, index);
+  });
+}
+
+/// Accumulates element v of the packs in rows first, first + step, ... < `end` into totals[v].
 template <int V, class Op, class Source>
 __device__ void take_columns(const Op& op, const Source& source, const Layout<1>& reduced, std::int64_t base, std::int64_t first,
                              std::int64_t end, std::int64_t step, typename Op::Partial (&totals)[V]) {
-  for (std::int64_t j = first; j < end; j += batch * step) {
-    Pack<typename Source::Element, V> rows[batch];
+  for_batches<V>(source, reduced, base, first, end, step, [&](const auto& loaded, std::int64_t row) {
+    const Pack<typename Source::Element, V> terms = source.terms(loaded);
+    const std::int64_t index[1] = {row};
 #pragma unroll
-    for (int u = 0; u < batch; ++u) rows[u] = source.template pack<V>(base + term_at(reduced, j + u * step < end ? j + u * step : j));
-#pragma unroll
-    for (int u = 0; u < batch; ++u) {
-      if (j + u * step >= end) break;
-      const std::int64_t index[1] = {j + u * step};
-#pragma unroll
-      for (int v = 0; v < V; ++v) {
-        const typename Source::Element x[1] = {rows[u].at[v]};
-        take_in(op, totals[v], x, index);
-      }
+    for (int v = 0; v < V; ++v) {
+      const typename Source::Element x[1] = {terms.at[v]};
+      take_in(op, totals[v], x, index);
     }
-  }
+  });
 }
 
 // ---------------------------------------------------------------- combining threads
@@ -249,7 +271,7 @@ __global__ void __launch_bounds__(reduction_threads)
       take_line<V>(op, source, plan.reduced, base[0], begin + lane, end, plan.lanes, total);
       if (V > 1 && split == 0) {
         for (std::int64_t i = plan.terms - plan.tail + lane; i < plan.terms; i += plan.lanes) {
-          const Pack<T, 1> x = source.template pack<1>(base[0] + i);
+          const Pack<T, 1> x = source.terms(source.template load<1>(base[0] + i));
           const std::int64_t index[1] = {i};
           take_in(op, total, x.at, index);
         }
