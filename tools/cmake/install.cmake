@@ -26,7 +26,7 @@ foreach(backend IN LISTS backends)
   install(TARGETS tenon_backend_${backend} LIBRARY DESTINATION lib/tenon/backends COMPONENT ${component})
   # The exclusions for the conformance kit are installed next to the plugin file that they apply to.
   install(FILES ${PROJECT_SOURCE_DIR}/backends/${backend}/conformance.yaml OPTIONAL COMPONENT ${component}
-    DESTINATION lib/tenon/backends RENAME libtenon_backend_${backend}.conformance.yaml)
+    DESTINATION lib/tenon/backends RENAME ${CMAKE_SHARED_MODULE_PREFIX}tenon_backend_${backend}.conformance.yaml)
 endforeach()
 
 # Test programs that need a GPU: not installed by default, but part of the bundle that tools/package makes for GPU machines.
