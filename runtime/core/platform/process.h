@@ -112,9 +112,8 @@ class MessageChannel {
 /// Ends this process at once: no destructor, exit handler or other thread runs any more, of its libraries neither.
 [[noreturn]] void exit_now(int code);
 
-/// Whether this process has rights that the user who started it has not (set-user-id and the like): the environment is that of the user and
-/// must not be trusted.
-bool is_elevated();
+/// The command line of this process as UTF-8, with the program's name first. `argc` and `argv` are those of main.
+std::vector<std::string> command_line(int argc, const char* const* argv);
 
 /// The threads of this process; nothing if the system does not say.
 std::optional<int> thread_count();

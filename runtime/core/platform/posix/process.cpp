@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #if defined(__linux__)
-#include <sys/auxv.h>
 #include <sys/prctl.h>
 #endif
 
@@ -297,12 +296,8 @@ void exit_now(int code) {
   _exit(code);
 }
 
-bool is_elevated() {
-#if defined(__linux__)
-  return getauxval(AT_SECURE) != 0 || geteuid() != getuid() || getegid() != getgid();
-#else
-  return geteuid() != getuid() || getegid() != getgid();
-#endif
+std::vector<std::string> command_line(int argc, const char* const* argv) {
+  return {argv, argv + argc};
 }
 
 std::optional<int> thread_count() {
