@@ -23,7 +23,7 @@ function(tenon_frozen version)
   file(GLOB core CONFIGURE_DEPENDS ${runtime}/core/*.cpp ${runtime}/graph/*.cpp ${runtime}/exec/*.cpp ${runtime}/blas/*.cpp
     ${runtime}/config/config*.cpp ${runtime}/yaml/*.cpp ${runtime}/ops/*.cpp ${PROJECT_SOURCE_DIR}/plugins/loader/*.cpp)
   list(APPEND core ${runtime}/config/device_name.cpp ${runtime}/io/atomic_file.cpp ${runtime}/io/checksum.cpp
-    ${runtime}/io/gzip.cpp ${runtime}/io/limits.cpp ${runtime}/io/output_target.cpp ${runtime}/io/posix_file.cpp ${PROJECT_BINARY_DIR}/runtime/op_table.cpp)
+    ${runtime}/io/gzip.cpp ${runtime}/io/limits.cpp ${runtime}/io/output_target.cpp ${runtime}/io/input_file.cpp ${PROJECT_BINARY_DIR}/runtime/op_table.cpp)
   file(GLOB kit CONFIGURE_DEPENDS ${sdk}/*.cpp ${sdk}/${TENON_SYSTEM}/*.cpp)
   foreach(list core kit)
     set(taken)
@@ -43,7 +43,7 @@ function(tenon_frozen version)
   target_include_directories(abi_core_${tag} PUBLIC ${runtime} ${PROJECT_SOURCE_DIR}/plugins PRIVATE ${DLPACK_INCLUDE_DIRECTORY})
   target_compile_definitions(abi_core_${tag} PRIVATE BOOST_DLL_USE_STD_FS)
   target_link_libraries(abi_core_${tag} PUBLIC abi_sdk_${tag} fmt::fmt
-    PRIVATE Boost::headers yaml-cpp nlohmann_json::nlohmann_json ZLIB::ZLIB Threads::Threads ${CMAKE_DL_LIBS})
+    PRIVATE tenon::platform Boost::headers yaml-cpp nlohmann_json::nlohmann_json ZLIB::ZLIB Threads::Threads ${CMAKE_DL_LIBS})
   set_target_properties(abi_core_${tag} PROPERTIES OUTPUT_NAME tenon CXX_VISIBILITY_PRESET default)
   add_executable(abi_driver_${tag} EXCLUDE_FROM_ALL ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/pairs_driver.cpp)
   target_link_libraries(abi_driver_${tag} PRIVATE abi_core_${tag})
