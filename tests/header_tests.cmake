@@ -42,7 +42,7 @@ function(tenon_header_tests label)
   list(TRANSFORM of_INCLUDES REPLACE "^-isystem$" "-imsvc")
   if(TENON_clang_cl AND EXISTS ${c_library}/stdio.h)
     tenon_skippable_test(${label} header.c11.msvc COMMAND ${TENON_clang_cl} --target=x86_64-pc-windows-msvc /c /std:c11 /W4 /WX
-      -imsvc ${c_library} ${of_INCLUDES} /Fo${CMAKE_CURRENT_BINARY_DIR}/header.obj ${of_HEADER})
+      -imsvc ${c_library} ${of_INCLUDES} /Fo${CMAKE_CURRENT_BINARY_DIR}/header.obj -- ${of_HEADER})
   else()
     tenon_skippable_test(${label} header.c11.msvc COMMAND sh -c "echo 'skipped: no clang-cl or MinGW here: tools/setup installs them' && exit 77")
   endif()
