@@ -81,6 +81,10 @@ fs::path made_absolute(const fs::path& path, const fs::path& home) {
 
 }  // namespace
 
+std::string backend_file_name(std::string_view name) {
+  return fmt::format("{}{}{}", prefix, name, suffix);
+}
+
 std::optional<std::string> backend_name_of(const fs::path& file) {
   const std::string text = file.filename().string();
   if (text.size() <= prefix.size() + suffix.size() || !starts_with(text, prefix) || !ends_with(text, suffix)) return std::nullopt;

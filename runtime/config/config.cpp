@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tenon/config.h>
 
-#include <cstdlib>
-
 #include <fmt/format.h>
 #include <tenon/error.h>
 
 #include "config/config_table.h"
+#include "platform/system.h"
 
 namespace tenon {
 namespace {
@@ -168,12 +167,7 @@ std::string to_yaml(const Config& config, bool with_origins) {
 }
 
 std::optional<std::string> process_environment(const char* name) {
-#ifdef __GLIBC__
-  const char* value = secure_getenv(name);
-#else
-  const char* value = std::getenv(name);
-#endif
-  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  return platform::is_elevated() ? std::nullopt : platform::environment_variable(name);
 }
 
 Config resolve_config(const ConfigSources& sources) {

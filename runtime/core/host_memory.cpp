@@ -2,18 +2,14 @@
 #include "core/host_memory.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <exception>
 #include <mutex>
 
 #include <tenon/error.h>
 
 #include "core/memory_pool.h"
-
-#if defined(__linux__)
-#include <pthread.h>
-#include <sys/mman.h>
-#endif
+#include "platform/fork.h"
+#include "platform/memory.h"
 
 namespace tenon {
 namespace {
@@ -37,10 +33,8 @@ void* allocate_alone(std::uint64_t size_bytes, std::uint64_t alignment, HostPage
   alignment = std::max<std::uint64_t>(large ? std::max(alignment, huge_page) : alignment, sizeof(void*));
   const std::uint64_t rounded = (std::max<std::uint64_t>(size_bytes, 1) + alignment - 1) / alignment * alignment;
   if (rounded < size_bytes) return nullptr;
-  void* const memory = std::aligned_alloc(alignment, rounded);
-#if defined(__linux__)
-  if (large && memory != nullptr) ::madvise(memory, rounded, MADV_HUGEPAGE);  // a failure only costs time
-#endif
+  void* const memory = platform::allocate_aligned(static_cast<std::size_t>(alignment), static_cast<std::size_t>(rounded));
+  if (large && memory != nullptr) platform::prefer_huge_pages(memory, static_cast<std::size_t>(rounded));
   return memory;
 }
 
@@ -73,10 +67,8 @@ class SharedBlocks {
 
  private:
   SharedBlocks() {
-#if defined(__linux__)
     // A child process must not inherit the lock from a thread that it does not have.
-    ::pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); }, [] { instance().mutex_.unlock(); });
-#endif
+    platform::on_fork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); }, [] { instance().mutex_.unlock(); });
   }
   static MemoryPool::Block allocate_block(std::uint64_t size_bytes) {
     void* const memory = allocate_alone(size_bytes, huge_page, HostPages::huge);
@@ -85,7 +77,7 @@ class SharedBlocks {
   }
 
   std::mutex mutex_;
-  MemoryPool pool_{allocate_block, [](const MemoryPool::Block& block) { std::free(block.owner); }};
+  MemoryPool pool_{allocate_block, [](const MemoryPool::Block& block) { platform::free_aligned(block.owner); }};
 };
 
 }  // namespace
@@ -104,7 +96,7 @@ void* allocate_host(std::uint64_t size_bytes, std::uint64_t alignment, HostPages
 
 void free_host(void* memory) noexcept {
   if (memory == nullptr || (shares_blocks && SharedBlocks::instance().release(memory))) return;
-  std::free(memory);
+  platform::free_aligned(memory);
 }
 
 }  // namespace tenon

@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <iterator>
 #include <mutex>
 #include <utility>
@@ -64,12 +62,7 @@ std::uint32_t level() {
 
 void set_file(const std::string& path) {
   std::FILE* opened = nullptr;
-  if (!path.empty()) {
-    io::Descriptor descriptor = io::open_growing(path, io::Growth::append);
-    opened = ::fdopen(descriptor.get(), "a");
-    if (opened == nullptr) throw Error(fmt::format("log file '{}' cannot be opened: {}", path, std::strerror(errno)));
-    descriptor.release();
-  }
+  if (!path.empty()) opened = io::open_growing_stream(path, io::Growth::append);
   std::lock_guard lock(mutex);
   if (file != nullptr) std::fclose(file);
   file = opened;

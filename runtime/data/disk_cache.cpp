@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/disk_cache.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
@@ -17,8 +13,11 @@
 #include "core/log.h"
 #include "io/atomic_file.h"
 #include "io/checksum.h"
-#include "io/posix_file.h"
+#include "io/input_file.h"
 #include "io/safetensors_header.h"
+#include "platform/mapping.h"
+#include "platform/path.h"
+#include "platform/system.h"
 
 namespace tenon::data {
 namespace fs = std::filesystem;
@@ -32,25 +31,6 @@ constexpr const char* ending = ".safetensors";
 constexpr const char* checksum_name = "crc32";
 using Checksum = std::uint32_t;
 
-/// A read-only memory mapping of a whole file.
-class Mapping {
- public:
-  Mapping(const std::string& path, const io::OpenFile& file) : size_(static_cast<std::size_t>(file.size_bytes)) {
-    // Private: tensors are writable by type, and accidental writes must not reach the file.
-    memory_ = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.descriptor.get(), 0);
-    if (memory_ == MAP_FAILED) throw Error(path + ": cannot be mapped: " + io::system_message(errno));
-  }
-  ~Mapping() { ::munmap(memory_, size_); }
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-  std::byte* begin() const { return static_cast<std::byte*>(memory_); }
-  std::size_t size() const { return size_; }
-
- private:
-  void* memory_;
-  std::size_t size_;
-};
-
 const io::TensorEntry& entry_of(const std::string& path, const io::SafetensorsHeader& header, const char* name) {
   for (const io::TensorEntry& entry : header.tensors) {
     if (entry.name == name) return entry;
@@ -62,16 +42,18 @@ CachedPart read(const std::string& path) {
   const io::OpenFile file = io::open_for_reading(path);
   std::uint64_t header_bytes = 0;
   if (file.size_bytes < sizeof header_bytes) throw Error(path + ": is truncated");
-  const auto mapping = std::make_shared<Mapping>(path, file);
-  std::memcpy(&header_bytes, mapping->begin(), sizeof header_bytes);
+  std::error_code error;
+  const auto mapping = std::make_shared<platform::Mapping>(file.file, static_cast<std::size_t>(file.size_bytes), error);
+  if (error) throw Error(path + ": cannot be mapped: " + platform::message_of(error));
+  std::memcpy(&header_bytes, mapping->address(), sizeof header_bytes);
   const std::uint64_t rest = file.size_bytes - sizeof header_bytes;
   if (header_bytes > std::min(io::max_header_bytes, rest)) throw Error(path + ": is truncated or damaged");
-  const std::byte* text = mapping->begin() + sizeof header_bytes;
+  const std::byte* text = mapping->address() + sizeof header_bytes;
   const io::SafetensorsHeader header = io::parse_safetensors_header(
       path, {reinterpret_cast<const char*>(text), static_cast<std::size_t>(header_bytes)}, rest - header_bytes);
   const auto tensor = [&](const char* name) {
     const io::TensorEntry& entry = entry_of(path, header, name);
-    std::byte* at = mapping->begin() + sizeof header_bytes + header_bytes + entry.begin;
+    std::byte* at = mapping->address() + sizeof header_bytes + header_bytes + entry.begin;
     return Tensor::borrow(at, entry.dtype, entry.shape, mapping);
   };
   const auto value = [&](const char* key) {
@@ -84,8 +66,8 @@ CachedPart read(const std::string& path) {
   if (entry_of(path, header, checksum_name).end != rest - header_bytes) throw Error(path + ": expected the checksum at its end");
   io::Crc32 found;
   Checksum expected = 0;
-  found.add(mapping->begin(), mapping->size() - sizeof expected);
-  std::memcpy(&expected, mapping->begin() + mapping->size() - sizeof expected, sizeof expected);
+  found.add(mapping->address(), mapping->size_bytes() - sizeof expected);
+  std::memcpy(&expected, mapping->address() + mapping->size_bytes() - sizeof expected, sizeof expected);
   if (found.value() != expected)
     throw Error(fmt::format("{}: damaged: expected content of CRC-32 {:08x}, got {:08x}", path, expected, found.value()));
   CachedPart part;
@@ -147,7 +129,7 @@ void ContentKey::add_file(const std::string& path) {
   std::string piece(std::size_t{1} << 20, '\0');
   for (std::uint64_t left = file.size_bytes; left > 0;) {
     const std::uint64_t part = std::min<std::uint64_t>(left, piece.size());
-    io::read_exactly(file.descriptor, path, piece.data(), part);
+    io::read_exactly(file.file, path, piece.data(), part);
     add({piece.data(), static_cast<std::size_t>(part)});
     left -= part;
   }

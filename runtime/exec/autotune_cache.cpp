@@ -14,7 +14,7 @@
 #include "core/log.h"
 #include "io/atomic_file.h"
 #include "io/checksum.h"
-#include "io/posix_file.h"
+#include "io/input_file.h"
 
 namespace tenon::exec {
 namespace {
@@ -56,7 +56,7 @@ std::string text_of_file(const std::filesystem::path& path) {
   if (file.size_bytes > max_file_size_bytes)
     throw Error(fmt::format("it has {} bytes, expected at most {}", file.size_bytes, max_file_size_bytes));
   std::string text(file.size_bytes, '\0');
-  io::read_exactly(file.descriptor, path.string(), text.data(), text.size());
+  io::read_exactly(file.file, path.string(), text.data(), text.size());
   return text;
 }
 

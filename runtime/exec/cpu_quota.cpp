@@ -93,7 +93,6 @@ double quota_in(const fs::path& folder, bool version_2) {
 
 std::optional<double> cpu_quota(const fs::path& root) {
   double smallest = std::numeric_limits<double>::infinity();
-#if defined(__linux__)
   for (const Mount& mount : cgroup_mounts(root)) {
     const std::string own = own_cgroup(root, mount.version_2);
     if (own.empty()) continue;
@@ -109,9 +108,6 @@ std::optional<double> cpu_quota(const fs::path& root) {
       smallest = std::min(smallest, quota_in(folder, mount.version_2));
     }
   }
-#else
-  static_cast<void>(root);
-#endif
   return std::isfinite(smallest) ? std::optional<double>(smallest) : std::nullopt;
 }
 

@@ -8,12 +8,10 @@
 #include <thread>
 #include <vector>
 
-#if defined(__linux__)
-#include <pthread.h>
-#include <sched.h>
-#endif
-
 #include "exec/cpu_quota.h"
+#include "platform/fork.h"
+#include "platform/processors.h"
+#include "platform/wait.h"
 
 namespace tenon::exec {
 namespace {
@@ -25,31 +23,6 @@ void relax() {
   __builtin_ia32_pause();
 #else
   std::this_thread::yield();
-#endif
-}
-
-/// The processor of the calling thread; -1 if unknown.
-int current_processor() {
-#if defined(__linux__)
-  return sched_getcpu();
-#else
-  return -1;
-#endif
-}
-
-/// Moves the calling thread off that processor if it is on it and may run elsewhere. The system may wake a thread on the processor where it
-/// slept, where its waker is running now: it would wait there for milliseconds, with other processors idle, until the system balances
-/// loads.
-void leave(int processor) {
-#if defined(__linux__)
-  if (processor < 0 || sched_getcpu() != processor) return;
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
-  cpu_set_t others = allowed;
-  CPU_CLR(static_cast<std::size_t>(processor), &others);
-  if (CPU_COUNT(&others) == 0) return;
-  sched_setaffinity(0, sizeof others, &others);    // moves it
-  sched_setaffinity(0, sizeof allowed, &allowed);  // it stays there, and may move again later
 #endif
 }
 
@@ -102,10 +75,10 @@ struct alignas(64) Slot {
   int processor = -1;         ///< the caller's, if it has woken a worker
   std::vector<Share> shares;  ///< one per thread of the pool
 
-  alignas(64) std::atomic<bool> taken{false};     ///< by a caller
-  std::atomic<std::int32_t> inside{0};            ///< workers that read the fields, or are about to find that they must not
-  std::atomic<std::int32_t> joined{0};            ///< threads that have taken part, the caller's included
-  alignas(64) std::atomic<std::int32_t> left{0};  ///< chunks that are not finished
+  alignas(64) std::atomic<bool> taken{false};      ///< by a caller
+  std::atomic<std::int32_t> inside{0};             ///< workers that read the fields, or are about to find that they must not
+  std::atomic<std::int32_t> joined{0};             ///< threads that have taken part, the caller's included
+  alignas(64) std::atomic<std::uint32_t> left{0};  ///< chunks that are not finished
 };
 
 /// The pool whose chunk the thread runs; null outside of loops.
@@ -164,19 +137,13 @@ std::atomic<std::uint32_t> forks{0};
 }  // namespace
 
 std::uint32_t fork_generation() {
-#if defined(__linux__)
-  static const int registered = pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1); });
+  static const bool registered = (platform::on_fork(nullptr, nullptr, [] { forks.fetch_add(1); }), true);
   static_cast<void>(registered);
-#endif
   return forks.load(std::memory_order_relaxed);
 }
 
 std::uint32_t affinity_threads() {
-#if defined(__linux__)
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return static_cast<std::uint32_t>(std::max(1, CPU_COUNT(&set)));
-#endif
-  return std::max(1u, std::thread::hardware_concurrency());
+  return platform::usable_processors();
 }
 
 std::uint32_t available_threads() {
@@ -227,7 +194,7 @@ struct ThreadPool::Workers {
   ~Workers() {
     stop.store(true);
     epoch.fetch_add(1);
-    epoch.notify_all();
+    platform::wake_all(epoch);
     for (std::thread& thread : threads) thread.join();
   }
   Workers(const Workers&) = delete;
@@ -245,13 +212,13 @@ struct ThreadPool::Workers {
     slot.processor = -1;
     for (std::int64_t i = 0; i < job.threads; ++i) slot.shares[static_cast<std::size_t>(i)].next.store(0, std::memory_order_relaxed);
     slot.joined.store(1, std::memory_order_relaxed);
-    slot.left.store(static_cast<std::int32_t>(job.threads * chunks_per_share), std::memory_order_relaxed);
+    slot.left.store(static_cast<std::uint32_t>(job.threads * chunks_per_share), std::memory_order_relaxed);
     const bool some_sleep = sleeping.load() > 0;
-    if (some_sleep) slot.processor = current_processor();
+    if (some_sleep) slot.processor = platform::current_processor();
     open.fetch_or(1u << index);
     epoch.fetch_add(1);
     if (some_sleep || sleeping.load() > 0) {
-      epoch.notify_all();
+      platform::wake_all(epoch);
       std::this_thread::yield();  // lets a worker that was woken on this processor move away
     }
     work(slot, 0);
@@ -281,7 +248,7 @@ struct ThreadPool::Workers {
     if (finished()) return;
     const Clock::time_point computed = Clock::now();
     if (spin(spin_limit, finished)) return;
-    for (std::int32_t left; (left = slot.left.load(std::memory_order_acquire)) != 0;) slot.left.wait(left, std::memory_order_acquire);
+    for (std::uint32_t left; (left = slot.left.load(std::memory_order_acquire)) != 0;) platform::wait(slot.left, left);
     pause.count(start, computed, Clock::now());
   }
 
@@ -292,14 +259,14 @@ struct ThreadPool::Workers {
     for (std::int64_t k = 0; k < job.threads; ++k) {
       const std::int64_t share = (thread + k) % job.threads;
       std::atomic<std::int64_t>& next = slot.shares[static_cast<std::size_t>(share)].next;
-      std::int32_t finished = 0;
+      std::uint32_t finished = 0;
       while (next.load(std::memory_order_relaxed) < chunks_per_share) {
         const std::int64_t i = next.fetch_add(1, std::memory_order_relaxed);
         if (i >= chunks_per_share) break;
         job.run(share, i);
         ++finished;
       }
-      if (finished > 0 && slot.left.fetch_sub(finished, std::memory_order_acq_rel) == finished && thread > 0) slot.left.notify_one();
+      if (finished > 0 && slot.left.fetch_sub(finished, std::memory_order_acq_rel) == finished && thread > 0) platform::wake_one(slot.left);
     }
   }
 
@@ -309,7 +276,7 @@ struct ThreadPool::Workers {
     if (jobs == 0) return;
     if (active.fetch_add(1) + std::popcount(jobs) < budget) {
       if (Slot* const slot = enter(jobs)) {
-        if (slept) leave(slot->processor);
+        if (slept) platform::leave_processor(slot->processor);
         work(*slot, thread);
         slot->inside.fetch_sub(1);
       }
@@ -344,7 +311,7 @@ struct ThreadPool::Workers {
         idle.count(Clock::duration::zero());
       } else {
         sleeping.fetch_add(1);
-        epoch.wait(seen);
+        platform::wait(epoch, seen);
         sleeping.fetch_sub(1);
         slept = true;
         idle.count(Clock::now() - start);

@@ -5,20 +5,19 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <system_error>
 
-#include "io/posix_file.h"
+#include "platform/file.h"
+#include "platform/replacement_file.h"
 
 namespace tenon::io {
 
 /// What a replaced file survives: a crash of the system, at the cost of a flush to the disk, or only that of the process.
 enum class Durability { synced, until_crash };
 
-/// Writes a temporary file in the folder of `path` and, on commit, flushes it to disk and renames it to `path`. Until then, and on any
-/// failure, `path` is unchanged. The new file has the permissions of the one that it replaces.
-///
-/// The temporary file has no name until commit, where the system supports that (O_TMPFILE), so that a killed process leaves nothing;
-/// elsewhere it has a random one, `.<name>.<digits>.tmp`. A link or file of that name, planted in a shared folder, is never written to.
-/// Of several writers of one path the last to commit wins, with its whole file.
+/// Writes a temporary file in the folder of `path` (platform/replacement_file.h) and, on commit, flushes it to disk and renames it to
+/// `path`. Until then, and on any failure, `path` is unchanged. The new file has the permissions of the one that it replaces. Of several
+/// writers of one path the last to commit wins, with its whole file.
 ///
 /// Symbolic links are followed, and devices and pipes are written in place: see find_output.
 ///
@@ -27,9 +26,6 @@ class AtomicFile {
  public:
   /// Errors  the folder is missing or not writable; those of find_output.
   explicit AtomicFile(const std::string& path);
-  ~AtomicFile();
-  AtomicFile(const AtomicFile&) = delete;
-  AtomicFile& operator=(const AtomicFile&) = delete;
 
   /// Errors  disk full etc., with the path, the bytes written and the bytes missing.
   void write(const void* bytes, std::uint64_t size_bytes);
@@ -37,16 +33,13 @@ class AtomicFile {
   void commit(Durability durability = Durability::synced);
 
  private:
-  void open_temporary();
-  void remove_temporary();
-  void name_temporary();
-  [[noreturn]] void fail(const std::string& what, int error, std::uint64_t missing_bytes);
+  platform::File& file() { return is_in_place_ ? in_place_ : replacement_.file(); }
+  [[noreturn]] void fail(const std::string& what, const std::error_code& error, std::uint64_t missing_bytes);
 
-  std::string path_;       ///< the target, with links followed
-  std::string name_;       ///< its name in the folder
-  std::string temporary_;  ///< likewise; empty while the temporary file has no name
-  Descriptor folder_;      ///< closed for a device or pipe, which is written in place
-  Descriptor file_;
+  std::string path_;  ///< the target, with links followed
+  bool is_in_place_ = false;
+  platform::File in_place_;  ///< a device or pipe
+  platform::ReplacementFile replacement_;
   std::uint64_t written_bytes_ = 0;
 };
 

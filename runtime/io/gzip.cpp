@@ -9,7 +9,7 @@
 
 #include <tenon/error.h>
 
-#include "io/posix_file.h"
+#include "io/input_file.h"
 
 namespace tenon::io {
 namespace {
@@ -110,7 +110,7 @@ std::vector<std::uint8_t> read_file(const std::string& path, Limit most) {
   const OpenFile file = open_for_reading(path);
   check_limit(path, most, file.size_bytes);
   std::vector<std::uint8_t> bytes = new_buffer(path, file.size_bytes);
-  read_exactly(file.descriptor, path, bytes.data(), file.size_bytes);
+  read_exactly(file.file, path, bytes.data(), file.size_bytes);
   return bytes;
 }
 

@@ -2,12 +2,12 @@
 #include "io/limits.h"
 
 #include <charconv>
-#include <cstdlib>
-#include <cstring>
 #include <new>
 #include <stdexcept>
 
 #include <tenon/error.h>
+
+#include "platform/system.h"
 
 namespace tenon::io {
 namespace {
@@ -40,11 +40,11 @@ std::string variable_of(const Row& row) {
 
 std::uint64_t limit(Limit which) {
   const std::string variable = variable_of(row_of(which));
-  const char* const text = std::getenv(variable.c_str());
-  if (text == nullptr || *text == '\0') return row_of(which).value;
+  const std::string text = platform::environment_variable(variable).value_or("");
+  if (text.empty()) return row_of(which).value;
   std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text, text + std::strlen(text), value);
-  if (error != std::errc() || *end != '\0' || value == 0)
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value == 0)
     throw Error("environment " + variable + ": expected a positive integer, got '" + text + "'");
   return value;
 }

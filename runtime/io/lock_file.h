@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "io/posix_file.h"
+#include "platform/lock_file.h"
 
 namespace tenon::io {
 
@@ -14,14 +14,10 @@ class LockFile {
  public:
   /// Errors  the file cannot be made; somebody else holds the lock, named in the text.
   explicit LockFile(const std::string& path);
-  ~LockFile();
-  LockFile(const LockFile&) = delete;
-  LockFile& operator=(const LockFile&) = delete;
-  bool held() const { return static_cast<bool>(file_); }
+  bool held() const { return file_.held(); }
 
  private:
-  std::string path_;
-  Descriptor file_;
+  platform::LockFile file_;
 };
 
 }  // namespace tenon::io

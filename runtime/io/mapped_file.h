@@ -6,6 +6,9 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+
+#include "platform/mapping.h"
 
 namespace tenon::io {
 
@@ -17,21 +20,18 @@ class MappedFile {
   static std::shared_ptr<const MappedFile> open(const std::string& path);
   /// The content of a file that is in memory already.
   static std::shared_ptr<const MappedFile> of(std::string content);
-  ~MappedFile();
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
 
   /// The content, empty for an empty file.
   std::string_view bytes() const {
-    return address_ != nullptr ? std::string_view(static_cast<const char*>(address_), size_bytes_) : std::string_view(content_);
+    return mapping_.address() != nullptr ? std::string_view(reinterpret_cast<const char*>(mapping_.address()), mapping_.size_bytes())
+                                         : std::string_view(content_);
   }
   /// Lets the system take the pages back until they are read again: what was read of them no longer counts as memory of the process.
-  void release_pages() const;
+  void release_pages() const { mapping_.release_pages(); }
 
  private:
-  MappedFile(void* address, std::size_t size_bytes) : address_(address), size_bytes_(size_bytes) {}
-  void* address_;  ///< null: the content is in memory of its own, or there is none
-  std::size_t size_bytes_;
+  MappedFile(platform::Mapping mapping, std::string content) : mapping_(std::move(mapping)), content_(std::move(content)) {}
+  platform::Mapping mapping_;  ///< none: the content is in memory of its own, or there is none
   std::string content_;
 };
 

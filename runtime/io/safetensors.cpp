@@ -11,7 +11,7 @@
 
 #include "io/atomic_file.h"
 #include "io/checksum.h"
-#include "io/posix_file.h"
+#include "io/input_file.h"
 #include "io/safetensors_file.h"
 #include "io/safetensors_header.h"
 
@@ -58,7 +58,7 @@ class Reader {
     auto* to = static_cast<std::byte*>(out_bytes);
     for (std::uint64_t done = 0; done < size_bytes;) {
       const std::uint64_t part = expected_ == nullptr ? size_bytes : std::min(piece, size_bytes - done);
-      io::read_exactly(file_.descriptor, path_, to + done, part);
+      io::read_exactly(file_.file, path_, to + done, part);
       if (expected_ != nullptr) checksum_.add(to + done, part);
       done += part;
     }

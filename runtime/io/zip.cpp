@@ -4,12 +4,11 @@
 // Source  PKWARE: APPNOTE.TXT, .ZIP File Format Specification 6.3.10, sections 4.3 and 4.5.3 (64-bit sizes).
 #include "io/zip.h"
 
-#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
+#include <system_error>
 
 #include <tenon/error.h>
 
@@ -127,8 +126,8 @@ void ZipReader::fail(std::size_t i, const std::string& reason) const {
 }
 
 void ZipReader::read_at(std::uint64_t offset, void* out_bytes, std::uint64_t size_bytes) const {
-  if (::lseek(file_.descriptor.get(), static_cast<off_t>(offset), SEEK_SET) < 0) fail("cannot be read: " + system_message(errno));
-  read_exactly(file_.descriptor, path_, out_bytes, size_bytes);
+  if (const std::error_code error = file_.file.seek(offset)) fail("cannot be read: " + platform::message_of(error));
+  read_exactly(file_.file, path_, out_bytes, size_bytes);
 }
 
 ZipReader::ZipReader(const std::string& path) : path_(path), file_(open_for_reading(path)) {

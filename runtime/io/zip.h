@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "io/atomic_file.h"
-#include "io/posix_file.h"
+#include "io/input_file.h"
 
 namespace tenon::io {
 

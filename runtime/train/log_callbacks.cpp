@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Callbacks that write logs: CSV, JSON Lines, TensorBoard.
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
@@ -15,6 +14,8 @@
 
 #include "io/atomic_file.h"
 #include "io/csv_row.h"
+#include "platform/path.h"
+#include "platform/system.h"
 #include "train/event_file.h"
 #include "train/log_file.h"
 
@@ -28,8 +29,8 @@ double unix_seconds() {
 /// The header and the lines of the first `epochs` epochs of a log; empty if there is no such file or it is empty.
 std::string lines_before(const std::string& path, std::int64_t epochs) {
   std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored)) return "";
-  std::ifstream file(path);
+  if (!std::filesystem::is_regular_file(platform::path_of(path), ignored)) return "";
+  std::ifstream file(platform::path_of(path), std::ios::binary);
   std::string kept, line;
   while (std::getline(file, line)) {
     std::int64_t epoch = 0;
@@ -115,12 +116,10 @@ LogFile& TensorBoard::writer(const char* part) {
   std::unique_ptr<LogFile>& file = part == std::string_view("train") ? train_ : validation_;
   if (file == nullptr) {
     const double now = unix_seconds();
-    char host[256] = "localhost";
-    static_cast<void>(gethostname(host, sizeof host - 1));
     // TensorBoard reads the files of a folder in the order of their names.
     static std::atomic<int> number{0};
     const std::string path = fmt::format("{}/{}/events.out.tfevents.{:010}.{}.{}.{}", options_.directory, part,
-                                         static_cast<std::int64_t>(now), host, getpid(), number++);
+                                         static_cast<std::int64_t>(now), platform::host_name(), platform::process_id(), number++);
     file = std::make_unique<LogFile>(path);
     file->write(train::tf_record(train::version_event(now)));
   }

@@ -9,17 +9,16 @@
 
 #include <tenon/error.h>
 
+#include "platform/path.h"
+
 namespace tenon {
 
 LogFile::LogFile(std::string path, Mode mode) : path_(std::move(path)), file_(nullptr) {
-  const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
+  const std::filesystem::path folder = platform::path_of(path_).parent_path();
   std::error_code code;
   if (!folder.empty()) std::filesystem::create_directories(folder, code);
   if (code) throw Error(fmt::format("{}: its folder cannot be created: {}", path_, code.message()));
-  io::Descriptor opened = io::open_growing(path_, mode);
-  file_ = ::fdopen(opened.get(), mode == Mode::append ? "ab" : "wb");
-  if (file_ == nullptr) throw Error(fmt::format("{}: cannot be written: {}", path_, std::strerror(errno)));
-  opened.release();
+  file_ = io::open_growing_stream(path_, mode);
 }
 
 LogFile::~LogFile() {

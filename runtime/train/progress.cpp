@@ -8,6 +8,8 @@
 #include <cmath>
 #include <ctime>
 
+#include "platform/system.h"
+
 namespace tenon::train {
 namespace {
 
@@ -23,9 +25,7 @@ std::string repeated(const char* text, int count) {
 
 /// "2026/01/02 03:04:05", local time.
 std::string now() {
-  const std::time_t time = std::time(nullptr);
-  std::tm local{};
-  localtime_r(&time, &local);
+  const std::tm local = platform::local_time(std::time(nullptr));
   char text[32];
   std::strftime(text, sizeof text, "%Y/%m/%d %H:%M:%S", &local);
   return text;

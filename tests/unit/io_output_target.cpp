@@ -15,8 +15,8 @@
 
 using namespace tenon;
 using namespace tenon::test;
-using io::Descriptor;
 using io::write_atomically;
+using platform::File;
 
 namespace {
 
@@ -25,9 +25,9 @@ bool is_device(const std::string& path) {
   return ::lstat(path.c_str(), &info) == 0 && S_ISCHR(info.st_mode);
 }
 
-std::string read_some(const Descriptor& from) {
+std::string read_some(const File& from) {
   std::array<char, 100> text{};
-  const ssize_t got = ::read(from.get(), text.data(), text.size());
+  const ssize_t got = ::read(static_cast<int>(from.native()), text.data(), text.size());
   return {text.data(), static_cast<std::size_t>(got < 0 ? 0 : got)};
 }
 
@@ -48,7 +48,7 @@ TEST_CASE_FIXTURE(InFolder, "output: a pipe is written if somebody reads it, and
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
   CHECK_ERROR(pipe + ": cannot be written: it is a pipe or socket that nobody reads; start its reader first",
               write_atomically(pipe, "text"));
-  const Descriptor reader(::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  const File reader(::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   write_atomically(pipe, "text");
   CHECK(read_some(reader) == "text");
   CHECK(folder.count_files() == 1);
@@ -56,10 +56,10 @@ TEST_CASE_FIXTURE(InFolder, "output: a pipe is written if somebody reads it, and
 
 TEST_CASE_FIXTURE(InFolder, "output: /dev/fd/N goes to the open descriptor, behind what was written there") {
   const std::string path = folder.write("log", "");
-  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  REQUIRE(::write(file.get(), "one ", 4) == 4);
-  write_atomically("/dev/fd/" + std::to_string(file.get()), "two ");
-  REQUIRE(::write(file.get(), "three", 5) == 5);
+  const File file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  REQUIRE(::write(static_cast<int>(file.native()), "one ", 4) == 4);
+  write_atomically("/dev/fd/" + std::to_string(file.native()), "two ");
+  REQUIRE(::write(static_cast<int>(file.native()), "three", 5) == 5);
   CHECK(folder.read("log") == "one two three");
 }
 
@@ -83,9 +83,9 @@ TEST_CASE_FIXTURE(InFolder, "output: a link of another user is not followed, one
 
 TEST_CASE_FIXTURE(InFolder, "output: a growing file is emptied or appended to") {
   const std::string path = folder.write("log", "old");
-  REQUIRE(::write(io::open_growing(path, io::Growth::append).get(), "+new", 4) == 4);
+  REQUIRE(::write(static_cast<int>(io::open_growing(path, io::Growth::append).native()), "+new", 4) == 4);
   CHECK(folder.read("log") == "old+new");
-  REQUIRE(::write(io::open_growing(path, io::Growth::truncate).get(), "new", 3) == 3);
+  REQUIRE(::write(static_cast<int>(io::open_growing(path, io::Growth::truncate).native()), "new", 3) == 3);
   CHECK(folder.read("log") == "new");
   CHECK_ERROR(folder.file("no/log") + ": cannot be written: No such file or directory",
               io::open_growing(folder.file("no/log"), io::Growth::append));

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <string>
 
-#include "io/posix_file.h"
+#include "io/input_file.h"
 #include "temporary_folder.h"
 #include "train_testing.h"
 
@@ -138,7 +138,7 @@ TEST_CASE_FIXTURE(InFolder, "checkpoint: the old one stays valid until its repla
   // The YAML, which is written last, becomes a link to a descriptor that can only be read.
   fs::rename(folder.file("c.yaml"), folder.file("kept.yaml"));
   const io::OpenFile kept = io::open_for_reading(folder.file("kept.yaml"));
-  fs::create_symlink("/proc/self/fd/" + std::to_string(kept.descriptor.get()), folder.file("c.yaml"));
+  fs::create_symlink("/proc/self/fd/" + std::to_string(kept.file.native()), folder.file("c.yaml"));
   CHECK_ERROR_CONTAINS("cannot be written: Bad file descriptor", model.save(folder.path(), "c"));
   Model again = make_model(context);
   CHECK(again.load(folder.path() + "/c.yaml").epoch == 1);
