@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include "loader/find.h"
+#include "platform/path.h"
 #include "yaml/tree.h"
 
 namespace tenon::cli {
@@ -14,6 +15,16 @@ void Common::add_to(CLI::App& app) {
   app.add_option("--plugin", plugins, "backend file, or folder of backend files, searched before all others")->type_name("PATH");
   app.add_flag("--trust", trust, trust_help);
   app.add_option("--set", sets, "override a YAML key: key.path=value")->type_name("KEY=VALUE");
+}
+
+std::vector<std::string> Common::arguments() const {
+  std::vector<std::string> list;
+  if (!config_file.empty()) list.push_back("--config=" + config_file);
+  if (!device.empty()) list.push_back("--device=" + device);
+  for (const std::filesystem::path& plugin : plugins) list.push_back("--plugin=" + platform::text_of(plugin));
+  if (trust) list.push_back("--trust");
+  for (const std::string& text : sets) list.push_back("--set=" + text);
+  return list;
 }
 
 std::vector<ConfigOverride> Common::overrides() const {
