@@ -61,6 +61,10 @@ std::string with_slashes(std::string text) {
 
 }  // namespace
 
+std::string backend_file_name(std::string_view name) {
+  return fmt::format("{}{}{}", prefix, name, suffix);
+}
+
 std::optional<std::string> backend_name_of(const fs::path& file) {
   const std::string text = platform::text_of(file.filename());
   if (text.size() <= prefix.size() + suffix.size() || !starts_with(text, prefix) || !ends_with(text, suffix)) return std::nullopt;

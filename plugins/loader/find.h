@@ -13,6 +13,8 @@ namespace tenon::loader {
 
 /// "libtenon_backend_cuda.so" -> "cuda" (Windows: "tenon_backend_cuda.dll"); nothing for any other name.
 std::optional<std::string> backend_name_of(const std::filesystem::path& file);
+/// The inverse: "cuda" -> "libtenon_backend_cuda.so".
+std::string backend_file_name(std::string_view name);
 
 /// What default_places() reads from the process, so that tests can set it.
 struct Surroundings {

@@ -19,7 +19,7 @@ Source find_backend(const Options& options, const std::string& name) {
     if (registered == name) return {{}, name, query, {}};
   }
   const std::filesystem::path folder = options.backend_directory.empty() ? options.plugin.parent_path() : options.backend_directory;
-  const std::filesystem::path file = std::filesystem::absolute(folder / fmt::format("libtenon_backend_{}.so", name));
+  const std::filesystem::path file = std::filesystem::absolute(folder / loader::backend_file_name(name));
   if (!std::filesystem::exists(file)) {
     throw Error(Status::device_not_found,
                 fmt::format("conformance: no backend '{}': {} does not exist; name a file with --plugin", name, file.string()));

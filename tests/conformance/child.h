@@ -2,38 +2,29 @@
 // child.h - runs cases in a child process, so that what the backend does to that process cannot affect this one.
 #pragma once
 
-#include <sys/types.h>
-
 #include <chrono>
 #include <cstddef>
 #include <string>
 #include <vector>
 
 #include "backend_under_test.h"
+#include "child_request.h"
+#include "platform/process.h"
 
 namespace tenon::conformance {
 
-/// Consecutive cases, [begin, end), that one process runs.
-struct Chunk {
-  std::size_t begin = 0, end = 0;
-};
-
-/// The parent's handle of a process that loads the backend and runs a chunk of cases. That process may print, hang, crash, call exit(),
-/// install handlers and close descriptors: it has its own process group, standard streams and descriptors, and is killed in the end.
+/// The parent's handle of a process that loads the backend and runs a chunk of cases: this program, started with a request
+/// (child_program.h). That process may print, hang, crash, call exit(), install handlers and close descriptors: it has its own process
+/// group, standard streams and descriptors, and is killed in the end.
 /// Threads  one.
 class Child {
  public:
   /// Starts the process; options and cases outlive it. `shuts_down`: it closes devices and backends at its end instead of leaving them to
   /// the system.
   Child(const Options& options, const std::vector<Case>& cases, Chunk chunk, bool shuts_down);
-  /// Kills the process if it still runs.
-  ~Child();
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
 
-  /// Pipes for poll(): call advance() when one is readable. -1: closed.
-  int messages() const { return messages_; }
-  int output() const { return output_; }
+  /// For wait_for_any(): call advance() after it.
+  platform::Process& process() { return process_; }
   /// Reads what is available without waiting; kills the process after a timeout without messages.
   void advance();
   bool over() const { return over_; }
@@ -61,17 +52,14 @@ class Child {
 
  private:
   void handle(const std::string& line);
-  void end_it();
 
   const Options& options_;
   const Chunk chunk_;
-  pid_t process_ = -1;
-  int messages_ = -1, output_ = -1;
+  platform::Process process_;
   std::string unread_, printed_;
   std::chrono::steady_clock::time_point heard_;
   std::vector<Verdict> verdicts_;
   std::string backend_, version_, device_, refusal_, wrong_use_;
-  int status_ = 0;
   bool timed_out_ = false, killed_ = false, ended_ = false, over_ = false, device_lost_ = false;
 };
 

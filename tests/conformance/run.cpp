@@ -21,60 +21,11 @@
 #include "loader/loader.h"
 #include "rerun.h"
 #include "schedule.h"
+#include "selection.h"
 #include "waivers.h"
 
 namespace tenon::conformance {
 namespace {
-
-const std::vector<OpCase>& op_cases() {
-  // Cases point into it. The sizes are set before the first call.
-  static const std::vector<OpCase> cases = all_op_cases();
-  return cases;
-}
-
-/// Whether the glob can match a name that begins with `beginning`: a test that runs a few cases does not build the lists of all.
-bool may_match(std::string_view glob, std::string_view beginning) {
-  const std::string_view literal = glob.substr(0, glob.find_first_of("*?"));
-  return literal.starts_with(beginning) || beginning.starts_with(literal);
-}
-
-std::vector<Case> cases_of(const Options& options) {
-  std::vector<Case> cases;
-  const auto append = [&](std::vector<Case> more) { std::move(more.begin(), more.end(), std::back_inserter(cases)); };
-  const auto& known = profiles();
-  if (std::find(known.begin(), known.end(), options.profile) == known.end())
-    throw Error(fmt::format("conformance: unknown profile '{}', expected one of {}", options.profile, fmt::join(known, ", ")));
-  const std::string profile = options.profile == "deep" ? "full" : options.profile;
-  if (profile == "core" || profile == "full") {
-    // It passes if the other cases can run at all. A backend that cannot be loaded fails it in every profile.
-    cases.push_back({"core/lifecycle/load", "core", "core", TENON_DTYPE_NONE, true, [](CaseContext&) {}});
-    append(core_case_list());
-  }
-  const auto begins_with = [&](const std::string& text) { return may_match(options.filter, text + "/"); };
-  if (profile == "ops" || profile == "full") {
-    append(op_case_list(op_cases(), [&](const OpLine& line) {
-      return begins_with(line.stem) && (options.family.empty() || options.family == line.family);
-    }));
-    if (begins_with("capability_consistency")) append(capability_consistency_case_list());
-  }
-  if ((profile == "training" || profile == "full") && begins_with("training")) append(training_case_list(options.models));
-  if (profile == "blas" || profile == "full") append(blas_case_list());
-  if (profile == "onnx" && options.data.empty()) throw Error("conformance: profile onnx needs --data DIR, the folder of ONNX's tests");
-  if (!options.data.empty() && (profile == "onnx" || profile == "full")) append(onnx_case_list(options.data));
-  const auto left_out = [&](const Case& c) {
-    return !loader::matches_glob(options.filter, c.name) || (!options.family.empty() && options.family != c.group);
-  };
-  cases.erase(std::remove_if(cases.begin(), cases.end(), left_out), cases.end());
-  if (cases.empty()) {
-    throw Error(fmt::format("conformance: no case of profile {}{} matches '{}'", profile,
-                            options.family.empty() ? "" : " and family " + options.family, options.filter));
-  }
-  return cases;
-}
-
-Effort effort_of(const Options& options) {
-  return options.small ? Effort::small : options.profile == "deep" ? Effort::deep : Effort::usual;
-}
 
 /// The file of a backend's waivers: named by an option, next to the backend's file under its name, or in its folder. Empty: none.
 std::filesystem::path waivers_of(const Options& options, const Source& source) {
@@ -141,11 +92,6 @@ class Writer {
 
 }  // namespace
 
-const std::vector<std::string>& profiles() {
-  static const std::vector<std::string> names{"core", "ops", "training", "blas", "onnx", "full", "deep"};
-  return names;
-}
-
 std::vector<std::string> gaps() {
   std::vector<std::string> result;
   std::set<tenon_op> with_case, judged;
@@ -185,14 +131,12 @@ std::vector<std::string> gaps() {
 }
 
 std::vector<std::string> case_names(const Options& options) {
-  set_effort(effort_of(options));
   std::vector<std::string> names;
   for (const Case& test : cases_of(options)) names.push_back(test.name);
   return names;
 }
 
 Report judge(const Options& options) {
-  set_effort(effort_of(options));
   const std::vector<Case> cases = cases_of(options);
   Report report;
   report.seed = options.seed;

@@ -2,8 +2,6 @@
 #include "schedule.h"
 
 #include <fmt/format.h>
-#include <poll.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -16,23 +14,19 @@
 #include <tenon/error.h>
 
 #include "child.h"
+#include "platform/streams.h"
 
 namespace tenon::conformance {
 namespace {
 
-/// The longest wait without a message. Dead processes are detected at this interval.
-constexpr int tick_ms = 50;
+/// The longest wait without a message.
+constexpr std::chrono::milliseconds tick{50};
 
 /// Waits until one of the children sends something, at most a tick.
-template <class Children>
-void wait_for(const Children& children) {
-  std::vector<pollfd> ends;
-  for (const Child& child : children) {
-    for (const int end : {child.messages(), child.output()}) {
-      if (end >= 0) ends.push_back({end, POLLIN, 0});
-    }
-  }
-  poll(ends.data(), ends.size(), tick_ms);
+void wait_for(std::list<Child>& children) {
+  std::vector<platform::Process*> processes;
+  for (Child& child : children) processes.push_back(&child.process());
+  platform::wait_for_any(processes, tick);
 }
 
 /// One run of cases in children.
@@ -184,7 +178,7 @@ class Schedule {
   }
 
   void tell_progress() {
-    if (cases_.size() < 2 * max_cases_of_a_process || isatty(STDERR_FILENO) == 0) return;
+    if (cases_.size() < 2 * max_cases_of_a_process || !platform::is_terminal(stderr)) return;
     std::size_t done = done_;
     for (const Child& child : running_) done += child.verdicts().size();
     const std::size_t percent = waiting_.empty() && running_.empty() ? 100 : std::min<std::size_t>(99, 100 * done / cases_.size());

@@ -3,17 +3,62 @@
 // name.
 #pragma once
 
-#include <dlfcn.h>
 #include <doctest/doctest.h>
 #include <tenon/backend.h>
 
 #include <cstdint>
 #include <cstdio>
+#include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "conformance/case.h"
 #include "conformance/conformance.h"
+#include "platform/environment.h"
+#include "platform/library.h"
+#include "platform/path.h"
+#include "platform/system.h"
+#include "loader/find.h"
 
 namespace tenon::test {
+
+/// The backends of this program that tests judge in child processes, which are this program, too.
+inline std::vector<std::pair<std::string, tenon_backend_query_fn>>& backends_of_children() {
+  static std::vector<std::pair<std::string, tenon_backend_query_fn>> backends;
+  return backends;
+}
+
+/// Cases of a test's own, by the profile that stands for them in its options.
+inline std::map<std::string, std::vector<conformance::Case> (*)()>& case_lists_of_children() {
+  static std::map<std::string, std::vector<conformance::Case> (*)()> lists;
+  return lists;
+}
+inline std::vector<conformance::Case> cases_of_children(const conformance::Options& options) {
+  const auto& lists = case_lists_of_children();
+  const auto found = lists.find(options.profile);
+  return found == lists.end() ? std::vector<conformance::Case>() : found->second();
+}
+
+/// What a backend of this program is to do, in this process and in its children, which are started anew: the environment tells them.
+template <class Value>
+class ChildSetting {
+ public:
+  ChildSetting(const char* name, Value first) : name_(name) {
+    const auto inherited = platform::environment_variable(name);
+    value_ = inherited ? static_cast<Value>(std::stoi(*inherited)) : first;
+  }
+  ChildSetting& operator=(Value value) {
+    value_ = value;
+    platform::set_environment_variable(name_, std::to_string(static_cast<int>(value)));
+    return *this;
+  }
+  operator Value() const { return value_; }
+
+ private:
+  const char* name_;
+  Value value_;
+};
 
 /// Self names the wrapped backend with `static constexpr const char *file, *name;` and may hide alter, refuse and describe. The slots that
 /// it replaces call those of `real`. Only one instance may exist at a time.
@@ -29,10 +74,12 @@ struct Disguise {
   static void describe(tenon_backend_info&) {}
 
   static tenon_status query(const tenon_host_info* host, tenon_backend_info* out_info) {
-    static const std::string path = std::string(TENON_BACKEND_DIRECTORY "/libtenon_backend_") + Self::file + ".so";
-    static void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    REQUIRE_MESSAGE(library != nullptr, dlerror());
-    const tenon_status status = reinterpret_cast<tenon_backend_query_fn>(dlsym(library, TENON_BACKEND_QUERY_SYMBOL))(host, out_info);
+    static std::string reason;
+    static void* const library =
+        platform::open_library(platform::path_of(TENON_BACKEND_DIRECTORY) / loader::backend_file_name(Self::file), reason);
+    REQUIRE_MESSAGE(library != nullptr, reason);
+    const tenon_status status =
+        reinterpret_cast<tenon_backend_query_fn>(platform::find_symbol(library, TENON_BACKEND_QUERY_SYMBOL))(host, out_info);
     if (status != TENON_OK || !TENON_HAS(out_info, tenon_backend_info, create)) return status;  // an older host's
     real_create = out_info->create;
     out_info->create = create;
@@ -42,7 +89,7 @@ struct Disguise {
     return status;
   }
 
-  /// Options that make the kit run the matching cases at reduced sizes.
+  /// Options that make the kit run the matching cases at reduced sizes in this process, where tests see what a backend did.
   static conformance::Options options(const std::string& profile, const std::string& filter) {
     conformance::Options options;
     options.backend = Self::name;
@@ -51,10 +98,20 @@ struct Disguise {
     options.profile = profile;
     options.filter = filter;
     options.small = true;
+    options.in_process = true;
     return options;
   }
 
+  /// The same in child processes. They see only what is constant, and what tests keep as ChildSetting.
+  static conformance::Options options_of_children(const std::string& profile, const std::string& filter) {
+    static_cast<void>(known_to_children);
+    conformance::Options result = options(profile, filter);
+    result.in_process = false;
+    return result;
+  }
+
  private:
+  static inline const bool known_to_children = (backends_of_children().emplace_back(Self::name, query), true);
   static inline decltype(tenon_backend_info::create) real_create = nullptr;
 
   static tenon_status create(const tenon_host* host, tenon_backend** out_backend, const tenon_backend_table** out_table,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon-conformance, the program of the verbs that need the conformance kit.
 #include "cli/program.h"
+#include "conformance/child_program.h"
 #include "verbs.h"
 
 namespace {
@@ -13,5 +14,6 @@ void add_verbs(CLI::App& app) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (const std::optional<int> code = tenon::conformance::run_as_child(argc, argv)) return *code;
   return tenon::cli::run_program(argc, argv, add_verbs);
 }
