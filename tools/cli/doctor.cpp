@@ -60,7 +60,7 @@ void shadow(loader::Record& record, const loader::Record& first) {
   record.healthy = false;
   record.shadowed = true;
   record.status = TENON_INVALID_ARGUMENT;
-  record.text = fmt::format("another backend '{}' was found first: {} ({}){}", record.name, first.path.string(), first.origin,
+  record.text = fmt::format("another backend '{}' was found first: {} ({}){}", record.name, platform::text_of(first.path), first.origin,
                             first.healthy ? "" : ", which is not usable");
   record.remedy = first.healthy ? "nothing, if the first is the intended one; otherwise remove it, or name this file on the command line"
                                 : "repair or remove the first, or name this file on the command line";
@@ -98,7 +98,7 @@ std::string entry(const std::string& label, const std::string& text) {
 
 std::string block(const loader::Record& record) {
   std::string text = fmt::format("  {}: {}\n", record.name, state_of(record));
-  text += entry("file", fmt::format("{} ({})", record.path.string(), record.origin));
+  text += entry("file", fmt::format("{} ({})", platform::text_of(record.path), record.origin));
   text += entry("stage", loader::name_of(record.reached));
   if (!record.healthy) {
     text += entry("cause", fmt::format("{}: {}", loader::status_name(record.status), record.text));
@@ -134,7 +134,7 @@ std::string as_text(const Findings& findings) {
   text += fmt::format("{:<17} {} ({})\n", "thread budget", thread_budget(findings.config), findings.config.origin_of("threads"));
   text += "\nsearched\n";
   for (const loader::PlaceRecord& place : findings.result.places)
-    text += fmt::format("  {} ({}): {}\n", place.path.string(), place.origin, place.text);
+    text += fmt::format("  {} ({}): {}\n", platform::text_of(place.path), place.origin, place.text);
   text += "\nbackends\n";
   for (const loader::Record& record : findings.result.records) text += "\n" + block(record);
   text += "\neffective configuration\n\n" + to_yaml(findings.config);
@@ -172,7 +172,8 @@ std::vector<std::string> failures(const Arguments& arguments, const Findings& fi
       if (exec::is_broken(record)) failed.push_back(record.name);
     }
     for (const loader::PlaceRecord& place : findings.result.places) {
-      if (place.origin == "command line" && place.candidates == 0) failed.push_back(fmt::format("--plugin {}", place.path.string()));
+      if (place.origin == "command line" && place.candidates == 0)
+        failed.push_back(fmt::format("--plugin {}", platform::text_of(place.path)));
     }
   }
   for (const std::string& name : arguments.required) {
