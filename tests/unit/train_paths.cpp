@@ -33,7 +33,7 @@ struct Place {
   bool has(const std::string& name) const { return fs::exists(platform::path_of(file(name))); }
 };
 
-const Tensor values = Tensor::from<float>({2, 2}, {1, 2, 3, 4});
+const Tensor values = Tensor::of<float>({1, 2, 3, 4}, {2, 2});
 
 void check_tensors(const Place& place) {
   save_npy(place.file("массив.npy"), values);

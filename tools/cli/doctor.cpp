@@ -18,6 +18,7 @@
 #include "cli/standard_streams.h"
 #include "cli/verbs.h"
 #include "exec/loading.h"
+#include "loader/image.h"
 #include "platform/path.h"
 
 namespace tenon::cli {
@@ -59,7 +60,7 @@ void shadow(loader::Record& record, const loader::Record& first) {
   record.healthy = false;
   record.shadowed = true;
   record.status = TENON_INVALID_ARGUMENT;
-  record.text = fmt::format("another backend '{}' was found first: {} ({}){}", record.name, first.path.string(), first.origin,
+  record.text = fmt::format("another backend '{}' was found first: {} ({}){}", record.name, platform::text_of(first.path), first.origin,
                             first.healthy ? "" : ", which is not usable");
   record.remedy = first.healthy ? "nothing, if the first is the intended one; otherwise remove it, or name this file on the command line"
                                 : "repair or remove the first, or name this file on the command line";
@@ -97,7 +98,7 @@ std::string entry(const std::string& label, const std::string& text) {
 
 std::string block(const loader::Record& record) {
   std::string text = fmt::format("  {}: {}\n", record.name, state_of(record));
-  text += entry("file", fmt::format("{} ({})", record.path.string(), record.origin));
+  text += entry("file", fmt::format("{} ({})", platform::text_of(record.path), record.origin));
   text += entry("stage", loader::name_of(record.reached));
   if (!record.healthy) {
     text += entry("cause", fmt::format("{}: {}", loader::status_name(record.status), record.text));
@@ -116,6 +117,7 @@ std::string block(const loader::Record& record) {
                   fmt::format("{}.{}, negotiated {}.{}", record.abi_major, record.abi_minor_highest, record.abi_major, record.abi_minor));
   }
   text += entry("built with", record.build_id);
+  text += entry("C runtime", loader::c_runtimes_of(loader::read_image(record.path)));
   text += entry("sha256", loader::checksum(record.path));
   for (const loader::DeviceSummary& device : record.devices) {
     std::string line = fmt::format("{}, {}", device_kind_name(device.kind), device.description);
@@ -132,7 +134,7 @@ std::string as_text(const Findings& findings) {
   text += fmt::format("{:<17} {} ({})\n", "thread budget", thread_budget(findings.config), findings.config.origin_of("threads"));
   text += "\nsearched\n";
   for (const loader::PlaceRecord& place : findings.result.places)
-    text += fmt::format("  {} ({}): {}\n", place.path.string(), place.origin, place.text);
+    text += fmt::format("  {} ({}): {}\n", platform::text_of(place.path), place.origin, place.text);
   text += "\nbackends\n";
   for (const loader::Record& record : findings.result.records) text += "\n" + block(record);
   text += "\neffective configuration\n\n" + to_yaml(findings.config);
@@ -146,6 +148,8 @@ std::string as_json(const Findings& findings) {
   for (const loader::Record& record : findings.result.records) {
     backends.push_back(to_json(record));
     backends.back()["sha256"] = loader::checksum(record.path);
+    const std::string runtimes = loader::c_runtimes_of(loader::read_image(record.path));
+    if (!runtimes.empty()) backends.back()["c_runtime"] = runtimes;
   }
   for (const loader::PlaceRecord& place : findings.result.places) places.push_back(to_json(place));
   nlohmann::ordered_json origins = nlohmann::ordered_json::object();
@@ -168,7 +172,8 @@ std::vector<std::string> failures(const Arguments& arguments, const Findings& fi
       if (exec::is_broken(record)) failed.push_back(record.name);
     }
     for (const loader::PlaceRecord& place : findings.result.places) {
-      if (place.origin == "command line" && place.candidates == 0) failed.push_back(fmt::format("--plugin {}", place.path.string()));
+      if (place.origin == "command line" && place.candidates == 0)
+        failed.push_back(fmt::format("--plugin {}", platform::text_of(place.path)));
     }
   }
   for (const std::string& name : arguments.required) {

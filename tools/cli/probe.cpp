@@ -15,6 +15,7 @@
 #include "loader/error_text.h"
 #include "loader/load_error.h"
 #include "platform/library.h"
+#include "platform/path.h"
 
 namespace tenon::cli {
 namespace {
@@ -84,7 +85,8 @@ loader::Record probe(const loader::Record& candidate, const std::vector<std::str
     static const char here = 0;
     child = loader::run_child(platform::module_of(&here), arguments, timeout_seconds);
   } catch (const loader::LoadError& error) {
-    throw Error(static_cast<Status>(error.status), fmt::format("doctor: {}: {}; {}", candidate.path.string(), error.text, error.remedy));
+    throw Error(static_cast<Status>(error.status),
+                fmt::format("doctor: {}: {}; {}", platform::text_of(candidate.path), error.text, error.remedy));
   }
   for (const std::string& line : child.lines) {
     const auto json = nlohmann::ordered_json::parse(line, nullptr, false);

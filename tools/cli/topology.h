@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "platform/path.h"
+
 namespace tenon::cli {
 
 /// The memory nodes and their CPUs, as in "0-3,8"; empty if the system does not tell.
@@ -18,7 +20,7 @@ inline std::map<int, std::string> numa_nodes(const std::filesystem::path& folder
   std::map<int, std::string> nodes;
   std::error_code absent;
   for (const auto& entry : std::filesystem::directory_iterator(folder, absent)) {
-    const std::string name = entry.path().filename().string();
+    const std::string name = platform::text_of(entry.path().filename());
     int id = -1;
     if (!name.starts_with("node") || std::from_chars(name.data() + 4, name.data() + name.size(), id).ptr != name.data() + name.size())
       continue;
