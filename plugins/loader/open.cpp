@@ -113,7 +113,7 @@ LoadError why_not_opened(const fs::path& file, const platform::LoadFailure& fail
                     on_windows() ? "" : " (link it with -Wl,-z,defs)"));
   }
   return LoadError(TENON_INCOMPATIBLE, text,
-                   on_windows() ? "rebuild it on a system no newer than this one, or report this to its vendor"
+                   on_windows() ? "report this to the plugin's vendor, with the number of the error"
                                 : "run ldd on the file, and rebuild it on a system no newer than this one");
 }
 

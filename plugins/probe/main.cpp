@@ -4,9 +4,13 @@
 //
 // It sends one letter per phase to the program that asks (loader/child.h).
 #include <cstdio>
+#include <string>
+#include <vector>
 
 #include "loader/child.h"
 #include "loader/plain_host.h"
+#include "platform/path.h"
+#include "platform/process.h"
 
 #if defined(__has_feature)
 #define TENON_HAS_FEATURE(name) __has_feature(name)
@@ -25,7 +29,8 @@ extern "C" int __lsan_is_turned_off() {
 int main(int argc, char** argv) {
   using namespace tenon::loader;
   const auto channel = tenon::platform::MessageChannel::to_parent();
-  if (argc != 2 || !channel) {
+  const std::vector<std::string> line = tenon::platform::command_line(argc, argv);
+  if (line.size() != 2 || !channel) {
     std::fputs("tenon-probe: expected a backend file, and a pipe to the program that asks; programs that use Tenon start it\n", stderr);
     return 2;
   }
@@ -33,7 +38,7 @@ int main(int argc, char** argv) {
   tell(messages, Phase::querying);
   PlainHost host;
   Options options;
-  options.places = {{argv[1], "command line"}};
+  options.places = {{tenon::platform::path_of(line[1]), "command line"}};
   options.make_host = [&](const tenon_backend_info&, std::uint32_t) {
     tell(messages, Phase::creating);
     return host.table();
