@@ -1,24 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // The mutant's query and lifecycle: those of the unmodified backend, a file next to the plugin, under another name.
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <atomic>
-#include <csignal>
 #include <cstdio>
 #include <map>
 #include <mutex>
 
 #include "mutant.h"
+#include "system.h"
 
 namespace tenon::mutants {
 namespace {
 
 /// A copy of the file, so that it is a different library from the oracle in the same process.
 tenon_backend_query_fn unmodified_query() {
-  static void* const library = dlopen("$ORIGIN/libtenon_unmodified.so", RTLD_NOW | RTLD_LOCAL);
-  static void* const symbol = library == nullptr ? nullptr : dlsym(library, TENON_BACKEND_QUERY_SYMBOL);
-  return reinterpret_cast<tenon_backend_query_fn>(symbol);
+  static const tenon_backend_query_fn query = query_of_neighbour(TENON_UNMODIFIED_BACKEND);
+  return query;
 }
 
 const tenon_backend_table* unmodified_table = nullptr;
@@ -57,7 +54,7 @@ void shutdown(tenon_backend* backend) {
   misbehave(Moment::shutdown);
   if (is(Mutation::shutdown_only_once)) {
     const std::lock_guard lock(hosts_mutex);
-    if (hosts.erase(backend) == 0) std::raise(SIGSEGV);
+    if (hosts.erase(backend) == 0) crash();
   }
   real().shutdown(backend);
 }
