@@ -2,13 +2,11 @@
 // loader/child.h - a child process that loads a plugin, so that a crash, a hang or an exit is a report and not the end of this process.
 #pragma once
 
-#include <sys/types.h>
-
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "loader/loader.h"
+#include "platform/process.h"
 
 namespace tenon::loader {
 
@@ -16,14 +14,8 @@ namespace tenon::loader {
 enum class Phase : char { querying = 'a', creating = 'c', opening = 'o', closing = 's', exiting = 'e' };
 
 /// The child's side: sends one line, ends the child if nobody reads it.
-void tell(int messages, const std::string& line);
-void tell(int messages, Phase phase);
-
-/// The child's ends of the pipes to its parent.
-struct ChildPipes {
-  int messages;  ///< for tell()
-  int output;    ///< for what the plugin prints
-};
+void tell(const platform::MessageChannel& messages, const std::string& line);
+void tell(const platform::MessageChannel& messages, Phase phase);
 
 /// How a child ended.
 struct ChildReport {
@@ -34,8 +26,8 @@ struct ChildReport {
   Stage reached = Stage::devices;  ///< how far the plugin came, if it did not end in order
 };
 
-/// Starts a child by `start`, which returns its process id, and waits until it has ended; kills it when the time is up.
-/// Errors  a LoadError if there is no pipe or no child.
-ChildReport run_child(const std::function<pid_t(const ChildPipes&)>& start, double timeout_seconds);
+/// Starts a program of ours that loads the plugin and tells what it does, and waits until it has ended; kills it when the time is up. It
+/// has nothing to read, and what it prints is in the report. Errors  a LoadError if there is no pipe or no child.
+ChildReport run_child(const std::filesystem::path& program, const std::vector<std::string>& arguments, double timeout_seconds);
 
 }  // namespace tenon::loader

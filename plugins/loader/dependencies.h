@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "loader/image.h"
 #include "loader/loader.h"
 
 namespace tenon::loader {
@@ -19,14 +20,42 @@ struct MissingVersion {
   std::string highest;              ///< its highest version: "GLIBC_2.36"; empty if it has no version of that name
 };
 
-struct Missing {
-  std::vector<MissingLibrary> libraries;
-  std::vector<MissingVersion> versions;
+/// A function that is not in the DLL that was found.
+struct MissingSymbol {
+  std::string name;
+  std::string library;
+  std::filesystem::path needed_by;
+  std::filesystem::path found;
 };
 
-/// Walks the needed-list of `file` and of the libraries found, in the dynamic linker's order of folders: DT_RPATH, LD_LIBRARY_PATH,
-/// DT_RUNPATH, the folders of /etc/ld.so.conf, the default folders. A library that the process has loaded already is not missing. Linux
-/// only. On Windows the import list is not walked: the record has the operating system's own text.
-Missing find_missing(const std::filesystem::path& file);
+/// A file with the name of a needed library that this process cannot open. Windows looks for no other.
+struct UnusableLibrary {
+  std::filesystem::path file;
+  std::filesystem::path needed_by;
+  BinaryImage image;
+};
+
+struct Missing {
+  std::vector<MissingLibrary> libraries;
+  std::vector<MissingVersion> versions;   ///< of ELF files
+  std::vector<MissingSymbol> symbols;     ///< of PE files
+  std::vector<UnusableLibrary> unusable;  ///< of PE files
+};
+
+/// Where the system finds libraries. A library that the process has loaded already is not missing.
+struct LibrarySearch {
+  std::vector<std::filesystem::path> system;  ///< folders
+  std::vector<std::filesystem::path> loaded;  ///< files
+  std::string environment;                    ///< LD_LIBRARY_PATH
+};
+LibrarySearch library_search();
+
+/// Walks the libraries that `file` needs, and those that they need. ELF: in the dynamic linker's order of folders, which is DT_RPATH,
+/// LD_LIBRARY_PATH, DT_RUNPATH, and the system's. PE: in the folder of `file`, then in the system's, as Library opens it. DLLs of the
+/// system are taken to be complete, and the names of API sets (api-ms-win-..., ext-ms-...), which are no files, to exist.
+Missing find_missing(const std::filesystem::path& file, const LibrarySearch& search = library_search());
+
+Missing find_missing_of_elf(const std::filesystem::path& file, const LibrarySearch& search);
+Missing find_missing_of_pe(const std::filesystem::path& file, const LibrarySearch& search);
 
 }  // namespace tenon::loader

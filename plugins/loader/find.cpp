@@ -4,28 +4,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <system_error>
-// Boost.DLL 1.74 uses std::vector without including it.
-#include <boost/dll/runtime_symbol_info.hpp>
 
-#if defined(__linux__)
-#include <link.h>
-#include <sys/auxv.h>
-#include <unistd.h>
-#endif
+#include "platform/conventions.h"
+#include "platform/library.h"
+#include "platform/path.h"
+#include "platform/system.h"
 
 namespace tenon::loader {
 namespace fs = std::filesystem;
 namespace {
 
-#if defined(_WIN32)
-constexpr std::string_view prefix = "tenon_backend_", suffix = ".dll";
-constexpr char path_separator = ';';
-#else
-constexpr std::string_view prefix = "libtenon_backend_", suffix = ".so";
-constexpr char path_separator = ':';
-#endif
+const std::string prefix = std::string(platform::conventions().library_prefix) + "tenon_backend_";
+const std::string suffix(platform::conventions().library_suffix);
 
 bool starts_with(std::string_view text, std::string_view head) {
   return text.substr(0, head.size()) == head;
@@ -34,30 +25,10 @@ bool ends_with(std::string_view text, std::string_view tail) {
   return text.size() >= tail.size() && text.substr(text.size() - tail.size()) == tail;
 }
 
-bool is_elevated() {
-#if defined(__linux__)
-  return getauxval(AT_SECURE) != 0 || geteuid() != getuid() || getegid() != getgid();
-#else
-  return false;
-#endif
-}
-
 /// The library or program that contains this code, without symbolic links; empty if it is unknown.
 fs::path own_file() {
-  std::error_code error;
-  fs::path file = boost::dll::this_line_location(error);
-#if defined(__linux__)
-  // The name of a program is argv[0], which need not be a path: the system knows its file.
   static const char here = 0;
-  Dl_info info{};
-  link_map* map = nullptr;
-  if (dladdr1(&here, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) != 0 && map->l_name[0] == '\0') {
-    file = boost::dll::program_location(error);
-  }
-#endif
-  if (error) return {};
-  const fs::path real = fs::canonical(file, error);
-  return error ? file : real;
+  return platform::module_of(&here);
 }
 
 /// lib/tenon of the tree that a file is in: lib/libtenon.so, a program or DLL in bin/, or a program in lib/tenon.
@@ -72,11 +43,20 @@ fs::path support_folder_of(const fs::path& file) {
 }
 
 fs::path made_absolute(const fs::path& path, const fs::path& home) {
-  const std::string text = path.string();
-  if (starts_with(text, "~/") && !home.empty()) return (home / text.substr(2)).lexically_normal();
+  if (auto part = path.begin(); !home.empty() && part != path.end() && *part == "~" && ++part != path.end()) {
+    fs::path below = home;
+    for (; part != path.end(); ++part) below /= *part;
+    return below.lexically_normal();
+  }
   std::error_code error;
   const fs::path absolute = fs::absolute(path, error);
   return (error ? path : absolute).lexically_normal();
+}
+
+/// With the separator that patterns have on every system.
+std::string with_slashes(std::string text) {
+  if constexpr (fs::path::preferred_separator != '/') std::replace(text.begin(), text.end(), '\\', '/');
+  return text;
 }
 
 }  // namespace
@@ -86,17 +66,17 @@ std::string backend_file_name(std::string_view name) {
 }
 
 std::optional<std::string> backend_name_of(const fs::path& file) {
-  const std::string text = file.filename().string();
+  const std::string text = platform::text_of(file.filename());
   if (text.size() <= prefix.size() + suffix.size() || !starts_with(text, prefix) || !ends_with(text, suffix)) return std::nullopt;
   return text.substr(prefix.size(), text.size() - prefix.size() - suffix.size());
 }
 
 Surroundings surroundings() {
   Surroundings around;
-  if (const char* value = std::getenv("TENON_BACKEND_PATH")) around.environment = value;
-  around.elevated = is_elevated();
+  around.environment = platform::environment_variable("TENON_BACKEND_PATH").value_or("");
+  around.elevated = platform::is_elevated();
   // HOME is set by whoever started the process: under elevated privilege it cannot be trusted, like TENON_BACKEND_PATH.
-  if (const char* home = std::getenv("HOME"); home && !around.elevated) around.home = home;
+  if (!around.elevated) around.home = platform::path_of(platform::home_folder());
   around.library = own_file();
   return around;
 }
@@ -113,8 +93,8 @@ std::vector<SearchPlace> ordered_places(std::span<const SearchPlace> api, std::s
     // An empty entry would mean the working directory to a shell; here it means nothing.
     const std::string& list = around.environment;
     for (std::size_t begin = 0; begin < list.size();) {
-      const std::size_t end = std::min(list.find(path_separator, begin), list.size());
-      add(list.substr(begin, end - begin), "TENON_BACKEND_PATH");
+      const std::size_t end = std::min(list.find(platform::conventions().path_separator, begin), list.size());
+      add(platform::path_of(list.substr(begin, end - begin)), "TENON_BACKEND_PATH");
       begin = end + 1;
     }
   }
@@ -137,17 +117,15 @@ ProbeOptions default_probe(ProbeMode mode) {
   ProbeOptions options;
   options.mode = mode;
   if (mode == ProbeMode::never) return options;
-  if (const fs::path folder = support_folder(); !folder.empty()) options.helper = folder / "tenon-probe";
+  if (const fs::path folder = support_folder(); !folder.empty())
+    options.helper = (folder / "tenon-probe") += platform::conventions().program_suffix;
   if (const fs::path cache = cache_folder(); !cache.empty()) options.cache = cache / "probes";
   return options;
 }
 
 fs::path cache_folder() {
-  if (is_elevated()) return {};
-  // The XDG base directory specification: a path that is not absolute is ignored.
-  if (const char* base = std::getenv("XDG_CACHE_HOME"); base && *base == '/') return fs::path(base) / "tenon";
-  const char* const home = std::getenv("HOME");
-  return home && *home == '/' ? fs::path(home) / ".cache" / "tenon" : fs::path();
+  const std::string base = platform::is_elevated() ? "" : platform::cache_folder();
+  return base.empty() ? fs::path() : platform::path_of(base) / "tenon";
 }
 
 std::vector<Candidate> candidates_in(const SearchPlace& place, PlaceRecord& out_record) {
@@ -174,7 +152,7 @@ std::vector<Candidate> candidates_in(const SearchPlace& place, PlaceRecord& out_
     return found;
   }
   if (fs::exists(path, error) || path.extension() == suffix) {
-    found.push_back({path, backend_name_of(path).value_or(path.stem().string()), place.origin, true});
+    found.push_back({path, backend_name_of(path).value_or(platform::text_of(path.stem())), place.origin, true});
     out_record.text = fs::exists(path, error) ? "one file" : "no such file";
   } else {
     out_record.text = "no such folder";
@@ -205,8 +183,9 @@ bool matches_glob(std::string_view pattern, std::string_view text) {
 }
 
 std::optional<std::string> denied_by(const Options& options, const std::string& name, const fs::path& path) {
-  const auto matches = [&](const std::string& pattern) {
-    return matches_glob(pattern, pattern.find('/') == std::string::npos ? name : path.generic_string());
+  const auto matches = [&](const std::string& listed) {
+    const std::string pattern = with_slashes(listed);
+    return matches_glob(pattern, pattern.find('/') == std::string::npos ? name : with_slashes(platform::text_of(path)));
   };
   const auto denying = std::find_if(options.deny.begin(), options.deny.end(), matches);
   if (denying != options.deny.end()) return fmt::format("'{}' in backends.deny excludes it", *denying);

@@ -21,6 +21,7 @@
 #include "loader/process_state_guard.h"
 #include "loader/self_check.h"
 #include "loader/temporary_copy.h"
+#include "platform/path.h"
 
 namespace tenon::loader {
 namespace {
@@ -254,7 +255,7 @@ class Loading {
   }
 
   tenon_backend_query_fn open(bool named, Backend::Parts& parts, Record& record) {
-    check_library(record.path);
+    record.c_runtime = c_runtimes_of(check_library(record.path));
     check_writers(record.path, named);
     record.exposures = exposures_of(record.path);
     probe(options_.probe, record, result_);
@@ -280,7 +281,7 @@ class Loading {
     record.shadowed = true;
     throw LoadError(TENON_INVALID_ARGUMENT,
                     fmt::format("another backend '{}' was found first: {} ({}){}", record.name,
-                                first.path.empty() ? "part of this program" : first.path.string(), first.origin,
+                                first.path.empty() ? "part of this program" : platform::text_of(first.path), first.origin,
                                 first.healthy ? "" : ", which is not usable"),
                     first.healthy ? "nothing, if the first is the intended one; else remove it, or name this file on the command line"
                                   : "repair or remove the first, or name this file on the command line");

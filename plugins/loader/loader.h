@@ -68,6 +68,7 @@ struct Record {
   std::vector<std::string> exposures;   ///< who else may change the file; not the backend's fault
   std::vector<MissingLibrary> missing;  ///< the libraries that `text` names, for programs
   std::string probed;                   ///< a sentence, if a child process has loaded it first just now
+  std::string c_runtime;                ///< on Windows: the C runtimes that it needs, "ucrtbase.dll, vcruntime140.dll"
   std::string output;                   ///< what it printed, if it failed in a child process, or for tenon doctor
 
   // Known from `negotiated` on.
@@ -89,7 +90,7 @@ struct Record {
 /// One paragraph to read: name, path, stage, reason, remedy, warnings.
 std::string describe(const Record& record);
 
-/// Where to look: a folder, whose libtenon_backend_<name>.so are candidates, or one file.
+/// Where to look: a folder, whose libtenon_backend_<name>.so (Windows: tenon_backend_<name>.dll) are candidates, or one file.
 struct SearchPlace {
   std::filesystem::path path;
   std::string origin;
@@ -186,8 +187,8 @@ Result load(const Options& options);
 std::vector<SearchPlace> default_places(std::span<const SearchPlace> api, std::span<const std::filesystem::path> command_line,
                                         std::span<const std::filesystem::path> yaml);
 
-/// $XDG_CACHE_HOME/tenon, else ~/.cache/tenon. Empty if there is neither, or under elevated privilege, where the environment is not the
-/// user's to trust.
+/// $XDG_CACHE_HOME/tenon, else ~/.cache/tenon; on Windows %LOCALAPPDATA%\\tenon. Empty if there is neither, or under elevated privilege,
+/// where the environment is not the user's to trust.
 std::filesystem::path cache_folder();
 
 /// The helper that is installed beside the folder next to the library, and `probes` in the cache folder.

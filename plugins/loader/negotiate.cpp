@@ -10,6 +10,7 @@
 
 #include "loader/load_error.h"
 #include "loader/vendor_ops.h"
+#include "platform/conventions.h"
 
 // Clang has __has_feature, GCC macros.
 #if defined(__has_feature)
@@ -39,13 +40,6 @@ constexpr std::uint32_t own_sanitizer = TENON_SANITIZER_NONE;
 #define TENON_COMPILER "unknown compiler"
 #endif
 
-#if defined(_WIN32)
-#define TENON_SYSTEM "windows"
-#elif defined(__linux__)
-#define TENON_SYSTEM "linux"
-#else
-#define TENON_SYSTEM "unknown"
-#endif
 #if defined(__x86_64__) || defined(_M_X64)
 #define TENON_MACHINE "x86_64"
 #elif defined(__aarch64__) || defined(_M_ARM64)
@@ -96,6 +90,7 @@ std::string name_of_op(tenon_op op) {
 }  // namespace
 
 const tenon_host_info& host_info() {
+  static const std::string own_platform = std::string(platform::conventions().system) + "-" TENON_MACHINE;
   static const tenon_host_info info{
       .struct_size = sizeof(tenon_host_info),
       .abi_major = TENON_ABI_MAJOR,
@@ -104,7 +99,7 @@ const tenon_host_info& host_info() {
       .sanitizer = own_sanitizer,
       .reserved = 0,
       .build_id = "tenon " TENON_VERSION " " TENON_COMPILER,
-      .platform = TENON_SYSTEM "-" TENON_MACHINE,
+      .platform = own_platform.c_str(),
   };
   return info;
 }

@@ -13,7 +13,8 @@ namespace tenon::loader {
 /// called: its threads, its thread-local data and pointers into it may outlive every object of ours.
 class Library {
  public:
-  /// Opens by absolute path, with immediate, local binding. Throws a LoadError that names missing libraries and the folders tried.
+  /// Opens by absolute path, with immediate, local binding; on Windows, what it needs is searched for next to it and in System32 only.
+  /// Throws a LoadError that names missing libraries and the folders tried.
   explicit Library(const std::filesystem::path& file);
   ~Library();
   Library(const Library&) = delete;

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loader/probe.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <optional>
 #include <system_error>
@@ -15,45 +11,26 @@
 #include "loader/child.h"
 #include "loader/load_error.h"
 #include "loader/probe_answers.h"
-
-extern char** environ;
+#include "platform/path.h"
 
 namespace tenon::loader {
 namespace fs = std::filesystem;
 namespace {
 
-/// Starts the helper on the plugin: pipes at descriptors 1, 2 and 3, nothing to read. Spawning is safe in a process with threads, where a
-/// plain fork() is not. Returns -1 and sets errno on failure.
-pid_t start_helper(const fs::path& helper, const fs::path& plugin, const ChildPipes& pipes) {
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, pipes.output, 1);
-  posix_spawn_file_actions_adddup2(&actions, pipes.output, 2);
-  posix_spawn_file_actions_adddup2(&actions, pipes.messages, 3);
-  std::string program = helper.string(), argument = plugin.string();
-  char* const arguments[] = {program.data(), argument.data(), nullptr};
-  pid_t child = -1;
-  const int failure = posix_spawn(&child, program.c_str(), &actions, nullptr, arguments, environ);
-  posix_spawn_file_actions_destroy(&actions);
-  errno = failure;
-  return failure == 0 ? child : -1;
-}
-
 ProbeAnswer ask_child(const ProbeOptions& options, Record& record) {
   const auto begin = std::chrono::steady_clock::now();
-  const ChildReport child =
-      run_child([&](const ChildPipes& pipes) { return start_helper(options.helper, record.path, pipes); }, options.timeout_seconds);
+  const ChildReport child = run_child(options.helper, {platform::text_of(record.path)}, options.timeout_seconds);
   const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin);
-  record.probed = fmt::format("{} was loaded in a child process first, which took {} ms", record.path.string(), took.count());
+  record.probed = fmt::format("{} was loaded in a child process first, which took {} ms", platform::text_of(record.path), took.count());
   return {child.text, child.reached, child.output};
 }
 
 void check_helper(const ProbeOptions& options) {
-  if (access(options.helper.c_str(), X_OK) == 0) return;
+  std::error_code error;
+  if (fs::is_regular_file(options.helper, error)) return;
   throw LoadError(TENON_INCOMPATIBLE,
                   fmt::format("expected the program that loads it in a child process at {}, got none",
-                              options.helper.empty() ? "a folder next to the library" : options.helper.string()),
+                              options.helper.empty() ? "a folder next to the library" : platform::text_of(options.helper)),
                   "install Tenon completely");
 }
 

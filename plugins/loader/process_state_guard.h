@@ -8,6 +8,7 @@
 
 #include "loader/loader.h"
 #include "loader/self_check.h"
+#include "platform/process.h"
 
 namespace tenon::loader {
 
@@ -18,7 +19,7 @@ class ProcessStateGuard {
  public:
   ProcessStateGuard(Record& record, const char* phase, Threads threads)
       : record_(record), phase_(phase), floating_point_(FloatingPoint::current()) {
-    if (threads == Threads::forbidden) threads_ = count_threads();
+    if (threads == Threads::forbidden) threads_ = platform::thread_count();
   }
   ~ProcessStateGuard() {
     if (const auto change = FloatingPoint::current().change_since(floating_point_)) {
@@ -26,7 +27,7 @@ class ProcessStateGuard {
       record_.warnings.push_back(fmt::format("{} {}; it has been restored", phase_, *change));
     }
     // Another thread of the process may have started one meanwhile, so this is only a warning.
-    if (const auto now = threads_ ? count_threads() : std::nullopt; now && *now > *threads_) {
+    if (const auto now = threads_ ? platform::thread_count() : std::nullopt; now && *now > *threads_) {
       record_.warnings.push_back(fmt::format("{} seems to start threads: there were {}, there are {}", phase_, *threads_, *now));
     }
   }

@@ -4,6 +4,7 @@
 
 #include "loader/load_error.h"
 #include "loader/loader.h"
+#include "platform/path.h"
 
 namespace tenon::loader {
 
@@ -62,7 +63,7 @@ std::string status_name(tenon_status status) {
 
 std::string describe(const Record& record) {
   std::string text =
-      fmt::format("{} ({}, {}): ", record.name, record.path.empty() ? "in the process" : record.path.string(), record.origin);
+      fmt::format("{} ({}, {}): ", record.name, record.path.empty() ? "in the process" : platform::text_of(record.path), record.origin);
   if (record.healthy) {
     text += fmt::format("healthy, version {}, {} device{}", record.version, record.devices.size(), record.devices.size() == 1 ? "" : "s");
   } else {

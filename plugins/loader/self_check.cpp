@@ -5,8 +5,6 @@
 
 #include <cfenv>
 #include <cstring>
-#include <filesystem>
-#include <system_error>
 #if defined(__SSE2__)
 #include <xmmintrin.h>
 #endif
@@ -76,17 +74,6 @@ std::optional<std::string> FloatingPoint::change_since(const FloatingPoint& befo
   if ((set & (flush_to_zero | denormals_are_zero)) != 0) return "sets flush-to-zero for the process (linked with -ffast-math?)";
   if (rounding_ != before.rounding_) return fmt::format("changes the rounding mode from {} to {}", before.rounding_, rounding_);
   return fmt::format("changes the floating-point control register from {:#06x} to {:#06x}", before.control_, control_);
-}
-
-std::optional<int> count_threads() {
-#if defined(__linux__)
-  std::error_code error;
-  int count = 0;
-  std::filesystem::directory_iterator tasks("/proc/self/task", error);
-  for (const std::filesystem::directory_iterator end; !error && tasks != end; tasks.increment(error)) ++count;
-  if (!error) return count;
-#endif
-  return std::nullopt;
 }
 
 std::optional<std::string> difference(const tenon_backend_info& a, const tenon_backend_info& b) {

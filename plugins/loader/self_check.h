@@ -24,9 +24,6 @@ class FloatingPoint {
   std::uint32_t control_ = 0;  ///< x86: MXCSR, AArch64: FPCR; control bits without the status flags
 };
 
-/// Threads of this process; nothing where that is unknown.
-std::optional<int> count_threads();
-
 /// The first field in which two complete answers differ; nothing if they are equal. Strings are compared by their characters.
 std::optional<std::string> difference(const tenon_backend_info& first, const tenon_backend_info& second);
 

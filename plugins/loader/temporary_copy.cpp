@@ -2,14 +2,13 @@
 #include "loader/temporary_copy.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstdlib>
-#include <string>
 #include <system_error>
 
 #include "loader/load_error.h"
+#include "platform/file.h"
+#include "platform/path.h"
+#include "platform/temporary_name.h"
 
 namespace tenon::loader {
 namespace fs = std::filesystem;
@@ -18,21 +17,15 @@ TemporaryCopy::TemporaryCopy(const fs::path& file) {
   std::error_code error;
   const fs::path temporary = fs::temp_directory_path(error);
   for (const fs::path& folder : {file.parent_path(), temporary}) {
-    // No name of a backend's file: a search of the folder at this moment does not take it for one.
-    std::string pattern = (folder / fmt::format(".{}.XXXXXX", file.filename().string())).string();
-    const int made = ::mkstemp(pattern.data());
-    if (made < 0) {
-      error = {errno, std::generic_category()};
-      continue;
-    }
-    ::close(made);
-    path_ = pattern;
-    if (fs::copy_file(file, path_, fs::copy_options::overwrite_existing, error)) return;
-    fs::remove(path_);
+    // No name of a backend's file: a search of the folder at this moment does not take it for one. What has the name is not replaced.
+    path_ = folder / platform::path_of(platform::temporary_name(platform::text_of(file.filename())));
+    if (fs::copy_file(file, path_, error)) return;
+    if (error != std::errc::file_exists) fs::remove(path_);
   }
-  throw LoadError(TENON_INVALID_ARGUMENT,
-                  fmt::format("it cannot be copied, neither in its folder nor to {}: {}", temporary.string(), error.message()),
-                  "make one of the two folders writable");
+  throw LoadError(
+      TENON_INVALID_ARGUMENT,
+      fmt::format("it cannot be copied, neither in its folder nor to {}: {}", platform::text_of(temporary), platform::message_of(error)),
+      "make one of the two folders writable");
 }
 
 TemporaryCopy::~TemporaryCopy() {

@@ -2,9 +2,7 @@
 // tenon-probe FILE: loads a plugin as a program would, destroys its backend, unloads it if it can be, and ends. If the plugin crashes,
 // hangs or exits, it does so here. Whether the plugin is usable is for the program itself to find out: a refusal in order is a success.
 //
-// Descriptor 3 is a pipe to the program that asks: one letter per phase (loader/child.h).
-#include <fcntl.h>
-
+// It sends one letter per phase to the program that asks (loader/child.h).
 #include <cstdio>
 
 #include "loader/child.h"
@@ -26,11 +24,12 @@ extern "C" int __lsan_is_turned_off() {
 
 int main(int argc, char** argv) {
   using namespace tenon::loader;
-  constexpr int messages = 3;
-  if (argc != 2 || fcntl(messages, F_SETFD, FD_CLOEXEC) != 0) {
-    std::fputs("tenon-probe: expected a backend file, and a pipe at descriptor 3; programs that use Tenon start it\n", stderr);
+  const auto channel = tenon::platform::MessageChannel::to_parent();
+  if (argc != 2 || !channel) {
+    std::fputs("tenon-probe: expected a backend file, and a pipe to the program that asks; programs that use Tenon start it\n", stderr);
     return 2;
   }
+  const tenon::platform::MessageChannel& messages = *channel;
   tell(messages, Phase::querying);
   PlainHost host;
   Options options;

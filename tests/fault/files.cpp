@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "loader/image.h"
 #include "loading.h"
 
 namespace {
@@ -181,4 +182,12 @@ TEST_CASE("files: a file of a user other than this one and root causes a warning
   CHECK(loaded.only().healthy);
   CHECK(is_exposed(loaded.only(), "the file " + file.string() + " belongs to user 54321"));
   CHECK(is_exposed(loaded.only(), "(chown root " + file.string() + ")"));
+}
+
+TEST_CASE("files: a pipe in a search folder is not opened") {
+  const OpenFolder folder;
+  const fs::path pipe = folder.path() / "libtenon_backend_pipe.so";
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK(checksum(pipe).empty());
+  CHECK(read_image(pipe).kind == BinaryImage::Kind::empty);
 }

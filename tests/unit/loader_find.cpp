@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
-#include <sys/stat.h>
 
 #include <filesystem>
 
-#include "loader/elf.h"
 #include "loader/find.h"
 #include "loader/loader.h"
+#include "platform/conventions.h"
+#include "platform/path.h"
+#include "platform/system.h"
 #include "temporary_folder.h"
 
 namespace fs = std::filesystem;
@@ -14,6 +15,25 @@ using namespace tenon::loader;
 using namespace tenon::test;
 
 namespace {
+
+/// The file name of a backend on this system.
+std::string backend(const std::string& name) {
+  const tenon::platform::Conventions& system = tenon::platform::conventions();
+  return std::string(system.library_prefix) + "tenon_backend_" + name + std::string(system.library_suffix);
+}
+
+/// A folder that exists nowhere, as an absolute path of this system.
+fs::path root(const char* path) {
+  return fs::absolute(path);
+}
+
+/// Joins folders as the environment does.
+std::string list_of(std::initializer_list<std::string> folders) {
+  std::string list;
+  for (const std::string& folder : folders)
+    list += (&folder == folders.begin() ? "" : std::string(1, tenon::platform::conventions().path_separator)) + folder;
+  return list;
+}
 
 std::vector<std::string> origins(const std::vector<SearchPlace>& places) {
   std::vector<std::string> all;
@@ -24,30 +44,33 @@ std::vector<std::string> origins(const std::vector<SearchPlace>& places) {
 }  // namespace
 
 TEST_CASE("find: a program that contains the loader is known by its file, whatever argv[0] is") {
-  CHECK(surroundings().library == std::filesystem::canonical("/proc/self/exe"));
+  CHECK(surroundings().library == tenon::platform::path_of(tenon::platform::executable_path()));
 }
 
 TEST_CASE("find: the name of a backend is derived from its file name") {
-  CHECK(backend_name_of("/lib/libtenon_backend_cuda.so") == "cuda");
-  CHECK(backend_name_of("libtenon_backend_my_gpu2.so") == "my_gpu2");
-  CHECK_FALSE(backend_name_of("libtenon_backend_.so"));
-  CHECK_FALSE(backend_name_of("libtenon_backend_cuda.so.1"));
-  CHECK_FALSE(backend_name_of("tenon_backend_cuda.so"));
+  CHECK(backend_name_of(root("/lib") / backend("cuda")) == "cuda");
+  CHECK(backend_name_of(backend("my_gpu2")) == "my_gpu2");
+  CHECK_FALSE(backend_name_of(backend("")));
+  CHECK_FALSE(backend_name_of(backend("cuda") + ".1"));
+  CHECK_FALSE(backend_name_of("x" + backend("cuda")));
   CHECK_FALSE(backend_name_of("libtenon.so"));
+  CHECK_FALSE(backend_name_of("tenon.dll"));
+  // The convention of the other system.
+  CHECK(backend_name_of("tenon_backend_cuda.dll").has_value() != backend_name_of("libtenon_backend_cuda.so").has_value());
 }
 
 TEST_CASE("find: API comes before command line, environment, YAML and the folder next to the library") {
   Surroundings around;
-  around.environment = "/environment/one:/environment/two";
+  around.environment = list_of({"/environment/one", "/environment/two"});
   around.library = "/opt/tenon/lib/libtenon.so";
   const SearchPlace api[] = {{"/api", "API"}, {"/site-packages/acme/backends", "package acme"}};
   const fs::path command_line[] = {"/line"}, yaml[] = {"/yaml"};
   const auto places = ordered_places(api, command_line, yaml, around);
   CHECK(origins(places) == std::vector<std::string>{"API", "package acme", "command line", "TENON_BACKEND_PATH", "TENON_BACKEND_PATH",
                                                     "backends.search", "next to the library"});
-  CHECK(places[3].path == "/environment/one");
-  CHECK(places[4].path == "/environment/two");
-  CHECK(places[6].path == "/opt/tenon/lib/tenon/backends");
+  CHECK(places[3].path == root("/environment/one"));
+  CHECK(places[4].path == root("/environment/two"));
+  CHECK(places[6].path == root("/opt/tenon/lib/tenon/backends"));
 }
 
 TEST_CASE("find: with elevated privileges the environment is not read") {
@@ -60,10 +83,10 @@ TEST_CASE("find: with elevated privileges the environment is not read") {
 
 TEST_CASE("find: empty entries of the environment are not the working directory") {
   Surroundings around;
-  around.environment = ":/environment::";
+  around.environment = list_of({"", "/environment", "", ""});
   const auto places = ordered_places({}, {}, {}, around);
   REQUIRE(places.size() == 1);
-  CHECK(places[0].path == "/environment");
+  CHECK(places[0].path == root("/environment"));
 }
 
 TEST_CASE("find: a leading ~/ is the home directory and a relative path becomes absolute") {
@@ -72,7 +95,7 @@ TEST_CASE("find: a leading ~/ is the home directory and a relative path becomes 
   const fs::path yaml[] = {"~/.local/lib/tenon/backends", "plugins/../here"};
   const auto places = ordered_places({}, {}, yaml, around);
   REQUIRE(places.size() == 2);
-  CHECK(places[0].path == "/home/ada/.local/lib/tenon/backends");
+  CHECK(places[0].path == fs::path("/home/ada/.local/lib/tenon/backends").lexically_normal());
   CHECK(places[1].path == fs::current_path() / "here");
 }
 
@@ -97,7 +120,22 @@ TEST_CASE_FIXTURE(InFolder, "find: a program in lib/tenon finds the backends nex
 
 TEST_CASE("find: the folder of the programs that Tenon starts also has the backends") {
   CHECK(support_folder() / "backends" == default_places({}, {}, {}).back().path);
-  CHECK(fs::exists(support_folder() / "tenon-probe"));
+  CHECK(fs::exists(default_probe(ProbeMode::once).helper));
+}
+
+TEST_CASE_FIXTURE(InFolder, "find: folders and files may have any name") {
+  const fs::path place = fs::path(folder.path()) / tenon::platform::path_of("\u63d2\u4ef6 \u0431\u044d\u043a\u0435\u043d\u0434 \u00fc");
+  fs::create_directories(place);
+  std::ofstream(place / backend("a")) << "x";
+  Surroundings around;
+  around.environment = list_of({tenon::platform::text_of(place)});
+  const auto places = ordered_places({}, {}, {}, around);
+  REQUIRE(places.size() == 1);
+  PlaceRecord record;
+  const auto candidates = candidates_in(places[0], record);
+  REQUIRE(candidates.size() == 1);
+  CHECK(candidates[0].path == place / backend("a"));
+  CHECK(candidates[0].name == "a");
 }
 
 TEST_CASE("find: the working directory is never searched implicitly") {
@@ -105,10 +143,9 @@ TEST_CASE("find: the working directory is never searched implicitly") {
 }
 
 TEST_CASE_FIXTURE(InFolder, "find: a folder gives its plugins sorted by name, without subfolders") {
-  for (const char* file : {"libtenon_backend_b.so", "libtenon_backend_a.so", "libtenon_backend_c.so.1", "notes.txt"})
-    folder.write(file, "x");
+  for (const std::string& file : {backend("b"), backend("a"), backend("c") + ".1", std::string("notes.txt")}) folder.write(file, "x");
   fs::create_directories(folder.file("below"));
-  folder.write("below/libtenon_backend_d.so", "x");
+  folder.write("below/" + backend("d"), "x");
   PlaceRecord record;
   const auto candidates = candidates_in({folder.path(), "API"}, record);
   REQUIRE(candidates.size() == 2);
@@ -122,7 +159,7 @@ TEST_CASE_FIXTURE(InFolder, "find: a folder gives its plugins sorted by name, wi
 TEST_CASE_FIXTURE(InFolder, "find: a location without plugins has a reason") {
   PlaceRecord record;
   CHECK(candidates_in({folder.path(), "API"}, record).empty());
-  CHECK(record.text == "the folder has no file named libtenon_backend_<name>.so");
+  CHECK(record.text == "the folder has no file named " + backend("<name>"));
   CHECK(candidates_in({folder.file("gone"), "API"}, record).empty());
   CHECK(record.text == "no such folder");
 }
@@ -133,7 +170,7 @@ TEST_CASE_FIXTURE(InFolder, "find: an explicit file is a candidate with any name
   auto candidates = candidates_in({folder.file("my_backend.plugin"), "command line"}, record);
   REQUIRE(candidates.size() == 1);
   CHECK(candidates[0].name == "my_backend");
-  candidates = candidates_in({folder.file("libtenon_backend_gone.so"), "command line"}, record);
+  candidates = candidates_in({folder.file(backend("gone")), "command line"}, record);
   REQUIRE(candidates.size() == 1);
   CHECK(candidates[0].name == "gone");
   CHECK(record.text == "no such file");
@@ -163,13 +200,6 @@ TEST_CASE("deny: a deny pattern wins over an allow pattern, and one with a slash
   options.deny = {"/opt/vendor/*"};
   CHECK(denied_by(options, "cuda", path) == "'/opt/vendor/*' in backends.deny excludes it");
   CHECK_FALSE(denied_by(options, "cuda", "/usr/lib/libtenon_backend_cuda.so"));
-}
-
-TEST_CASE_FIXTURE(InFolder, "checksum, elf: a pipe in a search folder is not opened") {
-  const std::string pipe = folder.file("libtenon_backend_pipe.so");
-  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
-  CHECK(checksum(pipe).empty());
-  CHECK(read_elf(pipe).kind == Elf::Kind::empty);
 }
 
 TEST_CASE_FIXTURE(InFolder, "checksum: SHA-256 matches published sums") {

@@ -24,6 +24,16 @@ void Common::add_to(CLI::App& app) {
   app.add_option("--set", sets, "override a YAML key: key.path=value")->type_name("KEY=VALUE");
 }
 
+std::vector<std::string> Common::arguments() const {
+  std::vector<std::string> list;
+  if (!config_file.empty()) list.push_back("--config=" + config_file);
+  if (!device.empty()) list.push_back("--device=" + device);
+  for (const std::filesystem::path& plugin : plugins) list.push_back("--plugin=" + platform::text_of(plugin));
+  if (trust) list.push_back("--trust");
+  for (const std::string& text : sets) list.push_back("--set=" + text);
+  return list;
+}
+
 std::vector<ConfigOverride> Common::overrides() const {
   std::vector<ConfigOverride> list;
   if (!device.empty()) list.push_back({"device", device, "--device " + device, true});

@@ -28,6 +28,8 @@ struct Common {
   bool trust = false;             ///< a train.yaml may add backend folders
 
   void add_to(CLI::App& app);
+  /// The options as a command line, for another process of this program.
+  std::vector<std::string> arguments() const;
   /// The configuration keys that other options than --set set.
   std::vector<ConfigOverride> overrides() const;
   /// Those of --set.

@@ -18,6 +18,7 @@
 #include "cli/standard_streams.h"
 #include "cli/verbs.h"
 #include "exec/loading.h"
+#include "platform/path.h"
 
 namespace tenon::cli {
 namespace {
@@ -27,6 +28,8 @@ struct Arguments {
   std::string format;
   std::vector<std::string> required;
   double timeout_seconds = 10;
+  // Of a child process: the candidate that it probes.
+  std::string candidate, candidate_name, candidate_origin;
 };
 
 struct Findings {
@@ -40,6 +43,15 @@ loader::Result list_candidates(const Config& config, const std::vector<std::file
   loader::Options options = exec::loader_options(config, {}, plugins);
   options.deny = {"*"};
   return loader::load(options);
+}
+
+/// The command line of the child process that probes a candidate: this one's configuration, and the candidate.
+std::vector<std::string> probe_arguments(const Common& common, const loader::Record& candidate) {
+  std::vector<std::string> arguments = common.arguments();
+  arguments.insert(arguments.begin(), "doctor");
+  arguments.insert(arguments.end(), {"--candidate", platform::text_of(candidate.path), "--candidate-name", candidate.name,
+                                     "--candidate-origin", candidate.origin});
+  return arguments;
 }
 
 /// Marks a second backend of the same name as shadowed, as the loader does.
@@ -63,7 +75,7 @@ Findings examine(const Arguments& arguments) {
     candidate.path = record.path;
     candidate.name = record.name;
     candidate.origin = record.origin;
-    record = probe(candidate, findings.config, arguments.timeout_seconds);
+    record = probe(candidate, probe_arguments(arguments.common, candidate), arguments.timeout_seconds);
     if (record.denied) continue;
     const auto [owner, first_of_name] = owners.emplace(record.name, &record);
     if (!first_of_name) shadow(record, *owner->second);
@@ -169,6 +181,13 @@ std::vector<std::string> failures(const Arguments& arguments, const Findings& fi
 }
 
 void run_doctor(const Arguments& arguments) {
+  if (!arguments.candidate.empty()) {
+    loader::Record candidate;
+    candidate.path = platform::path_of(arguments.candidate);
+    candidate.name = arguments.candidate_name;
+    candidate.origin = arguments.candidate_origin;
+    return answer_probe(candidate, arguments.common.resolve());
+  }
   const Findings findings = examine(arguments);
   print(arguments.format == "json" ? as_json(findings) : as_text(findings));
   const std::vector<std::string> failed = failures(arguments, findings);
@@ -195,6 +214,10 @@ void add_doctor_verb(CLI::App& app) {
       ->check(CLI::Range(0.1, 3600.0))
       ->type_name("SECONDS")
       ->capture_default_str();
+  // Hidden: for the child processes of a doctor.
+  command->add_option("--candidate", arguments->candidate)->group("");
+  command->add_option("--candidate-name", arguments->candidate_name)->group("");
+  command->add_option("--candidate-origin", arguments->candidate_origin)->group("");
   command->callback([arguments] { run_doctor(*arguments); });
 }
 

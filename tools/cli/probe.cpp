@@ -2,9 +2,7 @@
 #include "cli/probe.h"
 
 #include <fmt/core.h>
-#include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <string>
@@ -16,6 +14,7 @@
 #include "loader/child.h"
 #include "loader/error_text.h"
 #include "loader/load_error.h"
+#include "platform/library.h"
 
 namespace tenon::cli {
 namespace {
@@ -55,14 +54,14 @@ std::string line_of(const loader::Record& record) {
 }
 
 /// Loads the candidate, and tells its record as a line of JSON.
-void load_candidate(int messages, const loader::Record& candidate, const Config& config) {
+void load_candidate(const platform::MessageChannel& messages, const loader::Record& candidate, const Config& config) {
   loader::Record record = candidate;
   try {
     tell(messages, Phase::querying);
     loader::Options options = exec::loader_options(config, {}, {});
     options.places = {{candidate.path, candidate.origin}};
     options.probe = {};  // this process is the probe
-    LoadedBackends loaded = load_backends(config, std::move(options), [messages] { tell(messages, Phase::creating); });
+    LoadedBackends loaded = load_backends(config, std::move(options), [&messages] { tell(messages, Phase::creating); });
     if (!loaded.result.records.empty()) record = loaded.result.records.front();
     tell(messages, Phase::opening);
     for (const auto& backend : loaded.result.backends) try_devices(*backend, record);
@@ -76,24 +75,14 @@ void load_candidate(int messages, const loader::Record& candidate, const Config&
   }
 }
 
-pid_t start(const loader::ChildPipes& pipes, const loader::Record& candidate, const Config& config) {
-  std::fflush(nullptr);  // the child writes what is buffered, too, when it exits
-  const pid_t child = fork();
-  if (child != 0) return child;
-  dup2(pipes.output, STDOUT_FILENO);
-  dup2(pipes.output, STDERR_FILENO);
-  load_candidate(pipes.messages, candidate, config);
-  tell(pipes.messages, Phase::exiting);
-  std::exit(0);  // with the destructors and exit handlers of the plugin
-}
-
 }  // namespace
 
-loader::Record probe(const loader::Record& candidate, const Config& config, double timeout_seconds) {
+loader::Record probe(const loader::Record& candidate, const std::vector<std::string>& arguments, double timeout_seconds) {
   loader::Record record = candidate;
   loader::ChildReport child;
   try {
-    child = loader::run_child([&](const loader::ChildPipes& pipes) { return start(pipes, candidate, config); }, timeout_seconds);
+    static const char here = 0;
+    child = loader::run_child(platform::module_of(&here), arguments, timeout_seconds);
   } catch (const loader::LoadError& error) {
     throw Error(static_cast<Status>(error.status), fmt::format("doctor: {}: {}; {}", candidate.path.string(), error.text, error.remedy));
   }
@@ -110,6 +99,14 @@ loader::Record probe(const loader::Record& candidate, const Config& config, doub
   const std::string avoid = fmt::format("exclude it with `backends: {{deny: [{}]}}`, and report this to its vendor", record.name);
   record.remedy = child.timed_out ? "if its device is slow to start, raise `tenon doctor --timeout`; otherwise " + avoid : avoid;
   return record;
+}
+
+void answer_probe(const loader::Record& candidate, const Config& config) {
+  const auto messages = platform::MessageChannel::to_parent();
+  if (!messages) return;
+  load_candidate(*messages, candidate, config);
+  tell(*messages, Phase::exiting);
+  std::exit(0);  // with the destructors and exit handlers of the plugin
 }
 
 }  // namespace tenon::cli

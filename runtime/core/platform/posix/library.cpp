@@ -9,9 +9,13 @@
 namespace tenon::platform {
 
 void* open_library(const std::filesystem::path& file, std::string& out_reason) {
-  void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* const library = dlopen(file.c_str(), load_flags());
   if (library == nullptr) out_reason = load_failure(0).text;
   return library;
+}
+
+int load_flags() {
+  return RTLD_NOW | RTLD_LOCAL;
 }
 
 void* find_symbol(void* library, const char* name) {

@@ -22,9 +22,13 @@ std::filesystem::path file_of(HMODULE module) {
 }  // namespace
 
 void* open_library(const std::filesystem::path& file, std::string& out_reason) {
-  const HMODULE module = LoadLibraryExW(file.c_str(), nullptr, LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_SYSTEM32);
+  const HMODULE module = LoadLibraryExW(file.c_str(), nullptr, static_cast<DWORD>(load_flags()));
   if (module == nullptr) out_reason = windows::error_text(GetLastError());
   return module;
+}
+
+int load_flags() {
+  return LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_SYSTEM32;
 }
 
 void* find_symbol(void* library, const char* name) {
