@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # tenon_header_tests(<label> HEADER <file.c> LAYOUT <layout.py> [INCLUDES <option>...] [C_OPTIONS <option>...]): tests of a C header, with that label:
 #   <label>.header.{c11,cxx20}.{gcc,clang}   <file.c>, which includes it, is strict C11 and C++20 by both compilers
-#   <label>.layout[.<target>]                its layout equals the published one, here and on three targets
+#   <label>.header.c11.msvc                  ... and compiles as Visual Studio's C11 without a warning of /W4
+#   <label>.layout[.<target>]                its layout equals the published one, here, by cross compilers, and on Clang's other targets
 # tenon_skippable_test(<label> <name> COMMAND ...): a test <label>.<name> that may skip itself. A compiler that is not installed is a skip with a reason.
 function(tenon_skippable_test label name)
   add_test(NAME ${label}.${name} ${ARGN})
@@ -32,4 +33,17 @@ function(tenon_header_tests label)
     list(GET target 1 compiler)
     tenon_skippable_test(${label} layout.${platform} COMMAND ${layout} compile --cc "${compiler} -std=c11")
   endforeach()
+  foreach(target x86_64-pc-windows-msvc aarch64-pc-windows-msvc aarch64-w64-windows-gnu arm64-apple-macos12 riscv64-linux-gnu)
+    tenon_skippable_test(${label} layout.${target} COMMAND ${layout} compile --cc "clang --target=${target} -std=c11 -ffreestanding")
+  endforeach()
+  # Visual Studio's dialect and warnings, by Clang. The headers of the C library are MinGW's.
+  find_program(TENON_clang_cl NAMES clang-cl clang-cl-14)
+  set(c_library /usr/x86_64-w64-mingw32/include)
+  list(TRANSFORM of_INCLUDES REPLACE "^-isystem$" "-imsvc")
+  if(TENON_clang_cl AND EXISTS ${c_library}/stdio.h)
+    tenon_skippable_test(${label} header.c11.msvc COMMAND ${TENON_clang_cl} --target=x86_64-pc-windows-msvc /c /std:c11 /W4 /WX
+      -imsvc ${c_library} ${of_INCLUDES} /Fo${CMAKE_CURRENT_BINARY_DIR}/header.obj -- ${of_HEADER})
+  else()
+    tenon_skippable_test(${label} header.c11.msvc COMMAND sh -c "echo 'skipped: no clang-cl or MinGW here: tools/setup installs them' && exit 77")
+  endif()
 endfunction()

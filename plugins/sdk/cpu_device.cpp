@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CPU as a device: all work is done when it is submitted.
 #include <chrono>
-#include <cstdio>
 #include <cstring>
 #include <thread>
 
 #include <tenon/sdk/backend.h>
 #include <tenon/sdk/elementwise.h>
 
-#if defined(__linux__)
-#include <unistd.h>
-#endif
+#include "cpu_facts.h"
 
 namespace tenon::sdk {
 namespace {
@@ -137,24 +134,11 @@ DeviceDescription describe_cpu(std::string description) {
   cpu.identity = "host";
   cpu.description = std::move(description);
   for (tenon_dtype t = TENON_DTYPE_F16; t <= TENON_DTYPE_BOOL; ++t) cpu.dtypes |= TENON_DTYPE_BIT(t);
-#if defined(__linux__)
-  if (std::FILE* file = std::fopen("/proc/cpuinfo", "r")) {
-    char line[512];
-    while (std::fgets(line, sizeof line, file) != nullptr) {
-      double mhz = 0;
-      if (const char* colon = std::strchr(line, ':'); colon != nullptr && std::strncmp(line, "model name", 10) == 0 && cpu.name == "CPU") {
-        cpu.name = colon + 2;
-        while (!cpu.name.empty() && cpu.name.back() == '\n') cpu.name.pop_back();
-      } else if (std::sscanf(line, "cpu MHz : %lf", &mhz) == 1 && cpu.clock_khz == 0) {
-        cpu.clock_khz = static_cast<std::uint32_t>(mhz * 1000.0);
-      }
-    }
-    std::fclose(file);
-  }
-  const long page = sysconf(_SC_PAGESIZE), pages = sysconf(_SC_PHYS_PAGES), free_pages = sysconf(_SC_AVPHYS_PAGES);
-  if (page > 0 && pages > 0) cpu.memory_size_bytes = static_cast<std::uint64_t>(page) * static_cast<std::uint64_t>(pages);
-  if (page > 0 && free_pages > 0) cpu.memory_free_bytes = static_cast<std::uint64_t>(page) * static_cast<std::uint64_t>(free_pages);
-#endif
+  const CpuFacts facts = cpu_facts();
+  if (!facts.name.empty()) cpu.name = facts.name;
+  cpu.clock_khz = facts.clock_khz;
+  cpu.memory_size_bytes = facts.memory_size_bytes;
+  cpu.memory_free_bytes = facts.memory_free_bytes;
   return cpu;
 }
 

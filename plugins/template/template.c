@@ -5,10 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-
 #include <tenon/backend.h>
 #include <tenon/backend_helpers.h>
-
 #pragma GCC diagnostic ignored "-Wunused-parameter" /* the ABI sets the slots' parameters, used here or not */
 
 #define ALIGNMENT 64u
@@ -261,7 +259,11 @@ static tenon_status event_create(tenon_device* device, const tenon_event_options
 static void event_destroy(tenon_event* event) { release(event->device->host, event, sizeof *event); }
 static tenon_status event_record(tenon_event* event, tenon_stream* stream, tenon_error* error) {
   struct timespec now;
+#ifdef TIME_UTC
   timespec_get(&now, TIME_UTC);
+#else /* MinGW with a C library older than C11 */
+  clock_gettime(CLOCK_REALTIME, &now);
+#endif
   event->recorded_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
   return TENON_OK;
 }

@@ -6,6 +6,7 @@
 #include <tenon/stream.h>
 
 #include "c/json.h"
+#include "platform/path.h"
 
 namespace tenon::c {
 namespace {
@@ -25,13 +26,13 @@ Config config_of(const TenonContextOptions& options) {
 }
 
 Json json_of(const MissingLibrary& library) {
-  return {{"name", library.name}, {"needed_by", library.needed_by.string()}, {"folders", library.folders}};
+  return {{"name", library.name}, {"needed_by", platform::text_of(library.needed_by)}, {"folders", library.folders}};
 }
 
 Json json_of(const LoadRecord& record) {
   Json missing = Json::array();
   for (const MissingLibrary& library : record.missing) missing.push_back(json_of(library));
-  return {{"path", record.path.string()},
+  return {{"path", platform::text_of(record.path)},
           {"name", record.name},
           {"origin", record.origin},
           {"reached", name_of(record.reached)},
@@ -89,7 +90,7 @@ TenonError* tenon_context_create(const TenonContextOptions* options, TenonContex
     required(out_context, "out_context");
     const TenonContextOptions given = options_of(options, "options");
     std::vector<std::filesystem::path> plugins;
-    for (const std::string& path : texts(given.plugins, given.plugin_count, "plugins")) plugins.emplace_back(path);
+    for (const std::string& path : texts(given.plugins, given.plugin_count, "plugins")) plugins.push_back(platform::path_of(path));
     std::vector<std::string> origins;
     if (given.plugin_origins != nullptr) {
       for (const char* origin : array(given.plugin_origins, given.plugin_count, "plugin_origins")) origins.push_back(optional_text(origin));
@@ -112,7 +113,7 @@ TenonError* tenon_context_load_report(const TenonContext* context, char** out_js
     Json records = Json::array(), places = Json::array();
     for (const LoadRecord& record : report.records) records.push_back(json_of(record));
     for (const LoadPlace& place : report.places)
-      places.push_back({{"path", place.path.string()}, {"origin", place.origin}, {"text", place.text}});
+      places.push_back({{"path", platform::text_of(place.path)}, {"origin", place.origin}, {"text", place.text}});
     *out_json = new_json({{"records", records}, {"places", places}});
   });
 }

@@ -14,6 +14,7 @@
 #include "c/json.h"
 #include "c/program.h"
 #include "io/atomic_file.h"
+#include "platform/path.h"
 #include "yaml/reader.h"
 #include "yaml/write.h"
 
@@ -31,7 +32,7 @@ constexpr const char* checkpoint_folder = "checkpoint";
 
 std::string content_of(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) throw Error(path.string() + ": cannot be read");
+  if (!file) throw Error(platform::text_of(path) + ": cannot be read");
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
@@ -66,17 +67,18 @@ std::unique_ptr<TenonModel> load_file(const Context& context, const std::string&
 std::unique_ptr<TenonModel> load_folder(const Context& context, const fs::path& folder, const char* checkpoint) {
   const fs::path definition = folder / model_file;
   if (!fs::exists(definition)) {
-    throw Error(folder.string() + ": expected a folder that tenon_model_save wrote, with the file " + model_file + ", got one without it");
+    throw Error(platform::text_of(folder) + ": expected a folder that tenon_model_save wrote, with the file " + model_file +
+                ", got one without it");
   }
   std::unique_ptr<TenonModel> model;
   if (const fs::path with = folder / compile_file; fs::exists(with)) {
-    model = std::make_unique<TenonModel>(Model(model_from_yaml(content_of(definition), definition.string())));
-    compile(*model, context, content_of(with), with.string());
+    model = std::make_unique<TenonModel>(Model(model_from_yaml(content_of(definition), platform::text_of(definition))));
+    compile(*model, context, content_of(with), platform::text_of(with));
   } else {
-    model = load_file(context, definition.string(), nullptr);
+    model = load_file(context, platform::text_of(definition), nullptr);
   }
-  const std::string from = checkpoint != nullptr ? checkpoint : (folder / checkpoint_folder).string();
-  if (checkpoint != nullptr || fs::exists(from)) model->value->load(from);
+  const std::string from = checkpoint != nullptr ? checkpoint : platform::text_of(folder / checkpoint_folder);
+  if (checkpoint != nullptr || fs::exists(platform::path_of(from))) model->value->load(from);
   return model;
 }
 
@@ -145,19 +147,21 @@ TenonError* tenon_model_load(const TenonContext* context, const char* path, cons
     required(out_model, "out_model");
     const Context& on = get(context, "context").value;
     const std::string from = text(path, "path");
-    *out_model = (fs::is_directory(from) ? load_folder(on, from, checkpoint) : load_file(on, from, checkpoint)).release();
+    *out_model =
+        (fs::is_directory(platform::path_of(from)) ? load_folder(on, platform::path_of(from), checkpoint) : load_file(on, from, checkpoint))
+            .release();
   });
 }
 
 TenonError* tenon_model_save(const TenonModel* model, const char* folder) {
   return guard(__func__, [&] {
     const TenonModel& own = get(model, "model");
-    const fs::path to = text(folder, "folder");
+    const fs::path to = platform::path_of(text(folder, "folder"));
     const std::string definition = to_yaml(own.value->definition());
     fs::create_directories(to / checkpoint_folder);
-    own.value->save((to / checkpoint_folder).string(), "model");
-    if (!own.compile_text.empty()) io::write_atomically((to / compile_file).string(), own.compile_text);
-    io::write_atomically((to / model_file).string(), definition);
+    own.value->save(platform::text_of(to / checkpoint_folder), "model");
+    if (!own.compile_text.empty()) io::write_atomically(platform::text_of(to / compile_file), own.compile_text);
+    io::write_atomically(platform::text_of(to / model_file), definition);
   });
 }
 

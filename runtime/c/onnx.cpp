@@ -8,6 +8,7 @@
 #include "c/json.h"
 #include "c/program.h"
 #include "c/run.h"
+#include "platform/path.h"
 
 using namespace tenon;
 using namespace tenon::c;
@@ -77,7 +78,7 @@ TenonError* tenon_onnx_load(const TenonContext* context, const char* path, const
   return guard(__func__, [&] {
     required(out_onnx, "out_onnx");
     const Context& on = get(context, "context").value;
-    *out_onnx = new TenonOnnx(onnx::Model::load(text(path, "path"), on, load_options(device)), on);
+    *out_onnx = new TenonOnnx(onnx::Model::load(platform::path_of(text(path, "path")), on, load_options(device)), on);
   });
 }
 
@@ -88,7 +89,8 @@ TenonError* tenon_onnx_from_memory(const TenonContext* context, const void* data
     const std::span<const char> bytes = array(static_cast<const char*>(data), size_bytes, "data");
     const Context& on = get(context, "context").value;
     std::string content(bytes.begin(), bytes.end());
-    *out_onnx = new TenonOnnx(onnx::Model::from_bytes(std::move(content), on, load_options(device), optional_text(folder)), on);
+    *out_onnx =
+        new TenonOnnx(onnx::Model::from_bytes(std::move(content), on, load_options(device), platform::path_of(optional_text(folder))), on);
   });
 }
 
@@ -106,7 +108,7 @@ TenonError* tenon_onnx_describe(const TenonOnnx* onnx, char** out_json) {
 TenonError* tenon_onnx_inspect(const char* path, char** out_json) {
   return guard(__func__, [&] {
     required(out_json, "out_json");
-    const onnx::FileReport report = onnx::inspect(text(path, "path"));
+    const onnx::FileReport report = onnx::inspect(platform::path_of(text(path, "path")));
     *out_json = new_json({{"inputs", json_of(report.inputs)},
                           {"outputs", json_of(report.outputs)},
                           {"metadata", json_of(report.metadata)},

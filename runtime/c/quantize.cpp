@@ -6,6 +6,7 @@
 
 #include "c/json.h"
 #include "c/onnx.h"
+#include "platform/path.h"
 #include "yaml/reader.h"
 
 using namespace tenon;
@@ -79,7 +80,8 @@ TenonError* tenon_onnx_quantize(TenonOnnx* onnx, const char* const* names, const
   return guard(__func__, [&] {
     TenonOnnx& own = get(onnx, "onnx");
     const quantize::Samples samples = samples_of(named(names, inputs, input_count));
-    const quantize::Report report = quantize::quantize(own.value, own.context, samples, text(path, "path"), quantize_options(options));
+    const quantize::Report report =
+        quantize::quantize(own.value, own.context, samples, platform::path_of(text(path, "path")), quantize_options(options));
     if (out_json != nullptr) *out_json = new_json(json_of(report));
   });
 }

@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "config/train_blocks.h"
+#include "platform/path.h"
 #include "train/dataset_rules.h"
 #include "train/names.h"
 
@@ -84,7 +85,7 @@ std::vector<std::string> read_class_names(const Value& value) {
     for (const Value& item : value.items("a list of names, or the path of a file with a name per line")) names.push_back(item.as_text());
   } else {
     const std::string path = value.as_path();
-    std::ifstream file(path);
+    std::ifstream file(platform::path_of(path), std::ios::binary);
     for (std::string line; std::getline(file, line);) {
       while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
       if (!line.empty()) names.push_back(line);

@@ -9,6 +9,7 @@
 
 #include "data/files.h"
 #include "io/gzip.h"
+#include "platform/path.h"
 
 namespace tenon {
 namespace {
@@ -19,7 +20,7 @@ constexpr std::size_t pixels = 3 * 32 * 32, record = 1 + pixels;
 
 std::vector<std::string> data::cifar10_files(const std::string& directory, Split split) {
   std::string folder = directory;
-  const std::string inner = (std::filesystem::path(directory) / "cifar-10-batches-bin").string();
+  const std::string inner = platform::text_of(platform::path_of(directory) / "cifar-10-batches-bin");
   if (is_folder(inner)) folder = inner;  // the folder in the archive
   if (split == Split::test) return {find_file(folder, {"test_batch.bin"})};
   std::vector<std::string> files;

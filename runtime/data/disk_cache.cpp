@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <numeric>
@@ -15,6 +14,7 @@
 #include "io/checksum.h"
 #include "io/input_file.h"
 #include "io/safetensors_header.h"
+#include "platform/folder.h"
 #include "platform/mapping.h"
 #include "platform/path.h"
 #include "platform/system.h"
@@ -42,9 +42,9 @@ CachedPart read(const std::string& path) {
   const io::OpenFile file = io::open_for_reading(path);
   std::uint64_t header_bytes = 0;
   if (file.size_bytes < sizeof header_bytes) throw Error(path + ": is truncated");
-  std::error_code error;
-  const auto mapping = std::make_shared<platform::Mapping>(file.file, static_cast<std::size_t>(file.size_bytes), error);
-  if (error) throw Error(path + ": cannot be mapped: " + platform::message_of(error));
+  std::error_code unmapped;
+  const auto mapping = std::make_shared<platform::Mapping>(file.file, static_cast<std::size_t>(file.size_bytes), unmapped);
+  if (unmapped) throw Error(path + ": cannot be mapped: " + platform::message_of(unmapped));
   std::memcpy(&header_bytes, mapping->address(), sizeof header_bytes);
   const std::uint64_t rest = file.size_bytes - sizeof header_bytes;
   if (header_bytes > std::min(io::max_header_bytes, rest)) throw Error(path + ": is truncated or damaged");
@@ -124,7 +124,7 @@ void ContentKey::add(std::string_view bytes) {
 
 void ContentKey::add_file(const std::string& path) {
   const io::OpenFile file = io::open_for_reading(path);
-  add(fs::path(path).filename().string());
+  add(platform::text_of(platform::path_of(path).filename()));
   add_word(file.size_bytes);
   std::string piece(std::size_t{1} << 20, '\0');
   for (std::uint64_t left = file.size_bytes; left > 0;) {
@@ -141,7 +141,7 @@ std::string ContentKey::str() const {
 
 DiskCache::DiskCache(const std::string& folder) : folder_(folder) {
   std::error_code code;
-  fs::create_directories(folder_, code);
+  fs::create_directories(platform::path_of(folder_), code);
   if (code)
     throw Error(
         fmt::format("{}: the cache folder cannot be created: {}; set data.cache_directory to another folder", folder_, code.message()));
@@ -149,11 +149,9 @@ DiskCache::DiskCache(const std::string& folder) : folder_(folder) {
 
 std::string DiskCache::folder_or_default(const std::string& folder) {
   if (!folder.empty()) return folder;
-  const char* base = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  if (base != nullptr && *base != '\0') return (fs::path(base) / "tenon" / "data").string();
-  if (home != nullptr && *home != '\0') return (fs::path(home) / ".cache" / "tenon" / "data").string();
-  throw Error("cache: disk: neither XDG_CACHE_HOME nor HOME is set; set data.cache_directory");
+  const std::string base = platform::cache_folder();
+  if (base.empty()) throw Error(fmt::format("cache: disk: {}; set data.cache_directory", platform::missing_cache_folder));
+  return platform::text_of(platform::path_of(base) / "tenon" / "data");
 }
 
 std::string DiskCache::path_of(const std::string& label, const std::string& place, const ContentKey& content,
@@ -162,12 +160,12 @@ std::string DiskCache::path_of(const std::string& label, const std::string& plac
   where.add(place);
   const std::string name =
       fmt::format("{}-{}-{}-{}{}", label, where.str().substr(0, 8), content.str(), options.str().substr(0, other_digits), ending);
-  return (fs::path(folder_) / name).string();
+  return platform::text_of(platform::path_of(folder_) / platform::path_of(name));
 }
 
 CachedPart DiskCache::open(const std::string& path) const {
   std::error_code ignored;
-  if (!fs::exists(path, ignored)) return {};
+  if (!fs::exists(platform::path_of(path), ignored)) return {};
   try {
     return read(path);
   } catch (const std::exception& problem) {
@@ -230,11 +228,11 @@ void DiskCache::store(const std::string& path, const Dataset& data, std::map<std
   file.commit();
 
   std::error_code code;
-  const std::string name = fs::path(path).filename().string();
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder_, code)) {
-    const std::string other = entry.path().filename().string();
-    if (entry.path().extension() != ending) continue;  // another process may be writing it
-    if (origin_of(other) == origin_of(name) && content_of(other) != content_of(name)) fs::remove(entry.path(), code);
+  const std::string name = platform::text_of(platform::path_of(path).filename());
+  for (const auto& [other, kind] : platform::entries_of(folder_, code)) {
+    if (!other.ends_with(ending)) continue;  // another process may be writing it
+    if (origin_of(other) != origin_of(name) || content_of(other) == content_of(name)) continue;
+    fs::remove(platform::path_of(folder_) / platform::path_of(other), code);
   }
 }
 

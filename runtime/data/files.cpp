@@ -3,6 +3,8 @@
 
 #include <filesystem>
 
+#include "platform/path.h"
+
 namespace tenon::data {
 namespace fs = std::filesystem;
 namespace {
@@ -29,8 +31,8 @@ std::string find_file_or_none(const std::string& directory, const std::vector<st
   std::error_code ignored;
   for (const std::string& name : names) {
     for (const char* ending : {"", ".gz"}) {
-      const fs::path path = fs::path(directory) / (name + ending);
-      if (fs::exists(path, ignored)) return path.string();
+      const fs::path path = platform::path_of(directory) / platform::path_of(name + ending);
+      if (fs::exists(path, ignored)) return platform::text_of(path);
     }
   }
   return "";
@@ -44,13 +46,13 @@ std::string find_file(const std::string& directory, const std::vector<std::strin
 }
 
 std::string folder_name(const std::string& path) {
-  const fs::path normal = fs::path(path).lexically_normal();
-  return (normal.has_filename() ? normal.filename() : normal.parent_path().filename()).string();
+  const fs::path normal = platform::path_of(path).lexically_normal();
+  return platform::text_of(normal.has_filename() ? normal.filename() : normal.parent_path().filename());
 }
 
 bool is_folder(const std::string& path) {
   std::error_code ignored;
-  return fs::is_directory(path, ignored);
+  return fs::is_directory(platform::path_of(path), ignored);
 }
 
 std::vector<std::string> csv_files(const std::string& path, Split split) {

@@ -19,6 +19,8 @@
 #include "core/log.h"
 #include "io/gzip.h"
 #include "io/limits.h"
+#include "platform/folder.h"
+#include "platform/path.h"
 
 namespace tenon::data {
 namespace {
@@ -27,7 +29,7 @@ namespace {
 constexpr std::int64_t max_side = 1 << 16;
 
 std::string ending_of(const std::string& path) {
-  std::string ending = std::filesystem::path(path).extension().string();
+  std::string ending = platform::text_of(platform::path_of(path).extension());
   std::transform(ending.begin(), ending.end(), ending.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return ending;
 }
@@ -162,10 +164,8 @@ Tensor read_image(const std::string& path) {
 std::vector<std::string> images_in(const std::string& folder) {
   std::vector<std::string> images, others;
   std::error_code error;
-  for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename().string();
-    std::error_code ignored;
-    if (name.front() == '.' || entry.is_directory(ignored)) continue;
+  for (const auto& [name, kind] : platform::entries_of(folder, error)) {
+    if (name.front() == '.' || kind == platform::FileKind::folder) continue;
     (is_image_file(name) ? images : others).push_back(name);
   }
   if (error) throw Error(folder + ": cannot be read: " + error.message());
@@ -177,7 +177,7 @@ std::vector<std::string> images_in(const std::string& folder) {
     log::warning("{}: {} of {} files are left out, expected {}: {}{}", folder, others.size(), images.size() + others.size(), image_endings,
                  fmt::join(first, ", "), others.size() > shown ? ", ..." : "");
   }
-  for (std::string& image : images) image = (std::filesystem::path(folder) / image).string();
+  for (std::string& image : images) image = platform::text_of(platform::path_of(folder) / platform::path_of(image));
   return images;
 }
 

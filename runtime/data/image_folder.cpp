@@ -4,26 +4,23 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 
 #include <tenon/data.h>
 
 #include "data/files.h"
 #include "data/image_file.h"
+#include "platform/folder.h"
+#include "platform/path.h"
 
 namespace tenon {
 namespace {
-
-namespace fs = std::filesystem;
 
 /// Names of the folders in a folder, sorted by bytes, without hidden ones.
 std::vector<std::string> folders_in(const std::string& folder) {
   std::vector<std::string> names;
   std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename().string();
-    std::error_code ignored;
-    if (name.front() != '.' && entry.is_directory(ignored)) names.push_back(name);
+  for (const auto& [name, kind] : platform::entries_of(folder, error)) {
+    if (name.front() != '.' && kind == platform::FileKind::folder) names.push_back(name);
   }
   if (error) throw Error(folder + ": cannot be read: " + error.message());
   std::sort(names.begin(), names.end());
@@ -33,7 +30,7 @@ std::vector<std::string> folders_in(const std::string& folder) {
 /// The folder of a split; "" if found is none.
 std::string split_folder(const std::string& path, Split split) {
   if (!data::is_folder(path)) throw Error(path + ": folder not found; expected one with a folder of images per class");
-  const std::string inner = (fs::path(path) / name_of(split)).string();
+  const std::string inner = platform::text_of(platform::path_of(path) / name_of(split));
   if (data::is_folder(inner)) return inner;
   return split == Split::train ? path : "";
 }
@@ -48,7 +45,7 @@ std::vector<LabelledImage> interleaved_images(const std::string& folder, const s
   std::vector<std::vector<std::string>> files;
   std::size_t max_files = 0;
   for (const std::string& name : classes) {
-    const std::string inner = (fs::path(folder) / name).string();
+    const std::string inner = platform::text_of(platform::path_of(folder) / platform::path_of(name));
     files.push_back(data::is_folder(inner) ? data::images_in(inner) : std::vector<std::string>());
     max_files = std::max(max_files, files.back().size());
   }
@@ -84,8 +81,8 @@ ImageFolderData load_image_folder(const std::string& path, Split split, const Im
   result.classes = options.classes.empty() ? found : options.classes;
   for (const std::string& name : found) {
     if (std::find(result.classes.begin(), result.classes.end(), name) != result.classes.end()) continue;
-    throw Error((fs::path(folder) / name).string() + ": unknown class; expected one of the " + std::to_string(result.classes.size()) +
-                " given classes");
+    throw Error(platform::text_of(platform::path_of(folder) / platform::path_of(name)) + ": unknown class; expected one of the " +
+                std::to_string(result.classes.size()) + " given classes");
   }
   const std::vector<LabelledImage> images = interleaved_images(folder, result.classes);
   Tensor x, y = Tensor::empty(DType::i64, {static_cast<std::int64_t>(images.size())});

@@ -11,6 +11,7 @@
 #include "core/element.h"
 #include "data/files.h"
 #include "io/zip.h"
+#include "platform/path.h"
 
 namespace tenon {
 namespace {
@@ -26,7 +27,7 @@ struct Location {
   std::string suffix = {};  ///< of the names of arrays
 
   std::string file_of(const std::string& array) const {
-    return is_archive ? path : (std::filesystem::path(path) / (array + suffix + ".npy")).string();
+    return is_archive ? path : platform::text_of(platform::path_of(path) / platform::path_of(array + suffix + ".npy"));
   }
   Tensor read(const std::string& array) const { return is_archive ? load_npz(path, array + suffix) : load_npy(file_of(array)); }
 };
@@ -47,10 +48,10 @@ Location find_arrays(const std::string& path, Split split, const std::string& ar
   namespace fs = std::filesystem;
   const auto exists = [&](const std::string& name) {
     std::error_code ignored;
-    return fs::exists(fs::path(path) / name, ignored);
+    return fs::exists(platform::path_of(path) / platform::path_of(name), ignored);
   };
   const std::string word = name_of(split), archive = word + ".npz", suffix = "_" + word;
-  if (exists(archive)) return {(fs::path(path) / archive).string(), true};
+  if (exists(archive)) return {platform::text_of(platform::path_of(path) / platform::path_of(archive)), true};
   if (exists(array + suffix + ".npy")) return {path, false, suffix};
   if (split == Split::test) return {};
   if (exists(array + ".npy")) return {path, false};

@@ -15,6 +15,7 @@
 #include "io/atomic_file.h"
 #include "io/checksum.h"
 #include "io/input_file.h"
+#include "platform/path.h"
 
 namespace tenon::exec {
 namespace {
@@ -52,11 +53,11 @@ std::string checksum_of(const json& entries) {
 }
 
 std::string text_of_file(const std::filesystem::path& path) {
-  const io::OpenFile file = io::open_for_reading(path.string());
+  const io::OpenFile file = io::open_for_reading(platform::text_of(path));
   if (file.size_bytes > max_file_size_bytes)
     throw Error(fmt::format("it has {} bytes, expected at most {}", file.size_bytes, max_file_size_bytes));
   std::string text(file.size_bytes, '\0');
-  io::read_exactly(file.file, path.string(), text.data(), text.size());
+  io::read_exactly(file.file, platform::text_of(path), text.data(), text.size());
   return text;
 }
 
@@ -76,7 +77,7 @@ std::optional<AutotuneCache::Entries> AutotuneCache::read() const {
     for (const auto& [key, value] : entries.items()) result[key] = bytes_of(value.get<std::string>());
     return result;
   } catch (const std::exception& problem) {
-    log::warning("the measurements in {} are damaged ({}): the file is removed, and the backend measures again", file_.string(),
+    log::warning("the measurements in {} are damaged ({}): the file is removed, and the backend measures again", platform::text_of(file_),
                  problem.what());
     std::filesystem::remove(file_, error);
     return std::nullopt;
@@ -98,7 +99,7 @@ void AutotuneCache::write() {
   try {
     std::filesystem::create_directories(file_.parent_path());
     const json file = {{"format", format}, {"build", build_}, {"checksum", checksum_of(values)}, {"entries", values}};
-    io::write_atomically(file_.string(), file.dump(1) + "\n", io::Durability::until_crash);
+    io::write_atomically(platform::text_of(file_), file.dump(1) + "\n", io::Durability::until_crash);
   } catch (const std::exception& problem) {
     log::warning("measurements are not kept for later runs: {}", problem.what());
     file_.clear();

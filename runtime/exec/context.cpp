@@ -15,6 +15,7 @@
 #include "exec/loading.h"
 #include "exec/placement.h"
 #include "exec/registered.h"
+#include "platform/path.h"
 
 namespace tenon {
 namespace exec {
@@ -156,7 +157,7 @@ Context::Context(const Config& config, const std::vector<std::filesystem::path>&
       if (!record.healthy && !record.shadowed) text += fmt::format("\n  {}: {}", record.name, record.text);
     }
     for (const loader::PlaceRecord& place : state.report.places)
-      text += fmt::format("\n  looked in {} ({}): {}", place.path.string(), place.origin, place.text);
+      text += fmt::format("\n  looked in {} ({}): {}", platform::text_of(place.path), place.origin, place.text);
     throw Error(Status::device_not_found, text + "\nrun `tenon doctor` for details about each candidate");
   }
 

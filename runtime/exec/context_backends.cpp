@@ -15,6 +15,7 @@
 #include "exec/loading.h"
 #include "exec/thread_pool.h"
 #include "loader/vendor_ops.h"
+#include "platform/path.h"
 
 namespace tenon::exec {
 
@@ -109,10 +110,11 @@ void ContextState::reload(const std::string& name) {
     services.resize(services_before);
     throw Error(status, fmt::format("reload_backend: '{}' stays as it was: {}", name, why));
   };
-  if (result.records.empty()) keep_old(Status::device_not_found, path.string() + ": there is no such file");
+  if (result.records.empty()) keep_old(Status::device_not_found, platform::text_of(path) + ": there is no such file");
   const loader::Record& record = result.records.front();
   if (!record.healthy) keep_old(static_cast<Status>(record.status), loader::describe(record));
-  if (record.name != name) keep_old(Status::invalid_argument, fmt::format("{} now calls itself '{}'", path.string(), record.name));
+  if (record.name != name)
+    keep_old(Status::invalid_argument, fmt::format("{} now calls itself '{}'", platform::text_of(path), record.name));
 
   const std::shared_ptr<LoadedBackend> old = *replaced;
   const std::shared_ptr<loader::Backend> fresh = result.backends.front();

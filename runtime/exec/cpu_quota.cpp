@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "platform/path.h"
+
 namespace tenon::exec {
 namespace {
 
@@ -97,9 +99,9 @@ std::optional<double> cpu_quota(const fs::path& root) {
     const std::string own = own_cgroup(root, mount.version_2);
     if (own.empty()) continue;
     // A container often sees its own cgroup at the mount point, under a path that counts from the host's root.
-    fs::path below = fs::path(own).lexically_relative(mount.root);
+    fs::path below = platform::path_of(own).lexically_relative(mount.root);
     if (below.empty() || *below.begin() == "..") below = ".";
-    const fs::path top = root / fs::path(mount.mount_point).relative_path();
+    const fs::path top = root / platform::path_of(mount.mount_point).relative_path();
     smallest = std::min(smallest, quota_in(top, mount.version_2));
     fs::path folder = top;
     for (const fs::path& name : below) {

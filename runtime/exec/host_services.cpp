@@ -16,6 +16,7 @@
 #include "exec/backend_options.h"
 #include "exec/run_context.h"
 #include "loader/loader.h"
+#include "platform/path.h"
 
 namespace tenon::exec {
 namespace {
@@ -25,7 +26,7 @@ std::atomic<std::uint64_t> allocations{0};
 /// Where a backend may keep files; empty if there is no such place.
 std::filesystem::path cache_folder_of(const std::string& backend) {
   const std::filesystem::path base = loader::cache_folder();
-  return base.empty() ? base : base / backend;
+  return base.empty() ? base : base / platform::path_of(backend);
 }
 
 HostServices* self(tenon_host_context* context) {
@@ -74,7 +75,7 @@ struct Services {
       std::error_code code;
       std::filesystem::create_directories(folder, code);
       if (code) return nullptr;
-      services.cache_directory_ = folder.string();
+      services.cache_directory_ = platform::text_of(folder);
     }
     return services.cache_directory_.c_str();
   }

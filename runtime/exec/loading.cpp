@@ -9,6 +9,7 @@
 #include <tenon/op_digests.h>
 
 #include "core/log.h"
+#include "platform/path.h"
 #include "yaml/suggest.h"
 
 namespace tenon::exec {
@@ -43,12 +44,12 @@ void check_plugins(const loader::Result& result) {
   for (const loader::PlaceRecord& place : result.places) {
     if (!is_request(place.origin) || place.candidates > 0) continue;
     throw Error(Status::device_not_found, fmt::format("plugin {} ({}): expected a backend file or a folder of backend files, got: {}",
-                                                      place.path.string(), place.origin, place.text));
+                                                      platform::text_of(place.path), place.origin, place.text));
   }
   for (const loader::Record& record : result.records) {
     if (!record.named || !is_request(record.origin) || record.healthy) continue;
     if (!record.shadowed && !record.denied) throw Error(static_cast<Status>(record.status), "plugin " + loader::describe(record));
-    log::warning("plugin {} ({}) is not used: {}", record.path.string(), record.origin, record.text);
+    log::warning("plugin {} ({}) is not used: {}", platform::text_of(record.path), record.origin, record.text);
   }
 }
 
@@ -75,7 +76,8 @@ loader::Options loader_options(const Config& config, const std::vector<std::file
     const bool has_origin = i < plugin_origins.size() && !plugin_origins[i].empty();
     api.push_back({plugins[i], has_origin ? plugin_origins[i] : "API"});
   }
-  const std::vector<std::filesystem::path> yaml(config.backends.search.begin(), config.backends.search.end());
+  std::vector<std::filesystem::path> yaml;
+  for (const std::string& path : config.backends.search) yaml.push_back(platform::path_of(path));
   options.places = loader::default_places(api, command_line_plugins, yaml);
   options.probe = loader::default_probe(mode_of(config.backends.probe));
   options.allow = config.backends.allow;

@@ -11,6 +11,7 @@
 #include "layers/onnx_part.h"
 #include "layers/rule.h"
 #include "layers/sources.h"
+#include "platform/path.h"
 #include "yaml/glob.h"
 
 namespace tenon::layers {
@@ -219,7 +220,7 @@ Value build_onnx(LayerBuilder& builder, const Onnx& layer, Value x) {
   builder.features_last = first.features_last;
   if (first.final_activation != tenon::Activation::linear) builder.set_scores(first.logits, first.final_activation);
   if (builder.is_whole_model()) builder.set_outputs(std::move(outputs));
-  builder.row().type += " " + std::filesystem::path(layer.file).filename().string();
+  builder.row().type += " " + platform::text_of(platform::path_of(layer.file).filename());
   builder.row().flops = static_cast<std::int64_t>(added.flops) / std::max<std::int64_t>(1, batch);
   return first.output;
 }

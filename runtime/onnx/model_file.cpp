@@ -2,7 +2,6 @@
 #include "onnx/model_file.h"
 
 #include <fmt/core.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
@@ -14,6 +13,8 @@
 #include <tenon/error.h>
 
 #include "core/host_memory.h"
+#include "platform/file.h"
+#include "platform/path.h"
 
 namespace tenon::onnx {
 namespace {
@@ -114,13 +115,13 @@ ElementType element_type_of(DType dtype) {
 
 ModelFile::ModelFile(const std::filesystem::path& path, std::shared_ptr<const io::MappedFile> bytes, ModelRecord model)
     : folder_(path.parent_path().empty() ? "." : path.parent_path()),
-      name_(path.string()),
+      name_(platform::text_of(path)),
       bytes_(std::move(bytes)),
       model_(std::move(model)) {}
 
 std::shared_ptr<ModelFile> ModelFile::open(const std::filesystem::path& path) {
-  auto bytes = io::MappedFile::open(path.string());
-  ModelRecord model = parse_model(path.string(), bytes->bytes());
+  auto bytes = io::MappedFile::open(platform::text_of(path));
+  ModelRecord model = parse_model(platform::text_of(path), bytes->bytes());
   return of(path, std::move(bytes), std::move(model));
 }
 
@@ -128,7 +129,7 @@ std::shared_ptr<ModelFile> ModelFile::of_bytes(std::string content, const std::f
   const std::string name = "<bytes>";
   auto bytes = io::MappedFile::of(std::move(content));
   ModelRecord model = parse_model(name, bytes->bytes());
-  std::shared_ptr<ModelFile> file = of(name, std::move(bytes), std::move(model));
+  std::shared_ptr<ModelFile> file = of(platform::path_of(name), std::move(bytes), std::move(model));
   file->folder_ = folder;
   file->has_folder_ = !folder.empty();
   return file;
@@ -140,8 +141,8 @@ std::shared_ptr<ModelFile> ModelFile::of(const std::filesystem::path& path, std:
 }
 
 NamedTensor load_tensor_file(const std::filesystem::path& path) {
-  auto bytes = io::MappedFile::open(path.string());
-  const TensorRecord record = parse_tensor(path.string(), bytes->bytes());
+  auto bytes = io::MappedFile::open(platform::text_of(path));
+  const TensorRecord record = parse_tensor(platform::text_of(path), bytes->bytes());
   return {std::string(record.name), ModelFile::of(path, std::move(bytes), {})->tensor(record)};
 }
 
@@ -153,24 +154,22 @@ std::filesystem::path ModelFile::external_path(const TensorRecord& record) const
   if (!has_folder_) fail(record, "expected the folder of its external data next to the bytes of the model, got none");
   std::filesystem::path location;
   for (const TextEntry& entry : record.location) {
-    if (entry.key == "location") location = std::string(entry.value);
+    if (entry.key == "location") location = platform::path_of(entry.value);
   }
   if (location.empty()) fail(record, "expected the location of its external data, got none");
   const bool leaves = std::ranges::any_of(location, [](const std::filesystem::path& part) { return part == ".."; });
-  if (location.is_absolute() || leaves) {
-    fail(record, fmt::format("expected external data in the folder of the model, got the path '{}'", location.string()));
+  if (location.has_root_path() || leaves) {
+    fail(record, fmt::format("expected external data in the folder of the model, got the path '{}'", platform::text_of(location)));
   }
   const std::filesystem::path path = folder_ / location;
   // A link could lead out of the folder, and so could one of the folders on the way.
   std::filesystem::path step = folder_;
   for (const std::filesystem::path& part : location) {
     step /= part;
-    struct stat info {};
-    if (::lstat(step.c_str(), &info) != 0) break;  // opening it says what is wrong
-    const bool hard_link = S_ISREG(info.st_mode) && info.st_nlink > 1;
-    if (S_ISLNK(info.st_mode) || hard_link) {
-      fail(record, fmt::format("expected external data in a file of its own, got '{}', which is a {} link: copy the file", step.string(),
-                               hard_link ? "hard" : "symbolic"));
+    const platform::LinkKind link = platform::link_kind(platform::text_of(step));  // none for what is missing: opening it says so
+    if (link != platform::LinkKind::none) {
+      fail(record, fmt::format("expected external data in a file of its own, got '{}', which is a {} link: copy the file",
+                               platform::text_of(step), link == platform::LinkKind::hard ? "hard" : "symbolic"));
     }
   }
   return path;
@@ -191,14 +190,14 @@ std::string_view ModelFile::external(const TensorRecord& record, std::uint64_t s
   };
   const std::filesystem::path path = external_path(record);
   auto& file = external_[path];
-  if (file == nullptr) file = io::MappedFile::open(path.string());
+  if (file == nullptr) file = io::MappedFile::open(platform::text_of(path));
   const std::uint64_t offset = number("offset").value_or(0);
   const std::uint64_t length = number("length").value_or(size_bytes);
   if (length != size_bytes) fail(record, fmt::format("expected {} bytes of external data, got a length of {}", size_bytes, length));
   const std::string_view all = file->bytes();
   if (offset > all.size() || all.size() - offset < size_bytes) {
-    fail(record,
-         fmt::format("expected {} bytes at offset {} of '{}', got a file of {} bytes", size_bytes, offset, path.string(), all.size()));
+    fail(record, fmt::format("expected {} bytes at offset {} of '{}', got a file of {} bytes", size_bytes, offset, platform::text_of(path),
+                             all.size()));
   }
   out_owner = file;
   return all.substr(offset, size_bytes);

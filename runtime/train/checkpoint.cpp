@@ -10,6 +10,8 @@
 
 #include "io/atomic_file.h"
 #include "io/safetensors_file.h"
+#include "platform/file.h"
+#include "platform/path.h"
 #include "train/checkpoint_file.h"
 #include "train/checkpoint_folder.h"
 #include "train/loss_scale.h"
@@ -22,13 +24,13 @@ namespace fs = std::filesystem;
 
 /// The backup of a checkpoint's weights while a checkpoint of the same name is written.
 fs::path backup_of(const fs::path& folder, const std::string& name) {
-  return folder / (name + ".old.safetensors");
+  return folder / platform::path_of(name + ".old.safetensors");
 }
 
 /// Called before the weights of a checkpoint are overwritten: links them under a second name and points the YAML to it, so that the old
 /// checkpoint stays valid until the YAML of the new one replaces it. An incomplete checkpoint is not preserved.
 void preserve_weights(const fs::path& folder, const std::string& name, const fs::path& weights) {
-  const std::string yaml = (folder / (name + ".yaml")).string();
+  const std::string yaml = platform::text_of(folder / platform::path_of(name + ".yaml"));
   train::CheckpointFile old;
   try {
     old = train::read_checkpoint_file(yaml);
@@ -36,12 +38,13 @@ void preserve_weights(const fs::path& folder, const std::string& name, const fs:
     return;
   }
   std::error_code code;
-  if (fs::path(old.weights).filename() != weights.filename() || !fs::exists(weights, code)) return;
+  if (platform::path_of(old.weights).filename() != weights.filename() || !fs::exists(weights, code)) return;
   const fs::path backup = backup_of(folder, name);
   fs::remove(backup, code);
   fs::create_hard_link(weights, backup, code);
-  if (code) fs::copy_file(weights, backup, fs::copy_options::overwrite_existing);  // the file system has no hard links
-  old.weights = backup.string();
+  old.weights = platform::text_of(backup);
+  if (code) code = platform::copy_file(platform::text_of(weights), old.weights);  // the file system has no hard links
+  if (code) throw Error(fmt::format("{}: cannot be copied to {}: {}", platform::text_of(weights), old.weights, platform::message_of(code)));
   io::write_atomically(yaml, train::checkpoint_text(old));
 }
 
@@ -50,8 +53,9 @@ void preserve_weights(const fs::path& folder, const std::string& name, const fs:
 void Model::save(const std::string& folder, const std::string& name) const {
   const State& s = state_of(state_);
   if (!s.parameters.built()) throw Error("save: the model has no parameters yet; call build() or fit() first");
+  const fs::path home = platform::path_of(folder);
   std::error_code code;
-  fs::create_directories(folder, code);
+  fs::create_directories(home, code);
   if (code) throw Error(fmt::format("save: folder {} cannot be created: {}", folder, code.message()));
   std::vector<NamedTensor> tensors;
   for (const auto& [key, tensor] : s.parameters.store()->all()) {
@@ -60,7 +64,7 @@ void Model::save(const std::string& folder, const std::string& name) const {
   }
   train::CheckpointFile checkpoint;
   checkpoint.model = s.setup.definition.name;
-  checkpoint.weights = (fs::path(folder) / (name + ".safetensors")).string();
+  checkpoint.weights = platform::text_of(home / platform::path_of(name + ".safetensors"));
   checkpoint.optimizer = name_of(s.setup.options.optimizer.kind);
   checkpoint.custom_loss = s.setup.custom_losses();
   for (const SampleType& input : s.parameters.inputs()) checkpoint.samples[input.name].assign(input.shape.begin(), input.shape.end());
@@ -70,10 +74,10 @@ void Model::save(const std::string& folder, const std::string& name) const {
   for (const auto& [key, state] : checkpoint.progress.callbacks) {
     for (const NamedTensor& kept : state.tensors) tensors.push_back({train::callback_prefix(key) + kept.name, kept.tensor});
   }
-  preserve_weights(folder, name, checkpoint.weights);
+  preserve_weights(home, name, platform::path_of(checkpoint.weights));
   checkpoint.checksum = io::write_safetensors(checkpoint.weights, tensors, {{"format", "tenon-checkpoint"}});
-  io::write_atomically((fs::path(folder) / (name + ".yaml")).string(), train::checkpoint_text(checkpoint));
-  fs::remove(backup_of(folder, name), code);
+  io::write_atomically(platform::text_of(home / platform::path_of(name + ".yaml")), train::checkpoint_text(checkpoint));
+  fs::remove(backup_of(home, name), code);
 }
 
 namespace {
@@ -173,7 +177,7 @@ Model::Position Model::load(const std::string& checkpoint, Load what) {
   State& s = state_of(state_);
   s.setup.need_context();
   std::error_code ignored;
-  if (!fs::is_directory(checkpoint, ignored)) return load_checkpoint(s, train::read_checkpoint_file(checkpoint), what);
+  if (!fs::is_directory(platform::path_of(checkpoint), ignored)) return load_checkpoint(s, train::read_checkpoint_file(checkpoint), what);
   Position position;
   const auto take = [&](const train::CheckpointFile& candidate) { position = load_checkpoint(s, candidate, what); };
   if (train::take_newest(checkpoint, take).empty()) throw Error(fmt::format("no checkpoint in {}: train the model first", checkpoint));

@@ -12,6 +12,7 @@
 
 #include "io/gzip.h"
 #include "io/limits.h"
+#include "platform/path.h"
 #include "yaml/reader.h"
 
 namespace tenon::train {
@@ -53,9 +54,9 @@ std::string checksum_line(std::string_view text) {
     throw Error(fmt::format("{}: expected '{}', got '{}': a checkpoint of another version of Tenon, which cannot be read", path,
                             first_line.substr(0, first_line.size() - 1), text.substr(0, text.find('\n')).substr(0, 60)));
   }
-  const std::string beside = fs::path(path).replace_extension(".yaml").string();
+  const std::string beside = platform::text_of(platform::path_of(path).replace_extension(".yaml"));
   std::error_code ignored;
-  const bool has_yaml = beside != path && fs::is_regular_file(beside, ignored);
+  const bool has_yaml = beside != path && fs::is_regular_file(platform::path_of(beside), ignored);
   throw Error(fmt::format("{}: is not a checkpoint: expected a YAML file that begins with '{}'{}", path,
                           first_line.substr(0, first_line.size() - 1), has_yaml ? "; give " + beside : std::string()));
 }
@@ -125,7 +126,7 @@ CheckpointFile read_checkpoint_file(const std::string& path) {
 
   auto source = std::make_shared<yaml::Source>();
   source->name = path;
-  source->folder = fs::path(path).parent_path().string();
+  source->folder = platform::text_of(platform::path_of(path).parent_path());
   const yaml::Node tree = yaml::parse(text, source);
   yaml::Section section(tree);
   const yaml::Range<std::int64_t> count{.lowest = 0, .highest = max_count};
@@ -178,8 +179,9 @@ std::string checkpoint_text(const CheckpointFile& c) {
   const std::string text = fmt::format(
       "{}model: {}\nrun: {}\nweights: {}\nweights_size_bytes: {}\nweights_crc32: {}\nsample: {}\noptimizer: {}\nepoch: {}\nstep: {}\n"
       "seed: {}\n{}",
-      first_line, quoted(c.model), quoted(progress.run), quoted(fs::path(c.weights).filename().string()), c.checksum.size_bytes,
-      c.checksum.crc32, samples_text(c.samples), c.optimizer, progress.epoch, progress.step, c.seed, optional_lines(c));
+      first_line, quoted(c.model), quoted(progress.run), quoted(platform::text_of(platform::path_of(c.weights).filename())),
+      c.checksum.size_bytes, c.checksum.crc32, samples_text(c.samples), c.optimizer, progress.epoch, progress.step, c.seed,
+      optional_lines(c));
   return text + checksum_line(text);
 }
 

@@ -16,6 +16,9 @@
 
 #include "core/log.h"
 #include "io/safetensors_file.h"
+#include "platform/file.h"
+#include "platform/folder.h"
+#include "platform/path.h"
 
 namespace tenon::train {
 namespace {
@@ -35,7 +38,7 @@ std::optional<std::int64_t> epoch_of(const std::string& name) {
 }
 
 std::string name_of(const CheckpointFile& checkpoint) {
-  return fs::path(checkpoint.file).stem().string();
+  return platform::text_of(platform::path_of(checkpoint.file).stem());
 }
 
 /// When the YAML file of a checkpoint was written; the earliest time if there is none.
@@ -60,16 +63,17 @@ Listing list(const std::string& folder) {
   Listing listing;
   std::map<std::string, fs::file_time_type> last_write;  // of each run
   std::error_code code;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, code)) {
+  for (const auto& [name, kind] : platform::entries_of(folder, code)) {
+    if (!name.ends_with(".yaml") || kind != platform::FileKind::regular) continue;
+    const fs::path path = platform::path_of(folder) / platform::path_of(name);
+    const std::string file = platform::text_of(path);
     std::error_code ignored;
-    const std::string file = entry.path().string();
-    if (entry.path().extension() != ".yaml" || !entry.is_regular_file(ignored)) continue;
-    const bool has_weights = fs::exists(fs::path(file).replace_extension(".safetensors"), ignored);
+    const bool has_weights = fs::exists(fs::path(path).replace_extension(".safetensors"), ignored);
     if (!has_weights && !is_checkpoint_file(file)) continue;
     try {
       listing.checkpoints.push_back(read_checkpoint_file(file));
       fs::file_time_type& time = last_write.try_emplace(listing.checkpoints.back().progress.run, fs::file_time_type::min()).first->second;
-      time = std::max(time, write_time(entry.path()));
+      time = std::max(time, write_time(path));
     } catch (const Error& error) {
       listing.unreadable.push_back({file, error.what()});
     }
@@ -93,7 +97,10 @@ std::shared_ptr<io::LockFile> lock(const std::string& folder, const std::string&
   };
   static std::mutex mutex;
   static std::map<std::string, Owned> locks;
-  const std::string path = (fs::canonical(folder) / "checkpoint.lock").string();
+  std::error_code code;
+  const std::string canonical = platform::canonical_path(folder, code);
+  if (code) throw Error(fmt::format("{}: {}", folder, platform::message_of(code)));
+  const std::string path = platform::text_of(platform::path_of(canonical) / "checkpoint.lock");
   const std::lock_guard guard(mutex);
   Owned& owned = locks[path];
   std::shared_ptr<io::LockFile> lock = owned.lock.lock();
@@ -152,7 +159,7 @@ bool has_checkpoints(const std::string& folder) {
 
 bool is_of_another_run(const std::string& file, const std::string& run) {
   std::error_code ignored;
-  if (!fs::exists(file, ignored)) return false;
+  if (!fs::exists(platform::path_of(file), ignored)) return false;
   try {
     return read_checkpoint_file(file).progress.run != run;
   } catch (const Error&) {
@@ -166,7 +173,7 @@ std::string CheckpointFolder::name_of_epoch(std::int64_t epoch) {
 
 CheckpointFolder::CheckpointFolder(const std::string& path, const Start& start) : path_(path) {
   std::error_code code;
-  fs::create_directories(path, code);
+  fs::create_directories(platform::path_of(path), code);
   if (code) throw Error(fmt::format("checkpoint folder {} cannot be created: {}; {}", path, code.message(), other_folder));
   try {
     lock_ = lock(path, start.run);
@@ -185,7 +192,7 @@ CheckpointFolder::CheckpointFolder(const std::string& path, const Start& start) 
       continue;
     }
     if (same_run && is_damaged(found)) continue;  // `resume: auto` passed it over, with a warning
-    foreign_.push_back({name_of(found), write_time(found.file)});
+    foreign_.push_back({name_of(found), write_time(platform::path_of(found.file))});
     if (start.overwrite) continue;
     if (same_run) {
       refuse(fmt::format("{} of this run, which is resumed from step {} and would replace it", found.str(), start.step),
@@ -196,7 +203,7 @@ CheckpointFolder::CheckpointFolder(const std::string& path, const Start& start) 
   }
   if (start.step > 0) return;
   for (const Unreadable& found : listing.unreadable) {
-    foreign_.push_back({fs::path(found.file).stem().string(), write_time(found.file)});
+    foreign_.push_back({platform::text_of(platform::path_of(found.file).stem()), write_time(platform::path_of(found.file))});
     if (!start.overwrite) refuse(fmt::format("a checkpoint that cannot be read: {}", found.reason), "");
   }
 }
@@ -212,14 +219,15 @@ void CheckpointFolder::add(std::int64_t epoch, std::int64_t keep) {
 
 void CheckpointFolder::remove_foreign() {
   for (const Foreign& found : std::exchange(foreign_, {})) {
-    if (write_time(fs::path(path_) / (found.name + ".yaml")) == found.written) remove(found.name);
+    if (write_time(platform::path_of(path_) / platform::path_of(found.name + ".yaml")) == found.written) remove(found.name);
   }
 }
 
 void CheckpointFolder::remove(const std::string& name) const {
   // The YAML file is removed last: what remains of an interrupted removal is still known as a checkpoint, and removed by the next run.
   std::error_code ignored;
-  for (const char* ending : {".safetensors", ".old.safetensors", ".yaml"}) fs::remove(fs::path(path_) / (name + ending), ignored);
+  for (const char* ending : {".safetensors", ".old.safetensors", ".yaml"})
+    fs::remove(platform::path_of(path_) / platform::path_of(name + ending), ignored);
 }
 
 }  // namespace tenon::train

@@ -9,6 +9,7 @@
 
 #include "core/log.h"
 #include "io/atomic_file.h"
+#include "platform/path.h"
 #include "train/curves_page.h"
 #include "train/log_file.h"
 
@@ -45,7 +46,7 @@ void Curves::train_end() {
 }
 
 void Curves::write() {
-  const std::filesystem::path folder = std::filesystem::path(options_.file).parent_path();
+  const std::filesystem::path folder = platform::path_of(options_.file).parent_path();
   std::error_code code;
   if (!folder.empty()) std::filesystem::create_directories(folder, code);  // a failure is reported when the file is written
   written_ = history_.size();

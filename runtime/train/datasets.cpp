@@ -13,6 +13,7 @@
 
 #include "core/log.h"
 #include "data/disk_cache.h"
+#include "platform/path.h"
 #include "train/dataset_rules.h"
 #include "train/preprocessing.h"
 
@@ -146,12 +147,13 @@ Prepared from_disk(const DataDefinition& definition, const std::string& path, st
     if (!rule.reads_files()) break;
     for (const std::string& file : rule.files(path, split)) {
       content.add_file(file);
-      if (definition.source == DataSource::images) content.add(std::filesystem::path(file).lexically_relative(path).string());  // the class
+      if (definition.source != DataSource::images) continue;
+      content.add(platform::portable_text_of(platform::path_of(file).lexically_relative(platform::path_of(path))));  // the class
     }
   }
   if (!definition.sample_weights.empty()) content.add_file(definition.sample_weights);
   std::error_code ignored;
-  const std::string place = rule.reads_files() ? std::filesystem::weakly_canonical(path, ignored).string() : "generated";
+  const std::string place = rule.reads_files() ? platform::canonical_path(path, ignored) : "generated";
   const data::ContentKey options = options_key(definition, seed);
   const auto file_of = [&](const char* part) { return cache.path_of(fmt::format("{}-{}", rule.name, part), place, content, options); };
   const bool validates = definition.validation_split > 0;

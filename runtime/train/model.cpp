@@ -13,6 +13,7 @@
 
 #include "core/log.h"
 #include "exec/placement.h"
+#include "platform/path.h"
 #include "train/binding.h"
 #include "train/head.h"
 #include "train/model_state.h"
@@ -268,7 +269,7 @@ void Model::export_onnx(const std::string& path, const onnx::ExportOptions& opti
   if (chosen.graph_name.empty()) chosen.graph_name = s.setup.definition.name;
   const auto graph_of = [&](std::int64_t batch) { return s.programs.prediction(train::BatchType::of(inputs, batch)); };
   onnx::export_graph(
-      path, graph_of, [&](const std::string& name) { return s.parameters.store()->get(name); }, chosen);
+      platform::path_of(path), graph_of, [&](const std::string& name) { return s.parameters.store()->get(name); }, chosen);
 }
 
 PlacementReport Model::explain(std::int64_t batch_size) {

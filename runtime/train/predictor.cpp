@@ -13,6 +13,7 @@
 
 #include "data/files.h"
 #include "data/image_file.h"
+#include "platform/path.h"
 #include "train/model_setup.h"
 #include "train/objective.h"
 #include "train/preprocessing.h"
@@ -113,7 +114,7 @@ Inputs Predictor::read(const std::string& file) const {
   const DataDefinition data = data_of(run_);
   const Shape& sample = run_.model().sample_shape();
   Tensor stored;
-  if (fs::path(file).extension() == ".npy") {
+  if (platform::path_of(file).extension() == ".npy") {
     stored = load_npy(file);
     const bool is_image = stored.dtype() == DType::u8 && (sample.rank() == 2 || sample.rank() == 3);
     if (stored.shape() == sample) {

@@ -11,6 +11,7 @@
 #include "io/atomic_file.h"
 #include "io/gzip.h"
 #include "io/limits.h"
+#include "platform/path.h"
 #include "train/preprocessing.h"
 #include "yaml/tree.h"
 
@@ -25,13 +26,14 @@ constexpr const char* format_name = "tenon-run-1";
 
 /// The folder of a checkpoint, or the folder itself.
 fs::path folder_of(const std::string& checkpoint) {
-  return fs::is_directory(checkpoint) ? fs::path(checkpoint) : fs::path(checkpoint).parent_path();
+  const fs::path path = platform::path_of(checkpoint);
+  return fs::is_directory(path) ? path : path.parent_path();
 }
 
 /// The content of a folder's run.json; null if there is none.
 Json read_record(const fs::path& folder) {
-  const std::string file = (folder / file_name).string();
-  if (!fs::exists(file)) return nullptr;
+  const std::string file = platform::text_of(folder / file_name);
+  if (!fs::exists(folder / file_name)) return nullptr;
   const std::vector<std::uint8_t> text = io::read_file(file, io::Limit::yaml_bytes);
   const Json record = Json::parse(text.begin(), text.end(), nullptr, false);
   if (record.is_object() && record.value("format", "") == format_name) return record;
@@ -48,7 +50,7 @@ std::vector<ConfigOverride> overrides_of(const TrainDefinition& definition) {
                          change.key.starts_with("losses.") || change.key.starts_with("backends");
     if (!matters) continue;
     const bool is_file = change.key == "model" || change.key == "model.onnx" || change.key.ends_with("onnx.file");
-    if (is_file && fs::exists(change.value)) change.value = fs::absolute(change.value).lexically_normal().string();
+    if (is_file && fs::exists(platform::path_of(change.value))) change.value = platform::absolute_path(change.value);
     kept.push_back(std::move(change));
   }
   return kept;
@@ -64,37 +66,39 @@ bool is_checkpoint(const std::string& path) {
 
 void save_run(const std::string& folder, const TrainDefinition& definition, const Preprocessing& preprocessing) {
   if (definition.file.empty()) return;
-  fs::create_directories(folder);
-  const fs::path file = fs::absolute(definition.file).lexically_normal(), home = fs::absolute(folder).lexically_normal();
+  fs::create_directories(platform::path_of(folder));
+  const fs::path file = platform::path_of(platform::absolute_path(definition.file));
+  const fs::path home = platform::path_of(platform::absolute_path(folder));
+  const fs::path relative = file.lexically_relative(home);  // none to another drive of Windows
   Json overrides = Json::array();
   for (const ConfigOverride& change : overrides_of(definition)) overrides.push_back({change.key, change.value});
   const Json record{{"format", format_name},
-                    {"definition", file.lexically_relative(home).string()},
+                    {"definition", platform::portable_text_of(relative.empty() ? file : relative)},
                     {"overrides", overrides},
                     {"preprocessing", Json::parse(preprocessing_to_json(preprocessing))}};
-  io::write_atomically((home / file_name).string(), record.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  io::write_atomically(platform::text_of(home / file_name), record.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 SavedRun find_run(const std::string& run, const std::string& checkpoint) {
-  const bool is_folder = fs::is_directory(run);
+  const bool is_folder = fs::is_directory(platform::path_of(run));
   if (!is_folder && !is_checkpoint(run)) return {run, {}, checkpoint, std::nullopt};
   const fs::path folder = folder_of(run);
   const Json record = read_record(folder);
   if (record.is_null()) {
     throw Error(
         fmt::format("{}: expected a folder of checkpoints with {}, which names its train.yaml; give the train.yaml, and --checkpoint {}",
-                    folder.string(), file_name, run));
+                    platform::text_of(folder), file_name, run));
   }
   try {
     SavedRun saved;
-    saved.definition = (folder / record.at("definition").get<std::string>()).lexically_normal().string();
+    saved.definition = platform::normal_path(folder / platform::path_of(record.at("definition").get<std::string>()));
     for (const Json& change : record.at("overrides"))
-      saved.overrides.push_back({change.at(0), change.at(1), (folder / file_name).string()});
+      saved.overrides.push_back({change.at(0), change.at(1), platform::text_of(folder / file_name)});
     saved.checkpoint = checkpoint.empty() ? run : checkpoint;
     saved.preprocessing = saved_preprocessing(run);
     return saved;
   } catch (const Json::exception& problem) {
-    throw Error(fmt::format("{}: {}", (folder / file_name).string(), problem.what()));
+    throw Error(fmt::format("{}: {}", platform::text_of(folder / file_name), problem.what()));
   }
 }
 
@@ -105,7 +109,7 @@ std::optional<Preprocessing> saved_preprocessing(const std::string& checkpoint) 
   try {
     return preprocessing_from_json(record.at("preprocessing").dump());
   } catch (const Error& problem) {
-    throw Error(fmt::format("{}: preprocessing: {}", (folder / file_name).string(), problem.what()));
+    throw Error(fmt::format("{}: preprocessing: {}", platform::text_of(folder / file_name), problem.what()));
   }
 }
 

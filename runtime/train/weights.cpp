@@ -14,6 +14,7 @@
 #include <tenon/npy.h>
 
 #include "core/element.h"
+#include "platform/path.h"
 #include "train/checkpoint_folder.h"
 #include "train/model_state.h"
 #include "train/name_map.h"
@@ -91,7 +92,7 @@ std::vector<NamedTensor> load_weights_file(const std::string& path) {
   if (path.ends_with(npz)) return load_npz(path);
   if (path.ends_with(safetensors)) return load_safetensors(path).tensors;
   std::error_code ignored;
-  if (!fs::is_directory(path, ignored)) return weights_of(train::read_checkpoint_file(path));
+  if (!fs::is_directory(platform::path_of(path), ignored)) return weights_of(train::read_checkpoint_file(path));
   std::vector<NamedTensor> tensors;
   if (train::take_newest(path, [&](const train::CheckpointFile& checkpoint) { tensors = weights_of(checkpoint); }).empty())
     throw Error(fmt::format("no checkpoint in {}", path));

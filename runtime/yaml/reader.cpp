@@ -11,6 +11,8 @@
 #include <fmt/format.h>
 #include <tenon/error.h>
 
+#include "platform/path.h"
+#include "platform/system.h"
 #include "yaml/suggest.h"
 
 namespace tenon::yaml {
@@ -180,21 +182,20 @@ std::string Value::as_text(const char* expected) const {
 }
 
 std::string Value::as_path() const {
-  return std::filesystem::absolute(as_shown_path()).lexically_normal().string();
+  return platform::absolute_path(as_shown_path());
 }
 
 std::string Value::as_shown_path() const {
-  namespace fs = std::filesystem;
   const std::string text = as_text("a path");
   if (text.empty()) fail_expected("a path");
   if (text == "~" || text.rfind("~/", 0) == 0) {
-    const std::string home = process_environment("HOME").value_or("");
-    if (home.empty()) fail("'~' is the home folder, but HOME is not set");
-    return (fs::path(home) / (text.size() > 2 ? text.substr(2) : "")).lexically_normal().string();
+    const std::string home = process_environment(platform::home_variable).value_or("");
+    if (home.empty()) fail(fmt::format("'~' is the home folder, but {} is not set", platform::home_variable));
+    return platform::normal_path(platform::path_of(home) / platform::path_of(text.size() > 2 ? text.substr(2) : ""));
   }
   if (text[0] == '~') fail("only '~/' is supported, not the home folder of another user: " + shown(*node_));
   const std::string folder = node_->mark.source ? node_->mark.source->folder : "";
-  return (fs::path(folder) / text).lexically_normal().string();
+  return platform::normal_path(platform::path_of(folder) / platform::path_of(text));
 }
 
 std::vector<std::string> Value::as_names() const {

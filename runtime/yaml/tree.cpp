@@ -17,6 +17,7 @@
 #include "io/gzip.h"
 #include "io/limits.h"
 #include "io/utf8.h"
+#include "platform/path.h"
 
 namespace tenon::yaml {
 namespace {
@@ -297,10 +298,9 @@ Node parse(const std::string& text, std::shared_ptr<const Source> source) {
 }
 
 Node load(const std::string& path) {
-  namespace fs = std::filesystem;
   auto source = std::make_shared<Source>();
   source->name = path;
-  source->folder = fs::path(path).parent_path().string();
+  source->folder = platform::text_of(platform::path_of(path).parent_path());
   const std::vector<std::uint8_t> bytes = io::read_file(path, io::Limit::yaml_bytes);
   return parse({bytes.begin(), bytes.end()}, source);
 }

@@ -155,22 +155,22 @@ def compare(old, new):
 
 def assertions(table, released=False):
     """layout.txt as a C file that compiles only if the layout is the same; if `released`, structs may have grown."""
-    out = ["/* Written by tests/abi/layout.py from layout.txt. */", "#include <assert.h>", "#include <stddef.h>", "#include <tenon/backend.h>"]
+    out = ["/* Written by tests/abi/layout.py from layout.txt. Freestanding: some targets have no C library here. */", "#include <stddef.h>", "#include <tenon/backend.h>"]
     for name, (value,) in table["constant"].items():
         if value.startswith('"'):
-            out.append(f'static_assert(sizeof({name}) == sizeof({value}), "{name}");')
+            out.append(f'_Static_assert(sizeof({name}) == sizeof({value}), "{name}");')
         else:
             relation = ">=" if released and name in MAY_RISE else "=="
-            out.append(f'static_assert((long long){name} {relation} {value}, "{name}");')
+            out.append(f'_Static_assert((long long){name} {relation} {value}, "{name}");')
     for name, (kind,) in table["alias"].items():
-        out.append(f'static_assert(sizeof({name}) == sizeof({kind}), "{name}");')
+        out.append(f'_Static_assert(sizeof({name}) == sizeof({kind}), "{name}");')
     for name, (growth, size) in table["struct"].items():
         relation = ">=" if released and growth != "frozen" else "=="
-        out.append(f'static_assert(sizeof({name}) {relation} {size}, "{name}");')
+        out.append(f'_Static_assert(sizeof({name}) {relation} {size}, "{name}");')
     for name, (offset, size, _) in table["field"].items():
         struct, field = name.split(".")
-        out.append(f'static_assert(offsetof({struct}, {field}) == {offset}, "{name}");')
-        out.append(f'static_assert(sizeof((({struct}*)0)->{field}) == {size}, "size of {name}");')
+        out.append(f'_Static_assert(offsetof({struct}, {field}) == {offset}, "{name}");')
+        out.append(f'_Static_assert(sizeof((({struct}*)0)->{field}) == {size}, "size of {name}");')
     out.append("int tenon_layout_is_as_published(void);\nint tenon_layout_is_as_published(void) { return 1; }\n")
     return "\n".join(out)
 

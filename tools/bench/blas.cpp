@@ -21,6 +21,7 @@
 #include "cli/common.h"
 #include "cli/roofs.h"
 #include "io/atomic_file.h"
+#include "platform/conventions.h"
 #include "platform/environment.h"
 #include "platform/library.h"
 #include "platform/path.h"
@@ -195,7 +196,9 @@ std::vector<Call> calls(const blas::Queue& queue, bool tiny) {
 class DropIn {
  public:
   DropIn(const Context& context, int threads) {
-    const std::filesystem::path file = cli::installation_prefix() / "lib" / platform::library_file_name("tenon_blas");
+    const std::filesystem::path file =
+        cli::installation_prefix() / "lib" /
+        fmt::format("{}tenon_blas{}", platform::conventions().library_prefix, platform::conventions().library_suffix);
     std::string reason;
     library_ = platform::open_library(file, reason);
     if (library_ == nullptr) {

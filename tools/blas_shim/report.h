@@ -4,7 +4,9 @@
 
 #include <cstddef>
 
-#define SHIM_EXPORT extern "C" __attribute__((visibility("default")))
+#include <tenon/backend.h>
+
+#define SHIM_EXPORT extern "C" TENON_EXPORT
 
 /// `name` is padded with blanks to 6 letters.
 SHIM_EXPORT void xerbla_(const char* name, const int* position, std::size_t name_length);
@@ -12,9 +14,9 @@ SHIM_EXPORT void xerbla_(const char* name, const int* position, std::size_t name
 SHIM_EXPORT void cblas_xerbla(int position, const char* name, const char* format, ...);
 /// Nonzero while a row-major call is reported: positions are then those of the equivalent Fortran call of the reference, with m and n, kl
 /// and ku, A and B, x and y exchanged, and cblas_xerbla exchanges them back.
-extern "C" __attribute__((visibility("default"))) int RowMajorStrg;
+SHIM_EXPORT int RowMajorStrg;
 /// Exported by the reference; not used here.
-extern "C" __attribute__((visibility("default"))) int CBLAS_CallFromC;
+SHIM_EXPORT int CBLAS_CallFromC;
 
 namespace tenon::shim {
 

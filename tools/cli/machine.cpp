@@ -14,6 +14,7 @@
 #include "exec/cpu_quota.h"
 #include "exec/thread_pool.h"
 #include "loader/loader.h"
+#include "platform/conventions.h"
 #include "platform/machine.h"
 #include "platform/system.h"
 

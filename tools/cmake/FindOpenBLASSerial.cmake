@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# FindOpenBLASSerial: OpenBLAS without threads of its own, as a static archive (Debian: libopenblas-serial-dev).
+# FindOpenBLASSerial: OpenBLAS without threads of its own, as a static archive (Debian: libopenblas-serial-dev; for Windows:
+# tools/windows-dependencies).
 #
 #   OpenBLAS::serial               imported target: archive, cblas.h, and a lock that makes it safe to call from several threads
 #   OpenBLASSerial_LIBRARY         the archive
@@ -8,12 +9,12 @@
 # Debian ships neither a CMake target nor a versioned name for it; the serial build has a folder of its own under the multiarch folders.
 find_library(OpenBLASSerial_LIBRARY
   NAMES libopenblas.a
-  PATHS /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE} /usr/lib /usr/local/lib
+  PATHS /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE} /usr/lib /usr/local/lib /lib
   PATH_SUFFIXES openblas-serial
   NO_DEFAULT_PATH)
 find_path(OpenBLASSerial_INCLUDE_DIR
   NAMES cblas.h
-  PATHS /usr/include/${CMAKE_LIBRARY_ARCHITECTURE} /usr/include /usr/local/include
+  PATHS /usr/include/${CMAKE_LIBRARY_ARCHITECTURE} /usr/include /usr/local/include /include
   PATH_SUFFIXES openblas-serial
   NO_DEFAULT_PATH)
 mark_as_advanced(OpenBLASSerial_LIBRARY OpenBLASSerial_INCLUDE_DIR)
@@ -28,7 +29,7 @@ include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(OpenBLASSerial
   REQUIRED_VARS OpenBLASSerial_LIBRARY OpenBLASSerial_INCLUDE_DIR
   VERSION_VAR OpenBLASSerial_VERSION
-  REASON_FAILURE_MESSAGE "On Debian: apt install libopenblas-serial-dev")
+  REASON_FAILURE_MESSAGE "On Debian: apt install libopenblas-serial-dev, or for Windows run tools/windows-dependencies")
 
 if(OpenBLASSerial_FOUND AND NOT TARGET OpenBLAS::serial)
   find_package(Threads REQUIRED)
@@ -36,8 +37,8 @@ if(OpenBLASSerial_FOUND AND NOT TARGET OpenBLAS::serial)
   set_target_properties(OpenBLAS::serial PROPERTIES
     IMPORTED_LOCATION ${OpenBLASSerial_LIBRARY}
     INTERFACE_INCLUDE_DIRECTORIES ${OpenBLASSerial_INCLUDE_DIR}
-    # The archive's table of packing buffers has no lock: openblas_serial_lock.cpp, compiled by every consumer, adds one.
-    INTERFACE_SOURCES ${CMAKE_CURRENT_LIST_DIR}/openblas_serial_lock.cpp
+    # The archive's table of packing buffers has no lock: openblas_serial/lock.cpp, compiled by every consumer, adds one.
+    INTERFACE_SOURCES "${CMAKE_CURRENT_LIST_DIR}/openblas_serial/lock.cpp;${CMAKE_CURRENT_LIST_DIR}/openblas_serial/${TENON_SYSTEM}/memory.cpp"
     INTERFACE_LINK_OPTIONS "-Wl,--wrap=blas_memory_alloc;-Wl,--wrap=blas_memory_free"
     INTERFACE_LINK_LIBRARIES "Threads::Threads;m")
 endif()

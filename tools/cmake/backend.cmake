@@ -2,7 +2,7 @@
 # tenon_add_backend(<name> SOURCES <files...> [LINK <libraries...>] [LINK_OPTIONS <flags...>]
 #                   [FOLDER <dir>] [TARGET <target>] [OUTPUT <dir>] [SDK <target>])
 #
-# One plugin: a MODULE library libtenon_backend_<name>.so with hidden symbols that exports only tenon_backend_query. Its kernel table is
+# One plugin: a MODULE library libtenon_backend_<name>.so, on Windows tenon_backend_<name>.dll, with hidden symbols that exports only tenon_backend_query. Its kernel table is
 # generated from ops.def and the families in ops/ (.cpp or .cu): a family with a file is supported. So is its BLAS table, from blas.def, if
 # there is blas/ with level1.cpp, level2.cpp and level3.cpp. backend.cpp defines tenon::<name>::spec(). vendor_ops.def, if there is one, lists
 # ops of its own, one a line (tenon/sdk/vendor_op.h); SOURCES has the files that define them.
@@ -126,6 +126,13 @@ extern "C" TENON_EXPORT tenon_status tenon_backend_query(const tenon_host_info* 
     VISIBILITY_INLINES_HIDDEN ON
     INSTALL_RPATH "$ORIGIN/../.." # lib/, from lib/tenon/backends
     BUILD_WITH_INSTALL_RPATH ON)
+  # The loader's names have no "lib" on Windows. MinGW's libraries are part of the plugin, so that it needs none next to it.
+  if(WIN32)
+    set_target_properties(${target} PROPERTIES PREFIX "")
+  endif()
+  if(MINGW)
+    target_link_options(${target} PRIVATE -static)
+  endif()
   # One export, whatever the archives contain; references are bound inside the library, so that it cannot use a host's symbols.
   if(NOT WIN32)
     target_link_options(${target} PRIVATE

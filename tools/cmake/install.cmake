@@ -3,6 +3,7 @@
 #
 #   bin/tenon   lib/libtenon.so   lib/libtenon_sdk.a   lib/tenon/{backends/,tenon-bench,tenon-conformance,tenon-probe}   lib/cmake/tenon/   lib/pkgconfig/tenon.pc
 #   lib/libtenon_blas.so   lib/tenon/blas/libblas.so.3
+#   On Windows: bin/{tenon.exe,tenon.dll,tenon_blas.dll} with the compiler's DLLs, and lib/*.dll.a, which programs are linked with
 #   include/tenon/ (the C++ API, the plugin ABI, the SDK)   share/tenon/{models,examples,template,new_backend,peers}/   share/doc/tenon/
 #
 # Each component is a Debian package (deb.cmake): library, dev, backends, backend_cuda, tools and blas.
@@ -14,10 +15,11 @@ install(TARGETS tenon tenon_sdk
   RUNTIME DESTINATION bin COMPONENT library
   LIBRARY DESTINATION lib COMPONENT library NAMELINK_COMPONENT dev
   ARCHIVE DESTINATION lib COMPONENT dev)
-if(TARGET tenon_blas)
-  install(TARGETS tenon_blas LIBRARY DESTINATION lib COMPONENT blas)
+install(TARGETS tenon_blas RUNTIME DESTINATION bin LIBRARY DESTINATION lib ARCHIVE DESTINATION lib COMPONENT blas)
+if(TARGET tenon_blas_as_libblas)
   install(TARGETS tenon_blas_as_libblas LIBRARY DESTINATION lib/tenon/blas COMPONENT blas)
 endif()
+install(FILES ${TENON_COMPILER_DLLS} DESTINATION bin COMPONENT library)
 foreach(backend IN LISTS backends)
   set(component backends)
   if(backend STREQUAL cuda) # of use only with a GPU, and by far the largest
@@ -26,7 +28,7 @@ foreach(backend IN LISTS backends)
   install(TARGETS tenon_backend_${backend} LIBRARY DESTINATION lib/tenon/backends COMPONENT ${component})
   # The exclusions for the conformance kit are installed next to the plugin file that they apply to.
   install(FILES ${PROJECT_SOURCE_DIR}/backends/${backend}/conformance.yaml OPTIONAL COMPONENT ${component}
-    DESTINATION lib/tenon/backends RENAME libtenon_backend_${backend}.conformance.yaml)
+    DESTINATION lib/tenon/backends RENAME ${CMAKE_SHARED_MODULE_PREFIX}tenon_backend_${backend}.conformance.yaml)
 endforeach()
 
 # Test programs that need a GPU: not installed by default, but part of the bundle that tools/package makes for GPU machines.
@@ -67,8 +69,12 @@ foreach(page abi/README.md:abi.md abi/CHANGELOG.md:abi-changelog.md sdk/README.m
 endforeach()
 
 # The terms of libraries whose code is part of ours, linked statically or in headers, as their Debian packages state them.
-file(GLOB compiled_in /usr/include/hwy/highway.h /usr/include/boost/version.hpp /usr/include/nlohmann/json.hpp /usr/include/CLI/CLI.hpp
-  /usr/include/dlpack/dlpack.h /usr/include/protozero/pbf_reader.hpp /usr/include/doctest/doctest.h /usr/lib/*/openblas-serial/libopenblas.a)
+set(zlib)
+if(MINGW)
+  set(zlib ${ZLIB_LIBRARY})
+endif()
+file(GLOB compiled_in ${zlib} ${TENON_COMPILER_DLLS} /usr/include/hwy/highway.h /usr/include/boost/version.hpp /usr/include/nlohmann/json.hpp /usr/include/CLI/CLI.hpp
+  /usr/include/dlpack/dlpack.h /usr/include/protozero/pbf_reader.hpp /usr/include/doctest/doctest.h ${OpenBLASSerial_LIBRARY})
 find_program(TENON_DPKG_QUERY dpkg-query)
 mark_as_advanced(TENON_DPKG_QUERY)
 foreach(file IN LISTS compiled_in)
@@ -82,3 +88,11 @@ foreach(file IN LISTS compiled_in)
     install(FILES /usr/share/doc/${owner}/copyright DESTINATION share/doc/tenon/third_party RENAME ${owner} COMPONENT library)
   endif()
 endforeach()
+# Those of tools/windows-dependencies lie where it put the libraries.
+if(TENON_WINDOWS_PREFIX)
+  file(GLOB terms RELATIVE ${TENON_WINDOWS_PREFIX}/share/doc CONFIGURE_DEPENDS ${TENON_WINDOWS_PREFIX}/share/doc/*/copyright)
+  foreach(file IN LISTS terms)
+    get_filename_component(package ${file} DIRECTORY)
+    install(FILES ${TENON_WINDOWS_PREFIX}/share/doc/${file} DESTINATION share/doc/tenon/third_party RENAME ${package} COMPONENT library)
+  endforeach()
+endif()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Gives the build tree the layout of the installed one: headers, package files and what is in share/tenon, as links where
 # possible. find_package(tenon) with CMAKE_PREFIX_PATH=<build tree> is then enough to build a backend or a program against it.
-if(WIN32)
+if(CMAKE_HOST_WIN32) # which may not allow links
   return()
 endif()
 foreach(folder runtime plugins/abi plugins/sdk)
@@ -22,4 +22,4 @@ foreach(file tenonConfig.cmake backend.cmake backend.map oplist.cmake) # copies:
   configure_file(${CMAKE_CURRENT_LIST_DIR}/${file} ${PROJECT_BINARY_DIR}/lib/cmake/tenon/${file} COPYONLY)
 endforeach()
 configure_file(${PROJECT_BINARY_DIR}/package/tenonConfigVersion.cmake ${PROJECT_BINARY_DIR}/lib/cmake/tenon/tenonConfigVersion.cmake COPYONLY)
-set_target_properties(tenon_sdk PROPERTIES ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+set_target_properties(tenon_sdk tenon PROPERTIES ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)

@@ -1,4 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
+# The folders, next to what is common to all, of what differs between operating systems.
+if(WIN32)
+  set(TENON_SYSTEM windows)
+else()
+  set(TENON_SYSTEM posix)
+endif()
+
 # The targets that carry flags: tenon::abi (the header), tenon::flags (numerics, warnings, sanitizers; only for this tree's code).
 add_library(tenon_abi INTERFACE)
 add_library(tenon::abi ALIAS tenon_abi)
@@ -12,6 +19,9 @@ target_compile_options(tenon_flags INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>  # GCC 12 reports overlaps in `"text" + std::string` that do not exist (GCC bug 105329)
   $<$<BOOL:${TENON_WARNINGS_AS_ERRORS}>:-Werror>>)
+if(MINGW) # threads as deep as Linux's
+  target_link_options(tenon_flags INTERFACE $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:-Wl,--stack,8388608>)
+endif()
 if(TENON_SANITIZE STREQUAL "address")
   target_compile_options(tenon_flags INTERFACE -fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
   target_link_options(tenon_flags INTERFACE -fsanitize=address,undefined)
@@ -60,10 +70,19 @@ if(TENON_SANITIZE STREQUAL "address") # UBSan watches what is tested (ADR 22)
   target_compile_options(tenon_unoptimised INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-fno-sanitize=undefined>)
 endif()
 
+# tenon_self_contained(<target>): a program or plugin that needs no DLL of the compiler's next to it. A program that uses tenon.dll by its C++
+# API is not one: exceptions are caught by type only where there is one C++ library (windows_dlls.cmake).
+function(tenon_self_contained target)
+  if(MINGW)
+    target_link_options(${target} PRIVATE -static)
+  endif()
+endfunction()
+
 # tenon_helper_program(<target> <name>): lib/tenon/<name>, a program that Tenon starts, next to lib/tenon/backends (support_folder() in
 # plugins/loader/find.h).
 function(tenon_helper_program target name)
   set_target_properties(${target} PROPERTIES
     OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/tenon INSTALL_RPATH "$ORIGIN/..")
   set_property(GLOBAL APPEND PROPERTY TENON_HELPER_PROGRAMS ${target})
+  tenon_self_contained(${target})
 endfunction()

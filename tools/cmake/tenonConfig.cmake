@@ -10,7 +10,15 @@
 get_filename_component(tenon_PREFIX "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
 set(tenon_BACKEND_DIRECTORY "${tenon_PREFIX}/lib/tenon/backends")
 
-foreach(_tenon_file include/tenon/backend.h lib/libtenon.so lib/libtenon_sdk.a)
+# On Windows the library, its SDK and so C++ are for MinGW; a backend in plain C is built by any compiler.
+set(_tenon_library lib/libtenon.so)
+set(_tenon_location IMPORTED_LOCATION "${tenon_PREFIX}/lib/libtenon.so")
+if(WIN32)
+  set(_tenon_library lib/libtenon.dll.a)
+  set(_tenon_location IMPORTED_LOCATION "${tenon_PREFIX}/bin/tenon.dll" IMPORTED_IMPLIB "${tenon_PREFIX}/lib/libtenon.dll.a")
+endif()
+
+foreach(_tenon_file include/tenon/backend.h ${_tenon_library} lib/libtenon_sdk.a)
   if(NOT EXISTS "${tenon_PREFIX}/${_tenon_file}")
     set(tenon_FOUND FALSE)
     set(tenon_NOT_FOUND_MESSAGE "${tenon_PREFIX}/${_tenon_file} is missing: the installed tree is not complete")
@@ -33,12 +41,12 @@ if(NOT TARGET tenon::runtime)
   set_target_properties(tenon::abi PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "${tenon_PREFIX}/include")
   add_library(tenon::runtime SHARED IMPORTED)
   set_target_properties(tenon::runtime PROPERTIES
-    IMPORTED_LOCATION "${tenon_PREFIX}/lib/libtenon.so"
+    ${_tenon_location}
     INTERFACE_LINK_LIBRARIES tenon::abi
     INTERFACE_COMPILE_FEATURES cxx_std_20)
   add_library(tenon::c SHARED IMPORTED)
   set_target_properties(tenon::c PROPERTIES
-    IMPORTED_LOCATION "${tenon_PREFIX}/lib/libtenon.so"
+    ${_tenon_location}
     INTERFACE_LINK_LIBRARIES tenon::abi)
   add_library(tenon::sdk STATIC IMPORTED)
   set_target_properties(tenon::sdk PROPERTIES

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simd/x86.h"
 
+#include "simd/amx_permission.h"
 #include "simd/instruction_set.h"
 
 #if TENON_X86
 #include <cpuid.h>
-#if defined(__linux__)
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
 #endif
 
 namespace tenon::openblas {
@@ -30,13 +27,10 @@ X86Features detect() {
   const Leaf extensions(7, 0), more(7, 1);
   found.vnni = (extensions.ecx >> 11 & 1) != 0;
   found.bf16 = (more.eax >> 5 & 1) != 0;
-#if defined(__linux__)
   constexpr unsigned tiles = 1u << 24;
-  constexpr long request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
-  if ((extensions.edx & tiles) == 0 || syscall(SYS_arch_prctl, request_permission, tile_data) != 0) return found;
+  if ((extensions.edx & tiles) == 0 || !request_amx_tiles()) return found;
   found.amx_int8 = (extensions.edx >> 25 & 1) != 0;
   found.amx_bf16 = (extensions.edx >> 22 & 1) != 0;
-#endif
   return found;
 }
 

@@ -31,7 +31,7 @@ namespace tenon::openblas {
 struct X86Features {
   bool vnni = false, bf16 = false, amx_int8 = false, amx_bf16 = false;
 };
-/// Linux grants a process the memory for the tile registers of Intel AMX on request, which the first call makes.
+/// Systems grant a process the tile registers of Intel AMX on request (simd/amx_permission.h), which the first call makes.
 const X86Features& x86_features();
 
 /// Whether kernels may use these instructions: the processor has them, and limit_instruction_set() allows them.

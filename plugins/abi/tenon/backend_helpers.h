@@ -14,8 +14,8 @@
 #define TENON_HELPER static __attribute__((unused))
 #define TENON_HELPER_PRINTF static __attribute__((unused, format(printf, 3, 4)))
 #else
-#define TENON_HELPER static
-#define TENON_HELPER_PRINTF static
+#define TENON_HELPER static inline
+#define TENON_HELPER_PRINTF static inline
 #endif
 
 /* Describes a failure in the caller's tenon_error, if there is one, and returns the status. */

@@ -74,6 +74,9 @@ File open_output(const std::string& path, bool append, std::error_code& out_erro
 /// A stream of C that owns the file; null, and the file is unchanged, if there is none. `mode` is "rb", "wb" or "ab".
 std::FILE* open_stream(File& file, const char* mode, std::error_code& out_error);
 
+/// Copies a regular file onto another, or to a new one.
+std::error_code copy_file(const std::string& from, const std::string& to);
+
 /// Whether a name is one of several of the same file, or leads elsewhere. `none` also if there is no such file.
 enum class LinkKind : std::uint8_t { none, symbolic, hard };
 LinkKind link_kind(const std::string& path);

@@ -15,9 +15,6 @@ void* open_library(const std::filesystem::path& file, std::string& out_reason);
 /// The flags of the system's function for that: RTLD_NOW | RTLD_LOCAL, LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_SYSTEM32.
 int load_flags();
 
-/// "libtenon.so" for "tenon"; on Windows "tenon.dll".
-std::string library_file_name(const std::string& name);
-
 /// A function or object of an open library; NULL if it has none of that name.
 void* find_symbol(void* library, const char* name);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// platform/machine.h - facts about processor, memory and C library that only reports need.
+// platform/machine.h - facts about processor and memory that only reports need.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,5 @@ struct ResidentMemory {
   std::uint64_t now_bytes = 0, peak_bytes = 0;
 };
 ResidentMemory resident_memory();
-
-/// "glibc 2.36"; empty if the system does not tell.
-std::string c_library();
 
 }  // namespace tenon::platform

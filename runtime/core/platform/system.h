@@ -25,6 +25,11 @@ std::string home_folder();
 /// names no absolute path.
 std::string cache_folder();
 
+/// The variable of home_folder(): "HOME".
+extern const char* const home_variable;
+/// Why cache_folder() is empty: "neither XDG_CACHE_HOME nor HOME is set".
+extern const char* const missing_cache_folder;
+
 /// The time in this place.
 std::tm local_time(std::time_t time);
 

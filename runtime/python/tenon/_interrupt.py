@@ -2,6 +2,7 @@
 """Ctrl-C during a call of the library. Python's handlers of signals run only after the call, so that a thread requests its end."""
 import ctypes
 import os
+import select
 import signal
 import socket
 import threading
@@ -10,6 +11,9 @@ from typing import Any, Optional, Type
 
 from . import _api
 from ._library import check, lib, object_of, sized
+
+
+_DONTWAIT = getattr(socket, "MSG_DONTWAIT", 0)  # Windows has none; its select() takes a socket of any number
 
 
 class _Watcher:
@@ -32,8 +36,10 @@ class _Watcher:
 
     def drain(self) -> bytes:
         """The numbers of the signals that have arrived, which are passed on. The caller has the lock."""
+        if not _DONTWAIT and not select.select([self.reader], [], [], 0)[0]:
+            return b""
         try:
-            numbers = self.reader.recv(64, socket.MSG_DONTWAIT)
+            numbers = self.reader.recv(64, _DONTWAIT)
         except BlockingIOError:
             return b""
         if self.previous >= 0:

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 
 #include "platform/posix/descriptor.h"
 
@@ -85,6 +86,12 @@ std::FILE* open_stream(File& file, const char* mode, std::error_code& out_error)
   out_error = stream != nullptr ? std::error_code() : posix::last_error();
   if (stream != nullptr) file.release();
   return stream;
+}
+
+std::error_code copy_file(const std::string& from, const std::string& to) {
+  std::error_code error;
+  std::filesystem::copy_file(from, to, std::filesystem::copy_options::overwrite_existing, error);
+  return error;
 }
 
 LinkKind link_kind(const std::string& path) {

@@ -51,8 +51,4 @@ LoadFailure load_failure(int) {
   return failure;
 }
 
-std::string library_file_name(const std::string& name) {
-  return "lib" + name + ".so";
-}
-
 }  // namespace tenon::platform

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/machine.h"
 
-#include <stdlib.h>  // getloadavg, and what __GLIBC__ comes from
+#include <stdlib.h>  // getloadavg
 
 #include <cstdlib>
 #include <fstream>
-#if defined(__GLIBC__)
-#include <gnu/libc-version.h>
-#endif
 
 namespace tenon::platform {
 
@@ -35,14 +32,6 @@ ResidentMemory resident_memory() {
     if (field == "VmHWM:") memory.peak_bytes = std::strtoull(line.c_str(), nullptr, 10) * 1024;
   }
   return memory;
-}
-
-std::string c_library() {
-#if defined(__GLIBC__)
-  return std::string("glibc ") + gnu_get_libc_version();
-#else
-  return {};
-#endif
 }
 
 }  // namespace tenon::platform

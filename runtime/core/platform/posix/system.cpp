@@ -31,6 +31,9 @@ std::string value_in(const char* file, const std::string& key, char separator) {
 
 }  // namespace
 
+const char* const home_variable = "HOME";
+const char* const missing_cache_folder = "neither XDG_CACHE_HOME nor HOME is set";
+
 std::string executable_path() {
   std::error_code error;
   const std::filesystem::path path = std::filesystem::read_symlink("/proc/self/exe", error);
@@ -59,7 +62,7 @@ bool is_elevated() {
 }
 
 std::string home_folder() {
-  return environment_variable("HOME").value_or("");
+  return environment_variable(home_variable).value_or("");
 }
 
 std::string cache_folder() {

@@ -64,8 +64,4 @@ LoadFailure load_failure(int code) {
   return failure;
 }
 
-std::string library_file_name(const std::string& name) {
-  return name + ".dll";
-}
-
 }  // namespace tenon::platform

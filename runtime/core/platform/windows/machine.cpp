@@ -73,8 +73,4 @@ ResidentMemory resident_memory() {
   return {counters.WorkingSetSize, counters.PeakWorkingSetSize};
 }
 
-std::string c_library() {
-  return {};
-}
-
 }  // namespace tenon::platform

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// openblas_serial_lock.cpp - makes the serial OpenBLAS usable from several threads at once, and with little memory.
+// lock.cpp - makes the serial OpenBLAS usable from several threads at once, and with little memory.
 //
 // Every product borrows a packing buffer from a table in OpenBLAS's memory.c. Debian builds the serial library without USE_LOCKING, so two
 // threads that look for a free entry at the same moment take the same one, pack over each other and return garbage, a few times in a
 // thousand products. And where the system refuses the memory of a new buffer, OpenBLAS asks again forever. The linker's --wrap (see
 // FindOpenBLASSerial.cmake) sends the two functions that touch the table through here.
-#include <sys/mman.h>
-
 #include <cstddef>
 #include <mutex>
 #include <new>
+
+#include "memory.h"
 
 namespace {
 
@@ -26,13 +26,6 @@ std::mutex table_mutex;
 int in_use = 0;    ///< buffers that a product holds; guarded by table_mutex, like the next
 int existing = 0;  ///< buffers that OpenBLAS has allocated and keeps
 
-/// Throws if the system has no memory for another buffer. The exception passes OpenBLAS's interface function, which holds nothing yet.
-void probe_buffer() {
-  void* const memory = mmap(nullptr, buffer_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) throw NoBuffer();
-  munmap(memory, buffer_bytes);
-}
-
 }  // namespace
 
 extern "C" {
@@ -43,7 +36,8 @@ void __wrap_blas_memory_free(void* buffer);
 
 void* __wrap_blas_memory_alloc(int position) {
   const std::lock_guard lock(table_mutex);
-  if (in_use == existing) probe_buffer();
+  // The exception passes OpenBLAS's interface function, which holds nothing yet.
+  if (in_use == existing && !tenon::openblas_serial::has_memory(buffer_bytes)) throw NoBuffer();
   void* const buffer = __real_blas_memory_alloc(position);
   if (++in_use > existing) existing = in_use;
   return buffer;

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+# DLLs on Windows: tenon.dll, not libtenon.dll, in bin/ with the programs. It and programs that use its C++ API share the libraries of MinGW's
+# compiler, so that exceptions are caught by type; they are copied next to it. Nothing elsewhere.
+if(NOT WIN32)
+  return()
+endif()
+set(CMAKE_SHARED_LIBRARY_PREFIX "")
+set(CMAKE_SHARED_MODULE_PREFIX "")
+if(NOT MINGW)
+  return()
+endif()
+set(TENON_COMPILER_DLLS)
+foreach(dll libstdc++-6.dll libgcc_s_seh-1.dll libwinpthread-1.dll)
+  execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=${dll} OUTPUT_VARIABLE path OUTPUT_STRIP_TRAILING_WHITESPACE)
+  if(NOT EXISTS ${path})
+    message(FATAL_ERROR "${CMAKE_CXX_COMPILER} has no ${dll}: expected MinGW-w64 with POSIX threads, as in Debian's g++-mingw-w64-x86-64-posix")
+  endif()
+  list(APPEND TENON_COMPILER_DLLS ${path})
+endforeach()
+file(COPY ${TENON_COMPILER_DLLS} DESTINATION ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
