@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The mutant's query and lifecycle: those of the unmodified backend, a file next to the plugin, under another name.
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <atomic>
 #include <csignal>
@@ -10,16 +8,10 @@
 #include <mutex>
 
 #include "mutant.h"
+#include "system.h"
 
 namespace tenon::mutants {
 namespace {
-
-/// A copy of the file, so that it is a different library from the oracle in the same process.
-tenon_backend_query_fn unmodified_query() {
-  static void* const library = dlopen("$ORIGIN/libtenon_unmodified.so", RTLD_NOW | RTLD_LOCAL);
-  static void* const symbol = library == nullptr ? nullptr : dlsym(library, TENON_BACKEND_QUERY_SYMBOL);
-  return reinterpret_cast<tenon_backend_query_fn>(symbol);
-}
 
 const tenon_backend_table* unmodified_table = nullptr;
 tenon_status (*unmodified_create)(const tenon_host*, tenon_backend**, const tenon_backend_table**, tenon_error*) = nullptr;

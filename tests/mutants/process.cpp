@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Misuse of the process that the backend is loaded into.
-#include <fcntl.h>
-#include <sched.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cfenv>
 #include <chrono>
 #include <clocale>
@@ -19,6 +13,7 @@
 #endif
 
 #include "mutant.h"
+#include "system.h"
 
 namespace tenon::mutants {
 namespace {
@@ -39,27 +34,6 @@ void set_flush_to_zero() {
   __asm__ volatile("mrs %0, fpcr" : "=r"(control));
   __asm__ volatile("msr fpcr, %0" : : "r"(control | (std::uint64_t{1} << 24)));
 #endif
-}
-
-/// Restricts the process to the last of the processors it may use.
-void stay_on_one_processor() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return;
-  int last = -1;
-  for (int i = 0; i < CPU_SETSIZE; ++i) {
-    if (CPU_ISSET(i, &set)) last = i;
-  }
-  CPU_ZERO(&set);
-  CPU_SET(last, &set);
-  sched_setaffinity(0, sizeof set, &set);
-}
-
-void lower_file_limit() {
-  struct rlimit limit {};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  --limit.rlim_cur;
-  setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 struct Misuse {
@@ -87,11 +61,11 @@ const Misuse misuses[] = {
     {Mutation::changes_rounding_at_create, Moment::create, [] { std::fesetround(FE_UPWARD); }},
     {Mutation::flush_to_zero, Moment::execute, set_flush_to_zero},
     {Mutation::changes_locale, Moment::create, [] { std::setlocale(LC_ALL, "C.UTF-8"); }},
-    {Mutation::changes_environment, Moment::create, [] { setenv("TENON_MUTANT_WAS_HERE", "1", 1); }},
+    {Mutation::changes_environment, Moment::create, [] { set_variable("TENON_MUTANT_WAS_HERE", "1"); }},
     {Mutation::installs_signal_handler, Moment::create, [] { std::signal(SIGINT, ignore_signal); }},
-    {Mutation::changes_umask, Moment::create, [] { umask(0); }},
+    {Mutation::changes_umask, Moment::create, clear_umask},
     {Mutation::lowers_limits, Moment::create, lower_file_limit},
-    {Mutation::leaves_file_open, Moment::create, [] { static_cast<void>(open("/dev/null", O_RDONLY)); }},
+    {Mutation::leaves_file_open, Moment::create, leave_file_open},
     {Mutation::changes_affinity, Moment::create, stay_on_one_processor},
     {Mutation::leaves_thread_behind, Moment::create, [] { std::thread(hang).detach(); }},
     {Mutation::prints_to_stdout, Moment::execute,
