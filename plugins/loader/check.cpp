@@ -5,6 +5,7 @@
 
 #include <system_error>
 
+#include "loader/image.h"
 #include "loader/load_error.h"
 #include "loader/loader.h"
 #include "loader/negotiate.h"
@@ -107,11 +108,10 @@ std::uint32_t sanitizer_of(const std::vector<std::string>& needed) {
   return TENON_SANITIZER_NONE;
 }
 
-BinaryImage check_library(const fs::path& file) {
-  BinaryImage image = read_image(file);
+void check_library(const fs::path& file) {
+  const BinaryImage image = read_image(file);
   check_kind(image);
   check_sanitizers(host_info().sanitizer, sanitizer_of(image.needed));
-  return image;
 }
 
 }  // namespace tenon::loader

@@ -7,15 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "loader/image.h"
-
 namespace tenon::loader {
 
 /// Throws a LoadError unless the file exists and may be read.
 void check_readable(const std::filesystem::path& file);
 
-/// Returns the file's headers. Throws a LoadError unless it is a complete library that this machine and process can open.
-BinaryImage check_library(const std::filesystem::path& file);
+/// Throws a LoadError unless the file is a complete library that this machine and process can open.
+void check_library(const std::filesystem::path& file);
 
 /// Throws a LoadError if every user may put code into the file or its folder. In a sticky folder (/tmp) others cannot replace a file but
 /// can add one, which matters unless the file itself was `named`. On Windows: by the access control list's entries for Everyone; those for

@@ -255,7 +255,7 @@ class Loading {
   }
 
   tenon_backend_query_fn open(bool named, Backend::Parts& parts, Record& record) {
-    record.c_runtime = c_runtimes_of(check_library(record.path));
+    check_library(record.path);
     check_writers(record.path, named);
     record.exposures = exposures_of(record.path);
     probe(options_.probe, record, result_);

@@ -68,7 +68,6 @@ struct Record {
   std::vector<std::string> exposures;   ///< who else may change the file; not the backend's fault
   std::vector<MissingLibrary> missing;  ///< the libraries that `text` names, for programs
   std::string probed;                   ///< a sentence, if a child process has loaded it first just now
-  std::string c_runtime;                ///< on Windows: the C runtimes that it needs, "ucrtbase.dll, vcruntime140.dll"
   std::string output;                   ///< what it printed, if it failed in a child process, or for tenon doctor
 
   // Known from `negotiated` on.

@@ -18,6 +18,7 @@
 #include "cli/standard_streams.h"
 #include "cli/verbs.h"
 #include "exec/loading.h"
+#include "loader/image.h"
 #include "platform/path.h"
 
 namespace tenon::cli {
@@ -116,6 +117,7 @@ std::string block(const loader::Record& record) {
                   fmt::format("{}.{}, negotiated {}.{}", record.abi_major, record.abi_minor_highest, record.abi_major, record.abi_minor));
   }
   text += entry("built with", record.build_id);
+  text += entry("C runtime", loader::c_runtimes_of(loader::read_image(record.path)));
   text += entry("sha256", loader::checksum(record.path));
   for (const loader::DeviceSummary& device : record.devices) {
     std::string line = fmt::format("{}, {}", device_kind_name(device.kind), device.description);
@@ -146,6 +148,8 @@ std::string as_json(const Findings& findings) {
   for (const loader::Record& record : findings.result.records) {
     backends.push_back(to_json(record));
     backends.back()["sha256"] = loader::checksum(record.path);
+    const std::string runtimes = loader::c_runtimes_of(loader::read_image(record.path));
+    if (!runtimes.empty()) backends.back()["c_runtime"] = runtimes;
   }
   for (const loader::PlaceRecord& place : findings.result.places) places.push_back(to_json(place));
   nlohmann::ordered_json origins = nlohmann::ordered_json::object();
