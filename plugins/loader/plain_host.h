@@ -7,7 +7,8 @@
 
 #include <atomic>
 #include <cstdint>
-#include <cstdlib>
+
+#include "platform/memory.h"
 
 namespace tenon::loader {
 
@@ -19,13 +20,13 @@ class PlainHost {
     table_.context = reinterpret_cast<tenon_host_context*>(this);
     table_.log = [](tenon_host_context*, std::uint32_t, const char*) {};
     table_.allocate = [](tenon_host_context* context, std::uint64_t size, std::uint64_t alignment) -> void* {
-      void* const memory = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+      void* const memory = platform::allocate_aligned(alignment, (size + alignment - 1) / alignment * alignment);
       if (memory) self(context).live_bytes += size;
       return memory;
     };
     table_.release = [](tenon_host_context* context, void* memory, std::uint64_t size) {
       self(context).live_bytes -= size;
-      std::free(memory);
+      platform::free_aligned(memory);
     };
     table_.parallel_for = [](tenon_host_context*, const tenon_run*, std::int64_t count, std::int64_t,
                              void (*body)(void*, std::int64_t, std::int64_t), void* argument) {
