@@ -125,7 +125,10 @@ struct HostExtension {
 /// in one process. Objects created from a context keep alive what they need; copies are handles on
 /// the same context.
 /// Threads  const members may be called from any thread. After fork() a child creates its own
-///          context; see Device for the parent's devices.
+///          context; see Device for the parent's devices. A context that has run something has
+///          threads of its own, which end with its last handle. On Windows that has to be destroyed
+///          before the process ends or the DLL that keeps it is unloaded: by then the system has
+///          stopped the threads, and a context in static storage of a DLL would wait for them.
 class TENON_API Context {
  public:
   /// Loads backends as configured. `plugins` and `command_line_plugins` (files or folders) are

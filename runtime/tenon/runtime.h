@@ -96,7 +96,9 @@ typedef struct TenonContextOptions {
   const char* const* plugin_origins;
 } TenonContextOptions;
 
-/** Loads backends as configured; NULL: by the environment and the defaults.
+/** Loads backends as configured; NULL: by the environment and the defaults. Programs that keep a
+ * context in static storage of a DLL of Windows release it before that is unloaded: the context waits
+ * for its threads, which the system has stopped by then.
  * Errors  an invalid configuration, with line and key; a path of `plugins` that does not exist or is
  *         no usable file; no usable backend. */
 TENON_API TenonError* tenon_context_create(const TenonContextOptions* options,

@@ -9,6 +9,7 @@
 #include <tenon/sdk/kernel.h>
 
 #include "loader/find.h"
+#include "platform/path.h"
 
 namespace tenon::conformance {
 namespace {
@@ -22,7 +23,7 @@ Source find_backend(const Options& options, const std::string& name) {
   const std::filesystem::path file = std::filesystem::absolute(folder / loader::backend_file_name(name));
   if (!std::filesystem::exists(file)) {
     throw Error(Status::device_not_found,
-                fmt::format("conformance: no backend '{}': {} does not exist; name a file with --plugin", name, file.string()));
+                fmt::format("conformance: no backend '{}': {} does not exist; name a file with --plugin", name, platform::text_of(file)));
   }
   return {file, name, nullptr, {}};
 }
@@ -35,10 +36,10 @@ Source under_test(const Options& options) {
     source = find_backend(options, options.backend);
   } else {
     if (!std::filesystem::exists(options.plugin)) {
-      throw Error(Status::device_not_found, fmt::format("conformance: {} does not exist", options.plugin.string()));
+      throw Error(Status::device_not_found, fmt::format("conformance: {} does not exist", platform::text_of(options.plugin)));
     }
     source.file = std::filesystem::absolute(options.plugin);
-    source.name = loader::backend_name_of(source.file).value_or(source.file.stem().string());
+    source.name = loader::backend_name_of(source.file).value_or(platform::text_of(source.file.stem()));
   }
   source.options = {options.options.begin(), options.options.end()};
   return source;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// child_program.h - the kit's child processes are the program that runs the kit, started with other arguments.
+// child_program.h - the kit's child processes are the program that runs the kit, started with other arguments (ADR 65).
 #pragma once
 
 #include <functional>
@@ -22,8 +22,8 @@ struct ChildProgram {
   std::function<std::vector<Case>(const Options&)> cases;
 };
 
-/// To be called first in main() of a program that calls judge(). In a child process it does the work and returns the exit code; elsewhere it
-/// returns nothing.
+/// To be called first in main() of a program that calls judge(). In a child process it does the work and returns the exit code; elsewhere
+/// it returns nothing.
 std::optional<int> run_as_child(int argc, const char* const* argv, const ChildProgram& program = {});
 
 }  // namespace tenon::conformance

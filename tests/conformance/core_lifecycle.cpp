@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lifecycle: the query, backends created and destroyed in every order the header allows, devices, and processes that end without shutdown.
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -10,6 +8,8 @@
 
 #include "core.h"
 #include "loader/self_check.h"
+#include "platform/library.h"
+#include "platform/path.h"
 
 namespace tenon::conformance {
 namespace {
@@ -20,10 +20,10 @@ namespace {
 tenon_backend_query_fn query_of(const CaseContext& context) {
   const Source& source = context.device.source();
   if (source.query != nullptr) return source.query;
-  void* library = dlopen(source.file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) fail(fmt::format("{} cannot be opened again", source.file.string()));
-  const auto query = reinterpret_cast<tenon_backend_query_fn>(dlsym(library, TENON_BACKEND_QUERY_SYMBOL));
-  dlclose(library);  // the loader keeps it loaded
+  std::string reason;
+  void* const library = platform::open_library(source.file, reason);
+  if (library == nullptr) fail(fmt::format("{} cannot be opened again: {}", platform::text_of(source.file), reason));
+  const auto query = reinterpret_cast<tenon_backend_query_fn>(platform::find_symbol(library, TENON_BACKEND_QUERY_SYMBOL));
   if (query == nullptr) fail("the library has lost " TENON_BACKEND_QUERY_SYMBOL);
   return query;
 }

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Process hygiene: a backend changes no process state from its loading to its end, and leaves no threads or descriptors open.
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <chrono>
-#include <cstdio>
 #include <functional>
 #include <thread>
 
 #include "core.h"
+#include "platform/output_capture.h"
 #include "process.h"
 
 namespace tenon::conformance {
@@ -25,9 +22,14 @@ void run_second_instance(const CaseContext& context, const std::function<void(co
   check("shutdown and destroy");
 }
 
+void require_told(const char* name, const Reading& reading) {
+  if (reading.empty()) throw NotRun(fmt::format("this system does not tell the {} of a process", name));
+}
+
 /// Checks that the facet does not change at any stage, including the loading of the library and its first `create`.
 void expect_untouched(const CaseContext& context, const char* name) {
   const Reading& before = context.device.before_loading().at(name);
+  require_told(name, before);
   const auto check = [&](const char* stage) {
     const std::string change = change_between(before, process_facet(name).read());
     if (!change.empty()) fail(fmt::format("after {}: {}", stage, change));
@@ -64,6 +66,7 @@ void expect_nothing_left(const CaseContext& context, const char* name) {
   run_second_instance(context, [](const char*) {});
   const Facet& facet = process_facet(name);
   const Reading before = facet.read();
+  require_told(name, before);
   run_second_instance(context, [](const char*) {});
   std::string left;
   for (int patience = 0; patience < 40; ++patience) {
@@ -86,39 +89,9 @@ void descriptors(CaseContext& context) {
 
 /// Standard output and error belong to the host: a backend reports through the host's log and tenon_error.
 void output(CaseContext& context) {
-  std::string captured;
-  {
-    struct OutputCapture {
-      OutputCapture() : file(memfd_create("output", MFD_CLOEXEC)) {
-        std::fflush(nullptr);
-        for (const int stream : {1, 2}) {
-          kept[stream] = fcntl(stream, F_DUPFD_CLOEXEC, 3);
-          dup2(file, stream);
-        }
-      }
-      ~OutputCapture() {
-        std::fflush(nullptr);
-        for (const int stream : {1, 2}) {
-          if (kept[stream] < 0) {
-            close(stream);  // it was closed before
-          } else {
-            dup2(kept[stream], stream);
-            close(kept[stream]);
-          }
-        }
-        char text[200];
-        const ssize_t size = pread(file, text, sizeof text, 0);
-        if (size > 0) captured->assign(text, static_cast<std::size_t>(size));
-        close(file);
-      }
-      OutputCapture(const OutputCapture&) = delete;
-      OutputCapture& operator=(const OutputCapture&) = delete;
-      int file, kept[3] = {-1, -1, -1};
-      std::string* captured = nullptr;
-    } capture;
-    capture.captured = &captured;
-    run_second_instance(context, [](const char*) {});
-  }
+  platform::OutputCapture capture;
+  run_second_instance(context, [](const char*) {});
+  const std::string captured = capture.end();
   if (!captured.empty()) fail(fmt::format("the backend wrote to standard output or error: \"{}\"", captured));
 }
 

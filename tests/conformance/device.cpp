@@ -13,6 +13,7 @@
 
 #include "case.h"
 #include "memory.h"
+#include "platform/path.h"
 
 namespace tenon::conformance {
 namespace {
@@ -86,7 +87,7 @@ Device::Device(const Source& source) : source_(source), before_(process_state())
     if (backend->record().healthy) backend_ = backend;
   }
   if (backend_ == nullptr) {
-    const std::string where = source.query != nullptr ? source.name : source.file.string();
+    const std::string where = source.query != nullptr ? source.name : platform::text_of(source.file);
     if (result.records.empty()) throw Error(Status::device_not_found, "conformance: " + where + " is not a backend file");
     const loader::Record& record = result.records[0];
     const std::string text = "conformance: " + loader::describe(record);

@@ -16,6 +16,7 @@
 
 #include "case.h"
 #include "onnx_left_out.h"
+#include "platform/path.h"
 #include "training_run.h"
 
 namespace tenon::conformance {
@@ -71,7 +72,7 @@ void check_output(const std::string& name, const Tensor& expected, const Tensor&
 void check_data_set(onnx::Model& model, const fs::path& folder) {
   const std::vector<fs::path> inputs = numbered(folder, "input"), outputs = numbered(folder, "output");
   if (inputs.size() > model.inputs().size() || outputs.size() != model.outputs().size()) {
-    throw Failure(fmt::format("{}: expected {} inputs and {} outputs, got {} and {}", folder.string(), model.inputs().size(),
+    throw Failure(fmt::format("{}: expected {} inputs and {} outputs, got {} and {}", platform::text_of(folder), model.inputs().size(),
                               model.outputs().size(), inputs.size(), outputs.size()));
   }
   onnx::NamedTensors given;
@@ -102,7 +103,7 @@ std::vector<Case> onnx_case_list(const std::filesystem::path& data) {
     throw Error(
         fmt::format("conformance: profile onnx: the folder '{}' does not exist; --data names that of ONNX's tests, which Debian's package "
                     "libonnx-testdata installs in /usr/share/libonnx-testdata/data",
-                    data.string()));
+                    platform::text_of(data)));
   std::vector<fs::path> folders;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(data)) {
     if (entry.path().filename() == "model.onnx") folders.push_back(entry.path().parent_path());
@@ -120,7 +121,7 @@ std::vector<Case> onnx_case_list(const std::filesystem::path& data) {
     };
     cases.push_back({"onnx/" + test, "onnx", group, TENON_DTYPE_NONE, why == nullptr, run});
   }
-  if (cases.empty()) throw Error(fmt::format("conformance: profile onnx: no model.onnx in '{}'", data.string()));
+  if (cases.empty()) throw Error(fmt::format("conformance: profile onnx: no model.onnx in '{}'", platform::text_of(data)));
   return cases;
 }
 

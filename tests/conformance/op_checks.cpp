@@ -3,8 +3,6 @@
 #include "op_checks.h"
 
 #include <fmt/format.h>
-#include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -13,6 +11,8 @@
 #include <iterator>
 #include <limits>
 #include <thread>
+
+#include "platform/access_violation.h"
 
 namespace tenon::conformance {
 namespace {
@@ -136,32 +136,6 @@ void check_guards(CaseContext& context, const Instance& at) {
   expect_same_bits(first, second, "the result depends on the previous content of output or workspace", describe(inputs));
 }
 
-namespace {
-
-/// The signal of an access to a page that cannot be accessed says what was accessed.
-class SignalExplained {
- public:
-  explicit SignalExplained(const char* what) {
-    text = what;
-    struct sigaction action {};
-    action.sa_handler = [](int) {
-      const ssize_t written = write(STDERR_FILENO, text, std::strlen(text));
-      static_cast<void>(written);
-    };
-    action.sa_flags = static_cast<int>(SA_RESETHAND);  // the access is repeated and ends the process
-    sigaction(SIGSEGV, &action, &before_);
-  }
-  ~SignalExplained() { sigaction(SIGSEGV, &before_, nullptr); }
-  SignalExplained(const SignalExplained&) = delete;
-  SignalExplained& operator=(const SignalExplained&) = delete;
-
- private:
-  static inline const char* text = "";
-  struct sigaction before_ {};
-};
-
-}  // namespace
-
 void check_pages(CaseContext& context, const Instance& at) {
   if ((context.device.device_info().flags & TENON_DEVICE_HOST_ADDRESSABLE) == 0)
     throw NotRun("the device's memory is not the host's, whose pages the kit can make inaccessible");
@@ -171,7 +145,7 @@ void check_pages(CaseContext& context, const Instance& at) {
   const Plan plan(context.device, net);
   expect_made(plan);
   const auto expect = [&](Edge edge, const char* what) {
-    const SignalExplained explained(what);
+    const platform::AccessViolationNote note(what);
     Plan::Bindings bindings(plan, 0xFF, edge);
     const Outcome outcome = bindings.execute();
     expect_clean(outcome);

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "platform/path.h"
+
 namespace tenon::conformance {
 
 std::string shell_word(const std::string& word) {
@@ -35,10 +37,10 @@ std::string command_for(const Options& options, const Report& report, const std:
   }
   if (options.oracle != defaults.oracle) add("--oracle", options.oracle);
   for (const auto& [option, value] : options.options) add("--backend-option", option + "=" + value);
-  if (!options.waivers.empty()) add("--waivers", options.waivers.string());
+  if (!options.waivers.empty()) add("--waivers", platform::text_of(options.waivers));
   add("--profile", profile);
-  if (!options.data.empty()) add("--data", options.data.string());
-  if (options.models_named) add("--models", options.models.string());
+  if (!options.data.empty()) add("--data", platform::text_of(options.data));
+  if (options.models_named) add("--models", platform::text_of(options.models));
   // Quoted in any case: a name may have brackets, a glob has stars.
   command += test == shell_word(test) ? fmt::format(" --filter '{}'", test) : " --filter " + shell_word(test);
   return command + fmt::format(" --seed {}", report.seed);

@@ -19,6 +19,7 @@
 #include "io/atomic_file.h"
 #include "loader/find.h"
 #include "loader/loader.h"
+#include "platform/path.h"
 #include "rerun.h"
 #include "schedule.h"
 #include "selection.h"
@@ -31,7 +32,7 @@ namespace {
 std::filesystem::path waivers_of(const Options& options, const Source& source) {
   if (!options.waivers.empty()) {
     if (!std::filesystem::exists(options.waivers))
-      throw Error(fmt::format("conformance: --waivers {}: no such file", options.waivers.string()));
+      throw Error(fmt::format("conformance: --waivers {}: no such file", platform::text_of(options.waivers)));
     return options.waivers;
   }
   if (source.file.empty()) return {};
@@ -47,9 +48,9 @@ class Writer {
   Writer(const Options& options, Report& report) : options_(options), report_(report) {
     const Source source = under_test(options);
     report.backend = source.name;
-    report.path = source.file.string();
+    report.path = platform::text_of(source.file);
     if (!source.file.empty()) report.checksum = loader::checksum(source.file);
-    report.waivers = waivers_of(options, source).string();
+    report.waivers = platform::text_of(waivers_of(options, source));
     if (!report.waivers.empty()) waivers_ = Waivers::read(report.waivers);
   }
   void add(const Case& test, const Verdict& verdict) {
@@ -174,13 +175,13 @@ int run_conformance(const Options& options) {
     throw Error(fmt::format("conformance: unknown format '{}', expected text, json, junit or html", options.format));
   // Checked first, so that minutes of work are not lost because the folder does not exist.
   if (!options.out.empty() && !std::filesystem::is_directory(std::filesystem::absolute(options.out).parent_path()))
-    throw Error(fmt::format("conformance: --out {}: its folder does not exist", options.out.string()));
+    throw Error(fmt::format("conformance: --out {}: its folder does not exist", platform::text_of(options.out)));
   const Report report = judge(options);
   const std::string text = format->second(report);
   if (options.out.empty()) {
     std::fputs(printable(text).c_str(), stdout);  // a backend wrote parts of it
   } else {
-    io::write_atomically(options.out.string(), text);
+    io::write_atomically(platform::text_of(options.out), text);
     std::fputs((printable(summary(report)) + "\n").c_str(), stdout);
   }
   return report.exit_code();

@@ -9,9 +9,9 @@
 
 namespace tenon::conformance {
 
-/// The maximum number of cases of a group per process: large enough that loading the backend costs little in comparison, small enough to
-/// split large groups.
-inline constexpr std::size_t max_cases_of_a_process = 400;
+/// The maximum number of cases of a group per process: large enough that starting one and loading the backend cost little in comparison,
+/// small enough to split large groups.
+inline constexpr std::size_t max_cases_of_a_process = 600;
 /// The number of processes of a group that may die before the rest of the group is skipped: a backend that always hangs takes this many
 inline constexpr std::size_t max_deaths_of_a_group = 3;
 /// The number of times that a group may lose its device, each of which takes a new process, before the rest of the group is skipped.

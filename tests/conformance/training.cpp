@@ -21,6 +21,7 @@
 
 #include "case.h"
 #include "config/model_yaml.h"
+#include "platform/path.h"
 #include "training_run.h"
 
 namespace tenon::conformance {
@@ -125,7 +126,7 @@ void append(std::vector<Finding>& out, std::vector<Finding> more) {
 }
 
 TrainDefinition cut_of(const TrainingModel& model) {
-  TrainDefinition cut = config::load_cut(model.file.string());
+  TrainDefinition cut = config::load_cut(platform::text_of(model.file));
   cut.optimizer.schedule = {};  // a schedule may depend on the length of the fit
   return cut;
 }
@@ -256,7 +257,7 @@ std::vector<Case> training_case_list(const std::filesystem::path& models) {
     };
     if (!model.has_cut) {
       add("one_step", [model](CaseContext&) {
-        throw NotRun(fmt::format("{} has no `conformance` block, which says how the model is reduced", model.file.string()));
+        throw NotRun(fmt::format("{} has no `conformance` block, which says how the model is reduced", platform::text_of(model.file)));
       });
       continue;
     }

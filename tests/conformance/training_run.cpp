@@ -11,6 +11,7 @@
 #include <tenon/error.h>
 
 #include "exec/registered.h"
+#include "platform/path.h"
 #include "train/builder.h"
 #include "train/objective.h"
 
@@ -21,7 +22,7 @@ namespace fs = std::filesystem;
 
 /// "convnet/train_batch_norm.yaml" is convnet_batch_norm, "convnet/train.yaml" is convnet; others are named by their path.
 std::string name_of_definition(const fs::path& file, const fs::path& folder) {
-  const std::string stem = file.stem().string(), train = "train";
+  const std::string stem = platform::text_of(file.stem()), train = "train";
   const std::string parent = file.parent_path().lexically_relative(folder).generic_string();
   if (parent != "." && stem.starts_with(train)) return parent + stem.substr(train.size());
   return file.lexically_relative(folder).replace_extension().generic_string();
@@ -65,7 +66,7 @@ Array array_of(const Tensor& tensor) {
 std::vector<TrainingModel> training_models(const fs::path& folder) {
   const std::string remedy = "name the folder of model definitions with --models";
   if (!fs::is_directory(folder))
-    throw Error(fmt::format("conformance: profile training: the folder '{}' does not exist; {}", folder.string(), remedy));
+    throw Error(fmt::format("conformance: profile training: the folder '{}' does not exist; {}", platform::text_of(folder), remedy));
   std::vector<fs::path> files;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
     if (entry.path().extension() == ".yaml") files.push_back(entry.path());
@@ -75,14 +76,14 @@ std::vector<TrainingModel> training_models(const fs::path& folder) {
   std::vector<TrainDefinition> definitions;
   std::set<fs::path> named;  // by a train.yaml
   for (const fs::path& file : files) {
-    const TrainDefinition& definition = definitions.emplace_back(load_definition(file.string()));
+    const TrainDefinition& definition = definitions.emplace_back(load_definition(platform::text_of(file)));
     if (definition.data) named.insert(fs::weakly_canonical(definition.model.file));
   }
   for (std::size_t i = 0; i < files.size(); ++i) {
     if (!definitions[i].data && named.contains(fs::weakly_canonical(files[i]))) continue;
     models.push_back({name_of_definition(files[i], folder), files[i], definitions[i].model.conformance.has_value()});
   }
-  if (models.empty()) throw Error(fmt::format("conformance: profile training: no model in '{}'; {}", folder.string(), remedy));
+  if (models.empty()) throw Error(fmt::format("conformance: profile training: no model in '{}'; {}", platform::text_of(folder), remedy));
   std::sort(models.begin(), models.end(), [](const TrainingModel& a, const TrainingModel& b) { return a.name < b.name; });
   return models;
 }

@@ -9,6 +9,7 @@
 #include <tenon/error.h>
 
 #include "loader/find.h"
+#include "platform/path.h"
 
 namespace tenon::conformance {
 namespace {
@@ -58,20 +59,20 @@ Waivers Waivers::read(const std::filesystem::path& file) {
   Waivers waivers;
   if (!std::filesystem::exists(file)) return waivers;
   try {
-    const YAML::Node root = YAML::LoadFile(file.string());
+    const YAML::Node root = YAML::LoadFile(platform::text_of(file));
     if (root.IsNull()) return waivers;
     for (const auto& entry : root) {
       const auto key = entry.first.as<std::string>();
       if (key != "supported" && key != "unsupported" && key != "expected_failures") {
-        throw Error(fmt::format("{}:{}: unknown key '{}', expected supported, unsupported or expected_failures", file.string(),
+        throw Error(fmt::format("{}:{}: unknown key '{}', expected supported, unsupported or expected_failures", platform::text_of(file),
                                 entry.first.Mark().line + 1, key));
       }
     }
-    waivers.supported = globs_of(root["supported"], file.string());
-    waivers.unsupported = list_of(root["unsupported"], file.string(), "unsupported");
-    waivers.expected_failures = list_of(root["expected_failures"], file.string(), "expected_failures");
+    waivers.supported = globs_of(root["supported"], platform::text_of(file));
+    waivers.unsupported = list_of(root["unsupported"], platform::text_of(file), "unsupported");
+    waivers.expected_failures = list_of(root["expected_failures"], platform::text_of(file), "expected_failures");
   } catch (const YAML::Exception& e) {
-    throw Error(fmt::format("{}:{}: {}", file.string(), e.mark.line + 1, e.msg));
+    throw Error(fmt::format("{}:{}: {}", platform::text_of(file), e.mark.line + 1, e.msg));
   }
   return waivers;
 }

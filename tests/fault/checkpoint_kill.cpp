@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Processes that are killed at random points while they write checkpoints: there is always a checkpoint that loads, and its weights are
 // those of the step that it states.
-#include <sys/wait.h>
-#include <unistd.h>
-
+#include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <memory>
@@ -21,8 +19,12 @@
 #include <tenon/callbacks.h>
 #include <tenon/tenon.h>
 
+#include "platform/path.h"
+#include "platform/process.h"
+#include "platform/system.h"
 #include "unit/temporary_folder.h"
 
+#define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
 namespace tenon {
@@ -73,13 +75,13 @@ struct Kind {
   std::set<std::string> (*files)(std::int64_t step);
 };
 
-/// Writes to a pipe after each step, before the checkpoint is written.
+/// Tells the parent of each step, before the checkpoint is written.
 struct Notify final : Callback {
-  explicit Notify(int to) : pipe(to) {}
+  explicit Notify(const platform::MessageChannel& to) : channel(to) {}
   void epoch_end(const EpochLogs&) override {
-    if (write(pipe, "x", 1) != 1) _exit(2);
+    if (!channel.send("x")) platform::exit_now(2);
   }
-  int pipe;
+  const platform::MessageChannel& channel;
 };
 
 /// An epoch is one step.
@@ -88,46 +90,49 @@ void train(Model& model, std::int64_t epochs, std::vector<Callback*> callbacks) 
 }
 
 /// Trains until the process is killed.
-[[noreturn]] void train_for_ever(const Kind& kind, const std::string& folder, int pipe) {
+[[noreturn]] void train_for_ever(const Kind& kind, const std::string& folder, const platform::MessageChannel& channel) {
   try {
     const Context context = new_context();
     Model model = new_model(context);
     if (const std::string newest = newest_checkpoint(folder); !newest.empty()) model.load(newest);
     const std::unique_ptr<Callback> saver = kind.saver(folder);
-    Notify notify(pipe);
+    Notify notify(channel);
     train(model, std::numeric_limits<std::int32_t>::max(), {&notify, saver.get()});
   } catch (const std::exception& e) {
     std::fprintf(stderr, "the child that trains: %s\n", e.what());
   }
-  _exit(3);
+  platform::exit_now(3);
 }
 
 using Clock = std::chrono::steady_clock;
 
+/// The first argument of a child, which is this program; then follow the kind and the folder.
+constexpr const char* child_verb = "--train";
+
 /// Kills a child at some point of its `checkpoints`th checkpoint, or soon after. `part`: fraction of the time of one, in [0, 1).
 void run_and_kill(const Kind& kind, const std::string& folder, int checkpoints, double part, Clock::duration& time_of_one) {
-  int ends[2];
-  REQUIRE(pipe(ends) == 0);
-  const pid_t child = fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    close(ends[0]);
-    train_for_ever(kind, folder, ends[1]);
-  }
-  close(ends[1]);
-  char byte = 0;
+  platform::ProcessOptions options;
+  options.program = platform::path_of(platform::executable_path());
+  options.arguments = {child_verb, kind.name, folder};
+  options.messages = true;
+  platform::Process child(options);
   bool alive = true;
-  for (int i = 0; i < checkpoints && alive; ++i) {
+  for (int i = 0; i < checkpoints && alive;) {
     const Clock::time_point begin = Clock::now();
-    alive = read(ends[0], &byte, 1) == 1;
+    std::string told;
+    while (alive && told.empty()) {
+      platform::Process* const one[] = {&child};
+      platform::wait_for_any(one, std::chrono::milliseconds(50));
+      alive = !child.ended();
+      told = child.read_messages();
+    }
     if (i > 0) time_of_one = Clock::now() - begin;
+    i += static_cast<int>(told.size());
   }
   std::this_thread::sleep_for(std::chrono::duration_cast<Clock::duration>(part * time_of_one));
-  kill(child, SIGKILL);
-  close(ends[0]);
-  int status = 0;
-  REQUIRE(waitpid(child, &status, 0) == child);
-  REQUIRE_MESSAGE((alive && WIFSIGNALED(status)), "the child ended by itself");
+  alive = alive && !child.ended();
+  child.kill();
+  REQUIRE_MESSAGE(alive, "the child ended by itself");
 }
 
 /// Without the temporary files that killed runs leave on file systems that cannot keep them unnamed.
@@ -136,7 +141,7 @@ std::set<std::string> files_in(const std::string& folder) {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     const fs::path name = entry.path().filename();
     // A killed run leaves the file of its lock, unlocked, and on some file systems a temporary file.
-    if (name != "checkpoint.lock" && name.extension() != ".tmp") names.insert(name.string());
+    if (name != "checkpoint.lock" && name.extension() != ".tmp") names.insert(platform::text_of(name));
   }
   return names;
 }
@@ -189,28 +194,49 @@ struct SaveOne final : Callback {
   std::string folder;
 };
 
+const Kind kinds[] = {
+    {"epochs",
+     [](const std::string& folder) -> std::unique_ptr<Callback> {
+       return std::make_unique<Checkpoint>(Checkpoint::Options{.directory = folder, .keep = 2});
+     },
+     [](std::int64_t step) {
+       std::set<std::string> names;
+       for (const std::int64_t epoch : {step - 1, step}) {
+         char name[32];
+         std::snprintf(name, sizeof name, "epoch-%06d", static_cast<int>(epoch));
+         for (const char* extension : {".yaml", ".safetensors"}) names.insert(name + std::string(extension));
+       }
+       return names;
+     }},
+    {"one name", [](const std::string& folder) -> std::unique_ptr<Callback> { return std::make_unique<SaveOne>(folder); },
+     [](std::int64_t) {
+       return std::set<std::string>{"best.yaml", "best.safetensors"};
+     }},
+};
+
 TEST_CASE("checkpoint: a killed run leaves one that loads, with a file name per epoch") {
-  check_kills({"epochs",
-               [](const std::string& folder) -> std::unique_ptr<Callback> {
-                 return std::make_unique<Checkpoint>(Checkpoint::Options{.directory = folder, .keep = 2});
-               },
-               [](std::int64_t step) {
-                 std::set<std::string> names;
-                 for (const std::int64_t epoch : {step - 1, step}) {
-                   char name[32];
-                   std::snprintf(name, sizeof name, "epoch-%06d", static_cast<int>(epoch));
-                   for (const char* extension : {".yaml", ".safetensors"}) names.insert(name + std::string(extension));
-                 }
-                 return names;
-               }});
+  check_kills(kinds[0]);
 }
 
 TEST_CASE("checkpoint: a killed run leaves one that loads, with one file name for all epochs") {
-  check_kills({"one name", [](const std::string& folder) -> std::unique_ptr<Callback> { return std::make_unique<SaveOne>(folder); },
-               [](std::int64_t) {
-                 return std::set<std::string>{"best.yaml", "best.safetensors"};
-               }});
+  check_kills(kinds[1]);
+}
+
+/// What main() does in a child.
+void train_as_child(const std::vector<std::string>& arguments) {
+  const auto channel = platform::MessageChannel::to_parent();
+  const auto kind = std::ranges::find(kinds, arguments[2], &Kind::name);
+  if (channel && kind != std::end(kinds)) train_for_ever(*kind, arguments[3], *channel);
 }
 
 }  // namespace
 }  // namespace tenon
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> arguments = tenon::platform::command_line(argc, argv);
+  if (arguments.size() == 4 && arguments[1] == tenon::child_verb) {
+    tenon::train_as_child(arguments);
+    return 2;
+  }
+  return doctest::Context(argc, argv).run();
+}

@@ -6,7 +6,6 @@
 // memory_free and copy. The devices report that the host cannot read their memory, so that the core uses the code path for GPUs.
 #pragma once
 
-#include <dlfcn.h>
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -17,6 +16,10 @@
 #include <string>
 
 #include <tenon/backend.h>
+
+#include "loader/find.h"
+#include "platform/library.h"
+#include "platform/path.h"
 
 namespace tenon::test::shortage {
 
@@ -117,11 +120,11 @@ inline tenon_status query(const tenon_host_info* host, tenon_backend_info* out_i
 
 /// Makes `query` that of this backend.
 inline void use_backend(const std::string& backend) {
-  const std::string file = TENON_BACKEND_DIRECTORY "/libtenon_backend_" + backend + ".so";
-  void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  REQUIRE_MESSAGE(library != nullptr, dlerror());
+  std::string reason;
+  void* const library = platform::open_library(platform::path_of(TENON_BACKEND_DIRECTORY) / loader::backend_file_name(backend), reason);
+  REQUIRE_MESSAGE(library != nullptr, reason);
   plugin = {};
-  plugin.query = reinterpret_cast<tenon_backend_query_fn>(dlsym(library, TENON_BACKEND_QUERY_SYMBOL));
+  plugin.query = reinterpret_cast<tenon_backend_query_fn>(platform::find_symbol(library, TENON_BACKEND_QUERY_SYMBOL));
 }
 
 }  // namespace tenon::test::shortage

@@ -2,7 +2,6 @@
 // The mutant's query and lifecycle: those of the unmodified backend, a file next to the plugin, under another name.
 #include <algorithm>
 #include <atomic>
-#include <csignal>
 #include <cstdio>
 #include <map>
 #include <mutex>
@@ -12,6 +11,12 @@
 
 namespace tenon::mutants {
 namespace {
+
+/// A copy of the file, so that it is a different library from the oracle in the same process.
+tenon_backend_query_fn unmodified_query() {
+  static const tenon_backend_query_fn query = query_of_neighbour(TENON_UNMODIFIED_BACKEND);
+  return query;
+}
 
 const tenon_backend_table* unmodified_table = nullptr;
 tenon_status (*unmodified_create)(const tenon_host*, tenon_backend**, const tenon_backend_table**, tenon_error*) = nullptr;
@@ -49,7 +54,7 @@ void shutdown(tenon_backend* backend) {
   misbehave(Moment::shutdown);
   if (is(Mutation::shutdown_only_once)) {
     const std::lock_guard lock(hosts_mutex);
-    if (hosts.erase(backend) == 0) std::raise(SIGSEGV);
+    if (hosts.erase(backend) == 0) crash();
   }
   real().shutdown(backend);
 }

@@ -18,9 +18,6 @@
 namespace tenon::mutants {
 namespace {
 
-void crash() {
-  std::raise(SIGSEGV);
-}
 void hang() {
   for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
 }
@@ -63,7 +60,7 @@ const Misuse misuses[] = {
     {Mutation::changes_locale, Moment::create, [] { std::setlocale(LC_ALL, "C.UTF-8"); }},
     {Mutation::changes_environment, Moment::create, [] { set_variable("TENON_MUTANT_WAS_HERE", "1"); }},
     {Mutation::installs_signal_handler, Moment::create, [] { std::signal(SIGINT, ignore_signal); }},
-    {Mutation::changes_umask, Moment::create, clear_umask},
+    {Mutation::changes_umask, Moment::create, change_umask},
     {Mutation::lowers_limits, Moment::create, lower_file_limit},
     {Mutation::leaves_file_open, Moment::create, leave_file_open},
     {Mutation::changes_affinity, Moment::create, stay_on_one_processor},

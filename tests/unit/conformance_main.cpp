@@ -8,6 +8,8 @@
 
 int main(int argc, char** argv) {
   using namespace tenon;
+  doctest::Context context(argc, argv);
+  context.setAsDefaultForAssertsOutOfTestCases();  // backends check what they need, in children too
   if (const auto code = conformance::run_as_child(argc, argv, {test::backends_of_children(), test::cases_of_children})) return *code;
-  return doctest::Context(argc, argv).run();
+  return context.run();
 }

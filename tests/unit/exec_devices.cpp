@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Choosing devices: lists, scopes, errors, immediate ops on any device, and behaviour after a fork.
+// Choosing devices: lists, scopes, errors and immediate ops on any device.
 #include "dlpack_exporter.h"
 #include "testing.h"
-
-#if defined(__linux__)
-#include <sys/wait.h>
-#include <unistd.h>
-#endif
 
 #include <cstdlib>
 #include <thread>
 
 #include "exec/context_state.h"
+#include "platform/environment.h"
 
 using namespace tenon;
 using namespace tenon::test;
@@ -91,77 +87,12 @@ TEST_CASE("devices: a missing device is an error that lists the available ones")
 
 TEST_CASE("devices: a query for a GPU never throws") {
   CHECK(default_gpu().empty());
-  ::setenv("TENON_CONFIG", "/nonexistent/tenon.yaml", 1);
+  platform::set_environment_variable("TENON_CONFIG", "/nonexistent/tenon.yaml");
   CHECK(default_gpu().empty());
   CHECK_THROWS_AS(list_devices(), Error);
-  ::unsetenv("TENON_CONFIG");
+  platform::remove_environment_variable("TENON_CONFIG");
   const std::vector<DeviceInfo> devices = list_devices();
   REQUIRE_FALSE(devices.empty());
   CHECK(devices.back().name == "reference:0");  // the oracle is last
   CHECK_FALSE(devices.back().ops.empty());
 }
-
-#if defined(__linux__) && !defined(__SANITIZE_THREAD__)
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define NO_FORK 1
-#endif
-#endif
-#ifndef NO_FORK
-namespace {
-
-/// The return value of the body in a child process; -1 if the child crashed.
-template <class Body>
-int in_child(Body&& body) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::alarm(60);  // a child that hangs fails
-    int code = 99;
-    try {
-      code = body();
-    } catch (...) {
-    }
-    ::_exit(code);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-}  // namespace
-
-TEST_CASE_FIXTURE(OnOpenblas, "fork: a CPU device stays usable in the child, with its own threads") {
-  // Large enough that the loops use the pool's threads, before the fork and after.
-  const Tensor ones = Tensor::full(DType::f32, {1 << 20}, 1);
-  const Tensor twos = Tensor::full(DType::f32, {1 << 20}, 2);
-  const auto adds_up = [&] { return equal(context.apply(TENON_OP_Add, {ones, ones})[0], twos); };
-  CHECK(adds_up());
-  CHECK(in_child([&] { return adds_up() ? 0 : 1; }) == 0);
-  CHECK(adds_up());
-}
-
-TEST_CASE_FIXTURE(OnReference, "fork: a device with state is rejected in the child; a new context works") {
-  const exec::DeviceEntry& entry = context.state()->entries.back();
-  DeviceInfo info = entry.info;
-  info.flags &= ~(TENON_DEVICE_HOST_ADDRESSABLE | TENON_DEVICE_INLINE_STREAMS);
-  const Device device(std::make_shared<exec::DeviceState>(entry.loaded, entry.index, info));
-  const Tensor there = Tensor::scalar(1.0f).to(device);
-  Exporter exporter;
-  Tensor imported = from_dlpack(&exporter.managed, device);
-  const int code = in_child([&] {
-    const std::string message = "device 'reference:0' was opened before fork(); a child process opens its own context";
-    if (message_of([&] { (void)there.to_host(); }) != message) return 1;
-    if (message_of([&] { (void)device.empty(DType::f32, {1}); }) != message) return 2;
-    if (message_of([&] { (void)Stream(device); }) != message) return 3;
-    if (message_of([&] { (void)device.zeros(DType::f32, {1}); }) != message) return 4;
-    if (message_of([&] { (void)from_dlpack(&exporter.managed, device); }) != message) return 5;
-    imported = {};  // without a call of the parent's device
-    if (exporter.deleted != 1) return 6;
-    return floats(product_of_two(Context(test_config()))) == Floats{4, 10, 18} ? 0 : 7;
-  });
-  CHECK(code == 0);
-  CHECK(there.item() == 1.0);
-  CHECK(exporter.deleted == 0);
-}
-#endif
-#endif

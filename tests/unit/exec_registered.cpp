@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Backends that are registered in the process: contexts made during their scope find them before any file.
-#include <dlfcn.h>
-
 #include <thread>
 
 #include "exec/registered.h"
+#include "loader/find.h"
+#include "platform/library.h"
+#include "platform/path.h"
 #include "testing.h"
 
 namespace tenon::test {
 namespace {
 
 tenon_backend_query_fn reference_query() {
-  void* const library = dlopen(TENON_BACKEND_DIRECTORY "/libtenon_backend_reference.so", RTLD_NOW | RTLD_LOCAL);
-  REQUIRE_MESSAGE(library != nullptr, dlerror());
-  return reinterpret_cast<tenon_backend_query_fn>(dlsym(library, TENON_BACKEND_QUERY_SYMBOL));
+  std::string reason;
+  void* const library = platform::open_library(platform::path_of(TENON_BACKEND_DIRECTORY) / loader::backend_file_name("reference"), reason);
+  REQUIRE_MESSAGE(library != nullptr, reason);
+  return reinterpret_cast<tenon_backend_query_fn>(platform::find_symbol(library, TENON_BACKEND_QUERY_SYMBOL));
 }
 
 /// The file of a context's reference backend; empty if it is registered.

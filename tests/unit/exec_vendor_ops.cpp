@@ -2,8 +2,6 @@
 // Ops of vendors, and extensions, with the example plugin of plugins/examples/soft_clip.
 #include <tenon/vendor_ops.h>
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -20,6 +18,8 @@
 #include "extra_device.h"
 #include "graph/vendor_ops.h"
 #include "layers/forward.h"
+#include "platform/library.h"
+#include "platform/path.h"
 #include "testing.h"
 
 namespace tenon::test {
@@ -281,10 +281,12 @@ TEST_CASE_FIXTURE(OnExample, "vendor ops: a backend that declares the same versi
 
 /// The example under another name, which declares its op with another schema.
 tenon_status query_rival(const tenon_host_info* host, tenon_backend_info* out_info) {
-  static void* const library = dlopen(TENON_EXAMPLE_PLUGIN, RTLD_NOW | RTLD_LOCAL);
-  REQUIRE_MESSAGE(library != nullptr, dlerror());
+  static std::string reason;
+  static void* const library = platform::open_library(platform::path_of(TENON_EXAMPLE_PLUGIN), reason);
+  REQUIRE_MESSAGE(library != nullptr, reason);
   static const tenon_vendor_op op{TENON_OP_VENDOR, 1, "com.example", "SoftClip", "x:T -> y:T; limit:float=2", infer_like_x};
-  const tenon_status status = reinterpret_cast<tenon_backend_query_fn>(dlsym(library, TENON_BACKEND_QUERY_SYMBOL))(host, out_info);
+  const tenon_status status =
+      reinterpret_cast<tenon_backend_query_fn>(platform::find_symbol(library, TENON_BACKEND_QUERY_SYMBOL))(host, out_info);
   out_info->name = "rival";
   out_info->vendor_ops = &op;
   return status;

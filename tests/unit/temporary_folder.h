@@ -2,16 +2,15 @@
 // A folder that is empty when a test begins and removed when it ends.
 #pragma once
 
-#include <unistd.h>
-
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "platform/path.h"
 #include "testing.h"
 
 namespace tenon::test {
@@ -19,9 +18,10 @@ namespace tenon::test {
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "tenon-test-XXXXXX").string();
-    if (!mkdtemp(pattern.data())) throw std::runtime_error("cannot make a folder like " + pattern);
-    path_ = pattern;
+    std::random_device random;
+    path_ = std::filesystem::temp_directory_path() / ("tenon-test-" + std::to_string(random()) + "-" + std::to_string(random()));
+    if (!std::filesystem::create_directory(path_)) throw std::runtime_error("cannot make the folder " + platform::text_of(path_));
+    std::filesystem::permissions(path_, std::filesystem::perms::owner_all);
   }
   ~TemporaryFolder() {
     std::error_code ignored;
@@ -30,18 +30,18 @@ class TemporaryFolder {
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
-  std::string path() const { return path_.string(); }
-  std::string file(const std::string& name) const { return (path_ / name).string(); }
+  std::string path() const { return platform::text_of(path_); }
+  std::string file(const std::string& name) const { return platform::text_of(path_ / platform::path_of(name)); }
 
   std::string write(const std::string& name, const std::string& content) const {
-    std::ofstream(path_ / name, std::ios::binary) << content;
+    std::ofstream(path_ / platform::path_of(name), std::ios::binary) << content;
     return file(name);
   }
   std::string write(const std::string& name, const std::vector<std::uint8_t>& content) const {
     return write(name, std::string(content.begin(), content.end()));
   }
   std::string read(const std::string& name) const {
-    std::ifstream in(path_ / name, std::ios::binary);
+    std::ifstream in(path_ / platform::path_of(name), std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
   }
   std::size_t count_files() const {

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Callbacks: monitored values, actions and failures.
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cmath>
-#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -238,23 +234,6 @@ TEST_CASE_FIXTURE(OnReference, "model: null pointers and a moved-from model are 
   CHECK_ERROR(moved, model.fit(line()));
   CHECK_ERROR(moved, (void)model.step());
   CHECK_ERROR(moved, model.save("/nowhere", "c"));
-}
-
-TEST_CASE_FIXTURE(InFolder, "model: moving it in a callback ends the process with the reason") {
-  const pid_t child = fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    std::freopen(folder.file("err").c_str(), "w", stderr);
-    std::signal(SIGABRT, [](int) { _exit(42); });
-    Model model = regression(Context(test_config()));
-    LambdaCallback moves({.epoch_end = [&](const EpochLogs&) { const Model taken = std::move(model); }});
-    model.fit(line(), {.callbacks = {&moves}});
-    _exit(1);
-  }
-  int status = 0;
-  REQUIRE(waitpid(child, &status, 0) == child);
-  CHECK(WEXITSTATUS(status) == 42);
-  CHECK(folder.read("err") == "tenon: error: the model is moved while fit runs on it, probably in a callback; wait until fit returns\n");
 }
 
 TEST_CASE("a full disk under a log is an error with the file; the training state is intact") {

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checkpoints: bitwise resume, rejection of mismatches, and robustness.
-#include <sys/resource.h>
-
-#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -149,32 +146,6 @@ TEST_CASE_FIXTURE(InFolder, "checkpoint: the old one stays valid until its repla
   CHECK(again.load(folder.path() + "/c.yaml").epoch == 2);
   CHECK(weights(again) == weights(model));
   CHECK(folder.count_files() == 2);
-}
-
-TEST_CASE_FIXTURE(InFolder, "checkpoint: a full disk leaves the old one valid") {
-  const Context context(deterministic());
-  Model model = make_model(context);
-  FitOptions options;
-  model.fit(digits(), options);
-  model.save(folder.path(), "c");
-  const auto saved = weights(model);
-  options.epochs = 2;
-  model.fit(digits(), options);
-
-  rlimit before{};
-  getrlimit(RLIMIT_FSIZE, &before);
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
-  rlimit small = before;
-  small.rlim_cur = 4096;
-  setrlimit(RLIMIT_FSIZE, &small);
-  const std::string text = message_of([&] { model.save(folder.path(), "c"); });
-  setrlimit(RLIMIT_FSIZE, &before);
-  std::signal(SIGXFSZ, handler);
-
-  CHECK(contains(text, "c.safetensors"));
-  Model again = make_model(context);
-  CHECK(again.load(folder.path() + "/c.yaml").epoch == 1);
-  CHECK(weights(again) == saved);
 }
 
 }  // namespace

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon bench blas - BLAS calls of each level through the API and through the drop-in library, compared with direct OpenBLAS calls, in
 // turns on the same operands with the same number of threads.
-#include <dlfcn.h>
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -19,9 +17,14 @@
 #include "bench/machine.h"
 #include "bench/openblas_peer.h"
 #include "bench/statistics.h"
+#include "bench/temporary_folder.h"
 #include "cli/common.h"
 #include "cli/roofs.h"
 #include "io/atomic_file.h"
+#include "platform/conventions.h"
+#include "platform/environment.h"
+#include "platform/library.h"
+#include "platform/path.h"
 
 namespace tenon::bench {
 namespace {
@@ -193,39 +196,36 @@ std::vector<Call> calls(const blas::Queue& queue, bool tiny) {
 class DropIn {
  public:
   DropIn(const Context& context, int threads) {
-    const std::filesystem::path file = cli::installation_prefix() / "lib" / "libtenon_blas.so";
-    library_ = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+    const std::filesystem::path file =
+        cli::installation_prefix() / "lib" /
+        fmt::format("{}tenon_blas{}", platform::conventions().library_prefix, platform::conventions().library_suffix);
+    std::string reason;
+    library_ = platform::open_library(file, reason);
     if (library_ == nullptr) {
-      absent = fmt::format("no drop-in library: {}", dlerror());
+      absent = fmt::format("no drop-in library: {}", reason);
       return;
     }
-    config_ = std::filesystem::temp_directory_path() / fmt::format("tenon_bench_blas_{}.yaml", getpid());
-    std::ofstream(config_) << "device: " << context.default_device().name() << "\nthreads: " << threads << "\n";
-    setenv("TENON_CONFIG", config_.c_str(), 1);
-    unsetenv("TENON_DEVICE");  // it would take precedence over the file
+    const std::string config = folder_.path("config.yaml");
+    std::ofstream(platform::path_of(config)) << "device: " << context.default_device().name() << "\nthreads: " << threads << "\n";
+    platform::set_environment_variable("TENON_CONFIG", config);
+    platform::remove_environment_variable("TENON_DEVICE");  // it would take precedence over the file
     double number = 1;
     function<void(int, double, double*, int)>(symbols(), "cblas_dscal")(1, 2.0, &number, 1);
     if (number == 2) return;
-    absent = fmt::format("no drop-in library: {} does not run on '{}' (see its message on stderr)", file.string(),
+    absent = fmt::format("no drop-in library: {} does not run on '{}' (see its message on stderr)", platform::text_of(file),
                          context.default_device().name());
     library_ = nullptr;
   }
-  ~DropIn() {
-    std::error_code ignored;
-    if (!config_.empty()) std::filesystem::remove(config_, ignored);
-  }
-  DropIn(const DropIn&) = delete;
-  DropIn& operator=(const DropIn&) = delete;
 
   bool is_open() const { return library_ != nullptr; }
   Symbols symbols() const {
-    return [library = library_](const std::string& name) { return dlsym(library, name.c_str()); };
+    return [library = library_](const std::string& name) { return platform::find_symbol(library, name.c_str()); };
   }
   std::string absent;
 
  private:
   void* library_ = nullptr;
-  std::filesystem::path config_;
+  const TemporaryFolder folder_;
 };
 
 std::string format_difference(double ns, double reference_ns) {

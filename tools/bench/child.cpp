@@ -1,27 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/child.h"
 
-#include <spawn.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
+#include <chrono>
 #include <utility>
 
 #include <tenon/error.h>
 
 #include "cli/common.h"
-
-extern char** environ;
+#include "platform/path.h"
 
 namespace tenon::bench {
 
 std::string peer_script(const std::string& name) {
-  return (cli::installation_prefix() / "share/tenon/peers" / name).string();
+  return platform::text_of(cli::installation_prefix() / "share/tenon/peers" / platform::path_of(name));
 }
 
 ChildResult run_child(const std::vector<std::string>& command) {
@@ -29,43 +20,33 @@ ChildResult run_child(const std::vector<std::string>& command) {
 }
 
 Child::Child(const std::vector<std::string>& command) {
-  int ends[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-    throw Error(Status::internal, std::string("cannot create a connection to ") + command[0] + ": " + std::strerror(errno));
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-  std::vector<char*> arguments;
-  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  const int failure = posix_spawnp(&process_, arguments[0], &actions, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  close(ends[1]);
-  if (failure == 0) {
-    socket_ = ends[0];
-  } else {
-    close(ends[0]);
+  platform::ProcessOptions options;
+  options.program = platform::path_of(command[0]);
+  options.arguments.assign(command.begin() + 1, command.end());
+  options.input = true;
+  options.output = platform::ProcessOptions::Output::standard;
+  try {
+    process_ = std::make_unique<platform::Process>(options);
+  } catch (const platform::StartError& error) {
+    if (error.lacks_pipe) throw Error(Status::internal, "cannot create a connection to " + command[0] + ": " + error.what());
   }
 }
 
 void Child::write_line(const std::string& line) {
-  const std::string text = line + "\n";
-  for (std::size_t sent = 0; socket_ >= 0 && sent < text.size();) {
-    const ssize_t count = send(socket_, text.data() + sent, text.size() - sent, MSG_NOSIGNAL);
-    if (count < 0 && errno != EINTR) return;
-    if (count > 0) sent += static_cast<std::size_t>(count);
-  }
+  if (process_ != nullptr) process_->write(line + "\n");
 }
 
 bool Child::read_more() {
-  char buffer[4096];
-  ssize_t got = 0;
-  do {
-    got = socket_ < 0 ? 0 : read(socket_, buffer, sizeof buffer);
-  } while (got < 0 && errno == EINTR);
-  if (got > 0) output_.append(buffer, static_cast<std::size_t>(got));
-  return got > 0;
+  while (process_ != nullptr) {
+    const bool ended = process_->ended();  // first, so that all it wrote before its end is read below
+    const std::string text = process_->read_output();
+    output_ += text;
+    if (!text.empty()) return true;
+    if (ended) return false;
+    platform::Process* const one[] = {process_.get()};
+    platform::wait_for_any(one, std::chrono::milliseconds(1000));
+  }
+  return false;
 }
 
 std::optional<std::string> Child::read_line() {
@@ -79,28 +60,14 @@ std::optional<std::string> Child::read_line() {
 }
 
 ChildResult Child::wait() {
-  if (socket_ >= 0) {
-    shutdown(socket_, SHUT_WR);
-    while (read_more()) {
-    }
-    close(std::exchange(socket_, -1));
-    int status = 0;
-    while (waitpid(process_, &status, 0) < 0 && errno == EINTR) {
-    }
-    exit_code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  if (process_ != nullptr) {
+    process_->close_input();
+    while (read_more()) continue;
+    const platform::ProcessEnd& end = process_->end();
+    exit_code_ = end.kind == platform::ProcessEnd::Kind::exited ? end.exit_code : 128;
+    process_.reset();
   }
   return {exit_code_, std::exchange(output_, {})};
-}
-
-PeerFiles::PeerFiles() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "tenon-bench-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) throw Error("tenon bench: cannot create a folder " + pattern);
-  folder_ = pattern;
-}
-
-PeerFiles::~PeerFiles() {
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
 }
 
 }  // namespace tenon::bench

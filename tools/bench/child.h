@@ -2,11 +2,12 @@
 // bench/child.h - peers that run as child processes.
 #pragma once
 
-#include <sys/types.h>
-
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "platform/process.h"
 
 namespace tenon::bench {
 
@@ -39,23 +40,9 @@ class Child {
  private:
   bool read_more();  ///< false at the end
 
-  int socket_ = -1;  ///< its stdin and stdout; -1: ended
-  pid_t process_ = 0;
+  std::unique_ptr<platform::Process> process_;  ///< null: ended, or could not be started
   int exit_code_ = 127;
   std::string output_;  ///< read and not yet given out
-};
-
-/// A temporary folder for the files of peers.
-class PeerFiles {
- public:
-  PeerFiles();
-  ~PeerFiles();
-  PeerFiles(const PeerFiles&) = delete;
-  PeerFiles& operator=(const PeerFiles&) = delete;
-  std::string path(const std::string& name) const { return folder_ + "/" + name; }
-
- private:
-  std::string folder_;
 };
 
 }  // namespace tenon::bench

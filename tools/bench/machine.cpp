@@ -4,26 +4,16 @@
 #include <fmt/core.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <ctime>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "cli/machine.h"
 #include "exec/thread_pool.h"
+#include "platform/machine.h"
 
 namespace tenon::bench {
 namespace {
-
-/// Load average of the last minute; negative if unknown.
-double load_average() {
-#if defined(__unix__)
-  double load[1];
-  if (getloadavg(load, 1) == 1) return std::round(load[0] * 10) / 10;
-#endif
-  return -1;
-}
 
 std::string now_utc() {
   const std::time_t now = std::time(nullptr);
@@ -49,7 +39,8 @@ nlohmann::ordered_json describe_machine(const Context& context, int threads) {
   machine["processors"] = exec::available_threads();
   machine["isa"] = cli::instruction_sets();
   machine["memory"] = cli::memory_size();
-  machine["load"] = load_average();
+  const double load = platform::load_average();
+  machine["load"] = load < 0 ? load : std::round(load * 10) / 10;
   machine["os"] = cli::operating_system();
   machine["compiler"] = compiler();
   machine["tenon"] = TENON_VERSION;
@@ -66,14 +57,8 @@ nlohmann::ordered_json describe_machine(const Context& context, int threads) {
 }
 
 ResidentMemory resident_memory() {
-  ResidentMemory memory;
-  // Unlike getrusage, which counts the memory of the process that started this one as well.
-  std::ifstream status("/proc/self/status");
-  for (std::string field, line; status >> field && std::getline(status, line);) {
-    if (field == "VmRSS:") memory.now = std::strtod(line.c_str(), nullptr) * 1024 / 1e6;
-    if (field == "VmHWM:") memory.peak = std::strtod(line.c_str(), nullptr) * 1024 / 1e6;
-  }
-  return memory;
+  const platform::ResidentMemory memory = platform::resident_memory();
+  return {static_cast<double>(memory.now_bytes) / 1e6, static_cast<double>(memory.peak_bytes) / 1e6};
 }
 
 }  // namespace tenon::bench

@@ -17,6 +17,8 @@
 #include "cli/program.h"
 #include "cli/standard_streams.h"
 #include "exec/thread_pool.h"
+#include "platform/path.h"
+#include "platform/process.h"
 #include "yaml/tree.h"
 
 namespace tenon::cli {
@@ -60,7 +62,7 @@ void run(Arguments& arguments, std::unique_ptr<bench::Report> (*benchmark)(const
 
 /// The model definitions that the benchmarks train.
 std::string models_folder() {
-  return (installation_prefix() / "share/tenon/models/bench").string();
+  return platform::text_of(installation_prefix() / "share/tenon/models/bench");
 }
 
 /// `--set cnn` selects a set of nets; `--set key=value` overrides a key, as in other subcommands.
@@ -253,14 +255,10 @@ void add_verbs(CLI::App& app) {
   compare->callback([files] { bench::compare(files->first, files->second); });
 }
 
-/// The arguments with `bench FILE.onnx` as `bench onnx FILE.onnx`, and a null pointer at the end.
-std::vector<char*> with_benchmark(int argc, char** argv) {
-  static char onnx[] = "onnx";
-  std::vector<char*> arguments(argv, argv + argc);
-  const auto bench = std::ranges::find(arguments, std::string_view("bench"));
-  if (bench != arguments.end() && bench + 1 != arguments.end() && std::string_view(bench[1]).ends_with(".onnx"))
-    arguments.insert(bench + 1, onnx);
-  arguments.push_back(nullptr);
+/// The arguments with `bench FILE.onnx` as `bench onnx FILE.onnx`.
+std::vector<std::string> with_benchmark(std::vector<std::string> arguments) {
+  const auto bench = std::ranges::find(arguments, "bench");
+  if (bench != arguments.end() && bench + 1 != arguments.end() && bench[1].ends_with(".onnx")) arguments.insert(bench + 1, "onnx");
   return arguments;
 }
 
@@ -268,6 +266,5 @@ std::vector<char*> with_benchmark(int argc, char** argv) {
 }  // namespace tenon::cli
 
 int main(int argc, char** argv) {
-  std::vector<char*> arguments = tenon::cli::with_benchmark(argc, argv);
-  return tenon::cli::run_program(static_cast<int>(arguments.size()) - 1, arguments.data(), tenon::cli::add_verbs);
+  return tenon::cli::run_program(tenon::cli::with_benchmark(tenon::platform::command_line(argc, argv)), tenon::cli::add_verbs);
 }

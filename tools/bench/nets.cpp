@@ -26,6 +26,7 @@
 #include "bench/nets_list.h"
 #include "bench/onnx_peer.h"
 #include "bench/statistics.h"
+#include "bench/temporary_folder.h"
 #include "bench/torch_peer.h"
 #include "bench/variants.h"
 #include "config/model_yaml.h"
@@ -250,7 +251,7 @@ Peer run_torch(const Subject& subject, const Options& options, const Variant& va
 }
 
 /// Runs ONNX Runtime on the net as ONNX, which PyTorch exports.
-Peer run_onnxruntime(const Subject& subject, const Options& options, const PeerFiles& files, const std::string& net, int runs) {
+Peer run_onnxruntime(const Subject& subject, const Options& options, const TemporaryFolder& files, const std::string& net, int runs) {
   const auto peer_of = [&](const std::string& model) {
     return OnnxPeer(options.onnxruntime_python, "onnxruntime", model, options.threads);
   };
@@ -337,7 +338,7 @@ void add_peers(const Subject& subject, const Options& options, const Contender& 
     return;
   }
   const int runs = options.runs > 0 ? options.runs : 10;
-  const PeerFiles files;
+  const TemporaryFolder files;
   const std::string json = files.path("net.json");
   std::ofstream(json) << to_json(subject.definition.model, subject.x_dtype() == DType::i64).dump();
   std::vector<std::pair<const char*, Peer>> others;

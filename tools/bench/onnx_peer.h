@@ -11,6 +11,7 @@
 
 #include "bench/child.h"
 #include "bench/harness.h"
+#include "bench/temporary_folder.h"
 
 namespace tenon::bench {
 
@@ -23,7 +24,7 @@ class OnnxPeerInputs {
   /// Errors  a dtype that .npy files lack.
   void add(const std::string& name, const Tensor& tensor);
 
-  const PeerFiles files;
+  const TemporaryFolder files;
   const std::vector<std::string>& names() const { return names_; }  ///< of input_0.npy, input_1.npy, ... in the folder
 
  private:

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/openblas_peer.h"
 
-#include <dlfcn.h>
 #include <fmt/core.h>
+
+#include "platform/library.h"
 
 namespace tenon::bench {
 namespace {
@@ -20,7 +21,7 @@ const char* const candidates[] = {TENON_BENCH_LIBRARIES "/openblas-pthread/libop
 
 template <class Function>
 bool find(void* library, const char* symbol, Function& out) {
-  out = reinterpret_cast<Function>(dlsym(library, symbol));
+  out = reinterpret_cast<Function>(platform::find_symbol(library, symbol));
   return out != nullptr;
 }
 
@@ -39,7 +40,8 @@ std::unique_ptr<OpenBlasPeer> OpenBlasPeer::open(int threads, std::string& out_a
   void* library = nullptr;
   const char* path = nullptr;
   for (const char* candidate : candidates) {
-    library = dlopen(candidate, RTLD_NOW | RTLD_LOCAL);
+    std::string reason;
+    library = platform::open_library(candidate, reason);
     path = candidate;
     if (library != nullptr) break;
   }
@@ -50,7 +52,7 @@ std::unique_ptr<OpenBlasPeer> OpenBlasPeer::open(int threads, std::string& out_a
   }
   for (const char* needed : {"cblas_sgemm", "cblas_dgemm", "openblas_get_parallel", "openblas_set_num_threads", "openblas_get_num_threads",
                              "openblas_get_config"}) {
-    if (dlsym(library, needed) != nullptr) continue;
+    if (platform::find_symbol(library, needed) != nullptr) continue;
     out_absent = fmt::format("{} is not OpenBLAS: it lacks {}", path, needed);
     return nullptr;
   }
@@ -63,7 +65,7 @@ std::unique_ptr<OpenBlasPeer> OpenBlasPeer::open(int threads, std::string& out_a
 }
 
 void* OpenBlasPeer::symbol(const std::string& name) const {
-  return dlsym(library_, name.c_str());
+  return platform::find_symbol(library_, name.c_str());
 }
 
 void OpenBlasPeer::set_threads(int threads) {

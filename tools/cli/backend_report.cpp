@@ -6,6 +6,7 @@
 
 #include "exec/host_services.h"
 #include "exec/thread_pool.h"
+#include "platform/path.h"
 
 namespace tenon::cli {
 
@@ -45,10 +46,10 @@ nlohmann::ordered_json to_json(const loader::Record& record) {
   }
   nlohmann::ordered_json missing = nlohmann::ordered_json::array();
   for (const loader::MissingLibrary& library : record.missing) {
-    missing.push_back({{"library", library.name}, {"needed_by", library.needed_by.string()}, {"folders", library.folders}});
+    missing.push_back({{"library", library.name}, {"needed_by", platform::text_of(library.needed_by)}, {"folders", library.folders}});
   }
   return {{"name", record.name},
-          {"path", record.path.string()},
+          {"path", platform::text_of(record.path)},
           {"origin", record.origin},
           {"state", state_of(record)},
           {"stage", loader::name_of(record.reached)},
@@ -75,7 +76,7 @@ nlohmann::ordered_json to_json(const loader::Record& record) {
 }
 
 nlohmann::ordered_json to_json(const loader::PlaceRecord& place) {
-  return {{"path", place.path.string()}, {"origin", place.origin}, {"found", place.text}};
+  return {{"path", platform::text_of(place.path)}, {"origin", place.origin}, {"found", place.text}};
 }
 
 loader::Record record_from_json(const nlohmann::ordered_json& json) {
@@ -84,7 +85,7 @@ loader::Record record_from_json(const nlohmann::ordered_json& json) {
   std::string path, state, stage;
   take("name", record.name);
   take("path", path);
-  record.path = path;
+  record.path = platform::path_of(path);
   take("origin", record.origin);
   take("state", state);
   record.healthy = state == "healthy";

@@ -9,6 +9,7 @@
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "exec/loading.h"
+#include "platform/path.h"
 
 namespace tenon::cli {
 namespace {
@@ -24,7 +25,7 @@ std::string as_text(const loader::Result& result) {
     std::string devices;
     for (const loader::DeviceSummary& device : record.devices) devices += (devices.empty() ? "" : " ") + device.name;
     table.add({record.name, record.version.empty() ? "-" : record.version, state_of(record), loader::name_of(record.reached),
-               devices.empty() ? "-" : devices, record.path.string()});
+               devices.empty() ? "-" : devices, platform::text_of(record.path)});
   }
   std::string text = table.str();
   for (const loader::Record& record : result.records) {
@@ -36,7 +37,7 @@ std::string as_text(const loader::Result& result) {
   for (const std::string& warning : result.warnings) text += fmt::format("\nwarning: {}\n", warning);
   text += "\nsearched\n";
   for (const loader::PlaceRecord& place : result.places)
-    text += fmt::format("  {} ({}): {}\n", place.path.string(), place.origin, place.text);
+    text += fmt::format("  {} ({}): {}\n", platform::text_of(place.path), place.origin, place.text);
   return text;
 }
 

@@ -3,6 +3,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
+#include <iterator>
+
 #include "loader/find.h"
 #include "platform/path.h"
 #include "yaml/tree.h"
@@ -12,7 +15,11 @@ namespace tenon::cli {
 void Common::add_to(CLI::App& app) {
   app.add_option("--config", config_file, "configuration file (default: $TENON_CONFIG)")->type_name("FILE");
   app.add_option("--device", device, "device to run on: auto, cpu, gpu, openblas:0, /device:GPU:0, ...")->type_name("NAME");
-  app.add_option("--plugin", plugins, "backend file, or folder of backend files, searched before all others")->type_name("PATH");
+  app.add_option_function<std::vector<std::string>>(
+         "--plugin",
+         [this](const std::vector<std::string>& paths) { std::ranges::transform(paths, std::back_inserter(plugins), platform::path_of); },
+         "backend file, or folder of backend files, searched before all others")
+      ->type_name("PATH");
   app.add_flag("--trust", trust, trust_help);
   app.add_option("--set", sets, "override a YAML key: key.path=value")->type_name("KEY=VALUE");
 }
@@ -57,6 +64,11 @@ Config Common::resolve_over(const Config& definition) const {
   sources.trust_layers = trust;
   sources.command_line = overrides();
   return resolve_config(sources);
+}
+
+CLI::Option* add_path(CLI::App& command, const std::string& name, std::filesystem::path& out_path, const std::string& description) {
+  return command.add_option_function<std::string>(
+      name, [&out_path](const std::string& text) { out_path = platform::path_of(text); }, description);
 }
 
 void add_format(CLI::App& command, std::string& format, const std::vector<std::string>& choices) {

@@ -10,7 +10,8 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace tenon::cli {
 
@@ -38,6 +39,9 @@ struct Common {
   /// That of a command with one, whose definition --set has changed already.
   Config resolve_over(const Config& definition) const;
 };
+
+/// Adds an option whose value is a path: CLI11 alone would take its UTF-8 for text in the code page of Windows.
+CLI::Option* add_path(CLI::App& command, const std::string& name, std::filesystem::path& out_path, const std::string& description);
 
 /// Adds --format with these choices; the first is the default.
 void add_format(CLI::App& command, std::string& format, const std::vector<std::string>& choices);

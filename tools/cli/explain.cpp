@@ -15,6 +15,7 @@
 #include "cli/roofline.h"
 #include "cli/train_run.h"
 #include "cli/verbs.h"
+#include "platform/path.h"
 
 namespace tenon::cli {
 namespace {
@@ -70,7 +71,7 @@ void add_explain_verb(CLI::App& app) {
   command->add_flag("--roofline", arguments->roofline,
                     "also time some runs on synthetic samples: flops, bytes, time and % of peak per layer and kernel");
   command->callback([arguments] {
-    const bool onnx = std::filesystem::path(arguments->file).extension() == ".onnx";
+    const bool onnx = platform::path_of(arguments->file).extension() == ".onnx";
     onnx ? explain_onnx(*arguments) : explain_training(*arguments);
   });
 }

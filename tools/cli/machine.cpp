@@ -4,15 +4,7 @@
 #include <fmt/core.h>
 #include <CLI/Version.hpp>
 #include <nlohmann/json.hpp>
-#if defined(__unix__)
-#include <sys/utsname.h>
-#include <unistd.h>
-#endif
-#if defined(__GLIBC__)
-#include <gnu/libc-version.h>
-#endif
 
-#include <fstream>
 #include <sstream>
 #include <thread>
 
@@ -22,23 +14,12 @@
 #include "exec/cpu_quota.h"
 #include "exec/thread_pool.h"
 #include "loader/loader.h"
+#include "platform/conventions.h"
+#include "platform/machine.h"
+#include "platform/system.h"
 
 namespace tenon::cli {
 namespace {
-
-/// The text after `key` and `separator` on the first line of a file that starts with the key.
-std::string value_in(const char* file, const std::string& key, char separator) {
-  std::ifstream in(file);
-  for (std::string line; std::getline(in, line);) {
-    if (!line.starts_with(key)) continue;
-    const std::size_t at = line.find(separator);
-    if (at == std::string::npos) continue;
-    const std::size_t begin = line.find_first_not_of(" \t\"", at + 1);
-    const std::size_t end = line.find_last_not_of(" \t\"");
-    return begin == std::string::npos ? "" : line.substr(begin, end - begin + 1);
-  }
-  return {};
-}
 
 std::string or_unknown(const std::string& text) {
   return text.empty() ? "unknown" : text;
@@ -48,20 +29,19 @@ std::string libraries() {
   std::string text =
       fmt::format("fmt {}.{}.{}, nlohmann-json {}.{}.{}, CLI11 {}", FMT_VERSION / 10000, FMT_VERSION / 100 % 100, FMT_VERSION % 100,
                   NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH, CLI11_VERSION);
-#if defined(__GLIBC__)
-  text += fmt::format(", glibc {}", gnu_get_libc_version());
-#endif
+  const std::string library = platform::c_library();
+  if (!library.empty()) text += ", " + library;
   return text;
 }
 
 }  // namespace
 
 std::string processor_name() {
-  return or_unknown(value_in("/proc/cpuinfo", "model name", ':'));
+  return or_unknown(platform::processor_name());
 }
 
 std::string instruction_sets() {
-  std::istringstream flags(value_in("/proc/cpuinfo", "flags", ':') + " " + value_in("/proc/cpuinfo", "Features", ':'));
+  std::istringstream flags(platform::processor_features());
   const std::string relevant[] = {"sse4_2",      "avx",         "f16c",        "fma",      "avx2",     "avx512f", "avx512bw",
                                   "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_bf16", "amx_tile", "asimd",   "sve"};
   std::string found;
@@ -74,22 +54,12 @@ std::string instruction_sets() {
 }
 
 std::string memory_size() {
-#if defined(__unix__)
-  const double bytes = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
-  return fmt::format("{:.1f} GiB", bytes / (1024.0 * 1024 * 1024));
-#else
-  return "unknown";
-#endif
+  const auto bytes = static_cast<double>(platform::physical_memory_bytes());
+  return bytes > 0 ? fmt::format("{:.1f} GiB", bytes / (1024.0 * 1024 * 1024)) : "unknown";
 }
 
 std::string operating_system() {
-  std::string kernel;
-#if defined(__unix__)
-  utsname names{};
-  if (uname(&names) == 0) kernel = fmt::format("{} {} {}", names.sysname, names.release, names.machine);
-#endif
-  const std::string distribution = value_in("/etc/os-release", "PRETTY_NAME=", '=');
-  return or_unknown(distribution + (distribution.empty() || kernel.empty() ? "" : ", ") + kernel);
+  return or_unknown(platform::operating_system());
 }
 
 std::uint32_t thread_budget(const Config& config) {

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command line.
+#include <string>
+#include <vector>
+
 #include "cli/program.h"
 #include "cli/verbs.h"
+#include "platform/process.h"
 
 namespace tenon::cli {
 namespace {
@@ -31,6 +35,7 @@ void add_verbs(CLI::App& app) {
 
 int main(int argc, char** argv) {
   using namespace tenon::cli;
-  if (const ExternalVerb* const verb = external_verb(argc, argv)) return exec_program(*verb, argv);
-  return run_program(argc, argv, add_verbs);
+  const std::vector<std::string> arguments = tenon::platform::command_line(argc, argv);
+  if (const ExternalVerb* const verb = external_verb(arguments)) return exec_program(*verb, arguments);
+  return run_program(arguments, add_verbs);
 }

@@ -18,11 +18,14 @@
 #include "cli/standard_streams.h"
 #include "cli/verbs.h"
 #include "io/atomic_file.h"
+#include "loader/find.h"
+#include "platform/path.h"
 
 namespace tenon::cli {
 namespace {
 
 namespace fs = std::filesystem;
+using platform::text_of;
 
 struct Arguments {
   std::string name, language = "c";
@@ -78,21 +81,21 @@ void check_name(const std::string& name) {
     throw Error(Status::invalid_argument, fmt::format("new-backend: '{}' is a reserved name: choose another name", name));
 }
 
-std::string text_of(const fs::path& file) {
+std::string content_of(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
   std::ostringstream text;
   text << in.rdbuf();
   if (!in) {
     throw Error(
         Status::device_not_found,
-        fmt::format("new-backend: cannot read the template {}: run the `tenon` of a build tree or of an installed tree", file.string()));
+        fmt::format("new-backend: cannot read the template {}: run the `tenon` of a build tree or of an installed tree", text_of(file)));
   }
   return text.str();
 }
 
 void write(const fs::path& file, const std::string& text) {
   fs::create_directories(file.parent_path());
-  io::write_atomically(file.string(), text);
+  io::write_atomically(text_of(file), text);
 }
 
 std::string replaced(std::string text, const std::string& word, const std::string& by) {
@@ -115,32 +118,32 @@ void run_new_backend(const Arguments& arguments) {
   const fs::path folder = (arguments.out / arguments.name).lexically_normal();
   if (fs::exists(folder)) {
     throw Error(Status::invalid_argument,
-                fmt::format("new-backend: {} already exists: remove it, or choose another folder with --out", folder.string()));
+                fmt::format("new-backend: {} already exists: remove it, or choose another folder with --out", text_of(folder)));
   }
 
   const fs::path prefix = installation_prefix(), share = prefix / "share" / "tenon";
   std::vector<std::pair<fs::path, std::string>> files;  // everything is read before anything is written
   for (const File& file : language->files) {
     files.emplace_back(folder / replaced(file.to, file.placeholder, arguments.name),
-                       replaced(text_of(share / file.from), file.placeholder, arguments.name));
+                       replaced(content_of(share / file.from), file.placeholder, arguments.name));
   }
   std::string listed;
   for (const auto& [file, text] : files) {
     write(file, text);
-    listed += (listed.empty() ? "" : ", ") + file.lexically_relative(folder).string();
+    listed += (listed.empty() ? "" : ", ") + text_of(file.lexically_relative(folder));
   }
 
-  const fs::path build = folder / "build", library = build / fmt::format("libtenon_backend_{}.so", arguments.name);
-  const std::string tenon = quoted((prefix / "bin" / "tenon").string()), plugin = quoted(library.string());
-  print(fmt::format("{}: a backend as {}: {}\n\nBuild it, check that it loads, run the conformance kit:\n\n", folder.string(),
+  const fs::path build = folder / "build", library = build / loader::backend_file_name(arguments.name);
+  const std::string tenon = quoted(text_of(prefix / "bin" / "tenon")), plugin = quoted(text_of(library));
+  print(fmt::format("{}: a backend as {}: {}\n\nBuild it, check that it loads, run the conformance kit:\n\n", text_of(folder),
                     language->description, listed));
-  print(fmt::format("  cmake -S {} -B {} -DCMAKE_PREFIX_PATH={}\n", quoted(folder.string()), quoted(build.string()),
-                    quoted(prefix.string())));
-  print(fmt::format("  cmake --build {}\n", quoted(build.string())));
+  print(fmt::format("  cmake -S {} -B {} -DCMAKE_PREFIX_PATH={}\n", quoted(text_of(folder)), quoted(text_of(build)),
+                    quoted(text_of(prefix))));
+  print(fmt::format("  cmake --build {}\n", quoted(text_of(build))));
   print(fmt::format("  {} doctor --plugin {}\n", tenon, plugin));
   print(fmt::format("  {} conformance --plugin {} --profile core\n", tenon, plugin));
   print(fmt::format("  {} conformance --plugin {}\n", tenon, plugin));
-  print(fmt::format("\nThe next steps are in {}.\n", (folder / "README.md").string()));
+  print(fmt::format("\nThe next steps are in {}.\n", text_of(folder / "README.md")));
 }
 
 }  // namespace
@@ -155,7 +158,7 @@ void add_new_backend_verb(CLI::App& app) {
   command->add_option("--language", arguments->language, "c: one file, only the C header; cpp: kernels in C++ files, with the SDK")
       ->check(CLI::IsMember(names))
       ->capture_default_str();
-  command->add_option("--out", arguments->out, "parent folder of the project")->type_name("DIR")->capture_default_str();
+  add_path(*command, "--out", arguments->out, "parent folder of the project")->type_name("DIR")->default_str(text_of(arguments->out));
   command->callback([arguments] { run_new_backend(*arguments); });
 }
 

@@ -20,6 +20,7 @@
 #include "cli/program.h"
 #include "cli/standard_streams.h"
 #include "cli/verbs.h"
+#include "platform/path.h"
 
 namespace tenon::cli {
 namespace {
@@ -52,7 +53,8 @@ void run_model(const RunArguments& arguments) {
     const Tensor result = results[i].to_host();
     const std::string& name = model.outputs()[i].name;
     print(fmt::format("{} {}\n{}\n", name, result.str(), result.text()));
-    if (!arguments.out.empty()) save_npy((std::filesystem::path(arguments.out) / file_name_of(name)).string(), result);
+    if (!arguments.out.empty())
+      save_npy(platform::text_of(platform::path_of(arguments.out) / platform::path_of(file_name_of(name))), result);
   }
 }
 

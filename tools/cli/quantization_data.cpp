@@ -15,6 +15,7 @@
 #include <tenon/npy.h>
 #include <tenon/safetensors.h>
 
+#include "platform/path.h"
 #include "train/dataset_rules.h"
 #include "train/datasets.h"
 
@@ -77,13 +78,13 @@ Tensor labels_of(const Dataset& data, std::int64_t count) {
 
 /// Arrays for each input of the model by its name; nothing: the path has no such arrays.
 std::optional<NamedTensors> arrays_of(const std::string& path, const std::vector<onnx::ValueType>& inputs) {
-  const std::filesystem::path file(path);
+  const std::filesystem::path file = platform::path_of(path);
   NamedTensors arrays;
   if (std::filesystem::is_directory(file)) {
     for (const onnx::ValueType& input : inputs) {
-      const std::filesystem::path array = file / (input.name + ".npy");
+      const std::filesystem::path array = file / platform::path_of(input.name + ".npy");
       if (!std::filesystem::exists(array)) return {};
-      arrays[input.name] = load_npy(array.string());
+      arrays[input.name] = load_npy(platform::text_of(array));
     }
     return arrays;
   }
@@ -184,7 +185,7 @@ QuantizationData DataOptions::of_files(const onnx::Model& model) const {
   const train::DatasetRule& rule = source_of(path);
   DataDefinition definition;
   definition.source = rule.source;
-  definition.directory = std::filesystem::absolute(path).string();
+  definition.directory = platform::text_of(std::filesystem::absolute(platform::path_of(path)));
   definition.where = "--data";
   definition.normalize = std::nullopt;
   if (!normalize.empty()) definition.normalize = normalize == "unit" ? Normalize::unit : Normalize::none;

@@ -26,6 +26,7 @@
 #include "cli/standard_streams.h"
 #include "cli/train_run.h"
 #include "cli/verbs.h"
+#include "platform/path.h"
 #include "train/run_record.h"
 
 namespace tenon::cli {
@@ -111,7 +112,7 @@ Result quantize_model(onnx::Model& model, const std::string& file, const Context
 }
 
 Result run_quantize(const Arguments& arguments) {
-  if (std::filesystem::path(arguments.model).extension() == ".onnx") {
+  if (platform::path_of(arguments.model).extension() == ".onnx") {
     const Context context(arguments.common.resolve(), {}, arguments.common.plugins);
     onnx::Model model = onnx::Model::load(arguments.model, context);
     return quantize_model(model, arguments.model, context, arguments.data.of_files(model), arguments);

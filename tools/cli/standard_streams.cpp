@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/standard_streams.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include "core/printable.h"
+#include "platform/program.h"
+#include "platform/streams.h"
 
 namespace tenon::cli {
 namespace {
@@ -44,10 +45,7 @@ void print_error(const std::string& text) {
 }
 
 void open_standard_streams() {
-  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
-    // open() returns the lowest free number: the one that is missing.
-    if (::fcntl(fd, F_GETFD) < 0 && ::open("/dev/null", fd == STDIN_FILENO ? O_RDONLY : O_WRONLY) != fd) std::_Exit(1);
-  }
+  if (!platform::prepare_standard_streams()) std::_Exit(1);
 }
 
 int close_standard_output(int exit_code) {
@@ -61,15 +59,15 @@ int close_standard_output(int exit_code) {
 }
 
 bool stack_suffices() {
-  constexpr rlim_t min_bytes = 256 << 10;
-  rlimit stack{};
-  if (::getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= min_bytes) return true;
+  constexpr std::uint64_t min_bytes = 256 << 10;
+  const std::optional<std::uint64_t> limit = platform::stack_limit_bytes();
+  if (!limit || *limit >= min_bytes) return true;
   // An exception needs more stack than may be left; this message needs little.
   std::array<char, 160> text;
   const auto end = fmt::format_to_n(text.data(), text.size(),
                                     "tenon: error: the stack limit is {} KiB, expected at least {}; raise it with `ulimit -s 8192`\n",
-                                    stack.rlim_cur >> 10, min_bytes >> 10);
-  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), static_cast<std::size_t>(end.out - text.data()));
+                                    *limit >> 10, min_bytes >> 10);
+  platform::write_to_standard_error({text.data(), static_cast<std::size_t>(end.out - text.data())});
   return false;
 }
 

@@ -17,8 +17,7 @@ void print_message(const std::string& text);
 /// Writes the line "tenon: error: text" to standard error, likewise.
 void print_error(const std::string& text);
 
-/// Opens those of descriptors 0 to 2 that are closed on /dev/null. The next file that is opened would get such a number, and text meant for
-/// the terminal would be written into it.
+/// Makes them usable (platform/streams.h), or ends the process.
 void open_standard_streams();
 
 /// Closes standard output. Returns `exit_code`, or 1 with a message if any of it could not be written and the code was 0.

@@ -7,23 +7,17 @@
 #include <mutex>
 #include <thread>
 
-#if defined(__linux__)
-#include <sched.h>
-#endif
-
 #include "cli/machine.h"
 #include "exec/thread_pool.h"
+#include "platform/processors.h"
 
 namespace tenon::cli {
 namespace {
 
 /// "CPU 3 of node 0", where the calling thread runs now.
 std::string place_of_this_thread() {
-#if defined(__linux__)
-  unsigned cpu = 0, node = 0;
-  if (getcpu(&cpu, &node) == 0) return fmt::format("CPU {} of node {}", cpu, node);
-#endif
-  return "unknown";
+  const int processor = platform::current_processor(), node = platform::current_memory_node();
+  return processor < 0 || node < 0 ? "unknown" : fmt::format("CPU {} of node {}", processor, node);
 }
 
 /// The places of the threads that share a loop.

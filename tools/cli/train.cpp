@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon train | eval | summary FILE.yaml
 #include <fmt/core.h>
-#include <unistd.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -19,6 +18,8 @@
 #include "cli/train_stop.h"
 #include "cli/verbs.h"
 #include "io/atomic_file.h"
+#include "platform/path.h"
+#include "platform/streams.h"
 #include "train/progress.h"
 #include "train/summary.h"
 
@@ -50,7 +51,7 @@ void report_resumed(const TrainingRun::Resumed& resumed) {
 void save_interrupted(const TrainingRun& run) {
   const std::string file = run.save_interrupted();
   print(fmt::format("Interrupted after step {}. To resume, run the same command with --set resume={}\n", run.model().step(),
-                    std::filesystem::absolute(file).lexically_normal().string()));
+                    platform::text_of(std::filesystem::absolute(platform::path_of(file)).lexically_normal())));
   set_exit_code(130);  // 128 + SIGINT, as in shells
 }
 
@@ -79,7 +80,8 @@ void run_train(const Arguments& arguments) {
 
   const std::string device = run.context().default_device().name();
   const bool gorgonia = definition.log_style == LogStyle::gorgonia;
-  train::ProgressBar bar({.verbose = definition.verbose, .terminal = isatty(STDOUT_FILENO) != 0, .write = write_output, .clock = nullptr});
+  train::ProgressBar bar(
+      {.verbose = definition.verbose, .terminal = platform::is_terminal(stdout), .write = write_output, .clock = nullptr});
   train::GorgoniaLog log(device, print);
   std::vector<Callback*> callbacks;
   if (gorgonia && definition.verbose > 0) {

@@ -45,24 +45,23 @@ void add_conformance_verb(CLI::App& app) {
   options->models = installation_prefix() / "share/tenon/models";
   options->jobs = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 4u));
   auto* backend = command->add_option("--backend", options->backend, "name of an installed backend")->capture_default_str();
-  command->add_option("--plugin", options->plugin, "backend file")->excludes(backend);
+  add_path(*command, "--plugin", options->plugin, "backend file")->excludes(backend);
   command->add_option("--oracle", options->oracle, "name of the backend to compare with")->capture_default_str();
   command
       ->add_option("--profile", options->profile, "cases to run; full: all; deep: all, with more random sizes and graphs (up to an hour)")
       ->check(CLI::IsMember(conformance::profiles()))
       ->capture_default_str();
   CLI::Option* models =
-      command->add_option("--models", options->models, "profile training: folder of model definitions (default: the installed ones)");
-  command->add_option("--data", options->data,
-                      "profile onnx: folder of ONNX's tests, such as /usr/share/libonnx-testdata/data of Debian's libonnx-testdata");
+      add_path(*command, "--models", options->models, "profile training: folder of model definitions (default: the installed ones)");
+  add_path(*command, "--data", options->data,
+           "profile onnx: folder of ONNX's tests, such as /usr/share/libonnx-testdata/data of Debian's libonnx-testdata");
   command->add_option("--filter", options->filter, "run only the cases whose name matches this glob (* and ?)")->capture_default_str();
   command->add_option("--family", options->family, "run only the cases of this op family of ops.def or signature of blas.def");
   command->add_option("--seed", options->seed, "random seed of all operands")->capture_default_str();
   command->add_option("--backend-option", *backend_options, "NAME=VALUE: set an option that the backend declares; repeatable")
       ->allow_extra_args(false);
-  command->add_option(
-      "--waivers", options->waivers,
-      "YAML file of supported and waived cases (default: <stem>.conformance.yaml next to the plugin, else conformance.yaml)");
+  add_path(*command, "--waivers", options->waivers,
+           "YAML file of supported and waived cases (default: <stem>.conformance.yaml next to the plugin, else conformance.yaml)");
   command->add_option("--jobs", options->jobs, "number of parallel processes; the report does not depend on it")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
@@ -73,7 +72,7 @@ void add_conformance_verb(CLI::App& app) {
       command->add_option("--budget", options->budget_s, "seconds; cases that have not run by then are not run, and the exit code is 1")
           ->check(CLI::PositiveNumber);
   add_format(*command, options->format, {"text", "json", "junit", "html"});
-  command->add_option("--out", options->out, "report file (default: standard output)");
+  add_path(*command, "--out", options->out, "report file (default: standard output)");
   command->add_flag("--list", *list, "print the names of the cases without running them");
   command->add_flag("--in-process", options->in_process, "run without child processes, for debuggers and to see what the backend prints")
       ->excludes(budget);

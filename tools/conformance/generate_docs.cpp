@@ -29,6 +29,7 @@
 #include "generate_docs.h"
 #include "graph/op.h"
 #include "io/atomic_file.h"
+#include "platform/path.h"
 #include "verbs.h"
 
 namespace tenon::cli {
@@ -384,8 +385,8 @@ std::string blas_page() {
 }
 
 void write(const fs::path& file, const std::string& text) {
-  io::write_atomically(file.string(), text);
-  print(file.string() + "\n");
+  io::write_atomically(platform::text_of(file), text);
+  print(platform::text_of(file) + "\n");
 }
 
 }  // namespace
@@ -394,14 +395,14 @@ std::string text_of(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
   std::ostringstream text;
   text << in.rdbuf();
-  if (!in) throw Error(fmt::format("generate-docs: cannot read {}", file.string()));
+  if (!in) throw Error(fmt::format("generate-docs: cannot read {}", platform::text_of(file)));
   return text.str();
 }
 
 void add_generate_docs_verb(CLI::App& app) {
   auto out = std::make_shared<fs::path>(".");
   CLI::App* command = add_external_verb(app, "generate-docs");
-  command->add_option("--out", *out, "output folder")->type_name("DIR")->check(CLI::ExistingDirectory)->capture_default_str();
+  add_path(*command, "--out", *out, "output folder")->type_name("DIR")->check(CLI::ExistingDirectory)->default_str(".");
   command->callback([out] {
     const std::string ops = ops_page(installation_prefix() / "include" / "tenon"), blas = blas_page();
     write(*out / "ops.md", ops);

@@ -2,6 +2,7 @@
 // tenon-conformance, the program of the verbs that need the conformance kit.
 #include "cli/program.h"
 #include "conformance/child_program.h"
+#include "platform/process.h"
 #include "verbs.h"
 
 namespace {
@@ -15,5 +16,5 @@ void add_verbs(CLI::App& app) {
 
 int main(int argc, char** argv) {
   if (const std::optional<int> code = tenon::conformance::run_as_child(argc, argv)) return *code;
-  return tenon::cli::run_program(argc, argv, add_verbs);
+  return tenon::cli::run_program(tenon::platform::command_line(argc, argv), add_verbs);
 }

@@ -6,35 +6,28 @@
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
+#include <string>
 
 namespace tenon::mutants {
 
-tenon_backend_query_fn unmodified_query() {
-  static void* const library = dlopen("$ORIGIN/libtenon_unmodified.so", RTLD_NOW | RTLD_LOCAL);
-  static void* const symbol = library == nullptr ? nullptr : dlsym(library, TENON_BACKEND_QUERY_SYMBOL);
-  return reinterpret_cast<tenon_backend_query_fn>(symbol);
+tenon_backend_query_fn query_of_neighbour(const char* file) {
+  void* const library = dlopen((std::string("$ORIGIN/") + file).c_str(), RTLD_NOW | RTLD_LOCAL);
+  return library == nullptr ? nullptr : reinterpret_cast<tenon_backend_query_fn>(dlsym(library, TENON_BACKEND_QUERY_SYMBOL));
+}
+
+void crash() {
+  std::raise(SIGSEGV);
 }
 
 void set_variable(const char* name, const char* value) {
   setenv(name, value, 1);
 }
 
-void clear_umask() {
+void change_umask() {
   umask(0);
-}
-
-void leave_file_open() {
-  static_cast<void>(open("/dev/null", O_RDONLY));
-}
-
-void lower_file_limit() {
-  struct rlimit limit {};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  --limit.rlim_cur;
-  setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 void stay_on_one_processor() {
@@ -48,6 +41,17 @@ void stay_on_one_processor() {
   CPU_ZERO(&set);
   CPU_SET(last, &set);
   sched_setaffinity(0, sizeof set, &set);
+}
+
+void lower_file_limit() {
+  struct rlimit limit {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  --limit.rlim_cur;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+void leave_file_open() {
+  static_cast<void>(open("/dev/null", O_RDONLY));
 }
 
 }  // namespace tenon::mutants

@@ -1,55 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "system.h"
 
-#include <cstdio>
-#include <filesystem>
-
-#include <io.h>
 #include <windows.h>
 
+#include <cstdint>
+#include <string>
+
 namespace tenon::mutants {
-namespace {
 
-HMODULE open_unmodified() {
-  HMODULE self = nullptr;
-  constexpr DWORD by_address = GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT;
-  if (GetModuleHandleExW(by_address, reinterpret_cast<const wchar_t*>(&unmodified_query), &self) == 0) return nullptr;
-  wchar_t path[4096];
-  const DWORD length = GetModuleFileNameW(self, path, 4096);
-  if (length == 0 || length == 4096) return nullptr;
-  return LoadLibraryW((std::filesystem::path(path).parent_path() / L"tenon_unmodified.dll").c_str());
-}
-
-}  // namespace
-
-tenon_backend_query_fn unmodified_query() {
-  static const HMODULE library = open_unmodified();
+tenon_backend_query_fn query_of_neighbour(const char* file) {
+  HMODULE own = nullptr;
+  GetModuleHandleExW(GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT,
+                     reinterpret_cast<const wchar_t*>(&query_of_neighbour), &own);
+  std::wstring path(32768, L'\0');
+  path.resize(GetModuleFileNameW(own, path.data(), static_cast<DWORD>(path.size())));
+  path.resize(path.find_last_of(L"\\/") + 1);
+  for (const char* c = file; *c != '\0'; ++c) path += static_cast<wchar_t>(*c);
+  const HMODULE library = LoadLibraryW(path.c_str());
   if (library == nullptr) return nullptr;
   return reinterpret_cast<tenon_backend_query_fn>(reinterpret_cast<void*>(GetProcAddress(library, TENON_BACKEND_QUERY_SYMBOL)));
+}
+
+void crash() {
+  const volatile std::uintptr_t nowhere = 64;
+  *reinterpret_cast<volatile int*>(nowhere) = 1;
 }
 
 void set_variable(const char* name, const char* value) {
   SetEnvironmentVariableA(name, value);
 }
 
-void clear_umask() {
-  _umask(0);
-}
-
-void leave_file_open() {
-  static_cast<void>(CreateFileW(L"NUL", GENERIC_READ, FILE_SHARE_READ | FILE_SHARE_WRITE, nullptr, OPEN_EXISTING, 0, nullptr));
-}
-
-void lower_file_limit() {
-  _setmaxstdio(_getmaxstdio() - 1);
-}
-
 void stay_on_one_processor() {
-  DWORD_PTR own = 0, all = 0;
-  if (GetProcessAffinityMask(GetCurrentProcess(), &own, &all) == 0 || own == 0) return;
+  DWORD_PTR process = 0, system = 0;
+  if (GetProcessAffinityMask(GetCurrentProcess(), &process, &system) == 0) return;
   DWORD_PTR last = 1;
-  while (last <= own >> 1) last <<= 1;
+  for (DWORD_PTR bit = 1; bit != 0; bit <<= 1) {
+    if ((process & bit) != 0) last = bit;
+  }
   SetProcessAffinityMask(GetCurrentProcess(), last);
 }
+
+// Windows has no umask and no limit of open files, and does not tell which handles a process has: CMakeLists.txt leaves these mutants out.
+void change_umask() {}
+void lower_file_limit() {}
+void leave_file_open() {}
 
 }  // namespace tenon::mutants
