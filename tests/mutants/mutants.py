@@ -35,4 +35,6 @@ def arguments(description, *others):
     given = parser.parse_args()
     entry = read(given.list)[given.name]
     entry.plugin = given.plugins / f"libtenon_backend_{entry.name}.so"
+    if not entry.plugin.exists():  # the Windows build
+        entry.plugin = given.plugins / f"tenon_backend_{entry.name}.dll"
     return given, entry
