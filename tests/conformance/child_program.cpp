@@ -104,7 +104,8 @@ std::optional<int> run_as_child(int argc, const char* const* argv, const ChildPr
     return 2;
   }
   is_a_child = true;
-  for (const int signal : {SIGSEGV, SIGILL, SIGFPE, SIGABRT}) std::signal(signal, SIG_DFL);  // a sanitizer's handler does not end the process
+  for (const int signal : {SIGSEGV, SIGILL, SIGFPE, SIGABRT})
+    std::signal(signal, SIG_DFL);  // a sanitizer's handler does not end the process
   ChildRequest request = child_request_from(argv[2]);
   request.options.registered = program.registered;
   work(request, program, Messages(*channel));

@@ -15,11 +15,11 @@
 
 #include "conformance/case.h"
 #include "conformance/conformance.h"
+#include "loader/find.h"
 #include "platform/environment.h"
 #include "platform/library.h"
 #include "platform/path.h"
 #include "platform/system.h"
-#include "loader/find.h"
 
 namespace tenon::test {
 

@@ -17,8 +17,8 @@ class StopRequests {
     ignore,  ///< nothing happens
     end,     ///< the process ends at once, as it would without this object
   };
-  /// `on_request` answers each request, in a handler of a signal: it may use lock-free atomics, write_to_standard_error and clocks. `on_stop`
-  /// is called on a thread of its own, at most once.
+  /// `on_request` answers each request, in a handler of a signal: it may use lock-free atomics, write_to_standard_error and clocks.
+  /// `on_stop` is called on a thread of its own, at most once.
   StopRequests(Answer (*on_request)() noexcept, std::function<void()> on_stop);
   ~StopRequests();
   StopRequests(const StopRequests&) = delete;
