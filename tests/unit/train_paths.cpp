@@ -76,7 +76,7 @@ void check_training(const Place& place) {
   place.write("данные 數據/train.csv", table);
   const std::string file = place.write("обучение.yaml",
                                        "model: модель.yaml\n"
-                                       "data: {source: csv, directory: \"данные 數據\", target: values}\n"
+                                       "data: {source: csv, directory: \"данные 數據\", target: values, test_split: 0.1}\n"
                                        "loss: mse\noptimizer: {name: sgd, learning_rate: 0.0001}\nbatch_size: 5\nepochs: 2\n"
                                        "device: reference:0\ncheckpoint: {directory: точки}\nresume: auto\n"
                                        "callbacks: [{csv: {file: журнал.csv}}, {curves: {file: кривые.html}}]\n");
