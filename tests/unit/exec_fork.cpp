@@ -31,16 +31,6 @@ TEST_CASE("fork: host memory is usable in the child of a process whose threads a
   CHECK(intact == static_cast<int>(threads.size()));
 }
 
-namespace {
-
-using Floats = std::vector<float>;
-
-Tensor product_of_two(const Context& context) {
-  return context.apply(TENON_OP_Mul, {Tensor::of<float>({1, 2, 3}, {3}), Tensor::of<float>({4, 5, 6}, {3})})[0];
-}
-
-}  // namespace
-
 #if !defined(__SANITIZE_THREAD__)
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
@@ -49,6 +39,12 @@ Tensor product_of_two(const Context& context) {
 #endif
 #ifndef NO_FORK
 namespace {
+
+using Floats = std::vector<float>;
+
+Tensor product_of_two(const Context& context) {
+  return context.apply(TENON_OP_Mul, {Tensor::of<float>({1, 2, 3}, {3}), Tensor::of<float>({4, 5, 6}, {3})})[0];
+}
 
 /// The return value of the body in a child process; -1 if the child crashed.
 template <class Body>
