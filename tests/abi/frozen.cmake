@@ -22,8 +22,8 @@ function(tenon_frozen version)
   # The core without models, data and training loop, which the pairs do not need.
   file(GLOB core CONFIGURE_DEPENDS ${runtime}/core/*.cpp ${runtime}/graph/*.cpp ${runtime}/exec/*.cpp ${runtime}/blas/*.cpp
     ${runtime}/config/config*.cpp ${runtime}/yaml/*.cpp ${runtime}/ops/*.cpp ${PROJECT_SOURCE_DIR}/plugins/loader/*.cpp)
-  list(APPEND core ${runtime}/config/device_name.cpp ${runtime}/io/atomic_file.cpp ${runtime}/io/checksum.cpp
-    ${runtime}/io/gzip.cpp ${runtime}/io/limits.cpp ${runtime}/io/output_target.cpp ${runtime}/io/input_file.cpp ${PROJECT_BINARY_DIR}/runtime/op_table.cpp)
+  list(APPEND core ${runtime}/config/device_name.cpp ${runtime}/data/dataset.cpp ${runtime}/io/atomic_file.cpp ${runtime}/io/checksum.cpp
+    ${runtime}/io/gzip.cpp ${runtime}/io/limits.cpp ${runtime}/io/output_target.cpp ${runtime}/io/input_file.cpp ${runtime}/io/utf8.cpp ${PROJECT_BINARY_DIR}/runtime/op_table.cpp)
   file(GLOB kit CONFIGURE_DEPENDS ${sdk}/*.cpp ${sdk}/${TENON_SYSTEM}/*.cpp)
   foreach(list core kit)
     set(taken)
