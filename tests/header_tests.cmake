@@ -44,6 +44,6 @@ function(tenon_header_tests label)
     tenon_skippable_test(${label} header.c11.msvc COMMAND ${TENON_clang_cl} --target=x86_64-pc-windows-msvc /c /std:c11 /W4 /WX
       -imsvc ${c_library} ${of_INCLUDES} /Fo${CMAKE_CURRENT_BINARY_DIR}/header.obj -- ${of_HEADER})
   else()
-    tenon_skippable_test(${label} header.c11.msvc COMMAND sh -c "echo 'skipped: no clang-cl or MinGW here: tools/setup installs them' && exit 77")
+    tenon_skippable_test(${label} header.c11.msvc COMMAND sh -c "echo 'skipped: no clang-cl or MinGW here: tools/setup --windows installs them' && exit 77")
   endif()
 endfunction()

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attention and its gradient: single calls of Tenon's Python package next to PyTorch's implementations, both by the clock until the device is
-done. One line of JSON for each shape and dtype; errors are the largest differences from PyTorch in f64."""
+done. One line of JSON for each shape and dtype; errors are the largest differences from PyTorch in f64.
+With the argument `large`, other shapes, in bf16 alone."""
 import json
+import sys
 import time
 
 import tenon
@@ -19,8 +21,12 @@ def t_time(f, n):
         torch.cuda.synchronize(); dev.synchronize()
         ts.append((time.perf_counter() - b) / n)
     return sorted(ts)[2]
-for dt in (torch.bfloat16, torch.float32):
-    for (B, H, S, D, causal) in [(8, 12, 128, 64, False), (4, 16, 1024, 64, True), (4, 16, 1024, 128, True), (2, 16, 4096, 128, True), (2, 16, 4096, 128, False), (2, 16, 4096, 64, False)]:
+large = sys.argv[1:] == ["large"]
+shapes = [(8, 12, 128, 64, False), (4, 16, 1024, 64, True), (4, 16, 1024, 128, True), (2, 16, 4096, 128, True), (2, 16, 4096, 128, False), (2, 16, 4096, 64, False)]
+if large:
+    shapes = [(2, 16, 4096, 128, False), (4, 16, 8192, 128, True), (4, 16, 8192, 128, False), (4, 16, 8192, 64, False)]
+for dt in (torch.bfloat16,) if large else (torch.bfloat16, torch.float32):
+    for (B, H, S, D, causal) in shapes:
         q, k, v = (torch.randn(B, H, S, D, device="cuda", dtype=dt) for _ in range(3))
         tq, tk, tv = (tenon.from_dlpack(x) for x in (q, k, v))
         n = 20 if dt == torch.bfloat16 or S < 2000 else 3
