@@ -88,6 +88,7 @@ ChildReport run_child(const std::filesystem::path& program, const std::vector<st
   std::string sent, printed;
   report.timed_out = !receive_all(*child, timeout_seconds, sent, printed);
   if (report.timed_out) child->kill();
+  std::erase(printed, '\r');  // Windows ends lines with two characters
   report.output = last_lines(printed, 20);
 
   Phase phase = Phase::querying;

@@ -18,7 +18,9 @@ TemporaryCopy::TemporaryCopy(const fs::path& file) {
   const fs::path temporary = fs::temp_directory_path(error);
   for (const fs::path& folder : {file.parent_path(), temporary}) {
     // No name of a backend's file: a search of the folder at this moment does not take it for one. What has the name is not replaced.
-    path_ = folder / platform::path_of(platform::temporary_name(platform::text_of(file.filename())));
+    const std::string name = platform::text_of(file.filename());
+    platform::remove_old_temporaries(platform::text_of(folder), name);  // Windows keeps a loaded library's file when it is removed
+    path_ = folder / platform::path_of(platform::temporary_name(name));
     if (fs::copy_file(file, path_, error)) return;
     if (error != std::errc::file_exists) fs::remove(path_);
   }

@@ -113,7 +113,7 @@ std::map<std::uint32_t, Packing> packings_of(const GraphModel& graph) {
   return packings;
 }
 
-Packed::Packed(Device& device, MemoryStats& memory_stats, const Packing& packing, std::shared_ptr<std::shared_mutex> lock)
+Packed::Packed(Device& device, MemoryStats& memory_stats, const Packing& packing, std::shared_ptr<SharedMutex> lock)
     : device_(device),
       key_(packing.key),
       blocks_(device, memory_stats),
@@ -174,7 +174,7 @@ std::vector<std::shared_ptr<Packed>> make_packed(Device& device, MemoryStats& me
   GraphModel graph = read_graph("pack create", device, abi_graph, options, rows);
   arrange_supported(graph, rows);
   const std::map<std::uint32_t, Packing> packings = packings_of(graph);
-  const auto lock = std::make_shared<std::shared_mutex>();
+  const auto lock = std::make_shared<SharedMutex>();
   std::vector<std::shared_ptr<Packed>> made;
   for (const std::uint32_t v : values) {
     const auto found = packings.find(v);

@@ -7,7 +7,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <shared_mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,6 +14,7 @@
 #include <tenon/backend.h>
 #include <tenon/sdk/device.h>
 #include <tenon/sdk/kernel.h>
+#include <tenon/sdk/shared_mutex.h>
 
 #include "device_blocks.h"
 #include "graph_model.h"
@@ -43,7 +43,7 @@ std::map<std::uint32_t, Packing> packings_of(const GraphModel& graph);
 class Packed {
  public:
   /// Of a parameter, which executions pack.
-  Packed(Device& device, MemoryStats& memory_stats, const Packing& packing, std::shared_ptr<std::shared_mutex> lock);
+  Packed(Device& device, MemoryStats& memory_stats, const Packing& packing, std::shared_ptr<SharedMutex> lock);
   /// Of a constant of `graph`: packs its bytes, and waits until that is done.
   Packed(Device& device, MemoryStats& memory_stats, const Packing& packing, const GraphModel& graph, const Value& constant);
 
@@ -52,7 +52,7 @@ class Packed {
   std::uint64_t size_bytes() const { return blocks_.size_bytes(); }
   std::uint64_t address() const { return address_; }
   /// Of a parameter. Whoever takes several takes them in the order of their addresses.
-  std::shared_mutex& lock() const { return *lock_; }
+  SharedMutex& lock() const { return *lock_; }
 
   bool has(std::uint64_t epoch) const { return epoch_ == epoch; }
   /// Makes work that is then submitted to the stream wait for a packing that was submitted to another one.
@@ -72,7 +72,7 @@ class Packed {
   const std::string key_;
   DeviceBlocks blocks_;
   const std::uint64_t address_;
-  const std::shared_ptr<std::shared_mutex> lock_;
+  const std::shared_ptr<SharedMutex> lock_;
   std::optional<std::uint64_t> epoch_;  ///< of the parameters that were packed last
   std::uint64_t stream_id_ = 0;         ///< where they were packed
   std::mutex event_mutex_;

@@ -124,7 +124,7 @@ void Plan::take_packed(MemoryStats& memory_stats) {
   GraphModel& graph = layout_.graph;
   const std::map<std::uint32_t, Packing> packings = packings_of(graph);
   const Packing unread;
-  const auto own_lock = std::make_shared<std::shared_mutex>();
+  const auto own_lock = std::make_shared<SharedMutex>();
   for (std::uint32_t v = 0; v < graph.values.size(); ++v) {
     const auto found = packings.find(v);
     const bool is_read = found != packings.end();
@@ -143,7 +143,7 @@ void Plan::take_packed(MemoryStats& memory_stats) {
     }
   }
   std::set<const Packed*> once;
-  std::set<std::shared_mutex*> locks;
+  std::set<SharedMutex*> locks;
   for (const PackedParameter& p : packed_parameters_) {
     locks.insert(&p.packed->lock());
     if (once.insert(p.packed.get()).second) continue;
@@ -153,7 +153,7 @@ void Plan::take_packed(MemoryStats& memory_stats) {
 }
 
 std::shared_ptr<Packed> Plan::packed_for(std::uint32_t value, const Packing& packing, MemoryStats& memory_stats,
-                                         const std::shared_ptr<std::shared_mutex>& own_lock) {
+                                         const std::shared_ptr<SharedMutex>& own_lock) {
   const Value& read = layout_.graph.values[value];
   if (read.packed == nullptr) {
     own_packed_size_ += packing.size_bytes;
@@ -377,17 +377,17 @@ void Plan::execute(const tenon_bindings& bindings, std::uint64_t workspace, teno
 class Plan::PackLocks {
  public:
   enum class Mode { shared, exclusive };
-  PackLocks(const std::vector<std::shared_mutex*>& locks, Mode mode) : locks_(locks), mode_(mode) {
-    for (std::shared_mutex* lock : locks_) mode_ == Mode::shared ? lock->lock_shared() : lock->lock();
+  PackLocks(const std::vector<SharedMutex*>& locks, Mode mode) : locks_(locks), mode_(mode) {
+    for (SharedMutex* lock : locks_) mode_ == Mode::shared ? lock->lock_shared() : lock->lock();
   }
   ~PackLocks() {
-    for (std::shared_mutex* lock : locks_) mode_ == Mode::shared ? lock->unlock_shared() : lock->unlock();
+    for (SharedMutex* lock : locks_) mode_ == Mode::shared ? lock->unlock_shared() : lock->unlock();
   }
   PackLocks(const PackLocks&) = delete;
   PackLocks& operator=(const PackLocks&) = delete;
 
  private:
-  const std::vector<std::shared_mutex*>& locks_;
+  const std::vector<SharedMutex*>& locks_;
   const Mode mode_;
 };
 

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <shared_mutex>
 #include <string>
 #include <vector>
 
@@ -15,6 +14,7 @@
 #include <tenon/sdk/kernel.h>
 #include <tenon/sdk/kernel_markers.h>
 #include <tenon/sdk/rounding.h>
+#include <tenon/sdk/shared_mutex.h>
 
 #include "device_blocks.h"
 #include "graph_model.h"
@@ -71,7 +71,7 @@ class Plan {
 
   void take_packed(MemoryStats& memory_stats);
   std::shared_ptr<Packed> packed_for(std::uint32_t value, const Packing& packing, MemoryStats& memory_stats,
-                                     const std::shared_ptr<std::shared_mutex>& own_lock);
+                                     const std::shared_ptr<SharedMutex>& own_lock);
   void make_steps(const Host& creator);
   void place_constants();
   std::unique_ptr<Frame> make_frame() const;
@@ -96,7 +96,7 @@ class Plan {
   DeviceBlocks blocks_;  ///< constants that kernels read as they are
   std::vector<std::shared_ptr<Packed>> packed_constants_;
   std::vector<PackedParameter> packed_parameters_;  ///< packed again when the epoch changes
-  std::vector<std::shared_mutex*> pack_locks_;      ///< theirs, each once, in the order in which all plans take them
+  std::vector<SharedMutex*> pack_locks_;            ///< theirs, each once, in the order in which all plans take them
   std::uint64_t own_packed_size_ = 0;               ///< bytes of those that were not handed over
   std::size_t cancellable_ = 0;                     ///< an execution may be cancelled before this many of the first steps
 

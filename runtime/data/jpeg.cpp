@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // data/jpeg.cpp - reads JPEG with libjpeg.
+#include <algorithm>
 #include <csetjmp>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>  // jpeglib.h uses FILE without including it
+#include <limits>
 #include <vector>
 
 #include <jpeglib.h>
@@ -39,7 +41,9 @@ bool decode(jpeg_decompress_struct& state, Errors& errors, const std::vector<std
             std::vector<std::uint8_t>& out_pixels) {
   if (setjmp(errors.failed) != 0) return false;
   jpeg_create_decompress(&state);
-  jpeg_mem_src(&state, bytes.data(), bytes.size());
+  // On Windows the type has 32 bits. An image of 65500 x 65500 pixels, libjpeg's largest, ends before.
+  constexpr std::size_t max_size = std::numeric_limits<unsigned long>::max();
+  jpeg_mem_src(&state, bytes.data(), static_cast<unsigned long>(std::min(bytes.size(), max_size)));
   jpeg_read_header(&state, TRUE);
   state.out_color_space = state.num_components == 1 ? JCS_GRAYSCALE : JCS_RGB;
   // A block of 64 pixels of each channel takes at least a bit, so larger claims are rejected before memory is allocated.

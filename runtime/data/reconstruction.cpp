@@ -7,6 +7,8 @@
 
 #include <tenon/data.h>
 
+#include "platform/per_thread.h"
+
 namespace tenon {
 namespace {
 
@@ -36,7 +38,8 @@ class Reconstruction final : public Dataset {
  private:
   /// Buffers for the unused targets, those of a thread, so that gathering needs no lock and allocates only when the batch size changes.
   std::span<Tensor> unused_targets(std::size_t count) const {
-    static thread_local std::vector<Tensor> buffers;
+    static constinit const platform::PerThread<std::vector<Tensor>> of_threads;
+    std::vector<Tensor>& buffers = *of_threads;
     const std::vector<SampleType>& types = data_->targets();
     buffers.resize(types.size());
     for (std::size_t i = 0; i < types.size(); ++i) {

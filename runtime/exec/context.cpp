@@ -16,6 +16,7 @@
 #include "exec/placement.h"
 #include "exec/registered.h"
 #include "platform/path.h"
+#include "platform/per_thread.h"
 
 namespace tenon {
 namespace exec {
@@ -201,7 +202,7 @@ Device Context::device(const std::string& name) const {
 namespace {
 
 /// The PlacementScopes of this thread, outermost first.
-thread_local std::vector<std::pair<std::shared_ptr<exec::ContextState>, Device>> scopes;
+constinit const platform::PerThread<std::vector<std::pair<std::shared_ptr<exec::ContextState>, Device>>> scopes;
 
 CopyCounts counts_of(const exec::CopyCounters::Direction& direction) {
   return {direction.copies.load(), direction.size_bytes.load(), direction.duration_ns.load()};
@@ -221,10 +222,10 @@ std::uint64_t bytes_of(const Device& device, DType dtype, const Shape& shape) {
 }  // namespace
 
 PlacementScope::PlacementScope(const Context& context, const std::string& device) {
-  scopes.emplace_back(context.state(), context.device(device));
+  scopes->emplace_back(context.state(), context.device(device));
 }
 PlacementScope::~PlacementScope() {
-  scopes.pop_back();
+  scopes->pop_back();
 }
 
 ContextProfile Context::profile() const {
@@ -234,7 +235,7 @@ ContextProfile Context::profile() const {
 }
 
 Device Context::default_device() const {
-  for (auto scope = scopes.rbegin(); scope != scopes.rend(); ++scope) {
+  for (auto scope = scopes->rbegin(); scope != scopes->rend(); ++scope) {
     if (scope->first == state_) return scope->second;
   }
   return Device(state_->open_found(state_->config.device));

@@ -15,6 +15,7 @@
 
 #include "exec/context_state.h"
 #include "io/atomic_file.h"
+#include "platform/per_thread.h"
 
 namespace tenon::exec {
 namespace {
@@ -32,7 +33,7 @@ struct OpenSpan {
   std::uint32_t name;
   std::uint64_t begin_ns, correlation;
 };
-thread_local std::vector<OpenSpan> open_spans;
+constinit const platform::PerThread<std::vector<OpenSpan>> open_spans;
 
 std::string quoted(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -197,11 +198,11 @@ void TraceRecorder::add_memory(const std::string& device, std::uint64_t live_siz
 }
 
 void TraceRecorder::begin_span(std::string_view name, std::uint64_t correlation) {
-  open_spans.push_back({this, generation(), label(name), now_ns(), correlation});
+  open_spans->push_back({this, generation(), label(name), now_ns(), correlation});
 }
 
 void TraceRecorder::end_span() {
-  for (auto span = open_spans.rbegin(); span != open_spans.rend(); ++span) {
+  for (auto span = open_spans->rbegin(); span != open_spans->rend(); ++span) {
     if (span->recorder != this) continue;
     if (span->generation == generation()) {
       TraceEvent event;
@@ -211,7 +212,7 @@ void TraceRecorder::end_span() {
       event.correlation = span->correlation;
       add(event);
     }
-    open_spans.erase(std::next(span).base());
+    open_spans->erase(std::next(span).base());
     return;
   }
 }

@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "graph/vendor_ops.h"
+#include "platform/per_thread.h"
 
 namespace tenon {
 namespace {
@@ -99,9 +100,9 @@ Tensor scalar_tensor(DType dtype, double value) {
 
 const char* op_name(tenon_op op) {
   if (const OpEntry* const entry = find_entry(op)) return entry->line->name;
-  thread_local std::string unlisted;
-  unlisted = fmt::format("op {}", op);
-  return unlisted.c_str();
+  static constinit const platform::PerThread<std::string> unlisted;
+  *unlisted = fmt::format("op {}", op);
+  return unlisted->c_str();
 }
 
 // The functions of tenon/elementwise_functions.h.

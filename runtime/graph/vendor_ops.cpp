@@ -12,6 +12,7 @@
 #include <utility>
 
 #include <tenon/error.h>
+#include <tenon/sdk/shared_mutex.h>
 #include <tenon/sdk/vendor_schema.h>
 #include <tenon/vendor_ops.h>
 
@@ -37,7 +38,7 @@ struct Known {
 
 /// Every op that was declared since the process began: its id is TENON_OP_VENDOR plus its index.
 struct Registry {
-  std::shared_mutex calls;  ///< shared while a rule for shapes is called, so that its library stays
+  sdk::SharedMutex calls;  ///< shared while a rule for shapes is called, so that its library stays
   std::mutex mutex;         ///< guards the rest; of both, `calls` is locked first
   std::deque<Known> ops;
   std::uint64_t last_number = 0;

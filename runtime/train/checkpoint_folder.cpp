@@ -17,6 +17,7 @@
 #include "core/log.h"
 #include "io/safetensors_file.h"
 #include "platform/file.h"
+#include "platform/file_facts.h"
 #include "platform/folder.h"
 #include "platform/path.h"
 
@@ -39,13 +40,6 @@ std::optional<std::int64_t> epoch_of(const std::string& name) {
 
 std::string name_of(const CheckpointFile& checkpoint) {
   return platform::text_of(platform::path_of(checkpoint.file).stem());
-}
-
-/// When the YAML file of a checkpoint was written; the earliest time if there is none.
-fs::file_time_type write_time(const fs::path& file) {
-  std::error_code code;
-  const fs::file_time_type time = fs::last_write_time(file, code);
-  return code ? fs::file_time_type::min() : time;
 }
 
 /// A YAML file that should be a checkpoint.
@@ -73,7 +67,7 @@ Listing list(const std::string& folder) {
     try {
       listing.checkpoints.push_back(read_checkpoint_file(file));
       fs::file_time_type& time = last_write.try_emplace(listing.checkpoints.back().progress.run, fs::file_time_type::min()).first->second;
-      time = std::max(time, write_time(path));
+      time = std::max(time, platform::write_time(path));
     } catch (const Error& error) {
       listing.unreadable.push_back({file, error.what()});
     }
@@ -192,7 +186,7 @@ CheckpointFolder::CheckpointFolder(const std::string& path, const Start& start) 
       continue;
     }
     if (same_run && is_damaged(found)) continue;  // `resume: auto` passed it over, with a warning
-    foreign_.push_back({name_of(found), write_time(platform::path_of(found.file))});
+    foreign_.push_back({name_of(found), platform::write_time(platform::path_of(found.file))});
     if (start.overwrite) continue;
     if (same_run) {
       refuse(fmt::format("{} of this run, which is resumed from step {} and would replace it", found.str(), start.step),
@@ -203,7 +197,7 @@ CheckpointFolder::CheckpointFolder(const std::string& path, const Start& start) 
   }
   if (start.step > 0) return;
   for (const Unreadable& found : listing.unreadable) {
-    foreign_.push_back({platform::text_of(platform::path_of(found.file).stem()), write_time(platform::path_of(found.file))});
+    foreign_.push_back({platform::text_of(platform::path_of(found.file).stem()), platform::write_time(platform::path_of(found.file))});
     if (!start.overwrite) refuse(fmt::format("a checkpoint that cannot be read: {}", found.reason), "");
   }
 }
@@ -219,7 +213,7 @@ void CheckpointFolder::add(std::int64_t epoch, std::int64_t keep) {
 
 void CheckpointFolder::remove_foreign() {
   for (const Foreign& found : std::exchange(foreign_, {})) {
-    if (write_time(platform::path_of(path_) / platform::path_of(found.name + ".yaml")) == found.written) remove(found.name);
+    if (platform::write_time(platform::path_of(path_) / platform::path_of(found.name + ".yaml")) == found.written) remove(found.name);
   }
 }
 

@@ -9,6 +9,8 @@
 
 #include <tenon/data.h>
 
+#include "platform/per_thread.h"
+
 namespace tenon::train {
 
 /// Samples [begin, end) of another data set.
@@ -37,7 +39,9 @@ class DatasetRange final : public Dataset {
  private:
   /// The indices in the whole data set, valid until the thread's next call.
   std::span<const std::int64_t> shifted(std::span<const std::int64_t> indices) const {
-    thread_local std::vector<std::int64_t> shifted;  // workers gather concurrently and must not allocate for each batch
+    // Workers gather concurrently and must not allocate for each batch.
+    static constinit const platform::PerThread<std::vector<std::int64_t>> buffers;
+    std::vector<std::int64_t>& shifted = *buffers;
     shifted.assign(indices.begin(), indices.end());
     for (std::int64_t& index : shifted) index += begin_;
     return shifted;

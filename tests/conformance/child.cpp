@@ -94,6 +94,7 @@ void Child::advance() {
     handle(unread_.substr(begin, line - begin));
   unread_.erase(0, begin);
   printed_ += process_.read_output();
+  std::erase(printed_, '\r');  // Windows ends lines with two characters
   if (printed_.size() > max_printed) printed_.erase(0, printed_.size() - max_printed);
   if (dead) {
     over_ = true;

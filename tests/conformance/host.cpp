@@ -12,6 +12,7 @@
 #include "array.h"
 #include "exec/backend_options.h"
 #include "loader/self_check.h"
+#include "platform/memory.h"
 
 namespace tenon::conformance {
 namespace {
@@ -83,7 +84,7 @@ Host::Host(const tenon_backend_info& info, std::uint32_t abi_minor, const std::m
 }
 
 Host::~Host() {
-  for (const auto& [memory, block] : blocks_) std::free(block.base);
+  for (const auto& [memory, block] : blocks_) platform::free_aligned(block.base);
 }
 
 /// A body that changes the floating-point environment would change the results of whatever this thread does next.
@@ -173,7 +174,8 @@ void* Host::allocate(std::uint64_t size, std::uint64_t alignment) {
   if (size > max_bytes || alignment == 0 || (alignment & (alignment - 1)) != 0) return nullptr;
   const std::uint64_t lead = std::max(alignment, guard_bytes);
   const std::uint64_t total = (lead + size + guard_bytes + alignment - 1) / alignment * alignment;
-  auto* base = static_cast<unsigned char*>(std::aligned_alloc(std::max<std::uint64_t>(alignment, sizeof(void*)), (total + 7) / 8 * 8));
+  auto* base =
+      static_cast<unsigned char*>(platform::allocate_aligned(std::max<std::uint64_t>(alignment, sizeof(void*)), (total + 7) / 8 * 8));
   if (base == nullptr) return nullptr;
   unsigned char* memory = base + lead;
   std::memset(memory - guard_bytes, guard_byte, guard_bytes);
@@ -200,7 +202,7 @@ void Host::release(void* memory, std::uint64_t size) {
   if (!is_guard(bytes - guard_bytes)) damage_ = fmt::format("the backend wrote before its host memory of {} bytes", block.size);
   if (!is_guard(bytes + block.size)) damage_ = fmt::format("the backend wrote past the end of its host memory of {} bytes", block.size);
   std::memset(memory, stale_byte, std::min(block.size, max_stale_bytes));
-  std::free(block.base);
+  platform::free_aligned(block.base);
   blocks_.erase(found);
   --live_blocks_;
 }

@@ -5,6 +5,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include <tenon/error.h>
 
@@ -59,7 +60,9 @@ Waivers Waivers::read(const std::filesystem::path& file) {
   Waivers waivers;
   if (!std::filesystem::exists(file)) return waivers;
   try {
-    const YAML::Node root = YAML::LoadFile(platform::text_of(file));
+    std::ifstream stream(file);  // YAML::LoadFile takes narrow paths
+    if (!stream) throw Error(fmt::format("{}: cannot be read", platform::text_of(file)));
+    const YAML::Node root = YAML::Load(stream);
     if (root.IsNull()) return waivers;
     for (const auto& entry : root) {
       const auto key = entry.first.as<std::string>();

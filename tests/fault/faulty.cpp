@@ -3,7 +3,6 @@
 #include <tenon/backend.h>
 
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
@@ -12,6 +11,8 @@
 #if defined(__SSE2__)
 #include <xmmintrin.h>
 #endif
+
+#include "crash.h"
 
 extern "C" tenon_status healthy_query(const tenon_host_info* host, tenon_backend_info* out_info);
 extern "C" const char fault_name[];
@@ -43,14 +44,14 @@ tenon_backend_table modified(tenon_backend_table table) {
   return table;
 }
 
-/// Restores the default handler first: a sanitizer's handler would exit instead.
-void crash() {
-  std::signal(SIGSEGV, SIG_DFL);
-  std::raise(SIGSEGV);
+void crash_with_output() {
+  std::puts("vendor: no licence");
+  std::fflush(stdout);
+  crash();
 }
 
 tenon_status create(const tenon_host* host, tenon_backend** out_backend, const tenon_backend_table** out_table, tenon_error* error) {
-  if (fault_is("crashes_in_create")) crash();
+  if (fault_is("crashes_in_create")) crash_with_output();
   if (fault_is("create_throws")) throw std::runtime_error("the vendor's library was not expected to fail");
   if (fault_is("create_throws_integer")) throw 42;
   if (fault_is("create_fails")) return say(error, TENON_VENDOR_ERROR, "vendorInit returned 999: the driver is too old");
@@ -78,11 +79,7 @@ __attribute__((constructor)) void at_open() {
   // A library linked with -ffast-math does this when it is opened.
   if (fault_is("flush_to_zero")) _mm_setcsr(_mm_getcsr() | 0x8040);
 #endif
-  if (fault_is("crashes_at_open")) {
-    std::puts("vendor: no licence");
-    std::fflush(stdout);
-    crash();
-  }
+  if (fault_is("crashes_at_open")) crash_with_output();
   if (fault_is("exits_at_open")) std::exit(0);
 }
 __attribute__((destructor)) void at_exit() {

@@ -9,10 +9,15 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <system_error>
 #include <vector>
 
+#include "loader/find.h"
 #include "loader/loader.h"
 #include "loader/plain_host.h"
+#include "platform/conventions.h"
+#include "platform/path.h"
+#include "platform/temporary_name.h"
 
 namespace fs = std::filesystem;
 using namespace tenon::loader;
@@ -20,7 +25,12 @@ using namespace tenon::loader;
 inline const fs::path plugins = FAULT_DIRECTORY;
 
 inline fs::path file_of(const std::string& name) {
-  return plugins / name / ("libtenon_backend_" + name + ".so");
+  return plugins / name / backend_file_name(name);
+}
+
+/// The remedy for a file that this system cannot open.
+inline std::string put_own_build() {
+  return "put a backend built for " + std::string(tenon::platform::conventions().system) + "-";
 }
 
 inline bool contains(const std::string& text, const std::string& part) {
@@ -37,6 +47,22 @@ inline bool has_warning(const Record& record, const std::string& part) {
 inline bool is_exposed(const Record& record, const std::string& part) {
   return has(record.exposures, part) && !has(record.warnings, part);  // an exposure is not the backend's fault
 }
+
+/// An empty folder, removed at the end.
+class Scratch {
+ public:
+  Scratch() : path_(fs::temp_directory_path() / tenon::platform::temporary_name("tenon-fault")) { fs::create_directory(path_); }
+  ~Scratch() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);  // a library that is still loaded keeps its file on Windows
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
 
 /// Loads from files and folders; the host outlives the result.
 class Loaded {

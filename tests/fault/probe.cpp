@@ -1,80 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plugins that crash, hang or end the process that loads them: a child process does it first, and its answer is kept.
-#include <stdlib.h>
-
 #include <atomic>
 #include <chrono>
 #include <ctime>
 #include <thread>
 
-#include "loading.h"
-
-namespace {
-
-const fs::path endings = ENDING_DIRECTORY;
-
-fs::path ending(const std::string& name) {
-  return endings / name / ("libtenon_backend_" + name + ".so");
-}
-
-/// An empty folder of its own, removed at the end.
-struct Scratch {
-  Scratch() {
-    std::string name = (fs::temp_directory_path() / "tenon-probe-XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    path = name;
-  }
-  ~Scratch() { fs::remove_all(path); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  fs::path path;
-};
-
-Options probing(ProbeMode mode, const fs::path& cache = {}) {
-  Options options;
-  options.probe = {mode, TENON_PROBE, cache, 10};
-  return options;
-}
-
-bool was_probed(const Loaded& loaded) {
-  return !loaded.only().probed.empty();
-}
-
-}  // namespace
+#include "probing.h"
 
 TEST_CASE("probe: a plugin that crashes, exits or hangs is refused with its phase, and the others are loaded") {
-  const struct {
-    const char* name;
-    Stage reached;
-    const char* text;
-  } cases[] = {
-      {"crashes_at_open", Stage::found, "the plugin crashed (signal 11, Segmentation fault) while loading the library"},
-      // With code 0, which ThreadSanitizer replaces where a thread is still running.
-      {"exits_at_open", Stage::found, "the plugin exited the process (exit code "},
-      {"crashes_in_create", Stage::self_check, "the plugin crashed (signal 11, Segmentation fault) in its `create`"},
-      {"crashes_at_exit", Stage::found, "the plugin crashed (signal 11, Segmentation fault) after shutdown"},
-      {"exits_at_exit", Stage::found, "the plugin exited the process (exit code 3) after shutdown"},
-      {"hangs_in_query", Stage::found, "the plugin did not return within 0.3 s while loading the library"},
-  };
-  for (const auto& row : cases) {
-    CAPTURE(row.name);
-    Options options = probing(ProbeMode::always);
-    if (std::string(row.name) == "hangs_in_query") options.probe.timeout_seconds = 0.3;
-    const Loaded loaded({ending(row.name)}, options);
-    const Record& record = loaded.only();
-    CHECK_FALSE(record.healthy);
-    CHECK(record.status == TENON_INTERNAL);
-    if (row.reached == Stage::self_check) CHECK(record.reached == row.reached);
-    CHECK(contains(record.text, row.text));
-    CHECK(contains(record.remedy, "deny: [" + std::string(row.name) + "]"));
-  }
+  check_ending("crashes_in_create", Stage::self_check, "the plugin " + crash_text() + " in its `create`");
+  // With code 0, which ThreadSanitizer replaces where a thread is still running.
+  check_ending("exits_at_open", Stage::found, "the plugin exited the process (exit code ");
+  check_ending("exits_at_exit", Stage::found, "the plugin exited the process (exit code 3) after shutdown");
+  check_ending("hangs_in_query", Stage::found, "the plugin did not return within 0.3 s while loading the library", 0.3);
   const Loaded loaded({ending("exits_at_open"), file_of("healthy")}, probing(ProbeMode::always));
   REQUIRE(loaded.result.records.size() == 2);
   CHECK(loaded.result.records[1].healthy);
 }
 
 TEST_CASE("probe: what the plugin printed is part of its record") {
-  const Loaded loaded({ending("crashes_at_open")}, probing(ProbeMode::always));
+  const Loaded loaded({ending("crashes_in_create")}, probing(ProbeMode::always));
   CHECK(loaded.only().output == "vendor: no licence");
   CHECK(contains(describe(loaded.only()), "it printed: vendor: no licence"));
 }
@@ -87,9 +32,10 @@ TEST_CASE("probe: a refusal in order is left to the loader, which knows its reas
 
 TEST_CASE("probe: once keeps its answer for as long as the file has the same bytes") {
   const Scratch cache, folder;
-  const fs::path file = folder.path / "libtenon_backend_healthy.so";
-  fs::copy_file(file_of("healthy"), file);
-  const Options once = probing(ProbeMode::once, cache.path / "probes");
+  // One that is unmapped when it is destroyed: Windows keeps the file of a loaded library from being changed.
+  const fs::path file = folder.path() / backend_file_name("unloadable");
+  fs::copy_file(file_of("unloadable"), file);
+  const Options once = probing(ProbeMode::once, cache.path() / "probes");
   CHECK(was_probed(Loaded({file}, once)));
   CHECK_FALSE(was_probed(Loaded({file}, once)));
   fs::last_write_time(file, fs::file_time_type::clock::now() - std::chrono::hours(24));
@@ -97,33 +43,33 @@ TEST_CASE("probe: once keeps its answer for as long as the file has the same byt
   std::ofstream(file, std::ios::binary | std::ios::app) << "more";
   CHECK(was_probed(Loaded({file}, once)));
   CHECK_FALSE(was_probed(Loaded({file}, once)));
-  CHECK(was_probed(Loaded({file}, probing(ProbeMode::always, cache.path / "probes"))));
-  CHECK_FALSE(was_probed(Loaded({file}, probing(ProbeMode::never, cache.path / "probes"))));
+  CHECK(was_probed(Loaded({file}, probing(ProbeMode::always, cache.path() / "probes"))));
+  CHECK_FALSE(was_probed(Loaded({file}, probing(ProbeMode::never, cache.path() / "probes"))));
 }
 
 TEST_CASE("probe: a failure is remembered with its output, and forgotten after an hour") {
   const Scratch cache;
-  const Options once = probing(ProbeMode::once, cache.path);
-  CHECK(was_probed(Loaded({ending("crashes_at_open")}, once)));
-  const Loaded again({ending("crashes_at_open")}, once);
+  const Options once = probing(ProbeMode::once, cache.path());
+  CHECK(was_probed(Loaded({ending("crashes_in_create")}, once)));
+  const Loaded again({ending("crashes_in_create")}, once);
   CHECK_FALSE(was_probed(again));
   CHECK(contains(again.only().text, "the plugin crashed"));
   CHECK(again.only().output == "vendor: no licence");
 
-  const fs::path answer = fs::directory_iterator(cache.path)->path();
+  const fs::path answer = fs::directory_iterator(cache.path())->path();
   std::string text = bytes_of(answer);
   const std::string now = std::to_string(std::time(nullptr)).substr(0, 6);
   const std::size_t at = text.find("\n" + now) + 1;
   text.replace(at, text.find('\n', at) - at, std::to_string(std::time(nullptr) - 3700));
   std::ofstream(answer, std::ios::binary) << text;
-  CHECK(was_probed(Loaded({ending("crashes_at_open")}, once)));
+  CHECK(was_probed(Loaded({ending("crashes_in_create")}, once)));
 }
 
 TEST_CASE("probe: a damaged answer is no answer") {
   const Scratch cache;
-  const Options once = probing(ProbeMode::once, cache.path);
+  const Options once = probing(ProbeMode::once, cache.path());
   CHECK(was_probed(Loaded({file_of("healthy")}, once)));
-  const fs::path answer = fs::directory_iterator(cache.path)->path();
+  const fs::path answer = fs::directory_iterator(cache.path())->path();
   for (const std::string& text : {std::string(), bytes_of(answer).substr(0, 100)}) {
     std::ofstream(answer, std::ios::binary) << text;
     CHECK(was_probed(Loaded({file_of("healthy")}, once)));
@@ -136,7 +82,7 @@ TEST_CASE("probe: without the helper, once loads with a warning and always refus
   const Loaded once({file_of("healthy"), file_of("unloadable")}, options);
   CHECK(once.result.records[0].healthy);
   REQUIRE(once.result.warnings.size() == 1);
-  CHECK(contains(once.result.warnings[0], "in a child process at " + options.probe.helper.string() + ", got none"));
+  CHECK(contains(once.result.warnings[0], "in a child process at " + tenon::platform::text_of(options.probe.helper) + ", got none"));
   CHECK(contains(once.result.warnings[0], "backends.probe: never"));
   options.probe.mode = ProbeMode::always;
   const Loaded always({file_of("healthy")}, options);
@@ -147,7 +93,7 @@ TEST_CASE("probe: without the helper, once loads with a warning and always refus
 TEST_CASE("probe: threads may probe at the same time") {
   const Scratch cache;
   std::atomic<int> healthy{0};
-  const auto work = [&] { healthy += Loaded({file_of("healthy")}, probing(ProbeMode::once, cache.path)).only().healthy ? 1 : 0; };
+  const auto work = [&] { healthy += Loaded({file_of("healthy")}, probing(ProbeMode::once, cache.path())).only().healthy ? 1 : 0; };
   std::thread first(work), second(work);
   first.join();
   second.join();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <unistd.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 
 #include "fuzz.h"
+#include "platform/path.h"
+#include "platform/temporary_name.h"
 
 namespace tenon::fuzz {
 
@@ -27,13 +27,13 @@ std::uint64_t odd_number(Bytes& bytes) {
 const std::string& scratch_folder() {
   static const struct Folder {
     Folder() {
-      std::string name = (std::filesystem::temp_directory_path() / "tenon_fuzz_XXXXXX").string();
-      demand(mkdtemp(name.data()) != nullptr, "a temporary folder can be made");
-      path = name;
+      const auto folder = std::filesystem::temp_directory_path() / platform::temporary_name("tenon-fuzz");
+      demand(std::filesystem::create_directory(folder), "a temporary folder can be made");
+      path = platform::text_of(folder);
     }
     ~Folder() {
       std::error_code ignored;
-      std::filesystem::remove_all(path, ignored);
+      std::filesystem::remove_all(platform::path_of(path), ignored);
     }
     std::string path;
   } folder;

@@ -15,6 +15,11 @@ FATES = {
     "exits": "exited the process (exit code 0)",
     "hangs": "did not return within 2 s",
 }
+FATES_ON_WINDOWS = {
+    **FATES,
+    "segfault": "crashed (exception 0xc0000005, access violation)",
+    "aborts": "exited the process (exit code 3)",
+}
 MOMENTS = {
     "query": "while loading the library and calling its tenon_backend_query",
     "create": "in its `create` or while listing its devices",
@@ -46,7 +51,8 @@ def examine(arguments, entry):
     require(done.returncode == broken, f"doctor: exit code {done.returncode} although the plugin is {reported['state']}")
     print(json.dumps({key: reported.get(key) for key in ("state", "stage", "reason", "remedy", "warnings")}, indent=1))
     if entry.ends in MOMENTS:
-        fate = f"the plugin {FATES[entry.name.split('_')[0]]} {MOMENTS[entry.ends]}"
+        fates = FATES_ON_WINDOWS if entry.plugin.suffix == ".dll" else FATES
+        fate = f"the plugin {fates[entry.name.split('_')[0]]} {MOMENTS[entry.ends]}"
         require(reported["reason"] == fate, f"doctor: expected '{fate}', got '{reported['reason']}'")
         require(reported["stage"] == STAGES[entry.ends], f"doctor: expected stage {STAGES[entry.ends]}, got {reported['stage']}")
     if reported["state"] != "healthy":

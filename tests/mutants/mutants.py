@@ -26,6 +26,10 @@ def read(path):
     return entries
 
 
+# How Windows reports what the list calls signals.
+_WINDOWS = {"signal 11": "exception 0xc0000005", "signal 6": "exit code 3", "signal": "exception"}
+
+
 def arguments(description, *others):
     """The command line of a program that examines one plugin, and the plugin's line."""
     parser = argparse.ArgumentParser(description=description)
@@ -37,4 +41,6 @@ def arguments(description, *others):
     entry.plugin = given.plugins / f"libtenon_backend_{entry.name}.so"
     if not entry.plugin.exists():  # the Windows build
         entry.plugin = given.plugins / f"tenon_backend_{entry.name}.dll"
+        if not entry.unmodified:
+            entry.words = _WINDOWS.get(entry.words, entry.words)
     return given, entry

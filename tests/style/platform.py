@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Holds what differs between operating systems in runtime/core/platform: elsewhere no file asks for the system, includes headers of one
-system, or turns paths into narrow strings. Folders named posix and windows, of which CMake takes one, are free to; platform.txt has the
-other exceptions.
+system, turns paths into narrow strings, or uses what MinGW's C++ library does wrong. Folders named posix and windows, of which CMake takes
+one, are free to; platform.txt has the other exceptions.
 
 Usage: platform.py [--root FOLDER] | --self-test
 """
@@ -26,6 +26,15 @@ HEADER = re.compile(
     r"|psapi\.h|dbghelp\.h)>")
 # Names of files as narrow strings are UTF-8 nowhere but in the functions of platform/path.h.
 NARROW = re.compile(r"(\.(generic_)?string\(\)|\bfs::path\((?!path|entry)\w|\bfilesystem::path\((?!path)\w)")
+# What MinGW's C++ library has and does wrong: waiting on atomics loses wake-ups, locks shared by
+# readers are no locks at their first use, and thread_local objects are freed before they are destroyed.
+UNSAFE = [
+    (re.compile(r"\bstd::shared_(timed_)?mutex\b"), "which lets two threads in on Windows: use tenon/sdk/shared_mutex.h"),
+    (re.compile(r"\bstd::(latch|barrier|(binary|counting)_semaphore)\b"),
+     "which loses wake-ups on Windows: use platform/wait.h, or a mutex and a condition variable"),
+    (re.compile(r"\bthread_local\s+(?:const\s+|constinit\s+)*(?!std::u?int|const\b|constinit\b)(std::\w+[^*;]*|[A-Z]\w*(?!\w))\s+\w+(?:\{|;|\s*=)"),
+     "whose memory is freed before its destructor is called on Windows: use platform/per_thread.h"),
+]
 NARROW_TOPS = ("runtime/", "plugins/loader/", "tools/cli/")
 
 
@@ -54,6 +63,8 @@ def findings(root):
                 yield file, number, f"asks for {match[2]}"
             elif match := HEADER.match(line):
                 yield file, number, f"includes {match[1]}"
+            elif unsafe := next(((m, why) for pattern, why in UNSAFE if (m := pattern.search(line.split("//")[0]))), None):
+                yield file, number, f"has '{unsafe[0][0].strip()}', {unsafe[1]}"
             elif file.startswith(NARROW_TOPS) and (match := NARROW.search(line.split("//")[0])):
                 yield file, number, f"has '{match[1]}', which is not UTF-8 on Windows: use platform::text_of or platform::path_of"
 
@@ -80,7 +91,8 @@ def check(root):
 def self_test():
     """Each kind of wrong line is found, and an exception that has become useless."""
     lines = ["#if defined(_WIN32)", "#include <unistd.h>", "  # include <sys/mman.h>", "#ifdef __linux__", "#include <windows.h>",
-             "  const std::string text = path.string();", "  open(std::filesystem::path(name));"]
+             "  const std::string text = path.string();", "  open(std::filesystem::path(name));", "thread_local std::string text;", "  static thread_local Buffers buffers{};",
+             "  std::binary_semaphore done{0};", "std::shared_mutex mutex;"]
     with tempfile.TemporaryDirectory() as temporary:
         root = pathlib.Path(temporary)
         (root / "tests/style").mkdir(parents=True)

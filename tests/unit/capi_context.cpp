@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <thread>
 
+#include "backend_file.h"
+#include "rooted.h"
 #include "temporary_folder.h"
 
 using namespace tenon::test;
@@ -76,7 +78,7 @@ TEST_CASE("C API: a context has a configuration, devices and a load report") {
 TEST_CASE("C API: paths of plugins have the origin that the caller states, and then are not required") {
   const NoLeaks none;
   const TemporaryFolder folder;
-  folder.write("libtenon_backend_broken.so", std::string("no library"));
+  folder.write(backend_file("broken"), std::string("no library"));
   const std::string path = folder.path();
   const char* plugins[] = {TENON_BACKEND_DIRECTORY, path.c_str(), "/nowhere"};
   const char* origins[] = {nullptr, "package acme", "package gone"};
@@ -97,10 +99,11 @@ TEST_CASE("C API: paths of plugins have the origin that the caller states, and t
   };
   CHECK(origin_of(report["records"], "name", "reference") == "API");
   CHECK(origin_of(report["records"], "name", "broken") == "package acme");
-  CHECK(origin_of(report["places"], "path", "/nowhere") == "package gone");
+  CHECK(origin_of(report["places"], "path", rooted("/nowhere")) == "package gone");
   options.plugin_origins = nullptr;
   TenonContext* refused = nullptr;
-  CHECK_FAILS_WITH("plugin /nowhere (API): expected a backend file or a folder", tenon_context_create(&options, &refused));
+  CHECK_FAILS_WITH("plugin " + rooted("/nowhere") + " (API): expected a backend file or a folder",
+                   tenon_context_create(&options, &refused));
 }
 
 TEST_CASE("C API: bad configurations are errors with line and key") {
@@ -118,9 +121,10 @@ TEST_CASE("C API: bad configurations are errors with line and key") {
   options.config_file = nullptr;
   options.plugin_count = 1;
   CHECK_FAILS_WITH("tenon_context_create: plugins: expected an address, got NULL", tenon_context_create(&options, &context));
-  const char* missing = "/nowhere/libtenon_backend_x.so";
+  const std::string missing_file = rooted("/nowhere/" + backend_file("x"));
+  const char* missing = missing_file.c_str();
   options.plugins = &missing;
-  CHECK_FAILS_WITH("/nowhere/libtenon_backend_x.so", tenon_context_create(&options, &context));
+  CHECK_FAILS_WITH(missing_file, tenon_context_create(&options, &context));
   options.struct_size = 0;
   CHECK_FAILS("INVALID_ARGUMENT: tenon_context_create: options: expected struct_size to be set to sizeof, got 0",
               tenon_context_create(&options, &context));

@@ -187,7 +187,7 @@ TEST_CASE("C API: wrong data is an error") {
   CHECK_FAILS_WITH("part: expected a TENON_DATA_* value, got 9", tenon_data_load("{source: digits}", 9, &data));
   CHECK_FAILS_WITH("no validation part; set validation_split", tenon_data_load("{source: digits}", TENON_DATA_VALIDATION, &data));
   CHECK_FAILS_WITH("expected", tenon_data_load("{source: digitz}", 0, &data));
-  CHECK_FAILS_WITH("/nowhere", tenon_data_load("{source: mnist, directory: /nowhere}", 0, &data));
+  CHECK_FAILS_WITH("nowhere: folder not found", tenon_data_load("{source: mnist, directory: /nowhere}", 0, &data));
   Pairs pairs;
   TenonSampleSource samples = pairs.samples();
   samples.gather = nullptr;

@@ -5,6 +5,8 @@
 #include <doctest/doctest.h>
 #include <tenon/config.h>
 
+#include "platform/system.h"
+#include "rooted.h"
 #include "temporary_folder.h"
 
 using namespace tenon;
@@ -57,7 +59,8 @@ virtual:
 
 TEST_CASE("config: every key reaches its field") {
   const Config config = config_from_text(every_key, "tenon.yaml", "/etc/tenon");
-  CHECK(config.backends.search == std::vector<std::string>{process_environment("HOME").value() + "/lib", "/etc/tenon/rel/dir", "/abs"});
+  CHECK(config.backends.search ==
+        std::vector<std::string>{rooted(platform::home_folder() + "/lib"), rooted("/etc/tenon/rel/dir"), rooted("/abs")});
   CHECK(config.backends.use == std::vector<std::string>{"cuda", "openblas"});
   CHECK(config.backends.allow == std::vector<std::string>{"cuda", "openblas", "reference"});
   CHECK(config.backends.deny == std::vector<std::string>{"sycl"});
@@ -76,7 +79,7 @@ TEST_CASE("config: every key reaches its field") {
   CHECK(config.seed == UINT64_MAX);
   CHECK(config.threads == 2);
   CHECK(config.logging.level == LogLevel::debug);
-  CHECK(config.logging.file == "/etc/tenon/run.log");
+  CHECK(config.logging.file == rooted("/etc/tenon/run.log"));
   CHECK(config.log_device_placement);
   CHECK(config.check_numerics == CheckNumerics::outputs);
   CHECK(config.fusion == Fusion::off);
@@ -226,7 +229,7 @@ TEST_CASE("config: overrides set any key, and their errors name the override") {
   CHECK(wrong("device.index", "3") == "--set device.index=3: key 'device': expected a device name, got a map");
   // The path of a dedicated option is text, whatever YAML would parse it as.
   apply_override(config, "logging.file", "/tmp/a: b # c", {Origin::Kind::command_line, "--log-file"}, true);
-  CHECK(config.logging.file == "/tmp/a: b # c");
+  CHECK(config.logging.file == rooted("/tmp/a: b # c"));
 }
 
 TEST_CASE_FIXTURE(InFolder, "config: precedence is API, command line, environment, YAML, default, in every combination") {
@@ -338,7 +341,7 @@ TEST_CASE_FIXTURE(InFolder, "config: a training file cannot decide which native 
   sources.layers = {Config()};
   apply_override(sources.layers[0], "backends.search", "[/mine]", {Origin::Kind::command_line, "--set backends.search=[/mine]"});
   sources.file = folder.write("tenon.yaml", "backends: {probe: never}\n");
-  CHECK(resolve_config(sources).backends.search == std::vector<std::string>{"/mine"});
+  CHECK(resolve_config(sources).backends.search == std::vector<std::string>{rooted("/mine")});
   CHECK(resolve_config(sources).backends.probe == BackendProbe::always);
 }
 

@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include "config/model_yaml.h"
+#include "rooted.h"
 #include "temporary_folder.h"
 
 using namespace tenon;
@@ -84,7 +85,7 @@ backends: {use: [openblas], options: {openblas: {threads: 2}}}
   CHECK(t.model.name == "inline");
   CHECK(t.model.layers.size() == 2);
   CHECK(t.data->source == DataSource::idx);
-  CHECK(t.data->directory == "/base/data/x");
+  CHECK(t.data->directory == rooted("/base/data/x"));
   CHECK(t.data->normalize == Normalize::gorgonia);
   CHECK(t.data->train_count == 600);
   CHECK(t.data->test_count == 100);
@@ -107,11 +108,11 @@ backends: {use: [openblas], options: {openblas: {threads: 2}}}
   CHECK(t.log_style == LogStyle::gorgonia);
   CHECK(t.fit.steps_per_epoch == 50);
   REQUIRE(t.checkpoint.has_value());
-  CHECK(t.checkpoint->directory == "/base/runs/ck");
+  CHECK(t.checkpoint->directory == rooted("/base/runs/ck"));
   CHECK(t.checkpoint->every_epochs == 2);
   CHECK(t.checkpoint->keep == 3);
   CHECK(t.resume.kind == ResumeDefinition::Kind::automatic);
-  CHECK(t.output == "/base/runs/out");
+  CHECK(t.output == rooted("/base/runs/out"));
   CHECK(t.config.device == "cpu:0");
   CHECK(t.config.seed == 42);
   CHECK(t.config.deterministic);
@@ -281,7 +282,7 @@ TEST_CASE("train: an error has file, line and key") {
 }
 
 TEST_CASE("train: resume takes a path or a keyword") {
-  CHECK(train_of("resume: runs/ck/epoch-3\n").resume.path == "/base/runs/ck/epoch-3");
+  CHECK(train_of("resume: runs/ck/epoch-3\n").resume.path == rooted("/base/runs/ck/epoch-3"));
   CHECK(train_of("resume: never\n").resume.kind == ResumeDefinition::Kind::never);
 }
 
@@ -296,7 +297,7 @@ TEST_CASE("train: overrides are applied before types are checked, and their erro
   CHECK(t.config.origin_of("device") == "--set device=cpu:2");
   CHECK(train_error("", {{"epochs", "abc"}}) == "--set epochs=abc: key 'epochs': expected an integer in [1, 1099511627776], got 'abc'");
   CHECK(train_error("", {{"epohcs", "3"}}) == "--set epohcs=3: unknown key 'epohcs'; did you mean 'epochs'?");
-  CHECK(train_of("", {{"data.directory", "/a: b", "--data /a: b", true}}).data->directory == "/a: b");
+  CHECK(train_of("", {{"data.directory", "/a: b", "--data /a: b", true}}).data->directory == rooted("/a: b"));
 }
 
 TEST_CASE_FIXTURE(InFolder, "train: a model in a separate file is found next to train.yaml, and overrides reach into it") {
@@ -408,7 +409,7 @@ callbacks:
   CHECK(t.fit.accumulate == 4);
   REQUIRE(t.callbacks.size() == 9);
   const auto& checkpoint = std::get<Checkpoint::Options>(t.callbacks[0]);
-  CHECK(checkpoint.directory == "/base/best");
+  CHECK(checkpoint.directory == rooted("/base/best"));
   CHECK(checkpoint.best);
   CHECK(checkpoint.monitor.name == "val_accuracy");
   CHECK(checkpoint.monitor.mode == Monitor::Mode::max);
@@ -419,9 +420,9 @@ callbacks:
   CHECK(std::get<ReduceOnPlateau::Options>(t.callbacks[2]).cooldown == 1);
   CHECK(std::get<LearningRateSchedule::Options>(t.callbacks[3]).initial == 0.3);
   CHECK(std::holds_alternative<TerminateOnNan::Options>(t.callbacks[4]));
-  CHECK(std::get<CsvLog::Options>(t.callbacks[5]).file == "/base/log.csv");
-  CHECK(std::get<JsonLines::Options>(t.callbacks[6]).file == "/base/log.jsonl");
-  CHECK(std::get<TensorBoard::Options>(t.callbacks[7]).directory == "/base/events");
+  CHECK(std::get<CsvLog::Options>(t.callbacks[5]).file == rooted("/base/log.csv"));
+  CHECK(std::get<JsonLines::Options>(t.callbacks[6]).file == rooted("/base/log.jsonl"));
+  CHECK(std::get<TensorBoard::Options>(t.callbacks[7]).directory == rooted("/base/events"));
   CHECK(std::get<Curves::Options>(t.callbacks[8]).title == "A title");
   CHECK(contains(train_error("callbacks: [early_stoping]\n"), "did you mean 'early_stopping'?"));
   CHECK(train_error("callbacks: [{csv: {fil: x}}]\n") == "train.yaml:4:20: callbacks[0] csv: unknown key 'fil'; did you mean 'file'?");

@@ -12,6 +12,7 @@
 #include "core/log.h"
 #include "data/image_file.h"
 #include "data_testing.h"
+#include "rooted.h"
 #include "temporary_folder.h"
 
 using namespace tenon;
@@ -37,9 +38,10 @@ std::string chunk(const std::string& type, const std::string& content) {
 std::string png(std::uint32_t width, const std::vector<Bytes>& rows, char colour, char depth = 8, const std::string& between = "") {
   std::string lines;
   for (const Bytes& row : rows) lines += '\0' + text_of(row);
-  std::string packed(compressBound(lines.size()), '\0');
-  uLongf size = packed.size();
-  REQUIRE(compress(reinterpret_cast<Bytef*>(packed.data()), &size, reinterpret_cast<const Bytef*>(lines.data()), lines.size()) == Z_OK);
+  const auto lines_size = static_cast<uLong>(lines.size());
+  uLongf size = compressBound(lines_size);
+  std::string packed(size, '\0');
+  REQUIRE(compress(reinterpret_cast<Bytef*>(packed.data()), &size, reinterpret_cast<const Bytef*>(lines.data()), lines_size) == Z_OK);
   packed.resize(size);
   const std::string header =
       big_endian(width) + big_endian(static_cast<std::uint32_t>(rows.size())) + depth + colour + std::string(3, '\0');
@@ -136,7 +138,7 @@ TEST_CASE_FIXTURE(Pictures, "image folder: train and test are sibling folders wi
 }
 
 TEST_CASE_FIXTURE(Pictures, "image folder: images of different sizes and empty folders are rejected") {
-  const std::string first = write("a/1.pgm", "P5 1 1 255\nx"), second = write("b/1.pgm", "P5 2 1 255\nxy");
+  const std::string first = rooted(write("a/1.pgm", "P5 1 1 255\nx")), second = rooted(write("b/1.pgm", "P5 2 1 255\nxy"));
   CHECK_ERROR(second + ": expected the shape of the first image " + first +
                   ", (1,1,1), got (1,1,2); data: {image: {resize: [1, 1], channels: greyscale}} gives all images one shape",
               load_image_folder(folder.path(), Split::train));

@@ -9,6 +9,7 @@
 
 #include "config/model_yaml.h"
 #include "data_testing.h"
+#include "rooted.h"
 #include "temporary_folder.h"
 #include "train/datasets.h"
 
@@ -227,7 +228,8 @@ TEST_CASE("splits: a cache on disk is reused, and rewritten when a file changes"
   std::filesystem::file_time_type written;
   for (int run = 0; run < 2; ++run) {
     if (run == 1) {
-      written = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
+      // In whole seconds: what each system and file system keeps.
+      written = std::chrono::floor<std::chrono::seconds>(std::filesystem::file_time_type::clock::now()) - std::chrono::hours(1);
       for (const auto& entry : std::filesystem::directory_iterator(cache.path())) std::filesystem::last_write_time(entry, written);
     }
     const DataSplits cached = make(yaml, path);
@@ -288,7 +290,7 @@ TEST_CASE("data yaml: every key reaches its field") {
       "source: csv, directory: d, delimiter: tab, header: false, label: -1, target: classes, test_split: 0.2, seed: 4, "
       "workers: 3, prefetch: 5, pinned: true, shuffle_buffer: 100, cache: disk, cache_directory: c");
   const DataDefinition& csv = *run.data;
-  CHECK(csv.directory == "/base/d");
+  CHECK(csv.directory == rooted("/base/d"));
   CHECK(csv.csv.delimiter == '\t');
   CHECK(csv.csv.header == CsvOptions::Header::absent);
   CHECK(csv.csv.label == "-1");
@@ -299,7 +301,7 @@ TEST_CASE("data yaml: every key reaches its field") {
   CHECK(run.fit.pinned);
   CHECK(run.fit.shuffle_buffer == 100);
   CHECK(csv.cache == DataCache::disk);
-  CHECK(csv.cache_directory == "/base/c");
+  CHECK(csv.cache_directory == rooted("/base/c"));
   CHECK_FALSE(csv.normalize.has_value());
   const DataDefinition images =
       definition_of("source: cifar10, normalize: {mean: [1, 2, 3], std: [4, 5, 6]}, augment: {crop: {padding: 4}, flip: horizontal}");
@@ -371,8 +373,8 @@ TEST_CASE("data: sample weights of a file or a column go to the samples of all p
   CHECK(shown(images.train).size() == 10);
   CHECK_FALSE(images.test->sample_weights().defined());
   CHECK(refusal_of("source: digits, train_count: 9, test_count: 2, " + files + "cache: none") ==
-        "data: sample_weight " + folder.path() +
-            "/weights.npy: digits train: expected one sample weight per sample, 9 numbers, got f32(10)");
+        "data: sample_weight " + folder.file("weights.npy") +
+            ": digits train: expected one sample weight per sample, 9 numbers, got f32(10)");
 
   folder.write("train.csv", "a,w,label\n1,2,0\n3,4,1\n");
   folder.write("test.csv", "a,w,label\n1,5,0\n");
@@ -380,6 +382,6 @@ TEST_CASE("data: sample weights of a file or a column go to the samples of all p
   CHECK(shown(table.train) == std::vector<float>{2, 4});
   CHECK(shown(table.test) == std::vector<float>{5});
   CHECK(table.train->x_type().shape == Shape{1});
-  CHECK(definition_of("source: idx, sample_weight: w.npy").sample_weights == "/base/w.npy");
+  CHECK(definition_of("source: idx, sample_weight: w.npy").sample_weights == rooted("/base/w.npy"));
   CHECK(contains(yaml_refusal_of("source: markov, sample_weight: w.npy"), "unknown key 'data.sample_weight'"));
 }

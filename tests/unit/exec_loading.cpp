@@ -2,15 +2,17 @@
 // What a user asks of backends and devices is done, or an error or one warning says why not.
 #include <filesystem>
 
+#include "backend_file.h"
 #include "exec/context_state.h"
 #include "exec/device_state.h"
 #include "log_file.h"
+#include "platform/conventions.h"
 #include "testing.h"
 
 namespace tenon::test {
 namespace {
 
-const std::string reference_file = TENON_BACKEND_DIRECTORY "/libtenon_backend_reference.so";
+const std::string reference_file = built_backend("reference");
 
 Config warning_config(const std::string& device) {
   Config config = test_config(device);
@@ -19,34 +21,36 @@ Config warning_config(const std::string& device) {
 }
 
 TEST_CASE_FIXTURE(InFolder, "loading: a plugin path that does not exist, has no backend or is none is an error, and makes no folder") {
-  const std::filesystem::path missing = folder.path() + "/nowhere";
+  const std::filesystem::path missing = platform::path_of(folder.file("nowhere"));
   CHECK_ERROR_CONTAINS(
-      "plugin " + missing.string() + " (command line): expected a backend file or a folder of backend files, got: no such folder",
+      "plugin " + platform::text_of(missing) + " (command line): expected a backend file or a folder of backend files, got: no such folder",
       Context(test_config(), {}, {missing}));
   CHECK_FALSE(std::filesystem::exists(missing));
-  CHECK_ERROR_CONTAINS("there is no such file", Context(test_config(), {missing / "libtenon_backend_x.so"}));
-  CHECK_ERROR_CONTAINS("got: the folder has no file named libtenon_backend_<name>.so", Context(test_config(), {folder.path()}));
-  const std::string broken = folder.write("libtenon_backend_broken.so", "not a library");
+  CHECK_ERROR_CONTAINS("there is no such file", Context(test_config(), {missing / backend_file("x")}));
+  CHECK_ERROR_CONTAINS("got: the folder has no file named " + backend_file("<name>"), Context(test_config(), {folder.path()}));
+  const std::string broken = folder.write(backend_file("broken"), "not a library");
   CHECK_ERROR_CONTAINS("plugin broken (" + broken + ", API): not usable, stage 'found' reached", Context(test_config(), {broken}));
 }
 
 TEST_CASE_FIXTURE(InFolder, "loading: a broken file in a folder is one warning that names it") {
-  folder.write("libtenon_backend_broken.so", "not a library");
+  folder.write(backend_file("broken"), "not a library");
   Config config = warning_config("reference:0");
   config.backends.search.push_back(folder.path());
   const LogFile log(config);
   const Context context(config);
-  CHECK(count_of(log.text(), "warning: backend broken (" + folder.path() + "/libtenon_backend_broken.so, backends.search): not usable") ==
-        1);
+  CHECK(count_of(log.text(), "warning: backend broken (" + folder.file(backend_file("broken")) + ", backends.search): not usable") == 1);
 }
 
 TEST_CASE_FIXTURE(InFolder, "loading: a backend is replaced by its file as it is now, when nothing of it is alive") {
-  const std::filesystem::path file = folder.file("libtenon_backend_reference.so");
-  // As an installer does: a file that is mapped is never written to.
+  const std::filesystem::path file = folder.file(backend_file("reference"));
+  // As an installer does: a file that is mapped is never written to. Windows lets it be renamed, and keeps it while it is loaded.
+  const TemporaryFolder old;
   const auto replace_by = [&](const std::filesystem::path& source) {
     std::filesystem::copy_file(source, folder.file("new"));
+    if (std::filesystem::exists(file)) std::filesystem::rename(file, old.file(std::to_string(old.count_files())));
     std::filesystem::rename(folder.file("new"), file);
   };
+  const bool keeps_loaded_files = platform::conventions().format == platform::BinaryFormat::pe;
   replace_by(reference_file);
   Context context(test_config("openblas:0"), {file});
   const Device other = context.device("openblas:0");
@@ -67,15 +71,15 @@ TEST_CASE_FIXTURE(InFolder, "loading: a backend is replaced by its file as it is
   CHECK((code() != first));
   CHECK(sum() == std::vector<float>{2, 4});
   CHECK(context.device("openblas:0") == other);
-  CHECK(folder.count_files() == 1);
+  CHECK(folder.count_files() == (keeps_loaded_files ? 2 : 1));  // what was loaded is a copy of the file
 
   const auto second = code();
   const std::size_t services = context.state()->services.size();
-  replace_by(TENON_BACKEND_DIRECTORY "/libtenon_backend_openblas.so");
-  CHECK_ERROR("reload_backend: 'reference' stays as it was: " + file.string() + " now calls itself 'openblas'",
+  replace_by(built_backend("openblas"));
+  CHECK_ERROR("reload_backend: 'reference' stays as it was: " + platform::text_of(file) + " now calls itself 'openblas'",
               context.reload_backend("reference"));
   std::filesystem::rename(folder.write("new", "not a library"), file);
-  CHECK_ERROR_CONTAINS("reload_backend: 'reference' stays as it was: reference (" + file.string() + ", reload): not usable",
+  CHECK_ERROR_CONTAINS("reload_backend: 'reference' stays as it was: reference (" + platform::text_of(file) + ", reload): not usable",
                        context.reload_backend("reference"));
   CHECK((code() == second));
   CHECK(sum() == std::vector<float>{2, 4});
@@ -109,8 +113,8 @@ TEST_CASE("loading: the key that excludes a backend is named as written, a missp
 }
 
 TEST_CASE_FIXTURE(InFolder, "loading: auto warns once, with the reason, if it is left with the oracle") {
-  std::filesystem::copy_file(reference_file, folder.path() + "/libtenon_backend_reference.so");
-  folder.write("libtenon_backend_better.so", "not a library");
+  std::filesystem::copy_file(reference_file, folder.file(backend_file("reference")));
+  folder.write(backend_file("better"), "not a library");
   Config config = warning_config("auto");
   config.backends.search = {folder.path()};
   config.backends.deny = {"openblas", "cuda"};  // of the folder next to this program

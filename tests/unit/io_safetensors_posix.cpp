@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Safetensors files: a full disk, a killed process.
+// Safetensors files: a full disk, a killed process, a file with a hole.
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -46,4 +46,11 @@ TEST_CASE_FIXTURE(InFolder, "safetensors: a full disk or a kill during save leav
   CHECK(text.find(path + ": cannot be written: File too large after 4096 bytes, ") == 0);
   CHECK(load_safetensors(path).find("w")->item() == 1.0);
   CHECK(folder.count_files() == 1);
+}
+
+TEST_CASE_FIXTURE(InFolder, "safetensors: a huge header of a huge file is rejected before it is read") {
+  const std::string length("\x01\xe1\xf5\x05\0\0\0\0", 8);  // 100000001
+  const std::string path = folder.write("sparse", length + "{}");
+  REQUIRE(truncate(path.c_str(), off_t{1} << 33) == 0);  // a hole of 8 GiB: nothing on disk
+  CHECK_ERROR_CONTAINS("expected a header of at most 100000000 bytes, got a length of 100000001", load_safetensors(path));
 }

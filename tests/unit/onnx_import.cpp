@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "onnx_testing.h"
+#include "platform/conventions.h"
 
 using namespace tenon;
 using namespace tenon::test;
@@ -202,8 +203,10 @@ TEST_CASE("onnx import: external data is read from the folder of the model and n
   CHECK(message({{"location", "w.bin"}, {"length", "4"}}).find("expected 8 bytes of external data, got a length of 4") !=
         std::string::npos);
   CHECK(message({{"location", "absent.bin"}}).find("file not found") != std::string::npos);
-  std::filesystem::create_symlink("/etc/passwd", files.folder.file("link.bin"));
-  CHECK(message({{"location", "link.bin"}}).find("which is a symbolic link: copy the file") != std::string::npos);
+  std::error_code no_links;  // Windows may refuse to make one
+  std::filesystem::create_symlink("/etc/passwd", files.folder.file("link.bin"), no_links);
+  if (!no_links) CHECK(message({{"location", "link.bin"}}).find("which is a symbolic link: copy the file") != std::string::npos);
+  CHECK((!no_links || platform::conventions().format == platform::BinaryFormat::pe));
   std::filesystem::create_hard_link(files.folder.file("w.bin"), files.folder.file("hard.bin"));
   CHECK(message({{"location", "hard.bin"}}).find("which is a hard link: copy the file") != std::string::npos);
 }

@@ -446,7 +446,7 @@ TEST_CASE_FIXTURE(Exported, "onnx learn: YAML names the file relative to itself,
   CHECK(contains(load_model(folder.file("model.yaml")).summary(), "of these frozen: 14 "));
   const auto message = [&](const std::string& text) { return message_of([&] { run_of(text); }); };
   CHECK(contains(message("model: {onnx: no.onnx}\n"), "train.yaml:1:15: onnx: "));
-  CHECK(contains(message("model: {onnx: no.onnx}\n"), "/no.onnx"));
+  CHECK(contains(message("model: {onnx: no.onnx}\n"), folder.file("no.onnx")));
   CHECK(contains(message("model: {onnx: net.onnx, layers: [flatten]}\n"),
                  "key 'onnx': expected one of onnx and layers, got both; a layer of the list may be `onnx: {file: ...}`"));
   CHECK(contains(message("model: {onnx: {fil: net.onnx}}\n"), "unknown key 'fil'; did you mean 'file'?"));

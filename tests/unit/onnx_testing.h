@@ -131,10 +131,14 @@ class OnnxFiles {
     return folder.write(name, onnx::serialize(record));
   }
   onnx::Model load(const onnx::ModelRecord& record, const onnx::LoadOptions& options = {}) const {
-    return onnx::Model::load(write(record), context, options);
+    // A new name each time: Windows keeps the file of a loaded model from being written to.
+    return onnx::Model::load(write(record, "loaded-" + std::to_string(loaded_++) + ".onnx"), context, options);
   }
   const TemporaryFolder folder;
   const Context context;
+
+ private:
+  mutable int loaded_ = 0;
 };
 
 /// The error of an import, without the path before it.

@@ -4,16 +4,21 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <system_error>
+#include <thread>
 
 #include "io/atomic_file.h"
 #include "io/lock_file.h"
 #include "io/output_target.h"
+#include "platform/file_facts.h"
 #include "platform/mapping.h"
 #include "platform/memory.h"
 #include "platform/processors.h"
+#include "platform/temporary_name.h"
 #include "temporary_folder.h"
 
 namespace tenon {
@@ -42,6 +47,18 @@ TEST_CASE_FIXTURE(InFolder, "file: its kind, size and content") {
   CHECK(platform::link_kind(folder.file("missing")) == platform::LinkKind::none);
 }
 
+TEST_CASE_FIXTURE(InFolder, "file: the time of a write is told in less than seconds") {
+  const std::string first = folder.write("a", "1");
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  const std::string second = folder.write("b", "2");
+  const auto between = platform::write_time(platform::path_of(second)) - platform::write_time(platform::path_of(first));
+  CHECK(between > std::chrono::milliseconds(10));
+  CHECK(between < std::chrono::minutes(1));
+  const auto age = std::filesystem::file_time_type::clock::now() - platform::write_time(platform::path_of(second));
+  CHECK(std::chrono::abs(age) < std::chrono::minutes(1));
+  CHECK(platform::write_time(platform::path_of(folder.file("none"))) == std::filesystem::file_time_type::min());
+}
+
 TEST_CASE_FIXTURE(InFolder, "file: a second name of the same file is a hard link") {
   const std::string path = folder.write("a", "text");
   std::filesystem::create_hard_link(platform::path_of(path), platform::path_of(folder.file("b")));
@@ -66,16 +83,38 @@ TEST_CASE_FIXTURE(InFolder, "atomic file: replaces a file, again and again, and 
 
 TEST_CASE_FIXTURE(InFolder, "atomic file: whoever reads a file keeps its content while it is replaced") {
   const std::string path = folder.write("a", "old");
-  const platform::InputFile reader = platform::open_input(path);
-  const std::string problem = test::message_of([&] { io::write_atomically(path, "new"); });
-  // Windows before version 10, and Wine, do not replace a file that is open.
-  CHECK((problem == "no error" || test::contains(problem, "a: cannot be replaced: ")));
-  CHECK(folder.read("a") == (problem == "no error" ? "new" : "old"));
+  {
+    const platform::InputFile reader = platform::open_input(path);
+    io::write_atomically(path, "new");
+    CHECK(folder.read("a") == "new");
+    char text[8] = "";
+    std::uint64_t got = 0;
+    CHECK_FALSE(reader.file.read(text, sizeof text, got));
+    CHECK(std::string(text, got) == "old");
+  }
   CHECK(folder.count_files() == 1);
-  char text[8] = "";
-  std::uint64_t got = 0;
-  CHECK_FALSE(reader.file.read(text, sizeof text, got));
-  CHECK(std::string(text, got) == "old");
+}
+
+TEST_CASE_FIXTURE(InFolder, "atomic file: a file that is mapped is replaced, and the mapping keeps its content") {
+  const std::string path = folder.write("a", "old content");
+  platform::InputFile input = platform::open_input(path);
+  std::error_code error;
+  const platform::Mapping mapping(input.file, static_cast<std::size_t>(input.size_bytes), error);
+  REQUIRE_FALSE(error);
+  static_cast<void>(input.file.close());
+  io::write_atomically(path, "new content");
+  CHECK(folder.read("a") == "new content");
+  CHECK(std::string(reinterpret_cast<const char*>(mapping.address()), mapping.size_bytes()) == "old content");
+}
+
+TEST_CASE_FIXTURE(InFolder, "temporary names: those of killed processes are removed after an hour") {
+  const std::string old = folder.write(platform::temporary_name("a"), ""), young = folder.write(platform::temporary_name("a"), ""),
+                    other = folder.write(platform::temporary_name("b"), ""), no_digits = folder.write(".a.0123.tmp", "");
+  const auto long_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(2);
+  for (const std::string& path : {old, other, no_digits}) std::filesystem::last_write_time(platform::path_of(path), long_ago);
+  platform::remove_old_temporaries(folder.path(), "a");
+  CHECK_FALSE(std::filesystem::exists(platform::path_of(old)));
+  for (const std::string& path : {young, other, no_digits}) CHECK(std::filesystem::exists(platform::path_of(path)));
 }
 
 TEST_CASE_FIXTURE(InFolder, "file: a copy takes the place of another file") {

@@ -11,6 +11,8 @@
 #include <new>
 #include <stdexcept>
 
+#include "platform/memory.h"
+
 namespace tenon::sdk_test {
 
 // ---------------------------------------------------------------- kernels
@@ -451,14 +453,14 @@ TestHost::TestHost(std::uint32_t threads) : threads_(threads) {
     if (host.allocations_left > 0) --host.allocations_left;
     if (alignment < 64) host.misaligned = true;
     if (size > (std::uint64_t{1} << 40)) return nullptr;
-    void* memory = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+    void* memory = platform::allocate_aligned(alignment, (size + alignment - 1) / alignment * alignment);
     std::memset(memory, 0xCD, size);
     ++host.allocations, ++host.live_blocks, host.live_bytes += static_cast<std::int64_t>(size);
     return memory;
   };
   table_.release = [](tenon_host_context* context, void* memory, std::uint64_t size) {
     --cast(context)->live_blocks, cast(context)->live_bytes -= static_cast<std::int64_t>(size);
-    std::free(memory);
+    platform::free_aligned(memory);
   };
   table_.parallel_for = [](tenon_host_context* context, const tenon_run*, std::int64_t count, std::int64_t grain,
                            void (*body)(void*, std::int64_t, std::int64_t), void* argument) {

@@ -3,12 +3,12 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <future>
 #include <memory>
 #include <mutex>
-#include <semaphore>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -25,6 +25,26 @@ inline Tensor rows(const std::vector<float>& values) {
   return Tensor::of<float>(values, {static_cast<std::int64_t>(values.size()), 1});
 }
 
+/// What one thread sends and another one waits for. std::binary_semaphore of libstdc++ loses wake-ups where the system has no futex.
+class Signal {
+ public:
+  void send() {
+    const std::lock_guard lock(mutex_);
+    ++sent_;
+    changed_.notify_one();
+  }
+  void receive() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return sent_ > 0; });
+    --sent_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int sent_ = 0;
+};
+
 /// A function y = 2 x that keeps the inputs of its calls, fails on negative elements, and can be held in a call.
 /// Threads  any.
 class ControlledModel {
@@ -39,8 +59,8 @@ class ControlledModel {
     held_ = true;
   }
   /// Waits until the held call has begun.
-  void wait_for_call() { begun_.acquire(); }
-  void release() { released_.release(); }
+  void wait_for_call() { begun_.receive(); }
+  void release() { released_.send(); }
 
   /// The elements of x in each call so far.
   std::vector<std::vector<float>> calls() const {
@@ -59,8 +79,8 @@ class ControlledModel {
       held = std::exchange(held_, false);
     }
     if (held) {
-      begun_.release();
-      released_.acquire();
+      begun_.send();
+      released_.receive();
     }
     for (std::int64_t i = 0; i < y.count(); ++i) {
       if (x[static_cast<std::size_t>(i)] < 0) throw std::runtime_error("a negative element");
@@ -72,7 +92,7 @@ class ControlledModel {
   mutable std::mutex mutex_;
   bool held_ = false;
   std::vector<std::vector<float>> calls_;
-  std::binary_semaphore begun_{0}, released_{0};
+  Signal begun_, released_;
 };
 
 /// A batcher whose first batch, of the element 0, is held, so that later requests wait until release().

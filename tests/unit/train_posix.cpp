@@ -7,9 +7,11 @@
 
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 
 #include <tenon/callbacks.h>
 
+#include "io/input_file.h"
 #include "temporary_folder.h"
 #include "train_testing.h"
 
@@ -39,6 +41,29 @@ TEST_CASE_FIXTURE(InFolder, "model: moving it in a callback ends the process wit
   REQUIRE(waitpid(child, &status, 0) == child);
   CHECK(WEXITSTATUS(status) == 42);
   CHECK(folder.read("err") == "tenon: error: the model is moved while fit runs on it, probably in a callback; wait until fit returns\n");
+}
+
+TEST_CASE_FIXTURE(InFolder, "checkpoint: the old one stays valid until its replacement is complete") {
+  const Context context(deterministic());
+  Model model = classifier(context);
+  model.fit(digits());
+  model.save(folder.path(), "c");
+  const auto saved = weights(model);
+  model.fit(digits(), {.epochs = 2});
+  // The YAML, which is written last, becomes a link to a descriptor that can only be read.
+  std::filesystem::rename(folder.file("c.yaml"), folder.file("kept.yaml"));
+  const io::OpenFile kept = io::open_for_reading(folder.file("kept.yaml"));
+  std::filesystem::create_symlink("/proc/self/fd/" + std::to_string(kept.file.native()), folder.file("c.yaml"));
+  CHECK_ERROR_CONTAINS("cannot be written: Bad file descriptor", model.save(folder.path(), "c"));
+  Model again = classifier(context);
+  CHECK(again.load(folder.path() + "/c.yaml").epoch == 1);
+  CHECK(weights(again) == saved);
+
+  std::filesystem::rename(folder.file("kept.yaml"), folder.file("c.yaml"));
+  model.save(folder.path(), "c");
+  CHECK(again.load(folder.path() + "/c.yaml").epoch == 2);
+  CHECK(weights(again) == weights(model));
+  CHECK(folder.count_files() == 2);
 }
 
 TEST_CASE_FIXTURE(InFolder, "checkpoint: a full disk leaves the old one valid") {

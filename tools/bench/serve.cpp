@@ -7,7 +7,7 @@
 #include <chrono>
 #include <exception>
 #include <functional>
-#include <latch>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -63,10 +63,11 @@ void run_clients(std::span<const NamedTensors> requests, double seconds, const s
   std::mutex mutex;  // of the results and the error
   std::exception_ptr error;
   std::vector<double> latencies;
-  std::latch start(static_cast<std::ptrdiff_t>(requests.size()) + 1);
+  std::promise<void> start;
+  const std::shared_future<void> started = start.get_future().share();
   const auto client = [&](const NamedTensors& request) {
     std::vector<double> ns;
-    start.arrive_and_wait();
+    started.wait();
     try {
       const Clock::time_point begin = Clock::now();
       do {
@@ -86,7 +87,7 @@ void run_clients(std::span<const NamedTensors> requests, double seconds, const s
   for (const NamedTensors& request : requests) clients.emplace_back(client, std::cref(request));
   const double cpu_begin = cpu_time_ns();
   const Clock::time_point begin = Clock::now();
-  start.arrive_and_wait();
+  start.set_value();
   clients.clear();  // joins them
   const double elapsed_ns = ns_since(begin);
   if (error) std::rethrow_exception(error);

@@ -3,9 +3,12 @@
 
 #include <cstdio>
 #include <exception>
+#include <optional>
 #include <string>
 
 #include <tenon/stream.h>
+
+#include "platform/per_thread.h"
 
 namespace tenon::shim {
 namespace {
@@ -66,26 +69,14 @@ const Home& home() {
   return *start.home;
 }
 
-/// The place of a thread, and whether the thread has ended. Calls that run even later, at exit, use the common place.
-struct Own {
-  const Place* place;
-  bool ended;
-};
-thread_local Own own{nullptr, false};
-struct OwnEnd {
-  ~OwnEnd() {
-    delete own.place;
-    own = {nullptr, true};
-  }
-};
+constinit const platform::PerThread<std::optional<Place>> own;
 
+/// The place of this thread. Calls that come when it has ended, at exit, use the common place.
 const Place& own_place(const Home& here) {
-  if (own.place != nullptr) return *own.place;
-  if (own.ended) return here.common;
-  own.place = new Place{here.device, blas::Queue(Stream(here.device)), here.host_addressable};
-  static thread_local const OwnEnd end;
-  (void)end;
-  return *own.place;
+  if (platform::own_thread_values_ended()) return here.common;
+  std::optional<Place>& place = *own;
+  if (!place) place.emplace(Place{here.device, blas::Queue(Stream(here.device)), here.host_addressable});
+  return *place;
 }
 
 }  // namespace

@@ -402,7 +402,7 @@ std::string text_of(const fs::path& file) {
 void add_generate_docs_verb(CLI::App& app) {
   auto out = std::make_shared<fs::path>(".");
   CLI::App* command = add_external_verb(app, "generate-docs");
-  add_path(*command, "--out", *out, "output folder")->type_name("DIR")->check(CLI::ExistingDirectory)->default_str(".");
+  add_path(*command, "--out", *out, "output folder")->type_name("DIR")->default_str(".");
   command->callback([out] {
     const std::string ops = ops_page(installation_prefix() / "include" / "tenon"), blas = blas_page();
     write(*out / "ops.md", ops);

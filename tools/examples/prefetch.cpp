@@ -1,6 +1,6 @@
 // Prefetch: a worker thread reads batch n + 1 while batch n trains. Prints the events in order. Each step here waits until the next batch
 // has been read: without prefetch the first one would never end.
-#include <atomic>
+#include <condition_variable>
 #include <cstdio>
 #include <mutex>
 
@@ -11,8 +11,9 @@ using namespace tenon;
 namespace {
 
 constexpr std::int64_t batch_size = 100, batches = 6;
-std::mutex print_mutex;
-std::atomic<std::int64_t> last_read = -1;
+std::mutex print_mutex, read_mutex;
+std::condition_variable read_changed;
+std::int64_t last_read = -1;  ///< guarded by read_mutex
 
 void event(const char* what, std::int64_t batch) {
   const std::lock_guard lock(print_mutex);
@@ -29,8 +30,9 @@ class LoggedDataset final : public Dataset {
   void gather(std::span<const std::int64_t> indices, std::span<Tensor> inputs, std::span<Tensor> targets) const override {
     data_->gather(indices, inputs, targets);
     event("  read", indices[0] / batch_size);
+    const std::lock_guard lock(read_mutex);
     last_read = indices[0] / batch_size;
-    last_read.notify_all();
+    read_changed.notify_all();
   }
 
  private:
@@ -52,7 +54,10 @@ int main() {
   while (const Batch* batch = stream.next()) {
     event("train begins:", batch->index);
     model.train_batch(batch->x(), batch->y());
-    for (std::int64_t seen = last_read; seen <= batch->index && seen < batches - 1; seen = last_read) last_read.wait(seen);
+    {
+      std::unique_lock lock(read_mutex);
+      read_changed.wait(lock, [&] { return last_read > batch->index || last_read == batches - 1; });
+    }
     event("train ends:  ", batch->index);
   }
 }

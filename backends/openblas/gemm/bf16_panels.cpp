@@ -349,14 +349,14 @@ inline void block(const sdk::BFloat16* a, std::int64_t a_step, const std::int32_
   std::int64_t i = 0;
   const std::int64_t step_k = is_short(k) ? k : tile_k;
   for (; i + step_k <= k; i += step_k, panel += tile_k * width) {
-    _tile_loadd(6, panel, line);
-    _tile_loadd(7, panel + width, line);
+    load_tile<6>(panel, line);
+    load_tile<7>(panel + width, line);
     const std::int64_t at = offsets == nullptr ? i : offsets[i / tile_k];
-    _tile_loadd(4, a + at, step);
+    load_tile<4>(a + at, step);
     _tile_dpbf16ps(0, 4, 6);
     _tile_dpbf16ps(1, 4, 7);
     if constexpr (two) {
-      _tile_loadd(5, below + at, step);
+      load_tile<5>(below + at, step);
       _tile_dpbf16ps(2, 5, 6);
       _tile_dpbf16ps(3, 5, 7);
     }
@@ -366,22 +366,22 @@ inline void block(const sdk::BFloat16* a, std::int64_t a_step, const std::int32_
     alignas(64) sdk::BFloat16 rest[2 * tile_rows][tile_k];
     const auto mask = static_cast<__mmask32>((1u << (k - i)) - 1);
     for (std::int64_t r = 0; r < rows; ++r) _mm512_store_si512(rest[r], _mm512_maskz_loadu_epi16(mask, a + r * a_step + i));
-    _tile_loadd(6, panel, line);
-    _tile_loadd(7, panel + width, line);
-    _tile_loadd(4, rest, tile_k * 2);
+    load_tile<6>(panel, line);
+    load_tile<7>(panel + width, line);
+    load_tile<4>(rest, tile_k * 2);
     _tile_dpbf16ps(0, 4, 6);
     _tile_dpbf16ps(1, 4, 7);
     if constexpr (two) {
-      _tile_loadd(5, rest[tile_rows], tile_k * 2);
+      load_tile<5>(rest[tile_rows], tile_k * 2);
       _tile_dpbf16ps(2, 5, 6);
       _tile_dpbf16ps(3, 5, 7);
     }
   }
-  _tile_stored(0, out_sums, line);
-  _tile_stored(1, out_sums + 16, line);
+  store_tile<0>(out_sums, line);
+  store_tile<1>(out_sums + 16, line);
   if constexpr (two) {
-    _tile_stored(2, out_sums + tile_rows * width, line);
-    _tile_stored(3, out_sums + tile_rows * width + 16, line);
+    store_tile<2>(out_sums + tile_rows * width, line);
+    store_tile<3>(out_sums + tile_rows * width + 16, line);
   }
 }
 
@@ -402,12 +402,12 @@ void multiply(const PanelProduct<sdk::BFloat16>& p) {
   const std::int64_t whole = p.rows / (2 * tile_rows) * (2 * tile_rows), left = p.rows - whole;
   if (whole > 0) {
     const AmxTileConfig config = config_for(2 * tile_rows, p.k);
-    _tile_loadconfig(&config);
+    load_tile_config(config);
     multiply_rows<true>(p, 0, whole, 2 * tile_rows);
   }
   if (left > 0) {
     const AmxTileConfig config = config_for(left, p.k);
-    _tile_loadconfig(&config);
+    load_tile_config(config);
     if (left > tile_rows) {
       multiply_rows<true>(p, whole, p.rows, left);
     } else {

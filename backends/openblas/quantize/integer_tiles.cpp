@@ -379,10 +379,10 @@ inline void block(const IntegerTiles& t, const std::int8_t* b, std::int64_t row,
   if (t.requantisation.y != nullptr) {
     // All rows begin with the bias.
     const std::int32_t* const bias = t.requantisation.bias + column;
-    _tile_loadd(0, bias, 0);
-    if constexpr (wide) _tile_loadd(1, bias + 16, 0);
-    if constexpr (two) _tile_loadd(2, bias, 0);
-    if constexpr (two && wide) _tile_loadd(3, bias + 16, 0);
+    load_tile<0>(bias, 0);
+    if constexpr (wide) load_tile<1>(bias + 16, 0);
+    if constexpr (two) load_tile<2>(bias, 0);
+    if constexpr (two && wide) load_tile<3>(bias + 16, 0);
   } else {
     _tile_zero(0);
     _tile_zero(1);
@@ -396,9 +396,9 @@ inline void block(const IntegerTiles& t, const std::int8_t* b, std::int64_t row,
       const std::int8_t* const ahead = next + k * integer_panel_width;
       for (std::int64_t i = 0; i < step * integer_panel_width; i += 64) _mm_prefetch(ahead + i, _MM_HINT_T1);
     }
-    _tile_loadd(6, lines, line);
-    if constexpr (wide) _tile_loadd(7, lines + 64, line);
-    _tile_loadd(4, from, t.a_step);
+    load_tile<6>(lines, line);
+    if constexpr (wide) load_tile<7>(lines + 64, line);
+    load_tile<4>(from, t.a_step);
     if constexpr (a_signed) {
       _tile_dpbssd(0, 4, 6);
       if constexpr (wide) _tile_dpbssd(1, 4, 7);
@@ -407,7 +407,7 @@ inline void block(const IntegerTiles& t, const std::int8_t* b, std::int64_t row,
       if constexpr (wide) _tile_dpbusd(1, 4, 7);
     }
     if constexpr (two) {
-      _tile_loadd(5, from + tile_rows * t.a_step, t.a_step);
+      load_tile<5>(from + tile_rows * t.a_step, t.a_step);
       if constexpr (a_signed) {
         _tile_dpbssd(2, 5, 6);
         if constexpr (wide) _tile_dpbssd(3, 5, 7);
@@ -418,11 +418,11 @@ inline void block(const IntegerTiles& t, const std::int8_t* b, std::int64_t row,
     }
   }
   alignas(64) std::int32_t sums[2 * tile_rows][integer_panel_width];
-  _tile_stored(0, sums[0], line);
-  if constexpr (wide) _tile_stored(1, sums[0] + 16, line);
+  store_tile<0>(sums[0], line);
+  if constexpr (wide) store_tile<1>(sums[0] + 16, line);
   if constexpr (two) {
-    _tile_stored(2, sums[tile_rows], line);
-    if constexpr (wide) _tile_stored(3, sums[tile_rows] + 16, line);
+    store_tile<2>(sums[tile_rows], line);
+    if constexpr (wide) store_tile<3>(sums[tile_rows] + 16, line);
   }
   constexpr std::int64_t rows = (two ? 2 : 1) * tile_rows;
   if (t.requantisation.y != nullptr) {
@@ -467,8 +467,7 @@ void multiply(const IntegerTiles& t) {
   const std::int64_t step = integer_step(t.k);
   for (const int tile : {4, 5}) config.bytes_per_row[tile] = static_cast<unsigned short>(step);
   for (const int tile : {6, 7}) config.rows[tile] = static_cast<unsigned char>(step / integer_group);
-  // GCC's intrinsic _tile_loadconfig says that it reads 8 bytes.
-  asm volatile("ldtilecfg %0" : : "m"(config));
+  load_tile_config(config);
   for (std::int64_t column = 0; column < t.columns; column += integer_panel_width) {
     // The narrow tiles store whole rows.
     const bool wide = t.columns - column > 16 || t.y_offsets != nullptr;

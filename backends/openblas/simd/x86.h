@@ -6,6 +6,8 @@
 #if defined(__x86_64__) && defined(__GNUC__)
 #define TENON_X86 1
 #include <immintrin.h>
+
+#include <cstdint>
 #else
 #define TENON_X86 0
 #endif
@@ -42,14 +44,27 @@ bool has_amx_bf16();
 
 #if TENON_X86
 
-/// The tile registers' shapes, for TileConfig: all of 16 rows of 64 bytes.
+/// The shapes of the tile registers, by default 16 rows of 64 bytes.
 struct alignas(64) AmxTileConfig {
   unsigned char palette = 1, start_row = 0, reserved[14] = {};
   unsigned short bytes_per_row[16] = {64, 64, 64, 64, 64, 64, 64, 64};
   unsigned char rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
 };
-// In static memory: GCC's intrinsic _tile_loadconfig says that it reads 8 bytes.
-inline constexpr AmxTileConfig amx_full_tiles;
+
+// Instead of GCC's intrinsics, which do not say what they read: of the configuration 8 bytes, of a tile's rows nothing, so that stores may
+// be moved behind them. They also take the distance between rows as a long, which has 32 bits on Windows.
+inline void load_tile_config(const AmxTileConfig& config) {
+  asm volatile("ldtilecfg %0" : : "m"(config));
+}
+/// Tile register `tile`; its rows are `row_bytes` apart in memory, 0 if all are the first.
+template <int tile>
+inline void load_tile(const void* rows, std::int64_t row_bytes) {
+  asm volatile("tileloadd (%0,%1,1), %%tmm%c2" : : "r"(rows), "r"(row_bytes), "i"(tile) : "memory");
+}
+template <int tile>
+inline void store_tile(void* rows, std::int64_t row_bytes) {
+  asm volatile("tilestored %%tmm%c2, (%0,%1,1)" : : "r"(rows), "r"(row_bytes), "i"(tile) : "memory");
+}
 
 #endif
 

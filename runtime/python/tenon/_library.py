@@ -26,7 +26,8 @@ def _find() -> str:
         if not os.path.isfile(named):
             raise ImportError(f"TENON_LIBRARY: expected the path of {_NAME}, got '{named}', which is no file")
         return named
-    folder = os.path.join(os.path.dirname(os.path.realpath(__file__)), "lib")
+    # On Windows with the DLLs of the compiler, and the programs, which use them too.
+    folder = os.path.join(os.path.dirname(os.path.realpath(__file__)), "bin" if sys.platform == "win32" else "lib")
     for here in (os.path.join(folder, f"{_NAME}.0"), os.path.join(folder, _NAME)):
         if os.path.isfile(here):
             return here

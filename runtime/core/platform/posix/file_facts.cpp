@@ -19,6 +19,12 @@ std::string user_name(uid_t user) {
 
 }  // namespace
 
+std::filesystem::file_time_type write_time(const std::filesystem::path& file) {
+  std::error_code error;
+  const std::filesystem::file_time_type time = std::filesystem::last_write_time(file, error);
+  return error ? std::filesystem::file_time_type::min() : time;
+}
+
 std::string file_stamp(const std::filesystem::path& file) {
   struct stat status {};
   if (stat(file.c_str(), &status) != 0) return {};

@@ -6,7 +6,10 @@
 #include <aclapi.h>
 #include <sddl.h>
 
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <ratio>
 #include <vector>
 
 #include "platform/path.h"
@@ -79,6 +82,16 @@ ACCESS_MASK rights_of_everyone(ACL* list) {
 }
 
 }  // namespace
+
+std::filesystem::file_time_type write_time(const std::filesystem::path& file) {
+  WIN32_FILE_ATTRIBUTE_DATA facts;
+  if (!GetFileAttributesExW(file.c_str(), GetFileExInfoStandard, &facts)) return std::filesystem::file_time_type::min();
+  const std::uint64_t count = std::uint64_t{facts.ftLastWriteTime.dwHighDateTime} << 32 | facts.ftLastWriteTime.dwLowDateTime;
+  // Units of 100 ns since 1601; 1970 is 11,644,473,600 seconds later.
+  using Ticks = std::chrono::duration<std::int64_t, std::ratio<1, 10'000'000>>;
+  const auto since_1970 = Ticks(static_cast<std::int64_t>(count)) - std::chrono::seconds(11'644'473'600);
+  return std::chrono::file_clock::from_sys(std::chrono::sys_time<Ticks>(since_1970));
+}
 
 std::string file_stamp(const std::filesystem::path& file) {
   const Handle handle(CreateFileW(file.c_str(), FILE_READ_ATTRIBUTES, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, nullptr,

@@ -38,6 +38,23 @@ bool replace_open_file(const File& file, const std::wstring& to) {
 constexpr int max_tries = 20;
 constexpr DWORD pause_ms = 25;
 
+bool is_in_use(DWORD code) {
+  return code == ERROR_ACCESS_DENIED || code == ERROR_SHARING_VIOLATION || code == ERROR_USER_MAPPED_FILE;
+}
+
+/// A file that a process has mapped can be renamed, but not replaced: it gets another name, and is removed if nobody uses it any more.
+bool replace_used_file(const std::wstring& from, const std::wstring& to, const std::wstring& aside) {
+  if (MoveFileExW(to.c_str(), aside.c_str(), 0) == FALSE) return false;
+  if (MoveFileExW(from.c_str(), to.c_str(), 0) == FALSE) {
+    const DWORD code = GetLastError();
+    MoveFileExW(aside.c_str(), to.c_str(), 0);
+    SetLastError(code);
+    return false;
+  }
+  DeleteFileW(aside.c_str());
+  return true;
+}
+
 }  // namespace
 
 std::error_code ReplacementFile::open_folder(const std::string& folder, const std::string& name) {
@@ -50,6 +67,7 @@ std::error_code ReplacementFile::open_folder(const std::string& folder, const st
 }
 
 std::error_code ReplacementFile::create() {
+  remove_old_temporaries(folder_, name_);  // of replace_used_file() and killed processes
   while (!file_) {
     temporary_ = temporary_name(name_);
     file_ = windows::owned(
@@ -72,7 +90,9 @@ std::error_code ReplacementFile::replace(bool synced) {
     const DWORD flags = MOVEFILE_REPLACE_EXISTING | (synced ? MOVEFILE_WRITE_THROUGH : 0);
     for (int tries = 1; MoveFileExW(from.c_str(), to.c_str(), flags) == FALSE; ++tries) {
       const DWORD code = GetLastError();
-      if (tries == max_tries || (code != ERROR_ACCESS_DENIED && code != ERROR_SHARING_VIOLATION)) return windows::error_of(code);
+      if (!is_in_use(code)) return windows::error_of(code);
+      if (replace_used_file(from, to, path_in(folder_, temporary_name(name_)))) break;
+      if (tries == max_tries) return windows::error_of(code);
       Sleep(pause_ms);
     }
   }

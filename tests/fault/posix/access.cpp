@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that cannot be used as backends, and files that others may change: built for another system, unreadable, writable by everyone.
+// Files that this user may not read, that others may change, and that are no files.
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -51,54 +51,18 @@ bool holds_for_nobody(const Body& body) {
 
 }  // namespace
 
-TEST_CASE("files: a plugin that needs a newer C library names the needed and the installed version") {
-  check_failure("newer_libc", Stage::found, TENON_INCOMPATIBLE, "libtenon_backend_newer_libc.so needs GLIBC_2.99 of libc.so.6, and ",
-                "install a build of the plugin made on a system no newer than this one, or a newer libc.so.6");
-  const Loaded loaded({file_of("newer_libc")});
-  CHECK(contains(loaded.only().text, "libc.so.6 has GLIBC_2."));
-  CHECK(contains(loaded.only().text, " at most"));
-  CHECK_FALSE(contains(loaded.only().text, "GLIBC_PRIVATE"));
-}
-
-TEST_CASE("files: a plugin that needs a newer C++ library names the version") {
-  check_failure("newer_libstdcxx", Stage::found, TENON_INCOMPATIBLE, "needs GLIBCXX_3.4.99 of libstdc++.so.6, and ",
-                "or a newer libstdc++.so.6");
-  const Loaded loaded({file_of("newer_libstdcxx")});
-  CHECK(contains(loaded.only().text, "has GLIBCXX_3.4."));
-}
-
-TEST_CASE("files: a plugin for another C library is distinguished from one that lacks a library") {
-  check_failure("musl", Stage::found, TENON_INCOMPATIBLE,
-                "libtenon_backend_musl.so was built for the musl C library (it needs libc.musl-x86_64.so.1)", "with glibc");
-}
-
-TEST_CASE("files: a missing library is also reported in a field of the record") {
-  const Loaded loaded({file_of("missing_library")});
-  REQUIRE(loaded.only().missing.size() == 1);
-  const MissingLibrary& missing = loaded.only().missing[0];
-  CHECK(missing.name == "libtenon_absent.so.1");
-  CHECK(missing.needed_by == file_of("missing_library"));
-  CHECK(std::find(missing.folders.begin(), missing.folders.end(), "/usr/lib") != missing.folders.end());
-}
-
-TEST_CASE("files: a library of a cross compiler is refused with its machine") {
-  if (!fs::exists(file_of("aarch64"))) {
-    MESSAGE("skipped: aarch64-linux-gnu-gcc was not installed at build time");
-    return;
-  }
-#if defined(__x86_64__)
-  check_failure("aarch64", Stage::found, TENON_INCOMPATIBLE, "expected 64-bit little-endian x86_64, got 64-bit little-endian aarch64",
-                "put a backend built for linux-x86_64 there");
-#endif
-}
-
-TEST_CASE("files: a 32-bit library is refused as such") {
-  std::string bytes = bytes_of(file_of("healthy"));
-  bytes[4] = 1;   // ELFCLASS32
-  bytes[18] = 3;  // EM_386
-  bytes[19] = 0;
-  write_plugin("thirty_two", bytes);
-  check_failure("thirty_two", Stage::found, TENON_INCOMPATIBLE, "got 32-bit little-endian x86", "put a backend built for linux-");
+TEST_CASE("files: a folder that anyone may write to is refused, and others are used") {
+  const fs::path open_to_all = plugins / "open_to_all";
+  fs::create_directories(open_to_all);
+  fs::copy_file(file_of("healthy"), open_to_all / "libtenon_backend_healthy.so", fs::copy_options::overwrite_existing);
+  fs::permissions(open_to_all, fs::perms::others_write, fs::perm_options::add);
+  const Loaded loaded({open_to_all, file_of("unloadable")});
+  REQUIRE(loaded.result.records.size() == 2);
+  CHECK_FALSE(loaded.result.records[0].healthy);
+  CHECK(contains(loaded.result.records[0].text, "every user may write to the folder " + open_to_all.string()));
+  CHECK(loaded.result.records[0].remedy == "chmod o-w " + open_to_all.string());
+  CHECK(loaded.result.records[1].healthy);
+  fs::permissions(open_to_all, fs::perms::others_write, fs::perm_options::remove);
 }
 
 TEST_CASE("files: a dangling symbolic link is reported as such, found in a folder or named") {

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/per_thread.h"
+
+#include <windows.h>
+
+#include <new>
+
+namespace tenon::platform {
+namespace {
+
+void CALLBACK destroy(void* values) {
+  delete static_cast<ThreadValues*>(values);
+}
+
+/// A slot whose values Windows gives to destroy() when their threads end. This module stays loaded for that.
+DWORD allocate_slot() {
+  HMODULE pinned = nullptr;
+  GetModuleHandleExW(GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_PIN, reinterpret_cast<const wchar_t*>(&destroy),
+                     &pinned);
+  return FlsAlloc(destroy);
+}
+
+}  // namespace
+
+ThreadValues& own_thread_values() {
+  static const DWORD slot = allocate_slot();
+  if (slot == FLS_OUT_OF_INDEXES) throw std::bad_alloc();
+  if (void* const values = FlsGetValue(slot)) return *static_cast<ThreadValues*>(values);
+  auto* const values = new ThreadValues;
+  FlsSetValue(slot, values);
+  return *values;
+}
+
+bool own_thread_values_ended() {
+  return false;
+}
+
+}  // namespace tenon::platform
