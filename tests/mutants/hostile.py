@@ -40,7 +40,7 @@ def call(command, **environment):
 
 def examine(arguments, entry):
     """The doctor's report is complete, other backends are healthy, and this one is listed."""
-    done = call([arguments.tenon, "doctor", "--plugin", entry.plugin, "--format", "json", "--timeout", "2" if entry.name.startswith("hangs") else "60"])
+    done = call([*arguments.tenon, "doctor", "--plugin", entry.plugin, "--format", "json", "--timeout", "2" if entry.name.startswith("hangs") else "60"])
     require(done.returncode in (0, 1), f"doctor: exit code {done.returncode}: {done.stdout}{done.stderr}")
     backends = {backend["name"]: backend for backend in json.loads(done.stdout)["backends"]}
     require(backends["reference"]["state"] == "healthy", "doctor: the reference backend is no longer healthy")
@@ -61,12 +61,12 @@ def examine(arguments, entry):
 
 def run_programs(arguments, plugin, how):
     """Runs programs that load the plugin into their process."""
-    done = call([arguments.program, plugin, how])
+    done = call([*arguments.program, plugin, how])
     print(done.stdout, done.stderr)
     require(done.returncode == 0, f"the program ended with {done.returncode}")
     require("reference:0: works" in done.stdout, "the program did not work")
     for verb in ("backends", "devices"):
-        done = call([arguments.tenon, verb], TENON_BACKEND_PATH=plugin)
+        done = call([*arguments.tenon, verb], TENON_BACKEND_PATH=plugin)
         require(done.returncode == 0, f"tenon {verb}: exit code {done.returncode}: {done.stderr}")
         require("reference" in done.stdout, f"tenon {verb}: the reference backend is missing: {done.stdout}")
 

@@ -24,7 +24,7 @@ def run(arguments, entry, cases):
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "report.json"
         timeout = HANG_SECONDS if entry.name.startswith("hangs") else PATIENCE_SECONDS
-        command = [arguments.tenon, "conformance", "--plugin", entry.plugin, "--profile", entry.profile, "--filter", cases, "--format", "json",
+        command = [*arguments.tenon, "conformance", "--plugin", entry.plugin, "--profile", entry.profile, "--filter", cases, "--format", "json",
                    "--timeout", str(timeout), "--out", out]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", timeout=600)
         if not out.exists():

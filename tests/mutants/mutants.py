@@ -31,12 +31,18 @@ _WINDOWS = {"signal 11": "exception 0xc0000005", "signal 6": "exit code 3", "sig
 
 
 def arguments(description, *others):
-    """The command line of a program that examines one plugin, and the plugin's line."""
+    """The command line of a program that examines one plugin, and the plugin's line. Programs are lists: how they are called."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--plugins", required=True, type=pathlib.Path)
-    for name in ("--list", "--name", "--tenon", *others):
+    for name in ("--list", "--name"):
         parser.add_argument(name, required=True)
+    for name in ("--tenon", *others):
+        parser.add_argument(name, required=True, type=lambda path: [path])
+    parser.add_argument("--emulator", help="runs the programs of a build for another system")
     given = parser.parse_args()
+    if given.emulator:
+        for name in ("--tenon", *others):
+            getattr(given, name.lstrip("-")).insert(0, given.emulator)
     entry = read(given.list)[given.name]
     entry.plugin = given.plugins / f"libtenon_backend_{entry.name}.so"
     if not entry.plugin.exists():  # the Windows build

@@ -2,7 +2,6 @@
 // Misuse of the process that the backend is loaded into.
 #include <cfenv>
 #include <chrono>
-#include <clocale>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -57,7 +56,7 @@ const Misuse misuses[] = {
     {Mutation::changes_rounding, Moment::execute, [] { std::fesetround(FE_UPWARD); }},
     {Mutation::changes_rounding_at_create, Moment::create, [] { std::fesetround(FE_UPWARD); }},
     {Mutation::flush_to_zero, Moment::execute, set_flush_to_zero},
-    {Mutation::changes_locale, Moment::create, [] { std::setlocale(LC_ALL, "C.UTF-8"); }},
+    {Mutation::changes_locale, Moment::create, change_locale},
     {Mutation::changes_environment, Moment::create, [] { set_variable("TENON_MUTANT_WAS_HERE", "1"); }},
     {Mutation::installs_signal_handler, Moment::create, [] { std::signal(SIGINT, ignore_signal); }},
     {Mutation::changes_umask, Moment::create, change_umask},

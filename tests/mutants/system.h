@@ -11,6 +11,7 @@ tenon_backend_query_fn query_of_neighbour(const char* file);
 
 void crash();
 void set_variable(const char* name, const char* value);
+void change_locale();
 void change_umask();
 /// Restricts the process to the last of the processors it may use.
 void stay_on_one_processor();

@@ -18,9 +18,26 @@ mkdir "$folder"
 cp "$backends/tenon_backend_openblas.dll" "$folder"
 printf 'backends: {search: ["%s"], use: [openblas]}\n' "$folder" >"$work/设置.yaml"
 expect 0 '文件夹' "$tenon" doctor --config "$work/设置.yaml"
-# What is no library is refused with the reason, and the other backends are used.
+# What cannot be used is refused with the reason: no library, one for 32 bits, one of another ABI, one that needs an absent DLL, one that
+# crashes. The run goes on with the others.
+faults=$(dirname "$program")/../tests/fault
 printf 'no library' >"$folder/tenon_backend_broken.dll"
-expect 1 'broken' "$tenon" doctor --config "$work/设置.yaml"
+cp "$faults"/plugins/{too_new/tenon_backend_too_new,missing_library/tenon_backend_missing_library}.dll "$faults"/endings/*/tenon_backend_crashes_in_create.dll "$folder"
+python3 - "$folder/tenon_backend_openblas.dll" "$folder/tenon_backend_old.dll" <<'END'
+import sys
+dll = bytearray(open(sys.argv[1], "rb").read())
+header = int.from_bytes(dll[0x3C:0x40], "little")
+dll[header + 4:header + 6] = b"\x4c\x01"  # the machine: i386
+dll[header + 24:header + 26] = b"\x0b\x01"  # a 32-bit file
+open(sys.argv[2], "wb").write(dll)
+END
+printf 'backends: {search: ["%s"]}\n' "$folder" >"$work/всё.yaml"
+for reason in 'the file is not a library' 'got 32-bit little-endian x86' 'the plugin ABI 0.2 to 0.4' 'the library tenon_absent.dll' \
+  'crashed (exception 0xc0000005, access violation)'; do
+  expect 1 "$reason" "$tenon" doctor --config "$work/всё.yaml"
+done
+expect 0 'Data: 12000 generated digits' "$tenon" demo --epochs 1 --config "$work/всё.yaml"
+rm "$folder"/*
 
 # Training that is killed is resumed from its last checkpoint, with the same bits.
 run=("$tenon" train "$source/models/fashion_mnist/train.yaml" --set data.source=digits --set data.train_count=2000

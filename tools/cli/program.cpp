@@ -30,6 +30,7 @@ int exit_code = 0;
 int run(std::span<const std::string> arguments, void (*add_verbs)(CLI::App& app)) {
   CLI::App app{"Tenon, a plugin-based deep learning runtime", "tenon"};
   app.set_version_flag("--version", "tenon " TENON_VERSION);
+  app.allow_windows_style_options(false);  // a path may begin with a slash
   app.require_subcommand(1);
   add_verbs(app);
   std::vector<const char*> words;

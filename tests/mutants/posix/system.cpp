@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <clocale>
 #include <csignal>
 #include <cstdlib>
 #include <string>
@@ -24,6 +25,10 @@ void crash() {
 
 void set_variable(const char* name, const char* value) {
   setenv(name, value, 1);
+}
+
+void change_locale() {
+  std::setlocale(LC_ALL, "C.UTF-8");
 }
 
 void change_umask() {

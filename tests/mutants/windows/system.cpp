@@ -3,6 +3,7 @@
 
 #include <windows.h>
 
+#include <clocale>
 #include <cstdint>
 #include <string>
 
@@ -28,6 +29,10 @@ void crash() {
 
 void set_variable(const char* name, const char* value) {
   SetEnvironmentVariableA(name, value);
+}
+
+void change_locale() {
+  std::setlocale(LC_ALL, "English_United States.1252");
 }
 
 void stay_on_one_processor() {
