@@ -6,8 +6,11 @@ namespace {
 
 thread_local bool ended = false;
 
+struct End {
+  ~End() { ended = true; }
+};
 struct Values {
-  ~Values() { ended = true; }
+  End end;  // destroyed after the values, whose destructors may use others of the thread
   ThreadValues values;
 };
 

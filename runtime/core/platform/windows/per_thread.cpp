@@ -8,8 +8,13 @@
 namespace tenon::platform {
 namespace {
 
+/// While they are destroyed, when their slot may be empty already.
+thread_local ThreadValues* in_destruction = nullptr;
+
 void CALLBACK destroy(void* values) {
-  delete static_cast<ThreadValues*>(values);
+  in_destruction = static_cast<ThreadValues*>(values);
+  delete in_destruction;
+  in_destruction = nullptr;
 }
 
 /// A slot whose values Windows gives to destroy() when their threads end. This module stays loaded for that.
@@ -23,6 +28,7 @@ DWORD allocate_slot() {
 }  // namespace
 
 ThreadValues& own_thread_values() {
+  if (in_destruction != nullptr) return *in_destruction;
   static const DWORD slot = allocate_slot();
   if (slot == FLS_OUT_OF_INDEXES) throw std::bad_alloc();
   if (void* const values = FlsGetValue(slot)) return *static_cast<ThreadValues*>(values);
