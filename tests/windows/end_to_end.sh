@@ -9,21 +9,24 @@ printf '#!/bin/sh\nexec "%s" "%s" "$@"\n' "$emulator" "$program" >"$tenon"
 chmod +x "$tenon"
 backends=$(dirname "$program")/../lib/tenon/backends
 
-expect 0 '2 of 2 backends healthy' "$tenon" doctor
+# Continuous integration builds `reference` alone, which is slower.
+backend=openblas count=2 units=500
+[ -f "$backends/tenon_backend_openblas.dll" ] || { backend=reference count=1 units=100; }
+expect 0 "$count of $count backends healthy" "$tenon" doctor
 expect 0 'Data: 12000 generated digits' "$tenon" demo --epochs 1
 
 # A backend in a folder with a name in Chinese and spaces, named in a file with such a name.
 folder="$work/后端 文件夹"
 mkdir "$folder"
-cp "$backends/tenon_backend_openblas.dll" "$folder"
-printf 'backends: {search: ["%s"], use: [openblas]}\n' "$folder" >"$work/设置.yaml"
+cp "$backends/tenon_backend_$backend.dll" "$folder"
+printf 'backends: {search: ["%s"], use: [%s]}\n' "$folder" "$backend" >"$work/设置.yaml"
 expect 0 '文件夹' "$tenon" doctor --config "$work/设置.yaml"
 # What cannot be used is refused with the reason: no library, one for 32 bits, one of another ABI, one that needs an absent DLL, one that
 # crashes. The run goes on with the others.
 faults=$(dirname "$program")/../tests/fault
 printf 'no library' >"$folder/tenon_backend_broken.dll"
 cp "$faults"/plugins/{too_new/tenon_backend_too_new,missing_library/tenon_backend_missing_library}.dll "$faults"/endings/*/tenon_backend_crashes_in_create.dll "$folder"
-python3 - "$folder/tenon_backend_openblas.dll" "$folder/tenon_backend_old.dll" <<'END'
+python3 - "$folder/tenon_backend_$backend.dll" "$folder/tenon_backend_old.dll" <<'END'
 import sys
 dll = bytearray(open(sys.argv[1], "rb").read())
 header = int.from_bytes(dll[0x3C:0x40], "little")
@@ -41,7 +44,7 @@ rm "$folder"/*
 
 # Training that is killed is resumed from its last checkpoint, with the same bits.
 run=("$tenon" train "$source/models/fashion_mnist/train.yaml" --set data.source=digits --set data.train_count=2000
-  --set data.test_count=100 --set model.layers.1.dense.units=500 --set epochs=4 --set deterministic=true --set checkpoint.keep=0)
+  --set data.test_count=100 --set model.layers.1.dense.units=$units --set epochs=4 --set deterministic=true --set checkpoint.keep=0)
 expect 0 'test: loss: ' "${run[@]}" --set checkpoint.directory="$work/straight"
 "${run[@]}" --set checkpoint.directory="$work/killed" >"$work/log" 2>&1 </dev/null &
 pid=$!
