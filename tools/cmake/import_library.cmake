@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+# Writes an import library in Microsoft's short format of the C functions of a DLL, which Visual Studio's linker takes:
+#   cmake -DDLL=tenon.dll -DPATTERN=^tenon_ -DOBJDUMP=... -DDLLTOOL=llvm-dlltool -DLIBRARY=tenon.lib -P import_library.cmake
+execute_process(COMMAND ${OBJDUMP} -p ${DLL} OUTPUT_VARIABLE listing COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX MATCHALL "\n\t\\[ *[0-9]+\\] [A-Za-z0-9_]+" lines "${listing}")
+get_filename_component(name ${DLL} NAME)
+set(definitions "LIBRARY ${name}\nEXPORTS\n")
+set(count 0)
+foreach(line IN LISTS lines)
+  string(REGEX REPLACE ".*\\] " "" function "${line}")
+  if(function MATCHES "${PATTERN}")
+    string(APPEND definitions "  ${function}\n")
+    math(EXPR count "${count} + 1")
+  endif()
+endforeach()
+if(count EQUAL 0)
+  message(FATAL_ERROR "${DLL}: expected functions that match ${PATTERN}, got none")
+endif()
+file(WRITE ${LIBRARY}.def "${definitions}")
+execute_process(COMMAND ${DLLTOOL} -m i386:x86-64 -d ${LIBRARY}.def -l ${LIBRARY} COMMAND_ERROR_IS_FATAL ANY)
+file(REMOVE ${LIBRARY}.def)
