@@ -152,6 +152,23 @@ def test_the_example_package_is_installed_by_setuptools_where_it_can_build(folde
     assert result.stdout.strip() == "[True]", result.stdout + result.stderr
 
 
+def test_a_wheel_for_windows_has_what_its_zip_has(folder):
+    name = "tenon-1.2.3-windows-x86_64"
+    with zipfile.ZipFile(folder / f"{name}.zip", "w") as zipped:
+        for file in ("bin/tenon.exe", "bin/tenon.dll", "bin/tenon_blas.dll", "bin/libstdc++-6.dll", "lib/tenon/backends/tenon_backend_reference.dll",
+                     "lib/tenon/tenon-bench.exe", "lib/tenon/tenon-probe.exe", "lib/tenon.lib", "share/doc/tenon/third_party/fmtlib"):
+            zipped.writestr(f"{name}/{file}", file)
+    done = run(SOURCE / "tools/wheel", "--windows", folder / f"{name}.zip", "--out", folder)
+    assert done.returncode == 0, done.stderr
+    names = zipfile.ZipFile(folder / "tenon-1.2.3-py3-none-win_amd64.whl").namelist()
+    found = {each for each in names if not each.endswith((".py", ".typed"))}
+    assert found == {"tenon/bin/tenon.exe", "tenon/bin/tenon.dll", "tenon/bin/libstdc++-6.dll", "tenon/lib/tenon/backends/tenon_backend_reference.dll",
+                     "tenon/lib/tenon/tenon-probe.exe"} | {f"tenon-1.2.3.dist-info/{each}" for each in (
+                         "METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE", "licenses/THIRD-PARTY-NOTICES")}
+    refused = run(SOURCE / "tools/wheel", "--windows", folder / "tenon.zip", "--out", folder)
+    assert refused.returncode == 1 and "expected a file tenon-<version>-windows-x86_64.zip" in refused.stderr
+
+
 def test_what_needs_numpy_says_so(python):
     result = run(python, "-c", "import tenon\ntenon.InferenceSession('any.onnx')")
     assert result.returncode == 1 and "ImportError: InferenceSession makes arrays of NumPy" in result.stderr and "pip install numpy" in result.stderr
