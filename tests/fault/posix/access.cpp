@@ -52,17 +52,15 @@ bool holds_for_nobody(const Body& body) {
 }  // namespace
 
 TEST_CASE("files: a folder that anyone may write to is refused, and others are used") {
-  const fs::path open_to_all = plugins / "open_to_all";
-  fs::create_directories(open_to_all);
-  fs::copy_file(file_of("healthy"), open_to_all / "libtenon_backend_healthy.so", fs::copy_options::overwrite_existing);
-  fs::permissions(open_to_all, fs::perms::others_write, fs::perm_options::add);
-  const Loaded loaded({open_to_all, file_of("unloadable")});
+  const OpenFolder folder;
+  folder.plugin();
+  fs::permissions(folder.path(), fs::perms::others_write, fs::perm_options::add);
+  const Loaded loaded({folder.path(), file_of("unloadable")});
   REQUIRE(loaded.result.records.size() == 2);
   CHECK_FALSE(loaded.result.records[0].healthy);
-  CHECK(contains(loaded.result.records[0].text, "every user may write to the folder " + open_to_all.string()));
-  CHECK(loaded.result.records[0].remedy == "chmod o-w " + open_to_all.string());
+  CHECK(contains(loaded.result.records[0].text, "every user may write to the folder " + folder.path().string()));
+  CHECK(loaded.result.records[0].remedy == "chmod o-w " + folder.path().string());
   CHECK(loaded.result.records[1].healthy);
-  fs::permissions(open_to_all, fs::perms::others_write, fs::perm_options::remove);
 }
 
 TEST_CASE("files: a dangling symbolic link is reported as such, found in a folder or named") {
