@@ -402,7 +402,10 @@ std::string text_of(const fs::path& file) {
 void add_generate_docs_verb(CLI::App& app) {
   auto out = std::make_shared<fs::path>(".");
   CLI::App* command = add_external_verb(app, "generate-docs");
-  add_path(*command, "--out", *out, "output folder")->type_name("DIR")->default_str(".");
+  const auto folder = [](const std::string& text) {  // CLI::ExistingDirectory takes narrow paths
+    return fs::is_directory(platform::path_of(text)) ? std::string() : "expected a folder, got " + text;
+  };
+  add_path(*command, "--out", *out, "output folder")->type_name("DIR")->check(folder)->default_str(".");
   command->callback([out] {
     const std::string ops = ops_page(installation_prefix() / "include" / "tenon"), blas = blas_page();
     write(*out / "ops.md", ops);
