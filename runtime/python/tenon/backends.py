@@ -62,6 +62,8 @@ def list(context: Optional[Context] = None) -> Backends:  # noqa: A001 - the nam
 def _program(name: str) -> str:
     """The path of a program of the distribution: of the wheel or the build that has the library, or on PATH."""
     import shutil
+    if sys.platform == "win32":
+        name += ".exe"
     here = os.path.dirname(os.path.abspath(_library.lib._name))
     path = os.path.join(os.path.dirname(here), "bin", name)
     if os.access(path, os.X_OK) and os.path.isfile(path):
@@ -80,7 +82,7 @@ def conformance(backend: str, arguments: Sequence[str] = ()) -> "subprocess.Comp
     """
     import subprocess
     chosen = ["--plugin", backend] if os.path.exists(backend) else ["--backend", backend]
-    return subprocess.run([_program("tenon"), "conformance", *chosen, *arguments], capture_output=True, text=True, check=False)
+    return subprocess.run([_program("tenon"), "conformance", *chosen, *arguments], capture_output=True, encoding="utf-8", check=False)
 
 
 class Diagnosis:
