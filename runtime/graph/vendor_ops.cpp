@@ -39,7 +39,7 @@ struct Known {
 /// Every op that was declared since the process began: its id is TENON_OP_VENDOR plus its index.
 struct Registry {
   sdk::SharedMutex calls;  ///< shared while a rule for shapes is called, so that its library stays
-  std::mutex mutex;         ///< guards the rest; of both, `calls` is locked first
+  std::mutex mutex;        ///< guards the rest; of both, `calls` is locked first
   std::deque<Known> ops;
   std::uint64_t last_number = 0;
 

@@ -10,8 +10,8 @@ namespace tenon::platform {
 /// Size and dates of a file: what changes, as far as the file system can tell, when its bytes do. Empty if the file is gone.
 std::string file_stamp(const std::filesystem::path& file);
 
-/// When the content was last written, as exactly as the file system has it: std::filesystem::last_write_time of MinGW has whole seconds. The
-/// earliest time if there is no such file.
+/// When the content was last written, as exactly as the file system has it: std::filesystem::last_write_time of MinGW has whole seconds.
+/// The earliest time if there is no such file.
 std::filesystem::file_time_type write_time(const std::filesystem::path& file);
 
 /// Who may change a file or a folder.
