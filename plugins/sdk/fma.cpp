@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fma.h"
 
+#ifdef __SIZEOF_INT128__  // Visual Studio has neither this type nor the need: its std::fma is exact
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -94,3 +96,5 @@ float fma_by_integers(float x, float y, float z) {
 }
 
 }  // namespace tenon::sdk
+
+#endif
