@@ -5,7 +5,7 @@
 namespace tenon::sdk {
 
 /// As std::fma rounds to nearest, for every operand. MinGW's std::fma adds in 64 bits and rounds that sum again, which changes last bits;
-/// what links the SDK gets this function in its place, and the processor's instruction if there is one (windows/fma.cpp). Random numbers
+/// what links the SDK gets this function in its place, and the processor's instruction if there is one (windows/c_math.cpp). Random numbers
 /// have the same bits on every system only if fma is exact.
 double fma_by_integers(double x, double y, double z);
 float fma_by_integers(float x, float y, float z);
