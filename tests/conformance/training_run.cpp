@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <set>
+#include <system_error>
 #include <variant>
 
 #include <tenon/error.h>
@@ -74,13 +75,17 @@ std::vector<TrainingModel> training_models(const fs::path& folder) {
   std::sort(files.begin(), files.end());
   std::vector<TrainingModel> models;
   std::vector<TrainDefinition> definitions;
-  std::set<fs::path> named;  // by a train.yaml
+  const auto canonical = [](const std::string& file) {
+    std::error_code ignored;
+    return platform::canonical_path(file, ignored);
+  };
+  std::set<std::string> named;  // by a train.yaml
   for (const fs::path& file : files) {
     const TrainDefinition& definition = definitions.emplace_back(load_definition(platform::text_of(file)));
-    if (definition.data) named.insert(fs::weakly_canonical(definition.model.file));
+    if (definition.data) named.insert(canonical(definition.model.file));
   }
   for (std::size_t i = 0; i < files.size(); ++i) {
-    if (!definitions[i].data && named.contains(fs::weakly_canonical(files[i]))) continue;
+    if (!definitions[i].data && named.contains(canonical(platform::text_of(files[i])))) continue;
     models.push_back({name_of_definition(files[i], folder), files[i], definitions[i].model.conformance.has_value()});
   }
   if (models.empty()) throw Error(fmt::format("conformance: profile training: no model in '{}'; {}", platform::text_of(folder), remedy));
