@@ -2,9 +2,8 @@
 // Functions of the C library in place of MinGW's that are wrong: the linker takes these because the SDK comes before the C library.
 //
 // fma, fmaf  are not rounded once.
-// sin, cos   and their like use the processor's fsin, whose pi has 66 bits: the last digits are wrong at 1e5, and nothing is right at 1e22.
-// Those of msvcrt.dll,
-//            a part of Windows, are exact enough.
+// sin, cos   and their like use the processor's fsin, whose pi has 66 bits: the last digits are wrong at 1e5, and nothing is right at
+//            1e22. Those of msvcrt.dll, a part of Windows, are exact enough.
 #include "../fma.h"
 
 #if defined(__MINGW32__) && defined(__x86_64__)
