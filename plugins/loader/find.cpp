@@ -71,9 +71,9 @@ std::optional<std::string> backend_name_of(const fs::path& file) {
   return text.substr(prefix.size(), text.size() - prefix.size() - suffix.size());
 }
 
-Surroundings surroundings() {
+Surroundings surroundings(const char* variable) {
   Surroundings around;
-  around.environment = platform::environment_variable("TENON_BACKEND_PATH").value_or("");
+  around.environment = platform::environment_variable(variable).value_or("");
   around.elevated = platform::is_elevated();
   // HOME is set by whoever started the process: under elevated privilege it cannot be trusted, like TENON_BACKEND_PATH.
   if (!around.elevated) around.home = platform::path_of(platform::home_folder());

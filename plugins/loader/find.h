@@ -23,7 +23,8 @@ struct Surroundings {
   std::filesystem::path home;     ///< empty: unknown
   std::filesystem::path library;  ///< the file that contains this code; empty: unknown
 };
-Surroundings surroundings();
+/// `variable`: the environment variable to read as `environment`.
+Surroundings surroundings(const char* variable = "TENON_BACKEND_PATH");
 std::vector<SearchPlace> ordered_places(std::span<const SearchPlace> api, std::span<const std::filesystem::path> command_line,
                                         std::span<const std::filesystem::path> yaml, const Surroundings& around);
 

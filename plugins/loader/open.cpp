@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <mutex>
+#include <optional>
 #include <system_error>
 #include <vector>
 // Boost.DLL 1.74 uses std::vector without including it.
@@ -96,11 +97,17 @@ LoadError without_symbols(const std::vector<MissingSymbol>& symbols) {
       fmt::format("install the version of {} that the plugin was built with, or a build of the plugin made for this one", first.library));
 }
 
-LoadError why_not_opened(const fs::path& file, const platform::LoadFailure& failure) {
-  Missing missing = find_missing(file);
+/// What the file needs and is not there; nothing: it has everything.
+std::optional<LoadError> without(Missing missing) {
   if (!missing.libraries.empty()) return without_libraries(std::move(missing.libraries));
   if (!missing.versions.empty()) return without_versions(missing.versions);
   if (!missing.unusable.empty()) return with_unusable(missing.unusable.front());
+  return std::nullopt;
+}
+
+LoadError why_not_opened(const fs::path& file, const platform::LoadFailure& failure) {
+  Missing missing = find_missing(file);
+  if (std::optional<LoadError> needs = without(missing)) return *std::move(needs);
   using Kind = platform::LoadFailure::Kind;
   if (failure.kind == Kind::missing_symbol && !missing.symbols.empty()) return without_symbols(missing.symbols);
   const std::string text =
@@ -118,6 +125,10 @@ LoadError why_not_opened(const fs::path& file, const platform::LoadFailure& fail
 }
 
 }  // namespace
+
+void check_dependencies(const fs::path& file) {
+  if (std::optional<LoadError> needs = without(find_missing(file))) throw *std::move(needs);
+}
 
 Library::Library(const fs::path& file) : handle_(std::make_unique<Handle>()) {
   std::error_code error;
@@ -142,6 +153,14 @@ tenon_backend_query_fn Library::query() const {
         "if it is meant to be a backend, define that function with TENON_EXPORT and C linkage; else remove the file from the folder");
   }
   return &handle_->library.get<tenon_status(const tenon_host_info*, tenon_backend_info*)>(TENON_BACKEND_QUERY_SYMBOL);
+}
+
+tenon_transport_query_fn Library::transport_query() const {
+  if (!handle_->library.has(TENON_TRANSPORT_QUERY_SYMBOL)) {
+    throw LoadError(TENON_INCOMPATIBLE, "it is a library but not a transport: it does not export " TENON_TRANSPORT_QUERY_SYMBOL,
+                    "if it is meant to be a transport, define that function with TENON_EXPORT and C linkage; else name another file");
+  }
+  return &handle_->library.get<tenon_status(const tenon_host_info*, tenon_transport_info*)>(TENON_TRANSPORT_QUERY_SYMBOL);
 }
 
 }  // namespace tenon::loader

@@ -7,6 +7,7 @@
 #include "config/config_table.h"
 #include "config/model_yaml.h"
 #include "config/train_blocks.h"
+#include "platform/system.h"
 #include "train/names.h"
 #include "train/optimizers.h"
 
@@ -24,24 +25,53 @@ std::optional<CheckpointDefinition> read_checkpoint(Section& top) {
   return checkpoint;
 }
 
+/// "mpi" in a process that mpirun or srun has started; else empty.
+std::string transport_of_launcher() {
+  for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"}) {
+    if (platform::environment_variable(variable)) return "mpi";
+  }
+  return {};
+}
+
 /// `parallel: {mode: data, devices: [gpu:0, gpu:1]}`
-std::vector<std::string> read_parallel(Section& top) {
+ParallelOptions read_parallel(Section& top) {
+  ParallelOptions parallel;
   std::optional<Section> section = top.child("parallel");
-  if (!section) return {};
-  std::vector<std::string> names;
+  if (!section) return parallel;
+  std::vector<std::string>& names = parallel.devices;
   section->attempt([&] { static_cast<void>(section->require_value("mode", "data").as_word({"data"})); });
   section->attempt([&] {
-    const Value devices = section->require_value("devices", "a list of devices");
-    names = devices.as_names();
-    if (names.empty()) devices.fail("expected at least one device");
+    const std::optional<Value> transport = section->find("transport", "the name of a transport plugin, or its file", "none");
+    if (transport && !transport->is_null()) parallel.transport = transport->as_text("the name of a transport plugin, or its file");
+  });
+  section->attempt([&] {
+    const std::optional<Value> devices = section->find("devices", "a list of devices", "with a transport: the default device");
+    if (!devices || devices->is_null()) {
+      if (parallel.transport.empty()) parallel.transport = transport_of_launcher();
+      if (parallel.transport.empty()) static_cast<void>(section->require_value("devices", "a list of devices, or a transport, or mpirun"));
+      return;
+    }
+    names = devices->as_names();
+    if (names.empty()) devices->fail("expected at least one device");
     for (std::size_t i = 0; i < names.size(); ++i) {
       if (std::find(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(i), names[i]) !=
           names.begin() + static_cast<std::ptrdiff_t>(i)) {
-        devices.fail(fmt::format("'{}' is given twice", names[i]));
+        devices->fail(fmt::format("'{}' is given twice", names[i]));
       }
     }
+    if (!parallel.transport.empty() && names.size() > 1)
+      devices->fail(fmt::format("expected one device for each process with a transport, got {}", names.size()));
   });
-  return names;
+  section->attempt([&] {
+    const std::optional<Value> shares = section->find("shares", "a list of numbers, one for each device", "even");
+    if (!shares || shares->is_null()) return;
+    for (const Value& share : shares->items("a list of numbers")) parallel.shares.push_back(share.as_number(above_zero));
+    if (parallel.shares.size() != names.size())
+      shares->fail(fmt::format("expected one number for each of the {} devices, got {}", names.size(), parallel.shares.size()));
+  });
+  parallel.sync_batch_norm = section->get<bool>("sync_bn", false);
+  parallel.bucket_mb = section->get_optional<double>("bucket_mb", {.lowest = 0});
+  return parallel;
 }
 
 /// The loss and the metrics, of the only output or of each one.
@@ -70,7 +100,7 @@ void read_optimizer_key(Section& top, CompileDefinition& out_definition) {
 
 /// What learns, and where.
 void read_parts(Section& top, CompileOptions& out_options) {
-  top.attempt([&] { out_options.parallel_devices = read_parallel(top); });
+  top.attempt([&] { out_options.parallel = read_parallel(top); });
   if (const auto globs = top.find("trainable", "a glob or a list of globs", "all"); globs && !globs->is_null())
     out_options.trainable = globs->as_names();
   if (const auto globs = top.find("frozen", "a glob or a list of globs", "none"); globs && !globs->is_null())
@@ -140,7 +170,7 @@ TrainDefinition read_train(Files& files, Node tree, const std::vector<ConfigOver
   train.losses = std::move(compile.options.losses);
   train.metrics = std::move(compile.options.metrics);
   train.optimizer = std::move(compile.options.optimizer);
-  train.parallel_devices = std::move(compile.options.parallel_devices);
+  train.parallel = std::move(compile.options.parallel);
   train.trainable = std::move(compile.options.trainable);
   train.frozen = std::move(compile.options.frozen);
   check_shuffle_buffer(top, fit, "data.shuffle_buffer");

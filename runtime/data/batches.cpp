@@ -55,8 +55,8 @@ struct Batches::State {
     count = options.drop_last ? size / options.batch_size : (size + options.batch_size - 1) / options.batch_size;
     order.resize(static_cast<std::size_t>(size));
     std::iota(order.begin(), order.end(), std::int64_t{0});
-    const std::int64_t rows = std::min(options.batch_size, size);
-    const std::int64_t last_rows = std::min(size, count * options.batch_size) - (count - 1) * options.batch_size;
+    const std::int64_t rows = part_of(std::min(options.batch_size, size)).size();
+    const std::int64_t last_rows = part_of(std::min(size, count * options.batch_size) - (count - 1) * options.batch_size).size();
     // The consumer holds one slot while the workers fill `prefetch` others.
     slots.resize(options.workers > 0 ? static_cast<std::size_t>(options.prefetch) + 1 : 1);
     for (Slot& slot : slots) {
@@ -91,13 +91,29 @@ struct Batches::State {
                 " from the batches' allocate, got " + (made.defined() ? made.str() : std::string("an undefined tensor")));
   }
 
+  /// The samples of a batch that are gathered.
+  struct Rows {
+    std::int64_t begin, end;
+    std::int64_t size() const { return end - begin; }
+  };
+  Rows part_of(std::int64_t samples) const {
+    if (!options.part) return {0, samples};
+    const auto [begin, end] = options.part(samples);
+    if (begin >= 0 && begin < end && end <= samples) return {begin, end};
+    throw Error(data->name() + ": expected BatchOptions::part to give at least one of " + std::to_string(samples) + " samples, got [" +
+                std::to_string(begin) + ", " + std::to_string(end) + ")");
+  }
+
   Slot& slot_of(std::int64_t index) { return slots[static_cast<std::size_t>(index) % slots.size()]; }
 
   void fill(std::int64_t index) {
     Slot& slot = slot_of(index);
-    const std::int64_t begin = index * options.batch_size;
-    const std::int64_t end = std::min(begin + options.batch_size, data->size());
+    const std::int64_t first = index * options.batch_size;
+    const std::int64_t whole = std::min(options.batch_size, data->size() - first);
+    const Rows part = part_of(whole);
+    const std::int64_t begin = first + part.begin, end = first + part.end;
     const bool last = index == count - 1;
+    slot.batch.whole = options.part ? whole : 0;
     slot.batch.index = index;
     slot.batch.inputs = last ? slot.inputs_last : slot.inputs;
     slot.batch.targets = last ? slot.targets_last : slot.targets;

@@ -11,6 +11,7 @@
 
 #include "core/log.h"
 #include "exec/answers.h"
+#include "graph/collectives.h"
 #include "graph/op.h"
 #include "graph/passes.h"
 #include "yaml/glob.h"
@@ -190,6 +191,7 @@ std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, Graph& gr
   std::map<std::size_t, std::vector<NodeId>> by_device;
   for (NodeId n = 0; n < count; ++n) by_device[requested[n]].push_back(n);
   for (const auto& [position, nodes] : by_device) {
+    std::vector<NodeId> asked = nodes;
     const auto device = context.open(position);
     for (const NodeId n : nodes) {
       const NodeInfo& node = graph.nodes()[n];
@@ -210,7 +212,9 @@ std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, Graph& gr
       placement.device = device->info.name;
       placer.device_of[n] = device;
     }
-    placer.ask_for_plan(nodes, "");
+    const auto computed = std::ranges::remove_if(asked, [&](NodeId n) { return graph::is_collective(graph.nodes()[n].op); }).begin();
+    asked.erase(computed, asked.end());
+    if (!asked.empty()) placer.ask_for_plan(asked, "");
   }
   placer.settle_groups();
   if (const std::size_t failed = sum_of(placer.failed_ops); failed > 0) {
@@ -277,6 +281,46 @@ std::vector<bool> fixed_nodes(const Graph& graph, const std::vector<bool>& fixed
   return result;
 }
 
+namespace {
+
+/// When a node of a graph with collectives runs: piece p is what runs between the beginnings of collectives p and p + 1, counted from 1. A
+/// node runs in the last piece that is early enough for the collectives that need it, after the collectives that it needs itself: so each
+/// collective begins as soon as its operands are there, and is waited for as late as possible.
+struct Stage {
+  std::uint32_t piece = 0;
+  std::uint32_t after = 0;  ///< the last collective that it needs; 0: none
+  bool collective = false;  ///< last in its piece
+  auto operator<=>(const Stage&) const = default;
+};
+
+std::vector<Stage> stages_of(const Graph& graph) {
+  const std::vector<NodeInfo>& nodes = graph.nodes();
+  std::vector<Stage> stages(nodes.size());
+  std::uint32_t count = 0;
+  std::vector<std::uint32_t> number(nodes.size(), 0);
+  for (NodeId n = 0; n < nodes.size(); ++n) {
+    stages[n].collective = graph::is_collective(nodes[n].op);
+    if (stages[n].collective) number[n] = ++count;
+    for (const ValueId v : nodes[n].inputs) {
+      if (v == no_id || graph.info(v).kind != ValueKind::computed) continue;
+      const NodeId producer = graph.info(v).producer;
+      stages[n].after = std::max({stages[n].after, stages[producer].after, number[producer]});
+    }
+  }
+  for (Stage& stage : stages) stage.piece = count;
+  for (NodeId n = static_cast<NodeId>(nodes.size()); n-- > 0;) {
+    if (number[n] != 0) stages[n].piece = std::min(stages[n].piece, number[n] - 1);
+    for (const ValueId v : nodes[n].inputs) {
+      if (v == no_id || graph.info(v).kind != ValueKind::computed) continue;
+      Stage& producer = stages[graph.info(v).producer];
+      producer.piece = std::min(producer.piece, stages[n].piece);
+    }
+  }
+  return stages;
+}
+
+}  // namespace
+
 std::vector<Partition> partition(const Graph& graph, const std::vector<std::shared_ptr<DeviceState>>& device_of,
                                  const std::vector<bool>& fixed, bool single_nodes) {
   const auto is_apart = [&](NodeId n) { return fixed[n] && !device_of[n]->records(); };
@@ -284,8 +328,9 @@ std::vector<Partition> partition(const Graph& graph, const std::vector<std::shar
   for (NodeId n = 0; n < graph.nodes().size(); ++n) any_apart = any_apart || is_apart(n);
   // A node's level counts the changes of device or kind on the path to it. Nodes of one device, kind and level never wait for each other
   // through others, so each such set is one plan, and the levels are a valid execution order.
+  const std::vector<Stage> stages = stages_of(graph);
   std::vector<std::uint32_t> level(graph.nodes().size(), 0);
-  using Key = std::tuple<std::uint32_t, const DeviceState*, bool>;
+  using Key = std::tuple<Stage, std::uint32_t, const DeviceState*, bool>;
   std::map<Key, Partition> sets;
   std::vector<Key> keys;
   std::vector<Partition> result;
@@ -298,21 +343,25 @@ std::vector<Partition> partition(const Graph& graph, const std::vector<std::shar
       const bool same = device_of[producer] == device_of[n] && is_apart(producer) == is_apart(n);
       level[n] = std::max(level[n], level[producer] + (same ? 0 : 1));
     }
-    const Key key(level[n], device_of[n].get(), is_apart(n));
+    const Key key(stages[n], level[n], device_of[n].get(), is_apart(n));
     Partition& set = sets[key];
     if (set.nodes.empty()) keys.push_back(key);
     set.device = device_of[n];
     set.fixed = is_apart(n);
+    set.collective = stages[n].collective;
+    set.after = stages[n].after;
     set.nodes.push_back(n);
   }
-  std::stable_sort(keys.begin(), keys.end(), [](const Key& a, const Key& b) { return std::get<0>(a) < std::get<0>(b); });
+  std::stable_sort(keys.begin(), keys.end(), [](const Key& a, const Key& b) {
+    return std::tie(std::get<0>(a), std::get<1>(a)) < std::tie(std::get<0>(b), std::get<1>(b));
+  });
   for (const Key& key : keys) {
     Partition& set = sets[key];
     if (!single_nodes && (set.device->info.flags & TENON_DEVICE_SINGLE_NODE_PLANS) == 0) {
       result.push_back(std::move(set));
       continue;
     }
-    for (const NodeId n : set.nodes) result.push_back({set.device, {n}, set.fixed});
+    for (const NodeId n : set.nodes) result.push_back({set.device, {n}, set.fixed, set.collective, set.after});
   }
   return result;
 }

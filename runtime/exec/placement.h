@@ -46,7 +46,9 @@ std::vector<bool> fixed_nodes(const Graph& graph, const std::vector<bool>& fixed
 struct Partition {
   std::shared_ptr<DeviceState> device;
   std::vector<NodeId> nodes;
-  bool fixed = false;  ///< fixed nodes only
+  bool fixed = false;       ///< fixed nodes only
+  bool collective = false;  ///< its only node is a collective, which is no plan
+  std::uint32_t after = 0;  ///< how many of the graph's collectives have to be finished before it
 };
 /// `single_nodes`: one node per partition, as on devices that support no more. `fixed`: nodes whose partitions have no others, except on
 /// devices that record runs: a recording is valid in the epochs of all its plans or in none.

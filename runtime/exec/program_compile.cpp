@@ -22,6 +22,7 @@
 #include "exec/placement.h"
 #include "exec/program_state.h"
 #include "exec/vendor_ops.h"
+#include "graph/collectives.h"
 #include "graph/passes.h"
 
 namespace tenon {
@@ -71,9 +72,9 @@ struct Layout {
     for (const GraphUpdate& update : graph.updates()) kept_old.insert(update.value);
     std::vector<bool> result;
     for (const GraphUpdate& update : graph.updates()) {
-      const bool yes = computed(update.value) && (last.empty() || last[graph.info(update.value).producer]) &&
-                       !kept_old.contains(update.parameter) && !taken.contains(update.value) &&
-                       home.at(update.parameter) == partitions[producer(update.value)].device &&
+      const bool yes = computed(update.value) && !partitions[producer(update.value)].collective &&
+                       (last.empty() || last[graph.info(update.value).producer]) && !kept_old.contains(update.parameter) &&
+                       !taken.contains(update.value) && home.at(update.parameter) == partitions[producer(update.value)].device &&
                        (readers[update.parameter].empty() || readers[update.parameter].back() <= producer(update.value));
       if (yes) taken.insert(update.value);
       result.push_back(yes);
@@ -110,6 +111,19 @@ struct Program::State::Compiler {
   std::vector<bool> live_after;      ///< per value: needed after all parts have run
   std::map<std::pair<ValueId, DeviceState*>, std::uint32_t> slot_of;
   std::vector<Block> blocks;
+  /// A value at some distance from another slot's address, in bytes.
+  struct Offset {
+    std::uint32_t slot, base;
+    std::uint64_t size;
+  };
+  std::vector<Offset> offsets;
+  /// Operands of collectives that are not computed in place: the part, the value and its slot there.
+  struct Operand {
+    std::uint32_t part;
+    ValueId value;
+    std::uint32_t slot;
+  };
+  std::vector<Operand> copied_operands;
   std::set<std::tuple<DeviceState*, std::string, std::string>> counted_packed;  ///< packed parameters: device, name, form
 
   Compiler(State& state, DevicePointer main, std::vector<exec::Partition> partitions, bool updates_last)
@@ -166,6 +180,43 @@ struct Program::State::Compiler {
     for (ValueId v = 0; v < s.graph.values().size(); ++v) {
       if (!layout.computed(v)) continue;
       for (const std::uint32_t p : layout.readers[v]) needed_outside[v] = needed_outside[v] || p != layout.producer(v);
+    }
+  }
+
+  /// Places the operands of each collective one after the other, where their producers write them if nothing else reads them; the results
+  /// replace them.
+  void place_collectives() {
+    for (std::uint32_t p = 0; p < layout.partitions.size(); ++p) {
+      const exec::Partition& set = layout.partitions[p];
+      if (!set.collective) continue;
+      const NodeInfo& node = s.graph.nodes()[set.nodes[0]];
+      const DType dtype = s.graph.info(node.inputs[0]).dtype;
+      const std::uint64_t alignment = std::max<std::uint64_t>(sdk::block_alignment, set.device->info.operand_alignment_bytes);
+      const std::uint32_t base = new_slot(0);
+      std::uint32_t first = p, last = p;
+      std::uint64_t size = 0;
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        const ValueId v = node.inputs[i], result = node.outputs[i];
+        const std::uint32_t slot = new_slot(0);
+        offsets.push_back({slot, base, size});
+        size = sdk::aligned_size(size + bytes_of(s.graph.info(v)), alignment);
+        s.report.bytes_reduced_per_run += bytes_of(s.graph.info(v));
+        const bool once = std::ranges::count(node.inputs, v) == 1 && layout.readers[v].size() == 1;
+        if (once && layout.computed(v) && !live_after[v] && layout.partitions[layout.producer(v)].device == set.device &&
+            !layout.partitions[layout.producer(v)].collective) {
+          keep_at(v, {set.device, slot});
+          first = std::min(first, layout.producer(v));
+        } else {
+          copied_operands.push_back({p, v, slot});
+        }
+        if (result == no_id) continue;
+        keep_at(result, {set.device, slot});
+        last = std::max(last, live_after[result] || layout.readers[result].empty() ? last_part : layout.readers[result].back());
+      }
+      if (last == p) last = last_part;  // nothing waits for it before the end of the run
+      blocks.push_back({set.device, base, {first, last, std::max<std::uint64_t>(size, 1)}, alignment});
+      s.collectives.push_back({set.device, base, size / static_cast<std::uint64_t>(size_of(dtype)), dtype});
+      ++s.report.collectives;
     }
   }
 
@@ -227,6 +278,11 @@ struct Program::State::Compiler {
     const auto uses = exec::count_uses(s.graph);
     for (std::uint32_t p = 0; p < layout.partitions.size(); ++p) {
       const exec::Partition& set = layout.partitions[p];
+      if (std::find(s.devices.begin(), s.devices.end(), set.device) == s.devices.end()) s.devices.push_back(set.device);
+      if (set.collective) {
+        add_collective(p);
+        continue;
+      }
       std::vector<GraphUpdate> donations;
       for (std::size_t u = 0; u < s.graph.updates().size(); ++u) {
         if (donatable[u] && layout.producer(s.graph.updates()[u].value) == p) donations.push_back(s.graph.updates()[u]);
@@ -242,6 +298,7 @@ struct Program::State::Compiler {
       for (const ValueId v : lowered.bound) part.slots.push_back(slot_for(v, p));
       part.addresses.resize(part.slots.size());
       part.updates = !donations.empty();
+      part.after = set.after;
       part.fixed = set.fixed;
       for (const ValueId v : lowered.bound) {
         const ValueInfo& info = s.graph.info(v);
@@ -251,7 +308,25 @@ struct Program::State::Compiler {
       s.parts.push_back(std::move(part));  // from here on the destructor destroys the plan
       share_packed(set.device, lowered, options);
       make_plan(s.parts.back(), fmt::format("a plan of {} nodes", set.nodes.size()), lowered.graph, options, p);
-      if (std::find(s.devices.begin(), s.devices.end(), set.device) == s.devices.end()) s.devices.push_back(set.device);
+    }
+  }
+
+  void add_collective(std::uint32_t p) {
+    const exec::Partition& set = layout.partitions[p];
+    Part part;
+    part.device = set.device;
+    part.nodes = set.nodes;
+    part.after = set.after;
+    part.collective =
+        static_cast<std::uint32_t>(std::ranges::count_if(s.parts, [](const Part& before) { return before.collective != TENON_NO_INDEX; }));
+    s.parts.push_back(std::move(part));
+    for (const Operand& operand : copied_operands) {
+      if (operand.part != p) continue;
+      const Origin source = source_of(operand.value);
+      const ValueInfo& info = s.graph.info(operand.value);
+      s.before[p].push_back({source.device, set.device, source.slot, operand.slot, bytes_of(info)});
+      if (source.device != set.device)
+        s.report.copies.push_back({info.name, source.device->info.name, set.device->info.name, bytes_of(info)});
     }
   }
 
@@ -378,6 +453,7 @@ struct Program::State::Compiler {
         }
       }
     }
+    for (const Offset& offset : offsets) s.slots[offset.slot] = s.slots[offset.base] + offset.size;
   }
 };
 
@@ -412,11 +488,15 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
     for (const GraphOutput& output : prologue->graph.outputs()) fixed.insert(output.name);
   }
   const std::vector<bool> fixed_nodes = exec::fixed_nodes(graph, graph::fixed_values(graph, fixed));
+  communicator = options.communicator;
+  if (communicator == nullptr && std::ranges::any_of(graph.nodes(), [](const NodeInfo& node) { return graph::is_collective(node.op); }))
+    throw Error("program: the graph sums over ranks (all_reduce); expected ProgramOptions::communicator, got none");
   const auto device_of = exec::place(state, graph, fallback, plan_options, fixed_nodes, report);
   Compiler compiler(*this, main_device, exec::partition(graph, device_of, fixed_nodes, sync_debug), options.updates_last);
   report.partitions = static_cast<std::uint32_t>(compiler.layout.partitions.size());
   compiler.place_parameters();
   compiler.compute_liveness();
+  compiler.place_collectives();
   compiler.place_results();
   compiler.make_plans(plan_options);
   compiler.plan_last_copies();

@@ -18,7 +18,7 @@ constexpr std::uint32_t max_records = 1u << 24;
 /// The kernels of that execution of the part, or of one to come for id 0; none if the backend does not know them.
 std::vector<tenon_profile_record> Program::State::read_profile(const Part& part, std::uint64_t execution) {
   const tenon_profile_table* table = part.device->table.profile;
-  if (table == nullptr || table->read == nullptr) return {};
+  if (part.plan == nullptr || table == nullptr || table->read == nullptr) return {};
   const auto read = [&](std::vector<tenon_profile_record>& records) {
     std::uint32_t count = 0;
     exec::check(table->read(part.plan, execution, records.data(), sizeof(tenon_profile_record), static_cast<std::uint32_t>(records.size()),
@@ -65,7 +65,7 @@ void Program::State::name_kernels() {
   kernels_named = true;
   for (const Part& part : parts) {
     const std::vector<tenon_profile_record> records = read_profile(part, 0);
-    if (records.empty() && part.device->table.profile != nullptr) kernels_named = false;
+    if (part.plan != nullptr && records.empty() && part.device->table.profile != nullptr) kernels_named = false;
     for (const tenon_profile_record& record : records) {
       if (record.node >= part.nodes.size()) continue;
       std::string& algorithm = report.nodes[part.nodes[record.node]].algorithm;

@@ -108,8 +108,9 @@ void Program::State::execute(const RunOptions& options) {
   try {
     if (replay == nullptr || !run_recorded(epoch, traced)) run_parts(epoch, traced, context);
     for (const DevicePointer& device : devices) wait_for(*device, nullptr);
-  } catch (...) {
+  } catch (const std::exception& failure) {
     execution_id = 0;
+    if (!collectives.empty()) communicator->abort(failure.what());  // other ranks would wait for this one
     throw;
   }
   for (const GraphUpdate& update : graph.updates()) parameters->touch(graph.info(update.parameter).name);
@@ -169,7 +170,34 @@ tenon_bindings Program::State::bind(Part& part, std::uint64_t epoch, const tenon
   return bindings;
 }
 
+/// Begins to sum over the ranks, when the device has computed the values.
+void Program::State::begin(Collective& collective) {
+  DeviceState& device = *collective.device;
+  std::uint64_t address = slots[collective.slot];
+  const std::uint64_t size = collective.count * static_cast<std::uint64_t>(size_of(collective.dtype));
+  if (device.host_addressable()) {
+    wait_for(device, nullptr);
+  } else {
+    collective.staging.resize(size);
+    device.download(address, collective.staging.data(), size);
+    address = reinterpret_cast<std::uintptr_t>(collective.staging.data());
+  }
+  collective.id = communicator->begin_all_reduce(reinterpret_cast<void*>(static_cast<std::uintptr_t>(address)),
+                                                 static_cast<std::int64_t>(collective.count), collective.dtype);
+}
+
+void Program::State::finish_collectives(std::size_t count) {
+  for (; finished < count; ++finished) {
+    const exec::TraceScope scope(*trace, "all_reduce");
+    Collective& collective = collectives[finished];
+    communicator->wait(collective.id);
+    if (!collective.staging.empty())
+      collective.device->upload(slots[collective.slot], collective.staging.data(), collective.staging.size());
+  }
+}
+
 void Program::State::run_parts(std::uint64_t epoch, bool traced, exec::RunContext& context) {
+  finished = 0;
   const auto run_copy = [&](const Copy& copy) {
     if (copy.from != copy.to) wait_for(*copy.from, nullptr);
     copy_between(*copy.from, slots[copy.source], *copy.to, slots[copy.destination], copy.size, staging);
@@ -177,7 +205,14 @@ void Program::State::run_parts(std::uint64_t epoch, bool traced, exec::RunContex
   for (std::size_t p = 0; p < parts.size(); ++p) {
     Part& part = parts[p];
     if (!context.finishes() && context.cancelled()) cancel(fmt::format("plan {} of {}", p + 1, parts.size()));
+    finish_collectives(part.after);
     for (const Copy& copy : before[p]) run_copy(copy);
+    if (part.plan == nullptr) {
+      begin(collectives[part.collective]);
+      submitted = p + 1;
+      context.finish();  // other ranks may update their parameters as soon as all have begun
+      continue;
+    }
     const tenon_bindings bindings = bind(part, epoch, context.get());
     const std::uint64_t begin_ns = traced ? exec::TraceRecorder::now_ns() : 0;
     const tenon_status status = exec::guarded_call("plan_execute", error, [&] {
@@ -189,6 +224,7 @@ void Program::State::run_parts(std::uint64_t epoch, bool traced, exec::RunContex
     if (sync_debug || traced) wait_for(*part.device, &part);
     if (traced) record(part, begin_ns, exec::TraceRecorder::now_ns() - begin_ns);
   }
+  finish_collectives(collectives.size());
   for (const Copy& copy : after) run_copy(copy);
   if (replay != nullptr) replay->executed(epoch);
 }
@@ -239,6 +275,7 @@ std::string Program::State::why_not_replayed(Capture capture) const {
   if (capture == Capture::off) return "capture is off";
   if (sync_debug) return "sync_debug waits for each node";
   if (check != CheckNumerics::off) return "check_numerics reads results";
+  if (!collectives.empty()) return "it has sums over ranks";
   const DevicePointer& device = devices.front();
   const auto crosses = [&](const Copy& copy) { return copy.from != device || copy.to != device; };
   const auto any_crosses = [&](const std::vector<Copy>& copies) { return std::any_of(copies.begin(), copies.end(), crosses); };

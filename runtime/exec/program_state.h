@@ -32,10 +32,19 @@ struct Program::State {
   /// Name prefix of the outputs that check_numerics: all adds, one per floating result.
   static constexpr std::string_view watch_prefix = "check/";
 
-  /// One plan and its arguments.
+  /// A sum over the ranks of the communicator, of values that lie one after the other on a device.
+  struct Collective {
+    DevicePointer device;
+    std::uint32_t slot;   ///< of the first value
+    std::uint64_t count;  ///< elements, with those between the values
+    DType dtype;
+    std::vector<char> staging = {};  ///< the values in host memory, if the device is out of its reach
+    std::uint64_t id = 0;            ///< in this run, as the communicator counts
+  };
+  /// One plan and its arguments, or a collective.
   struct Part {
     DevicePointer device;
-    tenon_plan* plan = nullptr;
+    tenon_plan* plan = nullptr;  ///< null: a collective
     std::uint64_t workspace = 0;
     std::vector<std::uint64_t> addresses;
     std::vector<std::uint32_t> slots;           ///< per address
@@ -46,6 +55,8 @@ struct Program::State {
     std::vector<std::string> parameters = {};   ///< of such a plan: those that it reads, without results of the prologue
     std::vector<std::uint32_t> traced_kernels;  ///< ids of its kernels in the trace of that generation
     std::uint64_t trace_generation = 0;
+    std::uint32_t collective = TENON_NO_INDEX;  ///< index in `collectives`
+    std::uint32_t after = 0;                    ///< how many of `collectives` have to be finished before it
   };
   struct Copy {
     DevicePointer from, to;
@@ -77,6 +88,9 @@ struct Program::State {
   std::vector<ValueId> inputs;
   std::vector<InputUse> input_uses;
   std::vector<Part> parts;
+  std::shared_ptr<Communicator> communicator;
+  std::vector<Collective> collectives;    ///< in the order in which they begin
+  std::size_t finished = 0;               ///< of `collectives`, in this run
   std::vector<std::vector<Copy>> before;  ///< per part
   std::vector<Copy> after;
   std::vector<std::uint64_t> slots;
@@ -126,6 +140,9 @@ struct Program::State {
   void execute(const RunOptions& options);
   void run_parts(std::uint64_t epoch, bool traced, exec::RunContext& context);
   bool run_recorded(std::uint64_t epoch, bool traced);
+  void begin(Collective& collective);
+  /// Waits for the first `count` collectives.
+  void finish_collectives(std::size_t count);
   [[noreturn]] void cancel(const std::string& where);
   void enqueue_partitions(std::uint64_t epoch, tenon_stream* stream);
   tenon_bindings bind(Part& part, std::uint64_t epoch, const tenon_run* run);

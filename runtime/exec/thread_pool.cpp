@@ -4,27 +4,17 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <chrono>
 #include <thread>
 #include <vector>
 
 #include "exec/cpu_quota.h"
+#include "exec/spin.h"
 #include "platform/fork.h"
 #include "platform/processors.h"
 #include "platform/wait.h"
 
 namespace tenon::exec {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#else
-  std::this_thread::yield();
-#endif
-}
 
 /// The ends of a share's chunks in 32nds of the share. They shrink towards the end, where threads that have finished wait for the others;
 /// a chunk costs tens of nanoseconds.
@@ -95,21 +85,6 @@ class InsideLoop {
  private:
   const void* before_;
 };
-
-/// Spins until `done` or for `limit`; whether it is done.
-template <class Done>
-bool spin(Clock::duration limit, const Done& done) {
-  if (done()) return true;
-  if (limit <= Clock::duration::zero()) return false;
-  const Clock::time_point start = Clock::now();
-  do {
-    for (int round = 0; round < 8; ++round) {
-      relax();
-      if (done()) return true;
-    }
-  } while (Clock::now() - start < limit);
-  return false;
-}
 
 /// How long an idle worker spins. Waits that spinning does not shorten make it shorter, so that the worker leaves its CPU to others; a job
 /// that spinning would have met sets it back to the full limit.

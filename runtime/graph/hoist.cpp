@@ -2,6 +2,7 @@
 // hoist.cpp - moves nodes that depend only on parameters and constants out of the graph that runs each time.
 #include <algorithm>
 
+#include "graph/collectives.h"
 #include "graph/op.h"
 #include "graph/passes.h"
 
@@ -37,6 +38,7 @@ class Choice {
   std::vector<bool> read_by_leaving_;
 
   bool may_leave(const NodeInfo& node, const std::vector<bool>& known, const std::vector<bool>& is_output) const {
+    if (is_collective(node.op)) return false;  // all ranks take part, in each run
     std::int64_t in = 0, out = 0;
     for (const ValueId input : node.inputs) {
       if (input == no_id) continue;

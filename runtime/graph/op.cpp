@@ -10,6 +10,7 @@
 #include <limits>
 #include <unordered_map>
 
+#include "graph/collectives.h"
 #include "graph/vendor_ops.h"
 #include "platform/per_thread.h"
 
@@ -31,6 +32,7 @@ const std::unordered_map<tenon_op, OpEntry>& entries() {
     std::unordered_map<tenon_op, OpEntry> all;
     for (const OpLine& line : op_lines) all[line.op].line = &line;
     for (const graph::OpRulesRow* row = graph::op_rules_rows; row->rules != nullptr; ++row) all[row->op].rules = row->rules;
+    all[graph::op_all_reduce] = {&graph::line_all_reduce, &graph::rules_all_reduce};
     return all;
   }();
   return map;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -61,6 +62,12 @@ class Sources;    // layers/sources.h
 /// Whether a parameter of this name learns; empty: all do.
 using Learns = std::function<bool(const std::string& parameter)>;
 
+/// The part that a rank has of a batch that several ranks share.
+struct BatchShare {
+  std::int64_t counted = 0;  ///< samples of this rank; 0: its only one counts for nothing
+  std::int64_t whole = 0;    ///< samples of all ranks
+};
+
 /// What a pass is built with beyond its definition.
 struct BuildOptions {
   /// An earlier pass over the same definition whose parameters this pass reuses; null: new parameters are created.
@@ -71,6 +78,8 @@ struct BuildOptions {
   Decoding* decoding = nullptr;
   const Context* context = nullptr;  ///< for layers that import a file; null: those are errors
   Sources* sources = nullptr;        ///< the files opened so far; null with `context` alone
+  /// Batch normalisation in training uses the statistics of all ranks; nothing: those of x.
+  std::optional<BatchShare> sync_batch_norm = {};
 };
 
 /// The inputs of a pass, (batch, sample...), by the names of Interface.

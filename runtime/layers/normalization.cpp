@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include <tenon/communicator.h>
+
 #include "layers/defaults.h"
 #include "layers/rule.h"
 
@@ -89,6 +91,36 @@ void read_batch_norm(LayerKeys& keys, BatchNorm& out_layer) {
   out_layer.affine = read_affine(keys);
 }
 
+/// The results of BatchNormTrain with the statistics of all ranks: y, then the next running mean and variance. Two sums, of x and then of
+/// the squares of its distances from the mean, so that the variance is as accurate as that of one rank.
+std::vector<Value> batch_norm_over_ranks(const std::vector<Value>& operands, const tenon_attributes_batch_norm& attributes,
+                                         const BatchShare& share) {
+  const Value x = operands[0];
+  Graph& graph = x.graph();
+  const Shape shape = x.shape();
+  const auto axis = static_cast<std::size_t>(attributes.axis);
+  std::vector<std::int64_t> axes, channels(shape.rank(), 1);
+  for (std::size_t i = 0; i < shape.rank(); ++i) {
+    if (i != axis) axes.push_back(static_cast<std::int64_t>(i));
+  }
+  channels[axis] = shape[axis];
+  const auto number = [&](double value) { return graph.constant(Tensor::full(x.dtype(), {}, value)); };
+  const auto as_channels = [&](Value v) { return ops::reshape(v, Shape(channels)); };
+  const double own = static_cast<double>(share.counted) / static_cast<double>(share.whole);
+  const auto mean_of = [&](Value v) { return ops::all_reduce({ops::mul(ops::reduce_mean(v, axes), number(own))})[0]; };
+  const Value mean = mean_of(x);
+  const Value distance = ops::sub(x, as_channels(mean));
+  const Value variance = mean_of(ops::mul(distance, distance));
+  const Value deviation = ops::sqrt(ops::add(variance, number(attributes.epsilon)));
+  const Value y = ops::add(ops::mul(distance, as_channels(ops::div(operands[1], deviation))), as_channels(operands[2]));
+  const double count = static_cast<double>(share.whole) * static_cast<double>(shape.count() / shape[0] / shape[axis]);
+  const double correction = attributes.biased != 0 || count <= 1 ? 1 : count / (count - 1);
+  const auto running = [&](Value before, Value now, double factor) {
+    return ops::add(ops::mul(before, number(1 - attributes.momentum)), ops::mul(now, number(attributes.momentum * factor)));
+  };
+  return {y, running(operands[3], mean, 1), running(operands[4], variance, correction)};
+}
+
 Value build_batch_norm(LayerBuilder& builder, const BatchNorm& layer, Value x) {
   const Shape shape = x.shape();
   expect_channels(builder, shape);
@@ -116,8 +148,10 @@ Value build_batch_norm(LayerBuilder& builder, const BatchNorm& layer, Value x) {
     attributes.axis = axis;
     attributes.epsilon = *layer.epsilon;
     attributes.momentum = *layer.momentum;
-    const std::vector<Value> results =
-        builder.graph().apply(TENON_OP_BatchNormTrain, {x, scale, bias, as_line(mean), as_line(variance)}, Attributes::of(attributes));
+    const std::vector<Value> operands{x, scale, bias, as_line(mean), as_line(variance)};
+    const std::optional<BatchShare>& ranks = builder.options().sync_batch_norm;
+    const std::vector<Value> results = ranks ? batch_norm_over_ranks(operands, attributes, *ranks)
+                                             : builder.graph().apply(TENON_OP_BatchNormTrain, operands, Attributes::of(attributes));
     y = results[0];
     builder.keep(mean, layer.per_activation ? ops::reshape(results[1], channels) : results[1]);
     builder.keep(variance, layer.per_activation ? ops::reshape(results[2], channels) : results[2]);

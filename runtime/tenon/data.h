@@ -531,6 +531,9 @@ struct BatchOptions {
   /// Allocates the batches' dense host memory, for example pinned for a device; null:
   /// Tensor::empty.
   std::function<Tensor(DType, const Shape&)> allocate = nullptr;
+  /// The samples of each batch that are gathered: [first, second) of their number, at least one; null:
+  /// all. For processes that share the batches.
+  std::function<std::pair<std::int64_t, std::int64_t>(std::int64_t samples)> part = nullptr;
 };
 
 /// Samples of one batch.
@@ -541,6 +544,8 @@ struct Batch {
   std::vector<Tensor> inputs, targets;
   Tensor sample_weights;                  ///< f32(n), where the inputs are; undefined: 1 each
   std::span<const std::int64_t> indices;  ///< indices of the samples
+  /// Samples of the whole batch, if these are BatchOptions::part of it; 0: they are all.
+  std::int64_t whole = 0;
 
   const Tensor& x() const { return inputs.front(); }   ///< the first input
   const Tensor& y() const { return targets.front(); }  ///< the first target

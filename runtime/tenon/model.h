@@ -14,6 +14,7 @@
 
 #include <tenon/api.h>
 #include <tenon/batch_source.h>
+#include <tenon/communicator.h>
 #include <tenon/context.h>
 #include <tenon/data.h>
 #include <tenon/definition.h>
@@ -107,6 +108,30 @@ class TENON_API Callback {
   Model* model_ = nullptr;
 };
 
+/// Data parallelism over devices of this process, or over processes. Each of them has a copy of the parameters and
+/// computes the gradients of its part of every batch, all at the same time; these are summed, weighted
+/// by what counts in each part, and every device takes the same step. Results equal those of one device
+/// up to the order of summation, and are the same bits again for the same devices; dropout masks
+/// differ. Devices of one processor share its threads.
+struct ParallelOptions {
+  std::vector<std::string> devices = {};  ///< empty or one: no parallelism
+  /// How many samples of a batch each device gets, in proportion to each other: {3, 1}. Empty: even
+  /// parts.
+  std::vector<double> shares = {};
+  /// Batch normalisation uses the statistics of the whole batch, and waits for all devices in each
+  /// layer. Otherwise each device uses those of its part, and running statistics are means of them.
+  bool sync_batch_norm = false;
+  /// MiB of gradients that are summed together, while the backward pass goes on; 0: all, after it.
+  /// Nothing: as suits what connects the devices.
+  std::optional<double> bucket_mb = {};
+  /// A slower link between the devices than there is, for tests and predictions.
+  LinkOptions link = {};
+  /// Processes in place of devices, as a launcher like mpirun starts them, each with one device: the
+  /// name of the transport plugin that connects them ("mpi"), or its file. Every process calls the same
+  /// functions with the same arguments; train_batch and backward get the whole batch. Empty: none.
+  std::string transport = {};
+};
+
 /// Options of Model::compile.
 struct CompileOptions {
   OptimizerDefinition optimizer = {};
@@ -117,11 +142,7 @@ struct CompileOptions {
   /// "<output>_<metric>". Outputs without a loss are only predicted. Means over batches, accumulated
   /// gradients and parallel devices weigh a batch by its samples, whatever labels the losses ignore.
   std::vector<OutputLoss> losses = {};
-  /// Data parallelism: each batch is split evenly over these devices. Each device computes the
-  /// gradients of its part with the same weights; their mean, weighted by what counts in each part,
-  /// goes to the optimizer step on the first device. Empty or one device: no parallelism. Results
-  /// equal those of one device up to the order of summation; dropout masks differ.
-  std::vector<std::string> parallel_devices = {};
+  ParallelOptions parallel = {};
   /// Globs of the parameters that learn: {"dense*"}, {"*/kernel"}; empty: all. The others are
   /// frozen: they have no gradient and no optimizer state, regularisation leaves them out, and batch
   /// normalisation whose parameters are frozen uses and keeps its running statistics.
@@ -339,6 +360,13 @@ class TENON_API Model {
   Memory memory(std::int64_t batch_size) const;
   /// The model's programs, at most 24: one for each type of batch and each kind of call.
   const ProgramCounts& program_counts() const;
+  /// The sums over the parallel devices, as the first of them saw them; none without such devices.
+  CommunicationCounts communication() const;
+  /// The index of this process among those that train the model together, from 0, and their number; 0
+  /// and 1 without a transport. Process 0 is the one that writes files and messages.
+  int rank() const;
+  /// The number of these processes.
+  int rank_count() const;
   /// Weights, named "<layer>/kernel" and the like, and the parameters that is_training_state
   /// identifies.
   ParameterStore& parameters();

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <tenon/api.h>
+#include <tenon/communicator.h>
 #include <tenon/context.h>
 #include <tenon/graph.h>
 #include <tenon/run_options.h>
@@ -149,6 +150,8 @@ struct TENON_API PlacementReport {
   std::uint64_t shared_packed_size_bytes = 0;
   std::vector<PlannedCopy> copies = {};  ///< the copies that copies_inserted counts
   std::vector<DenseCopy> dense_copies = {};
+  std::uint32_t collectives = 0;            ///< sums over the ranks of a communicator, per run
+  std::uint64_t bytes_reduced_per_run = 0;  ///< of the values that these sum
   /// Whether runs are recorded and replayed as one launch, or why not; empty on devices that cannot
   /// record.
   std::string replay = {};
@@ -168,7 +171,8 @@ struct TENON_API PlacementReport {
   /// output_size_bytes, once, inputs}], "copies": [{value, from, to, size_bytes}], "dense_copies":
   /// [{value, device, reason, size_bytes}], "moved", "partitions", "kernels", "copies_inserted",
   /// "bytes_copied_per_run", "workspace_size_bytes", "packed_size_bytes",
-  /// "shared_packed_size_bytes", "replay", "records", "replays"}; a device that there is not is null.
+  /// "shared_packed_size_bytes", "collectives", "bytes_reduced_per_run", "replay", "records",
+  /// "replays"}; a device that there is not is null.
   std::string json() const;
 };
 
@@ -197,6 +201,9 @@ struct ProgramOptions {
   /// statistics in a forward pass. Costs the memory of, and a copy of, each update whose op computes
   /// something else too: two values per channel of a batch normalization.
   bool updates_last = false;
+  /// This rank's end of the group over which ops::all_reduce sums; null: a graph with such a sum is an
+  /// error. Each rank has a program of its own, and all run at the same time.
+  std::shared_ptr<Communicator> communicator = nullptr;
   RunOptions run = {};  ///< of the compilation itself
 };
 

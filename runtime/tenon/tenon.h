@@ -8,6 +8,7 @@
 #include <tenon/batcher.h>
 #include <tenon/blas.h>
 #include <tenon/callbacks.h>
+#include <tenon/communicator.h>
 #include <tenon/compiled_function.h>
 #include <tenon/config.h>
 #include <tenon/context.h>

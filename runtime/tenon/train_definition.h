@@ -134,9 +134,9 @@ struct TrainDefinition {
   std::vector<MetricDefinition> metrics;
   std::vector<OutputLoss> losses;  ///< in place of loss and metrics, as in CompileOptions
   std::vector<CallbackDefinition> callbacks;
-  std::vector<std::string> parallel_devices;  ///< as in CompileOptions
-  std::vector<std::string> trainable;         ///< as in CompileOptions
-  std::vector<std::string> frozen;            ///< as in CompileOptions
+  ParallelOptions parallel;            ///< as in CompileOptions
+  std::vector<std::string> trainable;  ///< as in CompileOptions
+  std::vector<std::string> frozen;     ///< as in CompileOptions
   /// validation, callbacks and stop are not part of a file
   FitOptions fit;
   /// what `tenon train` prints: 0 nothing, 1 a progress bar, 2 a line per epoch

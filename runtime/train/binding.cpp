@@ -88,7 +88,9 @@ std::vector<Shape> samples_of(const ModelSetup& setup, const Dataset& data) {
 }
 
 BoundBatches::BoundBatches(const ModelSetup& setup, const Dataset& data)
-    : input_indices_(indices_of_inputs(setup, names_of(data.inputs()), data.name())),
+    : setup_(setup),
+      data_(data),
+      input_indices_(indices_of_inputs(setup, names_of(data.inputs()), data.name())),
       target_indices_(indices_of_targets(setup, names_of(data.targets()), data.name())) {}
 
 BatchTensors BoundBatches::operator()(const Batch& batch) {
@@ -96,7 +98,7 @@ BatchTensors BoundBatches::operator()(const Batch& batch) {
   targets_.clear();
   for (const std::size_t index : input_indices_) inputs_.push_back(batch.inputs[index]);
   for (const std::size_t index : target_indices_) targets_.push_back(batch.targets[index]);
-  return {inputs_, targets_, batch.sample_weights};
+  return {inputs_, targets_, batch.sample_weights, batch.whole == 0 ? layers::BatchShare() : setup_.part(batch.whole).share};
 }
 
 }  // namespace tenon::train

@@ -33,8 +33,11 @@ class BoundBatches {
   BoundBatches(const ModelSetup& setup, const Dataset& data);
   /// The tensors of the batch, valid until the next call. Only the first call allocates.
   BatchTensors operator()(const Batch& batch);
+  const Dataset& data() const { return data_; }
 
  private:
+  const ModelSetup& setup_;
+  const Dataset& data_;
   std::vector<std::size_t> input_indices_, target_indices_;
   std::vector<Tensor> inputs_, targets_;
 };

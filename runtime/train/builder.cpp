@@ -4,8 +4,10 @@
 #include <fmt/core.h>
 
 #include <map>
+#include <tuple>
 #include <utility>
 
+#include "graph/collectives.h"
 #include "train/optimizers.h"
 
 namespace tenon::train {
@@ -69,22 +71,27 @@ void clip_gradients(Graph& graph, const Clipping& clip, std::vector<Value>& grad
 
 void build_step(Graph& graph, const Forward& forward, std::vector<Value> gradients, const OptimizerDefinition& optimizer, Value lr,
                 Value step) {
+  std::vector<NodeId> bucket(gradients.size(), no_id);  // the sum over ranks that a gradient comes from
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    const NodeId producer = graph.info(gradients[i].id()).producer;
+    if (producer != no_id && graph::is_collective(graph.nodes()[producer].op)) bucket[i] = producer;
+  }
   clip_gradients(graph, optimizer.clip, gradients);
   const std::vector<std::string> suffixes = rule_of(optimizer.kind).state(optimizer);
   struct Part {
     std::vector<Value> parameters, gradients, state;
   };
-  // Each weight is updated on the device of its layer, and those with the same options together.
-  std::map<std::pair<std::string, const ParameterGroup*>, Part> parts;
+  // Each weight is updated on the device of its layer, and those with the same options whose gradients come together, together.
+  std::map<std::tuple<std::string, const ParameterGroup*, NodeId>, Part> parts;
   for (std::size_t i = 0; i < forward.specs.size(); ++i) {
     const ParameterSpec& spec = forward.specs[i];
-    Part& part = parts[{spec.device, group_of(optimizer, spec.name)}];
+    Part& part = parts[{spec.device, group_of(optimizer, spec.name), bucket[i]}];
     part.parameters.push_back(forward.parameters[i]);
     part.gradients.push_back(gradients[i]);
     for (const std::string& suffix : suffixes) part.state.push_back(graph.parameter(state_name(spec, suffix), spec.dtype, spec.shape));
   }
   for (const auto& [key, part] : parts) {
-    const auto& [device, group] = key;
+    const auto& [device, group, from] = key;
     const DeviceScope scope(graph, device);
     const bool scaled = group != nullptr && group->learning_rate_factor != 1;
     const OptimizerDefinition own = with_group(optimizer, group);
@@ -105,12 +112,16 @@ void build_accumulation(Graph& graph, const Forward& forward, const std::vector<
   graph.update(total, first ? weight : ops::add(total, weight));
 }
 
-std::vector<Value> build_mean_gradients(Graph& graph, const Forward& forward) {
-  const Value total = graph.parameter(gradient_weight_name, forward.specs.at(0).dtype, {});
+std::vector<Value> build_mean_gradients(Graph& graph, const Forward& forward,
+                                        const std::function<std::vector<Value>(const std::vector<Value>&)>& over_ranks) {
+  std::vector<Value> sums;
+  for (const ParameterSpec& spec : forward.specs) sums.push_back(graph.parameter(gradient_name(spec), spec.dtype, spec.shape));
+  sums.push_back(graph.parameter(gradient_weight_name, forward.specs.at(0).dtype, {}));
+  sums = over_ranks(sums);
   std::vector<Value> means;
-  for (const ParameterSpec& spec : forward.specs) {
-    const DeviceScope scope(graph, spec.device);
-    means.push_back(quotient(graph.parameter(gradient_name(spec), spec.dtype, spec.shape), total));
+  for (std::size_t i = 0; i < forward.specs.size(); ++i) {
+    const DeviceScope scope(graph, forward.specs[i].device);
+    means.push_back(quotient(sums[i], sums.back()));
   }
   return means;
 }

@@ -2,6 +2,7 @@
 // train/builder.h - appends what training adds to the forward pass of layers/.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -44,7 +45,8 @@ void build_step(Graph& graph, const Forward& forward, std::vector<Value> gradien
 /// Adds weight * g to gradient/<name>, and weight to the total weight; `first` overwrites both instead. weight: a scalar of the parameters'
 /// dtype.
 void build_accumulation(Graph& graph, const Forward& forward, const std::vector<Value>& gradients, Value weight, bool first);
-/// The mean of the gradients that build_accumulation has summed.
-std::vector<Value> build_mean_gradients(Graph& graph, const Forward& forward);
+/// The mean of the gradients that build_accumulation has summed. `over_ranks`: their sums, and last that of the weights, over all ranks.
+std::vector<Value> build_mean_gradients(Graph& graph, const Forward& forward,
+                                        const std::function<std::vector<Value>(const std::vector<Value>&)>& over_ranks);
 
 }  // namespace tenon::train

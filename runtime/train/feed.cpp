@@ -164,6 +164,7 @@ class Feed::Copier {
     const std::int64_t rows = batch.x().shape()[0];
     slot.batch.index = batch.index;
     slot.batch.indices = batch.indices;
+    slot.batch.whole = batch.whole;
     copies_.wait(slot.consumed);
     const auto copy_all = [&](const std::vector<Tensor>& from, const std::vector<Tensor>& buffers, std::vector<Tensor>& to) {
       to.clear();

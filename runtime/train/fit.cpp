@@ -10,6 +10,7 @@
 #include <tenon/trace.h>
 
 #include "core/log.h"
+#include "train/agreement.h"
 #include "train/binding.h"
 #include "train/dataset_range.h"
 #include "train/feed.h"
@@ -33,7 +34,8 @@ class FitLoop {
 
  private:
   bool stop_requested() const { return s_.session.how() == FitEnd::stopped; }
-  bool stopping() const { return stop_requested() || interrupted(); }
+  /// Whether the fit ends here, on every process.
+  bool stopping();
   /// Calls `body`; false if it was cancelled, for which FitOptions::run asked.
   template <class Body>
   bool completes(const Body& body) const;
@@ -48,6 +50,7 @@ class FitLoop {
   template <class Call>
   void for_each_callback(const char* when, Call&& call);
   void begin();
+  History run_epochs();
   void show_means();
 
   Model& model_;
@@ -75,6 +78,12 @@ train::FeedOptions feed_options(const FitOptions& options, const Model::State& s
   feed.batches.shuffle_buffer = options.shuffle_buffer;
   feed.batches.augment = true;
   feed.device = s.setup.batch_device();
+  if (s.setup.processes != nullptr) {
+    feed.batches.part = [&setup = s.setup](std::int64_t samples) {
+      const train::BatchPart part = setup.part(samples);
+      return std::pair(part.begin, part.end);
+    };
+  }
   feed.pinned = options.pinned;
   return feed;
 }
@@ -144,6 +153,15 @@ void FitLoop::begin() {
   s_.progress.set_batches(count_);
 }
 
+bool FitLoop::stopping() {
+  const bool here = stop_requested() || interrupted();
+  if (s_.setup.processes == nullptr) return here;
+  const bool anywhere = s_.setup.processes->any(here);
+  if (anywhere && !here)
+    s_.session.stop(FitEnd::interrupted, fmt::format("another process stopped after step {}", s_.progress.saved().step));
+  return anywhere;
+}
+
 void FitLoop::show_means() {
   means_.write(values_);
   s_.setup.write_logs(values_, running_);
@@ -163,7 +181,8 @@ bool FitLoop::completes(const Body& body) const {
 void FitLoop::step(const Batch& batch, std::int64_t index) {
   const std::int64_t steps = s_.progress.saved().step;
   RunOptions run = options_.run;
-  if (s_.progress.accumulated() > 0) run.stop = {};  // a step is completed once it has updated running statistics
+  // A step is completed once it has updated running statistics, and with other processes, which may be further.
+  if (s_.progress.accumulated() > 0 || s_.setup.processes != nullptr) run.stop = {};
   try {
     const train::BatchTensors tensors = bound_(batch);
     if (options_.accumulate == 1) return s_.train_batch(tensors, current_, run);
@@ -209,7 +228,7 @@ bool FitLoop::epoch(EpochLogs& out_result) {
     const bool counts = finite || expects_finite_loss();
     if (counts) means_.add(current_.values, current_.weight);
     if (!counts) ++skipped;
-    samples += batch->x().shape()[0];
+    samples += batch->whole > 0 ? batch->whole : batch->x().shape()[0];
     show_means();
     if (s_.progress.accumulated() == 0) s_.progress.finish_batch(index + 1, means_);  // training is resumed after complete steps only
     const bool shows_means = finite || !counts;
@@ -237,6 +256,18 @@ bool FitLoop::epoch(EpochLogs& out_result) {
 }
 
 History FitLoop::run() {
+  const std::shared_ptr<exec::ProcessGroup>& processes = s_.setup.processes;
+  if (processes == nullptr) return run_epochs();
+  try {
+    return run_epochs();
+  } catch (const std::exception& failure) {
+    processes->abort(failure.what());  // the others would wait for this process
+    throw;
+  }
+}
+
+History FitLoop::run_epochs() {
+  if (s_.setup.processes != nullptr) train::agree(s_, bound_.data(), options_);
   begin();
   History history;
   const train::SavedProgress& now = s_.progress.saved();

@@ -67,7 +67,6 @@ Model& Model::operator=(Model&& other) noexcept {
 
 void Model::compile(const Context& context, CompileOptions options) {
   State& s = state_of(state_);
-  for (const std::string& device : options.parallel_devices) static_cast<void>(context.device(device));  // report a missing device now
   expect_precision(s.setup.definition, context);
   s.setup.compile(context, std::move(options));
   s.start_compiled();
@@ -82,6 +81,7 @@ void Model::compile(const Context& context) {
 
 void Model::State::start_compiled() {
   programs.clear();
+  replicas = setup.group == nullptr ? nullptr : std::make_unique<train::Replicas>(setup, parameters, programs);
   session.training_buffers = session.evaluation_buffers = {};
   progress.drop_accumulated();
   if (parameters.built()) {
@@ -239,7 +239,8 @@ train::BatchType Model::State::batch_type(std::int64_t batch_size) const {
 const Program& Model::program_of_step(std::int64_t batch_size) {
   State& s = state_of(state_);
   s.setup.need_context();
-  return s.programs.get(s.phase_of_step(), s.batch_type(batch_size));
+  const train::BatchType batch = s.batch_type(batch_size);
+  return s.programs.get(s.phase_of_step(), s.phase_of_step() == train::Phase::train ? batch.part_of(s.setup) : batch);
 }
 
 Model::Memory Model::memory(std::int64_t batch_size) const {
@@ -251,6 +252,19 @@ Model::Memory Model::memory(std::int64_t batch_size) const {
 
 const ProgramCounts& Model::program_counts() const {
   return state_of(state_).programs.counts();
+}
+
+CommunicationCounts Model::communication() const {
+  return state_of(state_).programs.communication();
+}
+
+int Model::rank() const {
+  const train::ModelSetup& setup = state_of(state_).setup;
+  return setup.processes == nullptr ? 0 : setup.processes->rank();
+}
+int Model::rank_count() const {
+  const train::ModelSetup& setup = state_of(state_).setup;
+  return setup.processes == nullptr ? 1 : setup.processes->size();
 }
 
 Program Model::freeze(std::int64_t batch_size) {
@@ -273,7 +287,9 @@ void Model::export_onnx(const std::string& path, const onnx::ExportOptions& opti
 }
 
 PlacementReport Model::explain(std::int64_t batch_size) {
+  const State& s = state_of(state_);
   try {
+    if (s.replicas != nullptr) return s.replicas->explain(s.phase_of_step(), s.batch_type(batch_size));
     return program_of_step(batch_size).placement();
   } catch (const exec::PlacementError& error) {
     return error.report;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "exec/context_state.h"
@@ -43,6 +44,29 @@ void check(const std::vector<OutputLoss>& losses, const std::vector<std::string>
   }
 }
 
+/// Errors  a device that is missing or given twice, shares that are not one positive number for each device.
+void check(const ParallelOptions& parallel, const Context& context) {
+  std::map<std::string, std::string> known;  // by canonical name, as they are given
+  for (const std::string& given : parallel.devices) {
+    const std::string name = context.device(given).name();
+    const auto [found, inserted] = known.try_emplace(name, given);
+    if (!inserted) {
+      throw Error(
+          fmt::format("parallel.devices: '{}' and '{}' are both {}; expected each device once, or the virtual devices of one "
+                      "(virtual: [{{of: {}, count: 2}}])",
+                      found->second, given, name, name));
+    }
+  }
+  if (parallel.shares.empty()) return;
+  if (parallel.shares.size() != parallel.devices.size()) {
+    throw Error(fmt::format("parallel.shares: expected one number for each of the {} devices, got {}", parallel.devices.size(),
+                            parallel.shares.size()));
+  }
+  for (const double share : parallel.shares) {
+    if (!(share > 0) || !std::isfinite(share)) throw Error(fmt::format("parallel.shares: expected positive numbers, got {}", share));
+  }
+}
+
 }  // namespace
 
 CompileOptions compile_options(const TrainDefinition& definition) {
@@ -50,7 +74,7 @@ CompileOptions compile_options(const TrainDefinition& definition) {
           .loss = definition.loss,
           .metrics = definition.metrics,
           .losses = definition.losses,
-          .parallel_devices = definition.parallel_devices,
+          .parallel = definition.parallel,
           .trainable = definition.trainable,
           .frozen = definition.frozen};
 }
@@ -75,8 +99,19 @@ void ModelSetup::compile(const Context& on, CompileOptions with) {
     for (const MetricDefinition& metric : of.metrics)
       logged.push_back({(of.output.empty() ? "" : of.output + "_") + metric.name(), rule_of(metric.metric).finish});
   }
+  check(with.parallel, on);
   options = std::move(with);
   context = on;
+  if (!options.parallel.transport.empty() && options.parallel.devices.size() > 1) {
+    throw Error(fmt::format("parallel: expected one device for each process with transport '{}', got {}; start a process for each device",
+                            options.parallel.transport, options.parallel.devices.size()));
+  }
+  processes = options.parallel.transport.empty() ? nullptr : exec::ProcessGroup::connect(options.parallel.transport);
+  if (processes != nullptr && !options.parallel.shares.empty())
+    throw Error("parallel.shares: not available with a transport; expected none");
+  rank = processes == nullptr ? 0 : processes->rank();
+  const auto ranks = static_cast<int>(options.parallel.devices.size());
+  group = ranks > 1 ? std::make_shared<exec::LocalGroup>(ranks, options.parallel.link) : nullptr;
 }
 
 void ModelSetup::compile(const Context& on) {
@@ -84,6 +119,9 @@ void ModelSetup::compile(const Context& on) {
   logged = {{"loss", nullptr}};
   options = {.optimizer = with_defaults({})};
   context = on;
+  group = nullptr;
+  processes = nullptr;
+  rank = 0;
 }
 
 const std::vector<OutputLoss>& ModelSetup::need_losses() const {
@@ -151,7 +189,7 @@ Device ModelSetup::device(const std::string& name) const {
 
 std::optional<Device> ModelSetup::batch_device() const {
   if (!context->config().placement.empty()) return std::nullopt;  // placement rules may move the first node or the loss
-  if (options.parallel_devices.size() > 1 || names_devices(definition.layers)) return std::nullopt;
+  if (group != nullptr || names_devices(definition.layers)) return std::nullopt;
   return device();
 }
 

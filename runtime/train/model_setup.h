@@ -12,9 +12,12 @@
 #include <tenon/model.h>
 #include <tenon/train_definition.h>
 
+#include "exec/local_group.h"
+#include "exec/process_group.h"
 #include "layers/interface.h"
 #include "layers/sources.h"
 #include "train/builder.h"
+#include "train/parallel.h"
 
 namespace tenon::train {
 
@@ -48,6 +51,11 @@ struct ModelSetup {
   /// CompileOptions::losses, or for one output, of no name, its loss and metrics. Targets of programs are in this order.
   std::vector<OutputLoss> losses;
   std::vector<Logged> logged;  ///< in the order of the results of a program
+  /// The parallel devices of this process; null: there is one.
+  std::shared_ptr<exec::LocalGroup> group;
+  /// The processes that train together; null: this one does alone.
+  std::shared_ptr<exec::ProcessGroup> processes;
+  int rank = 0;  ///< of the devices or processes, the one that this setup is for
 
   /// Errors  compile() has not been called.
   const Context& need_context() const;
@@ -64,8 +72,23 @@ struct ModelSetup {
   std::vector<std::string> output_names() const;  ///< of `interface`
   /// What passes of the model are built with. Refers to this object.
   BuildOptions build_options() const;
-  /// The device of everything without one of its own: the first of parallel_devices; empty: the context's default.
-  std::string main_device() const { return options.parallel_devices.empty() ? std::string() : options.parallel_devices[0]; }
+  /// The device of everything without one of its own: that of its rank; empty: the context's default.
+  std::string main_device() const {
+    const std::vector<std::string>& devices = options.parallel.devices;
+    return devices.empty() ? std::string() : devices[group == nullptr ? 0 : static_cast<std::size_t>(rank)];
+  }
+  /// The setup of another device of the group.
+  ModelSetup for_rank(int other) const {
+    ModelSetup setup = *this;
+    setup.rank = other;
+    return setup;
+  }
+  /// The number of parallel devices or processes, at least 1.
+  int rank_count() const { return group != nullptr ? group->size() : processes != nullptr ? processes->size() : 1; }
+  /// Whether batches are shared among ranks.
+  bool shares_batches() const { return group != nullptr || processes != nullptr; }
+  /// The part of a batch that this rank computes.
+  BatchPart part(std::int64_t batch) const { return part_of(batch, rank, rank_count(), options.parallel.shares); }
   /// The device of that name; of an empty name, the main one.
   Device device(const std::string& name = {}) const;
   /// The device that reads the batches of a fit; empty if there may be several.

@@ -19,6 +19,7 @@
 #include "train/optimizers.h"
 #include "train/parameters.h"
 #include "train/programs.h"
+#include "train/replicas.h"
 #include "train/training_progress.h"
 
 namespace tenon {
@@ -40,6 +41,7 @@ struct Model::State {
   train::ModelSetup setup;
   train::Parameters parameters{setup};
   train::Programs programs{setup, parameters};
+  std::unique_ptr<train::Replicas> replicas;  ///< null: training uses one device
   train::TrainingProgress progress;
   train::FitSession session;
   bool training = false;  ///< the mode of forward
@@ -80,6 +82,9 @@ struct Model::State {
   /// The rate of the last step.
   double last_rate() const { return rate; }
   void set_step_inputs();
+  /// Runs a phase with gradients on all of the model's devices.
+  const std::vector<Tensor>& run_step(train::Phase phase, const train::BatchTensors& batch, const RunOptions& run);
+  train::StepInputs step_inputs() const;
   /// Counts a step and returns whether it was taken: with loss scaling, by the outcome that is the program's last result.
   /// Errors  gradients are not finite at the smallest loss scale.
   bool finish_step(const std::vector<Tensor>& results);

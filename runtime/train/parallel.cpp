@@ -1,105 +1,131 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/parallel.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
 
-#include "layers/definition.h"
+#include <tenon/communicator.h>
 
 namespace tenon::train {
 namespace {
 
-/// The weights of the parts of a batch.
-struct Weights {
-  std::vector<Value> parts;
+Value number(Graph& graph, DType dtype, double value) {
+  return graph.constant(Tensor::full(dtype, {}, value));
+}
 
-  /// The sum over the parts.
-  Value total() const {
-    Value sum = parts[0];
-    for (std::size_t i = 1; i < parts.size(); ++i) sum = ops::add(sum, parts[i]);
-    return sum;
-  }
-  /// sum(weights[i] * values[i]) / total, in the values' dtype.
-  Value mean(const std::vector<Value>& values) const {
-    const DType dtype = values[0].dtype();
-    const auto as_values = [&](Value weight) { return weight.dtype() == dtype ? weight : ops::cast(weight, dtype); };
-    Value sum;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const Value part = ops::mul(values[i], as_values(parts[i]));
-      sum = sum.present() ? ops::add(sum, part) : part;
-    }
-    return quotient(sum, as_values(total()));
+Value with_dtype(Value value, DType dtype) {
+  return value.dtype() == dtype ? value : ops::cast(value, dtype);
+}
+
+/// The weight of a rank in means over the batch: a number for each rank, whose sum over the ranks divides.
+struct Weight {
+  Value own;    ///< absent: the number of samples that count
+  Value total;  ///< absent likewise
+  layers::BatchShare share;
+
+  /// own / total
+  Value fraction(Graph& graph, DType dtype) const {
+    if (!own.present()) return number(graph, dtype, static_cast<double>(share.counted) / static_cast<double>(share.whole));
+    return with_dtype(quotient(own, total), dtype);
   }
 };
 
+std::size_t size_of_value(Value value) {
+  return static_cast<std::size_t>(value.shape().count() * size_of(value.dtype()));
+}
+
 }  // namespace
 
-Gradients build_parallel(Graph& graph, const ModelSetup& setup, const NamedValues& inputs, Value key, std::span<const Value> targets,
-                         Value sample_weights, const LossScale& scale) {
-  const ModelDefinition& definition = setup.definition;
-  const std::vector<std::string>& devices = setup.options.parallel_devices;
-  layers::for_each_layer(definition.layers, [](const LayerDefinition& layer) {
-    if (!layer.device.empty())
-      layer.fail(fmt::format(
-          "has its own device '{}', which is not supported with data parallelism over several devices; remove the device", layer.device));
-  });
-  const std::int64_t batch = inputs.at(0).second.shape()[0];
-  const std::int64_t parts = std::min<std::int64_t>(static_cast<std::int64_t>(devices.size()), batch);
-  Gradients result;
-  Forward first;  // whose parameters the others share
-  std::vector<Objective> objectives;
-  std::vector<std::vector<Value>> gradient_of;
-  std::vector<std::vector<Value>> next_states;
-  Weights samples, weights, divisors;
-  for (std::int64_t i = 0; i < parts; ++i) {
-    const DeviceScope device(graph, devices[static_cast<std::size_t>(i)]);
-    const NameScope name(graph, fmt::format("replica_{}", i));
-    const std::int64_t begin = batch * i / parts;
-    const std::int64_t end = batch * (i + 1) / parts;
-    BuildOptions options = setup.build_options();
-    options.shared = i == 0 ? nullptr : &first;
-    NamedValues own_inputs = inputs;
-    for (auto& [input, value] : own_inputs) value = ops::slice(value, 0, begin, end);
-    Forward forward = build(graph, definition, own_inputs, key, options);
-    std::vector<Value> own_targets;
-    for (const Value target : targets) own_targets.push_back(ops::slice(target, 0, begin, end));
-    Objective objective =
-        build_objective(forward, own_targets, setup.losses, sample_weights.present() ? ops::slice(sample_weights, 0, begin, end) : Value());
-    next_states.emplace_back();
-    for (const LayerState& state : forward.states) next_states.back().push_back(state.next);
-    if (i == 0) {
-      first = std::move(forward);
-      result.forward = without_frozen(first);
-    }
-    gradient_of.push_back(scaled_gradients(objective.loss, result.forward.parameters, scale));
-    samples.parts.push_back(graph.constant(Tensor::full(definition.dtype, {}, static_cast<double>(end - begin))));
-    weights.parts.push_back(objective.weight.present() ? objective.weight : samples.parts.back());
-    divisors.parts.push_back(objective.divisor.present() ? objective.divisor : samples.parts.back());
-    objectives.push_back(std::move(objective));
-  }
-
-  const DeviceScope device(graph, devices[0]);
-  const NameScope name(graph, "combined");
-  const auto combine = [&](const Weights& by, const auto& of) {
-    std::vector<Value> values;
-    for (std::size_t i = 0; i < objectives.size(); ++i) values.push_back(of(i));
-    return by.mean(values);
+BatchPart part_of(std::int64_t batch, int rank, int ranks, const std::vector<double>& shares) {
+  const auto bound = [&](int r) -> std::int64_t {
+    if (shares.empty()) return batch * r / ranks;
+    const double all = std::accumulate(shares.begin(), shares.end(), 0.0);
+    return std::llround(static_cast<double>(batch) * std::accumulate(shares.begin(), shares.begin() + r, 0.0) / all);
   };
-  result.objective.loss = combine(divisors, [&](std::size_t i) { return objectives[i].loss; });
-  for (std::size_t m = 0; m < objectives[0].metrics.size(); ++m) {
-    result.objective.metrics.emplace_back(objectives[0].metrics[m].first,
-                                          combine(weights, [&](std::size_t i) { return objectives[i].metrics[m].second; }));
+  BatchPart part{.begin = bound(rank), .end = bound(rank + 1), .share = {.counted = 0, .whole = batch}};
+  part.share.counted = part.size();
+  if (part.size() > 0) return part;
+  part.begin = std::min<std::int64_t>(part.begin, batch - 1);
+  part.end = part.begin + 1;
+  return part;
+}
+
+std::vector<Value> sum_over_ranks(const std::vector<Value>& values, std::uint64_t bucket_size_bytes) {
+  if (values.empty()) return {};
+  const Graph& graph = values[0].graph();
+  const auto computed_at = [&](std::size_t i) {  // parameters and constants are there at the beginning
+    const NodeId producer = graph.info(values[i].id()).producer;
+    return producer == no_id ? 0 : std::uint64_t{producer} + 1;
+  };
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, computed_at);
+  std::vector<std::vector<std::size_t>> buckets;
+  struct Open {
+    std::size_t bucket;
+    std::uint64_t size_bytes;
+  };
+  std::map<DType, Open> open;
+  for (const std::size_t i : order) {
+    const auto [found, inserted] = open.try_emplace(values[i].dtype(), Open{buckets.size(), 0});
+    if (inserted) buckets.emplace_back();
+    buckets[found->second.bucket].push_back(i);
+    found->second.size_bytes += size_of_value(values[i]);
+    if (bucket_size_bytes > 0 && found->second.size_bytes >= bucket_size_bytes) open.erase(found);
   }
-  if (objectives[0].weight.present()) result.objective.weight = weights.total();
-  if (objectives[0].divisor.present()) result.objective.divisor = divisors.total();
-  for (std::size_t p = 0; p < result.forward.parameters.size(); ++p) {
-    result.of.push_back(combine(divisors, [&](std::size_t i) { return gradient_of[i][p]; }));
+  std::vector<Value> sums(values.size());
+  for (const std::vector<std::size_t>& bucket : buckets) {
+    std::vector<Value> operands;
+    for (const std::size_t i : bucket) operands.push_back(values[i]);
+    const std::vector<Value> results = ops::all_reduce(operands);
+    for (std::size_t k = 0; k < bucket.size(); ++k) sums[bucket[k]] = results[k];
   }
-  for (std::size_t s = 0; s < result.forward.states.size(); ++s) {
-    if (next_states[0][s].present()) result.forward.states[s].next = combine(samples, [&](std::size_t i) { return next_states[i][s]; });
+  return sums;
+}
+
+Gradients build_rank_gradients(Graph& graph, const layers::BatchShare& share, Forward& forward, Objective& objective,
+                               const LossScale& scale, bool summed, std::uint64_t bucket_size_bytes) {
+  // A sample that only fills a rank without any counts for nothing.
+  const auto weight_of = [&](Value own) {
+    return Weight{.own = own.present() && share.counted == 0 ? number(graph, own.dtype(), 0) : own, .total = {}, .share = share};
+  };
+  Weight divisors = weight_of(objective.divisor), weights = weight_of(objective.weight);
+  if (divisors.own.present()) divisors.total = sum_over_ranks({divisors.own}, 0)[0];  // the gradients depend on it
+  const Value loss = ops::mul(objective.loss, divisors.fraction(graph, objective.loss.dtype()));
+
+  Gradients gradients{.of = {}, .weight = divisors.own};
+  if (!gradients.weight.present()) gradients.weight = number(graph, objective.loss.dtype(), static_cast<double>(share.counted));
+  gradients.of = scaled_gradients(summed ? loss : objective.loss, forward.parameters, scale);
+
+  std::vector<Value> parts{loss};
+  for (const auto& [name, metric] : objective.metrics) {
+    const Value own = weights.own.present() ? with_dtype(weights.own, metric.dtype()) : weights.fraction(graph, metric.dtype());
+    parts.push_back(ops::mul(metric, own));
   }
-  return result;
+  if (weights.own.present()) parts.push_back(weights.own);
+  const double fraction = static_cast<double>(share.counted) / static_cast<double>(share.whole);
+  for (const LayerState& state : forward.states) {
+    if (state.next.present()) parts.push_back(ops::mul(state.next, number(graph, state.next.dtype(), fraction)));
+  }
+  if (summed) parts.insert(parts.end(), gradients.of.begin(), gradients.of.end());
+
+  const std::vector<Value> sums = sum_over_ranks(parts, bucket_size_bytes);
+  auto next = sums.begin();
+  objective.loss = *next++;
+  const auto total = weights.own.present() ? sums[1 + objective.metrics.size()] : Value();
+  for (auto& [name, metric] : objective.metrics) {
+    metric = total.present() ? quotient(*next, with_dtype(total, metric.dtype())) : *next;
+    ++next;
+  }
+  if (total.present()) objective.weight = *next++;
+  if (divisors.own.present()) objective.divisor = divisors.total;
+  for (LayerState& state : forward.states) {
+    if (state.next.present()) state.next = *next++;
+  }
+  if (summed) gradients.of.assign(next, sums.end());
+  return gradients;
 }
 
 }  // namespace tenon::train

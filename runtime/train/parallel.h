@@ -1,32 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// train/parallel.h - data parallelism: the forward pass and its gradients on several devices, each for a part of the batch.
+// train/parallel.h - data parallelism: what the program of one rank computes for a batch that several ranks share.
 #pragma once
 
-#include <span>
+#include <cstdint>
 #include <vector>
 
+#include "layers/forward.h"
 #include "train/builder.h"
 #include "train/loss_scale.h"
-#include "train/model_setup.h"
 #include "train/objective.h"
 
 namespace tenon::train {
 
-/// Forward pass, objective and gradients of a step, on one or several devices.
+/// The samples [begin, end) of a batch that a rank gets.
+struct BatchPart {
+  std::int64_t begin = 0, end = 0;
+  layers::BatchShare share;  ///< a rank without samples gets one that does not count
+  std::int64_t size() const { return end - begin; }
+};
+/// The part of rank `rank` of `ranks`. `shares`: as in ParallelOptions. batch >= 1.
+BatchPart part_of(std::int64_t batch, int rank, int ranks, const std::vector<double>& shares);
+
+/// What a step needs of a batch, on a rank: sums over all of them.
 struct Gradients {
-  Forward forward;  ///< of the first part; all parts share its parameters
-  Objective objective;
-  std::vector<Value> of;  ///< per parameter
+  std::vector<Value> of;  ///< of each parameter
+  Value weight;           ///< of `of` in the mean over several batches: a scalar of the parameters' dtype
 };
 
-/// Splits inputs and targets evenly along their first axis, builds the model on each of its parallel devices for its part, and combines
-/// loss, metrics and gradients on the first device as weighted means. Parameters stay where they are; the executor copies them to the other
-/// devices once per step. A batch smaller than the number of devices uses fewer of them.
-///
-/// Batch normalisation uses the statistics of each device's part; running statistics become the mean over the parts.
-///
-/// Errors  a layer with a device of its own.
-Gradients build_parallel(Graph& graph, const ModelSetup& setup, const NamedValues& inputs, Value key, std::span<const Value> targets,
-                         Value sample_weights, const LossScale& scale);
+/// The sums of the values over the ranks, in buckets of values of one dtype of at least `bucket_size_bytes` (0: one for each dtype), in the
+/// order in which they are computed.
+std::vector<Value> sum_over_ranks(const std::vector<Value>& values, std::uint64_t bucket_size_bytes);
+
+/// Turns the loss, the metrics and the next states of this rank's part into those of the whole batch, each rank with its weight, and
+/// returns the gradients: `summed`, or as a step of several batches adds them up before the ranks do.
+Gradients build_rank_gradients(Graph& graph, const layers::BatchShare& share, Forward& forward, Objective& objective,
+                               const LossScale& scale, bool summed, std::uint64_t bucket_size_bytes);
 
 }  // namespace tenon::train

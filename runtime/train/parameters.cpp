@@ -176,18 +176,26 @@ void Parameters::make_gradients() {
   store_->create(gradient_weight_name, setup_.device(), setup_.definition.dtype, {});
 }
 
-Tensor Parameters::mean_gradient(const std::string& weight) const {
+Tensor Parameters::mean_gradient(const std::string& weight, std::span<const Parameters* const> others) const {
   for (const ParameterSpec& spec : weights_) {
     if (spec.name != weight) continue;
     const Learns chosen = learns_of({.trainable = setup_.options.trainable});
     const char* const reason = chosen && !chosen(weight) ? "no glob of `trainable` matches it" : "a glob of `frozen` matches it";
     if (spec.frozen) throw Error(fmt::format("gradient: '{}' is frozen: {}", weight, reason));
     Tensor sum = store_->get(gradient_name(spec)).to_host();
-    const double weight_sum = store_->get(gradient_weight_name).to_host().item();
+    double weight_sum = store_->get(gradient_weight_name).to_host().item();
+    std::vector<Tensor> rest;
+    for (const Parameters* other : others) {
+      weight_sum += other->store_->get(gradient_weight_name).to_host().item();
+      rest.push_back(other->store_->get(gradient_name(spec)).to_host());
+    }
     const double total = weight_sum == 0 ? 1 : weight_sum;  // as in quotient()
     const auto divide = [&](auto* values) {
       using Number = std::remove_pointer_t<decltype(values)>;
-      for (std::int64_t i = 0; i < sum.count(); ++i) values[i] = static_cast<Number>(values[i] / total);
+      for (std::int64_t i = 0; i < sum.count(); ++i) {
+        for (const Tensor& other : rest) values[i] += other.data<Number>()[i];
+        values[i] = static_cast<Number>(values[i] / total);
+      }
     };
     spec.dtype == DType::f64 ? divide(sum.data<double>()) : divide(sum.data<float>());
     return sum;

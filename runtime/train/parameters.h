@@ -59,8 +59,8 @@ class Parameters {
   void make_gradients();
   /// Creates the state of loss scaling, or resets it to its initial values. Does nothing without loss scaling.
   void reset_loss_scale();
-  /// The mean of the accumulated gradients of a weight, on the host. Errors  an unknown name.
-  Tensor mean_gradient(const std::string& weight) const;
+  /// The mean of the accumulated gradients of a weight, of these parameters and those of other ranks, on the host. Errors  an unknown name.
+  Tensor mean_gradient(const std::string& weight, std::span<const Parameters* const> others = {}) const;
 
  private:
   /// Errors  name the layer that asks for the device.

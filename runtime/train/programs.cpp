@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "graph/passes.h"
+#include "layers/definition.h"
 #include "train/trainable.h"
 
 namespace tenon::train {
@@ -45,6 +46,15 @@ std::set<std::string> names_of_frozen(const Forward& forward) {
   return names;
 }
 
+/// Errors  a layer with a device of its own, which data parallelism has no place for.
+void expect_no_devices(const ModelDefinition& definition) {
+  layers::for_each_layer(definition.layers, [](const LayerDefinition& layer) {
+    if (!layer.device.empty())
+      layer.fail(fmt::format(
+          "has its own device '{}', which is not supported with data parallelism over several devices; remove the device", layer.device));
+  });
+}
+
 /// Absent without sample weights.
 Value add_sample_weights(Graph& graph, const BatchType& batch) {
   return batch.weights.dtype == DType::none ? Value() : graph.input("sample_weights", batch.weights.dtype, batch.weights.shape);
@@ -52,14 +62,35 @@ Value add_sample_weights(Graph& graph, const BatchType& batch) {
 
 }  // namespace
 
+RankBatch::RankBatch(const BatchTensors& whole, const BatchPart& part) : share_(part.share) {
+  const auto rows = [&](const Tensor& tensor) { return tensor.narrow(0, part.begin, part.size()); };
+  for (const Tensor& tensor : whole.inputs) inputs_.push_back(rows(tensor));
+  for (const Tensor& tensor : whole.targets) targets_.push_back(rows(tensor));
+  if (whole.sample_weights.defined()) weights_ = rows(whole.sample_weights);
+}
+
 void BatchType::assign(const BatchTensors& batch) {
   const auto take = [](std::vector<Part>& parts, std::span<const Tensor> tensors) {
     parts.clear();
     for (const Tensor& tensor : tensors) parts.push_back({tensor.dtype(), tensor.shape()});
   };
+  share = batch.share;
   take(inputs, batch.inputs);
   take(targets, batch.targets);
   weights = batch.sample_weights.defined() ? Part{batch.sample_weights.dtype(), batch.sample_weights.shape()} : Part{};
+}
+
+BatchType BatchType::part_of(const ModelSetup& setup) const {
+  if (!setup.shares_batches()) return *this;
+  const BatchPart part = setup.part(size());
+  BatchType own = *this;
+  own.share = part.share;
+  const auto cut = [&](Part& of) {
+    if (of.shape.rank() > 0) of.shape = Shape(of.shape.dims().subspan(1)).with_batch(part.size());
+  };
+  for (auto* parts : {&own.inputs, &own.targets}) std::ranges::for_each(*parts, cut);
+  cut(own.weights);
+  return own;
 }
 
 BatchType BatchType::of(std::span<const SampleType> inputs, std::int64_t size) {
@@ -87,6 +118,8 @@ Program& Programs::get(Phase phase, const BatchType& batch, const RunOptions& ru
     for (const BatchType::Part& part : *parts) key_.add(part.dtype, part.shape);
   }
   key_.add(batch.weights.dtype, batch.weights.shape);
+  key_.add(batch.share.counted);
+  key_.add(batch.share.whole);
   return cache_.get(key_.bytes(), [&] {
     ProgramOptions chosen = options(run);
     const Graph graph = graph_of(phase, batch, &chosen.fixed);  // errors of the model come before its memory
@@ -106,9 +139,22 @@ DType Programs::rate_dtype() const {
 }
 
 std::vector<MemoryPlan> Programs::plan_memory(Phase phase, const BatchType& batch) const {
-  ProgramOptions chosen = options();
-  const Graph graph = graph_of(phase, batch, &chosen.fixed);
-  return Program::plan_memory(setup_.need_context(), graph, chosen);
+  if (!computes_gradients(phase) || setup_.group == nullptr) {
+    ProgramOptions chosen = options();
+    const Graph graph = graph_of(phase, computes_gradients(phase) ? batch.part_of(setup_) : batch, &chosen.fixed);
+    return Program::plan_memory(setup_.need_context(), graph, chosen);
+  }
+  std::vector<MemoryPlan> plans;
+  for (int rank = 0; rank < setup_.rank_count(); ++rank) {
+    const ModelSetup setup = setup_.for_rank(rank);
+    Programs of_rank(setup, parameters_);
+    of_rank.clear();
+    ProgramOptions chosen = of_rank.options();
+    if (rank != setup_.rank) chosen.parameters = nullptr;  // it has its own
+    const Graph graph = of_rank.graph_of(phase, batch.part_of(setup), &chosen.fixed);
+    for (MemoryPlan& plan : Program::plan_memory(setup.need_context(), graph, chosen)) plans.push_back(std::move(plan));
+  }
+  return plans;
 }
 
 Program& Programs::apply(const RunOptions& run) {
@@ -119,7 +165,10 @@ Program& Programs::apply(const RunOptions& run) {
     f.specs = parameters_.learned();
     for (const ParameterSpec& spec : f.specs) f.parameters.push_back(graph.parameter(spec.name, spec.dtype, spec.shape));
     const LossScale scale = loss_scale(graph);
-    const std::vector<Value> gradients = build_mean_gradients(graph, f);
+    const auto over_ranks = [&](const std::vector<Value>& sums) {
+      return communicator_ == nullptr ? sums : sum_over_ranks(sums, bucket_size_bytes());
+    };
+    const std::vector<Value> gradients = build_mean_gradients(graph, f, over_ranks);
     add_step(graph, f, gradients, setup_.options.optimizer, scale, rate_dtype());
     if (scale.present()) graph.output("outcome", guard_step(graph, gradients, scale, 0));
     return Program(setup_.need_context(), graph, options(run));
@@ -155,7 +204,13 @@ Program Programs::decoding(std::int64_t steps, std::int64_t capacity, const std:
 }
 
 ProgramOptions Programs::options(const RunOptions& run) const {
-  return {.device = setup_.main_device(), .parameters = parameters_.store(), .updates_last = true, .run = run};
+  return {
+      .device = setup_.main_device(), .parameters = parameters_.store(), .updates_last = true, .communicator = communicator_, .run = run};
+}
+
+std::uint64_t Programs::bucket_size_bytes() const {
+  const std::optional<double>& chosen = setup_.options.parallel.bucket_mb;
+  return chosen ? static_cast<std::uint64_t>(*chosen * 0x1p20) : communicator_->bucket_size_bytes();
 }
 
 Graph Programs::graph_of(Phase phase, const BatchType& batch, std::set<std::string>* out_fixed) const {
@@ -206,47 +261,44 @@ std::vector<Value> Programs::add_targets(Graph& graph, const BatchType& batch) c
   return targets;
 }
 
-Forward Programs::add_forward(Graph& graph, const BatchType& batch, bool for_training) const {
+Forward Programs::add_forward(Graph& graph, const BatchType& batch, bool for_training, bool sync_batch_norm) const {
   const NamedValues inputs = add_inputs(graph, batch);
   const Value key = for_training ? graph.input("key", DType::u64, {2}) : Value();
-  return build(graph, setup_.definition, inputs, key, setup_.build_options());
+  BuildOptions options = setup_.build_options();
+  if (sync_batch_norm) options.sync_batch_norm = batch.share;
+  return build(graph, setup_.definition, inputs, key, options);
 }
 
 std::set<std::string> Programs::add_training(Graph& graph, Phase phase, const BatchType& batch) const {
-  const CompileOptions& options = setup_.options;
-  LossScale scale;
-  Gradients result;
-  std::set<std::string> fixed;
-  if (options.parallel_devices.size() > 1) {
-    const NamedValues inputs = add_inputs(graph, batch);
-    const Value key = graph.input("key", DType::u64, {2});
-    const std::vector<Value> targets = add_targets(graph, batch);
-    const Value weights = add_sample_weights(graph, batch);
-    scale = loss_scale(graph);
-    result = build_parallel(graph, setup_, inputs, key, targets, weights, scale);
+  const bool is_shared = batch.share.whole > 0;
+  if (is_shared) expect_no_devices(setup_.definition);
+  Forward forward = add_forward(graph, batch, true, is_shared && setup_.options.parallel.sync_batch_norm);
+  const std::vector<Value> targets = add_targets(graph, batch);
+  Objective objective = build_objective(forward, targets, setup_.losses, add_sample_weights(graph, batch));
+  const std::set<std::string> fixed = names_of_frozen(forward);
+  forward = without_frozen(std::move(forward));
+  if (forward.parameters.empty()) throw Error("the model has no parameters to train");
+  const LossScale scale = loss_scale(graph);
+  Gradients gradients;
+  if (is_shared) {
+    gradients = build_rank_gradients(graph, batch.share, forward, objective, scale, phase == Phase::train, bucket_size_bytes());
   } else {
-    result.forward = add_forward(graph, batch, true);
-    const std::vector<Value> targets = add_targets(graph, batch);
-    result.objective = build_objective(result.forward, targets, setup_.losses, add_sample_weights(graph, batch));
-    fixed = names_of_frozen(result.forward);
-    result.forward = without_frozen(std::move(result.forward));
-    if (result.forward.parameters.empty()) throw Error("the model has no parameters to train");
-    scale = loss_scale(graph);
-    result.of = scaled_gradients(result.objective.loss, result.forward.parameters, scale);
+    gradients.of = scaled_gradients(objective.loss, forward.parameters, scale);
+    gradients.weight = objective.divisor;
+    if (!gradients.weight.present())
+      gradients.weight = graph.constant(Tensor::full(setup_.definition.dtype, {}, static_cast<double>(batch.size())));
   }
   const DeviceScope scope(graph, setup_.main_device());
   if (phase == Phase::train) {
-    add_step(graph, result.forward, result.of, options.optimizer, scale, rate_dtype());
-    update_states(graph, result.forward);
-    const Value outcome = scale.present() ? guard_step(graph, result.of, scale, 0) : Value();
-    output_objective(graph, result.objective);
+    add_step(graph, forward, gradients.of, setup_.options.optimizer, scale, rate_dtype());
+    update_states(graph, forward);
+    const Value outcome = scale.present() ? guard_step(graph, gradients.of, scale, 0) : Value();
+    output_objective(graph, objective);
     if (scale.present()) graph.output("outcome", outcome);
   } else {
-    Value weight = result.objective.divisor;
-    if (!weight.present()) weight = graph.constant(Tensor::full(setup_.definition.dtype, {}, static_cast<double>(batch.size())));
-    build_accumulation(graph, result.forward, result.of, weight, phase == Phase::backward_first);
-    update_finite_states(graph, result.forward);
-    output_objective(graph, result.objective);
+    build_accumulation(graph, forward, gradients.of, gradients.weight, phase == Phase::backward_first);
+    update_finite_states(graph, forward);
+    output_objective(graph, objective);
   }
   return fixed;
 }

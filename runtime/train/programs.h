@@ -31,6 +31,19 @@ struct BatchTensors {
   std::span<const Tensor> inputs;        ///< as in ModelSetup::interface
   std::span<const Tensor> targets = {};  ///< as ModelSetup::losses; none in phases without targets
   Tensor sample_weights = {};            ///< may be undefined
+  layers::BatchShare share = {};         ///< as in BatchType
+};
+
+/// A rank's part of a whole batch, without copies.
+class RankBatch {
+ public:
+  RankBatch(const BatchTensors& whole, const BatchPart& part);
+  BatchTensors tensors() const { return {inputs_, targets_, weights_, share_}; }
+
+ private:
+  std::vector<Tensor> inputs_, targets_;
+  Tensor weights_;
+  layers::BatchShare share_;
 };
 
 /// The dtypes and shapes of a batch.
@@ -42,10 +55,14 @@ struct BatchType {
   };
   std::vector<Part> inputs, targets;
   Part weights = {};  ///< none: without sample weights
+  /// The samples are those of one rank, of a batch of `whole`; 0: they are the batch.
+  layers::BatchShare share = {};
 
   std::int64_t size() const { return inputs.at(0).shape[0]; }
   /// Takes the types of the tensors. Its memory is used again.
   void assign(const BatchTensors& batch);
+  /// The part of this batch that the rank of the setup computes.
+  BatchType part_of(const ModelSetup& setup) const;
   /// A batch of `size` samples without targets.
   static BatchType of(std::span<const SampleType> inputs, std::int64_t size);
   /// The same with targets as the losses take them for these outputs.
@@ -62,6 +79,9 @@ class Programs {
   void clear() {
     cache_ = exec::ProgramCache({});
     rate_dtype_.reset();
+    communicator_ = nullptr;
+    if (setup_.group != nullptr) communicator_ = std::make_shared<exec::LocalCommunicator>(setup_.group, setup_.rank);
+    if (setup_.processes != nullptr) communicator_ = setup_.processes->communicator();
   }
   /// The program, valid until the next call. `run`: of its compilation, if it is new.
   Program& get(Phase phase, const BatchType& batch, const RunOptions& run = {});
@@ -70,10 +90,12 @@ class Programs {
     type_.assign(batch);
     return get(phase, type_, run);
   }
-  /// The memory of that program, without making it or what it needs.
+  /// The memory of that program for a whole batch on all ranks, without making it or what it needs.
   std::vector<MemoryPlan> plan_memory(Phase phase, const BatchType& batch) const;
   /// How many programs there are, and how often one was found.
   const ProgramCounts& counts() const { return cache_.counts(); }
+  /// The sums over the ranks.
+  CommunicationCounts communication() const { return communicator_ == nullptr ? CommunicationCounts() : communicator_->counts(); }
   /// The dtype of the learning rate in a step: f64, or f32 if a device with weights does not compute with f64.
   DType rate_dtype() const;
   /// The optimizer step with the mean of the accumulated gradients.
@@ -95,7 +117,8 @@ class Programs {
   NamedValues add_inputs(Graph& graph, const BatchType& batch) const;
   /// One for each loss.
   std::vector<Value> add_targets(Graph& graph, const BatchType& batch) const;
-  Forward add_forward(Graph& graph, const BatchType& batch, bool for_training) const;
+  Forward add_forward(Graph& graph, const BatchType& batch, bool for_training, bool sync_batch_norm = false) const;
+  std::uint64_t bucket_size_bytes() const;
   /// Appends forward pass and gradients, the optimizer step or the accumulation, then loss, metrics and weight as outputs. Returns
   /// ProgramOptions::fixed of the program.
   std::set<std::string> add_training(Graph& graph, Phase phase, const BatchType& batch) const;
@@ -106,6 +129,7 @@ class Programs {
 
   const ModelSetup& setup_;
   Parameters& parameters_;
+  std::shared_ptr<Communicator> communicator_;  ///< with the other ranks; null: there are none
   exec::ProgramCache cache_{{}};
   exec::ProgramKey key_;  ///< of the last call, its memory used again
   BatchType type_;        ///< likewise

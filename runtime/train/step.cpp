@@ -48,6 +48,11 @@ void read_means(const train::ModelSetup& setup, std::span<const Tensor> results,
   out_means.weight = results.size() > count ? scalar_of(results.back()) : static_cast<double>(samples);
 }
 
+/// Of all ranks.
+std::int64_t samples_of(const train::BatchTensors& batch) {
+  return batch.share.whole > 0 ? batch.share.whole : batch.inputs[0].shape()[0];
+}
+
 using BatchCall = void (Model::State::*)(const train::BatchTensors& batch, train::BatchMeans& out_means, const RunOptions& run);
 
 BatchResult result_of(Model::State& s, BatchCall call, const char* name, const train::BatchTensors& batch, const RunOptions& run = {}) {
@@ -91,8 +96,8 @@ void Model::State::build_for(std::span<const Tensor> inputs, const char* call) {
 
 void Model::State::set_step_inputs() {
   const std::int64_t next = progress.saved().step + 1;
-  const auto random =
-      train::random_key(setup.context->config().seed, static_cast<std::uint64_t>(next), static_cast<std::uint64_t>(progress.accumulated()));
+  const auto random = train::random_key(setup.context->config().seed, static_cast<std::uint64_t>(next),
+                                        static_cast<std::uint64_t>(progress.accumulated()), static_cast<std::uint64_t>(setup.rank));
   std::copy(random.begin(), random.end(), key.data<std::uint64_t>());
   rate = next_rate();
   if (learning_rate.dtype() != programs.rate_dtype()) learning_rate = Tensor::zeros(programs.rate_dtype(), {});
@@ -112,20 +117,45 @@ bool Model::State::finish_step(const std::vector<Tensor>& results) {
                           progress.saved().step, train::min_loss_scale, last_rate()));
 }
 
-void Model::State::backward(const train::BatchTensors& batch, train::BatchMeans& out_means, const RunOptions& run) {
-  const train::Phase phase = progress.accumulated() == 0 ? train::Phase::backward_first : train::Phase::backward_more;
+train::StepInputs Model::State::step_inputs() const {
+  return {.seed = setup.context->config().seed,
+          .step = static_cast<std::uint64_t>(progress.saved().step + 1),
+          .batch = static_cast<std::uint64_t>(progress.accumulated()),
+          .learning_rate = learning_rate,
+          .step_number = step_number};
+}
+
+const std::vector<Tensor>& Model::State::run_step(train::Phase phase, const train::BatchTensors& batch, const RunOptions& run) {
+  if (replicas != nullptr) {
+    set_step_inputs();
+    return replicas->run(phase, batch, step_inputs(), run);
+  }
+  if (setup.processes != nullptr && batch.share.whole == 0) {  // a whole batch, of which this process computes its part
+    const train::RankBatch part(batch, setup.part(batch.inputs[0].shape()[0]));
+    return run_step(phase, part.tensors(), run);
+  }
   Program& program = programs.get(phase, batch, run);
   set_step_inputs();
   Arguments inputs(arguments);
   inputs.add(batch.inputs).add(key).add(batch.targets).add(batch.sample_weights);
-  const std::vector<Tensor>& results = program.run(inputs, run);
+  if (phase == train::Phase::train) inputs.add(learning_rate).add(step_number);
+  return program.run(inputs, run);
+}
+
+void Model::State::backward(const train::BatchTensors& batch, train::BatchMeans& out_means, const RunOptions& run) {
+  const train::Phase phase = progress.accumulated() == 0 ? train::Phase::backward_first : train::Phase::backward_more;
+  const std::vector<Tensor>& results = run_step(phase, batch, run);
   progress.add_accumulated();
-  read_means(setup, results, batch.inputs[0].shape()[0], out_means);
+  read_means(setup, results, samples_of(batch), out_means);
   out_means.step_taken = false;
 }
 
 bool Model::State::apply(const RunOptions& run) {
   if (progress.accumulated() == 0) throw Error("apply: there are no gradients; call backward() first");
+  if (replicas != nullptr) {
+    set_step_inputs();
+    return finish_step(replicas->apply(step_inputs(), run));
+  }
   Program& program = programs.apply(run);
   set_step_inputs();
   const std::array<Tensor, 2> inputs{learning_rate, step_number};
@@ -135,13 +165,9 @@ bool Model::State::apply(const RunOptions& run) {
 void Model::State::train_batch(const train::BatchTensors& batch, train::BatchMeans& out_means, const RunOptions& run) {
   if (progress.accumulated() != 0)
     throw Error(fmt::format("train_batch: gradients of {} batches are accumulated; call apply() first", progress.accumulated()));
-  Program& program = programs.get(train::Phase::train, batch, run);
-  set_step_inputs();
-  Arguments inputs(arguments);
-  inputs.add(batch.inputs).add(key).add(batch.targets).add(batch.sample_weights).add(learning_rate).add(step_number);
-  const std::vector<Tensor>& results = program.run(inputs, run);
+  const std::vector<Tensor>& results = run_step(train::Phase::train, batch, run);
   out_means.step_taken = finish_step(results);
-  read_means(setup, std::span(results).first(results.size() - (setup.scales_loss() ? 1 : 0)), batch.inputs[0].shape()[0], out_means);
+  read_means(setup, std::span(results).first(results.size() - (setup.scales_loss() ? 1 : 0)), samples_of(batch), out_means);
 }
 
 void Model::State::test_batch(const train::BatchTensors& batch, train::BatchMeans& out_means, const RunOptions& run) {
@@ -205,8 +231,10 @@ BatchResult Model::test_batch(const NamedTensors& inputs, const NamedTensors& ta
 }
 
 Tensor Model::gradient(const std::string& parameter) const {
-  if (state_of(state_).progress.accumulated() == 0) throw Error("gradient: there are no gradients; call backward() first");
-  return state_of(state_).parameters.mean_gradient(parameter);
+  const State& s = state_of(state_);
+  if (s.progress.accumulated() == 0) throw Error("gradient: there are no gradients; call backward() first");
+  if (s.setup.processes != nullptr) throw Error("gradient: with a transport each process has the gradients of its part of the batch alone");
+  return s.parameters.mean_gradient(parameter, s.replicas == nullptr ? std::vector<const train::Parameters*>() : s.replicas->others());
 }
 
 }  // namespace tenon

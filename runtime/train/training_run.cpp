@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <set>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -20,10 +21,24 @@
 namespace tenon {
 namespace {
 
-/// The callbacks of the definition, those of `checkpoint` and `output` last.
-std::vector<std::unique_ptr<Callback>> make_callbacks(const TrainDefinition& definition) {
+/// Whether a callback only writes files, which one of several processes does.
+bool only_writes(const CallbackDefinition& callback) {
+  return std::visit(
+      []<class Options>(const Options&) {
+        return std::is_same_v<Options, Checkpoint::Options> || std::is_same_v<Options, CsvLog::Options> ||
+               std::is_same_v<Options, JsonLines::Options> || std::is_same_v<Options, TensorBoard::Options> ||
+               std::is_same_v<Options, Curves::Options>;
+      },
+      callback);
+}
+
+/// The callbacks of the definition, those of `checkpoint` and `output` last. `writes`: with those that write files.
+std::vector<std::unique_ptr<Callback>> make_callbacks(const TrainDefinition& definition, bool writes) {
   std::vector<std::unique_ptr<Callback>> all;
-  for (const CallbackDefinition& callback : definition.callbacks) all.push_back(make_callback(callback));
+  for (const CallbackDefinition& callback : definition.callbacks) {
+    if (writes || !only_writes(callback)) all.push_back(make_callback(callback));
+  }
+  if (!writes) return all;
   if (definition.checkpoint) {
     const CheckpointDefinition& c = *definition.checkpoint;
     all.push_back(make_callback(
@@ -94,12 +109,13 @@ History TrainingRun::fit(const DataSplits& data, const std::vector<Callback*>& c
   preprocessing_ = data.preprocessing;
   if (const auto report = load_initial_weights(data); report && !(report->missing.empty() && report->left_over.empty()))
     log::warning("weights: {}", report->str());
-  std::vector<std::unique_ptr<Callback>> own = make_callbacks(definition_);
+  const bool writes = model_.rank() == 0;
+  std::vector<std::unique_ptr<Callback>> own = make_callbacks(definition_, writes);
   // Before the callbacks that save; a run that is refused by then leaves the file of another run as it is.
   const auto describe_run = [&, written = false](const EpochLogs&) mutable {
     if (!std::exchange(written, true)) save_description();
   };
-  own.push_back(std::make_unique<LambdaCallback>(LambdaCallback::Functions{.name = "run", .epoch_end = describe_run}));
+  if (writes) own.push_back(std::make_unique<LambdaCallback>(LambdaCallback::Functions{.name = "run", .epoch_end = describe_run}));
   FitOptions options = definition_.fit;
   options.validation = data.validation;
   options.callbacks.insert(options.callbacks.end(), callbacks.begin(), callbacks.end());

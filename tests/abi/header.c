@@ -5,6 +5,7 @@
 #include <tenon/backend.h>
 #include <tenon/backend_helpers.h>
 #include <tenon/op_digests.h>
+#include <tenon/transport.h>
 
 static const tenon_op_digest digests[] = TENON_OP_DIGESTS;
 

@@ -210,7 +210,7 @@ TEST_CASE("definition text: the arguments of compile are those of a train.yaml")
   CHECK(d.options.metrics[1].name() == "top_3_accuracy");
   CHECK(d.options.trainable == std::vector<std::string>{"dense*"});
   CHECK(d.options.frozen == std::vector<std::string>{"x"});
-  CHECK(d.options.parallel_devices.size() == 2);
+  CHECK(d.options.parallel.devices.size() == 2);
   CHECK(d.callbacks.empty());
   const CompileDefinition several = compile_from_yaml("losses: {a: mse, b: {name: mae, weight: 0.5, metrics: [mse]}}");
   CHECK(several.options.losses.size() == 2);

@@ -179,7 +179,7 @@ TEST_CASE_FIXTURE(TwoHeads, "onnx heads: accumulated batches and parallel device
   };
   const std::vector<float> whole = trained(context, {.batch_size = 16, .shuffle = false});
   const std::vector<float> parts = trained(context, {.batch_size = 4, .shuffle = false, .accumulate = 4});
-  options.parallel_devices = {"reference:0", "reference:1"};
+  options.parallel.devices = {"reference:0", "reference:1"};
   const std::vector<float> shared = trained(two, {.batch_size = 16, .shuffle = false});
   for (std::size_t i = 0; i < whole.size(); ++i) {
     CHECK(parts[i] == doctest::Approx(whole[i]).epsilon(1e-5));

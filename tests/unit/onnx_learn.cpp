@@ -141,7 +141,7 @@ TEST_CASE_FIXTURE(Exported, "onnx learn: parallel devices share the parameters o
   config.virtual_devices = {{.of = "openblas:0", .count = 2}};
   const Context two(config);
   CompileOptions options = classification();
-  options.parallel_devices = {"openblas:0", "openblas:1"};
+  options.parallel.devices = {"openblas:0", "openblas:1"};
   Model layers_model = compiled(two, convnet(), options), file_model = compiled(two, {layers::Onnx{.file = path}}, options);
   train_steps(layers_model, 3);
   train_steps(file_model, 3);

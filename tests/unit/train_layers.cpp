@@ -445,7 +445,7 @@ TEST_CASE("layers: replicas use separate statistics, and the running ones become
   CompileOptions options{.loss = {.loss = Loss::sparse_categorical_crossentropy}};
   Model one(config::model_from_text(text));
   one.compile(context, options);
-  options.parallel_devices = {"reference:0", "reference:1"};
+  options.parallel.devices = {"reference:0", "reference:1"};
   Model both(config::model_from_text(text));
   both.compile(context, options);
   one.train_batch(batch.x, batch.y);

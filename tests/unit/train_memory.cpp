@@ -70,7 +70,7 @@ TEST_CASE("memory: each device of data parallelism has a plan of its own") {
   config.virtual_devices = {{.of = "openblas:0", .count = 2}};
   const Context context(config);
   CompileOptions options = classification();
-  options.parallel_devices = {"openblas:0", "openblas:1"};
+  options.parallel.devices = {"openblas:0", "openblas:1"};
   Model model = compiled(context, convnet(), options);
   model.build({28, 28});
   const Device first = context.device("openblas:0"), second = context.device("openblas:1");

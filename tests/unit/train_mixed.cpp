@@ -316,7 +316,7 @@ TEST_CASE("loss scale: a recorded step decides on the device whether it is appli
 
 TEST_CASE("mixed precision: several devices share a batch") {
   CompileOptions options = fast();
-  options.parallel_devices = {"openblas:0", "reference:0"};
+  options.parallel.devices = {"openblas:0", "reference:0"};
   Model both = make_model(Context(with(Precision::mixed_float16)), perceptron(), options);
   Model one = make_model(Context(with(Precision::mixed_float16)), perceptron());
   both.train_batch(images(0.5F), labels());

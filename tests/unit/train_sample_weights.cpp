@@ -167,7 +167,7 @@ std::vector<double> after_fit(const Config& config, std::int64_t batch_size, std
   Model model(std::move(definition));
   CompileOptions options = classification({.kind = OptimizerDefinition::Kind::sgd, .learning_rate = 0.5});
   options.loss.class_weights = std::move(class_weights);
-  options.parallel_devices = std::move(devices);
+  options.parallel = {.devices = std::move(devices)};
   model.compile(context, options);
   const auto data = weighted_points();
   const History history = model.fit(data, {.batch_size = batch_size, .epochs = 2, .accumulate = accumulate});

@@ -87,7 +87,7 @@ TEST_CASE_FIXTURE(Deterministic, "trainable: compile chooses anew, accumulated a
   config.virtual_devices = {{.of = "openblas:0", .count = 2}};
   const Context two(config);
   CompileOptions options = only_head();
-  options.parallel_devices = {"openblas:0", "openblas:1"};
+  options.parallel.devices = {"openblas:0", "openblas:1"};
   Model parallel = compiled(two, convnet(), options);
   parallel.build({28, 28});
   const auto initial = weights(parallel, is_frozen);

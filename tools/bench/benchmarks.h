@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,14 @@ struct Options {
   double seconds = 5;                ///< of each way of serving
   std::int64_t max_batch = 8;        ///< BatcherOptions::max_batch
   std::int64_t max_delay_us = 1000;  ///< BatcherOptions::max_delay_us
+  // Options of scaling.
+  std::vector<std::int64_t> device_counts;  ///< numbers of virtual devices; empty: 1 and 2, unless there are rank_counts
+  std::vector<std::int64_t> rank_counts;    ///< numbers of processes, each with one device
+  bool as_rank = false;                     ///< this is one of those processes
+  std::string mpirun = "mpirun";            ///< what starts them
+  double link_gb_per_s = 0;                 ///< between them; 0: their memory
+  double link_latency_us = 0;
+  std::optional<double> bucket_mb;  ///< ParallelOptions::bucket_mb
   // Options of elementwise.
   std::vector<std::string> ops;  ///< names of its list; empty: all
   // Options of blas.
@@ -99,6 +108,9 @@ std::unique_ptr<Report> onnx_model(const Options& options);
 
 /// Requests of several clients at the same time, with and without dynamic batching: throughput and latency.
 std::unique_ptr<Report> serve(const Options& options);
+
+/// Training steps with data parallelism on 1, 2, ... virtual devices.
+std::unique_ptr<Report> scaling(const Options& options);
 
 /// Language models, token by token with the keys and values of past steps kept, compared with PyTorch.
 std::unique_ptr<Report> generate(const Options& options);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon-bench, the program of the verbs that measure: tenon bench FILE.onnx | crossing | gemm | blas | elementwise | memory | fusion | nets
-// | conv | mnist | pipeline | mnist_mlp | fashion_mnist | generate | serve FILE | compare OLD NEW; tenon bandwidth
+// | conv | mnist | pipeline | mnist_mlp | fashion_mnist | generate | scaling | serve FILE | compare OLD NEW; tenon bandwidth
 #include <CLI/CLI.hpp>
 
 #include <fmt/core.h>
@@ -56,6 +56,7 @@ void run(Arguments& arguments, std::unique_ptr<bench::Report> (*benchmark)(const
   };
   if (arguments.options.threads == 0) arguments.options.threads = static_cast<int>(exec::available_threads());
   const auto report = benchmark(arguments.options);
+  if (report == nullptr) return;  // one process of several, whose results another one reports
   arguments.format == "json" ? write_output(report->json()) : report->print();
   if (!arguments.json.empty()) report->write_json(arguments.json);
 }
@@ -150,6 +151,36 @@ void add_serve_options(CLI::App& command, bench::Options& options) {
   command.get_option("--runs")->description("rounds, in which the ways of serving take turns (default: 5)");
 }
 
+void add_scaling_options(CLI::App& command, bench::Options& options) {
+  options.models = models_folder();
+  options.threads = 1;
+  command.get_option("--threads")->description("threads of each device (default: 1)");
+  command.add_option("--net", options.net, "a net of models/ or a train.yaml (default: mnist_mlp)")->type_name("NAME");
+  command.add_option("--batch", options.batches, "samples of a batch, which the devices share (default: 512)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
+  command.add_option("--devices", options.device_counts, "numbers of virtual devices (default: 1,2)")
+      ->check(CLI::Range(1, 64))
+      ->delimiter(',')
+      ->type_name("N,...");
+  command.add_option("--ranks", options.rank_counts, "numbers of processes, which mpirun starts: 1,2,4")
+      ->check(CLI::Range(1, 1024))
+      ->delimiter(',')
+      ->type_name("N,...");
+  command.add_option("--mpirun", options.mpirun, "program that starts them, with its options (default: mpirun)")->type_name("COMMAND");
+  command.add_flag("--as-rank", options.as_rank, "be one of these processes")->group("");
+  command.add_option("--link", options.link_gb_per_s, "simulate links of this bandwidth between the devices")
+      ->check(CLI::PositiveNumber)
+      ->type_name("GB/S");
+  command.add_option("--link-latency-us", options.link_latency_us, "latency of these links (default: 0)")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("US");
+  command.add_option("--bucket-mb", options.bucket_mb, "MiB of gradients that are summed together (default: as suits the link)")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("MIB");
+  add_html_option(command, options);
+}
+
 void add_verbs(CLI::App& app) {
   using Benchmark = std::unique_ptr<bench::Report> (*)(const bench::Options&);
   const auto add_benchmark = [](CLI::App* command, Benchmark benchmark) {
@@ -223,6 +254,8 @@ void add_verbs(CLI::App& app) {
   add_html_option(*pipeline_command.first, pipeline_command.second->options);
   add("mnist_mlp", "training epochs of 784-300-100-10, batch 100, compared with PyTorch", bench::mnist_mlp);
   add("fashion_mnist", "training epochs of 784-128-10, batch 32, compared with PyTorch", bench::fashion_mnist);
+  const auto scaling_command = add("scaling", "training steps of one batch on several virtual devices at the same time", bench::scaling);
+  add_scaling_options(*scaling_command.first, scaling_command.second->options);
   const auto generate_command = add("generate", "tokens one by one from language models, compared with PyTorch", bench::generate);
   generate_command.first->add_option("--net", generate_command.second->options.net, "gpt or gpt2 (default: both)")
       ->check(CLI::IsMember({"gpt", "gpt2"}))

@@ -19,6 +19,7 @@
 #include "cli/verbs.h"
 #include "exec/loading.h"
 #include "loader/image.h"
+#include "loader/transport.h"
 #include "platform/path.h"
 
 namespace tenon::cli {
@@ -37,6 +38,7 @@ struct Findings {
   Config config;
   loader::Result result;
   std::size_t healthy = 0;
+  std::vector<loader::TransportRecord> transports;
 };
 
 /// The path, name and origin of every candidate. Denying all of them keeps the loader from opening any.
@@ -82,6 +84,7 @@ Findings examine(const Arguments& arguments) {
     if (!first_of_name) shadow(record, *owner->second);
     if (record.healthy) ++findings.healthy;
   }
+  findings.transports = loader::list_transports();
   return findings;
 }
 
@@ -137,6 +140,14 @@ std::string as_text(const Findings& findings) {
     text += fmt::format("  {} ({}): {}\n", platform::text_of(place.path), place.origin, place.text);
   text += "\nbackends\n";
   for (const loader::Record& record : findings.result.records) text += "\n" + block(record);
+  text += "\ntransports\n";
+  for (const loader::TransportRecord& transport : findings.transports) {
+    text += fmt::format("\n  {}: {}\n", transport.name, transport.usable ? "there" : "not usable");
+    text += entry("file", platform::text_of(transport.path));
+    text += entry("cause", transport.text);
+    text += entry("remedy", transport.remedy);
+  }
+  if (findings.transports.empty()) text += "  none\n";
   text += "\neffective configuration\n\n" + to_yaml(findings.config);
   text += fmt::format("\n{} of {} backends healthy\n", findings.healthy, findings.result.records.size());
   return text;
@@ -152,6 +163,14 @@ std::string as_json(const Findings& findings) {
     if (!runtimes.empty()) backends.back()["c_runtime"] = runtimes;
   }
   for (const loader::PlaceRecord& place : findings.result.places) places.push_back(to_json(place));
+  nlohmann::ordered_json transports = nlohmann::ordered_json::array();
+  for (const loader::TransportRecord& transport : findings.transports) {
+    transports.push_back({{"name", transport.name},
+                          {"path", platform::text_of(transport.path)},
+                          {"usable", transport.usable},
+                          {"reason", transport.text},
+                          {"remedy", transport.remedy}});
+  }
   nlohmann::ordered_json origins = nlohmann::ordered_json::object();
   for (const auto& [key, origin] : findings.config.origins) origins[key] = origin.text;
   return dump({{"machine", machine},
@@ -159,6 +178,7 @@ std::string as_json(const Findings& findings) {
                {"places", places},
                {"backends", backends},
                {"healthy", findings.healthy},
+               {"transports", transports},
                {"configuration", to_yaml(findings.config, false)},
                {"origins", origins}});
 }

@@ -17,6 +17,7 @@
 #include "cli/train_run.h"
 #include "cli/train_stop.h"
 #include "cli/verbs.h"
+#include "exec/process_group.h"
 #include "io/atomic_file.h"
 #include "platform/path.h"
 #include "platform/streams.h"
@@ -67,8 +68,19 @@ std::vector<ConfigOverride> overrides_of(const Arguments& arguments) {
   return {{"frozen", "[" + globs + "]", "--freeze"}};
 }
 
-void run_train(const Arguments& arguments) {
+/// The part of a training of a process that is not the first: it computes, and leaves files and messages to that.
+void train_quietly(TrainingRun& run, const Arguments& arguments) {
+  const DataSplits data = run.load_data(arguments.data);
+  run.resume();
+  run.load_initial_weights(data);
+  const StopOnSignal stop;
+  run.fit(data, {}, {.stop = stop.token()});
+  if (run.model().fit_end() == FitEnd::interrupted) set_exit_code(130);
+}
+
+void train(const Arguments& arguments) {
   TrainingRun run = prepare_run(arguments.file, arguments.common, overrides_of(arguments), arguments.overwrite);
+  if (run.model().rank() > 0) return train_quietly(run, arguments);
   const TrainDefinition& definition = run.definition();
   const TraceFile trace(run.context(), arguments.trace);
   const DataSplits data = trace.watch(run.load_data(arguments.data));
@@ -93,7 +105,11 @@ void run_train(const Arguments& arguments) {
   if (!arguments.json.empty()) callbacks.push_back(&json.emplace(JsonLines::Options{arguments.json}));
   std::optional<Curves> curves;
   if (!arguments.curves.empty()) callbacks.push_back(&curves.emplace(Curves::Options{arguments.curves, definition.model.name}));
-  if (definition.verbose > 0 && !gorgonia) print(fmt::format("Training {} on {}{}\n", model_name(run), device, in_precision(run)));
+  if (definition.verbose > 0 && !gorgonia) {
+    const int processes = run.model().rank_count();
+    print(fmt::format("Training {} on {}{}{}\n", model_name(run), processes > 1 ? fmt::format("{} processes, this one on ", processes) : "",
+                      device, in_precision(run)));
+  }
   {
     const StopOnSignal stop;
     run.fit(data, callbacks, {.stop = stop.token()});
@@ -106,6 +122,16 @@ void run_train(const Arguments& arguments) {
   if (gorgonia && definition.verbose > 0) log.test_end(test[0].second);
   if (json) json->test(test);
   if (!gorgonia) print_logs("test", test);
+}
+
+void run_train(const Arguments& arguments) {
+  try {
+    train(arguments);
+  } catch (const std::exception& failure) {
+    // Other processes would wait for this one.
+    if (const auto processes = exec::ProcessGroup::current()) processes->abort(failure.what());
+    throw;
+  }
 }
 
 void print_confusion(const Tensor& matrix) {

@@ -6,6 +6,7 @@
 #   tenon-backends       the reference and openblas backends
 #   tenon-backend-cuda   the cuda backend, which opens the CUDA libraries when it is used
 #   tenon                the command, its models and pages
+#   tenon-transport-mpi  the transport that connects processes by MPI
 #   libtenon-blas        libtenon_blas.so and libblas.so.3 in a folder of its own
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME tenon)
@@ -47,5 +48,10 @@ if(TARGET tenon_backend_cuda)
   list(APPEND CPACK_COMPONENTS_ALL backend_cuda)
   tenon_deb(backend_cuda tenon-backend-cuda "deep learning runtime, backend for NVIDIA GPUs\n Needs a driver, cuBLAS and cuDNN where it runs."
     SUGGESTS nvidia-driver) # NVIDIA's packages of cuBLAS and cuDNN have the toolkit's version in their names
+endif()
+if(TARGET tenon_transport_mpi)
+  list(APPEND CPACK_COMPONENTS_ALL transport_mpi)
+  tenon_deb(transport_mpi tenon-transport-mpi "deep learning runtime, transport for MPI\n Connects processes that mpirun starts, so that they train a model together."
+    DEPENDS "libtenon0 ${same}" SUGGESTS openmpi-bin)
 endif()
 include(CPack)

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tenon/transport.h - the plugin ABI of transports: what connects the processes that train a model together.
+ *
+ * A transport is one shared library that exports tenon_transport_query. tenon/backend.h states the conventions of calls, structs, errors and
+ * growth; they hold here too. Processes are numbered from 0, their ranks. Each makes the same calls in the same order.
+ */
+#ifndef TENON_TRANSPORT_H
+#define TENON_TRANSPORT_H
+
+#include <tenon/backend.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma pack(push, 8)
+
+/* Its own version: 0.x until it is frozen with the ABI of backends. */
+#define TENON_TRANSPORT_ABI_MAJOR 0u
+#define TENON_TRANSPORT_ABI_MINOR 1u
+
+typedef struct tenon_transport tenon_transport;
+
+/* The processes, and this one's place among them. */
+typedef struct tenon_transport_group {
+  uint32_t struct_size;
+  uint32_t rank; /* of this process, below size */
+  uint32_t size; /* at least 1 */
+  uint32_t local_rank; /* the same among the processes of this host */
+  uint32_t local_size;
+  uint32_t reserved;
+  const char* host; /* the name of this host; lives as long as the transport */
+} tenon_transport_group;
+
+/* How all_reduce combines elements. */
+enum { TENON_REDUCE_SUM = 1, TENON_REDUCE_MIN = 2, TENON_REDUCE_MAX = 3 };
+
+/* Collectives run in the order in which they are begun, on memory of the host, which nobody else touches before they end. Several may be
+ * under way. One thread at a time calls the slots of a transport, `abort` excepted.
+ *
+ * Errors   a failure of one rank, or of the connection to it, is reported by `wait` on every rank that can still be reached, with the
+ *          number of the rank in the text where it is known. After it every call fails. */
+typedef struct tenon_transport_table {
+  uint32_t struct_size;
+  uint32_t reserved;
+  /* Waits for what has been begun, if no error has been reported, and ends the connection. */
+  void(TENON_CALL* destroy)(tenon_transport* transport);
+  tenon_status(TENON_CALL* group)(tenon_transport* transport, tenon_transport_group* out_group, tenon_error* error);
+  /* Replaces `count` elements by their combination over all ranks, the same bits on each, and again in each run with the same ranks.
+   * dtype: F32, F64, I32, I64 or U8. */
+  tenon_status(TENON_CALL* all_reduce)(tenon_transport* transport, void* data, uint64_t count, tenon_dtype dtype, uint32_t operation,
+                                       uint64_t* out_collective, tenon_error* error);
+  /* Copies the bytes of `root` to all ranks. */
+  tenon_status(TENON_CALL* broadcast)(tenon_transport* transport, void* data, uint64_t size_bytes, uint32_t root, uint64_t* out_collective,
+                                      tenon_error* error);
+  /* Writes `size_bytes` bytes of each rank to `out_data`, in the order of the ranks. */
+  tenon_status(TENON_CALL* all_gather)(tenon_transport* transport, const void* data, uint64_t size_bytes, void* out_data,
+                                       uint64_t* out_collective, tenon_error* error);
+  /* Returns when that collective and all before it have ended. */
+  tenon_status(TENON_CALL* wait)(tenon_transport* transport, uint64_t collective, tenon_error* error);
+  /* Ends all processes, if the transport can, and does not return then; `reason` is printed. Any thread. */
+  void(TENON_CALL* abort)(tenon_transport* transport, const char* reason);
+} tenon_transport_table;
+
+typedef struct tenon_transport_info {
+  uint32_t struct_size;
+  uint32_t abi_major; /* the two have this place in every version */
+  uint32_t abi_minor;
+  uint32_t sanitizer; /* TENON_SANITIZER_* */
+  const char* name;         /* "mpi": [a-z][a-z0-9_]*, that of the file */
+  const char* version;      /* of the plugin */
+  const char* description;  /* "Open MPI 4.1.4" */
+  const char* requirements; /* what has to be installed; may be NULL */
+  /* Connects the processes. Called once in a process. */
+  tenon_status(TENON_CALL* create)(tenon_transport** out_transport, const tenon_transport_table** out_table, tenon_error* error);
+} tenon_transport_info;
+
+/* Pure and repeatable: it connects nothing. */
+TENON_EXPORT tenon_status TENON_CALL tenon_transport_query(const tenon_host_info* host, tenon_transport_info* out_info);
+typedef tenon_status(TENON_CALL* tenon_transport_query_fn)(const tenon_host_info* host, tenon_transport_info* out_info);
+#define TENON_TRANSPORT_QUERY_SYMBOL "tenon_transport_query"
+
+#pragma pack(pop)
+#ifdef __cplusplus
+}
+#endif
+#endif /* TENON_TRANSPORT_H */

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exec/local_group.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <thread>
+
+#include <tenon/error.h>
+
+#include "core/element.h"
+
+namespace tenon::exec {
+namespace {
+
+/// Elements that stay in the first-level cache between the reading of all ranks and the writing for all of them.
+constexpr std::int64_t block = 1024;
+/// Between ranks a step apart there are no more than some tens of microseconds, unless one computes more or has lost its processor.
+constexpr Clock::duration spin_limit = std::chrono::microseconds(100);
+
+/// Elements [begin, end) of every buffer become the sum over the buffers, in their order.
+template <class T>
+void sum_elements(const std::vector<void*>& buffers, std::int64_t begin, std::int64_t end) {
+  std::array<T, block> sum;
+  for (std::int64_t at = begin; at < end; at += block) {
+    const std::int64_t count = std::min(block, end - at);
+    std::copy_n(static_cast<const T*>(buffers[0]) + at, count, sum.data());
+    for (std::size_t b = 1; b < buffers.size(); ++b) {
+      const T* const x = static_cast<const T*>(buffers[b]) + at;
+      for (std::int64_t i = 0; i < count; ++i) sum[static_cast<std::size_t>(i)] += x[i];
+    }
+    for (void* const buffer : buffers) std::copy_n(sum.data(), count, static_cast<T*>(buffer) + at);
+  }
+}
+
+/// The same for 16-bit elements, whose sums are rounded once.
+void sum_half_elements(const std::vector<void*>& buffers, DType dtype, std::int64_t begin, std::int64_t end) {
+  std::array<float, block> sum, wide;
+  const auto of = [](void* buffer, std::int64_t at) { return static_cast<std::uint16_t*>(buffer) + at; };
+  for (std::int64_t at = begin; at < end; at += block) {
+    const std::int64_t count = std::min(block, end - at);
+    convert_elements(sum.data(), DType::f32, of(buffers[0], at), dtype, count, "all_reduce");
+    for (std::size_t b = 1; b < buffers.size(); ++b) {
+      convert_elements(wide.data(), DType::f32, of(buffers[b], at), dtype, count, "all_reduce");
+      for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) sum[i] += wide[i];
+    }
+    for (void* const buffer : buffers) convert_elements(of(buffer, at), dtype, sum.data(), DType::f32, count, "all_reduce");
+  }
+}
+
+void sum_over(const std::vector<void*>& buffers, DType dtype, std::int64_t begin, std::int64_t end) {
+  switch (dtype) {
+    case DType::f32:
+      return sum_elements<float>(buffers, begin, end);
+    case DType::f64:
+      return sum_elements<double>(buffers, begin, end);
+    case DType::i32:  // two's complement: sums wrap around
+      return sum_elements<std::uint32_t>(buffers, begin, end);
+    case DType::i64:
+      return sum_elements<std::uint64_t>(buffers, begin, end);
+    default:
+      return sum_half_elements(buffers, dtype, begin, end);
+  }
+}
+
+bool is_summed(DType dtype) {
+  return is_floating(dtype) || dtype == DType::i32 || dtype == DType::i64;
+}
+
+}  // namespace
+
+LocalGroup::LocalGroup(int size, const LinkOptions& link) : size_(size), link_(link) {
+  if (size < 1) throw Error(fmt::format("a group of ranks: expected at least 1, got {}", size));
+}
+
+LocalGroup::Operation& LocalGroup::find(std::uint64_t index) {
+  while (operations_.size() <= index - first_) operations_.emplace_back();
+  return operations_[index - first_];
+}
+
+void LocalGroup::announce() {
+  changes_.fetch_add(1, std::memory_order_release);
+  platform::wake_all(changes_);
+}
+
+void LocalGroup::fail_aborted() const {
+  expect_no_reduction();
+  throw Error(Status::cancelled, fmt::format("all_reduce: rank {} ended the group: {}", aborted_by(), reason_));
+}
+
+template <class Done>
+void LocalGroup::wait_for(const Done& done) {
+  wait_until(changes_, spin_limit, [&] { return done() || aborted_by() >= 0; });
+  if (aborted_by() >= 0 && !done()) fail_aborted();
+}
+
+Clock::duration LocalGroup::link_time(std::uint64_t size_bytes) const {
+  const double steps = 2.0 * (size_ - 1);
+  const double seconds = steps * (link_.latency_s + static_cast<double>(size_bytes) / size_ / link_.bandwidth_bytes_per_s);
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+void LocalGroup::begin(int rank, std::uint64_t index, void* data, std::int64_t count, DType dtype) {
+  if (!is_summed(dtype)) throw Error(fmt::format("all_reduce: expected f16, bf16, f32, f64, i32 or i64, got {}", name_of(dtype)));
+  if (aborted_by() >= 0) fail_aborted();
+  std::string mismatch;
+  {
+    const std::lock_guard lock(mutex_);
+    Operation& operation = find(index);
+    if (operation.first < 0) {
+      operation.first = rank;
+      operation.data.resize(static_cast<std::size_t>(size_));
+      operation.count = count;
+      operation.dtype = dtype;
+    } else if (operation.count != count || operation.dtype != dtype) {
+      mismatch = fmt::format("all_reduce: rank {} has {} elements of {}, rank {} has {} of {}; expected the same of all ranks", rank, count,
+                             name_of(dtype), operation.first, operation.count, name_of(operation.dtype));
+    }
+    if (mismatch.empty()) {
+      operation.data[static_cast<std::size_t>(rank)] = data;
+      if (operation.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<std::uint32_t>(size_)) {
+        operation.ready = Clock::now();
+        if (link_.bandwidth_bytes_per_s > 0) {
+          operation.end = std::max(operation.ready, link_free_) + link_time(static_cast<std::uint64_t>(count * size_of(dtype)));
+          link_free_ = operation.end;
+        }
+      }
+    }
+  }
+  if (!mismatch.empty()) {
+    abort(rank, mismatch);
+    throw Error(mismatch);
+  }
+  announce();
+}
+
+void LocalGroup::complete(int rank, std::uint64_t index, CommunicationCounts& out_counts) {
+  const auto all = static_cast<std::uint32_t>(size_);
+  Operation* operation = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    operation = &find(index);
+  }
+  const Clock::time_point entered = Clock::now();
+  wait_for([&] { return operation->arrived.load(std::memory_order_acquire) == all; });
+  const bool has_link = link_.bandwidth_bytes_per_s > 0;
+  Clock::time_point ready;
+  {
+    const std::lock_guard lock(mutex_);  // the last rank writes `ready` after it has arrived
+    ready = operation->ready;
+  }
+  if (has_link) std::this_thread::sleep_until(operation->end);
+  const Clock::time_point began = Clock::now();
+  constexpr std::int64_t line = 64;  // parts of whole cache lines
+  const auto part = [&](std::int64_t r) { return r == size_ ? operation->count : operation->count / size_ * r / line * line; };
+  reducing_.fetch_add(1);
+  const bool goes_on = aborted_by() < 0;
+  if (goes_on) sum_over(operation->data, operation->dtype, part(rank), part(rank + 1));
+  reducing_.fetch_sub(1);
+  if (!goes_on) fail_aborted();
+  operation->reduced.fetch_add(1, std::memory_order_acq_rel);
+  announce();
+  wait_for([&] { return operation->reduced.load(std::memory_order_acquire) == all; });
+  const Clock::time_point end = Clock::now();
+  const auto ns = [](Clock::duration time) {
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(0, std::chrono::nanoseconds(time).count()));
+  };
+  ++out_counts.collectives;
+  out_counts.size_bytes += static_cast<std::uint64_t>(operation->count * size_of(operation->dtype));
+  out_counts.duration_ns += ns(has_link ? operation->end - ready : end - began);
+  out_counts.waited_ns += ns(has_link ? operation->end - std::max(entered, ready) : end - began);
+  const std::lock_guard lock(mutex_);
+  ++operation->left;
+  while (!operations_.empty() && operations_.front().left == size_) {
+    operations_.pop_front();
+    ++first_;
+  }
+}
+
+void LocalGroup::abort(int rank, const std::string& reason) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (aborted_by() >= 0) return;
+    try {
+      reason_ = reason;
+    } catch (...) {
+      reason_.clear();  // without memory for it
+    }
+    aborted_by_.store(rank);
+  }
+  announce();
+  expect_no_reduction();
+}
+
+void LocalGroup::expect_no_reduction() const {
+  while (reducing_.load() != 0) relax();
+}
+
+void LocalGroup::restart() {
+  const std::lock_guard lock(mutex_);
+  operations_.clear();
+  first_ = 0;
+  reason_.clear();
+  aborted_by_.store(-1, std::memory_order_release);
+  generation_.fetch_add(1, std::memory_order_acq_rel);
+}
+
+void LocalCommunicator::follow_restart() {
+  if (generation_ == group_->generation()) return;
+  generation_ = group_->generation();
+  begun_ = completed_ = 0;
+}
+
+std::uint64_t LocalCommunicator::begin_all_reduce(void* data, std::int64_t count, DType dtype) {
+  follow_restart();
+  group_->begin(rank_, begun_, data, count, dtype);
+  return begun_++;
+}
+
+void LocalCommunicator::wait(std::uint64_t collective) {
+  if (collective >= begun_) throw Error(fmt::format("wait: collective {} has not begun; {} have", collective, begun_));
+  for (; completed_ <= collective; ++completed_) group_->complete(rank_, completed_, counts_);
+}
+
+std::uint64_t LocalCommunicator::bucket_size_bytes() const {
+  return group_->link().bandwidth_bytes_per_s > 0 ? group_->link().bucket_size_bytes : 0;
+}
+
+}  // namespace tenon::exec
+
+namespace tenon {
+
+std::vector<std::shared_ptr<Communicator>> local_communicators(int size, const LinkOptions& link) {
+  const auto group = std::make_shared<exec::LocalGroup>(size, link);
+  std::vector<std::shared_ptr<Communicator>> ranks;
+  for (int rank = 0; rank < size; ++rank) ranks.push_back(std::make_shared<exec::LocalCommunicator>(group, rank));
+  return ranks;
+}
+
+}  // namespace tenon

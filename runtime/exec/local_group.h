@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// exec/local_group.h - sums over ranks that are threads of this process.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <tenon/communicator.h>
+
+#include "exec/spin.h"
+
+namespace tenon::exec {
+
+/// The ranks of a group that share memory. Every rank reduces one part of each buffer, for all ranks, when it waits for the result: the
+/// work of a sum is divided without threads of its own, and its order is that of the ranks. Threads  one per rank; abort() any.
+class LocalGroup {
+ public:
+  /// Errors  a size below 1.
+  explicit LocalGroup(int size, const LinkOptions& link = {});
+  LocalGroup(const LocalGroup&) = delete;
+  LocalGroup& operator=(const LocalGroup&) = delete;
+
+  int size() const { return size_; }
+  const LinkOptions& link() const { return link_; }
+  /// This rank's next collective. Errors  as Communicator::begin_all_reduce.
+  void begin(int rank, std::uint64_t index, void* data, std::int64_t count, DType dtype);
+  /// Its end. Adds to `out_counts`. Errors  a group that has ended.
+  void complete(int rank, std::uint64_t index, CommunicationCounts& out_counts);
+  void abort(int rank, const std::string& reason) noexcept;
+  /// The rank that ended the group; -1: none.
+  int aborted_by() const { return aborted_by_.load(std::memory_order_acquire); }
+  /// Forgets what has been begun, so that a group that has ended can be used again: while no rank uses it.
+  void restart();
+  /// How often it was restarted: ranks count their collectives anew.
+  std::uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
+
+ private:
+  /// One collective.
+  struct Operation {
+    std::vector<void*> data;  ///< by rank
+    std::int64_t count = 0;
+    DType dtype = DType::none;
+    int first = -1;  ///< the rank that began it first
+    Clock::time_point ready, end;
+    std::atomic<std::uint32_t> arrived{0}, reduced{0};
+    int left = 0;  ///< ranks that have returned from it
+  };
+
+  Operation& find(std::uint64_t index);
+  /// Marks a change that other ranks may wait for.
+  void announce();
+  template <class Done>
+  void wait_for(const Done& done);
+  Clock::duration link_time(std::uint64_t size_bytes) const;
+  [[noreturn]] void fail_aborted() const;
+  /// Waits for the sums in progress when a group ends: they use the memory of ranks that leave, which may be freed then.
+  void expect_no_reduction() const;
+
+  const int size_;
+  const LinkOptions link_;
+  std::mutex mutex_;                  ///< guards operations_, first_, link_free_ and reason_
+  std::deque<Operation> operations_;  ///< from the oldest that a rank still needs
+  std::uint64_t first_ = 0;           ///< index of operations_.front()
+  Clock::time_point link_free_;       ///< the end of the last transfer
+  std::string reason_;                ///< why the group ended; written once before aborted_by_
+  std::atomic<int> aborted_by_{-1};
+  std::atomic<std::uint64_t> generation_{0};
+  std::atomic<std::uint32_t> changes_{0};
+  std::atomic<std::uint32_t> reducing_{0};  ///< ranks that compute sums
+};
+
+/// One rank of a group.
+class LocalCommunicator final : public Communicator {
+ public:
+  LocalCommunicator(std::shared_ptr<LocalGroup> group, int rank) : group_(std::move(group)), rank_(rank) {}
+  int rank() const override { return rank_; }
+  int size() const override { return group_->size(); }
+  std::uint64_t begin_all_reduce(void* data, std::int64_t count, DType dtype) override;
+  void wait(std::uint64_t collective) override;
+  void abort(const std::string& reason) noexcept override { group_->abort(rank_, reason); }
+  std::uint64_t bucket_size_bytes() const override;
+  CommunicationCounts counts() const override { return counts_; }
+
+ private:
+  void follow_restart();
+
+  const std::shared_ptr<LocalGroup> group_;
+  const int rank_;
+  std::uint64_t generation_ = 0, begun_ = 0, completed_ = 0;
+  CommunicationCounts counts_;
+};
+
+}  // namespace tenon::exec

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// exec/process_group.h - the processes that train a model together, connected by a transport plugin.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tenon/communicator.h>
+#include <tenon/transport.h>
+
+namespace tenon::exec {
+
+/// The processes of a launcher, and this one's place among them. Every process makes the same calls in the same order.
+/// Threads  one at a time; abort() any.
+class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
+ public:
+  /// Connects by the transport of this name or file; the same group again for the same transport. It ends when the process does: with the
+  /// others, unless an error has been reported by abort().
+  /// Errors  no such transport, one that cannot be used, another one than before, a failed connection.
+  static std::shared_ptr<ProcessGroup> connect(const std::string& transport);
+  /// The group that connect() has made; null: none.
+  static std::shared_ptr<ProcessGroup> current();
+  ~ProcessGroup();
+  ProcessGroup(const ProcessGroup&) = delete;
+  ProcessGroup& operator=(const ProcessGroup&) = delete;
+
+  const std::string& transport() const { return name_; }
+  int rank() const { return static_cast<int>(group_.rank); }
+  int size() const { return static_cast<int>(group_.size); }
+  std::string host() const { return group_.host == nullptr ? "" : group_.host; }
+
+  /// The texts of all processes, by rank.
+  std::vector<std::string> gather(const std::string& text);
+  /// The bytes of process 0 replace those of the others.
+  void broadcast(void* data, std::uint64_t size_bytes);
+  /// Whether the flag is set on any process.
+  bool any(bool flag);
+  /// This process's end of sums over all of them. Collectives of programs and of this object may follow each other in any order that is the
+  /// same on all processes.
+  std::shared_ptr<Communicator> communicator();
+  /// Ends all processes with this reason. Returns if the transport cannot.
+  void abort(const std::string& reason) noexcept;
+
+  // For the communicator.
+  std::uint64_t begin_sum(void* data, std::int64_t count, DType dtype);
+  void wait(std::uint64_t collective);
+
+ private:
+  ProcessGroup(std::string name, tenon_transport* handle, const tenon_transport_table& table, tenon_transport_group group)
+      : name_(std::move(name)), handle_(handle), table_(table), group_(group) {}
+
+  const std::string name_;
+  tenon_transport* const handle_;
+  const tenon_transport_table& table_;
+  const tenon_transport_group group_;
+};
+
+}  // namespace tenon::exec

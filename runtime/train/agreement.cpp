@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/agreement.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tenon/definition_text.h>
+
+#include "io/checksum.h"
+#include "layers/definition.h"
+
+namespace tenon::train {
+namespace {
+
+/// What has to be the same everywhere, by name. Texts are shown in messages.
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+std::string types_of(const std::vector<SampleType>& types) {
+  std::string text;
+  for (const SampleType& type : types)
+    text += fmt::format("{}{} {}{}", text.empty() ? "" : ", ", type.name, name_of(type.dtype), type.shape.str());
+  return text;
+}
+
+/// The first sample of the data, which differs between most data sets of one size.
+std::string first_sample(const Dataset& data) {
+  if (data.size() == 0) return "none";
+  std::vector<Tensor> inputs, targets;
+  for (const SampleType& type : data.inputs()) inputs.push_back(Tensor::empty(type.dtype, type.shape.with_batch(1)));
+  for (const SampleType& type : data.targets()) targets.push_back(Tensor::empty(type.dtype, type.shape.with_batch(1)));
+  const std::int64_t first = 0;
+  data.gather({&first, 1}, inputs, targets);
+  io::Crc32 checksum;
+  for (const auto* tensors : {&inputs, &targets}) {
+    for (const Tensor& tensor : *tensors) checksum.add(tensor.raw(), static_cast<std::uint64_t>(tensor.size_bytes()));
+  }
+  return fmt::format("checksum {:08x}", checksum.value());
+}
+
+std::string text_of(const OptimizerDefinition& optimizer) {
+  std::string text = name_of(optimizer.kind);
+  for (const std::optional<double>& number :
+       {optimizer.learning_rate, optimizer.beta1, optimizer.beta2, optimizer.epsilon, optimizer.rho, optimizer.momentum,
+        optimizer.weight_decay, optimizer.initial_accumulator, optimizer.clip.value, optimizer.clip.norm, optimizer.clip.global_norm})
+    text += number ? fmt::format(" {}", *number) : " -";
+  for (const bool flag : {optimizer.amsgrad, optimizer.epsilon_outside_root.value_or(false), optimizer.centered, optimizer.nesterov})
+    text += flag ? " yes" : " no";
+  return text + fmt::format(", {} groups", optimizer.groups.size());
+}
+
+Facts facts_of(const Model::State& state, const Dataset& data, const FitOptions& options) {
+  const ModelSetup& setup = state.setup;
+  const CompileOptions& compile = setup.options;
+  const SavedProgress& progress = state.progress.saved();
+  Facts facts;
+  facts.emplace_back("the version of Tenon", TENON_VERSION);
+  facts.emplace_back("the seed", std::to_string(setup.context->config().seed));
+  facts.emplace_back("the precision", name_of(setup.context->config().precision));
+  std::string parameters;
+  for (const ParameterSpec& spec : state.parameters.weights())
+    parameters += fmt::format("{}{} {}{}{}", parameters.empty() ? "" : ", ", spec.name, name_of(spec.dtype), spec.shape.str(),
+                              spec.frozen ? " frozen" : "");
+  facts.emplace_back("the parameters", parameters);
+  std::string values;
+  for (const auto& [name, tensor] : state.parameters.store()->all()) {
+    if (!state.parameters.store()->unset().contains(name)) values += " " + name;
+  }
+  facts.emplace_back("the values that there are", values);
+  facts.emplace_back("the model", to_yaml(setup.definition));
+  facts.emplace_back("the optimizer", text_of(compile.optimizer));
+  for (const OutputLoss& loss : setup.losses)
+    facts.emplace_back("the loss", fmt::format("{} {} {}", loss.output, loss.loss.str(), loss.weight));
+  for (const ModelSetup::Logged& logged : setup.logged) facts.emplace_back("the metrics", logged.name);
+  facts.emplace_back("the data",
+                     fmt::format("{}, {} samples: {} -> {}", data.name(), data.size(), types_of(data.inputs()), types_of(data.targets())));
+  facts.emplace_back("the first sample of the data", first_sample(data));
+  facts.emplace_back("the batches", fmt::format("batch size {}, shuffle {}, accumulate {}, steps per epoch {}", options.batch_size,
+                                                options.shuffle, options.accumulate, options.steps_per_epoch));
+  facts.emplace_back("the epochs", std::to_string(options.epochs));
+  facts.emplace_back("the position", fmt::format("epoch {}, batch {}, step {}", progress.epoch, progress.batch, progress.step));
+  return facts;
+}
+
+std::string text_of(const Facts& facts) {
+  std::string text;
+  for (const auto& [what, value] : facts) text += fmt::format("{}\x1f{}\x1e", what, value);
+  return text;
+}
+
+Facts facts_from(const std::string& text) {
+  Facts facts;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t middle = text.find('\x1f', begin), end = text.find('\x1e', begin);
+    facts.emplace_back(text.substr(begin, middle - begin), text.substr(middle + 1, end - middle - 1));
+    begin = end + 1;
+  }
+  return facts;
+}
+
+/// The lines of both texts that differ first, for a message.
+std::pair<std::string, std::string> first_difference(const std::string& a, const std::string& b) {
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()) && a[i] == b[i]; ++i) {
+    if (a[i] == '\n') begin = i + 1;
+  }
+  const auto line = [&](const std::string& text) { return text.substr(begin, text.find('\n', begin) - begin); };
+  return {line(a), line(b)};
+}
+
+}  // namespace
+
+void agree(Model::State& state, const Dataset& data, const FitOptions& options) {
+  exec::ProcessGroup& processes = *state.setup.processes;
+  const std::vector<std::string> texts = processes.gather(text_of(facts_of(state, data, options)));
+  const Facts first = facts_from(texts[0]);
+  for (std::size_t rank = 1; rank < texts.size(); ++rank) {
+    if (texts[rank] == texts[0]) continue;
+    const Facts own = facts_from(texts[rank]);
+    for (std::size_t i = 0; i < std::max(first.size(), own.size()); ++i) {
+      if (i < first.size() && i < own.size() && first[i] == own[i]) continue;
+      const std::string what = i < first.size() ? first[i].first : own[i].first;
+      const auto [expected, got] = first_difference(i < first.size() ? first[i].second : "none", i < own.size() ? own[i].second : "none");
+      throw Error(
+          fmt::format("process {} differs from process 0 in {}: expected '{}', got '{}'; every process needs the same files, data and "
+                      "options",
+                      rank, what, expected, got));
+    }
+  }
+  ParameterStore& store = *state.parameters.store();
+  for (const auto& [name, tensor] : std::map(store.all())) {
+    if (store.unset().contains(name)) continue;
+    Tensor host = Tensor::empty(tensor.dtype(), tensor.shape());
+    host.copy_from(tensor.to_host());
+    processes.broadcast(host.raw(), static_cast<std::uint64_t>(host.size_bytes()));
+    if (processes.rank() > 0) store.set(name, host);
+  }
+}
+
+}  // namespace tenon::train

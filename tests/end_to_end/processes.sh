@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# processes.sh <tenon> <source directory> <mpirun> [number of kills]: processes that mpirun starts train as one process does, and end together.
+tenon=$1 source=$2 mpirun=$3 kills=${4:-5}
+. "$(dirname "$0")/expect.sh"
+[ -n "$mpirun" ] || skip "mpirun is not installed: tools/setup"
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+# More processes than processors; no message goes through a network.
+mpi=("$mpirun" --oversubscribe --bind-to none --mca btl self,vader)
+options=(--set data.source=digits --set data.train_count=600 --set data.test_count=100 --set model.layers.1.dense.units=32 --set epochs=2
+  --set batch_size=50 --set threads=1 --set optimizer.name=sgd --set optimizer.learning_rate=0.05 --device openblas)
+run=("$tenon" train "$source/models/fashion_mnist/train.yaml" "${options[@]}")
+data=(--set parallel.mode=data)
+
+# close <log> <log>: logs of JSON lines with the same losses of epochs and test, within 1e-5. after <n> <log> <log>: but for the first n of the
+# second.
+close() { after 0 "$@"; }
+after() {
+  python3 -c 'import json, sys
+a, b = [[event["loss"] for event in map(json.loads, open(file)) if "loss" in event] for file in sys.argv[2:]]
+b = b[int(sys.argv[1]):]
+if len(a) != len(b) or len(a) < 2 or any(abs(x - y) > 1e-5 for x, y in zip(a, b)): sys.exit(f"{a} and {b} differ")' "$@"
+}
+
+expect 0 'test: loss: ' "${run[@]}" --json "$work/one.jsonl" --set checkpoint.directory="$work/one" --set checkpoint.keep=0
+for count in 1 2 3 4; do
+  expect 0 'test: loss: ' timeout 60 "${mpi[@]}" -n $count "${run[@]}" "${data[@]}" --json "$work/$count.jsonl" \
+    --set checkpoint.directory="$work/$count" --set checkpoint.keep=0
+  expect 0 '' close "$work/one.jsonl" "$work/$count.jsonl"
+done
+expect 0 'on 2 processes' timeout 60 "${mpi[@]}" -n 2 "${run[@]}" "${data[@]}" --set checkpoint.directory="$work/again" --set checkpoint.keep=0
+expect_same "$work/2/epoch-000002.safetensors" "$work/again/epoch-000002.safetensors"
+
+# Resumed by another number of processes, and by one.
+for count in 3 1; do
+  expect 0 'Resuming from' timeout 60 "${mpi[@]}" -n $count "${run[@]}" "${data[@]}" --set resume="$work/2/epoch-000001.yaml" --json "$work/resumed.jsonl"
+  expect 0 '' after 1 "$work/resumed.jsonl" "$work/2.jsonl"
+done
+
+# A batch with fewer samples than there are processes.
+expect 0 'test: loss: ' timeout 60 "${mpi[@]}" -n 3 "${run[@]}" "${data[@]}" --set data.train_count=5 --set batch_size=2 --json "$work/few.jsonl"
+expect 0 'test: loss: ' "${run[@]}" --set data.train_count=5 --set batch_size=2 --json "$work/few_one.jsonl"
+expect 0 '' close "$work/few_one.jsonl" "$work/few.jsonl"
+
+# What differs is named, on every process, and no process is left.
+differ() {
+  expect 1 "$1" timeout 60 "${mpi[@]}" -n 1 "${run[@]}" "${data[@]}" : -n 1 "${run[@]}" "${data[@]}" "${@:2}"
+}
+differ "process 1 differs from process 0 in the seed: expected '1', got '7'" --set seed=7
+differ 'process 1 differs from process 0 in the batches: expected ' --set batch_size=60
+differ 'process 1 differs from process 0 in the data: expected ' --set data.train_count=599
+differ 'process 1 differs from process 0 in the parameters: expected ' --set model.layers.1.dense.units=33
+differ 'process 1 differs from process 0 in the optimizer: expected ' --set optimizer.learning_rate=0.06
+differ 'rank 1 of 2' --set data.source=idx --data "$work/nowhere"
+
+expect 1 "transport 'pigeon': there is no libtenon_transport_pigeon.so in" "${run[@]}" --set 'parallel={mode: data, transport: pigeon}'
+expect 1 'use one of those that there are: mpi' "${run[@]}" --set 'parallel={mode: data, transport: pigeon}'
+echo text >"$work/text.so"
+expect 1 'the file is not a library' "${run[@]}" --set "parallel={mode: data, transport: $work/text.so}"
+expect 1 'it does not export tenon_transport_query' "${run[@]}" \
+  --set "parallel={mode: data, transport: $(dirname "$tenon")/../lib/tenon/backends/libtenon_backend_reference.so}"
+expect 1 'expected a list of devices, or a transport, or mpirun' "${run[@]}" "${data[@]}"
+expect 0 'connects 1 process: to train with several, start them with its launcher: mpirun -n N' "${run[@]}" \
+  --set 'parallel={mode: data, transport: mpi}'
+
+# Any process may be killed at any time: the others end within 40 s, and the checkpoints are whole.
+long=(--set epochs=1000 --set checkpoint.directory="$work/killed" --set checkpoint.keep=2)
+for round in $(seq "$kills"); do
+  "${mpi[@]}" -n 3 "${run[@]}" "${data[@]}" "${long[@]}" --set resume=auto >"$work/log" 2>&1 </dev/null &
+  job=$!
+  sleep "1.$((RANDOM % 900 + 100))"
+  victim=$(pgrep -P "$job" -f 'tenon train' | shuf -n 1)
+  kill -KILL "$victim" 2>/dev/null
+  for _ in $(seq 400); do
+    kill -0 "$job" 2>/dev/null || break
+    sleep 0.1
+  done
+  if kill -0 "$job" 2>/dev/null; then
+    echo "FAIL: round $round: mpirun still runs 40 s after process $victim was killed"
+    failures=$((failures + 1))
+    kill -KILL "$job"
+  fi
+  wait "$job"
+  expect 0 '' test $? -ne 0
+  expect 1 '' pgrep -f "checkpoint.directory=$work/killed"
+done
+expect 0 'Resuming from' timeout 60 "${mpi[@]}" -n 2 "${run[@]}" "${data[@]}" "${long[@]}" --set resume=auto --set epochs=1
+finish
