@@ -212,8 +212,7 @@ std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, Graph& gr
       placement.device = device->info.name;
       placer.device_of[n] = device;
     }
-    const auto computed = std::ranges::remove_if(asked, [&](NodeId n) { return graph::is_collective(graph.nodes()[n].op); }).begin();
-    asked.erase(computed, asked.end());
+    std::erase_if(asked, [&](NodeId n) { return graph::is_collective(graph.nodes()[n].op); });
     if (!asked.empty()) placer.ask_for_plan(asked, "");
   }
   placer.settle_groups();

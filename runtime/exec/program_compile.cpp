@@ -318,7 +318,7 @@ struct Program::State::Compiler {
     part.nodes = set.nodes;
     part.after = set.after;
     part.collective =
-        static_cast<std::uint32_t>(std::ranges::count_if(s.parts, [](const Part& before) { return before.collective != TENON_NO_INDEX; }));
+        static_cast<std::uint32_t>(std::ranges::count_if(s.parts, [](const Part& other) { return other.collective != TENON_NO_INDEX; }));
     s.parts.push_back(std::move(part));
     for (const Operand& operand : copied_operands) {
       if (operand.part != p) continue;

@@ -113,7 +113,8 @@ std::vector<Value> batch_norm_over_ranks(const std::vector<Value>& operands, con
   const Value variance = mean_of(ops::mul(distance, distance));
   const Value deviation = ops::sqrt(ops::add(variance, number(attributes.epsilon)));
   const Value y = ops::add(ops::mul(distance, as_channels(ops::div(operands[1], deviation))), as_channels(operands[2]));
-  const double count = static_cast<double>(share.whole) * static_cast<double>(shape.count() / shape[0] / shape[axis]);
+  const std::int64_t per_channel = per_sample(shape) / shape[axis];
+  const auto count = static_cast<double>(share.whole * per_channel);
   const double correction = attributes.biased != 0 || count <= 1 ? 1 : count / (count - 1);
   const auto running = [&](Value before, Value now, double factor) {
     return ops::add(ops::mul(before, number(1 - attributes.momentum)), ops::mul(now, number(attributes.momentum * factor)));

@@ -50,7 +50,6 @@ class FitLoop {
   template <class Call>
   void for_each_callback(const char* when, Call&& call);
   void begin();
-  History run_epochs();
   void show_means();
 
   Model& model_;
@@ -256,17 +255,6 @@ bool FitLoop::epoch(EpochLogs& out_result) {
 }
 
 History FitLoop::run() {
-  const std::shared_ptr<exec::ProcessGroup>& processes = s_.setup.processes;
-  if (processes == nullptr) return run_epochs();
-  try {
-    return run_epochs();
-  } catch (const std::exception& failure) {
-    processes->abort(failure.what());  // the others would wait for this process
-    throw;
-  }
-}
-
-History FitLoop::run_epochs() {
   if (s_.setup.processes != nullptr) train::agree(s_, bound_.data(), options_);
   begin();
   History history;
@@ -322,33 +310,53 @@ void check_options(const FitOptions& options) {
 
 }  // namespace
 
+namespace {
+
+/// Calls `fit`. An error ends all processes of a training: the others would wait for this one.
+template <class Fit>
+History together(const Model::State& state, const Fit& fit) {
+  if (state.setup.processes == nullptr) return fit();
+  try {
+    return fit();
+  } catch (const std::exception& failure) {
+    state.setup.processes->abort(failure.what());
+    throw;
+  }
+}
+
+}  // namespace
+
 History Model::fit(const std::shared_ptr<const Dataset>& data, const FitOptions& options) {
   State& s = state_of(state_);
   s.setup.need_context();
-  if (data == nullptr) throw Error("fit: expected a data set, got a null pointer");
-  check_options(options);
-  build_for(*data);
-  const auto run = [&](const std::shared_ptr<const Dataset>& train, const FitOptions& with) {
-    train::Feed feed(train, feed_options(with, s), s.session.training_buffers);
-    return FitLoop(*this, s, *train, feed, with).run();
-  };
-  if (options.validation_split == 0) return run(data, options);
-  FitOptions own = options;
-  const auto [train, validation] = split(data, options.validation_split);
-  own.validation = validation;
-  return run(train, own);
+  return together(s, [&] {
+    if (data == nullptr) throw Error("fit: expected a data set, got a null pointer");
+    check_options(options);
+    build_for(*data);
+    const auto run = [&](const std::shared_ptr<const Dataset>& train, const FitOptions& with) {
+      train::Feed feed(train, feed_options(with, s), s.session.training_buffers);
+      return FitLoop(*this, s, *train, feed, with).run();
+    };
+    if (options.validation_split == 0) return run(data, options);
+    FitOptions own = options;
+    const auto [train, validation] = split(data, options.validation_split);
+    own.validation = validation;
+    return run(train, own);
+  });
 }
 
 History Model::fit(BatchSource& batches, const FitOptions& options) {
   State& s = state_of(state_);
   s.setup.need_context();
-  check_options(options);
-  if (options.validation_split > 0)
-    throw Error("fit: validation_split divides samples; expected validation, or none, with a source of batches");
-  const train::SourceTypes types(batches);
-  build_for(types);
-  train::SourceBatches source(batches);
-  return FitLoop(*this, s, types, source, options).run();
+  return together(s, [&] {
+    check_options(options);
+    if (options.validation_split > 0)
+      throw Error("fit: validation_split divides samples; expected validation, or none, with a source of batches");
+    const train::SourceTypes types(batches);
+    build_for(types);
+    train::SourceBatches source(batches);
+    return FitLoop(*this, s, types, source, options).run();
+  });
 }
 
 }  // namespace tenon

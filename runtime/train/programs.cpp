@@ -139,13 +139,14 @@ DType Programs::rate_dtype() const {
 }
 
 std::vector<MemoryPlan> Programs::plan_memory(Phase phase, const BatchType& batch) const {
-  if (!computes_gradients(phase) || setup_.group == nullptr) {
+  if (!computes_gradients(phase) || !setup_.shares_batches()) {
     ProgramOptions chosen = options();
-    const Graph graph = graph_of(phase, computes_gradients(phase) ? batch.part_of(setup_) : batch, &chosen.fixed);
+    const Graph graph = graph_of(phase, batch, &chosen.fixed);
     return Program::plan_memory(setup_.need_context(), graph, chosen);
   }
   std::vector<MemoryPlan> plans;
   for (int rank = 0; rank < setup_.rank_count(); ++rank) {
+    if (setup_.group == nullptr && rank != setup_.rank) continue;  // another process's
     const ModelSetup setup = setup_.for_rank(rank);
     Programs of_rank(setup, parameters_);
     of_rank.clear();

@@ -90,7 +90,7 @@ class Programs {
     type_.assign(batch);
     return get(phase, type_, run);
   }
-  /// The memory of that program for a whole batch on all ranks, without making it or what it needs.
+  /// The memory of that program for a whole batch on all devices of this process, without making it or what it needs.
   std::vector<MemoryPlan> plan_memory(Phase phase, const BatchType& batch) const;
   /// How many programs there are, and how often one was found.
   const ProgramCounts& counts() const { return cache_.counts(); }

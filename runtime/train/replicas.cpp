@@ -65,7 +65,8 @@ struct Replicas::Rank {
 
 /// The threads of all ranks but the first.
 struct Replicas::Workers {
-  explicit Workers(int ranks) : failures(static_cast<std::size_t>(ranks)) {
+  explicit Workers(int ranks) {
+    failures.resize(static_cast<std::size_t>(ranks));
     for (int rank = 1; rank < ranks; ++rank) threads.emplace_back([this, rank] { work(rank); });
   }
   ~Workers() {
