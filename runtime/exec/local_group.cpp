@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <cmath>
 #include <thread>
 
 #include <tenon/error.h>
@@ -97,8 +97,11 @@ void LocalGroup::wait_for(const Done& done) {
 }
 
 Clock::duration LocalGroup::link_time(std::uint64_t size_bytes) const {
-  const double steps = 2.0 * (size_ - 1);
-  const double seconds = steps * (link_.latency_s + static_cast<double>(size_bytes) / size_ / link_.bandwidth_bytes_per_s);
+  const auto n = static_cast<double>(link_.ranks > 0 ? link_.ranks : size_);
+  const auto transfer = static_cast<double>(size_bytes) / link_.bandwidth_bytes_per_s;
+  const double seconds = n <= 1       ? 0
+                         : link_.tree ? 2 * std::ceil(std::log2(n)) * link_.latency_s + 2 * transfer
+                                      : 2 * (n - 1) * (link_.latency_s + transfer / n);
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 

@@ -133,6 +133,10 @@ void ProcessGroup::broadcast(void* data, std::uint64_t size_bytes) {
   wait(collective);
 }
 
+void ProcessGroup::sum(std::vector<double>& numbers) {
+  wait(begin_sum(numbers.data(), static_cast<std::int64_t>(numbers.size()), DType::f64));
+}
+
 bool ProcessGroup::any(bool flag) {
   ErrorText error;
   std::uint8_t value = flag ? 1 : 0;

@@ -35,6 +35,8 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   std::vector<std::string> gather(const std::string& text);
   /// The bytes of process 0 replace those of the others.
   void broadcast(void* data, std::uint64_t size_bytes);
+  /// The numbers become their sums over all processes.
+  void sum(std::vector<double>& numbers);
   /// Whether the flag is set on any process.
   bool any(bool flag);
   /// This process's end of sums over all of them. Collectives of programs and of this object may follow each other in any order that is the

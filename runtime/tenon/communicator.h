@@ -57,12 +57,17 @@ class TENON_API Communicator {
   virtual CommunicationCounts counts() const = 0;
 };
 
-/// A link between the ranks of a process that is slower than their memory: reductions take as long as
-/// a ring over such links, while the processor is free. For tests and predictions.
+/// A link between the ranks of a process that is slower than their memory: sums take as long as over
+/// such links, while the processor is free. For tests and predictions.
 struct LinkOptions {
   double bandwidth_bytes_per_s = 0;  ///< 0: no link
-  double latency_s = 0;              ///< of each of the 2 (size - 1) steps of the ring
+  double latency_s = 0;              ///< of each step
   std::uint64_t bucket_size_bytes = 25u << 20;
+  /// Sums take as long as among so many ranks, each of which is like those that there are; 0: these.
+  std::int64_t ranks = 0;
+  /// For n ranks. False: a ring, 2 (n - 1) steps with 1/n of the bytes each. True: a tree, 2 log2(n)
+  /// latencies and twice the bytes, in pieces that follow each other.
+  bool tree = false;
 };
 
 /// The ranks 0 to size - 1 of a group within this process. Sums are computed in the order of the ranks

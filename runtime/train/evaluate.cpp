@@ -22,6 +22,7 @@ Logs Model::State::evaluate(const std::shared_ptr<const Dataset>& data, std::int
   options.batches.shuffle = false;
   options.device = setup.batch_device();
   options.pinned = pinned;
+  options.batches.part = setup.part_of_batches();
   train::Feed batches(data, options, session.evaluation_buffers);
   return evaluate(*data, batches, run);
 }
@@ -38,13 +39,22 @@ Logs Model::State::evaluate(const Dataset& types, train::EpochBatches& batches, 
   train::RunningMeans means;
   means.reset(logs.size());
   batches.start(0);
-  bool is_empty = true;
+  bool is_empty = true, is_shared = false;
   while (const Batch* batch = batches.next()) {
-    test_batch(bound(*batch), current, run);
-    means.add(current.values, current.weight);
+    const train::BatchTensors tensors = bound(*batch);
+    test_batch({tensors.inputs, tensors.targets, tensors.sample_weights}, current, run);
+    const bool counts = tensors.share.whole == 0 || tensors.share.counted > 0;
+    if (counts) means.add(current.values, current.weight);
+    is_shared = tensors.share.whole > 0;
     is_empty = false;
   }
   if (is_empty) throw Error(fmt::format("evaluate: {}: expected at least 1 batch, got none", types.name()));
+  if (is_shared) {  // each process has evaluated its part
+    means.sums.push_back(means.weight);
+    setup.processes->sum(means.sums);
+    means.weight = means.sums.back();
+    means.sums.pop_back();
+  }
   means.write(current.values);
   setup.write_logs(current.values, logs);
   return logs;

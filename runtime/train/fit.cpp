@@ -77,12 +77,7 @@ train::FeedOptions feed_options(const FitOptions& options, const Model::State& s
   feed.batches.shuffle_buffer = options.shuffle_buffer;
   feed.batches.augment = true;
   feed.device = s.setup.batch_device();
-  if (s.setup.processes != nullptr) {
-    feed.batches.part = [&setup = s.setup](std::int64_t samples) {
-      const train::BatchPart part = setup.part(samples);
-      return std::pair(part.begin, part.end);
-    };
-  }
+  feed.batches.part = s.setup.part_of_batches();
   feed.pinned = options.pinned;
   return feed;
 }

@@ -111,7 +111,8 @@ void ModelSetup::compile(const Context& on, CompileOptions with) {
     throw Error("parallel.shares: not available with a transport; expected none");
   rank = processes == nullptr ? 0 : processes->rank();
   const auto ranks = static_cast<int>(options.parallel.devices.size());
-  group = ranks > 1 ? std::make_shared<exec::LocalGroup>(ranks, options.parallel.link) : nullptr;
+  const bool is_shared = ranks > 1 || options.parallel.link.ranks > 1;
+  group = is_shared ? std::make_shared<exec::LocalGroup>(std::max(ranks, 1), options.parallel.link) : nullptr;
 }
 
 void ModelSetup::compile(const Context& on) {
@@ -185,6 +186,14 @@ BuildOptions ModelSetup::build_options() const {
 Device ModelSetup::device(const std::string& name) const {
   const std::string found = name.empty() ? main_device() : name;
   return found.empty() ? context->default_device() : Device(context->state()->open_found(found));
+}
+
+std::function<std::pair<std::int64_t, std::int64_t>(std::int64_t samples)> ModelSetup::part_of_batches() const {
+  if (processes == nullptr) return nullptr;
+  return [this](std::int64_t samples) {
+    const BatchPart own = part(samples);
+    return std::pair(own.begin, own.end);
+  };
 }
 
 std::optional<Device> ModelSetup::batch_device() const {

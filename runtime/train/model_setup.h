@@ -2,10 +2,12 @@
 // train/model_setup.h - what a model was made of and compiled with.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <tenon/context.h>
@@ -87,6 +89,8 @@ struct ModelSetup {
   int rank_count() const { return group != nullptr ? group->size() : processes != nullptr ? processes->size() : 1; }
   /// Whether batches are shared among ranks.
   bool shares_batches() const { return group != nullptr || processes != nullptr; }
+  /// BatchOptions::part of this process; null: it reads whole batches.
+  std::function<std::pair<std::int64_t, std::int64_t>(std::int64_t samples)> part_of_batches() const;
   /// The part of a batch that this rank computes.
   BatchPart part(std::int64_t batch) const { return part_of(batch, rank, rank_count(), options.parallel.shares); }
   /// The device of that name; of an empty name, the main one.

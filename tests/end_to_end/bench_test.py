@@ -25,6 +25,7 @@ EXTRA = {
     "mnist": ["p50_ms", "p99_ms", "images_per_s", "us_per_step", "times_first"],
     "conv": ["gflop_per_s", "border_us", "run_us"],
     "attention": ["tflop_per_s"],
+    "scaling": ["samples_per_s", "speed_up", "efficiency_percent", "sums", "summed_mb", "waited_ms", "sums_ms", "hidden_percent"],
     "pipeline": ["times_max_of_both", "waited_percent", "device_idle_percent"],
     "bandwidth": ["gb_per_s"],
     "generate": ["tokens_per_s", "mb_per_step", "gb_per_s", "times_first"],
@@ -55,6 +56,7 @@ def measure(tenon, benchmark, file):
         "mnist": ["--device", "openblas,reference", *page],
         "nets": ["--set", "layers", "--net", "L5", "--batch", "1,2", *page],
         "pipeline": page,
+        "scaling": page,
     }.get(benchmark, [])
     verb = ["bandwidth"] if benchmark == "bandwidth" else ["bench", benchmark]
     code, out, err = run(tenon, *verb, "--tiny", "--runs", "2", "--threads", "2", "--json", str(file), *more)
@@ -67,9 +69,17 @@ def measure(tenon, benchmark, file):
     if benchmark == "blas":
         page = file.with_suffix(".html").read_text()
         expect("<svg" in page and "daxpy 10" in page and "http" not in page, f"the chart: {page[:300]}")
-    if benchmark in ("conv", "attention", "mnist", "nets", "pipeline"):
+    if benchmark in ("conv", "attention", "mnist", "nets", "pipeline", "scaling"):
         page = file.with_suffix(".html").read_text()
         expect("class=\"bar\"" in page and "http" not in page, f"the chart: {page[:300]}")
+    if benchmark == "scaling":
+        many = ["--tiny", "--runs", "2", "--simulate", "1,4,1024", "--link", "1", "--link-latency-us", "1"]
+        code, simulated, err = run(tenon, "bench", "scaling", *many)
+        expect(code == 0 and "1024 machines, tree" in simulated and "4 machines, ring" in simulated, f"--simulate: exit code {code}\n{simulated}{err}")
+        code, _, err = run(tenon, "bench", "scaling", "--tiny", "--simulate", "4")
+        expect(code == 1 and "expected the bandwidth of the links by --link GB/S" in err, f"no links: exit code {code}\n{err}")
+        code, _, err = run(tenon, "bench", "scaling", "--tiny", "--ranks", "1", "--mpirun", "/nowhere/mpirun")
+        expect(code == 1 and "`/nowhere/mpirun -n 1 " in err, f"no mpirun: exit code {code}\n{err}")
     return json.loads(file.read_text()), out
 
 

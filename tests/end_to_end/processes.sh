@@ -64,6 +64,8 @@ expect 1 'expected a list of devices, or a transport, or mpirun' "${run[@]}" "${
 expect 0 'connects 1 process: to train with several, start them with its launcher: mpirun -n N' "${run[@]}" \
   --set 'parallel={mode: data, transport: mpi}'
 
+expect 0 '2 processes of 1 thread' "$tenon" bench scaling --tiny --runs 2 --ranks 1,2 --mpirun "$mpirun --oversubscribe --bind-to none"
+
 # Any process may be killed at any time: the others end within 40 s, and the checkpoints are whole.
 long=(--set epochs=1000 --set checkpoint.directory="$work/killed" --set checkpoint.keep=2)
 for round in $(seq "$kills"); do

@@ -155,6 +155,21 @@ TEST_CASE("collectives: over a link a sum takes as long as the ring, and work me
   CHECK(exposed_ms(0) > 20);
 }
 
+TEST_CASE("collectives: a link can stand for more ranks than there are, as a ring or a tree") {
+  const auto duration_ms = [](std::int64_t ranks, bool tree) {
+    const LinkOptions link{.bandwidth_bytes_per_s = 1e9, .latency_s = 0.0001, .ranks = ranks, .tree = tree};
+    const Ranks one = local_communicators(1, link);
+    std::vector<float> x(250000, 1.5f);  // 1 ms
+    one[0]->wait(one[0]->begin_all_reduce(x.data(), 250000, DType::f32));
+    CHECK(x[249999] == 1.5f);
+    return static_cast<double>(one[0]->counts().duration_ns) / 1e6;
+  };
+  CHECK(duration_ms(1, false) == 0);
+  CHECK(duration_ms(8, false) == doctest::Approx(14 * (0.1 + 1.0 / 8)));
+  CHECK(duration_ms(8, true) == doctest::Approx(6 * 0.1 + 2));
+  CHECK(duration_ms(9, true) == doctest::Approx(8 * 0.1 + 2));
+}
+
 // ---------------------------------------------------------------- programs
 
 /// Runs one graph on a rank for each device of the list, each with its own x.

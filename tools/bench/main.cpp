@@ -167,6 +167,12 @@ void add_scaling_options(CLI::App& command, bench::Options& options) {
       ->check(CLI::Range(1, 1024))
       ->delimiter(',')
       ->type_name("N,...");
+  command
+      .add_option("--simulate", options.simulated,
+                  "in place of devices and processes, predict for so many machines like this one, each with a batch of its own: 1,2,4,1024")
+      ->check(CLI::Range(1, 1 << 20))
+      ->delimiter(',')
+      ->type_name("N,...");
   command.add_option("--mpirun", options.mpirun, "program that starts them, with its options (default: mpirun)")->type_name("COMMAND");
   command.add_flag("--as-rank", options.as_rank, "be one of these processes")->group("");
   command.add_option("--link", options.link_gb_per_s, "simulate links of this bandwidth between the devices")

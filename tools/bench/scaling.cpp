@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon bench scaling - training steps with data parallelism: one batch on 1, 2, ... virtual devices of the device under test, each with
 // the same number of threads, and beside several of them the one device with all their threads. With --link, the devices are as if
-// connected by links of that bandwidth.
+// connected by links of that bandwidth. With --simulate, on this machine alone, whose sums take as long as among many. With --ranks, on
+// processes that mpirun starts: each of them runs this program with --as-rank.
 #include <CLI/CLI.hpp>
 
 #include <fmt/format.h>
@@ -48,9 +49,15 @@ TrainDefinition definition_of(const std::string& net, const std::string& models)
   return definition;
 }
 
+LinkOptions link_of(const Options& options) {
+  return {.bandwidth_bytes_per_s = options.link_gb_per_s * 1e9, .latency_s = options.link_latency_us * 1e-6};
+}
+
 /// Devices that train a net together.
 struct Group {
-  Group(const TrainDefinition& definition, const Options& options, const std::string& device, std::int64_t count, int all_threads)
+  /// `link`: of CompileOptions::parallel.
+  Group(const TrainDefinition& definition, const Options& options, const std::string& device, std::int64_t count, int all_threads,
+        const LinkOptions& link)
       : devices(count),
         threads(all_threads),
         name(fmt::format("{} of {}", plural(count, "device"), plural(all_threads / count, "thread"))),
@@ -60,8 +67,7 @@ struct Group {
     for (std::size_t i = 0; count > 1 && i < static_cast<std::size_t>(count); ++i)
       compile.parallel.devices.push_back(context.devices()[i].name);
     if (options.as_rank) compile.parallel.transport = "mpi";
-    compile.parallel.link.bandwidth_bytes_per_s = options.link_gb_per_s * 1e9;
-    compile.parallel.link.latency_s = options.link_latency_us * 1e-6;
+    compile.parallel.link = link;
     compile.parallel.bucket_mb = options.bucket_mb;
     model.compile(context, compile);
     if (!model.built()) throw Error(fmt::format("{}: expected a model with `input: {{shape: ...}}`", definition.model.file));
@@ -135,7 +141,7 @@ Samples measure_together(const Body& step, const Protocol& protocol, exec::Proce
 /// The part of one process: process 0 writes what it measured as a line of JSON.
 std::unique_ptr<Report> run_as_rank(const TrainDefinition& definition, const Options& options, std::int64_t batch) {
   const Context plain = options.make_context(options.threads);
-  Group group(definition, options, plain.default_device().name(), 1, options.threads);
+  Group group(definition, options, plain.default_device().name(), 1, options.threads, {});
   const Samples samples = measure_together(group.step(batch), options.protocol(), *exec::ProcessGroup::current());
   if (group.model.rank() > 0) return nullptr;
   const PlacementReport placement = group.model.explain(batch);
@@ -189,12 +195,55 @@ Work run_ranks(const Options& options, const std::string& device, std::int64_t r
   return work;
 }
 
+/// Steps of this machine, whose sums take as long as among so many machines like it: where a net stops to scale. Each machine has a batch
+/// of its own.
+std::unique_ptr<Report> simulate(const TrainDefinition& definition, const Options& options, std::int64_t batch) {
+  if (options.link_gb_per_s == 0) throw Error("--simulate: expected the bandwidth of the links by --link GB/S, got none");
+  const Context plain = options.make_context(options.threads);
+  const std::string device = plain.default_device().name();
+  auto report =
+      std::make_unique<Report>(fmt::format("tenon bench scaling: {}, training, batch {} on each machine", definition.model.name, batch),
+                               describe_machine(plain, options.threads));
+  BarGroup bars{fmt::format("{}, batch {} on each machine, links of {:g} GB/s and {:g} us: efficiency in percent", definition.model.name,
+                            batch, options.link_gb_per_s, options.link_latency_us),
+                {}};
+  double alone_ns = 0;
+  const auto run = [&](std::int64_t machines, bool tree) {
+    LinkOptions link = link_of(options);
+    link.ranks = machines;
+    link.tree = tree;
+    Group group(definition, options, device, 1, options.threads, machines > 1 ? link : LinkOptions());
+    const Samples samples = measure({group.step(batch)}, options.protocol())[0];
+    if (alone_ns == 0) alone_ns = median(samples.ns);
+    if (machines == 1 && !bars.bars.empty()) return;
+    const PlacementReport placement = group.model.explain(batch);
+    const Work work{samples, group.model.communication(), placement.collectives, placement.bytes_reduced_per_run};
+    const std::string name = machines == 1 ? "1 machine" : fmt::format("{} machines, {}", machines, tree ? "tree" : "ring");
+    Entry entry = entry_of(name, work, batch * machines, alone_ns, 1);
+    entry.extra[1].second *= static_cast<double>(machines);
+    bars.bars.push_back({name, entry.extra[2].second, fmt::format("{:.4g} samples/s", entry.extra[0].second)});
+    report->add(std::move(entry));
+  };
+  run(1, false);
+  for (const std::int64_t machines : options.simulated) {
+    if (machines == 1) continue;
+    run(machines, false);
+    run(machines, true);
+  }
+  report->note(
+      "a ring has 2 (n - 1) steps with 1/n of the bytes each, a tree 2 log2(n) latencies and twice the bytes; what is simulated is the "
+      "time of the links, which the steps that are measured overlap with");
+  write_chart(options.html, "tenon bench scaling", {bars});
+  return report;
+}
+
 }  // namespace
 
 std::unique_ptr<Report> scaling(const Options& options) {
   const TrainDefinition definition = definition_of(options.net.empty() ? "mnist_mlp" : options.net, options.models);
   const std::int64_t batch = !options.batches.empty() ? options.batches[0] : options.tiny ? 8 : 512;
   if (options.as_rank) return run_as_rank(definition, options, batch);
+  if (!options.simulated.empty()) return simulate(definition, options, batch);
   std::vector<std::int64_t> counts = options.device_counts;
   if (counts.empty()) counts = options.rank_counts.empty() ? std::vector<std::int64_t>{1, 2} : std::vector<std::int64_t>{1};
   const Context plain = options.make_context(options.threads);
@@ -202,7 +251,7 @@ std::unique_ptr<Report> scaling(const Options& options) {
   std::vector<std::unique_ptr<Group>> groups;
   std::vector<Body> bodies;
   const auto add = [&](std::int64_t devices, int threads) {
-    groups.push_back(std::make_unique<Group>(definition, options, device, devices, threads));
+    groups.push_back(std::make_unique<Group>(definition, options, device, devices, threads, link_of(options)));
     bodies.push_back(groups.back()->step(batch));
   };
   for (const std::int64_t count : counts) {
@@ -214,7 +263,7 @@ std::unique_ptr<Report> scaling(const Options& options) {
   protocol.settle_ms = options.tiny ? 0 : 5;  // threads of the other groups spin for a while
   const std::vector<Samples> samples = measure(bodies, protocol);
   auto report = std::make_unique<Report>(fmt::format("tenon bench scaling: {}, training, batch {}", definition.model.name, batch),
-                                         describe_machine(plain, groups.back()->threads));
+                                         describe_machine(plain, options.threads));
   BarGroup bars{fmt::format("{}, training, batch {}: samples/s", definition.model.name, batch), {}};
   const double first_ns = median(samples[0].ns);
   const auto show = [&](const std::string& name, const Work& work, double times) {

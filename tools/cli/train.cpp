@@ -75,7 +75,8 @@ void train_quietly(TrainingRun& run, const Arguments& arguments) {
   run.load_initial_weights(data);
   const StopOnSignal stop;
   run.fit(data, {}, {.stop = stop.token()});
-  if (run.model().fit_end() == FitEnd::interrupted) set_exit_code(130);
+  if (run.model().fit_end() == FitEnd::interrupted) return set_exit_code(130);
+  run.evaluate(data);  // its part
 }
 
 void train(const Arguments& arguments) {
