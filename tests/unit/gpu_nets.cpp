@@ -66,6 +66,19 @@ TEST_CASE("gpu: built-in kernels train as the libraries do") {
                            train("cuda:0", Precision::float32, convnet(), 3, {{"kernels", "naive"}})) < 1e-3);
 }
 
+TEST_CASE("gpu: two devices that share each batch have the losses of one; so have a GPU and the CPU") {
+  const std::vector<LayerDefinition> layers{layers::Flatten{}, layers::Dense{32, Activation::relu}, layers::Dense{10, Activation::softmax}};
+  Config config = gpu_config();
+  const OptimizerDefinition adam{.kind = OptimizerDefinition::Kind::adam, .learning_rate = 0.005};
+  const std::vector<double> one = test::losses_of(config, layers, adam, 6, 16);
+  config.virtual_devices = {{"cuda:0", 2, 0}};
+  CHECK(largest_difference(one, test::losses_of(config, layers, adam, 6, 16, {.devices = {"cuda:0", "cuda:1"}})) < 1e-4);
+  CHECK(largest_difference(one, test::losses_of(config, layers, adam, 6, 16, {.devices = {"cuda:0", "cuda:1"}, .bucket_mb = 0.001})) <
+        1e-4);
+  CHECK(largest_difference(one, test::losses_of(config, layers, adam, 6, 16, {.devices = {"cuda:1", "openblas:0"}, .shares = {1, 3}})) <
+        1e-4);
+}
+
 /// The nodes of the kernels of a run.
 std::vector<std::string> algorithms(Program& program, const std::vector<Tensor>& inputs) {
   program.enable_profile(true);

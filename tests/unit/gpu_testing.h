@@ -20,11 +20,12 @@ inline Config gpu_config(const std::string& device = "cuda:0") {
 
 /// The losses of a model's first `steps` steps on digits.
 inline std::vector<double> losses_of(Config config, const std::vector<LayerDefinition>& layers, const OptimizerDefinition& optimizer,
-                                     std::int64_t steps, std::int64_t batch_size) {
+                                     std::int64_t steps, std::int64_t batch_size, const ParallelOptions& parallel = {}) {
   config.seed = 3;
   const Context context(config);
   CompileOptions options;
   options.optimizer = optimizer;
+  options.parallel = parallel;
   options.loss.loss = Loss::sparse_categorical_crossentropy;
   Model model(layers);
   model.compile(context, options);

@@ -62,7 +62,7 @@ struct tenon_transport {
   std::uint64_t begun = 0, ended = 0;
   std::string failure;
   std::atomic<bool> waiting{false};  ///< the caller has nothing else to do
-  bool started = false, quits = false;
+  bool started = false, quits = false, finalizes = false;
   int rank = 0, size = 1, local_rank = 0, local_size = 1;
   std::string host;
   std::thread thread;
@@ -93,7 +93,7 @@ struct tenon_transport {
     lock.unlock();
     int finalized = 0;
     MPI_Finalized(&finalized);
-    if (!failed && finalized == 0) MPI_Finalize();
+    if (finalizes && !failed && finalized == 0) MPI_Finalize();
   }
 
   /// Connects to the other processes; why that fails.
@@ -105,6 +105,12 @@ struct tenon_transport {
     if (initialized == 0) {
       const int code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level);
       if (code != MPI_SUCCESS) return text_of("MPI_Init_thread", code);
+      finalizes = true;
+    } else {
+      MPI_Query_thread(&level);
+      if (level < MPI_THREAD_MULTIPLE)
+        return "this program has started MPI for calls from some of its threads; expected MPI_THREAD_MULTIPLE, or that it does not start "
+               "MPI itself";
     }
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
