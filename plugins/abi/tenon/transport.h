@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tenon/transport.h - the plugin ABI of transports: what connects the processes that train a model together.
  *
- * A transport is one shared library that exports tenon_transport_query. tenon/backend.h states the conventions of calls, structs, errors and
- * growth; they hold here too. Processes are numbered from 0, their ranks. Each makes the same calls in the same order.
+ * A transport is one shared library that exports tenon_transport_query. tenon/backend.h states the conventions of calls, structs, errors
+ * and growth; they hold here too. Processes are numbered from 0, their ranks. Each makes the same calls in the same order.
  */
 #ifndef TENON_TRANSPORT_H
 #define TENON_TRANSPORT_H
@@ -23,8 +23,8 @@ typedef struct tenon_transport tenon_transport;
 /* The processes, and this one's place among them. */
 typedef struct tenon_transport_group {
   uint32_t struct_size;
-  uint32_t rank; /* of this process, below size */
-  uint32_t size; /* at least 1 */
+  uint32_t rank;       /* of this process, below size */
+  uint32_t size;       /* at least 1 */
   uint32_t local_rank; /* the same among the processes of this host */
   uint32_t local_size;
   uint32_t reserved;
@@ -65,7 +65,7 @@ typedef struct tenon_transport_info {
   uint32_t struct_size;
   uint32_t abi_major; /* the two have this place in every version */
   uint32_t abi_minor;
-  uint32_t sanitizer; /* TENON_SANITIZER_* */
+  uint32_t reserved;
   const char* name;         /* "mpi": [a-z][a-z0-9_]*, that of the file */
   const char* version;      /* of the plugin */
   const char* description;  /* "Open MPI 4.1.4" */
