@@ -40,19 +40,19 @@ std::string text_of(const char* text) {
 /// Asks the library what it is.
 void ask(const Library& library, OpenTransport& out) {
   const auto query = library.transport_query();
-  Record ignored;
-  ignored.name = out.record.name;
+  Record changes;  // of the process
   tenon_transport_info info{};
   info.struct_size = sizeof info;
   tenon_status status = TENON_OK;
   try {
-    const ProcessStateGuard guard(ignored, "its query", Threads::forbidden);
+    const ProcessStateGuard guard(changes, "its query", Threads::forbidden);
     status = query(&host_info(), &info);
   } catch (const LoadError&) {
     throw;
   } catch (...) {
     throw LoadError(TENON_INTERNAL, "its query threw an exception", "no exception may leave a plugin; report this to its vendor");
   }
+  out.record.warnings = changes.warnings;
   if (info.abi_major != TENON_TRANSPORT_ABI_MAJOR || info.abi_minor != TENON_TRANSPORT_ABI_MINOR) {
     throw LoadError(TENON_INCOMPATIBLE,
                     fmt::format("it is for version {}.{} of the ABI of transports, expected {}.{}", info.abi_major, info.abi_minor,

@@ -21,9 +21,10 @@ struct TransportRecord {
   std::string version;      ///< known from a successful query on, as the following
   std::string description;  ///< "Open MPI v4.1.4"
   std::string requirements;
-  bool usable = false;  ///< it may be created
-  std::string text;     ///< why it is not usable; never empty then
-  std::string remedy;   ///< what to do about it; never empty then
+  bool usable = false;                     ///< it may be created
+  std::string text;                        ///< why it is not usable; never empty then
+  std::string remedy;                      ///< what to do about it; never empty then
+  std::vector<std::string> warnings = {};  ///< about what its query does
 };
 
 /// An opened transport, not connected. The library stays mapped.

@@ -17,7 +17,9 @@
 namespace tenon::exec {
 
 /// The ranks of a group that share memory. Every rank reduces one part of each buffer, for all ranks, when it waits for the result: the
-/// work of a sum is divided without threads of its own, and its order is that of the ranks. Threads  one per rank; abort() any.
+/// work of a sum is divided without threads of its own, and its order is that of the ranks.
+///
+/// Threads  one per rank; abort() any.
 class LocalGroup {
  public:
   /// Errors  a size below 1.

@@ -75,6 +75,7 @@ std::shared_ptr<ProcessGroup> ProcessGroup::connect(const std::string& transport
                             opened.record.path.empty() ? "" : fmt::format(" ({})", platform::text_of(opened.record.path)),
                             opened.record.text, opened.record.remedy));
   }
+  for (const std::string& warning : opened.record.warnings) log::warning("transport '{}': {}", transport, warning);
   ErrorText error;
   tenon_transport* handle = nullptr;
   const tenon_transport_table* table = nullptr;

@@ -29,7 +29,6 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   const std::string& transport() const { return name_; }
   int rank() const { return static_cast<int>(group_.rank); }
   int size() const { return static_cast<int>(group_.size); }
-  std::string host() const { return group_.host == nullptr ? "" : group_.host; }
 
   /// The texts of all processes, by rank.
   std::vector<std::string> gather(const std::string& text);

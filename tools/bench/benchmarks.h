@@ -50,6 +50,7 @@ struct Options {
   std::vector<std::int64_t> rank_counts;    ///< numbers of processes, each with one device
   bool as_rank = false;                     ///< this is one of those processes
   std::string mpirun = "mpirun";            ///< what starts them
+  std::vector<std::string> common;          ///< the options of every verb, for them
   std::vector<std::int64_t> simulated;      ///< numbers of machines, whose links are simulated
   double link_gb_per_s = 0;                 ///< between them; 0: their memory
   double link_latency_us = 0;

@@ -55,6 +55,7 @@ void run(Arguments& arguments, std::unique_ptr<bench::Report> (*benchmark)(const
     return make_context(common, threads, sets);
   };
   if (arguments.options.threads == 0) arguments.options.threads = static_cast<int>(exec::available_threads());
+  arguments.options.common = arguments.common.arguments();
   const auto report = benchmark(arguments.options);
   if (report == nullptr) return;  // one process of several, whose results another one reports
   arguments.format == "json" ? write_output(report->json()) : report->print();
@@ -172,6 +173,8 @@ void add_scaling_options(CLI::App& command, bench::Options& options) {
                   "in place of devices and processes, predict for so many machines like this one, each with a batch of its own: 1,2,4,1024")
       ->check(CLI::Range(1, 1 << 20))
       ->delimiter(',')
+      ->excludes("--ranks")
+      ->excludes("--devices")
       ->type_name("N,...");
   command.add_option("--mpirun", options.mpirun, "program that starts them, with its options (default: mpirun)")->type_name("COMMAND");
   command.add_flag("--as-rank", options.as_rank, "be one of these processes")->group("");

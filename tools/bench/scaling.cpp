@@ -158,7 +158,7 @@ std::unique_ptr<Report> run_as_rank(const TrainDefinition& definition, const Opt
 }
 
 /// The same net on so many processes.
-Work run_ranks(const Options& options, const std::string& device, std::int64_t ranks, std::int64_t batch) {
+Work run_ranks(const Options& options, std::int64_t ranks, std::int64_t batch) {
   std::vector<std::string> command = CLI::detail::split(options.mpirun, ' ');
   const std::string net = options.net.empty() ? "mnist_mlp" : options.net;
   const std::vector<std::string> arguments{"-n",
@@ -167,8 +167,6 @@ Work run_ranks(const Options& options, const std::string& device, std::int64_t r
                                            "bench",
                                            "scaling",
                                            "--as-rank",
-                                           "--device",
-                                           device,
                                            "--threads",
                                            std::to_string(options.threads),
                                            "--batch",
@@ -178,6 +176,7 @@ Work run_ranks(const Options& options, const std::string& device, std::int64_t r
                                            "--runs",
                                            std::to_string(options.protocol().runs)};
   command.insert(command.end(), arguments.begin(), arguments.end());
+  command.insert(command.end(), options.common.begin(), options.common.end());
   if (options.tiny) command.push_back("--tiny");
   if (options.bucket_mb) command.insert(command.end(), {"--bucket-mb", fmt::format("{}", *options.bucket_mb)});
   const ChildResult result = run_child(command);
@@ -279,7 +278,7 @@ std::unique_ptr<Report> scaling(const Options& options) {
   groups.clear();  // their threads spin for a while after each step
   for (const std::int64_t ranks : options.rank_counts)
     show(fmt::format("{} of {}", ranks == 1 ? "1 process" : fmt::format("{} processes", ranks), plural(options.threads, "thread")),
-         run_ranks(options, device, ranks, batch), static_cast<double>(ranks) / static_cast<double>(counts[0]));
+         run_ranks(options, ranks, batch), static_cast<double>(ranks) / static_cast<double>(counts[0]));
   report->note(
       fmt::format("speed_up: over the first line; sums: of gradients, over the devices or processes, per step; waited_ms: for them, per "
                   "step; hidden_percent: of the time of the sums, what devices computed through"));

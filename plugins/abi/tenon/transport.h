@@ -23,16 +23,13 @@ typedef struct tenon_transport tenon_transport;
 /* The processes, and this one's place among them. */
 typedef struct tenon_transport_group {
   uint32_t struct_size;
-  uint32_t rank;       /* of this process, below size */
-  uint32_t size;       /* at least 1 */
-  uint32_t local_rank; /* the same among the processes of this host */
-  uint32_t local_size;
+  uint32_t rank; /* of this process, below size */
+  uint32_t size; /* at least 1 */
   uint32_t reserved;
-  const char* host; /* the name of this host; lives as long as the transport */
 } tenon_transport_group;
 
 /* How all_reduce combines elements. */
-enum { TENON_REDUCE_SUM = 1, TENON_REDUCE_MIN = 2, TENON_REDUCE_MAX = 3 };
+enum { TENON_REDUCE_SUM = 1, TENON_REDUCE_MAX = 2 };
 
 /* Collectives run in the order in which they are begun, on memory of the host, which nobody else touches before they end. Several may be
  * under way. One thread at a time calls the slots of a transport, `abort` excepted.

@@ -63,7 +63,7 @@ struct tenon_transport {
   std::string failure;
   std::atomic<bool> waiting{false};  ///< the caller has nothing else to do
   bool started = false, quits = false, finalizes = false;
-  int rank = 0, size = 1, local_rank = 0, local_size = 1;
+  int rank = 0, size = 1;
   std::string host;
   std::thread thread;
 
@@ -106,6 +106,7 @@ struct tenon_transport {
       const int code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level);
       if (code != MPI_SUCCESS) return text_of("MPI_Init_thread", code);
       finalizes = true;
+      if (level < MPI_THREAD_FUNNELED) return "this MPI library is for programs of one thread; expected one with MPI_THREAD_FUNNELED";
     } else {
       MPI_Query_thread(&level);
       if (level < MPI_THREAD_MULTIPLE)
@@ -119,12 +120,6 @@ struct tenon_transport {
     int length = 0;
     MPI_Get_processor_name(name, &length);
     host.assign(name, static_cast<std::size_t>(length));
-    MPI_Comm local;
-    const int code = MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &local);
-    if (code != MPI_SUCCESS) return text_of("MPI_Comm_split_type", code);
-    MPI_Comm_rank(local, &local_rank);
-    MPI_Comm_size(local, &local_size);
-    MPI_Comm_free(&local);
     return {};
   }
 
@@ -213,13 +208,8 @@ void TENON_CALL destroy(tenon_transport* transport) {
 }
 
 tenon_status TENON_CALL group(tenon_transport* transport, tenon_transport_group* out, tenon_error*) {
-  if (TENON_HAS(out, tenon_transport_group, host)) {
-    out->rank = static_cast<std::uint32_t>(transport->rank);
-    out->size = static_cast<std::uint32_t>(transport->size);
-    out->local_rank = static_cast<std::uint32_t>(transport->local_rank);
-    out->local_size = static_cast<std::uint32_t>(transport->local_size);
-    out->host = transport->host.c_str();
-  }
+  out->rank = static_cast<std::uint32_t>(transport->rank);
+  out->size = static_cast<std::uint32_t>(transport->size);
   return TENON_OK;
 }
 
@@ -253,14 +243,11 @@ tenon_status TENON_CALL all_reduce(tenon_transport* transport, void* data, std::
     case TENON_REDUCE_SUM:
       collective.operation = MPI_SUM;
       break;
-    case TENON_REDUCE_MIN:
-      collective.operation = MPI_MIN;
-      break;
     case TENON_REDUCE_MAX:
       collective.operation = MPI_MAX;
       break;
     default:
-      return fail(error, TENON_UNSUPPORTED, "all_reduce: expected sum, min or max, got operation " + std::to_string(operation));
+      return fail(error, TENON_UNSUPPORTED, "all_reduce: expected sum or max, got operation " + std::to_string(operation));
   }
   return guarded(error, [&] { return transport->begin(collective, out_collective, error); });
 }
