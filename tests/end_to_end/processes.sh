@@ -67,13 +67,17 @@ expect 0 'connects 1 process: to train with several, start them with its launche
 expect 0 '2 processes of 1 thread' "$tenon" bench scaling --tiny --runs 2 --ranks 1,2 --mpirun "$mpirun --oversubscribe --bind-to none"
 
 # Any process may be killed at any time: the others end within 40 s, and the checkpoints are whole.
-long=(--set epochs=1000 --set checkpoint.directory="$work/killed" --set checkpoint.keep=2)
+long=(--set epochs=1000000 --set checkpoint.directory="$work/killed" --set checkpoint.keep=2)
 for round in $(seq "$kills"); do
   "${mpi[@]}" -n 3 "${run[@]}" "${data[@]}" "${long[@]}" --set resume=auto >"$work/log" 2>&1 </dev/null &
   job=$!
+  for _ in $(seq 200); do
+    [ "$(pgrep -c -P "$job" -f 'tenon train')" -eq 3 ] && break
+    sleep 0.1
+  done
   sleep "1.$((RANDOM % 900 + 100))"
   victim=$(pgrep -P "$job" -f 'tenon train' | shuf -n 1)
-  kill -KILL "$victim" 2>/dev/null
+  expect 0 '' kill -KILL "$victim"
   for _ in $(seq 400); do
     kill -0 "$job" 2>/dev/null || break
     sleep 0.1
