@@ -2,8 +2,11 @@
 #include "layers/definition.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
+#include <utility>
+#include <variant>
 
 #include <tenon/error.h>
 
@@ -45,6 +48,30 @@ void scale_width(ModelDefinition& definition, double factor) {
 }  // namespace tenon::layers
 
 namespace tenon {
+namespace {
+
+template <std::size_t... indices>
+layers::Any moved_from(void* layer, std::size_t index, std::index_sequence<indices...>) {
+  using Move = layers::Any (*)(void*);
+  static constexpr std::array<Move, sizeof...(indices)> moves = {[](void* from) {
+    return layers::Any(std::in_place_index<indices>, std::move(*static_cast<std::variant_alternative_t<indices, layers::Any>*>(from)));
+  }...};
+  return moves.at(index)(layer);
+}
+
+}  // namespace
+
+LayerDefinition::LayerDefinition() = default;
+LayerDefinition::LayerDefinition(const LayerDefinition&) = default;
+LayerDefinition::LayerDefinition(LayerDefinition&&) noexcept = default;
+LayerDefinition& LayerDefinition::operator=(const LayerDefinition&) = default;
+LayerDefinition& LayerDefinition::operator=(LayerDefinition&&) noexcept = default;
+LayerDefinition::~LayerDefinition() = default;
+
+LayerDefinition::LayerDefinition(void* layer, std::size_t index, std::string layer_name, std::string layer_device)
+    : kind(moved_from(layer, index, std::make_index_sequence<std::variant_size_v<layers::Any>>())),
+      name(std::move(layer_name)),
+      device(std::move(layer_device)) {}
 
 const char* LayerDefinition::kind_name() const {
   return std::visit([]<class L>(const L&) { return layers::rule<L>().name; }, kind);

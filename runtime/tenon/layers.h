@@ -485,13 +485,19 @@ using Any = std::variant<                                                       
     Attention, PositionEmbedding, SinusoidalPosition, MeanOverTime,                      //
     VendorOp, Onnx>;
 
+/// The position of L in a variant; the variant's size if L is not in it.
 template <class L, class Kinds>
-inline constexpr bool is_one_of = false;
-template <class L, class... Kinds>
-inline constexpr bool is_one_of<L, std::variant<Kinds...>> = (std::is_same_v<L, Kinds> || ...);
+inline constexpr std::size_t index_of = 0;
+template <class L, class First, class... Rest>
+inline constexpr std::size_t index_of<L, std::variant<First, Rest...>> =
+    1 + index_of<L, std::variant<Rest...>>;
+template <class L, class... Rest>
+inline constexpr std::size_t index_of<L, std::variant<L, Rest...>> = 0;
+template <class L>
+inline constexpr std::size_t index_of<L, std::variant<>> = 0;
 /// A struct of this list.
 template <class L>
-concept Layer = is_one_of<L, Any>;
+concept Layer = index_of<L, Any> < std::variant_size_v<Any>;
 
 }  // namespace layers
 
@@ -503,16 +509,28 @@ struct LayerDefinition {
   std::string device;  ///< empty: the model's device
   std::string where;   ///< "model.yaml:9:5: layers[2] dense" if read from a file; used in messages
 
-  LayerDefinition() = default;
+  // Defined in the library: each file that copies a list of layers would otherwise compile the copy of every kind, for seconds.
+  TENON_API LayerDefinition();
+  TENON_API LayerDefinition(const LayerDefinition& other);
+  TENON_API LayerDefinition(LayerDefinition&& other) noexcept;
+  TENON_API LayerDefinition& operator=(const LayerDefinition& other);
+  TENON_API LayerDefinition& operator=(LayerDefinition&& other) noexcept;
+  TENON_API ~LayerDefinition();
   /// A layer of this kind.
   template <layers::Layer L>
   LayerDefinition(L layer, std::string layer_name = "", std::string layer_device = "")
-      : kind(std::move(layer)), name(std::move(layer_name)), device(std::move(layer_device)) {}
+      : LayerDefinition(&layer, layers::index_of<L, layers::Any>, std::move(layer_name),
+                        std::move(layer_device)) {}
 
   /// The kind's name in YAML.
   TENON_API const char* kind_name() const;
   /// Throws Error "<where or name>: <reason>".
   [[noreturn]] TENON_API void fail(const std::string& reason) const;
+
+ private:
+  /// Moves from `layer`, a struct of the kind that Any has at `index`.
+  TENON_API LayerDefinition(void* layer, std::size_t index, std::string layer_name,
+                            std::string layer_device);
 };
 
 }  // namespace tenon

@@ -17,19 +17,10 @@
 
 #include <tenon/backend.h>
 
+#include "mutation.h"
+
 namespace tenon::mutants {
 
-#define UNMODIFIED(name, ...) name,
-#define MUTANT(name, ...) name,
-enum class Mutation {
-#include "mutants.def"
-};
-#undef UNMODIFIED
-#undef MUTANT
-
-/// The mutation of this plugin. Defined by a generated source, the only one that differs between plugins.
-extern const Mutation mutation;
-extern const char* const mutation_name;
 inline bool is(Mutation m) {
   return mutation == m;
 }
