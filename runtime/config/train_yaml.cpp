@@ -71,6 +71,7 @@ ParallelOptions read_parallel(Section& top) {
   });
   parallel.sync_batch_norm = section->get<bool>("sync_bn", false);
   parallel.bucket_mb = section->get_optional<double>("bucket_mb", {.lowest = 0});
+  parallel.timeout_s = section->get<double>("timeout_s", parallel.timeout_s, {.lowest = 0});
   return parallel;
 }
 

@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <cstdint>
 #include <mutex>
+#include <utility>
 
 #include <tenon/error.h>
 
@@ -61,7 +64,7 @@ std::shared_ptr<ProcessGroup> ProcessGroup::current() {
   return connected;
 }
 
-std::shared_ptr<ProcessGroup> ProcessGroup::connect(const std::string& transport) {
+std::shared_ptr<ProcessGroup> ProcessGroup::connect(const std::string& transport, double timeout_s) {
   const std::lock_guard lock(mutex);
   if (connected != nullptr) {
     if (connected->name_ == transport) return connected;
@@ -80,7 +83,10 @@ std::shared_ptr<ProcessGroup> ProcessGroup::connect(const std::string& transport
   tenon_transport* handle = nullptr;
   const tenon_transport_table* table = nullptr;
   const std::string what = fmt::format("transport '{}' ({})", transport, opened.record.description);
-  const tenon_status status = guarded_call("create", error, [&] { return opened.info.create(&handle, &table, error); });
+  tenon_transport_request request{};
+  request.struct_size = sizeof request;
+  request.timeout_ms = static_cast<std::uint32_t>(std::clamp(std::ceil(timeout_s * 1000), 0.0, 4e9));
+  const tenon_status status = guarded_call("create", error, [&] { return opened.info.create(&request, &handle, &table, error); });
   check_made(status, error, handle != nullptr && table != nullptr, "create", what);
   if (!TENON_HAS(table, tenon_transport_table, abort) || table->destroy == nullptr || table->group == nullptr ||
       table->all_reduce == nullptr || table->broadcast == nullptr || table->all_gather == nullptr || table->wait == nullptr ||
@@ -170,9 +176,20 @@ void ProcessGroup::wait(std::uint64_t collective) {
 
 void ProcessGroup::abort(const std::string& reason) noexcept {
   try {
-    table_.abort(handle_, reason.c_str());
+    std::string text = reason;
+    {
+      const std::lock_guard lock(mutex_);
+      const std::string advice = advice_ ? advice_() : std::string();
+      if (!advice.empty()) text += ". " + advice;
+    }
+    table_.abort(handle_, text.c_str());
   } catch (...) {  // it is over anyhow
   }
+}
+
+void ProcessGroup::set_advice(std::function<std::string()> advice) {
+  const std::lock_guard lock(mutex_);
+  advice_ = std::move(advice);
 }
 
 }  // namespace tenon::exec

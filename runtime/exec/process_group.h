@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -13,13 +15,14 @@
 namespace tenon::exec {
 
 /// The processes of a launcher, and this one's place among them. Every process makes the same calls in the same order.
-/// Threads  one at a time; abort() any.
+/// Threads  one at a time; abort() and set_advice() any.
 class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
  public:
   /// Connects by the transport of this name or file; the same group again for the same transport. It ends when the process does: with the
-  /// others, unless an error has been reported by abort().
+  /// others, unless an error has been reported by abort(). A process that shows no sign of life for `timeout_s` seconds is an error of the
+  /// others; 0: no limit.
   /// Errors  no such transport, one that cannot be used, another one than before, a failed connection.
-  static std::shared_ptr<ProcessGroup> connect(const std::string& transport);
+  static std::shared_ptr<ProcessGroup> connect(const std::string& transport, double timeout_s);
   /// The group that connect() has made; null: none.
   static std::shared_ptr<ProcessGroup> current();
   ~ProcessGroup();
@@ -43,6 +46,8 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   std::shared_ptr<Communicator> communicator();
   /// Ends all processes with this reason. Returns if the transport cannot.
   void abort(const std::string& reason) noexcept;
+  /// What abort() says after its reason, from any thread; null: nothing.
+  void set_advice(std::function<std::string()> advice);
 
   // For the communicator.
   std::uint64_t begin_sum(void* data, std::int64_t count, DType dtype);
@@ -56,6 +61,8 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   tenon_transport* const handle_;
   const tenon_transport_table& table_;
   const tenon_transport_group group_;
+  std::mutex mutex_;  ///< guards advice_
+  std::function<std::string()> advice_;
 };
 
 }  // namespace tenon::exec

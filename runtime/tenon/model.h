@@ -130,6 +130,9 @@ struct ParallelOptions {
   /// name of the transport plugin that connects them ("mpi"), or its file. Every process calls the same
   /// functions with the same arguments; train_batch and backward get the whole batch. Empty: none.
   std::string transport = {};
+  /// A process that shows no sign of life for so many seconds, because it was stopped or its host has
+  /// gone, is an error of the others; 0: they wait for ever. With a transport.
+  double timeout_s = 20;
 };
 
 /// Options of Model::compile.

@@ -110,6 +110,9 @@ class TENON_API TrainingRun {
   /// be used as `resume`; if another run has left a checkpoint there, as interrupted-<run>.yaml. The
   /// folder is checkpoint.directory, else `output`, else "interrupted".
   std::string save_interrupted() const;
+  /// A sentence for messages: which checkpoint of checkpoint.directory is the newest complete one, and
+  /// how to go on from it. Empty: there is none, or none that can be read. Any thread.
+  std::string last_checkpoint() const;
 
  private:
   /// Writes run.json into each folder of checkpoints.

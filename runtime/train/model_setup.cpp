@@ -44,7 +44,7 @@ void check(const std::vector<OutputLoss>& losses, const std::vector<std::string>
   }
 }
 
-/// Errors  a device that is missing or given twice, shares that are not one positive number for each device.
+/// Errors  a device that is missing or given twice, shares that are not one positive number for each device, a timeout out of range.
 void check(const ParallelOptions& parallel, const Context& context) {
   std::map<std::string, std::string> known;  // by canonical name, as they are given
   for (const std::string& given : parallel.devices) {
@@ -56,6 +56,10 @@ void check(const ParallelOptions& parallel, const Context& context) {
                       "(virtual: [{{of: {}, count: 2}}])",
                       found->second, given, name, name));
     }
+  }
+  if (!(parallel.timeout_s == 0 || (parallel.timeout_s >= 1 && parallel.timeout_s <= 1e6))) {
+    throw Error(
+        fmt::format("parallel.timeout_s: expected a number of seconds from 1 to 1e6, or 0 for no limit, got {}", parallel.timeout_s));
   }
   if (parallel.shares.empty()) return;
   if (parallel.shares.size() != parallel.devices.size()) {
@@ -106,7 +110,8 @@ void ModelSetup::compile(const Context& on, CompileOptions with) {
     throw Error(fmt::format("parallel: expected one device for each process with transport '{}', got {}; start a process for each device",
                             options.parallel.transport, options.parallel.devices.size()));
   }
-  processes = options.parallel.transport.empty() ? nullptr : exec::ProcessGroup::connect(options.parallel.transport);
+  processes =
+      options.parallel.transport.empty() ? nullptr : exec::ProcessGroup::connect(options.parallel.transport, options.parallel.timeout_s);
   if (processes != nullptr && !options.parallel.shares.empty())
     throw Error("parallel.shares: not available with a transport; expected none");
   rank = processes == nullptr ? 0 : processes->rank();

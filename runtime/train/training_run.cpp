@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <set>
 #include <type_traits>
 #include <utility>
@@ -13,6 +15,7 @@
 #include <tenon/error.h>
 
 #include "core/log.h"
+#include "exec/process_group.h"
 #include "train/checkpoint_folder.h"
 #include "train/datasets.h"
 #include "train/model_setup.h"
@@ -60,6 +63,22 @@ std::set<std::string> checkpoint_folders(const TrainDefinition& definition) {
   }
   return folders;
 }
+
+/// What processes say when they have to end during a fit.
+class AdviceOnEnd {
+ public:
+  explicit AdviceOnEnd(std::function<std::string()> advice) : processes_(exec::ProcessGroup::current()) {
+    if (processes_ != nullptr) processes_->set_advice(std::move(advice));
+  }
+  ~AdviceOnEnd() {
+    if (processes_ != nullptr) processes_->set_advice(nullptr);
+  }
+  AdviceOnEnd(const AdviceOnEnd&) = delete;
+  AdviceOnEnd& operator=(const AdviceOnEnd&) = delete;
+
+ private:
+  const std::shared_ptr<exec::ProcessGroup> processes_;
+};
 
 }  // namespace
 
@@ -121,7 +140,24 @@ History TrainingRun::fit(const DataSplits& data, const std::vector<Callback*>& c
   options.callbacks.insert(options.callbacks.end(), callbacks.begin(), callbacks.end());
   for (const auto& callback : own) options.callbacks.push_back(callback.get());
   options.run = run;
-  return model_.fit(data.train, options);
+  const AdviceOnEnd advice([this] { return last_checkpoint(); });
+  try {
+    return model_.fit(data.train, options);
+  } catch (const Error& error) {
+    const std::string last = model_.rank_count() > 1 ? last_checkpoint() : std::string();
+    if (last.empty()) throw;
+    throw Error(error.status(), fmt::format("{}. {}", error.what(), last));
+  }
+}
+
+std::string TrainingRun::last_checkpoint() const {
+  if (!definition_.checkpoint) return {};
+  try {
+    const std::string newest = newest_checkpoint(definition_.checkpoint->directory);
+    if (!newest.empty()) return fmt::format("The last checkpoint is {}: continue with resume: auto", newest);
+  } catch (const Error&) {  // what has to be said is another error
+  }
+  return {};
 }
 
 Logs TrainingRun::evaluate(const DataSplits& data) {

@@ -51,6 +51,19 @@ expect 0 'on 4 processes' on_hosts 10.231.57.1:2,10.231.57.2:2 -n 4 "${run[@]}" 
 expect 0 '' python3 -c 'import json, sys
 a, b = [[event["loss"] for event in map(json.loads, open(file)) if "loss" in event] for file in sys.argv[1:]]
 if len(a) != 3 or len(b) != 3 or any(abs(x - y) > 1e-5 for x, y in zip(a, b)): sys.exit(f"{a} and {b} differ")' "$work/one.jsonl" "$work/four.jsonl"
+# A host that disappears is noticed on the other one, and no process stays on either. mpirun itself waits for its daemon there.
+on_hosts 10.231.57.1:1,10.231.57.2:1 -n 2 "${run[@]}" --set parallel.mode=data --set parallel.timeout_s=3 --set epochs=1000000 \
+  --set checkpoint.directory="$work/lost" --set checkpoint.keep=2 >"$work/log" 2>&1 </dev/null &
+for _ in $(seq 200); do
+  [ -e "$work/lost/epoch-000002.yaml" ] && break
+  sleep 0.1
+done
+ip -n "${space}b" link set "${space:0:10}b" down
+expect 0 '' timeout 40 bash -c "while pgrep -f '^$tenon train.*$work/lost' >/dev/null; do sleep 0.1; done"
+tail -n 20 "$work/log" >"$work/end"
+expect 0 "on host ${space}b has shown no sign of life for 3 s. The last checkpoint is $work/lost/epoch-" cat "$work/end"
+pkill -KILL -f "$work/lost"
+ip -n "${space}b" link set "${space:0:10}b" up
 # The message of a host that cannot be reached is mpirun's.
 expect 1 'agent: no host 10.231.57.9' on_hosts 10.231.57.1:1,10.231.57.9:1 -n 2 "${run[@]}" --set parallel.mode=data
 finish

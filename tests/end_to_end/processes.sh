@@ -66,30 +66,37 @@ expect 0 'connects 1 process: to train with several, start them with its launche
 
 expect 0 '2 processes of 1 thread' "$tenon" bench scaling --tiny --runs 2 --ranks 1,2 --mpirun "$mpirun --oversubscribe --bind-to none"
 
-# Any process may be killed at any time: the others end within 40 s, and the checkpoints are whole.
-long=(--set epochs=1000000 --set checkpoint.directory="$work/killed" --set checkpoint.keep=2)
-for round in $(seq "$kills"); do
-  "${mpi[@]}" -n 3 "${run[@]}" "${data[@]}" "${long[@]}" --set resume=auto >"$work/log" 2>&1 </dev/null &
-  job=$!
+# Any process may be killed at any time, or be stopped: the others end within 40 s, and the checkpoints are whole.
+long=(--set epochs=1000000 --set checkpoint.directory="$work/killed" --set checkpoint.keep=2 --set resume=auto)
+lose_one() { # lose_one <signal> <text>
+  "${mpi[@]}" -n 3 "${run[@]}" "${data[@]}" "${long[@]}" --set parallel.timeout_s=3 >"$work/log" 2>&1 </dev/null &
+  local job=$! victim
   for _ in $(seq 200); do
     [ "$(pgrep -c -P "$job" -f 'tenon train')" -eq 3 ] && break
     sleep 0.1
   done
   sleep "1.$((RANDOM % 900 + 100))"
   victim=$(pgrep -P "$job" -f 'tenon train' | shuf -n 1)
-  expect 0 '' kill -KILL "$victim"
+  expect 0 '' kill "-$1" "$victim"
   for _ in $(seq 400); do
     kill -0 "$job" 2>/dev/null || break
     sleep 0.1
   done
   if kill -0 "$job" 2>/dev/null; then
-    echo "FAIL: round $round: mpirun still runs 40 s after process $victim was killed"
+    echo "FAIL: mpirun still runs 40 s after process $victim got $1"
     failures=$((failures + 1))
     kill -KILL "$job"
   fi
   wait "$job"
   expect 0 '' test $? -ne 0
   expect 1 '' pgrep -f "checkpoint.directory=$work/killed"
+  expect 0 "$2" cat "$work/log"
+}
+for _ in $(seq 2 "$kills"); do
+  lose_one KILL ''
 done
-expect 0 'Resuming from' timeout 60 "${mpi[@]}" -n 2 "${run[@]}" "${data[@]}" "${long[@]}" --set resume=auto --set epochs=1
+lose_one KILL "The last checkpoint is $work/killed/epoch-"
+lose_one STOP 'has shown no sign of life for 3 s'
+expect 0 "The last checkpoint is $work/killed/epoch-" cat "$work/log"
+expect 0 'Resuming from' timeout 60 "${mpi[@]}" -n 2 "${run[@]}" "${data[@]}" "${long[@]}" --set epochs=1
 finish

@@ -4,9 +4,14 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
+#include <thread>
 
 #include <tenon/callbacks.h>
 
@@ -68,12 +73,35 @@ std::vector<ConfigOverride> overrides_of(const Arguments& arguments) {
   return {{"frozen", "[" + globs + "]", "--freeze"}};
 }
 
+/// A launcher that has lost a process ends the others. They wait for it and cannot stop; this names their last checkpoint in the second
+/// that they are given.
+class AdviceWhenStuck {
+ public:
+  AdviceWhenStuck(const TrainingRun& run, const std::stop_token& stop) : advise_(stop, [this, &run] { advise(run); }) {}
+  ~AdviceWhenStuck() { ended_ = true; }
+  AdviceWhenStuck(const AdviceWhenStuck&) = delete;
+  AdviceWhenStuck& operator=(const AdviceWhenStuck&) = delete;
+
+ private:
+  void advise(const TrainingRun& run) const {
+    constexpr int first_two = 2;  // one of them is left
+    if (run.model().rank_count() == 1 || run.model().rank() >= first_two) return;
+    for (int i = 0; i < 50 && !ended_; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    if (ended_) return;
+    if (const std::string text = run.last_checkpoint(); !text.empty()) print_message(text + "\n");
+  }
+
+  std::atomic<bool> ended_{false};
+  std::stop_callback<std::function<void()>> advise_;  // last: it ends first
+};
+
 /// The part of a training of a process that is not the first: it computes, and leaves files and messages to that.
 void train_quietly(TrainingRun& run, const Arguments& arguments) {
   const DataSplits data = run.load_data(arguments.data);
   run.resume();
   run.load_initial_weights(data);
   const StopOnSignal stop;
+  const AdviceWhenStuck advice(run, stop.token());
   run.fit(data, {}, {.stop = stop.token()});
   if (run.model().fit_end() == FitEnd::interrupted) return set_exit_code(130);
   run.evaluate(data);  // its part
@@ -113,6 +141,7 @@ void train(const Arguments& arguments) {
   }
   {
     const StopOnSignal stop;
+    const AdviceWhenStuck advice(run, stop.token());
     run.fit(data, callbacks, {.stop = stop.token()});
     if (run.model().fit_end() == FitEnd::interrupted) return save_interrupted(run);
   }

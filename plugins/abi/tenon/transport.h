@@ -16,9 +16,17 @@ extern "C" {
 
 /* Its own version: 0.x until it is frozen with the ABI of backends. */
 #define TENON_TRANSPORT_ABI_MAJOR 0u
-#define TENON_TRANSPORT_ABI_MINOR 1u
+#define TENON_TRANSPORT_ABI_MINOR 2u
 
 typedef struct tenon_transport tenon_transport;
+
+/* What a transport is created with. */
+typedef struct tenon_transport_request {
+  uint32_t struct_size;
+  /* A process that shows no sign of life for so long is taken for dead: what the others wait for fails, with its number and host in the
+   * text. Signs of life are the transport's own, so that a process may compute for as long as it likes. 0: no limit. */
+  uint32_t timeout_ms;
+} tenon_transport_request;
 
 /* The processes, and this one's place among them. */
 typedef struct tenon_transport_group {
@@ -68,7 +76,8 @@ typedef struct tenon_transport_info {
   const char* description;  /* "Open MPI 4.1.4" */
   const char* requirements; /* what has to be installed; may be NULL */
   /* Connects the processes. Called once in a process. */
-  tenon_status(TENON_CALL* create)(tenon_transport** out_transport, const tenon_transport_table** out_table, tenon_error* error);
+  tenon_status(TENON_CALL* create)(const tenon_transport_request* request, tenon_transport** out_transport,
+                                   const tenon_transport_table** out_table, tenon_error* error);
 } tenon_transport_info;
 
 /* Pure and repeatable: it connects nothing. */

@@ -8,12 +8,14 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <tenon/transport.h>
 
@@ -53,6 +55,110 @@ struct Collective {
 /// MPI counts in int: longer buffers go in pieces.
 constexpr std::uint64_t max_count = std::uint64_t{1} << 28;
 
+using Clock = std::chrono::steady_clock;
+
+/// Finds processes that have died, or are stopped, where MPI does not: each exchanges signs of life with process 0, and process 0 with
+/// each. Only the thread of MPI uses it.
+class SignsOfLife {
+ public:
+  /// Collective. `limit`: how long a process may be silent.
+  void start(Clock::duration limit) {
+    limit_ = limit;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm_);
+    int rank = 0, size = 1;
+    MPI_Comm_rank(comm_, &rank);
+    MPI_Comm_size(comm_, &size);
+    char host[MPI_MAX_PROCESSOR_NAME] = "";
+    int length = 0;
+    MPI_Get_processor_name(host, &length);
+    std::vector<char> hosts(static_cast<std::size_t>(size) * sizeof host);
+    MPI_Allgather(host, sizeof host, MPI_CHAR, hosts.data(), sizeof host, MPI_CHAR, comm_);
+    next_look_ = next_beat_ = Clock::now();
+    peers_.resize(static_cast<std::size_t>(rank == 0 ? size - 1 : 1));
+    int next = rank == 0 ? 1 : 0;
+    for (Peer& peer : peers_) {
+      peer.rank = next++;
+      peer.host = hosts.data() + static_cast<std::size_t>(peer.rank) * sizeof host;
+      peer.seen = next_look_;
+      receive(peer);
+    }
+  }
+
+  /// How long the thread may sleep between calls of problem().
+  Clock::duration interval() const { return limit_ / 100; }
+
+  /// Sends and receives what is due; which process is silent, empty: none.
+  std::string problem() {
+    const Clock::time_point now = Clock::now();
+    if (peers_.empty() || now < next_look_) return {};
+    const bool late = now - next_look_ > limit_ / 4;  // this process did not run: it judges nobody before it has read what has come
+    next_look_ = now + interval();
+    const bool beats = now >= next_beat_;
+    if (beats) next_beat_ = now + limit_ / 10;
+    for (Peer& peer : peers_) {
+      read(peer, now);
+      if (beats) send(peer, alive);
+      if (late) peer.seen = std::max(peer.seen, now - limit_ / 2);
+      if (!peer.left && now - peer.seen > limit_)
+        return "process " + std::to_string(peer.rank) + " on host " + peer.host + " has shown no sign of life for " +
+               std::to_string(std::chrono::duration_cast<std::chrono::seconds>(now - peer.seen).count()) + " s";
+    }
+    return {};
+  }
+
+  /// Says that this process ends, and returns when the others have said so too; which process is silent, empty: none.
+  std::string leave() {
+    for (bool waits = !peers_.empty(); waits;) {
+      std::string silent = problem();
+      if (!silent.empty()) return silent;
+      waits = false;
+      for (Peer& peer : peers_) {
+        if (!peer.told) peer.told = send(peer, leaving);
+        waits = waits || !peer.told || !peer.left;
+      }
+      if (waits) std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+    for (Peer& peer : peers_) MPI_Wait(&peer.outgoing, MPI_STATUS_IGNORE);
+    if (comm_ != MPI_COMM_NULL) MPI_Comm_free(&comm_);
+    peers_.clear();
+    return {};
+  }
+
+ private:
+  static constexpr char alive = 1, leaving = 2;
+  struct Peer {
+    int rank = 0;
+    std::string host;
+    Clock::time_point seen;
+    char in = 0, out = 0;
+    MPI_Request incoming = MPI_REQUEST_NULL, outgoing = MPI_REQUEST_NULL;
+    bool left = false;  ///< it has said so
+    bool told = false;  ///< that this process leaves
+  };
+
+  void receive(Peer& peer) { MPI_Irecv(&peer.in, 1, MPI_CHAR, peer.rank, 0, comm_, &peer.incoming); }
+  void read(Peer& peer, Clock::time_point now) {
+    for (int came = 1; came != 0 && !peer.left;) {
+      if (MPI_Test(&peer.incoming, &came, MPI_STATUS_IGNORE) != MPI_SUCCESS || came == 0) return;
+      peer.seen = now;
+      peer.left = peer.in == leaving;
+      if (!peer.left) receive(peer);
+    }
+  }
+  /// False: the last message is still under way.
+  bool send(Peer& peer, char what) {
+    int sent = 0;
+    if (peer.told || MPI_Test(&peer.outgoing, &sent, MPI_STATUS_IGNORE) != MPI_SUCCESS || sent == 0) return false;
+    peer.out = what;
+    return MPI_Isend(&peer.out, 1, MPI_CHAR, peer.rank, 0, comm_, &peer.outgoing) == MPI_SUCCESS;
+  }
+
+  Clock::duration limit_ = Clock::duration::max();
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  std::vector<Peer> peers_;
+  Clock::time_point next_look_, next_beat_;
+};
+
 }  // namespace
 
 struct tenon_transport {
@@ -65,6 +171,8 @@ struct tenon_transport {
   bool started = false, quits = false, finalizes = false;
   int rank = 0, size = 1;
   std::string host;
+  std::chrono::milliseconds timeout{0};
+  SignsOfLife signs_of_life;
   std::thread thread;
 
   void run() {
@@ -77,7 +185,16 @@ struct tenon_transport {
     changed.notify_all();
     std::unique_lock lock(mutex);
     for (;;) {
-      changed.wait(lock, [&] { return quits || !queue.empty(); });
+      const auto has_work = [&] { return quits || !queue.empty(); };
+      if (timeout.count() == 0 || !failure.empty()) {
+        changed.wait(lock, has_work);
+      } else if (!changed.wait_for(lock, signs_of_life.interval(), has_work)) {
+        lock.unlock();
+        const std::string problem = signs_of_life.problem();
+        lock.lock();
+        failure = problem;
+        continue;
+      }
       if (queue.empty()) break;
       const Collective next = queue.front();
       queue.pop_front();
@@ -89,11 +206,13 @@ struct tenon_transport {
       ++ended;
       changed.notify_all();
     }
-    const bool failed = !failure.empty();
+    bool failed = !failure.empty();
     lock.unlock();
     int finalized = 0;
     MPI_Finalized(&finalized);
-    if (finalizes && !failed && finalized == 0) MPI_Finalize();
+    if (finalized != 0 || failed) return;
+    failed = !signs_of_life.leave().empty();
+    if (finalizes && !failed) MPI_Finalize();
   }
 
   /// Connects to the other processes; why that fails.
@@ -120,19 +239,22 @@ struct tenon_transport {
     int length = 0;
     MPI_Get_processor_name(name, &length);
     host.assign(name, static_cast<std::size_t>(length));
+    if (!finalizes) timeout = {};  // the program may end MPI at any time
+    if (timeout.count() != 0) signs_of_life.start(timeout);
     return {};
   }
 
   /// Waits for the request. MPI's own waiting spins for ever: it would take the processor from the caller while that computes, and from
-  /// another rank on the same one.
-  int finish(MPI_Request& request) {
-    using Clock = std::chrono::steady_clock;
+  /// another rank on the same one. Returns why it failed.
+  std::string finish(MPI_Request& request, const char* call) {
     constexpr auto spin_limit = std::chrono::microseconds(200);
     Clock::time_point began = Clock::now();
     for (;;) {
       int done = 0;
       const int code = MPI_Test(&request, &done, MPI_STATUS_IGNORE);
-      if (code != MPI_SUCCESS || done != 0) return code;
+      if (code != MPI_SUCCESS) return text_of(call, code);
+      if (done != 0) return {};
+      if (std::string problem = signs_of_life.problem(); !problem.empty()) return problem;
       if (!waiting.load(std::memory_order_relaxed)) {
         std::this_thread::sleep_for(std::chrono::microseconds(20));
         began = Clock::now();
@@ -146,18 +268,18 @@ struct tenon_transport {
     MPI_Request request = MPI_REQUEST_NULL;
     if (c.kind == Collective::Kind::all_gather) {
       const int bytes = static_cast<int>(c.count);
-      int code = MPI_Iallgather(c.source, bytes, MPI_BYTE, c.data, bytes, MPI_BYTE, MPI_COMM_WORLD, &request);
-      if (code == MPI_SUCCESS) code = finish(request);
-      return code == MPI_SUCCESS ? std::string() : text_of("MPI_Iallgather", code);
+      const int code = MPI_Iallgather(c.source, bytes, MPI_BYTE, c.data, bytes, MPI_BYTE, MPI_COMM_WORLD, &request);
+      return code == MPI_SUCCESS ? finish(request, "MPI_Iallgather") : text_of("MPI_Iallgather", code);
     }
     const bool reduces = c.kind == Collective::Kind::all_reduce;
     for (std::uint64_t at = 0; at < c.count; at += max_count) {
       void* const data = static_cast<char*>(c.data) + at * c.element_size;
       const int count = static_cast<int>(std::min(max_count, c.count - at));
-      int code = reduces ? MPI_Iallreduce(MPI_IN_PLACE, data, count, c.type, c.operation, MPI_COMM_WORLD, &request)
-                         : MPI_Ibcast(data, count, c.type, c.root, MPI_COMM_WORLD, &request);
-      if (code == MPI_SUCCESS) code = finish(request);
-      if (code != MPI_SUCCESS) return text_of(reduces ? "MPI_Iallreduce" : "MPI_Ibcast", code);
+      const char* const call = reduces ? "MPI_Iallreduce" : "MPI_Ibcast";
+      const int code = reduces ? MPI_Iallreduce(MPI_IN_PLACE, data, count, c.type, c.operation, MPI_COMM_WORLD, &request)
+                               : MPI_Ibcast(data, count, c.type, c.root, MPI_COMM_WORLD, &request);
+      std::string problem = code == MPI_SUCCESS ? finish(request, call) : text_of(call, code);
+      if (!problem.empty()) return problem;
     }
     return {};
   }
@@ -278,14 +400,21 @@ void TENON_CALL abort_all(tenon_transport* transport, const char* reason) {
   std::fprintf(stderr, "tenon: rank %d of %d on %s ends all processes: %s\n", transport->rank, transport->size, transport->host.c_str(),
                reason);
   std::fflush(stderr);
+  // MPI_Abort waits for daemons on hosts that may be gone.
+  std::thread([] {
+    std::this_thread::sleep_for(std::chrono::seconds(5));
+    std::_Exit(1);
+  }).detach();
   MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
 const tenon_transport_table table{sizeof(tenon_transport_table), 0, destroy, group, all_reduce, broadcast, all_gather, wait, abort_all};
 
-tenon_status TENON_CALL create(tenon_transport** out_transport, const tenon_transport_table** out_table, tenon_error* error) {
+tenon_status TENON_CALL create(const tenon_transport_request* request, tenon_transport** out_transport,
+                               const tenon_transport_table** out_table, tenon_error* error) {
   return guarded(error, [&] {
     auto transport = std::make_unique<tenon_transport>();
+    transport->timeout = std::chrono::milliseconds(request->timeout_ms);
     transport->thread = std::thread([raw = transport.get()] { raw->run(); });
     std::unique_lock lock(transport->mutex);
     transport->changed.wait(lock, [&] { return transport->started; });
