@@ -511,7 +511,9 @@ struct LayerDefinition {
 
   // Defined in the library: each file that copies a list of layers would otherwise compile the copy of every kind, for seconds.
   TENON_API LayerDefinition();
+  /// Copies.
   TENON_API LayerDefinition(const LayerDefinition& other);
+  /// Moves.
   TENON_API LayerDefinition(LayerDefinition&& other) noexcept;
   TENON_API LayerDefinition& operator=(const LayerDefinition& other);
   TENON_API LayerDefinition& operator=(LayerDefinition&& other) noexcept;

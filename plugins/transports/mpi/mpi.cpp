@@ -15,9 +15,10 @@
 #include <mutex>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include <tenon/transport.h>
+
+#include "signs_of_life.h"
 
 namespace {
 
@@ -55,110 +56,6 @@ struct Collective {
 /// MPI counts in int: longer buffers go in pieces.
 constexpr std::uint64_t max_count = std::uint64_t{1} << 28;
 
-using Clock = std::chrono::steady_clock;
-
-/// Finds processes that have died, or are stopped, where MPI does not: each exchanges signs of life with process 0, and process 0 with
-/// each. Only the thread of MPI uses it.
-class SignsOfLife {
- public:
-  /// Collective. `limit`: how long a process may be silent.
-  void start(Clock::duration limit) {
-    limit_ = limit;
-    MPI_Comm_dup(MPI_COMM_WORLD, &comm_);
-    int rank = 0, size = 1;
-    MPI_Comm_rank(comm_, &rank);
-    MPI_Comm_size(comm_, &size);
-    char host[MPI_MAX_PROCESSOR_NAME] = "";
-    int length = 0;
-    MPI_Get_processor_name(host, &length);
-    std::vector<char> hosts(static_cast<std::size_t>(size) * sizeof host);
-    MPI_Allgather(host, sizeof host, MPI_CHAR, hosts.data(), sizeof host, MPI_CHAR, comm_);
-    next_look_ = next_beat_ = Clock::now();
-    peers_.resize(static_cast<std::size_t>(rank == 0 ? size - 1 : 1));
-    int next = rank == 0 ? 1 : 0;
-    for (Peer& peer : peers_) {
-      peer.rank = next++;
-      peer.host = hosts.data() + static_cast<std::size_t>(peer.rank) * sizeof host;
-      peer.seen = next_look_;
-      receive(peer);
-    }
-  }
-
-  /// How long the thread may sleep between calls of problem().
-  Clock::duration interval() const { return limit_ / 100; }
-
-  /// Sends and receives what is due; which process is silent, empty: none.
-  std::string problem() {
-    const Clock::time_point now = Clock::now();
-    if (peers_.empty() || now < next_look_) return {};
-    const bool late = now - next_look_ > limit_ / 4;  // this process did not run: it judges nobody before it has read what has come
-    next_look_ = now + interval();
-    const bool beats = now >= next_beat_;
-    if (beats) next_beat_ = now + limit_ / 10;
-    for (Peer& peer : peers_) {
-      read(peer, now);
-      if (beats) send(peer, alive);
-      if (late) peer.seen = std::max(peer.seen, now - limit_ / 2);
-      if (!peer.left && now - peer.seen > limit_)
-        return "process " + std::to_string(peer.rank) + " on host " + peer.host + " has shown no sign of life for " +
-               std::to_string(std::chrono::duration_cast<std::chrono::seconds>(now - peer.seen).count()) + " s";
-    }
-    return {};
-  }
-
-  /// Says that this process ends, and returns when the others have said so too; which process is silent, empty: none.
-  std::string leave() {
-    for (bool waits = !peers_.empty(); waits;) {
-      std::string silent = problem();
-      if (!silent.empty()) return silent;
-      waits = false;
-      for (Peer& peer : peers_) {
-        if (!peer.told) peer.told = send(peer, leaving);
-        waits = waits || !peer.told || !peer.left;
-      }
-      if (waits) std::this_thread::sleep_for(std::chrono::microseconds(200));
-    }
-    for (Peer& peer : peers_) MPI_Wait(&peer.outgoing, MPI_STATUS_IGNORE);
-    if (comm_ != MPI_COMM_NULL) MPI_Comm_free(&comm_);
-    peers_.clear();
-    return {};
-  }
-
- private:
-  static constexpr char alive = 1, leaving = 2;
-  struct Peer {
-    int rank = 0;
-    std::string host;
-    Clock::time_point seen;
-    char in = 0, out = 0;
-    MPI_Request incoming = MPI_REQUEST_NULL, outgoing = MPI_REQUEST_NULL;
-    bool left = false;  ///< it has said so
-    bool told = false;  ///< that this process leaves
-  };
-
-  void receive(Peer& peer) { MPI_Irecv(&peer.in, 1, MPI_CHAR, peer.rank, 0, comm_, &peer.incoming); }
-  void read(Peer& peer, Clock::time_point now) {
-    for (int came = 1; came != 0 && !peer.left;) {
-      if (MPI_Test(&peer.incoming, &came, MPI_STATUS_IGNORE) != MPI_SUCCESS || came == 0) return;
-      peer.seen = now;
-      peer.left = peer.in == leaving;
-      if (!peer.left) receive(peer);
-    }
-  }
-  /// False: the last message is still under way.
-  bool send(Peer& peer, char what) {
-    int sent = 0;
-    if (peer.told || MPI_Test(&peer.outgoing, &sent, MPI_STATUS_IGNORE) != MPI_SUCCESS || sent == 0) return false;
-    peer.out = what;
-    return MPI_Isend(&peer.out, 1, MPI_CHAR, peer.rank, 0, comm_, &peer.outgoing) == MPI_SUCCESS;
-  }
-
-  Clock::duration limit_ = Clock::duration::max();
-  MPI_Comm comm_ = MPI_COMM_NULL;
-  std::vector<Peer> peers_;
-  Clock::time_point next_look_, next_beat_;
-};
-
 }  // namespace
 
 struct tenon_transport {
@@ -172,7 +69,7 @@ struct tenon_transport {
   int rank = 0, size = 1;
   std::string host;
   std::chrono::milliseconds timeout{0};
-  SignsOfLife signs_of_life;
+  tenon::mpi::SignsOfLife signs_of_life;
   std::thread thread;
 
   void run() {
@@ -247,6 +144,7 @@ struct tenon_transport {
   /// Waits for the request. MPI's own waiting spins for ever: it would take the processor from the caller while that computes, and from
   /// another rank on the same one. Returns why it failed.
   std::string finish(MPI_Request& request, const char* call) {
+    using Clock = std::chrono::steady_clock;
     constexpr auto spin_limit = std::chrono::microseconds(200);
     Clock::time_point began = Clock::now();
     for (;;) {
