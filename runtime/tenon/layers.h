@@ -509,7 +509,8 @@ struct LayerDefinition {
   std::string device;  ///< empty: the model's device
   std::string where;   ///< "model.yaml:9:5: layers[2] dense" if read from a file; used in messages
 
-  // Defined in the library: each file that copies a list of layers would otherwise compile the copy of every kind, for seconds.
+  // Defined in the library: each file that copies a list of layers would otherwise compile the copy
+  // of every kind, for seconds.
   TENON_API LayerDefinition();
   /// Copies.
   TENON_API LayerDefinition(const LayerDefinition& other);
