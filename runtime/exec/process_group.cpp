@@ -177,10 +177,11 @@ void ProcessGroup::wait(std::uint64_t collective) {
 void ProcessGroup::abort(const std::string& reason) noexcept {
   try {
     std::string text = reason;
-    {
+    try {
       const std::lock_guard lock(mutex_);
       const std::string advice = advice_ ? advice_() : std::string();
       if (!advice.empty()) text += ". " + advice;
+    } catch (...) {  // the others have to end without it, too
     }
     table_.abort(handle_, text.c_str());
   } catch (...) {  // it is over anyhow

@@ -54,6 +54,8 @@ differ 'process 1 differs from process 0 in the optimizer: expected ' --set opti
 differ 'rank 1 of 2' --set data.source=idx --data "$work/nowhere"
 
 expect 0 'Memory on openblas:0' "$tenon" summary "$source/models/fashion_mnist/train.yaml" --set 'parallel={mode: data, transport: mpi}' --device openblas
+expect 1 'parallel.timeout_s: expected a number of seconds from 1 to 1e6, or 0 for no limit, got 0.5' "${run[@]}" \
+  --set 'parallel={mode: data, transport: mpi, timeout_s: 0.5}'
 expect 1 "transport 'pigeon': there is no libtenon_transport_pigeon.so in" "${run[@]}" --set 'parallel={mode: data, transport: pigeon}'
 expect 1 'use one of those that there are: mpi' "${run[@]}" --set 'parallel={mode: data, transport: pigeon}'
 echo text >"$work/text.so"

@@ -2,6 +2,7 @@
 #include "signs_of_life.h"
 
 #include <algorithm>
+#include <sstream>
 #include <thread>
 
 namespace tenon::mpi {
@@ -45,9 +46,12 @@ std::string SignsOfLife::problem() {
     read(peer, now);
     if (beats) send(peer, alive);
     if (late) peer.seen = std::max(peer.seen, now - limit_ / 2);
-    if (!peer.left && now - peer.seen > limit_)
-      return "process " + std::to_string(peer.rank) + " on host " + peer.host + " has shown no sign of life for " +
-             std::to_string(std::chrono::duration_cast<std::chrono::seconds>(now - peer.seen).count()) + " s";
+    if (!peer.left && now - peer.seen > limit_) {
+      std::ostringstream text;
+      text << "process " << peer.rank << " on host " << peer.host << " has shown no sign of life for "
+           << std::chrono::duration<double>(limit_).count() << " s";
+      return text.str();
+    }
   }
   return {};
 }

@@ -6,12 +6,14 @@ Usage  scaling_torch.py --net mnist_mlp|convnet [--batch 512] [--ranks 1,2] [--r
 
 The whole batch is divided among the processes, each with one thread. A step is forward, loss, gradients, their sum over the processes and
 RMSprop's update, on data that is in memory. Prints a line of JSON for each number of processes: {"name": ..., "ranks": 2, "seconds": [a step's
-mean time in each run]}, after one run that is not timed.
+mean time in each run]}, after one run that is not timed, or {"absent": why}.
 """
 import argparse
 import json
 import os
 import time
+
+import torch_device
 
 
 def net(nn, name):
@@ -75,7 +77,10 @@ def main():
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--port", type=int, default=29531)
     arguments = parser.parse_args()
-    import torch.multiprocessing as processes
+    try:
+        import torch.multiprocessing as processes
+    except ImportError as error:
+        torch_device.absent(f"{error} (apt-get install python3-torch)")
 
     for ranks in map(int, arguments.ranks.split(",")):
         if arguments.batch % ranks != 0:
