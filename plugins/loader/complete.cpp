@@ -157,6 +157,7 @@ void complete_table(const tenon_backend_table& sent, Table& out_table) {
   complete_block("capture", table.capture, out_table.capture);
   complete_block("pack", table.pack, out_table.pack);
   complete_block("profile", table.profile, out_table.profile);
+  complete_block("collectives", table.collectives, out_table.collectives);
 }
 
 }  // namespace tenon::loader

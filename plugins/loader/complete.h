@@ -55,6 +55,7 @@ struct Table {
   tenon_capture_table capture{};
   tenon_pack_table pack{};
   tenon_profile_table profile{};
+  tenon_collectives_table collectives{};
 };
 
 /// Throws a LoadError for a size below that of ABI 0.1, for empty mandatory slots and for BLAS routines without dtypes, by name.

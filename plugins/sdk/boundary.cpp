@@ -6,9 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <new>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +16,7 @@
 #include <tenon/sdk/blas.h>
 #include <tenon/sdk/needs.h>
 
+#include "guarded.h"
 #include "handles.h"
 #include "packed.h"
 #include "plan.h"
@@ -37,20 +36,7 @@
 #define TENON_BUILT_WITH TENON_SANITIZER_NONE
 #endif
 
-// The ABI's opaque handles.
-struct tenon_backend {
-  std::unique_ptr<tenon::sdk::Backend> backend;
-  const tenon::sdk::KernelRow* rows;
-  bool shut_down = false;
-  std::mutex mutex;
-  std::set<tenon_device*> open;  ///< devices, for a shutdown before they are closed
-};
-struct tenon_device {
-  tenon_backend* backend;
-  std::unique_ptr<tenon::sdk::Device> device;
-  const tenon::sdk::KernelRow* rows;
-  tenon::sdk::MemoryStats memory_stats;
-};
+// The ABI's opaque handles that only this file uses.
 struct tenon_memory {
   tenon_device* owner;
   std::uint32_t kind;
@@ -80,17 +66,6 @@ tenon_status report(tenon_error* error, tenon_status status, const char* text, s
     if (error->text != nullptr && error->text_capacity > 0) std::snprintf(error->text, error->text_capacity, "%s", text);
   }
   return status;
-}
-
-/// Runs `body` and turns an exception into a status.
-template <class Body>
-tenon_status guarded(tenon_error* error, Body&& body) {
-  try {
-    body();
-    return TENON_OK;
-  } catch (...) {
-    return detail::report_current_exception(error);
-  }
 }
 
 /// Copies as much of `value` as the receiver's struct_size covers, and sets struct_size to the bytes written.
@@ -520,7 +495,8 @@ void refuse_blas_call(const char* routine, const tenon_blas_call& call) {
   throw Error(TENON_UNSUPPORTED, std::string(routine) + ": " + text);
 }
 
-tenon_backend_table make_table(const tenon_blas_table* blas, bool captures, const KernelRow* rows) {
+tenon_backend_table make_table(const BackendSpec& spec, const tenon_blas_table* blas, const tenon_collectives_table* collectives,
+                               const KernelRow* rows) {
   tenon_backend_table table{};
   table.struct_size = sizeof table;
   table.shutdown = shutdown;
@@ -551,12 +527,13 @@ tenon_backend_table make_table(const tenon_blas_table* blas, bool captures, cons
   table.plan_info = plan_info;
   table.plan_execute = plan_execute;
   table.blas = blas;
-  table.capture = captures ? &capture_table : nullptr;
+  table.capture = spec.captures ? &capture_table : nullptr;
   for (const KernelRow* row = rows; row->kernel != nullptr; ++row) {
     if (row->kernel->traits.pack_form != nullptr) table.pack = &pack_table;
   }
   table.profile = &profile_table;
   table.extension = extension;
+  table.collectives = spec.combined_dtypes != 0 ? collectives : nullptr;
   return table;
 }
 
@@ -679,6 +656,7 @@ tenon_status create(const Registration& registration, const tenon_host* host, te
     auto backend = std::make_unique<tenon_backend>();
     backend->backend = registration.spec.create(Host(host));
     backend->rows = registration.rows;
+    backend->combined_dtypes = registration.spec.combined_dtypes;
     *out_table = &registration.table;
     *out_backend = backend.release();
   });

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// handles.h - the ABI's opaque handles that are used outside boundary.cpp, and a device's memory statistics.
+// handles.h - the ABI's opaque handles that are used in more than one file, and a device's memory statistics.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include <tenon/backend.h>
+#include <tenon/sdk/backend.h>
 #include <tenon/sdk/device.h>
 
 namespace tenon::sdk {
@@ -54,3 +56,18 @@ class MemoryStats {
 };
 
 }  // namespace tenon::sdk
+
+struct tenon_backend {
+  std::unique_ptr<tenon::sdk::Backend> backend;
+  const tenon::sdk::KernelRow* rows;
+  std::uint64_t combined_dtypes = 0;  ///< of collectives
+  bool shut_down = false;
+  std::mutex mutex;
+  std::set<tenon_device*> open;  ///< devices, for a shutdown before they are closed
+};
+struct tenon_device {
+  tenon_backend* backend;
+  std::unique_ptr<tenon::sdk::Device> device;
+  const tenon::sdk::KernelRow* rows;
+  tenon::sdk::MemoryStats memory_stats;
+};

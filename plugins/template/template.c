@@ -295,7 +295,7 @@ static void destroy(tenon_backend* backend) { release(backend->device.host, back
 static const tenon_backend_table table = { /* every slot down to plan_execute is mandatory; what follows is not offered */
     sizeof table, 0, shutdown, destroy, device_count, device_info, device_open, device_close, memory_allocate, memory_import, memory_free,
     memory_stats, copy, fill, stream_create, stream_destroy, stream_synchronize, event_create, event_destroy, event_record, event_wait,
-    event_done, event_done, event_elapsed, supports, plan_create, plan_destroy, plan_info, plan_execute, NULL, NULL, NULL, NULL, NULL
+    event_done, event_done, event_elapsed, supports, plan_create, plan_destroy, plan_info, plan_execute, NULL, NULL, NULL, NULL, NULL, NULL
 };
 static tenon_status create(const tenon_host* host, tenon_backend** out_backend, const tenon_backend_table** out_table, tenon_error* e) {
   tenon_backend* backend = allocate(host, sizeof *backend, e);

@@ -45,8 +45,8 @@ NEXT = [
     # A slot.
     (
         HEADER,
-        "  const void*(TENON_CALL* extension)(tenon_backend*, const char* name, uint32_t version);\n} tenon_backend_table;",
-        "  const void*(TENON_CALL* extension)(tenon_backend*, const char* name, uint32_t version);\n"
+        "  const tenon_collectives_table* collectives; /* optional */\n} tenon_backend_table;",
+        "  const tenon_collectives_table* collectives; /* optional */\n"
         "  /* since 1.1; optional */\n"
         "  tenon_status (*device_echo)(tenon_device*, uint64_t value, uint64_t* out_value, tenon_error*);\n} tenon_backend_table;",
     ),
@@ -106,7 +106,7 @@ NEXT = [
         "static tenon_status device_echo(tenon_device* device, uint64_t value, uint64_t* out_value, tenon_error* error) {\n"
         "  *out_value = value;\n  return TENON_OK;\n}\nstatic const tenon_backend_table table = {",
     ),
-    (TEMPLATE, "plan_execute, NULL, NULL, NULL, NULL, NULL\n", "plan_execute, NULL, NULL, NULL, NULL, NULL, device_echo\n"),
+    (TEMPLATE, "plan_execute, NULL, NULL, NULL, NULL, NULL, NULL\n", "plan_execute, NULL, NULL, NULL, NULL, NULL, NULL, device_echo\n"),
     (
         ACTIVATION,
         "  const double alpha = call.attr<tenon_attributes_alpha>().alpha;\n"

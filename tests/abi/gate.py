@@ -36,7 +36,8 @@ sys.path.insert(0, str(SOURCE / "tests" / "mutants"))
 import mutants  # noqa: E402
 
 SUFFIXES = {".h", ".c", ".cpp"}
-TABLES = ("tenon_backend_table", "tenon_capture_table", "tenon_pack_table", "tenon_profile_table", "tenon_host", "tenon_blas_table")
+TABLES = ("tenon_backend_table", "tenon_capture_table", "tenon_pack_table", "tenon_profile_table", "tenon_collectives_table", "tenon_host",
+          "tenon_blas_table")
 KINDS = ("callers", "fillers", "cases", "mutants")
 NULLS = {"NULL", "nullptr", "0", ""}
 CORE, BACKENDS = ("runtime", "plugins/loader"), ("backends", "plugins/sdk")

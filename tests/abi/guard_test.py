@@ -194,7 +194,7 @@ class Released(Headers):
         code, text = self.guard("layout.py", "append")
         self.assertEqual(code, 0, text)
         for sentence in (
-            "field tenon_backend_table.device_echo at 264 is new",
+            "field tenon_backend_table.device_echo at 272 is new",
             "field tenon_plan_options.mark at 32 is new",
             "field tenon_plan_info.mark at 32 is new",
             "field tenon_node.weight at 64 is new",

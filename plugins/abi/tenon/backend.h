@@ -131,6 +131,7 @@ typedef struct tenon_event tenon_event;
 typedef struct tenon_plan tenon_plan;
 typedef struct tenon_capture tenon_capture;
 typedef struct tenon_packed tenon_packed;
+typedef struct tenon_group tenon_group;
 typedef struct tenon_host_context tenon_host_context;
 typedef struct tenon_host_run tenon_host_run;
 
@@ -903,6 +904,81 @@ typedef struct tenon_profile_table {
                                  uint32_t capacity, uint32_t* out_count, tenon_error*);
 } tenon_profile_table;
 
+/* What ranks do together. An operand is `source` or `destination`, an address of the rank's device at a multiple of the element size;
+ * `count` elements, unless the line says more. Where the two have the same address, a collective is in place; else they do not overlap. */
+enum {
+  TENON_COLLECTIVE_ALL_REDUCE = 1, /* destination: the sources of all ranks, combined; the same bits on every rank */
+  /* source: size * count elements; destination: part `rank` of their combination. In place: destination is that part of source. */
+  TENON_COLLECTIVE_REDUCE_SCATTER = 2,
+  /* destination: size * count elements, the sources in the order of the ranks. In place: source is part `rank` of destination. */
+  TENON_COLLECTIVE_ALL_GATHER = 3,
+  TENON_COLLECTIVE_BROADCAST = 4, /* destination: the source of rank `peer`, which alone is read */
+  TENON_COLLECTIVE_SEND = 5,      /* source goes to rank `peer`, where the RECEIVE from this rank that is next in order takes it */
+  TENON_COLLECTIVE_RECEIVE = 6    /* destination: what rank `peer` sends */
+};
+
+/* How elements are combined. AVG: the sum divided by the number of ranks, of floating dtypes. NaN: the result is NaN or another rank's
+ * element for MAX and MIN, else NaN. */
+enum { TENON_REDUCE_SUM = 1, TENON_REDUCE_MAX = 2, TENON_REDUCE_MIN = 3, TENON_REDUCE_PROD = 4, TENON_REDUCE_AVG = 5 };
+
+/* One collective of a rank. Arrays of it carry an element stride. */
+typedef struct tenon_collective {
+  uint32_t kind; /* TENON_COLLECTIVE_* */
+  tenon_dtype dtype;
+  uint32_t operation; /* ALL_REDUCE, REDUCE_SCATTER: TENON_REDUCE_*; else 0 */
+  uint32_t peer;      /* BROADCAST, SEND, RECEIVE: a rank; else 0 */
+  uint64_t count;     /* elements; 0 is valid */
+  uint64_t source;
+  uint64_t destination;
+  uint32_t needs; /* bits that must be understood */
+  uint32_t reserved;
+} tenon_collective;
+
+/* Names a group that is about to be created: one rank makes it, and its bytes go to the others in any way. Frozen. */
+typedef struct tenon_group_id {
+  uint8_t bytes[128];
+} tenon_group_id;
+
+/* How a device joins a group. */
+typedef struct tenon_group_request {
+  uint32_t struct_size;
+  uint32_t needs;         /* bits that must be understood: else TENON_UNSUPPORTED */
+  uint32_t rank;          /* of this device, below `size` and different on each rank */
+  uint32_t size;          /* ranks of the group, at least 1 */
+  uint32_t timeout_ms;    /* group_create fails if not all ranks have joined within this time; 0: no limit */
+  uint32_t deterministic; /* 1: the same bits whenever a group on the same devices combines the same elements */
+  tenon_group_id id;
+} tenon_group_request;
+
+/* Collectives of devices of this backend, in one process or in several. Every rank submits the same collectives of a group in the same
+ * order, with the same kinds, dtypes, counts, operations and roots; SEND and RECEIVE are in the same order for each pair of ranks.
+ *   Threads   ranks of one process have threads of their own: group_create and submit may wait for other ranks. Calls on one group are not
+ *             made at the same time, group_query and group_abort excepted.
+ *   Failures  a rank that fails leaves the others waiting until their groups are aborted; whoever runs the ranks sees to that. */
+typedef struct tenon_collectives_table {
+  uint32_t struct_size;
+  uint32_t reserved;
+  /* The set of TENON_DTYPE_BIT that can be combined. Elements of every dtype of whole bytes can be moved. */
+  uint64_t dtypes;
+  /* Makes the id of one group. */
+  tenon_status(TENON_CALL* group_id)(tenon_backend*, tenon_group_id* out_id, tenon_error*);
+  /* Returns when all ranks have joined. Several ranks on one device may be TENON_UNSUPPORTED. */
+  tenon_status(TENON_CALL* group_create)(tenon_device*, const tenon_group_request*, tenon_group** out_group, tenon_error*);
+  /* Every rank destroys its group, after it has waited for the work that it submitted or aborted the group. */
+  void(TENON_CALL* group_destroy)(tenon_group*);
+  /* Submits collectives in stream order, together: those of one call make progress at the same time, so that a pair of ranks may send to
+   * each other in one call. Nothing has been submitted after a failure. A stream that is being recorded records them, or the call is
+   * TENON_UNSUPPORTED. */
+  tenon_status(TENON_CALL* submit)(tenon_group*, const tenon_collective* collectives, uint32_t collective_stride, uint32_t collective_count,
+                                   tenon_stream*, tenon_error*);
+  /* TENON_OK, or the failure of a connection or of another rank that has been noticed so far; it is sticky, and streams that wait for the
+   * group's work do so until it is aborted. TENON_CANCELLED after group_abort. Any thread. */
+  tenon_status(TENON_CALL* group_query)(tenon_group*, tenon_error*);
+  /* Work of this rank that was submitted ends soon, with undefined results; a `submit` in progress and later ones return TENON_CANCELLED.
+   * Idempotent. Any thread. */
+  void(TENON_CALL* group_abort)(tenon_group*);
+} tenon_collectives_table;
+
 /* ------------------------------------------------------------------------------------------------ the backend's table */
 
 /* The functions of a backend, returned by its `create`. Lives as long as the library. Slots up to
@@ -982,6 +1058,7 @@ typedef struct tenon_backend_table {
   /* What the backend offers besides this table, to applications that know it: a struct of this name and version, or NULL. Lives as long
    * as the backend. The slot is NULL if there is nothing. */
   const void*(TENON_CALL* extension)(tenon_backend*, const char* name, uint32_t version);
+  const tenon_collectives_table* collectives; /* optional */
 } tenon_backend_table;
 
 /* ------------------------------------------------------------------------------------------------ the query */

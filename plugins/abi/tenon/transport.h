@@ -36,9 +36,6 @@ typedef struct tenon_transport_group {
   uint32_t reserved;
 } tenon_transport_group;
 
-/* How all_reduce combines elements. */
-enum { TENON_REDUCE_SUM = 1, TENON_REDUCE_MAX = 2 };
-
 /* Collectives run in the order in which they are begun, on memory of the host, which nobody else touches before they end. Several may be
  * under way. One thread at a time calls the slots of a transport, `abort` excepted.
  *
@@ -51,7 +48,7 @@ typedef struct tenon_transport_table {
   void(TENON_CALL* destroy)(tenon_transport* transport);
   tenon_status(TENON_CALL* group)(tenon_transport* transport, tenon_transport_group* out_group, tenon_error* error);
   /* Replaces `count` elements by their combination over all ranks, the same bits on each, and again in each run with the same ranks.
-   * dtype: F32, F64, I32, I64 or U8. */
+   * dtype: F32, F64, I32, I64 or U8. operation: TENON_REDUCE_SUM or TENON_REDUCE_MAX. */
   tenon_status(TENON_CALL* all_reduce)(tenon_transport* transport, void* data, uint64_t count, tenon_dtype dtype, uint32_t operation,
                                        uint64_t* out_collective, tenon_error* error);
   /* Copies the bytes of `root` to all ranks. */

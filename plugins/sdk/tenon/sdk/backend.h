@@ -36,6 +36,9 @@ class Backend {
   /// and version that lives as long as the backend; NULL: it has none.
   /// Threads  any.
   virtual const void* extension([[maybe_unused]] const char* name, [[maybe_unused]] std::uint32_t version) { return nullptr; }
+  /// The id of a new group. Called only if BackendSpec::combined_dtypes is set.
+  /// Threads  any.
+  virtual tenon_group_id make_group_id();
 
   const Host host;
 };
@@ -52,6 +55,9 @@ struct BackendSpec {
   std::span<const tenon_option> options;
   std::unique_ptr<Backend> (*create)(Host host);
   bool captures = false;  ///< some devices have streams that can be recorded: Stream::captures
+  /// The set of TENON_DTYPE_BIT that ranks can combine; 0: the backend offers no collectives. Else
+  /// Backend::make_group_id and Device::join are there.
+  std::uint64_t combined_dtypes = 0;
 };
 
 /// A Backend of one CpuDevice named by `description`; flags are those of an inline,
@@ -74,8 +80,11 @@ struct Registration {
 std::size_t list_capabilities(const KernelRow* rows, bool captures, tenon_capability* out_list);
 /// The vendor's ops among the rows. Returns the count.
 std::size_t list_vendor_ops(const KernelRow* rows, tenon_vendor_op* out_list);
-/// `rows`: packed operands are offered if a kernel has Traits::pack_form.
-tenon_backend_table make_table(const tenon_blas_table* blas, bool captures, const KernelRow* rows);
+tenon_collectives_table make_collectives_table(std::uint64_t combined_dtypes);
+/// `rows`: packed operands are offered if a kernel has Traits::pack_form. `collectives`: left out if
+/// the backend offers none.
+tenon_backend_table make_table(const BackendSpec& spec, const tenon_blas_table* blas, const tenon_collectives_table* collectives,
+                               const KernelRow* rows);
 tenon_status query(const Registration& registration, const tenon_host_info* host, tenon_backend_info* out_info);
 tenon_status create(const Registration& registration, const tenon_host* host, tenon_backend** out_backend,
                     const tenon_backend_table** out_table, tenon_error* error);
@@ -89,11 +98,12 @@ struct Plugin {
     static const std::size_t count = list_capabilities(Rows, Spec().captures, capabilities.data());
     static std::array<tenon_vendor_op, row_count> vendor_ops{};
     static const std::size_t vendor_op_count = list_vendor_ops(Rows, vendor_ops.data());
+    static const tenon_collectives_table collectives = make_collectives_table(Spec().combined_dtypes);
     static const Registration registration{Spec(),
                                            Rows,
                                            std::span(capabilities).first(count),
                                            std::span(vendor_ops).first(vendor_op_count),
-                                           make_table(Blas == nullptr ? nullptr : Blas(), Spec().captures, Rows),
+                                           make_table(Spec(), Blas == nullptr ? nullptr : Blas(), &collectives, Rows),
                                            create};
     return registration;
   }

@@ -8,12 +8,11 @@
 #include <string>
 
 #include <tenon/backend.h>
+#include <tenon/sdk/collectives.h>
 #include <tenon/sdk/error.h>
 #include <tenon/sdk/host.h>
 
 namespace tenon::sdk {
-
-class Stream;
 
 /// How a stream is wanted.
 struct StreamOptions {
@@ -90,6 +89,9 @@ class Device {
   virtual void fill(std::uint64_t address, std::uint64_t size_bytes, std::uint8_t value, Stream& stream) = 0;
   virtual std::unique_ptr<Stream> make_stream(const StreamOptions& options) = 0;
   virtual std::unique_ptr<Event> make_event(const EventOptions& options) = 0;
+  /// Joins a group of devices as one of its ranks, and returns when all have. Called only if
+  /// BackendSpec::combined_dtypes is set.
+  virtual std::unique_ptr<Group> join(const GroupOptions& options);
   /// How this device runs several elementwise nodes as one kernel; NULL: piece by piece with the
   /// backend's own kernels.
   virtual const struct ElementwiseFusion* elementwise_fusion() const { return nullptr; }
