@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "collectives/collectives.h"
 #include "device/device.h"
 #include "device/nvtx.h"
 #include "device/options.h"
@@ -57,6 +58,7 @@ class Backend final : public sdk::Backend {
     opened_ = true;
     return device;
   }
+  tenon_group_id make_group_id() override { return cuda::make_group_id(host); }
   const void* extension(const char* name, std::uint32_t version) override {
     static constexpr tenon_dlpack_extension dlpack{sizeof(tenon_dlpack_extension), 2};  // kDLCUDA
     return std::string_view(name) == TENON_DLPACK_EXTENSION && version == TENON_DLPACK_EXTENSION_VERSION ? &dlpack : nullptr;
@@ -97,6 +99,7 @@ const sdk::BackendSpec& spec() {
       .options = options,
       .create = [](sdk::Host host) -> std::unique_ptr<sdk::Backend> { return std::make_unique<Backend>(host); },
       .captures = true,
+      .combined_dtypes = combined_dtypes(),
   };
   return cuda;
 }

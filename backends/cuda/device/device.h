@@ -68,6 +68,8 @@ class Device final : public sdk::Device {
   void fill(std::uint64_t address, std::uint64_t size_bytes, std::uint8_t value, sdk::Stream& stream) override;
   std::unique_ptr<sdk::Stream> make_stream(const sdk::StreamOptions& options) override;
   std::unique_ptr<sdk::Event> make_event(const sdk::EventOptions& options) override;
+  /// Errors  INCOMPATIBLE: NCCL is missing or too old. VENDOR_ERROR: a rank is missing when the time is over, or NCCL fails.
+  std::unique_ptr<sdk::Group> join(const sdk::GroupOptions& options) override;
   const sdk::ElementwiseFusion* elementwise_fusion() const override;
 
   int index() const { return index_; }
