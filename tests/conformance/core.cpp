@@ -21,10 +21,10 @@ std::vector<Case> core_cases(std::initializer_list<CoreCase> list) {
 
 std::vector<Case> core_case_list() {
   std::vector<Case> cases;
-  for (const auto list :
-       {core_library_cases, core_lifecycle_cases, core_process_cases, core_memory_cases, core_exhaustion_cases, core_copy_cases,
-        core_stream_cases, core_plan_cases, core_run_cases, core_malformed_cases, core_answer_cases, core_graph_cases,
-        core_random_graph_cases, capture_case_list, core_block_cases, core_pack_cases, core_vendor_op_cases, core_extension_cases}) {
+  for (const auto list : {core_library_cases, core_lifecycle_cases, core_process_cases, core_memory_cases, core_exhaustion_cases,
+                          core_copy_cases, core_stream_cases, core_plan_cases, core_run_cases, core_malformed_cases, core_answer_cases,
+                          core_graph_cases, core_random_graph_cases, capture_case_list, core_block_cases, core_pack_cases,
+                          core_collective_cases, core_vendor_op_cases, core_extension_cases}) {
     std::vector<Case> more = list();
     std::move(more.begin(), more.end(), std::back_inserter(cases));
   }

@@ -45,6 +45,7 @@ std::vector<Case> core_graph_cases();
 std::vector<Case> core_random_graph_cases();
 std::vector<Case> core_block_cases();
 std::vector<Case> core_pack_cases();
+std::vector<Case> core_collective_cases();
 std::vector<Case> core_vendor_op_cases();
 std::vector<Case> core_extension_cases();
 

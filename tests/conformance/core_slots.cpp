@@ -64,7 +64,8 @@ std::vector<SlotTable> slot_tables() {
                      TENON_SLOT(capture, "capture/replays_compute"),
                      TENON_SLOT(pack, "pack/shared"),
                      TENON_SLOT(profile, "profile/records"),
-                     TENON_SLOT(extension, "extension/unknown")}});
+                     TENON_SLOT(extension, "extension/unknown"),
+                     TENON_SLOT(collectives, "collectives/all_reduce_2")}});
 #undef TENON_STRUCT
 #define TENON_STRUCT tenon_capture_table
   tables.push_back({"tenon_capture_table",
@@ -82,6 +83,14 @@ std::vector<SlotTable> slot_tables() {
 #define TENON_STRUCT tenon_profile_table
   tables.push_back(
       {"tenon_profile_table", offsetof(TENON_STRUCT, read), sizeof(TENON_STRUCT), {TENON_SLOT(read, "profile/each_execution")}});
+#undef TENON_STRUCT
+#define TENON_STRUCT tenon_collectives_table
+  tables.push_back({"tenon_collectives_table",
+                    offsetof(TENON_STRUCT, group_id),
+                    sizeof(TENON_STRUCT),
+                    {TENON_SLOT(group_id, "collectives/ids"), TENON_SLOT(group_create, "collectives/refused_requests"),
+                     TENON_SLOT(group_destroy, "collectives/nothing_left"), TENON_SLOT(submit, "collectives/same_bits_4"),
+                     TENON_SLOT(group_query, "collectives/abort"), TENON_SLOT(group_abort, "collectives/abort")}});
 #undef TENON_STRUCT
   // Host services, with cases in which a wrong use of them shows.
 #define TENON_STRUCT tenon_host

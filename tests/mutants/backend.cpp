@@ -135,6 +135,7 @@ tenon_backend_table modified(tenon_backend_table table) {
   spoil_captures(table);
   spoil_plans(table);
   spoil_packing(table);
+  spoil_collectives(table);
   spoil_blas(table);
   spoil_extension(table);
   if (is(Mutation::lies_in_struct_size)) table.struct_size = 64;

@@ -2,8 +2,8 @@
 // mutant.h - a backend with one defect, which the build selects.
 //
 // The unmodified backend is a copy of the reference backend. The slots that a mutation of mutants.def changes are wrapped by subject:
-// backend.cpp (query, lifecycle), memory.cpp, streams.cpp, captures.cpp, graphs.cpp, results.cpp and packing.cpp (plans), vendor_ops.cpp,
-// blas.cpp, process.cpp (process state).
+// backend.cpp (query, lifecycle), memory.cpp, streams.cpp, captures.cpp, graphs.cpp, results.cpp and packing.cpp (plans), collectives.cpp,
+// vendor_ops.cpp, blas.cpp, process.cpp (process state).
 #pragma once
 
 #include <cstdint>
@@ -39,6 +39,7 @@ void spoil_streams(tenon_backend_table& table);
 void spoil_captures(tenon_backend_table& table);
 void spoil_plans(tenon_backend_table& table);
 void spoil_packing(tenon_backend_table& table);
+void spoil_collectives(tenon_backend_table& table);
 void spoil_blas(tenon_backend_table& table);
 void spoil_extension(tenon_backend_table& table);
 /// Adds the mutant's own op, "com.example.Rectify", to the answer of the query.
