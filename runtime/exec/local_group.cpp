@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <thread>
 
 #include <tenon/error.h>
@@ -71,7 +72,8 @@ bool is_summed(DType dtype) {
 
 }  // namespace
 
-LocalGroup::LocalGroup(int size, const LinkOptions& link) : size_(size), link_(link) {
+LocalGroup::LocalGroup(int size, const LinkOptions& link, std::shared_ptr<ProcessGroup> processes)
+    : size_(size), link_(link), processes_(std::move(processes)) {
   if (size < 1) throw Error(fmt::format("a group of ranks: expected at least 1, got {}", size));
 }
 
@@ -87,7 +89,7 @@ void LocalGroup::announce() {
 
 void LocalGroup::fail_aborted() const {
   expect_no_reduction();
-  throw Error(Status::cancelled, fmt::format("all_reduce: rank {} ended the group: {}", aborted_by(), reason_));
+  throw Error(Status::cancelled, fmt::format("all_reduce: rank {} ended the group: {}", first_rank() + aborted_by(), reason_));
 }
 
 template <class Done>
@@ -109,6 +111,7 @@ void LocalGroup::begin(int rank, std::uint64_t index, void* data, std::int64_t c
   if (!is_summed(dtype)) throw Error(fmt::format("all_reduce: expected f16, bf16, f32, f64, i32 or i64, got {}", name_of(dtype)));
   if (aborted_by() >= 0) fail_aborted();
   std::string mismatch;
+  Operation* complete = nullptr;
   {
     const std::lock_guard lock(mutex_);
     Operation& operation = find(index);
@@ -118,12 +121,15 @@ void LocalGroup::begin(int rank, std::uint64_t index, void* data, std::int64_t c
       operation.count = count;
       operation.dtype = dtype;
     } else if (operation.count != count || operation.dtype != dtype) {
-      mismatch = fmt::format("all_reduce: rank {} has {} elements of {}, rank {} has {} of {}; expected the same of all ranks", rank, count,
-                             name_of(dtype), operation.first, operation.count, name_of(operation.dtype));
+      mismatch = fmt::format("all_reduce: rank {} has {} elements of {}, rank {} has {} of {}; expected the same of all ranks",
+                             first_rank() + rank, count, name_of(dtype), first_rank() + operation.first, operation.count,
+                             name_of(operation.dtype));
     }
     if (mismatch.empty()) {
       operation.data[static_cast<std::size_t>(rank)] = data;
-      if (operation.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<std::uint32_t>(size_)) {
+      if (processes_ != nullptr && operation.arrived.load(std::memory_order_acquire) + 1 == static_cast<std::uint32_t>(size_)) {
+        complete = &operation;  // it has arrived when the sum over the processes has begun
+      } else if (operation.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<std::uint32_t>(size_)) {
         operation.ready = Clock::now();
         if (link_.bandwidth_bytes_per_s > 0) {
           operation.end = std::max(operation.ready, link_free_) + link_time(static_cast<std::uint64_t>(count * size_of(dtype)));
@@ -136,7 +142,38 @@ void LocalGroup::begin(int rank, std::uint64_t index, void* data, std::int64_t c
     abort(rank, mismatch);
     throw Error(mismatch);
   }
+  if (complete != nullptr) begin_among_processes(*complete);
   announce();
+}
+
+void LocalGroup::begin_among_processes(Operation& operation) {
+  reducing_.fetch_add(1);
+  const bool goes_on = aborted_by() < 0;
+  if (goes_on) sum_over(operation.data, operation.dtype, 0, operation.count);
+  reducing_.fetch_sub(1);
+  if (!goes_on) fail_aborted();
+  {
+    const std::lock_guard lock(processes_mutex_);
+    operation.among_processes = processes_->begin_sum(operation.data[0], operation.count, operation.dtype);
+  }
+  const std::lock_guard lock(mutex_);
+  operation.ready = Clock::now();
+  operation.arrived.fetch_add(1, std::memory_order_acq_rel);
+}
+
+void LocalGroup::complete_among_processes(int rank, Operation& operation) {
+  {
+    const std::lock_guard lock(processes_mutex_);
+    if (!operation.over_processes) processes_->wait(operation.among_processes);
+    operation.over_processes = true;
+  }
+  reducing_.fetch_add(1);
+  const bool goes_on = aborted_by() < 0;
+  void *const sum = operation.data[0], *const own = operation.data[static_cast<std::size_t>(rank)];
+  if (goes_on && own != sum && operation.count > 0)
+    std::memcpy(own, sum, static_cast<std::size_t>(operation.count * size_of(operation.dtype)));
+  reducing_.fetch_sub(1);
+  if (!goes_on) fail_aborted();
 }
 
 void LocalGroup::complete(int rank, std::uint64_t index, CommunicationCounts& out_counts) {
@@ -158,11 +195,15 @@ void LocalGroup::complete(int rank, std::uint64_t index, CommunicationCounts& ou
   const Clock::time_point began = Clock::now();
   constexpr std::int64_t line = 64;  // parts of whole cache lines
   const auto part = [&](std::int64_t r) { return r == size_ ? operation->count : operation->count / size_ * r / line * line; };
-  reducing_.fetch_add(1);
-  const bool goes_on = aborted_by() < 0;
-  if (goes_on) sum_over(operation->data, operation->dtype, part(rank), part(rank + 1));
-  reducing_.fetch_sub(1);
-  if (!goes_on) fail_aborted();
+  if (processes_ != nullptr) {
+    complete_among_processes(rank, *operation);
+  } else {
+    reducing_.fetch_add(1);
+    const bool goes_on = aborted_by() < 0;
+    if (goes_on) sum_over(operation->data, operation->dtype, part(rank), part(rank + 1));
+    reducing_.fetch_sub(1);
+    if (!goes_on) fail_aborted();
+  }
   operation->reduced.fetch_add(1, std::memory_order_acq_rel);
   announce();
   wait_for([&] { return operation->reduced.load(std::memory_order_acquire) == all; });
@@ -192,6 +233,9 @@ void LocalGroup::abort(int rank, const std::string& reason) noexcept {
       reason_.clear();  // without memory for it
     }
     aborted_by_.store(rank);
+    for (const auto& weak : device_groups_) {
+      if (const std::shared_ptr<DeviceGroup> group = weak.lock()) group->abort();
+    }
   }
   announce();
   expect_no_reduction();
@@ -201,8 +245,19 @@ void LocalGroup::expect_no_reduction() const {
   while (reducing_.load() != 0) relax();
 }
 
+void LocalGroup::keep(const std::shared_ptr<DeviceGroup>& group) {
+  const std::lock_guard lock(mutex_);
+  device_groups_.push_back(group);
+  if (aborted_by() >= 0) group->abort();
+}
+
+void LocalGroup::expect_alive() const {
+  if (aborted_by() >= 0) fail_aborted();
+}
+
 void LocalGroup::restart() {
   const std::lock_guard lock(mutex_);
+  device_groups_.clear();
   operations_.clear();
   first_ = 0;
   reason_.clear();
@@ -214,6 +269,16 @@ void LocalCommunicator::follow_restart() {
   if (generation_ == group_->generation()) return;
   generation_ = group_->generation();
   begun_ = completed_ = 0;
+  made_ = nullptr;  // it was aborted
+}
+
+void LocalCommunicator::sum(std::span<std::int64_t> numbers) {
+  follow_restart();
+  if (completed_ != begun_) throw Error("sum: expected no collective in progress");
+  CommunicationCounts ignored;
+  group_->begin(rank_, begun_, numbers.data(), static_cast<std::int64_t>(numbers.size()), DType::i64);
+  group_->complete(rank_, begun_++, ignored);
+  completed_ = begun_;
 }
 
 std::uint64_t LocalCommunicator::begin_all_reduce(void* data, std::int64_t count, DType dtype) {
@@ -228,7 +293,7 @@ void LocalCommunicator::wait(std::uint64_t collective) {
 }
 
 std::uint64_t LocalCommunicator::bucket_size_bytes() const {
-  return group_->link().bandwidth_bytes_per_s > 0 ? group_->link().bucket_size_bytes : 0;
+  return group_->has_processes() || group_->link().bandwidth_bytes_per_s > 0 ? group_->link().bucket_size_bytes : 0;
 }
 
 }  // namespace tenon::exec

@@ -74,7 +74,9 @@ std::string PlacementReport::str() const {
       nodes.size(), moved(), partitions, kernels, copies_inserted, bytes_copied_per_run, workspace_size_bytes, packed_size_bytes,
       shared_packed_size_bytes == 0 ? ""
                                     : fmt::format(", of these {} shared with programs of the same parameters", shared_packed_size_bytes));
-  if (collectives > 0) text += fmt::format("{} sums over ranks, {} bytes a run\n", collectives, bytes_reduced_per_run);
+  if (collectives > 0)
+    text += fmt::format("{} sums over ranks{}, {} bytes a run\n", collectives, reduced_by.empty() ? "" : " by " + reduced_by,
+                        bytes_reduced_per_run);
   std::string dtypes;
   for (const auto& [dtype, count] : nodes_by_dtype())
     dtypes += fmt::format("{}{} in {}", dtypes.empty() ? "" : ", ", count, name_of(dtype));
@@ -128,6 +130,7 @@ std::string PlacementReport::json() const {
               {"shared_packed_size_bytes", shared_packed_size_bytes},
               {"collectives", collectives},
               {"bytes_reduced_per_run", bytes_reduced_per_run},
+              {"reduced_by", reduced_by},
               {"replay", replay},
               {"records", records},
               {"replays", replays}}

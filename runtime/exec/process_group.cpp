@@ -14,6 +14,7 @@
 
 #include "core/log.h"
 #include "exec/call.h"
+#include "exec/device_group.h"
 #include "loader/transport.h"
 #include "platform/path.h"
 
@@ -28,7 +29,7 @@ std::uint64_t ns_since(std::chrono::steady_clock::time_point begin) {
 }
 
 /// The end of a group that programs use. How long a sum takes is known only where the caller waits for it.
-class ProcessCommunicator final : public Communicator {
+class ProcessCommunicator final : public GroupCommunicator {
  public:
   explicit ProcessCommunicator(std::shared_ptr<ProcessGroup> group) : group_(std::move(group)) {}
   int rank() const override { return group_->rank(); }
@@ -44,12 +45,13 @@ class ProcessCommunicator final : public Communicator {
     counts_.waited_ns += ns_since(begin);
   }
   void abort(const std::string& reason) noexcept override { group_->abort(reason); }
-  std::uint64_t bucket_size_bytes() const override { return 25u << 20; }
-  CommunicationCounts counts() const override { return counts_; }
+  std::uint64_t bucket_size_bytes() const override { return LinkOptions().bucket_size_bytes; }
+  void sum(std::span<std::int64_t> numbers) override {
+    group_->wait(group_->begin_sum(numbers.data(), static_cast<std::int64_t>(numbers.size()), DType::i64));
+  }
 
  private:
   const std::shared_ptr<ProcessGroup> group_;
-  CommunicationCounts counts_;
 };
 
 /// Throws unless the call succeeded.

@@ -106,7 +106,12 @@ void Program::State::execute(const RunOptions& options) {
   const std::uint64_t epoch = parameters->epoch();
   if (profile_requested || traced) execution_id = ++measured_runs;
   try {
+    if (!collectives.empty()) choose_group();
     if (replay == nullptr || !run_recorded(epoch, traced)) run_parts(epoch, traced, context);
+    if (device_group != nullptr) {
+      const exec::TraceScope waiting(*trace, "wait");
+      device_group->wait(static_cast<exec::GroupCommunicator&>(*communicator));
+    }
     for (const DevicePointer& device : devices) wait_for(*device, nullptr);
   } catch (const std::exception& failure) {
     execution_id = 0;
@@ -170,8 +175,31 @@ tenon_bindings Program::State::bind(Part& part, std::uint64_t epoch, const tenon
   return bindings;
 }
 
+void Program::State::choose_group() {
+  auto* const ranks = dynamic_cast<exec::GroupCommunicator*>(communicator.get());
+  if (ranks == nullptr || group_generation == ranks->generation()) return;
+  device_group = nullptr;
+  std::uint64_t dtypes = 0;
+  DevicePointer device = collectives[0].device;
+  for (const Collective& collective : collectives) {
+    dtypes |= TENON_DTYPE_BIT(static_cast<tenon_dtype>(collective.dtype));
+    if (collective.device != device) device = nullptr;  // they are on several
+  }
+  device_group = ranks->device_group(device, dtypes);
+  group_generation = ranks->generation();
+  report.reduced_by = device_group == nullptr ? "" : device_group->device()->loaded->backend->info().name;
+}
+
 /// Begins to sum over the ranks, when the device has computed the values.
 void Program::State::begin(Collective& collective) {
+  if (device_group != nullptr) {
+    try {
+      return device_group->begin(slots[collective.slot], collective.count, collective.dtype);
+    } catch (const Error&) {
+      static_cast<const exec::GroupCommunicator&>(*communicator).expect_alive();  // another rank's reason, if that has ended the group
+      throw;
+    }
+  }
   DeviceState& device = *collective.device;
   std::uint64_t address = slots[collective.slot];
   const std::uint64_t size = collective.count * static_cast<std::uint64_t>(size_of(collective.dtype));
@@ -188,6 +216,10 @@ void Program::State::begin(Collective& collective) {
 
 void Program::State::finish_collectives(std::size_t count) {
   for (; finished < count; ++finished) {
+    if (device_group != nullptr) {
+      device_group->finish();
+      continue;
+    }
     const exec::TraceScope scope(*trace, "all_reduce");
     Collective& collective = collectives[finished];
     communicator->wait(collective.id);

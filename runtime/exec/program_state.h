@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 
 #include "core/state_of.h"
 #include "exec/context_state.h"
+#include "exec/device_group.h"
 #include "exec/packed_parameters.h"
 #include "exec/program_memory.h"
 #include "exec/replay.h"
@@ -89,9 +91,11 @@ struct Program::State {
   std::vector<InputUse> input_uses;
   std::vector<Part> parts;
   std::shared_ptr<Communicator> communicator;
-  std::vector<Collective> collectives;    ///< in the order in which they begin
-  std::size_t finished = 0;               ///< of `collectives`, in this run
-  std::vector<std::vector<Copy>> before;  ///< per part
+  std::vector<Collective> collectives;              ///< in the order in which they begin
+  std::shared_ptr<exec::DeviceGroup> device_group;  ///< that computes them; null: the communicator does, in memory of the host
+  std::optional<std::uint64_t> group_generation;    ///< of the communicator when that was chosen; empty: in the next run
+  std::size_t finished = 0;                         ///< of `collectives`, in this run
+  std::vector<std::vector<Copy>> before;            ///< per part
   std::vector<Copy> after;
   std::vector<std::uint64_t> slots;
   std::vector<Output> outputs;
@@ -140,6 +144,8 @@ struct Program::State {
   void execute(const RunOptions& options);
   void run_parts(std::uint64_t epoch, bool traced, exec::RunContext& context);
   bool run_recorded(std::uint64_t epoch, bool traced);
+  /// Chooses, with the other ranks, whether the collectives are those of the devices.
+  void choose_group();
   void begin(Collective& collective);
   /// Waits for the first `count` collectives.
   void finish_collectives(std::size_t count);

@@ -152,6 +152,9 @@ struct TENON_API PlacementReport {
   std::vector<DenseCopy> dense_copies = {};
   std::uint32_t collectives = 0;            ///< sums over the ranks of a communicator, per run
   std::uint64_t bytes_reduced_per_run = 0;  ///< of the values that these sum
+  /// The backend whose collectives compute them, known after the first run; empty: the runtime does, in
+  /// the memory of the host.
+  std::string reduced_by;
   /// Whether runs are recorded and replayed as one launch, or why not; empty on devices that cannot
   /// record.
   std::string replay = {};
@@ -171,7 +174,8 @@ struct TENON_API PlacementReport {
   /// output_size_bytes, once, inputs}], "copies": [{value, from, to, size_bytes}], "dense_copies":
   /// [{value, device, reason, size_bytes}], "moved", "partitions", "kernels", "copies_inserted",
   /// "bytes_copied_per_run", "workspace_size_bytes", "packed_size_bytes",
-  /// "shared_packed_size_bytes", "collectives", "bytes_reduced_per_run", "replay", "records",
+  /// "shared_packed_size_bytes", "collectives", "bytes_reduced_per_run", "reduced_by",
+  /// "replay", "records",
   /// "replays"}; a device that there is not is null.
   std::string json() const;
 };
