@@ -42,12 +42,12 @@ ParallelOptions read_parallel(Section& top) {
   section->attempt([&] { static_cast<void>(section->require_value("mode", "data").as_word({"data"})); });
   section->attempt([&] {
     const std::optional<Value> transport = section->find("transport", "the name of a transport plugin, or its file", "none");
+    if (!transport) parallel.transport = transport_of_launcher();
     if (transport && !transport->is_null()) parallel.transport = transport->as_text("the name of a transport plugin, or its file");
   });
   section->attempt([&] {
     const std::optional<Value> devices = section->find("devices", "a list of devices", "with a transport: the default device");
     if (!devices || devices->is_null()) {
-      if (parallel.transport.empty()) parallel.transport = transport_of_launcher();
       if (parallel.transport.empty()) static_cast<void>(section->require_value("devices", "a list of devices, or a transport, or mpirun"));
       return;
     }
@@ -59,8 +59,6 @@ ParallelOptions read_parallel(Section& top) {
         devices->fail(fmt::format("'{}' is given twice", names[i]));
       }
     }
-    if (!parallel.transport.empty() && names.size() > 1)
-      devices->fail(fmt::format("expected one device for each process with a transport, got {}", names.size()));
   });
   section->attempt([&] {
     const std::optional<Value> shares = section->find("shares", "a list of numbers, one for each device", "even");

@@ -126,9 +126,9 @@ struct ParallelOptions {
   std::optional<double> bucket_mb = {};
   /// A slower link between the devices than there is, for tests and predictions.
   LinkOptions link = {};
-  /// Processes in place of devices, as a launcher like mpirun starts them, each with one device: the
-  /// name of the transport plugin that connects them ("mpi"), or its file. Every process calls the same
-  /// functions with the same arguments; train_batch and backward get the whole batch. Empty: none.
+  /// Several processes, as a launcher like mpirun starts them, each with these devices, as many on all:
+  /// the name of the transport plugin that connects them ("mpi"), or its file. Every process calls the
+  /// same functions with the same arguments; train_batch and backward get the whole batch. Empty: none.
   std::string transport = {};
   /// A process that shows no sign of life for so many seconds, because it was stopped or its host has
   /// gone, is an error of the others; 0: they wait for ever. With a transport.

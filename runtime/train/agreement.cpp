@@ -72,6 +72,7 @@ Facts facts_of(const Model::State& state, const Dataset& data, const FitOptions&
     if (!state.parameters.store()->unset().contains(name)) values += " " + name;
   }
   facts.emplace_back("the values that there are", values);
+  facts.emplace_back("the number of devices", std::to_string(setup.device_count()));
   facts.emplace_back("the model", to_yaml(setup.definition));
   facts.emplace_back("the optimizer", text_of(compile.optimizer));
   for (const OutputLoss& loss : setup.losses)

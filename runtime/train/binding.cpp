@@ -98,7 +98,7 @@ BatchTensors BoundBatches::operator()(const Batch& batch) {
   targets_.clear();
   for (const std::size_t index : input_indices_) inputs_.push_back(batch.inputs[index]);
   for (const std::size_t index : target_indices_) targets_.push_back(batch.targets[index]);
-  return {inputs_, targets_, batch.sample_weights, batch.whole == 0 ? layers::BatchShare() : setup_.part(batch.whole).share};
+  return {inputs_, targets_, batch.sample_weights, batch.whole == 0 ? layers::BatchShare() : setup_.part_of_process(batch.whole).share};
 }
 
 }  // namespace tenon::train

@@ -106,18 +106,16 @@ void ModelSetup::compile(const Context& on, CompileOptions with) {
   check(with.parallel, on);
   options = std::move(with);
   context = on;
-  if (!options.parallel.transport.empty() && options.parallel.devices.size() > 1) {
-    throw Error(fmt::format("parallel: expected one device for each process with transport '{}', got {}; start a process for each device",
-                            options.parallel.transport, options.parallel.devices.size()));
-  }
   processes =
       options.parallel.transport.empty() ? nullptr : exec::ProcessGroup::connect(options.parallel.transport, options.parallel.timeout_s);
   if (processes != nullptr && !options.parallel.shares.empty())
     throw Error("parallel.shares: not available with a transport; expected none");
-  rank = processes == nullptr ? 0 : processes->rank();
-  const auto ranks = static_cast<int>(options.parallel.devices.size());
-  const bool is_shared = ranks > 1 || options.parallel.link.ranks > 1;
-  group = is_shared ? std::make_shared<exec::LocalGroup>(std::max(ranks, 1), options.parallel.link) : nullptr;
+  const bool has_link = options.parallel.link.bandwidth_bytes_per_s > 0 || options.parallel.link.ranks > 1;
+  if (processes != nullptr && has_link) throw Error("parallel.link: not available with a transport; expected none");
+  device_index = 0;
+  const auto devices = static_cast<int>(options.parallel.devices.size());
+  const bool is_shared = devices > 1 || options.parallel.link.ranks > 1;
+  group = is_shared ? std::make_shared<exec::LocalGroup>(std::max(devices, 1), options.parallel.link, processes) : nullptr;
 }
 
 void ModelSetup::compile(const Context& on) {
@@ -127,7 +125,7 @@ void ModelSetup::compile(const Context& on) {
   context = on;
   group = nullptr;
   processes = nullptr;
-  rank = 0;
+  device_index = 0;
 }
 
 const std::vector<OutputLoss>& ModelSetup::need_losses() const {
@@ -196,9 +194,18 @@ Device ModelSetup::device(const std::string& name) const {
 std::function<std::pair<std::int64_t, std::int64_t>(std::int64_t samples)> ModelSetup::part_of_batches() const {
   if (processes == nullptr) return nullptr;
   return [this](std::int64_t samples) {
-    const BatchPart own = part(samples);
+    const BatchPart own = part_of_process(samples);
     return std::pair(own.begin, own.end);
   };
+}
+
+BatchPart ModelSetup::part_within(std::int64_t rows, const layers::BatchShare& share) const {
+  if (share.whole == 0) return part(rows);
+  BatchPart own = part(share.whole);
+  const std::int64_t size = own.size();
+  own.begin = std::clamp<std::int64_t>(own.begin - part_of_process(share.whole).begin, 0, rows - size);
+  own.end = own.begin + size;
+  return own;
 }
 
 std::optional<Device> ModelSetup::batch_device() const {

@@ -57,7 +57,7 @@ struct ModelSetup {
   std::shared_ptr<exec::LocalGroup> group;
   /// The processes that train together; null: this one does alone.
   std::shared_ptr<exec::ProcessGroup> processes;
-  int rank = 0;  ///< of the devices or processes, the one that this setup is for
+  int device_index = 0;  ///< of the devices of this process, the one that this setup is for
 
   /// Errors  compile() has not been called.
   const Context& need_context() const;
@@ -77,22 +77,30 @@ struct ModelSetup {
   /// The device of everything without one of its own: that of its rank; empty: the context's default.
   std::string main_device() const {
     const std::vector<std::string>& devices = options.parallel.devices;
-    return devices.empty() ? std::string() : devices[group == nullptr ? 0 : static_cast<std::size_t>(rank)];
+    return devices.empty() ? std::string() : devices[static_cast<std::size_t>(device_index)];
   }
   /// The setup of another device of the group.
-  ModelSetup for_rank(int other) const {
+  ModelSetup for_device(int other) const {
     ModelSetup setup = *this;
-    setup.rank = other;
+    setup.device_index = other;
     return setup;
   }
-  /// The number of parallel devices or processes, at least 1.
-  int rank_count() const { return group != nullptr ? group->size() : processes != nullptr ? processes->size() : 1; }
+  /// The number of parallel devices of this process, at least 1. All processes have as many.
+  int device_count() const { return group == nullptr ? 1 : group->device_count(); }
+  /// The device's number among those of all processes, in the order of the processes, and how many there are.
+  int rank() const { return (processes == nullptr ? 0 : processes->rank() * device_count()) + device_index; }
+  int rank_count() const { return (processes == nullptr ? 1 : processes->size()) * device_count(); }
   /// Whether batches are shared among ranks.
   bool shares_batches() const { return group != nullptr || processes != nullptr; }
   /// BatchOptions::part of this process; null: it reads whole batches.
   std::function<std::pair<std::int64_t, std::int64_t>(std::int64_t samples)> part_of_batches() const;
   /// The part of a batch that this rank computes.
-  BatchPart part(std::int64_t batch) const { return part_of(batch, rank, rank_count(), options.parallel.shares); }
+  BatchPart part(std::int64_t batch) const { return part_of(batch, rank(), rank_count(), options.parallel.shares); }
+  /// That of all devices of this process, which is what it reads. processes is not null.
+  BatchPart part_of_process(std::int64_t batch) const { return part_of(batch, processes->rank(), processes->size(), {}); }
+  /// Of the `rows` samples that this process has, those of this rank. `share`: what they are of the whole batch; its `whole` is 0 without
+  /// processes: they are the batch.
+  BatchPart part_within(std::int64_t rows, const layers::BatchShare& share) const;
   /// The device of that name; of an empty name, the main one.
   Device device(const std::string& name = {}) const;
   /// The device that reads the batches of a fit; empty if there may be several.

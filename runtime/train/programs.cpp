@@ -145,13 +145,12 @@ std::vector<MemoryPlan> Programs::plan_memory(Phase phase, const BatchType& batc
     return Program::plan_memory(setup_.need_context(), graph, chosen);
   }
   std::vector<MemoryPlan> plans;
-  for (int rank = 0; rank < setup_.rank_count(); ++rank) {
-    if (setup_.group == nullptr && rank != setup_.rank) continue;  // another process's
-    const ModelSetup setup = setup_.for_rank(rank);
+  for (int device = 0; device < setup_.device_count(); ++device) {
+    const ModelSetup setup = setup_.for_device(device);
     Programs of_rank(setup, parameters_);
     of_rank.clear();
     ProgramOptions chosen = of_rank.options();
-    if (rank != setup_.rank) chosen.parameters = nullptr;  // it has its own
+    if (device != setup_.device_index) chosen.parameters = nullptr;  // it has its own
     const Graph graph = of_rank.graph_of(phase, batch.part_of(setup), &chosen.fixed);
     for (MemoryPlan& plan : Program::plan_memory(setup.need_context(), graph, chosen)) plans.push_back(std::move(plan));
   }
@@ -211,7 +210,10 @@ ProgramOptions Programs::options(const RunOptions& run) const {
 
 std::uint64_t Programs::bucket_size_bytes() const {
   const std::optional<double>& chosen = setup_.options.parallel.bucket_mb;
-  return chosen ? static_cast<std::uint64_t>(*chosen * 0x1p20) : communicator_->bucket_size_bytes();
+  if (chosen) return static_cast<std::uint64_t>(*chosen * 0x1p20);
+  const std::uint64_t size_bytes = communicator_->bucket_size_bytes();
+  // GPUs have a wire between them, too.
+  return size_bytes == 0 && !setup_.device().state()->host_addressable() ? LinkOptions().bucket_size_bytes : size_bytes;
 }
 
 Graph Programs::graph_of(Phase phase, const BatchType& batch, std::set<std::string>* out_fixed) const {

@@ -80,8 +80,11 @@ class Programs {
     cache_ = exec::ProgramCache({});
     rate_dtype_.reset();
     communicator_ = nullptr;
-    if (setup_.group != nullptr) communicator_ = std::make_shared<exec::LocalCommunicator>(setup_.group, setup_.rank);
-    if (setup_.processes != nullptr) communicator_ = setup_.processes->communicator();
+    if (setup_.group != nullptr) {
+      communicator_ = std::make_shared<exec::LocalCommunicator>(setup_.group, setup_.device_index);
+    } else if (setup_.processes != nullptr) {
+      communicator_ = setup_.processes->communicator();
+    }
   }
   /// The program, valid until the next call. `run`: of its compilation, if it is new.
   Program& get(Phase phase, const BatchType& batch, const RunOptions& run = {});

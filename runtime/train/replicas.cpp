@@ -45,6 +45,7 @@ void add(PlacementReport& all, const PlacementReport& one, int rank) {
   all.shared_packed_size_bytes += one.shared_packed_size_bytes;
   all.collectives = std::max(all.collectives, one.collectives);
   all.bytes_reduced_per_run = std::max(all.bytes_reduced_per_run, one.bytes_reduced_per_run);
+  all.reduced_by = one.reduced_by;
   if (all.replay.empty()) all.replay = one.replay;
 }
 
@@ -52,7 +53,7 @@ void add(PlacementReport& all, const PlacementReport& one, int rank) {
 
 /// One device.
 struct Replicas::Rank {
-  Rank(const ModelSetup& all, int rank) : setup(all.for_rank(rank)) { programs.clear(); }
+  Rank(const ModelSetup& all, int device) : setup(all.for_device(device)) { programs.clear(); }
 
   ModelSetup setup;
   Parameters parameters{setup};
@@ -119,7 +120,7 @@ struct Replicas::Workers {
 
 Replicas::Replicas(const ModelSetup& setup, Parameters& parameters, Programs& programs)
     : setup_(setup), parameters_(parameters), programs_(programs) {
-  for (int rank = 0; rank < setup.rank_count(); ++rank) ranks_.push_back(std::make_unique<Rank>(setup, rank));
+  for (int device = 0; device < setup.device_count(); ++device) ranks_.push_back(std::make_unique<Rank>(setup, device));
 }
 
 Replicas::~Replicas() = default;
@@ -167,7 +168,7 @@ void Replicas::run_all(const std::function<void(int rank)>& body) {
   if (workers_ != nullptr && workers_->generation != exec::fork_generation()) {
     static_cast<void>(workers_.release());  // of the parent process: a child has none of its threads
   }
-  if (workers_ == nullptr) workers_ = std::make_unique<Workers>(setup_.rank_count());
+  if (workers_ == nullptr) workers_ = std::make_unique<Workers>(setup_.device_count());
   exec::LocalGroup& group = *setup_.group;
   workers_->run_all([&](int rank) {
     try {
@@ -202,10 +203,10 @@ const std::vector<Tensor>& Replicas::run(Phase phase, const BatchTensors& batch,
   if (size < 1) throw Error("data parallelism: expected a batch of at least 1 sample, got 0");
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     Rank& rank = *ranks_[r];
-    const RankBatch own(batch, rank.setup.part(size));
+    const RankBatch own(batch, rank.setup.part_within(size, batch.share));
     const BatchTensors tensors = own.tensors();
     rank.program = &(r == 0 ? programs_ : rank.programs).get(phase, tensors, options_of(r, options));
-    const auto key = random_key(inputs.seed, inputs.step, inputs.batch, r);
+    const auto key = random_key(inputs.seed, inputs.step, inputs.batch, static_cast<std::uint64_t>(rank.setup.rank()));
     std::copy(key.begin(), key.end(), rank.key.data<std::uint64_t>());
     rank.inputs.assign(tensors.inputs.begin(), tensors.inputs.end());
     rank.inputs.push_back(rank.key);
@@ -230,7 +231,7 @@ PlacementReport Replicas::explain(Phase phase, const BatchType& batch) {
   PlacementReport all;
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     Programs& programs = r == 0 ? programs_ : ranks_[r]->programs;
-    add(all, programs.get(phase, batch.part_of(ranks_[r]->setup), options_of(r, {})).placement(), static_cast<int>(r));
+    add(all, programs.get(phase, batch.part_of(ranks_[r]->setup), options_of(r, {})).placement(), ranks_[r]->setup.rank());
   }
   return all;
 }

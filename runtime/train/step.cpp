@@ -97,7 +97,7 @@ void Model::State::build_for(std::span<const Tensor> inputs, const char* call) {
 void Model::State::set_step_inputs() {
   const std::int64_t next = progress.saved().step + 1;
   const auto random = train::random_key(setup.context->config().seed, static_cast<std::uint64_t>(next),
-                                        static_cast<std::uint64_t>(progress.accumulated()), static_cast<std::uint64_t>(setup.rank));
+                                        static_cast<std::uint64_t>(progress.accumulated()), static_cast<std::uint64_t>(setup.rank()));
   std::copy(random.begin(), random.end(), key.data<std::uint64_t>());
   rate = next_rate();
   if (learning_rate.dtype() != programs.rate_dtype()) learning_rate = Tensor::zeros(programs.rate_dtype(), {});
@@ -126,13 +126,13 @@ train::StepInputs Model::State::step_inputs() const {
 }
 
 const std::vector<Tensor>& Model::State::run_step(train::Phase phase, const train::BatchTensors& batch, const RunOptions& run) {
+  if (setup.processes != nullptr && batch.share.whole == 0) {  // a whole batch, of which this process computes its part
+    const train::RankBatch part(batch, setup.part_of_process(batch.inputs[0].shape()[0]));
+    return run_step(phase, part.tensors(), run);
+  }
   if (replicas != nullptr) {
     set_step_inputs();
     return replicas->run(phase, batch, step_inputs(), run);
-  }
-  if (setup.processes != nullptr && batch.share.whole == 0) {  // a whole batch, of which this process computes its part
-    const train::RankBatch part(batch, setup.part(batch.inputs[0].shape()[0]));
-    return run_step(phase, part.tensors(), run);
   }
   Program& program = programs.get(phase, batch, run);
   set_step_inputs();

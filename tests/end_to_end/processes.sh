@@ -31,6 +31,18 @@ done
 expect 0 'on 2 processes' timeout 60 "${mpi[@]}" -n 2 "${run[@]}" "${data[@]}" --set checkpoint.directory="$work/again" --set checkpoint.keep=0
 expect_same "$work/2/epoch-000002.safetensors" "$work/again/epoch-000002.safetensors"
 
+# Several devices in each process, also with fewer samples than devices.
+two=(--set 'virtual=[{of: "openblas:0", count: 2}]' --set 'parallel.devices=["openblas:0", "openblas:1"]')
+for count in 1 2; do
+  expect 0 'test: loss: ' timeout 60 "${mpi[@]}" -n $count "${run[@]}" "${data[@]}" "${two[@]}" --json "$work/two.jsonl" \
+    --set checkpoint.directory="$work/two_$count" --set checkpoint.keep=0
+  expect 0 '' close "$work/one.jsonl" "$work/two.jsonl"
+done
+expect 0 'test: loss: ' timeout 60 "${mpi[@]}" -n 2 "${run[@]}" "${data[@]}" "${two[@]}" --set checkpoint.directory="$work/two_again" --set checkpoint.keep=0
+expect_same "$work/two_2/epoch-000002.safetensors" "$work/two_again/epoch-000002.safetensors"
+expect 1 "process 1 differs from process 0 in the number of devices: expected '1', got '2'" timeout 60 \
+  "${mpi[@]}" -n 1 "${run[@]}" "${data[@]}" : -n 1 "${run[@]}" "${data[@]}" "${two[@]}"
+
 # Resumed by another number of processes, and by one.
 for count in 3 1; do
   expect 0 'Resuming from' timeout 60 "${mpi[@]}" -n $count "${run[@]}" "${data[@]}" --set resume="$work/2/epoch-000001.yaml" --json "$work/resumed.jsonl"
@@ -40,6 +52,9 @@ done
 # A batch with fewer samples than there are processes.
 expect 0 'test: loss: ' timeout 60 "${mpi[@]}" -n 3 "${run[@]}" "${data[@]}" --set data.train_count=5 --set batch_size=2 --json "$work/few.jsonl"
 expect 0 'test: loss: ' "${run[@]}" --set data.train_count=5 --set batch_size=2 --json "$work/few_one.jsonl"
+expect 0 '' close "$work/few_one.jsonl" "$work/few.jsonl"
+expect 0 'test: loss: ' timeout 60 "${mpi[@]}" -n 2 "${run[@]}" "${data[@]}" "${two[@]}" --set data.train_count=5 --set batch_size=3 --json "$work/few.jsonl"
+expect 0 'test: loss: ' "${run[@]}" --set data.train_count=5 --set batch_size=3 --json "$work/few_one.jsonl"
 expect 0 '' close "$work/few_one.jsonl" "$work/few.jsonl"
 
 # What differs is named, on every process, and no process is left.
@@ -63,6 +78,7 @@ expect 1 'the file is not a library' "${run[@]}" --set "parallel={mode: data, tr
 expect 1 'it does not export tenon_transport_query' "${run[@]}" \
   --set "parallel={mode: data, transport: $(dirname "$tenon")/../lib/tenon/backends/libtenon_backend_reference.so}"
 expect 1 'expected a list of devices, or a transport, or mpirun' "${run[@]}" "${data[@]}"
+expect 1 "parallel.shares: not available with a transport" "${run[@]}" "${two[@]}" --set parallel.mode=data --set parallel.transport=mpi --set 'parallel.shares=[2, 1]'
 expect 0 'connects 1 process: to train with several, start them with its launcher: mpirun -n N' "${run[@]}" \
   --set 'parallel={mode: data, transport: mpi}'
 
