@@ -63,11 +63,15 @@ tenon_event* DeviceGroup::make_event() {
   return event;
 }
 
+void DeviceGroup::record(tenon_event* event, tenon_stream* on) {
+  call("event_record", device_->table.event_record(event, on, error_));
+}
+
 DeviceGroup::~DeviceGroup() {
   if (!device_->in_its_process()) return;
   const tenon_backend_table& table = device_->table;
   for (const Sum& sum : sums_) {
-    for (tenon_event* const event : {sum.begin, sum.end}) {
+    for (tenon_event* const event : {sum.begin, sum.end, sum.wait_begin, sum.wait_end}) {
       if (event != nullptr) table.event_destroy(event);
     }
   }
@@ -81,14 +85,14 @@ void DeviceGroup::begin(std::uint64_t address, std::uint64_t count, DType dtype)
   const tenon_backend_table& table = device_->table;
   if (begun_ == sums_.size()) {
     sums_.emplace_back();
-    sums_.back().begin = make_event();
-    sums_.back().end = make_event();
+    for (tenon_event** const event : {&sums_.back().begin, &sums_.back().end, &sums_.back().wait_begin, &sums_.back().wait_end})
+      *event = make_event();
   }
   Sum& sum = sums_[begun_];
   sum.size_bytes = count * static_cast<std::uint64_t>(size_of(dtype));
-  call("event_record", table.event_record(ready_, device_->stream, error_));
+  record(ready_, device_->stream);
   call("event_wait", table.event_wait(ready_, stream_, error_));
-  call("event_record", table.event_record(sum.begin, stream_, error_));
+  record(sum.begin, stream_);
   const tenon_collective collective{.kind = TENON_COLLECTIVE_ALL_REDUCE,
                                     .dtype = static_cast<tenon_dtype>(dtype),
                                     .operation = TENON_REDUCE_SUM,
@@ -100,19 +104,22 @@ void DeviceGroup::begin(std::uint64_t address, std::uint64_t count, DType dtype)
                                     .reserved = 0};
   const tenon_collectives_table& block = *block_of(*device_);
   call("submit", guarded_call("submit", error_, [&] { return block.submit(group_, &collective, sizeof collective, 1, stream_, error_); }));
-  call("event_record", table.event_record(sum.end, stream_, error_));
+  record(sum.end, stream_);
   ++begun_;
 }
 
 void DeviceGroup::finish() {
-  call("event_wait", device_->table.event_wait(sums_[finished_].end, device_->stream, error_));
+  const Sum& sum = sums_[finished_];
+  record(sum.wait_begin, device_->stream);
+  call("event_wait", device_->table.event_wait(sum.end, device_->stream, error_));
+  record(sum.wait_end, device_->stream);
   ++finished_;
 }
 
 void DeviceGroup::wait(GroupCommunicator& communicator) {
   const tenon_backend_table& table = device_->table;
   const tenon_collectives_table& block = *block_of(*device_);
-  call("event_record", table.event_record(ready_, device_->stream, error_));
+  record(ready_, device_->stream);
   // A rank that is lost would keep the stream waiting for ever: the group is asked now and then.
   constexpr Clock::duration query_interval = std::chrono::milliseconds(100);
   Clock::time_point next_query = Clock::now() + query_interval;
@@ -129,11 +136,14 @@ void DeviceGroup::wait(GroupCommunicator& communicator) {
     communicator.expect_alive();
     call("all_reduce", status);
   }
-  for (std::size_t s = 0; s < begun_; ++s) {
-    std::uint64_t duration_ns = 0;
-    if (table.event_elapsed(sums_[s].begin, sums_[s].end, &duration_ns, error_) != TENON_OK) continue;  // the device has failed
-    communicator.counts_.duration_ns += duration_ns;
-    communicator.counts_.size_bytes += sums_[s].size_bytes;
+  const auto between = [&](tenon_event* begin, tenon_event* end) {
+    std::uint64_t ns = 0;
+    return table.event_elapsed(begin, end, &ns, error_) == TENON_OK ? ns : 0;  // else the device has failed, which is reported later
+  };
+  for (const Sum& sum : std::span(sums_).first(begun_)) {
+    communicator.counts_.duration_ns += between(sum.begin, sum.end);
+    communicator.counts_.waited_ns += between(sum.wait_begin, sum.wait_end);
+    communicator.counts_.size_bytes += sum.size_bytes;
     ++communicator.counts_.collectives;
   }
   begun_ = finished_ = 0;

@@ -39,15 +39,16 @@ class DeviceGroup {
 
  private:
   friend class GroupCommunicator;
-  /// Events of one sum of a run; used again in the next.
+  /// Events of one sum of a run, and of the wait for it on the device's stream; used again in the next run.
   struct Sum {
-    tenon_event* begin = nullptr;  ///< on the stream of sums: the device has come so far
-    tenon_event* end = nullptr;
+    tenon_event *begin = nullptr, *end = nullptr;
+    tenon_event *wait_begin = nullptr, *wait_end = nullptr;
     std::uint64_t size_bytes = 0;
   };
   DeviceGroup(std::shared_ptr<DeviceState> device, tenon_group* group) : device_(std::move(device)), group_(group) {}
   void call(const char* what, tenon_status status) const;
   tenon_event* make_event();
+  void record(tenon_event* event, tenon_stream* on);
 
   const std::shared_ptr<DeviceState> device_;
   tenon_group* const group_;
