@@ -48,7 +48,7 @@ GroupOptions checked(const tenon_group_request* request) {
   return {request->id, request->rank, request->size, request->timeout_ms, request->deterministic != 0};
 }
 
-/// The elements that an operand has at most, of all ranks.
+/// How many times `count` elements the larger operand has.
 std::uint64_t parts_of(std::uint32_t kind, std::uint32_t size) {
   return kind == TENON_COLLECTIVE_REDUCE_SCATTER || kind == TENON_COLLECTIVE_ALL_GATHER ? size : 1;
 }
