@@ -386,7 +386,10 @@ tenon_status plan_info(tenon_plan* plan, tenon_plan_info* out_info, tenon_error*
 tenon_status plan_execute(tenon_plan* plan, const tenon_bindings* bindings, std::uint64_t workspace, tenon_stream* stream,
                           tenon_error* error) {
   std::uint64_t node_id = 0;
-  const tenon_status status = guarded(error, [&] { plan->plan->execute(*bindings, workspace, stream, &node_id); });
+  const tenon_status status = guarded(error, [&] {
+    plan->plan->execute(*bindings, workspace, stream, &node_id);
+    stream->stream->flush();
+  });
   if (status != TENON_OK && error != nullptr) error->node_id = node_id;
   return status;
 }

@@ -39,6 +39,9 @@ class Stream {
   virtual ~Stream() = default;
   /// Returns when all submitted work is done.
   virtual void synchronize() = 0;
+  /// Makes submitted work start without a later call, for drivers that queue it until then. Called at
+  /// the end of plan_execute; copies, fills and events see to it themselves.
+  virtual void flush() {}
   /// True if the stream can be recorded. Called only if BackendSpec::captures is set.
   virtual bool captures() const { return false; }
   /// From here on the stream records submitted work instead of executing it.
