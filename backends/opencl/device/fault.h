@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// fault.h - reports invalid operands found by a kernel to the host code that waits for the work.
+//
+// A kernel cannot throw. It writes a record to a buffer of its stream; the first fault stays. Whoever marks a point in the stream has the
+// record read there, into memory that is examined when the point has been reached.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <tenon/backend.h>
+
+#include "libraries/opencl.h"
+
+namespace tenon::opencl {
+
+enum class FaultKind : std::uint32_t {
+  none,
+  index,        ///< `value` at `position` is not in [low, high)
+  label,        ///< likewise, a class label
+  zero_divisor  ///< an integer divided by zero
+};
+
+/// As kernel/common.cl declares it.
+struct FaultRecord {
+  std::uint32_t state;  ///< 0: none
+  FaultKind kind;
+  std::uint32_t op;
+  std::uint32_t reserved;
+  std::uint64_t node_id;
+  std::int64_t position, value, low, high;
+};
+
+/// The message, the same as that of the CPU backends for the same error.
+std::string text_of(const FaultRecord& record);
+
+/// The record as of one point of a stream, valid once that point has been reached.
+struct FaultReading {
+  FaultRecord record{};
+  std::atomic<bool> examined{false};
+
+  /// Throws the fault, if there is one and nobody has reported it yet.
+  void report();
+};
+using FaultReadings = std::vector<std::shared_ptr<FaultReading>>;
+
+/// The record of one stream.
+///
+/// Threads  those that may submit to the stream; one at a time
+class Faults {
+ public:
+  Faults(cl_context context, cl_command_queue queue);
+  ~Faults();
+
+  /// The buffer, for a kernel that may fault and is about to be submitted.
+  cl_mem record_for_kernel() {
+    dirty_ = true;
+    return record_;
+  }
+  /// Enqueues a reading of the record if a kernel may have written it. Returns all readings that nobody has examined yet.
+  FaultReadings read();
+
+ private:
+  cl_command_queue queue_;
+  cl_mem record_ = nullptr;
+  bool dirty_ = false;
+  FaultReadings pending_;
+};
+
+}  // namespace tenon::opencl

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Max and average pooling. ceil_mode is implied by the shape of the results.
+#include <tenon/sdk/kernel.h>
+
+#include <limits>
+
+#include "kernel/launch.h"
+#include "kernel/windows.h"
+
+namespace tenon::opencl {
+namespace {
+
+template <class T>
+void max_pool(const sdk::Call& call) {
+  const sdk::Operand& results = call.has_output(0) ? call.outputs[0] : call.outputs[1];
+  if (results.count == 0) return;
+  Windows w = windows_of(call.attr<tenon_attributes_window>(), call.inputs[0]);
+  set_spatial(w.count, results);
+  T lowest = std::numeric_limits<T>::lowest();
+  if constexpr (std::numeric_limits<T>::has_infinity) lowest = -std::numeric_limits<T>::infinity();
+  Launch(call, sources::pool, "max_pool", types<T>())
+      .value(w)
+      .value(results.count)
+      .out(call, 0)
+      .out(call, 1)
+      .in(call, 0)
+      .value(lowest)
+      .over(results.count);
+}
+
+/// dx = 0, then dx[indices] += dy.
+/// Errors  an index outside the image and channel of its dy, when the work is waited for.
+template <class T>
+void max_pool_grad(const sdk::Call& call) {
+  const sdk::Operand &dx = call.outputs[0], &dy = call.inputs[0];
+  const std::int64_t planes = dx.shape[0] * dx.shape[1];
+  if (planes == 0) return;
+  Launch(call, sources::pool, "max_pool_grad", types<T>())
+      .value(planes)
+      .value(dx.count / planes)
+      .value(dy.count / planes)
+      .address(dx.count == 0 ? nullptr : dx.data)
+      .address(dy.count == 0 ? nullptr : dy.data)
+      .address(dy.count == 0 ? nullptr : call.inputs[1].data)
+      .fault(call, TENON_OP_MaxPoolGrad)
+      .over(planes);
+}
+
+/// The sum of each window, divided by the number of its elements inside the padded image, or inside x.
+template <class T>
+void average_pool(const sdk::Call& call) {
+  const auto& a = call.attr<tenon_attributes_window>();
+  const std::int64_t count = call.outputs[0].count;
+  if (count == 0) return;
+  Windows w = windows_of(a, call.inputs[0]);
+  set_spatial(w.count, call.outputs[0]);
+  Launch(call, sources::pool, "average_pool", types<T>())
+      .value(w)
+      .value(count)
+      .out(call, 0)
+      .in(call, 0)
+      .value(static_cast<cl_int>(a.count_include_pad))
+      .over(count);
+}
+
+template <class T>
+void average_pool_grad(const sdk::Call& call) {
+  const auto& a = call.attr<tenon_attributes_window>();
+  const std::int64_t count = call.outputs[0].count;
+  if (count == 0) return;
+  Windows w = windows_of(a, call.outputs[0]);
+  set_spatial(w.count, call.inputs[0]);
+  Launch(call, sources::pool, "average_pool_grad", types<T>())
+      .value(w)
+      .value(count)
+      .out(call, 0)
+      .address(call.inputs[0].count == 0 ? nullptr : call.inputs[0].data)
+      .value(static_cast<cl_int>(a.count_include_pad))
+      .over(count);
+}
+
+constexpr sdk::Traits traits{.refuse = refuse_volumes};
+
+}  // namespace
+TENON_KERNEL_WITH(max_pool, traits, float, double, std::int8_t, std::uint8_t)
+TENON_KERNEL_WITH(max_pool_grad, traits, float, double)
+TENON_KERNEL_WITH(average_pool, traits, float, double)
+TENON_KERNEL_WITH(average_pool_grad, traits, float, double)
+}  // namespace tenon::opencl
