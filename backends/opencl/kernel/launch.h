@@ -71,8 +71,9 @@ class Launch {
     argument(&place.buffer, sizeof place.buffer);
     return value(static_cast<cl_ulong>(place.offset));
   }
-  Launch& in(const sdk::Call& call, std::uint32_t i) { return address(call.has_input(i) ? call.inputs[i].data : nullptr); }
-  Launch& out(const sdk::Call& call, std::uint32_t i) { return address(call.has_output(i) ? call.outputs[i].data : nullptr); }
+  /// Operands of a call. Absent ones have no buffer, nor do empty ones, whose addresses mean nothing.
+  Launch& in(const sdk::Call& call, std::uint32_t i) { return address(call.has_input(i) ? data_of(call.inputs[i]) : nullptr); }
+  Launch& out(const sdk::Call& call, std::uint32_t i) { return address(call.has_output(i) ? data_of(call.outputs[i]) : nullptr); }
   template <class T>
   Launch& value(const T& value) {
     argument(&value, sizeof value);
@@ -92,6 +93,7 @@ class Launch {
   }
 
  private:
+  static const void* data_of(const sdk::Operand& x) { return x.count == 0 ? nullptr : x.data; }
   void argument(const void* value, std::size_t size) { stream_.device().check(api().clSetKernelArg(kernel_, next_++, size, value), name_); }
 
   Stream& stream_;

@@ -22,7 +22,7 @@ void gather(const sdk::Call& call) {
   }
   Launch launch(call, sources::gather, "gather", moved_types<T>());
   add_indices(launch, call, TENON_OP_Gather, n).value(count).value(inner).out(call, 0);
-  launch.address(call.inputs[0].count == 0 ? nullptr : call.inputs[0].data).over(count);
+  launch.in(call, 0).over(count);
 }
 
 /// y[..., j, ...] = x[..., indices[..., j, ...], ...] along `axis`; y as indices.
@@ -36,7 +36,7 @@ void gather_elements(const sdk::Call& call) {
   strides[0][axis] = 0;
   Launch launch(call, sources::gather, "gather_elements", moved_types<T>());
   add_indices(launch, call, TENON_OP_GatherElements, x.shape[axis]).value(collapse<1>(y.shape, y.rank, strides)).value(step).out(call, 0);
-  launch.address(x.count == 0 ? nullptr : x.data).over(y.count);
+  launch.in(call, 0).over(y.count);
 }
 
 }  // namespace

@@ -10,19 +10,13 @@ namespace {
 
 template <class T>
 void columns(const sdk::Call& call, const char* function, const sdk::Operand& image) {
-  const sdk::Operand& x = call.inputs[0];
   const std::int64_t count = call.outputs[0].count;
   if (count == 0) return;
   Windows w = windows_of(call.attr<tenon_attributes_window>(), image);
   for (int d = 0; d < 2; ++d) {
     w.count[d] = (w.before[d] + w.size[d] + w.after[d] - (w.dilation[d] * (w.kernel[d] - 1) + 1)) / w.stride[d] + 1;
   }
-  Launch(call, sources::im2col, function, types<T>())
-      .value(w)
-      .value(count)
-      .out(call, 0)
-      .address(x.count == 0 ? nullptr : x.data)
-      .over(count);
+  Launch(call, sources::im2col, function, types<T>()).value(w).value(count).out(call, 0).in(call, 0).over(count);
 }
 
 /// y[n, (c, k...), (i...)] = x[n, c, i strides + k dilations - pads_before], zeros outside of x

@@ -39,9 +39,9 @@ void max_pool_grad(const sdk::Call& call) {
       .value(planes)
       .value(dx.count / planes)
       .value(dy.count / planes)
-      .address(dx.count == 0 ? nullptr : dx.data)
-      .address(dy.count == 0 ? nullptr : dy.data)
-      .address(dy.count == 0 ? nullptr : call.inputs[1].data)
+      .out(call, 0)
+      .in(call, 0)
+      .in(call, 0)
       .fault(call, TENON_OP_MaxPoolGrad)
       .over(planes);
 }
@@ -74,7 +74,7 @@ void average_pool_grad(const sdk::Call& call) {
       .value(w)
       .value(count)
       .out(call, 0)
-      .address(call.inputs[0].count == 0 ? nullptr : call.inputs[0].data)
+      .in(call, 0)
       .value(static_cast<cl_int>(a.count_include_pad))
       .over(count);
 }

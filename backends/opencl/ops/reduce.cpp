@@ -34,7 +34,7 @@ void reduce(const sdk::Call& call, const char* function) {
       .value(kept)
       .value(reduced)
       .out(call, 0)
-      .address(call.inputs[0].count == 0 ? nullptr : call.inputs[0].data)
+      .in(call, 0)
       .value(width)
       .over(kept.count * width);
 }

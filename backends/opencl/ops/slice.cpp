@@ -55,7 +55,7 @@ void pad(const sdk::Call& call) {
   }
   Launch launch(call, sources::slice, "pad", moved_types<T>());
   launch.value(frame).out(call, 0);
-  launch.address(x.count == 0 ? nullptr : x.data).value(sdk::element_of<T>(attributes.value)).over(y.count);
+  launch.in(call, 0).value(sdk::element_of<T>(attributes.value)).over(y.count);
 }
 
 constexpr sdk::Traits traits{.strided = true};

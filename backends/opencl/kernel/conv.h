@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// conv.h - the terms of a convolution, for ops/conv.cl.
+#pragma once
+
+#include <tenon/sdk/kernel.h>
+
+#include "kernel/launch.h"
+#include "kernel/windows.h"
+
+namespace tenon::opencl {
+
+/// `Groups` of ops/conv.cl: channels of x, filters, and their numbers within a group.
+struct Groups {
+  std::int64_t channels, filters, group_channels, group_filters;
+};
+
+struct ConvTerms {
+  Windows windows;
+  Groups groups;
+  std::int64_t batch;
+
+  /// x (N, C, d...), w (O, C / groups, k...), y (N, O, o...)
+  ConvTerms(const tenon_attributes_conv& a, const sdk::Operand& x, const sdk::Operand& w, const sdk::Operand& y)
+      : windows(windows_of(a, x)), groups{x.shape[1], y.shape[1], x.shape[1] / a.groups, y.shape[1] / a.groups}, batch(x.shape[0]) {
+    set_spatial(windows.kernel, w);
+    set_spatial(windows.count, y);
+  }
+};
+
+}  // namespace tenon::opencl
