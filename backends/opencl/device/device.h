@@ -69,6 +69,7 @@ class Device final : public sdk::Device {
   Programs& programs() { return *programs_; }
   /// Held while the arguments of a kernel are set and until it is enqueued: they belong to the kernel object.
   std::mutex submission;
+  bool clblast_called = false;  ///< guarded by `submission`
   /// Like opencl::check; also remembers that the device is lost.
   void check(cl_int error, const char* function);
 

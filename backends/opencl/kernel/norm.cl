@@ -14,11 +14,11 @@
 #define NO_SUM ((Sum){0, 0})
 
 // Mean and variance in two passes. Source: Chan, Golub, LeVeque: Algorithms for Computing the Sample Variance (1983), the corrected two-pass
-// algorithm: the second pass measures and subtracts the effect of rounding the mean.
+// algorithm: the second pass measures and subtracts the effect of rounding the mean, which stays in two parts: mean + rest_of_mean.
 #define STATISTICS                                                                   \
   Sum sum = NO_SUM, squares = NO_SUM;                                                \
   FOR_EACH sum = added(sum, x[i]); }                                                 \
-  T mean = SUM_OF(sum) / n;                                                          \
+  const T mean = SUM_OF(sum) / n;                                                        \
   sum = NO_SUM;                                                                      \
   FOR_EACH                                                                           \
     const T deviation = x[i] - mean;                                                 \
@@ -28,7 +28,7 @@
   const T off = SUM_OF(sum) / n;                                                     \
   T variance = SUM_OF(squares) / n - off * off;                                      \
   if (variance < 0) variance = 0; /* NaN stays */                                    \
-  if (isfinite(off)) mean += off;
+  const T rest_of_mean = isfinite(off) ? off : 0;
 
 kernel void batch_norm(const long count, const long channels, const long inner, BUFFER(T, y), BUFFER(T, x), BUFFER(T, scale),
                        BUFFER(T, bias), BUFFER(T, mean), BUFFER(T, variance), const T epsilon) {
@@ -60,11 +60,11 @@ kernel void batch_norm_train(LINE_PARAMETERS, BUFFER(T, y), BUFFER(T, new_mean),
   LINE
   STATISTICS
   const T inverse_std = 1 / sqrt(variance + epsilon);
-  FOR_EACH y[i] = (x[i] - mean) * inverse_std * scale[r] + bias[r]; }
+  FOR_EACH y[i] = (x[i] - mean - rest_of_mean) * inverse_std * scale[r] + bias[r]; }
   if (!active || first != 0) return;
-  saved_mean[r] = mean;
+  saved_mean[r] = mean + rest_of_mean;
   saved_inverse_std[r] = inverse_std;
-  new_mean[r] = rest * running_mean[r] + momentum * mean;
+  new_mean[r] = rest * running_mean[r] + momentum * (mean + rest_of_mean);
   new_variance[r] = rest * running_variance[r] + momentum * (biased ? variance : variance * ((T)n / (n - 1)));
 }
 
@@ -104,13 +104,13 @@ kernel void layer_norm(LINE_PARAMETERS, BUFFER(T, y), BUFFER(T, saved_mean), BUF
   STATISTICS
   const T inverse_std = 1 / sqrt(variance + epsilon);
   FOR_EACH
-    T value = (x[i] - mean) * inverse_std;
+    T value = (x[i] - mean - rest_of_mean) * inverse_std;
     if (scale) value *= scale[j];
     if (bias) value += bias[j];
     y[i] = value;
   }
   if (!active || first != 0) return;
-  if (saved_mean) saved_mean[r] = mean;
+  if (saved_mean) saved_mean[r] = mean + rest_of_mean;
   if (saved_inverse_std) saved_inverse_std[r] = inverse_std;
 }
 

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// clblast_functions.h - the functions of CLBlast's C interface that this backend calls; included with TENON_CLBLAST(function) defined.
+TENON_CLBLAST(CLBlastSgemm)
+TENON_CLBLAST(CLBlastDgemm)
+TENON_CLBLAST(CLBlastSgemmStridedBatched)
+TENON_CLBLAST(CLBlastDgemmStridedBatched)
