@@ -20,6 +20,10 @@ inline Stream& stream_of(const sdk::Call& call) {
   return static_cast<Stream&>(sdk::stream_of(call.stream));
 }
 
+inline bool computes_f64(const sdk::Call& call) {
+  return (static_cast<Device*>(call.device)->description().dtypes & TENON_DTYPE_BIT(TENON_DTYPE_F64)) != 0;
+}
+
 /// The type of OpenCL C that holds an element; f16 and bf16 are their bits.
 template <class T>
 constexpr const char* type_name() {

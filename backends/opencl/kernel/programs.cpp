@@ -21,6 +21,9 @@ std::string fact(cl_device_id device, cl_device_info which) {
 
 Programs::Programs(sdk::Host host, cl_context context, cl_device_id device) : host_(host), context_(context), device_(device) {
   device_key_ = fact(device, CL_DEVICE_NAME) + "\n" + fact(device, CL_DEVICE_VERSION) + "\n" + fact(device, CL_DRIVER_VERSION);
+  cl_device_fp_config single = 0;
+  api().clGetDeviceInfo(device, CL_DEVICE_SINGLE_FP_CONFIG, sizeof single, &single, nullptr);
+  if ((single & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0) common_options_ = " -cl-fp32-correctly-rounded-divide-sqrt";
   const char* const wanted = host.option("program_cache");
   const char* const folder = wanted != nullptr && std::string_view(wanted) == "off" ? nullptr : host.cache_directory();
   if (folder != nullptr) cache_folder_ = folder;
@@ -46,7 +49,8 @@ cl_kernel Programs::kernel(const Source& source, const std::string& options, con
   return kernel;
 }
 
-cl_program Programs::build(const Source& source, const std::string& options) {
+cl_program Programs::build(const Source& source, const std::string& given) {
+  const std::string options = given + common_options_;
   const ProcessGuard guard;
   const std::string key = device_key_ + "\n" + options + "\n" + sources::common.text + source.text;
   const std::string file = cache_folder_.empty() ? "" : cache_folder_ + "/" + cache_file_name(key);

@@ -40,7 +40,8 @@ class Programs {
   const sdk::Host host_;
   const cl_context context_;
   const cl_device_id device_;
-  std::string device_key_;    ///< name and driver of the device
+  std::string device_key_;  ///< name and driver of the device
+  std::string common_options_;
   std::string cache_folder_;  ///< empty: nothing is kept
   std::mutex mutex_;
   std::map<std::pair<const Source*, std::string>, Entry> entries_;

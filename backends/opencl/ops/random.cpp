@@ -26,7 +26,7 @@ void random_uniform(const sdk::Call& call) {
 template <class T>
 void random_normal(const sdk::Call& call) {
   const auto& a = call.attr<tenon_attributes_random>();
-  if ((static_cast<Device*>(call.device)->description().dtypes & TENON_DTYPE_BIT(TENON_DTYPE_F64)) != 0) {
+  if (computes_f64(call)) {
     fill<T>(call, "random_normal", a.a, a.b);
   } else {
     fill<T>(call, "random_normal", static_cast<float>(a.a), static_cast<float>(a.b));
