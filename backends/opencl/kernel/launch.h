@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 #include <tenon/sdk/kernel.h>
 
@@ -89,8 +90,9 @@ class Launch {
     argument(&record, sizeof record);
     return value(static_cast<cl_uint>(op)).value(static_cast<cl_ulong>(call.node_id));
   }
-  /// At least one work-item for each of `items`, in groups of `group`; nothing for 0.
+  /// At least one work-item for each of `items`, in groups of `group`; nothing for 0. The launch is over then: another one may begin.
   void over(std::int64_t items, std::size_t group = group_size) {
+    const std::unique_lock lock = std::move(lock_);
     if (items <= 0) return;
     const std::size_t count = (static_cast<std::size_t>(items) + group - 1) / group * group;
     stream_.device().check(api().clEnqueueNDRangeKernel(stream_.queue(), kernel_, 1, nullptr, &count, &group, 0, nullptr, nullptr), name_);
@@ -103,7 +105,7 @@ class Launch {
   Stream& stream_;
   const char* name_;
   cl_kernel kernel_;
-  std::lock_guard<std::mutex> lock_;
+  std::unique_lock<std::mutex> lock_;
   cl_uint next_ = 0;
 };
 
