@@ -41,7 +41,7 @@ void max_pool_grad(const sdk::Call& call) {
       .value(dy.count / planes)
       .out(call, 0)
       .in(call, 0)
-      .in(call, 0)
+      .in(call, 1)
       .fault(call, TENON_OP_MaxPoolGrad)
       .over(planes);
 }
