@@ -13,11 +13,15 @@ import tempfile
 FOLDERS = ["backends", "plugins/abi", "plugins/sdk", "plugins/template", "plugins/new_backend"]
 SUFFIXES = {".h", ".c", ".cpp", ".cu", ".cuh"}
 CALL = re.compile(r"\b(?:(?:secure_)?getenv|_dupenv_s|putenv|setenv|unsetenv|clearenv)\s*\(|\benviron\b")
+# Files that may, and why.
+ALLOWED = {"backends/opencl/device/process_guard.cpp": "removes the variables that drivers set"}
 COMMENT = re.compile(r"//.*|/\*.*?\*/")
 
 
 def findings(root):
     for path in sorted(p for folder in FOLDERS for p in (root / folder).rglob("*") if p.suffix in SUFFIXES):
+        if path.relative_to(root).as_posix() in ALLOWED:
+            continue
         for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
             if match := CALL.search(COMMENT.sub("", line)):
                 yield f"{path.relative_to(root)}:{number}: '{match.group().rstrip('( ')}': declare an option of the backend and read it from the host"

@@ -17,13 +17,19 @@ namespace tenon::opencl {
 struct Place {
   cl_mem buffer = nullptr;
   std::size_t offset = 0;  ///< bytes
+  class Device* owner = nullptr;
 };
 
+/// One for all devices: an address says which device it belongs to, so that copies between devices find their source.
+///
 /// Threads  any
 class AddressSpace {
  public:
+  /// The one of this process. It is never destroyed: the plugin has no static destructors.
+  static AddressSpace& shared();
+
   /// Assigns a range of addresses and returns its first one.
-  std::uint64_t add(cl_mem buffer, std::uint64_t size_bytes);
+  std::uint64_t add(Device& owner, cl_mem buffer, std::uint64_t size_bytes);
   /// Forgets the range that starts at this address and returns its buffer.
   cl_mem remove(std::uint64_t address);
   /// The place of `size_bytes` from an address on.
@@ -34,6 +40,7 @@ class AddressSpace {
   struct Range {
     cl_mem buffer;
     std::uint64_t size_bytes;
+    Device* owner;
   };
   static constexpr std::uint64_t first = std::uint64_t{1} << 56, gap = std::uint64_t{1} << 16;
 

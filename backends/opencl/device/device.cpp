@@ -30,6 +30,10 @@ class Event final : public sdk::Event {
   void wait(sdk::Stream& stream) override {
     const Reference marker = current();
     if (marker.event == nullptr) return;
+    if (&static_cast<Stream&>(stream).device() != &device_) {  // events belong to their context
+      device_.check(api().clWaitForEvents(1, &marker.event), "clWaitForEvents");
+      return;
+    }
     device_.check(api().clEnqueueBarrierWithWaitList(queue_of(stream), 1, &marker.event, nullptr), "clEnqueueBarrierWithWaitList");
     static_cast<Stream&>(stream).flush();
   }
@@ -160,8 +164,8 @@ Device::~Device() {
 }
 
 void Device::check(cl_int error, const char* function) {
-  if (lost_) throw sdk::Error(TENON_DEVICE_LOST, "the device was lost earlier: close it");
-  if (error == CL_DEVICE_NOT_AVAILABLE) lost_ = true;
+  if (unavailable_) throw sdk::Error(TENON_DEVICE_LOST, "the device was lost earlier: close it");
+  if (error == CL_DEVICE_NOT_AVAILABLE) unavailable_ = true;
   opencl::check(error, function);
 }
 
@@ -185,7 +189,7 @@ std::uint64_t Device::allocate_buffer(std::uint64_t size_bytes) {
     if (error == CL_SUCCESS) error = api().clFinish(memory_queue_);
     if (error != CL_SUCCESS) api().clReleaseMemObject(buffer);
   }
-  if (error == CL_SUCCESS) return addresses_.add(buffer, size_bytes);
+  if (error == CL_SUCCESS) return addresses_.add(*this, buffer, size_bytes);
   if (size_bytes <= limit && size_bytes <= total) allocated_bytes_ -= size_bytes;
   if (status_of(error) == TENON_OUT_OF_MEMORY) {
     throw sdk::Error(TENON_OUT_OF_MEMORY, "no device memory for " + std::to_string(size_bytes) + " bytes; the device has " +
@@ -252,10 +256,22 @@ void Device::copy(const tenon_copy& copy, sdk::Stream& stream) {
   } else {
     const Place from = addresses_.find(copy.source, bytes), to = addresses_.find(copy.destination, bytes);
     if (from.buffer == to.buffer && from.offset == to.offset) return;
+    if (from.owner != to.owner) return copy_between_contexts(from, to, bytes, queue);
     check(api().clEnqueueCopyBuffer(queue, from.buffer, to.buffer, from.offset, to.offset, bytes, 0, nullptr, nullptr),
           "clEnqueueCopyBuffer");
   }
   check(api().clFlush(queue), "clFlush");
+}
+
+/// Buffers of two contexts have no direct path: the bytes go through the host, inside the call.
+void Device::copy_between_contexts(const Place& from, const Place& to, std::uint64_t size_bytes, cl_command_queue queue) {
+  void* const bytes = host.allocate(size_bytes);
+  if (bytes == nullptr) throw sdk::Error(TENON_OUT_OF_MEMORY, "no host memory for " + std::to_string(size_bytes) + " bytes");
+  cl_int error =
+      api().clEnqueueReadBuffer(from.owner->memory_queue_, from.buffer, CL_TRUE, from.offset, size_bytes, bytes, 0, nullptr, nullptr);
+  if (error == CL_SUCCESS) error = api().clEnqueueWriteBuffer(queue, to.buffer, CL_TRUE, to.offset, size_bytes, bytes, 0, nullptr, nullptr);
+  host.release(bytes, size_bytes);
+  check(error, "a copy between devices");
 }
 
 void Device::fill(std::uint64_t address, std::uint64_t size_bytes, std::uint8_t value, sdk::Stream& stream) {

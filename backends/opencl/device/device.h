@@ -76,16 +76,17 @@ class Device final : public sdk::Device {
  private:
   std::uint64_t allocate_buffer(std::uint64_t size_bytes);
   std::uint64_t allocate_pinned(std::uint64_t size_bytes);
+  void copy_between_contexts(const Place& from, const Place& to, std::uint64_t size_bytes, cl_command_queue queue);
 
   const Listed listed_;
   cl_context context_ = nullptr;
   cl_command_queue memory_queue_ = nullptr;  ///< makes drivers allocate, maps pinned memory
-  AddressSpace addresses_;
+  AddressSpace& addresses_ = AddressSpace::shared();
   std::atomic<std::uint64_t> allocated_bytes_{0};
   std::mutex pinned_mutex_;
   std::map<std::uint64_t, cl_mem> pinned_;  ///< by host address
   std::unique_ptr<Programs> programs_;
-  std::atomic<bool> lost_{false};
+  std::atomic<bool> unavailable_{false};
 };
 
 }  // namespace tenon::opencl

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums of products of 8-bit integers, modulo 2^32, less their zero points; requantised where Y is an 8-bit type: A, B and Y are the types.
 #ifdef REQUANTISED
-#define RESULT_PARAMETERS BUFFER(Y, y), BUFFER(int, bias), BUFFER(float, a_scale), BUFFER(float, b_scale), BUFFER(float, y_scale), BUFFER(Y, y_zero_point), const int b_scales
+#define RESULT_PARAMETERS                                                                                  \
+  BUFFER(Y, y), BUFFER(int, bias), BUFFER(float, a_scale), BUFFER(float, b_scale), BUFFER(float, y_scale), \
+      BUFFER(Y, y_zero_point), const int b_scales
 // saturate(round(f32(sum) factor) + y_zero_point), factor = a_scale b_scale / y_scale of this line, each operation rounded to f32
 #pragma OPENCL FP_CONTRACT OFF
 #define STORE(at, sum, line)                                                                     \
@@ -25,7 +27,9 @@
     y[at] = (int)(sum);      \
   }
 #endif
-#define OPERANDS BUFFER(A, a), BUFFER(B, b), BUFFER(A, a_zero_point), BUFFER(B, b_zero_point), const int a_zero_points, const int b_zero_points
+#define OPERANDS                                                               \
+  BUFFER(A, a), BUFFER(B, b), BUFFER(A, a_zero_point), BUFFER(B, b_zero_point), \
+      const int a_zero_points, const int b_zero_points
 #define USE_OPERANDS   \
   USE(A, a);           \
   USE(B, b);           \
@@ -39,7 +43,8 @@ kernel void multiply(const Layout stack, const long m, const long n, const long 
   if (e >= stack.count * size) return;
   const long entry = e / size, i = (e - entry * size) / n, j = e % n;
   const long3 at = place(&stack, entry);
-  const int a_zero = a_zero_point ? a_zero_point[a_zero_points ? i : 0] : 0, b_zero = b_zero_point ? b_zero_point[b_zero_points ? j : 0] : 0;
+  const int a_zero = a_zero_point ? a_zero_point[a_zero_points ? i : 0] : 0;
+  const int b_zero = b_zero_point ? b_zero_point[b_zero_points ? j : 0] : 0;
   const global A *const row = a + at.s0 + i * k;
   const global B *const column = b + at.s1 + j;
   uint sum = 0;

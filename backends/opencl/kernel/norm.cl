@@ -13,8 +13,9 @@
 #define SUM_OF(total) sum_of_lanes(total, width, shared, shared_rests)
 #define NO_SUM ((Sum){0, 0})
 
-// Mean and variance in two passes. Source: Chan, Golub, LeVeque: Algorithms for Computing the Sample Variance (1983), the corrected two-pass
-// algorithm: the second pass measures and subtracts the effect of rounding the mean, which stays in two parts: mean + rest_of_mean.
+// Mean and variance in two passes. Source: Chan, Golub, LeVeque: Algorithms for Computing the Sample Variance (1983), the corrected
+// two-pass algorithm: the second pass measures and subtracts the effect of rounding the mean, which stays in two parts:
+// mean + rest_of_mean.
 #define STATISTICS                                                                   \
   Sum sum = NO_SUM, squares = NO_SUM;                                                \
   FOR_EACH sum = added(sum, x[i]); }                                                 \

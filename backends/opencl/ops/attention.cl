@@ -36,7 +36,7 @@ kernel void attention_scores(const Heads a, const long count, BUFFER(T, scores),
 }
 
 #define IS_GREATER(a, b) ((a) > (b))  // NaN is skipped; it propagates through its exponential
-BEST_OF_LANES(greatest_of_lanes, T, IS_GREATER)
+BEST_OF_LANES(max_of_lanes, T, IS_GREATER)
 // scores = exp(scores - their maximum) / their sum, or all 0.
 kernel void attention_probabilities(const Heads a, const long rows, const uint width, BUFFER(T, scores), BUFFER(T, log_sum)) {
   local T shared[GROUP_SIZE], shared_rests[GROUP_SIZE];
@@ -48,7 +48,7 @@ kernel void attention_probabilities(const Heads a, const long rows, const uint w
   for (long l = first; l < terms; l += width) {
     if (IS_GREATER(own[l], largest)) largest = own[l];
   }
-  largest = greatest_of_lanes(largest, width, shared);
+  largest = max_of_lanes(largest, width, shared);
   const T centre = largest == -INFINITY ? 0 : largest;
   Sum sum = {0, 0};
   for (long l = first; l < terms; l += width) sum = added(sum, exp(own[l] - centre));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Columns (n, (c, taps), windows) of images (n, c, size).
-#define DIMENSIONS const long taps = w.kernel_size[0] * w.kernel_size[1], windows = w.count[0] * w.count[1], elements = w.size[0] * w.size[1];
+#define DIMENSIONS                                          \
+  const long taps = w.kernel_size[0] * w.kernel_size[1];    \
+  const long windows = w.count[0] * w.count[1], elements = w.size[0] * w.size[1];
 kernel void im2col(const Windows w, const long count, BUFFER(T, y), BUFFER(T, x)) {
   USE(T, y);
   USE(T, x);

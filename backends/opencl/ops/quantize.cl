@@ -27,8 +27,8 @@ kernel void dequantize_linear(const Layout layout, BUFFER(T, y), BUFFER(Q, x), B
 
 #define IS_GREATER(a, b) ((a) > (b))
 #define IS_LESS(a, b) ((a) < (b))
-BEST_OF_LANES(greatest_of_lanes, T, IS_GREATER)
-BEST_OF_LANES(least_of_lanes, T, IS_LESS)
+BEST_OF_LANES(max_of_lanes, T, IS_GREATER)
+BEST_OF_LANES(min_of_lanes, T, IS_LESS)
 // One work-group: scale and zero_point of the range of x and 0.
 kernel void range_of(const long count, BUFFER(T, scale), BUFFER(uchar, zero_point), BUFFER(T, x)) {
   local T shared[GROUP_SIZE];
@@ -40,8 +40,8 @@ kernel void range_of(const long count, BUFFER(T, scale), BUFFER(uchar, zero_poin
     if (x[i] < low) low = x[i];
     if (x[i] > high) high = x[i];
   }
-  low = least_of_lanes(low, GROUP_SIZE, shared);
-  high = greatest_of_lanes(high, GROUP_SIZE, shared);
+  low = min_of_lanes(low, GROUP_SIZE, shared);
+  high = max_of_lanes(high, GROUP_SIZE, shared);
   if (get_local_id(0) != 0) return;
   const T range = high - low, step = (range == 0 ? 1 : range) / 255;
   *scale = step;

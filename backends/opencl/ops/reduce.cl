@@ -24,8 +24,8 @@ static inline UNSIGNED SUM_OF(UNSIGNED own, uint width, local T *shared) {
 #endif
 #define IS_GREATER(a, b) ((a) > (b) || (a) != (a))
 #define IS_LESS(a, b) ((a) < (b) || (a) != (a))
-BEST_OF_LANES(greatest_of_lanes, T, IS_GREATER)
-BEST_OF_LANES(least_of_lanes, T, IS_LESS)
+BEST_OF_LANES(max_of_lanes, T, IS_GREATER)
+BEST_OF_LANES(min_of_lanes, T, IS_LESS)
 static inline T product_of_lanes(T own, uint width, local T *shared) {
   const uint item = get_local_id(0), lane = item & (width - 1);
   barrier(CLK_LOCAL_MEM_FENCE);
@@ -73,12 +73,12 @@ REDUCE(prod, {
 REDUCE(max, {
   T best = terms > 0 ? line[0] : 0;
   FOR_EACH(if (IS_GREATER(v, best)) best = v)
-  result = greatest_of_lanes(best, width, shared);
+  result = max_of_lanes(best, width, shared);
 })
 REDUCE(min, {
   T best = terms > 0 ? line[0] : 0;
   FOR_EACH(if (IS_LESS(v, best)) best = v)
-  result = least_of_lanes(best, width, shared);
+  result = min_of_lanes(best, width, shared);
 })
 #ifdef T_FLOATING
 SUM(mean, v, sum / reduced.count)
@@ -88,7 +88,7 @@ SUM(sum_square, v * v, sum)
 REDUCE(l2, {
   T largest = 0;
   FOR_EACH(if (IS_GREATER(fabs(v), largest)) largest = fabs(v))
-  largest = greatest_of_lanes(largest, width, shared);
+  largest = max_of_lanes(largest, width, shared);
   const bool plain = largest > 0 && isfinite(largest);
   const int exponent = plain ? ilogb(largest) : 0;
   Sum total = NO_SUM;
@@ -100,7 +100,7 @@ REDUCE(l2, {
 REDUCE(log_sum_exp, {
   T largest = -INFINITY;
   FOR_EACH(if (IS_GREATER(v, largest)) largest = v)
-  largest = greatest_of_lanes(largest, width, shared);
+  largest = max_of_lanes(largest, width, shared);
   Sum total = NO_SUM;
   FOR_EACH(ADD(total, exp(v - largest)))
   const T sum = SUM_OF_LANES(total);

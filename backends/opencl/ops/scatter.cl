@@ -21,7 +21,8 @@ static inline T reduced(int reduction, T a, T b) {
   }
 }
 
-// Along the axis: n indices per line of updates with stride `index_step`. `lines` maps a line to its first update and to its element 0 of y.
+// Along the axis: n indices per line of updates with stride `index_step`. `lines` maps a line to its first update and to its element 0
+// of y.
 kernel void scatter_elements(INDICES, const Layout lines, const long updates, const long index_step, const long step, const int reduction,
                              BUFFER(T, y), BUFFER(T, update)) {
   USE(T, y);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lines of n elements, `inner` apart. y may be x, dx may be dy or y: a work-item writes only elements that it alone reads afterwards.
 #define IS_GREATER(a, b) ((a) > (b))  // NaN is skipped; it propagates through its exponential
-BEST_OF_LANES(greatest_of_lanes, T, IS_GREATER)
+BEST_OF_LANES(max_of_lanes, T, IS_GREATER)
 #define LINE                                                                                  \
   local T shared[GROUP_SIZE], shared_rests[GROUP_SIZE];                                       \
   const long row = get_global_id(0) / width, first = get_local_id(0) & (width - 1);           \
@@ -19,7 +19,7 @@ BEST_OF_LANES(greatest_of_lanes, T, IS_GREATER)
     USE(T, x);                                                             \
     T largest = -INFINITY;                                                 \
     FOR_EACH if (IS_GREATER(x[i], largest)) largest = x[i]; }              \
-    largest = greatest_of_lanes(largest, width, shared);                   \
+    largest = max_of_lanes(largest, width, shared);                   \
     FOR_EACH sum = added(sum, exp(x[i] - largest)); }                      \
     const T total = sum_of_lanes(sum, width, shared, shared_rests);        \
     FOR_EACH y[i] = result; }                                              \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The classification loss on raw scores (N, C, inner), and its gradient. `shares` are pairs (loss, weight), one for each position.
 #define IS_GREATER(a, b) ((a) > (b))
-BEST_OF_LANES(greatest_of_lanes, T, IS_GREATER)
+BEST_OF_LANES(max_of_lanes, T, IS_GREATER)
 #define TARGETS BUFFER(LABEL, labels), BUFFER(T, weights), const long classes, const int ignores, const long ignored, FAULT
 // The label of a position; -1 if it is ignored, or no class, which is a fault.
 #define LABEL_AT(result, position)                                        \
@@ -31,7 +31,7 @@ kernel void loss_of_positions(const long positions, const long inner, const uint
   for (long c = first; c < terms; c += width) {
     if (IS_GREATER(scores[begin + c * inner], largest)) largest = scores[begin + c * inner];
   }
-  largest = greatest_of_lanes(largest, width, shared);
+  largest = max_of_lanes(largest, width, shared);
   Sum sum = NO_SUM;
   for (long c = first; c < terms; c += width) sum = added(sum, exp(scores[begin + c * inner] - largest));
   const T log_sum = log(SUM_OF(sum));

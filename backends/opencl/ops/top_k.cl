@@ -6,8 +6,8 @@ static inline bool comes_before(T a, long i, T b, long j, int largest) {
   return !(largest ? IS_LARGER(b, a) : IS_LARGER(a, b)) && i < j;
 }
 
-kernel void top_k(const long lines, const long n, const long inner, const long k, const int largest, BUFFER(T, values), BUFFER(long, indices),
-                  BUFFER(T, x)) {
+kernel void top_k(const long lines, const long n, const long inner, const long k, const int largest, BUFFER(T, values),
+                  BUFFER(long, indices), BUFFER(T, x)) {
   USE(T, values);
   USE(long, indices);
   USE(T, x);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of rnn, gru and lstm. x (T, B, I), w (D, G H, I), r (D, G H, H), b (D, 2 G H), states (D, B, H), y (T, D, B, H), gates (T, B, D, n H).
+// Steps of rnn, gru and lstm. x (T, B, I), w (D, G H, I), r (D, G H, H), b (D, 2 G H), states (D, B, H), y (T, D, B, H),
+// gates (T, B, D, n H).
 // A work-item has unit u of sequence i in direction d. `inputs` (T, B, D, G H) are the products x w' of all steps.
 typedef struct {
   long steps, batch, directions, units, gates;
@@ -22,7 +23,8 @@ static inline T state_before(const Layer *l, const global T *y, const global T *
   return h0 ? h0[(d * l->batch + i) * l->units + u] : 0;
 }
 // h r' + br + bw of unit u of gate g, h the state of sequence i.
-static inline T from_state(const Layer *l, const global T *h, const global T *r, const global T *b, long d, long i, long g, long u, int with_bw) {
+static inline T from_state(const Layer *l, const global T *h, const global T *r, const global T *b, long d, long i, long g, long u,
+                           int with_bw) {
   const global T *const row = r + ((d * l->gates + g) * l->units + u) * l->units, *const own = h + (d * l->batch + i) * l->units;
   T sum = b ? b[((d * 2 + 1) * l->gates + g) * l->units + u] + (with_bw ? b[(d * 2 * l->gates + g) * l->units + u] : 0) : 0;
   for (long k = 0; k < l->units; ++k) sum = fma(own[k], row[k], sum);
@@ -42,7 +44,9 @@ kernel void begin_states(const long count, BUFFER(T, state), BUFFER(T, given), B
   PUT(last, i, v);  // the result where there are no steps
 }
 
-#define STEP const Layer l, const long step, BUFFER(T, next), BUFFER(T, h), BUFFER(T, inputs), BUFFER(T, r), BUFFER(T, b), BUFFER(T, y), BUFFER(T, y_h)
+#define STEP                                                                                                            \
+  const Layer l, const long step, BUFFER(T, next), BUFFER(T, h), BUFFER(T, inputs), BUFFER(T, r), BUFFER(T, b), BUFFER(T, y), \
+      BUFFER(T, y_h)
 #define USE_STEP  \
   USE(T, next);   \
   USE(T, h);      \
@@ -158,7 +162,9 @@ kernel void lstm_slopes(GRAD_STEP, BUFFER(T, dc), BUFFER(T, gates), BUFFER(T, ce
 static inline T to_state(const Layer *l, const global T *d_gates, const global T *r, long t, long d, long i, long begin, long end, long u) {
   const global T *const own = d_gates + (((t * l->batch + i) * l->directions + d) * l->gates) * l->units;
   T sum = 0;
-  for (long row = begin * l->units; row < end * l->units; ++row) sum = fma(own[row], r[(d * l->gates * l->units + row) * l->units + u], sum);
+  for (long row = begin * l->units; row < end * l->units; ++row) {
+    sum = fma(own[row], r[(d * l->gates * l->units + row) * l->units + u], sum);
+  }
   return sum;
 }
 kernel void state_slopes(const Layer l, const long step, BUFFER(T, d_gates), BUFFER(T, r), BUFFER(T, dh)) {
@@ -226,8 +232,8 @@ kernel void bias_slopes(const Layer l, const long half_of, BUFFER(T, db), BUFFER
 }
 
 // dr for the gates [begin, end). The factor of r is the state before the step; with `gates` it is r h, kept as their fourth.
-kernel void recurrent_slopes(const Layer l, const long begin, const long end, BUFFER(T, dr), BUFFER(T, d_gates), BUFFER(T, y), BUFFER(T, h0),
-                             BUFFER(T, gates)) {
+kernel void recurrent_slopes(const Layer l, const long begin, const long end, BUFFER(T, dr), BUFFER(T, d_gates), BUFFER(T, y),
+                             BUFFER(T, h0), BUFFER(T, gates)) {
   USE(T, dr);
   USE(T, d_gates);
   USE(T, y);
