@@ -87,7 +87,7 @@ TEST_CASE_FIXTURE(InFolder, "loading: a backend is replaced by its file as it is
   CHECK_ERROR_CONTAINS("there is no such file", context.reload_backend("reference"));
   CHECK(context.state()->services.size() == services);  // nothing of the failed ones is left
   CHECK((code() == second));
-  CHECK_ERROR("reload_backend: no backend 'cuda' is in use; in use: openblas, reference", context.reload_backend("cuda"));
+  CHECK_ERROR_CONTAINS("reload_backend: no backend 'cuda' is in use; in use: openblas, ", context.reload_backend("cuda"));
 }
 
 TEST_CASE("loading: options of a misspelt backend are an error, those of an absent one a warning") {
@@ -117,7 +117,7 @@ TEST_CASE_FIXTURE(InFolder, "loading: auto warns once, with the reason, if it is
   folder.write(backend_file("better"), "not a library");
   Config config = warning_config("auto");
   config.backends.search = {folder.path()};
-  config.backends.deny = {"openblas", "cuda"};  // of the folder next to this program
+  config.backends.deny = {"openblas", "cuda", "opencl"};  // of the folder next to this program
   const LogFile log(config);
   const Context context(config);
   CHECK(context.default_device().name() == "reference:0");
