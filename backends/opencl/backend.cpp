@@ -16,7 +16,7 @@ constexpr tenon_option options[] = {
     {"icd_loader", TENON_OPTION_STRING, 0, "libOpenCL.so.1", nullptr, 0, 0,
      "the OpenCL ICD loader: a path, or a name for the dynamic loader"},
     {"clblast", TENON_OPTION_STRING, 0, "libclblast.so.1", nullptr, 0, 0,
-     "CLBlast, for products and BLAS: a path, or a name for the dynamic loader"},
+     "CLBlast, for large products: a path, or a name for the dynamic loader"},
     {"program_cache", TENON_OPTION_CHOICE, 0, "on", "on|off", 0, 0,
      "on: compiled kernels are kept in the cache folder for later processes"},
 };
@@ -64,7 +64,7 @@ const sdk::BackendSpec& spec() {
       .vendor = "Tenon",
       .description = "devices of any vendor: OpenCL 1.2 to 3.0, CLBlast",
       .requirements =
-          "the OpenCL ICD loader (libOpenCL.so.1) and a driver for OpenCL 1.2 or later; for products and BLAS CLBlast (libclblast.so.1)",
+          "the OpenCL ICD loader (libOpenCL.so.1) and a driver for OpenCL 1.2 or later; for large products CLBlast (libclblast.so.1)",
       .priority = 10,
       .flags = 0,
       .options = options,

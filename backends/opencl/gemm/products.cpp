@@ -15,7 +15,7 @@ struct Matrices {
   std::int64_t m, n, k, a_row, a_column, b_row, b_column;
 };
 
-/// Below this number of multiplications per entry CLBlast's several launches cost more than they save.
+/// Smaller products are one launch of our own kernel: CLBlast makes several. The limit is a guess, not measured.
 constexpr std::int64_t min_multiplications = 64 * 64 * 64;
 
 template <class T>

@@ -46,15 +46,15 @@ void max_pool_grad(const sdk::Call& call) {
       .over(planes);
 }
 
-/// The sum of each window, divided by the number of its elements inside the padded image, or inside x.
+/// Runs a kernel of average pooling over the elements of its result. `image` and `windows`: x and y, or their gradients.
 template <class T>
-void average_pool(const sdk::Call& call) {
+void average(const sdk::Call& call, const char* kernel, const sdk::Operand& image, const sdk::Operand& windows) {
   const auto& a = call.attr<tenon_attributes_window>();
   const std::int64_t count = call.outputs[0].count;
   if (count == 0) return;
-  Windows w = windows_of(a, call.inputs[0]);
-  set_spatial(w.count, call.outputs[0]);
-  Launch(call, sources::pool, "average_pool", types<T>())
+  Windows w = windows_of(a, image);
+  set_spatial(w.count, windows);
+  Launch(call, sources::pool, kernel, types<T>())
       .value(w)
       .value(count)
       .out(call, 0)
@@ -63,20 +63,14 @@ void average_pool(const sdk::Call& call) {
       .over(count);
 }
 
+/// The sum of each window, divided by the number of its elements inside the padded image, or inside x.
+template <class T>
+void average_pool(const sdk::Call& call) {
+  average<T>(call, "average_pool", call.inputs[0], call.outputs[0]);
+}
 template <class T>
 void average_pool_grad(const sdk::Call& call) {
-  const auto& a = call.attr<tenon_attributes_window>();
-  const std::int64_t count = call.outputs[0].count;
-  if (count == 0) return;
-  Windows w = windows_of(a, call.outputs[0]);
-  set_spatial(w.count, call.inputs[0]);
-  Launch(call, sources::pool, "average_pool_grad", types<T>())
-      .value(w)
-      .value(count)
-      .out(call, 0)
-      .in(call, 0)
-      .value(static_cast<cl_int>(a.count_include_pad))
-      .over(count);
+  average<T>(call, "average_pool_grad", call.outputs[0], call.inputs[0]);
 }
 
 constexpr sdk::Traits traits{.refuse = refuse_volumes};
