@@ -2,7 +2,8 @@
 # FindOpenBLASSerial: OpenBLAS without threads of its own, as a static archive (Debian: libopenblas-serial-dev; for Windows:
 # tools/windows-dependencies).
 #
-#   OpenBLAS::serial               imported target: archive, cblas.h, and a lock that makes it safe to call from several threads
+#   OpenBLAS::serial               imported target: archive, cblas.h, a lock that makes it safe to call from several threads, and the
+#                                  choice of kernels for processors that it does not know
 #   OpenBLASSerial_LIBRARY         the archive
 #   OpenBLASSerial_INCLUDE_DIR     the folder of its cblas.h
 #
@@ -41,4 +42,11 @@ if(OpenBLASSerial_FOUND AND NOT TARGET OpenBLAS::serial)
     INTERFACE_SOURCES "${CMAKE_CURRENT_LIST_DIR}/openblas_serial/lock.cpp;${CMAKE_CURRENT_LIST_DIR}/openblas_serial/${TENON_SYSTEM}/memory.cpp"
     INTERFACE_LINK_OPTIONS "-Wl,--wrap=blas_memory_alloc;-Wl,--wrap=blas_memory_free"
     INTERFACE_LINK_LIBRARIES "Threads::Threads;m")
+  # An archive with the kernels of several processors chooses among them when it is loaded.
+  file(STRINGS ${OpenBLASSerial_LIBRARY} _choice REGEX "^gotoblas_dynamic_init$" LIMIT_COUNT 1)
+  if(_choice)
+    set_property(TARGET OpenBLAS::serial APPEND PROPERTY INTERFACE_SOURCES "${CMAKE_CURRENT_LIST_DIR}/openblas_serial/processor.cpp")
+    set_property(TARGET OpenBLAS::serial APPEND PROPERTY INTERFACE_LINK_OPTIONS "-Wl,--wrap=gotoblas_dynamic_init;-Wl,--wrap=getenv")
+  endif()
+  unset(_choice)
 endif()
