@@ -76,10 +76,10 @@ class Ranks {
     }
     const std::string refusal = join();
     if (refusal.empty()) return;
-    const std::string text = fmt::format("{} ranks on {} devices: {}", size, device_count, refusal);
     close();
-    if (device_count >= size) fail(text);
-    throw NotRun(text);
+    if (device_count >= size) fail(fmt::format("{} ranks on {} devices: {}", size, device_count, refusal));
+    // Without the refusal: libraries mention addresses, and equal reasons are listed once.
+    throw NotRun(fmt::format("{} ranks need as many devices of the backend, which has {}", size, device_count));
   }
   ~Ranks() { close(); }
   Ranks(const Ranks&) = delete;
