@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // list_devices.cpp - what the platforms offer, without opening anything.
 #include <algorithm>
-#include <cstdio>
 #include <string>
 #include <string_view>
 
@@ -56,7 +55,6 @@ sdk::DeviceDescription describe(cl_device_id device, const std::string& platform
   const std::string extensions = text(device, CL_DEVICE_EXTENSIONS), version = text(device, CL_DEVICE_VERSION);
   const cl_device_type type = fact<cl_device_type>(device, CL_DEVICE_TYPE);
   found.kind = (type & CL_DEVICE_TYPE_CPU) != 0 ? TENON_DEVICE_CPU : TENON_DEVICE_GPU;
-  std::sscanf(version.c_str(), "OpenCL %u.%u", &found.compute_major, &found.compute_minor);
   found.clock_khz = fact<cl_uint>(device, CL_DEVICE_MAX_CLOCK_FREQUENCY) * 1000;
   found.name = text(device, CL_DEVICE_NAME);
   found.identity = identity_of(device, extensions, platform, index);

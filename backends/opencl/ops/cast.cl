@@ -38,7 +38,7 @@ static inline ushort bf16_bits(float x) {
 }
 
 #if defined(T_FLOATING) || defined(T_F16) || defined(T_BF16)
-#define TO_INTEGER(type, x) convert_##type##_sat_rtz(x)
+#define TO_INTEGER(type, x) (x != x ? (type)0 : convert_##type##_sat_rtz(x))  // some drivers convert NaN to the smallest integer
 #else
 #define TO_INTEGER(type, x) (type)(x)
 #endif
