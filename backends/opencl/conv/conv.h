@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// conv.h - the terms of a convolution, for ops/conv.cl.
+// conv/conv.h - the terms of a convolution, for ops/conv.cl.
 #pragma once
 
 #include <tenon/sdk/kernel.h>

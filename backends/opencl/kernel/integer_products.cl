@@ -52,7 +52,7 @@ kernel void multiply(const Layout stack, const long m, const long n, const long 
   STORE(e, sum, j)
 }
 
-// kernel/conv.h
+// conv/conv.h
 typedef struct {
   long channels, filters, group_channels, group_filters;
 } Groups;

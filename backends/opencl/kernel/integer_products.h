@@ -8,7 +8,7 @@
 #include <tenon/sdk/kernel.h>
 
 #include "gemm/stacks.h"
-#include "kernel/conv.h"
+#include "conv/conv.h"
 
 namespace tenon::opencl {
 

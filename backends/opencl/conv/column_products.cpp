@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conv/column_products.h"
+
+#include <algorithm>
+
+#include <tenon/sdk/scratch_arena.h>
+
+#include "gemm/products.h"
+#include "kernel/copy.h"
+
+namespace tenon::opencl {
+namespace {
+
+constexpr std::int64_t columns_limit_bytes = std::int64_t{64} << 20;
+/// For each group there are products of their own.
+constexpr std::int64_t max_groups = 4;
+constexpr std::int64_t min_multiplications = 64 * 64 * 64;  // per image, as of a product by CLBlast
+constexpr std::int64_t int_limit = std::int64_t{1} << 30;   // of what the kernels count as int
+
+/// The numbers of a convolution as matrices of one image and group: filters x lines times lines x windows.
+struct Sizes {
+  std::int64_t lines, windows, all_lines, x_elements, y_elements;
+
+  explicit Sizes(const ConvTerms& t)
+      : lines(t.groups.group_channels * t.windows.taps()),
+        windows(t.windows.windows()),
+        all_lines(t.groups.channels * t.windows.taps()),
+        x_elements(t.groups.channels * t.windows.elements()),
+        y_elements(t.groups.filters * windows) {}
+};
+
+/// Whether an image is its own matrix of columns.
+bool is_pointwise(const Windows& w) {
+  for (int d = 0; d < 2; ++d) {
+    if (w.kernel[d] != 1 || w.stride[d] != 1 || w.before[d] != 0 || w.after[d] != 0) return false;
+  }
+  return true;
+}
+
+std::int64_t images_at_once(const ConvTerms& terms, std::size_t element_size) {
+  const Sizes sizes(terms);
+  const std::int64_t bytes = (sizes.all_lines * sizes.windows + sizes.y_elements) * static_cast<std::int64_t>(element_size);
+  return std::clamp<std::int64_t>(columns_limit_bytes / bytes, 1, terms.batch);
+}
+
+sdk::MatrixView matrix(std::int64_t rows, std::int64_t columns) {
+  return {rows, columns, columns, 1};
+}
+
+/// Scratch memory: the columns of some images, and for the gradient of the filters dy with its images next to each other.
+template <class T>
+struct Memory {
+  sdk::ScratchArena arena;
+  std::int64_t images;
+  T *columns, *dy;
+
+  Memory(void* scratch, const ConvTerms& terms)
+      : arena(scratch),
+        images(images_at_once(terms, sizeof(T))),
+        columns(arena.allocate<T>(images * Sizes(terms).all_lines * Sizes(terms).windows)),
+        dy(arena.allocate<T>(images * Sizes(terms).y_elements)) {}
+};
+
+/// Lays out the columns of `images` images.
+template <class T>
+void make_columns(const sdk::Call& call, const ConvTerms& terms, std::int64_t images, const T* x, T* columns, std::int64_t line_stride,
+                  std::int64_t image_stride) {
+  const Sizes sizes(terms);
+  const std::int64_t count = images * sizes.all_lines * sizes.windows;
+  Launch(call, sources::columns, "columns", types<T>())
+      .value(terms.windows)
+      .value(static_cast<std::int32_t>(count))
+      .value(static_cast<std::int32_t>(terms.groups.channels))
+      .value(line_stride)
+      .value(image_stride)
+      .address(columns)
+      .address(x)
+      .over(count);
+}
+
+/// y[n] = a b[n] for the images n and each group: a has `rows` rows for a group, which follow each other. Strides are from image to image,
+/// of all groups.
+template <class T>
+void multiply_images(const sdk::Call& call, std::int64_t groups, std::int64_t images, const sdk::MatrixView& a_view, const T* a,
+                     std::int64_t a_group, const sdk::MatrixView& b_view, const T* b, T* y) {
+  const std::int64_t b_group = b_view.rows * b_view.columns, y_group = a_view.rows * b_view.columns;
+  Product<T> product;
+  product.a_view = a_view;
+  product.b_view = b_view;
+  const std::int64_t batch = groups == 1 ? images : 1;
+  product.batch = collapse<2>(&batch, 1, {sdk::Strides{0}, sdk::Strides{b_group}});
+  for (std::int64_t entry = 0; entry < images * groups / batch; ++entry) {
+    product.a = a + entry % groups * a_group;
+    product.b = b + entry * b_group;
+    product.y = y + entry * y_group;
+    multiply(stream_of(call), product);
+  }
+}
+
+/// Calls body(first image, number of images) for parts of the batch.
+template <class Body>
+void for_parts(const ConvTerms& terms, std::int64_t images, const Body& body) {
+  for (std::int64_t first = 0; first < terms.batch; first += images) body(first, std::min(images, terms.batch - first));
+}
+
+}  // namespace
+
+bool by_products(const ConvTerms& terms) {
+  const Sizes sizes(terms);
+  const std::int64_t groups = terms.groups.channels / std::max<std::int64_t>(terms.groups.group_channels, 1);
+  if (terms.batch == 0 || groups < 1 || groups > max_groups) return false;
+  if (sizes.lines < 8 || terms.groups.group_filters < 8 || sizes.windows < 8) return false;
+  if (sizes.lines * terms.groups.group_filters * sizes.windows < min_multiplications) return false;
+  return sizes.all_lines * sizes.windows < int_limit && sizes.x_elements < int_limit && sizes.y_elements < int_limit;
+}
+
+std::size_t column_bytes(const ConvTerms& terms, std::size_t element_size) {
+  if (!by_products(terms)) return 0;
+  return element_size == sizeof(float) ? Memory<float>(nullptr, terms).arena.required_bytes()
+                                       : Memory<double>(nullptr, terms).arena.required_bytes();
+}
+
+template <class T>
+void conv_by_products(const sdk::Call& call, const ConvTerms& terms) {
+  const Sizes sizes(terms);
+  const Memory<T> memory(call.scratch, terms);
+  const std::int64_t groups = terms.groups.channels / terms.groups.group_channels;
+  for_parts(terms, memory.images, [&](std::int64_t first, std::int64_t images) {
+    const T* columns = call.input<T>(0) + first * sizes.x_elements;
+    if (!is_pointwise(terms.windows)) {
+      make_columns(call, terms, images, columns, memory.columns, sizes.windows, sizes.all_lines * sizes.windows);
+      columns = memory.columns;
+    }
+    T* const y = call.output<T>(0) + first * sizes.y_elements;
+    multiply_images(call, groups, images, matrix(terms.groups.group_filters, sizes.lines), call.input<T>(1),
+                    terms.groups.group_filters * sizes.lines, matrix(sizes.lines, sizes.windows), columns, y);
+    if (!call.has_input(2)) return;
+    const std::int64_t count = images * sizes.y_elements;
+    Launch launch(call, sources::columns, "add_bias", types<T>());
+    launch.value(static_cast<std::int32_t>(count)).value(static_cast<std::int32_t>(terms.groups.filters));
+    launch.value(static_cast<std::int32_t>(sizes.windows)).address(y).in(call, 2).over(count);
+  });
+}
+
+template <class T>
+void input_grad_by_products(const sdk::Call& call, const ConvTerms& terms) {
+  const Sizes sizes(terms);
+  const Memory<T> memory(call.scratch, terms);
+  const std::int64_t groups = terms.groups.channels / terms.groups.group_channels;
+  const bool in_place = is_pointwise(terms.windows) && !call.has_input(2);
+  for_parts(terms, memory.images, [&](std::int64_t first, std::int64_t images) {
+    T* const dx = call.output<T>(0) + first * sizes.x_elements;
+    T* const columns = in_place ? dx : memory.columns;
+    multiply_images(call, groups, images, matrix(terms.groups.group_filters, sizes.lines).transposed(), call.input<T>(1),
+                    terms.groups.group_filters * sizes.lines, matrix(terms.groups.group_filters, sizes.windows),
+                    call.input<T>(0) + first * sizes.y_elements, columns);
+    if (in_place) return;
+    const std::int64_t count = images * sizes.x_elements;
+    Launch launch(call, sources::columns, "sum_columns", types<T>());
+    launch.value(terms.windows).value(static_cast<std::int32_t>(count)).value(static_cast<std::int32_t>(terms.groups.channels));
+    launch.address(dx).address(columns).in(call, 2).over(count);
+  });
+}
+
+template <class T>
+void weight_grad_by_products(const sdk::Call& call, const ConvTerms& terms) {
+  const Sizes sizes(terms);
+  const Memory<T> memory(call.scratch, terms);
+  const std::int64_t groups = terms.groups.channels / terms.groups.group_channels, filters = terms.groups.group_filters;
+  for_parts(terms, memory.images, [&](std::int64_t first, std::int64_t images) {
+    // Images next to each other, so that one product sums over all of their windows.
+    const std::int64_t places = images * sizes.windows;
+    make_columns(call, terms, images, call.input<T>(1) + first * sizes.x_elements, memory.columns, places, sizes.windows);
+    const std::int64_t shape[3] = {terms.groups.filters, images, sizes.windows};
+    copy_strided(call, shape, 3, call.input<T>(0) + first * sizes.y_elements, sdk::Strides{sizes.windows, sizes.y_elements, 1}, memory.dy,
+                 sdk::Strides{places, sizes.windows, 1});
+    for (std::int64_t g = 0; g < groups; ++g) {
+      Product<T> product;
+      product.a_view = matrix(filters, places);
+      product.b_view = matrix(sizes.lines, places).transposed();
+      product.a = memory.dy + g * filters * places;
+      product.b = memory.columns + g * sizes.lines * places;
+      product.y = call.output<T>(0) + g * filters * sizes.lines;
+      product.beta = first == 0 ? T(0) : T(1);
+      multiply(stream_of(call), product);
+    }
+  });
+}
+
+template void conv_by_products<float>(const sdk::Call&, const ConvTerms&);
+template void conv_by_products<double>(const sdk::Call&, const ConvTerms&);
+template void input_grad_by_products<float>(const sdk::Call&, const ConvTerms&);
+template void input_grad_by_products<double>(const sdk::Call&, const ConvTerms&);
+template void weight_grad_by_products<float>(const sdk::Call&, const ConvTerms&);
+template void weight_grad_by_products<double>(const sdk::Call&, const ConvTerms&);
+
+}  // namespace tenon::opencl
