@@ -164,7 +164,10 @@ void run(const Queue& queue, Routine routine, Slot slot, std::uint64_t dtypes, c
     throw Error(Status::cancelled, fmt::format("{} on '{}': cancelled before the call", name_of(routine), queue.device().name()));
   }
   exec::ErrorText error;
-  const tenon_status status = slot(&call, &record, error);
+  const tenon_status status = [&] {
+    const auto lock = queue.device().state()->submission(call.stream);
+    return slot(&call, &record, error);
+  }();
   if (status != TENON_OK) exec::check(status, error, fmt::format("{} on '{}'", name_of(routine), queue.device().name()));
 }
 

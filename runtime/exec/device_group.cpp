@@ -64,6 +64,7 @@ tenon_event* DeviceGroup::make_event() {
 }
 
 void DeviceGroup::record(tenon_event* event, tenon_stream* on) {
+  const auto lock = device_->submission(on);
   call("event_record", device_->table.event_record(event, on, error_));
 }
 
@@ -111,7 +112,10 @@ void DeviceGroup::begin(std::uint64_t address, std::uint64_t count, DType dtype)
 void DeviceGroup::finish() {
   const Sum& sum = sums_[finished_];
   record(sum.wait_begin, device_->stream);
-  call("event_wait", device_->table.event_wait(sum.end, device_->stream, error_));
+  {
+    const auto lock = device_->submission(device_->stream);
+    call("event_wait", device_->table.event_wait(sum.end, device_->stream, error_));
+  }
   record(sum.wait_end, device_->stream);
   ++finished_;
 }

@@ -188,7 +188,11 @@ void DeviceState::copy(std::uint32_t direction, std::uint64_t destination, std::
   transfer.peer = peer;
   ErrorText error;
   const auto begin = std::chrono::steady_clock::now();
-  const tenon_status status = table.copy(handle, &transfer, other_stream != nullptr ? other_stream : stream, error);
+  const tenon_status status = [&] {
+    tenon_stream* const to = other_stream != nullptr ? other_stream : stream;
+    const auto lock = submission(to);
+    return table.copy(handle, &transfer, to, error);
+  }();
   if (status != TENON_OK) check(status, error, fmt::format("device '{}': a copy of {} bytes failed", info.name, size_bytes));
   copy_counters->add_copy(direction, size_bytes);
   if (inline_streams()) copy_counters->add_time(direction, since(begin));
@@ -244,8 +248,11 @@ void DeviceState::fill(std::uint64_t address, std::uint64_t size_bytes, std::uin
   check_process();
   if (size_bytes == 0) return;
   ErrorText error;
-  check(table.fill(handle, address, size_bytes, value, stream, error), error,
-        fmt::format("device '{}': filling {} bytes failed", info.name, size_bytes));
+  const tenon_status status = [&] {
+    const auto lock = submission(stream);
+    return table.fill(handle, address, size_bytes, value, stream, error);
+  }();
+  check(status, error, fmt::format("device '{}': filling {} bytes failed", info.name, size_bytes));
   synchronize();
 }
 

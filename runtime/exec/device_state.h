@@ -83,7 +83,14 @@ struct DeviceState final : DeviceMemory, std::enable_shared_from_this<DeviceStat
   /// Copies asynchronously on the device's stream or on `stream`.
   void copy(std::uint32_t direction, std::uint64_t destination, std::uint64_t source, std::uint64_t size_bytes,
             tenon_device* peer = nullptr, tenon_stream* other_stream = nullptr);
+  /// Waits for what has been submitted to the device's stream; others may submit meanwhile.
   void synchronize();
+  /// To be held during each call that submits to a stream of the device, or records or awaits an event on it. The programs, copies and BLAS
+  /// calls of several threads share `stream`, and a backend gets one call on it at a time. Other streams belong to one thread at a time,
+  /// and streams that work inside of the call have nothing to guard: nothing is locked for these.
+  [[nodiscard]] std::unique_lock<std::mutex> submission(const tenon_stream* to) const {
+    return to != stream || inline_streams() ? std::unique_lock<std::mutex>() : std::unique_lock(submission_);
+  }
   /// The backend's statistics.
   tenon_memory_stats stats();
   /// False in a child of the process that opened the device, if its state does not survive a fork.
@@ -111,6 +118,8 @@ struct DeviceState final : DeviceMemory, std::enable_shared_from_this<DeviceStat
   void trace_copy(std::uint32_t direction, std::uint64_t size_bytes, std::chrono::steady_clock::time_point begin, bool on_other_stream);
   /// Copies on the device's stream and waits.
   void copy_now(std::uint32_t direction, std::uint64_t destination, std::uint64_t source, std::uint64_t size_bytes);
+
+  mutable std::mutex submission_;
 };
 
 }  // namespace tenon::exec

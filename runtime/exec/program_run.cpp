@@ -248,6 +248,7 @@ void Program::State::run_parts(std::uint64_t epoch, bool traced, exec::RunContex
     const tenon_bindings bindings = bind(part, epoch, context.get());
     const std::uint64_t begin_ns = traced ? exec::TraceRecorder::now_ns() : 0;
     const tenon_status status = exec::guarded_call("plan_execute", error, [&] {
+      const auto lock = part.device->submission(part.device->stream);
       return part.device->table.plan_execute(part.plan, &bindings, part.workspace, part.device->stream, error);
     });
     if (status != TENON_OK) fail(status, *part.device, &part);

@@ -122,7 +122,10 @@ bool Replay::record(std::uint64_t parameters_epoch, const std::function<void(ten
 
 tenon_status Replay::replay(std::uint64_t execution_id, tenon_error* error) {
   Entry& entry = entries_.front();
-  const tenon_status status = device_->table.capture->replay(entry.capture, device_->stream, execution_id, error);
+  const tenon_status status = [&] {
+    const auto lock = device_->submission(device_->stream);
+    return device_->table.capture->replay(entry.capture, device_->stream, execution_id, error);
+  }();
   if (status != TENON_OK) {
     drop(entry);
     return status;

@@ -103,6 +103,7 @@ void Event::record(const Stream& stream) {
   }
   state_->device->check_process();
   ErrorText error;
+  const auto lock = state_->device->submission(stream.state_->stream);
   exec::check(state_->device->table.event_record(state_->event, stream.state_->stream, error), error, state_->name());
 }
 
@@ -151,6 +152,7 @@ void Stream::wait(const Event& event) {
   }
   state_->state.check_process();
   ErrorText error;
+  const auto lock = state_->state.submission(state_->stream);
   exec::check(state_->state.table.event_wait(event.state_->event, state_->stream, error), error, event.state_->name());
 }
 

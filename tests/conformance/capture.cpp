@@ -2,7 +2,9 @@
 // The capture block, if offered: recording executes nothing, a replay does what was recorded, and packed parameters stay current.
 #include <fmt/format.h>
 
+#include <atomic>
 #include <cstring>
+#include <future>
 #include <utility>
 #include <vector>
 
@@ -55,8 +57,11 @@ class Recorder {
     ErrorText ignored;
     if (block_.end(stream, &capture_, ignored) != TENON_OK) capture_ = nullptr;
   }
-  void replay(std::uint64_t execution_id = 0) {
+  void submit(std::uint64_t execution_id = 0) {
     expect_ok("capture replay", block_.replay, capture_, context_.device.stream(), execution_id);
+  }
+  void replay(std::uint64_t execution_id = 0) {
+    submit(execution_id);
     expect_ok("stream_synchronize", &Device::synchronize, context_.device);
   }
   void drop() {
@@ -172,6 +177,25 @@ void copies_in_order(CaseContext& context) {
   recorder.replay();
   a.expect({0, 0, 0, 0}, "filled after the copy");
   b.expect({1, 2, 3, 4}, "copied before the fill");
+}
+
+/// One thread waits for a stream while another replays a recording on it.
+void waits_beside_replays(CaseContext& context) {
+  const Net net = relu_net();
+  Numbers x(context, {1, -2, 3, -4}), y(context, {9, 9, 9, 9});
+  const Work work(context, net, {x.memory.address, y.memory.address});
+  Recorder recorder(context);
+  work.execute();
+  work.record(recorder);
+  std::atomic<bool> replays{true};
+  std::future<void> waiting = std::async(std::launch::async, [&] {
+    while (replays) expect_ok("stream_synchronize", context.device.table().stream_synchronize, context.device.stream());
+  });
+  for (int round = 0; round < 500; ++round) recorder.submit();
+  replays = false;
+  waiting.get();
+  synchronize(context);
+  y.expect({1, 0, 3, 0}, "after 500 replays beside a thread that waits");
 }
 
 void begin_and_end_pair(CaseContext& context) {
@@ -307,6 +331,7 @@ std::vector<Case> capture_case_list() {
   };
   add("replays_compute", replays_compute);
   add("copies_in_order", copies_in_order);
+  add("waits_beside_replays", waits_beside_replays);
   add("begin_and_end_pair", begin_and_end_pair);
   add("only_its_stream", only_its_stream);
   add("parameters", parameters);

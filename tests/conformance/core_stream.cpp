@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams and events: work on a stream runs in order, work that waits for an event runs after it, and failures are reported once.
+#include <atomic>
 #include <chrono>
+#include <future>
 #include <limits>
 #include <thread>
 
@@ -56,6 +58,28 @@ void stream_order(CaseContext& context) {
   }
   synchronize(context);
   expect_bytes(all_of(size, 8), download(context, b.address, size), "the last of eight copies on one stream");
+}
+
+/// One thread waits for a stream while another submits to it.
+void waits_beside_submissions(CaseContext& context) {
+  constexpr std::uint64_t size = 1 << 12;
+  constexpr int rounds = 200;
+  const Memory a(context, size), b(context, size);
+  const Stream stream(context);
+  std::atomic<bool> submits{true};
+  std::future<void> waiting = std::async(std::launch::async, [&] {
+    Worker worker(context);
+    while (submits) worker.synchronize(stream);
+  });
+  Worker worker(context);
+  for (int round = 1; round <= rounds; ++round) {
+    worker.fill(a.address, size, round, stream);
+    worker.copy(b.address, a.address, size, stream);
+  }
+  submits = false;
+  waiting.get();
+  worker.synchronize(stream);
+  expect_bytes(all_of(size, rounds), download(context, b.address, size), "the last of 200 copies beside a thread that waits");
 }
 
 /// A chain of executions, copies and fills, each of which reads what the one before it wrote.
@@ -472,6 +496,7 @@ std::vector<Case> core_stream_cases() {
   return core_cases({
       {"stream/empty", empty_stream},
       {"stream/order", stream_order},
+      {"stream/waits_beside_submissions", waits_beside_submissions},
       {"stream/long_chain", long_chain},
       {"stream/cross_wait", cross_wait},
       {"stream/diamond", diamond},

@@ -41,7 +41,7 @@ def call(command, **environment):
 def examine(arguments, entry):
     """The doctor's report is complete, other backends are healthy, and this one is listed."""
     done = call([*arguments.tenon, "doctor", "--plugin", entry.plugin, "--format", "json", "--timeout", "2" if entry.name.startswith("hangs") else "60"])
-    require(done.returncode in (0, 1), f"doctor: exit code {done.returncode}: {done.stdout}{done.stderr}")
+    require(done.returncode in (0, 1) and done.stdout, f"doctor: expected a report and exit code 0 or 1, got {done.returncode}: {done.stdout}{done.stderr}")
     backends = {backend["name"]: backend for backend in json.loads(done.stdout)["backends"]}
     require(backends["reference"]["state"] == "healthy", "doctor: the reference backend is no longer healthy")
     require(entry.name in backends, f"doctor: {entry.name} is not listed")

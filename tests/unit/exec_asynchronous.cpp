@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Errors of asynchronous devices: they are reported by the next synchronization and name op and node.
+#include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <future>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include <tenon/trace.h>
 
@@ -40,6 +44,34 @@ struct Late : WrappedBackend<Late> {
   static void alter(tenon_backend_table& table) {
     table.plan_execute = execute;
     table.stream_synchronize = synchronize;
+  }
+};
+
+/// The reference backend under the name `single`: it finds out whether two threads submit to one stream at the same time.
+struct Single : WrappedBackend<Single> {
+  static constexpr const char* name = "single";
+  static inline std::atomic<int> submitting, overlaps, submissions;
+
+  template <class Call>
+  static tenon_status submit(const Call& call) {
+    if (submitting.fetch_add(1) != 0) ++overlaps;
+    ++submissions;
+    std::this_thread::sleep_for(std::chrono::microseconds(200));  // so that a second thread comes meanwhile
+    const tenon_status status = call();
+    submitting.fetch_sub(1);
+    return status;
+  }
+  static tenon_status execute(tenon_plan* plan, const tenon_bindings* bindings, std::uint64_t workspace, tenon_stream* stream,
+                              tenon_error* error) {
+    return submit([&] { return real->table().plan_execute(plan, bindings, workspace, stream, error); });
+  }
+  static tenon_status copy(tenon_device* device, const tenon_copy* transfer, tenon_stream* stream, tenon_error* error) {
+    return submit([&] { return real->table().copy(device, transfer, stream, error); });
+  }
+  static void alter(tenon_backend_table& table) {
+    table.plan_execute = execute;
+    table.copy = copy;
+    table.capture = nullptr;
   }
 };
 
@@ -150,6 +182,27 @@ TEST_CASE("asynchronous errors: a failure of another program is not attributed t
   CHECK(contains(text, "label 7 at index 1"));
   CHECK(contains(text, "; it is a failure of another program on this device"));
   CHECK_FALSE(contains(text, "node '"));
+}
+
+TEST_CASE("streams: programs and copies of two threads take turns to submit to the stream of their device") {
+  const Context context(test_config());
+  Single::add_to(context);
+  Single::overlaps = 0;
+  Single::submissions = 0;
+  Graph graph;
+  const Value x = graph.input("x", DType::f32, {64});
+  graph.output("y", ops::tanh(x));
+  ProgramOptions options;
+  options.device = "single:0";
+  const auto work = [&] {
+    Program program(context, graph, options);
+    for (int run = 0; run < 20; ++run) CHECK(floats(program.run({Tensor::zeros(DType::f32, {64})})[0].to_host())[0] == 0);
+  };
+  std::future<void> other = std::async(std::launch::async, work);
+  work();
+  other.get();
+  CHECK(Single::submissions.load() >= 2 * 20 * 3);  // an input, a plan and a result each
+  CHECK(Single::overlaps.load() == 0);
 }
 
 TEST_CASE("sync_debug: the same results on synchronous devices") {

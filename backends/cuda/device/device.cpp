@@ -44,7 +44,7 @@ class Event final : public sdk::Event {
     // In a recording, an external event node, recorded anew at each replay.
     device_.check(cudaEventRecordWithFlags(handle_, queue.handle(), queue.capturing() ? cudaEventRecordExternal : cudaEventRecordDefault),
                   "cudaEventRecordWithFlags");
-    faults_ = queue.faults();
+    records_ = queue.fault_records();
     recorded_ = true;
   }
   void wait(sdk::Stream& stream) override {
@@ -60,14 +60,14 @@ class Event final : public sdk::Event {
       return false;
     }
     device_.check(error, "cudaEventQuery");
-    report(*faults_);
+    report_all();
     return true;
   }
   void synchronize() override {
     if (!recorded_) return;
     device_.enter();
     device_.check(cudaEventSynchronize(handle_), "cudaEventSynchronize");
-    report(*faults_);
+    report_all();
   }
   std::uint64_t nanoseconds_since(sdk::Event& begin) override {
     const auto& from = static_cast<Event&>(begin);
@@ -80,10 +80,14 @@ class Event final : public sdk::Event {
   }
 
  private:
+  void report_all() {
+    for (const auto& record : records_) report(*record);
+  }
+
   Device& device_;
   cudaEvent_t handle_ = nullptr;
   bool recorded_ = false;
-  std::shared_ptr<FaultRecord> faults_;  ///< of the stream that recorded the event
+  std::vector<std::shared_ptr<FaultRecord>> records_;  ///< of the stream that recorded the event, and of what was replayed on it
 };
 
 std::string identity_of(int index, const cudaDeviceProp& properties) {
@@ -154,14 +158,25 @@ Stream::~Stream() {
 
 void Stream::synchronize() {
   device_.enter();
+  std::vector<std::shared_ptr<FaultRecord>> records;  // of what is submitted already: this waits for nothing else
+  {
+    const std::lock_guard lock(watched_mutex_);
+    records.swap(watched_);
+  }
   device_.check(cudaStreamSynchronize(handle_), "cudaStreamSynchronize");
   report(*faults_);
-  const auto watched = std::move(watched_);
-  watched_.clear();
-  for (const auto& record : watched) report(*record);
+  for (const auto& record : records) report(*record);
+}
+
+std::vector<std::shared_ptr<FaultRecord>> Stream::fault_records() {
+  const std::lock_guard lock(watched_mutex_);
+  std::vector<std::shared_ptr<FaultRecord>> records = watched_;
+  records.push_back(faults_);
+  return records;
 }
 
 void Stream::watch(std::shared_ptr<FaultRecord> record) {
+  const std::lock_guard lock(watched_mutex_);
   if (record == faults_ || std::find(watched_.begin(), watched_.end(), record) != watched_.end()) return;
   watched_.push_back(std::move(record));
 }

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include <tenon/sdk/backend.h>
@@ -38,14 +39,17 @@ class Stream final : public sdk::Stream {
   Attached attached;
   /// Also checks this record when the stream is synchronized: recorded kernels replayed here write to the record of their own stream.
   void watch(std::shared_ptr<FaultRecord> record);
+  /// The records that what was submitted since the last synchronization may write.
+  std::vector<std::shared_ptr<FaultRecord>> fault_records();
 
  private:
   Device& device_;
   cudaStream_t handle_ = nullptr;
   bool capturing_ = false;
   std::shared_ptr<FaultRecord> faults_;
-  std::vector<std::shared_ptr<FaultRecord>> watched_;
-  Attached::All outside_;  ///< `attached` of the time before the recording
+  std::mutex watched_mutex_;
+  std::vector<std::shared_ptr<FaultRecord>> watched_;  ///< guarded: one thread may wait while another replays
+  Attached::All outside_;                              ///< `attached` of the time before the recording
 };
 inline cudaStream_t handle_of(sdk::Stream& stream) {
   return static_cast<Stream&>(stream).handle();

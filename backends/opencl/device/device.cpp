@@ -115,7 +115,7 @@ Stream::Stream(Device& device) : device_(device) {
   queue_ = api().clCreateCommandQueue(device_.context(), device_.id(), CL_QUEUE_PROFILING_ENABLE, &error);
   device_.check(error, "clCreateCommandQueue");
   try {
-    faults_ = std::make_unique<Faults>(device_.context(), queue_);
+    faults_ = std::make_unique<Faults>(device_.context(), queue_, device_.submission);
   } catch (...) {
     api().clReleaseCommandQueue(queue_);
     throw;

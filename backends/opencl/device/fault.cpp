@@ -33,7 +33,7 @@ void FaultReading::report() {
   throw sdk::Error(TENON_INVALID_ARGUMENT, text_of(record), record.node_id);
 }
 
-Faults::Faults(cl_context context, cl_command_queue queue) : queue_(queue) {
+Faults::Faults(cl_context context, cl_command_queue queue, std::mutex& submission) : queue_(queue), submission_(submission) {
   cl_int error = CL_SUCCESS;
   record_ = api().clCreateBuffer(context, CL_MEM_READ_WRITE, sizeof(FaultRecord), nullptr, &error);
   check(error, "clCreateBuffer");
@@ -46,6 +46,7 @@ Faults::~Faults() {
 }
 
 FaultReadings Faults::read() {
+  const std::lock_guard lock(submission_);
   std::erase_if(pending_, [](const auto& reading) { return reading->examined.load(); });
   if (dirty_) {
     auto reading = std::make_shared<FaultReading>();

@@ -50,10 +50,10 @@ using FaultReadings = std::vector<std::shared_ptr<FaultReading>>;
 
 /// The record of one stream.
 ///
-/// Threads  those that may submit to the stream; one at a time
+/// Threads  record_for_kernel: with the device's `submission` held, until the kernel has been submitted; read: any, without it
 class Faults {
  public:
-  Faults(cl_context context, cl_command_queue queue);
+  Faults(cl_context context, cl_command_queue queue, std::mutex& submission);
   ~Faults();
 
   /// The buffer, for a kernel that may fault and is about to be submitted.
@@ -66,6 +66,7 @@ class Faults {
 
  private:
   cl_command_queue queue_;
+  std::mutex& submission_;  ///< guards the rest: no kernel is between its announcement and its submission
   cl_mem record_ = nullptr;
   bool dirty_ = false;
   FaultReadings pending_;

@@ -14,7 +14,8 @@
  *   Errors      a fallible slot returns a tenon_status and describes failure in the host-owned tenon_error (may be NULL).
  *               On failure out-parameters are left untouched and nothing has been acquired.
  *   Threads     slots may be called from any thread. Calls on one stream, one event or one memory object are not made at the same
- *               time by the core; calls on different ones may be. A plan may be executed by several threads at once.
+ *               time by the core, but for stream_synchronize: another thread may submit to the stream meanwhile. Calls on different
+ *               ones may be. A plan may be executed by several threads at once.
  *   Growth      a struct that begins with struct_size may grow at its end. Its sender sets struct_size to what it
  *               knows; a receiver reads a field only if struct_size covers its end (TENON_HAS). Zero or NULL means "not given".
  *   Needs       bytes that a receiver does not know may be ignored, except for set bits of `needs`: to ignore one changes the
@@ -1017,8 +1018,9 @@ typedef struct tenon_backend_table {
   tenon_status(TENON_CALL* stream_create)(tenon_device*, const tenon_stream_options*, tenon_stream** out_stream, tenon_error*);
   /* Pending work runs to its end, before or after the call returns. */
   void(TENON_CALL* stream_destroy)(tenon_stream*);
-  /* Returns when all work submitted to the stream is done; reports the first asynchronous failure
-   * since the last report, with its node's id. */
+  /* Returns when all work submitted to the stream before the call is done; reports the first
+   * asynchronous failure since the last report, with its node's id. Other threads may submit to the
+   * stream, replay recordings on it and wait for it at the same time. */
   tenon_status(TENON_CALL* stream_synchronize)(tenon_stream*, tenon_error*);
 
   tenon_status(TENON_CALL* event_create)(tenon_device*, const tenon_event_options*, tenon_event** out_event, tenon_error*);

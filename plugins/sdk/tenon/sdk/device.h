@@ -37,7 +37,8 @@ class Capture {
 class Stream {
  public:
   virtual ~Stream() = default;
-  /// Returns when all submitted work is done.
+  /// Returns when the work submitted before is done. Threads  any: others may submit, replay and wait
+  /// at the same time; all else on a stream is called by one thread at a time.
   virtual void synchronize() = 0;
   /// Makes submitted work start without a later call, for drivers that queue it until then. Called at
   /// the end of plan_execute; copies, fills and events see to it themselves.
