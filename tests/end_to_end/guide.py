@@ -4,7 +4,7 @@
 
   sh     is run
   diff   is applied
-  cpp, c that begin with a path in a comment become that file; others must occur in a file that the guide has built, or in the header
+  cpp, c that begin with a path in a comment become that file; others must occur in a file that the guide has built, in the header, or in backends/opencl
   yaml   is a conformance.yaml that the kit accepts
 """
 import os
@@ -21,8 +21,8 @@ def plain(text):
 
 
 class Author:
-    def __init__(self, prefix, place):
-        self.prefix, self.place = prefix, place
+    def __init__(self, prefix, source, place):
+        self.prefix, self.source, self.place = prefix, source, place
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("TENON_") and k != "LD_LIBRARY_PATH"}
         self.environment.update(TENON_TEST_SIZE="small", TENON_PREFIX=str(prefix), PATH=f"{prefix}/bin:{os.environ['PATH']}")
 
@@ -52,9 +52,10 @@ class Author:
         if path:
             (self.place / path[1]).write_text(block)
             return
-        files = [*self.place.glob("*/*.[ch]*"), *self.place.glob("*/ops/*"), self.prefix / "include/tenon/backend.h"]
+        files = [*self.place.glob("*/*.[ch]*"), *self.place.glob("*/ops/*"), self.prefix / "include/tenon/backend.h",
+                 *(self.source / "backends/opencl").rglob("*.[ch]*")]
         if not any(plain(block) in plain(file.read_text()) for file in files if file.is_file()):
-            sys.exit(f"these lines occur in no file that the guide builds:\n{block}")
+            sys.exit(f"these lines occur neither in a file that the guide builds nor in backends/opencl:\n{block}")
 
     def yaml(self, block):
         folder = self.place / "waived"
@@ -68,7 +69,7 @@ def main():
     prefix, source = map(Path, sys.argv[1:])
     blocks = re.findall(r"^```(\w*)\n(.*?)^```$", (source / "plugins/README.md").read_text(), flags=re.S | re.M)
     with tempfile.TemporaryDirectory() as place:
-        author = Author(prefix.resolve(), Path(place))
+        author = Author(prefix.resolve(), source.resolve(), Path(place))
         kinds = {"sh": author.sh, "diff": author.diff, "c": author.code, "cpp": author.code, "yaml": author.yaml}
         for language, block in blocks:
             if language not in kinds:

@@ -37,28 +37,36 @@ bool is_pointwise(const Windows& w) {
   return true;
 }
 
-std::int64_t images_at_once(const ConvTerms& terms, std::size_t element_size) {
-  const Sizes sizes(terms);
-  const std::int64_t bytes = (sizes.all_lines * sizes.windows + sizes.y_elements) * static_cast<std::int64_t>(element_size);
-  return std::clamp<std::int64_t>(columns_limit_bytes / bytes, 1, terms.batch);
-}
-
 sdk::MatrixView matrix(std::int64_t rows, std::int64_t columns) {
   return {rows, columns, columns, 1};
 }
 
-/// Scratch memory: the columns of some images, and for the gradient of the filters dy with its images next to each other.
+/// A product with fewer results than this occupies a part of a large device only.
+constexpr std::int64_t min_results = std::int64_t{1} << 18;
+
+/// How the gradient of the filters sums over the images: one product over the windows of many images, or, where that would have too few
+/// results, a product for each image, whose results are summed afterwards.
+bool sums_by_image(const ConvTerms& terms) {
+  return terms.groups.filters * Sizes(terms).lines < min_results;
+}
+
+/// Scratch memory: the columns of some images, and for the gradient of the filters either dy with its images next to each other, or the
+/// gradients by image.
 template <class T>
 struct Memory {
   sdk::ScratchArena arena;
   std::int64_t images;
-  T *columns, *dy;
+  T *columns, *rest;
 
-  Memory(void* scratch, const ConvTerms& terms)
-      : arena(scratch),
-        images(images_at_once(terms, sizeof(T))),
-        columns(arena.allocate<T>(images * Sizes(terms).all_lines * Sizes(terms).windows)),
-        dy(arena.allocate<T>(images * Sizes(terms).y_elements)) {}
+  Memory(void* scratch, const ConvTerms& terms) : arena(scratch) {
+    const Sizes sizes(terms);
+    const std::int64_t in_columns = sizes.all_lines * sizes.windows;
+    const std::int64_t in_rest = sums_by_image(terms) ? terms.groups.filters * sizes.lines : sizes.y_elements;
+    const std::int64_t bytes = (in_columns + in_rest) * static_cast<std::int64_t>(sizeof(T));
+    images = std::clamp<std::int64_t>(columns_limit_bytes / bytes, 1, terms.batch);
+    columns = arena.allocate<T>(images * in_columns);
+    rest = arena.allocate<T>(images * in_rest);
+  }
 };
 
 /// Lays out the columns of `images` images.
@@ -78,21 +86,21 @@ void make_columns(const sdk::Call& call, const ConvTerms& terms, std::int64_t im
       .over(count);
 }
 
-/// y[n] = a b[n] for the images n and each group: a has `rows` rows for a group, which follow each other. Strides are from image to image,
-/// of all groups.
+/// y[n] = a[n] b[n] for the images n and each group. Groups and images of b and y follow each other, as those of a do unless it is the
+/// `same` for all images.
 template <class T>
-void multiply_images(const sdk::Call& call, std::int64_t groups, std::int64_t images, const sdk::MatrixView& a_view, const T* a,
-                     std::int64_t a_group, const sdk::MatrixView& b_view, const T* b, T* y) {
-  const std::int64_t b_group = b_view.rows * b_view.columns, y_group = a_view.rows * b_view.columns;
+void multiply_images(const sdk::Call& call, std::int64_t groups, std::int64_t images, const sdk::MatrixView& a_view, const T* a, bool same,
+                     const sdk::MatrixView& b_view, const T* b, T* y) {
+  const std::int64_t in_a = a_view.rows * a_view.columns, in_b = b_view.rows * b_view.columns, in_y = a_view.rows * b_view.columns;
   Product<T> product;
   product.a_view = a_view;
   product.b_view = b_view;
   const std::int64_t batch = groups == 1 ? images : 1;
-  product.batch = collapse<2>(&batch, 1, {sdk::Strides{0}, sdk::Strides{b_group}});
+  product.batch = collapse<2>(&batch, 1, {sdk::Strides{same ? 0 : in_a}, sdk::Strides{in_b}});
   for (std::int64_t entry = 0; entry < images * groups / batch; ++entry) {
-    product.a = a + entry % groups * a_group;
-    product.b = b + entry * b_group;
-    product.y = y + entry * y_group;
+    product.a = a + (same ? entry % groups : entry) * in_a;
+    product.b = b + entry * in_b;
+    product.y = y + entry * in_y;
     multiply(stream_of(call), product);
   }
 }
@@ -132,8 +140,8 @@ void conv_by_products(const sdk::Call& call, const ConvTerms& terms) {
       columns = memory.columns;
     }
     T* const y = call.output<T>(0) + first * sizes.y_elements;
-    multiply_images(call, groups, images, matrix(terms.groups.group_filters, sizes.lines), call.input<T>(1),
-                    terms.groups.group_filters * sizes.lines, matrix(sizes.lines, sizes.windows), columns, y);
+    multiply_images(call, groups, images, matrix(terms.groups.group_filters, sizes.lines), call.input<T>(1), true,
+                    matrix(sizes.lines, sizes.windows), columns, y);
     if (!call.has_input(2)) return;
     const std::int64_t count = images * sizes.y_elements;
     Launch launch(call, sources::columns, "add_bias", types<T>());
@@ -151,9 +159,8 @@ void input_grad_by_products(const sdk::Call& call, const ConvTerms& terms) {
   for_parts(terms, memory.images, [&](std::int64_t first, std::int64_t images) {
     T* const dx = call.output<T>(0) + first * sizes.x_elements;
     T* const columns = in_place ? dx : memory.columns;
-    multiply_images(call, groups, images, matrix(terms.groups.group_filters, sizes.lines).transposed(), call.input<T>(1),
-                    terms.groups.group_filters * sizes.lines, matrix(terms.groups.group_filters, sizes.windows),
-                    call.input<T>(0) + first * sizes.y_elements, columns);
+    multiply_images(call, groups, images, matrix(terms.groups.group_filters, sizes.lines).transposed(), call.input<T>(1), true,
+                    matrix(terms.groups.group_filters, sizes.windows), call.input<T>(0) + first * sizes.y_elements, columns);
     if (in_place) return;
     const std::int64_t count = images * sizes.x_elements;
     Launch launch(call, sources::columns, "sum_columns", types<T>());
@@ -167,20 +174,36 @@ void weight_grad_by_products(const sdk::Call& call, const ConvTerms& terms) {
   const Sizes sizes(terms);
   const Memory<T> memory(call.scratch, terms);
   const std::int64_t groups = terms.groups.channels / terms.groups.group_channels, filters = terms.groups.group_filters;
+  T* const dw = call.output<T>(0);
   for_parts(terms, memory.images, [&](std::int64_t first, std::int64_t images) {
+    const T* const x = call.input<T>(1) + first * sizes.x_elements;
+    const T* const dy = call.input<T>(0) + first * sizes.y_elements;
+    if (sums_by_image(terms)) {
+      const T* columns = x;
+      if (!is_pointwise(terms.windows)) {
+        make_columns(call, terms, images, x, memory.columns, sizes.windows, sizes.all_lines * sizes.windows);
+        columns = memory.columns;
+      }
+      multiply_images(call, groups, images, matrix(filters, sizes.windows), dy, false, matrix(sizes.lines, sizes.windows).transposed(),
+                      columns, memory.rest);
+      const std::int64_t count = groups * filters * sizes.lines;
+      Launch launch(call, sources::columns, "sum_images", types<T>());
+      launch.value(static_cast<std::int32_t>(count)).value(static_cast<std::int32_t>(images)).value(std::int32_t{first > 0});
+      launch.address(dw).address(memory.rest).over(count);
+      return;
+    }
     // Images next to each other, so that one product sums over all of their windows.
     const std::int64_t places = images * sizes.windows;
-    make_columns(call, terms, images, call.input<T>(1) + first * sizes.x_elements, memory.columns, places, sizes.windows);
+    make_columns(call, terms, images, x, memory.columns, places, sizes.windows);
     const std::int64_t shape[3] = {terms.groups.filters, images, sizes.windows};
-    copy_strided(call, shape, 3, call.input<T>(0) + first * sizes.y_elements, sdk::Strides{sizes.windows, sizes.y_elements, 1}, memory.dy,
-                 sdk::Strides{places, sizes.windows, 1});
+    copy_strided(call, shape, 3, dy, sdk::Strides{sizes.windows, sizes.y_elements, 1}, memory.rest, sdk::Strides{places, sizes.windows, 1});
     for (std::int64_t g = 0; g < groups; ++g) {
       Product<T> product;
       product.a_view = matrix(filters, places);
       product.b_view = matrix(sizes.lines, places).transposed();
-      product.a = memory.dy + g * filters * places;
+      product.a = memory.rest + g * filters * places;
       product.b = memory.columns + g * sizes.lines * places;
-      product.y = call.output<T>(0) + g * filters * sizes.lines;
+      product.y = dw + g * filters * sizes.lines;
       product.beta = first == 0 ? T(0) : T(1);
       multiply(stream_of(call), product);
     }

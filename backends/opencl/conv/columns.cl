@@ -51,3 +51,14 @@ kernel void add_bias(const int count, const int channels, const int elements, BU
   const int e = (int)get_global_id(0);
   if (e < count) y[e] += bias[e / elements % channels];
 }
+
+// y[e] = the sum of x[n, e] over the images n, added to y if it `adds`.
+kernel void sum_images(const int count, const int images, const int adds, BUFFER(T, y), BUFFER(T, x)) {
+  USE(T, y);
+  USE(T, x);
+  const int e = (int)get_global_id(0);
+  if (e >= count) return;
+  T sum = adds ? y[e] : 0;
+  for (int n = 0; n < images; ++n) sum += x[(long)n * count + e];
+  y[e] = sum;
+}
