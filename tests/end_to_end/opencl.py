@@ -104,6 +104,25 @@ def memory_that_runs_out():
     expect(model.evaluate(x, labels)["loss"] < before, "training after the failure does not go on")
 
 
+def three_backends():
+    """A model whose layers are on three backends learns what it learns on one, and its copies are counted."""
+    import tenon as package
+    from tenon import layers
+
+    x, labels = numbers(32, 48), package.asarray(array("q", [i % 10 for i in range(32)]))
+    losses = {}
+    for places in (("reference:0",) * 3, ("openblas:0", "opencl:0", "reference:0")):
+        context = package.Context({"backends": {"options": {"opencl": {"icd_loader": DRIVER}}}, "seed": 3, "device": "reference:0"})
+        model = package.Sequential([layers.Dense(40, activation="relu", device=places[0]), layers.Dense(30, activation="tanh", device=places[1]),
+                                    layers.Dense(10, device=places[2])], context=context)
+        model.compile(optimizer="sgd", loss=package.losses.SparseCategoricalCrossentropy(from_logits=True))
+        losses[places] = model.fit(x, labels, batch_size=16, epochs=4, shuffle=False, verbose=0).history["loss"]
+        explanation = model.explain(16)
+        expect((explanation["copies_inserted"] >= 2) == (len(set(places)) > 1), f"copies between {places}: {explanation['copies_inserted']}")
+    one, three = losses.values()
+    expect(all(abs(a - b) < 1e-4 for a, b in zip(one, three)) and one[-1] < one[0], f"losses on one backend {one}, on three {three}")
+
+
 def main():
     code, output = tenon("devices")
     if "opencl:0" not in output:
@@ -119,7 +138,9 @@ def main():
         os.environ["TENON_BACKEND_PATH"] = str(Path(PLUGIN).parent)
         a_kernel_that_does_not_compile()
         memory_that_runs_out()
-    print("the OpenCL backend stands drivers that are missing, lack f64, do not compile or have no memory")
+        os.environ.pop("TENON_CONFIG")
+        three_backends()
+    print("the OpenCL backend reports drivers that are missing, lack f64, do not compile or have no memory, and shares a model with two others")
 
 
 main()
