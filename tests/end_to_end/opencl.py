@@ -55,6 +55,13 @@ def without_f64():
     expect_text(output, " 0 pass, 0 fail", "f64")
 
 
+def clock_that_is_not_exact():
+    """Between two events there is no negative time, whatever the driver says."""
+    for names in ("core/profile/*", "core/event/*"):
+        code, output = tenon("conformance", "--plugin", PLUGIN, "--backend-option", f"icd_loader={DRIVER}", "--profile", "core", "--filter", names, OPENCL_DRIVER_CLOCK="20000")
+        expect(" 0 fail" in output and "before the beginning" not in output, f"{names} with times that are not exact: {output}")
+
+
 def numbers(*shape):
     import tenon as package
 
@@ -132,6 +139,7 @@ def main():
         folder = Path(place)
         missing(folder)
         without_f64()
+        clock_that_is_not_exact()
         config = folder / "tenon.yaml"
         config.write_text(CONFIG % DRIVER)
         os.environ["TENON_CONFIG"] = str(config)
@@ -140,7 +148,7 @@ def main():
         memory_that_runs_out()
         os.environ.pop("TENON_CONFIG")
         three_backends()
-    print("the OpenCL backend reports drivers that are missing, lack f64, do not compile or have no memory, and shares a model with two others")
+    print("the OpenCL backend reports drivers that are missing, lack f64, do not compile, have no memory or no exact clock, and shares a model with two others")
 
 
 main()

@@ -4,7 +4,8 @@
 
      OPENCL_DRIVER_WITHOUT   an extension that no device has
      OPENCL_DRIVER_BREAKS    a text: a program whose source has it does not compile
-     OPENCL_DRIVER_LIMIT     bytes of buffers that one device has memory for */
+     OPENCL_DRIVER_LIMIT     bytes of buffers that one device has memory for
+     OPENCL_DRIVER_CLOCK     nanoseconds by which every other time of an event is too early */
 #define _GNU_SOURCE
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
@@ -24,6 +25,16 @@ EXPORT cl_int clGetDeviceInfo(cl_device_id device, cl_device_info name, size_t s
   if (result == CL_SUCCESS && name == CL_DEVICE_EXTENSIONS && value != NULL && without != NULL) {
     char* found = strstr(value, without);
     if (found != NULL) memset(found, ' ', strlen(without));
+  }
+  return result;
+}
+
+EXPORT cl_int clGetEventProfilingInfo(cl_event event, cl_profiling_info name, size_t size, void* value, size_t* out_size) {
+  cl_int result = NEXT(clGetEventProfilingInfo)(event, name, size, value, out_size);
+  static atomic_uint calls;
+  const char* inexact = getenv("OPENCL_DRIVER_CLOCK");
+  if (result == CL_SUCCESS && value != NULL && inexact != NULL && atomic_fetch_add(&calls, 1) % 2 == 1) {
+    *(cl_ulong*)value -= strtoull(inexact, NULL, 10);
   }
   return result;
 }
