@@ -107,6 +107,8 @@ std::filesystem::path file_of_program(const std::filesystem::path& program) {
   return with_extension(program);
 }
 
+constexpr int max_attempts = 3;  // to create a process
+
 /// The environment of this process with the additions, as CreateProcessW takes it.
 std::wstring environment_with(const std::vector<std::pair<std::string, std::string>>& additions) {
   std::vector<std::wstring> all;
@@ -193,10 +195,15 @@ Started start(const std::filesystem::path& program, std::span<const std::string>
   started.job = make_job();
   PROCESS_INFORMATION made{};
   // It starts when it is part of the job, so that no descendant escapes.
-  if (!CreateProcessW(file.c_str(), command.data(), nullptr, nullptr, TRUE,
-                      flags | EXTENDED_STARTUPINFO_PRESENT | CREATE_UNICODE_ENVIRONMENT | CREATE_SUSPENDED, variables.data(), nullptr,
-                      &startup.StartupInfo, &made)) {
-    throw StartError(last_error(), false);
+  const auto create = [&] {
+    return CreateProcessW(file.c_str(), command.data(), nullptr, nullptr, TRUE,
+                          flags | EXTENDED_STARTUPINFO_PRESENT | CREATE_UNICODE_ENVIRONMENT | CREATE_SUSPENDED, variables.data(), nullptr,
+                          &startup.StartupInfo, &made) != FALSE;
+  };
+  // Wine 8 reports an internal error now and then on a busy machine, and succeeds the next time.
+  for (int attempt = 1; !create(); ++attempt) {
+    if (GetLastError() != ERROR_INTERNAL_ERROR || attempt == max_attempts) throw StartError(last_error(), false);
+    Sleep(100);
   }
   started.process = Handle(made.hProcess);
   const Handle thread(made.hThread);
