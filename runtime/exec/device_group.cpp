@@ -71,8 +71,8 @@ void DeviceGroup::record(tenon_event* event, tenon_stream* on) {
 DeviceGroup::~DeviceGroup() {
   if (!device_->in_its_process()) return;
   const tenon_backend_table& table = device_->table;
-  for (const Sum& sum : sums_) {
-    for (tenon_event* const event : {sum.begin, sum.end, sum.wait_begin, sum.wait_end}) {
+  for (const Submission& made : submissions_) {
+    for (tenon_event* const event : {made.begin, made.end, made.wait_begin, made.wait_end}) {
       if (event != nullptr) table.event_destroy(event);
     }
   }
@@ -82,41 +82,37 @@ DeviceGroup::~DeviceGroup() {
   block.group_destroy(group_);
 }
 
-void DeviceGroup::begin(std::uint64_t address, std::uint64_t count, DType dtype) {
+void DeviceGroup::begin(std::span<const tenon_collective> collectives) {
   const tenon_backend_table& table = device_->table;
-  if (begun_ == sums_.size()) {
-    sums_.emplace_back();
-    for (tenon_event** const event : {&sums_.back().begin, &sums_.back().end, &sums_.back().wait_begin, &sums_.back().wait_end})
-      *event = make_event();
+  if (begun_ == submissions_.size()) {
+    Submission& made = submissions_.emplace_back();
+    for (tenon_event** const event : {&made.begin, &made.end, &made.wait_begin, &made.wait_end}) *event = make_event();
   }
-  Sum& sum = sums_[begun_];
-  sum.size_bytes = count * static_cast<std::uint64_t>(size_of(dtype));
+  Submission& submission = submissions_[begun_];
+  submission.size_bytes = 0;
+  for (const tenon_collective& collective : collectives)
+    submission.size_bytes += collective.count * static_cast<std::uint64_t>(size_of(static_cast<DType>(collective.dtype)));
   record(ready_, device_->stream);
   call("event_wait", table.event_wait(ready_, stream_, error_));
-  record(sum.begin, stream_);
-  const tenon_collective collective{.kind = TENON_COLLECTIVE_ALL_REDUCE,
-                                    .dtype = static_cast<tenon_dtype>(dtype),
-                                    .operation = TENON_REDUCE_SUM,
-                                    .peer = 0,
-                                    .count = count,
-                                    .source = address,
-                                    .destination = address,
-                                    .needs = 0,
-                                    .reserved = 0};
+  record(submission.begin, stream_);
   const tenon_collectives_table& block = *block_of(*device_);
-  call("submit", guarded_call("submit", error_, [&] { return block.submit(group_, &collective, sizeof collective, 1, stream_, error_); }));
-  record(sum.end, stream_);
+  const auto submit = [&] {
+    return block.submit(group_, collectives.data(), sizeof(tenon_collective), static_cast<std::uint32_t>(collectives.size()), stream_,
+                        error_);
+  };
+  call("submit", guarded_call("submit", error_, submit));
+  record(submission.end, stream_);
   ++begun_;
 }
 
 void DeviceGroup::finish() {
-  const Sum& sum = sums_[finished_];
-  record(sum.wait_begin, device_->stream);
+  const Submission& submission = submissions_[finished_];
+  record(submission.wait_begin, device_->stream);
   {
     const auto lock = device_->submission(device_->stream);
-    call("event_wait", device_->table.event_wait(sum.end, device_->stream, error_));
+    call("event_wait", device_->table.event_wait(submission.end, device_->stream, error_));
   }
-  record(sum.wait_end, device_->stream);
+  record(submission.wait_end, device_->stream);
   ++finished_;
 }
 
@@ -138,16 +134,16 @@ void DeviceGroup::wait(GroupCommunicator& communicator) {
   if (status != TENON_OK) {
     block.group_abort(group_);
     communicator.expect_alive();
-    call("all_reduce", status);
+    call("collective", status);
   }
   const auto between = [&](tenon_event* begin, tenon_event* end) {
     std::uint64_t ns = 0;
     return table.event_elapsed(begin, end, &ns, error_) == TENON_OK ? ns : 0;  // else the device has failed, which is reported later
   };
-  for (const Sum& sum : std::span(sums_).first(begun_)) {
-    communicator.counts_.duration_ns += between(sum.begin, sum.end);
-    communicator.counts_.waited_ns += between(sum.wait_begin, sum.wait_end);
-    communicator.counts_.size_bytes += sum.size_bytes;
+  for (const Submission& done : std::span(submissions_).first(begun_)) {
+    communicator.counts_.duration_ns += between(done.begin, done.end);
+    communicator.counts_.waited_ns += between(done.wait_begin, done.wait_end);
+    communicator.counts_.size_bytes += done.size_bytes;
     ++communicator.counts_.collectives;
   }
   begun_ = finished_ = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// exec/device_group.h - sums over ranks by the collectives of the devices' backend, which leave the host out.
+// exec/device_group.h - sums and broadcasts over ranks by the collectives of the devices' backend, which leave the host out.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace tenon::exec {
 
-/// The device of one rank in a group of its backend. Sums run on a stream of their own, between the work that is before them on the
+/// The device of one rank in a group of its backend. Collectives run on a stream of their own, between the work that is before them on the
 /// device's stream and the work that needs them: nobody on the host waits. Threads  one at a time; abort() any.
 class DeviceGroup {
  public:
@@ -25,12 +25,11 @@ class DeviceGroup {
   DeviceGroup(const DeviceGroup&) = delete;
   DeviceGroup& operator=(const DeviceGroup&) = delete;
 
-  /// Begins to replace the elements by their sums over all ranks, when the device has done what was submitted to it. Sums are numbered from
-  /// 0 in each run.
-  void begin(std::uint64_t address, std::uint64_t count, DType dtype);
-  /// What is submitted to the device from now on comes after the next sum that has not been finished.
+  /// Begins collectives, together and in place, when the device has done what was submitted to it.
+  void begin(std::span<const tenon_collective> collectives);
+  /// What is submitted to the device from now on comes after the next begin() that has not been finished.
   void finish();
-  /// Returns when the device's stream has done what was submitted to it, and begins to count anew. The communicator counts the sums.
+  /// Returns when the device's stream has done what was submitted to it, and begins to count anew. The communicator counts the collectives.
   /// Errors  the group has failed or was aborted.
   void wait(class GroupCommunicator& communicator);
   /// Ends what waits for other ranks.
@@ -39,8 +38,8 @@ class DeviceGroup {
 
  private:
   friend class GroupCommunicator;
-  /// Events of one sum of a run, and of the wait for it on the device's stream; used again in the next run.
-  struct Sum {
+  /// Events of one begin() of a run, and of the wait for it on the device's stream; used again in the next run.
+  struct Submission {
     tenon_event *begin = nullptr, *end = nullptr;
     tenon_event *wait_begin = nullptr, *wait_end = nullptr;
     std::uint64_t size_bytes = 0;
@@ -54,7 +53,7 @@ class DeviceGroup {
   tenon_group* const group_;
   tenon_stream* stream_ = nullptr;
   tenon_event* ready_ = nullptr;  ///< the last position of the device's stream that was waited for
-  std::vector<Sum> sums_;
+  std::vector<Submission> submissions_;
   std::size_t begun_ = 0, finished_ = 0;  ///< in this run
   mutable ErrorText error_;
 };

@@ -66,6 +66,10 @@ void sum_over(const std::vector<void*>& buffers, DType dtype, std::int64_t begin
   }
 }
 
+void copy_to(void* to, const void* from, std::int64_t count, DType dtype) {
+  if (to != from && count > 0) std::memcpy(to, from, static_cast<std::size_t>(count * size_of(dtype)));
+}
+
 bool is_summed(DType dtype) {
   return is_floating(dtype) || dtype == DType::i32 || dtype == DType::i64;
 }
@@ -89,7 +93,7 @@ void LocalGroup::announce() {
 
 void LocalGroup::fail_aborted() const {
   expect_no_reduction();
-  throw Error(Status::cancelled, fmt::format("all_reduce: rank {} ended the group: {}", first_rank() + aborted_by(), reason_));
+  throw Error(Status::cancelled, fmt::format("collective: rank {} ended the group: {}", first_rank() + aborted_by(), reason_));
 }
 
 template <class Done>
@@ -98,17 +102,24 @@ void LocalGroup::wait_for(const Done& done) {
   if (aborted_by() >= 0 && !done()) fail_aborted();
 }
 
-Clock::duration LocalGroup::link_time(std::uint64_t size_bytes) const {
+Clock::duration LocalGroup::link_time(const Operation& operation) const {
   const auto n = static_cast<double>(link_.ranks > 0 ? link_.ranks : size_);
-  const auto transfer = static_cast<double>(size_bytes) / link_.bandwidth_bytes_per_s;
+  const auto transfer = static_cast<double>(operation.count * size_of(operation.dtype)) / link_.bandwidth_bytes_per_s;
   const double seconds = n <= 1       ? 0
                          : link_.tree ? 2 * std::ceil(std::log2(n)) * link_.latency_s + 2 * transfer
                                       : 2 * (n - 1) * (link_.latency_s + transfer / n);
-  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(operation.root ? seconds / 2 : seconds));
 }
 
-void LocalGroup::begin(int rank, std::uint64_t index, void* data, std::int64_t count, DType dtype) {
-  if (!is_summed(dtype)) throw Error(fmt::format("all_reduce: expected f16, bf16, f32, f64, i32 or i64, got {}", name_of(dtype)));
+std::size_t LocalGroup::root_here(const Operation& operation) const {
+  const int here = operation.root.value_or(0) - first_rank();
+  return here >= 0 && here < size_ ? static_cast<std::size_t>(here) : 0;
+}
+
+void LocalGroup::begin(int rank, std::uint64_t index, void* data, std::int64_t count, DType dtype, std::optional<int> root) {
+  if (root && (*root < 0 || *root >= size()))
+    throw Error(fmt::format("broadcast: expected a root from 0 to {}, got {}", size() - 1, *root));
+  if (!root && !is_summed(dtype)) throw Error(fmt::format("all_reduce: expected f16, bf16, f32, f64, i32 or i64, got {}", name_of(dtype)));
   if (aborted_by() >= 0) fail_aborted();
   std::string mismatch;
   Operation* complete = nullptr;
@@ -120,10 +131,14 @@ void LocalGroup::begin(int rank, std::uint64_t index, void* data, std::int64_t c
       operation.data.resize(static_cast<std::size_t>(size_));
       operation.count = count;
       operation.dtype = dtype;
-    } else if (operation.count != count || operation.dtype != dtype) {
-      mismatch = fmt::format("all_reduce: rank {} has {} elements of {}, rank {} has {} of {}; expected the same of all ranks",
-                             first_rank() + rank, count, name_of(dtype), first_rank() + operation.first, operation.count,
-                             name_of(operation.dtype));
+      operation.root = root;
+    } else if (operation.count != count || operation.dtype != dtype || operation.root != root) {
+      const auto text = [&](int r, std::int64_t elements, DType of, std::optional<int> from) {
+        return fmt::format("rank {} has {} elements of {} {}", first_rank() + r, elements, name_of(of),
+                           from ? fmt::format("from rank {}", *from) : "to sum");
+      };
+      mismatch = fmt::format("collective: {}, {}; expected the same of all ranks", text(rank, count, dtype, root),
+                             text(operation.first, operation.count, operation.dtype, operation.root));
     }
     if (mismatch.empty()) {
       operation.data[static_cast<std::size_t>(rank)] = data;
@@ -132,7 +147,7 @@ void LocalGroup::begin(int rank, std::uint64_t index, void* data, std::int64_t c
       } else if (operation.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<std::uint32_t>(size_)) {
         operation.ready = Clock::now();
         if (link_.bandwidth_bytes_per_s > 0) {
-          operation.end = std::max(operation.ready, link_free_) + link_time(static_cast<std::uint64_t>(count * size_of(dtype)));
+          operation.end = std::max(operation.ready, link_free_) + link_time(operation);
           link_free_ = operation.end;
         }
       }
@@ -149,12 +164,15 @@ void LocalGroup::begin(int rank, std::uint64_t index, void* data, std::int64_t c
 void LocalGroup::begin_among_processes(Operation& operation) {
   reducing_.fetch_add(1);
   const bool goes_on = aborted_by() < 0;
-  if (goes_on) sum_over(operation.data, operation.dtype, 0, operation.count);
+  if (goes_on && !operation.root) sum_over(operation.data, operation.dtype, 0, operation.count);
   reducing_.fetch_sub(1);
   if (!goes_on) fail_aborted();
+  operation.shared = operation.data[root_here(operation)];
   {
     const std::lock_guard lock(processes_mutex_);
-    operation.among_processes = processes_->begin_sum(operation.data[0], operation.count, operation.dtype);
+    const auto size_bytes = static_cast<std::uint64_t>(operation.count * size_of(operation.dtype));
+    operation.among_processes = operation.root ? processes_->begin_broadcast(operation.shared, size_bytes, *operation.root / size_)
+                                               : processes_->begin_sum(operation.shared, operation.count, operation.dtype);
   }
   const std::lock_guard lock(mutex_);
   operation.ready = Clock::now();
@@ -169,9 +187,7 @@ void LocalGroup::complete_among_processes(int rank, Operation& operation) {
   }
   reducing_.fetch_add(1);
   const bool goes_on = aborted_by() < 0;
-  void *const sum = operation.data[0], *const own = operation.data[static_cast<std::size_t>(rank)];
-  if (goes_on && own != sum && operation.count > 0)
-    std::memcpy(own, sum, static_cast<std::size_t>(operation.count * size_of(operation.dtype)));
+  if (goes_on) copy_to(operation.data[static_cast<std::size_t>(rank)], operation.shared, operation.count, operation.dtype);
   reducing_.fetch_sub(1);
   if (!goes_on) fail_aborted();
 }
@@ -200,7 +216,10 @@ void LocalGroup::complete(int rank, std::uint64_t index, CommunicationCounts& ou
   } else {
     reducing_.fetch_add(1);
     const bool goes_on = aborted_by() < 0;
-    if (goes_on) sum_over(operation->data, operation->dtype, part(rank), part(rank + 1));
+    if (goes_on && operation->root)
+      copy_to(operation->data[static_cast<std::size_t>(rank)], operation->data[root_here(*operation)], operation->count, operation->dtype);
+    else if (goes_on)
+      sum_over(operation->data, operation->dtype, part(rank), part(rank + 1));
     reducing_.fetch_sub(1);
     if (!goes_on) fail_aborted();
   }
@@ -284,6 +303,12 @@ void LocalCommunicator::sum(std::span<std::int64_t> numbers) {
 std::uint64_t LocalCommunicator::begin_all_reduce(void* data, std::int64_t count, DType dtype) {
   follow_restart();
   group_->begin(rank_, begun_, data, count, dtype);
+  return begun_++;
+}
+
+std::uint64_t LocalCommunicator::begin_broadcast(void* data, std::int64_t count, DType dtype, int root) {
+  follow_restart();
+  group_->begin(rank_, begun_, data, count, dtype, root);
   return begun_++;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// exec/local_group.h - sums over ranks that are threads of this process.
+// exec/local_group.h - sums and broadcasts over ranks that are threads of this process.
 #pragma once
 
 #include <atomic>
@@ -7,6 +7,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -39,8 +40,8 @@ class LocalGroup {
   int first_rank() const { return processes_ == nullptr ? 0 : size_ * processes_->rank(); }
   const LinkOptions& link() const { return link_; }
   bool has_processes() const { return processes_ != nullptr; }
-  /// This rank's next collective. Errors  as Communicator::begin_all_reduce.
-  void begin(int rank, std::uint64_t index, void* data, std::int64_t count, DType dtype);
+  /// This rank's next collective: a sum, or a broadcast from `root`, a rank of all processes. Errors  as Communicator::begin_all_reduce.
+  void begin(int rank, std::uint64_t index, void* data, std::int64_t count, DType dtype, std::optional<int> root = {});
   /// Its end. Adds to `out_counts`. Errors  a group that has ended.
   void complete(int rank, std::uint64_t index, CommunicationCounts& out_counts);
   void abort(int rank, const std::string& reason) noexcept;
@@ -61,7 +62,9 @@ class LocalGroup {
     std::vector<void*> data;  ///< by rank
     std::int64_t count = 0;
     DType dtype = DType::none;
-    int first = -1;  ///< the rank that began it first
+    std::optional<int> root;  ///< of a broadcast: a rank of all processes
+    int first = -1;           ///< the rank that began it first
+    void* shared = nullptr;   ///< with processes: the memory that takes part for all ranks of this one
     Clock::time_point ready, end;
     std::atomic<std::uint32_t> arrived{0}, reduced{0};
     int left = 0;                       ///< ranks that have returned from it
@@ -72,13 +75,15 @@ class LocalGroup {
   Operation& find(std::uint64_t index);
   /// When all ranks of this process have begun.
   void begin_among_processes(Operation& operation);
-  /// Waits for the sum over the processes, and copies it to the rank.
+  /// Waits for what the processes do, and copies the result to the rank.
   void complete_among_processes(int rank, Operation& operation);
   /// Marks a change that other ranks may wait for.
   void announce();
   template <class Done>
   void wait_for(const Done& done);
-  Clock::duration link_time(std::uint64_t size_bytes) const;
+  Clock::duration link_time(const Operation& operation) const;
+  /// The rank `root` of an operation among those of this process; 0 if it is not one of them.
+  std::size_t root_here(const Operation& operation) const;
   [[noreturn]] void fail_aborted() const;
   /// Waits for the sums in progress when a group ends: they use the memory of ranks that leave, which may be freed then.
   void expect_no_reduction() const;
@@ -106,6 +111,7 @@ class LocalCommunicator final : public GroupCommunicator {
   int rank() const override { return group_->first_rank() + rank_; }
   int size() const override { return group_->size(); }
   std::uint64_t begin_all_reduce(void* data, std::int64_t count, DType dtype) override;
+  std::uint64_t begin_broadcast(void* data, std::int64_t count, DType dtype, int root) override;
   void wait(std::uint64_t collective) override;
   void abort(const std::string& reason) noexcept override { group_->abort(rank_, reason); }
   std::uint64_t bucket_size_bytes() const override;

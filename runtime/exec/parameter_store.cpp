@@ -47,6 +47,14 @@ void ParameterStore::fill(const std::string& name, double value) {
   touch(name);
 }
 
+void ParameterStore::erase(const std::string& name) {
+  static_cast<void>(get(name));
+  tensors_.erase(name);
+  unset_.erase(name);
+  changed_.erase(name);
+  ++epoch_;
+}
+
 std::uint64_t ParameterStore::epoch(const std::string& name) const {
   const auto found = changed_.find(name);
   if (found == changed_.end()) throw Error(fmt::format("there is no parameter '{}'", name));

@@ -77,6 +77,7 @@ std::string PlacementReport::str() const {
   if (collectives > 0)
     text += fmt::format("{} sums over ranks{}, {} bytes a run\n", collectives, reduced_by.empty() ? "" : " by " + reduced_by,
                         bytes_reduced_per_run);
+  if (broadcasts > 0) text += fmt::format("{} broadcasts among ranks, {} bytes a run\n", broadcasts, bytes_broadcast_per_run);
   std::string dtypes;
   for (const auto& [dtype, count] : nodes_by_dtype())
     dtypes += fmt::format("{}{} in {}", dtypes.empty() ? "" : ", ", count, name_of(dtype));
@@ -130,6 +131,8 @@ std::string PlacementReport::json() const {
               {"shared_packed_size_bytes", shared_packed_size_bytes},
               {"collectives", collectives},
               {"bytes_reduced_per_run", bytes_reduced_per_run},
+              {"broadcasts", broadcasts},
+              {"bytes_broadcast_per_run", bytes_broadcast_per_run},
               {"reduced_by", reduced_by},
               {"replay", replay},
               {"records", records},

@@ -39,6 +39,12 @@ class ProcessCommunicator final : public GroupCommunicator {
     counts_.size_bytes += static_cast<std::uint64_t>(count * size_of(dtype));
     return group_->begin_sum(data, count, dtype);
   }
+  std::uint64_t begin_broadcast(void* data, std::int64_t count, DType dtype, int root) override {
+    const auto size_bytes = static_cast<std::uint64_t>(count * size_of(dtype));
+    ++counts_.collectives;
+    counts_.size_bytes += size_bytes;
+    return group_->begin_broadcast(data, size_bytes, root);
+  }
   void wait(std::uint64_t collective) override {
     const auto begin = std::chrono::steady_clock::now();
     group_->wait(collective);
@@ -134,12 +140,12 @@ std::vector<std::string> ProcessGroup::gather(const std::string& text) {
   return texts;
 }
 
-void ProcessGroup::broadcast(void* data, std::uint64_t size_bytes) {
+std::uint64_t ProcessGroup::begin_broadcast(void* data, std::uint64_t size_bytes, int root) {
   ErrorText error;
   std::uint64_t collective = 0;
-  expect(guarded_call("broadcast", error, [&] { return table_.broadcast(handle_, data, size_bytes, 0, &collective, error); }), error,
-         "broadcast", *this);
-  wait(collective);
+  const auto call = [&] { return table_.broadcast(handle_, data, size_bytes, static_cast<std::uint32_t>(root), &collective, error); };
+  expect(guarded_call("broadcast", error, call), error, "broadcast", *this);
+  return collective;
 }
 
 void ProcessGroup::sum(std::vector<double>& numbers) {

@@ -35,8 +35,8 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
 
   /// The texts of all processes, by rank.
   std::vector<std::string> gather(const std::string& text);
-  /// The bytes of process 0 replace those of the others.
-  void broadcast(void* data, std::uint64_t size_bytes);
+  /// The bytes of process `root` replace those of the others.
+  void broadcast(void* data, std::uint64_t size_bytes, int root = 0) { wait(begin_broadcast(data, size_bytes, root)); }
   /// The numbers become their sums over all processes.
   void sum(std::vector<double>& numbers);
   /// Whether the flag is set on any process.
@@ -51,6 +51,7 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
 
   // For the communicator.
   std::uint64_t begin_sum(void* data, std::int64_t count, DType dtype);
+  std::uint64_t begin_broadcast(void* data, std::uint64_t size_bytes, int root);
   void wait(std::uint64_t collective);
 
  private:

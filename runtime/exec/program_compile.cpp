@@ -72,7 +72,7 @@ struct Layout {
     for (const GraphUpdate& update : graph.updates()) kept_old.insert(update.value);
     std::vector<bool> result;
     for (const GraphUpdate& update : graph.updates()) {
-      const bool yes = computed(update.value) && !partitions[producer(update.value)].collective &&
+      const bool yes = computed(update.value) && graph.nodes()[graph.info(update.value).producer].op != graph::op_all_reduce &&
                        (last.empty() || last[graph.info(update.value).producer]) && !kept_old.contains(update.parameter) &&
                        !taken.contains(update.value) && home.at(update.parameter) == partitions[producer(update.value)].device &&
                        (readers[update.parameter].empty() || readers[update.parameter].back() <= producer(update.value));
@@ -174,23 +174,38 @@ struct Program::State::Compiler {
     }
   }
 
+  /// Whether the operands of a node are those that other ranks get.
+  bool is_sent(const NodeInfo& node) const {
+    return node.op == graph::op_broadcast &&
+           static_cast<int>(node.attributes.as<graph::BroadcastAttributes>().root) == s.communicator->rank();
+  }
+
   void compute_liveness() {
     for (const GraphOutput& output : s.graph.outputs()) live_after[output.value] = needed_outside[output.value] = true;
     for (const GraphUpdate& update : s.graph.updates()) live_after[update.value] = needed_outside[update.value] = true;
+    for (const NodeInfo& node : s.graph.nodes()) {
+      if (!is_sent(node)) continue;
+      for (const ValueId v : node.inputs) live_after[v] = true;  // other ranks may read it until the end of the run
+    }
     for (ValueId v = 0; v < s.graph.values().size(); ++v) {
       if (!layout.computed(v)) continue;
       for (const std::uint32_t p : layout.readers[v]) needed_outside[v] = needed_outside[v] || p != layout.producer(v);
     }
   }
 
-  /// Places the operands of each collective one after the other, where their producers write them if nothing else reads them; the results
-  /// replace them.
+  /// Places the operands of each sum over ranks one after the other, where their producers write them if nothing else reads them; the
+  /// results replace them.
   void place_collectives() {
     for (std::uint32_t p = 0; p < layout.partitions.size(); ++p) {
       const exec::Partition& set = layout.partitions[p];
       if (!set.collective) continue;
       const NodeInfo& node = s.graph.nodes()[set.nodes[0]];
       const DType dtype = s.graph.info(node.inputs[0]).dtype;
+      s.collectives.push_back({set.device, dtype});
+      if (node.op == graph::op_broadcast) {  // its values stay where they are
+        s.collectives.back().root = static_cast<int>(node.attributes.as<graph::BroadcastAttributes>().root);
+        continue;
+      }
       const std::uint64_t alignment = std::max<std::uint64_t>(sdk::block_alignment, set.device->info.operand_alignment_bytes);
       const std::uint32_t base = new_slot(0);
       std::uint32_t first = p, last = p;
@@ -215,7 +230,7 @@ struct Program::State::Compiler {
       }
       if (last == p) last = last_part;  // nothing waits for it before the end of the run
       blocks.push_back({set.device, base, {first, last, std::max<std::uint64_t>(size, 1)}, alignment});
-      s.collectives.push_back({set.device, base, size / static_cast<std::uint64_t>(size_of(dtype)), dtype});
+      s.collectives.back().pieces.push_back({base, size / static_cast<std::uint64_t>(size_of(dtype))});
       ++s.report.collectives;
     }
   }
@@ -319,7 +334,9 @@ struct Program::State::Compiler {
     part.after = set.after;
     part.collective =
         static_cast<std::uint32_t>(std::ranges::count_if(s.parts, [](const Part& other) { return other.collective != TENON_NO_INDEX; }));
+    const std::uint32_t index = part.collective;
     s.parts.push_back(std::move(part));
+    if (s.collectives[index].root) return add_broadcast(p, s.collectives[index]);
     for (const Operand& operand : copied_operands) {
       if (operand.part != p) continue;
       const Origin source = source_of(operand.value);
@@ -327,6 +344,34 @@ struct Program::State::Compiler {
       s.before[p].push_back({source.device, set.device, source.slot, operand.slot, bytes_of(info)});
       if (source.device != set.device)
         s.report.copies.push_back({info.name, source.device->info.name, set.device->info.name, bytes_of(info)});
+    }
+  }
+
+  /// The pieces of a broadcast: on the root its operands, elsewhere its results.
+  void add_broadcast(std::uint32_t p, Collective& collective) {
+    const DevicePointer& device = layout.partitions[p].device;
+    const NodeInfo& node = s.graph.nodes()[layout.partitions[p].nodes[0]];
+    ++s.report.broadcasts;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueInfo& info = s.graph.info(node.inputs[i]);
+      const std::uint64_t size = bytes_of(info);
+      s.report.bytes_broadcast_per_run += size;
+      const auto result = origin.find(node.outputs[i]);
+      std::uint32_t slot = result == origin.end() ? TENON_NO_INDEX : result->second.slot;
+      if (is_sent(node)) {
+        const Origin source = source_of(node.inputs[i]);
+        if (slot != TENON_NO_INDEX && slot != source.slot) s.before[p].push_back({source.device, device, source.slot, slot, size});
+        if (source.device == device) {
+          slot = source.slot;
+        } else if (slot == TENON_NO_INDEX) {
+          slot = arena_slot(device, size, p, last_part);
+          s.before[p].push_back({source.device, device, source.slot, slot, size});
+        }
+        if (source.device != device) s.report.copies.push_back({info.name, source.device->info.name, device->info.name, size});
+      } else if (slot == TENON_NO_INDEX) {
+        slot = arena_slot(device, size, p, last_part);  // nobody reads it
+      }
+      collective.pieces.push_back({slot, static_cast<std::uint64_t>(info.shape.count())});
     }
   }
 
@@ -490,10 +535,17 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
   const std::vector<bool> fixed_nodes = exec::fixed_nodes(graph, graph::fixed_values(graph, fixed));
   communicator = options.communicator;
   if (communicator == nullptr && std::ranges::any_of(graph.nodes(), [](const NodeInfo& node) { return graph::is_collective(node.op); }))
-    throw Error("program: the graph sums over ranks (all_reduce); expected ProgramOptions::communicator, got none");
+    throw Error("program: the graph has collectives (all_reduce, broadcast); expected ProgramOptions::communicator, got none");
   const auto device_of = exec::place(state, graph, fallback, plan_options, fixed_nodes, report);
   Compiler compiler(*this, main_device, exec::partition(graph, device_of, fixed_nodes, sync_debug), options.updates_last);
   report.partitions = static_cast<std::uint32_t>(compiler.layout.partitions.size());
+  for (const NodeInfo& node : graph.nodes()) {
+    if (node.op != graph::op_broadcast) continue;
+    if (const std::uint32_t root = node.attributes.as<graph::BroadcastAttributes>().root;
+        root >= static_cast<std::uint32_t>(communicator->size()))
+      throw Error(
+          fmt::format("broadcast '{}': expected a root below the number of ranks, {}, got {}", node.name, communicator->size(), root));
+  }
   compiler.place_parameters();
   compiler.compute_liveness();
   compiler.place_collectives();

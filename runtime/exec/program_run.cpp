@@ -182,36 +182,51 @@ void Program::State::choose_group() {
   std::uint64_t dtypes = 0;
   DevicePointer device = collectives[0].device;
   for (const Collective& collective : collectives) {
-    dtypes |= TENON_DTYPE_BIT(static_cast<tenon_dtype>(collective.dtype));
-    if (collective.device != device) device = nullptr;  // they are on several
+    if (!collective.root) dtypes |= TENON_DTYPE_BIT(static_cast<tenon_dtype>(collective.dtype));  // every dtype can be moved
+    if (collective.device != device) device = nullptr;                                            // they are on several
   }
   device_group = ranks->device_group(device, dtypes);
   group_generation = ranks->generation();
   report.reduced_by = device_group == nullptr ? "" : device_group->device()->loaded->backend->info().name;
 }
 
-/// Begins to sum over the ranks, when the device has computed the values.
+/// Begins a collective, when the device has computed the values.
 void Program::State::begin(Collective& collective) {
   if (device_group != nullptr) {
+    requests.clear();
+    for (const Piece& piece : collective.pieces) {
+      requests.push_back({.kind = static_cast<std::uint32_t>(collective.root ? TENON_COLLECTIVE_BROADCAST : TENON_COLLECTIVE_ALL_REDUCE),
+                          .dtype = static_cast<tenon_dtype>(collective.dtype),
+                          .operation = static_cast<std::uint32_t>(collective.root ? 0 : TENON_REDUCE_SUM),
+                          .peer = static_cast<std::uint32_t>(collective.root.value_or(0)),
+                          .count = piece.count,
+                          .source = slots[piece.slot],
+                          .destination = slots[piece.slot],
+                          .needs = 0,
+                          .reserved = 0});
+    }
     try {
-      return device_group->begin(slots[collective.slot], collective.count, collective.dtype);
+      return device_group->begin(requests);
     } catch (const Error&) {
       static_cast<const exec::GroupCommunicator&>(*communicator).expect_alive();  // another rank's reason, if that has ended the group
       throw;
     }
   }
   DeviceState& device = *collective.device;
-  std::uint64_t address = slots[collective.slot];
-  const std::uint64_t size = collective.count * static_cast<std::uint64_t>(size_of(collective.dtype));
-  if (device.host_addressable()) {
-    wait_for(device, nullptr);
-  } else {
-    collective.staging.resize(size);
-    device.download(address, collective.staging.data(), size);
-    address = reinterpret_cast<std::uintptr_t>(collective.staging.data());
+  if (device.host_addressable()) wait_for(device, nullptr);
+  for (Piece& piece : collective.pieces) {
+    std::uint64_t address = slots[piece.slot];
+    if (!device.host_addressable()) {
+      piece.staging.resize(piece.count * static_cast<std::uint64_t>(size_of(collective.dtype)));
+      if (collective.root.value_or(communicator->rank()) == communicator->rank())
+        device.download(address, piece.staging.data(), piece.staging.size());
+      address = reinterpret_cast<std::uintptr_t>(piece.staging.data());
+    }
+    void* const data = reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
+    const auto count = static_cast<std::int64_t>(piece.count);
+    collective.id = collective.root ? communicator->begin_broadcast(data, count, collective.dtype, *collective.root)
+                                    : communicator->begin_all_reduce(data, count, collective.dtype);
   }
-  collective.id = communicator->begin_all_reduce(reinterpret_cast<void*>(static_cast<std::uintptr_t>(address)),
-                                                 static_cast<std::int64_t>(collective.count), collective.dtype);
 }
 
 void Program::State::finish_collectives(std::size_t count) {
@@ -220,11 +235,13 @@ void Program::State::finish_collectives(std::size_t count) {
       device_group->finish();
       continue;
     }
-    const exec::TraceScope scope(*trace, "all_reduce");
     Collective& collective = collectives[finished];
+    const exec::TraceScope scope(*trace, collective.root ? "broadcast" : "all_reduce");
     communicator->wait(collective.id);
-    if (!collective.staging.empty())
-      collective.device->upload(slots[collective.slot], collective.staging.data(), collective.staging.size());
+    for (const Piece& piece : collective.pieces) {
+      if (!piece.staging.empty() && collective.root != communicator->rank())
+        collective.device->upload(slots[piece.slot], piece.staging.data(), piece.staging.size());
+    }
   }
 }
 
@@ -308,7 +325,7 @@ std::string Program::State::why_not_replayed(Capture capture) const {
   if (capture == Capture::off) return "capture is off";
   if (sync_debug) return "sync_debug waits for each node";
   if (check != CheckNumerics::off) return "check_numerics reads results";
-  if (!collectives.empty()) return "it has sums over ranks";
+  if (!collectives.empty()) return "it has collectives";
   const DevicePointer& device = devices.front();
   const auto crosses = [&](const Copy& copy) { return copy.from != device || copy.to != device; };
   const auto any_crosses = [&](const std::vector<Copy>& copies) { return std::any_of(copies.begin(), copies.end(), crosses); };

@@ -34,14 +34,19 @@ struct Program::State {
   /// Name prefix of the outputs that check_numerics: all adds, one per floating result.
   static constexpr std::string_view watch_prefix = "check/";
 
-  /// A sum over the ranks of the communicator, of values that lie one after the other on a device.
+  /// Elements at a slot that take part in a collective.
+  struct Piece {
+    std::uint32_t slot;
+    std::uint64_t count;
+    std::vector<char> staging = {};  ///< the elements in host memory, if the device is out of its reach
+  };
+  /// A sum over the ranks of the communicator, of values that lie one after the other on a device, or a broadcast of values.
   struct Collective {
     DevicePointer device;
-    std::uint32_t slot;   ///< of the first value
-    std::uint64_t count;  ///< elements, with those between the values
     DType dtype;
-    std::vector<char> staging = {};  ///< the values in host memory, if the device is out of its reach
-    std::uint64_t id = 0;            ///< in this run, as the communicator counts
+    std::vector<Piece> pieces = {};  ///< of a sum one, with what lies between the values
+    std::optional<int> root = {};    ///< of a broadcast
+    std::uint64_t id = 0;            ///< of its last piece in this run, as the communicator counts
   };
   /// One plan and its arguments, or a collective.
   struct Part {
@@ -92,6 +97,7 @@ struct Program::State {
   std::vector<Part> parts;
   std::shared_ptr<Communicator> communicator;
   std::vector<Collective> collectives;              ///< in the order in which they begin
+  std::vector<tenon_collective> requests;           ///< of a collective that the devices compute; its memory is used again
   std::shared_ptr<exec::DeviceGroup> device_group;  ///< that computes them; null: the communicator does, in memory of the host
   std::optional<std::uint64_t> group_generation;    ///< of the communicator when that was chosen; empty: in the next run
   std::size_t finished = 0;                         ///< of `collectives`, in this run

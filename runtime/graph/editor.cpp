@@ -3,6 +3,7 @@
 #include <tenon/error.h>
 #include <algorithm>
 
+#include "graph/collectives.h"
 #include "graph/op.h"
 #include "graph/passes.h"
 
@@ -234,6 +235,7 @@ void GraphEditor::drop_dead(OptionalResults results) {
   for (const GraphUpdate& update : graph_.updates_) live_values[update.value] = true;
   for (NodeId id = static_cast<NodeId>(node_count()); id-- > 0;) {
     NodeInfo& node = graph_.nodes_[id];
+    live_nodes[id] = node.op == op_broadcast;  // other ranks may need its operands
     for (ValueId output : node.outputs) live_nodes[id] = live_nodes[id] || (output != no_id && live_values[output]);
     if (!live_nodes[id]) continue;
     for (ValueId input : node.inputs) {

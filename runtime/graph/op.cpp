@@ -33,6 +33,7 @@ const std::unordered_map<tenon_op, OpEntry>& entries() {
     for (const OpLine& line : op_lines) all[line.op].line = &line;
     for (const graph::OpRulesRow* row = graph::op_rules_rows; row->rules != nullptr; ++row) all[row->op].rules = row->rules;
     all[graph::op_all_reduce] = {&graph::line_all_reduce, &graph::rules_all_reduce};
+    all[graph::op_broadcast] = {&graph::line_broadcast, &graph::rules_broadcast};
     return all;
   }();
   return map;

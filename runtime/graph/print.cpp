@@ -17,6 +17,7 @@
 #include <tenon/error.h>
 #include <tenon/graph.h>
 
+#include "graph/collectives.h"
 #include "graph/op.h"
 #include "graph/vendor_ops.h"
 
@@ -111,6 +112,7 @@ FieldTexts field_texts(tenon_op op, const Attributes& attributes) {
 
 std::string attributes_str(tenon_op op, const Attributes& attributes) {
   if (is_vendor_op(op)) return vendor_attributes_str(attributes.as<tenon_attributes_vendor>());
+  if (op == op_broadcast) return fmt::format(" root={}", attributes.as<BroadcastAttributes>().root);
   using Field = FieldTexts::Field;
   std::vector<Field> fields = field_texts(op, attributes).fields;
   const std::string schema = schema_of(op);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tenon/communicator.h - sums over the ranks of a group: devices of this process that compute parts of one batch.
+// tenon/communicator.h - collectives over the ranks of a group: devices of this process that compute parts of one batch.
 #pragma once
 
 #include <cstdint>
@@ -46,6 +46,10 @@ class TENON_API Communicator {
   /// wait(). Errors  a dtype that is not f16, bf16, f32, f64, i32 or i64; another count or dtype than
   /// another rank's, which ends the group; a group that has ended.
   virtual std::uint64_t begin_all_reduce(void* data, std::int64_t count, DType dtype) = 0;
+  /// Begins to replace the elements by those of the rank `root`, and returns. `data` and errors as in
+  /// begin_all_reduce, but for the dtype, which may be any; another root than another rank's is an
+  /// error, too.
+  virtual std::uint64_t begin_broadcast(void* data, std::int64_t count, DType dtype, int root) = 0;
   /// Returns when that collective and those before it have finished. Errors  a group that has ended.
   virtual void wait(std::uint64_t collective) = 0;
   /// Ends the group: on every rank collectives fail with the reason given first, those that have
@@ -59,7 +63,7 @@ class TENON_API Communicator {
 };
 
 /// A link between the ranks of a process that is slower than their memory: sums take as long as over
-/// such links, while the processor is free. For tests and predictions.
+/// such links, and broadcasts half as long, while the processor is free. For tests and predictions.
 struct LinkOptions {
   double bandwidth_bytes_per_s = 0;  ///< 0: no link
   double latency_s = 0;              ///< of each step
@@ -84,6 +88,12 @@ namespace ops {
 /// shapes of its own elsewhere. Computed by the runtime between plans, while plans that do not need the
 /// result run.
 TENON_API std::vector<Value> all_reduce(const std::vector<Value>& values);
+
+/// The values of the rank `root`, on every rank, in one collective; values have one dtype. Every rank
+/// has its collectives in the same order, and gives operands of these shapes: those of the others are
+/// not read. No gradient flows through. A broadcast is run though its results are not read: other
+/// ranks may need its operands. Errors  a root below 0; in a run, one that is no rank.
+TENON_API std::vector<Value> broadcast(const std::vector<Value>& values, int root);
 
 }  // namespace ops
 

@@ -51,6 +51,8 @@ class TENON_API ParameterStore {
   void touch() { all_changed_ = ++epoch_, unset_.clear(); }
   /// The same for one parameter.
   void touch(const std::string& name) { changed_[name] = ++epoch_, unset_.erase(name); }
+  /// Frees a parameter that no program uses any more. Errors: unknown name.
+  void erase(const std::string& name);
   /// Parameters that have been created and never written.
   const std::set<std::string>& unset() const { return unset_; }
 
@@ -152,6 +154,8 @@ struct TENON_API PlacementReport {
   std::vector<DenseCopy> dense_copies = {};
   std::uint32_t collectives = 0;            ///< sums over the ranks of a communicator, per run
   std::uint64_t bytes_reduced_per_run = 0;  ///< of the values that these sum
+  std::uint32_t broadcasts = 0;             ///< from one rank to the others, per run
+  std::uint64_t bytes_broadcast_per_run = 0;
   /// The backend whose collectives compute them, known after the first run; empty: the runtime does, in
   /// the memory of the host.
   std::string reduced_by;
@@ -174,9 +178,8 @@ struct TENON_API PlacementReport {
   /// output_size_bytes, once, inputs}], "copies": [{value, from, to, size_bytes}], "dense_copies":
   /// [{value, device, reason, size_bytes}], "moved", "partitions", "kernels", "copies_inserted",
   /// "bytes_copied_per_run", "workspace_size_bytes", "packed_size_bytes",
-  /// "shared_packed_size_bytes", "collectives", "bytes_reduced_per_run", "reduced_by",
-  /// "replay", "records",
-  /// "replays"}; a device that there is not is null.
+  /// "shared_packed_size_bytes", "collectives", "bytes_reduced_per_run", "broadcasts",
+  /// "bytes_broadcast_per_run", "reduced_by", "replay", "records", "replays"}; a device that there is not is null.
   std::string json() const;
 };
 
@@ -205,7 +208,7 @@ struct ProgramOptions {
   /// statistics in a forward pass. Costs the memory of, and a copy of, each update whose op computes
   /// something else too: two values per channel of a batch normalization.
   bool updates_last = false;
-  /// This rank's end of the group over which ops::all_reduce sums; null: a graph with such a sum is an
+  /// This rank's end of the group of ops::all_reduce and ops::broadcast; null: a graph with such an op is an
   /// error. Each rank has a program of its own, and all run at the same time.
   std::shared_ptr<Communicator> communicator = nullptr;
   RunOptions run = {};  ///< of the compilation itself

@@ -114,7 +114,7 @@ TEST_CASE("collectives: a rank that ends the group ends it for those that wait, 
     float x = 1;
     communicator.wait(communicator.begin_all_reduce(&x, 1, DType::f32));
   });
-  CHECK(errors[0] == "all_reduce: rank 1 ended the group: out of paper");
+  CHECK(errors[0] == "collective: rank 1 ended the group: out of paper");
   CHECK(errors[1] == "no error");
   CHECK(errors[2] == errors[0]);
   float x = 1;
@@ -271,6 +271,73 @@ TEST_CASE("collectives: a graph with sums needs a communicator, and one value") 
   CHECK_ERROR_CONTAINS("expected ProgramOptions::communicator, got none", Program(context, graph));
   CHECK_ERROR_CONTAINS("expected at least one value, got none", ops::all_reduce({}));
   CHECK_ERROR_CONTAINS("expected equal dtypes", ops::all_reduce({x, ops::cast(x, DType::f64)}));
+}
+
+TEST_CASE("collectives: a broadcast gives the elements of one rank to all, of every dtype") {
+  for (const int size : {1, 2, 4}) {
+    for (int root = 0; root < size; ++root) {
+      const Ranks ranks = local_communicators(size);
+      expect_no_errors(on_ranks(size, [&](int r) {
+        Communicator& communicator = *ranks[static_cast<std::size_t>(r)];
+        std::vector<std::uint8_t> bytes(1001, static_cast<std::uint8_t>(r + 1));
+        std::vector<double> none;
+        communicator.begin_broadcast(none.data(), 0, DType::f64, root);
+        communicator.wait(communicator.begin_broadcast(bytes.data(), 1001, DType::u8, root));
+        if (std::ranges::count(bytes, static_cast<std::uint8_t>(root + 1)) != 1001) throw Error("expected the bytes of the root");
+      }));
+    }
+  }
+  const Ranks ranks = local_communicators(2);
+  float x = 1;
+  CHECK_ERROR_CONTAINS("expected a root from 0 to 1, got 2", ranks[0]->begin_broadcast(&x, 1, DType::f32, 2));
+  const std::vector<std::string> errors = on_ranks(2, [&](int r) {
+    std::vector<float> own(4, 1.0f);
+    Communicator& communicator = *ranks[static_cast<std::size_t>(r)];
+    communicator.wait(r == 0 ? communicator.begin_broadcast(own.data(), 4, DType::f32, 1)
+                             : communicator.begin_all_reduce(own.data(), 4, DType::f32));
+  });
+  for (const std::string& error : errors) {
+    CHECK_MESSAGE(contains(error, "rank 0 has 4 elements of f32 from rank 1"), error);
+    CHECK_MESSAGE(contains(error, "rank 1 has 4 elements of f32 to sum"), error);
+  }
+}
+
+TEST_CASE("collectives: programs broadcast values and updates of parameters, whoever reads the results") {
+  const Context context(two_devices());
+  const std::vector<Tensor> given{Tensor::of<float>({1, 2}, {2}), Tensor::of<float>({10, 20}, {2})};
+  for (const std::string backend : {"reference", "openblas"}) {
+    PlacementReport report;
+    const auto results = run_on(
+        context, {backend + ":0", backend + ":1"},
+        [](Graph& graph) {
+          const Value x = graph.input("x", DType::f32, {2});
+          const Value square = ops::mul(x, x);
+          const Value constant = graph.constant(Tensor::of<float>({7, 8}, {2}));
+          const std::vector<Value> of_one = ops::broadcast({square, x, constant}, 1), of_zero = ops::broadcast({ops::neg(of_one[0])}, 0);
+          graph.output("square", of_one[0]);
+          graph.output("x", ops::add(of_one[1], of_one[2]));
+          graph.output("again", of_zero[0]);
+          graph.output("own", ops::add(square, ops::all_reduce({x})[0]));  // after the operand has been sent
+          ops::broadcast({square}, 0);                                     // nobody reads it
+        },
+        given, &report);
+    for (std::size_t r = 0; r < 2; ++r) {
+      CHECK(floats(results[r][0]) == std::vector<float>{100, 400});
+      CHECK(floats(results[r][1]) == std::vector<float>{17, 28});
+      CHECK(floats(results[r][2]) == std::vector<float>{-100, -400});
+      CHECK(floats(results[r][3]) == (r == 0 ? std::vector<float>{12, 26} : std::vector<float>{111, 422}));
+    }
+    CHECK(report.broadcasts == 3);
+    CHECK(report.bytes_broadcast_per_run == 5 * 8);
+    CHECK(report.collectives == 1);
+  }
+  Graph graph;
+  const Value x = graph.input("x", DType::f32, {2});
+  graph.output("y", ops::broadcast({x}, 2)[0]);
+  CHECK(contains(graph.str(), "root=2"));
+  CHECK_ERROR_CONTAINS("expected a root below the number of ranks, 2, got 2",
+                       Program(context, graph, {.communicator = local_communicators(2)[0]}));
+  CHECK_ERROR_CONTAINS("expected the root to be a rank from 0 on, got -1", ops::broadcast({x}, -1));
 }
 
 TEST_CASE("collectives: an error on one rank reaches the others that wait for it") {
