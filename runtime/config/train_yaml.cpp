@@ -69,6 +69,8 @@ ParallelOptions read_parallel(Section& top) {
   });
   parallel.sync_batch_norm = section->get<bool>("sync_bn", false);
   parallel.bucket_mb = section->get_optional<double>("bucket_mb", {.lowest = 0});
+  if (const auto shard = section->find("shard", "optimizer", "none"); shard && !shard->is_null())
+    section->attempt([&] { parallel.shard_optimizer = shard->as_word({"none", "optimizer"}) == 1; });
   parallel.timeout_s = section->get<double>("timeout_s", parallel.timeout_s, {.lowest = 0});
   return parallel;
 }

@@ -124,6 +124,10 @@ struct ParallelOptions {
   /// MiB of gradients that are summed together, while the backward pass goes on; 0: all, after it.
   /// Nothing: as suits what connects the devices.
   std::optional<double> bucket_mb = {};
+  /// Each rank keeps the optimizer state of a part of the parameters only, takes their step and sends
+  /// their new values to the others. Otherwise every rank keeps all of it and takes the whole step.
+  /// Checkpoints are the same. Errors  one rank.
+  bool shard_optimizer = false;
   /// A slower link between the devices than there is, for tests and predictions.
   LinkOptions link = {};
   /// Several processes, as a launcher like mpirun starts them, each with these devices, as many on all:

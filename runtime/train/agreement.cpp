@@ -54,6 +54,28 @@ std::string text_of(const OptimizerDefinition& optimizer) {
   return text + fmt::format(", {} groups", optimizer.groups.size());
 }
 
+/// Whether each process has this training state for its own parameters only.
+bool is_sharded(const ModelSetup& setup, const std::string& name) {
+  return setup.shards_optimizer() && is_training_state(name) && !is_loss_scale(name);
+}
+
+/// The optimizer state that process 0 has of all ranks, as loaded, goes to those.
+void share_optimizer_state(Model::State& state) {
+  exec::ProcessGroup& processes = *state.setup.processes;
+  const bool has_state = state.gathered_step == state.progress.saved().step && !state.gathered_state.empty();
+  if (!state.setup.shards_optimizer() || !processes.any(processes.rank() == 0 && has_state)) return;
+  std::map<std::string, Tensor> values;
+  const std::map<std::string, std::pair<DType, Shape>> types = state.parameters.types(true);
+  for (const auto& [name, owner] : state.parameters.owners_of_state()) {
+    Tensor host = Tensor::empty(types.at(name).first, types.at(name).second);
+    if (processes.rank() == 0) host.copy_from(state.gathered_state.at(name));
+    processes.broadcast(host.raw(), static_cast<std::uint64_t>(host.size_bytes()));
+    values.emplace(name, std::move(host));
+  }
+  state.give_optimizer_state(std::move(values));
+  if (processes.rank() > 0) state.gathered_state.clear();
+}
+
 Facts facts_of(const Model::State& state, const Dataset& data, const FitOptions& options) {
   const ModelSetup& setup = state.setup;
   const CompileOptions& compile = setup.options;
@@ -69,12 +91,12 @@ Facts facts_of(const Model::State& state, const Dataset& data, const FitOptions&
   facts.emplace_back("the parameters", parameters);
   std::string values;
   for (const auto& [name, tensor] : state.parameters.store()->all()) {
-    if (!state.parameters.store()->unset().contains(name)) values += " " + name;
+    if (!state.parameters.store()->unset().contains(name) && !is_sharded(setup, name)) values += " " + name;
   }
   facts.emplace_back("the values that there are", values);
   facts.emplace_back("the number of devices", std::to_string(setup.device_count()));
   facts.emplace_back("the model", to_yaml(setup.definition));
-  facts.emplace_back("the optimizer", text_of(compile.optimizer));
+  facts.emplace_back("the optimizer", text_of(compile.optimizer) + (setup.shards_optimizer() ? ", sharded" : ""));
   for (const OutputLoss& loss : setup.losses)
     facts.emplace_back("the loss", fmt::format("{} {} {}", loss.output, loss.loss.str(), loss.weight));
   for (const ModelSetup::Logged& logged : setup.logged) facts.emplace_back("the metrics", logged.name);
@@ -135,12 +157,13 @@ void agree(Model::State& state, const Dataset& data, const FitOptions& options) 
   }
   ParameterStore& store = *state.parameters.store();
   for (const auto& [name, tensor] : std::map(store.all())) {
-    if (store.unset().contains(name)) continue;
+    if (store.unset().contains(name) || is_sharded(state.setup, name)) continue;
     Tensor host = Tensor::empty(tensor.dtype(), tensor.shape());
     host.copy_from(tensor.to_host());
     processes.broadcast(host.raw(), static_cast<std::uint64_t>(host.size_bytes()));
     if (processes.rank() > 0) store.set(name, host);
   }
+  share_optimizer_state(state);
 }
 
 }  // namespace tenon::train

@@ -70,7 +70,7 @@ void clip_gradients(Graph& graph, const Clipping& clip, std::vector<Value>& grad
 }  // namespace
 
 void build_step(Graph& graph, const Forward& forward, std::vector<Value> gradients, const OptimizerDefinition& optimizer, Value lr,
-                Value step) {
+                Value step, const Shards& shards) {
   std::vector<NodeId> bucket(gradients.size(), no_id);  // the sum over ranks that a gradient comes from
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     const NodeId producer = graph.info(gradients[i].id()).producer;
@@ -84,6 +84,7 @@ void build_step(Graph& graph, const Forward& forward, std::vector<Value> gradien
   // Each weight is updated on the device of its layer, and those with the same options whose gradients come together, together.
   std::map<std::tuple<std::string, const ParameterGroup*, NodeId>, Part> parts;
   for (std::size_t i = 0; i < forward.specs.size(); ++i) {
+    if (!shards.owns(i)) continue;
     const ParameterSpec& spec = forward.specs[i];
     Part& part = parts[{spec.device, group_of(optimizer, spec.name), bucket[i]}];
     part.parameters.push_back(forward.parameters[i]);

@@ -39,9 +39,17 @@ inline constexpr const char* gradient_weight_name = "gradient";
 /// sum / total; where the total weight is 0, because nothing counts, the sum, which is 0.
 Value quotient(Value sum, Value total);
 
-/// Clips the gradients, then appends the optimizer's step. lr: f64 or f32 scalar; step: i64 scalar, from 1.
+/// Who keeps the optimizer state of each parameter that learns, and takes its step.
+struct Shards {
+  std::vector<int> owners;  ///< a rank for each parameter; empty: every rank takes the whole step
+  int rank = 0;             ///< this one
+  bool owns(std::size_t parameter) const { return owners.empty() || owners[parameter] == rank; }
+};
+
+/// Clips the gradients, then appends the optimizer's step of the parameters that this rank owns. lr: f64 or f32 scalar; step: i64 scalar,
+/// from 1.
 void build_step(Graph& graph, const Forward& forward, std::vector<Value> gradients, const OptimizerDefinition& optimizer, Value lr,
-                Value step);
+                Value step, const Shards& shards = {});
 /// Adds weight * g to gradient/<name>, and weight to the total weight; `first` overwrites both instead. weight: a scalar of the parameters'
 /// dtype.
 void build_accumulation(Graph& graph, const Forward& forward, const std::vector<Value>& gradients, Value weight, bool first);

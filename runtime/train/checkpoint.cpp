@@ -51,7 +51,7 @@ void preserve_weights(const fs::path& folder, const std::string& name, const fs:
 }  // namespace
 
 void Model::save(const std::string& folder, const std::string& name) const {
-  const State& s = state_of(state_);
+  State& s = state_of(state_);
   if (!s.parameters.built()) throw Error("save: the model has no parameters yet; call build() or fit() first");
   const fs::path home = platform::path_of(folder);
   std::error_code code;
@@ -62,6 +62,10 @@ void Model::save(const std::string& folder, const std::string& name) const {
     // Accumulated gradients are not saved: training resumes after a complete step.
     if (!is_training_state(key) || key.starts_with("optimizer/")) tensors.push_back({key, tensor});
   }
+  for (const auto& [key, tensor] : s.optimizer_state_to_save()) {
+    if (!s.parameters.store()->has(key)) tensors.push_back({key, tensor});  // of another rank
+  }
+  std::ranges::sort(tensors, {}, &NamedTensor::name);
   train::CheckpointFile checkpoint;
   checkpoint.model = s.setup.definition.name;
   checkpoint.weights = platform::text_of(home / platform::path_of(name + ".safetensors"));
@@ -165,9 +169,15 @@ Model::Position load_checkpoint(Model::State& s, const train::CheckpointFile& ch
     s.parameters.make_optimizer_state();
     s.parameters.reset_loss_scale();
   }
-  for (const NamedTensor* stored : taken) s.parameters.store()->set(stored->name, stored->tensor);
+  std::map<std::string, Tensor> sharded;
+  for (const NamedTensor* stored : taken) {
+    const bool is_sharded = s.setup.shards_optimizer() && is_training_state(stored->name) && !train::is_loss_scale(stored->name);
+    if (is_sharded) sharded.emplace(stored->name, stored->tensor.to_host());
+    if (!is_sharded) s.parameters.store()->set(stored->name, stored->tensor);
+  }
   const Model::Position position{progress.epoch, progress.batch, checkpoint.seed, checkpoint.file, progress.step};
   if (all) s.progress.resume(std::move(progress));
+  if (!sharded.empty()) s.give_optimizer_state(std::move(sharded));
   return position;
 }
 

@@ -267,10 +267,12 @@ History FitLoop::run() {
       for (const auto& [name, value] : validation) result.logs.emplace_back("val_" + name, value);
     }
     s_.progress.finish_epoch();
+    s_.keep_gathered_state();
     for_each_callback("at the end of an epoch", [&](Callback& callback) { callback.epoch_end(result); });
     history.push_back(std::move(result));
   }
   if (now.epoch < end_) s_.session.stop(FitEnd::interrupted, fmt::format("stopped by request after step {}", now.step));
+  if (s_.gathered_step != now.step) s_.keep_gathered_state();
   for_each_callback("at the end", [](Callback& callback) { callback.train_end(); });
   return history;
 }

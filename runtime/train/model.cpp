@@ -68,18 +68,20 @@ Model& Model::operator=(Model&& other) noexcept {
 void Model::compile(const Context& context, CompileOptions options) {
   State& s = state_of(state_);
   expect_precision(s.setup.definition, context);
+  std::map<std::string, Tensor> optimizer_state = s.gather_optimizer_state();
   s.setup.compile(context, std::move(options));
-  s.start_compiled();
+  s.start_compiled(std::move(optimizer_state));
 }
 
 void Model::compile(const Context& context) {
   State& s = state_of(state_);
   expect_precision(s.setup.definition, context);
+  std::map<std::string, Tensor> optimizer_state = s.gather_optimizer_state();
   s.setup.compile(context);
-  s.start_compiled();
+  s.start_compiled(std::move(optimizer_state));
 }
 
-void Model::State::start_compiled() {
+void Model::State::start_compiled(std::map<std::string, Tensor> optimizer_state) {
   programs.clear();
   replicas = setup.group == nullptr ? nullptr : std::make_unique<train::Replicas>(setup, parameters, programs);
   session.training_buffers = session.evaluation_buffers = {};
@@ -89,6 +91,57 @@ void Model::State::start_compiled() {
   } else if (const auto samples = train::known_samples(setup)) {
     parameters.build(*samples);
   }
+  if (setup.shards_optimizer()) {  // it was whole before, or in other shards
+    for (const auto& [name, rank] : parameters.owners_of_state()) {
+      if (parameters.store()->has(name)) optimizer_state.try_emplace(name, parameters.store()->get(name).to_host());
+    }
+  }
+  if (optimizer_state.empty()) return;
+  parameters.drop_optimizer_state();
+  give_optimizer_state(std::move(optimizer_state));
+}
+
+std::map<std::string, Tensor> Model::State::gather_optimizer_state() {
+  std::map<std::string, Tensor> all;
+  if (!setup.shards_optimizer() || !parameters.has_optimizer_state()) return all;
+  if (replicas != nullptr) replicas->follow();
+  std::vector<const train::Parameters*> of_devices{&parameters};
+  if (replicas != nullptr) std::ranges::copy(replicas->others(), std::back_inserter(of_devices));
+  const std::map<std::string, std::pair<DType, Shape>> types = parameters.types(true);
+  for (const auto& [name, rank] : parameters.owners_of_state()) {
+    const int process = rank / setup.device_count(), here = setup.processes == nullptr ? 0 : setup.processes->rank();
+    Tensor value = Tensor::empty(types.at(name).first, types.at(name).second);
+    if (process == here)
+      value.copy_from(of_devices.at(static_cast<std::size_t>(rank % setup.device_count()))->store()->get(name).to_host());
+    if (setup.processes != nullptr) setup.processes->broadcast(value.raw(), static_cast<std::uint64_t>(value.size_bytes()), process);
+    all.emplace(name, std::move(value));
+  }
+  return all;
+}
+
+void Model::State::keep_gathered_state() {
+  if (setup.processes == nullptr) return;
+  gathered_state = gather_optimizer_state();
+  if (setup.processes->rank() > 0) gathered_state.clear();
+  gathered_step = progress.saved().step;
+}
+
+std::map<std::string, Tensor> Model::State::optimizer_state_to_save() {
+  if (!setup.shards_optimizer() || !parameters.has_optimizer_state()) return {};
+  if (setup.processes == nullptr) return gather_optimizer_state();
+  if (setup.processes->rank() == 0 && gathered_step == progress.saved().step) return gathered_state;
+  throw Error(
+      "save: the optimizer state is sharded over processes (parallel.shard), and process 0 has all of it at the end of an epoch and after "
+      "fit; save the model then, on process 0");
+}
+
+void Model::State::give_optimizer_state(std::map<std::string, Tensor> values) {
+  parameters.give_optimizer_state(values);
+  parameters.make_optimizer_state();
+  if (replicas != nullptr) replicas->give_optimizer_state(values);
+  if (setup.processes == nullptr) return;
+  gathered_state = std::move(values);
+  gathered_step = progress.saved().step;
 }
 
 void Model::replace_head(const std::string& after, std::vector<LayerDefinition> head) {

@@ -116,6 +116,12 @@ void ModelSetup::compile(const Context& on, CompileOptions with) {
   const auto devices = static_cast<int>(options.parallel.devices.size());
   const bool is_shared = devices > 1 || options.parallel.link.ranks > 1;
   group = is_shared ? std::make_shared<exec::LocalGroup>(std::max(devices, 1), options.parallel.link, processes) : nullptr;
+  if (shards_optimizer() && rank_count() == 1) {
+    throw Error(
+        "parallel.shard: 'optimizer' divides the optimizer state among ranks; expected at least 2 devices or processes, got 1; add "
+        "devices, "
+        "or remove shard");
+  }
 }
 
 void ModelSetup::compile(const Context& on) {
@@ -189,6 +195,11 @@ BuildOptions ModelSetup::build_options() const {
 Device ModelSetup::device(const std::string& name) const {
   const std::string found = name.empty() ? main_device() : name;
   return found.empty() ? context->default_device() : Device(context->state()->open_found(found));
+}
+
+Shards ModelSetup::shards_of(const std::vector<ParameterSpec>& learned) const {
+  if (!shards_optimizer()) return {};
+  return {balanced_owners(learned, rank_count()), rank()};
 }
 
 std::function<std::pair<std::int64_t, std::int64_t>(std::int64_t samples)> ModelSetup::part_of_batches() const {

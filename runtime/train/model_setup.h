@@ -90,6 +90,9 @@ struct ModelSetup {
   /// The device's number among those of all processes, in the order of the processes, and how many there are.
   int rank() const { return (processes == nullptr ? 0 : processes->rank() * device_count()) + device_index; }
   int rank_count() const { return (processes == nullptr ? 1 : processes->size()) * device_count(); }
+  /// The shards of the optimizer state of these parameters, which all learn.
+  Shards shards_of(const std::vector<ParameterSpec>& learned) const;
+  bool shards_optimizer() const { return options.parallel.shard_optimizer; }
   /// Whether batches are shared among ranks.
   bool shares_batches() const { return group != nullptr || processes != nullptr; }
   /// BatchOptions::part of this process; null: it reads whole batches.

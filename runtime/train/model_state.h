@@ -44,6 +44,10 @@ struct Model::State {
   std::unique_ptr<train::Replicas> replicas;  ///< null: training uses one device
   train::TrainingProgress progress;
   train::FitSession session;
+  /// Sharded optimizer state of all ranks, on the host, as it was after `gathered_step`: of several processes, which a checkpoint of one
+  /// of them needs.
+  std::map<std::string, Tensor> gathered_state;
+  std::int64_t gathered_step = -1;
   bool training = false;  ///< the mode of forward
   // Values that change each step are inputs of the programs, so that a captured plan can be replayed.
   Tensor key = Tensor::zeros(DType::u64, {2});
@@ -72,8 +76,16 @@ struct Model::State {
   /// Builds the model for the samples of these inputs.
   void build_for(std::span<const Tensor> inputs, const char* call);
 
-  /// Follows from a new setup: programs of the former one are dropped.
-  void start_compiled();
+  /// Follows from a new setup: programs of the former one are dropped. `optimizer_state`: what it had on all ranks, if it was sharded.
+  void start_compiled(std::map<std::string, Tensor> optimizer_state);
+  /// The optimizer state of all ranks, on the host, if it is sharded and there is some. All processes call it.
+  std::map<std::string, Tensor> gather_optimizer_state();
+  /// The same for a checkpoint, which one process may write: what several processes have gathered. Errors  not after the last step.
+  std::map<std::string, Tensor> optimizer_state_to_save();
+  /// Gathers the state among processes, if it is sharded, and keeps it on process 0. All processes call it.
+  void keep_gathered_state();
+  /// These values of sharded state, of the current step, become those of the ranks of this process.
+  void give_optimizer_state(std::map<std::string, Tensor> values);
   /// A training step; without a loss, a prediction.
   train::Phase phase_of_step() const { return setup.losses.empty() ? train::Phase::predict : train::Phase::train; }
   /// The type of a batch of that size. Errors  the sample shape is not known yet.

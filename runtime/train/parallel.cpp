@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <numeric>
+#include <utility>
 
 #include <tenon/communicator.h>
 
@@ -50,6 +52,39 @@ BatchPart part_of(std::int64_t batch, int rank, int ranks, const std::vector<dou
   part.begin = std::min<std::int64_t>(part.begin, batch - 1);
   part.end = part.begin + 1;
   return part;
+}
+
+std::vector<int> balanced_owners(const std::vector<ParameterSpec>& parameters, int ranks) {
+  const auto size_bytes = [&](std::size_t i) { return parameters[i].shape.count() * size_of(parameters[i].dtype); };
+  std::vector<std::size_t> order(parameters.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::ranges::greater(), size_bytes);
+  std::vector<int> owners(parameters.size());
+  std::vector<std::int64_t> loads(static_cast<std::size_t>(ranks), 0);
+  for (const std::size_t i : order) {
+    const auto least = std::ranges::min_element(loads);
+    owners[i] = static_cast<int>(least - loads.begin());
+    *least += size_bytes(i);
+  }
+  return owners;
+}
+
+void broadcast_updates(Graph& graph, const Forward& forward, const Shards& shards) {
+  std::map<ValueId, ValueId> next;
+  for (const GraphUpdate& update : graph.updates()) next[update.parameter] = update.value;
+  std::map<std::pair<int, DType>, std::vector<Value>> groups;
+  for (std::size_t i = 0; i < shards.owners.size(); ++i)
+    groups[{shards.owners[i], forward.specs[i].dtype}].push_back(forward.parameters[i]);
+  for (const auto& [group, parameters] : groups) {
+    const int owner = group.first;
+    std::vector<Value> operands = parameters;
+    if (owner == shards.rank) {
+      for (Value& operand : operands) operand = Value(&graph, next.at(operand.id()));
+    }
+    const std::vector<Value> results = ops::broadcast(operands, owner);
+    if (owner == shards.rank) continue;
+    for (std::size_t i = 0; i < parameters.size(); ++i) graph.update(parameters[i], results[i]);
+  }
 }
 
 std::vector<Value> sum_over_ranks(const std::vector<Value>& values, std::uint64_t bucket_size_bytes) {

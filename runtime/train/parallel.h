@@ -27,6 +27,12 @@ struct Gradients {
   Value weight;           ///< of `of` in the mean over several batches: a scalar of the parameters' dtype
 };
 
+/// Owners of these parameters among `ranks` ranks, balanced by bytes: the largest first, each to the rank that has least.
+std::vector<int> balanced_owners(const std::vector<ParameterSpec>& parameters, int ranks);
+
+/// Appends broadcasts of the parameters by their owners, after the updates that build_step has added: updates of the others.
+void broadcast_updates(Graph& graph, const Forward& forward, const Shards& shards);
+
 /// The sums of the values over the ranks, in buckets of values of one dtype of at least `bucket_size_bytes` (0: one for each dtype), in the
 /// order in which they are computed.
 std::vector<Value> sum_over_ranks(const std::vector<Value>& values, std::uint64_t bucket_size_bytes);

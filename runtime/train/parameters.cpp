@@ -151,15 +151,39 @@ void Parameters::make_optimizer_state() {
   const OptimizerDefinition& optimizer = setup_.options.optimizer;
   const OptimizerRule& rule = rule_of(optimizer.kind);
   const double start = rule.start == nullptr ? 0 : *(optimizer.*rule.start);
-  for (const ParameterSpec& spec : learned()) {
+  const std::vector<ParameterSpec> specs = learned();
+  const Shards shards = setup_.shards_of(specs);
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    if (!shards.owns(i)) continue;
     for (const std::string& suffix : rule.state(optimizer)) {
-      const std::string name = state_name(spec, suffix);
+      const std::string name = state_name(specs[i], suffix);
       if (optimizer_state_.contains(name)) continue;
-      store_->create(name, device_of(spec), spec.dtype, spec.shape);
+      store_->create(name, device_of(specs[i]), specs[i].dtype, specs[i].shape);
       store_->fill(name, start);
       optimizer_state_.insert(name);
     }
   }
+  for (const auto& [name, value] : given_state_) {
+    if (optimizer_state_.contains(name)) store_->set(name, value);
+  }
+  given_state_.clear();
+}
+
+void Parameters::drop_optimizer_state() {
+  for (const std::string& name : optimizer_state_) store_->erase(name);
+  optimizer_state_.clear();
+}
+
+std::vector<std::pair<std::string, int>> Parameters::owners_of_state() const {
+  const OptimizerDefinition& optimizer = setup_.options.optimizer;
+  const std::vector<ParameterSpec> specs = learned();
+  const Shards shards = setup_.shards_of(specs);
+  std::vector<std::pair<std::string, int>> owners;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    for (const std::string& suffix : rule_of(optimizer.kind).state(optimizer))
+      owners.emplace_back(state_name(specs[i], suffix), shards.owners.empty() ? setup_.rank() : shards.owners[i]);
+  }
+  return owners;
 }
 
 void Parameters::make_loss_scale() {

@@ -55,7 +55,16 @@ class Parameters {
   /// Dtypes and shapes by name, of what a checkpoint holds: weights and running statistics, and optimizer state if asked for.
   std::map<std::string, std::pair<DType, Shape>> types(bool with_optimizer_state) const;
 
+  /// Creates the optimizer state, if sharded that of this rank, with the values given by give_optimizer_state.
   void make_optimizer_state();
+  /// Values of the optimizer state by name, on the host, of which make_optimizer_state takes those that it has.
+  void give_optimizer_state(const std::map<std::string, Tensor>& values) { given_state_ = values; }
+  /// Frees the optimizer state but for that of loss scaling.
+  void drop_optimizer_state();
+  /// Whether there is some, but for that of loss scaling.
+  bool has_optimizer_state() const { return !optimizer_state_.empty(); }
+  /// The names of the optimizer state of all ranks, with their owners, in the order of the parameters.
+  std::vector<std::pair<std::string, int>> owners_of_state() const;
   void make_gradients();
   /// Creates the state of loss scaling, or resets it to its initial values. Does nothing without loss scaling.
   void reset_loss_scale();
@@ -75,6 +84,7 @@ class Parameters {
   std::vector<ParameterSpec> weights_, running_statistics_;
   std::vector<LayerSummary> layers_;
   std::set<std::string> optimizer_state_;  ///< names of what has been initialised
+  std::map<std::string, Tensor> given_state_;
 };
 
 }  // namespace tenon::train

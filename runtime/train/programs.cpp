@@ -26,14 +26,6 @@ void output_objective(Graph& graph, const Objective& objective) {
   if (objective.weight.present()) graph.output("weight", objective.weight);
 }
 
-/// Appends the optimizer's step, whose learning rate and index are inputs.
-void add_step(Graph& graph, const Forward& forward, const std::vector<Value>& gradients, const OptimizerDefinition& optimizer,
-              const LossScale& scale, DType rate_dtype) {
-  const Value rate = graph.input("learning_rate", rate_dtype, {});
-  const Value step = graph.input("step", DType::i64, {});
-  build_step(graph, forward, gradients, optimizer, rate, step_to_take(step, scale));
-}
-
 /// Parameters that do not learn, and running statistics that stay.
 std::set<std::string> names_of_frozen(const Forward& forward) {
   std::set<std::string> names;
@@ -169,8 +161,7 @@ Program& Programs::apply(const RunOptions& run) {
       return communicator_ == nullptr ? sums : sum_over_ranks(sums, bucket_size_bytes());
     };
     const std::vector<Value> gradients = build_mean_gradients(graph, f, over_ranks);
-    add_step(graph, f, gradients, setup_.options.optimizer, scale, rate_dtype());
-    if (scale.present()) graph.output("outcome", guard_step(graph, gradients, scale, 0));
+    if (const Value outcome = add_step(graph, f, gradients, scale); outcome.present()) graph.output("outcome", outcome);
     return Program(setup_.need_context(), graph, options(run));
   });
 }
@@ -293,17 +284,26 @@ std::set<std::string> Programs::add_training(Graph& graph, Phase phase, const Ba
   }
   const DeviceScope scope(graph, setup_.main_device());
   if (phase == Phase::train) {
-    add_step(graph, forward, gradients.of, setup_.options.optimizer, scale, rate_dtype());
-    update_states(graph, forward);
-    const Value outcome = scale.present() ? guard_step(graph, gradients.of, scale, 0) : Value();
+    const Value outcome = add_step(graph, forward, gradients.of, scale);
     output_objective(graph, objective);
-    if (scale.present()) graph.output("outcome", outcome);
+    if (outcome.present()) graph.output("outcome", outcome);
   } else {
     build_accumulation(graph, forward, gradients.of, gradients.weight, phase == Phase::backward_first);
     update_finite_states(graph, forward);
     output_objective(graph, objective);
   }
   return fixed;
+}
+
+Value Programs::add_step(Graph& graph, const Forward& forward, const std::vector<Value>& gradients, const LossScale& scale) const {
+  const Shards shards = setup_.shards_of(forward.specs);
+  const Value rate = graph.input("learning_rate", rate_dtype(), {});
+  const Value step = graph.input("step", DType::i64, {});
+  build_step(graph, forward, gradients, setup_.options.optimizer, rate, step_to_take(step, scale), shards);
+  update_states(graph, forward);
+  const Value outcome = scale.present() ? guard_step(graph, gradients, scale, 0) : Value();
+  broadcast_updates(graph, forward, shards);
+  return outcome;
 }
 
 void Programs::update_finite_states(Graph& graph, const Forward& forward) const {

@@ -125,6 +125,9 @@ class Programs {
   /// Appends forward pass and gradients, the optimizer step or the accumulation, then loss, metrics and weight as outputs. Returns
   /// ProgramOptions::fixed of the program.
   std::set<std::string> add_training(Graph& graph, Phase phase, const BatchType& batch) const;
+  /// Appends the optimizer's step, whose learning rate and index are inputs, and the updates of running statistics. Returns the outcome of
+  /// guard_step; absent without loss scaling.
+  Value add_step(Graph& graph, const Forward& forward, const std::vector<Value>& gradients, const LossScale& scale) const;
   /// Writes running statistics back; with loss scaling, not those that overflowed.
   void update_finite_states(Graph& graph, const Forward& forward) const;
   /// The loss scale as graph parameters; absent without loss scaling.

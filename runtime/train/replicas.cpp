@@ -45,6 +45,8 @@ void add(PlacementReport& all, const PlacementReport& one, int rank) {
   all.shared_packed_size_bytes += one.shared_packed_size_bytes;
   all.collectives = std::max(all.collectives, one.collectives);
   all.bytes_reduced_per_run = std::max(all.bytes_reduced_per_run, one.bytes_reduced_per_run);
+  all.broadcasts = std::max(all.broadcasts, one.broadcasts);
+  all.bytes_broadcast_per_run = std::max(all.bytes_broadcast_per_run, one.bytes_broadcast_per_run);
   all.reduced_by = one.reduced_by;
   if (all.replay.empty()) all.replay = one.replay;
 }
@@ -129,6 +131,11 @@ std::vector<const Parameters*> Replicas::others() const {
   std::vector<const Parameters*> all;
   for (std::size_t r = 1; r < ranks_.size(); ++r) all.push_back(&ranks_[r]->parameters);
   return all;
+}
+
+void Replicas::give_optimizer_state(const std::map<std::string, Tensor>& values) {
+  for (std::size_t r = 1; r < ranks_.size(); ++r) ranks_[r]->parameters.give_optimizer_state(values);
+  followed_ = 0;
 }
 
 void Replicas::follow() {

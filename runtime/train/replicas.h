@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <tenon/program.h>
@@ -43,12 +45,14 @@ class Replicas {
   PlacementReport explain(Phase phase, const BatchType& batch);
   /// The parameters of the other devices, after the last step.
   std::vector<const Parameters*> others() const;
+  /// Parameters::give_optimizer_state of the other devices.
+  void give_optimizer_state(const std::map<std::string, Tensor>& values);
+  /// The parameters of the other devices become those of the model if these have changed.
+  void follow();
 
  private:
   struct Rank;
   struct Workers;
-  /// The parameters of other devices become those of the model if these have changed.
-  void follow();
   /// Runs body(rank) for every rank at the same time.
   void run_all(const std::function<void(int rank)>& body);
   const std::vector<Tensor>& run_programs(const RunOptions& options);

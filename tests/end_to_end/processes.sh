@@ -49,6 +49,20 @@ for count in 3 1; do
   expect 0 '' after 1 "$work/resumed.jsonl" "$work/2.jsonl"
 done
 
+# Sharded optimizer state: the checkpoints are those of whole state, and are resumed by any number of processes.
+adam=(--set optimizer=adam) keep=(--set checkpoint.keep=0) shard=(--set parallel.shard=optimizer)
+expect 0 'test: loss: ' timeout 60 "${mpi[@]}" -n 2 "${run[@]}" "${data[@]}" "${adam[@]}" "${keep[@]}" --json "$work/whole.jsonl" --set checkpoint.directory="$work/whole"
+expect 0 'test: loss: ' timeout 60 "${mpi[@]}" -n 2 "${run[@]}" "${data[@]}" "${adam[@]}" "${shard[@]}" "${keep[@]}" --set checkpoint.directory="$work/sharded"
+for epoch in 1 2; do
+  expect_same "$work/whole/epoch-00000$epoch.safetensors" "$work/sharded/epoch-00000$epoch.safetensors"
+done
+expect 0 'Resuming from' timeout 60 "${mpi[@]}" -n 2 "${run[@]}" "${data[@]}" "${two[@]}" "${adam[@]}" "${shard[@]}" --json "$work/resumed.jsonl" \
+  --set resume="$work/sharded/epoch-000001.yaml" --set checkpoint.directory="$work/sharded_two"
+expect 0 '' after 1 "$work/resumed.jsonl" "$work/whole.jsonl"
+expect 0 'Resuming from' "${run[@]}" "${adam[@]}" --set resume="$work/sharded_two/epoch-000002.yaml" --set epochs=3
+expect 1 "parallel.shard: 'optimizer' divides the optimizer state among ranks; expected at least 2 devices or processes, got 1" \
+  "${run[@]}" --set 'parallel={mode: data, transport: mpi, shard: optimizer}'
+
 # A batch with fewer samples than there are processes.
 expect 0 'test: loss: ' timeout 60 "${mpi[@]}" -n 3 "${run[@]}" "${data[@]}" --set data.train_count=5 --set batch_size=2 --json "$work/few.jsonl"
 expect 0 'test: loss: ' "${run[@]}" --set data.train_count=5 --set batch_size=2 --json "$work/few_one.jsonl"

@@ -249,6 +249,8 @@ TEST_CASE("train: an error has file, line and key") {
       {"resume: [x]\n",
        "train.yaml:4:9: key 'resume': expected never, auto or the path of a checkpoint or of a folder of checkpoints, got a list"},
       {"output: [x]\n", "train.yaml:4:9: key 'output': expected a path, got a list"},
+      {"parallel: {mode: data, devices: [cpu, gpu], shard: optimiser}\n",
+       "train.yaml:4:52: key 'parallel.shard': expected one of none, optimizer, got 'optimiser'; did you mean 'optimizer'?"},
   };
   for (const Row& row : rows) {
     CAPTURE(row.text);
