@@ -33,16 +33,19 @@ std::string transport_of_launcher() {
   return {};
 }
 
-/// `parallel: {mode: data, devices: [gpu:0, gpu:1]}`
+/// `parallel: {mode: data, devices: [gpu:0, gpu:1]}`, or with mode: pipeline
 ParallelOptions read_parallel(Section& top) {
   ParallelOptions parallel;
   std::optional<Section> section = top.child("parallel");
   if (!section) return parallel;
   std::vector<std::string>& names = parallel.devices;
-  section->attempt([&] { static_cast<void>(section->require_value("mode", "data").as_word({"data"})); });
+  bool is_pipeline = false;
+  section->attempt([&] { is_pipeline = section->require_value("mode", "data or pipeline").as_word({"data", "pipeline"}) == 1; });
+  parallel.mode = is_pipeline ? ParallelOptions::Mode::pipeline : ParallelOptions::Mode::data;
+  parallel.micro_batches = section->get<std::int64_t>("micro_batches", parallel.micro_batches, {1, max_count});
   section->attempt([&] {
     const std::optional<Value> transport = section->find("transport", "the name of a transport plugin, or its file", "none");
-    if (!transport) parallel.transport = transport_of_launcher();
+    if (!transport && !is_pipeline) parallel.transport = transport_of_launcher();
     if (transport && !transport->is_null()) parallel.transport = transport->as_text("the name of a transport plugin, or its file");
   });
   section->attempt([&] {

@@ -108,13 +108,28 @@ class TENON_API Callback {
   Model* model_ = nullptr;
 };
 
-/// Data parallelism over devices of this process, or over processes. Each of them has a copy of the parameters and
-/// computes the gradients of its part of every batch, all at the same time; these are summed, weighted
-/// by what counts in each part, and every device takes the same step. Results equal those of one device
-/// up to the order of summation, and are the same bits again for the same devices; dropout masks
-/// differ. Devices of one processor share its threads.
+/// Training on several devices at the same time. Devices of one processor share its threads. Results
+/// are the same bits again for the same devices; dropout masks differ from those of one device.
+///
+/// Mode data: over devices of this process, or over processes. Each has a copy of the parameters and
+/// computes the gradients of its part of every batch; these are summed, weighted by what counts in
+/// each part, and every device takes the same step. Results equal those of one device up to the order
+/// of summation.
+///
+/// Mode pipeline: over devices of this process. Each is a stage, which has consecutive layers and their
+/// parameters: those that name its device in LayerDefinition::device, else a share of the work. The
+/// micro-batches of a batch follow each other through the stages, forward and backward, and one step is
+/// taken with their gradients. Results equal those of one device up to the order of summation, but for
+/// batch normalisation, which uses the statistics of each micro-batch. Takes `devices` and
+/// `micro_batches` only. Errors  fewer than two devices, a layer on another device, a stage without
+/// layers, a batch of fewer samples than micro-batches.
 struct ParallelOptions {
+  /// What devices divide: the samples of a batch, or the layers of the model.
+  enum class Mode { data, pipeline };
   std::vector<std::string> devices = {};  ///< empty or one: no parallelism
+  Mode mode = Mode::data;
+  /// Of mode pipeline: how many parts of a batch follow each other through the stages.
+  std::int64_t micro_batches = 4;
   /// How many samples of a batch each device gets, in proportion to each other: {3, 1}. Empty: even
   /// parts.
   std::vector<double> shares = {};

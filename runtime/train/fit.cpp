@@ -330,6 +330,7 @@ History Model::fit(const std::shared_ptr<const Dataset>& data, const FitOptions&
     if (data == nullptr) throw Error("fit: expected a data set, got a null pointer");
     check_options(options);
     build_for(*data);
+    s.setup.expect_micro_batches(std::min(options.batch_size, data->size()));
     const auto run = [&](const std::shared_ptr<const Dataset>& train, const FitOptions& with) {
       train::Feed feed(train, feed_options(with, s), s.session.training_buffers);
       return FitLoop(*this, s, *train, feed, with).run();

@@ -84,10 +84,13 @@ void Model::compile(const Context& context) {
 void Model::State::start_compiled(std::map<std::string, Tensor> optimizer_state) {
   programs.clear();
   replicas = setup.group == nullptr ? nullptr : std::make_unique<train::Replicas>(setup, parameters, programs);
+  const bool was_pipeline = pipeline != nullptr;
+  pipeline = setup.is_pipeline() ? std::make_unique<train::Pipeline>(setup, parameters, programs) : nullptr;
   session.training_buffers = session.evaluation_buffers = {};
   progress.drop_accumulated();
   if (parameters.built()) {
     parameters.choose_trainable();
+    if (was_pipeline || pipeline != nullptr) parameters.move_to_devices();
   } else if (const auto samples = train::known_samples(setup)) {
     parameters.build(*samples);
   }
@@ -342,6 +345,7 @@ void Model::export_onnx(const std::string& path, const onnx::ExportOptions& opti
 PlacementReport Model::explain(std::int64_t batch_size) {
   const State& s = state_of(state_);
   try {
+    if (s.pipeline != nullptr && !s.setup.losses.empty()) return s.pipeline->explain(s.batch_type(batch_size));
     if (s.replicas != nullptr) return s.replicas->explain(s.phase_of_step(), s.batch_type(batch_size));
     return program_of_step(batch_size).placement();
   } catch (const exec::PlacementError& error) {

@@ -44,6 +44,26 @@ void check(const std::vector<OutputLoss>& losses, const std::vector<std::string>
   }
 }
 
+/// Errors  what a pipeline does not have, or fewer than two stages.
+void check_pipeline(const ParallelOptions& parallel) {
+  const auto refuse = [](bool given, const char* key, const char* reason) {
+    if (given) throw Error(fmt::format("parallel.{}: not available with mode pipeline, {}; remove it, or use mode: data", key, reason));
+  };
+  refuse(parallel.shard_optimizer, "shard", "where each stage has the optimizer state of its layers alone already");
+  refuse(!parallel.shares.empty(), "shares", "where every stage computes the whole batch; place layers by their `device`");
+  refuse(parallel.sync_batch_norm, "sync_bn", "where batch normalisation uses the statistics of each micro-batch");
+  refuse(parallel.bucket_mb.has_value(), "bucket_mb", "which sums no gradients over devices");
+  refuse(!parallel.transport.empty(), "transport", "whose stages are devices of one process");
+  refuse(parallel.link.bandwidth_bytes_per_s > 0 || parallel.link.ranks > 1, "link", "which has no sums over ranks");
+  if (parallel.devices.size() < 2) {
+    throw Error(
+        fmt::format("parallel.devices: mode pipeline expects one device for each of at least 2 stages, got {}; list more, or the "
+                    "virtual devices of one",
+                    parallel.devices.size()));
+  }
+  if (parallel.micro_batches < 1) throw Error(fmt::format("parallel.micro_batches: expected at least 1, got {}", parallel.micro_batches));
+}
+
 /// Errors  a device that is missing or given twice, shares that are not one positive number for each device, a timeout out of range.
 void check(const ParallelOptions& parallel, const Context& context) {
   std::map<std::string, std::string> known;  // by canonical name, as they are given
@@ -104,6 +124,9 @@ void ModelSetup::compile(const Context& on, CompileOptions with) {
       logged.push_back({(of.output.empty() ? "" : of.output + "_") + metric.name(), rule_of(metric.metric).finish});
   }
   check(with.parallel, on);
+  const bool is_pipeline = with.parallel.mode == ParallelOptions::Mode::pipeline;
+  if (is_pipeline) check_pipeline(with.parallel);
+  staged = is_pipeline ? std::make_shared<ModelDefinition>() : nullptr;
   options = std::move(with);
   context = on;
   processes =
@@ -114,7 +137,7 @@ void ModelSetup::compile(const Context& on, CompileOptions with) {
   if (processes != nullptr && has_link) throw Error("parallel.link: not available with a transport; expected none");
   device_index = 0;
   const auto devices = static_cast<int>(options.parallel.devices.size());
-  const bool is_shared = devices > 1 || options.parallel.link.ranks > 1;
+  const bool is_shared = !is_pipeline && (devices > 1 || options.parallel.link.ranks > 1);
   group = is_shared ? std::make_shared<exec::LocalGroup>(std::max(devices, 1), options.parallel.link, processes) : nullptr;
   if (shards_optimizer() && rank_count() == 1) {
     throw Error(
@@ -131,6 +154,7 @@ void ModelSetup::compile(const Context& on) {
   context = on;
   group = nullptr;
   processes = nullptr;
+  staged = nullptr;
   device_index = 0;
 }
 
@@ -219,9 +243,17 @@ BatchPart ModelSetup::part_within(std::int64_t rows, const layers::BatchShare& s
   return own;
 }
 
+void ModelSetup::expect_micro_batches(std::int64_t batch_size) const {
+  if (!is_pipeline() || batch_size >= options.parallel.micro_batches) return;
+  throw Error(
+      fmt::format("parallel.micro_batches: expected at most the number of samples of a batch, {}, got {}; set fewer, or a larger "
+                  "batch_size",
+                  batch_size, options.parallel.micro_batches));
+}
+
 std::optional<Device> ModelSetup::batch_device() const {
   if (!context->config().placement.empty()) return std::nullopt;  // placement rules may move the first node or the loss
-  if (group != nullptr || names_devices(definition.layers)) return std::nullopt;
+  if (group != nullptr || is_pipeline() || names_devices(definition.layers)) return std::nullopt;
   return device();
 }
 

@@ -57,6 +57,8 @@ struct ModelSetup {
   std::shared_ptr<exec::LocalGroup> group;
   /// The processes that train together; null: this one does alone.
   std::shared_ptr<exec::ProcessGroup> processes;
+  /// The definition with the device of its stage on each layer, once describe() has divided it; null: no pipeline.
+  std::shared_ptr<ModelDefinition> staged;
   int device_index = 0;  ///< of the devices of this process, the one that this setup is for
 
   /// Errors  compile() has not been called.
@@ -79,6 +81,13 @@ struct ModelSetup {
     const std::vector<std::string>& devices = options.parallel.devices;
     return devices.empty() ? std::string() : devices[static_cast<std::size_t>(device_index)];
   }
+  bool is_pipeline() const { return staged != nullptr; }
+  /// The definition that passes are built from.
+  const ModelDefinition& placed_definition() const { return is_pipeline() && !staged->layers.empty() ? *staged : definition; }
+  /// Errors  fewer samples in a batch than a pipeline has micro-batches.
+  void expect_micro_batches(std::int64_t batch_size) const;
+  /// The device of the losses: that of the last stage, or the main one.
+  std::string loss_device() const { return is_pipeline() ? options.parallel.devices.back() : main_device(); }
   /// The setup of another device of the group.
   ModelSetup for_device(int other) const {
     ModelSetup setup = *this;

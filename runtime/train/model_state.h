@@ -18,6 +18,7 @@
 #include "train/model_setup.h"
 #include "train/optimizers.h"
 #include "train/parameters.h"
+#include "train/pipeline.h"
 #include "train/programs.h"
 #include "train/replicas.h"
 #include "train/training_progress.h"
@@ -41,7 +42,8 @@ struct Model::State {
   train::ModelSetup setup;
   train::Parameters parameters{setup};
   train::Programs programs{setup, parameters};
-  std::unique_ptr<train::Replicas> replicas;  ///< null: training uses one device
+  std::unique_ptr<train::Replicas> replicas;  ///< null: no data parallelism within the process
+  std::unique_ptr<train::Pipeline> pipeline;  ///< null: layers are not divided into stages
   train::TrainingProgress progress;
   train::FitSession session;
   /// Sharded optimizer state of all ranks, on the host, as it was after `gathered_step`: of several processes, which a checkpoint of one
@@ -97,6 +99,8 @@ struct Model::State {
   /// Runs a phase with gradients on all of the model's devices.
   const std::vector<Tensor>& run_step(train::Phase phase, const train::BatchTensors& batch, const RunOptions& run);
   train::StepInputs step_inputs() const;
+  /// Adds the gradients of a batch to those that are accumulated, by the stages of the pipeline.
+  void run_pipeline(const train::BatchTensors& batch, train::BatchMeans& out_means, const RunOptions& run);
   /// Counts a step and returns whether it was taken: with loss scaling, by the outcome that is the program's last result.
   /// Errors  gradients are not finite at the smallest loss scale.
   bool finish_step(const std::vector<Tensor>& results);

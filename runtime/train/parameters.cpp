@@ -11,6 +11,7 @@
 #include "train/initializers.h"
 #include "train/loss_scale.h"
 #include "train/optimizers.h"
+#include "train/stages.h"
 #include "train/trainable.h"
 
 namespace tenon::train {
@@ -66,11 +67,19 @@ std::optional<std::vector<Shape>> known_samples(const ModelSetup& setup) {
 }
 
 Forward describe(Graph& graph, const ModelSetup& setup, std::span<const Shape> samples) {
-  NamedValues inputs;
-  for (const SampleType& type : input_types(setup, samples))
-    inputs.emplace_back(type.name, graph.input(setup.input_name(inputs.size()), type.dtype, type.shape.with_batch(1)));
+  const auto pass = [&](Graph& on, const ModelDefinition& definition) {
+    NamedValues inputs;
+    for (const SampleType& type : input_types(setup, samples))
+      inputs.emplace_back(type.name, on.input(setup.input_name(inputs.size()), type.dtype, type.shape.with_batch(1)));
+    return train::build(on, definition, inputs, {}, setup.build_options());
+  };
+  if (setup.is_pipeline()) {
+    Graph draft;
+    *setup.staged =
+        divide_into_stages(setup.definition, pass(draft, setup.definition).layers, setup.options.parallel, setup.need_context());
+  }
   const CompileOptions& options = setup.options;
-  Forward forward = train::build(graph, setup.definition, inputs, {}, setup.build_options());
+  Forward forward = pass(graph, setup.placed_definition());
   std::vector<std::string> names;
   for (const ParameterSpec& spec : forward.specs) names.push_back(spec.name);
   for (const std::string& glob : options.trainable) check_glob(fmt::format("trainable '{}'", glob), glob, names);
@@ -84,8 +93,29 @@ void Parameters::choose_trainable() {
   std::vector<Shape> samples;
   for (const SampleType& input : inputs()) samples.push_back(input.shape);
   Forward forward = describe(graph, setup_, samples);
+  for (std::size_t i = 0; i < running_statistics_.size(); ++i) running_statistics_[i].device = forward.states.at(i).spec.device;
   weights_ = std::move(forward.specs);
   layers_ = std::move(forward.layers);
+}
+
+void Parameters::move_to_devices() {
+  const auto move = [&](const std::string& name, const Device& home) {
+    if (!store_->has(name) || store_->get(name).storage()->device == home.state()) return;
+    const bool is_unset = store_->unset().contains(name);
+    const Tensor value = store_->get(name).to_host();
+    store_->erase(name);
+    store_->create(name, home, value.dtype(), value.shape());
+    if (!is_unset) store_->set(name, value);
+  };
+  for (const ParameterSpec& spec : weights_) {
+    const Device home = device_of(spec);
+    move(spec.name, home);
+    move(gradient_name(spec), home);
+    for (const std::string& suffix : rule_of(setup_.options.optimizer.kind).state(setup_.options.optimizer))
+      move(state_name(spec, suffix), home);
+  }
+  for (const ParameterSpec& spec : running_statistics_) move(spec.name, device_of(spec));
+  move(gradient_weight_name, setup_.device(setup_.loss_device()));
 }
 
 std::vector<ParameterSpec> Parameters::learned() const {
@@ -197,7 +227,7 @@ void Parameters::reset_loss_scale() {
 void Parameters::make_gradients() {
   make_loss_scale();
   for (const ParameterSpec& spec : learned()) store_->create(gradient_name(spec), device_of(spec), spec.dtype, spec.shape);
-  store_->create(gradient_weight_name, setup_.device(), setup_.definition.dtype, {});
+  store_->create(gradient_weight_name, setup_.device(setup_.loss_device()), setup_.definition.dtype, {});
 }
 
 Tensor Parameters::mean_gradient(const std::string& weight, std::span<const Parameters* const> others) const {

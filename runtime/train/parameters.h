@@ -37,6 +37,8 @@ class Parameters {
   void build(std::span<const Shape> samples);
   /// Initial values of weights and statistics of these names, in place of those of the layers.
   void set_initial(std::map<std::string, Tensor> values) { initial_ = std::move(values); }
+  /// Moves weights, statistics and optimizer state to the devices that their layers have now, while no program uses them.
+  void move_to_devices();
   /// Applies another CompileOptions::trainable to a model that is built. Errors  a glob that matches no parameter.
   void choose_trainable();
   bool built() const { return !inputs_.empty(); }

@@ -260,7 +260,7 @@ Forward Programs::add_forward(Graph& graph, const BatchType& batch, bool for_tra
   const Value key = for_training ? graph.input("key", DType::u64, {2}) : Value();
   BuildOptions options = setup_.build_options();
   if (sync_batch_norm) options.sync_batch_norm = batch.share;
-  return build(graph, setup_.definition, inputs, key, options);
+  return build(graph, setup_.placed_definition(), inputs, key, options);
 }
 
 std::set<std::string> Programs::add_training(Graph& graph, Phase phase, const BatchType& batch) const {
@@ -282,7 +282,7 @@ std::set<std::string> Programs::add_training(Graph& graph, Phase phase, const Ba
     if (!gradients.weight.present())
       gradients.weight = graph.constant(Tensor::full(setup_.definition.dtype, {}, static_cast<double>(batch.size())));
   }
-  const DeviceScope scope(graph, setup_.main_device());
+  const DeviceScope scope(graph, setup_.loss_device());
   if (phase == Phase::train) {
     const Value outcome = add_step(graph, forward, gradients.of, scale);
     output_objective(graph, objective);

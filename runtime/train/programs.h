@@ -105,6 +105,8 @@ class Programs {
   Program& apply(const RunOptions& run);
   /// The graph of a prediction: input x, output `output`; of several inputs and outputs `inputs/NAME` and the name of the output.
   Graph prediction(const BatchType& batch) const { return graph_of(Phase::predict, batch); }
+  /// The graph of a phase. `out_fixed`: becomes ProgramOptions::fixed of its program.
+  Graph graph_of(Phase phase, const BatchType& batch, std::set<std::string>* out_fixed = nullptr) const;
   /// A prediction with the current parameters as constants.
   Program frozen(const BatchType& batch) const;
   /// The next `steps` steps of one sequence: inputs x i64(1, steps) and the indices of the steps i64(steps), output the scores of the last
@@ -114,8 +116,6 @@ class Programs {
                    std::vector<layers::DecodingState>& out_states) const;
 
  private:
-  /// `out_fixed`: becomes ProgramOptions::fixed of its program.
-  Graph graph_of(Phase phase, const BatchType& batch, std::set<std::string>* out_fixed = nullptr) const;
   ProgramOptions options(const RunOptions& run = {}) const;
   NamedValues add_inputs(Graph& graph, const BatchType& batch) const;
   /// One for each loss.

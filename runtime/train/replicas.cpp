@@ -4,13 +4,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <atomic>
 #include <string>
-#include <thread>
 
-#include "exec/device_state.h"
-#include "exec/spin.h"
-#include "exec/thread_pool.h"
 #include "train/random_key.h"
 
 namespace tenon::train {
@@ -21,8 +16,9 @@ bool is_gradient(const std::string& parameter) {
   return is_training_state(parameter) && !parameter.starts_with("optimizer/");
 }
 
-void add(PlacementReport& all, const PlacementReport& one, int rank) {
-  const std::string prefix = fmt::format("replica_{}/", rank);
+}  // namespace
+
+void add_report(PlacementReport& all, const PlacementReport& one, const std::string& prefix) {
   for (Placement node : one.nodes) {
     node.node = prefix + node.node;
     for (std::string& input : node.inputs) input = prefix + input;
@@ -51,8 +47,6 @@ void add(PlacementReport& all, const PlacementReport& one, int rank) {
   if (all.replay.empty()) all.replay = one.replay;
 }
 
-}  // namespace
-
 /// One device.
 struct Replicas::Rank {
   Rank(const ModelSetup& all, int device) : setup(all.for_device(device)) { programs.clear(); }
@@ -66,63 +60,10 @@ struct Replicas::Rank {
   Program* program = nullptr;
 };
 
-/// The threads of all ranks but the first.
-struct Replicas::Workers {
-  explicit Workers(int ranks) {
-    failures.resize(static_cast<std::size_t>(ranks));
-    for (int rank = 1; rank < ranks; ++rank) threads.emplace_back([this, rank] { work(rank); });
-  }
-  ~Workers() {
-    stop.store(true, std::memory_order_relaxed);
-    start();
-    for (std::thread& thread : threads) thread.join();
-  }
-  Workers(const Workers&) = delete;
-  Workers& operator=(const Workers&) = delete;
-
-  void start() {
-    runs.fetch_add(1, std::memory_order_release);
-    platform::wake_all(runs);
-  }
-  void work(int rank) {
-    for (std::uint32_t seen = 0;;) {
-      exec::wait_until(runs, spin_limit, [&] { return runs.load(std::memory_order_acquire) != seen; });
-      ++seen;
-      if (stop.load(std::memory_order_relaxed)) return;
-      run(rank);
-      left.fetch_sub(1, std::memory_order_release);
-      platform::wake_all(left);
-    }
-  }
-  void run(int rank) {
-    try {
-      (*body)(rank);
-    } catch (...) {
-      failures[static_cast<std::size_t>(rank)] = std::current_exception();
-    }
-  }
-  void run_all(const std::function<void(int)>& each) {
-    std::ranges::fill(failures, nullptr);
-    body = &each;
-    left.store(static_cast<std::uint32_t>(threads.size()), std::memory_order_relaxed);
-    start();
-    run(0);
-    exec::wait_until(left, spin_limit, [&] { return left.load(std::memory_order_acquire) == 0; });
-  }
-
-  /// Between the steps of a fit there are tens of microseconds, unless data is waited for.
-  static constexpr exec::Clock::duration spin_limit = std::chrono::microseconds(100);
-  const std::uint32_t generation = exec::fork_generation();
-  std::atomic<std::uint32_t> runs{0}, left{0};
-  std::atomic<bool> stop{false};
-  const std::function<void(int)>* body = nullptr;
-  std::vector<std::exception_ptr> failures;  ///< by rank
-  std::vector<std::thread> threads;
-};
-
 Replicas::Replicas(const ModelSetup& setup, Parameters& parameters, Programs& programs)
     : setup_(setup), parameters_(parameters), programs_(programs) {
   for (int device = 0; device < setup.device_count(); ++device) ranks_.push_back(std::make_unique<Rank>(setup, device));
+  for (const auto& rank : ranks_) devices_.push_back(rank->setup.device());
 }
 
 Replicas::~Replicas() = default;
@@ -161,23 +102,12 @@ void Replicas::follow() {
 }
 
 RunOptions Replicas::options_of(std::size_t rank, const RunOptions& options) const {
-  RunOptions own = options;
-  if (own.threads != 0) return own;
-  const auto pool_of = [&](const Rank& of) { return &of.setup.device().state()->loaded->services->pool(); };
-  const exec::ThreadPool* const pool = pool_of(*ranks_[rank]);
-  const auto sharing = std::ranges::count_if(ranks_, [&](const auto& other) { return pool_of(*other) == pool; });
-  const auto count = static_cast<std::uint32_t>(sharing);
-  own.threads = (pool->budget() + count - 1) / count;
-  return own;
+  return shared_threads(devices_, rank, options);
 }
 
 void Replicas::run_all(const std::function<void(int rank)>& body) {
-  if (workers_ != nullptr && workers_->generation != exec::fork_generation()) {
-    static_cast<void>(workers_.release());  // of the parent process: a child has none of its threads
-  }
-  if (workers_ == nullptr) workers_ = std::make_unique<Workers>(setup_.device_count());
   exec::LocalGroup& group = *setup_.group;
-  workers_->run_all([&](int rank) {
+  const std::vector<std::exception_ptr>& failures = RankThreads::of(threads_, setup_.device_count()).run_all([&](int rank) {
     try {
       body(rank);
     } catch (const std::exception& failure) {
@@ -185,7 +115,6 @@ void Replicas::run_all(const std::function<void(int rank)>& body) {
       throw;
     }
   });
-  const std::vector<std::exception_ptr>& failures = workers_->failures;
   if (std::ranges::none_of(failures, [](const std::exception_ptr& failure) { return failure != nullptr; })) return;
   followed_ = 0;
   const int first = group.aborted_by();
@@ -238,7 +167,8 @@ PlacementReport Replicas::explain(Phase phase, const BatchType& batch) {
   PlacementReport all;
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     Programs& programs = r == 0 ? programs_ : ranks_[r]->programs;
-    add(all, programs.get(phase, batch.part_of(ranks_[r]->setup), options_of(r, {})).placement(), ranks_[r]->setup.rank());
+    const PlacementReport& own = programs.get(phase, batch.part_of(ranks_[r]->setup), options_of(r, {})).placement();
+    add_report(all, own, fmt::format("replica_{}/", ranks_[r]->setup.rank()));
   }
   return all;
 }

@@ -16,6 +16,7 @@
 #include "train/model_setup.h"
 #include "train/parameters.h"
 #include "train/programs.h"
+#include "train/rank_threads.h"
 
 namespace tenon::train {
 
@@ -25,6 +26,9 @@ struct StepInputs {
   Tensor learning_rate;                         ///< of the dtype that Programs::rate_dtype says
   Tensor step_number;                           ///< `step` as the programs read it
 };
+
+/// Adds a report of nodes and copies whose names get the prefix; of collectives, all ranks have the same.
+void add_report(PlacementReport& all, const PlacementReport& one, const std::string& prefix);
 
 /// The parallel devices of a model. The first one has the model's own parameters and programs; each other one has copies of them, and a
 /// thread. Copies follow the model's parameters when these have changed otherwise than by a step. Threads  one call at a time.
@@ -52,7 +56,6 @@ class Replicas {
 
  private:
   struct Rank;
-  struct Workers;
   /// Runs body(rank) for every rank at the same time.
   void run_all(const std::function<void(int rank)>& body);
   const std::vector<Tensor>& run_programs(const RunOptions& options);
@@ -63,7 +66,8 @@ class Replicas {
   Parameters& parameters_;
   Programs& programs_;
   std::vector<std::unique_ptr<Rank>> ranks_;  ///< the first one stands for the model
-  std::unique_ptr<Workers> workers_;
+  std::vector<Device> devices_;               ///< of the ranks
+  std::unique_ptr<RankThreads> threads_;
   std::uint64_t followed_ = 0;  ///< epoch of the model's parameters after the last step; 0: copies are out of date
 };
 

@@ -11,6 +11,7 @@
 #include "train/binding.h"
 #include "train/model_state.h"
 #include "train/random_key.h"
+#include "train/running_means.h"
 
 namespace tenon {
 namespace {
@@ -57,6 +58,7 @@ using BatchCall = void (Model::State::*)(const train::BatchTensors& batch, train
 
 BatchResult result_of(Model::State& s, BatchCall call, const char* name, const train::BatchTensors& batch, const RunOptions& run = {}) {
   s.build_for(batch.inputs, name);
+  if (call != &Model::State::test_batch) s.setup.expect_micro_batches(batch.inputs[0].shape()[0]);
   train::BatchMeans means;
   (s.*call)(batch, means, run);
   BatchResult result{.logs = s.setup.empty_logs(), .weight = means.weight, .step_taken = means.step_taken};
@@ -143,7 +145,26 @@ const std::vector<Tensor>& Model::State::run_step(train::Phase phase, const trai
   return program.run(inputs, run);
 }
 
+void Model::State::run_pipeline(const train::BatchTensors& batch, train::BatchMeans& out_means, const RunOptions& run) {
+  set_step_inputs();
+  train::RunningMeans means;
+  try {
+    pipeline->run(batch, progress.accumulated() == 0, step_inputs(), run, means);
+  } catch (...) {
+    if (progress.accumulated() > 0) progress.drop_accumulated();  // the gradients of a part of the batch are in their sums
+    throw;
+  }
+  means.write(out_means.values);
+  out_means.weight = means.weight;
+}
+
 void Model::State::backward(const train::BatchTensors& batch, train::BatchMeans& out_means, const RunOptions& run) {
+  if (pipeline != nullptr) {
+    run_pipeline(batch, out_means, run);
+    progress.add_accumulated();
+    out_means.step_taken = false;
+    return;
+  }
   const train::Phase phase = progress.accumulated() == 0 ? train::Phase::backward_first : train::Phase::backward_more;
   const std::vector<Tensor>& results = run_step(phase, batch, run);
   progress.add_accumulated();
@@ -166,6 +187,13 @@ bool Model::State::apply(const RunOptions& run) {
 void Model::State::train_batch(const train::BatchTensors& batch, train::BatchMeans& out_means, const RunOptions& run) {
   if (progress.accumulated() != 0)
     throw Error(fmt::format("train_batch: gradients of {} batches are accumulated; call apply() first", progress.accumulated()));
+  if (pipeline != nullptr) {
+    run_pipeline(batch, out_means, run);
+    Program& program = programs.apply(run);
+    const std::array<Tensor, 2> inputs{learning_rate, step_number};
+    out_means.step_taken = finish_step(program.run(inputs, {.threads = run.threads, .priority = run.priority}));
+    return;
+  }
   const std::vector<Tensor>& results = run_step(train::Phase::train, batch, run);
   out_means.step_taken = finish_step(results);
   read_means(setup, std::span(results).first(results.size() - (setup.scales_loss() ? 1 : 0)), samples_of(batch), out_means);

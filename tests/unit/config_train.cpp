@@ -249,6 +249,8 @@ TEST_CASE("train: an error has file, line and key") {
       {"resume: [x]\n",
        "train.yaml:4:9: key 'resume': expected never, auto or the path of a checkpoint or of a folder of checkpoints, got a list"},
       {"output: [x]\n", "train.yaml:4:9: key 'output': expected a path, got a list"},
+      {"parallel: {mode: dta, devices: [cpu]}\n",
+       "train.yaml:4:18: key 'parallel.mode': expected one of data, pipeline, got 'dta'; did you mean 'data'?"},
       {"parallel: {mode: data, devices: [cpu, gpu], shard: optimiser}\n",
        "train.yaml:4:52: key 'parallel.shard': expected one of none, optimizer, got 'optimiser'; did you mean 'optimizer'?"},
   };
@@ -533,6 +535,19 @@ TEST_CASE("train: inputs and targets of npz are arrays of other names") {
   CHECK(contains(message("inputs: [a, b], cache: disk"), "key 'data.cache': disk keeps the arrays x and y only"));
   CHECK_ERROR_CONTAINS("unknown key 'data.inputs'",
                        train_from_text("model: {layers: [relu]}\nloss: mse\ndata: {source: digits, inputs: [a]}\n", "train.yaml"));
+}
+
+TEST_CASE("train: devices divide batches, with or without the optimizer's state, or layers") {
+  const auto parallel_of = [](const std::string& keys) {
+    return train_of("parallel: {devices: ['cpu:0', 'cpu:1'], transport: null, " + keys + "}\n").parallel;
+  };
+  CHECK(parallel_of("mode: data").mode == ParallelOptions::Mode::data);
+  CHECK_FALSE(parallel_of("mode: data, shard: none").shard_optimizer);
+  CHECK(parallel_of("mode: data, shard: optimizer").shard_optimizer);
+  CHECK(parallel_of("mode: pipeline").mode == ParallelOptions::Mode::pipeline);
+  CHECK(parallel_of("mode: pipeline").micro_batches == 4);
+  CHECK(parallel_of("mode: pipeline, micro_batches: 8").micro_batches == 8);
+  CHECK_ERROR_CONTAINS("key 'parallel.micro_batches': expected an integer in [1, ", parallel_of("mode: pipeline, micro_batches: 0"));
 }
 
 TEST_CASE("train: huber takes a delta, ctc a blank") {
