@@ -71,8 +71,8 @@ class Launch {
       : Launch(stream_of(call), source, function, options) {}
 
   /// The parameters of BUFFER: a buffer and the offset in it. NULL: no buffer.
-  Launch& address(const void* address) {
-    const Place place = stream_.device().place_of(address);
+  Launch& address(const void* address) { return at(stream_.device().place_of(address)); }
+  Launch& at(const Place& place) {
     argument(&place.buffer, sizeof place.buffer);
     return value(static_cast<cl_ulong>(place.offset));
   }

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// clblast_gemm.h - products by CLBlast.
+#pragma once
+
+#include <cstdint>
+
+#include "device/device.h"
+#include "libraries/clblast.h"
+
+namespace tenon::opencl {
+
+/// Smaller products are one launch of our own kernels: CLBlast makes several. The limit is a guess, not measured.
+inline constexpr std::int64_t min_multiplications = 64 * 64 * 64;
+
+/// C = alpha op(A) op(B) + beta C for each entry of a batch. Sizes are at least 1.
+template <class T>
+struct ClblastGemm {
+  struct Operand {
+    Place data;
+    std::int64_t ld, stride = 0;  ///< in elements
+    CLBlastTranspose trans = CLBlastTransposeNo;
+  };
+  CLBlastLayout layout;
+  std::int64_t m, n, k, batch = 1;
+  T alpha, beta;
+  Operand a, b, c;
+};
+
+/// Dtypes  f32, f64, and complex ones of both
+/// Returns false, and does nothing, for small products, for operands that CLBlast cannot address, and without CLBlast.
+template <class T>
+bool clblast_gemm(Stream& stream, const ClblastGemm<T>& product);
+
+}  // namespace tenon::opencl
