@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Netlib's test programs against the drop-in BLAS: netlib.<backend>.<program>; each must print the lines that pass on netlib's own libblas.
+# Netlib's test programs against the drop-in BLAS: netlib.<backend>.<program>, in long runs long.netlib.opencl.<program>; each must print the
+# lines that pass on netlib's own libblas.
 if(NOT TENON_SANITIZE AND NOT WIN32) # the programs are not built with a sanitizer
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
   set(netlib_passes
@@ -9,14 +10,30 @@ if(NOT TENON_SANITIZE AND NOT WIN32) # the programs are not built with a sanitiz
     xscblat1:10 xdcblat1:10 xccblat1:10 xzcblat1:10
     xscblat2:49 xdcblat2:49 xccblat2:52 xzcblat2:52
     xscblat3:19 xdcblat3:19 xccblat3:28 xzcblat3:28)
-  foreach(backend reference openblas far) # far: a backend of shim.cmake whose operands are copied
+  set(netlib_backends reference openblas far) # far: a backend of shim.cmake whose operands are copied
+  if(TARGET tenon_backend_opencl)
+    list(APPEND netlib_backends opencl)
+  endif()
+  foreach(backend IN LISTS netlib_backends)
+    set(name netlib.${backend})
+    set(labels end_to_end)
+    set(configurations)
+    if(backend STREQUAL opencl) # compiles its kernels
+      set(name long.${name})
+      set(labels "end_to_end;opencl;long")
+      set(configurations CONFIGURATIONS long)
+    endif()
     foreach(line IN LISTS netlib_passes)
       string(REPLACE ":" ";" line ${line})
       list(GET line 0 tester)
       list(GET line 1 passes)
-      add_test(NAME netlib.${backend}.${tester} COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/netlib.py
+      add_test(NAME ${name}.${tester} ${configurations} COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/netlib.py
         $<TARGET_FILE_DIR:tenon_blas_as_libblas> ${backend} ${tester} ${passes} ${CMAKE_CURRENT_BINARY_DIR}/plugins/far)
-      set_tests_properties(netlib.${backend}.${tester} PROPERTIES LABELS end_to_end TIMEOUT 120 SKIP_RETURN_CODE 77)
+      set_tests_properties(${name}.${tester} PROPERTIES LABELS "${labels}" TIMEOUT 120 SKIP_RETURN_CODE 77)
+      if(backend STREQUAL opencl)
+        set_tests_properties(${name}.${tester} PROPERTIES
+          SKIP_REGULAR_EXPRESSION "OpenCL (loader found no driver|ICD loader cannot be opened|platforms .* have no device)")
+      endif()
     endforeach()
   endforeach()
 endif()

@@ -1,7 +1,8 @@
-// BLAS on every CPU device: a least-squares fit with routines of levels 1, 2 and 3, on tensors and on addresses.
+// BLAS on every device that computes in host memory: a least-squares fit with routines of levels 1, 2 and 3, on tensors and on addresses.
 #include <cmath>
 #include <cstdio>
 
+#include <tenon/backend.h>
 #include <tenon/blas.h>
 
 using namespace tenon;
@@ -52,7 +53,8 @@ int main() {
   const Context context;
   for (const DeviceInfo& info : context.devices()) {
     const blas::Queue queue = context.device(info.name);
-    if (!blas::offers(queue, blas::Routine::gemm) || info.kind != DeviceKind::cpu) continue;  // operands here are host memory
+    const bool host_addressable = (info.flags & TENON_DEVICE_HOST_ADDRESSABLE) != 0;  // operands here are host memory
+    if (!blas::offers(queue, blas::Routine::gemm) || !host_addressable) continue;
     std::printf("%s\n", info.name.c_str());
     fit_line(queue);
     addresses(queue);

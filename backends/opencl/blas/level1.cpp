@@ -14,6 +14,11 @@ void over_pairs(const P& p, const char* kernel, const More&... more) {
 }
 
 template <class T>
+void scale(const arguments::scal<T>& p) {
+  launch<T>(p.stream, sources::level1, "scal", p.n, p.n, vector(p.stream, p.x, p.n, p.incx), p.alpha);
+}
+
+template <class T>
 void rotg(const arguments::rotg<T>& p) {
   Numbers a(p.stream, p.a, sizeof(T)), b(p.stream, p.b, sizeof(T)), c(p.stream, p.c, sizeof(sdk::Real<T>)), s(p.stream, p.s, sizeof(T));
   launch<T, 1>(p.stream, sources::level1, "rotg", 1, a.place(), b.place(), c.place(), s.place());
@@ -26,38 +31,6 @@ void rotmg(const arguments::rotmg<T>& p) {
   launch<T, 1>(p.stream, sources::level1, "rotmg", 1, d1.place(), d2.place(), x1.place(), y1.place(), param.place());
   for (Numbers* const number : {&d1, &d2, &x1, &param}) number->finish();
 }
-template <class T>
-void rot(const arguments::rot<T>& p) {
-  over_pairs<T>(p, "rot", p.c, p.s);
-}
-template <class T>
-void rotm(const arguments::rotm<T>& p) {
-  over_pairs<T>(p, "rotm", Numbers(p.stream, p.param, 5 * sizeof(T)).place());
-}
-template <class T>
-void swap(const arguments::xy<T>& p) {
-  over_pairs<T>(p, "swap_vectors");
-}
-template <class T>
-void scal(const arguments::scal<T>& p) {
-  launch<T>(p.stream, sources::level1, "scal", p.n, p.n, vector(p.stream, p.x, p.n, p.incx), p.alpha);
-}
-template <class T>
-void rscal(const arguments::scal<T>& p) {
-  scal(p);
-}
-template <class T>
-void copy(const arguments::xy<T>& p) {
-  over_pairs<T>(p, "copy_vector");
-}
-template <class T>
-void axpy(const arguments::axpy<T>& p) {
-  over_pairs<T>(p, "axpy", p.alpha);
-}
-template <class T>
-void axpby(const arguments::axpby<T>& p) {
-  over_pairs<T>(p, "axpby", p.alpha, p.beta);
-}
 
 /// Two kernels: groups of work-items write partial results, which one group combines. At least eight elements for each work-item, so that
 /// a further group is worth its partial result.
@@ -67,7 +40,7 @@ void reduce(Stream& stream, const std::string& kernel, std::int64_t n, const Vec
   constexpr std::int64_t size = Launch::group_size, partial_bytes = 16;
   const std::int64_t groups = std::min((n + 8 * size - 1) / (8 * size), size);
   const Temporary partials(stream, groups * partial_bytes);
-  Numbers result(stream, to, static_cast<std::int64_t>(size_bytes));
+  Numbers result(stream, to, size_bytes);
   launch<T>(stream, sources::level1, kernel.c_str(), groups * size, n, x, y, partials.place());
   launch<T>(stream, sources::level1, (kernel + "_total").c_str(), size, static_cast<std::int32_t>(groups), partials.place(), result.place(),
             more...);
@@ -84,62 +57,27 @@ void reduce(const arguments::reduce<T>& p, const char* kernel, std::size_t size_
   reduce<T>(p.stream, kernel, p.n, x, x, p.result, size_bytes);
 }
 
-template <class T>
-void dot(const arguments::dot<T>& p) {
-  reduce(p, "dotu", sizeof(T));
-}
-template <class T>
-void dotu(const arguments::dot<T>& p) {
-  reduce(p, "dotu", sizeof(T));
-}
-template <class T>
-void dotc(const arguments::dot<T>& p) {
-  reduce(p, "dotc", sizeof(T));
-}
-template <class T>
-void sdsdot(const arguments::dot<T>& p) {
-  reduce(p, "sdsdot", sizeof(float), p.alpha);
-}
-template <class T>
-void dsdot(const arguments::dot<T>& p) {
-  reduce(p, "dsdot", sizeof(double));
-}
-template <class T>
-void nrm2(const arguments::reduce<T>& p) {
-  reduce(p, "nrm2", sizeof(sdk::Real<T>));
-}
-template <class T>
-void asum(const arguments::reduce<T>& p) {
-  reduce(p, "asum", sizeof(sdk::Real<T>));
-}
-template <class T>
-void iamax(const arguments::reduce<T>& p) {
-  reduce(p, "iamax", sizeof(std::int64_t));
-}
-template <class T>
-void iamin(const arguments::reduce<T>& p) {
-  reduce(p, "iamin", sizeof(std::int64_t));
-}
-
 }  // namespace
 }  // namespace blas
-TENON_OPENCL_BLAS(rotg)
-TENON_OPENCL_BLAS(rotmg)
-TENON_OPENCL_BLAS(rot)
-TENON_OPENCL_BLAS(rotm)
-TENON_OPENCL_BLAS(swap)
-TENON_OPENCL_BLAS(scal)
-TENON_OPENCL_BLAS(rscal)
-TENON_OPENCL_BLAS(copy)
-TENON_OPENCL_BLAS(axpy)
-TENON_OPENCL_BLAS(axpby)
-TENON_OPENCL_BLAS(dot)
-TENON_OPENCL_BLAS(dotu)
-TENON_OPENCL_BLAS(dotc)
-TENON_OPENCL_BLAS(sdsdot)
-TENON_OPENCL_BLAS(dsdot)
-TENON_OPENCL_BLAS(nrm2)
-TENON_OPENCL_BLAS(asum)
-TENON_OPENCL_BLAS(iamax)
-TENON_OPENCL_BLAS(iamin)
+
+TENON_OPENCL_BLAS(rotg, rotg(p))
+TENON_OPENCL_BLAS(rotmg, rotmg(p))
+TENON_OPENCL_BLAS(rot, over_pairs<T>(p, "rot", p.c, p.s))
+TENON_OPENCL_BLAS(rotm, over_pairs<T>(p, "rotm", Numbers(p.stream, p.param, 5 * sizeof(T)).place()))
+TENON_OPENCL_BLAS(swap, over_pairs<T>(p, "swap_vectors"))
+TENON_OPENCL_BLAS(scal, scale(p))
+TENON_OPENCL_BLAS(rscal, scale(p))
+TENON_OPENCL_BLAS(copy, over_pairs<T>(p, "copy_vector"))
+TENON_OPENCL_BLAS(axpy, over_pairs<T>(p, "axpy", p.alpha))
+TENON_OPENCL_BLAS(axpby, over_pairs<T>(p, "axpby", p.alpha, p.beta))
+TENON_OPENCL_BLAS(dot, reduce(p, "dotu", sizeof(T)))
+TENON_OPENCL_BLAS(dotu, reduce(p, "dotu", sizeof(T)))
+TENON_OPENCL_BLAS(dotc, reduce(p, "dotc", sizeof(T)))
+TENON_OPENCL_BLAS(sdsdot, reduce(p, "sdsdot", sizeof(float), p.alpha))
+TENON_OPENCL_BLAS(dsdot, reduce(p, "dsdot", sizeof(double)))
+TENON_OPENCL_BLAS(nrm2, reduce(p, "nrm2", sizeof(sdk::Real<T>)))
+TENON_OPENCL_BLAS(asum, reduce(p, "asum", sizeof(sdk::Real<T>)))
+TENON_OPENCL_BLAS(iamax, reduce(p, "iamax", sizeof(std::int64_t)))
+TENON_OPENCL_BLAS(iamin, reduce(p, "iamin", sizeof(std::int64_t)))
+
 }  // namespace tenon::opencl

@@ -29,19 +29,14 @@ void add(Stream& stream, const Scalar<T>& alpha, const Matrix<T>& a, const Scala
 }
 /// A dense copy of a matrix, with op and whatever is not stored.
 template <class T>
-class Copy {
- public:
+struct Copy {
   Copy(Stream& stream, const Matrix<T>& a)
-      : memory_(stream, a.view.m * a.view.n * static_cast<std::int64_t>(sizeof(T))),
-        matrix(temporary_matrix<T>(memory_, a.view.m, a.view.n, a.view.by_rows != 0)) {
+      : memory(stream, a.view.m * a.view.n * static_cast<std::int64_t>(sizeof(T))),
+        matrix(temporary_matrix<T>(memory, a.view.m, a.view.n, a.view.by_rows != 0)) {
     add<T>(stream, {T(1)}, a, {T(0)}, a, matrix);
   }
-
- private:
-  Temporary memory_;
-
- public:
-  const Matrix<T> matrix;
+  Temporary memory;
+  Matrix<T> matrix;
 };
 
 template <class T>
@@ -139,14 +134,6 @@ Product<T> product(const P& p, const Matrix<T>& c, const T* a, const T* b) {
   };
   return {p.alpha, factor(p.trans_a, m, p.k, a, p.lda), factor(p.trans_b, p.k, n, b, p.ldb), p.beta, c};
 }
-template <class T>
-void gemm(const arguments::gemm<T>& p) {
-  multiply(p.stream, product<T>(p, dense<T>(p.stream, p.layout, p.m, p.n, p.c, p.ldc), p.a, p.b));
-}
-template <class T>
-void gemmt(const arguments::gemm<T>& p) {
-  multiply(p.stream, product<T>(p, dense_triangle<T>(p.stream, p.layout, p.uplo, p.n, p.c, p.ldc), p.a, p.b));
-}
 
 template <class T>
 void multiply_symmetric(const arguments::symm<T>& p, View::Kind kind) {
@@ -154,14 +141,6 @@ void multiply_symmetric(const arguments::symm<T>& p, View::Kind kind) {
   const Matrix<T> a = dense_triangle(p.stream, p.layout, p.uplo, left ? p.m : p.n, p.a, p.lda).of_kind(kind);
   const Matrix<T> b = dense(p.stream, p.layout, p.m, p.n, p.b, p.ldb), c = dense<T>(p.stream, p.layout, p.m, p.n, p.c, p.ldc);
   multiply(p.stream, Product<T>{p.alpha, left ? a : b, left ? b : a, p.beta, c});
-}
-template <class T>
-void symm(const arguments::symm<T>& p) {
-  multiply_symmetric(p, View::symmetric);
-}
-template <class T>
-void hemm(const arguments::symm<T>& p) {
-  multiply_symmetric(p, View::hermitian);
 }
 
 /// C = alpha A B' + beta C and, with `both`, C += alpha B A', with op(A) and op(B) for A and B, conjugate transposes and conj(alpha) if
@@ -182,22 +161,6 @@ void rank_update(const arguments::syrk<T>& p, const T* b_data, std::int64_t ldb,
   multiply(p.stream, Product<T>{p.alpha, a, mirrored(b), p.beta, c});
   if (!both) return;
   multiply(p.stream, Product<T>{kind == View::hermitian ? p.alpha.conj() : p.alpha, b, mirrored(a), {T(1)}, c});
-}
-template <class T>
-void syrk(const arguments::syrk<T>& p) {
-  rank_update(p, p.a, p.lda, View::symmetric, false);
-}
-template <class T>
-void herk(const arguments::syrk<T>& p) {
-  rank_update(p, p.a, p.lda, View::hermitian, false);
-}
-template <class T>
-void syr2k(const arguments::syrk<T>& p) {
-  rank_update(p, p.b, p.ldb, View::symmetric, true);
-}
-template <class T>
-void her2k(const arguments::syrk<T>& p) {
-  rank_update(p, p.b, p.ldb, View::hermitian, true);
 }
 
 /// Triangles up to this size are not divided.
@@ -247,7 +210,8 @@ void solve_triangle(Stream& stream, const Scalar<T>& alpha, const Matrix<T>& a, 
   }
 }
 
-/// f(alpha, op(A), B) or, for side right, f(alpha, op(A)', B'): B op(A) = (op(A)' B')'. Numbers of divided triangles are those of the host.
+/// f(stream, alpha, op(A), B) or, for side right, f(stream, alpha, op(A)', B'): B op(A) = (op(A)' B')'. Numbers of divided triangles are
+/// those of the host.
 template <class T, class Function>
 void with_triangle(const arguments::trmm<T>& p, const Function& f) {
   if (p.m == 0 || p.n == 0) return;
@@ -257,17 +221,8 @@ void with_triangle(const arguments::trmm<T>& p, const Function& f) {
   const Matrix<T> b = dense<T>(p.stream, p.layout, p.m, p.n, p.b, p.ldb);
   if (alpha.is(T(0))) return add<T>(p.stream, alpha, b, alpha, b, b);
   const Matrix<T> a = triangular(dense_triangle(p.stream, p.layout, p.uplo, n, p.a, p.lda), p.trans, p.diag);
-  f(alpha, left ? a : a.transposed(), left ? b : b.transposed());
+  f(p.stream, alpha, left ? a : a.transposed(), left ? b : b.transposed());
 }
-template <class T>
-void trmm(const arguments::trmm<T>& p) {
-  with_triangle(p, [&](const Scalar<T>& alpha, const Matrix<T>& a, const Matrix<T>& b) { multiply_triangle(p.stream, alpha, a, b); });
-}
-template <class T>
-void trsm(const arguments::trmm<T>& p) {
-  with_triangle(p, [&](const Scalar<T>& alpha, const Matrix<T>& a, const Matrix<T>& b) { solve_triangle(p.stream, alpha, a, b); });
-}
-
 template <class T>
 void geam(const arguments::geam<T>& p) {
   const auto operand = [&](std::uint32_t trans, const T* data, std::int64_t ld, const Scalar<T>& factor) {
@@ -307,18 +262,20 @@ void gemm_strided_batched(const arguments::gemm_strided_batched<T>& p) {
 
 }  // namespace
 }  // namespace blas
-TENON_OPENCL_BLAS(gemm)
-TENON_OPENCL_BLAS(gemmt)
-TENON_OPENCL_BLAS(symm)
-TENON_OPENCL_BLAS(hemm)
-TENON_OPENCL_BLAS(syrk)
-TENON_OPENCL_BLAS(herk)
-TENON_OPENCL_BLAS(syr2k)
-TENON_OPENCL_BLAS(her2k)
-TENON_OPENCL_BLAS(trmm)
-TENON_OPENCL_BLAS(trsm)
-TENON_OPENCL_BLAS(geam)
-TENON_OPENCL_BLAS(dgmm)
-TENON_OPENCL_BLAS(gemm_batched)
-TENON_OPENCL_BLAS(gemm_strided_batched)
+
+TENON_OPENCL_BLAS(gemm, multiply(p.stream, product<T>(p, dense<T>(p.stream, p.layout, p.m, p.n, p.c, p.ldc), p.a, p.b)))
+TENON_OPENCL_BLAS(gemmt, multiply(p.stream, product<T>(p, dense_triangle<T>(p.stream, p.layout, p.uplo, p.n, p.c, p.ldc), p.a, p.b)))
+TENON_OPENCL_BLAS(symm, multiply_symmetric(p, View::symmetric))
+TENON_OPENCL_BLAS(hemm, multiply_symmetric(p, View::hermitian))
+TENON_OPENCL_BLAS(syrk, rank_update(p, p.a, p.lda, View::symmetric, false))
+TENON_OPENCL_BLAS(herk, rank_update(p, p.a, p.lda, View::hermitian, false))
+TENON_OPENCL_BLAS(syr2k, rank_update(p, p.b, p.ldb, View::symmetric, true))
+TENON_OPENCL_BLAS(her2k, rank_update(p, p.b, p.ldb, View::hermitian, true))
+TENON_OPENCL_BLAS(trmm, with_triangle(p, multiply_triangle<T>))
+TENON_OPENCL_BLAS(trsm, with_triangle(p, solve_triangle<T>))
+TENON_OPENCL_BLAS(geam, geam(p))
+TENON_OPENCL_BLAS(dgmm, dgmm(p))
+TENON_OPENCL_BLAS(gemm_batched, gemm_batched(p))
+TENON_OPENCL_BLAS(gemm_strided_batched, gemm_strided_batched(p))
+
 }  // namespace tenon::opencl

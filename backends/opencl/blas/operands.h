@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <complex>
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -160,20 +160,21 @@ Matrix<T> temporary_matrix(const Temporary& memory, std::int64_t m, std::int64_t
   return {memory.place(), {m, n, m, n, by_rows ? n : m, 0, by_rows ? 1 : 0, 0, View::general, 0}};
 }
 
-/// Numbers that a kernel reads or writes in place. Those in host memory are copied to the device and, by `finish`, back.
+/// Numbers that a kernel reads or writes in place. Those in host memory, or at an address that their type cannot have, are copied for it
+/// and, by `finish`, back.
 class Numbers {
  public:
-  Numbers(const Stream& stream, const tenon_scalar& given, std::int64_t size_bytes);
-  Place place() const { return memory_ ? memory_->place() : place_; }
-  /// Returns when host memory has the numbers.
+  Numbers(const Stream& stream, const tenon_scalar& given, std::size_t size_bytes);
+  Place place() const { return copy_ ? copy_->place() : place_; }
+  /// Returns when host memory has the numbers; those in device memory are there in stream order.
   void finish();
 
  private:
   const Stream& stream_;
-  const tenon_scalar given_;
+  void* const host_;
   const std::size_t size_bytes_;
   Place place_;
-  std::unique_ptr<Temporary> memory_;
+  std::optional<Temporary> copy_;
 };
 
 /// The options for kernels over elements of T.

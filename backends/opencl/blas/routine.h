@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// blas/routine.h - a BLAS routine: a function template over its arguments, and a line that registers it.
+// blas/routine.h - a BLAS routine: its name and what it does with its arguments `p`, whose elements are `T`.
 //
-//   template <class T>
-//   void axpy(const arguments::axpy<T>& p) { ... }
-//   TENON_OPENCL_BLAS(axpy)
+//   TENON_OPENCL_BLAS(axpy, over_pairs(p, "axpy", p.alpha))
 #pragma once
 
 #include "blas/operands.h"
@@ -82,14 +80,14 @@ tenon_status slot(const tenon_blas_call* call, const Args* given, tenon_error* e
 }
 }  // namespace detail
 
-/// Registers the function template `routine` of this namespace's blas: its slot of the table, for the dtypes of its line in blas.def.
-#define TENON_OPENCL_BLAS(routine)                                 \
+/// Defines a routine in the namespace tenon::opencl: its slot of the table, for the dtypes of its line in blas.def.
+#define TENON_OPENCL_BLAS(routine, ...)                            \
   namespace blas {                                                 \
   namespace {                                                      \
   struct RoutineOf_##routine : sdk::detail::Blas_##routine {       \
-    template <class Arguments>                                     \
-    static void run(const Arguments& arguments) {                  \
-      routine(arguments);                                          \
+    template <template <class> class Arguments, class T>           \
+    static void run(const Arguments<T>& p) {                       \
+      __VA_ARGS__;                                                 \
     }                                                              \
   };                                                               \
   }                                                                \

@@ -63,7 +63,6 @@ sdk::DeviceDescription describe(cl_device_id device, const std::string& platform
   found.memory_size_bytes = fact<cl_ulong>(device, CL_DEVICE_GLOBAL_MEM_SIZE);
   found.max_allocation_size_bytes = std::min<std::uint64_t>(fact<cl_ulong>(device, CL_DEVICE_MAX_MEM_ALLOC_SIZE), found.memory_size_bytes);
   found.alignment_bytes = std::max<std::uint64_t>(fact<cl_uint>(device, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8, 64);
-  found.operand_alignment_bytes = 16;  // of the largest element, c128
   for (tenon_dtype t = TENON_DTYPE_F16; t <= TENON_DTYPE_BOOL; ++t) found.dtypes |= TENON_DTYPE_BIT(t);
   if (extensions.find("cl_khr_fp64") == std::string::npos) {
     found.dtypes &= ~(TENON_DTYPE_BIT(TENON_DTYPE_F64) | TENON_DTYPE_BIT(TENON_DTYPE_C128));

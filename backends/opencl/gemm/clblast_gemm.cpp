@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gemm/clblast_gemm.h"
 
+#include <algorithm>
 #include <bit>
 #include <complex>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -35,7 +37,10 @@ template <class T>
 bool clblast_gemm(Stream& stream, const ClblastGemm<T>& p) {
   if (p.m * p.n * p.k < min_multiplications) return false;
   for (const auto* x : {&p.a, &p.b, &p.c}) {
-    if (x->data.offset % sizeof(T) != 0 || x->stride < 0) return false;  // its offsets are in elements, its strides unsigned
+    // Its offsets are in elements and its strides unsigned; its kernels compute indices in 32 bits.
+    if (x->data.offset % sizeof(T) != 0 || x->stride < 0) return false;
+    const std::int64_t first = static_cast<std::int64_t>(x->data.offset / sizeof(T)) + (p.batch - 1) * x->stride;
+    if (first + std::max({p.m, p.n, p.k}) * x->ld > std::numeric_limits<std::int32_t>::max()) return false;
   }
   Device& device = stream.device();
   const Clblast* const library = clblast(device.host);
