@@ -2,7 +2,6 @@
 #include <cmath>
 #include <cstdio>
 
-#include <tenon/backend.h>
 #include <tenon/blas.h>
 
 using namespace tenon;
