@@ -93,9 +93,10 @@ static inline long first_of_column(const View *v, long j) {
 static inline long end_of_column(const View *v, long j) {
   return min(v->m, j + 1 + (v->kind == GENERAL ? v->below : max(v->below, v->above)));
 }
-// Work-item e has element (i, j), neighbours in memory next to each other.
+// Element (i, j) of a work-item of launch_over_elements(): work-groups share lines, so that only they divide.
 #define ELEMENT(v, i, j)                                                                            \
-  const long element = get_global_id(0), length = (v)->by_rows ? (v)->n : (v)->m;                   \
-  const long line = element / length, position = element - line * length;                           \
+  const long length = (v)->by_rows ? (v)->n : (v)->m, size = get_local_size(0);                     \
+  const long groups = (length + size - 1) / size, line = get_group_id(0) / groups;                  \
+  const long position = (get_group_id(0) - line * groups) * size + get_local_id(0);                 \
   const long i = (v)->by_rows ? line : position, j = (v)->by_rows ? position : line;                \
-  if (element >= (v)->m * (v)->n || !stores(v, i, j)) return
+  if (position >= length || !stores(v, i, j)) return

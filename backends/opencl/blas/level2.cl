@@ -13,8 +13,13 @@ kernel void matrix_vector(const uint width, SCALAR(alpha), MATRIX(a), VECTOR(x),
   const long i = get_global_id(0) / width;
   T sum = of_real(0);
   if (i < a_view.m && !equals(alpha, 0)) {
-    const long end = end_of_row(&a_view, i);
-    for (long j = first_of_row(&a_view, i) + lane; j < end; j += width) sum += multiply(entry(&a_view, a, i, j), load(x, j * x_step));
+    const long first = first_of_row(&a_view, i) + lane, end = end_of_row(&a_view, i);
+    if (a_view.kind == GENERAL && a_view.growth == 0 && a_view.unit == 0) {  // the next entry is at a fixed distance
+      const long row = index_of(&a_view, i, 0), step = a_view.by_rows ? 1 : a_view.lead;
+      for (long j = first; j < end; j += width) sum += multiply(conj_if(a_view.conjugate, load(a, row + j * step)), load(x, j * x_step));
+    } else {
+      for (long j = first; j < end; j += width) sum += multiply(entry(&a_view, a, i, j), load(x, j * x_step));
+    }
   }
   if (width > 1) {
     sums[item] = sum;

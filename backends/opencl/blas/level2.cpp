@@ -56,7 +56,7 @@ void solve(const arguments::trmv<T>& p, const Matrix<T>& triangle) {
 /// A += alpha x y', or alpha x conj(y)', and with `both` also alpha y x', or conj(alpha) y conj(x)'
 template <class T>
 void update(Stream& stream, const Scalar<T>& alpha, const Vector& x, const Vector& y, const Matrix<T>& a, bool conjugate, bool both) {
-  launch<T>(stream, sources::level2, "rank_update", a.view.m * a.view.n, alpha, x, y, a, std::int32_t{conjugate}, std::int32_t{both});
+  launch_over_elements(stream, sources::level2, "rank_update", a, alpha, x, y, a, std::int32_t{conjugate}, std::int32_t{both});
 }
 template <class T>
 void general_update(const arguments::ger<T>& p, bool conjugate) {

@@ -25,7 +25,7 @@ struct Product {
 /// C = alpha A + beta B where C is stored
 template <class T>
 void add(Stream& stream, const Scalar<T>& alpha, const Matrix<T>& a, const Scalar<T>& beta, const Matrix<T>& b, const Matrix<T>& c) {
-  launch<T>(stream, sources::level3, "add", c.view.m * c.view.n, alpha, a, beta, b, c);
+  launch_over_elements(stream, sources::level3, "add", c, alpha, a, beta, b, c);
 }
 /// A dense copy of a matrix, with op and whatever is not stored.
 template <class T>
@@ -236,8 +236,9 @@ void geam(const arguments::geam<T>& p) {
 template <class T>
 void dgmm(const arguments::dgmm<T>& p) {
   const bool right = p.side == TENON_RIGHT;
-  launch<T>(p.stream, sources::level3, "scale_lines", p.m * p.n, dense(p.stream, p.layout, p.m, p.n, p.a, p.lda),
-            vector(p.stream, p.x, right ? p.n : p.m, p.incx), dense<T>(p.stream, p.layout, p.m, p.n, p.c, p.ldc), std::int32_t{right});
+  const Matrix<T> c = dense<T>(p.stream, p.layout, p.m, p.n, p.c, p.ldc);
+  launch_over_elements(p.stream, sources::level3, "scale_lines", c, dense(p.stream, p.layout, p.m, p.n, p.a, p.lda),
+                       vector(p.stream, p.x, right ? p.n : p.m, p.incx), c, std::int32_t{right});
 }
 
 /// Entries may be in different buffers, of which a kernel has one: a product for each.

@@ -206,12 +206,25 @@ void pass(Launch& to, V value) {
 }
 }  // namespace detail
 
-/// Enqueues a kernel for at least `items` work-items.
-template <class T, std::size_t group = Launch::group_size, class... Arguments>
-void launch(Stream& stream, const Source& source, const char* function, std::int64_t items, const Arguments&... arguments) {
+/// Enqueues a kernel for at least `items` work-items in groups of `group`.
+template <class T, class... Arguments>
+void launch_groups(Stream& stream, const Source& source, const char* function, std::int64_t items, std::size_t group,
+                   const Arguments&... arguments) {
   Launch to(stream, source, function, element_types<T>());
   (detail::pass(to, arguments), ...);
   to.over(items, group);
+}
+template <class T, std::size_t group = Launch::group_size, class... Arguments>
+void launch(Stream& stream, const Source& source, const char* function, std::int64_t items, const Arguments&... arguments) {
+  launch_groups<T>(stream, source, function, items, group, arguments...);
+}
+/// For kernels with ELEMENT: a work-item for each element of `c`, in whole groups for each line.
+template <class T, class... Arguments>
+void launch_over_elements(Stream& stream, const Source& source, const char* function, const Matrix<T>& c, const Arguments&... arguments) {
+  const bool by_rows = c.view.by_rows != 0;
+  const std::int64_t lines = by_rows ? c.view.m : c.view.n, length = by_rows ? c.view.n : c.view.m;
+  const std::int64_t group = length < 64 ? 16 : std::int64_t{Launch::group_size};
+  launch_groups<T>(stream, source, function, lines * ((length + group - 1) / group * group), static_cast<std::size_t>(group), arguments...);
 }
 
 }  // namespace tenon::opencl::blas
