@@ -391,9 +391,10 @@ CompileOptions shardable(int devices, bool sharded) {
 }
 
 void check_equal(Model& a, Model& b) {
-  for (const auto& [name, tensor] : b.parameters().all()) {
+  for (const auto& entry : b.parameters().all()) {
+    const auto& name = entry.first;
     CAPTURE(name);
-    if (!is_training_state(name)) CHECK(equal(a.parameters().get(name).to_host(), tensor.to_host()));
+    if (!is_training_state(name)) CHECK(equal(a.parameters().get(name).to_host(), entry.second.to_host()));
   }
 }
 
@@ -469,7 +470,9 @@ TEST_CASE("parallel: checkpoints of a sharded optimizer are whole, and resumed w
   REQUIRE(a.tensors.size() == b.tensors.size());
   for (const NamedTensor& tensor : a.tensors) CHECK(equal(*b.find(tensor.name), tensor.tensor));
 
-  for (const auto& [devices, shards] : std::vector<std::pair<int, bool>>{{1, false}, {2, false}, {2, true}, {3, true}}) {
+  for (const auto& other : std::vector<std::pair<int, bool>>{{1, false}, {2, false}, {2, true}, {3, true}}) {
+    const int devices = other.first;
+    const bool shards = other.second;
     CAPTURE(devices);
     CAPTURE(shards);
     Model resumed(small_convnet()), expected(small_convnet());
@@ -558,7 +561,9 @@ TEST_CASE("pipeline: stages train as one device does, with uneven batches, accum
         return std::pair(std::move(model), std::move(history));
       };
       auto [one, expected] = train(not_pipelined());
-      for (const auto& [stages, micro_batches] : std::vector<std::pair<int, std::int64_t>>{{2, 1}, {2, 4}, {3, 2}, {3, 5}}) {
+      for (const auto& division : std::vector<std::pair<int, std::int64_t>>{{2, 1}, {2, 4}, {3, 2}, {3, 5}}) {
+        const int stages = division.first;
+        const std::int64_t micro_batches = division.second;
         CAPTURE(accumulate);
         CAPTURE(ignores);
         CAPTURE(stages);
@@ -567,9 +572,10 @@ TEST_CASE("pipeline: stages train as one device does, with uneven batches, accum
         for (std::size_t epoch = 0; epoch < 2; ++epoch) {
           for (std::size_t i = 0; i < 2; ++i) CHECK(std::abs(history[epoch].logs[i].second - expected[epoch].logs[i].second) <= 1e-9);
         }
-        for (const auto& [name, tensor] : one->parameters().all()) {
+        for (const auto& entry : one->parameters().all()) {
+          const auto& name = entry.first;
           CAPTURE(name);
-          if (!is_training_state(name)) CHECK(all_close(model->parameters().get(name).to_host(), tensor.to_host(), 1e-7, 1e-7));
+          if (!is_training_state(name)) CHECK(all_close(model->parameters().get(name).to_host(), entry.second.to_host(), 1e-7, 1e-7));
         }
         CHECK(std::abs(model->evaluate(data)[0].second - one->evaluate(data)[0].second) <= 1e-9);
         if (micro_batches != 5) continue;
