@@ -65,11 +65,12 @@ struct Layout {
   std::uint32_t producer(ValueId v) const { return part_of[graph.info(v).producer]; }
 
   /// Updates whose new value may overwrite the parameter: one per value, computed on the parameter's device after all other reads. If
-  /// updates come last, by a node that computes nothing else.
-  std::vector<bool> donatable(const std::map<ValueId, DevicePointer>& home) const {
+  /// updates come last, by a node that computes nothing else. `sent`: what other ranks read until the end of the run.
+  std::vector<bool> donatable(const std::map<ValueId, DevicePointer>& home, const std::set<ValueId>& sent) const {
     std::set<ValueId> kept_old, taken;
     for (const GraphOutput& output : graph.outputs()) kept_old.insert(output.value);
     for (const GraphUpdate& update : graph.updates()) kept_old.insert(update.value);
+    kept_old.insert(sent.begin(), sent.end());
     std::vector<bool> result;
     for (const GraphUpdate& update : graph.updates()) {
       const bool yes = computed(update.value) && graph.nodes()[graph.info(update.value).producer].op != graph::op_all_reduce &&
@@ -168,7 +169,7 @@ struct Program::State::Compiler {
       home[v] = device;
       keep_at(v, {device, new_slot(address)});
     }
-    donatable = layout.donatable(home);
+    donatable = layout.donatable(home, sent_values());
     for (std::size_t u = 0; u < s.graph.updates().size(); ++u) {
       if (donatable[u]) keep_at(s.graph.updates()[u].value, origin.at(s.graph.updates()[u].parameter));
     }
@@ -180,13 +181,18 @@ struct Program::State::Compiler {
            static_cast<int>(node.attributes.as<graph::BroadcastAttributes>().root) == s.communicator->rank();
   }
 
+  std::set<ValueId> sent_values() const {
+    std::set<ValueId> sent;
+    for (const NodeInfo& node : s.graph.nodes()) {
+      if (is_sent(node)) sent.insert(node.inputs.begin(), node.inputs.end());
+    }
+    return sent;
+  }
+
   void compute_liveness() {
     for (const GraphOutput& output : s.graph.outputs()) live_after[output.value] = needed_outside[output.value] = true;
     for (const GraphUpdate& update : s.graph.updates()) live_after[update.value] = needed_outside[update.value] = true;
-    for (const NodeInfo& node : s.graph.nodes()) {
-      if (!is_sent(node)) continue;
-      for (const ValueId v : node.inputs) live_after[v] = true;  // other ranks may read it until the end of the run
-    }
+    for (const ValueId v : sent_values()) live_after[v] = true;  // other ranks may read it until the end of the run
     for (ValueId v = 0; v < s.graph.values().size(); ++v) {
       if (!layout.computed(v)) continue;
       for (const std::uint32_t p : layout.readers[v]) needed_outside[v] = needed_outside[v] || p != layout.producer(v);

@@ -6,6 +6,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "graph/collectives.h"
+
 namespace tenon::graph {
 namespace {
 
@@ -61,6 +63,7 @@ Graph eliminate_common_subexpressions(Graph graph) {
   std::unordered_map<std::string, NodeId> nodes;
   for (NodeId id = 0; id < editor.node_count(); ++id) {
     const NodeInfo& node = editor.node(id);
+    if (is_collective(node.op)) continue;  // equal operands here may differ on another rank
     const auto found = nodes.try_emplace(key_of(editor, node), id).first;
     if (found->second == id) continue;
     const NodeInfo& first = editor.node(found->second);

@@ -67,8 +67,10 @@ void share_optimizer_state(Model::State& state) {
   std::map<std::string, Tensor> values;
   const std::map<std::string, std::pair<DType, Shape>> types = state.parameters.types(true);
   for (const auto& [name, owner] : state.parameters.owners_of_state()) {
+    const auto kept = state.gathered_state.find(name);
+    if (!processes.any(processes.rank() == 0 && kept != state.gathered_state.end())) continue;  // it begins with the start value
     Tensor host = Tensor::empty(types.at(name).first, types.at(name).second);
-    if (processes.rank() == 0) host.copy_from(state.gathered_state.at(name));
+    if (processes.rank() == 0) host.copy_from(kept->second);
     processes.broadcast(host.raw(), static_cast<std::uint64_t>(host.size_bytes()));
     values.emplace(name, std::move(host));
   }

@@ -102,6 +102,7 @@ void Model::State::start_compiled(std::map<std::string, Tensor> optimizer_state)
   if (optimizer_state.empty()) return;
   parameters.drop_optimizer_state();
   give_optimizer_state(std::move(optimizer_state));
+  if (setup.shards_optimizer()) keep_gathered_state();  // with the names of this optimizer, and of the parameters that learn now
 }
 
 std::map<std::string, Tensor> Model::State::gather_optimizer_state() {
@@ -130,7 +131,7 @@ void Model::State::keep_gathered_state() {
 }
 
 std::map<std::string, Tensor> Model::State::optimizer_state_to_save() {
-  if (!setup.shards_optimizer() || !parameters.has_optimizer_state()) return {};
+  if (!setup.shards_optimizer() || !parameters.has_optimizer_state() || parameters.owners_of_state().empty()) return {};
   if (setup.processes == nullptr) return gather_optimizer_state();
   if (setup.processes->rank() == 0 && gathered_step == progress.saved().step) return gathered_state;
   throw Error(

@@ -49,7 +49,7 @@ void check_pipeline(const ParallelOptions& parallel) {
   const auto refuse = [](bool given, const char* key, const char* reason) {
     if (given) throw Error(fmt::format("parallel.{}: not available with mode pipeline, {}; remove it, or use mode: data", key, reason));
   };
-  refuse(parallel.shard_optimizer, "shard", "where each stage has the optimizer state of its layers alone already");
+  refuse(parallel.shard_optimizer, "shard", "where each stage has only the optimizer state of its layers");
   refuse(!parallel.shares.empty(), "shares", "where every stage computes the whole batch; place layers by their `device`");
   refuse(parallel.sync_batch_norm, "sync_bn", "where batch normalisation uses the statistics of each micro-batch");
   refuse(parallel.bucket_mb.has_value(), "bucket_mb", "which sums no gradients over devices");
@@ -112,6 +112,22 @@ void ModelSetup::compile(const Context& on, CompileOptions with) {
   if (!with.losses.empty() && !with.metrics.empty())
     throw Error("losses: expected the metrics of each of them in OutputLoss::metrics, got CompileOptions::metrics, too");
   with.optimizer = with_defaults(with.optimizer);
+  check(with.parallel, on);
+  const bool is_pipeline = with.parallel.mode == ParallelOptions::Mode::pipeline;
+  if (is_pipeline) check_pipeline(with.parallel);
+  const bool has_transport = !with.parallel.transport.empty();
+  if (has_transport && !with.parallel.shares.empty()) throw Error("parallel.shares: not available with a transport; expected none");
+  const bool has_link = with.parallel.link.bandwidth_bytes_per_s > 0 || with.parallel.link.ranks > 1;
+  if (has_transport && has_link) throw Error("parallel.link: not available with a transport; expected none");
+  auto connected = has_transport ? exec::ProcessGroup::connect(with.parallel.transport, with.parallel.timeout_s) : nullptr;
+  const auto devices = static_cast<int>(with.parallel.devices.size());
+  const int ranks = std::max(devices, 1) * (connected == nullptr ? 1 : connected->size());
+  if (with.parallel.shard_optimizer && !is_pipeline && ranks == 1) {
+    throw Error(
+        "parallel.shard: 'optimizer' divides the optimizer state among ranks; expected at least 2 devices or processes, got 1; add "
+        "devices, or remove shard");
+  }
+  // A model whose compilation is refused stays as it was: what is checked is checked above.
   losses = with.losses;
   if (losses.empty() && interface.outputs.size() == 1)
     losses = {{.output = "", .loss = with.loss, .target = {}, .weight = 1, .metrics = with.metrics}};
@@ -123,28 +139,13 @@ void ModelSetup::compile(const Context& on, CompileOptions with) {
     for (const MetricDefinition& metric : of.metrics)
       logged.push_back({(of.output.empty() ? "" : of.output + "_") + metric.name(), rule_of(metric.metric).finish});
   }
-  check(with.parallel, on);
-  const bool is_pipeline = with.parallel.mode == ParallelOptions::Mode::pipeline;
-  if (is_pipeline) check_pipeline(with.parallel);
   staged = is_pipeline ? std::make_shared<ModelDefinition>() : nullptr;
   options = std::move(with);
   context = on;
-  processes =
-      options.parallel.transport.empty() ? nullptr : exec::ProcessGroup::connect(options.parallel.transport, options.parallel.timeout_s);
-  if (processes != nullptr && !options.parallel.shares.empty())
-    throw Error("parallel.shares: not available with a transport; expected none");
-  const bool has_link = options.parallel.link.bandwidth_bytes_per_s > 0 || options.parallel.link.ranks > 1;
-  if (processes != nullptr && has_link) throw Error("parallel.link: not available with a transport; expected none");
+  processes = std::move(connected);
   device_index = 0;
-  const auto devices = static_cast<int>(options.parallel.devices.size());
   const bool is_shared = !is_pipeline && (devices > 1 || options.parallel.link.ranks > 1);
   group = is_shared ? std::make_shared<exec::LocalGroup>(std::max(devices, 1), options.parallel.link, processes) : nullptr;
-  if (shards_optimizer() && rank_count() == 1) {
-    throw Error(
-        "parallel.shard: 'optimizer' divides the optimizer state among ranks; expected at least 2 devices or processes, got 1; add "
-        "devices, "
-        "or remove shard");
-  }
 }
 
 void ModelSetup::compile(const Context& on) {

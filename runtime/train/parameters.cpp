@@ -178,6 +178,7 @@ std::map<std::string, std::pair<DType, Shape>> Parameters::types(bool with_optim
 
 void Parameters::make_optimizer_state() {
   make_loss_scale();
+  has_optimizer_state_ = true;
   const OptimizerDefinition& optimizer = setup_.options.optimizer;
   const OptimizerRule& rule = rule_of(optimizer.kind);
   const double start = rule.start == nullptr ? 0 : *(optimizer.*rule.start);
@@ -202,6 +203,7 @@ void Parameters::make_optimizer_state() {
 void Parameters::drop_optimizer_state() {
   for (const std::string& name : optimizer_state_) store_->erase(name);
   optimizer_state_.clear();
+  has_optimizer_state_ = false;
 }
 
 std::vector<std::pair<std::string, int>> Parameters::owners_of_state() const {

@@ -63,8 +63,8 @@ class Parameters {
   void give_optimizer_state(const std::map<std::string, Tensor>& values) { given_state_ = values; }
   /// Frees the optimizer state but for that of loss scaling.
   void drop_optimizer_state();
-  /// Whether there is some, but for that of loss scaling.
-  bool has_optimizer_state() const { return !optimizer_state_.empty(); }
+  /// Whether it has been created; the same on all ranks, also on those that own nothing.
+  bool has_optimizer_state() const { return has_optimizer_state_; }
   /// The names of the optimizer state of all ranks, with their owners, in the order of the parameters.
   std::vector<std::pair<std::string, int>> owners_of_state() const;
   void make_gradients();
@@ -85,6 +85,7 @@ class Parameters {
   std::map<std::string, Tensor> initial_;
   std::vector<ParameterSpec> weights_, running_statistics_;
   std::vector<LayerSummary> layers_;
+  bool has_optimizer_state_ = false;
   std::set<std::string> optimizer_state_;  ///< names of what has been initialised
   std::map<std::string, Tensor> given_state_;
 };

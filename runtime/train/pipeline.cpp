@@ -186,7 +186,7 @@ void Pipeline::run_piece(std::size_t index, std::int64_t m, Run& run) {
   std::vector<Tensor>& sent = own.sent[slot];
   while (outputs.size() < own.program.output_count()) outputs.push_back(own.program.make_output(outputs.size()));
   own.program.run(own.inputs, std::span(outputs), run.options[own.piece.stage]);
-  // The thread of a stage alone uses its device: others read what is in the memory of the host.
+  // Only the thread of a stage uses its device: others read what is in the memory of the host.
   sent.resize(outputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (own.piece.sent[i]) sent[i] = devices_[own.piece.stage].state()->host_addressable() ? outputs[i] : outputs[i].to_host();

@@ -21,7 +21,7 @@ namespace tenon::train {
 
 /// The stages of a pipeline, each a device with a thread, programs for its forward and backward pass, and a store that shares the memory of
 /// the model's parameters of its layers. Micro-batches run in the order that is known as 1F1B: as many forward passes as there are stages
-/// behind, then a backward pass after each forward pass, so that a stage keeps the values of no more micro-batches than there are stages.
+/// after it, then a backward pass after each forward pass, so that a stage keeps the values of no more micro-batches than there are stages.
 /// Threads  one call at a time.
 class Pipeline {
  public:
@@ -32,7 +32,7 @@ class Pipeline {
   Pipeline& operator=(const Pipeline&) = delete;
 
   /// Adds the gradients of a batch to the accumulated ones; `first`: they begin with it. The means of the batch replace `out_means`.
-  /// Errors  that of the stage that failed first, with its number and device; gradients are undefined then. A stop is heeded before the
+  /// Errors  that of the stage that failed first, with its number and device; gradients are undefined then. A stop request takes effect only before the
   /// first micro-batch.
   void run(const BatchTensors& batch, bool first, const StepInputs& inputs, const RunOptions& options, RunningMeans& out_means);
   /// The placement of the programs for a micro-batch of a batch of this type. Names of nodes begin with "stage_<n>/forward/" or

@@ -88,7 +88,7 @@ void Replicas::follow() {
   const auto has = [&](const char* prefix) {
     return std::ranges::any_of(from.all(), [&](const auto& entry) { return entry.first.starts_with(prefix); });
   };
-  const bool has_gradients = from.has(gradient_weight_name), has_state = has("optimizer/");
+  const bool has_gradients = from.has(gradient_weight_name), has_state = has("optimizer/") || parameters_.has_optimizer_state();
   for (std::size_t r = 1; r < ranks_.size(); ++r) {
     Parameters& own = ranks_[r]->parameters;
     own.build(samples);

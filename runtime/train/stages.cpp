@@ -32,16 +32,16 @@ std::vector<std::size_t> balanced_stages(const std::vector<double>& work, std::s
   const std::size_t count = work.size();
   std::vector<double> before(count + 1, 0);
   for (std::size_t i = 0; i < count; ++i) before[i + 1] = before[i] + work[i];
-  // least[s][i]: of the first i layers in s stages; begin[s][i]: where the last of these stages begins.
-  std::vector<std::vector<double>> least(stages + 1, std::vector<double>(count + 1, std::numeric_limits<double>::infinity()));
+  // min_cost[s][i]: of the first i layers in s stages; begin[s][i]: where the last of these stages begins.
+  std::vector<std::vector<double>> min_cost(stages + 1, std::vector<double>(count + 1, std::numeric_limits<double>::infinity()));
   std::vector<std::vector<std::size_t>> begin(stages + 1, std::vector<std::size_t>(count + 1, 0));
-  least[0][0] = 0;
+  min_cost[0][0] = 0;
   for (std::size_t s = 1; s <= stages; ++s) {
     for (std::size_t i = s; i <= count; ++i) {
       for (std::size_t cut = s - 1; cut < i; ++cut) {
-        const double own = before[i] - before[cut], sum = least[s - 1][cut] + own * own;
-        if (sum < least[s][i]) {
-          least[s][i] = sum;
+        const double own = before[i] - before[cut], sum = min_cost[s - 1][cut] + own * own;
+        if (sum < min_cost[s][i]) {
+          min_cost[s][i] = sum;
           begin[s][i] = cut;
         }
       }
@@ -78,8 +78,9 @@ ModelDefinition divide_into_stages(const ModelDefinition& definition, const std:
       work.back() += static_cast<double>(summary.flops + summary.parameters);
       const std::optional<std::size_t> stage = named_stage(layer, devices, context);
       if (stage && named.back() && stage != named.back())
-        layer.fail(fmt::format("has the device '{}', while the layer around it is on '{}'; a stage has whole layers: use one device",
-                               layer.device, devices[*named.back()]));
+        layer.fail(fmt::format(
+            "has the device '{}', while another part of the same outer layer is on '{}'; a stage has whole layers: use one device",
+            layer.device, devices[*named.back()]));
       if (stage) named.back() = stage;
     });
     is_named = is_named || named.back().has_value();
@@ -242,7 +243,9 @@ class PieceBuilder {
     to.sources.push_back({.input = {}, .piece = from.piece, .output = from.output});
     result[from.piece].sent.resize(outputs_[from.piece].size());
     if (result[from.piece].stage != to.stage) result[from.piece].sent[from.output] = true;
-    return found->second = to.graph.input(fmt::format("from_stage_{}/{}", result[from.piece].stage, from.output), info.dtype, info.shape);
+    return found->second = to.graph.input(fmt::format("from_stage_{}/{}/{}", result[from.piece].stage + 1,
+                                                      2 * from.piece < result.size() ? "forward" : "backward", from.output),
+                                          info.dtype, info.shape);
   }
   void copy(NodeId n) {
     const NodeInfo& node = graph_.nodes()[n];

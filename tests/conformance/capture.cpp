@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "case.h"
+#include "end_loop.h"
 #include "memory.h"
 
 namespace tenon::conformance {
@@ -180,7 +181,7 @@ void copies_in_order(CaseContext& context) {
 }
 
 /// One thread waits for a stream while another replays a recording on it.
-void waits_beside_replays(CaseContext& context) {
+void waits_during_replays(CaseContext& context) {
   const Net net = relu_net();
   Numbers x(context, {1, -2, 3, -4}), y(context, {9, 9, 9, 9});
   const Work work(context, net, {x.memory.address, y.memory.address});
@@ -191,11 +192,12 @@ void waits_beside_replays(CaseContext& context) {
   std::future<void> waiting = std::async(std::launch::async, [&] {
     while (replays) expect_ok("stream_synchronize", context.device.table().stream_synchronize, context.device.stream());
   });
+  const EndLoop end(replays);
   for (int round = 0; round < 500; ++round) recorder.submit();
   replays = false;
   waiting.get();
   synchronize(context);
-  y.expect({1, 0, 3, 0}, "after 500 replays beside a thread that waits");
+  y.expect({1, 0, 3, 0}, "after 500 replays while another thread waits");
 }
 
 void begin_and_end_pair(CaseContext& context) {
@@ -331,7 +333,7 @@ std::vector<Case> capture_case_list() {
   };
   add("replays_compute", replays_compute);
   add("copies_in_order", copies_in_order);
-  add("waits_beside_replays", waits_beside_replays);
+  add("waits_during_replays", waits_during_replays);
   add("begin_and_end_pair", begin_and_end_pair);
   add("only_its_stream", only_its_stream);
   add("parameters", parameters);

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "core.h"
+#include "end_loop.h"
 
 namespace tenon::conformance {
 namespace {
@@ -61,7 +62,7 @@ void stream_order(CaseContext& context) {
 }
 
 /// One thread waits for a stream while another submits to it.
-void waits_beside_submissions(CaseContext& context) {
+void waits_during_submissions(CaseContext& context) {
   constexpr std::uint64_t size = 1 << 12;
   constexpr int rounds = 200;
   const Memory a(context, size), b(context, size);
@@ -71,6 +72,7 @@ void waits_beside_submissions(CaseContext& context) {
     Worker worker(context);
     while (submits) worker.synchronize(stream);
   });
+  const EndLoop end(submits);
   Worker worker(context);
   for (int round = 1; round <= rounds; ++round) {
     worker.fill(a.address, size, round, stream);
@@ -79,7 +81,7 @@ void waits_beside_submissions(CaseContext& context) {
   submits = false;
   waiting.get();
   worker.synchronize(stream);
-  expect_bytes(all_of(size, rounds), download(context, b.address, size), "the last of 200 copies beside a thread that waits");
+  expect_bytes(all_of(size, rounds), download(context, b.address, size), "the last of 200 copies while another thread waits");
 }
 
 /// A chain of executions, copies and fills, each of which reads what the one before it wrote.
@@ -496,7 +498,7 @@ std::vector<Case> core_stream_cases() {
   return core_cases({
       {"stream/empty", empty_stream},
       {"stream/order", stream_order},
-      {"stream/waits_beside_submissions", waits_beside_submissions},
+      {"stream/waits_during_submissions", waits_during_submissions},
       {"stream/long_chain", long_chain},
       {"stream/cross_wait", cross_wait},
       {"stream/diamond", diamond},

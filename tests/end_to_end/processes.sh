@@ -60,6 +60,9 @@ expect 0 'Resuming from' timeout 60 "${mpi[@]}" -n 2 "${run[@]}" "${data[@]}" "$
   --set resume="$work/sharded/epoch-000001.yaml" --set checkpoint.directory="$work/sharded_two"
 expect 0 '' after 1 "$work/resumed.jsonl" "$work/whole.jsonl"
 expect 0 'Resuming from' "${run[@]}" "${adam[@]}" --set resume="$work/sharded_two/epoch-000002.yaml" --set epochs=3
+# More processes than parameters: some have no optimizer state of their own.
+expect 0 'test: loss: ' timeout 60 "${mpi[@]}" -n 3 "$tenon" train "$source/models/linear_regression/train.yaml" --set parallel.mode=data "${adam[@]}" \
+  "${shard[@]}" --set epochs=2 --set checkpoint.directory="$work/few"
 expect 1 "parallel.shard: 'optimizer' divides the optimizer state among ranks; expected at least 2 devices or processes, got 1" \
   "${run[@]}" --set 'parallel={mode: data, transport: mpi, shard: optimizer}'
 

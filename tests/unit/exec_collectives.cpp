@@ -340,6 +340,22 @@ TEST_CASE("collectives: programs broadcast values and updates of parameters, who
   CHECK_ERROR_CONTAINS("expected the root to be a rank from 0 on, got -1", ops::broadcast({x}, -1));
 }
 
+TEST_CASE("collectives: broadcasts with equal operands on one rank have the results of the root") {
+  const Context context(two_devices());
+  int ranks_built = 0;
+  const auto results = run_on(context, {"reference:0", "reference:1"},
+                              [&](Graph& graph) {
+                                const bool is_root = ranks_built++ == 0;
+                                const Value x = graph.input("x", DType::f32, {2});
+                                // The other rank receives only, and gives one placeholder twice.
+                                const Value first = ops::broadcast({is_root ? ops::neg(x) : x}, 0)[0],
+                                            second = ops::broadcast({is_root ? ops::add(x, x) : x}, 0)[0];
+                                graph.output("difference", ops::sub(second, first));
+                              },
+                              {Tensor::of<float>({1, 2}, {2}), Tensor::of<float>({0, 0}, {2})});
+  for (const std::vector<Tensor>& result : results) CHECK(floats(result[0]) == std::vector<float>{3, 6});
+}
+
 TEST_CASE("collectives: an error on one rank reaches the others that wait for it") {
   const Context context(two_devices());
   const Ranks ranks = local_communicators(2);

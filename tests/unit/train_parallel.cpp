@@ -509,6 +509,17 @@ TEST_CASE("parallel: shards need ranks") {
         "parallel.shard: 'optimizer' divides the optimizer state among ranks; expected at least 2 devices or processes, got 1",
         model.compile(context, options));
   }
+  // A refused compilation leaves the model as it was.
+  {
+    const auto few = generate_digits({.count = 16});
+    Model compiled(mlp());
+    compiled.compile(context, classification(names("reference", 2)));
+    logs_of(compiled, few, 8);
+    CompileOptions refused = classification(names("reference", 1));
+    refused.parallel.shard_optimizer = true;
+    CHECK_ERROR_CONTAINS("parallel.shard", compiled.compile(context, refused));
+    CHECK(std::isfinite(logs_of(compiled, few, 8).back()[0].second));
+  }
   // Fewer parameters than devices: the others take no step, and get all values.
   const Context four(devices_of("openblas", 4));
   const auto data = generate_digits({.count = 16});

@@ -132,6 +132,8 @@ sdk::DeviceDescription describe_gpu(int index, int driver_version) {
 }
 
 void report(FaultRecord& record) {
+  static std::mutex mutex;  // threads that wait for one stream: one of them reports its fault
+  const std::lock_guard lock(mutex);
   const std::atomic_ref<std::uint32_t> state(record.state);
   if (state.load(std::memory_order_acquire) != fault_written) return;
   const FaultRecord found = record;
@@ -163,9 +165,14 @@ void Stream::synchronize() {
     const std::lock_guard lock(watched_mutex_);
     records.swap(watched_);
   }
-  device_.check(cudaStreamSynchronize(handle_), "cudaStreamSynchronize");
-  report(*faults_);
-  for (const auto& record : records) report(*record);
+  try {
+    device_.check(cudaStreamSynchronize(handle_), "cudaStreamSynchronize");
+    report(*faults_);
+    for (const auto& record : records) report(*record);
+  } catch (...) {
+    for (auto& record : records) watch(std::move(record));  // not all have been read
+    throw;
+  }
 }
 
 std::vector<std::shared_ptr<FaultRecord>> Stream::fault_records() {

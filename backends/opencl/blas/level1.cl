@@ -166,8 +166,8 @@ kernel void rotg(BUFFER(R, a), BUFFER(R, b), BUFFER(R, c), BUFFER(R, s)) {
     return;
   }
   // Everything in units of the larger number; what underflows there is negligible.
-  const R x_size = hypotenuse(x.x, x.y), most = fmax(fmax(fabs(x.x), fabs(x.y)), fmax(fabs(y.x), fabs(y.y)));
-  const int exponent = ilogb(most), own = x_size == 0 ? 0 : ilogb(fmax(fabs(x.x), fabs(x.y)));
+  const R x_size = hypotenuse(x.x, x.y), largest = fmax(fmax(fabs(x.x), fabs(x.y)), fmax(fabs(y.x), fabs(y.y)));
+  const int exponent = ilogb(largest), own = x_size == 0 ? 0 : ilogb(fmax(fabs(x.x), fabs(x.y)));
   const T x_scaled = (T)(ldexp(x.x, -own), ldexp(x.y, -own)), y_scaled = (T)(ldexp(y.x, -exponent), ldexp(y.y, -exponent));
   const R x_length = hypotenuse(x_scaled.x, x_scaled.y), x_unit = ldexp(x_length, own - exponent);
   const T sign = x_size == 0 ? of_real(1) : x_scaled / x_length;

@@ -79,7 +79,7 @@ bool large_product(Stream& stream, const Product<T>& p) {
   if (p.batch == 1 && !is_readable(p.a)) q.a = copy_a.emplace(stream, p.a).matrix;
   if (p.batch == 1 && !is_readable(p.b)) q.b = copy_b.emplace(stream, p.b).matrix;
   if (!is_readable(q.a) || !is_readable(q.b)) return false;
-  if (!p.c.is_full()) {
+  if (!p.c.is_full() || p.c.view.kind == View::hermitian) {  // of one element, too: its imaginary part is 0
     constexpr std::int64_t block = 256;
     if (n <= block) {  // the whole square, of which a triangle is used
       const Temporary memory(stream, m * n * static_cast<std::int64_t>(sizeof(T)));

@@ -5,6 +5,7 @@
 
 #include <tenon/sdk/scratch_arena.h>
 
+#include "gemm/clblast_gemm.h"
 #include "gemm/products.h"
 #include "kernel/copy.h"
 
@@ -14,8 +15,7 @@ namespace {
 constexpr std::int64_t columns_limit_bytes = std::int64_t{64} << 20;
 /// For each group there are products of their own.
 constexpr std::int64_t max_groups = 4;
-constexpr std::int64_t min_multiplications = 64 * 64 * 64;  // per image, as of a product by CLBlast
-constexpr std::int64_t int_limit = std::int64_t{1} << 30;   // of what the kernels count as int
+constexpr std::int64_t int_limit = std::int64_t{1} << 30;  // of what the kernels count as int
 
 /// The numbers of a convolution as matrices of one image and group: filters x lines times lines x windows.
 struct Sizes {
@@ -63,7 +63,9 @@ struct Memory {
     const std::int64_t in_columns = sizes.all_lines * sizes.windows;
     const std::int64_t in_rest = sums_by_image(terms) ? terms.groups.filters * sizes.lines : sizes.y_elements;
     const std::int64_t bytes = (in_columns + in_rest) * static_cast<std::int64_t>(sizeof(T));
-    images = std::clamp<std::int64_t>(columns_limit_bytes / bytes, 1, terms.batch);
+    const std::int64_t counted =
+        int_limit / std::max({in_columns, sizes.x_elements, sizes.y_elements});  // elements that a kernel counts as int
+    images = std::clamp<std::int64_t>(std::min(columns_limit_bytes / bytes, counted), 1, terms.batch);
     columns = arena.allocate<T>(images * in_columns);
     rest = arena.allocate<T>(images * in_rest);
   }

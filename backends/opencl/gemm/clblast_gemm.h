@@ -26,8 +26,12 @@ struct ClblastGemm {
   Operand a, b, c;
 };
 
+/// Submits the product to CLBlast. Returns false, and does nothing, for small products, for operands that CLBlast cannot address, and
+/// without CLBlast.
+///
 /// Dtypes  f32, f64, and complex ones of both
-/// Returns false, and does nothing, for small products, for operands that CLBlast cannot address, and without CLBlast.
+/// Threads  any; takes Device::submission, so no Launch may be open
+/// Errors  those of CLBlast, VENDOR_ERROR or OUT_OF_MEMORY
 template <class T>
 bool clblast_gemm(Stream& stream, const ClblastGemm<T>& product);
 

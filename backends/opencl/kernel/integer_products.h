@@ -7,8 +7,8 @@
 
 #include <tenon/sdk/kernel.h>
 
-#include "gemm/stacks.h"
 #include "conv/conv.h"
+#include "gemm/stacks.h"
 
 namespace tenon::opencl {
 
