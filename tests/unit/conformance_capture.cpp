@@ -30,7 +30,7 @@ TEST_CASE("conformance: a backend that captures passes, with packed parameters")
   tape = {};
   const auto report = judged("tape");
   for (const auto& result : report.results) CHECK_MESSAGE(result.outcome == Class::pass, result.name, ": ", result.text);
-  CHECK(report.count(Class::pass) == 7);
+  CHECK(report.count(Class::pass) == 8);
   CHECK(tape.packs == 2);
   CHECK(tape.live == 0);
 }
@@ -69,7 +69,7 @@ TEST_CASE("conformance: a capture that cannot be ended is a failure") {
 
 TEST_CASE("conformance: a backend without the capture block is skipped without a failure") {
   const auto report = judged("openblas");
-  CHECK(report.count(Class::unsupported) == 7);
+  CHECK(report.count(Class::unsupported) == 8);
   CHECK(report.exit_code() == 0);
   CHECK(contains(result_named(report, "core/capture/parameters").text, "capture is NULL"));
 }
