@@ -47,8 +47,8 @@ class TENON_API Communicator {
   /// another rank's, which ends the group; a group that has ended.
   virtual std::uint64_t begin_all_reduce(void* data, std::int64_t count, DType dtype) = 0;
   /// Begins to replace the elements by those of the rank `root`, and returns. `data` and errors as in
-  /// begin_all_reduce, but for the dtype, which may be any; another root than another rank's is an
-  /// error, too.
+  /// begin_all_reduce, but for the dtype, which may be any; a root that is no rank, or another one
+  /// than another rank's, is an error, too.
   virtual std::uint64_t begin_broadcast(void* data, std::int64_t count, DType dtype, int root) = 0;
   /// Returns when that collective and those before it have finished. Errors  a group that has ended.
   virtual void wait(std::uint64_t collective) = 0;
@@ -92,7 +92,8 @@ TENON_API std::vector<Value> all_reduce(const std::vector<Value>& values);
 /// The values of the rank `root`, on every rank, in one collective; values have one dtype. Every rank
 /// has its collectives in the same order, and gives operands of these shapes: those of the others are
 /// not read. No gradient flows through. A broadcast is run though its results are not read: other
-/// ranks may need its operands. Errors  a root below 0; in a run, one that is no rank.
+/// ranks may need its operands. Errors  a root below 0; when a program is made of it, one that is no
+/// rank.
 TENON_API std::vector<Value> broadcast(const std::vector<Value>& values, int root);
 
 }  // namespace ops

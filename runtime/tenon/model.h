@@ -122,7 +122,8 @@ class TENON_API Callback {
 /// taken with their gradients. Results equal those of one device up to the order of summation, but for
 /// batch normalisation, which uses the statistics of each micro-batch. Takes `devices` and
 /// `micro_batches` only. Errors  fewer than two devices, a layer on another device, a stage without
-/// layers, a batch of fewer samples than micro-batches.
+/// layers, a `batch_size` or a batch of a single step with fewer samples than micro-batches; the last
+/// batch of an epoch may be smaller.
 struct ParallelOptions {
   /// What devices divide: the samples of a batch, or the layers of the model.
   enum class Mode { data, pipeline };
