@@ -32,8 +32,8 @@ class Pipeline {
   Pipeline& operator=(const Pipeline&) = delete;
 
   /// Adds the gradients of a batch to the accumulated ones; `first`: they begin with it. The means of the batch replace `out_means`.
-  /// Errors  that of the stage that failed first, with its number and device; gradients are undefined then. A stop request takes effect only before the
-  /// first micro-batch.
+  /// Errors  that of the stage that failed first, with its number and device; gradients are undefined then. A stop request takes effect
+  /// only before the first micro-batch.
   void run(const BatchTensors& batch, bool first, const StepInputs& inputs, const RunOptions& options, RunningMeans& out_means);
   /// The placement of the programs for a micro-batch of a batch of this type. Names of nodes begin with "stage_<n>/forward/" or
   /// "stage_<n>/backward/"; those of the last stage's only program with "stage_<n>/".
