@@ -7,7 +7,8 @@
 
 namespace tenon::train {
 
-RankThreads::RankThreads(int ranks) : failures_(static_cast<std::size_t>(ranks)) {
+RankThreads::RankThreads(int ranks) {
+  failures_.resize(static_cast<std::size_t>(ranks));
   for (int rank = 1; rank < ranks; ++rank) threads_.emplace_back([this, rank] { work(rank); });
 }
 
