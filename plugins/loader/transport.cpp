@@ -53,10 +53,12 @@ void ask(const Library& library, OpenTransport& out) {
     throw LoadError(TENON_INTERNAL, "its query threw an exception", "no exception may leave a plugin; report this to its vendor");
   }
   out.record.warnings = changes.warnings;
-  if (info.abi_major != TENON_TRANSPORT_ABI_MAJOR || info.abi_minor != TENON_TRANSPORT_ABI_MINOR) {
+  if (info.abi_major != TENON_TRANSPORT_ABI_MAJOR || info.abi_minor_lowest > TENON_TRANSPORT_ABI_MINOR ||
+      info.abi_minor_highest < TENON_TRANSPORT_ABI_MINOR_LOWEST) {
     throw LoadError(TENON_INCOMPATIBLE,
-                    fmt::format("it is for version {}.{} of the ABI of transports, expected {}.{}", info.abi_major, info.abi_minor,
-                                TENON_TRANSPORT_ABI_MAJOR, TENON_TRANSPORT_ABI_MINOR),
+                    fmt::format("it works with versions {0}.{1} to {0}.{2} of the ABI of transports, expected {3}.{4} to {3}.{5}",
+                                info.abi_major, info.abi_minor_lowest, info.abi_minor_highest, TENON_TRANSPORT_ABI_MAJOR,
+                                TENON_TRANSPORT_ABI_MINOR_LOWEST, TENON_TRANSPORT_ABI_MINOR),
                     fmt::format("install the plugin's build for {}", host_info().build_id));
   }
   if (status != TENON_OK) throw LoadError(status, "its query returned " + status_name(status), "report this to the plugin's vendor");

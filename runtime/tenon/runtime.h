@@ -9,7 +9,7 @@
  *   }
  *
  * libtenon exports these functions, whose names begin with tenon_, under the version node
- * TENON_RUNTIME_0. The header is plain C11 and C++. Dtypes, statuses, op numbers, attribute structs
+ * TENON_RUNTIME_1. The header is plain C11 and C++. Dtypes, statuses, op numbers, attribute structs
  * and BLAS records are those of tenon/backend.h. docs/c-api.md has the life cycle and an example.
  *
  * Conventions, true for every function unless its comment says otherwise:
@@ -29,8 +29,7 @@
  *               threads at the same time where the section says so; else by one at a time.
  *   Growth      a struct that begins with struct_size may grow at its end: its sender sets it to
  *               sizeof, and what an older sender does not know is 0, which means "not given".
- *               Before 1.0 of Tenon it may change otherwise; from 1.0 on functions and fields are
- *               only added.
+ *               Since 1.0 of Tenon functions and fields are only added.
  */
 #ifndef TENON_RUNTIME_H
 #define TENON_RUNTIME_H
@@ -52,7 +51,7 @@ typedef struct TenonContext TenonContext;
 typedef struct TenonDevice TenonDevice;
 typedef struct TenonTensor TenonTensor;
 
-/** "0.1.0" */
+/** "1.0.0" */
 TENON_API const char* tenon_version(void);
 
 /** Adds a reference to an object of any kind. NULL is allowed. Threads: any. */

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The sources of a frozen ABI, for tests: 1.0 as the header would be released today, 1.1 as a minor release after it would be.
+"""The sources of an ABI version, for tests: 1.0 as they are, 1.1 as a minor release after it would be.
 
   frozen.py 1.0|1.1 FOLDER    writes FOLDER/include/tenon (the headers) and FOLDER/source (the sources that a minor release edits, and the
                               part of backends/reference that the pairs need); files that are as they should be are left alone
@@ -31,13 +31,6 @@ RULES = "runtime/ops/activation.cpp"
 FAMILIES = (
     "activation arithmetic binary cast compare exponential gemm logic matmul optimizer reduce shape softmax softmax_cross_entropy unary where"
 ).split()
-
-# What stands in the header on the day of the freeze.
-FREEZE = [
-    (HEADER, "#define TENON_ABI_MAJOR 0u\n#define TENON_ABI_MINOR 1u\n", "#define TENON_ABI_MAJOR 1u\n#define TENON_ABI_MINOR 0u\n"),
-    (HEADER, "#define TENON_ABI_MINOR_LOWEST 1u", "#define TENON_ABI_MINOR_LOWEST 0u"),
-    (HEADER, "  /* since 0.1 */\n", "  /* since 1.0 */\n"),
-]
 
 # (file, what stands there, what takes its place)
 NEXT = [
@@ -135,7 +128,7 @@ class Changed(Exception):
 def edited(version):
     """path -> text of every file that this version edits."""
     texts = {}
-    for path, old, new in FREEZE + (NEXT if version == "1.1" else []):
+    for path, old, new in NEXT if version == "1.1" else []:
         text = texts.get(path) or (SOURCE / path).read_text()
         if text.count(old) != 1:
             raise Changed(f"{path} no longer holds once what tests/abi/frozen.py edits for ABI {version}:\n{old}")

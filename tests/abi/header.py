@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the contents of tenon/backend.h: structs, fields, constants, signatures.
+"""Reads the contents of tenon/backend.h and tenon/transport.h: structs, fields, constants, signatures.
 
-The header is preprocessed and then read declaration by declaration. A declaration that is not understood is an error, so that none is
+The headers are preprocessed and then read declaration by declaration. A declaration that is not understood is an error, so that none is
 overlooked; `layout.py` lets the compiler confirm that the fields fill their struct.
 """
 import re
@@ -15,7 +15,8 @@ Header = namedtuple("Header", "structs constants strings signatures aliases")
 
 # Fixed widths only: no bool, no enum types, no bit-fields, no long, no size_t (rule 3 of the ABI).
 SCALARS = {"uint8_t", "int8_t", "uint16_t", "int16_t", "uint32_t", "int32_t", "uint64_t", "int64_t", "double"}
-NOT_CONSTANTS = {"TENON_BACKEND_H", "TENON_CALL", "TENON_EXPORT"}
+HEADERS = ("backend.h", "transport.h")  # the last one includes the others
+NOT_CONSTANTS = {"TENON_BACKEND_H", "TENON_TRANSPORT_H", "TENON_CALL", "TENON_EXPORT"}
 # Structs with struct_size that do not grow: a new attribute needs a new op version.
 CLOSED_PREFIX = "tenon_attributes_"
 
@@ -25,7 +26,7 @@ class HeaderError(Exception):
 
 
 def _preprocess(compiler, directory, *options):
-    command = [*compiler, "-E", "-std=c11", *options, f"-I{directory}", str(directory / "tenon" / "backend.h")]
+    command = [*compiler, "-E", "-std=c11", *options, f"-I{directory}", str(directory / "tenon" / HEADERS[-1])]
     result = subprocess.run(command, capture_output=True, text=True)
     if result.returncode:
         raise HeaderError(f"{' '.join(command)}:\n{result.stderr}")
@@ -127,7 +128,7 @@ def _growth(name, fields, source):
 
 def read_header(directory, compiler=("cc",)):
     directory = Path(directory)
-    source = (directory / "tenon" / "backend.h").read_text()
+    source = "".join((directory / "tenon" / header).read_text() for header in HEADERS)
     bodies, constants, strings, signatures, aliases = {}, [], [], {}, {}
     for text in _declarations(_own_text(_preprocess(compiler, directory), directory)):
         struct = re.match(r"typedef struct (\w+) \{(.*)\} (\w+)$", text)

@@ -2,52 +2,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests a pair of old and new: drives one plugin by one core and compares the output with the expected one.
 
-  pairs.py --core FOLDER --plugins FOLDER --name template|reference --speaks 1.0|1.1 --like FOLDER [--feature "NAME VALUE"]...
+  pairs.py [--core FOLDER] [--plugins FOLDER] --name template|reference --speaks 1.0|1.1 --like RELEASE [--feature "NAME VALUE"]...
 
---core holds abi_driver and libtenon.so. The results must be bitwise those of --like, a folder whose core drives its own plugin of that
-name. Each --feature is an expected feature line; no others are allowed. A folder of the archive is unpacked first.
+--core holds abi_driver and libtenon.so. The results must be bitwise those of --like, a folder of the archive, whose core drives its own plugin
+of that name. Each --feature is an expected feature line; no others are allowed.
 """
 import argparse
-import hashlib
-import lzma
 import os
-import platform
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-SKIPPED = 77
-
-
-def unpacked(folder, scratch):
-    """The folder itself, or its archived files, unpacked and compared with their checksums."""
-    if not (folder / "MADE").exists():
-        return folder
-    if platform.machine() != "x86_64":
-        print(f"skipped: the archive is for x86_64, this is {platform.machine()}")
-        sys.exit(SKIPPED)
-    out = Path(scratch) / "archive"
-    if out.exists():
-        return out
-    out.mkdir()
-    for line in (folder / "SHA256SUMS").read_text().splitlines():
-        expected, name = line.split()
-        data = lzma.decompress((folder / f"{name}.xz").read_bytes())
-        if hashlib.sha256(data).hexdigest() != expected:
-            sys.exit(f"{folder / name}.xz is not what was archived: expected SHA-256 {expected}")
-        (out / name).write_bytes(data)
-        (out / name).chmod(0o755)
-    return out
+import archive
 
 
 def drive(core, plugin, name):
     environment = {key: value for key, value in os.environ.items() if not key.startswith("TENON_")}
     environment["LD_LIBRARY_PATH"] = str(core)  # libtenon.so of this core, whatever the program's rpath is
-    done = subprocess.run([core / "abi_driver", plugin, name], capture_output=True, text=True, env=environment)
-    if "error while loading shared libraries" in done.stderr or ("version `" in done.stderr and "not found" in done.stderr):
-        print(f"skipped: the archived core cannot run on this system: {done.stderr.strip()}")
-        sys.exit(SKIPPED)
+    done = archive.run([core / "abi_driver", plugin, name], env=environment)
     if done.returncode != 0:
         sys.exit(f"{core / 'abi_driver'} {plugin} {name}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
     kinds = {"result": [], "feature": [], "speaks": [], "warning": []}
@@ -59,8 +31,8 @@ def drive(core, plugin, name):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--core", type=Path, required=True)
-    parser.add_argument("--plugins", type=Path, required=True)
+    parser.add_argument("--core", type=Path, help="default: that of --like")
+    parser.add_argument("--plugins", type=Path, help="default: those of --like")
     parser.add_argument("--name", required=True)
     parser.add_argument("--speaks", required=True)
     parser.add_argument("--like", type=Path, required=True)
@@ -69,9 +41,12 @@ def main():
     file = f"libtenon_backend_{arguments.name}.so"
     problems = []
     with tempfile.TemporaryDirectory() as scratch:
-        core, plugins, like = (unpacked(folder.resolve(), scratch) for folder in (arguments.core, arguments.plugins, arguments.like))
+        old_core = archive.unpacked(arguments.like / "driver", Path(scratch) / "core")
+        old_plugins = archive.unpacked(arguments.like / "gcc", Path(scratch) / "plugins")
+        core = arguments.core or old_core
+        plugins = arguments.plugins or old_plugins
         got = drive(core, plugins / file, arguments.name)
-        expected = drive(like, like / file, arguments.name)
+        expected = drive(old_core, old_plugins / file, arguments.name)
     if got["speaks"] != [arguments.speaks]:
         problems.append(f"expected ABI {arguments.speaks} to be negotiated, got {got['speaks']}")
     problems += [f"a warning: {warning}" for warning in got["warning"]]

@@ -10,7 +10,7 @@ import sys
 
 from runtime_header import Header
 
-NODE = "TENON_RUNTIME_0"
+NODE = "TENON_RUNTIME_1"
 
 
 def main():

@@ -3,7 +3,8 @@
 """Compares tenon/runtime.h with tests/c_api/layout.txt: offsets, sizes, types, constants, signatures of functions.
 
   layout.py check      compares; reports changes
-  layout.py write      regenerates layout.txt
+  layout.py append     compares with the layout of a release (--layout FILE): everything released must be unchanged
+  layout.py write      regenerates layout.txt; refuses what is not an append
   layout.py compile    turns layout.txt into static assertions and compiles them with --cc, also a cross compiler
 """
 import argparse
@@ -51,8 +52,8 @@ def native_layout(compiler):
     return lines
 
 
-def published():
-    return [line for line in LAYOUT.read_text().splitlines() if line and not line.startswith("#")]
+def published(file=LAYOUT):
+    return [line for line in file.read_text().splitlines() if line and not line.startswith("#")]
 
 
 def check(compiler):
@@ -61,7 +62,7 @@ def check(compiler):
         if changes:
             print(title, *changes, sep="\n  ", file=sys.stderr)
     if moved or appended:
-        print("From 1.0 on there are only additions. Regenerate with python3 tests/c_api/layout.py write", file=sys.stderr)
+        print("Since 1.0 there are only additions. Regenerate with python3 tests/c_api/layout.py write", file=sys.stderr)
         return 1
     print(f"{len(published())} lines of {LAYOUT.name} agree with the header")
     return 0
@@ -83,15 +84,33 @@ def compile_assertions(compiler):
     return 0
 
 
+def append(file, compiler):
+    appended, moved = abi.compare(abi.parse(published(file)), abi.parse(native_layout(compiler)))
+    if moved:
+        print(f"The header breaks the promise of {file}:", *moved, sep="\n  ", file=sys.stderr)
+        return 1
+    print(f"{len(published(file))} lines of {file} are as they were; appended since:", *appended, sep="\n  ")
+    return 0
+
+
+def write(compiler):
+    if append(LAYOUT, compiler):
+        return 1
+    LAYOUT.write_text(TOP + "\n".join(native_layout(compiler)) + "\n")
+    return 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=("check", "write", "compile"))
+    parser.add_argument("command", choices=("check", "append", "write", "compile"))
     parser.add_argument("--cc", default="cc", help="compiler and its options, as one word (default: cc)")
+    parser.add_argument("--layout", type=Path, default=LAYOUT, help="append: the layout of a release")
     arguments = parser.parse_args()
     compiler = arguments.cc.split()
+    if arguments.command == "append":
+        return append(arguments.layout, compiler)
     if arguments.command == "write":
-        LAYOUT.write_text(TOP + "\n".join(native_layout(compiler)) + "\n")
-        return 0
+        return write(compiler)
     return check(compiler) if arguments.command == "check" else compile_assertions(compiler)
 
 

@@ -7,11 +7,11 @@ unset "${!TENON_@}" LD_LIBRARY_PATH
 skip_if_sanitized "$build" "a build with a sanitizer is not for shipping"
 command -v dpkg-shlibdeps >/dev/null || skip "dpkg-shlibdeps not found; tools/setup installs it"
 
-expect 0 'libtenon0_' "$source/tools/package" --deb --build "$build" --out "$work/deb"
+expect 0 'libtenon1_' "$source/tools/package" --deb --build "$build" --out "$work/deb"
 field() { dpkg-deb --field "$work"/deb/"$1"_*.deb "$2"; }
 expect 0 'tenon-backends (= ' field tenon Depends
-expect 0 'libyaml-cpp' field libtenon0 Depends
-expect 0 'libtenon0 (= ' field libtenon-dev Depends
+expect 0 'libyaml-cpp' field libtenon1 Depends
+expect 0 'libtenon1 (= ' field libtenon-dev Depends
 # A file in two packages could not be installed.
 for package in "$work"/deb/*.deb; do dpkg-deb --contents "$package" | awk '!/\/$/ { print $6 }'; done | sort | uniq -d >"$work/twice"
 expect 0 '' test ! -s "$work/twice"

@@ -65,7 +65,7 @@ def test_the_record_has_each_file_with_its_hash(wheel):
                 data = archive.read(name)
                 assert digest == "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode() and len(data) == int(size)
         names = archive.namelist()
-    assert "tenon/lib/libtenon.so.0" in names and "tenon/lib/tenon/backends/libtenon_backend_reference.so" in names and "tenon/py.typed" in names
+    assert "tenon/lib/libtenon.so.1" in names and "tenon/lib/tenon/backends/libtenon_backend_reference.so" in names and "tenon/py.typed" in names
 
 
 def test_the_terms_of_all_libraries_come_with_the_wheel(wheel):

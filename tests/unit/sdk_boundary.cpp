@@ -62,7 +62,10 @@ TEST_CASE("sdk: the query is idempotent and fills the fields that the caller's s
 }
 
 TEST_CASE("sdk: a host with other versions gets the plugin's range") {
-  for (tenon_host_info asking : {host_info(TENON_ABI_MINOR + 1, TENON_ABI_MINOR + 3), host_info(0, TENON_ABI_MINOR - 1)}) {
+  tenon_host_info newer = host_info(TENON_ABI_MINOR + 1, TENON_ABI_MINOR + 3), older_major = host_info(0, 99), newer_major = older_major;
+  older_major.abi_major = TENON_ABI_MAJOR - 1;
+  newer_major.abi_major = TENON_ABI_MAJOR + 1;
+  for (const tenon_host_info& asking : {newer, older_major, newer_major}) {
     tenon_backend_info info{.struct_size = sizeof info};
     CHECK(query_full(&asking, &info) == TENON_INCOMPATIBLE);
     CHECK(info.abi_major == TENON_ABI_MAJOR);
@@ -70,10 +73,7 @@ TEST_CASE("sdk: a host with other versions gets the plugin's range") {
     CHECK(info.abi_minor_highest == TENON_ABI_MINOR);
     CHECK(std::string(info.name) == "full");
   }
-  tenon_host_info other_major = host_info(0, 99);
-  other_major.abi_major = TENON_ABI_MAJOR + 1;
   tenon_backend_info info{.struct_size = sizeof info};
-  CHECK(query_full(&other_major, &info) == TENON_INCOMPATIBLE);
   const tenon_host_info wide = host_info(0, 99);
   CHECK(query_full(&wide, &info) == TENON_OK);
 }

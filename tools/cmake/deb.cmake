@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Debian packages of the components of install.cmake: `tools/package --deb`, by CPack. Files lie under /usr as in the installed tree.
 #
-#   libtenon0            libtenon.so.0
+#   libtenon1            libtenon.so.1
 #   libtenon-dev         headers, libtenon_sdk.a, CMake and pkg-config files, the template and the examples
 #   tenon-backends       the reference and openblas backends
 #   tenon-backend-cuda   the cuda backend, which opens the CUDA libraries when it is used
@@ -33,16 +33,16 @@ macro(tenon_deb component package description)
 endmacro()
 
 set(same "(= ${PROJECT_VERSION})")
-tenon_deb(library libtenon0 "deep learning runtime, library\n Runs and trains models on backends that it loads from shared libraries.")
+tenon_deb(library libtenon1 "deep learning runtime, library\n Runs and trains models on backends that it loads from shared libraries.")
 tenon_deb(backends tenon-backends "deep learning runtime, backends for CPUs\n The openblas backend, and the reference backend that others are tested against.")
 tenon_deb(tools tenon "deep learning runtime, command line\n Trains, evaluates, runs, quantises and benchmarks models, and tests backends."
-  DEPENDS "libtenon0 ${same}" "tenon-backends ${same}" SUGGESTS tenon-backend-cuda)
+  DEPENDS "libtenon1 ${same}" "tenon-backends ${same}" SUGGESTS tenon-backend-cuda)
 tenon_deb(dev libtenon-dev "deep learning runtime, headers\n For programs that use the runtime and for backends."
-  DEPENDS "libtenon0 ${same}")
+  DEPENDS "libtenon1 ${same}")
 if(TARGET tenon_blas)
   list(APPEND CPACK_COMPONENTS_ALL blas)
   tenon_deb(blas libtenon-blas "deep learning runtime, BLAS\n The BLAS interface on the runtime's devices, for programs that are linked with any BLAS."
-    DEPENDS "libtenon0 ${same}" "tenon-backends ${same}")
+    DEPENDS "libtenon1 ${same}" "tenon-backends ${same}")
 endif()
 if(TARGET tenon_backend_cuda)
   list(APPEND CPACK_COMPONENTS_ALL backend_cuda)
@@ -52,6 +52,6 @@ endif()
 if(TARGET tenon_transport_mpi)
   list(APPEND CPACK_COMPONENTS_ALL transport_mpi)
   tenon_deb(transport_mpi tenon-transport-mpi "deep learning runtime, transport for MPI\n Connects processes that mpirun starts, so that they train a model together."
-    DEPENDS "libtenon0 ${same}" SUGGESTS openmpi-bin)
+    DEPENDS "libtenon1 ${same}" SUGGESTS openmpi-bin)
 endif()
 include(CPack)

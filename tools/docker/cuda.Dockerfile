@@ -13,7 +13,7 @@ ARG WHEELS="nvidia-cublas==13.* nvidia-cuda-nvrtc==13.* nvidia-cudnn-cu13==9.*"
 RUN --mount=type=bind,target=/deb \
     apt-get update \
  && apt-get install --yes --no-install-recommends \
-      /deb/libtenon0_*.deb /deb/tenon-backends_*.deb /deb/tenon-backend-cuda_*.deb /deb/tenon_*.deb python3-pip \
+      /deb/libtenon1_*.deb /deb/tenon-backends_*.deb /deb/tenon-backend-cuda_*.deb /deb/tenon_*.deb python3-pip \
  && rm -rf /var/lib/apt/lists/* \
  && pip install --no-cache-dir --break-system-packages ${WHEELS} \
  && useradd --create-home tenon

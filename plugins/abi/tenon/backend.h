@@ -46,11 +46,10 @@ extern "C" {
 
 /* ------------------------------------------------------------------------------------------------ version */
 
-/* The ABI is 0.x: a layout change needs an ADR and a regenerated layout file. From 1.0 on it only
- * grows. */
-#define TENON_ABI_MAJOR 0u
-#define TENON_ABI_MINOR 1u
-#define TENON_ABI_MINOR_LOWEST 1u /* code for this header works from this minor on, reading newer fields by TENON_HAS; from 1.0: 0 */
+/* Frozen since 1.0: it only grows, as CHANGELOG.md beside this folder promises. */
+#define TENON_ABI_MAJOR 1u
+#define TENON_ABI_MINOR 0u
+#define TENON_ABI_MINOR_LOWEST 0u /* code for this header works from this minor on, reading newer fields by TENON_HAS */
 
 /* True if the sender's struct covers `field` entirely. */
 #define TENON_HAS(object, type, field) ((object)->struct_size >= offsetof(type, field) + sizeof(((type*)0)->field))
@@ -987,7 +986,7 @@ typedef struct tenon_collectives_table {
 typedef struct tenon_backend_table {
   uint32_t struct_size;
   uint32_t reserved;
-  /* since 0.1 */
+  /* since 1.0 */
 
   /* Joins threads, drains streams, closes what is open. Idempotent; afterwards only `destroy` may
    * be called. */
@@ -1074,7 +1073,7 @@ typedef struct tenon_host_info {
   uint32_t abi_minor_highest;
   uint32_t sanitizer; /* TENON_SANITIZER_* the core was built with */
   uint32_t reserved;
-  const char* build_id; /* "tenon 0.1.0 gcc-12.2.0" */
+  const char* build_id; /* "tenon 1.0.0 gcc-12.2.0" */
   const char* platform; /* "linux-x86_64" */
 } tenon_host_info;
 

@@ -14,9 +14,10 @@ extern "C" {
 #endif
 #pragma pack(push, 8)
 
-/* Its own version: 0.x until it is frozen with the ABI of backends. */
-#define TENON_TRANSPORT_ABI_MAJOR 0u
-#define TENON_TRANSPORT_ABI_MINOR 2u
+/* A version of its own, frozen since 1.0 under the rules of the ABI of backends. */
+#define TENON_TRANSPORT_ABI_MAJOR 1u
+#define TENON_TRANSPORT_ABI_MINOR 0u
+#define TENON_TRANSPORT_ABI_MINOR_LOWEST 0u /* as TENON_ABI_MINOR_LOWEST */
 
 typedef struct tenon_transport tenon_transport;
 
@@ -26,6 +27,8 @@ typedef struct tenon_transport_request {
   /* A process that shows no sign of life for so long is taken for dead: what the others wait for fails, with its number and host in the
    * text. Signs of life are the transport's own, so that a process may compute for as long as it likes. 0: no limit. */
   uint32_t timeout_ms;
+  uint32_t needs; /* `create` returns TENON_UNSUPPORTED if it does not know a set bit; no bit has a meaning yet */
+  uint32_t reserved;
 } tenon_transport_request;
 
 /* The processes, and this one's place among them. */
@@ -65,9 +68,9 @@ typedef struct tenon_transport_table {
 
 typedef struct tenon_transport_info {
   uint32_t struct_size;
-  uint32_t abi_major; /* the two have this place in every version */
-  uint32_t abi_minor;
-  uint32_t reserved;
+  uint32_t abi_major;         /* the three have this place in every version */
+  uint32_t abi_minor_lowest;  /* the minors that it works with */
+  uint32_t abi_minor_highest; /* that of the header that it was built with */
   const char* name;         /* "mpi": [a-z][a-z0-9_]*, that of the file */
   const char* version;      /* of the plugin */
   const char* description;  /* "Open MPI 4.1.4" */

@@ -310,6 +310,9 @@ const tenon_transport_table table{sizeof(tenon_transport_table), 0, destroy, gro
 
 tenon_status TENON_CALL create(const tenon_transport_request* request, tenon_transport** out_transport,
                                const tenon_transport_table** out_table, tenon_error* error) {
+  if (TENON_HAS(request, tenon_transport_request, needs) && request->needs != 0)
+    return fail(error, TENON_UNSUPPORTED,
+                "create: the request needs something that this transport does not know (needs is " + std::to_string(request->needs) + ")");
   return guarded(error, [&] {
     auto transport = std::make_unique<tenon_transport>();
     transport->timeout = std::chrono::milliseconds(request->timeout_ms);
@@ -342,7 +345,8 @@ extern "C" tenon_status TENON_CALL tenon_transport_query(const tenon_host_info*,
   }();
   if (!TENON_HAS(out_info, tenon_transport_info, create)) return TENON_INCOMPATIBLE;
   out_info->abi_major = TENON_TRANSPORT_ABI_MAJOR;
-  out_info->abi_minor = TENON_TRANSPORT_ABI_MINOR;
+  out_info->abi_minor_lowest = TENON_TRANSPORT_ABI_MINOR_LOWEST;
+  out_info->abi_minor_highest = TENON_TRANSPORT_ABI_MINOR;
   out_info->name = "mpi";
   out_info->version = TENON_VERSION;
   out_info->description = library.c_str();

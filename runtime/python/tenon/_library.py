@@ -288,7 +288,7 @@ class Object:
 
 
 def version() -> str:
-    """The version of the library, "0.1.0"."""
+    """The version of the library, "1.0.0"."""
     return str(lib.tenon_version().decode())
 
 
