@@ -80,7 +80,7 @@ class Guards(Headers):
         self.assertEqual(code, 1)
         self.assertIn("field tenon_bindings.at_the_end at 48 is new", text)
         self.assertIn("Appending is allowed", text)
-        self.assertNotIn("ADR", text)
+        self.assertNotIn("breaks existing", text)
         self.assertEqual(self.guard("layout.py", "write")[0], 0)
         self.assertEqual(self.guard("layout.py", "check")[0], 0)
 
