@@ -116,9 +116,9 @@ Answer complete_answer(const tenon_backend_info& sent) {
   Answer answer;
   answer.info = completed(sent);
   tenon_backend_info& info = answer.info;
-  if (info.op_count > max_entries || (info.op_count != 0 && !info.digests)) {
+  if (info.digest_count > max_entries || (info.digest_count != 0 && !info.digests)) {
     throw LoadError(TENON_INCOMPATIBLE,
-                    fmt::format("its query says it has {} op digests and hands over {}", info.op_count, info.digests ? "too many" : "none"),
+                    fmt::format("its query says it has {} op digests and hands over {}", info.digest_count, info.digests ? "too many" : "none"),
                     rebuild);
   }
   answer.capabilities =

@@ -122,7 +122,7 @@ void negotiate(tenon_backend_query_fn query, const Options& options, Backend::Pa
         fmt::format("its file name says '{}', the backend calls itself '{}': the latter is used", *stated, info.name));
   }
   note_answer(info, record);
-  parts.switched_off = compare_digests(options.core_digests, {info.digests, info.op_count});
+  parts.switched_off = compare_digests(options.core_digests, {info.digests, info.digest_count});
   for (const SwitchedOff& off : parts.switched_off) record.warnings.push_back(off.reason);
 }
 

@@ -170,7 +170,7 @@ void check_answer(const tenon_host_info& host, const tenon_backend_info& info, s
   }
   std::string unnamed;
   std::set<std::pair<tenon_op, std::uint32_t>> digests;
-  for (std::uint32_t i = 0; i < info.op_count; ++i) digests.insert({info.digests[i].op, info.digests[i].version});
+  for (std::uint32_t i = 0; i < info.digest_count; ++i) digests.insert({info.digests[i].op, info.digests[i].version});
   for (std::uint32_t i = 0; i < info.capability_count; ++i) {
     const tenon_capability& offered = info.capabilities[i];
     if (digests.count({offered.op, offered.version}) == 0 && offered.op < TENON_OP_VENDOR) {

@@ -88,8 +88,8 @@ std::optional<std::string> difference(const tenon_backend_info& a, const tenon_b
   if (!same_text(a.vendor, b.vendor)) return "vendor";
   if (!same_text(a.description, b.description)) return "description";
   if (!same_text(a.requirements, b.requirements)) return "requirements";
-  if (a.op_count != b.op_count) return "op_count";
-  for (std::uint32_t i = 0; i < a.op_count; ++i) {
+  if (a.digest_count != b.digest_count) return "digest_count";
+  for (std::uint32_t i = 0; i < a.digest_count; ++i) {
     const tenon_op_digest &x = a.digests[i], &y = b.digests[i];
     if (x.op != y.op || x.version != y.version || x.digest != y.digest) return fmt::format("digests[{}]", i);
   }

@@ -208,7 +208,7 @@ tenon_status memory_allocate(tenon_device* self, const tenon_memory_request* req
   return guarded(error, [&] {
     check_needs("memory_allocate", request->needs);
     const std::uint32_t kind = request->kind;
-    if (kind > TENON_MEMORY_PINNED) throw Error(TENON_INVALID_ARGUMENT, "memory_allocate: kind " + std::to_string(kind) + " is unknown");
+    if (kind > TENON_MEMORY_PINNED) throw Error(TENON_UNSUPPORTED, "memory_allocate: kind " + std::to_string(kind) + " is unknown");
     check_alignment(*self->device, request->alignment_bytes);
     auto memory = std::make_unique<tenon_memory>(tenon_memory{self, kind, 0, request->size_bytes, false, nullptr});
     memory->address = allocate(self, kind, request->size_bytes);
@@ -224,7 +224,7 @@ tenon_status memory_import(tenon_device* self, const tenon_memory_import* given,
     const std::uint64_t size = given->size_bytes;
     const std::uint32_t terms = given->terms;
     if (terms > TENON_IMPORT_BORROW_READ_WRITE) {
-      throw Error(TENON_INVALID_ARGUMENT, "memory_import: terms " + std::to_string(terms) + " are unknown");
+      throw Error(TENON_UNSUPPORTED, "memory_import: terms " + std::to_string(terms) + " are unknown");
     }
     if (host == nullptr && size > 0) {
       throw Error(TENON_INVALID_ARGUMENT, "memory_import: " + std::to_string(size) + " bytes at a NULL pointer");
@@ -268,7 +268,7 @@ tenon_status copy(tenon_device* self, const tenon_copy* transfer, tenon_stream* 
   return guarded(error, [&] {
     check_needs("copy", transfer->needs);
     if (transfer->direction > TENON_COPY_DEVICE_TO_DEVICE) {
-      throw Error(TENON_INVALID_ARGUMENT, "copy: direction " + std::to_string(transfer->direction) + " is unknown");
+      throw Error(TENON_UNSUPPORTED, "copy: direction " + std::to_string(transfer->direction) + " is unknown");
     }
     check_range("copy", transfer->destination, transfer->size_bytes);
     check_range("copy", transfer->source, transfer->size_bytes);
@@ -628,7 +628,7 @@ tenon_status query(const Registration& registration, const tenon_host_info* host
   info.flags = spec.flags;
   info.sanitizer = TENON_BUILT_WITH;
   info.priority = spec.priority;
-  info.op_count = static_cast<std::uint32_t>(sizeof digests / sizeof digests[0]);
+  info.digest_count = static_cast<std::uint32_t>(sizeof digests / sizeof digests[0]);
   info.name = spec.name;
   info.version = spec.version;
   info.build_id = build_id();

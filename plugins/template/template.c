@@ -187,7 +187,7 @@ static tenon_status memory_allocate(tenon_device* device, const tenon_memory_req
     return tenon_fail(error, TENON_UNSUPPORTED, "template: expected an alignment of at most %u and no bits in needs, got %llu and 0x%x",
                       ALIGNMENT, (unsigned long long)request->alignment_bytes, request->needs);
   if (request->kind > TENON_MEMORY_PINNED)
-    return tenon_fail(error, TENON_INVALID_ARGUMENT, "template: memory kind %u is unknown", request->kind);
+    return tenon_fail(error, TENON_UNSUPPORTED, "template: memory kind %u is unknown", request->kind);
   tenon_memory* memory = size_bytes <= INT64_MAX ? allocate(device->host, ALIGNMENT + size_bytes, error) : NULL;
   if (!memory) return tenon_fail(error, TENON_OUT_OF_MEMORY, "template: no memory for %llu bytes", (unsigned long long)size_bytes);
   *memory = (tenon_memory){device, size_bytes};
@@ -201,7 +201,7 @@ static tenon_status memory_import(tenon_device* device, const tenon_memory_impor
                                   tenon_error* error) {
   if (given->needs) return tenon_fail(error, TENON_UNSUPPORTED, "template: import needs 0x%x, which is unknown here", given->needs);
   if (given->terms > TENON_IMPORT_BORROW_READ_WRITE)
-    return tenon_fail(error, TENON_INVALID_ARGUMENT, "template: unknown import terms %u", given->terms);
+    return tenon_fail(error, TENON_UNSUPPORTED, "template: unknown import terms %u", given->terms);
   const int copies = given->terms == TENON_IMPORT_COPY; /* under the other terms the bytes stay where they are */
   const tenon_memory_request request = {.struct_size = sizeof request, .kind = TENON_MEMORY_HOST,
                                         .size_bytes = copies ? given->size_bytes : 0};
@@ -227,7 +227,7 @@ static tenon_status check_range(uint64_t address, uint64_t bytes, tenon_error* e
 static tenon_status copy(tenon_device* device, const tenon_copy* what, tenon_stream* stream, tenon_error* error) {
   if (what->needs) return tenon_fail(error, TENON_UNSUPPORTED, "template: copy needs 0x%x, which is unknown here", what->needs);
   if (what->direction > TENON_COPY_DEVICE_TO_DEVICE)
-    return tenon_fail(error, TENON_INVALID_ARGUMENT, "template: copy direction %u is unknown", what->direction);
+    return tenon_fail(error, TENON_UNSUPPORTED, "template: copy direction %u is unknown", what->direction);
   if (check_range(what->destination, what->size_bytes, error) || check_range(what->source, what->size_bytes, error))
     return TENON_INVALID_ARGUMENT;
   if (what->size_bytes) memcpy((void*)(uintptr_t)what->destination, (const void*)(uintptr_t)what->source, what->size_bytes);
@@ -311,7 +311,7 @@ TENON_EXPORT tenon_status tenon_backend_query(const tenon_host_info* host, tenon
   static const tenon_backend_info own = {
       .struct_size = sizeof own, .abi_major = TENON_ABI_MAJOR, .abi_minor_lowest = TENON_ABI_MINOR_LOWEST,
       .abi_minor_highest = TENON_ABI_MINOR, .priority = 10, .name = "template", .version = "0.1.0",
-      .build_id = "template 0.1.0 " __VERSION__, .vendor = "Tenon", .description = "the backend that authors copy", .op_count = OP_COUNT,
+      .build_id = "template 0.1.0 " __VERSION__, .vendor = "Tenon", .description = "the backend that authors copy", .digest_count = OP_COUNT,
       .digests = digests, .capabilities = capabilities, .capability_count = OP_COUNT, .capability_stride = sizeof capabilities[0],
       .create = create};
   tenon_answer_with(out_info, &own, sizeof own);

@@ -120,7 +120,7 @@ Shape shape_of(std::uint32_t rank, const std::int64_t* shape);
 DType dtype_of(tenon_dtype dtype, const char* argument = "dtype");
 
 /// The caller's struct as this version of the library knows it: fields that an older caller does not have are 0.
-/// Errors  struct_size below the first version's.
+/// Errors  struct_size below the first version's; a field that this version does not know, or `reserved`, is not 0.
 template <class Struct>
 Struct options_of(const Struct* given, const char* argument) {
   Struct own{};
@@ -129,10 +129,20 @@ Struct options_of(const Struct* given, const char* argument) {
     throw BadArgument(std::string(argument) + ": expected struct_size to be set to sizeof, got " + std::to_string(given->struct_size));
   }
   std::memcpy(static_cast<void*>(&own), given, std::min<std::size_t>(given->struct_size, sizeof own));
+  const auto* bytes = reinterpret_cast<const unsigned char*>(given);
+  if (given->struct_size > sizeof own && std::any_of(bytes + sizeof own, bytes + given->struct_size, [](auto byte) { return byte != 0; })) {
+    throw Error(Status::unsupported,
+                std::string(argument) + ": a field is set that Tenon " TENON_VERSION " does not know; use a newer version");
+  }
+  if constexpr (requires { own.reserved; }) {
+    if (own.reserved != 0) {
+      throw Error(Status::unsupported, std::string(argument) + ": expected 0 in `reserved`, got " + std::to_string(own.reserved));
+    }
+  }
   return own;
 }
 
-/// Fills the fields of the caller's struct that its struct_size covers.
+/// Fills the fields of the caller's struct that its struct_size covers; what this version does not know of it becomes 0.
 template <class Struct>
 void fill_info(Struct* out_info, Struct info, const char* argument) {
   const std::uint32_t known = required(out_info, argument)->struct_size;
@@ -140,6 +150,7 @@ void fill_info(Struct* out_info, Struct info, const char* argument) {
     throw BadArgument(std::string(argument) + ": expected struct_size to be set to sizeof, got " + std::to_string(known));
   }
   info.struct_size = known;
+  if (known > sizeof info) std::memset(reinterpret_cast<unsigned char*>(out_info) + sizeof info, 0, known - sizeof info);
   std::memcpy(static_cast<void*>(out_info), &info, std::min<std::size_t>(known, sizeof info));
 }
 

@@ -93,6 +93,7 @@ std::shared_ptr<ProcessGroup> ProcessGroup::connect(const std::string& transport
   const std::string what = fmt::format("transport '{}' ({})", transport, opened.record.description);
   tenon_transport_request request{};
   request.struct_size = sizeof request;
+  request.abi_minor_highest = TENON_TRANSPORT_ABI_MINOR;
   request.timeout_ms = static_cast<std::uint32_t>(std::clamp(std::ceil(timeout_s * 1000), 0.0, 4e9));
   const tenon_status status = guarded_call("create", error, [&] { return opened.info.create(&request, &handle, &table, error); });
   check_made(status, error, handle != nullptr && table != nullptr, "create", what);

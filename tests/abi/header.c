@@ -13,7 +13,7 @@ tenon_status TENON_CALL tenon_backend_query(const tenon_host_info* host, tenon_b
   if (!TENON_HAS(host, tenon_host_info, platform)) return TENON_INCOMPATIBLE;
   if (TENON_HAS(out_info, tenon_backend_info, digests)) {
     out_info->digests = digests;
-    out_info->op_count = (uint32_t)(sizeof digests / sizeof digests[0]);
+    out_info->digest_count = (uint32_t)(sizeof digests / sizeof digests[0]);
   }
   return TENON_DTYPE_BIT(TENON_DTYPE_F32) & TENON_DTYPES_FLOAT ? TENON_OK : TENON_INTERNAL;
 }

@@ -74,7 +74,7 @@ def compile_assertions(compiler):
         return SKIPPED
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "layout.c"
-        source.write_text(abi.assertions(abi.parse(published())).replace("tenon/backend.h", "tenon/runtime.h"))
+        source.write_text(abi.assertions(abi.parse(published())).replace("tenon/transport.h", "tenon/runtime.h"))
         strict = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
         command = [*compiler, *strict, *INCLUDES, "-c", str(source), "-o", str(Path(folder) / "layout.o")]
         if subprocess.run(command).returncode:

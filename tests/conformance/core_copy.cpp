@@ -86,9 +86,9 @@ void impossible(CaseContext& context) {
   upload(context, memory.address, pattern(4096, 23));
   std::vector<unsigned char> host(64);
   const tenon_backend_table& table = context.device.table();
-  const auto refuse = [&](const tenon_copy& copy, const char* what) {
+  const auto refuse = [&](const tenon_copy& copy, const char* what, tenon_status status = TENON_INVALID_ARGUMENT) {
     ErrorText error;
-    expect_refusal(table.copy(context.device.handle(), &copy, context.device.stream(), error), error, {TENON_INVALID_ARGUMENT}, what);
+    expect_refusal(table.copy(context.device.handle(), &copy, context.device.stream(), error), error, {status}, what);
   };
   refuse(copy_of(TENON_COPY_HOST_TO_DEVICE, memory.address, address_of(host.data()), max - 100),
          "a copy to the device that runs past the end of the address space");
@@ -96,7 +96,7 @@ void impossible(CaseContext& context) {
          "a copy from the device that runs past the end of the address space");
   refuse(copy_of(TENON_COPY_DEVICE_TO_DEVICE, memory.address, memory.address + 2048, max),
          "a copy within the device that runs past the end of the address space");
-  refuse(copy_of(77, memory.address, memory.address + 2048, 16), "a copy in direction 77");
+  refuse(copy_of(77, memory.address, memory.address + 2048, 16), "a copy in direction 77", TENON_UNSUPPORTED);
   ErrorText error;
   expect_refusal(table.fill(context.device.handle(), memory.address, max - 100, 1, context.device.stream(), error), error,
                  {TENON_INVALID_ARGUMENT}, "a fill that runs past the end of the address space");

@@ -93,7 +93,7 @@ void reset() {
   info.abi_minor_highest = TENON_ABI_MINOR;
   info.name = "fuzzed";
   info.digests = digests;
-  info.op_count = std::size(digests);
+  info.digest_count = std::size(digests);
   info.capabilities = reinterpret_cast<const tenon_capability*>(answers.capabilities);
   info.capability_count = 1;
   info.capability_stride = sizeof capability;
@@ -163,8 +163,8 @@ void alter_query(Bytes& bytes) {
         info.options = nullptr;
         break;
       case 8:
-        info.op_count = static_cast<std::uint32_t>(odd_number(bytes));
-        if (info.op_count <= 1u << 20) info.op_count = std::min<std::uint32_t>(info.op_count, std::size(digests));
+        info.digest_count = static_cast<std::uint32_t>(odd_number(bytes));
+        if (info.digest_count <= 1u << 20) info.digest_count = std::min<std::uint32_t>(info.digest_count, std::size(digests));
         break;
       case 9:
         if (bytes.below(2) == 0) {

@@ -179,7 +179,7 @@ tenon_status answer_whole(const tenon_host_info* host, tenon_backend_info* out_i
   declare_vendor_ops(*out_info);
   if (is(Mutation::wrong_op_digest)) {
     static const std::vector<tenon_op_digest> digests = [&] {
-      std::vector<tenon_op_digest> list(out_info->digests, out_info->digests + out_info->op_count);
+      std::vector<tenon_op_digest> list(out_info->digests, out_info->digests + out_info->digest_count);
       for (tenon_op_digest& digest : list) {
         if (digest.op == TENON_OP_Relu) digest.digest ^= 1;
       }

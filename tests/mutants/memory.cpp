@@ -40,6 +40,8 @@ tenon_status memory_import(tenon_device* device, const tenon_memory_import* give
   if (is(Mutation::expects_its_own_size_of_imports) && given->struct_size != sizeof altered)
     return say(error, TENON_INVALID_ARGUMENT, "a memory import of another size");
   if (is(Mutation::import_not_copied) && terms == TENON_IMPORT_COPY) terms = TENON_IMPORT_BORROW_READ_ONLY;
+  if (is(Mutation::unknown_terms_are_invalid) && terms > TENON_IMPORT_BORROW_READ_WRITE)
+    return say(error, TENON_INVALID_ARGUMENT, "terms that it does not know");
   if (is(Mutation::import_on_any_terms) && terms > TENON_IMPORT_BORROW_READ_WRITE) terms = TENON_IMPORT_COPY;
   return real().memory_import(device, &altered, out_result, error);
 }

@@ -141,6 +141,25 @@ TEST_CASE("C API: fields beyond an older caller's struct are not read") {
   CHECK_OK(tenon_context_create(&options, context.out()));
 }
 
+TEST_CASE("C API: a newer caller's struct is taken if what is not known of it is 0") {
+  const NoLeaks none;
+  const std::string config = test_config_text();
+  struct {
+    TenonContextOptions known;
+    std::uint64_t later;
+  } options{};
+  options.known.struct_size = sizeof options;
+  options.known.config = config.c_str();
+  Owned<TenonContext> context;
+  CHECK_OK(tenon_context_create(&options.known, context.out()));
+  TenonContext* refused = nullptr;
+  options.later = 1;
+  CHECK_FAILS_WITH("options: a field is set that Tenon", tenon_context_create(&options.known, &refused));
+  options.known.struct_size = sizeof options.known;
+  options.known.reserved = 1;
+  CHECK_FAILS_WITH("options: expected 0 in `reserved`, got 1", tenon_context_create(&options.known, &refused));
+}
+
 TEST_CASE("C API: devices are opened by any of their names, and say which are there") {
   const NoLeaks none;
   const Owned<TenonContext> context = make_context();

@@ -174,6 +174,13 @@ TEST_CASE("C API: a graph is built node by node and says what its values are") {
   CHECK(info.rank == 2);
   CHECK(info.shape[1] == 2);
   CHECK(info.kind == TENON_VALUE_INTERNAL);
+  struct {
+    TenonValueInfo known;
+    std::uint64_t later;
+  } newer{{}, 77};
+  newer.known.struct_size = sizeof newer;
+  REQUIRE_OK(tenon_graph_value_info(p.graph, p.y, &newer.known));
+  CHECK(newer.later == 0);  // a newer caller's field
   REQUIRE_OK(tenon_graph_value_info(p.graph, p.w, &info));
   CHECK(info.kind == TENON_VALUE_PARAMETER);
   REQUIRE_OK(tenon_graph_value_info(p.graph, p.loss, &info));

@@ -139,7 +139,7 @@ TEST_CASE("negotiate: listed ops without a digest cause a warning, vendor ops do
   info.capabilities = offered;
   info.capability_count = 3;
   info.digests = &digest;
-  info.op_count = 1;
+  info.digest_count = 1;
   std::vector<std::string> warnings;
   check_answer(host_of(0, 1, 1), info, warnings);
   REQUIRE(warnings.size() == 1);
@@ -239,7 +239,7 @@ TEST_CASE("complete: an info of a newer plugin is accepted, one smaller than the
 
 TEST_CASE("complete: arrays inconsistent with their counts are rejected") {
   tenon_backend_info info = info_of(0, 1, 1);
-  info.op_count = 2;
+  info.digest_count = 2;
   CHECK(contains(refusal_of([&] { complete_answer(info); }).text, "it has 2 op digests and hands over none"));
   info = info_of(0, 1, 1);
   const tenon_option option{};

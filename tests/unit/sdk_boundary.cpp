@@ -50,7 +50,7 @@ TEST_CASE("sdk: the query is idempotent and fills the fields that the caller's s
   CHECK(first.priority == 7);
   CHECK(first.option_count == 1);
   CHECK(std::string(first.options[0].name) == "level");
-  CHECK(first.op_count > 0);
+  CHECK(first.digest_count > 0);
 
   unsigned char storage[sizeof(tenon_backend_info)];
   std::memset(storage, 0xEE, sizeof storage);
@@ -354,7 +354,7 @@ TEST_CASE("sdk: copies and fills write only their range") {
   CHECK(session.table->copy(session.device, &copy, session.stream, error) == TENON_OK);
   CHECK(session.table->fill(session.device, 0, 0, 1, session.stream, error) == TENON_OK);
   copy.direction = 3;
-  CHECK(session.table->copy(session.device, &copy, session.stream, error) == TENON_INVALID_ARGUMENT);
+  CHECK(session.table->copy(session.device, &copy, session.stream, error) == TENON_UNSUPPORTED);
   CHECK(session.table->stream_synchronize(session.stream, error) == TENON_OK);
 }
 

@@ -61,7 +61,7 @@ def read_header(text: str, constants: Dict[str, int]) -> Header:
     """`constants` are those of tenon/backend.h that array sizes use."""
     text = re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
     text = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
-    text = text.replace('extern "C" {', "")
+    text = text.replace('extern "C" {', "").replace("(TENON_CALL* ", " (*").replace("TENON_CALL ", "")  # ctypes calls so by default
     text = re.sub(r"\}\s*$", "", text)
     constants = dict(constants)
     own: Dict[str, int] = {}

@@ -3,25 +3,37 @@
  *
  * A backend is one shared library that exports one function, tenon_backend_query. Everything else is reached through tables of function
  * pointers: the core's (tenon_host) handed to the backend, the backend's (tenon_backend_table) handed to the core. This header is plain
- * C11 (and valid C++20), depends only on <stddef.h> and <stdint.h>, and is the whole contract; plugins/abi/README.md explains it step by
- * step.
+ * C11 (and valid C++20), depends only on <stddef.h> and <stdint.h>, and is the whole contract together with plugins/abi/README.md, which
+ * explains it step by step.
  *
  * Conventions, true for every function unless its comment says otherwise:
  *   Sizes       are in bytes and named so, or count elements. Strides are in elements.
  *   Integers    have fixed widths. Flags and enumerations are uint32_t with named constants that are never reused.
- *   Ownership   arguments are borrowed for the length of the call. Whoever creates an object destroys it through the
- *               matching slot; nothing is freed across the boundary in another way.
- *   Errors      a fallible slot returns a tenon_status and describes failure in the host-owned tenon_error (may be NULL).
+ *   Texts       are UTF-8 and end with a NUL, on every platform, paths too. One that was cut to its buffer may end within a character.
+ *   NULL        an array without elements may be NULL, and the shape of rank 0. Other pointers are not NULL where nothing says so.
+ *   Ownership   arguments are borrowed for the length of the call. Whoever creates an object destroys it through the matching slot,
+ *               once; nothing is freed across the boundary in another way.
+ *   Errors      a fallible slot returns a tenon_status and describes failure in the host-owned tenon_error (may be NULL), by a text too,
+ *               but for TENON_NOT_READY.
  *               On failure out-parameters are left untouched and nothing has been acquired.
  *   Threads     slots may be called from any thread. Calls on one stream, one event or one memory object are not made at the same
  *               time by the core, but for stream_synchronize: another thread may submit to the stream meanwhile. Calls on different
- *               ones may be. A plan may be executed by several threads at once.
+ *               ones may be. So may calls on one device or backend, and plan_execute, plan_info and profile.read of one plan. No other
+ *               call is made on an object while it is closed, shut down or destroyed.
  *   Growth      a struct that begins with struct_size may grow at its end. Its sender sets struct_size to what it
- *               knows; a receiver reads a field only if struct_size covers its end (TENON_HAS). Zero or NULL means "not given".
+ *               knows; a receiver reads a field only if struct_size covers its end (TENON_HAS). Zero or NULL means "not given". Of a
+ *               struct that the callee fills, the caller sets struct_size to what it has and the rest to 0; the callee writes no more
+ *               than that, and leaves in struct_size what it wrote. `reserved` is sent as 0 and not read. An array's stride is a
+ *               multiple of 4, and of 8 for elements with 8-byte fields, at most 1024.
  *   Needs       bytes that a receiver does not know may be ignored, except for set bits of `needs`: to ignore one changes the
  *               result. A receiver that does not know a set bit refuses before the call has any effect. `supports` says no, for
  *               TENON_REASON_NEEDS, to the nodes that the bit touches: a node's own, those that read or write a value, all of a
  *               graph or its options. Any other slot returns TENON_UNSUPPORTED. No bit has a meaning yet.
+ *   Values      numbers that an enumeration does not list are reserved. A backend that is sent one refuses as for `needs`: a no from
+ *               `supports`, TENON_UNSUPPORTED from other slots. A new value of a BLAS argument comes with a bit of `needs`. Unknown bits of
+ *               `flags` and `features` are ignored. An unknown number from a backend is a failure if it is a status, a no if it is a
+ *               reason, an accelerator if it is a kind of device, a text if it is the type of an option; an unknown log level from it is an
+ *               error's. Only ids of ops have a range for vendors.
  *   Calls       functions have the calling convention TENON_CALL. Structs have the alignment that the platform's C compiler gives them,
  *               8 bytes at most. Processors are 64-bit and little-endian.
  *   Exceptions  no exception, signal, longjmp, exit or abort crosses the boundary, in either direction.
@@ -83,7 +95,7 @@ enum {
   TENON_FORKED = 11       /* the object belongs to a parent process */
 };
 
-/* Ids never exceed 63, since 64 bits hold a set of them. From 16 on the bits are defined, and no op uses them yet. Elements of less
+/* Ids never exceed 63, since 64 bits hold a set of them. From 16 on the format is defined, and no op uses it yet. Elements of less
  * than a byte are packed: of a row-major tensor, which begins at a whole byte, element 0 is in the lowest bits of byte 0, and what the
  * last byte has left is 0. Such a tensor is dense; its strides, in elements as always, are NULL or say so. */
 typedef uint32_t tenon_dtype;
@@ -114,7 +126,7 @@ enum {
   TENON_DTYPE_F8E8M0 = 23,     /* a scale: 2^(x - 127); NaN is 0xFF */
   TENON_DTYPE_I2 = 24,         /* 2 bits, two's complement */
   TENON_DTYPE_U2 = 25,         /* 2 bits */
-  TENON_DTYPE_COUNT = 26
+  TENON_DTYPE_COUNT = 26       /* no dtype: one more than the highest id of this header, and higher in later ones */
 };
 /* A set of dtypes, as in tenon_capability.dtypes. */
 #define TENON_DTYPE_BIT(dtype) ((uint64_t)1 << (dtype))
@@ -169,7 +181,7 @@ typedef struct tenon_attributes_none {
 typedef struct tenon_attributes_axis {
   uint32_t struct_size;
   uint32_t keepdims; /* ArgMax, ArgMin: 1 keeps the reduced axis with size 1 */
-  int64_t axis;      /* 0 <= axis < rank: the core has resolved negative values */
+  int64_t axis;      /* 0 <= axis < rank, of Flatten <= rank: the core has resolved negative values */
 } tenon_attributes_axis;
 
 typedef struct tenon_attributes_axes {
@@ -444,7 +456,7 @@ typedef struct tenon_op_digest {
  *   Shape    shape[0..rank), outermost dimension first; rank 0 is a scalar; a dimension may be 0. Negative dimensions are reserved
  *            for symbols, whose size is known at execution: whoever does not know them refuses the nodes that they touch.
  *   Strides  in elements, one per dimension; 0 repeats an element, negative runs backwards, NULL means dense row-major.
- *            The bound address is that of element (0, ..., 0).
+ *            The bound address is that of element (0, ..., 0). Only inputs and parameters may be other than dense.
  *   Owner    the caller, for the length of the call. */
 typedef struct tenon_tensor_desc {
   const int64_t* shape;
@@ -466,7 +478,7 @@ typedef struct tenon_value {
   tenon_tensor_desc desc;
   uint32_t kind;    /* TENON_VALUE_* */
   uint32_t binding; /* inputs, outputs, parameters: index into tenon_bindings.addresses; else TENON_NO_INDEX */
-  const void* data; /* constants only */
+  const void* data; /* constants only, aligned to an element */
   /* parameters and constants, for plan_create: the value as pack->create packed it, which the plan reads instead of packing it itself;
    * NULL: none. The plan keeps a reference of its own. */
   tenon_packed* packed;
@@ -491,7 +503,8 @@ typedef struct tenon_node {
 
 /* Input i and output j (indices into graph.values) will be bound to the same address: the output is
  * written in place, after every read of the input. The core declares one for each output in memory
- * that outlives the execution, also if no node reads the input. Frozen. */
+ * that outlives the execution, also if no node reads the input. Other bindings do not overlap an
+ * output. Frozen. */
 typedef struct tenon_donation {
   uint32_t input;
   uint32_t output;
@@ -604,8 +617,8 @@ typedef struct tenon_answer {
 enum { TENON_LOG_DEBUG = 0, TENON_LOG_INFO = 1, TENON_LOG_WARNING = 2, TENON_LOG_ERROR = 3 };
 
 /* Everything a backend may ask of its process. Passed to `create`, valid until the backend is
- * destroyed; every function may be called from any thread. A backend reads no environment variable
- * and changes no process state. */
+ * destroyed; every function may be called from any thread. Functions up to `extension` are never
+ * NULL; later ones may be. A backend reads no environment variable and changes no process state. */
 typedef struct tenon_host {
   uint32_t struct_size;
   uint32_t abi_minor; /* the minor version both sides use */
@@ -628,7 +641,8 @@ typedef struct tenon_host {
   void(TENON_CALL* trace_begin)(tenon_host_context*, const char* name, uint64_t correlation_id);
   void(TENON_CALL* trace_end)(tenon_host_context*);
   /* The user's value for this option of the backend, or its declared default; NULL if it was not
-   * declared. Lives as long as the host. */
+   * declared. A boolean is "true" or "false", an integer decimal, a choice one of its words. Lives as
+   * long as the host. */
   const char*(TENON_CALL* option)(tenon_host_context*, const char* option);
   /* A directory this backend may keep files in; created on the first call; NULL if there is none.
    * Lives as long as the host. */
@@ -689,7 +703,7 @@ enum {
 };
 enum {
   TENON_IMPORT_COPY = 0,             /* the bytes are copied before the call returns */
-  TENON_IMPORT_HOLD = 1,             /* read until memory_free; the owner leaves them unchanged until then */
+  TENON_IMPORT_HOLD = 1,             /* the device may read them until memory_free; their owner does not change them before */
   TENON_IMPORT_BORROW_READ_ONLY = 2, /* the device reads them in place and sees later changes */
   TENON_IMPORT_BORROW_READ_WRITE = 3 /* the device reads and writes them in place */
 };
@@ -715,12 +729,14 @@ typedef struct tenon_memory_import {
   uint32_t reserved;
 } tenon_memory_import;
 
-/* Memory as the backend made it. The caller sets struct_size to the size it knows; the backend fills the fields within it. */
+/* Memory as the backend made it. */
 typedef struct tenon_memory_result {
   uint32_t struct_size;
   uint32_t reserved;
   tenon_memory* memory; /* given back to memory_free */
-  uint64_t address; /* of the first byte, for tenon_bindings, tenon_copy, `fill` and BLAS; arithmetic on it is allowed within the size */
+  /* Of the first byte, for tenon_bindings, tenon_copy, `fill` and BLAS; arithmetic on it is allowed within the size. 0 only if the size
+   * is 0. What a device allocated does not overlap while it lives. */
+  uint64_t address;
   void* host; /* the same byte for the host, to read and write when no submitted work uses it; NULL: the host cannot. Never NULL for HOST
                * and PINNED, whose `address` is this pointer */
 } tenon_memory_result;
@@ -838,8 +854,9 @@ typedef struct tenon_blas_table {
 /* Records the work submitted to a stream and replays it as one launch. Recording executes nothing.
  * Bindings recorded by plan_execute are fixed: a replay reads and writes the same addresses. Other
  * streams, also of this thread, execute during a recording. A replay may go to any stream of the
- * device, and needs neither the stream it was recorded on nor the bindings' arrays. Recorded plans
- * and memory outlive the capture. A plan that packs parameters refuses (TENON_UNSUPPORTED) to be
+ * device, and needs neither the stream it was recorded on nor the bindings' arrays; replays of one
+ * capture that are pending at the same time are on one stream. Recorded plans and memory outlive the
+ * capture. A plan that packs parameters refuses (TENON_UNSUPPORTED) to be
  * recorded with a parameters_epoch other than that of its last execution; if it accepts, the
  * recording is valid for every epoch. After a refusal the core calls `end`, destroys the resulting
  * capture, and executes the plan. A recording whose bindings had an execution_id measures its
@@ -913,8 +930,8 @@ enum {
   /* destination: size * count elements, the sources in the order of the ranks. In place: source is part `rank` of destination. */
   TENON_COLLECTIVE_ALL_GATHER = 3,
   TENON_COLLECTIVE_BROADCAST = 4, /* destination: the source of rank `peer`, which alone is read */
-  TENON_COLLECTIVE_SEND = 5,      /* source goes to rank `peer`, where the RECEIVE from this rank that is next in order takes it */
-  TENON_COLLECTIVE_RECEIVE = 6    /* destination: what rank `peer` sends */
+  TENON_COLLECTIVE_SEND = 5, /* source goes to rank `peer`, another one, where the RECEIVE from this rank that is next in order takes it */
+  TENON_COLLECTIVE_RECEIVE = 6 /* destination: what rank `peer` sends */
 };
 
 /* How elements are combined. AVG: the sum divided by the number of ranks, of floating dtypes. NaN: the result is NaN or another rank's
@@ -930,7 +947,7 @@ typedef struct tenon_collective {
   uint64_t count;     /* elements; 0 is valid */
   uint64_t source;
   uint64_t destination;
-  uint32_t needs; /* bits that must be understood */
+  uint32_t needs; /* bits that must be understood: else submit returns TENON_UNSUPPORTED, as for another kind, dtype or operation */
   uint32_t reserved;
 } tenon_collective;
 
@@ -958,7 +975,7 @@ typedef struct tenon_group_request {
 typedef struct tenon_collectives_table {
   uint32_t struct_size;
   uint32_t reserved;
-  /* The set of TENON_DTYPE_BIT that can be combined. Elements of every dtype of whole bytes can be moved. */
+  /* The set of TENON_DTYPE_BIT that can be combined. Elements of every dtype of whole bytes that the backend knows can be moved. */
   uint64_t dtypes;
   /* Makes the id of one group. */
   tenon_status(TENON_CALL* group_id)(tenon_backend*, tenon_group_id* out_id, tenon_error*);
@@ -971,8 +988,8 @@ typedef struct tenon_collectives_table {
    * TENON_UNSUPPORTED. */
   tenon_status(TENON_CALL* submit)(tenon_group*, const tenon_collective* collectives, uint32_t collective_stride, uint32_t collective_count,
                                    tenon_stream*, tenon_error*);
-  /* TENON_OK, or the failure of a connection or of another rank that has been noticed so far; it is sticky, and streams that wait for the
-   * group's work do so until it is aborted. TENON_CANCELLED after group_abort. Any thread. */
+  /* TENON_OK, or the failure of a connection or of another rank that has been noticed so far; it is sticky, and a stream with work of the
+   * group may stay busy until the group is aborted. TENON_CANCELLED after group_abort. Any thread. */
   tenon_status(TENON_CALL* group_query)(tenon_group*, tenon_error*);
   /* Work of this rank that was submitted ends soon, with undefined results; a `submit` in progress and later ones return TENON_CANCELLED.
    * Idempotent. Any thread. */
@@ -998,6 +1015,7 @@ typedef struct tenon_backend_table {
    * and the status stays TENON_OK. */
   tenon_status(TENON_CALL* device_count)(tenon_backend*, uint32_t* out_count, tenon_error*);
   tenon_status(TENON_CALL* device_info)(tenon_backend*, uint32_t index, tenon_device_info* out_info, tenon_error*);
+  /* An index names the same device as long as the backend lives. One that is open already may be TENON_UNSUPPORTED. */
   tenon_status(TENON_CALL* device_open)(tenon_backend*, uint32_t index, tenon_device** out_device, tenon_error*);
   /* The core has destroyed all objects of the device before. */
   void(TENON_CALL* device_close)(tenon_device*);
@@ -1026,10 +1044,11 @@ typedef struct tenon_backend_table {
   void(TENON_CALL* event_destroy)(tenon_event*);
   /* Marks the work submitted to the stream so far; may be recorded again. */
   tenon_status(TENON_CALL* event_record)(tenon_event*, tenon_stream*, tenon_error*);
-  /* Later work of the stream waits for the event; the caller does not. An event never recorded is
-   * done. */
+  /* Later work of the stream, which is of the event's device, waits for the event; the caller does
+   * not. An event never recorded is done. */
   tenon_status(TENON_CALL* event_wait)(tenon_event*, tenon_stream*, tenon_error*);
-  /* TENON_OK: done. TENON_NOT_READY: not yet. Else the failure of the work before it. */
+  /* TENON_OK: done. TENON_NOT_READY: not yet. Else the failure of the work before it, which a
+   * stream_synchronize may report again or not; that of event_synchronize likewise. */
   tenon_status(TENON_CALL* event_query)(tenon_event*, tenon_error*);
   tenon_status(TENON_CALL* event_synchronize)(tenon_event*, tenon_error*);
   /* Device time between two recorded, finished events, in nanoseconds. */
@@ -1048,7 +1067,8 @@ typedef struct tenon_backend_table {
   tenon_status(TENON_CALL* plan_info)(tenon_plan*, tenon_plan_info* out_info, tenon_error*);
   /* Submits the plan's work to the stream. `workspace` has plan_info.workspace_size_bytes;
    * concurrent calls use separate workspaces. No host synchronisation, no logging, and no
-   * allocation unless more executions overlap than ever before. */
+   * allocation unless more executions overlap than ever before. After a failure the outputs are
+   * undefined; tenon_bindings says what holds after TENON_CANCELLED. */
   tenon_status(TENON_CALL* plan_execute)(tenon_plan*, const tenon_bindings*, uint64_t workspace, tenon_stream*, tenon_error*);
 
   /* Optional blocks: NULL means "not offered". */
@@ -1066,6 +1086,7 @@ typedef struct tenon_backend_table {
 
 enum { TENON_SANITIZER_NONE = 0, TENON_SANITIZER_ADDRESS = 1, TENON_SANITIZER_THREAD = 2, TENON_SANITIZER_MEMORY = 3 };
 
+/* struct_size and the three fields after it have this place and meaning in every major version, here and in tenon_backend_info. */
 typedef struct tenon_host_info {
   uint32_t struct_size;
   uint32_t abi_major;
@@ -1138,17 +1159,16 @@ enum {
   TENON_BACKEND_UNLOADABLE = 1u << 1 /* the library may be closed after `destroy`; others stay mapped */
 };
 
-/* The description of a backend. The caller sets struct_size to the size it knows; the plugin fills
- * the fields within it. Strings and arrays live as long as the library. */
+/* The description of a backend. Strings and arrays live as long as the library. */
 typedef struct tenon_backend_info {
   uint32_t struct_size;
   uint32_t abi_major;
   uint32_t abi_minor_lowest; /* the range of minors the plugin supports: the core takes the highest that both support */
   uint32_t abi_minor_highest;
-  uint32_t flags;       /* TENON_BACKEND_* */
-  uint32_t sanitizer;   /* TENON_SANITIZER_* the plugin was built with */
-  int32_t priority;     /* higher comes first in the default order; embedded CPU backends use 50, the oracle 0, GPUs 100 */
-  uint32_t op_count;    /* entries in `digests` */
+  uint32_t flags;     /* TENON_BACKEND_* */
+  uint32_t sanitizer; /* TENON_SANITIZER_* the plugin was built with */
+  int32_t priority;   /* higher comes first in the default order; embedded CPU backends use 50, the oracle 0, GPUs 100 */
+  uint32_t digest_count;
   const char* name;     /* [a-z][a-z0-9_]*: the part before ':' in device names */
   const char* version;  /* of the backend */
   const char* build_id; /* compiler and header version */
@@ -1167,7 +1187,8 @@ typedef struct tenon_backend_info {
   uint32_t vendor_op_count;
   uint32_t vendor_op_stride;
   /* Starts the backend. `host` outlives it. May start threads and look for devices; opens none of
-   * them. */
+   * them. May be called several times, on several threads: backends are independent of each other, and
+   * each uses its own host. */
   tenon_status(TENON_CALL* create)(const tenon_host* host, tenon_backend** out_backend, const tenon_backend_table** out_table,
                                    tenon_error*);
 } tenon_backend_info;

@@ -27,8 +27,8 @@ typedef struct tenon_transport_request {
   /* A process that shows no sign of life for so long is taken for dead: what the others wait for fails, with its number and host in the
    * text. Signs of life are the transport's own, so that a process may compute for as long as it likes. 0: no limit. */
   uint32_t timeout_ms;
-  uint32_t needs; /* `create` returns TENON_UNSUPPORTED if it does not know a set bit; no bit has a meaning yet */
-  uint32_t reserved;
+  uint32_t needs;             /* bits that must be understood: else `create` returns TENON_UNSUPPORTED */
+  uint32_t abi_minor_highest; /* that the core knows of this ABI */
 } tenon_transport_request;
 
 /* The processes, and this one's place among them. */
@@ -50,8 +50,9 @@ typedef struct tenon_transport_table {
   /* Waits for what has been begun, if no error has been reported, and ends the connection. */
   void(TENON_CALL* destroy)(tenon_transport* transport);
   tenon_status(TENON_CALL* group)(tenon_transport* transport, tenon_transport_group* out_group, tenon_error* error);
-  /* Replaces `count` elements by their combination over all ranks, the same bits on each, and again in each run with the same ranks.
-   * dtype: F32, F64, I32, I64 or U8. operation: TENON_REDUCE_SUM or TENON_REDUCE_MAX. */
+  /* Replaces `count` elements, aligned to their size, by their combination over all ranks, the same bits on each, and again in each run
+   * with the same ranks. dtype: F32, F64, I32, I64 or U8. operation: TENON_REDUCE_SUM or TENON_REDUCE_MAX. Others are TENON_UNSUPPORTED
+   * on every rank, before anything is sent. */
   tenon_status(TENON_CALL* all_reduce)(tenon_transport* transport, void* data, uint64_t count, tenon_dtype dtype, uint32_t operation,
                                        uint64_t* out_collective, tenon_error* error);
   /* Copies the bytes of `root` to all ranks. */
@@ -68,13 +69,13 @@ typedef struct tenon_transport_table {
 
 typedef struct tenon_transport_info {
   uint32_t struct_size;
-  uint32_t abi_major;         /* the three have this place in every version */
+  uint32_t abi_major;         /* the first four fields have this place in every version */
   uint32_t abi_minor_lowest;  /* the minors that it works with */
   uint32_t abi_minor_highest; /* that of the header that it was built with */
-  const char* name;         /* "mpi": [a-z][a-z0-9_]*, that of the file */
-  const char* version;      /* of the plugin */
-  const char* description;  /* "Open MPI 4.1.4" */
-  const char* requirements; /* what has to be installed; may be NULL */
+  const char* name;           /* "mpi": [a-z][a-z0-9_]*, that of the file */
+  const char* version;        /* of the plugin */
+  const char* description;    /* "Open MPI 4.1.4" */
+  const char* requirements;   /* what has to be installed; may be NULL */
   /* Connects the processes. Called once in a process. */
   tenon_status(TENON_CALL* create)(const tenon_transport_request* request, tenon_transport** out_transport,
                                    const tenon_transport_table** out_table, tenon_error* error);

@@ -20,7 +20,7 @@ WEIGHTS_TRANSPOSE = 1
 WEIGHTS_PARTIAL = 2
 REQUEST_DO_NOT_WAIT = 1
 BLAS_NONE = 0
-LOG_OFF = 4
+LOG_OFF = 255
 
 
 class TenonContextOptions(Structure):  # struct_size is set by _library.sized()
