@@ -74,7 +74,7 @@ class CallerCallback final : public Callback {
     raise(given_.batch_end(given_.user, &end));
   }
   void epoch_end(const EpochLogs& logs) override {
-    if (given_.epoch_end != nullptr) raise(given_.epoch_end(given_.user, json_of(logs).dump().c_str()));
+    if (given_.epoch_end != nullptr) raise(given_.epoch_end(given_.user, json_text(json_of(logs)).c_str()));
   }
   void train_end() override {
     if (given_.train_end != nullptr) raise(given_.train_end(given_.user));

@@ -4,18 +4,14 @@
 
 #include <string>
 
-#include <nlohmann/json.hpp>
-
 #include "c/object.h"
+#include "core/json.h"
 
 namespace tenon::c {
 
-/// Maps keep the order in which their keys were set.
-using Json = nlohmann::ordered_json;
-
-/// The text of a report, which the caller frees. Bytes that are no UTF-8, as in names of files, become U+FFFD.
+/// The text of a report, which the caller frees.
 inline char* new_json(const Json& value) {
-  return new_text(value.dump(-1, ' ', false, Json::error_handler_t::replace));
+  return new_text(json_text(value));
 }
 
 inline Json json_of(const Shape& shape) {

@@ -40,7 +40,7 @@ Attributes attributes_of_struct(tenon_op op, const void* given) {
 }
 
 [[noreturn]] void bad_value(const std::string& key, const char* expected, const Json& value) {
-  throw BadArgument("attributes: '" + key + "': expected " + expected + ", got " + value.dump());
+  throw BadArgument("attributes: '" + key + "': expected " + expected + ", got " + json_text(value));
 }
 
 AttributeValue value_of(const std::string& key, const Json& value) {
@@ -113,7 +113,7 @@ Node node_of(const char* op, const char* attributes) {
   node.op = op_from_name(text(op, "op"));
   AttributeValues values;
   if (attributes != nullptr) {
-    const Json json = Json::parse(attributes, nullptr, false);
+    const Json json = try_parse_json(attributes);
     if (!json.is_object()) throw BadArgument(std::string("attributes: expected a JSON object, got ") + attributes);
     for (const auto& [key, value] : json.items()) {
       if (value.is_null()) continue;

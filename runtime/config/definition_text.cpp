@@ -13,8 +13,6 @@
 namespace tenon {
 namespace {
 
-using yaml::Json;
-
 yaml::Node parse(const std::string& text, const std::string& name) {
   const bool is_empty = text.find_first_not_of(" \t\r\n") == std::string::npos;
   return yaml::parse(is_empty ? "{}" : text, std::make_shared<yaml::Source>(yaml::Source{name, "", Origin::Kind::yaml}));

@@ -2,7 +2,6 @@
 #include "exec/autotune_cache.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -11,6 +10,7 @@
 
 #include <tenon/error.h>
 
+#include "core/json.h"
 #include "core/log.h"
 #include "io/atomic_file.h"
 #include "io/checksum.h"
@@ -19,8 +19,6 @@
 
 namespace tenon::exec {
 namespace {
-
-using nlohmann::json;
 
 constexpr int format = 1;
 constexpr std::uint64_t max_file_size_bytes = 16 << 20;
@@ -45,9 +43,9 @@ std::vector<unsigned char> bytes_of(const std::string& text) {
   return bytes;
 }
 
-std::string checksum_of(const json& entries) {
+std::string checksum_of(const Json& entries) {
   io::Crc32 sum;
-  const std::string text = entries.dump();
+  const std::string text = json_text(entries);
   sum.add(text.data(), text.size());
   return fmt::format("{:08x}", sum.value());
 }
@@ -69,9 +67,9 @@ std::optional<AutotuneCache::Entries> AutotuneCache::read() const {
   std::error_code error;
   if (file_.empty() || !std::filesystem::exists(file_, error)) return result;
   try {
-    const json file = json::parse(text_of_file(file_));
+    const Json file = parse_json(text_of_file(file_));
     if (file.at("format") != format || file.at("build") != build_) return result;
-    const json& entries = file.at("entries");
+    const Json& entries = file.at("entries");
     const std::string expected = checksum_of(entries), given = file.at("checksum");
     if (expected != given) throw Error(fmt::format("expected the checksum {}, got {}", expected, given));
     for (const auto& [key, value] : entries.items()) result[key] = bytes_of(value.get<std::string>());
@@ -94,12 +92,12 @@ void AutotuneCache::write() {
   // What other processes have measured since stays; of two values for one key ours is the later one.
   Entries merged = read().value_or(Entries{});
   for (const auto& [key, value] : entries()) merged[key] = value;
-  json values = json::object();
+  Json values = Json::object();
   for (const auto& [key, value] : merged) values[key] = hex(value);
   try {
     std::filesystem::create_directories(file_.parent_path());
-    const json file = {{"format", format}, {"build", build_}, {"checksum", checksum_of(values)}, {"entries", values}};
-    io::write_atomically(platform::text_of(file_), file.dump(1) + "\n", io::Durability::until_crash);
+    const Json file = {{"format", format}, {"build", build_}, {"checksum", checksum_of(values)}, {"entries", values}};
+    io::write_atomically(platform::text_of(file_), json_text(file, 1) + "\n", io::Durability::until_crash);
   } catch (const std::exception& problem) {
     log::warning("measurements are not kept for later runs: {}", problem.what());
     file_.clear();

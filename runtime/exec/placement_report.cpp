@@ -4,11 +4,12 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
 
 #include <tenon/program.h>
+
+#include "core/json.h"
 
 namespace tenon {
 
@@ -100,7 +101,6 @@ std::string PlacementReport::mapping() const {
 }
 
 std::string PlacementReport::json() const {
-  using Json = nlohmann::ordered_json;
   Json node_list = Json::array(), copy_list = Json::array(), dense_list = Json::array();
   for (const Placement& p : nodes) {
     node_list.push_back({{"node", p.node},
@@ -118,26 +118,26 @@ std::string PlacementReport::json() const {
     copy_list.push_back({{"value", copy.value}, {"from", copy.from}, {"to", copy.to}, {"size_bytes", copy.size_bytes}});
   for (const DenseCopy& copy : dense_copies)
     dense_list.push_back({{"value", copy.value}, {"device", copy.device}, {"reason", copy.reason}, {"size_bytes", copy.size_bytes}});
-  return Json{{"nodes", node_list},
-              {"copies", copy_list},
-              {"dense_copies", dense_list},
-              {"moved", moved()},
-              {"partitions", partitions},
-              {"kernels", kernels},
-              {"copies_inserted", copies_inserted},
-              {"bytes_copied_per_run", bytes_copied_per_run},
-              {"workspace_size_bytes", workspace_size_bytes},
-              {"packed_size_bytes", packed_size_bytes},
-              {"shared_packed_size_bytes", shared_packed_size_bytes},
-              {"collectives", collectives},
-              {"bytes_reduced_per_run", bytes_reduced_per_run},
-              {"broadcasts", broadcasts},
-              {"bytes_broadcast_per_run", bytes_broadcast_per_run},
-              {"reduced_by", reduced_by},
-              {"replay", replay},
-              {"records", records},
-              {"replays", replays}}
-             .dump(1, ' ', false, Json::error_handler_t::replace) +
+  return json_text(Json{{"nodes", node_list},
+                        {"copies", copy_list},
+                        {"dense_copies", dense_list},
+                        {"moved", moved()},
+                        {"partitions", partitions},
+                        {"kernels", kernels},
+                        {"copies_inserted", copies_inserted},
+                        {"bytes_copied_per_run", bytes_copied_per_run},
+                        {"workspace_size_bytes", workspace_size_bytes},
+                        {"packed_size_bytes", packed_size_bytes},
+                        {"shared_packed_size_bytes", shared_packed_size_bytes},
+                        {"collectives", collectives},
+                        {"bytes_reduced_per_run", bytes_reduced_per_run},
+                        {"broadcasts", broadcasts},
+                        {"bytes_broadcast_per_run", bytes_broadcast_per_run},
+                        {"reduced_by", reduced_by},
+                        {"replay", replay},
+                        {"records", records},
+                        {"replays", replays}},
+                   1) +
          "\n";
 }
 

@@ -7,12 +7,12 @@
 #include <chrono>
 #include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <tuple>
 
 #include <tenon/error.h>
 #include <tenon/trace.h>
 
+#include "core/json.h"
 #include "exec/context_state.h"
 #include "io/atomic_file.h"
 #include "platform/per_thread.h"
@@ -36,7 +36,7 @@ struct OpenSpan {
 constinit const platform::PerThread<std::vector<OpenSpan>> open_spans;
 
 std::string quoted(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return json_text(Json(text));
 }
 
 constexpr std::uint32_t host_process = 1, first_device_process = 2;

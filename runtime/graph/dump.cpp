@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <tenon/graph.h>
-#include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "graph/op.h"
 
 namespace tenon {
@@ -94,7 +94,6 @@ std::string to_dot(const Graph& graph, const DeviceByNode& devices) {
 }
 
 std::string to_json(const Graph& graph, const DeviceByNode& devices) {
-  using Json = nlohmann::ordered_json;
   const auto list = [](const std::vector<ValueId>& ids) {
     Json array = Json::array();
     for (const ValueId id : ids) array.push_back(id == no_id ? Json(nullptr) : Json(id));
@@ -131,7 +130,7 @@ std::string to_json(const Graph& graph, const DeviceByNode& devices) {
   Json outputs = Json::array(), updates = Json::array();
   for (const GraphOutput& output : graph.outputs()) outputs.push_back({{"name", output.name}, {"value", output.value}});
   for (const GraphUpdate& update : graph.updates()) updates.push_back({{"parameter", update.parameter}, {"value", update.value}});
-  return Json{{"values", values}, {"nodes", nodes}, {"outputs", outputs}, {"updates", updates}}.dump(1) + "\n";
+  return json_text({{"values", values}, {"nodes", nodes}, {"outputs", outputs}, {"updates", updates}}, 1) + "\n";
 }
 
 }  // namespace tenon

@@ -16,8 +16,6 @@
 namespace tenon::layers {
 namespace {
 
-using yaml::Json;
-
 Json json_of(const Initializer& initializer) {
   static const Initializer usual;
   Json map{{"name", name_of(initializer.kind)}};
@@ -371,7 +369,7 @@ Json write_layer(const LayerDefinition& layer, Preset preset) {
 
 }  // namespace
 
-yaml::Json write_layers(const std::vector<LayerDefinition>& layers, Preset preset) {
+Json write_layers(const std::vector<LayerDefinition>& layers, Preset preset) {
   Json list = Json::array();
   for (const LayerDefinition& layer : layers) list.push_back(write_layer(layer, preset));
   return list;

@@ -12,6 +12,6 @@ namespace tenon::layers {
 
 /// The list `layers` of a model: items are names or maps of one key. Keys that have the default of the preset are left out.
 /// `layers` have the defaults of the preset filled in. Errors  what no key can say.
-yaml::Json write_layers(const std::vector<LayerDefinition>& layers, Preset preset);
+Json write_layers(const std::vector<LayerDefinition>& layers, Preset preset);
 
 }  // namespace tenon::layers

@@ -2,8 +2,6 @@
 // Callbacks that write logs: CSV, JSON Lines, TensorBoard.
 #include <fmt/core.h>
 
-#include <nlohmann/json.hpp>
-
 #include <atomic>
 #include <charconv>
 #include <chrono>
@@ -12,6 +10,7 @@
 
 #include <tenon/callbacks.h>
 
+#include "core/json.h"
 #include "io/atomic_file.h"
 #include "io/csv_row.h"
 #include "platform/path.h"
@@ -80,31 +79,31 @@ JsonLines::JsonLines(Options options) : file_(std::make_unique<LogFile>(options.
 JsonLines::~JsonLines() = default;
 
 void JsonLines::epoch_end(const EpochLogs& logs) {
-  nlohmann::ordered_json object;
+  Json object;
   object["epoch"] = logs.epoch + 1;
   for (const auto& [name, value] : logs.logs) object[name] = value;
   object["learning_rate"] = logs.learning_rate;
   object["seconds"] = logs.seconds;
   object["samples_per_second"] = logs.samples_per_second();
-  file_->write(object.dump() + "\n");
+  file_->write(json_text(object) + "\n");
 }
 
 void JsonLines::test(const Logs& logs) {
-  nlohmann::ordered_json object;
+  Json object;
   object["event"] = "test";
   for (const auto& [name, value] : logs) object[name] = value;
-  file_->write(object.dump() + "\n");
+  file_->write(json_text(object) + "\n");
 }
 
 void JsonLines::confusion(const Tensor& matrix) {
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  Json rows = Json::array();
   const std::int64_t* counts = matrix.data<std::int64_t>();
   const std::int64_t classes = matrix.shape()[0];
   for (std::int64_t r = 0; r < classes; ++r) rows.push_back(std::vector<std::int64_t>(counts + r * classes, counts + (r + 1) * classes));
-  nlohmann::ordered_json object;
+  Json object;
   object["event"] = "confusion";
   object["matrix"] = rows;
-  file_->write(object.dump() + "\n");
+  file_->write(json_text(object) + "\n");
 }
 
 // ---------------------------------------------------------------- TensorBoard

@@ -6,15 +6,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <vector>
 
+#include "core/json.h"
 #include "io/csv_row.h"
 
 namespace tenon::train {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t max_values = 8;  ///< longer outputs are summarised in a line
 
@@ -129,7 +127,7 @@ std::string PredictionText::json(const Prediction& p, std::int64_t index) const 
     const std::int64_t label = expected_label(p);
     object["expected"] = label < 0 ? nested(p.expected) : Json(label);
   }
-  return object.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(object);
 }
 
 std::string PredictionText::csv_header(const Prediction& p) const {

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include <tenon/error.h>
 
+#include "core/json.h"
 #include "train/dataset_rules.h"
 
 namespace tenon::train {
@@ -147,15 +147,14 @@ Tensor prepare_samples(const Tensor& stored, const DataDefinition& definition, c
 }
 
 std::string preprocessing_to_json(const Preprocessing& preprocessing) {
-  nlohmann::ordered_json scalings = nlohmann::ordered_json::array();
+  Json scalings = Json::array();
   for (const Scaling& s : preprocessing.scalings) scalings.push_back({{"scale", s.scale}, {"offset", s.offset}});
-  return nlohmann::ordered_json{
-      {"stored", name_of(preprocessing.stored)}, {"scalings", scalings}, {"class_names", preprocessing.class_names}}
-      .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return Json{{"stored", name_of(preprocessing.stored)}, {"scalings", scalings}, {"class_names", preprocessing.class_names}}.dump(
+      -1, ' ', false, Json::error_handler_t::replace);
 }
 
 Preprocessing preprocessing_from_json(const std::string& text) try {
-  const auto json = nlohmann::json::parse(text);
+  const Json json = parse_json(text);
   Preprocessing result;
   for (const DType dtype : {DType::u8, DType::f32, DType::f64, DType::i32, DType::i64}) {
     if (json.at("stored") == name_of(dtype)) result.stored = dtype;
@@ -163,7 +162,7 @@ Preprocessing preprocessing_from_json(const std::string& text) try {
   for (const auto& scaling : json.at("scalings")) result.scalings.push_back({scaling.at("scale"), scaling.at("offset")});
   result.class_names = json.at("class_names").get<std::vector<std::string>>();
   return result;
-} catch (const nlohmann::json::exception& problem) {
+} catch (const Json::exception& problem) {
   throw Error(
       fmt::format("expected {{\"stored\": ..., \"scalings\": ..., \"class_names\": ...}}, got a text that is not: {}", problem.what()));
 }

@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include <tenon/error.h>
 
+#include "core/json.h"
 #include "io/atomic_file.h"
 #include "io/gzip.h"
 #include "io/limits.h"
@@ -19,7 +19,6 @@ namespace tenon::train {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
 constexpr const char* file_name = "run.json";
 constexpr const char* format_name = "tenon-run-1";
@@ -35,7 +34,7 @@ Json read_record(const fs::path& folder) {
   const std::string file = platform::text_of(folder / file_name);
   if (!fs::exists(folder / file_name)) return nullptr;
   const std::vector<std::uint8_t> text = io::read_file(file, io::Limit::yaml_bytes);
-  const Json record = Json::parse(text.begin(), text.end(), nullptr, false);
+  const Json record = try_parse_json(text);
   if (record.is_object() && record.value("format", "") == format_name) return record;
   throw Error(fmt::format("{}: expected the description of a run, with \"format\": \"{}\"; train again, or predict with the train.yaml",
                           file, format_name));
@@ -75,8 +74,8 @@ void save_run(const std::string& folder, const TrainDefinition& definition, cons
   const Json record{{"format", format_name},
                     {"definition", platform::portable_text_of(relative.empty() ? file : relative)},
                     {"overrides", overrides},
-                    {"preprocessing", Json::parse(preprocessing_to_json(preprocessing))}};
-  io::write_atomically(platform::text_of(home / file_name), record.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+                    {"preprocessing", parse_json(preprocessing_to_json(preprocessing))}};
+  io::write_atomically(platform::text_of(home / file_name), json_text(record, 2) + "\n");
 }
 
 SavedRun find_run(const std::string& run, const std::string& checkpoint) {
@@ -107,7 +106,7 @@ std::optional<Preprocessing> saved_preprocessing(const std::string& checkpoint) 
   const Json record = checkpoint.empty() ? Json() : read_record(folder);
   if (!record.contains("preprocessing")) return std::nullopt;
   try {
-    return preprocessing_from_json(record.at("preprocessing").dump());
+    return preprocessing_from_json(json_text(record.at("preprocessing")));
   } catch (const Error& problem) {
     throw Error(fmt::format("{}: preprocessing: {}", platform::text_of(folder / file_name), problem.what()));
   }

@@ -23,14 +23,14 @@ bool is_plain(std::string_view text) {
 }
 
 std::string text_of(const std::string& text) {
-  return is_plain(text) ? text : Json(text).dump();
+  return is_plain(text) ? text : json_text(Json(text));
 }
 
 }  // namespace
 
 std::string flow(const Json& value) {
   if (value.is_string()) return text_of(value.get<std::string>());
-  if (!value.is_structured()) return value.dump();
+  if (!value.is_structured()) return json_text(value);
   std::string text;
   for (const auto& [key, item] : value.items()) {
     if (!text.empty()) text += ", ";
@@ -45,7 +45,7 @@ std::string flow(const Node& value) {
   const auto scalar = [](const Node& node) {
     const bool keeps_its_form =
         !node.text.empty() && std::ranges::all_of(node.text, [](char c) { return is_word_character(c) || c == '+'; });
-    return !node.quoted && keeps_its_form ? node.text : Json(node.text).dump();
+    return !node.quoted && keeps_its_form ? node.text : json_text(Json(node.text));
   };
   std::string text;
   switch (value.kind) {

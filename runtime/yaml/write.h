@@ -4,14 +4,10 @@
 
 #include <string>
 
-#include <nlohmann/json.hpp>
-
+#include "core/json.h"
 #include "yaml/tree.h"
 
 namespace tenon::yaml {
-
-/// Maps keep the order in which their keys were set.
-using Json = nlohmann::ordered_json;
 
 /// The value on one line: `{units: 10, activation: relu}`. Texts that would read as something else are quoted.
 std::string flow(const Json& value);
