@@ -69,9 +69,10 @@ void set_file(const std::string& path) {
 }
 
 void write(std::uint32_t at, std::string_view text) {
+  at = std::min<std::uint32_t>(at, TENON_LOG_ERROR);  // a newer backend's levels count as errors
   if (at < level()) return;
   static constexpr const char* names[] = {"debug", "info", "warning", "error"};
-  emit(level_of(at), fmt::format("{}\n", text), fmt::format("tenon: {}: ", names[at < std::size(names) ? at : std::size(names) - 1]));
+  emit(level_of(at), fmt::format("{}\n", text), fmt::format("tenon: {}: ", names[at]));
 }
 
 void print(std::string_view text) {
