@@ -53,8 +53,8 @@ void ask(const Library& library, OpenTransport& out) {
     throw LoadError(TENON_INTERNAL, "its query threw an exception", "no exception may leave a plugin; report this to its vendor");
   }
   out.record.warnings = changes.warnings;
-  if (info.abi_major != TENON_TRANSPORT_ABI_MAJOR || info.abi_minor_lowest > TENON_TRANSPORT_ABI_MINOR ||
-      info.abi_minor_highest < TENON_TRANSPORT_ABI_MINOR_LOWEST) {
+  const std::uint32_t lowest = std::max(info.abi_minor_lowest, TENON_TRANSPORT_ABI_MINOR_LOWEST);
+  if (info.abi_major != TENON_TRANSPORT_ABI_MAJOR || lowest > std::min(info.abi_minor_highest, TENON_TRANSPORT_ABI_MINOR)) {
     throw LoadError(TENON_INCOMPATIBLE,
                     fmt::format("it works with versions {0}.{1} to {0}.{2} of the ABI of transports, expected {3}.{4} to {3}.{5}",
                                 info.abi_major, info.abi_minor_lowest, info.abi_minor_highest, TENON_TRANSPORT_ABI_MAJOR,
