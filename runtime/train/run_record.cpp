@@ -34,7 +34,7 @@ Json read_record(const fs::path& folder) {
   const std::string file = platform::text_of(folder / file_name);
   if (!fs::exists(folder / file_name)) return nullptr;
   const std::vector<std::uint8_t> text = io::read_file(file, io::Limit::yaml_bytes);
-  const Json record = try_parse_json(text);
+  const Json record = try_parse_json({reinterpret_cast<const char*>(text.data()), text.size()});
   if (record.is_object() && record.value("format", "") == format_name) return record;
   throw Error(fmt::format("{}: expected the description of a run, with \"format\": \"{}\"; train again, or predict with the train.yaml",
                           file, format_name));
