@@ -11,7 +11,7 @@
 namespace tenon::loader {
 namespace {
 
-// The bytes up to the end of a field: the sizes in the oldest header that the core accepts (ABI 0.1, as 1.0 will have them), by the last
+// The bytes up to the end of a field: the sizes in the oldest header that the core accepts (ABI 1.0), by the last
 // field that each struct had then. They never change.
 #define TENON_SIZE_THROUGH(type, field) (offsetof(type, field) + sizeof(type::field))
 constexpr std::size_t info_size_v1 = TENON_SIZE_THROUGH(tenon_backend_info, create);

@@ -40,7 +40,7 @@ struct Answer {
   std::vector<tenon_vendor_op> vendor_ops;
 };
 
-/// Reads `sent` as far as its struct_size reaches. Throws a LoadError for a size below that of ABI 0.1 and for arrays that
+/// Reads `sent` as far as its struct_size reaches. Throws a LoadError for a size below that of ABI 1.0 and for arrays that
 /// contradict their counts.
 Answer complete_answer(const tenon_backend_info& sent);
 
@@ -58,7 +58,7 @@ struct Table {
   tenon_collectives_table collectives{};
 };
 
-/// Throws a LoadError for a size below that of ABI 0.1, for empty mandatory slots and for BLAS routines without dtypes, by name.
+/// Throws a LoadError for a size below that of ABI 1.0, for empty mandatory slots and for BLAS routines without dtypes, by name.
 void complete_table(const tenon_backend_table& sent, Table& out_table);
 
 }  // namespace tenon::loader

@@ -557,7 +557,7 @@ constexpr const char* compiler =
     "unknown compiler";
 #endif
 
-/// "gcc 12.2.0, ABI 0.1", in static memory: the query allocates nothing.
+/// "gcc 12.2.0, ABI 1.0", in static memory: the query allocates nothing.
 const char* build_id() {
   static const auto text = [] {
     std::array<char, 160> line{};

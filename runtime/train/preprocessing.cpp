@@ -149,8 +149,7 @@ Tensor prepare_samples(const Tensor& stored, const DataDefinition& definition, c
 std::string preprocessing_to_json(const Preprocessing& preprocessing) {
   Json scalings = Json::array();
   for (const Scaling& s : preprocessing.scalings) scalings.push_back({{"scale", s.scale}, {"offset", s.offset}});
-  return Json{{"stored", name_of(preprocessing.stored)}, {"scalings", scalings}, {"class_names", preprocessing.class_names}}.dump(
-      -1, ' ', false, Json::error_handler_t::replace);
+  return json_text({{"stored", name_of(preprocessing.stored)}, {"scalings", scalings}, {"class_names", preprocessing.class_names}});
 }
 
 Preprocessing preprocessing_from_json(const std::string& text) try {

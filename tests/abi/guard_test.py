@@ -74,7 +74,7 @@ class Guards(Headers):
         self.change(
             "backend.h",
             "  uint64_t execution_id;",
-            "  uint64_t execution_id;\n  uint64_t at_the_end;\n  uint64_t since_0_1;",
+            "  uint64_t execution_id;\n  uint64_t at_the_end;\n  uint64_t since_1_1;",
         )
         code, text = self.guard("layout.py", "check")
         self.assertEqual(code, 1)
@@ -178,7 +178,7 @@ class Guards(Headers):
 
 
 class Released(Headers):
-    """The same for a released ABI: frozen.py turns today's header into 1.0, and that into 1.1."""
+    """The same for today's header as a release, and the 1.1 that frozen.py makes of it."""
 
     def setUp(self):
         super().setUp()

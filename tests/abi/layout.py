@@ -202,11 +202,13 @@ def write(arguments, compiler):
     if arguments.layout.exists():
         old, new = parse(published(arguments)), parse(lines)
         appended, moved = compare(old, new)
-        major = int(old["constant"]["TENON_ABI_MAJOR"][0])
-        if moved and major >= 1 and int(new["constant"]["TENON_ABI_MAJOR"][0]) <= major:
-            print(f"ABI {major} is released and only grows:", *moved, sep="\n  ", file=sys.stderr)
-            print("Append instead: a new slot, a new field, a new op version. Nothing else is allowed within a major version.", file=sys.stderr)
-            return 1
+        for name, broken in (("TENON_TRANSPORT_ABI_MAJOR", [line for line in moved if "transport" in line.lower()]),
+                             ("TENON_ABI_MAJOR", [line for line in moved if "transport" not in line.lower()])):
+            major = int(old["constant"][name][0])
+            if broken and int(new["constant"][name][0]) <= major:
+                print(f"ABI {major} is released and only grows ({name}):", *broken, sep="\n  ", file=sys.stderr)
+                print("Append instead: a new slot, a new field, a new op version. Nothing else is allowed within a major version.", file=sys.stderr)
+                return 1
         print(*appended, *moved, sep="\n")
     arguments.layout.write_text(TOP + "\n".join(lines) + "\n")
     print(f"{arguments.layout}: {len(lines)} lines")

@@ -84,7 +84,7 @@ cp "$source/backends/reference/ops/cast.cpp" "$work/author/ops/"
 cat >"$work/author/CMakeLists.txt" <<'END'
 cmake_minimum_required(VERSION 3.25)
 project(author VERSION 7.8.9 LANGUAGES CXX)
-find_package(tenon 0.1 REQUIRED COMPONENTS sdk)
+find_package(tenon 1.0 REQUIRED COMPONENTS sdk)
 tenon_add_backend(reference SOURCES backend.cpp)
 END
 expect 0 '' "$cmake" -S "$work/author" -B "$work/author/build" -DCMAKE_PREFIX_PATH="$tree" -DCMAKE_CXX_COMPILER="$cxx"

@@ -7,6 +7,7 @@ tenon=$1 released=$2
 
 cp -r "$released" "$work/run"
 cd "$work/run" || exit 1
+expect 0 '' test -s accuracy
 expect 0 "$(cat accuracy)" "$tenon" eval train.yaml --checkpoint checkpoints
 expect 0 'Resuming from' "$tenon" train train.yaml --set epochs=12 --set checkpoint.directory=checkpoints --set resume=auto
 expect 0 'epoch 12, step' "$tenon" eval train.yaml --checkpoint checkpoints

@@ -98,8 +98,8 @@ TEST_CASE("loader: a library without the symbol is not a backend") {
 }
 
 TEST_CASE("loader: incompatible versions are reported with both ranges, both builds and what to install") {
-  check_failure("wrong_major", Stage::symbol, TENON_INCOMPATIBLE, "the core supports ABI 0.1 (build 'tenon ",
-                "install a Tenon that supports ABI 7.1");
+  check_failure("wrong_major", Stage::symbol, TENON_INCOMPATIBLE, "the core supports ABI 1.0 (build 'tenon ",
+                "install a Tenon that supports ABI 8.0");
   check_failure("wrong_major", Stage::symbol, TENON_INCOMPATIBLE, "the plugin ABI 8.0 (build 'template 0.1.0 ", "made for ABI 1.0");
   check_failure("too_new", Stage::symbol, TENON_INCOMPATIBLE, "the plugin ABI 1.1 to 1.3", "install a Tenon that supports ABI 1.1 to 1.3");
 }

@@ -35,7 +35,7 @@ dll[header + 24:header + 26] = b"\x0b\x01"  # a 32-bit file
 open(sys.argv[2], "wb").write(dll)
 END
 printf 'backends: {search: ["%s"]}\n' "$folder" >"$work/всё.yaml"
-for reason in 'the file is not a library' 'got 32-bit little-endian x86' 'the plugin ABI 0.2 to 0.4' 'the library tenon_absent.dll' \
+for reason in 'the file is not a library' 'got 32-bit little-endian x86' 'the plugin ABI 1.1 to 1.3' 'the library tenon_absent.dll' \
   'crashed (exception 0xc0000005, access violation)'; do
   expect 1 "$reason" "$tenon" doctor --config "$work/всё.yaml"
 done

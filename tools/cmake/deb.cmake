@@ -34,6 +34,8 @@ endmacro()
 
 set(same "(= ${PROJECT_VERSION})")
 tenon_deb(library libtenon1 "deep learning runtime, library\n Runs and trains models on backends that it loads from shared libraries.")
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_REPLACES libtenon0) # of builds of 0.1: it has the same documents
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONFLICTS libtenon0)
 tenon_deb(backends tenon-backends "deep learning runtime, backends for CPUs\n The openblas backend, and the reference backend that others are tested against.")
 tenon_deb(tools tenon "deep learning runtime, command line\n Trains, evaluates, runs, quantises and benchmarks models, and tests backends."
   DEPENDS "libtenon1 ${same}" "tenon-backends ${same}" SUGGESTS tenon-backend-cuda)

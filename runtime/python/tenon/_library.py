@@ -28,7 +28,7 @@ def _find() -> str:
         return named
     # On Windows with the DLLs of the compiler, and the programs, which use them too.
     folder = os.path.join(os.path.dirname(os.path.realpath(__file__)), "bin" if sys.platform == "win32" else "lib")
-    for here in (os.path.join(folder, f"{_NAME}.0"), os.path.join(folder, _NAME)):
+    for here in (os.path.join(folder, f"{_NAME}.1"), os.path.join(folder, _NAME)):
         if os.path.isfile(here):
             return here
     raise ImportError(f"expected {_NAME} in {folder}, where a wheel of tenon puts it: install the wheel, or name the library in the "
