@@ -5,7 +5,7 @@
 #include <string>
 
 #include "c/object.h"
-#include "core/json.h"
+#include "yaml/json.h"
 
 namespace tenon::c {
 

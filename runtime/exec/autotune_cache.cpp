@@ -10,12 +10,12 @@
 
 #include <tenon/error.h>
 
-#include "core/json.h"
 #include "core/log.h"
 #include "io/atomic_file.h"
 #include "io/checksum.h"
 #include "io/input_file.h"
 #include "platform/path.h"
+#include "yaml/json.h"
 
 namespace tenon::exec {
 namespace {

@@ -9,7 +9,7 @@
 
 #include <tenon/program.h>
 
-#include "core/json.h"
+#include "yaml/json.h"
 
 namespace tenon {
 

@@ -12,10 +12,10 @@
 #include <tenon/error.h>
 #include <tenon/trace.h>
 
-#include "core/json.h"
 #include "exec/context_state.h"
 #include "io/atomic_file.h"
 #include "platform/per_thread.h"
+#include "yaml/json.h"
 
 namespace tenon::exec {
 namespace {

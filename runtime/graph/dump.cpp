@@ -4,8 +4,8 @@
 
 #include <tenon/graph.h>
 
-#include "core/json.h"
 #include "graph/op.h"
+#include "yaml/json.h"
 
 namespace tenon {
 namespace {

@@ -10,13 +10,13 @@
 
 #include <tenon/callbacks.h>
 
-#include "core/json.h"
 #include "io/atomic_file.h"
 #include "io/csv_row.h"
 #include "platform/path.h"
 #include "platform/system.h"
 #include "train/event_file.h"
 #include "train/log_file.h"
+#include "yaml/json.h"
 
 namespace tenon {
 namespace {

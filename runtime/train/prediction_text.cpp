@@ -8,8 +8,8 @@
 #include <cmath>
 #include <vector>
 
-#include "core/json.h"
 #include "io/csv_row.h"
+#include "yaml/json.h"
 
 namespace tenon::train {
 namespace {

@@ -10,8 +10,8 @@
 
 #include <tenon/error.h>
 
-#include "core/json.h"
 #include "train/dataset_rules.h"
+#include "yaml/json.h"
 
 namespace tenon::train {
 namespace {

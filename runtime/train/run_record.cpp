@@ -7,12 +7,12 @@
 
 #include <tenon/error.h>
 
-#include "core/json.h"
 #include "io/atomic_file.h"
 #include "io/gzip.h"
 #include "io/limits.h"
 #include "platform/path.h"
 #include "train/preprocessing.h"
+#include "yaml/json.h"
 #include "yaml/tree.h"
 
 namespace tenon::train {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "core/json.h"
+#include "yaml/json.h"
 #include "yaml/tree.h"
 
 namespace tenon::yaml {

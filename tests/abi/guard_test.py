@@ -128,7 +128,7 @@ class Guards(Headers):
         self.layout_refused("tenon_backend_table.blas holds a tenon_blas_table by value")
 
     def test_a_struct_without_growth_says_that_it_is_frozen(self):
-        self.change("backend.h", "also if no node reads the input. Frozen. */", "also if no node reads the input. */")
+        self.change("backend.h", " * output. Frozen. */", " * output. */")
         self.layout_refused("tenon_donation has neither struct_size nor an element stride")
 
     def test_an_enumerator_without_a_value_is_refused(self):

@@ -64,7 +64,7 @@ TEST_CASE("transport: what cannot be used is refused with the reason and a remed
   check_refused("no_create", "gave no name, or no `create`");
   check_refused("bad_name", "gave no name, or no `create`");
   check_refused("query_fails", "its query returned");
-  check_refused("absent", "absent");
+  check_refused("absent", "there is no such file");
 }
 
 #ifdef TRANSPORT_MPI

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// core/json.h - JSON values and their text. Parser and serialiser are compiled once, in json.cpp: they take longer than most sources.
+// yaml/json.h - JSON values and their text. Parser and serialiser are compiled once, in json.cpp: they take longer than most sources.
 #pragma once
 
 #include <string>
