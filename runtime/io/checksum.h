@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace tenon::io {
 
@@ -16,10 +17,13 @@ class Crc32 {
   std::uint32_t value_ = 0;
 };
 
-/// What is known of a whole file from elsewhere.
+/// What is known of a safetensors file from elsewhere: checksums of its parts, so that what is read can be checked without the rest.
 struct FileChecksum {
   std::uint64_t size_bytes = 0;
-  std::uint32_t crc32 = 0;
+  std::uint32_t crc32 = 0;             ///< of the whole file, if that of its header is absent
+  std::uint32_t header_crc32 = 0;      ///< of the header and of its length before it
+  std::vector<std::uint32_t> tensors;  ///< CRC-32 of each tensor, in the order of the data
+  bool has_parts = false;              ///< whether there are checksums of the parts, or one of the whole file
 };
 
 }  // namespace tenon::io

@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <optional>
+#include <cstddef>
+#include <functional>
+#include <numeric>
 #include <set>
+#include <system_error>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -14,6 +18,7 @@
 #include "io/input_file.h"
 #include "io/safetensors_file.h"
 #include "io/safetensors_header.h"
+#include "platform/file.h"
 
 namespace tenon {
 namespace {
@@ -45,70 +50,25 @@ void check_names(const std::string& path, const std::vector<NamedTensor>& tensor
   }
 }
 
-/// Reads a file from its begin to its end, and adds what it reads to a checksum if one is expected.
-class Reader {
- public:
-  Reader(const std::string& path, const io::FileChecksum* expected) : path_(path), file_(io::open_for_reading(path)), expected_(expected) {
-    if (expected != nullptr && file_.size_bytes != expected->size_bytes)
-      throw Error(fmt::format("{}: damaged: expected {} bytes, got {}", path, expected->size_bytes, file_.size_bytes));
-  }
-  std::uint64_t size_bytes() const { return file_.size_bytes; }
-  void read(void* out_bytes, std::uint64_t size_bytes) {
-    constexpr std::uint64_t piece = std::uint64_t{1} << 18;  // still in the cache when the checksum reads it
-    auto* to = static_cast<std::byte*>(out_bytes);
-    for (std::uint64_t done = 0; done < size_bytes;) {
-      const std::uint64_t part = expected_ == nullptr ? size_bytes : std::min(piece, size_bytes - done);
-      io::read_exactly(file_.file, path_, to + done, part);
-      if (expected_ != nullptr) checksum_.add(to + done, part);
-      done += part;
-    }
-  }
-  /// Called after the last byte.
-  void check() const {
-    if (expected_ != nullptr && checksum_.value() != expected_->crc32) {
-      throw Error(fmt::format("{}: damaged: expected content of CRC-32 {:08x}, got {:08x}", path_, expected_->crc32, checksum_.value()));
-    }
-  }
+/// The length that is written before a header, checked against the size of the file.
+std::uint64_t expect_header_fits(const std::string& path, std::uint64_t header_bytes, std::uint64_t file_bytes) {
+  const std::uint64_t rest = file_bytes - sizeof header_bytes;
+  if (header_bytes <= io::max_header_bytes && header_bytes <= rest) return rest - header_bytes;
+  throw Error(path + ": expected a header of at most " + std::to_string(std::min(io::max_header_bytes, rest)) + " bytes, got a length of " +
+              std::to_string(header_bytes) + "; the file is truncated or not a safetensors file");
+}
 
- private:
-  const std::string& path_;
-  io::OpenFile file_;
-  const io::FileChecksum* expected_;
-  io::Crc32 checksum_;
-};
+void expect_length(const std::string& path, std::uint64_t file_bytes) {
+  if (file_bytes >= sizeof(std::uint64_t)) return;
+  throw Error(path + ": expected a safetensors file of at least 8 bytes, got " + std::to_string(file_bytes));
+}
 
-Safetensors load(const std::string& path, const io::FileChecksum* expected) {
-  Reader file(path, expected);
-  std::uint64_t header_bytes = 0;
-  if (file.size_bytes() < sizeof header_bytes) {
-    throw Error(path + ": expected a safetensors file of at least 8 bytes, got " + std::to_string(file.size_bytes()));
-  }
-  file.read(&header_bytes, sizeof header_bytes);
-  const std::uint64_t rest = file.size_bytes() - sizeof header_bytes;
-  if (header_bytes > io::max_header_bytes || header_bytes > rest) {
-    throw Error(path + ": expected a header of at most " + std::to_string(std::min(io::max_header_bytes, rest)) +
-                " bytes, got a length of " + std::to_string(header_bytes) + "; the file is truncated or not a safetensors file");
-  }
-  std::string text(static_cast<std::size_t>(header_bytes), '\0');
-  file.read(text.data(), header_bytes);
-  const io::SafetensorsHeader header = io::parse_safetensors_header(path, text, rest - header_bytes);
-
-  Safetensors result;
-  result.metadata = header.metadata;
-  std::vector<std::size_t> by_offset;
-  for (const io::TensorEntry& entry : header.tensors) {
-    by_offset.push_back(by_offset.size());
-    result.tensors.push_back({entry.name, Tensor::empty(entry.dtype, entry.shape)});
-  }
-  std::sort(by_offset.begin(), by_offset.end(),
-            [&](std::size_t a, std::size_t b) { return header.tensors[a].begin < header.tensors[b].begin; });
-  for (const std::size_t i : by_offset) {  // the entries cover the data, so this reads sequentially
-    Tensor& tensor = result.tensors[i].tensor;
-    file.read(tensor.raw(), static_cast<std::uint64_t>(tensor.size_bytes()));
-  }
-  file.check();
-  for (const std::size_t i : by_offset) check_bools(path, header.tensors[i], result.tensors[i].tensor);
-  return result;
+/// The indices of tensors in the order of their data.
+std::vector<std::size_t> by_offset(const io::SafetensorsHeader& header) {
+  std::vector<std::size_t> order(header.tensors.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {}, [&](std::size_t i) { return std::pair(header.tensors[i].begin, header.tensors[i].end); });
+  return order;
 }
 
 }  // namespace
@@ -143,23 +103,23 @@ io::FileChecksum io::write_safetensors(const std::string& path, const std::vecto
   }
 
   io::AtomicFile file(path);
-  io::Crc32 checksum;
-  std::uint64_t size_bytes = 0;
-  const auto write = [&](const void* bytes, std::uint64_t count) {
+  FileChecksum written;
+  written.has_parts = true;
+  const auto write = [&](const void* bytes, std::uint64_t count, Crc32 checksum = {}) {
     file.write(bytes, count);
     checksum.add(bytes, count);
-    size_bytes += count;
+    written.size_bytes += count;
+    return checksum;
   };
   const std::uint64_t header_bytes = text.size();
-  write(&header_bytes, sizeof header_bytes);
-  write(text.data(), text.size());
+  written.header_crc32 = write(text.data(), text.size(), write(&header_bytes, sizeof header_bytes)).value();
   for (const std::size_t i : by_width) {
     const Tensor& tensor = tensors[i].tensor;
     const Tensor host = tensor.on_host() && tensor.is_dense() ? tensor : tensor.to_host();
-    write(host.raw(), static_cast<std::uint64_t>(host.size_bytes()));
+    written.tensors.push_back(write(host.raw(), static_cast<std::uint64_t>(host.size_bytes())).value());
   }
   file.commit();
-  return {size_bytes, checksum.value()};
+  return written;
 }
 
 void save_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
@@ -167,12 +127,117 @@ void save_safetensors(const std::string& path, const std::vector<NamedTensor>& t
   io::write_safetensors(path, tensors, metadata);
 }
 
-Safetensors io::read_safetensors(const std::string& path, const FileChecksum& expected) {
-  return load(path, &expected);
+Safetensors load_safetensors(const std::string& path) {
+  const io::OpenFile file = io::open_for_reading(path);
+  const auto read = [&](void* out_bytes, std::uint64_t size_bytes) { io::read_exactly(file.file, path, out_bytes, size_bytes); };
+  expect_length(path, file.size_bytes);
+  std::uint64_t header_bytes = 0;
+  read(&header_bytes, sizeof header_bytes);
+  const std::uint64_t data_bytes = expect_header_fits(path, header_bytes, file.size_bytes);
+  std::string text(static_cast<std::size_t>(header_bytes), '\0');
+  read(text.data(), header_bytes);
+  const io::SafetensorsHeader header = io::parse_safetensors_header(path, text, data_bytes);
+
+  Safetensors result;
+  result.metadata = header.metadata;
+  for (const io::TensorEntry& entry : header.tensors) result.tensors.push_back({entry.name, Tensor::empty(entry.dtype, entry.shape)});
+  for (const std::size_t i : by_offset(header)) {  // the entries cover the data, so this reads sequentially
+    Tensor& tensor = result.tensors[i].tensor;
+    read(tensor.raw(), static_cast<std::uint64_t>(tensor.size_bytes()));
+    check_bools(path, header.tensors[i], tensor);
+  }
+  return result;
 }
 
-Safetensors load_safetensors(const std::string& path) {
-  return load(path, nullptr);
+namespace io {
+namespace {
+
+void expect_checksum(const std::string& what, std::uint32_t expected, std::uint32_t got) {
+  if (got != expected) throw Error(fmt::format("{}: expected content of CRC-32 {:08x}, got {:08x}", what, expected, got));
 }
+
+}  // namespace
+
+SafetensorsFile::SafetensorsFile(std::string path, FileChecksum expected)
+    : path_(std::move(path)), expected_(std::move(expected)), file_(open_for_reading(path_)) {
+  if (file_.size_bytes != expected_.size_bytes)
+    throw Error(fmt::format("{}: damaged: expected {} bytes, got {}", path_, expected_.size_bytes, file_.size_bytes));
+  expect_length(path_, file_.size_bytes);
+  std::uint64_t header_bytes = 0;
+  begin_ = read_bytes(&header_bytes, sizeof header_bytes, {});
+  const std::uint64_t data_bytes = expect_header_fits(path_, header_bytes, file_.size_bytes);
+  std::string text(static_cast<std::size_t>(header_bytes), '\0');
+  begin_ = read_bytes(text.data(), header_bytes, begin_);
+  if (expected_.has_parts) expect_checksum(path_ + ": damaged: its header", expected_.header_crc32, begin_.value());
+  header_ = parse_safetensors_header(path_, text, data_bytes);
+  by_offset_ = by_offset(header_);
+  data_begin_ = position_;
+  if (expected_.has_parts && expected_.tensors.size() != by_offset_.size()) {
+    throw Error(fmt::format("{}: damaged: expected {} tensors, got {}", path_, expected_.tensors.size(), by_offset_.size()));
+  }
+}
+
+/// Continues at the file's position; returns the checksum with these bytes added.
+Crc32 SafetensorsFile::read_bytes(void* out_bytes, std::uint64_t size_bytes, Crc32 checksum) {
+  constexpr std::uint64_t piece = std::uint64_t{1} << 18;  // still in the cache when the checksum reads it
+  auto* to = static_cast<std::byte*>(out_bytes);
+  for (std::uint64_t done = 0; done < size_bytes;) {
+    const std::uint64_t part = std::min(piece, size_bytes - done);
+    read_exactly(file_.file, path_, to + done, part);
+    checksum.add(to + done, part);
+    done += part;
+  }
+  position_ += size_bytes;
+  read_size_bytes_ += size_bytes;
+  return checksum;
+}
+
+/// Reads and checks the tensor that is `in_order` in the data.
+void SafetensorsFile::read_tensor(std::size_t in_order, Tensor& out_tensor) {
+  const TensorEntry& entry = header_.tensors[by_offset_[in_order]];
+  if (const std::uint64_t begin = data_begin_ + entry.begin; begin != position_) {
+    if (const std::error_code error = file_.file.seek(begin)) throw Error(path_ + ": cannot be read: " + platform::message_of(error));
+    position_ = begin;
+  }
+  const Crc32 checksum = read_bytes(out_tensor.raw(), entry.end - entry.begin, {});
+  expect_checksum(path_ + ": damaged: tensor " + shown_name(entry.name), expected_.tensors[in_order], checksum.value());
+  check_bools(path_, entry, out_tensor);
+}
+
+std::vector<NamedTensor> SafetensorsFile::read(const std::function<bool(const std::string& name)>& is_wanted) {
+  std::vector<NamedTensor> tensors;
+  for (const TensorEntry& entry : header_.tensors)
+    tensors.push_back({entry.name, is_wanted(entry.name) || !expected_.has_parts ? Tensor::empty(entry.dtype, entry.shape) : Tensor()});
+  if (expected_.has_parts) {
+    for (std::size_t k = 0; k < by_offset_.size(); ++k) {
+      if (Tensor& tensor = tensors[by_offset_[k]].tensor; tensor.defined()) read_tensor(k, tensor);
+    }
+  } else {
+    if (const std::error_code error = file_.file.seek(data_begin_)) throw Error(path_ + ": cannot be read: " + platform::message_of(error));
+    Crc32 checksum = begin_;
+    for (const std::size_t i : by_offset_) {
+      Tensor& tensor = tensors[i].tensor;
+      checksum = read_bytes(tensor.raw(), static_cast<std::uint64_t>(tensor.size_bytes()), checksum);
+    }
+    expect_checksum(path_ + ": damaged", expected_.crc32, checksum.value());
+    for (std::size_t i = 0; i < tensors.size(); ++i) check_bools(path_, header_.tensors[i], tensors[i].tensor);
+  }
+  std::erase_if(tensors, [&](const NamedTensor& t) { return !t.tensor.defined() || !is_wanted(t.name); });
+  return tensors;
+}
+
+void SafetensorsFile::check() {
+  if (!expected_.has_parts) {
+    static_cast<void>(read([](const std::string&) { return true; }));
+    return;
+  }
+  for (std::size_t k = 0; k < by_offset_.size(); ++k) {  // one after the other: the file may be larger than the memory
+    const TensorEntry& entry = header_.tensors[by_offset_[k]];
+    Tensor tensor = Tensor::empty(entry.dtype, entry.shape);
+    read_tensor(k, tensor);
+  }
+}
+
+}  // namespace io
 
 }  // namespace tenon

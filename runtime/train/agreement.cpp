@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <map>
 #include <optional>
 #include <string>
@@ -14,6 +15,7 @@
 
 #include "io/checksum.h"
 #include "layers/definition.h"
+#include "platform/path.h"
 
 namespace tenon::train {
 namespace {
@@ -54,11 +56,6 @@ std::string text_of(const OptimizerDefinition& optimizer) {
   return text + fmt::format(", {} groups", optimizer.groups.size());
 }
 
-/// Whether each process has this training state for its own parameters only.
-bool is_sharded(const ModelSetup& setup, const std::string& name) {
-  return setup.shards_optimizer() && is_training_state(name) && !is_loss_scale(name);
-}
-
 /// The optimizer state that process 0 has of all ranks, as loaded, goes to those.
 void share_optimizer_state(Model::State& state) {
   exec::ProcessGroup& processes = *state.setup.processes;
@@ -93,7 +90,7 @@ Facts facts_of(const Model::State& state, const Dataset& data, const FitOptions&
   facts.emplace_back("the parameters", parameters);
   std::string values;
   for (const auto& [name, tensor] : state.parameters.store()->all()) {
-    if (!state.parameters.store()->unset().contains(name) && !is_sharded(setup, name)) values += " " + name;
+    if (!state.parameters.store()->unset().contains(name) && !setup.shards(name)) values += " " + name;
   }
   facts.emplace_back("the values that there are", values);
   facts.emplace_back("the number of devices", std::to_string(setup.device_count()));
@@ -159,13 +156,39 @@ void agree(Model::State& state, const Dataset& data, const FitOptions& options) 
   }
   ParameterStore& store = *state.parameters.store();
   for (const auto& [name, tensor] : std::map(store.all())) {
-    if (store.unset().contains(name) || is_sharded(state.setup, name)) continue;
+    if (store.unset().contains(name) || state.setup.shards(name)) continue;
     Tensor host = Tensor::empty(tensor.dtype(), tensor.shape());
     host.copy_from(tensor.to_host());
     processes.broadcast(host.raw(), static_cast<std::uint64_t>(host.size_bytes()));
     if (processes.rank() > 0) store.set(name, host);
   }
   share_optimizer_state(state);
+}
+
+void agree_on_checkpoint(exec::ProcessGroup& processes, const CheckpointFile& checkpoint, const std::exception_ptr& failure) {
+  constexpr const char *what = "the checkpoint", *read = "what was read of it", *damaged = "damage";
+  const std::string name = platform::text_of(platform::path_of(checkpoint.file).stem());
+  Facts own{{what, fmt::format("{} of run {}, step {}", name, checkpoint.progress.run, checkpoint.progress.step)}};
+  try {
+    if (failure != nullptr) std::rethrow_exception(failure);
+  } catch (const DamagedCheckpoint& error) {
+    own.emplace_back(damaged, error.what());
+  } catch (const std::exception& error) {
+    own.emplace_back(read, error.what());
+  }
+  const std::vector<std::string> texts = processes.gather(text_of(own));
+  if (failure != nullptr) std::rethrow_exception(failure);
+  for (std::size_t rank = 0; rank < texts.size(); ++rank) {
+    const Facts other = facts_from(texts[rank]);
+    if (other.empty() || other[0] != own[0]) {
+      throw Error(fmt::format("{}: process {} does not load it, but {}; every process loads the same checkpoints in the same order",
+                              checkpoint.str(), rank, other.empty() || other[0].first != what ? "none" : other[0].second));
+    }
+    if (other.size() == 1) continue;
+    const std::string text = fmt::format("process {}: {}", rank, other[1].second);
+    if (other[1].first == damaged) throw DamagedCheckpoint(text);
+    throw Error(text);
+  }
 }
 
 }  // namespace tenon::train

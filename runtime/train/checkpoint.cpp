@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <filesystem>
 #include <map>
+#include <set>
+#include <utility>
 
 #include <tenon/model.h>
 
@@ -12,6 +15,7 @@
 #include "io/safetensors_file.h"
 #include "platform/file.h"
 #include "platform/path.h"
+#include "train/agreement.h"
 #include "train/checkpoint_file.h"
 #include "train/checkpoint_folder.h"
 #include "train/loss_scale.h"
@@ -96,10 +100,18 @@ void expect_loss(const train::CheckpointFile& checkpoint, const train::ModelSetu
                           saved.empty() ? "" : "compile it with the function of that loss before, for no file has it, or "));
 }
 
-/// Loads one checkpoint. On an error the model is unchanged, or only built.
-Model::Position load_checkpoint(Model::State& s, const train::CheckpointFile& checkpoint, Model::Load what) {
-  train::SavedProgress progress = checkpoint.progress;
-  const Safetensors file = train::read_weights(checkpoint);
+/// What a process has read of a checkpoint.
+struct LoadedCheckpoint {
+  train::SavedProgress progress;
+  std::vector<NamedTensor> values, sharded;
+  bool has_sharded = false;  ///< whether the file has sharded state, of this process or of another one
+};
+
+/// Reads what this process needs of one checkpoint: of sharded optimizer state that of its own ranks. The model is unchanged, or only
+/// built.
+LoadedCheckpoint read_checkpoint(Model::State& s, const train::CheckpointFile& checkpoint, Model::Load what) {
+  LoadedCheckpoint loaded{.progress = checkpoint.progress, .values = {}, .sharded = {}};
+  train::CheckpointWeights file(checkpoint);
   // Check everything before changing anything.
   const auto misfit = [&](const std::string& reason) {
     throw Error(fmt::format("{}: belongs to another model: {}; use the model.yaml that it was saved with{}", checkpoint.file, reason,
@@ -126,58 +138,94 @@ Model::Position load_checkpoint(Model::State& s, const train::CheckpointFile& ch
     misfit(fmt::format("key 'sample': {} does not fit the first layers: {}", shown, error.what()));
   }
   const bool all = what == Model::Load::all;
-  std::vector<const NamedTensor*> taken;
+  std::set<std::string> wanted;
   std::map<std::string, std::pair<DType, Shape>> expected = s.parameters.types(all);
+  std::map<std::string, int> owners;  // processes, by the name of sharded state
+  if (all && s.setup.shards_optimizer()) {
+    for (const auto& [name, rank] : s.parameters.owners_of_state()) owners[name] = rank / s.setup.device_count();
+  }
+  const int process = s.setup.processes == nullptr ? 0 : s.setup.processes->rank();
   bool has_state = false;
-  for (const NamedTensor& stored : file.tensors) {
+  const auto type_of = [](DType dtype, const Shape& shape) { return name_of(dtype) + shape.str(); };
+  for (const io::TensorEntry& stored : file.entries()) {
     if (stored.name.starts_with("callback/")) {
-      for (auto& [key, state] : progress.callbacks) {
-        const std::string prefix = train::callback_prefix(key);
-        if (stored.name.starts_with(prefix)) state.tensors.push_back({stored.name.substr(prefix.size()), stored.tensor});
-      }
+      if (all) wanted.insert(stored.name);
       continue;
     }
     if (!all && is_training_state(stored.name)) continue;
     if (train::is_loss_scale(stored.name)) {  // the checkpoint may have been saved with another precision
       if (!s.setup.scales_loss()) continue;
       expected[stored.name] = {stored.name == train::loss_scale_name ? DType::f32 : DType::i64, Shape{}};
-      taken.push_back(&stored);
+      wanted.insert(stored.name);
       continue;
     }
     has_state = has_state || is_training_state(stored.name);
     if (!expected.contains(stored.name)) {
-      misfit(fmt::format("it has a parameter '{}' {}, which this model does not have", stored.name, stored.tensor.str()));
+      misfit(fmt::format("it has a parameter '{}' {}, which this model does not have", stored.name, type_of(stored.dtype, stored.shape)));
     }
-    taken.push_back(&stored);
+    loaded.has_sharded = loaded.has_sharded || s.setup.shards(stored.name);
+    const auto owner = owners.find(stored.name);
+    if (owner == owners.end() || owner->second == process) wanted.insert(stored.name);
   }
   for (const auto& [name, type] : expected) {
-    const Tensor* stored = file.find(name);
-    const std::string own = name_of(type.first) + type.second.str();
+    const io::TensorEntry* stored = file.find(name);
+    const std::string own = type_of(type.first, type.second);
     if (stored == nullptr) {
-      if (is_training_state(name) && !has_state && progress.step == 0) continue;  // saved before the first step: the state is zero
+      if (is_training_state(name) && !has_state && checkpoint.progress.step == 0) continue;  // saved before the first step: it is zero
       misfit(fmt::format("it does not have parameter '{}' {}", name, own));
     }
-    if (stored->dtype() != type.first || !(stored->shape() == type.second)) {
-      misfit(fmt::format("expected parameter '{}' {}, got {}", name, own, stored->str()));
+    if (stored->dtype != type.first || !(stored->shape == type.second)) {
+      misfit(fmt::format("expected parameter '{}' {}, got {}", name, own, type_of(stored->dtype, stored->shape)));
     }
   }
   if (const char* own = name_of(s.setup.options.optimizer.kind); all && checkpoint.optimizer != own) {
     misfit(fmt::format("it was trained with optimizer {}, this run uses {}", checkpoint.optimizer, own));
   }
   if (all) expect_loss(checkpoint, s.setup);
+  for (NamedTensor& stored : file.read([&](const std::string& name) { return wanted.contains(name); })) {
+    if (!stored.name.starts_with("callback/")) {
+      (s.setup.shards(stored.name) ? loaded.sharded : loaded.values).push_back(std::move(stored));
+      continue;
+    }
+    for (auto& [key, state] : loaded.progress.callbacks) {
+      const std::string prefix = train::callback_prefix(key);
+      if (stored.name.starts_with(prefix)) state.tensors.push_back({stored.name.substr(prefix.size()), stored.tensor});
+    }
+  }
+  return loaded;
+}
+
+/// Loads one checkpoint. On an error the model is unchanged, or only built. Processes with shards of the optimizer state all call it.
+Model::Position load_checkpoint(Model::State& s, const train::CheckpointFile& checkpoint, Model::Load what) {
+  const bool all = what == Model::Load::all;
+  const bool reads_part = all && s.setup.processes != nullptr && s.setup.shards_optimizer();
+  LoadedCheckpoint loaded;
+  std::exception_ptr failure;
+  try {
+    loaded = read_checkpoint(s, checkpoint, what);
+  } catch (const std::exception&) {
+    failure = std::current_exception();
+  }
+  // Each process has checked a part: they take this checkpoint if none has found damage.
+  if (reads_part) train::agree_on_checkpoint(*s.setup.processes, checkpoint, failure);
+  if (failure != nullptr) std::rethrow_exception(failure);
   if (all) {
     s.parameters.make_optimizer_state();
     s.parameters.reset_loss_scale();
   }
-  std::map<std::string, Tensor> sharded;
-  for (const NamedTensor* stored : taken) {
-    const bool is_sharded = s.setup.shards_optimizer() && is_training_state(stored->name) && !train::is_loss_scale(stored->name);
-    if (is_sharded) sharded.emplace(stored->name, stored->tensor.to_host());
-    if (!is_sharded) s.parameters.store()->set(stored->name, stored->tensor);
-  }
+  for (const NamedTensor& stored : loaded.values) s.parameters.store()->set(stored.name, stored.tensor);
+  const train::SavedProgress& progress = loaded.progress;
   const Model::Position position{progress.epoch, progress.batch, checkpoint.seed, checkpoint.file, progress.step};
-  if (all) s.progress.resume(std::move(progress));
+  if (all) s.progress.resume(std::move(loaded.progress));
+  std::map<std::string, Tensor> sharded;
+  for (NamedTensor& stored : loaded.sharded) sharded.emplace(std::move(stored.name), std::move(stored.tensor));
   if (!sharded.empty()) s.give_optimizer_state(std::move(sharded));
+  if (reads_part) {  // no process has it all
+    s.gathered_state.clear();
+    s.gathered_step = -1;
+    s.loaded_state.reset();
+    if (loaded.has_sharded) s.loaded_state = checkpoint;
+  }
   return position;
 }
 
@@ -195,7 +243,7 @@ Model::Position Model::load(const std::string& checkpoint, Load what) {
 }
 
 std::string newest_checkpoint(const std::string& folder) {
-  return train::take_newest(folder, [](const train::CheckpointFile& checkpoint) { static_cast<void>(train::read_weights(checkpoint)); });
+  return train::take_newest(folder, train::check_weights);
 }
 
 }  // namespace tenon

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string_view>
@@ -20,7 +21,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view first_line = "format: tenon-checkpoint-2\n", any_version = "format: tenon-checkpoint";
+constexpr std::string_view first_line = "format: tenon-checkpoint-3\n", any_version = "format: tenon-checkpoint";
+/// The version before has one checksum of all weights.
+constexpr std::string_view first_line_2 = "format: tenon-checkpoint-2\n";
 constexpr std::string_view last_line = "checksum: ";
 constexpr std::int64_t max_count = std::int64_t{1} << 40;  ///< of steps, epochs, batches: far beyond any use, far below overflow
 
@@ -88,6 +91,12 @@ std::string optional_lines(const CheckpointFile& checkpoint) {
   return text;
 }
 
+/// The checksums of the weights.
+std::string checksum_lines(const io::FileChecksum& checksum) {
+  if (!checksum.has_parts) return fmt::format("weights_crc32: {}\n", checksum.crc32);
+  return fmt::format("weights_header_crc32: {}\nweights_tensors_crc32: [{}]\n", checksum.header_crc32, fmt::join(checksum.tensors, ", "));
+}
+
 /// The shape of an only input, or a map of shapes.
 std::string samples_text(const std::map<std::string, std::vector<std::int64_t>>& samples) {
   std::string text;
@@ -119,7 +128,7 @@ bool is_checkpoint_file(const std::string& path) {
 
 CheckpointFile read_checkpoint_file(const std::string& path) {
   const std::string text = content_of(path);
-  if (!text.starts_with(first_line)) fail_format(path, text);
+  if (!text.starts_with(first_line) && !text.starts_with(first_line_2)) fail_format(path, text);
   const std::size_t end = text.rfind(last_line);
   if (end == std::string::npos || text.substr(end) != checksum_line(std::string_view(text).substr(0, end)))
     throw DamagedCheckpoint(path + ": damaged: its last line is not the checksum of those before it");
@@ -137,7 +146,15 @@ CheckpointFile read_checkpoint_file(const std::string& path) {
   progress.run = section.require_value("run", "the identity of a run").as_text();
   checkpoint.weights = section.require_value("weights", "a file name").as_path();
   checkpoint.checksum.size_bytes = section.require<std::uint64_t>("weights_size_bytes", "a size in bytes");
-  checkpoint.checksum.crc32 = section.require<std::uint32_t>("weights_crc32", "a checksum");
+  checkpoint.checksum.has_parts = text.starts_with(first_line);
+  if (checkpoint.checksum.has_parts) {
+    checkpoint.checksum.header_crc32 = section.require<std::uint32_t>("weights_header_crc32", "a checksum");
+    for (const yaml::Value& tensor : section.require_value("weights_tensors_crc32", "a checksum for each tensor").items())
+      checkpoint.checksum.tensors.push_back(
+          static_cast<std::uint32_t>(tensor.as_integer({.lowest = 0, .highest = std::numeric_limits<std::uint32_t>::max()})));
+  } else {
+    checkpoint.checksum.crc32 = section.require<std::uint32_t>("weights_crc32", "a checksum");
+  }
   checkpoint.optimizer = section.get("optimizer", "");
   checkpoint.custom_loss = section.get("custom_loss", "");
   progress.step = section.require<std::int64_t>("step", "a step number", count);
@@ -177,11 +194,10 @@ CheckpointFile read_checkpoint_file(const std::string& path) {
 std::string checkpoint_text(const CheckpointFile& c) {
   const SavedProgress& progress = c.progress;
   const std::string text = fmt::format(
-      "{}model: {}\nrun: {}\nweights: {}\nweights_size_bytes: {}\nweights_crc32: {}\nsample: {}\noptimizer: {}\nepoch: {}\nstep: {}\n"
-      "seed: {}\n{}",
-      first_line, quoted(c.model), quoted(progress.run), quoted(platform::text_of(platform::path_of(c.weights).filename())),
-      c.checksum.size_bytes, c.checksum.crc32, samples_text(c.samples), c.optimizer, progress.epoch, progress.step, c.seed,
-      optional_lines(c));
+      "{}model: {}\nrun: {}\nweights: {}\nweights_size_bytes: {}\n{}sample: {}\noptimizer: {}\nepoch: {}\nstep: {}\nseed: {}\n{}",
+      c.checksum.has_parts ? first_line : first_line_2, quoted(c.model), quoted(progress.run),
+      quoted(platform::text_of(platform::path_of(c.weights).filename())), c.checksum.size_bytes, checksum_lines(c.checksum),
+      samples_text(c.samples), c.optimizer, progress.epoch, progress.step, c.seed, optional_lines(c));
   return text + checksum_line(text);
 }
 

@@ -24,7 +24,7 @@ struct CheckpointFile {
   std::string file;           ///< its path; not part of the text
   std::string model;          ///< the name of the definition
   std::string weights;        ///< path of the safetensors file; its name in the text
-  io::FileChecksum checksum;  ///< of the weights
+  io::FileChecksum checksum;  ///< of the weights, in parts unless an earlier version wrote them
   std::string optimizer;
   std::string custom_loss;                                   ///< its name; empty: a loss of the library
   std::map<std::string, std::vector<std::int64_t>> samples;  ///< shapes by input; of an only one under any name

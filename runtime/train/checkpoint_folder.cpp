@@ -15,7 +15,6 @@
 #include <utility>
 
 #include "core/log.h"
-#include "io/safetensors_file.h"
 #include "platform/file.h"
 #include "platform/file_facts.h"
 #include "platform/folder.h"
@@ -109,7 +108,7 @@ std::shared_ptr<io::LockFile> lock(const std::string& folder, const std::string&
 
 bool is_damaged(const CheckpointFile& checkpoint) {
   try {
-    static_cast<void>(read_weights(checkpoint));
+    check_weights(checkpoint);
     return false;
   } catch (const DamagedCheckpoint&) {
     return true;
@@ -120,12 +119,40 @@ constexpr const char* other_folder = "set checkpoint.directory (in C++ Checkpoin
 
 }  // namespace
 
-Safetensors read_weights(const CheckpointFile& checkpoint) {
+CheckpointWeights::CheckpointWeights(const CheckpointFile& checkpoint) : checkpoint_(checkpoint) {
+  guarded([&] { file_.emplace(checkpoint.weights, checkpoint.checksum); });
+}
+
+void CheckpointWeights::guarded(const std::function<void()>& read) const {
   try {
-    return io::read_safetensors(checkpoint.weights, checkpoint.checksum);
+    read();
   } catch (const Error& error) {
-    throw DamagedCheckpoint(fmt::format("{}: its weights: {}", checkpoint.file, error.what()));
+    throw DamagedCheckpoint(fmt::format("{}: its weights: {}", checkpoint_.file, error.what()));
   }
+}
+
+const std::vector<io::TensorEntry>& CheckpointWeights::entries() const {
+  return file_->header().tensors;
+}
+
+const io::TensorEntry* CheckpointWeights::find(const std::string& name) const {
+  const auto found = std::ranges::find(entries(), name, &io::TensorEntry::name);
+  return found == entries().end() ? nullptr : &*found;
+}
+
+std::vector<NamedTensor> CheckpointWeights::read(const std::function<bool(const std::string& name)>& is_wanted) {
+  std::vector<NamedTensor> tensors;
+  guarded([&] { tensors = file_->read(is_wanted); });
+  log::debug("{}: read {} of {} bytes", checkpoint_.weights, file_->read_size_bytes(), file_->size_bytes());
+  return tensors;
+}
+
+void CheckpointWeights::check() {
+  guarded([&] { file_->check(); });
+}
+
+void check_weights(const CheckpointFile& checkpoint) {
+  CheckpointWeights(checkpoint).check();
 }
 
 std::string take_newest(const std::string& folder, const std::function<void(const CheckpointFile&)>& take) {

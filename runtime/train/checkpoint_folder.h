@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include <tenon/safetensors.h>
 
 #include "io/lock_file.h"
+#include "io/safetensors_file.h"
 #include "train/checkpoint_file.h"
 
 namespace tenon::train {
@@ -28,8 +30,28 @@ bool has_checkpoints(const std::string& folder);
 /// True if the YAML file of a checkpoint is there and is not one of this run, or cannot be read.
 bool is_of_another_run(const std::string& file, const std::string& run);
 
-/// Errors  DamagedCheckpoint: the weights are missing or not those that were saved.
-Safetensors read_weights(const CheckpointFile& checkpoint);
+/// The weights of a checkpoint, of which only what is asked for is read and checked. Keeps a reference to the checkpoint.
+/// Errors  DamagedCheckpoint: they are missing, or what is read is not what was saved.
+class CheckpointWeights {
+ public:
+  explicit CheckpointWeights(const CheckpointFile& checkpoint);
+
+  const std::vector<io::TensorEntry>& entries() const;
+  /// The entry of that name, or null.
+  const io::TensorEntry* find(const std::string& name) const;
+  /// The tensors whose names are wanted.
+  std::vector<NamedTensor> read(const std::function<bool(const std::string& name)>& is_wanted);
+  /// Checks all of them.
+  void check();
+
+ private:
+  void guarded(const std::function<void()>& read) const;
+
+  const CheckpointFile& checkpoint_;
+  std::optional<io::SafetensorsFile> file_;
+};
+/// CheckpointWeights::check.
+void check_weights(const CheckpointFile& checkpoint);
 
 /// The folder that a fit writes its checkpoints to, locked against other processes and against other runs of this one.
 class CheckpointFolder {

@@ -15,6 +15,7 @@
 #include "exec/placement.h"
 #include "platform/path.h"
 #include "train/binding.h"
+#include "train/checkpoint_folder.h"
 #include "train/head.h"
 #include "train/model_state.h"
 #include "train/optimizers.h"
@@ -134,6 +135,12 @@ std::map<std::string, Tensor> Model::State::optimizer_state_to_save() {
   if (!setup.shards_optimizer() || !parameters.has_optimizer_state() || parameters.owners_of_state().empty()) return {};
   if (setup.processes == nullptr) return gather_optimizer_state();
   if (setup.processes->rank() == 0 && gathered_step == progress.saved().step) return gathered_state;
+  if (setup.processes->rank() == 0 && loaded_state) {
+    std::map<std::string, Tensor> state;
+    for (NamedTensor& stored : train::CheckpointWeights(*loaded_state).read([&](const std::string& name) { return setup.shards(name); }))
+      state.emplace(std::move(stored.name), std::move(stored.tensor));
+    return state;
+  }
   throw Error(
       "save: the optimizer state is sharded over processes (parallel.shard), and process 0 has all of it at the end of an epoch and after "
       "fit; save the model then, on process 0");
@@ -143,6 +150,7 @@ void Model::State::give_optimizer_state(std::map<std::string, Tensor> values) {
   parameters.give_optimizer_state(values);
   parameters.make_optimizer_state();
   if (replicas != nullptr) replicas->give_optimizer_state(values);
+  loaded_state.reset();
   if (setup.processes == nullptr) return;
   gathered_state = std::move(values);
   gathered_step = progress.saved().step;

@@ -227,6 +227,10 @@ Shards ModelSetup::shards_of(const std::vector<ParameterSpec>& learned) const {
   return {balanced_owners(learned, rank_count()), rank()};
 }
 
+bool ModelSetup::shards(const std::string& name) const {
+  return shards_optimizer() && is_training_state(name) && !is_loss_scale(name);
+}
+
 std::function<std::pair<std::int64_t, std::int64_t>(std::int64_t samples)> ModelSetup::part_of_batches() const {
   if (processes == nullptr) return nullptr;
   return [this](std::int64_t samples) {

@@ -102,6 +102,8 @@ struct ModelSetup {
   /// The shards of the optimizer state of these parameters, which all learn.
   Shards shards_of(const std::vector<ParameterSpec>& learned) const;
   bool shards_optimizer() const { return options.parallel.shard_optimizer; }
+  /// Whether each rank has this training state for its own parameters only.
+  bool shards(const std::string& name) const;
   /// Whether batches are shared among ranks.
   bool shares_batches() const { return group != nullptr || processes != nullptr; }
   /// BatchOptions::part of this process; null: it reads whole batches.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 
 #include "core/state_of.h"
 #include "layers/definition.h"
+#include "train/checkpoint_file.h"
 #include "train/feed.h"
 #include "train/fit_session.h"
 #include "train/model_setup.h"
@@ -50,6 +52,8 @@ struct Model::State {
   /// of them needs.
   std::map<std::string, Tensor> gathered_state;
   std::int64_t gathered_step = -1;
+  /// The checkpoint that has the state of all ranks, while no step has followed: each process has read that of its own.
+  std::optional<train::CheckpointFile> loaded_state;
   bool training = false;  ///< the mode of forward
   // Values that change each step are inputs of the programs, so that a captured plan can be replayed.
   Tensor key = Tensor::zeros(DType::u64, {2});

@@ -110,6 +110,7 @@ void Model::State::set_step_inputs() {
 bool Model::State::finish_step(const std::vector<Tensor>& results) {
   progress.finish_step();
   gathered_state.clear();  // it is of an earlier step now
+  loaded_state.reset();
   if (!setup.scales_loss()) return true;
   const auto outcome = static_cast<train::StepOutcome>(static_cast<int>(scalar_of(results.back())));
   if (outcome != train::StepOutcome::exhausted) return outcome == train::StepOutcome::taken;

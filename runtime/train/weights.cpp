@@ -74,9 +74,8 @@ std::vector<NameRule> rules_of(const WeightsFile& file) {
 }
 
 std::vector<NamedTensor> weights_of(const train::CheckpointFile& checkpoint) {
-  Safetensors file = train::read_weights(checkpoint);
-  std::erase_if(file.tensors, [](const NamedTensor& t) { return is_training_state(t.name) || t.name.starts_with("callback/"); });
-  return std::move(file.tensors);
+  const auto is_weight = [](const std::string& name) { return !is_training_state(name) && !name.starts_with("callback/"); };
+  return train::CheckpointWeights(checkpoint).read(is_weight);
 }
 
 }  // namespace

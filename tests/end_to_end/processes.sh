@@ -22,6 +22,22 @@ b = b[int(sys.argv[1]):]
 if len(a) != len(b) or len(a) < 2 or any(abs(x - y) > 1e-5 for x, y in zip(a, b)): sys.exit(f"{a} and {b} differ")' "$@"
 }
 
+# reads_parts <processes> <log>: each process has read the checkpoint once, and not the whole of it.
+reads_parts() {
+  python3 -c 'import re, sys
+count, log = int(sys.argv[1]), open(sys.argv[2]).read()
+reads = [tuple(map(int, found)) for found in re.findall(r"safetensors: read (\d+) of (\d+) bytes", log)]
+if len(reads) != count or not all(part < whole for part, whole in reads): sys.exit(f"{reads} of {count} processes")' "$@"
+}
+# damage <file> <tensor>: inverts a bit of the tensor.
+damage() {
+  python3 -c 'import json, sys
+data = bytearray(open(sys.argv[1], "rb").read())
+length = int.from_bytes(data[:8], "little")
+data[8 + length + json.loads(data[8 : 8 + length])[sys.argv[2]]["data_offsets"][0]] ^= 1
+open(sys.argv[1], "wb").write(data)' "$@"
+}
+
 expect 0 'test: loss: ' "${run[@]}" --json "$work/one.jsonl" --set checkpoint.directory="$work/one" --set checkpoint.keep=0
 for count in 1 2 3 4; do
   expect 0 'test: loss: ' timeout 60 "${mpi[@]}" -n $count "${run[@]}" "${data[@]}" --json "$work/$count.jsonl" \
@@ -60,6 +76,24 @@ expect 0 'Resuming from' timeout 60 "${mpi[@]}" -n 2 "${run[@]}" "${data[@]}" "$
   --set resume="$work/sharded/epoch-000001.yaml" --set checkpoint.directory="$work/sharded_two"
 expect 0 '' after 1 "$work/resumed.jsonl" "$work/whole.jsonl"
 expect 0 'Resuming from' "${run[@]}" "${adam[@]}" --set resume="$work/sharded_two/epoch-000002.yaml" --set epochs=3
+# Each process reads the state of its own parameters only, of a checkpoint that another number of processes may have written.
+for count in 2 3; do
+  expect 0 'Resuming from' env TENON_LOG=debug timeout 60 "${mpi[@]}" -n $count "${run[@]}" "${data[@]}" "${adam[@]}" "${shard[@]}" \
+    --set resume="$work/sharded/epoch-000001.yaml" --json "$work/resumed.jsonl" --set checkpoint.directory="$work/sharded_$count"
+  mv "$work/out" "$work/read"
+  expect 0 '' reads_parts $count "$work/read"
+  expect 0 '' after 1 "$work/resumed.jsonl" "$work/whole.jsonl"
+done
+expect_same "$work/sharded_2/epoch-000002.safetensors" "$work/sharded/epoch-000002.safetensors"
+# A checkpoint whose damage one process finds is taken by none.
+mkdir "$work/damaged"
+cp "$work"/sharded/* "$work/damaged"
+damage "$work/damaged/epoch-000002.safetensors" optimizer/dense_1/kernel/m
+again=(timeout 60 "${mpi[@]}" -n 2 "${run[@]}" "${data[@]}" "${adam[@]}" "${shard[@]}")
+expect 1 'damaged: tensor "optimizer/dense_1/kernel/m"' "${again[@]}" --set resume="$work/damaged/epoch-000002.yaml"
+expect 0 "process 1: $work/damaged/epoch-000002.yaml: its weights: " "${again[@]}" --set resume=auto --set checkpoint.directory="$work/damaged" \
+  --json "$work/resumed.jsonl"
+expect 0 '' after 1 "$work/resumed.jsonl" "$work/whole.jsonl"
 # More processes than parameters: some have no optimizer state of their own.
 expect 0 'test: loss: ' timeout 60 "${mpi[@]}" -n 3 "$tenon" train "$source/models/linear_regression/train.yaml" --set parallel.mode=data "${adam[@]}" \
   "${shard[@]}" --set epochs=2 --set checkpoint.directory="$work/few"

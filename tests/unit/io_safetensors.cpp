@@ -2,10 +2,14 @@
 // Safetensors files: round trips, the bytes of the format, and malicious files.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include <tenon/safetensors.h>
 
+#include "io/safetensors_file.h"
 #include "temporary_folder.h"
 
 using namespace tenon;
@@ -216,4 +220,69 @@ TEST_CASE_FIXTURE(InFolder, "safetensors: a file cut at any byte is rejected") {
   save_safetensors(folder.file("whole"), {{"w", Tensor::of<float>({1, 2, 3}, {3})}, {"b", Tensor::scalar(1.0f)}});
   const std::string whole = folder.read("whole");
   for (std::size_t size = 0; size < whole.size(); ++size) CHECK(refusal_of(whole.substr(0, size)) != "no error");
+}
+
+TEST_CASE_FIXTURE(InFolder, "safetensors: of a file with checksums what is wanted is read and checked, and nothing else") {
+  const std::string path = folder.file("parts.safetensors");
+  const std::vector<NamedTensor> tensors{{"a", Tensor::full(DType::f32, {1000}, 1)},
+                                         {"none", Tensor::zeros(DType::f32, {0})},
+                                         {"flag", Tensor::zeros(DType::boolean, {5})},
+                                         {"b", Tensor::full(DType::f64, {300}, 2)}};
+  const io::FileChecksum checksum = io::write_safetensors(path, tensors, {});
+  CHECK(checksum.has_parts);
+  REQUIRE(checksum.tensors.size() == 4);
+  const std::string whole = folder.read("parts.safetensors");
+  const auto read = [&](const std::vector<std::string>& names) {
+    io::SafetensorsFile file(path, checksum);
+    const auto found = file.read([&](const std::string& name) { return std::ranges::find(names, name) != names.end(); });
+    return std::pair(found, file.read_size_bytes());
+  };
+  const auto damage = [&](std::size_t at) {
+    std::string bytes = whole;
+    bytes[at] = static_cast<char>(bytes[at] ^ 1);
+    folder.write("parts.safetensors", bytes);
+  };
+  // The data begins with the widest elements: b, then a.
+  const std::size_t data = whole.size() - 300 * 8 - 1000 * 4 - 5;
+  const auto all = read({"a", "none", "flag", "b"});
+  REQUIRE(all.first.size() == 4);
+  for (std::size_t i = 0; i < 4; ++i) CHECK((all.first[i].name == tensors[i].name && same(all.first[i].tensor, tensors[i].tensor)));
+  CHECK(all.second == whole.size());
+  CHECK(read({"a"}).second == data + 4000);
+  CHECK(read({"none"}).second == data);
+  CHECK(read({"nothing"}).first.empty());
+  {
+    io::SafetensorsFile file(path, checksum);  // in any order
+    CHECK(same(file.read([](const std::string& name) { return name == "a"; })[0].tensor, tensors[0].tensor));
+    CHECK(same(file.read([](const std::string& name) { return name == "b"; })[0].tensor, tensors[3].tensor));
+    file.check();
+  }
+
+  damage(data + 10);  // of b
+  CHECK(same(read({"a"}).first[0].tensor, tensors[0].tensor));
+  CHECK_ERROR_CONTAINS(path + ": damaged: tensor \"b\": expected content of CRC-32 ", read({"a", "b"}));
+  CHECK_ERROR_CONTAINS("damaged: tensor \"b\"", io::SafetensorsFile(path, checksum).check());
+  damage(data + 300 * 8 + 4000);  // of flag
+  CHECK_ERROR_CONTAINS("damaged: tensor \"flag\"", read({"flag"}));
+  for (std::size_t at = 0; at < data; ++at) {
+    damage(at);
+    CHECK_ERROR_CONTAINS(path + ": ", read({"a"}));
+  }
+  folder.write("parts.safetensors", whole + "x");
+  CHECK_ERROR_CONTAINS("damaged: expected ", read({"a"}));
+
+  // One checksum of all, as earlier versions have it: everything is read.
+  io::Crc32 of_all;
+  of_all.add(whole.data(), whole.size());
+  io::FileChecksum one;
+  one.size_bytes = whole.size();
+  one.crc32 = of_all.value();
+  folder.write("parts.safetensors", whole);
+  io::SafetensorsFile file(path, one);
+  const std::vector<NamedTensor> only = file.read([](const std::string& name) { return name == "a"; });
+  REQUIRE(only.size() == 1);
+  CHECK(same(only[0].tensor, tensors[0].tensor));
+  CHECK(file.read_size_bytes() == whole.size());
+  damage(data + 10);
+  CHECK_ERROR_CONTAINS(path + ": damaged: expected content of CRC-32 ", io::SafetensorsFile(path, one).check());
 }

@@ -87,7 +87,7 @@ TEST_CASE_FIXTURE(InFolder, "checkpoint: missing, damaged and foreign files are 
   fs::remove(tensors);
   CHECK_ERROR_CONTAINS("good.safetensors: file not found", model.load(folder.path() + "/good.yaml"));
   folder.write("other.yaml", "format: something-else\n");
-  CHECK_ERROR_CONTAINS("is not a checkpoint: expected a YAML file that begins with 'format: tenon-checkpoint-2'",
+  CHECK_ERROR_CONTAINS("is not a checkpoint: expected a YAML file that begins with 'format: tenon-checkpoint-3'",
                        model.load(folder.path() + "/other.yaml"));
 }
 

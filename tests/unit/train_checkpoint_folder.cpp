@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Folders of checkpoints: whose they are, which is the newest, what is removed, and what damage does.
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <functional>
@@ -151,7 +152,8 @@ TEST_CASE_FIXTURE(WithModels, "checkpoint: a damaged one is an error if it is na
   Model saved = model();
   fit(saved, 3, {.keep = 0});
   damage("epoch-000003.safetensors", fs::file_size(folder.file("epoch-000003.safetensors")) - 1);
-  CHECK_ERROR_CONTAINS("epoch-000003.safetensors: damaged: expected content of CRC-32", model().load(folder.file("epoch-000003.yaml")));
+  CHECK_ERROR_CONTAINS("epoch-000003.safetensors: damaged: tensor \"dense/kernel\": expected content of CRC-32",
+                       model().load(folder.file("epoch-000003.yaml")));
   Model other = model();
   std::string text = logged([&] { CHECK(other.load(folder.path()).file == folder.file("epoch-000002.yaml")); });
   CHECK_MESSAGE((contains(text, "epoch-000003.yaml: its weights: ") &&
@@ -166,6 +168,47 @@ TEST_CASE_FIXTURE(WithModels, "checkpoint: a damaged one is an error if it is na
   for (const char* name : {"epoch-000001.safetensors", "epoch-000002.safetensors"}) fs::resize_file(folder.file(name), 10);
   CHECK_ERROR_CONTAINS("every checkpoint is damaged", newest_checkpoint(folder.path()));
   CHECK_ERROR_CONTAINS("epoch-000002.yaml", model().load(folder.path()));
+}
+
+TEST_CASE_FIXTURE(WithModels, "checkpoint: weights are loaded without the optimizer state, which is not read") {
+  CompileOptions adam;
+  adam.optimizer.kind = OptimizerDefinition::Kind::adam;
+  Model saved = compiled(context, {layers::Dense{1}}, adam);
+  saved.fit(data);
+  saved.save(folder.path(), "c");
+  const std::string whole = folder.read("c.safetensors");
+  const train::CheckpointFile checkpoint = train::read_checkpoint_file(folder.file("c.yaml"));
+  const train::CheckpointWeights file(checkpoint);
+  const std::size_t data_begin = whole.size() - std::ranges::max(file.entries(), {}, &io::TensorEntry::end).end;
+  damage("c.safetensors", data_begin + file.find("optimizer/dense/kernel/m")->begin);
+  Model other = compiled(context, {layers::Dense{1}}, adam);
+  CHECK_ERROR_CONTAINS("damaged: tensor \"optimizer/dense/kernel/m\"", other.load(folder.file("c.yaml")));
+  other.load(folder.file("c.yaml"), Model::Load::weights);
+  const auto is_weight = [](const std::string& name, const Tensor&) { return !is_training_state(name); };
+  CHECK(weights(other, is_weight) == weights(saved, is_weight));
+  CHECK(load_weights_file(folder.file("c.yaml")).size() == 2);
+  CHECK_ERROR_CONTAINS("every checkpoint is damaged", newest_checkpoint(folder.path()));
+}
+
+TEST_CASE_FIXTURE(WithModels, "checkpoint: one of the version before, with one checksum of its weights, is read") {
+  Model saved = model();
+  saved.fit(data);
+  saved.save(folder.path(), "c");
+  train::CheckpointFile checkpoint = train::read_checkpoint_file(folder.file("c.yaml"));
+  CHECK(checkpoint.checksum.tensors.size() == 2);
+  const std::string bytes = folder.read("c.safetensors");
+  io::Crc32 of_all;
+  of_all.add(bytes.data(), bytes.size());
+  checkpoint.checksum.has_parts = false;
+  checkpoint.checksum.crc32 = of_all.value();
+  folder.write("c.yaml", train::checkpoint_text(checkpoint));
+  CHECK(folder.read("c.yaml").starts_with("format: tenon-checkpoint-2\n"));
+  Model other = model();
+  other.load(folder.file("c.yaml"));
+  CHECK(weights(other) == weights(saved));
+  CHECK(newest() == "c.yaml");
+  damage("c.safetensors", bytes.size() - 1);
+  CHECK_ERROR_CONTAINS("damaged: expected content of CRC-32", other.load(folder.file("c.yaml"), Model::Load::weights));
 }
 
 TEST_CASE_FIXTURE(WithModels, "checkpoint folder: folders and other files are no checkpoints") {
