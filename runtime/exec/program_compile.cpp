@@ -569,7 +569,11 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
   if (std::ranges::any_of(devices, [](const DevicePointer& device) { return device->records(); })) {
     const std::string reason = why_not_replayed(state.config.capture);
     report.replay = reason.empty() ? "from the third run at the same addresses on" : "never: " + reason;
-    if (reason.empty()) replay = std::make_unique<exec::Replay>(devices.front());
+    if (reason.empty()) {
+      if (!collectives.empty()) report.replay += ", between its collectives";
+      divide_into_segments();
+      replay = std::make_unique<exec::Replay>(devices.front());
+    }
   }
   if (state.config.log_device_placement) {
     name_kernels();

@@ -70,6 +70,12 @@ struct Program::State {
     std::uint32_t source, destination;  ///< slots
     std::uint64_t size;
   };
+  /// What a replayed run submits at once: copies and plans between two collectives, or waits for them.
+  struct Segment {
+    std::size_t begin = 0, end = 0;       ///< of `parts`; a collective ends it, as its last one, of which the copies belong to it
+    std::uint32_t wait = 0;               ///< how many of `collectives` have to be finished before it
+    std::optional<std::size_t> recorded;  ///< the piece of the recording; empty: it has neither copies nor plans
+  };
   /// A graph input on a device that reads it.
   struct InputUse {
     std::size_t input;
@@ -121,6 +127,7 @@ struct Program::State {
   std::size_t submitted = 0;        ///< parts of this run submitted to their devices
   std::shared_ptr<exec::TraceRecorder> trace;
   std::unique_ptr<exec::Replay> replay;  ///< null: every run is executed
+  std::vector<Segment> segments;         ///< of a replayed run; the copies in `after` belong to the last one
   exec::ErrorText error;
   std::atomic<bool> running = false;  ///< a thread is in run()
 
@@ -149,14 +156,15 @@ struct Program::State {
   void expect_values() const;
   void execute(const RunOptions& options);
   void run_parts(std::uint64_t epoch, bool traced, exec::RunContext& context);
-  bool run_recorded(std::uint64_t epoch, bool traced);
+  bool run_recorded(std::uint64_t epoch, bool traced, exec::RunContext& context);
+  void divide_into_segments();
   /// Chooses, with the other ranks, whether the collectives are those of the devices.
   void choose_group();
   void begin(Collective& collective);
   /// Waits for the first `count` collectives.
   void finish_collectives(std::size_t count);
   [[noreturn]] void cancel(const std::string& where);
-  void enqueue_partitions(std::uint64_t epoch, tenon_stream* stream);
+  void enqueue_segment(const Segment& segment, std::uint64_t epoch, tenon_stream* stream);
   tenon_bindings bind(Part& part, std::uint64_t epoch, const tenon_run* run);
   void run_prologue(const RunOptions& options);
   /// The epoch in which one of these parameters or of those of the prologue changed last.

@@ -22,16 +22,18 @@ constexpr int max_wasted = 4;
 
 Replay::~Replay() {
   if (!device_->in_its_process()) return;
-  for (Entry& entry : entries_) {
-    if (entry.capture != nullptr) device_->table.capture->destroy(entry.capture);
-  }
+  for (Entry& entry : entries_) destroy(entry);
   if (stream_ != nullptr) device_->table.stream_destroy(stream_);
 }
 
+void Replay::destroy(Entry& entry) {
+  for (tenon_capture* const capture : entry.captures) device_->table.capture->destroy(capture);
+  entry.captures.clear();
+}
+
 void Replay::drop(Entry& entry) {
-  if (entry.capture == nullptr) return;
-  device_->table.capture->destroy(entry.capture);
-  entry.capture = nullptr;
+  if (entry.captures.empty()) return;
+  destroy(entry);
   wasted_ = entry.replays > 1 ? 0 : wasted_ + 1;
   entry.replays = 0;
 }
@@ -63,7 +65,7 @@ Replay::Action Replay::next(std::span<const std::uint64_t> addresses, std::uint6
     drop(entry);
     wasted_ = 0;  // it was not the addresses that changed
   }
-  if (entry.capture != nullptr) {
+  if (!entry.captures.empty()) {
     if (packs_ == Packs::no || entry.epoch == parameters_epoch) return Action::replay;
     drop(entry);
   }
@@ -82,26 +84,33 @@ void Replay::executed(std::uint64_t parameters_epoch) {
   executed_epoch_ = parameters_epoch;
 }
 
-bool Replay::record(std::uint64_t parameters_epoch, const std::function<void(tenon_stream*)>& submit) {
+bool Replay::record(std::uint64_t parameters_epoch, std::size_t pieces,
+                    const std::function<void(std::size_t piece, tenon_stream*)>& submit) {
   const tenon_capture_table& table = *device_->table.capture;
   const bool new_epoch = executed_epoch_ != parameters_epoch;
   ErrorText error;
-  tenon_capture* capture = nullptr;
+  Entry& entry = entries_.front();
   bool open = false;
   try {
     if (stream_ == nullptr) {
       const tenon_status made = device_->table.stream_create(device_->handle, nullptr, &stream_, error);
       check_made(made, error, stream_ != nullptr, "stream_create", "a stream for recordings");
     }
-    check(table.begin(stream_, error), error, "cannot begin a recording");
-    open = true;
-    submit(stream_);
-    open = false;
-    const tenon_status ended = table.end(stream_, &capture, error);
-    check_made(ended, error, capture != nullptr, "capture.end", "cannot end a recording");
+    for (std::size_t piece = 0; piece < pieces; ++piece) {
+      check(table.begin(stream_, error), error, "cannot begin a recording");
+      open = true;
+      submit(piece, stream_);
+      open = false;
+      tenon_capture* capture = nullptr;
+      const tenon_status ended = table.end(stream_, &capture, error);
+      check_made(ended, error, capture != nullptr, "capture.end", "cannot end a recording");
+      entry.captures.push_back(capture);
+    }
   } catch (const Error& refusal) {
     ErrorText ignored;
+    tenon_capture* capture = nullptr;
     if (open && table.end(stream_, &capture, ignored) == TENON_OK) table.destroy(capture);
+    destroy(entry);
     if (refusal.status() == Status::unsupported && new_epoch && packs_ == Packs::unknown) {
       packs_ = Packs::yes;
     } else {
@@ -113,23 +122,22 @@ bool Replay::record(std::uint64_t parameters_epoch, const std::function<void(ten
     return false;
   }
   if (new_epoch) packs_ = Packs::no;
-  Entry& entry = entries_.front();
-  entry.capture = capture;
   entry.epoch = parameters_epoch;
   ++records_;
   return true;
 }
 
-tenon_status Replay::replay(std::uint64_t execution_id, tenon_error* error) {
+tenon_status Replay::replay(std::size_t piece, std::uint64_t execution_id, tenon_error* error) {
   Entry& entry = entries_.front();
   const tenon_status status = [&] {
     const auto lock = device_->submission(device_->stream);
-    return device_->table.capture->replay(entry.capture, device_->stream, execution_id, error);
+    return device_->table.capture->replay(entry.captures[piece], device_->stream, execution_id, error);
   }();
   if (status != TENON_OK) {
     drop(entry);
     return status;
   }
+  if (piece + 1 < entry.captures.size()) return status;
   ++entry.replays;
   ++replays_;
   return status;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// exec/replay.h - records the repeated work of a program once and replays it as one launch.
+// exec/replay.h - records the repeated work of a program once and replays it as one launch, or as one between each two collectives.
 #pragma once
 
 #include <cstddef>
@@ -32,11 +32,12 @@ class Replay {
   Action next(std::span<const std::uint64_t> addresses, std::uint64_t parameters_epoch, bool measured);
   /// Notes that the run was executed, so that plans have packed the parameters of this epoch.
   void executed(std::uint64_t parameters_epoch);
-  /// Calls `submit`, which submits the run's work to the stream it gets, and records it for the addresses of next() without executing it.
-  /// False: the backend or `submit` failed, and the run must be executed.
-  bool record(std::uint64_t parameters_epoch, const std::function<void(tenon_stream*)>& submit);
-  /// Submits the recording for the addresses of next() to the device's stream. `execution_id`: of a measured run, else 0.
-  tenon_status replay(std::uint64_t execution_id, tenon_error* error);
+  /// Calls `submit` for each of the `pieces` of the run, at least one, which submits its work to the stream it gets; records them for the
+  /// addresses of next() without executing them. False: the backend or `submit` failed, and the run must be executed.
+  bool record(std::uint64_t parameters_epoch, std::size_t pieces, const std::function<void(std::size_t piece, tenon_stream*)>& submit);
+  /// Submits a piece of the recording for the addresses of next() to the device's stream; a run submits them in order. `execution_id`: of a
+  /// measured run, else 0.
+  tenon_status replay(std::size_t piece, std::uint64_t execution_id, tenon_error* error);
 
   std::uint64_t records() const { return records_; }
   std::uint64_t replays() const { return replays_; }
@@ -50,13 +51,14 @@ class Replay {
     bool measured = false;    ///< the recording, or the one to be made, measures its kernels
     std::size_t executions = 0;
     std::uint64_t replays = 0;
-    tenon_capture* capture = nullptr;
+    std::vector<tenon_capture*> captures;  ///< of the pieces; empty: there is no recording
   };
   /// Plans that pack parameters must be executed, not replayed, after these have changed. The plugin ABI does not tell which plans do, so
   /// recordings are attempted under an epoch that was never executed: packing plans reject it, all others accept it.
   enum class Packs { unknown, no, yes };
 
   Entry& entry_of(std::span<const std::uint64_t> addresses);
+  void destroy(Entry& entry);
   void drop(Entry& entry);
   void stop(std::string reason);
 

@@ -2,11 +2,15 @@
 // Errors of asynchronous devices: they are reported by the next synchronization and name op and node.
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <cstring>
 #include <future>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <thread>
+#include <utility>
 
 #include <tenon/trace.h>
 
@@ -71,6 +75,44 @@ struct Single : WrappedBackend<Single> {
   static void alter(tenon_backend_table& table) {
     table.plan_execute = execute;
     table.copy = copy;
+    table.capture = nullptr;
+  }
+};
+
+/// The reference backend under the name `shared`: two threads wait for its stream at the same time, and the first failure since the last
+/// report is reported to one of them.
+struct Shared : WrappedBackend<Shared> {
+  static constexpr const char* name = "shared";
+  static inline std::mutex mutex;  ///< guards the members below
+  static inline std::condition_variable changed;
+  static inline int waiting = 0;  ///< calls of stream_synchronize since it was set to 0
+  static inline tenon_status failure = TENON_OK;
+  static inline std::uint64_t node_id = 0;
+  static inline std::string text;
+
+  static tenon_status execute(tenon_plan* plan, const tenon_bindings* bindings, std::uint64_t workspace, tenon_stream* stream,
+                              tenon_error* error) {
+    const tenon_status status = real->table().plan_execute(plan, bindings, workspace, stream, error);
+    const std::lock_guard lock(mutex);
+    if (status == TENON_OK || failure != TENON_OK) return TENON_OK;
+    failure = status;
+    node_id = error->node_id;
+    text = error->text;
+    return TENON_OK;
+  }
+  static tenon_status synchronize(tenon_stream*, tenon_error* error) {
+    std::unique_lock lock(mutex);
+    ++waiting;
+    changed.notify_all();
+    changed.wait_for(lock, std::chrono::seconds(10), [] { return waiting >= 2; });
+    if (failure == TENON_OK) return TENON_OK;
+    error->node_id = node_id;
+    std::snprintf(error->text, error->text_capacity, "%s", text.c_str());
+    return std::exchange(failure, TENON_OK);
+  }
+  static void alter(tenon_backend_table& table) {
+    table.plan_execute = execute;
+    table.stream_synchronize = synchronize;
     table.capture = nullptr;
   }
 };
@@ -182,6 +224,34 @@ TEST_CASE("asynchronous errors: a failure of another program is not attributed t
   CHECK(contains(text, "label 7 at index 1"));
   CHECK(contains(text, "; it is a failure of another program on this device"));
   CHECK_FALSE(contains(text, "node '"));
+}
+
+TEST_CASE("asynchronous errors: of two threads that wait for one failure of their device, one gets it, and both go on") {
+  const Context context(test_config());
+  Shared::add_to(context);
+  Program failing(context, labelled("shared:0", "shared:0")), other(context, labelled("shared:0", "shared:0"));
+  int named = 0;
+  for (int round = 0; round < 20; ++round) {
+    CAPTURE(round);
+    {
+      const std::lock_guard lock(Shared::mutex);
+      Shared::waiting = 0;
+    }
+    std::future<std::string> of_other = std::async(std::launch::async, [&] { return message_of([&] { other.run({scores, labels(2)}); }); });
+    const std::string own = message_of([&] { failing.run({scores, labels(7)}); }), others = of_other.get();
+    CHECK((own == "no error") != (others == "no error"));
+    if (own != "no error") {
+      ++named;
+      CHECK_MESSAGE(contains(own, "device 'shared:0', node 'head/softmax_cross_entropy' (SoftmaxCrossEntropyLoss): "), own);
+    } else {
+      CHECK_MESSAGE(contains(others, "label 7 at index 1"), others);
+      CHECK_MESSAGE(contains(others, "; it is a failure of another program on this device"), others);
+    }
+    const std::lock_guard lock(Shared::mutex);
+    Shared::waiting = 2;
+  }
+  MESSAGE("the thread whose program failed got ", named, " of 20 failures");
+  for (Program* program : {&failing, &other}) CHECK(floats(program->run({scores, labels(2)})[0])[0] == doctest::Approx(1.0 / 3));
 }
 
 TEST_CASE("streams: programs and copies of two threads take turns to submit to the stream of their device") {

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs on a device with capture: what is recorded and when, results of replays, and when runs are executed anyway.
+#include <algorithm>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <thread>
+#include <utility>
 
+#include <tenon/communicator.h>
 #include <tenon/trace.h>
 
 #include "core/log.h"
@@ -393,6 +398,75 @@ TEST_CASE_FIXTURE(OnTape, "replay: copies within the device are part of the reco
   for (int run = 0; run < 7; ++run) program.run(std::initializer_list<Tensor>{});
   CHECK(floats(program.parameters()->get("a")) == Floats{2, 2});
   CHECK(floats(program.parameters()->get("b")) == Floats{1, 1});
+}
+
+/// Two ranks, one of them on the tape: each has collectives between its plans.
+struct Ranks {
+  explicit Ranks(const Context& context) {
+    for (int r = 0; r < 2; ++r) {
+      Graph graph;
+      const Value x = graph.input("x", DType::f32, {2});
+      const Value sum = ops::all_reduce({ops::neg(x + x)})[0];
+      const Value again = ops::all_reduce({ops::relu(sum * sum) + x})[0];
+      graph.output("y", ops::neg(again));
+      graph.output("own", ops::relu(x));
+      graph.output("sent", ops::broadcast({ops::relu(ops::neg(x))}, 1)[0]);
+      programs.push_back(std::make_unique<Program>(
+          context, graph, ProgramOptions{.device = r == 0 ? "tape:0" : "reference:0", .communicator = ranks[static_cast<std::size_t>(r)]}));
+    }
+  }
+  /// The results of the rank on the tape and the errors of both.
+  std::pair<std::vector<Floats>, std::vector<std::string>> run(float a, float b, const RunOptions& options = {}) {
+    std::vector<std::string> errors(2);
+    std::vector<Floats> results;
+    std::thread other([&] { errors[1] = message_of([&] { programs[1]->run({pair(b, b)}); }); });
+    errors[0] = message_of([&] {
+      for (const Tensor& result : programs[0]->run({pair(a, a)}, options)) results.push_back(floats(result));
+    });
+    other.join();
+    return {results, errors};
+  }
+  void check(float a, float b) {
+    const auto [results, errors] = run(a, b);
+    for (const std::string& error : errors) REQUIRE(error == "no error");
+    const float sum = -2 * a - 2 * b, again = 2 * sum * sum + a + b;
+    CHECK(results[0] == Floats{-again, -again});
+    CHECK(results[1] == Floats{std::max(a, 0.0f), std::max(a, 0.0f)});
+    CHECK(results[2] == Floats{std::max(-b, 0.0f), std::max(-b, 0.0f)});
+  }
+  std::vector<std::shared_ptr<Communicator>> ranks = local_communicators(2);
+  std::vector<std::unique_ptr<Program>> programs;
+};
+
+TEST_CASE_FIXTURE(OnTape, "replay: collectives are executed between the pieces of a recording; each rank replays by itself") {
+  Ranks both(context);
+  for (int run = 1; run <= 6; ++run) both.check(static_cast<float>(run), 1 - static_cast<float>(run));
+  const PlacementReport& report = both.programs[0]->placement();
+  CHECK(report.replay == "from the third run at the same addresses on, between its collectives");
+  CHECK(report.records == 1);
+  CHECK(report.replays == 4);
+  CHECK(tape.recorded >= 3);  // before, between and after the two sums
+  CHECK(tape.replayed == 4 * tape.recorded);
+  CHECK(both.programs[1]->placement().replay.empty());
+}
+
+TEST_CASE_FIXTURE(OnTape, "replay: a rank whose recording fails executes, and the others do not notice") {
+  Ranks both(context);
+  tape.fail_end = true;
+  for (int run = 1; run <= 4; ++run) both.check(static_cast<float>(run), 2);
+  CHECK(tape.live == 0);
+  CHECK(both.programs[0]->placement().replays == 0);
+  CHECK(contains(both.programs[0]->placement().replay, "no longer: cannot end a recording"));
+}
+
+TEST_CASE_FIXTURE(OnTape, "replay: a replay that fails between collectives ends the ranks with its reason") {
+  Ranks both(context);
+  for (int run = 1; run <= 4; ++run) both.check(1, 2);
+  tape.fail_replay = true;
+  const auto [results, errors] = both.run(1, 2);
+  CHECK_MESSAGE(contains(errors[0], "the tape does not turn"), errors[0]);
+  CHECK_MESSAGE(contains(errors[1], "rank 0 ended the group: "), errors[1]);
+  tape.fail_replay = false;
 }
 
 #ifndef TENON_MALLOC_IS_TAKEN

@@ -128,6 +128,32 @@ TEST_CASE("gpu collectives: models trained on several devices have the losses of
   const std::vector<double> two = test::losses_of(gpu_config(), layers, optimizer, steps, 20, parallel);
   CHECK(test::largest_difference(one, two) < 1e-5);
   CHECK(test::losses_of(gpu_config(), layers, optimizer, steps, 20, parallel) == two);
+  // Steps from the third on have been replayed between their sums.
+  Config executed = gpu_config();
+  executed.capture = Capture::off;
+  CHECK(test::losses_of(executed, layers, optimizer, steps, 20, parallel) == two);
+}
+
+TEST_CASE("gpu collectives: repeated runs are replayed between the collectives") {
+  const int count = std::min(gpus(2), 2);
+  if (count == 0) return;
+  const Context context(gpu_config());
+  const Summing summing(context, {"cuda:0", "cuda:1"});
+  for (int round = 1; round <= 5; ++round) {
+    std::vector<float> squares(2);
+    const std::vector<std::string> errors = on_ranks(2, [&](std::size_t r) {
+      const Tensor x = Tensor::full(DType::f32, {1000}, static_cast<double>(round) + static_cast<double>(r));
+      squares[r] = summing.programs[r]->run({x})[0].to_host().data<float>()[999];
+    });
+    for (const std::string& error : errors) REQUIRE(error == "no error");
+    const auto a = static_cast<float>(round), b = a + 1;
+    for (const float square : squares) CHECK(square == -(a * a + b * b));
+  }
+  for (const auto& program : summing.programs) {
+    CHECK(program->placement().reduced_by == "cuda");
+    CHECK(program->placement().records == 1);
+    CHECK(program->placement().replays == 3);
+  }
 }
 
 }  // namespace

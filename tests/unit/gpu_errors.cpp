@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Errors on a GPU: detected late, reported by name, and the process continues.
+#include <string>
+#include <thread>
+#include <vector>
+
 #include "gpu_testing.h"
 
 namespace tenon {
@@ -26,6 +30,23 @@ TEST_CASE("gpu: an index out of range is reported with node, index and position,
   CHECK_MESSAGE(contains(text, "gather: index 7 at position 1 is out of range [-5, 5)"), text);
   CHECK_MESSAGE(contains(text, "(Gather)"), text);
   CHECK(floats(program.run(std::vector<Tensor>{x, Tensor::of<std::int64_t>({1, -1, 0}, {3})})[0]) == std::vector<float>{-1, -1, -1});
+}
+
+TEST_CASE("gpu: of two threads that wait for a device, one gets its fault, once, from executed and replayed runs") {
+  const Context context(gpu_config());
+  Program failing(context, picked(), {.device = "cuda:0"}), other(context, picked(), {.device = "cuda:0"});
+  const std::vector<Tensor> good{Tensor::of<float>({0, 0, 0, 0, 0}, {5}), Tensor::of<std::int64_t>({1, -1, 0}, {3})};
+  const std::vector<Tensor> bad{good[0], Tensor::of<std::int64_t>({1, 7, 0}, {3})};
+  for (int round = 0; round < 12; ++round) {
+    CAPTURE(round);
+    std::string of_other;
+    std::thread thread([&] { of_other = message_of([&] { other.run(good); }); });
+    const std::string own = message_of([&] { failing.run(bad); });
+    thread.join();
+    CHECK((own == "no error") != (of_other == "no error"));
+    CHECK_MESSAGE(contains(own + of_other, "gather: index 7 at position 1 is out of range [-5, 5)"), own, "; ", of_other);
+  }
+  for (Program* program : {&failing, &other}) CHECK(floats(program->run(good)[0]) == std::vector<float>{-1, -1, -1});
 }
 
 TEST_CASE("gpu: an integer divided by zero is an error") {

@@ -65,5 +65,34 @@ TEST_CASE("replay: with gradients accumulated over batches the programs of a bat
   CHECK(executed.weights == replayed.weights);
 }
 
+TEST_CASE("replay: steps of data parallelism are replayed between their sums, sharded or not, with the same bits") {
+  const auto data = generate_digits({.count = 120});
+  const auto train_ranks = [&](Capture capture, bool sharded) {
+    Config config = test_config();
+    config.capture = capture;
+    config.seed = 7;
+    const Context context = with_reel(config);
+    Model model({layers::Flatten{}, layers::Dense{12, Activation::relu}, layers::Dense{10, Activation::softmax}});
+    CompileOptions options;
+    options.loss.loss = Loss::sparse_categorical_crossentropy;
+    options.parallel = {.devices = {"reel:0", "reference:0"}, .bucket_mb = 0.0005, .shard_optimizer = sharded};
+    model.compile(context, options);
+    std::pair<History, std::vector<float>> trained;
+    trained.first = model.fit(data, {.batch_size = 20, .epochs = 2, .workers = 0});
+    trained.second = floats(model.parameters().get("dense/kernel").to_host());
+    return trained;
+  };
+  for (const bool sharded : {false, true}) {
+    CAPTURE(sharded);
+    const auto executed = train_ranks(Capture::off, sharded);
+    CHECK(Reel::recorded == 0);
+    const auto replayed = train_ranks(Capture::automatic, sharded);
+    CHECK(Reel::recorded >= 2);  // at least a piece before and one after the sum
+    CHECK(Reel::replayed == 10 * Reel::recorded);
+    for (std::size_t epoch = 0; epoch < 2; ++epoch) CHECK(executed.first[epoch].logs == replayed.first[epoch].logs);
+    CHECK(executed.second == replayed.second);
+  }
+}
+
 }  // namespace
 }  // namespace tenon::test
