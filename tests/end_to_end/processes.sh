@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# processes.sh <tenon> <source directory> <mpirun> [number of kills]: processes that mpirun starts train as one process does, and end together.
-tenon=$1 source=$2 mpirun=$3 kills=${4:-5}
+# processes.sh <tenon> <source directory> <mpirun> <ranks> [number of kills]: processes that mpirun starts train as one process does, and end
+# together.
+tenon=$1 source=$2 mpirun=$3 ranks=$4 kills=${5:-5}
 . "$(dirname "$0")/expect.sh"
 [ -n "$mpirun" ] || skip "mpirun is not installed: tools/setup"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -99,6 +100,11 @@ expect 0 'test: loss: ' timeout 60 "${mpi[@]}" -n 3 "$tenon" train "$source/mode
   "${shard[@]}" --set epochs=2 --set checkpoint.directory="$work/few"
 expect 1 "parallel.shard: 'optimizer' divides the optimizer state among ranks; expected at least 2 devices or processes, got 1" \
   "${run[@]}" --set 'parallel={mode: data, transport: mpi, shard: optimizer}'
+
+# Compiled again, for another number of ranks too, and saved before the first step after a load.
+for count in 2 3; do
+  expect 0 "ranks: the same bits" timeout 60 "${mpi[@]}" -n $count "$ranks" "$work/ranks_$count"
+done
 
 # A batch with fewer samples than there are processes.
 expect 0 'test: loss: ' timeout 60 "${mpi[@]}" -n 3 "${run[@]}" "${data[@]}" --set data.train_count=5 --set batch_size=2 --json "$work/few.jsonl"
