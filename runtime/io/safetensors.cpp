@@ -204,10 +204,10 @@ void SafetensorsFile::read_tensor(std::size_t in_order, Tensor& out_tensor) {
   check_bools(path_, entry, out_tensor);
 }
 
-std::vector<NamedTensor> SafetensorsFile::read(const std::function<bool(const std::string& name)>& is_wanted) {
+std::vector<NamedTensor> SafetensorsFile::read(const std::function<bool(const std::string& name)>& is_requested) {
   std::vector<NamedTensor> tensors;
   for (const TensorEntry& entry : header_.tensors)
-    tensors.push_back({entry.name, is_wanted(entry.name) || !expected_.has_parts ? Tensor::empty(entry.dtype, entry.shape) : Tensor()});
+    tensors.push_back({entry.name, is_requested(entry.name) || !expected_.has_parts ? Tensor::empty(entry.dtype, entry.shape) : Tensor()});
   if (expected_.has_parts) {
     for (std::size_t k = 0; k < by_offset_.size(); ++k) {
       if (Tensor& tensor = tensors[by_offset_[k]].tensor; tensor.defined()) read_tensor(k, tensor);
@@ -222,7 +222,7 @@ std::vector<NamedTensor> SafetensorsFile::read(const std::function<bool(const st
     expect_checksum(path_ + ": damaged", expected_.crc32, checksum.value());
     for (std::size_t i = 0; i < tensors.size(); ++i) check_bools(path_, header_.tensors[i], tensors[i].tensor);
   }
-  std::erase_if(tensors, [&](const NamedTensor& t) { return !t.tensor.defined() || !is_wanted(t.name); });
+  std::erase_if(tensors, [&](const NamedTensor& t) { return !t.tensor.defined() || !is_requested(t.name); });
   return tensors;
 }
 

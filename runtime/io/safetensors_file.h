@@ -29,7 +29,7 @@ class SafetensorsFile {
 
   const SafetensorsHeader& header() const { return header_; }
   /// The tensors whose names are wanted, in the order of the header.
-  std::vector<NamedTensor> read(const std::function<bool(const std::string& name)>& is_wanted);
+  std::vector<NamedTensor> read(const std::function<bool(const std::string& name)>& is_requested);
   /// Reads all tensors and drops them.
   void check();
   /// So far.

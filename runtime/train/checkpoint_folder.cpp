@@ -140,9 +140,9 @@ const io::TensorEntry* CheckpointWeights::find(const std::string& name) const {
   return found == entries().end() ? nullptr : &*found;
 }
 
-std::vector<NamedTensor> CheckpointWeights::read(const std::function<bool(const std::string& name)>& is_wanted) {
+std::vector<NamedTensor> CheckpointWeights::read(const std::function<bool(const std::string& name)>& is_requested) {
   std::vector<NamedTensor> tensors;
-  guarded([&] { tensors = file_->read(is_wanted); });
+  guarded([&] { tensors = file_->read(is_requested); });
   log::debug("{}: read {} of {} bytes", checkpoint_.weights, file_->read_size_bytes(), file_->size_bytes());
   return tensors;
 }

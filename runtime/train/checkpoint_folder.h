@@ -40,7 +40,7 @@ class CheckpointWeights {
   /// The entry of that name, or null.
   const io::TensorEntry* find(const std::string& name) const;
   /// The tensors whose names are wanted.
-  std::vector<NamedTensor> read(const std::function<bool(const std::string& name)>& is_wanted);
+  std::vector<NamedTensor> read(const std::function<bool(const std::string& name)>& is_requested);
   /// Checks all of them.
   void check();
 
