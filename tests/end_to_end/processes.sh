@@ -90,11 +90,16 @@ expect_same "$work/sharded_2/epoch-000002.safetensors" "$work/sharded/epoch-0000
 mkdir "$work/damaged"
 cp "$work"/sharded/* "$work/damaged"
 damage "$work/damaged/epoch-000002.safetensors" optimizer/dense_1/kernel/m
-again=(timeout 60 "${mpi[@]}" -n 2 "${run[@]}" "${data[@]}" "${adam[@]}" "${shard[@]}")
+shards=("${run[@]}" "${data[@]}" "${adam[@]}" "${shard[@]}")
+again=(timeout 60 "${mpi[@]}" -n 2 "${shards[@]}")
 expect 1 'damaged: tensor "optimizer/dense_1/kernel/m"' "${again[@]}" --set resume="$work/damaged/epoch-000002.yaml"
 expect 0 "process 1: $work/damaged/epoch-000002.yaml: its weights: " "${again[@]}" --set resume=auto --set checkpoint.directory="$work/damaged" \
   --json "$work/resumed.jsonl"
 expect 0 '' after 1 "$work/resumed.jsonl" "$work/whole.jsonl"
+expect 1 ' does not load it, but epoch-00000' timeout 60 "${mpi[@]}" -n 1 "${shards[@]}" --set resume="$work/sharded/epoch-000001.yaml" : \
+  -n 1 "${shards[@]}" --set resume="$work/sharded/epoch-000002.yaml"
+expect 1 ' does not load it, but none' timeout 60 "${mpi[@]}" -n 1 "${shards[@]}" --set resume="$work/sharded/epoch-000001.yaml" : \
+  -n 1 "${shards[@]}"
 # More processes than parameters: some have no optimizer state of their own.
 expect 0 'test: loss: ' timeout 60 "${mpi[@]}" -n 3 "$tenon" train "$source/models/linear_regression/train.yaml" --set parallel.mode=data "${adam[@]}" \
   "${shard[@]}" --set epochs=2 --set checkpoint.directory="$work/few"
