@@ -237,8 +237,18 @@ TEST_CASE("asynchronous errors: of two threads that wait for one failure of thei
       const std::lock_guard lock(Shared::mutex);
       Shared::waiting = 0;
     }
-    std::future<std::string> of_other = std::async(std::launch::async, [&] { return message_of([&] { other.run({scores, labels(2)}); }); });
-    const std::string own = message_of([&] { failing.run({scores, labels(7)}); }), others = of_other.get();
+    const auto fail = [&] { return message_of([&] { failing.run({scores, labels(7)}); }); };
+    const auto succeed = [&] { return message_of([&] { other.run({scores, labels(2)}); }); };
+    std::string own, others;
+    if (round % 2 == 0) {
+      std::future<std::string> later = std::async(std::launch::async, succeed);
+      own = fail();
+      others = later.get();
+    } else {
+      std::future<std::string> later = std::async(std::launch::async, fail);
+      others = succeed();
+      own = later.get();
+    }
     CHECK((own == "no error") != (others == "no error"));
     if (own != "no error") {
       ++named;
