@@ -66,7 +66,7 @@ void multiply(Stream& stream, const Product<T>& p);
 template <class T>
 bool large_product(Stream& stream, const Product<T>& p) {
   const std::int64_t m = p.c.view.m, n = p.c.view.n, k = p.a.view.n;
-  if (m * n * k < min_multiplications || clblast(stream.device().host) == nullptr) return false;
+  if (!worth_clblast(m, n, k, 1) || clblast(stream.device().host) == nullptr) return false;
   Product<T> q = p;
   q.alpha = on_host(stream, p.alpha);
   q.beta = on_host(stream, p.beta);

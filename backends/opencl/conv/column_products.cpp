@@ -29,6 +29,53 @@ struct Sizes {
         y_elements(t.groups.filters * windows) {}
 };
 
+/// `Divisor` of conv/columns.cl: divides n < 2^31 by multiplication.
+/// Source  Granlund, Montgomery: Division by Invariant Integers using Multiplication (1994), theorem 4.2.
+struct Divisor {
+  std::uint32_t factor = 0, shift = 0;
+
+  explicit Divisor(std::int64_t by) {  // by at least 1
+    while (std::int64_t{1} << shift < by) ++shift;
+    factor = static_cast<std::uint32_t>(
+        (((std::uint64_t{1} << shift) - static_cast<std::uint64_t>(by)) << 32) / static_cast<std::uint64_t>(by) + 1);
+  }
+};
+
+/// `Columns` of conv/columns.cl.
+struct Columns {
+  std::int32_t channels, lines, taps, windows, elements, down, across;
+  std::int32_t size[2], kernel_rows, kernel_columns, stride[2], dilation[2], before[2];
+  Divisor by_lines, by_taps, by_windows, by_elements, by_channels, by_across, by_columns, by_kernel_columns, by_stride[2];
+
+  explicit Columns(const ConvTerms& t) : Columns(t.windows, t.groups.channels) {}
+
+ private:
+  static std::int32_t narrow(std::int64_t x) { return static_cast<std::int32_t>(x); }
+  Columns(const Windows& w, std::int64_t all_channels)
+      : channels(narrow(all_channels)),
+        lines(narrow(all_channels * w.taps())),
+        taps(narrow(w.taps())),
+        windows(narrow(w.windows())),
+        elements(narrow(w.elements())),
+        down(narrow(w.count[0])),
+        across(narrow(w.count[1])),
+        size{narrow(w.size[0]), narrow(w.size[1])},
+        kernel_rows(narrow(w.kernel[0])),
+        kernel_columns(narrow(w.kernel[1])),
+        stride{narrow(w.stride[0]), narrow(w.stride[1])},
+        dilation{narrow(w.dilation[0]), narrow(w.dilation[1])},
+        before{narrow(w.before[0]), narrow(w.before[1])},
+        by_lines(lines),
+        by_taps(taps),
+        by_windows(windows),
+        by_elements(elements),
+        by_channels(channels),
+        by_across(across),
+        by_columns(size[1]),
+        by_kernel_columns(kernel_columns),
+        by_stride{Divisor(stride[0]), Divisor(stride[1])} {}
+};
+
 /// Whether an image is its own matrix of columns.
 bool is_pointwise(const Windows& w) {
   for (int d = 0; d < 2; ++d) {
@@ -78,9 +125,8 @@ void make_columns(const sdk::Call& call, const ConvTerms& terms, std::int64_t im
   const Sizes sizes(terms);
   const std::int64_t count = images * sizes.all_lines * sizes.windows;
   Launch(call, sources::columns, "columns", types<T>())
-      .value(terms.windows)
+      .value(Columns(terms))
       .value(static_cast<std::int32_t>(count))
-      .value(static_cast<std::int32_t>(terms.groups.channels))
       .value(line_stride)
       .value(image_stride)
       .address(columns)
@@ -119,8 +165,8 @@ bool by_products(const ConvTerms& terms) {
   const Sizes sizes(terms);
   const std::int64_t groups = terms.groups.channels / std::max<std::int64_t>(terms.groups.group_channels, 1);
   if (terms.batch == 0 || groups < 1 || groups > max_groups) return false;
-  if (sizes.lines < 8 || terms.groups.group_filters < 8 || sizes.windows < 8) return false;
-  if (sizes.lines * terms.groups.group_filters * sizes.windows < min_multiplications) return false;
+  if (sizes.x_elements == 0 || sizes.lines < 8 || terms.groups.group_filters < 8 || sizes.windows < 8) return false;
+  if (!worth_clblast(terms.groups.group_filters, sizes.windows, sizes.lines, terms.batch)) return false;
   return sizes.all_lines * sizes.windows < int_limit && sizes.x_elements < int_limit && sizes.y_elements < int_limit;
 }
 
@@ -147,8 +193,8 @@ void conv_by_products(const sdk::Call& call, const ConvTerms& terms) {
     if (!call.has_input(2)) return;
     const std::int64_t count = images * sizes.y_elements;
     Launch launch(call, sources::columns, "add_bias", types<T>());
-    launch.value(static_cast<std::int32_t>(count)).value(static_cast<std::int32_t>(terms.groups.filters));
-    launch.value(static_cast<std::int32_t>(sizes.windows)).address(y).in(call, 2).over(count);
+    launch.value(Columns(terms)).value(static_cast<std::int32_t>(count)).value(static_cast<std::int32_t>(terms.groups.filters));
+    launch.address(y).in(call, 2).over(count);
   });
 }
 
@@ -166,8 +212,7 @@ void input_grad_by_products(const sdk::Call& call, const ConvTerms& terms) {
     if (in_place) return;
     const std::int64_t count = images * sizes.x_elements;
     Launch launch(call, sources::columns, "sum_columns", types<T>());
-    launch.value(terms.windows).value(static_cast<std::int32_t>(count)).value(static_cast<std::int32_t>(terms.groups.channels));
-    launch.address(dx).address(columns).in(call, 2).over(count);
+    launch.value(Columns(terms)).value(static_cast<std::int32_t>(count)).address(dx).address(columns).in(call, 2).over(count);
   });
 }
 

@@ -1,55 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
 // Images as matrices: a line for each channel and tap, a column for each window (conv/column_products.h).
-#define SIZES                                                                          \
-  const int across = (int)w.count[1], windows = (int)w.count[0] * across;              \
-  const int taps = (int)(w.kernel_size[0] * w.kernel_size[1]), right = (int)w.size[1]; \
-  const int elements = (int)w.size[0] * right;
+
+// kernel/divisor.h
+typedef struct {
+  uint factor, shift;
+} Divisor;
+static inline int quotient(int n, Divisor d) {
+  return (int)(((uint)((ulong)(uint)n * d.factor >> 32) + (uint)n) >> d.shift);
+}
+
+// conv/column_products.cpp
+typedef struct {
+  int channels, lines, taps, windows, elements, down, across;
+  int size[2], kernel_rows, kernel_columns, stride[2], dilation[2], before[2];
+  Divisor by_lines, by_taps, by_windows, by_elements, by_channels, by_across, by_columns, by_kernel_columns, by_stride[2];
+} Columns;
 
 // y[line * line_stride + n * image_stride + window] = x[n, c, place]; x (n, channels, size...), its images follow each other.
-kernel void columns(const Windows w, const int count, const int channels, const long line_stride, const long image_stride, BUFFER(T, y),
-                    BUFFER(T, x)) {
+kernel void columns(const Columns s, const int count, const long line_stride, const long image_stride, BUFFER(T, y), BUFFER(T, x)) {
   USE(T, y);
   USE(T, x);
   const int e = (int)get_global_id(0);
   if (e >= count) return;
-  SIZES
-  const int lines = channels * taps, row = e / windows, window = e - row * windows;
-  const int n = row / lines, line = row - n * lines, c = line / taps, tap = line - c * taps;
-  const int i = tap / (int)w.kernel_size[1], k = tap - i * (int)w.kernel_size[1], a = window / across, b = window - a * across;
-  const int r = a * (int)w.stride[0] - (int)w.before[0] + i * (int)w.dilation[0];
-  const int s = b * (int)w.stride[1] - (int)w.before[1] + k * (int)w.dilation[1];
-  const bool inside = r >= 0 && r < (int)w.size[0] && s >= 0 && s < right;
-  y[line * line_stride + n * image_stride + window] = inside ? x[(n * channels + c) * elements + r * right + s] : (T)0;
+  const int row = quotient(e, s.by_windows), window = e - row * s.windows, n = quotient(row, s.by_lines), line = row - n * s.lines;
+  const int c = quotient(line, s.by_taps), tap = line - c * s.taps;
+  const int i = quotient(tap, s.by_kernel_columns), k = tap - i * s.kernel_columns;
+  const int a = quotient(window, s.by_across), b = window - a * s.across;
+  const int r = a * s.stride[0] - s.before[0] + i * s.dilation[0], t = b * s.stride[1] - s.before[1] + k * s.dilation[1];
+  const bool inside = r >= 0 && r < s.size[0] && t >= 0 && t < s.size[1];
+  const T v = x[inside ? (n * s.channels + c) * s.elements + r * s.size[1] + t : 0];  // without a branch, so that compilers vectorise it
+  y[line * line_stride + n * image_stride + window] = inside ? v : (T)0;
 }
 
 // y[n, c, place] = bias[c] + the sum of x[n, line, window] over the windows and taps that are at this place.
-kernel void sum_columns(const Windows w, const int count, const int channels, BUFFER(T, y), BUFFER(T, x), BUFFER(T, bias)) {
+kernel void sum_columns(const Columns s, const int count, BUFFER(T, y), BUFFER(T, x), BUFFER(T, bias)) {
   USE(T, y);
   USE(T, x);
   USE(T, bias);
   const int e = (int)get_global_id(0);
   if (e >= count) return;
-  SIZES
-  const int plane = e / elements, at = e - plane * elements, r = at / right, s = at - r * right;
-  const global T *line = x + (long)plane * taps * windows;
-  T sum = bias ? bias[plane % channels] : 0;
-  for (int i = 0; i < (int)w.kernel_size[0]; ++i) {
-    const int down = r + (int)w.before[0] - i * (int)w.dilation[0], a = down / (int)w.stride[0];
-    for (int k = 0; k < (int)w.kernel_size[1]; ++k, line += windows) {
-      const int along = s + (int)w.before[1] - k * (int)w.dilation[1], b = along / (int)w.stride[1];
-      if (down < 0 || along < 0 || a >= (int)w.count[0] || b >= across) continue;
-      if (a * (int)w.stride[0] == down && b * (int)w.stride[1] == along) sum += line[a * across + b];
+  const int plane = quotient(e, s.by_elements), at = e - plane * s.elements;
+  const int r = quotient(at, s.by_columns), t = at - r * s.size[1];
+  const global T *line = x + (long)plane * s.taps * s.windows;
+  T sum = bias ? bias[plane - quotient(plane, s.by_channels) * s.channels] : 0;
+  for (int i = 0; i < s.kernel_rows; ++i, line += s.kernel_columns * s.windows) {
+    const int down = r + s.before[0] - i * s.dilation[0], a = quotient(down, s.by_stride[0]);
+    if (down < 0 || a >= s.down || a * s.stride[0] != down) continue;
+    for (int k = 0; k < s.kernel_columns; ++k) {
+      const int along = t + s.before[1] - k * s.dilation[1], b = quotient(along, s.by_stride[1]);
+      if (along >= 0 && b < s.across && b * s.stride[1] == along) sum += line[k * s.windows + a * s.across + b];
     }
   }
   y[e] = sum;
 }
 
 // y[n, c, place] += bias[c]
-kernel void add_bias(const int count, const int channels, const int elements, BUFFER(T, y), BUFFER(T, bias)) {
+kernel void add_bias(const Columns s, const int count, const int filters, BUFFER(T, y), BUFFER(T, bias)) {
   USE(T, y);
   USE(T, bias);
   const int e = (int)get_global_id(0);
-  if (e < count) y[e] += bias[e / elements % channels];
+  if (e < count) y[e] += bias[quotient(e, s.by_windows) % filters];
 }
 
 // y[e] = the sum of x[n, e] over the images n, added to y if it `adds`.

@@ -35,7 +35,7 @@ std::size_t size(std::int64_t value) {
 
 template <class T>
 bool clblast_gemm(Stream& stream, const ClblastGemm<T>& p) {
-  if (p.m * p.n * p.k < min_multiplications) return false;
+  if (!worth_clblast(p.m, p.n, p.k, p.batch)) return false;
   for (const auto* x : {&p.a, &p.b, &p.c}) {
     // Its offsets are in elements and its strides unsigned; its kernels compute indices in 32 bits.
     if (x->data.offset % sizeof(T) != 0 || x->stride < 0) return false;

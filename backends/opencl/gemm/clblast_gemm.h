@@ -9,8 +9,11 @@
 
 namespace tenon::opencl {
 
-/// Smaller products are one launch of our own kernels: CLBlast makes several. The limit is a guess, not measured.
-inline constexpr std::int64_t min_multiplications = 64 * 64 * 64;
+/// Whether a batch of products is large enough. Smaller ones are one launch of our own kernels: CLBlast makes several, and computes tiles.
+/// The limits are a guess, not measured.
+constexpr bool worth_clblast(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch) {
+  return m * n * k >= 16 * 16 * 16 && m * n * k * batch >= 64 * 64 * 64;
+}
 
 /// C = alpha op(A) op(B) + beta C for each entry of a batch. Sizes are at least 1.
 template <class T>

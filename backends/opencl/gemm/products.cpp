@@ -30,7 +30,7 @@ void simple_product(Stream& stream, const Product<T>& p) {
 template <class T>
 bool product_by_clblast(Stream& stream, const Product<T>& p) {
   const std::int64_t m = p.a_view.rows, n = p.b_view.columns, k = p.a_view.columns;
-  if (m * n * k < min_multiplications || p.batch.rank > 1) return false;
+  if (!worth_clblast(m, n, k, p.batch.count) || p.batch.rank > 1) return false;
   const auto a_layout = sdk::blas_layout(p.a_view), b_layout = sdk::blas_layout(p.b_view);
   if (!a_layout || !b_layout) return false;
   const Device& device = stream.device();
