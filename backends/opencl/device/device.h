@@ -69,7 +69,8 @@ class Device final : public sdk::Device {
   Programs& programs() { return *programs_; }
   /// Held while the arguments of a kernel are set and until it is enqueued: they belong to the kernel object.
   std::mutex submission;
-  bool clblast_called = false;  ///< guarded by `submission`
+  /// Multiplications from which on CLBlast lays out operands anew; -1 before its first call. Guarded by `submission`.
+  std::int64_t clblast_min_indirect = -1;
   /// Like opencl::check; also remembers that the device is lost.
   void check(cl_int error, const char* function);
 

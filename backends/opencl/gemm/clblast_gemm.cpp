@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <bit>
 #include <complex>
+#include <initializer_list>
 #include <limits>
 #include <mutex>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "device/process_guard.h"
 
@@ -31,6 +33,53 @@ std::size_t size(std::int64_t value) {
   return static_cast<std::size_t>(value);
 }
 
+/// Sets parameters of CLBlast's kernels: those that decide which of them runs, and on CPUs, where CLBlast takes the parameters of GPUs, the
+/// tiles. There a work-item is best a loop of its own, whose tile of 2 x 8 vectors stays in registers, without local memory, which is
+/// only a copy more. README.md has measurements. Returns the multiplications from which on CLBlast lays out operands anew before it
+/// multiplies; below, one kernel does it all.
+std::int64_t tune(const Clblast& library, const Device& device) {
+  const auto set = [&](const char* kernel, CLBlastPrecision precision,
+                       std::initializer_list<std::pair<const char*, std::size_t>> parameters) {
+    std::vector<const char*> names;
+    std::vector<std::size_t> values;
+    for (const auto& [name, value] : parameters) {
+      names.push_back(name);
+      values.push_back(value);
+    }
+    return library.CLBlastOverrideParameters(device.id(), kernel, precision, names.size(), names.data(), values.data()) == CLBlastSuccess;
+  };
+  const bool is_cpu = device.description().kind == TENON_DEVICE_CPU;
+  const std::size_t indirect = is_cpu ? 32 : 512;
+  bool known = true;
+  for (const auto precision :
+       {CLBlastPrecisionSingle, CLBlastPrecisionDouble, CLBlastPrecisionComplexSingle, CLBlastPrecisionComplexDouble}) {
+    known = set("GemmRoutine", precision, {{"XGEMM_MIN_INDIRECT_SIZE", indirect}}) && known;
+  }
+  for (const auto& [precision, fact] : {std::pair(CLBlastPrecisionSingle, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT),
+                                        std::pair(CLBlastPrecisionDouble, CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE)}) {
+    cl_uint width = 0;
+    if (!is_cpu || api().clGetDeviceInfo(device.id(), fact, sizeof width, &width, nullptr) != CL_SUCCESS || width == 0) continue;
+    set("Xgemm", precision,
+        {{"GEMMK", 0},
+         {"KREG", 1},
+         {"KWG", 16},
+         {"KWI", 1},
+         {"MDIMA", 1},
+         {"MDIMC", 1},
+         {"MWG", 2 * width},
+         {"NDIMB", 1},
+         {"NDIMC", 1},
+         {"NWG", 8},
+         {"SA", 0},
+         {"SB", 0},
+         {"STRM", 0},
+         {"STRN", 0},
+         {"VWM", width},
+         {"VWN", 1}});
+  }
+  return known ? static_cast<std::int64_t>(indirect * indirect * indirect) : 0;
+}
+
 }  // namespace
 
 template <class T>
@@ -51,17 +100,24 @@ bool clblast_gemm(Stream& stream, const ClblastGemm<T>& p) {
   cl_command_queue queue = stream.queue();
   const std::lock_guard lock(device.submission);  // its kernels are shared by the threads too
   std::optional<ProcessGuard> guard;              // it compiles at its first call
-  if (!device.clblast_called) guard.emplace();
-  device.clblast_called = true;
-  if (p.batch == 1) {
-    check(gemm(p.layout, p.a.trans, p.b.trans, m, n, k, scalar(p.alpha), p.a.data.buffer, at(p.a), size(p.a.ld), p.b.data.buffer, at(p.b),
-               size(p.b.ld), scalar(p.beta), p.c.data.buffer, at(p.c), size(p.c.ld), &queue, nullptr),
-          "CLBlast's gemm");
-  } else {
+  if (device.clblast_min_indirect < 0) {
+    guard.emplace();
+    device.clblast_min_indirect = tune(*library, device);
+  }
+  // From there on CLBlast's batched products (1.5.3) take an operand that needs no new layout to begin at 0 and its entries to follow each
+  // other, whatever the offset and the stride.
+  if (p.batch > 1 && p.m * p.n * p.k < device.clblast_min_indirect) {
     check(gemm_strided_batched(p.layout, p.a.trans, p.b.trans, m, n, k, scalar(p.alpha), p.a.data.buffer, at(p.a), size(p.a.ld),
                                size(p.a.stride), p.b.data.buffer, at(p.b), size(p.b.ld), size(p.b.stride), scalar(p.beta), p.c.data.buffer,
                                at(p.c), size(p.c.ld), size(p.c.stride), size(p.batch), &queue, nullptr),
           "CLBlast's gemm_strided_batched");
+    return true;
+  }
+  for (std::int64_t entry = 0; entry < p.batch; ++entry) {
+    const auto begin = [&](const auto& x) { return at(x) + size(entry * x.stride); };
+    check(gemm(p.layout, p.a.trans, p.b.trans, m, n, k, scalar(p.alpha), p.a.data.buffer, begin(p.a), size(p.a.ld), p.b.data.buffer,
+               begin(p.b), size(p.b.ld), scalar(p.beta), p.c.data.buffer, begin(p.c), size(p.c.ld), &queue, nullptr),
+          "CLBlast's gemm");
   }
   return true;
 }

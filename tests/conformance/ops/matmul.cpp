@@ -42,7 +42,7 @@ std::vector<OpCase> cases_matmul() {
       .variants = {product({1, 1}, {1, 1}), product({3, 5}, {5, 4}), product({1, 7}, {7, 1}), product({7, 1}, {1, 7}), product({5}, {5}),
                    product({5}, {5, 3}), product({3, 5}, {5}), product({2, 3, 4}, {4, 5}), product({3, 4}, {2, 4, 5}),
                    product({2, 1, 3, 4}, {3, 4, 2}), product({0, 3}, {3, 2}), product({2, 3}, {3, 0}), product({2, 0}, {0, 3}),
-                   product({0, 2, 3}, {3, 2}), product({17, 64}, {64, 33}), product({n, n - 1}, {n - 1, n}),
+                   product({0, 2, 3}, {3, 2}), product({17, 64}, {64, 33}), product({32, 64}, {3, 64, 64}), product({n, n - 1}, {n - 1, n}),
                    product({100, 784}, {784, sized(300, 30)})},
       .bound = bound,
       .gradient = {0, 1},
