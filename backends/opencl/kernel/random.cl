@@ -22,31 +22,35 @@ static inline ulong word_of(const global ulong *key, uint stream, long i) {
 }
 
 #ifdef T_FLOATING
-#define ELEMENT                            \
-  USE(T, y);                               \
-  USE(ulong, key);                         \
-  const long i = get_global_id(0);         \
-  if (i >= count) return;
+// Each work-item computes the four elements of a block; FOR_EACH runs its statement for each i of them, whose random bits are LANE.
+#define BLOCK                                                         \
+  USE(T, y);                                                          \
+  USE(ulong, key);                                                    \
+  const long first = 4 * get_global_id(0), end = min(first + 4, count); \
+  if (first >= count) return;                                         \
+  const uint4 lanes = lanes_of(key, stream, first / 4);
+#define LANE lane(lanes, i - first)
+#define FOR_EACH(statement) \
+  for (long i = first; i < end; ++i) statement
 
 kernel void random_uniform(const long count, BUFFER(T, y), KEY, const T low, const T high) {
-  ELEMENT
+  BLOCK
 #ifdef T_F64
-  const T u = (T)(word_of(key, stream, i) >> 11) * 0x1p-53;
+  FOR_EACH(y[i] = low + (high - low) * ((T)(word_of(key, stream, i) >> 11) * 0x1p-53);)
 #else
-  const T u = (T)(lane(lanes_of(key, stream, i / 4), i % 4) >> 8) * 0x1p-24f;
+  FOR_EACH(y[i] = low + (high - low) * ((T)(LANE >> 8) * 0x1p-24f);)
 #endif
-  y[i] = low + (high - low) * u;
 }
 
 kernel void random_bernoulli(const long count, BUFFER(T, y), KEY, const ulong threshold) {
-  ELEMENT
-  y[i] = lane(lanes_of(key, stream, i / 4), i % 4) < threshold ? (T)1 : (T)0;
+  BLOCK
+  FOR_EACH(y[i] = LANE < threshold ? (T)1 : (T)0;)
 }
 
 kernel void dropout(const long count, BUFFER(T, y), KEY, BUFFER(T, x), const ulong threshold, const T scale) {
-  ELEMENT
+  BLOCK
   USE(T, x);
-  y[i] = lane(lanes_of(key, stream, i / 4), i % 4) < threshold ? (T)0 : x[i] * scale;
+  FOR_EACH(y[i] = LANE < threshold ? (T)0 : x[i] * scale;)
 }
 
 #ifdef cl_khr_fp64
@@ -113,8 +117,8 @@ static inline float normal_of(uint4 x, long j) {
 #define NORMAL float
 #endif
 kernel void random_normal(const long count, BUFFER(T, y), KEY, const NORMAL mean, const NORMAL deviation) {
-  ELEMENT
-  y[i] = (T)fma(deviation, normal_of(lanes_of(key, stream, i / 4), i % 4), mean);
+  BLOCK
+  FOR_EACH(y[i] = (T)fma(deviation, normal_of(lanes, i - first), mean);)
 }
 #endif
 

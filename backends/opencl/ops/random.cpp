@@ -2,6 +2,7 @@
 // Random tensors: every bit is specified by <tenon/sdk/random.h>, which kernel/random.cl follows.
 #include <tenon/sdk/kernel.h>
 #include <tenon/sdk/random.h>
+#include <tenon/sdk/rounding.h>
 
 #include "kernel/launch.h"
 
@@ -13,7 +14,13 @@ void fill(const sdk::Call& call, const char* function, Parameter a, Parameter b)
   const std::int64_t count = call.outputs[0].count;
   if (count == 0) return;
   Launch launch(call, sources::random, function, types<T>());
-  launch.value(count).out(call, 0).in(call, 0).value(call.attr<tenon_attributes_random>().stream).value(a).value(b).over(count);
+  launch.value(count)
+      .out(call, 0)
+      .in(call, 0)
+      .value(call.attr<tenon_attributes_random>().stream)
+      .value(a)
+      .value(b)
+      .over(sdk::ceil_div(count, 4));
 }
 
 template <class T>
@@ -39,7 +46,7 @@ void random_bernoulli(const sdk::Call& call) {
   const std::int64_t count = call.outputs[0].count;
   if (count == 0) return;
   Launch launch(call, sources::random, "random_bernoulli", types<T>());
-  launch.value(count).out(call, 0).in(call, 0).value(a.stream).value(sdk::random::bernoulli_threshold(a.a)).over(count);
+  launch.value(count).out(call, 0).in(call, 0).value(a.stream).value(sdk::random::bernoulli_threshold(a.a)).over(sdk::ceil_div(count, 4));
 }
 
 }  // namespace
