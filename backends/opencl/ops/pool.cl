@@ -31,23 +31,46 @@ kernel void max_pool(const Windows w, const long results, BUFFER(T, y), BUFFER(l
 }
 
 #ifdef T_FLOATING
-// One work-item for each image and channel, whose sums are therefore in a fixed order.
-kernel void max_pool_grad(const long planes, const long elements, const long windows, BUFFER(T, dx), BUFFER(T, dy), BUFFER(long, indices),
-                          FAULT) {
+#define IS_GREATER(a, b) ((a) > (b))
+BEST_OF_LANES(largest_of_lanes, long, IS_GREATER)
+
+// `width` lanes for each image and channel, each of which sums into a part of it, in the order of the windows. What windows there are is
+// not known, only what they chose: the lanes find by how much a choice is before or after the place that equal distances would give it, and
+// with that the windows whose choices may be in their part.
+kernel void max_pool_grad(const long planes, const long elements, const long windows, const uint width, BUFFER(T, dx), BUFFER(T, dy),
+                          BUFFER(long, indices), FAULT) {
+  local long shared[GROUP_SIZE];
   USE(T, dx);
   USE(T, dy);
   USE(long, indices);
-  const long plane = get_global_id(0);
-  if (plane >= planes) return;
-  const long begin = plane * elements, end = begin + elements;
-  for (long i = begin; i < end; ++i) dx[i] = 0;
-  for (long i = plane * windows; i < (plane + 1) * windows; ++i) {
-    const long index = indices[i];
-    if (index < begin || index >= end) {
-      RAISE(FAULT_INDEX, i, index, begin, end)
-      continue;
+  const long plane = get_global_id(0) / width, lane = get_local_id(0) & (width - 1);
+  const bool active = plane < planes;
+  const long begin = plane * elements, end = begin + elements, part = begin + elements * lane / width;
+  const long part_end = begin + elements * (lane + 1) / width;
+  const global long *const choices = indices + plane * windows;
+  long first = 0, last = windows - 1;
+  if (width > 1) {
+    long before = 0, after = 0;
+    for (long i = lane; active && i < windows; i += width) {
+      if (choices[i] < begin || choices[i] >= end) continue;
+      const long distance = choices[i] - begin - i * elements / windows;
+      before = max(before, -distance);
+      after = max(after, distance);
     }
-    dx[index] += dy[i];
+    before = largest_of_lanes(before, width, shared);
+    after = largest_of_lanes(after, width, shared);
+    first = max(first, (part - begin - after) * windows / elements - 1);
+    last = min(last, (part_end - begin + before + 1) * windows / elements + 1);
+  }
+  if (!active) return;
+  for (long i = part; i < part_end; ++i) dx[i] = 0;
+  for (long i = first; i <= last; ++i) {
+    const long index = choices[i];
+    if (index < begin || index >= end) {
+      RAISE(FAULT_INDEX, plane * windows + i, index, begin, end)
+    } else if (index >= part && index < part_end) {
+      dx[index] += dy[plane * windows + i];
+    }
   }
 }
 
