@@ -9,11 +9,12 @@ bool resets_last(const sdk::Call& call) {
   return call.attr<tenon_attributes_recurrent>().linear_before_reset != 0;
 }
 
-/// Scratch memory: the products of the inputs or the gradients of the gates, those of the states' contributions, and states.
+/// Scratch memory: the products of the inputs or the gradients of the gates, those of the states' contributions, and
+/// states, for the gradient those of all steps.
 template <class T>
 struct Memory {
   sdk::ScratchArena arena;
-  T *inputs, *of_state, *h, *next, *z, *reset, *reset_state;
+  T *inputs, *of_state, *h, *next, *z, *reset, *reset_state, *factors;
   Memory(void* scratch, const Recurrent<T>& layer, bool gradient)
       : arena(scratch),
         inputs(arena.allocate<T>(layer.all_gates())),
@@ -22,7 +23,8 @@ struct Memory {
         next(arena.allocate<T>(layer.states())),
         z(arena.allocate<T>(gradient ? 0 : layer.states())),
         reset(arena.allocate<T>(gradient ? 0 : layer.states())),
-        reset_state(arena.allocate<T>(gradient ? 0 : layer.states())) {}
+        reset_state(arena.allocate<T>(gradient ? 0 : layer.states())),
+        factors(arena.allocate<T>(gradient ? layer.all_states() : 0)) {}
 };
 
 /// z, r = s(x w' + h r' + b), h~ = tanh(x wh' + bwh + q), h_t = (1 - z) h~ + z h_(t-1); q = (r h) rh' + brh, or r (h rh' + brh) with
@@ -76,11 +78,11 @@ void gru_grad(const sdk::Call& call) {
   layer.end(memory.h, 4);
   layer.input_gradients(memory.inputs);
   layer.bias_gradient(memory.of_state, 1);
-  layer.recurrent_gradient(memory.of_state, 0, 2, 7, 6);
+  layer.recurrent_gradient(memory.of_state, memory.factors, 0, 2, 7, 6);
   if (resets_last(call)) {
-    layer.recurrent_gradient(memory.of_state, 2, 3, 7, 6);
+    layer.recurrent_gradient(memory.of_state, memory.factors, 2, 3, 7, 6);
   } else {
-    layer.recurrent_gradient(memory.of_state, 2, 3, 7, 6, 8);
+    layer.recurrent_gradient(memory.of_state, memory.factors, 2, 3, 7, 6, 8);
   }
 }
 

@@ -5,24 +5,26 @@
 namespace tenon::opencl {
 namespace {
 
-/// Scratch memory: the products of the inputs or the gradients of the gates, states and cells.
+/// Scratch memory: the products of the inputs or the gradients of the gates, states and cells, and for the gradient the states of all
+/// steps.
 template <class T>
 struct Memory {
   sdk::ScratchArena arena;
-  T *inputs, *h, *next, *c;
-  Memory(void* scratch, const Recurrent<T>& layer)
+  T *inputs, *h, *next, *c, *factors;
+  Memory(void* scratch, const Recurrent<T>& layer, bool gradient)
       : arena(scratch),
         inputs(arena.allocate<T>(layer.all_gates())),
         h(arena.allocate<T>(layer.states())),
         next(arena.allocate<T>(layer.states())),
-        c(arena.allocate<T>(layer.states())) {}
+        c(arena.allocate<T>(layer.states())),
+        factors(arena.allocate<T>(gradient ? layer.all_states() : 0)) {}
 };
 
 /// i, o, f = s(x w' + h r' + b), g = tanh(x w' + h r' + b), c_t = f c_(t-1) + i g, h_t = o tanh(c_t)
 template <class T>
 void lstm(const sdk::Call& call) {
   const Recurrent<T> layer(call, 0, 4, false);
-  Memory<T> memory(call.scratch, layer);
+  Memory<T> memory(call.scratch, layer, false);
   layer.begin(memory.h, 4, 1);
   layer.begin(memory.c, 5, 2);
   if (layer.states() == 0) return;
@@ -39,7 +41,7 @@ void lstm(const sdk::Call& call) {
 template <class T>
 void lstm_grad(const sdk::Call& call) {
   const Recurrent<T> layer(call, 3, 4, false);
-  const Memory<T> memory(call.scratch, layer);
+  const Memory<T> memory(call.scratch, layer, true);
   layer.begin(memory.h, 1, 4);
   layer.begin(memory.c, 2, 5);
   for (std::int64_t step = layer.steps(); step-- > 0 && layer.states() > 0;) {
@@ -54,15 +56,15 @@ void lstm_grad(const sdk::Call& call) {
   layer.end(memory.c, 5);
   layer.input_gradients(memory.inputs);
   layer.bias_gradient(memory.inputs, 1);
-  layer.recurrent_gradient(memory.inputs, 0, 4, 9, 7);
+  layer.recurrent_gradient(memory.inputs, memory.factors, 0, 4, 9, 7);
 }
 
 template <std::uint32_t first>
 std::size_t scratch(const sdk::Call& call) {
   if (call.inputs[first].dtype == TENON_DTYPE_F64) {
-    return Memory<double>(nullptr, Recurrent<double>(call, first, 4, false)).arena.required_bytes();
+    return Memory<double>(nullptr, Recurrent<double>(call, first, 4, false), first != 0).arena.required_bytes();
   }
-  return Memory<float>(nullptr, Recurrent<float>(call, first, 4, false)).arena.required_bytes();
+  return Memory<float>(nullptr, Recurrent<float>(call, first, 4, false), first != 0).arena.required_bytes();
 }
 
 }  // namespace

@@ -9,23 +9,24 @@ bool rectifies(const sdk::Call& call) {
   return call.attr<tenon_attributes_recurrent>().activation == TENON_RNN_RELU;
 }
 
-/// Scratch memory: the products of the inputs, two states.
+/// Scratch memory: the products of the inputs or the gradients of the gates, two states, and for the gradient those of all steps.
 template <class T>
 struct Memory {
   sdk::ScratchArena arena;
-  T *inputs, *h, *next;
-  Memory(void* scratch, const Recurrent<T>& layer)
+  T *inputs, *h, *next, *factors;
+  Memory(void* scratch, const Recurrent<T>& layer, bool gradient)
       : arena(scratch),
         inputs(arena.allocate<T>(layer.all_gates())),
         h(arena.allocate<T>(layer.states())),
-        next(arena.allocate<T>(layer.states())) {}
+        next(arena.allocate<T>(layer.states())),
+        factors(arena.allocate<T>(gradient ? layer.all_states() : 0)) {}
 };
 
 /// h_t = f(x_t w' + h_(t-1) r' + bw + br), f tanh or max(0, .)
 template <class T>
 void rnn(const sdk::Call& call) {
   const Recurrent<T> layer(call, 0, 1, rectifies(call));
-  Memory<T> memory(call.scratch, layer);
+  Memory<T> memory(call.scratch, layer, false);
   layer.begin(memory.h, 4, 1);
   if (layer.states() == 0) return;
   layer.multiply_inputs(memory.inputs);
@@ -41,7 +42,7 @@ void rnn(const sdk::Call& call) {
 template <class T>
 void rnn_grad(const sdk::Call& call) {
   const Recurrent<T> layer(call, 2, 1, rectifies(call));
-  const Memory<T> memory(call.scratch, layer);
+  const Memory<T> memory(call.scratch, layer, true);
   layer.begin(memory.h, 1, 4);
   for (std::int64_t step = layer.steps(); step-- > 0 && layer.states() > 0;) {
     Launch launch = layer.launch("rnn_slopes");
@@ -51,15 +52,15 @@ void rnn_grad(const sdk::Call& call) {
   layer.end(memory.h, 4);
   layer.input_gradients(memory.inputs);
   layer.bias_gradient(memory.inputs, 1);
-  layer.recurrent_gradient(memory.inputs, 0, 1, 7, 6);
+  layer.recurrent_gradient(memory.inputs, memory.factors, 0, 1, 7, 6);
 }
 
 template <std::uint32_t first>
 std::size_t scratch(const sdk::Call& call) {
   if (call.inputs[first].dtype == TENON_DTYPE_F64) {
-    return Memory<double>(nullptr, Recurrent<double>(call, first, 1, false)).arena.required_bytes();
+    return Memory<double>(nullptr, Recurrent<double>(call, first, 1, false), first != 0).arena.required_bytes();
   }
-  return Memory<float>(nullptr, Recurrent<float>(call, first, 1, false)).arena.required_bytes();
+  return Memory<float>(nullptr, Recurrent<float>(call, first, 1, false), first != 0).arena.required_bytes();
 }
 
 }  // namespace

@@ -231,24 +231,14 @@ kernel void bias_slopes(const Layer l, const long half_of, BUFFER(T, db), BUFFER
   db[(d * 2 + half_of) * columns + k] = value_of(sum);
 }
 
-// dr for the gates [begin, end). The factor of r is the state before the step; with `gates` it is r h, kept as their fourth.
-kernel void recurrent_slopes(const Layer l, const long begin, const long end, BUFFER(T, dr), BUFFER(T, d_gates), BUFFER(T, y),
-                             BUFFER(T, h0), BUFFER(T, gates)) {
-  USE(T, dr);
-  USE(T, d_gates);
+// The factors of r in every step, (T, B, D, H): the states before the steps; with `gates` it is r h, kept as their fourth.
+kernel void factors(const Layer l, BUFFER(T, result), BUFFER(T, y), BUFFER(T, h0), BUFFER(T, gates)) {
+  USE(T, result);
   USE(T, y);
   USE(T, h0);
   USE(T, gates);
-  const long e = get_global_id(0), columns = (end - begin) * l.units;
-  if (e >= l.directions * columns * l.units) return;
-  const long d = e / (columns * l.units), k = begin * l.units + e / l.units % columns, u = e % l.units;
-  Sum sum = {0, 0};
-  for (long step = 0; step < l.steps; ++step) {
-    const long t = time_of(&l, d, step);
-    for (long i = 0; i < l.batch; ++i) {
-      const T state = gates ? gates[GATE(3, 4)] : state_before(&l, y, h0, step, d, i, u);
-      sum = added(sum, d_gates[((t * l.batch + i) * l.directions + d) * l.gates * l.units + k] * state);
-    }
-  }
-  dr[(d * l.gates * l.units + k) * l.units + u] = value_of(sum);
+  const long e = get_global_id(0), row = e / (l.directions * l.units), u = e % l.units;
+  if (row >= l.steps * l.batch) return;
+  const long d = e / l.units % l.directions, t = row / l.batch, i = row % l.batch;
+  result[e] = gates ? gates[GATE(3, 4)] : state_before(&l, y, h0, time_of(&l, d, t), d, i, u);
 }

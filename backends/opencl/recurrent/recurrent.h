@@ -36,6 +36,7 @@ class Recurrent {
 
   std::int64_t steps() const { return layer_.steps; }
   std::int64_t states() const { return layer_.directions * layer_.batch * layer_.units; }
+  std::int64_t all_states() const { return layer_.steps * states(); }
   std::int64_t all_gates() const { return layer_.steps * layer_.batch * layer_.directions * layer_.gates * layer_.units; }
 
   /// A launch whose first argument is set.
@@ -83,12 +84,18 @@ class Recurrent {
     if (!call_.has_output(3)) return;
     launch("bias_slopes").value(half).out(call_, 3).address(filled(d_gates)).over(layer_.directions * layer_.gates * layer_.units);
   }
-  /// dr (result 2) for the gates [begin, end); `gates`: the operand that keeps r h, or an absent one.
-  void recurrent_gradient(const T* d_gates, std::int64_t begin, std::int64_t end, std::uint32_t y, std::uint32_t h0,
+  /// dr (result 2) for the gates [begin, end): the products of their gradients and of the states before them. `gates`: the operand that
+  /// keeps r h, or an absent one. `factors`: scratch memory for the states of all steps.
+  void recurrent_gradient(const T* d_gates, const T* factors, std::int64_t begin, std::int64_t end, std::uint32_t y, std::uint32_t h0,
                           std::uint32_t gates = ~0u) const {
-    Launch slopes = launch("recurrent_slopes");
-    slopes.value(begin).value(end).out(call_, 2).address(filled(d_gates)).in(call_, y).in(call_, h0).in(call_, gates);
-    slopes.over(layer_.directions * (end - begin) * layer_.units * layer_.units);
+    const std::int64_t units = layer_.units, width = layer_.directions * units;
+    if (all_states() > 0) launch("factors").address(factors).in(call_, y).in(call_, h0).in(call_, gates).over(all_states());
+    for (std::int64_t d = 0; d < layer_.directions; ++d) {
+      const std::int64_t first = (d * layer_.gates + begin) * units;
+      const sdk::MatrixView slopes{rows(), (end - begin) * units, layer_.gates * width, 1};
+      multiply_matrices(slopes.transposed(), d_gates + first, {rows(), units, width, 1}, factors + d * units,
+                        call_.output<T>(2) + first * units);
+    }
   }
 
  private:
