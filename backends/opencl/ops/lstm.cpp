@@ -10,13 +10,13 @@ namespace {
 template <class T>
 struct Memory {
   sdk::ScratchArena arena;
-  T *inputs, *h, *next, *c, *factors;
+  T *inputs, *h, *c, *products, *factors;
   Memory(void* scratch, const Recurrent<T>& layer, bool gradient)
       : arena(scratch),
         inputs(arena.allocate<T>(layer.all_gates())),
         h(arena.allocate<T>(layer.states())),
-        next(arena.allocate<T>(layer.states())),
         c(arena.allocate<T>(layer.states())),
+        products(arena.allocate<T>(gradient ? 0 : 4 * layer.states())),
         factors(arena.allocate<T>(gradient ? layer.all_states() : 0)) {}
 };
 
@@ -24,16 +24,16 @@ struct Memory {
 template <class T>
 void lstm(const sdk::Call& call) {
   const Recurrent<T> layer(call, 0, 4, false);
-  Memory<T> memory(call.scratch, layer, false);
+  const Memory<T> memory(call.scratch, layer, false);
   layer.begin(memory.h, 4, 1);
   layer.begin(memory.c, 5, 2);
   if (layer.states() == 0) return;
   layer.multiply_inputs(memory.inputs);
   for (std::int64_t step = 0; step < layer.steps(); ++step) {
+    layer.multiply_state(memory.h, 0, 4, memory.products);
     Launch launch = layer.launch("lstm_step");
-    launch.value(step).address(memory.next).address(memory.h).address(memory.inputs).in(call, 2).in(call, 3).out(call, 0).out(call, 1);
+    launch.value(step).address(memory.h).address(memory.inputs).address(memory.products).in(call, 3).out(call, 0).out(call, 1);
     launch.address(memory.c).out(call, 2).out(call, 3).out(call, 4).over(layer.states());
-    std::swap(memory.h, memory.next);
   }
 }
 
@@ -50,7 +50,7 @@ void lstm_grad(const sdk::Call& call) {
       launch.value(step).address(memory.inputs).address(memory.h).in(call, 0).in(call, 9).in(call, 7);
       launch.address(memory.c).in(call, 10).in(call, 11).in(call, 8).over(layer.states());
     }
-    layer.launch("state_slopes").value(step).address(memory.inputs).in(call, 5).address(memory.h).over(layer.states());
+    layer.multiply_slopes(memory.inputs, step, 0, 4, false, memory.h);
   }
   layer.end(memory.h, 4);
   layer.end(memory.c, 5);

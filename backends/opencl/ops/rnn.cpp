@@ -9,16 +9,17 @@ bool rectifies(const sdk::Call& call) {
   return call.attr<tenon_attributes_recurrent>().activation == TENON_RNN_RELU;
 }
 
-/// Scratch memory: the products of the inputs or the gradients of the gates, two states, and for the gradient those of all steps.
+/// Scratch memory: the products of the inputs or the gradients of the gates, the state and its products, for the gradient the states of all
+/// steps.
 template <class T>
 struct Memory {
   sdk::ScratchArena arena;
-  T *inputs, *h, *next, *factors;
+  T *inputs, *h, *products, *factors;
   Memory(void* scratch, const Recurrent<T>& layer, bool gradient)
       : arena(scratch),
         inputs(arena.allocate<T>(layer.all_gates())),
         h(arena.allocate<T>(layer.states())),
-        next(arena.allocate<T>(layer.states())),
+        products(arena.allocate<T>(gradient ? 0 : layer.states())),
         factors(arena.allocate<T>(gradient ? layer.all_states() : 0)) {}
 };
 
@@ -26,15 +27,15 @@ struct Memory {
 template <class T>
 void rnn(const sdk::Call& call) {
   const Recurrent<T> layer(call, 0, 1, rectifies(call));
-  Memory<T> memory(call.scratch, layer, false);
+  const Memory<T> memory(call.scratch, layer, false);
   layer.begin(memory.h, 4, 1);
   if (layer.states() == 0) return;
   layer.multiply_inputs(memory.inputs);
   for (std::int64_t step = 0; step < layer.steps(); ++step) {
+    layer.multiply_state(memory.h, 0, 1, memory.products);
     Launch launch = layer.launch("rnn_step");
-    launch.value(step).address(memory.next).address(memory.h).address(memory.inputs).in(call, 2).in(call, 3).out(call, 0).out(call, 1);
+    launch.value(step).address(memory.h).address(memory.inputs).address(memory.products).in(call, 3).out(call, 0).out(call, 1);
     launch.over(layer.states());
-    std::swap(memory.h, memory.next);
   }
 }
 
@@ -47,7 +48,7 @@ void rnn_grad(const sdk::Call& call) {
   for (std::int64_t step = layer.steps(); step-- > 0 && layer.states() > 0;) {
     Launch launch = layer.launch("rnn_slopes");
     launch.value(step).address(memory.inputs).address(memory.h).in(call, 0).in(call, 7).in(call, 6).over(layer.states());
-    layer.launch("state_slopes").value(step).address(memory.inputs).in(call, 4).address(memory.h).over(layer.states());
+    layer.multiply_slopes(memory.inputs, step, 0, 1, false, memory.h);
   }
   layer.end(memory.h, 4);
   layer.input_gradients(memory.inputs);

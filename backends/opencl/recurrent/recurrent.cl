@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps of rnn, gru and lstm. x (T, B, I), w (D, G H, I), r (D, G H, H), b (D, 2 G H), states (D, B, H), y (T, D, B, H),
 // gates (T, B, D, n H).
-// A work-item has unit u of sequence i in direction d. `inputs` (T, B, D, G H) are the products x w' of all steps.
+// A work-item has unit u of sequence i in direction d. `inputs` (T, B, D, G H) are the products x w' of all steps, `states` (D, B, n H) the
+// products h r' of this step for n gates.
 typedef struct {
   long steps, batch, directions, units, gates;
   int reversed, variant;  // variant: rnn 1 rectifies; gru 1 resets last
@@ -22,14 +23,17 @@ static inline T state_before(const Layer *l, const global T *y, const global T *
   if (step > 0) return y[((time_of(l, d, step - 1) * l->directions + d) * l->batch + i) * l->units + u];
   return h0 ? h0[(d * l->batch + i) * l->units + u] : 0;
 }
-// h r' + br + bw of unit u of gate g, h the state of sequence i.
-static inline T from_state(const Layer *l, const global T *h, const global T *r, const global T *b, long d, long i, long g, long u,
-                           int with_bw) {
-  const global T *const row = r + ((d * l->gates + g) * l->units + u) * l->units, *const own = h + (d * l->batch + i) * l->units;
-  T sum = b ? b[((d * 2 + 1) * l->gates + g) * l->units + u] + (with_bw ? b[(d * 2 * l->gates + g) * l->units + u] : 0) : 0;
-  for (long k = 0; k < l->units; ++k) sum = fma(own[k], row[k], sum);
-  return sum;
+// Unit u of gate g of a (D, B, count H).
+#define STATE_GATE(g, count) (((d * l.batch + i) * (count) + (g)) * l.units + u)
+// bw + br of unit u of gate g, or one of them.
+static inline T bw_of(const Layer *l, const global T *b, long d, long g, long u) {
+  return b ? b[(d * 2 * l->gates + g) * l->units + u] : 0;
 }
+static inline T br_of(const Layer *l, const global T *b, long d, long g, long u) {
+  return b ? b[((d * 2 + 1) * l->gates + g) * l->units + u] : 0;
+}
+// What the activation of gate g of n gets.
+#define SUM_OF_GATE(g, n, all) (inputs[GATE(g, all)] + (states[STATE_GATE(g, n)] + br_of(&l, b, d, g, u) + bw_of(&l, b, d, g, u)))
 #define PUT(result, at, v) \
   if (result) result[at] = v
 
@@ -44,26 +48,25 @@ kernel void begin_states(const long count, BUFFER(T, state), BUFFER(T, given), B
   PUT(last, i, v);  // the result where there are no steps
 }
 
-#define STEP                                                                                                            \
-  const Layer l, const long step, BUFFER(T, next), BUFFER(T, h), BUFFER(T, inputs), BUFFER(T, r), BUFFER(T, b), BUFFER(T, y), \
-      BUFFER(T, y_h)
+#define STEP                                                                                                              \
+  const Layer l, const long step, BUFFER(T, h), BUFFER(T, inputs), BUFFER(T, states), BUFFER(T, b), BUFFER(T, y), BUFFER(T, y_h)
 #define USE_STEP  \
-  USE(T, next);   \
   USE(T, h);      \
   USE(T, inputs); \
-  USE(T, r);      \
+  USE(T, states); \
   USE(T, b);      \
   USE(T, y);      \
-  USE(T, y_h);
+  USE(T, y_h);    \
+  STATE
+#define PUT_STATE(v)  \
+  h[e] = v;           \
+  PUT(y, sequence, v); \
+  PUT(y_h, e, v)
 
 kernel void rnn_step(STEP) {
   USE_STEP
-  STATE
-  const T sum = inputs[GATE(0, 1)] + from_state(&l, h, r, b, d, i, 0, u, 1);
-  const T v = l.variant ? (sum < 0 ? (T)0 : sum) : tanh(sum);
-  next[e] = v;
-  PUT(y, sequence, v);
-  PUT(y_h, e, v);
+  const T sum = SUM_OF_GATE(0, 1, 1), v = l.variant ? (sum < 0 ? (T)0 : sum) : tanh(sum);
+  PUT_STATE(v);
 }
 
 // Gates i, o, f, g.
@@ -73,56 +76,51 @@ kernel void lstm_step(STEP, BUFFER(T, c), BUFFER(T, y_c), BUFFER(T, gates), BUFF
   USE(T, y_c);
   USE(T, gates);
   USE(T, cells);
-  STATE
   T gate[4];
   for (int g = 0; g < 4; ++g) {
-    const T sum = inputs[GATE(g, 4)] + from_state(&l, h, r, b, d, i, g, u, 1);
+    const T sum = SUM_OF_GATE(g, 4, 4);
     gate[g] = g == 3 ? tanh(sum) : sigmoid_of(sum);
     PUT(gates, GATE(g, 4), gate[g]);
   }
   const T cell = gate[2] * c[e] + gate[0] * gate[3], v = gate[1] * tanh(cell);
   c[e] = cell;
-  next[e] = v;
-  PUT(y, sequence, v);
-  PUT(y_h, e, v);
+  PUT_STATE(v);
   PUT(y_c, e, cell);
   PUT(cells, sequence, cell);
 }
 
 // Gates z, r and the candidate; the fourth of `gates` is the candidate's view of the state. z, reset and r h are for gru_step.
 kernel void gru_gates(const Layer l, const long step, BUFFER(T, zs), BUFFER(T, resets), BUFFER(T, reset_states), BUFFER(T, h),
-                      BUFFER(T, inputs), BUFFER(T, r), BUFFER(T, b)) {
+                      BUFFER(T, inputs), BUFFER(T, states), BUFFER(T, b)) {
   USE(T, zs);
   USE(T, resets);
   USE(T, reset_states);
   USE(T, h);
   USE(T, inputs);
-  USE(T, r);
+  USE(T, states);
   USE(T, b);
   STATE
-  zs[e] = sigmoid_of(inputs[GATE(0, 3)] + from_state(&l, h, r, b, d, i, 0, u, 1));
-  const T reset = sigmoid_of(inputs[GATE(1, 3)] + from_state(&l, h, r, b, d, i, 1, u, 1));
+  const long n = l.variant ? 3 : 2;
+  zs[e] = sigmoid_of(SUM_OF_GATE(0, n, 3));
+  const T reset = sigmoid_of(SUM_OF_GATE(1, n, 3));
   resets[e] = reset;
   reset_states[e] = reset * h[e];
 }
+// `states`: the product of r h, or with the variant those of h for all gates.
 kernel void gru_step(STEP, BUFFER(T, zs), BUFFER(T, resets), BUFFER(T, reset_states), BUFFER(T, gates)) {
   USE_STEP
   USE(T, zs);
   USE(T, resets);
   USE(T, reset_states);
   USE(T, gates);
-  STATE
-  const T product = from_state(&l, l.variant ? h : reset_states, r, b, d, i, 2, u, 0), z = zs[e], reset = resets[e];
-  const T bias = b ? b[(d * 2 * l.gates + 2) * l.units + u] : 0;
-  const T candidate = tanh(inputs[GATE(2, 3)] + bias + (l.variant ? reset * product : product));
+  const T product = states[l.variant ? STATE_GATE(2, 3) : e] + br_of(&l, b, d, 2, u), z = zs[e], reset = resets[e];
+  const T candidate = tanh(inputs[GATE(2, 3)] + bw_of(&l, b, d, 2, u) + (l.variant ? reset * product : product));
   const T v = (1 - z) * candidate + z * h[e];
   PUT(gates, GATE(0, 4), z);
   PUT(gates, GATE(1, 4), reset);
   PUT(gates, GATE(2, 4), candidate);
   PUT(gates, GATE(3, 4), l.variant ? product : reset_states[e]);
-  next[e] = v;
-  PUT(y, sequence, v);
-  PUT(y_h, e, v);
+  PUT_STATE(v);
 }
 
 // From here on gradients, from the last step to the first. d_gates (T, B, D, G H) are those of the gates before their activations.
@@ -158,23 +156,6 @@ kernel void lstm_slopes(GRAD_STEP, BUFFER(T, dc), BUFFER(T, gates), BUFFER(T, ce
   dc[e] = of_cell * forget;
 }
 
-// The sum over the gates [begin, end) of their gradients times r: what reaches unit u of the state.
-static inline T to_state(const Layer *l, const global T *d_gates, const global T *r, long t, long d, long i, long begin, long end, long u) {
-  const global T *const own = d_gates + (((t * l->batch + i) * l->directions + d) * l->gates) * l->units;
-  T sum = 0;
-  for (long row = begin * l->units; row < end * l->units; ++row) {
-    sum = fma(own[row], r[(d * l->gates * l->units + row) * l->units + u], sum);
-  }
-  return sum;
-}
-kernel void state_slopes(const Layer l, const long step, BUFFER(T, d_gates), BUFFER(T, r), BUFFER(T, dh)) {
-  USE(T, d_gates);
-  USE(T, r);
-  USE(T, dh);
-  STATE
-  dh[e] = to_state(&l, d_gates, r, t, d, i, 0, l.gates, u);
-}
-
 // gru: d_gates are those of x's contribution to each gate, d_states those of the state's.
 kernel void gru_slopes(GRAD_STEP, BUFFER(T, d_states), BUFFER(T, next), BUFFER(T, gates)) {
   USE_GRAD_STEP
@@ -189,13 +170,14 @@ kernel void gru_slopes(GRAD_STEP, BUFFER(T, d_states), BUFFER(T, next), BUFFER(T
   d_states[GATE(2, 3)] = l.variant ? of_candidate * reset : of_candidate;
   next[e] = own * z;
 }
+// `of_resets` (D, B, H): the gradient of r h, which is not there with the variant.
 kernel void gru_reset_slopes(const Layer l, const long step, BUFFER(T, d_gates), BUFFER(T, d_states), BUFFER(T, next), BUFFER(T, gates),
-                             BUFFER(T, r), BUFFER(T, y), BUFFER(T, h0)) {
+                             BUFFER(T, of_resets), BUFFER(T, y), BUFFER(T, h0)) {
   USE(T, d_gates);
   USE(T, d_states);
   USE(T, next);
   USE(T, gates);
-  USE(T, r);
+  USE(T, of_resets);
   USE(T, y);
   USE(T, h0);
   STATE
@@ -204,19 +186,10 @@ kernel void gru_reset_slopes(const Layer l, const long step, BUFFER(T, d_gates),
   if (l.variant) {
     scaled = d_gates[GATE(2, 3)] * gates[GATE(3, 4)];
   } else {
-    const T of_reset = to_state(&l, d_states, r, t, d, i, 2, 3, u);
-    scaled = of_reset * state_before(&l, y, h0, step, d, i, u);
-    next[e] += of_reset * reset;
+    scaled = of_resets[e] * state_before(&l, y, h0, step, d, i, u);
+    next[e] += of_resets[e] * reset;
   }
   d_gates[GATE(1, 3)] = d_states[GATE(1, 3)] = scaled * reset * (1 - reset);
-}
-kernel void gru_state_slopes(const Layer l, const long step, BUFFER(T, d_states), BUFFER(T, r), BUFFER(T, next), BUFFER(T, dh)) {
-  USE(T, d_states);
-  USE(T, r);
-  USE(T, next);
-  USE(T, dh);
-  STATE
-  dh[e] = next[e] + to_state(&l, d_states, r, t, d, i, 0, l.variant ? 3 : 2, u);
 }
 
 // Half 0 (bw) or 1 (br) of db: sums over steps and sequences.

@@ -72,6 +72,33 @@ class Recurrent {
     multiply_matrices(view(rows(), features_), call_.input<T>(first_), view(columns, features_).transposed(), call_.input<T>(first_ + 1),
                       inputs);
   }
+  /// products (D, B, n H) = state r' for the n gates [begin, end).
+  void multiply_state(const T* state, std::int64_t begin, std::int64_t end, const T* products) const {
+    const std::int64_t units = layer_.units;
+    Product<T> product;
+    product.a_view = view(layer_.batch, units);
+    product.b_view = view((end - begin) * units, units).transposed();
+    product.batch = collapse<2>(&layer_.directions, 1, {sdk::Strides{layer_.batch * units}, sdk::Strides{layer_.gates * units * units}});
+    product.a = state;
+    product.b = call_.input<T>(first_ + 2) + begin * units * units;
+    product.y = const_cast<T*>(products);
+    multiply(stream_of(call_), product);
+  }
+  /// state (D, B, H) = d_gates r, added to it if it `adds`, for the gates [begin, end) of a step.
+  void multiply_slopes(const T* d_gates, std::int64_t step, std::int64_t begin, std::int64_t end, bool adds, const T* state) const {
+    const std::int64_t units = layer_.units;
+    for (std::int64_t d = 0; d < layer_.directions; ++d) {
+      const std::int64_t t = layer_.reversed != 0 || d == 1 ? layer_.steps - 1 - step : step;
+      Product<T> product;
+      product.a_view = {layer_.batch, (end - begin) * units, layer_.directions * layer_.gates * units, 1};
+      product.b_view = view((end - begin) * units, units);
+      product.a = d_gates + ((t * layer_.batch * layer_.directions + d) * layer_.gates + begin) * units;
+      product.b = call_.input<T>(first_ + 2) + (d * layer_.gates + begin) * units * units;
+      product.y = const_cast<T*>(state) + d * layer_.batch * units;
+      product.beta = adds ? 1 : 0;
+      multiply(stream_of(call_), product);
+    }
+  }
   /// dx and dw (results 0 and 1), and half 0 of db (result 3), from the gradients of x's contributions to the gates.
   void input_gradients(const T* d_gates) const {
     const std::int64_t columns = layer_.directions * layer_.gates * layer_.units;
