@@ -7,7 +7,6 @@
 
 #include "gemm/clblast_gemm.h"
 #include "gemm/products.h"
-#include "kernel/copy.h"
 
 namespace tenon::opencl {
 namespace {
@@ -43,17 +42,18 @@ struct Divisor {
 
 /// `Columns` of conv/columns.cl.
 struct Columns {
-  std::int32_t channels, lines, taps, windows, elements, down, across;
+  std::int32_t channels, filters, lines, taps, windows, elements, down, across;
   std::int32_t size[2], kernel_rows, kernel_columns, stride[2], dilation[2], before[2];
-  Divisor by_lines, by_taps, by_windows, by_elements, by_channels, by_across, by_columns, by_kernel_columns, by_stride[2];
+  Divisor by_lines, by_taps, by_windows, by_elements, by_channels, by_filters, by_across, by_columns, by_kernel_columns, by_stride[2];
 
-  explicit Columns(const ConvTerms& t) : Columns(t.windows, t.groups.channels) {}
+  explicit Columns(const ConvTerms& t) : Columns(t.windows, t.groups) {}
 
  private:
   static std::int32_t narrow(std::int64_t x) { return static_cast<std::int32_t>(x); }
-  Columns(const Windows& w, std::int64_t all_channels)
-      : channels(narrow(all_channels)),
-        lines(narrow(all_channels * w.taps())),
+  Columns(const Windows& w, const Groups& g)
+      : channels(narrow(g.channels)),
+        filters(narrow(g.filters)),
+        lines(narrow(g.channels * w.taps())),
         taps(narrow(w.taps())),
         windows(narrow(w.windows())),
         elements(narrow(w.elements())),
@@ -70,6 +70,7 @@ struct Columns {
         by_windows(windows),
         by_elements(elements),
         by_channels(channels),
+        by_filters(filters),
         by_across(across),
         by_columns(size[1]),
         by_kernel_columns(kernel_columns),
@@ -94,11 +95,10 @@ constexpr std::int64_t min_results = std::int64_t{1} << 18;
 /// How the gradient of the filters sums over the images: one product over the windows of many images, or, where that would have too few
 /// results, a product for each image, whose results are summed afterwards.
 bool sums_by_image(const ConvTerms& terms) {
-  return terms.groups.filters * Sizes(terms).lines < min_results;
+  return !terms.is_on_cpu && terms.groups.filters * Sizes(terms).lines < min_results;
 }
 
-/// Scratch memory: the columns of some images, and for the gradient of the filters either dy with its images next to each other, or the
-/// gradients by image.
+/// Scratch memory: the columns of some images, and y or dy with its images next to each other, or the gradients of the filters by image.
 template <class T>
 struct Memory {
   sdk::ScratchArena arena;
@@ -118,6 +118,15 @@ struct Memory {
   }
 };
 
+/// Puts the images of y next to each other, (filters, images, windows), or back.
+template <class T>
+void join_images(const sdk::Call& call, const ConvTerms& terms, std::int64_t images, const T* y, T* joined, bool back = false) {
+  const std::int64_t count = images * Sizes(terms).y_elements;
+  Launch launch(call, sources::columns, "join_images", types<T>());
+  launch.value(Columns(terms)).value(static_cast<std::int32_t>(count)).value(static_cast<std::int32_t>(images));
+  launch.value(static_cast<std::int32_t>(back)).address(joined).address(y).over(count);
+}
+
 /// Lays out the columns of `images` images.
 template <class T>
 void make_columns(const sdk::Call& call, const ConvTerms& terms, std::int64_t images, const T* x, T* columns, std::int64_t line_stride,
@@ -135,14 +144,15 @@ void make_columns(const sdk::Call& call, const ConvTerms& terms, std::int64_t im
 }
 
 /// y[n] = a[n] b[n] for the images n and each group. Groups and images of b and y follow each other, as those of a do unless it is the
-/// `same` for all images.
+/// `same` for all images. With one image: y = a b + beta y, where b may be all images next to each other.
 template <class T>
 void multiply_images(const sdk::Call& call, std::int64_t groups, std::int64_t images, const sdk::MatrixView& a_view, const T* a, bool same,
-                     const sdk::MatrixView& b_view, const T* b, T* y) {
+                     const sdk::MatrixView& b_view, const T* b, T* y, T beta = 0) {
   const std::int64_t in_a = a_view.rows * a_view.columns, in_b = b_view.rows * b_view.columns, in_y = a_view.rows * b_view.columns;
   Product<T> product;
   product.a_view = a_view;
   product.b_view = b_view;
+  product.beta = beta;
   const std::int64_t batch = groups == 1 ? images : 1;
   product.batch = collapse<2>(&batch, 1, {sdk::Strides{same ? 0 : in_a}, sdk::Strides{in_b}});
   for (std::int64_t entry = 0; entry < images * groups / batch; ++entry) {
@@ -182,19 +192,26 @@ void conv_by_products(const sdk::Call& call, const ConvTerms& terms) {
   const Memory<T> memory(call.scratch, terms);
   const std::int64_t groups = terms.groups.channels / terms.groups.group_channels;
   for_parts(terms, memory.images, [&](std::int64_t first, std::int64_t images) {
-    const T* columns = call.input<T>(0) + first * sizes.x_elements;
-    if (!is_pointwise(terms.windows)) {
-      make_columns(call, terms, images, columns, memory.columns, sizes.windows, sizes.all_lines * sizes.windows);
-      columns = memory.columns;
-    }
+    const T* const x = call.input<T>(0) + first * sizes.x_elements;
     T* const y = call.output<T>(0) + first * sizes.y_elements;
-    multiply_images(call, groups, images, matrix(terms.groups.group_filters, sizes.lines), call.input<T>(1), true,
-                    matrix(sizes.lines, sizes.windows), columns, y);
+    const sdk::MatrixView filters = matrix(terms.groups.group_filters, sizes.lines);
+    if (terms.is_on_cpu) {
+      const std::int64_t places = images * sizes.windows;
+      make_columns(call, terms, images, x, memory.columns, places, sizes.windows);
+      multiply_images(call, groups, 1, filters, call.input<T>(1), true, matrix(sizes.lines, places), memory.columns, memory.rest);
+      join_images(call, terms, images, y, memory.rest, true);
+    } else {
+      const T* columns = x;
+      if (!is_pointwise(terms.windows)) {
+        make_columns(call, terms, images, x, memory.columns, sizes.windows, sizes.all_lines * sizes.windows);
+        columns = memory.columns;
+      }
+      multiply_images(call, groups, images, filters, call.input<T>(1), true, matrix(sizes.lines, sizes.windows), columns, y);
+    }
     if (!call.has_input(2)) return;
     const std::int64_t count = images * sizes.y_elements;
     Launch launch(call, sources::columns, "add_bias", types<T>());
-    launch.value(Columns(terms)).value(static_cast<std::int32_t>(count)).value(static_cast<std::int32_t>(terms.groups.filters));
-    launch.address(y).in(call, 2).over(count);
+    launch.value(Columns(terms)).value(static_cast<std::int32_t>(count)).address(y).in(call, 2).over(count);
   });
 }
 
@@ -203,16 +220,26 @@ void input_grad_by_products(const sdk::Call& call, const ConvTerms& terms) {
   const Sizes sizes(terms);
   const Memory<T> memory(call.scratch, terms);
   const std::int64_t groups = terms.groups.channels / terms.groups.group_channels;
-  const bool in_place = is_pointwise(terms.windows) && !call.has_input(2);
+  const sdk::MatrixView filters = matrix(terms.groups.group_filters, sizes.lines).transposed();
+  const bool in_place = is_pointwise(terms.windows) && !call.has_input(2) && !terms.is_on_cpu;
   for_parts(terms, memory.images, [&](std::int64_t first, std::int64_t images) {
     T* const dx = call.output<T>(0) + first * sizes.x_elements;
     T* const columns = in_place ? dx : memory.columns;
-    multiply_images(call, groups, images, matrix(terms.groups.group_filters, sizes.lines).transposed(), call.input<T>(1), true,
-                    matrix(terms.groups.group_filters, sizes.windows), call.input<T>(0) + first * sizes.y_elements, columns);
+    const T* const dy = call.input<T>(0) + first * sizes.y_elements;
+    const std::int64_t places = images * sizes.windows;
+    if (terms.is_on_cpu) {
+      join_images(call, terms, images, dy, memory.rest);
+      multiply_images(call, groups, 1, filters, call.input<T>(1), true, matrix(terms.groups.group_filters, places), memory.rest, columns);
+    } else {
+      multiply_images(call, groups, images, filters, call.input<T>(1), true, matrix(terms.groups.group_filters, sizes.windows), dy,
+                      columns);
+    }
     if (in_place) return;
     const std::int64_t count = images * sizes.x_elements;
     Launch launch(call, sources::columns, "sum_columns", types<T>());
-    launch.value(Columns(terms)).value(static_cast<std::int32_t>(count)).address(dx).address(columns).in(call, 2).over(count);
+    launch.value(Columns(terms)).value(static_cast<std::int32_t>(count));
+    launch.value(terms.is_on_cpu ? places : sizes.windows).value(terms.is_on_cpu ? sizes.windows : sizes.all_lines * sizes.windows);
+    launch.address(dx).address(columns).in(call, 2).over(count);
   });
 }
 
@@ -242,18 +269,9 @@ void weight_grad_by_products(const sdk::Call& call, const ConvTerms& terms) {
     // Images next to each other, so that one product sums over all of their windows.
     const std::int64_t places = images * sizes.windows;
     make_columns(call, terms, images, x, memory.columns, places, sizes.windows);
-    const std::int64_t shape[3] = {terms.groups.filters, images, sizes.windows};
-    copy_strided(call, shape, 3, dy, sdk::Strides{sizes.windows, sizes.y_elements, 1}, memory.rest, sdk::Strides{places, sizes.windows, 1});
-    for (std::int64_t g = 0; g < groups; ++g) {
-      Product<T> product;
-      product.a_view = matrix(filters, places);
-      product.b_view = matrix(sizes.lines, places).transposed();
-      product.a = memory.rest + g * filters * places;
-      product.b = memory.columns + g * sizes.lines * places;
-      product.y = dw + g * filters * sizes.lines;
-      product.beta = first == 0 ? T(0) : T(1);
-      multiply(stream_of(call), product);
-    }
+    join_images(call, terms, images, dy, memory.rest);
+    multiply_images(call, groups, 1, matrix(filters, places), memory.rest, true, matrix(sizes.lines, places).transposed(), memory.columns,
+                    dw, first == 0 ? T(0) : T(1));
   });
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // column_products.h - convolutions as products of the filters with a matrix of columns: a line for each channel and tap, a column for each
 // window of the image. The columns of some images at a time are in the scratch memory of the call.
+// On a CPU these images make one product, on other devices each makes one of a batch.
 //
 // Source  Chellapilla, Puri, Simard: High Performance Convolutional Neural Networks for Document Processing (2006).
 #pragma once

@@ -11,9 +11,9 @@ static inline int quotient(int n, Divisor d) {
 
 // conv/column_products.cpp
 typedef struct {
-  int channels, lines, taps, windows, elements, down, across;
+  int channels, filters, lines, taps, windows, elements, down, across;
   int size[2], kernel_rows, kernel_columns, stride[2], dilation[2], before[2];
-  Divisor by_lines, by_taps, by_windows, by_elements, by_channels, by_across, by_columns, by_kernel_columns, by_stride[2];
+  Divisor by_lines, by_taps, by_windows, by_elements, by_channels, by_filters, by_across, by_columns, by_kernel_columns, by_stride[2];
 } Columns;
 
 // y[line * line_stride + n * image_stride + window] = x[n, c, place]; x (n, channels, size...), its images follow each other.
@@ -32,8 +32,8 @@ kernel void columns(const Columns s, const int count, const long line_stride, co
   y[line * line_stride + n * image_stride + window] = inside ? v : (T)0;
 }
 
-// y[n, c, place] = bias[c] + the sum of x[n, line, window] over the windows and taps that are at this place.
-kernel void sum_columns(const Columns s, const int count, BUFFER(T, y), BUFFER(T, x), BUFFER(T, bias)) {
+// y[n, c, place] = bias[c] + the sum of x[line * line_stride + n * image_stride + window] over the windows and taps that are at this place.
+kernel void sum_columns(const Columns s, const int count, const long line_stride, const long image_stride, BUFFER(T, y), BUFFER(T, x), BUFFER(T, bias)) {
   USE(T, y);
   USE(T, x);
   USE(T, bias);
@@ -41,25 +41,40 @@ kernel void sum_columns(const Columns s, const int count, BUFFER(T, y), BUFFER(T
   if (e >= count) return;
   const int plane = quotient(e, s.by_elements), at = e - plane * s.elements;
   const int r = quotient(at, s.by_columns), t = at - r * s.size[1];
-  const global T *line = x + (long)plane * s.taps * s.windows;
-  T sum = bias ? bias[plane - quotient(plane, s.by_channels) * s.channels] : 0;
-  for (int i = 0; i < s.kernel_rows; ++i, line += s.kernel_columns * s.windows) {
+  const int n = quotient(plane, s.by_channels), channel = plane - n * s.channels;
+  const global T *line = x + channel * s.taps * line_stride + n * image_stride;
+  T sum = bias ? bias[channel] : 0;
+  for (int i = 0; i < s.kernel_rows; ++i, line += s.kernel_columns * line_stride) {
     const int down = r + s.before[0] - i * s.dilation[0], a = quotient(down, s.by_stride[0]);
     if (down < 0 || a >= s.down || a * s.stride[0] != down) continue;
     for (int k = 0; k < s.kernel_columns; ++k) {
       const int along = t + s.before[1] - k * s.dilation[1], b = quotient(along, s.by_stride[1]);
-      if (along >= 0 && b < s.across && b * s.stride[1] == along) sum += line[k * s.windows + a * s.across + b];
+      if (along >= 0 && b < s.across && b * s.stride[1] == along) sum += line[k * line_stride + a * s.across + b];
     }
   }
   y[e] = sum;
 }
 
-// y[n, c, place] += bias[c]
-kernel void add_bias(const Columns s, const int count, const int filters, BUFFER(T, y), BUFFER(T, bias)) {
+// y[n, f, window] += bias[f]
+kernel void add_bias(const Columns s, const int count, BUFFER(T, y), BUFFER(T, bias)) {
   USE(T, y);
   USE(T, bias);
+  const int e = (int)get_global_id(0), row = quotient(e, s.by_windows);
+  if (e < count) y[e] += bias[row - quotient(row, s.by_filters) * s.filters];
+}
+
+// joined[f, n, window] = y[n, f, window], or back.
+kernel void join_images(const Columns s, const int count, const int images, const int back, BUFFER(T, joined), BUFFER(T, y)) {
+  USE(T, joined);
+  USE(T, y);
   const int e = (int)get_global_id(0);
-  if (e < count) y[e] += bias[quotient(e, s.by_windows) % filters];
+  if (e >= count) return;
+  const int row = quotient(e, s.by_windows), n = quotient(row, s.by_filters), f = row - n * s.filters;
+  const int at = (f * images + n) * s.windows + e - row * s.windows;
+  if (back)
+    y[e] = joined[at];
+  else
+    joined[at] = y[e];
 }
 
 // y[e] = the sum of x[n, e] over the images n, added to y if it `adds`.

@@ -18,10 +18,18 @@ struct ConvTerms {
   Windows windows;
   Groups groups;
   std::int64_t batch;
+  bool is_on_cpu;
 
   /// x (N, C, d...), w (O, C / groups, k...), y (N, O, o...)
-  ConvTerms(const tenon_attributes_conv& a, const sdk::Operand& x, const sdk::Operand& w, const sdk::Operand& y)
-      : windows(windows_of(a, x)), groups{x.shape[1], y.shape[1], x.shape[1] / a.groups, y.shape[1] / a.groups}, batch(x.shape[0]) {
+  ConvTerms(const sdk::Call& call, const sdk::Operand& x, const sdk::Operand& w, const sdk::Operand& y)
+      : ConvTerms(call, call.attr<tenon_attributes_conv>(), x, w, y) {}
+
+ private:
+  ConvTerms(const sdk::Call& call, const tenon_attributes_conv& a, const sdk::Operand& x, const sdk::Operand& w, const sdk::Operand& y)
+      : windows(windows_of(a, x)),
+        groups{x.shape[1], y.shape[1], x.shape[1] / a.groups, y.shape[1] / a.groups},
+        batch(x.shape[0]),
+        is_on_cpu(static_cast<Device*>(call.device)->description().kind == TENON_DEVICE_CPU) {
     set_spatial(windows.kernel, w);
     set_spatial(windows.count, y);
   }

@@ -9,7 +9,7 @@ namespace tenon::opencl {
 
 /// Of dx (output 0), the filters (input 1) and dy (input 0).
 inline ConvTerms terms_of_input_grad(const sdk::Call& call) {
-  return {call.attr<tenon_attributes_conv>(), call.outputs[0], call.inputs[1], call.inputs[0]};
+  return {call, call.outputs[0], call.inputs[1], call.inputs[0]};
 }
 
 inline std::size_t input_grad_scratch(const sdk::Call& call) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gemm/clblast_gemm.h"
 
-#include <algorithm>
 #include <bit>
 #include <complex>
 #include <initializer_list>
@@ -85,11 +84,17 @@ std::int64_t tune(const Clblast& library, const Device& device) {
 template <class T>
 bool clblast_gemm(Stream& stream, const ClblastGemm<T>& p) {
   if (!worth_clblast(p.m, p.n, p.k, p.batch)) return false;
-  for (const auto* x : {&p.a, &p.b, &p.c}) {
-    // Its offsets are in elements and its strides unsigned; its kernels compute indices in 32 bits.
+  const bool by_rows = p.layout == CLBlastLayoutRowMajor;
+  const auto lines = [&](const auto& x, std::int64_t rows, std::int64_t columns) {
+    return by_rows == (x.trans == CLBlastTransposeNo) ? rows : columns;
+  };
+  for (const auto& [x, x_lines] :
+       {std::pair(&p.a, lines(p.a, p.m, p.k)), std::pair(&p.b, lines(p.b, p.k, p.n)), std::pair(&p.c, lines(p.c, p.m, p.n))}) {
+    // Its offsets are in elements and its strides unsigned; its kernels compute indices in 32 bits, also those of
+    // copies that it makes a little larger.
     if (x->data.offset % sizeof(T) != 0 || x->stride < 0) return false;
     const std::int64_t first = static_cast<std::int64_t>(x->data.offset / sizeof(T)) + (p.batch - 1) * x->stride;
-    if (first + std::max({p.m, p.n, p.k}) * x->ld > std::numeric_limits<std::int32_t>::max()) return false;
+    if (first + x_lines * x->ld > std::numeric_limits<std::int32_t>::max() / 2) return false;
   }
   Device& device = stream.device();
   const Clblast* const library = clblast(device.host);

@@ -53,7 +53,7 @@ inline void multiply_integers(const sdk::Call& call, const IntegerOperands& at) 
 }
 
 inline void convolve_integers(const sdk::Call& call, const IntegerOperands& at) {
-  const ConvTerms terms(call.attr<tenon_attributes_conv>(), call.inputs[at.a], call.inputs[at.b], call.outputs[0]);
+  const ConvTerms terms(call, call.inputs[at.a], call.inputs[at.b], call.outputs[0]);
   const std::int64_t count = call.outputs[0].count;
   if (count == 0) return;
   Launch launch(call, sources::integer_products, "convolve", integer_options(call, at));

@@ -7,10 +7,10 @@ namespace tenon::opencl {
 namespace {
 
 ConvTerms terms_of_conv(const sdk::Call& call) {
-  return {call.attr<tenon_attributes_conv>(), call.inputs[0], call.inputs[1], call.outputs[0]};
+  return {call, call.inputs[0], call.inputs[1], call.outputs[0]};
 }
 ConvTerms terms_of_weight_grad(const sdk::Call& call) {
-  return {call.attr<tenon_attributes_conv>(), call.inputs[1], call.outputs[0], call.inputs[0]};
+  return {call, call.inputs[1], call.outputs[0], call.inputs[0]};
 }
 
 template <ConvTerms (*terms_of)(const sdk::Call&)>
