@@ -8,6 +8,6 @@ if(TARGET tenon_backend_opencl AND TENON_OPENCL_LOADER)
   set_target_properties(end_to_end_opencl_driver PROPERTIES C_EXTENSIONS ON PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/opencl_driver)
   add_test(NAME end_to_end.opencl COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/opencl.py
     $<TARGET_FILE:tenon_command> $<TARGET_FILE:tenon_backend_opencl> $<TARGET_FILE:end_to_end_opencl_driver>)
-  set_tests_properties(end_to_end.opencl PROPERTIES LABELS end_to_end TIMEOUT 300 SKIP_RETURN_CODE 77
+  set_tests_properties(end_to_end.opencl PROPERTIES LABELS end_to_end TIMEOUT 600 SKIP_RETURN_CODE 77
     ENVIRONMENT "TENON_LIBRARY=$<TARGET_FILE:tenon>;PYTHONPATH=${PROJECT_SOURCE_DIR}/runtime/python")
 endif()

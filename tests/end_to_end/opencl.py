@@ -55,6 +55,13 @@ def without_f64():
     expect_text(output, " 0 pass, 0 fail", "f64")
 
 
+def as_a_gpu():
+    """What is computed in another way on GPUs than on CPUs."""
+    for names in ("conv/f32*forward", "max_pool_grad/f32*forward"):
+        code, output = tenon("conformance", "--plugin", PLUGIN, "--backend-option", f"icd_loader={DRIVER}", "--profile", "ops", "--filter", names, "--timeout", "240", TENON_TEST_SIZE="small", OPENCL_DRIVER_GPU="1")
+        expect(code == 0 and " 0 fail, 0 unsupported" in output and " 0 pass" not in output, f"{names} as a GPU: {output}")
+
+
 def clock_that_is_not_exact():
     """Between two events there is no negative time, whatever the driver says."""
     for names in ("core/profile/*", "core/event/*"):
@@ -139,6 +146,7 @@ def main():
         folder = Path(place)
         missing(folder)
         without_f64()
+        as_a_gpu()
         clock_that_is_not_exact()
         config = folder / "tenon.yaml"
         config.write_text(CONFIG % DRIVER)
@@ -148,7 +156,7 @@ def main():
         memory_that_runs_out()
         os.environ.pop("TENON_CONFIG")
         three_backends()
-    print("the OpenCL backend reports drivers that are missing, lack f64, do not compile, have no memory or no exact clock, and shares a model with two others")
+    print("the OpenCL backend reports drivers that are missing, lack f64, are GPUs, do not compile, have no memory or no exact clock, and shares a model with two others")
 
 
 main()

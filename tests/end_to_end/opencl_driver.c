@@ -3,6 +3,7 @@
    libOpenCL.so.1, which this library needs. The environment says what is wrong:
 
      OPENCL_DRIVER_WITHOUT   an extension that no device has
+     OPENCL_DRIVER_GPU       whether all devices say that they are GPUs
      OPENCL_DRIVER_BREAKS    a text: a program whose source has it does not compile
      OPENCL_DRIVER_LIMIT     bytes of buffers that one device has memory for
      OPENCL_DRIVER_CLOCK     nanoseconds by which every other time of an event is too early */
@@ -21,6 +22,9 @@ static atomic_size_t allocated;
 
 EXPORT cl_int clGetDeviceInfo(cl_device_id device, cl_device_info name, size_t size, void* value, size_t* out_size) {
   cl_int result = NEXT(clGetDeviceInfo)(device, name, size, value, out_size);
+  if (result == CL_SUCCESS && name == CL_DEVICE_TYPE && value != NULL && getenv("OPENCL_DRIVER_GPU") != NULL) {
+    *(cl_device_type*)value = CL_DEVICE_TYPE_GPU;
+  }
   const char* without = getenv("OPENCL_DRIVER_WITHOUT");
   if (result == CL_SUCCESS && name == CL_DEVICE_EXTENSIONS && value != NULL && without != NULL) {
     char* found = strstr(value, without);
