@@ -1,15 +1,18 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the archived binaries of released ABIs: tests/abi/archive/<version>, whose SHA256SUMS has the sums of the unpacked files."""
+"""The archived binaries of a release of the ABI: tests/abi/archive/<version>.
+
+  archive.py RELEASE OUT    unpacks binaries.tar.xz of the release into OUT, compared with SHA256SUMS, and the waivers of its plugins
+"""
 import hashlib
-import lzma
 import platform
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
-ARCHIVE = Path(__file__).resolve().parent / "archive"
 SKIPPED = 77  # ctest's SKIP_RETURN_CODE
 
 
@@ -18,32 +21,29 @@ def skip(reason):
     sys.exit(SKIPPED)
 
 
-def unpacked(folder, out):
-    """Writes the files of a folder of the archive, archive/<version>/<folder>, into `out`, compared with their sums; returns `out`."""
-    folder, out = Path(folder).resolve(), Path(out)
-    release = ARCHIVE / folder.relative_to(ARCHIVE).parts[0]
+def skip_elsewhere():
     if platform.machine() != "x86_64":
         skip(f"the archive is for x86_64, this is {platform.machine()}")
-    found = False
-    for line in (release / "SHA256SUMS").read_text().splitlines():
-        expected, name = line.split()
-        path = release / name
-        if not path.is_relative_to(folder):
-            continue
-        packed = path.with_name(path.name + ".xz")
-        data = lzma.decompress(packed.read_bytes()) if packed.exists() else path.read_bytes()
-        if hashlib.sha256(data).hexdigest() != expected:
-            sys.exit(f"{path} is not what was archived: expected SHA-256 {expected}")
-        file = out / path.relative_to(folder)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(data)
-        file.chmod(0o755)
-        found = True
-    for waivers in folder.glob("*.conformance.yaml"):
-        shutil.copy(waivers, out)
-    if not found:
-        sys.exit(f"{folder} has no archived files")
-    return out
+
+
+def unpack(release, out):
+    sums = dict(reversed(line.split()) for line in (release / "SHA256SUMS").read_text().splitlines())
+    with tarfile.open(release / "binaries.tar.xz") as packed:
+        for member in packed:
+            if not member.isfile():
+                continue
+            data = packed.extractfile(member).read()
+            if hashlib.sha256(data).hexdigest() != sums.pop(member.name, None):
+                sys.exit(f"{release}: {member.name} is not what was archived: its SHA-256 is not that of SHA256SUMS")
+            file = out / member.name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.unlink(missing_ok=True)
+            file.write_bytes(data)
+            file.chmod(0o755)
+    if sums:
+        sys.exit(f"{release}: expected {', '.join(sums)} in binaries.tar.xz")
+    for waivers in release.glob("*/*.conformance.yaml"):
+        shutil.copy(waivers, out / waivers.relative_to(release))
 
 
 # A library of another system, or a version of one, that is missing here: not one of Tenon's.
@@ -56,3 +56,10 @@ def run(command, **options):
     if done.returncode and FOREIGN.search(done.stdout + done.stderr):
         skip(f"the archived files need another system: {done.stdout}{done.stderr}")
     return done
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    skip_elsewhere()
+    unpack(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -2,15 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests a pair of old and new: drives one plugin by one core and compares the output with the expected one.
 
-  pairs.py [--core FOLDER] [--plugins FOLDER] --name template|reference --speaks 1.0|1.1 --like RELEASE [--feature "NAME VALUE"]...
+  pairs.py [--core FOLDER] [--plugins FOLDER] --name template|reference --speaks 1.0|1.1 --like FOLDER [--feature "NAME VALUE"]...
 
---core holds abi_driver and libtenon.so. The results must be bitwise those of --like, a folder of the archive, whose core drives its own plugin
-of that name. Each --feature is an expected feature line; no others are allowed.
+--core holds abi_driver and libtenon.so. The results must be bitwise those of --like, an unpacked release, whose core drives its own plugin of
+that name. Each --feature is an expected feature line; no others are allowed.
 """
 import argparse
 import os
 import sys
-import tempfile
 from pathlib import Path
 
 import archive
@@ -40,13 +39,10 @@ def main():
     arguments = parser.parse_args()
     file = f"libtenon_backend_{arguments.name}.so"
     problems = []
-    with tempfile.TemporaryDirectory() as scratch:
-        old_core = archive.unpacked(arguments.like / "driver", Path(scratch) / "core")
-        old_plugins = archive.unpacked(arguments.like / "gcc", Path(scratch) / "plugins")
-        core = arguments.core or old_core
-        plugins = arguments.plugins or old_plugins
-        got = drive(core, plugins / file, arguments.name)
-        expected = drive(old_core, old_plugins / file, arguments.name)
+    archive.skip_elsewhere()
+    old_core, old_plugins = arguments.like / "driver", arguments.like / "gcc"
+    got = drive(arguments.core or old_core, (arguments.plugins or old_plugins) / file, arguments.name)
+    expected = drive(old_core, old_plugins / file, arguments.name)
     if got["speaks"] != [arguments.speaks]:
         problems.append(f"expected ABI {arguments.speaks} to be negotiated, got {got['speaks']}")
     problems += [f"a warning: {warning}" for warning in got["warning"]]
