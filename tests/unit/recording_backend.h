@@ -12,6 +12,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -53,11 +54,15 @@ class Stream final : public sdk::Stream {
       if (tape.runs_while_recording) work();
       recorded_->push_back(std::move(work));
     } else {
-      pending_.push_back(std::make_shared<const Work>(1, std::move(work)));
+      give(std::make_shared<const Work>(1, std::move(work)));
     }
   }
-  void give(std::shared_ptr<const Work> work) { pending_.push_back(std::move(work)); }
+  void give(std::shared_ptr<const Work> work) {
+    const std::lock_guard lock(mutex_);
+    pending_.push_back(std::move(work));
+  }
   void synchronize() override {
+    const std::lock_guard lock(mutex_);  // another thread may submit meanwhile, and then waits
     struct Forget {
       std::vector<std::shared_ptr<const Work>>& pending;
       ~Forget() { pending.clear(); }
@@ -77,7 +82,8 @@ class Stream final : public sdk::Stream {
   }
 
  private:
-  std::vector<std::shared_ptr<const Work>> pending_;
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<const Work>> pending_;  // guarded by mutex_
   std::shared_ptr<Work> recorded_;
 };
 
