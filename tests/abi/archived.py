@@ -37,7 +37,7 @@ def command_of(side, folder, given, environment):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("side", choices=("plugin", "kit", "program", "library"))
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder", type=lambda text: Path(text).resolve())
     parser.add_argument("given", nargs="+")
     arguments = parser.parse_args()
     archive.skip_elsewhere()
