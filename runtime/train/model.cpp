@@ -142,8 +142,8 @@ std::map<std::string, Tensor> Model::State::optimizer_state_to_save() {
     return state;
   }
   throw Error(
-      "save: the optimizer state is sharded over processes (parallel.shard), and process 0 has all of it at the end of an epoch and after "
-      "fit; save the model then, on process 0");
+      "save: the optimizer state is sharded over processes (parallel.shard), and process 0 has all of it at the end of an epoch, after fit "
+      "and before the first step after a load; save the model then, on process 0");
 }
 
 void Model::State::give_optimizer_state(std::map<std::string, Tensor> values) {
