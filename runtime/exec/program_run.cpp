@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <span>
 
+#include "core/log.h"
 #include "exec/numerics.h"
 #include "exec/op_versions.h"
 #include "exec/program_state.h"
@@ -117,10 +118,22 @@ void Program::State::execute(const RunOptions& options) {
     for (const DevicePointer& device : devices) wait_for(*device, nullptr);
   } catch (const std::exception& failure) {
     execution_id = 0;
-    if (!collectives.empty()) communicator->abort(failure.what());  // other ranks would wait for this one
+    if (!collectives.empty()) communicator->abort(failure.what());  // other ranks would wait for this one, and the device for them
+    if (replay != nullptr) finish_submitted();
     throw;
   }
   for (const GraphUpdate& update : graph.updates()) parameters->touch(graph.info(update.parameter).name);
+}
+
+/// Waits for what a failed run has submitted: recordings may be destroyed after that. The run has its error already.
+void Program::State::finish_submitted() const {
+  for (const DevicePointer& device : devices) {
+    try {
+      device->synchronize();
+    } catch (const std::exception& failure) {
+      log::debug("device '{}': after a failed run: {}", device->info.name, failure.what());
+    }
+  }
 }
 
 /// Runs the prologue if one of its parameters has changed.

@@ -72,8 +72,8 @@ struct Program::State {
   };
   /// What a replayed run submits at once: copies and plans between two collectives, or waits for them.
   struct Segment {
-    std::size_t begin = 0, end = 0;       ///< of `parts`; a collective ends it, as its last one, of which the copies belong to it
-    std::uint32_t wait = 0;               ///< how many of `collectives` have to be finished before it
+    std::size_t begin = 0, end = 0;  ///< of `parts`; a collective is its last part; the copies before that collective belong to the segment
+    std::uint32_t wait = 0;          ///< how many of `collectives` have to be finished before it
     std::optional<std::size_t> recorded;  ///< the piece of the recording; empty: it has neither copies nor plans
   };
   /// A graph input on a device that reads it.
@@ -164,6 +164,7 @@ struct Program::State {
   /// Waits for the first `count` collectives.
   void finish_collectives(std::size_t count);
   [[noreturn]] void cancel(const std::string& where);
+  void finish_submitted() const;
   void enqueue_segment(const Segment& segment, std::uint64_t epoch, tenon_stream* stream);
   tenon_bindings bind(Part& part, std::uint64_t epoch, const tenon_run* run);
   void run_prologue(const RunOptions& options);

@@ -29,6 +29,7 @@ Replay::~Replay() {
 void Replay::destroy(Entry& entry) {
   for (tenon_capture* const capture : entry.captures) device_->table.capture->destroy(capture);
   entry.captures.clear();
+  entry.failed = false;
 }
 
 void Replay::drop(Entry& entry) {
@@ -61,6 +62,7 @@ Replay::Entry& Replay::entry_of(std::span<const std::uint64_t> addresses) {
 Replay::Action Replay::next(std::span<const std::uint64_t> addresses, std::uint64_t parameters_epoch, bool measured) {
   if (!stopped_.empty()) return Action::execute;
   Entry& entry = entry_of(addresses);
+  if (entry.failed) drop(entry);
   if (std::exchange(entry.measured, measured) != measured) {
     drop(entry);
     wasted_ = 0;  // it was not the addresses that changed
@@ -91,11 +93,18 @@ bool Replay::record(std::uint64_t parameters_epoch, std::size_t pieces,
   ErrorText error;
   Entry& entry = entries_.front();
   bool open = false;
+  const auto give_up = [&] {
+    ErrorText ignored;
+    tenon_capture* capture = nullptr;
+    if (open && table.end(stream_, &capture, ignored) == TENON_OK) table.destroy(capture);
+    destroy(entry);
+  };
   try {
     if (stream_ == nullptr) {
       const tenon_status made = device_->table.stream_create(device_->handle, nullptr, &stream_, error);
       check_made(made, error, stream_ != nullptr, "stream_create", "a stream for recordings");
     }
+    entry.captures.reserve(pieces);
     for (std::size_t piece = 0; piece < pieces; ++piece) {
       check(table.begin(stream_, error), error, "cannot begin a recording");
       open = true;
@@ -107,10 +116,7 @@ bool Replay::record(std::uint64_t parameters_epoch, std::size_t pieces,
       entry.captures.push_back(capture);
     }
   } catch (const Error& refusal) {
-    ErrorText ignored;
-    tenon_capture* capture = nullptr;
-    if (open && table.end(stream_, &capture, ignored) == TENON_OK) table.destroy(capture);
-    destroy(entry);
+    give_up();
     if (refusal.status() == Status::unsupported && new_epoch && packs_ == Packs::unknown) {
       packs_ = Packs::yes;
     } else {
@@ -120,6 +126,9 @@ bool Replay::record(std::uint64_t parameters_epoch, std::size_t pieces,
       stop(refusal.what());
     }
     return false;
+  } catch (...) {
+    give_up();
+    throw;
   }
   if (new_epoch) packs_ = Packs::no;
   entry.epoch = parameters_epoch;
@@ -133,11 +142,8 @@ tenon_status Replay::replay(std::size_t piece, std::uint64_t execution_id, tenon
     const auto lock = device_->submission(device_->stream);
     return device_->table.capture->replay(entry.captures[piece], device_->stream, execution_id, error);
   }();
-  if (status != TENON_OK) {
-    drop(entry);
-    return status;
-  }
-  if (piece + 1 < entry.captures.size()) return status;
+  entry.failed = status != TENON_OK;  // pieces before this one may still run: the next run drops the recording
+  if (entry.failed || piece + 1 < entry.captures.size()) return status;
   ++entry.replays;
   ++replays_;
   return status;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// exec/replay.h - records the repeated work of a program once and replays it as one launch, or as one between each two collectives.
+// exec/replay.h - records the repeated work of a program once and replays it as one launch, or as one launch for each piece between
+// collectives.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +37,8 @@ class Replay {
   /// addresses of next() without executing them. False: the backend or `submit` failed, and the run must be executed.
   bool record(std::uint64_t parameters_epoch, std::size_t pieces, const std::function<void(std::size_t piece, tenon_stream*)>& submit);
   /// Submits a piece of the recording for the addresses of next() to the device's stream; a run submits them in order. `execution_id`: of a
-  /// measured run, else 0.
+  /// measured run, else 0. After a failure, of a piece or of what lies between two, the device's stream is to be waited for before the next
+  /// run and before the end of this object: pieces that were submitted may run until then.
   tenon_status replay(std::size_t piece, std::uint64_t execution_id, tenon_error* error);
 
   std::uint64_t records() const { return records_; }
@@ -49,6 +51,7 @@ class Replay {
     std::vector<std::uint64_t> addresses;
     std::uint64_t epoch = 0;  ///< parameter epoch of the recording
     bool measured = false;    ///< the recording, or the one to be made, measures its kernels
+    bool failed = false;      ///< a piece of the recording could not be submitted
     std::size_t executions = 0;
     std::uint64_t replays = 0;
     std::vector<tenon_capture*> captures;  ///< of the pieces; empty: there is no recording

@@ -2,6 +2,7 @@
 // Programs on a device with capture: what is recorded and when, results of replays, and when runs are executed anyway.
 #include <algorithm>
 #include <memory>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
@@ -10,6 +11,7 @@
 #include <tenon/trace.h>
 
 #include "core/log.h"
+#include "exec/replay.h"
 #include "extra_device.h"
 #include "malloc_counter.h"
 #include "recording_backend.h"
@@ -310,9 +312,8 @@ TEST_CASE_FIXTURE(OnTape, "replay: after a failed recording the program executes
 TEST_CASE_FIXTURE(OnTape, "replay: a replay that cannot be enqueued is an error, and the next run records again") {
   Program program(context, doubled(), on_tape);
   for (int run = 0; run < 4; ++run) program.run({pair(1, 2)});
-  tape.fail_replay = true;
+  tape.fail_replay = 1;
   CHECK_ERROR_CONTAINS("device 'tape:0'", program.run({pair(1, 2)}));
-  tape.fail_replay = false;
   CHECK(floats(program.run({pair(2, 3)})[0]) == Floats{-4, -6});
   CHECK(tape.recorded == 2);
   CHECK(tape.live == 1);
@@ -459,14 +460,68 @@ TEST_CASE_FIXTURE(OnTape, "replay: a rank whose recording fails executes, and th
   CHECK(contains(both.programs[0]->placement().replay, "no longer: cannot end a recording"));
 }
 
-TEST_CASE_FIXTURE(OnTape, "replay: a replay that fails between collectives ends the ranks with its reason") {
-  Ranks both(context);
-  for (int run = 1; run <= 4; ++run) both.check(1, 2);
-  tape.fail_replay = true;
-  const std::vector<std::string> errors = both.run(1, 2).second;
-  CHECK_MESSAGE(contains(errors[0], "the tape does not turn"), errors[0]);
-  CHECK_MESSAGE(contains(errors[1], "rank 0 ended the group: "), errors[1]);
-  tape.fail_replay = false;
+TEST_CASE_FIXTURE(OnTape,
+                  "replay: a replay that fails between collectives ends the ranks with its reason, when the pieces before have run") {
+  int pieces = 0;
+  bool pending = false;
+  for (int failing = 1; failing == 1 || failing <= pieces; ++failing) {
+    CAPTURE(failing);
+    tape = {};
+    {
+      Ranks both(context);
+      for (int run = 1; run <= 4; ++run) both.check(1, 2);
+      pieces = tape.recorded;
+      tape.fail_replay = failing;
+      const std::vector<std::string> errors = both.run(1, 2).second;
+      CHECK_MESSAGE(contains(errors[0], "the tape does not turn"), errors[0]);
+      CHECK_MESSAGE(contains(errors[1], "rank 0 ended the group: "), errors[1]);
+      pending = pending || tape.pending_at_failure;
+      CHECK(tape.replayed == 2 * pieces + failing - 1);
+    }
+    CHECK(tape.live == 0);
+    CHECK(tape.destroyed_early == 0);
+  }
+  CHECK(pieces >= 3);
+  CHECK(pending);
+}
+
+TEST_CASE_FIXTURE(OnTape, "replay: recordings outlive their work if a collective between them fails") {
+  const std::vector<std::shared_ptr<Communicator>> ranks = local_communicators(2);
+  Graph graph;
+  const Value x = graph.input("x", DType::f32, {2});
+  graph.output("y", ops::neg(ops::broadcast({ops::neg(x + x)}, 1)[0]));
+  {
+    Program here(context, graph, {.device = "tape:0", .communicator = ranks[0]});
+    Program there(context, graph, {.device = "reference:0", .communicator = ranks[1]});
+    for (int run = 0; run < 4; ++run) {
+      std::thread other([&] { there.run({pair(1, 2)}); });
+      CHECK(floats(here.run({pair(3, 4)})[0]) == Floats{2, 4});
+      other.join();
+    }
+    REQUIRE(here.placement().replays == 2);
+    const int replayed = tape.replayed;
+    ranks[1]->abort("no more");
+    CHECK_ERROR_CONTAINS("rank 1 ended the group: no more", here.run({pair(3, 4)}));
+    CHECK(tape.replayed == replayed + 1);
+  }
+  CHECK(tape.live == 0);
+  CHECK(tape.destroyed_early == 0);
+}
+
+TEST_CASE_FIXTURE(OnTape, "replay: a recording that ends with another exception is closed, and the next one is made") {
+  exec::Replay replay(context.device("tape:0").state());
+  const std::vector<std::uint64_t> addresses{1};
+  const auto record = [&] {
+    while (replay.next(addresses, 1, false) == exec::Replay::Action::execute) replay.executed(1);
+    return replay.record(1, 2, [&](std::size_t piece, tenon_stream*) {
+      if (piece == 1) throw std::bad_alloc();
+    });
+  };
+  CHECK_THROWS_AS(record(), std::bad_alloc);
+  CHECK(tape.live == 0);
+  CHECK_THROWS_AS(record(), std::bad_alloc);  // the stream is not recording any more
+  CHECK(tape.recorded == 4);
+  CHECK(tape.live == 0);
 }
 
 #ifndef TENON_MALLOC_IS_TAKEN

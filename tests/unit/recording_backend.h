@@ -25,8 +25,11 @@ struct Tape {
   int packs = 0;     ///< executed packings
   int recorded = 0;  ///< finished recordings
   int replayed = 0;
-  int live = 0;  ///< recordings not destroyed
-  bool fail_end = false, fail_replay = false;
+  int live = 0;                     ///< recordings not destroyed
+  int destroyed_early = 0;          ///< recordings that were destroyed before the work that they had submitted
+  int fail_replay = 0;              ///< the replay of that number from now on fails; 0: none
+  bool pending_at_failure = false;  ///< whether its stream had work to do
+  bool fail_end = false;
   bool runs_while_recording = false;  ///< recorded work is also executed
   bool forgets_times = false;         ///< events are left out of recordings
 };
@@ -39,7 +42,10 @@ class Stream;
 class Recording final : public sdk::Capture {
  public:
   explicit Recording(std::shared_ptr<const Work> work) : work_(std::move(work)) { ++tape.live; }
-  ~Recording() override { --tape.live; }
+  ~Recording() override {
+    --tape.live;
+    if (work_.use_count() > 1) ++tape.destroyed_early;  // a stream has it, too
+  }
   void replay(sdk::Stream& stream) override;
 
  private:
@@ -72,6 +78,10 @@ class Stream final : public sdk::Stream {
     }
   }
   bool captures() const override { return true; }
+  bool is_busy() {
+    const std::lock_guard lock(mutex_);
+    return !pending_.empty();
+  }
   bool recording() const { return recorded_ != nullptr; }
   void begin_capture() override { recorded_ = std::make_shared<Work>(); }
   std::unique_ptr<sdk::Capture> end_capture() override {
@@ -88,7 +98,10 @@ class Stream final : public sdk::Stream {
 };
 
 inline void Recording::replay(sdk::Stream& stream) {
-  if (tape.fail_replay) throw sdk::Error(TENON_VENDOR_ERROR, "the tape does not turn");
+  if (tape.fail_replay > 0 && --tape.fail_replay == 0) {
+    tape.pending_at_failure = static_cast<Stream&>(stream).is_busy();
+    throw sdk::Error(TENON_VENDOR_ERROR, "the tape does not turn");
+  }
   ++tape.replayed;
   static_cast<Stream&>(stream).give(work_);
 }
