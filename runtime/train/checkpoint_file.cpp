@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <filesystem>
-#include <limits>
 #include <map>
 #include <memory>
 #include <string_view>
+#include <system_error>
+#include <vector>
 
 #include "io/gzip.h"
 #include "io/limits.h"
@@ -94,7 +96,23 @@ std::string optional_lines(const CheckpointFile& checkpoint) {
 /// The checksums of the weights.
 std::string checksum_lines(const io::FileChecksum& checksum) {
   if (!checksum.has_parts) return fmt::format("weights_crc32: {}\n", checksum.crc32);
-  return fmt::format("weights_header_crc32: {}\nweights_tensors_crc32: [{}]\n", checksum.header_crc32, fmt::join(checksum.tensors, ", "));
+  std::string tensors;  // one text: there may be more tensors than a YAML file may have values
+  for (const std::uint32_t tensor : checksum.tensors) tensors += fmt::format("{:08x}", tensor);
+  return fmt::format("weights_header_crc32: {}\nweights_tensors_crc32: \"{}\"\n", checksum.header_crc32, tensors);
+}
+
+/// The checksums of the tensors, of which each has 8 hexadecimal digits.
+std::vector<std::uint32_t> checksums_from(const std::string& text, const std::string& path) {
+  constexpr std::size_t digits = 8;
+  std::vector<std::uint32_t> checksums(text.size() / digits);
+  bool valid = text.size() % digits == 0;
+  for (std::size_t i = 0; valid && i < checksums.size(); ++i) {
+    const char* const begin = text.data() + i * digits;
+    const auto [end, error] = std::from_chars(begin, begin + digits, checksums[i], 16);
+    valid = error == std::errc() && end == begin + digits;
+  }
+  if (!valid) throw Error(path + ": key 'weights_tensors_crc32': expected 8 hexadecimal digits for each tensor");
+  return checksums;
 }
 
 /// The shape of an only input, or a map of shapes.
@@ -149,9 +167,8 @@ CheckpointFile read_checkpoint_file(const std::string& path) {
   checkpoint.checksum.has_parts = text.starts_with(first_line);
   if (checkpoint.checksum.has_parts) {
     checkpoint.checksum.header_crc32 = section.require<std::uint32_t>("weights_header_crc32", "a checksum");
-    for (const yaml::Value& tensor : section.require_value("weights_tensors_crc32", "a checksum for each tensor").items())
-      checkpoint.checksum.tensors.push_back(
-          static_cast<std::uint32_t>(tensor.as_integer({.lowest = 0, .highest = std::numeric_limits<std::uint32_t>::max()})));
+    checkpoint.checksum.tensors =
+        checksums_from(section.require_value("weights_tensors_crc32", "a checksum for each tensor").as_text(), path);
   } else {
     checkpoint.checksum.crc32 = section.require<std::uint32_t>("weights_crc32", "a checksum");
   }

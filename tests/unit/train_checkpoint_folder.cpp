@@ -211,6 +211,25 @@ TEST_CASE_FIXTURE(WithModels, "checkpoint: one of the version before, with one c
   CHECK_ERROR_CONTAINS("damaged: expected content of CRC-32", other.load(folder.file("c.yaml"), Model::Load::weights));
 }
 
+TEST_CASE_FIXTURE(WithModels, "checkpoint: the YAML has a checksum of each tensor, of more than a YAML file may have values") {
+  Model saved = model();
+  saved.fit(data);
+  saved.save(folder.path(), "c");
+  train::CheckpointFile checkpoint = train::read_checkpoint_file(folder.file("c.yaml"));
+  const std::vector<std::uint32_t> own = checkpoint.checksum.tensors;
+  REQUIRE(own.size() == 2);
+  CHECK(contains(folder.read("c.yaml"), fmt::format("weights_tensors_crc32: \"{:08x}{:08x}\"\n", own[0], own[1])));
+  std::vector<std::uint32_t>& tensors = checkpoint.checksum.tensors;
+  for (std::uint32_t i = 0; i < 150'000; ++i) tensors.push_back(i * 0x9e3779b9u);
+  folder.write("many.yaml", train::checkpoint_text(checkpoint));
+  CHECK(train::read_checkpoint_file(folder.file("many.yaml")).checksum.tensors == tensors);
+  for (const std::vector<std::uint32_t>& few : {std::vector<std::uint32_t>{}, {0}, {0xffffffff}}) {
+    checkpoint.checksum.tensors = few;
+    folder.write("few.yaml", train::checkpoint_text(checkpoint));
+    CHECK(train::read_checkpoint_file(folder.file("few.yaml")).checksum.tensors == few);
+  }
+}
+
 TEST_CASE_FIXTURE(WithModels, "checkpoint folder: folders and other files are no checkpoints") {
   fs::create_directory(folder.file("y.yaml"));
   folder.write("train.yaml", "model: m\n");
