@@ -165,30 +165,57 @@ void agree(Model::State& state, const Dataset& data, const FitOptions& options) 
   share_optimizer_state(state);
 }
 
-void agree_on_checkpoint(exec::ProcessGroup& processes, const CheckpointFile& checkpoint, const std::exception_ptr& failure) {
-  constexpr const char *what = "the checkpoint", *read = "what was read of it", *damaged = "damage";
-  const std::string name = platform::text_of(platform::path_of(checkpoint.file).stem());
-  Facts own{{what, fmt::format("{} of run {}, step {}", name, checkpoint.progress.run, checkpoint.progress.step)}};
+CheckpointAnswer verdict_on(const std::vector<CheckpointAnswer>& answers, std::size_t rank) {
+  using Kind = CheckpointAnswer::Kind;
+  const CheckpointAnswer& own = answers[rank];
+  const auto has_name = [](const CheckpointAnswer& answer) { return !answer.checkpoint.empty(); };
+  const auto first = std::ranges::find_if(answers, has_name);
+  const auto other = std::find_if(first, answers.end(), [&](const auto& a) { return has_name(a) && a.checkpoint != first->checkpoint; });
+  if (other != answers.end()) {
+    return {own.checkpoint, Kind::failed,
+            fmt::format("process {} loads {}, process {} loads {}; every process loads the same checkpoints in the same order",
+                        first - answers.begin(), first->checkpoint, other - answers.begin(), other->checkpoint)};
+  }
+  for (const Kind kind : {Kind::failed, Kind::damaged}) {
+    const auto found = std::ranges::find(answers, kind, &CheckpointAnswer::kind);
+    if (found == answers.end()) continue;
+    if (own.kind == kind) return own;
+    return {own.checkpoint, kind, fmt::format("process {}: {}", found - answers.begin(), found->reason)};
+  }
+  return own;
+}
+
+void agree_on_checkpoint(exec::ProcessGroup& processes, const CheckpointFile* checkpoint, const std::exception_ptr& failure) {
+  using Kind = CheckpointAnswer::Kind;
+  constexpr const char *what = "the checkpoint", *failed = "what was read of it", *damaged = "damage";
+  CheckpointAnswer own;
+  if (checkpoint != nullptr) {
+    const std::string name = platform::text_of(platform::path_of(checkpoint->file).stem());
+    own.checkpoint = fmt::format("{} of run {}, step {}", name, checkpoint->progress.run, checkpoint->progress.step);
+  }
   try {
     if (failure != nullptr) std::rethrow_exception(failure);
   } catch (const DamagedCheckpoint& error) {
-    own.emplace_back(damaged, error.what());
+    own = {own.checkpoint, Kind::damaged, error.what()};
   } catch (const std::exception& error) {
-    own.emplace_back(read, error.what());
+    own = {own.checkpoint, Kind::failed, error.what()};
   }
-  const std::vector<std::string> texts = processes.gather(text_of(own));
-  if (failure != nullptr) std::rethrow_exception(failure);
-  for (std::size_t rank = 0; rank < texts.size(); ++rank) {
-    const Facts other = facts_from(texts[rank]);
-    if (other.empty() || other[0] != own[0]) {
-      throw Error(fmt::format("{}: process {} does not load it, but {}; every process loads the same checkpoints in the same order",
-                              checkpoint.str(), rank, other.empty() || other[0].first != what ? "none" : other[0].second));
-    }
-    if (other.size() == 1) continue;
-    const std::string text = fmt::format("process {}: {}", rank, other[1].second);
-    if (other[1].first == damaged) throw DamagedCheckpoint(text);
-    throw Error(text);
+  Facts facts{{what, own.checkpoint}};
+  if (own.kind != Kind::good) facts.emplace_back(own.kind == Kind::damaged ? damaged : failed, own.reason);
+  std::vector<CheckpointAnswer> answers;
+  for (const std::string& text : processes.gather(text_of(facts))) {
+    const Facts got = facts_from(text);
+    CheckpointAnswer& answer = answers.emplace_back();
+    answer.checkpoint = got.empty() || got[0].first != what ? "none" : got[0].second;  // none: it does something else
+    if (got.size() < 2 || answer.checkpoint == "none") continue;
+    answer.kind = got[1].first == damaged ? Kind::damaged : Kind::failed;
+    answer.reason = got[1].second;
   }
+  const CheckpointAnswer verdict = verdict_on(answers, static_cast<std::size_t>(processes.rank()));
+  if (verdict.kind == Kind::good) return;
+  if (verdict.kind == own.kind && verdict.reason == own.reason) std::rethrow_exception(failure);
+  if (verdict.kind == Kind::damaged) throw DamagedCheckpoint(verdict.reason);
+  throw Error(verdict.reason);
 }
 
 }  // namespace tenon::train

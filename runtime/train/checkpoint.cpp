@@ -195,10 +195,15 @@ LoadedCheckpoint read_checkpoint(Model::State& s, const train::CheckpointFile& c
   return loaded;
 }
 
+/// Whether this process reads a part of a checkpoint, other processes the rest.
+bool reads_part(const train::ModelSetup& setup, Model::Load what) {
+  return what == Model::Load::all && setup.processes != nullptr && setup.shards_optimizer();
+}
+
 /// Loads one checkpoint. On an error the model is unchanged, or only built. Processes with shards of the optimizer state all call it.
 Model::Position load_checkpoint(Model::State& s, const train::CheckpointFile& checkpoint, Model::Load what) {
   const bool all = what == Model::Load::all;
-  const bool reads_part = all && s.setup.processes != nullptr && s.setup.shards_optimizer();
+  const bool is_part = reads_part(s.setup, what);
   LoadedCheckpoint loaded;
   std::exception_ptr failure;
   try {
@@ -207,7 +212,7 @@ Model::Position load_checkpoint(Model::State& s, const train::CheckpointFile& ch
     failure = std::current_exception();
   }
   // Each process has checked a part: they take this checkpoint if none has found damage.
-  if (reads_part) train::agree_on_checkpoint(*s.setup.processes, checkpoint, failure);
+  if (is_part) train::agree_on_checkpoint(*s.setup.processes, &checkpoint, failure);
   if (failure != nullptr) std::rethrow_exception(failure);
   if (all) {
     s.parameters.make_optimizer_state();
@@ -220,7 +225,7 @@ Model::Position load_checkpoint(Model::State& s, const train::CheckpointFile& ch
   std::map<std::string, Tensor> sharded;
   for (NamedTensor& stored : loaded.sharded) sharded.emplace(std::move(stored.name), std::move(stored.tensor));
   if (!sharded.empty()) s.give_optimizer_state(std::move(sharded));
-  if (reads_part) {  // no process has it all
+  if (is_part) {  // no process has it all
     s.gathered_state.clear();
     s.gathered_step = -1;
     s.loaded_state.reset();
@@ -234,11 +239,29 @@ Model::Position load_checkpoint(Model::State& s, const train::CheckpointFile& ch
 Model::Position Model::load(const std::string& checkpoint, Load what) {
   State& s = state_of(state_);
   s.setup.need_context();
-  std::error_code ignored;
-  if (!fs::is_directory(platform::path_of(checkpoint), ignored)) return load_checkpoint(s, train::read_checkpoint_file(checkpoint), what);
+  const bool is_part = reads_part(s.setup, what);
+  bool awaited = is_part;  // other processes wait to hear what this one has found
   Position position;
-  const auto take = [&](const train::CheckpointFile& candidate) { position = load_checkpoint(s, candidate, what); };
-  if (train::take_newest(checkpoint, take).empty()) throw Error(fmt::format("no checkpoint in {}: train the model first", checkpoint));
+  const auto take = [&](const train::CheckpointFile& candidate) {
+    awaited = false;
+    try {
+      position = load_checkpoint(s, candidate, what);
+    } catch (const train::DamagedCheckpoint&) {
+      awaited = is_part;  // all of them go on to the next checkpoint
+      throw;
+    }
+  };
+  try {
+    std::error_code ignored;
+    if (!fs::is_directory(platform::path_of(checkpoint), ignored)) {
+      take(train::read_checkpoint_file(checkpoint));
+    } else if (train::take_newest(checkpoint, take).empty()) {
+      throw Error(fmt::format("no checkpoint in {}: train the model first", checkpoint));
+    }
+  } catch (const std::exception&) {
+    if (awaited) train::agree_on_checkpoint(*s.setup.processes, nullptr, std::current_exception());
+    throw;
+  }
   return position;
 }
 
