@@ -84,8 +84,12 @@ void Model::save(const std::string& folder, const std::string& name) const {
   }
   preserve_weights(home, name, platform::path_of(checkpoint.weights));
   checkpoint.checksum = io::write_safetensors(checkpoint.weights, tensors, {{"format", "tenon-checkpoint"}});
-  io::write_atomically(platform::text_of(home / platform::path_of(name + ".yaml")), train::checkpoint_text(checkpoint));
+  checkpoint.file = platform::text_of(home / platform::path_of(name + ".yaml"));
+  io::write_atomically(checkpoint.file, train::checkpoint_text(checkpoint));
   fs::remove(backup_of(home, name), code);
+  // The state that was loaded is read again when it is saved: from this file, if it has replaced that one.
+  if (s.loaded_state && fs::equivalent(platform::path_of(s.loaded_state->file), platform::path_of(checkpoint.file), code))
+    s.loaded_state = checkpoint;
 }
 
 namespace {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // ranks <folder>: run by mpirun. A model whose optimizer state is sharded over processes is compiled again, for as many ranks, for twice as
-// many and without shards, is saved, loaded and saved again; it has the bits of one whose state is whole at each of these steps.
+// many and without shards, is saved, loaded and saved again; it has the bits of one whose state is whole at each of these steps. Loads that
+// fail on one process fail on all.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -47,6 +49,45 @@ CompileOptions options_of(int devices, bool shards) {
   options.parallel.shard_optimizer = shards;
   options.parallel.transport = "mpi";
   return options;
+}
+
+/// What a load throws; empty: nothing.
+std::string failure_of(Model& model, const std::string& checkpoint) {
+  try {
+    model.load(checkpoint);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+/// One process has no checkpoint, or another one than the others: none of them waits for an answer, and what was loaded stays.
+void expect_agreement(Model& model, const std::string& folder) {
+  const bool is_first = model.rank() == 0;
+  const std::string good = folder + "/sharded.yaml";
+  std::filesystem::create_directory(folder + "/missing");
+  for (const std::string& missing : {folder + "/missing.yaml", folder + "/missing"}) {
+    const std::string text = failure_of(model, is_first ? good : missing);
+    expect(text.find("missing") != std::string::npos, "the error of '" + missing + "', got '" + text + "'");
+    expect(!is_first || text.starts_with("process 1: "), "the process that has failed, got '" + text + "'");
+  }
+  const std::string text = failure_of(model, is_first ? good : folder + "/whole.yaml");
+  expect(text.find("every process loads the same checkpoints") != std::string::npos, "a difference of checkpoints, got '" + text + "'");
+  expect(failure_of(model, good).empty(), "a checkpoint that is loaded after others were not");
+}
+
+/// A checkpoint that was loaded is replaced before the first step, more than once. The model has more state than the checkpoint.
+void expect_replaced(Model& model, const std::string& folder) {
+  model.load(folder + "/again.yaml");
+  if (model.rank() > 0) return;
+  for (const float value : {1.0f, 2.0f}) {
+    const std::string name = "dense/bias";
+    const Tensor changed = Tensor::full(DType::f32, model.parameters().get(name).shape(), value);
+    model.parameters().set(name, changed);
+    model.save(folder, "again");
+    const Safetensors saved = load_safetensors(folder + "/again.safetensors");
+    expect(saved.find(name) != nullptr && same(*saved.find(name), changed), "the value of '" + name + "' that was saved last");
+  }
 }
 
 Model small() {
@@ -99,6 +140,16 @@ void run(const std::string& folder) {
     expected.load(folder + "/whole.yaml");
     for (Model* const model : {&loaded, &expected}) model->fit(data, {.batch_size = 20, .epochs = epochs + 1});
     expect_same_weights(loaded, expected, "after it was loaded");
+  }
+  if (whole.rank_count() > 1) {
+    Model loaded = small();
+    loaded.compile(context, options_of(1, true));
+    expect_agreement(loaded, folder);
+    config.precision = Precision::mixed_float16;  // there is a scale of the loss
+    const Context mixed(config);
+    Model scaled = small();
+    scaled.compile(mixed, options_of(1, true));
+    expect_replaced(scaled, folder);
   }
   if (whole.rank() == 0) std::printf("%d ranks: the same bits\n", whole.rank_count());
 }
