@@ -29,6 +29,9 @@ std::vector<RecurrentForm> sizes(unsigned results, std::int64_t gates) {
   const std::int64_t units = sized(gates == 1 ? 600 : gates == 3 ? 350 : 300, 18);
   add({.steps = 2, .batch = 3, .features = 5, .units = units});
   add({.steps = 2, .batch = 3, .features = 5, .units = units, .variant = 1});
+  // Products of more than 64^3 multiplications, which some libraries treat differently, also with reduced sizes.
+  add({.steps = 2, .batch = 64, .features = 8, .units = 64, .direction = TENON_DIRECTION_BOTH});
+  if (gates == 3) add({.steps = 2, .batch = 64, .features = 8, .units = 64, .direction = TENON_DIRECTION_BOTH, .variant = 1});
   add({.batch = 0});
   add({.features = 0});
   return forms;

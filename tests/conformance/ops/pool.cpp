@@ -181,6 +181,23 @@ void check_round_trip(CaseContext& context, tenon_dtype dtype) {
   }
 }
 
+/// Planes enough for a core to have some, and elements enough for several threads to share one, in which windows chose any element.
+void check_any_choices(CaseContext& context, tenon_dtype dtype) {
+  const Dims windows{2, 33, 4, 5}, x{2, 33, 8, 9};
+  const Variant variant = max_pool_grad(windows, x);
+  Random random(seed_for(context.seed, "choices"));
+  Array dy(dtype, windows), indices(i64, windows);
+  for (std::int64_t i = 0; i < dy.count(); ++i) {
+    dy.set(i, random.uniform(-2, 2));
+    indices.put<std::int64_t>(i, i / 20 * 72 + random.integer(0, 72));
+  }
+  const OpLine& line = line_of(TENON_OP_MaxPoolGrad);
+  const Array got = context.run(net_of(line, variant, dtype, {dy, indices}))[0];
+  const Array expected = context.judge(net_of(line, variant, f64, {dy.as(f64), indices}))[0];
+  const std::string wrong = compare(expected, got, {2 * epsilon(dtype), epsilon(dtype) * 2 * 20});
+  if (!wrong.empty()) throw Failure(wrong);
+}
+
 /// The first of equal elements and the first NaN win, wherever in the registers they are.
 void check_ties(CaseContext& context, tenon_dtype dtype) {
   const Form form{.x = {1, 37, 3, 4}, .kernel = {3, 3}, .strides = {1, 1}};
@@ -319,7 +336,8 @@ std::vector<OpCase> cases_pool() {
                {"index_of_another_channel",
                 max_pool_grad({1, 2, 2, 2}, {1, 2, 4, 4}),
                 spoil<3, 6>,
-                {"index 3", "position 6", "max_pool_grad"}}}},
+                {"index 3", "position 6", "max_pool_grad"}}},
+       .extras = {{"any_choices", check_any_choices}}},
       {.op = TENON_OP_AveragePool,
        .variants = means,
        .bound = mean_bound,
