@@ -2,6 +2,7 @@
 // device.h - one OpenCL device: its memory, streams, events, copies.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -69,8 +70,9 @@ class Device final : public sdk::Device {
   Programs& programs() { return *programs_; }
   /// Held while the arguments of a kernel are set and until it is enqueued: they belong to the kernel object.
   std::mutex submission;
-  /// Multiplications from which on CLBlast lays out operands anew; -1 before its first call. Guarded by `submission`.
-  std::int64_t clblast_min_indirect = -1;
+  /// Multiplications from which on CLBlast lays out operands anew, for f32, f64 and complex ones of both; -1 before its first call. Guarded
+  /// by `submission`.
+  std::array<std::int64_t, 4> clblast_min_indirect{-1, -1, -1, -1};
   /// Like opencl::check; also remembers that the device is lost.
   void check(cl_int error, const char* function);
 
