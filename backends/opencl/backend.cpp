@@ -19,6 +19,8 @@ constexpr tenon_option options[] = {
      "CLBlast, for large products: a path, or a name for the dynamic loader"},
     {"program_cache", TENON_OPTION_CHOICE, 0, "on", "on|off", 0, 0,
      "on: compiled kernels are kept in the cache folder for later processes"},
+    {"columns_limit_kib", TENON_OPTION_INTEGER, 0, "65536", nullptr, 1, 1 << 20,
+     "scratch memory of a convolution: as many images at a time as fit, at least one"},
 };
 
 class Backend final : public sdk::Backend {

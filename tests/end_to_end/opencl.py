@@ -57,9 +57,17 @@ def without_f64():
 
 def as_a_gpu():
     """What is computed in another way on GPUs than on CPUs."""
-    for names in ("conv/f32*forward", "max_pool_grad/f32*forward"):
+    for names in ("conv*/f32*forward", "max_pool_grad/f32*forward", "max_pool_grad/f32/any_choices"):
         code, output = tenon("conformance", "--plugin", PLUGIN, "--backend-option", f"icd_loader={DRIVER}", "--profile", "ops", "--filter", names, "--timeout", "240", TENON_TEST_SIZE="small", OPENCL_DRIVER_GPU="1")
         expect(code == 0 and " 0 fail, 0 unsupported" in output and " 0 pass" not in output, f"{names} as a GPU: {output}")
+
+
+def columns_in_parts():
+    """Convolutions of three images with scratch memory for two, in f64 for one."""
+    for gpu in ({}, {"OPENCL_DRIVER_GPU": "1"}):
+        code, output = tenon("conformance", "--plugin", PLUGIN, "--backend-option", f"icd_loader={DRIVER}", "--backend-option", "columns_limit_kib=350", "--profile", "ops",
+                             "--filter", "conv*/f*(3,*forward", TENON_TEST_SIZE="small", **gpu)
+        expect(code == 0 and " 0 fail, 0 unsupported" in output and " 0 pass" not in output, f"convolutions in parts: {output}")
 
 
 def clock_that_is_not_exact():
@@ -147,6 +155,7 @@ def main():
         missing(folder)
         without_f64()
         as_a_gpu()
+        columns_in_parts()
         clock_that_is_not_exact()
         config = folder / "tenon.yaml"
         config.write_text(CONFIG % DRIVER)

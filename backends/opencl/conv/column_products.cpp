@@ -11,7 +11,6 @@
 namespace tenon::opencl {
 namespace {
 
-constexpr std::int64_t columns_limit_bytes = std::int64_t{64} << 20;
 /// For each group there are products of their own.
 constexpr std::int64_t max_groups = 4;
 constexpr std::int64_t int_limit = std::int64_t{1} << 30;  // of what the kernels count as int
@@ -112,7 +111,7 @@ struct Memory {
     const std::int64_t bytes = (in_columns + in_rest) * static_cast<std::int64_t>(sizeof(T));
     const std::int64_t counted =
         int_limit / std::max({in_columns, sizes.x_elements, sizes.y_elements});  // elements that a kernel counts as int
-    images = std::clamp<std::int64_t>(std::min(columns_limit_bytes / bytes, counted), 1, terms.batch);
+    images = std::clamp<std::int64_t>(std::min(terms.columns_limit_bytes / bytes, counted), 1, terms.batch);
     columns = arena.allocate<T>(images * in_columns);
     rest = arena.allocate<T>(images * in_rest);
   }
@@ -177,6 +176,11 @@ bool by_products(const ConvTerms& terms) {
   if (terms.batch == 0 || groups < 1 || groups > max_groups) return false;
   if (sizes.x_elements == 0 || sizes.lines < 8 || terms.groups.group_filters < 8 || sizes.windows < 8) return false;
   if (!worth_clblast(terms.groups.group_filters, sizes.windows, sizes.lines, terms.batch)) return false;
+  const Windows& w = terms.windows;
+  for (int d = 0; d < 2; ++d) {
+    // One window may have any stride, and one tap any dilation.
+    if (w.size[d] + w.before[d] + w.after[d] >= int_limit || w.stride[d] >= int_limit || w.dilation[d] >= int_limit) return false;
+  }
   return sizes.all_lines * sizes.windows < int_limit && sizes.x_elements < int_limit && sizes.y_elements < int_limit;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Images as matrices: a line for each channel and tap, a column for each window (conv/column_products.h).
 
-// kernel/divisor.h
+// conv/column_products.cpp
 typedef struct {
   uint factor, shift;
 } Divisor;

@@ -2,7 +2,9 @@
 #include "device/device.h"
 
 #include <atomic>
+#include <charconv>
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -167,6 +169,11 @@ Device::Device(sdk::Host services, const Listed& listed) : sdk::Device(services)
   if (error != CL_SUCCESS) api().clReleaseContext(context_);
   check(error, "clCreateCommandQueue");
   programs_ = std::make_unique<Programs>(host, context_, listed_.id);
+  if (const char* const limit = host.option("columns_limit_kib"); limit != nullptr) {
+    std::int64_t kibibytes = 0;
+    std::from_chars(limit, limit + std::strlen(limit), kibibytes);  // the host has validated the range
+    columns_limit_bytes_ = kibibytes << 10;
+  }
 }
 
 Device::~Device() {

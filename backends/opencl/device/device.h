@@ -67,6 +67,8 @@ class Device final : public sdk::Device {
   Place place_of(const void* address) const {
     return address == nullptr ? Place{} : addresses_.find(reinterpret_cast<std::uintptr_t>(address));
   }
+  /// Of a convolution's scratch memory, if more than one image is in it.
+  std::int64_t columns_limit_bytes() const { return columns_limit_bytes_; }
   Programs& programs() { return *programs_; }
   /// Held while the arguments of a kernel are set and until it is enqueued: they belong to the kernel object.
   std::mutex submission;
@@ -89,6 +91,7 @@ class Device final : public sdk::Device {
   std::mutex pinned_mutex_;
   std::map<std::uint64_t, cl_mem> pinned_;  ///< by host address
   std::unique_ptr<Programs> programs_;
+  std::int64_t columns_limit_bytes_ = std::int64_t{64} << 20;
   std::atomic<bool> unavailable_{false};
 };
 
