@@ -34,9 +34,9 @@ kernel void max_pool(const Windows w, const long results, BUFFER(T, y), BUFFER(l
 #define IS_GREATER(a, b) ((a) > (b))
 BEST_OF_LANES(largest_of_lanes, long, IS_GREATER)
 
-// `width` lanes for each image and channel, each of which sums into a part of it, in the order of the windows. What windows there are is
-// not known, only what they chose: the lanes find by how much a choice is before or after the place that equal distances would give it, and
-// with that the windows whose choices may be in their part.
+// `width` lanes share an image and channel; each sums one part of it, in the order of the windows. The kernel knows only which elements
+// the windows chose. If windows were evenly spaced, window i would choose element i * elements / windows; the lanes find how far choices
+// lie before and after that, and read only windows whose choice may be in their part.
 kernel void max_pool_grad(const long planes, const long elements, const long windows, const uint width, BUFFER(T, dx), BUFFER(T, dy),
                           BUFFER(long, indices), FAULT) {
   local long shared[GROUP_SIZE];
