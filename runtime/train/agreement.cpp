@@ -147,7 +147,8 @@ void agree(Model::State& state, const Dataset& data, const FitOptions& options) 
     for (std::size_t i = 0; i < std::max(first.size(), own.size()); ++i) {
       if (i < first.size() && i < own.size() && first[i] == own[i]) continue;
       const std::string what = i < first.size() ? first[i].first : own[i].first;
-      const auto [expected, got] = first_difference(i < first.size() ? first[i].second : "none", i < own.size() ? own[i].second : "none");
+      const auto value_in = [&](const Facts& facts) { return i < facts.size() && facts[i].first == what ? facts[i].second : "none"; };
+      const auto [expected, got] = first_difference(value_in(first), value_in(own));
       throw Error(
           fmt::format("process {} differs from process 0 in {}: expected '{}', got '{}'; every process needs the same files, data and "
                       "options",
