@@ -417,6 +417,8 @@ class TENON_API Model {
   /// temporary file, synced and renamed, the YAML last, so that the previous checkpoint or none
   /// remains if saving fails. A checkpoint of the same name is replaced, whichever run it is of; the
   /// callback Checkpoint refuses the folders of other runs.
+  /// Of optimizer state that is sharded over processes, process 0 has all at the end of an epoch, after
+  /// fit, and before the first step after a load; saving at another time is an error.
   void save(const std::string& folder, const std::string& name) const;
   /// Which part of a checkpoint to load.
   enum class Load {
@@ -431,6 +433,8 @@ class TENON_API Model {
   /// Errors name the file: missing, damaged, or saved by another model (the first difference is
   /// named); a folder without a checkpoint, or whose checkpoints are all damaged. On an error the
   /// model is unchanged, except that it may have been built.
+  /// With optimizer state that is sharded over processes, Load::all is a call that all of them make:
+  /// each reads a part, and all get an error if one of them does, or if they load different ones.
   Position load(const std::string& checkpoint, Load what = Load::all);
   /// Epochs that fit has finished, including those before a load.
   std::int64_t epochs_done() const;

@@ -27,11 +27,11 @@
  *   Sizes       are in bytes and named so, or count elements. Strides are in elements.
  *   Threads     functions may be called from any thread. Objects of one kind may be used by several
  *               threads at the same time where the section says so; else by one at a time.
- *   Growth      a struct that begins with struct_size may grow at its end: its sender sets it to
- *               sizeof, and what it does not use, `reserved` included, to 0, which means "not
- *               given". A library that does not know a field which is not 0 refuses the struct with
- *               TENON_UNSUPPORTED; an unknown flag or constant is an error. Since 1.0 of Tenon
- *               functions, fields and constants are only added.
+ *   Growth      a struct that begins with struct_size may grow at its end: its sender sets
+ *               struct_size to sizeof and every field that it does not use, `reserved` too, to 0,
+ *               which means "not given". A library that does not know a field which is not 0
+ *               refuses the struct with TENON_UNSUPPORTED; an unknown flag or constant is an error.
+ *               Since 1.0 of Tenon functions, fields and constants are only added.
  *   Callbacks   no exception leaves them. An error that they return is released by the runtime.
  */
 #ifndef TENON_RUNTIME_H

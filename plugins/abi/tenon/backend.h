@@ -10,12 +10,11 @@
  *   Sizes       are in bytes and named so, or count elements. Strides are in elements.
  *   Integers    have fixed widths. Flags and enumerations are uint32_t with named constants that are never reused.
  *   Texts       are UTF-8 and end with a NUL, on every platform, paths too. One that was cut to its buffer may end within a character.
- *   NULL        an array without elements may be NULL, and the shape of rank 0. Other pointers are not NULL where nothing says so.
+ *   NULL        an array without elements may be NULL, and the shape of rank 0. Other pointers are never NULL unless their comment says so.
  *   Ownership   arguments are borrowed for the length of the call. Whoever creates an object destroys it through the matching slot,
  *               once; nothing is freed across the boundary in another way.
- *   Errors      a fallible slot returns a tenon_status and describes failure in the host-owned tenon_error (may be NULL), by a text too,
- *               but for TENON_NOT_READY.
- *               On failure out-parameters are left untouched and nothing has been acquired.
+ *   Errors      a fallible slot returns a tenon_status and describes failure in the host-owned tenon_error (may be NULL), always with a
+ *               text, except for TENON_NOT_READY. On failure out-parameters are left untouched and nothing has been acquired.
  *   Threads     slots may be called from any thread. Calls on one stream, one event or one memory object are not made at the same
  *               time by the core, but for stream_synchronize: another thread may submit to the stream meanwhile. Calls on different
  *               ones may be. So may calls on one device or backend, and plan_execute, plan_info and profile.read of one plan. No other
@@ -31,9 +30,9 @@
  *               graph or its options. Any other slot returns TENON_UNSUPPORTED. No bit has a meaning yet.
  *   Values      numbers that an enumeration does not list are reserved. A backend that is sent one refuses as for `needs`: a no from
  *               `supports`, TENON_UNSUPPORTED from other slots. A new value of a BLAS argument comes with a bit of `needs`. Unknown bits of
- *               `flags` and `features` are ignored. An unknown number from a backend is a failure if it is a status, a no if it is a
- *               reason, an accelerator if it is a kind of device, a text if it is the type of an option; an unknown log level from it is an
- *               error's. Only ids of ops have a range for vendors.
+ *               `flags` and `features` are ignored. An unknown number from a backend is treated as follows: a status as a failure, a
+ *               reason as a no, a kind of device as an accelerator, the type of an option as a string, a log level as TENON_LOG_ERROR.
+ *               Only ids of ops have a range for vendors.
  *   Calls       functions have the calling convention TENON_CALL. Structs have the alignment that the platform's C compiler gives them,
  *               8 bytes at most. Processors are 64-bit and little-endian.
  *   Exceptions  no exception, signal, longjmp, exit or abort crosses the boundary, in either direction.
@@ -126,7 +125,7 @@ enum {
   TENON_DTYPE_F8E8M0 = 23,     /* a scale: 2^(x - 127); NaN is 0xFF */
   TENON_DTYPE_I2 = 24,         /* 2 bits, two's complement */
   TENON_DTYPE_U2 = 25,         /* 2 bits */
-  TENON_DTYPE_COUNT = 26       /* no dtype: one more than the highest id of this header, and higher in later ones */
+  TENON_DTYPE_COUNT = 26       /* not a dtype: the highest id plus one; it rises in later headers */
 };
 /* A set of dtypes, as in tenon_capability.dtypes. */
 #define TENON_DTYPE_BIT(dtype) ((uint64_t)1 << (dtype))
@@ -930,8 +929,8 @@ enum {
   /* destination: size * count elements, the sources in the order of the ranks. In place: source is part `rank` of destination. */
   TENON_COLLECTIVE_ALL_GATHER = 3,
   TENON_COLLECTIVE_BROADCAST = 4, /* destination: the source of rank `peer`, which alone is read */
-  TENON_COLLECTIVE_SEND = 5, /* source goes to rank `peer`, another one, where the RECEIVE from this rank that is next in order takes it */
-  TENON_COLLECTIVE_RECEIVE = 6 /* destination: what rank `peer` sends */
+  TENON_COLLECTIVE_SEND = 5,      /* source goes to rank `peer`, which is not this one; its next RECEIVE from this rank takes it */
+  TENON_COLLECTIVE_RECEIVE = 6    /* destination: what rank `peer` sends */
 };
 
 /* How elements are combined. AVG: the sum divided by the number of ranks, of floating dtypes. NaN: the result is NaN or another rank's
@@ -947,7 +946,7 @@ typedef struct tenon_collective {
   uint64_t count;     /* elements; 0 is valid */
   uint64_t source;
   uint64_t destination;
-  uint32_t needs; /* bits that must be understood: else submit returns TENON_UNSUPPORTED, as for another kind, dtype or operation */
+  uint32_t needs; /* bits that must be understood: else submit returns TENON_UNSUPPORTED, as for an unknown kind, dtype or operation */
   uint32_t reserved;
 } tenon_collective;
 
@@ -1015,7 +1014,8 @@ typedef struct tenon_backend_table {
    * and the status stays TENON_OK. */
   tenon_status(TENON_CALL* device_count)(tenon_backend*, uint32_t* out_count, tenon_error*);
   tenon_status(TENON_CALL* device_info)(tenon_backend*, uint32_t index, tenon_device_info* out_info, tenon_error*);
-  /* An index names the same device as long as the backend lives. One that is open already may be TENON_UNSUPPORTED. */
+  /* An index names the same device as long as the backend lives. Opening a device that is open already may fail with
+   * TENON_UNSUPPORTED. */
   tenon_status(TENON_CALL* device_open)(tenon_backend*, uint32_t index, tenon_device** out_device, tenon_error*);
   /* The core has destroyed all objects of the device before. */
   void(TENON_CALL* device_close)(tenon_device*);
@@ -1047,8 +1047,8 @@ typedef struct tenon_backend_table {
   /* Later work of the stream, which is of the event's device, waits for the event; the caller does
    * not. An event never recorded is done. */
   tenon_status(TENON_CALL* event_wait)(tenon_event*, tenon_stream*, tenon_error*);
-  /* TENON_OK: done. TENON_NOT_READY: not yet. Else the failure of the work before it, which a
-   * stream_synchronize may report again or not; that of event_synchronize likewise. */
+  /* TENON_OK: done. TENON_NOT_READY: not yet. Else the failure of the work before it. Whether
+   * stream_synchronize reports it again is not stated. The same holds for event_synchronize. */
   tenon_status(TENON_CALL* event_query)(tenon_event*, tenon_error*);
   tenon_status(TENON_CALL* event_synchronize)(tenon_event*, tenon_error*);
   /* Device time between two recorded, finished events, in nanoseconds. */
