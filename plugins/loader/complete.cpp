@@ -117,9 +117,10 @@ Answer complete_answer(const tenon_backend_info& sent) {
   answer.info = completed(sent);
   tenon_backend_info& info = answer.info;
   if (info.digest_count > max_entries || (info.digest_count != 0 && !info.digests)) {
-    throw LoadError(TENON_INCOMPATIBLE,
-                    fmt::format("its query says it has {} op digests and hands over {}", info.digest_count, info.digests ? "too many" : "none"),
-                    rebuild);
+    throw LoadError(
+        TENON_INCOMPATIBLE,
+        fmt::format("its query says it has {} op digests and hands over {}", info.digest_count, info.digests ? "too many" : "none"),
+        rebuild);
   }
   answer.capabilities =
       complete_array("capabilities", info.capabilities, info.capability_count, info.capability_stride, capability_size_v1);
