@@ -147,8 +147,8 @@ void LocalGroup::begin(int rank, std::uint64_t index, void* data, std::int64_t c
       } else if (operation.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<std::uint32_t>(size_)) {
         operation.ready = Clock::now();
         if (link_.bandwidth_bytes_per_s > 0) {
-          operation.end = std::max(operation.ready, link_free_) + link_time(operation);
-          link_free_ = operation.end;
+          operation.ready = std::max(operation.ready, link_free_);
+          operation.end = link_free_ = operation.ready + link_time(operation);
         }
       }
     }

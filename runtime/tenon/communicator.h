@@ -17,11 +17,12 @@ namespace tenon {
 struct CommunicationCounts {
   std::uint64_t collectives = 0;
   std::uint64_t size_bytes = 0;  ///< of the buffers of this rank
-  /// From the moment when every rank had begun a collective to its end, added up. Without a link
-  /// (LinkOptions) sums are computed by those who wait for them: then it is the time of that work.
-  /// Collectives of a backend: from the moment when this rank's device came to them.
+  /// Of the collectives themselves, added up: with a link (LinkOptions), the time that they took on it;
+  /// without one, the work of those who wait for a sum and compute it meanwhile. Collectives of a backend:
+  /// from the moment when this rank's device came to them.
   std::uint64_t duration_ns = 0;
-  /// Time that callers of wait(), or the device, were held up, by ranks that were late too.
+  /// Time that callers of wait(), or the device, were held up. Among processes and by collectives of a
+  /// backend, by ranks that were late too.
   std::uint64_t waited_ns = 0;
 };
 

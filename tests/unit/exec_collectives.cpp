@@ -159,6 +159,22 @@ TEST_CASE("collectives: over a link a sum takes as long as the ring, and work me
   }
 }
 
+TEST_CASE("collectives: sums that wait for the link are counted from when they get it") {
+  constexpr std::int64_t count = 1000;
+  const Ranks ranks = local_communicators(2, {.bandwidth_bytes_per_s = count * 4 / 0.010});
+  std::atomic<int> begun{0};
+  expect_no_errors(on_ranks(2, [&](int r) {
+    Communicator& communicator = *ranks[static_cast<std::size_t>(r)];
+    std::vector<float> x(count, 1.0f), y(count, 2.0f), z(count, 3.0f);
+    for (std::vector<float>* sum : {&x, &y, &z}) communicator.begin_all_reduce(sum->data(), count, DType::f32);
+    for (++begun; begun < 2;) std::this_thread::yield();
+    communicator.wait(2);
+    CHECK(z[count - 1] == 6.0f);
+    CHECK(communicator.counts().duration_ns == doctest::Approx(30e6).epsilon(0.001));
+    CHECK(communicator.counts().waited_ns <= 30e6);
+  }));
+}
+
 TEST_CASE("collectives: a link can stand for more ranks than there are, as a ring or a tree") {
   const auto duration_ms = [](std::int64_t ranks, bool tree) {
     const LinkOptions link{.bandwidth_bytes_per_s = 1e9, .latency_s = 0.0001, .ranks = ranks, .tree = tree};
