@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Sums the time of each OpenCL kernel of a process, CLBlast's included, and prints it at the end. It waits for each kernel.
  *
- *   cc -shared -fPIC -o kernel_times.so kernel_times.c -ldl
+ *   cc -shared -fPIC -o kernel_times.so kernel_times.c -Wl,--no-as-needed -lOpenCL -ldl
  *   LD_PRELOAD=$PWD/kernel_times.so tenon train ... --set backends.options.opencl.icd_loader=$PWD/kernel_times.so --trust
  *
- * CLBlast finds this library before the loader, and the backend is given it as the loader: what is not defined here is forwarded.
+ * CLBlast finds this library before the loader, and the backend is given it as the loader: what is not defined here is found in the loader,
+ * which this library links.
  */
 #define CL_TARGET_OPENCL_VERSION 120
 #define _GNU_SOURCE
