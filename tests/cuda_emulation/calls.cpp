@@ -27,6 +27,16 @@ void read_failures(State& s, const std::string& text) {
   }
 }
 
+/// Writes "kernels 12 library_calls 3 copies 4" to the file that TENON_CUDA_EMULATION_COUNTS names.
+void write_counts() {
+  std::FILE* const file = std::fopen(std::getenv("TENON_CUDA_EMULATION_COUNTS"), "w");
+  if (file == nullptr) return;
+  auto& counts = state().counts;
+  std::fprintf(file, "kernels %llu library_calls %llu copies %llu\n", static_cast<unsigned long long>(counts[Kind::kernel]),
+               static_cast<unsigned long long>(counts[Kind::library_call]), static_cast<unsigned long long>(counts[Kind::copy]));
+  std::fclose(file);
+}
+
 State* make_state() {
   auto* const s = new State;
   s->devices.resize(number_from("TENON_CUDA_EMULATION_DEVICES", 1));
@@ -39,6 +49,7 @@ State* make_state() {
   }
   if (const char* order = std::getenv("TENON_CUDA_EMULATION_ORDER"); order != nullptr && *order != '\0') s->order = parse_order(order);
   if (const char* failures = std::getenv("TENON_CUDA_EMULATION_FAIL"); failures != nullptr) read_failures(*s, failures);
+  if (std::getenv("TENON_CUDA_EMULATION_COUNTS") != nullptr) std::atexit(write_counts);
   return s;
 }
 

@@ -42,8 +42,7 @@ void run_nodes(const Graph& graph, const std::vector<std::shared_ptr<Moment>>& r
       records[next]->reached = true;
       records[next++]->time = std::chrono::steady_clock::now();
     } else {
-      set_reach(node.item.reach, device);
-      node.item.work();
+      run(node.item, device);
     }
   }
 }

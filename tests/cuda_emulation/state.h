@@ -32,9 +32,13 @@ enum class Reach {
   all,    ///< all devices, for a copy
 };
 
+/// What is counted in TENON_CUDA_EMULATION_COUNTS.
+enum class Kind { other, kernel, library_call, copy };
+
 struct Item {
   Work work;
   Reach reach = Reach::any;
+  Kind kind = Kind::other;
 };
 
 struct Stream;
@@ -138,6 +142,7 @@ struct State {
   std::vector<std::shared_ptr<Capture>> captures;  ///< active captures
   std::uint64_t captures_begun = 0;
   std::multimap<std::string, cudaError_t> failures;
+  std::map<Kind, std::uint64_t> counts;  ///< items that have run
 };
 State& state();
 
@@ -200,6 +205,8 @@ cudaError_t call_on(const char* name, cudaStream_t handle, F body) {
 /// Queues an item, or records it if the stream is being captured.
 cudaError_t enqueue(const std::shared_ptr<Stream>& stream, Item item);
 std::shared_ptr<Moment> mark(const std::shared_ptr<Stream>& stream);
+/// Runs the work of an item and counts it.
+void run(const Item& item, int device);
 void run_next(Stream& stream);
 void drain(Stream& stream, std::uint64_t sequence);
 void drain(Stream& stream);

@@ -79,6 +79,12 @@ cudaError_t enqueue(const std::shared_ptr<Stream>& stream, Item item) {
   return cudaSuccess;
 }
 
+void run(const Item& item, int device) {
+  ++state().counts[item.kind];
+  set_reach(item.reach, device);
+  item.work();
+}
+
 void run_next(Stream& stream) {
   Item item = std::move(stream.queue.front());
   stream.queue.pop_front();
@@ -86,8 +92,7 @@ void run_next(Stream& stream) {
   if (device.pending_fault != cudaSuccess) device.lost = std::exchange(device.pending_fault, cudaSuccess);
   if (device.lost == cudaSuccess) {
     const Executing executing;
-    set_reach(item.reach, stream.device);
-    item.work();
+    run(item, stream.device);
   }
   ++stream.executed;
 }
@@ -119,13 +124,13 @@ void launch(cudaStream_t handle, dim3 grid, dim3 block, std::function<void()> bo
         block.x > 1024 || block.y > 1024 || block.z > 64 || block.x * block.y * block.z > 1024) {
       return cudaErrorInvalidConfiguration;
     }
-    return enqueue(stream, {[=, body = std::move(body)] { run_grid(grid, block, state().order, body); }, Reach::peers});
+    return enqueue(stream, {[=, body = std::move(body)] { run_grid(grid, block, state().order, body); }, Reach::peers, Kind::kernel});
   });
 }
 
 cudaError_t enqueue(cudaStream_t handle, std::function<void()> work) {
   return call_on("enqueue", handle, [&](const std::shared_ptr<Stream>& stream) {
-    return enqueue(stream, {std::move(work), Reach::peers});
+    return enqueue(stream, {std::move(work), Reach::peers, Kind::library_call});
   });
 }
 

@@ -175,17 +175,24 @@ __global__ void log_probabilities(std::int64_t count, std::int64_t classes, std:
   }
 }
 
-/// dscores may be log_prob. `denominator` is NULL unless the mean divides by the weight of the labels that are not ignored.
+/// What the gradient of a mean is divided by.
+template <class T>
+struct Denominator {
+  const T* total = nullptr;  ///< the weight of the labels that are not ignored; NULL: `known`
+  T known = 1;
+};
+
+/// dscores may be log_prob.
 template <class T, class Label>
 __global__ void gradients(Targets<T, Label> targets, std::int64_t count, std::int64_t inner, bool one_dloss, const T* dloss,
-                          const T* denominator, const T* log_prob, T* dscores) {
+                          Denominator<T> denominator, const T* log_prob, T* dscores) {
   for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
     const std::int64_t above = quotient(i, inner), outer = quotient(above, targets.classes), c = above - outer * targets.classes;
     const std::int64_t position = outer * inner + (i - above * inner);
     T gradient = 0;
     if (targets.counts(position)) {
-      T scale = dloss[one_dloss ? 0 : position] * targets.weight(position);
-      if (denominator != nullptr) scale /= *denominator;
+      const T scale = dloss[one_dloss ? 0 : position] * targets.weight(position) /
+                      (denominator.total != nullptr ? *denominator.total : denominator.known);
       gradient = scale * (std::exp(log_prob[i]) - (c == targets.labels[position] ? T(1) : T(0)));
     }
     dscores[i] = gradient;
@@ -256,16 +263,25 @@ void loss_of(const sdk::Call& call) {
   }
 }
 
+/// Whether the denominator of the gradient of a mean depends on the data: else each label counts, and with 1.
+bool sums_weights(const sdk::Call& call) {
+  const auto& attributes = call.attr<tenon_attributes_cross_entropy>();
+  return attributes.reduction == TENON_REDUCTION_MEAN && (call.has_input(3) || attributes.has_ignore_index != 0);
+}
+
 template <class T, class Label>
 void gradient_of(const sdk::Call& call) {
   const Problem problem(call, 1);
   Stream& stream = stream_of(call);
   const auto targets = targets_of<T, Label>(call, 2, 3, problem.classes(), TENON_OP_SoftmaxCrossEntropyLossGrad);
-  T* denominator = nullptr;
-  if (problem.means) {
-    denominator = static_cast<T*>(call.scratch);
-    reduce(stream, SumOfWeights<T>{}, WeightShares<T, Label>{targets}, plan_of_positions(problem.positions()), denominator,
+  Denominator<T> denominator;
+  if (sums_weights(call)) {
+    auto* const total = static_cast<T*>(call.scratch);
+    reduce(stream, SumOfWeights<T>{}, WeightShares<T, Label>{targets}, plan_of_positions(problem.positions()), total,
            static_cast<char*>(call.scratch) + 64);
+    denominator.total = total;
+  } else if (problem.means) {
+    denominator.known = static_cast<T>(problem.positions());
   }
   launch_over(stream, problem.count(), gradients<T, Label>, targets, problem.count(), problem.inner(), problem.reduces, call.input<T>(0),
               denominator, call.input<T>(1), call.output<T>(0));
@@ -277,8 +293,7 @@ std::size_t loss_scratch(const sdk::Call& call) {
   return problem.partials_at + std::max(of_lines, scratch_of_positions(problem.positions()));
 }
 std::size_t gradient_scratch(const sdk::Call& call) {
-  const Problem problem(call, 1);
-  return problem.means ? 64 + scratch_of_positions(problem.positions()) : 0;
+  return sums_weights(call) ? 64 + scratch_of_positions(Problem(call, 1).positions()) : 0;
 }
 
 /// log_prob = x - max x - log(sum exp(x - max x)) over the classes; loss[p] = -weights[label[p]] log_prob[label[p]]; their mean or sum.
