@@ -65,7 +65,8 @@ class LocalGroup {
     std::optional<int> root;  ///< of a broadcast: a rank of all processes
     int first = -1;           ///< the rank that began it first
     void* shared = nullptr;   ///< with processes: the memory that takes part for all ranks of this one
-    Clock::time_point ready, end;  ///< when all ranks have begun it; with a link, when it gets and leaves the link
+    /// When all ranks have begun it; with a link, when it gets and leaves the link.
+    Clock::time_point ready, end;
     std::atomic<std::uint32_t> arrived{0}, reduced{0};
     int left = 0;                       ///< ranks that have returned from it
     std::uint64_t among_processes = 0;  ///< the transport's number of it
