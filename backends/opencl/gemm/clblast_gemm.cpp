@@ -7,6 +7,7 @@
 #include <limits>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -46,7 +47,14 @@ void tune_for_cpu(const Clblast& library, const Device& device, CLBlastPrecision
       names.push_back(name);
       values.push_back(value);
     }
-    library.CLBlastOverrideParameters(device.id(), kernel, precision, names.size(), names.data(), values.data());
+    const CLBlastStatusCode status =
+        library.CLBlastOverrideParameters(device.id(), kernel, precision, names.size(), names.data(), values.data());
+    if (status != CLBlastSuccess) {
+      device.host.log(TENON_LOG_WARNING,
+                      ("opencl: CLBlast refuses the parameters of its kernel " + std::string(kernel) + " for CPUs (status " +
+                       std::to_string(static_cast<int>(status)) + "), so products are several times slower; install CLBlast 1.5.3")
+                          .c_str());
+    }
   };
   set("GemmRoutine", {{"XGEMM_MIN_INDIRECT_SIZE", 32}});
   if (precision != CLBlastPrecisionSingle && precision != CLBlastPrecisionDouble) return;
