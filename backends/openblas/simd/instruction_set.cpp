@@ -31,7 +31,12 @@ InstructionSet detect() {
   return InstructionSet::portable;
 }
 
-constexpr const char* names[] = {"portable", "sse4", "avx2", "avx512", "avx512_dot", "amx"};
+#if HWY_TARGETS & HWY_NEON
+constexpr const char* portable = "neon";
+#else
+constexpr const char* portable = "portable";
+#endif
+constexpr const char* names[] = {portable, "sse4", "avx2", "avx512", "avx512_dot", "amx"};
 
 std::atomic<InstructionSet>& chosen() {
   static std::atomic<InstructionSet> set{detect()};

@@ -7,22 +7,23 @@
 #include <type_traits>
 
 // Highway compiles a source file once for each target not disabled here. SSSE3 gains too little over the portable code to be worth its
-// compile time. Sanitizer builds disable more targets (CMakeLists.txt).
+// compile time. On 64-bit Arm NEON alone is left, which every processor has: vectors of SVE have no size that the compiler knows, and
+// kernels keep blocks of vectors in arrays and members. Sanitizer builds disable more targets (CMakeLists.txt).
 #ifndef HWY_DISABLED_TARGETS
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 #endif
 #include <hwy/detect_targets.h>
 
 namespace tenon::openblas {
 
-/// Each includes those before it. avx512_dot: dot products of 8-bit integers (VNNI) or bf16, of which a processor may have one only
-/// (x86.h).
+/// Each includes those before it. portable: what the compiler may use anyway, NEON on 64-bit Arm. avx512_dot: dot products of 8-bit
+/// integers (VNNI) or bf16, of which a processor may have one only (x86.h).
 enum class InstructionSet { portable, sse4, avx2, avx512, avx512_dot, amx };
 
 /// The best instruction set of this machine, or the limit if that is lower.
 InstructionSet instruction_set();
 
-/// "portable", "sse4", ..., as in the enumeration.
+/// "portable" (on 64-bit Arm "neon"), "sse4", ..., as in the enumeration.
 const char* name_of(InstructionSet set);
 
 /// The names, best first, after "auto" for no limit: "auto|amx|...|sse4".
