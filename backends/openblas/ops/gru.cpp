@@ -29,11 +29,11 @@ struct Gru : ForwardLayer<T> {
   T* seen_state;        ///< (D, B, H), unless kept
   SumOf<T>* seen_sums;  ///< of bf16: (D, B, H), h rh' + brh
 
-  Gru(const sdk::Call& call, sdk::ScratchArena& arena) : ForwardLayer<T>(call, arena, gate_count, candidate) {
-    reset_last = resets_last(call);
+  Gru(const sdk::Call& a_call, sdk::ScratchArena& arena) : ForwardLayer<T>(a_call, arena, gate_count, candidate) {
+    reset_last = resets_last(a_call);
     if (reset_last) this->summed_gates = candidate;
-    kept = call.has_output(2) ? call.output<T>(2) : nullptr;
-    seen_state = call.has_output(2) ? nullptr : arena.allocate<T>(this->state_elements());
+    kept = a_call.has_output(2) ? a_call.output<T>(2) : nullptr;
+    seen_state = a_call.has_output(2) ? nullptr : arena.allocate<T>(this->state_elements());
     seen_sums = rounds_seen ? arena.allocate<SumOf<T>>(this->state_elements()) : nullptr;
   }
   static constexpr bool rounds_seen = !std::is_same_v<T, SumOf<T>>;
@@ -61,10 +61,10 @@ struct GruGrad : BackwardLayer<T> {
   const T* kept;  ///< (T, B, D, 4 H): z, r, h~, seen
   T* d_reset;     ///< (D, B, H): the gradient of r h
 
-  GruGrad(const sdk::Call& call, sdk::ScratchArena& arena)
-      : BackwardLayer<T>(call, arena, 2, 7, gate_count, resets_last(call) ? gate_count : candidate, resets_last(call)) {
-    reset_last = resets_last(call);
-    kept = call.input<T>(8);
+  GruGrad(const sdk::Call& a_call, sdk::ScratchArena& arena)
+      : BackwardLayer<T>(a_call, arena, 2, 7, gate_count, resets_last(a_call) ? gate_count : candidate, resets_last(a_call)) {
+    reset_last = resets_last(a_call);
+    kept = a_call.input<T>(8);
     d_reset = reset_last ? nullptr : arena.allocate<T>(this->state_elements());
   }
   Phase pass(Stage stage) const;

@@ -17,10 +17,10 @@ struct Lstm : ForwardLayer<T> {
   States<T> c;
   T* kept_gates;  ///< (T, B, D, 4 H), of f32 and f64 in the place of the sums; NULL: not kept
 
-  Lstm(const sdk::Call& call, sdk::ScratchArena& arena)
-      : ForwardLayer<T>(call, arena, gate_count, gate_count, 3),
+  Lstm(const sdk::Call& a_call, sdk::ScratchArena& arena)
+      : ForwardLayer<T>(a_call, arena, gate_count, gate_count, 3),
         c(*this, 4, this->input_or_null(5), arena),
-        kept_gates(call.has_output(3) ? call.output<T>(3) : nullptr) {}
+        kept_gates(a_call.has_output(3) ? a_call.output<T>(3) : nullptr) {}
   void run() const;
 };
 
@@ -29,11 +29,11 @@ struct LstmGrad : BackwardLayer<T> {
   const T *dy_c, *c0, *gates, *c;
   T* dc;  ///< (D, B, H): the gradient of the cell before the latest step
 
-  LstmGrad(const sdk::Call& call, sdk::ScratchArena& arena) : BackwardLayer<T>(call, arena, 3, 9, gate_count, gate_count) {
+  LstmGrad(const sdk::Call& a_call, sdk::ScratchArena& arena) : BackwardLayer<T>(a_call, arena, 3, 9, gate_count, gate_count) {
     dy_c = this->input_or_null(2);
     c0 = this->input_or_null(8);
-    gates = call.input<T>(10);
-    c = call.input<T>(11);
+    gates = a_call.input<T>(10);
+    c = a_call.input<T>(11);
     dc = this->output_or_scratch(5, this->state_elements(), arena);
   }
   void run() const;

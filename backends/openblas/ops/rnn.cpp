@@ -14,8 +14,8 @@ template <class T>
 struct Rnn : ForwardLayer<T> {
   bool is_relu;
 
-  Rnn(const sdk::Call& call, sdk::ScratchArena& arena)
-      : ForwardLayer<T>(call, arena, 1, 1), is_relu(call.attr<tenon_attributes_recurrent>().activation == TENON_RNN_RELU) {}
+  Rnn(const sdk::Call& a_call, sdk::ScratchArena& arena)
+      : ForwardLayer<T>(a_call, arena, 1, 1), is_relu(a_call.attr<tenon_attributes_recurrent>().activation == TENON_RNN_RELU) {}
   void run() const;
 };
 
@@ -23,8 +23,8 @@ template <class T>
 struct RnnGrad : BackwardLayer<T> {
   bool is_relu;
 
-  RnnGrad(const sdk::Call& call, sdk::ScratchArena& arena)
-      : BackwardLayer<T>(call, arena, 2, 7, 1, 1), is_relu(call.attr<tenon_attributes_recurrent>().activation == TENON_RNN_RELU) {}
+  RnnGrad(const sdk::Call& a_call, sdk::ScratchArena& arena)
+      : BackwardLayer<T>(a_call, arena, 2, 7, 1, 1), is_relu(a_call.attr<tenon_attributes_recurrent>().activation == TENON_RNN_RELU) {}
   void run() const;
 };
 

@@ -155,10 +155,9 @@ void softmax_cross_entropy_grad(const sdk::Call& call) {
   const std::int64_t min_positions = std::max<std::int64_t>(1, grain / std::max<std::int64_t>(view.n, 1));
   call.host.parallel_for(view.outer * view.inner, min_positions, [&](std::int64_t begin, std::int64_t end) {
     for_each_bundle(view, begin, end, [&](std::int64_t position, std::int64_t count, std::int64_t first) {
-      T scales[bundle];
+      T scales[bundle] = {};
       T own[bundle];  // the label's element: p - 1 computed as expm1(log p), without cancellation
       for (std::int64_t i = 0; i < count; ++i) {
-        scales[i] = 0;
         if (!targets.counts(position + i)) continue;
         const double outer = static_cast<double>(dloss[targets.reduces() ? 0 : position + i]);
         const double scale = outer * targets.weight(position + i) / denominator;
