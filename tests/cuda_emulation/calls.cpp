@@ -32,8 +32,8 @@ void write_counts() {
   std::FILE* const file = std::fopen(std::getenv("TENON_CUDA_EMULATION_COUNTS"), "w");
   if (file == nullptr) return;
   auto& counts = state().counts;
-  std::fprintf(file, "kernels %llu library_calls %llu copies %llu\n", static_cast<unsigned long long>(counts[Kind::kernel]),
-               static_cast<unsigned long long>(counts[Kind::library_call]), static_cast<unsigned long long>(counts[Kind::copy]));
+  std::fprintf(file, "kernels %llu library_calls %llu copies %llu\n", static_cast<unsigned long long>(counts[ItemKind::kernel]),
+               static_cast<unsigned long long>(counts[ItemKind::library_call]), static_cast<unsigned long long>(counts[ItemKind::copy]));
   std::fclose(file);
 }
 

@@ -260,16 +260,16 @@ cudaError_t copy(Copy copy, cudaMemcpyKind kind, cudaStream_t handle) {
   if (!agrees(kind, to, from) || !fits(copy.to, copy.extent(copy.to_pitch)) || !fits(copy.from, copy.extent(copy.from_pitch))) {
     return cudaErrorInvalidValue;
   }
-  if (stream->capture) return enqueue(stream, {[=] { copy.run(); }, Reach::all, Kind::copy});  // a replay reads the memory at that time
+  if (stream->capture) return enqueue(stream, {[=] { copy.run(); }, Reach::all, ItemKind::copy});  // a replay reads the memory at that time
   if (from == Place::pageable) {
     // The caller may change its memory as soon as the call returns.
     auto staged = std::make_shared<std::vector<char>>(copy.width * copy.height);
     Copy{staged->data(), copy.width, copy.from, copy.from_pitch, copy.width, copy.height}.run();
     copy.from = staged->data();
     copy.from_pitch = copy.width;
-    if (const cudaError_t error = enqueue(stream, {[copy, staged] { copy.run(); }, Reach::all, Kind::copy}); error != cudaSuccess)
+    if (const cudaError_t error = enqueue(stream, {[copy, staged] { copy.run(); }, Reach::all, ItemKind::copy}); error != cudaSuccess)
       return error;
-  } else if (const cudaError_t error = enqueue(stream, {[copy] { copy.run(); }, Reach::all, Kind::copy}); error != cudaSuccess) {
+  } else if (const cudaError_t error = enqueue(stream, {[copy] { copy.run(); }, Reach::all, ItemKind::copy}); error != cudaSuccess) {
     return error;
   }
   if (to != Place::pageable) return cudaSuccess;
@@ -292,7 +292,7 @@ cudaError_t fill(void* to, std::size_t pitch, int value, std::size_t width, std:
   return enqueue(stream, {[=] {
                             for (std::size_t row = 0; row < height; ++row) std::memset(static_cast<char*>(to) + row * pitch, value, width);
                           },
-                          Reach::all, Kind::copy});
+                          Reach::all, ItemKind::copy});
 }
 
 bool is_device(int device) {

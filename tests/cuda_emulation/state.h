@@ -33,12 +33,12 @@ enum class Reach {
 };
 
 /// What is counted in TENON_CUDA_EMULATION_COUNTS.
-enum class Kind { other, kernel, library_call, copy };
+enum class ItemKind { other, kernel, library_call, copy };
 
 struct Item {
   Work work;
   Reach reach = Reach::any;
-  Kind kind = Kind::other;
+  ItemKind kind = ItemKind::other;
 };
 
 struct Stream;
@@ -142,7 +142,7 @@ struct State {
   std::vector<std::shared_ptr<Capture>> captures;  ///< active captures
   std::uint64_t captures_begun = 0;
   std::multimap<std::string, cudaError_t> failures;
-  std::map<Kind, std::uint64_t> counts;  ///< items that have run
+  std::map<ItemKind, std::uint64_t> counts;  ///< items that have run
 };
 State& state();
 

@@ -124,13 +124,13 @@ void launch(cudaStream_t handle, dim3 grid, dim3 block, std::function<void()> bo
         block.x > 1024 || block.y > 1024 || block.z > 64 || block.x * block.y * block.z > 1024) {
       return cudaErrorInvalidConfiguration;
     }
-    return enqueue(stream, {[=, body = std::move(body)] { run_grid(grid, block, state().order, body); }, Reach::peers, Kind::kernel});
+    return enqueue(stream, {[=, body = std::move(body)] { run_grid(grid, block, state().order, body); }, Reach::peers, ItemKind::kernel});
   });
 }
 
 cudaError_t enqueue(cudaStream_t handle, std::function<void()> work) {
   return call_on("enqueue", handle, [&](const std::shared_ptr<Stream>& stream) {
-    return enqueue(stream, {std::move(work), Reach::peers, Kind::library_call});
+    return enqueue(stream, {std::move(work), Reach::peers, ItemKind::library_call});
   });
 }
 

@@ -154,7 +154,7 @@ void queue(const std::shared_ptr<Operation>& operation) {
   const std::lock_guard lock(state().lock);
   for (const auto& [rank, call] : operation->calls) {
     operation->positions[rank] = call.stream->enqueued;
-    enqueue(call.stream, {[operation, rank = rank] { run(*operation, rank); }, Reach::all});
+    enqueue(call.stream, {[operation, rank = rank] { run(*operation, rank); }, Reach::all, ItemKind::library_call});
   }
   operation->queued = true;
 }
