@@ -28,7 +28,7 @@ def patterns():
 
 
 def suspects(root, entries, *options):
-    """The files below `root`, by default those that git tracks, in which git finds one of the patterns: it takes a fiftieth of Python's time."""
+    """The files below `root`, by default those that git tracks, in which git finds one of the patterns, far sooner than Python would."""
     command = ["git", "-C", str(root), "grep", *options, "--files-with-matches", "--null", "--perl-regexp", "-I"]
     for pattern, _, _ in entries:
         command += ["-e", pattern.pattern]
