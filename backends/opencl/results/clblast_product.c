@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { warm_up = 3, most_runs = 21 };
+enum { warm_up = 3, max_runs = 21 };
 
 static double seconds(void) {
   struct timespec now;
@@ -39,8 +39,8 @@ int main(int count, char** sizes) {
     for (size_t k = 0; k < n * n; ++k) values[k] = (float)(k % 17) * 0.1f;
     cl_mem matrices[3];
     for (int m = 0; m < 3; ++m) matrices[m] = clCreateBuffer(context, CL_MEM_COPY_HOST_PTR, bytes, values, NULL);
-    double times[most_runs];
-    const int runs = n > 1500 ? 9 : most_runs;
+    double times[max_runs];
+    const int runs = n > 1500 ? 9 : max_runs;
     for (int run = -warm_up; run < runs; ++run) {
       const double begin = seconds();
       const CLBlastStatusCode status = CLBlastSgemm(CLBlastLayoutRowMajor, CLBlastTransposeNo, CLBlastTransposeNo, n, n, n, 1, matrices[0],
