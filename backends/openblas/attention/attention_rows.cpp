@@ -15,16 +15,21 @@ namespace tenon::openblas {
 namespace HWY_NAMESPACE {
 namespace {
 
-/// scores += mask over n keys
+/// The scores of n > 0 keys in place of the products; returns the largest.
 template <class T>
-void add_mask(const ScoreBlock<T>& block, std::int64_t row, T* scores, std::int64_t n) {
+T find_scores(const ScoreBlock<T>& block, std::int64_t row, T* scores, std::int64_t n) {
   const Wide<T> d;
-  const T* const mask = block.mask + row * block.mask_row;
-  const auto single = hn::Set(d, *mask);
-  for (std::int64_t i = 0; i < n; i += lanes(d)) {
-    const auto more = block.mask_key == 0 ? single : load(d, mask + i, n - i);
-    store(hn::Add(load(d, scores + i, n - i), more), d, scores + i, n - i);
-  }
+  const auto lowest = hn::Set(d, -std::numeric_limits<T>::infinity()), scale = hn::Set(d, block.scale);
+  const T* const mask = block.mask == nullptr ? nullptr : block.mask + row * block.mask_row;
+  const auto single = mask == nullptr ? hn::Zero(d) : hn::Set(d, *mask);
+  const bool varies = mask != nullptr && block.mask_key != 0;
+  auto row_max = lowest;
+  across<T>(n, [&](std::int64_t i, std::int64_t m) HWY_ATTR {
+    const auto v = hn::MulAdd(load(d, scores + i, m), scale, varies ? load(d, mask + i, m) : single);
+    store(v, d, scores + i, m);
+    row_max = hn::Max(row_max, m < lanes(d) ? hn::IfThenElse(hn::FirstN(d, static_cast<std::size_t>(m)), v, lowest) : v);
+  });
+  return hn::GetLane(hn::MaxOfLanes(d, row_max));
 }
 
 template <class T>
@@ -59,11 +64,9 @@ void softmax_rows_forward(const ScoreBlock<T>& block, bool first, RowState<T>* s
     const std::int64_t n = block.seen_by(row);
     std::fill(scores + n, scores + block.keys, T(0));
     if (n == 0) continue;
-    if (block.mask != nullptr) add_mask(block, row, scores, n);
-    // find the maximum; if every score is -infinity, any base gives weights of 0
-    const T row_max = std::max(state.row_max, max_of_row(scores, n));
+    // if every score is -infinity, any base gives weights of 0
+    const T row_max = std::max(state.row_max, find_scores(block, row, scores, n));
     const T base = row_max == nothing ? T(0) : row_max;
-    // exponentiate and sum
     const double sum = sum_in_blocks<T>(n, Weight<T>{scores, base});
     // rescale earlier blocks to the new maximum
     if (row_max != state.row_max || std::isnan(row_max)) {
@@ -110,7 +113,7 @@ void softmax_rows_backward(const ScoreBlock<T>& block, T* ds, const T* log_sum, 
     std::fill(scores + n, scores + block.keys, T(0));
     std::fill(ds + n, ds + block.keys, T(0));
     if (n == 0) continue;
-    if (block.mask != nullptr) add_mask(block, row, scores, n);
+    find_scores(block, row, scores, n);
     const auto base = hn::Set(d, log_sum[row]);
     const auto weighted = hn::Set(d, static_cast<T>(sum_in_blocks<T>(size, ProductTerm<T>{dy, y})));
     for (std::int64_t i = 0; i < n; i += lanes(d)) {

@@ -7,14 +7,15 @@
 
 namespace tenon::openblas {
 
-/// Scores of `rows` queries with `keys` keys, row-major.
+/// Products q k' of `rows` queries with `keys` keys, row-major. A score is scale product + mask.
 template <class T>
 struct ScoreBlock {
-  T* scores = nullptr;
+  T* scores = nullptr;  ///< the products at first, then what replaces them
+  T scale = 1;
   std::int64_t rows = 0, keys = 0;
   /// Keys that row 0 attends to; every further row attends to `seen_step` more. The count is clamped to [0, keys].
   std::int64_t seen = 0, seen_step = 0;
-  const T* mask = nullptr;  ///< added to the scores: row stride mask_row, key stride mask_key, 0 or 1; NULL: no mask
+  const T* mask = nullptr;  ///< row stride mask_row, key stride mask_key, 0 or 1; NULL: no mask
   std::int64_t mask_row = 0, mask_key = 0;
 
   std::int64_t seen_by(std::int64_t row) const { return std::clamp<std::int64_t>(seen + row * seen_step, 0, keys); }
@@ -27,7 +28,7 @@ struct RowState {
   double sum;  ///< of e^(score - row_max)
 };
 
-/// Replaces scores by e^(score + mask - row_max), 0 for keys that are not seen, and updates the states. Unless this is the first block,
+/// Replaces the products by e^(score - row_max), 0 for keys that are not seen, and updates the states. Unless this is the first block,
 /// rows of y, of `size` elements each, are rescaled to the new row_max.
 template <class T>
 void softmax_block_forward(const ScoreBlock<T>& block, bool first, RowState<T>* states, T* y, std::int64_t size);
@@ -36,7 +37,7 @@ void softmax_block_forward(const ScoreBlock<T>& block, bool first, RowState<T>* 
 template <class T>
 void normalise_rows(std::int64_t rows, const RowState<T>* states, T* y, std::int64_t size, T* log_sum);
 
-/// Replaces scores by p = e^(score + mask - log_sum) and ds, which holds dy v', by p (ds - sum dy y); both are 0 for keys that are not
+/// Replaces the products by p = e^(score - log_sum) and ds, which holds dy v', by p (ds - sum dy y); both are 0 for keys that are not
 /// seen. dy and y have `size` elements per row.
 template <class T>
 void softmax_block_backward(const ScoreBlock<T>& block, T* ds, const T* log_sum, const T* dy, const T* y, std::int64_t size);

@@ -21,6 +21,7 @@ inline constexpr std::int64_t key_block = 256;
 struct AttentionSizes {
   std::int64_t batch, heads, groups, queries, keys, size, result;
   bool causal;
+  double scale;
 
   AttentionSizes(const sdk::Call& call, std::uint32_t first)
       : batch(call.inputs[first].shape[0]),
@@ -30,14 +31,16 @@ struct AttentionSizes {
         keys(call.inputs[first + 1].shape[2]),
         size(call.inputs[first].shape[3]),
         result(call.inputs[first + 2].shape[3]),
-        causal(call.attr<tenon_attributes_attention>().causal != 0) {}
+        causal(call.attr<tenon_attributes_attention>().causal != 0),
+        scale(call.attr<tenon_attributes_attention>().scale) {}
 
   std::int64_t query_blocks() const { return sdk::ceil_div(queries, query_block); }
 
   /// The first row of k and v for a head of q (b H + h).
   std::int64_t first_key(std::int64_t head) const { return (head / heads * groups + head % heads / (heads / groups)) * keys; }
 
-  /// The block of scores of queries [s, s + rows) of a head with keys [l, l + columns). `mask` is NULL, or has the strides of the call's.
+  /// The block of products q k' of queries [s, s + rows) of a head with keys [l, l + columns). `mask` is NULL, or has the strides of the
+  /// call's.
   template <class T>
   ScoreBlock<T> score_block(std::int64_t head, std::int64_t s, std::int64_t rows, std::int64_t l, std::int64_t columns, T* scores,
                             const T* mask, const sdk::Strides& mask_strides) const {
@@ -47,6 +50,7 @@ struct AttentionSizes {
     block.keys = columns;
     block.seen = causal ? s - l + 1 : columns;
     block.seen_step = causal ? 1 : 0;
+    block.scale = static_cast<T>(scale);
     if (mask == nullptr) return block;
     const std::int64_t b = head / heads, h = head % heads;
     block.mask = mask + b * mask_strides[0] + h * mask_strides[1] + s * mask_strides[2] + l * mask_strides[3];

@@ -9,9 +9,8 @@
 #include <tenon/sdk/rounding.h>
 
 #include "conv/conv_depthwise_tiles.h"
+#include "conv/depthwise_vectors.h"
 #include "elementwise/half.h"
-#include "simd/activations.h"
-#include "simd/bf16.h"
 
 #ifndef TENON_OPENBLAS_DEPTHWISE_LINE
 #define TENON_OPENBLAS_DEPTHWISE_LINE
@@ -63,29 +62,12 @@ namespace tenon::openblas {
 namespace HWY_NAMESPACE {
 namespace {
 
-/// Access to one vector of channels, or to its first n lanes.
-template <class T, bool part>
-struct Access {
-  using D = Wide<Computed<T>>;
-  std::int64_t n = 0;
-  HWY_INLINE hn::Vec<D> load(const T* p) const {
-    if constexpr (part) return load_stored_first(D(), p, n);
-    return load_stored(D(), p);
-  }
-  HWY_INLINE void store(hn::Vec<D> v, T* p) const {
-    if constexpr (part) {
-      store_rounded_first(v, D(), p, n);
-    } else {
-      store_rounded(v, D(), p);
-    }
-  }
-};
-
 /// Computes `registers` vectors of channels from `channel` on, of `pixels` pixels from j on, whose taps are the same, `source_step` apart.
-template <int pixels, int registers, bool part, class T, class Activate>
-HWY_INLINE void block(const Line<T>& line, const Activate& activate, std::int64_t j, std::int64_t source_step, std::int64_t channel) {
+template <int pixels, int registers, bool part, class T>
+HWY_INLINE void block(const Line<T>& line, const SumActivation<Computed<T>>& activation, std::int64_t j, std::int64_t source_step,
+                      std::int64_t channel) {
   const Wide<Computed<T>> d;
-  const Access<T, part> access{line.channels - channel};
+  const Channels<T, part> access{line.channels - channel};
   const Taps& columns = line.columns[j];
   hn::Vec<Wide<Computed<T>>> sums[pixels][registers];
   for (auto& sum : sums) {
@@ -113,27 +95,29 @@ HWY_INLINE void block(const Line<T>& line, const Activate& activate, std::int64_
   for (int p = 0; p < pixels; ++p) {
     const std::int64_t at = (j + p) * line.channels + channel;
     for (int i = 0; i < registers; ++i) {
-      auto v = sums[p][i];
+      auto& v = sums[p][i];
       if (line.bias != nullptr) v = hn::Add(v, access.load(line.bias + channel + i * lanes(d)));
       if (line.residual != nullptr) v = hn::Add(v, access.load(line.residual + at + i * lanes(d)));
-      access.store(activate(d, v), line.y + at + i * lanes(d));
     }
+    activation(sums[p]);
+    for (int i = 0; i < registers; ++i) access.store(sums[p][i], line.y + at + i * lanes(d));
   }
 }
 
-template <int pixels, int registers, class T, class Activate>
-void pixels_of(const Line<T>& line, const Activate& activate, std::int64_t j, std::int64_t source_step) {
+template <int pixels, int registers, class T>
+void pixels_of(const Line<T>& line, const SumActivation<Computed<T>>& activation, std::int64_t j, std::int64_t source_step) {
   const std::int64_t width = lanes(Wide<Computed<T>>());
   std::int64_t c = 0;
   for (; c + registers * width <= line.channels; c += registers * width) {
-    block<pixels, registers, false>(line, activate, j, source_step, c);
+    block<pixels, registers, false>(line, activation, j, source_step, c);
   }
-  for (; c + width <= line.channels; c += width) block<pixels, 1, false>(line, activate, j, source_step, c);
-  if (c < line.channels) block<pixels, 1, true>(line, activate, j, source_step, c);
+  for (; c + width <= line.channels; c += width) block<pixels, 1, false>(line, activation, j, source_step, c);
+  if (c < line.channels) block<pixels, 1, true>(line, activation, j, source_step, c);
 }
 
-template <class T, class Activate>
-void line_of(const Line<T>& line, const Activate& activate) {
+template <class T>
+void run_line(const Line<T>& line) {
+  const SumActivation<Computed<T>> activation(line.activation);
   constexpr int together = 4;
   for (std::int64_t j = 0; j < line.n;) {
     // Pixels with the same taps share loaded weights: all but those at the borders and between strides.
@@ -145,25 +129,20 @@ void line_of(const Line<T>& line, const Activate& activate) {
       alike = taps.count == first.count && taps.kernel == first.kernel && taps.source == first.source + p * step;
     }
     if (alike) {
-      pixels_of<together, 2>(line, activate, j, step);
+      pixels_of<together, 2>(line, activation, j, step);
     } else {
-      pixels_of<1, 4>(line, activate, j, 0);
+      pixels_of<1, 4>(line, activation, j, 0);
     }
     j += alike ? together : 1;
   }
-}
-
-template <class T>
-void run_line(const Line<T>& line) {
-  with_activation<Computed<T>>(line.activation, [&](const auto& activate) { line_of(line, activate); });
 }
 
 /// Sums over the pixels of a line in registers, then adds the line's sum, which keeps rounding errors small.
 template <int registers, bool part, class T>
 HWY_INLINE void tap_channels(const TapSum<T>& tap, std::int64_t channel) {
   const Wide<Computed<T>> d;
-  const Access<T, part> access{tap.channels - channel};
-  const Access<Computed<T>, part> totals{tap.channels - channel};
+  const Channels<T, part> access{tap.channels - channel};
+  const Channels<Computed<T>, part> totals{tap.channels - channel};
   const T* dy = tap.dy + channel;
   const T* x = tap.x + channel;
   hn::Vec<Wide<Computed<T>>> sums[registers];

@@ -6,11 +6,10 @@
 
 #include <hwy/cache_control.h>
 #include <algorithm>
-#include <limits>
 
+#include "conv/depthwise_vectors.h"
 #include "gemm/product_types.h"
-#include "simd/activations.h"
-#include "simd/bf16.h"
+#include "simd/unroll.h"
 
 #ifndef TENON_OPENBLAS_DEPTHWISE_BAND
 #define TENON_OPENBLAS_DEPTHWISE_BAND
@@ -40,48 +39,10 @@ namespace tenon::openblas {
 namespace HWY_NAMESPACE {
 namespace {
 
-#if HWY_COMPILER_CLANG
-#define TENON_UNROLL_TAPS _Pragma("clang loop unroll(full)")
-#else
-#define TENON_UNROLL_TAPS _Pragma("GCC unroll 64")
-#endif
-
 // Bytes of x that stay in L1.
 constexpr std::int64_t near_bytes = 24 * 1024;
 // The smallest number of vectors of channels that are read one after another: the processor fetches what follows ahead.
 constexpr std::int64_t min_block_vectors = 4;
-
-/// Access to one vector of channels, or to its first n lanes.
-template <class T, bool part>
-struct Channels {
-  using D = Wide<Computed<T>>;
-  std::int64_t n = 0;
-  HWY_INLINE hn::Vec<D> load(const T* p) const {
-    if constexpr (part) return load_stored_first(D(), p, n);
-    return load_stored(D(), p);
-  }
-  HWY_INLINE void store(hn::Vec<D> v, T* p) const {
-    if constexpr (part) {
-      store_rounded_first(v, D(), p, n);
-    } else {
-      store_rounded(v, D(), p);
-    }
-  }
-};
-
-/// The activations that are not a comparison: n elements, whole vectors.
-template <class C>
-HWY_NOINLINE void activate_all(const sdk::Activation& activation, C* sums, std::int64_t n) {
-  with_activation<C>(activation, [&](const auto& activate) { map(activate, sums, sums, n); });
-}
-
-/// What is applied to the sums of a band.
-template <class C>
-struct TileActivation {
-  bool compares;  ///< the activation is `bounds`, or none
-  Clip<C> bounds;
-  const sdk::Activation* other;
-};
 
 /// Where the results of a tile read x, for all channels.
 struct TilePlace {
@@ -105,26 +66,26 @@ HWY_INLINE hn::Vec<Wide<Computed<T>>> load_once(const Channels<T, part>& access,
 /// Computes `pixels` neighbouring results for one vector of channels. Each loaded pixel of x is used for all results that it contributes
 /// to.
 template <int kernel, int stride, int pixels, bool part, class T>
-HWY_INLINE void tile(const TilePlace& place, const TileActivation<Computed<T>>& activation, const Channels<T, part>& access, const T* x,
+HWY_INLINE void tile(const TilePlace& place, const SumActivation<Computed<T>>& activation, const Channels<T, part>& access, const T* x,
                      const T* w, const T* bias, const T* residual, T* y) {
   using C = Computed<T>;
   const Wide<C> d;
   constexpr int reads = (pixels - 1) * stride + kernel;
   hn::Vec<Wide<C>> sum[pixels];
-  TENON_UNROLL_TAPS
+  TENON_UNROLL
   for (int p = 0; p < pixels; ++p) sum[p] = hn::Zero(d);
   for (std::int64_t a = 0; a < place.taps; ++a, x += place.line, w += place.w_line) {
     hn::Vec<Wide<C>> weight[kernel];
-    TENON_UNROLL_TAPS
+    TENON_UNROLL
     for (int t = 0; t < kernel; ++t) weight[t] = access.load(w + t * place.step);
     const T* from = x;
-    TENON_UNROLL_TAPS
+    TENON_UNROLL
     for (int i = 0; i < reads; ++i, from += place.step) {
       // Only the outer reads of a tile may lie in the padding, which is narrower than the kernel.
       const bool outer = i < kernel - 1 || i > reads - kernel;
       if (outer && !place.inside && (i < place.first_read || i >= place.end_read)) continue;
       const auto v = load_once(access, from);
-      TENON_UNROLL_TAPS
+      TENON_UNROLL
       for (int t = 0; t < kernel; ++t) {
         const int p = (i - t) / stride;
         if (i < t || (i - t) % stride != 0 || p >= pixels) continue;
@@ -134,29 +95,21 @@ HWY_INLINE void tile(const TilePlace& place, const TileActivation<Computed<T>>& 
   }
   if (bias != nullptr) {
     const auto addend = access.load(bias);
-    TENON_UNROLL_TAPS
+    TENON_UNROLL
     for (int p = 0; p < pixels; ++p) sum[p] = hn::Add(sum[p], addend);
   }
   if (residual != nullptr) {
-    TENON_UNROLL_TAPS
+    TENON_UNROLL
     for (int p = 0; p < pixels; ++p) sum[p] = hn::Add(sum[p], access.load(residual + p * place.step));
   }
-  if (activation.compares) {
-    TENON_UNROLL_TAPS
-    for (int p = 0; p < pixels; ++p, y += place.step) access.store(activation.bounds(d, sum[p]), y);
-    return;
-  }
-  HWY_ALIGN C sums[pixels * HWY_MAX_BYTES / sizeof(C)];
-  TENON_UNROLL_TAPS
-  for (int p = 0; p < pixels; ++p) hn::Store(sum[p], d, sums + p * lanes(d));
-  activate_all(*activation.other, sums, pixels * lanes(d));
-  TENON_UNROLL_TAPS
-  for (int p = 0; p < pixels; ++p, y += place.step) access.store(hn::Load(d, sums + p * lanes(d)), y);
+  activation(sum);
+  TENON_UNROLL
+  for (int p = 0; p < pixels; ++p, y += place.step) access.store(sum[p], y);
 }
 
 /// The tiles of `pixels` results of a row, from `column` on; returns the column after them.
 template <int kernel, int stride, int pixels, class T>
-HWY_NOINLINE std::int64_t tiles_of(const DepthwiseBand<T>& band, const TileActivation<Computed<T>>& activation, std::int64_t row,
+HWY_NOINLINE std::int64_t tiles_of(const DepthwiseBand<T>& band, const SumActivation<Computed<T>>& activation, std::int64_t row,
                                    std::int64_t column) {
   constexpr int reads = (pixels - 1) * stride + kernel;
   const ConvGeometry g = *band.g;
@@ -202,15 +155,7 @@ HWY_NOINLINE std::int64_t tiles_of(const DepthwiseBand<T>& band, const TileActiv
 template <int kernel, int stride, class T>
 void rows_of(const DepthwiseBand<T>& band) {
   using C = Computed<T>;
-  constexpr C infinity = std::numeric_limits<C>::infinity();
-  TileActivation<C> activation{true, {-infinity, infinity}, &band.activation};
-  if (band.activation == sdk::Activation::relu) {
-    activation.bounds.low = 0;
-  } else if (band.activation == sdk::Activation::clip && sizeof(C) == sizeof(float)) {
-    activation.bounds = {C(band.activation.low), C(band.activation.high)};
-  } else {
-    activation.compares = band.activation == sdk::Activation::none;
-  }
+  const SumActivation<C> activation(band.activation);
   // Channels whose lines of x stay in L1 for the next rows; all of them if these would be too few in a row.
   const std::int64_t width = lanes(Wide<C>());
   const std::int64_t vectors = near_bytes / (kernel * band.g->width * width * static_cast<std::int64_t>(sizeof(T)));

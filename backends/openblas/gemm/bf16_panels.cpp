@@ -13,6 +13,7 @@
 #include "gemm/panels.h"
 #include "simd/activations.h"
 #include "simd/bf16.h"
+#include "simd/unroll.h"
 #include "simd/x86.h"
 
 #ifndef TENON_OPENBLAS_BF16_BLOCK
@@ -57,12 +58,6 @@ namespace {
 constexpr int bf16_tile_rows = 14;
 #else
 constexpr int bf16_tile_rows = 6;
-#endif
-
-#if HWY_COMPILER_CLANG
-#define TENON_UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define TENON_UNROLL _Pragma("GCC unroll 16")
 #endif
 
 template <class Activate>

@@ -11,6 +11,7 @@
 
 #include "simd/activations.h"
 #include "simd/simd.h"
+#include "simd/unroll.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tenon::openblas {
@@ -48,13 +49,6 @@ struct PrefetchCursor {
 /// requests.
 template <class T>
 inline constexpr std::int64_t smallest_piece = 32 / static_cast<std::int64_t>(sizeof(T));
-
-// Sums with a variable index would live in memory, so all loops over the sums are unrolled.
-#if HWY_COMPILER_CLANG
-#define TENON_UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define TENON_UNROLL _Pragma("GCC unroll 16")
-#endif
 
 /// The output of one tile: columns [0, columns) of `y`, `columns` <= V lanes.
 template <class T>
@@ -238,6 +232,8 @@ void pack_lines(const PanelSource<T>& from, std::int64_t first, std::int64_t lin
     for (std::int64_t i = 0; i < count; ++i) {
       for (std::int64_t j = 0; j < width; j += lanes(d)) hn::Store(hn::LoadU(d, corner + i * from.inner_step + j), d, out + i * width + j);
     }
+  } else if (from.column_step == 1) {
+    for (std::int64_t i = 0; i < count; ++i) std::copy_n(corner + i * from.inner_step, columns, out + i * width);
   } else if (from.inner_step == 1) {
     using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
     transpose_block(reinterpret_cast<const Bits*>(corner), from.column_step, reinterpret_cast<Bits*>(out), width, count, columns);
@@ -350,6 +346,13 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace tenon::openblas {
+
+template <class T>
+void pack_panel(const PanelSource<T>& from, std::int64_t panel, T* out_panels) {
+  if (from.taps_high * from.taps_wide != 1) return pack_panel_by_elements(from, panel, out_panels);
+  TENON_DISPATCH(pack_lines<T>)(from, panel * panel_width<T>, 0, from.inner, out_panels + panel * panel_step<T>(from.inner));
+}
+TENON_INSTANTIATE_FLOATS(pack_panel)
 
 template <class T>
 void multiply_panels(const PanelProduct<T>& product) {

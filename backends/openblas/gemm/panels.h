@@ -61,7 +61,7 @@ struct PanelSource {
   std::int64_t k() const { return taps_high * taps_wide * inner; }
 };
 
-/// Packs the panel of index `panel`, at out_panels + panel panel_step(k()).
+/// Packs the panel of index `panel`, at out_panels + panel panel_step(k()), element by element.
 template <class T>
 void pack_panel_by_elements(const PanelSource<T>& from, std::int64_t panel, T* out_panels) {
   constexpr std::int64_t width = panel_width<T>, group = PanelLayout<T>::group;
@@ -85,11 +85,9 @@ void pack_panel_by_elements(const PanelSource<T>& from, std::int64_t panel, T* o
   }
 }
 
+/// With shortcuts for matrices whose rows or columns are contiguous.
 template <class T>
-void pack_panel(const PanelSource<T>& from, std::int64_t panel, T* out_panels) {
-  pack_panel_by_elements(from, panel, out_panels);
-}
-/// With shortcuts for matrices whose rows or columns are contiguous (bf16_panels.cpp).
+void pack_panel(const PanelSource<T>& from, std::int64_t panel, T* out_panels);
 template <>
 void pack_panel(const PanelSource<sdk::BFloat16>& from, std::int64_t panel, sdk::BFloat16* out_panels);
 

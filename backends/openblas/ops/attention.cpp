@@ -15,7 +15,8 @@
 
 #include "attention/attention_rows.h"
 #include "attention/attention_sizes.h"
-#include "attention/bf16_attention.h"
+#include "attention/packed_attention.h"
+#include "gemm/product_types.h"
 #include "gemm/products.h"
 #include "workers.h"
 
@@ -60,22 +61,17 @@ template <class T>
 struct Heads : AttentionSizes {
   const T *q, *k, *v, *mask = nullptr;
   sdk::Strides mask_strides{};
-  T scale;
 
   Heads(const sdk::Call& call, std::uint32_t first)
-      : AttentionSizes(call, first),
-        q(call.input<T>(first)),
-        k(call.input<T>(first + 1)),
-        v(call.input<T>(first + 2)),
-        scale(static_cast<T>(call.attr<tenon_attributes_attention>().scale)) {
+      : AttentionSizes(call, first), q(call.input<T>(first)), k(call.input<T>(first + 1)), v(call.input<T>(first + 2)) {
     if (!call.has_input(first + 3)) return;
     mask = call.input<T>(first + 3);
     mask_strides = sdk::broadcast_strides(call.inputs[first + 3], 4);
   }
 
-  /// The scores scale q k' of queries [s, s + rows) of head `head` (b H + h) with keys [l, l + columns), with their mask.
+  /// The products q k' of queries [s, s + rows) of head `head` (b H + h) with keys [l, l + columns), with their mask.
   ScoreBlock<T> scores(std::int64_t head, std::int64_t s, std::int64_t rows, std::int64_t l, std::int64_t columns, T* out) const {
-    multiply_into<T>(false, true, rows, columns, size, scale, q + (head * queries + s) * size, k + (first_key(head) + l) * size, 0, out);
+    multiply_into<T>(false, true, rows, columns, size, 1, q + (head * queries + s) * size, k + (first_key(head) + l) * size, 0, out);
     return score_block(head, s, rows, l, columns, out, mask, mask_strides);
   }
 };
@@ -88,11 +84,19 @@ std::size_t forward_bytes(const AttentionSizes& sizes) {
   return sdk::aligned_size(static_cast<std::size_t>(rows * columns) * sizeof(T)) +
          sdk::aligned_size(static_cast<std::size_t>(rows) * sizeof(RowState<T>));
 }
+/// From how many queries on packing all keys and values is a small part of the products.
+constexpr std::int64_t min_packed_queries = 16;
+
 std::size_t forward_scratch(const sdk::Call& call) {
-  if (call.inputs[0].dtype == TENON_DTYPE_BF16) return bf16_attention_scratch(call);
   const AttentionSizes sizes(call, 0);
-  const std::size_t bytes = call.inputs[0].dtype == TENON_DTYPE_F64 ? forward_bytes<double>(sizes) : forward_bytes<float>(sizes);
-  return bytes * static_cast<std::size_t>(worker_count(call.host, sizes.batch * sizes.heads * sizes.query_blocks()));
+  return with_product_type(call.inputs[0].dtype, [&]<class T>(T) {
+    if constexpr (!std::is_same_v<T, sdk::BFloat16>) {
+      if (sizes.queries < min_packed_queries)
+        return forward_bytes<T>(sizes) *
+               static_cast<std::size_t>(worker_count(call.host, sizes.batch * sizes.heads * sizes.query_blocks()));
+    }
+    return packed_attention_scratch<T>(call);
+  });
 }
 
 /// y = softmax(scale q k' + mask) v; log_sum = log sum exp of each row's scores
@@ -102,6 +106,7 @@ template <class T>
 void attention(const sdk::Call& call) {
   const Heads<T> at(call, 0);
   check_sizes("attention", at.size, at.result, 1);
+  if (at.queries >= min_packed_queries) return packed_attention<T>(call);
   T* const y = call.output<T>(0);
   T* const log_sum = call.has_output(1) ? call.output<T>(1) : nullptr;
   const std::int64_t blocks = at.query_blocks();
@@ -129,7 +134,7 @@ void attention(const sdk::Call& call) {
 
 template <>
 void attention<sdk::BFloat16>(const sdk::Call& call) {
-  bf16_attention(call);
+  packed_attention<sdk::BFloat16>(call);
 }
 
 // ---------------------------------------------------------------- backward
@@ -171,8 +176,8 @@ struct Backward : Heads<T> {
 
   /// dq += scale ds k, or dq = scale ds k for the first keys.
   void add_dq(std::int64_t head, std::int64_t s, std::int64_t rows, std::int64_t l, std::int64_t columns, const T* ds) const {
-    multiply_into<T>(false, false, rows, this->size, columns, this->scale, ds, this->k + (this->first_key(head) + l) * this->size,
-                     l == 0 ? 0 : 1, dq + (head * this->queries + s) * this->size);
+    multiply_into<T>(false, false, rows, this->size, columns, static_cast<T>(this->scale), ds,
+                     this->k + (this->first_key(head) + l) * this->size, l == 0 ? 0 : 1, dq + (head * this->queries + s) * this->size);
   }
 
   /// dk and dv of keys [l, l + columns) of group `group` (b G + g); with `with_dq` also their part of dq.
@@ -188,7 +193,7 @@ struct Backward : Heads<T> {
         const std::int64_t row = head * this->queries + s;
         score_gradients(head, s, rows, l, columns, p, ds);
         gemm(true, false, columns, this->result, rows, T(1), p, dy + row * this->result, beta, to_v);
-        gemm(true, false, columns, this->size, rows, this->scale, ds, this->q + row * this->size, beta, to_k);
+        gemm(true, false, columns, this->size, rows, static_cast<T>(this->scale), ds, this->q + row * this->size, beta, to_k);
         if (with_dq) add_dq(head, s, rows, l, columns, ds);
         beta = 1;
       }

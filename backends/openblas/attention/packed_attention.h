@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// packed_attention.h - attention by the tiles of gemm/panels.h: keys and values are packed once for all queries of a head.
+#pragma once
+
+#include <cstddef>
+
+#include <tenon/sdk/kernel.h>
+
+namespace tenon::openblas {
+
+/// The op Attention. Instantiated for bf16, float and double. Scores, weights and sums of bf16 are f32, and a weight is multiplied as the
+/// sum of two bf16, which have 16 bits of it.
+template <class T>
+void packed_attention(const sdk::Call& call);
+
+/// The bytes that it needs at call.scratch.
+template <class T>
+std::size_t packed_attention_scratch(const sdk::Call& call);
+
+}  // namespace tenon::openblas
