@@ -33,12 +33,12 @@ std::vector<Activation> activations() {
 }
 
 struct Epilogue {
-  bool bias;
+  const Array *bias, *residual;  ///< added in this order; NULL: none
   Activation activation;
 };
 
 /// The layer as one graph.
-Net net_of_layer(const Layer& layer, tenon_dtype dtype, const Array& a, const Array& b, const Array& bias, const Epilogue& epilogue) {
+Net net_of_layer(const Layer& layer, tenon_dtype dtype, const Array& a, const Array& b, const Epilogue& epilogue) {
   const tenon_attributes_none none{sizeof none, 0};
   Net net;
   const std::uint32_t in_a = net.input(a), in_b = net.input(b, {}, TENON_VALUE_PARAMETER);
@@ -48,11 +48,13 @@ Net net_of_layer(const Layer& layer, tenon_dtype dtype, const Array& a, const Ar
   const OpLine& product = line_of(layer.op);
   std::vector<std::uint32_t> operands{in_a, in_b};
   if (layer.op == TENON_OP_Gemm) operands.push_back(TENON_NO_INDEX);
-  const std::uint32_t first = next(!epilogue.bias && !activates);
+  const std::uint32_t first = next(epilogue.bias == nullptr && epilogue.residual == nullptr && !activates);
   net.node(product.op, product.version, layer.attributes.data(), operands, {first});
-  if (epilogue.bias) {
-    const std::uint32_t before = value, with = net.input(bias, {}, TENON_VALUE_PARAMETER);
-    const std::uint32_t after = next(!activates);
+  for (const Array* const addend : {epilogue.bias, epilogue.residual}) {
+    if (addend == nullptr) continue;
+    const bool is_bias = addend == epilogue.bias;
+    const std::uint32_t before = value, with = net.input(*addend, {}, is_bias ? TENON_VALUE_PARAMETER : TENON_VALUE_INPUT);
+    const std::uint32_t after = next(!activates && (!is_bias || epilogue.residual == nullptr));
     net.node(TENON_OP_Add, line_of(TENON_OP_Add).version, &none, {before, with}, {after});
   }
   if (activates) {
@@ -72,19 +74,22 @@ Bound product_bound(std::int64_t k, tenon_dtype dtype) {
 
 void check_fused_epilogue(CaseContext& context, tenon_dtype dtype, const Layer& layer) {
   Random random(seed_for(context.seed, fmt::format("fused epilogue {} {}", layer.op, dtype)));
-  const Array a = numbers(dtype, layer.a, random), b = numbers(dtype, layer.b, random), bias = numbers(dtype, {layer.y.back()}, random);
-  for (const bool with_bias : {false, true}) {
+  const Array a = numbers(dtype, layer.a, random), b = numbers(dtype, layer.b, random), bias = numbers(dtype, {layer.y.back()}, random),
+              residual = numbers(dtype, layer.y, random);
+  for (const int addends : {0, 1, 2, 3}) {
     for (const Activation& activation : activations()) {
-      const Net net = net_of_layer(layer, dtype, a, b, bias, {with_bias, activation});
+      const Epilogue epilogue{(addends & 1) != 0 ? &bias : nullptr, (addends & 2) != 0 ? &residual : nullptr, activation};
+      const Net net = net_of_layer(layer, dtype, a, b, epilogue);
       const auto apart = context.run(net, {.fusion = TENON_FUSION_OFF});
       const auto together = context.run(net, {.fusion = TENON_FUSION_FULL});
-      // The activations are no steeper than 1.2; theirs and the bias's own error is within 8 epsilon.
+      // The activations are no steeper than 1.2; theirs and the addends' own errors are within 8 epsilon.
       Bound bound = product_bound(layer.k, dtype).times(2.4);
       bound.absolute += 8 * epsilon(dtype);
       const std::string wrong = compare(apart[0], together[0], bound);
       if (!wrong.empty()) {
-        throw Failure(fmt::format("fused {}{}{}: {}, expected the result of separate kernels", line_of(layer.op).stem,
-                                  with_bias ? " + bias" : "",
+        throw Failure(fmt::format("fused {} of a {}, b {}{}{}{}: {}, expected the result of separate kernels", line_of(layer.op).stem,
+                                  str(layer.a), str(layer.b), epilogue.bias != nullptr ? " + bias" : "",
+                                  epilogue.residual != nullptr ? " + residual" : "",
                                   activation.op == TENON_OP_NONE ? "" : std::string(" + ") + line_of(activation.op).stem, wrong));
       }
     }

@@ -53,6 +53,7 @@ HWY_AFTER_NAMESPACE();
 
 #include "attention/attention_rows.h"
 #include "attention/attention_sizes.h"
+#include "elementwise/half.h"
 #include "gemm/panels.h"
 #include "gemm/product_types.h"
 #include "workers.h"
@@ -64,9 +65,6 @@ using sdk::BFloat16;
 
 /// Elements of a mask worth a thread for conversion: about 20 us.
 constexpr std::int64_t mask_grain = 64 * 1024;
-
-template <class T>
-constexpr bool is_narrow = std::is_same_v<T, BFloat16>;
 
 /// The memory of a thread.
 template <class T>

@@ -9,7 +9,10 @@
 
 #include <tenon/sdk/rounding.h>
 
+#include "conv/winograd_transforms.h"
+#include "elementwise/half.h"
 #include "simd/activations.h"
+#include "simd/bf16.h"
 #include "simd/simd.h"
 
 #ifndef TENON_OPENBLAS_CONV_WINOGRAD_ONCE
@@ -23,7 +26,7 @@ constexpr std::int64_t positions = 36;
 struct TileMemory {
   float* x;
   float* y;
-  const float* zeros;            ///< as many as channels
+  const float* zeros;            ///< as many as channels, of any type
   std::int64_t x_step, x_plane;  ///< from tile to tile, from matrix to matrix
   std::int64_t y_step, y_plane;
 };
@@ -37,74 +40,37 @@ namespace tenon::openblas {
 namespace HWY_NAMESPACE {
 namespace {
 
-// The powers of the points p and q; all are exact.
-constexpr float p1 = 0.75F, p2 = p1 * p1, p3 = p2 * p1;
-constexpr float q1 = 1.5F, q2 = q1 * q1, q3 = q2 * q1;
-
 using F = Wide<float>;
 using V = hn::Vec<F>;
 
-/// t = B' d
-HWY_INLINE void transform_input(F d, const V (&x)[6], V (&t)[6]) {
-  const V product = hn::Set(d, p2 * q2);
-  const V sum = hn::Set(d, p2 + q2);
-  const V p_squared = hn::Set(d, p2);
-  const V q_squared = hn::Set(d, q2);
-  const V p = hn::Set(d, p1);
-  const V q = hn::Set(d, q1);
-  t[0] = hn::MulAdd(product, x[0], hn::NegMulAdd(sum, x[2], x[4]));
-  const V p_even = hn::NegMulAdd(q_squared, x[2], x[4]);
-  const V p_odd = hn::NegMulAdd(q_squared, x[1], x[3]);
-  t[1] = hn::MulAdd(p, p_odd, p_even);
-  t[2] = hn::NegMulAdd(p, p_odd, p_even);
-  const V q_even = hn::NegMulAdd(p_squared, x[2], x[4]);
-  const V q_odd = hn::NegMulAdd(p_squared, x[1], x[3]);
-  t[3] = hn::MulAdd(q, q_odd, q_even);
-  t[4] = hn::NegMulAdd(q, q_odd, q_even);
-  t[5] = hn::MulAdd(product, x[1], hn::NegMulAdd(sum, x[3], x[5]));
-}
-
-/// y = A' m
-HWY_INLINE void transform_output(F d, const V (&m)[6], V (&y)[4]) {
-  const V p_sum = hn::Add(m[1], m[2]);
-  const V p_difference = hn::Sub(m[1], m[2]);
-  const V q_sum = hn::Add(m[3], m[4]);
-  const V q_difference = hn::Sub(m[3], m[4]);
-  y[0] = hn::Add(hn::Add(m[0], p_sum), q_sum);
-  y[1] = hn::MulAdd(hn::Set(d, p1), p_difference, hn::Mul(hn::Set(d, q1), q_difference));
-  y[2] = hn::MulAdd(hn::Set(d, p2), p_sum, hn::Mul(hn::Set(d, q2), q_sum));
-  y[3] = hn::MulAdd(hn::Set(d, p3), p_difference, hn::MulAdd(hn::Set(d, q3), q_difference, m[5]));
-}
-
 /// A vector of channels, or the n that are left.
-template <bool whole>
-HWY_INLINE V load_part(F d, const float* from, std::int64_t n) {
-  return whole ? hn::LoadU(d, from) : load_first(d, from, n);
+template <bool whole, class T>
+HWY_INLINE V load_part(F d, const T* from, std::int64_t n) {
+  return whole ? load_stored(d, from) : load_stored_first(d, from, n);
 }
-template <bool whole>
-HWY_INLINE void store_part(V v, F d, float* to, std::int64_t n) {
+template <bool whole, class T>
+HWY_INLINE void store_part(V v, F d, T* to, std::int64_t n) {
   if (whole) {
-    hn::StoreU(v, d, to);
+    store_rounded(v, d, to);
   } else {
-    store_first(v, d, to, n);
+    store_rounded_first(v, d, to, n);
   }
 }
 
 /// The 36 transformed values of up to one vector of channels, from the 36 pixels of a tile.
-template <bool whole>
-HWY_INLINE void input_vector(const float* const (&pixels)[positions], std::int64_t channel, std::int64_t n, float* out,
-                             std::int64_t plane) {
+template <bool whole, class T>
+HWY_INLINE void input_vector(const T* const (&pixels)[positions], std::int64_t channel, std::int64_t n, float* out, std::int64_t plane) {
   const F d;
   V half[6][6];
   for (int j = 0; j < 6; ++j) {
     V x[6], t[6];
     for (int i = 0; i < 6; ++i) x[i] = load_part<whole>(d, pixels[i * 6 + j] + channel, n);
-    transform_input(d, x, t);
+    winograd_input(d, x, t);
     for (int i = 0; i < 6; ++i) half[i][j] = t[i];
   }
   for (int i = 0; i < 6; ++i) {
     V t[6];
-    transform_input(d, half[i], t);
+    winograd_input(d, half[i], t);
     for (int j = 0; j < 6; ++j) hn::StoreU(t[j], d, out + (i * 6 + j) * plane);
   }
 }
@@ -119,17 +85,17 @@ Place place_of(const WinogradConv& conv, std::int64_t tile) {
 }
 
 /// The operations on a result before it is stored.
-template <class Activate>
+template <class T, class Activate>
 struct OutputEpilogue {
-  const float* bias;
-  const float* residual;
-  float* y;
+  const T* bias;
+  const T* residual;
+  T* y;
   Activate activate;
 };
 
 /// Computes up to one vector of channels of the 4x4 results of a tile, of which `rows` x `columns` lie in the image, from y[at] on.
-template <bool whole, class Activate>
-HWY_INLINE void output_vector(const float* m, std::int64_t plane, const OutputEpilogue<Activate>& epilogue, std::int64_t channel,
+template <bool whole, class T, class Activate>
+HWY_INLINE void output_vector(const float* m, std::int64_t plane, const OutputEpilogue<T, Activate>& epilogue, std::int64_t channel,
                               std::int64_t n, std::int64_t at, std::int64_t line, std::int64_t pixel, std::int64_t rows,
                               std::int64_t columns) {
   const F d;
@@ -137,14 +103,14 @@ HWY_INLINE void output_vector(const float* m, std::int64_t plane, const OutputEp
   for (int j = 0; j < 6; ++j) {
     V x[6], y[4];
     for (int i = 0; i < 6; ++i) x[i] = hn::LoadU(d, m + (i * 6 + j) * plane);
-    transform_output(d, x, y);
+    winograd_output(d, x, y);
     for (int i = 0; i < 4; ++i) half[i][j] = y[i];
   }
   const V bias = epilogue.bias == nullptr ? hn::Zero(d) : load_part<whole>(d, epilogue.bias + channel, n);
   for (int i = 0; i < 4; ++i) {
     if (i >= rows) break;
     V y[4];
-    transform_output(d, half[i], y);
+    winograd_output(d, half[i], y);
     for (int j = 0; j < 4; ++j) {
       if (j >= columns) break;
       const std::int64_t to = at + i * line + j * pixel + channel;
@@ -155,10 +121,10 @@ HWY_INLINE void output_vector(const float* m, std::int64_t plane, const OutputEp
   }
 }
 
-template <class Activate>
-void output_tiles(const WinogradConv& conv, const WinogradOperands& o, const TileMemory& memory, const Activate& activate,
+template <class T, class Activate>
+void output_tiles(const WinogradConv& conv, const WinogradOperands<T>& o, const TileMemory& memory, const Activate& activate,
                   std::int64_t first, std::int64_t begin, std::int64_t end) {
-  const OutputEpilogue<Activate> epilogue{o.bias, o.residual, o.y, activate};
+  const OutputEpilogue<T, Activate> epilogue{o.bias, o.residual, o.y, activate};
   const std::int64_t n = lanes(F());
   for (std::int64_t tile = begin; tile < end; ++tile) {
     const Place place = place_of(conv, tile);
@@ -180,18 +146,19 @@ void output_tiles(const WinogradConv& conv, const WinogradOperands& o, const Til
 }
 
 /// Transforms tiles [begin, end); `first` is the index of the first tile in `memory`.
-void input_tiles(const WinogradConv& conv, const float* x, const TileMemory& memory, std::int64_t first, std::int64_t begin,
-                 std::int64_t end) {
+template <class T>
+void input_tiles(const WinogradConv& conv, const T* x, const TileMemory& memory, std::int64_t first, std::int64_t begin, std::int64_t end) {
   const std::int64_t n = lanes(F());
+  const T* const zeros = reinterpret_cast<const T*>(memory.zeros);
   for (std::int64_t tile = begin; tile < end; ++tile) {
     const Place place = place_of(conv, tile);
-    const float* pixels[positions];
+    const T* pixels[positions];
     for (std::int64_t i = 0; i < 6; ++i) {
       const std::int64_t row = 4 * place.row + i - conv.pad_top;
       for (std::int64_t j = 0; j < 6; ++j) {
         const std::int64_t column = 4 * place.column + j - conv.pad_left;
         const bool inside = row >= 0 && row < conv.height && column >= 0 && column < conv.width;
-        pixels[i * 6 + j] = inside ? x + ((place.image * conv.height + row) * conv.width + column) * conv.channels : memory.zeros;
+        pixels[i * 6 + j] = inside ? x + ((place.image * conv.height + row) * conv.width + column) * conv.channels : zeros;
       }
     }
     float* const out = memory.x + (tile - first) * memory.x_step;
@@ -201,8 +168,9 @@ void input_tiles(const WinogradConv& conv, const float* x, const TileMemory& mem
   }
 }
 
-void output_tiles_of(const WinogradConv& conv, const WinogradOperands& o, const TileMemory& memory, std::int64_t first, std::int64_t begin,
-                     std::int64_t end) {
+template <class T>
+void output_tiles_of(const WinogradConv& conv, const WinogradOperands<T>& o, const TileMemory& memory, std::int64_t first,
+                     std::int64_t begin, std::int64_t end) {
   with_activation<float>(o.activation, [&](const auto& activate) { output_tiles(conv, o, memory, activate, first, begin, end); });
 }
 
@@ -212,10 +180,8 @@ void transform_weights(const double* w, float* out, std::int64_t plane) {
   const hn::Rebind<float, hn::ScalableTag<double>> narrow;
   using W = hn::Vec<hn::ScalableTag<double>>;
   constexpr std::int64_t width = panel_width<float>;
-  constexpr double p = 0.75, q = 1.5;
-  constexpr double at_zero = 1 / (p * p * q * q);
-  constexpr double at_p = 1 / (2 * p * p * (p * p - q * q));
-  constexpr double at_q = 1 / (2 * q * q * (q * q - p * p));
+  using Points = WinogradPoints;
+  constexpr double p = Points::p, q = Points::q, at_zero = Points::zero_scale, at_p = Points::p_scale, at_q = Points::q_scale;
   const auto transform = [&](const W& a, const W& b, const W& c, W(&t)[6]) HWY_ATTR {
     t[0] = hn::Mul(hn::Set(d, at_zero), a);
     const W p_even = hn::Mul(hn::Set(d, at_p), hn::MulAdd(hn::Set(d, p * p), c, a));
@@ -277,6 +243,13 @@ constexpr std::int64_t distant_weights = 16 * 1024 * 1024;
 constexpr std::int64_t shared_tiles = 28;
 constexpr std::int64_t distant_tiles = 64;
 
+double value_of(float x) {
+  return static_cast<double>(x);
+}
+double value_of(sdk::BFloat16 x) {
+  return static_cast<double>(to_float(x));
+}
+
 std::int64_t weight_bytes(const WinogradConv& conv) {
   return winograd_weight_elements(conv) * static_cast<std::int64_t>(sizeof(float));
 }
@@ -325,32 +298,34 @@ void multiply(const WinogradConv& conv, const float* weights, const TileMemory& 
   multiply_panels(product);
 }
 
-void by_blocks(const WinogradConv& conv, const WinogradOperands& operands, const Layout& layout, const sdk::Host& host, float* scratch) {
+template <class T>
+void by_blocks(const WinogradConv& conv, const WinogradOperands<T>& operands, const Layout& layout, const sdk::Host& host, float* scratch) {
   const std::int64_t tiles = conv.tiles();
   for_each_task(host, (tiles + layout.block - 1) / layout.block, [&](std::int64_t block, std::int64_t worker) {
     const TileMemory memory = memory_of(layout, scratch, worker);
     const std::int64_t begin = block * layout.block;
     const std::int64_t end = std::min(tiles, begin + layout.block);
-    TENON_DISPATCH(input_tiles)(conv, operands.x, memory, begin, begin, end);
+    TENON_DISPATCH(input_tiles<T>)(conv, operands.x, memory, begin, begin, end);
     for (std::int64_t p = 0; p < positions; ++p) multiply(conv, operands.weights, memory, p, end - begin, (p + 1) % positions);
-    TENON_DISPATCH(output_tiles_of)(conv, operands, memory, begin, begin, end);
+    TENON_DISPATCH(output_tiles_of<T>)(conv, operands, memory, begin, begin, end);
   });
 }
 
 /// For large weights: threads divide the 36 products of a block, and read each weight once for all of its tiles.
-void by_steps(const WinogradConv& conv, const WinogradOperands& operands, const Layout& layout, const sdk::Host& host, float* scratch) {
+template <class T>
+void by_steps(const WinogradConv& conv, const WinogradOperands<T>& operands, const Layout& layout, const sdk::Host& host, float* scratch) {
   const std::int64_t tiles = conv.tiles();
   const TileMemory memory = memory_of(layout, scratch, 0);
   for (std::int64_t first = 0; first < tiles; first += layout.block) {
     const std::int64_t last = std::min(tiles, first + layout.block);
     host.parallel_for(last - first, 1, [&](std::int64_t begin, std::int64_t end) {
-      TENON_DISPATCH(input_tiles)(conv, operands.x, memory, first, first + begin, first + end);
+      TENON_DISPATCH(input_tiles<T>)(conv, operands.x, memory, first, first + begin, first + end);
     });
     host.parallel_for(positions, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t p = begin; p < end; ++p) multiply(conv, operands.weights, memory, p, last - first, p + 1 < end ? p + 1 : begin);
     });
     host.parallel_for(last - first, 1, [&](std::int64_t begin, std::int64_t end) {
-      TENON_DISPATCH(output_tiles_of)(conv, operands, memory, first, first + begin, first + end);
+      TENON_DISPATCH(output_tiles_of<T>)(conv, operands, memory, first, first + begin, first + end);
     });
   }
 }
@@ -362,7 +337,7 @@ bool winograd_fits(const ConvGeometry& g) {
          g.dilation_height == 1 && g.dilation_width == 1;
 }
 
-bool winograd_pays(const WinogradConv& conv) {
+bool winograd_pays(const WinogradConv& conv, double direct_cost) {
   // The cost in multiply-adds. With few tiles it is bound by reading the weights. A transform does little arithmetic per byte.
   constexpr std::int64_t tiles_near = 10, tiles_far = 24, transform = 500;
   const std::int64_t columns = sdk::round_up(conv.out_channels, 16);
@@ -372,7 +347,7 @@ bool winograd_pays(const WinogradConv& conv) {
   const double here = static_cast<double>(positions * tiles) * channels * padded +
                       static_cast<double>(transform * conv.tiles()) * (channels + static_cast<double>(conv.out_channels));
   const double pixels = static_cast<double>(conv.images) * static_cast<double>(conv.out_height) * static_cast<double>(conv.out_width);
-  return here < 9 * pixels * channels * padded;
+  return here < direct_cost * 9 * pixels * channels * padded;
 }
 
 WinogradConv winograd_forward(const ConvGeometry& g) {
@@ -387,8 +362,9 @@ std::int64_t winograd_weight_elements(const WinogradConv& conv) {
   return positions * panel_elements<float>(conv.channels, conv.out_channels);
 }
 
-void winograd_weights(const WinogradConv& conv, const sdk::Host& host, const float* w, std::int64_t channel_step,
-                      std::int64_t out_channel_step, bool rotated, float* out_weights) {
+template <class T>
+void winograd_weights(const WinogradConv& conv, const sdk::Host& host, const T* w, std::int64_t channel_step, std::int64_t out_channel_step,
+                      bool rotated, float* out_weights) {
   constexpr std::int64_t width = panel_width<float>;
   const std::int64_t plane = panel_elements<float>(conv.channels, conv.out_channels);
   const std::int64_t panels = panel_count<float>(conv.out_channels);
@@ -397,10 +373,10 @@ void winograd_weights(const WinogradConv& conv, const sdk::Host& host, const flo
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t first = i / conv.channels * width;
       const std::int64_t n = std::min(width, conv.out_channels - first);
-      const float* const source = w + i % conv.channels * channel_step + first * out_channel_step;
+      const T* const source = w + i % conv.channels * channel_step + first * out_channel_step;
       for (std::int64_t tap = 0; tap < 9; ++tap) {
-        const float* const from = source + (rotated ? 8 - tap : tap);
-        for (std::int64_t o = 0; o < n; ++o) taps[tap * width + o] = static_cast<double>(from[o * out_channel_step]);
+        const T* const from = source + (rotated ? 8 - tap : tap);
+        for (std::int64_t o = 0; o < n; ++o) taps[tap * width + o] = value_of(from[o * out_channel_step]);
         std::fill(taps + tap * width + n, taps + (tap + 1) * width, 0.0);
       }
       TENON_DISPATCH(transform_weights)(taps, out_weights + i * width, plane);
@@ -412,7 +388,8 @@ std::size_t winograd_scratch(const WinogradConv& conv, const sdk::Host& host) {
   return scratch_bytes(layout_of(conv, host).elements(), sizeof(float));
 }
 
-void winograd_conv(const WinogradConv& conv, const WinogradOperands& operands, const sdk::Host& host, void* scratch) {
+template <class T>
+void winograd_conv(const WinogradConv& conv, const WinogradOperands<T>& operands, const sdk::Host& host, void* scratch) {
   if (conv.tiles() == 0 || conv.out_channels == 0) return;
   const Layout layout = layout_of(conv, host);
   float* const memory = static_cast<float*>(scratch);
@@ -423,6 +400,12 @@ void winograd_conv(const WinogradConv& conv, const WinogradOperands& operands, c
     by_blocks(conv, operands, layout, host, memory);
   }
 }
+
+#define TENON_INSTANTIATE_WINOGRAD(T)                                                                                        \
+  template void winograd_weights(const WinogradConv&, const sdk::Host&, const T*, std::int64_t, std::int64_t, bool, float*); \
+  template void winograd_conv(const WinogradConv&, const WinogradOperands<T>&, const sdk::Host&, void*);
+TENON_INSTANTIATE_WINOGRAD(sdk::BFloat16)
+TENON_INSTANTIATE_WINOGRAD(float)
 
 }  // namespace tenon::openblas
 #endif

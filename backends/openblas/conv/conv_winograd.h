@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// conv_winograd.h - 3x3 convolutions by Winograd's F(4x4, 3x3) in f32, with a quarter of the multiplications.
+// conv_winograd.h - 3x3 convolutions of f32 and bf16 by Winograd's F(4x4, 3x3) in f32, with a quarter of the multiplications.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +24,9 @@ struct WinogradConv {
   std::int64_t tiles() const { return images * tile_rows() * tile_columns(); }
 };
 
-/// winograd_fits says whether the convolution or its input gradient can use Winograd, winograd_pays whether that is faster.
-bool winograd_pays(const WinogradConv& conv);
+/// winograd_fits says whether the convolution or its input gradient can use Winograd, winograd_pays whether that is faster than direct sums
+/// whose multiply-adds take `direct_cost` times as long as those of f32.
+bool winograd_pays(const WinogradConv& conv, double direct_cost);
 bool winograd_fits(const ConvGeometry& g);
 WinogradConv winograd_forward(const ConvGeometry& g);
 WinogradConv winograd_input_grad(const ConvGeometry& g);
@@ -34,15 +35,17 @@ WinogradConv winograd_input_grad(const ConvGeometry& g);
 std::int64_t winograd_weight_elements(const WinogradConv& conv);
 
 /// w(a, b, c, o) is at w[c channel_step + o out_channel_step + 3 a + b], or with `rotated` (by 180 degrees) at ... + 8 - 3 a - b.
-void winograd_weights(const WinogradConv& conv, const sdk::Host& host, const float* w, std::int64_t channel_step,
-                      std::int64_t out_channel_step, bool rotated, float* out_weights);
+template <class T>
+void winograd_weights(const WinogradConv& conv, const sdk::Host& host, const T* w, std::int64_t channel_step, std::int64_t out_channel_step,
+                      bool rotated, float* out_weights);
 
+template <class T>
 struct WinogradOperands {
-  const float* x = nullptr;
+  const T* x = nullptr;
   const float* weights = nullptr;  ///< from winograd_weights
-  float* y = nullptr;
-  const float* bias = nullptr;      ///< (out_channels), or NULL
-  const float* residual = nullptr;  ///< of y's shape, or NULL
+  T* y = nullptr;
+  const T* bias = nullptr;      ///< (out_channels), or NULL
+  const T* residual = nullptr;  ///< of y's shape, or NULL
   sdk::Activation activation = {};
 };
 
@@ -50,10 +53,12 @@ std::size_t winograd_scratch(const WinogradConv& conv, const sdk::Host& host);
 
 /// Y = A' [ sum over c of (G w G') * (B' x B) ] A on 6x6 tiles of x, which give 4x4 of y; * is the elementwise product, so that the sums
 /// over c of each of the 36 elements are a matrix product (tiles, channels) (channels, out_channels). The interpolation points 0, 3/4,
-/// -3/4, 3/2, -3/2 and infinity have a third of the error of the usual 0, 1, -1, 2, -2: within 10 epsilon of sum |x| |w|, measured.
+/// -3/4, 3/2, -3/2 and infinity have a third of the error of the usual 0, 1, -1, 2, -2: within 10 epsilon of sum |x| |w|, measured. Results
+/// of bf16 are rounded once, after the epilogue.
 ///
 /// Source  Lavin, Gray: Fast Algorithms for Convolutional Neural Networks (2016), section 4; Barabasz, Anderson, Soodhalter, Gregg: Error
 ///         Analysis and Improving the Accuracy of Winograd Convolution for Deep Neural Networks (2020), for the choice of points.
-void winograd_conv(const WinogradConv& conv, const WinogradOperands& operands, const sdk::Host& host, void* scratch);
+template <class T>
+void winograd_conv(const WinogradConv& conv, const WinogradOperands<T>& operands, const sdk::Host& host, void* scratch);
 
 }  // namespace tenon::openblas

@@ -42,6 +42,18 @@ HWY_INLINE void winograd_input(D d, const V (&x)[6], V (&y)[6]) {
   y[5] = hn::MulAdd(product, x[1], hn::NegMulAdd(sum, x[3], x[5]));
 }
 
+/// y = A' x
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void winograd_output(D d, const V (&x)[6], V (&y)[4]) {
+  using Points = WinogradPoints;
+  const V p_sum = hn::Add(x[1], x[2]), p_difference = hn::Sub(x[1], x[2]);
+  const V q_sum = hn::Add(x[3], x[4]), q_difference = hn::Sub(x[3], x[4]);
+  y[0] = hn::Add(hn::Add(x[0], p_sum), q_sum);
+  y[1] = hn::MulAdd(hn::Set(d, Points::p), p_difference, hn::Mul(hn::Set(d, Points::q), q_difference));
+  y[2] = hn::MulAdd(hn::Set(d, Points::p2), p_sum, hn::Mul(hn::Set(d, Points::q2), q_sum));
+  y[3] = hn::MulAdd(hn::Set(d, Points::p3), p_difference, hn::MulAdd(hn::Set(d, Points::q3), q_difference, x[5]));
+}
+
 /// y = A x, the transform of the gradient of Y.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE void winograd_output_grad(D d, const V (&x)[4], V (&y)[6]) {

@@ -98,6 +98,11 @@ void store_block(const Bf16Block& block) {
   with_activation<float>(block.product->activation, [&](const auto& activate) { store_rows(block, activate); });
 }
 
+/// n numbers, whole vectors of any instruction set.
+void activate_block(const sdk::Activation& activation, float* x, std::int64_t n) {
+  with_activation<float>(activation, [&](const auto& activate) { map(activate, x, x, n); });
+}
+
 /// Sums of R rows and a panel's columns, 2 vectors at a time: of the first elements of pairs, then of the second ones.
 template <int R>
 HWY_NOINLINE void tile(const sdk::BFloat16* a, std::int64_t a_step, const sdk::BFloat16* panel, std::int64_t k, float* out_sums) {
@@ -189,55 +194,100 @@ inline __m512 as_floats(__m256i bits) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
 }
 
-/// store_block for activations that are one instruction. Unlike it, the instruction that rounds takes subnormal sums for zero, as those
-/// that multiply do.
-inline void store(const Bf16Block& block) {
-  const PanelProduct<sdk::BFloat16>& p = *block.product;
-  const bool relu = p.activation == sdk::Activation::relu, clips = p.activation == sdk::Activation::clip;
-  if (p.activation != sdk::Activation::none && !relu && !clips) {
-    TENON_DISPATCH(store_block)(block);
-    return;
-  }
-  const auto mask = static_cast<__mmask32>(block.columns >= width ? 0xffffffffu : (1u << block.columns) - 1);
-  __m512 bias[2] = {_mm512_setzero_ps(), _mm512_setzero_ps()};
-  const auto load = [mask](const sdk::BFloat16* from) { return _mm512_maskz_loadu_epi16(mask, from); };
-  if (p.bias != nullptr) {
-    const __m512i bits = load(p.bias + block.column);
-    bias[0] = as_floats(_mm512_castsi512_si256(bits));
-    bias[1] = as_floats(_mm512_extracti64x4_epi64(bits, 1));
-  }
-  const __m512 alpha = _mm512_set1_ps(p.alpha), beta = _mm512_set1_ps(p.beta);
-  const __m512 lower = _mm512_set1_ps(clips ? p.activation.low : 0);
-  const __m512 upper = _mm512_set1_ps(clips ? p.activation.high : std::numeric_limits<float>::infinity());
-  for (std::int64_t r = 0; r < block.rows; ++r) {
-    if (!block.is_stored(r)) continue;
-    const std::int64_t at = block.at(r);
-    __m512 low = _mm512_fmadd_ps(alpha, _mm512_loadu_ps(block.sums + r * width), bias[0]);
-    __m512 high = _mm512_fmadd_ps(alpha, _mm512_loadu_ps(block.sums + r * width + 16), bias[1]);
-    if (p.residual != nullptr) {
-      const __m512i bits = load(p.residual + at);
-      low = _mm512_fmadd_ps(beta, as_floats(_mm512_castsi512_si256(bits)), low);
-      high = _mm512_fmadd_ps(beta, as_floats(_mm512_extracti64x4_epi64(bits, 1)), high);
+/// Stores rows of y = activation(alpha sums + bias + beta residual) for the columns of a panel. Unlike store_block, the instruction that
+/// rounds takes subnormal results for zero, as those that multiply do.
+class RowStore {
+ public:
+  RowStore(const PanelProduct<sdk::BFloat16>& p, std::int64_t column) : p_(p), column_(column) {
+    const std::int64_t columns = std::min(width, p.columns - column);
+    mask_ = static_cast<__mmask32>(columns == width ? 0xffffffffu : (1u << columns) - 1);
+    alpha_ = _mm512_set1_ps(p.alpha);
+    beta_ = _mm512_set1_ps(p.beta);
+    bias_[0] = bias_[1] = _mm512_setzero_ps();
+    if (p.bias != nullptr) {
+      const __m512i bits = _mm512_maskz_loadu_epi16(mask_, p.bias + column);
+      bias_[0] = as_floats(_mm512_castsi512_si256(bits));
+      bias_[1] = as_floats(_mm512_extracti64x4_epi64(bits, 1));
     }
-    if (relu || clips) {  // NaN stays NaN: the second operand is the result where one is NaN
-      low = _mm512_min_ps(upper, _mm512_max_ps(lower, low));
-      high = _mm512_min_ps(upper, _mm512_max_ps(lower, high));
+    const bool clips = p.activation == sdk::Activation::clip;
+    compares_ = clips || p.activation == sdk::Activation::relu;
+    calls_ = !compares_ && p.activation != sdk::Activation::none;
+    lower_ = _mm512_set1_ps(clips ? p.activation.low : 0);
+    upper_ = _mm512_set1_ps(clips ? p.activation.high : std::numeric_limits<float>::infinity());
+  }
+
+  /// Whether the activation is a function of a block in memory, so that put() does not take sums.
+  bool calls() const { return calls_; }
+
+  /// Row `row` of the product, from its sums in registers.
+  void put(std::int64_t row, __m512 low, __m512 high) const {
+    if (!is_stored(row)) return;
+    const std::int64_t at = place(row);
+    add(at, low, high);
+    if (compares_) {  // NaN stays NaN: the second operand is the result where one is NaN
+      low = _mm512_min_ps(upper_, _mm512_max_ps(lower_, low));
+      high = _mm512_min_ps(upper_, _mm512_max_ps(lower_, high));
     }
-    if (p.wide_y != nullptr) {
-      const auto low_mask = static_cast<__mmask16>(mask), high_mask = static_cast<__mmask16>(mask >> 16);
-      float* const to = p.wide_y + at;
-      if (p.accumulates) {
-        low = _mm512_add_ps(low, _mm512_maskz_loadu_ps(low_mask, to));
-        high = _mm512_add_ps(high, _mm512_maskz_loadu_ps(high_mask, to + 16));
+    write(at, low, high);
+  }
+
+  /// Rows [row, row + rows), from `sums` (rows, 32), which it changes.
+  void put_rows(std::int64_t row, std::int64_t rows, float* sums) const {
+    for (std::int64_t r = 0; r < rows; ++r) {
+      float* const from = sums + r * width;
+      __m512 low = _mm512_loadu_ps(from), high = _mm512_loadu_ps(from + 16);
+      if (!calls_) {
+        put(row + r, low, high);
+        continue;
       }
-      _mm512_mask_storeu_ps(to, low_mask, low);
-      _mm512_mask_storeu_ps(to + 16, high_mask, high);
-      continue;
+      if (is_stored(row + r)) add(place(row + r), low, high);
+      _mm512_storeu_ps(from, low);
+      _mm512_storeu_ps(from + 16, high);
     }
-    const __m512bh rounded = _mm512_cvtne2ps_pbh(high, low);
-    _mm512_mask_storeu_epi16(p.y + at, mask, reinterpret_cast<const __m512i&>(rounded));
+    if (!calls_) return;
+    TENON_DISPATCH(activate_block)(p_.activation, sums, rows * width);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const float* const from = sums + r * width;
+      if (is_stored(row + r)) write(place(row + r), _mm512_loadu_ps(from), _mm512_loadu_ps(from + 16));
+    }
   }
-}
+
+ private:
+  bool is_stored(std::int64_t row) const { return p_.y_offsets == nullptr || p_.y_offsets[row] >= 0; }
+  /// Where the row begins in y and in the residual.
+  std::int64_t place(std::int64_t row) const { return (p_.y_offsets == nullptr ? row * p_.y_step : p_.y_offsets[row]) + column_; }
+
+  void add(std::int64_t at, __m512& low, __m512& high) const {
+    low = _mm512_fmadd_ps(alpha_, low, bias_[0]);
+    high = _mm512_fmadd_ps(alpha_, high, bias_[1]);
+    if (p_.residual == nullptr) return;
+    const __m512i bits = _mm512_maskz_loadu_epi16(mask_, p_.residual + at);
+    low = _mm512_fmadd_ps(beta_, as_floats(_mm512_castsi512_si256(bits)), low);
+    high = _mm512_fmadd_ps(beta_, as_floats(_mm512_extracti64x4_epi64(bits, 1)), high);
+  }
+
+  void write(std::int64_t at, __m512 low, __m512 high) const {
+    if (p_.wide_y == nullptr) {
+      const __m512bh rounded = _mm512_cvtne2ps_pbh(high, low);
+      _mm512_mask_storeu_epi16(p_.y + at, mask_, reinterpret_cast<const __m512i&>(rounded));
+      return;
+    }
+    const auto low_mask = static_cast<__mmask16>(mask_), high_mask = static_cast<__mmask16>(mask_ >> 16);
+    float* const to = p_.wide_y + at;
+    if (p_.accumulates) {
+      low = _mm512_add_ps(low, _mm512_maskz_loadu_ps(low_mask, to));
+      high = _mm512_add_ps(high, _mm512_maskz_loadu_ps(high_mask, to + 16));
+    }
+    _mm512_mask_storeu_ps(to, low_mask, low);
+    _mm512_mask_storeu_ps(to + 16, high_mask, high);
+  }
+
+  const PanelProduct<sdk::BFloat16>& p_;
+  std::int64_t column_;
+  __mmask32 mask_;
+  bool compares_, calls_;
+  __m512 alpha_, beta_, bias_[2], lower_, upper_;
+};
 
 // Lines of a panel that are prefetched, 4 KiB.
 constexpr std::int64_t lines_ahead = 32;
@@ -246,53 +296,87 @@ inline __m512bh pairs(__m512i words) {
   return reinterpret_cast<const __m512bh&>(words);
 }
 
-/// Sums of `rows` rows and a panel's columns.
+/// Memory that is used next: tiles fetch a line of the cache into L2 for each pair of lines of their panel, `step` bytes apart.
+struct PrefetchCursor {
+  const char* from = nullptr;
+  std::int64_t step = 0;
+};
+
+/// `rows` rows from `row` on, a panel's columns.
 template <int rows>
-inline void tile(const sdk::BFloat16* a, std::int64_t a_step, const sdk::BFloat16* panel, std::int64_t k, float* out_sums) {
+void tile(const PanelProduct<sdk::BFloat16>& p, std::int64_t row, const sdk::BFloat16* panel, const RowStore& store,
+          const PrefetchCursor& next) {
+  const sdk::BFloat16* const a = p.a + row * p.a_step;
   __m512 sums[rows][2];
-  for (auto& line : sums) line[0] = line[1] = _mm512_setzero_ps();
+  TENON_UNROLL
+  for (int r = 0; r < rows; ++r) sums[r][0] = sums[r][1] = _mm512_setzero_ps();
   std::int64_t i = 0;
-  for (; i + 2 <= k; i += 2, panel += 2 * width) {
+  const char* ahead = next.from;
+  for (; i + 2 <= p.k; i += 2, panel += 2 * width, ahead += next.step) {
     const __m512i b0 = _mm512_loadu_si512(panel), b1 = _mm512_loadu_si512(panel + width);
+    _mm_prefetch(ahead, _MM_HINT_T1);
     if constexpr (rows <= 2) {  // bound by memory
       _mm_prefetch(reinterpret_cast<const char*>(panel + lines_ahead * 2 * width), _MM_HINT_T0);
       _mm_prefetch(reinterpret_cast<const char*>(panel + lines_ahead * 2 * width + width), _MM_HINT_T0);
     }
+    TENON_UNROLL
     for (int r = 0; r < rows; ++r) {
-      const __m512i pair = _mm512_set1_epi32(static_cast<int>(pair_at(a + r * a_step + i)));
+      const __m512i pair = _mm512_set1_epi32(static_cast<int>(pair_at(a + r * p.a_step + i)));
       sums[r][0] = _mm512_dpbf16_ps(sums[r][0], pairs(pair), pairs(b0));
       sums[r][1] = _mm512_dpbf16_ps(sums[r][1], pairs(pair), pairs(b1));
     }
   }
-  if (i < k) {
+  if (i < p.k) {
     const __m512i b0 = _mm512_loadu_si512(panel), b1 = _mm512_loadu_si512(panel + width);
+    TENON_UNROLL
     for (int r = 0; r < rows; ++r) {
-      const __m512i pair = _mm512_set1_epi32(a[r * a_step + i].bits);
+      const __m512i pair = _mm512_set1_epi32(a[r * p.a_step + i].bits);
       sums[r][0] = _mm512_dpbf16_ps(sums[r][0], pairs(pair), pairs(b0));
       sums[r][1] = _mm512_dpbf16_ps(sums[r][1], pairs(pair), pairs(b1));
     }
   }
-  for (int r = 0; r < rows; ++r) {
-    _mm512_storeu_ps(out_sums + r * width, sums[r][0]);
-    _mm512_storeu_ps(out_sums + r * width + 16, sums[r][1]);
+  if (!store.calls()) {
+    TENON_UNROLL
+    for (int r = 0; r < rows; ++r) store.put(row + r, sums[r][0], sums[r][1]);
+    return;
   }
+  alignas(64) float block[rows * width];
+  TENON_UNROLL
+  for (int r = 0; r < rows; ++r) {
+    _mm512_store_ps(block + r * width, sums[r][0]);
+    _mm512_store_ps(block + r * width + 16, sums[r][1]);
+  }
+  store.put_rows(row, rows, block);
 }
 
 constexpr std::int64_t tile_rows = 12;
 
-using TileFunction = void (*)(const sdk::BFloat16*, std::int64_t, const sdk::BFloat16*, std::int64_t, float*);
+// The smallest step of prefetches: half a line of the cache, since smaller ones repeat requests.
+constexpr std::int64_t min_step = 32;
+
+using TileFunction = void (*)(const PanelProduct<sdk::BFloat16>&, std::int64_t, const sdk::BFloat16*, const RowStore&,
+                              const PrefetchCursor&);
 
 void multiply(const PanelProduct<sdk::BFloat16>& p) {
   static constexpr TileFunction tiles[tile_rows] = {&tile<1>, &tile<2>, &tile<3>, &tile<4>,  &tile<5>,  &tile<6>,
                                                     &tile<7>, &tile<8>, &tile<9>, &tile<10>, &tile<11>, &tile<12>};
-  alignas(64) float sums[tile_rows * width];
-  const std::int64_t count = sdk::ceil_div(p.rows, tile_rows);
+  const std::int64_t count = sdk::ceil_div(p.rows, tile_rows), step = panel_step<sdk::BFloat16>(p.k);
+  const auto multiply_rows = [&](std::int64_t t, std::int64_t column, const RowStore& store, const PrefetchCursor& next) {
+    const std::int64_t row = t * p.rows / count, rows = (t + 1) * p.rows / count - row;
+    tiles[rows - 1](p, row, p.panels + column / width * step, store, next);
+  };
+  const PrefetchCursor nothing{reinterpret_cast<const char*>(p.panels), 0};
+  const std::int64_t panel_bytes = step * static_cast<std::int64_t>(sizeof(sdk::BFloat16));
+  const std::int64_t pairs_of_lines = std::max<std::int64_t>(1, p.k / 2);
   for (std::int64_t column = 0; column < p.columns; column += width) {
-    const sdk::BFloat16* const panel = p.panels + column / width * panel_step<sdk::BFloat16>(p.k);
+    const RowStore store(p, column);
+    const sdk::BFloat16* const next_panel = column + width < p.columns ? p.panels + (column / width + 1) * step : p.next_panels;
+    std::int64_t left = next_panel == nullptr ? 0 : panel_bytes;
+    PrefetchCursor next{reinterpret_cast<const char*>(next_panel), std::max(min_step, sdk::ceil_div(panel_bytes, count * pairs_of_lines))};
     for (std::int64_t t = 0; t < count; ++t) {
-      const std::int64_t row = t * p.rows / count, rows = (t + 1) * p.rows / count - row;
-      tiles[rows - 1](p.a + row * p.a_step, p.a_step, panel, p.k, sums);
-      store({&p, sums, row, rows, column, std::min(width, p.columns - column)});
+      multiply_rows(t, column, store, left > 0 ? next : nothing);
+      next.from += next.step * pairs_of_lines;
+      left -= next.step * pairs_of_lines;
     }
   }
 }
@@ -386,9 +470,10 @@ void multiply_rows(const PanelProduct<sdk::BFloat16>& p, std::int64_t begin, std
   alignas(64) float sums[2 * tile_rows * width];
   for (std::int64_t column = 0; column < p.columns; column += width) {
     const sdk::BFloat16* const panel = p.panels + column / width * panel_step<sdk::BFloat16>(p.k);
+    const avx512::RowStore store(p, column);
     for (std::int64_t row = begin; row < end; row += rows) {
       block<two>(p.a + row * p.a_step, p.a_step, p.a_offsets, panel, p.k, rows, sums);
-      avx512::store({&p, sums, row, rows, column, std::min(width, p.columns - column)});
+      store.put_rows(row, rows, sums);
     }
   }
 }

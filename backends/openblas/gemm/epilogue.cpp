@@ -13,7 +13,7 @@ namespace tenon::openblas {
 namespace HWY_NAMESPACE {
 namespace {
 
-// The addend of a row: c, times beta, and the bias. c is a row or one element for the whole row.
+// The addends of a row: c, times beta, the bias and the residual. c is a row or one element for the whole row.
 enum class Addend { none, element, row };
 
 template <class T>
@@ -21,7 +21,8 @@ struct RowAddends {
   Addend c_kind;
   const T* c;
   T beta;
-  const T* bias;  // NULL: none
+  const T* bias;      // NULL: none
+  const T* residual;  // NULL: none
 };
 
 template <class T, class Activate>
@@ -35,6 +36,7 @@ void apply_to_row(const RowAddends<T>& add, const Activate& activate, T* y, std:
     if (add.c_kind == Addend::row) v = hn::MulAdd(beta, hn::LoadU(d, add.c + i), v);
     if (add.c_kind == Addend::element) v = hn::Add(v, element);
     if (add.bias != nullptr) v = hn::Add(v, hn::LoadU(d, add.bias + i));
+    if (add.residual != nullptr) v = hn::Add(v, hn::LoadU(d, add.residual + i));
     hn::StoreU(activate(d, v), d, y + i);
   }
   if (i < n) {
@@ -42,6 +44,7 @@ void apply_to_row(const RowAddends<T>& add, const Activate& activate, T* y, std:
     if (add.c_kind == Addend::row) v = hn::MulAdd(beta, load_first(d, add.c + i, n - i), v);
     if (add.c_kind == Addend::element) v = hn::Add(v, element);
     if (add.bias != nullptr) v = hn::Add(v, load_first(d, add.bias + i, n - i));
+    if (add.residual != nullptr) v = hn::Add(v, load_first(d, add.residual + i, n - i));
     store_first(activate(d, v), d, y + i, n - i);
   }
 }
@@ -56,7 +59,8 @@ void apply_to_rows(const Epilogue<T>& e, const Activate& activate, T* y, std::in
   for (std::int64_t r = row; r < row + rows; ++r) {
     for (std::int64_t begin = column; begin < column + columns; begin += step) {
       const std::int64_t n = std::min(step, column + columns - begin);
-      RowAddends<T> add{Addend::none, nullptr, e.beta, e.bias == nullptr ? nullptr : e.bias + begin};
+      RowAddends<T> add{Addend::none, nullptr, e.beta, e.bias == nullptr ? nullptr : e.bias + begin,
+                        e.residual == nullptr ? nullptr : e.residual + r * y_step + begin};
       if (e.c != nullptr) {
         add.c_kind = e.c_column == 0 ? Addend::element : Addend::row;
         add.c = e.c + r * e.c_row + begin * e.c_column;

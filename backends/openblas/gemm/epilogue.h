@@ -8,17 +8,24 @@
 
 namespace tenon::openblas {
 
-/// y = activation(y + beta c + bias); c and bias are optional.
+/// y = activation(y + beta c + bias + residual); all are optional.
 template <class T>
 struct Epilogue {
   const T* c = nullptr;  ///< element (i, j) at c[i * c_row + j * c_column]
   std::int64_t c_row = 0;
   std::int64_t c_column = 0;
   T beta = 0;
-  const T* bias = nullptr;  ///< element j at bias[j]
+  const T* bias = nullptr;      ///< element j at bias[j]
+  const T* residual = nullptr;  ///< has the layout of y
   sdk::Activation activation = {};
 
-  bool empty() const { return c == nullptr && bias == nullptr && activation == sdk::Activation::none; }
+  /// The epilogue of an entry of a batch, whose results begin `elements` after those of the first one.
+  Epilogue of_entry(std::int64_t elements) const {
+    Epilogue epilogue = *this;
+    if (residual != nullptr) epilogue.residual += elements;
+    return epilogue;
+  }
+  bool empty() const { return c == nullptr && bias == nullptr && residual == nullptr && activation == sdk::Activation::none; }
 };
 
 /// Applies the epilogue to rows [row, row + rows) and columns [column, column + columns) of y, whose row stride is y_step elements.

@@ -90,7 +90,7 @@ void multiply_block(const Product<T>& p, const sdk::BlasLayout& a_layout, const 
   } else {
     gemm(a_layout.transposed, b_layout.transposed, block_rows, block_columns, inner, p.alpha, a, lda, b, ldb, corner, static_cast<int>(n));
   }
-  apply_epilogue(p.epilogue, y, n, row, column, rows, columns);
+  apply_epilogue(p.epilogue.of_entry(entry * m * n), y, n, row, column, rows, columns);
 }
 
 std::int64_t deterministic_blocks(double size) {

@@ -52,7 +52,7 @@ void multiply_part(const Product<T>& p, const std::array<std::int64_t, 2>& at, T
   part.y = y + row * n + column;
   part.y_step = n;
   multiply_panels(part);
-  apply_epilogue(p.epilogue, y, n, row, column, rows, b.columns);
+  apply_epilogue(p.epilogue.of_entry(y - p.y), y, n, row, column, rows, b.columns);
 }
 
 }  // namespace

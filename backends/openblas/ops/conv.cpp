@@ -13,6 +13,7 @@
 #include "conv/conv_weight_grad.h"
 #include "conv/conv_winograd.h"
 #include "gemm/product_types.h"
+#include "simd/x86.h"
 
 namespace tenon::openblas {
 namespace {
@@ -41,11 +42,19 @@ std::string name_of(Algorithm algorithm) {
   return names[static_cast<std::size_t>(algorithm)];
 }
 
-/// Winograd is used only in f32: users of f64 prefer the smaller error to the time. Its matrices are four times the size of the weights.
+/// What a multiply-add of direct sums costs, in those of f32. Winograd's are f32, for bf16 too; users of f64 prefer the smaller error to
+/// the time.
+template <class T>
+double direct_cost() {
+  if (std::is_same_v<T, double> || (std::is_same_v<T, sdk::BFloat16> && has_amx_bf16())) return 0;
+  return std::is_same_v<T, sdk::BFloat16> && has_avx512_bf16() ? 0.5 : 1;
+}
+
+/// Winograd's matrices are four times the size of the weights in f32.
 template <class T>
 Algorithm algorithm_of(const ConvGeometry& g, const WinogradConv& winograd, const sdk::Host& host) {
   if (g.depthwise()) return Algorithm::depthwise;
-  if (!std::is_same_v<T, float> || !winograd_fits(g) || !winograd_pays(winograd)) return Algorithm::direct;
+  if (!winograd_fits(g) || !winograd_pays(winograd, direct_cost<T>())) return Algorithm::direct;
   const char* const memory = host.option("memory");
   return memory != nullptr && std::string_view(memory) == "small" ? Algorithm::direct : Algorithm::winograd;
 }
@@ -64,24 +73,26 @@ class Forward {
         winograd_(winograd_forward(g_)),
         algorithm_(reads_graph_layout(call) ? Algorithm::few_channels : algorithm_of<T>(g_, winograd_, call.host)) {}
 
-  std::int64_t packed_elements() const {
-    if (algorithm_ == Algorithm::depthwise) return g_.weights();
-    if (algorithm_ == Algorithm::few_channels) return few_channels_weight_elements<Single>(g_);
-    return algorithm_ == Algorithm::winograd ? winograd_weight_elements(winograd_) : direct_panel_elements<T>(direct_);
+  std::size_t packed_bytes() const {
+    if (algorithm_ == Algorithm::depthwise) return scratch_bytes(g_.weights(), sizeof(T));
+    if (algorithm_ == Algorithm::few_channels) return scratch_bytes(few_channels_weight_elements<Single>(g_), sizeof(T));
+    if (algorithm_ == Algorithm::winograd) return scratch_bytes(winograd_weight_elements(winograd_), sizeof(float));
+    return scratch_bytes(direct_panel_elements<T>(direct_), sizeof(T));
   }
 
   std::string form() const { return algorithm_ == Algorithm::direct ? forward_form(g_) : name_of(algorithm_); }
 
-  void pack(const sdk::Host& host, const T* w, T* out_packed) const {
-    if (algorithm_ == Algorithm::depthwise) return depthwise_weights(g_, w, out_packed);
+  void pack(const sdk::Host& host, const T* w, void* out_packed) const {
+    T* const out = static_cast<T*>(out_packed);
+    if (algorithm_ == Algorithm::depthwise) return depthwise_weights(g_, w, out);
     if constexpr (std::is_same_v<T, Single>) {
-      if (algorithm_ == Algorithm::few_channels) return few_channels_weights(g_, w, out_packed);
-    }
-    if constexpr (std::is_same_v<T, float>) {
-      if (algorithm_ == Algorithm::winograd) return winograd_weights(winograd_, host, w, 9, 9 * g_.channels, false, out_packed);
+      if (algorithm_ == Algorithm::few_channels) return few_channels_weights(g_, w, out);
+      if (algorithm_ == Algorithm::winograd) {
+        return winograd_weights(winograd_, host, w, 9, 9 * g_.channels, false, static_cast<float*>(out_packed));
+      }
     }
     pack_direct(
-        host, direct_, [&](std::int64_t group) { return forward_panels(g_, w, group); }, out_packed);
+        host, direct_, [&](std::int64_t group) { return forward_panels(g_, w, group); }, out);
   }
 
   /// Scratch memory in addition to the packed weights: the sum of two biases, and the algorithm's own scratch memory.
@@ -93,7 +104,8 @@ class Forward {
     return bytes;
   }
 
-  void run(const sdk::Call& call, const T* packed, char* scratch) const {
+  void run(const sdk::Call& call, const void* packed_weights, char* scratch) const {
+    const T* const packed = static_cast<const T*>(packed_weights);
     const T* const x = call.input<T>(0);
     T* const y = call.output<T>(0);
     const T* const bias = bias_of(call, g_.out_channels, reinterpret_cast<T*>(scratch));
@@ -104,17 +116,16 @@ class Forward {
       if (algorithm_ == Algorithm::few_channels) {
         return few_channels_conv<T>(g_, {x, packed, y, bias, residual, call.epilogue.activation}, call.host, scratch);
       }
-    }
-    if constexpr (std::is_same_v<T, float>) {
       if (algorithm_ == Algorithm::winograd) {
-        return winograd_conv(winograd_, {x, packed, y, bias, residual, call.epilogue.activation}, call.host, scratch);
+        return winograd_conv<T>(winograd_, {x, static_cast<const float*>(packed_weights), y, bias, residual, call.epilogue.activation},
+                                call.host, scratch);
       }
     }
     direct_conv<T>(direct_, {x, packed, y, bias, residual, call.epilogue.activation}, call.host, scratch);
   }
 
  private:
-  /// T, or any other type where T has no convolution of few channels.
+  /// T, or any other type where T has neither a convolution of few channels nor Winograd's.
   using Single = std::conditional_t<std::is_same_v<T, double>, float, T>;
   ConvGeometry g_;
   DirectConv direct_;
@@ -131,26 +142,29 @@ class InputGrad {
         winograd_(winograd_input_grad(g_)),
         algorithm_(algorithm_of<T>(g_, winograd_, call.host)) {}
 
-  std::int64_t packed_elements() const {
-    if (algorithm_ == Algorithm::depthwise) return g_.weights();
-    if (algorithm_ == Algorithm::winograd) return winograd_weight_elements(winograd_);
+  std::size_t packed_bytes() const {
+    if (algorithm_ == Algorithm::depthwise) return scratch_bytes(g_.weights(), sizeof(T));
+    if (algorithm_ == Algorithm::winograd) return scratch_bytes(winograd_weight_elements(winograd_), sizeof(float));
     std::int64_t elements = 0;
     for (std::int64_t phase = 0; phase < input_grad_phases(g_); ++phase) elements += direct_panel_elements<T>(input_grad_conv(g_, phase));
-    return elements;
+    return scratch_bytes(elements, sizeof(T));
   }
 
   std::string form() const { return algorithm_ == Algorithm::direct ? input_grad_form(g_) : name_of(algorithm_); }
 
-  void pack(const sdk::Host& host, const T* w, T* out_packed) const {
-    if (algorithm_ == Algorithm::depthwise) return depthwise_weights(g_, w, out_packed);
-    if constexpr (std::is_same_v<T, float>) {
-      if (algorithm_ == Algorithm::winograd) return winograd_weights(winograd_, host, w, 9 * g_.channels, 9, true, out_packed);
+  void pack(const sdk::Host& host, const T* w, void* out_packed) const {
+    T* out = static_cast<T*>(out_packed);
+    if (algorithm_ == Algorithm::depthwise) return depthwise_weights(g_, w, out);
+    if constexpr (!std::is_same_v<T, double>) {
+      if (algorithm_ == Algorithm::winograd) {
+        return winograd_weights(winograd_, host, w, 9 * g_.channels, 9, true, static_cast<float*>(out_packed));
+      }
     }
     for (std::int64_t phase = 0; phase < input_grad_phases(g_); ++phase) {
       const DirectConv conv = input_grad_conv(g_, phase);
       pack_direct(
-          host, conv, [&](std::int64_t group) { return input_grad_panels(g_, phase, w, group); }, out_packed);
-      out_packed += direct_panel_elements<T>(conv);
+          host, conv, [&](std::int64_t group) { return input_grad_panels(g_, phase, w, group); }, out);
+      out += direct_panel_elements<T>(conv);
     }
   }
 
@@ -164,12 +178,15 @@ class InputGrad {
     return bytes;
   }
 
-  void run(const sdk::Call& call, const T* packed, char* scratch) const {
+  void run(const sdk::Call& call, const void* packed_weights, char* scratch) const {
+    const T* packed = static_cast<const T*>(packed_weights);
     const T* const dy = call.input<T>(0);
     T* const dx = call.output<T>(0);
     if (algorithm_ == Algorithm::depthwise) return depthwise_input_grad(g_, call, dy, packed, dx);
-    if constexpr (std::is_same_v<T, float>) {
-      if (algorithm_ == Algorithm::winograd) return winograd_conv(winograd_, {dy, packed, dx}, call.host, scratch);
+    if constexpr (!std::is_same_v<T, double>) {
+      if (algorithm_ == Algorithm::winograd) {
+        return winograd_conv<T>(winograd_, {dy, static_cast<const float*>(packed_weights), dx}, call.host, scratch);
+      }
     }
     for (std::int64_t phase = 0; phase < input_grad_phases(g_); ++phase) {
       const DirectConv conv = input_grad_conv(g_, phase);
@@ -184,11 +201,6 @@ class InputGrad {
   Algorithm algorithm_;
 };
 
-template <template <class> class Op, class T>
-std::size_t packed_bytes(const sdk::Call& call) {
-  return scratch_bytes(Op<T>(call).packed_elements(), sizeof(T));
-}
-
 /// The weights that were packed ahead of the call; NULL if the call has to pack them into its scratch memory.
 const void* packed_weights(const sdk::Call& call) {
   return call.packed == nullptr ? nullptr : call.packed[weights];
@@ -196,7 +208,7 @@ const void* packed_weights(const sdk::Call& call) {
 
 template <template <class> class Op, class T>
 std::size_t scratch_of(const sdk::Call& call) {
-  return (packed_weights(call) == nullptr ? packed_bytes<Op, T>(call) : 0) + Op<T>(call).scratch(call);
+  return (packed_weights(call) == nullptr ? Op<T>(call).packed_bytes() : 0) + Op<T>(call).scratch(call);
 }
 
 template <template <class> class Op>
@@ -207,13 +219,12 @@ std::size_t scratch(const sdk::Call& call) {
 template <template <class> class Op>
 std::size_t pack_size(const sdk::Call& call, std::uint32_t input) {
   if (input != weights) return 0;
-  return with_product_type(call.inputs[0].dtype, [&]<class T>(T) { return packed_bytes<Op, T>(call); });
+  return with_product_type(call.inputs[0].dtype, [&]<class T>(T) { return Op<T>(call).packed_bytes(); });
 }
 
 template <template <class> class Op>
 void pack(const sdk::Call& call, std::uint32_t, void* out_packed) {
-  with_product_type(call.inputs[0].dtype,
-                    [&]<class T>(T) { Op<T>(call).pack(call.host, call.input<T>(weights), static_cast<T*>(out_packed)); });
+  with_product_type(call.inputs[0].dtype, [&]<class T>(T) { Op<T>(call).pack(call.host, call.input<T>(weights), out_packed); });
 }
 
 template <template <class> class Op>
@@ -225,13 +236,12 @@ template <template <class> class Op, class T>
 void run(const sdk::Call& call) {
   if (call.outputs[0].count == 0) return;
   const Op<T> op(call);
-  const T* packed = static_cast<const T*>(packed_weights(call));
+  const void* packed = packed_weights(call);
   char* scratch = static_cast<char*>(call.scratch);
   if (packed == nullptr) {
-    T* const own = reinterpret_cast<T*>(scratch);
-    op.pack(call.host, call.input<T>(weights), own);
-    packed = own;
-    scratch += packed_bytes<Op, T>(call);
+    op.pack(call.host, call.input<T>(weights), scratch);
+    packed = scratch;
+    scratch += op.packed_bytes();
   }
   op.run(call, packed, scratch);
 }

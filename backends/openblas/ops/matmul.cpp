@@ -83,38 +83,35 @@ bool is_packed(const sdk::Call& call) {
   return call.packed != nullptr && call.packed[weights] != nullptr;
 }
 
-/// The product in bf16 for each entry of out_batch; one of all rows where merge_rows allows it. Where b is a vector, the bias is the addend
-/// of all rows, which bf16_addend writes.
+/// The product in bf16 for each entry of out_batch; one of all rows where merge_rows allows it.
 Bf16Product bf16_product(const sdk::Call& call, StridedLoop<2>& out_batch) {
-  const Side a = side_of(call.inputs[0], true), b = side_of(call.inputs[weights], false);
+  const sdk::Epilogue& epilogue = call.epilogue;
+  // a b + c with a vector b is b' a' + c', since a bias runs along rows of the product.
+  const bool swaps = call.inputs[weights].rank == 1 && (epilogue.bias != nullptr || epilogue.residual != nullptr);
+  const std::uint32_t left = swaps ? 1 : 0, right = 1 - left;
+  Side a = side_of(call.inputs[left], !swaps), b = side_of(call.inputs[right], swaps);
+  if (swaps) {
+    a.view = a.view.transposed();
+    b.view = b.view.transposed();
+  }
   out_batch = batch_of(a, b);
   Bf16Product product;
   product.a_view = a.view;
   product.b_view = b.view;
-  product.a = call.input<sdk::BFloat16>(0);
-  product.b = call.input<sdk::BFloat16>(weights);
+  product.a = call.input<sdk::BFloat16>(left);
+  product.b = call.input<sdk::BFloat16>(right);
   if (is_packed(call)) product.panels = static_cast<const sdk::BFloat16*>(call.packed[weights]);
   product.y = call.output<sdk::BFloat16>(0);
-  product.activation = call.epilogue.activation;
-  if (adds_along_rows(call)) {
-    product.c = product.y;
-  } else {
-    if (call.epilogue.bias != nullptr) product.bias = call.epilogue.bias->as<const sdk::BFloat16>();
-    merge_rows(out_batch, product.a_view);
-  }
+  product.activation = epilogue.activation;
+  if (epilogue.bias != nullptr) product.bias = epilogue.bias->as<const sdk::BFloat16>();
+  if (epilogue.residual != nullptr) product.c = epilogue.residual->as<const sdk::BFloat16>();
+  merge_rows(out_batch, product.a_view);
   return product;
 }
 
 void matmul_bf16(const sdk::Call& call) {
   StridedLoop<2> batch;
   const Bf16Product product = bf16_product(call, batch);
-  if (adds_along_rows(call)) {
-    // The bias runs along the rows of the product: it is read from y, which has it in all entries.
-    const auto* const bias = call.epilogue.bias->as<const sdk::BFloat16>();
-    for (std::int64_t entry = 0; entry < batch.count; ++entry) {
-      std::copy_n(bias, product.a_view.rows, product.y + entry * product.a_view.rows);
-    }
-  }
   multiply(call.host, product, batch, call.scratch);
 }
 
@@ -163,6 +160,11 @@ std::string pack_form(const sdk::Call&, std::uint32_t) {
   return "panels";
 }
 
+template <class T>
+const T* residual_of(const sdk::Call& call) {
+  return call.epilogue.residual == nullptr ? nullptr : call.epilogue.residual->as<const T>();
+}
+
 /// y = a b with packed b.
 template <class T>
 void matmul_packed(const sdk::Call& call) {
@@ -179,9 +181,12 @@ void matmul_packed(const sdk::Call& call) {
   product.y_step = product.columns;
   product.bias = call.epilogue.bias == nullptr ? nullptr : call.epilogue.bias->as<const T>();
   product.activation = call.epilogue.activation;
+  const T* const residual = residual_of<T>(call);
   for (std::int64_t entry = 0; entry < batch.count; ++entry) {
+    const std::int64_t at = entry * product.rows * product.columns;
     product.a = call.input<T>(0) + batch.offsets(entry)[0];
-    product.y = call.output<T>(0) + entry * product.rows * product.columns;
+    product.y = call.output<T>(0) + at;
+    product.residual = residual == nullptr ? nullptr : residual + at;
     multiply_packed(call.host, product);
   }
 }
@@ -217,6 +222,7 @@ void matmul(const sdk::Call& call) {
 
   Epilogue<T> epilogue;
   epilogue.activation = call.epilogue.activation;
+  epilogue.residual = residual_of<T>(call);
   const T* const bias = call.epilogue.bias == nullptr ? nullptr : call.epilogue.bias->as<const T>();
   if (adds_along_rows(call)) {
     epilogue.c = bias;
@@ -237,6 +243,7 @@ void matmul<sdk::BFloat16>(const sdk::Call& call) {
 
 constexpr sdk::Traits traits{.strided = true,
                              .epilogue = true,
+                             .residual = true,
                              .activations = sdk::all_activations,
                              .scratch = scratch,
                              .pack_size = pack_size,

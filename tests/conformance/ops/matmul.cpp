@@ -29,7 +29,12 @@ constexpr Tolerance bound{
     [](const Variant& variant, tenon_dtype t) -> Bound { return product_bound(variant.inputs[0].shape.back(), t); }};
 
 void fused(CaseContext& context, tenon_dtype dtype) {
-  check_fused_epilogue(context, dtype, {TENON_OP_MatMul, AttributeBytes(), {13, 31}, {31, 17}, {13, 17}, 31});
+  const std::pair<Dims, Dims> operands[] = {{{13, 31}, {31, 17}},        {{2, 9, 31}, {31, 17}}, {{2, 13, 31}, {2, 31, 17}},
+                                            {{3, 2, 7, 31}, {2, 31, 5}}, {{13, 31}, {31}},       {{31}, {31, 17}},
+                                            {{2, 5, 31}, {31}},          {{40, 200}, {200, 160}}};
+  for (const auto& [a, b] : operands) {
+    check_fused_epilogue(context, dtype, {TENON_OP_MatMul, AttributeBytes(), a, b, product_shape(a, b), a.back()});
+  }
 }
 
 }  // namespace
