@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "simd/instruction_set.h"
+#include "simd/unroll.h"
 #include "simd/x86.h"
 
 // The tiles are written with intrinsics: Highway's AVX-512 target has no vpdpbusd, and its i16 products leave the order of lanes open.
@@ -217,68 +219,148 @@ inline void store(const IntegerTiles& t, __m512i sum, std::int64_t row, std::int
   _mm512_mask_storeu_epi32(t.y + row * t.y_step + column, mask, sum);
 }
 
+/// Requantises rows of sums of a panel's columns, which the bias is part of, two at a time. `bounded`: factors are small.
+template <bool bounded>
+class PanelRequantiser {
+ public:
+  // The members are copies: the compiler takes stores of bytes for changes of anything.
+  PanelRequantiser(const IntegerTiles& t, std::int64_t column)
+      : requantised_(t.requantisation),
+        y_(t.requantisation.y + column),
+        y_step_(t.requantisation.y_step),
+        y_offsets_(t.y_offsets),
+        row_sums_(t.column_factor == nullptr ? nullptr : t.row_sums) {
+    const std::int64_t n = t.columns - column;
+    mask_ = n >= integer_panel_width ? ~__mmask32{0} : (__mmask32{1} << n) - 1;
+    for (int v = 0; v < 2; ++v) {
+      factors_[v] = _mm512_loadu_ps(t.requantisation.factor + column + 16 * v);
+      column_factors_[v] = row_sums_ == nullptr ? _mm512_setzero_si512() : _mm512_loadu_si512(t.column_factor + column + 16 * v);
+    }
+  }
+
+  /// Rows `row` and `row` + 1; with one, the second is not stored.
+  template <bool one = false>
+  void put(std::int64_t row, __m512i a0, __m512i a1, __m512i b0, __m512i b1) const {
+    const __m512i bytes =
+        requantised_(scaled(row, a0, 0), scaled(row, a1, 1), scaled(row + (one ? 0 : 1), b0, 0), scaled(row + (one ? 0 : 1), b1, 1));
+    store(row, _mm512_castsi512_si256(bytes));
+    if constexpr (!one) store(row + 1, _mm512_extracti64x4_epi64(bytes, 1));
+  }
+
+ private:
+  __m512i scaled(std::int64_t row, __m512i sum, int v) const {
+    if (row_sums_ != nullptr) sum = _mm512_add_epi32(sum, _mm512_mullo_epi32(_mm512_set1_epi32(row_sums_[row]), column_factors_[v]));
+    return Requantiser::scaled<bounded>(sum, factors_[v]);
+  }
+  void store(std::int64_t row, __m256i bytes) const {
+    if (y_offsets_ == nullptr) {
+      _mm256_mask_storeu_epi8(y_ + row * y_step_, mask_, bytes);
+    } else if (y_offsets_[row] >= 0) {
+      _mm256_mask_storeu_epi8(y_ + y_offsets_[row], mask_, bytes);
+    }
+  }
+
+  Requantiser requantised_;
+  std::uint8_t* y_;
+  std::int64_t y_step_;
+  const std::int64_t* y_offsets_;
+  const std::int32_t* row_sums_;
+  __mmask32 mask_;
+  __m512 factors_[2];
+  __m512i column_factors_[2];
+};
+
+/// Memory that is used next: tiles fetch a line of the cache into L2 for each line of their panel, `step` bytes apart.
+struct PrefetchCursor {
+  const std::int8_t* from;
+  std::int64_t step;
+};
+
 /// `rows` rows and 16 `vectors` columns, from `row` and `column` on. The sums begin with the bias. The instruction takes u8: an i8 a is
 /// read as a + 128, and -128 times the sums of the columns are added.
 template <bool a_signed, int rows, int vectors>
-inline void tile(const IntegerTiles& t, const std::int8_t* b, std::int64_t row, std::int64_t column) {
+void tile(const IntegerTiles& t, const std::int8_t* b, std::int64_t row, std::int64_t column, PrefetchCursor next) {
   const std::int64_t groups = padded_k(t.k) / integer_group, step = t.a_step;
   __m512i sums[rows][vectors];
+  TENON_UNROLL
   for (int v = 0; v < vectors; ++v) {
     __m512i begin = _mm512_setzero_si512();
     if (t.requantisation.y != nullptr) begin = _mm512_loadu_si512(t.requantisation.bias + column + 16 * v);
     if constexpr (a_signed) begin = _mm512_sub_epi32(begin, _mm512_slli_epi32(_mm512_loadu_si512(t.column_sums + column + 16 * v), 7));
-    for (auto& line : sums) line[v] = begin;
+    TENON_UNROLL
+    for (int r = 0; r < rows; ++r) sums[r][v] = begin;
   }
-  const std::uint8_t* a = t.a + row * step;
-  for (std::int64_t g = 0; g < groups; ++g, a += integer_group, b += integer_group * integer_panel_width) {
+  // A pointer for each three rows, since one for each row does not fit the registers.
+  constexpr int pointers = (rows + 2) / 3;
+  const std::uint8_t* from[pointers];
+  TENON_UNROLL
+  for (int i = 0; i < pointers; ++i) from[i] = t.a + (row + 3 * i) * step;
+  for (std::int64_t g = 0; g < groups; ++g, b += integer_group * integer_panel_width, next.from += next.step) {
+    TENON_UNROLL
+    for (int i = 0; i < pointers; ++i) asm("" : "+r"(from[i]));  // or the compiler makes a pointer for each row of them
+    _mm_prefetch(next.from, _MM_HINT_T1);
     __m512i weights[vectors];
+    TENON_UNROLL
     for (int v = 0; v < vectors; ++v) weights[v] = _mm512_loadu_si512(b + 64 * v);
+    TENON_UNROLL
     for (int r = 0; r < rows; ++r) {
-      const auto word = static_cast<std::uint32_t>(group_at(a + r * step)) ^ (a_signed ? 0x80808080u : 0u);
-      const __m512i four = _mm512_set1_epi32(static_cast<std::int32_t>(word));
+      __m512i four = _mm512_set1_epi32(group_at(from[r / 3] + r % 3 * step));
+      if constexpr (a_signed) four = _mm512_xor_si512(four, _mm512_set1_epi8(-128));
+      TENON_UNROLL
       for (int v = 0; v < vectors; ++v) sums[r][v] = _mm512_dpbusd_epi32(sums[r][v], four, weights[v]);
     }
+    TENON_UNROLL
+    for (int i = 0; i < pointers; ++i) from[i] += integer_group;
   }
-  for (int v = 0; v < vectors && column + 16 * v < t.columns; ++v) {
+  if constexpr (vectors == 2) {
+    if (t.requantisation.y != nullptr) {
+      const PanelRequantiser<false> requantised(t, column);
+      TENON_UNROLL
+      for (int r = 0; r + 1 < rows; r += 2) requantised.put(row + r, sums[r][0], sums[r][1], sums[r + 1][0], sums[r + 1][1]);
+      constexpr int last = rows - 1;
+      if constexpr (rows % 2 != 0) requantised.template put<true>(row + last, sums[last][0], sums[last][1], sums[last][0], sums[last][1]);
+      return;
+    }
+  }
+  TENON_UNROLL
+  for (int v = 0; v < vectors; ++v) {
+    if (column + 16 * v >= t.columns) break;
+    TENON_UNROLL
     for (int r = 0; r < rows; ++r) store(t, sums[r][v], row + r, column + 16 * v);
   }
 }
 
-/// The rows from `row` on.
-template <bool a_signed, int vectors>
-void panel_rows(const IntegerTiles& t, const std::int8_t* b, std::int64_t row, std::int64_t column) {
-  // The tile has 16 sums in registers, enough to hide the latency of an addition; 8 row addresses fit the registers too.
-  for (; row + 8 <= t.rows; row += 8) tile<a_signed, 8, vectors>(t, b, row, column);
-  switch (t.rows - row) {
-    case 1:
-      return tile<a_signed, 1, vectors>(t, b, row, column);
-    case 2:
-      return tile<a_signed, 2, vectors>(t, b, row, column);
-    case 3:
-      return tile<a_signed, 3, vectors>(t, b, row, column);
-    case 4:
-      return tile<a_signed, 4, vectors>(t, b, row, column);
-    case 5:
-      return tile<a_signed, 5, vectors>(t, b, row, column);
-    case 6:
-      return tile<a_signed, 6, vectors>(t, b, row, column);
-    case 7:
-      return tile<a_signed, 7, vectors>(t, b, row, column);
-    default:
-      return;
-  }
-}
+constexpr std::int64_t tile_rows = 12;
+// The smallest step of prefetches: half a line of the cache, since smaller ones repeat requests.
+constexpr std::int64_t min_step = 32;
 
-/// One panel's columns.
-template <bool a_signed>
-inline void panel(const IntegerTiles& t, const std::int8_t* b, std::int64_t row, std::int64_t column) {
-  if (t.columns - column > 16) return panel_rows<a_signed, 2>(t, b, row, column);
-  panel_rows<a_signed, 1>(t, b, row, column);
+using TileFunction = void (*)(const IntegerTiles&, const std::int8_t*, std::int64_t, std::int64_t, PrefetchCursor);
+
+template <bool a_signed, int vectors, int... rows>
+TileFunction tile_of(std::int64_t height, std::integer_sequence<int, rows...>) {
+  static constexpr TileFunction tiles[] = {&tile<a_signed, rows + 1, vectors>...};
+  return tiles[height - 1];
 }
 
 template <bool a_signed>
 void multiply(const IntegerTiles& t) {
-  for (std::int64_t column = 0; column < t.columns; column += integer_panel_width) panel<a_signed>(t, panel_at(t, column), 0, column);
+  constexpr auto heights = std::make_integer_sequence<int, tile_rows>();
+  const std::int64_t count = sdk::ceil_div(t.rows, tile_rows), panel_bytes = integer_panel_bytes(t.k);
+  const std::int64_t lines = padded_k(t.k) / integer_group;
+  for (std::int64_t column = 0; column < t.columns; column += integer_panel_width) {
+    const std::int8_t* const b = panel_at(t, column);
+    const bool wide = t.columns - column > 16, is_last = column + integer_panel_width >= t.columns;
+    PrefetchCursor next{b + panel_bytes, std::max(min_step, sdk::ceil_div(panel_bytes, count * lines))};
+    std::int64_t left = is_last ? 0 : panel_bytes;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t row = i * t.rows / count, height = (i + 1) * t.rows / count - row;
+      const PrefetchCursor ahead = left > 0 ? next : PrefetchCursor{b, 0};
+      wide ? tile_of<a_signed, 2>(height, heights)(t, b, row, column, ahead)
+           : tile_of<a_signed, 1>(height, heights)(t, b, row, column, ahead);
+      next.from += next.step * lines;
+      left -= next.step * lines;
+    }
+  }
 }
 
 void requantise(const IntegerRequantisation& by, const std::int32_t* sums, std::int64_t n) {
@@ -303,42 +385,14 @@ namespace amx {
 
 constexpr std::int64_t tile_rows = 16, few_rows = 256;
 
-/// Requantises sums of `rows` rows, an even number, and a panel's columns, which the bias is part of. `bounded`: factors are small.
+/// Requantises sums of `rows` rows, an even number, and a panel's columns.
 template <bool bounded>
 inline void requantise_rows(const IntegerTiles& t, const std::int32_t (*sums)[integer_panel_width], std::int64_t rows, std::int64_t row,
                             std::int64_t column) {
-  // In locals: the compiler takes stores of bytes for changes of anything.
-  const IntegerRequantisation by = t.requantisation;
-  const vnni::Requantiser requantised(by);
-  const __m512 factors[2] = {_mm512_loadu_ps(by.factor + column), _mm512_loadu_ps(by.factor + column + 16)};
-  const bool corrects = t.column_factor != nullptr;
-  __m512i column_factors[2] = {_mm512_setzero_si512(), _mm512_setzero_si512()};
-  if (corrects) {
-    for (int v = 0; v < 2; ++v) column_factors[v] = _mm512_loadu_si512(t.column_factor + column + 16 * v);
-  }
-  const std::int32_t* const row_sums = corrects ? t.row_sums + row : nullptr;
-  const std::int64_t n = t.columns - column;
-  const auto mask = n >= integer_panel_width ? ~__mmask32{0} : (__mmask32{1} << n) - 1;
-  const std::int64_t* const offsets = t.y_offsets == nullptr ? nullptr : t.y_offsets + row;
-  std::uint8_t* y = by.y + row * by.y_step + column;
-  for (std::int64_t r = 0; r < rows; r += 2, y += 2 * by.y_step) {
-    __m512i scaled[2][2];
-    for (int i = 0; i < 2; ++i) {
-      for (int v = 0; v < 2; ++v) {
-        __m512i sum = _mm512_load_si512(sums[r + i] + 16 * v);
-        if (corrects) sum = _mm512_add_epi32(sum, _mm512_mullo_epi32(_mm512_set1_epi32(row_sums[r + i]), column_factors[v]));
-        scaled[i][v] = vnni::Requantiser::scaled<bounded>(sum, factors[v]);
-      }
-    }
-    const __m512i bytes = requantised(scaled[0][0], scaled[0][1], scaled[1][0], scaled[1][1]);
-    if (offsets != nullptr) {
-      std::uint8_t* const to = by.y + column;
-      if (offsets[r] >= 0) _mm256_mask_storeu_epi8(to + offsets[r], mask, _mm512_castsi512_si256(bytes));
-      if (offsets[r + 1] >= 0) _mm256_mask_storeu_epi8(to + offsets[r + 1], mask, _mm512_extracti64x4_epi64(bytes, 1));
-      continue;
-    }
-    _mm256_mask_storeu_epi8(y, mask, _mm512_castsi512_si256(bytes));
-    _mm256_mask_storeu_epi8(y + by.y_step, mask, _mm512_extracti64x4_epi64(bytes, 1));
+  const vnni::PanelRequantiser<bounded> requantised(t, column);
+  for (std::int64_t r = 0; r < rows; r += 2) {
+    requantised.put(row + r, _mm512_load_si512(sums[r]), _mm512_load_si512(sums[r] + 16), _mm512_load_si512(sums[r + 1]),
+                    _mm512_load_si512(sums[r + 1] + 16));
   }
 }
 
