@@ -55,10 +55,12 @@ class Prefetch {
     return total;
   }
   void fetch(std::int64_t lines) {
-    for (; lines > 0 && at_ < count_; --lines) {
+    while (lines > 0 && at_ < count_) {
       Range& range = ranges_[at_];
-      __builtin_prefetch(range.next, 0, 2);
-      range.next += line;
+      const std::int64_t n = std::min(lines, ceil_div(range.end - range.next, line));
+      for (std::int64_t i = 0; i < n; ++i) __builtin_prefetch(range.next + i * line, 0, 2);
+      range.next += n * line;
+      lines -= n;
       if (range.next >= range.end) ++at_;
     }
   }
