@@ -26,7 +26,7 @@ class ElementwiseGroup : public ElementwiseProgram {
   static constexpr std::uint32_t max_places = 64;
   static constexpr std::uint32_t max_operands = 128;     ///< of all members together
   static constexpr std::int64_t piece_bytes = 8 * 1024;  ///< of one operand: several fit the L1 cache together with those of the next piece
-  static constexpr std::int64_t worth_a_thread = 64 * 1024;  ///< elements times members
+  static constexpr std::int64_t worth_a_thread = 32 * 1024;  ///< elements times members: about 3 us
 
   Value space;             ///< the shape that all results have
   std::int64_t slots = 1;  ///< parts that may run concurrently, each with buffers of its own
