@@ -39,10 +39,11 @@ namespace {
 // Multiply-adds worth a thread.
 constexpr std::int64_t depthwise_grain = 128 * 1024;
 
-// The packed weights have two parts. The first is (taps, channels) in i16, for any processor and any zero points. The second is for
+// The packed weights have three parts. The first is (taps, channels) in i16, for any processor and any zero points. The second is for
 // vpdpbusd: per 64 channels, a chunk, and for each line of the kernel, groups of four taps, of which the last has zeros. Four vectors of 16
 // channels are a group; the channels of a vector are those that unpacking bytes within lanes of 128 bits gives. A kernel of up to 3 columns
 // is stored a second time, one column further right: the pixels of one group of taps then give the sums of two neighbouring pixels of y.
+// The third has the sums of the weights of each channel.
 constexpr std::int64_t chunk_channels = 64, group_bytes = integer_group * chunk_channels;
 
 std::int64_t chunks_of(const ConvGeometry& g) {
@@ -57,6 +58,12 @@ std::int64_t chunk_bytes(const ConvGeometry& g) {
 }
 std::int64_t first_part_bytes(const ConvGeometry& g) {
   return sdk::round_up(g.weights() * static_cast<std::int64_t>(sizeof(std::int16_t)), 64);
+}
+
+/// Where the sums of the weights of each channel follow, in i32.
+std::int64_t sums_offset(const ConvGeometry& g) {
+  const std::int64_t copies = g.kernel_width < integer_group ? 2 : 1;
+  return sdk::round_up(first_part_bytes(g) + copies * chunks_of(g) * chunk_bytes(g), 64);
 }
 
 /// Images of at most this number of channels have two pixels in a chunk: its second half repeats the channels of the first.
@@ -270,18 +277,19 @@ struct Scratch {
   }
 };
 
-/// The weights less their zero points; whether these are all 0, of weights that are i8.
-bool centre_weights(const ConvGeometry& g, const sdk::Call& call, const IntegerOperands& at, const std::int16_t* stored,
-                    std::int16_t* out) {
-  bool plain = call.inputs[at.b].dtype == TENON_DTYPE_I8;
+/// The weights less their zero points, and their sums for each channel.
+void centre_weights(const ConvGeometry& g, const sdk::Call& call, const IntegerOperands& at, const std::int16_t* stored,
+                    std::int16_t* out_w, std::int32_t* out_sums) {
   for (std::int64_t c = 0; c < g.channels; ++c) {
     const auto zero_point = static_cast<std::int16_t>(zero_point_at(call, at.b_zero_point, c));
-    plain = plain && zero_point == 0;
+    std::int32_t sum = 0;
     for (std::int64_t t = 0; t < g.taps(); ++t) {
-      out[t * g.channels + c] = static_cast<std::int16_t>(stored[t * g.channels + c] - zero_point);
+      const auto weight = static_cast<std::int16_t>(stored[t * g.channels + c] - zero_point);
+      out_w[t * g.channels + c] = weight;
+      sum += weight;
     }
+    if (out_sums != nullptr) out_sums[c] = sum;
   }
-  return plain;
 }
 
 /// The sums of one pixel of y.
@@ -305,8 +313,7 @@ void sum_pixel(const Lines& from, std::int64_t column, bool x_signed, std::int16
 }  // namespace
 
 std::size_t integer_depthwise_weight_bytes(const ConvGeometry& g) {
-  const std::int64_t copies = g.kernel_width < integer_group ? 2 : 1;
-  return static_cast<std::size_t>(first_part_bytes(g) + copies * chunks_of(g) * chunk_bytes(g));
+  return static_cast<std::size_t>(sums_offset(g) + g.channels * static_cast<std::int64_t>(sizeof(std::int32_t)));
 }
 
 void pack_integer_depthwise(const ConvGeometry& g, const std::uint8_t* w, tenon_dtype dtype, void* out_packed) {
@@ -317,6 +324,9 @@ void pack_integer_depthwise(const ConvGeometry& g, const std::uint8_t* w, tenon_
       out[t * g.channels + c] = dtype == TENON_DTYPE_I8 ? std::int16_t{static_cast<std::int8_t>(element)} : std::int16_t{element};
     }
   }
+  auto* const sums = reinterpret_cast<std::int32_t*>(static_cast<char*>(out_packed) + sums_offset(g));
+  std::fill_n(sums, g.channels, 0);
+  for (std::int64_t i = 0; i < g.weights(); ++i) sums[i % g.channels] += out[i];
   std::uint8_t* const groups = static_cast<std::uint8_t*>(out_packed) + first_part_bytes(g);
   const std::int64_t taps = line_groups(g) * integer_group, copy_bytes = chunks_of(g) * chunk_bytes(g);
   for (std::int64_t shift = 0; shift < (g.kernel_width < integer_group ? 2 : 1); ++shift) {
@@ -350,13 +360,14 @@ void integer_depthwise(const ConvGeometry& g, const sdk::Call& call, const Integ
   const Scratch memory(arena, g, at, workers);
   const bool x_signed = call.inputs[at.a].dtype == TENON_DTYPE_I8;
   const std::int32_t x_zero_point = zero_point_at(call, at.a_zero_point, 0);
-  const bool plain = centre_weights(g, call, at, static_cast<const std::int16_t*>(packed), memory.w);
+  const auto* const stored = static_cast<const std::int16_t*>(packed);
   const std::uint8_t none = 0;  // its address marks pixels outside of x
   const std::uint8_t* const x = call.input<std::uint8_t>(at.a);
   const std::int64_t work = std::max<std::int64_t>(1, g.out_width * g.channels * g.taps());
   const std::int64_t grain = std::max<std::int64_t>(1, depthwise_grain / work);
 
   if (!at.requantised) {
+    centre_weights(g, call, at, stored, memory.w, nullptr);
     call.host.parallel_for(lines, grain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
         const Lines from{g, x, &none, i / g.out_height, i % g.out_height};
@@ -370,21 +381,21 @@ void integer_depthwise(const ConvGeometry& g, const sdk::Call& call, const Integ
   }
 
   // vpdpbusd sums products with x, or with x + 128 of an i8 x; the other sums are those of x less its zero point.
-  [[maybe_unused]] const bool by_groups = plain && has_avx512_vnni();
-  for (std::int64_t c = 0; c < g.channels; ++c) {
-    std::int32_t sum = 0;
-    for (std::int64_t t = 0; t < g.taps(); ++t) sum += memory.w[t * g.channels + c];
-    memory.column_sums[c] = sum;
+  const bool by_groups = has_avx512_vnni() && has_symmetric_weights(call, at);
+  const auto* column_sums = reinterpret_cast<const std::int32_t*>(static_cast<const char*>(packed) + sums_offset(g));
+  if (!by_groups) {
+    centre_weights(g, call, at, stored, memory.w, memory.column_sums);
+    column_sums = memory.column_sums;
   }
   IntegerRequantisation requantisation = requantisation_of(call);
-  fill_requantisation(call, at, 0, g.channels, memory.column_sums, memory.bias, memory.factor);
+  fill_requantisation(call, at, 0, g.channels, column_sums, memory.bias, memory.factor);
   std::uint8_t* const y = call.output<std::uint8_t>(0);
 #if TENON_X86
   if (by_groups) {
     for (std::int64_t i = 0; i < chunks_of(g) * chunk_channels; ++i) {
       const std::int64_t c = i / chunk_channels * chunk_channels + channel_at(g, i % chunk_channels);
       const bool exists = c < g.channels;
-      memory.ordered_bias[i] = !exists ? 0 : memory.bias[c] - (x_signed ? 128 * memory.column_sums[c] : 0);
+      memory.ordered_bias[i] = !exists ? 0 : memory.bias[c] - (x_signed ? 128 * column_sums[c] : 0);
       memory.ordered_factor[i] = exists ? memory.factor[c] : 0;
     }
     std::memset(memory.padding, x_zero_point, static_cast<std::size_t>(g.channels));

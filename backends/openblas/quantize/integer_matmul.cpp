@@ -139,12 +139,7 @@ void multiply_one(const sdk::Call& call, const IntegerOperands& at, const Sizes&
   for (std::int64_t row = 0; row < (product.row_factor_step == 0 ? 1 : s.rows); ++row) {
     memory.row_factor[row] = -zero_point_at(call, at.a_zero_point, row % matrix_rows);
   }
-  bool corrects_columns = false;
-  for (std::int64_t j = 0; j < padded_columns(s.columns); ++j) {
-    memory.column_factor[j] = j < s.columns ? -zero_point_of_weights(call, at, j) : 0;
-    corrects_columns = corrects_columns || memory.column_factor[j] != 0;
-  }
-  if (corrects_columns) {
+  if (fill_column_factors(call, at, 0, s.columns, memory.column_factor)) {
     product.column_factor = memory.column_factor;
     product.row_sums = memory.row_sums;
     sum_integer_rows(product.a, product.a_signed, product.a_step, s.rows, s.k, memory.row_sums);

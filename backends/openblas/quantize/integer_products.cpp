@@ -130,8 +130,25 @@ std::int32_t zero_point_at(const sdk::Call& call, std::uint32_t operand, std::in
   const std::int64_t at = list.rank == 0 ? 0 : i;
   return list.dtype == TENON_DTYPE_I8 ? std::int32_t{list.as<const std::int8_t>()[at]} : std::int32_t{list.as<const std::uint8_t>()[at]};
 }
-std::int32_t zero_point_of_weights(const sdk::Call& call, const IntegerOperands& at, std::int64_t i) {
-  return zero_point_at(call, at.b_zero_point, i) - (call.inputs[at.b].dtype == TENON_DTYPE_U8 ? 128 : 0);
+bool has_symmetric_weights(const sdk::Call& call, const IntegerOperands& at) {
+  if (call.inputs[at.b].dtype != TENON_DTYPE_I8) return false;
+  if (!call.has_input(at.b_zero_point)) return true;
+  const sdk::Operand& list = call.inputs[at.b_zero_point];
+  const auto* const zero_points = list.as<const std::int8_t>();
+  return std::all_of(zero_points, zero_points + list.count, [](std::int8_t zero_point) { return zero_point == 0; });
+}
+
+bool fill_column_factors(const sdk::Call& call, const IntegerOperands& at, std::int64_t first_column, std::int64_t columns,
+                         std::int32_t* out_factor) {
+  std::fill_n(out_factor, padded_columns(columns), 0);
+  if (has_symmetric_weights(call, at)) return false;
+  const std::int32_t flipped = call.inputs[at.b].dtype == TENON_DTYPE_U8 ? 128 : 0;
+  bool any = false;
+  for (std::int64_t j = 0; j < columns; ++j) {
+    out_factor[j] = flipped - zero_point_at(call, at.b_zero_point, first_column + j);
+    any = any || out_factor[j] != 0;
+  }
+  return any;
 }
 
 void fill_requantisation(const sdk::Call& call, const IntegerOperands& at, std::int64_t first_column, std::int64_t columns,

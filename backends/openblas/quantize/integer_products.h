@@ -27,8 +27,12 @@ inline std::uint8_t flip_to_signed(tenon_dtype dtype) {
 
 /// Element i of zero points; 0 of an absent operand.
 std::int32_t zero_point_at(const sdk::Call& call, std::uint32_t operand, std::int64_t i);
-/// The same for weights that flip_to_signed turned into i8.
-std::int32_t zero_point_of_weights(const sdk::Call& call, const IntegerOperands& at, std::int64_t i);
+/// Whether weights are i8 and their zero points are 0.
+bool has_symmetric_weights(const sdk::Call& call, const IntegerOperands& at);
+/// IntegerTiles::column_factor of columns [first_column, first_column + columns), with 0 up to whole panels: zero points of weights that
+/// flip_to_signed turned into i8, times -1. Returns whether any is not 0.
+bool fill_column_factors(const sdk::Call& call, const IntegerOperands& at, std::int64_t first_column, std::int64_t columns,
+                         std::int32_t* out_factor);
 
 /// The lists of a requantisation of `columns` columns, in out_bias and out_factor, padded to whole panels: bias[j] is the op's bias less
 /// what the zero point of a contributes, column_sums being those of the weights.

@@ -346,7 +346,7 @@ template <bool a_signed>
 void multiply(const IntegerTiles& t) {
   constexpr auto heights = std::make_integer_sequence<int, tile_rows>();
   const std::int64_t count = sdk::ceil_div(t.rows, tile_rows), panel_bytes = integer_panel_bytes(t.k);
-  const std::int64_t lines = padded_k(t.k) / integer_group;
+  const std::int64_t lines = std::max<std::int64_t>(1, padded_k(t.k) / integer_group);
   for (std::int64_t column = 0; column < t.columns; column += integer_panel_width) {
     const std::int8_t* const b = panel_at(t, column);
     const bool wide = t.columns - column > 16, is_last = column + integer_panel_width >= t.columns;
