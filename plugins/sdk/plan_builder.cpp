@@ -381,6 +381,68 @@ void order_for_donations(GraphModel& graph, const KernelRow* rows) {
   }
 }
 
+/// Makes one node of several copies. A copy waits until its result is read, or what it reads is overwritten; those that wait then are one
+/// node, with later ones that are the only readers of a value computed before: no value is kept longer than its copy would be.
+void merge_copies(GraphModel& graph, const KernelRow& batched) {
+  const auto made_by = producers(graph);
+  const auto readers = readers_by_root(graph);
+  std::vector<std::uint32_t> overwritten(graph.values.size(), none);  // by an output: the donated input
+  for (const tenon_donation& d : graph.donations) overwritten[d.output] = d.input;
+  std::vector<bool> read(graph.values.size(), false), written(graph.values.size(), false);  // by those that wait: roots
+  std::vector<bool> done(graph.nodes.size(), false), waits(graph.nodes.size(), false), is_copy(graph.nodes.size(), false);
+  for (std::uint32_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node& node = graph.nodes[n];
+    is_copy[n] = node.is(TENON_OP_Reshape) && node.inputs.size() == 1 && node.group == nullptr && node.bias == none &&
+                 node.residual == none && node.packed.empty() && size_of(graph.values[node.inputs[0]].dtype) > 0;
+  }
+  const auto source_of = [&](std::uint32_t n) { return graph.values[graph.nodes[n].inputs[0]].root; };
+  std::vector<Node> result;
+  std::vector<std::uint32_t> waiting;
+  const auto emit_waiting = [&](std::uint32_t next) {
+    if (waiting.empty()) return;
+    for (; next < graph.nodes.size(); ++next) {
+      if (!is_copy[next] || done[next] || waits[next]) continue;
+      const std::uint32_t from = source_of(next), maker = made_by[from];
+      if (readers[from].size() == 1 && maker != none && done[maker] && overwritten[graph.nodes[next].outputs[0]] == none)
+        waiting.push_back(next);
+    }
+    Node all = graph.nodes[waiting[0]];
+    for (const std::uint32_t n : waiting) {
+      done[n] = true;
+      if (n == waiting[0]) continue;
+      all.inputs.push_back(graph.nodes[n].inputs[0]);
+      all.outputs.push_back(graph.nodes[n].outputs[0]);
+      all.fused_count += graph.nodes[n].fused_count;
+      all.row = &batched;
+      all.function = batched.kernel->functions[TENON_DTYPE_NONE];
+    }
+    result.push_back(std::move(all));
+    waiting.clear();
+    read.assign(read.size(), false);
+    written.assign(written.size(), false);
+  };
+  for (std::uint32_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node& node = graph.nodes[n];
+    if (done[n]) continue;
+    bool conflicts = false;
+    node.for_each_read([&](std::uint32_t v) { conflicts = conflicts || written[graph.values[v].root]; });
+    for (const std::uint32_t v : node.outputs) conflicts = conflicts || (v != none && overwritten[v] != none && read[overwritten[v]]);
+    if (conflicts) emit_waiting(n);
+    if (done[n]) continue;
+    if (is_copy[n]) {
+      const std::uint32_t to = node.outputs[0];
+      read[source_of(n)] = written[to] = waits[n] = true;
+      if (overwritten[to] != none) written[overwritten[to]] = true;
+      waiting.push_back(n);
+    } else {
+      done[n] = true;
+      result.push_back(node);
+    }
+  }
+  emit_waiting(static_cast<std::uint32_t>(graph.nodes.size()));
+  graph.nodes = std::move(result);
+}
+
 }  // namespace
 
 void arrange(GraphModel& graph, const KernelRow* rows) {
@@ -391,6 +453,8 @@ void arrange(GraphModel& graph, const KernelRow* rows) {
   if (graph.options.fusion != TENON_FUSION_OFF) fuse_elementwise(graph);
   make_dense(graph, rows);
   order_for_donations(graph, rows);
+  const KernelRow* const batched = graph.device == nullptr ? nullptr : graph.device->batched_copy();
+  if (graph.options.fusion != TENON_FUSION_OFF && batched != nullptr) merge_copies(graph, *batched);
   for (const Node& node : graph.nodes) {
     if (node.group != nullptr) node.group->settle(graph, node);
   }

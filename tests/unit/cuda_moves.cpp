@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <numeric>
 #include <random>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "backends/cuda/movement/radix_sort.h"
 #include "backends/cuda/movement/strided_copy.h"
 #include "cuda_testing.h"
+#include "handles.h"
 
 namespace tenon::cuda {
 namespace {
@@ -77,6 +79,46 @@ TEST_CASE("cuda copies: in any layout and alignment each element arrives, and no
       }
     }
   }
+}
+
+TEST_CASE("cuda copies: any number of them, of any dtype, size, alignment and strides, are made at once") {
+  Device device{sdk::Host(), 0};
+  tenon_stream abi_stream{std::make_unique<Stream>(device)};
+  auto& stream = static_cast<Stream&>(*abi_stream.stream);
+  constexpr std::size_t count = 300, capacity = 1 << 20;
+  std::vector<std::uint8_t> source(capacity), expected(capacity, 0xAB);
+  std::mt19937 random(5);
+  for (std::uint8_t& x : source) x = static_cast<std::uint8_t>(random());
+  DeviceBuffer from(device, stream, source), to(device, stream, expected);
+  std::vector<std::array<std::int64_t, 2>> shapes(count), strides(count);
+  std::vector<sdk::Operand> inputs, outputs;
+  std::size_t place = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t element = std::size_t{1} << i % 4;
+    const tenon_dtype dtype = std::array{TENON_DTYPE_U8, TENON_DTYPE_BF16, TENON_DTYPE_F32, TENON_DTYPE_F64}[i % 4];
+    const bool turned = i % 3 == 0;
+    shapes[i] = {static_cast<std::int64_t>(random() % 7), i == 17 ? 9001 : static_cast<std::int64_t>(random() % 90)};
+    strides[i] = turned ? std::array{std::int64_t{1}, shapes[i][0]} : std::array{shapes[i][1], std::int64_t{1}};
+    const std::int64_t elements = shapes[i][0] * shapes[i][1];
+    inputs.push_back({from.at(place), shapes[i].data(), strides[i].data(), elements, 2, dtype, !turned});
+    outputs.push_back(inputs.back());
+    outputs.back().data = to.at(place);
+    for (std::int64_t e = 0; e < elements; ++e) {
+      const std::int64_t at = e / shapes[i][1] * strides[i][0] + e % shapes[i][1] * strides[i][1];
+      std::copy_n(source.data() + place + static_cast<std::size_t>(at) * element, element,
+                  expected.data() + place + static_cast<std::size_t>(e) * element);
+    }
+    place += (static_cast<std::size_t>(elements) + i % 5 + 1) * element;
+    place = (place + 7) / 8 * 8;
+    REQUIRE(place + 9001 * 8 * 7 < capacity);
+  }
+  sdk::Call call;
+  call.inputs = inputs.data();
+  call.outputs = outputs.data();
+  call.input_count = call.output_count = count;
+  call.stream = &abi_stream;
+  device.batched_copy()->kernel->functions[TENON_DTYPE_NONE](call);
+  CHECK(to.read<std::uint8_t>(capacity) == expected);
 }
 
 }  // namespace

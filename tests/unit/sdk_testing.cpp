@@ -393,6 +393,40 @@ class NoDevices final : public sdk::Backend {
   std::unique_ptr<sdk::Device> open(std::uint32_t) override { throw sdk::Error(TENON_INTERNAL, "opened no device"); }
 };
 
+/// A CPU whose copies are batched.
+class CopyingDevice final : public sdk::CpuDevice {
+ public:
+  using CpuDevice::CpuDevice;
+  const sdk::KernelRow* batched_copy() const override {
+    static constexpr sdk::Kernel kernel = [] {
+      sdk::Kernel made;
+      made.functions[TENON_DTYPE_NONE] = [](const sdk::Call& call) {
+        note();
+        for (std::uint32_t i = call.input_count; i-- > 0;) {  // in no order that a test could rely on
+          const sdk::Operand& x = call.inputs[i];
+          const std::array<sdk::Strides, 1> strides{sdk::strides_of(x)};
+          const auto* const from = call.input<float>(i);
+          auto* const y = call.output<float>(i);
+          sdk::for_each_element(x.shape, x.rank, strides, [&](std::int64_t e, const auto& at) { y[e] = from[at[0]]; });
+        }
+      };
+      return made;
+    }();
+    static constexpr sdk::KernelRow row{TENON_OP_Reshape, 14, 0, &kernel};
+    return &row;
+  }
+};
+class CopyingBackend final : public sdk::Backend {
+ public:
+  using Backend::Backend;
+  std::uint32_t device_count() override { return 1; }
+  const sdk::DeviceDescription& describe(std::uint32_t) override { return description_; }
+  std::unique_ptr<sdk::Device> open(std::uint32_t) override { return std::make_unique<CopyingDevice>(host); }
+
+ private:
+  sdk::DeviceDescription description_ = sdk::describe_cpu("batched copies");
+};
+
 const tenon_blas_table* no_blas() {
   static constexpr tenon_blas_table table = [] {
     tenon_blas_table empty{};
@@ -406,6 +440,13 @@ const sdk::BackendSpec& full_spec() {
   static constexpr sdk::BackendSpec spec{"full", "1.2.3", "tests", "small kernels", nullptr, 7, 0, options, [](sdk::Host host) {
                                            return sdk::make_cpu_backend(host, "small kernels");
                                          }};
+  return spec;
+}
+const sdk::BackendSpec& copying_spec() {
+  static constexpr sdk::BackendSpec spec{
+      "copying", "0.1", "tests", "batched copies", nullptr, 1, 0, {}, [](sdk::Host host) -> std::unique_ptr<sdk::Backend> {
+        return std::make_unique<CopyingBackend>(host);
+      }};
   return spec;
 }
 const sdk::BackendSpec& small_spec() {
@@ -430,6 +471,9 @@ const sdk::BackendSpec& dense_spec() {
 
 tenon_status query_full(const tenon_host_info* host, tenon_backend_info* out_info) {
   return sdk::query<full_spec, full_rows>(host, out_info);
+}
+tenon_status query_copying(const tenon_host_info* host, tenon_backend_info* out_info) {
+  return sdk::query<copying_spec, full_rows>(host, out_info);
 }
 tenon_status query_small(const tenon_host_info* host, tenon_backend_info* out_info) {
   return sdk::query<small_spec, small_rows, no_blas>(host, out_info);

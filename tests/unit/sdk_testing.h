@@ -56,6 +56,8 @@ struct ErrorText : loader::ErrorText {
 /// alone), SgdStep (in place, groups), SoftmaxCrossEntropyLoss (optional operands), Div (fails as `probe` says), LogSoftmax (rejects rank
 /// 1), Cast.
 tenon_status query_full(const tenon_host_info* host, tenon_backend_info* out_info);
+/// Kernels of query_full, and one that makes several copies at once.
+tenon_status query_copying(const tenon_host_info* host, tenon_backend_info* out_info);
 /// Neg, Tanh and no copy kernel. It has another name, other capabilities, a BLAS table, and no devices.
 tenon_status query_small(const tenon_host_info* host, tenon_backend_info* out_info);
 /// Tanh and Transpose for dense operands, Neg for any; no copy kernel.

@@ -55,6 +55,18 @@ inline cudaStream_t handle_of(sdk::Stream& stream) {
   return static_cast<Stream&>(stream).handle();
 }
 
+/// RAII: lets the calling thread do what a recording forbids. Creating a handle allocates memory, which is not recorded.
+class OutsideOfRecordings {
+ public:
+  OutsideOfRecordings() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  ~OutsideOfRecordings() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  OutsideOfRecordings(const OutsideOfRecordings&) = delete;
+  OutsideOfRecordings& operator=(const OutsideOfRecordings&) = delete;
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
 /// Throws the fault in the record, if any, and clears it.
 void report(FaultRecord& record);
 
@@ -75,6 +87,7 @@ class Device final : public sdk::Device {
   /// Errors  INCOMPATIBLE: NCCL is missing or too old. VENDOR_ERROR: a rank is missing when the time is over, or NCCL fails.
   std::unique_ptr<sdk::Group> join(const sdk::GroupOptions& options) override;
   const sdk::ElementwiseFusion* elementwise_fusion() const override;
+  const sdk::KernelRow* batched_copy() const override;
 
   int index() const { return index_; }
   int multiprocessors() const { return multiprocessors_; }

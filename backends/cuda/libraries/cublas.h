@@ -69,18 +69,6 @@ const Cublas& cublas(const sdk::Host& host);
 /// Throws an error that names the call unless `status` is success; an error of the CUDA context takes precedence.
 void check(Device& device, cublasStatus_t status, const char* call);
 
-/// RAII: lets the calling thread do what a recording forbids. Creating a handle allocates memory, which is not recorded.
-class OutsideOfRecordings {
- public:
-  OutsideOfRecordings() { cudaThreadExchangeStreamCaptureMode(&mode_); }
-  ~OutsideOfRecordings() { cudaThreadExchangeStreamCaptureMode(&mode_); }
-  OutsideOfRecordings(const OutsideOfRecordings&) = delete;
-  OutsideOfRecordings& operator=(const OutsideOfRecordings&) = delete;
-
- private:
-  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
-};
-
 /// The workspace size that the cuBLAS manual recommends.
 std::size_t workspace_bytes(int compute_capability);
 

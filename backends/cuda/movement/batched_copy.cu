@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several copies by few launches: those of the running statistics of a model at the end of a training step, or the operands of attention.
+#include <tenon/sdk/kernel.h>
+
+#include <bit>
+#include <cstddef>
+
+#include "kernel/launch.h"
+#include "kernel/pack.cuh"
+#include "movement/strided_copy.h"
+
+namespace tenon::cuda {
+namespace {
+
+constexpr int threads = 256;
+using Unit = Pack<std::uint32_t, 4>;
+constexpr std::int64_t chunk = 4 * threads * static_cast<std::int64_t>(sizeof(Unit));  ///< bytes of one copy per block
+
+struct DenseCopy {
+  const std::byte* from;
+  std::byte* to;
+  std::int64_t size_bytes;
+  std::int64_t first_chunk;
+};
+
+/// Passed by value, within the 4 KB of kernel parameters of every device.
+struct DenseCopies {
+  static constexpr int max_count = static_cast<int>(3840 / sizeof(DenseCopy));
+  DenseCopy at[max_count];
+  int count;
+  std::int64_t chunks;
+};
+
+__global__ void copy_all(DenseCopies copies) {
+  for (std::int64_t c = blockIdx.x; c < copies.chunks; c += gridDim.x) {
+    int k = 0;
+    for (int last = copies.count - 1; k < last;) {  // the last copy that begins at or before this chunk
+      const int middle = (k + last + 1) / 2;
+      if (copies.at[middle].first_chunk <= c) {
+        k = middle;
+      } else {
+        last = middle - 1;
+      }
+    }
+    const DenseCopy& copy = copies.at[k];
+    const std::int64_t begin = (c - copy.first_chunk) * chunk;
+    const std::int64_t end = begin + chunk < copy.size_bytes ? begin + chunk : copy.size_bytes;
+    constexpr std::int64_t width = sizeof(Unit);
+    const bool packs = (reinterpret_cast<std::uintptr_t>(copy.from) | reinterpret_cast<std::uintptr_t>(copy.to)) % width == 0;
+    const std::int64_t packed = packs ? begin + (end - begin) / width * width : begin;
+    for (std::int64_t i = begin + threadIdx.x * width; i < packed; i += threads * width) {
+      *reinterpret_cast<Unit*>(copy.to + i) = *reinterpret_cast<const Unit*>(copy.from + i);
+    }
+    for (std::int64_t i = packed + threadIdx.x; i < end; i += threads) copy.to[i] = copy.from[i];
+  }
+}
+
+/// Output i = input i, for any number of them: one launch for as many as fit into a kernel's parameters.
+void batched(const sdk::Call& call) {
+  Stream& stream = stream_of(call);
+  DenseCopies copies{};
+  const auto send = [&] {
+    launch(stream, grid_stride(stream.device(), copies.chunks * threads, threads), copy_all, copies);
+    copies.count = 0;
+    copies.chunks = 0;
+  };
+  StridedCopies strided[] = {{stream, 1}, {stream, 2}, {stream, 4}, {stream, 8}};
+  for (std::uint32_t i = 0; i < call.input_count; ++i) {
+    const sdk::Operand &x = call.inputs[i], &y = call.outputs[i];
+    const auto element_bytes = static_cast<unsigned>(sdk::size_of(x.dtype));
+    const std::int64_t size_bytes = x.count * element_bytes;
+    if (size_bytes == 0) continue;
+    if (!x.dense) {
+      // y has as many elements as x, in row-major order, perhaps in another shape
+      StridedCopy copy{.shape = x.shape, .rank = x.rank, .from = x.data, .from_strides = sdk::strides_of(x), .to = y.data};
+      std::int64_t stride = 1;
+      for (std::uint32_t d = x.rank; d-- > 0; stride *= x.shape[d]) copy.to_strides[d] = stride;
+      strided[std::countr_zero(element_bytes)].add(copy);
+      continue;
+    }
+    copies.at[copies.count++] = {call.input<std::byte>(i), call.output<std::byte>(i), size_bytes, copies.chunks};
+    copies.chunks += (size_bytes + chunk - 1) / chunk;
+    if (copies.count == DenseCopies::max_count) send();
+  }
+  send();
+  for (StridedCopies& copies_of_width : strided) copies_of_width.send();
+}
+
+constexpr sdk::Kernel copy_kernel = [] {
+  sdk::Kernel kernel;
+  kernel.functions[TENON_DTYPE_NONE] = batched;
+  return kernel;
+}();
+
+}  // namespace
+
+const sdk::KernelRow* Device::batched_copy() const {
+  static constexpr sdk::KernelRow row{TENON_OP_Reshape, 14, 0, &copy_kernel};
+  return &row;
+}
+
+}  // namespace tenon::cuda

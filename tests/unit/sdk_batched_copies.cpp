@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices that make several copies at once: which copies of a plan become one kernel.
+#include "sdk_testing.h"
+
+namespace tenon::sdk_test {
+namespace {
+
+const Floats counting{1, -2, 3, -4, 5, -6};
+
+/// A run on the device whose copies are batched; checks its outputs against those of the graph evaluated node by node.
+void check(Net& net, std::uint32_t kernels, const std::map<std::uint32_t, Floats>& inputs) {
+  Session session(1, query_copying);
+  Run run(session, net);
+  CHECK(run.info.kernel_count == kernels);
+  for (const auto& [value, data] : inputs) run.set(value, data);
+  run();
+  const auto expected = evaluate(net, inputs);
+  for (std::uint32_t v = 0; v < net.values.size(); ++v) {
+    if (net.values[v].kind == TENON_VALUE_OUTPUT) CHECK(run.get(v) == expected[v]);
+  }
+}
+
+TEST_CASE("sdk: copies are one kernel, before the first reader of one of them") {
+  Net net;
+  const auto x = net.input({6}), y = net.input({2, 3}), z = net.internal({6}), copy_of_z = net.output({2, 3}),
+             copy_of_x = net.output({3, 2}), copy_of_y = net.output({6}), last = net.output({6});
+  net.node(TENON_OP_Reshape, {x}, {copy_of_x});
+  net.node(TENON_OP_Tanh, {x}, {z});
+  net.node(TENON_OP_Reshape, {y}, {copy_of_y});
+  net.node(TENON_OP_Reshape, {z}, {copy_of_z});
+  net.node(TENON_OP_Softmax, {copy_of_y}, {last}, axis(0));
+  check(net, 3, {{x, counting}, {y, Floats(6, 2.0f)}});
+}
+
+TEST_CASE("sdk: a copy that reads another copy is not made with it") {
+  Net net;
+  const auto x = net.input({6}), y = net.output({2, 3}), z = net.output({3, 2}), other = net.output({6});
+  net.node(TENON_OP_Reshape, {x}, {y});
+  net.node(TENON_OP_Reshape, {y}, {z});
+  net.node(TENON_OP_Reshape, {x}, {other});
+  check(net, 2, {{x, counting}});
+}
+
+TEST_CASE("sdk: a copy over a donated input is not made with one that reads it") {
+  Net net;
+  const auto x = net.input({6}), y = net.input({6}), old = net.output({2, 3}), fresh = net.output({6}), other = net.output({3, 2});
+  net.node(TENON_OP_Reshape, {x}, {old});
+  net.node(TENON_OP_Reshape, {y}, {fresh});
+  net.node(TENON_OP_Reshape, {y}, {other});
+  net.donate(x, fresh);
+  check(net, 2, {{x, counting}, {y, Floats(6, 7.0f)}});
+}
+
+TEST_CASE("sdk: dense copies of several operands with strides are one kernel") {
+  Net net;
+  const auto x = net.input({2, 3}, {1, 2}), y = net.input({2, 3}, {1, 2}), p = net.output({2, 3}), q = net.output({2, 3});
+  net.node(TENON_OP_Tanh, {x}, {p});
+  net.node(TENON_OP_Tanh, {y}, {q});
+  Session session(1, query_copying);
+  CHECK(Run(session, net, options(TENON_FUSION_OFF)).info.kernel_count == 4);
+  check(net, 4, {{x, counting}, {y, Floats(6, 0.5f)}});  // each copy has a reader before the next
+  Net sum;
+  const auto a = sum.input({2, 3}, {1, 2}), b = sum.input({2, 3}, {1, 2}), u = sum.output({6}), v = sum.output({3, 2});
+  sum.node(TENON_OP_Reshape, {a}, {u});
+  sum.node(TENON_OP_Reshape, {b}, {v});
+  check(sum, 1, {{a, counting}, {b, Floats(6, 0.5f)}});
+}
+
+TEST_CASE("sdk: the options disable batched copies") {
+  Net net;
+  const auto x = net.input({6}), y = net.output({2, 3}), z = net.output({3, 2});
+  net.node(TENON_OP_Reshape, {x}, {y});
+  net.node(TENON_OP_Reshape, {x}, {z});
+  Session session(1, query_copying);
+  CHECK(Run(session, net, options(TENON_FUSION_OFF)).info.kernel_count == 2);
+  CHECK(Run(session, net).info.kernel_count == 1);
+}
+
+}  // namespace
+}  // namespace tenon::sdk_test
