@@ -152,6 +152,7 @@ TENON_EMULATED_ATOMIC(atomicSub, int, static_cast<unsigned>(old) - static_cast<u
 TENON_EMULATED_ATOMIC(atomicAdd, unsigned, old + value)
 TENON_EMULATED_ATOMIC(atomicSub, unsigned, old - value)
 TENON_EMULATED_ATOMIC(atomicAdd, unsigned long long, old + value)
+TENON_EMULATED_ATOMIC(atomicInc, unsigned, old >= value ? 0 : old + 1)
 TENON_EMULATED_ATOMIC(atomicAdd, float, old + value)
 TENON_EMULATED_ATOMIC(atomicAdd, double, old + value)
 #undef TENON_EMULATED_INTEGER_ATOMICS

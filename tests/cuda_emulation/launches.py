@@ -25,10 +25,10 @@ batch_size: 4
 SMALL_IMAGES = ("model.input.shape=[3,32,32]", "data.shape=[3,32,32]", "batch_size=2")
 # net: file or text, kernels and library calls of a step, settings
 NETS = {
-    "mnist_mlp": ("models/mnist_mlp/train.yaml", 12, 8, ("data.source=digits", "batch_size=10")),
-    "encoder": (ENCODER, 37, 21, ()),
+    "mnist_mlp": ("models/mnist_mlp/train.yaml", 11, 8, ("data.source=digits", "batch_size=10")),
+    "encoder": (ENCODER, 31, 21, ()),
 }
-LONG_NETS = {"resnet_50": ("models/bench/resnet_50.yaml", 277, 161, SMALL_IMAGES)}
+LONG_NETS = {"resnet_50": ("models/bench/resnet_50.yaml", 171, 161, SMALL_IMAGES)}
 
 
 def counts(arguments, file, steps, settings, folder):

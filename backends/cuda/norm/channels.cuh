@@ -21,6 +21,7 @@
 #include <tenon/sdk/rounding.h>
 
 #include "kernel/dispatch.h"
+#include "kernel/last_block.cuh"
 #include "kernel/pack.cuh"
 #include "kernel/wide.cuh"
 #include "norm/channel_plan.h"
@@ -173,7 +174,54 @@ __device__ void combine_groups(const Op& op, typename Op::Partial (&totals)[V], 
   }
 }
 
+/// Combines the partial results of the channels from `first` to `end`, stored as (split, channel), by the threads of a block, `groups` of
+/// which share a channel.
+template <class Op>
+__device__ void combine_channels(const Op& op, const typename Op::Partial* partials, std::int64_t channels, std::int64_t first,
+                                 std::int64_t end, std::int64_t splits, int groups) {
+  const int lanes = reduction_threads / groups, group = static_cast<int>(threadIdx.x) / lanes;
+  for (; first < end; first += lanes) {
+    const std::int64_t channel = first + static_cast<int>(threadIdx.x) % lanes;
+    typename Op::Partial total[1] = {};
+    if (channel < end) {
+#pragma unroll 4
+      for (std::int64_t split = group; split < splits; split += groups)
+        total[0] = op.combine(total[0], partials[split * channels + channel]);
+    }
+    combine_groups(op, total, lanes, groups);
+    if (group == 0 && channel < end) op.finish(channel, total[0]);
+  }
+}
+
+// ---------------------------------------------------------------- all elements
+//
+// A pass has an Element; traversal as above; params(c), the values it needs of a channel; Packs<V> and read<V>(at, place), the operands'
+// elements from `at` on, which is offset `place` of its run; value(params, packs, v, at), the result at at + v; and y.
+
+/// Stands for a pass where a reduction has none.
+struct NoPass {};
+
+/// Writes the results of the packs at `at` and `then`, offsets `place` and `then_place` of their runs, after it has read both; then < 0:
+/// there is only one. `params`: of each element, or of all.
+template <int V, class Pass, int N>
+__device__ void pass_over(const Pass& pass, const typename Pass::Params (&params)[N], std::int64_t at, std::int64_t place,
+                          std::int64_t then, std::int64_t then_place) {
+  using T = typename Pass::Element;
+  const bool two = then >= 0;
+  const auto one = pass.template read<V>(at, place), other = pass.template read<V>(two ? then : at, two ? then_place : place);
+  Pack<T, V> y;
+#pragma unroll
+  for (int v = 0; v < V; ++v) y.at[v] = narrow<T>(pass.value(params[N == 1 ? 0 : v], one, v, at));
+  pack_at<V>(pass.y + at) = y;
+  if (!two) return;
+#pragma unroll
+  for (int v = 0; v < V; ++v) y.at[v] = narrow<T>(pass.value(params[N == 1 ? 0 : v], other, v, then));
+  pack_at<V>(pass.y + then) = y;
+}
+
 // ---------------------------------------------------------------- channel reductions
+//
+// A channel that one block reduces can be passed over by its threads: `passes`. They begin at its end, which the caches still hold.
 
 template <class Op>
 struct ChannelOperands {
@@ -186,11 +234,22 @@ struct ChannelOperands {
   }
 };
 
+/// The last of the blocks that share a tile, of `of_tile` channels, combines their partial results.
+template <class Op>
+__device__ void combine_in_last_block(const Op& op, const typename Op::Partial* partials, const ChannelPlan& plan, int of_tile,
+                                      const LastBlock& last) {
+  if (last.counters == nullptr) return;
+  const std::int64_t tile = blockIdx.x % plan.tiles, first = tile * of_tile;
+  if (!is_last_block(last.counters + tile, plan.splits)) return;
+  const std::int64_t end = first + of_tile < plan.at.count ? first + of_tile : plan.at.count;
+  combine_channels(op, partials, plan.at.count, first, end, plan.splits, last.threads);
+}
+
 /// `plan.lanes` threads per channel. A batch is loaded before any of it is used; past the end, its last pack is loaded again: unconditional
 /// loads overlap.
-template <class Op, int V>
-__global__ void __launch_bounds__(reduction_threads)
-    channel_lines(Op op, ChannelOperands<Op> operands, ChannelPlan plan, typename Op::Partial* partials) {
+template <class Op, class Pass, int V>
+__global__ void __launch_bounds__(reduction_threads) channel_lines(Op op, ChannelOperands<Op> operands, ChannelPlan plan,
+                                                                   typename Op::Partial* partials, LastBlock last, Pass pass, bool passes) {
   using T = typename Op::Element;
   using W = Wide<T>;
   const int lanes = plan.lanes, lane = static_cast<int>(threadIdx.x) % lanes;
@@ -252,18 +311,36 @@ __global__ void __launch_bounds__(reduction_threads)
     op.close(total, taken);
   }
   total = combine_lanes(op, total, lanes);
-  if (lane != 0 || channel >= plan.at.count) return;
+  const bool stores = lane == 0 && channel < plan.at.count;
   if (plan.splits > 1) {
-    partials[split * plan.at.count + channel] = total;
-  } else {
-    op.finish(channel, total);
+    if (stores) partials[split * plan.at.count + channel] = total;
+    combine_in_last_block(op, partials, plan, plan.groups, last);
+    return;
+  }
+  if (stores) op.finish(channel, total);
+  if constexpr (!std::is_same_v<Pass, NoPass>) {
+    if (!passes) return;
+    __syncthreads();  // the channel's values, which its first lane has stored
+    if (channel >= plan.at.count) return;
+    const typename Pass::Params params[1] = {pass.params(channel)};
+    const auto place_of = [&](std::int64_t unit, std::int64_t& place) {
+      const std::int64_t run = quotient(unit, plan.run);
+      place = (unit - run * plan.run) * V;
+      return (run * plan.at.count + channel) * plan.at.inner + place;
+    };
+    for (std::int64_t unit = plan.units - 1 - lane; unit >= 0; unit -= 2 * lanes) {
+      std::int64_t place = 0, then_place = 0;
+      const std::int64_t at = place_of(unit, place), then = unit < lanes ? -1 : place_of(unit - lanes, then_place);
+      pass_over<V>(pass, params, at, place, then, then_place);
+    }
   }
 }
 
 /// V neighbouring channels per thread; loads as above.
-template <class Op, int V>
+template <class Op, class Pass, int V>
 __global__ void __launch_bounds__(reduction_threads)
-    channel_columns(Op op, ChannelOperands<Op> operands, ChannelPlan plan, typename Op::Partial* partials) {
+    channel_columns(Op op, ChannelOperands<Op> operands, ChannelPlan plan, typename Op::Partial* partials, LastBlock last, Pass pass,
+                    bool passes) {
   using T = typename Op::Element;
   using W = Wide<T>;
   const int lane = static_cast<int>(threadIdx.x) % plan.lanes, group = static_cast<int>(threadIdx.x) / plan.lanes;
@@ -313,41 +390,48 @@ __global__ void __launch_bounds__(reduction_threads)
     for (int v = 0; v < V; ++v) op.close(totals[v], taken);
   }
   combine_groups(op, totals, plan.lanes, plan.groups);
-  if (!works || group != 0) return;
+  if (works && group == 0) {
 #pragma unroll
-  for (int v = 0; v < V; ++v) {
-    if (plan.splits > 1) {
-      partials[split * plan.at.count + first + v] = totals[v];
-    } else {
-      op.finish(first + v, totals[v]);
+    for (int v = 0; v < V; ++v) {
+      if (plan.splits > 1) {
+        partials[split * plan.at.count + first + v] = totals[v];
+      } else {
+        op.finish(first + v, totals[v]);
+      }
+    }
+  }
+  if (plan.splits > 1) {
+    combine_in_last_block(op, partials, plan, plan.lanes * V, last);
+    return;
+  }
+  if constexpr (!std::is_same_v<Pass, NoPass>) {
+    if (!passes) return;
+    __syncthreads();  // the channels' values, which the first group has stored
+    if (!works) return;
+    typename Pass::Params params[V];
+#pragma unroll
+    for (int v = 0; v < V; ++v) params[v] = pass.params(first + v);
+    for (std::int64_t row = plan.units - 1 - group; row >= 0; row -= 2 * plan.groups) {
+      const std::int64_t at = row * plan.at.count + first, then = row < plan.groups ? -1 : at - plan.groups * plan.at.count;
+      pass_over<V>(pass, params, at, 0, then, 0);
     }
   }
 }
 
-/// Combines the partial results of several blocks for each channel, stored as (split, channel).
+/// Combines the partial results of several blocks for each channel.
 template <class Op>
 __global__ void __launch_bounds__(reduction_threads)
     channel_splits(Op op, const typename Op::Partial* partials, std::int64_t channels, std::int64_t splits, int groups) {
-  const int lanes = reduction_threads / groups, group = static_cast<int>(threadIdx.x) / lanes;
-  const std::int64_t channel = std::int64_t{blockIdx.x} * lanes + static_cast<int>(threadIdx.x) % lanes;
-  typename Op::Partial total[1] = {};
-  if (channel < channels) {
-#pragma unroll 4
-    for (std::int64_t split = group; split < splits; split += groups) total[0] = op.combine(total[0], partials[split * channels + channel]);
-  }
-  combine_groups(op, total, lanes, groups);
-  if (group == 0 && channel < channels) op.finish(channel, total[0]);
+  const int lanes = reduction_threads / groups;
+  const std::int64_t first = std::int64_t{blockIdx.x} * lanes, end = first + lanes < channels ? first + lanes : channels;
+  combine_channels(op, partials, channels, first, end, splits, groups);
 }
 
-// ---------------------------------------------------------------- all elements
-//
-// A pass has an Element; traversal as above; params(c), the values it needs of a channel; Packs<V> and read<V>(at, place), the operands'
-// elements from `at` on, which is offset `place` of its run; value(params, packs, v, at), the result at at + v; and y.
+// ---------------------------------------------------------------- passes
 
 /// Channels last: a thread keeps its V channels and advances by `groups` rows.
 template <class Pass, int V>
 __global__ void channel_rows(Pass pass, std::int64_t rows, std::int64_t channels, std::int64_t groups) {
-  using T = typename Pass::Element;
   const std::int64_t columns = channels / V, step = columns * groups, packs = columns * rows;
   const std::int64_t first = thread_index();
   if (first >= step) return;
@@ -356,17 +440,8 @@ __global__ void channel_rows(Pass pass, std::int64_t rows, std::int64_t channels
 #pragma unroll
   for (int v = 0; v < V; ++v) params[v] = pass.params(channel + v);
   for (std::int64_t p = first; p < packs; p += 2 * step) {
-    const bool two = p + step < packs;
-    const std::int64_t at = (packs - 1 - p) * V, then = two ? at - step * V : at;
-    const auto one = pass.template read<V>(at, 0), other = pass.template read<V>(then, 0);
-    Pack<T, V> y;
-#pragma unroll
-    for (int v = 0; v < V; ++v) y.at[v] = narrow<T>(pass.value(params[v], one, v, at));
-    pack_at<V>(pass.y + at) = y;
-    if (!two) break;
-#pragma unroll
-    for (int v = 0; v < V; ++v) y.at[v] = narrow<T>(pass.value(params[v], other, v, then));
-    pack_at<V>(pass.y + then) = y;
+    const std::int64_t at = (packs - 1 - p) * V;
+    pass_over<V>(pass, params, at, 0, p + step < packs ? at - step * V : -1, 0);
   }
 }
 
@@ -416,22 +491,34 @@ void combine_channel_splits(Stream& stream, const Op& op, const typename Op::Par
   launch(stream, {(channels + lanes - 1) / lanes, reduction_threads}, channel_splits<Op>, op, partials, channels, splits, groups);
 }
 
-/// `partials` has partials_of() elements. `width`: channel_width of the operands.
-template <class Op>
-void reduce_channels(Stream& stream, const Op& op, const ChannelOperands<Op>& operands, const Channels& at, int width,
-                     typename Op::Partial* partials) {
+/// `partials` has partials_of() elements. `width`: channel_width of the operands. If one block reduces each channel, its threads also pass
+/// over it: true if that is done.
+template <class Op, class Pass = NoPass>
+bool reduce_channels(Stream& stream, const Op& op, const ChannelOperands<Op>& operands, const Channels& at, int width,
+                     typename Op::Partial* partials, const Pass& pass = {}, bool may_pass = false) {
   constexpr int V = channel_pack<typename Op::Element>;
   const ChannelPlan plan = plan_channels(at, width);
   const Geometry geometry{plan.blocks(), reduction_threads};
-  const bool packs = plan.width > 1;
+  const bool packs = plan.width > 1, passes = may_pass && plan.splits == 1;
+  LastBlock last;
+  if (plan.splits > 1)
+    last = last_block(stream, plan.tiles, plan.columns ? plan.lanes * plan.width : plan.groups, plan.splits, reduction_threads);
   if constexpr (Op::traversal != Traversal::columns) {
-    if (!plan.columns) launch(stream, geometry, packs ? channel_lines<Op, V> : channel_lines<Op, 1>, op, operands, plan, partials);
+    if (!plan.columns) {
+      launch(stream, geometry, packs ? channel_lines<Op, Pass, V> : channel_lines<Op, Pass, 1>, op, operands, plan, partials, last, pass,
+             passes);
+    }
   }
   if constexpr (Op::traversal != Traversal::lines) {
-    if (plan.columns) launch(stream, geometry, packs ? channel_columns<Op, V> : channel_columns<Op, 1>, op, operands, plan, partials);
+    if (plan.columns) {
+      launch(stream, geometry, packs ? channel_columns<Op, Pass, V> : channel_columns<Op, Pass, 1>, op, operands, plan, partials, last,
+             pass, passes);
+    }
   }
-  if (plan.splits > 1) combine_channel_splits(stream, op, partials, at.count, plan.splits);
+  if (plan.splits > 1 && last.counters == nullptr) combine_channel_splits(stream, op, partials, at.count, plan.splits);
+  return passes;
 }
+
 /// `width`: channel_width of all operands and y.
 template <class Pass>
 void over_channels(Stream& stream, const Pass& pass, const Channels& at, int width) {
@@ -451,6 +538,14 @@ void over_channels(Stream& stream, const Pass& pass, const Channels& at, int wid
   const bool packs = width > 1 && at.inner >= V;
   const std::int64_t items = at.elements() / (packs ? V : 1) + 1;
   launch_over(stream, items, packs ? channel_runs<Pass, V> : channel_runs<Pass, 1>, pass, at);
+}
+
+/// Both: by one launch if one block reduces each channel.
+template <class Op, class Pass>
+void reduce_and_pass(Stream& stream, const Op& op, const ChannelOperands<Op>& operands, const Channels& at, int width,
+                     typename Op::Partial* partials, const Pass& pass, int width_of_pass) {
+  if (!reduce_channels(stream, op, operands, at, width, partials, pass, width == width_of_pass))
+    over_channels(stream, pass, at, width_of_pass);
 }
 
 }  // namespace tenon::cuda

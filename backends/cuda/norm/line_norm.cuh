@@ -31,6 +31,33 @@ struct LineNormGrad {
 
 // ---------------------------------------------------------------- lines in registers
 
+/// dscale and dbias, reduced over lines or over the partial sums of blocks.
+template <class T, bool centred>
+struct OverLines : AddsUp<T> {
+  using W = Wide<T>;
+  struct Base {};
+  /// x' = (x - mean) inverse
+  struct Row {
+    W mean, inverse;
+  };
+  static constexpr int operands = 2;
+  static constexpr Traversal traversal = Traversal::columns;
+  static constexpr bool by_row = true;
+  LineNormGrad<T> p;
+
+  __device__ Base base(std::int64_t) const { return {}; }
+  __device__ Row row(std::int64_t line) const { return {centred ? widen(p.mean[line]) : W(0), widen(p.inverse[line])}; }
+  __device__ W of_row(W x, const Row& by) const { return (x - by.mean) * by.inverse; }
+  template <int N>
+  __device__ void take(TwoSums<W>& total, const typename AddsUp<T>::Step&, Base, const W (&dy)[N], const W (&normal)[N], int terms) const {
+    add_products(total, dy, normal, terms);
+  }
+  __device__ void finish(std::int64_t i, const TwoSums<W>& of) const {
+    if (p.dscale != nullptr) p.dscale[i] = narrow<T>(of.product);
+    if (p.dbias != nullptr) p.dbias[i] = narrow<T>(of.sum);
+  }
+};
+
 /// y may be x: a line is read before it is written.
 template <class T, bool centred, int E>
 __global__ void __launch_bounds__(reduction_threads) lines_in_registers(LineNorm<T> p, std::int64_t lines, int lanes, bool packs) {
@@ -80,10 +107,10 @@ __global__ void __launch_bounds__(reduction_threads) lines_in_registers(LineNorm
   }
 }
 
-/// Writes sum(dy) and sum(dy x') over the lines of each block as (block, n), unless `partials` is NULL.
+/// Also sum(dy) and sum(dy x') over the lines of each block, as (block, n), unless `partials` is NULL; the last block may combine them.
 template <class T, bool centred, int E>
 __global__ void __launch_bounds__(reduction_threads)
-    gradients_in_registers(LineNormGrad<T> p, std::int64_t lines, int lanes, bool packs, TwoSums<Wide<T>>* partials) {
+    gradients_in_registers(LineNormGrad<T> p, std::int64_t lines, int lanes, bool packs, TwoSums<Wide<T>>* partials, LastBlock last) {
   using W = Wide<T>;
   using Part = RowPart<T, E>;
   const AddsUp<T> adds{};
@@ -144,34 +171,9 @@ __global__ void __launch_bounds__(reduction_threads)
       }
     }
   }
+  if (last.counters == nullptr || !is_last_block(last.counters, static_cast<int>(gridDim.x))) return;
+  combine_channels(OverLines<T, centred>{{}, p}, partials, p.n, 0, p.n, gridDim.x, last.threads);
 }
-
-/// dscale and dbias, reduced over lines or over the partial sums of blocks.
-template <class T, bool centred>
-struct OverLines : AddsUp<T> {
-  using W = Wide<T>;
-  struct Base {};
-  /// x' = (x - mean) inverse
-  struct Row {
-    W mean, inverse;
-  };
-  static constexpr int operands = 2;
-  static constexpr Traversal traversal = Traversal::columns;
-  static constexpr bool by_row = true;
-  LineNormGrad<T> p;
-
-  __device__ Base base(std::int64_t) const { return {}; }
-  __device__ Row row(std::int64_t line) const { return {centred ? widen(p.mean[line]) : W(0), widen(p.inverse[line])}; }
-  __device__ W of_row(W x, const Row& by) const { return (x - by.mean) * by.inverse; }
-  template <int N>
-  __device__ void take(TwoSums<W>& total, const typename AddsUp<T>::Step&, Base, const W (&dy)[N], const W (&normal)[N], int terms) const {
-    add_products(total, dy, normal, terms);
-  }
-  __device__ void finish(std::int64_t i, const TwoSums<W>& of) const {
-    if (p.dscale != nullptr) p.dscale[i] = narrow<T>(of.product);
-    if (p.dbias != nullptr) p.dbias[i] = narrow<T>(of.sum);
-  }
-};
 
 // ---------------------------------------------------------------- longer lines
 
@@ -370,8 +372,8 @@ void normalise_lines(const sdk::Call& call, const LineNorm<T>& p, std::int64_t l
   const Channels at{1, lines, p.n};
   auto* const made = static_cast<ToNormal<W>*>(call.scratch);
   auto* const partials = reinterpret_cast<typename Op::Partial*>(static_cast<std::byte*>(call.scratch) + buffer_bytes<ToNormal<W>>(lines));
-  reduce_channels(stream, Op{{}, p, made}, {p.x, nullptr}, at, channel_width<T>(p.x), partials);
-  over_channels(stream, NormaliseLongLines<T>{p, p.y, made}, at, width_along<T>(p.n, p.x, p.y, p.scale, p.bias));
+  reduce_and_pass(stream, Op{{}, p, made}, {p.x, nullptr}, at, channel_width<T>(p.x), partials, NormaliseLongLines<T>{p, p.y, made},
+                  width_along<T>(p.n, p.x, p.y, p.scale, p.bias));
 }
 
 template <class T>
@@ -393,18 +395,20 @@ void line_gradients(const sdk::Call& call, const LineNormGrad<T>& p, std::int64_
     const std::int64_t blocks = gradient_blocks(plan, lines);
     const int elements = plan.elements <= 4 ? 4 : 16;
     auto* const partials = needs_columns ? static_cast<TwoSums<W>*>(call.scratch) : nullptr;
+    LastBlock last;
+    if (needs_columns && blocks > 0) last = last_block(stream, 1, p.n, blocks, reduction_threads);
     launch(stream, {blocks, reduction_threads},
            elements == 4 ? gradients_in_registers<T, centred, 4> : gradients_in_registers<T, centred, 16>, p, lines, plan.lanes,
-           packs_along<T>(p.n, elements, p.dy, p.x, p.dx, p.scale), partials);
-    if (needs_columns) combine_channel_splits(stream, columns, partials, p.n, blocks);
+           packs_along<T>(p.n, elements, p.dy, p.x, p.dx, p.scale), partials, last);
+    if (needs_columns && last.counters == nullptr) combine_channel_splits(stream, columns, partials, p.n, blocks);
     return;
   }
   using Op = LongLineSums<T, centred>;
   const Channels at{1, lines, p.n}, down{lines, p.n, 1};
   auto* const made = static_cast<LineCoefficients<W>*>(call.scratch);
   auto* const partials = reinterpret_cast<TwoSums<W>*>(static_cast<std::byte*>(call.scratch) + buffer_bytes<LineCoefficients<W>>(lines));
-  reduce_channels(stream, Op{{}, p, made}, {p.dy, p.x}, at, channel_width<T>(p.dy, p.x, p.scale), partials);
-  over_channels(stream, LongLineGradients<T>{p, p.dx, made}, at, width_along<T>(p.n, p.dy, p.x, p.dx, p.scale));
+  reduce_and_pass(stream, Op{{}, p, made}, {p.dy, p.x}, at, channel_width<T>(p.dy, p.x, p.scale), partials,
+                  LongLineGradients<T>{p, p.dx, made}, width_along<T>(p.n, p.dy, p.x, p.dx, p.scale));
   if (needs_columns) reduce_channels(stream, columns, {p.dy, p.x}, down, channel_width<T>(p.dy, p.x), partials);
 }
 

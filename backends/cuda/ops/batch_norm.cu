@@ -53,11 +53,12 @@ struct Normalise {
 };
 
 template <class T>
-void normalise(const sdk::Call& call, const Channels& at, const Given<Wide<T>>& given, const Affine<Wide<T>>* made) {
-  const T* const x = call.input<T>(0);
-  T* const y = call.output<T>(0);
-  const ElementEpilogue<T> epilogue = element_epilogue<T>(call);
-  over_channels(stream_of(call), Normalise<T>{x, y, given, made, epilogue}, at, channel_width<T>(x, y, epilogue.residual));
+Normalise<T> normalise(const sdk::Call& call, const Given<Wide<T>>& given, const Affine<Wide<T>>* made) {
+  return {call.input<T>(0), call.output<T>(0), given, made, element_epilogue<T>(call)};
+}
+template <class T>
+int width_of(const Normalise<T>& pass) {
+  return channel_width<T>(pass.x, pass.y, pass.epilogue.residual);
 }
 
 Channels channels_of(const sdk::Call& call, std::uint32_t x) {
@@ -72,7 +73,8 @@ template <class T>
 void batch_norm(const sdk::Call& call) {
   using W = Wide<T>;
   const auto epsilon = static_cast<W>(call.attr<tenon_attributes_batch_norm>().epsilon);
-  normalise<T>(call, channels_of(call, 0), {call.input<W>(1), call.input<W>(2), call.input<W>(3), call.input<W>(4), epsilon}, nullptr);
+  const auto pass = normalise<T>(call, {call.input<W>(1), call.input<W>(2), call.input<W>(3), call.input<W>(4), epsilon}, nullptr);
+  over_channels(stream_of(call), pass, channels_of(call, 0), width_of(pass));
 }
 
 /// Running statistics may be updated in place: a thread reads those of its channel first.
@@ -129,8 +131,8 @@ void batch_norm_train(const sdk::Call& call) {
               static_cast<W>(attributes.epsilon),
               static_cast<W>(attributes.momentum),
               attributes.biased != 0};
-  reduce_channels(stream_of(call), op, {x, nullptr}, at, channel_width<T>(x), partials);
-  normalise<T>(call, at, {}, made);
+  const auto pass = normalise<T>(call, {}, made);
+  reduce_and_pass(stream_of(call), op, {x, nullptr}, at, channel_width<T>(x), partials, pass, width_of(pass));
 }
 
 /// dx = factor dy + slope (x - mean) + offset
@@ -204,9 +206,8 @@ void batch_norm_train_grad(const sdk::Call& call) {
       reinterpret_cast<typename Op::Partial*>(static_cast<std::byte*>(call.scratch) + buffer_bytes<GradientCoefficients<W>>(at.count));
   const Op op{
       {}, call.input<W>(2), call.input<W>(3), call.input<W>(4), call.output<W>(1), call.output<W>(2), made, static_cast<W>(at.of_each())};
-  Stream& stream = stream_of(call);
-  reduce_channels(stream, op, {dy, x}, at, channel_width<T>(dy, x), partials);
-  over_channels(stream, Gradient<T>{dy, x, dx, made}, at, channel_width<T>(dy, x, dx));
+  reduce_and_pass(stream_of(call), op, {dy, x}, at, channel_width<T>(dy, x), partials, Gradient<T>{dy, x, dx, made},
+                  channel_width<T>(dy, x, dx));
 }
 
 template <class T>

@@ -110,12 +110,22 @@ struct Normalizer : SumOfExponentials<T> {
   __device__ Result finish(Exponentials<T> a, std::int64_t) const { return log_normalizer(a); }
 };
 
-/// Destinations of the results of a position; NULL: not requested.
+/// Destinations of the results of a position; NULL: not requested. The last block may reduce the shares.
 template <class T>
 struct Losses {
   T* loss;
   Share<T>* shares;
+  SumOfShares<T> sum;
+  LastBlock last;
+  T* reduced;
 };
+
+/// Called by all threads at the end of a kernel that has written the losses of all positions.
+template <class T>
+__device__ void reduce_losses(std::int64_t positions, const Losses<T>& out) {
+  if (out.last.counters == nullptr || !is_last_block(out.last.counters, static_cast<int>(gridDim.x))) return;
+  combine_parts(out.sum, out.shares, 0, 1, positions, static_cast<int>(positions), out.last.threads, out.reduced);
+}
 
 /// Writes the loss of one position, whose own score is at first[label * inner].
 template <class T, class Label>
@@ -153,15 +163,17 @@ __global__ void __launch_bounds__(reduction_threads)
       part.write(log_prob + row * targets.classes, x);
     }
   }
+  reduce_losses(rows, out);
 }
 
 template <class T, class Label>
-__global__ void losses_of_lines(Targets<T, Label> targets, std::int64_t positions, std::int64_t inner, const LogNormalizer<T>* lines,
-                                const T* scores, Losses<T> out) {
+__global__ void __launch_bounds__(reduction_threads) losses_of_lines(Targets<T, Label> targets, std::int64_t positions, std::int64_t inner,
+                                                                     const LogNormalizer<T>* lines, const T* scores, Losses<T> out) {
   for (std::int64_t p = thread_index(); p < positions; p += thread_count()) {
     const std::int64_t outer = quotient(p, inner);
     write_loss(targets, p, scores + outer * targets.classes * inner + (p - outer * inner), inner, lines[p], out);
   }
+  reduce_losses(positions, out);
 }
 
 /// log_prob = scores - row_max - log_total
@@ -236,7 +248,10 @@ void loss_of(const sdk::Call& call) {
   T* log_prob = output_or_null<T>(call, 1);
   char* const scratch = static_cast<char*>(call.scratch);
   auto* const shares = reinterpret_cast<Share<T>*>(scratch + problem.shares_at);
-  const Losses<T> out{problem.reduces ? nullptr : loss, problem.reduces ? shares : nullptr};
+  const bool reduces = problem.reduces && loss != nullptr && problem.positions() > 0;
+  LastBlock last;
+  if (reduces) last = last_block(stream, 1, 1, problem.positions(), reduction_threads);
+  const Losses<T> out{problem.reduces ? nullptr : loss, problem.reduces ? shares : nullptr, {problem.means}, last, loss};
   if (problem.fits_registers()) {
     const RowPlan plan = plan_rows(problem.classes());
     const int widest = log_prob == nullptr ? aligned_width<T>(scores) : aligned_width<T>(scores, log_prob);
@@ -257,9 +272,8 @@ void loss_of(const sdk::Call& call) {
                   log_prob);
     }
   }
-  if (problem.reduces && loss != nullptr) {
-    reduce(stream, SumOfShares<T>{problem.means}, Shares<T>{shares}, plan_of_positions(problem.positions()), loss,
-           scratch + problem.partials_at);
+  if (problem.reduces && loss != nullptr && last.counters == nullptr) {
+    reduce(stream, out.sum, Shares<T>{shares}, plan_of_positions(problem.positions()), loss, scratch + problem.partials_at);
   }
 }
 

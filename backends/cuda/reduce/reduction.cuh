@@ -20,6 +20,7 @@
 #include <limits>
 
 #include "kernel/functions.cuh"
+#include "kernel/last_block.cuh"
 #include "kernel/launch.h"
 #include "kernel/pack.cuh"
 #include "kernel/thread_index.cuh"
@@ -250,12 +251,40 @@ __device__ typename Op::Partial combine_lanes(const Op& op, typename Op::Partial
   return total;
 }
 
+/// Finishes the lines from `first` to `end` from their partial results, stored as (line, split), by the threads of a block, `lanes` of
+/// which share a line.
+template <class Op>
+__device__ void combine_parts(const Op& op, const typename Op::Partial* partials, std::int64_t first, std::int64_t end, std::int64_t terms,
+                              int splits, int lanes, typename Op::Result* y) {
+  const int lane = static_cast<int>(threadIdx.x) % lanes;
+  for (; first < end; first += reduction_threads / lanes) {
+    const std::int64_t line = first + static_cast<int>(threadIdx.x) / lanes;
+    typename Op::Partial total = op.nothing();
+    if (line < end) {
+      for (int split = lane; split < splits; split += lanes) total = op.combine(total, partials[line * splits + split]);
+    }
+    total = combine_lanes(op, total, lanes);
+    if (lane == 0 && line < end) y[line] = op.finish(total, terms);
+  }
+}
+
+/// The last of the blocks that share a tile, of `of_tile` lines, finishes them.
+template <class Op>
+__device__ void combine_in_last_block(const Op& op, const ReductionPlan& plan, const LastBlock& last, int of_tile,
+                                      const typename Op::Partial* partials, typename Op::Result* y) {
+  if (last.counters == nullptr) return;
+  const std::int64_t tile = blockIdx.x / static_cast<unsigned>(plan.splits), first = tile * of_tile;
+  if (!is_last_block(last.counters + tile, plan.splits)) return;
+  combine_parts(op, partials, first, first + of_tile < plan.results ? first + of_tile : plan.results, plan.terms, plan.splits, last.threads,
+                y);
+}
+
 // ---------------------------------------------------------------- kernels
 
 /// Reduces lines with `plan.lanes` threads each. Partial results are stored as (line, split).
 template <class Op, class Source, int V>
 __global__ void __launch_bounds__(reduction_threads)
-    reduce_lines(Op op, Source source, ReductionPlan plan, typename Op::Result* y, typename Op::Partial* partials) {
+    reduce_lines(Op op, Source source, ReductionPlan plan, typename Op::Result* y, typename Op::Partial* partials, LastBlock last) {
   using T = typename Source::Element;
   const int lane = static_cast<int>(threadIdx.x) % plan.lanes, lines = reduction_threads / plan.lanes;
   const int split = static_cast<int>(blockIdx.x % static_cast<unsigned>(plan.splits));
@@ -285,12 +314,13 @@ __global__ void __launch_bounds__(reduction_threads)
       y[line] = op.finish(total, plan.terms);
     }
   }
+  combine_in_last_block(op, plan, last, lines, partials, y);
 }
 
 /// Reduces lines that are neighbours in memory: V lines per thread, reduction_threads / plan.lanes threads per line.
 template <class Op, class Source, int V>
 __global__ void __launch_bounds__(reduction_threads)
-    reduce_columns(Op op, Source source, ReductionPlan plan, typename Op::Result* y, typename Op::Partial* partials) {
+    reduce_columns(Op op, Source source, ReductionPlan plan, typename Op::Result* y, typename Op::Partial* partials, LastBlock last) {
   __shared__ typename Op::Partial others[V * reduction_threads];
   const int thread = static_cast<int>(threadIdx.x), lane = thread % plan.lanes, group = thread / plan.lanes;
   const int groups = reduction_threads / plan.lanes;
@@ -334,20 +364,16 @@ __global__ void __launch_bounds__(reduction_threads)
       }
     }
   }
+  combine_in_last_block(op, plan, last, plan.lanes * V, partials, y);
 }
 
 /// Combines the partial results of several blocks for each line.
 template <class Op>
 __global__ void __launch_bounds__(reduction_threads) combine_splits(Op op, const typename Op::Partial* partials, std::int64_t results,
                                                                     std::int64_t terms, int splits, int lanes, typename Op::Result* y) {
-  const int lane = static_cast<int>(threadIdx.x) % lanes;
-  const std::int64_t line = thread_index() / lanes;
-  typename Op::Partial total = op.nothing();
-  if (line < results) {
-    for (int split = lane; split < splits; split += lanes) total = op.combine(total, partials[line * splits + split]);
-  }
-  total = combine_lanes(op, total, lanes);
-  if (lane == 0 && line < results) y[line] = op.finish(total, terms);
+  const int lines = reduction_threads / lanes;
+  const std::int64_t first = std::int64_t{blockIdx.x} * lines;
+  combine_parts(op, partials, first, first + lines < results ? first + lines : results, terms, splits, lanes, y);
 }
 
 // ---------------------------------------------------------------- host side
@@ -372,8 +398,12 @@ void reduce(Stream& stream, const Op& op, const Source& source, const ReductionP
   const bool packs = plan.width > 1;
   const auto kernel = plan.columns ? (packs ? reduce_columns<Op, Source, V> : reduce_columns<Op, Source, 1>)
                                    : (packs ? reduce_lines<Op, Source, V> : reduce_lines<Op, Source, 1>);
-  launch(stream, geometry, kernel, op, source, plan, y, partials);
-  if (plan.splits == 1) return;
+  LastBlock last;
+  if (plan.splits > 1)
+    last = last_block(stream, plan.tiles, plan.columns ? plan.lanes * plan.width : reduction_threads / plan.lanes, plan.splits,
+                      reduction_threads);
+  launch(stream, geometry, kernel, op, source, plan, y, partials, last);
+  if (plan.splits == 1 || last.counters != nullptr) return;
   int lanes = 1;
   while (lanes < plan.splits && lanes < reduction_threads) lanes *= 2;
   launch(stream, {(plan.results * lanes + reduction_threads - 1) / reduction_threads, reduction_threads}, combine_splits<Op>, op, partials,
