@@ -64,6 +64,7 @@ struct Node {
   Activation activation = {};
   std::uint32_t fused_count = 1;
   ChannelsLast turns;                       ///< operands that its kernel takes with their channels last
+  bool relu_grad = false;                   ///< as Traits::relu_grad says
   bool widened = false;                     ///< f16 or bf16 operands for a kernel of f32: conversions are still to be inserted
   bool channels_last = false;               ///< works on images of shape (N, d..., C)
   bool requires_copy = false;               ///< a Transpose that becomes a view only if the view is dense, to avoid strided access

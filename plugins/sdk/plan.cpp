@@ -47,7 +47,7 @@ std::string algorithm_of(const Node& node) {
     }
     return text;
   }
-  std::string text = op_name(node);
+  std::string text = (node.relu_grad ? "ReluGrad+" : "") + op_name(node);
   if (node.bias != TENON_NO_INDEX) text += "+bias";
   if (node.residual != TENON_NO_INDEX) text += "+residual";
   static constexpr const char* activations[] = {"", "+relu", "+sigmoid", "+tanh", "+clip", "+gelu", "+silu"};

@@ -345,6 +345,54 @@ void fuse_epilogues(GraphModel& graph) {
   graph.nodes = std::move(kept);
 }
 
+/// Lets kernels with Traits::relu_grad compute the gradient of a relu that only they read. In 16 bits it stands between conversions, which
+/// change nothing: no element is computed.
+void fuse_relu_grads(GraphModel& graph) {
+  const auto readers = readers_by_root(graph);
+  const auto made_by = producers(graph);
+  std::vector<bool> donated(graph.values.size(), false), absorbed(graph.nodes.size(), false);
+  for (const tenon_donation& d : graph.donations) donated[d.output] = true;
+  // The node that makes a value for one reader only, if it is this op.
+  const auto only_for = [&](std::uint32_t v, tenon_op op) {
+    const bool own = v != none && made_by[v] != none && graph.nodes[made_by[v]].is(op);
+    return own && graph.values[v].kind == TENON_VALUE_INTERNAL && !donated[v] && readers[v].size() == 1 ? made_by[v] : none;
+  };
+  for (Node& node : graph.nodes) {
+    if (!node.row->kernel->traits.relu_grad || node.relu_grad) continue;
+    const std::uint32_t result = node.inputs[0], narrowing = only_for(result, TENON_OP_Cast);
+    const std::uint32_t gradient = only_for(narrowing == none ? result : graph.nodes[narrowing].inputs[0], TENON_OP_ReluGrad);
+    if (gradient == none) continue;
+    std::uint32_t operands[2];
+    std::vector<std::uint32_t> gone{gradient};
+    if (narrowing != none) gone.push_back(narrowing);
+    bool fits = true;
+    for (std::size_t i = 0; i < 2; ++i) {
+      operands[i] = graph.nodes[gradient].inputs[i];
+      if (narrowing != none) {
+        const std::uint32_t widening = made_by[operands[i]];
+        fits = fits && widening != none && graph.nodes[widening].is(TENON_OP_Cast);
+        if (!fits) break;
+        if (only_for(operands[i], TENON_OP_Cast) != none) gone.push_back(widening);
+        operands[i] = graph.nodes[widening].inputs[0];
+      }
+      fits = fits && same_layout(graph.values[operands[i]], graph.values[result]);
+    }
+    if (!fits) continue;
+    node.inputs[0] = operands[0];
+    node.inputs.push_back(operands[1]);
+    node.relu_grad = true;
+    for (const std::uint32_t n : gone) {
+      if (n == gradient || graph.nodes[n].index != graph.nodes[gradient].index) ++node.fused_count;  // a node of the core's graph
+      absorbed[n] = true;
+    }
+  }
+  std::vector<Node> kept;
+  for (std::uint32_t n = 0; n < graph.nodes.size(); ++n) {
+    if (!absorbed[n]) kept.push_back(std::move(graph.nodes[n]));
+  }
+  graph.nodes = std::move(kept);
+}
+
 /// Inserts copies for kernels that need dense operands.
 void make_dense(GraphModel& graph, const KernelRow* rows) {
   std::vector<Node> result;
@@ -449,7 +497,10 @@ void arrange(GraphModel& graph, const KernelRow* rows) {
   widen(graph, rows);
   put_channels_last(graph, rows);
   resolve_views(graph);
-  if (graph.options.fusion == TENON_FUSION_FULL) fuse_epilogues(graph);
+  if (graph.options.fusion == TENON_FUSION_FULL) {
+    fuse_epilogues(graph);
+    fuse_relu_grads(graph);
+  }
   if (graph.options.fusion != TENON_FUSION_OFF) fuse_elementwise(graph);
   make_dense(graph, rows);
   order_for_donations(graph, rows);

@@ -28,7 +28,7 @@ NETS = {
     "mnist_mlp": ("models/mnist_mlp/train.yaml", 11, 8, ("data.source=digits", "batch_size=10")),
     "encoder": (ENCODER, 31, 21, ()),
 }
-LONG_NETS = {"resnet_50": ("models/bench/resnet_50.yaml", 171, 161, SMALL_IMAGES)}
+LONG_NETS = {"resnet_50": ("models/bench/resnet_50.yaml", 138, 161, SMALL_IMAGES)}
 
 
 def counts(arguments, file, steps, settings, folder):

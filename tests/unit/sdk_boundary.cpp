@@ -84,7 +84,7 @@ TEST_CASE("sdk: two backends in one program keep their own capabilities and tabl
   full.struct_size = small.struct_size = sizeof full;
   REQUIRE(query_full(&asking, &full) == TENON_OK);
   REQUIRE(query_small(&asking, &small) == TENON_OK);
-  CHECK(full.capability_count == 20);
+  CHECK(full.capability_count == 21);
   REQUIRE(small.capability_count == 2);
   CHECK(small.capabilities[0].op == TENON_OP_Neg);
   CHECK(small.capabilities[0].dtypes == TENON_DTYPE_BIT(TENON_DTYPE_F32));

@@ -234,5 +234,28 @@ TEST_CASE("sdk: a profile has the nodes of each kernel") {
   for (std::uint64_t id = 2; id <= 5; ++id) CHECK(read(id, 4) == TENON_OK);
 }
 
+TEST_CASE("sdk: the gradient of a relu is part of the only kernel that reads it") {
+  Session session;
+  const Floats gradients{1, 2, 3, 4, 5, 6}, relus{1, 0, 2, 0, 0, 3}, expected{1, 0, 3, 0, 0, 6};
+  for (const bool is_read_twice : {false, true}) {
+    for (const bool is_second : {false, true}) {
+      Net net;
+      const std::uint32_t dy = net.input({2, 3}), y = net.input({2, 3}), between = net.internal({2, 3}), dx = net.output({2, 3}),
+                          other = net.output({2, 3});
+      net.node(TENON_OP_ReluGrad, {dy, y}, {between});
+      net.node(TENON_OP_LogSoftmax, {between}, {dx}, axis(1));
+      net.node(TENON_OP_Tanh, {is_read_twice ? between : dy}, {other});
+      if (is_second) net.donate(y, dx);  // which is then overwritten by the kernel that reads it
+      for (const std::uint32_t fusion : {TENON_FUSION_OFF, TENON_FUSION_ELEMENTWISE, TENON_FUSION_FULL}) {
+        Run run(session, net, options(fusion));
+        const bool fuses = fusion == TENON_FUSION_FULL && !is_read_twice;
+        CHECK(run.info.kernel_count == (fuses ? 2 + (is_second ? 1 : 0) : 3));  // a snapshot, where it cannot be in place
+        run({{dy, gradients}, {y, relus}});
+        CHECK(run.get(dx) == expected);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tenon::sdk_test

@@ -94,8 +94,13 @@ std::size_t softmax_scratch(const sdk::Call& call) {
   return static_cast<std::size_t>(sdk::as_rows(call.inputs[0]).n) * sizeof(float);
 }
 template <class T>
+void relu_grad(const sdk::Call& call) {
+  binary<T>(call, [](T dy, T y) { return y > 0 ? dy : T(0); });
+}
+/// Only copies, after the gradient of a relu if there is one.
+template <class T>
 void log_softmax(const sdk::Call& call) {
-  unary<T>(call, [](T x) { return x; });
+  call.has_input(1) ? relu_grad<T>(call) : unary<T>(call, [](T x) { return x; });
 }
 const char* refuse_vectors(const sdk::Call& call) {
   if (call.host.table() == nullptr) probe.no_traits_host = true;
@@ -312,7 +317,8 @@ TENON_KERNEL_WITH(relu, elementwise, float)
 TENON_KERNEL_WITH(sigmoid, elementwise, float)
 TENON_KERNEL(tanh, float)
 TENON_KERNEL_WITH(softmax, (sdk::Traits{.in_place = true, .scratch = softmax_scratch}), float)
-TENON_KERNEL_WITH(log_softmax, (sdk::Traits{.refuse = refuse_vectors}), float)
+TENON_KERNEL_WITH(log_softmax, (sdk::Traits{.relu_grad = true, .refuse = refuse_vectors}), float)
+TENON_KERNEL_WITH(relu_grad, elementwise, float)
 TENON_KERNEL_WITH(div, any_strides, float)
 TENON_KERNEL_WITH(reshape, any_strides, float, std::int64_t, sdk::BFloat16)
 TENON_KERNEL_WITH(flatten, any_strides, float)
@@ -354,6 +360,7 @@ constexpr sdk::KernelRow full_rows[] = {
     {TENON_OP_Div, 14, 0, &kernel_div},
     {TENON_OP_Neg, 13, 0, &kernel_neg},
     {TENON_OP_Relu, 14, 0, &kernel_relu},
+    {TENON_OP_ReluGrad, 1, 0, &kernel_relu_grad},
     {TENON_OP_Sigmoid, 13, 0, &kernel_sigmoid},
     {TENON_OP_Tanh, 13, 0, &kernel_tanh},
     {TENON_OP_Cast, 13, 0, &kernel_cast},

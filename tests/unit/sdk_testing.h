@@ -54,7 +54,7 @@ struct ErrorText : loader::ErrorText {
 /// Kernels: Add Mul Neg Relu Sigmoid (strided, in place), Sub (strided), Tanh (dense only), Softmax (dense, in place, scratch),
 /// Reshape Flatten Transpose Expand ReduceSum (strided), MatMul (strided, epilogue), Gemm (packs b, and shares that, epilogue with relu
 /// alone), SgdStep (in place, groups), SoftmaxCrossEntropyLoss (optional operands), Div (fails as `probe` says), LogSoftmax (rejects rank
-/// 1), Cast.
+/// 1, may follow ReluGrad), ReluGrad, Cast.
 tenon_status query_full(const tenon_host_info* host, tenon_backend_info* out_info);
 /// Kernels of query_full, and one that makes several copies at once.
 tenon_status query_copying(const tenon_host_info* host, tenon_backend_info* out_info);

@@ -13,7 +13,8 @@
 //   finish(c, total)    stores the result
 //   traversal           the kinds of plans that it supports
 // With `has_weight` it also has apply_weight(a, place), for V terms of `a` from offset `place` of their run; with `by_row`, row(r) and
-// of_row(b, row), for terms of `b` in row r of columns. (They are flags because compilers disagree about detecting template members.)
+// of_row(b, row), for terms of `b` in row r of columns; with `relu_grad`, `a` is a value before the gradient of a relu. (They are flags
+// because compilers disagree about detecting template members.)
 //
 // Threads   no atomics: the plan determines the order of every sum.
 #pragma once
@@ -75,7 +76,7 @@ struct Moments {
   using Base = W;
   static constexpr int operands = 1;
   static constexpr Traversal traversal = Traversal::any;
-  static constexpr bool has_weight = false, by_row = false;
+  static constexpr bool has_weight = false, by_row = false, relu_grad = false;
   /// The fraction of new terms among all terms so far; and the number of old terms times it.
   struct Step {
     W share, between;
@@ -129,7 +130,7 @@ struct AddsUp {
   using W = Wide<T>;
   using Partial = TwoSums<W>;
   static constexpr Traversal traversal = Traversal::any;
-  static constexpr bool has_weight = false, by_row = false;
+  static constexpr bool has_weight = false, by_row = false, relu_grad = false;
   struct Step {};
   __device__ Step step(W, int) const { return {}; }
   __device__ void close(Partial&, W) const {}
@@ -225,12 +226,24 @@ __device__ void pass_over(const Pass& pass, const typename Pass::Params (&params
 
 template <class Op>
 struct ChannelOperands {
-  const typename Op::Element *a, *b;  ///< b: NULL if the op has one operand
+  using T = typename Op::Element;
+  template <int V>
+  struct Packs {
+    Pack<T, V> a, b, y;
+  };
+  const T *a, *b;        ///< b: NULL if the op has one operand
+  const T* y = nullptr;  ///< the result of the relu, for ops with `relu_grad`
 
   template <int V>
-  __device__ void read(std::int64_t at, Pack<typename Op::Element, V>& out_a, Pack<typename Op::Element, V>& out_b) const {
-    out_a = pack_at<V>(a + at);
-    if constexpr (Op::operands == 2) out_b = pack_at<V>(b + at);
+  __device__ void read(std::int64_t at, Packs<V>& out_packs) const {
+    out_packs.a = pack_at<V>(a + at);
+    if constexpr (Op::operands == 2) out_packs.b = pack_at<V>(b + at);
+    if constexpr (Op::relu_grad) out_packs.y = pack_at<V>(y + at);
+  }
+  template <int V>
+  static __device__ Wide<T> first(const Packs<V>& packs, int v) {
+    if constexpr (Op::relu_grad) return functions::ReluGrad{}(widen(packs.a.at[v]), widen(packs.y.at[v]));
+    return widen(packs.a.at[v]);
   }
 };
 
@@ -268,11 +281,11 @@ __global__ void __launch_bounds__(reduction_threads) channel_lines(Op op, Channe
     const typename Op::Base base = op.base(channel);
     W taken = 0;
     for (std::int64_t left = end - begin; left > 0; left -= std::int64_t{batch} * lanes) {
-      Pack<T, V> a[batch], b[batch];
+      typename ChannelOperands<Op>::template Packs<V> packs[batch];
       std::int64_t place[batch];
 #pragma unroll
       for (int u = 0; u < batch; ++u) {
-        operands.template read<V>(at, a[u], b[u]);
+        operands.template read<V>(at, packs[u]);
         place[u] = unit * V;
         if (left <= std::int64_t{u + 1} * lanes) continue;
         unit += step;
@@ -287,8 +300,8 @@ __global__ void __launch_bounds__(reduction_threads) channel_lines(Op op, Channe
       for (int u = 0; u < batch; ++u) {
 #pragma unroll
         for (int v = 0; v < V; ++v) {
-          x[u * V + v] = widen(a[u].at[v]);
-          if constexpr (Op::operands == 2) other[u * V + v] = widen(b[u].at[v]);
+          x[u * V + v] = operands.first(packs[u], v);
+          if constexpr (Op::operands == 2) other[u * V + v] = widen(packs[u].b.at[v]);
         }
         if constexpr (Op::has_weight) {
           W terms[V];
@@ -357,11 +370,11 @@ __global__ void __launch_bounds__(reduction_threads)
     W taken = 0;
     std::int64_t row = begin;
     for (std::int64_t left = end - begin; left > 0; left -= std::int64_t{batch} * plan.groups) {
-      Pack<T, V> a[batch], b[batch];
+      typename ChannelOperands<Op>::template Packs<V> packs[batch];
       std::int64_t rows[batch];
 #pragma unroll
       for (int u = 0; u < batch; ++u) {
-        operands.template read<V>(row * plan.at.count + first, a[u], b[u]);
+        operands.template read<V>(row * plan.at.count + first, packs[u]);
         rows[u] = row;
         if (left > std::int64_t{u + 1} * plan.groups) row += plan.groups;
       }
@@ -372,8 +385,8 @@ __global__ void __launch_bounds__(reduction_threads)
         W x[batch], other[batch] = {};
 #pragma unroll
         for (int u = 0; u < batch; ++u) {
-          x[u] = widen(a[u].at[v]);
-          if constexpr (Op::operands == 2) other[u] = widen(b[u].at[v]);
+          x[u] = operands.first(packs[u], v);
+          if constexpr (Op::operands == 2) other[u] = widen(packs[u].b.at[v]);
           if constexpr (Op::by_row) other[u] = op.of_row(other[u], op.row(rows[u]));
         }
         op.take(totals[v], step, base[v], x, other, count);

@@ -141,11 +141,12 @@ struct GradientCoefficients {
   W mean, factor, slope, offset;
 };
 
-template <class T>
+template <class T, bool after_relu>
 struct GradientSums : AddsUp<T> {
   using W = Wide<T>;
   using Base = W;
   static constexpr int operands = 2;
+  static constexpr bool relu_grad = after_relu;
   const W *scale, *mean, *inverse_std;
   W *dscale, *dbias;
   GradientCoefficients<W>* made;
@@ -167,47 +168,54 @@ struct GradientSums : AddsUp<T> {
   }
 };
 
-template <class T>
+/// a: dy; b: x; y: dx.
+template <class T, bool after_relu>
 struct Gradient {
   using Element = T;
+  using Operands = ChannelOperands<GradientSums<T, after_relu>>;
   static constexpr Traversal traversal = Traversal::any;
   using Params = GradientCoefficients<Wide<T>>;
   template <int V>
-  struct Packs {
-    Pack<T, V> dy, x;
-  };
+  using Packs = typename Operands::template Packs<V>;
 
-  const T *dy, *x;
+  Operands operands;
   T* y;
   const Params* made;
 
   __device__ Params params(std::int64_t c) const { return made[c]; }
   template <int V>
   __device__ Packs<V> read(std::int64_t at, std::int64_t) const {
-    return {pack_at<V>(dy + at), pack_at<V>(x + at)};
+    Packs<V> packs;
+    operands.template read<V>(at, packs);
+    return packs;
   }
   template <int V>
   __device__ Wide<T> value(const Params& by, const Packs<V>& packs, int v, std::int64_t) const {
-    return by.factor * widen(packs.dy.at[v]) + (by.slope * (widen(packs.x.at[v]) - by.mean) + by.offset);
+    return by.factor * Operands::first(packs, v) + (by.slope * (widen(packs.b.at[v]) - by.mean) + by.offset);
   }
 };
 
-/// With x' = (x - mean) inverse_std: dbias = sum(dy), dscale = sum(dy x'), dx = scale inverse_std / n (n dy - dbias - x' dscale).
-template <class T>
-void batch_norm_train_grad(const sdk::Call& call) {
-  using Op = GradientSums<T>;
+template <class T, bool after_relu>
+void gradient(const sdk::Call& call) {
+  using Op = GradientSums<T, after_relu>;
   using W = Wide<T>;
   const Channels at = channels_of(call, 1);
-  const T* const dy = call.input<T>(0);
-  const T* const x = call.input<T>(1);
+  const ChannelOperands<Op> operands{call.input<T>(0), call.input<T>(1), after_relu ? call.input<T>(5) : nullptr};
   T* const dx = call.output<T>(0);
   auto* const made = static_cast<GradientCoefficients<W>*>(call.scratch);
   auto* const partials =
       reinterpret_cast<typename Op::Partial*>(static_cast<std::byte*>(call.scratch) + buffer_bytes<GradientCoefficients<W>>(at.count));
   const Op op{
       {}, call.input<W>(2), call.input<W>(3), call.input<W>(4), call.output<W>(1), call.output<W>(2), made, static_cast<W>(at.of_each())};
-  reduce_and_pass(stream_of(call), op, {dy, x}, at, channel_width<T>(dy, x), partials, Gradient<T>{dy, x, dx, made},
-                  channel_width<T>(dy, x, dx));
+  const Gradient<T, after_relu> pass{operands, dx, made};
+  reduce_and_pass(stream_of(call), op, operands, at, channel_width<T>(operands.a, operands.b, operands.y), partials, pass,
+                  channel_width<T>(operands.a, operands.b, operands.y, dx));
+}
+
+/// With x' = (x - mean) inverse_std: dbias = sum(dy), dscale = sum(dy x'), dx = scale inverse_std / n (n dy - dbias - x' dscale).
+template <class T>
+void batch_norm_train_grad(const sdk::Call& call) {
+  call.has_input(5) ? gradient<T, true>(call) : gradient<T, false>(call);
 }
 
 template <class T>
@@ -239,7 +247,7 @@ constexpr sdk::Traits train_traits{.in_place = true,
                                    .channels_last_when = images_last,
                                    .scratch = train_scratch};
 constexpr sdk::Traits grad_traits{
-    .channels_last = {.inputs = 0b11, .outputs = 0b1}, .channels_last_when = images_last, .scratch = grad_scratch};
+    .relu_grad = true, .channels_last = {.inputs = 0b11, .outputs = 0b1}, .channels_last_when = images_last, .scratch = grad_scratch};
 
 }  // namespace
 TENON_KERNEL_WITH(batch_norm, given_traits, sdk::Half, sdk::BFloat16, float, double)

@@ -308,6 +308,39 @@ void nan_stays_in_its_channel(CaseContext& context, tenon_dtype dtype) {
   }
 }
 
+/// The gradient after that of a relu is the same whether the two are one kernel or not, and a NaN of the relu's result stays one.
+void after_relu_grad(CaseContext& context, tenon_dtype dtype) {
+  const tenon_attributes_none none{sizeof none, 0};
+  for (const Place& at : std::vector<Place>{{{200, 24}, 1}, {{2100, 8}, 1}, {{3, 5, 7}, 1}, {{2, 16, 4, 6}, 1}, {{1, 2, 90, 100}, 1}}) {
+    const Variant variant = train_grad(at.shape, at.axis);
+    for (const bool has_nan : {false, true}) {
+      const auto values = [&](std::int64_t count, std::int64_t step) {
+        std::vector<double> list;
+        for (std::int64_t i = 0; i < count; ++i) list.push_back(static_cast<double>(i * step % 41 - 20) / 16);
+        return list;
+      };
+      const std::int64_t count = count_of(at.shape), channels = channels_of(at.shape, at.axis);
+      std::vector<double> of_relu = values(count, 7);
+      if (has_nan) of_relu[static_cast<std::size_t>(count / 2)] = std::nan("");
+      Net net;
+      const std::uint32_t dy = net.input(Array(dtype, at.shape, values(count, 3))), y = net.input(Array(dtype, at.shape, of_relu)),
+                          x = net.input(Array(dtype, at.shape, values(count, 11))), between = net.internal(dtype, at.shape);
+      std::vector<std::uint32_t> operands{between, x}, results{net.output(dtype, at.shape)};
+      for (const std::int64_t step : {5, 13}) operands.push_back(net.input(numbers(dtype, values(channels, step))));
+      operands.push_back(net.input(numbers(dtype, std::vector<double>(static_cast<std::size_t>(channels), 0.5))));
+      for (int i = 0; i < 2; ++i) results.push_back(net.output(resolved(dtype_of_sums, dtype), {channels}));
+      net.node(TENON_OP_ReluGrad, line_of(TENON_OP_ReluGrad).version, &none, {dy, y}, {between});
+      net.node(TENON_OP_BatchNormTrainGrad, line_of(TENON_OP_BatchNormTrainGrad).version, variant.attributes.data(), operands, results);
+      const auto apart = context.run(net, {.fusion = TENON_FUSION_OFF});
+      const auto together = context.run(net, {.fusion = TENON_FUSION_FULL});
+      for (std::size_t i = 0; i < 3; ++i) {
+        const std::string wrong = compare(apart[i], together[i], few(dtype));
+        if (!wrong.empty()) throw Failure(fmt::format("output {}: {}, expected the result of separate kernels", i, wrong));
+      }
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<OpCase> cases_batch_norm() {
@@ -379,7 +412,8 @@ std::vector<OpCase> cases_batch_norm() {
                      0.24645191365617525, 0.09673200768992306},
                     {0.5477217359231784, -2.846517992415692},
                     {1.5, 0.5}},
-                   floats}}},
+                   floats}},
+       .extras = {{"after_relu_grad", after_relu_grad}}},
   };
 }
 
