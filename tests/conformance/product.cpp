@@ -38,7 +38,7 @@ struct Epilogue {
 };
 
 /// The layer as one graph.
-Net net_of_layer(const Layer& layer, tenon_dtype dtype, const Array& a, const Array& b, const Epilogue& epilogue) {
+Net net_of_layer(const Layer& layer, tenon_dtype dtype, const Array& a, const Array& b, const Array& c, const Epilogue& epilogue) {
   const tenon_attributes_none none{sizeof none, 0};
   Net net;
   const std::uint32_t in_a = net.input(a), in_b = net.input(b, {}, TENON_VALUE_PARAMETER);
@@ -47,7 +47,7 @@ Net net_of_layer(const Layer& layer, tenon_dtype dtype, const Array& a, const Ar
   const bool activates = epilogue.activation.op != TENON_OP_NONE;
   const OpLine& product = line_of(layer.op);
   std::vector<std::uint32_t> operands{in_a, in_b};
-  if (layer.op == TENON_OP_Gemm) operands.push_back(TENON_NO_INDEX);
+  if (layer.op == TENON_OP_Gemm) operands.push_back(layer.adds ? net.input(c) : TENON_NO_INDEX);
   const std::uint32_t first = next(epilogue.bias == nullptr && epilogue.residual == nullptr && !activates);
   net.node(product.op, product.version, layer.attributes.data(), operands, {first});
   for (const Array* const addend : {epilogue.bias, epilogue.residual}) {
@@ -79,7 +79,7 @@ void check_fused_epilogue(CaseContext& context, tenon_dtype dtype, const Layer& 
   for (const int addends : {0, 1, 2, 3}) {
     for (const Activation& activation : activations()) {
       const Epilogue epilogue{(addends & 1) != 0 ? &bias : nullptr, (addends & 2) != 0 ? &residual : nullptr, activation};
-      const Net net = net_of_layer(layer, dtype, a, b, epilogue);
+      const Net net = net_of_layer(layer, dtype, a, b, residual, epilogue);
       const auto apart = context.run(net, {.fusion = TENON_FUSION_OFF});
       const auto together = context.run(net, {.fusion = TENON_FUSION_FULL});
       // The activations are no steeper than 1.2; theirs and the addends' own errors are within 8 epsilon.

@@ -10,12 +10,13 @@ namespace tenon::conformance {
 /// blocks, which brings the first k down to about its root.
 Bound product_bound(std::int64_t k, tenon_dtype dtype);
 
-/// A product whose result takes a bias, a residual and an activation.
+/// A product whose result takes a bias, a residual and an activation. `adds`: c of a Gemm is a matrix.
 struct Layer {
   tenon_op op;
   AttributeBytes attributes;
   Dims a, b, y;
   std::int64_t k;
+  bool adds = false;
 };
 /// Checks that product, bias, residual and activation give the same results with and without fusion.
 void check_fused_epilogue(CaseContext& context, tenon_dtype dtype, const Layer& layer);

@@ -7,6 +7,7 @@
 
 #include <cmath>
 
+#include "elementwise/epilogue.cuh"
 #include "kernel/operands.h"
 #include "kernel/pack.cuh"
 #include "norm/channels.cuh"
@@ -27,6 +28,7 @@ struct LineNormGrad {
   std::int64_t n;
   const T *dy, *x, *scale, *mean, *inverse;  ///< mean: NULL if not centred
   T *dx, *dscale, *dbias;
+  ElementEpilogue<T> epilogue = {};  ///< of dx
 };
 
 // ---------------------------------------------------------------- lines in registers
@@ -150,9 +152,13 @@ __global__ void __launch_bounds__(reduction_threads)
     if (!exists) continue;
 #pragma unroll
     for (int e = 0; e < E; e += Part::width) {
-      W dx[Part::width];
+      W dx[Part::width], addend[Part::width] = {};
+      if (p.epilogue.residual != nullptr) part.read_at(p.epilogue.residual + start, e, addend);
 #pragma unroll
-      for (int v = 0; v < Part::width; ++v) dx[v] = inverse * (g[e + v] - shift - normal[e + v] * slope);
+      for (int v = 0; v < Part::width; ++v) {
+        dx[v] = inverse * (g[e + v] - shift - normal[e + v] * slope);
+        dx[v] = p.epilogue(dx[v], narrow<T>(addend[v]), start + part.index(e + v));
+      }
       part.write_at(p.dx + start, e, dx);
     }
   }
@@ -305,7 +311,7 @@ struct LongLineGradients {
   using Params = LineCoefficients<Wide<T>>;
   template <int V>
   struct Packs {
-    Pack<T, V> dy, x, scale;
+    Pack<T, V> dy, x, scale, residual;
   };
 
   LineNormGrad<T> p;
@@ -315,15 +321,16 @@ struct LongLineGradients {
   __device__ Params params(std::int64_t line) const { return made[line]; }
   template <int V>
   __device__ Packs<V> read(std::int64_t at, std::int64_t place) const {
-    Packs<V> packs{pack_at<V>(p.dy + at), pack_at<V>(p.x + at), {}};
+    Packs<V> packs{pack_at<V>(p.dy + at), pack_at<V>(p.x + at), {}, p.epilogue.template read<V>(at)};
     if (p.scale != nullptr) packs.scale = pack_at<V>(p.scale + place);
     return packs;
   }
   template <int V>
-  __device__ Wide<T> value(const Params& by, const Packs<V>& packs, int v, std::int64_t) const {
+  __device__ Wide<T> value(const Params& by, const Packs<V>& packs, int v, std::int64_t at) const {
     Wide<T> g = widen(packs.dy.at[v]);
     if (p.scale != nullptr) g *= widen(packs.scale.at[v]);
-    return by.inverse * (g - by.shift - (widen(packs.x.at[v]) - by.mean) * by.inverse * by.slope);
+    const Wide<T> dx = by.inverse * (g - by.shift - (widen(packs.x.at[v]) - by.mean) * by.inverse * by.slope);
+    return p.epilogue(dx, packs.residual.at[v], at + v);
   }
 };
 
@@ -399,7 +406,7 @@ void line_gradients(const sdk::Call& call, const LineNormGrad<T>& p, std::int64_
     if (needs_columns && blocks > 0) last = last_block(stream, 1, p.n, blocks, reduction_threads);
     launch(stream, {blocks, reduction_threads},
            elements == 4 ? gradients_in_registers<T, centred, 4> : gradients_in_registers<T, centred, 16>, p, lines, plan.lanes,
-           packs_along<T>(p.n, elements, p.dy, p.x, p.dx, p.scale), partials, last);
+           packs_along<T>(p.n, elements, p.dy, p.x, p.dx, p.scale, p.epilogue.residual), partials, last);
     if (needs_columns && last.counters == nullptr) combine_channel_splits(stream, columns, partials, p.n, blocks);
     return;
   }
@@ -408,7 +415,7 @@ void line_gradients(const sdk::Call& call, const LineNormGrad<T>& p, std::int64_
   auto* const made = static_cast<LineCoefficients<W>*>(call.scratch);
   auto* const partials = reinterpret_cast<TwoSums<W>*>(static_cast<std::byte*>(call.scratch) + buffer_bytes<LineCoefficients<W>>(lines));
   reduce_and_pass(stream, Op{{}, p, made}, {p.dy, p.x}, at, channel_width<T>(p.dy, p.x, p.scale), partials,
-                  LongLineGradients<T>{p, p.dx, made}, width_along<T>(p.n, p.dy, p.x, p.dx, p.scale));
+                  LongLineGradients<T>{p, p.dx, made}, width_along<T>(p.n, p.dy, p.x, p.dx, p.scale, p.epilogue.residual));
   if (needs_columns) reduce_channels(stream, columns, {p.dy, p.x}, down, channel_width<T>(p.dy, p.x), partials);
 }
 
@@ -438,6 +445,6 @@ inline std::size_t line_norm_grad_scratch(const sdk::Call& call) {
   return dispatch_floating(call.inputs[1].dtype, [&]<class T>() { return scratch_of_gradients<T>(lines.count, lines.inner); });
 }
 inline constexpr sdk::Traits line_norm_traits{.in_place = true, .scratch = line_norm_scratch};
-inline constexpr sdk::Traits line_norm_grad_traits{.scratch = line_norm_grad_scratch};
+inline constexpr sdk::Traits line_norm_grad_traits{.epilogue = true, .residual = true, .scratch = line_norm_grad_scratch};
 
 }  // namespace tenon::cuda

@@ -83,10 +83,28 @@ void gemm(const sdk::Call& call) {
       }
     }
   }
+  if (call.epilogue.residual == nullptr) return multiply(stream, product, workspace);
+  const void* const residual = call.epilogue.residual->data;
+  if (product.c == nullptr) {
+    product.c = residual;
+    product.beta = 1;
+    return multiply(stream, product, workspace);
+  }
+  product.activation = {};
   multiply(stream, product, workspace);
+  const std::int64_t n = views[1].columns;
+  apply_epilogue(stream, {.dtype = product.dtype,
+                          .rows = views[0].rows,
+                          .n = n,
+                          .y = product.y,
+                          .c = residual,
+                          .c_row = n,
+                          .c_column = 1,
+                          .beta = 1,
+                          .activation = call.epilogue.activation});
 }
 
-constexpr sdk::Traits traits{.strided = true, .epilogue = true, .scratch = scratch};
+constexpr sdk::Traits traits{.strided = true, .epilogue = true, .residual = true, .scratch = scratch};
 
 }  // namespace
 

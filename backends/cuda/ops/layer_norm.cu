@@ -25,7 +25,7 @@ void layer_norm_grad(const sdk::Call& call) {
   const Channels lines = lines_of(call, 1);
   line_gradients<T, true>(call,
                           {lines.inner, call.input<T>(0), call.input<T>(1), input_or_null<T>(call, 2), call.input<T>(3), call.input<T>(4),
-                           call.output<T>(0), output_or_null<T>(call, 1), output_or_null<T>(call, 2)},
+                           call.output<T>(0), output_or_null<T>(call, 1), output_or_null<T>(call, 2), element_epilogue<T>(call)},
                           lines.count);
 }
 

@@ -25,7 +25,7 @@ void rms_norm_grad(const sdk::Call& call) {
   const Channels lines = lines_of(call, 1);
   line_gradients<T, false>(call,
                            {lines.inner, call.input<T>(0), call.input<T>(1), input_or_null<T>(call, 2), nullptr, call.input<T>(3),
-                            call.output<T>(0), output_or_null<T>(call, 1), nullptr},
+                            call.output<T>(0), output_or_null<T>(call, 1), nullptr, element_epilogue<T>(call)},
                            lines.count);
 }
 

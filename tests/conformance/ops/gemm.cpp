@@ -47,6 +47,7 @@ constexpr Tolerance bound{
 
 void fused(CaseContext& context, tenon_dtype dtype) {
   check_fused_epilogue(context, dtype, {TENON_OP_Gemm, attributes_of(false, true, 1, 1), {13, 31}, {17, 31}, {13, 17}, 31});
+  check_fused_epilogue(context, dtype, {TENON_OP_Gemm, attributes_of(false, true, 1, 1), {13, 31}, {17, 31}, {13, 17}, 31, true});
 }
 
 }  // namespace

@@ -129,6 +129,36 @@ void large_mean(CaseContext& context, tenon_dtype dtype) {
   }
 }
 
+/// The gradient of x with that of a residual connection added, by one kernel or two; the lines are as long as in `places`.
+void gradient_with_residual(CaseContext& context, tenon_dtype dtype) {
+  const tenon_attributes_none none{sizeof none, 0};
+  for (const Dims& shape : std::vector<Dims>{{8, 10}, {5, 1}, {40, 64}, {3, 37}, {2, 1000}, {2, 8200}}) {
+    const Variant variant = backward(shape, 1);
+    std::int64_t step = 1;
+    const auto values = [&](const Dims& of) {
+      Array array(dtype, of);
+      step += 2;
+      for (std::int64_t i = 0; i < array.count(); ++i) array.set(i, static_cast<double>(i * step % 41 - 20) / 16);
+      return array;
+    };
+    Net net;
+    std::vector<std::uint32_t> operands, results{net.internal(dtype, shape)};
+    for (const OperandSpec& input : variant.inputs) operands.push_back(net.input(values(input.shape)));
+    for (int i = 0; i < 2; ++i) results.push_back(net.output(dtype, {shape[1]}));
+    const std::uint32_t residual = net.input(values(shape)), sum = net.output(dtype, shape);
+    net.node(TENON_OP_LayerNormalizationGrad, line_of(TENON_OP_LayerNormalizationGrad).version, variant.attributes.data(), operands,
+             results);
+    net.node(TENON_OP_Add, line_of(TENON_OP_Add).version, &none, {results[0], residual}, {sum});
+    const auto apart = context.run(net, {.fusion = TENON_FUSION_OFF});
+    const auto together = context.run(net, {.fusion = TENON_FUSION_FULL});
+    for (std::size_t i = 0; i < 3; ++i) {
+      const std::string wrong = compare(apart[i], together[i], {2 * epsilon(dtype), 8 * epsilon(dtype)});  // |dx| is 4 or so at most
+      if (!wrong.empty())
+        throw Failure(fmt::format("lines of {}, output {}: {}, expected the result of separate kernels", shape[1], i, wrong));
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<OpCase> cases_layer_norm() {
@@ -167,7 +197,8 @@ std::vector<OpCase> cases_layer_norm() {
                      -0.2603594473365438, 0.24799249693312997},
                     {-0.14091754620522712, -1.093910495727812, 1.9906928805313997, -0.8866500524735843, -1.8638526242917224,
                      -1.2896367963895516},
-                    {1.5, 0, 0, 1.75, -1.25, 0}}}}},
+                    {1.5, 0, 0, 1.75, -1.25, 0}}}},
+       .extras = {{"gradient_with_residual", gradient_with_residual}}},
   };
 }
 
