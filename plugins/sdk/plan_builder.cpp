@@ -232,9 +232,10 @@ bool takes_bias(const Node& node, const Value& result) {
   return (images.outputs & 1) == 0 || !is_image(result) || node.channels_last;
 }
 
-/// The only reader of a value, and the conversions around it if the value has 16 bits and the reader computes in f32.
+/// The only reader of a value, the view of all its elements that it reads, or the value itself, and the conversions around the reader if
+/// the value has 16 bits and the reader computes in f32.
 struct Follower {
-  std::uint32_t node = none, widening = none, narrowing = none;
+  std::uint32_t node = none, read = none, widening = none, narrowing = none;
 };
 
 /// The activation that an op is.
@@ -253,7 +254,8 @@ Activation activation_of(const Node& node) {
 }
 
 /// Fuses product, bias, residual and activation into one call. Of several results the first is continued. A 16-bit kernel computes its
-/// epilogue before it rounds, so that the conversions around the fused ops are dropped.
+/// epilogue before it rounds, so that the conversions around the fused ops are dropped. A result of another shape than the product's, whose
+/// elements it has in order, becomes a view of it.
 void fuse_epilogues(GraphModel& graph) {
   const auto readers = readers_by_root(graph);
   const auto made_by = producers(graph);
@@ -261,35 +263,51 @@ void fuse_epilogues(GraphModel& graph) {
   for (const tenon_donation& d : graph.donations) donated[d.output] = true;
 
   const auto result_of = [&](std::uint32_t n) { return graph.nodes[n].outputs[0]; };
-  // The only reader of an internal value that is not a view, if its result does not overwrite a donated input.
-  const auto only_reader = [&](std::uint32_t v) -> std::uint32_t {
-    if (graph.values[v].kind != TENON_VALUE_INTERNAL || readers[v].size() != 1) return none;
+  // The only reader of an internal value, if its result does not overwrite a donated input, and what it reads: none if that is no view of
+  // all elements in order.
+  const auto only_reader = [&](std::uint32_t v) -> std::pair<std::uint32_t, std::uint32_t> {
+    if (graph.values[v].kind != TENON_VALUE_INTERNAL || readers[v].size() != 1) return {none, none};
     const std::uint32_t n = readers[v][0];
-    if (absorbed[n]) return none;  // by the product that makes its other operand
+    if (absorbed[n]) return {none, none};  // by the product that makes its other operand
     const Node& reader = graph.nodes[n];
-    // It must read the value itself, not a view of it.
-    if (std::find(reader.inputs.begin(), reader.inputs.end(), v) == reader.inputs.end()) return none;
-    if (reader.outputs.size() != 1 || reader.outputs[0] == none || donated[reader.outputs[0]]) return none;
-    return n;
+    const std::uint32_t root = graph.values[v].root;
+    const auto read = std::find_if(reader.inputs.begin(), reader.inputs.end(), [&](std::uint32_t x) {
+      return x != none && graph.values[x].root == root && graph.values[x].dense && graph.values[x].count == graph.values[v].count;
+    });
+    if (read == reader.inputs.end()) return {none, none};
+    if (reader.outputs.size() != 1 || reader.outputs[0] == none || donated[reader.outputs[0]]) return {none, none};
+    return {n, *read};
   };
   const auto is_widening = [&](std::uint32_t n) {
     const Node& node = graph.nodes[n];
     return node.is(TENON_OP_Cast) && is_half(graph.values[node.inputs[0]].dtype) && graph.values[node.outputs[0]].dtype == TENON_DTYPE_F32;
   };
   const auto follower = [&](std::uint32_t v) -> Follower {
-    const std::uint32_t n = only_reader(v);
+    const auto [n, read] = only_reader(v);
     if (n == none) return {};
-    if (same_layout(graph.values[v], graph.values[result_of(n)])) return {n, none, none};
+    if (same_layout(graph.values[read], graph.values[result_of(n)])) return {n, read, none, none};
     if (!is_widening(n)) return {};
-    const std::uint32_t wide = only_reader(result_of(n));
+    const std::uint32_t wide = only_reader(result_of(n)).first;
     if (wide == none || !same_layout(graph.values[result_of(n)], graph.values[result_of(wide)])) return {};
-    const std::uint32_t narrowing = only_reader(result_of(wide));
+    const std::uint32_t narrowing = only_reader(result_of(wide)).first;
     if (narrowing == none || !graph.nodes[narrowing].is(TENON_OP_Cast)) return {};
-    if (!same_layout(graph.values[v], graph.values[result_of(narrowing)])) return {};
-    return {wide, n, narrowing};
+    if (!same_layout(graph.values[read], graph.values[result_of(narrowing)])) return {};
+    return {wide, read, n, narrowing};
+  };
+  const auto result_after = [&](const Follower& next) { return result_of(next.narrowing == none ? next.node : next.narrowing); };
+  const auto fits = [&](const Node& into, const Follower& next) {
+    const Value& result = graph.values[result_after(next)];
+    return result.kind == TENON_VALUE_INTERNAL || same_layout(graph.values[into.outputs[0]], result);
   };
   const auto absorb = [&](Node& into, const Follower& next) {
-    into.outputs[0] = result_of(next.narrowing == none ? next.node : next.narrowing);
+    const std::uint32_t result = result_after(next);
+    if (same_layout(graph.values[into.outputs[0]], graph.values[result])) {
+      into.outputs[0] = result;
+    } else {
+      for (Value& value : graph.values) {  // its views, and itself
+        if (value.root == result) value.root = into.outputs[0];
+      }
+    }
     ++into.fused_count;
     absorbed[next.node] = true;
     for (const std::uint32_t cast : {next.widening, next.narrowing}) {
@@ -305,33 +323,42 @@ void fuse_epilogues(GraphModel& graph) {
     const Value result = graph.values[product.outputs[0]];
     if (result.rank == 0) continue;
     Follower next = follower(product.outputs[0]);
-    while (next.node != none && graph.nodes[next.node].is(TENON_OP_Add)) {
+    while (next.node != none && graph.nodes[next.node].is(TENON_OP_Add) && fits(product, next)) {
       const Node& add = graph.nodes[next.node];
-      const std::uint32_t own = next.widening == none ? product.outputs[0] : result_of(next.widening);
+      const std::uint32_t own = next.widening == none ? next.read : result_of(next.widening);
       const std::uint32_t other = add.inputs[add.inputs[0] == own ? 1 : 0];
       std::uint32_t from = other;  // the value that the kernel reads: before the conversion
       if (next.widening != none) {
         if (made_by[other] == none || !is_widening(made_by[other])) break;
         from = graph.nodes[made_by[other]].inputs[0];
       }
-      const Value& addend = graph.values[from];
+      const Value addend = graph.values[from], read = graph.values[next.read];
       // The producer of the addend may be listed after the product: the order is set later, and the addend cannot depend on a result that
       // only this sum reads. It can depend on another result of the product.
       const std::uint32_t maker = made_by[addend.root];
       if (product.outputs.size() > 1 && maker != none && maker >= n) break;
-      if (product.bias == none && takes_bias(product, result) && is_bias(addend, result)) {
+      if (product.bias == none && takes_bias(product, result) && is_bias(addend, result) && is_bias(addend, read)) {
         product.bias = from;
-      } else if (product.residual == none && product.row->kernel->traits.residual && same_layout(addend, result)) {
+      } else if (product.residual == none && product.row->kernel->traits.residual && same_layout(addend, read)) {
         product.residual = from;
+        if (!same_layout(addend, result)) {
+          Value view = result;
+          view.kind = TENON_VALUE_INTERNAL;
+          view.binding = none;
+          view.root = addend.root;
+          product.residual = static_cast<std::uint32_t>(graph.values.size());
+          graph.values.push_back(view);
+        }
       } else {
         break;
       }
       const bool is_free = graph.values[other].kind == TENON_VALUE_INTERNAL && !donated[other] && readers[other].size() == 1;
       if (from != other && is_free) absorbed[made_by[other]] = true;
+      const std::uint32_t sum = result_after(next);
       absorb(product, next);
-      next = follower(product.outputs[0]);
+      next = follower(sum);
     }
-    if (next.node == none) continue;
+    if (next.node == none || !fits(product, next)) continue;
     const Activation activation = activation_of(graph.nodes[next.node]);
     const std::uint32_t known = result.dtype == TENON_DTYPE_F64 ? basic_activations : product.row->kernel->traits.activations;
     if ((known & activation_bit(activation.kind)) == 0) continue;
@@ -429,6 +456,18 @@ void order_for_donations(GraphModel& graph, const KernelRow* rows) {
   }
 }
 
+/// The view that a Transpose makes a copy of.
+std::uint32_t transposed_view(GraphModel& graph, const Node& transpose) {
+  Value view = graph.values[transpose.outputs[0]];
+  view_strides(graph, transpose, view);
+  view.update_dense();
+  view.kind = TENON_VALUE_INTERNAL;
+  view.binding = none;
+  view.root = graph.values[transpose.inputs[0]].root;
+  graph.values.push_back(view);
+  return static_cast<std::uint32_t>(graph.values.size() - 1);
+}
+
 /// Makes one node of several copies. A copy waits until its result is read, or what it reads is overwritten; those that wait then are one
 /// node, with later ones that are the only readers of a value computed before: no value is kept longer than its copy would be.
 void merge_copies(GraphModel& graph, const KernelRow& batched) {
@@ -440,8 +479,8 @@ void merge_copies(GraphModel& graph, const KernelRow& batched) {
   std::vector<bool> done(graph.nodes.size(), false), waits(graph.nodes.size(), false), is_copy(graph.nodes.size(), false);
   for (std::uint32_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
-    is_copy[n] = node.is(TENON_OP_Reshape) && node.inputs.size() == 1 && node.group == nullptr && node.bias == none &&
-                 node.residual == none && node.packed.empty() && size_of(graph.values[node.inputs[0]].dtype) > 0;
+    is_copy[n] = (node.is(TENON_OP_Reshape) || node.is(TENON_OP_Transpose)) && node.inputs.size() == 1 && node.group == nullptr &&
+                 node.bias == none && node.residual == none && node.packed.empty() && size_of(graph.values[node.inputs[0]].dtype) > 0;
   }
   const auto source_of = [&](std::uint32_t n) { return graph.values[graph.nodes[n].inputs[0]].root; };
   std::vector<Node> result;
@@ -454,13 +493,17 @@ void merge_copies(GraphModel& graph, const KernelRow& batched) {
       if (readers[from].size() == 1 && maker != none && done[maker] && overwritten[graph.nodes[next].outputs[0]] == none)
         waiting.push_back(next);
     }
-    Node all = graph.nodes[waiting[0]];
     for (const std::uint32_t n : waiting) {
       done[n] = true;
-      if (n == waiting[0]) continue;
-      all.inputs.push_back(graph.nodes[n].inputs[0]);
-      all.outputs.push_back(graph.nodes[n].outputs[0]);
-      all.fused_count += graph.nodes[n].fused_count;
+      if (waiting.size() > 1 && graph.nodes[n].is(TENON_OP_Transpose)) graph.nodes[n].inputs[0] = transposed_view(graph, graph.nodes[n]);
+    }
+    Node all = graph.nodes[waiting[0]];
+    for (std::size_t i = 1; i < waiting.size(); ++i) {
+      const Node& other = graph.nodes[waiting[i]];
+      all.inputs.push_back(other.inputs[0]);
+      all.outputs.push_back(other.outputs[0]);
+      all.fused_count += other.fused_count;
+      all.op = TENON_OP_Reshape;
       all.row = &batched;
       all.function = batched.kernel->functions[TENON_DTYPE_NONE];
     }

@@ -32,36 +32,45 @@ std::vector<Activation> activations() {
   return list;
 }
 
+/// `reshapes`: residual and activation come after a reshape of the product, and before one back.
 struct Epilogue {
-  const Array *bias, *residual;  ///< added in this order; NULL: none
+  bool bias, residual, reshapes;
   Activation activation;
 };
 
 /// The layer as one graph.
-Net net_of_layer(const Layer& layer, tenon_dtype dtype, const Array& a, const Array& b, const Array& c, const Epilogue& epilogue) {
+Net net_of_layer(const Layer& layer, tenon_dtype dtype, const Array& a, const Array& b, const Array& bias, const Array& residual,
+                 const Epilogue& epilogue) {
   const tenon_attributes_none none{sizeof none, 0};
   Net net;
   const std::uint32_t in_a = net.input(a), in_b = net.input(b, {}, TENON_VALUE_PARAMETER);
   std::uint32_t value = 0;
-  const auto next = [&](bool last) { return value = last ? net.output(dtype, layer.y) : net.internal(dtype, layer.y); };
-  const bool activates = epilogue.activation.op != TENON_OP_NONE;
+  Dims shape = layer.y;
+  const auto next = [&](bool last) { return value = last ? net.output(dtype, shape) : net.internal(dtype, shape); };
+  const bool activates = epilogue.activation.op != TENON_OP_NONE, reshapes = epilogue.reshapes;
   const OpLine& product = line_of(layer.op);
   std::vector<std::uint32_t> operands{in_a, in_b};
-  if (layer.op == TENON_OP_Gemm) operands.push_back(layer.adds ? net.input(c) : TENON_NO_INDEX);
-  const std::uint32_t first = next(epilogue.bias == nullptr && epilogue.residual == nullptr && !activates);
+  if (layer.op == TENON_OP_Gemm) operands.push_back(layer.adds ? net.input(residual) : TENON_NO_INDEX);
+  const std::uint32_t first = next(!epilogue.bias && !epilogue.residual && !activates && !reshapes);
   net.node(product.op, product.version, layer.attributes.data(), operands, {first});
-  for (const Array* const addend : {epilogue.bias, epilogue.residual}) {
-    if (addend == nullptr) continue;
-    const bool is_bias = addend == epilogue.bias;
-    const std::uint32_t before = value, with = net.input(*addend, {}, is_bias ? TENON_VALUE_PARAMETER : TENON_VALUE_INPUT);
-    const std::uint32_t after = next(!activates && (!is_bias || epilogue.residual == nullptr));
-    net.node(TENON_OP_Add, line_of(TENON_OP_Add).version, &none, {before, with}, {after});
+  const auto apply = [&](tenon_op op, const void* attributes, std::vector<std::uint32_t> others, bool last) {
+    others.insert(others.begin(), value);
+    net.node(op, line_of(op).version, attributes, others, {next(last)});
+  };
+  const auto reshape = [&](const Dims& to, bool last) {
+    shape = to;
+    apply(TENON_OP_Reshape, &none, {}, last);
+  };
+  if (epilogue.bias)
+    apply(TENON_OP_Add, &none, {net.input(bias, {}, TENON_VALUE_PARAMETER)}, !epilogue.residual && !activates && !reshapes);
+  if (reshapes) reshape({count_of(layer.y)}, false);
+  if (epilogue.residual) {
+    Array addend(dtype, shape);
+    for (std::int64_t i = 0; i < addend.count(); ++i) addend.set(i, residual.at(i));
+    apply(TENON_OP_Add, &none, {net.input(addend)}, !activates && !reshapes);
   }
-  if (activates) {
-    const std::uint32_t before = value, after = next(true);
-    const Activation& activation = epilogue.activation;
-    net.node(activation.op, line_of(activation.op).version, activation.attributes.data(), {before}, {after});
-  }
+  if (activates) apply(epilogue.activation.op, epilogue.activation.attributes.data(), {}, !reshapes);
+  if (reshapes) reshape(layer.y, true);
   return net;
 }
 
@@ -76,20 +85,20 @@ void check_fused_epilogue(CaseContext& context, tenon_dtype dtype, const Layer& 
   Random random(seed_for(context.seed, fmt::format("fused epilogue {} {}", layer.op, dtype)));
   const Array a = numbers(dtype, layer.a, random), b = numbers(dtype, layer.b, random), bias = numbers(dtype, {layer.y.back()}, random),
               residual = numbers(dtype, layer.y, random);
-  for (const int addends : {0, 1, 2, 3}) {
+  for (const unsigned parts : {0, 1, 2, 3, 4, 5, 6, 7}) {
+    const bool with_bias = (parts & 1) != 0, with_residual = (parts & 2) != 0, reshapes = (parts & 4) != 0;
     for (const Activation& activation : activations()) {
-      const Epilogue epilogue{(addends & 1) != 0 ? &bias : nullptr, (addends & 2) != 0 ? &residual : nullptr, activation};
-      const Net net = net_of_layer(layer, dtype, a, b, residual, epilogue);
+      const Net net = net_of_layer(layer, dtype, a, b, bias, residual, {with_bias, with_residual, reshapes, activation});
       const auto apart = context.run(net, {.fusion = TENON_FUSION_OFF});
       const auto together = context.run(net, {.fusion = TENON_FUSION_FULL});
-      // The activations are no steeper than 1.2; theirs and the addends' own errors are within 8 epsilon.
+      // The activations are no steeper than 1.2; theirs and the addends' own error is within 8 epsilon.
       Bound bound = product_bound(layer.k, dtype).times(2.4);
       bound.absolute += 8 * epsilon(dtype);
       const std::string wrong = compare(apart[0], together[0], bound);
       if (!wrong.empty()) {
-        throw Failure(fmt::format("fused {} of a {}, b {}{}{}{}: {}, expected the result of separate kernels", line_of(layer.op).stem,
-                                  str(layer.a), str(layer.b), epilogue.bias != nullptr ? " + bias" : "",
-                                  epilogue.residual != nullptr ? " + residual" : "",
+        throw Failure(fmt::format("fused {} of a {}, b {}{}{}{}{}: {}, expected the result of separate kernels", line_of(layer.op).stem,
+                                  str(layer.a), str(layer.b), with_bias ? " + bias" : "", reshapes ? " + reshape" : "",
+                                  with_residual ? " + residual" : "",
                                   activation.op == TENON_OP_NONE ? "" : std::string(" + ") + line_of(activation.op).stem, wrong));
       }
     }

@@ -66,6 +66,19 @@ TEST_CASE("sdk: dense copies of several operands with strides are one kernel") {
   check(sum, 1, {{a, counting}, {b, Floats(6, 0.5f)}});
 }
 
+TEST_CASE("sdk: transpositions are copies, and are made with others") {
+  Net net;
+  const auto x = net.input({2, 3}), y = net.input({2, 3}), p = net.output({3, 2}), q = net.output({3, 2}), r = net.output({6});
+  net.node(TENON_OP_Transpose, {x}, {p}, axes({1, 0}));
+  net.node(TENON_OP_Reshape, {x}, {r});
+  net.node(TENON_OP_Transpose, {y}, {q}, axes({1, 0}));
+  check(net, 1, {{x, counting}, {y, Floats{0, 1, 2, 3, 4, 5}}});
+  Net one;
+  const auto a = one.input({2, 3}), b = one.output({3, 2});
+  one.node(TENON_OP_Transpose, {a}, {b}, axes({1, 0}));
+  check(one, 1, {{a, counting}});
+}
+
 TEST_CASE("sdk: the options disable batched copies") {
   Net net;
   const auto x = net.input({6}), y = net.output({2, 3}), z = net.output({3, 2});

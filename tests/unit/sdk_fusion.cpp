@@ -257,5 +257,21 @@ TEST_CASE("sdk: the gradient of a relu is part of the only kernel that reads it"
   }
 }
 
+TEST_CASE("sdk: an epilogue goes on after a reshape, if its result stays in the plan") {
+  Session session;
+  for (const bool stays : {true, false}) {
+    Layer layer;
+    layer.net.nodes.pop_back();
+    const std::uint32_t flat = layer.net.internal({8}), after = stays ? layer.net.internal({8}) : layer.net.output({8}),
+                        square = layer.net.internal({4, 2}), last = layer.net.output({4, 2});
+    layer.net.node(TENON_OP_Reshape, {layer.sum}, {flat});
+    layer.net.node(TENON_OP_Relu, {flat}, {after});
+    layer.net.node(TENON_OP_Reshape, {after}, {square});
+    layer.net.node(TENON_OP_Tanh, {square}, {last});
+    layer.net.node(TENON_OP_Neg, {layer.net.input({2, 4})}, {layer.y});
+    check(session, layer, stays ? 3 : 4);
+  }
+}
+
 }  // namespace
 }  // namespace tenon::sdk_test
