@@ -360,7 +360,8 @@ void fuse_epilogues(GraphModel& graph) {
     }
     if (next.node == none || !fits(product, next)) continue;
     const Activation activation = activation_of(graph.nodes[next.node]);
-    const std::uint32_t known = result.dtype == TENON_DTYPE_F64 ? basic_activations : product.row->kernel->traits.activations;
+    const std::uint32_t known =
+        product.row->kernel->traits.activations & (result.dtype == TENON_DTYPE_F64 ? basic_activations : all_activations);
     if ((known & activation_bit(activation.kind)) == 0) continue;
     product.activation = activation;
     absorb(product, next);

@@ -24,10 +24,12 @@ struct ElementEpilogue {
     return pack;
   }
   /// `at` is the index of the element.
-  __device__ Wide<T> operator()(Wide<T> x, T addend, std::int64_t at) const {
+  __device__ Wide<T> operator()(Wide<T> x, T addend, std::int64_t at) const { return activated(activation, sum(x, addend, at)); }
+  /// The same before the activation.
+  __device__ Wide<T> sum(Wide<T> x, T addend, std::int64_t at) const {
     if (bias != nullptr) x += widen(bias[at % n]);
     if (residual != nullptr) x += widen(addend);
-    return activated(activation, x);
+    return x;
   }
 };
 

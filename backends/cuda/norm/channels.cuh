@@ -258,11 +258,16 @@ __device__ void combine_in_last_block(const Op& op, const typename Op::Partial* 
   combine_channels(op, partials, plan.at.count, first, end, plan.splits, last.threads);
 }
 
+/// Blocks on a multiprocessor, whose loads in flight fill its share of the bandwidth.
+template <class Op>
+inline constexpr int resident_blocks = (Op::operands == 1 ? 4 : 3) - (sizeof(typename Op::Element) == 2 ? 1 : 0);
+
 /// `plan.lanes` threads per channel. A batch is loaded before any of it is used; past the end, its last pack is loaded again: unconditional
 /// loads overlap.
 template <class Op, class Pass, int V>
-__global__ void __launch_bounds__(reduction_threads) channel_lines(Op op, ChannelOperands<Op> operands, ChannelPlan plan,
-                                                                   typename Op::Partial* partials, LastBlock last, Pass pass, bool passes) {
+__global__ void __launch_bounds__(reduction_threads, resident_blocks<Op>)
+    channel_lines(Op op, ChannelOperands<Op> operands, ChannelPlan plan, typename Op::Partial* partials, LastBlock last, Pass pass,
+                  bool passes) {
   using T = typename Op::Element;
   using W = Wide<T>;
   const int lanes = plan.lanes, lane = static_cast<int>(threadIdx.x) % lanes;
@@ -351,7 +356,7 @@ __global__ void __launch_bounds__(reduction_threads) channel_lines(Op op, Channe
 
 /// V neighbouring channels per thread; loads as above.
 template <class Op, class Pass, int V>
-__global__ void __launch_bounds__(reduction_threads)
+__global__ void __launch_bounds__(reduction_threads, resident_blocks<Op>)
     channel_columns(Op op, ChannelOperands<Op> operands, ChannelPlan plan, typename Op::Partial* partials, LastBlock last, Pass pass,
                     bool passes) {
   using T = typename Op::Element;

@@ -28,7 +28,7 @@ struct LineNormGrad {
   std::int64_t n;
   const T *dy, *x, *scale, *mean, *inverse;  ///< mean: NULL if not centred
   T *dx, *dscale, *dbias;
-  ElementEpilogue<T> epilogue = {};  ///< of dx
+  ElementEpilogue<T> epilogue = {};  ///< of dx, without an activation
 };
 
 // ---------------------------------------------------------------- lines in registers
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(reduction_threads) lines_in_registers(LineNorm
 
 /// Also sum(dy) and sum(dy x') over the lines of each block, as (block, n), unless `partials` is NULL; the last block may combine them.
 template <class T, bool centred, int E>
-__global__ void __launch_bounds__(reduction_threads)
+__global__ void __launch_bounds__(reduction_threads, (E > 4 ? 2 : 4) / (sizeof(T) < 8 ? 1 : 2))
     gradients_in_registers(LineNormGrad<T> p, std::int64_t lines, int lanes, bool packs, TwoSums<Wide<T>>* partials, LastBlock last) {
   using W = Wide<T>;
   using Part = RowPart<T, E>;
@@ -157,7 +157,7 @@ __global__ void __launch_bounds__(reduction_threads)
 #pragma unroll
       for (int v = 0; v < Part::width; ++v) {
         dx[v] = inverse * (g[e + v] - shift - normal[e + v] * slope);
-        dx[v] = p.epilogue(dx[v], narrow<T>(addend[v]), start + part.index(e + v));
+        dx[v] = p.epilogue.sum(dx[v], narrow<T>(addend[v]), start + part.index(e + v));
       }
       part.write_at(p.dx + start, e, dx);
     }
@@ -330,7 +330,7 @@ struct LongLineGradients {
     Wide<T> g = widen(packs.dy.at[v]);
     if (p.scale != nullptr) g *= widen(packs.scale.at[v]);
     const Wide<T> dx = by.inverse * (g - by.shift - (widen(packs.x.at[v]) - by.mean) * by.inverse * by.slope);
-    return p.epilogue(dx, packs.residual.at[v], at + v);
+    return p.epilogue.sum(dx, packs.residual.at[v], at + v);
   }
 };
 
@@ -445,6 +445,6 @@ inline std::size_t line_norm_grad_scratch(const sdk::Call& call) {
   return dispatch_floating(call.inputs[1].dtype, [&]<class T>() { return scratch_of_gradients<T>(lines.count, lines.inner); });
 }
 inline constexpr sdk::Traits line_norm_traits{.in_place = true, .scratch = line_norm_scratch};
-inline constexpr sdk::Traits line_norm_grad_traits{.epilogue = true, .residual = true, .scratch = line_norm_grad_scratch};
+inline constexpr sdk::Traits line_norm_grad_traits{.epilogue = true, .residual = true, .activations = 0, .scratch = line_norm_grad_scratch};
 
 }  // namespace tenon::cuda
