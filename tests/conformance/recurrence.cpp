@@ -33,6 +33,7 @@ std::vector<RecurrentForm> sizes(unsigned results, std::int64_t gates) {
   add({.steps = 2, .batch = 64, .features = 8, .units = 64, .direction = TENON_DIRECTION_BOTH});
   if (gates == 3) add({.steps = 2, .batch = 64, .features = 8, .units = 64, .direction = TENON_DIRECTION_BOTH, .variant = 1});
   add({.batch = 0});
+  forms.push_back({.batch = 0, .results = 0b10});  // the last state alone: the sequence has no memory either
   add({.features = 0});
   return forms;
 }

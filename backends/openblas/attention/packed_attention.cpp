@@ -95,8 +95,8 @@ struct Plan {
   std::int64_t mask_elements;  ///< of a mask that is widened to f32
 
   explicit Plan(const sdk::Call& call) : at(call, 0) {
-    const std::int64_t heads = at.batch * at.heads;
-    whole_heads = heads >= call.host.thread_count();
+    const std::int64_t heads = at.batch * at.heads, threads = call.host.thread_count();
+    whole_heads = heads % threads == 0 || heads >= 2 * threads;
     tasks = whole_heads ? heads : heads * at.query_blocks();
     workers = worker_count(call.host, tasks);
     mask_elements = is_narrow<T> && call.has_input(3) ? call.inputs[3].count : 0;
@@ -116,16 +116,18 @@ const T* value_panels_of(const AttentionSizes& at, const Memory<T>& memory, std:
   return memory.value_panels + l / key_block * panel_elements<T>(std::min(at.keys, key_block), at.result);
 }
 
+/// Packs the blocks with keys [0, end) of a head.
 template <class T>
-void pack(const sdk::Call& call, const AttentionSizes& at, std::int64_t head, const Memory<T>& memory) {
+void pack(const sdk::Call& call, const AttentionSizes& at, std::int64_t head, std::int64_t end, const Memory<T>& memory) {
+  end = std::min(at.keys, sdk::round_up(end, key_block));
   PanelSource<T> keys;
   keys.data = call.input<T>(1) + at.first_key(head) * at.size;
   keys.inner = at.size;
   keys.inner_step = 1;
   keys.columns = at.keys;
   keys.column_step = at.size;
-  for (std::int64_t i = 0; i < panel_count<T>(at.keys); ++i) pack_panel(keys, i, memory.key_panels);
-  for (std::int64_t l = 0; l < at.keys; l += key_block) {
+  for (std::int64_t i = 0; i < panel_count<T>(end); ++i) pack_panel(keys, i, memory.key_panels);
+  for (std::int64_t l = 0; l < end; l += key_block) {
     PanelSource<T> values;
     values.data = call.input<T>(2) + (at.first_key(head) + l) * at.result;
     values.inner = std::min(key_block, at.keys - l);
@@ -168,7 +170,7 @@ void multiply_values(const AttentionSizes& at, const Memory<T>& memory, const T*
   product.a = weights;
   product.a_step = columns;
   product.y_step = at.result;
-  // One after another if they have more lines than are multiplied.
+  // Panels are multiplied one by one if only their first lines are used, since panel_step() is that of all lines.
   const std::int64_t panels = columns == packed ? panel_count<T>(at.result) : 1;
   for (std::int64_t i = 0; i < panel_count<T>(at.result); i += panels) {
     const std::int64_t first = i * panel_width<T>;
@@ -249,12 +251,12 @@ void packed_attention(const sdk::Call& call) {
     sdk::ScratchArena arena(memories + static_cast<std::size_t>(worker) * plan.worker_bytes());
     const Memory<T> memory(arena, at);
     const std::int64_t head = plan.whole_heads ? task : task / blocks;
-    pack(call, at, head, memory);
     // Causal rows grow in length: the longest blocks come first, to balance the threads.
     const std::int64_t first = plan.whole_heads ? 0 : task % blocks, count = plan.whole_heads ? blocks : 1;
     for (std::int64_t i = first; i < first + count; ++i) {
-      const std::int64_t s = (blocks - 1 - i) * query_block;
-      attend(call, at, mask, head, s, std::min(query_block, at.queries - s), memory);
+      const std::int64_t s = (blocks - 1 - i) * query_block, rows = std::min(query_block, at.queries - s);
+      if (i == first) pack(call, at, head, at.seen(s, rows), memory);
+      attend(call, at, mask, head, s, rows, memory);
     }
   });
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// packed_attention.h - attention by the tiles of gemm/panels.h: keys and values are packed once for all queries of a head.
+// packed_attention.h - attention by the tiles of gemm/panels.h: keys and values are packed once for all queries of a head, or for
+// each block of queries if there are few heads for the threads.
 #pragma once
 
 #include <cstddef>

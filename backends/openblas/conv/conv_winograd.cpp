@@ -243,13 +243,6 @@ constexpr std::int64_t distant_weights = 16 * 1024 * 1024;
 constexpr std::int64_t shared_tiles = 28;
 constexpr std::int64_t distant_tiles = 64;
 
-double value_of(float x) {
-  return static_cast<double>(x);
-}
-double value_of(sdk::BFloat16 x) {
-  return static_cast<double>(to_float(x));
-}
-
 std::int64_t weight_bytes(const WinogradConv& conv) {
   return winograd_weight_elements(conv) * static_cast<std::int64_t>(sizeof(float));
 }
@@ -376,7 +369,7 @@ void winograd_weights(const WinogradConv& conv, const sdk::Host& host, const T* 
       const T* const source = w + i % conv.channels * channel_step + first * out_channel_step;
       for (std::int64_t tap = 0; tap < 9; ++tap) {
         const T* const from = source + (rotated ? 8 - tap : tap);
-        for (std::int64_t o = 0; o < n; ++o) taps[tap * width + o] = value_of(from[o * out_channel_step]);
+        for (std::int64_t o = 0; o < n; ++o) taps[tap * width + o] = static_cast<double>(number_of(from[o * out_channel_step]));
         std::fill(taps + tap * width + n, taps + (tap + 1) * width, 0.0);
       }
       TENON_DISPATCH(transform_weights)(taps, out_weights + i * width, plane);

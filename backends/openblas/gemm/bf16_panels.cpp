@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "elementwise/transpose.h"
+#include "gemm/panel_prefetch.h"
 #include "gemm/panels.h"
 #include "simd/activations.h"
 #include "simd/bf16.h"
@@ -216,7 +217,7 @@ class RowStore {
     upper_ = _mm512_set1_ps(clips ? p.activation.high : std::numeric_limits<float>::infinity());
   }
 
-  /// Whether the activation is a function of a block in memory, so that put() does not take sums.
+  /// Whether the activation is a function of a block in memory: put() must not be called then.
   bool calls() const { return calls_; }
 
   /// Row `row` of the product, from its sums in registers.
@@ -296,16 +297,10 @@ inline __m512bh pairs(__m512i words) {
   return reinterpret_cast<const __m512bh&>(words);
 }
 
-/// Memory that is used next: tiles fetch a line of the cache into L2 for each pair of lines of their panel, `step` bytes apart.
-struct PrefetchCursor {
-  const char* from = nullptr;
-  std::int64_t step = 0;
-};
-
 /// `rows` rows from `row` on, a panel's columns.
 template <int rows>
 void tile(const PanelProduct<sdk::BFloat16>& p, std::int64_t row, const sdk::BFloat16* panel, const RowStore& store,
-          const PrefetchCursor& next) {
+          const PanelPrefetch::Cursor& next) {
   const sdk::BFloat16* const a = p.a + row * p.a_step;
   __m512 sums[rows][2];
   TENON_UNROLL
@@ -351,32 +346,22 @@ void tile(const PanelProduct<sdk::BFloat16>& p, std::int64_t row, const sdk::BFl
 
 constexpr std::int64_t tile_rows = 12;
 
-// The smallest step of prefetches: half a line of the cache, since smaller ones repeat requests.
-constexpr std::int64_t min_step = 32;
-
 using TileFunction = void (*)(const PanelProduct<sdk::BFloat16>&, std::int64_t, const sdk::BFloat16*, const RowStore&,
-                              const PrefetchCursor&);
+                              const PanelPrefetch::Cursor&);
 
 void multiply(const PanelProduct<sdk::BFloat16>& p) {
   static constexpr TileFunction tiles[tile_rows] = {&tile<1>, &tile<2>, &tile<3>, &tile<4>,  &tile<5>,  &tile<6>,
                                                     &tile<7>, &tile<8>, &tile<9>, &tile<10>, &tile<11>, &tile<12>};
+  if (p.rows == 0) return;
   const std::int64_t count = sdk::ceil_div(p.rows, tile_rows), step = panel_step<sdk::BFloat16>(p.k);
-  const auto multiply_rows = [&](std::int64_t t, std::int64_t column, const RowStore& store, const PrefetchCursor& next) {
-    const std::int64_t row = t * p.rows / count, rows = (t + 1) * p.rows / count - row;
-    tiles[rows - 1](p, row, p.panels + column / width * step, store, next);
-  };
-  const PrefetchCursor nothing{reinterpret_cast<const char*>(p.panels), 0};
-  const std::int64_t panel_bytes = step * static_cast<std::int64_t>(sizeof(sdk::BFloat16));
-  const std::int64_t pairs_of_lines = std::max<std::int64_t>(1, p.k / 2);
   for (std::int64_t column = 0; column < p.columns; column += width) {
+    const sdk::BFloat16* const panel = p.panels + column / width * step;
     const RowStore store(p, column);
-    const sdk::BFloat16* const next_panel = column + width < p.columns ? p.panels + (column / width + 1) * step : p.next_panels;
-    std::int64_t left = next_panel == nullptr ? 0 : panel_bytes;
-    PrefetchCursor next{reinterpret_cast<const char*>(next_panel), std::max(min_step, sdk::ceil_div(panel_bytes, count * pairs_of_lines))};
+    PanelPrefetch next(column + width < p.columns ? panel + step : p.next_panels, step * static_cast<std::int64_t>(sizeof *panel), count,
+                       p.k / 2);
     for (std::int64_t t = 0; t < count; ++t) {
-      multiply_rows(t, column, store, left > 0 ? next : nothing);
-      next.from += next.step * pairs_of_lines;
-      left -= next.step * pairs_of_lines;
+      const std::int64_t row = t * p.rows / count, rows = (t + 1) * p.rows / count - row;
+      tiles[rows - 1](p, row, panel, store, next.take(panel));
     }
   }
 }

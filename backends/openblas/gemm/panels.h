@@ -85,7 +85,7 @@ void pack_panel_by_elements(const PanelSource<T>& from, std::int64_t panel, T* o
   }
 }
 
-/// With shortcuts for matrices whose rows or columns are contiguous.
+/// Packs the panel of index `panel` as pack_panel_by_elements does, faster where rows or columns are contiguous.
 template <class T>
 void pack_panel(const PanelSource<T>& from, std::int64_t panel, T* out_panels);
 template <>
@@ -105,7 +105,7 @@ struct PanelProduct {
                                              ///< where bf16_takes_offsets(): a[r a_step + a_offsets[p / 32] + p % 32], k % 32 = 0
   const T* panels = nullptr;                 ///< of b; NULL: `unpacked` is packed as it is used
   const PanelSource<T>* unpacked = nullptr;  ///< b with one tap, only of products of f32 and f64
-  const T* next_panels = nullptr;            ///< of f32 and f64: a panel that is used next, or as many as these; or NULL
+  const T* next_panels = nullptr;            ///< a panel that is used next, or, of f32 and f64, as many as these; or NULL
   T* y = nullptr;
   std::int64_t y_step = 0;
   const std::int64_t* y_offsets = nullptr;  ///< the offset of each row of y; NULL: i y_step. Of bf16, -1: not stored

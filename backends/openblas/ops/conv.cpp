@@ -43,14 +43,16 @@ std::string name_of(Algorithm algorithm) {
 }
 
 /// What a multiply-add of direct sums costs, in those of f32. Winograd's are f32, for bf16 too; users of f64 prefer the smaller error to
-/// the time.
+/// the time. It depends on the processor, not on the option `isa`, which another instance of the backend may change before the packed
+/// weights are used.
 template <class T>
 double direct_cost() {
-  if (std::is_same_v<T, double> || (std::is_same_v<T, sdk::BFloat16> && has_amx_bf16())) return 0;
-  return std::is_same_v<T, sdk::BFloat16> && has_avx512_bf16() ? 0.5 : 1;
+  const bool is_bf16 = std::is_same_v<T, sdk::BFloat16>;
+  if (std::is_same_v<T, double> || (is_bf16 && x86_features().amx_bf16)) return 0;
+  return is_bf16 && x86_features().bf16 ? 0.5 : 1;
 }
 
-/// Winograd's matrices are four times the size of the weights in f32.
+/// Winograd's matrices, of f32, have four times the elements of the weights.
 template <class T>
 Algorithm algorithm_of(const ConvGeometry& g, const WinogradConv& winograd, const sdk::Host& host) {
   if (g.depthwise()) return Algorithm::depthwise;

@@ -18,7 +18,7 @@ namespace {
 
 // Bytes of gathered rows that stay in L2 while panels stream through it.
 constexpr std::int64_t block_bytes = 256 * 1024;
-// Blocks have a multiple of this number of rows: whole register tiles.
+// Blocks have a multiple of this number of rows: whole tiles of AMX.
 constexpr std::int64_t row_multiple = 32;
 // Bytes of gathered rows worth a thread.
 constexpr std::int64_t gather_grain = 64 * 1024;

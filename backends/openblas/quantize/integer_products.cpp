@@ -62,7 +62,7 @@ constexpr std::int64_t pack_grain = 64 * 1024;
 constexpr std::int64_t copy_grain = 256 * 1024;
 // Multiply-adds worth a thread: about 15 us.
 constexpr std::int64_t multiply_grain = 4'000'000;
-// Rows of a task when there are too few panels for all threads: a multiple of the register tiles.
+// Rows of a task when there are too few panels for all threads: a multiple of the tiles of AMX.
 constexpr std::int64_t task_rows = 64;
 
 /// body(begin, end) for parts of [0, count), by the threads of the host if there is one.

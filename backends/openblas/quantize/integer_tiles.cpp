@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "gemm/panel_prefetch.h"
 #include "simd/instruction_set.h"
 #include "simd/unroll.h"
 #include "simd/x86.h"
@@ -270,16 +271,10 @@ class PanelRequantiser {
   __m512i column_factors_[2];
 };
 
-/// Memory that is used next: tiles fetch a line of the cache into L2 for each line of their panel, `step` bytes apart.
-struct PrefetchCursor {
-  const std::int8_t* from;
-  std::int64_t step;
-};
-
 /// `rows` rows and 16 `vectors` columns, from `row` and `column` on. The sums begin with the bias. The instruction takes u8: an i8 a is
 /// read as a + 128, and -128 times the sums of the columns are added.
 template <bool a_signed, int rows, int vectors>
-void tile(const IntegerTiles& t, const std::int8_t* b, std::int64_t row, std::int64_t column, PrefetchCursor next) {
+void tile(const IntegerTiles& t, const std::int8_t* b, std::int64_t row, std::int64_t column, PanelPrefetch::Cursor next) {
   const std::int64_t groups = padded_k(t.k) / integer_group, step = t.a_step;
   __m512i sums[rows][vectors];
   TENON_UNROLL
@@ -331,10 +326,7 @@ void tile(const IntegerTiles& t, const std::int8_t* b, std::int64_t row, std::in
 }
 
 constexpr std::int64_t tile_rows = 12;
-// The smallest step of prefetches: half a line of the cache, since smaller ones repeat requests.
-constexpr std::int64_t min_step = 32;
-
-using TileFunction = void (*)(const IntegerTiles&, const std::int8_t*, std::int64_t, std::int64_t, PrefetchCursor);
+using TileFunction = void (*)(const IntegerTiles&, const std::int8_t*, std::int64_t, std::int64_t, PanelPrefetch::Cursor);
 
 template <bool a_signed, int vectors, int... rows>
 TileFunction tile_of(std::int64_t height, std::integer_sequence<int, rows...>) {
@@ -345,20 +337,17 @@ TileFunction tile_of(std::int64_t height, std::integer_sequence<int, rows...>) {
 template <bool a_signed>
 void multiply(const IntegerTiles& t) {
   constexpr auto heights = std::make_integer_sequence<int, tile_rows>();
+  if (t.rows == 0) return;
   const std::int64_t count = sdk::ceil_div(t.rows, tile_rows), panel_bytes = integer_panel_bytes(t.k);
-  const std::int64_t lines = std::max<std::int64_t>(1, padded_k(t.k) / integer_group);
   for (std::int64_t column = 0; column < t.columns; column += integer_panel_width) {
     const std::int8_t* const b = panel_at(t, column);
-    const bool wide = t.columns - column > 16, is_last = column + integer_panel_width >= t.columns;
-    PrefetchCursor next{b + panel_bytes, std::max(min_step, sdk::ceil_div(panel_bytes, count * lines))};
-    std::int64_t left = is_last ? 0 : panel_bytes;
+    const bool wide = t.columns - column > 16;
+    PanelPrefetch next(column + integer_panel_width < t.columns ? b + panel_bytes : nullptr, panel_bytes, count,
+                       padded_k(t.k) / integer_group);
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int64_t row = i * t.rows / count, height = (i + 1) * t.rows / count - row;
-      const PrefetchCursor ahead = left > 0 ? next : PrefetchCursor{b, 0};
-      wide ? tile_of<a_signed, 2>(height, heights)(t, b, row, column, ahead)
-           : tile_of<a_signed, 1>(height, heights)(t, b, row, column, ahead);
-      next.from += next.step * lines;
-      left -= next.step * lines;
+      const TileFunction multiply_tile = wide ? tile_of<a_signed, 2>(height, heights) : tile_of<a_signed, 1>(height, heights);
+      multiply_tile(t, b, row, column, next.take(b));
     }
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// unroll.h - TENON_UNROLL before a loop unrolls it completely, up to 64 iterations: an array of vectors stays in registers only if no index of it
-// is variable.
+// unroll.h - TENON_UNROLL before a loop unrolls it completely, by GCC up to 64 iterations: an array of vectors stays in registers only if
+// no index of it is variable.
 #pragma once
 
 #if defined(__clang__)
