@@ -47,7 +47,11 @@ std::string algorithm_of(const Node& node) {
     }
     return text;
   }
-  std::string text = (node.relu_grad ? "ReluGrad+" : "") + op_name(node);
+  std::string text = op_name(node);
+  if (node.outputs.size() > 1 && (node.is(TENON_OP_Reshape) || node.is(TENON_OP_Transpose))) {
+    text += " of " + std::to_string(node.outputs.size()) + " values";  // batched copies
+  }
+  if (node.relu_grad) text += "+relu_grad";
   if (node.bias != TENON_NO_INDEX) text += "+bias";
   if (node.residual != TENON_NO_INDEX) text += "+residual";
   static constexpr const char* activations[] = {"", "+relu", "+sigmoid", "+tanh", "+clip", "+gelu", "+silu"};

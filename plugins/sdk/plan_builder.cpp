@@ -238,6 +238,11 @@ struct Follower {
   std::uint32_t node = none, read = none, widening = none, narrowing = none;
 };
 
+/// Whether the node converts 16 bits to f32.
+bool widens(const GraphModel& graph, const Node& node) {
+  return node.is(TENON_OP_Cast) && is_half(graph.values[node.inputs[0]].dtype) && graph.values[node.outputs[0]].dtype == TENON_DTYPE_F32;
+}
+
 /// The activation that an op is.
 Activation activation_of(const Node& node) {
   if (node.is(TENON_OP_Relu)) return Activation::relu;
@@ -258,13 +263,13 @@ Activation activation_of(const Node& node) {
 /// elements it has in order, becomes a view of it.
 void fuse_epilogues(GraphModel& graph) {
   const auto readers = readers_by_root(graph);
-  const auto made_by = producers(graph);
+  auto made_by = producers(graph);  // of a product that was continued: the last node that it computes
   std::vector<bool> donated(graph.values.size(), false), absorbed(graph.nodes.size(), false);
   for (const tenon_donation& d : graph.donations) donated[d.output] = true;
 
   const auto result_of = [&](std::uint32_t n) { return graph.nodes[n].outputs[0]; };
-  // The only reader of an internal value, if its result does not overwrite a donated input, and what it reads: none if that is no view of
-  // all elements in order.
+  // The only reader of an internal value, and the value that it reads: this one, or a view of all its elements in order. None if it reads
+  // another view, or if its result overwrites a donated input.
   const auto only_reader = [&](std::uint32_t v) -> std::pair<std::uint32_t, std::uint32_t> {
     if (graph.values[v].kind != TENON_VALUE_INTERNAL || readers[v].size() != 1) return {none, none};
     const std::uint32_t n = readers[v][0];
@@ -278,10 +283,7 @@ void fuse_epilogues(GraphModel& graph) {
     if (reader.outputs.size() != 1 || reader.outputs[0] == none || donated[reader.outputs[0]]) return {none, none};
     return {n, *read};
   };
-  const auto is_widening = [&](std::uint32_t n) {
-    const Node& node = graph.nodes[n];
-    return node.is(TENON_OP_Cast) && is_half(graph.values[node.inputs[0]].dtype) && graph.values[node.outputs[0]].dtype == TENON_DTYPE_F32;
-  };
+  const auto is_widening = [&](std::uint32_t n) { return widens(graph, graph.nodes[n]); };
   const auto follower = [&](std::uint32_t v) -> Follower {
     const auto [n, read] = only_reader(v);
     if (n == none) return {};
@@ -307,6 +309,7 @@ void fuse_epilogues(GraphModel& graph) {
       for (Value& value : graph.values) {  // its views, and itself
         if (value.root == result) value.root = into.outputs[0];
       }
+      made_by[into.outputs[0]] = made_by[result];
     }
     ++into.fused_count;
     absorbed[next.node] = true;
@@ -390,7 +393,7 @@ void fuse_relu_grads(GraphModel& graph) {
     const std::uint32_t result = node.inputs[0], narrowing = only_for(result, TENON_OP_Cast);
     const std::uint32_t gradient = only_for(narrowing == none ? result : graph.nodes[narrowing].inputs[0], TENON_OP_ReluGrad);
     if (gradient == none) continue;
-    std::uint32_t operands[2];
+    std::uint32_t operands[2] = {none, none};
     std::vector<std::uint32_t> gone{gradient};
     if (narrowing != none) gone.push_back(narrowing);
     bool fits = true;
@@ -398,12 +401,17 @@ void fuse_relu_grads(GraphModel& graph) {
       operands[i] = graph.nodes[gradient].inputs[i];
       if (narrowing != none) {
         const std::uint32_t widening = made_by[operands[i]];
-        fits = fits && widening != none && graph.nodes[widening].is(TENON_OP_Cast);
+        fits = fits && widening != none && widens(graph, graph.nodes[widening]);
         if (!fits) break;
         if (only_for(operands[i], TENON_OP_Cast) != none) gone.push_back(widening);
         operands[i] = graph.nodes[widening].inputs[0];
       }
       fits = fits && same_layout(graph.values[operands[i]], graph.values[result]);
+    }
+    // A result over an operand that the kernel now reads would need a copy of it.
+    for (const tenon_donation& d : graph.donations) {
+      const bool is_own = std::find(node.outputs.begin(), node.outputs.end(), d.output) != node.outputs.end();
+      for (std::size_t i = 0; fits && is_own && i < 2; ++i) fits = graph.values[operands[i]].root != graph.values[d.input].root;
     }
     if (!fits) continue;
     node.inputs[0] = operands[0];
@@ -469,8 +477,12 @@ std::uint32_t transposed_view(GraphModel& graph, const Node& transpose) {
   return static_cast<std::uint32_t>(graph.values.size() - 1);
 }
 
+/// The largest value of the workspace that is kept for a copy that waits.
+constexpr std::uint64_t max_kept_bytes = 64 * 1024;
+
 /// Makes one node of several copies. A copy waits until its result is read, or what it reads is overwritten; those that wait then are one
-/// node, with later ones that are the only readers of a value computed before: no value is kept longer than its copy would be.
+/// node, with later ones that are the only readers of a value computed before. A copy from the workspace to an output, which would keep
+/// more memory while it waits, does not.
 void merge_copies(GraphModel& graph, const KernelRow& batched) {
   const auto made_by = producers(graph);
   const auto readers = readers_by_root(graph);
@@ -482,6 +494,10 @@ void merge_copies(GraphModel& graph, const KernelRow& batched) {
     const Node& node = graph.nodes[n];
     is_copy[n] = (node.is(TENON_OP_Reshape) || node.is(TENON_OP_Transpose)) && node.inputs.size() == 1 && node.group == nullptr &&
                  node.bias == none && node.residual == none && node.packed.empty() && size_of(graph.values[node.inputs[0]].dtype) > 0;
+    if (!is_copy[n]) continue;
+    const Value &from = graph.values[node.inputs[0]], &to = graph.values[node.outputs[0]];
+    const bool keeps_memory = graph.values[from.root].kind == TENON_VALUE_INTERNAL && to.kind != TENON_VALUE_INTERNAL;
+    is_copy[n] = !keeps_memory || from.size_bytes() <= max_kept_bytes;
   }
   const auto source_of = [&](std::uint32_t n) { return graph.values[graph.nodes[n].inputs[0]].root; };
   std::vector<Node> result;

@@ -79,6 +79,21 @@ TEST_CASE("sdk: transpositions are copies, and are made with others") {
   check(one, 1, {{a, counting}});
 }
 
+TEST_CASE("sdk: a large value is not kept for a copy to an output that waits") {
+  constexpr std::int64_t count = 32 * 1024;  // 128 KiB
+  Net net;
+  const auto x = net.input({count});
+  for (int i = 0; i < 4; ++i) {
+    const auto y = net.internal({count});
+    net.node(TENON_OP_Tanh, {x}, {y});
+    net.node(TENON_OP_Reshape, {y}, {net.output({2, count / 2})});
+  }
+  Session session(1, query_copying);
+  const Run run(session, net);
+  CHECK(run.info.kernel_count == 8);
+  CHECK(run.info.workspace_size_bytes < 2 * count * sizeof(float));
+}
+
 TEST_CASE("sdk: the options disable batched copies") {
   Net net;
   const auto x = net.input({6}), y = net.output({2, 3}), z = net.output({3, 2});

@@ -11,6 +11,7 @@ namespace tenon::cuda {
 /// The counters of a stream, or of a recording: kernels that use them never run at once. All are 0 between kernels.
 class BlockCounters {
  public:
+  /// Sets of blocks that can share results; plans divide lines only for fewer (enough_blocks of norm/channel_plan.cpp).
   static constexpr std::int64_t count = 1056;
 
   explicit BlockCounters(Stream& stream);

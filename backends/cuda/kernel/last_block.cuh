@@ -18,7 +18,8 @@ struct LastBlock {
 
 /// For `sets` sets of blocks of `block_threads` threads, each with `results` results of `parts` partial results.
 inline LastBlock last_block(Stream& stream, std::int64_t sets, std::int64_t results, std::int64_t parts, int block_threads) {
-  // With more of them for each thread, the blocks of another kernel are faster by more than its launch takes.
+  // With more of them for each thread, the blocks of another kernel are faster by more than its launch takes: an estimate, not measured
+  // yet.
   constexpr std::int64_t max_parts_of_thread = 16;
   if (sets > BlockCounters::count || results * parts > max_parts_of_thread * block_threads) return {};
   const auto power_of_two = [&](std::int64_t x) {

@@ -16,7 +16,7 @@
 // of_row(b, row), for terms of `b` in row r of columns; with `relu_grad`, `a` is a value before the gradient of a relu. (They are flags
 // because compilers disagree about detecting template members.)
 //
-// Threads   no atomics: the plan determines the order of every sum.
+// Threads   atomics only count blocks: the plan determines the order of every sum.
 #pragma once
 
 #include <tenon/sdk/rounding.h>

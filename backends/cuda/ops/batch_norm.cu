@@ -247,7 +247,7 @@ constexpr sdk::Traits train_traits{.in_place = true,
                                    .channels_last_when = images_last,
                                    .scratch = train_scratch};
 constexpr sdk::Traits grad_traits{
-    .relu_grad = true, .channels_last = {.inputs = 0b11, .outputs = 0b1}, .channels_last_when = images_last, .scratch = grad_scratch};
+    .channels_last = {.inputs = 0b11, .outputs = 0b1}, .channels_last_when = images_last, .scratch = grad_scratch, .relu_grad = true};
 
 }  // namespace
 TENON_KERNEL_WITH(batch_norm, given_traits, sdk::Half, sdk::BFloat16, float, double)

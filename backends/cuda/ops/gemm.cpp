@@ -69,7 +69,8 @@ void gemm(const sdk::Call& call) {
       product.beta = static_cast<double>(attributes.beta);
       product.c = c.data;
       if ((c_row != n && m != 1) || (c_column != 1 && n != 1)) {
-        // If c does not have the layout of y, it is written to y first and the product is added; the sum is rounded once either way.
+        // If c does not have the layout of y, it is written to y first and the product is added; the sum is rounded once either way, a
+        // residual is added to the rounded sum.
         apply_epilogue(stream, {.dtype = product.dtype,
                                 .rows = m,
                                 .n = n,

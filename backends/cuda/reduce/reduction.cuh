@@ -13,7 +13,7 @@
 //
 // Accuracy  f32 is accumulated in f32: consumer GPUs run f64 at 1/64 of its speed. Sums are trees, except for the serial sum of each
 //           thread: over packs of a line, so that 10^9 terms make chains of 2000; over at most an eighth of its part of a column.
-// Threads   no atomics: the plan determines the order of every sum.
+// Threads   atomics only count blocks: the plan determines the order of every sum.
 #pragma once
 
 #include <cstring>

@@ -159,6 +159,39 @@ void gradient_with_residual(CaseContext& context, tenon_dtype dtype) {
   }
 }
 
+/// A sum that has the gradient of x and, by way of a product's residual, another result of the same node: fused, neither may wait for the
+/// other.
+void gradient_with_product(CaseContext& context, tenon_dtype dtype) {
+  const tenon_attributes_none none{sizeof none, 0};
+  const Dims shape{8, 10};
+  const Variant variant = backward(shape, 1);
+  const auto values = [&](const Dims& of) {
+    Array array(dtype, of);
+    for (std::int64_t i = 0; i < array.count(); ++i) array.set(i, static_cast<double>(i * 7 % 41 - 20) / 16);
+    return array;
+  };
+  Net net;
+  const auto add = [&](std::uint32_t a, std::uint32_t b, std::uint32_t sum) {
+    net.node(TENON_OP_Add, line_of(TENON_OP_Add).version, &none, {a, b}, {sum});
+    return sum;
+  };
+  const std::uint32_t product = net.internal(dtype, {1, 80}), reshaped = net.internal(dtype, shape);
+  net.node(TENON_OP_MatMul, line_of(TENON_OP_MatMul).version, &none, {net.input(values({1, 4})), net.input(values({4, 80}))}, {product});
+  std::vector<std::uint32_t> operands;
+  for (const OperandSpec& input : variant.inputs) operands.push_back(net.input(values(input.shape)));
+  const std::uint32_t dx = net.internal(dtype, shape), dscale = net.internal(dtype, {10}), dbias = net.output(dtype, {10});
+  net.node(TENON_OP_LayerNormalizationGrad, line_of(TENON_OP_LayerNormalizationGrad).version, variant.attributes.data(), operands,
+           {dx, dscale, dbias});
+  const std::uint32_t residual = add(net.input(values(shape)), dscale, net.internal(dtype, shape));
+  net.node(TENON_OP_Reshape, line_of(TENON_OP_Reshape).version, &none, {product}, {reshaped});
+  add(dx, add(reshaped, residual, net.internal(dtype, shape)), net.output(dtype, shape));
+  const auto apart = context.run(net, {.fusion = TENON_FUSION_OFF});
+  const auto together = context.run(net, {.fusion = TENON_FUSION_FULL});
+  const std::string wrong =
+      compare(apart[1], together[1], {4 * epsilon(dtype), 64 * epsilon(dtype)});  // sums of up to 20 in four roundings
+  if (!wrong.empty()) throw Failure(fmt::format("{}, expected the result of separate kernels", wrong));
+}
+
 }  // namespace
 
 std::vector<OpCase> cases_layer_norm() {
@@ -198,7 +231,7 @@ std::vector<OpCase> cases_layer_norm() {
                     {-0.14091754620522712, -1.093910495727812, 1.9906928805313997, -0.8866500524735843, -1.8638526242917224,
                      -1.2896367963895516},
                     {1.5, 0, 0, 1.75, -1.25, 0}}}},
-       .extras = {{"gradient_with_residual", gradient_with_residual}}},
+       .extras = {{"gradient_with_residual", gradient_with_residual}, {"gradient_with_product", gradient_with_product}}},
   };
 }
 

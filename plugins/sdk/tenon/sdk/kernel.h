@@ -222,10 +222,6 @@ struct Traits {
   bool elementwise = false;
   bool epilogue = false;  ///< honours Call::epilogue
   bool residual = false;  ///< honours Call::epilogue.residual too
-  /// Input 0 may be a value before ReluGrad: an input follows those of the op then, the relu's result
-  /// y of the same dtype and layout, and the kernel takes input 0 where y > 0, y where it is NaN, and
-  /// 0 elsewhere.
-  bool relu_grad = false;
   /// The activations of epilogues. Results of f64 only ever get the basic ones.
   std::uint32_t activations = basic_activations;
   /// The submitted work may be recorded and replayed: the kernel reads no result on the host.
@@ -251,6 +247,10 @@ struct Traits {
   /// once), so that training runs can be recorded.
   bool pack_donated = true;
   const char* (*refuse)(const Call&) = nullptr;  ///< a sentence if this instance is not supported, else NULL
+  /// Input 0 may be a value before ReluGrad: an input follows those of the op then, the relu's result
+  /// y of the same dtype and layout, and the kernel takes input 0 where y > 0, y where it is NaN, and
+  /// 0 elsewhere.
+  bool relu_grad = false;
 };
 
 using KernelFunction = void (*)(const Call&);
