@@ -28,7 +28,7 @@ struct ReductionPlan {
   std::int64_t tail = 0;     ///< terms after the last pack of a line
   std::int64_t tiles = 0;    ///< sets of lines that one block computes at once
   std::int64_t part = 0;     ///< elements of `reduced` that one block reads
-  int splits = 1;            ///< blocks that share a line: if more than one, they write partial results, which the last of them or a second kernel combines
+  int splits = 1;            ///< blocks that share a line: of several, the last or a second kernel combines the partial results
   int width = 1;             ///< elements of a pack
   int lanes = 1;             ///< neighbouring threads, a power of two
   bool columns = false;
