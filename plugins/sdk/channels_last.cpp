@@ -4,12 +4,10 @@
 #include <cstring>
 
 #include "operands.h"
-#include "plan.h"
+#include "plan_passes.h"
 
 namespace tenon::sdk {
 namespace {
-
-constexpr std::uint32_t none = TENON_NO_INDEX;
 
 /// The position of dimension d of (N, C, d...) in (N, d..., C).
 std::int64_t turned(std::int64_t d, std::uint32_t rank) {

@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <limits>
 
+#include <tenon/sdk/device.h>
+
 #include "elementwise_group.h"
-#include "plan.h"
+#include "graph_uses.h"
+#include "plan_passes.h"
 
 namespace tenon::sdk {
 namespace {
-
-constexpr std::uint32_t none = TENON_NO_INDEX;
 
 bool same_shape(const Value& a, const Value& b) {
   return a.rank == b.rank && std::equal(a.shape, a.shape + a.rank, b.shape);
@@ -19,21 +20,12 @@ class Grouping {
  public:
   explicit Grouping(GraphModel& graph)
       : graph_(graph),
+        uses_(graph),
         group_of_(graph.nodes.size(), none),
-        producer_(graph.values.size(), none),
-        readers_(graph.values.size()),
         seen_(graph.nodes.size(), 0),
         place_of_(graph.values.size(), none),
         last_reader_(graph.values.size(), none),
         classes_(graph.nodes.size(), 0) {
-    for (std::uint32_t n = 0; n < graph.nodes.size(); ++n) {
-      for (const std::uint32_t v : graph.nodes[n].outputs) {
-        if (v != none) producer_[v] = n;
-      }
-      graph.nodes[n].for_each_read([&](std::uint32_t v) { readers_[graph.values[v].root].push_back({n, v}); });
-    }
-    donated_.resize(graph.values.size());
-    for (const tenon_donation& d : graph.donations) donated_[d.output] = true;
     assign_levels();
   }
 
@@ -44,7 +36,7 @@ class Grouping {
       std::vector<std::uint32_t> members{n};
       std::vector<std::uint32_t> joined;
       for (const std::uint32_t v : graph_.nodes[n].inputs) {
-        const std::uint32_t g = producer_[v] == none || stays_narrow(n, v) ? none : group_of_[producer_[v]];
+        const std::uint32_t g = uses_.producers[v] == none || stays_narrow(n, v) ? none : group_of_[uses_.producers[v]];
         if (g == none || std::find(joined.begin(), joined.end(), g) != joined.end()) continue;
         if (!same_shape(result(groups_[g].front()), result(n))) continue;
         std::vector<std::uint32_t> together = members;
@@ -67,29 +59,18 @@ class Grouping {
   }
 
   void replace() {
-    std::vector<Node> replacement(graph_.nodes.size());
-    std::vector<bool> gone(graph_.nodes.size(), false);
+    std::vector<bool> absorbed(graph_.nodes.size(), false);
     for (const std::vector<std::uint32_t>& members : groups_) {
       if (members.size() < 2) continue;
-      replacement[members.back()] = make(members);
-      for (const std::uint32_t m : members) gone[m] = true;
+      Node group = make(members);
+      for (const std::uint32_t m : members) absorbed[m] = true;
+      graph_.nodes[members.back()] = std::move(group);
+      absorbed[members.back()] = false;
     }
-    std::vector<Node> kept;
-    for (std::uint32_t n = 0; n < graph_.nodes.size(); ++n) {
-      if (replacement[n].group != nullptr) {
-        kept.push_back(std::move(replacement[n]));
-      } else if (!gone[n]) {
-        kept.push_back(std::move(graph_.nodes[n]));
-      }
-    }
-    graph_.nodes = std::move(kept);
+    remove_nodes(graph_, absorbed);
   }
 
  private:
-  struct Read {
-    std::uint32_t node, value;
-  };
-
   const Value& result(std::uint32_t n) const { return graph_.values[graph_.nodes[n].outputs[0]]; }
 
   bool eligible(std::uint32_t n) const {
@@ -97,7 +78,7 @@ class Grouping {
     if (!node.row->kernel->traits.elementwise || node.outputs.size() != 1 || node.outputs[0] == none) return false;
     if (node.bias != none || node.residual != none) return false;
     // A node that writes over a donated input keeps its own call: the input's other readers must run first.
-    if (donated_[node.outputs[0]] || result(n).count == 0) return false;
+    if (uses_.donated[node.outputs[0]] || result(n).count == 0) return false;
     for (const std::uint32_t v : node.inputs) {
       std::int64_t row = 0, column = 0;
       if (v == none || !collapse(graph_.values[v], result(n), row, column)) return false;
@@ -108,7 +89,7 @@ class Grouping {
   /// True for a node that makes wider elements of v, such as DequantizeLinear, where others read v as well: v is in memory, and the node's
   /// readers make the wider elements as they need them.
   bool stays_narrow(std::uint32_t n, std::uint32_t v) const {
-    return size_of(result(n).dtype) > size_of(graph_.values[v].dtype) && readers_[graph_.values[v].root].size() > 1;
+    return size_of(result(n).dtype) > size_of(graph_.values[v].dtype) && uses_.readers[graph_.values[v].root].size() > 1;
   }
 
   /// The classes that the device's fusion gives a node.
@@ -128,7 +109,7 @@ class Grouping {
       operands += graph_.nodes[m].inputs.size() + 1;
       classes &= classes_[m];
       for (const std::uint32_t v : graph_.nodes[m].inputs) {
-        const std::uint32_t maker = producer_[v];
+        const std::uint32_t maker = uses_.producers[v];
         if (maker == none || !std::binary_search(members.begin(), members.end(), maker)) read.push_back(v);
       }
     }
@@ -151,7 +132,7 @@ class Grouping {
         const std::size_t before = open.size();
         if (level_[at] == none) {
           graph_.nodes[at].for_each_read([&](std::uint32_t v) {
-            const std::uint32_t p = producer_[graph_.values[v].root];
+            const std::uint32_t p = uses_.producers[graph_.values[v].root];
             if (p != none && level_[p] == none) open.push_back(p);
           });
         }
@@ -173,7 +154,7 @@ class Grouping {
       if (group_of_[n] != none) open_.insert(open_.end(), groups_[group_of_[n]].begin(), groups_[group_of_[n]].end());
       for (const std::uint32_t v : graph_.nodes[n].outputs) {
         if (v == none) continue;
-        for (const Read& read : readers_[v]) open_.push_back(read.node);
+        for (const Read& read : uses_.readers[v]) open_.push_back(read.node);
       }
     }
   }
@@ -190,7 +171,7 @@ class Grouping {
     open_.clear();
     bool reached = false;
     const auto visit = [&](std::uint32_t v) {
-      const std::uint32_t p = producer_[graph_.values[v].root];
+      const std::uint32_t p = uses_.producers[graph_.values[v].root];
       if (p == none || seen_[p] == seen) return;
       reached = reached || seen_[p] == inside;
       if (reached) return;
@@ -200,7 +181,7 @@ class Grouping {
     };
     for (const std::uint32_t m : members) {
       for (const std::uint32_t v : graph_.nodes[m].inputs) {
-        if (producer_[v] == none || seen_[producer_[v]] != inside) visit(v);  // also for a view of a member's result
+        if (uses_.producers[v] == none || seen_[uses_.producers[v]] != inside) visit(v);  // also for a view of a member's result
       }
     }
     while (!open_.empty() && !reached) {
@@ -220,7 +201,7 @@ class Grouping {
   /// True if a member's result is read outside of the group.
   bool leaves(std::uint32_t v, std::uint32_t group) const {
     if (graph_.values[v].kind != TENON_VALUE_INTERNAL) return true;
-    return std::any_of(readers_[v].begin(), readers_[v].end(),
+    return std::any_of(uses_.readers[v].begin(), uses_.readers[v].end(),
                        [&](const Read& read) { return group_of_[read.node] != group || read.value != v; });
   }
 
@@ -235,7 +216,7 @@ class Grouping {
       ElementwisePlace& place = group->places.emplace_back();
       place.dtype = graph_.values[v].dtype;
     };
-    const auto is_inside = [&](std::uint32_t v) { return producer_[v] != none && group_of_[producer_[v]] == id; };
+    const auto is_inside = [&](std::uint32_t v) { return uses_.producers[v] != none && group_of_[uses_.producers[v]] == id; };
     for (const std::uint32_t m : members) {
       for (const std::uint32_t v : graph_.nodes[m].inputs) {
         if (is_inside(v) || place_of[v] != none) continue;
@@ -320,16 +301,14 @@ class Grouping {
   }
 
   GraphModel& graph_;
+  const GraphUses uses_;
   std::vector<std::uint32_t> group_of_;             ///< per node
-  std::vector<std::uint32_t> producer_;             ///< per value that is not a view
-  std::vector<std::vector<Read>> readers_;          ///< per root
   std::vector<std::vector<std::uint32_t>> groups_;  ///< members in list order; empty: merged into another
   std::vector<std::uint32_t> level_;                ///< per node: see assign_levels()
   std::vector<std::uint32_t> seen_, open_;          ///< state of a search
   std::uint32_t stamp_ = 0;
   std::vector<std::uint32_t> place_of_, last_reader_;  ///< per value, used by make(); none otherwise
   std::vector<std::uint32_t> classes_;                 ///< per visited node: see ElementwiseFusion::classes
-  std::vector<bool> donated_;
 };
 
 }  // namespace

@@ -125,12 +125,6 @@ class MissingCopy : public Error {
 std::vector<tenon_answer> answer_all(GraphModel& graph, const KernelRow* rows);
 /// True if `dtype` is computed by the kernel of f32 between conversions, because the row has no kernel for it.
 bool widens(const KernelRow* rows, const KernelRow& row, tenon_dtype dtype);
-/// Inserts these conversions around the nodes that need them.
-void widen(GraphModel& graph, const KernelRow* rows);
-/// Transposes images to channels last where kernels need it, and keeps them so from one such kernel to the next.
-void put_channels_last(GraphModel& graph, const KernelRow* rows);
-/// Replaces each chain of elementwise nodes by one node, which runs them piece by piece in the L1 cache.
-void fuse_elementwise(GraphModel& graph);
 /// The core's graph, for kernels of this device. Throws UNSUPPORTED for unknown options and bits of `needs`. `slot`: the function that was
 /// called.
 GraphModel read_graph(const char* slot, Device& device, const tenon_graph& abi_graph, const tenon_plan_options& options,

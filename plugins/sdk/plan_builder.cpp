@@ -9,32 +9,13 @@
 #include <tenon/sdk/rounding.h>
 
 #include "elementwise_group.h"
+#include "graph_uses.h"
 #include "operands.h"
 #include "plan.h"
+#include "plan_passes.h"
 
 namespace tenon::sdk {
 namespace {
-
-constexpr std::uint32_t none = TENON_NO_INDEX;
-
-/// Nodes that read the bytes of each root, in list order; a node appears once per operand.
-std::vector<std::vector<std::uint32_t>> readers_by_root(const GraphModel& graph) {
-  std::vector<std::vector<std::uint32_t>> readers(graph.values.size());
-  for (std::uint32_t n = 0; n < graph.nodes.size(); ++n) {
-    graph.nodes[n].for_each_read([&](std::uint32_t v) { readers[graph.values[v].root].push_back(n); });
-  }
-  return readers;
-}
-
-std::vector<std::uint32_t> producers(const GraphModel& graph) {
-  std::vector<std::uint32_t> made_by(graph.values.size(), none);
-  for (std::uint32_t n = 0; n < graph.nodes.size(); ++n) {
-    for (const std::uint32_t v : graph.nodes[n].outputs) {
-      if (v != none) made_by[v] = n;
-    }
-  }
-  return made_by;
-}
 
 /// A listed shape op: its operands have been checked.
 bool is_view_op(const Node& node) {
@@ -126,10 +107,9 @@ bool writes_safely(const GraphModel& graph, const tenon_donation& donation, cons
 }
 
 /// A donation whose writer must run after a reader that depends on the writer. Data edges form no cycle, so there is such a donation.
-std::uint32_t donation_on_a_cycle(const GraphModel& graph, const std::vector<std::vector<std::uint32_t>>& after,
-                                  const std::vector<std::uint32_t>& made_by, const std::vector<std::vector<std::uint32_t>>& readers) {
+std::uint32_t donation_on_a_cycle(const GraphModel& graph, const std::vector<std::vector<std::uint32_t>>& after, const GraphUses& uses) {
   for (std::uint32_t i = 0; i < graph.donations.size(); ++i) {
-    const std::uint32_t writer = made_by[graph.donations[i].output];
+    const std::uint32_t writer = uses.producers[graph.donations[i].output];
     if (writer == none) continue;
     std::vector<bool> waits(graph.nodes.size(), false);
     std::vector<std::uint32_t> open{writer};
@@ -141,8 +121,8 @@ std::uint32_t donation_on_a_cycle(const GraphModel& graph, const std::vector<std
         waits[next] = true;
       }
     }
-    for (const std::uint32_t reader : readers[graph.donations[i].input]) {
-      if (reader != writer && waits[reader]) return i;
+    for (const Read& read : uses.readers[graph.donations[i].input]) {
+      if (read.node != writer && waits[read.node]) return i;
     }
   }
   throw Error(TENON_INTERNAL, "plan: the nodes form a cycle");
@@ -152,8 +132,7 @@ std::uint32_t donation_on_a_cycle(const GraphModel& graph, const std::vector<std
 /// writer is not among the nodes adds no edge.
 std::uint32_t try_order(GraphModel& graph) {
   const auto count = static_cast<std::uint32_t>(graph.nodes.size());
-  const auto made_by = producers(graph);
-  const auto readers = readers_by_root(graph);
+  const GraphUses uses(graph);
   std::vector<std::vector<std::uint32_t>> after(count);
   std::vector<std::uint32_t> pending(count, 0);
   const auto edge = [&](std::uint32_t from, std::uint32_t to) {
@@ -161,13 +140,14 @@ std::uint32_t try_order(GraphModel& graph) {
     ++pending[to];
   };
   for (std::uint32_t v = 0; v < graph.values.size(); ++v) {
-    if (made_by[v] == none) continue;
-    for (const std::uint32_t reader : readers[v]) edge(made_by[v], reader);
+    if (uses.producers[v] == none) continue;
+    for (const Read& read : uses.readers[v]) edge(uses.producers[v], read.node);
   }
   for (const tenon_donation& d : graph.donations) {
-    if (made_by[d.output] == none) continue;
-    for (const std::uint32_t reader : readers[d.input]) {
-      if (reader != made_by[d.output]) edge(reader, made_by[d.output]);
+    const std::uint32_t writer = uses.producers[d.output];
+    if (writer == none) continue;
+    for (const Read& read : uses.readers[d.input]) {
+      if (read.node != writer) edge(read.node, writer);
     }
   }
   std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>> ready;
@@ -183,7 +163,7 @@ std::uint32_t try_order(GraphModel& graph) {
       if (--pending[next] == 0) ready.push(next);
     }
   }
-  if (order.size() < count) return donation_on_a_cycle(graph, after, made_by, readers);
+  if (order.size() < count) return donation_on_a_cycle(graph, after, uses);
   std::vector<Node> sorted;
   sorted.reserve(count);
   for (const std::uint32_t n : order) sorted.push_back(std::move(graph.nodes[n]));
@@ -193,9 +173,9 @@ std::uint32_t try_order(GraphModel& graph) {
 
 /// Shape ops whose result is not needed as a copy become views.
 void resolve_views(GraphModel& graph) {
-  const auto readers = readers_by_root(graph);  // before any view exists: readers of each value itself
-  std::vector<bool> donated(graph.values.size(), false);
-  for (const tenon_donation& d : graph.donations) donated[d.input] = true;
+  const GraphUses uses(graph);  // before any view exists: readers of each value itself
+  std::vector<bool> overwritten(graph.values.size(), false);
+  for (const tenon_donation& d : graph.donations) overwritten[d.input] = true;
   std::vector<Node> kept;
   kept.reserve(graph.nodes.size());
   for (Node& node : graph.nodes) {
@@ -203,11 +183,11 @@ void resolve_views(GraphModel& graph) {
       Value view = graph.values[node.outputs[0]];
       const std::uint32_t root = graph.values[node.inputs[0]].root;
       // A donated input may have to be read from a dense copy, whose views have other strides than those of a strided input.
-      bool possible = (graph.values[root].dense || !donated[root]) && view_strides(graph, node, view);
+      bool possible = (graph.values[root].dense || !overwritten[root]) && view_strides(graph, node, view);
       view.update_dense();
       if (possible && !view.dense) {
         possible = !node.requires_copy;
-        for (const std::uint32_t n : readers[node.outputs[0]]) possible = possible && graph.nodes[n].row->kernel->traits.strided;
+        for (const Read& read : uses.readers[node.outputs[0]]) possible = possible && graph.nodes[read.node].row->kernel->traits.strided;
       }
       if (possible) {
         view.root = root;
@@ -215,7 +195,7 @@ void resolve_views(GraphModel& graph) {
         continue;
       }
     }
-    kept.push_back(node);  // a copy, because `readers` still refers to the original list
+    kept.push_back(node);  // a copy, because `uses` still refers to the original list
   }
   graph.nodes = std::move(kept);
 }
@@ -238,11 +218,6 @@ struct Follower {
   std::uint32_t node = none, read = none, widening = none, narrowing = none;
 };
 
-/// Whether the node converts 16 bits to f32.
-bool widens(const GraphModel& graph, const Node& node) {
-  return node.is(TENON_OP_Cast) && is_half(graph.values[node.inputs[0]].dtype) && graph.values[node.outputs[0]].dtype == TENON_DTYPE_F32;
-}
-
 /// The activation that an op is.
 Activation activation_of(const Node& node) {
   if (node.is(TENON_OP_Relu)) return Activation::relu;
@@ -262,33 +237,27 @@ Activation activation_of(const Node& node) {
 /// epilogue before it rounds, so that the conversions around the fused ops are dropped. A result of another shape than the product's, whose
 /// elements it has in order, becomes a view of it.
 void fuse_epilogues(GraphModel& graph) {
-  const auto readers = readers_by_root(graph);
-  auto made_by = producers(graph);  // of a product that was continued: the last node that it computes
-  std::vector<bool> donated(graph.values.size(), false), absorbed(graph.nodes.size(), false);
-  for (const tenon_donation& d : graph.donations) donated[d.output] = true;
+  const GraphUses uses(graph);
+  std::vector<std::uint32_t> made_by = uses.producers;  // of a product that was continued: the last node that it computes
+  std::vector<bool> absorbed(graph.nodes.size(), false);
 
   const auto result_of = [&](std::uint32_t n) { return graph.nodes[n].outputs[0]; };
   // The only reader of an internal value, and the value that it reads: this one, or a view of all its elements in order. None if it reads
   // another view, or if its result overwrites a donated input.
   const auto only_reader = [&](std::uint32_t v) -> std::pair<std::uint32_t, std::uint32_t> {
-    if (graph.values[v].kind != TENON_VALUE_INTERNAL || readers[v].size() != 1) return {none, none};
-    const std::uint32_t n = readers[v][0];
+    if (!uses.has_one_reader(v)) return {none, none};
+    const auto [n, read] = uses.readers[v][0];
     if (absorbed[n]) return {none, none};  // by the product that makes its other operand
     const Node& reader = graph.nodes[n];
-    const std::uint32_t root = graph.values[v].root;
-    const auto read = std::find_if(reader.inputs.begin(), reader.inputs.end(), [&](std::uint32_t x) {
-      return x != none && graph.values[x].root == root && graph.values[x].dense && graph.values[x].count == graph.values[v].count;
-    });
-    if (read == reader.inputs.end()) return {none, none};
-    if (reader.outputs.size() != 1 || reader.outputs[0] == none || donated[reader.outputs[0]]) return {none, none};
-    return {n, *read};
+    if (!graph.values[read].dense || graph.values[read].count != graph.values[v].count) return {none, none};
+    if (reader.outputs.size() != 1 || reader.outputs[0] == none || uses.donated[reader.outputs[0]]) return {none, none};
+    return {n, read};
   };
-  const auto is_widening = [&](std::uint32_t n) { return widens(graph, graph.nodes[n]); };
   const auto follower = [&](std::uint32_t v) -> Follower {
     const auto [n, read] = only_reader(v);
     if (n == none) return {};
     if (same_layout(graph.values[read], graph.values[result_of(n)])) return {n, read, none, none};
-    if (!is_widening(n)) return {};
+    if (!is_widening(graph, graph.nodes[n])) return {};
     const std::uint32_t wide = only_reader(result_of(n)).first;
     if (wide == none || !same_layout(graph.values[result_of(n)], graph.values[result_of(wide)])) return {};
     const std::uint32_t narrowing = only_reader(result_of(wide)).first;
@@ -332,7 +301,7 @@ void fuse_epilogues(GraphModel& graph) {
       const std::uint32_t other = add.inputs[add.inputs[0] == own ? 1 : 0];
       std::uint32_t from = other;  // the value that the kernel reads: before the conversion
       if (next.widening != none) {
-        if (made_by[other] == none || !is_widening(made_by[other])) break;
+        if (made_by[other] == none || !is_widening(graph, graph.nodes[made_by[other]])) break;
         from = graph.nodes[made_by[other]].inputs[0];
       }
       const Value addend = graph.values[from], read = graph.values[next.read];
@@ -355,8 +324,7 @@ void fuse_epilogues(GraphModel& graph) {
       } else {
         break;
       }
-      const bool is_free = graph.values[other].kind == TENON_VALUE_INTERNAL && !donated[other] && readers[other].size() == 1;
-      if (from != other && is_free) absorbed[made_by[other]] = true;
+      if (from != other && uses.has_one_reader(other)) absorbed[made_by[other]] = true;
       const std::uint32_t sum = result_after(next);
       absorb(product, next);
       next = follower(sum);
@@ -369,24 +337,18 @@ void fuse_epilogues(GraphModel& graph) {
     product.activation = activation;
     absorb(product, next);
   }
-  std::vector<Node> kept;
-  for (std::uint32_t n = 0; n < graph.nodes.size(); ++n) {
-    if (!absorbed[n]) kept.push_back(std::move(graph.nodes[n]));
-  }
-  graph.nodes = std::move(kept);
+  remove_nodes(graph, absorbed);
 }
 
 /// Lets kernels with Traits::relu_grad compute the gradient of a relu that only they read. In 16 bits it stands between conversions, which
 /// change nothing: no element is computed.
 void fuse_relu_grads(GraphModel& graph) {
-  const auto readers = readers_by_root(graph);
-  const auto made_by = producers(graph);
-  std::vector<bool> donated(graph.values.size(), false), absorbed(graph.nodes.size(), false);
-  for (const tenon_donation& d : graph.donations) donated[d.output] = true;
+  const GraphUses uses(graph);
+  std::vector<bool> absorbed(graph.nodes.size(), false);
   // The node that makes a value for one reader only, if it is this op.
   const auto only_for = [&](std::uint32_t v, tenon_op op) {
-    const bool own = v != none && made_by[v] != none && graph.nodes[made_by[v]].is(op);
-    return own && graph.values[v].kind == TENON_VALUE_INTERNAL && !donated[v] && readers[v].size() == 1 ? made_by[v] : none;
+    const std::uint32_t maker = v != none && uses.has_one_reader(v) ? uses.producers[v] : none;
+    return maker != none && graph.nodes[maker].is(op) ? maker : none;
   };
   for (Node& node : graph.nodes) {
     if (!node.row->kernel->traits.relu_grad || node.relu_grad) continue;
@@ -400,8 +362,8 @@ void fuse_relu_grads(GraphModel& graph) {
     for (std::size_t i = 0; i < 2; ++i) {
       operands[i] = graph.nodes[gradient].inputs[i];
       if (narrowing != none) {
-        const std::uint32_t widening = made_by[operands[i]];
-        fits = fits && widening != none && widens(graph, graph.nodes[widening]);
+        const std::uint32_t widening = uses.producers[operands[i]];
+        fits = fits && widening != none && is_widening(graph, graph.nodes[widening]);
         if (!fits) break;
         if (only_for(operands[i], TENON_OP_Cast) != none) gone.push_back(widening);
         operands[i] = graph.nodes[widening].inputs[0];
@@ -422,11 +384,7 @@ void fuse_relu_grads(GraphModel& graph) {
       absorbed[n] = true;
     }
   }
-  std::vector<Node> kept;
-  for (std::uint32_t n = 0; n < graph.nodes.size(); ++n) {
-    if (!absorbed[n]) kept.push_back(std::move(graph.nodes[n]));
-  }
-  graph.nodes = std::move(kept);
+  remove_nodes(graph, absorbed);
 }
 
 /// Inserts copies for kernels that need dense operands.
@@ -451,7 +409,7 @@ void make_dense(GraphModel& graph, const KernelRow* rows) {
 
 /// Orders readers of donated inputs before the writer; inserts snapshots where that is impossible.
 void order_for_donations(GraphModel& graph, const KernelRow* rows) {
-  const auto made_by = producers(graph);
+  const std::vector<std::uint32_t> made_by = producers_of(graph);
   std::vector<Node> copies;
   for (const tenon_donation& d : graph.donations) {
     const std::uint32_t writer = made_by[d.output];
@@ -460,7 +418,7 @@ void order_for_donations(GraphModel& graph, const KernelRow* rows) {
   graph.nodes.insert(graph.nodes.begin(), std::make_move_iterator(copies.begin()), std::make_move_iterator(copies.end()));
   for (std::uint32_t conflict; (conflict = try_order(graph)) != none;) {
     const tenon_donation& d = graph.donations[conflict];
-    Node copy = snapshot(graph, rows, d, producers(graph)[d.output], false);
+    Node copy = snapshot(graph, rows, d, producers_of(graph)[d.output], false);
     graph.nodes.insert(graph.nodes.begin(), std::move(copy));
   }
 }
@@ -484,8 +442,7 @@ constexpr std::uint64_t max_kept_bytes = 64 * 1024;
 /// node, with later ones that are the only readers of a value computed before. A copy from the workspace to an output, which would keep
 /// more memory while it waits, does not.
 void merge_copies(GraphModel& graph, const KernelRow& batched) {
-  const auto made_by = producers(graph);
-  const auto readers = readers_by_root(graph);
+  const GraphUses uses(graph);
   std::vector<std::uint32_t> overwritten(graph.values.size(), none);  // by an output: the donated input
   for (const tenon_donation& d : graph.donations) overwritten[d.output] = d.input;
   std::vector<bool> read(graph.values.size(), false), written(graph.values.size(), false);  // by those that wait: roots
@@ -506,8 +463,8 @@ void merge_copies(GraphModel& graph, const KernelRow& batched) {
     if (waiting.empty()) return;
     for (; next < graph.nodes.size(); ++next) {
       if (!is_copy[next] || done[next] || waits[next]) continue;
-      const std::uint32_t from = source_of(next), maker = made_by[from];
-      if (readers[from].size() == 1 && maker != none && done[maker] && overwritten[graph.nodes[next].outputs[0]] == none)
+      const std::uint32_t from = source_of(next), maker = uses.producers[from];
+      if (uses.readers[from].size() == 1 && maker != none && done[maker] && overwritten[graph.nodes[next].outputs[0]] == none)
         waiting.push_back(next);
     }
     for (const std::uint32_t n : waiting) {

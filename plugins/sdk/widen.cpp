@@ -3,11 +3,10 @@
 #include <cstring>
 
 #include "plan.h"
+#include "plan_passes.h"
 
 namespace tenon::sdk {
 namespace {
-
-constexpr std::uint32_t none = TENON_NO_INDEX;
 
 /// y = x in y's dtype, by the backend's own Cast.
 Node cast_node(const GraphModel& graph, const KernelRow* rows, std::uint32_t from, std::uint32_t to, const Node& on_behalf_of) {
@@ -40,6 +39,10 @@ bool widens(const KernelRow* rows, const KernelRow& row, tenon_dtype dtype) {
   if (!is_half(dtype) || row.kernel->functions[dtype] != nullptr || row.kernel->functions[TENON_DTYPE_F32] == nullptr) return false;
   const KernelRow* cast = find_row(rows, TENON_OP_Cast, 13);
   return cast != nullptr && cast->kernel->functions[dtype] != nullptr && cast->kernel->functions[TENON_DTYPE_F32] != nullptr;
+}
+
+bool is_widening(const GraphModel& graph, const Node& node) {
+  return node.is(TENON_OP_Cast) && is_half(graph.values[node.inputs[0]].dtype) && graph.values[node.outputs[0]].dtype == TENON_DTYPE_F32;
 }
 
 void widen(GraphModel& graph, const KernelRow* rows) {
