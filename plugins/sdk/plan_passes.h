@@ -14,10 +14,19 @@ inline constexpr std::uint32_t none = TENON_NO_INDEX;
 void widen(GraphModel& graph, const KernelRow* rows);
 /// Transposes images to channels last where kernels need it, and keeps them so from one such kernel to the next.
 void put_channels_last(GraphModel& graph, const KernelRow* rows);
+/// Shape ops whose result is not needed as a copy become views.
+void resolve_views(GraphModel& graph);
 /// Replaces each chain of elementwise nodes by one node, which runs them piece by piece in the L1 cache.
 void fuse_elementwise(GraphModel& graph);
+/// Inserts copies for kernels that need dense operands.
+void make_dense(GraphModel& graph, const KernelRow* rows);
 
 /// True for a Cast of 16 bits to f32.
 bool is_widening(const GraphModel& graph, const Node& node);
+
+/// Strides of the view that `node` makes of its input; false if no strides describe it.
+bool view_strides(const GraphModel& graph, const Node& node, Value& view);
+/// A node that copies `from` to `to` with the backend's Reshape. Throws MissingCopy if it has no kernel for that.
+Node copy_node(const GraphModel& graph, const KernelRow* rows, std::uint32_t from, std::uint32_t to, const Node& on_behalf_of);
 
 }  // namespace tenon::sdk
