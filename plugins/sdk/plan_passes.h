@@ -16,6 +16,10 @@ void widen(GraphModel& graph, const KernelRow* rows);
 void put_channels_last(GraphModel& graph, const KernelRow* rows);
 /// Shape ops whose result is not needed as a copy become views.
 void resolve_views(GraphModel& graph);
+/// Fuses product, bias, residual and activation into one call. Of several results the first is continued. A 16-bit kernel computes its
+/// epilogue before it rounds, so that the conversions around the fused ops are dropped. A result of another shape than the product's, whose
+/// elements it has in order, becomes a view of it.
+void fuse_epilogues(GraphModel& graph);
 /// Replaces each chain of elementwise nodes by one node, which runs them piece by piece in the L1 cache.
 void fuse_elementwise(GraphModel& graph);
 /// Inserts copies for kernels that need dense operands.

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// fuse_epilogues.cpp - bias, residual and activation of a product as part of its kernel.
+#include <utility>
+
+#include "graph_uses.h"
+#include "plan_passes.h"
+
+namespace tenon::sdk {
+namespace {
+
+/// True for a value with one element for each index of the last dimension.
+bool is_bias(const Value& b, const Value& result) {
+  return b.dense && b.dtype == result.dtype && b.rank >= 1 && b.shape[b.rank - 1] == result.shape[result.rank - 1] &&
+         b.count == b.shape[b.rank - 1];
+}
+
+/// A kernel that works on images adds a bias only to channels, so they must be the last dimension of its result.
+bool takes_bias(const Node& node, const Value& result) {
+  const ChannelsLast& images = node.row->kernel->traits.channels_last;
+  return (images.outputs & 1) == 0 || !is_image(result) || node.channels_last;
+}
+
+/// The only reader of a value, the view of all its elements that it reads, or the value itself, and the conversions around the reader if
+/// the value has 16 bits and the reader computes in f32.
+struct Follower {
+  std::uint32_t node = none, read = none, widening = none, narrowing = none;
+};
+
+/// The activation that an op is.
+Activation activation_of(const Node& node) {
+  if (node.is(TENON_OP_Relu)) return Activation::relu;
+  if (node.is(TENON_OP_Sigmoid)) return Activation::sigmoid;
+  if (node.is(TENON_OP_Tanh)) return Activation::tanh;
+  if (node.is(TENON_OP_Silu)) return Activation::silu;
+  if (node.is(TENON_OP_Gelu) && node.attr<tenon_attributes_gelu>().approximate_tanh == 0) return Activation::gelu;
+  if (!node.is(TENON_OP_Clip)) return Activation::none;
+  const auto& bounds = node.attr<tenon_attributes_clip>();
+  Activation clip = Activation::clip;
+  clip.low = static_cast<float>(bounds.low);
+  clip.high = static_cast<float>(bounds.high);
+  return clip;
+}
+
+}  // namespace
+
+void fuse_epilogues(GraphModel& graph) {
+  const GraphUses uses(graph);
+  std::vector<std::uint32_t> made_by = uses.producers;  // of a product that was continued: the last node that it computes
+  std::vector<bool> absorbed(graph.nodes.size(), false);
+
+  const auto result_of = [&](std::uint32_t n) { return graph.nodes[n].outputs[0]; };
+  // The only reader of an internal value, and the value that it reads: this one, or a view of all its elements in order. None if it reads
+  // another view, or if its result overwrites a donated input.
+  const auto only_reader = [&](std::uint32_t v) -> std::pair<std::uint32_t, std::uint32_t> {
+    if (!uses.has_one_reader(v)) return {none, none};
+    const auto [n, read] = uses.readers[v][0];
+    if (absorbed[n]) return {none, none};  // by the product that makes its other operand
+    const Node& reader = graph.nodes[n];
+    if (!graph.values[read].dense || graph.values[read].count != graph.values[v].count) return {none, none};
+    if (reader.outputs.size() != 1 || reader.outputs[0] == none || uses.donated[reader.outputs[0]]) return {none, none};
+    return {n, read};
+  };
+  const auto follower = [&](std::uint32_t v) -> Follower {
+    const auto [n, read] = only_reader(v);
+    if (n == none) return {};
+    if (same_layout(graph.values[read], graph.values[result_of(n)])) return {n, read, none, none};
+    if (!is_widening(graph, graph.nodes[n])) return {};
+    const std::uint32_t wide = only_reader(result_of(n)).first;
+    if (wide == none || !same_layout(graph.values[result_of(n)], graph.values[result_of(wide)])) return {};
+    const std::uint32_t narrowing = only_reader(result_of(wide)).first;
+    if (narrowing == none || !graph.nodes[narrowing].is(TENON_OP_Cast)) return {};
+    if (!same_layout(graph.values[read], graph.values[result_of(narrowing)])) return {};
+    return {wide, read, n, narrowing};
+  };
+  const auto result_after = [&](const Follower& next) { return result_of(next.narrowing == none ? next.node : next.narrowing); };
+  const auto fits = [&](const Node& into, const Follower& next) {
+    const Value& result = graph.values[result_after(next)];
+    return result.kind == TENON_VALUE_INTERNAL || same_layout(graph.values[into.outputs[0]], result);
+  };
+  const auto absorb = [&](Node& into, const Follower& next) {
+    const std::uint32_t result = result_after(next);
+    if (same_layout(graph.values[into.outputs[0]], graph.values[result])) {
+      into.outputs[0] = result;
+    } else {
+      for (Value& value : graph.values) {  // its views, and itself
+        if (value.root == result) value.root = into.outputs[0];
+      }
+      made_by[into.outputs[0]] = made_by[result];
+    }
+    ++into.fused_count;
+    absorbed[next.node] = true;
+    for (const std::uint32_t cast : {next.widening, next.narrowing}) {
+      if (cast == none) continue;
+      if (graph.nodes[cast].index != graph.nodes[next.node].index) ++into.fused_count;  // a node of the core's graph
+      absorbed[cast] = true;
+    }
+  };
+
+  for (std::uint32_t n = 0; n < graph.nodes.size(); ++n) {
+    Node& product = graph.nodes[n];
+    if (absorbed[n] || !product.row->kernel->traits.epilogue || product.outputs.empty() || product.outputs[0] == none) continue;
+    const Value result = graph.values[product.outputs[0]];
+    if (result.rank == 0) continue;
+    Follower next = follower(product.outputs[0]);
+    while (next.node != none && graph.nodes[next.node].is(TENON_OP_Add) && fits(product, next)) {
+      const Node& add = graph.nodes[next.node];
+      const std::uint32_t own = next.widening == none ? next.read : result_of(next.widening);
+      const std::uint32_t other = add.inputs[add.inputs[0] == own ? 1 : 0];
+      std::uint32_t from = other;  // the value that the kernel reads: before the conversion
+      if (next.widening != none) {
+        if (made_by[other] == none || !is_widening(graph, graph.nodes[made_by[other]])) break;
+        from = graph.nodes[made_by[other]].inputs[0];
+      }
+      const Value addend = graph.values[from], read = graph.values[next.read];
+      // The producer of the addend may be listed after the product: the order is set later, and the addend cannot depend on a result that
+      // only this sum reads. It can depend on another result of the product.
+      const std::uint32_t maker = made_by[addend.root];
+      if (product.outputs.size() > 1 && maker != none && maker >= n) break;
+      if (product.bias == none && takes_bias(product, result) && is_bias(addend, result) && is_bias(addend, read)) {
+        product.bias = from;
+      } else if (product.residual == none && product.row->kernel->traits.residual && same_layout(addend, read)) {
+        product.residual = from;
+        if (!same_layout(addend, result)) {
+          Value view = result;
+          view.kind = TENON_VALUE_INTERNAL;
+          view.binding = none;
+          view.root = addend.root;
+          product.residual = static_cast<std::uint32_t>(graph.values.size());
+          graph.values.push_back(view);
+        }
+      } else {
+        break;
+      }
+      if (from != other && uses.has_one_reader(other)) absorbed[made_by[other]] = true;
+      const std::uint32_t sum = result_after(next);
+      absorb(product, next);
+      next = follower(sum);
+    }
+    if (next.node == none || !fits(product, next)) continue;
+    const Activation activation = activation_of(graph.nodes[next.node]);
+    const std::uint32_t known =
+        product.row->kernel->traits.activations & (result.dtype == TENON_DTYPE_F64 ? basic_activations : all_activations);
+    if ((known & activation_bit(activation.kind)) == 0) continue;
+    product.activation = activation;
+    absorb(product, next);
+  }
+  remove_nodes(graph, absorbed);
+}
+
+}  // namespace tenon::sdk
