@@ -123,53 +123,6 @@ std::uint32_t try_order(GraphModel& graph) {
   return none;
 }
 
-/// Lets kernels with Traits::relu_grad compute the gradient of a relu that only they read. In 16 bits it stands between conversions, which
-/// change nothing: no element is computed.
-void fuse_relu_grads(GraphModel& graph) {
-  const GraphUses uses(graph);
-  std::vector<bool> absorbed(graph.nodes.size(), false);
-  // The node that makes a value for one reader only, if it is this op.
-  const auto only_for = [&](std::uint32_t v, tenon_op op) {
-    const std::uint32_t maker = v != none && uses.has_one_reader(v) ? uses.producers[v] : none;
-    return maker != none && graph.nodes[maker].is(op) ? maker : none;
-  };
-  for (Node& node : graph.nodes) {
-    if (!node.row->kernel->traits.relu_grad || node.relu_grad) continue;
-    const std::uint32_t result = node.inputs[0], narrowing = only_for(result, TENON_OP_Cast);
-    const std::uint32_t gradient = only_for(narrowing == none ? result : graph.nodes[narrowing].inputs[0], TENON_OP_ReluGrad);
-    if (gradient == none) continue;
-    std::uint32_t operands[2] = {none, none};
-    std::vector<std::uint32_t> gone{gradient};
-    if (narrowing != none) gone.push_back(narrowing);
-    bool fits = true;
-    for (std::size_t i = 0; i < 2; ++i) {
-      operands[i] = graph.nodes[gradient].inputs[i];
-      if (narrowing != none) {
-        const std::uint32_t widening = uses.producers[operands[i]];
-        fits = fits && widening != none && is_widening(graph, graph.nodes[widening]);
-        if (!fits) break;
-        if (only_for(operands[i], TENON_OP_Cast) != none) gone.push_back(widening);
-        operands[i] = graph.nodes[widening].inputs[0];
-      }
-      fits = fits && same_layout(graph.values[operands[i]], graph.values[result]);
-    }
-    // A result over an operand that the kernel now reads would need a copy of it.
-    for (const tenon_donation& d : graph.donations) {
-      const bool is_own = std::find(node.outputs.begin(), node.outputs.end(), d.output) != node.outputs.end();
-      for (std::size_t i = 0; fits && is_own && i < 2; ++i) fits = graph.values[operands[i]].root != graph.values[d.input].root;
-    }
-    if (!fits) continue;
-    node.inputs[0] = operands[0];
-    node.inputs.push_back(operands[1]);
-    node.relu_grad = true;
-    for (const std::uint32_t n : gone) {
-      if (n == gradient || graph.nodes[n].index != graph.nodes[gradient].index) ++node.fused_count;  // a node of the core's graph
-      absorbed[n] = true;
-    }
-  }
-  remove_nodes(graph, absorbed);
-}
-
 /// Orders readers of donated inputs before the writer; inserts snapshots where that is impossible.
 void order_for_donations(GraphModel& graph, const KernelRow* rows) {
   const std::vector<std::uint32_t> made_by = producers_of(graph);

@@ -20,6 +20,9 @@ void resolve_views(GraphModel& graph);
 /// epilogue before it rounds, so that the conversions around the fused ops are dropped. A result of another shape than the product's, whose
 /// elements it has in order, becomes a view of it.
 void fuse_epilogues(GraphModel& graph);
+/// Lets kernels with Traits::relu_grad compute the gradient of a relu that only they read. In 16 bits it stands between conversions, which
+/// change nothing: no element is computed.
+void fuse_relu_grads(GraphModel& graph);
 /// Replaces each chain of elementwise nodes by one node, which runs them piece by piece in the L1 cache.
 void fuse_elementwise(GraphModel& graph);
 /// Inserts copies for kernels that need dense operands.
