@@ -27,6 +27,8 @@ void fuse_relu_grads(GraphModel& graph);
 void fuse_elementwise(GraphModel& graph);
 /// Inserts copies for kernels that need dense operands.
 void make_dense(GraphModel& graph, const KernelRow* rows);
+/// Orders readers of donated inputs before the writer; inserts snapshots where that is impossible.
+void order_for_donations(GraphModel& graph, const KernelRow* rows);
 
 /// True for a Cast of 16 bits to f32.
 bool is_widening(const GraphModel& graph, const Node& node);
