@@ -29,6 +29,10 @@ void fuse_elementwise(GraphModel& graph);
 void make_dense(GraphModel& graph, const KernelRow* rows);
 /// Orders readers of donated inputs before the writer; inserts snapshots where that is impossible.
 void order_for_donations(GraphModel& graph, const KernelRow* rows);
+/// Makes one node of several copies. A copy waits until its result is read, or what it reads is overwritten; those that wait then are one
+/// node, with later ones that are the only readers of a value computed before. A copy from the workspace to an output, which would keep
+/// more memory while it waits, does not.
+void merge_copies(GraphModel& graph, const KernelRow& batched);
 
 /// True for a Cast of 16 bits to f32.
 bool is_widening(const GraphModel& graph, const Node& node);
