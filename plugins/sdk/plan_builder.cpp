@@ -1,10 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The passes that turn a graph into an ordered list of calls with a location for every value.
-#include <algorithm>
-
-#include <tenon/sdk/memory_plan.h>
-#include <tenon/sdk/rounding.h>
-
+// plan_builder.cpp - the passes that turn a graph into an ordered list of kernel calls, and the answers for all nodes of a graph.
 #include "elementwise_group.h"
 #include "plan.h"
 #include "plan_passes.h"
@@ -49,81 +44,6 @@ std::vector<tenon_answer> answer_all(GraphModel& graph, const KernelRow* rows) {
     }
   }
   return answers;
-}
-
-void place_values(Layout& layout) {
-  GraphModel& graph = layout.graph;
-  const auto value_count = static_cast<std::uint32_t>(graph.values.size());
-  std::vector<std::uint32_t> first(value_count, none), last(value_count, 0), storage(value_count);
-  for (std::uint32_t v = 0; v < value_count; ++v) storage[v] = v;
-  const auto internal = [&](std::uint32_t root) { return graph.values[root].kind == TENON_VALUE_INTERNAL; };
-  for (std::uint32_t s = 0; s < layout.steps.size(); ++s) {
-    const Node& node = layout.steps[s].node;
-    const auto touch = [&](std::uint32_t v) {
-      if (v == none) return;
-      const std::uint32_t root = graph.values[v].root;
-      if (first[root] == none) first[root] = s;
-      last[root] = s;
-    };
-    for (const std::uint32_t v : node.inputs) touch(v);
-    for (const std::uint32_t v : node.outputs) touch(v);
-    touch(node.bias);
-    touch(node.residual);
-  }
-
-  // In place: an elementwise result reuses the storage of an operand whose last reader this is.
-  const auto find = [&](std::uint32_t v) {
-    while (storage[v] != v) v = storage[v] = storage[storage[v]];
-    return v;
-  };
-  for (std::uint32_t s = 0; s < layout.steps.size(); ++s) {
-    const Node& node = layout.steps[s].node;
-    // A step over several tensors pairs each output with an input of its own, which only donations state.
-    if (!node.row->kernel->traits.in_place || node.outputs.size() != 1 || node.outputs[0] == none || !internal(node.outputs[0])) continue;
-    const Value& out = graph.values[node.outputs[0]];
-    for (const std::uint32_t candidate : node.inputs) {
-      if (candidate == none) continue;
-      const std::uint32_t root = graph.values[candidate].root;
-      if (!internal(root) || last[root] != s || !same_layout(graph.values[candidate], out)) continue;
-      const bool all_match = std::all_of(node.inputs.begin(), node.inputs.end(), [&](std::uint32_t v) {
-        return v == none || graph.values[v].root != root || same_layout(graph.values[v], out);
-      });
-      if (!all_match || (node.bias != none && graph.values[node.bias].root == root)) continue;
-      if (node.residual != none && graph.values[node.residual].root == root) continue;
-      storage[node.outputs[0]] = find(root);
-      break;
-    }
-  }
-
-  std::vector<Interval> intervals;
-  std::vector<std::uint32_t> interval_of(value_count, none);
-  for (std::uint32_t v = 0; v < value_count; ++v) {
-    if (graph.values[v].root != v || !internal(v) || first[v] == none || graph.values[v].count == 0) continue;
-    const std::uint32_t owner = find(v);
-    if (interval_of[owner] == none) {
-      interval_of[owner] = static_cast<std::uint32_t>(intervals.size());
-      intervals.push_back({first[v], last[v], aligned_size(graph.values[v].size_bytes(), layout.alignment)});
-    }
-    Interval& interval = intervals[interval_of[owner]];
-    interval.first = std::min(interval.first, first[v]);
-    interval.last = std::max(interval.last, last[v]);
-    interval_of[v] = interval_of[owner];
-  }
-  std::vector<std::uint32_t> scratch_of(layout.steps.size(), none);
-  for (std::uint32_t s = 0; s < layout.steps.size(); ++s) {
-    if (layout.steps[s].scratch_size == 0) continue;
-    scratch_of[s] = static_cast<std::uint32_t>(intervals.size());
-    intervals.push_back({s, s, aligned_size(layout.steps[s].scratch_size, layout.alignment)});
-  }
-  layout.workspace_size = assign_offsets(intervals);
-  layout.locations.assign(value_count, {});
-  for (std::uint32_t v = 0; v < value_count; ++v) {
-    if (interval_of[v] != none) layout.locations[v] = {Location::Place::workspace, intervals[interval_of[v]].offset};
-    if (graph.values[v].binding != none) layout.locations[v] = {Location::Place::binding, graph.values[v].binding};
-  }
-  for (std::uint32_t s = 0; s < layout.steps.size(); ++s) {
-    if (scratch_of[s] != none) layout.steps[s].scratch_offset = intervals[scratch_of[s]].offset;
-  }
 }
 
 }  // namespace tenon::sdk
