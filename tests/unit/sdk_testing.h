@@ -166,6 +166,8 @@ tenon_attributes_gemm gemm_attributes(double alpha = 1, double beta = 1);
 tenon_attributes_sgd sgd_attributes(double momentum = 0);
 tenon_plan_options options(std::uint32_t fusion = TENON_FUSION_FULL);
 
+/// Multi-dimensional index of element i of a dense shape.
+Shape index_of(std::int64_t i, const Shape& shape);
 /// Evaluates the graph node by node on dense arrays that are never reused.
 /// bound: dense elements of inputs and parameters. Returns dense elements of every value.
 std::vector<Floats> evaluate(const Net& net, const std::map<std::uint32_t, Floats>& bound);
