@@ -76,7 +76,7 @@ class Grouping {
   bool eligible(std::uint32_t n) const {
     const Node& node = graph_.nodes[n];
     if (!node.row->kernel->traits.elementwise || node.outputs.size() != 1 || node.outputs[0] == none) return false;
-    if (node.bias != none || node.residual != none) return false;
+    if (node.has_epilogue_operands()) return false;
     // A node that writes over a donated input keeps its own call: the input's other readers must run first.
     if (uses_.donated[node.outputs[0]] || result(n).count == 0) return false;
     for (const std::uint32_t v : node.inputs) {

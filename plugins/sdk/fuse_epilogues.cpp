@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // fuse_epilogues.cpp - bias, residual and activation of a product as part of its kernel.
+#include <algorithm>
 #include <utility>
 
 #include "graph_uses.h"
@@ -7,6 +8,10 @@
 
 namespace tenon::sdk {
 namespace {
+
+bool same_shape(const Value& a, const Value& b) {
+  return a.rank == b.rank && std::equal(a.shape, a.shape + a.rank, b.shape);
+}
 
 /// True for a value with one element for each index of the last dimension.
 bool is_bias(const Value& b, const Value& result) {
@@ -96,12 +101,48 @@ void fuse_epilogues(GraphModel& graph) {
     }
   };
 
+  // The only reader of `v`, the last value that a product computes, if it has this op and converts all elements, in the product's shape.
+  const auto converter = [&](const Node& product, std::uint32_t v, tenon_op op) {
+    const auto [n, read] = only_reader(v);
+    if (n == none || !graph.nodes[n].is(op) || graph.nodes[n].inputs[0] != read) return none;
+    return same_shape(graph.values[product.outputs[0]], graph.values[result_of(n)]) ? n : none;
+  };
+  const auto convert = [&](Node& product, std::uint32_t n) {
+    product.outputs[0] = result_of(n);
+    ++product.fused_count;
+    absorbed[n] = true;
+  };
+  const auto dequantize = [&](Node& product) {
+    const std::uint32_t n = converter(product, product.outputs[0], TENON_OP_DequantizeLinear);
+    if (n == none || graph.values[result_of(n)].dtype != TENON_DTYPE_F32) return false;
+    const Node& node = graph.nodes[n];
+    if (node.inputs.size() > 2 && node.inputs[2] != none) return false;
+    const Value& scale = graph.values[node.inputs[1]];
+    if (!scale.dense || (scale.count != 1 && !is_bias(scale, graph.values[result_of(n)]))) return false;
+    product.scale = node.inputs[1];
+    convert(product, n);
+    return true;
+  };
+  const auto quantize = [&](Node& product, std::uint32_t last) {
+    const std::uint32_t n = converter(product, last, TENON_OP_QuantizeLinear);
+    if (n == none || size_of(graph.values[result_of(n)].dtype) != 1) return;
+    const Node& node = graph.nodes[n];
+    for (std::size_t i = 1; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] != none && graph.values[node.inputs[i]].count != 1) return;
+    }
+    product.y_scale = node.inputs[1];
+    if (node.inputs.size() > 2) product.y_zero_point = node.inputs[2];
+    convert(product, n);
+  };
+
   for (std::uint32_t n = 0; n < graph.nodes.size(); ++n) {
     Node& product = graph.nodes[n];
     if (absorbed[n] || !product.row->kernel->traits.epilogue || product.outputs.empty() || product.outputs[0] == none) continue;
+    if (graph.values[product.outputs[0]].rank == 0) continue;
+    if (product.row->kernel->traits.dequantize && !dequantize(product)) continue;
     const Value result = graph.values[product.outputs[0]];
-    if (result.rank == 0) continue;
-    Follower next = follower(product.outputs[0]);
+    std::uint32_t last = product.outputs[0];  // the last value that the product computes
+    Follower next = follower(last);
     while (next.node != none && graph.nodes[next.node].is(TENON_OP_Add) && fits(product, next)) {
       const Node& add = graph.nodes[next.node];
       const std::uint32_t own = next.widening == none ? next.read : result_of(next.widening);
@@ -132,17 +173,19 @@ void fuse_epilogues(GraphModel& graph) {
         break;
       }
       if (from != other && uses.has_one_reader(other)) absorbed[made_by[other]] = true;
-      const std::uint32_t sum = result_after(next);
+      last = result_after(next);
       absorb(product, next);
-      next = follower(sum);
+      next = follower(last);
     }
-    if (next.node == none || !fits(product, next)) continue;
-    const Activation activation = activation_of(graph.nodes[next.node]);
+    const Activation activation = next.node == none || !fits(product, next) ? Activation() : activation_of(graph.nodes[next.node]);
     const std::uint32_t known =
         product.row->kernel->traits.activations & (result.dtype == TENON_DTYPE_F64 ? basic_activations : all_activations);
-    if ((known & activation_bit(activation.kind)) == 0) continue;
-    product.activation = activation;
-    absorb(product, next);
+    if ((known & activation_bit(activation.kind)) != 0) {
+      product.activation = activation;
+      last = result_after(next);
+      absorb(product, next);
+    }
+    if (product.scale != none) quantize(product, last);
   }
   remove_nodes(graph, absorbed);
 }

@@ -376,24 +376,26 @@ std::uint64_t checked_size(std::size_t size, const Node& node, const char* what)
 
 Call describe(const GraphModel& graph, const Node& node, std::vector<Operand>& operands) {
   operands.clear();
-  operands.reserve(node.inputs.size() + node.outputs.size() + 2);
+  operands.reserve(node.inputs.size() + node.outputs.size() + std::size(epilogue_operands));  // never reallocated: the call points into it
   const auto append = [&](std::uint32_t v) { operands.push_back(v == none ? Operand{} : graph.values[v].operand()); };
   for (const std::uint32_t v : node.inputs) append(v);
   for (const std::uint32_t v : node.outputs) append(v);
-  append(node.bias);
-  append(node.residual);
   Call call;
   call.inputs = operands.data();
   call.outputs = operands.data() + node.inputs.size();
   call.input_count = static_cast<std::uint32_t>(node.inputs.size());
   call.output_count = static_cast<std::uint32_t>(node.outputs.size());
   call.attributes = node.attributes.data();
-  if (node.bias != none) call.epilogue.bias = &operands[operands.size() - 2];
-  if (node.residual != none) call.epilogue.residual = &operands.back();
+  for (const EpilogueOperand& part : epilogue_operands) {
+    if (node.*part.value == none) continue;
+    append(node.*part.value);
+    call.epilogue.*part.operand = &operands.back();
+  }
   call.epilogue.activation = node.activation;
   call.math = graph.options.math;
   call.deterministic = graph.options.deterministic != 0;
   call.channels_last = node.channels_last;
+  call.merged_heads = node.merged_heads;
   call.device = graph.device;
   call.host = graph.host;
   return call;

@@ -59,14 +59,16 @@ struct Node {
   std::vector<std::uint64_t> packed;           ///< per input: the address of its packed copy, 0: none; empty: no input is packed
   const KernelRow* row = nullptr;
   KernelFunction function = nullptr;
-  std::uint32_t bias = TENON_NO_INDEX;  ///< epilogue
-  std::uint32_t residual = TENON_NO_INDEX;
+  /// The operands of the epilogue, see epilogue_operands.
+  std::uint32_t scale = TENON_NO_INDEX, bias = TENON_NO_INDEX, residual = TENON_NO_INDEX;
+  std::uint32_t y_scale = TENON_NO_INDEX, y_zero_point = TENON_NO_INDEX;
   Activation activation = {};
   std::uint32_t fused_count = 1;
   ChannelsLast turns;                       ///< operands that its kernel takes with their channels last
   bool relu_grad = false;                   ///< as Traits::relu_grad says
   bool widened = false;                     ///< f16 or bf16 operands for a kernel of f32: conversions are still to be inserted
   bool channels_last = false;               ///< works on images of shape (N, d..., C)
+  bool merged_heads = false;                ///< as Traits::merges_heads says
   bool requires_copy = false;               ///< a Transpose that becomes a view only if the view is dense, to avoid strided access
   std::shared_ptr<ElementwiseGroup> group;  ///< of a node that replaces several
   Diagnostic problem;                       ///< of the node, its attributes or a value: nothing else of it is looked at
@@ -82,10 +84,34 @@ struct Node {
     for (const std::uint32_t v : inputs) {
       if (v != TENON_NO_INDEX) body(v);
     }
-    if (bias != TENON_NO_INDEX) body(bias);
-    if (residual != TENON_NO_INDEX) body(residual);
+    for_each_epilogue_operand(body);
+  }
+  template <class Body>
+  void for_each_epilogue_operand(const Body& body) const;
+  bool has_epilogue_operands() const {
+    bool any = false;
+    for_each_epilogue_operand([&](std::uint32_t) { any = true; });
+    return any;
   }
 };
+
+/// The operands of an epilogue: a node's value, and what becomes of it in a call.
+struct EpilogueOperand {
+  std::uint32_t Node::*value;
+  const Operand* Epilogue::*operand;
+};
+inline constexpr EpilogueOperand epilogue_operands[] = {{&Node::scale, &Epilogue::scale},
+                                                        {&Node::bias, &Epilogue::bias},
+                                                        {&Node::residual, &Epilogue::residual},
+                                                        {&Node::y_scale, &Epilogue::y_scale},
+                                                        {&Node::y_zero_point, &Epilogue::y_zero_point}};
+
+template <class Body>
+void Node::for_each_epilogue_operand(const Body& body) const {
+  for (const EpilogueOperand& part : epilogue_operands) {
+    if (this->*part.value != TENON_NO_INDEX) body(this->*part.value);
+  }
+}
 
 struct GraphModel {
   std::vector<Value> values;

@@ -32,7 +32,7 @@ void merge_copies(GraphModel& graph, const KernelRow& batched) {
   for (std::uint32_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
     is_copy[n] = (node.is(TENON_OP_Reshape) || node.is(TENON_OP_Transpose)) && node.inputs.size() == 1 && node.group == nullptr &&
-                 node.bias == none && node.residual == none && node.packed.empty() && size_of(graph.values[node.inputs[0]].dtype) > 0;
+                 !node.has_epilogue_operands() && node.packed.empty() && size_of(graph.values[node.inputs[0]].dtype) > 0;
     if (!is_copy[n]) continue;
     const Value &from = graph.values[node.inputs[0]], &to = graph.values[node.outputs[0]];
     const bool keeps_memory = graph.values[from.root].kind == TENON_VALUE_INTERNAL && to.kind != TENON_VALUE_INTERNAL;

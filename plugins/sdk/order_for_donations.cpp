@@ -34,8 +34,9 @@ Node snapshot(GraphModel& graph, const KernelRow* rows, const tenon_donation& do
     for (std::uint32_t& v : node.inputs) {
       if (v != none && v < copies.size() && graph.values[v].root == donation.input) v = copy_of(v);
     }
-    for (std::uint32_t* v : {&node.bias, &node.residual}) {
-      if (*v != none && *v < copies.size() && graph.values[*v].root == donation.input) *v = copy_of(*v);
+    for (const EpilogueOperand& part : epilogue_operands) {
+      std::uint32_t& v = node.*part.value;
+      if (v != none && v < copies.size() && graph.values[v].root == donation.input) v = copy_of(v);
     }
   }
   return copy_node(graph, rows, donation.input, copy, graph.nodes[writer]);
@@ -46,7 +47,9 @@ bool writes_safely(const GraphModel& graph, const tenon_donation& donation, cons
   const auto reads = [&](std::uint32_t v) { return v != none && graph.values[v].root == donation.input; };
   const auto output =
       static_cast<std::size_t>(std::find(writer.outputs.begin(), writer.outputs.end(), donation.output) - writer.outputs.begin());
-  if (reads(writer.bias) || reads(writer.residual)) return false;  // an epilogue of another result: donated results are not fused
+  bool is_in_epilogue = false;  // of another result: donated results are not fused
+  writer.for_each_epilogue_operand([&](std::uint32_t v) { is_in_epilogue = is_in_epilogue || reads(v); });
+  if (is_in_epilogue) return false;
   for (std::size_t i = 0; i < writer.inputs.size(); ++i) {
     if (!reads(writer.inputs[i])) continue;
     if (!writer.row->kernel->traits.in_place || !same_layout(graph.values[writer.inputs[i]], graph.values[donation.output])) return false;

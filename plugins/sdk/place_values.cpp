@@ -26,8 +26,7 @@ void place_values(Layout& layout) {
     };
     for (const std::uint32_t v : node.inputs) touch(v);
     for (const std::uint32_t v : node.outputs) touch(v);
-    touch(node.bias);
-    touch(node.residual);
+    node.for_each_epilogue_operand(touch);
   }
 
   // In place: an elementwise result reuses the storage of an operand whose last reader this is.
@@ -47,8 +46,9 @@ void place_values(Layout& layout) {
       const bool all_match = std::all_of(node.inputs.begin(), node.inputs.end(), [&](std::uint32_t v) {
         return v == none || graph.values[v].root != root || same_layout(graph.values[v], out);
       });
-      if (!all_match || (node.bias != none && graph.values[node.bias].root == root)) continue;
-      if (node.residual != none && graph.values[node.residual].root == root) continue;
+      bool is_in_epilogue = false;
+      node.for_each_epilogue_operand([&](std::uint32_t v) { is_in_epilogue = is_in_epilogue || graph.values[v].root == root; });
+      if (!all_match || is_in_epilogue) continue;
       storage[node.outputs[0]] = find(root);
       break;
     }

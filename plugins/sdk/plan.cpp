@@ -52,10 +52,13 @@ std::string algorithm_of(const Node& node) {
     text += " of " + std::to_string(node.outputs.size()) + " values";  // batched copies
   }
   if (node.relu_grad) text += "+relu_grad";
+  if (node.merged_heads) text += "+merged_heads";
+  if (node.scale != TENON_NO_INDEX) text += "+dequantize";
   if (node.bias != TENON_NO_INDEX) text += "+bias";
   if (node.residual != TENON_NO_INDEX) text += "+residual";
   static constexpr const char* activations[] = {"", "+relu", "+sigmoid", "+tanh", "+clip", "+gelu", "+silu"};
-  return text + activations[node.activation.kind];
+  text += activations[node.activation.kind];
+  return node.y_scale == TENON_NO_INDEX ? text : text + "+quantize";
 }
 
 std::string cancelled_before(const char* slot, const Node& node) {
@@ -206,9 +209,7 @@ void Plan::place_constants() {
       const bool is_packed = i < node.packed.size() && node.packed[i] != 0;
       if (node.inputs[i] != TENON_NO_INDEX && !is_packed) is_read[graph.values[node.inputs[i]].root] = true;
     }
-    for (const std::uint32_t v : {node.bias, node.residual}) {
-      if (v != TENON_NO_INDEX) is_read[graph.values[v].root] = true;
-    }
+    node.for_each_epilogue_operand([&](std::uint32_t v) { is_read[graph.values[v].root] = true; });
   }
   std::unique_ptr<Stream> stream;
   for (std::uint32_t v = 0; v < graph.values.size(); ++v) {
@@ -237,7 +238,7 @@ std::unique_ptr<Plan::Frame> Plan::make_frame() const {
   frame->host = layout_.graph.host;
   std::size_t operand_count = 0, packed_count = 0;
   for (const Step& step : layout_.steps) {
-    operand_count += step.node.inputs.size() + step.node.outputs.size() + 2;
+    operand_count += step.node.inputs.size() + step.node.outputs.size() + std::size(epilogue_operands);
     packed_count += step.node.packed.size();
   }
   frame->operands.reserve(operand_count);  // never reallocated: calls and patches point into them
@@ -273,18 +274,16 @@ std::unique_ptr<Plan::Frame> Plan::make_frame() const {
     call.input_count = static_cast<std::uint32_t>(step.node.inputs.size());
     call.output_count = static_cast<std::uint32_t>(step.node.outputs.size());
     call.attributes = step.node.attributes.data();
-    if (step.node.bias != TENON_NO_INDEX) {
-      call.epilogue.bias = frame->operands.data() + frame->operands.size();
-      append(step.node.bias);
-    }
-    if (step.node.residual != TENON_NO_INDEX) {
-      call.epilogue.residual = frame->operands.data() + frame->operands.size();
-      append(step.node.residual);
+    for (const EpilogueOperand& part : epilogue_operands) {
+      if (step.node.*part.value == TENON_NO_INDEX) continue;
+      call.epilogue.*part.operand = frame->operands.data() + frame->operands.size();
+      append(step.node.*part.value);
     }
     call.epilogue.activation = step.node.activation;
     call.math = graph.options.math;
     call.deterministic = graph.options.deterministic != 0;
     call.channels_last = step.node.channels_last;
+    call.merged_heads = step.node.merged_heads;
     call.node_id = step.node.id;
     call.device = graph.device;
     call.host = graph.host;

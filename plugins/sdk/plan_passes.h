@@ -14,11 +14,13 @@ inline constexpr std::uint32_t none = TENON_NO_INDEX;
 void widen(GraphModel& graph, const KernelRow* rows);
 /// Transposes images to channels last where kernels need it, and keeps them so from one such kernel to the next.
 void put_channels_last(GraphModel& graph, const KernelRow* rows);
+/// Lets kernels with Traits::merges_heads do what the Transpose does that alone reads their result.
+void merge_heads(GraphModel& graph);
 /// Shape ops whose result is not needed as a copy become views.
 void resolve_views(GraphModel& graph);
 /// Fuses product, bias, residual and activation into one call. Of several results the first is continued. A 16-bit kernel computes its
 /// epilogue before it rounds, so that the conversions around the fused ops are dropped. A result of another shape than the product's, whose
-/// elements it has in order, becomes a view of it.
+/// elements it has in order, becomes a view of it. An i32 result is dequantised first, and may be quantised last: Traits::dequantize.
 void fuse_epilogues(GraphModel& graph);
 /// Lets kernels with Traits::relu_grad compute the gradient of a relu that only they read. In 16 bits it stands between conversions, which
 /// change nothing: no element is computed.

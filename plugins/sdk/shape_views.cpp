@@ -14,13 +14,49 @@ bool is_view_op(const Node& node) {
   return indexing == Indexing::reshape || indexing == Indexing::transpose || indexing == Indexing::expand;
 }
 
+/// Strides of a value of x's elements in order with the view's shape; false if there are none: a dimension would join elements of x that
+/// are not evenly spaced.
+bool reshape_strides(const Value& x, Value& view) {
+  if (x.count == 0) return false;
+  // From the last dimension on, runs of dimensions of x that are evenly spaced are divided among those of the view.
+  auto next = static_cast<std::int64_t>(view.rank) - 1;
+  std::int64_t run = 1, run_stride = x.rank == 0 ? 1 : x.strides[x.rank - 1];
+  for (std::uint32_t d = x.rank; d-- > 0;) {
+    run *= x.shape[d];
+    const std::int64_t begin = run * run_stride;  // the stride of a dimension that continues the run
+    if (d > 0 && (x.shape[d - 1] == 1 || x.strides[d - 1] == begin)) continue;
+    std::int64_t given = 1;
+    while (next >= 0 && (given < run || view.shape[next] == 1)) {
+      view.strides[next] = given * run_stride;
+      given *= view.shape[next--];
+    }
+    if (given != run) return false;
+    run = 1;
+    if (d > 0) run_stride = x.strides[d - 1];
+  }
+  while (next >= 0) view.strides[next--] = 1;  // dimensions of one element
+  return true;
+}
+
+/// Whether the node's kernel reads all its operands that are this value with the strides that the value has.
+bool reads_strides(const GraphModel& graph, const Node& node, std::uint32_t v, std::vector<Operand>& operands) {
+  const Traits& traits = node.row->kernel->traits;
+  if (traits.strided) return true;
+  if (traits.takes_view == nullptr) return false;
+  const Call call = describe(graph, node, operands);
+  for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
+    if (node.inputs[i] == v && !traits.takes_view(call, i)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 bool view_strides(const GraphModel& graph, const Node& node, Value& view) {
   const Value& x = graph.values[node.inputs[0]];
   switch (indexing_of(node)) {
     case Indexing::reshape:
-      return x.dense;  // the view keeps its own dense strides
+      return x.dense || reshape_strides(x, view);  // of a dense value, the view keeps its own dense strides
     case Indexing::transpose: {
       const auto& perm = *reinterpret_cast<const tenon_attributes_axes*>(node.attributes.data());
       for (std::uint32_t i = 0; i < view.rank; ++i) view.strides[i] = x.strides[perm.axes[i]];
@@ -62,6 +98,7 @@ void resolve_views(GraphModel& graph) {
   for (const tenon_donation& d : graph.donations) overwritten[d.input] = true;
   std::vector<Node> kept;
   kept.reserve(graph.nodes.size());
+  std::vector<Operand> operands;
   for (Node& node : graph.nodes) {
     if (is_view_op(node) && graph.values[node.outputs[0]].kind == TENON_VALUE_INTERNAL) {
       Value view = graph.values[node.outputs[0]];
@@ -69,14 +106,15 @@ void resolve_views(GraphModel& graph) {
       // A donated input may have to be read from a dense copy, whose views have other strides than those of a strided input.
       bool possible = (graph.values[root].dense || !overwritten[root]) && view_strides(graph, node, view);
       view.update_dense();
-      if (possible && !view.dense) {
-        possible = !node.requires_copy;
-        for (const Read& read : uses.readers[node.outputs[0]]) possible = possible && graph.nodes[read.node].row->kernel->traits.strided;
-      }
+      view.root = root;
       if (possible) {
-        view.root = root;
-        graph.values[node.outputs[0]] = view;
-        continue;
+        std::swap(graph.values[node.outputs[0]], view);
+        if (graph.values[node.outputs[0]].dense) continue;
+        possible = !node.requires_copy;
+        for (const auto& [reader, v] : uses.readers[node.outputs[0]])
+          possible = possible && reads_strides(graph, graph.nodes[reader], v, operands);
+        if (possible) continue;
+        std::swap(graph.values[node.outputs[0]], view);
       }
     }
     kept.push_back(node);  // a copy, because `uses` still refers to the original list
@@ -87,10 +125,11 @@ void resolve_views(GraphModel& graph) {
 void make_dense(GraphModel& graph, const KernelRow* rows) {
   std::vector<Node> result;
   std::vector<std::uint32_t> dense_copy(graph.values.size(), none);
+  std::vector<Operand> operands;
   for (Node& node : graph.nodes) {
     if (!node.row->kernel->traits.strided) {
       for (std::uint32_t& v : node.inputs) {
-        if (v == none || graph.values[v].dense) continue;
+        if (v == none || graph.values[v].dense || reads_strides(graph, node, v, operands)) continue;
         if (dense_copy[v] == none) {
           dense_copy[v] = graph.add_dense_copy(v);
           result.push_back(copy_node(graph, rows, v, dense_copy[v], node));

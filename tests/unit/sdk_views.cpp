@@ -40,6 +40,31 @@ TEST_CASE("sdk: one reader that expects dense operands keeps the Transpose") {
   CHECK(run.get(z)[1] == std::tanh(-4.0f));
 }
 
+TEST_CASE("sdk: a Reshape of a view is free if strides describe it") {
+  const Floats many{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23};
+  const Floats expected{0, 6, 12, 18, 1, 7, 13, 19, 2, 8, 14, 20, 3, 9, 15, 21, 4, 10, 16, 22, 5, 11, 17, 23};  // (6, 4) of (4, 6)
+  for (const Shape& shape : {Shape{6, 4}, Shape{6, 1, 4}, Shape{1, 6, 4, 1}, Shape{2, 3, 4}, Shape{3, 2, 2, 2}, Shape{3, 1, 2, 4}}) {
+    Net net;
+    const auto x = net.input({4, 6}), t = net.internal({6, 4}), r = net.internal(shape), y = net.output(shape);
+    net.node(TENON_OP_Transpose, {x}, {t}, axes({1, 0}));
+    net.node(TENON_OP_Reshape, {t}, {r});
+    net.node(TENON_OP_Neg, {r}, {y});
+    Run run(net);
+    CHECK(run.info.kernel_count == 1);
+    run({{x, many}});
+    for (std::size_t i = 0; i < many.size(); ++i) CHECK(run.get(y)[i] == -expected[i]);
+  }
+  Net net;  // dimensions that a transpose left next to each other are joined
+  const auto x = net.input({2, 3, 4}), t = net.internal({4, 2, 3}), r = net.internal({4, 6}), y = net.output({4, 6});
+  net.node(TENON_OP_Transpose, {x}, {t}, axes({2, 0, 1}));
+  net.node(TENON_OP_Reshape, {t}, {r});
+  net.node(TENON_OP_Neg, {r}, {y});
+  Run run(net);
+  CHECK(run.info.kernel_count == 1);
+  run({{x, many}});
+  CHECK(run.get(y)[7] == -5);
+}
+
 TEST_CASE("sdk: a Reshape of a transposed view copies") {
   Net net;
   const auto x = net.input({2, 3}), t = net.internal({3, 2}), r = net.internal({6}), y = net.output({6});

@@ -140,13 +140,20 @@ inline constexpr std::uint32_t all_activations =
     basic_activations | activation_bit(Activation::clip) | activation_bit(Activation::gelu) | activation_bit(Activation::silu);
 
 /// What a kernel with Traits::epilogue does to its result before it is stored:
-/// y = activation(result + bias + residual).
+/// y = activation(result + bias + residual). With Traits::dequantize, the result of i32 is multiplied
+/// by `scale` first, and y may be quantised. Each step is rounded as if it was an op of its own.
 struct Epilogue {
   /// Dense (n), n the last dimension of the result; NULL: none, as for images whose channels are
   /// not last.
   const Operand* bias = nullptr;
   const Operand* residual = nullptr;  ///< dense, of the result's shape, never its storage; NULL: none. Only for Traits::residual
   Activation activation = {};
+  /// DequantizeLinear of an i32 result: f32, one element or dense (n); NULL: none, and there is no
+  /// epilogue.
+  const Operand* scale = nullptr;
+  /// QuantizeLinear of y: one element of f32; NULL: y is f32.
+  const Operand* y_scale = nullptr;
+  const Operand* y_zero_point = nullptr;  ///< one element of the output's dtype, i8 or u8; NULL: 0
 };
 
 /// One execution of an op. Operands have been checked by the op's shape rule; they are dense unless
@@ -163,6 +170,7 @@ struct Call {
   std::uint32_t math = TENON_MATH_STRICT;
   bool deterministic = false;
   bool channels_last = false;      ///< the operands of Traits::channels_last have shape (N, d..., C)
+  bool merged_heads = false;       ///< output 0 is (B, S, H, E), as Traits::merges_heads says
   std::uint64_t node_id = 0;       ///< tenon_node.id, for failures that are detected later
   tenon_stream* stream = nullptr;  ///< NULL in the functions of Traits other than `pack`
   Device* device = nullptr;        ///< the plan's device
@@ -251,6 +259,15 @@ struct Traits {
   /// y of the same dtype and layout, and the kernel takes input 0 where y > 0, y where it is NaN, and
   /// 0 elsewhere.
   bool relu_grad = false;
+  /// A result of i32 may be continued by DequantizeLinear to f32, bias, residual, activation and
+  /// QuantizeLinear to i8 or u8: Epilogue::scale. Only with Traits::epilogue.
+  bool dequantize = false;
+  /// Whether this instance reads the input with the strides that the call describes, where `strided`
+  /// is false; a dense copy is made otherwise. NULL: never.
+  bool (*takes_view)(const Call&, std::uint32_t input) = nullptr;
+  /// Whether this instance, of the op Attention, may store output 0, (B, H, S, E), as (B, S, H, E):
+  /// where a Transpose makes that of it. NULL: never.
+  bool (*merges_heads)(const Call&) = nullptr;
 };
 
 using KernelFunction = void (*)(const Call&);
