@@ -55,9 +55,9 @@ struct Weight {
 };
 
 template <class T>
-void softmax_rows_forward(const ScoreBlock<T>& block, bool first, RowState<T>* states, T* y, std::int64_t size) {
+void softmax_rows_forward(const ScoreBlock<T>& block, bool first, RowState<T>* states, T* y, std::int64_t size, std::int64_t y_step) {
   constexpr T nothing = -std::numeric_limits<T>::infinity();
-  for (std::int64_t row = 0; row < block.rows; ++row, y += size) {
+  for (std::int64_t row = 0; row < block.rows; ++row, y += y_step) {
     RowState<T>& state = states[row];
     if (first) state = {nothing, 0};
     T* const scores = block.scores + row * block.keys;
@@ -79,8 +79,8 @@ void softmax_rows_forward(const ScoreBlock<T>& block, bool first, RowState<T>* s
 }
 
 template <class T>
-void normalise_all(std::int64_t rows, const RowState<T>* states, T* y, std::int64_t size, T* log_sum) {
-  for (std::int64_t row = 0; row < rows; ++row, y += size) {
+void normalise_all(std::int64_t rows, const RowState<T>* states, T* y, std::int64_t size, std::int64_t y_step, T* log_sum) {
+  for (std::int64_t row = 0; row < rows; ++row, y += y_step) {
     const RowState<T>& state = states[row];
     const bool empty = state.sum == 0;
     if (empty) {
@@ -133,14 +133,14 @@ HWY_AFTER_NAMESPACE();
 namespace tenon::openblas {
 
 template <class T>
-void softmax_block_forward(const ScoreBlock<T>& block, bool first, RowState<T>* states, T* y, std::int64_t size) {
-  TENON_DISPATCH(softmax_rows_forward<T>)(block, first, states, y, size);
+void softmax_block_forward(const ScoreBlock<T>& block, bool first, RowState<T>* states, T* y, std::int64_t size, std::int64_t y_step) {
+  TENON_DISPATCH(softmax_rows_forward<T>)(block, first, states, y, size, y_step);
 }
 TENON_INSTANTIATE_FLOATS(softmax_block_forward)
 
 template <class T>
-void normalise_rows(std::int64_t rows, const RowState<T>* states, T* y, std::int64_t size, T* log_sum) {
-  TENON_DISPATCH(normalise_all<T>)(rows, states, y, size, log_sum);
+void normalise_rows(std::int64_t rows, const RowState<T>* states, T* y, std::int64_t size, std::int64_t y_step, T* log_sum) {
+  TENON_DISPATCH(normalise_all<T>)(rows, states, y, size, y_step, log_sum);
 }
 TENON_INSTANTIATE_FLOATS(normalise_rows)
 

@@ -29,13 +29,13 @@ struct RowState {
 };
 
 /// Replaces the products by e^(score - row_max), 0 for keys that are not seen, and updates the states. Unless this is the first block,
-/// rows of y, of `size` elements each, are rescaled to the new row_max.
+/// rows of y, of `size` elements each and y_step apart, are rescaled to the new row_max.
 template <class T>
-void softmax_block_forward(const ScoreBlock<T>& block, bool first, RowState<T>* states, T* y, std::int64_t size);
+void softmax_block_forward(const ScoreBlock<T>& block, bool first, RowState<T>* states, T* y, std::int64_t size, std::int64_t y_step);
 
 /// Divides y by the sums; log_sum = row_max + log sum, unless NULL. A row that has seen no key gets 0 and -infinity.
 template <class T>
-void normalise_rows(std::int64_t rows, const RowState<T>* states, T* y, std::int64_t size, T* log_sum);
+void normalise_rows(std::int64_t rows, const RowState<T>* states, T* y, std::int64_t size, std::int64_t y_step, T* log_sum);
 
 /// Replaces the products by p = e^(score - log_sum) and ds, which holds dy v', by p (ds - sum dy y); both are 0 for keys that are not
 /// seen. dy and y have `size` elements per row.

@@ -36,8 +36,10 @@ struct AttentionSizes {
 
   std::int64_t query_blocks() const { return sdk::ceil_div(queries, query_block); }
 
-  /// The first row of k and v for a head of q (b H + h).
-  std::int64_t first_key(std::int64_t head) const { return (head / heads * groups + head % heads / (heads / groups)) * keys; }
+  /// The head of k and v (b G + g) for a head of q (b H + h).
+  std::int64_t group_of(std::int64_t head) const { return head / heads * groups + head % heads / (heads / groups); }
+  /// Its first row, where k and v are dense.
+  std::int64_t first_key(std::int64_t head) const { return group_of(head) * keys; }
 
   /// The block of products q k' of queries [s, s + rows) of a head with keys [l, l + columns). `mask` is NULL, or has the strides of the
   /// call's.

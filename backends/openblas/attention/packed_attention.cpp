@@ -110,6 +110,30 @@ struct Plan {
   std::size_t mask_bytes() const { return sdk::aligned_size(static_cast<std::size_t>(mask_elements) * sizeof(float)); }
 };
 
+/// The rows of a head, which has neighbouring elements.
+template <class T>
+struct HeadRows {
+  T* data;
+  std::int64_t step;
+
+  T* row(std::int64_t i) const { return data + i * step; }
+};
+
+/// Head b H + h of an operand (B, H, rows, size).
+template <class T>
+HeadRows<const T> head_of(const sdk::Operand& x, std::int64_t head) {
+  const std::int64_t heads = x.shape[1];
+  return {x.as<const T>() + head / heads * x.strides[0] + head % heads * x.strides[1], x.strides[2]};
+}
+
+/// That of the result, (B, H, S, E) or, with merged heads, (B, S, H, E).
+template <class T>
+HeadRows<T> result_of(const sdk::Call& call, const AttentionSizes& at, std::int64_t head) {
+  T* const y = call.output<T>(0);
+  if (!call.merged_heads) return {y + head * at.queries * at.result, at.result};
+  return {y + (head / at.heads * at.queries * at.heads + head % at.heads) * at.result, at.heads * at.result};
+}
+
 /// The values of keys [l, l + key_block) in panels.
 template <class T>
 const T* value_panels_of(const AttentionSizes& at, const Memory<T>& memory, std::int64_t l) {
@@ -120,18 +144,20 @@ const T* value_panels_of(const AttentionSizes& at, const Memory<T>& memory, std:
 template <class T>
 void pack(const sdk::Call& call, const AttentionSizes& at, std::int64_t head, std::int64_t end, const Memory<T>& memory) {
   end = std::min(at.keys, sdk::round_up(end, key_block));
+  const HeadRows<const T> key_rows = head_of<T>(call.inputs[1], at.group_of(head));
+  const HeadRows<const T> value_rows = head_of<T>(call.inputs[2], at.group_of(head));
   PanelSource<T> keys;
-  keys.data = call.input<T>(1) + at.first_key(head) * at.size;
+  keys.data = key_rows.data;
   keys.inner = at.size;
   keys.inner_step = 1;
   keys.columns = at.keys;
-  keys.column_step = at.size;
+  keys.column_step = key_rows.step;
   for (std::int64_t i = 0; i < panel_count<T>(end); ++i) pack_panel(keys, i, memory.key_panels);
   for (std::int64_t l = 0; l < end; l += key_block) {
     PanelSource<T> values;
-    values.data = call.input<T>(2) + (at.first_key(head) + l) * at.result;
+    values.data = value_rows.row(l);
     values.inner = std::min(key_block, at.keys - l);
-    values.inner_step = at.result;
+    values.inner_step = value_rows.step;
     values.columns = at.result;
     values.column_step = 1;
     auto* const to = const_cast<T*>(value_panels_of(at, memory, l));
@@ -139,16 +165,16 @@ void pack(const sdk::Call& call, const AttentionSizes& at, std::int64_t head, st
   }
 }
 
-/// out = q k' of queries from `row` on with `columns` keys from l on; l is a multiple of key_block.
+/// out = q k' of `rows` queries with `columns` keys from l on; l is a multiple of key_block.
 template <class T>
-void multiply_keys(const sdk::Call& call, const AttentionSizes& at, const Memory<T>& memory, std::int64_t row, std::int64_t rows,
-                   std::int64_t l, std::int64_t columns, SumOf<T>* out) {
+void multiply_keys(const HeadRows<const T>& queries, const AttentionSizes& at, const Memory<T>& memory, std::int64_t rows, std::int64_t l,
+                   std::int64_t columns, SumOf<T>* out) {
   PanelProduct<T> product;
   product.rows = rows;
   product.k = at.size;
   product.columns = columns;
-  product.a = call.input<T>(0) + row * at.size;
-  product.a_step = at.size;
+  product.a = queries.data;
+  product.a_step = queries.step;
   product.panels = memory.key_panels + l / panel_width<T> * panel_step<T>(at.size);
   if constexpr (is_narrow<T>) {
     product.wide_y = out;
@@ -162,14 +188,14 @@ void multiply_keys(const sdk::Call& call, const AttentionSizes& at, const Memory
 /// sums = weights v of `columns` keys from l on, or sums += weights v.
 template <class T>
 void multiply_values(const AttentionSizes& at, const Memory<T>& memory, const T* weights, std::int64_t rows, std::int64_t l,
-                     std::int64_t columns, bool accumulates, SumOf<T>* sums) {
+                     std::int64_t columns, bool accumulates, const HeadRows<SumOf<T>>& sums) {
   const std::int64_t packed = std::min(key_block, at.keys - l);
   PanelProduct<T> product;
   product.rows = rows;
   product.k = columns;
   product.a = weights;
   product.a_step = columns;
-  product.y_step = at.result;
+  product.y_step = sums.step;
   // Panels are multiplied one by one if only their first lines are used, since panel_step() is that of all lines.
   const std::int64_t panels = columns == packed ? panel_count<T>(at.result) : 1;
   for (std::int64_t i = 0; i < panel_count<T>(at.result); i += panels) {
@@ -177,10 +203,10 @@ void multiply_values(const AttentionSizes& at, const Memory<T>& memory, const T*
     product.columns = std::min(at.result - first, panels * panel_width<T>);
     product.panels = value_panels_of(at, memory, l) + i * panel_step<T>(packed);
     if constexpr (is_narrow<T>) {
-      product.wide_y = sums + first;
+      product.wide_y = sums.data + first;
       product.accumulates = accumulates;
     } else {
-      product.y = sums + first;
+      product.y = sums.data + first;
       product.residual = accumulates ? product.y : nullptr;
     }
     multiply_panels(product);
@@ -191,25 +217,28 @@ void multiply_values(const AttentionSizes& at, const Memory<T>& memory, const T*
 template <class T>
 void attend(const sdk::Call& call, const AttentionSizes& at, const SumOf<T>* mask, std::int64_t head, std::int64_t s, std::int64_t rows,
             const Memory<T>& memory) {
-  const std::int64_t row = head * at.queries + s, end = at.seen(s, rows);
-  T* const y = call.output<T>(0) + row * at.result;
-  SumOf<T>* sums;
+  const std::int64_t end = at.seen(s, rows);
+  HeadRows<const T> queries = head_of<T>(call.inputs[0], head);
+  queries.data = queries.row(s);
+  HeadRows<T> y = result_of<T>(call, at, head);
+  y.data = y.row(s);
+  HeadRows<SumOf<T>> sums;
   if constexpr (is_narrow<T>) {
-    sums = memory.sums;
+    sums = {memory.sums, at.result};
   } else {
     sums = y;
   }
   if (end == 0) {
     std::fill_n(memory.states, rows, RowState<SumOf<T>>{-std::numeric_limits<SumOf<T>>::infinity(), 0});
-    std::fill_n(sums, rows * at.result, SumOf<T>(0));
+    for (std::int64_t i = 0; i < rows; ++i) std::fill_n(sums.row(i), at.result, SumOf<T>(0));
   }
   const sdk::Strides strides = mask == nullptr ? sdk::Strides{} : sdk::broadcast_strides(call.inputs[3], 4);
   for (std::int64_t l = 0; l < end; l += key_block) {
     // Products of bf16 take whole blocks of keys, whose panels are padded with zeros.
     const std::int64_t columns = std::min(key_block, (is_narrow<T> ? at.keys : end) - l);
-    multiply_keys(call, at, memory, row, rows, l, columns, memory.scores);
+    multiply_keys(queries, at, memory, rows, l, columns, memory.scores);
     const auto block = at.score_block(head, s, rows, l, columns, memory.scores, mask, strides);
-    softmax_block_forward(block, l == 0, memory.states, sums, at.result);
+    softmax_block_forward(block, l == 0, memory.states, sums.data, at.result, sums.step);
     if constexpr (is_narrow<T>) {
       TENON_DISPATCH(split)(memory.scores, rows * columns, memory.high, memory.low);
       multiply_values(at, memory, memory.high, rows, l, columns, l > 0, sums);
@@ -218,9 +247,11 @@ void attend(const sdk::Call& call, const AttentionSizes& at, const SumOf<T>* mas
       multiply_values(at, memory, memory.scores, rows, l, columns, l > 0, sums);
     }
   }
-  SumOf<T>* const log_sum = call.has_output(1) ? call.output<SumOf<T>>(1) + row : nullptr;
-  normalise_rows(rows, memory.states, sums, at.result, log_sum);
-  if constexpr (is_narrow<T>) TENON_DISPATCH(round_all)(sums, rows * at.result, y);
+  SumOf<T>* const log_sum = call.has_output(1) ? call.output<SumOf<T>>(1) + head * at.queries + s : nullptr;
+  normalise_rows(rows, memory.states, sums.data, at.result, sums.step, log_sum);
+  if constexpr (is_narrow<T>) {
+    for (std::int64_t i = 0; i < rows; ++i) TENON_DISPATCH(round_all)(sums.row(i), at.result, y.row(i));
+  }
 }
 
 }  // namespace

@@ -9,8 +9,8 @@
 
 namespace tenon::openblas {
 
-/// The op Attention. Instantiated for bf16, float and double. Scores, weights and sums of bf16 are f32, and a weight is multiplied as the
-/// sum of two bf16, which have 16 bits of it.
+/// The op Attention; q, k and v may have any strides between rows and heads, and with Call::merged_heads so has y. Instantiated for bf16,
+/// float and double. Scores, weights and sums of bf16 are f32, and a weight is multiplied as the sum of two bf16, which have 16 bits of it.
 template <class T>
 void packed_attention(const sdk::Call& call);
 

@@ -87,11 +87,20 @@ std::size_t forward_bytes(const AttentionSizes& sizes) {
 /// From how many queries on packing all keys and values is a small part of the products.
 constexpr std::int64_t min_packed_queries = 16;
 
+bool is_packed(const sdk::Call& call) {
+  return call.inputs[0].dtype == TENON_DTYPE_BF16 || call.inputs[0].shape[2] >= min_packed_queries;
+}
+/// Heads may be views of (B, S, H, D).
+bool takes_view(const sdk::Call& call, std::uint32_t input) {
+  const sdk::Operand& x = call.inputs[input];
+  return is_packed(call) && input < 3 && (x.strides[3] == 1 || x.shape[3] == 1);
+}
+
 std::size_t forward_scratch(const sdk::Call& call) {
   const AttentionSizes sizes(call, 0);
   return with_product_type(call.inputs[0].dtype, [&]<class T>(T) {
     if constexpr (!std::is_same_v<T, sdk::BFloat16>) {
-      if (sizes.queries < min_packed_queries)
+      if (!is_packed(call))
         return forward_bytes<T>(sizes) *
                static_cast<std::size_t>(worker_count(call.host, sizes.batch * sizes.heads * sizes.query_blocks()));
     }
@@ -101,12 +110,13 @@ std::size_t forward_scratch(const sdk::Call& call) {
 
 /// y = softmax(scale q k' + mask) v; log_sum = log sum exp of each row's scores
 ///
-/// Shapes  as AttentionSizes; y (B, H, S, E), log_sum (B, H, S) or absent; dense. A row without keys, or with scores of -inf only, is 0.
+/// Shapes  as AttentionSizes; y (B, H, S, E), log_sum (B, H, S) or absent; dense but for what takes_view() says. A row without keys, or
+/// with scores of -inf only, is 0.
 template <class T>
 void attention(const sdk::Call& call) {
   const Heads<T> at(call, 0);
   check_sizes("attention", at.size, at.result, 1);
-  if (at.queries >= min_packed_queries) return packed_attention<T>(call);
+  if (is_packed(call)) return packed_attention<T>(call);
   T* const y = call.output<T>(0);
   T* const log_sum = call.has_output(1) ? call.output<T>(1) : nullptr;
   const std::int64_t blocks = at.query_blocks();
@@ -125,10 +135,10 @@ void attention(const sdk::Call& call) {
     for (std::int64_t l = 0; l < end; l += key_block) {
       const std::int64_t columns = std::min(key_block, end - l);
       const ScoreBlock<T> block = at.scores(head, s, rows, l, columns, memory);
-      softmax_block_forward(block, l == 0, states, to, at.result);
+      softmax_block_forward(block, l == 0, states, to, at.result, at.result);
       multiply_into<T>(false, false, rows, at.result, columns, 1, memory, at.v + (at.first_key(head) + l) * at.result, l == 0 ? 0 : 1, to);
     }
-    normalise_rows(rows, states, to, at.result, log_sum == nullptr ? nullptr : log_sum + row);
+    normalise_rows(rows, states, to, at.result, at.result, log_sum == nullptr ? nullptr : log_sum + row);
   });
 }
 
@@ -251,6 +261,7 @@ void attention_grad(const sdk::Call& call) {
 }
 
 }  // namespace
-TENON_KERNEL_WITH(attention, (sdk::Traits{.scratch = forward_scratch}), sdk::BFloat16, float, double)
+TENON_KERNEL_WITH(attention, (sdk::Traits{.scratch = forward_scratch, .takes_view = takes_view, .merges_heads = is_packed}), sdk::BFloat16,
+                  float, double)
 TENON_KERNEL_WITH(attention_grad, (sdk::Traits{.scratch = gradient_scratch}), float, double)
 }  // namespace tenon::openblas

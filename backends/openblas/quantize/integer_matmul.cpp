@@ -61,6 +61,7 @@ struct Scratch {
   char* panels = nullptr;
   std::int32_t *row_factor, *row_sums, *column_factor, *bias = nullptr;
   float* factor = nullptr;
+  std::int32_t* sums = nullptr;  ///< of a vector b, for an epilogue whose columns are rows of the product
 
   Scratch(sdk::ScratchArena& arena, const sdk::Call& call, const IntegerOperands& at, const Sizes& s) {
     if (!in_place(s)) rows = arena.allocate<std::uint8_t>(s.rows * padded_k(s.k));
@@ -68,6 +69,7 @@ struct Scratch {
     row_factor = arena.allocate<std::int32_t>(s.rows);
     row_sums = arena.allocate<std::int32_t>(s.rows);
     column_factor = arena.allocate<std::int32_t>(padded_columns(s.columns));
+    if (call.epilogue.scale != nullptr && call.inputs[at.b].rank == 1) sums = arena.allocate<std::int32_t>(s.rows);
     if (!at.requantised) return;
     bias = arena.allocate<std::int32_t>(padded_columns(s.columns));
     factor = arena.allocate<float>(padded_columns(s.columns));
@@ -109,6 +111,18 @@ void pack_integer_matmul(const sdk::Call& call, const IntegerOperands& at, void*
 }
 
 namespace {
+
+/// The epilogue of `rows` rows of `columns` sums, on the calling thread.
+void finish_vectors(const IntegerEpilogue& epilogue, const std::int32_t* sums, std::int64_t rows, std::int64_t columns) {
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t column = 0; column < columns; column += integer_block_columns) {
+      std::int32_t block[integer_block_columns] = {};
+      const std::int64_t n = std::min(integer_block_columns, columns - column);
+      std::copy_n(sums + row * columns + column, n, block);
+      apply_integer_epilogue(epilogue.from(row, column), block, 1, n);
+    }
+  }
+}
 
 /// The product of the matrices at these offsets of a and b, the one of index i; `host`: see integer_products.h.
 void multiply_one(const sdk::Call& call, const IntegerOperands& at, const Sizes& s, const Scratch& memory, const sdk::Host* host,
@@ -155,9 +169,16 @@ void multiply_one(const sdk::Call& call, const IntegerOperands& at, const Sizes&
     product.requantisation.factor = memory.factor;
     product.requantisation.y = call.output<std::uint8_t>(0) + first;
     product.requantisation.y_step = s.columns;
-  } else {
+  } else if (call.epilogue.scale == nullptr) {
     product.y = call.output<std::int32_t>(0) + first;
     product.y_step = s.columns;
+  } else if (memory.sums == nullptr) {
+    return multiply_integers(host, product, integer_epilogue_of(call, s.columns).from(i * s.rows, 0));
+  } else {
+    product.y = memory.sums;
+    product.y_step = 1;
+    multiply_integers(host, product);
+    return finish_vectors(integer_epilogue_of(call, matrix_rows), memory.sums, s.rows / matrix_rows, matrix_rows);
   }
   multiply_integers(host, product);
 }

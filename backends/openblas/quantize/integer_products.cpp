@@ -111,7 +111,7 @@ IntegerTiles part_of(const IntegerTiles& p, std::int64_t row, std::int64_t rows,
     part.requantisation.y += (p.y_offsets == nullptr ? row * p.requantisation.y_step : 0) + column;
     if (p.y_offsets != nullptr) part.y_offsets += row;
   } else {
-    part.y += row * p.y_step + column;
+    if (p.y != nullptr) part.y += row * p.y_step + column;
     part.row_factor += row * p.row_factor_step;
   }
   part.column_sums += column;
@@ -120,6 +120,26 @@ IntegerTiles part_of(const IntegerTiles& p, std::int64_t row, std::int64_t rows,
     part.row_sums += row;
   }
   return part;
+}
+
+/// A product on the calling thread whose sums stay in the L1 cache until the epilogue has read them.
+void multiply_in_blocks(const IntegerTiles& product, const IntegerEpilogue& epilogue) {
+  alignas(64) std::int32_t sums[integer_block_rows * integer_block_columns];
+  const std::int64_t blocks = sdk::ceil_div(product.rows, integer_block_rows);
+  const std::int64_t rows = sdk::round_up(sdk::ceil_div(product.rows, std::max<std::int64_t>(1, blocks)), 16);
+  for (std::int64_t column = 0; column < product.columns; column += integer_panel_width) {
+    const std::int64_t panel = column / integer_panel_width;
+    const bool is_last = column + integer_panel_width >= product.columns;
+    for (std::int64_t row = 0; row < product.rows; row += rows) {
+      IntegerTiles block = part_of(product, row, std::min(rows, product.rows - row), panel, 1);
+      block.columns = std::min(integer_panel_width, product.columns - column);
+      block.y = sums;
+      block.y_step = integer_block_columns;
+      if (row == 0 && !is_last) block.next_panel = product.panels + (panel + 1) * integer_panel_bytes(product.k);
+      multiply_integer_tiles(block);
+      apply_integer_epilogue(epilogue.from(row, column), sums, block.rows, block.columns);
+    }
+  }
 }
 
 }  // namespace
@@ -212,7 +232,7 @@ void sum_integer_rows(const std::uint8_t* a, bool a_signed, std::int64_t step, s
   TENON_DISPATCH(sum_rows<std::uint8_t>)(a, step, rows, k, out_sums);
 }
 
-void multiply_integers(const sdk::Host* host, const IntegerTiles& product) {
+void multiply_integers(const sdk::Host* host, const IntegerTiles& product, const IntegerEpilogue& epilogue) {
   const std::int64_t panels = padded_columns(product.columns) / integer_panel_width;
   const bool divides_rows = host != nullptr && product.a_offsets == nullptr && panels < 2 * host->thread_count();
   const std::int64_t row_tasks = divides_rows ? sdk::ceil_div(product.rows, task_rows) : 1;
@@ -224,7 +244,12 @@ void multiply_integers(const sdk::Host* host, const IntegerTiles& product) {
               while (begin < end) {
                 const std::int64_t row = begin / panels * rows, panel = begin % panels;
                 const std::int64_t count = std::min(end - begin, panels - panel);
-                multiply_integer_tiles(part_of(product, row, std::min(rows, product.rows - row), panel, count));
+                const IntegerTiles part = part_of(product, row, std::min(rows, product.rows - row), panel, count);
+                if (epilogue.scale == nullptr) {
+                  multiply_integer_tiles(part);
+                } else {
+                  multiply_in_blocks(part, epilogue.from(row, panel * integer_panel_width));
+                }
                 begin += count;
               }
             });

@@ -8,6 +8,7 @@
 #include <tenon/sdk/kernel.h>
 
 #include "gemm/panels.h"
+#include "quantize/integer_epilogue.h"
 #include "quantize/integer_tiles.h"
 
 namespace tenon::openblas {
@@ -68,7 +69,7 @@ void copy_integer_rows(const sdk::Host* host, const std::uint8_t* a, std::int64_
 /// The sums of rows of k elements of u8 or i8, `step` apart, on the calling thread.
 void sum_integer_rows(const std::uint8_t* a, bool a_signed, std::int64_t step, std::int64_t rows, std::int64_t k, std::int32_t* out_sums);
 
-/// The product.
-void multiply_integers(const sdk::Host* host, const IntegerTiles& product);
+/// The product. With an epilogue, its results are those of the epilogue, and product.y is not used.
+void multiply_integers(const sdk::Host* host, const IntegerTiles& product, const IntegerEpilogue& epilogue = {});
 
 }  // namespace tenon::openblas

@@ -29,6 +29,11 @@ inline const std::int8_t* panel_at(const IntegerTiles& t, std::int64_t column) {
   return t.panels + panel * padded_k(t.k) + (column - panel) * integer_group;
 }
 
+/// The panel after `panel`, that of `column`; NULL: none.
+inline const std::int8_t* next_panel(const IntegerTiles& t, std::int64_t column, const std::int8_t* panel) {
+  return column + integer_panel_width < t.columns ? panel + integer_panel_bytes(t.k) : t.next_panel;
+}
+
 /// In plain loops.
 inline std::uint8_t requantised(const IntegerRequantisation& by, std::int32_t sum, std::int64_t column) {
   const auto biased = static_cast<std::int32_t>(static_cast<std::uint32_t>(sum) + static_cast<std::uint32_t>(by.bias[column]));
@@ -342,8 +347,7 @@ void multiply(const IntegerTiles& t) {
   for (std::int64_t column = 0; column < t.columns; column += integer_panel_width) {
     const std::int8_t* const b = panel_at(t, column);
     const bool wide = t.columns - column > 16;
-    PanelPrefetch next(column + integer_panel_width < t.columns ? b + panel_bytes : nullptr, panel_bytes, count,
-                       padded_k(t.k) / integer_group);
+    PanelPrefetch next(next_panel(t, column, b), panel_bytes, count, padded_k(t.k) / integer_group);
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int64_t row = i * t.rows / count, height = (i + 1) * t.rows / count - row;
       const TileFunction multiply_tile = wide ? tile_of<a_signed, 2>(height, heights) : tile_of<a_signed, 1>(height, heights);
@@ -487,8 +491,7 @@ template <bool a_signed, bool wide>
 void panel(const IntegerTiles& t, std::int64_t column) {
   const std::int8_t* const b = panel_at(t, column);
   // Panels of weights that few rows read arrive from memory while the one before is used.
-  const bool fetches = t.rows <= few_rows && column + integer_panel_width < t.columns;
-  const std::int8_t* next = fetches ? b + integer_panel_bytes(t.k) : nullptr;
+  const std::int8_t* next = t.rows <= few_rows ? next_panel(t, column, b) : nullptr;
   std::int64_t row = 0;
   for (; row + 2 * tile_rows <= t.rows; row += 2 * tile_rows) {
     block<a_signed, true, wide>(t, b, row, column, next);

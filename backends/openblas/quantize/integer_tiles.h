@@ -62,6 +62,7 @@ struct IntegerTiles {
   /// / 64], k % 64 further on, and k a multiple of 64. Row i of the bytes begins at y + y_offsets[i]; a negative one is not stored.
   const std::int64_t* a_offsets = nullptr;
   const std::int64_t* y_offsets = nullptr;
+  const std::int8_t* next_panel = nullptr;  ///< one that is needed after these: fetched into the L2 cache meanwhile; NULL: none
 };
 
 /// Whether products of `rows` rows take a_offsets and y_offsets on this processor.

@@ -177,6 +177,49 @@ void masked_rows_are_zero(CaseContext& context, tenon_dtype dtype) {
   }
 }
 
+/// Heads next to each other in one row, as the products before and after have them: whether kernels read and write them there or copy
+/// them, results are the same.
+void heads_of_rows(CaseContext& context, tenon_dtype dtype) {
+  // The third is one that kernels do not take: rows are the last dimension.
+  const std::int64_t perms[][4] = {{0, 2, 1, 3}, {1, 2, 0, 3}, {0, 1, 3, 2}};
+  for (const Form& form :
+       {Form{2, 3, 3, 20, 24, 8, 8}, Form{2, 3, 3, 3, 5, 4, 4}, Form{1, 4, 2, 70, 300, 16, 8, true}, Form{1, 2, 2, 17, 17, 8, 8}}) {
+    for (const auto& perm : perms) {
+      Net net;
+      const auto transposed = [&](const std::int64_t(&by)[4]) {
+        tenon_attributes_axes axes{.struct_size = sizeof axes, .count = 4};
+        std::copy(std::begin(by), std::end(by), axes.axes);
+        return axes;
+      };
+      const tenon_attributes_none none{sizeof none, 0};
+      const auto inputs = fill(attention(form), dtype, seed_for(context.seed, "heads"));
+      std::vector<std::uint32_t> operands;
+      for (std::size_t i = 0; i < 3; ++i) {
+        Dims given(4);
+        for (std::size_t d = 0; d < 4; ++d) given[static_cast<std::size_t>(perm[d])] = inputs[i].shape()[d];
+        Array array(dtype, given);
+        for (std::int64_t e = 0; e < array.count(); ++e) array.set(e, inputs[i].at(e));
+        const auto axes = transposed(perm);
+        const std::uint32_t heads = net.internal(dtype, inputs[i].shape());
+        net.node(TENON_OP_Transpose, line_of(TENON_OP_Transpose).version, &axes, {net.input(array)}, {heads});
+        operands.push_back(heads);
+      }
+      operands.push_back(TENON_NO_INDEX);
+      const Dims y = form.y(), merged{y[0], y[2], y[1], y[3]};
+      const std::uint32_t result = net.internal(dtype, y), rows = net.internal(dtype, merged);
+      const AttributeBytes attributes = form.attributes();
+      net.node(TENON_OP_Attention, line_of(TENON_OP_Attention).version, attributes.data(), operands, {result, TENON_NO_INDEX});
+      const auto axes = transposed({0, 2, 1, 3});
+      net.node(TENON_OP_Transpose, line_of(TENON_OP_Transpose).version, &axes, {result}, {rows});
+      net.node(TENON_OP_Reshape, line_of(TENON_OP_Reshape).version, &none, {rows}, {net.output(dtype, {y[0] * y[2], y[1] * y[3]})});
+      const auto apart = context.run(net, {.fusion = TENON_FUSION_OFF});
+      const auto together = context.run(net, {.fusion = TENON_FUSION_FULL});
+      const std::string wrong = compare(apart[0], together[0], attention_bound(attention(form), dtype).times(2));
+      if (!wrong.empty()) throw Failure(fmt::format("q {}: {}, expected the result of separate kernels", str(form.q()), wrong));
+    }
+  }
+}
+
 /// Scores far beyond the range of the exponential: the largest one of a row decides.
 void large_scores(CaseContext& context, tenon_dtype dtype) {
   const Form form{1, 1, 1, 2, 3, 1, 1, false, absent, false, 1};
@@ -213,6 +256,7 @@ std::vector<OpCase> cases_attention() {
        .extras = {{"weights_sum_to_one", weights_sum_to_one},
                   {"causal_is_a_mask", causal_is_a_mask},
                   {"masked_rows_are_zero", masked_rows_are_zero},
+                  {"heads_of_rows", heads_of_rows},
                   {"large_scores", large_scores}}},
       {.op = TENON_OP_AttentionGrad,
        .variants = variants(attention_grad),

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// quantize_lines.h - floats as integers of 8 or 16 bits, for one instruction set. A source file includes it after foreach_target.h, as it
+// does simd.h.
+#if defined(TENON_OPENBLAS_QUANTIZE_LINES_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef TENON_OPENBLAS_QUANTIZE_LINES_H
+#undef TENON_OPENBLAS_QUANTIZE_LINES_H
+#else
+#define TENON_OPENBLAS_QUANTIZE_LINES_H
+#endif
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "simd/simd.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::openblas {
+namespace HWY_NAMESPACE {
+
+/// saturate(round(x / scale) + zero_point), ties to even; 0 for NaN.
+template <class Q, class T>
+HWY_INLINE Q quantized(T x, T scale, Q zero_point) {
+  const T q = std::nearbyint(x / scale) + static_cast<T>(zero_point);
+  if (std::isnan(q)) return 0;
+  const T low = std::numeric_limits<Q>::lowest(), high = std::numeric_limits<Q>::max();
+  return static_cast<Q>(q < low ? low : q > high ? high : q);
+}
+
+// Below, scale and zero_point are arrays as long as x, or one element for all.
+
+/// The beginning of quantize_each for one scale and one zero point; returns the number of elements that are done. A division takes as long
+/// as all that is done here: the quotient lies between the products with numbers just below and above the reciprocal, and rounding is
+/// monotonic, so where both round to one integer the quotient does. A product added to 1.5 * 2^23 is rounded to an integer, which is then
+/// in the low bits of the sum. A vector with an element that has two such integers, one beyond 2^21, or NaN, ends the loop.
+template <class Q>
+HWY_INLINE std::int64_t quantize_by_reciprocal(const float* x, float scale, Q zero_point, Q* y, std::int64_t n) {
+  const Wide<float> d;
+  const hn::RebindToSigned<Wide<float>> whole;
+  const hn::Rebind<Q, Wide<float>> narrow;
+  if (!(scale > 0x1p-100F && scale < 0x1p100F)) return 0;  // the reciprocal is not a normal number
+  const float reciprocal = 1 / scale;
+  const auto below = hn::Set(d, reciprocal * (1 - 0x1p-22F)), above = hn::Set(d, reciprocal * (1 + 0x1p-22F)),
+             rounder = hn::Set(d, 0x1.8p23F), limit = hn::Set(d, 0x1p21F * scale);
+  const auto centre = hn::Sub(hn::Set(whole, static_cast<std::int32_t>(zero_point)), hn::BitCast(whole, rounder));
+  std::int64_t i = 0;
+  for (; i + lanes(d) <= n; i += lanes(d)) {
+    const auto v = hn::LoadU(d, x + i);
+    // Of a negative v, the product with `above` is the lower one.
+    const auto one = hn::MulAdd(v, below, rounder), other = hn::MulAdd(v, above, rounder);
+    if (!hn::AllTrue(d, hn::And(hn::Eq(one, other), hn::Lt(hn::Abs(v), limit)))) return i;
+    hn::StoreU(hn::DemoteTo(narrow, hn::Add(hn::BitCast(whole, one), centre)), narrow, y + i);
+  }
+  return i;
+}
+
+/// y[i] = saturate(round(x[i] / scale) + zero_point), ties to even; 0 for NaN.
+template <class Q, class T>
+void quantize_each(const T* x, const T* scale, const Q* zero_point, bool one_scale, bool one_zero_point, Q* y, std::int64_t n) {
+  std::int64_t i = 0;
+  if constexpr (std::is_same_v<T, float>) {
+    const Wide<float> d;
+    const hn::RebindToSigned<Wide<float>> whole;
+    const hn::Rebind<Q, Wide<float>> narrow;
+    auto scales = hn::Set(d, *scale), centres = hn::Set(d, static_cast<float>(*zero_point));
+    for (; i + lanes(d) <= n; i += lanes(d)) {
+      if (one_scale && one_zero_point) {
+        i += quantize_by_reciprocal(x + i, *scale, *zero_point, y + i, n - i);
+        if (i + lanes(d) > n) break;
+      }
+      if (!one_scale) scales = hn::LoadU(d, scale + i);
+      if (!one_zero_point) centres = hn::ConvertTo(d, hn::PromoteTo(whole, hn::LoadU(narrow, zero_point + i)));
+      const auto q = hn::Add(hn::Round(hn::Div(hn::LoadU(d, x + i), scales)), centres);
+      const auto saturated = clamp(d, q, std::numeric_limits<Q>::lowest(), std::numeric_limits<Q>::max());
+      const auto integers = hn::ConvertTo(whole, hn::IfThenZeroElse(hn::IsNaN(q), saturated));
+      hn::StoreU(hn::DemoteTo(narrow, integers), narrow, y + i);
+    }
+  }
+  for (; i < n; ++i) y[i] = quantized(x[i], scale[one_scale ? 0 : i], zero_point[one_zero_point ? 0 : i]);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon::openblas
+HWY_AFTER_NAMESPACE();
+#endif
