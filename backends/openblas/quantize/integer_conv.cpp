@@ -22,6 +22,10 @@ constexpr std::int64_t block_bytes = 256 * 1024;
 constexpr std::int64_t row_multiple = 32;
 // Bytes of gathered rows worth a thread.
 constexpr std::int64_t gather_grain = 64 * 1024;
+// Elements of a row of a_offsets, and rows of a block of lines.
+constexpr std::int64_t line_part = 64, line_block_rows = 128;
+// Rows of a line from which on its last tile, which may be a low one, matters little.
+constexpr std::int64_t min_line_rows = 24;
 // Multiply-adds worth handing to a thread: about 1 us of AVX-512 VNNI.
 constexpr std::int64_t smallest_piece = 400'000;
 
@@ -104,6 +108,50 @@ struct ColumnTerms {
     if (!at.requantised) return;
     bias = arena.allocate<std::int32_t>(columns);
     factor = arena.allocate<float>(columns);
+  }
+};
+
+/// Whether rows are read from lines of the image, of which copies have the padding, instead of gathering them: for convolutions of several
+/// taps whose pixels have a multiple of 64 bytes, and lines that tiles divide well. What is packed does not depend on it.
+bool suits_lines(const ConvGeometry& g, const Layout& layout) {
+  return !g.depthwise() && g.taps() > 1 && !layout.by_panels && g.group_channels() % line_part == 0 && g.out_width >= min_line_rows;
+}
+
+/// The lines of x that a block of lines of results reads, each with its padding.
+struct LineLayout {
+  std::int64_t width, step;     ///< of a copied line, in pixels and bytes
+  std::int64_t blocks, height;  ///< blocks of lines of results of all images, and the lines of the largest one
+  std::int64_t workers;
+
+  LineLayout(const ConvGeometry& g, const sdk::Host& host) {
+    width = (g.out_width - 1) * g.stride_width + (g.kernel_width - 1) * g.dilation_width + 1;
+    step = width * g.channels;
+    const std::int64_t lines = g.images * g.out_height, threads = std::max<std::int64_t>(1, host.thread_count());
+    const std::int64_t wanted = sdk::round_up(sdk::ceil_div(lines * g.out_width, line_block_rows), threads);
+    blocks = std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(1, lines));
+    height = sdk::ceil_div(lines, blocks);
+    workers = worker_count(host, blocks);
+  }
+  /// Copied lines for `lines` lines of results.
+  static std::int64_t copied(const ConvGeometry& g, std::int64_t lines) {
+    return (lines - 1) * g.stride_height + (g.kernel_height - 1) * g.dilation_height + 1;
+  }
+};
+
+/// The scratch memory of products with lines.
+struct LineMemory {
+  std::int64_t* a_offsets;             ///< of the parts of a row
+  std::int32_t *row_sums, *part_sums;  ///< of each worker's rows
+  std::uint8_t* copies;                ///< of each worker
+
+  LineMemory(sdk::ScratchArena& arena, const ConvGeometry& g, const LineLayout& layout) {
+    a_offsets = arena.allocate<std::int64_t>(k_of(g) / line_part);
+    row_sums = arena.allocate<std::int32_t>(layout.workers * layout.height * g.out_width);
+    part_sums = arena.allocate<std::int32_t>(layout.workers * g.out_width);
+    copies = arena.allocate<std::uint8_t>(layout.workers * copy_bytes(g, layout));
+  }
+  static std::int64_t copy_bytes(const ConvGeometry& g, const LineLayout& layout) {
+    return sdk::round_up(LineLayout::copied(g, layout.height) * layout.step, 64);
   }
 };
 
@@ -248,6 +296,7 @@ class Convolution {
   }
 
   void by_rows(sdk::ScratchArena& arena) const;
+  void by_lines(sdk::ScratchArena& arena) const;
   void by_bands(sdk::ScratchArena& arena) const;
 
  private:
@@ -328,6 +377,71 @@ void Convolution::by_rows(sdk::ScratchArena& arena) const {
     for (std::int64_t group = 0; group < g_.groups; ++group) {
       if (own != nullptr) gather(g_, x_, group, padding(), begin, end, layout.step, own);
       multiply_integer_tiles(product_of_rows(group, begin, end, own, memory.row_sums + worker * layout.block));
+    }
+  });
+}
+
+/// Copies the lines of an image that results from line `first` on read.
+void copy_lines(const ConvGeometry& g, const LineLayout& layout, const std::uint8_t* image, std::uint8_t padding, std::int64_t first,
+                std::int64_t lines, std::uint8_t* out) {
+  const std::int64_t begin = std::clamp<std::int64_t>(g.pad_left, 0, layout.width);  // of the image in a copied line
+  const std::int64_t end = std::clamp<std::int64_t>(g.pad_left + g.width, begin, layout.width);
+  const std::int64_t top = first * g.stride_height - g.pad_top;
+  for (std::int64_t i = 0; i < LineLayout::copied(g, lines); ++i, out += layout.step) {
+    if (top + i < 0 || top + i >= g.height) {
+      std::memset(out, padding, static_cast<std::size_t>(layout.step));
+      continue;
+    }
+    const std::uint8_t* const from = image + ((top + i) * g.width + begin - g.pad_left) * g.channels;
+    std::memset(out, padding, static_cast<std::size_t>(begin * g.channels));
+    std::memcpy(out + begin * g.channels, from, static_cast<std::size_t>((end - begin) * g.channels));
+    std::memset(out + end * g.channels, padding, static_cast<std::size_t>((layout.width - end) * g.channels));
+  }
+}
+
+void Convolution::by_lines(sdk::ScratchArena& arena) const {
+  const LineLayout layout(g_, call_.host);
+  const LineMemory memory(arena, g_, layout);
+  const std::int64_t parts = k_of(g_) / line_part, channel_parts = g_.group_channels() / line_part;
+  for (std::int64_t part = 0; part < parts; ++part) {
+    const std::int64_t tap = part / channel_parts, high = tap / g_.kernel_width * g_.dilation_height,
+                       wide = tap % g_.kernel_width * g_.dilation_width;
+    memory.a_offsets[part] = high * layout.step + wide * g_.channels + part % channel_parts * line_part;
+  }
+  const std::int64_t lines = g_.images * g_.out_height;
+  /// The product of a group with `count` lines of results from `first` on, of one image, whose copies are at `own`.
+  const auto product_of_lines = [&](std::int64_t group, std::int64_t first, std::int64_t count, const std::uint8_t* own,
+                                    std::int64_t worker) {
+    IntegerTiles product = product_of(group, first * g_.out_width);
+    product.rows = count * g_.out_width;
+    product.a = own + group * g_.group_channels();
+    product.a_step = g_.stride_width * g_.channels;
+    product.a_offsets = memory.a_offsets;
+    product.line_rows = g_.out_width;
+    product.line_step = g_.stride_height * layout.step;
+    if (!corrects_columns_) return product;
+    std::int32_t* const sums = memory.row_sums + worker * layout.height * g_.out_width;
+    std::int32_t* const terms = memory.part_sums + worker * g_.out_width;
+    std::fill_n(sums, product.rows, 0);
+    for (std::int64_t line = 0; line < count; ++line) {
+      for (std::int64_t part = 0; part < parts; ++part) {
+        sum_integer_rows(product.a + line * product.line_step + memory.a_offsets[part], x_signed_, product.a_step, g_.out_width, line_part,
+                         terms);
+        for (std::int64_t i = 0; i < g_.out_width; ++i) sums[line * g_.out_width + i] += terms[i];
+      }
+    }
+    shift_sums(sums, product.rows);
+    product.row_sums = sums;
+    return product;
+  };
+  for_each_task(call_.host, layout.blocks, [&](std::int64_t block, std::int64_t worker) {
+    std::uint8_t* const own = memory.copies + worker * LineMemory::copy_bytes(g_, layout);
+    const std::int64_t end = (block + 1) * lines / layout.blocks;
+    for (std::int64_t line = block * lines / layout.blocks; line < end;) {
+      const std::int64_t image = line / g_.out_height, count = std::min(end, (image + 1) * g_.out_height) - line;
+      copy_lines(g_, layout, x_ + image * g_.pixels() * g_.channels, padding(), line % g_.out_height, count, own);
+      for (std::int64_t group = 0; group < g_.groups; ++group) multiply_integer_tiles(product_of_lines(group, line, count, own, worker));
+      line += count;
     }
   });
 }
@@ -418,10 +532,14 @@ std::size_t integer_conv_scratch(const sdk::Call& call, const IntegerOperands& a
     const DirectConv conv = forward_conv(g);
     const BandLayout layout(conv, 1, call.host);
     const BandMemory memory(arena, conv, Band(conv, 1, layout.lines), layout.workers);
-  } else {
-    const RowMemory memory(arena, g, layout_of(g, call.host));
+    return weights + arena.required_bytes();
   }
-  return weights + arena.required_bytes();
+  // Whether lines or rows are read is decided at each call, as the instruction set may be limited meanwhile.
+  const Layout layout = layout_of(g, call.host);
+  sdk::ScratchArena lines = arena;
+  const RowMemory memory(arena, g, layout);
+  if (suits_lines(g, layout)) const LineMemory line_memory(lines, g, LineLayout(g, call.host));
+  return weights + std::max(arena.required_bytes(), lines.required_bytes());
 }
 
 void integer_conv(const sdk::Call& call, const IntegerOperands& at) {
@@ -437,6 +555,8 @@ void integer_conv(const sdk::Call& call, const IntegerOperands& at) {
   const Convolution convolution(g, call, at, packed, arena);
   if (by_bands(g, at)) {
     convolution.by_bands(arena);
+  } else if (integer_tiles_take_lines() && suits_lines(g, layout_of(g, call.host))) {
+    convolution.by_lines(arena);
   } else {
     convolution.by_rows(arena);
   }

@@ -246,7 +246,7 @@ class PanelRequantiser {
 
   /// Rows `row` and `row` + 1; with one, the second is not stored.
   template <bool one = false>
-  void put(std::int64_t row, __m512i a0, __m512i a1, __m512i b0, __m512i b1) const {
+  [[gnu::always_inline]] void put(std::int64_t row, __m512i a0, __m512i a1, __m512i b0, __m512i b1) const {
     const __m512i bytes =
         requantised_(scaled(row, a0, 0), scaled(row, a1, 1), scaled(row + (one ? 0 : 1), b0, 0), scaled(row + (one ? 0 : 1), b1, 1));
     store(row, _mm512_castsi512_si256(bytes));
@@ -276,11 +276,13 @@ class PanelRequantiser {
   __m512i column_factors_[2];
 };
 
-/// `rows` rows and 16 `vectors` columns, from `row` and `column` on. The sums begin with the bias. The instruction takes u8: an i8 a is
-/// read as a + 128, and -128 times the sums of the columns are added.
-template <bool a_signed, int rows, int vectors>
-void tile(const IntegerTiles& t, const std::int8_t* b, std::int64_t row, std::int64_t column, PanelPrefetch::Cursor next) {
-  const std::int64_t groups = padded_k(t.k) / integer_group, step = t.a_step;
+/// `rows` rows, the first of which is at `a`, and 16 `vectors` columns, from `row` and `column` on. The sums begin with the bias. The
+/// instruction takes u8: an i8 a is read as a + 128, and -128 times the sums of the columns are added.
+/// `by_parts`: as a_offsets says.
+template <bool a_signed, bool by_parts, int rows, int vectors>
+void tile(const IntegerTiles& t, const std::uint8_t* a, const std::int8_t* b, std::int64_t row, std::int64_t column,
+          PanelPrefetch::Cursor next) {
+  const std::int64_t step = t.a_step;
   __m512i sums[rows][vectors];
   TENON_UNROLL
   for (int v = 0; v < vectors; ++v) {
@@ -293,24 +295,28 @@ void tile(const IntegerTiles& t, const std::int8_t* b, std::int64_t row, std::in
   // A pointer for each three rows, since one for each row does not fit the registers.
   constexpr int pointers = (rows + 2) / 3;
   const std::uint8_t* from[pointers];
-  TENON_UNROLL
-  for (int i = 0; i < pointers; ++i) from[i] = t.a + (row + 3 * i) * step;
-  for (std::int64_t g = 0; g < groups; ++g, b += integer_group * integer_panel_width, next.from += next.step) {
+  const std::int64_t parts = by_parts ? t.k / 64 : 1, groups = by_parts ? 64 / integer_group : padded_k(t.k) / integer_group;
+  for (std::int64_t part = 0; part < parts; ++part) {
+    const std::uint8_t* const begin = by_parts ? a + t.a_offsets[part] : a;
     TENON_UNROLL
-    for (int i = 0; i < pointers; ++i) asm("" : "+r"(from[i]));  // or the compiler makes a pointer for each row of them
-    _mm_prefetch(next.from, _MM_HINT_T1);
-    __m512i weights[vectors];
-    TENON_UNROLL
-    for (int v = 0; v < vectors; ++v) weights[v] = _mm512_loadu_si512(b + 64 * v);
-    TENON_UNROLL
-    for (int r = 0; r < rows; ++r) {
-      __m512i four = _mm512_set1_epi32(group_at(from[r / 3] + r % 3 * step));
-      if constexpr (a_signed) four = _mm512_xor_si512(four, _mm512_set1_epi8(-128));
+    for (int i = 0; i < pointers; ++i) from[i] = begin + 3 * i * step;
+    for (std::int64_t g = 0; g < groups; ++g, b += integer_group * integer_panel_width, next.from += next.step) {
       TENON_UNROLL
-      for (int v = 0; v < vectors; ++v) sums[r][v] = _mm512_dpbusd_epi32(sums[r][v], four, weights[v]);
+      for (int i = 0; i < pointers; ++i) asm("" : "+r"(from[i]));  // or the compiler makes a pointer for each row of them
+      _mm_prefetch(next.from, _MM_HINT_T1);
+      __m512i weights[vectors];
+      TENON_UNROLL
+      for (int v = 0; v < vectors; ++v) weights[v] = _mm512_loadu_si512(b + 64 * v);
+      TENON_UNROLL
+      for (int r = 0; r < rows; ++r) {
+        __m512i four = _mm512_set1_epi32(group_at(from[r / 3] + r % 3 * step));
+        if constexpr (a_signed) four = _mm512_xor_si512(four, _mm512_set1_epi8(-128));
+        TENON_UNROLL
+        for (int v = 0; v < vectors; ++v) sums[r][v] = _mm512_dpbusd_epi32(sums[r][v], four, weights[v]);
+      }
+      TENON_UNROLL
+      for (int i = 0; i < pointers; ++i) from[i] += integer_group;
     }
-    TENON_UNROLL
-    for (int i = 0; i < pointers; ++i) from[i] += integer_group;
   }
   if constexpr (vectors == 2) {
     if (t.requantisation.y != nullptr) {
@@ -331,29 +337,47 @@ void tile(const IntegerTiles& t, const std::int8_t* b, std::int64_t row, std::in
 }
 
 constexpr std::int64_t tile_rows = 12;
-using TileFunction = void (*)(const IntegerTiles&, const std::int8_t*, std::int64_t, std::int64_t, PanelPrefetch::Cursor);
+using TileFunction = void (*)(const IntegerTiles&, const std::uint8_t*, const std::int8_t*, std::int64_t, std::int64_t,
+                              PanelPrefetch::Cursor);
 
-template <bool a_signed, int vectors, int... rows>
+template <bool a_signed, bool by_parts, int vectors, int... rows>
 TileFunction tile_of(std::int64_t height, std::integer_sequence<int, rows...>) {
-  static constexpr TileFunction tiles[] = {&tile<a_signed, rows + 1, vectors>...};
+  static constexpr TileFunction tiles[] = {&tile<a_signed, by_parts, rows + 1, vectors>...};
   return tiles[height - 1];
+}
+
+template <bool a_signed, bool by_parts>
+void multiply_rows(const IntegerTiles& t) {
+  constexpr auto heights = std::make_integer_sequence<int, tile_rows>();
+  if (t.rows == 0) return;
+  // Each line is divided into tiles of about the same height.
+  const std::int64_t line = t.line_rows == 0 ? t.rows : t.line_rows, lines = t.rows / line;
+  const std::int64_t count = sdk::ceil_div(line, tile_rows), height = line / count, higher = line % count;
+  const std::int64_t panel_bytes = integer_panel_bytes(t.k);
+  for (std::int64_t column = 0; column < t.columns; column += integer_panel_width) {
+    const std::int8_t* const b = panel_at(t, column);
+    const bool wide = t.columns - column > 16;
+    PanelPrefetch next(next_panel(t, column, b), panel_bytes, lines * count, padded_k(t.k) / integer_group);
+    const TileFunction low = wide ? tile_of<a_signed, by_parts, 2>(height, heights) : tile_of<a_signed, by_parts, 1>(height, heights);
+    const TileFunction high = higher == 0 ? low
+                              : wide      ? tile_of<a_signed, by_parts, 2>(height + 1, heights)
+                                          : tile_of<a_signed, by_parts, 1>(height + 1, heights);
+    std::int64_t row = 0;
+    for (std::int64_t l = 0; l < lines; ++l) {
+      const std::uint8_t* a = t.a + l * t.line_step;
+      for (std::int64_t i = 0; i < count; ++i) {
+        const bool is_high = i < higher;
+        (is_high ? high : low)(t, a, b, row, column, next.take(b));
+        row += height + (is_high ? 1 : 0);
+        a += (height + (is_high ? 1 : 0)) * t.a_step;
+      }
+    }
+  }
 }
 
 template <bool a_signed>
 void multiply(const IntegerTiles& t) {
-  constexpr auto heights = std::make_integer_sequence<int, tile_rows>();
-  if (t.rows == 0) return;
-  const std::int64_t count = sdk::ceil_div(t.rows, tile_rows), panel_bytes = integer_panel_bytes(t.k);
-  for (std::int64_t column = 0; column < t.columns; column += integer_panel_width) {
-    const std::int8_t* const b = panel_at(t, column);
-    const bool wide = t.columns - column > 16;
-    PanelPrefetch next(next_panel(t, column, b), panel_bytes, count, padded_k(t.k) / integer_group);
-    for (std::int64_t i = 0; i < count; ++i) {
-      const std::int64_t row = i * t.rows / count, height = (i + 1) * t.rows / count - row;
-      const TileFunction multiply_tile = wide ? tile_of<a_signed, 2>(height, heights) : tile_of<a_signed, 1>(height, heights);
-      multiply_tile(t, b, row, column, next.take(b));
-    }
-  }
+  t.a_offsets == nullptr ? multiply_rows<a_signed, false>(t) : multiply_rows<a_signed, true>(t);
 }
 
 void requantise(const IntegerRequantisation& by, const std::int32_t* sums, std::int64_t n) {
@@ -544,6 +568,14 @@ void multiply_tiles(const IntegerTiles& tiles) {
 bool integer_tiles_take_offsets([[maybe_unused]] std::int64_t rows) {
 #if TENON_X86
   return has_avx512_vnni() && has_amx_int8() && rows >= amx::tile_rows;
+#else
+  return false;
+#endif
+}
+
+bool integer_tiles_take_lines() {
+#if TENON_X86
+  return has_avx512_vnni() && !has_amx_int8();
 #else
   return false;
 #endif

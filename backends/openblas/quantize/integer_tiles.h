@@ -58,15 +58,19 @@ struct IntegerTiles {
   const std::int32_t* column_factor = nullptr;  ///< of whole panels; NULL: 0, and row_sums is not read
   const std::int32_t* row_sums = nullptr;
   IntegerRequantisation requantisation;  ///< of the sums, instead of storing them in y
-  /// Rows that are no rows of memory, for tile registers (integer_tiles_take_offsets): element k of row i is at a + i a_step + a_offsets[k
-  /// / 64], k % 64 further on, and k a multiple of 64. Row i of the bytes begins at y + y_offsets[i]; a negative one is not stored.
+  /// Rows that are no rows of memory: element k of row i is at a + i a_step + a_offsets[k / 64], k % 64 further on, and k a multiple of 64.
+  /// With integer_tiles_take_offsets, row i of the bytes begins at y + y_offsets[i], and a negative one is not stored. With
+  /// integer_tiles_take_lines, each `line_rows` rows are line_step apart from the rows before instead.
   const std::int64_t* a_offsets = nullptr;
   const std::int64_t* y_offsets = nullptr;
-  const std::int8_t* next_panel = nullptr;  ///< one that is needed after these: fetched into the L2 cache meanwhile; NULL: none
+  std::int64_t line_rows = 0, line_step = 0;  ///< 0: all rows are a_step apart
+  const std::int8_t* next_panel = nullptr;    ///< one that is needed after these: fetched into the L2 cache meanwhile; NULL: none
 };
 
 /// Whether products of `rows` rows take a_offsets and y_offsets on this processor.
 bool integer_tiles_take_offsets(std::int64_t rows);
+/// Whether products take a_offsets and lines on this processor.
+bool integer_tiles_take_lines();
 
 /// Runs on the calling thread.
 void multiply_integer_tiles(const IntegerTiles& tiles);

@@ -92,6 +92,9 @@ std::vector<OpCase> cases_conv_integer() {
                    convolved({2, 16, 16, {9, 10}, {3, 3}, {}, {}, {1, 1}, {1, 1}, 16}, i8),
                    convolved({1, 17, 17, {9, 8}, {3, 3}, {2, 2}, {}, {1, 1}, {1, 1}, 17}, u8, true, true),
                    convolved({2, 3, 5, {11}, {3}, {}, {}, {1}, {1}}), convolved({1, 16, 17, {20}, {5}, {2}, {}, {2}, {2}}, i8, false),
+                   // wide lines of whole cache lines
+                   convolved({2, 64, 33, {5, 25}, {3, 3}, {}, {}, {1, 1}, {1, 1}}, i8),
+                   convolved({1, 128, 10, {5, 53}, {3, 2}, {2, 2}, {1, 2}, {1, 0}, {0, 1}, 2}, u8, true, true),
                    convolved({0, 3, 4, {5, 5}, {3, 3}, {}, {}, {1, 1}, {1, 1}})},
       .bound = exact,
       .golden =

@@ -56,10 +56,8 @@ std::vector<OpCase> cases_qlinear_conv() {
   // Golden vectors: the example of ONNX's specification, and a bias with saturation.
   return {{
       .op = TENON_OP_QLinearConv,
-      .variants = {convolved({2, 5, 7, {6, 5}, {1, 1}}),
-                   convolved({1, 64, 64, {7, 7}, {1, 1}}, lists),
-                   convolved({1, 64, 33, {9, 9}, {1, 1}}, {u8, u8, true}, false),
-                   convolved({1, 96, 40, {5, 5}, {1, 1}}, both),
+      .variants = {convolved({2, 5, 7, {6, 5}, {1, 1}}), convolved({1, 64, 64, {7, 7}, {1, 1}}, lists),
+                   convolved({1, 64, 33, {9, 9}, {1, 1}}, {u8, u8, true}, false), convolved({1, 96, 40, {5, 5}, {1, 1}}, both),
                    convolved({1, 16, 17, {7, 8}, {1, 1}, {2, 2}}, other),
                    convolved({1, 17, 3, {5, 5}, {1, 1}, {}, {}, {1, 1}, {1, 1}}, lists),
                    convolved({1, 3, 17, {6, 6}, {3, 3}, {}, {}, {1, 1}, {1, 1}}, {}, false),
@@ -74,8 +72,12 @@ std::vector<OpCase> cases_qlinear_conv() {
                    convolved({2, 16, 16, {9, 10}, {3, 3}, {}, {}, {1, 1}, {1, 1}, 16}, lists),
                    convolved({1, 80, 80, {13, 12}, {3, 3}, {2, 2}, {}, {1, 1}, {1, 1}, 80}, {u8, i8, true}),
                    convolved({1, 17, 17, {9, 8}, {5, 5}, {}, {}, {2, 2}, {2, 2}, 17}, both),
-                   convolved({2, 3, 5, {11}, {3}, {}, {}, {1}, {1}}),
-                   convolved({1, 16, 17, {20}, {5}, {2}, {}, {2}, {2}}, other, false),
+                   convolved({2, 3, 5, {11}, {3}, {}, {}, {1}, {1}}), convolved({1, 16, 17, {20}, {5}, {2}, {}, {2}, {2}}, other, false),
+                   // wide lines of whole cache lines
+                   convolved({2, 64, 33, {5, 25}, {3, 3}, {}, {}, {1, 1}, {1, 1}}, lists),
+                   convolved({1, 64, 40, {9, 61}, {3, 3}, {2, 2}, {}, {1, 1}, {1, 0}}, both),
+                   convolved({2, 128, 34, {3, 29}, {2, 3}, {}, {1, 2}, {0, 2}, {1, 2}, 2}, {u8, u8, true}),
+                   convolved({3, 64, 17, {30}, {5}, {}, {}, {2}, {2}}, other, false),
                    convolved({0, 3, 4, {5, 5}, {3, 3}, {}, {}, {1, 1}, {1, 1}})},
       .bound = requantised,
       .oracle = Oracle::same_dtype,
