@@ -4,12 +4,14 @@
 #include "simd/foreach_target.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include <tenon/sdk/rounding.h>
 #include <tenon/sdk/scratch_arena.h>
 
 #include "simd/simd.h"
+#include "simd/unroll.h"
 #include "simd/x86.h"
 #include "workers.h"
 
@@ -98,34 +100,37 @@ TENON_BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")
 
 namespace vnni {
 
-/// The lists of a requantisation in the order of channel_at, and how bytes are made of the sums.
+/// The lists of a requantisation in the order of channel_at, and how bytes are made of the sums, which begin with the bias.
 struct Requantisation {
   const std::int32_t* bias;  ///< of whole chunks
   const float* factor;
-  __m512 low, high;
   __m512i zero_point;
   bool is_signed;
+  bool bounds;  ///< some factor may take a sum beyond i32
 
-  Requantisation(const IntegerRequantisation& by)
+  Requantisation(const IntegerRequantisation& by, std::int64_t chunks)
       : bias(by.bias),
         factor(by.factor),
-        low(_mm512_set1_ps(static_cast<float>(by.low - by.zero_point))),
-        high(_mm512_set1_ps(static_cast<float>(by.high - by.zero_point))),
-        zero_point(_mm512_set1_epi32(by.zero_point)),
-        is_signed(by.low < 0) {}
+        zero_point(_mm512_set1_epi16(static_cast<short>(by.zero_point))),
+        is_signed(by.low < 0),
+        bounds(!std::all_of(factor, factor + chunks * chunk_channels, [](float f) { return std::abs(f) < 0.5F; })) {}
 
   __m512i operator()(__m512i sum, std::int64_t at) const {
-    sum = _mm512_add_epi32(sum, _mm512_loadu_si512(bias + at));
     __m512 scaled = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), _mm512_loadu_ps(factor + at));
-    scaled = _mm512_min_ps(_mm512_max_ps(scaled, low), high);
-    return _mm512_add_epi32(_mm512_cvtps_epi32(scaled), zero_point);
+    if (bounds) scaled = _mm512_min_ps(scaled, _mm512_set1_ps(0x1p30F));
+    return _mm512_cvtps_epi32(scaled);
   }
-  /// The bytes of 64 channels in order: packing within lanes undoes unpacking.
+  /// The bytes of 64 channels in order: packing, which saturates, within lanes undoes unpacking.
   __m512i operator()(const __m512i (&sums)[4], std::int64_t chunk) const {
     const std::int64_t at = chunk * chunk_channels;
     const __m512i low_half = _mm512_packs_epi32((*this)(sums[0], at), (*this)(sums[1], at + 16));
     const __m512i high_half = _mm512_packs_epi32((*this)(sums[2], at + 32), (*this)(sums[3], at + 48));
-    return is_signed ? _mm512_packs_epi16(low_half, high_half) : _mm512_packus_epi16(low_half, high_half);
+    const __m512i low = _mm512_adds_epi16(low_half, zero_point), high = _mm512_adds_epi16(high_half, zero_point);
+    return is_signed ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
+  }
+  /// The biases of the sums of a chunk.
+  void begin(__m512i (&sums)[4], std::int64_t chunk) const {
+    for (int v = 0; v < 4; ++v) sums[v] = _mm512_loadu_si512(bias + chunk * chunk_channels + 16 * v);
   }
 };
 
@@ -139,29 +144,60 @@ inline void interleave(const __m512i (&x)[4], __m512i (&out)[4]) {
   out[3] = _mm512_unpackhi_epi16(high_a, high_b);
 }
 
+/// Adds the products of four neighbouring pixels of x with weights of 64 channels to the sums of one pixel of y, or of two, whose weights
+/// are `shifted` bytes further on.
+template <bool x_signed, int count>
+[[gnu::always_inline]] inline void add_products(__m512i (&x)[4], const std::int8_t* weights, std::int64_t shifted,
+                                                __m512i (&sums)[count][4]) {
+  __m512i four[4];
+  if constexpr (x_signed) {
+    for (__m512i& pixel : x) pixel = _mm512_xor_si512(pixel, _mm512_set1_epi8(static_cast<char>(0x80)));
+  }
+  interleave(x, four);
+  TENON_UNROLL
+  for (int v = 0; v < 4; ++v) {
+    TENON_UNROLL
+    for (int p = 0; p < count; ++p)
+      sums[p][v] = _mm512_dpbusd_epi32(sums[p][v], four[v], _mm512_loadu_si512(weights + p * shifted + 64 * v));
+  }
+}
+
 /// One pixel of y, or two neighbours, in 64 channels. `pixels` are those of x by line of the kernel and tap, 4 groups a line; weights those
-/// of the chunk and, for the second pixel, `shifted` bytes further on.
+/// of the chunk.
 template <bool x_signed, int count>
 inline void pixels_of_chunk(const ConvGeometry& g, const std::uint8_t* const* pixels, std::int64_t channel, __mmask64 mask,
                             const std::int8_t* weights, std::int64_t shifted, const Requantisation& requantised, std::uint8_t* y) {
   __m512i sums[count][4];
-  for (auto& pixel : sums) {
-    for (__m512i& sum : pixel) sum = _mm512_setzero_si512();
-  }
+  for (auto& pixel : sums) requantised.begin(pixel, channel / chunk_channels);
   const std::int64_t groups = g.kernel_height * line_groups(g);
   for (std::int64_t group = 0; group < groups; ++group, pixels += integer_group, weights += group_bytes) {
-    __m512i x[4], four[4];
-    for (int i = 0; i < 4; ++i) {
-      x[i] = _mm512_maskz_loadu_epi8(mask, pixels[i] + channel);
-      if constexpr (x_signed) x[i] = _mm512_xor_si512(x[i], _mm512_set1_epi8(static_cast<char>(0x80)));
-    }
-    interleave(x, four);
-    for (int v = 0; v < 4; ++v) {
-      for (int p = 0; p < count; ++p) {
-        sums[p][v] = _mm512_dpbusd_epi32(sums[p][v], four[v], _mm512_loadu_si512(weights + p * shifted + 64 * v));
-      }
-    }
+    __m512i x[4];
+    for (int i = 0; i < 4; ++i) x[i] = _mm512_maskz_loadu_epi8(mask, pixels[i] + channel);
+    add_products<x_signed, count>(x, weights, shifted, sums);
   }
+  for (int p = 0; p < count; ++p) {
+    _mm512_mask_storeu_epi8(y + p * g.channels + channel, mask, requantised(sums[p], channel / chunk_channels));
+  }
+}
+
+/// The same for a kernel of 3 x 3 whose taps are all inside of x: those of its lines begin at `at` and line_step apart, and are tap_step
+/// apart.
+template <bool x_signed, int count>
+inline void inner_pixels_of_chunk(const ConvGeometry& g, const std::uint8_t* at, std::int64_t line_step, std::int64_t tap_step,
+                                  std::int64_t channel, __mmask64 mask, const std::int8_t* weights, std::int64_t shifted,
+                                  const Requantisation& requantised, std::uint8_t* y) {
+  __m512i sums[count][4];
+  TENON_UNROLL
+  for (int p = 0; p < count; ++p) requantised.begin(sums[p], channel / chunk_channels);
+  TENON_UNROLL
+  for (int a = 0; a < 3; ++a) {
+    const std::uint8_t* const from = at + a * line_step;
+    // A single pixel of y has no fourth tap, whose weight is 0.
+    __m512i x[4] = {_mm512_maskz_loadu_epi8(mask, from), _mm512_maskz_loadu_epi8(mask, from + tap_step),
+                    _mm512_maskz_loadu_epi8(mask, from + 2 * tap_step), _mm512_maskz_loadu_epi8(mask, from + (count + 1) * tap_step)};
+    add_products<x_signed, count>(x, weights + a * group_bytes, shifted, sums);
+  }
+  TENON_UNROLL
   for (int p = 0; p < count; ++p) {
     _mm512_mask_storeu_epi8(y + p * g.channels + channel, mask, requantised(sums[p], channel / chunk_channels));
   }
@@ -172,23 +208,13 @@ template <bool x_signed>
 inline void four_narrow_pixels(const ConvGeometry& g, const std::uint8_t* at, std::int64_t line_step, __mmask32 mask,
                                const std::int8_t* weights, std::int64_t shifted, const Requantisation& requantised, std::uint8_t* y) {
   __m512i sums[2][4];
-  for (auto& pixel : sums) {
-    for (__m512i& sum : pixel) sum = _mm512_setzero_si512();
-  }
+  for (auto& pixel : sums) requantised.begin(pixel, 0);
   for (std::int64_t a = 0; a < g.kernel_height; ++a, at += line_step, weights += group_bytes) {
     __m256i halves[6];
     for (int i = 0; i < 6; ++i) halves[i] = _mm256_maskz_loadu_epi8(mask, at + i * g.channels);
-    __m512i x[4], four[4];
-    for (int i = 0; i < 4; ++i) {
-      x[i] = _mm512_inserti64x4(_mm512_castsi256_si512(halves[i]), halves[i + 2], 1);
-      if constexpr (x_signed) x[i] = _mm512_xor_si512(x[i], _mm512_set1_epi8(static_cast<char>(0x80)));
-    }
-    interleave(x, four);
-    for (int v = 0; v < 4; ++v) {
-      for (int p = 0; p < 2; ++p) {
-        sums[p][v] = _mm512_dpbusd_epi32(sums[p][v], four[v], _mm512_loadu_si512(weights + p * shifted + 64 * v));
-      }
-    }
+    __m512i x[4];
+    for (int i = 0; i < 4; ++i) x[i] = _mm512_inserti64x4(_mm512_castsi256_si512(halves[i]), halves[i + 2], 1);
+    add_products<x_signed, 2>(x, weights, shifted, sums);
   }
   for (int p = 0; p < 2; ++p) {
     const __m512i bytes = requantised(sums[p], 0);
@@ -201,12 +227,12 @@ inline void four_narrow_pixels(const ConvGeometry& g, const std::uint8_t* at, st
 template <bool x_signed>
 void line(const Lines& from, const std::int8_t* weights, const IntegerRequantisation& by, const std::uint8_t** pixels) {
   const ConvGeometry& g = from.g;
-  const Requantisation requantised(by);
+  const Requantisation requantised(by, chunks_of(g));
   const bool pairs = g.kernel_width < integer_group && g.stride_width == 1 && g.dilation_width == 1;
   const std::int64_t shifted = chunks_of(g) * chunk_bytes(g), taps = line_groups(g) * integer_group;
   const std::int64_t line_step = g.dilation_height * g.width * g.channels, tap_step = g.dilation_width * g.channels;
   const std::int64_t top = from.line * g.stride_height - g.pad_top, bottom = top + (g.kernel_height - 1) * g.dilation_height;
-  const bool lines_inside = top >= 0 && bottom < g.height;
+  const bool lines_inside = top >= 0 && bottom < g.height, is_square = g.kernel_height == 3 && g.kernel_width == 3;
   const bool quads = pairs && lines_inside && g.channels <= narrow_channels && g.kernel_width == 3;
   const auto narrow_mask = static_cast<__mmask32>((__mmask64{1} << std::min(g.channels, narrow_channels)) - 1);
   for (std::int64_t column = 0; column < g.out_width;) {
@@ -220,7 +246,12 @@ void line(const Lines& from, const std::int8_t* weights, const IntegerRequantisa
     const int count = pairs && column + 1 < g.out_width ? 2 : 1;
     // Taps beyond the kernel meet weights of 0, but have to be readable.
     const std::int64_t last = g.kernel_width - 1 + (count - 1), left = column * g.stride_width - g.pad_left;
-    if (lines_inside && left >= 0 && left + last * g.dilation_width < g.width) {
+    const bool is_inside = lines_inside && left >= 0 && left + last * g.dilation_width < g.width;
+    const std::uint8_t* const inner =
+        is_inside && is_square ? from.x + ((from.image * g.height + top) * g.width + left) * g.channels : nullptr;
+    if (inner != nullptr) {
+      // read as they lie in x
+    } else if (is_inside) {
       const std::uint8_t* at = from.x + ((from.image * g.height + top) * g.width + left) * g.channels;
       for (std::int64_t a = 0; a < g.kernel_height; ++a, at += line_step) {
         for (std::int64_t b = 0; b < taps; ++b) pixels[a * taps + b] = b <= last ? at + b * tap_step : from.padding;
@@ -235,7 +266,11 @@ void line(const Lines& from, const std::int8_t* weights, const IntegerRequantisa
       const __mmask64 mask = n >= chunk_channels ? ~__mmask64{0} : (__mmask64{1} << n) - 1;
       const std::int8_t* const own = weights + channel / chunk_channels * chunk_bytes(g);
       std::uint8_t* const to = by.y + column * g.channels;
-      if (count == 2) {
+      if (inner != nullptr && count == 2) {
+        inner_pixels_of_chunk<x_signed, 2>(g, inner + channel, line_step, tap_step, channel, mask, own, shifted, requantised, to);
+      } else if (inner != nullptr) {
+        inner_pixels_of_chunk<x_signed, 1>(g, inner + channel, line_step, tap_step, channel, mask, own, shifted, requantised, to);
+      } else if (count == 2) {
         pixels_of_chunk<x_signed, 2>(g, pixels, channel, mask, own, shifted, requantised, to);
       } else {
         pixels_of_chunk<x_signed, 1>(g, pixels, channel, mask, own, shifted, requantised, to);
