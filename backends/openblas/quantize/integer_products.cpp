@@ -48,6 +48,18 @@ void sum_rows(const A* a, std::int64_t step, std::int64_t rows, std::int64_t k, 
   }
 }
 
+/// factor[j] = a_scale b_scale[j] / y_scale
+void scale_factors(const float* b_scale, float a_scale, float y_scale, std::int64_t n, float* out_factor) {
+  for (std::int64_t j = 0; j < n; ++j) out_factor[j] = a_scale * b_scale[j] / y_scale;
+}
+
+/// bias[j] -= a_zero_point column_sums[j]
+void correct_bias(std::uint32_t a_zero_point, const std::int32_t* column_sums, std::int64_t n, std::int32_t* bias) {
+  for (std::int64_t j = 0; j < n; ++j) {
+    bias[j] = static_cast<std::int32_t>(static_cast<std::uint32_t>(bias[j]) - a_zero_point * static_cast<std::uint32_t>(column_sums[j]));
+  }
+}
+
 }  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::openblas
@@ -176,18 +188,16 @@ void fill_requantisation(const sdk::Call& call, const IntegerOperands& at, std::
   const float a_scale = *call.input<float>(1), y_scale = *call.input<float>(6);
   const float* const b_scale = call.input<float>(4);
   const bool one_scale = call.inputs[4].rank == 0;
-  const std::int32_t* const bias = call.has_input(8) ? call.input<std::int32_t>(8) + first_column : nullptr;
+  std::fill_n(out_factor, padded_columns(columns), 0.0F);
+  std::fill_n(out_bias, padded_columns(columns), 0);
+  if (one_scale) {
+    std::fill_n(out_factor, columns, a_scale * *b_scale / y_scale);
+  } else {
+    TENON_DISPATCH(scale_factors)(b_scale + first_column, a_scale, y_scale, columns, out_factor);
+  }
+  if (call.has_input(8)) std::copy_n(call.input<std::int32_t>(8) + first_column, columns, out_bias);
   const auto a_zero_point = static_cast<std::uint32_t>(zero_point_at(call, at.a_zero_point, 0));
-  for (std::int64_t j = 0; j < columns; ++j) {
-    const float scale = a_scale * b_scale[one_scale ? 0 : first_column + j];
-    out_factor[j] = scale / y_scale;
-    const std::uint32_t own = bias == nullptr ? 0 : static_cast<std::uint32_t>(bias[j]);
-    out_bias[j] = static_cast<std::int32_t>(own - a_zero_point * static_cast<std::uint32_t>(column_sums[j]));
-  }
-  for (std::int64_t j = columns; j < padded_columns(columns); ++j) {
-    out_factor[j] = 0;
-    out_bias[j] = 0;
-  }
+  if (a_zero_point != 0) TENON_DISPATCH(correct_bias)(a_zero_point, column_sums, columns, out_bias);
 }
 
 IntegerRequantisation requantisation_of(const sdk::Call& call) {

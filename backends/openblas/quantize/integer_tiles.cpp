@@ -276,6 +276,17 @@ class PanelRequantiser {
   __m512i column_factors_[2];
 };
 
+/// Requantises the sums of a tile.
+template <bool bounded, int rows>
+[[gnu::always_inline]] inline void requantise_tile(const IntegerTiles& t, const __m512i (&sums)[rows][2], std::int64_t row,
+                                                   std::int64_t column) {
+  const PanelRequantiser<bounded> requantised(t, column);
+  TENON_UNROLL
+  for (int r = 0; r + 1 < rows; r += 2) requantised.put(row + r, sums[r][0], sums[r][1], sums[r + 1][0], sums[r + 1][1]);
+  constexpr int last = rows - 1;
+  if constexpr (rows % 2 != 0) requantised.template put<true>(row + last, sums[last][0], sums[last][1], sums[last][0], sums[last][1]);
+}
+
 /// `rows` rows, the first of which is at `a`, and 16 `vectors` columns, from `row` and `column` on. The sums begin with the bias. The
 /// instruction takes u8: an i8 a is read as a + 128, and -128 times the sums of the columns are added.
 /// `by_parts`: as a_offsets says.
@@ -320,12 +331,9 @@ void tile(const IntegerTiles& t, const std::uint8_t* a, const std::int8_t* b, st
   }
   if constexpr (vectors == 2) {
     if (t.requantisation.y != nullptr) {
-      const PanelRequantiser<false> requantised(t, column);
-      TENON_UNROLL
-      for (int r = 0; r + 1 < rows; r += 2) requantised.put(row + r, sums[r][0], sums[r][1], sums[r + 1][0], sums[r + 1][1]);
-      constexpr int last = rows - 1;
-      if constexpr (rows % 2 != 0) requantised.template put<true>(row + last, sums[last][0], sums[last][1], sums[last][0], sums[last][1]);
-      return;
+      const float* const factors = t.requantisation.factor + column;
+      const bool bounded = Requantiser::are_small(_mm512_loadu_ps(factors)) && Requantiser::are_small(_mm512_loadu_ps(factors + 16));
+      return bounded ? requantise_tile<true>(t, sums, row, column) : requantise_tile<false>(t, sums, row, column);
     }
   }
   TENON_UNROLL
