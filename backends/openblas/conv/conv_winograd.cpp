@@ -20,7 +20,7 @@
 namespace tenon::openblas {
 namespace {
 
-constexpr std::int64_t positions = 36;
+constexpr std::int64_t positions = 36, max_taps = 25;
 
 /// The matrices of a block of tiles: x (tiles, channels) and products (tiles, out_channels).
 struct TileMemory {
@@ -93,25 +93,25 @@ struct OutputEpilogue {
   Activate activate;
 };
 
-/// Computes up to one vector of channels of the 4x4 results of a tile, of which `rows` x `columns` lie in the image, from y[at] on.
-template <bool whole, class T, class Activate>
+/// Computes up to one vector of channels of the results of a tile, of which `rows` x `columns` lie in the image, from y[at] on.
+template <int results, bool whole, class T, class Activate>
 HWY_INLINE void output_vector(const float* m, std::int64_t plane, const OutputEpilogue<T, Activate>& epilogue, std::int64_t channel,
                               std::int64_t n, std::int64_t at, std::int64_t line, std::int64_t pixel, std::int64_t rows,
                               std::int64_t columns) {
   const F d;
-  V half[4][6];
+  V half[results][6];
   for (int j = 0; j < 6; ++j) {
-    V x[6], y[4];
+    V x[6], y[results];
     for (int i = 0; i < 6; ++i) x[i] = hn::LoadU(d, m + (i * 6 + j) * plane);
     winograd_output(d, x, y);
-    for (int i = 0; i < 4; ++i) half[i][j] = y[i];
+    for (int i = 0; i < results; ++i) half[i][j] = y[i];
   }
   const V bias = epilogue.bias == nullptr ? hn::Zero(d) : load_part<whole>(d, epilogue.bias + channel, n);
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < results; ++i) {
     if (i >= rows) break;
-    V y[4];
+    V y[results];
     winograd_output(d, half[i], y);
-    for (int j = 0; j < 4; ++j) {
+    for (int j = 0; j < results; ++j) {
       if (j >= columns) break;
       const std::int64_t to = at + i * line + j * pixel + channel;
       V value = hn::Add(y[j], bias);
@@ -121,15 +121,15 @@ HWY_INLINE void output_vector(const float* m, std::int64_t plane, const OutputEp
   }
 }
 
-template <class T, class Activate>
+template <int results, class T, class Activate>
 void output_tiles(const WinogradConv& conv, const WinogradOperands<T>& o, const TileMemory& memory, const Activate& activate,
                   std::int64_t first, std::int64_t begin, std::int64_t end) {
   const OutputEpilogue<T, Activate> epilogue{o.bias, o.residual, o.y, activate};
   const std::int64_t n = lanes(F());
   for (std::int64_t tile = begin; tile < end; ++tile) {
     const Place place = place_of(conv, tile);
-    const std::int64_t row = 4 * place.row;
-    const std::int64_t column = 4 * place.column;
+    const std::int64_t row = results * place.row;
+    const std::int64_t column = results * place.column;
     const std::int64_t line = conv.out_width * conv.out_channels;
     const std::int64_t at = ((place.image * conv.out_height + row) * conv.out_width + column) * conv.out_channels;
     const float* const m = memory.y + (tile - first) * memory.y_step;
@@ -137,10 +137,10 @@ void output_tiles(const WinogradConv& conv, const WinogradOperands<T>& o, const 
     const std::int64_t columns = conv.out_width - column;
     std::int64_t c = 0;
     for (; c + n <= conv.out_channels; c += n) {
-      output_vector<true>(m + c, memory.y_plane, epilogue, c, n, at, line, conv.out_channels, rows, columns);
+      output_vector<results, true>(m + c, memory.y_plane, epilogue, c, n, at, line, conv.out_channels, rows, columns);
     }
     if (c < conv.out_channels) {
-      output_vector<false>(m + c, memory.y_plane, epilogue, c, conv.out_channels - c, at, line, conv.out_channels, rows, columns);
+      output_vector<results, false>(m + c, memory.y_plane, epilogue, c, conv.out_channels - c, at, line, conv.out_channels, rows, columns);
     }
   }
 }
@@ -154,9 +154,9 @@ void input_tiles(const WinogradConv& conv, const T* x, const TileMemory& memory,
     const Place place = place_of(conv, tile);
     const T* pixels[positions];
     for (std::int64_t i = 0; i < 6; ++i) {
-      const std::int64_t row = 4 * place.row + i - conv.pad_top;
+      const std::int64_t row = conv.tile_results() * place.row + i - conv.pad_top;
       for (std::int64_t j = 0; j < 6; ++j) {
-        const std::int64_t column = 4 * place.column + j - conv.pad_left;
+        const std::int64_t column = conv.tile_results() * place.column + j - conv.pad_left;
         const bool inside = row >= 0 && row < conv.height && column >= 0 && column < conv.width;
         pixels[i * 6 + j] = inside ? x + ((place.image * conv.height + row) * conv.width + column) * conv.channels : zeros;
       }
@@ -171,10 +171,14 @@ void input_tiles(const WinogradConv& conv, const T* x, const TileMemory& memory,
 template <class T>
 void output_tiles_of(const WinogradConv& conv, const WinogradOperands<T>& o, const TileMemory& memory, std::int64_t first,
                      std::int64_t begin, std::int64_t end) {
-  with_activation<float>(o.activation, [&](const auto& activate) { output_tiles(conv, o, memory, activate, first, begin, end); });
+  with_activation<float>(o.activation, [&](const auto& activate) {
+    if (conv.taps == 5) return output_tiles<2>(conv, o, memory, activate, first, begin, end);
+    output_tiles<4>(conv, o, memory, activate, first, begin, end);
+  });
 }
 
 /// G w G' of one channel and `width` output channels, whose taps are at w[tap * width + o]; in double, rounded once.
+template <int taps>
 void transform_weights(const double* w, float* out, std::int64_t plane) {
   const hn::ScalableTag<double> d;
   const hn::Rebind<float, hn::ScalableTag<double>> narrow;
@@ -182,28 +186,33 @@ void transform_weights(const double* w, float* out, std::int64_t plane) {
   constexpr std::int64_t width = panel_width<float>;
   using Points = WinogradPoints;
   constexpr double p = Points::p, q = Points::q, at_zero = Points::zero_scale, at_p = Points::p_scale, at_q = Points::q_scale;
-  const auto transform = [&](const W& a, const W& b, const W& c, W(&t)[6]) HWY_ATTR {
-    t[0] = hn::Mul(hn::Set(d, at_zero), a);
-    const W p_even = hn::Mul(hn::Set(d, at_p), hn::MulAdd(hn::Set(d, p * p), c, a));
-    const W p_odd = hn::Mul(hn::Set(d, at_p * p), b);
-    t[1] = hn::Add(p_even, p_odd);
-    t[2] = hn::Sub(p_even, p_odd);
-    const W q_even = hn::Mul(hn::Set(d, at_q), hn::MulAdd(hn::Set(d, q * q), c, a));
-    const W q_odd = hn::Mul(hn::Set(d, at_q * q), b);
-    t[3] = hn::Add(q_even, q_odd);
-    t[4] = hn::Sub(q_even, q_odd);
-    t[5] = c;
+  // The values at z and -z of the polynomial whose coefficients are c, times `scale`.
+  const auto at = [&](double z, double scale, const W(&c)[taps], W& plus, W& minus) HWY_ATTR {
+    W even = c[taps - 1], odd = c[taps - 2];
+    for (int i = taps - 3; i >= 0; i -= 2) even = hn::MulAdd(hn::Set(d, z * z), even, c[i]);
+    for (int i = taps - 4; i >= 0; i -= 2) odd = hn::MulAdd(hn::Set(d, z * z), odd, c[i]);
+    even = hn::Mul(hn::Set(d, scale), even);
+    odd = hn::Mul(hn::Set(d, scale * z), odd);
+    plus = hn::Add(even, odd);
+    minus = hn::Sub(even, odd);
+  };
+  const auto transform = [&](const W(&c)[taps], W(&t)[6]) HWY_ATTR {
+    t[0] = hn::Mul(hn::Set(d, at_zero), c[0]);
+    at(p, at_p, c, t[1], t[2]);
+    at(q, at_q, c, t[3], t[4]);
+    t[5] = c[taps - 1];
   };
   for (std::int64_t o = 0; o < width; o += lanes(d)) {
-    W half[6][3];
-    for (int b = 0; b < 3; ++b) {
-      W t[6];
-      transform(hn::Load(d, w + b * width + o), hn::Load(d, w + (3 + b) * width + o), hn::Load(d, w + (6 + b) * width + o), t);
+    W half[6][taps];
+    for (int b = 0; b < taps; ++b) {
+      W column[taps], t[6];
+      for (int a = 0; a < taps; ++a) column[a] = hn::Load(d, w + (taps * a + b) * width + o);
+      transform(column, t);
       for (int i = 0; i < 6; ++i) half[i][b] = t[i];
     }
     for (int i = 0; i < 6; ++i) {
       W t[6];
-      transform(half[i][0], half[i][1], half[i][2], t);
+      transform(half[i], t);
       for (int j = 0; j < 6; ++j) hn::StoreU(hn::DemoteTo(narrow, t[j]), narrow, out + (i * 6 + j) * plane + o);
     }
   }
@@ -326,8 +335,8 @@ void by_steps(const WinogradConv& conv, const WinogradOperands<T>& operands, con
 }  // namespace
 
 bool winograd_fits(const ConvGeometry& g) {
-  return g.groups == 1 && g.kernel_height == 3 && g.kernel_width == 3 && g.stride_height == 1 && g.stride_width == 1 &&
-         g.dilation_height == 1 && g.dilation_width == 1;
+  const bool is_square = g.kernel_height == g.kernel_width && (g.kernel_width == 3 || g.kernel_width == 5);
+  return g.groups == 1 && is_square && g.stride_height == 1 && g.stride_width == 1 && g.dilation_height == 1 && g.dilation_width == 1;
 }
 
 bool winograd_pays(const WinogradConv& conv, double direct_cost) {
@@ -340,15 +349,24 @@ bool winograd_pays(const WinogradConv& conv, double direct_cost) {
   const double here = static_cast<double>(positions * tiles) * channels * padded +
                       static_cast<double>(transform * conv.tiles()) * (channels + static_cast<double>(conv.out_channels));
   const double pixels = static_cast<double>(conv.images) * static_cast<double>(conv.out_height) * static_cast<double>(conv.out_width);
-  return here < direct_cost * 9 * pixels * channels * padded;
+  return here < direct_cost * static_cast<double>(conv.taps * conv.taps) * pixels * channels * padded;
 }
 
 WinogradConv winograd_forward(const ConvGeometry& g) {
-  return {g.images, g.height, g.width, g.channels, g.out_height, g.out_width, g.out_channels, g.pad_top, g.pad_left};
+  return {g.images, g.height, g.width, g.channels, g.out_height, g.out_width, g.out_channels, g.pad_top, g.pad_left, g.kernel_width};
 }
 
 WinogradConv winograd_input_grad(const ConvGeometry& g) {
-  return {g.images, g.out_height, g.out_width, g.out_channels, g.height, g.width, g.channels, 2 - g.pad_top, 2 - g.pad_left};
+  return {g.images,
+          g.out_height,
+          g.out_width,
+          g.out_channels,
+          g.height,
+          g.width,
+          g.channels,
+          g.kernel_width - 1 - g.pad_top,
+          g.kernel_width - 1 - g.pad_left,
+          g.kernel_width};
 }
 
 std::int64_t winograd_weight_elements(const WinogradConv& conv) {
@@ -362,17 +380,22 @@ void winograd_weights(const WinogradConv& conv, const sdk::Host& host, const T* 
   const std::int64_t plane = panel_elements<float>(conv.channels, conv.out_channels);
   const std::int64_t panels = panel_count<float>(conv.out_channels);
   host.parallel_for(panels * conv.channels, 16, [&](std::int64_t begin, std::int64_t end) {
-    alignas(64) double taps[9 * width];
+    const std::int64_t count = conv.taps * conv.taps;
+    alignas(64) double taps[max_taps * width];
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t first = i / conv.channels * width;
       const std::int64_t n = std::min(width, conv.out_channels - first);
       const T* const source = w + i % conv.channels * channel_step + first * out_channel_step;
-      for (std::int64_t tap = 0; tap < 9; ++tap) {
-        const T* const from = source + (rotated ? 8 - tap : tap);
+      for (std::int64_t tap = 0; tap < count; ++tap) {
+        const T* const from = source + (rotated ? count - 1 - tap : tap);
         for (std::int64_t o = 0; o < n; ++o) taps[tap * width + o] = static_cast<double>(number_of(from[o * out_channel_step]));
         std::fill(taps + tap * width + n, taps + (tap + 1) * width, 0.0);
       }
-      TENON_DISPATCH(transform_weights)(taps, out_weights + i * width, plane);
+      if (conv.taps == 5) {
+        TENON_DISPATCH(transform_weights<5>)(taps, out_weights + i * width, plane);
+      } else {
+        TENON_DISPATCH(transform_weights<3>)(taps, out_weights + i * width, plane);
+      }
     }
   });
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// winograd_transforms.h - the one-dimensional transforms of Winograd's F(4x4, 3x3), Y = A' [(G w G') * (B' x B)] A, for one instruction
-// set. Include it after foreach_target.h, like simd.h.
+// winograd_transforms.h - the one-dimensional transforms of Winograd's F(4x4, 3x3) and F(2x2, 5x5), Y = A' [(G w G') * (B' x B)] A, for one
+// instruction set. They share B' and the scales of G, which depend on the points only. Include it after foreach_target.h, like simd.h.
 #if defined(TENON_OPENBLAS_WINOGRAD_TRANSFORMS_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENON_OPENBLAS_WINOGRAD_TRANSFORMS_H
 #undef TENON_OPENBLAS_WINOGRAD_TRANSFORMS_H
@@ -52,6 +52,13 @@ HWY_INLINE void winograd_output(D d, const V (&x)[6], V (&y)[4]) {
   y[1] = hn::MulAdd(hn::Set(d, Points::p), p_difference, hn::Mul(hn::Set(d, Points::q), q_difference));
   y[2] = hn::MulAdd(hn::Set(d, Points::p2), p_sum, hn::Mul(hn::Set(d, Points::q2), q_sum));
   y[3] = hn::MulAdd(hn::Set(d, Points::p3), p_difference, hn::MulAdd(hn::Set(d, Points::q3), q_difference, x[5]));
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void winograd_output(D d, const V (&x)[6], V (&y)[2]) {
+  using Points = WinogradPoints;
+  y[0] = hn::Add(hn::Add(x[0], hn::Add(x[1], x[2])), hn::Add(x[3], x[4]));
+  y[1] = hn::MulAdd(hn::Set(d, Points::p), hn::Sub(x[1], x[2]), hn::MulAdd(hn::Set(d, Points::q), hn::Sub(x[3], x[4]), x[5]));
 }
 
 /// y = A x, the transform of the gradient of Y.

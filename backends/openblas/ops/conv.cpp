@@ -90,7 +90,7 @@ class Forward {
     if constexpr (std::is_same_v<T, Single>) {
       if (algorithm_ == Algorithm::few_channels) return few_channels_weights(g_, w, out);
       if (algorithm_ == Algorithm::winograd) {
-        return winograd_weights(winograd_, host, w, 9, 9 * g_.channels, false, static_cast<float*>(out_packed));
+        return winograd_weights(winograd_, host, w, g_.taps(), g_.taps() * g_.channels, false, static_cast<float*>(out_packed));
       }
     }
     pack_direct(
@@ -159,7 +159,7 @@ class InputGrad {
     if (algorithm_ == Algorithm::depthwise) return depthwise_weights(g_, w, out);
     if constexpr (!std::is_same_v<T, double>) {
       if (algorithm_ == Algorithm::winograd) {
-        return winograd_weights(winograd_, host, w, 9 * g_.channels, 9, true, static_cast<float*>(out_packed));
+        return winograd_weights(winograd_, host, w, g_.taps() * g_.channels, g_.taps(), true, static_cast<float*>(out_packed));
       }
     }
     for (std::int64_t phase = 0; phase < input_grad_phases(g_); ++phase) {
