@@ -36,6 +36,7 @@ struct Place {
 struct Code {
   std::int64_t rows, columns;
   std::uint32_t length, input_count;
+  int slot_count;
   Place inputs[program::max_inputs];
   Place outputs[program::max_members];
   Instruction instructions[program::max_members];
@@ -157,9 +158,10 @@ __device__ void each(const Function& f, const C (&a)[V], const C (&b)[V], C (&r)
   for (int j = 0; j < V; ++j) r[j] = static_cast<C>(f(a[j], b[j]));
 }
 
-/// r = the instruction's function of a, b and c; r may be any of them.
-template <bool heavy, class C, int V>
-__device__ void compute(const Instruction& instruction, const C (&a)[V], const C (&b)[V], const C (&c)[V], C (&r)[V]) {
+/// r = the instruction's function of a, b and what fetch_third(out) gives; r may be a or b. The third operand is fetched where it is
+/// needed: registers are few.
+template <bool heavy, class C, int V, class FetchThird>
+__device__ void compute(const Instruction& instruction, const C (&a)[V], const C (&b)[V], const FetchThird& fetch_third, C (&r)[V]) {
   namespace fn = functions;
   const C p = static_cast<C>(instruction.p), q = static_cast<C>(instruction.q);
   switch (instruction.code) {
@@ -175,10 +177,16 @@ __device__ void compute(const Instruction& instruction, const C (&a)[V], const C
       return each(fn::Clip<C>{p, q}, a, r);
     case TENON_OP_LeakyRelu:
       return each(fn::LeakyRelu<C>{p}, a, r);
-    case TENON_OP_Where:
+    case TENON_OP_Where: {
+      unsigned first = 0;  // bit j: element j is that of b
 #pragma unroll
-      for (int j = 0; j < V; ++j) r[j] = a[j] != 0 ? b[j] : c[j];
+      for (int j = 0; j < V; ++j) first |= a[j] != 0 ? 1u << j : 0u;
+      C c[V] = {};
+      fetch_third(c);
+#pragma unroll
+      for (int j = 0; j < V; ++j) r[j] = (first >> j & 1u) != 0 ? b[j] : c[j];
       return;
+    }
     case program::code_to_f16:
 #pragma unroll
       for (int j = 0; j < V; ++j) r[j] = widened<C>(narrowed<sdk::Half>(a[j]));
@@ -220,10 +228,59 @@ __device__ void copy(const C (&from)[V], C (&to)[V]) {
   for (int j = 0; j < V; ++j) to[j] = from[j];
 }
 
-/// V: the elements that a thread processes at a time. With 3 blocks on a multiprocessor some registers are spilled; on an H200 that is
-/// still 7 to 14 % faster than 2 blocks, whose loads in flight do not fill the bandwidth. `holds`: the inputs are held in registers.
+/// Threads of a block, so that the results that wait in shared memory take at most 32 KB for programs of max_members instructions.
+template <class C>
+inline constexpr int threads_of = sizeof(C) == 4 ? 256 : 128;
+/// The results of V elements that a thread can keep for later instructions: in shared memory, because their index is not a constant.
+template <int V>
+inline constexpr int slots_of = static_cast<int>(program::max_members) / V;
+
+/// The held inputs that stay in registers; the others take the last slots.
+template <class C, int V>
+inline constexpr int held_in_registers = V * sizeof(C) <= 16 ? static_cast<int>(program::max_held) : 1;
+template <class C, int V, bool holds>
+inline constexpr int slots_of_results = slots_of<V> - (holds ? static_cast<int>(program::max_held) - held_in_registers<C, V> : 0);
+
+/// The slots of a block. A thread accesses only its own, 16 bytes at a time, so that a warp accesses contiguous memory.
+template <class C, int V>
+class Slots {
+ public:
+  static constexpr int width = std::min(V, pack_width<C>), packs = V / width;
+  using Memory = Pack<C, width>[slots_of<V> * packs * threads_of<C>];
+
+  __device__ explicit Slots(Memory& memory) : own_(memory + threadIdx.x) {}
+  __device__ void read(int slot, C (&out)[V]) const {
+#pragma unroll
+    for (int p = 0; p < packs; ++p) {
+      const Pack<C, width> pack = own_[(slot * packs + p) * threads_of<C>];
+#pragma unroll
+      for (int j = 0; j < width; ++j) out[p * width + j] = pack.at[j];
+    }
+  }
+  __device__ void write(int slot, const C (&x)[V]) const {
+#pragma unroll
+    for (int p = 0; p < packs; ++p) {
+      Pack<C, width> pack;
+#pragma unroll
+      for (int j = 0; j < width; ++j) pack.at[j] = x[p * width + j];
+      own_[(slot * packs + p) * threads_of<C>] = pack;
+    }
+  }
+
+ private:
+  Pack<C, width>* own_;
+};
+
+/// Blocks on a multiprocessor. With 3 of 256 threads some registers were spilled; on an H200 that was still 7 to 14 % faster than with 2,
+/// whose loads in flight do not fill the bandwidth. f64 has as many bytes in flight in 2.
+template <class C>
+inline constexpr int resident_blocks = sizeof(C) == 4 ? 3 : 4;
+
+/// V: the elements that a thread processes at a time. `holds`: the inputs are read before the first instruction.
 template <class C, bool heavy, int V, bool holds>
-__global__ void __launch_bounds__(256, 3) run_program(const Code code) {
+__global__ void __launch_bounds__(threads_of<C>, resident_blocks<C>) run_program(const Code code) {
+  __shared__ typename Slots<C, V>::Memory memory;
+  const Slots<C, V> slots(memory);
   const std::int64_t count = code.rows * code.columns;
   const std::int64_t packs = (count + V - 1) / V;
   for (std::int64_t pack = thread_index(); pack < packs; pack += thread_count()) {
@@ -233,35 +290,32 @@ __global__ void __launch_bounds__(256, 3) run_program(const Code code) {
     const int here = count - first < V ? static_cast<int>(count - first) : V;
     // Not arrays of arrays: an index, even of an unrolled loop, would put them in memory.
     C in0[V], in1[V], in2[V];
+    constexpr int in_registers = held_in_registers<C, V>, first_held = slots_of_results<C, V, holds> - in_registers;
     if constexpr (holds) {
       Raw<C, V> raw0, raw1, raw2;
       const auto begin = [&](std::uint32_t i, Raw<C, V>& raw) {
         if (i < code.input_count) read(code.inputs[i], row, column, here, raw);
       };
       const auto end = [&](std::uint32_t i, const Raw<C, V>& raw, C(&in)[V]) {
-        if (i < code.input_count) widen(code.inputs[i], raw, in);
+        if (i >= code.input_count) return;
+        widen(code.inputs[i], raw, in);
+        if (static_cast<int>(i) >= in_registers) slots.write(first_held + static_cast<int>(i), in);
       };
       begin(0, raw0), begin(1, raw1), begin(2, raw2);
       end(0, raw0, in0), end(1, raw1, in1), end(2, raw2, in2);
     }
-    C slots[program::max_members][V];
     C last[V] = {};
     const auto fetch = [&](const Source& source, C(&out)[V]) {
       switch (source.kind) {
         case Source::Kind::last:
           return copy(last, out);
         case Source::Kind::slot:
-          return copy(slots[source.index], out);
+          return slots.read(source.index, out);
         case Source::Kind::input:
           if constexpr (holds) {
-            switch (source.index) {
-              case 0:
-                return copy(in0, out);
-              case 1:
-                return copy(in1, out);
-              default:
-                return copy(in2, out);
-            }
+            if (source.index == 0) return copy(in0, out);
+            if constexpr (in_registers == 1) return slots.read(first_held + source.index, out);
+            return source.index == 1 ? copy(in1, out) : copy(in2, out);
           } else {
             Raw<C, V> raw;
             read(code.inputs[source.index], row, column, here, raw);
@@ -274,21 +328,22 @@ __global__ void __launch_bounds__(256, 3) run_program(const Code code) {
     };
     for (std::uint32_t i = 0; i < code.length; ++i) {
       const Instruction& instruction = code.instructions[i];
-      C a[V] = {}, b[V] = {}, c[V] = {};
+      C a[V] = {}, b[V] = {};
       fetch(instruction.sources[0], a);
       fetch(instruction.sources[1], b);
-      fetch(instruction.sources[2], c);
-      compute<heavy>(instruction, a, b, c, last);
-      if (instruction.slot >= 0) copy(last, slots[instruction.slot]);
+      compute<heavy>(
+          instruction, a, b, [&](C(&c)[V]) { fetch(instruction.sources[2], c); }, last);
+      if (instruction.slot >= 0) slots.write(instruction.slot, last);
       if (instruction.output >= 0) store(code.outputs[instruction.output], row, column, here, last);
     }
   }
 }
 
-/// Launches the kernel for V elements a thread if whole packs of them fit the rows; else returns false.
+/// Launches the kernel for V elements a thread if whole packs of them fit the rows, and its slots the program; else returns false.
 template <class C, bool heavy, int V, bool holds>
 bool start_packs(Stream& stream, Code& code) {
   if (code.rows != 1 && code.columns % V != 0) return false;  // a pack would cross rows
+  if (code.slot_count > slots_of_results<C, V, holds>) return false;
   const auto settle = [&](Place& place) {
     const std::size_t bytes = static_cast<std::size_t>(std::min<std::int64_t>(sdk::size_of(place.dtype) * V, max_pack_bytes));
     place.packs = V > 1 && place.column_stride == 1 && is_aligned(bytes, place.address) && (code.rows == 1 || place.row_stride % V == 0);
@@ -297,7 +352,7 @@ bool start_packs(Stream& stream, Code& code) {
   for (Place& place : code.outputs) {
     if (place.address != nullptr) settle(place);
   }
-  launch_over(stream, (code.rows * code.columns + V - 1) / V, run_program<C, heavy, V, holds>, code);
+  launch(stream, one_thread_each((code.rows * code.columns + V - 1) / V, threads_of<C>), run_program<C, heavy, V, holds>, code);
   return true;
 }
 
@@ -329,6 +384,7 @@ std::shared_ptr<const void> prepare(const sdk::ElementwiseProgram& group) {
   code.input_count = group.input_count;
   for (const Instruction& instruction : program::translate(group)) {
     code.instructions[code.length++] = instruction;
+    code.slot_count = std::max(code.slot_count, instruction.slot + 1);
     prepared->is_heavy = prepared->is_heavy || program::is_heavy(instruction.code);
   }
   for (const sdk::ElementwisePlace& place : group.places) prepared->is_f64 = prepared->is_f64 || place.dtype == TENON_DTYPE_F64;

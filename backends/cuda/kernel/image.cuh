@@ -2,44 +2,16 @@
 // image.cuh - images of either layout as one shape, sliding windows, and the mapping of threads to elements.
 #pragma once
 
-#include <bit>
 #include <cstdint>
 #include <limits>
 
+#include "kernel/divisor.h"
 #include "kernel/launch.h"
 #include "kernel/pack.cuh"
 #include "kernel/thread_index.cuh"
 #include "kernel/wide.cuh"
 
 namespace tenon::cuda {
-
-/// n / d for many n >= 0, d >= 1. Below 2^31 this is a multiplication by the reciprocal of d, rounded up; the error stays below 1 / d.
-///
-/// Source  Granlund, Montgomery: Division by Invariant Integers using Multiplication (1994).
-struct Divisor {
-  std::int64_t d = 1;
-  std::uint32_t multiplier = 0;
-  int shift = 0;
-
-  Divisor() = default;
-  explicit Divisor(std::int64_t divisor) : d(divisor) {
-    if (d <= 1 || d > std::numeric_limits<std::int32_t>::max()) return;
-    const int bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(d - 1)));  // 2^bits >= d
-    multiplier =
-        static_cast<std::uint32_t>(((std::uint64_t{1} << (31 + bits)) + static_cast<std::uint64_t>(d) - 1) / static_cast<std::uint64_t>(d));
-    shift = bits - 1;
-  }
-  template <class Index>
-  __device__ Index quotient(Index n) const {
-    if (d == 1) return n;
-    if constexpr (sizeof(Index) == 4) {  // 0 if d does not fit, because the multiplier is 0
-      return static_cast<Index>(__umulhi(static_cast<std::uint32_t>(n), multiplier) >> shift);
-    } else {
-      if (n >> 31 == 0 && multiplier != 0) return __umulhi(static_cast<std::uint32_t>(n), multiplier) >> shift;
-      return n / d;
-    }
-  }
-};
 
 /// x (N, C, H, W) is (N C, H, W, 1) where channels come first, (N, H, W, C) where they come last; a signal is an image of one row. In both,
 /// the index of an element in (N, C, H, W) is (outer inner + i) rows columns + its offset in the plane.

@@ -8,6 +8,8 @@
 
 #include <tenon/sdk/strided.h>
 
+#include "kernel/divisor.h"
+
 namespace tenon::cuda {
 
 /// N operands over one shape, outermost dimension first. Passed to kernels by value.
@@ -17,6 +19,16 @@ struct Layout {
   std::int32_t rank = 0;
   std::int64_t sizes[TENON_MAX_RANK] = {};
   std::int64_t strides[N][TENON_MAX_RANK] = {};  ///< in elements; 0 repeats, negative runs backwards
+};
+
+/// A layout whose sizes kernels divide by without divisions.
+struct DividedLayout : Layout<1> {
+  Divisor by[TENON_MAX_RANK];
+
+  /// The sizes do not change any more.
+  void settle() {
+    for (int d = 1; d < rank; ++d) by[d] = Divisor(sizes[d]);  // nothing divides by the outermost size
+  }
 };
 
 /// Drops dimensions of size 1 and merges neighbours that have one common stride in every operand.

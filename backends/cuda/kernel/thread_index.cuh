@@ -49,4 +49,16 @@ __device__ void place(const Layout<N>& layout, std::int64_t i, std::int64_t (&ou
   }
 }
 
+/// The offset of element i (row-major).
+__device__ inline std::int64_t place(const DividedLayout& layout, std::int64_t i) {
+  std::int64_t rest = i, at = 0;
+#pragma unroll 1  // most layouts have one dimension or two
+  for (int d = layout.rank - 1; d > 0; --d) {
+    const std::int64_t above = layout.by[d].quotient(rest);
+    at += (rest - above * layout.sizes[d]) * layout.strides[0][d];
+    rest = above;
+  }
+  return layout.rank > 0 ? at + rest * layout.strides[0][0] : 0;
+}
+
 }  // namespace tenon::cuda

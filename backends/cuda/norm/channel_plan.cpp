@@ -50,6 +50,7 @@ ChannelPlan plan_channels(const Channels& at, int widest) {
     sharing = plan.groups;
   } else {
     plan.run = at.inner / plan.width;
+    plan.by_run = Divisor(plan.run);
     plan.units = at.outer * plan.run;
     plan.lanes = power_of_two(up(plan.units, batch), reduction_threads);
     plan.groups = reduction_threads / plan.lanes;

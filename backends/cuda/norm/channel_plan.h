@@ -9,6 +9,8 @@
 
 #include <tenon/sdk/kernel.h>
 
+#include "kernel/divisor.h"
+
 namespace tenon::cuda {
 
 /// Dense: element (o, c, i) is at (o channels + c) inner + i.
@@ -35,6 +37,7 @@ struct ChannelPlan {
   std::int64_t part = 0;   ///< units that one block reads
   std::int64_t tiles = 0;  ///< blocks side by side over the channels
   std::int64_t run = 1;    ///< lines: units of a run
+  Divisor by_run;
   int splits = 1;          ///< blocks that share a channel
   int width = 1;           ///< elements of a pack
   int lanes = 1;           ///< lines: a power of two

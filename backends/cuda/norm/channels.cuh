@@ -252,15 +252,18 @@ template <class Op>
 __device__ void combine_in_last_block(const Op& op, const typename Op::Partial* partials, const ChannelPlan& plan, int of_tile,
                                       const LastBlock& last) {
   if (last.counters == nullptr) return;
-  const std::int64_t tile = blockIdx.x % plan.tiles, first = tile * of_tile;
+  const std::int64_t tile = blockIdx.x % static_cast<unsigned>(plan.tiles), first = tile * of_tile;
   if (!is_last_block(last.counters + tile, plan.splits)) return;
   const std::int64_t end = first + of_tile < plan.at.count ? first + of_tile : plan.at.count;
   combine_channels(op, partials, plan.at.count, first, end, plan.splits, last.threads);
 }
 
-/// Blocks on a multiprocessor, whose loads in flight fill its share of the bandwidth.
+/// Blocks on a multiprocessor, whose loads in flight fill its share of the bandwidth: fewer of threads that read more operands, or that
+/// need more registers for the elements of a pack. With one more, registers would be spilled.
 template <class Op>
-inline constexpr int resident_blocks = (Op::operands == 1 ? 4 : 3) - (sizeof(typename Op::Element) == 2 ? 1 : 0);
+inline constexpr int resident_blocks = Op::operands == 1                                    ? (sizeof(typename Op::Element) == 4 ? 4 : 3)
+                                       : sizeof(typename Op::Element) == 2 || Op::relu_grad ? 2
+                                                                                            : 3;
 
 /// `plan.lanes` threads per channel. A batch is loaded before any of it is used; past the end, its last pack is loaded again: unconditional
 /// loads overlap.
@@ -271,17 +274,17 @@ __global__ void __launch_bounds__(reduction_threads, resident_blocks<Op>)
   using T = typename Op::Element;
   using W = Wide<T>;
   const int lanes = plan.lanes, lane = static_cast<int>(threadIdx.x) % lanes;
-  const std::int64_t split = blockIdx.x / plan.tiles;
+  const int split = static_cast<int>(blockIdx.x / static_cast<unsigned>(plan.tiles));
   const std::int64_t channel = (blockIdx.x - split * plan.tiles) * plan.groups + static_cast<int>(threadIdx.x) / lanes;
   const std::int64_t begin = split * plan.part + lane;
   const std::int64_t end = (split + 1) * plan.part < plan.units ? (split + 1) * plan.part : plan.units;
   typename Op::Partial total{};
   if (channel < plan.at.count && begin < end) {
-    const std::int64_t runs = quotient(begin, plan.run);
+    const std::int64_t runs = plan.by_run.quotient(begin);
     std::int64_t unit = begin - runs * plan.run;  // within the run
     std::int64_t at = (runs * plan.at.count + channel) * plan.at.inner + unit * V;
     // Advancing by `lanes` units adds `stride`, and `wrap` at the end of a run.
-    const std::int64_t over = quotient(lanes, plan.run), step = lanes - over * plan.run;
+    const std::int64_t over = plan.by_run.quotient(std::int64_t{lanes}), step = lanes - over * plan.run;
     const std::int64_t stride = over * plan.at.count * plan.at.inner + step * V, wrap = (plan.at.count - 1) * plan.at.inner;
     const typename Op::Base base = op.base(channel);
     W taken = 0;
@@ -342,7 +345,7 @@ __global__ void __launch_bounds__(reduction_threads, resident_blocks<Op>)
     if (channel >= plan.at.count) return;
     const typename Pass::Params params[1] = {pass.params(channel)};
     const auto place_of = [&](std::int64_t unit, std::int64_t& place) {
-      const std::int64_t run = quotient(unit, plan.run);
+      const std::int64_t run = plan.by_run.quotient(unit);
       place = (unit - run * plan.run) * V;
       return (run * plan.at.count + channel) * plan.at.inner + place;
     };
@@ -362,7 +365,7 @@ __global__ void __launch_bounds__(reduction_threads, resident_blocks<Op>)
   using T = typename Op::Element;
   using W = Wide<T>;
   const int lane = static_cast<int>(threadIdx.x) % plan.lanes, group = static_cast<int>(threadIdx.x) / plan.lanes;
-  const std::int64_t split = blockIdx.x / plan.tiles;
+  const int split = static_cast<int>(blockIdx.x / static_cast<unsigned>(plan.tiles));
   const std::int64_t first = ((blockIdx.x - split * plan.tiles) * plan.lanes + lane) * V;  // channel
   const std::int64_t begin = split * plan.part + group;
   const std::int64_t end = (split + 1) * plan.part < plan.units ? (split + 1) * plan.part : plan.units;
@@ -429,16 +432,16 @@ __global__ void __launch_bounds__(reduction_threads, resident_blocks<Op>)
     typename Pass::Params params[V];
 #pragma unroll
     for (int v = 0; v < V; ++v) params[v] = pass.params(first + v);
-    for (std::int64_t row = plan.units - 1 - group; row >= 0; row -= 2 * plan.groups) {
-      const std::int64_t at = row * plan.at.count + first, then = row < plan.groups ? -1 : at - plan.groups * plan.at.count;
-      pass_over<V>(pass, params, at, 0, then, 0);
+    const std::int64_t step = plan.groups * plan.at.count;  // to the next row of this thread
+    for (std::int64_t at = (plan.units - 1 - group) * plan.at.count + first; at >= 0; at -= 2 * step) {
+      pass_over<V>(pass, params, at, 0, at - step, 0);  // none if that is before the first row
     }
   }
 }
 
 /// Combines the partial results of several blocks for each channel.
 template <class Op>
-__global__ void __launch_bounds__(reduction_threads)
+__global__ void __launch_bounds__(reduction_threads, 1)
     channel_splits(Op op, const typename Op::Partial* partials, std::int64_t channels, std::int64_t splits, int groups) {
   const int lanes = reduction_threads / groups;
   const std::int64_t first = std::int64_t{blockIdx.x} * lanes, end = first + lanes < channels ? first + lanes : channels;
@@ -465,12 +468,12 @@ __global__ void channel_rows(Pass pass, std::int64_t rows, std::int64_t channels
 
 /// Channels in any dimension, with runs of at least V elements: a pack spans one or two channels.
 template <class Pass, int V>
-__global__ void channel_runs(Pass pass, Channels at) {
+__global__ void channel_runs(Pass pass, Channels at, Divisor by_inner, Divisor by_count) {
   using T = typename Pass::Element;
   const std::int64_t count = at.elements(), packs = count / V;
   for (std::int64_t p = thread_index(); p < packs; p += thread_count()) {
-    const std::int64_t first = (packs - 1 - p) * V, run = quotient(first, at.inner), place = first - run * at.inner;
-    const std::int64_t channel = run - quotient(run, at.count) * at.count;
+    const std::int64_t first = (packs - 1 - p) * V, run = by_inner.quotient(first), place = first - run * at.inner;
+    const std::int64_t channel = run - by_count.quotient(run) * at.count;
     const auto operands = pass.template read<V>(first, place);
     const typename Pass::Params params = pass.params(channel);
     Pack<T, V> y;
@@ -487,9 +490,9 @@ __global__ void channel_runs(Pass pass, Channels at) {
   }
   const std::int64_t rest = packs * V + thread_index();
   if (V > 1 && rest < count) {
-    const std::int64_t run = quotient(rest, at.inner);
+    const std::int64_t run = by_inner.quotient(rest);
     const auto operands = pass.template read<1>(rest, rest - run * at.inner);
-    pass.y[rest] = narrow<T>(pass.value(pass.params(run - quotient(run, at.count) * at.count), operands, 0, rest));
+    pass.y[rest] = narrow<T>(pass.value(pass.params(run - by_count.quotient(run) * at.count), operands, 0, rest));
   }
 }
 
@@ -555,7 +558,7 @@ void over_channels(Stream& stream, const Pass& pass, const Channels& at, int wid
   }
   const bool packs = width > 1 && at.inner >= V;
   const std::int64_t items = at.elements() / (packs ? V : 1) + 1;
-  launch_over(stream, items, packs ? channel_runs<Pass, V> : channel_runs<Pass, 1>, pass, at);
+  launch_over(stream, items, packs ? channel_runs<Pass, V> : channel_runs<Pass, 1>, pass, at, Divisor(at.inner), Divisor(at.count));
 }
 
 /// Both: by one launch if one block reduces each channel.

@@ -15,6 +15,7 @@
 
 #include "attention/attention_tile.cuh"
 #include "attention/fused_attention.h"
+#include "kernel/divisor.h"
 #include "kernel/operands.h"
 
 namespace tenon::cuda {
@@ -35,6 +36,7 @@ struct Heads {
   std::int64_t batch, groups, sharing, queries, keys, size, result;  ///< sharing = H / G
   bool causal;
   Wide<T> scale;
+  Divisor by_groups, by_queries;
 
   /// `first` is operand q.
   Heads(const sdk::Call& call, std::uint32_t first)
@@ -51,7 +53,9 @@ struct Heads {
         size(call.inputs[first].shape[3]),
         result(call.inputs[first + 2].shape[3]),
         causal(call.attr<tenon_attributes_attention>().causal != 0),
-        scale(static_cast<Wide<T>>(call.attr<tenon_attributes_attention>().scale)) {
+        scale(static_cast<Wide<T>>(call.attr<tenon_attributes_attention>().scale)),
+        by_groups(groups),
+        by_queries(queries) {
     if (!call.has_input(first + 3)) return;
     const sdk::Strides strides = sdk::broadcast_strides(call.inputs[first + 3], 4);
     std::copy_n(strides.begin(), 4, mask_strides);
@@ -76,10 +80,10 @@ struct Heads {
     const T* mask;      ///< mask of key 0; NULL: none
   };
   __device__ Query query(std::int64_t entry, std::int64_t row) const {
-    const std::int64_t head = quotient(row, queries), index = row - head * queries;
+    const std::int64_t head = by_queries.quotient(row), index = row - head * queries;
     const T* of_row = nullptr;
     if (mask != nullptr) {
-      const std::int64_t b = quotient(entry, groups), h = (entry - b * groups) * sharing + head;
+      const std::int64_t b = by_groups.quotient(entry), h = (entry - b * groups) * sharing + head;
       of_row = mask + b * mask_strides[0] + h * mask_strides[1] + index * mask_strides[2];
     }
     return {row >= rows() ? 0 : causal && index < keys ? index + 1 : keys, of_row};
@@ -92,12 +96,12 @@ struct Heads {
   }
   /// The smallest or largest query index among `count` rows from `row` on.
   __device__ std::int64_t min_query(std::int64_t row, std::int64_t count) const {
-    const std::int64_t last = last_of(row, count), head = quotient(row, queries);
-    return head == quotient(last, queries) ? row - head * queries : 0;
+    const std::int64_t last = last_of(row, count), head = by_queries.quotient(row);
+    return head == by_queries.quotient(last) ? row - head * queries : 0;
   }
   __device__ std::int64_t max_query(std::int64_t row, std::int64_t count) const {
-    const std::int64_t last = last_of(row, count), head = quotient(last, queries);
-    return head == quotient(row, queries) ? last - head * queries : queries - 1;
+    const std::int64_t last = last_of(row, count), head = by_queries.quotient(last);
+    return head == by_queries.quotient(row) ? last - head * queries : queries - 1;
   }
   __device__ std::int64_t last_of(std::int64_t row, std::int64_t count) const { return (row + count < rows() ? row + count : rows()) - 1; }
 };
@@ -107,6 +111,17 @@ struct Shares {
   std::int64_t tiles, chunks, parts;
   std::int64_t part;  ///< tiles of keys
   bool packs;         ///< rows of all operands divide into aligned packs
+  Divisor by_tiles, by_chunks, by_parts;
+
+  Shares(std::int64_t all_tiles, std::int64_t all_chunks, std::int64_t all_parts, std::int64_t tiles_of_part)
+      : tiles(all_tiles),
+        chunks(all_chunks),
+        parts(all_parts),
+        part(tiles_of_part),
+        packs(false),
+        by_tiles(tiles),
+        by_chunks(chunks),
+        by_parts(parts) {}
 };
 
 /// The share of one block.
@@ -114,9 +129,9 @@ struct Share {
   std::int64_t entry, tile, chunk, part;
 };
 __device__ inline Share share_of(const Shares& shares, std::int64_t index) {
-  const std::int64_t above = quotient(index, shares.parts), part = index - above * shares.parts;
-  const std::int64_t tiles = quotient(above, shares.chunks), chunk = above - tiles * shares.chunks;
-  const std::int64_t entry = quotient(tiles, shares.tiles);
+  const std::int64_t above = shares.by_parts.quotient(index), part = index - above * shares.parts;
+  const std::int64_t tiles = shares.by_chunks.quotient(above), chunk = above - tiles * shares.chunks;
+  const std::int64_t entry = shares.by_tiles.quotient(tiles);
   return {entry, tiles - entry * shares.tiles, chunk, part};
 }
 
@@ -183,7 +198,7 @@ struct Partials {
 
 template <class T, int panels>
 __global__ void __launch_bounds__(tiles::threads, panels == 2 ? 1 : 2)
-    attend(Heads<T> heads, Shares shares, Partials<Wide<T>> partials, T* y, Wide<T>* log_sum) {
+    attend(Heads<T> heads, Shares shares, std::int64_t first_share, Partials<Wide<T>> partials, T* y, Wide<T>* log_sum) {
   using W = Wide<T>;
   using Sizes = Tile<W>;
   using Pack16 = Pack<W, Sizes::width>;
@@ -194,80 +209,77 @@ __global__ void __launch_bounds__(tiles::threads, panels == 2 ? 1 : 2)
   W* const shared_k = memory_k[0].at;  // later the weights
   W* const shared_v = memory_v[0].at;
   const Place at = tiles::place_of_thread();
-  const std::int64_t rows = heads.rows(), shared = heads.entries() * shares.tiles * shares.chunks * shares.parts;
-  for (std::int64_t index = blockIdx.x; index < shared; index += gridDim.x) {
-    const Share share = share_of(shares, index);
-    // causal: the rows with the most keys first
-    const std::int64_t first_row = (shares.tiles - 1 - share.tile) * Sizes::rows, first_column = share.chunk * Sizes::panel * panels;
-    const Rows<T> q = heads.queries_of(share.entry, first_row);
-    W row_max[Sizes::each], total[Sizes::each];
-    Pack16 sums[Sizes::each][panels];
+  const std::int64_t rows = heads.rows();
+  const Share share = share_of(shares, first_share + blockIdx.x);
+  // causal: the rows with the most keys first
+  const std::int64_t first_row = (shares.tiles - 1 - share.tile) * Sizes::rows, first_column = share.chunk * Sizes::panel * panels;
+  const Rows<T> q = heads.queries_of(share.entry, first_row);
+  W row_max[Sizes::each], total[Sizes::each];
+  Pack16 sums[Sizes::each][panels];
+#pragma unroll
+  for (int i = 0; i < Sizes::each; ++i) {
+    row_max[i] = nothing;
+    total[i] = 0;
+#pragma unroll
+    for (int p = 0; p < panels; ++p) sums[i][p] = {};
+  }
+
+  const std::int64_t seen = heads.causal ? heads.max_query(first_row, Sizes::rows) + 1 : heads.keys;
+  const std::int64_t limit = seen < heads.keys ? seen : heads.keys, part = shares.part * Sizes::rows;
+  const std::int64_t begin = share.part * part, end = begin + part < limit ? begin + part : limit;
+  const bool q_stays = heads.size <= Sizes::depth;
+  if (q_stays) tiles::load<Sizes::rows, Sizes::depth, Sizes::stride>(q, shares.packs, shared_q);
+  for (std::int64_t first = begin; first < end; first += Sizes::rows) {
+    W p[Sizes::each][Sizes::each];
+    tiles::scores_of_tile(q, heads.keys_of(share.entry, first), q_stays, shares.packs, shared_q, shared_k, p);
 #pragma unroll
     for (int i = 0; i < Sizes::each; ++i) {
-      row_max[i] = nothing;
-      total[i] = 0;
+      const typename Heads<T>::Query query = heads.query(share.entry, first_row + at.down * Sizes::each + i);
+      W higher = row_max[i];
 #pragma unroll
-      for (int p = 0; p < panels; ++p) sums[i][p] = {};
-    }
-
-    const std::int64_t seen = heads.causal ? heads.max_query(first_row, Sizes::rows) + 1 : heads.keys;
-    const std::int64_t limit = seen < heads.keys ? seen : heads.keys, part = shares.part * Sizes::rows;
-    const std::int64_t begin = share.part * part, end = begin + part < limit ? begin + part : limit;
-    const bool q_stays = heads.size <= Sizes::depth;
-    if (q_stays) tiles::load<Sizes::rows, Sizes::depth, Sizes::stride>(q, shares.packs, shared_q);
-    for (std::int64_t first = begin; first < end; first += Sizes::rows) {
-      W p[Sizes::each][Sizes::each];
-      tiles::scores_of_tile(q, heads.keys_of(share.entry, first), q_stays, shares.packs, shared_q, shared_k, p);
-#pragma unroll
-      for (int i = 0; i < Sizes::each; ++i) {
-        const typename Heads<T>::Query query = heads.query(share.entry, first_row + at.down * Sizes::each + i);
-        W higher = row_max[i];
-#pragma unroll
-        for (int j = 0; j < Sizes::each; ++j) {
-          p[i][j] = heads.score(query, first + at.across + j * tiles::side, p[i][j]);
-          higher = p[i][j] > higher ? p[i][j] : higher;
-        }
-        higher = largest_of_row(higher);
-        const W shrinks = higher == nothing ? W(1) : std::exp(row_max[i] - higher);
-        row_max[i] = higher;
-        total[i] *= shrinks;
-#pragma unroll
-        for (int j = 0; j < Sizes::each; ++j) {
-          p[i][j] = exponential(p[i][j], higher);
-          total[i] += p[i][j];
-        }
-#pragma unroll
-        for (int c = 0; c < panels; ++c) {
-#pragma unroll
-          for (int v = 0; v < Sizes::width; ++v) sums[i][c].at[v] *= shrinks;
-        }
+      for (int j = 0; j < Sizes::each; ++j) {
+        p[i][j] = heads.score(query, first + at.across + j * tiles::side, p[i][j]);
+        higher = p[i][j] > higher ? p[i][j] : higher;
       }
-      tiles::share_weights(p, shared_k);
-      const bool skips = heads.causal && first + Sizes::rows - 1 > heads.min_query(first_row, Sizes::rows);
-      tiles::add_weighted_rows(shared_k, heads.values_of(share.entry, first).from(0, first_column), shares.packs, skips, shared_v, sums);
-    }
-
+      higher = largest_of_row(higher);
+      const W shrinks = higher == nothing ? W(1) : std::exp(row_max[i] - higher);
+      row_max[i] = higher;
+      total[i] *= shrinks;
 #pragma unroll
-    for (int i = 0; i < Sizes::each; ++i) {
-      total[i] = sum_of_row(total[i]);
-      const std::int64_t row = first_row + at.down * Sizes::each + i;
-      if (row >= rows || at.across != 0 || share.chunk != 0) continue;
-      if (shares.parts > 1) {
-        const std::int64_t place = (share.entry * rows + row) * shares.parts + share.part;
-        partials.row_maxima[place] = row_max[i];
-        partials.totals[place] = total[i];
-      } else if (log_sum != nullptr) {
-        log_sum[share.entry * rows + row] = logarithm_of_sum(row_max[i], total[i]);
+      for (int j = 0; j < Sizes::each; ++j) {
+        p[i][j] = exponential(p[i][j], higher);
+        total[i] += p[i][j];
+      }
+#pragma unroll
+      for (int c = 0; c < panels; ++c) {
+#pragma unroll
+        for (int v = 0; v < Sizes::width; ++v) sums[i][c].at[v] *= shrinks;
       }
     }
+    tiles::share_weights(p, shared_k);
+    const bool skips = heads.causal && first + Sizes::rows - 1 > heads.min_query(first_row, Sizes::rows);
+    tiles::add_weighted_rows(shared_k, heads.values_of(share.entry, first).from(0, first_column), shares.packs, skips, shared_v, sums);
+  }
+
+#pragma unroll
+  for (int i = 0; i < Sizes::each; ++i) {
+    total[i] = sum_of_row(total[i]);
+    const std::int64_t row = first_row + at.down * Sizes::each + i;
+    if (row >= rows || at.across != 0 || share.chunk != 0) continue;
     if (shares.parts > 1) {
-      W* const out = partials.sums + (share.entry * shares.parts + share.part) * rows * heads.result;
-      write_rows<W, W, panels>(out, heads.result, first_row, rows, first_column, [&](int i, int p, int v) { return sums[i][p].at[v]; });
-    } else {
-      write_rows<T, W, panels>(y + share.entry * rows * heads.result, heads.result, first_row, rows, first_column,
-                               [&](int i, int p, int v) { return narrow<T>(weighted_mean(sums[i][p].at[v], total[i])); });
+      const std::int64_t place = (share.entry * rows + row) * shares.parts + share.part;
+      partials.row_maxima[place] = row_max[i];
+      partials.totals[place] = total[i];
+    } else if (log_sum != nullptr) {
+      log_sum[share.entry * rows + row] = logarithm_of_sum(row_max[i], total[i]);
     }
-    __syncthreads();  // the queries of the next tile overwrite these
+  }
+  if (shares.parts > 1) {
+    W* const out = partials.sums + (share.entry * shares.parts + share.part) * rows * heads.result;
+    write_rows<W, W, panels>(out, heads.result, first_row, rows, first_column, [&](int i, int p, int v) { return sums[i][p].at[v]; });
+  } else {
+    write_rows<T, W, panels>(y + share.entry * rows * heads.result, heads.result, first_row, rows, first_column,
+                             [&](int i, int p, int v) { return narrow<T>(weighted_mean(sums[i][p].at[v], total[i])); });
   }
 }
 
@@ -302,19 +314,18 @@ std::int64_t up(std::int64_t a, std::int64_t b) {
 template <class W>
 Shares shares_of(std::int64_t count, std::int64_t columns) {
   const std::int64_t panels = columns > Tile<W>::panel ? 2 : 1;
-  return {up(count, Tile<W>::rows), up(columns, Tile<W>::panel * panels), 1, 0, false};
+  return {up(count, Tile<W>::rows), up(columns, Tile<W>::panel * panels), 1, 0};
 }
 
 /// The same for the rows of y, with the keys split into parts.
 template <class T>
 Shares shares_of_keys(const Heads<T>& heads) {
   using W = Wide<T>;
-  Shares shares = shares_of<W>(heads.rows(), heads.result);
-  const std::int64_t blocks = std::max<std::int64_t>(heads.entries() * shares.tiles * shares.chunks, 1);
+  const Shares whole = shares_of<W>(heads.rows(), heads.result);
+  const std::int64_t blocks = std::max<std::int64_t>(heads.entries() * whole.tiles * whole.chunks, 1);
   const std::int64_t tiles = std::max<std::int64_t>(up(heads.keys, Tile<W>::rows), 1);
-  shares.part = up(tiles, std::clamp<std::int64_t>(up(enough_blocks, blocks), 1, tiles));
-  shares.parts = up(tiles, shares.part);
-  return shares;
+  const std::int64_t part = up(tiles, std::clamp<std::int64_t>(up(enough_blocks, blocks), 1, tiles));
+  return {whole.tiles, whole.chunks, up(tiles, part), part};
 }
 
 /// With scratch = NULL, only computes `out_bytes`.
@@ -334,8 +345,11 @@ bool falls_into_packs(const Heads<T>& heads, Pointer... pointers) {
   return width > 1 && heads.size % width == 0 && heads.result % width == 0;
 }
 
-Geometry blocks_for(std::int64_t shares) {
-  return {std::min<std::int64_t>(shares, std::numeric_limits<std::int32_t>::max()), tiles::threads};
+/// Calls launch(geometry, first) for the shares that a grid has blocks for, from `first` on, until there are blocks for all.
+template <class Launch>
+void for_grids(std::int64_t shares, const Launch& launch) {
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  for (std::int64_t first = 0; first < shares; first += most) launch(Geometry{std::min(shares - first, most), tiles::threads}, first);
 }
 
 /// y = softmax(scale q k' + mask) v; log_sum = log sum exp of each row's scores
@@ -353,8 +367,10 @@ void attention(const sdk::Call& call) {
   T* const y = call.output<T>(0);
   auto* const log_sum = output_or_null<Wide<T>>(call, 1);
   Stream& stream = stream_of(call);
-  launch(stream, blocks_for(heads.entries() * shares.tiles * shares.chunks * shares.parts),
-         heads.result > Tile<Wide<T>>::panel ? attend<T, 2> : attend<T, 1>, heads, shares, partials, y, log_sum);
+  for_grids(heads.entries() * shares.tiles * shares.chunks * shares.parts, [&](Geometry geometry, std::int64_t first) {
+    const auto kernel = heads.result > Tile<Wide<T>>::panel ? attend<T, 2> : attend<T, 1>;
+    launch(stream, geometry, kernel, heads, shares, first, partials, y, log_sum);
+  });
   if (shares.parts == 1) return;
   const std::int64_t count = call.outputs[0].count;
   launch_over(stream, count, combine_parts<T>, heads.rows(), heads.result, count, shares.parts, partials, y, log_sum);
@@ -401,7 +417,7 @@ __global__ void dot_rows(std::int64_t rows, std::int64_t n, const T* dy, const T
 /// keys, for which the scores are computed transposed.
 template <class T, Result which, int panels>
 __global__ void __launch_bounds__(tiles::threads, panels == 2 ? 1 : 2)
-    attend_gradient(Heads<T> heads, GradientOperands<T> gradient, Shares shares, T* out) {
+    attend_gradient(Heads<T> heads, GradientOperands<T> gradient, Shares shares, std::int64_t first_share, T* out) {
   using W = Wide<T>;
   using Sizes = Tile<W>;
   using Pack16 = Pack<W, Sizes::width>;
@@ -413,68 +429,65 @@ __global__ void __launch_bounds__(tiles::threads, panels == 2 ? 1 : 2)
   W* const shared_other = memory_other[0].at;  // later the weights
   W* const shared_x = memory_x[0].at;
   const Place at = tiles::place_of_thread();
-  const std::int64_t rows = heads.rows(), shared = heads.entries() * shares.tiles * shares.chunks;
-  for (std::int64_t index = blockIdx.x; index < shared; index += gridDim.x) {
-    const Share share = share_of(shares, index);
-    const std::int64_t first_own = (of_keys ? share.tile : shares.tiles - 1 - share.tile) * Sizes::rows;
-    const std::int64_t first_column = share.chunk * Sizes::panel * panels, first_of_entry = share.entry * rows;
-    Pack16 sums[Sizes::each][panels];
+  const std::int64_t rows = heads.rows();
+  const Share share = share_of(shares, first_share + blockIdx.x);
+  const std::int64_t first_own = (of_keys ? share.tile : shares.tiles - 1 - share.tile) * Sizes::rows;
+  const std::int64_t first_column = share.chunk * Sizes::panel * panels, first_of_entry = share.entry * rows;
+  Pack16 sums[Sizes::each][panels];
 #pragma unroll
-    for (int i = 0; i < Sizes::each; ++i) {
+  for (int i = 0; i < Sizes::each; ++i) {
 #pragma unroll
-      for (int p = 0; p < panels; ++p) sums[i][p] = {};
-    }
+    for (int p = 0; p < panels; ++p) sums[i][p] = {};
+  }
 
-    const std::int64_t seen = !of_keys && heads.causal ? heads.max_query(first_own, Sizes::rows) + 1 : heads.keys;
-    const std::int64_t end = of_keys ? rows : seen < heads.keys ? seen : heads.keys;
-    // dv needs only one product of tiles, so its keys can stay in shared memory
-    const bool own_stays = which == Result::dv && heads.size <= Sizes::depth;
-    if (own_stays) {
-      tiles::load<Sizes::rows, Sizes::depth, Sizes::stride>(heads.keys_of(share.entry, first_own), shares.packs, shared_own);
+  const std::int64_t seen = !of_keys && heads.causal ? heads.max_query(first_own, Sizes::rows) + 1 : heads.keys;
+  const std::int64_t end = of_keys ? rows : seen < heads.keys ? seen : heads.keys;
+  // dv needs only one product of tiles, so its keys can stay in shared memory
+  const bool own_stays = which == Result::dv && heads.size <= Sizes::depth;
+  if (own_stays) {
+    tiles::load<Sizes::rows, Sizes::depth, Sizes::stride>(heads.keys_of(share.entry, first_own), shares.packs, shared_own);
+  }
+  for (std::int64_t first = 0; first < end; first += Sizes::rows) {
+    const std::int64_t first_row = of_keys ? first : first_own, first_key = of_keys ? first_own : first;
+    if (of_keys && heads.causal && heads.max_query(first_row, Sizes::rows) < first_key) continue;
+    const Rows<T> q = heads.queries_of(share.entry, first_row), k = heads.keys_of(share.entry, first_key);
+    W weights[Sizes::each][Sizes::each];
+    tiles::scores_of_tile(of_keys ? k : q, of_keys ? q : k, own_stays, shares.packs, shared_own, shared_other, weights);
+    // A thread's queries: one per row or, for tiles of keys, one per column.
+    const auto row_of = [&](int n) { return first_row + (of_keys ? at.across + n * tiles::side : at.down * Sizes::each + n); };
+    const auto key_of = [&](int n) { return first_key + (of_keys ? at.down * Sizes::each + n : at.across + n * tiles::side); };
+#pragma unroll
+    for (int n = 0; n < Sizes::each; ++n) {
+      const typename Heads<T>::Query query = heads.query(share.entry, row_of(n));
+      const W log_sum = query.seen > 0 ? gradient.log_sum[first_of_entry + row_of(n)] : nothing;
+#pragma unroll
+      for (int m = 0; m < Sizes::each; ++m) {
+        W& weight = of_keys ? weights[m][n] : weights[n][m];
+        weight = log_sum == nothing ? W(0) : std::exp(heads.score(query, key_of(m), weight) - log_sum);
+      }
     }
-    for (std::int64_t first = 0; first < end; first += Sizes::rows) {
-      const std::int64_t first_row = of_keys ? first : first_own, first_key = of_keys ? first_own : first;
-      if (of_keys && heads.causal && heads.max_query(first_row, Sizes::rows) < first_key) continue;
-      const Rows<T> q = heads.queries_of(share.entry, first_row), k = heads.keys_of(share.entry, first_key);
-      W weights[Sizes::each][Sizes::each];
-      tiles::scores_of_tile(of_keys ? k : q, of_keys ? q : k, own_stays, shares.packs, shared_own, shared_other, weights);
-      // A thread's queries: one per row or, for tiles of keys, one per column.
-      const auto row_of = [&](int n) { return first_row + (of_keys ? at.across + n * tiles::side : at.down * Sizes::each + n); };
-      const auto key_of = [&](int n) { return first_key + (of_keys ? at.down * Sizes::each + n : at.across + n * tiles::side); };
+    if constexpr (which != Result::dv) {
+      const Rows<T> dy = heads.results_of(gradient.dy, share.entry, first_row), v = heads.values_of(share.entry, first_key);
+      W d_weights[Sizes::each][Sizes::each];
+      tiles::scores_of_tile(of_keys ? v : dy, of_keys ? dy : v, false, shares.packs, shared_own, shared_other, d_weights);
 #pragma unroll
       for (int n = 0; n < Sizes::each; ++n) {
-        const typename Heads<T>::Query query = heads.query(share.entry, row_of(n));
-        const W log_sum = query.seen > 0 ? gradient.log_sum[first_of_entry + row_of(n)] : nothing;
+        const W row_dot = row_of(n) < rows ? gradient.row_dots[first_of_entry + row_of(n)] : W(0);
 #pragma unroll
         for (int m = 0; m < Sizes::each; ++m) {
           W& weight = of_keys ? weights[m][n] : weights[n][m];
-          weight = log_sum == nothing ? W(0) : std::exp(heads.score(query, key_of(m), weight) - log_sum);
+          if (weight != 0) weight *= heads.scale * ((of_keys ? d_weights[m][n] : d_weights[n][m]) - row_dot);
         }
       }
-      if constexpr (which != Result::dv) {
-        const Rows<T> dy = heads.results_of(gradient.dy, share.entry, first_row), v = heads.values_of(share.entry, first_key);
-        W d_weights[Sizes::each][Sizes::each];
-        tiles::scores_of_tile(of_keys ? v : dy, of_keys ? dy : v, false, shares.packs, shared_own, shared_other, d_weights);
-#pragma unroll
-        for (int n = 0; n < Sizes::each; ++n) {
-          const W row_dot = row_of(n) < rows ? gradient.row_dots[first_of_entry + row_of(n)] : W(0);
-#pragma unroll
-          for (int m = 0; m < Sizes::each; ++m) {
-            W& weight = of_keys ? weights[m][n] : weights[n][m];
-            if (weight != 0) weight *= heads.scale * ((of_keys ? d_weights[m][n] : d_weights[n][m]) - row_dot);
-          }
-        }
-      }
-      tiles::share_weights(weights, shared_other);
-      const bool skips = heads.causal && first_key + Sizes::rows - 1 > heads.min_query(first_row, Sizes::rows);
-      const Rows<T> x = which == Result::dq ? k : which == Result::dk ? q : heads.results_of(gradient.dy, share.entry, first_row);
-      tiles::add_weighted_rows(shared_other, x.from(0, first_column), shares.packs, skips, shared_x, sums);
     }
-    const std::int64_t own = of_keys ? heads.keys : rows, columns = which == Result::dv ? heads.result : heads.size;
-    write_rows<T, W, panels>(out + share.entry * own * columns, columns, first_own, own, first_column,
-                             [&](int i, int p, int v) { return narrow<T>(sums[i][p].at[v]); });
-    __syncthreads();  // the keys of the next tile overwrite these
+    tiles::share_weights(weights, shared_other);
+    const bool skips = heads.causal && first_key + Sizes::rows - 1 > heads.min_query(first_row, Sizes::rows);
+    const Rows<T> x = which == Result::dq ? k : which == Result::dk ? q : heads.results_of(gradient.dy, share.entry, first_row);
+    tiles::add_weighted_rows(shared_other, x.from(0, first_column), shares.packs, skips, shared_x, sums);
   }
+  const std::int64_t own = of_keys ? heads.keys : rows, columns = which == Result::dv ? heads.result : heads.size;
+  write_rows<T, W, panels>(out + share.entry * own * columns, columns, first_own, own, first_column,
+                           [&](int i, int p, int v) { return narrow<T>(sums[i][p].at[v]); });
 }
 
 template <Result which, class T>
@@ -483,8 +496,10 @@ void launch_gradient(Stream& stream, const Heads<T>& heads, const GradientOperan
   const std::int64_t own = which == Result::dq ? heads.rows() : heads.keys, columns = which == Result::dv ? heads.result : heads.size;
   Shares shares = shares_of<W>(own, columns);
   shares.packs = packs;
-  launch(stream, blocks_for(heads.entries() * shares.tiles * shares.chunks),
-         columns > Tile<W>::panel ? attend_gradient<T, which, 2> : attend_gradient<T, which, 1>, heads, gradient, shares, out);
+  for_grids(heads.entries() * shares.tiles * shares.chunks, [&](Geometry geometry, std::int64_t first) {
+    const auto kernel = columns > Tile<W>::panel ? attend_gradient<T, which, 2> : attend_gradient<T, which, 1>;
+    launch(stream, geometry, kernel, heads, gradient, shares, first, out);
+  });
 }
 
 /// p = exp(scores - log_sum), ds = p (dy v' - sum(dy y)): dq = scale ds k, dk = scale ds' q, dv = p' dy

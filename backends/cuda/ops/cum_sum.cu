@@ -28,18 +28,19 @@ struct Scan {
 /// before  initial sum of each part, (outer, parts); NULL: 0
 /// totals  (outer, parts), written instead of y; or NULL
 template <class T>
-__global__ void __launch_bounds__(threads) scan_rows(Scan scan, int lanes, const T* x, const Wide<T>* before, T* y, Wide<T>* totals) {
+__global__ void __launch_bounds__(threads)
+    scan_rows(Scan scan, int lanes, Divisor by_parts, const T* x, const Wide<T>* before, T* y, Wide<T>* totals) {
   using Sum = Wide<T>;
   __shared__ Sum of_warps[2][threads / 32];
   const int width = lanes < 32 ? lanes : 32, warps = lanes / width;  // warps that share a part
   const int lane = static_cast<int>(threadIdx.x) % width, warp = static_cast<int>(threadIdx.x) % lanes / width;
-  const std::int64_t step = thread_count() / lanes, jobs = scan.outer * scan.parts;
+  const std::int64_t step = std::int64_t{gridDim.x} * (threads / lanes), jobs = scan.outer * scan.parts;
   int parity = 0;
   // every thread of the block runs the same number of iterations
   for (std::int64_t first = std::int64_t{blockIdx.x} * (threads / lanes); first < jobs; first += step) {
     const std::int64_t job = first + static_cast<int>(threadIdx.x) / lanes;
     const bool exists = job < jobs;
-    const std::int64_t line = exists ? job / scan.parts : 0, begin = exists ? job % scan.parts * scan.part : 0;
+    const std::int64_t line = exists ? by_parts.quotient(job) : 0, begin = exists ? (job - line * scan.parts) * scan.part : 0;
     const std::int64_t end = !exists ? begin : begin + scan.part < scan.n ? begin + scan.part : scan.n;
     Sum carry = before != nullptr && exists ? before[job] : Sum(0);
     for (std::int64_t tile = 0; tile < scan.part; tile += std::int64_t{lanes} * rounds, parity ^= 1) {
@@ -136,7 +137,8 @@ void run(Stream& stream, const Scan& scan, const T* x, const Wide<T>* before, T*
   // A warp reads about a kilobyte, unless that gives too few warps.
   const bool few = scan.outer * scan.parts < 1056 * (threads / 32);
   if (scan.part > 32 * rounds && (few || scan.part >= threads * rounds)) lanes = threads;
-  launch(stream, grid_stride(stream.device(), scan.outer * scan.parts * lanes, threads), scan_rows<T>, scan, lanes, x, before, y, totals);
+  launch(stream, grid_stride(stream.device(), scan.outer * scan.parts * lanes, threads), scan_rows<T>, scan, lanes, Divisor(scan.parts), x,
+         before, y, totals);
 }
 
 /// y[i] = x[0] + ... + x[i] along the axis; exclusive without x[i], reverse from the end.

@@ -5,6 +5,7 @@
 
 #include <type_traits>
 
+#include "kernel/divisor.h"
 #include "kernel/half.cuh"
 #include "kernel/launch.h"
 #include "kernel/pack.cuh"
@@ -55,15 +56,21 @@ __global__ void drop(const std::uint64_t* key, Chance<T> chance, bool packs, std
   }
 }
 
+/// Lane k, chosen by comparisons: an index that is not a constant would put the lanes in local memory.
+__device__ random::Lanes lane_alone(const random::Lanes& lanes, std::int64_t k) {
+  return {{k == 0 ? lanes.x[0] : k == 1 ? lanes.x[1] : k == 2 ? lanes.x[2] : lanes.x[3]}};
+}
+
 /// The same for (images, pixels, channels), whose elements are indexed as (images, channels, pixels). A thread takes one channel of
 /// `per_block` pixels, which need one or two blocks of random bits, and neighbouring threads read neighbouring elements.
 template <class T>
 __global__ void drop_channels_last(const std::uint64_t* key, Chance<T> chance, std::int64_t images, std::int64_t pixels,
-                                   std::int64_t channels, const T* x, T* y) {
+                                   std::int64_t channels, Divisor by_channels, Divisor by_groups, const T* x, T* y) {
   const random::Source source{key[0], key[1], chance.consumer};
   const std::int64_t groups = (pixels + per_block - 1) / per_block;
   for (std::int64_t i = thread_index(); i < images * groups * channels; i += thread_count()) {
-    const std::int64_t c = i % channels, group = i / channels % groups, n = i / channels / groups;
+    const std::int64_t line = by_channels.quotient(i), c = i - line * channels;
+    const std::int64_t n = by_groups.quotient(line), group = line - n * groups;
     const std::int64_t first = group * per_block;
     const std::int64_t position = (n * channels + c) * pixels + first;  // of the first pixel
     std::int64_t block = position / per_block;
@@ -71,7 +78,7 @@ __global__ void drop_channels_last(const std::uint64_t* key, Chance<T> chance, s
     for (int j = 0; j < per_block && first + j < pixels; ++j) {
       if ((position + j) / per_block != block) lanes = random::lanes_of(source, ++block);
       const std::int64_t at = (n * pixels + first + j) * channels + c;
-      y[at] = chance.keep_or_drop(lanes, (position + j) % per_block, x[at]);
+      y[at] = chance.keep_or_drop(lane_alone(lanes, (position + j) % per_block), 0, x[at]);
     }
   }
 }
@@ -93,8 +100,9 @@ void dropout(const sdk::Call& call) {
   if (shape.count == 0) return;
   if (call.channels_last) {
     const std::int64_t images = shape.shape[0], channels = shape.shape[shape.rank - 1], pixels = shape.count / images / channels;
-    const std::int64_t items = images * channels * ((pixels + per_block - 1) / per_block);
-    launch_over(stream, items, drop_channels_last<T>, key, chance, images, pixels, channels, x, y);
+    const std::int64_t groups = (pixels + per_block - 1) / per_block;
+    launch_over(stream, images * channels * groups, drop_channels_last<T>, key, chance, images, pixels, channels, Divisor(channels),
+                Divisor(groups), x, y);
     return;
   }
   const bool packs = is_aligned(sizeof(Pack<T, per_block>), x, y);

@@ -112,10 +112,12 @@ __global__ void mix(ResizedAxis rows, ResizedAxis columns, Tables<A> tables) {
 template <class A>
 __global__ void find_readers(ResizedAxis rows, ResizedAxis columns, Tables<A> tables) {
   for (std::int64_t i = thread_index(); i < rows.from + columns.from; i += thread_count()) {
-    const bool is_row = i < rows.from;
-    const ResizedAxis& axis = is_row ? rows : columns;
-    const std::int64_t element = is_row ? i : i - rows.from;
-    (is_row ? tables.row_readers : tables.column_readers)[element] = axis.readers_of<A>(element);
+    // Not one call for either axis: a choice between kernel parameters would copy both to local memory.
+    if (i < rows.from) {
+      tables.row_readers[i] = rows.readers_of<A>(i);
+    } else {
+      tables.column_readers[i - rows.from] = columns.readers_of<A>(i - rows.from);
+    }
   }
 }
 

@@ -146,11 +146,8 @@ struct SumOfExponentials {
 // ---------------------------------------------------------------- the terms of one thread
 
 /// The offset of term i, or pack i, of a line.
-__device__ inline std::int64_t term_at(const Layout<1>& reduced, std::int64_t i) {
-  if (reduced.rank <= 1) return i * reduced.strides[0][0];
-  std::int64_t at[1];
-  place(reduced, i, at);
-  return at[0];
+__device__ inline std::int64_t term_at(const DividedLayout& reduced, std::int64_t i) {
+  return reduced.rank <= 1 ? i * reduced.strides[0][0] : place(reduced, i);
 }
 
 /// Accumulates N more terms into total, N a power of two.
@@ -174,7 +171,7 @@ __device__ void take_in(const Op& op, typename Op::Partial& total, const T (&x)[
 /// Calls take(loaded, index) for the packs, or rows, first, first + step, ... < `end` of the line at `base`. A batch is loaded before any
 /// of it is taken, and widened only then, so that loads overlap; past the end, its first pack is loaded again.
 template <int V, class Source, class Take>
-__device__ void for_batches(const Source& source, const Layout<1>& reduced, std::int64_t base, std::int64_t first, std::int64_t end,
+__device__ void for_batches(const Source& source, const DividedLayout& reduced, std::int64_t base, std::int64_t first, std::int64_t end,
                             std::int64_t step, const Take& take) {
   decltype(source.template load<V>(0)) loaded[batch];
   std::int64_t p = first;
@@ -195,7 +192,7 @@ __device__ void for_batches(const Source& source, const Layout<1>& reduced, std:
 
 /// Accumulates the packs first, first + step, ... < `end` of the line at `base` into total.
 template <int V, class Op, class Source>
-__device__ void take_line(const Op& op, const Source& source, const Layout<1>& reduced, std::int64_t base, std::int64_t first,
+__device__ void take_line(const Op& op, const Source& source, const DividedLayout& reduced, std::int64_t base, std::int64_t first,
                           std::int64_t end, std::int64_t step, typename Op::Partial& total) {
   for_batches<V>(source, reduced, base, first, end, step, [&](const auto& loaded, std::int64_t p) {
     std::int64_t index[V];
@@ -207,7 +204,7 @@ __device__ void take_line(const Op& op, const Source& source, const Layout<1>& r
 
 /// Accumulates element v of the packs in rows first, first + step, ... < `end` into totals[v].
 template <int V, class Op, class Source>
-__device__ void take_columns(const Op& op, const Source& source, const Layout<1>& reduced, std::int64_t base, std::int64_t first,
+__device__ void take_columns(const Op& op, const Source& source, const DividedLayout& reduced, std::int64_t base, std::int64_t first,
                              std::int64_t end, std::int64_t step, typename Op::Partial (&totals)[V]) {
   for_batches<V>(source, reduced, base, first, end, step, [&](const auto& loaded, std::int64_t row) {
     const Pack<typename Source::Element, V> terms = source.terms(loaded);
@@ -283,7 +280,7 @@ __device__ void combine_in_last_block(const Op& op, const ReductionPlan& plan, c
 
 /// Reduces lines with `plan.lanes` threads each. Partial results are stored as (line, split).
 template <class Op, class Source, int V>
-__global__ void __launch_bounds__(reduction_threads)
+__global__ void __launch_bounds__(reduction_threads, 1)
     reduce_lines(Op op, Source source, ReductionPlan plan, typename Op::Result* y, typename Op::Partial* partials, LastBlock last) {
   using T = typename Source::Element;
   const int lane = static_cast<int>(threadIdx.x) % plan.lanes, lines = reduction_threads / plan.lanes;
@@ -295,12 +292,11 @@ __global__ void __launch_bounds__(reduction_threads)
     const std::int64_t line = tile * lines + static_cast<int>(threadIdx.x) / plan.lanes;
     typename Op::Partial total = op.nothing();
     if (line < plan.results) {
-      std::int64_t base[1];
-      place(plan.kept, line, base);
-      take_line<V>(op, source, plan.reduced, base[0], begin + lane, end, plan.lanes, total);
+      const std::int64_t base = place(plan.kept, line);
+      take_line<V>(op, source, plan.reduced, base, begin + lane, end, plan.lanes, total);
       if (V > 1 && split == 0) {
         for (std::int64_t i = plan.terms - plan.tail + lane; i < plan.terms; i += plan.lanes) {
-          const Pack<T, 1> x = source.terms(source.template load<1>(base[0] + i));
+          const Pack<T, 1> x = source.terms(source.template load<1>(base + i));
           const std::int64_t index[1] = {i};
           take_in(op, total, x.at, index);
         }
@@ -319,7 +315,7 @@ __global__ void __launch_bounds__(reduction_threads)
 
 /// Reduces lines that are neighbours in memory: V lines per thread, reduction_threads / plan.lanes threads per line.
 template <class Op, class Source, int V>
-__global__ void __launch_bounds__(reduction_threads)
+__global__ void __launch_bounds__(reduction_threads, 1)
     reduce_columns(Op op, Source source, ReductionPlan plan, typename Op::Result* y, typename Op::Partial* partials, LastBlock last) {
   __shared__ typename Op::Partial others[V * reduction_threads];
   const int thread = static_cast<int>(threadIdx.x), lane = thread % plan.lanes, group = thread / plan.lanes;
@@ -334,9 +330,8 @@ __global__ void __launch_bounds__(reduction_threads)
 #pragma unroll
     for (int v = 0; v < V; ++v) totals[v] = op.nothing();
     if (column < plan.kept.count) {
-      std::int64_t base[1];
-      place(plan.kept, column, base);
-      take_columns<V>(op, source, plan.reduced, base[0], begin + group, end, groups, totals);
+      const std::int64_t base = place(plan.kept, column);
+      take_columns<V>(op, source, plan.reduced, base, begin + group, end, groups, totals);
     }
     if (groups > 1) {
 #pragma unroll
@@ -369,8 +364,8 @@ __global__ void __launch_bounds__(reduction_threads)
 
 /// Combines the partial results of several blocks for each line.
 template <class Op>
-__global__ void __launch_bounds__(reduction_threads) combine_splits(Op op, const typename Op::Partial* partials, std::int64_t results,
-                                                                    std::int64_t terms, int splits, int lanes, typename Op::Result* y) {
+__global__ void __launch_bounds__(reduction_threads, 1) combine_splits(Op op, const typename Op::Partial* partials, std::int64_t results,
+                                                                       std::int64_t terms, int splits, int lanes, typename Op::Result* y) {
   const int lines = reduction_threads / lanes;
   const std::int64_t first = std::int64_t{blockIdx.x} * lines;
   combine_parts(op, partials, first, first + lines < results ? first + lines : results, terms, splits, lanes, y);

@@ -89,8 +89,8 @@ std::int64_t ReductionPlan::blocks() const {
 
 ReductionPlan plan_reduction(const std::int64_t* shape, const std::int64_t* strides, std::uint32_t rank, std::uint32_t axes, int widest) {
   ReductionPlan plan;
-  plan.kept = part_of(shape, strides, rank, ~axes);
-  plan.reduced = part_of(shape, strides, rank, axes);
+  plan.kept = {part_of(shape, strides, rank, ~axes), {}};
+  plan.reduced = {part_of(shape, strides, rank, axes), {}};
   plan.results = plan.kept.count;
   plan.terms = plan.reduced.count;
   if (plan.results == 0 || plan.terms == 0) {  // there is nothing to read
@@ -106,6 +106,8 @@ ReductionPlan plan_reduction(const std::int64_t* shape, const std::int64_t* stri
     plan.tail = packed.sizes[packed.rank - 1] % widest;
     pack_inner(packed, widest);
   }
+  plan.kept.settle();
+  plan.reduced.settle();
   if (plan.columns) {
     choose_columns(plan);
   } else {

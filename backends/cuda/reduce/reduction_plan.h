@@ -21,8 +21,8 @@ inline constexpr int batch = 4;                ///< packs that a thread loads be
 /// Columns  neighbouring lines are neighbours in memory: each of `lanes` threads has `width` lines of its own;
 ///          reduction_threads / lanes rows of such threads share their terms.
 struct ReductionPlan {
-  Layout<1> kept;            ///< the lines; for columns, packs of lines
-  Layout<1> reduced;         ///< the terms of a line; for lines, packs of terms
+  DividedLayout kept;        ///< the lines; for columns, packs of lines
+  DividedLayout reduced;     ///< the terms of a line; for lines, packs of terms
   std::int64_t results = 1;  ///< lines
   std::int64_t terms = 1;    ///< of a line
   std::int64_t tail = 0;     ///< terms after the last pack of a line
