@@ -52,6 +52,10 @@ std::string algorithm_of(const Node& node) {
     text += " of " + std::to_string(node.outputs.size()) + " values";  // batched copies
   }
   if (node.relu_grad) text += "+relu_grad";
+  if (node.is(TENON_OP_SoftmaxCrossEntropyLoss) && node.outputs.size() == 4) {  // fuse_losses
+    if (node.outputs[2] != TENON_NO_INDEX) text += "+gradient";
+    if (node.outputs[3] != TENON_NO_INDEX) text += "+accuracy";
+  }
   if (node.merged_heads) text += "+merged_heads";
   if (node.scale != TENON_NO_INDEX) text += "+dequantize";
   if (node.bias != TENON_NO_INDEX) text += "+bias";

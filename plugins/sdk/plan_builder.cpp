@@ -12,6 +12,7 @@ void arrange(GraphModel& graph, const KernelRow* rows) {
   if (graph.options.fusion == TENON_FUSION_FULL) merge_heads(graph);
   resolve_views(graph);
   if (graph.options.fusion == TENON_FUSION_FULL) {
+    fuse_losses(graph);
     fuse_epilogues(graph);
     fuse_relu_grads(graph);
   }

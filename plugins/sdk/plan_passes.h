@@ -18,6 +18,9 @@ void put_channels_last(GraphModel& graph, const KernelRow* rows);
 void merge_heads(GraphModel& graph);
 /// Shape ops whose result is not needed as a copy become views.
 void resolve_views(GraphModel& graph);
+/// Lets the kernel of a loss compute its gradient and the accuracy, as Traits::loss_companions says. The nodes must be in the order of the
+/// core's graph.
+void fuse_losses(GraphModel& graph);
 /// Fuses product, bias, residual and activation into one call. Of several results the first is continued. A 16-bit kernel computes its
 /// epilogue before it rounds, so that the conversions around the fused ops are dropped. A result of another shape than the product's, whose
 /// elements it has in order, becomes a view of it. An i32 result is dequantised first, and may be quantised last: Traits::dequantize.

@@ -26,7 +26,7 @@ struct Divisor {
   explicit Divisor(std::int64_t divisor) : d(divisor) {
     if (d <= 1) return;
     const int bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(d - 1)));  // 2^bits >= d
-    const auto divided_by_d = [&](int exponent) {                        // 2^exponent / d, rounded up
+    const auto divided_by_d = [&](int exponent) {                                          // 2^exponent / d, rounded up
       return static_cast<std::uint64_t>(((Wide{1} << exponent) + static_cast<Wide>(d - 1)) / static_cast<Wide>(d));
     };
     wide_multiplier = divided_by_d(63 + bits);

@@ -16,11 +16,12 @@ struct LastBlock {
   int threads = 1;               ///< of the block, that share a result: a power of two
 };
 
+/// More partial results of a block's thread than this are combined by the blocks of another kernel, which are faster by more than its
+/// launch takes: an estimate, not measured yet.
+inline constexpr std::int64_t max_parts_of_thread = 16;
+
 /// For `sets` sets of blocks of `block_threads` threads, each with `results` results of `parts` partial results.
 inline LastBlock last_block(Stream& stream, std::int64_t sets, std::int64_t results, std::int64_t parts, int block_threads) {
-  // With more of them for each thread, the blocks of another kernel are faster by more than its launch takes: an estimate, not measured
-  // yet.
-  constexpr std::int64_t max_parts_of_thread = 16;
   if (sets > BlockCounters::count || results * parts > max_parts_of_thread * block_threads) return {};
   const auto power_of_two = [&](std::int64_t x) {
     return static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(std::clamp<std::int64_t>(x, 1, block_threads))));

@@ -1,44 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The index of the largest or smallest element along an axis.
+#include "reduce/arg_best.cuh"
 #include "reduce/reduction.cuh"
 
 namespace tenon::cuda {
 namespace {
-
-/// A term and its index; -1: none yet.
-template <class T>
-struct Candidate {
-  T value;
-  std::int64_t index;
-};
-
-/// The index of the best term, the first of equals. NaN beats everything, so the first NaN wins.
-template <class T, class Beats>
-struct Best {
-  using Partial = Candidate<T>;
-  using Result = std::int64_t;
-
-  __device__ Partial nothing() const { return {T(0), -1}; }
-
-  template <int N>
-  __device__ void add(Partial& best, const T (&x)[N], const std::int64_t (&index)[N]) const {
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const bool over = best.value != best.value;
-      if (best.index < 0 || (!over && (Beats{}(x[i], best.value) || x[i] != x[i]))) best = {x[i], index[i]};
-    }
-  }
-  __device__ Partial combine(Partial a, Partial b) const {
-    if (a.index < 0 || b.index < 0) return a.index < 0 ? b : a;
-    const bool a_is_nan = a.value != a.value, b_is_nan = b.value != b.value;
-    if (a_is_nan != b_is_nan) return a_is_nan ? a : b;
-    if (!a_is_nan && a.value != b.value) return Beats{}(a.value, b.value) ? a : b;
-    return a.index < b.index ? a : b;
-  }
-  __device__ Result finish(Partial a, std::int64_t) const {
-    return a.index;
-  }
-};
 
 std::uint32_t axes_of(const sdk::Call& call) {
   return 1u << call.attr<tenon_attributes_axis>().axis;
@@ -53,7 +19,7 @@ void arg_reduce(const sdk::Call& call) {
   const sdk::Operand& x = call.inputs[0];
   const T* from = call.input<T>(0);
   const ReductionPlan plan = plan_reduction(x.shape, x.strides, x.rank, axes_of(call), aligned_width<T>(from));
-  reduce(stream_of(call), Best<T, Beats>{}, Values<T>{from}, plan, call.output<std::int64_t>(0), call.scratch);
+  reduce(stream_of(call), ArgBest<T, Beats>{}, Values<T>{from}, plan, call.output<std::int64_t>(0), call.scratch);
 }
 
 template <class T>

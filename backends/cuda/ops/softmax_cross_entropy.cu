@@ -6,6 +6,7 @@
 
 #include "kernel/fault.cuh"
 #include "kernel/operands.h"
+#include "reduce/arg_best.cuh"
 #include "reduce/rows.cuh"
 
 namespace tenon::cuda {
@@ -21,11 +22,16 @@ struct Targets {
   bool ignores;
   Fault fault;
 
-  /// False if the position is ignored. A label that is no class raises a fault and is ignored too.
+  /// False if the position is ignored, or if its label is no class.
+  __device__ bool is_counted(std::int64_t position) const {
+    const auto label = static_cast<std::int64_t>(labels[position]);
+    return !(ignores && label == ignored) && label >= 0 && label < classes;
+  }
+  /// The same; a label that is neither ignored nor a class raises a fault.
   __device__ bool counts(std::int64_t position) const {
+    if (is_counted(position)) return true;
     const auto label = static_cast<std::int64_t>(labels[position]);
     if (ignores && label == ignored) return false;
-    if (label >= 0 && label < classes) return true;
     fault.raise(FaultKind::label, position, label, 0, classes);
     return false;
   }
@@ -120,11 +126,28 @@ struct Losses {
   T* reduced;
 };
 
+/// What the kernel of a loss may compute besides (Traits::loss_companions).
+template <class T>
+struct Companions {
+  const T* dloss = nullptr;
+  T* dscores = nullptr;   ///< NULL: not requested
+  T denominator = 1;      ///< of the gradient
+  T* hits = nullptr;      ///< per position: 1 if its label has the largest score, else 0; NULL: not requested
+  T* accuracy = nullptr;  ///< their mean
+};
+
+template <class T>
+struct MeanOfHits : Sum<T> {
+  __device__ T finish(T a, std::int64_t positions) const { return a / static_cast<T>(positions); }
+};
+
 /// Called by all threads at the end of a kernel that has written the losses of all positions.
 template <class T>
-__device__ void reduce_losses(std::int64_t positions, const Losses<T>& out) {
+__device__ void reduce_losses(std::int64_t positions, const Losses<T>& out, const Companions<T>& more) {
   if (out.last.counters == nullptr || !is_last_block(out.last.counters, static_cast<int>(gridDim.x))) return;
-  combine_parts(out.sum, out.shares, 0, 1, positions, static_cast<int>(positions), out.last.threads, out.reduced);
+  const int parts = static_cast<int>(positions);
+  combine_parts(out.sum, out.shares, 0, 1, positions, parts, out.last.threads, out.reduced);
+  if (more.hits != nullptr) combine_parts(MeanOfHits<T>{}, more.hits, 0, 1, positions, parts, out.last.threads, more.accuracy);
 }
 
 /// Writes the loss of one position, whose own score is at first[label * inner].
@@ -140,10 +163,24 @@ __device__ void write_loss(const Targets<T, Label>& targets, std::int64_t positi
   if (out.shares != nullptr) out.shares[position] = share;
 }
 
+/// The index of the largest element of a row, the first of equals; the first NaN, if there is one. For the row's first lane.
+template <class T, int E>
+__device__ std::int64_t largest_of_row(const RowPart<T, E>& part, const T (&x)[E]) {
+  const ArgBest<T, functions::Greater> best;
+  Candidate<T> own = best.nothing();
+#pragma unroll
+  for (int e = 0; e < E; ++e) {
+    const T term[1] = {x[e]};
+    const std::int64_t index[1] = {part.index(e)};  // ascending with e
+    if (index[0] < part.n) best.add(own, term, index);
+  }
+  return combine_lanes(best, own, part.lanes).index;
+}
+
 /// Rows of scores in registers: computes all results of a position at once. log_prob may be NULL.
 template <class T, class Label, int E>
-__global__ void __launch_bounds__(reduction_threads)
-    losses_of_rows(Targets<T, Label> targets, std::int64_t rows, int lanes, bool packs, const T* scores, T* log_prob, Losses<T> out) {
+__global__ void __launch_bounds__(reduction_threads, 1) losses_of_rows(Targets<T, Label> targets, std::int64_t rows, int lanes, bool packs,
+                                                                       const T* scores, T* log_prob, Losses<T> out, Companions<T> more) {
   const int at_once = reduction_threads / lanes, lane = static_cast<int>(threadIdx.x) % lanes;
   const RowPart<T, E> part{targets.classes, lanes, lane, packs};
   for (std::int64_t first = std::int64_t{blockIdx.x} * at_once; first < rows; first += std::int64_t{gridDim.x} * at_once) {
@@ -155,15 +192,25 @@ __global__ void __launch_bounds__(reduction_threads)
 #pragma unroll
     for (int e = 0; e < E; ++e) of_exponentials[e] = x[e];
     const LogNormalizer<T> line = log_normalizer(exponentials_of_row(of_exponentials, lanes));
+    const std::int64_t largest = more.hits != nullptr ? largest_of_row(part, x) : 0;
     if (!exists) continue;
-    if (lane == 0) write_loss(targets, row, own, 1, line, out);
-    if (log_prob != nullptr) {
-#pragma unroll
-      for (int e = 0; e < E; ++e) x[e] = x[e] - line.row_max - line.log_total;
-      part.write(log_prob + row * targets.classes, x);
+    if (lane == 0) {
+      write_loss(targets, row, own, 1, line, out);
+      if (more.hits != nullptr) more.hits[row] = largest == targets.labels[row] ? T(1) : T(0);
     }
+    if (log_prob == nullptr && more.dscores == nullptr) continue;
+#pragma unroll
+    for (int e = 0; e < E; ++e) x[e] = x[e] - line.row_max - line.log_total;
+    if (log_prob != nullptr) part.write(log_prob + row * targets.classes, x);
+    if (more.dscores == nullptr) continue;
+    const bool counts = targets.is_counted(row);
+    const T scale = counts ? *more.dloss * targets.weight(row) / more.denominator : T(0);
+    const auto label = static_cast<std::int64_t>(targets.labels[row]);
+#pragma unroll
+    for (int e = 0; e < E; ++e) x[e] = counts ? scale * (std::exp(x[e]) - (part.index(e) == label ? T(1) : T(0))) : T(0);
+    part.write(more.dscores + row * targets.classes, x);
   }
-  reduce_losses(rows, out);
+  reduce_losses(rows, out, more);
 }
 
 template <class T, class Label>
@@ -173,7 +220,7 @@ __global__ void __launch_bounds__(reduction_threads) losses_of_lines(Targets<T, 
     const std::int64_t outer = quotient(p, inner);
     write_loss(targets, p, scores + outer * targets.classes * inner + (p - outer * inner), inner, lines[p], out);
   }
-  reduce_losses(positions, out);
+  reduce_losses(positions, out, Companions<T>{});
 }
 
 /// log_prob = scores - row_max - log_total
@@ -214,7 +261,7 @@ __global__ void gradients(Targets<T, Label> targets, std::int64_t count, std::in
 /// Scores as (outer, classes, inner), and the layout of their scratch memory.
 struct Problem : AxisLines {
   bool reduces, means;
-  std::size_t shares_at, lines_at, partials_at;
+  std::size_t shares_at, lines_at, hits_at, partials_at;
 
   Problem(const sdk::Call& call, std::uint32_t scores) : AxisLines(call.inputs[scores], 1) {
     const std::uint32_t reduction = call.attr<tenon_attributes_cross_entropy>().reduction;
@@ -223,7 +270,8 @@ struct Problem : AxisLines {
     const std::size_t each = sdk::aligned_size(static_cast<std::size_t>(positions()) * 16);
     shares_at = 0;
     lines_at = reduces ? each : 0;
-    partials_at = lines_at + (fits_registers() ? 0 : each);
+    hits_at = lines_at + (fits_registers() ? 0 : each);
+    partials_at = hits_at + (call.has_output(3) ? sdk::aligned_size(static_cast<std::size_t>(positions()) * 8) : 0);
   }
   std::int64_t positions() const { return lines(); }
   std::int64_t classes() const { return n(); }
@@ -253,15 +301,25 @@ void loss_of(const sdk::Call& call) {
   if (reduces) last = last_block(stream, 1, 1, problem.positions(), reduction_threads);
   const Losses<T> out{problem.reduces ? nullptr : loss, problem.reduces ? shares : nullptr, {problem.means}, last, loss};
   if (problem.fits_registers()) {
+    Companions<T> more;
+    if (call.has_output(2)) {
+      more.dloss = call.input<T>(3);
+      more.dscores = call.output<T>(2);
+      more.denominator = problem.means ? static_cast<T>(problem.positions()) : T(1);
+    }
+    if (call.has_output(3)) {
+      more.hits = reinterpret_cast<T*>(scratch + problem.hits_at);
+      more.accuracy = call.output<T>(3);
+    }
     const RowPlan plan = plan_rows(problem.classes());
-    const int widest = log_prob == nullptr ? aligned_width<T>(scores) : aligned_width<T>(scores, log_prob);
+    const int widest = aligned_width<T>(scores, log_prob, more.dscores);
     const bool packs = widest > 1 && problem.classes() % widest == 0;
     const auto kernel = plan.elements == 4    ? losses_of_rows<T, Label, 4>
                         : plan.elements == 8  ? losses_of_rows<T, Label, 8>
                         : plan.elements == 16 ? losses_of_rows<T, Label, 16>
                                               : losses_of_rows<T, Label, 32>;
-    launch(stream, rows_geometry(plan, problem.positions()), kernel, targets, problem.positions(), plan.lanes, packs, scores, log_prob,
-           out);
+    launch(stream, rows_geometry(plan, problem.positions()), kernel, targets, problem.positions(), plan.lanes, packs, scores, log_prob, out,
+           more);
   } else {
     auto* const lines = reinterpret_cast<LogNormalizer<T>*>(scratch + problem.lines_at);
     const ReductionPlan plan = problem.plan(aligned_width<T>(scores));
@@ -281,6 +339,15 @@ void loss_of(const sdk::Call& call) {
 bool sums_weights(const sdk::Call& call) {
   const auto& attributes = call.attr<tenon_attributes_cross_entropy>();
   return attributes.reduction == TENON_REDUCTION_MEAN && (call.has_input(3) || attributes.has_ignore_index != 0);
+}
+
+/// Rows that registers hold and whose losses the last block reduces, and a denominator that does not depend on the data.
+bool computes_companions(const sdk::Call& call) {
+  const Problem problem(call, 0);
+  const auto& attributes = call.attr<tenon_attributes_cross_entropy>();
+  const bool sums_weights = problem.means && (call.has_input(2) || attributes.has_ignore_index != 0);
+  return problem.reduces && problem.fits_registers() && problem.positions() > 0 &&
+         problem.positions() <= max_parts_of_thread * reduction_threads && !sums_weights;
 }
 
 template <class T, class Label>
@@ -333,6 +400,6 @@ void softmax_cross_entropy_grad(const sdk::Call& call) {
 }
 
 }  // namespace
-TENON_KERNEL_WITH(softmax_cross_entropy, (sdk::Traits{.scratch = loss_scratch}), float, double)
+TENON_KERNEL_WITH(softmax_cross_entropy, (sdk::Traits{.scratch = loss_scratch, .loss_companions = computes_companions}), float, double)
 TENON_KERNEL_WITH(softmax_cross_entropy_grad, (sdk::Traits{.in_place = true, .scratch = gradient_scratch}), float, double)
 }  // namespace tenon::cuda

@@ -111,6 +111,70 @@ void loss_is_cross_entropy(CaseContext& context, tenon_dtype dtype) {
   if (!wrong.empty()) throw Failure(wrong);
 }
 
+/// A training step: loss, its gradient and the accuracy on the same scores are the same whether they are one kernel or several, also for
+/// rows with equal scores, infinities and NaN.
+void with_gradient_and_accuracy(CaseContext& context, tenon_dtype dtype) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  for (const Form& form : std::vector<Form>{{{1, 1}},
+                                            {{10, 10}},
+                                            {.scores = {37, 5}, .reduction = TENON_REDUCTION_SUM},
+                                            {{300, 3}},
+                                            {{33, 1000}},
+                                            {{5, 9000}},
+                                            {.scores = {12, 8}, .log_prob = true},
+                                            {.scores = {12, 8}, .ignore = 3},
+                                            {{2, 3, 4}},
+                                            {{5000, 2}}}) {
+    for (const bool special : {false, true}) {
+      const std::int64_t classes = form.scores[1], inner = count_of(form.scores) / form.scores[0] / classes;
+      const std::int64_t count = count_of(form.scores), places = count / classes;
+      std::vector<double> scores, labels;
+      for (std::int64_t i = 0; i < count; ++i) scores.push_back(static_cast<double>(i * 7 % 23 - 11) / 4);  // with ties
+      for (std::int64_t i = 0; i < places; ++i) labels.push_back(static_cast<double>(i * 5 % classes));
+      if (special) {
+        const auto set = [&](std::int64_t row, std::int64_t k, double x) {
+          const std::int64_t at = (row * classes + k % classes) * inner;
+          if (row < form.scores[0]) scores[static_cast<std::size_t>(at)] = x;
+        };
+        set(0, 1, nan), set(0, 3, nan);
+        set(2, 2, infinity);
+        for (std::int64_t k = 0; k < classes; ++k) set(4, k, -infinity);
+      }
+      Net net;
+      const Dims shape = positions(form);
+      const AttributeBytes attributes = attributes_of(form);
+      const std::uint32_t x = net.input(Array(dtype, form.scores, scores)), y = net.input(Array(i64, shape, labels)),
+                          dloss = net.input(Array(dtype, {}, {1.5})), loss = net.output(dtype, {}),
+                          log_prob = form.log_prob ? net.output(dtype, form.scores) : net.internal(dtype, form.scores),
+                          best = net.internal(i64, shape), hits = net.internal(TENON_DTYPE_BOOL, shape),
+                          numbers = net.internal(dtype, shape), accuracy = net.output(dtype, {}), gradient = net.output(dtype, form.scores);
+      constexpr std::uint32_t absent_value = TENON_NO_INDEX;
+      const auto add = [&](tenon_op op, const void* of, std::vector<std::uint32_t> inputs, std::vector<std::uint32_t> outputs) {
+        net.node(op, line_of(op).version, of, std::move(inputs), std::move(outputs));
+      };
+      const tenon_attributes_axis along{.struct_size = sizeof along, .axis = 1};
+      const tenon_attributes_none none{sizeof none, 0};
+      const tenon_attributes_cast to{.struct_size = sizeof to, .to = dtype};
+      const tenon_attributes_axes all{.struct_size = sizeof all};
+      add(TENON_OP_SoftmaxCrossEntropyLoss, attributes.data(), {x, y, absent_value}, {loss, log_prob});
+      add(TENON_OP_ArgMax, &along, {x}, {best});
+      add(TENON_OP_Equal, &none, {best, y}, {hits});
+      add(TENON_OP_Cast, &to, {hits}, {numbers});
+      add(TENON_OP_ReduceMean, &all, {numbers}, {accuracy});
+      add(TENON_OP_SoftmaxCrossEntropyLossGrad, attributes.data(), {dloss, log_prob, y, absent_value}, {gradient});
+      const auto apart = context.run(net, {.fusion = TENON_FUSION_OFF});
+      const auto together = context.run(net, {.fusion = TENON_FUSION_FULL});
+      for (std::size_t i = 0; i < apart.size(); ++i) {
+        const std::string wrong = compare(apart[i], together[i], {8 * epsilon(dtype), 8 * epsilon(dtype)});
+        if (!wrong.empty()) {
+          throw Failure(fmt::format("scores {}{}, output {}: {}, expected the result of separate kernels", str(form.scores),
+                                    special ? " with NaN and infinities" : "", i, wrong));
+        }
+      }
+    }
+  }
+}
+
 void label_1234_at_5(std::vector<Array>& inputs, std::size_t labels) {
   inputs[labels].set(5, 1234);
 }
@@ -160,7 +224,7 @@ std::vector<OpCase> cases_softmax_cross_entropy() {
                 loss({.scores = {8, 10}, .labels = i32}),
                 [](std::vector<Array>& inputs) { label_1234_at_5(inputs, 1); },
                 {"1234"}}},
-       .extras = {{"loss_is_cross_entropy", loss_is_cross_entropy}}},
+       .extras = {{"loss_is_cross_entropy", loss_is_cross_entropy}, {"with_gradient_and_accuracy", with_gradient_and_accuracy}}},
       {.op = TENON_OP_SoftmaxCrossEntropyLossGrad,
        .variants = gradients,
        .bound = gradient_bound,

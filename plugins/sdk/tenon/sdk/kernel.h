@@ -268,6 +268,12 @@ struct Traits {
   /// Whether this instance, of the op Attention, may store output 0, (B, H, S, E), as (B, S, H, E):
   /// where a Transpose makes that of it. NULL: never.
   bool (*merges_heads)(const Call&) = nullptr;
+  /// Of SoftmaxCrossEntropyLoss, called for an instance with a scalar loss: true if the kernel can
+  /// compute in the same call what a training step computes next to it. Output 2 is then the gradient
+  /// of the loss, that of SoftmaxCrossEntropyLossGrad with the dloss that is input 3; output 3 is the
+  /// accuracy, the mean over all positions of ArgMax(scores, axis 1) == labels, in the dtype of the
+  /// scores. Each may be absent.
+  bool (*loss_companions)(const Call&) = nullptr;
 };
 
 using KernelFunction = void (*)(const Call&);
