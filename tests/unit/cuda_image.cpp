@@ -5,6 +5,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <limits>
+#include <random>
 #include <vector>
 
 namespace tenon::cuda {
@@ -51,6 +53,16 @@ TEST_CASE("cuda images: a divisor gives the quotients of the division") {
     wrong += by.quotient(last) != last / d;
     wrong += by.quotient(last + 1) != (last + 1) / d;
     wrong += by.quotient(std::int64_t{1} << 50) != (std::int64_t{1} << 50) / d;
+  }
+  CHECK(wrong == 0);
+  std::mt19937_64 random(7);
+  for (int trial = 0; trial < 20000; ++trial) {
+    const auto n = static_cast<std::int64_t>(random() >> (1 + random() % 63)),
+               d = std::max<std::int64_t>(static_cast<std::int64_t>(random() >> (1 + random() % 63)), 1);
+    const Divisor by(d);
+    for (const std::int64_t near : {n, n / d * d, n / d * d - 1, std::numeric_limits<std::int64_t>::max()}) {
+      if (near >= 0) wrong += by.quotient(near) != near / d;
+    }
   }
   CHECK(wrong == 0);
   CHECK(Divisor(std::int64_t{1} << 40).quotient((std::int64_t{5} << 40) + 3) == 5);

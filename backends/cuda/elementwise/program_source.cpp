@@ -303,8 +303,11 @@ KernelSource source_of(const std::vector<Instruction>& instructions, const std::
 }
 
 const std::vector<Nvrtc::Header>& source_headers() {
-  static const std::vector<Nvrtc::Header> all{
-      {"cmath", cmath}, {"cstdint", "#pragma once\n"}, {"type_traits", type_traits}, {"kernel/functions.cuh", functions_text}};
+  static const std::vector<Nvrtc::Header> all{{"cmath", cmath},
+                                              {"cstdint", "#pragma once\n"},
+                                              {"type_traits", type_traits},
+                                              {"kernel/functions.cuh", functions_text},
+                                              {"kernel/trigonometric.cuh", trigonometric_text}};
   return all;
 }
 

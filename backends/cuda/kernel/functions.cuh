@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "kernel/trigonometric.cuh"
+
 namespace tenon::cuda::functions {
 
 template <class T>
@@ -284,18 +286,6 @@ struct Erf {
   template <class T>
   __device__ T operator()(T x) const {
     return std::erf(x);
-  }
-};
-struct Sin {
-  template <class T>
-  __device__ T operator()(T x) const {
-    return std::sin(x);
-  }
-};
-struct Cos {
-  template <class T>
-  __device__ T operator()(T x) const {
-    return std::cos(x);
   }
 };
 struct Atan {

@@ -111,6 +111,9 @@ void loss_is_cross_entropy(CaseContext& context, tenon_dtype dtype) {
   if (!wrong.empty()) throw Failure(wrong);
 }
 
+/// What differs from a training step: the accuracy has labels of its own, ArgMax is an output, or the gradient is multiplied by the loss.
+enum class Besides { nothing, other_labels, shared_best, loss_as_dloss };
+
 /// A training step: loss, its gradient and the accuracy on the same scores are the same whether they are one kernel or several, also for
 /// rows with equal scores, infinities and NaN.
 void with_gradient_and_accuracy(CaseContext& context, tenon_dtype dtype) {
@@ -125,7 +128,11 @@ void with_gradient_and_accuracy(CaseContext& context, tenon_dtype dtype) {
                                             {.scores = {12, 8}, .ignore = 3},
                                             {{2, 3, 4}},
                                             {{5000, 2}}}) {
-    for (const bool special : {false, true}) {
+    for (const auto& [besides, special] : std::vector<std::pair<Besides, bool>>{{Besides::nothing, false},
+                                                                                {Besides::nothing, true},
+                                                                                {Besides::other_labels, false},
+                                                                                {Besides::shared_best, false},
+                                                                                {Besides::loss_as_dloss, false}}) {
       const std::int64_t classes = form.scores[1], inner = count_of(form.scores) / form.scores[0] / classes;
       const std::int64_t count = count_of(form.scores), places = count / classes;
       std::vector<double> scores, labels;
@@ -146,8 +153,11 @@ void with_gradient_and_accuracy(CaseContext& context, tenon_dtype dtype) {
       const std::uint32_t x = net.input(Array(dtype, form.scores, scores)), y = net.input(Array(i64, shape, labels)),
                           dloss = net.input(Array(dtype, {}, {1.5})), loss = net.output(dtype, {}),
                           log_prob = form.log_prob ? net.output(dtype, form.scores) : net.internal(dtype, form.scores),
-                          best = net.internal(i64, shape), hits = net.internal(TENON_DTYPE_BOOL, shape),
-                          numbers = net.internal(dtype, shape), accuracy = net.output(dtype, {}), gradient = net.output(dtype, form.scores);
+                          best = besides == Besides::shared_best ? net.output(i64, shape) : net.internal(i64, shape),
+                          expected =
+                              besides == Besides::other_labels ? net.input(Array(i64, shape, std::vector<double>(labels.size(), 0))) : y,
+                          hits = net.internal(TENON_DTYPE_BOOL, shape), numbers = net.internal(dtype, shape),
+                          accuracy = net.output(dtype, {}), gradient = net.output(dtype, form.scores);
       constexpr std::uint32_t absent_value = TENON_NO_INDEX;
       const auto add = [&](tenon_op op, const void* of, std::vector<std::uint32_t> inputs, std::vector<std::uint32_t> outputs) {
         net.node(op, line_of(op).version, of, std::move(inputs), std::move(outputs));
@@ -158,10 +168,11 @@ void with_gradient_and_accuracy(CaseContext& context, tenon_dtype dtype) {
       const tenon_attributes_axes all{.struct_size = sizeof all};
       add(TENON_OP_SoftmaxCrossEntropyLoss, attributes.data(), {x, y, absent_value}, {loss, log_prob});
       add(TENON_OP_ArgMax, &along, {x}, {best});
-      add(TENON_OP_Equal, &none, {best, y}, {hits});
+      add(TENON_OP_Equal, &none, {best, expected}, {hits});
       add(TENON_OP_Cast, &to, {hits}, {numbers});
       add(TENON_OP_ReduceMean, &all, {numbers}, {accuracy});
-      add(TENON_OP_SoftmaxCrossEntropyLossGrad, attributes.data(), {dloss, log_prob, y, absent_value}, {gradient});
+      add(TENON_OP_SoftmaxCrossEntropyLossGrad, attributes.data(),
+          {besides == Besides::loss_as_dloss ? loss : dloss, log_prob, y, absent_value}, {gradient});
       const auto apart = context.run(net, {.fusion = TENON_FUSION_OFF});
       const auto together = context.run(net, {.fusion = TENON_FUSION_FULL});
       for (std::size_t i = 0; i < apart.size(); ++i) {

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+# The stack frames of the cuda backend's kernels. cuobjdump is part of some toolkits, and of Triton's wheel.
+if(TARGET tenon_backend_cuda)
+  find_package(CUDAToolkit 12.8 QUIET)
+  find_program(TENON_CUOBJDUMP cuobjdump HINTS ${CUDAToolkit_BIN_DIR} DOC "The tool that reads the machine code of the cuda backend in a test")
+  mark_as_advanced(TENON_CUOBJDUMP)
+  if(TENON_CUOBJDUMP)
+    add_test(NAME cuda.stack_frames
+      COMMAND python3 ${PROJECT_SOURCE_DIR}/tests/cuda_machine_code/stack_frames.py ${TENON_CUOBJDUMP} $<TARGET_FILE:tenon_backend_cuda>)
+    set_tests_properties(cuda.stack_frames PROPERTIES LABELS "end_to_end" SKIP_RETURN_CODE 77)
+  else()
+    message(STATUS "cuda: the test of its machine code is left out, because there is no cuobjdump here; TENON_CUOBJDUMP names it")
+  endif()
+endif()
