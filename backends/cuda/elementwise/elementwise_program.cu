@@ -238,8 +238,6 @@ inline constexpr int slots_of = static_cast<int>(program::max_members) / V;
 /// The held inputs that stay in registers; the others take the last slots.
 template <class C, int V>
 inline constexpr int held_in_registers = V * sizeof(C) <= 16 ? static_cast<int>(program::max_held) : 1;
-template <class C, int V, bool holds>
-inline constexpr int slots_of_results = slots_of<V> - (holds ? static_cast<int>(program::max_held) - held_in_registers<C, V> : 0);
 
 /// The slots of a block. A thread accesses only its own, 16 bytes at a time, so that a warp accesses contiguous memory.
 template <class C, int V>
@@ -290,7 +288,8 @@ __global__ void __launch_bounds__(threads_of<C>, resident_blocks<C>) run_program
     const int here = count - first < V ? static_cast<int>(count - first) : V;
     // Not arrays of arrays: an index, even of an unrolled loop, would put them in memory.
     C in0[V], in1[V], in2[V];
-    constexpr int in_registers = held_in_registers<C, V>, first_held = slots_of_results<C, V, holds> - in_registers;
+    constexpr int in_registers = held_in_registers<C, V>;
+    const auto slot_of_input = [](std::uint32_t i) { return slots_of<V> - 1 + in_registers - static_cast<int>(i); };
     if constexpr (holds) {
       Raw<C, V> raw0, raw1, raw2;
       const auto begin = [&](std::uint32_t i, Raw<C, V>& raw) {
@@ -299,7 +298,7 @@ __global__ void __launch_bounds__(threads_of<C>, resident_blocks<C>) run_program
       const auto end = [&](std::uint32_t i, const Raw<C, V>& raw, C(&in)[V]) {
         if (i >= code.input_count) return;
         widen(code.inputs[i], raw, in);
-        if (static_cast<int>(i) >= in_registers) slots.write(first_held + static_cast<int>(i), in);
+        if (static_cast<int>(i) >= in_registers) slots.write(slot_of_input(i), in);
       };
       begin(0, raw0), begin(1, raw1), begin(2, raw2);
       end(0, raw0, in0), end(1, raw1, in1), end(2, raw2, in2);
@@ -314,7 +313,7 @@ __global__ void __launch_bounds__(threads_of<C>, resident_blocks<C>) run_program
         case Source::Kind::input:
           if constexpr (holds) {
             if (source.index == 0) return copy(in0, out);
-            if constexpr (in_registers == 1) return slots.read(first_held + source.index, out);
+            if constexpr (in_registers == 1) return slots.read(slot_of_input(source.index), out);
             return source.index == 1 ? copy(in1, out) : copy(in2, out);
           } else {
             Raw<C, V> raw;
@@ -343,7 +342,8 @@ __global__ void __launch_bounds__(threads_of<C>, resident_blocks<C>) run_program
 template <class C, bool heavy, int V, bool holds>
 bool start_packs(Stream& stream, Code& code) {
   if (code.rows != 1 && code.columns % V != 0) return false;  // a pack would cross rows
-  if (code.slot_count > slots_of_results<C, V, holds>) return false;
+  const int of_inputs = holds ? std::max(static_cast<int>(code.input_count) - held_in_registers<C, V>, 0) : 0;
+  if (code.slot_count + of_inputs > slots_of<V>) return false;
   const auto settle = [&](Place& place) {
     const std::size_t bytes = static_cast<std::size_t>(std::min<std::int64_t>(sdk::size_of(place.dtype) * V, max_pack_bytes));
     place.packs = V > 1 && place.column_stride == 1 && is_aligned(bytes, place.address) && (code.rows == 1 || place.row_stride % V == 0);

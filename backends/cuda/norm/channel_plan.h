@@ -38,10 +38,10 @@ struct ChannelPlan {
   std::int64_t tiles = 0;  ///< blocks side by side over the channels
   std::int64_t run = 1;    ///< lines: units of a run
   Divisor by_run;
-  int splits = 1;          ///< blocks that share a channel
-  int width = 1;           ///< elements of a pack
-  int lanes = 1;           ///< lines: a power of two
-  int groups = 1;          ///< lanes * groups threads of a block are active
+  int splits = 1;  ///< blocks that share a channel
+  int width = 1;   ///< elements of a pack
+  int lanes = 1;   ///< lines: a power of two
+  int groups = 1;  ///< lanes * groups threads of a block are active
   bool columns = false;
 
   std::int64_t blocks() const { return tiles * splits; }
