@@ -30,7 +30,7 @@ NETS = {
 }
 # The same of the prediction of a batch of 4. The encoder block takes 6 and 6 of them; the layer after it is a call, the softmax of predict a kernel.
 PREDICTIONS = {"encoder": (ENCODER, 7, 7, ())}
-LONG_NETS = {"resnet_50": ("models/bench/resnet_50.yaml", 138, 161, SMALL_IMAGES)}
+LONG_NETS = {"resnet_50": ("models/bench/resnet_50.yaml", 133, 161, SMALL_IMAGES)}
 
 
 def run(arguments, verb, file, settings, folder, *more):
