@@ -17,8 +17,6 @@ LIMITS = {
         1, "statistics of batch normalisation in bf16 with the pass in one kernel: 8 bytes, because a third block on a multiprocessor is needed "
            "for loads in flight (resident_blocks in channels.cuh)"),
 }
-# More kernels than this have a stack if the compiler did not optimise: there is nothing to judge.
-UNOPTIMISED = 200
 
 
 def main():
@@ -40,7 +38,7 @@ def main():
     if kernels == 0:
         print(f"{plugin} has no machine code for {architecture}")
         return 77
-    if with_stack > UNOPTIMISED:
+    if with_stack > kernels / 2:
         print(f"{with_stack} of {kernels} kernels have a stack: the plugin was not compiled with optimisation")
         return 77
     failures = 0
