@@ -53,7 +53,7 @@ void quantize_block(const IntegerEpilogue& e, const float* floats, std::int64_t 
 }
 
 template <class Activate>
-void finish_rows(const IntegerEpilogue& e, const Activate& activate, const std::int32_t* sums, std::int64_t rows, std::int64_t columns) {
+void apply_to_rows(const IntegerEpilogue& e, const Activate& activate, const std::int32_t* sums, std::int64_t rows, std::int64_t columns) {
   if (e.bytes == nullptr) return make_floats(e, activate, sums, rows, columns, e.y, e.y_step);
   alignas(64) float floats[quantised_rows * width];
   if (columns < width) std::fill_n(floats, quantised_rows * width, 0.0F);
@@ -65,8 +65,8 @@ void finish_rows(const IntegerEpilogue& e, const Activate& activate, const std::
   }
 }
 
-void finish_block(const IntegerEpilogue& e, const std::int32_t* sums, std::int64_t rows, std::int64_t columns) {
-  with_activation<float>(e.activation, [&](const auto& activate) { finish_rows(e, activate, sums, rows, columns); });
+void apply_to_block(const IntegerEpilogue& e, const std::int32_t* sums, std::int64_t rows, std::int64_t columns) {
+  with_activation<float>(e.activation, [&](const auto& activate) { apply_to_rows(e, activate, sums, rows, columns); });
 }
 
 }  // namespace
@@ -115,7 +115,7 @@ IntegerEpilogue integer_epilogue_of(const sdk::Call& call, std::int64_t columns)
 }
 
 void apply_integer_epilogue(const IntegerEpilogue& epilogue, const std::int32_t* sums, std::int64_t rows, std::int64_t columns) {
-  TENON_DISPATCH(finish_block)(epilogue, sums, rows, columns);
+  TENON_DISPATCH(apply_to_block)(epilogue, sums, rows, columns);
 }
 
 }  // namespace tenon::openblas
