@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of matrices of which none was packed ahead, at the sizes that the backend multiplies by its own tiles: blocks of rows, panels
-// that are not full, sums in pieces, transposes, addends and batches.
+// that are not full, sums in pieces, transposes of both, addends and batches.
 #include <cmath>
 #include <cstring>
 #include <optional>
@@ -16,6 +16,7 @@ struct TileProduct {
   bool transposed = false;        ///< b is the transpose of its tensor
   std::optional<Shape> addend{};  ///< its shape, added by Gemm
   std::int64_t batch = 1;
+  bool a_transposed = false;  ///< a is the transpose of its tensor
 };
 
 const TileProduct products[] = {
@@ -28,6 +29,12 @@ const TileProduct products[] = {
     {"a row is added", 33, 140, 150, true, Shape{150}},
     {"a column is added", 33, 140, 150, false, Shape{33, 1}},
     {"a batch", 20, 129, 131, false, std::nullopt, 7},
+    {"the transpose of a, a gradient of weights", 300, 100, 133, false, std::nullopt, 1, true},
+    {"the transpose of a: sums in pieces", 45, 1700, 130, false, std::nullopt, 1, true},
+    {"both transposes", 50, 70, 141, true, std::nullopt, 1, true},
+    {"few columns of the transpose of a, and a row is added", 16, 64, 64, false, Shape{64}, 1, true},
+    {"more rows than stay in L2", 900, 200, 96},
+    {"one tile of rows: nothing is packed", 16, 300, 160},
 };
 
 std::vector<float> run(const TileProduct& p, std::uint32_t threads, DType dtype, const std::string& isa = "auto") {
@@ -35,7 +42,7 @@ std::vector<float> run(const TileProduct& p, std::uint32_t threads, DType dtype,
   config.threads = threads;
   config.backends.options["openblas"]["isa"] = isa;
   const Context context(config);
-  Shape a_shape{p.m, p.k}, b_shape = p.transposed ? Shape{p.n, p.k} : Shape{p.k, p.n};
+  Shape a_shape = p.a_transposed ? Shape{p.k, p.m} : Shape{p.m, p.k}, b_shape = p.transposed ? Shape{p.n, p.k} : Shape{p.k, p.n};
   if (p.batch > 1) {
     a_shape = Shape{p.batch, p.m, p.k};
     b_shape = Shape{p.batch, p.k, p.n};
@@ -53,7 +60,7 @@ std::vector<float> run(const TileProduct& p, std::uint32_t threads, DType dtype,
       c = graph.input("c", dtype, *p.addend);
       inputs.push_back(Tensor::of(numbers(*p.addend, 3), *p.addend).to(dtype));
     }
-    y = ops::gemm(a, b, c, {.trans_b = p.transposed});
+    y = ops::gemm(a, b, c, {.trans_a = p.a_transposed, .trans_b = p.transposed});
   }
   graph.output("y", ops::relu(y));
   return floats(Program(context, graph).run(inputs)[0].to_host().to(DType::f32));
@@ -69,7 +76,7 @@ std::int64_t count_wrong(const TileProduct& p, const std::vector<float>& y) {
     for (std::int64_t j = 0; j < p.n; ++j) {
       Sum sum;
       for (std::int64_t t = 0; t < p.k; ++t) {
-        sum.add(a[static_cast<std::size_t>(i * p.k + t)],
+        sum.add(a[static_cast<std::size_t>(p.a_transposed ? t * p.m + i : i * p.k + t)],
                 b[static_cast<std::size_t>(p.transposed ? j * p.k + t : (i / p.m * p.k + t) * p.n + j)]);
       }
       if (p.addend) sum.add(c[static_cast<std::size_t>(row ? j : column ? i : i * p.n + j)], 1);

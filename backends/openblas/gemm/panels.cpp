@@ -86,19 +86,30 @@ void write_row(const TileOutput<T>& out, std::int64_t at, const T* sums) {
   }
 }
 
-/// a, with element p of row r at a[r step + p], or at a[r step + offsets[p]] if it is indirect.
+/// Where a tile finds element p of row r of a, and line p of b: at a[r step + p] and b[p panel_width]; at a[r step + offsets[p]]; or at
+/// a[r step + p inner_step] and b[p line_step].
+enum class Access { plain, indirect, strided };
+
+/// a, and what is strided.
 template <class T>
 struct TileRows {
   const T* a;
   std::int64_t step;
   const std::int32_t* offsets;
+  std::int64_t inner_step;
+  std::int64_t line_step;
+  T* packed;  ///< where the lines of b are copied to, as those of a panel; NULL: they are not
 };
 
-template <int R, int V, bool indirect, class T>
+template <int R, int V, Access access, class T>
 HWY_NOINLINE void tile(const TileRows<T>& left, const T* HWY_RESTRICT b, std::int64_t k, const T* ahead, std::int64_t ahead_step,
                        const TileOutput<T>& out) {
+  constexpr bool indirect = access == Access::indirect, strided = access == Access::strided;
   const T* HWY_RESTRICT const a = left.a;
   const std::int64_t a_step = left.step;
+  const std::int64_t inner_step = strided ? left.inner_step : 1, line_step = strided ? left.line_step : panel_width<T>;
+  const T* fetched_line = b + lines_ahead * line_step;
+  T* HWY_RESTRICT packed = left.packed;
   const Wide<T> d;
   const std::int64_t n = lanes(d);
   // load the partial sums
@@ -113,17 +124,26 @@ HWY_NOINLINE void tile(const TileRows<T>& left, const T* HWY_RESTRICT b, std::in
   const T* rows[pointers];
   TENON_UNROLL
   for (int i = 0; i < pointers; ++i) rows[i] = a + 3 * i * a_step;
-  for (std::int64_t p = 0; p < k; ++p, b += panel_width<T>, ahead += ahead_step) {
+  for (std::int64_t p = 0; p < k; ++p, b += line_step, ahead += ahead_step) {
     if constexpr (!indirect) {
       TENON_UNROLL
       for (int i = 0; i < pointers; ++i) __asm__("" : "+r"(rows[i]));  // or the compiler makes 14 pointers of them again
     }
     hn::Vec<Wide<T>> line[V];
-    __builtin_prefetch(ahead, 0, 2);
+    __builtin_prefetch(ahead, 0, strided ? 3 : 2);
     TENON_UNROLL
     for (int v = 0; v < V; ++v) {
-      line[v] = hn::Load(d, b + v * n);
-      hwy::Prefetch(b + lines_ahead * panel_width<T> + v * n);
+      line[v] = strided ? hn::LoadU(d, b + v * n) : hn::Load(d, b + v * n);
+      hwy::Prefetch((strided ? fetched_line : b + lines_ahead * panel_width<T>)+v * n);
+    }
+    if constexpr (strided) {
+      hwy::Prefetch(fetched_line + V * n - 1);  // the end of a line that is not aligned
+      fetched_line += line_step;
+      if (packed != nullptr) {
+        TENON_UNROLL
+        for (int v = 0; v < V; ++v) hn::Store(line[v], d, packed + v * n);
+        packed += panel_width<T>;
+      }
     }
     const T* const column = indirect ? a + left.offsets[p] : nullptr;
     TENON_UNROLL
@@ -133,7 +153,7 @@ HWY_NOINLINE void tile(const TileRows<T>& left, const T* HWY_RESTRICT b, std::in
       for (int v = 0; v < V; ++v) sum[r][v] = hn::MulAdd(x, line[v], sum[r][v]);
     }
     TENON_UNROLL
-    for (int i = 0; i < pointers; ++i) ++rows[i];
+    for (int i = 0; i < pointers; ++i) rows[i] += inner_step;
   }
   // store the partial sums, or apply the epilogue and store the results
   if (out.sums_out != nullptr) {
@@ -189,19 +209,23 @@ HWY_NOINLINE void tile(const TileRows<T>& left, const T* HWY_RESTRICT b, std::in
 template <class T>
 using TileFunction = void (*)(const TileRows<T>&, const T*, std::int64_t, const T*, std::int64_t, const TileOutput<T>&);
 
-/// tile<1, V, indirect> ... tile<tile_rows, V, indirect>
-template <int V, bool indirect, class T, int... R>
+/// tile<1, V, access> ... tile<tile_rows, V, access>
+template <int V, Access access, class T, int... R>
 TileFunction<T> choose_tile(std::int64_t rows, std::integer_sequence<int, R...>) {
-  static constexpr TileFunction<T> tiles[] = {&tile<R + 1, V, indirect, T>...};
+  static constexpr TileFunction<T> tiles[] = {&tile<R + 1, V, access, T>...};
   return tiles[rows - 1];
 }
-template <class T>
-TileFunction<T> choose_tile(std::int64_t rows, bool two, bool indirect) {
+template <Access access, class T>
+TileFunction<T> choose_tile(std::int64_t rows, bool two) {
   constexpr auto heights = std::make_integer_sequence<int, tile_rows>();
+  return two ? choose_tile<2, access, T>(rows, heights) : choose_tile<1, access, T>(rows, heights);
+}
+template <class T>
+TileFunction<T> choose_tile(std::int64_t rows, bool two, Access access) {
   if constexpr (std::is_same_v<T, float>) {
-    if (indirect) return two ? choose_tile<2, true, T>(rows, heights) : choose_tile<1, true, T>(rows, heights);
+    if (access == Access::indirect) return choose_tile<Access::indirect, T>(rows, two);
   }
-  return two ? choose_tile<2, false, T>(rows, heights) : choose_tile<1, false, T>(rows, heights);
+  return access == Access::strided ? choose_tile<Access::strided, T>(rows, two) : choose_tile<Access::plain, T>(rows, two);
 }
 
 /// Whether tiles apply the activation. The others need too many registers.
@@ -227,13 +251,19 @@ void pack_lines(const PanelSource<T>& from, std::int64_t first, std::int64_t lin
   const Wide<T> d;
   const std::int64_t columns = std::min(width, from.columns - first);
   const T* const corner = from.data + line * from.inner_step + first * from.column_step;
-  if (columns < width) std::fill_n(out, count * width, T(0));
+  if (from.column_step != 1 && columns < width) std::fill_n(out, count * width, T(0));
   if (from.column_step == 1 && columns == width) {
     for (std::int64_t i = 0; i < count; ++i) {
       for (std::int64_t j = 0; j < width; j += lanes(d)) hn::Store(hn::LoadU(d, corner + i * from.inner_step + j), d, out + i * width + j);
     }
   } else if (from.column_step == 1) {
-    for (std::int64_t i = 0; i < count; ++i) std::copy_n(corner + i * from.inner_step, columns, out + i * width);
+    for (std::int64_t j = 0; j < width; j += lanes(d)) {
+      const std::int64_t left = columns - j;
+      for (std::int64_t i = 0; i < count; ++i) {
+        const T* const at = corner + i * from.inner_step + j;
+        hn::Store(left >= lanes(d) ? hn::LoadU(d, at) : left > 0 ? load_first(d, at, left) : hn::Zero(d), d, out + i * width + j);
+      }
+    }
   } else if (from.inner_step == 1) {
     using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
     transpose_block(reinterpret_cast<const Bits*>(corner), from.column_step, reinterpret_cast<Bits*>(out), width, count, columns);
@@ -258,6 +288,8 @@ void multiply_panel(const PanelProduct<T>& p, std::int64_t panel, std::int64_t r
   const std::int64_t k_blocks = std::max<std::int64_t>(1, (p.k + k_block_lines / 2) / k_block_lines);
   HWY_ALIGN T packed_lines[max_block_lines * panel_width<T>];
   const T* const panel_lines = p.panels == nullptr ? nullptr : p.panels + panel * panel_width<T> * p.k;
+  // Contiguous lines of b that is not packed are read by the first tile where they are, which packs them for the others.
+  const bool packs_in_tile = panel_lines == nullptr && p.unpacked->column_step == 1 && columns == panel_width<T>;
   const bool clips = p.activation == sdk::Activation::clip;
   const Clip<T> bounds{clips ? T(p.activation.low) : T(0), clips ? T(p.activation.high) : std::numeric_limits<T>::infinity()};
   HWY_ALIGN T partial_sums[max_partial_rows * panel_width<T>];
@@ -268,10 +300,18 @@ void multiply_panel(const PanelProduct<T>& p, std::int64_t panel, std::int64_t r
     const T* lines = packed_lines;
     PrefetchCursor<T> ahead = s + 1 == k_blocks ? next_memory : PrefetchCursor<T>{};
     if (panel_lines == nullptr) {
-      pack_lines(*p.unpacked, first, line, next - line, packed_lines);
+      if (!packs_in_tile) pack_lines(*p.unpacked, first, line, next - line, packed_lines);
     } else {
       lines = panel_lines + line * panel_width<T>;
       if (s + 1 < k_blocks) ahead = {panel_lines + next * panel_width<T>, (after - next) * panel_width<T>};
+    }
+    const T* next_lines = nullptr;  // of b, if it is not packed
+    if (packs_in_tile) {
+      if (s + 1 < k_blocks) {
+        next_lines = p.unpacked->data + next * p.unpacked->inner_step;
+      } else if (p.fetches_next_columns) {
+        next_lines = p.unpacked->data + panel_width<T>;
+      }
     }
     const std::int64_t pieces = std::max<std::int64_t>(1, tiles_of_all_columns * (next - line));
     const std::int64_t piece = std::max(smallest_piece<T>, (ahead.elements + pieces - 1) / pieces);
@@ -293,10 +333,28 @@ void multiply_panel(const PanelProduct<T>& p, std::int64_t panel, std::int64_t r
         out.y = p.y + at;
         out.y_offsets = p.y_offsets == nullptr ? nullptr : p.y_offsets + begin;
         out.residual = p.residual == nullptr ? nullptr : p.residual + at;
-        const TileRows<T> from{p.a + begin * p.a_step + line, p.a_step, p.a_offsets};
-        const bool fetches = ahead.elements > 0;
-        choose_tile<T>(height, two, p.a_offsets != nullptr)(from, lines + column, next - line, fetches ? ahead.from : from.a,
-                                                            fetches ? piece : 0, out);
+        TileRows<T> from{p.a + begin * p.a_step + line * p.a_inner_step, p.a_step, p.a_offsets, p.a_inner_step, panel_width<T>, nullptr};
+        const T* b = lines + column;
+        Access access = p.a_offsets != nullptr ? Access::indirect : p.a_inner_step != 1 ? Access::strided : Access::plain;
+        if (packs_in_tile && t == 0) {
+          b = p.unpacked->data + line * p.unpacked->inner_step + first + column;
+          access = Access::strided;
+          from.line_step = p.unpacked->inner_step;
+          if (tiles > 1) from.packed = packed_lines + column;
+        }
+        const T* fetched = from.a;
+        std::int64_t fetched_step = 0;
+        if (ahead.elements > 0) {
+          fetched = ahead.from;
+          fetched_step = piece;
+        } else if (next_lines != nullptr && t > 0 && t <= 3) {  // the two lines of the cache, or three, of each line of b
+          fetched = next_lines + (t - 1) * ((panel_width<T> - 1) / 2);
+          fetched_step = p.unpacked->inner_step;
+        } else if (p.a_inner_step != 1) {  // the next tile's rows
+          fetched = from.a + height * p.a_step;
+          fetched_step = p.a_inner_step;
+        }
+        choose_tile<T>(height, two, access)(from, b, next - line, fetched, fetched_step, out);
         ahead.from += (next - line) * piece;
         ahead.elements -= (next - line) * piece;
       }

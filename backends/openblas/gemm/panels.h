@@ -101,11 +101,13 @@ struct PanelProduct {
   std::int64_t rows = 0, k = 0, columns = 0;
   const T* a = nullptr;
   std::int64_t a_step = 0;
+  std::int64_t a_inner_step = 1;             ///< from column to column of a; other than 1 only with `unpacked`
   const std::int32_t* a_offsets = nullptr;   ///< of f32, k <= max_indirect_k: element p of row r is a[r a_step + a_offsets[p]]; of bf16,
                                              ///< where bf16_takes_offsets(): a[r a_step + a_offsets[p / 32] + p % 32], k % 32 = 0
   const T* panels = nullptr;                 ///< of b; NULL: `unpacked` is packed as it is used
   const PanelSource<T>* unpacked = nullptr;  ///< b with one tap, only of products of f32 and f64
   const T* next_panels = nullptr;            ///< a panel that is used next, or, of f32 and f64, as many as these; or NULL
+  bool fetches_next_columns = false;         ///< `unpacked`, one panel, is followed by columns that are used next
   T* y = nullptr;
   std::int64_t y_step = 0;
   const std::int64_t* y_offsets = nullptr;  ///< the offset of each row of y; NULL: i y_step. Of bf16, -1: not stored
