@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <new>
 #include <numeric>
@@ -17,15 +18,52 @@
 namespace tenon {
 namespace {
 
+/// Batches from this size on are worth several threads: about 2 us of copying.
+constexpr std::int64_t min_bytes_of_parts = 32 * 1024;
+
+/// Rows of a batch that are gathered by one thread.
+struct Part {
+  std::int64_t begin = 0, end = 0;
+  std::vector<Tensor> inputs, targets;
+};
+
+std::vector<Part> parts_of(const std::vector<Tensor>& inputs, const std::vector<Tensor>& targets, std::int64_t rows, int count) {
+  std::vector<Part> parts(static_cast<std::size_t>(std::min<std::int64_t>(count, rows)));
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    Part& part = parts[i];
+    const auto n = static_cast<std::int64_t>(parts.size()), k = static_cast<std::int64_t>(i);
+    part.begin = k * rows / n;
+    part.end = (k + 1) * rows / n;
+    for (const Tensor& tensor : inputs) part.inputs.push_back(tensor.slice(0, part.begin, part.end));
+    for (const Tensor& tensor : targets) part.targets.push_back(tensor.slice(0, part.begin, part.end));
+  }
+  return parts;
+}
+
+/// Whether next() gathers by BatchOptions::run_parts instead of a worker.
+bool uses_parts(const Dataset& data, const BatchOptions& options) {
+  return options.run_parts && options.workers == 1 && data.is_in_memory();
+}
+
 /// Memory of one batch in flight. Batch b always goes to slot b mod slots, so no queue is needed.
 struct Slot {
   Batch batch;
   std::vector<Tensor> inputs, targets;            ///< a full batch
   std::vector<Tensor> inputs_last, targets_last;  ///< their first rows, for the last batch
+  std::vector<Part> parts, parts_last;            ///< likewise; empty: one thread gathers a batch
   Tensor weights, weights_last;                   ///< likewise; undefined: the samples have none
   std::exception_ptr failure;
   bool filled = false;
 };
+
+/// Bytes of a full batch.
+std::int64_t bytes_of(const Slot& slot) {
+  std::int64_t bytes = 0;
+  for (const auto* tensors : {&slot.inputs, &slot.targets}) {
+    for (const Tensor& tensor : *tensors) bytes += tensor.count() * size_of(tensor.dtype());
+  }
+  return bytes;
+}
 
 void check(const Dataset& data, const BatchOptions& options) {
   const auto reject = [&](const std::string& expected, std::int64_t got) {
@@ -50,7 +88,10 @@ void check(const Dataset& data, const BatchOptions& options) {
 
 struct Batches::State {
   State(std::shared_ptr<const Dataset> data_set, const BatchOptions& batch_options)
-      : data(std::move(data_set)), sample_weights(data->sample_weights()), options(batch_options) {
+      : data(std::move(data_set)),
+        sample_weights(data->sample_weights()),
+        options(batch_options),
+        workers(uses_parts(*data, batch_options) ? 0 : batch_options.workers) {
     const std::int64_t size = data->size();
     count = options.drop_last ? size / options.batch_size : (size + options.batch_size - 1) / options.batch_size;
     order.resize(static_cast<std::size_t>(size));
@@ -58,7 +99,7 @@ struct Batches::State {
     const std::int64_t rows = part_of(std::min(options.batch_size, size)).size();
     const std::int64_t last_rows = part_of(std::min(size, count * options.batch_size) - (count - 1) * options.batch_size).size();
     // The consumer holds one slot while the workers fill `prefetch` others.
-    slots.resize(options.workers > 0 ? static_cast<std::size_t>(options.prefetch) + 1 : 1);
+    slots.resize(workers > 0 ? static_cast<std::size_t>(options.prefetch) + 1 : 1);
     for (Slot& slot : slots) {
       for (const SampleType& type : data->inputs()) slot.inputs.push_back(allocate(type, rows));
       for (const SampleType& type : data->targets()) slot.targets.push_back(allocate(type, rows));
@@ -66,11 +107,15 @@ struct Batches::State {
       for (const Tensor& tensor : slot.targets) slot.targets_last.push_back(tensor.slice(0, 0, last_rows));
       slot.batch.inputs = slot.inputs;  // their memory is used again
       slot.batch.targets = slot.targets;
+      if (uses_parts(*data, options) && bytes_of(slot) >= min_bytes_of_parts && options.gather_parts > 1) {
+        slot.parts = parts_of(slot.inputs, slot.targets, rows, options.gather_parts);
+        slot.parts_last = parts_of(slot.inputs_last, slot.targets_last, last_rows, options.gather_parts);
+      }
       if (!sample_weights.defined()) continue;
       slot.weights = allocate({DType::f32, {}, "sample weights"}, rows);
       slot.weights_last = slot.weights.slice(0, 0, last_rows);
     }
-    threads.reserve(static_cast<std::size_t>(options.workers));
+    threads.reserve(static_cast<std::size_t>(workers));
   }
 
   ~State() {
@@ -126,7 +171,12 @@ struct Batches::State {
       std::transform(slot.batch.indices.begin(), slot.batch.indices.end(), weights, [&](std::int64_t i) { return of_sample[i]; });
     }
     try {
-      gather(slot.batch.indices, slot.batch.inputs, slot.batch.targets);
+      std::vector<Part>& parts = last ? slot.parts_last : slot.parts;
+      if (parts.empty()) {
+        gather(slot.batch.indices, slot.batch.inputs, slot.batch.targets);
+      } else {
+        gather_parts(slot.batch.indices, parts);
+      }
     } catch (...) {
       rethrow_named(slot.batch);
     }
@@ -137,6 +187,24 @@ struct Batches::State {
       data->gather_augmented(indices, epoch, inputs, targets);
     else
       data->gather(indices, inputs, targets);
+  }
+
+  /// Gathers all parts of a batch and throws the failure of one of them, if there are any.
+  void gather_parts(std::span<const std::int64_t> indices, std::vector<Part>& parts) const {
+    std::mutex failure_mutex;
+    std::exception_ptr failure;
+    const auto gather_part = [&](int i) {
+      Part& part = parts[static_cast<std::size_t>(i)];
+      try {
+        gather(indices.subspan(static_cast<std::size_t>(part.begin), static_cast<std::size_t>(part.end - part.begin)), part.inputs,
+               part.targets);
+      } catch (...) {
+        const std::lock_guard lock(failure_mutex);
+        failure = std::current_exception();
+      }
+    };
+    options.run_parts(static_cast<int>(parts.size()), std::ref(gather_part));
+    if (failure) std::rethrow_exception(failure);
   }
 
   /// Rethrows the current exception with its position: samples are loaded one by one to find the first that fails.
@@ -219,7 +287,7 @@ struct Batches::State {
     }
     if (next_out == count) return nullptr;
     Slot& slot = slot_of(next_out);
-    if (options.workers == 0) {
+    if (workers == 0) {
       fill(next_out);
     } else {
       done.wait(lock, [&] { return slot.filled; });
@@ -232,6 +300,7 @@ struct Batches::State {
   const std::shared_ptr<const Dataset> data;
   const Tensor sample_weights;  ///< of all samples; undefined: they have none
   const BatchOptions options;
+  const int workers;
   std::int64_t count = 0;
   std::vector<std::int64_t> order;  ///< written only by start(), while no worker is busy
   std::uint64_t epoch = 0;          ///< written only by start(), like order
@@ -253,7 +322,7 @@ Batches::Batches(std::shared_ptr<const Dataset> data, const BatchOptions& option
   check(*data, options);
   state_ = std::make_unique<State>(std::move(data), options);
   State* state = state_.get();
-  for (int i = 0; i < options.workers; ++i) state->threads.emplace_back([state] { state->worker_loop(); });
+  for (int i = 0; i < state->workers; ++i) state->threads.emplace_back([state] { state->worker_loop(); });
 }
 
 Batches::~Batches() = default;

@@ -22,6 +22,7 @@ class Reconstruction final : public Dataset {
   const std::string& name() const override { return data_->name(); }
   std::int64_t size() const override { return data_->size(); }
   Tensor sample_weights() const override { return data_->sample_weights(); }
+  bool is_in_memory() const override { return data_->is_in_memory(); }
 
   void gather(std::span<const std::int64_t> indices, std::span<Tensor> inputs, std::span<Tensor> targets) const override {
     check_batch(indices, inputs, targets);

@@ -34,7 +34,7 @@ class HostServices {
   const tenon_host* table() const { return &table_; }
   const std::string& backend_name() const { return name_; }
   /// The threads of its loops, which backends may share.
-  const ThreadPool& pool() const { return *pool_; }
+  ThreadPool& pool() const { return *pool_; }
   /// Calls of `allocate` so far, by every backend of the process: tests check that training makes none.
   static std::uint64_t allocation_count();
 

@@ -49,6 +49,8 @@ class TENON_API Dataset {
   /// The weight of each sample in loss and metrics: f32(size()) of numbers from 0, in host memory.
   /// Undefined: 1 each. Model::fit and evaluate read it.
   virtual Tensor sample_weights() const { return {}; }
+  /// True if gather reads memory only, so that it takes about as long as a copy.
+  virtual bool is_in_memory() const { return false; }
 
   /// Writes samples indices[0], indices[1], ... to rows 0, 1, ... of a tensor for each of inputs()
   /// and of targets(). Does not allocate.
@@ -143,6 +145,7 @@ class TENON_API ArrayDataset final : public Dataset {
   std::int64_t size() const override { return x_[0].shape()[0]; }
   std::optional<std::int64_t> num_classes() const override { return options_.num_classes; }
   Tensor sample_weights() const override { return options_.sample_weights; }
+  bool is_in_memory() const override { return true; }
   using Dataset::gather;
   void gather(std::span<const std::int64_t> indices, std::span<Tensor> inputs,
               std::span<Tensor> targets) const override;
@@ -522,7 +525,7 @@ struct BatchOptions {
   bool shuffle = true;
   std::uint64_t seed = 0;
   bool drop_last = false;  ///< false: the last batch may be smaller
-  int workers = 1;         ///< threads that gather; 0: the calling thread
+  int workers = 1;         ///< threads that gather; 0: the calling thread (also: run_parts)
   int prefetch = 2;        ///< batches gathered ahead of the one in use
   /// 0: a uniformly random order. n: the order of a reader that draws from a buffer of the next n
   /// samples, which stays close to that of the data set.
@@ -534,6 +537,12 @@ struct BatchOptions {
   /// The samples of each batch that are gathered: [first, second) of their number, at least one; null:
   /// all. For processes that share the batches.
   std::function<std::pair<std::int64_t, std::int64_t>(std::int64_t samples)> part = nullptr;
+  /// Calls body(0) to body(count - 1), several at the same time, and returns when all are done; body
+  /// does not throw. Given this, next() gathers the batches of a data set in memory by it, in
+  /// `gather_parts` parts, and a single worker is not started: where the steps compute on all
+  /// processors, it would take the time of one of them.
+  std::function<void(int count, const std::function<void(int)>& body)> run_parts = nullptr;
+  int gather_parts = 1;
 };
 
 /// Samples of one batch.

@@ -183,7 +183,9 @@ struct FitOptions {
   /// Keras. An epoch that was interrupted is the first of them.
   std::optional<std::int64_t> initial_epoch = {};
   bool shuffle = true;
-  int workers = 1;   ///< threads that gather batches; 0: none
+  /// Threads that gather batches; 0: none. With 1, and a CPU device with all threads of the process,
+  /// the threads of the steps gather data in memory.
+  int workers = 1;
   int prefetch = 2;  ///< batches gathered ahead
   /// Use pinned host memory for batches, which the device copies without staging. No effect on
   /// devices that use host memory directly.

@@ -25,6 +25,7 @@ class DatasetRange final : public Dataset {
     const Tensor all = data_->sample_weights();
     return all.defined() ? all.slice(0, begin_, begin_ + size_) : all;
   }
+  bool is_in_memory() const override { return data_->is_in_memory(); }
 
   void gather(std::span<const std::int64_t> indices, std::span<Tensor> inputs, std::span<Tensor> targets) const override {
     check_batch(indices, inputs, targets);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -11,6 +12,7 @@
 #include <tenon/stream.h>
 
 #include "exec/device_state.h"
+#include "exec/host_services.h"
 #include "train/datasets.h"
 
 namespace tenon::train {
@@ -23,6 +25,20 @@ bool has_separate_memory(const FeedOptions& options) {
 BatchOptions batch_options(const FeedOptions& options) {
   BatchOptions batches = options.batches;
   if (options.pinned && has_separate_memory(options)) batches.allocate = pinned_memory(*options.device);
+  if (options.device && options.device->info().kind == DeviceKind::cpu) {
+    exec::ThreadPool& pool = options.device->state()->loaded->services->pool();
+    if (pool.budget() > 1 && pool.budget() >= exec::available_threads()) {
+      batches.gather_parts = static_cast<int>(pool.budget());
+      batches.run_parts = [&pool](int count, const std::function<void(int)>& body) {
+        pool.parallel_for(
+            count, 1,
+            [](void* argument, std::int64_t begin, std::int64_t end) {
+              for (std::int64_t i = begin; i < end; ++i) (*static_cast<const std::function<void(int)>*>(argument))(static_cast<int>(i));
+            },
+            const_cast<std::function<void(int)>*>(&body));
+      };
+    }
+  }
   return batches;
 }
 

@@ -5,10 +5,12 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <numeric>
 #include <set>
 #include <thread>
+#include <vector>
 
 #include <tenon/data.h>
 
@@ -56,6 +58,9 @@ class ProbedData final : public Dataset {
     return threads_;
   }
 
+  bool is_in_memory() const override { return in_memory; }
+
+  bool in_memory = false;
   std::int64_t fails_at = -1;
   std::chrono::milliseconds pause{0};
 
@@ -193,6 +198,70 @@ TEST_CASE("batches: without workers the caller gathers") {
   REQUIRE(batches.next() != nullptr);
   CHECK(data->gathered() == 1);
   CHECK(data->threads() == std::set<std::thread::id>{std::this_thread::get_id()});
+}
+
+/// Options with which next() gathers data in memory in four parts, each by a thread of its own.
+BatchOptions in_parts(std::int64_t batch_size) {
+  BatchOptions options = options_of(batch_size, 1);
+  options.gather_parts = 4;
+  options.run_parts = [](int count, const std::function<void(int)>& body) {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < count; ++i) threads.emplace_back([&body, i] { body(i); });
+    for (std::thread& thread : threads) thread.join();
+  };
+  return options;
+}
+
+TEST_CASE("batches: data in memory are gathered in parts by the threads that the caller offers, in the order of workers") {
+  const auto data = std::make_shared<ProbedData>(10007);
+  data->in_memory = true;
+  Batches batches(data, in_parts(3000)), by_worker(std::make_shared<ProbedData>(10007), options_of(3000, 1));
+  for (const std::uint64_t epoch : {0, 1}) {
+    batches.start(epoch);
+    by_worker.start(epoch);
+    CHECK(drain(batches) == drain(by_worker));
+  }
+  CHECK(data->gathered() == 2 * 4 * 4);
+  CHECK(data->threads().count(std::this_thread::get_id()) == 0);
+}
+
+TEST_CASE("batches: small batches in memory are gathered by the caller, other data by the worker") {
+  for (const bool in_memory : {true, false}) {
+    const auto data = std::make_shared<ProbedData>(30);
+    data->in_memory = in_memory;
+    Batches batches(data, in_parts(10));
+    batches.start(0);
+    CHECK(drain(batches).size() == 30);
+    CHECK(data->gathered() == 3);
+    CHECK(data->threads().count(std::this_thread::get_id()) == (in_memory ? 1 : 0));
+  }
+}
+
+TEST_CASE("batches: without workers, and with several, nothing is gathered in parts") {
+  for (const int workers : {0, 2}) {
+    const auto data = std::make_shared<ProbedData>(9000);
+    data->in_memory = true;
+    BatchOptions options = in_parts(3000);
+    options.workers = workers;
+    Batches batches(data, options);
+    batches.start(0);
+    CHECK(drain(batches).size() == 9000);
+    CHECK(data->gathered() == 3);
+  }
+}
+
+TEST_CASE("batches: a failure in one part names the sample") {
+  const auto data = std::make_shared<ProbedData>(9000);
+  data->in_memory = true;
+  data->fails_at = 5123;
+  BatchOptions options = in_parts(3000);
+  options.shuffle = false;
+  Batches batches(data, options);
+  batches.start(0);
+  REQUIRE(batches.next() != nullptr);
+  CHECK_ERROR("probe: sample 5123 is unreadable (sample 5123, batch 2 of 3, epoch 1)", batches.next());
+  batches.start(1, 2);
+  CHECK(drain(batches).size() == 3000);
 }
 
 TEST_CASE("batches: a failure reaches the consumer at its batch, and the next epoch is complete") {
