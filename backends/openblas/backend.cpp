@@ -16,7 +16,7 @@ namespace {
 const tenon_option options[] = {
     {"threads", TENON_OPTION_INTEGER, 0, "0", nullptr, 0, 1024, "threads for this backend's loops; 0: as many as the host provides"},
     {"memory", TENON_OPTION_CHOICE, 0, "normal", "normal|small", 0, 0,
-     "small: packed weights take no more bytes than the weights, and 3x3 convolutions do not use Winograd's transform"},
+     "small: packed weights take no more bytes than the weights, and convolutions do not use Winograd's transform"},
     {"isa", TENON_OPTION_CHOICE, 0, "auto", instruction_set_choices, 0, 0,
      "the best instructions that this backend's own kernels use in the process; avx512_dot: with VNNI and BF16; OpenBLAS itself reads "
      "OPENBLAS_CORETYPE"},

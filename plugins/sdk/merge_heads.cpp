@@ -33,7 +33,9 @@ void merge_heads(GraphModel& graph) {
     if (traits.merges_heads == nullptr || !uses.has_one_reader(node.outputs[0]) || !traits.merges_heads(describe(graph, node, operands)))
       continue;
     const std::uint32_t n = uses.readers[node.outputs[0]][0].node;
-    if (!exchanges_heads_and_rows(graph.nodes[n], graph.values[node.outputs[0]]) || uses.donated[graph.nodes[n].outputs[0]]) continue;
+    if (graph.nodes[n].requires_copy || !exchanges_heads_and_rows(graph.nodes[n], graph.values[node.outputs[0]]) ||
+        uses.donated[graph.nodes[n].outputs[0]])
+      continue;
     node.outputs[0] = graph.nodes[n].outputs[0];
     node.merged_heads = true;
     node.fused_count += graph.nodes[n].fused_count;

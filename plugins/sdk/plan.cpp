@@ -65,6 +65,32 @@ std::string algorithm_of(const Node& node) {
   return node.y_scale == TENON_NO_INDEX ? text : text + "+quantize";
 }
 
+/// What a scratch function is asked with: a host that says how many threads a run has, and notes that it was asked.
+struct ThreadQuestion {
+  tenon_run run{};  // first: the host's functions get its address
+  mutable bool asked = false;
+};
+
+/// The largest scratch memory that the call needs with any number of threads up to the host's: a run may have fewer threads than the plan
+/// was made for, and a kernel that divides its work among fewer may need more memory.
+std::size_t scratch_for_any_threads(const Traits& traits, Call call) {
+  if (call.host.table() == nullptr) return traits.scratch(call);
+  tenon_host table{};
+  std::memcpy(&table, call.host.table(), std::min<std::size_t>(sizeof table, call.host.table()->struct_size));
+  table.thread_count = [](tenon_host_context*, const tenon_run* run) {
+    const auto* const question = reinterpret_cast<const ThreadQuestion*>(run);
+    question->asked = true;
+    return question->run.threads;
+  };
+  ThreadQuestion question;
+  question.run.struct_size = sizeof question.run;
+  question.run.threads = std::max<std::uint32_t>(1, call.host.thread_count());
+  call.host = Host(&table, &question.run);
+  std::size_t bytes = traits.scratch(call);
+  while (question.asked && --question.run.threads > 0) bytes = std::max(bytes, traits.scratch(call));
+  return bytes;
+}
+
 std::string cancelled_before(const char* slot, const Node& node) {
   return std::string(slot) + ": cancelled before " + algorithm_of(node);
 }
@@ -195,7 +221,7 @@ void Plan::make_steps(const Host& creator) {
       std::transform(node.packed.begin(), node.packed.end(), packed.begin(), pointer);
       Call call = describe(layout_.graph, node, operands);
       call.packed = packed.data();
-      step.scratch_size = checked_size(traits.scratch(call), node, "scratch memory");
+      step.scratch_size = checked_size(scratch_for_any_threads(traits, call), node, "scratch memory");
     }
     step.node = std::move(node);
     layout_.steps.push_back(std::move(step));

@@ -57,7 +57,8 @@ std::size_t winograd_scratch(const WinogradConv& conv, const sdk::Host& host);
 
 /// Y = A' [ sum over c of (G w G') * (B' x B) ] A on 6x6 tiles of x, which give 4x4 or 2x2 of y; * is the elementwise product, so that the
 /// sums over c of each of the 36 elements are a matrix product (tiles, channels) (channels, out_channels). The interpolation points 0, 3/4,
-/// -3/4, 3/2, -3/2 and infinity have a third of the error of the usual 0, 1, -1, 2, -2: within 10 epsilon of sum |x| |w|, measured. Results
+/// -3/4, 3/2, -3/2 and infinity have a third of the error of the usual 0, 1, -1, 2, -2: within 10 epsilon of sum |x| |w| for 3x3 and
+/// 4 for 5x5, measured. Results
 /// of bf16 are rounded once, after the epilogue.
 ///
 /// Source  Lavin, Gray: Fast Algorithms for Convolutional Neural Networks (2016), section 4; Barabasz, Anderson, Soodhalter, Gregg: Error

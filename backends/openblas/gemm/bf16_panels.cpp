@@ -493,7 +493,8 @@ TENON_END_TARGET
 template <>
 void pack_panel(const PanelSource<sdk::BFloat16>& from, std::int64_t panel, sdk::BFloat16* out_panels) {
   const bool one_tap = from.taps_high * from.taps_wide == 1;
-  const bool rows = one_tap && from.column_step == 1, columns = one_tap && from.inner_step == 1 && from.column_step % 2 == 0;
+  const bool has_pairs = from.column_step % 2 == 0 && reinterpret_cast<std::uintptr_t>(from.data) % sizeof(std::uint32_t) == 0;
+  const bool rows = one_tap && from.column_step == 1, columns = one_tap && from.inner_step == 1 && has_pairs;
   if (!rows && !columns) return pack_panel_by_elements(from, panel, out_panels);
   const std::int64_t k = from.inner, size = panel_step<sdk::BFloat16>(k), first = panel * width, n = std::min(width, from.columns - first);
   auto* const out = reinterpret_cast<std::uint32_t*>(out_panels + panel * size);

@@ -52,7 +52,7 @@ double direct_cost() {
   return is_bf16 && x86_features().bf16 ? 0.5 : 1;
 }
 
-/// Winograd's matrices, of f32, have four times the elements of the weights.
+/// Winograd's matrices, of f32, have four times the elements of weights of 3x3.
 template <class T>
 Algorithm algorithm_of(const ConvGeometry& g, const WinogradConv& winograd, const sdk::Host& host) {
   if (g.depthwise()) return Algorithm::depthwise;

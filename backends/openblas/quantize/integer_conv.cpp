@@ -527,6 +527,7 @@ std::string integer_conv_form(const sdk::Call& call, const IntegerOperands& at) 
 }
 
 std::size_t integer_conv_scratch(const sdk::Call& call, const IntegerOperands& at) {
+  if (call.outputs[0].count == 0) return 0;
   const ConvGeometry g = geometry_of(call, at);
   const std::size_t weights = is_packed(call, at) ? 0 : weight_bytes(g);
   if (g.depthwise()) return weights + integer_depthwise_scratch(g, call, at);
@@ -538,7 +539,7 @@ std::size_t integer_conv_scratch(const sdk::Call& call, const IntegerOperands& a
     const BandMemory memory(arena, conv, Band(conv, 1, layout.lines), layout.workers);
     return weights + arena.required_bytes();
   }
-  // Whether lines or rows are read is decided at each call, as the instruction set may be limited meanwhile.
+  // Memory for either, because a call decides whether lines or rows are read: another instance may limit the instruction set meanwhile.
   const Layout layout = layout_of(g, call.host);
   sdk::ScratchArena lines = arena;
   const RowMemory memory(arena, g, layout);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // integer_conv.h - convolutions of channels-last images of 8-bit integers: products of the weights with rows gathered from the image, a
-// block of pixels at a time (implicit im2col), or channel by channel for depthwise convolutions (integer_depthwise.h).
+// block of pixels at a time (implicit im2col), or read from copies of its lines; channel by channel for depthwise convolutions
+// (integer_depthwise.h).
 #pragma once
 
 #include <cstddef>

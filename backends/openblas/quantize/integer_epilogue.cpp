@@ -44,7 +44,7 @@ void quantize_block(const IntegerEpilogue& e, const float* floats, std::int64_t 
   const auto zero_point = static_cast<Q>(e.y_zero_point);
   quantize_each<Q, float>(floats, e.y_scale, &zero_point, true, true, bytes, rows * width);
   for (std::int64_t i = 0; i < rows; ++i) {
-    if (columns == width) {
+    if (columns == width) {  // a constant size is two instructions
       std::memcpy(e.bytes + i * e.y_step, bytes + i * width, width);
     } else {
       std::memcpy(e.bytes + i * e.y_step, bytes + i * width, static_cast<std::size_t>(columns));

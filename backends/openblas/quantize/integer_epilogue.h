@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // integer_epilogue.h - the nodes DequantizeLinear, Add, activation and QuantizeLinear after a product with i32 results, applied to a block
-// of them while it is in the L1 cache. Each is rounded as if it ran by itself.
+// of them while it is in the L1 cache. Each is rounded to f32 as if it ran by itself; activations are those of other epilogues.
 #pragma once
 
 #include <cstdint>

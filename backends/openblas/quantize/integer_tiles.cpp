@@ -563,6 +563,8 @@ TENON_END_TARGET
 template <bool a_signed>
 void multiply_tiles(const IntegerTiles& tiles) {
 #if TENON_X86
+  // These were chosen for the instructions that take them, also if another instance has limited the instruction set since.
+  if (tiles.line_rows != 0) return vnni::multiply<a_signed>(tiles);
   if (has_avx512_vnni()) {
     return tiles.rows >= amx::tile_rows && has_amx_int8() ? amx::multiply<a_signed>(tiles) : vnni::multiply<a_signed>(tiles);
   }

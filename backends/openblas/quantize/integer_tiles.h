@@ -60,7 +60,7 @@ struct IntegerTiles {
   IntegerRequantisation requantisation;  ///< of the sums, instead of storing them in y
   /// Rows that are no rows of memory: element k of row i is at a + i a_step + a_offsets[k / 64], k % 64 further on, and k a multiple of 64.
   /// With integer_tiles_take_offsets, row i of the bytes begins at y + y_offsets[i], and a negative one is not stored. With
-  /// integer_tiles_take_lines, each `line_rows` rows are line_step apart from the rows before instead.
+  /// integer_tiles_take_lines, row i begins at a + i / line_rows * line_step + i % line_rows * a_step instead.
   const std::int64_t* a_offsets = nullptr;
   const std::int64_t* y_offsets = nullptr;
   std::int64_t line_rows = 0, line_step = 0;  ///< 0: all rows are a_step apart

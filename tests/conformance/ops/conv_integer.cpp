@@ -95,7 +95,8 @@ std::vector<OpCase> cases_conv_integer() {
                    // wide lines of whole cache lines
                    convolved({2, 64, 33, {5, 25}, {3, 3}, {}, {}, {1, 1}, {1, 1}}, i8),
                    convolved({1, 128, 10, {5, 53}, {3, 2}, {2, 2}, {1, 2}, {1, 0}, {0, 1}, 2}, u8, true, true),
-                   convolved({0, 3, 4, {5, 5}, {3, 3}, {}, {}, {1, 1}, {1, 1}})},
+                   convolved({0, 3, 4, {5, 5}, {3, 3}, {}, {}, {1, 1}, {1, 1}}),
+                   convolved({0, 64, 4, {9, 60}, {3, 3}, {4, 2}, {}, {1, 1}, {1, 1}})},
       .bound = exact,
       .golden =
           {{"example", convolved(example), {example_x, example_w, {1}, {0}}, {{12, 16, 24, 28}}},

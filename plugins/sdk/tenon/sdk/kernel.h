@@ -141,15 +141,15 @@ inline constexpr std::uint32_t all_activations =
 
 /// What a kernel with Traits::epilogue does to its result before it is stored:
 /// y = activation(result + bias + residual). With Traits::dequantize, the result of i32 is multiplied
-/// by `scale` first, and y may be quantised. Each step is rounded as if it was an op of its own.
+/// by `scale` first, and y may be quantised: each step is rounded to f32, as ops of their own would.
 struct Epilogue {
   /// Dense (n), n the last dimension of the result; NULL: none, as for images whose channels are
   /// not last.
   const Operand* bias = nullptr;
   const Operand* residual = nullptr;  ///< dense, of the result's shape, never its storage; NULL: none. Only for Traits::residual
   Activation activation = {};
-  /// DequantizeLinear of an i32 result: f32, one element or dense (n); NULL: none, and there is no
-  /// epilogue.
+  /// DequantizeLinear of an i32 result: f32, one element or dense (n). NULL: none, and with
+  /// Traits::dequantize there is no epilogue.
   const Operand* scale = nullptr;
   /// QuantizeLinear of y: one element of f32; NULL: y is f32.
   const Operand* y_scale = nullptr;
