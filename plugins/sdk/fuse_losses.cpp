@@ -24,7 +24,7 @@ class LossFusion {
       loss.inputs.resize(4, none);
       loss.outputs.resize(4, none);
       take_gradient(loss, n);
-      take_accuracy(loss);
+      take_accuracy(loss, n);
     }
     remove_nodes(graph_, absorbed_);
   }
@@ -41,7 +41,7 @@ class LossFusion {
     into.fused_count += graph_.nodes[n].fused_count;
   }
 
-  /// dloss must be known when the loss runs: its producer comes before, as the list is still in the order of the graph.
+  /// dloss must be known when the loss runs: its producer comes before the loss in the order of the graph.
   void take_gradient(Node& loss, std::uint32_t at) {
     const std::uint32_t log_prob = loss.outputs[1];
     if (log_prob == none) return;
@@ -67,8 +67,9 @@ class LossFusion {
     return graph_.nodes[n].is(op) && is_same(uses_.readers[v][0].value, v) ? n : none;
   }
 
-  /// Mean(Cast(Equal(ArgMax(scores, axis 1), labels))) over all positions.
-  void take_accuracy(Node& loss) {
+  /// Mean(Cast(Equal(ArgMax(scores, axis 1), labels))) over all positions. Nothing may read it before the loss in the order of the graph,
+  /// since the loss may depend on what does.
+  void take_accuracy(Node& loss, std::uint32_t at) {
     const std::uint32_t scores = loss.inputs[0], labels = loss.inputs[1];
     for (const Read& read : uses_.readers[value(scores).root]) {
       const Node& best = graph_.nodes[read.node];
@@ -83,6 +84,8 @@ class LossFusion {
       if (cast == none || value(graph_.nodes[cast].outputs[0]).dtype != value(scores).dtype) continue;
       const std::uint32_t mean = only_reader(graph_.nodes[cast].outputs[0], TENON_OP_ReduceMean);
       if (mean == none || uses_.donated[graph_.nodes[mean].outputs[0]] || value(graph_.nodes[mean].outputs[0]).count != 1) continue;
+      const std::vector<Read>& readers = uses_.readers[graph_.nodes[mean].outputs[0]];
+      if (std::any_of(readers.begin(), readers.end(), [&](const Read& reader) { return reader.node < at; })) continue;
       loss.outputs[3] = graph_.nodes[mean].outputs[0];
       for (const std::uint32_t n : {read.node, equal, cast, mean}) absorb(loss, n);
       return;

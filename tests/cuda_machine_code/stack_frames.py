@@ -21,7 +21,7 @@ LIMITS = {
 
 def main():
     cuobjdump, plugin, architecture = (*sys.argv[1:], "sm_90")[:3]
-    dump = subprocess.run([cuobjdump, "--dump-resource-usage", plugin], capture_output=True, text=True)
+    dump = subprocess.run([cuobjdump, "--dump-resource-usage", plugin], stdout=subprocess.PIPE, text=True, check=True)
     kernels = with_stack = 0
     of_class = collections.defaultdict(list)
     wanted, name = False, ""

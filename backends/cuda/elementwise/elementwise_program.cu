@@ -228,7 +228,7 @@ __device__ void copy(const C (&from)[V], C (&to)[V]) {
   for (int j = 0; j < V; ++j) to[j] = from[j];
 }
 
-/// Threads of a block, so that the results that wait in shared memory take at most 32 KB for programs of max_members instructions.
+/// Threads of a block, whose slots in shared memory take 32 KB.
 template <class C>
 inline constexpr int threads_of = sizeof(C) == 4 ? 256 : 128;
 /// The results of V elements that a thread can keep for later instructions: in shared memory, because their index is not a constant.
@@ -270,7 +270,7 @@ class Slots {
 };
 
 /// Blocks on a multiprocessor. With 3 of 256 threads some registers were spilled; on an H200 that was still 7 to 14 % faster than with 2,
-/// whose loads in flight do not fill the bandwidth. f64 has as many bytes in flight in 2.
+/// whose loads in flight do not fill the bandwidth. f64 has 4 blocks of 128 threads, as many as 2 of 256.
 template <class C>
 inline constexpr int resident_blocks = sizeof(C) == 4 ? 3 : 4;
 

@@ -87,8 +87,8 @@ struct Instruction {
 
 inline constexpr std::uint32_t max_members = 32;
 inline constexpr std::uint32_t max_inputs = 12;
-/// The most inputs that a thread of the interpreter holds in registers, read before the first instruction. A program with more reads an
-/// operand where an instruction needs it.
+/// The most inputs that a thread of the interpreter reads before the first instruction, the first into registers and, of several packs, the
+/// others into shared memory. A program with more reads an operand where an instruction needs it.
 inline constexpr std::uint32_t max_held = 3;
 
 /// Classes of ElementwiseFusion::classes: programs that compute in f32 and in f64.

@@ -13,7 +13,7 @@ struct Reduced {
   int quadrant;
 };
 
-/// x of at least 2^16; NaN for infinities and NaN. Relative error of r: 2^-52. A template, so that what does not call it has no copy.
+/// |x| of at least 2^16; NaN for infinities and NaN. Relative error of r: 2^-52. A template, so that what does not call it has no copy.
 ///
 /// Source  Payne, Hanek: Radian reduction for trigonometric functions (1983).
 template <class Double>

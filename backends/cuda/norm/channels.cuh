@@ -259,7 +259,7 @@ __device__ void combine_in_last_block(const Op& op, const typename Op::Partial* 
 }
 
 /// Blocks on a multiprocessor, whose loads in flight fill its share of the bandwidth: fewer of threads that read more operands, or that
-/// need more registers for the elements of a pack. With one more, registers would be spilled.
+/// need more registers for the elements of a pack. With one more, registers would be spilled; statistics of bf16 spill two with this one.
 template <class Op>
 inline constexpr int resident_blocks = Op::operands == 1                                    ? (sizeof(typename Op::Element) == 4 ? 4 : 3)
                                        : sizeof(typename Op::Element) == 2 || Op::relu_grad ? 2

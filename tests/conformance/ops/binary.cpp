@@ -58,38 +58,40 @@ void put_zero(std::vector<Array>& inputs) {
   inputs[1].set(3, 0);
 }
 
-/// Sums that are added up later in the opposite order, so that all of them wait, of one to five operands: as one kernel or several. The
-/// numbers are small integers.
+/// Differences that are subtracted later in the opposite order, so that all of them wait, of one to five operands: as one kernel or
+/// several. The numbers are small integers.
 void many_results_wait(CaseContext& context, tenon_dtype dtype) {
   const tenon_attributes_none none{sizeof none, 0};
-  const std::uint32_t version = line_of(TENON_OP_Add).version;
+  const std::uint32_t version = line_of(TENON_OP_Sub).version;
   for (const std::int64_t count : {1, 24, 1031, 4096}) {
     for (const std::size_t operands : {1u, 2u, 3u, 5u}) {
       for (const std::size_t waiting : {2u, 3u, 5u, 6u, 9u, 15u}) {
         Net net;
-        std::vector<std::uint32_t> inputs, sums;
+        std::vector<std::uint32_t> inputs, differences;
         for (std::size_t k = 0; k < operands; ++k) {
           Array numbers(dtype, {count});
           for (std::int64_t i = 0; i < count; ++i) numbers.set(i, static_cast<double>((i * 5 + static_cast<std::int64_t>(k) * 3) % 7 - 3));
           inputs.push_back(net.input(std::move(numbers)));
         }
-        const auto add = [&](std::uint32_t a, std::uint32_t b, std::uint32_t y) { net.node(TENON_OP_Add, version, &none, {a, b}, {y}); };
+        const auto subtract = [&](std::uint32_t a, std::uint32_t b, std::uint32_t y) {
+          net.node(TENON_OP_Sub, version, &none, {a, b}, {y});
+        };
         for (std::size_t k = 0; k < waiting; ++k) {
-          sums.push_back(net.internal(dtype, {count}));
-          add(k == 0 ? inputs[0] : sums[k - 1], inputs[k % operands], sums[k]);
+          differences.push_back(net.internal(dtype, {count}));
+          subtract(k == 0 ? inputs[0] : differences[k - 1], inputs[k % operands], differences[k]);
         }
-        std::uint32_t total = sums.back();
+        std::uint32_t total = differences.back();
         for (std::size_t k = waiting - 1; k-- > 0;) {
           const std::uint32_t y = k == 0 ? net.output(dtype, {count}) : net.internal(dtype, {count});
-          add(sums[k], total, y);
+          subtract(differences[k], total, y);
           total = y;
         }
         const auto apart = context.run(net, {.fusion = TENON_FUSION_OFF});
         const auto together = context.run(net, {.fusion = TENON_FUSION_FULL});
         const std::string wrong = compare(apart[0], together[0], {0, 0});
         if (!wrong.empty())
-          throw Failure(fmt::format("{} sums of {} operands, {} elements: {}, expected the result of separate kernels", waiting, operands,
-                                    count, wrong));
+          throw Failure(fmt::format("{} differences of {} operands, {} elements: {}, expected the result of separate kernels", waiting,
+                                    operands, count, wrong));
       }
     }
   }
@@ -102,16 +104,16 @@ std::vector<OpCase> cases_binary() {
                       {eighths({3, -1.125, -0.03125, 8, 0, 2}), ieee({inf, nan, nan, nan, inf, nan, -0.0, -0.0, inf}),
                        wraps_i32({2147483647, -2147483648.0, 1, -2147483648.0, -3, -3}), wraps_i64({-0x1p63, 1, 1, -0x1p63, -3, -3})});
   div.bad = {{"integer_by_zero", {"", {operand({8}), operand({8}, denominator)}, {result({8})}}, put_zero, {"div", "zero"}, {i32, i64}}};
-  OpCase add = binary(TENON_OP_Add, plain,
-                      {eighths({2, -0.25, -3.875, 4.5, 2, -12}), ieee({inf, nan, -inf, nan, 1, 0, -1, inf, inf}),
-                       wraps_i32({-2147483648.0, -2147483647, 131072, 2147483647, 5, -5}),
-                       of_two("wraps", {-0x1p63, 0x1p62, 5}, {-0x1p63, 0x1p62, -7}, {0, -0x1p63, -2}, {i64})});
-  add.extras = {{"many_results_wait", many_results_wait}};
+  OpCase sub = binary(TENON_OP_Sub, plain,
+                      {eighths({1, -4.25, 4.125, 3.5, -2, -4}), ieee({inf, inf, nan, nan, 1, 0, 1, -inf, inf}),
+                       wraps_i32({2147483646, 2147483647, 0, -2147483647, 9, -9})});
+  sub.extras = {{"many_results_wait", many_results_wait}};
   return {
-      add,
-      binary(TENON_OP_Sub, plain,
-             {eighths({1, -4.25, 4.125, 3.5, -2, -4}), ieee({inf, inf, nan, nan, 1, 0, 1, -inf, inf}),
-              wraps_i32({2147483646, 2147483647, 0, -2147483647, 9, -9})}),
+      binary(TENON_OP_Add, plain,
+             {eighths({2, -0.25, -3.875, 4.5, 2, -12}), ieee({inf, nan, -inf, nan, 1, 0, -1, inf, inf}),
+              wraps_i32({-2147483648.0, -2147483647, 131072, 2147483647, 5, -5}),
+              of_two("wraps", {-0x1p63, 0x1p62, 5}, {-0x1p63, 0x1p62, -7}, {0, -0x1p63, -2}, {i64})}),
+      sub,
       binary(TENON_OP_Mul, plain,
              {first_test(), eighths({0.75, -4.5, -0.5, 2, 0, 32}), ieee({inf, -inf, inf, nan, 0, 0, -0.0, -inf, nan}),
               wraps_i32({2147483647, -2147483648.0, 0, -2147483648.0, -14, -14}), wraps_i64({-0x1p63, 0, 0, -0x1p63, -14, -14})}),

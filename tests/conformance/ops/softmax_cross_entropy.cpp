@@ -111,8 +111,9 @@ void loss_is_cross_entropy(CaseContext& context, tenon_dtype dtype) {
   if (!wrong.empty()) throw Failure(wrong);
 }
 
-/// What differs from a training step: the accuracy has labels of its own, ArgMax is an output, or the gradient is multiplied by the loss.
-enum class Besides { nothing, other_labels, shared_best, loss_as_dloss };
+/// What differs from a training step: the accuracy has labels of its own, ArgMax is an output, the gradient is multiplied by the loss, or
+/// by the accuracy, which is then computed before the loss.
+enum class Besides { nothing, other_labels, shared_best, loss_as_dloss, accuracy_in_dloss };
 
 /// A training step: loss, its gradient and the accuracy on the same scores are the same whether they are one kernel or several, also for
 /// rows with equal scores, infinities and NaN.
@@ -132,7 +133,8 @@ void with_gradient_and_accuracy(CaseContext& context, tenon_dtype dtype) {
                                                                                 {Besides::nothing, true},
                                                                                 {Besides::other_labels, false},
                                                                                 {Besides::shared_best, false},
-                                                                                {Besides::loss_as_dloss, false}}) {
+                                                                                {Besides::loss_as_dloss, false},
+                                                                                {Besides::accuracy_in_dloss, false}}) {
       const std::int64_t classes = form.scores[1], inner = count_of(form.scores) / form.scores[0] / classes;
       const std::int64_t count = count_of(form.scores), places = count / classes;
       std::vector<double> scores, labels;
@@ -166,13 +168,20 @@ void with_gradient_and_accuracy(CaseContext& context, tenon_dtype dtype) {
       const tenon_attributes_none none{sizeof none, 0};
       const tenon_attributes_cast to{.struct_size = sizeof to, .to = dtype};
       const tenon_attributes_axes all{.struct_size = sizeof all};
-      add(TENON_OP_SoftmaxCrossEntropyLoss, attributes.data(), {x, y, absent_value}, {loss, log_prob});
+      const bool scales = besides == Besides::accuracy_in_dloss;
+      const auto add_loss = [&] { add(TENON_OP_SoftmaxCrossEntropyLoss, attributes.data(), {x, y, absent_value}, {loss, log_prob}); };
+      if (!scales) add_loss();
       add(TENON_OP_ArgMax, &along, {x}, {best});
       add(TENON_OP_Equal, &none, {best, expected}, {hits});
       add(TENON_OP_Cast, &to, {hits}, {numbers});
       add(TENON_OP_ReduceMean, &all, {numbers}, {accuracy});
+      const std::uint32_t scaled = scales ? net.internal(dtype, {}) : dloss;
+      if (scales) {
+        add(TENON_OP_Mul, &none, {accuracy, dloss}, {scaled});
+        add_loss();
+      }
       add(TENON_OP_SoftmaxCrossEntropyLossGrad, attributes.data(),
-          {besides == Besides::loss_as_dloss ? loss : dloss, log_prob, y, absent_value}, {gradient});
+          {besides == Besides::loss_as_dloss ? loss : scaled, log_prob, y, absent_value}, {gradient});
       const auto apart = context.run(net, {.fusion = TENON_FUSION_OFF});
       const auto together = context.run(net, {.fusion = TENON_FUSION_FULL});
       for (std::size_t i = 0; i < apart.size(); ++i) {
