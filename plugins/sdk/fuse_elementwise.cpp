@@ -12,10 +12,6 @@
 namespace tenon::sdk {
 namespace {
 
-bool same_shape(const Value& a, const Value& b) {
-  return a.rank == b.rank && std::equal(a.shape, a.shape + a.rank, b.shape);
-}
-
 class Grouping {
  public:
   explicit Grouping(GraphModel& graph)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // fuse_epilogues.cpp - bias, residual and activation of a product as part of its kernel.
-#include <algorithm>
 #include <utility>
 
 #include "graph_uses.h"
@@ -8,10 +7,6 @@
 
 namespace tenon::sdk {
 namespace {
-
-bool same_shape(const Value& a, const Value& b) {
-  return a.rank == b.rank && std::equal(a.shape, a.shape + a.rank, b.shape);
-}
 
 /// True for a value with one element for each index of the last dimension.
 bool is_bias(const Value& b, const Value& result) {

@@ -271,8 +271,12 @@ void Value::update_dense() {
   if (dense || count == 0) make_dense();
 }
 
+bool same_shape(const Value& a, const Value& b) {
+  return a.rank == b.rank && std::equal(a.shape, a.shape + a.rank, b.shape);
+}
+
 bool same_layout(const Value& a, const Value& b) {
-  return a.dtype == b.dtype && a.rank == b.rank && a.dense && b.dense && std::equal(a.shape, a.shape + a.rank, b.shape);
+  return a.dtype == b.dtype && a.dense && b.dense && same_shape(a, b);
 }
 
 const char* op_name(tenon_op op) {

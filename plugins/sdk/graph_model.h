@@ -39,6 +39,7 @@ struct Value {
   void update_dense();  ///< from shape and strides; dense values get the strides of make_dense, also for dimensions of size 1
 };
 
+bool same_shape(const Value& a, const Value& b);
 /// Same dtype and shape, both dense: one may be stored over the other.
 bool same_layout(const Value& a, const Value& b);
 
