@@ -195,6 +195,10 @@ inline __m512 as_floats(__m256i bits) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
 }
 
+inline __m512 floats_at(const sdk::BFloat16* from) {
+  return as_floats(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+}
+
 /// Stores rows of y = activation(alpha sums + bias + beta residual) for the columns of a panel. Unlike store_block, the instruction that
 /// rounds takes subnormal results for zero, as those that multiply do.
 class RowStore {
@@ -213,12 +217,38 @@ class RowStore {
     const bool clips = p.activation == sdk::Activation::clip;
     compares_ = clips || p.activation == sdk::Activation::relu;
     calls_ = !compares_ && p.activation != sdk::Activation::none;
-    lower_ = _mm512_set1_ps(clips ? p.activation.low : 0);
+    lower_ = _mm512_set1_ps(clips ? p.activation.low : compares_ ? 0 : -std::numeric_limits<float>::infinity());
     upper_ = _mm512_set1_ps(clips ? p.activation.high : std::numeric_limits<float>::infinity());
   }
 
   /// Whether the activation is a function of a block in memory: put() must not be called then.
   bool calls() const { return calls_; }
+  /// Whether put_tile() may be called: results of bf16 in all columns of the panel, one row after the other, without factors.
+  bool is_plain() const {
+    const bool adds = p_.alpha == 1 && (p_.residual == nullptr || p_.beta == 1);
+    return adds && !calls_ && mask_ == 0xffffffffu && p_.wide_y == nullptr && p_.y_offsets == nullptr;
+  }
+
+  /// The same as put() for each of `rows` rows, without a decision in each row: products with a small k end here often.
+  template <bool adds_residual, int rows>
+  void put_tile(std::int64_t row, const __m512 (&sums)[rows][2]) const {
+    const std::int64_t step = p_.y_step;
+    sdk::BFloat16* const y = p_.y + row * step + column_;
+    const sdk::BFloat16* const residual = adds_residual ? p_.residual + row * step + column_ : nullptr;
+    const __m512 bias[2] = {bias_[0], bias_[1]}, lower = lower_, upper = upper_;
+    TENON_UNROLL
+    for (int r = 0; r < rows; ++r) {
+      __m512 low = _mm512_add_ps(sums[r][0], bias[0]), high = _mm512_add_ps(sums[r][1], bias[1]);
+      if constexpr (adds_residual) {
+        low = _mm512_add_ps(low, floats_at(residual + r * step));
+        high = _mm512_add_ps(high, floats_at(residual + r * step + 16));
+      }
+      low = _mm512_min_ps(upper, _mm512_max_ps(lower, low));
+      high = _mm512_min_ps(upper, _mm512_max_ps(lower, high));
+      const __m512bh rounded = _mm512_cvtne2ps_pbh(high, low);
+      _mm512_storeu_si512(y + r * step, reinterpret_cast<const __m512i&>(rounded));
+    }
+  }
 
   /// Row `row` of the product, from its sums in registers.
   void put(std::int64_t row, __m512 low, __m512 high) const {
@@ -329,6 +359,9 @@ void tile(const PanelProduct<sdk::BFloat16>& p, std::int64_t row, const sdk::BFl
       sums[r][0] = _mm512_dpbf16_ps(sums[r][0], pairs(pair), pairs(b0));
       sums[r][1] = _mm512_dpbf16_ps(sums[r][1], pairs(pair), pairs(b1));
     }
+  }
+  if (store.is_plain()) {
+    return p.residual == nullptr ? store.put_tile<false, rows>(row, sums) : store.put_tile<true, rows>(row, sums);
   }
   if (!store.calls()) {
     TENON_UNROLL
