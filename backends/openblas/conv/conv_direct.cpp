@@ -176,7 +176,7 @@ Layout layout_of(const DirectConv& conv, const sdk::Host& host, std::size_t elem
   } else {
     // Blocks fit the cache, and each thread gets several, unless they become too small to be worth handing to a thread.
     const std::int64_t fitting = std::max(row_multiple, block_bytes / row_bytes / row_multiple * row_multiple);
-    const std::int64_t fair = sdk::round_up((rows + 8 * layout.workers - 1) / (8 * layout.workers), row_multiple);
+    const std::int64_t fair = sdk::round_up((rows + 4 * layout.workers - 1) / (4 * layout.workers), row_multiple);
     const double row_work = static_cast<double>(std::max<std::int64_t>(1, k)) * static_cast<double>(conv.out_channels);
     const std::int64_t worthwhile = sdk::round_up(static_cast<std::int64_t>(smallest_piece / row_work) + 1, row_multiple);
     layout.block = std::min({fitting, std::max(fair, worthwhile), std::max<std::int64_t>(rows, 1)});

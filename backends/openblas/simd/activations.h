@@ -24,8 +24,12 @@ struct Clip {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
     const V lower = hn::Set(d, low), upper = hn::Set(d, high);
+#if HWY_ARCH_X86
+    return hn::Min(upper, hn::Max(lower, x));  // the second operand where one is NaN, or both are zeros
+#else
     const V raised = hn::IfThenElse(hn::Lt(x, lower), lower, x);
     return hn::IfThenElse(hn::Gt(raised, upper), upper, raised);
+#endif
   }
   T operator()(T x) const {
     const T raised = x < low ? low : x;
