@@ -230,7 +230,7 @@ namespace {
 /// How tiles are divided. It depends on the sizes and the number of threads, but changes no bit of the result.
 struct Layout {
   bool shared = false;  ///< all threads work on one block, step by step; else each has its own blocks
-  std::int64_t block = 1;
+  std::int64_t blocks = 1, block = 1;  ///< of nearly equal numbers of tiles; the largest number
   std::int64_t workers = 1;
   std::int64_t x_step = 0, x_plane = 0, y_step = 0, y_plane = 0, zeros = 0;
 
@@ -267,12 +267,14 @@ Layout layout_of(const WinogradConv& conv, const sdk::Host& host) {
   const std::int64_t weights = weight_bytes(conv);
   layout.shared = weights > shared_weights;
   if (layout.shared) {
-    layout.block = std::min(tiles, weights > distant_weights ? distant_tiles : shared_tiles);
+    layout.blocks = sdk::ceil_div(tiles, weights > distant_weights ? distant_tiles : shared_tiles);
   } else {
+    // As many blocks for each thread, of nearly equal sizes: several smaller ones only if that does not make their rows few.
     layout.workers = worker_count(host, (tiles + 13) / 14);
-    layout.block =
-        std::min({tiles, fitting, std::max<std::int64_t>(14, sdk::round_up((tiles + 4 * layout.workers - 1) / (4 * layout.workers), 14))});
+    const std::int64_t wanted = std::clamp<std::int64_t>(tiles / 28, layout.workers, 4 * layout.workers);
+    layout.blocks = std::min(tiles, sdk::round_up(std::max(wanted, sdk::ceil_div(tiles, fitting)), layout.workers));
   }
+  layout.block = sdk::ceil_div(tiles, layout.blocks);
   layout.x_plane = plane_of(layout.block * layout.x_step);
   layout.y_plane = plane_of(layout.block * layout.y_step);
   return layout;
@@ -303,10 +305,9 @@ void multiply(const WinogradConv& conv, const float* weights, const TileMemory& 
 template <class T>
 void by_blocks(const WinogradConv& conv, const WinogradOperands<T>& operands, const Layout& layout, const sdk::Host& host, float* scratch) {
   const std::int64_t tiles = conv.tiles();
-  for_each_task(host, (tiles + layout.block - 1) / layout.block, [&](std::int64_t block, std::int64_t worker) {
+  for_each_task(host, layout.blocks, [&](std::int64_t block, std::int64_t worker) {
     const TileMemory memory = memory_of(layout, scratch, worker);
-    const std::int64_t begin = block * layout.block;
-    const std::int64_t end = std::min(tiles, begin + layout.block);
+    const std::int64_t begin = block * tiles / layout.blocks, end = (block + 1) * tiles / layout.blocks;
     TENON_DISPATCH(input_tiles<T>)(conv, operands.x, memory, begin, begin, end);
     for (std::int64_t p = 0; p < positions; ++p) multiply(conv, operands.weights, memory, p, end - begin, (p + 1) % positions);
     TENON_DISPATCH(output_tiles_of<T>)(conv, operands, memory, begin, begin, end);
@@ -318,8 +319,8 @@ template <class T>
 void by_steps(const WinogradConv& conv, const WinogradOperands<T>& operands, const Layout& layout, const sdk::Host& host, float* scratch) {
   const std::int64_t tiles = conv.tiles();
   const TileMemory memory = memory_of(layout, scratch, 0);
-  for (std::int64_t first = 0; first < tiles; first += layout.block) {
-    const std::int64_t last = std::min(tiles, first + layout.block);
+  for (std::int64_t block = 0; block < layout.blocks; ++block) {
+    const std::int64_t first = block * tiles / layout.blocks, last = (block + 1) * tiles / layout.blocks;
     host.parallel_for(last - first, 1, [&](std::int64_t begin, std::int64_t end) {
       TENON_DISPATCH(input_tiles<T>)(conv, operands.x, memory, first, first + begin, first + end);
     });
