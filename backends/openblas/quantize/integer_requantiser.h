@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "quantize/integer_tiles.h"
+#include "simd/unroll.h"
 #include "simd/x86.h"
 
 #if TENON_X86
@@ -83,6 +84,27 @@ class PanelRequantiser {
     for (int v = 0; v < 2; ++v) {
       factors_[v] = _mm512_loadu_ps(t.requantisation.factor + column + 16 * v);
       column_factors_[v] = row_sums_ == nullptr ? _mm512_setzero_si512() : _mm512_loadu_si512(t.column_factor + column + 16 * v);
+    }
+  }
+
+  /// Whether put_tile() may be called: all columns of the panel are stored, row after row, and no zero point of weights counts.
+  bool is_plain() const { return mask_ == ~__mmask32{0} && y_offsets_ == nullptr && row_sums_ == nullptr; }
+
+  /// The same as put() for all rows of a tile, without a decision in each: products with a small k end here often.
+  template <int rows>
+  [[gnu::always_inline]] void put_tile(std::int64_t row, const __m512i (&sums)[rows][2]) const {
+    const Requantiser requantised = requantised_;
+    const __m512 factors[2] = {factors_[0], factors_[1]};
+    const std::int64_t step = y_step_;
+    std::uint8_t* const y = y_ + row * step;
+    TENON_UNROLL
+    for (int r = 0; r < rows; r += 2) {
+      const int other = r + 1 < rows ? r + 1 : r;
+      const __m512i bytes =
+          requantised(Requantiser::scaled<bounded>(sums[r][0], factors[0]), Requantiser::scaled<bounded>(sums[r][1], factors[1]),
+                      Requantiser::scaled<bounded>(sums[other][0], factors[0]), Requantiser::scaled<bounded>(sums[other][1], factors[1]));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(y + r * step), _mm512_castsi512_si256(bytes));
+      if (r + 1 < rows) _mm256_storeu_si256(reinterpret_cast<__m256i*>(y + (r + 1) * step), _mm512_extracti64x4_epi64(bytes, 1));
     }
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tiles of AVX-512 VNNI.
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "gemm/panel_prefetch.h"
@@ -28,10 +29,10 @@ template <bool bounded, int rows>
 
 /// `rows` rows, the first of which is at `a`, and 16 `vectors` columns, from `row` and `column` on. The sums begin with the bias. The
 /// instruction takes u8: an i8 a is read as a + 128, and -128 times the sums of the columns are added.
-/// `by_parts`: as a_offsets says.
+/// `by_parts`: as a_offsets says. `plain`: stores the rows of requantised sums without decisions; or NULL.
 template <bool a_signed, bool by_parts, int rows, int vectors>
 void tile(const IntegerTiles& t, const std::uint8_t* a, const std::int8_t* b, std::int64_t row, std::int64_t column,
-          PanelPrefetch::Cursor next) {
+          PanelPrefetch::Cursor next, const PanelRequantiser<true>* plain) {
   const std::int64_t step = t.a_step;
   __m512i sums[rows][vectors];
   TENON_UNROLL
@@ -69,6 +70,7 @@ void tile(const IntegerTiles& t, const std::uint8_t* a, const std::int8_t* b, st
     }
   }
   if constexpr (vectors == 2) {
+    if (plain != nullptr) return plain->put_tile(row, sums);
     if (t.requantisation.y != nullptr) {
       const float* const factors = t.requantisation.factor + column;
       const bool bounded = Requantiser::are_small(_mm512_loadu_ps(factors)) && Requantiser::are_small(_mm512_loadu_ps(factors + 16));
@@ -85,12 +87,21 @@ void tile(const IntegerTiles& t, const std::uint8_t* a, const std::int8_t* b, st
 
 constexpr std::int64_t tile_rows = 12;
 using TileFunction = void (*)(const IntegerTiles&, const std::uint8_t*, const std::int8_t*, std::int64_t, std::int64_t,
-                              PanelPrefetch::Cursor);
+                              PanelPrefetch::Cursor, const PanelRequantiser<true>*);
 
 template <bool a_signed, bool by_parts, int vectors, int... rows>
 TileFunction tile_of(std::int64_t height, std::integer_sequence<int, rows...>) {
   static constexpr TileFunction tiles[] = {&tile<a_signed, by_parts, rows + 1, vectors>...};
   return tiles[height - 1];
+}
+
+/// For panels of which all columns are stored, with small factors and weights whose zero points are 0.
+std::optional<PanelRequantiser<true>> plain_requantiser(const IntegerTiles& t, std::int64_t column) {
+  if (t.requantisation.y == nullptr) return std::nullopt;
+  const float* const factors = t.requantisation.factor + column;
+  if (!Requantiser::are_small(_mm512_loadu_ps(factors)) || !Requantiser::are_small(_mm512_loadu_ps(factors + 16))) return std::nullopt;
+  const PanelRequantiser<true> requantiser(t, column);
+  return requantiser.is_plain() ? std::optional(requantiser) : std::nullopt;
 }
 
 template <bool a_signed, bool by_parts>
@@ -104,6 +115,8 @@ void multiply_rows(const IntegerTiles& t) {
   for (std::int64_t column = 0; column < t.columns; column += integer_panel_width) {
     const std::int8_t* const b = panel_at(t, column);
     const bool wide = t.columns - column > 16;
+    const std::optional<PanelRequantiser<true>> requantiser = plain_requantiser(t, column);
+    const PanelRequantiser<true>* const plain = requantiser ? &*requantiser : nullptr;
     PanelPrefetch next(next_panel(t, column, b), panel_bytes, lines * count, padded_k(t.k) / integer_group);
     const TileFunction low = wide ? tile_of<a_signed, by_parts, 2>(height, heights) : tile_of<a_signed, by_parts, 1>(height, heights);
     const TileFunction high = higher == 0 ? low
@@ -114,7 +127,7 @@ void multiply_rows(const IntegerTiles& t) {
       const std::uint8_t* a = t.a + l * t.line_step;
       for (std::int64_t i = 0; i < count; ++i) {
         const bool is_high = i < higher;
-        (is_high ? high : low)(t, a, b, row, column, next.take(b));
+        (is_high ? high : low)(t, a, b, row, column, next.take(b), plain);
         row += height + (is_high ? 1 : 0);
         a += (height + (is_high ? 1 : 0)) * t.a_step;
       }
