@@ -5,6 +5,8 @@
 #include "simd/foreach_target.h"
 #include "workers.h"
 
+#include <hwy/cache_control.h>
+
 #include <algorithm>
 
 #include <tenon/sdk/rounding.h>
@@ -145,26 +147,46 @@ void output_tiles(const WinogradConv& conv, const WinogradOperands<T>& o, const 
   }
 }
 
+/// The pixels of a tile of x.
+template <class T>
+void find_pixels(const WinogradConv& conv, const T* x, const T* zeros, std::int64_t tile, const T* (&out_pixels)[positions]) {
+  const Place place = place_of(conv, tile);
+  for (std::int64_t i = 0; i < 6; ++i) {
+    const std::int64_t row = conv.tile_results() * place.row + i - conv.pad_top;
+    for (std::int64_t j = 0; j < 6; ++j) {
+      const std::int64_t column = conv.tile_results() * place.column + j - conv.pad_left;
+      const bool inside = row >= 0 && row < conv.height && column >= 0 && column < conv.width;
+      out_pixels[i * 6 + j] = inside ? x + ((place.image * conv.height + row) * conv.width + column) * conv.channels : zeros;
+    }
+  }
+}
+
+/// Fetches the columns of a tile that the one before, whose last columns are its first ones, has not read.
+template <class T>
+HWY_INLINE void prefetch_pixels(const T* const (&pixels)[positions], std::int64_t channel) {
+  for (int i = 0; i < 6; ++i) {
+    for (int j = 2; j < 6; ++j) hwy::Prefetch(pixels[i * 6 + j] + channel);
+  }
+}
+
 /// Transforms tiles [begin, end); `first` is the index of the first tile in `memory`.
 template <class T>
 void input_tiles(const WinogradConv& conv, const T* x, const TileMemory& memory, std::int64_t first, std::int64_t begin, std::int64_t end) {
   const std::int64_t n = lanes(F());
   const T* const zeros = reinterpret_cast<const T*>(memory.zeros);
+  const T* pixels[2][positions];
+  if (begin < end) find_pixels(conv, x, zeros, begin, pixels[begin % 2]);
   for (std::int64_t tile = begin; tile < end; ++tile) {
-    const Place place = place_of(conv, tile);
-    const T* pixels[positions];
-    for (std::int64_t i = 0; i < 6; ++i) {
-      const std::int64_t row = conv.tile_results() * place.row + i - conv.pad_top;
-      for (std::int64_t j = 0; j < 6; ++j) {
-        const std::int64_t column = conv.tile_results() * place.column + j - conv.pad_left;
-        const bool inside = row >= 0 && row < conv.height && column >= 0 && column < conv.width;
-        pixels[i * 6 + j] = inside ? x + ((place.image * conv.height + row) * conv.width + column) * conv.channels : zeros;
-      }
-    }
+    const T* const(&of_tile)[positions] = pixels[tile % 2];
+    const T*(&of_next)[positions] = pixels[(tile + 1) % 2];
+    find_pixels(conv, x, zeros, std::min(tile + 1, end - 1), of_next);
     float* const out = memory.x + (tile - first) * memory.x_step;
     std::int64_t c = 0;
-    for (; c + n <= conv.channels; c += n) input_vector<true>(pixels, c, n, out + c, memory.x_plane);
-    if (c < conv.channels) input_vector<false>(pixels, c, conv.channels - c, out + c, memory.x_plane);
+    for (; c + n <= conv.channels; c += n) {
+      prefetch_pixels(of_next, c);
+      input_vector<true>(of_tile, c, n, out + c, memory.x_plane);
+    }
+    if (c < conv.channels) input_vector<false>(of_tile, c, conv.channels - c, out + c, memory.x_plane);
   }
 }
 
