@@ -35,6 +35,9 @@ const TileProduct products[] = {
     {"few columns of the transpose of a, and a row is added", 16, 64, 64, false, Shape{64}, 1, true},
     {"more rows than stay in L2", 900, 200, 96},
     {"one tile of rows: nothing is packed", 16, 300, 160},
+    {"short sums: blocks of rows that pack b once", 850, 100, 150, false, std::nullopt, 1, true},
+    {"a batch of blocks of rows", 420, 70, 101, false, std::nullopt, 3},
+    {"sums in one piece, and more rows than partial sums have", 260, 700, 140},
 };
 
 std::vector<float> run(const TileProduct& p, std::uint32_t threads, DType dtype, const std::string& isa = "auto") {

@@ -274,8 +274,13 @@ void pack_lines(const PanelSource<T>& from, std::int64_t first, std::int64_t lin
   }
 }
 
-/// Multiplies rows [row, row + rows), at most max_partial_rows, by one panel, k block by k block, in tiles of nearly equal heights. Each k
-/// block fetches the next one, and the last one `next_memory`.
+/// The number of blocks into which k is divided, to the nearest.
+std::int64_t k_blocks_of(std::int64_t k) {
+  return std::max<std::int64_t>(1, (k + k_block_lines / 2) / k_block_lines);
+}
+
+/// Multiplies rows [row, row + rows), at most max_partial_rows if there are several k blocks, by one panel, k block by k block, in tiles of
+/// nearly equal heights. Each k block fetches the next one, and the last one `next_memory`.
 template <class T>
 void multiply_panel(const PanelProduct<T>& p, std::int64_t panel, std::int64_t row, std::int64_t rows,
                     const PrefetchCursor<T>& next_memory) {
@@ -285,7 +290,7 @@ void multiply_panel(const PanelProduct<T>& p, std::int64_t panel, std::int64_t r
   const std::int64_t tiles = (rows + tile_rows - 1) / tile_rows;
   const std::int64_t tiles_of_all_columns = tiles * ((columns + 2 * n - 1) / (2 * n));
   static_assert(max_indirect_k <= k_block_lines, "indirect rows have one k block");
-  const std::int64_t k_blocks = std::max<std::int64_t>(1, (p.k + k_block_lines / 2) / k_block_lines);
+  const std::int64_t k_blocks = k_blocks_of(p.k);
   HWY_ALIGN T packed_lines[max_block_lines * panel_width<T>];
   const T* const panel_lines = p.panels == nullptr ? nullptr : p.panels + panel * panel_width<T> * p.k;
   // Contiguous lines of b that is not packed are read by the first tile where they are, which packs them for the others.
@@ -327,7 +332,7 @@ void multiply_panel(const PanelProduct<T>& p, std::int64_t panel, std::int64_t r
         const std::int64_t height = (t + 1) * rows / tiles - offset;
         const std::int64_t begin = row + offset;
         const std::int64_t at = (p.y_offsets == nullptr ? begin * p.y_step : 0) + first + column;
-        T* const sums = partial_sums + offset * panel_width<T> + column;
+        T* const sums = k_blocks == 1 ? nullptr : partial_sums + offset * panel_width<T> + column;
         out.sums_in = s == 0 ? nullptr : sums;
         out.sums_out = s + 1 == k_blocks ? nullptr : sums;
         out.y = p.y + at;
@@ -369,8 +374,9 @@ void multiply_all(const PanelProduct<T>& p) {
   // If all panels stay in L2, a few rows of y are written from end to end before the next ones.
   const bool few =
       p.panels != nullptr && panels > 1 && panel_elements<T>(p.k, p.columns) * static_cast<std::int64_t>(sizeof(T)) <= resident_bytes;
-  const std::int64_t max_rows = few ? 2 * tile_rows : max_partial_rows;
-  const std::int64_t groups = (p.rows + max_rows - 1) / max_rows;
+  // Rows that use all of b at once pack it once.
+  const std::int64_t max_rows = few ? 2 * tile_rows : p.panels == nullptr && k_blocks_of(p.k) == 1 ? p.rows : max_partial_rows;
+  const std::int64_t groups = p.rows == 0 ? 0 : (p.rows + max_rows - 1) / max_rows;
   const auto first_row = [&](std::int64_t g) { return g * p.rows / groups; };
   const std::int64_t panel_size = panel_step<T>(p.k);
   const std::int64_t fetched_size = std::min(panel_size, k_block_lines * panel_width<T>);

@@ -2,6 +2,8 @@
 #include "gemm/tile_products.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 
 #include <tenon/sdk/rounding.h>
 
@@ -13,11 +15,15 @@ namespace {
 
 /// Multiply-adds worth a second thread, about 10 us, and those of the smallest piece of a thread's work.
 constexpr std::int64_t smallest_shared = 1'500'000, grain = 100'000;
-/// Rows of a task, at most: two register tiles of AVX-512.
-constexpr std::int64_t task_rows = 28;
-/// Most rows for which a block of b is packed once.
-constexpr std::int64_t max_rows = 168;
-/// Bytes of a that stay in L2 while all panels pass.
+/// Rows of a task, at most: a register tile of AVX-512, or two of the others.
+constexpr std::int64_t avx512_task_rows = 14, other_task_rows = 12;
+/// The time of a task of a whole panel, and of one with at most half the columns: its tiles wait for loads.
+constexpr std::int64_t whole_cost = 8, half_cost = 5;
+/// Most rows for which a block of b is packed once: with sums of several blocks, and with one.
+constexpr std::int64_t max_rows = 168, max_rows_of_one_block = 392;
+/// The longest sum of one block.
+constexpr std::int64_t one_block = 512;
+/// Bytes of a that stay in L2 while all panels pass, or of b while all rows pass.
 constexpr std::int64_t resident_bytes = 400 * 1024;
 
 /// The shapes for which the tiles won or drew on one and on two threads (docs/adr/0058): sums are long enough for the tiles, and OpenBLAS,
@@ -31,20 +37,62 @@ struct Shapes {
 constexpr Shapes avx512_shapes{16, 96, 64, 64, 128, 8 << 20, 800 * 1024};
 constexpr Shapes other_shapes{16, 128, 128, 64, 0, 800 * 1024, 800 * 1024};
 
-/// How the rows of a product are divided: into blocks of which a's rows stay in L2, and these into tasks.
-struct RowDivision {
-  RowDivision(std::int64_t m, std::int64_t row_bytes) : rows(m) {
-    const std::int64_t block_rows = std::max(max_rows, resident_bytes / row_bytes);
+/// How a product is divided: its rows into blocks, and these into tasks, each of one panel. All panels pass a block before the next one. A
+/// block is small if b stays in L2, so that a thread writes rows from end to end: kernels that divide elements find most of them in the
+/// cache of the thread that wrote them, and no other core has to give them up when they are written again. Else a block is as large as a
+/// may be to stay in L2.
+struct Division {
+  Division(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t element_size, std::int64_t panel_columns)
+      : rows(m), panels(sdk::ceil_div(n, panel_columns)) {
+    const std::int64_t resident_rows = std::max(max_rows, resident_bytes / (k * element_size));
+    const std::int64_t call_rows = k <= one_block ? std::min(resident_rows, max_rows_of_one_block) : max_rows;
+    const std::int64_t block_rows = k * n * element_size <= resident_bytes ? call_rows : resident_rows;
+    const std::int64_t task_rows = instruction_set() >= InstructionSet::avx512 ? avx512_task_rows : other_task_rows;
     blocks = sdk::ceil_div(m, block_rows);
     tasks = sdk::ceil_div(sdk::ceil_div(m, blocks), task_rows);
+    max_count = call_rows / task_rows;
+    last_cost = n - (panels - 1) * panel_columns > panel_columns / 2 ? whole_cost : half_cost;
   }
+  std::int64_t tasks_of_block() const { return panels * tasks; }
+  std::int64_t cost_of_block() const { return ((panels - 1) * whole_cost + last_cost) * tasks; }
   /// The first row of a task of a block, tasks as in all blocks together.
   std::int64_t begin(std::int64_t task) const { return task * rows / (blocks * tasks); }
+  /// The first task that begins at this cost or later.
+  std::int64_t task_at(std::int64_t cost) const {
+    const std::int64_t block = cost / cost_of_block(), rest = cost % cost_of_block(), whole = (panels - 1) * tasks;
+    const std::int64_t task =
+        rest <= whole * whole_cost ? sdk::ceil_div(rest, whole_cost) : whole + sdk::ceil_div(rest - whole * whole_cost, last_cost);
+    return block * tasks_of_block() + task;
+  }
 
-  std::int64_t rows;
-  std::int64_t blocks;  ///< of all rows
-  std::int64_t tasks;   ///< of a block
+  std::int64_t rows, panels;
+  std::int64_t blocks;     ///< of all rows
+  std::int64_t tasks;      ///< of a block and a panel
+  std::int64_t max_count;  ///< of tasks for which lines of b are packed once
+  std::int64_t last_cost;  ///< of a task of the last panel
 };
+
+/// The tasks that a thread takes first; the others take what is left of them when they have finished theirs.
+struct alignas(64) Share {
+  std::atomic<std::int64_t> next{0};
+  std::int64_t end = 0;
+};
+
+/// Takes some tasks of one panel: all, or half of the share where that is less, but at least `smallest` unless there are fewer. Since each
+/// call packs b again, there are few; the last ones are short, so that threads end at the same time. False if there are none left.
+bool take(Share& share, const Division& division, std::int64_t smallest, std::int64_t& out_begin, std::int64_t& out_count) {
+  std::int64_t begin = share.next.load(std::memory_order_relaxed), count = 0;
+  do {
+    if (begin >= share.end) return false;
+    const std::int64_t left = share.end - begin;
+    const std::int64_t of_panel = std::min({left, division.tasks - begin % division.tasks, division.max_count});
+    const std::int64_t wanted = std::max(smallest, (left + 1) / 2);
+    count = wanted + smallest >= of_panel ? of_panel : wanted;
+  } while (!share.next.compare_exchange_weak(begin, begin + count, std::memory_order_relaxed));
+  out_begin = begin;
+  out_count = count;
+  return true;
+}
 
 /// The product of rows [row, row + rows) of an entry of the batch with the panel whose first column is `column`.
 template <class T>
@@ -97,21 +145,34 @@ bool suits_tiles(const Product<T>& p) {
 template <class T>
 void multiply_by_tiles(const sdk::Host& host, const Product<T>& p, const StridedLoop<2>& batch) {
   const std::int64_t m = p.a_view.rows, n = p.b_view.columns, k = p.a_view.columns;
-  const std::int64_t panels = panel_count<T>(n);
-  const RowDivision division(m, k * static_cast<std::int64_t>(sizeof(T)));
-  const std::int64_t tasks = batch.count * division.blocks * panels * division.tasks;
+  const Division division(m, n, k, sizeof(T), panel_width<T>);
+  const std::int64_t blocks = batch.count * division.blocks, tasks = blocks * division.tasks_of_block();
   const std::int64_t task_size = sdk::ceil_div(m, division.blocks * division.tasks) * k * panel_width<T>;
-  const bool shared = task_size * tasks >= smallest_shared;
-  host.parallel_for(tasks, shared ? std::max<std::int64_t>(1, grain / task_size) : tasks, [&](std::int64_t begin, std::int64_t end) {
-    while (begin < end) {  // the tasks of one panel, as far as one block of b goes
-      const std::int64_t task = begin % division.tasks, column = begin / division.tasks % panels * panel_width<T>;
-      const std::int64_t block = begin / (division.tasks * panels) % division.blocks;
-      const std::int64_t entry = begin / (division.tasks * panels * division.blocks);
-      const std::int64_t count = std::min({end - begin, division.tasks - task, max_rows / task_rows});
-      const std::int64_t first = block * division.tasks + task;
-      const std::int64_t row = division.begin(first);
-      multiply_part(p, batch.offsets(entry), p.y + entry * m * n, row, division.begin(first + count) - row, column);
-      begin += count;
+  const std::int64_t smallest = std::max<std::int64_t>(1, grain / task_size);
+  const auto multiply_tasks = [&](std::int64_t begin, std::int64_t count) {
+    const std::int64_t task = begin % division.tasks, column = begin / division.tasks % division.panels * panel_width<T>;
+    const std::int64_t block = begin / division.tasks_of_block() % division.blocks;
+    const std::int64_t entry = begin / (division.tasks_of_block() * division.blocks);
+    const std::int64_t first = block * division.tasks + task;
+    const std::int64_t row = division.begin(first);
+    multiply_part(p, batch.offsets(entry), p.y + entry * m * n, row, division.begin(first + count) - row, column);
+  };
+  constexpr std::int64_t max_shares = 64;
+  const std::int64_t threads = task_size * tasks < smallest_shared
+                                   ? 1
+                                   : std::clamp<std::int64_t>(tasks / smallest, 1, std::max<std::int64_t>(1, host.thread_count()));
+  const std::int64_t shares = std::min(threads, max_shares);
+  std::array<Share, max_shares> share_of;
+  for (std::int64_t i = 0; i < shares; ++i) {
+    Share& share = share_of[static_cast<std::size_t>(i)];
+    share.next.store(division.task_at(i * blocks * division.cost_of_block() / shares), std::memory_order_relaxed);
+    share.end = division.task_at((i + 1) * blocks * division.cost_of_block() / shares);
+  }
+  host.parallel_for(threads, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t own = begin; own < end; ++own) {
+      for (std::int64_t i = 0, first = 0, count = 0; i < shares; ++i) {
+        while (take(share_of[static_cast<std::size_t>((own + i) % shares)], division, smallest, first, count)) multiply_tasks(first, count);
+      }
     }
   });
 }
