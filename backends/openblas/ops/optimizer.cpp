@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <type_traits>
 
@@ -166,6 +167,14 @@ HWY_INLINE void update(D d, const RmsProp& by, Element<V>& e) {
   e.w = hn::Sub(e.w, hn::Div(hn::Mul(hn::Set(d, static_cast<T>(by.lr)), e.g), root));
 }
 
+/// How far ahead of its use w is fetched: products on other cores have read it, and a store waits until those have given up the line.
+constexpr std::uintptr_t fetched_bytes_ahead = 2048;
+
+/// Fetches the line at this address, which may be past the end, for writing.
+HWY_INLINE void fetch_for_writing(std::uintptr_t at) {
+  __builtin_prefetch(reinterpret_cast<const void*>(at), 1, 3);
+}
+
 /// Every operand of an element is read before any is written, because outputs may share the storage of inputs.
 template <class T, class Step>
 void step(const Step& given, const Span<T>& span, std::int64_t n) {
@@ -173,6 +182,7 @@ void step(const Step& given, const Span<T>& span, std::int64_t n) {
   const Span<T> s = span;
   const Wide<T> d;
   for (std::int64_t i = 0; i < n; i += lanes(d)) {
+    fetch_for_writing(reinterpret_cast<std::uintptr_t>(s.new_w + i) + fetched_bytes_ahead);
     const std::int64_t m = n - i;
     const bool whole = m >= lanes(d);
     const auto load = [&](const T* p) HWY_ATTR { return whole ? hn::LoadU(d, p + i) : load_first(d, p + i, m); };
