@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reduce/reduction.h"
 
+#include <bit>
+
 namespace tenon::openblas {
 namespace {
 
@@ -47,7 +49,7 @@ StridedLoop<1> without(const StridedLoop<1>& dimensions, std::uint32_t removed) 
 ReductionMethod method_of(const sdk::Call& call, std::int64_t elements) {
   const sdk::Operand& x = call.inputs[0];
   const auto& attributes = call.attr<tenon_attributes_axes>();
-  ReductionMethod m{dimensions_of(x, attributes, false), dimensions_of(x, attributes, true), false, 0, 0, 1, 1, 1};
+  ReductionMethod m{dimensions_of(x, attributes, false), dimensions_of(x, attributes, true), false, 0, 0, 1, 1, 1, 1};
   const std::int64_t width = m.kept.shape[m.kept.rank - 1];
   m.by_columns = m.kept.run_stride(0) == 1 && width > 1;
   m.inner = m.reduced.rank - 1;
@@ -60,7 +62,11 @@ ReductionMethod method_of(const sdk::Call& call, std::int64_t elements) {
   if (m.tasks > 0) {
     m.grain = std::max<std::int64_t>(1, elements / std::max<std::int64_t>(x.count / m.tasks, 1));
     if (m.tasks < few_tasks && x.count >= 2 * elements) {
-      m.parts = std::clamp<std::int64_t>(x.count / m.tasks / elements, 1, std::min(max_parts, m.reduced.shape[m.split]));
+      // A power of two of parts, four for each thread they are worth, is divided evenly among most numbers of threads.
+      const std::int64_t worth = std::clamp<std::int64_t>(x.count / m.tasks / elements, 1, max_parts);
+      const auto threads = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(worth)));
+      if (threads > 1) m.parts = std::min({4 * threads, max_parts, m.reduced.shape[m.split]});
+      m.part_grain = std::max<std::int64_t>(1, m.parts / threads);
     }
   }
   return m;

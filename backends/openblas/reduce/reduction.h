@@ -56,12 +56,13 @@ class Joined {
 struct ReductionMethod {
   StridedLoop<1> kept;
   StridedLoop<1> reduced;
-  bool by_columns;      // vectors along the last kept dimension, else along a reduced one
-  std::uint32_t inner;  // the reduced dimension that the vector code iterates over
-  std::uint32_t split;  // the reduced dimension that is divided into parts
-  std::int64_t tasks;   // rows to reduce, or strips of columns
-  std::int64_t parts;   // 1: each result is computed by one task
-  std::int64_t grain;   // the smallest number of tasks worth a thread
+  bool by_columns;          // vectors along the last kept dimension, else along a reduced one
+  std::uint32_t inner;      // the reduced dimension that the vector code iterates over
+  std::uint32_t split;      // the reduced dimension that is divided into parts
+  std::int64_t tasks;       // rows to reduce, or strips of columns
+  std::int64_t parts;       // 1: each result is computed by one task
+  std::int64_t grain;       // the smallest number of tasks worth a thread
+  std::int64_t part_grain;  // the smallest number of parts worth a thread
 };
 
 /// `elements` is the smallest number of elements worth a thread.
@@ -77,8 +78,11 @@ class Reduction {
   using Part = typename Running::Part;
 
   Reduction(const ReductionMethod& method, const ReductionKernels<T, Part>& kernels, const T* x) : m_(method), kernels_(kernels), x_(x) {
-    // The inner dimension may be the one that is split.
+    // The inner dimension may be the one that is split. Long parts are whole blocks of the vector code, so that all of them are as aligned
+    // as x: a vector that crosses two cache lines loads both.
+    constexpr std::int64_t block = 256;
     part_size_ = (m_.reduced.shape[m_.split] + m_.parts - 1) / m_.parts;
+    if (part_size_ >= 16 * block) part_size_ = (part_size_ + block - 1) / block * block;
   }
 
   /// Computes one part for tasks [begin, end) and calls store(result index, value).
@@ -207,7 +211,7 @@ void reduce(const sdk::Call& call, std::int64_t elements, const ReductionKernels
     return;
   }
   Part* const values = static_cast<Part*>(call.scratch);
-  call.host.parallel_for(method.parts, 1, [&](std::int64_t begin, std::int64_t end) {
+  call.host.parallel_for(method.parts, method.part_grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t part = begin; part < end; ++part) {
       std::fill_n(values + part * results, results, Running{}.value());  // the last parts may be empty
       reduction.run(part, 0, method.tasks, [&](std::int64_t i, Part value) { values[part * results + i] = value; });

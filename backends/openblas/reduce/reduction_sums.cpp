@@ -8,6 +8,7 @@
 
 #include "reduce/reduction_kernels.h"
 #include "simd/simd.h"
+#include "simd/unroll.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tenon::openblas {
@@ -71,6 +72,7 @@ HWY_INLINE std::int64_t add_blocks(const float* x, std::int64_t n, DoubleVector&
   std::int64_t i = 0;
   for (; i + 2 * depth * step <= n; i += 2 * depth * step) {
     auto even = Kind::term(hn::LoadU(d, x + i)), odd = Kind::term(hn::LoadU(d, x + i + step));
+    TENON_KEEP_LOOP  // unrolled, GCC loads all even vectors before the odd ones, and the processor prefetches less
     for (std::int64_t j = i + 2 * step; j < i + 2 * depth * step; j += 2 * step) {
       even = hn::Add(even, Kind::term(hn::LoadU(d, x + j)));
       odd = hn::Add(odd, Kind::term(hn::LoadU(d, x + j + step)));
@@ -114,9 +116,11 @@ double leaf(const T* x, std::int64_t n) {
 /// Reduces n adjacent elements. Pairwise above `leaf_size`, so the error grows with the depth and not with n.
 template <class Kind, class T>
 double row(const T* x, std::int64_t n) {
-  constexpr std::int64_t leaf_size = 4096;
+  // f64 adds elements of f32 with room to spare, and the end of a leaf takes as long as adding a kilobyte.
+  constexpr std::int64_t leaf_size = std::is_same_v<T, float> ? 65536 : 4096;
+  constexpr std::int64_t block = 256;  // a multiple of what add_blocks() adds at once
   if (n <= leaf_size) return leaf < Kind, std::is_same_v<T, float> && Kind::linear > (x, n);
-  const std::int64_t half = n / 64 * 32;
+  const std::int64_t half = n / (2 * block) * block;
   return Kind{}.join(row<Kind>(x, half), row<Kind>(x + half, n - half));
 }
 
