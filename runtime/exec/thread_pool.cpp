@@ -9,6 +9,7 @@
 
 #include "exec/cpu_quota.h"
 #include "exec/spin.h"
+#include "exec/worker_pause.h"
 #include "platform/fork.h"
 #include "platform/processors.h"
 #include "platform/wait.h"
@@ -126,36 +127,6 @@ std::uint32_t available_threads() {
   return quota ? std::min(affinity_threads(), threads_of_quota(*quota)) : affinity_threads();
 }
 
-/// When loops do without workers. Where other programs compute, the system takes a worker's CPU for milliseconds, and a short loop waits
-/// for the chunk that the worker has begun; without workers it would have been over long before. So stalls that are longer than the rest of
-/// their loops and follow each other closely pause the workers for a multiple of their length, which grows while it does not help. A single
-/// one pauses nothing.
-/// Threads  any.
-class WorkerPause {
- public:
-  bool holds(Clock::time_point now) const { return now.time_since_epoch().count() < until_.load(std::memory_order_relaxed); }
-  /// Counts a loop whose caller computed from `start` to `computed` and waited until `end`.
-  void count(Clock::time_point start, Clock::time_point computed, Clock::time_point end) {
-    const Clock::duration stall = end - computed;
-    if (stall < shortest_stall || stall < computed - start) return;
-    const std::int64_t multiple = multiple_.load(std::memory_order_relaxed);
-    const Clock::time_point last{Clock::duration(until_.load(std::memory_order_relaxed))};
-    const bool paused_before = multiple > min_multiple;
-    const bool repeated = computed - last < stall * (paused_before ? 8 : 3);
-    multiple_.store(repeated ? std::min(multiple * 2, max_multiple) : min_multiple, std::memory_order_relaxed);
-    const Clock::time_point until = repeated ? end + std::min<Clock::duration>(stall * multiple, longest) : end;
-    until_.store(until.time_since_epoch().count(), std::memory_order_relaxed);
-  }
-
- private:
-  /// A worker that keeps its CPU finishes the last chunks of most loops, which are short, in less; the system's time slices are longer.
-  static constexpr Clock::duration shortest_stall = std::chrono::microseconds(500);
-  static constexpr std::int64_t min_multiple = 16, max_multiple = 64;  // of the time, stalls take 1/17 at first and 1/65 if they continue
-  static constexpr Clock::duration longest = std::chrono::seconds(1);
-  std::atomic<Clock::rep> until_{0};  ///< the end of the last pause, or of the last stall that caused none
-  std::atomic<std::int64_t> multiple_{min_multiple};
-};
-
 struct ThreadPool::Workers {
   Workers(const ThreadPool* owner, std::uint32_t max_threads, std::uint32_t spin_us)
       : pool(owner),
@@ -178,8 +149,8 @@ struct ThreadPool::Workers {
   /// Publishes the job, takes part in it, and returns when all chunks are finished; false, and nothing has run, if too many loops run or
   /// workers pause.
   bool run_job(const Job& job) {
-    const Clock::time_point start = Clock::now();
-    if (pause.holds(start)) return false;
+    const Clock::time_point published = Clock::now();
+    if (pause.holds(published)) return false;
     const std::uint32_t index = take_slot();
     if (index == slots.size()) return false;
     Slot& slot = slots[index];
@@ -192,13 +163,15 @@ struct ThreadPool::Workers {
     if (some_sleep) slot.processor = platform::current_processor();
     open.fetch_or(1u << index);
     epoch.fetch_add(1);
+    Clock::time_point start = published;
     if (some_sleep || sleeping.load() > 0) {
       platform::wake_all(epoch);
       std::this_thread::yield();  // lets a worker that was woken on this processor move away
+      start = Clock::now();
     }
     work(slot, 0);
     open.fetch_and(~(1u << index));
-    wait_for_chunks(slot, start);
+    wait_for_chunks(slot, start, start - published);
     slot.taken.store(false, std::memory_order_release);
     return true;
   }
@@ -217,14 +190,17 @@ struct ThreadPool::Workers {
   }
 
   /// Waits for the chunks that workers have begun. Those at the end of a share are short: a wait beyond the limit means that a worker has
-  /// lost its CPU, perhaps to the spinning caller.
-  void wait_for_chunks(Slot& slot, Clock::time_point start) {
+  /// lost its CPU, perhaps to the spinning caller. `start` is when this thread began to compute, `yielded` how long it had taken to wake
+  /// workers.
+  void wait_for_chunks(Slot& slot, Clock::time_point start, Clock::duration yielded) {
     const auto finished = [&] { return slot.left.load(std::memory_order_acquire) == 0; };
-    if (finished()) return;
+    const bool stalled = yielded >= WorkerPause::shortest_stall;
+    if (!stalled && finished()) return;
     const Clock::time_point computed = Clock::now();
-    if (spin(spin_limit, finished)) return;
+    if (spin(spin_limit, finished) && !stalled) return;
     for (std::uint32_t left; (left = slot.left.load(std::memory_order_acquire)) != 0;) platform::wait(slot.left, left);
-    pause.count(start, computed, Clock::now());
+    const Clock::time_point end = Clock::now();
+    pause.count(computed - start, yielded + (end - computed), end);
   }
 
   /// Processes the share of the thread with this index, then steals from the others.
