@@ -51,6 +51,19 @@ Cost cost_of(const Graph& graph, const std::vector<NodeId>& nodes) {
   return cost;
 }
 
+DType arithmetic_dtype(const Graph& graph, const std::vector<NodeId>& nodes) {
+  DType dtype = DType::f32;
+  std::int64_t most = -1;
+  for (const NodeId n : nodes) {
+    const NodeInfo& node = graph.nodes()[n];
+    const auto flops = static_cast<std::int64_t>(graph::rules_of(node.op).flops(graph, node));
+    if (node.inputs.empty() || node.inputs[0] == no_id || flops <= most) continue;
+    dtype = graph.info(node.inputs[0]).dtype;
+    most = flops;
+  }
+  return dtype;
+}
+
 std::vector<std::vector<NodeId>> kernel_nodes(const Graph& graph, const std::vector<NodeId>& nodes,
                                               std::span<const tenon_profile_record> records) {
   constexpr std::size_t none = ~std::size_t{0};

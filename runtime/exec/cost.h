@@ -19,6 +19,10 @@ struct Cost {
 /// Cost of nodes that one kernel computes; values between them do not go through memory.
 Cost cost_of(const Graph& graph, const std::vector<NodeId>& nodes);
 
+/// The dtype of the first operand of the node with the most flops: that of the products of a kernel that computes these nodes. f32 without
+/// operands.
+DType arithmetic_dtype(const Graph& graph, const std::vector<NodeId>& nodes);
+
 /// Per record: the nodes that its kernel computes, as indices into the plan's `nodes`. A backend reports one node of each kernel and the
 /// number of nodes; the others are nodes without a record that are adjacent in the graph. Of several records of a node, the one whose
 /// algorithm begins with the name of its op computes it, else the first; the others are conversions of its operands or results, such as a

@@ -90,11 +90,13 @@ std::uint64_t Program::State::record(Part& part, std::uint64_t begin_ns, std::ui
     part.trace_generation = trace->generation();
     part.traced_kernels.clear();
     const std::vector<KernelTime> kernels = kernels_of(part, records);
+    const std::vector<std::vector<NodeId>> nodes = exec::kernel_nodes(graph, part.nodes, records);
     for (std::size_t k = 0; k < kernels.size(); ++k) {
       const KernelTime& kernel = kernels[k];
       const std::uint64_t id = records[k].node < part.nodes.size() ? graph.nodes()[part.nodes[records[k].node]].id : 0;
-      part.traced_kernels.push_back(trace->kernel({kernel.node, kernel.op, kernel.device, kernel.algorithm, id, kernel.flops,
-                                                   kernel.size_bytes, static_cast<std::uint32_t>(kernel.nodes.size())}));
+      part.traced_kernels.push_back(
+          trace->kernel({kernel.node, kernel.op, kernel.device, kernel.algorithm, id, kernel.flops, kernel.size_bytes,
+                         static_cast<std::uint32_t>(kernel.nodes.size()), exec::arithmetic_dtype(graph, nodes[k])}));
     }
   }
   exec::TraceEvent event;

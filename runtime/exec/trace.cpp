@@ -297,7 +297,7 @@ std::vector<Trace::Kernel> Trace::kernels() const {
   recorder_->for_each_kernel_run([&](std::uint32_t id, const exec::TraceKernel& k, std::uint64_t duration_ns) {
     const auto [found, inserted] = position.try_emplace(id, result.size());
     if (inserted) {
-      result.push_back({k.node, k.op, k.device, k.algorithm, k.node_id, 0, 0, duration_ns, k.flops, k.size_bytes, k.nodes});
+      result.push_back({k.node, k.op, k.device, k.algorithm, k.node_id, 0, 0, duration_ns, k.flops, k.size_bytes, k.nodes, k.dtype});
     }
     Kernel& kernel = result[found->second];
     ++kernel.runs;

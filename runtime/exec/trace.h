@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include <tenon/dtype.h>
+
 namespace tenon::exec {
 
 /// A kernel of a program; registered once, events refer to it by id.
@@ -19,6 +21,7 @@ struct TraceKernel {
   std::uint64_t node_id = 0;
   std::uint64_t flops = 0, size_bytes = 0;
   std::uint32_t nodes = 1;
+  DType dtype = DType::f32;  ///< as in Trace::Kernel
 };
 
 struct TraceEvent {

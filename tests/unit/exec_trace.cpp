@@ -119,6 +119,24 @@ TEST_CASE_FIXTURE(OnOpenblas, "trace: kernels with node, algorithm, device, work
   CHECK(sums[0].nodes == 2);
 }
 
+TEST_CASE_FIXTURE(OnOpenblas, "trace: the dtype of a kernel is that of the operands of its products") {
+  Graph graph;
+  const Value x = graph.input("x", DType::f32, {16, 8});
+  const Value narrow = ops::cast(x, DType::bf16);
+  graph.output("y", ops::relu(ops::matmul(narrow, ops::transpose(narrow, {1, 0}))));
+  Program program(context, graph);
+  const Trace trace(context);
+  program.run({Tensor::full(DType::f32, {16, 8}, 0.5)});
+  bool found = false;
+  for (const Trace::Kernel& kernel : trace.kernels()) {
+    if (kernel.op == "Cast") CHECK(kernel.dtype == DType::f32);
+    if (kernel.op != "MatMul") continue;
+    CHECK(kernel.dtype == DType::bf16);
+    found = true;
+  }
+  CHECK(found);
+}
+
 TEST_CASE_FIXTURE(OnOpenblas, "trace: a change of layout moves bytes and computes nothing; its node's kernel has the node's work") {
   Graph graph;
   const Value x = graph.input("x", DType::f32, {2, 8, 12, 12});

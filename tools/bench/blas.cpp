@@ -242,12 +242,11 @@ std::unique_ptr<Report> blas(const Options& options) {
   if (options.compare == "openblas") peer = OpenBlasPeer::open(options.threads, absent);
   const bool cpu = context.default_device().info().kind == DeviceKind::cpu;
   if (!cpu) throw Error("bench blas: '" + context.default_device().name() + "': expected a CPU, because the operands are in host memory");
-  const std::optional<double> peak = cli::peak_gflops(DType::f64, options.threads),
-                              peak_f32 = cli::peak_gflops(DType::f32, options.threads);
   const double bandwidth = options.tiny ? cli::memory_roofs(options.threads, 1 << 20).triad : cli::memory_bandwidth_gb_s(options.threads);
   machine["roofs"]["triad_gb_per_s"] = std::round(bandwidth * 10) / 10;
-  if (peak_f32) machine["roofs"]["f32_gflop_per_s"] = std::round(*peak_f32 * 10) / 10;
-  if (peak) machine["roofs"]["f64_gflop_per_s"] = std::round(*peak * 10) / 10;
+  const std::map<DType, double> peaks = add_peaks(machine, options.threads);
+  const auto peak_of = [&](DType dtype) { return peaks.contains(dtype) ? peaks.at(dtype) : 0; };
+  const double peak = peak_of(DType::f64);
   auto report = std::make_unique<Report>("tenon bench blas", std::move(machine));
   const DropIn drop_in(context, options.threads);
   if (!drop_in.is_open()) report->note(drop_in.absent);
@@ -311,16 +310,16 @@ std::unique_ptr<Report> blas(const Options& options) {
   if (!overhead.empty()) {
     report->table("overhead", {"call", "direct", "API", "direct / API", "drop-in", "direct / drop-in"}, std::move(overhead), true);
   }
-  if (peak && !options.tiny) {
+  if (peak > 0 && !options.tiny) {
     report->note(
         fmt::format("machine balance in flops per word of f64: {:.0f} GFLOP/s / ({:.1f} GB/s / 8) = {:.0f}; a call with fewer flops "
                     "per word is memory-bound. Historical: 27 (Xeon Phi), 72 (Maxwell)",
-                    *peak, bandwidth, *peak / (bandwidth / 8)));
+                    peak, bandwidth, peak / (bandwidth / 8)));
   }
   report->note("GB/s counts each operand once, read or written; calls whose operands stay in a cache exceed the memory bandwidth");
   if (!options.html.empty()) {
     io::write_atomically(options.html, blas_chart(fmt::format("BLAS on {}, {} threads", context.default_device().name(), options.threads),
-                                                  points, {bandwidth, peak_f32.value_or(0), peak.value_or(0)}));
+                                                  points, {bandwidth, peak_of(DType::f32), peak}));
   }
   return report;
 }

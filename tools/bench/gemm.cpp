@@ -128,7 +128,7 @@ std::unique_ptr<Report> gemm(const Options& options) {
   std::map<std::pair<int, DType>, std::optional<double>> peaks;
   const bool cpu = context.default_device().info().kind == DeviceKind::cpu;  // the roofs are this processor's
   for (const Side& side : sides) {
-    for (const DType dtype : {DType::f32, DType::f64}) {
+    for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::i8}) {
       const auto peak = cpu ? cli::peak_gflops(dtype, side.threads) : std::nullopt;
       peaks[{side.threads, dtype}] = peak;
       if (peak) machine["roofs"][fmt::format("{}_gflop_per_s_{}_threads", name_of(dtype), side.threads)] = std::round(*peak * 10) / 10;

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "cli/machine.h"
+#include "cli/roofs.h"
 #include "exec/thread_pool.h"
 #include "platform/machine.h"
 
@@ -54,6 +55,17 @@ nlohmann::ordered_json describe_machine(const Context& context, int threads) {
   machine["threads"] = threads;
   machine["time"] = now_utc();
   return machine;
+}
+
+std::map<DType, double> add_peaks(nlohmann::ordered_json& machine, int threads) {
+  std::map<DType, double> peaks;
+  for (const DType dtype : {DType::f64, DType::f32, DType::bf16, DType::i8}) {
+    const auto peak = cli::peak_gflops(dtype, threads);
+    if (!peak) continue;
+    machine["roofs"][fmt::format("{}_gflop_per_s", name_of(dtype))] = std::round(*peak * 10) / 10;
+    peaks[dtype] = *peak;
+  }
+  return peaks;
 }
 
 ResidentMemory resident_memory() {

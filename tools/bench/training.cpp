@@ -126,10 +126,9 @@ std::unique_ptr<Report> run_training(const Training& training, const Options& op
   entry.extra.emplace_back("device_peak_mb", static_cast<double>(context.default_device().peak_size_bytes()) / 1e6);
 
   if (context.default_device().info().kind == DeviceKind::cpu) {
-    if (const auto peak = cli::peak_gflops(DType::f32, options.threads)) {
-      machine["roofs"]["f32_gflop_per_s"] = std::round(*peak * 10) / 10;
-      entry.percent_of_roof = 100 * gflops / *peak;
-    }
+    const std::map<DType, double> peaks = add_peaks(machine, options.threads);
+    const auto peak = peaks.find(context.config().precision == Precision::mixed_bfloat16 ? DType::bf16 : DType::f32);
+    if (peak != peaks.end()) entry.percent_of_roof = 100 * gflops / peak->second;
     if (!options.tiny) machine["roofs"]["memory_gb_per_s"] = std::round(cli::memory_bandwidth_gb_s(options.threads) * 10) / 10;
   }
   auto report = std::make_unique<Report>(fmt::format("tenon bench {}", training.name), std::move(machine));

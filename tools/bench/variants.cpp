@@ -140,6 +140,11 @@ std::vector<Variant> make_variants(const Options& options) {
   return variants;
 }
 
+/// The dtype of the peak that the variant is compared with. CPUs multiply f16 as f32.
+static DType peak_dtype_of(const Variant& variant) {
+  return variant.on_cpu() && variant.precision == Precision::mixed_float16 ? DType::f32 : dtype_of(variant.precision);
+}
+
 std::string suffix_of(const Variant& variant, std::size_t count) {
   return count > 1 ? ", " + variant.name : "";
 }
@@ -151,7 +156,7 @@ std::optional<double> Roofs::min_ns(double flops, double bytes) const {
 
 Roofs roofs_of(const Variant& variant, int threads, bool tiny) {
   if (variant.on_cpu()) {
-    return {cli::peak_gflops(DType::f32, threads), cli::memory_roofs(threads, tiny ? 1 << 20 : std::int64_t{128} << 20).triad};
+    return {cli::peak_gflops(peak_dtype_of(variant), threads), cli::memory_roofs(threads, tiny ? 1 << 20 : std::int64_t{128} << 20).triad};
   }
   // Naive kernels do not reach the peak of a device.
   if (!variant.is_tuned()) return {};
@@ -165,8 +170,7 @@ std::vector<Contender> make_contenders(const Options& options, nlohmann::ordered
     Roofs roofs;
     // Measured once for each device and precision, with tuned kernels.
     for (const Contender& other : contenders) {
-      const bool same =
-          other.variant.device().name() == variant.device().name() && (variant.on_cpu() || other.variant.precision == variant.precision);
+      const bool same = other.variant.device().name() == variant.device().name() && other.variant.precision == variant.precision;
       if (same && other.roofs.gflops) roofs = other.roofs;
     }
     if (!roofs.gflops) {
@@ -195,7 +199,7 @@ nlohmann::ordered_json describe_variants(const std::vector<Contender>& contender
     const Device device = contender.variant.device();
     if (contenders.size() > 1) machine["devices"][contender.variant.name] = device.info().product + ", " + device.info().description;
     auto& roofs = contenders.size() > 1 ? machine["roofs"][contender.variant.name] : machine["roofs"];
-    const std::string dtype = name_of(contender.variant.on_cpu() ? DType::f32 : dtype_of(contender.variant.precision));
+    const std::string dtype = name_of(peak_dtype_of(contender.variant));
     if (contender.roofs.gflops) roofs[dtype + "_gflop_per_s"] = rounded(*contender.roofs.gflops);
     if (contender.roofs.gb_per_s > 0) roofs["memory_gb_per_s"] = rounded(contender.roofs.gb_per_s);
   }

@@ -44,21 +44,30 @@ std::string layer_of(const Trace::Kernel& kernel, const std::set<std::string>& l
   return gradient && name != "optimizer" ? name + " gradient" : name;
 }
 
-void add(Work& to, const Trace::Kernel& kernel) {
+/// The dtype whose peak bounds the arithmetic of a kernel.
+DType peak_of(DType operands, DType model) {
+  if (operands == DType::u8) return DType::i8;
+  return operands == DType::i8 || operands == DType::bf16 || operands == DType::f32 || operands == DType::f64 ? operands : model;
+}
+
+void add(Work& to, const Trace::Kernel& kernel, DType peak) {
   ++to.kernels;
+  to.flops_of[peak] += kernel.flops;
   to.flops += kernel.flops;
   to.size_bytes += kernel.size_bytes;
   to.duration_ns += kernel.best_ns;
 }
 
-Roof measure_roof(const Context& context, const std::string& device, DType dtype) {
+Roof measure_roof(const Context& context, const std::string& device, const std::set<DType>& dtypes) {
   Roof roof;
   roof.device = device;
   for (const DeviceInfo& info : context.devices()) {
     if (info.name != device || info.kind != DeviceKind::cpu) continue;
     const int requested = context.config().threads;
     const int threads = requested > 0 ? requested : static_cast<int>(exec::available_threads());
-    roof.gflops = peak_gflops(dtype, threads);
+    for (const DType dtype : dtypes) {
+      if (const auto peak = peak_gflops(dtype, threads)) roof.gflops[dtype] = *peak;
+    }
     roof.gb_per_s = memory_bandwidth_gb_s(threads);
   }
   return roof;
@@ -74,7 +83,7 @@ std::string short_number(std::uint64_t value) {
 
 const Roof* roof_of(const Roofline& roofline, const Work& work) {
   for (const Roof& roof : roofline.roofs) {
-    if (roof.device == work.device && roof.gflops && roof.gb_per_s > 0) return &roof;
+    if (roof.device == work.device && roof.covers(work) && roof.gb_per_s > 0) return &roof;
   }
   return nullptr;
 }
@@ -100,12 +109,24 @@ std::vector<std::string> row_of(const Roofline& roofline, const Work& work) {
 
 }  // namespace
 
+bool Roof::covers(const Work& work) const {
+  return std::ranges::all_of(work.flops_of, [&](const auto& part) { return part.second == 0 || gflops.contains(part.first); });
+}
+
+double Roof::arithmetic_ns(const Work& work) const {
+  double ns = 0;
+  for (const auto& [dtype, flops] : work.flops_of) {
+    if (flops > 0) ns += static_cast<double>(flops) / gflops.at(dtype);
+  }
+  return ns;
+}
+
 double Roof::min_ns(const Work& work) const {
-  return std::max(static_cast<double>(work.flops) / gflops.value_or(1), static_cast<double>(work.size_bytes) / gb_per_s);
+  return std::max(arithmetic_ns(work), static_cast<double>(work.size_bytes) / gb_per_s);
 }
 
 bool Roof::is_memory_bound(const Work& work) const {
-  return static_cast<double>(work.size_bytes) / gb_per_s >= static_cast<double>(work.flops) / gflops.value_or(1);
+  return static_cast<double>(work.size_bytes) / gb_per_s >= arithmetic_ns(work);
 }
 
 double Roofline::share(const Work& work) const {
@@ -120,25 +141,29 @@ Roofline measure_roofline(const Context& context, DType dtype, const std::string
   run();
   Roofline result;
   result.group = group;
+  result.dtype = dtype;
   const Trace trace(context);
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
   for (; result.steps < 5 || (result.steps < 200 && Clock::now() - begin < std::chrono::milliseconds(500)); ++result.steps) run();
 
   std::set<std::string> devices;
+  std::set<DType> dtypes{dtype};
   std::map<std::pair<std::string, std::string>, std::size_t> position;  // by group and device
   for (const Trace::Kernel& kernel : trace.kernels()) {
     const std::string name = group_of(kernel);
     const auto [found, inserted] = position.try_emplace({name, kernel.device}, result.groups.size());
     if (inserted) result.groups.push_back({.name = name, .op = {}, .algorithm = {}, .device = kernel.device});
-    add(result.groups[found->second], kernel);
+    const DType peak = peak_of(kernel.dtype, dtype);
+    if (kernel.flops > 0) dtypes.insert(peak);
+    add(result.groups[found->second], kernel, peak);
     result.kernels.push_back({.name = kernel.node, .op = kernel.op, .algorithm = kernel.algorithm, .device = kernel.device});
-    add(result.kernels.back(), kernel);
+    add(result.kernels.back(), kernel, peak);
     devices.insert(kernel.device);
   }
   std::ranges::stable_sort(result.groups, std::greater(), &Work::duration_ns);
   std::ranges::stable_sort(result.kernels, std::greater(), &Work::duration_ns);
-  for (const std::string& device : devices) result.roofs.push_back(measure_roof(context, device, dtype));
+  for (const std::string& device : devices) result.roofs.push_back(measure_roof(context, device, dtypes));
   return result;
 }
 
@@ -165,11 +190,10 @@ Roofline measure_roofline(TrainingRun& run, std::int64_t batch_size) {
 std::string as_text(const Roofline& roofline) {
   std::string text;
   for (const Roof& roof : roofline.roofs) {
-    if (roof.gflops) {
-      text += fmt::format("{}: peak {:.1f} GFLOP/s and {:.1f} GB/s; work below {:.2g} FLOP/byte is memory-bound\n", roof.device,
-                          *roof.gflops, roof.gb_per_s, *roof.gflops / roof.gb_per_s);
-    } else {
-      text += fmt::format("{}: peak not measured\n", roof.device);
+    if (roof.gflops.empty()) text += fmt::format("{}: peak not measured\n", roof.device);
+    for (const auto& [dtype, gflops] : roof.gflops) {
+      text += fmt::format("{}: peak {:.1f} GFLOP/s of {} and {:.1f} GB/s; work below {:.2g} FLOP/byte is memory-bound\n", roof.device,
+                          gflops, name_of(dtype), roof.gb_per_s, gflops / roof.gb_per_s);
     }
   }
   text += fmt::format("Shortest times of {} runs; above 100 % of the roof, data stays in the caches\n\n", roofline.steps);
@@ -207,8 +231,9 @@ nlohmann::ordered_json to_json(const Roofline& roofline) {
   Json roofs = Json::array(), groups = Json::array(), kernels = Json::array();
   for (const Roof& roof : roofline.roofs) {
     roofs.push_back({{"device", roof.device}, {"gflop_per_s", nullptr}, {"gb_per_s", nullptr}});
-    if (!roof.gflops) continue;
-    roofs.back()["gflop_per_s"] = *roof.gflops;
+    if (roof.gflops.empty()) continue;
+    if (const auto found = roof.gflops.find(roofline.dtype); found != roof.gflops.end()) roofs.back()["gflop_per_s"] = found->second;
+    for (const auto& [dtype, gflops] : roof.gflops) roofs.back()["gflop_per_s_of"][name_of(dtype)] = gflops;
     roofs.back()["gb_per_s"] = roof.gb_per_s;
   }
   for (const Work& work : roofline.groups) groups.push_back(row(work));

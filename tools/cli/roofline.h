@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -22,25 +23,32 @@ struct Work {
   std::string algorithm;  ///< the node's kernel; empty for a group
   std::string device;
   std::uint64_t kernels = 0, flops = 0, size_bytes = 0, duration_ns = 0;
+  std::map<DType, std::uint64_t> flops_of = {};  ///< of `flops`, by the dtype whose peak they are compared with
 
   /// Operations per byte.
   double intensity() const { return size_bytes == 0 ? 0 : static_cast<double>(flops) / static_cast<double>(size_bytes); }
 };
 
-/// The measured peak of a device. Only CPUs are measured.
+/// The measured peaks of a device. Only CPUs are measured.
 struct Roof {
   std::string device;
-  std::optional<double> gflops;
+  std::map<DType, double> gflops;  ///< of the model's dtype and of those that kernels compute with; without those that are not measured
   double gb_per_s = 0;
 
+  /// True if the peaks that the work is compared with are measured.
+  bool covers(const Work& work) const;
   /// Lower bound of the time of the work, in nanoseconds.
   double min_ns(const Work& work) const;
   /// True if memory, not arithmetic, determines that bound.
   bool is_memory_bound(const Work& work) const;
+
+ private:
+  double arithmetic_ns(const Work& work) const;
 };
 
 struct Roofline {
   std::string group;                  ///< what kernels are summed by: "layer", "op"
+  DType dtype = DType::f32;           ///< of the model
   std::vector<Work> groups, kernels;  ///< the longest times first
   std::vector<Roof> roofs;
   std::uint64_t steps = 0;  ///< number of timed runs
@@ -49,7 +57,8 @@ struct Roofline {
   double share(const Work& work) const;
 };
 
-/// Times calls of `run`, after two that are not timed, and sums kernels by what `group_of` gives. `dtype` is that of the peak.
+/// Times calls of `run`, after two that are not timed, and sums kernels by what `group_of` gives. `dtype` is that of the model, whose peak
+/// kernels of dtypes without a peak of their own are compared with.
 Roofline measure_roofline(const Context& context, DType dtype, const std::string& group,
                           const std::function<std::string(const Trace::Kernel&)>& group_of, const std::function<void()>& run);
 /// Times training steps of the model on synthetic samples of that shape. The parameters of the model change.

@@ -49,6 +49,7 @@ std::string processor_features() {
   add("f16c", avx && has(basic[2], 29));
   add("fma", avx && has(basic[2], 12));
   add("avx2", avx && has(extended[1], 5));
+  add("avx_vnni", avx && has(further[0], 4));
   add("avx512f", avx512 && has(extended[1], 16));
   add("avx512bw", avx512 && has(extended[1], 30));
   add("avx512_vnni", avx512 && has(extended[2], 11));
