@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fuse_relu_grads.cpp - the gradient of a relu as part of the kernel that reads it.
+// fuse_relu_grads.cpp - the gradient of a relu as part of the kernel that reads it, or of the one that makes what it reads.
 #include <algorithm>
 
 #include "graph_uses.h"
@@ -44,6 +44,48 @@ void fuse_relu_grads(GraphModel& graph) {
     node.inputs[0] = operands[0];
     node.inputs.push_back(operands[1]);
     node.relu_grad = true;
+    for (const std::uint32_t n : gone) {
+      if (n == gradient || graph.nodes[n].index != graph.nodes[gradient].index) ++node.fused_count;  // a node of the core's graph
+      absorbed[n] = true;
+    }
+  }
+  remove_nodes(graph, absorbed);
+}
+
+void fuse_relu_grads_of_results(GraphModel& graph) {
+  const GraphUses uses(graph);
+  std::vector<bool> absorbed(graph.nodes.size(), false);
+  // The node that alone reads this internal value, as its first input.
+  const auto only_reader = [&](std::uint32_t v) {
+    if (v == none || !uses.has_one_reader(v)) return none;
+    const auto [n, read] = uses.readers[v][0];
+    return read == v && graph.nodes[n].inputs[0] == v && graph.nodes[n].outputs.size() == 1 ? n : none;
+  };
+  for (Node& node : graph.nodes) {
+    if (!node.row->kernel->traits.epilogue_relu_grad || node.relu_result != none || node.outputs.size() != 1) continue;
+    const std::uint32_t made = node.outputs[0];
+    std::vector<std::uint32_t> gone;
+    std::uint32_t gradient = only_reader(made);
+    if (gradient != none && is_widening(graph, graph.nodes[gradient])) {
+      gone.push_back(gradient);
+      gradient = only_reader(graph.nodes[gradient].outputs[0]);
+    }
+    if (gradient == none || !graph.nodes[gradient].is(TENON_OP_ReluGrad)) continue;
+    std::uint32_t result = graph.nodes[gradient].outputs[0], relu_result = graph.nodes[gradient].inputs[1];
+    if (!gone.empty()) {
+      const std::uint32_t narrowing = only_reader(result), widening = uses.producers[relu_result];
+      if (narrowing == none || !graph.nodes[narrowing].is(TENON_OP_Cast)) continue;
+      if (widening == none || !is_widening(graph, graph.nodes[widening])) continue;
+      if (uses.has_one_reader(relu_result)) gone.push_back(widening);
+      gone.push_back(narrowing);
+      result = graph.nodes[narrowing].outputs[0];
+      relu_result = graph.nodes[widening].inputs[0];
+    }
+    const Value& layout = graph.values[made];
+    if (!same_layout(layout, graph.values[result]) || !same_layout(layout, graph.values[relu_result]) || uses.donated[result]) continue;
+    gone.push_back(gradient);
+    node.outputs[0] = result;
+    node.relu_result = relu_result;
     for (const std::uint32_t n : gone) {
       if (n == gradient || graph.nodes[n].index != graph.nodes[gradient].index) ++node.fused_count;  // a node of the core's graph
       absorbed[n] = true;

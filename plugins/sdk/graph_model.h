@@ -62,7 +62,7 @@ struct Node {
   KernelFunction function = nullptr;
   /// The operands of the epilogue, see epilogue_operands.
   std::uint32_t scale = TENON_NO_INDEX, bias = TENON_NO_INDEX, residual = TENON_NO_INDEX;
-  std::uint32_t y_scale = TENON_NO_INDEX, y_zero_point = TENON_NO_INDEX;
+  std::uint32_t y_scale = TENON_NO_INDEX, y_zero_point = TENON_NO_INDEX, relu_result = TENON_NO_INDEX;
   Activation activation = {};
   std::uint32_t fused_count = 1;
   ChannelsLast turns;                       ///< operands that its kernel takes with their channels last
@@ -70,6 +70,7 @@ struct Node {
   bool widened = false;                     ///< f16 or bf16 operands for a kernel of f32: conversions are still to be inserted
   bool channels_last = false;               ///< works on images of shape (N, d..., C)
   bool merged_heads = false;                ///< as Traits::merges_heads says
+  bool joins_previous = false;              ///< runs together with the node before it, as Traits::run_together says
   bool requires_copy = false;               ///< a Transpose that becomes a view only if the view is dense, to avoid strided access
   std::shared_ptr<ElementwiseGroup> group;  ///< of a node that replaces several
   Diagnostic problem;                       ///< of the node, its attributes or a value: nothing else of it is looked at
@@ -105,7 +106,8 @@ inline constexpr EpilogueOperand epilogue_operands[] = {{&Node::scale, &Epilogue
                                                         {&Node::bias, &Epilogue::bias},
                                                         {&Node::residual, &Epilogue::residual},
                                                         {&Node::y_scale, &Epilogue::y_scale},
-                                                        {&Node::y_zero_point, &Epilogue::y_zero_point}};
+                                                        {&Node::y_zero_point, &Epilogue::y_zero_point},
+                                                        {&Node::relu_result, &Epilogue::relu_result}};
 
 template <class Body>
 void Node::for_each_epilogue_operand(const Body& body) const {

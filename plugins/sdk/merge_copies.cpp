@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// merge_copies.cpp - several copies in one call, for devices that have a kernel for it.
+// merge_copies.cpp - several copies that run together, for devices that have a kernel for it.
 #include "graph_uses.h"
 #include "plan_passes.h"
 
@@ -49,21 +49,17 @@ void merge_copies(GraphModel& graph, const KernelRow& batched) {
       if (uses.readers[from].size() == 1 && maker != none && done[maker] && overwritten[graph.nodes[next].outputs[0]] == none)
         waiting.push_back(next);
     }
-    for (const std::uint32_t n : waiting) {
-      done[n] = true;
-      if (waiting.size() > 1 && graph.nodes[n].is(TENON_OP_Transpose)) graph.nodes[n].inputs[0] = transposed_view(graph, graph.nodes[n]);
+    for (std::size_t i = 0; i < waiting.size(); ++i) {
+      done[waiting[i]] = true;
+      Node& copy = graph.nodes[waiting[i]];
+      if (waiting.size() > 1) {
+        if (copy.is(TENON_OP_Transpose)) copy.inputs[0] = transposed_view(graph, copy);
+        copy.row = &batched;
+        copy.function = batched.kernel->functions[TENON_DTYPE_NONE];
+        copy.joins_previous = i > 0;
+      }
+      result.push_back(std::move(copy));
     }
-    Node all = graph.nodes[waiting[0]];
-    for (std::size_t i = 1; i < waiting.size(); ++i) {
-      const Node& other = graph.nodes[waiting[i]];
-      all.inputs.push_back(other.inputs[0]);
-      all.outputs.push_back(other.outputs[0]);
-      all.fused_count += other.fused_count;
-      all.op = TENON_OP_Reshape;
-      all.row = &batched;
-      all.function = batched.kernel->functions[TENON_DTYPE_NONE];
-    }
-    result.push_back(std::move(all));
     waiting.clear();
     read.assign(read.size(), false);
     written.assign(written.size(), false);

@@ -16,13 +16,15 @@ void place_values(Layout& layout) {
   std::vector<std::uint32_t> first(value_count, none), last(value_count, 0), storage(value_count);
   for (std::uint32_t v = 0; v < value_count; ++v) storage[v] = v;
   const auto internal = [&](std::uint32_t root) { return graph.values[root].kind == TENON_VALUE_INTERNAL; };
+  std::vector<std::uint32_t> time(layout.steps.size(), 0);  // the same for steps that run together
+  for (std::uint32_t s = 1; s < layout.steps.size(); ++s) time[s] = layout.steps[s].node.joins_previous ? time[s - 1] : s;
   for (std::uint32_t s = 0; s < layout.steps.size(); ++s) {
     const Node& node = layout.steps[s].node;
     const auto touch = [&](std::uint32_t v) {
       if (v == none) return;
       const std::uint32_t root = graph.values[v].root;
-      if (first[root] == none) first[root] = s;
-      last[root] = s;
+      if (first[root] == none) first[root] = time[s];
+      last[root] = time[s];
     };
     for (const std::uint32_t v : node.inputs) touch(v);
     for (const std::uint32_t v : node.outputs) touch(v);
@@ -42,7 +44,7 @@ void place_values(Layout& layout) {
     for (const std::uint32_t candidate : node.inputs) {
       if (candidate == none) continue;
       const std::uint32_t root = graph.values[candidate].root;
-      if (!internal(root) || last[root] != s || !same_layout(graph.values[candidate], out)) continue;
+      if (!internal(root) || last[root] != time[s] || !same_layout(graph.values[candidate], out)) continue;
       const bool all_match = std::all_of(node.inputs.begin(), node.inputs.end(), [&](std::uint32_t v) {
         return v == none || graph.values[v].root != root || same_layout(graph.values[v], out);
       });
@@ -72,7 +74,7 @@ void place_values(Layout& layout) {
   for (std::uint32_t s = 0; s < layout.steps.size(); ++s) {
     if (layout.steps[s].scratch_size == 0) continue;
     scratch_of[s] = static_cast<std::uint32_t>(intervals.size());
-    intervals.push_back({s, s, aligned_size(layout.steps[s].scratch_size, layout.alignment)});
+    intervals.push_back({time[s], time[s], aligned_size(layout.steps[s].scratch_size, layout.alignment)});
   }
   layout.workspace_size = assign_offsets(intervals);
   layout.locations.assign(value_count, {});

@@ -33,10 +33,20 @@ struct WorkspacePatch {
   void** address;  ///< of an operand or a call's scratch
   std::uint64_t offset;
 };
-/// The kernel of a call, kept separate from the call so that the loop reads little else.
+/// The kernel of a call, or of several that run together, kept separate from the calls so that the loop reads little else.
 struct Launch {
   KernelFunction function;
   std::uint64_t node_id;
+  void (*together)(const Call* calls, std::uint32_t count) = nullptr;
+  std::uint32_t count = 1;  ///< calls from this one on that run together
+
+  void operator()(const Call* calls) const {
+    if (count > 1) {
+      together(calls, count);
+    } else {
+      function(*calls);
+    }
+  }
 };
 
 std::string algorithm_of(const Node& node) {
@@ -48,20 +58,20 @@ std::string algorithm_of(const Node& node) {
     return text;
   }
   std::string text = op_name(node);
-  if (node.outputs.size() > 1 && (node.is(TENON_OP_Reshape) || node.is(TENON_OP_Transpose))) {
-    text += " of " + std::to_string(node.outputs.size()) + " values";  // batched copies
-  }
   if (node.relu_grad) text += "+relu_grad";
   if (node.is(TENON_OP_SoftmaxCrossEntropyLoss) && node.outputs.size() == 4) {  // fuse_losses
     if (node.outputs[2] != TENON_NO_INDEX) text += "+gradient";
     if (node.outputs[3] != TENON_NO_INDEX) text += "+accuracy";
   }
+  if (node.is(TENON_OP_Gemm) && node.outputs.size() == 2) text += "+column_sums";
   if (node.merged_heads) text += "+merged_heads";
   if (node.scale != TENON_NO_INDEX) text += "+dequantize";
   if (node.bias != TENON_NO_INDEX) text += "+bias";
   if (node.residual != TENON_NO_INDEX) text += "+residual";
   static constexpr const char* activations[] = {"", "+relu", "+sigmoid", "+tanh", "+clip", "+gelu", "+silu"};
   text += activations[node.activation.kind];
+  if (node.relu_result != TENON_NO_INDEX) text += "+relu_grad";
+  if (node.joins_previous) text += ", with the one before";
   return node.y_scale == TENON_NO_INDEX ? text : text + "+quantize";
 }
 
@@ -103,7 +113,7 @@ std::string cancelled_before(const char* slot, const Node& node) {
 struct Plan::Frame {
   std::vector<Operand> operands;
   std::vector<Call> calls;
-  std::vector<Launch> launches;  ///< one per call
+  std::vector<Launch> launches;  ///< one per call; those of calls that run together with an earlier one are passed over
   std::vector<Patch> patches;
   std::vector<WorkspacePatch> workspace_patches;
   std::vector<const void*> packed;
@@ -296,7 +306,7 @@ std::unique_ptr<Plan::Frame> Plan::make_frame() const {
   };
   for (const Step& step : layout_.steps) {
     Call& call = frame->calls.emplace_back();
-    frame->launches.push_back({step.node.function, step.node.id});
+    frame->launches.push_back({step.node.function, step.node.id, step.node.row->kernel->traits.run_together});
     call.inputs = frame->operands.data() + frame->operands.size();
     for (const std::uint32_t v : step.node.inputs) append(v);
     call.outputs = frame->operands.data() + frame->operands.size();
@@ -322,6 +332,10 @@ std::unique_ptr<Plan::Frame> Plan::make_frame() const {
       for (const std::uint64_t address : step.node.packed) frame->packed.push_back(pointer(address));
     }
     if (step.scratch_size > 0) frame->workspace_patches.push_back({&call.scratch, step.scratch_offset});
+  }
+  for (std::size_t s = 1, first = 0; s < layout_.steps.size(); ++s) {
+    if (!layout_.steps[s].node.joins_previous) first = s;
+    if (first != s) ++frame->launches[first].count;
   }
   return frame;
 }
@@ -493,20 +507,19 @@ std::size_t Plan::count_cancellable() const {
   return static_cast<std::size_t>(first - layout_.steps.begin()) + (first == layout_.steps.end() ? 0 : 1);
 }
 
-/// Calls run_step(launch, call, index) for each step in order. Throws CANCELLED before a step if the host wants no more and nothing is lost
-/// by it.
+/// Calls run_step(launch, calls, index) for each launch in order, with the index of its first step. Throws CANCELLED before a step if the
+/// host wants no more and nothing is lost by it.
 template <class RunStep>
 void Plan::for_each_step(const Frame& frame, std::uint64_t* out_node_id, const RunStep& run_step) const {
   const std::size_t asking = frame.host.run() == nullptr ? 0 : cancellable_;
-  const Launch* launch = frame.launches.data();
-  std::size_t s = 0;
-  for (const Call& call : frame.calls) {
-    *out_node_id = launch->node_id;
+  for (std::size_t s = 0; s < frame.launches.size();) {
+    const Launch& launch = frame.launches[s];
+    *out_node_id = launch.node_id;
     if (s < asking && frame.host.cancel_requested()) {
       throw Error(TENON_CANCELLED, cancelled_before("plan_execute", layout_.steps[s].node));
     }
-    run_step(*launch, call, s);
-    ++launch, ++s;
+    run_step(launch, &frame.calls[s], s);
+    s += launch.count;
   }
 }
 
@@ -516,7 +529,7 @@ void Plan::run(const Frame& frame, std::uint64_t* out_node_id) {
   } else if (markers_ != nullptr) {
     run_marked(frame, out_node_id);
   } else {
-    for_each_step(frame, out_node_id, [](const Launch& launch, const Call& call, std::size_t) { launch.function(call); });
+    for_each_step(frame, out_node_id, [](const Launch& launch, const Call* calls, std::size_t) { launch(calls); });
   }
 }
 
@@ -529,13 +542,13 @@ void Plan::name_steps(const tenon_graph& graph) {
 }
 
 void Plan::run_marked(const Frame& frame, std::uint64_t* out_node_id) const {
-  for_each_step(frame, out_node_id, [&](const Launch& launch, const Call& call, std::size_t s) {
+  for_each_step(frame, out_node_id, [&](const Launch& launch, const Call* calls, std::size_t s) {
     markers_->begin(marker_names_[s].c_str());
     struct End {
       const KernelMarkers* markers;
       ~End() { markers->end(); }
     } end{markers_};
-    launch.function(call);
+    launch(calls);
   });
 }
 
@@ -547,9 +560,9 @@ void Plan::run_profiled(const Frame& frame, std::uint64_t* out_node_id) {
   std::shared_ptr<Timing> timing = profile_.begin(device_, frame.calls.size());
   tenon_stream& stream = *frame.calls[0].stream;
   timing->marks[0]->record(*stream.stream);
-  for_each_step(frame, out_node_id, [&](const Launch& launch, const Call& call, std::size_t s) {
-    launch.function(call);
-    timing->marks[s + 1]->record(*stream.stream);
+  for_each_step(frame, out_node_id, [&](const Launch& launch, const Call* calls, std::size_t s) {
+    launch(calls);
+    for (std::size_t i = 1; i <= launch.count; ++i) timing->marks[s + i]->record(*stream.stream);
   });
   profile_.end(std::move(timing), frame.execution_id, stream);
 }
@@ -568,7 +581,7 @@ std::uint32_t Plan::read_profile(std::uint64_t execution_id, tenon_profile_recor
     std::snprintf(record.algorithm, sizeof record.algorithm, "%s", algorithm_of(node).c_str());
     if (timing != nullptr) {
       record.begin_ns = timing->marks[s]->nanoseconds_since(*timing->marks[0]);
-      record.duration_ns = timing->marks[s + 1]->nanoseconds_since(*timing->marks[s]);
+      if (!node.joins_previous) record.duration_ns = timing->marks[s + 1]->nanoseconds_since(*timing->marks[s]);
     }
     std::memcpy(reinterpret_cast<char*>(out_records) + std::size_t{s} * record_stride, &record,
                 std::min<std::size_t>(record_stride, sizeof record));

@@ -13,14 +13,17 @@ void arrange(GraphModel& graph, const KernelRow* rows) {
   resolve_views(graph);
   if (graph.options.fusion == TENON_FUSION_FULL) {
     fuse_losses(graph);
+    fuse_column_sums(graph);
     fuse_epilogues(graph);
     fuse_relu_grads(graph);
+    fuse_relu_grads_of_results(graph);
   }
   if (graph.options.fusion != TENON_FUSION_OFF) fuse_elementwise(graph);
   make_dense(graph, rows);
   order_for_donations(graph, rows);
   const KernelRow* const batched = graph.device == nullptr ? nullptr : graph.device->batched_copy();
   if (graph.options.fusion != TENON_FUSION_OFF && batched != nullptr) merge_copies(graph, *batched);
+  if (graph.options.fusion != TENON_FUSION_OFF) run_together(graph);
   for (const Node& node : graph.nodes) {
     if (node.group != nullptr) node.group->settle(graph, node);
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "graph_model.h"
 
@@ -14,13 +15,16 @@ inline constexpr std::uint32_t none = TENON_NO_INDEX;
 void widen(GraphModel& graph, const KernelRow* rows);
 /// Transposes images to channels last where kernels need it, and keeps them so from one such kernel to the next.
 void put_channels_last(GraphModel& graph, const KernelRow* rows);
-/// Lets kernels with Traits::merges_heads do what the Transpose does that alone reads their result.
+/// Lets kernels with Traits::merges_heads do what the Transposes of their results do; what else reads these gets views.
 void merge_heads(GraphModel& graph);
 /// Shape ops whose result is not needed as a copy become views.
 void resolve_views(GraphModel& graph);
 /// Lets the kernel of a loss compute its gradient and the accuracy, as Traits::loss_companions says. The nodes must be in the order of the
 /// core's graph.
 void fuse_losses(GraphModel& graph);
+/// Lets kernels with Traits::column_sums compute a ReduceSum over all but the last dimension of what they read. The nodes must be in the
+/// order of the core's graph.
+void fuse_column_sums(GraphModel& graph);
 /// Fuses product, bias, residual and activation into one call. Of several results the first is continued. A 16-bit kernel computes its
 /// epilogue before it rounds, so that the conversions around the fused ops are dropped. A result of another shape than the product's, whose
 /// elements it has in order, becomes a view of it. An i32 result is dequantised first, and may be quantised last: Traits::dequantize.
@@ -28,20 +32,27 @@ void fuse_epilogues(GraphModel& graph);
 /// Lets kernels with Traits::relu_grad compute the gradient of a relu that only they read. In 16 bits it stands between conversions, which
 /// change nothing: no element is computed.
 void fuse_relu_grads(GraphModel& graph);
+/// Lets kernels with Traits::epilogue_relu_grad compute the gradient of a relu that alone reads their result, conversions as above.
+void fuse_relu_grads_of_results(GraphModel& graph);
 /// Replaces each chain of elementwise nodes by one node, which runs them piece by piece in the L1 cache.
 void fuse_elementwise(GraphModel& graph);
 /// Inserts copies for kernels that need dense operands.
 void make_dense(GraphModel& graph, const KernelRow* rows);
 /// Orders readers of donated inputs before the writer; inserts snapshots where that is impossible.
 void order_for_donations(GraphModel& graph, const KernelRow* rows);
-/// Makes one node of several copies. A copy waits until its result is read, or what it reads is overwritten; those that wait then are one
-/// node, with later ones that are the only readers of a value computed before. A copy from the workspace to an output, which would keep
-/// more memory while it waits, does not.
+/// Lets copies run together, by the kernel `batched`. A copy waits until its result is read, or what it reads is overwritten; those that
+/// wait then run together, with later ones that are the only readers of a value computed before. A copy from the workspace to an output,
+/// which would keep more memory while it waits, does not wait.
 void merge_copies(GraphModel& graph, const KernelRow& batched);
+/// Puts nodes that Traits::run_together runs at once next to each other. Such a node waits until its result is read, or what it reads is
+/// overwritten, or one of another function is there; those that wait then run together.
+void run_together(GraphModel& graph);
 
 /// True for a Cast of 16 bits to f32.
 bool is_widening(const GraphModel& graph, const Node& node);
 
+/// Whether the node's kernel reads all its operands that are this value with the strides that the value has. `operands` is a buffer.
+bool reads_strides(const GraphModel& graph, const Node& node, std::uint32_t v, std::vector<Operand>& operands);
 /// Strides of the view that `node` makes of its input; false if no strides describe it.
 bool view_strides(const GraphModel& graph, const Node& node, Value& view);
 /// A node that copies `from` to `to` with the backend's Reshape. Throws MissingCopy if it has no kernel for that.

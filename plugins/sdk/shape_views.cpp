@@ -38,7 +38,8 @@ bool reshape_strides(const Value& x, Value& view) {
   return true;
 }
 
-/// Whether the node's kernel reads all its operands that are this value with the strides that the value has.
+}  // namespace
+
 bool reads_strides(const GraphModel& graph, const Node& node, std::uint32_t v, std::vector<Operand>& operands) {
   const Traits& traits = node.row->kernel->traits;
   if (traits.strided) return true;
@@ -49,8 +50,6 @@ bool reads_strides(const GraphModel& graph, const Node& node, std::uint32_t v, s
   }
   return true;
 }
-
-}  // namespace
 
 bool view_strides(const GraphModel& graph, const Node& node, Value& view) {
   const Value& x = graph.values[node.inputs[0]];

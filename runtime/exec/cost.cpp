@@ -5,6 +5,7 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "graph/op.h"
 
@@ -105,12 +106,31 @@ std::vector<std::vector<NodeId>> kernel_nodes(const Graph& graph, const std::vec
     }
     return none;
   };
-  for (const bool views : {false, true}) {  // views without a kernel of their own come last
+  const auto is_reshape = [&](NodeId n) { return graph::indexing_of(graph.nodes()[n].op) == graph::Indexing::reshape; };
+  const auto before_reshapes = [&](ValueId v) {
+    while (graph.info(v).producer != no_id && is_reshape(graph.info(v).producer)) v = graph.nodes()[graph.info(v).producer].inputs[0];
+    return v;
+  };
+  // A kernel that reads what the node reads.
+  const auto sibling = [&](const NodeInfo& node) {
+    for (const ValueId v : node.inputs) {
+      if (v == no_id) continue;
+      for (const NodeId other : nodes) {
+        if (wanting(other) == none) continue;
+        const auto& read = graph.nodes()[other].inputs;
+        const bool reads = std::ranges::any_of(read, [&](ValueId w) { return w != no_id && before_reshapes(w) == before_reshapes(v); });
+        if (reads) return wanting(other);
+      }
+    }
+    return none;
+  };
+  // Views without a kernel of their own come last.
+  for (const auto& [views, siblings] : {std::pair(false, false), std::pair(false, true), std::pair(true, false)}) {
     for (bool changed = true; changed;) {
       changed = false;
       for (const NodeId n : nodes) {
-        if (kernel_of[n] != none || (graph::indexing_of(graph.nodes()[n].op) == graph::Indexing::reshape) != views) continue;
-        const std::size_t k = neighbour(graph.nodes()[n]);
+        if (kernel_of[n] != none || is_reshape(n) != views) continue;
+        const std::size_t k = siblings ? sibling(graph.nodes()[n]) : neighbour(graph.nodes()[n]);
         if (k == none) continue;
         kernel_of[n] = k;
         result[k].push_back(n);

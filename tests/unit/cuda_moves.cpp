@@ -81,6 +81,18 @@ TEST_CASE("cuda copies: in any layout and alignment each element arrives, and no
   }
 }
 
+void copy_together(const Device& device, tenon_stream& stream, const std::vector<sdk::Operand>& inputs,
+                   const std::vector<sdk::Operand>& outputs) {
+  std::vector<sdk::Call> calls(inputs.size());
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    calls[i].inputs = &inputs[i];
+    calls[i].outputs = &outputs[i];
+    calls[i].input_count = calls[i].output_count = 1;
+    calls[i].stream = &stream;
+  }
+  device.batched_copy()->kernel->traits.run_together(calls.data(), static_cast<std::uint32_t>(calls.size()));
+}
+
 TEST_CASE("cuda copies: any number of them, of any dtype, size, alignment and strides, are made at once") {
   Device device{sdk::Host(), 0};
   tenon_stream abi_stream{std::make_unique<Stream>(device)};
@@ -112,13 +124,36 @@ TEST_CASE("cuda copies: any number of them, of any dtype, size, alignment and st
     place = (place + 7) / 8 * 8;
     REQUIRE(place + 9001 * 8 * 7 < capacity);
   }
-  sdk::Call call;
-  call.inputs = inputs.data();
-  call.outputs = outputs.data();
-  call.input_count = call.output_count = count;
-  call.stream = &abi_stream;
-  device.batched_copy()->kernel->functions[TENON_DTYPE_NONE](call);
+  copy_together(device, abi_stream, inputs, outputs);
   CHECK(to.read<std::uint8_t>(capacity) == expected);
+}
+
+TEST_CASE("cuda copies: batches of dense copies whose addresses have any difference") {
+  Device device{sdk::Host(), 0};
+  tenon_stream abi_stream{std::make_unique<Stream>(device)};
+  auto& stream = static_cast<Stream&>(*abi_stream.stream);
+  constexpr std::int64_t sizes[] = {1, 2, 7, 15, 16, 33, 17000, 40000};
+  constexpr std::int64_t stride = 1;
+  for (const std::size_t from_offset : {0, 1, 2, 3, 4, 8, 12}) {
+    for (const std::size_t to_offset : {0, 1, 3, 6, 8}) {
+      CAPTURE(from_offset);
+      CAPTURE(to_offset);
+      constexpr std::size_t place = 40032, capacity = std::size(sizes) * place + 16;  // a multiple of 16 for each copy
+      std::vector<std::uint8_t> source(capacity), expected(capacity, 0xEE);
+      for (std::size_t i = 0; i < capacity; ++i) source[i] = static_cast<std::uint8_t>(i * 7 + i / 251);
+      DeviceBuffer from(device, stream, source), to(device, stream, expected);
+      std::vector<sdk::Operand> inputs, outputs;
+      for (std::size_t i = 0; i < std::size(sizes); ++i) {
+        const std::size_t read = i * place + from_offset, written = i * place + to_offset;
+        inputs.push_back({from.at(read), &sizes[i], &stride, sizes[i], 1, TENON_DTYPE_U8, true});
+        outputs.push_back(inputs.back());
+        outputs.back().data = to.at(written);
+        std::copy_n(source.data() + read, sizes[i], expected.data() + written);
+      }
+      copy_together(device, abi_stream, inputs, outputs);
+      CHECK(to.read<std::uint8_t>(capacity) == expected);
+    }
+  }
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 namespace tenon::sdk_test {
 
-extern const sdk::Kernel kernel_neg, kernel_reshape, kernel_transpose;
+extern const sdk::Kernel kernel_neg, kernel_reshape, kernel_tanh, kernel_transpose;
 
 namespace attending {
 namespace {
@@ -42,6 +42,7 @@ namespace {
 
 constexpr sdk::KernelRow rows[] = {
     {TENON_OP_Neg, 13, 0, &kernel_neg},
+    {TENON_OP_Tanh, 13, 0, &kernel_tanh},
     {TENON_OP_Reshape, 14, 0, &kernel_reshape},
     {TENON_OP_Transpose, 13, 0, &kernel_transpose},
     {TENON_OP_Attention, 24, 0, &attending::kernel_attention},
@@ -78,6 +79,19 @@ struct Heads {
     net.node(TENON_OP_Attention, {heads[0], heads[1], heads[2], TENON_NO_INDEX}, {y, TENON_NO_INDEX}, attributes);
     net.node(TENON_OP_Transpose, {y}, {merged}, axes(back));
     net.node(TENON_OP_Neg, {merged}, {z});
+  }
+
+  std::string algorithm() {
+    Session session(1, query);
+    Run run(session, net);
+    tenon_profile_record records[8] = {};
+    std::uint32_t count = 0;
+    ErrorText error;
+    REQUIRE(session.table->profile->read(run.plan, 0, records, sizeof records[0], 8, &count, error) == TENON_OK);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      if (std::string(records[i].algorithm).rfind("Attention", 0) == 0) return records[i].algorithm;
+    }
+    return "none";
   }
 
   void check(std::uint32_t kernels, std::uint32_t fusion = TENON_FUSION_FULL) {
@@ -122,11 +136,16 @@ TEST_CASE("sdk: the order of dimensions of one element does not matter to merged
   for (std::size_t j = 0; j < 24; ++j) CHECK(run.get(net.z)[j] == -3 * static_cast<float>(j));
 }
 
-TEST_CASE("sdk: heads that another node reads too are not merged") {
-  Heads net({2, 3, 4, 2}, {0, 2, 1, 3});
-  const auto other = net.net.output({2, 3, 4, 2});
-  net.net.node(TENON_OP_Neg, {net.y}, {other});
-  net.check(4);
+TEST_CASE("sdk: what else reads heads that are merged reads a view, or they are not merged") {
+  Heads viewed({2, 3, 4, 2}, {0, 2, 1, 3});
+  const auto negative = viewed.net.output({2, 3, 4, 2});
+  viewed.net.node(TENON_OP_Neg, {viewed.y}, {negative});
+  viewed.check(4);  // a copy of v, the kernel, two negatives
+  CHECK(viewed.algorithm() == "Attention+merged_heads");
+  Heads copied({2, 3, 4, 2}, {0, 2, 1, 3});
+  copied.net.node(TENON_OP_Tanh, {copied.y}, {copied.net.output({2, 3, 4, 2})});  // reads dense operands only
+  copied.check(4);
+  CHECK(copied.algorithm() == "Attention");
 }
 
 }  // namespace

@@ -7,13 +7,15 @@ namespace {
 
 const Floats counting{1, -2, 3, -4, 5, -6};
 
-/// A run on the device whose copies are batched; checks its outputs against those of the graph evaluated node by node.
-void check(Net& net, std::uint32_t kernels, const std::map<std::uint32_t, Floats>& inputs) {
+/// A run on the device whose copies are batched: `kernels` kernel calls. Checks its outputs against those of the graph evaluated node by
+/// node.
+void check(Net& net, int kernels, const std::map<std::uint32_t, Floats>& inputs) {
   Session session(1, query_copying);
   Run run(session, net);
-  CHECK(run.info.kernel_count == kernels);
   for (const auto& [value, data] : inputs) run.set(value, data);
+  probe.kernels = 0;
   run();
+  CHECK(probe.kernels == kernels);
   const auto expected = evaluate(net, inputs);
   for (std::uint32_t v = 0; v < net.values.size(); ++v) {
     if (net.values[v].kind == TENON_VALUE_OUTPUT) CHECK(run.get(v) == expected[v]);
@@ -100,8 +102,30 @@ TEST_CASE("sdk: the options disable batched copies") {
   net.node(TENON_OP_Reshape, {x}, {y});
   net.node(TENON_OP_Reshape, {x}, {z});
   Session session(1, query_copying);
-  CHECK(Run(session, net, options(TENON_FUSION_OFF)).info.kernel_count == 2);
-  CHECK(Run(session, net).info.kernel_count == 1);
+  for (const bool together : {false, true}) {
+    Run run(session, net, options(together ? TENON_FUSION_FULL : TENON_FUSION_OFF));
+    CHECK(run.info.kernel_count == 2);
+    probe.kernels = 0;
+    run();
+    CHECK(probe.kernels == (together ? 1 : 2));
+  }
+}
+
+TEST_CASE("sdk: each copy that is made with others has a record of its own") {
+  Net net;
+  const auto x = net.input({2, 3}), y = net.output({3, 2}), z = net.output({6});
+  net.node(TENON_OP_Reshape, {x}, {z});
+  net.node(TENON_OP_Transpose, {x}, {y}, axes({1, 0}));
+  Session session(1, query_copying);
+  const Run run(session, net);
+  tenon_profile_record records[2] = {};
+  std::uint32_t count = 0;
+  ErrorText error;
+  REQUIRE(session.table->profile->read(run.plan, 0, records, sizeof records[0], 2, &count, error) == TENON_OK);
+  CHECK(count == 2);
+  CHECK(std::string(records[0].algorithm) == "Reshape");
+  CHECK(std::string(records[1].algorithm) == "Transpose, with the one before");
+  CHECK(records[1].node == 1);
 }
 
 }  // namespace

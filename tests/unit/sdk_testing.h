@@ -58,6 +58,9 @@ struct ErrorText : loader::ErrorText {
 tenon_status query_full(const tenon_host_info* host, tenon_backend_info* out_info);
 /// Kernels of query_full, and one that makes several copies at once.
 tenon_status query_copying(const tenon_host_info* host, tenon_backend_info* out_info);
+/// MatMul, of which several with at most 64 elements on the left run at once, and which takes the gradient of a relu; Gemm, which sums
+/// columns; Add Neg Tanh Softmax ReluGrad ReduceSum Reshape.
+tenon_status query_together(const tenon_host_info* host, tenon_backend_info* out_info);
 /// Neg, Tanh and no copy kernel. It has another name, other capabilities, a BLAS table, and no devices.
 tenon_status query_small(const tenon_host_info* host, tenon_backend_info* out_info);
 /// Tanh and Transpose for dense operands, Neg for any; no copy kernel.

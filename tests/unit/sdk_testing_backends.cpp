@@ -36,6 +36,18 @@ constexpr sdk::KernelRow full_rows[] = {
     {TENON_OP_SgdStep, 2, 1, &kernel_sgd_step},
     {TENON_OP_NONE, 0, 0, nullptr},
 };
+constexpr sdk::KernelRow together_rows[] = {
+    {TENON_OP_Neg, 13, 0, &kernel_neg},
+    {TENON_OP_ReluGrad, 1, 0, &kernel_relu_grad},
+    {TENON_OP_Tanh, 13, 0, &kernel_tanh},
+    {TENON_OP_Reshape, 14, 0, &kernel_reshape},
+    {TENON_OP_MatMul, 13, 0, &together::kernel_matmul},
+    {TENON_OP_Gemm, 13, 0, &together::kernel_gemm_with_sums},
+    {TENON_OP_ReduceSum, 11, 0, &kernel_reduce_sum},
+    {TENON_OP_Add, 14, 0, &kernel_add},
+    {TENON_OP_Softmax, 13, 0, &kernel_softmax},
+    {TENON_OP_NONE, 0, 0, nullptr},
+};
 constexpr sdk::KernelRow small_rows[] = {
     {TENON_OP_Neg, 13, 0, &kernel_neg},
     {TENON_OP_Tanh, 13, 0, &kernel_tanh},
@@ -66,13 +78,13 @@ class CopyingDevice final : public sdk::CpuDevice {
   const sdk::KernelRow* batched_copy() const override {
     static constexpr sdk::Kernel kernel = [] {
       sdk::Kernel made;
-      made.functions[TENON_DTYPE_NONE] = [](const sdk::Call& call) {
+      made.traits.run_together = [](const sdk::Call* calls, std::uint32_t count) {
         note();
-        for (std::uint32_t i = call.input_count; i-- > 0;) {  // in no order that a test could rely on
-          const sdk::Operand& x = call.inputs[i];
+        for (std::uint32_t i = count; i-- > 0;) {  // in no order that a test could rely on
+          const sdk::Operand& x = calls[i].inputs[0];
           const std::array<sdk::Strides, 1> strides{sdk::strides_of(x)};
-          const auto* const from = call.input<float>(i);
-          auto* const y = call.output<float>(i);
+          const auto* const from = calls[i].input<float>(0);
+          auto* const y = calls[i].output<float>(0);
           sdk::for_each_element(x.shape, x.rank, strides, [&](std::int64_t e, const auto& at) { y[e] = from[at[0]]; });
         }
       };
@@ -115,6 +127,12 @@ const sdk::BackendSpec& copying_spec() {
       }};
   return spec;
 }
+const sdk::BackendSpec& together_spec() {
+  static constexpr sdk::BackendSpec spec{"together", "0.1", "tests", "several calls at once", nullptr, 1, 0, {}, [](sdk::Host host) {
+                                           return sdk::make_cpu_backend(host, "several calls at once");
+                                         }};
+  return spec;
+}
 const sdk::BackendSpec& small_spec() {
   static constexpr sdk::BackendSpec spec{"small",
                                          "0.1",
@@ -140,6 +158,9 @@ tenon_status query_full(const tenon_host_info* host, tenon_backend_info* out_inf
 }
 tenon_status query_copying(const tenon_host_info* host, tenon_backend_info* out_info) {
   return sdk::query<copying_spec, full_rows>(host, out_info);
+}
+tenon_status query_together(const tenon_host_info* host, tenon_backend_info* out_info) {
+  return sdk::query<together_spec, together_rows>(host, out_info);
 }
 tenon_status query_small(const tenon_host_info* host, tenon_backend_info* out_info) {
   return sdk::query<small_spec, small_rows, no_blas>(host, out_info);

@@ -65,6 +65,9 @@ std::vector<Floats> evaluate(const Net& net, const std::map<std::uint32_t, Float
       case TENON_OP_Relu:
         each([&](std::size_t i, const Shape&) { return x[i] > 0 ? x[i] : 0.0f; });
         break;
+      case TENON_OP_ReluGrad:
+        each([&](std::size_t i, const Shape& index) { return operand(1, index) > 0 ? x[i] : 0.0f; });
+        break;
       case TENON_OP_Sigmoid:
         each([&](std::size_t i, const Shape&) { return 1 / (1 + std::exp(-x[i])); });
         break;

@@ -17,6 +17,10 @@ extern const sdk::Kernel kernel_add, kernel_sub, kernel_mul, kernel_neg, kernel_
     kernel_log_softmax, kernel_relu_grad, kernel_div, kernel_reshape, kernel_flatten, kernel_transpose, kernel_expand, kernel_cast,
     kernel_reduce_sum, kernel_matmul, kernel_gemm, kernel_sgd_step, kernel_softmax_cross_entropy;
 
+namespace together {
+extern const sdk::Kernel kernel_matmul;          ///< runs several calls at once, and the gradient of a relu after them
+extern const sdk::Kernel kernel_gemm_with_sums;  ///< sums the columns of its right side, too
+}  // namespace together
 namespace dense {
 extern const sdk::Kernel kernel_transpose;  ///< only of dense operands
 }

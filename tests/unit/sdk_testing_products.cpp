@@ -10,18 +10,25 @@ namespace tenon::sdk_test {
 namespace {
 
 template <class T>
-T finished(const sdk::Call& call, T result, std::int64_t column) {
-  if (call.epilogue.bias != nullptr) result += call.epilogue.bias->as<const T>()[column];
-  switch (call.epilogue.activation.kind) {
+T activated(sdk::Activation activation, T x) {
+  switch (activation.kind) {
     case sdk::Activation::relu:
-      return result > 0 ? result : T(0);
+      return x > 0 ? x : T(0);
     case sdk::Activation::sigmoid:
-      return 1 / (1 + std::exp(-result));
+      return 1 / (1 + std::exp(-x));
     case sdk::Activation::tanh:
-      return std::tanh(result);
+      return std::tanh(x);
     default:
-      return result;
+      return x;
   }
+}
+/// `at`: the index of the result.
+template <class T>
+T finished(const sdk::Call& call, T result, std::int64_t column, std::int64_t at) {
+  if (call.epilogue.bias != nullptr) result += call.epilogue.bias->as<const T>()[column];
+  result = activated(call.epilogue.activation, result);
+  if (call.epilogue.relu_result != nullptr && !(call.epilogue.relu_result->as<const T>()[at] > 0)) result = 0;
+  return result;
 }
 /// Matrices only; b(k, j) is element (k, j) of the right side.
 template <class T, class Right>
@@ -35,15 +42,27 @@ void product(const sdk::Call& call, Right b) {
       T sum = 0;
       for (std::int64_t k = 0; k < depth; ++k) sum += left[i * a.strides[0] + k * a.strides[1]] * b(k, j);
       if (call.has_input(2)) sum += call.input<T>(2)[j];
-      *y++ = finished(call, sum, j);
+      y[i * n + j] = finished(call, sum, j, i * n + j);
     }
   }
 }
 template <class T>
-void matmul(const sdk::Call& call) {
-  note();
+void multiply(const sdk::Call& call) {
   const sdk::Operand& b = call.inputs[1];
   product<T>(call, [&](std::int64_t k, std::int64_t j) { return call.input<T>(1)[k * b.strides[0] + j * b.strides[1]]; });
+}
+template <class T>
+void matmul(const sdk::Call& call) {
+  note();
+  multiply<T>(call);
+}
+/// Like one launch, in no order that a test could rely on.
+void multiply_together(const sdk::Call* calls, std::uint32_t count) {
+  note();
+  for (std::uint32_t i = count; i-- > 0;) multiply<float>(calls[i]);
+}
+bool is_small(const sdk::Call& call) {
+  return call.inputs[0].count <= 64;
 }
 /// The packed right side is its transpose followed by a marker.
 template <class T>
@@ -86,6 +105,28 @@ void gemm_pack(const sdk::Call& call, std::uint32_t input, void* out_packed) {
 }  // namespace
 
 TENON_KERNEL_WITH(matmul, (sdk::Traits{.strided = true, .epilogue = true}), float)
+/// Sums the columns of b too.
+template <class T>
+void gemm_with_sums(const sdk::Call& call) {
+  note();
+  multiply<T>(call);
+  if (!call.has_output(1)) return;
+  const sdk::Operand& b = call.inputs[1];
+  for (std::int64_t j = 0; j < b.shape[1]; ++j) {
+    T sum = 0;
+    for (std::int64_t k = 0; k < b.shape[0]; ++k) sum += call.input<T>(1)[k * b.strides[0] + j * b.strides[1]];
+    call.output<T>(1)[j] = sum;
+  }
+}
+
+namespace together {
+TENON_KERNEL_WITH(
+    matmul,
+    (sdk::Traits{
+        .strided = true, .epilogue = true, .epilogue_relu_grad = true, .run_together = multiply_together, .together_when = is_small}),
+    float)
+TENON_KERNEL_WITH(gemm_with_sums, (sdk::Traits{.strided = true, .epilogue = true, .column_sums = is_small}), float)
+}  // namespace together
 TENON_KERNEL_WITH(gemm,
                   (sdk::Traits{.strided = true,
                                .epilogue = true,

@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cstddef>
+#include <span>
 
 #include "kernel/launch.h"
 #include "kernel/pack.cuh"
@@ -31,6 +32,21 @@ struct DenseCopies {
   std::int64_t chunks;
 };
 
+/// Copies the bytes [begin, end) of a copy by units U, whose size divides the difference of its addresses; those before and after the
+/// aligned units one by one.
+template <class U>
+__device__ void copy_by(const DenseCopy& copy, std::int64_t begin, std::int64_t end) {
+  constexpr std::int64_t width = sizeof(U);
+  const auto misaligned = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(copy.to + begin) % width);
+  const std::int64_t head = misaligned == 0 ? 0 : width - misaligned;
+  const std::int64_t first = head < end - begin ? begin + head : end, last = first + (end - first) / width * width;
+  for (std::int64_t i = first + threadIdx.x * width; i < last; i += threads * width) {
+    *reinterpret_cast<U*>(copy.to + i) = *reinterpret_cast<const U*>(copy.from + i);
+  }
+  if (begin + threadIdx.x < first) copy.to[begin + threadIdx.x] = copy.from[begin + threadIdx.x];
+  if (last + threadIdx.x < end) copy.to[last + threadIdx.x] = copy.from[last + threadIdx.x];
+}
+
 __global__ void copy_all(DenseCopies copies) {
   for (std::int64_t c = blockIdx.x; c < copies.chunks; c += gridDim.x) {
     int k = 0;
@@ -45,19 +61,24 @@ __global__ void copy_all(DenseCopies copies) {
     const DenseCopy& copy = copies.at[k];
     const std::int64_t begin = (c - copy.first_chunk) * chunk;
     const std::int64_t end = begin + chunk < copy.size_bytes ? begin + chunk : copy.size_bytes;
-    constexpr std::int64_t width = sizeof(Unit);
-    const bool packs = (reinterpret_cast<std::uintptr_t>(copy.from) | reinterpret_cast<std::uintptr_t>(copy.to)) % width == 0;
-    const std::int64_t packed = packs ? begin + (end - begin) / width * width : begin;
-    for (std::int64_t i = begin + threadIdx.x * width; i < packed; i += threads * width) {
-      *reinterpret_cast<Unit*>(copy.to + i) = *reinterpret_cast<const Unit*>(copy.from + i);
+    const std::uintptr_t difference = reinterpret_cast<std::uintptr_t>(copy.from) ^ reinterpret_cast<std::uintptr_t>(copy.to);
+    if (difference % 16 == 0) {
+      copy_by<Unit>(copy, begin, end);
+    } else if (difference % 8 == 0) {
+      copy_by<std::uint64_t>(copy, begin, end);
+    } else if (difference % 4 == 0) {
+      copy_by<std::uint32_t>(copy, begin, end);
+    } else if (difference % 2 == 0) {
+      copy_by<std::uint16_t>(copy, begin, end);
+    } else {
+      copy_by<std::uint8_t>(copy, begin, end);
     }
-    for (std::int64_t i = packed + threadIdx.x; i < end; i += threads) copy.to[i] = copy.from[i];
   }
 }
 
-/// Output i = input i, for any number of them: one launch for as many as fit into a kernel's parameters.
-void batched(const sdk::Call& call) {
-  Stream& stream = stream_of(call);
+/// Output 0 = input 0 of each call: one launch for as many as fit into a kernel's parameters.
+void copy_together(const sdk::Call* calls, std::uint32_t count) {
+  Stream& stream = stream_of(calls[0]);
   DenseCopies copies{};
   const auto send = [&] {
     launch(stream, grid_stride(stream.device(), copies.chunks * threads, threads), copy_all, copies);
@@ -65,8 +86,8 @@ void batched(const sdk::Call& call) {
     copies.chunks = 0;
   };
   StridedCopies strided[] = {{stream, 1}, {stream, 2}, {stream, 4}, {stream, 8}};
-  for (std::uint32_t i = 0; i < call.input_count; ++i) {
-    const sdk::Operand &x = call.inputs[i], &y = call.outputs[i];
+  for (const sdk::Call& call : std::span(calls, count)) {
+    const sdk::Operand &x = call.inputs[0], &y = call.outputs[0];
     const auto element_bytes = static_cast<unsigned>(sdk::size_of(x.dtype));
     const std::int64_t size_bytes = x.count * element_bytes;
     if (size_bytes == 0) continue;
@@ -78,7 +99,7 @@ void batched(const sdk::Call& call) {
       strided[std::countr_zero(element_bytes)].add(copy);
       continue;
     }
-    copies.at[copies.count++] = {call.input<std::byte>(i), call.output<std::byte>(i), size_bytes, copies.chunks};
+    copies.at[copies.count++] = {call.input<std::byte>(0), call.output<std::byte>(0), size_bytes, copies.chunks};
     copies.chunks += (size_bytes + chunk - 1) / chunk;
     if (copies.count == DenseCopies::max_count) send();
   }
@@ -88,7 +109,8 @@ void batched(const sdk::Call& call) {
 
 constexpr sdk::Kernel copy_kernel = [] {
   sdk::Kernel kernel;
-  kernel.functions[TENON_DTYPE_NONE] = batched;
+  kernel.functions[TENON_DTYPE_NONE] = [](const sdk::Call& call) { copy_together(&call, 1); };
+  kernel.traits.run_together = copy_together;
   return kernel;
 }();
 

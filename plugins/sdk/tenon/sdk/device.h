@@ -99,9 +99,9 @@ class Device {
   /// How this device runs several elementwise nodes as one kernel; NULL: piece by piece with the
   /// backend's own kernels.
   virtual const struct ElementwiseFusion* elementwise_fusion() const { return nullptr; }
-  /// The kernel that makes several copies at once, of its input i, with any strides, to its dense
-  /// output i, whatever their dtypes: functions[TENON_DTYPE_NONE]. NULL: each copy is a call of
-  /// Reshape.
+  /// The kernel whose Traits::run_together makes several copies at once, each of input 0, with any
+  /// strides, to a dense output 0, whatever their dtypes; functions[TENON_DTYPE_NONE] makes one.
+  /// NULL: each copy is a call of Reshape or Transpose.
   virtual const struct KernelRow* batched_copy() const { return nullptr; }
   /// True if host pointers are device addresses.
   virtual bool host_addressable() const { return false; }

@@ -154,6 +154,10 @@ struct Epilogue {
   /// QuantizeLinear of y: one element of f32; NULL: y is f32.
   const Operand* y_scale = nullptr;
   const Operand* y_zero_point = nullptr;  ///< one element of the output's dtype, i8 or u8; NULL: 0
+  /// The result r of a relu, whose gradient is taken last: y where r > 0, r where it is NaN, 0
+  /// elsewhere. Dense, of the result's shape, never its storage; NULL: none. Only for
+  /// Traits::epilogue_relu_grad.
+  const Operand* relu_result = nullptr;
 };
 
 /// One execution of an op. Operands have been checked by the op's shape rule; they are dense unless
@@ -170,7 +174,7 @@ struct Call {
   std::uint32_t math = TENON_MATH_STRICT;
   bool deterministic = false;
   bool channels_last = false;      ///< the operands of Traits::channels_last have shape (N, d..., C)
-  bool merged_heads = false;       ///< output 0 is (B, S, H, E), as Traits::merges_heads says
+  bool merged_heads = false;       ///< results are (B, S, H, E), as Traits::merges_heads says
   std::uint64_t node_id = 0;       ///< tenon_node.id, for failures that are detected later
   tenon_stream* stream = nullptr;  ///< NULL in the functions of Traits other than `pack`
   Device* device = nullptr;        ///< the plan's device
@@ -265,8 +269,8 @@ struct Traits {
   /// Whether this instance reads the input with the strides that the call describes, where `strided`
   /// is false; a dense copy is made otherwise. NULL: never.
   bool (*takes_view)(const Call&, std::uint32_t input) = nullptr;
-  /// Whether this instance, of the op Attention, may store output 0, (B, H, S, E), as (B, S, H, E):
-  /// where a Transpose makes that of it. NULL: never.
+  /// Whether this instance, of the op Attention or AttentionGrad, may store its results with four
+  /// dimensions, (B, H, S, E), as (B, S, H, E): where a Transpose makes that of each. NULL: never.
   bool (*merges_heads)(const Call&) = nullptr;
   /// Of SoftmaxCrossEntropyLoss, called for an instance with a scalar loss: true if the kernel can
   /// compute in the same call what a training step computes next to it. Output 2 is then the gradient
@@ -274,6 +278,17 @@ struct Traits {
   /// accuracy, the mean over all positions of ArgMax(scores, axis 1) == labels, in the dtype of the
   /// scores. Each may be absent.
   bool (*loss_companions)(const Call&) = nullptr;
+  bool epilogue_relu_grad = false;  ///< honours Call::epilogue.relu_result too
+  /// Runs `count` calls, none of which reads what another one writes, by fewer launches than one
+  /// after the other. Their kernels have the same function here and are not in_place. NULL: calls
+  /// are run one by one.
+  void (*run_together)(const Call* calls, std::uint32_t count) = nullptr;
+  /// Called for each instance: whether it may run later than in the graph's order, together with
+  /// others. That is worth it for small operands, which are kept until then.
+  bool (*together_when)(const Call&) = nullptr;
+  /// Of Gemm without trans_b, called for each instance: whether output 1 may be the sum of the rows of
+  /// input 1, (n), in its dtype: the gradient of a bias, next to that of the weights. NULL: never.
+  bool (*column_sums)(const Call&) = nullptr;
 };
 
 using KernelFunction = void (*)(const Call&);
