@@ -30,6 +30,8 @@ constexpr tenon_option options[] = {
      "cuDNN engines that need a larger workspace than this are not used"},
     {"elementwise", TENON_OPTION_CHOICE, 0, "auto", "auto|compiled|interpreted", 0, 0,
      "groups of elementwise ops: compiled by NVRTC, interpreted by one kernel, or auto: compiled where there are many elements"},
+    {"products", TENON_OPTION_CHOICE, 0, "auto", "auto|library", 0, 0,
+     "matrix products of ops: auto, small ones by kernels that compute several of them and their epilogues; library, all by cuBLAS"},
     {"kernel_cache", TENON_OPTION_STRING, 0, "", nullptr, 0, 0,
      "a folder that keeps the code that NVRTC compiles, for later processes; empty: each process compiles"},
     {"nvtx", TENON_OPTION_CHOICE, 0, "off", "off|on", 0, 0,

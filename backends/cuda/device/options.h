@@ -23,8 +23,9 @@ struct Options {
   std::optional<std::int64_t> engine;  ///< `algorithm`: the named engine
   std::size_t workspace_limit = std::size_t{1} << 30;                                                ///< `workspace_limit_mib`, in bytes
   enum class Elementwise { automatic, compiled, interpreted } elementwise = Elementwise::automatic;  ///< `elementwise`: groups of ops
-  std::string kernel_cache;  ///< `kernel_cache`: the folder of code that NVRTC has compiled; empty: none
-  bool nvtx = false;         ///< `nvtx`: each kernel is submitted within a range of NVTX
+  bool small_products = true;  ///< `products`: small matrix products of ops by kernels of our own
+  std::string kernel_cache;    ///< `kernel_cache`: the folder of code that NVRTC has compiled; empty: none
+  bool nvtx = false;           ///< `nvtx`: each kernel is submitted within a range of NVTX
 };
 inline const Options& options_of(Device& device) {
   return device.attached.get<Options>(device.host);

@@ -14,6 +14,7 @@ struct Operands {
   T* y;
   const T* c;
   const T* bias;
+  const T* relu_result;
   std::int64_t rows, n, c_row, c_column;
   Wide<T> beta;
   bool reads_y;
@@ -31,15 +32,18 @@ __global__ void epilogue_kernel(Operands<T> p) {
       sum += p.beta == W(1) ? addend : p.beta * addend;
     }
     if (p.bias != nullptr) sum += widen(p.bias[column]);
-    p.y[e] = narrow<T>(activated(p.activation, sum));
+    sum = activated(p.activation, sum);
+    if (p.relu_result != nullptr) sum = functions::ReluGrad{}(sum, widen(p.relu_result[e]));
+    p.y[e] = narrow<T>(sum);
   }
 }
 
 template <class T>
 void apply_as(Stream& stream, const Epilogue& work) {
   launch_over(stream, work.rows * work.n, epilogue_kernel<T>,
-              Operands<T>{static_cast<T*>(work.y), static_cast<const T*>(work.c), static_cast<const T*>(work.bias), work.rows, work.n,
-                          work.c_row, work.c_column, static_cast<Wide<T>>(work.beta), work.reads_y, work.activation});
+              Operands<T>{static_cast<T*>(work.y), static_cast<const T*>(work.c), static_cast<const T*>(work.bias),
+                          static_cast<const T*>(work.relu_result), work.rows, work.n, work.c_row, work.c_column,
+                          static_cast<Wide<T>>(work.beta), work.reads_y, work.activation});
 }
 
 }  // namespace

@@ -10,8 +10,8 @@
 
 namespace tenon::cuda {
 
-/// y = activation(y + beta c + bias), y (rows, n) dense, of a floating dtype; without `reads_y`, y is taken as 0. f16 and bf16 are computed
-/// in f32 and rounded once.
+/// y = relu_grad(activation(y + beta c + bias)), y (rows, n) dense, of a floating dtype; without `reads_y`, y is taken as 0. f16 and bf16
+/// are computed in f32 and rounded once.
 struct Epilogue {
   tenon_dtype dtype = TENON_DTYPE_NONE;
   std::int64_t rows = 0;
@@ -24,6 +24,7 @@ struct Epilogue {
   double beta = 0;
   const void* bias = nullptr;  ///< (n), dense; NULL: none
   sdk::Activation activation = {};
+  const void* relu_result = nullptr;  ///< of the layout of y, as of sdk::Epilogue; NULL: none
 };
 void apply_epilogue(Stream& stream, const Epilogue& work);
 

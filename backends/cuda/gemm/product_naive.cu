@@ -11,7 +11,7 @@ namespace {
 
 template <class T>
 struct Operands {
-  const T *a, *b, *c, *bias;
+  const T *a, *b, *c, *bias, *relu_result;
   T* y;
   Layout<2> batch;
   sdk::MatrixView a_view, b_view;
@@ -34,7 +34,9 @@ __global__ void product_kernel(Operands<T> p) {
     if (p.alpha != W(1)) sum *= p.alpha;
     if (p.c != nullptr) sum += p.beta * widen(p.c[e]);
     if (p.bias != nullptr) sum += widen(p.bias[column]);
-    p.y[e] = narrow<T>(activated(p.activation, sum));
+    sum = activated(p.activation, sum);
+    if (p.relu_result != nullptr) sum = functions::ReluGrad{}(sum, widen(p.relu_result[e]));
+    p.y[e] = narrow<T>(sum);
   }
 }
 
@@ -43,8 +45,8 @@ void multiply_as(Stream& stream, const Product& p) {
   const std::int64_t results = p.batch.count * p.a_view.rows * p.b_view.columns;
   launch_over(stream, results, product_kernel<T>,
               Operands<T>{static_cast<const T*>(p.a), static_cast<const T*>(p.b), p.beta != 0 ? static_cast<const T*>(p.c) : nullptr,
-                          static_cast<const T*>(p.bias), static_cast<T*>(p.y), p.batch, p.a_view, p.b_view, static_cast<Wide<T>>(p.alpha),
-                          static_cast<Wide<T>>(p.beta), p.activation});
+                          static_cast<const T*>(p.bias), static_cast<const T*>(p.relu_result), static_cast<T*>(p.y), p.batch, p.a_view,
+                          p.b_view, static_cast<Wide<T>>(p.alpha), static_cast<Wide<T>>(p.beta), p.activation});
 }
 
 }  // namespace

@@ -68,8 +68,14 @@ void multiply(Stream& stream, Product p, void* workspace) {
   const std::int64_t element = sdk::size_of(p.dtype);
   const bool has_addend = p.c != nullptr && p.beta != 0;
   if (k == 0) {
-    Epilogue all{
-        .dtype = p.dtype, .rows = p.batch.count * m, .n = n, .y = p.y, .reads_y = false, .bias = p.bias, .activation = p.activation};
+    Epilogue all{.dtype = p.dtype,
+                 .rows = p.batch.count * m,
+                 .n = n,
+                 .y = p.y,
+                 .reads_y = false,
+                 .bias = p.bias,
+                 .activation = p.activation,
+                 .relu_result = p.relu_result};
     if (has_addend) {
       all.c = p.c;
       all.c_row = n;
@@ -127,9 +133,14 @@ void multiply(Stream& stream, Product p, void* workspace) {
       throw sdk::Error(TENON_UNSUPPORTED, "cuBLASLt has no algorithm for a product (" + std::to_string(m) + ", " + std::to_string(k) +
                                               ") by (" + std::to_string(k) + ", " + std::to_string(n) + ") of " + sdk::name_of(p.dtype));
     }
-    const Epilogue rest{
-        .dtype = p.dtype, .rows = together * m, .n = n, .y = operands.d, .bias = bias_added ? nullptr : p.bias, .activation = p.activation};
-    if (rest.bias != nullptr || rest.activation != sdk::Activation::none) apply_epilogue(stream, rest);
+    const Epilogue rest{.dtype = p.dtype,
+                        .rows = together * m,
+                        .n = n,
+                        .y = operands.d,
+                        .bias = bias_added ? nullptr : p.bias,
+                        .activation = p.activation,
+                        .relu_result = p.relu_result == nullptr ? nullptr : at(p.relu_result, entry * m * n, element)};
+    if (rest.bias != nullptr || rest.activation != sdk::Activation::none || rest.relu_result != nullptr) apply_epilogue(stream, rest);
   }
 }
 

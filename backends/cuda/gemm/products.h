@@ -17,7 +17,7 @@
 
 namespace tenon::cuda {
 
-/// y = activation(alpha a b + beta c + bias) for every entry of a batch, y (..., m, n) dense.
+/// y = relu_grad(activation(alpha a b + beta c + bias)) for every entry of a batch, y (..., m, n) dense.
 struct Product {
   tenon_dtype dtype = TENON_DTYPE_NONE;  ///< of all operands: f16, bf16, f32, f64
   std::uint32_t math = TENON_MATH_STRICT;
@@ -31,6 +31,7 @@ struct Product {
   const void* c = nullptr;     ///< same layout as y, may alias y; NULL: none
   const void* bias = nullptr;  ///< (n); NULL: none
   sdk::Activation activation = {};
+  const void* relu_result = nullptr;  ///< of the layout of y, as of sdk::Epilogue; NULL: none
 };
 
 /// The alignment in bytes of a product's copied operands and workspace.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// ops/gemm.cpp - y = alpha op(a) op(b) + beta c through cuBLASLt.
+// ops/gemm.cpp - y = alpha op(a) op(b) + beta c: small ones by a kernel of our own, the others through cuBLASLt.
 #include "gemm/epilogue.h"
 #include "gemm/products.h"
 #include "gemm/scratch_arena.h"
+#include "gemm/small_calls.h"
 #include "kernel/launch.h"
 
 namespace tenon::cuda {
@@ -12,7 +13,45 @@ sdk::MatrixView view_of(const sdk::Operand& x, const std::int64_t* strides) {
   return {x.shape[0], x.shape[1], strides[0], strides[1]};
 }
 
+/// The strides of c, broadcast to y.
+struct AddendStrides {
+  std::int64_t row = 0, column = 0;
+  explicit AddendStrides(const sdk::Operand& c) {
+    if (c.rank >= 1 && c.shape[c.rank - 1] != 1) column = c.strides[c.rank - 1];
+    if (c.rank >= 2 && c.shape[c.rank - 2] != 1) row = c.strides[c.rank - 2];
+  }
+};
+
+SmallProduct small_product(const sdk::Call& call) {
+  const auto& attributes = call.attr<tenon_attributes_gemm>();
+  const sdk::Operand &a = call.inputs[0], &b = call.inputs[1];
+  const sdk::MatrixView a_view = view_of(a, a.strides), b_view = view_of(b, b.strides);
+  SmallProduct product{.dtype = a.dtype,
+                       .a_view = attributes.trans_a != 0 ? a_view.transposed() : a_view,
+                       .b_view = attributes.trans_b != 0 ? b_view.transposed() : b_view,
+                       .a = a.data,
+                       .b = b.data,
+                       .y = call.outputs[0].data,
+                       .alpha = attributes.alpha};
+  product.set_epilogue(call.epilogue);
+  if (call.has_output(1)) product.column_sums = call.outputs[1].data;
+  if (call.has_input(2)) {
+    const AddendStrides strides(call.inputs[2]);
+    product.beta = attributes.beta;
+    product.c = call.inputs[2].data;
+    product.c_row = strides.row;
+    product.c_column = strides.column;
+  }
+  return product;
+}
+
+/// Only blocks that compute results sum columns.
+bool sums_columns(const sdk::Call& call) {
+  return call.outputs[0].count > 0 && SmallCalls<small_product>::takes(call);
+}
+
 std::size_t scratch(const sdk::Call& call) {
+  if (SmallCalls<small_product>::takes(call)) return 0;
   ScratchArena arena(nullptr);
   arena.allocate_bytes(product_workspace_bytes(call.outputs[0].count));
   for (std::uint32_t i = 0; i < 2; ++i) {
@@ -22,11 +61,13 @@ std::size_t scratch(const sdk::Call& call) {
   return arena.required_bytes();
 }
 
-/// y = alpha a' b' + beta c, where ' transposes if its flag is set and c is broadcast to y.
+/// y = alpha a' b' + beta c, where ' transposes if its flag is set and c is broadcast to y; as Traits::column_sums, the sums of b's
+/// columns.
 ///
-/// Shapes  a' (m, k), b' (k, n), c any that broadcasts to (m, n), y (m, n).
+/// Shapes  a' (m, k), b' (k, n), c any that broadcasts to (m, n), y (m, n), sums (n).
 template <class T>
 void gemm(const sdk::Call& call) {
+  if (SmallCalls<small_product>::takes(call)) return SmallCalls<small_product>::run(&call, 1);
   const auto& attributes = call.attr<tenon_attributes_gemm>();
   const bool trans[2] = {attributes.trans_a != 0, attributes.trans_b != 0};
   Stream& stream = stream_of(call);
@@ -57,12 +98,11 @@ void gemm(const sdk::Call& call) {
                   .alpha = static_cast<double>(attributes.alpha),
                   .activation = call.epilogue.activation};
   if (call.epilogue.bias != nullptr) product.bias = call.epilogue.bias->data;
+  if (call.epilogue.relu_result != nullptr) product.relu_result = call.epilogue.relu_result->data;
   if (call.has_input(2) && attributes.beta != 0) {
     const sdk::Operand& c = call.inputs[2];
     const std::int64_t m = views[0].rows, n = views[1].columns;
-    std::int64_t c_row = 0, c_column = 0;
-    if (c.rank >= 1 && c.shape[c.rank - 1] != 1) c_column = c.strides[c.rank - 1];
-    if (c.rank >= 2 && c.shape[c.rank - 2] != 1) c_row = c.strides[c.rank - 2];
+    const auto [c_row, c_column] = AddendStrides(c);
     if (c_row == 0 && (c_column == 1 || n == 1) && attributes.beta == 1 && product.bias == nullptr) {
       product.bias = c.data;
     } else {
@@ -92,6 +132,7 @@ void gemm(const sdk::Call& call) {
     return multiply(stream, product, workspace);
   }
   product.activation = {};
+  product.relu_result = nullptr;
   multiply(stream, product, workspace);
   const std::int64_t n = views[1].columns;
   apply_epilogue(stream, {.dtype = product.dtype,
@@ -102,10 +143,18 @@ void gemm(const sdk::Call& call) {
                           .c_row = n,
                           .c_column = 1,
                           .beta = 1,
-                          .activation = call.epilogue.activation});
+                          .activation = call.epilogue.activation,
+                          .relu_result = call.epilogue.relu_result == nullptr ? nullptr : call.epilogue.relu_result->data});
 }
 
-constexpr sdk::Traits traits{.strided = true, .epilogue = true, .residual = true, .scratch = scratch};
+constexpr sdk::Traits traits{.strided = true,
+                             .epilogue = true,
+                             .residual = true,
+                             .scratch = scratch,
+                             .epilogue_relu_grad = true,
+                             .run_together = SmallCalls<small_product>::run,
+                             .together_when = SmallCalls<small_product>::takes,
+                             .column_sums = sums_columns};
 
 }  // namespace
 

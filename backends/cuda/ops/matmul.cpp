@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// ops/matmul.cpp - NumPy's matmul through cuBLASLt: batches, broadcasting, vectors as operands.
+// ops/matmul.cpp - NumPy's matmul: batches, broadcasting, vectors as operands. Small ones by a kernel of our own, the others through
+// cuBLASLt.
 #include <array>
 
 #include "gemm/products.h"
 #include "gemm/scratch_arena.h"
+#include "gemm/small_calls.h"
 #include "kernel/launch.h"
 
 namespace tenon::cuda {
@@ -17,16 +19,6 @@ sdk::MatrixView view_of(const sdk::Operand& x, const std::int64_t* strides, bool
   }
   const std::uint32_t b = x.rank - 2;
   return {x.shape[b], x.shape[b + 1], strides[b], strides[b + 1]};
-}
-
-std::size_t scratch(const sdk::Call& call) {
-  ScratchArena arena(nullptr);
-  arena.allocate_bytes(product_workspace_bytes(call.outputs[0].count));
-  for (std::uint32_t i = 0; i < 2; ++i) {
-    const sdk::Operand& x = call.inputs[i];
-    if (!lt_matrix(view_of(x, x.strides, i == 0))) arena.allocate_bytes(copy_bytes(x));
-  }
-  return arena.required_bytes();
 }
 
 /// The broadcast leading dimensions of both sides.
@@ -50,12 +42,48 @@ Layout<2> batch_of(const sdk::Operand (&x)[2], const std::array<sdk::Strides, 2>
   return collapse<2>(shape, rank, {sdk::broadcast_strides(batches[0], rank), sdk::broadcast_strides(batches[1], rank)});
 }
 
+SmallProduct small_product(const sdk::Call& call) {
+  const sdk::Operand &a = call.inputs[0], &b = call.inputs[1];
+  const Layout<2> batch = batch_of({a, b}, {sdk::strides_of(a), sdk::strides_of(b)});
+  if (batch.rank > 1) return {};
+  SmallProduct product{.dtype = a.dtype,
+                       .a_view = view_of(a, a.strides, true),
+                       .b_view = view_of(b, b.strides, false),
+                       .batch = batch.count,
+                       .a_step = batch.strides[0][0],
+                       .b_step = batch.strides[1][0],
+                       .a = a.data,
+                       .b = b.data,
+                       .y = call.outputs[0].data};
+  if (b.rank == 1) {  // the last dimension of y, along which a bias is added, is m
+    std::swap(product.a_view, product.b_view);
+    product.a_view = product.a_view.transposed();
+    product.b_view = product.b_view.transposed();
+    std::swap(product.a_step, product.b_step);
+    std::swap(product.a, product.b);
+  }
+  product.set_epilogue(call.epilogue);
+  return product;
+}
+
+std::size_t scratch(const sdk::Call& call) {
+  if (SmallCalls<small_product>::takes(call)) return 0;
+  ScratchArena arena(nullptr);
+  arena.allocate_bytes(product_workspace_bytes(call.outputs[0].count));
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    const sdk::Operand& x = call.inputs[i];
+    if (!lt_matrix(view_of(x, x.strides, i == 0))) arena.allocate_bytes(copy_bytes(x));
+  }
+  return arena.required_bytes();
+}
+
 /// y = a b for every entry of the batch.
 ///
 /// Shapes  a (..., m, k), b (..., k, n), y (..., m, n), leading dimensions broadcast; a (k) is (1, k), b (k) is (k, 1), and y lacks
 ///         the dimension that they lack.
 template <class T>
 void matmul(const sdk::Call& call) {
+  if (SmallCalls<small_product>::takes(call)) return SmallCalls<small_product>::run(&call, 1);
   Stream& stream = stream_of(call);
   ScratchArena arena(call.scratch);
   void* const workspace = arena.allocate_bytes(product_workspace_bytes(call.outputs[0].count));
@@ -88,6 +116,7 @@ void matmul(const sdk::Call& call) {
     for (int d = 0; d < product.batch.rank; ++d) std::swap(product.batch.strides[0][d], product.batch.strides[1][d]);
   }
   if (call.epilogue.bias != nullptr) product.bias = call.epilogue.bias->data;
+  if (call.epilogue.relu_result != nullptr) product.relu_result = call.epilogue.relu_result->data;
   if (call.epilogue.residual != nullptr) {
     product.c = call.epilogue.residual->data;
     product.beta = 1;
@@ -95,7 +124,13 @@ void matmul(const sdk::Call& call) {
   multiply(stream, product, workspace);
 }
 
-constexpr sdk::Traits traits{.strided = true, .epilogue = true, .residual = true, .scratch = scratch};
+constexpr sdk::Traits traits{.strided = true,
+                             .epilogue = true,
+                             .residual = true,
+                             .scratch = scratch,
+                             .epilogue_relu_grad = true,
+                             .run_together = SmallCalls<small_product>::run,
+                             .together_when = SmallCalls<small_product>::takes};
 
 }  // namespace
 
