@@ -51,11 +51,17 @@ TEST_CASE("cuda attention: NVIDIA's library, if installed, accepts our graphs fo
   const Descriptor h200 = described_h200(*functions);
   const GraphTarget target{nullptr, &h200};
   for (const tenon_dtype dtype : {TENON_DTYPE_F16, TENON_DTYPE_BF16}) {
-    for (int variant = 0; variant < 16; ++variant) {
+    for (int variant = 0; variant < 32; ++variant) {
       AttentionProblem asked = problem((variant & 1) != 0, (variant & 2) != 0);
       asked.dtype = dtype;
       if ((variant & 4) != 0) asked.groups = 2;
       if ((variant & 8) != 0) (asked.gradient ? asked.deterministic : asked.log_sum) = asked.gradient;
+      if ((variant & 16) != 0) {  // heads where the products before and after have them
+        asked.q_strides = {300 * 4 * 64, 64, 4 * 64};
+        asked.k_strides = asked.v_strides = {300 * asked.groups * 64, 64, asked.groups * 64};
+        if (asked.gradient) asked.dy_strides = asked.y_strides = asked.q_strides;
+        asked.merged_heads = true;
+      }
       OperationGraph graph = attention_graph(*functions, asked);
       graph.finalize(target);
       CHECK_MESSAGE(!candidates(graph, target, CUDNN_HEUR_MODE_A).empty(), text_of(asked));

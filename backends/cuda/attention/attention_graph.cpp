@@ -12,8 +12,8 @@ class Builder {
   Builder(const Cudnn& functions, const AttentionProblem& problem) : graph_(functions), p_(problem), type_(cudnn_type(problem.dtype)) {}
 
   OperationGraph forward() {
-    const Descriptor& q = stored(attention_q, type_, p_.heads, p_.queries, p_.size);
-    const Descriptor& k = transposed(attention_k, p_.keys, p_.size);
+    const Descriptor& q = operand(attention_q, p_.heads, p_.queries, p_.size, p_.q_strides);
+    const Descriptor& k = transposed(attention_k, p_.keys, p_.size, p_.k_strides);
     const Descriptor& scores = masked(scaled(product(q, k)));
     const Descriptor& row_max = of_rows();
     graph_.reduce(CUDNN_REDUCE_TENSOR_MAX, scores, row_max);
@@ -25,14 +25,14 @@ class Builder {
     graph_.pointwise(CUDNN_POINTWISE_LOG, f32, total, nullptr, logarithm);
     binary(CUDNN_POINTWISE_ADD, row_max, logarithm, p_.log_sum ? stored(attention_log_sum, f32, p_.heads, p_.queries, 1) : of_rows());
     const Descriptor& normalized = binary(CUDNN_POINTWISE_DIV, weights, total, of_scores(type_));
-    const Descriptor& v = stored(attention_v, type_, p_.groups, p_.keys, p_.result);
-    graph_.multiply(normalized, v, stored(attention_y, type_, p_.heads, p_.queries, p_.result));
+    const Descriptor& v = operand(attention_v, p_.groups, p_.keys, p_.result, p_.v_strides);
+    graph_.multiply(normalized, v, result(attention_y, p_.heads, p_.queries, p_.result));
     return std::move(graph_);
   }
 
   OperationGraph backward() {
-    const Descriptor& dy = stored(attention_dy, type_, p_.heads, p_.queries, p_.result);
-    const Descriptor& y = stored(attention_y, type_, p_.heads, p_.queries, p_.result);
+    const Descriptor& dy = operand(attention_dy, p_.heads, p_.queries, p_.result, p_.dy_strides);
+    const Descriptor& y = operand(attention_y, p_.heads, p_.queries, p_.result, p_.y_strides);
     const Descriptor& products = binary(CUDNN_POINTWISE_MUL, dy, y, virtual_tensor(f32, p_.queries, p_.result));
     const Descriptor& sums = of_rows();
     graph_.reduce(CUDNN_REDUCE_TENSOR_ADD, products, sums);
@@ -40,20 +40,20 @@ class Builder {
     const Descriptor& row_dots =
         binary(CUDNN_POINTWISE_MUL, sums, value(attention_one), stored(attention_row_dots, f32, p_.heads, p_.queries, 1));
 
-    const Descriptor& q = stored(attention_q, type_, p_.heads, p_.queries, p_.size);
-    const Descriptor& k = transposed(attention_k, p_.keys, p_.size);
+    const Descriptor& q = operand(attention_q, p_.heads, p_.queries, p_.size, p_.q_strides);
+    const Descriptor& k = transposed(attention_k, p_.keys, p_.size, p_.k_strides);
     const Descriptor& log_sum = stored(attention_log_sum, f32, p_.heads, p_.queries, 1);
     const Descriptor& weights = exponential(masked(binary(CUDNN_POINTWISE_SUB, scaled(product(q, k)), log_sum, of_scores())));
     combine_heads(transposed_scores(weights), dy, attention_dv, p_.result);
 
-    const Descriptor& v = transposed(attention_v, p_.keys, p_.result);
+    const Descriptor& v = transposed(attention_v, p_.keys, p_.result, p_.v_strides);
     const Descriptor& centred = binary(CUDNN_POINTWISE_SUB, product(dy, v), row_dots, of_scores());
     const Descriptor& score_gradients = scaled(binary(CUDNN_POINTWISE_MUL, centred, weights, of_scores()));
     combine_heads(transposed_scores(score_gradients), q, attention_dk, p_.size);
 
-    const Descriptor& keys = graph_.tensor(dense(0, type_, p_.groups, p_.keys, p_.size));
+    const Descriptor& keys = operand(0, p_.groups, p_.keys, p_.size, p_.k_strides);
     graph_.reshape(k, keys);
-    const Descriptor& dq = stored(attention_dq, type_, p_.heads, p_.queries, p_.size);
+    const Descriptor& dq = result(attention_dq, p_.heads, p_.queries, p_.size);
     if (p_.deterministic) {
       graph_.multiply(score_gradients, keys, dq);
     } else {
@@ -73,9 +73,23 @@ class Builder {
   const Descriptor& stored(std::int64_t id, cudnnDataType_t type, std::int64_t heads, std::int64_t rows, std::int64_t columns) {
     return graph_.tensor(dense(id, type, heads, rows, columns));
   }
+  GraphTensor with_strides(std::int64_t id, std::int64_t heads, std::int64_t rows, std::int64_t columns, const HeadStrides& strides) const {
+    if (strides == HeadStrides{}) return dense(id, type_, heads, rows, columns);
+    return {id, type_, {p_.batch, heads, rows, columns}, {strides.batch, strides.head, strides.row, 1}};
+  }
+  const Descriptor& operand(std::int64_t id, std::int64_t heads, std::int64_t rows, std::int64_t columns, const HeadStrides& strides) {
+    return graph_.tensor(with_strides(id, heads, rows, columns, strides));
+  }
+  const Descriptor& result(std::int64_t id, std::int64_t heads, std::int64_t rows, std::int64_t columns) {
+    const HeadStrides merged{heads * rows * columns, columns, heads * columns};
+    return graph_.tensor(with_strides(id, heads, rows, columns, p_.merged_heads ? merged : HeadStrides{}));
+  }
   /// k or v, whose matrices are stored as (rows, columns), as (columns, rows).
-  const Descriptor& transposed(std::int64_t id, std::int64_t rows, std::int64_t columns) {
-    return graph_.tensor({id, type_, {p_.batch, p_.groups, columns, rows}, {p_.groups * rows * columns, rows * columns, 1, columns}});
+  const Descriptor& transposed(std::int64_t id, std::int64_t rows, std::int64_t columns, const HeadStrides& strides) {
+    GraphTensor tensor = with_strides(id, p_.groups, rows, columns, strides);
+    std::swap(tensor.dimensions[2], tensor.dimensions[3]);
+    std::swap(tensor.strides[2], tensor.strides[3]);
+    return graph_.tensor(tensor);
   }
   /// A scalar that is passed by value.
   const Descriptor& value(std::int64_t id) { return graph_.tensor({.id = id, .by_value = true}); }
@@ -126,12 +140,12 @@ class Builder {
   /// The product of a and b, summed over the heads of q that share one of k and v.
   void combine_heads(const Descriptor& a, const Descriptor& b, std::int64_t id, std::int64_t columns) {
     if (p_.heads == p_.groups) {
-      graph_.multiply(a, b, stored(id, type_, p_.groups, p_.keys, columns));
+      graph_.multiply(a, b, result(id, p_.groups, p_.keys, columns));
       return;
     }
     const Descriptor& of_heads = graph_.tensor(dense(0, type_, p_.heads, p_.keys, columns));
     graph_.multiply(a, b, of_heads);
-    graph_.reduce(CUDNN_REDUCE_TENSOR_ADD, of_heads, stored(id, type_, p_.groups, p_.keys, columns));
+    graph_.reduce(CUDNN_REDUCE_TENSOR_ADD, of_heads, result(id, p_.groups, p_.keys, columns));
   }
 
   OperationGraph graph_;
@@ -146,9 +160,18 @@ std::string text_of(const AttentionProblem& p) {
   const auto shape = [&](std::int64_t heads, std::int64_t rows, std::int64_t columns) {
     return "(" + std::to_string(p.batch) + "," + std::to_string(heads) + "," + std::to_string(rows) + "," + std::to_string(columns) + ")";
   };
+  std::string strides;
+  const std::pair<const char*, HeadStrides> operands[] = {
+      {"q", p.q_strides}, {"k", p.k_strides}, {"v", p.v_strides}, {"dy", p.dy_strides}, {"y", p.y_strides}};
+  for (const auto& [name, of] : operands) {
+    if (of == HeadStrides{}) continue;
+    strides += std::string(", strides of ") + name + " (" + std::to_string(of.batch) + "," + std::to_string(of.head) + "," +
+               std::to_string(of.row) + ",1)";
+  }
   return std::string(p.gradient ? "attention_grad of " : "attention of ") + sdk::name_of(p.dtype) + " q " +
          shape(p.heads, p.queries, p.size) + ", k " + shape(p.groups, p.keys, p.size) + ", v " + shape(p.groups, p.keys, p.result) +
-         (p.causal ? ", causal" : "") + (p.log_sum ? ", log_sum" : "") + (p.deterministic ? ", deterministic" : "");
+         (p.causal ? ", causal" : "") + (p.log_sum ? ", log_sum" : "") + (p.deterministic ? ", deterministic" : "") + strides +
+         (p.merged_heads ? ", results as (B, S, H, E)" : "");
 }
 
 OperationGraph attention_graph(const Cudnn& functions, const AttentionProblem& problem) {

@@ -13,7 +13,14 @@
 
 namespace tenon::cuda {
 
-/// Everything that the choice of an engine depends on: q (B, H, S, D), k (B, G, L, D), v (B, G, L, E), y (B, H, S, E), dense.
+/// The elements from one index of the first dimensions of (B, H, S, D) to the next; 0, 0, 0: dense.
+struct HeadStrides {
+  std::int64_t batch = 0, head = 0, row = 0;
+  auto operator<=>(const HeadStrides&) const = default;
+};
+
+/// Everything that the choice of an engine depends on: q (B, H, S, D), k (B, G, L, D), v (B, G, L, E), y and dy (B, H, S, E). Results are
+/// dense, or with `merged_heads` those with four dimensions are (B, S, H, E).
 struct AttentionProblem {
   tenon_dtype dtype = TENON_DTYPE_NONE;  ///< f16 or bf16
   bool gradient = false;
@@ -21,6 +28,9 @@ struct AttentionProblem {
   bool log_sum = false;        ///< it is a result too; not for gradients, which read it
   bool deterministic = false;  ///< of gradients: dq is not summed by atomic operations
   std::int64_t batch = 0, heads = 0, groups = 0, queries = 0, keys = 0, size = 0, result = 0;
+  HeadStrides q_strides{}, k_strides{}, v_strides{};
+  HeadStrides dy_strides{}, y_strides{};  ///< operands of a gradient
+  bool merged_heads = false;
   std::size_t workspace_limit = 0;
   auto operator<=>(const AttentionProblem&) const = default;
 

@@ -43,28 +43,53 @@ Operands operands_of(const sdk::Call& call, bool gradient) {
   return {&call.inputs[first], &call.inputs[first + 1], &call.inputs[first + 2], call.has_input(first + 3)};
 }
 
+}  // namespace
+
+std::optional<HeadStrides> fused_strides(const sdk::Operand& x) {
+  const std::int64_t element = sdk::size_of(x.dtype);
+  std::int64_t strides[3], dense = x.shape[3];
+  bool is_dense = true;
+  for (int d = 3; d-- > 0; dense *= x.shape[d]) {
+    strides[d] = x.shape[d] == 1 ? dense : x.strides[d];
+    if (strides[d] < 1 || strides[d] * element % alignment != 0) return std::nullopt;
+    is_dense = is_dense && strides[d] == dense;
+  }
+  return is_dense ? HeadStrides{} : HeadStrides{strides[0], strides[1], strides[2]};
+}
+
+namespace {
+
 /// None if the kernels of ops/attention.cu run the call.
 std::optional<AttentionProblem> problem_of(const sdk::Call& call, bool gradient) {
   auto& device = static_cast<Device&>(*call.device);
   const Operands o = operands_of(call, gradient);
   if ((o.q->dtype != TENON_DTYPE_F16 && o.q->dtype != TENON_DTYPE_BF16) || o.has_mask || options_of(device).naive) return std::nullopt;
-  const AttentionProblem problem{.dtype = o.q->dtype,
-                                 .gradient = gradient,
-                                 .causal = call.attr<tenon_attributes_attention>().causal != 0,
-                                 .log_sum = !gradient && call.has_output(1),
-                                 .deterministic = gradient && call.deterministic,
-                                 .batch = o.q->shape[0],
-                                 .heads = o.q->shape[1],
-                                 .groups = o.k->shape[1],
-                                 .queries = o.q->shape[2],
-                                 .keys = o.k->shape[2],
-                                 .size = o.q->shape[3],
-                                 .result = o.v->shape[3],
-                                 .workspace_limit = options_of(device).workspace_limit};
+  AttentionProblem problem{.dtype = o.q->dtype,
+                           .gradient = gradient,
+                           .causal = call.attr<tenon_attributes_attention>().causal != 0,
+                           .log_sum = !gradient && call.has_output(1),
+                           .deterministic = gradient && call.deterministic,
+                           .batch = o.q->shape[0],
+                           .heads = o.q->shape[1],
+                           .groups = o.k->shape[1],
+                           .queries = o.q->shape[2],
+                           .keys = o.k->shape[2],
+                           .size = o.q->shape[3],
+                           .result = o.v->shape[3],
+                           .merged_heads = call.merged_heads,
+                           .workspace_limit = options_of(device).workspace_limit};
   const std::int64_t element = sdk::size_of(problem.dtype);
   if (problem.size * element % alignment != 0 || problem.result * element % alignment != 0) return std::nullopt;
   for (const std::int64_t extent : {problem.batch, problem.heads, problem.queries, problem.keys, problem.size, problem.result}) {
     if (extent < 1 || extent > std::numeric_limits<std::int32_t>::max()) return std::nullopt;
+  }
+  std::vector<std::pair<const sdk::Operand*, HeadStrides*>> operands{
+      {o.q, &problem.q_strides}, {o.k, &problem.k_strides}, {o.v, &problem.v_strides}};
+  if (gradient) operands.insert(operands.end(), {{&call.inputs[0], &problem.dy_strides}, {&call.inputs[5], &problem.y_strides}});
+  for (const auto& [operand, strides] : operands) {
+    const std::optional<HeadStrides> found = fused_strides(*operand);
+    if (!found) return std::nullopt;
+    *strides = *found;
   }
   return problem;
 }

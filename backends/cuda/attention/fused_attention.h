@@ -53,6 +53,8 @@ class AttentionDevice {
   std::mutex running_;  ///< cuDNN does not document plans as thread-safe
 };
 
+/// The strides of heads (B, H, S, D) whose rows are contiguous; none if no engine takes them: one is not a positive multiple of 16 bytes.
+std::optional<HeadStrides> fused_strides(const sdk::Operand& x);
 /// The scratch memory that an engine needs for a call of Attention or AttentionGrad; 0 if no engine runs it.
 std::size_t fused_attention_scratch(const sdk::Call& call, bool gradient);
 /// Enqueues the call on the engine that fused_attention_scratch chose. False: no engine runs it, and nothing was enqueued.

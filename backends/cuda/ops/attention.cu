@@ -3,7 +3,8 @@
 // take of it in 16 bits runs there: attention/fused_attention.h.
 //
 // The heads of q that share a head of k and v are contiguous in memory, so that their rows form one matrix: a group has
-// R = (H / G) S rows, row r being query r % S of its head r / S.
+// R = (H / G) S rows, row r being query r % S of its head r / S. Heads that share none may have any distance from each other, and their
+// rows too: those of (B, S, H, D), where the products before and after have them.
 //
 // Source  Milakov, Gimelshein: Online normalizer calculation for softmax (2018); Dao, Fu, Ermon, Rudra, Re: FlashAttention (2022), for the
 //         running maximum and sum of each row and for scores that the gradient recomputes from the logarithm of that sum.
@@ -28,10 +29,25 @@ using tiles::Tile;
 /// Blocks that keep a large GPU busy, two on each of 132 multiprocessors: with fewer tiles, several blocks share the keys of one.
 constexpr std::int64_t enough_blocks = 264;
 
+/// Where the rows of a group begin: `row` elements from one to the next.
+struct GroupStrides {
+  std::int64_t batch, group, row;
+};
+/// Of x (B, H, S, D), `sharing` of whose heads are a group.
+GroupStrides group_strides(const sdk::Operand& x, std::int64_t sharing) {
+  return {x.strides[0], x.strides[1] * sharing, x.strides[2]};
+}
+/// Of a result with the sizes (batch, heads, rows, columns), dense in that order, or with heads and rows exchanged.
+GroupStrides result_strides(const sdk::Call& call, std::int64_t heads, std::int64_t rows, std::int64_t columns, std::int64_t sharing) {
+  const std::int64_t batch = heads * rows * columns;
+  return call.merged_heads ? GroupStrides{batch, columns, heads * columns} : GroupStrides{batch, sharing * rows * columns, columns};
+}
+
 /// q (B, H, S, D), k (B, G, L, D), v (B, G, L, E), a mask that broadcasts to (B, H, S, L) or NULL. Passed to kernels by value.
 template <class T>
 struct Heads {
   const T *q, *k, *v, *mask;
+  GroupStrides q_strides, k_strides, v_strides;
   std::int64_t mask_strides[4];
   std::int64_t batch, groups, sharing, queries, keys, size, result;  ///< sharing = H / G
   bool causal;
@@ -56,6 +72,9 @@ struct Heads {
         scale(static_cast<Wide<T>>(call.attr<tenon_attributes_attention>().scale)),
         by_groups(groups),
         by_queries(queries) {
+    q_strides = group_strides(call.inputs[first], sharing);
+    k_strides = group_strides(call.inputs[first + 1], 1);
+    v_strides = group_strides(call.inputs[first + 2], 1);
     if (!call.has_input(first + 3)) return;
     const sdk::Strides strides = sdk::broadcast_strides(call.inputs[first + 3], 4);
     std::copy_n(strides.begin(), 4, mask_strides);
@@ -65,13 +84,20 @@ struct Heads {
   __host__ __device__ std::int64_t entries() const { return batch * groups; }
   __host__ __device__ std::int64_t rows() const { return sharing * queries; }
 
-  __device__ Rows<T> queries_of(std::int64_t entry, std::int64_t row) const { return rows_of(q, entry, row, rows(), size); }
-  __device__ Rows<T> keys_of(std::int64_t entry, std::int64_t key) const { return rows_of(k, entry, key, keys, size); }
-  __device__ Rows<T> values_of(std::int64_t entry, std::int64_t key) const { return rows_of(v, entry, key, keys, result); }
+  __device__ Rows<T> queries_of(std::int64_t entry, std::int64_t row) const { return rows_of(q, q_strides, entry, row, rows(), size); }
+  __device__ Rows<T> keys_of(std::int64_t entry, std::int64_t key) const { return rows_of(k, k_strides, entry, key, keys, size); }
+  __device__ Rows<T> values_of(std::int64_t entry, std::int64_t key) const { return rows_of(v, v_strides, entry, key, keys, result); }
   /// Rows of dy or y.
-  __device__ Rows<T> results_of(const T* y, std::int64_t entry, std::int64_t row) const { return rows_of(y, entry, row, rows(), result); }
-  __device__ static Rows<T> rows_of(const T* x, std::int64_t entry, std::int64_t row, std::int64_t count, std::int64_t columns) {
-    return Rows<T>{x + entry * count * columns, columns, count, columns}.from(row, 0);
+  __device__ Rows<T> results_of(const T* y, const GroupStrides& strides, std::int64_t entry, std::int64_t row) const {
+    return rows_of(y, strides, entry, row, rows(), result);
+  }
+  __device__ Rows<T> rows_of(const T* x, const GroupStrides& strides, std::int64_t entry, std::int64_t row, std::int64_t count,
+                             std::int64_t columns) const {
+    return Rows<T>{x + offset(strides, entry), strides.row, count, columns}.from(row, 0);
+  }
+  __device__ std::int64_t offset(const GroupStrides& strides, std::int64_t entry) const {
+    const std::int64_t b = by_groups.quotient(entry);
+    return b * strides.batch + (entry - b * groups) * strides.group;
   }
 
   /// A row of a group.
@@ -168,10 +194,10 @@ __device__ W logarithm_of_sum(W row_max, W total) {
   return total == 0 ? -std::numeric_limits<W>::infinity() : row_max + std::log(total);
 }
 
-/// A thread's part of a tile of results: columns beyond the last one are skipped.
+/// A thread's part of a tile of results, whose rows are `step` apart: columns beyond the last one are skipped.
 template <class U, class W, int panels, class Value>
-__device__ void write_rows(U* out, std::int64_t columns, std::int64_t first_row, std::int64_t rows, std::int64_t first_column,
-                           const Value& value_at) {
+__device__ void write_rows(U* out, std::int64_t step, std::int64_t columns, std::int64_t first_row, std::int64_t rows,
+                           std::int64_t first_column, const Value& value_at) {
   const Place at = tiles::place_of_thread();
 #pragma unroll
   for (int i = 0; i < Tile<W>::each; ++i) {
@@ -182,7 +208,7 @@ __device__ void write_rows(U* out, std::int64_t columns, std::int64_t first_row,
 #pragma unroll
       for (int v = 0; v < Tile<W>::width; ++v) {
         const std::int64_t column = first_column + p * Tile<W>::panel + at.across * Tile<W>::width + v;
-        if (column < columns) out[row * columns + column] = value_at(i, p, v);
+        if (column < columns) out[row * step + column] = value_at(i, p, v);
       }
     }
   }
@@ -198,7 +224,8 @@ struct Partials {
 
 template <class T, int panels>
 __global__ void __launch_bounds__(tiles::threads, panels == 2 ? 1 : 2)
-    attend(Heads<T> heads, Shares shares, std::int64_t first_share, Partials<Wide<T>> partials, T* y, Wide<T>* log_sum) {
+    attend(Heads<T> heads, Shares shares, std::int64_t first_share, Partials<Wide<T>> partials, T* y, GroupStrides y_strides,
+           Wide<T>* log_sum) {
   using W = Wide<T>;
   using Sizes = Tile<W>;
   using Pack16 = Pack<W, Sizes::width>;
@@ -213,7 +240,8 @@ __global__ void __launch_bounds__(tiles::threads, panels == 2 ? 1 : 2)
   const Share share = share_of(shares, first_share + blockIdx.x);
   // causal: the rows with the most keys first
   const std::int64_t first_row = (shares.tiles - 1 - share.tile) * Sizes::rows, first_column = share.chunk * Sizes::panel * panels;
-  const Rows<T> q = heads.queries_of(share.entry, first_row);
+  const Rows<T> q = heads.queries_of(share.entry, first_row), keys = heads.keys_of(share.entry, 0),
+                values = heads.values_of(share.entry, 0).from(0, first_column);
   W row_max[Sizes::each], total[Sizes::each];
   Pack16 sums[Sizes::each][panels];
 #pragma unroll
@@ -231,7 +259,7 @@ __global__ void __launch_bounds__(tiles::threads, panels == 2 ? 1 : 2)
   if (q_stays) tiles::load<Sizes::rows, Sizes::depth, Sizes::stride>(q, shares.packs, shared_q);
   for (std::int64_t first = begin; first < end; first += Sizes::rows) {
     W p[Sizes::each][Sizes::each];
-    tiles::scores_of_tile(q, heads.keys_of(share.entry, first), q_stays, shares.packs, shared_q, shared_k, p);
+    tiles::scores_of_tile(q, keys.from(first, 0), q_stays, shares.packs, shared_q, shared_k, p);
 #pragma unroll
     for (int i = 0; i < Sizes::each; ++i) {
       const typename Heads<T>::Query query = heads.query(share.entry, first_row + at.down * Sizes::each + i);
@@ -258,7 +286,7 @@ __global__ void __launch_bounds__(tiles::threads, panels == 2 ? 1 : 2)
     }
     tiles::share_weights(p, shared_k);
     const bool skips = heads.causal && first + Sizes::rows - 1 > heads.min_query(first_row, Sizes::rows);
-    tiles::add_weighted_rows(shared_k, heads.values_of(share.entry, first).from(0, first_column), shares.packs, skips, shared_v, sums);
+    tiles::add_weighted_rows(shared_k, values.from(first, 0), shares.packs, skips, shared_v, sums);
   }
 
 #pragma unroll
@@ -276,18 +304,20 @@ __global__ void __launch_bounds__(tiles::threads, panels == 2 ? 1 : 2)
   }
   if (shares.parts > 1) {
     W* const out = partials.sums + (share.entry * shares.parts + share.part) * rows * heads.result;
-    write_rows<W, W, panels>(out, heads.result, first_row, rows, first_column, [&](int i, int p, int v) { return sums[i][p].at[v]; });
+    write_rows<W, W, panels>(out, heads.result, heads.result, first_row, rows, first_column,
+                             [&](int i, int p, int v) { return sums[i][p].at[v]; });
   } else {
-    write_rows<T, W, panels>(y + share.entry * rows * heads.result, heads.result, first_row, rows, first_column,
+    write_rows<T, W, panels>(y + heads.offset(y_strides, share.entry), y_strides.row, heads.result, first_row, rows, first_column,
                              [&](int i, int p, int v) { return narrow<T>(weighted_mean(sums[i][p].at[v], total[i])); });
   }
 }
 
 /// Combines the parts of each row to y and log_sum. Sums are stored as (B, G, parts, R, E).
 template <class T>
-__global__ void combine_parts(std::int64_t rows, std::int64_t columns, std::int64_t count, std::int64_t parts, Partials<Wide<T>> partials,
-                              T* y, Wide<T>* log_sum) {
+__global__ void combine_parts(Heads<T> heads, std::int64_t count, std::int64_t parts, Partials<Wide<T>> partials, T* y,
+                              GroupStrides y_strides, Wide<T>* log_sum) {
   using W = Wide<T>;
+  const std::int64_t rows = heads.rows(), columns = heads.result;
   for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
     const std::int64_t row = quotient(i, columns), column = i - row * columns, entry = quotient(row, rows);
     W row_max = -std::numeric_limits<W>::infinity();
@@ -301,7 +331,7 @@ __global__ void combine_parts(std::int64_t rows, std::int64_t columns, std::int6
       total += factor * partials.totals[row * parts + p];
       sum += factor * partials.sums[((entry * parts + p) * rows + (row - entry * rows)) * columns + column];
     }
-    y[i] = narrow<T>(weighted_mean(sum, total));
+    y[heads.offset(y_strides, entry) + (row - entry * rows) * y_strides.row + column] = narrow<T>(weighted_mean(sum, total));
     if (column == 0 && log_sum != nullptr) log_sum[row] = logarithm_of_sum(row_max, total);
   }
 }
@@ -339,10 +369,24 @@ Partials<Wide<T>> partials_of(const Heads<T>& heads, const Shares& shares, void*
   return {row_maxima, row_maxima + rows, row_maxima + 2 * rows};
 }
 
-template <class T, class... Pointer>
-bool falls_into_packs(const Heads<T>& heads, Pointer... pointers) {
-  const std::int64_t width = aligned_width<T>(heads.q, heads.k, heads.v, pointers...);
-  return width > 1 && heads.size % width == 0 && heads.result % width == 0;
+template <class T>
+bool falls_into_packs(const Heads<T>& heads, const T* dy = nullptr, const GroupStrides& dy_strides = {}) {
+  const std::int64_t width = aligned_width<T>(heads.q, heads.k, heads.v, dy);
+  if (width == 1 || heads.size % width != 0 || heads.result % width != 0) return false;
+  for (const GroupStrides& strides : {heads.q_strides, heads.k_strides, heads.v_strides, dy_strides}) {
+    if (strides.batch % width != 0 || strides.group % width != 0 || strides.row % width != 0) return false;
+  }
+  return true;
+}
+
+/// Whether a call reads this operand, one with four dimensions, as it is: rows are contiguous, heads of a group are not apart, and what an
+/// engine of cuDNN may run has strides that it takes.
+bool takes_heads(const sdk::Call& call, std::uint32_t input, std::uint32_t first) {
+  const sdk::Operand& x = call.inputs[input];
+  if (x.strides[3] != 1 && x.shape[3] != 1) return false;
+  const bool is_of_groups = input == first + 1 || input == first + 2;  // k and v have a head for each group
+  if (!is_of_groups && call.inputs[first].shape[1] != call.inputs[first + 1].shape[1]) return false;
+  return sdk::size_of(x.dtype) != 2 || fused_strides(x).has_value();
 }
 
 /// Calls launch(geometry, first) for the shares that a grid has blocks for, from `first` on, until there are blocks for all.
@@ -354,8 +398,8 @@ void for_grids(std::int64_t shares, const Launch& launch) {
 
 /// y = softmax(scale q k' + mask) v; log_sum = log sum exp of each row's scores
 ///
-/// Shapes  as Heads; y (B, H, S, E), log_sum (B, H, S) or absent; dense. A row that attends to no key, or only to keys with score -inf,
-///         is 0.
+/// Shapes  as Heads; y (B, H, S, E), log_sum (B, H, S) or absent; dense but for what takes_view() says. A row that attends to no key, or
+///         only to keys with score -inf, is 0.
 template <class T>
 void attention(const sdk::Call& call) {
   if (run_fused_attention(call, false)) return;
@@ -365,15 +409,23 @@ void attention(const sdk::Call& call) {
   std::size_t bytes = 0;
   const Partials<Wide<T>> partials = partials_of(heads, shares, call.scratch, bytes);
   T* const y = call.output<T>(0);
+  const GroupStrides y_strides = result_strides(call, heads.groups * heads.sharing, heads.queries, heads.result, heads.sharing);
   auto* const log_sum = output_or_null<Wide<T>>(call, 1);
   Stream& stream = stream_of(call);
   for_grids(heads.entries() * shares.tiles * shares.chunks * shares.parts, [&](Geometry geometry, std::int64_t first) {
     const auto kernel = heads.result > Tile<Wide<T>>::panel ? attend<T, 2> : attend<T, 1>;
-    launch(stream, geometry, kernel, heads, shares, first, partials, y, log_sum);
+    launch(stream, geometry, kernel, heads, shares, first, partials, y, y_strides, log_sum);
   });
   if (shares.parts == 1) return;
   const std::int64_t count = call.outputs[0].count;
-  launch_over(stream, count, combine_parts<T>, heads.rows(), heads.result, count, shares.parts, partials, y, log_sum);
+  launch_over(stream, count, combine_parts<T>, heads, count, shares.parts, partials, y, y_strides, log_sum);
+}
+/// Heads may be views of (B, S, H, D).
+bool takes_view(const sdk::Call& call, std::uint32_t input) {
+  return input < 3 && takes_heads(call, input, 0);
+}
+bool merges_heads(const sdk::Call& call) {
+  return call.inputs[0].shape[1] == call.inputs[1].shape[1];
 }
 
 template <class T>
@@ -397,17 +449,23 @@ enum class Result { dq, dk, dv };
 template <class T>
 struct GradientOperands {
   const T* dy;
+  GroupStrides dy_strides;
   const Wide<T>*log_sum, *row_dots;  ///< row_dots: sum(dy y) of each row
 };
 
 /// sum(dy y) of each row, one warp per row.
 template <class T>
-__global__ void dot_rows(std::int64_t rows, std::int64_t n, const T* dy, const T* y, Wide<T>* row_dots) {
+__global__ void dot_rows(Heads<T> heads, Divisor by_rows, const T* dy, GroupStrides dy_strides, const T* y, GroupStrides y_strides,
+                         Wide<T>* row_dots) {
+  const std::int64_t rows = heads.entries() * heads.rows();
   const std::int64_t warps = thread_count() / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   for (std::int64_t row = thread_index() / 32; row < rows; row += warps) {
+    const std::int64_t entry = by_rows.quotient(row), of_entry = row - entry * heads.rows();
+    const T* const of_dy = heads.results_of(dy, dy_strides, entry, of_entry).data;
+    const T* const of_y = heads.results_of(y, y_strides, entry, of_entry).data;
     Wide<T> sum = 0;
-    for (std::int64_t i = lane; i < n; i += 32) sum += widen(dy[row * n + i]) * widen(y[row * n + i]);
+    for (std::int64_t i = lane; i < heads.result; i += 32) sum += widen(of_dy[i]) * widen(of_y[i]);
     sum = combine_lanes(Sum<Wide<T>>{}, sum, 32);
     if (lane == 0) row_dots[row] = sum;
   }
@@ -417,7 +475,8 @@ __global__ void dot_rows(std::int64_t rows, std::int64_t n, const T* dy, const T
 /// keys, for which the scores are computed transposed.
 template <class T, Result which, int panels>
 __global__ void __launch_bounds__(tiles::threads, panels == 2 ? 1 : 2)
-    attend_gradient(Heads<T> heads, GradientOperands<T> gradient, Shares shares, std::int64_t first_share, T* out) {
+    attend_gradient(Heads<T> heads, GradientOperands<T> gradient, Shares shares, std::int64_t first_share, T* out,
+                    GroupStrides out_strides) {
   using W = Wide<T>;
   using Sizes = Tile<W>;
   using Pack16 = Pack<W, Sizes::width>;
@@ -467,7 +526,8 @@ __global__ void __launch_bounds__(tiles::threads, panels == 2 ? 1 : 2)
       }
     }
     if constexpr (which != Result::dv) {
-      const Rows<T> dy = heads.results_of(gradient.dy, share.entry, first_row), v = heads.values_of(share.entry, first_key);
+      const Rows<T> dy = heads.results_of(gradient.dy, gradient.dy_strides, share.entry, first_row),
+                    v = heads.values_of(share.entry, first_key);
       W d_weights[Sizes::each][Sizes::each];
       tiles::scores_of_tile(of_keys ? v : dy, of_keys ? dy : v, false, shares.packs, shared_own, shared_other, d_weights);
 #pragma unroll
@@ -482,43 +542,56 @@ __global__ void __launch_bounds__(tiles::threads, panels == 2 ? 1 : 2)
     }
     tiles::share_weights(weights, shared_other);
     const bool skips = heads.causal && first_key + Sizes::rows - 1 > heads.min_query(first_row, Sizes::rows);
-    const Rows<T> x = which == Result::dq ? k : which == Result::dk ? q : heads.results_of(gradient.dy, share.entry, first_row);
+    const Rows<T> x = which == Result::dq   ? k
+                      : which == Result::dk ? q
+                                            : heads.results_of(gradient.dy, gradient.dy_strides, share.entry, first_row);
     tiles::add_weighted_rows(shared_other, x.from(0, first_column), shares.packs, skips, shared_x, sums);
   }
   const std::int64_t own = of_keys ? heads.keys : rows, columns = which == Result::dv ? heads.result : heads.size;
-  write_rows<T, W, panels>(out + share.entry * own * columns, columns, first_own, own, first_column,
+  write_rows<T, W, panels>(out + heads.offset(out_strides, share.entry), out_strides.row, columns, first_own, own, first_column,
                            [&](int i, int p, int v) { return narrow<T>(sums[i][p].at[v]); });
 }
 
 template <Result which, class T>
-void launch_gradient(Stream& stream, const Heads<T>& heads, const GradientOperands<T>& gradient, bool packs, T* out) {
+void launch_gradient(const sdk::Call& call, const Heads<T>& heads, const GradientOperands<T>& gradient, bool packs) {
   using W = Wide<T>;
   const std::int64_t own = which == Result::dq ? heads.rows() : heads.keys, columns = which == Result::dv ? heads.result : heads.size;
   Shares shares = shares_of<W>(own, columns);
   shares.packs = packs;
+  const std::int64_t sharing = which == Result::dq ? heads.sharing : 1;
+  const GroupStrides strides = result_strides(call, heads.groups * sharing, own / sharing, columns, sharing);
+  T* const out = call.output<T>(static_cast<std::uint32_t>(which));
   for_grids(heads.entries() * shares.tiles * shares.chunks, [&](Geometry geometry, std::int64_t first) {
     const auto kernel = columns > Tile<W>::panel ? attend_gradient<T, which, 2> : attend_gradient<T, which, 1>;
-    launch(stream, geometry, kernel, heads, gradient, shares, first, out);
+    launch(stream_of(call), geometry, kernel, heads, gradient, shares, first, out, strides);
   });
 }
 
 /// p = exp(scores - log_sum), ds = p (dy v' - sum(dy y)): dq = scale ds k, dk = scale ds' q, dv = p' dy
 ///
-/// Shapes  as Heads; dy and y (B, H, S, E), log_sum (B, H, S), dq, dk, dv as q, k, v; dense.
+/// Shapes  as Heads; dy and y (B, H, S, E), log_sum (B, H, S), dq, dk, dv as q, k, v; dense but for what takes_view_in_grad() says.
 template <class T>
 void attention_grad(const sdk::Call& call) {
   if (run_fused_attention(call, true)) return;
   const Heads<T> heads(call, 1);
   const T* const dy = call.input<T>(0);
   auto* const row_dots = static_cast<Wide<T>*>(call.scratch);
-  Stream& stream = stream_of(call);
+  const GroupStrides dy_strides = group_strides(call.inputs[0], heads.sharing), y_strides = group_strides(call.inputs[5], heads.sharing);
   const std::int64_t rows = heads.entries() * heads.rows();
-  launch_over(stream, rows * 32, dot_rows<T>, rows, heads.result, dy, call.input<T>(5), row_dots);
-  const GradientOperands<T> gradient{dy, call.input<Wide<T>>(6), row_dots};
-  const bool packs = falls_into_packs(heads, dy);
-  launch_gradient<Result::dq>(stream, heads, gradient, packs, call.output<T>(0));
-  launch_gradient<Result::dk>(stream, heads, gradient, packs, call.output<T>(1));
-  launch_gradient<Result::dv>(stream, heads, gradient, packs, call.output<T>(2));
+  launch_over(call, rows * 32, dot_rows<T>, heads, Divisor(std::max<std::int64_t>(heads.rows(), 1)), dy, dy_strides, call.input<T>(5),
+              y_strides, row_dots);
+  const GradientOperands<T> gradient{dy, dy_strides, call.input<Wide<T>>(6), row_dots};
+  const bool packs = falls_into_packs(heads, dy, dy_strides);
+  launch_gradient<Result::dq>(call, heads, gradient, packs);
+  launch_gradient<Result::dk>(call, heads, gradient, packs);
+  launch_gradient<Result::dv>(call, heads, gradient, packs);
+}
+/// dy, q, k, v and y may be views of (B, S, H, D).
+bool takes_view_in_grad(const sdk::Call& call, std::uint32_t input) {
+  return (input < 4 || input == 5) && takes_heads(call, input, 1);
+}
+bool merges_heads_in_grad(const sdk::Call& call) {
+  return call.inputs[1].shape[1] == call.inputs[2].shape[1];
 }
 std::size_t scratch_of_grad(const sdk::Call& call) {
   const std::size_t element = call.inputs[0].dtype == TENON_DTYPE_F64 ? sizeof(double) : sizeof(float);
@@ -526,6 +599,9 @@ std::size_t scratch_of_grad(const sdk::Call& call) {
 }
 
 }  // namespace
-TENON_KERNEL_WITH(attention, (sdk::Traits{.scratch = scratch}), sdk::Half, sdk::BFloat16, float, double)
-TENON_KERNEL_WITH(attention_grad, (sdk::Traits{.scratch = scratch_of_grad}), sdk::Half, sdk::BFloat16, float, double)
+TENON_KERNEL_WITH(attention, (sdk::Traits{.scratch = scratch, .takes_view = takes_view, .merges_heads = merges_heads}), sdk::Half,
+                  sdk::BFloat16, float, double)
+TENON_KERNEL_WITH(attention_grad,
+                  (sdk::Traits{.scratch = scratch_of_grad, .takes_view = takes_view_in_grad, .merges_heads = merges_heads_in_grad}),
+                  sdk::Half, sdk::BFloat16, float, double)
 }  // namespace tenon::cuda
