@@ -25,11 +25,11 @@ batch_size: 4
 SMALL_IMAGES = ("model.input.shape=[3,32,32]", "data.shape=[3,32,32]", "batch_size=2")
 # net: file or text, kernels and library calls of a step, settings
 NETS = {
-    "mnist_mlp": ("models/mnist_mlp/train.yaml", 6, 8, ("data.source=digits", "batch_size=10")),
-    "encoder": (ENCODER, 24, 21, ()),
+    "mnist_mlp": ("models/mnist_mlp/train.yaml", 8, 0, ("data.source=digits", "batch_size=10")),
+    "encoder": (ENCODER, 25, 0, ()),
 }
-# The same of the prediction of a batch of 4. The encoder block takes 6 and 6 of them; the layer after it is a call, the softmax of predict a kernel.
-PREDICTIONS = {"encoder": (ENCODER, 7, 7, ())}
+# The same of the prediction of a batch of 4. The encoder block takes 8 of them; the layer after it is one, and the softmax of predict.
+PREDICTIONS = {"encoder": (ENCODER, 10, 0, ())}
 LONG_NETS = {"resnet_50": ("models/bench/resnet_50.yaml", 133, 161, SMALL_IMAGES)}
 
 
@@ -78,7 +78,7 @@ def main():
                 else:
                     file = pathlib.Path(arguments[2]) / file
                 found = measure(arguments, file, settings, folder)
-                right = 0 < found["kernels"] <= kernels and 0 < found["library_calls"] <= library_calls
+                right = 0 < found["kernels"] <= kernels and found["library_calls"] <= library_calls
                 failures += not right
                 print(f"{net}: {'ok' if right else 'FAILED'}: {what} has {found['kernels']:g} kernels, {found['library_calls']:g} library calls and "
                       f"{found['copies']:g} copies; expected at most {kernels} kernels and {library_calls} library calls")
