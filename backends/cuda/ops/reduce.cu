@@ -7,12 +7,6 @@
 namespace tenon::cuda {
 namespace {
 
-/// y = (sum of x) / (number of terms); NaN without terms.
-template <class T>
-struct Mean : Sum<T> {
-  __device__ T finish(T a, std::int64_t terms) const { return a / static_cast<T>(terms); }
-};
-
 template <class T>
 struct SumOfMagnitudes : Sum<T> {
   __device__ T lift(T x) const { return std::abs(x); }

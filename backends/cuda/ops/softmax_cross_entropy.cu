@@ -136,18 +136,13 @@ struct Companions {
   T* accuracy = nullptr;  ///< their mean
 };
 
-template <class T>
-struct MeanOfHits : Sum<T> {
-  __device__ T finish(T a, std::int64_t positions) const { return a / static_cast<T>(positions); }
-};
-
 /// Called by all threads at the end of a kernel that has written the losses of all positions.
 template <class T>
 __device__ void reduce_losses(std::int64_t positions, const Losses<T>& out, const Companions<T>& more) {
   if (out.last.counters == nullptr || !is_last_block(out.last.counters, static_cast<int>(gridDim.x))) return;
   const int parts = static_cast<int>(positions);
   combine_parts(out.sum, out.shares, 0, 1, positions, parts, out.last.threads, out.reduced);
-  if (more.hits != nullptr) combine_parts(MeanOfHits<T>{}, more.hits, 0, 1, positions, parts, out.last.threads, more.accuracy);
+  if (more.hits != nullptr) combine_parts(Mean<T>{}, more.hits, 0, 1, positions, parts, out.last.threads, more.accuracy);
 }
 
 /// Writes the loss of one position, whose own score is at first[label * inner].

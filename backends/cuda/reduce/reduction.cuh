@@ -105,6 +105,12 @@ struct Sum {
   __device__ Result finish(Partial a, std::int64_t) const { return narrow<T>(a); }
 };
 
+/// (sum of x) / (number of terms); NaN without terms
+template <class T>
+struct Mean : Sum<T> {
+  __device__ T finish(T a, std::int64_t terms) const { return a / static_cast<T>(terms); }
+};
+
 /// A sum of exponentials: exp(row_max) total.
 template <class T>
 struct Exponentials {
