@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """stack_frames.py CUOBJDUMP PLUGIN [ARCHITECTURE]: which kernels of the cuda backend have a stack frame in their machine code (sm_90 unless
 told). A stack is in memory: a kernel that has one indexes a local array by something that is no constant, spills registers, or calls a function
-that does. The limits are what there is today. Exit code 77: the plugin has no such machine code."""
+that does. The limits are what there is today. They are for optimised code: a build without machine code, or without optimisation, fails."""
 import collections
 import re
 import subprocess
@@ -37,10 +37,7 @@ def main():
                 of_class[next((of for of in LIMITS if re.search(of, name)), "")].append(f"{match[1]} bytes: {name}")
     if kernels == 0:
         print(f"{plugin} has no machine code for {architecture}")
-        return 77
-    if with_stack > kernels / 2:
-        print(f"{with_stack} of {kernels} kernels have a stack: the plugin was not compiled with optimisation")
-        return 77
+        return 1
     failures = 0
     for of, (most, reason) in LIMITS.items():
         found = of_class.pop(of, [])
