@@ -189,7 +189,7 @@ class ChannelsLastPass {
     }
   }
 
-  /// Propagates backwards: a value whose readers all take channels last is computed so, if that transposes no more elements.
+  /// Propagates backwards: a value whose readers all take channels last is computed so, if that transposes no more bytes.
   void precede() {
     std::vector<std::vector<Reader>> readers(graph_.values.size());
     for (std::uint32_t n = 0; n < graph_.nodes.size(); ++n) {
@@ -206,12 +206,12 @@ class ChannelsLastPass {
       const Indexing indexing = movable_indexing(node);
       if (indexing == Indexing::reduction || !movable(node, indexing)) continue;
       if (!std::all_of(readers[v].begin(), readers[v].end(), [&](const Reader& reader) { return reads_turned(reader); })) continue;
-      std::int64_t turns = 0;  // elements to transpose, instead of those of the result
+      std::uint64_t turned_bytes = 0;  // to transpose, instead of the result
       for (const std::uint32_t input : node.inputs) {
         const Value& value = graph_.values[input];
-        if (value.rank == graph_.values[v].rank && !native_[input] && !is_free(input)) turns += value.count;
+        if (value.rank == graph_.values[v].rank && !native_[input] && !is_free(input)) turned_bytes += value.size_bytes();
       }
-      if (turns <= graph_.values[v].count) move(n, indexing);
+      if (turned_bytes <= graph_.values[v].size_bytes()) move(n, indexing);
     }
   }
   bool reads_turned(const Reader& reader) const {

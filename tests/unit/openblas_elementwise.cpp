@@ -90,4 +90,39 @@ TEST_CASE("sums of f32: partial sums beyond the range of f32 do not make a finit
   }
 }
 
+TEST_CASE("clip and relu keep NaN and the sign of zero, alone and after products and convolutions") {
+  constexpr float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
+  const std::vector<float> x{nan, -0.0F, 0.0F, 7, -3, inf, -inf, nan, 1, 2, nan, -1, 5, 6, 8, 9, nan, 4, -2};
+  const auto n = static_cast<std::int64_t>(x.size());
+  for (const char* isa : {"auto", "avx2", "sse4"}) {
+    CAPTURE(isa);
+    Config config = test_config("openblas:0");
+    config.backends.options["openblas"]["isa"] = isa;
+    const Context context(config);
+    Graph graph;
+    const Value row = graph.input("row", DType::f32, {1, n}), one = graph.constant(Tensor::of(std::vector<float>{1}, {1, 1}));
+    const Value image = ops::reshape(row, {1, n, 1, 1}), taps = graph.constant(Tensor::of(std::vector<float>(x.size(), 1), {n, 1, 1, 1}));
+    graph.output("clip", ops::clip(row, 0, 6));
+    graph.output("product", ops::relu(ops::gemm(one, row)));
+    ConvOptions depthwise;
+    depthwise.groups = n;
+    graph.output("depthwise", ops::reshape(ops::clip(ops::conv(image, taps, {}, depthwise), 0, 6), {1, n}));
+    const std::vector<Tensor> results = Program(context, graph).run({Tensor::of(x, {1, n})});
+    for (std::size_t r = 0; r < results.size(); ++r) {
+      const std::vector<float> y = results[r].to_host().to_vector<float>();
+      const float most = r == 1 ? inf : 6;
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        CAPTURE(r);
+        CAPTURE(i);
+        if (std::isnan(x[i])) {
+          CHECK(std::isnan(y[i]));
+        } else {
+          CHECK(y[i] == std::clamp(x[i], 0.0F, most));
+          if (r == 0) CHECK(std::signbit(y[i]) == std::signbit(std::clamp(x[i], 0.0F, most)));
+        }
+      }
+    }
+  }
+}
+
 }  // namespace tenon::test

@@ -46,8 +46,11 @@ std::string layer_of(const Trace::Kernel& kernel, const std::set<std::string>& l
 
 /// The dtype whose peak bounds the arithmetic of a kernel.
 DType peak_of(DType operands, DType model) {
-  if (operands == DType::u8) return DType::i8;
-  return operands == DType::i8 || operands == DType::bf16 || operands == DType::f32 || operands == DType::f64 ? operands : model;
+  for (const DType dtype : {operands, model}) {
+    if (dtype == DType::u8) return DType::i8;
+    if (dtype == DType::i8 || dtype == DType::bf16 || dtype == DType::f32 || dtype == DType::f64) return dtype;
+  }
+  return DType::f32;
 }
 
 void add(Work& to, const Trace::Kernel& kernel, DType peak) {
@@ -190,7 +193,10 @@ Roofline measure_roofline(TrainingRun& run, std::int64_t batch_size) {
 std::string as_text(const Roofline& roofline) {
   std::string text;
   for (const Roof& roof : roofline.roofs) {
-    if (roof.gflops.empty()) text += fmt::format("{}: peak not measured\n", roof.device);
+    if (roof.gflops.empty()) {
+      text += fmt::format("{}: peak not measured", roof.device);
+      text += roof.gb_per_s > 0 ? fmt::format(", {:.1f} GB/s\n", roof.gb_per_s) : "\n";
+    }
     for (const auto& [dtype, gflops] : roof.gflops) {
       text += fmt::format("{}: peak {:.1f} GFLOP/s of {} and {:.1f} GB/s; work below {:.2g} FLOP/byte is memory-bound\n", roof.device,
                           gflops, name_of(dtype), roof.gb_per_s, gflops / roof.gb_per_s);
@@ -231,10 +237,10 @@ nlohmann::ordered_json to_json(const Roofline& roofline) {
   Json roofs = Json::array(), groups = Json::array(), kernels = Json::array();
   for (const Roof& roof : roofline.roofs) {
     roofs.push_back({{"device", roof.device}, {"gflop_per_s", nullptr}, {"gb_per_s", nullptr}});
-    if (roof.gflops.empty()) continue;
-    if (const auto found = roof.gflops.find(roofline.dtype); found != roof.gflops.end()) roofs.back()["gflop_per_s"] = found->second;
+    if (roof.gb_per_s > 0) roofs.back()["gb_per_s"] = roof.gb_per_s;
+    if (const auto found = roof.gflops.find(peak_of(roofline.dtype, roofline.dtype)); found != roof.gflops.end())
+      roofs.back()["gflop_per_s"] = found->second;
     for (const auto& [dtype, gflops] : roof.gflops) roofs.back()["gflop_per_s_of"][name_of(dtype)] = gflops;
-    roofs.back()["gb_per_s"] = roof.gb_per_s;
   }
   for (const Work& work : roofline.groups) groups.push_back(row(work));
   for (const Work& work : roofline.kernels) kernels.push_back(row(work));

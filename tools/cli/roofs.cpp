@@ -144,7 +144,7 @@ Loop best_loop(DType dtype) {
   }
 #elif defined(__aarch64__)
   if (dtype == DType::f64) return loop_of(neon_f64, 2);
-  if (dtype == DType::f32) return loop_of(neon_f32, 4);
+  if (dtype == DType::f32 || dtype == DType::bf16) return loop_of(neon_f32, 4);
   return {};
 #else
   static_cast<void>(dtype);

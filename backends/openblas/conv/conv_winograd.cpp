@@ -161,11 +161,11 @@ void find_pixels(const WinogradConv& conv, const T* x, const T* zeros, std::int6
   }
 }
 
-/// Fetches the columns of a tile that the one before, whose last columns are its first ones, has not read.
+/// Fetches the last `columns` columns of a tile: the others are those of the tile before, which has read them.
 template <class T>
-HWY_INLINE void prefetch_pixels(const T* const (&pixels)[positions], std::int64_t channel) {
+HWY_INLINE void prefetch_pixels(const T* const (&pixels)[positions], std::int64_t channel, std::int64_t columns) {
   for (int i = 0; i < 6; ++i) {
-    for (int j = 2; j < 6; ++j) hwy::Prefetch(pixels[i * 6 + j] + channel);
+    for (std::int64_t j = 6 - columns; j < 6; ++j) hwy::Prefetch(pixels[i * 6 + j] + channel);
   }
 }
 
@@ -183,7 +183,7 @@ void input_tiles(const WinogradConv& conv, const T* x, const TileMemory& memory,
     float* const out = memory.x + (tile - first) * memory.x_step;
     std::int64_t c = 0;
     for (; c + n <= conv.channels; c += n) {
-      prefetch_pixels(of_next, c);
+      prefetch_pixels(of_next, c, conv.tile_results());
       input_vector<true>(of_tile, c, n, out + c, memory.x_plane);
     }
     if (c < conv.channels) input_vector<false>(of_tile, c, conv.channels - c, out + c, memory.x_plane);
@@ -251,7 +251,7 @@ namespace {
 
 /// How tiles are divided. It depends on the sizes and the number of threads, but changes no bit of the result.
 struct Layout {
-  bool shared = false;  ///< all threads work on one block, step by step; else each has its own blocks
+  bool shared = false;                 ///< all threads work on one block, step by step; else each has its own blocks
   std::int64_t blocks = 1, block = 1;  ///< of nearly equal numbers of tiles; the largest number
   std::int64_t workers = 1;
   std::int64_t x_step = 0, x_plane = 0, y_step = 0, y_plane = 0, zeros = 0;
@@ -296,7 +296,7 @@ Layout layout_of(const WinogradConv& conv, const sdk::Host& host) {
     const std::int64_t wanted = std::clamp<std::int64_t>(tiles / 28, layout.workers, 4 * layout.workers);
     layout.blocks = std::min(tiles, sdk::round_up(std::max(wanted, sdk::ceil_div(tiles, fitting)), layout.workers));
   }
-  layout.block = sdk::ceil_div(tiles, layout.blocks);
+  layout.block = sdk::ceil_div(tiles, std::max<std::int64_t>(1, layout.blocks));
   layout.x_plane = plane_of(layout.block * layout.x_step);
   layout.y_plane = plane_of(layout.block * layout.y_step);
   return layout;

@@ -229,7 +229,7 @@ class RowStore {
     return adds && !calls_ && mask_ == 0xffffffffu && p_.wide_y == nullptr && p_.y_offsets == nullptr;
   }
 
-  /// The same as put() for each of `rows` rows, without a decision in each row: products with a small k end here often.
+  /// The same as put() for each of `rows` rows, without branches in each row: products with a small k end here often.
   template <bool adds_residual, int rows>
   void put_tile(std::int64_t row, const __m512 (&sums)[rows][2]) const {
     const std::int64_t step = p_.y_step;

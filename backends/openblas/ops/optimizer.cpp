@@ -170,9 +170,13 @@ HWY_INLINE void update(D d, const RmsProp& by, Element<V>& e) {
 /// How far ahead of its use w is fetched: products on other cores have read it, and a store waits until those have given up the line.
 constexpr std::uintptr_t fetched_bytes_ahead = 2048;
 
-/// Fetches the line at this address, which may be past the end, for writing.
+/// Fetches the line at this address, which may be past the end, for writing: the other cores give it up.
 HWY_INLINE void fetch_for_writing(std::uintptr_t at) {
+#if HWY_ARCH_X86_64 && HWY_COMPILER_GCC
+  asm volatile("prefetchw (%0)" : : "r"(at));  // the compiler's own prefetch has it only with an option that older processors lack
+#else
   __builtin_prefetch(reinterpret_cast<const void*>(at), 1, 3);
+#endif
 }
 
 /// Every operand of an element is read before any is written, because outputs may share the storage of inputs.

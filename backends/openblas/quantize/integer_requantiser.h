@@ -87,10 +87,10 @@ class PanelRequantiser {
     }
   }
 
-  /// Whether put_tile() may be called: all columns of the panel are stored, row after row, and no zero point of weights counts.
+  /// Whether put_tile() may be called: all columns of the panel are stored, row after row, and zero points of weights are 0.
   bool is_plain() const { return mask_ == ~__mmask32{0} && y_offsets_ == nullptr && row_sums_ == nullptr; }
 
-  /// The same as put() for all rows of a tile, without a decision in each: products with a small k end here often.
+  /// The same as put() for all rows of a tile, without branches in each: products with a small k end here often.
   template <int rows>
   [[gnu::always_inline]] void put_tile(std::int64_t row, const __m512i (&sums)[rows][2]) const {
     const Requantiser requantised = requantised_;

@@ -29,7 +29,7 @@ template <bool bounded, int rows>
 
 /// `rows` rows, the first of which is at `a`, and 16 `vectors` columns, from `row` and `column` on. The sums begin with the bias. The
 /// instruction takes u8: an i8 a is read as a + 128, and -128 times the sums of the columns are added.
-/// `by_parts`: as a_offsets says. `plain`: stores the rows of requantised sums without decisions; or NULL.
+/// `by_parts`: as a_offsets says. `plain`: stores the rows of requantised sums without branches; or NULL.
 template <bool a_signed, bool by_parts, int rows, int vectors>
 void tile(const IntegerTiles& t, const std::uint8_t* a, const std::int8_t* b, std::int64_t row, std::int64_t column,
           PanelPrefetch::Cursor next, const PanelRequantiser<true>* plain) {

@@ -25,8 +25,8 @@ struct Clip {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
     const V lower = hn::Set(d, low), upper = hn::Set(d, high);
-#if HWY_ARCH_X86
-    return hn::Min(upper, hn::Max(lower, x));  // the second operand where one is NaN, or both are zeros
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+    return hn::Min(upper, hn::Max(lower, x));  // these instructions give the second operand where one is NaN, or both are zeros
 #else
     const V raised = hn::IfThenElse(hn::Lt(x, lower), lower, x);
     return hn::IfThenElse(hn::Gt(raised, upper), upper, raised);

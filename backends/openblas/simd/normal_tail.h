@@ -18,12 +18,12 @@ namespace HWY_NAMESPACE {
 /// Where normal_tail_near() is precise: 0 <= t <= this.
 constexpr float normal_tail_near_end = 4.875f;
 
-/// Q(t) = erfc(t / sqrt 2) / 2 for 0 <= t <= normal_tail_near_end, within 1.3 epsilon of f32 relative to Q. Beyond, and for NaN, the result
-/// may be anything.
+/// Q(t) = erfc(t / sqrt 2) / 2 for 0 <= t <= normal_tail_near_end, within 1.4 epsilon of f32 relative to Q. Beyond, and for NaN, the result
+/// is unspecified.
 ///
 /// A polynomial of degree 5 around the nearest of 32 points, whose coefficients one instruction selects from two registers: AVX-512 has
 /// half as many operations to do as with an exponential. They interpolate Q at Chebyshev nodes of the interval (mpmath, 200 bits), which
-/// makes the error proportional to Q: 1.2e-7 at the far end, 1e-8 at t = 3.
+/// makes the error proportional to Q: 1.2e-7 at the far end, 2.7e-8 at t = 3.
 template <class D, class V>
 HWY_INLINE V normal_tail_near(D d, V t) {
   static_assert(sizeof(V) == 64);
