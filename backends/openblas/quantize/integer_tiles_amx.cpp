@@ -15,10 +15,10 @@ namespace {
 constexpr std::int64_t few_rows = 256;
 
 /// Requantises sums of `rows` rows, an even number, and a panel's columns.
-template <bool bounded>
+template <bool small_factors>
 inline void requantise_rows(const IntegerTiles& t, const std::int32_t (*sums)[integer_panel_width], std::int64_t rows, std::int64_t row,
                             std::int64_t column) {
-  const vnni::PanelRequantiser<bounded> requantised(t, column);
+  const vnni::PanelRequantiser<small_factors> requantised(t, column);
   for (std::int64_t r = 0; r < rows; r += 2) {
     requantised.put(row + r, _mm512_load_si512(sums[r]), _mm512_load_si512(sums[r] + 16), _mm512_load_si512(sums[r + 1]),
                     _mm512_load_si512(sums[r + 1] + 16));
@@ -41,7 +41,7 @@ inline void requantise_narrow_rows(const IntegerTiles& t, const std::int32_t (*s
     for (int i = 0; i < 4; ++i) {
       __m512i sum = _mm512_load_si512(sums[r + i]);
       if (corrects) sum = _mm512_add_epi32(sum, _mm512_mullo_epi32(_mm512_set1_epi32(row_sums[r + i]), column_factor));
-      scaled[i] = vnni::Requantiser::scaled(sum, factor);
+      scaled[i] = requantised.scaled(sum, factor);
     }
     const __m512i bytes = requantised(scaled[0], scaled[1], scaled[2], scaled[3]);
     _mm_mask_storeu_epi8(y, mask, _mm512_castsi512_si128(bytes));
@@ -110,10 +110,8 @@ inline void block(const IntegerTiles& t, const std::int8_t* b, std::int64_t row,
   constexpr std::int64_t rows = (two ? 2 : 1) * tile_rows;
   if (t.requantisation.y != nullptr) {
     if (!wide) return requantise_narrow_rows(t, sums, rows, row, column);
-    const float* const factors = t.requantisation.factor + column;
-    const bool bounded =
-        vnni::Requantiser::are_small(_mm512_loadu_ps(factors)) && vnni::Requantiser::are_small(_mm512_loadu_ps(factors + 16));
-    return bounded ? requantise_rows<true>(t, sums, rows, row, column) : requantise_rows<false>(t, sums, rows, row, column);
+    const bool small_factors = vnni::Requantiser::are_small(t.requantisation.factor + column, integer_panel_width);
+    return small_factors ? requantise_rows<true>(t, sums, rows, row, column) : requantise_rows<false>(t, sums, rows, row, column);
   }
   for (std::int64_t v = 0; v < (wide ? 2 : 1); ++v) {
     for (std::int64_t r = 0; r < rows; ++r) {

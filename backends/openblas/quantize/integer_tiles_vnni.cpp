@@ -17,10 +17,10 @@ namespace tenon::openblas::vnni {
 namespace {
 
 /// Requantises the sums of a tile.
-template <bool bounded, int rows>
+template <bool small_factors, int rows>
 [[gnu::always_inline]] inline void requantise_tile(const IntegerTiles& t, const __m512i (&sums)[rows][2], std::int64_t row,
                                                    std::int64_t column) {
-  const PanelRequantiser<bounded> requantised(t, column);
+  const PanelRequantiser<small_factors> requantised(t, column);
   TENON_UNROLL
   for (int r = 0; r + 1 < rows; r += 2) requantised.put(row + r, sums[r][0], sums[r][1], sums[r + 1][0], sums[r + 1][1]);
   constexpr int last = rows - 1;
@@ -72,9 +72,8 @@ void tile(const IntegerTiles& t, const std::uint8_t* a, const std::int8_t* b, st
   if constexpr (vectors == 2) {
     if (plain != nullptr) return plain->put_tile(row, sums);
     if (t.requantisation.y != nullptr) {
-      const float* const factors = t.requantisation.factor + column;
-      const bool bounded = Requantiser::are_small(_mm512_loadu_ps(factors)) && Requantiser::are_small(_mm512_loadu_ps(factors + 16));
-      return bounded ? requantise_tile<true>(t, sums, row, column) : requantise_tile<false>(t, sums, row, column);
+      const bool small_factors = Requantiser::are_small(t.requantisation.factor + column, integer_panel_width);
+      return small_factors ? requantise_tile<true>(t, sums, row, column) : requantise_tile<false>(t, sums, row, column);
     }
   }
   TENON_UNROLL
@@ -151,7 +150,7 @@ void requantise_row(const IntegerRequantisation& by, const std::int32_t* sums, s
   for (std::int64_t j = 0; j < n; j += 16) {
     const __mmask16 mask = first(n - j);
     const __m512i sum = _mm512_add_epi32(_mm512_maskz_loadu_epi32(mask, sums + j), _mm512_maskz_loadu_epi32(mask, by.bias + j));
-    const __m512i scaled = Requantiser::scaled(sum, _mm512_maskz_loadu_ps(mask, by.factor + j));
+    const __m512i scaled = requantised.scaled(sum, _mm512_maskz_loadu_ps(mask, by.factor + j));
     _mm_mask_storeu_epi8(by.y + j, mask, requantised(scaled));
   }
 }
