@@ -30,7 +30,8 @@ std::int64_t flops(const Graph& graph, const NodeInfo& node) {
 extern const OpRules rules_qlinear_conv;
 const OpRules rules_qlinear_conv{
     "y = saturate(round(f32(sum + bias) factor) + y_zero_point), ties to even, of the sums of ConvInteger, with factor = x_scale w_scale / "
-    "y_scale; products and quotient are rounded to f32. w_scale and w_zero_point are scalars or have one element for each filter.",
+    "y_scale; products and quotient are rounded to f32, and NaN, as of 0 times an infinite factor, becomes 0. w_scale and w_zero_point are "
+    "scalars or have one element for each filter.",
     infer, PrecisionClass::fp32, flops};
 
 }  // namespace graph

@@ -28,8 +28,8 @@ std::int64_t flops(const Graph& graph, const NodeInfo& node) {
 extern const OpRules rules_qlinear_matmul;
 const OpRules rules_qlinear_matmul{
     "y = saturate(round(f32(sum) factor) + y_zero_point), ties to even, of the sums of MatMulInteger, with factor = a_scale b_scale / "
-    "y_scale; "
-    "products and quotient are rounded to f32. b_scale and b_zero_point are scalars or have one element for each column.",
+    "y_scale; products and quotient are rounded to f32, and NaN, as of 0 times an infinite factor, becomes 0. b_scale and b_zero_point are "
+    "scalars or have one element for each column.",
     infer, PrecisionClass::fp32, flops};
 
 }  // namespace graph

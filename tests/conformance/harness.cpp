@@ -106,8 +106,9 @@ void add_instance(const Instance& at, const Chosen& chosen, std::vector<Case>& o
     if (!arrangeable && entry.arrangement != Arrangement::misaligned) continue;
     add(entry.name, [at, arrangement = entry.arrangement](CaseContext& context) { check_arrangement(context, at, arrangement); });
   }
-  if (is_float(at.dtype) && std::any_of(at.variant->inputs.begin(), at.variant->inputs.end(),
-                                        [](const OperandSpec& spec) { return spec.values.special != Special::none; })) {
+  if (std::any_of(at.variant->inputs.begin(), at.variant->inputs.end(), [&](const OperandSpec& spec) {
+        return spec.present && spec.values.special != Special::none && is_float(resolved(spec.dtype, at.dtype));
+      })) {
     add("special", [at](CaseContext& context) { check_special(context, at); });
   }
   if (!at.variant->donations.empty()) {

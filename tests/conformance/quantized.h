@@ -21,9 +21,11 @@ inline OperandSpec bytes(Dims shape, tenon_dtype dtype = TENON_DTYPE_NONE) {
 /// What a requantised product is made of, besides its shape.
 struct Requantised {
   tenon_dtype weights = i8, y = u8;
-  bool per_line = false;  ///< scales and zero points of the weights are lists
+  bool per_line = false;   ///< scales and zero points of the weights are lists
+  bool any_scale = false;  ///< scales of the weights are large, and in a case of its own infinite or NaN
   std::string label() const {
-    return fmt::format("w={}/y={}{}", weights == i8 ? "i8" : "u8", y == i8 ? "i8" : "u8", per_line ? "/per_line" : "");
+    return fmt::format("w={}/y={}{}{}", weights == i8 ? "i8" : "u8", y == i8 ? "i8" : "u8", per_line ? "/per_line" : "",
+                       any_scale ? "/any_scale" : "");
   }
 };
 
@@ -32,13 +34,13 @@ struct Requantised {
 inline std::vector<OperandSpec> requantised_operands(const Dims& a, const Dims& b, std::int64_t lines, std::int64_t terms,
                                                      const Requantised& form) {
   const Dims of_lines = form.per_line ? Dims{lines} : Dims{};
-  const Values scales{.low = 0.5, .high = 1};
+  const Values scales{.low = 0.5, .high = 1}, any_scale{.low = 0.5, .high = 1e10, .special = Special::not_small};
   const double usual = 80 * std::sqrt(static_cast<double>(terms) + 1);
   return {bytes(a),
           operand({}, scales, f32),
           bytes({}),
           bytes(b, form.weights),
-          operand(of_lines, scales, f32),
+          operand(of_lines, form.any_scale ? any_scale : scales, f32),
           bytes(of_lines, form.weights),
           operand({}, {.low = usual, .high = 2 * usual}, f32),
           operand({}, {.low = form.y == i8 ? -30.0 : 90.0, .high = form.y == i8 ? 30.0 : 160.0, .whole = true}, form.y)};

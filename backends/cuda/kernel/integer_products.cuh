@@ -22,7 +22,7 @@ struct StoreSums {
   __device__ void operator()(std::int64_t e, std::int64_t, std::uint32_t sum) const { y[e] = static_cast<std::int32_t>(sum); }
 };
 
-/// y[e] = saturate(round(f32(sum + bias[line]) factor) + y_zero_point), factor = a_scale b_scale[line] / y_scale, ties to even
+/// y[e] = saturate(round(f32(sum + bias[line]) factor) + y_zero_point), factor = a_scale b_scale[line] / y_scale, ties to even, and 0 for NaN
 template <class Y>
 struct Requantise {
   Y* y;
@@ -46,7 +46,7 @@ struct Requantise {
     const float factor = *a_scale * b_scale[scale_per_line ? line : 0] / *y_scale;
     const float q = rintf(static_cast<float>(static_cast<std::int32_t>(sum)) * factor) + static_cast<float>(*y_zero_point);
     const float low = std::numeric_limits<Y>::lowest(), high = std::numeric_limits<Y>::max();
-    y[e] = static_cast<Y>(q < low ? low : q > high ? high : q);
+    y[e] = q != q ? Y{0} : static_cast<Y>(q < low ? low : q > high ? high : q);
   }
 };
 

@@ -29,13 +29,13 @@ inline const std::int8_t* next_panel(const IntegerTiles& t, std::int64_t column,
   return column + integer_panel_width < t.columns ? panel + integer_panel_bytes(t.k) : t.next_panel;
 }
 
-/// The byte of one sum, which `column` is the column of.
+/// The byte of a sum of this column.
 inline std::uint8_t requantised(const IntegerRequantisation& by, std::int32_t sum, std::int64_t column) {
   const auto biased = static_cast<std::int32_t>(static_cast<std::uint32_t>(sum) + static_cast<std::uint32_t>(by.bias[column]));
-  const float scaled = static_cast<float>(biased) * by.factor[column];
-  const auto low = static_cast<float>(by.low - by.zero_point), high = static_cast<float>(by.high - by.zero_point);
-  const float bounded = scaled > low ? (scaled < high ? scaled : high) : low;
-  return static_cast<std::uint8_t>(static_cast<std::int32_t>(std::nearbyint(bounded)) + by.zero_point);
+  const float q = std::nearbyint(static_cast<float>(biased) * by.factor[column]) + static_cast<float>(by.zero_point);
+  if (std::isnan(q)) return 0;
+  const auto low = static_cast<float>(by.low), high = static_cast<float>(by.high);
+  return static_cast<std::uint8_t>(static_cast<std::int32_t>(q < low ? low : q > high ? high : q));
 }
 
 // The callers make sure that the processor has the instructions (x86.h).

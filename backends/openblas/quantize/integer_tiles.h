@@ -29,8 +29,8 @@ inline std::int64_t integer_panel_bytes(std::int64_t k) {
   return padded_k(k) * integer_panel_width;
 }
 
-/// How sums become bytes: y[i, j] = saturate(round(f32(sum + bias[j]) factor[j]) + zero_point), ties to even. Lists are as long as whole
-/// panels.
+/// How sums become bytes: y[i, j] = saturate(round(f32(sum + bias[j]) factor[j]) + zero_point), ties to even, and 0 for NaN, as
+/// an infinite factor makes of 0. Lists are as long as whole panels.
 struct IntegerRequantisation {
   const std::int32_t* bias = nullptr;
   const float* factor = nullptr;

@@ -17,14 +17,16 @@ inline __m256i load(const std::int32_t* list) {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(list));
 }
 
-/// 8 sums as bytes of y, in its low 8 bytes.
+/// 8 sums as bytes of y, in its low 8 bytes. The bounds are the first operands of minimum and maximum, whose result is the second one if
+/// that is NaN, and the integer of NaN, 2^31, has 0 in its low byte.
 inline __m128i requantised(const IntegerRequantisation& by, __m256i sum, std::int64_t column) {
   sum = _mm256_add_epi32(sum, load(by.bias + column));
-  __m256 scaled = _mm256_mul_ps(_mm256_cvtepi32_ps(sum), _mm256_loadu_ps(by.factor + column));
-  scaled = _mm256_max_ps(scaled, _mm256_set1_ps(static_cast<float>(by.low - by.zero_point)));
-  scaled = _mm256_min_ps(scaled, _mm256_set1_ps(static_cast<float>(by.high - by.zero_point)));
-  const __m256i integers = _mm256_add_epi32(_mm256_cvtps_epi32(scaled), _mm256_set1_epi32(by.zero_point));
-  const __m256i bytes = _mm256_shuffle_epi8(integers, _mm256_set1_epi32(0x0c080400));
+  const __m256 scaled = _mm256_mul_ps(_mm256_cvtepi32_ps(sum), _mm256_loadu_ps(by.factor + column));
+  const __m256 rounded = _mm256_round_ps(scaled, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  __m256 q = _mm256_add_ps(rounded, _mm256_set1_ps(static_cast<float>(by.zero_point)));
+  q = _mm256_max_ps(_mm256_set1_ps(static_cast<float>(by.low)), q);
+  q = _mm256_min_ps(_mm256_set1_ps(static_cast<float>(by.high)), q);
+  const __m256i bytes = _mm256_shuffle_epi8(_mm256_cvtps_epi32(q), _mm256_set1_epi32(0x0c080400));
   return _mm_unpacklo_epi32(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1));
 }
 

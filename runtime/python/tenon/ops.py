@@ -1033,7 +1033,8 @@ def conv_integer(x: TensorLike, w: TensorLike, x_zero_point: TensorLike = None, 
 
 def qlinear_matmul(a: TensorLike, a_scale: TensorLike, a_zero_point: TensorLike, b: TensorLike, b_scale: TensorLike, b_zero_point: TensorLike, y_scale: TensorLike, y_zero_point: TensorLike, *, device: DeviceLike = None) -> Tensor:
     """y = saturate(round(f32(sum) factor) + y_zero_point), ties to even, of the sums of MatMulInteger, with factor = a_scale b_scale /
-    y_scale; products and quotient are rounded to f32. b_scale and b_zero_point are scalars or have one element for each column.
+    y_scale; products and quotient are rounded to f32, and NaN, as of 0 times an infinite factor, becomes 0. b_scale and b_zero_point
+    are scalars or have one element for each column.
 
     Operands  a:T a_scale:f32 a_zero_point:T b:i8|u8 b_scale:f32 b_zero_point:i8|u8 y_scale:f32 y_zero_point:i8|u8 -> y:i8|u8
     """
@@ -1042,7 +1043,8 @@ def qlinear_matmul(a: TensorLike, a_scale: TensorLike, a_zero_point: TensorLike,
 
 def qlinear_conv(x: TensorLike, x_scale: TensorLike, x_zero_point: TensorLike, w: TensorLike, w_scale: TensorLike, w_zero_point: TensorLike, y_scale: TensorLike, y_zero_point: TensorLike, bias: TensorLike = None, *, groups: int = 1, strides: Optional[Sequence[int]] = None, dilations: Optional[Sequence[int]] = None, pads_before: Optional[Sequence[int]] = None, pads_after: Optional[Sequence[int]] = None, device: DeviceLike = None) -> Tensor:
     """y = saturate(round(f32(sum + bias) factor) + y_zero_point), ties to even, of the sums of ConvInteger, with factor = x_scale w_scale
-    / y_scale; products and quotient are rounded to f32. w_scale and w_zero_point are scalars or have one element for each filter.
+    / y_scale; products and quotient are rounded to f32, and NaN, as of 0 times an infinite factor, becomes 0. w_scale and w_zero_point
+    are scalars or have one element for each filter.
 
     Operands  x:T x_scale:f32 x_zero_point:T w:i8|u8 w_scale:f32 w_zero_point:i8|u8 y_scale:f32 y_zero_point:i8|u8 bias:i32? -> y:i8|u8
     """

@@ -45,7 +45,8 @@ void check_random_shapes(CaseContext& context, tenon_dtype dtype) {
 
 std::vector<OpCase> cases_qlinear_conv() {
   const std::int64_t n = sized(30, 15);
-  const Requantised lists{i8, u8, true}, other{u8, i8, false}, both{i8, i8, true};
+  const Requantised lists{i8, u8, true}, other{u8, i8, false}, both{i8, i8, true}, any_scale{i8, u8, true, true},
+      any_scale_of_i8{u8, i8, true, true};
   const Convolution example{1, 1, 1, {7, 7}, {1, 1}};
   const std::vector<double> example_x{255, 174, 162, 25,  203, 168, 58,  15,  59,  237, 95,  129, 0,  64,  56, 242, 153,
                                       221, 168, 12,  166, 232, 178, 186, 195, 237, 162, 237, 188, 39, 124, 77, 80,  102,
@@ -78,6 +79,11 @@ std::vector<OpCase> cases_qlinear_conv() {
                    convolved({1, 64, 40, {9, 61}, {3, 3}, {2, 2}, {}, {1, 1}, {1, 0}}, both),
                    convolved({2, 128, 34, {3, 29}, {2, 3}, {}, {1, 2}, {0, 2}, {1, 2}, 2}, {u8, u8, true}),
                    convolved({3, 64, 17, {30}, {5}, {}, {}, {2}, {2}}, other, false),
+                   convolved({1, 64, 40, {4, 26}, {3, 3}, {}, {}, {1, 1}, {1, 1}}, any_scale),
+                   convolved({1, 9, 14, {7, 6}, {3, 3}, {}, {}, {1, 1}, {1, 1}}, any_scale_of_i8),
+                   convolved({1, 80, 80, {9, 10}, {3, 3}, {}, {}, {1, 1}, {1, 1}, 80}, any_scale),
+                   convolved({1, 17, 17, {9, 10}, {3, 3}, {}, {}, {1, 1}, {1, 1}, 17}, any_scale),
+                   convolved({1, 80, 80, {9, 8}, {5, 5}, {2, 2}, {}, {2, 2}, {2, 2}, 80}, any_scale_of_i8),
                    convolved({0, 3, 4, {5, 5}, {3, 3}, {}, {}, {1, 1}, {1, 1}}),
                    convolved({0, 64, 4, {9, 60}, {3, 3}, {4, 2}, {}, {1, 1}, {1, 1}})},
       .bound = requantised,

@@ -32,7 +32,7 @@ void check_random_shapes(CaseContext& context, tenon_dtype dtype) {
 
 std::vector<OpCase> cases_qlinear_matmul() {
   const std::int64_t n = sized(257, 33);
-  const Requantised lists{i8, u8, true}, other{u8, i8, false};
+  const Requantised lists{i8, u8, true}, other{u8, i8, false}, any_scale{i8, u8, true, true}, any_scale_of_i8{u8, i8, true, true};
   const auto one = [](tenon_dtype y, std::vector<double> numbers, double factor, double zero_point, std::vector<double> expected) {
     const auto count = static_cast<std::int64_t>(numbers.size());
     return Golden{"",
@@ -50,12 +50,28 @@ std::vector<OpCase> cases_qlinear_matmul() {
   const float a_scale = 0.0066F, b_scale = 0.00705F, y_scale = 0.0107F;
   return {{
       .op = TENON_OP_QLinearMatMul,
-      .variants = {product({1, 1}, {1, 1}), product({3, 5}, {5, 4}, lists), product({1, 7}, {7, 1}, other), product({7, 1}, {1, 7}),
-                   product({5}, {5}), product({5}, {5, 3}, lists), product({3, 5}, {5}, other), product({2, 3, 4}, {4, 5}, lists),
-                   product({3, 4}, {2, 4, 5}, other), product({2, 1, 3, 4}, {3, 4, 2}), product({0, 3}, {3, 2}), product({2, 3}, {3, 0}),
-                   product({2, 0}, {0, 3}), product({17, 64}, {64, 33}, lists), product({17, 65}, {65, 33}, other),
-                   product({5, 130}, {130, 16}, {u8, u8, true}), product({n, n - 1}, {n - 1, n}, lists),
-                   product({n, n - 2}, {n - 2, n + 7}, {i8, i8, true}), product({3, sized(2001, 201)}, {sized(2001, 201), 50})},
+      .variants = {product({1, 1}, {1, 1}),
+                   product({3, 5}, {5, 4}, lists),
+                   product({1, 7}, {7, 1}, other),
+                   product({7, 1}, {1, 7}),
+                   product({5}, {5}),
+                   product({5}, {5, 3}, lists),
+                   product({3, 5}, {5}, other),
+                   product({2, 3, 4}, {4, 5}, lists),
+                   product({3, 4}, {2, 4, 5}, other),
+                   product({2, 1, 3, 4}, {3, 4, 2}),
+                   product({0, 3}, {3, 2}),
+                   product({2, 3}, {3, 0}),
+                   product({2, 0}, {0, 3}),
+                   product({17, 64}, {64, 33}, lists),
+                   product({17, 65}, {65, 33}, other),
+                   product({5, 130}, {130, 16}, {u8, u8, true}),
+                   product({n, n - 1}, {n - 1, n}, lists),
+                   product({n, n - 2}, {n - 2, n + 7}, {i8, i8, true}),
+                   product({3, sized(2001, 201)}, {sized(2001, 201), 50}),
+                   product({3, 9}, {9, 40}, any_scale),
+                   product({17, 65}, {65, 49}, any_scale_of_i8),
+                   product({33, 70}, {70, 11}, any_scale)},
       .bound = requantised,
       .oracle = Oracle::same_dtype,
       .golden = {{"example",
