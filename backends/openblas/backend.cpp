@@ -44,8 +44,7 @@ const sdk::BackendSpec& spec() {
       .options = options,
       .create =
           [](sdk::Host host) {
-            const char* const isa = host.option("isa");
-            limit_instruction_set(instruction_set_named(isa == nullptr ? "auto" : isa));
+            limit_instruction_set(instruction_set_of(host));
             static const sdk::ElementwiseFusion fusion = sdk::piecewise(quantized_sum_of);
             return sdk::make_cpu_backend(host, description(), &fusion);
           },

@@ -109,8 +109,8 @@ void by_panels(const BandsConv& b, const DirectOperands<BFloat16>& o, const sdk:
 
 }  // namespace
 
-bool reads_bands(const DirectConv& conv) {
-  return bf16_takes_offsets() && suits_bands(conv, element_size);
+bool reads_bands(const DirectConv& conv, const sdk::Host& host) {
+  return suits_bands(conv, element_size) && bf16_takes_offsets(instruction_set_of(host));
 }
 
 std::size_t bands_scratch(const DirectConv& conv, const sdk::Host& host) {

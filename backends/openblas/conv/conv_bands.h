@@ -13,9 +13,9 @@ namespace tenon::openblas {
 /// Channels of a part of a band.
 inline constexpr std::int64_t band_channels = band_pixel_bytes / static_cast<std::int64_t>(sizeof(sdk::BFloat16));
 
-/// Whether this convolution of bf16 reads bands, and needs weights in the order for them. It depends on the shape and the processor only,
-/// as the order of additions does.
-bool reads_bands(const DirectConv& conv);
+/// Whether this convolution of bf16 reads bands, and needs weights in the order for them. It depends on the shape and the instance only, as
+/// the order of additions does.
+bool reads_bands(const DirectConv& conv, const sdk::Host& host);
 
 std::size_t bands_scratch(const DirectConv& conv, const sdk::Host& host);
 void bands_conv(const DirectConv& conv, const DirectOperands<sdk::BFloat16>& operands, const sdk::Host& host, char* scratch);

@@ -287,135 +287,10 @@ void by_panels(const DirectConv& conv, const DirectOperands<T>& o, const Layout&
   }
 }
 
-/// The taps of one phase: the i-th is tap first + i step, which reads at offset - i tap_step.
-struct PhaseTaps {
-  std::int64_t first = 0, step = 1, count = 0;
-};
-
-/// The taps k with k dilation = remainder, modulo the stride.
-PhaseTaps taps_of(std::int64_t remainder, std::int64_t taps, std::int64_t dilation, std::int64_t stride) {
-  PhaseTaps found;
-  found.step = stride / std::gcd(dilation, stride);
-  while (found.first < taps && found.first * dilation % stride != remainder) ++found.first;
-  if (found.first < taps) found.count = (taps - found.first + found.step - 1) / found.step;
-  return found;
-}
-
-/// The positions i = o stride + k dilation - pad of dx with (i + pad) mod stride = remainder.
-ConvAxis input_grad_axis(std::int64_t remainder, std::int64_t size, std::int64_t out_size, std::int64_t taps, std::int64_t stride,
-                         std::int64_t dilation, std::int64_t pad) {
-  const PhaseTaps phase = taps_of(remainder, taps, dilation, stride);
-  ConvAxis axis;
-  axis.first = ((remainder - pad) % stride + stride) % stride;
-  axis.step = stride;
-  axis.results = axis.first < size ? (size - axis.first + stride - 1) / stride : 0;
-  axis.size = out_size;
-  axis.taps = phase.count;
-  // o = (first + i stride + pad - k dilation) / stride, which is exact
-  axis.offset = (axis.first + pad - phase.first * dilation) / stride;
-  axis.tap_step = -(phase.step * dilation / stride);
-  return axis;
-}
-
 }  // namespace
-
-DirectConv forward_conv(const ConvGeometry& g) {
-  DirectConv conv;
-  conv.images = g.images;
-  conv.groups = g.groups;
-  conv.channels = g.channels;
-  conv.out_height = g.out_height;
-  conv.out_width = g.out_width;
-  conv.out_channels = g.out_channels;
-  conv.high = {g.out_height, 0, 1, g.height, g.stride_height, -g.pad_top, g.kernel_height, g.dilation_height};
-  conv.wide = {g.out_width, 0, 1, g.width, g.stride_width, -g.pad_left, g.kernel_width, g.dilation_width};
-  return conv;
-}
-
-std::int64_t input_grad_phases(const ConvGeometry& g) {
-  return g.stride_height * g.stride_width;
-}
-
-DirectConv input_grad_conv(const ConvGeometry& g, std::int64_t phase) {
-  DirectConv conv;
-  conv.images = g.images;
-  conv.groups = g.groups;
-  conv.channels = g.out_channels;
-  conv.out_height = g.height;
-  conv.out_width = g.width;
-  conv.out_channels = g.channels;
-  conv.high =
-      input_grad_axis(phase / g.stride_width, g.height, g.out_height, g.kernel_height, g.stride_height, g.dilation_height, g.pad_top);
-  conv.wide = input_grad_axis(phase % g.stride_width, g.width, g.out_width, g.kernel_width, g.stride_width, g.dilation_width, g.pad_left);
-  return conv;
-}
-
-namespace {
-
-/// Rows of packed weights are in the order in which bands are read.
-template <class T>
-void set_inner_block(const DirectConv& conv, PanelSource<T>& from) {
-  if (std::is_same_v<T, sdk::BFloat16> && reads_bands(conv)) from.inner_block = band_channels;
-}
-
-}  // namespace
-
-template <class T>
-PanelSource<T> forward_panels(const ConvGeometry& g, const T* w, std::int64_t group) {
-  const std::int64_t k = g.group_channels() * g.taps();
-  PanelSource<T> from;
-  from.data = w + group * g.group_out_channels() * k;
-  from.taps_high = g.kernel_height;
-  from.taps_wide = g.kernel_width;
-  from.tap_step_high = g.kernel_width;
-  from.tap_step_wide = 1;
-  from.inner = g.group_channels();
-  from.inner_step = g.taps();
-  from.columns = g.group_out_channels();
-  from.column_step = k;
-  set_inner_block(forward_conv(g), from);
-  return from;
-}
-
-template <class T>
-PanelSource<T> input_grad_panels(const ConvGeometry& g, std::int64_t phase, const T* w, std::int64_t group) {
-  const PhaseTaps high = taps_of(phase / g.stride_width, g.kernel_height, g.dilation_height, g.stride_height);
-  const PhaseTaps wide = taps_of(phase % g.stride_width, g.kernel_width, g.dilation_width, g.stride_width);
-  const std::int64_t k = g.group_channels() * g.taps();
-  PanelSource<T> from;
-  from.data = w + group * g.group_out_channels() * k + high.first * g.kernel_width + wide.first;
-  from.taps_high = high.count;
-  from.taps_wide = wide.count;
-  from.tap_step_high = high.step * g.kernel_width;
-  from.tap_step_wide = wide.step;
-  from.inner = g.group_out_channels();
-  from.inner_step = k;
-  from.columns = g.group_channels();
-  from.column_step = g.taps();
-  set_inner_block(input_grad_conv(g, phase), from);
-  return from;
-}
-
-std::string forward_form(const ConvGeometry& g) {
-  return (reads_bands(forward_conv(g)) ? "direct or bands, groups " : "direct, groups ") + std::to_string(g.groups);
-}
-
-std::string input_grad_form(const ConvGeometry& g) {
-  const auto pair = [](std::int64_t a, std::int64_t b) { return std::to_string(a) + "," + std::to_string(b); };
-  return forward_form(g) + ", strides " + pair(g.stride_height, g.stride_width) + ", dilations " +
-         pair(g.dilation_height, g.dilation_width);
-}
-
-template PanelSource<std::uint8_t> forward_panels(const ConvGeometry&, const std::uint8_t*, std::int64_t);
-template PanelSource<sdk::BFloat16> forward_panels(const ConvGeometry&, const sdk::BFloat16*, std::int64_t);
-template PanelSource<float> forward_panels(const ConvGeometry&, const float*, std::int64_t);
-template PanelSource<double> forward_panels(const ConvGeometry&, const double*, std::int64_t);
-template PanelSource<sdk::BFloat16> input_grad_panels(const ConvGeometry&, std::int64_t, const sdk::BFloat16*, std::int64_t);
-template PanelSource<float> input_grad_panels(const ConvGeometry&, std::int64_t, const float*, std::int64_t);
-template PanelSource<double> input_grad_panels(const ConvGeometry&, std::int64_t, const double*, std::int64_t);
 
 std::size_t direct_scratch(const DirectConv& conv, const sdk::Host& host, std::size_t element_size) {
-  if (element_size == sizeof(sdk::BFloat16) && reads_bands(conv)) return bands_scratch(conv, host);
+  if (element_size == sizeof(sdk::BFloat16) && reads_bands(conv, host)) return bands_scratch(conv, host);
   return layout_of(conv, host, element_size).bytes();
 }
 
@@ -423,7 +298,7 @@ template <class T>
 void direct_conv(const DirectConv& conv, const DirectOperands<T>& operands, const sdk::Host& host, void* scratch) {
   if (conv.rows() == 0 || conv.group_columns() == 0) return;
   if constexpr (std::is_same_v<T, sdk::BFloat16>) {
-    if (reads_bands(conv)) return bands_conv(conv, operands, host, static_cast<char*>(scratch));
+    if (reads_bands(conv, host)) return bands_conv(conv, operands, host, static_cast<char*>(scratch));
   }
   const Layout layout = layout_of(conv, host, sizeof(T));
   if (layout.shared) {

@@ -44,24 +44,6 @@ struct DirectOperands {
   sdk::Activation activation = {};
 };
 
-/// The forward convolution.
-DirectConv forward_conv(const ConvGeometry& g);
-
-/// The phases of the input gradient. A phase consists of the dx pixels whose coordinates plus padding have the same remainders by the
-/// strides.
-std::int64_t input_grad_phases(const ConvGeometry& g);
-DirectConv input_grad_conv(const ConvGeometry& g, std::int64_t phase);
-
-/// The weights (O, C / groups, kh, kw) of one group, in the order in which these convolutions read them.
-template <class T>
-PanelSource<T> forward_panels(const ConvGeometry& g, const T* w, std::int64_t group);
-template <class T>
-PanelSource<T> input_grad_panels(const ConvGeometry& g, std::int64_t phase, const T* w, std::int64_t group);
-
-/// What their packed weights depend on, besides the shape of the weights: Traits::pack_form.
-std::string forward_form(const ConvGeometry& g);
-std::string input_grad_form(const ConvGeometry& g);
-
 /// Elements of the packed weights of a convolution, all groups.
 template <class T>
 std::int64_t direct_panel_elements(const DirectConv& conv) {

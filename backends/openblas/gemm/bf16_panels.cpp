@@ -553,13 +553,15 @@ void pack_panel(const PanelSource<sdk::BFloat16>& from, std::int64_t panel, sdk:
   }
 }
 
-bool bf16_takes_offsets() {
-  return has_amx_bf16();
+bool bf16_takes_offsets(InstructionSet set) {
+  return has_amx_bf16(set);
 }
 
 template <>
 void multiply_panels(const PanelProduct<sdk::BFloat16>& product) {
 #if TENON_X86
+  // Offsets were chosen for the instructions that take them, which the caller's instance of the backend may use whatever another one may.
+  if (product.a_offsets != nullptr) return amx::multiply(product);
   // The choice depends on the whole product, because instructions differ in the order of additions. The loads of a tile leave out every
   // other 64 bytes, which the processor's prefetcher does not follow well.
   const bool fills_tiles = product.k >= amx::smallest_k && !(product.streams && has_avx512_bf16());

@@ -10,6 +10,8 @@
 #include <tenon/sdk/kernel.h>
 #include <tenon/sdk/rounding.h>
 
+#include "simd/instruction_set.h"
+
 namespace tenon::openblas {
 
 /// The layout of panels, for every instruction set, so that packed weights do not depend on it. A panel is (k / group, width, group)
@@ -103,7 +105,7 @@ struct PanelProduct {
   std::int64_t a_step = 0;
   std::int64_t a_inner_step = 1;             ///< from column to column of a; other than 1 only with `unpacked`
   const std::int32_t* a_offsets = nullptr;   ///< of f32, k <= max_indirect_k: element p of row r is a[r a_step + a_offsets[p]]; of bf16,
-                                             ///< where bf16_takes_offsets(): a[r a_step + a_offsets[p / 32] + p % 32], k % 32 = 0
+                                             ///< with bf16_takes_offsets: a[r a_step + a_offsets[p / 32] + p % 32], k % 32 = 0
   const T* panels = nullptr;                 ///< of b; NULL: `unpacked` is packed as it is used
   const PanelSource<T>* unpacked = nullptr;  ///< b with one tap, only of products of f32 and f64
   const T* next_panels = nullptr;            ///< a panel that is used next, or, of f32 and f64, as many as these; or NULL
@@ -128,7 +130,7 @@ void multiply_panels(const PanelProduct<T>& product);
 template <>
 void multiply_panels(const PanelProduct<sdk::BFloat16>& product);
 
-/// Whether products of bf16 take a_offsets on this processor.
-bool bf16_takes_offsets();
+/// Whether products of bf16 take a_offsets by the instructions of `set`.
+bool bf16_takes_offsets(InstructionSet set);
 
 }  // namespace tenon::openblas

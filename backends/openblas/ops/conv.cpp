@@ -8,6 +8,7 @@
 #include "conv/conv_bias.h"
 #include "conv/conv_depthwise.h"
 #include "conv/conv_direct.h"
+#include "conv/conv_direct_forms.h"
 #include "conv/conv_few_channels.h"
 #include "conv/conv_geometry.h"
 #include "conv/conv_weight_grad.h"
@@ -21,20 +22,6 @@ namespace {
 // The operand that is packed, for both conv and conv_input_grad.
 constexpr std::uint32_t weights = 1;
 
-/// Weights worth a thread for packing: about 20 us.
-constexpr std::int64_t pack_grain = 16 * 1024;
-
-/// Packs the panels of all groups; source(group) describes the weights of a group.
-template <class T, class Source>
-void pack_direct(const sdk::Host& host, const DirectConv& conv, const Source& source, T* out_packed) {
-  const std::int64_t elements = panel_elements<T>(conv.k(), conv.group_columns());
-  const std::int64_t panels = panel_count<T>(conv.group_columns());
-  const std::int64_t panel = std::max<std::int64_t>(1, conv.k() * panel_width<T>);
-  host.parallel_for(conv.groups * panels, std::max<std::int64_t>(1, pack_grain / panel), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) pack_panel(source(i / panels), i % panels, out_packed + i / panels * elements);
-  });
-}
-
 enum class Algorithm { depthwise, winograd, direct, few_channels };
 
 std::string name_of(Algorithm algorithm) {
@@ -43,20 +30,23 @@ std::string name_of(Algorithm algorithm) {
 }
 
 /// What a multiply-add of direct sums costs, in those of f32. Winograd's are f32, for bf16 too; users of f64 prefer the smaller error to
-/// the time. It depends on the processor, not on the option `isa`, which another instance of the backend may change before the packed
-/// weights are used.
+/// the time.
 template <class T>
-double direct_cost() {
-  const bool is_bf16 = std::is_same_v<T, sdk::BFloat16>;
-  if (std::is_same_v<T, double> || (is_bf16 && x86_features().amx_bf16)) return 0;
-  return is_bf16 && x86_features().bf16 ? 0.5 : 1;
+double direct_cost([[maybe_unused]] const sdk::Host& host) {
+  if (std::is_same_v<T, double>) return 0;
+  if constexpr (std::is_same_v<T, sdk::BFloat16>) {
+    const InstructionSet set = instruction_set_of(host);
+    if (has_amx_bf16(set)) return 0;
+    if (has_avx512_bf16(set)) return 0.5;
+  }
+  return 1;
 }
 
 /// Winograd's matrices, of f32, have four times the elements of weights of 3x3.
 template <class T>
 Algorithm algorithm_of(const ConvGeometry& g, const WinogradConv& winograd, const sdk::Host& host) {
   if (g.depthwise()) return Algorithm::depthwise;
-  if (!winograd_fits(g) || !winograd_pays(winograd, direct_cost<T>())) return Algorithm::direct;
+  if (!winograd_fits(g) || !winograd_pays(winograd, direct_cost<T>(host))) return Algorithm::direct;
   const char* const memory = host.option("memory");
   return memory != nullptr && std::string_view(memory) == "small" ? Algorithm::direct : Algorithm::winograd;
 }
@@ -82,7 +72,7 @@ class Forward {
     return scratch_bytes(direct_panel_elements<T>(direct_), sizeof(T));
   }
 
-  std::string form() const { return algorithm_ == Algorithm::direct ? forward_form(g_) : name_of(algorithm_); }
+  std::string form(const sdk::Host& host) const { return algorithm_ == Algorithm::direct ? forward_form(g_, host) : name_of(algorithm_); }
 
   void pack(const sdk::Host& host, const T* w, void* out_packed) const {
     T* const out = static_cast<T*>(out_packed);
@@ -93,8 +83,7 @@ class Forward {
         return winograd_weights(winograd_, host, w, g_.taps(), g_.taps() * g_.channels, false, static_cast<float*>(out_packed));
       }
     }
-    pack_direct(
-        host, direct_, [&](std::int64_t group) { return forward_panels(g_, w, group); }, out);
+    pack_forward(g_, host, w, out);
   }
 
   /// Scratch memory in addition to the packed weights: the sum of two biases, and the algorithm's own scratch memory.
@@ -147,27 +136,22 @@ class InputGrad {
   std::size_t packed_bytes() const {
     if (algorithm_ == Algorithm::depthwise) return scratch_bytes(g_.weights(), sizeof(T));
     if (algorithm_ == Algorithm::winograd) return scratch_bytes(winograd_weight_elements(winograd_), sizeof(float));
-    std::int64_t elements = 0;
-    for (std::int64_t phase = 0; phase < input_grad_phases(g_); ++phase) elements += direct_panel_elements<T>(input_grad_conv(g_, phase));
-    return scratch_bytes(elements, sizeof(T));
+    return scratch_bytes(input_grad_elements<T>(g_), sizeof(T));
   }
 
-  std::string form() const { return algorithm_ == Algorithm::direct ? input_grad_form(g_) : name_of(algorithm_); }
+  std::string form(const sdk::Host& host) const {
+    return algorithm_ == Algorithm::direct ? input_grad_form(g_, host) : name_of(algorithm_);
+  }
 
   void pack(const sdk::Host& host, const T* w, void* out_packed) const {
-    T* out = static_cast<T*>(out_packed);
+    T* const out = static_cast<T*>(out_packed);
     if (algorithm_ == Algorithm::depthwise) return depthwise_weights(g_, w, out);
     if constexpr (!std::is_same_v<T, double>) {
       if (algorithm_ == Algorithm::winograd) {
         return winograd_weights(winograd_, host, w, g_.taps() * g_.channels, g_.taps(), true, static_cast<float*>(out_packed));
       }
     }
-    for (std::int64_t phase = 0; phase < input_grad_phases(g_); ++phase) {
-      const DirectConv conv = input_grad_conv(g_, phase);
-      pack_direct(
-          host, conv, [&](std::int64_t group) { return input_grad_panels(g_, phase, w, group); }, out);
-      out += direct_panel_elements<T>(conv);
-    }
+    pack_input_grad(g_, host, w, out);
   }
 
   std::size_t scratch(const sdk::Call& call) const {
@@ -231,7 +215,7 @@ void pack(const sdk::Call& call, std::uint32_t, void* out_packed) {
 
 template <template <class> class Op>
 std::string pack_form(const sdk::Call& call, std::uint32_t) {
-  return with_product_type(call.inputs[0].dtype, [&]<class T>(T) { return Op<T>(call).form(); });
+  return with_product_type(call.inputs[0].dtype, [&]<class T>(T) { return Op<T>(call).form(call.host); });
 }
 
 template <template <class> class Op, class T>

@@ -6,13 +6,13 @@
 #include "conv/conv_bias.h"
 #include "conv/conv_depthwise.h"
 #include "conv/conv_direct.h"
+#include "conv/conv_direct_forms.h"
 #include "conv/conv_geometry.h"
 
 namespace tenon::openblas {
 namespace {
 
-constexpr std::uint32_t weights = 1;            // the operand that is packed
-constexpr std::int64_t pack_grain = 16 * 1024;  // weights worth a thread for packing
+constexpr std::uint32_t weights = 1;  // the operand that is packed
 
 /// The geometry of the convolution from y to x: its channels are those of y, its out_channels those of x.
 ConvGeometry geometry_of(const sdk::Call& call) {
@@ -25,10 +25,7 @@ std::size_t element_size(const sdk::Call& call) {
 
 template <class T>
 std::int64_t packed_elements(const ConvGeometry& g) {
-  if (g.depthwise()) return g.weights();
-  std::int64_t elements = 0;
-  for (std::int64_t phase = 0; phase < input_grad_phases(g); ++phase) elements += direct_panel_elements<T>(input_grad_conv(g, phase));
-  return elements;
+  return g.depthwise() ? g.weights() : input_grad_elements<T>(g);
 }
 
 std::size_t packed_bytes(const sdk::Call& call) {
@@ -48,22 +45,7 @@ const void* packed_weights(const sdk::Call& call) {
 /// Packs the panels of each phase, group by group.
 template <class T>
 void pack_weights(const sdk::Host& host, const ConvGeometry& g, const T* w, T* out_packed) {
-  if (g.depthwise()) {
-    depthwise_weights(g, w, out_packed);
-    return;
-  }
-  for (std::int64_t phase = 0; phase < input_grad_phases(g); ++phase) {
-    const DirectConv conv = input_grad_conv(g, phase);
-    const std::int64_t elements = panel_elements<T>(conv.k(), conv.group_columns());
-    const std::int64_t panels = panel_count<T>(conv.group_columns());
-    const std::int64_t panel = std::max<std::int64_t>(1, conv.k() * panel_width<T>);
-    host.parallel_for(conv.groups * panels, std::max<std::int64_t>(1, pack_grain / panel), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        pack_panel(input_grad_panels(g, phase, w, i / panels), i % panels, out_packed + i / panels * elements);
-      }
-    });
-    out_packed += direct_panel_elements<T>(conv);
-  }
+  g.depthwise() ? depthwise_weights(g, w, out_packed) : pack_input_grad(g, host, w, out_packed);
 }
 
 void pack(const sdk::Call& call, std::uint32_t, void* out_packed) {
@@ -74,7 +56,7 @@ void pack(const sdk::Call& call, std::uint32_t, void* out_packed) {
 
 std::string pack_form(const sdk::Call& call, std::uint32_t) {
   const ConvGeometry g = geometry_of(call);
-  return g.depthwise() ? "depthwise" : input_grad_form(g);
+  return g.depthwise() ? "depthwise" : input_grad_form(g, call.host);
 }
 
 /// The sum of two biases, weights that were not packed ahead, and the largest phase's scratch memory.

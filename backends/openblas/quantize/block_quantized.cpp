@@ -283,14 +283,15 @@ void multiply_expanded(const BlockProduct<float>& p, std::int64_t panel, float* 
   }
 }
 
+/// Whether the weights are expanded for the register tiles of f32, in scratch memory.
 template <class T>
-bool expands(std::int64_t rows) {
+bool expands(const sdk::Host& host, std::int64_t rows) {
+  if (!std::is_same_v<T, float> || rows <= few_rows) return false;
 #if TENON_X86
-  const std::int64_t few = instruction_set() >= InstructionSet::avx512 ? few_rows_avx512 : few_rows;
+  return rows > few_rows_avx512 || instruction_set_of(host) < InstructionSet::avx512;
 #else
-  const std::int64_t few = few_rows;
+  return true;
 #endif
-  return std::is_same_v<T, float> && rows > few;
 }
 
 std::int64_t expanded_elements(const BlockWeights& w) {
@@ -336,7 +337,7 @@ void pack_block_zero_points(const BlockWeights& w, const std::uint8_t* from, std
 
 template <class T>
 std::int64_t block_product_scratch(const sdk::Host& host, const BlockWeights& w, std::int64_t rows) {
-  return expands<T>(rows) ? worker_count(host, w.panels()) * expanded_elements(w) : 0;
+  return expands<T>(host, rows) ? worker_count(host, w.panels()) * expanded_elements(w) : 0;
 }
 template std::int64_t block_product_scratch<float>(const sdk::Host& host, const BlockWeights& w, std::int64_t rows);
 template std::int64_t block_product_scratch<double>(const sdk::Host& host, const BlockWeights& w, std::int64_t rows);
@@ -345,7 +346,7 @@ template <class T>
 void multiply_block_quantized(const sdk::Host& host, const BlockProduct<T>& product, [[maybe_unused]] T* scratch) {
   const BlockWeights& w = product.sizes;
   if constexpr (std::is_same_v<T, float>) {
-    if (expands<T>(product.rows)) {
+    if (expands<T>(host, product.rows)) {
       return for_each_task(host, w.panels(), [&](std::int64_t panel, std::int64_t worker) {
         multiply_expanded(product, panel, scratch + worker * expanded_elements(w));
       });

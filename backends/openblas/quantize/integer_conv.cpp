@@ -7,7 +7,7 @@
 #include <tenon/sdk/rounding.h>
 #include <tenon/sdk/scratch_arena.h>
 
-#include "conv/conv_direct.h"
+#include "conv/conv_direct_forms.h"
 #include "conv/conv_geometry.h"
 #include "conv/image_bands.h"
 #include "quantize/integer_depthwise.h"
@@ -22,8 +22,8 @@ constexpr std::int64_t block_bytes = 256 * 1024;
 constexpr std::int64_t row_multiple = 32;
 // Bytes of gathered rows worth a thread.
 constexpr std::int64_t gather_grain = 64 * 1024;
-// Elements of a row of a_offsets, and rows of a block of lines.
-constexpr std::int64_t line_part = 64, line_block_rows = 128;
+// Elements of a part of a row, for which a_offsets has an element each, and rows of a block of lines.
+constexpr std::int64_t row_part = band_pixel_bytes, line_block_rows = 128;
 // Rows of a line from which on its last tile, which may be a low one, matters little.
 constexpr std::int64_t min_line_rows = 24;
 // Multiply-adds worth handing to a thread: about 1 us of AVX-512 VNNI.
@@ -92,9 +92,10 @@ Layout layout_of(const ConvGeometry& g, const sdk::Host& host) {
 
 /// Whether the tile registers read taps from bands of the image, instead of rows that are gathered. Weights are then packed in the order
 /// for bands.
-bool by_bands(const ConvGeometry& g, const IntegerOperands& at) {
+bool by_bands(const ConvGeometry& g, const IntegerOperands& at, const sdk::Host& host) {
   const DirectConv conv = forward_conv(g);
-  return at.requantised && !g.depthwise() && suits_bands(conv, 1) && integer_tiles_take_offsets(min_band_rows(conv, 1));
+  return at.requantised && !g.depthwise() && suits_bands(conv, 1) &&
+         integer_tiles_take_offsets(instruction_set_of(host), min_band_rows(conv, 1));
 }
 
 /// What zero points and scales make of the sums of a column, for whole panels of all groups.
@@ -113,8 +114,10 @@ struct ColumnTerms {
 
 /// Whether rows are read from lines of the image, of which copies have the padding, instead of gathering them: for convolutions of several
 /// taps whose pixels have a multiple of 64 bytes, and lines that tiles divide well. What is packed does not depend on it.
-bool suits_lines(const ConvGeometry& g, const Layout& layout) {
-  return !g.depthwise() && g.taps() > 1 && !layout.by_panels && g.group_channels() % line_part == 0 && g.out_width >= min_line_rows;
+bool by_lines(const ConvGeometry& g, const Layout& layout, const sdk::Host& host) {
+  const bool suits =
+      !g.depthwise() && g.taps() > 1 && !layout.by_panels && g.group_channels() % row_part == 0 && g.out_width >= min_line_rows;
+  return suits && integer_tiles_take_lines(instruction_set_of(host));
 }
 
 /// The lines of x that a block of lines of results reads, each with its padding.
@@ -145,7 +148,7 @@ struct LineMemory {
   std::uint8_t* copies;                ///< of each worker
 
   LineMemory(sdk::ScratchArena& arena, const ConvGeometry& g, const LineLayout& layout) {
-    a_offsets = arena.allocate<std::int64_t>(k_of(g) / line_part);
+    a_offsets = arena.allocate<std::int64_t>(k_of(g) / row_part);
     row_sums = arena.allocate<std::int32_t>(layout.workers * layout.height * g.out_width);
     part_sums = arena.allocate<std::int32_t>(layout.workers * g.out_width);
     copies = arena.allocate<std::uint8_t>(layout.workers * copy_bytes(g, layout));
@@ -344,9 +347,20 @@ class Convolution {
     if (corrects_columns_) product.column_factor = terms_.column_factor + group * padded;
     return product;
   }
-  /// Completes sums of rows, which are a's, to those of a - a_zero_point.
+  /// Row sums of a - a_zero_point from those of a.
   void shift_sums(std::int32_t* sums, std::int64_t rows) const {
     for (std::int64_t i = 0; i < rows; ++i) sums[i] += static_cast<std::int32_t>(k_of(g_) * row_factor_);
+  }
+  /// Row sums of a - a_zero_point for rows in parts of row_part elements, part p at a + a_offsets[p]; `terms` is memory for those of a
+  /// part.
+  void sum_rows_of_parts(const std::uint8_t* a, std::int64_t a_step, std::int64_t rows, const std::int64_t* a_offsets, std::int32_t* terms,
+                         std::int32_t* out_sums) const {
+    std::fill_n(out_sums, rows, 0);
+    for (std::int64_t part = 0; part < k_of(g_) / row_part; ++part) {
+      sum_integer_rows(a + a_offsets[part], x_signed_, a_step, rows, row_part, terms);
+      for (std::int64_t i = 0; i < rows; ++i) out_sums[i] += terms[i];
+    }
+    shift_sums(out_sums, rows);
   }
 };
 
@@ -406,11 +420,11 @@ void copy_lines(const ConvGeometry& g, const LineLayout& layout, const std::uint
 void Convolution::by_lines(sdk::ScratchArena& arena) const {
   const LineLayout layout(g_, call_.host);
   const LineMemory memory(arena, g_, layout);
-  const std::int64_t parts = k_of(g_) / line_part, channel_parts = g_.group_channels() / line_part;
+  const std::int64_t parts = k_of(g_) / row_part, channel_parts = g_.group_channels() / row_part;
   for (std::int64_t part = 0; part < parts; ++part) {
     const std::int64_t tap = part / channel_parts, high = tap / g_.kernel_width * g_.dilation_height,
                        wide = tap % g_.kernel_width * g_.dilation_width;
-    memory.a_offsets[part] = high * layout.step + wide * g_.channels + part % channel_parts * line_part;
+    memory.a_offsets[part] = high * layout.step + wide * g_.channels + part % channel_parts * row_part;
   }
   const std::int64_t lines = g_.images * g_.out_height;
   /// The product of a group with `count` lines of results from `first` on, of one image, whose copies are at `own`.
@@ -426,15 +440,10 @@ void Convolution::by_lines(sdk::ScratchArena& arena) const {
     if (!corrects_columns_) return product;
     std::int32_t* const sums = memory.row_sums + worker * layout.height * g_.out_width;
     std::int32_t* const terms = memory.part_sums + worker * g_.out_width;
-    std::fill_n(sums, product.rows, 0);
     for (std::int64_t line = 0; line < count; ++line) {
-      for (std::int64_t part = 0; part < parts; ++part) {
-        sum_integer_rows(product.a + line * product.line_step + memory.a_offsets[part], x_signed_, product.a_step, g_.out_width, line_part,
-                         terms);
-        for (std::int64_t i = 0; i < g_.out_width; ++i) sums[line * g_.out_width + i] += terms[i];
-      }
+      sum_rows_of_parts(product.a + line * product.line_step, product.a_step, g_.out_width, memory.a_offsets, terms,
+                        sums + line * g_.out_width);
     }
-    shift_sums(sums, product.rows);
     product.row_sums = sums;
     return product;
   };
@@ -457,7 +466,7 @@ void Convolution::by_bands(sdk::ScratchArena& arena) const {
   const BandMemory memory(arena, conv, band, layout.workers);
   write_tap_offsets(conv, band, 1, memory.a_offsets);
   write_result_offsets(conv, band, memory.y_offsets);
-  const std::int64_t steps = conv.k() / band_pixel_bytes, parts = band.parts / g_.groups, results = conv.high.results;
+  const std::int64_t parts = band.parts / g_.groups, results = conv.high.results;
   /// The product of `lines` lines from line `first` of an image on, for which `worker` has filled its band.
   const auto product_of_lines = [&](std::int64_t image, std::int64_t first, std::int64_t lines, std::int64_t group, std::int64_t worker) {
     IntegerTiles product = product_of(group, image * g_.out_pixels());
@@ -469,12 +478,7 @@ void Convolution::by_bands(sdk::ScratchArena& arena) const {
     if (corrects_columns_) {
       std::int32_t* const sums = memory.row_sums + worker * band.lines * band.width;
       std::int32_t* const terms = memory.part_sums + worker * band.lines * band.width;
-      std::fill_n(sums, product.rows, 0);
-      for (std::int64_t step = 0; step < steps; ++step) {
-        sum_integer_rows(product.a + memory.a_offsets[step], x_signed_, band_pixel_bytes, product.rows, band_pixel_bytes, terms);
-        for (std::int64_t i = 0; i < product.rows; ++i) sums[i] += terms[i];
-      }
-      shift_sums(sums, product.rows);
+      sum_rows_of_parts(product.a, product.a_step, product.rows, memory.a_offsets, terms, sums);
       product.row_sums = sums;
     }
     return product;
@@ -514,7 +518,7 @@ void pack_integer_conv(const sdk::Call& call, const IntegerOperands& at, void* o
   const std::size_t group_bytes = integer_panels_bytes(k_of(g), g.group_out_channels());
   for (std::int64_t group = 0; group < g.groups; ++group) {
     PanelSource<std::uint8_t> source = forward_panels(g, w, group);
-    if (by_bands(g, at)) source.inner_block = band_pixel_bytes;
+    if (by_bands(g, at, call.host)) source.inner_block = band_pixel_bytes;
     pack_integer_panels(&call.host, source, flip_to_signed(dtype),
                         static_cast<char*>(out_packed) + static_cast<std::size_t>(group) * group_bytes);
   }
@@ -523,7 +527,7 @@ void pack_integer_conv(const sdk::Call& call, const IntegerOperands& at, void* o
 std::string integer_conv_form(const sdk::Call& call, const IntegerOperands& at) {
   const ConvGeometry g = geometry_of(call, at);
   if (g.depthwise()) return "integer depthwise";
-  return (by_bands(g, at) ? "integer bands, groups " : "integer direct, groups ") + std::to_string(g.groups);
+  return (by_bands(g, at, call.host) ? "integer bands, groups " : "integer direct, groups ") + std::to_string(g.groups);
 }
 
 std::size_t integer_conv_scratch(const sdk::Call& call, const IntegerOperands& at) {
@@ -533,18 +537,19 @@ std::size_t integer_conv_scratch(const sdk::Call& call, const IntegerOperands& a
   if (g.depthwise()) return weights + integer_depthwise_scratch(g, call, at);
   sdk::ScratchArena arena(nullptr);
   const ColumnTerms terms(arena, g, at);
-  if (by_bands(g, at)) {
+  if (by_bands(g, at, call.host)) {
     const DirectConv conv = forward_conv(g);
     const BandLayout layout(conv, 1, call.host);
     const BandMemory memory(arena, conv, Band(conv, 1, layout.lines), layout.workers);
     return weights + arena.required_bytes();
   }
-  // Memory for either, because a call decides whether lines or rows are read: another instance may limit the instruction set meanwhile.
   const Layout layout = layout_of(g, call.host);
-  sdk::ScratchArena lines = arena;
-  const RowMemory memory(arena, g, layout);
-  if (suits_lines(g, layout)) const LineMemory line_memory(lines, g, LineLayout(g, call.host));
-  return weights + std::max(arena.required_bytes(), lines.required_bytes());
+  if (by_lines(g, layout, call.host)) {
+    const LineMemory memory(arena, g, LineLayout(g, call.host));
+  } else {
+    const RowMemory memory(arena, g, layout);
+  }
+  return weights + arena.required_bytes();
 }
 
 void integer_conv(const sdk::Call& call, const IntegerOperands& at) {
@@ -558,9 +563,9 @@ void integer_conv(const sdk::Call& call, const IntegerOperands& at) {
   if (g.depthwise()) return integer_depthwise(g, call, at, packed, scratch);
   sdk::ScratchArena arena(scratch);
   const Convolution convolution(g, call, at, packed, arena);
-  if (by_bands(g, at)) {
+  if (by_bands(g, at, call.host)) {
     convolution.by_bands(arena);
-  } else if (integer_tiles_take_lines() && suits_lines(g, layout_of(g, call.host))) {
+  } else if (by_lines(g, layout_of(g, call.host), call.host)) {
     convolution.by_lines(arena);
   } else {
     convolution.by_rows(arena);

@@ -7,17 +7,17 @@
 
 namespace tenon::openblas {
 
-bool integer_tiles_take_offsets([[maybe_unused]] std::int64_t rows) {
+bool integer_tiles_take_offsets([[maybe_unused]] InstructionSet set, [[maybe_unused]] std::int64_t rows) {
 #if TENON_X86
-  return has_avx512_vnni() && has_amx_int8() && rows >= amx::tile_rows;
+  return has_avx512_vnni(set) && has_amx_int8(set) && rows >= amx::tile_rows;
 #else
   return false;
 #endif
 }
 
-bool integer_tiles_take_lines() {
+bool integer_tiles_take_lines([[maybe_unused]] InstructionSet set) {
 #if TENON_X86
-  return has_avx512_vnni() && !has_amx_int8();
+  return has_avx512_vnni(set) && !has_amx_int8(set);
 #else
   return false;
 #endif
@@ -25,7 +25,8 @@ bool integer_tiles_take_lines() {
 
 void multiply_integer_tiles(const IntegerTiles& tiles) {
 #if TENON_X86
-  // These were chosen for the instructions that take them, also if another instance has limited the instruction set since.
+  // These were chosen for the instructions that take them, which the caller's instance of the backend may use whatever another one may.
+  if (tiles.y_offsets != nullptr) return amx::multiply_integer_tiles(tiles);
   if (tiles.line_rows != 0) return vnni::multiply_integer_tiles(tiles);
   if (has_avx512_vnni()) {
     return tiles.rows >= amx::tile_rows && has_amx_int8() ? amx::multiply_integer_tiles(tiles) : vnni::multiply_integer_tiles(tiles);

@@ -7,6 +7,8 @@
 
 #include <tenon/sdk/rounding.h>
 
+#include "simd/instruction_set.h"
+
 namespace tenon::openblas {
 
 /// Columns of a panel, for every instruction set, so that packed weights do not depend on it.
@@ -67,10 +69,10 @@ struct IntegerTiles {
   const std::int8_t* next_panel = nullptr;    ///< one that is needed after these: fetched into the L2 cache meanwhile; NULL: none
 };
 
-/// Whether products of `rows` rows take a_offsets and y_offsets on this processor.
-bool integer_tiles_take_offsets(std::int64_t rows);
-/// Whether products take a_offsets and lines on this processor.
-bool integer_tiles_take_lines();
+/// Whether products of `rows` rows take a_offsets and y_offsets by the instructions of `set`.
+bool integer_tiles_take_offsets(InstructionSet set, std::int64_t rows);
+/// Whether products take a_offsets and lines by the instructions of `set`.
+bool integer_tiles_take_lines(InstructionSet set);
 
 /// Runs on the calling thread.
 void multiply_integer_tiles(const IntegerTiles& tiles);

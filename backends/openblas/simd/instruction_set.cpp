@@ -5,6 +5,8 @@
 #include <atomic>
 #include <iterator>
 
+#include <tenon/sdk/host.h>
+
 #include "simd/x86.h"
 
 namespace tenon::openblas {
@@ -38,8 +40,13 @@ constexpr const char* portable = "portable";
 #endif
 constexpr const char* names[] = {portable, "sse4", "avx2", "avx512", "avx512_dot", "amx"};
 
+InstructionSet best() {
+  static const InstructionSet set = detect();
+  return set;
+}
+
 std::atomic<InstructionSet>& chosen() {
-  static std::atomic<InstructionSet> set{detect()};
+  static std::atomic<InstructionSet> set{best()};
   return set;
 }
 
@@ -49,6 +56,11 @@ const char* const instruction_set_choices = "auto|amx|avx512_dot|avx512|avx2|sse
 
 InstructionSet instruction_set() {
   return chosen().load(std::memory_order_relaxed);
+}
+
+InstructionSet instruction_set_of(const sdk::Host& host) {
+  const char* const isa = host.option("isa");
+  return isa == nullptr ? best() : std::min(instruction_set_named(isa), best());
 }
 
 const char* name_of(InstructionSet set) {
@@ -61,7 +73,7 @@ InstructionSet instruction_set_named(std::string_view name) {
 }
 
 void limit_instruction_set(InstructionSet highest) {
-  chosen().store(std::min(highest, detect()), std::memory_order_relaxed);
+  chosen().store(std::min(highest, best()), std::memory_order_relaxed);
 }
 
 }  // namespace tenon::openblas

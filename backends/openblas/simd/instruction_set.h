@@ -14,6 +14,10 @@
 #endif
 #include <hwy/detect_targets.h>
 
+namespace tenon::sdk {
+class Host;
+}
+
 namespace tenon::openblas {
 
 /// Each includes those before it. portable: what the compiler may use anyway, NEON on 64-bit Arm. avx512_dot: dot products of 8-bit
@@ -30,6 +34,11 @@ const char* name_of(InstructionSet set);
 extern const char* const instruction_set_choices;
 /// The set of a name; the best of all for any other text, such as "auto".
 InstructionSet instruction_set_named(std::string_view name);
+
+/// The best instruction set of this machine that the option `isa` of this instance of the backend allows. instruction_set() changes when
+/// another instance is created; this does not, so what a call and its plan have to agree on depends on it: the order of packed weights and
+/// the size of scratch memory.
+InstructionSet instruction_set_of(const sdk::Host& host);
 
 /// Kernels of this process that start from now on use at most this instruction set.
 void limit_instruction_set(InstructionSet highest);

@@ -2,7 +2,6 @@
 #include "simd/x86.h"
 
 #include "simd/amx_permission.h"
-#include "simd/instruction_set.h"
 
 #if TENON_X86
 #include <cpuid.h>
@@ -49,17 +48,17 @@ const X86Features& x86_features() {
   return found;
 }
 
-bool has_avx512_vnni() {
-  return instruction_set() >= InstructionSet::avx512_dot && x86_features().vnni;
+bool has_avx512_vnni(InstructionSet set) {
+  return set >= InstructionSet::avx512_dot && x86_features().vnni;
 }
-bool has_avx512_bf16() {
-  return instruction_set() >= InstructionSet::avx512_dot && x86_features().bf16;
+bool has_avx512_bf16(InstructionSet set) {
+  return set >= InstructionSet::avx512_dot && x86_features().bf16;
 }
-bool has_amx_int8() {
-  return instruction_set() >= InstructionSet::amx && x86_features().amx_int8;
+bool has_amx_int8(InstructionSet set) {
+  return set >= InstructionSet::amx && x86_features().amx_int8;
 }
-bool has_amx_bf16() {
-  return instruction_set() >= InstructionSet::amx && x86_features().amx_bf16;
+bool has_amx_bf16(InstructionSet set) {
+  return set >= InstructionSet::amx && x86_features().amx_bf16;
 }
 
 }  // namespace tenon::openblas

@@ -3,6 +3,8 @@
 // instruction sets of instruction_set.h.
 #pragma once
 
+#include "simd/instruction_set.h"
+
 #if defined(__x86_64__) && defined(__GNUC__)
 #define TENON_X86 1
 #include <immintrin.h>
@@ -36,11 +38,11 @@ struct X86Features {
 /// Systems grant a process the tile registers of Intel AMX on request (simd/amx_permission.h), which the first call makes.
 const X86Features& x86_features();
 
-/// Whether kernels may use these instructions: the processor has them, and limit_instruction_set() allows them.
-bool has_avx512_vnni();
-bool has_avx512_bf16();
-bool has_amx_int8();
-bool has_amx_bf16();
+/// Whether kernels that are limited to `set` may use these instructions, and the processor has them.
+bool has_avx512_vnni(InstructionSet set = instruction_set());
+bool has_avx512_bf16(InstructionSet set = instruction_set());
+bool has_amx_int8(InstructionSet set = instruction_set());
+bool has_amx_bf16(InstructionSet set = instruction_set());
 
 #if TENON_X86
 
