@@ -51,23 +51,23 @@ void fuse_epilogues(GraphModel& graph) {
   const auto result_of = [&](std::uint32_t n) { return graph.nodes[n].outputs[0]; };
   // The only reader of an internal value, and the value that it reads: this one, or a view of all its elements in order. None if it reads
   // another view, or if its result overwrites a donated input.
-  const auto only_reader = [&](std::uint32_t v) -> std::pair<std::uint32_t, std::uint32_t> {
-    if (!uses.has_one_reader(v)) return {none, none};
-    const auto [n, read] = uses.readers[v][0];
-    if (absorbed[n]) return {none, none};  // by the product that makes its other operand
+  const auto next_reader = [&](std::uint32_t v) -> Read {
+    const Read* const only = uses.only_reader(v);
+    if (only == nullptr || absorbed[only->node]) return {none, none};  // absorbed by the product that makes its other operand
+    const auto [n, read] = *only;
     const Node& reader = graph.nodes[n];
     if (!graph.values[read].dense || graph.values[read].count != graph.values[v].count) return {none, none};
     if (reader.outputs.size() != 1 || reader.outputs[0] == none || uses.donated[reader.outputs[0]]) return {none, none};
     return {n, read};
   };
   const auto follower = [&](std::uint32_t v) -> Follower {
-    const auto [n, read] = only_reader(v);
+    const auto [n, read] = next_reader(v);
     if (n == none) return {};
     if (same_layout(graph.values[read], graph.values[result_of(n)])) return {n, read, none, none};
     if (!is_widening(graph, graph.nodes[n])) return {};
-    const std::uint32_t wide = only_reader(result_of(n)).first;
+    const std::uint32_t wide = next_reader(result_of(n)).node;
     if (wide == none || !same_layout(graph.values[result_of(n)], graph.values[result_of(wide)])) return {};
-    const std::uint32_t narrowing = only_reader(result_of(wide)).first;
+    const std::uint32_t narrowing = next_reader(result_of(wide)).node;
     if (narrowing == none || !graph.nodes[narrowing].is(TENON_OP_Cast)) return {};
     if (!same_layout(graph.values[read], graph.values[result_of(narrowing)])) return {};
     return {wide, read, n, narrowing};
@@ -98,7 +98,7 @@ void fuse_epilogues(GraphModel& graph) {
 
   // The only reader of `v`, the last value that a product computes, if it has this op and converts all elements, in the product's shape.
   const auto converter = [&](const Node& product, std::uint32_t v, tenon_op op) {
-    const auto [n, read] = only_reader(v);
+    const auto [n, read] = next_reader(v);
     if (n == none || !graph.nodes[n].is(op) || graph.nodes[n].inputs[0] != read) return none;
     return same_shape(graph.values[product.outputs[0]], graph.values[result_of(n)]) ? n : none;
   };
@@ -167,7 +167,7 @@ void fuse_epilogues(GraphModel& graph) {
       } else {
         break;
       }
-      if (from != other && uses.has_one_reader(other)) absorbed[made_by[other]] = true;
+      if (from != other && uses.only_reader(other) != nullptr) absorbed[made_by[other]] = true;
       last = result_after(next);
       absorb(product, next);
       next = follower(last);

@@ -54,7 +54,7 @@ class LossFusion {
       if ((maker != none && maker >= at) || value(dloss).dtype != value(dscores).dtype || uses_.donated[dscores]) continue;
       loss.inputs[3] = dloss;
       loss.outputs[2] = dscores;
-      if (uses_.has_one_reader(log_prob)) loss.outputs[1] = none;
+      if (uses_.only_reader(log_prob) != nullptr) loss.outputs[1] = none;
       absorb(loss, read.node);
       return;
     }
@@ -62,9 +62,8 @@ class LossFusion {
 
   /// The only node that reads an internal value, if it is this op; none otherwise.
   std::uint32_t only_reader(std::uint32_t v, tenon_op op) const {
-    if (!uses_.has_one_reader(v)) return none;
-    const std::uint32_t n = uses_.readers[v][0].node;
-    return graph_.nodes[n].is(op) && is_same(uses_.readers[v][0].value, v) ? n : none;
+    const Read* const read = uses_.only_reader(v);
+    return read != nullptr && graph_.nodes[read->node].is(op) && is_same(read->value, v) ? read->node : none;
   }
 
   /// Mean(Cast(Equal(ArgMax(scores, axis 1), labels))) over all positions. Nothing may read it before the loss in the order of the graph,

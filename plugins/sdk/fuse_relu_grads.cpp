@@ -12,7 +12,7 @@ void fuse_relu_grads(GraphModel& graph) {
   std::vector<bool> absorbed(graph.nodes.size(), false);
   // The node that makes a value for one reader only, if it is this op.
   const auto only_for = [&](std::uint32_t v, tenon_op op) {
-    const std::uint32_t maker = v != none && uses.has_one_reader(v) ? uses.producers[v] : none;
+    const std::uint32_t maker = v != none && uses.only_reader(v) != nullptr ? uses.producers[v] : none;
     return maker != none && graph.nodes[maker].is(op) ? maker : none;
   };
   for (Node& node : graph.nodes) {
@@ -55,11 +55,12 @@ void fuse_relu_grads(GraphModel& graph) {
 void fuse_relu_grads_of_results(GraphModel& graph) {
   const GraphUses uses(graph);
   std::vector<bool> absorbed(graph.nodes.size(), false);
-  // The node that alone reads this internal value, as its first input.
+  // The only node that reads this internal value, as its first input.
   const auto only_reader = [&](std::uint32_t v) {
-    if (v == none || !uses.has_one_reader(v)) return none;
-    const auto [n, read] = uses.readers[v][0];
-    return read == v && graph.nodes[n].inputs[0] == v && graph.nodes[n].outputs.size() == 1 ? n : none;
+    const Read* const read = v == none ? nullptr : uses.only_reader(v);
+    if (read == nullptr || read->value != v) return none;
+    const Node& reader = graph.nodes[read->node];
+    return reader.inputs[0] == v && reader.outputs.size() == 1 ? read->node : none;
   };
   for (Node& node : graph.nodes) {
     if (!node.row->kernel->traits.epilogue_relu_grad || node.relu_result != none || node.outputs.size() != 1) continue;
@@ -76,7 +77,7 @@ void fuse_relu_grads_of_results(GraphModel& graph) {
       const std::uint32_t narrowing = only_reader(result), widening = uses.producers[relu_result];
       if (narrowing == none || !graph.nodes[narrowing].is(TENON_OP_Cast)) continue;
       if (widening == none || !is_widening(graph, graph.nodes[widening])) continue;
-      if (uses.has_one_reader(relu_result)) gone.push_back(widening);
+      if (uses.only_reader(relu_result) != nullptr) gone.push_back(widening);
       gone.push_back(narrowing);
       result = graph.nodes[narrowing].outputs[0];
       relu_result = graph.nodes[widening].inputs[0];

@@ -23,8 +23,8 @@ GraphUses::GraphUses(const GraphModel& model)
   for (const tenon_donation& d : graph.donations) donated[d.output] = true;
 }
 
-bool GraphUses::has_one_reader(std::uint32_t v) const {
-  return graph.values[v].kind == TENON_VALUE_INTERNAL && readers[v].size() == 1;
+const Read* GraphUses::only_reader(std::uint32_t v) const {
+  return graph.values[v].kind == TENON_VALUE_INTERNAL && readers[v].size() == 1 ? readers[v].data() : nullptr;
 }
 
 void remove_nodes(GraphModel& graph, const std::vector<bool>& removed) {

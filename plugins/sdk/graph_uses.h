@@ -22,8 +22,8 @@ std::vector<std::uint32_t> producers_of(const GraphModel& graph);
 struct GraphUses {
   explicit GraphUses(const GraphModel& graph);
 
-  /// True for an internal value that is no view, if one operand in all reads it or a view of it.
-  bool has_one_reader(std::uint32_t v) const;
+  /// The operand that reads this value, which is internal and no view, or a view of it; NULL if there is none or more than one.
+  const Read* only_reader(std::uint32_t v) const;
 
   const GraphModel& graph;
   std::vector<std::vector<Read>> readers;  ///< per root, in the order of nodes

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <iterator>
+#include <string_view>
 
 #include <tenon/sdk/host.h>
 
@@ -40,6 +41,12 @@ constexpr const char* portable = "portable";
 #endif
 constexpr const char* names[] = {portable, "sse4", "avx2", "avx512", "avx512_dot", "amx"};
 
+/// The set of a name; the best of all for any other text, such as "auto".
+InstructionSet instruction_set_named(std::string_view name) {
+  const auto* const found = std::find(std::begin(names), std::end(names), name);
+  return found == std::end(names) ? InstructionSet::amx : static_cast<InstructionSet>(found - names);
+}
+
 InstructionSet best() {
   static const InstructionSet set = detect();
   return set;
@@ -65,11 +72,6 @@ InstructionSet instruction_set_of(const sdk::Host& host) {
 
 const char* name_of(InstructionSet set) {
   return names[static_cast<std::size_t>(set)];
-}
-
-InstructionSet instruction_set_named(std::string_view name) {
-  const auto* const found = std::find(std::begin(names), std::end(names), name);
-  return found == std::end(names) ? InstructionSet::amx : static_cast<InstructionSet>(found - names);
 }
 
 void limit_instruction_set(InstructionSet highest) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 #include <type_traits>
 
 // Highway compiles a source file once for each target not disabled here. SSSE3 gains too little over the portable code to be worth its
@@ -32,8 +31,6 @@ const char* name_of(InstructionSet set);
 
 /// The names, best first, after "auto" for no limit: "auto|amx|...|sse4".
 extern const char* const instruction_set_choices;
-/// The set of a name; the best of all for any other text, such as "auto".
-InstructionSet instruction_set_named(std::string_view name);
 
 /// The best instruction set of this machine that the option `isa` of this instance of the backend allows. instruction_set() changes when
 /// another instance is created; this does not, so what a call and its plan have to agree on depends on it: the order of packed weights and
