@@ -21,8 +21,8 @@ void fuse_relu_grads(GraphModel& graph) {
     const std::uint32_t gradient = only_for(narrowing == none ? result : graph.nodes[narrowing].inputs[0], TENON_OP_ReluGrad);
     if (gradient == none) continue;
     std::uint32_t operands[2] = {none, none};
-    std::vector<std::uint32_t> gone{gradient};
-    if (narrowing != none) gone.push_back(narrowing);
+    std::vector<std::uint32_t> fused{gradient};
+    if (narrowing != none) fused.push_back(narrowing);
     bool fits = true;
     for (std::size_t i = 0; i < 2; ++i) {
       operands[i] = graph.nodes[gradient].inputs[i];
@@ -30,7 +30,7 @@ void fuse_relu_grads(GraphModel& graph) {
         const std::uint32_t widening = uses.producers[operands[i]];
         fits = fits && widening != none && is_widening(graph, graph.nodes[widening]);
         if (!fits) break;
-        if (only_for(operands[i], TENON_OP_Cast) != none) gone.push_back(widening);
+        if (only_for(operands[i], TENON_OP_Cast) != none) fused.push_back(widening);
         operands[i] = graph.nodes[widening].inputs[0];
       }
       fits = fits && same_layout(graph.values[operands[i]], graph.values[result]);
@@ -44,7 +44,7 @@ void fuse_relu_grads(GraphModel& graph) {
     node.inputs[0] = operands[0];
     node.inputs.push_back(operands[1]);
     node.relu_grad = true;
-    for (const std::uint32_t n : gone) {
+    for (const std::uint32_t n : fused) {
       if (n == gradient || graph.nodes[n].index != graph.nodes[gradient].index) ++node.fused_count;  // a node of the core's graph
       absorbed[n] = true;
     }
@@ -65,29 +65,29 @@ void fuse_relu_grads_of_results(GraphModel& graph) {
   for (Node& node : graph.nodes) {
     if (!node.row->kernel->traits.epilogue_relu_grad || node.relu_result != none || node.outputs.size() != 1) continue;
     const std::uint32_t made = node.outputs[0];
-    std::vector<std::uint32_t> gone;
+    std::vector<std::uint32_t> fused;
     std::uint32_t gradient = only_reader(made);
     if (gradient != none && is_widening(graph, graph.nodes[gradient])) {
-      gone.push_back(gradient);
+      fused.push_back(gradient);
       gradient = only_reader(graph.nodes[gradient].outputs[0]);
     }
     if (gradient == none || !graph.nodes[gradient].is(TENON_OP_ReluGrad)) continue;
     std::uint32_t result = graph.nodes[gradient].outputs[0], relu_result = graph.nodes[gradient].inputs[1];
-    if (!gone.empty()) {
+    if (!fused.empty()) {
       const std::uint32_t narrowing = only_reader(result), widening = uses.producers[relu_result];
       if (narrowing == none || !graph.nodes[narrowing].is(TENON_OP_Cast)) continue;
       if (widening == none || !is_widening(graph, graph.nodes[widening])) continue;
-      if (uses.only_reader(relu_result) != nullptr) gone.push_back(widening);
-      gone.push_back(narrowing);
+      if (uses.only_reader(relu_result) != nullptr) fused.push_back(widening);
+      fused.push_back(narrowing);
       result = graph.nodes[narrowing].outputs[0];
       relu_result = graph.nodes[widening].inputs[0];
     }
     const Value& layout = graph.values[made];
     if (!same_layout(layout, graph.values[result]) || !same_layout(layout, graph.values[relu_result]) || uses.donated[result]) continue;
-    gone.push_back(gradient);
+    fused.push_back(gradient);
     node.outputs[0] = result;
     node.relu_result = relu_result;
-    for (const std::uint32_t n : gone) {
+    for (const std::uint32_t n : fused) {
       if (n == gradient || graph.nodes[n].index != graph.nodes[gradient].index) ++node.fused_count;  // a node of the core's graph
       absorbed[n] = true;
     }

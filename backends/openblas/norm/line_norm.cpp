@@ -16,10 +16,10 @@ namespace {
 /// Lines that the gradient processes together: they are read twice, the second time from the cache.
 constexpr std::int64_t line_block = 16;
 
-/// The coefficients of a line's gradient: x' = (x - mean) inverse, dx = inverse g + (by_normal x' + constant).
+/// The coefficients of a line's gradient: x' = (x - mean) rstd, dx = rstd g + (by_normal x' + constant).
 template <class T>
 struct LineCoefficients {
-  T mean, inverse, by_normal, constant;
+  T mean, rstd, by_normal, constant;
 };
 
 /// Columns [begin, end) of lines that are `stride` elements apart.
@@ -63,11 +63,11 @@ HWY_INLINE TwoSums sums(std::int64_t n, const Terms& terms) {
   return total;
 }
 
-/// y = ((x - centre) inverse + shift) scale + bias
+/// y = ((x - centre) rstd + shift) scale + bias
 template <class T, bool scaled, bool biased>
-HWY_INLINE void write_line(const T* x, const T* scale, const T* bias, T* y, std::int64_t n, T centre, T inverse, T shift) {
+HWY_INLINE void write_line(const T* x, const T* scale, const T* bias, T* y, std::int64_t n, T centre, T rstd, T shift) {
   const Wide<T> d;
-  const auto c = hn::Set(d, centre), by = hn::Set(d, inverse), s = hn::Set(d, shift);
+  const auto c = hn::Set(d, centre), by = hn::Set(d, rstd), s = hn::Set(d, shift);
   across<T>(n, [&](std::int64_t i, std::int64_t m) HWY_ATTR {
     auto v = hn::MulAdd(hn::Sub(load(d, x + i, m), c), by, s);
     if constexpr (scaled && biased) v = hn::MulAdd(v, load(d, scale + i, m), load(d, bias + i, m));
@@ -81,7 +81,7 @@ HWY_INLINE void write_line(const T* x, const T* scale, const T* bias, T* y, std:
 ///
 /// Source  Chan, Golub, LeVeque: Algorithms for Computing the Sample Variance (1983), the corrected two-pass algorithm.
 template <class T>
-void line(bool centred, double epsilon, const T* x, const T* scale, const T* bias, T* y, std::int64_t n, T* out_mean, T* out_inverse) {
+void line(bool centred, double epsilon, const T* x, const T* scale, const T* bias, T* y, std::int64_t n, T* out_mean, T* out_rstd) {
   using V = hn::Vec<Wide<T>>;
   const Wide<T> d;
   const auto count = static_cast<double>(n);
@@ -100,11 +100,11 @@ void line(bool centred, double epsilon, const T* x, const T* scale, const T* bia
   });
   const double off = centred ? of.first / count : 0;  // the rounding error of the mean; NaN if x has an infinity
   const double squares = of.second / count - off * off;
-  const double inverse = 1 / std::sqrt((squares < 0 ? 0 : squares) + epsilon);  // NaN propagates
+  const double rstd = 1 / std::sqrt((squares < 0 ? 0 : squares) + epsilon);  // NaN propagates
   if (out_mean != nullptr) *out_mean = static_cast<T>(static_cast<double>(centre) + (std::isfinite(off) ? off : 0));
-  if (out_inverse != nullptr) *out_inverse = static_cast<T>(inverse);
+  if (out_rstd != nullptr) *out_rstd = static_cast<T>(rstd);
   // normalise
-  const auto by = static_cast<T>(inverse), shift = static_cast<T>(-off * inverse);
+  const auto by = static_cast<T>(rstd), shift = static_cast<T>(-off * rstd);
   if (scale != nullptr && bias != nullptr) {
     write_line<T, true, true>(x, scale, bias, y, n, centre, by, shift);
   } else if (scale != nullptr) {
@@ -118,7 +118,7 @@ void line(bool centred, double epsilon, const T* x, const T* scale, const T* bia
 
 /// The coefficients of dx from mean(g) and mean(g x') of a line.
 template <class T>
-LineCoefficients<T> coefficients(bool centred, const T* dy, const T* x, const T* scale, std::int64_t n, T mean, T inverse) {
+LineCoefficients<T> coefficients(bool centred, const T* dy, const T* x, const T* scale, std::int64_t n, T mean, T rstd) {
   using V = hn::Vec<Wide<T>>;
   const Wide<T> d;
   const auto centre = hn::Set(d, mean);
@@ -129,8 +129,8 @@ LineCoefficients<T> coefficients(bool centred, const T* dy, const T* x, const T*
     second = hn::MulAdd(g, hn::Sub(load(d, x + i, m), centre), second);
   });
   const auto count = static_cast<double>(n);
-  const auto by = static_cast<double>(inverse);
-  return {mean, inverse, static_cast<T>(-by * by * (of.second / count)), static_cast<T>(centred ? -by * (of.first / count) : 0)};
+  const auto by = static_cast<double>(rstd);
+  return {mean, rstd, static_cast<T>(-by * by * (of.second / count)), static_cast<T>(centred ? -by * (of.first / count) : 0)};
 }
 
 /// out[j] += v, lane by lane, for n lanes.
@@ -160,12 +160,12 @@ struct ColumnSums {
 template <class T, class V>
 HWY_INLINE void element(const T* dy, const T* x, V scale, T* dx, std::int64_t n, const LineCoefficients<T>& of, ColumnSums<V>& sums) {
   const Wide<T> d;
-  const V inverse = hn::Set(d, of.inverse), g = load(d, dy, n);
-  const V normal = hn::Mul(hn::Sub(load(d, x, n), hn::Set(d, of.mean)), inverse);
+  const V rstd = hn::Set(d, of.rstd), g = load(d, dy, n);
+  const V normal = hn::Mul(hn::Sub(load(d, x, n), hn::Set(d, of.mean)), rstd);
   sums.product = hn::MulAdd(g, normal, sums.product);
   sums.sum = hn::Add(sums.sum, g);
   const V rest = hn::MulAdd(normal, hn::Set(d, of.by_normal), hn::Set(d, of.constant));
-  store(hn::MulAdd(hn::Mul(g, scale), inverse, rest), d, dx, n);
+  store(hn::MulAdd(hn::Mul(g, scale), rstd, rest), d, dx, n);
 }
 
 /// Computes dx, and adds to the column sums of dy x' and dy, for up to line_block lines; two vectors of columns at a time.
@@ -230,7 +230,7 @@ struct GradientPlan {
 }  // namespace
 
 template <class T>
-void normalise_lines(const sdk::Call& call, Centre centre, const T* x, const T* scale, const T* bias, T* y, T* mean, T* inverse) {
+void normalise_lines(const sdk::Call& call, Centre centre, const T* x, const T* scale, const T* bias, T* y, T* mean, T* rstd) {
   const sdk::Rows lines = lines_of(call, 0);
   const double epsilon = call.attr<tenon_attributes_layer_norm>().epsilon;
   const auto normalise = TENON_DISPATCH(line<T>);
@@ -238,7 +238,7 @@ void normalise_lines(const sdk::Call& call, Centre centre, const T* x, const T* 
   call.host.parallel_for(lines.rows, std::max<std::int64_t>(1, grain / lines.n), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       normalise(centre == Centre::mean, epsilon, x + i * lines.n, scale, bias, y + i * lines.n, lines.n,
-                mean == nullptr ? nullptr : mean + i, inverse == nullptr ? nullptr : inverse + i);
+                mean == nullptr ? nullptr : mean + i, rstd == nullptr ? nullptr : rstd + i);
     }
   });
 }
@@ -251,7 +251,7 @@ std::size_t line_gradient_scratch(const sdk::Call& call, std::uint32_t x) {
 }
 
 template <class T>
-void line_gradient(const sdk::Call& call, Centre centre, const T* dy, const T* x, const T* scale, const T* mean, const T* inverse, T* dx,
+void line_gradient(const sdk::Call& call, Centre centre, const T* dy, const T* x, const T* scale, const T* mean, const T* rstd, T* dx,
                    T* dscale, T* dbias) {
   const sdk::Rows lines = lines_of(call, 1);
   const GradientPlan plan(lines);
@@ -260,7 +260,7 @@ void line_gradient(const sdk::Call& call, Centre centre, const T* dy, const T* x
   double* const sums = static_cast<double*>(call.scratch);  // per part: the sums of dscale, then those of dbias
   const std::int64_t length = lines.n, count = lines.rows;
   const auto coefficients_of = [&](std::int64_t i) {
-    return TENON_DISPATCH(coefficients<T>)(centred, dy + i * length, x + i * length, scale, length, centred ? mean[i] : T{0}, inverse[i]);
+    return TENON_DISPATCH(coefficients<T>)(centred, dy + i * length, x + i * length, scale, length, centred ? mean[i] : T{0}, rstd[i]);
   };
   std::fill_n(sums, 2 * plan.parts * length, 0.0);
   if (plan.strips) {

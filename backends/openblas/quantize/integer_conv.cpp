@@ -131,8 +131,8 @@ struct LineLayout {
     width = (g.out_width - 1) * g.stride_width + (g.kernel_width - 1) * g.dilation_width + 1;
     step = width * g.channels;
     const std::int64_t lines = g.images * g.out_height, threads = std::max<std::int64_t>(1, host.thread_count());
-    const std::int64_t wanted = sdk::round_up(sdk::ceil_div(lines * g.out_width, line_block_rows), threads);
-    blocks = std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(1, lines));
+    const std::int64_t target = sdk::round_up(sdk::ceil_div(lines * g.out_width, line_block_rows), threads);
+    blocks = std::clamp<std::int64_t>(target, 1, std::max<std::int64_t>(1, lines));
     height = sdk::ceil_div(lines, blocks);
     workers = worker_count(host, blocks);
   }

@@ -108,7 +108,7 @@ double leaf(const T* x, std::int64_t n) {
   hn::Store(kind.join(kind.join(s0, s1), kind.join(s2, s3)), d, buffer);
   double result = buffer[0];
   for (std::int64_t lane = 1; lane < step; ++lane) result = kind.join(result, buffer[lane]);
-  // Eight large elements may have overflowed f32 where f64 has room.
+  // Eight large elements may have overflowed f32 where f64 does not.
   if constexpr (blocked) return std::isfinite(result) ? result : leaf<Kind, false>(x, n);
   return result;
 }

@@ -14,12 +14,12 @@
 
 namespace tenon::sdk {
 
-/// How a stream is wanted.
+/// What a new stream is like.
 struct StreamOptions {
   std::int32_t priority = 0;  ///< a hint: higher goes first, where the device has priorities
 };
 
-/// How an event is wanted.
+/// What a new event is like.
 struct EventOptions {
   bool timed = true;  ///< false: nanoseconds_since is not called
 };

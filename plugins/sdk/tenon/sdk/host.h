@@ -68,7 +68,7 @@ class Host {
   /// declared.
   const char* option(const char* option) const { return table_->option(table_->context, option); }
   const char* cache_directory() const { return table_->cache_directory(table_->context); }
-  /// True if the result of the run is not wanted any more. Kernels need not ask: the plan does,
+  /// True if the result of the run is not needed any more. Kernels need not ask: the plan does,
   /// between them.
   bool cancel_requested() const { return run_ != nullptr && table_->cancel_requested(table_->context, run_) != 0; }
 
