@@ -70,7 +70,8 @@ struct Gelu {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
 #if HWY_TARGET == HWY_AVX3
-    const V t = hn::Abs(x), near = of_tail(d, x, normal_tail_near(d, t));
+    // max(0, x) - |x| Q(|x|); of two zeros, or if one is NaN, vmaxps returns its second operand
+    const V t = hn::Abs(x), near = hn::NegMulAdd(t, normal_tail_near(d, t), hn::Max(hn::Zero(d), x));
     const auto is_near = hn::Le(t, hn::Set(d, normal_tail_near_end));
     if (HWY_LIKELY(hn::AllTrue(d, is_near))) return near;
     return hn::IfThenElse(is_near, near, by_exponential(d, x));
