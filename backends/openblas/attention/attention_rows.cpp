@@ -48,33 +48,49 @@ struct Weight {
   HWY_INLINE hn::Vec<Wide<T>> operator()(std::int64_t i, std::int64_t m) const {
     const Wide<T> d;
     const auto v = load(d, x + i, m, -std::numeric_limits<T>::infinity());
-    const auto e = exp_of_minus_magnitude(d, hn::Sub(v, hn::Set(d, row_max)));
+    const auto exponent = hn::Sub(v, hn::Set(d, row_max));
+    hn::Vec<Wide<T>> e;
+    if constexpr (sizeof(T) == 4) {
+      e = exp_of_negative_f32(d, raised_to(d, exponent, -110));  // where e^x is 0 in f32
+    } else {
+      e = exp_of_minus_magnitude(d, exponent);
+    }
     store(e, d, x + i, m);
     return e;
   }
 };
 
+// Rows whose maxima are found before the exponentials of any: the processor overlaps the reductions of several rows.
+constexpr std::int64_t rows_at_once = 4;
+
 template <class T>
 void softmax_rows_forward(const ScoreBlock<T>& block, bool first, RowState<T>* states, T* y, std::int64_t size, std::int64_t y_step) {
   constexpr T nothing = -std::numeric_limits<T>::infinity();
-  for (std::int64_t row = 0; row < block.rows; ++row, y += y_step) {
-    RowState<T>& state = states[row];
-    if (first) state = {nothing, 0};
-    T* const scores = block.scores + row * block.keys;
-    const std::int64_t n = block.seen_by(row);
-    std::fill(scores + n, scores + block.keys, T(0));
-    if (n == 0) continue;
-    // if every score is -infinity, any base gives weights of 0
-    const T row_max = std::max(state.row_max, find_scores(block, row, scores, n));
-    const T base = row_max == nothing ? T(0) : row_max;
-    const double sum = sum_in_blocks<T>(n, Weight<T>{scores, base});
-    // rescale earlier blocks to the new maximum
-    if (row_max != state.row_max || std::isnan(row_max)) {
-      const T change = std::exp(state.row_max - base);
-      if (!first) scale_row(y, size, change);
-      state.sum *= double{change};
+  for (std::int64_t begin = 0; begin < block.rows; begin += rows_at_once) {
+    const std::int64_t end = HWY_MIN(block.rows, begin + rows_at_once);
+    T maxima[rows_at_once];
+    for (std::int64_t row = begin; row < end; ++row) {
+      if (first) states[row] = {nothing, 0};
+      T* const scores = block.scores + row * block.keys;
+      const std::int64_t n = block.seen_by(row);
+      std::fill(scores + n, scores + block.keys, T(0));
+      if (n > 0) maxima[row - begin] = std::max(states[row].row_max, find_scores(block, row, scores, n));
     }
-    state = {row_max, state.sum + sum};
+    for (std::int64_t row = begin; row < end; ++row) {
+      RowState<T>& state = states[row];
+      const std::int64_t n = block.seen_by(row);
+      if (n == 0) continue;
+      // if every score is -infinity, any base gives weights of 0
+      const T row_max = maxima[row - begin], base = row_max == nothing ? T(0) : row_max;
+      const double sum = sum_in_blocks<T>(n, Weight<T>{block.scores + row * block.keys, base});
+      // rescale earlier blocks to the new maximum
+      if (!first && (row_max != state.row_max || std::isnan(row_max))) {
+        const T change = std::exp(state.row_max - base);
+        scale_row(y + row * y_step, size, change);
+        state.sum *= double{change};
+      }
+      state = {row_max, state.sum + sum};
+    }
   }
 }
 
