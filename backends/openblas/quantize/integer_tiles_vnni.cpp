@@ -27,18 +27,26 @@ template <bool small_factors, int rows>
   if constexpr (rows % 2 != 0) requantised.template put<true>(row + last, sums[last][0], sums[last][1], sums[last][0], sums[last][1]);
 }
 
-/// `rows` rows, the first of which is at `a`, and 16 `vectors` columns, from `row` and `column` on. The sums begin with the bias. The
-/// instruction takes u8: an i8 a is read as a + 128, and -128 times the sums of the columns are added.
+/// Whether the sums of these columns are stored after adding the same to all rows: what one zero point of a contributes.
+template <int vectors>
+[[gnu::always_inline]] inline bool are_plain_sums(const IntegerTiles& t, std::int64_t column) {
+  return t.requantisation.y == nullptr && t.row_factor_step == 0 && t.column_factor == nullptr && t.columns - column >= 16 * vectors;
+}
+
+/// `rows` rows, the first of which is at `a`, and 16 `vectors` columns, from `row` and `column` on. The sums begin with the bias, or with
+/// what is added to all rows. The instruction takes u8: an i8 a is read as a + 128, and -128 times the sums of the columns are added.
 /// `by_parts`: as a_offsets says. `plain`: stores the rows of requantised sums without branches; or NULL.
 template <bool a_signed, bool by_parts, int rows, int vectors>
 void tile(const IntegerTiles& t, const std::uint8_t* a, const std::int8_t* b, std::int64_t row, std::int64_t column,
           PanelPrefetch::Cursor next, const PanelRequantiser<true>* plain) {
   const std::int64_t step = t.a_step;
+  const bool plain_sums = are_plain_sums<vectors>(t, column);
   __m512i sums[rows][vectors];
   TENON_UNROLL
   for (int v = 0; v < vectors; ++v) {
     __m512i begin = _mm512_setzero_si512();
     if (t.requantisation.y != nullptr) begin = _mm512_loadu_si512(t.requantisation.bias + column + 16 * v);
+    if (plain_sums) begin = _mm512_mullo_epi32(_mm512_set1_epi32(*t.row_factor), _mm512_loadu_si512(t.column_sums + column + 16 * v));
     if constexpr (a_signed) begin = _mm512_sub_epi32(begin, _mm512_slli_epi32(_mm512_loadu_si512(t.column_sums + column + 16 * v), 7));
     TENON_UNROLL
     for (int r = 0; r < rows; ++r) sums[r][v] = begin;
@@ -68,6 +76,16 @@ void tile(const IntegerTiles& t, const std::uint8_t* a, const std::int8_t* b, st
       TENON_UNROLL
       for (int i = 0; i < pointers; ++i) from[i] += integer_group;
     }
+  }
+  if (plain_sums) {
+    std::int32_t* const y = t.y + row * t.y_step + column;
+    const std::int64_t y_step = t.y_step;
+    TENON_UNROLL
+    for (int r = 0; r < rows; ++r) {
+      TENON_UNROLL
+      for (int v = 0; v < vectors; ++v) _mm512_storeu_si512(y + r * y_step + 16 * v, sums[r][v]);
+    }
+    return;
   }
   if constexpr (vectors == 2) {
     if (plain != nullptr) return plain->put_tile(row, sums);
