@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of 8-bit integers at sizes that the oracle is too slow for: blocks of rows, panels that are not full, several threads.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -27,12 +29,22 @@ std::vector<std::int64_t> integers(const Tensor& tensor) {
 struct IntegerProduct {
   std::int64_t m, k, n;
   DType a, b;
+  bool one_zero_point = false;  ///< of a, and none of b
 };
 
 const IntegerProduct products[] = {
-    {512, 512, 75, DType::u8, DType::i8}, {33, 1001, 400, DType::i8, DType::u8}, {700, 66, 40, DType::u8, DType::u8},
-    {1, 2050, 333, DType::i8, DType::i8}, {129, 64, 1, DType::u8, DType::i8},    {5, 7, 31, DType::i8, DType::u8},
+    {512, 512, 75, DType::u8, DType::i8},      {33, 1001, 400, DType::i8, DType::u8},    {700, 66, 40, DType::u8, DType::u8},
+    {1, 2050, 333, DType::i8, DType::i8},      {129, 64, 1, DType::u8, DType::i8},       {5, 7, 31, DType::i8, DType::u8},
+    {129, 70, 75, DType::u8, DType::i8, true}, {40, 64, 48, DType::i8, DType::i8, true},
 };
+
+/// The zero points of the rows of a and of the columns of b.
+std::vector<std::int64_t> a_zero_points(const IntegerProduct& p) {
+  return integers(p.one_zero_point ? Tensor::full(p.a, {p.m}, 7) : bytes({p.m}, p.a, 3));
+}
+std::vector<std::int64_t> b_zero_points(const IntegerProduct& p) {
+  return integers(p.one_zero_point ? Tensor::full(p.b, {p.n}, 0) : bytes({p.n}, p.b, 4));
+}
 
 /// y = (a - a_zero_point) (b - b_zero_point), b an input or a parameter, which is packed ahead.
 std::vector<std::int64_t> run(const IntegerProduct& p, std::uint32_t threads, bool is_parameter) {
@@ -42,7 +54,9 @@ std::vector<std::int64_t> run(const IntegerProduct& p, std::uint32_t threads, bo
   Graph graph;
   const Value a = graph.input("a", p.a, {p.m, p.k});
   const Value b = is_parameter ? graph.parameter("b", p.b, {p.k, p.n}) : graph.input("b", p.b, {p.k, p.n});
-  graph.output("y", ops::matmul_integer(a, b, graph.constant(bytes({p.m}, p.a, 3)), graph.constant(bytes({p.n}, p.b, 4))));
+  graph.output("y", p.one_zero_point
+                        ? ops::matmul_integer(a, b, graph.constant(Tensor::full(p.a, {}, 7)))
+                        : ops::matmul_integer(a, b, graph.constant(bytes({p.m}, p.a, 3)), graph.constant(bytes({p.n}, p.b, 4))));
   Program program(context, graph);
   std::vector<Tensor> operands{bytes({p.m, p.k}, p.a, 1)};
   const Tensor weights = bytes({p.k, p.n}, p.b, 2);
@@ -52,6 +66,40 @@ std::vector<std::int64_t> run(const IntegerProduct& p, std::uint32_t threads, bo
     operands.push_back(weights);
   }
   return integers(program.run(operands)[0].to_host());
+}
+
+/// activation(dequantize(a b) + bias), quantised to `y` if that is a type of 8 bits; dequantised values are 0.01 times the sums.
+struct EpilogueCase {
+  std::int64_t m, k, n;
+  DType a, y;
+  float y_scale;
+  Value (*activation)(Value);
+};
+
+/// The bits of the results; without fusion each op is a node.
+std::vector<std::int64_t> run(const EpilogueCase& c, std::uint32_t threads, Fusion fusion) {
+  Config config = test_config("openblas:0");
+  config.threads = threads;
+  config.fusion = fusion;
+  const Context context(config);
+  Graph graph;
+  const auto scalar = [&](DType dtype, double value) { return graph.constant(Tensor::full(dtype, {}, value)); };
+  constexpr float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float unusual[] = {inf, -inf, nan, 1e30F, -1e30F, 3e6F, -3e6F, -0.0F};
+  std::vector<float> bias;
+  for (std::int64_t j = 0; j < c.n; ++j) bias.push_back(j % 9 == 8 ? unusual[j / 9 % 8] : static_cast<float>(j % 5) / 4 - 0.5F);
+  const Value a = graph.input("a", c.a, {c.m, c.k}), b = graph.constant(bytes({c.k, c.n}, DType::i8, 2));
+  const Value sums = ops::matmul_integer(a, b, graph.constant(Tensor::full(c.a, {}, 7)));
+  Value y = ops::dequantize_linear(sums, scalar(DType::f32, 0.01 / static_cast<double>(c.k))) + graph.constant(Tensor::of(bias, {c.n}));
+  y = c.activation(y);
+  const bool is_quantised = c.y != DType::f32;
+  graph.output("y", is_quantised ? ops::quantize_linear(y, scalar(DType::f32, c.y_scale), scalar(c.y, 3), c.y) : y);
+  Program program(context, graph);
+  const Tensor result = program.run({bytes({c.m, c.k}, c.a, 1)})[0].to_host();
+  if (is_quantised) return integers(result);
+  std::vector<std::int64_t> bits;
+  for (const float x : result.to_vector<float>()) bits.push_back(std::isnan(x) ? -1 : std::bit_cast<std::int32_t>(x));
+  return bits;
 }
 
 struct QuantizedSum {
@@ -89,7 +137,7 @@ TEST_CASE("integer products: exact sums on any number of threads, of weights tha
     CAPTURE(p.k);
     CAPTURE(p.n);
     const std::vector<std::int64_t> a = integers(bytes({p.m, p.k}, p.a, 1)), b = integers(bytes({p.k, p.n}, p.b, 2));
-    const std::vector<std::int64_t> a_zero_point = integers(bytes({p.m}, p.a, 3)), b_zero_point = integers(bytes({p.n}, p.b, 4));
+    const std::vector<std::int64_t> a_zero_point = a_zero_points(p), b_zero_point = b_zero_points(p);
     std::vector<std::int64_t> expected(static_cast<std::size_t>(p.m * p.n));
     for (std::int64_t i = 0; i < p.m; ++i) {
       for (std::int64_t l = 0; l < p.k; ++l) {
@@ -104,6 +152,27 @@ TEST_CASE("integer products: exact sums on any number of threads, of weights tha
       CHECK(run(p, threads, false) == expected);
       CHECK(run(p, threads, true) == expected);
     }
+  }
+}
+
+TEST_CASE(
+    "integer products: dequantised, with bias and activation, and quantised, the same bits as node by node, on any number of threads") {
+  constexpr auto identity = [](Value x) { return x; };
+  constexpr auto relu = [](Value x) { return ops::relu(x); };
+  constexpr auto gelu = [](Value x) { return ops::gelu(x); };
+  constexpr EpilogueCase cases[] = {
+      {129, 64, 75, DType::u8, DType::u8, 0.02F, gelu},     {129, 64, 75, DType::i8, DType::i8, 0.02F, gelu},
+      {64, 384, 64, DType::u8, DType::f32, 1.0F, gelu},     {300, 100, 64, DType::u8, DType::u8, 0.03F, relu},
+      {13, 100, 40, DType::i8, DType::i8, 0.01F, identity}, {40, 64, 16, DType::u8, DType::i8, 1e-32F, identity},
+      {1, 64, 500, DType::u8, DType::u8, 0.25F, identity},  {257, 33, 130, DType::i8, DType::f32, 1.0F, identity},
+      {40, 64, 72, DType::u8, DType::u8, 1e-9F, identity},
+  };
+  for (const EpilogueCase& c : cases) {
+    CAPTURE(c.m);
+    CAPTURE(c.k);
+    CAPTURE(c.n);
+    const std::vector<std::int64_t> expected = run(c, 1, Fusion::off);
+    for (const std::uint32_t threads : {1u, 2u, 3u}) CHECK(run(c, threads, Fusion::full) == expected);
   }
 }
 

@@ -4,7 +4,6 @@
 #include "simd/foreach_target.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "quantize/quantize_lines.h"
 #include "simd/activations.h"
@@ -15,54 +14,53 @@ namespace tenon::openblas {
 namespace HWY_NAMESPACE {
 namespace {
 
-constexpr std::int64_t width = integer_block_columns;
-// Rows that are quantised at a time.
-constexpr std::int64_t quantised_rows = 32;
-
-/// The floats of all columns, of which those that are no results have any values.
-template <class Activate>
-void make_floats(const IntegerEpilogue& e, const Activate& activate, const std::int32_t* sums, std::int64_t rows, std::int64_t columns,
-                 float* out, std::int64_t out_step) {
+/// put(v, at, n) for each vector v of floats, whose first n belong at `at` of the result.
+template <class Activate, class Put>
+HWY_INLINE void for_each_vector(const IntegerEpilogue& e, const Activate& activate, const std::int32_t* sums, std::int64_t rows,
+                                std::int64_t columns, const Put& put) {
   const Wide<float> d;
   const hn::RebindToSigned<Wide<float>> whole;
+  const float *const biases = e.bias, *const residual = e.residual;
+  const std::int64_t step = e.y_step;
   for (std::int64_t j = 0; j < columns; j += lanes(d)) {
     const std::int64_t n = std::min(columns - j, lanes(d));
     const auto scale = e.one_scale ? hn::Set(d, *e.scale) : load(d, e.scale + j, n);
-    const auto bias = e.bias == nullptr ? hn::Zero(d) : load(d, e.bias + j, n);
+    const auto bias = biases == nullptr ? hn::Zero(d) : load(d, biases + j, n);
     for (std::int64_t i = 0; i < rows; ++i) {
-      auto v = hn::Mul(hn::ConvertTo(d, hn::LoadU(whole, sums + i * width + j)), scale);
-      if (e.bias != nullptr) v = hn::Add(v, bias);
-      if (e.residual != nullptr) v = hn::Add(v, load(d, e.residual + i * e.y_step + j, n));
-      store(activate(d, v), d, out + i * out_step + j, n);
+      auto v = hn::Mul(hn::ConvertTo(d, hn::LoadU(whole, sums + i * integer_block_columns + j)), scale);
+      if (biases != nullptr) v = hn::Add(v, bias);
+      if (residual != nullptr) v = hn::Add(v, load(d, residual + i * step + j, n));
+      put(activate(d, v), i * step + j, n);
     }
   }
 }
 
-template <class Q>
-void quantize_block(const IntegerEpilogue& e, const float* floats, std::int64_t rows, std::int64_t columns) {
-  Q bytes[quantised_rows * width];
-  const auto zero_point = static_cast<Q>(e.y_zero_point);
-  quantize_each<Q, float>(floats, e.y_scale, &zero_point, true, true, bytes, rows * width);
-  for (std::int64_t i = 0; i < rows; ++i) {
-    if (columns == width) {  // a constant size is two instructions
-      std::memcpy(e.bytes + i * e.y_step, bytes + i * width, width);
-    } else {
-      std::memcpy(e.bytes + i * e.y_step, bytes + i * width, static_cast<std::size_t>(columns));
-    }
-  }
+template <class Q, class Activate>
+void make_bytes(const IntegerEpilogue& e, const Activate& activate, const std::int32_t* sums, std::int64_t rows, std::int64_t columns) {
+  const Wide<float> d;
+  const hn::Rebind<Q, Wide<float>> narrow;
+  Q* const y = reinterpret_cast<Q*>(e.bytes);
+  const float y_scale = *e.y_scale;
+  const bool by_reciprocal = ReciprocalQuantizer<Q>::takes(y_scale);
+  const ReciprocalQuantizer<Q> quantizer(by_reciprocal ? y_scale : 1.0F, static_cast<Q>(e.y_zero_point));
+  const auto zero_point = static_cast<float>(e.y_zero_point);
+  for_each_vector(e, activate, sums, rows, columns, [&](auto v, std::int64_t at, std::int64_t n) HWY_ATTR {
+    hn::Vec<hn::Rebind<Q, Wide<float>>> bytes;
+    const bool is_done = quantizer(v, bytes) && by_reciprocal;
+    if (HWY_UNLIKELY(!is_done)) bytes = quantized_by_division<Q>(v, hn::Set(d, y_scale), hn::Set(d, zero_point));
+    store(bytes, narrow, y + at, n);
+  });
 }
 
 template <class Activate>
 void apply_to_rows(const IntegerEpilogue& e, const Activate& activate, const std::int32_t* sums, std::int64_t rows, std::int64_t columns) {
-  if (e.bytes == nullptr) return make_floats(e, activate, sums, rows, columns, e.y, e.y_step);
-  alignas(64) float floats[quantised_rows * width];
-  if (columns < width) std::fill_n(floats, quantised_rows * width, 0.0F);
-  for (std::int64_t i = 0; i < rows; i += quantised_rows) {
-    const std::int64_t n = std::min(quantised_rows, rows - i);
-    const IntegerEpilogue part = e.from(i, 0);
-    make_floats(part, activate, sums + i * width, n, columns, floats, width);
-    e.is_signed ? quantize_block<std::int8_t>(part, floats, n, columns) : quantize_block<std::uint8_t>(part, floats, n, columns);
+  if (e.bytes != nullptr) {
+    return e.is_signed ? make_bytes<std::int8_t>(e, activate, sums, rows, columns)
+                       : make_bytes<std::uint8_t>(e, activate, sums, rows, columns);
   }
+  const Wide<float> d;
+  float* const y = e.y;
+  for_each_vector(e, activate, sums, rows, columns, [&](auto v, std::int64_t at, std::int64_t n) HWY_ATTR { store(v, d, y + at, n); });
 }
 
 void apply_to_block(const IntegerEpilogue& e, const std::int32_t* sums, std::int64_t rows, std::int64_t columns) {

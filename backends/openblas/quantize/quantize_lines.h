@@ -29,27 +29,67 @@ HWY_INLINE Q quantized(T x, T scale, Q zero_point) {
 
 // Below, scale and zero_point are arrays as long as x, or one element for all.
 
-/// The beginning of quantize_each for one scale and one zero point; returns the number of elements that are done. A division takes as long
-/// as all that is done here: the quotient lies between the products with numbers just below and above the reciprocal, and rounding is
-/// monotonic, so where both round to one integer the quotient does. A product added to 1.5 * 2^23 is rounded to an integer, which is then
-/// in the low bits of the sum. A vector with an element that has two such integers, one beyond 2^21, or NaN, ends the loop.
+/// Quantises vectors by one scale and one zero point without a division, which takes as long as all that is done here. The quotient lies
+/// between the products with numbers just below and above the reciprocal, and rounding is monotonic, so where both round to one integer
+/// the quotient does. A product added to 1.5 * 2^23 is rounded to an integer, which is then in the low bits of the sum. Where that is not
+/// so, from quotients of 2^22 on, the two sums differ, or they are positive or infinite and their bits saturate as the quotient does.
+template <class Q>
+class ReciprocalQuantizer {
+  using D = Wide<float>;
+  using Whole = hn::RebindToSigned<D>;
+  using Narrow = hn::Rebind<Q, D>;
+  hn::Vec<D> below_, above_, rounder_;
+  hn::Vec<Whole> centre_;
+
+ public:
+  /// Whether the reciprocal is a normal number; there is no quantizer for other scales.
+  static bool takes(float scale) { return scale > 0x1p-100F && scale < 0x1p100F; }
+
+  HWY_INLINE ReciprocalQuantizer(float scale, Q zero_point) {
+    const D d;
+    const Whole whole;
+    const float reciprocal = 1 / scale;
+    below_ = hn::Set(d, reciprocal * (1 - 0x1p-22F));
+    above_ = hn::Set(d, reciprocal * (1 + 0x1p-22F));
+    rounder_ = hn::Set(d, 0x1.8p23F);
+    centre_ = hn::Sub(hn::Set(whole, static_cast<std::int32_t>(zero_point)), hn::BitCast(whole, rounder_));
+  }
+
+  /// The integers of v; false if one of them may be wrong, because there are two candidates or v has a NaN.
+  HWY_INLINE bool operator()(hn::Vec<D> v, hn::Vec<Narrow>& out) const {
+    const D d;
+    // Of a negative v, the product with above_ is the lower one.
+    const auto one = hn::MulAdd(v, below_, rounder_), other = hn::MulAdd(v, above_, rounder_);
+    out = hn::DemoteTo(Narrow(), hn::Add(hn::BitCast(Whole(), one), centre_));
+    return hn::AllTrue(d, hn::Eq(one, other));
+  }
+};
+
+/// The same by a division: any scales, and centres that are the zero points.
+template <class Q>
+HWY_INLINE hn::Vec<hn::Rebind<Q, Wide<float>>> quantized_by_division(hn::Vec<Wide<float>> v, hn::Vec<Wide<float>> scales,
+                                                                     hn::Vec<Wide<float>> centres) {
+  const Wide<float> d;
+  const auto q = hn::Add(hn::Round(hn::Div(v, scales)), centres);
+  const auto saturated = clamp(d, q, std::numeric_limits<Q>::lowest(), std::numeric_limits<Q>::max());
+  const auto integers = hn::ConvertTo(hn::RebindToSigned<Wide<float>>(), hn::IfThenZeroElse(hn::IsNaN(q), saturated));
+  return hn::DemoteTo(hn::Rebind<Q, Wide<float>>(), integers);
+}
+
+// Below, scale and zero_point are arrays as long as x, or one element for all.
+
+/// The beginning of quantize_each for one scale and one zero point; returns the number of elements that are done.
 template <class Q>
 HWY_INLINE std::int64_t quantize_by_reciprocal(const float* x, float scale, Q zero_point, Q* y, std::int64_t n) {
   const Wide<float> d;
-  const hn::RebindToSigned<Wide<float>> whole;
   const hn::Rebind<Q, Wide<float>> narrow;
-  if (!(scale > 0x1p-100F && scale < 0x1p100F)) return 0;  // the reciprocal is not a normal number
-  const float reciprocal = 1 / scale;
-  const auto below = hn::Set(d, reciprocal * (1 - 0x1p-22F)), above = hn::Set(d, reciprocal * (1 + 0x1p-22F)),
-             rounder = hn::Set(d, 0x1.8p23F), limit = hn::Set(d, 0x1p21F * scale);
-  const auto centre = hn::Sub(hn::Set(whole, static_cast<std::int32_t>(zero_point)), hn::BitCast(whole, rounder));
+  if (!ReciprocalQuantizer<Q>::takes(scale)) return 0;
+  const ReciprocalQuantizer<Q> quantizer(scale, zero_point);
   std::int64_t i = 0;
   for (; i + lanes(d) <= n; i += lanes(d)) {
-    const auto v = hn::LoadU(d, x + i);
-    // Of a negative v, the product with `above` is the lower one.
-    const auto one = hn::MulAdd(v, below, rounder), other = hn::MulAdd(v, above, rounder);
-    if (!hn::AllTrue(d, hn::And(hn::Eq(one, other), hn::Lt(hn::Abs(v), limit)))) return i;
-    hn::StoreU(hn::DemoteTo(narrow, hn::Add(hn::BitCast(whole, one), centre)), narrow, y + i);
+    hn::Vec<hn::Rebind<Q, Wide<float>>> integers;
+    if (!quantizer(hn::LoadU(d, x + i), integers)) return i;
+    hn::StoreU(integers, narrow, y + i);
   }
   return i;
 }
@@ -70,10 +110,7 @@ void quantize_each(const T* x, const T* scale, const Q* zero_point, bool one_sca
       }
       if (!one_scale) scales = hn::LoadU(d, scale + i);
       if (!one_zero_point) centres = hn::ConvertTo(d, hn::PromoteTo(whole, hn::LoadU(narrow, zero_point + i)));
-      const auto q = hn::Add(hn::Round(hn::Div(hn::LoadU(d, x + i), scales)), centres);
-      const auto saturated = clamp(d, q, std::numeric_limits<Q>::lowest(), std::numeric_limits<Q>::max());
-      const auto integers = hn::ConvertTo(whole, hn::IfThenZeroElse(hn::IsNaN(q), saturated));
-      hn::StoreU(hn::DemoteTo(narrow, integers), narrow, y + i);
+      hn::StoreU(quantized_by_division<Q>(hn::LoadU(d, x + i), scales, centres), narrow, y + i);
     }
   }
   for (; i < n; ++i) y[i] = quantized(x[i], scale[one_scale ? 0 : i], zero_point[one_zero_point ? 0 : i]);
