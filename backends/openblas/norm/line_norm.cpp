@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "even_grain.h"
 #include "simd/partial_vectors.h"
 
 #ifndef TENON_OPENBLAS_LINE_NORM_CODE
@@ -235,7 +236,8 @@ void normalise_lines(const sdk::Call& call, Centre centre, const T* x, const T* 
   const double epsilon = call.attr<tenon_attributes_layer_norm>().epsilon;
   const auto normalise = TENON_DISPATCH(line<T>);
   if (lines.n == 0) return;
-  call.host.parallel_for(lines.rows, std::max<std::int64_t>(1, grain / lines.n), [&](std::int64_t begin, std::int64_t end) {
+  const std::int64_t lines_of_grain = even_grain(call.host, lines.rows, std::max<std::int64_t>(1, grain / lines.n));
+  call.host.parallel_for(lines.rows, lines_of_grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       normalise(centre == Centre::mean, epsilon, x + i * lines.n, scale, bias, y + i * lines.n, lines.n,
                 mean == nullptr ? nullptr : mean + i, rstd == nullptr ? nullptr : rstd + i);

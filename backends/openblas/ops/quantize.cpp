@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "elementwise/strided_loop.h"
+#include "even_grain.h"
 #include "quantize/quantize_lines.h"
 #include "simd/simd.h"
 
@@ -94,7 +95,7 @@ void over_runs(const sdk::Call& call, const Loop& loop) {
     const auto part = [&](std::int64_t begin, std::int64_t end) {
       loop(call.input<X>(0) + begin, call.input<S>(1), zero_point.as<const Z>(), true, true, call.output<Y>(0) + begin, end - begin);
     };
-    return count <= grain ? part(0, count) : call.host.parallel_for(count, grain, part);
+    return count <= grain ? part(0, count) : call.host.parallel_for(count, even_grain(call.host, count, grain, 64), part);
   }
   const StridedLoop<3> strided = strided_loop_over<3>(call.outputs[0], {&call.inputs[0], &call.inputs[1], &zero_point});
   const auto* const x = call.input<X>(0);
