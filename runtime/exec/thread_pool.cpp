@@ -35,12 +35,15 @@ struct Job {
 
   /// Grains before this share; the first `longer_shares` have one more than the others.
   std::int64_t share_begin(std::int64_t share) const { return grains_per_share * share + std::min(share, longer_shares); }
-  void run(std::int64_t share, std::int64_t chunk) const {
+  std::int64_t grains() const { return share_begin(threads); }
+  /// Returns how many grains the chunk has.
+  std::int64_t run(std::int64_t share, std::int64_t chunk) const {
     const std::int64_t before = share_begin(share), length = share_begin(share + 1) - before;
     const auto grains_until = [&](std::int64_t part) { return before + length / 32 * part + length % 32 * part / 32; };
     const std::int64_t begin = grains_until(chunk_ends[static_cast<std::size_t>(chunk)]);
     const std::int64_t end = grains_until(chunk_ends[static_cast<std::size_t>(chunk + 1)]);
-    if (begin < end) body(argument, begin * grain, end < share_begin(threads) ? end * grain : count);
+    if (begin < end) body(argument, begin * grain, end < grains() ? end * grain : count);
+    return end - begin;
   }
   void run_all() const {
     for (std::int64_t share = 0; share < threads; ++share) {
@@ -169,9 +172,9 @@ struct ThreadPool::Workers {
       std::this_thread::yield();  // lets a worker that was woken on this processor move away
       start = Clock::now();
     }
-    work(slot, 0);
+    const std::int64_t grains = work(slot, 0);
     open.fetch_and(~(1u << index));
-    wait_for_chunks(slot, start, start - published);
+    wait_for_chunks(slot, start, start - published, grains);
     slot.taken.store(false, std::memory_order_release);
     return true;
   }
@@ -190,23 +193,24 @@ struct ThreadPool::Workers {
   }
 
   /// Waits for the chunks that workers have begun. Those at the end of a share are short: a wait beyond the limit means that a worker has
-  /// lost its CPU, perhaps to the spinning caller. `start` is when this thread began to compute, `yielded` how long it had taken to wake
-  /// workers.
-  void wait_for_chunks(Slot& slot, Clock::time_point start, Clock::duration yielded) {
+  /// lost its CPU, perhaps to the spinning caller. `start` is when this thread began to compute, `waking` how long it had taken before to
+  /// wake workers and to get its CPU back, which a woken worker may take at once or when this thread yields; `grains` is what it computed.
+  void wait_for_chunks(Slot& slot, Clock::time_point start, Clock::duration waking, std::int64_t grains) {
     const auto finished = [&] { return slot.left.load(std::memory_order_acquire) == 0; };
-    const bool stalled = yielded >= WorkerPause::shortest_stall;
+    const bool stalled = waking >= WorkerPause::shortest_stall && grains > 0;
     if (!stalled && finished()) return;
     const Clock::time_point computed = Clock::now();
     if (spin(spin_limit, finished) && !stalled) return;
     for (std::uint32_t left; (left = slot.left.load(std::memory_order_acquire)) != 0;) platform::wait(slot.left, left);
     const Clock::time_point end = Clock::now();
-    pause.count(computed - start, yielded + (end - computed), end);
+    pause.count(computed - start, grains, slot.job.grains(), waking + (end - computed), end);
   }
 
-  /// Processes the share of the thread with this index, then steals from the others.
-  void work(Slot& slot, std::int64_t thread) const {
+  /// Processes the share of the thread with this index, then steals from the others. Returns how many grains it has processed.
+  std::int64_t work(Slot& slot, std::int64_t thread) const {
     const InsideLoop inside_loop(pool);
     const Job& job = slot.job;
+    std::int64_t grains = 0;
     for (std::int64_t k = 0; k < job.threads; ++k) {
       const std::int64_t share = (thread + k) % job.threads;
       std::atomic<std::int64_t>& next = slot.shares[static_cast<std::size_t>(share)].next;
@@ -214,11 +218,12 @@ struct ThreadPool::Workers {
       while (next.load(std::memory_order_relaxed) < chunks_per_share) {
         const std::int64_t i = next.fetch_add(1, std::memory_order_relaxed);
         if (i >= chunks_per_share) break;
-        job.run(share, i);
+        grains += job.run(share, i);
         ++finished;
       }
       if (finished > 0 && slot.left.fetch_sub(finished, std::memory_order_acq_rel) == finished && thread > 0) platform::wake_one(slot.left);
     }
+    return grains;
   }
 
   /// Takes part in the open job with the fewest threads, if there is one that may have one more.
