@@ -17,7 +17,8 @@ constexpr int threads = 256;
 constexpr int parts = 4;
 constexpr int side = 8;     ///< threads of a part along rows, and along columns
 constexpr int depth = 128;  ///< products of a result in a stage
-static_assert(parts * side * side == threads);
+constexpr int lanes = 8;    ///< threads that share the sum of a column: as many for any tile, so that its bits do not depend on the tile
+static_assert(parts * side * side == threads && depth % parts == 0 && depth % lanes == 0);
 
 /// Rows of the left factor, or columns of the right one.
 struct Lines {
@@ -105,7 +106,7 @@ __device__ T finished(const Task<T>& task, float sum, std::int64_t row, std::int
 template <class T, int width>
 __global__ void __launch_bounds__(threads, 2) small_products(Tasks<T> tasks) {
   constexpr int tile = side * width, pitch = tile + 4;
-  static_assert(parts * tile * tile <= 2 * depth * pitch);
+  static_assert(parts * tile * tile <= 2 * depth * pitch && lanes * tile <= threads);
   alignas(16) __shared__ float shared[2 * depth * pitch];
   float *const a = shared, *const b = shared + depth * pitch;
 
@@ -144,8 +145,8 @@ __global__ void __launch_bounds__(threads, 2) small_products(Tasks<T> tasks) {
         for (int j = 0; j < width; ++j) sums[i][j] += left.at[i] * right.at[j];
       }
     }
-    if (sums_columns) {
-      for (int t = thread / tile; t < terms; t += threads / tile) column_sum += b[t * pitch + thread % tile];
+    if (sums_columns && thread < lanes * tile) {
+      for (int t = thread / tile; t < terms; t += lanes) column_sum += b[t * pitch + thread % tile];
     }
     __syncthreads();
   }
@@ -168,7 +169,7 @@ __global__ void __launch_bounds__(threads, 2) small_products(Tasks<T> tasks) {
   shared[thread] = column_sum;
   __syncthreads();
   if (thread >= tile || column + thread >= task.columns.count) return;
-  for (int i = thread + tile; i < threads; i += tile) column_sum += shared[i];
+  for (int i = thread + tile; i < lanes * tile; i += tile) column_sum += shared[i];
   task.column_sums[column + thread] = narrow<T>(column_sum);
 }
 

@@ -13,8 +13,8 @@
 
 namespace tenon::cuda {
 
-/// y = epilogue(alpha a b + beta c) for every entry of a batch, y (batch, m, n) dense. Sums are in f32, in the same order whatever runs
-/// with them; results are rounded once.
+/// y = epilogue(alpha a b + beta c) for every entry of a batch, y (batch, m, n) dense. Sums, those of columns too, are in f32 and in
+/// an order that depends on their length alone, not on what runs with them; results are rounded once.
 struct SmallProduct {
   tenon_dtype dtype = TENON_DTYPE_NONE;  ///< of all operands: f16, bf16, f32
   sdk::MatrixView a_view, b_view;        ///< (m, k), (k, n) with any strides
