@@ -63,7 +63,8 @@ void fuse_relu_grads_of_results(GraphModel& graph) {
     return reader.inputs[0] == v && reader.outputs.size() == 1 ? read->node : none;
   };
   for (Node& node : graph.nodes) {
-    if (!node.row->kernel->traits.epilogue_relu_grad || node.relu_result != none || node.outputs.size() != 1) continue;
+    const Traits& traits = node.row->kernel->traits;
+    if (!traits.epilogue || !traits.epilogue_relu_grad || node.relu_result != none || node.outputs.size() != 1) continue;
     const std::uint32_t made = node.outputs[0];
     std::vector<std::uint32_t> fused;
     std::uint32_t gradient = only_reader(made);

@@ -35,7 +35,8 @@ Value view_of_result(const GraphModel& graph, const Node& transpose) {
   return view;
 }
 
-/// The Transpose that exchanges heads and rows of a result, if whatever else reads it takes a view of what the Transpose makes; or none.
+/// The Transpose that exchanges heads and rows of a result, if every other reader accepts the strides of a view of what the Transpose
+/// makes; or none.
 std::uint32_t transpose_of(GraphModel& graph, const GraphUses& uses, std::uint32_t v) {
   if (graph.values[v].kind != TENON_VALUE_INTERNAL || uses.donated[v]) return none;
   const auto exchanges = [&](const Read& read) {

@@ -58,6 +58,7 @@ std::string algorithm_of(const Node& node) {
     return text;
   }
   std::string text = op_name(node);
+  if (node.joins_previous) text += " (joined)";  // first, because records cut long texts
   if (node.relu_grad) text += "+relu_grad";
   if (node.is(TENON_OP_SoftmaxCrossEntropyLoss) && node.outputs.size() == 4) {  // fuse_losses
     if (node.outputs[2] != TENON_NO_INDEX) text += "+gradient";
@@ -71,7 +72,6 @@ std::string algorithm_of(const Node& node) {
   static constexpr const char* activations[] = {"", "+relu", "+sigmoid", "+tanh", "+clip", "+gelu", "+silu"};
   text += activations[node.activation.kind];
   if (node.relu_result != TENON_NO_INDEX) text += "+relu_grad";
-  if (node.joins_previous) text += ", with the one before";
   return node.y_scale == TENON_NO_INDEX ? text : text + "+quantize";
 }
 
@@ -113,7 +113,7 @@ std::string cancelled_before(const char* slot, const Node& node) {
 struct Plan::Frame {
   std::vector<Operand> operands;
   std::vector<Call> calls;
-  std::vector<Launch> launches;  ///< one per call; those of calls that run together with an earlier one are passed over
+  std::vector<Launch> launches;  ///< one per call; those of calls that run together with an earlier one are skipped
   std::vector<Patch> patches;
   std::vector<WorkspacePatch> workspace_patches;
   std::vector<const void*> packed;
@@ -264,7 +264,8 @@ void Plan::place_constants() {
 tenon_plan_info Plan::info() const {
   tenon_plan_info info{};
   info.struct_size = sizeof info;
-  info.kernel_count = static_cast<std::uint32_t>(layout_.steps.size());
+  info.kernel_count =
+      static_cast<std::uint32_t>(std::ranges::count_if(layout_.steps, [](const Step& s) { return !s.node.joins_previous; }));
   info.workspace_size_bytes = layout_.workspace_size;
   info.workspace_alignment_bytes = layout_.alignment;
   info.packed_size_bytes = blocks_.size_bytes() + own_packed_size_;
@@ -508,7 +509,8 @@ std::size_t Plan::count_cancellable() const {
 }
 
 /// Calls run_step(launch, calls, index) for each launch in order, with the index of its first step. Throws CANCELLED before a step if the
-/// host wants no more and nothing is lost by it.
+/// host wants no more and nothing is lost by it. An error of calls that run together is reported for the node of the first, and names the
+/// ops of the others.
 template <class RunStep>
 void Plan::for_each_step(const Frame& frame, std::uint64_t* out_node_id, const RunStep& run_step) const {
   const std::size_t asking = frame.host.run() == nullptr ? 0 : cancellable_;
@@ -518,7 +520,14 @@ void Plan::for_each_step(const Frame& frame, std::uint64_t* out_node_id, const R
     if (s < asking && frame.host.cancel_requested()) {
       throw Error(TENON_CANCELLED, cancelled_before("plan_execute", layout_.steps[s].node));
     }
-    run_step(launch, &frame.calls[s], s);
+    try {
+      run_step(launch, &frame.calls[s], s);
+    } catch (const Error& e) {
+      if (launch.count == 1) throw;
+      std::string others;
+      for (std::size_t i = s + 1; i < s + launch.count; ++i) others += (others.empty() ? "" : ", ") + op_name(layout_.steps[i].node);
+      throw Error(e.status(), std::string(e.what()) + " (in one launch with " + others + ")", e.node_id());
+    }
     s += launch.count;
   }
 }

@@ -21,9 +21,11 @@ void arrange(GraphModel& graph, const KernelRow* rows) {
   if (graph.options.fusion != TENON_FUSION_OFF) fuse_elementwise(graph);
   make_dense(graph, rows);
   order_for_donations(graph, rows);
-  const KernelRow* const batched = graph.device == nullptr ? nullptr : graph.device->batched_copy();
-  if (graph.options.fusion != TENON_FUSION_OFF && batched != nullptr) merge_copies(graph, *batched);
-  if (graph.options.fusion != TENON_FUSION_OFF) run_together(graph);
+  if (graph.options.fusion != TENON_FUSION_OFF) {
+    const KernelRow* const batched = graph.device == nullptr ? nullptr : graph.device->batched_copy();
+    if (batched != nullptr && batched->kernel->traits.run_together != nullptr) merge_copies(graph, *batched);
+    run_together(graph);
+  }
   for (const Node& node : graph.nodes) {
     if (node.group != nullptr) node.group->settle(graph, node);
   }

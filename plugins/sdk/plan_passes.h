@@ -45,7 +45,8 @@ void order_for_donations(GraphModel& graph, const KernelRow* rows);
 /// which would keep more memory while it waits, does not wait.
 void merge_copies(GraphModel& graph, const KernelRow& batched);
 /// Puts nodes that Traits::run_together runs at once next to each other. Such a node waits until its result is read, or what it reads is
-/// overwritten, or one of another function is there; those that wait then run together.
+/// overwritten, or one of another function is there; those that wait then run together. They do not wait longer when they are
+/// max_calls_together, or read more than 16 MiB of the workspace, which is kept for them.
 void run_together(GraphModel& graph);
 
 /// True for a Cast of 16 bits to f32.

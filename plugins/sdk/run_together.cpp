@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // run_together.cpp - nodes that one launch can run are put next to each other.
+#include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "plan_passes.h"
 
@@ -9,10 +11,13 @@ namespace {
 
 bool may_wait(const GraphModel& graph, const Node& node) {
   const Traits& traits = node.row->kernel->traits;
-  if (traits.run_together == nullptr || node.group != nullptr) return false;
+  if (traits.run_together == nullptr || traits.in_place || traits.elementwise || node.group != nullptr) return false;
   std::vector<Operand> operands;
   return traits.together_when == nullptr || traits.together_when(describe(graph, node, operands));
 }
+
+/// What nodes that wait may read of the workspace, in bytes: it is kept until they run.
+constexpr std::uint64_t max_kept_bytes = std::uint64_t{16} << 20;
 
 }  // namespace
 
@@ -20,6 +25,7 @@ void run_together(GraphModel& graph) {
   std::vector<std::uint32_t> overwritten(graph.values.size(), none);  // by an output: the donated input
   for (const tenon_donation& d : graph.donations) overwritten[d.output] = d.input;
   std::vector<bool> read(graph.values.size(), false), written(graph.values.size(), false);  // by those that wait: roots
+  std::uint64_t kept_bytes = 0;
   std::vector<Node> result, waiting;
   const auto emit_waiting = [&] {
     for (std::size_t i = 0; i < waiting.size(); ++i) {
@@ -27,6 +33,7 @@ void run_together(GraphModel& graph) {
       result.push_back(std::move(waiting[i]));
     }
     waiting.clear();
+    kept_bytes = 0;
     read.assign(read.size(), false);
     written.assign(written.size(), false);
   };
@@ -49,13 +56,18 @@ void run_together(GraphModel& graph) {
       for (std::size_t n = begin; n < end; ++n) result.push_back(std::move(graph.nodes[n]));
       continue;
     }
-    node.for_each_read([&](std::uint32_t v) { read[graph.values[v].root] = true; });
+    node.for_each_read([&](std::uint32_t v) {
+      const std::uint32_t root = graph.values[v].root;
+      if (!read[root] && graph.values[root].kind == TENON_VALUE_INTERNAL) kept_bytes += graph.values[root].size_bytes();
+      read[root] = true;
+    });
     for (const std::uint32_t v : node.outputs) {
       if (v == none) continue;
       written[v] = true;
       if (overwritten[v] != none) written[overwritten[v]] = true;
     }
     waiting.push_back(std::move(node));
+    if (waiting.size() == max_calls_together || kept_bytes > max_kept_bytes) emit_waiting();
   }
   if (!waiting.empty()) emit_waiting();
   graph.nodes = std::move(result);

@@ -104,11 +104,20 @@ TEST_CASE("sdk: the options disable batched copies") {
   Session session(1, query_copying);
   for (const bool together : {false, true}) {
     Run run(session, net, options(together ? TENON_FUSION_FULL : TENON_FUSION_OFF));
-    CHECK(run.info.kernel_count == 2);
+    CHECK(run.info.kernel_count == (together ? 1 : 2));
     probe.kernels = 0;
     run();
     CHECK(probe.kernels == (together ? 1 : 2));
   }
+}
+
+TEST_CASE("sdk: a device's kernel for copies that cannot run several is not used") {
+  Net net;
+  const auto x = net.input({6});
+  for (int i = 0; i < 2; ++i) net.node(TENON_OP_Reshape, {x}, {net.output({2, 3})});
+  probe.copies_one_by_one = true;
+  check(net, 2, {{x, counting}});
+  probe.copies_one_by_one = false;
 }
 
 TEST_CASE("sdk: each copy that is made with others has a record of its own") {
@@ -124,7 +133,7 @@ TEST_CASE("sdk: each copy that is made with others has a record of its own") {
   REQUIRE(session.table->profile->read(run.plan, 0, records, sizeof records[0], 2, &count, error) == TENON_OK);
   CHECK(count == 2);
   CHECK(std::string(records[0].algorithm) == "Reshape");
-  CHECK(std::string(records[1].algorithm) == "Transpose, with the one before");
+  CHECK(std::string(records[1].algorithm) == "Transpose (joined)");
   CHECK(records[1].node == 1);
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels that run several calls at once: which nodes of a plan run together, and the gradient of a relu as part of a product before it.
+#include <tenon/sdk/kernel.h>
+
 #include "sdk_testing.h"
 
 namespace tenon::sdk_test {
@@ -117,20 +119,61 @@ TEST_CASE_FIXTURE(Products, "sdk: other sums, and those that the product needs, 
 }
 
 TEST_CASE_FIXTURE(Products, "sdk: each node that runs with others has a record of its own") {
-  for (int i = 0; i < 3; ++i) node(TENON_OP_MatMul, {x, w}, {output({2, 3})});
+  for (int i = 0; i < 2; ++i) node(TENON_OP_MatMul, {x, w}, {output({2, 3})});
+  const std::uint32_t bias = input({3}), y = internal({2, 3}), sum = internal({2, 3});
+  node(TENON_OP_MatMul, {x, w}, {y});
+  node(TENON_OP_Add, {y, bias}, {sum});
+  node(TENON_OP_Sigmoid, {sum}, {output({2, 3})});
   Session session(1, query_together);
   Run run(session, *this);
-  CHECK(run.info.kernel_count == 3);
+  CHECK(run.info.kernel_count == 1);
   run.execution_id = 1;
-  run({{x, counting}, {w, square}});
+  run({{x, counting}, {w, square}, {bias, {1, 2, 3}}});
   tenon_profile_record records[3] = {};
   std::uint32_t count = 0;
   ErrorText error;
   REQUIRE(session.table->profile->read(run.plan, 1, records, sizeof records[0], 3, &count, error) == TENON_OK);
   CHECK(count == 3);
   CHECK(std::string(records[0].algorithm) == "MatMul");
-  CHECK(std::string(records[2].algorithm) == "MatMul, with the one before");
+  CHECK(std::string(records[2].algorithm) == "MatMul (joined)+bias+sigmoid");
   for (std::uint32_t i = 0; i < 3; ++i) CHECK(records[i].node == i);
+}
+
+TEST_CASE_FIXTURE(Products, "sdk: an error of nodes that run together is that of the first, and names the ops of the others") {
+  for (int i = 0; i < 3; ++i) node(TENON_OP_MatMul, {x, w}, {output({2, 3})});
+  Session session(1, query_together);
+  Run run(session, *this);
+  ErrorText error;
+  probe.fail_together = true;
+  CHECK(run.execute(error) == TENON_OUT_OF_MEMORY);
+  probe.fail_together = false;
+  CHECK(error.says("no room for products (in one launch with MatMul, MatMul)"));
+  CHECK(error.node_id() == nodes[0].id);
+}
+
+TEST_CASE_FIXTURE(Products, "sdk: at most max_calls_together nodes run together") {
+  for (std::uint32_t i = 0; i < sdk::max_calls_together + 1; ++i) node(TENON_OP_MatMul, {x, w}, {output({2, 3})});
+  check(*this, 2, inputs);
+}
+
+TEST_CASE("sdk: nodes that wait do not keep more of the workspace than 16 MiB and the operands of one") {
+  constexpr std::int64_t depth = 64, n = 32 * 1024, size_bytes = depth * n * 4;  // 8 MiB
+  Net net;
+  const std::uint32_t x = net.input({1, depth}), w = net.input({depth, n});
+  for (int i = 0; i < 6; ++i) {
+    const std::uint32_t before = net.internal({depth, n});
+    net.node(TENON_OP_Tanh, {w}, {before});
+    net.node(TENON_OP_MatMul, {x, before}, {net.output({1, n})});
+  }
+  Session session(1, query_together);
+  const Run run(session, net);
+  CHECK(run.info.kernel_count == 6 + 2);
+  CHECK(run.info.workspace_size_bytes == 3 * size_bytes);
+}
+
+TEST_CASE_FIXTURE(Products, "sdk: kernels in place do not run together") {
+  for (int i = 0; i < 2; ++i) node(TENON_OP_Sigmoid, {x}, {output({2, 3})});
+  check(*this, 2, inputs);
 }
 
 TEST_CASE_FIXTURE(Products, "sdk: the gradient of a relu is part of the product whose result only it reads") {
@@ -150,6 +193,13 @@ TEST_CASE_FIXTURE(Products, "sdk: the gradient of a relu is part of the product 
       check(net, 2 + (is_read_twice ? 1 : 0), bound, TENON_FUSION_OFF);
     }
   }
+}
+
+TEST_CASE_FIXTURE(Products, "sdk: a product without an epilogue does not take the gradient of a relu") {
+  const std::uint32_t r = input({2, 3}), y = internal({2, 3});
+  node(TENON_OP_Gemm, {x, w}, {y}, gemm_attributes());
+  node(TENON_OP_ReluGrad, {y, r}, {output({2, 3})});
+  check(*this, 2, {{x, counting}, {w, square}, {r, {1, 0, 2, 0, 0, 3}}});
 }
 
 }  // namespace

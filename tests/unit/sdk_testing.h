@@ -72,6 +72,8 @@ struct Probe {
   std::atomic<int> kernels{0};   ///< kernel calls
   std::atomic<int> fail_div{0};  ///< Div throws 1: sdk::Error, 2: std::exception, 3: an int, 4: std::bad_alloc, 5: from parallel_for
   std::atomic<bool> fail_pack{false};
+  std::atomic<bool> fail_together{false};                  ///< several products at once throw an sdk::Error
+  std::atomic<bool> copies_one_by_one{false};              ///< the kernel that makes several copies at once has no run_together
   std::atomic<bool> bad_scratch{false};                    ///< scratch misaligned or absent
   std::atomic<std::uint64_t> scratch_at{0};                ///< address of the last scratch memory
   std::atomic<std::size_t> unpacked_scratch{0};            ///< bytes that Gemm needs if b is not packed

@@ -41,6 +41,7 @@ constexpr sdk::KernelRow together_rows[] = {
     {TENON_OP_ReluGrad, 1, 0, &kernel_relu_grad},
     {TENON_OP_Tanh, 13, 0, &kernel_tanh},
     {TENON_OP_Reshape, 14, 0, &kernel_reshape},
+    {TENON_OP_Sigmoid, 13, 0, &together::kernel_sigmoid},
     {TENON_OP_MatMul, 13, 0, &together::kernel_matmul},
     {TENON_OP_Gemm, 13, 0, &together::kernel_gemm_with_sums},
     {TENON_OP_ReduceSum, 11, 0, &kernel_reduce_sum},
@@ -90,8 +91,9 @@ class CopyingDevice final : public sdk::CpuDevice {
       };
       return made;
     }();
-    static constexpr sdk::KernelRow row{TENON_OP_Reshape, 14, 0, &kernel};
-    return &row;
+    static constexpr sdk::Kernel none{};
+    static constexpr sdk::KernelRow row{TENON_OP_Reshape, 14, 0, &kernel}, without{TENON_OP_Reshape, 14, 0, &none};
+    return probe.copies_one_by_one ? &without : &row;
   }
 };
 class CopyingBackend final : public sdk::Backend {

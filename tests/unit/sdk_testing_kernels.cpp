@@ -57,6 +57,9 @@ void sigmoid(const sdk::Call& call) {
   probe.deterministic = call.deterministic ? 1 : 0;
   unary<T>(call, [](T x) { return 1 / (1 + std::exp(-x)); });
 }
+void sigmoids(const sdk::Call*, std::uint32_t) {
+  throw std::logic_error("sigmoid: kernels in place do not run together");
+}
 /// Reads its input as dense, so a missing copy gives wrong results.
 template <class T>
 void tanh(const sdk::Call& call) {
@@ -234,6 +237,9 @@ TENON_KERNEL_WITH(neg, elementwise, float)
 TENON_KERNEL_WITH(relu, elementwise, float)
 TENON_KERNEL_WITH(sigmoid, elementwise, float)
 TENON_KERNEL(tanh, float)
+namespace together {
+TENON_KERNEL_WITH(sigmoid, (sdk::Traits{.in_place = true, .run_together = sigmoids}), float)
+}
 TENON_KERNEL_WITH(softmax, (sdk::Traits{.in_place = true, .scratch = softmax_scratch}), float)
 TENON_KERNEL_WITH(log_softmax, (sdk::Traits{.refuse = refuse_vectors, .relu_grad = true}), float)
 TENON_KERNEL_WITH(relu_grad, elementwise, float)

@@ -19,7 +19,8 @@ extern const sdk::Kernel kernel_add, kernel_sub, kernel_mul, kernel_neg, kernel_
 
 namespace together {
 extern const sdk::Kernel kernel_matmul;          ///< runs several calls at once, and the gradient of a relu after them
-extern const sdk::Kernel kernel_gemm_with_sums;  ///< sums the columns of its right side, too
+extern const sdk::Kernel kernel_gemm_with_sums;  ///< sums the columns of its right side, too; honours relu_result alone of epilogues
+extern const sdk::Kernel kernel_sigmoid;         ///< in place, so that its run_together is not called
 }  // namespace together
 namespace dense {
 extern const sdk::Kernel kernel_transpose;  ///< only of dense operands

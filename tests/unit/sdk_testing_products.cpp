@@ -59,6 +59,7 @@ void matmul(const sdk::Call& call) {
 /// Like one launch, in no order that a test could rely on.
 void multiply_together(const sdk::Call* calls, std::uint32_t count) {
   note();
+  if (probe.fail_together) throw sdk::Error(TENON_OUT_OF_MEMORY, "no room for products");
   for (std::uint32_t i = count; i-- > 0;) multiply<float>(calls[i]);
 }
 bool is_small(const sdk::Call& call) {
@@ -125,7 +126,7 @@ TENON_KERNEL_WITH(
     (sdk::Traits{
         .strided = true, .epilogue = true, .epilogue_relu_grad = true, .run_together = multiply_together, .together_when = is_small}),
     float)
-TENON_KERNEL_WITH(gemm_with_sums, (sdk::Traits{.strided = true, .epilogue = true, .column_sums = is_small}), float)
+TENON_KERNEL_WITH(gemm_with_sums, (sdk::Traits{.strided = true, .epilogue_relu_grad = true, .column_sums = is_small}), float)
 }  // namespace together
 TENON_KERNEL_WITH(gemm,
                   (sdk::Traits{.strided = true,

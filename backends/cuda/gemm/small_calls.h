@@ -2,9 +2,10 @@
 // small_calls.h - the calls of an op whose matrix products are small.
 #pragma once
 
+#include <algorithm>
 #include <array>
-#include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "device/options.h"
 #include "gemm/small_products.h"
@@ -22,14 +23,9 @@ struct SmallCalls {
   }
   /// Traits::run_together, of calls that it takes.
   static void run(const sdk::Call* calls, std::uint32_t count) {
-    std::array<SmallProduct, 16> products;
-    std::size_t waiting = 0;
-    for (std::uint32_t i = 0; i < count; ++i) {
-      products[waiting++] = product_of(calls[i]);
-      if (waiting < products.size() && i + 1 < count) continue;
-      multiply_small(stream_of(calls[0]), std::span(products.data(), waiting));
-      waiting = 0;
-    }
+    std::array<SmallProduct, sdk::max_calls_together> products;
+    std::transform(calls, calls + count, products.begin(), product_of);
+    multiply_small(stream_of(calls[0]), std::span(products.data(), count));
   }
 };
 

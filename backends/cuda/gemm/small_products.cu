@@ -46,10 +46,11 @@ struct Task {
 /// Passed by value, within the 4 KB of kernel parameters of every device.
 template <class T>
 struct Tasks {
-  static constexpr int max_count = static_cast<int>(3840 / sizeof(Task<T>));
+  static constexpr int max_count = sdk::max_calls_together;
   Task<T> at[max_count];
   int count;
 };
+static_assert(sizeof(Tasks<float>) <= 4096);
 
 /// What a thread reads of the lines of a tile: every step-th term of one line. A warp reads either all lines of one term, or eight terms of
 /// four lines, whichever are next to each other; then its stores to shared memory have no bank conflicts.

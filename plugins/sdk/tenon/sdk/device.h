@@ -101,7 +101,7 @@ class Device {
   virtual const struct ElementwiseFusion* elementwise_fusion() const { return nullptr; }
   /// The kernel whose Traits::run_together makes several copies at once, each of input 0, with any
   /// strides, to a dense output 0, whatever their dtypes; functions[TENON_DTYPE_NONE] makes one.
-  /// NULL: each copy is a call of Reshape or Transpose.
+  /// NULL, or without run_together: each copy is a call of Reshape or Transpose.
   virtual const struct KernelRow* batched_copy() const { return nullptr; }
   /// True if host pointers are device addresses.
   virtual bool host_addressable() const { return false; }

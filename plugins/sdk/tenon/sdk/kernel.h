@@ -221,6 +221,9 @@ struct ChannelsLast {
   std::uint32_t inputs = 0, outputs = 0;
 };
 
+/// The most calls that the plan builder gives to a Traits::run_together of an op.
+inline constexpr std::uint32_t max_calls_together = 16;
+
 /// What the plan builder may do with a kernel. Functions get a Call whose data pointers are not yet
 /// set.
 struct Traits {
@@ -278,16 +281,18 @@ struct Traits {
   /// accuracy, the mean over all positions of ArgMax(scores, axis 1) == labels, in the dtype of the
   /// scores. Each may be absent.
   bool (*loss_companions)(const Call&) = nullptr;
-  bool epilogue_relu_grad = false;  ///< honours Call::epilogue.relu_result too
+  bool epilogue_relu_grad = false;  ///< with `epilogue`: honours Call::epilogue.relu_result too
   /// Runs `count` calls, none of which reads what another one writes, by fewer launches than one
-  /// after the other. Their kernels have the same function here and are not in_place. NULL: calls
-  /// are run one by one.
+  /// after the other: at most max_calls_together, or any number of copies of Device::batched_copy.
+  /// Their kernels have the same function here. Not called for kernels that are in_place or
+  /// elementwise. NULL: calls are run one by one.
   void (*run_together)(const Call* calls, std::uint32_t count) = nullptr;
   /// Called for each instance: whether it may run later than in the graph's order, together with
-  /// others. That is worth it for small operands, which are kept until then.
+  /// others. That is worth it for small operands, which are kept until then. NULL: always.
   bool (*together_when)(const Call&) = nullptr;
   /// Of Gemm without trans_b, called for each instance: whether output 1 may be the sum of the rows of
-  /// input 1, (n), in its dtype: the gradient of a bias, next to that of the weights. NULL: never.
+  /// input 1, in its dtype: the gradient of a bias, next to that of the weights. That output is dense
+  /// and has n elements, in a shape of any rank: (n), (1, n), (1, 1, n). NULL: never.
   bool (*column_sums)(const Call&) = nullptr;
 };
 
