@@ -130,7 +130,8 @@ std::vector<std::vector<NodeId>> kernel_nodes(const Graph& graph, const std::vec
       changed = false;
       for (const NodeId n : nodes) {
         if (kernel_of[n] != none || is_reshape(n) != views) continue;
-        const std::size_t k = siblings ? sibling(graph.nodes()[n]) : neighbour(graph.nodes()[n]);
+        std::size_t k = neighbour(graph.nodes()[n]);  // also of a sibling that was just found
+        if (k == none && siblings) k = sibling(graph.nodes()[n]);
         if (k == none) continue;
         kernel_of[n] = k;
         result[k].push_back(n);

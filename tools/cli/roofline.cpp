@@ -54,7 +54,6 @@ DType peak_of(DType operands, DType model) {
 }
 
 void add(Work& to, const Trace::Kernel& kernel, DType peak) {
-  ++to.kernels;
   to.flops_of[peak] += kernel.flops;
   to.flops += kernel.flops;
   to.size_bytes += kernel.size_bytes;
@@ -153,16 +152,25 @@ Roofline measure_roofline(const Context& context, DType dtype, const std::string
   std::set<std::string> devices;
   std::set<DType> dtypes{dtype};
   std::map<std::pair<std::string, std::string>, std::size_t> position;  // by group and device
+  std::size_t last_group = 0;                                           // of the last kernel with a time
   for (const Trace::Kernel& kernel : trace.kernels()) {
-    const std::string name = group_of(kernel);
-    const auto [found, inserted] = position.try_emplace({name, kernel.device}, result.groups.size());
-    if (inserted) result.groups.push_back({.name = name, .op = {}, .algorithm = {}, .device = kernel.device});
     const DType peak = peak_of(kernel.dtype, dtype);
     if (kernel.flops > 0) dtypes.insert(peak);
-    add(result.groups[found->second], kernel, peak);
-    result.kernels.push_back({.name = kernel.node, .op = kernel.op, .algorithm = kernel.algorithm, .device = kernel.device});
+    // A kernel that ran in the launch of the one before has no time of its own: its work belongs to that one's time.
+    const Work* const before = result.kernels.empty() ? nullptr : &result.kernels.back();
+    const bool joined = kernel.best_ns == 0 && before != nullptr && before->device == kernel.device && before->duration_ns > 0;
+    if (!joined) {
+      const std::string name = group_of(kernel);
+      const auto [found, inserted] = position.try_emplace({name, kernel.device}, result.groups.size());
+      if (inserted) result.groups.push_back({.name = name, .op = {}, .algorithm = {}, .device = kernel.device});
+      last_group = found->second;
+      result.kernels.push_back({.name = kernel.node, .op = kernel.op, .algorithm = kernel.algorithm, .device = kernel.device});
+      ++result.groups[last_group].kernels;
+      ++result.kernels.back().kernels;
+      devices.insert(kernel.device);
+    }
+    add(result.groups[last_group], kernel, peak);
     add(result.kernels.back(), kernel, peak);
-    devices.insert(kernel.device);
   }
   std::ranges::stable_sort(result.groups, std::greater(), &Work::duration_ns);
   std::ranges::stable_sort(result.kernels, std::greater(), &Work::duration_ns);
