@@ -14,8 +14,9 @@ namespace tenon::openblas {
 /// gets whole grains, so one of two grains of 32k that divide 48k elements would have twice the work of the other. A multiple of `unit`,
 /// or `grain`.
 inline std::int64_t even_grain(const sdk::Host& host, std::int64_t count, std::int64_t grain, std::int64_t unit = 1) {
-  constexpr std::int64_t grains_per_thread = 4;  // a thread that is late leaves some to others
   const std::int64_t threads = std::min<std::int64_t>(host.thread_count(), sdk::ceil_div(count, grain));
+  // A thread that is late leaves some grains to others. Where not all threads take part, more grains would be given to more threads.
+  const std::int64_t grains_per_thread = threads < host.thread_count() ? 1 : 4;
   return threads <= 1 ? grain : std::min(grain, sdk::round_up(sdk::ceil_div(count, threads * grains_per_thread), unit));
 }
 

@@ -104,7 +104,7 @@ TEST_CASE("clip and relu keep NaN and the sign of zero, alone and after products
     const Value image = ops::reshape(row, {1, n, 1, 1}), taps = graph.constant(Tensor::of(std::vector<float>(x.size(), 1), {n, 1, 1, 1}));
     graph.output("clip", ops::clip(row, 0, 6));
     graph.output("product", ops::relu(ops::gemm(one, row)));
-    ConvOptions depthwise;
+    ops::ConvOptions depthwise;
     depthwise.groups = n;
     graph.output("depthwise", ops::reshape(ops::clip(ops::conv(image, taps, {}, depthwise), 0, 6), {1, n}));
     const std::vector<Tensor> results = Program(context, graph).run({Tensor::of(x, {1, n})});

@@ -158,7 +158,8 @@ Roofline measure_roofline(const Context& context, DType dtype, const std::string
     if (kernel.flops > 0) dtypes.insert(peak);
     // A kernel that ran in the launch of the one before has no time of its own: its work belongs to that one's time.
     const Work* const before = result.kernels.empty() ? nullptr : &result.kernels.back();
-    const bool joined = kernel.best_ns == 0 && before != nullptr && before->device == kernel.device && before->duration_ns > 0;
+    const bool joined = kernel.best_ns == 0 && kernel.algorithm.find(" (joined)") != std::string::npos && before != nullptr &&
+                        before->device == kernel.device;
     if (!joined) {
       const std::string name = group_of(kernel);
       const auto [found, inserted] = position.try_emplace({name, kernel.device}, result.groups.size());

@@ -373,7 +373,8 @@ template <class T>
 bool falls_into_packs(const Heads<T>& heads, const T* dy = nullptr, const GroupStrides& dy_strides = {}) {
   const std::int64_t width = aligned_width<T>(heads.q, heads.k, heads.v, dy);
   if (width == 1 || heads.size % width != 0 || heads.result % width != 0) return false;
-  for (const GroupStrides& strides : {heads.q_strides, heads.k_strides, heads.v_strides, dy_strides}) {
+  const GroupStrides all[] = {heads.q_strides, heads.k_strides, heads.v_strides, dy_strides};
+  for (const GroupStrides& strides : all) {
     if (strides.batch % width != 0 || strides.group % width != 0 || strides.row % width != 0) return false;
   }
   return true;

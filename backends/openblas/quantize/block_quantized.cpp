@@ -285,7 +285,7 @@ void multiply_expanded(const BlockProduct<float>& p, std::int64_t panel, float* 
 
 /// Whether the weights are expanded for the register tiles of f32, in scratch memory.
 template <class T>
-bool expands(const sdk::Host& host, std::int64_t rows) {
+bool expands([[maybe_unused]] const sdk::Host& host, std::int64_t rows) {
   if (!std::is_same_v<T, float> || rows <= few_rows) return false;
 #if TENON_X86
   return rows > few_rows_avx512 || instruction_set_of(host) < InstructionSet::avx512;

@@ -42,7 +42,7 @@ namespace {
 constexpr std::int64_t depthwise_grain = 128 * 1024;
 
 /// a - b modulo 2^32
-std::int32_t difference(std::int32_t a, std::int32_t b) {
+[[maybe_unused]] std::int32_t difference(std::int32_t a, std::int32_t b) {
   return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) - static_cast<std::uint32_t>(b));
 }
 

@@ -27,7 +27,7 @@ class Requantiser {
   explicit Requantiser(const IntegerRequantisation& by)
       : zero_point_(_mm512_set1_epi16(static_cast<short>(by.zero_point))), is_signed_(by.low < 0) {}
 
-  /// Whether the products of all sums with these factors are integers of 32 bits.
+  /// Whether all sums times these factors are numbers that fit 32 bits.
   static bool are_small(__m512 factors) { return _mm512_cmp_ps_mask(_mm512_abs_ps(factors), _mm512_set1_ps(0.5F), _CMP_LT_OQ) == 0xffff; }
   /// The same of n factors, a multiple of 16.
   static bool are_small(const float* factors, std::int64_t n) {
