@@ -22,7 +22,8 @@ struct StoreSums {
   __device__ void operator()(std::int64_t e, std::int64_t, std::uint32_t sum) const { y[e] = static_cast<std::int32_t>(sum); }
 };
 
-/// y[e] = saturate(round(f32(sum + bias[line]) factor) + y_zero_point), factor = a_scale b_scale[line] / y_scale, ties to even, and 0 for NaN
+/// y[e] = saturate(round(f32(sum + bias[line]) factor) + y_zero_point), factor = a_scale b_scale[line] / y_scale, ties to even, and 0 for
+/// NaN
 template <class Y>
 struct Requantise {
   Y* y;
