@@ -72,8 +72,9 @@ HWY_INLINE std::int64_t add_blocks(const float* x, std::int64_t n, DoubleVector&
   std::int64_t i = 0;
   for (; i + 2 * depth * step <= n; i += 2 * depth * step) {
     auto even = Kind::term(hn::LoadU(d, x + i)), odd = Kind::term(hn::LoadU(d, x + i + step));
-    TENON_KEEP_LOOP  // unrolled, GCC loads all even vectors before the odd ones, and the processor prefetches less
-        for (std::int64_t j = i + 2 * step; j < i + 2 * depth * step; j += 2 * step) {
+    // Unrolled, GCC loads all even vectors before the odd ones, and the processor prefetches less.
+    TENON_KEEP_LOOP
+    for (std::int64_t j = i + 2 * step; j < i + 2 * depth * step; j += 2 * step) {
       even = hn::Add(even, Kind::term(hn::LoadU(d, x + j)));
       odd = hn::Add(odd, Kind::term(hn::LoadU(d, x + j + step)));
     }
