@@ -64,6 +64,8 @@ def of_prediction(arguments, file, settings, folder):
 
 def main():
     arguments = [word for word in sys.argv[1:] if word != "--long"]
+    if len(arguments) != 3:
+        sys.exit(f"expected 3 arguments, got {len(arguments)}: {__doc__.split(':')[0]}")
     failures = 0
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
