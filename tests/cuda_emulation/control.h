@@ -15,6 +15,10 @@ namespace tenon::emulation {
 /// Threads  any.
 void launch(cudaStream_t stream, dim3 grid, dim3 block, std::function<void()> body);
 
+/// The same with programmatic stream serialization: until the first thread of a block calls cudaGridDependencySynchronize(), no memory of
+/// the device can be accessed, and a thread that ends without it aborts the process.
+void launch_early(cudaStream_t stream, dim3 grid, dim3 block, std::function<void()> body);
+
 /// Enqueues host work on a stream, for emulated vendor libraries: it may access device memory and must not call CUDA.
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
 

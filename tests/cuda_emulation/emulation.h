@@ -42,6 +42,7 @@ inline constexpr int warpSize = 32;
 
 namespace tenon::emulation {
 
+void wait_for_previous_kernel();
 void block_barrier();
 void warp_barrier(unsigned mask);
 /// The bits that lane `source` of the warp passed to the same call; 0xFF bytes for a lane outside of the mask or one that has exited.
@@ -72,6 +73,10 @@ inline void __syncthreads() {
 inline void __syncwarp(unsigned mask = 0xffffffffu) {
   tenon::emulation::warp_barrier(mask);
 }
+inline void cudaGridDependencySynchronize() {
+  tenon::emulation::wait_for_previous_kernel();
+}
+inline void cudaTriggerProgrammaticLaunchCompletion() {}
 inline void __threadfence() {}
 inline void __threadfence_block() {}
 inline void __threadfence_system() {}

@@ -65,8 +65,10 @@ struct Worker {
 
 class Block {
  public:
-  void run(unsigned threads, const std::vector<unsigned>& order, const std::function<void()>& body);
+  void run(unsigned threads, const std::vector<unsigned>& order, const std::function<void()>& body,
+           const std::function<void(bool)>& set_open);
   void wait(Request request);
+  void wait_for_previous_kernel();
   Request& request_of_current() { return requests_[current_]; }
   unsigned current() const { return current_; }
   unsigned alive(unsigned warp) const { return ~exited_[warp]; }
@@ -87,6 +89,9 @@ class Block {
   unsigned threads_ = 0, next_ = 0, exited_count_ = 0, at_barrier_ = 0, current_ = 0;
   const std::vector<unsigned>* order_ = nullptr;
   const std::function<void()>* body_ = nullptr;
+  const std::function<void(bool)>* set_open_ = nullptr;  ///< of a kernel that was launched early
+  unsigned waited_count_ = 0;                            ///< threads that have waited for the previous kernel
+  std::array<bool, max_threads> waited_{};
   std::array<unsigned, max_warps> exited_{}, arrived_{};  ///< by warp, a bit for each lane; arrived: waiting for its warp
   std::array<Request, max_threads> requests_{};
   std::array<Worker*, max_threads> holders_{};
@@ -201,7 +206,16 @@ void Block::start(unsigned thread) {
   threadIdx = index_of(thread);
 }
 
+void Block::wait_for_previous_kernel() {
+  if (set_open_ == nullptr || waited_[current_]) return;
+  waited_[current_] = true;
+  if (waited_count_++ == 0) (*set_open_)(true);
+}
+
 void Block::ended() {
+  if (set_open_ != nullptr && !waited_[current_]) {
+    wrong("thread " + text_of(threadIdx) + " of a kernel that was launched early ends without a wait for the previous kernel");
+  }
   const unsigned warp = current_ / lanes;
   exited_[warp] |= 1u << (current_ % lanes);
   ++exited_count_;
@@ -283,7 +297,14 @@ void Block::settle(unsigned warp, unsigned mask) {
   arrived_[warp] &= ~members;
 }
 
-void Block::run(unsigned threads, const std::vector<unsigned>& order, const std::function<void()>& body) {
+void Block::run(unsigned threads, const std::vector<unsigned>& order, const std::function<void()>& body,
+                const std::function<void(bool)>& set_open) {
+  set_open_ = set_open ? &set_open : nullptr;
+  if (set_open_ != nullptr) {
+    waited_count_ = 0;
+    std::fill_n(waited_.begin(), threads, false);
+    set_open(false);
+  }
   threads_ = threads;
   next_ = exited_count_ = at_barrier_ = 0;
   order_ = &order;
@@ -311,6 +332,9 @@ void Block::run(unsigned threads, const std::vector<unsigned>& order, const std:
 
 }  // namespace
 
+void wait_for_previous_kernel() {
+  block().wait_for_previous_kernel();
+}
 void block_barrier() {
   block().wait({Kind::block_barrier, 0, 0, 0});
 }
@@ -342,7 +366,7 @@ Order parse_order(const char* text) {
   throw std::invalid_argument("order of threads: expected ascending, descending or a seed, got '" + word + "'");
 }
 
-void run_grid(dim3 grid, dim3 block_size, Order order, const std::function<void()>& body) {
+void run_grid(dim3 grid, dim3 block_size, Order order, const std::function<void()>& body, const std::function<void(bool)>& set_open) {
   const unsigned threads = block_size.x * block_size.y * block_size.z;
   const std::uint64_t blocks = std::uint64_t{grid.x} * grid.y * grid.z;
   gridDim = grid;
@@ -367,7 +391,7 @@ void run_grid(dim3 grid, dim3 block_size, Order order, const std::function<void(
     blockIdx.x = static_cast<unsigned>(at % grid.x);
     blockIdx.y = static_cast<unsigned>(at / grid.x % grid.y);
     blockIdx.z = static_cast<unsigned>(at / grid.x / grid.y);
-    block().run(threads, order_of_threads, body);
+    block().run(threads, order_of_threads, body, set_open);
   }
 }
 

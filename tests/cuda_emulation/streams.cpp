@@ -116,7 +116,9 @@ cudaError_t outcome(int device) {
   return d.lost;
 }
 
-void launch(cudaStream_t handle, dim3 grid, dim3 block, std::function<void()> body) {
+namespace {
+
+void launch(cudaStream_t handle, dim3 grid, dim3 block, std::function<void()> body, bool early) {
   call_on("cudaLaunchKernel", handle, [&](const std::shared_ptr<Stream>& stream) {
     if (stream->device != caller().device) return cudaErrorInvalidResourceHandle;
     const auto sizes = {grid.x, grid.y, grid.z, block.x, block.y, block.z};
@@ -124,8 +126,20 @@ void launch(cudaStream_t handle, dim3 grid, dim3 block, std::function<void()> bo
         block.x > 1024 || block.y > 1024 || block.z > 64 || block.x * block.y * block.z > 1024) {
       return cudaErrorInvalidConfiguration;
     }
-    return enqueue(stream, {[=, body = std::move(body)] { run_grid(grid, block, state().order, body); }, Reach::peers, ItemKind::kernel});
+    std::function<void(bool)> set_open;
+    if (early) set_open = [device = stream->device](bool open) { set_reach(open ? Reach::peers : Reach::none, device); };
+    return enqueue(stream,
+                   {[=, body = std::move(body)] { run_grid(grid, block, state().order, body, set_open); }, Reach::peers, ItemKind::kernel});
   });
+}
+
+}  // namespace
+
+void launch(cudaStream_t handle, dim3 grid, dim3 block, std::function<void()> body) {
+  launch(handle, grid, block, std::move(body), false);
+}
+void launch_early(cudaStream_t handle, dim3 grid, dim3 block, std::function<void()> body) {
+  launch(handle, grid, block, std::move(body), true);
 }
 
 cudaError_t enqueue(cudaStream_t handle, std::function<void()> work) {

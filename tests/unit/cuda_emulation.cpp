@@ -17,6 +17,7 @@
 namespace {
 
 using tenon::emulation::launch;
+using tenon::emulation::launch_early;
 
 __global__ void scale(int n, float factor, float* x) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
@@ -567,6 +568,41 @@ TEST_CASE("cuda emulation: the host cannot read device memory, nor can a host fu
           cudaStreamSynchronize(stream);
         }).first == SIGSEGV);
   CHECK(x.read()[0] == 1);
+}
+
+TEST_CASE("cuda emulation: a kernel that was launched early accesses memory when it has waited for the previous kernel") {
+  const Stream stream;
+  const Buffer<int> x(std::vector<int>{1}), y(std::vector<int>(8, 0));
+  launch(stream, 1, 1, [p = x.data] { *p = 2; });
+  launch_early(stream, 2, 4, [from = x.data, to = y.data] {
+    const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    cudaGridDependencySynchronize();
+    to[i] = *from + static_cast<int>(i);
+  });
+  REQUIRE(cudaStreamSynchronize(stream) == cudaSuccess);
+  CHECK(y.read() == std::vector<int>{2, 3, 4, 5, 6, 7, 8, 9});
+}
+
+TEST_CASE("cuda emulation: a kernel that was launched early and does not wait ends the process") {
+  const auto [signal, text] = in_child([] {
+    const Stream stream;
+    launch_early(stream, 2, 4, [] {
+      if (blockIdx.x == 0 || threadIdx.x != 2) cudaGridDependencySynchronize();
+    });
+    cudaStreamSynchronize(stream);
+  });
+  CHECK(signal == SIGABRT);
+  CHECK(text.find("block (1, 0, 0): thread (2, 0, 0) of a kernel that was launched early ends without a wait") != std::string::npos);
+  if (tenon::emulation::address_sanitized) return;  // device memory is ordinary memory then, in exchange for bounds
+  const Buffer<int> x(std::vector<int>{1});
+  CHECK(in_child([&] {
+          const Stream stream;
+          launch_early(stream, 1, 1, [p = x.data] {
+            *p = 2;
+            cudaGridDependencySynchronize();
+          });
+          cudaStreamSynchronize(stream);
+        }).first == SIGSEGV);
 }
 
 TEST_CASE("cuda emulation: an injected failure happens once and the call has no effect") {

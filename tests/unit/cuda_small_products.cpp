@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "backends/cuda/gemm/small_products.h"
+#include "backends/cuda/kernel/launch.h"
 #include "backends/cuda/kernel/wide.cuh"
+#include "cuda_host.h"
 #include "cuda_testing.h"
 
 namespace tenon::cuda {
@@ -71,7 +73,9 @@ auto with_type_of(tenon_dtype dtype, const Body& body) {
 /// Cases with their operands and results in one buffer.
 class Products {
  public:
-  explicit Products(tenon_dtype dtype = TENON_DTYPE_F32) : dtype_(dtype) {}
+  explicit Products(tenon_dtype dtype = TENON_DTYPE_F32, const char* programmatic_launch = "off") : dtype_(dtype) {
+    host.options["programmatic_launch"] = programmatic_launch;
+  }
 
   Case& add(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch, bool a_transposed, bool b_transposed) {
     Case c;
@@ -154,7 +158,8 @@ class Products {
     }
   }
 
-  Device device{sdk::Host(), 0};
+  TestHost host;
+  Device device{sdk::Host(&host.table), 0};
   Stream stream{device};
   std::vector<Case> cases;
   std::vector<std::vector<float>> results;  ///< y of each case, and its sums
@@ -228,6 +233,21 @@ TEST_CASE("cuda small products: large tiles give the bits of small ones") {
     c.product.beta = -1, c.product.c_row = 1, c.product.c_column = 33;
     products.add(40, 20, 150, 3, true, true).product.b_step = 0;
     products.check();
+  }
+}
+
+TEST_CASE("cuda small products: the same bits when they are started before the kernel that they depend on has ended") {
+  std::vector<std::vector<float>> results;
+  for (const char* const programmatic_launch : {"off", "on"}) {
+    Products products(TENON_DTYPE_F32, programmatic_launch);
+    products.add(17, 33, 129, 1, true, false);
+    products.add(5, 40, 300, 3, false, true);
+    products.check();
+    if (results.empty()) results = products.results;
+    REQUIRE(products.results.size() == results.size());
+    for (std::size_t i = 0; i < results.size(); ++i) CHECK(same_bits(products.results[i], results[i]));
+    CHECK(products.device.attached.get<EarlyLaunches>(options_of(products.device), products.device, nullptr).enabled ==
+          (programmatic_launch == std::string("on")));
   }
 }
 

@@ -26,6 +26,7 @@ Options::Options(const sdk::Host& host) {
   naive = text("kernels") == "naive";
   nvtx = text("nvtx") == "on";
   small_products = !naive && text("products") != "library";
+  programmatic_launch = text("programmatic_launch") == "on";
   kernel_cache = text("kernel_cache");
   if (text("elementwise") == "compiled") elementwise = Elementwise::compiled;
   if (text("elementwise") == "interpreted") elementwise = Elementwise::interpreted;

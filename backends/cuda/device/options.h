@@ -24,8 +24,10 @@ struct Options {
   std::size_t workspace_limit = std::size_t{1} << 30;                                                ///< `workspace_limit_mib`, in bytes
   enum class Elementwise { automatic, compiled, interpreted } elementwise = Elementwise::automatic;  ///< `elementwise`: groups of ops
   bool small_products = true;  ///< `products`: small matrix products of ops by kernels of our own
-  std::string kernel_cache;    ///< `kernel_cache`: the folder of code that NVRTC has compiled; empty: none
-  bool nvtx = false;           ///< `nvtx`: each kernel is submitted within a range of NVTX
+  bool programmatic_launch =
+      false;                 ///< `programmatic_launch`: kernels of small nets are started before those that they depend on have ended
+  std::string kernel_cache;  ///< `kernel_cache`: the folder of code that NVRTC has compiled; empty: none
+  bool nvtx = false;         ///< `nvtx`: each kernel is submitted within a range of NVTX
 };
 inline const Options& options_of(Device& device) {
   return device.attached.get<Options>(device.host);

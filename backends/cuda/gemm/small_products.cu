@@ -5,6 +5,7 @@
 
 #include "kernel/launch.h"
 #include "kernel/pack.cuh"
+#include "kernel/previous_kernel.cuh"
 #include "kernel/wide.cuh"
 
 namespace tenon::cuda {
@@ -125,6 +126,7 @@ __global__ void __launch_bounds__(threads, 2) small_products(Tasks<T> tasks) {
   const int x = thread % side * width, y = thread / side % side * width;
   const bool sums_columns = task.column_sums != nullptr && down == 0;
   float sums[width][width] = {}, column_sum = 0;
+  wait_for_previous_kernel();
   float next_a[Reader<T, tile>::count], next_b[Reader<T, tile>::count];
   of_a.read(next_a);
   of_b.read(next_b);
@@ -208,7 +210,7 @@ void multiply_by(Stream& stream, std::span<const SmallProduct> products) {
   Tasks<T> tasks{};
   std::int64_t tiles = 0;
   const auto send = [&] {
-    launch(stream, {tiles, threads}, small_products<T, width>, tasks);
+    launch_early(stream, {tiles, threads}, small_products<T, width>, tasks);
     tasks.count = 0;
     tiles = 0;
   };

@@ -12,6 +12,7 @@
 #include <tenon/sdk/kernel.h>
 
 #include "device/device.h"
+#include "device/options.h"
 
 namespace tenon::cuda {
 
@@ -50,6 +51,52 @@ void launch(Stream& stream, Geometry geometry, void (*kernel)(Parameters...), st
   void* pointers[] = {static_cast<void*>(&arguments)..., nullptr};  // never of size 0
   stream.device().check(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), grid, block, pointers, 0, stream.handle()),
                         "cudaLaunchKernel");
+#endif
+}
+
+/// Whether kernels of a device are launched early: if the user has asked for it, the GPU can, and the machine code was compiled for GPUs
+/// that can, since the wait of other code does nothing. Attached to a device, which asks the first kernel.
+struct EarlyLaunches {
+  bool enabled;
+  EarlyLaunches(const Options& options, Device& device, [[maybe_unused]] const void* kernel)
+      : enabled(options.programmatic_launch && device.compute_capability() >= 90) {
+#ifndef TENON_CUDA_EMULATION
+    if (!enabled) return;
+    device.enter();
+    cudaFuncAttributes attributes{};
+    device.check(cudaFuncGetAttributes(&attributes, kernel), "cudaFuncGetAttributes");
+    enabled = attributes.ptxVersion >= 90;
+#endif
+  }
+};
+
+/// As launch(), for a kernel whose threads all call wait_for_previous_kernel() before they access global memory: its blocks may be started
+/// while the kernel before it still runs, so that the next launch takes less time. Recorded graphs keep this.
+///
+/// Source  CUDA C++ Programming Guide, "Programmatic Dependent Launch and Synchronization"
+template <class... Parameters>
+void launch_early(Stream& stream, Geometry geometry, void (*kernel)(Parameters...), std::type_identity_t<Parameters>... arguments) {
+  Device& device = stream.device();
+  const void* const code = reinterpret_cast<const void*>(kernel);
+  if (!device.attached.get<EarlyLaunches>(options_of(device), device, code).enabled) return launch(stream, geometry, kernel, arguments...);
+  if (geometry.blocks == 0) return;
+  device.enter();
+  const dim3 grid(static_cast<unsigned>(geometry.blocks)), block(static_cast<unsigned>(geometry.threads));
+#ifdef TENON_CUDA_EMULATION
+  emulation::launch_early(stream.handle(), grid, block, [=] { kernel(arguments...); });
+  device.check(cudaGetLastError(), "cudaLaunchKernel");
+#else
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.stream = stream.handle();
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  void* pointers[] = {static_cast<void*>(&arguments)..., nullptr};  // never of size 0
+  device.check(cudaLaunchKernelExC(&config, code, pointers), "cudaLaunchKernel");
 #endif
 }
 

@@ -7,6 +7,7 @@
 
 #include "kernel/launch.h"
 #include "kernel/pack.cuh"
+#include "kernel/previous_kernel.cuh"
 #include "kernel/thread_index.cuh"
 
 namespace tenon::cuda {
@@ -72,6 +73,7 @@ struct LearningRate {
 /// `step` is NULL for rules that do not depend on the step.
 template <class Rule, class T, int states>
 __global__ void step_groups(Rule rule, LearningRate lr, const std::int64_t* step, Groups<T, states> groups) {
+  wait_for_previous_kernel();
   __shared__ typename Rule::Constants constants;  // includes powers of the step: computed once per block
   if (threadIdx.x == 0) constants = rule.constants(lr.value(), step != nullptr ? static_cast<double>(*step) : 0.0);
   __syncthreads();
@@ -98,9 +100,9 @@ void step_all(const sdk::Call& call, const Rule& rule, std::uint32_t shared) {
   Stream& stream = stream_of(call);
   Groups<T, states> groups{};
   const auto send = [&] {
-    launch(stream, grid_stride(stream.device(), groups.chunks * threads, threads), step_groups<Rule, T, states>, rule,
-           LearningRate{call.inputs[0].data, call.inputs[0].dtype == TENON_DTYPE_F32}, shared > 1 ? call.input<std::int64_t>(1) : nullptr,
-           groups);
+    launch_early(stream, grid_stride(stream.device(), groups.chunks * threads, threads), step_groups<Rule, T, states>, rule,
+                 LearningRate{call.inputs[0].data, call.inputs[0].dtype == TENON_DTYPE_F32},
+                 shared > 1 ? call.input<std::int64_t>(1) : nullptr, groups);
     groups.count = 0;
     groups.chunks = 0;
   };

@@ -6,6 +6,7 @@
 
 #include "kernel/fault.cuh"
 #include "kernel/operands.h"
+#include "kernel/previous_kernel.cuh"
 #include "reduce/arg_best.cuh"
 #include "reduce/rows.cuh"
 
@@ -176,6 +177,7 @@ __device__ std::int64_t largest_of_row(const RowPart<T, E>& part, const T (&x)[E
 template <class T, class Label, int E>
 __global__ void __launch_bounds__(reduction_threads, 1) losses_of_rows(Targets<T, Label> targets, std::int64_t rows, int lanes, bool packs,
                                                                        const T* scores, T* log_prob, Losses<T> out, Companions<T> more) {
+  wait_for_previous_kernel();
   const int at_once = reduction_threads / lanes, lane = static_cast<int>(threadIdx.x) % lanes;
   const RowPart<T, E> part{targets.classes, lanes, lane, packs};
   for (std::int64_t first = std::int64_t{blockIdx.x} * at_once; first < rows; first += std::int64_t{gridDim.x} * at_once) {
@@ -313,8 +315,8 @@ void loss_of(const sdk::Call& call) {
                         : plan.elements == 8  ? losses_of_rows<T, Label, 8>
                         : plan.elements == 16 ? losses_of_rows<T, Label, 16>
                                               : losses_of_rows<T, Label, 32>;
-    launch(stream, rows_geometry(plan, problem.positions()), kernel, targets, problem.positions(), plan.lanes, packs, scores, log_prob, out,
-           more);
+    launch_early(stream, rows_geometry(plan, problem.positions()), kernel, targets, problem.positions(), plan.lanes, packs, scores,
+                 log_prob, out, more);
   } else {
     auto* const lines = reinterpret_cast<LogNormalizer<T>*>(scratch + problem.lines_at);
     const ReductionPlan plan = problem.plan(aligned_width<T>(scores));
