@@ -110,8 +110,10 @@ struct QuantizedSum {
 };
 
 /// quantize(relu(dequantize(a) + dequantize(b))) of all pairs of bytes and some more.
-std::vector<std::int64_t> run(const QuantizedSum& s, const char* device) {
-  const Context context(test_config(device));
+std::vector<std::int64_t> run(const QuantizedSum& s, const char* device, const char* isa = "auto") {
+  Config config = test_config(device);
+  config.backends.options["openblas"]["isa"] = isa;
+  const Context context(config);
   Graph graph;
   constexpr std::int64_t count = 256 * 256 + 37;
   const auto scalar = [&](DType dtype, double value) { return graph.constant(Tensor::full(dtype, {}, value)); };
@@ -334,6 +336,14 @@ TEST_CASE("integer ops: the quantised sum of two quantised operands is that of t
       {DType::u8, DType::u8, DType::u8, 0.02F, 0.031F, 0.04F, 0, 117, 3, true},
       {DType::u8, DType::i8, DType::i8, 0.5F, 0.25F, 0.5F, 10, -3, 0, false},  // every second sum is a tie
       {DType::i8, DType::i8, DType::u8, 1.0F / 3, 1.0F / 7, 1.0F / 21, 0, 0, 128, false},
+      {DType::u8, DType::u8, DType::u8, 0.0112233F, 0.0353535F, 0.0314159F, 128, 3, 119, true},
+      {DType::i8, DType::u8, DType::i8, 0.0519F, 0.0271F, 0.0617F, -5, 200, 17, false},
+      {DType::i8, DType::i8, DType::i8, 0.00719F, 0.0271F, 0.0271F, 0, 0, -128, true},
+      {DType::u8, DType::u8, DType::i8, 0.1F, 0.3F, 0.2F, 1, 2, 3, false},      // ties before or after what is rounded
+      {DType::u8, DType::u8, DType::u8, 30, 30, 0.9F, 255, 255, 200, false},    // few results that do not saturate
+      {DType::u8, DType::u8, DType::u8, 1, 1e-3F, 1e-4F, 100, 100, 100, true},  // quotients beyond 2^13
+      {DType::u8, DType::i8, DType::u8, 1e-30F, 1e-32F, 1e-31F, 1, 2, 3, false},
+      {DType::u8, DType::u8, DType::u8, 1, 1, 1, 255, 255, 255, false},
       {DType::i8, DType::u8, DType::i8, 1e-3F, 2e-3F, 1e-9F, 1, 2, -5, true},  // quotients beyond 2^21
       {DType::u8, DType::u8, DType::u8, 1e30F, 1e30F, 1e29F, 0, 0, 0, false},
       {DType::u8, DType::u8, DType::u8, nan, 1, 1, 0, 0, 9, true},
@@ -341,7 +351,11 @@ TEST_CASE("integer ops: the quantised sum of two quantised operands is that of t
   };
   for (const QuantizedSum& sum : sums) {
     CAPTURE(sum.y_scale);
-    CHECK(run(sum, "openblas:0") == run(sum, "reference:0"));
+    const std::vector<std::int64_t> expected = run(sum, "reference:0");
+    for (const char* isa : {"auto", "avx2", "sse4"}) {
+      CAPTURE(isa);
+      CHECK(run(sum, "openblas:0", isa) == expected);
+    }
   }
 }
 

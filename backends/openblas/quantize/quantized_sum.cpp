@@ -5,8 +5,9 @@
 #include "quantize/quantized_sum.h"
 
 #include <cmath>
-#include <limits>
+#include <type_traits>
 
+#include "quantize/quantize_lines.h"
 #include "simd/simd.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -18,50 +19,141 @@ template <class A, class B, class Y>
 HWY_INLINE Y one_sum(const QuantizedSum& by, A a, B b) {
   float sum = (static_cast<float>(a) - by.a_zero) * by.a_scale + (static_cast<float>(b) - by.b_zero) * by.b_scale;
   if (by.relu && sum <= 0) sum = 0;
-  const float q = std::nearbyint(sum / by.y_scale) + static_cast<float>(by.y_zero);
-  const float low = std::numeric_limits<Y>::lowest(), high = std::numeric_limits<Y>::max();
-  return q != q ? Y{0} : static_cast<Y>(q < low ? low : q > high ? high : q);
+  return quantized(sum, by.y_scale, static_cast<Y>(by.y_zero));
 }
 
-/// The whole vectors among n elements; returns their number of elements. `relu`: whether the sum goes through it.
-template <bool relu, class A, class B, class Y>
-HWY_INLINE std::int64_t add_vectors(const QuantizedSum& by, const A* a, const B* b, Y* y, std::int64_t n) {
-  // A division takes as long as all else. The quotient lies between the products with numbers just below and above the reciprocal, and
-  // rounding is monotonic: where both round to one integer, so does the quotient. Added to 1.5 * 2^23, a product is rounded to an integer,
-  // which is then in the low bits of the sum. False for NaN, and for scales that differ by more than 2^13, whose quotients are too large.
-  const float largest = 256 * (std::abs(by.a_scale) + std::abs(by.b_scale)) / by.y_scale;
-  if (!(by.y_scale > 0x1p-100F && largest < 0x1p21F)) return 0;
+/// As the nodes do it, with a division; n is a multiple of the number of lanes.
+template <class A, class B, class Y>
+HWY_NOINLINE void add_by_division(const QuantizedSum& by, const A* a, const B* b, Y* y, std::int64_t n) {
   const Wide<float> d;
   const hn::RebindToSigned<Wide<float>> whole;
-  const auto value = [&](auto x, auto zero, auto scale)
-                         HWY_ATTR { return hn::Mul(hn::Sub(hn::ConvertTo(d, hn::PromoteTo(whole, x)), zero), scale); };
-  const float reciprocal = 1 / by.y_scale;
-  const auto below = hn::Set(d, reciprocal * (1 - 0x1p-22F)), above = hn::Set(d, reciprocal * (1 + 0x1p-22F)),
-             rounder = hn::Set(d, 0x1.8p23F);
-  const auto a_zero = hn::Set(d, by.a_zero), b_zero = hn::Set(d, by.b_zero), a_scale = hn::Set(d, by.a_scale),
-             b_scale = hn::Set(d, by.b_scale);
-  const auto y_zero = hn::Sub(hn::Set(whole, by.y_zero), hn::BitCast(whole, rounder));
-  const std::int64_t step = lanes(d);
-  std::int64_t i = 0;
-  for (; i + step <= n; i += step) {
-    auto sum = hn::Add(value(hn::LoadU(hn::Rebind<A, Wide<float>>(), a + i), a_zero, a_scale),
-                       value(hn::LoadU(hn::Rebind<B, Wide<float>>(), b + i), b_zero, b_scale));
-    if constexpr (relu) sum = hn::Max(sum, hn::Zero(d));
-    const auto low = hn::MulAdd(sum, below, rounder), high = hn::MulAdd(sum, above, rounder);
-    if (!hn::AllTrue(d, hn::Eq(low, high))) {
-      for (std::int64_t j = i; j < i + step; ++j) y[j] = one_sum<A, B, Y>(by, a[j], b[j]);
-      continue;
-    }
-    const auto integers = hn::Add(hn::BitCast(whole, low), y_zero);
-    hn::StoreU(hn::DemoteTo(hn::Rebind<Y, Wide<float>>(), integers), hn::Rebind<Y, Wide<float>>(), y + i);
+  const auto value = [&](auto x, float zero, float scale) HWY_ATTR {
+    return hn::Mul(hn::Sub(hn::ConvertTo(d, hn::PromoteTo(whole, x)), hn::Set(d, zero)), hn::Set(d, scale));
+  };
+  const auto y_scale = hn::Set(d, by.y_scale), y_zero = hn::Set(d, static_cast<float>(by.y_zero));
+  for (std::int64_t i = 0; i < n; i += lanes(d)) {
+    auto sum = hn::Add(value(hn::LoadU(hn::Rebind<A, Wide<float>>(), a + i), by.a_zero, by.a_scale),
+                       value(hn::LoadU(hn::Rebind<B, Wide<float>>(), b + i), by.b_zero, by.b_scale));
+    if (by.relu) sum = hn::IfThenZeroElse(hn::Le(sum, hn::Zero(d)), sum);
+    hn::StoreU(quantized_by_division<Y>(sum, y_scale, y_zero), hn::Rebind<Y, Wide<float>>(), y + i);
   }
-  return i;
 }
+
+#if HWY_TARGET != HWY_SCALAR
+/// round(v) for |v| < 2^31: NearestInt() without its instructions for larger numbers.
+HWY_INLINE hn::Vec<Wide<std::int32_t>> small_nearest_int(hn::Vec<Wide<float>> v) {
+#if HWY_TARGET == HWY_AVX3
+  return hn::Vec<Wide<std::int32_t>>{_mm512_cvtps_epi32(v.raw)};
+#elif HWY_TARGET == HWY_AVX2
+  return hn::Vec<Wide<std::int32_t>>{_mm256_cvtps_epi32(v.raw)};
+#else
+  return hn::NearestInt(v);
+#endif
+}
+
+/// Sums in fixed point, of 16 binary digits after the point, where their integers are certain.
+///
+/// p = (a - a_zero) a_scale / y_scale + (b - b_zero) b_scale / y_scale + y_zero + 1/2, of which the integer part is y if nothing is
+/// rounded, is computed with two multiply-adds. The error bound adds up what is rounded here and in the nodes; where p is closer to an
+/// integer than that, which about one p of 4000 is, the nodes' arithmetic decides. Bytes are read as u8, and written so: an i8 is 128 more,
+/// as is its zero point.
+class FixedPointSum {
+  using D = Wide<float>;
+  using Whole = hn::RebindToSigned<D>;
+  using Word = hn::RebindToUnsigned<D>;
+  static constexpr float one = 0x1p16F;
+
+  float a_ratio_ = 0, b_ratio_ = 0, begin_ = 0;  // the factors of a and b, and p for a = b = 0, times 2^16
+  std::int32_t margin_ = 0;                      // the error bound in units of 2^-16: a power of 2, or 0 if there is none
+  std::int16_t low_ = 0;
+  std::uint32_t a_flip_, b_flip_, y_flip_;
+
+ public:
+  FixedPointSum(const QuantizedSum& by, bool a_signed, bool b_signed, bool y_signed)
+      : a_flip_(a_signed ? 0x80808080 : 0), b_flip_(b_signed ? 0x80808080 : 0), y_flip_(y_signed ? 0x80808080 : 0) {
+    const double a_ratio = static_cast<double>(by.a_scale) / by.y_scale, b_ratio = static_cast<double>(by.b_scale) / by.y_scale;
+    const double a_zero = by.a_zero + (a_signed ? 128 : 0), b_zero = by.b_zero + (b_signed ? 128 : 0);
+    const std::int32_t y_zero = by.y_zero + (y_signed ? 128 : 0);
+    const double begin = y_zero + 0.5 - a_zero * a_ratio - b_zero * b_ratio;
+    const double a_size = 255 * std::abs(a_ratio), b_size = 255 * std::abs(b_ratio);
+    if (!(by.y_scale > 0x1p-100F && by.y_scale < 0x1p100F && a_size + b_size + std::abs(begin) < 0x1p13)) return;
+    // In units of 2^-24, rounding errors of: both ratios, and both products where there is no fused multiply-add; the beginning; the first
+    // multiply-add; the second one, whose result is below 258 unless y saturates; the nodes' products, and their sum and quotient likewise.
+    const double roundings = 2 * (a_size + b_size) + std::abs(begin) + (std::abs(begin) + a_size) + 258 + (a_size + b_size) + 2 * 258;
+    const double bound =
+        1.01 * (roundings * 0x1p-8 + 0.5 + 1);  // in units of 2^-16, and the rounding to an integer; 1 for what begin_ adds
+    for (margin_ = 1; margin_ < bound;) margin_ *= 2;
+    a_ratio_ = static_cast<float>(a_ratio * one);
+    b_ratio_ = static_cast<float>(b_ratio * one);
+    begin_ = static_cast<float>(begin * one + margin_);
+    low_ = static_cast<std::int16_t>(by.relu ? y_zero : 0);
+  }
+
+  /// Whether there is an error bound, and few sums are within it.
+  bool is_certain() const { return margin_ > 0 && margin_ <= 256; }
+
+  /// Elements of a block: a vector of their bytes.
+  static std::int64_t block() { return 4 * lanes(D()); }
+
+  /// The whole blocks among n elements; returns their number of elements. `otherwise` is called with the index of blocks that need it.
+  template <class Function>
+  HWY_INLINE std::int64_t add(const void* a, const void* b, void* y, std::int64_t n, const Function& otherwise) const {
+    const D d;
+    const Whole whole;
+    const Word word;
+    const hn::Repartition<std::uint16_t, D> unsigned_half;
+    const hn::Repartition<std::int16_t, D> half;
+    const hn::Repartition<std::uint8_t, D> byte;
+    // Byte j of each word is converted where it is, as a multiple of 2^(8 j), or from the low bits if it is the last one.
+    const auto a0 = hn::Set(d, a_ratio_), a1 = hn::Set(d, a_ratio_ * 0x1p-8F), a2 = hn::Set(d, a_ratio_ * 0x1p-16F);
+    const auto b0 = hn::Set(d, b_ratio_), b1 = hn::Set(d, b_ratio_ * 0x1p-8F), b2 = hn::Set(d, b_ratio_ * 0x1p-16F);
+    const auto begin = hn::Set(d, begin_);
+    const auto byte0 = hn::Set(word, 0xff), byte1 = hn::Set(word, 0xff00), byte2 = hn::Set(word, 0xff0000);
+    const auto a_flip = hn::Set(word, a_flip_), b_flip = hn::Set(word, b_flip_), y_flip = hn::Set(word, y_flip_);
+    const auto beyond_margin = hn::Set(word, static_cast<std::uint32_t>(0xffff & ~(2 * margin_ - 1)));
+    const auto low = hn::Set(half, low_), high = hn::Set(half, 255);
+    const auto number = [&](auto v) HWY_ATTR { return hn::ConvertTo(d, hn::BitCast(whole, v)); };
+    const auto sum = [&](auto a_part, auto a_by, auto b_part, auto b_by)
+                         HWY_ATTR { return small_nearest_int(hn::MulAdd(number(b_part), b_by, hn::MulAdd(number(a_part), a_by, begin))); };
+    const auto low_halves = [&](auto v) HWY_ATTR { return hn::BitCast(unsigned_half, v); };
+    // The integers of two vectors: those of the second one in the upper halves of words.
+    const auto integers = [&](auto lower, auto upper) HWY_ATTR {
+      return hn::Max(hn::Min(hn::OddEven(hn::BitCast(half, upper), hn::BitCast(half, hn::ShiftRight<16>(lower))), high), low);
+    };
+    std::int64_t i = 0;
+    for (; i + block() <= n; i += block()) {
+      const auto from_a = hn::Xor(hn::BitCast(word, hn::LoadU(byte, static_cast<const std::uint8_t*>(a) + i)), a_flip);
+      const auto from_b = hn::Xor(hn::BitCast(word, hn::LoadU(byte, static_cast<const std::uint8_t*>(b) + i)), b_flip);
+      const auto sum0 = sum(hn::And(from_a, byte0), a0, hn::And(from_b, byte0), b0);
+      const auto sum1 = sum(hn::And(from_a, byte1), a1, hn::And(from_b, byte1), b1);
+      const auto sum2 = sum(hn::And(from_a, byte2), a2, hn::And(from_b, byte2), b2);
+      const auto sum3 = sum(hn::ShiftRight<24>(from_a), a0, hn::ShiftRight<24>(from_b), b0);
+      const auto least = hn::Min(hn::Min(low_halves(sum0), low_halves(sum1)), hn::Min(low_halves(sum2), low_halves(sum3)));
+      if (!hn::AllFalse(word, hn::Eq(hn::And(hn::BitCast(word, least), beyond_margin), hn::Zero(word)))) {
+        otherwise(i);
+        continue;
+      }
+      const auto even = hn::BitCast(unsigned_half, integers(sum0, sum2)), odd = hn::BitCast(unsigned_half, integers(sum1, sum3));
+      const auto bytes = hn::Xor(hn::BitCast(word, hn::Or(even, hn::ShiftLeft<8>(odd))), y_flip);
+      hn::StoreU(hn::BitCast(byte, bytes), byte, static_cast<std::uint8_t*>(y) + i);
+    }
+    return i;
+  }
+};
+#endif
 
 template <class A, class B, class Y>
 void add_quantized(const QuantizedSum& by, const A* a, const B* b, Y* y, std::int64_t n) {
-  std::int64_t i = by.relu ? add_vectors<true>(by, a, b, y, n) : add_vectors<false>(by, a, b, y, n);
-  for (; i < n; ++i) y[i] = one_sum<A, B, Y>(by, a[i], b[i]);
+  std::int64_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const FixedPointSum fixed_point(by, std::is_signed_v<A>, std::is_signed_v<B>, std::is_signed_v<Y>);
+  if (fixed_point.is_certain()) {
+    i = fixed_point.add(a, b, y, n, [&](std::int64_t at) { add_by_division(by, a + at, b + at, y + at, FixedPointSum::block()); });
+  }
+#endif
+  const std::int64_t step = lanes(Wide<float>()), rest = (n - i) / step * step;
+  add_by_division(by, a + i, b + i, y + i, rest);
+  for (i += rest; i < n; ++i) y[i] = one_sum<A, B, Y>(by, a[i], b[i]);
 }
 
 }  // namespace

@@ -17,8 +17,7 @@ struct QuantizedSum {
 /// The kernel for a group DequantizeLinear, DequantizeLinear, Add, Relu (or none), QuantizeLinear over dense operands of i8 or u8 with one
 /// scale and one zero point each; NULL for any other group. Results are those of the nodes one by one, bit for bit.
 ///
-/// 3 bytes an element are moved, and about 17 vector instructions done for 16 elements (AVX-512). Measured on one core of a Xeon with
-/// AVX-512: 0.17 ns an element, where the nodes one by one, with results in the L1 cache, take 0.39 ns.
+/// 3 bytes an element are moved, and about 45 vector instructions done for 64 elements (AVX-512): fixed point where that is exact.
 sdk::KernelFunction quantized_sum_of(const sdk::ElementwiseProgram& program);
 
 }  // namespace tenon::openblas
