@@ -179,7 +179,12 @@ TEST_CASE(
 }
 
 TEST_CASE("integer convolutions: the same sums on any number of threads as products of the image's windows") {
-  for (const std::int64_t groups : {1, 2, 24}) {
+  struct Shapes {
+    std::int64_t channels, groups, kernel;
+  };
+  for (const Shapes& shapes : {Shapes{24, 1, 3}, {24, 2, 3}, {24, 24, 3}, {3, 1, 7}}) {
+    const std::int64_t channels = shapes.channels, groups = shapes.groups, kernel = shapes.kernel;
+    CAPTURE(channels);
     CAPTURE(groups);
     std::vector<std::vector<std::int64_t>> results;
     for (const std::uint32_t threads : {1u, 3u}) {
@@ -187,10 +192,10 @@ TEST_CASE("integer convolutions: the same sums on any number of threads as produ
       config.threads = threads;
       const Context context(config);
       Graph graph;
-      const Value x = graph.input("x", DType::u8, {2, 24, 40, 33}), zero_point = graph.constant(bytes({}, DType::u8, 2));
-      const Tensor filters = bytes({24, 24 / groups, 3, 3}, DType::i8, 3);
+      const Value x = graph.input("x", DType::u8, {2, channels, 40, 33}), zero_point = graph.constant(bytes({}, DType::u8, 2));
+      const Tensor filters = bytes({24, channels / groups, kernel, kernel}, DType::i8, 3);
       ops::ConvOptions options;
-      options.padding = {{1, 1}, {1, 1}};
+      options.padding = {{kernel / 2, kernel / 2}, {kernel / 2, kernel / 2}};
       options.groups = groups;
       const Value y = ops::conv_integer(x, graph.constant(filters), zero_point, graph.constant(bytes({24}, DType::i8, 4)), options);
       graph.output("y", y);
@@ -199,7 +204,7 @@ TEST_CASE("integer convolutions: the same sums on any number of threads as produ
       const Value w_zero_points = graph.constant(bytes({24}, DType::i8, 4).reshape({24, 1, 1, 1}));
       graph.output("floats", ops::conv(centred(x, zero_point), centred(graph.constant(filters), w_zero_points), {}, options));
       Program program(context, graph);
-      const std::vector<Tensor> outputs = program.run({bytes({2, 24, 40, 33}, DType::u8, 1)});
+      const std::vector<Tensor> outputs = program.run({bytes({2, channels, 40, 33}, DType::u8, 1)});
       for (const Tensor& output : outputs) results.push_back(integers(output.to_host()));
     }
     for (std::size_t i = 1; i < results.size(); ++i) CHECK(results[i] == results[0]);
@@ -219,6 +224,8 @@ TEST_CASE("requantised convolutions: the bytes of the sums on any number of thre
                           {128, 64, 5, 2, 2},
                           {64, 64, 3, 2, 1},
                           {3, 64, 7, 2, 1},
+                          {3, 64, 7, 1, 1},
+                          {3, 40, 3, 1, 1, 5},
                           {80, 80, 3, 1, 80},
                           {24, 24, 3, 1, 24},
                           {80, 80, 3, 2, 80},

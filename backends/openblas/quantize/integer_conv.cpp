@@ -41,13 +41,43 @@ ConvGeometry geometry_of(const sdk::Call& call, const IntegerOperands& at) {
   return conv_geometry(call.inputs[at.a], call.inputs[at.b], call.outputs[0], call.attr<tenon_attributes_conv>());
 }
 
+/// The parts of rows that are read from lines of the image, copies of which have the padding, instead of gathering the rows. A line is one
+/// of the image with the padding at its sides.
+struct LineParts {
+  std::int64_t count = 0, size = 0;  ///< parts of a row, and their bytes; 0: rows are gathered
+  std::int64_t filled = 0;           ///< bytes of a part that are not padding, which meets weights of 0
+};
+
+/// For convolutions of several taps with lines that tiles divide well. Pixels have a multiple of 64 bytes, or so few that those of a line
+/// of taps are one part with little padding, as in the first layer of a net: 21 of 24 bytes for 7 taps of 3 channels. What is packed
+/// depends on line_part() only.
+LineParts line_parts(const ConvGeometry& g, const sdk::Host& host) {
+  if (g.depthwise() || g.taps() <= 1 || g.out_width < min_line_rows || !integer_tiles_take_lines(instruction_set_of(host))) return {};
+  if (g.group_channels() % row_part == 0) return {k_of(g) / row_part, row_part, row_part};
+  const std::int64_t filled = g.kernel_width * g.channels, size = sdk::round_up(filled, integer_group);
+  if (g.groups > 1 || g.dilation_width > 1 || filled > row_part || 3 * size > 4 * filled) return {};
+  return {g.kernel_height, size, filled};
+}
+
+/// The distance along the packed k of lines of taps that have padding; 0: there is none.
+std::int64_t line_part(const ConvGeometry& g, const sdk::Host& host) {
+  return g.group_channels() % row_part == 0 ? 0 : line_parts(g, host).size;
+}
+
+/// k as weights are packed for it.
+std::int64_t packed_k(const ConvGeometry& g, const sdk::Host& host) {
+  const std::int64_t part = line_part(g, host);
+  return part == 0 ? k_of(g) : g.kernel_height * part;
+}
+
 bool is_packed(const sdk::Call& call, const IntegerOperands& at) {
   return call.packed != nullptr && call.packed[at.b] != nullptr;
 }
 
-std::size_t weight_bytes(const ConvGeometry& g) {
-  const std::size_t bytes = g.depthwise() ? integer_depthwise_weight_bytes(g)
-                                          : static_cast<std::size_t>(g.groups) * integer_panels_bytes(k_of(g), g.group_out_channels());
+std::size_t weight_bytes(const ConvGeometry& g, const sdk::Host& host) {
+  const std::size_t bytes = g.depthwise()
+                                ? integer_depthwise_weight_bytes(g)
+                                : static_cast<std::size_t>(g.groups) * integer_panels_bytes(packed_k(g, host), g.group_out_channels());
   return sdk::aligned_size(bytes, sdk::block_alignment);
 }
 
@@ -113,23 +143,21 @@ struct ColumnTerms {
   }
 };
 
-/// Whether rows are read from lines of the image, of which copies have the padding, instead of gathering them: for convolutions of several
-/// taps whose pixels have a multiple of 64 bytes, and lines that tiles divide well. What is packed does not depend on it.
+/// Whether rows are read from lines of the image. Weights with padding between lines of taps have no other use.
 bool by_lines(const ConvGeometry& g, const Layout& layout, const sdk::Host& host) {
-  const bool suits =
-      !g.depthwise() && g.taps() > 1 && !layout.by_panels && g.group_channels() % row_part == 0 && g.out_width >= min_line_rows;
-  return suits && integer_tiles_take_lines(instruction_set_of(host));
+  return line_parts(g, host).count > 0 && (!layout.by_panels || line_part(g, host) != 0);
 }
 
 /// The lines of x that a block of lines of results reads, each with its padding.
 struct LineLayout {
+  LineParts parts;
   std::int64_t width, step;     ///< of a copied line, in pixels and bytes
   std::int64_t blocks, height;  ///< blocks of lines of results of all images, and the lines of the largest one
   std::int64_t workers;
 
-  LineLayout(const ConvGeometry& g, const sdk::Host& host) {
+  LineLayout(const ConvGeometry& g, const sdk::Host& host) : parts(line_parts(g, host)) {
     width = (g.out_width - 1) * g.stride_width + (g.kernel_width - 1) * g.dilation_width + 1;
-    step = width * g.channels;
+    step = width * g.channels + parts.size - parts.filled;
     const std::int64_t lines = g.images * g.out_height, threads = std::max<std::int64_t>(1, host.thread_count());
     const std::int64_t target = sdk::round_up(sdk::ceil_div(lines * g.out_width, line_block_rows), threads);
     blocks = std::clamp<std::int64_t>(target, 1, std::max<std::int64_t>(1, lines));
@@ -149,7 +177,7 @@ struct LineMemory {
   std::uint8_t* copies;                ///< of each worker
 
   LineMemory(sdk::ScratchArena& arena, const ConvGeometry& g, const LineLayout& layout) {
-    a_offsets = arena.allocate<std::int64_t>(k_of(g) / row_part);
+    a_offsets = arena.allocate<std::int64_t>(layout.parts.count);
     row_sums = arena.allocate<std::int32_t>(layout.workers * layout.height * g.out_width);
     part_sums = arena.allocate<std::int32_t>(layout.workers * g.out_width);
     copies = arena.allocate<std::uint8_t>(layout.workers * copy_bytes(g, layout));
@@ -229,7 +257,7 @@ class Convolution {
 
   std::uint8_t padding() const { return static_cast<std::uint8_t>(-row_factor_); }
   IntegerPanels panels_of(std::int64_t group) const {
-    const std::int64_t k = k_of(g_), columns = g_.group_out_channels();
+    const std::int64_t k = packed_k(g_, call_.host), columns = g_.group_out_channels();
     return integer_panels_at(packed_ + group * static_cast<std::int64_t>(integer_panels_bytes(k, columns)), k, columns);
   }
   /// All columns of a group; `first` is the first row's pixel of y. The rows are not set.
@@ -237,7 +265,7 @@ class Convolution {
     const std::int64_t columns = g_.group_out_channels(), padded = padded_columns(columns);
     const IntegerPanels panels = panels_of(group);
     IntegerTiles product;
-    product.k = k_of(g_);
+    product.k = packed_k(g_, call_.host);
     product.columns = columns;
     product.a_signed = x_signed_;
     product.panels = panels.panels;
@@ -260,13 +288,12 @@ class Convolution {
   void shift_sums(std::int32_t* sums, std::int64_t rows) const {
     for (std::int64_t i = 0; i < rows; ++i) sums[i] += static_cast<std::int32_t>(k_of(g_) * row_factor_);
   }
-  /// Row sums of a - a_zero_point for rows in parts of row_part elements, part p at a + a_offsets[p]; `terms` is memory for those of a
-  /// part.
-  void sum_rows_of_parts(const std::uint8_t* a, std::int64_t a_step, std::int64_t rows, const std::int64_t* a_offsets, std::int32_t* terms,
-                         std::int32_t* out_sums) const {
+  /// Row sums of a - a_zero_point for rows in parts, part p at a + a_offsets[p]; `terms` is memory for those of a part.
+  void sum_rows_of_parts(const std::uint8_t* a, std::int64_t a_step, std::int64_t rows, const LineParts& parts,
+                         const std::int64_t* a_offsets, std::int32_t* terms, std::int32_t* out_sums) const {
     std::fill_n(out_sums, rows, 0);
-    for (std::int64_t part = 0; part < k_of(g_) / row_part; ++part) {
-      sum_integer_rows(a + a_offsets[part], x_signed_, a_step, rows, row_part, terms);
+    for (std::int64_t part = 0; part < parts.count; ++part) {
+      sum_integer_rows(a + a_offsets[part], x_signed_, a_step, rows, parts.filled, terms);
       for (std::int64_t i = 0; i < rows; ++i) out_sums[i] += terms[i];
     }
     shift_sums(out_sums, rows);
@@ -322,18 +349,18 @@ void copy_lines(const ConvGeometry& g, const LineLayout& layout, const std::uint
     const std::uint8_t* const from = image + ((top + i) * g.width + begin - g.pad_left) * g.channels;
     std::memset(out, padding, static_cast<std::size_t>(begin * g.channels));
     std::memcpy(out + begin * g.channels, from, static_cast<std::size_t>((end - begin) * g.channels));
-    std::memset(out + end * g.channels, padding, static_cast<std::size_t>((layout.width - end) * g.channels));
+    std::memset(out + end * g.channels, padding, static_cast<std::size_t>(layout.step - end * g.channels));
   }
 }
 
 void Convolution::by_lines(sdk::ScratchArena& arena) const {
   const LineLayout layout(g_, call_.host);
   const LineMemory memory(arena, g_, layout);
-  const std::int64_t parts = k_of(g_) / row_part, channel_parts = g_.group_channels() / row_part;
-  for (std::int64_t part = 0; part < parts; ++part) {
-    const std::int64_t tap = part / channel_parts, high = tap / g_.kernel_width * g_.dilation_height,
-                       wide = tap % g_.kernel_width * g_.dilation_width;
-    memory.a_offsets[part] = high * layout.step + wide * g_.channels + part % channel_parts * row_part;
+  // The parts of a line of taps are those of its taps, or one part.
+  const std::int64_t of_line = layout.parts.count / g_.kernel_height, of_tap = std::max<std::int64_t>(1, of_line / g_.kernel_width);
+  for (std::int64_t part = 0; part < layout.parts.count; ++part) {
+    const std::int64_t high = part / of_line * g_.dilation_height, wide = part % of_line / of_tap * g_.dilation_width;
+    memory.a_offsets[part] = high * layout.step + wide * g_.channels + part % of_tap * row_part;
   }
   const std::int64_t lines = g_.images * g_.out_height;
   /// The product of a group with `count` lines of results from `first` on, of one image, whose copies are at `own`.
@@ -344,13 +371,14 @@ void Convolution::by_lines(sdk::ScratchArena& arena) const {
     product.a = own + group * g_.group_channels();
     product.a_step = g_.stride_width * g_.channels;
     product.a_offsets = memory.a_offsets;
+    product.part = layout.parts.size;
     product.line_rows = g_.out_width;
     product.line_step = g_.stride_height * layout.step;
     if (!corrects_columns_) return product;
     std::int32_t* const sums = memory.row_sums + worker * layout.height * g_.out_width;
     std::int32_t* const terms = memory.part_sums + worker * g_.out_width;
     for (std::int64_t line = 0; line < count; ++line) {
-      sum_rows_of_parts(product.a + line * product.line_step, product.a_step, g_.out_width, memory.a_offsets, terms,
+      sum_rows_of_parts(product.a + line * product.line_step, product.a_step, g_.out_width, layout.parts, memory.a_offsets, terms,
                         sums + line * g_.out_width);
     }
     product.row_sums = sums;
@@ -387,7 +415,8 @@ void Convolution::by_bands(sdk::ScratchArena& arena) const {
     if (corrects_columns_) {
       std::int32_t* const sums = memory.row_sums + worker * band.lines * band.width;
       std::int32_t* const terms = memory.part_sums + worker * band.lines * band.width;
-      sum_rows_of_parts(product.a, product.a_step, product.rows, memory.a_offsets, terms, sums);
+      const LineParts row{k_of(g_) / row_part, row_part, row_part};
+      sum_rows_of_parts(product.a, product.a_step, product.rows, row, memory.a_offsets, terms, sums);
       product.row_sums = sums;
     }
     return product;
@@ -416,7 +445,7 @@ void Convolution::by_bands(sdk::ScratchArena& arena) const {
 }  // namespace
 
 std::size_t integer_conv_pack_size(const sdk::Call& call, const IntegerOperands& at, std::uint32_t input) {
-  return input == at.b ? weight_bytes(geometry_of(call, at)) : 0;
+  return input == at.b ? weight_bytes(geometry_of(call, at), call.host) : 0;
 }
 
 void pack_integer_conv(const sdk::Call& call, const IntegerOperands& at, void* out_packed) {
@@ -424,25 +453,26 @@ void pack_integer_conv(const sdk::Call& call, const IntegerOperands& at, void* o
   const std::uint8_t* const w = call.input<std::uint8_t>(at.b);
   const tenon_dtype dtype = call.inputs[at.b].dtype;
   if (g.depthwise()) return pack_integer_depthwise(g, w, dtype, out_packed);
-  const std::size_t group_bytes = integer_panels_bytes(k_of(g), g.group_out_channels());
+  const std::size_t group_bytes = integer_panels_bytes(packed_k(g, call.host), g.group_out_channels());
   for (std::int64_t group = 0; group < g.groups; ++group) {
     PanelSource<std::uint8_t> source = forward_panels(g, w, group);
     if (by_bands(g, at, call.host)) source.inner_block = band_pixel_bytes;
     pack_integer_panels(&call.host, source, flip_to_signed(dtype),
-                        static_cast<char*>(out_packed) + static_cast<std::size_t>(group) * group_bytes);
+                        static_cast<char*>(out_packed) + static_cast<std::size_t>(group) * group_bytes, line_part(g, call.host));
   }
 }
 
 std::string integer_conv_form(const sdk::Call& call, const IntegerOperands& at) {
   const ConvGeometry g = geometry_of(call, at);
   if (g.depthwise()) return "integer depthwise";
+  if (const std::int64_t part = line_part(g, call.host); part != 0) return "integer lines, parts of " + std::to_string(part);
   return (by_bands(g, at, call.host) ? "integer bands, groups " : "integer direct, groups ") + std::to_string(g.groups);
 }
 
 std::size_t integer_conv_scratch(const sdk::Call& call, const IntegerOperands& at) {
   if (call.outputs[0].count == 0) return 0;
   const ConvGeometry g = geometry_of(call, at);
-  const std::size_t weights = is_packed(call, at) ? 0 : weight_bytes(g);
+  const std::size_t weights = is_packed(call, at) ? 0 : weight_bytes(g, call.host);
   if (g.depthwise()) return weights + integer_depthwise_scratch(g, call, at);
   sdk::ScratchArena arena(nullptr);
   const ColumnTerms terms(arena, g, at);
@@ -467,7 +497,7 @@ void integer_conv(const sdk::Call& call, const IntegerOperands& at) {
   const void* packed = is_packed(call, at) ? call.packed[at.b] : scratch;
   if (!is_packed(call, at)) {
     pack_integer_conv(call, at, scratch);
-    scratch += weight_bytes(g);
+    scratch += weight_bytes(g, call.host);
   }
   if (g.depthwise()) return integer_depthwise(g, call, at, packed, scratch);
   sdk::ScratchArena arena(scratch);

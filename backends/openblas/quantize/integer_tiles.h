@@ -60,11 +60,13 @@ struct IntegerTiles {
   const std::int32_t* column_factor = nullptr;  ///< of whole panels; NULL: 0, and row_sums is not read
   const std::int32_t* row_sums = nullptr;
   IntegerRequantisation requantisation;  ///< of the sums, instead of storing them in y
-  /// Rows that are no rows of memory: element k of row i is at a + i a_step + a_offsets[k / 64], k % 64 further on, and k a multiple of 64.
+  /// Rows that are no rows of memory: element k of row i is at a + i a_step + a_offsets[k / part], k % part further on, and k a multiple of
+  /// `part`, which is 64 unless integer_tiles_take_lines.
   /// With integer_tiles_take_offsets, row i of the bytes begins at y + y_offsets[i], and a negative one is not stored. With
   /// integer_tiles_take_lines, row i begins at a + i / line_rows * line_step + i % line_rows * a_step instead.
   const std::int64_t* a_offsets = nullptr;
   const std::int64_t* y_offsets = nullptr;
+  std::int64_t part = 64;                     ///< a multiple of integer_group
   std::int64_t line_rows = 0, line_step = 0;  ///< 0: all rows are a_step apart
   const std::int8_t* next_panel = nullptr;    ///< one that is needed after these: fetched into the L2 cache meanwhile; NULL: none
 };

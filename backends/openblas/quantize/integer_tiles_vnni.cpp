@@ -54,7 +54,7 @@ void tile(const IntegerTiles& t, const std::uint8_t* a, const std::int8_t* b, st
   // A pointer for each three rows, since one for each row does not fit the registers.
   constexpr int pointers = (rows + 2) / 3;
   const std::uint8_t* from[pointers];
-  const std::int64_t parts = by_parts ? t.k / 64 : 1, groups = by_parts ? 64 / integer_group : padded_k(t.k) / integer_group;
+  const std::int64_t parts = by_parts ? t.k / t.part : 1, groups = (by_parts ? t.part : padded_k(t.k)) / integer_group;
   for (std::int64_t part = 0; part < parts; ++part) {
     const std::uint8_t* const begin = by_parts ? a + t.a_offsets[part] : a;
     TENON_UNROLL

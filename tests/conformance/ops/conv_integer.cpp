@@ -94,6 +94,9 @@ std::vector<OpCase> cases_conv_integer() {
                    convolved({2, 3, 5, {11}, {3}, {}, {}, {1}, {1}}), convolved({1, 16, 17, {20}, {5}, {2}, {}, {2}, {2}}, i8, false),
                    // wide lines of whole cache lines
                    convolved({2, 64, 33, {5, 25}, {3, 3}, {}, {}, {1, 1}, {1, 1}}, i8),
+                   // and of pixels with few channels
+                   convolved({2, 3, 33, {9, 51}, {7, 7}, {2, 2}, {}, {3, 3}, {3, 3}}, i8, true, true),
+                   convolved({1, 4, 17, {7, 30}, {3, 2}, {}, {2, 1}, {1, 0}, {1, 1}}),
                    convolved({1, 128, 10, {5, 53}, {3, 2}, {2, 2}, {1, 2}, {1, 0}, {0, 1}, 2}, u8, true, true),
                    convolved({0, 3, 4, {5, 5}, {3, 3}, {}, {}, {1, 1}, {1, 1}}),
                    convolved({0, 64, 4, {9, 60}, {3, 3}, {4, 2}, {}, {1, 1}, {1, 1}})},

@@ -76,6 +76,12 @@ std::vector<OpCase> cases_qlinear_conv() {
                    convolved({2, 3, 5, {11}, {3}, {}, {}, {1}, {1}}), convolved({1, 16, 17, {20}, {5}, {2}, {}, {2}, {2}}, other, false),
                    // wide lines of whole cache lines
                    convolved({2, 64, 33, {5, 25}, {3, 3}, {}, {}, {1, 1}, {1, 1}}, lists),
+                   // and of pixels with few channels
+                   convolved({2, 3, 40, {9, 51}, {7, 7}, {2, 2}, {}, {3, 3}, {3, 3}}, lists),
+                   convolved({1, 3, 33, {5, 27}, {7, 7}, {}, {}, {3, 2}, {3, 3}}, both),
+                   convolved({2, 4, 17, {7, 30}, {3, 2}, {}, {2, 1}, {1, 0}, {1, 1}}, {u8, u8, true}),
+                   convolved({1, 1, 16, {5, 26}, {3, 3}, {}, {}, {1, 1}, {1, 1}}, {i8, u8, true}),
+                   convolved({2, 3, 5, {40}, {5}, {}, {}, {2}, {2}}, other, false),
                    convolved({1, 64, 40, {9, 61}, {3, 3}, {2, 2}, {}, {1, 1}, {1, 0}}, both),
                    convolved({2, 128, 34, {3, 29}, {2, 3}, {}, {1, 2}, {0, 2}, {1, 2}, 2}, {u8, u8, true}),
                    convolved({3, 64, 17, {30}, {5}, {}, {}, {2}, {2}}, other, false),
