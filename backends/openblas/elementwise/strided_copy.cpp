@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "elementwise/interleave.h"
 #include "elementwise/strided_loop.h"
 #include "elementwise/transpose.h"
 
@@ -63,7 +64,10 @@ void transpose(const sdk::Host& host, const StridedLoop<1>& loop, int adjacent, 
   }
   rest.rank = std::max<std::uint32_t>(rest.rank, 1);
 
-  constexpr std::int64_t strip = 64;  // rows at a time
+  // The planes of an image become pixels: vectors of the planes are interleaved.
+  bool interleaves = columns >= 2 && columns <= max_interleaved_lines && y_step == columns;
+  if constexpr (sizeof(E) > sizeof(std::uint32_t)) interleaves = false;
+  const std::int64_t strip = interleaves ? 4096 : 64;  // rows at a time
   const std::int64_t strips = (rows + strip - 1) / strip;
   const std::int64_t bytes = std::min(strip, rows) * columns * static_cast<std::int64_t>(sizeof(E));
   const std::int64_t grain = std::max<std::int64_t>(1, transpose_grain_bytes / bytes);
@@ -71,8 +75,13 @@ void transpose(const sdk::Host& host, const StridedLoop<1>& loop, int adjacent, 
     for (std::int64_t at = begin; at < end; ++at) {
       const std::int64_t row = at % strips * strip;
       for_each_run(rest, at / strips, at / strips + 1, [&](const std::array<std::int64_t, 2>& offset, std::int64_t, std::int64_t) {
-        transpose_block(x + offset[0] + row, loop.run_stride(0), y + offset[1] + row * y_step, y_step, std::min(strip, rows - row),
-                        columns);
+        const E* const from = x + offset[0] + row;
+        E* const out = y + offset[1] + row * y_step;
+        const std::int64_t n = std::min(strip, rows - row);
+        if constexpr (sizeof(E) <= sizeof(std::uint32_t)) {
+          if (interleaves) return interleave_lines(from, loop.run_stride(0), out, n, columns);
+        }
+        transpose_block(from, loop.run_stride(0), out, y_step, n, columns);
       });
     }
   });
