@@ -23,8 +23,9 @@ constexpr std::int64_t block_bytes = 256 * 1024;
 constexpr std::int64_t row_multiple = 32;
 // Bytes of gathered rows worth a thread.
 constexpr std::int64_t gather_grain = 64 * 1024;
-// Elements of a part of a row, for which a_offsets has an element each, and rows of a block of lines.
-constexpr std::int64_t row_part = band_pixel_bytes, line_block_rows = 128;
+// Elements of a part of a row, for which a_offsets has an element each, and rows of a block of lines: more where pixels have few channels,
+// because the fewer lines of results a block has, the more of its lines are copied for another block, too.
+constexpr std::int64_t row_part = band_pixel_bytes, line_block_rows = 128, thin_line_block_rows = 512;
 // Rows of a line from which on its last tile, which may be a low one, matters little.
 constexpr std::int64_t min_line_rows = 24;
 // Multiply-adds worth handing to a thread: about 1 us of AVX-512 VNNI.
@@ -159,7 +160,8 @@ struct LineLayout {
     width = (g.out_width - 1) * g.stride_width + (g.kernel_width - 1) * g.dilation_width + 1;
     step = width * g.channels + parts.size - parts.filled;
     const std::int64_t lines = g.images * g.out_height, threads = std::max<std::int64_t>(1, host.thread_count());
-    const std::int64_t target = sdk::round_up(sdk::ceil_div(lines * g.out_width, line_block_rows), threads);
+    const std::int64_t rows = line_part(g, host) == 0 ? line_block_rows : thin_line_block_rows;
+    const std::int64_t target = sdk::round_up(sdk::ceil_div(lines * g.out_width, rows), threads);
     blocks = std::clamp<std::int64_t>(target, 1, std::max<std::int64_t>(1, lines));
     height = sdk::ceil_div(lines, blocks);
     workers = worker_count(host, blocks);
