@@ -16,6 +16,8 @@ using sdk::BFloat16;
 
 /// Elements worth a thread for copying rows of a: about 20 us.
 constexpr std::int64_t copy_grain = 32 * 1024;
+/// Elements worth a thread for the gradient of a relu: about 10 us.
+constexpr std::int64_t mask_grain = 128 * 1024;
 
 bool copies(const Bf16Product& p) {
   return p.a_view.columns > 1 && p.a_view.column_stride != 1;
@@ -61,16 +63,18 @@ PanelSource<BFloat16> source_of(const Bf16Product& p, const BFloat16* b) {
   return from;
 }
 
-}  // namespace
-
-std::size_t bf16_product_scratch(const sdk::Host& host, const Bf16Product& product, std::int64_t count) {
-  const std::int64_t workers = by_entries(host, count) ? worker_count(host, count) : 1;
-  return worker_bytes(product) * static_cast<std::size_t>(workers);
+/// y where r > 0, r where it is NaN, else 0, by their bits: each number is positive, or has a sign, or is 0.
+void apply_relu_grad(const BFloat16* r, std::int64_t n, BFloat16* y) {
+  constexpr std::uint16_t infinity = 0x7f80, sign = 0x8000;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::uint16_t bits = r[i].bits, magnitude = bits & static_cast<std::uint16_t>(~sign);
+    const std::uint16_t numbers = bits > 0 && bits < sign ? y[i].bits : std::uint16_t{0};
+    y[i].bits = magnitude > infinity ? bits : numbers;
+  }
 }
 
-void multiply(const sdk::Host& host, const Bf16Product& p, const StridedLoop<2>& batch, void* scratch) {
+void multiply_all(const sdk::Host& host, const Bf16Product& p, const StridedLoop<2>& batch, void* scratch) {
   const std::int64_t m = p.a_view.rows, k = p.a_view.columns, n = p.b_view.columns;
-  if (m == 0 || n == 0) return;
   const auto entry_of = [&](std::int64_t entry, BFloat16* rows, const BFloat16* panels) {
     PanelProduct<BFloat16> product;
     product.rows = m;
@@ -118,6 +122,22 @@ void multiply(const sdk::Host& host, const Bf16Product& p, const StridedLoop<2>&
     if (panels != nullptr) pack_matrix(host, p.b_view, p.b + batch.offsets(entry)[1], panels);
     multiply_packed(host, entry_of(entry, rows, panels));
   }
+}
+
+}  // namespace
+
+std::size_t bf16_product_scratch(const sdk::Host& host, const Bf16Product& product, std::int64_t count) {
+  const std::int64_t workers = by_entries(host, count) ? worker_count(host, count) : 1;
+  return worker_bytes(product) * static_cast<std::size_t>(workers);
+}
+
+void multiply(const sdk::Host& host, const Bf16Product& p, const StridedLoop<2>& batch, void* scratch) {
+  const std::int64_t elements = batch.count * p.a_view.rows * p.b_view.columns;
+  if (elements == 0) return;
+  multiply_all(host, p, batch, scratch);
+  if (p.relu_result == nullptr) return;
+  host.parallel_for(elements, mask_grain,
+                    [&](std::int64_t begin, std::int64_t end) { apply_relu_grad(p.relu_result + begin, end - begin, p.y + begin); });
 }
 
 }  // namespace tenon::openblas

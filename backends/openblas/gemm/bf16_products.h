@@ -12,7 +12,7 @@
 
 namespace tenon::openblas {
 
-/// y = activation(alpha a b + bias + beta c), with a (m, k), b (k, n), y and c (m, n) dense, bias (n).
+/// y = relu_grad(activation(alpha a b + bias + beta c)), with a (m, k), b (k, n), y and c (m, n) dense, bias (n).
 struct Bf16Product {
   sdk::MatrixView a_view, b_view;
   const sdk::BFloat16* a = nullptr;
@@ -23,6 +23,7 @@ struct Bf16Product {
   const sdk::BFloat16* c = nullptr;     ///< or NULL
   float alpha = 1, beta = 1;
   sdk::Activation activation = {};
+  const sdk::BFloat16* relu_result = nullptr;  ///< as of sdk::Epilogue, for all entries; or NULL
 };
 
 /// Scratch memory of a product for each of `count` entries of a batch.

@@ -30,6 +30,7 @@ PanelProduct<T> part_of(const PanelProduct<T>& p, std::int64_t row, std::int64_t
   if (p.wide_y != nullptr) part.wide_y += row * p.y_step + column;
   if (p.bias != nullptr) part.bias += column;
   if (p.residual != nullptr) part.residual += row * p.y_step + column;
+  if (p.relu_result != nullptr) part.relu_result += row * p.y_step + column;
   return part;
 }
 

@@ -58,6 +58,7 @@ struct TileOutput {
   const std::int64_t* y_offsets;
   const T* bias;
   const T* residual;
+  const T* relu_result;
   std::int64_t columns;
   const Clip<T>* bounds;  ///< the activation; NULL: none
   const T* sums_in;       ///< the sums so far, lines of panel_width; NULL: 0
@@ -78,6 +79,10 @@ void write_row(const TileOutput<T>& out, std::int64_t at, const T* sums) {
       value = hn::Add(value, whole ? hn::LoadU(d, from) : load_first(d, from, left));
     }
     if (out.bounds != nullptr) value = (*out.bounds)(d, value);
+    if (out.relu_result != nullptr) {
+      const T* const from = out.relu_result + at + column;
+      value = ReluGrad{}(d, value, whole ? hn::LoadU(d, from) : load_first(d, from, left));
+    }
     if (whole) {
       hn::StoreU(value, d, out.y + at + column);
     } else {
@@ -189,6 +194,14 @@ HWY_NOINLINE void tile(const TileRows<T>& left, const T* HWY_RESTRICT b, std::in
         for (int v = 0; v < V; ++v) sum[r][v] = (*out.bounds)(d, sum[r][v]);
       }
     }
+    if (out.relu_result != nullptr) {
+      TENON_UNROLL
+      for (int r = 0; r < R; ++r) {
+        const T* const from = out.relu_result + (offsets == nullptr ? r * out.y_step : offsets[r]);
+        TENON_UNROLL
+        for (int v = 0; v < V; ++v) sum[r][v] = ReluGrad{}(d, sum[r][v], hn::LoadU(d, from + v * n));
+      }
+    }
     TENON_UNROLL
     for (int r = 0; r < R; ++r) {
       T* const to = out.y + (offsets == nullptr ? r * out.y_step : offsets[r]);
@@ -233,13 +246,14 @@ bool is_of_tiles(const sdk::Activation& activation) {
   return activation == sdk::Activation::none || activation == sdk::Activation::relu || activation == sdk::Activation::clip;
 }
 
-/// Applies the activation to n elements of rows [row, row + rows), which the tiles have just written.
+/// Applies the activation, and the gradient of a relu after it, to n elements of rows [row, row + rows), which the tiles have just written.
 template <class T>
 HWY_NOINLINE void activate_rows(const PanelProduct<T>& p, std::int64_t column, std::int64_t n, std::int64_t row, std::int64_t rows) {
   with_activation<T>(p.activation, [&](const auto& activate) {
     for (std::int64_t r = row; r < row + rows; ++r) {
-      T* const y = p.y + (p.y_offsets == nullptr ? r * p.y_step : p.y_offsets[r]) + column;
-      map(activate, y, y, n);
+      const std::int64_t at = (p.y_offsets == nullptr ? r * p.y_step : p.y_offsets[r]) + column;
+      map(activate, p.y + at, p.y + at, n);
+      if (p.relu_result != nullptr) map(ReluGrad{}, p.y + at, p.relu_result + at, p.y + at, n);
     }
   });
 }
@@ -338,6 +352,7 @@ void multiply_panel(const PanelProduct<T>& p, std::int64_t panel, std::int64_t r
         out.y = p.y + at;
         out.y_offsets = p.y_offsets == nullptr ? nullptr : p.y_offsets + begin;
         out.residual = p.residual == nullptr ? nullptr : p.residual + at;
+        out.relu_result = p.relu_result == nullptr || !is_of_tiles(p.activation) ? nullptr : p.relu_result + at;
         TileRows<T> from{p.a + begin * p.a_step + line * p.a_inner_step, p.a_step, p.a_offsets, p.a_inner_step, panel_width<T>, nullptr};
         const T* b = lines + column;
         Access access = p.a_offsets != nullptr ? Access::indirect : p.a_inner_step != 1 ? Access::strided : Access::plain;

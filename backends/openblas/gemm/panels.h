@@ -115,6 +115,7 @@ struct PanelProduct {
   const std::int64_t* y_offsets = nullptr;  ///< the offset of each row of y; NULL: i y_step. Of bf16, -1: not stored
   const T* bias = nullptr;                  ///< (columns)
   const T* residual = nullptr;              ///< has the layout of y and may be y: each element is read before it is written
+  const T* relu_result = nullptr;           ///< as of sdk::Epilogue, only of products of f32 and f64; has the layout of y
   float alpha = 1, beta = 1;                ///< only products of bf16 take others than 1
   float* wide_y = nullptr;                  ///< results in f32 instead of y, only of products of bf16, without activation; or NULL
   bool accumulates = false;                 ///< wide_y is added to

@@ -122,6 +122,7 @@ void multiply_part(const Product<T>& p, const std::array<std::int64_t, 2>& at, T
     if (epilogue.bias != nullptr) part.bias = epilogue.bias + column;
     if (epilogue.residual != nullptr) part.residual = epilogue.residual + row * n + column;
     part.activation = epilogue.activation;
+    if (epilogue.relu_result != nullptr) part.relu_result = epilogue.relu_result + row * n + column;
   }
   multiply_panels(part);
   if (!in_tiles) apply_epilogue(epilogue, y, n, row, column, rows, b.columns);

@@ -58,6 +58,7 @@ Bf16Product bf16_product(const sdk::Call& call) {
   product.alpha = static_cast<float>(attributes.alpha);
   product.beta = static_cast<float>(attributes.beta);
   product.activation = call.epilogue.activation;
+  product.relu_result = relu_result_of<sdk::BFloat16>(call);
   if (call.epilogue.bias != nullptr) product.bias = call.epilogue.bias->as<const sdk::BFloat16>();
   if (!call.has_input(2) || attributes.beta == 0) return product;
   (is_bias(call) ? product.bias : product.c) = call.input<sdk::BFloat16>(2);
@@ -144,6 +145,7 @@ void gemm_packed(const sdk::Call& call) {
   if (call.has_input(2) && attributes.beta != 0) product.bias = call.input<T>(2);
   if (call.epilogue.bias != nullptr) product.bias = call.epilogue.bias->as<const T>();
   product.activation = call.epilogue.activation;
+  product.relu_result = relu_result_of<T>(call);
   multiply_packed(call.host, product);
 }
 
@@ -181,6 +183,7 @@ void gemm(const sdk::Call& call) {
   }
   if (call.epilogue.bias != nullptr) product.epilogue.bias = call.epilogue.bias->as<const T>();
   product.epilogue.activation = call.epilogue.activation;
+  product.epilogue.relu_result = relu_result_of<T>(call);
   multiply(call.host, call.deterministic, product, {});
 }
 
@@ -196,7 +199,8 @@ constexpr sdk::Traits traits{.strided = true,
                              .pack_size = pack_size,
                              .pack = pack,
                              .pack_form = pack_form,
-                             .pack_donated = false};
+                             .pack_donated = false,
+                             .epilogue_relu_grad = true};
 
 }  // namespace
 

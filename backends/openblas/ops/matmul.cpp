@@ -103,6 +103,7 @@ Bf16Product bf16_product(const sdk::Call& call, StridedLoop<2>& out_batch) {
   if (is_packed(call)) product.panels = static_cast<const sdk::BFloat16*>(call.packed[weights]);
   product.y = call.output<sdk::BFloat16>(0);
   product.activation = epilogue.activation;
+  product.relu_result = relu_result_of<sdk::BFloat16>(call);
   if (epilogue.bias != nullptr) product.bias = epilogue.bias->as<const sdk::BFloat16>();
   if (epilogue.residual != nullptr) product.c = epilogue.residual->as<const sdk::BFloat16>();
   merge_rows(out_batch, product.a_view);
@@ -181,12 +182,13 @@ void matmul_packed(const sdk::Call& call) {
   product.y_step = product.columns;
   product.bias = call.epilogue.bias == nullptr ? nullptr : call.epilogue.bias->as<const T>();
   product.activation = call.epilogue.activation;
-  const T* const residual = residual_of<T>(call);
+  const T *const residual = residual_of<T>(call), *const relu_result = relu_result_of<T>(call);
   for (std::int64_t entry = 0; entry < batch.count; ++entry) {
     const std::int64_t at = entry * product.rows * product.columns;
     product.a = call.input<T>(0) + batch.offsets(entry)[0];
     product.y = call.output<T>(0) + at;
     product.residual = residual == nullptr ? nullptr : residual + at;
+    product.relu_result = relu_result == nullptr ? nullptr : relu_result + at;
     multiply_packed(call.host, product);
   }
 }
@@ -223,6 +225,7 @@ void matmul(const sdk::Call& call) {
   Epilogue<T> epilogue;
   epilogue.activation = call.epilogue.activation;
   epilogue.residual = residual_of<T>(call);
+  epilogue.relu_result = relu_result_of<T>(call);
   const T* const bias = call.epilogue.bias == nullptr ? nullptr : call.epilogue.bias->as<const T>();
   if (adds_along_rows(call)) {
     epilogue.c = bias;
@@ -249,7 +252,8 @@ constexpr sdk::Traits traits{.strided = true,
                              .pack_size = pack_size,
                              .pack = pack,
                              .pack_form = pack_form,
-                             .pack_donated = false};
+                             .pack_donated = false,
+                             .epilogue_relu_grad = true};
 
 }  // namespace
 

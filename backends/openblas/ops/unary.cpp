@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "elementwise/strided_loop.h"
+#include "simd/activations.h"
 #include "simd/f32_math.h"
 #include "simd/simd.h"
 
@@ -22,14 +23,6 @@ struct Neg {
   T operator()(T x) const {
     using U = std::make_unsigned_t<T>;  // wraps
     return static_cast<T>(U{0} - static_cast<U>(x));
-  }
-};
-
-/// dx = dy where y > 0, NaN where y is NaN, else 0.
-struct ReluGrad {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V dy, V y) const {
-    return hn::IfThenElse(hn::IsNaN(y), y, hn::IfThenElseZero(hn::Gt(y, hn::Zero(d)), dy));
   }
 };
 

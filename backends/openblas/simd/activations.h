@@ -125,6 +125,14 @@ struct Gelu {
   }
 };
 
+/// The gradient of relu, from its result y: dy where y > 0, NaN where y is NaN, else 0.
+struct ReluGrad {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V dy, V y) const {
+    return hn::IfThenElse(hn::IsNaN(y), y, hn::IfThenElseZero(hn::Gt(y, hn::Zero(d)), dy));
+  }
+};
+
 /// body(function) for the activation, which is not clip, gelu or silu if T is double.
 template <class T, class Body>
 HWY_INLINE void with_activation(const sdk::Activation& activation, const Body& body) {
