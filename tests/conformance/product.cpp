@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <utility>
 
 namespace tenon::conformance {
 namespace {
@@ -11,6 +12,12 @@ namespace {
 Array numbers(tenon_dtype dtype, const Dims& shape, Random& random) {
   Array array(dtype, shape);
   for (std::int64_t i = 0; i < array.count(); ++i) array.set(i, random.uniform(-2, 2));
+  return array;
+}
+
+Array numbers_from(tenon_dtype dtype, const Dims& shape) {
+  Array array(dtype, shape);
+  for (std::int64_t i = 0; i < array.count(); ++i) array.set(i, static_cast<double>(i % 9 - 4) / 4);
   return array;
 }
 
@@ -74,6 +81,29 @@ Net net_of_layer(const Layer& layer, tenon_dtype dtype, const Array& a, const Ar
   return net;
 }
 
+/// relu_grad(activation(a b + bias), r), where some elements of r are negative, 0 or NaN.
+Net net_of_relu_grad(const Layer& layer, tenon_dtype dtype, const Array& a, const Array& b, const Array& bias, bool with_bias,
+                     tenon_op activation) {
+  const tenon_attributes_none none{sizeof none, 0};
+  const auto append = [&](Net& net, tenon_op op, std::vector<std::uint32_t> operands, std::uint32_t result) {
+    net.node(op, line_of(op).version, &none, std::move(operands), {result});
+    return result;
+  };
+  Array relu_result(dtype, layer.y);
+  for (std::int64_t i = 0; i < relu_result.count(); ++i) {
+    relu_result.set(i, i % 7 == 5 ? std::nan("") : static_cast<double>(i % 5 - 2));
+  }
+  Net net;
+  std::vector<std::uint32_t> operands{net.input(a), net.input(b, {}, TENON_VALUE_PARAMETER)};
+  if (layer.op == TENON_OP_Gemm) operands.push_back(layer.adds ? net.input(numbers_from(dtype, layer.y)) : TENON_NO_INDEX);
+  std::uint32_t value = net.internal(dtype, layer.y);
+  net.node(layer.op, line_of(layer.op).version, layer.attributes.data(), operands, {value});
+  if (with_bias) value = append(net, TENON_OP_Add, {value, net.input(bias, {}, TENON_VALUE_PARAMETER)}, net.internal(dtype, layer.y));
+  if (activation != TENON_OP_NONE) value = append(net, activation, {value}, net.internal(dtype, layer.y));
+  append(net, TENON_OP_ReluGrad, {value, net.input(relu_result)}, net.output(dtype, layer.y));
+  return net;
+}
+
 }  // namespace
 
 Bound product_bound(std::int64_t k, tenon_dtype dtype) {
@@ -101,6 +131,20 @@ void check_fused_epilogue(CaseContext& context, tenon_dtype dtype, const Layer& 
                                   with_residual ? " + residual" : "",
                                   activation.op == TENON_OP_NONE ? "" : std::string(" + ") + line_of(activation.op).stem, wrong));
       }
+    }
+  }
+  for (const bool with_bias : {false, true}) {
+    for (const tenon_op activation : {TENON_OP_NONE, TENON_OP_Relu, TENON_OP_Tanh}) {
+      const Net net = net_of_relu_grad(layer, dtype, a, b, bias, with_bias, activation);
+      const auto apart = context.run(net, {.fusion = TENON_FUSION_OFF});
+      const auto together = context.run(net, {.fusion = TENON_FUSION_FULL});
+      Bound bound = product_bound(layer.k, dtype).times(2.4);
+      bound.absolute += 8 * epsilon(dtype);
+      const std::string wrong = compare(apart[0], together[0], bound);
+      if (wrong.empty()) continue;
+      throw Failure(fmt::format("{} of a {}, b {}{}{} with the gradient of a relu: {}, expected the result of separate kernels",
+                                line_of(layer.op).stem, str(layer.a), str(layer.b), with_bias ? " + bias" : "",
+                                activation == TENON_OP_NONE ? "" : std::string(" + ") + line_of(activation).stem, wrong));
     }
   }
 }

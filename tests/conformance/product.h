@@ -18,7 +18,7 @@ struct Layer {
   std::int64_t k;
   bool adds = false;
 };
-/// Checks that product, bias, residual and activation give the same results with and without fusion.
+/// Checks that product, bias, residual, activation and the gradient of a relu give the same results with and without fusion.
 void check_fused_epilogue(CaseContext& context, tenon_dtype dtype, const Layer& layer);
 
 }  // namespace tenon::conformance
