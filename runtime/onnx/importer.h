@@ -88,10 +88,6 @@ struct ImportOptions {
 /// The name of the input u64(2) that Importer::key adds to a graph.
 inline constexpr const char* key_input = "training/key";
 
-/// The names that the values depend on, themselves included: of nodes, inputs and initializers of the graph. What `given` has is not
-/// computed.
-std::set<std::string_view> names_behind(const GraphRecord& graph, std::span<const std::string> values, const InputTypes& given = {});
-
 /// Imports a graph of a model once.
 ///
 /// Nodes are imported in order, each by its rule. A node whose operands are all known, and none of them a weight, is evaluated on the host;
@@ -149,12 +145,15 @@ class Importer {
   void inline_function(const FunctionRecord& function, const NodeRecord& node, std::vector<Operand> operands, Scope& scope);
   void apply_rule(const Rule& rule, const NodeRecord& node, std::int64_t opset, std::vector<Operand> operands, Scope& scope);
   std::vector<Operand> apply_vendor_op(const NodeRecord& node, const std::vector<Operand>& operands);
+  /// The results of a node of constants, evaluated on the host; empty if others add to the graph.
+  std::vector<Operand> fold(const Rule& rule, const NodeRecord& node, const std::vector<Operand>& operands);
+  /// Notes how to evaluate the results on the host, if the operands can be.
+  void add_recipes(const Rule& rule, const NodeRecord& node, const std::vector<Operand>& operands, std::vector<Operand>& results) const;
   /// The results on the host; empty if they are too large to be evaluated there.
   std::vector<Operand> evaluate(const Rule& rule, const NodeRecord& node, const std::vector<Operand>& operands, bool limited);
   Tensor evaluate(const Recipe& recipe);
   void set_results(const NodeRecord& node, std::vector<Operand> results, Scope& scope);
   void add_initializers(const GraphRecord& graph, Scope& scope);
-  std::vector<const NodeRecord*> order_of(const std::vector<NodeRecord>& nodes) const;
   bool is_needed(std::string_view name) const { return !is_part_ || needed_.contains(name); }
   /// Whether some result of a node is to be computed.
   bool is_computed(const NodeRecord& node) const;

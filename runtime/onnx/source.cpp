@@ -15,6 +15,7 @@
 #include "exec/cost.h"
 #include "graph/passes.h"
 #include "graph/patterns/recognize.h"
+#include "onnx/graph_names.h"
 #include "onnx/report.h"
 
 namespace tenon::onnx {

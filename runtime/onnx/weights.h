@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -45,5 +46,8 @@ class Weights {
   std::map<std::string, Tensor> by_name_;
   std::vector<std::string> in_order_;
 };
+
+/// Names of operands that are weights even with one element: those of layers such as Conv, and the bias that is added to a product.
+std::set<std::string_view> weight_operands(const GraphRecord& graph);
 
 }  // namespace tenon::onnx
