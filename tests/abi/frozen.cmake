@@ -16,7 +16,7 @@ function(tenon_frozen version)
     ${PROJECT_SOURCE_DIR}/backends/reference/*.cpp ${PROJECT_SOURCE_DIR}/backends/reference/ops/*.cpp
     ${PROJECT_SOURCE_DIR}/backends/reference/blas/*)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${script} ${inputs} ${sdk}/boundary.cpp
-    ${PROJECT_SOURCE_DIR}/plugins/template/template.c ${runtime}/ops/activation.cpp)
+    ${sdk}/boundary_plans.cpp ${sdk}/query.cpp ${PROJECT_SOURCE_DIR}/plugins/template/template.c ${runtime}/ops/activation.cpp)
   string(REPLACE . _ tag ${version})
 
   # The core without models, data and training loop, which the pairs do not need.

@@ -22,7 +22,9 @@ HEADER = "plugins/abi/tenon/backend.h"
 OPS = "plugins/abi/tenon/ops.def"
 OLDER = "plugins/abi/tenon/older_ops.def"
 FIELDS = "plugins/abi/tenon/attributes.def"
-SDK = "plugins/sdk/boundary.cpp"
+SLOTS = "plugins/sdk/boundary.cpp"
+PLAN_SLOTS = "plugins/sdk/boundary_plans.cpp"
+QUERY = "plugins/sdk/query.cpp"
 TEMPLATE = "plugins/template/template.c"
 ACTIVATION = "backends/reference/ops/activation.cpp"
 RULES = "runtime/ops/activation.cpp"
@@ -77,22 +79,22 @@ NEXT = [
         'updates:T -> y:T; axis reduction")\nTENON_OLDER_OP(Elu, 6, alpha, elu, a.gamma = 1, "x:T -> y:T; alpha")\n',
     ),
     # What the sources do with all that.
-    (SDK, "  std::unique_ptr<tenon::sdk::Plan> plan;\n", "  std::unique_ptr<tenon::sdk::Plan> plan;\n  std::uint64_t mark = 0;\n"),
-    (SDK, "    *out_plan = plan.release();", "    plan->mark = sent(options).mark;\n    *out_plan = plan.release();"),
+    (PLAN_SLOTS, "  std::unique_ptr<tenon::sdk::Plan> plan;\n", "  std::unique_ptr<tenon::sdk::Plan> plan;\n  std::uint64_t mark = 0;\n"),
+    (PLAN_SLOTS, "    *out_plan = plan.release();", "    plan->mark = sent(options).mark;\n    *out_plan = plan.release();"),
     (
-        SDK,
+        PLAN_SLOTS,
         "  return guarded(error, [&] { hand_over(plan->plan->info(), out_info); });",
         "  return guarded(error, [&] {\n    tenon_plan_info info = plan->plan->info();\n    info.mark = plan->mark;\n"
         "    hand_over(info, out_info);\n  });",
     ),
     (
-        SDK,
-        "tenon_status stream_create(tenon_device* self",
+        SLOTS,
+        "const void* extension(tenon_backend* self",
         "tenon_status device_echo(tenon_device*, std::uint64_t value, std::uint64_t* out_value, tenon_error*) {\n"
-        "  *out_value = value;\n  return TENON_OK;\n}\n\ntenon_status stream_create(tenon_device* self",
+        "  *out_value = value;\n  return TENON_OK;\n}\n\nconst void* extension(tenon_backend* self",
     ),
-    (SDK, "  table.blas = blas;\n", "  table.blas = blas;\n  table.device_echo = device_echo;\n"),
-    (SDK, "  capability.version = row.version;\n", "  capability.version = row.version;\n  capability.cost = 11;\n"),
+    (SLOTS, "  table.blas = blas;\n", "  table.blas = blas;\n  table.device_echo = device_echo;\n"),
+    (QUERY, "  capability.version = row.version;\n", "  capability.version = row.version;\n  capability.cost = 11;\n"),
     (
         TEMPLATE,
         "static const tenon_backend_table table = {",
