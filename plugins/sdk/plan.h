@@ -88,6 +88,7 @@ class Plan {
   template <class RunStep>
   void for_each_step(const Frame& frame, std::uint64_t* out_node_id, const RunStep& run_step) const;
   void run_profiled(const Frame& frame, std::uint64_t* out_node_id);
+  /// Names the steps for the profiler that marks kernels, if there is one.
   void name_steps(const tenon_graph& graph);
   void run_marked(const Frame& frame, std::uint64_t* out_node_id) const;
 
