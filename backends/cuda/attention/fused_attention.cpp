@@ -59,7 +59,7 @@ std::optional<HeadStrides> fused_strides(const sdk::Operand& x) {
 
 namespace {
 
-/// None if the kernels of ops/attention.cu run the call.
+/// None if the kernels of ops/attention.cu, or of attention_gradient.cu, run the call.
 std::optional<AttentionProblem> problem_of(const sdk::Call& call, bool gradient) {
   auto& device = static_cast<Device&>(*call.device);
   const Operands o = operands_of(call, gradient);

@@ -2,8 +2,9 @@
 // fused_attention.h - attention in 16 bits by the fused engines of cuDNN, which multiply on tensor cores.
 //
 // They take what most models ask for: no mask other than the causal one, rows of q, k and v that are multiples of 16 bytes, operands that
-// are aligned to 16 bytes. Everything else is computed by the kernels in ops/attention.cu. An engine is chosen, and compiled by cuDNN, when
-// a backend plan is created, where the scratch memory of a call is computed: nothing is created while work is recorded.
+// are aligned to 16 bytes. Everything else is computed by the kernels in ops/attention.cu and attention_gradient.cu. An engine is chosen,
+// and compiled by cuDNN, when a backend plan is created, where the scratch memory of a call is computed: nothing is created while work is
+// recorded.
 #pragma once
 
 #include <mutex>
