@@ -1,38 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// level2.cpp - matrices and vectors. Dense products and updates are divided among threads by their result, or by the stored triangle;
-// partial sums are on the stack. Solves, bands of triangles, and packed complex and triangular matrices run on one thread.
-#include <cstddef>
-
-#include "cblas.h"
-#include "split.h"
+// level2.cpp - products of a general, symmetric or Hermitian matrix with a vector. Dense products are divided among threads by their
+// result, or by the stored triangle; partial sums are on the stack. Bands of triangles, and packed complex matrices, run on one thread.
+// Triangular matrices are in level2_triangles.cpp, updates in level2_updates.cpp.
+#include "level2.h"
 
 namespace tenon::openblas {
 namespace {
-
-/// The smallest number of bytes of a matrix worth handing to a thread.
-constexpr double smallest_piece = 524288;
-/// The stack memory of all pieces together.
-constexpr std::size_t stack_bytes = 131072;
-/// Lines of an off-diagonal panel that are processed at a time if they are read twice: they stay in the cache.
-constexpr std::int64_t strip = 16;
-
-template <class T>
-std::int64_t pieces_of(const Threads& threads, double elements) {
-  return piece_count(threads, elements * sizeof(T), smallest_piece);
-}
-
-/// Memory for `count` numbers, not initialised to 0 as an array of std::complex would be.
-template <class T, std::int64_t count>
-struct Scratch {
-  alignas(64) std::byte bytes[static_cast<std::size_t>(count) * sizeof(T)];
-  T* data() { return reinterpret_cast<T*>(bytes); }
-};
-
-/// The address of a(i, j).
-template <class T>
-T* element(std::uint32_t layout, T* a, std::int64_t lda, std::int64_t i, std::int64_t j) {
-  return layout == TENON_LAYOUT_ROW_MAJOR ? a + i * lda + j : a + j * lda + i;
-}
 
 /// y = beta y, without reading y if beta is 0.
 template <class T>
@@ -176,25 +149,6 @@ bool begin_symv(const char* routine, const sdk::arguments::symv<T>& p) {
   return false;
 }
 
-/// Whether a line of the stored triangle, a column of a column-major matrix, begins on the diagonal; else it ends there.
-bool begins_on_diagonal(std::uint32_t layout, std::uint32_t uplo) {
-  return (layout == TENON_LAYOUT_COLUMN_MAJOR) == (uplo == TENON_LOWER);
-}
-
-/// Calls panel(row, rows, column, columns) for the off-diagonal part of lines [begin, end), `lines` of them at a time.
-template <class Panel>
-void for_panels(std::uint32_t layout, std::uint32_t uplo, std::int64_t n, std::int64_t begin, std::int64_t end, std::int64_t lines,
-                const Panel& panel) {
-  const bool tail = begins_on_diagonal(layout, uplo);
-  const std::int64_t from = tail ? end : 0;
-  const std::int64_t others = (tail ? n : begin) - from;
-  if (others == 0) return;
-  for (std::int64_t line = begin; line < end; line += lines) {
-    const std::int64_t count = std::min(lines, end - line);
-    layout == TENON_LAYOUT_COLUMN_MAJOR ? panel(from, others, line, count) : panel(line, count, from, others);
-  }
-}
-
 /// y += alpha A x over lines [begin, end) of the stored triangle; each element also counts for its mirror image.
 template <class T>
 void multiply_lines(const sdk::arguments::symv<T>& p, std::int64_t begin, std::int64_t end, T* y, std::int64_t incy) {
@@ -300,14 +254,6 @@ void hbmv(const sdk::arguments::symv<T>& p) {
   multiply_band("hbmv", p);
 }
 
-/// Line j of a packed triangle: its elements have the other index in [from, from + count).
-struct PackedLine {
-  std::int64_t offset, from, count;
-};
-PackedLine packed_line(bool tail, std::int64_t n, std::int64_t j) {
-  return tail ? PackedLine{j * n - j * (j - 1) / 2, j, n - j} : PackedLine{j * (j + 1) / 2, 0, j + 1};
-}
-
 template <class T>
 void multiply_packed(const char* routine, const sdk::arguments::symv<T>& p) {
   if (!begin_symv(routine, p)) return;
@@ -342,260 +288,6 @@ void hpmv(const sdk::arguments::symv<T>& p) {
   multiply_packed("hpmv", p);
 }
 
-template <class T>
-void check_triangular(const char* routine, const sdk::arguments::trmv<T>& p) {
-  check_sizes(routine, {{"n", p.n}, {"k", p.k}, {"lda", p.lda}, {"incx", p.incx}, {"n * incx", offset_of_first(p.n, p.incx)}});
-}
-
-template <class T>
-void trmv(const sdk::arguments::trmv<T>& p) {
-  check_triangular("trmv", p);
-  if (p.n == 0) return;
-  constexpr std::int64_t capacity = static_cast<std::int64_t>(stack_bytes / sizeof(T));
-  const std::int64_t pieces = p.n > capacity ? 1 : pieces_of<T>(Threads(p), static_cast<double>(p.n) * static_cast<double>(p.n) / 2);
-  const int lda = to_int(p.lda);
-  const int incx = to_int(p.incx);
-  if (pieces == 1) {
-    cblas::trmv(p.layout, p.uplo, p.trans, p.diag, to_int(p.n), p.a, lda, p.x, incx);
-    return;
-  }
-  // Each piece computes rows of the result: from its own part of x by the diagonal block, in place, and from a copy of the rest.
-  Scratch<T, capacity> scratch;
-  T* const copied = scratch.data();
-  cblas::copy(to_int(p.n), p.x, incx, copied, 1);
-  const bool transposed = is_transposed(p.trans);
-  const bool from_end = (p.uplo == TENON_UPPER) != transposed;
-  for_triangle(Threads(p), p.n, from_end, pieces, 16, [&](std::int64_t begin, std::int64_t end) {
-    const int rows = to_int(end - begin);
-    T* const x = slice(p.x, p.n, p.incx, begin, end);
-    cblas::trmv(p.layout, p.uplo, p.trans, p.diag, rows, element(p.layout, p.a, p.lda, begin, begin), lda, x, incx);
-    const std::int64_t from = from_end ? end : 0;
-    const int others = to_int((from_end ? p.n : begin) - from);
-    if (others == 0) return;
-    if (transposed) {
-      cblas::gemv(p.layout, p.trans, others, rows, T(1), element(p.layout, p.a, p.lda, from, begin), lda, copied + from, 1, T(1), x, incx);
-    } else {
-      cblas::gemv(p.layout, p.trans, rows, others, T(1), element(p.layout, p.a, p.lda, begin, from), lda, copied + from, 1, T(1), x, incx);
-    }
-  });
-}
-
-template <class T>
-void tbmv(const sdk::arguments::trmv<T>& p) {
-  check_triangular("tbmv", p);
-  cblas::tbmv(p.layout, p.uplo, p.trans, p.diag, to_int(p.n), to_int(p.k), p.a, to_int(p.lda), p.x, to_int(p.incx));
-}
-
-template <class T>
-void tpmv(const sdk::arguments::trmv<T>& p) {
-  check_triangular("tpmv", p);
-  cblas::tpmv(p.layout, p.uplo, p.trans, p.diag, to_int(p.n), p.a, p.x, to_int(p.incx));
-}
-
-template <class T>
-void trsv(const sdk::arguments::trmv<T>& p) {
-  check_triangular("trsv", p);
-  cblas::trsv(p.layout, p.uplo, p.trans, p.diag, to_int(p.n), p.a, to_int(p.lda), p.x, to_int(p.incx));
-}
-
-template <class T>
-void tbsv(const sdk::arguments::trmv<T>& p) {
-  check_triangular("tbsv", p);
-  cblas::tbsv(p.layout, p.uplo, p.trans, p.diag, to_int(p.n), to_int(p.k), p.a, to_int(p.lda), p.x, to_int(p.incx));
-}
-
-template <class T>
-void tpsv(const sdk::arguments::trmv<T>& p) {
-  check_triangular("tpsv", p);
-  cblas::tpsv(p.layout, p.uplo, p.trans, p.diag, to_int(p.n), p.a, p.x, to_int(p.incx));
-}
-
-/// Calls update(layout, m, n, alpha, x, incx, y, incy, a, lda) on rows of a row-major A, or columns of a column-major one.
-template <class T, class Update>
-void update_general(const char* routine, const sdk::arguments::ger<T>& p, const Update& update) {
-  check_sizes(routine, {{"m", p.m},
-                        {"n", p.n},
-                        {"lda", p.lda},
-                        {"incx", p.incx},
-                        {"incy", p.incy},
-                        {"m * incx", offset_of_first(p.m, p.incx)},
-                        {"n * incy", offset_of_first(p.n, p.incy)}});
-  if (p.m == 0 || p.n == 0 || p.alpha == T(0)) return;
-  const bool by_rows = p.layout == TENON_LAYOUT_ROW_MAJOR;
-  const std::int64_t pieces = pieces_of<T>(Threads(p), static_cast<double>(p.m) * static_cast<double>(p.n));
-  // Lines themselves are divided only if there are few.
-  const bool by_row = by_rows == ((by_rows ? p.m : p.n) >= 4 * pieces);
-  for_pieces(Threads(p), by_row ? p.m : p.n, pieces, 4, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
-    const std::int64_t row = by_row ? begin : 0, rows = by_row ? end - begin : p.m;
-    const std::int64_t column = by_row ? 0 : begin, columns = by_row ? p.n : end - begin;
-    update(p.layout, to_int(rows), to_int(columns), p.alpha, slice(p.x, p.m, p.incx, row, row + rows), to_int(p.incx),
-           slice(p.y, p.n, p.incy, column, column + columns), to_int(p.incy), element(p.layout, p.a, p.lda, row, column), to_int(p.lda));
-  });
-}
-
-template <class T>
-void ger(const sdk::arguments::ger<T>& p) {
-  update_general("ger", p, [](auto... arguments) { cblas::geru(arguments...); });
-}
-
-template <class T>
-void geru(const sdk::arguments::ger<T>& p) {
-  update_general("geru", p, [](auto... arguments) { cblas::geru(arguments...); });
-}
-
-template <class T>
-void gerc(const sdk::arguments::ger<T>& p) {
-  update_general("gerc", p, [](auto... arguments) { cblas::gerc(arguments...); });
-}
-
-/// Checks the arguments. False if there is nothing to add.
-template <class T>
-bool begin_syr(const char* routine, const sdk::arguments::syr<T>& p, bool with_y, bool dense) {
-  check_sizes(routine, {{"n", p.n},
-                        {"lda", dense ? p.lda : 0},
-                        {"incx", p.incx},
-                        {"incy", with_y ? p.incy : 1},
-                        {"n * incx", offset_of_first(p.n, p.incx)},
-                        {"n * incy", with_y ? offset_of_first(p.n, p.incy) : 0}});
-  return p.n != 0 && p.alpha != T(0);
-}
-
-/// Divides the stored triangle's lines among threads: block(begin, end) on the diagonal, and panels of at most `lines` lines off it.
-template <class T, class Block, class Panel>
-void update_triangle(const sdk::arguments::syr<T>& p, std::int64_t lines, const Block& block, const Panel& panel) {
-  const std::int64_t pieces = pieces_of<T>(Threads(p), static_cast<double>(p.n) * static_cast<double>(p.n) / 2);
-  for_triangle(Threads(p), p.n, begins_on_diagonal(p.layout, p.uplo), pieces, 16, [&](std::int64_t begin, std::int64_t end) {
-    block(begin, end);
-    for_panels(p.layout, p.uplo, p.n, begin, end, lines, panel);
-  });
-}
-
-template <class T>
-void rank_1(const char* routine, const sdk::arguments::syr<T>& p) {
-  if (!begin_syr(routine, p, false, true)) return;
-  const auto x = [&](std::int64_t begin, std::int64_t count) { return slice(p.x, p.n, p.incx, begin, begin + count); };
-  const int incx = to_int(p.incx);
-  const int lda = to_int(p.lda);
-  update_triangle(
-      p, p.n,
-      [&](std::int64_t begin, std::int64_t end) {
-        cblas::her(p.layout, p.uplo, to_int(end - begin), real_part(p.alpha), x(begin, end - begin), incx,
-                   element(p.layout, p.a, p.lda, begin, begin), lda);
-      },
-      [&](std::int64_t row, std::int64_t rows, std::int64_t column, std::int64_t columns) {
-        cblas::gerc(p.layout, to_int(rows), to_int(columns), p.alpha, x(row, rows), incx, x(column, columns), incx,
-                    element(p.layout, p.a, p.lda, row, column), lda);
-      });
-}
-
-template <class T>
-void rank_2(const char* routine, const sdk::arguments::syr<T>& p) {
-  if (!begin_syr(routine, p, true, true)) return;
-  const auto x = [&](std::int64_t begin, std::int64_t count) { return slice(p.x, p.n, p.incx, begin, begin + count); };
-  const auto y = [&](std::int64_t begin, std::int64_t count) { return slice(p.y, p.n, p.incy, begin, begin + count); };
-  const int incx = to_int(p.incx);
-  const int incy = to_int(p.incy);
-  const int lda = to_int(p.lda);
-  update_triangle(
-      p, strip,
-      [&](std::int64_t begin, std::int64_t end) {
-        cblas::her2(p.layout, p.uplo, to_int(end - begin), p.alpha, x(begin, end - begin), incx, y(begin, end - begin), incy,
-                    element(p.layout, p.a, p.lda, begin, begin), lda);
-      },
-      [&](std::int64_t row, std::int64_t rows, std::int64_t column, std::int64_t columns) {
-        T* const panel = element(p.layout, p.a, p.lda, row, column);
-        cblas::gerc(p.layout, to_int(rows), to_int(columns), p.alpha, x(row, rows), incx, y(column, columns), incy, panel, lda);
-        cblas::gerc(p.layout, to_int(rows), to_int(columns), conjugate(p.alpha), y(row, rows), incy, x(column, columns), incx, panel, lda);
-      });
-}
-
-/// Calls whole() on one thread, or line(j, n, a, from) on several: the n elements at a begin at index `from`.
-template <class T, class Whole, class Line>
-void update_packed(const sdk::arguments::syr<T>& p, const Whole& whole, const Line& line) {
-  const std::int64_t pieces = sdk::is_complex<T> ? 1 : pieces_of<T>(Threads(p), static_cast<double>(p.n) * static_cast<double>(p.n) / 2);
-  if (pieces == 1) {
-    whole();
-    return;
-  }
-  const bool tail = begins_on_diagonal(p.layout, p.uplo);
-  for_triangle(Threads(p), p.n, tail, pieces, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t j = begin; j < end; ++j) {
-      const PackedLine at = packed_line(tail, p.n, j);
-      line(j, at.count, p.a + at.offset, at.from);
-    }
-  });
-}
-
-/// a += factor x[from, from + n).
-template <class T>
-void add_part(std::int64_t n, T factor, const T* x, std::int64_t size, std::int64_t incx, std::int64_t from, T* a) {
-  cblas::axpy(to_int(n), factor, slice(x, size, incx, from, from + n), to_int(incx), a, 1);
-}
-
-template <class T>
-void rank_1_packed(const char* routine, const sdk::arguments::syr<T>& p) {
-  if (!begin_syr(routine, p, false, false)) return;
-  const T* const x = first(p.x, p.n, p.incx);
-  update_packed(
-      p, [&] { cblas::hpr(p.layout, p.uplo, to_int(p.n), real_part(p.alpha), p.x, to_int(p.incx), p.a); },
-      [&](std::int64_t j, std::int64_t n, T* a, std::int64_t from) {
-        add_part(n, times(p.alpha, x[j * p.incx]), p.x, p.n, p.incx, from, a);
-      });
-}
-
-template <class T>
-void rank_2_packed(const char* routine, const sdk::arguments::syr<T>& p) {
-  if (!begin_syr(routine, p, true, false)) return;
-  const T* const x = first(p.x, p.n, p.incx);
-  const T* const y = first(p.y, p.n, p.incy);
-  update_packed(
-      p, [&] { cblas::hpr2(p.layout, p.uplo, to_int(p.n), p.alpha, p.x, to_int(p.incx), p.y, to_int(p.incy), p.a); },
-      [&](std::int64_t j, std::int64_t n, T* a, std::int64_t from) {
-        add_part(n, times(p.alpha, y[j * p.incy]), p.x, p.n, p.incx, from, a);
-        add_part(n, times(p.alpha, x[j * p.incx]), p.y, p.n, p.incy, from, a);
-      });
-}
-
-template <class T>
-void syr(const sdk::arguments::syr<T>& p) {
-  rank_1("syr", p);
-}
-
-template <class T>
-void her(const sdk::arguments::syr<T>& p) {
-  rank_1("her", p);
-}
-
-template <class T>
-void spr(const sdk::arguments::syr<T>& p) {
-  rank_1_packed("spr", p);
-}
-
-template <class T>
-void hpr(const sdk::arguments::syr<T>& p) {
-  rank_1_packed("hpr", p);
-}
-
-template <class T>
-void syr2(const sdk::arguments::syr<T>& p) {
-  rank_2("syr2", p);
-}
-
-template <class T>
-void her2(const sdk::arguments::syr<T>& p) {
-  rank_2("her2", p);
-}
-
-template <class T>
-void spr2(const sdk::arguments::syr<T>& p) {
-  rank_2_packed("spr2", p);
-}
-
-template <class T>
-void hpr2(const sdk::arguments::syr<T>& p) {
-  rank_2_packed("hpr2", p);
-}
-
 }  // namespace
 
 TENON_BLAS_ROUTINE(gemv)
@@ -606,22 +298,5 @@ TENON_BLAS_ROUTINE(sbmv)
 TENON_BLAS_ROUTINE(hbmv)
 TENON_BLAS_ROUTINE(spmv)
 TENON_BLAS_ROUTINE(hpmv)
-TENON_BLAS_ROUTINE(trmv)
-TENON_BLAS_ROUTINE(tbmv)
-TENON_BLAS_ROUTINE(tpmv)
-TENON_BLAS_ROUTINE(trsv)
-TENON_BLAS_ROUTINE(tbsv)
-TENON_BLAS_ROUTINE(tpsv)
-TENON_BLAS_ROUTINE(ger)
-TENON_BLAS_ROUTINE(geru)
-TENON_BLAS_ROUTINE(gerc)
-TENON_BLAS_ROUTINE(syr)
-TENON_BLAS_ROUTINE(her)
-TENON_BLAS_ROUTINE(spr)
-TENON_BLAS_ROUTINE(hpr)
-TENON_BLAS_ROUTINE(syr2)
-TENON_BLAS_ROUTINE(her2)
-TENON_BLAS_ROUTINE(spr2)
-TENON_BLAS_ROUTINE(hpr2)
 
 }  // namespace tenon::openblas
