@@ -19,6 +19,7 @@ import tempfile
 import warnings
 
 os.environ["KERAS_BACKEND"] = "torch"
+sys.path.append(str(pathlib.Path(__file__).parents[2] / "tools/bench/peers"))
 try:
     import agreement
     import keras
@@ -32,6 +33,7 @@ try:
     import torch
     import torchvision
     import transformers
+    from torch_models import WithoutCache, take_statistics
 except ImportError as error:
     print(f"skipped: {error}; pip install torch torchvision onnx onnxscript onnxruntime keras scikit-learn skl2onnx transformers numpy")
     sys.exit(77)
@@ -90,31 +92,6 @@ VISION = {"resnet50": 128, "vgg16": 224, "mobilenet_v2": 128, "efficientnet_b0":
 def vision(name, size, exporter):
     return torch_case(name, exporter, lambda: torchvision.models.get_model(name, weights=None), images(size), ["x"],
                       {"x": {0: "batch"}})
-
-
-def take_statistics(module, arguments):
-    """Statistics of these inputs for batch norms, without which the signal of deep networks dies away."""
-    norms = [part for part in module.modules() if isinstance(part, torch.nn.BatchNorm2d)]
-    if not norms:
-        return
-    momenta = [norm.momentum for norm in norms]
-    for norm in norms:
-        norm.train().momentum = 1.0
-    with torch.no_grad():
-        module(*arguments)
-    for norm, momentum in zip(norms, momenta):
-        norm.eval().momentum = momentum
-
-
-class WithoutCache(torch.nn.Module):
-    """The first result of a model of `transformers` for tokens and their mask."""
-
-    def __init__(self, model):
-        super().__init__()
-        self.model = model
-
-    def forward(self, input_ids, attention_mask):
-        return self.model(input_ids=input_ids, attention_mask=attention_mask)[0]
 
 
 class WithCache(torch.nn.Module):

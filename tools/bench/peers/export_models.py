@@ -20,6 +20,7 @@ try:
     import torch
     import torchvision
     import transformers
+    from torch_models import WithoutCache, take_statistics
 except ImportError as error:
     print(f"skipped: {error}; pip install torch torchvision transformers onnx")
     sys.exit(77)
@@ -32,42 +33,18 @@ def export(module, inputs, file, names, **options):
     torch.onnx.export(module, inputs, file, input_names=names, output_names=["y"], dynamo=False, **options)
 
 
-def take_statistics(module, images):
-    """Gives batch norms the statistics of these images, without which the signal of deep networks dies away."""
-    norms = [part for part in module.modules() if isinstance(part, torch.nn.BatchNorm2d)]
-    if not norms:
-        return
-    momenta = [norm.momentum for norm in norms]
-    for norm in norms:
-        norm.train().momentum = 1.0
-    with torch.no_grad():
-        module(images)
-    for norm, momentum in zip(norms, momenta):
-        norm.eval().momentum = momentum
-
-
 def export_vision(name, file):
     module = torchvision.models.get_model(name, weights=None).eval()
     images = torch.rand(2, 3, 224, 224) * 2 - 1
-    take_statistics(module, images)
+    take_statistics(module, (images,))
     export(module, (images,), file, ["x"], dynamic_axes={"x": {0: "batch"}})
 
 
-class Encoder(torch.nn.Module):
-    """The states of the last layer of a BERT."""
-
-    def __init__(self):
-        super().__init__()
-        self.bert = transformers.BertModel(transformers.BertConfig(
-            vocab_size=1000, hidden_size=384, num_hidden_layers=6, num_attention_heads=12, intermediate_size=1536,
-            attn_implementation="eager"))
-
-    def forward(self, input_ids, attention_mask):
-        return self.bert(input_ids=input_ids, attention_mask=attention_mask)[0]
-
-
 def export_encoder(file):
-    module = Encoder().eval()
+    """The states of the last layer of a BERT."""
+    module = WithoutCache(transformers.BertModel(transformers.BertConfig(
+        vocab_size=1000, hidden_size=384, num_hidden_layers=6, num_attention_heads=12, intermediate_size=1536,
+        attn_implementation="eager"))).eval()
     tokens = torch.randint(1, 1000, (1, 128))
     export(module, (tokens, torch.ones_like(tokens)), file, ["input_ids", "attention_mask"])
 
