@@ -7,26 +7,20 @@
 #include <tenon/error.h>
 #include <tenon/functions.h>
 
-#include "graph/op.h"
+#include "ops/pointwise.h"
 
 namespace tenon {
 namespace graph {
 namespace {
 
-void infer(Inference& at) {
-  at.expect_inputs(1, 1);
-  at.expect_floating(0);
-  at.output(at.dtype(0), at.shape(0));
-}
-
 void infer_alpha(Inference& at) {
-  infer(at);
+  infer_floating(at);
   const double alpha = at.attributes.as<tenon_attributes_alpha>().alpha;
   if (!std::isfinite(alpha)) at.fail(fmt::format("expected a finite alpha, got {}", alpha));
 }
 
 void infer_gelu(Inference& at) {
-  infer(at);
+  infer_floating(at);
   at.expect_flag(at.attributes.as<tenon_attributes_gelu>().approximate_tanh, "approximate_tanh");
 }
 
@@ -101,14 +95,14 @@ const OpRules rules_leaky_relu{"y = x where x > 0, else alpha x. The derivative 
                                per_element<1>, leaky_relu_gradient};
 const OpRules rules_elu{"y = x where x > 0, else alpha (e^x - 1). The derivative at 0 is alpha.", infer_alpha, PrecisionClass::inherits,
                         per_element<1>, elu_gradient};
-const OpRules rules_softplus{"y = log(1 + e^x) without overflow.", infer, PrecisionClass::fp32, per_element<1>, softplus_gradient};
-const OpRules rules_mish{"y = x tanh(softplus(x)); 0, its limit, at minus infinity.", infer, PrecisionClass::inherits, per_element<1>,
-                         mish_gradient};
+const OpRules rules_softplus{"y = log(1 + e^x) without overflow.", infer_floating, PrecisionClass::fp32, per_element<1>, softplus_gradient};
+const OpRules rules_mish{"y = x tanh(softplus(x)); 0, its limit, at minus infinity.", infer_floating, PrecisionClass::inherits,
+                         per_element<1>, mish_gradient};
 const OpRules rules_gelu{
     "y = x Phi(x), Phi the normal distribution; with approximate_tanh x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))). Its limit 0 at minus "
     "infinity.",
     infer_gelu, PrecisionClass::inherits, per_element<1>, gelu_gradient};
-const OpRules rules_silu{"y = x sigmoid(x); 0, its limit, at minus infinity.", infer, PrecisionClass::inherits, per_element<1>,
+const OpRules rules_silu{"y = x sigmoid(x); 0, its limit, at minus infinity.", infer_floating, PrecisionClass::inherits, per_element<1>,
                          silu_gradient};
 
 }  // namespace graph

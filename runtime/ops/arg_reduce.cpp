@@ -5,6 +5,7 @@
 #include <tenon/functions.h>
 
 #include "graph/op.h"
+#include "ops/axis_attributes.h"
 
 namespace tenon {
 namespace graph {
@@ -44,10 +45,7 @@ namespace ops {
 namespace {
 
 Value arg_reduce(tenon_op op, Value x, std::int64_t axis, bool keepdims) {
-  tenon_attributes_axis attributes{};
-  attributes.axis = axis;
-  attributes.keepdims = keepdims ? 1 : 0;
-  return graph::apply_op(op, {x}, Attributes::of(attributes));
+  return graph::apply_op(op, {x}, graph::axis_attributes(axis, keepdims));
 }
 
 }  // namespace

@@ -7,23 +7,11 @@
 
 #include <tenon/functions.h>
 
-#include "graph/op.h"
+#include "ops/pointwise.h"
 
 namespace tenon {
 namespace graph {
 namespace {
-
-void infer_number(Inference& at) {
-  at.expect_inputs(1, 1);
-  at.expect_number(0);
-  at.output(at.dtype(0), at.shape(0));
-}
-
-void infer_floating(Inference& at) {
-  at.expect_inputs(1, 1);
-  at.expect_floating(0);
-  at.output(at.dtype(0), at.shape(0));
-}
 
 void infer_clip(Inference& at) {
   infer_number(at);

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "graph/op.h"
+#include "ops/axis_attributes.h"
 
 namespace tenon {
 namespace graph {
@@ -100,18 +101,9 @@ const OpRules rules_split{"The results are consecutive parts of x along axis; th
 }  // namespace graph
 
 namespace ops {
-namespace {
-
-Attributes along(std::int64_t axis) {
-  tenon_attributes_axis attributes{};
-  attributes.axis = axis;
-  return Attributes::of(attributes);
-}
-
-}  // namespace
 
 Value concat(const std::vector<Value>& values, std::int64_t axis) {
-  return values.size() == 1 ? values[0] : graph::apply_op(TENON_OP_Concat, values, along(axis));
+  return values.size() == 1 ? values[0] : graph::apply_op(TENON_OP_Concat, values, graph::axis_attributes(axis));
 }
 
 Value stack(const std::vector<Value>& values, std::int64_t axis) {
@@ -127,7 +119,7 @@ Value stack(const std::vector<Value>& values, std::int64_t axis) {
 }
 
 std::vector<Value> split(Value x, const std::vector<std::int64_t>& sizes, std::int64_t axis) {
-  return x.graph().apply(TENON_OP_Split, {x}, along(axis), {.name = {}, .shape = {}, .sizes = sizes});
+  return x.graph().apply(TENON_OP_Split, {x}, graph::axis_attributes(axis), {.name = {}, .shape = {}, .sizes = sizes});
 }
 
 }  // namespace ops

@@ -4,16 +4,10 @@
 
 #include <tenon/functions.h>
 
-#include "graph/op.h"
+#include "ops/pointwise.h"
 
 namespace tenon::graph {
 namespace {
-
-void infer(Inference& at) {
-  at.expect_inputs(1, 1);
-  at.expect_floating(0);
-  at.output(at.dtype(0), at.shape(0));
-}
 
 void exp_gradient(Gradient& at) {
   at.set(0, ops::mul(at.dy(), at.output(0)));
@@ -45,14 +39,15 @@ void erf_gradient(Gradient& at) {
 }  // namespace
 
 extern const OpRules rules_exp, rules_expm1, rules_log, rules_log2, rules_log1p, rules_erf;
-const OpRules rules_exp{"y = e^x.", infer, PrecisionClass::fp32, per_element<1>, exp_gradient};
-const OpRules rules_expm1{"y = e^x - 1, accurate for small x.", infer, PrecisionClass::fp32, per_element<1>, expm1_gradient};
-const OpRules rules_log{"y = the natural logarithm of x; -inf at 0, NaN below.", infer, PrecisionClass::fp32, per_element<1>, log_gradient};
-const OpRules rules_log2{"y = the logarithm of x to base 2; -inf at 0, NaN below.", infer, PrecisionClass::fp32, per_element<1>,
+const OpRules rules_exp{"y = e^x.", infer_floating, PrecisionClass::fp32, per_element<1>, exp_gradient};
+const OpRules rules_expm1{"y = e^x - 1, accurate for small x.", infer_floating, PrecisionClass::fp32, per_element<1>, expm1_gradient};
+const OpRules rules_log{"y = the natural logarithm of x; -inf at 0, NaN below.", infer_floating, PrecisionClass::fp32, per_element<1>,
+                        log_gradient};
+const OpRules rules_log2{"y = the logarithm of x to base 2; -inf at 0, NaN below.", infer_floating, PrecisionClass::fp32, per_element<1>,
                          log2_gradient};
-const OpRules rules_log1p{"y = log(1 + x), accurate for small x; -inf at -1, NaN below.", infer, PrecisionClass::fp32, per_element<1>,
-                          log1p_gradient};
-const OpRules rules_erf{"y = 2 / sqrt(pi) times the integral of e^(-t^2) from 0 to x.", infer, PrecisionClass::fp32, per_element<1>,
-                        erf_gradient};
+const OpRules rules_log1p{"y = log(1 + x), accurate for small x; -inf at -1, NaN below.", infer_floating, PrecisionClass::fp32,
+                          per_element<1>, log1p_gradient};
+const OpRules rules_erf{"y = 2 / sqrt(pi) times the integral of e^(-t^2) from 0 to x.", infer_floating, PrecisionClass::fp32,
+                        per_element<1>, erf_gradient};
 
 }  // namespace tenon::graph

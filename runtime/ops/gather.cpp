@@ -6,6 +6,7 @@
 #include <tenon/functions.h>
 
 #include "graph/op.h"
+#include "ops/axis_attributes.h"
 
 namespace tenon {
 namespace graph {
@@ -82,22 +83,13 @@ const OpRules rules_gather_elements{
 }  // namespace graph
 
 namespace ops {
-namespace {
-
-Attributes along(std::int64_t axis) {
-  tenon_attributes_axis attributes{};
-  attributes.axis = axis;
-  return Attributes::of(attributes);
-}
-
-}  // namespace
 
 Value gather(Value x, Value indices, std::int64_t axis) {
-  return graph::apply_op(TENON_OP_Gather, {x, indices}, along(axis));
+  return graph::apply_op(TENON_OP_Gather, {x, indices}, graph::axis_attributes(axis));
 }
 
 Value gather_elements(Value x, Value indices, std::int64_t axis) {
-  return graph::apply_op(TENON_OP_GatherElements, {x, indices}, along(axis));
+  return graph::apply_op(TENON_OP_GatherElements, {x, indices}, graph::axis_attributes(axis));
 }
 
 Value embedding(Value weights, Value indices) {

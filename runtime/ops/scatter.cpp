@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "graph/op.h"
+#include "ops/axis_attributes.h"
 
 namespace tenon {
 namespace graph {
@@ -204,9 +205,7 @@ Value scatter_slices(Value x, Value indices, Value updates, std::int64_t axis, S
 }
 
 Value scatter_add(Value x, Value indices, Value updates, std::int64_t axis) {
-  tenon_attributes_axis attributes{};
-  attributes.axis = axis;
-  return graph::apply_op(TENON_OP_ScatterAdd, {x, indices, updates}, Attributes::of(attributes));
+  return graph::apply_op(TENON_OP_ScatterAdd, {x, indices, updates}, graph::axis_attributes(axis));
 }
 
 }  // namespace ops

@@ -6,6 +6,7 @@
 #include <tenon/functions.h>
 
 #include "graph/op.h"
+#include "ops/axis_attributes.h"
 
 namespace tenon {
 namespace graph {
@@ -136,9 +137,7 @@ Value reshape(Value x, std::initializer_list<std::int64_t> dims) {
 }
 
 Value flatten(Value x, std::int64_t axis) {
-  tenon_attributes_axis attributes{};
-  attributes.axis = axis;
-  return graph::apply_op(TENON_OP_Flatten, {x}, Attributes::of(attributes));
+  return graph::apply_op(TENON_OP_Flatten, {x}, graph::axis_attributes(axis));
 }
 
 Value transpose(Value x, const std::vector<std::int64_t>& permutation) {

@@ -3,6 +3,7 @@
 #include <tenon/functions.h>
 
 #include "graph/op.h"
+#include "ops/axis_attributes.h"
 
 namespace tenon {
 namespace graph {
@@ -50,19 +51,12 @@ const OpRules rules_log_softmax_grad{"dx = dy - exp(y) sum(dy), sums along axis.
 }  // namespace graph
 
 namespace ops {
-namespace {
-Attributes axis_attributes(std::int64_t axis) {
-  tenon_attributes_axis attributes{};
-  attributes.axis = axis;
-  return Attributes::of(attributes);
-}
-}  // namespace
 
 Value softmax(Value x, std::int64_t axis) {
-  return graph::apply_op(TENON_OP_Softmax, {x}, axis_attributes(axis));
+  return graph::apply_op(TENON_OP_Softmax, {x}, graph::axis_attributes(axis));
 }
 Value log_softmax(Value x, std::int64_t axis) {
-  return graph::apply_op(TENON_OP_LogSoftmax, {x}, axis_attributes(axis));
+  return graph::apply_op(TENON_OP_LogSoftmax, {x}, graph::axis_attributes(axis));
 }
 
 }  // namespace ops

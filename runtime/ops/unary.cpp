@@ -2,22 +2,10 @@
 // ops/unary.cpp - elementwise unary ops. Their gradients are separate ops in terms of the result y.
 #include <tenon/functions.h>
 
-#include "graph/op.h"
+#include "ops/pointwise.h"
 
 namespace tenon::graph {
 namespace {
-
-void infer_number(Inference& at) {
-  at.expect_inputs(1, 1);
-  at.expect_number(0);
-  at.output(at.dtype(0), at.shape(0));
-}
-
-void infer_floating(Inference& at) {
-  at.expect_inputs(1, 1);
-  at.expect_floating(0);
-  at.output(at.dtype(0), at.shape(0));
-}
 
 /// dy, y -> dx
 void infer_gradient(Inference& at) {
