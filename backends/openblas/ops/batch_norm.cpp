@@ -178,6 +178,20 @@ std::size_t scratch(const sdk::Call& call) {
   return with_product_type(call.inputs[x].dtype, [&]<class T>(T) { return scratch_of<T>(call, x); });
 }
 
+/// y = (x - c0) c1 + c2, with the coefficients of each channel, which are repeated to whole vectors.
+template <class T>
+void normalise(const sdk::Call& call, const Channels& at, const Workspace<SumOf<T>>& workspace) {
+  using S = SumOf<T>;
+  for (int k = 0; k < 3; ++k) repeat(at, workspace.coefficients[k]);
+  const T* const x = call.input<T>(0);
+  T* const y = call.output<T>(0);
+  const auto code = channel_norm<T>();
+  for_each_element<S, 3>(call.host, at, {workspace.coefficients[0], workspace.coefficients[1], workspace.coefficients[2]},
+                         [&](std::int64_t offset, const StridedRows& extent, const std::array<const S*, 3>& by) {
+                           code.normalise(x + offset, y + offset, extent, by[0], by[1], by[2]);
+                         });
+}
+
 /// y = (x - mean) / sqrt(var + epsilon) scale + bias
 template <class T>
 void batch_norm(const sdk::Call& call) {
@@ -195,14 +209,7 @@ void batch_norm(const sdk::Call& call) {
         static_cast<S>(static_cast<double>(scale[c]) / std::sqrt(static_cast<double>(variance[c]) + attributes.epsilon));
     workspace.coefficients[2][c] = bias[c];
   }
-  for (int k = 0; k < 3; ++k) repeat(at, workspace.coefficients[k]);
-  const T* const x = call.input<T>(0);
-  T* const y = call.output<T>(0);
-  const auto code = channel_norm<T>();
-  for_each_element<S, 3>(call.host, at, {workspace.coefficients[0], workspace.coefficients[1], workspace.coefficients[2]},
-                         [&](std::int64_t offset, const StridedRows& extent, const std::array<const S*, 3>& by) {
-                           code.normalise(x + offset, y + offset, extent, by[0], by[1], by[2]);
-                         });
+  normalise<T>(call, at, workspace);
 }
 
 /// Mean and sum of squared distances per channel, by the pairwise rule of Chan, Golub and LeVeque.
@@ -261,14 +268,7 @@ void batch_norm_train(const sdk::Call& call) {
     workspace.coefficients[1][c] = static_cast<S>(factor);
     workspace.coefficients[2][c] = static_cast<S>(static_cast<double>(bias[c]) - (mean - static_cast<double>(centre)) * factor);
   }
-  for (int k = 0; k < 3; ++k) repeat(at, workspace.coefficients[k]);
-  const T* const x = call.input<T>(0);
-  T* const y = call.output<T>(0);
-  const auto code = channel_norm<T>();
-  for_each_element<S, 3>(call.host, at, {workspace.coefficients[0], workspace.coefficients[1], workspace.coefficients[2]},
-                         [&](std::int64_t offset, const StridedRows& extent, const std::array<const S*, 3>& by) {
-                           code.normalise(x + offset, y + offset, extent, by[0], by[1], by[2]);
-                         });
+  normalise<T>(call, at, workspace);
 }
 
 /// With x' = (x - mean) inverse_std: dbias = sum(dy), dscale = sum(dy x'), dx = scale inverse_std / n (n dy - dbias - x' dscale).
