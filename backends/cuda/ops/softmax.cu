@@ -23,9 +23,9 @@ struct Normalizer : SumOfExponentials<T> {
 // Each op, over the compute type T of its elements S, has the result for elements `a` and `b` of the first and second operand, given the
 // reduced values of the line; the reduction of a line; and both at once for a row in registers, in place of `a`.
 
-/// y = exp(x - max x) / sum exp(x - max x)
+/// Of ops whose lines are reduced to a maximum and a sum of exponentials.
 template <class T>
-struct Softmax {
+struct OfExponentials {
   using Line = Exponentials<T>;
   template <class S>
   static void lines_of(Stream& stream, const ReductionPlan& plan, const S* a, const S*, Line* out_lines, void* partials) {
@@ -33,6 +33,12 @@ struct Softmax {
   }
   static constexpr int inputs = 1;
   static constexpr T missing = -std::numeric_limits<T>::infinity();
+};
+
+/// y = exp(x - max x) / sum exp(x - max x)
+template <class T>
+struct Softmax : OfExponentials<T> {
+  using Line = typename OfExponentials<T>::Line;
   __device__ T operator()(T x, T, Line line) const { return std::exp(x - line.row_max) / line.total; }
 
   template <int E>
@@ -45,14 +51,8 @@ struct Softmax {
 
 /// y = x - max x - log(sum exp(x - max x))
 template <class T>
-struct LogSoftmax {
-  using Line = Exponentials<T>;
-  template <class S>
-  static void lines_of(Stream& stream, const ReductionPlan& plan, const S* a, const S*, Line* out_lines, void* partials) {
-    reduce(stream, Normalizer<T>{}, WideValues<S>{a}, plan, out_lines, partials);
-  }
-  static constexpr int inputs = 1;
-  static constexpr T missing = -std::numeric_limits<T>::infinity();
+struct LogSoftmax : OfExponentials<T> {
+  using Line = typename OfExponentials<T>::Line;
   __device__ T operator()(T x, T, Line line) const { return x - line.row_max - std::log(line.total); }
 
   template <int E>
