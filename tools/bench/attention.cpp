@@ -108,12 +108,9 @@ void bench_pass(std::span<const Problem> problems, Pass pass, const char* name, 
   for (std::size_t i = 0; i < entries.size(); ++i) {
     Entry& entry = entries[i];
     bars.bars.push_back({problems[i].name(), entry.median_ns() / 1e3, {}});
-    if (peers[i].name.empty()) {
-      entry.peer_absent = peers[i].absent;
-    } else {
-      report.note("peer: " + peers[i].name);
-      entry.peer = peers[i].name;
-      entry.peer_samples = std::move(peers[i].samples);
+    set_peer(entry, std::move(peers[i]));
+    if (!entry.peer.empty()) {
+      report.note("peer: " + entry.peer);
       bars.bars.back().note = fmt::format("PyTorch {:.4g}", median(entry.peer_samples.ns) / 1e3);
     }
     report.add(std::move(entry));

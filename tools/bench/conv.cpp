@@ -142,12 +142,9 @@ void bench_pass(const std::vector<Layer>& layers, Pass pass, const char* name, s
     Entry& entry = entries[i];
     ours += entry.median_ns() / 1e6;
     bars.bars.push_back({layers[i].name(), entry.median_ns() / 1e3, {}});
-    if (peers[i].name.empty()) {
-      entry.peer_absent = peers[i].absent;
-    } else {
-      report.note("peer: " + peers[i].name);
-      entry.peer = peers[i].name;
-      entry.peer_samples = std::move(peers[i].samples);
+    set_peer(entry, std::move(peers[i]));
+    if (!entry.peer.empty()) {
+      report.note("peer: " + entry.peer);
       theirs += median(entry.peer_samples.ns) / 1e6;
       compared += 1;
       bars.bars.back().note = fmt::format("PyTorch {:.4g}", median(entry.peer_samples.ns) / 1e3);

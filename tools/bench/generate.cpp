@@ -104,9 +104,7 @@ std::unique_ptr<Report> generate(const Options& options) {
                                         "--steps",      std::to_string(steps),
                                         "--threads",    std::to_string(options.threads)},
                                        variant);
-      entry.peer = peer.name;
-      entry.peer_absent = peer.absent;
-      entry.peer_samples = peer.samples;
+      set_peer(entry, peer);
       if (first == 0) first = entry.median_ns();
       const auto size = static_cast<double>(decoder.size_bytes());
       entry.percent_of_roof = 100 * size / roofs.gb_per_s / entry.median_ns();

@@ -60,4 +60,10 @@ std::vector<Peer> run_torch_list(std::vector<std::string> command, const Variant
   return peers;
 }
 
+void set_peer(Entry& entry, Peer peer) {
+  entry.peer = std::move(peer.name);
+  entry.peer_absent = std::move(peer.absent);
+  entry.peer_samples = std::move(peer.samples);
+}
+
 }  // namespace tenon::bench

@@ -27,5 +27,7 @@ std::vector<std::string> torch_options(const Variant& variant);
 Peer run_torch_peer(std::vector<std::string> command, const Variant& variant);
 /// The same for a script that measures a list: {"name", "layers": [[seconds per run], ...]}. Returns `count` peers, one for each.
 std::vector<Peer> run_torch_list(std::vector<std::string> command, const Variant& variant, std::size_t count);
+/// Fills in the peer of an entry and its samples, or why it is absent.
+void set_peer(Entry& entry, Peer peer);
 
 }  // namespace tenon::bench

@@ -65,9 +65,7 @@ void run_peer(const Training& training, const Options& options, const Context& c
        training.optimizer.kind == OptimizerDefinition::Kind::adam ? "adam" : "rmsprop", "--samples", std::to_string(samples), "--batch",
        std::to_string(training.batch), "--epochs", std::to_string(epochs), "--threads", std::to_string(options.threads)},
       variant);
-  entry.peer = peer.name;
-  entry.peer_absent = peer.absent;
-  entry.peer_samples = peer.samples;
+  set_peer(entry, peer);
 }
 
 /// Microseconds of so many single steps, in increasing order. The values of the batch do not matter.
