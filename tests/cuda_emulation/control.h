@@ -4,16 +4,24 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
 #include <functional>
 
 namespace tenon::emulation {
 
-/// Enqueues a kernel on a stream, as <<<grid, block, 0, stream>>> would: `body` runs once per thread with threadIdx, blockIdx, blockDim and
-/// gridDim set, when the stream is waited for.
+/// The dynamic shared memory of a launch. Beyond 48 KB the kernel must have been allowed it by cudaFuncSetAttribute.
+struct SharedMemory {
+  std::size_t bytes = 0;
+  const void* kernel = nullptr;
+};
+
+/// Enqueues a kernel on a stream, as <<<grid, block, shared.bytes, stream>>> would: `body` runs once per thread with threadIdx, blockIdx,
+/// blockDim and gridDim set, when the stream is waited for.
 ///
-/// Errors   as a launch: kept for cudaGetLastError; cudaErrorInvalidConfiguration for launches that no GPU accepts.
+/// Errors   as a launch: kept for cudaGetLastError; cudaErrorInvalidConfiguration for launches that no GPU accepts,
+///          cudaErrorInvalidValue for more shared memory than is allowed.
 /// Threads  any.
-void launch(cudaStream_t stream, dim3 grid, dim3 block, std::function<void()> body);
+void launch(cudaStream_t stream, dim3 grid, dim3 block, std::function<void()> body, SharedMemory shared = {});
 
 /// The same with programmatic stream serialization: until the first thread of a block calls cudaGridDependencySynchronize(), no memory of
 /// the device can be accessed, and a thread that ends without it aborts the process.

@@ -52,6 +52,8 @@ unsigned vote(unsigned mask, bool predicate);
 /// The lanes of the mask that have not exited.
 unsigned voters(unsigned mask);
 int lane();
+/// The dynamic shared memory of the block.
+char* dynamic_shared();
 
 template <class T>
 concept Shuffled = std::is_arithmetic_v<T> &&(sizeof(T) == 4 || sizeof(T) == 8);

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <numeric>
 #include <random>
 #include <stdexcept>
@@ -30,6 +31,35 @@ namespace {
 // AddressSanitizer's frames are several times as large; only touched pages cost memory.
 constexpr std::size_t stack_bytes = address_sanitized ? 1 << 20 : 128 << 10;
 constexpr unsigned lanes = 32, max_threads = 1024, max_warps = max_threads / lanes;
+
+/// The dynamic shared memory of the running block. AddressSanitizer finds accesses beyond it; without it, guard bytes at its end do for
+/// writes.
+struct DynamicShared {
+  static constexpr std::size_t alignment = 16, guard_bytes = address_sanitized ? 0 : 256;
+  static constexpr unsigned char guard = 0xa5;
+  struct Free {
+    void operator()(unsigned char* memory) const { ::operator delete (memory, std::align_val_t{alignment}); }
+  };
+  std::size_t bytes = 0;
+  std::unique_ptr<unsigned char, Free> memory;
+
+  void prepare(std::size_t new_bytes) {
+    if (memory == nullptr || new_bytes != bytes) {
+      memory.reset(static_cast<unsigned char*>(::operator new (new_bytes + guard_bytes, std::align_val_t{alignment})));
+    }
+    bytes = new_bytes;
+    std::fill_n(memory.get(), bytes, static_cast<unsigned char>(0xff));  // NaN in every format
+    std::fill_n(memory.get() + bytes, guard_bytes, guard);
+  }
+  bool overrun() const {
+    const unsigned char* const end = memory.get() + bytes;
+    return std::any_of(end, end + guard_bytes, [](unsigned char byte) { return byte != guard; });
+  }
+};
+DynamicShared& shared_memory() {
+  static DynamicShared* const memory = new DynamicShared;  // never destroyed, as the block is not
+  return *memory;
+}
 
 enum class Kind { none, block_barrier, warp_barrier, shuffle, vote };
 
@@ -355,6 +385,9 @@ unsigned voters(unsigned mask) {
 int lane() {
   return static_cast<int>(block().current() % lanes);
 }
+char* dynamic_shared() {
+  return reinterpret_cast<char*>(shared_memory().memory.get());
+}
 
 Order parse_order(const char* text) {
   const std::string word = text;
@@ -366,7 +399,8 @@ Order parse_order(const char* text) {
   throw std::invalid_argument("order of threads: expected ascending, descending or a seed, got '" + word + "'");
 }
 
-void run_grid(dim3 grid, dim3 block_size, Order order, const std::function<void()>& body, const std::function<void(bool)>& set_open) {
+void run_grid(dim3 grid, dim3 block_size, Order order, const std::function<void()>& body, std::size_t shared_bytes,
+              const std::function<void(bool)>& set_open) {
   const unsigned threads = block_size.x * block_size.y * block_size.z;
   const std::uint64_t blocks = std::uint64_t{grid.x} * grid.y * grid.z;
   gridDim = grid;
@@ -391,7 +425,13 @@ void run_grid(dim3 grid, dim3 block_size, Order order, const std::function<void(
     blockIdx.x = static_cast<unsigned>(at % grid.x);
     blockIdx.y = static_cast<unsigned>(at / grid.x % grid.y);
     blockIdx.z = static_cast<unsigned>(at / grid.x / grid.y);
+    shared_memory().prepare(shared_bytes);
     block().run(threads, order_of_threads, body, set_open);
+    if (shared_memory().overrun()) {
+      std::fprintf(stderr, "cuda emulation: block %s wrote beyond its %zu bytes of dynamic shared memory\n", text_of(blockIdx).c_str(),
+                   shared_bytes);
+      std::abort();
+    }
   }
 }
 

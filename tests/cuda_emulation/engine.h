@@ -4,6 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 
@@ -17,10 +18,12 @@ struct Order {
 /// Throws std::invalid_argument for anything but "ascending", "descending" and digits.
 Order parse_order(const char* text);
 
-/// Runs `body` for every thread of every block. Aborts, naming block and thread, when a block deadlocks. `set_open`, if there is one,
-/// closes the memory of the device at the start of each block, and opens it when a thread waits for the previous kernel.
+/// Runs `body` for every thread of every block. Aborts, naming block and thread, when a block deadlocks, and when it has written beyond its
+/// dynamic shared memory, which holds 0xFF bytes at first. `set_open`, if there is one, closes the memory of the device at the start of
+/// each block, and opens it when a thread waits for the previous kernel.
 ///
 /// Threads  one at a time in the process: the caller holds the lock of the emulation.
-void run_grid(dim3 grid, dim3 block, Order order, const std::function<void()>& body, const std::function<void(bool)>& set_open = {});
+void run_grid(dim3 grid, dim3 block, Order order, const std::function<void()>& body, std::size_t shared_bytes = 0,
+              const std::function<void(bool)>& set_open = {});
 
 }  // namespace tenon::emulation

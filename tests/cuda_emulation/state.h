@@ -128,6 +128,7 @@ struct Device {
   std::vector<std::shared_ptr<Stream>> streams;  ///< including destroyed ones that still have work
   std::shared_ptr<Stream> legacy;
   std::set<int> peers;
+  std::map<const void*, std::size_t> allowed_shared_bytes;  ///< dynamic shared memory of a block, by kernel
 };
 
 struct State {
@@ -160,6 +161,10 @@ inline Device& current_device() {
 
 /// Errors: cudaErrorInvalidValue for an attribute that the emulation does not implement.
 cudaError_t device_attribute(int* out_value, cudaDeviceAttr attribute, int device);
+
+/// Dynamic shared memory of a block that every kernel may have, and what this one may have on the current device.
+inline constexpr std::size_t default_shared_bytes = 48 << 10;
+std::size_t allowed_shared_bytes(const void* kernel);
 
 // ---- calls (calls.cpp)
 

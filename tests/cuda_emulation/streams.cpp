@@ -116,9 +116,15 @@ cudaError_t outcome(int device) {
   return d.lost;
 }
 
+std::size_t allowed_shared_bytes(const void* kernel) {
+  const auto& allowed = current_device().allowed_shared_bytes;
+  const auto at = allowed.find(kernel);
+  return at == allowed.end() ? default_shared_bytes : at->second;
+}
+
 namespace {
 
-void launch(cudaStream_t handle, dim3 grid, dim3 block, std::function<void()> body, bool early) {
+void launch(cudaStream_t handle, dim3 grid, dim3 block, std::function<void()> body, SharedMemory shared, bool early) {
   call_on("cudaLaunchKernel", handle, [&](const std::shared_ptr<Stream>& stream) {
     if (stream->device != caller().device) return cudaErrorInvalidResourceHandle;
     const auto sizes = {grid.x, grid.y, grid.z, block.x, block.y, block.z};
@@ -126,20 +132,21 @@ void launch(cudaStream_t handle, dim3 grid, dim3 block, std::function<void()> bo
         block.x > 1024 || block.y > 1024 || block.z > 64 || block.x * block.y * block.z > 1024) {
       return cudaErrorInvalidConfiguration;
     }
+    if (shared.bytes > allowed_shared_bytes(shared.kernel)) return cudaErrorInvalidValue;
     std::function<void(bool)> set_open;
     if (early) set_open = [device = stream->device](bool open) { set_reach(open ? Reach::peers : Reach::none, device); };
-    return enqueue(stream,
-                   {[=, body = std::move(body)] { run_grid(grid, block, state().order, body, set_open); }, Reach::peers, ItemKind::kernel});
+    return enqueue(stream, {[=, body = std::move(body)] { run_grid(grid, block, state().order, body, shared.bytes, set_open); },
+                            Reach::peers, ItemKind::kernel});
   });
 }
 
 }  // namespace
 
-void launch(cudaStream_t handle, dim3 grid, dim3 block, std::function<void()> body) {
-  launch(handle, grid, block, std::move(body), false);
+void launch(cudaStream_t handle, dim3 grid, dim3 block, std::function<void()> body, SharedMemory shared) {
+  launch(handle, grid, block, std::move(body), shared, false);
 }
 void launch_early(cudaStream_t handle, dim3 grid, dim3 block, std::function<void()> body) {
-  launch(handle, grid, block, std::move(body), true);
+  launch(handle, grid, block, std::move(body), {}, true);
 }
 
 cudaError_t enqueue(cudaStream_t handle, std::function<void()> work) {
@@ -167,6 +174,17 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* out_least, int* out_greatest) 
   return call("cudaDeviceGetStreamPriorityRange", [&] {
     if (out_least != nullptr) *out_least = 0;
     if (out_greatest != nullptr) *out_greatest = -5;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value) {
+  return call("cudaFuncSetAttribute", [&] {
+    if (kernel == nullptr) return cudaErrorInvalidDeviceFunction;
+    int limit = 0;
+    device_attribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, caller().device);
+    if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 || value > limit) return cudaErrorInvalidValue;
+    current_device().allowed_shared_bytes[kernel] = static_cast<std::size_t>(value);
     return cudaSuccess;
   });
 }

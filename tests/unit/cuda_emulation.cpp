@@ -274,6 +274,52 @@ TEST_CASE("cuda emulation: an invalid launch is rejected, and its error is retur
   }
 }
 
+TEST_CASE("cuda emulation: dynamic shared memory is uninitialised in every block, and shared by its threads") {
+  const Stream stream;
+  Buffer<unsigned> x(std::vector<unsigned>(2 * 4));
+  launch(stream, 2, 4,
+         [p = x.data] {
+           auto* const shared = reinterpret_cast<unsigned*>(tenon::emulation::dynamic_shared());
+           const unsigned found = shared[threadIdx.x];
+           __syncthreads();
+           shared[threadIdx.x] = threadIdx.x;
+           __syncthreads();
+           p[blockIdx.x * 4 + threadIdx.x] = found == 0xffffffffu ? shared[3 - threadIdx.x] : 100;
+         },
+         {4 * sizeof(unsigned), nullptr});
+  REQUIRE(cudaStreamSynchronize(stream) == cudaSuccess);
+  CHECK(x.read() == std::vector<unsigned>{3, 2, 1, 0, 3, 2, 1, 0});
+}
+
+TEST_CASE("cuda emulation: a kernel has more than 48 KB of dynamic shared memory only where it was allowed that") {
+  const Stream stream;
+  const void* const kernel = reinterpret_cast<const void*>(&divided_barrier);
+  const auto error_of_launch = [&](std::size_t bytes) {
+    launch(stream, 1, 1, [] {}, {bytes, kernel});
+    return cudaGetLastError();
+  };
+  CHECK(error_of_launch(48 << 10) == cudaSuccess);
+  CHECK(error_of_launch((48 << 10) + 1) == cudaErrorInvalidValue);
+  CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (227 << 10) + 1) == cudaErrorInvalidValue);
+  CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, 227 << 10) == cudaSuccess);
+  cudaGetLastError();
+  CHECK(error_of_launch(227 << 10) == cudaSuccess);
+  launch(stream, 1, 1, [] {}, {(48 << 10) + 1, reinterpret_cast<const void*>(&block_sum)});
+  CHECK(cudaGetLastError() == cudaErrorInvalidValue);
+  CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
+}
+
+TEST_CASE("cuda emulation: a write beyond the dynamic shared memory ends the process") {
+  const auto [signal, text] = in_child([] {
+    const Stream stream;
+    launch(stream, 1, 1, [] { tenon::emulation::dynamic_shared()[64] = 1; }, {64, nullptr});
+    cudaStreamSynchronize(stream);
+  });
+  if (tenon::emulation::address_sanitized) return;  // it reports this itself
+  CHECK(signal == SIGABRT);
+  CHECK(text.find("block (0, 0, 0) wrote beyond its 64 bytes of dynamic shared memory") != std::string::npos);
+}
+
 TEST_CASE("cuda emulation: nothing runs before a wait") {
   const Stream stream;
   int runs = 0;
