@@ -29,6 +29,13 @@ std::vector<RecurrentForm> sizes(unsigned results, std::int64_t gates) {
   const std::int64_t units = sized(gates == 1 ? 600 : gates == 3 ? 350 : 300, 18);
   add({.steps = 2, .batch = 3, .features = 5, .units = units});
   add({.steps = 2, .batch = 3, .features = 5, .units = units, .variant = 1});
+  // Weights that some kernels keep, and batches of which they give more rows to each block.
+  for (const std::int64_t kept : {sized(128, 16), sized(140, 17)}) {
+    add({.steps = 3, .batch = 5, .features = 3, .units = kept, .direction = TENON_DIRECTION_REVERSE});
+    if (gates == 3) add({.steps = 3, .batch = 5, .features = 3, .units = kept, .variant = 1});
+  }
+  add({.steps = 2, .batch = sized(1061, 29), .features = 2, .units = 11});
+  if (gates == 3) add({.steps = 2, .batch = sized(1061, 29), .features = 2, .units = 11, .variant = 1});
   // Products of more than 64^3 multiplications, which some libraries treat differently, also with reduced sizes.
   add({.steps = 2, .batch = 64, .features = 8, .units = 64, .direction = TENON_DIRECTION_BOTH});
   if (gates == 3) add({.steps = 2, .batch = 64, .features = 8, .units = 64, .direction = TENON_DIRECTION_BOTH, .variant = 1});

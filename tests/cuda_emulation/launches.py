@@ -22,14 +22,35 @@ loss: {name: sparse_categorical_crossentropy, from_logits: true}
 optimizer: {name: sgd, learning_rate: 0.01}
 batch_size: 4
 """
+RECURRENT = """
+model:
+  name: recurrent
+  input: {shape: [16, 12]}
+  layers:
+    - lstm: {units: 32, bidirectional: true, return_sequences: true}
+    - gru: {units: 32}
+    - dense: {units: 10}
+data: {source: random, shape: [16, 12], classes: 10, train_count: 40, test_count: 4}
+loss: {name: sparse_categorical_crossentropy, from_logits: true}
+optimizer: {name: sgd, learning_rate: 0.01}
+batch_size: 4
+"""
+STEP_BY_STEP = ("backends.options.cuda.recurrent=library",)
 SMALL_IMAGES = ("model.input.shape=[3,32,32]", "data.shape=[3,32,32]", "batch_size=2")
 # net: file or text, kernels and library calls of a step, settings
 NETS = {
     "mnist_mlp": ("models/mnist_mlp/train.yaml", 8, 0, ("data.source=digits", "batch_size=10")),
     "encoder": (ENCODER, 25, 0, ()),
+    "recurrent": (RECURRENT, 21, 9, ()),  # 16 time steps by one kernel a layer, and by one a gradient
+    "recurrent_step_by_step": (RECURRENT, 81, 69, STEP_BY_STEP),
 }
-# The same of the prediction of a batch of 4. The encoder block takes 8 of them; the layer after it is one, and the softmax of predict.
-PREDICTIONS = {"encoder": (ENCODER, 10, 0, ())}
+# The same of the prediction of a batch of 4. The encoder block takes 8 of them; the layer after it is one, and the softmax of predict. The
+# recurrent layers are two each: a product with the weights of their inputs, and all time steps.
+PREDICTIONS = {
+    "encoder": (ENCODER, 10, 0, ()),
+    "recurrent": (RECURRENT, 6, 2, ()),
+    "recurrent_step_by_step": (RECURRENT, 36, 32, STEP_BY_STEP),
+}
 LONG_NETS = {"resnet_50": ("models/bench/resnet_50.yaml", 133, 161, SMALL_IMAGES)}
 
 

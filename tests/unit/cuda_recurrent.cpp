@@ -83,5 +83,87 @@ TEST_CASE("cuda recurrent: the workspace serves every product of a layer, larger
   CHECK(layer.backward_workspace() >= product_workspace_bytes(layer.columns() * layer.units));
 }
 
+// An H200, and a device whose kernels have no more shared memory than every one has.
+constexpr int multiprocessors = 132;
+constexpr std::size_t large_shared = 227 << 10, small_shared = 48 << 10;
+
+/// A forward layer: of lstm with 4 gates, of gru with 3, of rnn with 1.
+PersistentProblem layer_of(std::int64_t gates, std::int64_t units, std::int64_t batch, std::size_t weight_bytes = 4) {
+  return {.steps = 32,
+          .batch = batch,
+          .directions = 1,
+          .units = units,
+          .gates = gates,
+          .weight_bytes = weight_bytes,
+          .state_bytes = weight_bytes == 8 ? std::size_t{8} : std::size_t{4},
+          .vectors = gates == 3 ? 3 : 2,
+          .gradient = false};
+}
+PersistentProblem gradient_of(PersistentProblem layer) {
+  layer.gradient = true;
+  layer.vectors = static_cast<int>(2 * layer.gates);
+  return layer;
+}
+std::int64_t max_units(std::int64_t gates, std::size_t weight_bytes, std::size_t shared_limit) {
+  std::int64_t units = 0;
+  while (plan_persistent(layer_of(gates, units + 1, 128, weight_bytes), multiprocessors, shared_limit)) ++units;
+  return units;
+}
+
+TEST_CASE("cuda recurrent: layers whose weights fit into shared memory run in one kernel") {
+  CHECK(max_units(4, 4, large_shared) == 128);  // with some weights in registers
+  CHECK(max_units(3, 4, large_shared) == 128);
+  CHECK(max_units(1, 4, large_shared) == 232);
+  CHECK(max_units(4, 2, large_shared) == 160);
+  CHECK(max_units(3, 2, large_shared) == 192);
+  CHECK(max_units(1, 2, large_shared) == 256);
+  CHECK(max_units(4, 4, small_shared) == 64);
+}
+
+TEST_CASE("cuda recurrent: a persistent kernel stays within the limits of a block, and its threads have all terms of a sum") {
+  for (const std::size_t bytes : {2, 4, 8}) {
+    for (const std::int64_t gates : {1, 3, 4}) {
+      for (std::int64_t units = 1; units <= 300; ++units) {
+        for (const std::int64_t batch : {1, 128, 600, 3000}) {
+          for (const bool gradient : {false, true}) {
+            const PersistentProblem forward = layer_of(gates, units, batch, bytes), problem = gradient ? gradient_of(forward) : forward;
+            const PersistentPlan plan = plan_persistent(problem, multiprocessors, large_shared);
+            if (!plan) continue;
+            const auto chunk = std::int64_t{bytes == 8 ? 2 : 4};
+            const bool right = plan.shared_bytes <= large_shared && plan.threads <= max_persistent_threads(plan.kept) &&
+                               plan.iterations >= plan.kept && plan.threads % 32 == 0 && plan.threads >= units * plan.rows &&
+                               plan.iterations * plan.rows * chunk >= units && plan.groups * plan.rows >= batch &&
+                               (plan.groups - 1) * plan.rows < batch;
+            REQUIRE(right);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("cuda recurrent: blocks have more rows where there are more of them than multiprocessors") {
+  const auto rows = [](std::int64_t units, std::int64_t batch) {
+    return plan_persistent(layer_of(4, units, batch), multiprocessors, large_shared).rows;
+  };
+  CHECK(rows(64, 1) == 4);
+  CHECK(rows(64, 4 * multiprocessors) == 4);
+  CHECK(rows(64, 4 * multiprocessors + 1) == 8);
+  CHECK(rows(112, 2 * multiprocessors) == 2);  // there are enough warps
+  CHECK(rows(112, 2 * multiprocessors + 1) == 4);
+  CHECK(rows(112, 4 * multiprocessors + 1) == 4);  // 8 rows of so many units are too many threads
+  CHECK(plan_persistent(layer_of(1, 140, 128), multiprocessors, large_shared).rows == 2);
+}
+
+TEST_CASE("cuda recurrent: steps are launched where that is faster, and where there is only one or nothing to compute") {
+  CHECK_FALSE(plan_persistent(layer_of(4, 112, 1 << 16), multiprocessors, large_shared));
+  PersistentProblem one_step = layer_of(4, 32, 128);
+  one_step.steps = 1;
+  CHECK_FALSE(plan_persistent(one_step, multiprocessors, large_shared));
+  CHECK_FALSE(plan_persistent(layer_of(4, 32, 0), multiprocessors, large_shared));
+  CHECK_FALSE(plan_persistent(layer_of(4, 0, 128), multiprocessors, large_shared));
+  CHECK_FALSE(plan_persistent(layer_of(4, 256, 128), multiprocessors, large_shared));
+}
+
 }  // namespace
 }  // namespace tenon::cuda

@@ -204,6 +204,11 @@ Device::Device(sdk::Host services, int index) : sdk::Device(services), index_(in
   check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index), "cudaDeviceGetAttribute");
   check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, index), "cudaDeviceGetAttribute");
   compute_capability_ = 10 * major + minor;
+  int shared_bytes = 0;
+  if (cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, index) == cudaSuccess) {
+    max_shared_bytes_ = std::max(max_shared_bytes_, static_cast<std::size_t>(shared_bytes));
+  }
+  cudaGetLastError();  // clears the error of the query
   Shared& shared = shared_of(index);
   const std::lock_guard lock(shared.mutex);
   ++shared.open;
@@ -238,6 +243,11 @@ void Device::check(cudaError_t error, const char* call) {
   if (is_sticky(error)) shared_of(index_).lost.store(error, std::memory_order_relaxed);
   cudaGetLastError();  // clears the error, which is reported here
   cuda::check(error, call);
+}
+
+void Device::allow_shared(const void* kernel, std::size_t bytes) {
+  const OutsideOfRecordings outside;  // CUDA may load the kernel's code now
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)), "cudaFuncSetAttribute");
 }
 
 void Device::check_context(const char* call) {

@@ -92,6 +92,11 @@ class Device final : public sdk::Device {
   int index() const { return index_; }
   int multiprocessors() const { return multiprocessors_; }
   int compute_capability() const { return compute_capability_; }  ///< 10 * major + minor
+  /// The shared memory that a block may have; beyond `default_shared_bytes` after allow_shared.
+  std::size_t max_shared_bytes() const { return max_shared_bytes_; }
+  static constexpr std::size_t default_shared_bytes = 48 << 10;
+  /// Allows blocks of a kernel this much dynamic shared memory.
+  void allow_shared(const void* kernel, std::size_t bytes);
   /// Per-device state of vendor libraries.
   Attached attached;
   /// Makes the device current for the thread. Throws DEVICE_LOST once it is lost.
@@ -108,6 +113,7 @@ class Device final : public sdk::Device {
   const int index_;
   int multiprocessors_ = 1;
   int compute_capability_ = 0;
+  std::size_t max_shared_bytes_ = default_shared_bytes;
   cudaMemPool_t pool_ = nullptr;
   cudaStream_t memory_stream_ = nullptr;  ///< orders allocations
 };

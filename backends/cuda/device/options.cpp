@@ -27,6 +27,7 @@ Options::Options(const sdk::Host& host) {
   nvtx = text("nvtx") == "on";
   small_products = !naive && text("products") != "library";
   programmatic_launch = text("programmatic_launch") == "on";
+  persistent_recurrence = !naive && text("recurrent") != "library";
   kernel_cache = text("kernel_cache");
   if (text("elementwise") == "compiled") elementwise = Elementwise::compiled;
   if (text("elementwise") == "interpreted") elementwise = Elementwise::interpreted;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// launch.h - kernel launches: the only file that differs when the sources are compiled for the host (tests/cuda_emulation).
+// launch.h - kernel launches. This file and dynamic_shared.cuh are the only ones that differ when the sources are compiled for the host
+// (tests/cuda_emulation).
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -17,8 +18,9 @@
 namespace tenon::cuda {
 
 struct Geometry {
-  std::int64_t blocks = 0;  ///< 0: nothing is launched
-  int threads = 256;        ///< of a block
+  std::int64_t blocks = 0;       ///< 0: nothing is launched
+  int threads = 256;             ///< of a block
+  std::size_t shared_bytes = 0;  ///< dynamic shared memory of a block
 };
 
 /// The geometry of a grid-stride loop over `items`: at most as many blocks as the device holds at once.
@@ -44,13 +46,14 @@ void launch(Stream& stream, Geometry geometry, void (*kernel)(Parameters...), st
   if (geometry.blocks == 0) return;
   stream.device().enter();
   const dim3 grid(static_cast<unsigned>(geometry.blocks)), block(static_cast<unsigned>(geometry.threads));
+  const void* const code = reinterpret_cast<const void*>(kernel);
+  if (geometry.shared_bytes > Device::default_shared_bytes) stream.device().allow_shared(code, geometry.shared_bytes);
 #ifdef TENON_CUDA_EMULATION
-  emulation::launch(stream.handle(), grid, block, [=] { kernel(arguments...); });
+  emulation::launch(stream.handle(), grid, block, [=] { kernel(arguments...); }, {geometry.shared_bytes, code});
   stream.device().check(cudaGetLastError(), "cudaLaunchKernel");
 #else
   void* pointers[] = {static_cast<void*>(&arguments)..., nullptr};  // never of size 0
-  stream.device().check(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), grid, block, pointers, 0, stream.handle()),
-                        "cudaLaunchKernel");
+  stream.device().check(cudaLaunchKernel(code, grid, block, pointers, geometry.shared_bytes, stream.handle()), "cudaLaunchKernel");
 #endif
 }
 
@@ -70,8 +73,9 @@ struct EarlyLaunches {
   }
 };
 
-/// As launch(), for a kernel whose threads all call wait_for_previous_kernel() before they access global memory: its blocks may be started
-/// while the kernel before it still runs, so that the next launch takes less time. Recorded graphs keep this.
+/// As launch(), for a kernel without dynamic shared memory whose threads all call wait_for_previous_kernel() before they access global
+/// memory: its blocks may be started while the kernel before it still runs, so that the next launch takes less time. Recorded graphs keep
+/// this.
 ///
 /// Source  CUDA C++ Programming Guide, "Programmatic Dependent Launch and Synchronization"
 template <class... Parameters>

@@ -11,7 +11,7 @@ constexpr int gate_count = 4;
 
 /// The state carried between steps, unrounded, (D, B, H).
 template <class T>
-struct Carried {
+struct CarriedCell {
   Wide<T>* value;
   const T* first;  ///< used instead of `value` at the first step
   bool starts;
@@ -24,25 +24,52 @@ template <class T>
 struct LstmCell {
   Sums<T> sums;
   const T* products;
-  Carried<T> cell;
+  CarriedCell<T> cell;
   GateValues<T> gates;
   T *h, *y, *cells, *last_cell;
 
-  __device__ void operator()(const Unit& at) const {
+  /// The state after a step, from the sums of its gates; c becomes the cell after it.
+  __device__ Wide<T> next(const Unit& at, const Wide<T> (&sum)[gate_count], Wide<T>& c) const {
     Wide<T> gate[gate_count];
 #pragma unroll
-    for (int g = 0; g < gate_count; ++g) {
-      const Wide<T> sum = sums.of_input(at, g) + sums.of_state(at, g, products, g, gate_count);
-      gate[g] = g == candidate ? std::tanh(sum) : functions::Sigmoid{}(sum);
-    }
-    const Wide<T> c = gate[forget_gate] * cell.read(at) + gate[in_gate] * gate[candidate];
-    const Wide<T> next = gate[out_gate] * std::tanh(c);
+    for (int g = 0; g < gate_count; ++g) gate[g] = g == candidate ? std::tanh(sum[g]) : functions::Sigmoid{}(sum[g]);
+    c = gate[forget_gate] * c + gate[in_gate] * gate[candidate];
+    const Wide<T> h_next = gate[out_gate] * std::tanh(c);
 #pragma unroll
     for (int g = 0; g < gate_count; ++g) gates.write_if(at, g, gate[g]);
-    cell.write(at, c);
-    h[at.state] = narrow<T>(next);
-    write_if(y, at.sequence, next);
+    write_if(y, at.sequence, h_next);
     write_if(cells, at.sequence, c);
+    return h_next;
+  }
+  __device__ void operator()(const Unit& at) const {
+    Wide<T> sum[gate_count], c = cell.read(at);
+#pragma unroll
+    for (int g = 0; g < gate_count; ++g) sum[g] = sums.of_input(at, g) + sums.of_state(at, g, products, g, gate_count);
+    h[at.state] = narrow<T>(next(at, sum, c));
+    cell.write(at, c);
+    write_if(last_cell, at.state, c);
+  }
+
+  // For all_steps.
+  static constexpr int count = gate_count, extra_vectors = 0;
+  using Carried = Wide<T>;  ///< the cell, unrounded
+  __device__ Carried start(const Unit& at) const {
+    return read_or_zero(cell.first, at.state);
+  }
+  template <class Block>
+  __device__ Wide<T> all_steps(const Block& block, const Unit& at, const Wide<T>* state, Wide<T>, Carried& c) const {
+    Wide<T> of_input[gate_count] = {}, sum[gate_count];
+    if (block.works()) {  // read before the products, during which they arrive
+#pragma unroll
+      for (int g = 0; g < gate_count; ++g) of_input[g] = sums.of_input(at, g) + sums.state_bias(at, g);
+    }
+    block.template multiply<0>(state, sum);
+    if (!block.works()) return 0;
+#pragma unroll
+    for (int g = 0; g < gate_count; ++g) sum[g] += of_input[g];
+    return widen(narrow<T>(next(at, sum, c)));
+  }
+  __device__ void finish(const Unit& at, Carried c) const {
     write_if(last_cell, at.state, c);
   }
 };
@@ -53,21 +80,66 @@ struct LstmGradCell {
   const T* cells;
   StatesBefore<T> cells_before;
   const T *dy, *dh;
-  Carried<T> dc;
+  CarriedCell<T> dc;
   T* dc0;
   GateGradients<T> d_gates;
 
+  /// What a unit reads at a step.
+  struct Values {
+    Wide<T> gate[gate_count], cell, cell_before, dy;
+  };
+  __device__ Values read(const Unit& at) const {
+    Values values;
+#pragma unroll
+    for (int g = 0; g < gate_count; ++g) values.gate[g] = gates.read(at, g);
+    values.cell = widen(cells[at.sequence]);
+    values.cell_before = cells_before(at);
+    values.dy = read_or_zero(dy, at.sequence);
+    return values;
+  }
+  /// The gradients of the gates from that of the state, and of the cell in c, which becomes that of the cell before.
+  __device__ void slopes(const Values& values, Wide<T> dh_after, Wide<T>& c, Wide<T> (&out)[gate_count]) const {
+    const Wide<T> i = values.gate[in_gate], o = values.gate[out_gate], f = values.gate[forget_gate], g = values.gate[candidate];
+    const Wide<T> squashed = std::tanh(values.cell);
+    const Wide<T> own = dh_after + values.dy;
+    const Wide<T> of_cell = c + own * o * tanh_derivative(squashed);
+    out[in_gate] = of_cell * g * sigmoid_derivative(i);
+    out[out_gate] = own * squashed * sigmoid_derivative(o);
+    out[forget_gate] = of_cell * values.cell_before * sigmoid_derivative(f);
+    out[candidate] = of_cell * i * tanh_derivative(g);
+    c = of_cell * f;
+  }
   __device__ void operator()(const Unit& at) const {
-    const Wide<T> i = gates.read(at, in_gate), o = gates.read(at, out_gate), f = gates.read(at, forget_gate), g = gates.read(at, candidate);
-    const Wide<T> squashed = std::tanh(widen(cells[at.sequence]));
-    const Wide<T> own = read_or_zero(dh, at.state) + read_or_zero(dy, at.sequence);
-    const Wide<T> of_cell = dc.read(at) + own * o * tanh_derivative(squashed);
-    d_gates.write(at, in_gate, of_cell * g * sigmoid_derivative(i));
-    d_gates.write(at, out_gate, own * squashed * sigmoid_derivative(o));
-    d_gates.write(at, forget_gate, of_cell * cells_before(at) * sigmoid_derivative(f));
-    d_gates.write(at, candidate, of_cell * i * tanh_derivative(g));
-    dc.write(at, of_cell * f);
-    write_if(dc0, at.state, of_cell * f);
+    Wide<T> c = dc.read(at), d[gate_count];
+    slopes(read(at), read_or_zero(dh, at.state), c, d);
+#pragma unroll
+    for (int g = 0; g < gate_count; ++g) d_gates.write(at, g, d[g]);
+    dc.write(at, c);
+    write_if(dc0, at.state, c);
+  }
+
+  // For all_steps_back.
+  static constexpr int count = gate_count;
+  using Carried = Wide<T>;  ///< the gradient of the cell
+  __device__ Carried start(const Unit& at) const {
+    return read_or_zero(dc.first, at.state);
+  }
+  template <class Block>
+  __device__ void gates_of(const Block& block, const Unit& at, Wide<T>* vectors, const Values& values, Wide<T> dh_after, Carried& c) const {
+    Wide<T> d[gate_count];
+    slopes(values, dh_after, c, d);
+#pragma unroll
+    for (int g = 0; g < gate_count; ++g) {
+      d_gates.write(at, g, d[g]);
+      block.write(block.vector_after(vectors, g), d[g]);
+    }
+  }
+  template <class Block>
+  __device__ Wide<T> before(const Block& block, const Unit&, Wide<T>* vectors, const Values&) const {
+    return block.template sum<0, gate_count>(vectors);
+  }
+  __device__ void finish(const Unit& at, Carried c) const {
+    write_if(dc0, at.state, c);
   }
 };
 
@@ -82,20 +154,29 @@ struct LstmCells : Forward<T> {
     products = arena.allocate<T>(this->layer.state_elements() * gate_count);
     cell = arena.allocate<Wide<T>>(this->layer.state_elements());
   }
-  void step(const Step& step) const {
+  static constexpr int extra_vectors = LstmCell<T>::extra_vectors;
+  /// What the cells of all steps have in common.
+  LstmCell<T> cells() const {
     const sdk::Call& call = this->layer.call;
     const std::int64_t units = this->layer.units;
     LstmCell<T> cells{};
     cells.sums = {gate_count, units, sums, this->bias};
-    cells.products = this->product(this->before(step), 0, gate_count, products);
-    cells.cell = {cell, input_or_null<T>(call, 5), step.index == 0};
+    cells.cell = {cell, input_or_null<T>(call, 5), true};
     cells.gates = {gate_count, units, gates};
     cells.h = this->h;
     cells.y = output_or_null<T>(call, 0);
     cells.cells = output_or_null<T>(call, 4);
-    cells.last_cell = step.index == this->layer.steps - 1 ? output_or_null<T>(call, 2) : nullptr;
+    cells.last_cell = output_or_null<T>(call, 2);
+    return cells;
+  }
+  void step(const Step& step) const {
+    LstmCell<T> cells = this->cells();
+    cells.products = this->product(this->before(step), 0, gate_count, products);
+    cells.cell.starts = step.index == 0;
+    if (step.index != this->layer.steps - 1) cells.last_cell = nullptr;
     this->each(step, cells);
   }
+  void all_steps(const PersistentPlan& plan) const { this->all(plan, cells()); }
 };
 
 template <class T>
@@ -105,7 +186,8 @@ struct LstmGradCells : Backward<T> {
   LstmGradCells(const sdk::Call& call, ScratchArena& arena) : Backward<T>(call, 3, 9, gate_count, arena) {
     dc = arena.allocate<Wide<T>>(this->layer.state_elements());
   }
-  void step(const Step& step) const {
+  /// What the cells of all steps have in common.
+  LstmGradCell<T> cells() const {
     const sdk::Call& call = this->layer.call;
     const std::int64_t units = this->layer.units;
     LstmGradCell<T> cells{};
@@ -113,10 +195,18 @@ struct LstmGradCells : Backward<T> {
     cells.cells = input_or_null<T>(call, 11);
     cells.cells_before = {input_or_null<T>(call, 11), input_or_null<T>(call, 8)};
     cells.dy = this->dy;
+    cells.dc = {dc, input_or_null<T>(call, 2), true};
+    cells.dc0 = output_or_null<T>(call, 5);
+    cells.d_gates = {gate_count, units, this->d_gates, nullptr};
+    return cells;
+  }
+  void all_steps(const PersistentPlan& plan) const { this->all(plan, cells()); }
+  void step(const Step& step) const {
+    LstmGradCell<T> cells = this->cells();
     cells.dh = this->after(step);
-    cells.dc = {dc, input_or_null<T>(call, 2), step.index == this->layer.steps - 1};
-    cells.dc0 = step.index == 0 ? output_or_null<T>(call, 5) : nullptr;
-    cells.d_gates = {gate_count, units, this->d_gates, this->of_step};
+    cells.dc.starts = step.index == this->layer.steps - 1;
+    if (step.index != 0) cells.dc0 = nullptr;
+    cells.d_gates.step = this->of_step;
     this->each(step, cells);
     if (!this->needs_previous(step)) return;
     this->layer.state_gradient(this->side_by_side(step, this->d_gates, this->of_step), 0, gate_count, false, this->dh, this->workspace);
@@ -131,7 +221,8 @@ struct LstmGradCells : Backward<T> {
 ///
 /// Shapes      x (T, B, I), w (D, 4 H, I), r (D, 4 H, H), b (D, 8 H), h0 and c0 (D, B, H) or absent; y and cells (T, D, B, H), y_h and y_c
 ///             (D, B, H), gates (T, B, D, 4 H) = (i, o, f, g), each may be absent.
-/// Dtypes      f16 and bf16: products are rounded to the dtype, states as y is; cells are carried in f32.
+/// Dtypes      f16 and bf16: products of x are rounded to the dtype, those of states where steps are launched, states as y is; cells are
+///             carried in f32.
 /// Attributes  direction.
 template <class T>
 void lstm(const sdk::Call& call) {

@@ -17,12 +17,28 @@ struct RnnCell {
   bool rectifies;
   T *h, *y;
 
-  __device__ void operator()(const Unit& at) const {
-    const Wide<T> sum = sums.of_input(at, 0) + sums.of_state(at, 0, products, 0, 1);
-    const Wide<T> next = rectifies ? (sum < 0 ? Wide<T>(0) : sum) : std::tanh(sum);
-    h[at.state] = narrow<T>(next);
-    write_if(y, at.sequence, next);
+  /// The state after a step.
+  __device__ Wide<T> next(const Unit& at, Wide<T> sum) const {
+    const Wide<T> h_next = rectifies ? (sum < 0 ? Wide<T>(0) : sum) : std::tanh(sum);
+    write_if(y, at.sequence, h_next);
+    return h_next;
   }
+  __device__ void operator()(const Unit& at) const {
+    h[at.state] = narrow<T>(next(at, sums.of_input(at, 0) + sums.of_state(at, 0, products, 0, 1)));
+  }
+
+  // For all_steps.
+  static constexpr int count = 1, extra_vectors = 0;
+  struct Carried {};
+  __device__ Carried start(const Unit&) const { return {}; }
+  template <class Block>
+  __device__ Wide<T> all_steps(const Block& block, const Unit& at, const Wide<T>* state, Wide<T>, Carried) const {
+    Wide<T> of_input = 0, sum[1];
+    if (block.works()) of_input = sums.of_input(at, 0) + sums.state_bias(at, 0);  // arrives during the products
+    block.template multiply<0>(state, sum);
+    return block.works() ? widen(narrow<T>(next(at, of_input + sum[0]))) : Wide<T>(0);
+  }
+  __device__ void finish(const Unit&, Carried) const {}
 };
 
 template <class T>
@@ -31,11 +47,32 @@ struct RnnGradCell {
   bool rectifies;
   GateGradients<T> d_gates;
 
-  __device__ void operator()(const Unit& at) const {
-    const Wide<T> h = widen(y[at.sequence]);
-    const Wide<T> slope = rectifies ? Wide<T>(h > 0 ? 1 : 0) : tanh_derivative(h);
-    d_gates.write(at, 0, slope * (read_or_zero(dy, at.sequence) + read_or_zero(dh, at.state)));
+  /// What a unit reads at a step.
+  struct Values {
+    Wide<T> y, dy;
+  };
+  __device__ Values read(const Unit& at) const { return {widen(y[at.sequence]), read_or_zero(dy, at.sequence)}; }
+  __device__ Wide<T> slope(const Values& values, Wide<T> dh_after) const {
+    const Wide<T> h = values.y;
+    return (rectifies ? Wide<T>(h > 0 ? 1 : 0) : tanh_derivative(h)) * (values.dy + dh_after);
   }
+  __device__ void operator()(const Unit& at) const { d_gates.write(at, 0, slope(read(at), read_or_zero(dh, at.state))); }
+
+  // For all_steps_back.
+  static constexpr int count = 1;
+  struct Carried {};
+  __device__ Carried start(const Unit&) const { return {}; }
+  template <class Block>
+  __device__ void gates_of(const Block& block, const Unit& at, Wide<T>* vector, const Values& values, Wide<T> dh_after, Carried) const {
+    const Wide<T> d = slope(values, dh_after);
+    d_gates.write(at, 0, d);
+    block.write(vector, d);
+  }
+  template <class Block>
+  __device__ Wide<T> before(const Block& block, const Unit&, Wide<T>* vector, const Values&) const {
+    return block.template sum<0, 1>(vector);
+  }
+  __device__ void finish(const Unit&, Carried) const {}
 };
 
 template <class T>
@@ -46,19 +83,24 @@ struct RnnCells : Forward<T> {
     sums = arena.allocate<T>(this->layer.rows() * this->layer.all_columns());
     products = arena.allocate<T>(this->layer.state_elements());
   }
-  void step(const Step& step) const {
+  static constexpr int extra_vectors = RnnCell<T>::extra_vectors;
+  RnnCell<T> cells(const T* of_state) const {
     const sdk::Call& call = this->layer.call;
-    const T* const of_state = this->product(this->before(step), 0, 1, products);
-    this->each(step, RnnCell<T>{{1, this->layer.units, sums, this->bias}, of_state, rectifies(call), this->h, output_or_null<T>(call, 0)});
+    return {{1, this->layer.units, sums, this->bias}, of_state, rectifies(call), this->h, output_or_null<T>(call, 0)};
   }
+  void step(const Step& step) const { this->each(step, cells(this->product(this->before(step), 0, 1, products))); }
+  void all_steps(const PersistentPlan& plan) const { this->all(plan, cells(nullptr)); }
 };
 
 template <class T>
 struct RnnGradCells : Backward<T> {
   RnnGradCells(const sdk::Call& call, ScratchArena& arena) : Backward<T>(call, 2, 7, 1, arena) {}
+  RnnGradCell<T> cells(const T* dh_after, T* of_this_step) const {
+    return {this->y, this->dy, dh_after, rectifies(this->layer.call), GateGradients<T>{1, this->layer.units, this->d_gates, of_this_step}};
+  }
+  void all_steps(const PersistentPlan& plan) const { this->all(plan, cells(nullptr, nullptr)); }
   void step(const Step& step) const {
-    this->each(step, RnnGradCell<T>{this->y, this->dy, this->after(step), rectifies(this->layer.call),
-                                    GateGradients<T>{1, this->layer.units, this->d_gates, this->of_step}});
+    this->each(step, cells(this->after(step), this->of_step));
     if (!this->needs_previous(step)) return;
     this->layer.state_gradient(this->side_by_side(step, this->d_gates, this->of_step), 0, 1, false, this->dh, this->workspace);
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "device/options.h"
 #include "kernel/launch.h"
 
 namespace tenon::cuda {
@@ -30,6 +31,22 @@ Step Recurrent::step(std::int64_t index) const {
   step.directions = directions;
   step.elements = state_elements();
   return step;
+}
+
+PersistentPlan Recurrent::persistent_plan(int vectors, bool gradient) const {
+  Device& device = stream_of(call).device();
+  if (!options_of(device).persistent_recurrence) return {};
+  const tenon_dtype dtype = call.inputs[first].dtype;
+  return plan_persistent({.steps = steps,
+                          .batch = batch,
+                          .directions = directions,
+                          .units = units,
+                          .gates = gates,
+                          .weight_bytes = static_cast<std::size_t>(sdk::size_of(dtype)),
+                          .state_bytes = dtype == TENON_DTYPE_F64 ? sizeof(double) : sizeof(float),
+                          .vectors = vectors,
+                          .gradient = gradient},
+                         device.multiprocessors(), device.max_shared_bytes());
 }
 
 // More results may need less, and GRU computes the gates of a step in parts.

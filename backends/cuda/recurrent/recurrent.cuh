@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // recurrent.cuh - kernels shared by rnn, gru and lstm, and the loop over the steps of a layer. Absent operands are NULL and read as 0.
 //
-// A step is one product with the state and one kernel with a thread per unit: the operands of a step are small and in the L2 cache, so many
-// threads are worth more than wide reads.
+// All steps are one kernel where plan_persistent says so (persistent.cuh). Otherwise a step is one product with the state and one kernel
+// with a thread per unit: the operands of a step are small and in the L2 cache, so many threads are worth more than wide reads.
 #pragma once
 
 #include <array>
@@ -12,47 +12,17 @@
 #include "kernel/launch.h"
 #include "kernel/operands.h"
 #include "kernel/wide.cuh"
+#include "recurrent/persistent.cuh"
 #include "recurrent/recurrent.h"
+#include "recurrent/unit.cuh"
 #include "reduce/reduction.cuh"
 
 namespace tenon::cuda {
-
-/// One unit of one row of one direction, and the indices of its elements.
-struct Unit {
-  std::int64_t unit;       ///< u
-  std::int64_t direction;  ///< d
-  std::int64_t row;        ///< row of a (D, B), for temporaries of a step
-  std::int64_t line;       ///< row of a (T, B, D)
-  std::int64_t state;      ///< element of a (D, B, H)
-  std::int64_t sequence;   ///< element of a (T, D, B, H)
-  std::int64_t before;     ///< the same at the previous step; negative: none
-};
-
-__device__ inline Unit unit_at(const Step& step, std::int64_t i) {
-  const std::int64_t row = quotient(i, step.units), d = row < step.batch ? 0 : 1;
-  const std::int64_t time = d == 0 ? step.time[0] : step.time[1], before = d == 0 ? step.before[0] : step.before[1];
-  return {i - row * step.units,
-          d,
-          row,
-          (time * step.batch + (row - d * step.batch)) * step.directions + d,
-          i,
-          time * step.elements + i,
-          step.index > 0 ? before * step.elements + i : -1};
-}
 
 /// cell(unit) for every unit of a step.
 template <class Cell>
 __global__ void each_unit(Cell cell, Step step) {
   for (std::int64_t i = thread_index(); i < step.elements; i += thread_count()) cell(unit_at(step, i));
-}
-
-template <class T>
-__device__ Wide<T> read_or_zero(const T* x, std::int64_t i) {
-  return x == nullptr ? Wide<T>(0) : widen(x[i]);
-}
-template <class T>
-__device__ void write_if(T* y, std::int64_t i, Wide<T> value) {
-  if (y != nullptr) y[i] = narrow<T>(value);
 }
 
 /// The state of a sequence (T, D, B, H) at the previous step, or the initial state (D, B, H).
@@ -86,10 +56,12 @@ struct Sums {
     return widen(from_input[(at.line * gates + gate) * units + at.unit]) +
            read_or_zero(bias, (at.direction * 2 * gates + gate) * units + at.unit);
   }
+  __device__ Wide<T> state_bias(const Unit& at, int gate) const {
+    return read_or_zero(bias, ((at.direction * 2 + 1) * gates + gate) * units + at.unit);
+  }
   /// h r' + br of `gate`, which has index `index` among the `n` gates whose products (D, B, n H) are given
   __device__ Wide<T> of_state(const Unit& at, int gate, const T* products, int index, int n) const {
-    return read_or_zero(products, (at.row * n + index) * units + at.unit) +
-           read_or_zero(bias, ((at.direction * 2 + 1) * gates + gate) * units + at.unit);
+    return read_or_zero(products, (at.row * n + index) * units + at.unit) + state_bias(at, gate);
   }
 };
 
@@ -166,6 +138,11 @@ struct Forward {
   void each(const Step& step, const Cell& cell) const {
     launch_over(*stream, step.elements, each_unit<Cell>, cell, step);
   }
+  /// All steps by one kernel.
+  template <class Cell>
+  void all(const PersistentPlan& plan, const Cell& cell) const {
+    launch_persistent<T, Cell, false>(*stream, layer, plan, cell, h0, output_or_null<T>(layer.call, 1));
+  }
 };
 
 /// The state of a gradient call, whose operand x has index `first`. T is f32 or f64.
@@ -213,6 +190,11 @@ struct Backward {
   void each(const Step& step, const Cell& cell) const {
     launch_over(*stream, step.elements, each_unit<Cell>, cell, step);
   }
+  /// All steps by one kernel.
+  template <class Cell>
+  void all(const PersistentPlan& plan, const Cell& cell) const {
+    launch_persistent<T, Cell, true>(*stream, layer, plan, cell, dy_h, output_or_null<T>(layer.call, 4));
+  }
 
   /// db (result 3), if requested, from the gradients of x's and of h's contributions to the gates, summed over all rows.
   void bias_gradient(const T* of_input, const T* of_state) const {
@@ -243,17 +225,19 @@ struct Backward {
   }
 };
 
-/// Runs a layer. Cells derives from Forward, with `sums` for x w' and step(Step).
+/// Runs a layer. Cells derives from Forward, with `sums` for x w', step(Step) and all_steps(PersistentPlan), whose kernel has
+/// `Cells::extra_vectors` vectors of each row in shared memory besides the states before and after a step.
 template <class Cells>
 void run_layer(const sdk::Call& call) {
   ScratchArena arena(call.scratch);
   const Cells cells(call, arena);
   cells.layer.input_product(cells.sums, cells.workspace);
+  if (const PersistentPlan plan = cells.layer.persistent_plan(2 + Cells::extra_vectors, false)) return cells.all_steps(plan);
   for (std::int64_t s = 0; s < cells.layer.steps; ++s) cells.step(cells.layer.step(s));
 }
 
-/// Runs its gradient, from the last step to the first. Cells derives from Backward, with step(Step) and finish(), which computes the
-/// results over all steps. f16 and bf16 are computed in f32, so that small gradients do not underflow.
+/// Runs its gradient, from the last step to the first. Cells derives from Backward, with step(Step), all_steps(PersistentPlan) and
+/// finish(), which computes the results over all steps. f16 and bf16 are computed in f32, so that small gradients do not underflow.
 template <template <class> class Cells, class T>
 void run_gradient(const sdk::Call& call) {
   ScratchArena arena(call.scratch);
@@ -265,7 +249,12 @@ void run_gradient(const sdk::Call& call) {
     wide.write_outputs<T>();
   } else {
     const Cells<T> cells(call, arena);
-    for (std::int64_t s = cells.layer.steps; s-- > 0;) cells.step(cells.layer.step(s));
+    const auto vectors = static_cast<int>(2 * cells.layer.gates);  // of gates, for two steps
+    if (const PersistentPlan plan = cells.layer.persistent_plan(vectors, true)) {
+      cells.all_steps(plan);
+    } else {
+      for (std::int64_t s = cells.layer.steps; s-- > 0;) cells.step(cells.layer.step(s));
+    }
     cells.layer.input_gradients(cells.d_gates, cells.workspace);
     cells.finish();
   }

@@ -12,6 +12,7 @@
 #include <tenon/sdk/kernel.h>
 
 #include "gemm/scratch_arena.h"
+#include "recurrent/persistent.h"
 
 namespace tenon::cuda {
 
@@ -41,6 +42,9 @@ struct Recurrent {
   /// True if direction d reads x backwards.
   bool reverse(std::int64_t d) const { return direction == TENON_DIRECTION_REVERSE || d == 1; }
   Step step(std::int64_t index) const;
+
+  /// The kernel for all steps with `vectors` vectors of each row in shared memory, if there is one and the options of the device allow it.
+  PersistentPlan persistent_plan(int vectors, bool gradient) const;
 
   /// Workspace bytes of the largest product of a layer, or of its gradient.
   std::size_t forward_workspace() const;
