@@ -67,7 +67,7 @@ TEST_CASE("nets: parameter counts match the papers and repositories") {
       {"lstm_64", 6'180'624},      {"resnet_18", 11'689'512},  {"resnet_34", 21'797'672},   {"resnet_50", 25'557'032},
       {"resnet_101", 44'549'160},  {"resnet_152", 60'192'808}, {"vgg_16", 138'357'544},     {"vgg_19", 143'667'240},
       {"vgg_a", 132'863'336},      {"alexnet", 60'965'224},    {"alexnet_owt", 61'100'840}, {"inception_v1", 6'998'552},
-      {"googlenet_v1", 6'998'552}, {"overfeat", 145'920'872},  {"resnet_200", 64'673'832},
+      {"googlenet_v1", 6'998'552}, {"overfeat", 145'920'872},  {"resnet_200", 64'673'832},  {"lstm_narrow", 341'224},
   };
   for (const Row& row : rows) {
     CAPTURE(row.file);

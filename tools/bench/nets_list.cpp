@@ -40,6 +40,7 @@ constexpr Net nets[] = {
     {"layers", "L5", "conv_l5", 128, false},
 
     {"own", "convnet", "../convnet/train", 100, true},
+    {"own", "LSTM-narrow", "lstm_narrow", 128, true},
 };
 
 }  // namespace
