@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/gemm.cpp - y = alpha op(a) op(b) + beta c: small ones by a kernel of our own, the others through cuBLASLt.
 #include "gemm/epilogue.h"
-#include "gemm/products.h"
-#include "gemm/scratch_arena.h"
-#include "gemm/small_calls.h"
+#include "gemm/product_calls.h"
 #include "kernel/launch.h"
 
 namespace tenon::cuda {
 namespace {
 
-sdk::MatrixView view_of(const sdk::Operand& x, const std::int64_t* strides) {
+/// The same for both factors.
+sdk::MatrixView view_of(const sdk::Operand& x, const std::int64_t* strides, bool = true) {
   return {x.shape[0], x.shape[1], strides[0], strides[1]};
 }
 
@@ -45,20 +44,11 @@ SmallProduct small_product(const sdk::Call& call) {
   return product;
 }
 
+using Calls = ProductCalls<small_product, view_of>;
+
 /// Only blocks that compute results sum columns.
 bool sums_columns(const sdk::Call& call) {
-  return call.outputs[0].count > 0 && SmallCalls<small_product>::takes(call);
-}
-
-std::size_t scratch(const sdk::Call& call) {
-  if (SmallCalls<small_product>::takes(call)) return 0;
-  ScratchArena arena(nullptr);
-  arena.allocate_bytes(product_workspace_bytes(call.outputs[0].count));
-  for (std::uint32_t i = 0; i < 2; ++i) {
-    const sdk::Operand& x = call.inputs[i];
-    if (!lt_matrix(view_of(x, x.strides))) arena.allocate_bytes(copy_bytes(x));
-  }
-  return arena.required_bytes();
+  return call.outputs[0].count > 0 && Calls::takes(call);
 }
 
 /// y = alpha a' b' + beta c, where ' transposes if its flag is set and c is broadcast to y; as Traits::column_sums, the sums of b's
@@ -67,7 +57,7 @@ std::size_t scratch(const sdk::Call& call) {
 /// Shapes  a' (m, k), b' (k, n), c any that broadcasts to (m, n), y (m, n), sums (n).
 template <class T>
 void gemm(const sdk::Call& call) {
-  if (SmallCalls<small_product>::takes(call)) return SmallCalls<small_product>::run(&call, 1);
+  if (Calls::takes(call)) return Calls::run(&call, 1);
   const auto& attributes = call.attr<tenon_attributes_gemm>();
   const bool trans[2] = {attributes.trans_a != 0, attributes.trans_b != 0};
   Stream& stream = stream_of(call);
@@ -147,17 +137,8 @@ void gemm(const sdk::Call& call) {
                           .relu_result = call.epilogue.relu_result == nullptr ? nullptr : call.epilogue.relu_result->data});
 }
 
-constexpr sdk::Traits traits{.strided = true,
-                             .epilogue = true,
-                             .residual = true,
-                             .scratch = scratch,
-                             .epilogue_relu_grad = true,
-                             .run_together = SmallCalls<small_product>::run,
-                             .together_when = SmallCalls<small_product>::takes,
-                             .column_sums = sums_columns};
-
 }  // namespace
 
-TENON_KERNEL_WITH(gemm, traits, sdk::Half, sdk::BFloat16, float, double)
+TENON_KERNEL_WITH(gemm, Calls::traits(sums_columns), sdk::Half, sdk::BFloat16, float, double)
 
 }  // namespace tenon::cuda

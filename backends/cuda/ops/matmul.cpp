@@ -3,9 +3,7 @@
 // cuBLASLt.
 #include <array>
 
-#include "gemm/products.h"
-#include "gemm/scratch_arena.h"
-#include "gemm/small_calls.h"
+#include "gemm/product_calls.h"
 #include "kernel/launch.h"
 
 namespace tenon::cuda {
@@ -66,16 +64,7 @@ SmallProduct small_product(const sdk::Call& call) {
   return product;
 }
 
-std::size_t scratch(const sdk::Call& call) {
-  if (SmallCalls<small_product>::takes(call)) return 0;
-  ScratchArena arena(nullptr);
-  arena.allocate_bytes(product_workspace_bytes(call.outputs[0].count));
-  for (std::uint32_t i = 0; i < 2; ++i) {
-    const sdk::Operand& x = call.inputs[i];
-    if (!lt_matrix(view_of(x, x.strides, i == 0))) arena.allocate_bytes(copy_bytes(x));
-  }
-  return arena.required_bytes();
-}
+using Calls = ProductCalls<small_product, view_of>;
 
 /// y = a b for every entry of the batch.
 ///
@@ -83,7 +72,7 @@ std::size_t scratch(const sdk::Call& call) {
 ///         the dimension that they lack.
 template <class T>
 void matmul(const sdk::Call& call) {
-  if (SmallCalls<small_product>::takes(call)) return SmallCalls<small_product>::run(&call, 1);
+  if (Calls::takes(call)) return Calls::run(&call, 1);
   Stream& stream = stream_of(call);
   ScratchArena arena(call.scratch);
   void* const workspace = arena.allocate_bytes(product_workspace_bytes(call.outputs[0].count));
@@ -124,16 +113,8 @@ void matmul(const sdk::Call& call) {
   multiply(stream, product, workspace);
 }
 
-constexpr sdk::Traits traits{.strided = true,
-                             .epilogue = true,
-                             .residual = true,
-                             .scratch = scratch,
-                             .epilogue_relu_grad = true,
-                             .run_together = SmallCalls<small_product>::run,
-                             .together_when = SmallCalls<small_product>::takes};
-
 }  // namespace
 
-TENON_KERNEL_WITH(matmul, traits, sdk::Half, sdk::BFloat16, float, double)
+TENON_KERNEL_WITH(matmul, Calls::traits(), sdk::Half, sdk::BFloat16, float, double)
 
 }  // namespace tenon::cuda
