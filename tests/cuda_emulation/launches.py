@@ -77,7 +77,7 @@ def of_step(arguments, file, settings, folder):
 
 
 def of_prediction(arguments, file, settings, folder):
-    settings = (*settings, "batch_size=4", f"checkpoint.directory={folder / 'checkpoints'}")
+    settings = (*settings, "batch_size=4", f"checkpoint.directory={tempfile.mkdtemp(dir=folder)}")
     train(arguments, file, 1, settings, folder)
     first, last = (run(arguments, "predict", file, (*settings, "data.test_count=8"), folder, "--count", str(count)) for count in (4, 8))
     return {kind: last[kind] - first[kind] for kind in first}
