@@ -37,27 +37,20 @@ const std::vector<Tensor>& Program::run(std::span<const Tensor> inputs, const Ru
 void Program::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, const RunOptions& options) {
   State& s = state_of(state_);
   const exec::Running running(s.running, "program", "Program");
-  if (outputs.size() != s.visible) throw Error(fmt::format("program: expected {} outputs, got {}", s.visible, outputs.size()));
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (const std::string reason = s.why_not_output(i, outputs[i]); !reason.empty()) throw Error(reason);
-  }
-  s.bind_inputs(inputs);
-  std::vector<Tensor> mine(s.own_outputs.begin(), s.own_outputs.begin() + static_cast<std::ptrdiff_t>(s.visible));
-  const auto put = [&](std::span<Tensor> tensors) {
-    for (std::size_t i = 0; i < tensors.size(); ++i) {
-      s.own_outputs[i] = tensors[i];
-      s.slots[s.outputs[i].slot] = tensors[i].defined() ? tensors[i].address() : 0;
-    }
-  };
-  put(outputs);
-  try {
-    s.execute(options);
-    if (s.check != CheckNumerics::off) s.check_results();
-  } catch (...) {
-    put(mine);
-    throw;
-  }
-  put(mine);
+  s.run_into(inputs, outputs, options, State::Return::at_the_end);
+}
+
+bool Program::submit(std::span<const Tensor> inputs, std::span<Tensor> outputs, const RunOptions& options) {
+  State& s = state_of(state_);
+  const exec::Running running(s.running, "program", "Program");
+  s.run_into(inputs, outputs, options, State::Return::when_submitted);
+  return s.in_flight;
+}
+
+void Program::wait_for(const Event& event) {
+  State& s = state_of(state_);
+  const exec::Running running(s.running, "program", "Program");
+  s.wait_for(event);
 }
 
 const PlacementReport& Program::placement() const {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <span>
 
+#include <tenon/stream.h>
+
 #include "core/log.h"
 #include "exec/numerics.h"
 #include "exec/op_versions.h"
@@ -55,6 +57,32 @@ const std::vector<Tensor>& Program::State::run(std::span<const Tensor> given, co
   return results;
 }
 
+void Program::State::run_into(std::span<const Tensor> given, std::span<Tensor> outputs_given, const RunOptions& options, Return returns) {
+  if (outputs_given.size() != visible) throw Error(fmt::format("program: expected {} outputs, got {}", visible, outputs_given.size()));
+  for (std::size_t i = 0; i < outputs_given.size(); ++i) {
+    if (const std::string reason = why_not_output(i, outputs_given[i]); !reason.empty()) throw Error(reason);
+  }
+  bind_inputs(given);
+  other_outputs.assign(outputs_given.begin(), outputs_given.end());
+  const auto exchange = [&] {
+    for (std::size_t i = 0; i < visible; ++i) {
+      std::swap(own_outputs[i], other_outputs[i]);
+      slots[outputs[i].slot] = own_outputs[i].defined() ? own_outputs[i].address() : 0;
+    }
+  };
+  exchange();
+  try {
+    execute(options, returns);
+    if (check != CheckNumerics::off) check_results();
+  } catch (...) {
+    exchange();
+    other_outputs.clear();
+    throw;
+  }
+  exchange();
+  if (!in_flight) other_outputs.clear();
+}
+
 void Program::State::bind_inputs(std::span<const Tensor> given) {
   if (given.size() != inputs.size()) throw Error(fmt::format("program: expected {} inputs, got {}", inputs.size(), given.size()));
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -63,6 +91,7 @@ void Program::State::bind_inputs(std::span<const Tensor> given) {
       throw Error(fmt::format("input '{}': expected {}, got {}", info.name, type_of(info), given[i].str()));
     }
   }
+  copies_from_host = false;
   for (InputUse& use : input_uses) {
     const Tensor& tensor = given[use.input];
     const std::vector<std::int64_t>& strides = graph.info(inputs[use.input]).strides;
@@ -87,6 +116,7 @@ void Program::State::bind_inputs(std::span<const Tensor> given) {
       use.device->copy(TENON_COPY_DEVICE_TO_DEVICE, use.staging.address(), tensor.address(), size);
     } else if (tensor.is_dense() && tensor.on_host()) {
       use.device->copy(TENON_COPY_HOST_TO_DEVICE, use.staging.address(), tensor.address(), size);
+      copies_from_host = true;
     } else {
       use.device->upload(use.staging.address(), tensor.to_host().raw(), size);
     }
@@ -94,7 +124,12 @@ void Program::State::bind_inputs(std::span<const Tensor> given) {
   }
 }
 
-void Program::State::execute(const RunOptions& options) {
+bool Program::State::may_go_on_alone() const {
+  return devices.size() == 1 && !devices.front()->inline_streams() && collectives.empty() && check == CheckNumerics::off && !sync_debug &&
+         execution_id == 0 && !copies_from_host;
+}
+
+void Program::State::execute(const RunOptions& options, Return returns) {
   const bool traced = trace->on();
   const exec::TraceScope scope(*trace, "run");
   exec::RunContext context(options);
@@ -115,17 +150,22 @@ void Program::State::execute(const RunOptions& options) {
       const exec::TraceScope waiting(*trace, "wait");
       device_group->wait(static_cast<exec::GroupCommunicator&>(*communicator));
     }
-    for (const DevicePointer& device : devices) wait_for(*device, nullptr);
+    in_flight = returns == Return::when_submitted && may_go_on_alone();
+    if (!in_flight) {
+      for (const DevicePointer& device : devices) wait_for(*device, nullptr);
+      if (replay != nullptr) replay->ended();
+    }
   } catch (const std::exception& failure) {
     execution_id = 0;
     if (!collectives.empty()) communicator->abort(failure.what());  // other ranks would wait for this one, and the device for them
-    if (replay != nullptr) finish_submitted();
+    if (replay != nullptr || copies_from_host) finish_submitted();
     throw;
   }
   for (const GraphUpdate& update : graph.updates()) parameters->touch(graph.info(update.parameter).name);
 }
 
-/// Waits for what a failed run has submitted: recordings may be destroyed after that. The run has its error already.
+/// Waits for what a failed run has submitted, or one that is given up: recordings may be destroyed, and inputs in host memory changed,
+/// after that. The run has its error already.
 void Program::State::finish_submitted() const {
   for (const DevicePointer& device : devices) {
     try {
@@ -134,6 +174,7 @@ void Program::State::finish_submitted() const {
       log::debug("device '{}': after a failed run: {}", device->info.name, failure.what());
     }
   }
+  if (replay != nullptr) replay->ended();
 }
 
 /// Runs the prologue if one of its parameters has changed.
@@ -450,6 +491,13 @@ void Program::State::wait_for(const DeviceState& device, const Part* part) {
   const exec::TraceScope scope(*trace, "wait");
   const tenon_status status = device.table.stream_synchronize(device.stream, error);
   if (status != TENON_OK) fail(status, device, part);
+}
+
+void Program::State::wait_for(const Event& event) {
+  if (devices.empty()) return event.synchronize();
+  const exec::TraceScope scope(*trace, "wait");
+  const tenon_status status = devices.front()->table.event_synchronize(event.handle(), error);
+  if (status != TENON_OK) fail(status, *devices.front(), nullptr);
 }
 
 void Program::State::check_results() {

@@ -114,6 +114,7 @@ struct Program::State {
   std::size_t visible = 0;             ///< outputs that the caller requested; check_numerics watches the rest
   std::vector<Tensor> own_outputs;     ///< memory of all outputs; undefined as long as callers pass their own
   std::vector<Tensor> results;         ///< the visible ones, as returned
+  std::vector<Tensor> other_outputs;   ///< of run_into; its memory is used again
   exec::ProgramMemory memory;          ///< arenas, constants, temporaries
   exec::PackedList packed_parameters;  ///< that the plans read
   std::vector<DevicePointer> devices;  ///< each once
@@ -130,9 +131,12 @@ struct Program::State {
   std::vector<Segment> segments;         ///< of a replayed run; the copies in `after` belong to the last one
   exec::ErrorText error;
   std::atomic<bool> running = false;  ///< a thread is in run()
+  bool copies_from_host = false;      ///< the device may still read an input of this run from host memory
+  bool in_flight = false;             ///< the last run was not waited for
 
   explicit State(exec::ProgramMemory::Mode mode);
   ~State() {
+    if (in_flight && devices.front()->in_its_process()) finish_submitted();
     replay.reset();  // recordings point into the plans
     for (Part& part : parts) {
       if (part.plan != nullptr) part.device->table.plan_destroy(part.plan);
@@ -147,14 +151,19 @@ struct Program::State {
   void hoist(const Context& context, const ProgramOptions& options, Precision precision);
   void make_outputs(std::size_t first);
   const Output* made_by_prologue(const std::string& name) const;
+  enum class Return { at_the_end, when_submitted };
   /// Runs into the program's own outputs.
   const std::vector<Tensor>& run(std::span<const Tensor> given, const RunOptions& options);
+  /// Runs into the caller's. `when_submitted`: sets in_flight if the run may go on after the return.
+  void run_into(std::span<const Tensor> given, std::span<Tensor> outputs_given, const RunOptions& options, Return returns);
   void bind_inputs(std::span<const Tensor> given);
   /// Why output i cannot be written to this tensor; empty if it can.
   std::string why_not_output(std::size_t i, const Tensor& given) const;
   /// Errors  parameters without a value are read.
   void expect_values() const;
-  void execute(const RunOptions& options);
+  void execute(const RunOptions& options, Return returns = Return::at_the_end);
+  /// Whether all of this run is in the queue of one device once it is submitted, and needs nothing of the host that may change.
+  bool may_go_on_alone() const;
   void run_parts(std::uint64_t epoch, bool traced, exec::RunContext& context);
   bool run_recorded(std::uint64_t epoch, bool traced, exec::RunContext& context);
   void divide_into_segments();
@@ -178,6 +187,7 @@ struct Program::State {
   [[noreturn]] void fail(tenon_status status, const DeviceState& device, const Part* part);
   /// Waits for the device. A failure is attributed to `part`, or to any part that ran there.
   void wait_for(const DeviceState& device, const Part* part);
+  void wait_for(const Event& event);
   std::vector<tenon_profile_record> read_profile(const Part& part, std::uint64_t execution);
   std::vector<KernelTime> kernels_of(const Part& part, std::span<const tenon_profile_record> records) const;
   void name_kernels();

@@ -22,11 +22,16 @@ constexpr int max_wasted = 4;
 
 Replay::~Replay() {
   if (!device_->in_its_process()) return;
+  in_flight_ = false;  // the program has waited
   for (Entry& entry : entries_) destroy(entry);
   if (stream_ != nullptr) device_->table.stream_destroy(stream_);
 }
 
 void Replay::destroy(Entry& entry) {
+  if (in_flight_ && !entry.captures.empty()) {
+    device_->synchronize();
+    in_flight_ = false;
+  }
   for (tenon_capture* const capture : entry.captures) device_->table.capture->destroy(capture);
   entry.captures.clear();
   entry.failed = false;
@@ -138,6 +143,7 @@ bool Replay::record(std::uint64_t parameters_epoch, std::size_t pieces,
 
 tenon_status Replay::replay(std::size_t piece, std::uint64_t execution_id, tenon_error* error) {
   Entry& entry = entries_.front();
+  in_flight_ = true;
   const tenon_status status = [&] {
     const auto lock = device_->submission(device_->stream);
     return device_->table.capture->replay(entry.captures[piece], device_->stream, execution_id, error);

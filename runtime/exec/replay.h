@@ -29,7 +29,7 @@ class Replay {
   Replay(const Replay&) = delete;
   Replay& operator=(const Replay&) = delete;
 
-  /// Decides how to run with these addresses, measured or not.
+  /// Decides how to run with these addresses, measured or not. Errors  those of work before it, if a recording in flight is dropped.
   Action next(std::span<const std::uint64_t> addresses, std::uint64_t parameters_epoch, bool measured);
   /// Notes that the run was executed, so that plans have packed the parameters of this epoch.
   void executed(std::uint64_t parameters_epoch);
@@ -40,6 +40,9 @@ class Replay {
   /// measured run, else 0. After a failure, of a piece or of what lies between two, the device's stream is to be waited for before the next
   /// run and before the end of this object: pieces that were submitted may run until then.
   tenon_status replay(std::size_t piece, std::uint64_t execution_id, tenon_error* error);
+
+  /// Notes that the device has been waited for. Until then recordings are not destroyed without a wait: their pieces may still run.
+  void ended() { in_flight_ = false; }
 
   std::uint64_t records() const { return records_; }
   std::uint64_t replays() const { return replays_; }
@@ -71,7 +74,8 @@ class Replay {
   Packs packs_ = Packs::unknown;
   std::uint64_t executed_epoch_ = 0;
   std::uint64_t records_ = 0, replays_ = 0;
-  int wasted_ = 0;  ///< consecutive recordings that were dropped before a second use
+  bool in_flight_ = false;  ///< something was replayed since ended()
+  int wasted_ = 0;          ///< consecutive recordings that were dropped before a second use
   std::string stopped_;
 };
 

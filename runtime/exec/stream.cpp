@@ -133,6 +133,10 @@ std::uint64_t Event::elapsed_ns_since(const Event& begin) const {
   return duration_ns;
 }
 
+tenon_event* Event::handle() const {
+  return state_->event;
+}
+
 // ---------------------------------------------------------------- streams
 
 Stream::Stream(const Device& device, const StreamOptions& options) : state_(std::make_shared<State>(device, options)) {}

@@ -137,6 +137,8 @@ struct MemoryPlan {
   }
 };
 
+class Event;
+
 /// Placement and cost of a program.
 struct TENON_API PlacementReport {
   std::vector<Placement> nodes;
@@ -250,6 +252,24 @@ class TENON_API Program {
   /// the device that computes them.
   void run(std::span<const Tensor> inputs, std::span<Tensor> outputs,
            const RunOptions& options = {});
+  /// Submits the same run and returns true as soon as the device has all of it in its queue, so that
+  /// the next run can be submitted, or other work done, while it computes. False: the run has ended, as
+  /// run() would have left it. So it is on devices with inline streams; if the program uses several
+  /// devices or collectives; if an input was copied from host memory, which the caller may change
+  /// again; and under check_numerics, sync_debug, a profile or a trace.
+  ///
+  /// Order  Later runs of this program and of others on the device follow it, as does work on
+  ///        Stream::of_programs: a copy there sees the results, an event there marks the end of the run.
+  /// Owner  The caller keeps inputs and outputs, and writes neither, until wait_for() has returned for
+  ///        an event recorded after the run, or until another run has been waited for. The destructor
+  ///        of the program waits.
+  /// Errors  those of run() that the submission finds; those of the device come from wait_for().
+  bool submit(std::span<const Tensor> inputs, std::span<Tensor> outputs,
+              const RunOptions& options = {});
+  /// Waits for an event on Stream::of_programs of the program's device that was recorded after
+  /// submit(). Errors: those of the work before it, which name the node as run() does; a device may
+  /// report those of later work too.
+  void wait_for(const Event& event);
 
   /// Where each node runs.
   const PlacementReport& placement() const;
