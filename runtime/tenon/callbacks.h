@@ -85,6 +85,7 @@ class TENON_API Checkpoint final : public Callback {
   void restore(const CallbackState& state) override;
   void train_end() override;
   bool runs_last() const override { return true; }
+  bool allows_late_batch_end() const override { return true; }
 
  private:
   Options options_;
@@ -106,6 +107,7 @@ class TENON_API EarlyStopping final : public Callback {
   /// Creates the callback.
   explicit EarlyStopping(Options options) : options_(std::move(options)), best_(options_.monitor) {}
   std::string name() const override { return "early_stopping"; }
+  bool allows_late_batch_end() const override { return true; }
   void train_begin(std::int64_t epochs, std::int64_t batches) override;
   void epoch_end(const EpochLogs& logs) override;
   void train_end() override;
@@ -137,6 +139,7 @@ class TENON_API ReduceOnPlateau final : public Callback {
   explicit ReduceOnPlateau(Options options)
       : options_(std::move(options)), best_(options_.monitor) {}
   std::string name() const override { return "reduce_on_plateau"; }
+  bool allows_late_batch_end() const override { return true; }
   void train_begin(std::int64_t epochs, std::int64_t batches) override;
   void epoch_end(const EpochLogs& logs) override;
   CallbackState state() const override;
@@ -164,6 +167,7 @@ class TENON_API LearningRateSchedule final : public Callback {
   explicit LearningRateSchedule(std::function<double(std::int64_t, double)> function)
       : function_(std::move(function)) {}
   std::string name() const override { return "learning_rate"; }
+  bool allows_late_batch_end() const override { return true; }
   void train_begin(std::int64_t epochs, std::int64_t batches) override;
   void epoch_begin(std::int64_t epoch) override;
 
@@ -203,6 +207,7 @@ class TENON_API CsvLog final : public Callback {
   explicit CsvLog(Options options);
   ~CsvLog() override;
   std::string name() const override { return "csv"; }
+  bool allows_late_batch_end() const override { return true; }
   void train_begin(std::int64_t epochs, std::int64_t batches) override;
   void epoch_end(const EpochLogs& logs) override;
 
@@ -225,6 +230,7 @@ class TENON_API JsonLines final : public Callback {
   explicit JsonLines(Options options);
   ~JsonLines() override;
   std::string name() const override { return "json"; }
+  bool allows_late_batch_end() const override { return true; }
   void epoch_end(const EpochLogs& logs) override;
   /// Writes the result of a test run.
   void test(const Logs& logs);
@@ -250,6 +256,7 @@ class TENON_API TensorBoard final : public Callback {
   explicit TensorBoard(Options options);
   ~TensorBoard() override;
   std::string name() const override { return "tensorboard"; }
+  bool allows_late_batch_end() const override { return true; }
   void train_begin(std::int64_t epochs, std::int64_t batches) override;
   void epoch_end(const EpochLogs& logs) override;
 
@@ -276,6 +283,7 @@ class TENON_API Curves final : public Callback {
   /// Writes the page if a fit ended by an error after the last one.
   ~Curves() override;
   std::string name() const override { return "curves"; }
+  bool allows_late_batch_end() const override { return true; }
   void train_begin(std::int64_t epochs, std::int64_t batches) override;
   void epoch_end(const EpochLogs& logs) override;
   void train_end() override;
@@ -301,10 +309,14 @@ class TENON_API LambdaCallback final : public Callback {
     std::function<void(std::int64_t batch, const Logs&, const BatchResult&)> batch_end = nullptr;
     std::function<void(const EpochLogs&)> epoch_end = nullptr;
     std::function<void()> train_end = nullptr;
+    bool late_batch_end = false;  ///< see Callback::allows_late_batch_end
   };
   /// Creates the callback.
   explicit LambdaCallback(Functions functions) : functions_(std::move(functions)) {}
   std::string name() const override { return functions_.name; }
+  bool allows_late_batch_end() const override {
+    return functions_.late_batch_end || functions_.batch_end == nullptr;
+  }
   void train_begin(std::int64_t epochs, std::int64_t batches) override;
   void epoch_begin(std::int64_t epoch) override;
   void batch_end(std::int64_t batch, const Logs& logs, const BatchResult& result) override;

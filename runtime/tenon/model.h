@@ -99,6 +99,14 @@ class TENON_API Callback {
   virtual void restore(const CallbackState& state) { static_cast<void>(state); }
   /// True for callbacks that save: they are called after all others.
   virtual bool runs_last() const { return false; }
+  /// Whether batch_end may be called one step late: true for callbacks whose batch_end uses nothing but
+  /// its arguments, or does nothing. If all callbacks of a fit say so, a device that works by itself
+  /// (a GPU) computes the next step while the host reads the results of this one: when batch_end is
+  /// called, the weights and the step of the model may be those of the next step, and Model::stop takes
+  /// effect after that one. All else is as without: every batch has its call, in order and with the
+  /// same values, before the validation and the end of its epoch. False: the device waits after each
+  /// step, and batch_end sees the model as its batch left it.
+  virtual bool allows_late_batch_end() const { return false; }
 
  protected:
   /// The model being fitted. Errors: a callback that is not attached.

@@ -33,6 +33,13 @@ class FitLoop {
   History run();
 
  private:
+  /// A batch whose results have not been read yet.
+  struct Pending {
+    std::int64_t index, samples;
+    std::int64_t step;  ///< of the model, after this batch
+    double rate;
+  };
+
   bool stop_requested() const { return s_.session.how() == FitEnd::stopped; }
   /// Whether the fit ends here, on every process.
   bool stopping();
@@ -42,11 +49,24 @@ class FitLoop {
   bool interrupted() const { return options_.run.stop.stop_requested(); }
   /// Runs one epoch; false if it was stopped early.
   bool epoch(EpochLogs& out_result);
-  /// Trains on batch `index` of the epoch: sets current_.
-  void step(const Batch& batch, std::int64_t index);
+  /// The batches of an epoch; false if they were stopped early.
+  bool run_batches(EpochLogs& out_result);
+  /// Trains on batch `index` of the epoch, whose results finish_batch reads. True: the device computes it, and another one may follow.
+  bool step(const Batch& batch, std::int64_t index);
+  /// Finishes batches until `left` are in flight. False: the fit was stopped.
+  bool finish_batches(std::size_t left);
+  /// Sets current_, and calls the callbacks.
+  bool finish_batch();
+  /// Adds current_ to the means.
+  void count_batch(const Pending& batch);
+  /// Calls `body`; after an error of it, the batches before it are finished first.
+  template <class Body>
+  void after_batches(const Body& body);
+  /// Waits for the batches in flight after an error, and counts those whose steps were taken.
+  void leave_batches() noexcept;
   /// False if mixed_float16 has skipped the step of current_ or not taken it yet: its loss may then be non-finite.
   bool expects_finite_loss() const { return current_.step_taken || !s_.setup.scales_loss(); }
-  void check(std::int64_t batch) const;
+  void check(const Pending& batch) const;
   template <class Call>
   void for_each_callback(const char* when, Call&& call);
   void begin();
@@ -60,8 +80,14 @@ class FitLoop {
   std::int64_t offset_ = 0;  ///< epochs of the model before the one that this fit shows as the first of all
   std::int64_t end_ = 0;     ///< epochs of the model after this fit
   std::int64_t count_ = 0;   ///< batches per epoch; 0: not known
+  /// Each batch is a step that is submitted, and then finished.
+  const bool submits_;
+  /// A step is finished when the next one has been submitted, on a device that works by itself.
+  const bool late_;
+  std::vector<Pending> pending_;            ///< oldest first, at most two
+  std::int64_t samples_ = 0, skipped_ = 0;  ///< samples and skipped batches of this epoch and fit
   train::RunningMeans means_;
-  train::BatchMeans current_;   ///< the last batch
+  train::BatchMeans current_;   ///< the last finished batch
   std::vector<double> values_;  ///< of means_
   Logs running_;                ///< means_ as shown
   BatchResult last_;            ///< current_ as shown
@@ -88,6 +114,8 @@ FitLoop::FitLoop(Model& model, Model::State& state, const Dataset& types, train:
       options_(options),
       bound_(state.setup, types),
       batches_(batches),
+      submits_(options.accumulate == 1 && state.pipeline == nullptr),
+      late_(submits_ && std::ranges::all_of(options.callbacks, &Callback::allows_late_batch_end)),
       running_(state.setup.empty_logs()),
       last_{.logs = running_} {
   if (options.initial_epoch) offset_ = s_.progress.saved().epoch - *options.initial_epoch;
@@ -172,67 +200,139 @@ bool FitLoop::completes(const Body& body) const {
   }
 }
 
-void FitLoop::step(const Batch& batch, std::int64_t index) {
+bool FitLoop::step(const Batch& batch, std::int64_t index) {
   const std::int64_t steps = s_.progress.saved().step;
   RunOptions run = options_.run;
   // A step is completed once it has updated running statistics, and with other processes, which may be further.
   if (s_.progress.accumulated() > 0 || s_.setup.processes != nullptr) run.stop = {};
   try {
     const train::BatchTensors tensors = bound_(batch);
-    if (options_.accumulate == 1) return s_.train_batch(tensors, current_, run);
-    s_.backward(tensors, current_, run);
-    run.stop = {};
-    if (s_.progress.accumulated() == options_.accumulate || index + 1 == count_) current_.step_taken = s_.apply(run);
+    if (submits_) return s_.submit_step(tensors, run);
+    if (options_.accumulate == 1) {
+      s_.train_batch(tensors, current_, run);
+    } else {
+      s_.backward(tensors, current_, run);
+      run.stop = {};
+      if (s_.progress.accumulated() == options_.accumulate || index + 1 == count_) current_.step_taken = s_.apply(run);
+    }
+    return false;
   } catch (...) {
     if (s_.progress.saved().step > steps) s_.progress.finish_batch(index + 1);  // the step was taken; only reading its results failed
     throw;
   }
 }
 
-void FitLoop::check(std::int64_t batch) const {
+void FitLoop::check(const Pending& batch) const {
   const double loss = current_.values[0];
   if (std::isfinite(loss) || stop_requested() || !expects_finite_loss()) return;
-  const train::SavedProgress& now = s_.progress.saved();
   throw Error(Status::internal,
               fmt::format("the loss is {} at epoch {}, step {} (batch {} of {}); try a smaller learning rate than {}, or find the first op "
                           "with check_numerics: all",
-                          loss, now.epoch - offset_ + 1, now.step, batch + 1, count_, s_.last_rate()));
+                          loss, s_.progress.saved().epoch - offset_ + 1, batch.step, batch.index + 1, count_, batch.rate));
+}
+
+void FitLoop::count_batch(const Pending& batch) {
+  const bool counts = std::isfinite(current_.values[0]) || expects_finite_loss();
+  if (counts) means_.add(current_.values, current_.weight);
+  if (!counts) ++skipped_;
+  samples_ += batch.samples;
+  if (s_.progress.accumulated() == 0) s_.progress.finish_batch(batch.index + 1, means_);  // training is resumed after complete steps only
+}
+
+bool FitLoop::finish_batch() {
+  const Pending batch = pending_.front();
+  pending_.erase(pending_.begin());
+  try {
+    if (submits_ && !completes([&] { s_.finish_submitted(current_); })) return false;
+  } catch (...) {
+    if (s_.progress.saved().step >= batch.step) s_.progress.finish_batch(batch.index + 1);  // it was taken, with the smallest loss scale
+    throw;
+  }
+  count_batch(batch);
+  show_means();
+  const bool shows_means = std::isfinite(current_.values[0]) || !expects_finite_loss();
+  s_.setup.write_logs(current_.values, last_.logs);
+  last_.weight = current_.weight;
+  last_.step_taken = current_.step_taken;
+  for_each_callback("after a batch",
+                    [&](Callback& callback) { callback.batch_end(batch.index, shows_means ? running_ : last_.logs, last_); });
+  check(batch);
+  return true;
+}
+
+bool FitLoop::finish_batches(std::size_t left) {
+  while (pending_.size() > left) {
+    if (!finish_batch()) return false;
+  }
+  return true;
+}
+
+template <class Body>
+void FitLoop::after_batches(const Body& body) {
+  try {
+    body();
+  } catch (...) {
+    try {
+      finish_batches(0);
+    } catch (const std::exception& failure) {
+      log::debug("fit: after an error: {}", failure.what());
+    }
+    throw;
+  }
+}
+
+void FitLoop::leave_batches() noexcept {
+  for (const Pending& batch : pending_) {
+    if (s_.submitted.empty()) break;  // an error of the device has ended them
+    try {
+      s_.finish_submitted(current_);
+      count_batch(batch);
+    } catch (const std::exception& failure) {
+      if (s_.progress.saved().step >= batch.step) s_.progress.finish_batch(batch.index + 1);
+      log::debug("fit: after an error, step {}: {}", batch.step, failure.what());
+    }
+  }
+  pending_.clear();
 }
 
 bool FitLoop::epoch(EpochLogs& out_result) {
+  try {
+    return run_batches(out_result);
+  } catch (...) {
+    leave_batches();
+    throw;
+  }
+}
+
+bool FitLoop::run_batches(EpochLogs& out_result) {
   const train::SavedProgress& now = s_.progress.saved();
   out_result.epoch = now.epoch - offset_;
   for_each_callback("at the beginning of an epoch", [&](Callback& callback) { callback.epoch_begin(out_result.epoch); });
   means_ = s_.progress.begin_means(running_.size());
-  std::int64_t samples = 0, skipped = 0;
+  samples_ = skipped_ = 0;
   show_means();
   const auto begin = Clock::now();
   batches_.start(static_cast<std::uint64_t>(now.epoch), now.batch);
-  while (count_ == 0 || now.batch + s_.progress.accumulated() < count_) {
-    if (s_.progress.accumulated() == 0 && stopping()) return false;
-    const std::int64_t index = now.batch + s_.progress.accumulated();
+  for (;;) {
+    const std::int64_t index = now.batch + s_.progress.accumulated() + static_cast<std::int64_t>(pending_.size());
+    if (count_ > 0 && index >= count_) break;
+    if (s_.progress.accumulated() == 0 && stopping()) {
+      finish_batches(0);
+      return false;
+    }
     const Batch* batch = nullptr;
     {
       const TraceSpan span(*s_.setup.context, "wait for data");
-      batch = batches_.next();
+      after_batches([&] { batch = batches_.next(); });
     }
     if (batch == nullptr) break;
-    if (!completes([&] { step(*batch, index); })) return false;
-    const bool finite = std::isfinite(current_.values[0]);
-    const bool counts = finite || expects_finite_loss();
-    if (counts) means_.add(current_.values, current_.weight);
-    if (!counts) ++skipped;
-    samples += batch->whole > 0 ? batch->whole : batch->x().shape()[0];
-    show_means();
-    if (s_.progress.accumulated() == 0) s_.progress.finish_batch(index + 1, means_);  // training is resumed after complete steps only
-    const bool shows_means = finite || !counts;
-    s_.setup.write_logs(current_.values, last_.logs);
-    last_.weight = current_.weight;
-    last_.step_taken = current_.step_taken;
-    for_each_callback("after a batch", [&](Callback& callback) { callback.batch_end(index, shows_means ? running_ : last_.logs, last_); });
-    check(index);
+    bool goes_on = false;
+    if (!completes([&] { after_batches([&] { goes_on = step(*batch, index); }); })) return false;
+    pending_.push_back({index, batch->whole > 0 ? batch->whole : batch->x().shape()[0], now.step, s_.last_rate()});
+    if (!finish_batches(late_ && goes_on ? 1 : 0)) return false;
   }
-  if (samples == 0 && now.batch == 0)
+  if (!finish_batches(0)) return false;
+  if (samples_ == 0 && now.batch == 0)
     throw Error(fmt::format("fit: expected at least 1 batch in epoch {}, got none", out_result.epoch + 1));
   // A source may end earlier than it said, or without having said when: what it gave makes the last step.
   if (const std::int64_t left = s_.progress.accumulated(); left > 0) {
@@ -240,10 +340,10 @@ bool FitLoop::epoch(EpochLogs& out_result) {
     s_.progress.finish_batch(now.batch + left, means_);
   }
   out_result.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-  out_result.samples = samples;
+  out_result.samples = samples_;
   out_result.learning_rate = s_.last_rate();
   out_result.logs = running_;
-  if (means_.weight == 0 && skipped > 0) {  // no batch counted: a mean of 0 must not become the best value
+  if (means_.weight == 0 && skipped_ > 0) {  // no batch counted: a mean of 0 must not become the best value
     for (auto& [name, value] : out_result.logs) value = std::numeric_limits<double>::quiet_NaN();
   }
   return true;

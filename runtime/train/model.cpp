@@ -88,6 +88,8 @@ void Model::State::start_compiled(std::map<std::string, Tensor> optimizer_state)
   const bool was_pipeline = pipeline != nullptr;
   pipeline = setup.is_pipeline() ? std::make_unique<train::Pipeline>(setup, parameters, programs) : nullptr;
   session.training_buffers = session.evaluation_buffers = {};
+  step_memory.reset();
+  step_memory_chosen = false;
   progress.drop_accumulated();
   if (parameters.built()) {
     parameters.choose_trainable();

@@ -23,6 +23,7 @@
 #include "train/pipeline.h"
 #include "train/programs.h"
 #include "train/replicas.h"
+#include "train/step_memory.h"
 #include "train/training_progress.h"
 
 namespace tenon {
@@ -33,6 +34,15 @@ struct BatchMeans {
   std::vector<double> values;  ///< loss, then metrics before MetricRule::finish
   double weight = 0;
   bool step_taken = false;
+};
+
+/// A training step whose results have not been read yet.
+struct SubmittedStep {
+  std::int64_t step = 0, samples = 0;  ///< its index, and the size of its batch on all ranks
+  double rate = 0;                     ///< its learning rate
+  Program* in_flight = nullptr;        ///< null: it has ended
+  std::size_t slot = 0;                ///< of a step in flight: in StepMemory
+  std::span<const Tensor> results = {};
 };
 
 }  // namespace train
@@ -59,14 +69,27 @@ struct Model::State {
   Tensor key = Tensor::zeros(DType::u64, {2});
   Tensor learning_rate;
   Tensor step_number = Tensor::zeros(DType::i64, {});
-  double rate = 0;                ///< learning_rate before it is rounded to the dtype of the program
-  std::vector<Tensor> arguments;  ///< of a program while it runs; its memory is used again
+  double rate = 0;                               ///< learning_rate before it is rounded to the dtype of the program
+  std::vector<Tensor> arguments;                 ///< of a program while it runs; its memory is used again
+  bool step_memory_chosen = false;               ///< whether it was decided if there is one
+  std::optional<train::StepMemory> step_memory;  ///< made by the first step on a device with memory of its own
+  std::size_t next_slot = 0;                     ///< in step_memory
+  std::vector<train::SubmittedStep> submitted;   ///< oldest first
 
   // One batch. The storage of `out_means` is reused, so that a step allocates nothing.
   void backward(const train::BatchTensors& batch, train::BatchMeans& out_means, const RunOptions& run);
   bool apply(const RunOptions& run);
   void train_batch(const train::BatchTensors& batch, train::BatchMeans& out_means, const RunOptions& run);
   void test_batch(const train::BatchTensors& batch, train::BatchMeans& out_means, const RunOptions& run);
+  /// The first half of train_batch, without a pipeline: counts the step, whose results finish_submitted reads. True: it may be in flight,
+  /// and one more may be submitted before that; nothing else may be done with the model, but by what is in order on the stream of its
+  /// programs.
+  /// Errors  those of a step that could be found by now; it then counts as not taken, and none of its work is in flight.
+  bool submit_step(const train::BatchTensors& batch, const RunOptions& run);
+  /// The second half: waits for the oldest of the submitted steps.
+  /// Errors  those of the device: it and all that were submitted after it have ended and count as not taken; gradients that are not finite
+  ///         at the smallest loss scale.
+  void finish_submitted(train::BatchMeans& out_means);
   /// Means over the data.
   Logs evaluate(const std::shared_ptr<const Dataset>& data, std::int64_t batch_size, bool pinned, const RunOptions& run);
   Logs evaluate(BatchSource& source, const RunOptions& run);
@@ -105,9 +128,18 @@ struct Model::State {
   train::StepInputs step_inputs() const;
   /// Adds the gradients of a batch to those that are accumulated, by the stages of the pipeline.
   void run_pipeline(const train::BatchTensors& batch, train::BatchMeans& out_means, const RunOptions& run);
-  /// Counts a step and returns whether it was taken: with loss scaling, by the outcome that is the program's last result.
+  /// The memory for the scalars of a step; null: the device works in the host's memory, or there are several.
+  train::StepMemory* memory_of_steps();
+  /// Counts a step.
+  void count_step();
+  /// Whether step `step` was taken: with loss scaling, by the outcome that is the program's last result.
   /// Errors  gradients are not finite at the smallest loss scale.
-  bool finish_step(const std::vector<Tensor>& results);
+  bool was_taken(std::span<const Tensor> results, std::int64_t step, double rate_of_step) const;
+  /// Counts a step and returns whether it was taken.
+  bool finish_step(std::span<const Tensor> results) {
+    count_step();
+    return was_taken(results, progress.saved().step, last_rate());
+  }
   /// States of the attached callbacks; outside fit, those of the last fit or checkpoint.
   std::map<std::string, CallbackState> callback_states() const;
 };

@@ -31,6 +31,7 @@ class ProgressBar final : public Callback {
  public:
   explicit ProgressBar(ProgressOptions options);
   std::string name() const override { return "progress"; }
+  bool allows_late_batch_end() const override { return true; }
   void train_begin(std::int64_t epochs, std::int64_t batches) override;
   void epoch_begin(std::int64_t epoch) override;
   void batch_end(std::int64_t batch, const Logs& logs, const BatchResult& result) override;
@@ -52,6 +53,7 @@ class GorgoniaLog final : public Callback {
  public:
   GorgoniaLog(std::string device, std::function<void(const std::string&)> write, std::function<std::string()> date_time = nullptr);
   std::string name() const override { return "gorgonia log"; }
+  bool allows_late_batch_end() const override { return true; }
   void train_begin(std::int64_t epochs, std::int64_t batches) override;
   void epoch_end(const EpochLogs& logs) override;
   /// "Run Tests", then "Epoch Test | cost ...".

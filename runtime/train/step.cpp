@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/element.h"
+#include "exec/device_state.h"
 #include "train/binding.h"
 #include "train/model_state.h"
 #include "train/random_key.h"
@@ -107,10 +108,23 @@ void Model::State::set_step_inputs() {
   *step_number.data<std::int64_t>() = next;
 }
 
-bool Model::State::finish_step(const std::vector<Tensor>& results) {
+train::StepMemory* Model::State::memory_of_steps() {
+  if (!step_memory_chosen) {
+    step_memory_chosen = true;
+    const std::optional<Device> device = setup.processes != nullptr ? std::nullopt : setup.batch_device();
+    if (device && !device->state()->host_addressable())
+      step_memory.emplace(*device, programs.rate_dtype(), setup.logged.size() + 2);  // weight and outcome
+  }
+  return step_memory ? &*step_memory : nullptr;
+}
+
+void Model::State::count_step() {
   progress.finish_step();
   gathered_state.clear();  // it is of an earlier step now
   loaded_state.reset();
+}
+
+bool Model::State::was_taken(std::span<const Tensor> results, std::int64_t step, double rate_of_step) const {
   if (!setup.scales_loss()) return true;
   const auto outcome = static_cast<train::StepOutcome>(static_cast<int>(scalar_of(results.back())));
   if (outcome != train::StepOutcome::exhausted) return outcome == train::StepOutcome::taken;
@@ -118,7 +132,7 @@ bool Model::State::finish_step(const std::vector<Tensor>& results) {
               fmt::format("step {}: gradients are not finite even with the smallest loss scale, {}; the weights are those of the last step "
                           "that was taken; use precision: mixed_bfloat16 or float32, try a smaller learning rate than {}, or find the "
                           "first op with check_numerics: all",
-                          progress.saved().step, train::min_loss_scale, last_rate()));
+                          step, train::min_loss_scale, rate_of_step));
 }
 
 train::StepInputs Model::State::step_inputs() const {
@@ -195,9 +209,54 @@ void Model::State::train_batch(const train::BatchTensors& batch, train::BatchMea
     out_means.step_taken = finish_step(program.run(inputs, {.threads = run.threads, .priority = run.priority}));
     return;
   }
-  const std::vector<Tensor>& results = run_step(train::Phase::train, batch, run);
-  out_means.step_taken = finish_step(results);
-  read_means(setup, std::span(results).first(results.size() - (setup.scales_loss() ? 1 : 0)), samples_of(batch), out_means);
+  submit_step(batch, run);
+  finish_submitted(out_means);
+}
+
+bool Model::State::submit_step(const train::BatchTensors& batch, const RunOptions& run) {
+  train::SubmittedStep step{.samples = samples_of(batch)};
+  bool goes_on = false;
+  train::StepMemory* const memory = memory_of_steps();
+  Program* const program = memory == nullptr ? nullptr : &programs.get(train::Phase::train, batch, run);
+  if (program != nullptr && memory->choose_outputs(*program)) {
+    set_step_inputs();
+    step.in_flight = program;
+    step.slot = next_slot++ % train::StepMemory::max_in_flight;
+    try {
+      memory->upload(step.slot, key, learning_rate, step_number);
+      Arguments inputs(arguments);
+      inputs.add(batch.inputs).add(memory->key()).add(batch.targets).add(batch.sample_weights);
+      inputs.add(memory->learning_rate()).add(memory->step_number());
+      goes_on = program->submit(inputs, memory->outputs(), run);
+      memory->download(step.slot);
+    } catch (...) {
+      memory->finish();  // the slot is used again
+      throw;
+    }
+    step.results = memory->results(step.slot);
+  } else {
+    step.results = run_step(train::Phase::train, batch, run);
+  }
+  count_step();
+  step.step = progress.saved().step;
+  step.rate = last_rate();
+  submitted.push_back(step);
+  return goes_on;
+}
+
+void Model::State::finish_submitted(train::BatchMeans& out_means) {
+  const train::SubmittedStep step = submitted.front();
+  try {
+    if (step.in_flight != nullptr) step.in_flight->wait_for(step_memory->done(step.slot));
+  } catch (...) {
+    step_memory->finish();
+    submitted.clear();
+    progress.drop_steps_after(step.step - 1);
+    throw;
+  }
+  submitted.erase(submitted.begin());
+  out_means.step_taken = was_taken(step.results, step.step, step.rate);
+  read_means(setup, step.results.first(step.results.size() - (setup.scales_loss() ? 1 : 0)), step.samples, out_means);
 }
 
 void Model::State::test_batch(const train::BatchTensors& batch, train::BatchMeans& out_means, const RunOptions& run) {

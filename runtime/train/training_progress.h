@@ -55,6 +55,8 @@ class TrainingProgress {
   void drop_accumulated() { accumulated_ = 0; }
   /// Counts a step, which uses the accumulated gradients up.
   void finish_step() { ++saved_.step, accumulated_ = 0; }
+  /// Takes back the steps after the first `step`, which have failed.
+  void drop_steps_after(std::int64_t step) { saved_.step = step; }
   /// Counts the first `batch` batches of the epoch as trained on. `means`: over these.
   void finish_batch(std::int64_t batch) { saved_.batch = batch; }
   void finish_batch(std::int64_t batch, const RunningMeans& means) { saved_.batch = batch, saved_.means = means; }
