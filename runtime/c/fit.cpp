@@ -51,6 +51,7 @@ class CallerCallback final : public Callback {
  public:
   explicit CallerCallback(const TenonFitCallbacks& given) : given_(given) {}
   std::string name() const override { return "of the caller"; }
+  bool allows_late_batch_end() const override { return given_.batch_end == nullptr || given_.late_batch_end != 0; }
   void train_begin(std::int64_t epochs, std::int64_t batches) override {
     if (given_.train_begin != nullptr) raise(given_.train_begin(given_.user, epochs, batches));
   }

@@ -719,6 +719,10 @@ typedef struct TenonFitCallbacks {
   /** `json`: an entry of the history */
   TenonError*(TENON_CALL* epoch_end)(void* user, const char* json);
   TenonError*(TENON_CALL* train_end)(void* user);
+  /** Not 0: batch_end uses nothing but its arguments, and may be called when the next step has been
+   * submitted to a device that works by itself, such as a GPU, which then does not wait for the host.
+   * The model may be one step further than its `batch`, and tenon_model_stop takes effect after that. */
+  uint64_t late_batch_end;
 } TenonFitCallbacks;
 
 /** Trains. `options`, NULL for the defaults: the keys batch_size, epochs, initial_epoch, shuffle,

@@ -159,6 +159,7 @@ class TenonFitCallbacks(Structure):  # struct_size is set by _library.sized()
         ("batch_end", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
         ("epoch_end", CFUNCTYPE(c_void_p, c_void_p, c_char_p)),
         ("train_end", CFUNCTYPE(c_void_p, c_void_p)),
+        ("late_batch_end", c_uint64),
     ]
 
 

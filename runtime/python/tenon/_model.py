@@ -349,6 +349,7 @@ class _Watching:
         self.struct = sized(_api.TenonFitCallbacks)
         for name in ("train_begin", "epoch_begin", "batch_end", "epoch_end", "train_end"):
             setattr(self.struct, name, fields[name](self.callbacks.guard(self._interruptible(getattr(self, "_" + name)))))
+        self.struct.late_batch_end = 0 if own else 1  # the progress bar shows numbers; other callbacks may use the model
 
     def __enter__(self) -> "_Watching":
         for each in self.own:
