@@ -27,13 +27,14 @@ void read_failures(State& s, const std::string& text) {
   }
 }
 
-/// Writes "kernels 12 library_calls 3 copies 4" to the file that TENON_CUDA_EMULATION_COUNTS names.
+/// Writes "kernels 12 library_calls 3 copies 4 waits 5" to the file that TENON_CUDA_EMULATION_COUNTS names.
 void write_counts() {
   std::FILE* const file = std::fopen(std::getenv("TENON_CUDA_EMULATION_COUNTS"), "w");
   if (file == nullptr) return;
   auto& counts = state().counts;
-  std::fprintf(file, "kernels %llu library_calls %llu copies %llu\n", static_cast<unsigned long long>(counts[ItemKind::kernel]),
-               static_cast<unsigned long long>(counts[ItemKind::library_call]), static_cast<unsigned long long>(counts[ItemKind::copy]));
+  const auto number = [](std::uint64_t count) { return static_cast<unsigned long long>(count); };
+  std::fprintf(file, "kernels %llu library_calls %llu copies %llu waits %llu\n", number(counts[ItemKind::kernel]),
+               number(counts[ItemKind::library_call]), number(counts[ItemKind::copy]), number(state().waits));
   std::fclose(file);
 }
 

@@ -134,6 +134,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
     if (!event) return cudaErrorInvalidResourceHandle;
     if (event->captured) return cudaErrorCapturedEvent;
     if (const cudaError_t error = refuse_in_capture(); error != cudaSuccess) return error;
+    ++state().waits;
     if (event->moment) reach(*event->moment);
     return outcome(event->device);
   });

@@ -144,6 +144,7 @@ struct State {
   std::uint64_t captures_begun = 0;
   std::multimap<std::string, cudaError_t> failures;
   std::map<ItemKind, std::uint64_t> counts;  ///< items that have run
+  std::uint64_t waits = 0;                   ///< calls that waited for a stream or an event
 };
 State& state();
 

@@ -211,6 +211,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t handle) {
 cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   return call_on("cudaStreamSynchronize", handle, [&](const std::shared_ptr<Stream>& stream) {
     if (const cudaError_t error = refuse_in_capture(*stream); error != cudaSuccess) return error;
+    ++state().waits;
     drain(*stream);
     return outcome(stream->device);
   });
