@@ -45,6 +45,17 @@ HWY_INLINE T max_of_row(const T* x, std::int64_t n) {
   return hn::GetLane(hn::MaxOfLanes(d, row_max));
 }
 
+/// e^x of what the maximum of a line was subtracted from: at most 0. A line with NaN, whose maximum may be wrong, has a NaN among its
+/// terms.
+template <class D, class V>
+HWY_INLINE V exp_below_max(D d, V x) {
+  if constexpr (sizeof(hn::TFromD<D>) == 4) {
+    return exp_of_negative_f32(d, raised_to(d, x, -110));  // where e^x is 0 in f32
+  } else {
+    return exp_of(d, x);
+  }
+}
+
 /// The terms e^(x - row_max) of a row, also stored to `terms` unless that is NULL; `terms` may be x.
 template <class T>
 struct ExpTerm {
@@ -56,7 +67,7 @@ struct ExpTerm {
     const Wide<T> d;
     // Lanes after the end hold -infinity, whose exponential is 0; with an infinite row_max they are NaN like the whole row.
     const auto v = load(d, x + i, m, -std::numeric_limits<T>::infinity());
-    const auto e = exp_of(d, hn::Sub(v, hn::Set(d, row_max)));
+    const auto e = exp_below_max(d, hn::Sub(v, hn::Set(d, row_max)));
     if (terms != nullptr) store(e, d, terms + i, m);
     return e;
   }
@@ -116,7 +127,7 @@ struct LineExpTerm {
 
   HWY_INLINE hn::Vec<Wide<T>> operator()(std::int64_t j) const {
     const Wide<T> d;
-    const auto e = exp_of(d, hn::Sub(load(d, x + j * inner, m), row_max));
+    const auto e = exp_below_max(d, hn::Sub(load(d, x + j * inner, m), row_max));
     if (terms != nullptr) store(e, d, terms + j * inner, m);
     return e;
   }
