@@ -28,6 +28,44 @@ void interleave(const std::uint8_t* const (&lines)[integer_group], std::int64_t 
   }
 }
 
+/// Groups of four neighbours of n columns, `step` bytes apart.
+void gather_columns(const std::uint8_t* columns, std::int64_t step, std::int64_t n, std::int64_t groups, std::uint8_t flip,
+                    std::uint32_t* out) {
+  const std::uint32_t flips = flip * 0x01010101u;
+  const auto word_at = [&](std::int64_t j, std::int64_t g) {
+    std::uint32_t word;
+    std::memcpy(&word, columns + j * step + g * integer_group, sizeof word);
+    return word ^ flips;
+  };
+  std::int64_t whole_columns = 0, whole_groups = 0;
+#if HWY_TARGET != HWY_SCALAR
+  // Blocks of four columns and four groups are transposed in registers.
+  const hn::FixedTag<std::uint32_t, 4> d;
+  const hn::FixedTag<std::uint64_t, 2> pairs;
+  const auto flipped = hn::Set(d, flips);
+  whole_columns = n / 4 * 4;
+  whole_groups = groups / 4 * 4;
+  for (std::int64_t j = 0; j < whole_columns; j += 4) {
+    for (std::int64_t g = 0; g < whole_groups; g += 4) {
+      const auto column = [&](std::int64_t c) HWY_ATTR {
+        return hn::Xor(hn::LoadU(d, reinterpret_cast<const std::uint32_t*>(columns + (j + c) * step + g * integer_group)), flipped);
+      };
+      const auto a = column(0), b = column(1), c = column(2), e = column(3);
+      const auto ab = hn::BitCast(pairs, hn::InterleaveLower(d, a, b)), ab_high = hn::BitCast(pairs, hn::InterleaveUpper(d, a, b));
+      const auto ce = hn::BitCast(pairs, hn::InterleaveLower(d, c, e)), ce_high = hn::BitCast(pairs, hn::InterleaveUpper(d, c, e));
+      std::uint32_t* const to = out + g * integer_panel_width + j;
+      hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, ab, ce)), d, to);
+      hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, ab, ce)), d, to + integer_panel_width);
+      hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, ab_high, ce_high)), d, to + 2 * integer_panel_width);
+      hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, ab_high, ce_high)), d, to + 3 * integer_panel_width);
+    }
+  }
+#endif
+  for (std::int64_t j = 0; j < n; ++j) {
+    for (std::int64_t g = j < whole_columns ? whole_groups : 0; g < groups; ++g) out[g * integer_panel_width + j] = word_at(j, g);
+  }
+}
+
 /// The sums of the columns of a panel.
 void sum_columns(const std::int8_t* panel, std::int64_t groups, std::int32_t* out_sums) {
   std::int32_t sums[integer_panel_width] = {};
@@ -95,19 +133,24 @@ void pack(const PanelSource<std::uint8_t>& from, std::uint8_t flip, std::int64_t
   const std::int64_t k = packed_k(from, line_part), groups = padded_k(k) / integer_group;
   const std::int64_t first = panel * integer_panel_width, n = std::min(integer_panel_width, from.columns - first);
   auto* const words = reinterpret_cast<std::uint32_t*>(out_panel);
-  const bool is_matrix = from.column_step == 1 && from.taps_high * from.taps_wide == 1 && line_part == 0;
-  const std::int64_t whole = is_matrix ? k / integer_group : 0;
-  if (n < integer_panel_width || whole < groups) std::memset(out_panel, 0, static_cast<std::size_t>(integer_panel_bytes(k)));
+  const bool is_matrix = from.taps_high * from.taps_wide == 1 && line_part == 0;
+  const std::int64_t whole = is_matrix && from.column_step == 1 ? k / integer_group : 0;
+  // Columns whose elements are neighbours, as of a transposed matrix.
+  const bool by_columns = is_matrix && whole == 0 && from.inner_step == 1 && from.inner_block == 0;
+  const std::int64_t words_of_column = by_columns ? k / integer_group : 0;
+  if (n < integer_panel_width || std::max(whole, words_of_column) < groups)
+    std::memset(out_panel, 0, static_cast<std::size_t>(integer_panel_bytes(k)));
   const std::uint8_t* const data = from.data + first * from.column_step;
   for (std::int64_t g = 0; g < whole; ++g) {
     const std::uint8_t* const line = data + g * integer_group * from.inner_step;
     const std::uint8_t* const lines[] = {line, line + from.inner_step, line + 2 * from.inner_step, line + 3 * from.inner_step};
     TENON_DISPATCH(interleave)(lines, n, flip, words + g * integer_panel_width);
   }
+  if (by_columns) TENON_DISPATCH(gather_columns)(data, from.column_step, n, words_of_column, flip, words);
   auto* const bytes = reinterpret_cast<std::uint8_t*>(out_panel);
   const std::int64_t block = from.inner_block == 0 ? from.inner : from.inner_block, taps = from.taps_high * from.taps_wide;
   const std::int64_t line_rows = from.taps_wide * from.inner, line_step = line_part == 0 ? line_rows : line_part;
-  for (std::int64_t row = whole * integer_group; row < from.k(); ++row) {
+  for (std::int64_t row = std::max(whole, words_of_column) * integer_group; row < from.k(); ++row) {
     const std::int64_t tap = row / block % taps, i = row / (block * taps) * block + row % block;
     const std::int64_t a = tap / from.taps_wide, b = tap % from.taps_wide;
     const std::uint8_t* const line = data + a * from.tap_step_high + b * from.tap_step_wide + i * from.inner_step;

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 #include "simd/simd.h"
 
@@ -29,6 +30,19 @@ HWY_INLINE Q quantized(T x, T scale, Q zero_point) {
 
 // Below, scale and zero_point are arrays as long as x, or one element for all.
 
+/// Integers of 32 bits as integers of Q, saturated.
+template <class Q, class V>
+HWY_INLINE hn::Vec<hn::Rebind<Q, Wide<float>>> narrowed(V integers) {
+#if HWY_TARGET == HWY_AVX3  // two operations where Highway has five
+  if constexpr (sizeof(V) == 64 && std::is_same_v<Q, std::uint8_t>) {
+    return {_mm512_maskz_cvtusepi32_epi8(0xFFFF, _mm512_max_epi32(integers.raw, _mm512_setzero_si512()))};
+  } else if constexpr (sizeof(V) == 64 && std::is_same_v<Q, std::int8_t>) {
+    return {_mm512_maskz_cvtsepi32_epi8(0xFFFF, integers.raw)};
+  }
+#endif
+  return hn::DemoteTo(hn::Rebind<Q, Wide<float>>(), integers);
+}
+
 /// Quantises vectors by one scale and one zero point without a division, which takes as long as all that is done here. The quotient lies
 /// between the products with numbers just below and above the reciprocal, and rounding is monotonic, so where both round to one integer
 /// the quotient does. A product added to 1.5 * 2^23 is rounded to an integer, which is then in the low bits of the sum. Where that is not
@@ -45,12 +59,13 @@ class ReciprocalQuantizer {
   /// Whether the reciprocal is a normal number; there is no quantizer for other scales.
   static bool takes(float scale) { return scale > 0x1p-100F && scale < 0x1p100F; }
 
-  HWY_INLINE ReciprocalQuantizer(float scale, Q zero_point) {
+  HWY_INLINE ReciprocalQuantizer(float scale, Q zero_point) : ReciprocalQuantizer(1 / scale, 0x1p-22F, zero_point) {}
+  /// For what lies between the products of v with reciprocal (1 - spread) and reciprocal (1 + spread).
+  HWY_INLINE ReciprocalQuantizer(float reciprocal, float spread, Q zero_point) {
     const D d;
     const Whole whole;
-    const float reciprocal = 1 / scale;
-    below_ = hn::Set(d, reciprocal * (1 - 0x1p-22F));
-    above_ = hn::Set(d, reciprocal * (1 + 0x1p-22F));
+    below_ = hn::Set(d, reciprocal * (1 - spread));
+    above_ = hn::Set(d, reciprocal * (1 + spread));
     rounder_ = hn::Set(d, 0x1.8p23F);
     centre_ = hn::Sub(hn::Set(whole, static_cast<std::int32_t>(zero_point)), hn::BitCast(whole, rounder_));
   }
@@ -60,7 +75,7 @@ class ReciprocalQuantizer {
     const D d;
     // Of a negative v, the product with above_ is the lower one.
     const auto one = hn::MulAdd(v, below_, rounder_), other = hn::MulAdd(v, above_, rounder_);
-    out = hn::DemoteTo(Narrow(), hn::Add(hn::BitCast(Whole(), one), centre_));
+    out = narrowed<Q>(hn::Add(hn::BitCast(Whole(), one), centre_));
     return hn::AllTrue(d, hn::Eq(one, other));
   }
 };
