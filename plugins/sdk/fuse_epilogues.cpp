@@ -96,11 +96,13 @@ void fuse_epilogues(GraphModel& graph) {
     }
   };
 
-  // The only reader of `v`, the last value that a product computes, if it has this op and converts all elements, in the product's shape.
+  // The only reader of `v`, the last value that a product computes, if it has this op and converts all elements, in the product's shape;
+  // that of an attention does not matter, whose epilogue has no columns.
   const auto converter = [&](const Node& product, std::uint32_t v, tenon_op op) {
     const auto [n, read] = next_reader(v);
     if (n == none || !graph.nodes[n].is(op) || graph.nodes[n].inputs[0] != read) return none;
-    return same_shape(graph.values[product.outputs[0]], graph.values[result_of(n)]) ? n : none;
+    const bool fits_shape = is_quantized_attention(product) || same_shape(graph.values[product.outputs[0]], graph.values[result_of(n)]);
+    return fits_shape ? n : none;
   };
   const auto convert = [&](Node& product, std::uint32_t n) {
     product.outputs[0] = result_of(n);
@@ -134,6 +136,10 @@ void fuse_epilogues(GraphModel& graph) {
     Node& product = graph.nodes[n];
     if (absorbed[n] || !product.row->kernel->traits.epilogue || product.outputs.empty() || product.outputs[0] == none) continue;
     if (graph.values[product.outputs[0]].rank == 0) continue;
+    if (is_quantized_attention(product)) {
+      quantize(product, product.outputs[0]);
+      continue;
+    }
     if (product.row->kernel->traits.dequantize && !dequantize(product)) continue;
     const Value result = graph.values[product.outputs[0]];
     std::uint32_t last = product.outputs[0];  // the last value that the product computes

@@ -9,7 +9,10 @@ namespace tenon::sdk {
 void arrange(GraphModel& graph, const KernelRow* rows) {
   widen(graph, rows);
   put_channels_last(graph, rows);
-  if (graph.options.fusion == TENON_FUSION_FULL) merge_heads(graph);
+  if (graph.options.fusion == TENON_FUSION_FULL) {
+    fuse_quantized_attention(graph);
+    merge_heads(graph);
+  }
   resolve_views(graph);
   if (graph.options.fusion == TENON_FUSION_FULL) {
     fuse_losses(graph);

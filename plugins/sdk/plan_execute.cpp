@@ -12,6 +12,7 @@
 
 #include "elementwise_group.h"
 #include "plan_frame.h"
+#include "plan_passes.h"
 
 namespace tenon::sdk {
 namespace {
@@ -36,8 +37,10 @@ std::string algorithm_of(const Node& node) {
     if (node.outputs[3] != TENON_NO_INDEX) text += "+accuracy";
   }
   if (node.is(TENON_OP_Gemm) && node.outputs.size() == 2) text += "+column_sums";
+  const bool attends = is_quantized_attention(node);
+  if (attends) text += "+attention";
   if (node.merged_heads) text += "+merged_heads";
-  if (node.scale != TENON_NO_INDEX) text += "+dequantize";
+  if (!attends && node.scale != TENON_NO_INDEX) text += "+dequantize";
   if (node.bias != TENON_NO_INDEX) text += "+bias";
   if (node.residual != TENON_NO_INDEX) text += "+residual";
   static constexpr const char* activations[] = {"", "+relu", "+sigmoid", "+tanh", "+clip", "+gelu", "+silu"};

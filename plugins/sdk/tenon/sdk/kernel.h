@@ -221,6 +221,21 @@ struct ChannelsLast {
   std::uint32_t inputs = 0, outputs = 0;
 };
 
+/// The inputs of a MatMulInteger that computes an attention (Traits::quantized_attention), after the
+/// four of the op. Those of one element may have any number of dimensions.
+namespace attention_input {
+enum : std::uint32_t {
+  score_scale = 4,    ///< one element of f32: DequantizeLinear of the products of q and k
+  score_factor = 5,   ///< one element of f32 that scores are then multiplied by; absent: 1
+  mask = 6,           ///< of f32, added to scores, to which it broadcasts; may be absent
+  p_scale = 7,        ///< one element of f32: QuantizeLinear of the softmax
+  p_zero_point = 8,   ///< one element of the integers' dtype, i8 or u8
+  v = 9,              ///< (..., L, E), i8 or u8
+  v_zero_point = 10,  ///< one element of v's dtype; absent: 0
+  count = 11
+};
+}  // namespace attention_input
+
 /// The most calls that the plan builder gives to a Traits::run_together of an op.
 inline constexpr std::uint32_t max_calls_together = 16;
 
@@ -272,8 +287,9 @@ struct Traits {
   /// Whether this instance reads the input with the strides that the call describes, where `strided`
   /// is false; a dense copy is made otherwise. NULL: never.
   bool (*takes_view)(const Call&, std::uint32_t input) = nullptr;
-  /// Whether this instance, of the op Attention or AttentionGrad, may store its results with four
-  /// dimensions, (B, H, S, E), as (B, S, H, E): where a Transpose makes that of each. NULL: never.
+  /// Whether this instance, of the op Attention or AttentionGrad or of quantized_attention, may store
+  /// its results with four dimensions, (B, H, S, E), as (B, S, H, E): where a Transpose makes that of
+  /// each. NULL: never.
   bool (*merges_heads)(const Call&) = nullptr;
   /// Of SoftmaxCrossEntropyLoss, called for an instance with a scalar loss: true if the kernel can
   /// compute in the same call what a training step computes next to it. Output 2 is then the gradient
@@ -294,6 +310,17 @@ struct Traits {
   /// input 1, in its dtype: the gradient of a bias, next to that of the weights. That output is dense
   /// and has n elements, in a shape of any rank: (n), (1, n), (1, 1, n). NULL: never.
   bool (*column_sums)(const Call&) = nullptr;
+  /// Of MatMulInteger, called with the inputs of attention_input: whether this instance may compute
+  ///
+  ///     y = dequantize(p' v), p' = quantize(softmax(factor dequantize(q k) + mask))
+  ///
+  /// of q (..., S, D), its input 0, and k (..., D, L), its input 1, with the bits that the nodes
+  /// have one by one: two MatMulInteger with their DequantizeLinear, Mul, Add, Softmax along the last
+  /// axis and QuantizeLinear. Epilogue::scale has one element, that of y (..., S, E), which
+  /// Epilogue::y_scale and y_zero_point may quantise; there is nothing else in the epilogue.
+  /// Operands have the same number of dimensions, 3 or 4, of which the leading ones are equal.
+  /// NULL: never.
+  bool (*quantized_attention)(const Call&) = nullptr;
 };
 
 using KernelFunction = void (*)(const Call&);
