@@ -56,6 +56,8 @@ constexpr OpRow op_rows[] = {
     {TENON_OP_ReduceMean, Role::computes, true, "GlobalAveragePool", is_global_average_pool},
     // Errors of both factors multiply; where one is a gate, as in squeeze-and-excitation, it is the more sensitive one.
     {TENON_OP_Mul, Role::computes, false},
+    // Errors of scores enter the exponent of the softmax, and those of its results are large for keys that count little.
+    {TENON_OP_Attention, Role::attention, false},
 };
 
 const char* name_of_row(const OpRow& row) {
@@ -68,12 +70,18 @@ std::vector<std::string> known_names() {
   return names;
 }
 
+/// A name of Options::op_types without the sign that adds it to the default ones.
+std::string name_of_type(const std::string& type) {
+  return type.starts_with('+') ? type.substr(1) : type;
+}
+
 /// What Options select.
 class Selection {
  public:
   Selection(const Graph& graph, const Options& options) : graph_(graph), options_(options) {
     const std::vector<std::string> known = known_names();
-    for (const std::string& name : options.op_types) {
+    for (const std::string& type : options.op_types) {
+      const std::string name = name_of_type(type);
       if (std::ranges::find(known, name) == known.end())
         throw Error(fmt::format("quantisation: operator '{}' cannot be quantised{}; those that can: {}", name,
                                 yaml::did_you_mean(name, known), fmt::join(known, ", ")));
@@ -91,7 +99,9 @@ class Selection {
     return std::ranges::any_of(options_.exclude, [&](const std::string& glob) { return matches(glob, node.name); });
   }
   bool has_type(const OpRow& row) const {
-    return options_.op_types.empty() ? row.by_default : std::ranges::find(options_.op_types, name_of_row(row)) != options_.op_types.end();
+    const auto& types = options_.op_types;
+    const bool with_default = std::ranges::all_of(types, [](const std::string& type) { return type.starts_with('+'); });
+    return (with_default && row.by_default) || std::ranges::find(types, name_of_row(row), name_of_type) != types.end();
   }
   Role role_of(const NodeInfo& node) const {
     const auto* const row = std::ranges::find(op_rows, node.op, &OpRow::op);
@@ -178,7 +188,7 @@ class Planner {
     for (NodeId id = 0; id < graph_.nodes().size(); ++id) {
       const NodeInfo& at = node(id);
       roles_[id] = candidate_role(id);
-      if (roles_[id] == Role::none) continue;
+      if (roles_[id] == Role::none || roles_[id] == Role::attention) continue;
       for (const ValueId output : at.outputs) {
         if (output != no_id) integer_[output] = true;
       }
@@ -191,6 +201,11 @@ class Planner {
     std::string reason;
     const bool multiplies = is_product(graph_, at, product, reason);
     Role role = selection_.role_of(at);
+    if (quantizes_attention(options_) && is_attention_product(id)) {
+      const bool is_excluded = selection_.is_excluded(at);
+      plan_.products.push_back({at.name, op_name(at.op), !is_excluded, is_excluded ? "excluded" : ""});
+      return is_excluded ? Role::none : Role::attention;
+    }
     if (multiplies || !reason.empty()) {
       if (multiplies && options_.weights_only_bits == 4 && (at.op == TENON_OP_Conv || product.weight_axis < 0))
         reason = "weights of 4 bits are matrices";
@@ -201,11 +216,31 @@ class Planner {
       return Role::product;
     }
     if (adds_bias(at)) return Role::bias;
-    if (role == Role::product) return Role::none;
+    if (role == Role::product || role == Role::attention) return Role::none;
     for (const ValueId input : at.inputs) {
       if (input == no_id || !is_f32(input) || !integer_[input]) return Role::none;
     }
     return role;
+  }
+
+  /// The only node that reads a value, if it has this op; no_id otherwise.
+  NodeId only_reader(ValueId v, tenon_op op) const {
+    if (!readers_.only_one(v)) return no_id;
+    const NodeId reader = readers_.of(v)[0];
+    return node(reader).op == op ? reader : no_id;
+  }
+  /// A product of two activations whose result is scaled, masked and normalised by a softmax, or that of a softmax and values.
+  bool is_attention_product(NodeId id) const {
+    const NodeInfo& at = node(id);
+    if (at.op != TENON_OP_MatMul || is_constant(at.inputs[0]) || is_constant(at.inputs[1]) || !is_f32(at.inputs[0])) return false;
+    const NodeId producer = graph_.info(at.inputs[0]).producer;
+    if (producer != no_id && node(producer).op == TENON_OP_Softmax && only_reader(at.inputs[0], TENON_OP_MatMul) == id) return true;
+    ValueId scores = at.outputs[0];
+    for (const tenon_op op : {TENON_OP_Mul, TENON_OP_Add}) {
+      if (const NodeId next = only_reader(scores, op); next != no_id) scores = node(next).outputs[0];
+    }
+    const NodeId softmax = only_reader(scores, TENON_OP_Softmax);
+    return softmax != no_id && only_reader(node(softmax).outputs[0], TENON_OP_MatMul) != no_id;
   }
 
   /// A constant added to a quantised MatMul that nothing else reads.
@@ -243,8 +278,9 @@ class Planner {
     for (NodeId id = static_cast<NodeId>(graph_.nodes().size()); id-- > 0;) {
       const NodeInfo& at = node(id);
       if (roles_[id] == Role::none || roles_[id] == Role::bias) continue;
-      if (roles_[id] == Role::product) {
+      if (roles_[id] == Role::product || roles_[id] == Role::attention) {
         needed_[at.inputs[activation_operand]] = true;
+        if (roles_[id] == Role::attention) needed_[at.inputs[weight_operand]] = true;
         continue;
       }
       const bool is_needed = std::ranges::any_of(at.outputs, [&](ValueId v) { return v != no_id && needed_[v]; });
@@ -256,7 +292,7 @@ class Planner {
     }
     // Once a node is quantised, so are all its results.
     for (NodeId id = 0; id < graph_.nodes().size(); ++id) {
-      if (roles_[id] == Role::none || roles_[id] == Role::bias || roles_[id] == Role::product) continue;
+      if (roles_[id] == Role::none || roles_[id] == Role::bias || roles_[id] == Role::product || roles_[id] == Role::attention) continue;
       for (const ValueId output : node(id).outputs) {
         if (output != no_id && !readers_.of(output).empty()) needed_[output] = true;
       }
@@ -270,7 +306,7 @@ class Planner {
       if (clip_of(input) == id && is_computed(input)) continue;  // the result of the clip is quantised
       QuantizedValue value{.value = input, .first_reader = id};
       const NodeId producer = graph_.info(input).producer;
-      value.all_readers = producer != no_id && roles_[producer] != Role::none;
+      value.all_readers = producer != no_id && roles_[producer] != Role::none && roles_[producer] != Role::attention;
       if (producer != no_id && roles_[producer] == Role::clips) {
         const ValueId operand = node(producer).inputs[0];
         if (clip_of(operand) == producer && is_computed(operand)) value.clip = producer;
@@ -325,6 +361,11 @@ bool Plan::quantizes_anything() const {
 
 Plan plan(const Graph& graph, const Options& options) {
   return Planner(graph, options).run();
+}
+
+bool quantizes_attention(const Options& options) {
+  return std::ranges::any_of(options.op_types, [](const std::string& type) { return name_of_type(type) == "Attention"; }) &&
+         options.weights_only_bits == 0;
 }
 
 const std::vector<QuantizableOperator>& quantizable_operators() {

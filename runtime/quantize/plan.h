@@ -16,12 +16,13 @@ namespace tenon::quantize {
 
 /// What a node does with quantised operands.
 enum class Role : std::uint8_t {
-  none,      ///< it stays in f32
-  product,   ///< of an activation and constant weights: Conv, MatMul, Gemm
-  bias,      ///< adds a constant to a product; the sum has the product's scale, and nothing is rounded before it
-  moves,     ///< its results are elements of its operands: one scale for all
-  clips,     ///< Relu, Clip
-  computes,  ///< its result has a scale of its own: Add, pools of means
+  none,       ///< it stays in f32
+  product,    ///< of an activation and constant weights: Conv, MatMul, Gemm
+  bias,       ///< adds a constant to a product; the sum has the product's scale, and nothing is rounded before it
+  moves,      ///< its results are elements of its operands: one scale for all
+  clips,      ///< Relu, Clip
+  computes,   ///< its result has a scale of its own: Add, pools of means
+  attention,  ///< a product of two activations in an attention, whose result is in f32
 };
 
 /// The constant operands of a product.
@@ -56,5 +57,8 @@ struct Plan {
 /// result of floats; those of MatMul and Gemm only for a quantised reader. Outputs of the graph never are. Errors  a glob or an operator
 /// that matches nothing.
 Plan plan(const Graph& graph, const Options& options);
+
+/// Whether Options select the products of attention.
+bool quantizes_attention(const Options& options);
 
 }  // namespace tenon::quantize

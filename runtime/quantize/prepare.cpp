@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantize/prepare.h"
 
+#include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -17,6 +19,15 @@ namespace {
 bool is_row(const ValueInfo& value, std::int64_t n) {
   const Shape& shape = value.shape;
   return value.kind == ValueKind::constant && shape.count() == n && (shape.rank() == 1 || (shape.rank() == 2 && shape[0] == 1));
+}
+
+/// (s, l): 0 where query s sees key l, else -infinity.
+Tensor causal_mask(std::int64_t queries, std::int64_t keys) {
+  std::vector<float> mask;
+  for (std::int64_t s = 0; s < queries; ++s) {
+    for (std::int64_t l = 0; l < keys; ++l) mask.push_back(l <= s ? 0 : -std::numeric_limits<float>::infinity());
+  }
+  return Tensor::of(mask, {queries, keys});
 }
 
 }  // namespace
@@ -69,9 +80,36 @@ Graph keep_pooled_dimensions(Graph graph) {
   return graph;
 }
 
-Graph prepare(const Context& context, Graph graph, const onnx::ParameterValues& values) {
+Graph separate_attention(Graph graph) {
+  graph::GraphEditor editor(graph);
+  for (NodeId id = 0; id < editor.node_count(); ++id) {
+    const NodeInfo node = editor.node(id);
+    if (node.op != TENON_OP_Attention || editor.info(node.inputs[0]).dtype != DType::f32) continue;
+    if (node.outputs.size() > 1 && node.outputs[1] != no_id) continue;
+    const Shape q = editor.info(node.inputs[0]).shape, k = editor.info(node.inputs[1]).shape;
+    if (q[1] != k[1]) continue;
+    const auto attributes = node.attributes.as<tenon_attributes_attention>();
+    const ValueId y = editor.build(id, [&] {
+      const auto operand = [&](std::size_t i) { return Value(&graph, node.inputs[i]); };
+      Value scores = ops::mul(ops::matmul(operand(0), ops::transpose(operand(1), {0, 1, 3, 2})), attributes.scale);
+      Value mask = node.inputs.size() > 3 && node.inputs[3] != no_id ? operand(3) : Value();
+      if (attributes.causal != 0) {
+        const Value unseen = graph.constant(causal_mask(q[2], k[2]));
+        mask = mask.present() ? ops::add(mask, unseen) : unseen;
+      }
+      if (mask.present()) scores = ops::add(scores, mask);
+      return ops::matmul(ops::softmax(scores), operand(2));
+    });
+    editor.redirect(node.outputs[0], y);
+  }
+  editor.finish();
+  return graph;
+}
+
+Graph prepare(const Context& context, Graph graph, const onnx::ParameterValues& values, bool separates_attention) {
   graph = graph::freeze(std::move(graph), [&](const std::string& name) { return values(name).to_host(); });
   graph = exec::fold_on_oracle(context, graph::optimize(std::move(graph)));
+  if (separates_attention) graph = separate_attention(std::move(graph));
   return keep_pooled_dimensions(join_bias(std::move(graph)));
 }
 

@@ -10,7 +10,12 @@ namespace tenon::quantize {
 
 /// The graph with constants in place of parameters, batch norms folded into convolutions, products of matrices and a bias as Gemm, and
 /// means over an image as GlobalAveragePool with all dimensions kept. Graphs that differ only in the batch size stay equal but for it.
-Graph prepare(const Context& context, Graph graph, const onnx::ParameterValues& values);
+/// `separates_attention`: with the nodes of separate_attention().
+Graph prepare(const Context& context, Graph graph, const onnx::ParameterValues& values, bool separates_attention = false);
+
+/// Attention in f32 as its two products and a softmax. The products are of q and k themselves, and their scale that of the scores: one
+/// rounding to integers less. An Attention with fewer heads of k and v than of q stays.
+Graph separate_attention(Graph graph);
 
 /// a w + b, w (k, n) and b (n) or (1, n) constant, a (m, k), as Gemm: ONNX has no other product whose bias is quantised with it.
 Graph join_bias(Graph graph);

@@ -40,14 +40,15 @@ void check(const Options& options) {
 class Graphs {
  public:
   /// Keeps references.
-  Graphs(onnx::Model& model, const Context& context, const Samples& samples) : model_(model), context_(context), samples_(samples) {}
+  Graphs(onnx::Model& model, const Context& context, const Samples& samples, bool separates_attention)
+      : model_(model), context_(context), samples_(samples), separates_attention_(separates_attention) {}
 
   /// Errors  a graph that differs from that of the first batch size in more than sizes.
   const Graph& at(std::int64_t batch) {
     const auto found = graphs_.find(batch);
     if (found != graphs_.end()) return found->second;
     const auto value_of = [&](const std::string& name) { return model_.parameters()->get(name); };
-    Graph graph = prepare(context_, model_.to_graph(types(batch)), value_of);
+    Graph graph = prepare(context_, model_.to_graph(types(batch)), value_of, separates_attention_);
     if (graphs_.empty()) first_batch_ = batch;
     const Graph& first = graphs_.empty() ? graph : graphs_.at(first_batch_);
     const bool same = std::ranges::equal(graph.nodes(), first.nodes(), [](const NodeInfo& a, const NodeInfo& b) {
@@ -77,6 +78,7 @@ class Graphs {
   onnx::Model& model_;
   const Context& context_;
   const Samples& samples_;
+  bool separates_attention_;
   std::map<std::int64_t, Graph> graphs_;
   std::int64_t first_batch_ = 0;
 };
@@ -110,7 +112,7 @@ Report quantize(onnx::Model& model, const Context& context, const Samples& sampl
   const std::int64_t of_file = fixed_batch_of(model), fixed = of_file > 0 ? of_file : options.fixed_batch;
   if (of_file > 0 && options.fixed_batch > 0 && of_file != options.fixed_batch)
     throw Error(fmt::format("quantisation: the model takes batches of {}, expected to write that, not {}", of_file, options.fixed_batch));
-  Graphs graphs(model, context, samples);
+  Graphs graphs(model, context, samples, quantizes_attention(options));
   const std::function<Graph(std::int64_t)> graph_of = [&](std::int64_t batch) { return graphs.at(batch); };
   const Graph& first = graphs.at(fixed > 0 ? fixed : std::min(options.batch_size, samples.count));
   const Plan planned = plan(first, options);

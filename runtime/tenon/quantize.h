@@ -51,6 +51,7 @@ struct Options {
   /// "head" is also "head/conv".
   std::vector<std::string> exclude = {};
   /// ONNX operators that are quantised, of quantizable_operators(); empty: those that are by default.
+  /// If each has a plus before it, "+Attention", those that are by default and these.
   std::vector<std::string> op_types = {};
   /// Samples that are run at once, where the model leaves that open.
   std::int64_t batch_size = 32;
@@ -97,8 +98,8 @@ struct Report {
 /// around ordinary operators (ADR 54), which is replaced as a whole. Batch norms are folded into
 /// convolutions first. Weights are i8, symmetric, with a scale for each output channel; biases i32.
 /// Nodes between quantised products stay in integers where they can: pools, Relu, Clip, Add,
-/// Concat, and those that move elements. In f32 stay: products of two activations, the outputs of
-/// the model, and all other ops.
+/// Concat, and those that move elements. In f32 stay: products of two activations, unless Options
+/// select Attention, the outputs of the model, and all other ops.
 ///
 /// Samples  for the shapes of the inputs and for the ranges of activations; with weights_only_bits
 ///          one is enough.

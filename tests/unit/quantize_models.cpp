@@ -287,6 +287,41 @@ TEST_CASE("quantize: products of sequences add their bias before anything is rou
   CHECK(files.compare().rms_difference < 0.02);
 }
 
+TEST_CASE("quantize: both products of attention are quantised if that is selected") {
+  Net net;
+  net.sample = {4, 8};
+  net.weights = {
+      {"q", random_tensor({8, 8}, 1)}, {"k", random_tensor({8, 8}, 2)}, {"v", random_tensor({8, 8}, 3)}, {"o", random_tensor({8, 8}, 4)}};
+  for (const bool causal : {false, true}) {
+    CAPTURE(causal);
+    net.graph_of = [causal](std::int64_t batch) {
+      Graph graph;
+      const Value x = graph.input("x", DType::f32, {batch, 4, 8});
+      const auto heads = [&](const char* name) {
+        const Value rows = ops::matmul(x, graph.parameter(name, DType::f32, {8, 8}));
+        return ops::transpose(ops::reshape(rows, Shape{batch, 4, 2, 4}), {0, 2, 1, 3});
+      };
+      ops::AttentionOptions options;
+      options.causal = causal;
+      const Value y = ops::attention(heads("q"), heads("k"), heads("v"), options);
+      const Value merged = ops::reshape(ops::transpose(y, {0, 2, 1, 3}), Shape{batch, 4, 8});
+      graph.output("y", ops::matmul(merged, graph.parameter("o", DType::f32, {8, 8})));
+      return graph;
+    };
+    const Files files(net);
+    const auto quantized = [](const quantize::Report& report) {
+      return std::ranges::count_if(report.nodes, &quantize::NodeReport::quantized);
+    };
+    CHECK(quantized(files.quantize()) == 4);
+    CHECK(files.operators().find("Softmax QuantizeLinear") == std::string::npos);
+    CHECK(quantized(files.quantize({.op_types = {"+Attention"}})) == 6);
+    CHECK(files.operators().find("Softmax QuantizeLinear DequantizeLinear") != std::string::npos);
+    CHECK(files.compare().rms_difference < 0.02);
+    CHECK(quantized(files.quantize({.weights_only_bits = 8, .op_types = {"+Attention"}})) == 4);
+    CHECK(files.operators().find("Softmax QuantizeLinear") == std::string::npos);
+  }
+}
+
 TEST_CASE("quantize: a Clip is left to saturation if its bounds are those of the integers") {
   for (const double low : {0.0, 0.5}) {
     CAPTURE(low);

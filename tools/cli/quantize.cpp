@@ -216,8 +216,9 @@ void add_quantize_verb(CLI::App& app) {
       ->type_name("GLOB")
       ->allow_extra_args(false);
   command
-      ->add_option("--op-types", options.op_types,
-                   fmt::format("operators to quantise, of {} (default: those without *)", fmt::join(operator_names(), ", ")))
+      ->add_option(
+          "--op-types", options.op_types,
+          fmt::format("operators to quantise, of {} (default: those without *; +A,+B: and these)", fmt::join(operator_names(), ", ")))
       ->delimiter(',')
       ->type_name("A,B");
   command->add_option("--batch", options.fixed_batch, "fixed batch size (default: any, if the model leaves it open)")
