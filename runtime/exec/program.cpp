@@ -43,8 +43,7 @@ void Program::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, con
 bool Program::submit(std::span<const Tensor> inputs, std::span<Tensor> outputs, const RunOptions& options) {
   State& s = state_of(state_);
   const exec::Running running(s.running, "program", "Program");
-  s.run_into(inputs, outputs, options, State::Return::when_submitted);
-  return s.in_flight;
+  return s.run_into(inputs, outputs, options, State::Return::when_submitted);
 }
 
 void Program::wait_for(const Event& event) {

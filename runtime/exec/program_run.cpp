@@ -57,7 +57,7 @@ const std::vector<Tensor>& Program::State::run(std::span<const Tensor> given, co
   return results;
 }
 
-void Program::State::run_into(std::span<const Tensor> given, std::span<Tensor> outputs_given, const RunOptions& options, Return returns) {
+bool Program::State::run_into(std::span<const Tensor> given, std::span<Tensor> outputs_given, const RunOptions& options, Return returns) {
   if (outputs_given.size() != visible) throw Error(fmt::format("program: expected {} outputs, got {}", visible, outputs_given.size()));
   for (std::size_t i = 0; i < outputs_given.size(); ++i) {
     if (const std::string reason = why_not_output(i, outputs_given[i]); !reason.empty()) throw Error(reason);
@@ -71,8 +71,9 @@ void Program::State::run_into(std::span<const Tensor> given, std::span<Tensor> o
     }
   };
   exchange();
+  bool goes_on = false;
   try {
-    execute(options, returns);
+    goes_on = execute(options, returns);
     if (check != CheckNumerics::off) check_results();
   } catch (...) {
     exchange();
@@ -80,7 +81,8 @@ void Program::State::run_into(std::span<const Tensor> given, std::span<Tensor> o
     throw;
   }
   exchange();
-  if (!in_flight) other_outputs.clear();
+  if (!goes_on) other_outputs.clear();
+  return goes_on;
 }
 
 void Program::State::bind_inputs(std::span<const Tensor> given) {
@@ -129,11 +131,12 @@ bool Program::State::may_go_on_alone() const {
          execution_id == 0 && !copies_from_host;
 }
 
-void Program::State::execute(const RunOptions& options, Return returns) {
+bool Program::State::execute(const RunOptions& options, Return returns) {
   const bool traced = trace->on();
   const exec::TraceScope scope(*trace, "run");
   exec::RunContext context(options);
   execution_id = 0;
+  bool goes_on = false;
   if (traced) {
     for (const DevicePointer& device : devices) trace->add_memory(device->info.name, device->allocator->use().live_size_bytes);
   }
@@ -150,10 +153,12 @@ void Program::State::execute(const RunOptions& options, Return returns) {
       const exec::TraceScope waiting(*trace, "wait");
       device_group->wait(static_cast<exec::GroupCommunicator&>(*communicator));
     }
-    in_flight = returns == Return::when_submitted && may_go_on_alone();
-    if (!in_flight) {
+    goes_on = returns == Return::when_submitted && may_go_on_alone();
+    if (goes_on) {
+      ++in_flight;
+    } else {
       for (const DevicePointer& device : devices) wait_for(*device, nullptr);
-      if (replay != nullptr) replay->ended();
+      all_ended();
     }
   } catch (const std::exception& failure) {
     execution_id = 0;
@@ -162,11 +167,18 @@ void Program::State::execute(const RunOptions& options, Return returns) {
     throw;
   }
   for (const GraphUpdate& update : graph.updates()) parameters->touch(graph.info(update.parameter).name);
+  return goes_on;
+}
+
+/// Notes that no run is in flight any more.
+void Program::State::all_ended() {
+  in_flight = 0;
+  if (replay != nullptr) replay->ended();
 }
 
 /// Waits for what a failed run has submitted, or one that is given up: recordings may be destroyed, and inputs in host memory changed,
 /// after that. The run has its error already.
-void Program::State::finish_submitted() const {
+void Program::State::finish_submitted() {
   for (const DevicePointer& device : devices) {
     try {
       device->synchronize();
@@ -174,7 +186,7 @@ void Program::State::finish_submitted() const {
       log::debug("device '{}': after a failed run: {}", device->info.name, failure.what());
     }
   }
-  if (replay != nullptr) replay->ended();
+  all_ended();
 }
 
 /// Runs the prologue if one of its parameters has changed.
@@ -494,10 +506,13 @@ void Program::State::wait_for(const DeviceState& device, const Part* part) {
 }
 
 void Program::State::wait_for(const Event& event) {
-  if (devices.empty()) return event.synchronize();
+  if (in_flight == 0) return event.synchronize();  // no run of this program is before it
+  const DeviceState& device = *devices.front();
+  tenon_event* const handle = event.handle_on(device);
   const exec::TraceScope scope(*trace, "wait");
-  const tenon_status status = devices.front()->table.event_synchronize(event.handle(), error);
-  if (status != TENON_OK) fail(status, *devices.front(), nullptr);
+  const tenon_status status = device.table.event_synchronize(handle, error);
+  if (--in_flight == 0) all_ended();
+  if (status != TENON_OK) fail(status, device, nullptr);
 }
 
 void Program::State::check_results() {

@@ -132,11 +132,11 @@ struct Program::State {
   exec::ErrorText error;
   std::atomic<bool> running = false;  ///< a thread is in run()
   bool copies_from_host = false;      ///< the device may still read an input of this run from host memory
-  bool in_flight = false;             ///< the last run was not waited for
+  std::size_t in_flight = 0;          ///< runs that were not waited for
 
   explicit State(exec::ProgramMemory::Mode mode);
   ~State() {
-    if (in_flight && devices.front()->in_its_process()) finish_submitted();
+    if (in_flight > 0 && devices.front()->in_its_process()) finish_submitted();
     replay.reset();  // recordings point into the plans
     for (Part& part : parts) {
       if (part.plan != nullptr) part.device->table.plan_destroy(part.plan);
@@ -154,14 +154,15 @@ struct Program::State {
   enum class Return { at_the_end, when_submitted };
   /// Runs into the program's own outputs.
   const std::vector<Tensor>& run(std::span<const Tensor> given, const RunOptions& options);
-  /// Runs into the caller's. `when_submitted`: sets in_flight if the run may go on after the return.
-  void run_into(std::span<const Tensor> given, std::span<Tensor> outputs_given, const RunOptions& options, Return returns);
+  /// Runs into the caller's. `when_submitted`: true if the run may go on after the return.
+  bool run_into(std::span<const Tensor> given, std::span<Tensor> outputs_given, const RunOptions& options, Return returns);
   void bind_inputs(std::span<const Tensor> given);
   /// Why output i cannot be written to this tensor; empty if it can.
   std::string why_not_output(std::size_t i, const Tensor& given) const;
   /// Errors  parameters without a value are read.
   void expect_values() const;
-  void execute(const RunOptions& options, Return returns = Return::at_the_end);
+  /// True if the run may go on after the return.
+  bool execute(const RunOptions& options, Return returns = Return::at_the_end);
   /// Whether all of this run is in the queue of one device once it is submitted, and needs nothing of the host that may change.
   bool may_go_on_alone() const;
   void run_parts(std::uint64_t epoch, bool traced, exec::RunContext& context);
@@ -173,7 +174,8 @@ struct Program::State {
   /// Waits for the first `count` collectives.
   void finish_collectives(std::size_t count);
   [[noreturn]] void cancel(const std::string& where);
-  void finish_submitted() const;
+  void finish_submitted();
+  void all_ended();
   void enqueue_segment(const Segment& segment, std::uint64_t epoch, tenon_stream* stream);
   tenon_bindings bind(Part& part, std::uint64_t epoch, const tenon_run* run);
   void run_prologue(const RunOptions& options);

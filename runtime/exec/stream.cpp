@@ -133,7 +133,10 @@ std::uint64_t Event::elapsed_ns_since(const Event& begin) const {
   return duration_ns;
 }
 
-tenon_event* Event::handle() const {
+tenon_event* Event::handle_on(const DeviceState& device) const {
+  if (state_->device.get() != &device)
+    throw Error(fmt::format("expected an event of device '{}', got {}", device.info.name, state_->name()));
+  device.check_process();
   return state_->event;
 }
 

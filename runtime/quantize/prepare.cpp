@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,7 @@ bool is_row(const ValueInfo& value, std::int64_t n) {
 /// (s, l): 0 where query s sees key l, else -infinity.
 Tensor causal_mask(std::int64_t queries, std::int64_t keys) {
   std::vector<float> mask;
+  mask.reserve(static_cast<std::size_t>(queries * keys));
   for (std::int64_t s = 0; s < queries; ++s) {
     for (std::int64_t l = 0; l < keys; ++l) mask.push_back(l <= s ? 0 : -std::numeric_limits<float>::infinity());
   }
@@ -82,6 +84,7 @@ Graph keep_pooled_dimensions(Graph graph) {
 
 Graph separate_attention(Graph graph) {
   graph::GraphEditor editor(graph);
+  std::map<std::pair<std::int64_t, std::int64_t>, ValueId> causal_masks;  // by queries and keys
   for (NodeId id = 0; id < editor.node_count(); ++id) {
     const NodeInfo node = editor.node(id);
     if (node.op != TENON_OP_Attention || editor.info(node.inputs[0]).dtype != DType::f32) continue;
@@ -94,7 +97,9 @@ Graph separate_attention(Graph graph) {
       Value scores = ops::mul(ops::matmul(operand(0), ops::transpose(operand(1), {0, 1, 3, 2})), attributes.scale);
       Value mask = node.inputs.size() > 3 && node.inputs[3] != no_id ? operand(3) : Value();
       if (attributes.causal != 0) {
-        const Value unseen = graph.constant(causal_mask(q[2], k[2]));
+        const auto [at, is_new] = causal_masks.try_emplace({q[2], k[2]});
+        if (is_new) at->second = graph.constant(causal_mask(q[2], k[2])).id();
+        const Value unseen(&graph, at->second);
         mask = mask.present() ? ops::add(mask, unseen) : unseen;
       }
       if (mask.present()) scores = ops::add(scores, mask);

@@ -104,7 +104,8 @@ class TENON_API Callback {
   /// (a GPU) computes the next step while the host reads the results of this one: when batch_end is
   /// called, the weights and the step of the model may be those of the next step, and Model::stop takes
   /// effect after that one. All else is as without: every batch has its call, in order and with the
-  /// same values, before the validation and the end of its epoch. False: the device waits after each
+  /// same values, before the validation and the end of its epoch; but for the step that is computed
+  /// when the fit ends by an error. False: the device waits after each
   /// step, and batch_end sees the model as its batch left it.
   virtual bool allows_late_batch_end() const { return false; }
 

@@ -267,8 +267,9 @@ class TENON_API Program {
   bool submit(std::span<const Tensor> inputs, std::span<Tensor> outputs,
               const RunOptions& options = {});
   /// Waits for an event on Stream::of_programs of the program's device that was recorded after
-  /// submit(). Errors: those of the work before it, which name the node as run() does; a device may
-  /// report those of later work too.
+  /// submit(): once for each submitted run, in their order. Errors: an event of another device; those
+  /// of the work before the event, which name the node as run() does; a device may report those of
+  /// later work too.
   void wait_for(const Event& event);
 
   /// Where each node runs.

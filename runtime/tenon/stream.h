@@ -45,8 +45,8 @@ class TENON_API Event {
   /// Device time between two recorded, finished events, in nanoseconds. Errors: an event not
   /// recorded, not finished or not timed.
   std::uint64_t elapsed_ns_since(const Event& begin) const;
-  /// For the runtime's own use.
-  tenon_event* handle() const;
+  /// For the runtime's own use. Errors: an event of another device.
+  tenon_event* handle_on(const exec::DeviceState& device) const;
 
  private:
   friend class Stream;

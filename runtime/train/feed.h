@@ -37,6 +37,9 @@ class EpochBatches {
   virtual void start(std::uint64_t epoch, std::int64_t first_batch = 0) = 0;
   /// See Batches::next.
   virtual const Batch* next() = 0;
+  /// Whether next() may be called while a step that reads the last batch is on the device: its memory is used again in the order of the
+  /// device. Otherwise that is up to whoever makes the batches, who may write to it at once.
+  virtual bool keeps_last_batch() const { return false; }
 };
 
 /// Batches, read ahead by their workers and, for a device with separate memory, copied ahead: while a step computes on one of two device
@@ -58,6 +61,7 @@ class Feed final : public EpochBatches {
   void start(std::uint64_t epoch, std::int64_t first_batch = 0) override;
   /// Errors  those of Batches and of the copy.
   const Batch* next() override;
+  bool keeps_last_batch() const override { return copier_ != nullptr; }
 
  private:
   class Copier;

@@ -59,7 +59,7 @@ class FitLoop {
   bool finish_batch();
   /// Adds current_ to the means.
   void count_batch(const Pending& batch);
-  /// Calls `body`; after an error of it, the batches before it are finished first.
+  /// Calls `body`; after an error of it, the batches before it are finished first, and an error of theirs is thrown instead.
   template <class Body>
   void after_batches(const Body& body);
   /// Waits for the batches in flight after an error, and counts those whose steps were taken.
@@ -93,6 +93,11 @@ class FitLoop {
   BatchResult last_;            ///< current_ as shown
 };
 
+/// Of all processes.
+std::int64_t samples_of(const Batch& batch) {
+  return batch.whole > 0 ? batch.whole : batch.x().shape()[0];
+}
+
 train::FeedOptions feed_options(const FitOptions& options, const Model::State& s) {
   train::FeedOptions feed;
   feed.batches.batch_size = options.batch_size;
@@ -115,7 +120,7 @@ FitLoop::FitLoop(Model& model, Model::State& state, const Dataset& types, train:
       bound_(state.setup, types),
       batches_(batches),
       submits_(options.accumulate == 1 && state.pipeline == nullptr),
-      late_(submits_ && std::ranges::all_of(options.callbacks, &Callback::allows_late_batch_end)),
+      late_(submits_ && batches.keeps_last_batch() && std::ranges::all_of(options.callbacks, &Callback::allows_late_batch_end)),
       running_(state.setup.empty_logs()),
       last_{.logs = running_} {
   if (options.initial_epoch) offset_ = s_.progress.saved().epoch - *options.initial_epoch;
@@ -272,11 +277,7 @@ void FitLoop::after_batches(const Body& body) {
   try {
     body();
   } catch (...) {
-    try {
-      finish_batches(0);
-    } catch (const std::exception& failure) {
-      log::debug("fit: after an error: {}", failure.what());
-    }
+    finish_batches(0);
     throw;
   }
 }
@@ -326,9 +327,11 @@ bool FitLoop::run_batches(EpochLogs& out_result) {
       after_batches([&] { batch = batches_.next(); });
     }
     if (batch == nullptr) break;
+    // A program for another size may have to be made, which waits for the device and would take an error of the step in flight for its own.
+    if (!pending_.empty() && samples_of(*batch) != pending_.back().samples && !finish_batches(0)) return false;
     bool goes_on = false;
     if (!completes([&] { after_batches([&] { goes_on = step(*batch, index); }); })) return false;
-    pending_.push_back({index, batch->whole > 0 ? batch->whole : batch->x().shape()[0], now.step, s_.last_rate()});
+    pending_.push_back({index, samples_of(*batch), now.step, s_.last_rate()});
     if (!finish_batches(late_ && goes_on ? 1 : 0)) return false;
   }
   if (!finish_batches(0)) return false;

@@ -41,6 +41,7 @@ struct SubmittedStep {
   std::int64_t step = 0, samples = 0;  ///< its index, and the size of its batch on all ranks
   double rate = 0;                     ///< its learning rate
   Program* in_flight = nullptr;        ///< null: it has ended
+  std::exception_ptr failure;          ///< of one that has ended
   std::size_t slot = 0;                ///< of a step in flight: in StepMemory
   std::span<const Tensor> results = {};
 };
@@ -86,6 +87,8 @@ struct Model::State {
   /// programs.
   /// Errors  those of a step that could be found by now; it then counts as not taken, and none of its work is in flight.
   bool submit_step(const train::BatchTensors& batch, const RunOptions& run);
+  /// Waits for all submitted steps; finish_submitted throws their errors.
+  void wait_for_submitted() noexcept;
   /// The second half: waits for the oldest of the submitted steps.
   /// Errors  those of the device: it and all that were submitted after it have ended and count as not taken; gradients that are not finite
   ///         at the smallest loss scale.

@@ -110,10 +110,10 @@ void Model::State::set_step_inputs() {
 
 train::StepMemory* Model::State::memory_of_steps() {
   if (!step_memory_chosen) {
-    step_memory_chosen = true;
     const std::optional<Device> device = setup.processes != nullptr ? std::nullopt : setup.batch_device();
     if (device && !device->state()->host_addressable())
       step_memory.emplace(*device, programs.rate_dtype(), setup.logged.size() + 2);  // weight and outcome
+    step_memory_chosen = true;
   }
   return step_memory ? &*step_memory : nullptr;
 }
@@ -230,6 +230,7 @@ bool Model::State::submit_step(const train::BatchTensors& batch, const RunOption
       goes_on = program->submit(inputs, memory->outputs(), run);
       memory->download(step.slot);
     } catch (...) {
+      wait_for_submitted();
       memory->finish();  // the slot is used again
       throw;
     }
@@ -244,9 +245,22 @@ bool Model::State::submit_step(const train::BatchTensors& batch, const RunOption
   return goes_on;
 }
 
+void Model::State::wait_for_submitted() noexcept {
+  for (train::SubmittedStep& step : submitted) {
+    if (step.in_flight == nullptr) continue;
+    try {
+      step.in_flight->wait_for(step_memory->done(step.slot));
+    } catch (...) {
+      step.failure = std::current_exception();
+    }
+    step.in_flight = nullptr;
+  }
+}
+
 void Model::State::finish_submitted(train::BatchMeans& out_means) {
   const train::SubmittedStep step = submitted.front();
   try {
+    if (step.failure) std::rethrow_exception(step.failure);
     if (step.in_flight != nullptr) step.in_flight->wait_for(step_memory->done(step.slot));
   } catch (...) {
     step_memory->finish();

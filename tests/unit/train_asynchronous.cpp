@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training on a device that works by itself: fit submits the next step before it reads the results of one.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -17,7 +18,7 @@ using What = Reel::Note::What;
 
 constexpr std::int64_t batch_size = 4;
 
-/// x = (i, 1), classes 0, 1, 2; one label may be out of range, and one x infinite.
+/// x = (i, 1), classes 0, 1, 2; one label may be out of range, one x infinite, and one sample unreadable.
 class Classes final : public Dataset {
  public:
   explicit Classes(std::int64_t size) : Dataset({DType::f32, {2}}, {DType::i64, {}}), size_(size) {}
@@ -25,6 +26,7 @@ class Classes final : public Dataset {
   std::int64_t size() const override { return size_; }
   void gather(std::span<const std::int64_t> indices, std::span<Tensor> inputs, std::span<Tensor> targets) const override {
     check_batch(indices, inputs, targets);
+    if (std::ranges::find(indices, unreadable_at) != indices.end()) throw std::runtime_error("a bad sector");
     for (std::size_t i = 0; i < indices.size(); ++i) {
       inputs[0].data<float>()[2 * i] =
           indices[i] == infinite_at ? std::numeric_limits<float>::infinity() : static_cast<float>(indices[i]) / static_cast<float>(size_);
@@ -32,7 +34,7 @@ class Classes final : public Dataset {
       targets[0].data<std::int64_t>()[i] = indices[i] == wrong_at ? 7 : indices[i] % 3;
     }
   }
-  std::int64_t wrong_at = -1, infinite_at = -1;
+  std::int64_t wrong_at = -1, infinite_at = -1, unreadable_at = -1;
 
  private:
   const std::string name_ = "classes";
@@ -181,7 +183,8 @@ TEST_CASE("asynchronous training: callbacks get the same values, and the model t
           if (stream != stream_of_programs(context)) return;
           const std::int64_t epoch = uploads / 8, step = uploads % 8;
           ++uploads;
-          if (step < 7) wait_for_submissions(epoch * (8 + 3) + step + 2);  // an epoch has 8 steps, and 3 batches of validation
+          // An epoch has 8 steps, of which the last one, of another size, is submitted alone, and 3 batches of validation.
+          if (step < 6) wait_for_submissions(epoch * (8 + 3) + step + 2);
         };
       }
       const Trained late = train(context, data, options, true);
@@ -251,6 +254,94 @@ TEST_CASE_FIXTURE(OnReel, "asynchronous training: a loss that is not finite is r
     CHECK(all_work_is_done());
     CHECK(model.step() == (late ? 5 : 4));
   }
+}
+
+TEST_CASE_FIXTURE(OnReel, "asynchronous training: an error of the next batch does not hide that of the step in flight") {
+  for (const bool late : {false, true}) {
+    CAPTURE(late);
+    const auto data = std::make_shared<Classes>(8 * batch_size);
+    data->infinite_at = 3 * batch_size + 1;
+    data->unreadable_at = 4 * batch_size;
+    Model model = make_model(context);
+    Seen seen;
+    LambdaCallback watch = watching(model, seen, late);
+    FitOptions options = fit_options();
+    options.shuffle = false;
+    options.callbacks = {&watch};
+    const std::string text = message_of([&] { model.fit(data, options); });
+    CHECK_MESSAGE(contains(text, "at epoch 1, step 4 (batch 4 of 8)"), text);
+    CHECK(model.step() == 4);
+    data->infinite_at = -1;
+    const std::string of_data = message_of([&] { model.fit(data, options); });
+    CHECK_MESSAGE(contains(of_data, "a bad sector"), of_data);
+    CHECK(all_work_is_done());
+  }
+}
+
+TEST_CASE_FIXTURE(OnReel, "asynchronous training: an error of the step before a smaller batch is its own") {
+  const auto data = std::make_shared<Classes>(4 * batch_size + 3);
+  data->wrong_at = 3 * batch_size + 2;
+  Model model = make_model(context);
+  FitOptions options = fit_options();
+  options.shuffle = false;
+  const std::string text = message_of([&] { model.fit(data, options); });
+  CHECK_MESSAGE(contains(text, "device 'reel:0', node '"), text);
+  CHECK_MESSAGE(contains(text, "label 7 at index 2"), text);
+  data->wrong_at = -1;
+  check_can_be_used(model, data, 3);
+}
+
+/// Batches of two tensors in the memory of the device, which each call of next() writes to.
+class OnDevice final : public BatchSource {
+ public:
+  OnDevice(std::shared_ptr<const Dataset> data, const Device& device)
+      : data_(std::move(data)),
+        x_(device.empty(DType::f32, {batch_size, 2})),
+        y_(device.empty(DType::i64, {batch_size})),
+        copies_(device) {}
+  const std::string& name() const override { return data_->name(); }
+  const std::vector<SampleType>& inputs() const override { return data_->inputs(); }
+  const std::vector<SampleType>& targets() const override { return data_->targets(); }
+  void start(std::uint64_t) override { at_ = 0; }
+  bool next(Batch& out_batch) override {
+    if (at_ == data_->size()) return false;
+    Tensor x = Tensor::empty(DType::f32, {batch_size, 2}), y = Tensor::empty(DType::i64, {batch_size});
+    const std::vector<std::int64_t> indices{at_, at_ + 1, at_ + 2, at_ + 3};
+    at_ += batch_size;
+    data_->gather(indices, {&x, 1}, {&y, 1});
+    ++calls;
+    copy_async(x, x_, copies_);
+    copy_async(y, y_, copies_);
+    copies_.synchronize();
+    out_batch.inputs = {x_};
+    out_batch.targets = {y_};
+    return true;
+  }
+  std::atomic<std::int64_t> calls = 0;
+
+ private:
+  std::shared_ptr<const Dataset> data_;
+  Tensor x_, y_;
+  Stream copies_;
+  std::int64_t at_ = 0;
+};
+
+TEST_CASE_FIXTURE(OnReel, "asynchronous training: a source is asked for the next batch when the device has read the last one") {
+  const auto data = std::make_shared<Classes>(6 * batch_size);
+  FitOptions options = fit_options();
+  options.shuffle = false;
+  Model model = make_model(context), expected = make_model(context);
+  expected.fit(data, options);
+  OnDevice source(data, context.default_device());
+  Reel::reset();
+  std::int64_t step = 0;
+  Reel::before_execution = [&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    CHECK(source.calls == ++step);
+  };
+  model.fit(source, options);
+  CHECK(step == 6);
+  CHECK(floats(model.parameters().get("dense/kernel")) == floats(expected.parameters().get("dense/kernel")));
 }
 
 TEST_CASE_FIXTURE(OnReel, "asynchronous training: validation, ends of epochs and checkpoints find no step in flight") {

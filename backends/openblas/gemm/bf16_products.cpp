@@ -63,13 +63,14 @@ PanelSource<BFloat16> source_of(const Bf16Product& p, const BFloat16* b) {
   return from;
 }
 
-/// y where r > 0, r where it is NaN, else 0, by their bits: each number is positive, or has a sign, or is 0.
+/// y where r > 0, NaN where r is NaN, else 0, by their bits: each number is positive, or has a sign, or is 0. A NaN is that of a
+/// conversion.
 void apply_relu_grad(const BFloat16* r, std::int64_t n, BFloat16* y) {
-  constexpr std::uint16_t infinity = 0x7f80, sign = 0x8000;
+  constexpr std::uint16_t infinity = 0x7f80, nan = 0x7fc0, sign = 0x8000;
   for (std::int64_t i = 0; i < n; ++i) {
     const std::uint16_t bits = r[i].bits, magnitude = bits & static_cast<std::uint16_t>(~sign);
     const std::uint16_t numbers = bits > 0 && bits < sign ? y[i].bits : std::uint16_t{0};
-    y[i].bits = magnitude > infinity ? bits : numbers;
+    y[i].bits = magnitude > infinity ? static_cast<std::uint16_t>((bits & sign) | nan) : numbers;
   }
 }
 

@@ -55,7 +55,7 @@ HWY_INLINE hn::Vec<Wide<std::int32_t>> small_nearest_int(hn::Vec<Wide<float>> v)
 ///
 /// p = (a - a_zero) a_scale / y_scale + (b - b_zero) b_scale / y_scale + y_zero + 1/2, of which the integer part is y if nothing is
 /// rounded, is computed with two multiply-adds. The error bound adds up what is rounded here and in the nodes; where p is closer to an
-/// integer than that, which about one p of 4000 is, the nodes' arithmetic decides. Bytes are read as u8, and written so: an i8 is 128 more,
+/// integer than that, which about one p of 2000 is, the nodes' arithmetic decides. Bytes are read as u8, and written so: an i8 is 128 more,
 /// as is its zero point.
 class FixedPointSum {
   using D = Wide<float>;
@@ -89,8 +89,8 @@ class FixedPointSum {
     low_ = static_cast<std::int16_t>(by.relu ? y_zero : 0);
   }
 
-  /// Whether there is an error bound, and few sums are within it.
-  bool is_certain() const { return margin_ > 0 && margin_ <= 256; }
+  /// Whether there is an error bound. It is at most 256: then one p of 128 is within it.
+  bool is_certain() const { return margin_ > 0; }
 
   /// Elements of a block: a vector of their bytes.
   static std::int64_t block() { return 4 * lanes(D()); }

@@ -33,6 +33,11 @@ class Callback:
         """After the last epoch."""
 
 
+def follows_batches(callback: Callback) -> bool:
+    """Whether it has an on_train_batch_end of its own, which may use the model."""
+    return getattr(callback.on_train_batch_end, "__func__", callback.on_train_batch_end) is not Callback.on_train_batch_end
+
+
 class LambdaCallback(Callback):
     """A callback of given functions: LambdaCallback(on_epoch_end=lambda epoch, logs: print(logs))."""
 

@@ -8,7 +8,7 @@ import threading
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union, cast
 
 from . import _api
-from ._callback import Callback
+from ._callback import Callback, follows_batches
 from ._context import Context, default_context
 from ._data import Arrays, Data, data_of, named_tensors
 from ._errors import InvalidArgumentError
@@ -349,7 +349,7 @@ class _Watching:
         self.struct = sized(_api.TenonFitCallbacks)
         for name in ("train_begin", "epoch_begin", "batch_end", "epoch_end", "train_end"):
             setattr(self.struct, name, fields[name](self.callbacks.guard(self._interruptible(getattr(self, "_" + name)))))
-        self.struct.late_batch_end = 0 if own else 1  # the progress bar shows numbers; other callbacks may use the model
+        self.struct.late_batch_end = 0 if any(follows_batches(each) for each in own) else 1  # the progress bar shows numbers only
 
     def __enter__(self) -> "_Watching":
         for each in self.own:
