@@ -130,6 +130,7 @@ FitLoop::FitLoop(Model& model, Model::State& state, const Dataset& types, train:
     const std::int64_t wanted = options.steps_per_epoch * options.accumulate;
     count_ = count_ == 0 ? wanted : std::min(wanted, count_);
   }
+  pending_.reserve(train::StepMemory::max_in_flight);  // a step that is submitted is remembered
   std::vector<std::string> names;
   for (const auto& [name, value] : running_) names.push_back(name);
   if (options.validation != nullptr || options.validation_batches != nullptr) {

@@ -41,7 +41,8 @@ struct SubmittedStep {
   std::int64_t step = 0, samples = 0;  ///< its index, and the size of its batch on all ranks
   double rate = 0;                     ///< its learning rate
   Program* in_flight = nullptr;        ///< null: it has ended
-  std::exception_ptr failure;          ///< of one that has ended
+  std::exception_ptr failure = {};     ///< of one that has ended and was not taken
+  std::exception_ptr unread = {};      ///< why the results of one that was taken cannot be read
   std::size_t slot = 0;                ///< of a step in flight: in StepMemory
   std::span<const Tensor> results = {};
 };
@@ -91,7 +92,7 @@ struct Model::State {
   void wait_for_submitted() noexcept;
   /// The second half: waits for the oldest of the submitted steps.
   /// Errors  those of the device: it and all that were submitted after it have ended and count as not taken; gradients that are not finite
-  ///         at the smallest loss scale.
+  ///         at the smallest loss scale; results that could not be copied, of a step that counts.
   void finish_submitted(train::BatchMeans& out_means);
   /// Means over the data.
   Logs evaluate(const std::shared_ptr<const Dataset>& data, std::int64_t batch_size, bool pinned, const RunOptions& run);

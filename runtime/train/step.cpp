@@ -214,6 +214,7 @@ void Model::State::train_batch(const train::BatchTensors& batch, train::BatchMea
 }
 
 bool Model::State::submit_step(const train::BatchTensors& batch, const RunOptions& run) {
+  submitted.reserve(train::StepMemory::max_in_flight);  // nothing fails once the step is counted
   train::SubmittedStep step{.samples = samples_of(batch)};
   bool goes_on = false;
   train::StepMemory* const memory = memory_of_steps();
@@ -228,11 +229,19 @@ bool Model::State::submit_step(const train::BatchTensors& batch, const RunOption
       inputs.add(batch.inputs).add(memory->key()).add(batch.targets).add(batch.sample_weights);
       inputs.add(memory->learning_rate()).add(memory->step_number());
       goes_on = program->submit(inputs, memory->outputs(), run);
-      memory->download(step.slot);
     } catch (...) {
       wait_for_submitted();
       memory->finish();  // the slot is used again
       throw;
+    }
+    try {
+      memory->download(step.slot);
+    } catch (...) {
+      step.unread = std::current_exception();
+      wait_for_submitted();
+      memory->finish();
+      step.in_flight = nullptr;
+      goes_on = false;
     }
     step.results = memory->results(step.slot);
   } else {
@@ -269,6 +278,7 @@ void Model::State::finish_submitted(train::BatchMeans& out_means) {
     throw;
   }
   submitted.erase(submitted.begin());
+  if (step.unread) std::rethrow_exception(step.unread);
   out_means.step_taken = was_taken(step.results, step.step, step.rate);
   read_means(setup, step.results.first(step.results.size() - (setup.scales_loss() ? 1 : 0)), step.samples, out_means);
 }
