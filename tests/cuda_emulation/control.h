@@ -9,7 +9,8 @@
 
 namespace tenon::emulation {
 
-/// The dynamic shared memory of a launch. Beyond 48 KB the kernel must have been allowed it by cudaFuncSetAttribute.
+/// The dynamic shared memory of a launch. Beyond 48 KB the kernel must have been allowed it by cudaFuncSetAttribute: when it is launched,
+/// and if it is recorded, also when its graph is instantiated and launched.
 struct SharedMemory {
   std::size_t bytes = 0;
   const void* kernel = nullptr;
@@ -25,7 +26,7 @@ void launch(cudaStream_t stream, dim3 grid, dim3 block, std::function<void()> bo
 
 /// The same with programmatic stream serialization: until the first thread of a block calls cudaGridDependencySynchronize(), no memory of
 /// the device can be accessed, and a thread that ends without it aborts the process.
-void launch_early(cudaStream_t stream, dim3 grid, dim3 block, std::function<void()> body);
+void launch_early(cudaStream_t stream, dim3 grid, dim3 block, std::function<void()> body, SharedMemory shared = {});
 
 /// Enqueues host work on a stream, for emulated vendor libraries: it may access device memory and must not call CUDA.
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);

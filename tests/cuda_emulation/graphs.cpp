@@ -35,6 +35,11 @@ bool joined(const Capture& capture) {
   return true;
 }
 
+/// True if all kernels may have their dynamic shared memory: limits may have changed since they were recorded.
+bool is_allowed(const Graph& graph) {
+  return std::all_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) { return emulation::is_allowed(node.item.shared); });
+}
+
 void run_nodes(const Graph& graph, const std::vector<std::shared_ptr<Moment>>& records, int device) {
   std::size_t next = 0;
   for (const Node& node : graph.nodes) {
@@ -153,7 +158,7 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t handle, cudaGraphNode_t* nodes, std::s
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* out_executable, cudaGraph_t handle, unsigned long long) {
   return call("cudaGraphInstantiate", [&] {
     const std::shared_ptr<Graph> graph = state().graphs.find(handle);
-    if (!graph || out_executable == nullptr) return cudaErrorInvalidValue;
+    if (!graph || out_executable == nullptr || !is_allowed(*graph)) return cudaErrorInvalidValue;
     *out_executable = state().executables.add(std::make_shared<Graph>(*graph));
     return cudaSuccess;
   });
@@ -167,7 +172,7 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t handle, cudaStream_t stream_handle) 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t stream_handle) {
   return call_on("cudaGraphLaunch", stream_handle, [&](const std::shared_ptr<Stream>& stream) {
     const std::shared_ptr<Graph> graph = state().executables.find(handle);
-    if (!graph) return cudaErrorInvalidValue;
+    if (!graph || !is_allowed(*graph)) return cudaErrorInvalidValue;
     if (stream->capture) {
       if (stream->capture->invalid) return cudaErrorStreamCaptureInvalidated;
       stream->capture->nodes.insert(stream->capture->nodes.end(), graph->nodes.begin(), graph->nodes.end());

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "control.h"
 #include "engine.h"
 
 namespace tenon::emulation {
@@ -39,6 +40,7 @@ struct Item {
   Work work;
   Reach reach = Reach::any;
   ItemKind kind = ItemKind::other;
+  SharedMemory shared{};  ///< of a kernel
 };
 
 struct Stream;
@@ -166,6 +168,10 @@ cudaError_t device_attribute(int* out_value, cudaDeviceAttr attribute, int devic
 /// Dynamic shared memory of a block that every kernel may have, and what this one may have on the current device.
 inline constexpr std::size_t default_shared_bytes = 48 << 10;
 std::size_t allowed_shared_bytes(const void* kernel);
+/// True if it may have what a launch asks for.
+inline bool is_allowed(const SharedMemory& shared) {
+  return shared.bytes <= allowed_shared_bytes(shared.kernel);
+}
 
 // ---- calls (calls.cpp)
 

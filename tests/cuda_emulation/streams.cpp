@@ -132,11 +132,11 @@ void launch(cudaStream_t handle, dim3 grid, dim3 block, std::function<void()> bo
         block.x > 1024 || block.y > 1024 || block.z > 64 || block.x * block.y * block.z > 1024) {
       return cudaErrorInvalidConfiguration;
     }
-    if (shared.bytes > allowed_shared_bytes(shared.kernel)) return cudaErrorInvalidValue;
+    if (!is_allowed(shared)) return cudaErrorInvalidValue;
     std::function<void(bool)> set_open;
     if (early) set_open = [device = stream->device](bool open) { set_reach(open ? Reach::peers : Reach::none, device); };
     return enqueue(stream, {[=, body = std::move(body)] { run_grid(grid, block, state().order, body, shared.bytes, set_open); },
-                            Reach::peers, ItemKind::kernel});
+                            Reach::peers, ItemKind::kernel, shared});
   });
 }
 
@@ -145,8 +145,8 @@ void launch(cudaStream_t handle, dim3 grid, dim3 block, std::function<void()> bo
 void launch(cudaStream_t handle, dim3 grid, dim3 block, std::function<void()> body, SharedMemory shared) {
   launch(handle, grid, block, std::move(body), shared, false);
 }
-void launch_early(cudaStream_t handle, dim3 grid, dim3 block, std::function<void()> body) {
-  launch(handle, grid, block, std::move(body), {}, true);
+void launch_early(cudaStream_t handle, dim3 grid, dim3 block, std::function<void()> body, SharedMemory shared) {
+  launch(handle, grid, block, std::move(body), shared, true);
 }
 
 cudaError_t enqueue(cudaStream_t handle, std::function<void()> work) {

@@ -309,6 +309,32 @@ TEST_CASE("cuda emulation: a kernel has more than 48 KB of dynamic shared memory
   CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
 }
 
+TEST_CASE("cuda emulation: a recorded kernel has to be allowed its dynamic shared memory when its graph is instantiated and launched") {
+  const Stream stream;
+  const void* const kernel = reinterpret_cast<const void*>(&half_return);
+  const auto allow = [&](int bytes) {
+    REQUIRE(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) == cudaSuccess);
+  };
+  allow(128 << 10);
+  const Recording recording(stream, [&] { launch(stream, 1, 1, [] {}, {128 << 10, kernel}); });
+  REQUIRE(cudaGraphLaunch(recording.executable, stream) == cudaSuccess);
+  allow(96 << 10);
+  CHECK(cudaGraphLaunch(recording.executable, stream) == cudaErrorInvalidValue);
+  cudaGraph_t graph = nullptr;
+  allow(128 << 10);
+  REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+  launch(stream, 1, 1, [] {}, {128 << 10, kernel});
+  REQUIRE(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
+  allow(96 << 10);
+  cudaGraphExec_t executable = nullptr;
+  CHECK(cudaGraphInstantiate(&executable, graph, 0) == cudaErrorInvalidValue);
+  allow(128 << 10);
+  CHECK(cudaGraphInstantiate(&executable, graph, 0) == cudaSuccess);
+  for (cudaGraphExec_t made : {recording.executable, executable}) CHECK(cudaGraphExecDestroy(made) == cudaSuccess);
+  CHECK(cudaGraphDestroy(graph) == cudaSuccess);
+  cudaGetLastError();
+}
+
 TEST_CASE("cuda emulation: a write beyond the dynamic shared memory ends the process") {
   const auto [signal, text] = in_child([] {
     const Stream stream;

@@ -245,9 +245,13 @@ void Device::check(cudaError_t error, const char* call) {
   cuda::check(error, call);
 }
 
-void Device::allow_shared(const void* kernel, std::size_t bytes) {
+void Device::allow_shared(const void* kernel) {
+  const std::lock_guard lock(allowed_mutex_);
+  if (allowed_shared_.contains(kernel)) return;
   const OutsideOfRecordings outside;  // CUDA may load the kernel's code now
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)), "cudaFuncSetAttribute");
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(max_shared_bytes_)),
+        "cudaFuncSetAttribute");
+  allowed_shared_.insert(kernel);
 }
 
 void Device::check_context(const char* call) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include <tenon/sdk/backend.h>
@@ -95,8 +96,9 @@ class Device final : public sdk::Device {
   /// The shared memory that a block may have; beyond `default_shared_bytes` after allow_shared.
   std::size_t max_shared_bytes() const { return max_shared_bytes_; }
   static constexpr std::size_t default_shared_bytes = 48 << 10;
-  /// Allows blocks of a kernel this much dynamic shared memory.
-  void allow_shared(const void* kernel, std::size_t bytes);
+  /// Allows blocks of a kernel without static shared memory max_shared_bytes() of dynamic shared memory, whatever the launch needs: the
+  /// limit is the kernel's, and other threads and recordings may need more.
+  void allow_shared(const void* kernel);
   /// Per-device state of vendor libraries.
   Attached attached;
   /// Makes the device current for the thread. Throws DEVICE_LOST once it is lost.
@@ -114,6 +116,8 @@ class Device final : public sdk::Device {
   int multiprocessors_ = 1;
   int compute_capability_ = 0;
   std::size_t max_shared_bytes_ = default_shared_bytes;
+  std::mutex allowed_mutex_;
+  std::set<const void*> allowed_shared_;  ///< guarded: kernels after allow_shared
   cudaMemPool_t pool_ = nullptr;
   cudaStream_t memory_stream_ = nullptr;  ///< orders allocations
 };

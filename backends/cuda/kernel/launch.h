@@ -20,7 +20,7 @@ namespace tenon::cuda {
 struct Geometry {
   std::int64_t blocks = 0;       ///< 0: nothing is launched
   int threads = 256;             ///< of a block
-  std::size_t shared_bytes = 0;  ///< dynamic shared memory of a block
+  std::size_t shared_bytes = 0;  ///< dynamic shared memory of a block; beyond 48 KB only of kernels without static shared memory
 };
 
 /// The geometry of a grid-stride loop over `items`: at most as many blocks as the device holds at once.
@@ -47,7 +47,7 @@ void launch(Stream& stream, Geometry geometry, void (*kernel)(Parameters...), st
   stream.device().enter();
   const dim3 grid(static_cast<unsigned>(geometry.blocks)), block(static_cast<unsigned>(geometry.threads));
   const void* const code = reinterpret_cast<const void*>(kernel);
-  if (geometry.shared_bytes > Device::default_shared_bytes) stream.device().allow_shared(code, geometry.shared_bytes);
+  if (geometry.shared_bytes > Device::default_shared_bytes) stream.device().allow_shared(code);
 #ifdef TENON_CUDA_EMULATION
   emulation::launch(stream.handle(), grid, block, [=] { kernel(arguments...); }, {geometry.shared_bytes, code});
   stream.device().check(cudaGetLastError(), "cudaLaunchKernel");
