@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <type_traits>
 
 #include <tenon/sdk/kernel.h>
@@ -39,22 +40,42 @@ inline Stream& stream_of(const sdk::Call& call) {
   return static_cast<Stream&>(sdk::stream_of(call.stream));
 }
 
+namespace detail {
+
+/// The launch of all kernels, with these attributes.
+template <class... Parameters>
+void launch_with(std::span<cudaLaunchAttribute> attributes, Stream& stream, Geometry geometry, void (*kernel)(Parameters...),
+                 Parameters&... arguments) {
+  if (geometry.blocks == 0) return;
+  Device& device = stream.device();
+  device.enter();
+  const dim3 grid(static_cast<unsigned>(geometry.blocks)), block(static_cast<unsigned>(geometry.threads));
+  const void* const code = reinterpret_cast<const void*>(kernel);
+  if (geometry.shared_bytes > Device::default_shared_bytes) device.allow_shared(code);
+#ifdef TENON_CUDA_EMULATION
+  const auto enqueue = attributes.empty() ? &emulation::launch : &emulation::launch_early;
+  enqueue(stream.handle(), grid, block, [=] { kernel(arguments...); }, {geometry.shared_bytes, code});
+  device.check(cudaGetLastError(), "cudaLaunchKernel");
+#else
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.dynamicSmemBytes = geometry.shared_bytes;
+  config.stream = stream.handle();
+  config.attrs = attributes.data();
+  config.numAttrs = static_cast<unsigned>(attributes.size());
+  void* pointers[] = {static_cast<void*>(&arguments)..., nullptr};  // never of size 0
+  device.check(cudaLaunchKernelExC(&config, code, pointers), "cudaLaunchKernel");
+#endif
+}
+
+}  // namespace detail
+
 /// Enqueues kernel(arguments...) on a stream.
 /// Errors  those of the launch; errors during execution are reported when the stream is synchronized.
 template <class... Parameters>
 void launch(Stream& stream, Geometry geometry, void (*kernel)(Parameters...), std::type_identity_t<Parameters>... arguments) {
-  if (geometry.blocks == 0) return;
-  stream.device().enter();
-  const dim3 grid(static_cast<unsigned>(geometry.blocks)), block(static_cast<unsigned>(geometry.threads));
-  const void* const code = reinterpret_cast<const void*>(kernel);
-  if (geometry.shared_bytes > Device::default_shared_bytes) stream.device().allow_shared(code);
-#ifdef TENON_CUDA_EMULATION
-  emulation::launch(stream.handle(), grid, block, [=] { kernel(arguments...); }, {geometry.shared_bytes, code});
-  stream.device().check(cudaGetLastError(), "cudaLaunchKernel");
-#else
-  void* pointers[] = {static_cast<void*>(&arguments)..., nullptr};  // never of size 0
-  stream.device().check(cudaLaunchKernel(code, grid, block, pointers, geometry.shared_bytes, stream.handle()), "cudaLaunchKernel");
-#endif
+  detail::launch_with({}, stream, geometry, kernel, arguments...);
 }
 
 /// Whether kernels of a device are launched early: if the user has asked for it, the GPU can, and the machine code was compiled for GPUs
@@ -73,35 +94,18 @@ struct EarlyLaunches {
   }
 };
 
-/// As launch(), for a kernel without dynamic shared memory whose threads all call wait_for_previous_kernel() before they access global
-/// memory: its blocks may be started while the kernel before it still runs, so that the next launch takes less time. Recorded graphs keep
-/// this.
+/// As launch(), for a kernel whose threads all call wait_for_previous_kernel() before they access global memory: its blocks may be started
+/// while the kernel before it still runs, so that the next launch takes less time. Recorded graphs keep this.
 ///
 /// Source  CUDA C++ Programming Guide, "Programmatic Dependent Launch and Synchronization"
 template <class... Parameters>
 void launch_early(Stream& stream, Geometry geometry, void (*kernel)(Parameters...), std::type_identity_t<Parameters>... arguments) {
   Device& device = stream.device();
-  const void* const code = reinterpret_cast<const void*>(kernel);
-  if (!device.attached.get<EarlyLaunches>(options_of(device), device, code).enabled) return launch(stream, geometry, kernel, arguments...);
-  if (geometry.blocks == 0) return;
-  device.enter();
-  const dim3 grid(static_cast<unsigned>(geometry.blocks)), block(static_cast<unsigned>(geometry.threads));
-#ifdef TENON_CUDA_EMULATION
-  emulation::launch_early(stream.handle(), grid, block, [=] { kernel(arguments...); });
-  device.check(cudaGetLastError(), "cudaLaunchKernel");
-#else
+  const bool early = device.attached.get<EarlyLaunches>(options_of(device), device, reinterpret_cast<const void*>(kernel)).enabled;
   cudaLaunchAttribute attribute{};
   attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   attribute.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = grid;
-  config.blockDim = block;
-  config.stream = stream.handle();
-  config.attrs = &attribute;
-  config.numAttrs = 1;
-  void* pointers[] = {static_cast<void*>(&arguments)..., nullptr};  // never of size 0
-  device.check(cudaLaunchKernelExC(&config, code, pointers), "cudaLaunchKernel");
-#endif
+  detail::launch_with({&attribute, early ? 1u : 0u}, stream, geometry, kernel, arguments...);
 }
 
 /// Enqueues a kernel that was compiled at run time. `pointers`: to its arguments, in order.
