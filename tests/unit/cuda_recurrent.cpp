@@ -142,6 +142,43 @@ TEST_CASE("cuda recurrent: a persistent kernel stays within the limits of a bloc
   }
 }
 
+/// Whether the writes of each warp of a block, of an element of `bytes` by thread unit * rows + part, use every bank once.
+bool without_conflicts(const PersistentPlan& plan, std::size_t bytes) {
+  const int at_once = bytes == 8 ? 16 : 32;  // threads whose elements are as long as the banks together
+  for (int first = 0; first < plan.threads; first += at_once) {
+    unsigned banks = 0;
+    for (int thread = first; thread < first + at_once; ++thread) {
+      const int place = thread % plan.rows * plan.line + thread / plan.rows;
+      banks |= 1u << place % at_once;
+    }
+    if (banks != (bytes == 8 ? 0xffffu : 0xffffffffu)) return false;
+  }
+  return true;
+}
+
+TEST_CASE("cuda recurrent: vectors are in shared memory after the weights, their lines are aligned, and writes have no bank conflicts") {
+  bool of_rows[9] = {}, kept = false;
+  for (const std::size_t bytes : {2, 4, 8}) {
+    for (const std::int64_t gates : {1, 4}) {
+      for (std::int64_t units = 1; units <= 256; ++units) {
+        for (const std::int64_t batch : {1, 500, 1000}) {
+          const PersistentProblem problem = layer_of(gates, units, batch, bytes);
+          const PersistentPlan plan = plan_persistent(problem, multiprocessors, large_shared);
+          if (!plan) continue;
+          of_rows[plan.rows] = true;
+          kept = kept || plan.kept != 0;
+          const auto line = static_cast<std::size_t>(plan.line), state = problem.state_bytes;
+          const bool right = plan.vectors_at % 16 == 0 && line * state % 16 == 0 &&
+                             line * state >= static_cast<std::size_t>(plan.iterations * plan.rows) * 16 && without_conflicts(plan, state) &&
+                             plan.shared_bytes == plan.vectors_at + static_cast<std::size_t>(problem.vectors * plan.rows) * line * state;
+          REQUIRE(right);
+        }
+      }
+    }
+  }
+  CHECK((of_rows[2] && of_rows[4] && of_rows[8] && kept));
+}
+
 TEST_CASE("cuda recurrent: blocks have more rows where there are more of them than multiprocessors") {
   const auto rows = [](std::int64_t units, std::int64_t batch) {
     return plan_persistent(layer_of(4, units, batch), multiprocessors, large_shared).rows;

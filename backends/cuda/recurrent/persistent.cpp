@@ -2,6 +2,7 @@
 #include "recurrent/persistent.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace tenon::cuda {
 namespace {
@@ -32,6 +33,15 @@ std::int64_t chunk_of(const PersistentProblem& p) {
   return static_cast<std::int64_t>(16 / p.state_bytes);
 }
 
+/// The elements of a row of a vector. The threads of a warp write `warp / rows` units of each row at once. Shared memory has 32 banks of 4
+/// bytes: lines that begin that many elements apart, modulo the banks, put all of these into different ones. Elements of 8 bytes are
+/// written by 16 threads at a time. A line is still a multiple of 16 bytes.
+int padded_line(const PersistentProblem& p, const PersistentPlan& plan) {
+  const int banks = static_cast<int>(128 / p.state_bytes), least = plan.iterations * plan.rows * static_cast<int>(chunk_of(p));
+  const int wanted = banks / plan.rows;
+  return least + (wanted - least % banks + banks) % banks;
+}
+
 double clocks_of_step(const PersistentProblem& p, const PersistentPlan& plan, int multiprocessors) {
   const auto chunk = static_cast<double>(chunk_of(p)), gates = static_cast<double>(p.gates);
   const double from_shared = 1 - static_cast<double>(plan.kept) / plan.iterations;
@@ -47,7 +57,8 @@ double clocks_of_step(const PersistentProblem& p, const PersistentPlan& plan, in
 
 PersistentPlan plan_persistent(const PersistentProblem& p, int multiprocessors, std::size_t shared_limit) {
   PersistentPlan best;
-  if (p.steps < 2 || p.batch < 1 || p.units < 1 || p.units > max_persistent_threads(0)) return best;
+  if (p.steps < 2 || p.steps > std::numeric_limits<int>::max() || p.batch < 1 || p.units < 1 || p.units > max_persistent_threads(0))
+    return best;
   double best_clocks = launched_step_clocks;
   const std::int64_t chunk = chunk_of(p);
   struct Form {
@@ -62,11 +73,9 @@ PersistentPlan plan_persistent(const PersistentProblem& p, int multiprocessors, 
     plan.iterations = static_cast<int>((p.units + rows * chunk - 1) / (rows * chunk));
     if (plan.iterations < kept) continue;
     plan.groups = (p.batch + rows - 1) / rows;
-    const auto iterations = static_cast<std::size_t>(plan.iterations), threads = static_cast<std::size_t>(plan.threads);
-    const std::size_t weight_bytes =
-        (iterations - static_cast<std::size_t>(kept)) * static_cast<std::size_t>(p.gates * chunk) * p.weight_bytes * threads;
-    const std::size_t line_bytes = iterations * static_cast<std::size_t>(rows * chunk) * p.state_bytes;
-    plan.shared_bytes = weight_bytes + static_cast<std::size_t>(p.vectors * rows) * line_bytes;
+    plan.line = padded_line(p, plan);
+    plan.vectors_at = static_cast<std::size_t>((plan.iterations - kept) * p.gates * chunk * plan.threads) * p.weight_bytes;
+    plan.shared_bytes = plan.vectors_at + static_cast<std::size_t>(std::int64_t{p.vectors} * rows * plan.line) * p.state_bytes;
     if (plan.shared_bytes > shared_limit) continue;
     const double clocks = clocks_of_step(p, plan, multiprocessors);
     if (clocks >= best_clocks) continue;

@@ -17,10 +17,12 @@ namespace tenon::cuda {
 template <class T>
 struct PersistentLayer {
   const T* weights;  ///< (D, G H, H)
-  std::int64_t steps, batch;
+  std::int64_t batch;
   std::int64_t groups;  ///< blocks of a direction
-  int units, directions, iterations;
-  bool reverse;  ///< the first direction reads x backwards, as the second always does
+  int steps, units, directions, iterations;
+  int line;                ///< elements of a row of a vector
+  std::size_t vectors_at;  ///< bytes of shared memory before the vectors
+  bool reverse;            ///< the first direction reads x backwards, as the second always does
 };
 
 /// A block of such a kernel: `rows` rows of the batch in one direction. Thread unit * rows + part
@@ -31,7 +33,8 @@ struct PersistentLayer {
 ///   computes the cell of this unit and row
 ///
 /// Sums and states are in f32, in f64 for f64. Vectors, of states or of gradients of gates, have a line for each row, and a chunk is 16
-/// bytes of that: 4 elements, 2 in f64. What belongs to no unit is 0, in weights and in vectors.
+/// bytes of that: 4 elements, 2 in f64. What belongs to no unit is 0, in weights and in vectors. Lines are padded so that the writes of a
+/// warp have no bank conflicts (persistent.cpp), and are whole chunks.
 ///
 /// The weights of the first `kept` iterations are in registers, the others in shared memory.
 template <class T, int gates, int rows, int kept, bool gradient>
@@ -46,20 +49,17 @@ class PersistentBlock {
     part_ = thread % rows;
     direction_ = blockIdx.x < layer.groups ? 0 : 1;
     row_ = (blockIdx.x - direction_ * layer.groups) * rows + part_;
-    line_ = layer.iterations * rows * width;
     weights_ = reinterpret_cast<Weights*>(dynamic_shared()) + thread;
-    states_ = reinterpret_cast<W*>(dynamic_shared() +
-                                   std::size_t{sizeof(Weights)} * static_cast<std::size_t>((layer.iterations - kept) * gates) * blockDim.x);
-    place_ = part_ * line_ + unit_;
+    states_ = reinterpret_cast<W*>(dynamic_shared() + layer.vectors_at);
     read_weights();
-    for (int i = thread; i < vectors * rows * line_; i += static_cast<int>(blockDim.x)) states_[i] = 0;
+    for (int i = thread; i < vectors * rows * layer.line; i += static_cast<int>(blockDim.x)) states_[i] = 0;
     __syncthreads();
   }
 
   /// True if this thread has a unit of a row; others take part in sums only.
   __device__ bool works() const { return unit_ < layer_.units && row_ < layer_.batch; }
   /// The unit of this thread at a step. Only if it works.
-  __device__ Unit at(std::int64_t step) const {
+  __device__ Unit at(int step) const {
     const bool reverse = layer_.reverse || direction_ == 1;
     const std::int64_t time = reverse ? layer_.steps - 1 - step : step, before = reverse ? time + 1 : time - 1;
     const std::int64_t row = direction_ * layer_.batch + row_, state = row * layer_.units + unit_;
@@ -75,8 +75,8 @@ class PersistentBlock {
 
   /// Vector i. Another thread reads what is written after a barrier.
   __device__ W* vector(int i) const { return vector_after(states_, i); }
-  __device__ W* vector_after(W* vector, int i) const { return vector + i * rows * line_; }
-  __device__ void write(W* vector, W value) const { vector[place_] = value; }
+  __device__ W* vector_after(W* vector, int i) const { return vector + i * rows * layer_.line; }
+  __device__ void write(W* vector, W value) const { vector[part_ * layer_.line + unit_] = value; }
 
   /// The products of the state in `vector` with the weights of the n gates from `first` on, for this thread's unit and row. All threads.
   template <int first, int n>
@@ -141,7 +141,7 @@ class PersistentBlock {
   }
   /// The elements of row r that the weights of an iteration are multiplied by.
   __device__ States chunk_of(const W* vector, int r, int iteration) const {
-    return pack_at<width>(vector + r * line_ + (iteration * rows + part_) * width);
+    return pack_at<width>(vector + (r * (layer_.line / width) + iteration * rows + part_) * width);
   }
   /// Each thread reads what only it uses, all gates of a chunk at once. Once per launch, from the L2 cache for all blocks but the first.
   __device__ void read_weights() {
@@ -190,8 +190,6 @@ class PersistentBlock {
   const PersistentLayer<T>& layer_;
   int unit_, part_, direction_;
   std::int64_t row_;  ///< of the batch, of this thread after add_up
-  int line_;          ///< elements of a row of a vector
-  int place_;         ///< of this thread's unit and row in a vector
   Weights registers_[kept == 0 ? 1 : kept][gates];
   Weights* weights_;  ///< of this thread; one of each gate of an iteration, then the next iteration's
   W* states_;
@@ -207,8 +205,8 @@ __global__ void __launch_bounds__(max_persistent_threads(kept), 1) all_steps(Cel
   typename Cell::Carried carried = works ? cell.start(block.at(0)) : typename Cell::Carried{};
   if (works) block.write(block.vector(0), h);
   __syncthreads();
-  for (std::int64_t step = 0; step < layer.steps; ++step) {
-    const int before = static_cast<int>(step % 2);
+  for (int step = 0; step < layer.steps; ++step) {
+    const int before = step % 2;
     h = cell.all_steps(block, block.at(step), block.vector(before), h, carried);
     if (works) block.write(block.vector(1 - before), h);
     // What is written above was read a step ago, before this barrier of that step.
@@ -231,9 +229,9 @@ __global__ void __launch_bounds__(max_persistent_threads(kept), 1)
   typename Cell::Carried carried = works ? cell.start(block.at(0)) : typename Cell::Carried{};
   typename Cell::Values next{};
   if (works) next = cell.read(block.at(layer.steps - 1));
-  for (std::int64_t step = layer.steps; step-- > 0;) {
+  for (int step = layer.steps; step-- > 0;) {
     typename Cell::Values values = next;
-    Wide<T>* const vector = block.vector(static_cast<int>(step % 2) * Cell::count);
+    Wide<T>* const vector = block.vector(step % 2 * Cell::count);
     if (works) cell.gates_of(block, block.at(step), vector, values, dh, carried);
     __syncthreads();
     if (works && step > 0) next = cell.read(block.at(step - 1));  // arrives during the sums
@@ -249,12 +247,14 @@ template <class T, class Cell, bool gradient>
 void launch_persistent(Stream& stream, const Recurrent& recurrent, const PersistentPlan& plan, const Cell& cell, const T* first, T* last) {
   PersistentLayer<T> layer{};
   layer.weights = recurrent.call.input<T>(recurrent.first + 2);
-  layer.steps = recurrent.steps;
+  layer.steps = static_cast<int>(recurrent.steps);
   layer.batch = recurrent.batch;
   layer.groups = plan.groups;
   layer.units = static_cast<int>(recurrent.units);
   layer.directions = static_cast<int>(recurrent.directions);
   layer.iterations = plan.iterations;
+  layer.line = plan.line;
+  layer.vectors_at = plan.vectors_at;
   layer.reverse = recurrent.reverse(0);
   const Geometry geometry{recurrent.directions * plan.groups, plan.threads, plan.shared_bytes};
   const auto run = [&]<int rows, int kept>() {
