@@ -183,12 +183,12 @@ TEST_CASE("cuda recurrent: blocks have more rows where there are more of them th
   const auto rows = [](std::int64_t units, std::int64_t batch) {
     return plan_persistent(layer_of(4, units, batch), multiprocessors, large_shared).rows;
   };
-  CHECK(rows(64, 1) == 4);
+  CHECK(rows(32, 1) == 4);  // there are few warps
+  CHECK(rows(64, 2 * multiprocessors) == 2);
+  CHECK(rows(64, 2 * multiprocessors + 1) == 4);
   CHECK(rows(64, 4 * multiprocessors) == 4);
   CHECK(rows(64, 4 * multiprocessors + 1) == 8);
-  CHECK(rows(112, 2 * multiprocessors) == 2);  // there are enough warps
-  CHECK(rows(112, 2 * multiprocessors + 1) == 4);
-  CHECK(rows(112, 4 * multiprocessors + 1) == 4);  // 8 rows of so many units are too many threads
+  CHECK(rows(96, 8 * multiprocessors) == 4);  // 8 rows of so many units are too many threads
   CHECK(plan_persistent(layer_of(1, 140, 128), multiprocessors, large_shared).rows == 2);
 }
 

@@ -10,12 +10,12 @@ namespace {
 // The cost of a time step, in clocks of a multiprocessor. Per chunk, 16 bytes of the state, a warp
 //
 //   reads   its weights, 512 bytes of each gate (256 of 16-bit weights) at 128 bytes a clock: 4 clocks (2) a gate; and the chunks of each
-//           row's state, `rows` addresses next to each other that several threads share: 1 clock a row. A gradient multiplies gates
-//           instead of states: 1 clock a row and gate.
+//           row's state, `rows` chunks next to each other that several threads share: 4 clocks a row, as many as for 512 bytes that
+//           nobody shares, or 2 with the 2 chunks of 2 rows. A gradient multiplies gates instead of states: that much a row and gate.
 //   sums    rows x gates x 4 multiplications and additions a thread, 32 threads at 128 a clock; in f64 2 at 64
 //
 // and the reads overlap with the sums, so that the longer one counts. With few warps the latency of both counts instead, which is
-// `iteration_clocks`: that is why a block of 2 rows is not the fastest for a small batch.
+// `iteration_clocks`: that is why a block of 2 rows is not the fastest for a small batch of a layer with few units.
 //
 // Weights in registers are not read: a block of few threads has registers for some, so that 128 units of lstm fit, too.
 //
@@ -46,7 +46,8 @@ double clocks_of_step(const PersistentProblem& p, const PersistentPlan& plan, in
   const auto chunk = static_cast<double>(chunk_of(p)), gates = static_cast<double>(p.gates);
   const double from_shared = 1 - static_cast<double>(plan.kept) / plan.iterations;
   const double weights = gates * chunk * static_cast<double>(p.weight_bytes) * warp / read_bytes_per_clock;
-  const double reads = from_shared * weights + (p.gradient ? gates : 1) * plan.rows;
+  const double state_read = plan.rows == 2 ? 2 : 4;
+  const double reads = from_shared * weights + (p.gradient ? gates : 1) * plan.rows * state_read;
   const double sums = gates * plan.rows * chunk * warp / (p.state_bytes == 8 ? 64 : 128);
   const std::int64_t blocks = p.directions * plan.groups;
   const auto waves = static_cast<double>((blocks + multiprocessors - 1) / multiprocessors);
