@@ -1,9 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+
 #include "state.h"
 
 namespace tenon::emulation {
+namespace {
 
-// The attributes of an H100: a kernel that fits there fits here.
+/// Of a block, where it is allowed: 48 KB are allowed in any case. Read at each call, so that a test can open devices of several kinds.
+int max_shared_kilobytes() {
+  const char* const text = std::getenv("TENON_CUDA_EMULATION_SHARED_KB");
+  return text == nullptr || *text == '\0' ? 227 : std::atoi(text);
+}
+
+}  // namespace
+
+// The attributes of an H100, unless TENON_CUDA_EMULATION_SHARED_KB says less: a kernel that fits there fits here.
 cudaError_t device_attribute(int* out_value, cudaDeviceAttr attribute, int device) {
   switch (attribute) {
     case cudaDevAttrMaxThreadsPerBlock:
@@ -25,10 +36,10 @@ cudaError_t device_attribute(int* out_value, cudaDeviceAttr attribute, int devic
       *out_value = 48 << 10;
       break;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin:
-      *out_value = 227 << 10;
+      *out_value = max_shared_kilobytes() << 10;
       break;
     case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
-      *out_value = 228 << 10;
+      *out_value = (max_shared_kilobytes() + 1) << 10;
       break;
     case cudaDevAttrTotalConstantMemory:
       *out_value = 64 << 10;
