@@ -170,7 +170,7 @@ __global__ void combine_parts(Heads<T> heads, std::int64_t count, std::int64_t p
   }
 }
 
-/// The same for the rows of y, with the keys split into parts.
+/// As shares_of() for the rows of y, with the keys split into parts.
 template <class T>
 Shares shares_of_keys(const Heads<T>& heads) {
   using W = Wide<T>;
