@@ -15,8 +15,8 @@ inline constexpr std::uint32_t none = TENON_NO_INDEX;
 void widen(GraphModel& graph, const KernelRow* rows);
 /// Transposes images to channels last where kernels need it, and keeps them so from one such kernel to the next.
 void put_channels_last(GraphModel& graph, const KernelRow* rows);
-/// Replaces products and softmax of an attention of integers by one node, as Traits::quantized_attention says. The nodes must be in the order
-/// of the core's graph. What cannot be one node stays as it is.
+/// Replaces products and softmax of an attention of integers by one node, as Traits::quantized_attention says. The nodes must be in the
+/// order of the core's graph. What cannot be one node stays as it is.
 void fuse_quantized_attention(GraphModel& graph);
 /// Whether it made this node.
 bool is_quantized_attention(const Node& node);
