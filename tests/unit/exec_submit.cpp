@@ -60,7 +60,7 @@ TEST_CASE_FIXTURE(Submitting, "submit: it returns before the run has begun, and 
   CHECK(loss.item() == doctest::Approx(expected));
 }
 
-TEST_CASE_FIXTURE(Submitting, "submit: runs follow each other, replayed ones too, each with the results of its own") {
+TEST_CASE("submit: runs follow each other, replayed ones too, each with the results of its own") {
   for (const Capture capture : {Capture::off, Capture::automatic}) {
     Config config = test_config();
     config.capture = capture;

@@ -343,7 +343,7 @@ struct Reel : WrappedBackend<Reel> {
   }
 };
 
-/// A context whose default device is reel:0.
+/// A context whose default device is reel:0. The one before it has ended: calls go to the backend of the last one.
 inline Context with_reel(const Config& config) {
   Context context(config);
   Reel::reset();

@@ -99,6 +99,15 @@ FitOptions fit_options(std::int64_t epochs = 1, int workers = 1) {
   return {.batch_size = batch_size, .epochs = epochs, .workers = workers};
 }
 
+/// The error of an epoch in the order of the data.
+std::string error_of_fit(Model& model, const std::shared_ptr<const Dataset>& data, Seen& seen, bool late) {
+  LambdaCallback watch = watching(model, seen, late);
+  FitOptions options = fit_options();
+  options.shuffle = false;
+  options.callbacks = {&watch};
+  return message_of([&] { model.fit(data, options); });
+}
+
 /// Waits until that many plans have been submitted. Called by the thread of a stream.
 void wait_for_submissions(std::int64_t count) {
   static bool given_up = false;  // the first failure is enough: those after it would take as long
@@ -224,11 +233,7 @@ TEST_CASE_FIXTURE(OnReel, "asynchronous training: an error of the device names i
     data->wrong_at = 3 * batch_size + 1;
     Model model = make_model(context);
     Seen seen;
-    LambdaCallback watch = watching(model, seen, late);
-    FitOptions options = fit_options();
-    options.shuffle = false;
-    options.callbacks = {&watch};
-    const std::string text = message_of([&] { model.fit(data, options); });
+    const std::string text = error_of_fit(model, data, seen, late);
     CHECK_MESSAGE(contains(text, "device 'reel:0', node '"), text);
     CHECK_MESSAGE(contains(text, "label 7 at index 1"), text);
     CHECK(seen.batches == std::vector<std::int64_t>{0, 1, 2});
@@ -244,11 +249,7 @@ TEST_CASE_FIXTURE(OnReel, "asynchronous training: a loss that is not finite is r
     data->infinite_at = 3 * batch_size + 1;
     Model model = make_model(context);
     Seen seen;
-    LambdaCallback watch = watching(model, seen, late);
-    FitOptions options = fit_options();
-    options.shuffle = false;
-    options.callbacks = {&watch};
-    const std::string text = message_of([&] { model.fit(data, options); });
+    const std::string text = error_of_fit(model, data, seen, late);
     CHECK_MESSAGE(contains(text, "at epoch 1, step 4 (batch 4 of 8); try a smaller learning rate than "), text);
     CHECK(seen.batches == std::vector<std::int64_t>{0, 1, 2, 3});
     CHECK(all_work_is_done());
@@ -264,15 +265,11 @@ TEST_CASE_FIXTURE(OnReel, "asynchronous training: an error of the next batch doe
     data->unreadable_at = 4 * batch_size;
     Model model = make_model(context);
     Seen seen;
-    LambdaCallback watch = watching(model, seen, late);
-    FitOptions options = fit_options();
-    options.shuffle = false;
-    options.callbacks = {&watch};
-    const std::string text = message_of([&] { model.fit(data, options); });
+    const std::string text = error_of_fit(model, data, seen, late);
     CHECK_MESSAGE(contains(text, "at epoch 1, step 4 (batch 4 of 8)"), text);
     CHECK(model.step() == 4);
     data->infinite_at = -1;
-    const std::string of_data = message_of([&] { model.fit(data, options); });
+    const std::string of_data = error_of_fit(model, data, seen, late);
     CHECK_MESSAGE(contains(of_data, "a bad sector"), of_data);
     CHECK(all_work_is_done());
   }
