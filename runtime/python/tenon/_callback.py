@@ -24,7 +24,8 @@ class Callback:
         """Before an epoch, counted from 0."""
 
     def on_train_batch_end(self, batch: int, logs: Optional[Logs] = None) -> None:
-        """After a batch, counted from 0; `logs` are the means over the epoch so far, {"loss": ..., "accuracy": ...}."""
+        """After a batch, counted from 0; `logs` are the means over the epoch so far, {"loss": ..., "accuracy": ...}. With a function here the
+        fit waits for a GPU after each step, because the function may use the model."""
 
     def on_epoch_end(self, epoch: int, logs: Optional[Logs] = None) -> None:
         """After an epoch; `logs` have loss and metrics, with the prefix val_ those of the validation."""
