@@ -6,6 +6,7 @@
 
 #include <tenon/sdk/needs.h>
 
+#include "address.h"
 #include "boundary.h"
 #include "guarded.h"
 #include "handles.h"
@@ -37,7 +38,7 @@ void hand_over_memory(std::unique_ptr<tenon_memory> memory, tenon_memory_result*
   const bool on_host = memory->kind != TENON_MEMORY_DEVICE || memory->owner->device->host_addressable();
   tenon_memory_result result{};
   result.address = memory->address;
-  result.host = on_host ? reinterpret_cast<void*>(static_cast<std::uintptr_t>(memory->address)) : memory->host;
+  result.host = on_host ? pointer(memory->address) : memory->host;
   result.memory = memory.release();
   hand_over(result, out_result);
 }

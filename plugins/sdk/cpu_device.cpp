@@ -7,14 +7,11 @@
 #include <tenon/sdk/backend.h>
 #include <tenon/sdk/elementwise.h>
 
+#include "address.h"
 #include "cpu_facts.h"
 
 namespace tenon::sdk {
 namespace {
-
-void* pointer(std::uint64_t address) {
-  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
-}
 
 std::uint64_t now_ns() {
   return static_cast<std::uint64_t>(

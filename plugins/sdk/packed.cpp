@@ -10,14 +10,11 @@
 #include <tenon/sdk/error.h>
 #include <tenon/sdk/rounding.h>
 
+#include "address.h"
 #include "plan.h"
 
 namespace tenon::sdk {
 namespace {
-
-void* pointer(std::uint64_t address) {
-  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
-}
 
 bool is_donated(const GraphModel& graph, std::uint32_t value) {
   return std::any_of(graph.donations.begin(), graph.donations.end(), [value](const tenon_donation& d) { return d.input == value; });

@@ -7,13 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "address.h"
 #include "plan.h"
 
 namespace tenon::sdk {
-
-inline void* pointer(std::uint64_t address) {
-  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
-}
 
 /// One operand's address, filled in at each execution.
 struct Patch {
