@@ -37,6 +37,12 @@ void Gradient::set(std::size_t i, Value gradient) {
   result_[i] = gradient;
 }
 
+void Gradient::set_needed(const std::vector<Value>& gradients) {
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    if (needs(i)) set(i, gradients[i]);
+  }
+}
+
 }  // namespace graph
 
 namespace {

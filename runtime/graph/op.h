@@ -84,6 +84,8 @@ class Gradient {
   bool needs(std::size_t i) const { return i < needed_.size() && needed_[i]; }
   /// Sets d loss / d input i, of the operand's dtype and shape; zero if never set.
   void set(std::size_t i, Value gradient);
+  /// Sets those of the first operands' gradients that are needed.
+  void set_needed(const std::vector<Value>& gradients);
   const std::vector<Value>& result() const { return result_; }
 
  private:

@@ -108,11 +108,8 @@ Value mask_gradient(Gradient& at) {
 void gradient(Gradient& at) {
   if (!at.dy(0).present()) return;  // log_sum is only used by this rule
   if (at.needs(0) || at.needs(1) || at.needs(2)) {
-    const std::vector<Value> parts = at.graph.apply(
-        TENON_OP_AttentionGrad, {at.dy(), at.input(0), at.input(1), at.input(2), at.input(3), at.output(0), at.output(1)}, at.attributes);
-    for (std::size_t i = 0; i < 3; ++i) {
-      if (at.needs(i)) at.set(i, parts[i]);
-    }
+    at.set_needed(at.graph.apply(TENON_OP_AttentionGrad,
+                                 {at.dy(), at.input(0), at.input(1), at.input(2), at.input(3), at.output(0), at.output(1)}, at.attributes));
   }
   if (at.needs(3)) at.set(3, mask_gradient(at));
 }

@@ -37,13 +37,10 @@ void gradient(Gradient& at) {
   if (at.dy(gates_output).present()) {
     throw Error(Status::unsupported, fmt::format("gradients: GRU '{}' has none with respect to its result gates", at.output(0).name()));
   }
-  const std::vector<Value> results = at.graph.apply(
+  at.set_needed(at.graph.apply(
       TENON_OP_GRUGrad,
       {at.dy(0), at.dy(1), at.input(0), at.input(1), at.input(2), at.input(3), at.input(4), at.output(0), at.output(gates_output)},
-      at.attributes);
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    if (at.needs(i)) at.set(i, results[i]);
-  }
+      at.attributes));
 }
 
 }  // namespace

@@ -43,14 +43,10 @@ void gradient(Gradient& at) {
     throw Error(Status::unsupported, fmt::format("gradients: LSTM '{}' has none with respect to its result {}", at.output(0).name(),
                                                  kept == gates_output ? "gates" : "cells"));
   }
-  const std::vector<Value> results =
-      at.graph.apply(TENON_OP_LSTMGrad,
-                     {at.dy(0), at.dy(1), at.dy(2), at.input(0), at.input(1), at.input(2), at.input(3), at.input(4), at.input(5),
-                      at.output(0), at.output(gates_output), at.output(cells_output)},
-                     at.attributes);
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    if (at.needs(i)) at.set(i, results[i]);
-  }
+  at.set_needed(at.graph.apply(TENON_OP_LSTMGrad,
+                               {at.dy(0), at.dy(1), at.dy(2), at.input(0), at.input(1), at.input(2), at.input(3), at.input(4), at.input(5),
+                                at.output(0), at.output(gates_output), at.output(cells_output)},
+                               at.attributes));
 }
 
 }  // namespace

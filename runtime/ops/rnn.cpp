@@ -28,11 +28,9 @@ void infer_gradient(Inference& at) {
 }
 
 void gradient(Gradient& at) {
-  const std::vector<Value> results = at.graph.apply(
-      TENON_OP_RNNGrad, {at.dy(0), at.dy(1), at.input(0), at.input(1), at.input(2), at.input(3), at.input(4), at.output(0)}, at.attributes);
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    if (at.needs(i)) at.set(i, results[i]);
-  }
+  at.set_needed(at.graph.apply(TENON_OP_RNNGrad,
+                               {at.dy(0), at.dy(1), at.input(0), at.input(1), at.input(2), at.input(3), at.input(4), at.output(0)},
+                               at.attributes));
 }
 
 }  // namespace
