@@ -18,23 +18,27 @@ using What = Reel::Note::What;
 
 constexpr std::int64_t batch_size = 4;
 
-/// x = (i, 1), classes 0, 1, 2; one label may be out of range, one x infinite, and one sample unreadable.
+/// x = (i / size, 1), classes 0, 1, 2; one label may be out of range, one x infinite or large, and one sample unreadable.
 class Classes final : public Dataset {
  public:
   explicit Classes(std::int64_t size) : Dataset({DType::f32, {2}}, {DType::i64, {}}), size_(size) {}
   const std::string& name() const override { return name_; }
   std::int64_t size() const override { return size_; }
+  Tensor sample_weights() const override { return weights; }
   void gather(std::span<const std::int64_t> indices, std::span<Tensor> inputs, std::span<Tensor> targets) const override {
     check_batch(indices, inputs, targets);
     if (std::ranges::find(indices, unreadable_at) != indices.end()) throw std::runtime_error("a bad sector");
     for (std::size_t i = 0; i < indices.size(); ++i) {
-      inputs[0].data<float>()[2 * i] =
-          indices[i] == infinite_at ? std::numeric_limits<float>::infinity() : static_cast<float>(indices[i]) / static_cast<float>(size_);
+      float& x = inputs[0].data<float>()[2 * i];
+      x = static_cast<float>(indices[i]) / static_cast<float>(size_);
+      if (indices[i] == infinite_at) x = std::numeric_limits<float>::infinity();
+      if (indices[i] == large_at) x = 1000;
       inputs[0].data<float>()[2 * i + 1] = 1;
       targets[0].data<std::int64_t>()[i] = indices[i] == wrong_at ? 7 : indices[i] % 3;
     }
   }
-  std::int64_t wrong_at = -1, infinite_at = -1, unreadable_at = -1;
+  std::int64_t wrong_at = -1, infinite_at = -1, large_at = -1, unreadable_at = -1;
+  Tensor weights;
 
  private:
   const std::string name_ = "classes";
@@ -89,7 +93,7 @@ Trained train(const Context& context, const std::shared_ptr<const Dataset>& data
   options.callbacks.push_back(&watch);
   for (const EpochLogs& epoch : model.fit(data, options)) result.epochs.push_back(epoch.logs);
   for (const auto& [name, tensor] : model.parameters().all()) {
-    const std::vector<float> values = floats(tensor);
+    const std::vector<float> values = floats(tensor.to_host().to(DType::f32));  // counters of the loss scale are i64
     result.parameters.insert(result.parameters.end(), values.begin(), values.end());
   }
   return result;
@@ -173,17 +177,35 @@ TEST_CASE_FIXTURE(OnReel, "asynchronous training: a batch_end that may read the 
 
 TEST_CASE("asynchronous training: callbacks get the same values, and the model the same bits, as when each step is waited for") {
   const auto data = std::make_shared<Classes>(7 * batch_size + 3);
-  for (const Capture capture : {Capture::off, Capture::automatic}) {
+  const auto weighted = std::make_shared<Classes>(data->size());
+  std::vector<float> weights;
+  for (std::int64_t i = 0; i < weighted->size(); ++i) weights.push_back(static_cast<float>(i % 3));
+  weighted->weights = Tensor::of(weights, {weighted->size()});
+  weighted->large_at = 11;  // its gradients overflow f16: the step is skipped
+  const struct {
+    Capture capture;
+    Precision precision;
+    std::shared_ptr<const Dataset> data;
+  } cases[] = {
+      {Capture::off, Precision::float32, data},
+      {Capture::automatic, Precision::float32, data},
+      {Capture::automatic, Precision::mixed_float16, weighted},
+  };
+  for (const auto& c : cases) {
+    CAPTURE(static_cast<int>(c.capture));
+    CAPTURE(std::string(name_of(c.precision)));
     for (const int workers : {1, 3, 0}) {  // without workers inputs come from host memory, and each step is waited for
       CAPTURE(workers);
       Config config = test_config();
-      config.capture = capture;
+      config.capture = c.capture;
+      config.precision = c.precision;
       config.seed = 7;
       const Context context = with_reel(config);
       FitOptions options = fit_options(3, workers);
       options.validation = std::make_shared<Classes>(9);
-      const Trained waiting = train(context, data, options, false);
+      const Trained waiting = train(context, c.data, options, false);
       CHECK(waiting.seen.steps.back() == 24);
+      CHECK((std::ranges::count(waiting.seen.taken, false) > 0) == (c.precision == Precision::mixed_float16));
       Reel::reset();
       // Each upload of scalars is done when the next step has been submitted: were their memory used again by then, the bits would differ.
       std::int64_t uploads = 0;
@@ -196,14 +218,14 @@ TEST_CASE("asynchronous training: callbacks get the same values, and the model t
           if (step < 6) wait_for_submissions(epoch * (8 + 3) + step + 2);
         };
       }
-      const Trained late = train(context, data, options, true);
+      const Trained late = train(context, c.data, options, true);
       Reel::before_upload = nullptr;
       CHECK(late.seen.values() == waiting.seen.values());
       CHECK(late.epochs == waiting.epochs);
       CHECK(late.parameters == waiting.parameters);
       CHECK((late.seen.steps != waiting.seen.steps) == (workers > 0));
       const Context on_host(config);
-      CHECK(train(on_host, data, options, true).parameters == waiting.parameters);
+      CHECK(train(on_host, c.data, options, true).parameters == waiting.parameters);
     }
   }
 }
