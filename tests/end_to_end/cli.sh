@@ -354,6 +354,14 @@ explain_measures_a_roofline() {
   exits 0 explain "$MODELS/linear_regression/train.yaml" "${cpu_only[@]}" --roofline --format json
   out_has '"percent_of_roof": '
   out_has '"gb_per_s": '
+  exits 0 explain "$MODELS/linear_regression/train.yaml" "${cpu_only[@]}" --peaks h100
+  out_has 'Expected times, nothing was measured: NVIDIA H100'
+  # 3,350 GB/s and 67 TFLOP/s are below 20 FLOP/byte bound by memory.
+  out_has 'peak 67000.0 GFLOP/s of f32 and 3350.0 GB/s; work below 20 FLOP/byte'
+  exits 0 explain "$MODELS/linear_regression/train.yaml" "${cpu_only[@]}" --peaks h200 --format json
+  out_has '"expected_on": "h200"'
+  exits 1 explain "$MODELS/linear_regression/train.yaml" "${cpu_only[@]}" --peaks h1000
+  err_has '--peaks h1000: expected a100, h100 or h200'
 }
 
 a_trace_is_written_by_train_and_when_it_fails() {

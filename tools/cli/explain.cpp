@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// tenon explain: reports where each node of a training step or of an ONNX model runs and what it costs. Only --roofline executes nodes.
+// tenon explain: reports where each node of a training step or of an ONNX model runs and what it costs. Only --roofline and --peaks execute
+// nodes.
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include <tenon/error.h>
 #include <tenon/onnx.h>
@@ -12,6 +14,7 @@
 #include "cli/common.h"
 #include "cli/explanation.h"
 #include "cli/onnx_inputs.h"
+#include "cli/peaks.h"
 #include "cli/roofline.h"
 #include "cli/train_run.h"
 #include "cli/verbs.h"
@@ -23,9 +26,15 @@ namespace {
 struct Arguments {
   Common common;
   OnnxInputs inputs;
-  std::string file, data, format;
+  std::string file, data, format, peaks;
   std::int64_t batch_size = 0;
   bool roofline = false;
+
+  /// Absent if no roofline is asked for.
+  std::optional<RooflineOptions> roofline_options() const {
+    if (!peaks.empty()) return RooflineOptions{&peaks_of(peaks)};
+    return roofline ? std::optional<RooflineOptions>(RooflineOptions{}) : std::nullopt;
+  }
 };
 
 void explain_onnx(const Arguments& arguments) {
@@ -34,25 +43,27 @@ void explain_onnx(const Arguments& arguments) {
         fmt::format("--batch, --data: expected a train.yaml or model.yaml, got {}; sizes of an ONNX model are given by "
                     "--shape NAME=1x3x224x224",
                     arguments.file));
+  const std::optional<RooflineOptions> roofline = arguments.roofline_options();
   const Context context(arguments.common.resolve(), {}, arguments.common.plugins);
   onnx::Model model = onnx::Model::load(arguments.file, context);
-  show(explain(model, context, arguments.file, arguments.inputs, arguments.roofline), arguments.format);
+  show(explain(model, context, arguments.file, arguments.inputs, roofline), arguments.format);
 }
 
 void explain_training(const Arguments& arguments) {
   if (arguments.inputs.given())
     throw Error(fmt::format("--input, --shape: expected an ONNX model, a file whose name ends in .onnx, got {}", arguments.file));
+  const std::optional<RooflineOptions> roofline = arguments.roofline_options();
   TrainingRun run = prepare_run(arguments.file, arguments.common);
   const TrainDefinition& definition = run.definition();
   if (!run.model().built() && definition.data) run.model().build_for(*run.load_data(arguments.data).train);
   const std::int64_t batch_size = arguments.batch_size > 0 ? arguments.batch_size : definition.fit.batch_size;
-  const auto measure = [&] { return measure_roofline(run, batch_size); };
+  const auto measure = [&] { return measure_roofline(run, batch_size, *roofline); };
   show({.title = fmt::format("Training step of {} with a batch of {}{}", model_name(run), batch_size, in_precision(run)),
         .facts = {{"model", model_name(run)}, {"batch_size", batch_size}, {"precision", name_of(run.context().config().precision)}},
         .devices = run.context().devices(),
         .placement = run.model().explain(batch_size),
         .program = [&]() -> const Program& { return run.model().program_of_step(batch_size); },
-        .roofline = arguments.roofline ? std::function<Roofline()>(measure) : nullptr},
+        .roofline = roofline ? std::function<Roofline()>(measure) : nullptr},
        arguments.format);
 }
 
@@ -70,6 +81,10 @@ void add_explain_verb(CLI::App& app) {
   arguments->inputs.add_to(*command);
   command->add_flag("--roofline", arguments->roofline,
                     "also time some runs on synthetic samples: flops, bytes, time and % of peak per layer and kernel");
+  command
+      ->add_option("--peaks", arguments->peaks,
+                   "--roofline with times that are computed from the peaks of another device: " + names_of_peaks())
+      ->type_name("NAME");
   command->callback([arguments] {
     const bool onnx = platform::path_of(arguments->file).extension() == ".onnx";
     onnx ? explain_onnx(*arguments) : explain_training(*arguments);

@@ -129,7 +129,8 @@ void show(const Explanation& explanation, const std::string& format) {
   if (roofline) print("\n" + as_text(*roofline));
 }
 
-Explanation explain(onnx::Model& model, const Context& context, const std::string& file, const OnnxInputs& inputs, bool roofline) {
+Explanation explain(onnx::Model& model, const Context& context, const std::string& file, const OnnxInputs& inputs,
+                    const std::optional<RooflineOptions>& roofline) {
   const onnx::NamedTensors tensors = inputs.tensors(model);
   onnx::InputTypes types;
   Json listed = Json::array();
@@ -146,9 +147,9 @@ Explanation explain(onnx::Model& model, const Context& context, const std::strin
   const std::vector<std::string>& specialised = model.specialised_inputs();
   if (!specialised.empty()) notes += fmt::format("a program is made for each value of: {}\n", fmt::join(specialised, ", "));
   const DType dtype = placement.nodes.empty() ? DType::f32 : placement.nodes_by_dtype().front().first;
-  const auto measure = [&model, &context, tensors, dtype] {
+  const auto measure = [&model, &context, tensors, dtype, roofline] {
     return measure_roofline(
-        context, dtype, "op", [](const Trace::Kernel& kernel) { return kernel.op; }, [&] { model.run(tensors); });
+        context, dtype, "op", [](const Trace::Kernel& kernel) { return kernel.op; }, [&] { model.run(tensors); }, *roofline);
   };
   return {.title = fmt::format("{} for {}", file, inputs.str(model, tensors)),
           .facts = {{"model", file},

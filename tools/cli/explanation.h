@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,8 @@ struct Explanation {
 void show(const Explanation& explanation, const std::string& format);
 
 /// The program of an ONNX model for these inputs, the patterns that were recognised in it and the inputs that it is made for. Refers to the
-/// model and the context. `roofline`: times runs, too.
-Explanation explain(onnx::Model& model, const Context& context, const std::string& file, const OnnxInputs& inputs, bool roofline);
+/// model and the context. `roofline`: with one, too.
+Explanation explain(onnx::Model& model, const Context& context, const std::string& file, const OnnxInputs& inputs,
+                    const std::optional<RooflineOptions>& roofline = std::nullopt);
 
 }  // namespace tenon::cli

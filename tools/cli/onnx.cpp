@@ -136,7 +136,7 @@ void check_model(const CheckArguments& arguments) {
   }
   const Context context(arguments.common.resolve(), {}, arguments.common.plugins);
   onnx::Model model = onnx::Model::load(arguments.file, context);
-  const Explanation explanation = explain(model, context, arguments.file, arguments.inputs, false);
+  const Explanation explanation = explain(model, context, arguments.file, arguments.inputs);
   show(explanation, "text");
   if (!explanation.runs()) return;
   print(fmt::format("{}: can be run\n", arguments.file));

@@ -75,12 +75,13 @@ Roof measure_roof(const Context& context, const std::string& device, const std::
   return roof;
 }
 
-std::string short_number(std::uint64_t value) {
-  static constexpr const char* units[] = {"", " k", " M", " G", " T"};
-  double number = static_cast<double>(value);
-  std::size_t unit = 0;
-  for (; number >= 1000 && unit + 1 < std::size(units); ++unit) number /= 1000;
-  return unit == 0 ? fmt::format("{}", value) : fmt::format("{:.3g}{}", number, units[unit]);
+/// The roof of a device with these peaks in place of `device`.
+Roof roof_of(const Peaks& peaks, const std::string& device, const std::set<DType>& dtypes) {
+  Roof roof{.device = device, .gflops = {}, .gb_per_s = peaks.gb_per_s};
+  for (const auto& [dtype, gflops] : peaks.gflops) {
+    if (dtypes.contains(dtype)) roof.gflops[dtype] = gflops;
+  }
+  return roof;
 }
 
 const Roof* roof_of(const Roofline& roofline, const Work& work) {
@@ -88,6 +89,40 @@ const Roof* roof_of(const Roofline& roofline, const Work& work) {
     if (roof.device == work.device && roof.covers(work) && roof.gb_per_s > 0) return &roof;
   }
   return nullptr;
+}
+
+/// Computes the times of all work for the device that `roofline.expected` describes.
+void expect_times(Roofline& roofline) {
+  for (std::vector<Work>* list : {&roofline.groups, &roofline.kernels}) {
+    for (Work& work : *list) {
+      const Roof* const roof = roof_of(roofline, work);
+      if (roof == nullptr) continue;
+      work.duration_ns =
+          static_cast<std::uint64_t>(roof->min_ns(work) + 1e3 * roofline.expected->launch_us * static_cast<double>(work.kernels));
+    }
+  }
+}
+
+/// What the times are, and their sum.
+std::string expectation_of(const Roofline& roofline) {
+  const Peaks& peaks = *roofline.expected;
+  std::uint64_t ns = 0, kernels = 0;
+  for (const Work& work : roofline.kernels) {
+    ns += work.duration_ns;
+    kernels += work.kernels;
+  }
+  return fmt::format(
+      "Expected times, nothing was measured: {}, and {:.1f} us a launch (an estimate)\n"
+      "{} kernels in {:.1f} us, of which {:.1f} us are launches, if the device runs the kernels of this plan one after the other\n\n",
+      peaks.source, peaks.launch_us, kernels, static_cast<double>(ns) / 1e3, static_cast<double>(kernels) * peaks.launch_us);
+}
+
+std::string short_number(std::uint64_t value) {
+  static constexpr const char* units[] = {"", " k", " M", " G", " T"};
+  double number = static_cast<double>(value);
+  std::size_t unit = 0;
+  for (; number >= 1000 && unit + 1 < std::size(units); ++unit) number /= 1000;
+  return unit == 0 ? fmt::format("{}", value) : fmt::format("{:.3g}{}", number, units[unit]);
 }
 
 std::vector<std::string> row_of(const Roofline& roofline, const Work& work) {
@@ -138,23 +173,27 @@ double Roofline::share(const Work& work) const {
 }
 
 Roofline measure_roofline(const Context& context, DType dtype, const std::string& group,
-                          const std::function<std::string(const Trace::Kernel&)>& group_of, const std::function<void()>& run) {
-  run();
-  run();
+                          const std::function<std::string(const Trace::Kernel&)>& group_of, const std::function<void()>& run,
+                          const RooflineOptions& options) {
   Roofline result;
   result.group = group;
   result.dtype = dtype;
+  result.expected = options.peaks;
+  run();
+  run();
   const Trace trace(context);
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
-  for (; result.steps < 5 || (result.steps < 200 && Clock::now() - begin < std::chrono::milliseconds(500)); ++result.steps) run();
+  const std::uint64_t fewest = options.peaks == nullptr ? 5 : 1, most = options.peaks == nullptr ? 200 : 1;
+  for (; result.steps < fewest || (result.steps < most && Clock::now() - begin < std::chrono::milliseconds(500)); ++result.steps) run();
 
   std::set<std::string> devices;
   std::set<DType> dtypes{dtype};
   std::map<std::pair<std::string, std::string>, std::size_t> position;  // by group and device
   std::size_t last_group = 0;                                           // of the last kernel with a time
   for (const Trace::Kernel& kernel : trace.kernels()) {
-    const DType peak = peak_of(kernel.dtype, dtype);
+    const bool has_peak = options.peaks != nullptr && options.peaks->gflops.contains(kernel.dtype);
+    const DType peak = has_peak ? kernel.dtype : peak_of(kernel.dtype, dtype);
     if (kernel.flops > 0) dtypes.insert(peak);
     // A kernel that ran in the launch of the one before has no time of its own: its work belongs to that one's time.
     const Work* const before = result.kernels.empty() ? nullptr : &result.kernels.back();
@@ -173,13 +212,16 @@ Roofline measure_roofline(const Context& context, DType dtype, const std::string
     add(result.groups[last_group], kernel, peak);
     add(result.kernels.back(), kernel, peak);
   }
+  for (const std::string& device : devices) {
+    result.roofs.push_back(options.peaks == nullptr ? measure_roof(context, device, dtypes) : roof_of(*options.peaks, device, dtypes));
+  }
+  if (options.peaks != nullptr) expect_times(result);
   std::ranges::stable_sort(result.groups, std::greater(), &Work::duration_ns);
   std::ranges::stable_sort(result.kernels, std::greater(), &Work::duration_ns);
-  for (const std::string& device : devices) result.roofs.push_back(measure_roof(context, device, dtypes));
   return result;
 }
 
-Roofline measure_roofline(TrainingRun& run, std::int64_t batch_size) {
+Roofline measure_roofline(TrainingRun& run, std::int64_t batch_size, const RooflineOptions& options) {
   Model& model = run.model();
   train::ModelSetup setup(model.definition());
   setup.compile(run.context(), train::compile_options(run.definition()));
@@ -196,22 +238,26 @@ Roofline measure_roofline(TrainingRun& run, std::int64_t batch_size) {
   for (const LayerSummary& layer : model.layers()) names.insert(layer.name);
   return measure_roofline(
       run.context(), model.definition().dtype, "layer", [&](const Trace::Kernel& kernel) { return layer_of(kernel, names); },
-      [&] { model.train_batch(inputs, targets); });
+      [&] { model.train_batch(inputs, targets); }, options);
 }
 
 std::string as_text(const Roofline& roofline) {
   std::string text;
   for (const Roof& roof : roofline.roofs) {
+    const std::string name =
+        roofline.expected == nullptr ? roof.device : fmt::format("{} in place of {}", roofline.expected->name, roof.device);
     if (roof.gflops.empty()) {
       text += fmt::format("{}: peak not measured", roof.device);
       text += roof.gb_per_s > 0 ? fmt::format(", {:.1f} GB/s\n", roof.gb_per_s) : "\n";
     }
     for (const auto& [dtype, gflops] : roof.gflops) {
-      text += fmt::format("{}: peak {:.1f} GFLOP/s of {} and {:.1f} GB/s; work below {:.2g} FLOP/byte is memory-bound\n", roof.device,
-                          gflops, name_of(dtype), roof.gb_per_s, gflops / roof.gb_per_s);
+      text += fmt::format("{}: peak {:.1f} GFLOP/s of {} and {:.1f} GB/s; work below {:.2g} FLOP/byte is memory-bound\n", name, gflops,
+                          name_of(dtype), roof.gb_per_s, gflops / roof.gb_per_s);
     }
   }
-  text += fmt::format("Shortest times of {} runs; above 100 % of the roof, data stays in the caches\n\n", roofline.steps);
+  text += roofline.expected == nullptr
+              ? fmt::format("Shortest times of {} runs; above 100 % of the roof, data stays in the caches\n\n", roofline.steps)
+              : expectation_of(roofline);
   const std::vector<std::string> columns = {"device", "FLOP",      "bytes",   "FLOP/byte", "bound",
                                             "us",     "% of time", "GFLOP/s", "GB/s",      "% of roof"};
   const auto table_of = [&](const char* first, const char* second, const std::vector<Work>& rows) {
@@ -253,7 +299,8 @@ nlohmann::ordered_json to_json(const Roofline& roofline) {
   }
   for (const Work& work : roofline.groups) groups.push_back(row(work));
   for (const Work& work : roofline.kernels) kernels.push_back(row(work));
-  return {{"steps", roofline.steps}, {"roofs", roofs}, {roofline.group + "s", groups}, {"kernels", kernels}};
+  const Json expected = roofline.expected == nullptr ? Json() : Json(roofline.expected->name);
+  return {{"steps", roofline.steps}, {"expected_on", expected}, {"roofs", roofs}, {roofline.group + "s", groups}, {"kernels", kernels}};
 }
 
 }  // namespace tenon::cli
