@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// tenon_cuda_roofs - a GPU's performance without Tenon: copies, the bus, products by direct cuBLAS calls, launches of an empty graph.
-// `tenon bench` reports device measurements relative to these, taken in the same run. Prints one JSON object to stdout.
+// tenon_cuda_roofs - a GPU's performance without Tenon: copies, the bus, products by direct cuBLAS calls, launches of an empty graph, and
+// what it costs to wait for all blocks. `tenon bench` reports device measurements relative to these, taken in the same run. Prints one JSON
+// object to stdout.
 //
 // Times are medians of rounds, measured by CUDA events; launches by the host clock.
 #include <cublas_v2.h>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "libraries/library.h"
+#include "roofs/chains.cuh"
 
 namespace {
 
@@ -70,6 +72,17 @@ double launch_seconds(cudaStream_t stream, const std::function<void()>& work) {
   return median(rounds);
 }
 
+/// The graph of what `work` enqueues. It lives until the program ends.
+cudaGraphExec_t recorded(cudaStream_t stream, const std::function<void()>& work) {
+  cudaGraph_t graph;
+  cudaGraphExec_t executable;
+  check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+  work();
+  check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
+  check(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
+  return executable;
+}
+
 void print(const char* key, double value, const char* end = ",") {
   std::printf("  \"%s\": %.6g%s\n", key, value, end);
 }
@@ -107,12 +120,22 @@ int main(int argc, char** argv) try {
   print("host_to_device_pinned_gb_s", bytes / copy(a, host, cudaMemcpyHostToDevice) / 1e9);
   print("device_to_host_pinned_gb_s", bytes / copy(host, a, cudaMemcpyDeviceToHost) / 1e9);
 
-  cudaGraph_t graph;
-  cudaGraphExec_t executable;
-  check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
-  check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
-  check(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
-  print("empty_graph_launch_us", 1e6 * launch_seconds(stream, [&] { check(cudaGraphLaunch(executable, stream), "cudaGraphLaunch"); }));
+  const cudaGraphExec_t empty = recorded(stream, [] {});
+  print("empty_graph_launch_us", 1e6 * launch_seconds(stream, [&] { check(cudaGraphLaunch(empty, stream), "cudaGraphLaunch"); }));
+
+  // What a small net pays for each of its kernels, and would pay in a kernel that computed all of a step.
+  constexpr int chain = 100;
+  const int blocks = properties.multiProcessorCount;
+  for (const bool early : {false, true}) {
+    if (early && properties.major < 9) continue;
+    const cudaGraphExec_t kernels = recorded(stream, [&] { check(enqueue_chain(stream, blocks, chain, early), "cudaLaunchKernelEx"); });
+    const double seconds = device_seconds(stream, 4, [&] { check(cudaGraphLaunch(kernels, stream), "cudaGraphLaunch"); });
+    print(early ? "kernel_in_graph_launched_early_us" : "kernel_in_graph_us", 1e6 * seconds / chain);
+  }
+  const auto barriers = [&](int times) {
+    return device_seconds(stream, 4, [&] { check(enqueue_barriers(stream, blocks, times), "cudaLaunchKernelEx"); });
+  };
+  print("grid_barrier_us", 1e6 * (barriers(2 * chain) - barriers(chain)) / chain);
 
   const Library library({"cuBLAS", "libcublas", CUBLAS_VER_MAJOR}, search_here(argc > 1 ? argv[1] : nullptr));
   const auto create = library.function<decltype(&cublasCreate)>("cublasCreate_v2");
