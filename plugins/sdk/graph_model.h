@@ -70,7 +70,8 @@ struct Node {
   bool widened = false;                     ///< f16 or bf16 operands for a kernel of f32: conversions are still to be inserted
   bool channels_last = false;               ///< works on images of shape (N, d..., C)
   bool merged_heads = false;                ///< as Traits::merges_heads says
-  bool joins_previous = false;              ///< runs together with the node before it, as Traits::run_together says
+  bool joins_previous = false;              ///< runs together with the node before it, as Traits::run_together or Traits::run_chain says
+  bool chained = false;                     ///< the first of the nodes of a Traits::run_chain
   bool requires_copy = false;               ///< a Transpose that becomes a view only if the view is dense, to avoid strided access
   std::shared_ptr<ElementwiseGroup> group;  ///< of a node that replaces several
   Diagnostic problem;                       ///< of the node, its attributes or a value: nothing else of it is looked at

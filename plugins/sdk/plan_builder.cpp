@@ -20,6 +20,8 @@ void arrange(GraphModel& graph, const KernelRow* rows) {
     fuse_epilogues(graph);
     fuse_relu_grads(graph);
     fuse_relu_grads_of_results(graph);
+    fuse_input_scales(graph);
+    fuse_pixel_means(graph);
   }
   if (graph.options.fusion != TENON_FUSION_OFF) fuse_elementwise(graph);
   make_dense(graph, rows);
@@ -29,6 +31,7 @@ void arrange(GraphModel& graph, const KernelRow* rows) {
     if (batched != nullptr && batched->kernel->traits.run_together != nullptr) merge_copies(graph, *batched);
     run_together(graph);
   }
+  if (graph.options.fusion == TENON_FUSION_FULL) chain_convolutions(graph);
   for (const Node& node : graph.nodes) {
     if (node.group != nullptr) node.group->settle(graph, node);
   }

@@ -37,6 +37,7 @@ std::string algorithm_of(const Node& node) {
     if (node.outputs[3] != TENON_NO_INDEX) text += "+accuracy";
   }
   if (node.is(TENON_OP_Gemm) && node.outputs.size() == 2) text += "+column_sums";
+  if (node.is(TENON_OP_Conv) && node.inputs.size() == conv_input::count) text += "+scale";
   const bool attends = is_quantized_attention(node);
   if (attends) text += "+attention";
   if (node.merged_heads) text += "+merged_heads";
@@ -46,6 +47,7 @@ std::string algorithm_of(const Node& node) {
   static constexpr const char* activations[] = {"", "+relu", "+sigmoid", "+tanh", "+clip", "+gelu", "+silu"};
   text += activations[node.activation.kind];
   if (node.relu_result != TENON_NO_INDEX) text += "+relu_grad";
+  if (node.is(TENON_OP_Conv) && node.outputs.size() == 2) text += "+mean";
   return node.y_scale == TENON_NO_INDEX ? text : text + "+quantize";
 }
 
@@ -92,7 +94,8 @@ std::unique_ptr<Plan::Frame> Plan::make_frame() const {
   };
   for (const Step& step : layout_.steps) {
     Call& call = frame->calls.emplace_back();
-    frame->launches.push_back({step.node.function, step.node.id, step.node.row->kernel->traits.run_together});
+    const Traits& traits = step.node.row->kernel->traits;
+    frame->launches.push_back({step.node.function, step.node.id, step.node.chained ? traits.run_chain : traits.run_together});
     call.inputs = frame->operands.data() + frame->operands.size();
     for (const std::uint32_t v : step.node.inputs) append(v);
     call.outputs = frame->operands.data() + frame->operands.size();

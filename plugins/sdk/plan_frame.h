@@ -21,7 +21,7 @@ struct WorkspacePatch {
   void** address;  ///< of an operand or a call's scratch
   std::uint64_t offset;
 };
-/// The kernel of a call, or of several that run together, kept separate from the calls so that the loop reads little else.
+/// The kernel of a call, or of several that run together or as a chain, kept separate from the calls so that the loop reads little else.
 struct Launch {
   KernelFunction function;
   std::uint64_t node_id;

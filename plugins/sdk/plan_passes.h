@@ -39,6 +39,11 @@ void fuse_epilogues(GraphModel& graph);
 void fuse_relu_grads(GraphModel& graph);
 /// Lets kernels with Traits::epilogue_relu_grad compute the gradient of a relu that alone reads their result, conversions as above.
 void fuse_relu_grads_of_results(GraphModel& graph);
+/// Lets kernels with Traits::scaled_input multiply an image that only they read by a factor of each image and channel, conversions as
+/// above.
+void fuse_input_scales(GraphModel& graph);
+/// Lets kernels with Traits::pixel_means compute the mean over all pixels of their result.
+void fuse_pixel_means(GraphModel& graph);
 /// Replaces each chain of elementwise nodes by one node, which runs them piece by piece in the L1 cache.
 void fuse_elementwise(GraphModel& graph);
 /// Inserts copies for kernels that need dense operands.
@@ -53,6 +58,9 @@ void merge_copies(GraphModel& graph, const KernelRow& batched);
 /// overwritten, or one of another function is there; those that wait then run together. They do not wait longer when they are
 /// max_calls_together, or read more than 16 MiB of the workspace, which is kept for them.
 void run_together(GraphModel& graph);
+
+/// Lets neighbouring convolutions of which each reads the result of the one before run in one call, as Traits::chains says.
+void chain_convolutions(GraphModel& graph);
 
 /// True for a Cast of 16 bits to f32.
 bool is_widening(const GraphModel& graph, const Node& node);

@@ -236,8 +236,19 @@ enum : std::uint32_t {
 };
 }  // namespace attention_input
 
+/// The inputs of a Conv whose input 0 is multiplied by a scale (Traits::scaled_input).
+namespace conv_input {
+enum : std::uint32_t {
+  scale = 3,  ///< a factor for each image and channel, in the dtype of input 0
+  count = 4
+};
+}  // namespace conv_input
+
 /// The most calls that the plan builder gives to a Traits::run_together of an op.
 inline constexpr std::uint32_t max_calls_together = 16;
+
+/// The most calls of a Traits::run_chain.
+inline constexpr std::uint32_t max_calls_in_chain = 3;
 
 /// What the plan builder may do with a kernel. Functions get a Call whose data pointers are not yet
 /// set.
@@ -321,6 +332,22 @@ struct Traits {
   /// Operands have the same number of dimensions, 3 or 4, of which the leading ones are equal.
   /// NULL: never.
   bool (*quantized_attention)(const Call&) = nullptr;
+  /// Of Conv, called with conv_input::scale: whether this instance may read, in place of input 0, its
+  /// product with that factor of each image and channel, rounded to its dtype: the bits of Mul. Input
+  /// 0 is (N, d..., C) and the scale (N, 1..., C) if call.channels_last, else (N, C, d...) and
+  /// (N, C, 1...); both are dense. NULL: never.
+  bool (*scaled_input)(const Call&) = nullptr;
+  /// Of Conv, called with two outputs: whether output 1 may be the mean over all pixels of output 0,
+  /// as it is stored after the epilogue, for each image and channel: dense, N C elements in a shape
+  /// of any rank, f32 if output 0 has 16 bits, else in its dtype. NULL: never.
+  bool (*pixel_means)(const Call&) = nullptr;
+  /// Of Conv, called for two or more calls in a row, at most max_calls_in_chain, each but the first
+  /// with the result of the one before as input 0, which nothing else reads: whether run_chain is to
+  /// run them. If not, it is called without the last one. NULL: never.
+  bool (*chains)(const Call* calls, std::uint32_t count) = nullptr;
+  /// Runs such calls, with the bits that they have one by one. The results of all but the last need
+  /// not be written: their memory is for this call's use. `scratch` has memory for each.
+  void (*run_chain)(const Call* calls, std::uint32_t count) = nullptr;
 };
 
 using KernelFunction = void (*)(const Call&);

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// chain_convolutions.cpp - convolutions that read each other's results run in one call.
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "graph_uses.h"
+#include "plan_passes.h"
+
+namespace tenon::sdk {
+namespace {
+
+/// Whether `reader` is the only node that reads the one result of `maker`, all of it, as input 0.
+bool continues(const GraphModel& graph, const GraphUses& uses, const Node& maker, const Node& reader) {
+  if (!reader.is(TENON_OP_Conv) || reader.joins_previous || reader.row->kernel != maker.row->kernel) return false;
+  if (reader.function != maker.function || maker.outputs.size() != 1 || maker.outputs[0] == none) return false;
+  const std::uint32_t v = maker.outputs[0];
+  const Read* const read = graph.values[v].root == v ? uses.only_reader(v) : nullptr;
+  return read != nullptr && read->value == v && reader.inputs[0] == v;
+}
+
+}  // namespace
+
+void chain_convolutions(GraphModel& graph) {
+  const GraphUses uses(graph);
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Traits& traits = graph.nodes[n].row->kernel->traits;
+    if (!graph.nodes[n].is(TENON_OP_Conv) || graph.nodes[n].joins_previous || traits.chains == nullptr) continue;
+    std::size_t end = n + 1;
+    while (end < graph.nodes.size() && end - n < max_calls_in_chain && continues(graph, uses, graph.nodes[end - 1], graph.nodes[end]))
+      ++end;
+    if (end < graph.nodes.size() && graph.nodes[end].joins_previous) --end;  // the last one begins calls that run together
+    if (end <= n + 1) continue;
+    std::array<std::vector<Operand>, max_calls_in_chain> operands;
+    std::array<Call, max_calls_in_chain> calls;
+    for (std::size_t i = n; i < end; ++i) calls[i - n] = describe(graph, graph.nodes[i], operands[i - n]);
+    // the longest chain that the kernel takes
+    while (end > n + 1 && !traits.chains(calls.data(), static_cast<std::uint32_t>(end - n))) --end;
+    if (end == n + 1) continue;
+    graph.nodes[n].chained = true;
+    for (std::size_t i = n + 1; i < end; ++i) graph.nodes[i].joins_previous = true;
+    n = end - 1;
+  }
+}
+
+}  // namespace tenon::sdk
