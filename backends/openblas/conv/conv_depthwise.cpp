@@ -290,8 +290,8 @@ struct Slots {
 }  // namespace
 
 template <class T>
-void depthwise_forward(const ConvGeometry& g, const sdk::Call& call, const T* x, const T* w, const T* bias, T* y) {
-  if (depthwise_tiles_fit(g)) return depthwise_tiles(g, call, x, w, bias, y);
+void depthwise_forward(const ConvGeometry& g, const sdk::Call& call, const T* x, const T* w, const T* bias, T* y, void* scratch) {
+  if (depthwise_tiles_fit(g)) return depthwise_tiles(g, call, x, w, bias, y, scratch);
   const Line<T> line = shared_by_lines(g, call.epilogue, x, g.width, w, bias, y);
   lines(g, call.host, &Axis::forward, g.out_height, g.out_width, g.height, line);
 }
@@ -369,9 +369,9 @@ template std::size_t depthwise_weight_grad_scratch<sdk::BFloat16>(const ConvGeom
 template std::size_t depthwise_weight_grad_scratch<float>(const ConvGeometry&);
 template std::size_t depthwise_weight_grad_scratch<double>(const ConvGeometry&);
 template void depthwise_forward<sdk::BFloat16>(const ConvGeometry&, const sdk::Call&, const sdk::BFloat16*, const sdk::BFloat16*,
-                                               const sdk::BFloat16*, sdk::BFloat16*);
-template void depthwise_forward<float>(const ConvGeometry&, const sdk::Call&, const float*, const float*, const float*, float*);
-template void depthwise_forward<double>(const ConvGeometry&, const sdk::Call&, const double*, const double*, const double*, double*);
+                                               const sdk::BFloat16*, sdk::BFloat16*, void*);
+template void depthwise_forward<float>(const ConvGeometry&, const sdk::Call&, const float*, const float*, const float*, float*, void*);
+template void depthwise_forward<double>(const ConvGeometry&, const sdk::Call&, const double*, const double*, const double*, double*, void*);
 template void depthwise_transpose<sdk::BFloat16>(const ConvGeometry&, const sdk::Call&, const sdk::BFloat16*, const sdk::BFloat16*,
                                                  const sdk::BFloat16*, sdk::BFloat16*);
 template void depthwise_transpose<float>(const ConvGeometry&, const sdk::Call&, const float*, const float*, const float*, float*);

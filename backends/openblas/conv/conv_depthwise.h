@@ -10,10 +10,11 @@
 
 namespace tenon::openblas {
 
-/// y = epilogue(conv(x, w) + bias); bias may be NULL. x and y are channels last, w is packed by depthwise_weights. Instantiated for bf16,
-/// float and double.
+/// y = epilogue(conv(x, w) + bias); bias may be NULL. x and y are channels last, w is packed by depthwise_weights. If the call has a second
+/// output, that is Traits::pixel_means, only where depthwise_tiles_fit(); `scratch` then has depthwise_means_scratch() bytes. Instantiated
+/// for bf16, float and double.
 template <class T>
-void depthwise_forward(const ConvGeometry& g, const sdk::Call& call, const T* x, const T* w, const T* bias, T* y);
+void depthwise_forward(const ConvGeometry& g, const sdk::Call& call, const T* x, const T* w, const T* bias, T* y, void* scratch);
 
 /// dx from dy and w, in the same layouts.
 template <class T>

@@ -12,6 +12,7 @@
 #include <tenon/sdk/rounding.h>
 
 #include "conv/conv_bands.h"
+#include "conv/conv_scaled_rows.h"
 #include "simd/simd.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -113,6 +114,8 @@ namespace {
 
 // Bytes of gathered rows that stay in L2 while panels stream through it.
 constexpr std::int64_t block_bytes = 512 * 1024;
+// Bytes of rows that are scaled and then multiplied while they are in L1.
+constexpr std::int64_t scaled_bytes = 32 * 1024;
 // Blocks have a multiple of this number of rows: whole register tiles.
 constexpr std::int64_t row_multiple = 14;
 // The largest size of all rows together that are gathered at once and shared among the threads.
@@ -128,9 +131,11 @@ template <class T>
 using Gathered = std::conditional_t<sizeof(T) == 2, std::uint16_t, T>;
 
 template <class T>
-void gather_rows(const DirectConv& conv, const T* x, std::int64_t group, std::int64_t begin, std::int64_t end, T* out, std::int64_t step) {
+void gather_rows(const DirectConv& conv, const DirectOperands<T>& o, std::int64_t group, std::int64_t begin, std::int64_t end, T* out,
+                 std::int64_t step) {
   using G = Gathered<T>;
-  TENON_DISPATCH(gather<G>)(conv, reinterpret_cast<const G*>(x), group, begin, end, reinterpret_cast<G*>(out), step);
+  if (conv.scales) return scale_rows(o.x, o.scale, conv.channels, conv.high.size * conv.wide.size, begin, end, out, step);
+  TENON_DISPATCH(gather<G>)(conv, reinterpret_cast<const G*>(o.x), group, begin, end, reinterpret_cast<G*>(out), step);
 }
 
 /// How the work is divided. It depends on the sizes and the number of threads, but changes no bit of the result.
@@ -154,13 +159,21 @@ bool reads_contiguously(const ConvAxis& axis) {
   return axis.taps == 1 && axis.offset == 0 && axis.read_step == 1 && axis.results == axis.size;
 }
 
+}  // namespace
+
+bool reads_pixels(const DirectConv& conv) {
+  return conv.groups == 1 && reads_contiguously(conv.high) && reads_contiguously(conv.wide);
+}
+
+namespace {
+
 Layout layout_of(const DirectConv& conv, const sdk::Host& host, std::size_t element_size) {
   const auto size = static_cast<std::int64_t>(element_size);
   const std::int64_t rows = conv.rows();
   const std::int64_t k = conv.k();
   Layout layout;
   layout.workers = worker_count(host, rows);
-  layout.gathers = !(conv.groups == 1 && reads_contiguously(conv.high) && reads_contiguously(conv.wide));
+  layout.gathers = conv.scales || !reads_pixels(conv);
   layout.dense_result = covers(conv.high, conv.out_height) && covers(conv.wide, conv.out_width);
   layout.a_step = k;
   if (layout.gathers) {
@@ -175,7 +188,9 @@ Layout layout_of(const DirectConv& conv, const sdk::Host& host, std::size_t elem
     layout.block = rows;
   } else {
     // Blocks fit the cache, and each thread gets several, unless they become too small to be worth handing to a thread.
-    const std::int64_t fitting = std::max(row_multiple, block_bytes / row_bytes / row_multiple * row_multiple);
+    const bool near = conv.scales && weight_bytes <= block_bytes;
+    const std::int64_t fitting =
+        std::max((near ? 2 : 1) * row_multiple, (near ? scaled_bytes : block_bytes) / row_bytes / row_multiple * row_multiple);
     const std::int64_t fair = sdk::round_up((rows + 4 * layout.workers - 1) / (4 * layout.workers), row_multiple);
     const double row_work = static_cast<double>(std::max<std::int64_t>(1, k)) * static_cast<double>(conv.out_channels);
     const std::int64_t worthwhile = sdk::round_up(static_cast<std::int64_t>(smallest_piece / row_work) + 1, row_multiple);
@@ -251,7 +266,7 @@ void by_rows(const DirectConv& conv, const DirectOperands<T>& o, const Layout& l
     std::int64_t* const offsets = layout.dense_result ? nullptr : reinterpret_cast<std::int64_t*>(mine + layout.rows_bytes);
     if (offsets != nullptr) write_row_offsets(conv, begin, end, offsets);
     for (std::int64_t group = 0; group < conv.groups; ++group) {
-      if (layout.gathers) gather_rows(conv, o.x, group, begin, end, gathered, layout.a_step);
+      if (layout.gathers) gather_rows(conv, o, group, begin, end, gathered, layout.a_step);
       const T* const a = layout.gathers ? gathered : o.x + begin * layout.a_step;
       multiply_panels(product_of(conv, o, layout, group, a, begin, end, offsets));
     }
@@ -272,7 +287,7 @@ void by_panels(const DirectConv& conv, const DirectOperands<T>& o, const Layout&
     if (layout.gathers) {
       host.parallel_for(rows, std::max<std::int64_t>(1, 32 * 1024 / std::max<std::int64_t>(1, layout.a_step)),
                         [&](std::int64_t begin, std::int64_t end) {
-                          gather_rows(conv, o.x, group, begin, end, gathered + begin * layout.a_step, layout.a_step);
+                          gather_rows(conv, o, group, begin, end, gathered + begin * layout.a_step, layout.a_step);
                         });
     }
     const PanelProduct<T> whole = product_of(conv, o, layout, group, layout.gathers ? gathered : o.x, 0, rows, offsets);

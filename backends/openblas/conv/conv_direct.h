@@ -28,6 +28,7 @@ struct DirectConv {
   ConvAxis high, wide;
   std::int64_t channels = 0;                                     ///< of x (images, high.size, wide.size, channels)
   std::int64_t out_height = 0, out_width = 0, out_channels = 0;  ///< of the whole y
+  bool scales = false;                                           ///< x is multiplied by DirectOperands::scale; only if reads_pixels()
 
   std::int64_t rows() const { return images * high.results * wide.results; }
   std::int64_t k() const { return high.taps * wide.taps * (channels / groups); }
@@ -42,7 +43,11 @@ struct DirectOperands {
   const T* bias = nullptr;
   const T* residual = nullptr;
   sdk::Activation activation = {};
+  const T* scale = nullptr;  ///< (images, channels): a factor of the pixels of each image
 };
+
+/// Whether rows of the im2col matrix are pixels of the image in their order: 1x1, without strides, padding and groups.
+bool reads_pixels(const DirectConv& conv);
 
 /// Elements of the packed weights of a convolution, all groups.
 template <class T>

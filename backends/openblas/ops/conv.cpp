@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/conv.cpp - the choice of algorithm for convolutions and their gradients, the packing of weights, and scratch memory.
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
 
 #include "conv/conv_bias.h"
+#include "conv/conv_chain.h"
 #include "conv/conv_depthwise.h"
+#include "conv/conv_depthwise_tiles.h"
 #include "conv/conv_direct.h"
 #include "conv/conv_direct_forms.h"
 #include "conv/conv_few_channels.h"
@@ -63,7 +66,13 @@ class Forward {
       : g_(conv_geometry(call.inputs[0], call.inputs[1], call.outputs[0], call.attr<tenon_attributes_conv>(), !reads_graph_layout(call))),
         direct_(forward_conv(g_)),
         winograd_(winograd_forward(g_)),
-        algorithm_(reads_graph_layout(call) ? Algorithm::few_channels : algorithm_of<T>(g_, winograd_, call.host)) {}
+        algorithm_(reads_graph_layout(call) ? Algorithm::few_channels : algorithm_of<T>(g_, winograd_, call.host)) {
+    direct_.scales = call.has_input(sdk::conv_input::scale);
+  }
+
+  /// Traits::scaled_input and Traits::pixel_means.
+  bool takes_scale() const { return algorithm_ == Algorithm::direct && reads_pixels(direct_) && !g_.empty(); }
+  bool computes_means() const { return algorithm_ == Algorithm::depthwise && depthwise_tiles_fit(g_) && !g_.empty(); }
 
   std::size_t packed_bytes() const {
     if (algorithm_ == Algorithm::depthwise) return scratch_bytes(g_.weights(), sizeof(T));
@@ -89,6 +98,7 @@ class Forward {
   /// Scratch memory in addition to the packed weights: the sum of two biases, and the algorithm's own scratch memory.
   std::size_t scratch(const sdk::Call& call) const {
     std::size_t bytes = scratch_bytes(g_.out_channels, sizeof(T));
+    if (call.has_output(1)) bytes += depthwise_means_scratch(g_);
     if (algorithm_ == Algorithm::winograd) bytes += winograd_scratch(winograd_, call.host);
     if (algorithm_ == Algorithm::direct) bytes += direct_scratch(direct_, call.host, sizeof(T));
     if (algorithm_ == Algorithm::few_channels) bytes += few_channels_scratch<Single>(g_, call.host);
@@ -102,7 +112,7 @@ class Forward {
     const T* const bias = bias_of(call, g_.out_channels, reinterpret_cast<T*>(scratch));
     const T* const residual = call.epilogue.residual == nullptr ? nullptr : call.epilogue.residual->as<const T>();
     scratch += scratch_bytes(g_.out_channels, sizeof(T));
-    if (algorithm_ == Algorithm::depthwise) return depthwise_forward(g_, call, x, packed, bias, y);
+    if (algorithm_ == Algorithm::depthwise) return depthwise_forward(g_, call, x, packed, bias, y, scratch);
     if constexpr (std::is_same_v<T, Single>) {
       if (algorithm_ == Algorithm::few_channels) {
         return few_channels_conv<T>(g_, {x, packed, y, bias, residual, call.epilogue.activation}, call.host, scratch);
@@ -112,8 +122,12 @@ class Forward {
                                 call.host, scratch);
       }
     }
-    direct_conv<T>(direct_, {x, packed, y, bias, residual, call.epilogue.activation}, call.host, scratch);
+    const T* const scale = direct_.scales ? call.input<T>(sdk::conv_input::scale) : nullptr;
+    direct_conv<T>(direct_, {x, packed, y, bias, residual, call.epilogue.activation, scale}, call.host, scratch);
   }
+
+  const ConvGeometry& geometry() const { return g_; }
+  bool has_scale() const { return direct_.scales; }
 
  private:
   /// T, or any other type where T has neither a convolution of few channels nor Winograd's.
@@ -218,18 +232,27 @@ std::string pack_form(const sdk::Call& call, std::uint32_t) {
   return with_product_type(call.inputs[0].dtype, [&]<class T>(T) { return Op<T>(call).form(call.host); });
 }
 
+/// A call with its packed weights and the scratch memory after them.
+template <template <class> class Op, class T>
+struct Prepared {
+  explicit Prepared(const sdk::Call& of)
+      : call(of), op(of), packed(static_cast<const T*>(packed_weights(of))), scratch(static_cast<char*>(of.scratch)) {
+    if (packed != nullptr) return;
+    op.pack(call.host, call.input<T>(weights), scratch);
+    packed = reinterpret_cast<const T*>(scratch);
+    scratch += op.packed_bytes();
+  }
+  const sdk::Call& call;
+  const Op<T> op;
+  const T* packed;
+  char* scratch;
+};
+
 template <template <class> class Op, class T>
 void run(const sdk::Call& call) {
   if (call.outputs[0].count == 0) return;
-  const Op<T> op(call);
-  const void* packed = packed_weights(call);
-  char* scratch = static_cast<char*>(call.scratch);
-  if (packed == nullptr) {
-    op.pack(call.host, call.input<T>(weights), scratch);
-    packed = scratch;
-    scratch += op.packed_bytes();
-  }
-  op.run(call, packed, scratch);
+  const Prepared<Op, T> prepared(call);
+  prepared.op.run(call, prepared.packed, prepared.scratch);
 }
 
 template <class T>
@@ -268,6 +291,80 @@ std::uint32_t images_in_graph_layout(const sdk::Call& call) {
   return reads_graph_layout(call) ? 1 : 0;
 }
 
+bool takes_scale(const sdk::Call& call) {
+  return with_product_type(call.inputs[0].dtype, [&]<class T>(T) { return Forward<T>(call).takes_scale(); });
+}
+bool computes_means(const sdk::Call& call) {
+  return with_product_type(call.inputs[0].dtype, [&]<class T>(T) { return Forward<T>(call).computes_means(); });
+}
+
+/// 1x1 and depthwise, or either with a 1x1 after it.
+template <class T>
+bool forms_chain(const sdk::Call* calls, std::uint32_t count) {
+  ChainSizes sizes;
+  sizes.element_size = sizeof(T);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const Forward<T> op(calls[i]);
+    const bool last = i + 1 == count;
+    if (op.has_scale() || (!last && calls[i].epilogue.residual != nullptr)) return false;
+    if (op.computes_means()) {
+      if (sizes.depthwise.channels != 0 || calls[i].epilogue.residual != nullptr) return false;
+      sizes.depthwise = op.geometry();
+    } else if (!op.takes_scale()) {
+      return false;
+    } else if (i == 0) {
+      sizes.in_channels = op.geometry().channels;
+    } else if (last && sizes.depthwise.channels != 0) {
+      sizes.out_channels = op.geometry().out_channels;
+    } else {
+      return false;
+    }
+  }
+  return sizes.depthwise.channels != 0 && chain_pays(sizes, calls[0].host);
+}
+
+template <class T>
+PointwiseStage<T> pointwise_stage(const Prepared<Forward, T>& of) {
+  PointwiseStage<T> stage;
+  stage.channels = of.op.geometry().channels;
+  stage.out_channels = of.op.geometry().out_channels;
+  stage.operands.x = of.call.template input<T>(0);
+  stage.operands.panels = of.packed;
+  stage.operands.y = of.call.template output<T>(0);
+  stage.operands.bias = bias_of(of.call, stage.out_channels, reinterpret_cast<T*>(of.scratch));
+  if (of.call.epilogue.residual != nullptr) stage.operands.residual = of.call.epilogue.residual->template as<const T>();
+  stage.operands.activation = of.call.epilogue.activation;
+  return stage;
+}
+
+template <class T>
+void run_convolutions(const sdk::Call* calls, std::uint32_t count) {
+  const std::uint32_t middle = Forward<T>(calls[0]).geometry().depthwise() ? 0 : 1;
+  const Prepared<Forward, T> depthwise(calls[middle]);
+  std::optional<PointwiseStage<T>> expand, project;
+  if (middle == 1) expand = pointwise_stage<T>(Prepared<Forward, T>(calls[0]));
+  if (middle + 1 < count) project = pointwise_stage<T>(Prepared<Forward, T>(calls[middle + 1]));
+  ConvChain<T> chain;
+  if (expand) chain.expand = &*expand;
+  if (project) chain.project = &*project;
+  chain.depthwise = depthwise.op.geometry();
+  chain.x = depthwise.call.template input<T>(0);
+  chain.w = depthwise.packed;
+  chain.bias = bias_of(depthwise.call, chain.depthwise.channels, reinterpret_cast<T*>(depthwise.scratch));
+  chain.y = depthwise.call.template output<T>(0);
+  chain.activation = depthwise.call.epilogue.activation;
+  chain.call = &depthwise.call;
+  chain.means_scratch = depthwise.scratch + scratch_bytes(chain.depthwise.channels, sizeof(T));
+  conv_chain(chain, calls[0].host);
+}
+
+bool forms_chain(const sdk::Call* calls, std::uint32_t count) {
+  return with_product_type(calls[0].inputs[0].dtype, [&]<class T>(T) { return forms_chain<T>(calls, count); });
+}
+void run_convolutions(const sdk::Call* calls, std::uint32_t count) {
+  with_product_type(calls[0].inputs[0].dtype, [&]<class T>(T) { run_convolutions<T>(calls, count); });
+}
+
 constexpr sdk::Traits conv_traits{.epilogue = true,
                                   .residual = true,
                                   .activations = sdk::all_activations,
@@ -276,7 +373,11 @@ constexpr sdk::Traits conv_traits{.epilogue = true,
                                   .scratch = scratch<Forward>,
                                   .pack_size = pack_size<Forward>,
                                   .pack = pack<Forward>,
-                                  .pack_form = pack_form<Forward>};
+                                  .pack_form = pack_form<Forward>,
+                                  .scaled_input = takes_scale,
+                                  .pixel_means = computes_means,
+                                  .chains = forms_chain,
+                                  .run_chain = run_convolutions};
 constexpr sdk::Traits input_grad_traits{.channels_last = {.inputs = 1, .outputs = 1},
                                         .scratch = scratch<InputGrad>,
                                         .pack_size = pack_size<InputGrad>,

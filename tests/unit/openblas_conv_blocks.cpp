@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// The blocks of mobile nets: a depthwise convolution between 1x1 convolutions, and squeeze-excite. In one kernel or fused they have the
+// bits of separate kernels, with any number of threads and any instruction set.
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "openblas_conv.h"
+
+namespace tenon::test {
+namespace {
+
+Value clip6(Value x) {
+  return ops::clip(x, 0, 6);
+}
+
+/// activation(1x1), activation(depthwise), 1x1. More than 512 KiB for each of three threads are between them, unless the label says so.
+struct Block {
+  const char* label;
+  std::int64_t images, in, height, width, channels, out;  ///< in = 0: no 1x1 before; out = 0: none after
+  std::int64_t kernel, stride = 1, pad = 0;
+  bool has_residual = false;
+  Value (*activation)(Value) = clip6;
+
+  Shape x() const { return {images, in == 0 ? channels : in, height, width}; }
+};
+
+const Block blocks[] = {
+    {"3x3, lines of an odd length", 1, 16, 70, 67, 96, 24, 3, 1, 1},
+    {"3x3 with strides, an odd number of lines", 1, 20, 75, 71, 99, 40, 3, 2, 1},
+    {"5x5, with a residual", 1, 24, 66, 68, 96, 24, 5, 1, 2, true, ops::relu},
+    {"5x5 with strides, an activation that the tiles leave to another pass", 1, 24, 79, 65, 88, 33, 5, 2, 2, false, ops::silu},
+    {"several images, more than threads", 4, 30, 35, 33, 100, 30, 3, 1, 1, true},
+    {"several images, no padding", 3, 16, 41, 40, 96, 24, 3, 2, 0},
+    {"padding before the first line only partly read", 1, 12, 96, 40, 112, 20, 5, 2, 4},
+    {"nothing expanded", 1, 0, 113, 109, 40, 16, 3, 1, 1, false, ops::relu},
+    {"nothing projected", 2, 16, 70, 67, 64, 0, 3, 2, 1, false, ops::silu},
+    {"too small for one kernel", 1, 16, 9, 8, 40, 24, 3, 1, 1},
+};
+
+struct Result {
+  std::vector<std::uint32_t> bits;  ///< of all results as f32; every NaN the same
+  std::uint32_t kernels = 0;
+};
+
+Config config_of(std::uint32_t threads, const std::string& isa, Fusion fusion = Fusion::full) {
+  Config config = test_config("openblas:0");
+  config.threads = threads;
+  config.fusion = fusion;
+  config.backends.options["openblas"]["isa"] = isa;
+  return config;
+}
+
+/// Numbers with a NaN and infinities among them.
+std::vector<float> unusual_numbers(const Shape& shape, std::uint32_t seed) {
+  std::vector<float> list = numbers(shape, seed);
+  list[list.size() / 3] = std::numeric_limits<float>::quiet_NaN();
+  list[list.size() / 2] = std::numeric_limits<float>::infinity();
+  list[list.size() - 1] = -std::numeric_limits<float>::infinity();
+  return list;
+}
+
+void append_bits(const Tensor& tensor, std::vector<std::uint32_t>& out_bits) {
+  for (const float x : floats(tensor.to_host().to(DType::f32))) {
+    out_bits.push_back(std::isnan(x) ? 0x7fc00000 : std::bit_cast<std::uint32_t>(x));
+  }
+}
+
+ops::ConvOptions depthwise_options(std::int64_t channels, std::int64_t stride, std::int64_t pad) {
+  ops::ConvOptions options;
+  options.strides = {stride, stride};
+  options.padding = {{pad, pad}, {pad, pad}};
+  options.groups = channels;
+  return options;
+}
+
+/// `apart`: what is between the convolutions is a result too, so that each is a kernel of its own.
+Result run(const Block& b, DType dtype, std::uint32_t threads, const std::string& isa, bool apart, bool packed = true) {
+  const Context context(config_of(threads, isa));
+  Graph graph;
+  std::vector<Tensor> inputs{Tensor::of(unusual_numbers(b.x(), 1), b.x()).to(dtype)};
+  const Value x = graph.input("x", dtype, b.x());
+  const auto weights = [&](const Shape& shape, std::uint32_t seed) {
+    const Tensor data = Tensor::of(numbers(shape, seed), shape).to(dtype);
+    if (packed) return graph.constant(data);
+    inputs.push_back(data);
+    return graph.input("w" + std::to_string(seed), dtype, shape);
+  };
+  const auto result = [&](const char* name, Value y) {
+    if (apart) graph.output(name, y);
+    return y;
+  };
+  Value y = x;
+  if (b.in != 0) y = result("expanded", b.activation(ops::conv(y, weights({b.channels, b.in, 1, 1}, 2), weights({b.channels}, 3))));
+  const Value w = weights({b.channels, 1, b.kernel, b.kernel}, 4);
+  y = b.activation(ops::conv(y, w, weights({b.channels}, 5), depthwise_options(b.channels, b.stride, b.pad)));
+  if (b.out != 0) {
+    y = ops::conv(result("convolved", y), weights({b.out, b.channels, 1, 1}, 6), weights({b.out}, 7));
+    if (b.has_residual) y = y + x;
+  }
+  graph.output("y", y);
+  Program program(context, graph);
+  Result of;
+  append_bits(program.run(inputs).back(), of.bits);
+  of.kernels = program.placement().kernels;
+  return of;
+}
+
+}  // namespace
+
+TEST_CASE("convolutions of a block: one kernel has the bits of separate ones, on any number of threads") {
+  for (const Block& b : blocks) {
+    const std::uint32_t convolutions = 1 + (b.in != 0) + (b.out != 0);
+    const bool is_small = b.height < 20;
+    for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+      for (const char* isa : {"auto", "avx512", "avx2", "sse4"}) {
+        const std::string set = isa;
+        if (dtype == DType::f64 ? set != "auto" : dtype == DType::f32 ? set == "avx512" : set == "avx2") continue;
+        CAPTURE(std::string(b.label));
+        CAPTURE(std::string(name_of(dtype)));
+        CAPTURE(std::string(isa));
+        const Result apart = run(b, dtype, 2, isa, true), together = run(b, dtype, 1, isa, false);
+        CHECK(together.bits == apart.bits);
+        if (dtype == DType::f32)
+          CHECK(together.kernels == apart.kernels - (is_small ? 1 : 2) * (convolutions - 1));  // and transposes of results
+        for (const std::uint32_t threads : {2u, 3u}) CHECK(run(b, dtype, threads, isa, false).bits == apart.bits);
+      }
+      CHECK(run(b, dtype, 2, "auto", false, false).bits == run(b, dtype, 2, "auto", true, false).bits);
+    }
+  }
+}
+
+namespace {
+
+/// relu(depthwise) times its mean, and a 1x1 convolution of that.
+struct Excited {
+  const char* label;
+  std::int64_t images, channels, height, width, out, kernel, stride = 1, pad = 0;
+};
+
+const Excited excited[] = {
+    {"3x3", 1, 70, 31, 25, 40, 3, 1, 1},
+    {"5x5 with strides, an odd size, several images", 3, 37, 30, 33, 19, 5, 2, 2},
+    {"few rows: threads take channels", 2, 200, 4, 40, 64, 3, 1, 1},
+    {"more segments than rows of a thread", 1, 48, 14, 14, 24, 3, 1, 1},
+    {"weights that all threads share", 1, 1160, 7, 7, 320, 3, 1, 1},
+    {"one pixel", 2, 33, 1, 1, 20, 3, 1, 1},
+    {"rows that no cache holds at once", 1, 512, 60, 61, 20, 3, 1, 1},
+};
+
+Result run(const Excited& e, DType dtype, std::uint32_t threads, const std::string& isa, Fusion fusion, bool unusual) {
+  const Context context(config_of(threads, isa, fusion));
+  const Shape shape{e.images, e.channels, e.height, e.width};
+  Graph graph;
+  const Tensor data = Tensor::of(unusual ? unusual_numbers(shape, 1) : numbers(shape, 1), shape).to(dtype);
+  const Value x = graph.input("x", dtype, shape);
+  const auto weights = [&](const Shape& of, std::uint32_t seed) { return graph.constant(Tensor::of(numbers(of, seed), of).to(dtype)); };
+  const Value w = weights({e.channels, 1, e.kernel, e.kernel}, 2);
+  const Value y = ops::relu(ops::conv(x, w, {}, depthwise_options(e.channels, e.stride, e.pad)));
+  const bool half = dtype == DType::bf16;
+  Value mean = ops::reduce_mean(half ? ops::cast(y, DType::f32) : y, {2, 3}, true);
+  graph.output("mean", mean);
+  if (half) mean = ops::cast(mean, dtype);
+  graph.output("z", ops::conv(ops::mul(y, mean), weights({e.out, e.channels, 1, 1}, 3)));
+  Program program(context, graph);
+  Result result;
+  for (const Tensor& of : program.run({data})) append_bits(of, result.bits);
+  result.kernels = program.placement().kernels;
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("squeeze-excite: means by the depthwise convolution, a scale by the next one have the bits of separate kernels") {
+  for (const Excited& e : excited) {
+    for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+      for (const char* isa : {"auto", "avx512", "avx2", "sse4"}) {
+        for (const bool unusual : {false, true}) {
+          CAPTURE(std::string(e.label));
+          CAPTURE(std::string(name_of(dtype)));
+          CAPTURE(std::string(isa));
+          CAPTURE(unusual);
+          const std::string set = isa;
+          if (dtype == DType::f64 ? set != "auto" : dtype == DType::f32 ? set == "avx512" : set == "avx2") continue;
+          const Result apart = run(e, dtype, 2, isa, Fusion::off, unusual), fused = run(e, dtype, 2, isa, Fusion::full, unusual);
+          CHECK(fused.kernels + 3 <= apart.kernels);  // relu, mean, product
+          CHECK(fused.bits == apart.bits);
+          if (set != "auto") continue;
+          for (const std::uint32_t threads : {1u, 5u}) CHECK(run(e, dtype, threads, isa, Fusion::full, unusual).bits == fused.bits);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace tenon::test
