@@ -12,9 +12,16 @@ int max_shared_kilobytes() {
   return text == nullptr || *text == '\0' ? 227 : std::atoi(text);
 }
 
+/// The compute capability, 10 * major + minor; read at each call likewise.
+int compute_capability() {
+  const char* const text = std::getenv("TENON_CUDA_EMULATION_CAPABILITY");
+  return text == nullptr || *text == '\0' ? 90 : std::atoi(text);
+}
+
 }  // namespace
 
-// The attributes of an H100, unless TENON_CUDA_EMULATION_SHARED_KB says less: a kernel that fits there fits here.
+// The attributes of an H100, unless TENON_CUDA_EMULATION_SHARED_KB or TENON_CUDA_EMULATION_CAPABILITY says less: a kernel that fits there
+// fits here.
 cudaError_t device_attribute(int* out_value, cudaDeviceAttr attribute, int device) {
   switch (attribute) {
     case cudaDevAttrMaxThreadsPerBlock:
@@ -73,7 +80,10 @@ cudaError_t device_attribute(int* out_value, cudaDeviceAttr attribute, int devic
       *out_value = 32;
       break;
     case cudaDevAttrComputeCapabilityMajor:
-      *out_value = 9;
+      *out_value = compute_capability() / 10;
+      break;
+    case cudaDevAttrComputeCapabilityMinor:
+      *out_value = compute_capability() % 10;
       break;
     case cudaDevAttrAsyncEngineCount:
       *out_value = 3;
@@ -91,7 +101,6 @@ cudaError_t device_attribute(int* out_value, cudaDeviceAttr attribute, int devic
     case cudaDevAttrCanUseHostPointerForRegisteredMem:
       *out_value = 1;
       break;
-    case cudaDevAttrComputeCapabilityMinor:
     case cudaDevAttrPciDeviceId:
     case cudaDevAttrPciDomainId:
     case cudaDevAttrIntegrated:

@@ -21,6 +21,19 @@ inline double from_half(std::uint16_t bits) {
 inline double from_bfloat(std::uint16_t bits) {
   return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16));
 }
+/// E4M3 has no infinities; its NaN are the codes with all other bits set. E5M2 is as f16, with 2 fraction bits.
+///
+/// Source  OCP 8-bit Floating Point Specification (OFP8), 1.0
+inline double from_e4m3(std::uint8_t code) {
+  const int exponent = code >> 3 & 15, fraction = code & 7;
+  const double size = (code & 0x7f) == 0x7f ? std::nan("")
+                      : exponent == 0       ? std::ldexp(fraction, -9)
+                                            : std::ldexp(8 + fraction, exponent - 10);
+  return (code & 0x80) != 0 ? -size : size;
+}
+inline double from_e5m2(std::uint8_t code) {
+  return from_half(static_cast<std::uint16_t>(code << 8));
+}
 /// x rounded to `bits` fraction bits, with 2^lowest the smallest normal number: to nearest even.
 inline double rounded(double x, int bits, int lowest) {
   if (x == 0 || !std::isfinite(x)) return x;
@@ -44,6 +57,10 @@ inline std::uint16_t to_bfloat(double x) {
 
 inline double load(cudaDataType type, const void* data, std::int64_t i) {
   switch (type) {
+    case CUDA_R_8F_E4M3:
+      return from_e4m3(static_cast<const std::uint8_t*>(data)[i]);
+    case CUDA_R_8F_E5M2:
+      return from_e5m2(static_cast<const std::uint8_t*>(data)[i]);
     case CUDA_R_16F:
       return from_half(static_cast<const std::uint16_t*>(data)[i]);
     case CUDA_R_16BF:

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuBLASLt as documented: D = epilogue(alpha op(A) op(B) + beta C), column-major, in stream order, by a plain loop in f64.
 //
-// It is stricter than NVIDIA's: it rejects a bias in f64 and operands with less alignment than the algorithm was requested for.
+// It is stricter than NVIDIA's: it rejects a bias in f64 and operands with less alignment than the algorithm was requested for. Of FP8 it
+// has what the documentation lists for compute capabilities 8.9 and 9.0, with one scale for each factor.
 #include <control.h>
 #include <cublasLt.h>
 #include <numbers.h>
@@ -26,6 +27,8 @@ struct Description {
   std::int32_t op_a = CUBLAS_OP_N, op_b = CUBLAS_OP_N;
   std::uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   const void* bias = nullptr;
+  const float *a_scale = nullptr, *b_scale = nullptr;  ///< of FP8, in device memory; NULL: 1
+  std::int8_t fast_accumulation = 0;
 };
 struct Preference {
   std::uint64_t workspace_bytes = 0;
@@ -62,6 +65,33 @@ double factor(cublasComputeType_t compute, double x) {
   return x;
 }
 
+bool is_fp8(cudaDataType type) {
+  return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2;
+}
+
+/// The current device computes products of FP8.
+bool has_fp8() {
+  int device = 0, major = 0, minor = 0;
+  return cudaGetDevice(&device) == cudaSuccess &&
+         cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
+         cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) == cudaSuccess && 10 * major + minor >= 89;
+}
+
+/// Source  cuBLAS documentation, "cublasLtMatmul()": A is transposed, B is not; lines of A, B and D are multiples of 16; at most one factor
+///         is E5M2; f32 is the type of sums, alpha and beta; the bias of results in f32 would be bf16, which is left out here.
+bool is_fp8_described(const Description& p, const Layout& a, const Layout& b, const Layout& c, const Layout& d) {
+  constexpr std::int64_t multiple = 16;
+  if (!is_fp8(a.type) || !is_fp8(b.type) || (a.type == CUDA_R_8F_E5M2 && b.type == CUDA_R_8F_E5M2)) return false;
+  if (p.op_a != CUBLAS_OP_T || p.op_b != CUBLAS_OP_N || p.compute != CUBLAS_COMPUTE_32F || p.scale != CUDA_R_32F) return false;
+  if (c.type != d.type || (d.type != CUDA_R_16BF && d.type != CUDA_R_16F && d.type != CUDA_R_32F)) return false;
+  if (d.type == CUDA_R_32F && p.epilogue != CUBLASLT_EPILOGUE_DEFAULT) return false;
+  if (a.rows % multiple != 0 || a.columns % multiple != 0 || d.rows % multiple != 0) return false;
+  for (const Layout* x : {&a, &b, &c, &d}) {
+    if (x->ld % multiple != 0 || x->batch_stride % multiple != 0) return false;
+  }
+  return has_fp8();
+}
+
 bool is_described(const Description& p, const Layout& a, const Layout& b, const Layout& c, const Layout& d) {
   const auto shape = [](const Layout& x, std::int32_t op) {
     return op == CUBLAS_OP_N ? std::pair(x.rows, x.columns) : std::pair(x.columns, x.rows);
@@ -70,10 +100,13 @@ bool is_described(const Description& p, const Layout& a, const Layout& b, const 
   if (left.second != right.first || left.first != d.rows || right.second != d.columns || c.rows != d.rows || c.columns != d.columns)
     return false;
   if (left.second < 1 || d.rows < 1 || d.columns < 1) return false;  // empty problems are rejected
+  const bool fp8 = is_fp8(a.type) || is_fp8(b.type);
   for (const Layout* x : {&a, &b, &c, &d}) {
-    if (x->ld < x->rows || x->type != a.type || x->batch != d.batch) return false;
+    if (x->ld < x->rows || (!fp8 && x->type != a.type) || x->batch != d.batch) return false;
   }
   if (d.batch > 1 && d.batch_stride == 0) return false;
+  if (fp8) return is_fp8_described(p, a, b, c, d);
+  if (p.a_scale != nullptr || p.b_scale != nullptr) return false;
   if (a.type == CUDA_R_64F) return p.compute == CUBLAS_COMPUTE_64F && p.scale == CUDA_R_64F && p.epilogue == CUBLASLT_EPILOGUE_DEFAULT;
   if (p.scale != CUDA_R_32F) return false;
   return p.compute == CUBLAS_COMPUTE_32F ||
@@ -121,6 +154,12 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t handle, cubla
       return assign(of(handle).epilogue, value, size_bytes);
     case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
       return assign(of(handle).bias, value, size_bytes);
+    case CUBLASLT_MATMUL_DESC_A_SCALE_POINTER:
+      return assign(of(handle).a_scale, value, size_bytes);
+    case CUBLASLT_MATMUL_DESC_B_SCALE_POINTER:
+      return assign(of(handle).b_scale, value, size_bytes);
+    case CUBLASLT_MATMUL_DESC_FAST_ACCUM:
+      return assign(of(handle).fast_accumulation, value, size_bytes);
     default:
       return CUBLAS_STATUS_INVALID_VALUE;
   }
@@ -202,9 +241,13 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
       !is_aligned(d, algorithm.alignment[3])) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
+  if (is_fp8(la.type) && !(is_aligned(a, 16) && is_aligned(b, 16) && is_aligned(c, 16) && is_aligned(d, 16) && is_aligned(p.bias, 16))) {
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
   const double of_product = load(p.scale, alpha, 0), of_c = load(p.scale, beta, 0);
   const std::int64_t depth = p.op_a == CUBLAS_OP_N ? la.columns : la.rows;
   const auto work = [=] {
+    const double scales = (p.a_scale == nullptr ? 1.0 : double{*p.a_scale}) * (p.b_scale == nullptr ? 1.0 : double{*p.b_scale});
     for (std::int64_t entry = 0; entry < ld.batch; ++entry) {
       for (std::int64_t j = 0; j < ld.columns; ++j) {
         for (std::int64_t i = 0; i < ld.rows; ++i) {
@@ -214,7 +257,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
             const std::int64_t at_b = entry * lb.batch_stride + (p.op_b == CUBLAS_OP_N ? k + j * lb.ld : j + k * lb.ld);
             sum += factor(p.compute, load(la.type, a, at_a)) * factor(p.compute, load(lb.type, b, at_b));
           }
-          double value = of_product * sum;
+          double value = of_product * scales * sum;
           if (of_c != 0) value += of_c * load(lc.type, c, entry * lc.batch_stride + i + j * lc.ld);
           if ((p.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0) value += load(ld.type, p.bias, i);
           if ((p.epilogue & CUBLASLT_EPILOGUE_RELU) != 0 && value <= 0) value = 0;
