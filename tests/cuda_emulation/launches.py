@@ -36,12 +36,29 @@ loss: {name: sparse_categorical_crossentropy, from_logits: true}
 optimizer: {name: sgd, learning_rate: 0.01}
 batch_size: 4
 """
+MLP = """
+model:
+  name: mlp
+  input: {shape: [64]}
+  layers:
+    - dense: {units: 32, activation: relu}
+    - dense: {units: 16}
+data: {source: random, shape: [64], classes: 16, train_count: 40, test_count: 4}
+loss: {name: sparse_categorical_crossentropy, from_logits: true}
+optimizer: {name: sgd, learning_rate: 0.01}
+batch_size: 16
+precision: mixed_bfloat16
+"""
+BY_LIBRARY = ("data.train_count=80", "backends.options.cuda.products=library")
+FP8 = ("backends.options.cuda.fp8=all", *BY_LIBRARY)
 STEP_BY_STEP = ("backends.options.cuda.recurrent=library",)
 SMALL_IMAGES = ("model.input.shape=[3,32,32]", "data.shape=[3,32,32]", "batch_size=2")
 # net: file or text, kernels and library calls of a step, settings
 NETS = {
     "mnist_mlp": ("models/mnist_mlp/train.yaml", 8, 0, ("data.source=digits", "batch_size=10")),
     "encoder": (ENCODER, 25, 0, ()),
+    "mlp_by_library": (MLP, 15, 5, BY_LIBRARY),
+    "mlp_fp8": (MLP, 30, 5, FP8),  # 3 more for each product: 2 that quantise, 1 that looks for infinities
     "recurrent": (RECURRENT, 21, 9, ()),  # 16 time steps by one kernel a layer, and by one a gradient
     "recurrent_step_by_step": (RECURRENT, 81, 69, STEP_BY_STEP),
 }
@@ -49,6 +66,8 @@ NETS = {
 # recurrent layers are two each: a product with the weights of their inputs, and all time steps.
 PREDICTIONS = {
     "encoder": (ENCODER, 10, 0, ()),
+    "mlp_by_library": (MLP, 4, 2, BY_LIBRARY),
+    "mlp_fp8": (MLP, 10, 2, FP8),
     "recurrent": (RECURRENT, 6, 2, ()),
     "recurrent_step_by_step": (RECURRENT, 36, 32, STEP_BY_STEP),
 }

@@ -23,8 +23,9 @@ struct Options {
   std::optional<std::int64_t> engine;  ///< `algorithm`: the named engine
   std::size_t workspace_limit = std::size_t{1} << 30;                                                ///< `workspace_limit_mib`, in bytes
   enum class Elementwise { automatic, compiled, interpreted } elementwise = Elementwise::automatic;  ///< `elementwise`: groups of ops
-  bool small_products = true;         ///< `products`: small matrix products of ops by kernels of our own
-  bool persistent_recurrence = true;  ///< `recurrent`: all time steps of a recurrent layer by one kernel, where it fits
+  enum class Fp8 { off, automatic, all } fp8 = Fp8::off;  ///< `fp8`: products of f16 and bf16 in FP8
+  bool small_products = true;                             ///< `products`: small matrix products of ops by kernels of our own
+  bool persistent_recurrence = true;                      ///< `recurrent`: all time steps of a recurrent layer by one kernel, where it fits
   bool programmatic_launch =
       false;                 ///< `programmatic_launch`: kernels of small nets are started before those that they depend on have ended
   std::string kernel_cache;  ///< `kernel_cache`: the folder of code that NVRTC has compiled; empty: none

@@ -6,6 +6,7 @@
 
 #include "device/options.h"
 #include "gemm/epilogue.h"
+#include "gemm/fp8_products.h"
 #include "gemm/product_naive.h"
 #include "libraries/cublas_lt.h"
 #include "movement/strided_copy.h"
@@ -58,11 +59,28 @@ void merge_rows(Product& p) {
   p.batch = {};
 }
 
+/// What a product by cuBLASLt has left, if anything.
+void finish(Stream& stream, const Epilogue& rest) {
+  if (rest.bias != nullptr || rest.activation != sdk::Activation::none || rest.relu_result != nullptr) apply_epilogue(stream, rest);
+}
+
 }  // namespace
 
 void multiply(Stream& stream, Product p, void* workspace) {
   if (p.a_view.rows == 0 || p.b_view.columns == 0 || p.batch.count == 0) return;
   if (options_of(stream.device()).naive) return multiply_naively(stream, p);
+  if (p.fp8.shape.k > 0) {
+    bool bias_added = false;
+    if (multiply_fp8(stream, p, workspace, bias_added)) {
+      return finish(stream, {.dtype = p.dtype,
+                             .rows = p.batch.count * p.a_view.rows,
+                             .n = p.b_view.columns,
+                             .y = p.y,
+                             .bias = bias_added ? nullptr : p.bias,
+                             .activation = p.activation,
+                             .relu_result = p.relu_result});
+    }
+  }
   merge_rows(p);
   const std::int64_t m = p.a_view.rows, n = p.b_view.columns, k = p.a_view.columns;
   const std::int64_t element = sdk::size_of(p.dtype);
@@ -113,6 +131,7 @@ void multiply(Stream& stream, Product p, void* workspace) {
                        stride_b = in_one ? p.batch.strides[1][dimensions - 1] : 0;
     LtProblem problem{
         .type = type_of(p.dtype),
+        .result_type = type_of(p.dtype),
         .compute = compute_of(p.dtype, p.math),
         .epilogue = CUBLASLT_EPILOGUE_DEFAULT,
         .batch = static_cast<std::int32_t>(together),
@@ -133,14 +152,13 @@ void multiply(Stream& stream, Product p, void* workspace) {
       throw sdk::Error(TENON_UNSUPPORTED, "cuBLASLt has no algorithm for a product (" + std::to_string(m) + ", " + std::to_string(k) +
                                               ") by (" + std::to_string(k) + ", " + std::to_string(n) + ") of " + sdk::name_of(p.dtype));
     }
-    const Epilogue rest{.dtype = p.dtype,
-                        .rows = together * m,
-                        .n = n,
-                        .y = operands.d,
-                        .bias = bias_added ? nullptr : p.bias,
-                        .activation = p.activation,
-                        .relu_result = p.relu_result == nullptr ? nullptr : at(p.relu_result, entry * m * n, element)};
-    if (rest.bias != nullptr || rest.activation != sdk::Activation::none || rest.relu_result != nullptr) apply_epilogue(stream, rest);
+    finish(stream, {.dtype = p.dtype,
+                    .rows = together * m,
+                    .n = n,
+                    .y = operands.d,
+                    .bias = bias_added ? nullptr : p.bias,
+                    .activation = p.activation,
+                    .relu_result = p.relu_result == nullptr ? nullptr : at(p.relu_result, entry * m * n, element)});
   }
 }
 

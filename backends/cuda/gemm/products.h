@@ -12,10 +12,18 @@
 #include <tenon/sdk/rounding.h>
 
 #include "device/device.h"
+#include "gemm/fp8_choice.h"
 #include "gemm/matrix_view.h"
 #include "kernel/layout.h"
 
 namespace tenon::cuda {
+
+/// That a product runs in FP8, where its addresses allow it.
+struct Fp8Use {
+  Fp8Shape shape = {};             ///< of Fp8Choice, with k = 0: it does not
+  void* memory = nullptr;          ///< fp8_scratch_bytes, aligned to product_alignment
+  const void* packed_b = nullptr;  ///< the memory of an Fp8Packed; NULL: b is quantised
+};
 
 /// y = relu_grad(activation(alpha a b + beta c + bias)) for every entry of a batch, y (..., m, n) dense.
 struct Product {
@@ -32,6 +40,7 @@ struct Product {
   const void* bias = nullptr;  ///< (n); NULL: none
   sdk::Activation activation = {};
   const void* relu_result = nullptr;  ///< of the layout of y, as of sdk::Epilogue; NULL: none
+  Fp8Use fp8 = {};
 };
 
 /// The alignment in bytes of a product's copied operands and workspace.

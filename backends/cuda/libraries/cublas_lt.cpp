@@ -31,12 +31,14 @@ class Described {
   Set set_;
 };
 
+}  // namespace
+
 /// The cuBLASLt objects that describe a product.
-struct Description {
+struct LtDevice::Description {
   Described<cublasLtMatmulDesc_t, decltype(&::cublasLtMatmulDescDestroy), decltype(&::cublasLtMatmulDescSetAttribute)> product;
   Described<cublasLtMatrixLayout_t, decltype(&::cublasLtMatrixLayoutDestroy), decltype(&::cublasLtMatrixLayoutSetAttribute)> a, b, d;
 
-  Description(Device& device, const CublasLt& lt, const LtProblem& p, const void* bias)
+  Description(Device& device, const CublasLt& lt, const LtProblem& p, const LtOperands& operands)
       : product(device, lt.cublasLtMatmulDescDestroy, lt.cublasLtMatmulDescSetAttribute),
         a(device, lt.cublasLtMatrixLayoutDestroy, lt.cublasLtMatrixLayoutSetAttribute),
         b(device, lt.cublasLtMatrixLayoutDestroy, lt.cublasLtMatrixLayoutSetAttribute),
@@ -47,23 +49,26 @@ struct Description {
     product.set(CUBLASLT_MATMUL_DESC_TRANSA, op(p.a.transposed));
     product.set(CUBLASLT_MATMUL_DESC_TRANSB, op(p.b.transposed));
     if (p.epilogue != CUBLASLT_EPILOGUE_DEFAULT) product.set(CUBLASLT_MATMUL_DESC_EPILOGUE, static_cast<std::uint32_t>(p.epilogue));
-    if (bias != nullptr) product.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
-    const auto describe = [&](auto& layout, const LtProblem::Matrix& matrix) {
+    if (operands.bias != nullptr) product.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
+    if (operands.a_scale != nullptr) {
+      product.set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, static_cast<const void*>(operands.a_scale));
+      product.set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, static_cast<const void*>(operands.b_scale));
+      product.set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, std::int8_t{0});
+    }
+    const auto describe = [&](auto& layout, const LtProblem::Matrix& matrix, cudaDataType_t type) {
       check(device,
-            lt.cublasLtMatrixLayoutCreate(&layout.handle, p.type, static_cast<std::uint64_t>(matrix.rows),
+            lt.cublasLtMatrixLayoutCreate(&layout.handle, type, static_cast<std::uint64_t>(matrix.rows),
                                           static_cast<std::uint64_t>(matrix.columns), matrix.ld),
             "MatrixLayoutCreate");
       if (p.batch == 1) return;
       layout.set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, p.batch);
       layout.set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, matrix.batch_stride);
     };
-    describe(a, p.a);
-    describe(b, p.b);
-    describe(d, p.d);
+    describe(a, p.a, p.type);
+    describe(b, p.b, p.type);
+    describe(d, p.d, p.result_type);
   }
 };
-
-}  // namespace
 
 CublasLt::CublasLt(const Search& search) : library(spec, search) {
   cublasLtGetProperty = library.function<decltype(cublasLtGetProperty)>("cublasLtGetProperty");
@@ -94,34 +99,38 @@ LtDevice::~LtDevice() {
   functions_.cublasLtDestroy(handle_);
 }
 
+LtDevice::Choice LtDevice::choice_of(const LtProblem& problem, const Description& described) {
+  const std::lock_guard lock(mutex_);
+  const auto [at, is_new] = choices_.try_emplace(problem);
+  if (!is_new) return at->second;
+  Described<cublasLtMatmulPreference_t, decltype(&::cublasLtMatmulPreferenceDestroy), decltype(&::cublasLtMatmulPreferenceSetAttribute)>
+      preference(device_, functions_.cublasLtMatmulPreferenceDestroy, functions_.cublasLtMatmulPreferenceSetAttribute);
+  check(device_, functions_.cublasLtMatmulPreferenceCreate(&preference.handle), "MatmulPreferenceCreate");
+  preference.set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(problem.workspace_bytes));
+  // Partial sums are accumulated in the type they were computed in, in a fixed order.
+  preference.set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+  preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, problem.a.alignment_bytes);
+  preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, problem.b.alignment_bytes);
+  preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, problem.d.alignment_bytes);
+  preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, problem.d.alignment_bytes);
+  cublasLtMatmulHeuristicResult_t best{};
+  int count = 0;
+  const cublasStatus_t status =
+      functions_.cublasLtMatmulAlgoGetHeuristic(handle_, described.product.handle, described.a.handle, described.b.handle,
+                                                described.d.handle, described.d.handle, preference.handle, 1, &best, &count);
+  if (status != CUBLAS_STATUS_NOT_SUPPORTED && status != CUBLAS_STATUS_INVALID_VALUE) check(device_, status, "MatmulAlgoGetHeuristic");
+  return at->second = {status == CUBLAS_STATUS_SUCCESS && count > 0 && best.state == CUBLAS_STATUS_SUCCESS, best.algo};
+}
+
+bool LtDevice::can_multiply(const LtProblem& problem, const LtOperands& operands) {
+  device_.enter();
+  return choice_of(problem, Description(device_, functions_, problem, operands)).found;
+}
+
 bool LtDevice::multiply(Stream& stream, const LtProblem& problem, const LtOperands& operands, double alpha, double beta) {
   device_.enter();
-  const Description described(device_, functions_, problem, operands.bias);
-  Choice choice;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto [at, is_new] = choices_.try_emplace(problem);
-    if (is_new) {
-      Described<cublasLtMatmulPreference_t, decltype(&::cublasLtMatmulPreferenceDestroy), decltype(&::cublasLtMatmulPreferenceSetAttribute)>
-          preference(device_, functions_.cublasLtMatmulPreferenceDestroy, functions_.cublasLtMatmulPreferenceSetAttribute);
-      check(device_, functions_.cublasLtMatmulPreferenceCreate(&preference.handle), "MatmulPreferenceCreate");
-      preference.set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(problem.workspace_bytes));
-      // Partial sums are accumulated in the type they were computed in, in a fixed order.
-      preference.set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
-      preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, problem.a.alignment_bytes);
-      preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, problem.b.alignment_bytes);
-      preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, problem.d.alignment_bytes);
-      preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, problem.d.alignment_bytes);
-      cublasLtMatmulHeuristicResult_t best{};
-      int count = 0;
-      const cublasStatus_t status =
-          functions_.cublasLtMatmulAlgoGetHeuristic(handle_, described.product.handle, described.a.handle, described.b.handle,
-                                                    described.d.handle, described.d.handle, preference.handle, 1, &best, &count);
-      if (status != CUBLAS_STATUS_NOT_SUPPORTED && status != CUBLAS_STATUS_INVALID_VALUE) check(device_, status, "MatmulAlgoGetHeuristic");
-      at->second = {status == CUBLAS_STATUS_SUCCESS && count > 0 && best.state == CUBLAS_STATUS_SUCCESS, best.algo};
-    }
-    choice = at->second;
-  }
+  const Description described(device_, functions_, problem, operands);
+  const Choice choice = choice_of(problem, described);
   if (!choice.found) return false;
   const float alpha_f32 = static_cast<float>(alpha), beta_f32 = static_cast<float>(beta);
   const bool is_f64 = problem.type == CUDA_R_64F;

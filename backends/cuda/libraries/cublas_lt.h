@@ -56,7 +56,8 @@ struct LtProblem {
     bool transposed;
     auto operator<=>(const Matrix&) const = default;
   };
-  cudaDataType_t type;  ///< of all operands
+  cudaDataType_t type;         ///< of A and B
+  cudaDataType_t result_type;  ///< of C, D and the bias: that of A and B, except for FP8
   cublasComputeType_t compute;
   cublasLtEpilogue_t epilogue;
   std::int32_t batch;
@@ -73,6 +74,8 @@ struct LtOperands {
   void* d;
   const void* bias;  ///< NULL: none
   void* workspace;
+  const float* a_scale;  ///< of FP8, in device memory: A is its codes times this
+  const float* b_scale;
 };
 
 /// The handle and algorithm choices of a device: the same problem gets the same algorithm, and so the same bits, as long as the device is
@@ -88,12 +91,18 @@ class LtDevice {
 
   /// D = epilogue(alpha op(A) op(B) + beta C) enqueued on the stream. Returns false, doing nothing, if cuBLASLt has no algorithm for it.
   bool multiply(Stream& stream, const LtProblem& problem, const LtOperands& operands, double alpha, double beta);
+  /// Whether cuBLASLt has an algorithm for it.
+  bool can_multiply(const LtProblem& problem, const LtOperands& operands);
 
  private:
   struct Choice {
     bool found = false;
     cublasLtMatmulAlgo_t algorithm{};
   };
+
+  struct Description;
+  /// The first call for a problem asks cuBLASLt.
+  Choice choice_of(const LtProblem& problem, const Description& described);
 
   Device& device_;
   const CublasLt& functions_;

@@ -63,10 +63,17 @@ void gemm(const sdk::Call& call) {
   Stream& stream = stream_of(call);
   ScratchArena arena(call.scratch);
   void* const workspace = arena.allocate_bytes(product_workspace_bytes(call.outputs[0].count));
+  const Fp8Use fp8 = Calls::fp8(call, arena);
   sdk::MatrixView views[2];
   const void* data[2];
   for (std::uint32_t i = 0; i < 2; ++i) {
     const sdk::Operand& x = call.inputs[i];
+    if (Calls::packed(call, i) != nullptr) {
+      const Fp8Packed b(Calls::packed(call, i), fp8.shape);
+      data[i] = b.elements;
+      views[i] = b.view;
+      continue;
+    }
     sdk::Strides strides = sdk::strides_of(x);
     data[i] = x.data;
     if (!lt_matrix(view_of(x, x.strides))) {
@@ -86,7 +93,8 @@ void gemm(const sdk::Call& call) {
                   .b = data[1],
                   .y = call.outputs[0].data,
                   .alpha = static_cast<double>(attributes.alpha),
-                  .activation = call.epilogue.activation};
+                  .activation = call.epilogue.activation,
+                  .fp8 = fp8};
   if (call.epilogue.bias != nullptr) product.bias = call.epilogue.bias->data;
   if (call.epilogue.relu_result != nullptr) product.relu_result = call.epilogue.relu_result->data;
   if (call.has_input(2) && attributes.beta != 0) {

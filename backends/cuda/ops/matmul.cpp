@@ -76,12 +76,18 @@ void matmul(const sdk::Call& call) {
   Stream& stream = stream_of(call);
   ScratchArena arena(call.scratch);
   void* const workspace = arena.allocate_bytes(product_workspace_bytes(call.outputs[0].count));
+  const Fp8Use fp8 = Calls::fp8(call, arena);
   sdk::Operand x[2] = {call.inputs[0], call.inputs[1]};
   std::array<sdk::Strides, 2> strides{};
   sdk::MatrixView views[2];
-  for (std::size_t i = 0; i < 2; ++i) {
+  for (std::uint32_t i = 0; i < 2; ++i) {
     strides[i] = sdk::strides_of(x[i]);
-    if (!lt_matrix(view_of(x[i], x[i].strides, i == 0))) {
+    if (Calls::packed(call, i) != nullptr) {
+      const Fp8Packed b(Calls::packed(call, i), fp8.shape);
+      x[i].data = const_cast<void*>(b.elements);
+      strides[i][0] = b.view.row_stride;
+      strides[i][1] = b.view.column_stride;
+    } else if (!lt_matrix(view_of(x[i], x[i].strides, i == 0))) {
       x[i].data = arena.allocate_bytes(copy_bytes(x[i]));
       copy_dense(stream, call.inputs[i], x[i].data, strides[i]);
     }
@@ -96,7 +102,8 @@ void matmul(const sdk::Call& call) {
                   .a = x[0].data,
                   .b = x[1].data,
                   .y = call.outputs[0].data,
-                  .activation = call.epilogue.activation};
+                  .activation = call.epilogue.activation,
+                  .fp8 = fp8};
   if (x[1].rank == 1) {
     // The last dimension of y, along which a bias is added, is m: computes y = (b' a')' as a row.
     product.a_view = views[1].transposed();
