@@ -38,7 +38,7 @@ struct DynamicShared {
   static constexpr std::size_t alignment = 16, guard_bytes = address_sanitized ? 0 : 256;
   static constexpr unsigned char guard = 0xa5;
   struct Free {
-    void operator()(unsigned char* memory) const { ::operator delete (memory, std::align_val_t{alignment}); }
+    void operator()(unsigned char* begin) const { ::operator delete (begin, std::align_val_t{alignment}); }
   };
   std::size_t bytes = 0;
   std::unique_ptr<unsigned char, Free> memory;

@@ -272,7 +272,7 @@ class Slots {
 /// Blocks on a multiprocessor. With 3 of 256 threads some registers were spilled; on an H200 that was still 7 to 14 % faster than with 2,
 /// whose loads in flight do not fill the bandwidth. f64 has 4 blocks of 128 threads, as many as 2 of 256.
 template <class C>
-inline constexpr int resident_blocks = sizeof(C) == 4 ? 3 : 4;
+[[maybe_unused]] inline constexpr int resident_blocks = sizeof(C) == 4 ? 3 : 4;
 
 /// V: the elements that a thread processes at a time. `holds`: the inputs are read before the first instruction.
 template <class C, bool heavy, int V, bool holds>
