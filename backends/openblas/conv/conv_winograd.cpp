@@ -8,10 +8,12 @@
 #include <hwy/cache_control.h>
 
 #include <algorithm>
+#include <array>
+#include <string>
 
 #include <tenon/sdk/rounding.h>
 
-#include "conv/winograd_transforms.h"
+#include "conv/winograd_forms.h"
 #include "elementwise/half.h"
 #include "simd/activations.h"
 #include "simd/bf16.h"
@@ -22,15 +24,15 @@
 namespace tenon::openblas {
 namespace {
 
-constexpr std::int64_t positions = 36, max_taps = 25;
+constexpr std::int64_t max_values = 36, max_taps = 25;
 
 /// The matrices of a block of tiles: x (tiles, channels) and products (tiles, out_channels).
 struct TileMemory {
   float* x;
   float* y;
-  const float* zeros;            ///< as many as channels, of any type
-  std::int64_t x_step, x_plane;  ///< from tile to tile, from matrix to matrix
-  std::int64_t y_step, y_plane;
+  const float* zeros;                                     ///< as many as channels, of any type
+  std::array<std::int64_t, max_values> value_at, x_step;  ///< of each transformed value: that of the first tile in x, and from tile to tile
+  std::int64_t y_step, y_plane;                           ///< of the products, from tile to tile, from matrix to matrix
 };
 
 }  // namespace
@@ -59,21 +61,25 @@ HWY_INLINE void store_part(V v, F d, T* to, std::int64_t n) {
   }
 }
 
-/// The 36 transformed values of up to one vector of channels, from the 36 pixels of a tile.
-template <bool whole, class T>
-HWY_INLINE void input_vector(const T* const (&pixels)[positions], std::int64_t channel, std::int64_t n, float* out, std::int64_t plane) {
+/// The transformed values of up to one vector of channels, from the pixels of a tile.
+template <class Form, bool whole, class T>
+HWY_INLINE void input_vector(const T* const (&pixels)[max_values], std::int64_t channel, std::int64_t n, float* const (&out)[max_values]) {
   const F d;
-  V half[6][6];
-  for (int j = 0; j < 6; ++j) {
-    V x[6], t[6];
-    for (int i = 0; i < 6; ++i) x[i] = load_part<whole>(d, pixels[i * 6 + j] + channel, n);
-    winograd_input(d, x, t);
-    for (int i = 0; i < 6; ++i) half[i][j] = t[i];
+  constexpr int reach = Form::reach;
+  V half[reach][reach];
+  for (int j = 0; j < reach; ++j) {
+    V x[reach], t[reach];
+    for (int i = 0; i < reach; ++i) x[i] = load_part<whole>(d, pixels[i * reach + j] + channel, n);
+    Form::input(d, x, t);
+    for (int i = 0; i < reach; ++i) half[i][j] = t[i];
   }
-  for (int i = 0; i < 6; ++i) {
-    V t[6];
-    winograd_input(d, half[i], t);
-    for (int j = 0; j < 6; ++j) hn::StoreU(t[j], d, out + (i * 6 + j) * plane);
+  for (int i = 0; i < reach; ++i) {
+    V t[reach];
+    Form::input(d, half[i], t);
+    for (int j = 0; j < reach; ++j) {
+      float* const to = out[i * reach + j] + channel;
+      whole ? hn::StoreU(t[j], d, to) : store_part<false>(t[j], d, to, n);
+    }
   }
 }
 
@@ -96,23 +102,24 @@ struct OutputEpilogue {
 };
 
 /// Computes up to one vector of channels of the results of a tile, of which `rows` x `columns` lie in the image, from y[at] on.
-template <int results, bool whole, class T, class Activate>
+template <class Form, bool whole, class T, class Activate>
 HWY_INLINE void output_vector(const float* m, std::int64_t plane, const OutputEpilogue<T, Activate>& epilogue, std::int64_t channel,
                               std::int64_t n, std::int64_t at, std::int64_t line, std::int64_t pixel, std::int64_t rows,
                               std::int64_t columns) {
   const F d;
-  V half[results][6];
-  for (int j = 0; j < 6; ++j) {
-    V x[6], y[results];
-    for (int i = 0; i < 6; ++i) x[i] = hn::LoadU(d, m + (i * 6 + j) * plane);
-    winograd_output(d, x, y);
+  constexpr int points = Form::points, results = Form::results;
+  V half[results][points];
+  for (int j = 0; j < points; ++j) {
+    V x[points], y[results];
+    for (int i = 0; i < points; ++i) x[i] = hn::LoadU(d, m + (i * points + j) * plane);
+    Form::output(d, x, y);
     for (int i = 0; i < results; ++i) half[i][j] = y[i];
   }
   const V bias = epilogue.bias == nullptr ? hn::Zero(d) : load_part<whole>(d, epilogue.bias + channel, n);
   for (int i = 0; i < results; ++i) {
     if (i >= rows) break;
     V y[results];
-    winograd_output(d, half[i], y);
+    Form::output(d, half[i], y);
     for (int j = 0; j < results; ++j) {
       if (j >= columns) break;
       const std::int64_t to = at + i * line + j * pixel + channel;
@@ -123,15 +130,15 @@ HWY_INLINE void output_vector(const float* m, std::int64_t plane, const OutputEp
   }
 }
 
-template <int results, class T, class Activate>
+template <class Form, class T, class Activate>
 void output_tiles(const WinogradConv& conv, const WinogradOperands<T>& o, const TileMemory& memory, const Activate& activate,
                   std::int64_t first, std::int64_t begin, std::int64_t end) {
   const OutputEpilogue<T, Activate> epilogue{o.bias, o.residual, o.y, activate};
   const std::int64_t n = lanes(F());
   for (std::int64_t tile = begin; tile < end; ++tile) {
     const Place place = place_of(conv, tile);
-    const std::int64_t row = results * place.row;
-    const std::int64_t column = results * place.column;
+    const std::int64_t row = Form::results * place.row;
+    const std::int64_t column = Form::results * place.column;
     const std::int64_t line = conv.out_width * conv.out_channels;
     const std::int64_t at = ((place.image * conv.out_height + row) * conv.out_width + column) * conv.out_channels;
     const float* const m = memory.y + (tile - first) * memory.y_step;
@@ -139,105 +146,108 @@ void output_tiles(const WinogradConv& conv, const WinogradOperands<T>& o, const 
     const std::int64_t columns = conv.out_width - column;
     std::int64_t c = 0;
     for (; c + n <= conv.out_channels; c += n) {
-      output_vector<results, true>(m + c, memory.y_plane, epilogue, c, n, at, line, conv.out_channels, rows, columns);
+      output_vector<Form, true>(m + c, memory.y_plane, epilogue, c, n, at, line, conv.out_channels, rows, columns);
     }
     if (c < conv.out_channels) {
-      output_vector<results, false>(m + c, memory.y_plane, epilogue, c, conv.out_channels - c, at, line, conv.out_channels, rows, columns);
+      output_vector<Form, false>(m + c, memory.y_plane, epilogue, c, conv.out_channels - c, at, line, conv.out_channels, rows, columns);
     }
   }
 }
 
 /// The pixels of a tile of x.
-template <class T>
-void find_pixels(const WinogradConv& conv, const T* x, const T* zeros, std::int64_t tile, const T* (&out_pixels)[positions]) {
+template <class Form, class T>
+void find_pixels(const WinogradConv& conv, const T* x, const T* zeros, std::int64_t tile, const T* (&out_pixels)[max_values]) {
   const Place place = place_of(conv, tile);
-  for (std::int64_t i = 0; i < 6; ++i) {
-    const std::int64_t row = conv.tile_results() * place.row + i - conv.pad_top;
-    for (std::int64_t j = 0; j < 6; ++j) {
-      const std::int64_t column = conv.tile_results() * place.column + j - conv.pad_left;
+  for (std::int64_t i = 0; i < Form::reach; ++i) {
+    const std::int64_t row = Form::step * place.row + i - conv.pad_top;
+    for (std::int64_t j = 0; j < Form::reach; ++j) {
+      const std::int64_t column = Form::step * place.column + j - conv.pad_left;
       const bool inside = row >= 0 && row < conv.height && column >= 0 && column < conv.width;
-      out_pixels[i * 6 + j] = inside ? x + ((place.image * conv.height + row) * conv.width + column) * conv.channels : zeros;
+      out_pixels[i * Form::reach + j] = inside ? x + ((place.image * conv.height + row) * conv.width + column) * conv.channels : zeros;
     }
   }
 }
 
-/// Fetches the last `columns` columns of a tile: the others are those of the tile before, which has read them.
-template <class T>
-HWY_INLINE void prefetch_pixels(const T* const (&pixels)[positions], std::int64_t channel, std::int64_t columns) {
-  for (int i = 0; i < 6; ++i) {
-    for (std::int64_t j = 6 - columns; j < 6; ++j) hwy::Prefetch(pixels[i * 6 + j] + channel);
+/// Fetches the last columns of a tile: the others are those of the tile before, which has read them.
+template <class Form, class T>
+HWY_INLINE void prefetch_pixels(const T* const (&pixels)[max_values], std::int64_t channel) {
+  for (int i = 0; i < Form::reach; ++i) {
+    for (int j = Form::reach - Form::step; j < Form::reach; ++j) hwy::Prefetch(pixels[i * Form::reach + j] + channel);
   }
 }
 
 /// Transforms tiles [begin, end); `first` is the index of the first tile in `memory`.
-template <class T>
-void input_tiles(const WinogradConv& conv, const T* x, const TileMemory& memory, std::int64_t first, std::int64_t begin, std::int64_t end) {
+template <class Form, class T>
+void transform_tiles(const WinogradConv& conv, const T* x, const TileMemory& memory, std::int64_t first, std::int64_t begin,
+                     std::int64_t end) {
   const std::int64_t n = lanes(F());
   const T* const zeros = reinterpret_cast<const T*>(memory.zeros);
-  const T* pixels[2][positions];
-  if (begin < end) find_pixels(conv, x, zeros, begin, pixels[begin % 2]);
+  const T* pixels[2][max_values];
+  if (begin < end) find_pixels<Form>(conv, x, zeros, begin, pixels[begin % 2]);
   for (std::int64_t tile = begin; tile < end; ++tile) {
-    const T* const(&of_tile)[positions] = pixels[tile % 2];
-    const T*(&of_next)[positions] = pixels[(tile + 1) % 2];
-    find_pixels(conv, x, zeros, std::min(tile + 1, end - 1), of_next);
-    float* const out = memory.x + (tile - first) * memory.x_step;
+    const T* const(&of_tile)[max_values] = pixels[tile % 2];
+    const T*(&of_next)[max_values] = pixels[(tile + 1) % 2];
+    find_pixels<Form>(conv, x, zeros, std::min(tile + 1, end - 1), of_next);
+    float* out[max_values];
+    for (std::size_t i = 0; i < Form::reach * Form::reach; ++i) out[i] = memory.x + memory.value_at[i] + (tile - first) * memory.x_step[i];
     std::int64_t c = 0;
     for (; c + n <= conv.channels; c += n) {
-      prefetch_pixels(of_next, c, conv.tile_results());
-      input_vector<true>(of_tile, c, n, out + c, memory.x_plane);
+      prefetch_pixels<Form>(of_next, c);
+      input_vector<Form, true>(of_tile, c, n, out);
     }
-    if (c < conv.channels) input_vector<false>(of_tile, c, conv.channels - c, out + c, memory.x_plane);
+    if (c < conv.channels) input_vector<Form, false>(of_tile, c, conv.channels - c, out);
   }
+}
+
+template <class T>
+void input_tiles(const WinogradConv& conv, const T* x, const TileMemory& memory, std::int64_t first, std::int64_t begin, std::int64_t end) {
+  with_winograd_form(conv, [&]<class Form>(Form) { transform_tiles<Form>(conv, x, memory, first, begin, end); });
 }
 
 template <class T>
 void output_tiles_of(const WinogradConv& conv, const WinogradOperands<T>& o, const TileMemory& memory, std::int64_t first,
                      std::int64_t begin, std::int64_t end) {
   with_activation<float>(o.activation, [&](const auto& activate) {
-    if (conv.taps == 5) return output_tiles<2>(conv, o, memory, activate, first, begin, end);
-    output_tiles<4>(conv, o, memory, activate, first, begin, end);
+    with_winograd_form(conv, [&]<class Form>(Form) { output_tiles<Form>(conv, o, memory, activate, first, begin, end); });
   });
 }
 
-/// G w G' of one channel and `width` output channels, whose taps are at w[tap * width + o]; in double, rounded once.
-template <int taps>
-void transform_weights(const double* w, float* out, std::int64_t plane) {
+/// G w G' of one channel and `width` output channels, whose taps are at w[tap * width + o], the values to out_values; in double, rounded
+/// once.
+template <class Form>
+void transform_weights(const double* w, float* const (&out_values)[max_values]) {
   const hn::ScalableTag<double> d;
   const hn::Rebind<float, hn::ScalableTag<double>> narrow;
   using W = hn::Vec<hn::ScalableTag<double>>;
   constexpr std::int64_t width = panel_width<float>;
-  using Points = WinogradPoints;
-  constexpr double p = Points::p, q = Points::q, at_zero = Points::zero_scale, at_p = Points::p_scale, at_q = Points::q_scale;
-  // The values at z and -z of the polynomial whose coefficients are c, times `scale`.
-  const auto at = [&](double z, double scale, const W(&c)[taps], W& plus, W& minus) HWY_ATTR {
-    W even = c[taps - 1], odd = c[taps - 2];
-    for (int i = taps - 3; i >= 0; i -= 2) even = hn::MulAdd(hn::Set(d, z * z), even, c[i]);
-    for (int i = taps - 4; i >= 0; i -= 2) odd = hn::MulAdd(hn::Set(d, z * z), odd, c[i]);
-    even = hn::Mul(hn::Set(d, scale), even);
-    odd = hn::Mul(hn::Set(d, scale * z), odd);
-    plus = hn::Add(even, odd);
-    minus = hn::Sub(even, odd);
-  };
-  const auto transform = [&](const W(&c)[taps], W(&t)[6]) HWY_ATTR {
-    t[0] = hn::Mul(hn::Set(d, at_zero), c[0]);
-    at(p, at_p, c, t[1], t[2]);
-    at(q, at_q, c, t[3], t[4]);
-    t[5] = c[taps - 1];
+  constexpr int taps = Form::taps, reach = Form::reach;
+  const auto transform = [&](const W(&c)[taps], W(&t)[reach]) HWY_ATTR {
+    for (int i = 0; i < reach; ++i) {
+      t[i] = hn::Zero(d);
+      for (int k = 0; k < taps; ++k) {
+        const double g = Form::g[i][static_cast<std::size_t>(k)];
+        if (g != 0) t[i] = hn::MulAdd(hn::Set(d, g), c[k], t[i]);
+      }
+    }
   };
   for (std::int64_t o = 0; o < width; o += lanes(d)) {
-    W half[6][taps];
+    W half[reach][taps];
     for (int b = 0; b < taps; ++b) {
-      W column[taps], t[6];
+      W column[taps], t[reach];
       for (int a = 0; a < taps; ++a) column[a] = hn::Load(d, w + (taps * a + b) * width + o);
       transform(column, t);
-      for (int i = 0; i < 6; ++i) half[i][b] = t[i];
+      for (int i = 0; i < reach; ++i) half[i][b] = t[i];
     }
-    for (int i = 0; i < 6; ++i) {
-      W t[6];
+    for (int i = 0; i < reach; ++i) {
+      W t[reach];
       transform(half[i], t);
-      for (int j = 0; j < 6; ++j) hn::StoreU(hn::DemoteTo(narrow, t[j]), narrow, out + (i * 6 + j) * plane + o);
+      for (int j = 0; j < reach; ++j) hn::StoreU(hn::DemoteTo(narrow, t[j]), narrow, out_values[i * reach + j] + o);
     }
   }
+}
+
+void transform_weights_of(const WinogradConv& conv, const double* w, float* const (&out_values)[max_values]) {
+  with_winograd_form(conv, [&]<class Form>(Form) { transform_weights<Form>(w, out_values); });
 }
 
 }  // namespace
@@ -249,18 +259,27 @@ HWY_AFTER_NAMESPACE();
 namespace tenon::openblas {
 namespace {
 
+/// The product for one sum of the tiles: its matrix x (tiles, k) and its weights (k, out_channels).
+struct Sum {
+  std::int64_t k = 0;                 ///< channels of all its values
+  std::int64_t x_at = 0, x_step = 0;  ///< of x, elements
+  std::int64_t weights_at = 0;        ///< elements
+};
+
 /// How tiles are divided. It depends on the sizes and the number of threads, but changes no bit of the result.
 struct Layout {
   bool shared = false;                 ///< all threads work on one block, step by step; else each has its own blocks
   std::int64_t blocks = 1, block = 1;  ///< of nearly equal numbers of tiles; the largest number
   std::int64_t workers = 1;
-  std::int64_t x_step = 0, x_plane = 0, y_step = 0, y_plane = 0, zeros = 0;
+  std::int64_t x_elements = 0, y_step = 0, y_plane = 0, zeros = 0;
+  std::int64_t sum_count = 0;
+  std::array<Sum, max_values> sums{};
 
-  std::int64_t block_elements() const { return positions * (x_plane + y_plane); }
+  std::int64_t block_elements() const { return x_elements + sum_count * y_plane; }
   std::int64_t elements() const { return zeros + block_elements() * (shared ? 1 : workers); }
 };
 
-/// Floats between matrices, padded so that the 36 values of a tile map to different L1 cache sets.
+/// Floats between matrices, padded so that the values of a tile map to different L1 cache sets.
 std::int64_t plane_of(std::int64_t elements) {
   return sdk::round_up(elements, 1024) + 48;
 }
@@ -273,19 +292,53 @@ constexpr std::int64_t shared_weights = 4 * 1024 * 1024;
 constexpr std::int64_t distant_weights = 16 * 1024 * 1024;
 constexpr std::int64_t shared_tiles = 28;
 constexpr std::int64_t distant_tiles = 64;
+// Panels of a sum that are worth a task.
+constexpr std::int64_t task_panels = 2;
 
 std::int64_t weight_bytes(const WinogradConv& conv) {
   return winograd_weight_elements(conv) * static_cast<std::int64_t>(sizeof(float));
 }
 
+/// Channels of all values of sum (i, j).
+std::int64_t k_of(const WinogradConv& conv, std::int64_t i, std::int64_t j) {
+  return conv.values_of(i) * conv.values_of(j) * conv.channels;
+}
+
+/// body(value, i, j, part) for each transformed value of a tile, which is that of index `part` of sum (i, j).
+template <class Body>
+void for_each_value(const WinogradConv& conv, const Body& body) {
+  for (std::int64_t i = 0; i < conv.points(); ++i) {
+    for (std::int64_t j = 0; j < conv.points(); ++j) {
+      for (std::int64_t part = 0; part < conv.values_of(i) * conv.values_of(j); ++part) {
+        const std::int64_t u = conv.first_value(i) + part / conv.values_of(j), v = conv.first_value(j) + part % conv.values_of(j);
+        body(u * conv.reach() + v, i, j, part);
+      }
+    }
+  }
+}
+
+/// Floats between the rows of x of a sum.
+std::int64_t x_step_of(std::int64_t k) {
+  const std::int64_t step = sdk::round_up(k, 16);
+  return step % 1024 == 0 ? step + 16 : step;
+}
+
 Layout layout_of(const WinogradConv& conv, const sdk::Host& host) {
   Layout layout;
-  const std::int64_t tiles = conv.tiles();
-  layout.x_step = sdk::round_up(conv.channels, 16);
-  if (layout.x_step % 1024 == 0) layout.x_step += 16;
+  const std::int64_t tiles = conv.tiles(), points = conv.points();
+  layout.sum_count = points * points;
   layout.y_step = panel_count<float>(conv.out_channels) * panel_width<float>;
   layout.zeros = sdk::round_up(conv.channels, 16);
-  const std::int64_t fitting = std::max<std::int64_t>(14, block_bytes / 4 / positions / (layout.x_step + layout.y_step) / 14 * 14);
+  std::int64_t tile_elements = layout.sum_count * layout.y_step, weights_at = 0;
+  for (std::int64_t i = 0; i < layout.sum_count; ++i) {
+    Sum& sum = layout.sums[static_cast<std::size_t>(i)];
+    sum.k = k_of(conv, i / points, i % points);
+    sum.x_step = x_step_of(sum.k);
+    sum.weights_at = weights_at;
+    weights_at += panel_elements<float>(sum.k, conv.out_channels);
+    tile_elements += sum.x_step;
+  }
+  const std::int64_t fitting = std::max<std::int64_t>(14, block_bytes / 4 / tile_elements / 14 * 14);
   const std::int64_t weights = weight_bytes(conv);
   layout.shared = weights > shared_weights;
   if (layout.shared) {
@@ -297,57 +350,74 @@ Layout layout_of(const WinogradConv& conv, const sdk::Host& host) {
     layout.blocks = std::min(tiles, sdk::round_up(std::max(wanted, sdk::ceil_div(tiles, fitting)), layout.workers));
   }
   layout.block = sdk::ceil_div(tiles, std::max<std::int64_t>(1, layout.blocks));
-  layout.x_plane = plane_of(layout.block * layout.x_step);
+  for (Sum& sum : layout.sums) {
+    sum.x_at = layout.x_elements;
+    if (sum.k > 0) layout.x_elements += plane_of(layout.block * sum.x_step);
+  }
   layout.y_plane = plane_of(layout.block * layout.y_step);
   return layout;
 }
 
-TileMemory memory_of(const Layout& layout, float* scratch, std::int64_t worker) {
+TileMemory memory_of(const WinogradConv& conv, const Layout& layout, float* scratch, std::int64_t worker) {
   float* const mine = scratch + layout.zeros + worker * layout.block_elements();
-  return {mine, mine + positions * layout.x_plane, scratch, layout.x_step, layout.x_plane, layout.y_step, layout.y_plane};
+  TileMemory memory{mine, mine + layout.x_elements, scratch, {}, {}, layout.y_step, layout.y_plane};
+  for_each_value(conv, [&](std::int64_t value, std::int64_t i, std::int64_t j, std::int64_t part) {
+    const Sum& sum = layout.sums[static_cast<std::size_t>(i * conv.points() + j)];
+    memory.value_at[static_cast<std::size_t>(value)] = sum.x_at + part * conv.channels;
+    memory.x_step[static_cast<std::size_t>(value)] = sum.x_step;
+  });
+  return memory;
 }
 
-/// Multiplies matrix `position` of the tiles in memory, before matrix `next`.
-void multiply(const WinogradConv& conv, const float* weights, const TileMemory& memory, std::int64_t position, std::int64_t tiles,
-              std::int64_t next) {
-  const std::int64_t plane = panel_elements<float>(conv.channels, conv.out_channels);
+/// Panels [panel, end) of sum `index` of the tiles in memory, before the panels at `next`.
+void multiply(const Layout& layout, const float* weights, const TileMemory& memory, std::int64_t index, std::int64_t tiles,
+              std::int64_t panel, std::int64_t end, const float* next) {
+  const Sum& sum = layout.sums[static_cast<std::size_t>(index)];
   PanelProduct<float> product;
   product.rows = tiles;
-  product.k = conv.channels;
-  product.columns = panel_count<float>(conv.out_channels) * panel_width<float>;
-  product.a = memory.x + position * memory.x_plane;
-  product.a_step = memory.x_step;
-  product.panels = weights + position * plane;
-  product.next_panels = weights + next * plane;
-  product.y = memory.y + position * memory.y_plane;
+  product.k = sum.k;
+  product.columns = (end - panel) * panel_width<float>;
+  product.a = memory.x + sum.x_at;
+  product.a_step = sum.x_step;
+  product.panels = weights + sum.weights_at + panel * panel_step<float>(sum.k);
+  product.next_panels = next;
+  product.y = memory.y + index * memory.y_plane + panel * panel_width<float>;
   product.y_step = memory.y_step;
   multiply_panels(product);
 }
 
 template <class T>
 void by_blocks(const WinogradConv& conv, const WinogradOperands<T>& operands, const Layout& layout, const sdk::Host& host, float* scratch) {
-  const std::int64_t tiles = conv.tiles();
+  const std::int64_t tiles = conv.tiles(), panels = panel_count<float>(conv.out_channels);
   for_each_task(host, layout.blocks, [&](std::int64_t block, std::int64_t worker) {
-    const TileMemory memory = memory_of(layout, scratch, worker);
+    const TileMemory memory = memory_of(conv, layout, scratch, worker);
     const std::int64_t begin = block * tiles / layout.blocks, end = (block + 1) * tiles / layout.blocks;
     TENON_DISPATCH(input_tiles<T>)(conv, operands.x, memory, begin, begin, end);
-    for (std::int64_t p = 0; p < positions; ++p) multiply(conv, operands.weights, memory, p, end - begin, (p + 1) % positions);
+    for (std::int64_t i = 0; i < layout.sum_count; ++i) {
+      const Sum& next = layout.sums[static_cast<std::size_t>((i + 1) % layout.sum_count)];
+      multiply(layout, operands.weights, memory, i, end - begin, 0, panels, operands.weights + next.weights_at);
+    }
     TENON_DISPATCH(output_tiles_of<T>)(conv, operands, memory, begin, begin, end);
   });
 }
 
-/// For large weights: threads divide the 36 products of a block, and read each weight once for all of its tiles.
+/// For large weights: threads divide the panels of all sums of a block, and read each weight once for all of its tiles.
 template <class T>
 void by_steps(const WinogradConv& conv, const WinogradOperands<T>& operands, const Layout& layout, const sdk::Host& host, float* scratch) {
-  const std::int64_t tiles = conv.tiles();
-  const TileMemory memory = memory_of(layout, scratch, 0);
+  const std::int64_t tiles = conv.tiles(), panels = panel_count<float>(conv.out_channels);
+  const std::int64_t tasks_of_sum = sdk::ceil_div(panels, task_panels), tasks = layout.sum_count * tasks_of_sum;
+  const TileMemory memory = memory_of(conv, layout, scratch, 0);
   for (std::int64_t block = 0; block < layout.blocks; ++block) {
     const std::int64_t first = block * tiles / layout.blocks, last = (block + 1) * tiles / layout.blocks;
     host.parallel_for(last - first, 1, [&](std::int64_t begin, std::int64_t end) {
       TENON_DISPATCH(input_tiles<T>)(conv, operands.x, memory, first, first + begin, first + end);
     });
-    host.parallel_for(positions, 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t p = begin; p < end; ++p) multiply(conv, operands.weights, memory, p, last - first, p + 1 < end ? p + 1 : begin);
+    for_each_task(host, tasks, [&](std::int64_t task, std::int64_t) {
+      const std::int64_t sum = task / tasks_of_sum, panel = task % tasks_of_sum * task_panels, end = std::min(panels, panel + task_panels);
+      // The panels of the next task follow in memory.
+      const float* const next = operands.weights + layout.sums[static_cast<std::size_t>(sum)].weights_at +
+                                end * panel_step<float>(layout.sums[static_cast<std::size_t>(sum)].k);
+      multiply(layout, operands.weights, memory, sum, last - first, panel, end, task + 1 < tasks ? next : nullptr);
     });
     host.parallel_for(last - first, 1, [&](std::int64_t begin, std::int64_t end) {
       TENON_DISPATCH(output_tiles_of<T>)(conv, operands, memory, first, first + begin, first + end);
@@ -355,53 +425,75 @@ void by_steps(const WinogradConv& conv, const WinogradOperands<T>& operands, con
   }
 }
 
-}  // namespace
-
-bool winograd_fits(const ConvGeometry& g) {
-  const bool is_square = g.kernel_height == g.kernel_width && (g.kernel_width == 3 || g.kernel_width == 5);
-  return g.groups == 1 && is_square && g.stride_height == 1 && g.stride_width == 1 && g.dilation_height == 1 && g.dilation_width == 1;
+/// The cost in multiply-adds, in double: the operands of a graph that is only asked about can have any size. With few tiles it is bound by
+/// reading the weights. A transform does little arithmetic per byte.
+double cost_of(const WinogradConv& conv) {
+  constexpr std::int64_t tiles_near = 10, tiles_far = 24, transform = 14;
+  const std::int64_t tiles = std::max(conv.tiles(), weight_bytes(conv) > shared_weights ? tiles_far : tiles_near);
+  const auto channels = static_cast<double>(conv.channels), padded = static_cast<double>(sdk::round_up(conv.out_channels, 16));
+  const double transforms = static_cast<double>(conv.values()) * channels +
+                            static_cast<double>(conv.points() * conv.points()) * static_cast<double>(conv.out_channels);
+  return static_cast<double>(conv.values() * tiles) * channels * padded + static_cast<double>(transform * conv.tiles()) * transforms;
 }
 
+/// `conv` with the fastest tile.
+WinogradConv with_best_tile(WinogradConv conv) {
+  if (conv.stride == 2 || conv.taps == 5) {
+    conv.results = 2;
+    return conv;
+  }
+  WinogradConv best = conv;
+  for (conv.results = 4; conv.results >= 2; --conv.results) {
+    if (best.results == 0 || cost_of(conv) < cost_of(best)) best = conv;
+  }
+  return best;
+}
+
+/// Whether the sizes other than the stride have a form.
+bool fits(const ConvGeometry& g) {
+  const bool is_square = g.kernel_height == g.kernel_width && (g.kernel_width == 3 || g.kernel_width == 5);
+  return g.groups == 1 && is_square && g.dilation_height == 1 && g.dilation_width == 1 && g.stride_height == g.stride_width;
+}
+
+}  // namespace
+
 bool winograd_pays(const WinogradConv& conv, double direct_cost) {
-  // The cost in multiply-adds. With few tiles it is bound by reading the weights. A transform does little arithmetic per byte.
-  constexpr std::int64_t tiles_near = 10, tiles_far = 24, transform = 500;
-  const std::int64_t columns = sdk::round_up(conv.out_channels, 16);
-  const std::int64_t tiles = std::max(conv.tiles(), weight_bytes(conv) > shared_weights ? tiles_far : tiles_near);
-  // In double: the operands of a graph that is only asked about can have any size.
-  const auto channels = static_cast<double>(conv.channels), padded = static_cast<double>(columns);
-  const double here = static_cast<double>(positions * tiles) * channels * padded +
-                      static_cast<double>(transform * conv.tiles()) * (channels + static_cast<double>(conv.out_channels));
+  if (conv.results == 0) return false;
+  const auto channels = static_cast<double>(conv.channels), padded = static_cast<double>(sdk::round_up(conv.out_channels, 16));
   const double pixels = static_cast<double>(conv.images) * static_cast<double>(conv.out_height) * static_cast<double>(conv.out_width);
-  return here < direct_cost * static_cast<double>(conv.taps * conv.taps) * pixels * channels * padded;
+  return cost_of(conv) < direct_cost * static_cast<double>(conv.taps * conv.taps) * pixels * channels * padded;
 }
 
 WinogradConv winograd_forward(const ConvGeometry& g) {
-  return {g.images, g.height, g.width, g.channels, g.out_height, g.out_width, g.out_channels, g.pad_top, g.pad_left, g.kernel_width};
+  if (!fits(g) || !(g.stride_width == 1 || (g.stride_width == 2 && g.kernel_width == 3))) return {};
+  return with_best_tile({g.images, g.height, g.width, g.channels, g.out_height, g.out_width, g.out_channels, g.pad_top, g.pad_left,
+                         g.kernel_width, g.stride_width});
 }
 
 WinogradConv winograd_input_grad(const ConvGeometry& g) {
-  return {g.images,
-          g.out_height,
-          g.out_width,
-          g.out_channels,
-          g.height,
-          g.width,
-          g.channels,
-          g.kernel_width - 1 - g.pad_top,
-          g.kernel_width - 1 - g.pad_left,
-          g.kernel_width};
+  if (!fits(g) || g.stride_width != 1) return {};
+  return with_best_tile({g.images, g.out_height, g.out_width, g.out_channels, g.height, g.width, g.channels, g.kernel_width - 1 - g.pad_top,
+                         g.kernel_width - 1 - g.pad_left, g.kernel_width});
+}
+
+std::string winograd_form(const WinogradConv& conv) {
+  return "winograd " + std::to_string(conv.results) + ", stride " + std::to_string(conv.stride);
 }
 
 std::int64_t winograd_weight_elements(const WinogradConv& conv) {
-  return positions * panel_elements<float>(conv.channels, conv.out_channels);
+  std::int64_t elements = 0;
+  for (std::int64_t i = 0; i < conv.points(); ++i) {
+    for (std::int64_t j = 0; j < conv.points(); ++j) elements += panel_elements<float>(k_of(conv, i, j), conv.out_channels);
+  }
+  return elements;
 }
 
 template <class T>
 void winograd_weights(const WinogradConv& conv, const sdk::Host& host, const T* w, std::int64_t channel_step, std::int64_t out_channel_step,
                       bool rotated, float* out_weights) {
   constexpr std::int64_t width = panel_width<float>;
-  const std::int64_t plane = panel_elements<float>(conv.channels, conv.out_channels);
   const std::int64_t panels = panel_count<float>(conv.out_channels);
+  const Layout layout = layout_of(conv, host);
   host.parallel_for(panels * conv.channels, 16, [&](std::int64_t begin, std::int64_t end) {
     const std::int64_t count = conv.taps * conv.taps;
     alignas(64) double taps[max_taps * width];
@@ -414,11 +506,13 @@ void winograd_weights(const WinogradConv& conv, const sdk::Host& host, const T* 
         for (std::int64_t o = 0; o < n; ++o) taps[tap * width + o] = static_cast<double>(number_of(from[o * out_channel_step]));
         std::fill(taps + tap * width + n, taps + (tap + 1) * width, 0.0);
       }
-      if (conv.taps == 5) {
-        TENON_DISPATCH(transform_weights<5>)(taps, out_weights + i * width, plane);
-      } else {
-        TENON_DISPATCH(transform_weights<3>)(taps, out_weights + i * width, plane);
-      }
+      float* values[max_values] = {};
+      for_each_value(conv, [&](std::int64_t value, std::int64_t a, std::int64_t b, std::int64_t part) {
+        const Sum& sum = layout.sums[static_cast<std::size_t>(a * conv.points() + b)];
+        const std::int64_t line = part * conv.channels + i % conv.channels;
+        values[value] = out_weights + sum.weights_at + i / conv.channels * panel_step<float>(sum.k) + line * width;
+      });
+      TENON_DISPATCH(transform_weights_of)(conv, taps, values);
     }
   });
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// conv_winograd.h - 3x3 and 5x5 convolutions of f32 and bf16 by Winograd's F(4x4, 3x3) and F(2x2, 5x5) in f32, with 25 and 36 % of the
-// multiplications.
+// conv_winograd.h - 3x3 and 5x5 convolutions of f32 and bf16 by Winograd's algorithms in f32: F(4x4, 3x3) and F(2x2, 5x5), with 25 and 36 %
+// of the multiplications; F(3x3, 3x3) and F(2x2, 3x3), with 31 and 44 %, for images that larger tiles divide badly, and whose weights are
+// read from memory; and F(2x2, 3x3) of stride 2, with 69 %.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include <tenon/sdk/kernel.h>
 
@@ -12,29 +14,40 @@
 
 namespace tenon::openblas {
 
-/// y[n, i, j, o] = sum over a, b < taps and c of x[n, i + a - pad_top, j + b - pad_left, c] w(a, b, c, o): a convolution of stride 1, or
-/// its input gradient.
+/// y[n, i, j, o] = sum over a, b < taps and c of x[n, stride i + a - pad_top, stride j + b - pad_left, c] w(a, b, c, o): a convolution, or
+/// the input gradient of one of stride 1.
 struct WinogradConv {
   std::int64_t images = 0;
   std::int64_t height = 0, width = 0, channels = 0;
   std::int64_t out_height = 0, out_width = 0, out_channels = 0;
   std::int64_t pad_top = 0, pad_left = 0;
-  std::int64_t taps = 3;  ///< 3 or 5
+  std::int64_t taps = 3;     ///< 3 or 5
+  std::int64_t stride = 1;   ///< 1 or 2
+  std::int64_t results = 0;  ///< of a tile along each dimension: 2, 3 or 4; 0: the convolution has no form
 
-  std::int64_t tile_results() const { return 7 - taps; }  ///< along each dimension: a tile has 6x6 of x
-  std::int64_t tile_rows() const { return (out_height + tile_results() - 1) / tile_results(); }
-  std::int64_t tile_columns() const { return (out_width + tile_results() - 1) / tile_results(); }
+  /// Pixels of x that a tile reads along each dimension, and as many transformed values.
+  std::int64_t reach() const { return stride * (results - 1) + taps; }
+  std::int64_t values() const { return reach() * reach(); }
+  std::int64_t tile_rows() const { return (out_height + results - 1) / results; }
+  std::int64_t tile_columns() const { return (out_width + results - 1) / results; }
   std::int64_t tiles() const { return images * tile_rows() * tile_columns(); }
+
+  /// The sums of a tile along each dimension. Each adds the products of one value, or with strides of two but for the middle one.
+  std::int64_t points() const { return stride == 1 ? reach() : 3; }
+  std::int64_t first_value(std::int64_t point) const { return stride == 1 ? point : 2 * point - (point > 1 ? 1 : 0); }
+  std::int64_t values_of(std::int64_t point) const { return first_value(point + 1) - first_value(point); }
 };
 
-/// winograd_fits says whether the convolution or its input gradient can use Winograd, winograd_pays whether that is faster than direct sums
-/// whose multiply-adds take `direct_cost` times as long as those of f32.
+/// winograd_pays says whether this is faster than direct sums whose multiply-adds take `direct_cost` times as long as those of f32. The
+/// others choose the fastest tile.
 bool winograd_pays(const WinogradConv& conv, double direct_cost);
-bool winograd_fits(const ConvGeometry& g);
 WinogradConv winograd_forward(const ConvGeometry& g);
 WinogradConv winograd_input_grad(const ConvGeometry& g);
 
-/// Floats of the transformed weights: 36 matrices (channels, out_channels) in panels.
+/// What the layout of the transformed weights depends on, besides their sizes.
+std::string winograd_form(const WinogradConv& conv);
+
+/// Floats of the transformed weights: for each sum of a tile a matrix (values channels, out_channels) in panels.
 std::int64_t winograd_weight_elements(const WinogradConv& conv);
 
 /// w(a, b, c, o) is at w[c channel_step + o out_channel_step + taps a + b], or with `rotated` (by 180 degrees) at ... + taps taps - 1 -
@@ -55,11 +68,11 @@ struct WinogradOperands {
 
 std::size_t winograd_scratch(const WinogradConv& conv, const sdk::Host& host);
 
-/// Y = A' [ sum over c of (G w G') * (B' x B) ] A on 6x6 tiles of x, which give 4x4 or 2x2 of y; * is the elementwise product, so that the
-/// sums over c of each of the 36 elements are a matrix product (tiles, channels) (channels, out_channels). The interpolation points 0, 3/4,
-/// -3/4, 3/2, -3/2 and infinity have a third of the error of the usual 0, 1, -1, 2, -2: within 10 epsilon of sum |x| |w| for 3x3 and
-/// 4 for 5x5, measured. Results
-/// of bf16 are rounded once, after the epilogue.
+/// Y = A' [ sum over c of (G w G') * (B' x B) ] A on tiles of reach x reach pixels of x, which give results x results of y; * is the
+/// elementwise product, so that the sums over c of each of the elements are a matrix product (tiles, channels) (channels, out_channels).
+/// The interpolation points 0, 3/4, -3/4, 3/2, -3/2 and infinity have a third of the error of the usual 0, 1, -1, 2, -2: within 10 epsilon
+/// of sum |x| |w| for 3x3 and 4 for 5x5, measured. Tiles with 3x3 results have 0, 3/4, -3/4, 2 and infinity, and those with 2x2 have 0, 1,
+/// -1 and infinity, whose errors are smaller. Results of bf16 are rounded once, after the epilogue.
 ///
 /// Source  Lavin, Gray: Fast Algorithms for Convolutional Neural Networks (2016), section 4; Barabasz, Anderson, Soodhalter, Gregg: Error
 ///         Analysis and Improving the Accuracy of Winograd Convolution for Deep Neural Networks (2020), for the choice of points.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// winograd_transforms.h - the one-dimensional transforms of Winograd's F(4x4, 3x3) and F(2x2, 5x5), Y = A' [(G w G') * (B' x B)] A, for one
-// instruction set. They share B' and the scales of G, which depend on the points only. Include it after foreach_target.h, like simd.h.
+// winograd_transforms.h - the one-dimensional transforms of Winograd's algorithms, Y = A' [(G w G') * (B' x B)] A, for one instruction set.
+// F(4x4, 3x3) and F(2x2, 5x5) share B' and the scales of G, which depend on the points only. Include it after foreach_target.h, like
+// simd.h.
 #if defined(TENON_OPENBLAS_WINOGRAD_TRANSFORMS_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENON_OPENBLAS_WINOGRAD_TRANSFORMS_H
 #undef TENON_OPENBLAS_WINOGRAD_TRANSFORMS_H
@@ -59,6 +60,70 @@ HWY_INLINE void winograd_output(D d, const V (&x)[6], V (&y)[2]) {
   using Points = WinogradPoints;
   y[0] = hn::Add(hn::Add(x[0], hn::Add(x[1], x[2])), hn::Add(x[3], x[4]));
   y[1] = hn::MulAdd(hn::Set(d, Points::p), hn::Sub(x[1], x[2]), hn::MulAdd(hn::Set(d, Points::q), hn::Sub(x[3], x[4]), x[5]));
+}
+
+/// Those of F(3x3, 3x3): 0, p, -p, q and infinity.
+struct WinogradPoints3 {
+  static constexpr float p = 0.75F, p2 = p * p;
+  static constexpr float q = 2.0F, q2 = q * q;
+  static constexpr double zero_scale = 1 / (double{p2} * q);
+  static constexpr double plus_scale = 1 / (2 * double{p2} * (double{p} - q));
+  static constexpr double minus_scale = -1 / (2 * double{p2} * (double{p} + q));
+  static constexpr double q_scale = 1 / (double{q} * (double{q2} - p2));
+};
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void winograd_input(D d, const V (&x)[5], V (&y)[5]) {
+  using Points = WinogradPoints3;
+  const V p = hn::Set(d, Points::p), p2 = hn::Set(d, Points::p2), q = hn::Set(d, Points::q);
+  const V first = hn::NegMulAdd(q, x[0], x[1]), second = hn::NegMulAdd(q, x[1], x[2]);
+  const V third = hn::NegMulAdd(q, x[2], x[3]), fourth = hn::NegMulAdd(q, x[3], x[4]);
+  y[0] = hn::NegMulAdd(p2, first, third);
+  y[1] = hn::MulAdd(p, second, third);
+  y[2] = hn::NegMulAdd(p, second, third);
+  y[3] = hn::NegMulAdd(p2, x[1], x[3]);
+  y[4] = hn::NegMulAdd(p2, second, fourth);
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void winograd_output(D d, const V (&x)[5], V (&y)[3]) {
+  using Points = WinogradPoints3;
+  const V sum = hn::Add(x[1], x[2]), difference = hn::Sub(x[1], x[2]);
+  y[0] = hn::Add(hn::Add(x[0], sum), x[3]);
+  y[1] = hn::MulAdd(hn::Set(d, Points::p), difference, hn::Mul(hn::Set(d, Points::q), x[3]));
+  y[2] = hn::MulAdd(hn::Set(d, Points::p2), sum, hn::MulAdd(hn::Set(d, Points::q2), x[3], x[4]));
+}
+
+/// F(2x2, 3x3), with the points 0, 1, -1 and infinity.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void winograd_input(D, const V (&x)[4], V (&y)[4]) {
+  y[0] = hn::Sub(x[2], x[0]);
+  y[1] = hn::Add(x[2], x[1]);
+  y[2] = hn::Sub(x[2], x[1]);
+  y[3] = hn::Sub(x[3], x[1]);
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void winograd_output(D, const V (&x)[4], V (&y)[2]) {
+  y[0] = hn::Add(x[0], hn::Add(x[1], x[2]));
+  y[1] = hn::Add(hn::Sub(x[1], x[2]), x[3]);
+}
+
+/// F(2x2, 3x3) with strides of 2: F(2, 2) of x[0], x[2] and x[4] with the outer taps, by the points 0, 1 and infinity, and the products of
+/// x[1] and x[3] with the tap between them. The latter are y[1] and y[4], whose products are added to those of y[0] and y[3].
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void winograd_strided_input(D, const V (&x)[5], V (&y)[5]) {
+  y[0] = hn::Sub(x[0], x[2]);
+  y[1] = x[1];
+  y[2] = x[2];
+  y[3] = hn::Sub(x[4], x[2]);
+  y[4] = x[3];
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void winograd_strided_output(D, const V (&x)[3], V (&y)[2]) {
+  y[0] = hn::Add(x[0], x[1]);
+  y[1] = hn::Add(x[1], x[2]);
 }
 
 /// y = A x, the transform of the gradient of Y.

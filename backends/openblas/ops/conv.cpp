@@ -45,11 +45,11 @@ double direct_cost([[maybe_unused]] const sdk::Host& host) {
   return 1;
 }
 
-/// Winograd's matrices, of f32, have four times the elements of weights of 3x3.
+/// Winograd's matrices, of f32, have up to four times the elements of weights of 3x3.
 template <class T>
 Algorithm algorithm_of(const ConvGeometry& g, const WinogradConv& winograd, const sdk::Host& host) {
   if (g.depthwise()) return Algorithm::depthwise;
-  if (!winograd_fits(g) || !winograd_pays(winograd, direct_cost<T>(host))) return Algorithm::direct;
+  if (!winograd_pays(winograd, direct_cost<T>(host))) return Algorithm::direct;
   const char* const memory = host.option("memory");
   return memory != nullptr && std::string_view(memory) == "small" ? Algorithm::direct : Algorithm::winograd;
 }
@@ -81,7 +81,10 @@ class Forward {
     return scratch_bytes(direct_panel_elements<T>(direct_), sizeof(T));
   }
 
-  std::string form(const sdk::Host& host) const { return algorithm_ == Algorithm::direct ? forward_form(g_, host) : name_of(algorithm_); }
+  std::string form(const sdk::Host& host) const {
+    if (algorithm_ == Algorithm::winograd) return winograd_form(winograd_);
+    return algorithm_ == Algorithm::direct ? forward_form(g_, host) : name_of(algorithm_);
+  }
 
   void pack(const sdk::Host& host, const T* w, void* out_packed) const {
     T* const out = static_cast<T*>(out_packed);
@@ -154,6 +157,7 @@ class InputGrad {
   }
 
   std::string form(const sdk::Host& host) const {
+    if (algorithm_ == Algorithm::winograd) return winograd_form(winograd_);
     return algorithm_ == Algorithm::direct ? input_grad_form(g_, host) : name_of(algorithm_);
   }
 
