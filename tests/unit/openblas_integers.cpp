@@ -215,12 +215,17 @@ TEST_CASE("requantised convolutions: the bytes of the sums on any number of thre
   struct Shapes {
     std::int64_t channels, filters, kernel, stride, groups;
     double w_zero_point = 0;
+    std::int64_t height = 21, width = 34;
   };
   for (const Shapes& s : {Shapes{64, 75, 1, 1, 1},
                           {96, 40, 3, 1, 1},
                           {128, 40, 3, 1, 1},
                           {64, 64, 3, 1, 1, 5},
                           {256, 128, 3, 1, 1},
+                          {128, 320, 3, 1, 1, 0, 9, 14},  // few rows: lines
+                          {64, 96, 3, 1, 1, 5, 30, 17},
+                          {128, 320, 3, 1, 1, 0, 9, 13},  // lines too short, shared panels
+                          {128, 520, 3, 1, 1, 0, 6, 14},  // too few rows for lines, shared panels
                           {128, 64, 5, 2, 2},
                           {64, 64, 3, 2, 1},
                           {3, 64, 7, 2, 1},
@@ -236,6 +241,7 @@ TEST_CASE("requantised convolutions: the bytes of the sums on any number of thre
       CAPTURE(s.kernel);
       CAPTURE(s.stride);
       CAPTURE(s.groups);
+      CAPTURE(s.width);
       CAPTURE(name_of(dtype));
       std::vector<std::vector<std::int64_t>> results;
       for (const std::uint32_t threads : {1u, 3u}) {
@@ -243,7 +249,7 @@ TEST_CASE("requantised convolutions: the bytes of the sums on any number of thre
         config.threads = threads;
         const Context context(config);
         Graph graph;
-        const Value x = graph.input("x", dtype, {2, s.channels, 21, 34}), zero_point = graph.constant(bytes({}, dtype, 2));
+        const Value x = graph.input("x", dtype, {2, s.channels, s.height, s.width}), zero_point = graph.constant(bytes({}, dtype, 2));
         const Value w = graph.constant(bytes({s.filters, s.channels / s.groups, s.kernel, s.kernel}, DType::i8, 3));
         ops::ConvOptions options;
         options.padding = {{s.kernel / 2, s.kernel / 2}, {s.kernel / 2, s.kernel / 2}};
@@ -258,7 +264,8 @@ TEST_CASE("requantised convolutions: the bytes of the sums on any number of thre
         const Value sums = ops::cast(ops::conv_integer(x, w, zero_point, w_zero_point, options), DType::f32);
         graph.output("expected", ops::quantize_linear(sums, by, y_zero_point));
         Program program(context, graph);
-        for (const Tensor& output : program.run({bytes({2, s.channels, 21, 34}, dtype, 1)})) results.push_back(integers(output.to_host()));
+        for (const Tensor& output : program.run({bytes({2, s.channels, s.height, s.width}, dtype, 1)}))
+          results.push_back(integers(output.to_host()));
       }
       for (std::size_t i = 1; i < results.size(); ++i) CHECK(results[i] == results[0]);
     }

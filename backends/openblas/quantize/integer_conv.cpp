@@ -25,9 +25,11 @@ constexpr std::int64_t row_multiple = 32;
 constexpr std::int64_t gather_grain = 64 * 1024;
 // Elements of a part of a row, for which a_offsets has an element each, and rows of a block of lines: more where pixels have few channels,
 // because the fewer lines of results a block has, the more of its lines are copied for another block, too.
-constexpr std::int64_t row_part = band_pixel_bytes, line_block_rows = 128, thin_line_block_rows = 512;
-// Rows of a line from which on its last tile, which may be a low one, matters little.
-constexpr std::int64_t min_line_rows = 24;
+constexpr std::int64_t row_part = band_pixel_bytes, line_block_rows = 256, thin_line_block_rows = 512;
+// Rows of a line that are worth copying lines: a tile of the largest height. Below, gathered rows have higher tiles.
+constexpr std::int64_t min_line_rows = 14;
+// Rows of a thread that are worth reading all weights.
+constexpr std::int64_t min_thread_rows = 84;
 // Multiply-adds worth handing to a thread: about 1 us of AVX-512 VNNI.
 constexpr std::int64_t smallest_piece = 400'000;
 
@@ -144,9 +146,11 @@ struct ColumnTerms {
   }
 };
 
-/// Whether rows are read from lines of the image. Weights with padding between lines of taps have no other use.
+/// Whether rows are read from lines of the image. Weights with padding between lines of taps have no other use; others may be shared by
+/// threads that have few rows for them.
 bool by_lines(const ConvGeometry& g, const Layout& layout, const sdk::Host& host) {
-  return line_parts(g, host).count > 0 && (!layout.by_panels || line_part(g, host) != 0);
+  if (line_parts(g, host).count == 0) return false;
+  return line_part(g, host) != 0 || !layout.by_panels || rows_of(g) >= min_thread_rows * host.thread_count();
 }
 
 /// The lines of x that a block of lines of results reads, each with its padding.

@@ -102,7 +102,7 @@ void tile(const IntegerTiles& t, const std::uint8_t* a, const std::int8_t* b, st
   }
 }
 
-constexpr std::int64_t tile_rows = 12;
+constexpr std::int64_t tile_rows = 14;
 using TileFunction = void (*)(const IntegerTiles&, const std::uint8_t*, const std::int8_t*, std::int64_t, std::int64_t,
                               PanelPrefetch::Cursor, const PanelRequantiser<true>*);
 
