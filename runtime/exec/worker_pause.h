@@ -39,7 +39,7 @@ class WorkerPause {
   }
 
  private:
-  static constexpr std::int64_t min_multiple = 16, max_multiple = 64;  // of the time, stalls take 1/17 at first and 1/65 if they continue
+  static constexpr std::int64_t min_multiple = 4, max_multiple = 64;  // of the time, stalls take 1/5 at first and 1/65 if they continue
   static constexpr Clock::duration longest = std::chrono::seconds(1);
   std::atomic<Clock::rep> until_{0};  ///< the end of the last pause, or of the last stall that caused none
   std::atomic<std::int64_t> multiple_{min_multiple};

@@ -24,11 +24,17 @@ TEST_CASE("worker pause: stalls that follow each other closely pause the workers
   CHECK_FALSE(pause.holds(at(4)));
   pause.count(milliseconds(0), 1, 2, milliseconds(4), at(12));  // 4 ms after the first
   CHECK(pause.holds(at(12)));
-  CHECK(pause.holds(at(12 + 16 * 4 - 1)));
-  CHECK_FALSE(pause.holds(at(12 + 16 * 4)));
-  pause.count(milliseconds(0), 1, 2, milliseconds(4), at(80));  // right after the pause, which becomes longer
-  CHECK(pause.holds(at(80 + 32 * 4 - 1)));
-  CHECK_FALSE(pause.holds(at(80 + 32 * 4)));
+  CHECK(pause.holds(at(12 + 4 * 4 - 1)));
+  CHECK_FALSE(pause.holds(at(12 + 4 * 4)));
+  // Right after each pause, which becomes longer: 8, 16, 32, 64 and 64 times the stall.
+  int end = 12 + 4 * 4;
+  for (const int multiple : {8, 16, 32, 64, 64}) {
+    CAPTURE(multiple);
+    pause.count(milliseconds(0), 1, 2, milliseconds(4), at(end + 4));
+    end += 4 + multiple * 4;
+    CHECK(pause.holds(at(end - 1)));
+    CHECK_FALSE(pause.holds(at(end)));
+  }
 }
 
 TEST_CASE("worker pause: stalls far from each other, short stalls and stalls of long loops pause nothing") {
