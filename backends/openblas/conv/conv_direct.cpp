@@ -123,9 +123,6 @@ constexpr std::int64_t shared_bytes = 2 * 1024 * 1024;
 // The largest weights that stay in each core's L2. Up to this size threads divide the rows, which are still in the cache of the core that
 // wrote them in the layer before.
 constexpr std::int64_t near_weight_bytes = 1280 * 1024;
-// The same of weights that stream through each core's L2, if a core has streaming_rows rows for them: in one block, so that it reads them
-// once.
-constexpr std::int64_t streaming_weight_bytes = 2560 * 1024, streaming_rows = 84;
 // Multiply-adds of a block that are worth taking it: about 2 us.
 constexpr double smallest_piece = 0.2e6;
 
@@ -186,8 +183,7 @@ Layout layout_of(const DirectConv& conv, const sdk::Host& host, std::size_t elem
   }
   const std::int64_t row_bytes = std::max<std::int64_t>(1, layout.a_step * size);
   const std::int64_t weight_bytes = k * conv.group_columns() * size;
-  const std::int64_t by_rows_bytes = rows >= streaming_rows * layout.workers ? streaming_weight_bytes : near_weight_bytes;
-  layout.shared = rows <= shared_bytes / row_bytes && weight_bytes > std::max(by_rows_bytes, rows * row_bytes);
+  layout.shared = rows <= shared_bytes / row_bytes && weight_bytes > std::max(near_weight_bytes, rows * row_bytes);
   if (layout.shared) {
     layout.block = rows;
   } else {
@@ -195,8 +191,7 @@ Layout layout_of(const DirectConv& conv, const sdk::Host& host, std::size_t elem
     const bool near = conv.scales && weight_bytes <= block_bytes;
     const std::int64_t fitting =
         std::max((near ? 2 : 1) * row_multiple, (near ? scaled_bytes : block_bytes) / row_bytes / row_multiple * row_multiple);
-    const std::int64_t blocks_per_worker = weight_bytes > near_weight_bytes ? 1 : 4;
-    const std::int64_t fair = sdk::round_up(sdk::ceil_div(rows, blocks_per_worker * layout.workers), row_multiple);
+    const std::int64_t fair = sdk::round_up((rows + 4 * layout.workers - 1) / (4 * layout.workers), row_multiple);
     const double row_work = static_cast<double>(std::max<std::int64_t>(1, k)) * static_cast<double>(conv.out_channels);
     const std::int64_t worthwhile = sdk::round_up(static_cast<std::int64_t>(smallest_piece / row_work) + 1, row_multiple);
     layout.block = std::min({fitting, std::max(fair, worthwhile), std::max<std::int64_t>(rows, 1)});
