@@ -33,8 +33,9 @@ constexpr tenon_option options[] = {
     {"products", TENON_OPTION_CHOICE, 0, "auto", "auto|library", 0, 0,
      "matrix products of ops: auto, small ones by kernels that compute several of them and their epilogues; library, all by cuBLAS"},
     {"fp8", TENON_OPTION_CHOICE, 0, "off", "off|auto|all", 0, 0,
-     "matrix products of f16 and bf16 in FP8 (E4M3), on GPUs of compute capability 8.9 and later: auto, where that should take less time; "
-     "all, wherever it can be"},
+     "matrix products of f16 and bf16 in FP8 (E4M3), on GPUs of compute capability 8.9 and later: auto, where that should take less time "
+     "by "
+     "the rates of an H200; all, wherever it can be"},
     {"programmatic_launch", TENON_OPTION_CHOICE, 0, "off", "off|on", 0, 0,
      "on: on GPUs of compute capability 9.0 and later, kernels of small nets are started while the one before them still runs"},
     {"recurrent", TENON_OPTION_CHOICE, 0, "auto", "auto|library", 0, 0,

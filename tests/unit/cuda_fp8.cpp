@@ -518,7 +518,7 @@ TEST_CASE("cuda fp8: the log says once which product runs in FP8") {
   CHECK(bench.host.lines[0] == "product of f16 (33,48) by (48,32), batch 1: in FP8");
 }
 
-TEST_CASE("cuda fp8: the emulated cuBLASLt refuses what NVIDIA's does") {
+TEST_CASE("cuda fp8: the emulated cuBLASLt refuses what NVIDIA's documentation excludes") {
   Bench bench;
   LtDevice& library = bench.device.attached.get<LtDevice>(bench.device);
   const auto has = [&](const auto& change) {

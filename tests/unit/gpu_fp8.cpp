@@ -87,7 +87,7 @@ TEST_CASE("gpu fp8: Gemm of numbers that E4M3 has is exact, for all transposes a
   }
 }
 
-TEST_CASE("gpu fp8: Gemm with addends of any shape, residuals and activations") {
+TEST_CASE("gpu fp8: Gemm with addends, in FP8 or not by their shape, residuals and activations") {
   for (const Shape& addend : {Shape{48}, Shape{20, 1}, Shape{20, 48}, Shape{1, 1}}) {
     for (const double beta : {1.0, -2.0}) {
       CAPTURE(beta);
@@ -112,6 +112,17 @@ TEST_CASE("gpu fp8: weights that do not change are packed, as codes and elements
     const bool has_fp8 = device.compute_major * 10 + device.compute_minor >= 89;
     REQUIRE(packed.size() == (has_fp8 && fp8 == std::string("all") ? 1 : 0));
     if (!packed.empty()) CHECK(packed.at("w") >= 3 * 128 * 64);
+  }
+}
+
+TEST_CASE("gpu fp8: products with addends that are copied into the result's layout are not in FP8, and pack nothing") {
+  const Context context(fp8_config("all"));
+  for (const auto& [addend, beta] : {std::pair{Shape{64, 1}, 1.0}, std::pair{Shape{64}, -2.0}}) {
+    CAPTURE(beta);
+    Graph graph;
+    const Value x = graph.input("x", DType::bf16, {64, 128}), w = graph.parameter("w", DType::bf16, {128, 64});
+    graph.output("y", ops::gemm(x, w, graph.input("c", DType::bf16, addend), {.beta = beta}));
+    CHECK(Program(context, graph, {.device = "cuda:0"}).memory()[0].packed_parameters.empty());
   }
 }
 

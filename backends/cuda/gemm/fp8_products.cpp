@@ -131,7 +131,8 @@ bool multiply_fp8(Stream& stream, const Product& p, void* workspace, bool& out_b
   operands.workspace = workspace;
   operands.a_scale = &b_state->scale;
   operands.b_scale = &memory.a_state->scale;
-  const std::uint32_t of_y = std::min(alignment_of(address_of(p.y)), alignment_of(address_of(operands.c)));
+  const std::uint32_t of_step = batch == 1 ? 256u : alignment_of(static_cast<std::uint64_t>(2 * rows * shape.n));
+  const std::uint32_t of_y = std::min({alignment_of(address_of(p.y)), alignment_of(address_of(operands.c)), of_step});
   const auto alignment = [batch](const void* address, std::int64_t step) {
     return std::min(alignment_of(address_of(address)), batch == 1 ? 256u : alignment_of(static_cast<std::uint64_t>(step)));
   };
@@ -146,17 +147,18 @@ bool multiply_fp8(Stream& stream, const Product& p, void* workspace, bool& out_b
                     .d = {shape.n, rows, shape.n, rows * shape.n, of_y, false},
                     .workspace_bytes = product_workspace_bytes(p.batch.count * shape.m * shape.n)};
   const auto can_run = [&] { return library.can_multiply(problem, operands); };
+  bool found = false;
   out_bias_added = p.bias != nullptr && is_aligned(p.bias);
   if (out_bias_added) {
     problem.epilogue = CUBLASLT_EPILOGUE_BIAS;
     operands.bias = p.bias;
-    if (!can_run()) {
-      out_bias_added = false;
-      problem.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-      operands.bias = nullptr;
-    }
+    found = out_bias_added = can_run();
   }
-  const bool found = can_run();
+  if (!found) {
+    problem.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+    operands.bias = nullptr;
+    found = can_run();
+  }
   device.attached.get<Fp8Log>(device).write(p, shape, found);
   if (!found) return false;
 

@@ -14,6 +14,17 @@
 
 namespace tenon::cuda {
 
+/// How the addend beta c of a product gets to cuBLASLt: not at all, as a bias, as a matrix of y's layout, or written to y, in another
+/// layout, before the product is added.
+enum class Addend { none, bias, matrix, copied };
+
+inline Addend addend_of(const SmallProduct& p, bool has_bias) {
+  const std::int64_t m = p.a_view.rows, n = p.b_view.columns;
+  if (p.beta == 0) return Addend::none;
+  if (p.c_row == 0 && (p.c_column == 1 || n == 1) && p.beta == 1 && !has_bias) return Addend::bias;
+  return (p.c_row == n || m == 1) && (p.c_column == 1 || n == 1) ? Addend::matrix : Addend::copied;
+}
+
 /// `product_of` is that of SmallCalls; `view_of` has the matrices of an operand with these strides, as the left or the right factor.
 template <SmallProduct (*product_of)(const sdk::Call&),
           sdk::MatrixView (*view_of)(const sdk::Operand&, const std::int64_t* strides, bool left)>
@@ -76,7 +87,10 @@ struct ProductCalls : SmallCalls<product_of> {
 
   static Fp8Shape fp8_shape_with(const sdk::Call& call, bool b_packed) {
     if (call.device == nullptr) return {};
-    Fp8Shape shape = fp8_shape(product_of(call));
+    const SmallProduct product = product_of(call);
+    // Results that FP8 cannot compute are computed again, for which the addend must still be there.
+    if (addend_of(product, call.epilogue.bias != nullptr) == Addend::copied) return {};
+    Fp8Shape shape = fp8_shape(product);
     shape.b_packed = b_packed;
     return fp8_choice_of(static_cast<Device&>(*call.device)).takes(shape) ? shape : Fp8Shape{};
   }

@@ -101,8 +101,7 @@ LtDevice::~LtDevice() {
 
 LtDevice::Choice LtDevice::choice_of(const LtProblem& problem, const Description& described) {
   const std::lock_guard lock(mutex_);
-  const auto [at, is_new] = choices_.try_emplace(problem);
-  if (!is_new) return at->second;
+  if (const auto found = choices_.find(problem); found != choices_.end()) return found->second;
   Described<cublasLtMatmulPreference_t, decltype(&::cublasLtMatmulPreferenceDestroy), decltype(&::cublasLtMatmulPreferenceSetAttribute)>
       preference(device_, functions_.cublasLtMatmulPreferenceDestroy, functions_.cublasLtMatmulPreferenceSetAttribute);
   check(device_, functions_.cublasLtMatmulPreferenceCreate(&preference.handle), "MatmulPreferenceCreate");
@@ -119,7 +118,7 @@ LtDevice::Choice LtDevice::choice_of(const LtProblem& problem, const Description
       functions_.cublasLtMatmulAlgoGetHeuristic(handle_, described.product.handle, described.a.handle, described.b.handle,
                                                 described.d.handle, described.d.handle, preference.handle, 1, &best, &count);
   if (status != CUBLAS_STATUS_NOT_SUPPORTED && status != CUBLAS_STATUS_INVALID_VALUE) check(device_, status, "MatmulAlgoGetHeuristic");
-  return at->second = {status == CUBLAS_STATUS_SUCCESS && count > 0 && best.state == CUBLAS_STATUS_SUCCESS, best.algo};
+  return choices_[problem] = {status == CUBLAS_STATUS_SUCCESS && count > 0 && best.state == CUBLAS_STATUS_SUCCESS, best.algo};
 }
 
 bool LtDevice::can_multiply(const LtProblem& problem, const LtOperands& operands) {

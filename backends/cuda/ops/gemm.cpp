@@ -97,30 +97,26 @@ void gemm(const sdk::Call& call) {
                   .fp8 = fp8};
   if (call.epilogue.bias != nullptr) product.bias = call.epilogue.bias->data;
   if (call.epilogue.relu_result != nullptr) product.relu_result = call.epilogue.relu_result->data;
-  if (call.has_input(2) && attributes.beta != 0) {
-    const sdk::Operand& c = call.inputs[2];
-    const std::int64_t m = views[0].rows, n = views[1].columns;
-    const auto [c_row, c_column] = AddendStrides(c);
-    if (c_row == 0 && (c_column == 1 || n == 1) && attributes.beta == 1 && product.bias == nullptr) {
-      product.bias = c.data;
-    } else {
-      product.beta = static_cast<double>(attributes.beta);
-      product.c = c.data;
-      if ((c_row != n && m != 1) || (c_column != 1 && n != 1)) {
-        // If c does not have the layout of y, it is written to y first and the product is added; the sum is rounded once either way, a
-        // residual is added to the rounded sum.
-        apply_epilogue(stream, {.dtype = product.dtype,
-                                .rows = m,
-                                .n = n,
-                                .y = product.y,
-                                .reads_y = false,
-                                .c = c.data,
-                                .c_row = c_row,
-                                .c_column = c_column,
-                                .beta = 1});
-        product.c = product.y;
-      }
-    }
+  const SmallProduct described = small_product(call);
+  const Addend addend = addend_of(described, call.epilogue.bias != nullptr);
+  if (addend == Addend::bias) {
+    product.bias = described.c;
+  } else if (addend != Addend::none) {
+    product.beta = described.beta;
+    product.c = described.c;
+  }
+  if (addend == Addend::copied) {
+    // The sum is rounded once, as with the other addends; a residual is added to the rounded sum.
+    apply_epilogue(stream, {.dtype = product.dtype,
+                            .rows = views[0].rows,
+                            .n = views[1].columns,
+                            .y = product.y,
+                            .reads_y = false,
+                            .c = described.c,
+                            .c_row = described.c_row,
+                            .c_column = described.c_column,
+                            .beta = 1});
+    product.c = product.y;
   }
   if (call.epilogue.residual == nullptr) return multiply(stream, product, workspace);
   const void* const residual = call.epilogue.residual->data;
