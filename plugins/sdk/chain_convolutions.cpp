@@ -10,10 +10,14 @@
 namespace tenon::sdk {
 namespace {
 
-/// Whether `reader` is the only node that reads the one result of `maker`, all of it, as input 0.
+/// Whether `reader` is the only node that reads the one result of `maker`, all of it, as input 0. Its own result is not written in place
+/// over an input of the plan, which the convolutions before it may still read while a chain writes the first rows.
 bool continues(const GraphModel& graph, const GraphUses& uses, const Node& maker, const Node& reader) {
   if (!reader.is(TENON_OP_Conv) || reader.joins_previous || reader.row->kernel != maker.row->kernel) return false;
   if (reader.function != maker.function || maker.outputs.size() != 1 || maker.outputs[0] == none) return false;
+  for (const std::uint32_t output : reader.outputs) {
+    if (output != none && uses.donated[output]) return false;
+  }
   const std::uint32_t v = maker.outputs[0];
   const Read* const read = graph.values[v].root == v ? uses.only_reader(v) : nullptr;
   return read != nullptr && read->value == v && reader.inputs[0] == v;

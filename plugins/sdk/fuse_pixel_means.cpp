@@ -37,6 +37,7 @@ void fuse_pixel_means(GraphModel& graph) {
       const Node& mean = graph.nodes[read.node];
       if (absorbed[read.node] || read.value != of || !averages_pixels(mean, x, node.channels_last)) return false;
       const Value& result = graph.values[mean.outputs[0]];
+      if (is_half(x.dtype) ? result.dtype != TENON_DTYPE_F32 : result.dtype != x.dtype) return false;
       return result.dense && !uses.donated[mean.outputs[0]] && result.count == x.shape[0] * x.shape[node.channels_last ? x.rank - 1 : 1];
     };
     // The mean is of y, or of its conversion to f32.

@@ -39,8 +39,8 @@ void fuse_epilogues(GraphModel& graph);
 void fuse_relu_grads(GraphModel& graph);
 /// Lets kernels with Traits::epilogue_relu_grad compute the gradient of a relu that alone reads their result, conversions as above.
 void fuse_relu_grads_of_results(GraphModel& graph);
-/// Lets kernels with Traits::scaled_input multiply an image that only they read by a factor of each image and channel, conversions as
-/// above.
+/// Lets kernels with Traits::scaled_input compute the product of an image and a factor of each image and channel that only they read,
+/// conversions as above.
 void fuse_input_scales(GraphModel& graph);
 /// Lets kernels with Traits::pixel_means compute the mean over all pixels of their result.
 void fuse_pixel_means(GraphModel& graph);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions that multiply their image by a factor of each channel, compute the mean of their result, and run as a chain: which nodes of a
-// plan that takes the place of.
+// Convolutions that multiply their image by a factor of each channel, compute the mean of their result, and run as a chain: which nodes of
+// a plan these replace.
 #include <tenon/sdk/backend.h>
 
 #include <atomic>

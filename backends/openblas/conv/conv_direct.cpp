@@ -114,7 +114,7 @@ namespace {
 
 // Bytes of gathered rows that stay in L2 while panels stream through it.
 constexpr std::int64_t block_bytes = 512 * 1024;
-// Bytes of rows that are scaled and then multiplied while they are in L1.
+// Bytes of rows that are scaled and then multiplied while they are in L1, if two register tiles of rows take no more.
 constexpr std::int64_t scaled_bytes = 32 * 1024;
 // Blocks have a multiple of this number of rows: whole register tiles.
 constexpr std::int64_t row_multiple = 14;

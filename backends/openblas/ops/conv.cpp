@@ -70,9 +70,10 @@ class Forward {
     direct_.scales = call.has_input(sdk::conv_input::scale);
   }
 
-  /// Traits::scaled_input and Traits::pixel_means.
-  bool takes_scale() const { return algorithm_ == Algorithm::direct && reads_pixels(direct_) && !g_.empty(); }
-  bool computes_means() const { return algorithm_ == Algorithm::depthwise && depthwise_tiles_fit(g_) && !g_.empty(); }
+  /// A 1x1 convolution without strides, which multiplies pixels as they are.
+  bool is_pointwise() const { return algorithm_ == Algorithm::direct && reads_pixels(direct_) && !g_.empty(); }
+  /// A depthwise one by tiles.
+  bool is_tiled_depthwise() const { return algorithm_ == Algorithm::depthwise && depthwise_tiles_fit(g_) && !g_.empty(); }
 
   std::size_t packed_bytes() const {
     if (algorithm_ == Algorithm::depthwise) return scratch_bytes(g_.weights(), sizeof(T));
@@ -296,10 +297,12 @@ std::uint32_t images_in_graph_layout(const sdk::Call& call) {
 }
 
 bool takes_scale(const sdk::Call& call) {
-  return with_product_type(call.inputs[0].dtype, [&]<class T>(T) { return Forward<T>(call).takes_scale(); });
+  return with_product_type(call.inputs[0].dtype, [&]<class T>(T) { return Forward<T>(call).is_pointwise(); });
 }
+/// Sums of f64 are those of ReduceMean only by its compensated additions, which the tiles have no time for.
 bool computes_means(const sdk::Call& call) {
-  return with_product_type(call.inputs[0].dtype, [&]<class T>(T) { return Forward<T>(call).computes_means(); });
+  if (call.inputs[0].dtype == TENON_DTYPE_F64) return false;
+  return with_product_type(call.inputs[0].dtype, [&]<class T>(T) { return Forward<T>(call).is_tiled_depthwise(); });
 }
 
 /// 1x1 and depthwise, or either with a 1x1 after it.
@@ -311,10 +314,10 @@ bool forms_chain(const sdk::Call* calls, std::uint32_t count) {
     const Forward<T> op(calls[i]);
     const bool last = i + 1 == count;
     if (op.has_scale() || (!last && calls[i].epilogue.residual != nullptr)) return false;
-    if (op.computes_means()) {
+    if (op.is_tiled_depthwise()) {
       if (sizes.depthwise.channels != 0 || calls[i].epilogue.residual != nullptr) return false;
       sizes.depthwise = op.geometry();
-    } else if (!op.takes_scale()) {
+    } else if (!op.is_pointwise()) {
       return false;
     } else if (i == 0) {
       sizes.in_channels = op.geometry().channels;
