@@ -176,8 +176,8 @@ Convolution Convolution::of(tenon_op op, const Variant& variant) {
 
 /// A sum of products of numbers up to 2, as a matrix product is; a bias up to 2 rounds once more.
 ///
-/// Winograd's algorithm is allowed in f32, and where narrower numbers are computed in f32, for 3x3 kernels of stride 1. Its errors are
-/// relative to its intermediate values, which are `gain` times as large as single products (see there). With x and w up to 2, evenly
+/// The errors of Winograd's algorithm are allowed in f32, and where narrower numbers are computed in f32, for 3x3 kernels of stride 1. They
+/// are relative to its intermediate values, which are `gain` times as large as single products (see there). With x and w up to 2, evenly
 /// distributed, a product's root mean square is 4 / 3. Each of the T channels (in the filter gradient: tiles) has about 16 roundings in its
 /// transforms, whose errors add up to 4 times one; adding T of them rounds numbers that grow as their root, T / root(2) times one in all;
 /// each rounding is epsilon / 2 at most. Six times the likely error does not occur by chance.

@@ -37,9 +37,9 @@ template <tenon_op op>
 inline constexpr Tolerance bound_of_convolution{
     "A sum of products of numbers up to 2, as a matrix product is: off by the root of the number of terms times epsilon times the sum of "
     "their "
-    "magnitudes; a bias rounds once more. In f32 (and where f16 and bf16 are computed in it) Winograd's algorithm is allowed for 3x3 "
-    "kernels "
-    "of stride 1: its errors are those of the larger numbers it works with.",
+    "magnitudes; a bias rounds once more. In f32 (and where f16 and bf16 are computed in it) 3x3 kernels of stride 1 may have the errors "
+    "of "
+    "the larger numbers that Winograd's algorithm works with; its other forms have to meet the bound of a product.",
     [](const Variant& variant, tenon_dtype dtype) -> Bound {
       Bound bound = convolution_bound(Convolution::of(op, variant), op, dtype);
       if ((op == TENON_OP_Conv || op == TENON_OP_ConvTranspose) && variant.inputs[2].present) bound.rounding = 2;

@@ -461,6 +461,8 @@ bool winograd_pays(const WinogradConv& conv, double direct_cost) {
   if (conv.results == 0) return false;
   const auto channels = static_cast<double>(conv.channels), padded = static_cast<double>(sdk::round_up(conv.out_channels, 16));
   const double pixels = static_cast<double>(conv.images) * static_cast<double>(conv.out_height) * static_cast<double>(conv.out_width);
+  // Strides of 2 save less of the arithmetic than large weights cost where a call has to transform them.
+  if (conv.stride == 2 && weight_bytes(conv) > shared_weights) direct_cost *= 0.8;
   return cost_of(conv) < direct_cost * static_cast<double>(conv.taps * conv.taps) * pixels * channels * padded;
 }
 
