@@ -104,15 +104,22 @@ TENON_KERNEL(reduce_mean, float)
 namespace {
 
 constexpr sdk::KernelRow rows[] = {
-    {TENON_OP_Mul, 14, 0, &kernel_mul},        {TENON_OP_Neg, 13, 0, &kernel_neg},
+    {TENON_OP_Mul, 14, 0, &kernel_mul},         {TENON_OP_Neg, 13, 0, &kernel_neg},
     {TENON_OP_Sigmoid, 13, 0, &kernel_sigmoid}, {TENON_OP_ReduceMean, 13, 0, &kernel_reduce_mean},
     {TENON_OP_Reshape, 14, 0, &kernel_reshape}, {TENON_OP_Transpose, 13, 0, &kernel_transpose},
     {TENON_OP_Conv, 11, 0, &kernel_conv},       {TENON_OP_NONE, 0, 0, nullptr},
 };
 const sdk::BackendSpec& blocks_spec() {
-  static constexpr sdk::BackendSpec spec{"blocks", "1", "tests", "convolutions", nullptr, 1, 0, {}, [](sdk::Host host) {
-                                           return sdk::make_cpu_backend(host, "convolutions");
-                                         }};
+  static constexpr sdk::BackendSpec spec{"blocks",
+                                         "1",
+                                         "tests",
+                                         "convolutions",
+                                         nullptr,
+                                         1,
+                                         0,
+                                         {},
+                                         [](sdk::Host host) {
+                                           return sdk::make_cpu_backend(host, "convolutions"); }};
   return spec;
 }
 tenon_status query_blocks(const tenon_host_info* host, tenon_backend_info* out_info) {
