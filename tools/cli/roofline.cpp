@@ -96,9 +96,8 @@ void expect_times(Roofline& roofline) {
   for (std::vector<Work>* list : {&roofline.groups, &roofline.kernels}) {
     for (Work& work : *list) {
       const Roof* const roof = roof_of(roofline, work);
-      if (roof == nullptr) continue;
-      work.duration_ns =
-          static_cast<std::uint64_t>(roof->min_ns(work) + 1e3 * roofline.expected->launch_us * static_cast<double>(work.kernels));
+      const double floor_ns = roof == nullptr ? 0 : roof->min_ns(work);
+      work.duration_ns = static_cast<std::uint64_t>(floor_ns + 1e3 * roofline.expected->launch_us * static_cast<double>(work.kernels));
     }
   }
 }

@@ -39,11 +39,20 @@ constexpr WinogradRow<taps> winograd_last_row() {
   return row;
 }
 
-/// `reach` pixels along a dimension become as many values, and `points` sums of their products become `results` results.
+/// `reach` pixels along a dimension become as many values, and `points` sums of their products become `results` results; the transforms are
+/// those for as many values, unless a form has its own.
 template <int taps_, int results_, int stride = 1, int points_ = stride*(results_ - 1) + taps_>
 struct WinogradSizes {
   static constexpr int taps = taps_, results = results_, step = stride * results_;
   static constexpr int reach = stride * (results_ - 1) + taps_, points = points_;
+  template <class D, class X, class Y>
+  static HWY_INLINE void input(D d, const X& x, Y& y) {
+    winograd_input(d, x, y);
+  }
+  template <class D, class X, class Y>
+  static HWY_INLINE void output(D d, const X& x, Y& y) {
+    winograd_output(d, x, y);
+  }
 };
 
 /// F(4x4, 3x3) and F(2x2, 5x5)
@@ -54,14 +63,6 @@ struct WinogradLarge : WinogradSizes<taps, results> {
       winograd_row<taps>(Points::zero_scale, 0),       winograd_row<taps>(Points::p_scale, Points::p),
       winograd_row<taps>(Points::p_scale, -Points::p), winograd_row<taps>(Points::q_scale, Points::q),
       winograd_row<taps>(Points::q_scale, -Points::q), winograd_last_row<taps>()};
-  template <class D, class X, class Y>
-  static HWY_INLINE void input(D d, const X& x, Y& y) {
-    winograd_input(d, x, y);
-  }
-  template <class D, class X, class Y>
-  static HWY_INLINE void output(D d, const X& x, Y& y) {
-    winograd_output(d, x, y);
-  }
 };
 
 /// F(3x3, 3x3)
@@ -70,28 +71,12 @@ struct WinogradMiddle : WinogradSizes<3, 3> {
   static constexpr WinogradRow<3> g[5] = {winograd_row<3>(Points::zero_scale, 0), winograd_row<3>(Points::plus_scale, Points::p),
                                           winograd_row<3>(Points::minus_scale, -Points::p), winograd_row<3>(Points::q_scale, Points::q),
                                           winograd_last_row<3>()};
-  template <class D, class X, class Y>
-  static HWY_INLINE void input(D d, const X& x, Y& y) {
-    winograd_input(d, x, y);
-  }
-  template <class D, class X, class Y>
-  static HWY_INLINE void output(D d, const X& x, Y& y) {
-    winograd_output(d, x, y);
-  }
 };
 
 /// F(2x2, 3x3)
 struct WinogradSmall : WinogradSizes<3, 2> {
   static constexpr WinogradRow<3> g[4] = {winograd_row<3>(-1, 0), winograd_row<3>(0.5, 1), winograd_row<3>(0.5, -1),
                                           winograd_last_row<3>()};
-  template <class D, class X, class Y>
-  static HWY_INLINE void input(D d, const X& x, Y& y) {
-    winograd_input(d, x, y);
-  }
-  template <class D, class X, class Y>
-  static HWY_INLINE void output(D d, const X& x, Y& y) {
-    winograd_output(d, x, y);
-  }
 };
 
 /// F(2x2, 3x3) of stride 2
