@@ -420,9 +420,10 @@ TEST_CASE_TEMPLATE("cuda fp8: NaN and infinities are those of the product in its
 TEST_CASE("cuda fp8: where scales leave the range of f32, results are those of the product in its dtype") {
   for (const auto& [a_size, b_size] :
        {std::pair(1e-35F, 1e30F), std::pair(1e30F, 1e-35F), std::pair(1e-20F, 1e-12F), std::pair(1e18F, 1e18F), std::pair(1e-40F, 1.0F)}) {
-    CAPTURE(a_size);
+    const float size = a_size;
+    CAPTURE(size);
     Case<sdk::BFloat16> c;
-    c.fill(4, a_size, b_size);
+    c.fill(4, size, b_size);
     const std::vector<float> y = c.run("all"), wide = c.run("off");
     CHECK(same_kinds(y, wide));
     bool near = true;

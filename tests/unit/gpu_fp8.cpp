@@ -117,7 +117,8 @@ TEST_CASE("gpu fp8: weights that do not change are packed, as codes and elements
 
 TEST_CASE("gpu fp8: products with addends that are copied into the result's layout are not in FP8, and pack nothing") {
   const Context context(fp8_config("all"));
-  for (const auto& [addend, beta] : {std::pair{Shape{64, 1}, 1.0}, std::pair{Shape{64}, -2.0}}) {
+  for (const auto& [addend, factor] : {std::pair{Shape{64, 1}, 1.0}, std::pair{Shape{64}, -2.0}}) {
+    const double beta = factor;
     CAPTURE(beta);
     Graph graph;
     const Value x = graph.input("x", DType::bf16, {64, 128}), w = graph.parameter("w", DType::bf16, {128, 64});
