@@ -252,6 +252,7 @@ class ChannelsLastPass {
     node.version = 13;
     node.index = on_behalf_of.index;
     node.id = on_behalf_of.id;
+    node.fused_count = 0;
     node.inputs = {from};
     node.outputs = {to};
     set_attributes(node, permutation(x.rank, back));
@@ -285,6 +286,7 @@ class ChannelsLastPass {
       node.version = 14;
       node.index = reader.index;
       node.id = reader.id;
+      node.fused_count = 0;
       node.inputs = {v};
       node.outputs = {made};
       set_attributes(node, tenon_attributes_none{sizeof(tenon_attributes_none), 0});

@@ -206,6 +206,7 @@ class Grouping {
     const Value& space = result(members.front());
     auto group = std::make_shared<ElementwiseGroup>();
     Node node;
+    node.fused_count = 0;  // those of the members are added
     std::vector<std::uint32_t>& place_of = place_of_;
     const auto add_place = [&](std::uint32_t v) {
       place_of[v] = static_cast<std::uint32_t>(group->places.size());
@@ -273,7 +274,6 @@ class Grouping {
       member.output = place_of[out];
       node.fused_count += from.fused_count;
     }
-    --node.fused_count;  // counted from 1
     for (const std::uint32_t m : members) {
       for (const std::uint32_t v : graph_.nodes[m].inputs) place_of[v] = last_reader[v] = none;
       place_of[graph_.nodes[m].outputs[0]] = none;

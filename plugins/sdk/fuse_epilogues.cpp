@@ -87,12 +87,10 @@ void fuse_epilogues(GraphModel& graph) {
       }
       made_by[into.outputs[0]] = made_by[result];
     }
-    ++into.fused_count;
-    absorbed[next.node] = true;
-    for (const std::uint32_t cast : {next.widening, next.narrowing}) {
-      if (cast == none) continue;
-      if (graph.nodes[cast].index != graph.nodes[next.node].index) ++into.fused_count;  // a node of the core's graph
-      absorbed[cast] = true;
+    for (const std::uint32_t n : {next.node, next.widening, next.narrowing}) {
+      if (n == none) continue;
+      into.fused_count += graph.nodes[n].fused_count;
+      absorbed[n] = true;
     }
   };
 
@@ -173,7 +171,10 @@ void fuse_epilogues(GraphModel& graph) {
       } else {
         break;
       }
-      if (from != other && uses.only_reader(other) != nullptr) absorbed[made_by[other]] = true;
+      if (from != other && uses.only_reader(other) != nullptr) {
+        product.fused_count += graph.nodes[made_by[other]].fused_count;
+        absorbed[made_by[other]] = true;
+      }
       last = result_after(next);
       absorb(product, next);
       next = follower(last);

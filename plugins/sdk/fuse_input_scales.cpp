@@ -74,7 +74,7 @@ void fuse_input_scales(GraphModel& graph) {
       continue;
     }
     for (const std::uint32_t n : fused) {
-      if (n == product || graph.nodes[n].index != graph.nodes[product].index) ++node.fused_count;  // a node of the core's graph
+      node.fused_count += graph.nodes[n].fused_count;
       absorbed[n] = true;
     }
   }

@@ -62,7 +62,7 @@ void fuse_pixel_means(GraphModel& graph) {
     node.fused_count += graph.nodes[mean].fused_count;
     absorbed[mean] = true;
     if (widening == none) continue;
-    if (graph.nodes[widening].index != graph.nodes[mean].index) ++node.fused_count;  // a node of the core's graph
+    node.fused_count += graph.nodes[widening].fused_count;
     absorbed[widening] = true;
   }
   remove_nodes(graph, absorbed);

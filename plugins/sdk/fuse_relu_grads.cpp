@@ -45,7 +45,7 @@ void fuse_relu_grads(GraphModel& graph) {
     node.inputs.push_back(operands[1]);
     node.relu_grad = true;
     for (const std::uint32_t n : fused) {
-      if (n == gradient || graph.nodes[n].index != graph.nodes[gradient].index) ++node.fused_count;  // a node of the core's graph
+      node.fused_count += graph.nodes[n].fused_count;
       absorbed[n] = true;
     }
   }
@@ -89,7 +89,7 @@ void fuse_relu_grads_of_results(GraphModel& graph) {
     node.outputs[0] = result;
     node.relu_result = relu_result;
     for (const std::uint32_t n : fused) {
-      if (n == gradient || graph.nodes[n].index != graph.nodes[gradient].index) ++node.fused_count;  // a node of the core's graph
+      node.fused_count += graph.nodes[n].fused_count;
       absorbed[n] = true;
     }
   }

@@ -64,7 +64,7 @@ struct Node {
   std::uint32_t scale = TENON_NO_INDEX, bias = TENON_NO_INDEX, residual = TENON_NO_INDEX;
   std::uint32_t y_scale = TENON_NO_INDEX, y_zero_point = TENON_NO_INDEX, relu_result = TENON_NO_INDEX;
   Activation activation = {};
-  std::uint32_t fused_count = 1;
+  std::uint32_t fused_count = 1;            ///< nodes of the core's graph that it computes; 0: the plan builder inserted it
   ChannelsLast turns;                       ///< operands that its kernel takes with their channels last
   bool relu_grad = false;                   ///< as Traits::relu_grad says
   bool widened = false;                     ///< f16 or bf16 operands for a kernel of f32: conversions are still to be inserted

@@ -364,7 +364,7 @@ std::uint32_t Plan::read_profile(std::uint64_t execution_id, tenon_profile_recor
     tenon_profile_record record{};
     record.id = node.id;
     record.node = node.index;
-    record.fused_count = node.fused_count;
+    record.fused_count = std::max<std::uint32_t>(1, node.fused_count);
     std::snprintf(record.algorithm, sizeof record.algorithm, "%s", algorithm_of(node).c_str());
     if (timing != nullptr) {
       record.begin_ns = timing->marks[s]->nanoseconds_since(*timing->marks[0]);

@@ -78,6 +78,7 @@ Node copy_node(const GraphModel& graph, const KernelRow* rows, std::uint32_t fro
   copy.version = 14;
   copy.index = on_behalf_of.index;
   copy.id = on_behalf_of.id;
+  copy.fused_count = 0;
   copy.inputs = {from};
   copy.outputs = {to};
   copy.attributes = {sizeof(tenon_attributes_none)};

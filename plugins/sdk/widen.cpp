@@ -18,6 +18,7 @@ Node cast_node(const GraphModel& graph, const KernelRow* rows, std::uint32_t fro
   cast.version = 13;
   cast.index = on_behalf_of.index;
   cast.id = on_behalf_of.id;
+  cast.fused_count = 0;
   cast.inputs = {from};
   cast.outputs = {to};
   cast.attributes.resize((sizeof attributes + 7) / 8);
