@@ -417,6 +417,33 @@ TEST_CASE_TEMPLATE("cuda fp8: NaN and infinities are those of the product in its
   }
 }
 
+TEST_CASE("cuda fp8: rounding the factors may take a result of f16 beyond its range, or keep it below") {
+  for (const bool packs_b : {false, true}) {
+    Case<sdk::Half> c;
+    c.k = 16;
+    c.packs_b = packs_b;
+    c.resize();
+    // E4M3 has 16, 18 and 20, and the second factors. The products in f16 are 65,340 and 68,040, in FP8 69,120 and 64,512.
+    for (std::int64_t t = 0; t < c.k; ++t) {
+      for (std::int64_t i = 0; i < c.m; ++i) c.at_a(0, i, t) = (i % 2 == 0 ? 17.015625F : 18.984375F) * (i % 4 < 2 ? 1.0F : -1.0F);
+      for (std::int64_t j = 0; j < c.n; ++j) c.at_b(0, t, j) = j % 2 == 0 ? 240.0F : 224.0F;
+    }
+    const std::vector<float> y = c.run("all");
+    Case<sdk::Half> other = c;
+    other.packs_b = false;
+    const std::vector<float> wide = other.run("off");
+    const auto at = [&](const std::vector<float>& results, std::int64_t i, std::int64_t j) {
+      return results[static_cast<std::size_t>(i * c.n + j)];
+    };
+    CHECK(at(wide, 0, 0) == 65344);  // 16 x 17.015625 x 240, in the steps of 32 that f16 has there
+    CHECK(at(y, 0, 0) == infinity);
+    CHECK(at(y, 2, 0) == -infinity);
+    CHECK(at(wide, 1, 1) == infinity);
+    CHECK(at(y, 1, 1) == 64512);
+    CHECK(at(y, 3, 1) == -64512);
+  }
+}
+
 TEST_CASE("cuda fp8: where scales leave the range of f32, results are those of the product in its dtype") {
   for (const auto& [a_size, b_size] :
        {std::pair(1e-35F, 1e30F), std::pair(1e30F, 1e-35F), std::pair(1e-20F, 1e-12F), std::pair(1e18F, 1e18F), std::pair(1e-40F, 1.0F)}) {

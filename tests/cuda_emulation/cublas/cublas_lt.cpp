@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuBLASLt as documented: D = epilogue(alpha op(A) op(B) + beta C), column-major, in stream order, by a plain loop in f64.
+// cuBLASLt as documented: D = epilogue(alpha op(A) op(B) + beta C), column-major, in stream order, by a plain loop in f64. The scales of
+// FP8 are multiplied in f32, their dtype, in which their product may overflow.
 //
 // It is stricter than NVIDIA's: it rejects a bias in f64 and operands with less alignment than the algorithm was requested for. Of FP8 it
 // has what the documentation lists for compute capabilities 8.9 and 9.0, with one scale for each factor.
@@ -247,7 +248,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
   const double of_product = load(p.scale, alpha, 0), of_c = load(p.scale, beta, 0);
   const std::int64_t depth = p.op_a == CUBLAS_OP_N ? la.columns : la.rows;
   const auto work = [=] {
-    const double scales = (p.a_scale == nullptr ? 1.0 : double{*p.a_scale}) * (p.b_scale == nullptr ? 1.0 : double{*p.b_scale});
+    const float scales = (p.a_scale == nullptr ? 1.0F : *p.a_scale) * (p.b_scale == nullptr ? 1.0F : *p.b_scale);
     for (std::int64_t entry = 0; entry < ld.batch; ++entry) {
       for (std::int64_t j = 0; j < ld.columns; ++j) {
         for (std::int64_t i = 0; i < ld.rows; ++i) {
@@ -257,7 +258,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
             const std::int64_t at_b = entry * lb.batch_stride + (p.op_b == CUBLAS_OP_N ? k + j * lb.ld : j + k * lb.ld);
             sum += factor(p.compute, load(la.type, a, at_a)) * factor(p.compute, load(lb.type, b, at_b));
           }
-          double value = of_product * scales * sum;
+          double value = of_product * double{scales} * sum;
           if (of_c != 0) value += of_c * load(lc.type, c, entry * lc.batch_stride + i + j * lc.ld);
           if ((p.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0) value += load(ld.type, p.bias, i);
           if ((p.epilogue & CUBLASLT_EPILOGUE_RELU) != 0 && value <= 0) value = 0;
