@@ -42,7 +42,12 @@ void chain_convolutions(GraphModel& graph) {
     while (end > n + 1 && !traits.chains(calls.data(), static_cast<std::uint32_t>(end - n))) --end;
     if (end == n + 1) continue;
     graph.nodes[n].chained = true;
-    for (std::size_t i = n + 1; i < end; ++i) graph.nodes[i].joins_previous = true;
+    const auto count = static_cast<std::uint32_t>(end - n);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      if (i > 0) graph.nodes[n + i].joins_previous = true;
+      if (i + 1 == count || traits.chain_result_size == nullptr) continue;
+      graph.nodes[n + i].result_bytes = traits.chain_result_size(calls.data(), count, i);
+    }
     n = end - 1;
   }
 }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -64,17 +65,18 @@ struct Node {
   std::uint32_t scale = TENON_NO_INDEX, bias = TENON_NO_INDEX, residual = TENON_NO_INDEX;
   std::uint32_t y_scale = TENON_NO_INDEX, y_zero_point = TENON_NO_INDEX, relu_result = TENON_NO_INDEX;
   Activation activation = {};
-  std::uint32_t fused_count = 1;            ///< nodes of the core's graph that it computes; 0: the plan builder inserted it
-  ChannelsLast turns;                       ///< operands that its kernel takes with their channels last
-  bool relu_grad = false;                   ///< as Traits::relu_grad says
-  bool widened = false;                     ///< f16 or bf16 operands for a kernel of f32: conversions are still to be inserted
-  bool channels_last = false;               ///< works on images of shape (N, d..., C)
-  bool merged_heads = false;                ///< as Traits::merges_heads says
-  bool joins_previous = false;              ///< runs together with the node before it, as Traits::run_together or Traits::run_chain says
-  bool chained = false;                     ///< the first of the nodes of a Traits::run_chain
-  bool requires_copy = false;               ///< a Transpose that becomes a view only if the view is dense, to avoid strided access
-  std::shared_ptr<ElementwiseGroup> group;  ///< of a node that replaces several
-  Diagnostic problem;                       ///< of the node, its attributes or a value: nothing else of it is looked at
+  std::uint32_t fused_count = 1;              ///< nodes of the core's graph that it computes; 0: the plan builder inserted it
+  ChannelsLast turns;                         ///< operands that its kernel takes with their channels last
+  bool relu_grad = false;                     ///< as Traits::relu_grad says
+  bool widened = false;                       ///< f16 or bf16 operands for a kernel of f32: conversions are still to be inserted
+  bool channels_last = false;                 ///< works on images of shape (N, d..., C)
+  bool merged_heads = false;                  ///< as Traits::merges_heads says
+  bool joins_previous = false;                ///< runs together with the node before it, as Traits::run_together or Traits::run_chain says
+  bool chained = false;                       ///< the first of the nodes of a Traits::run_chain
+  std::optional<std::uint64_t> result_bytes;  ///< that its output 0 needs, where it is less than its elements take
+  bool requires_copy = false;                 ///< a Transpose that becomes a view only if the view is dense, to avoid strided access
+  std::shared_ptr<ElementwiseGroup> group;    ///< of a node that replaces several
+  Diagnostic problem;                         ///< of the node, its attributes or a value: nothing else of it is looked at
 
   bool is(tenon_op other) const { return op == other; }
   template <class Attributes>

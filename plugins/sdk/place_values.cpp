@@ -56,6 +56,11 @@ void place_values(Layout& layout) {
     }
   }
 
+  std::vector<std::uint64_t> size_bytes(value_count);
+  for (std::uint32_t v = 0; v < value_count; ++v) size_bytes[v] = graph.values[v].size_bytes();
+  for (const Step& step : layout.steps) {
+    if (step.node.result_bytes) size_bytes[step.node.outputs[0]] = std::min(size_bytes[step.node.outputs[0]], *step.node.result_bytes);
+  }
   std::vector<Interval> intervals;
   std::vector<std::uint32_t> interval_of(value_count, none);
   for (std::uint32_t v = 0; v < value_count; ++v) {
@@ -63,7 +68,7 @@ void place_values(Layout& layout) {
     const std::uint32_t owner = find(v);
     if (interval_of[owner] == none) {
       interval_of[owner] = static_cast<std::uint32_t>(intervals.size());
-      intervals.push_back({first[v], last[v], aligned_size(graph.values[v].size_bytes(), layout.alignment)});
+      intervals.push_back({first[v], last[v], aligned_size(size_bytes[v], layout.alignment)});
     }
     Interval& interval = intervals[interval_of[owner]];
     interval.first = std::min(interval.first, first[v]);

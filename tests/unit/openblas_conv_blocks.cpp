@@ -147,6 +147,28 @@ TEST_CASE("convolutions of a block: one kernel has the bits of separate ones, on
   }
 }
 
+TEST_CASE("convolutions of a block: what is between them takes no more memory than the parts that stay in the cache") {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    for (const bool expands : {true, false}) {
+      CAPTURE(std::string(name_of(dtype)));
+      CAPTURE(expands);
+      const Context context(config_of(2, "auto"));
+      Graph graph;
+      const Shape shape{4, expands ? 16 : 96, 112, 112};
+      const auto weights = [&](const Shape& of, std::uint32_t seed) { return graph.constant(Tensor::of(numbers(of, seed), of).to(dtype)); };
+      Value y = graph.input("x", dtype, shape);
+      if (expands) y = clip6(ops::conv(y, weights({96, 16, 1, 1}, 2)));
+      y = clip6(ops::conv(y, weights({96, 1, 3, 3}, 3), {}, depthwise_options(96, 2, 1)));
+      graph.output("y", ops::conv(y, weights({24, 96, 1, 1}, 4)));
+      const Program program(context, graph);
+      // The image and the result with their channels last, 640 KiB for each thread, and some scratch memory.
+      const auto size = static_cast<std::uint64_t>(size_of(dtype));
+      const std::uint64_t images = (shape.count() + Shape{4, 24, 56, 56}.count()) * size;
+      CHECK(program.memory()[0].workspace_size_bytes <= images + 2 * 640 * 1024 + 256 * 1024);
+    }
+  }
+}
+
 TEST_CASE("convolutions of a block: a result that overwrites an operand of one of them is not computed in one kernel") {
   // The new parameter depends on all of the old one: as the image, and as the biases of the first convolution.
   for (const bool as_bias : {false, true}) {

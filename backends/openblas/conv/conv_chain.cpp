@@ -127,6 +127,16 @@ bool chain_pays(const ChainSizes& sizes, const sdk::Host& host) {
   return g.images * between * g.channels * size > division.workers * far_bytes;
 }
 
+ChainMemory chain_memory(const ChainSizes& sizes, const sdk::Host& host) {
+  const ConvGeometry& g = sizes.depthwise;
+  const Division division = division_of(sizes, host);
+  const std::int64_t of_channels = division.workers * g.channels * static_cast<std::int64_t>(sizes.element_size);
+  ChainMemory memory;
+  memory.lines = static_cast<std::size_t>(of_channels * division.lines * g.width);
+  if (sizes.out_channels != 0) memory.rows = static_cast<std::size_t>(of_channels * division.rows * g.out_width);
+  return memory;
+}
+
 template <class T>
 void conv_chain(const ConvChain<T>& chain, const sdk::Host& host) {
   const ConvGeometry& g = chain.depthwise;

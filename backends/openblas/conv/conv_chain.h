@@ -46,6 +46,13 @@ struct ChainSizes {
 /// Whether a chain takes less time than its convolutions one by one, and its lines fit into the memory of their results.
 bool chain_pays(const ChainSizes& sizes, const sdk::Host& host);
 
+/// Bytes of the memory of the results between the convolutions that a chain uses.
+struct ChainMemory {
+  std::size_t lines = 0;  ///< of the expanded image
+  std::size_t rows = 0;   ///< of the depthwise convolution, before `project`
+};
+ChainMemory chain_memory(const ChainSizes& sizes, const sdk::Host& host);
+
 /// Runs a chain for which chain_pays() was true with at least as many threads. The bits are those of the convolutions one by one.
 /// Instantiated for bf16, float and double.
 template <class T>

@@ -305,29 +305,30 @@ bool computes_means(const sdk::Call& call) {
   return with_product_type(call.inputs[0].dtype, [&]<class T>(T) { return Forward<T>(call).is_tiled_depthwise(); });
 }
 
-/// 1x1 and depthwise, or either with a 1x1 after it.
+/// The sizes of 1x1 and depthwise, or either with a 1x1 after it; none for other convolutions.
 template <class T>
-bool forms_chain(const sdk::Call* calls, std::uint32_t count) {
+std::optional<ChainSizes> chain_sizes(const sdk::Call* calls, std::uint32_t count) {
   ChainSizes sizes;
   sizes.element_size = sizeof(T);
   for (std::uint32_t i = 0; i < count; ++i) {
     const Forward<T> op(calls[i]);
     const bool last = i + 1 == count;
-    if (op.has_scale() || (!last && calls[i].epilogue.residual != nullptr)) return false;
+    if (op.has_scale() || (!last && calls[i].epilogue.residual != nullptr)) return {};
     if (op.is_tiled_depthwise()) {
-      if (sizes.depthwise.channels != 0 || calls[i].epilogue.residual != nullptr) return false;
+      if (sizes.depthwise.channels != 0 || calls[i].epilogue.residual != nullptr) return {};
       sizes.depthwise = op.geometry();
     } else if (!op.is_pointwise()) {
-      return false;
+      return {};
     } else if (i == 0) {
       sizes.in_channels = op.geometry().channels;
     } else if (last && sizes.depthwise.channels != 0) {
       sizes.out_channels = op.geometry().out_channels;
     } else {
-      return false;
+      return {};
     }
   }
-  return sizes.depthwise.channels != 0 && chain_pays(sizes, calls[0].host);
+  if (sizes.depthwise.channels == 0) return {};
+  return sizes;
 }
 
 template <class T>
@@ -365,8 +366,17 @@ void run_convolutions(const sdk::Call* calls, std::uint32_t count) {
   conv_chain(chain, calls[0].host);
 }
 
+std::optional<ChainSizes> chain_sizes(const sdk::Call* calls, std::uint32_t count) {
+  return with_product_type(calls[0].inputs[0].dtype, [&]<class T>(T) { return chain_sizes<T>(calls, count); });
+}
 bool forms_chain(const sdk::Call* calls, std::uint32_t count) {
-  return with_product_type(calls[0].inputs[0].dtype, [&]<class T>(T) { return forms_chain<T>(calls, count); });
+  const std::optional<ChainSizes> sizes = chain_sizes(calls, count);
+  return sizes && chain_pays(*sizes, calls[0].host);
+}
+std::size_t chain_result_size(const sdk::Call* calls, std::uint32_t count, std::uint32_t i) {
+  const ChainSizes sizes = *chain_sizes(calls, count);
+  const ChainMemory memory = chain_memory(sizes, calls[0].host);
+  return i == 0 && sizes.in_channels != 0 ? memory.lines : memory.rows;
 }
 void run_convolutions(const sdk::Call* calls, std::uint32_t count) {
   with_product_type(calls[0].inputs[0].dtype, [&]<class T>(T) { run_convolutions<T>(calls, count); });
@@ -384,7 +394,8 @@ constexpr sdk::Traits conv_traits{.epilogue = true,
                                   .scaled_input = takes_scale,
                                   .pixel_means = computes_means,
                                   .chains = forms_chain,
-                                  .run_chain = run_convolutions};
+                                  .run_chain = run_convolutions,
+                                  .chain_result_size = chain_result_size};
 constexpr sdk::Traits input_grad_traits{.channels_last = {.inputs = 1, .outputs = 1},
                                         .scratch = scratch<InputGrad>,
                                         .pack_size = pack_size<InputGrad>,

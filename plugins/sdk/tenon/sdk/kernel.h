@@ -348,6 +348,10 @@ struct Traits {
   /// Runs such calls, with the bits that they have one by one. The results of all but the last need
   /// not be written: their memory is for this call's use. `scratch` has memory for each.
   void (*run_chain)(const Call* calls, std::uint32_t count) = nullptr;
+  /// How many bytes of the memory of the result of calls[i], which is not the last call, run_chain
+  /// uses, from its beginning on, with as many threads as the host has or fewer: it gets no more.
+  /// NULL: all.
+  std::size_t (*chain_result_size)(const Call* calls, std::uint32_t count, std::uint32_t i) = nullptr;
 };
 
 using KernelFunction = void (*)(const Call&);
