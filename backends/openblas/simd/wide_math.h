@@ -83,7 +83,7 @@ constexpr double log_2 = 0.6931471805599453;
 // 1.5 * 2^52: adding it rounds to an integer, which is then in the lowest bits.
 constexpr double to_whole = 6755399441055744.0;
 constexpr std::int64_t to_whole_bits = 0x4338000000000000;
-/// Beyond +-far, exponentials and tails are 0 or infinite in f32.
+/// Beyond +-far, exponentials are 0 or infinite in f32.
 constexpr double far = 200;
 
 /// e^x = scale (1 + rest) with |rest| < 0.42; |x| <= far.
@@ -165,18 +165,6 @@ HWY_INLINE DoubleVector log1p_of_fraction(WideDouble d, DoubleVector z) {
   constexpr double series[] = {0.6666666666665524,  0.4000000001314103,  0.28571426099734804, 0.22222398655759784,
                                0.18175665903116606, 0.15500132085881055, 0.12151139681483959, 0.17814450004747195};
   return log_series(d, hn::Div(z, hn::Add(z, hn::Set(d, 2))), series);
-}
-
-/// The normal distribution's upper tail, 0 <= t <= 16: Q(t) = e^(-t^2/2) u p(u) with u = 1 / (1 + t/4).
-HWY_INLINE DoubleVector upper_tail(WideDouble d, DoubleVector t) {
-  // error 4.4e-10; the polynomial is at least 0.12
-  constexpr double series[] = {0.0997266258119413,   0.09995598503244724, 0.09112162829411656,  0.09588899558245444,
-                               0.004131404902876822, 0.20217207209503749, -0.26468745864932863, 0.3538759254182426,
-                               -0.2618410067282237,  0.09231998606365964, -0.012664157632671667};
-  const DoubleVector one = hn::Set(d, 1);
-  const DoubleVector u = hn::Div(one, hn::MulAdd(t, hn::Set(d, 0.25), one));
-  const DoubleVector e = exp_within(d, hn::Mul(hn::Mul(t, t), hn::Set(d, -0.5)));
-  return hn::Mul(hn::Mul(e, u), polynomial(d, u, series));
 }
 
 /// f lane by lane, for arguments that the vector code does not handle.

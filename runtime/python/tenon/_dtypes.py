@@ -81,7 +81,6 @@ for _each in BY_CODE.values():
 _BY_NAME.update(half=_BY_NAME["f16"], float=_BY_NAME["f32"], double=_BY_NAME["f64"], int=_BY_NAME["i64"], long=_BY_NAME["i64"],
                 bool_=_BY_NAME["bool"], float4_e2m1=_BY_NAME["f4e2m1"])
 _OF_TYPES: Dict[type, str] = {float: "f32", int: "i64", bool: "bool", complex: "c64"}
-_OF_CODES = {("f", 2): "f16", ("f", 4): "f32", ("f", 8): "f64", ("c", 8): "c64", ("c", 16): "c128", ("?", 1): "bool"}
 
 DTypeLike = Union[DType, str, type, Any]
 

@@ -33,7 +33,6 @@ _RULES = {
     "adadelta": _Rule(ops.adadelta_step, ("rho", "epsilon", "weight_decay"), ("v", "delta"), False, False),
 }
 _CLIPS = ("clip_value", "clip_norm", "clip_global_norm")
-_OTHERS = {"centered": False, "amsgrad": False, "initial_accumulator": 0.0}  # what the step ops leave out, and their values without it
 
 
 class Optimizer:
