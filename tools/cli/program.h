@@ -20,7 +20,7 @@ inline constexpr ExternalVerb external_verbs[] = {
     {"conformance", "test a backend file against the plugin ABI, case by case", "tenon-conformance"},
     {"generate-docs", "write the reference pages of ops and BLAS routines, ops.md and blas.md", "tenon-conformance"},
     {"bench", "measure performance, compared with peers that are installed", "tenon-bench"},
-    {"bandwidth", "bandwidth of memory and files, measured and as a percentage of the memory's theoretical peak", "tenon-bench"},
+    {"bandwidth", "measure the bandwidth of memory and files, also as a percentage of the memory's theoretical peak", "tenon-bench"},
 };
 
 /// The verb of a command line if it is an external one, else nullptr. The first of the arguments is the program's name, here and below.
