@@ -39,7 +39,8 @@ inline constexpr Tolerance bound_of_convolution{
     "their "
     "magnitudes; a bias rounds once more. In f32 (and where f16 and bf16 are computed in it) 3x3 kernels of stride 1 may have the errors "
     "of "
-    "the larger numbers that Winograd's algorithm works with; its other forms have to meet the bound of a product.",
+    "the larger numbers that Winograd's algorithm works with; its other forms have to meet the bound of a product. With this algorithm an "
+    "infinity may make results near it NaN; a NaN must reach all results that depend on it.",
     [](const Variant& variant, tenon_dtype dtype) -> Bound {
       Bound bound = convolution_bound(Convolution::of(op, variant), op, dtype);
       if ((op == TENON_OP_Conv || op == TENON_OP_ConvTranspose) && variant.inputs[2].present) bound.rounding = 2;

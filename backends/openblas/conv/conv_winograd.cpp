@@ -426,7 +426,8 @@ void by_steps(const WinogradConv& conv, const WinogradOperands<T>& operands, con
 }
 
 /// The cost in multiply-adds, in double: the operands of a graph that is only asked about can have any size. With few tiles it is bound by
-/// reading the weights. A transform does little arithmetic per byte.
+/// reading the weights. A transform does little arithmetic per byte. That of the weights is left out, though a call takes the time for it
+/// where they are not packed ahead: the algorithm, and with it the bits, must not depend on that.
 double cost_of(const WinogradConv& conv) {
   constexpr std::int64_t tiles_near = 10, tiles_far = 24, transform = 14;
   const std::int64_t tiles = std::max(conv.tiles(), weight_bytes(conv) > shared_weights ? tiles_far : tiles_near);
