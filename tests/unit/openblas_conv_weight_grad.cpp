@@ -25,7 +25,9 @@ const Convolution convolutions[] = {
     {"depthwise", 9, 70, 41, 35, 70, 3, 1, 1, 1, 70},
 };
 
-std::vector<float> weight_grad(const Convolution& c, const std::vector<float>& dy, const std::vector<float>& x, std::uint32_t threads) {
+/// Operands of bf16 are cast in the graph, and the result back.
+std::vector<float> weight_grad(const Convolution& c, const std::vector<float>& dy, const std::vector<float>& x, std::uint32_t threads,
+                               DType dtype) {
   Config config = test_config("openblas:0");
   config.threads = threads;
   config.deterministic = true;
@@ -33,7 +35,9 @@ std::vector<float> weight_grad(const Convolution& c, const std::vector<float>& d
   Graph graph;
   const Value from_dy = graph.input("dy", DType::f32, c.y());
   const Value from_x = graph.input("x", DType::f32, c.x());
-  graph.output("dw", ops::conv_weight_grad(from_dy, from_x, c.w(), c.attributes()));
+  const auto cast = [&](Value v) { return dtype == DType::f32 ? v : ops::cast(v, dtype); };
+  const Value dw = ops::conv_weight_grad(cast(from_dy), cast(from_x), c.w(), c.attributes());
+  graph.output("dw", dtype == DType::f32 ? dw : ops::cast(dw, DType::f32));
   Program program(context, graph);
   return floats(program.run({Tensor::of(dy, c.y()), Tensor::of(x, c.x())})[0]);
 }
@@ -59,17 +63,30 @@ Sum sum_of(const Convolution& c, const std::vector<float>& dy, const std::vector
   return sum;
 }
 
+/// Numbers of 7 digits, which are exact in bf16.
+std::vector<float> short_numbers(const Shape& shape, std::uint32_t seed) {
+  std::vector<float> list = numbers(shape, seed);
+  for (float& value : list) value = std::round(value * 64) / 64;
+  return list;
+}
+
 TEST_CASE("conv_weight_grad: every pixel counts once for any partition of the work") {
   for (const Convolution& c : convolutions) {
     CAPTURE(c.label);
-    const std::vector<float> dy = numbers(c.y(), 1), x = numbers(c.x(), 2);
-    const std::vector<float> dw = weight_grad(c, dy, x, 2);
-    const std::int64_t count = c.w().count();
-    for (std::int64_t i = 0; i < 60; ++i) {
-      const std::int64_t weight = i < 20 ? count - 1 - i % count : i * 7919 % count;
-      const Sum expected = sum_of(c, dy, x, weight);
-      // Winograd transforms multiply the errors of single terms, so the bound is relative to the sum of magnitudes.
-      CHECK(std::fabs(double{dw[static_cast<std::size_t>(weight)]} - expected.value) <= 16 * 1.2e-7 * expected.magnitude);
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      CAPTURE(name_of(dtype));
+      const auto make = dtype == DType::f32 ? numbers : short_numbers;
+      const std::vector<float> dy = make(c.y(), 1), x = make(c.x(), 2);
+      const std::vector<float> dw = weight_grad(c, dy, x, 2, dtype);
+      const std::int64_t count = c.w().count();
+      for (std::int64_t i = 0; i < 60; ++i) {
+        const std::int64_t weight = i < 20 ? count - 1 - i % count : i * 7919 % count;
+        const Sum expected = sum_of(c, dy, x, weight);
+        // Winograd transforms multiply the errors of single terms, so the bound is relative to the sum of magnitudes. A result of bf16 is
+        // rounded once.
+        const double rounding = dtype == DType::bf16 ? std::fabs(expected.value) / 256 : 0;
+        CHECK(std::fabs(double{dw[static_cast<std::size_t>(weight)]} - expected.value) <= 16 * 1.2e-7 * expected.magnitude + rounding);
+      }
     }
   }
 }
@@ -77,12 +94,15 @@ TEST_CASE("conv_weight_grad: every pixel counts once for any partition of the wo
 TEST_CASE("conv_weight_grad: the same bits on one thread, on two and on five") {
   for (const Convolution& c : convolutions) {
     CAPTURE(c.label);
-    const std::vector<float> dy = numbers(c.y(), 3), x = numbers(c.x(), 4);
-    const std::vector<float> one = weight_grad(c, dy, x, 1);
-    for (const std::uint32_t threads : {2u, 5u}) {
-      const std::vector<float> many = weight_grad(c, dy, x, threads);
-      REQUIRE(many.size() == one.size());
-      CHECK(std::memcmp(many.data(), one.data(), one.size() * sizeof(float)) == 0);
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      CAPTURE(name_of(dtype));
+      const std::vector<float> dy = numbers(c.y(), 3), x = numbers(c.x(), 4);
+      const std::vector<float> one = weight_grad(c, dy, x, 1, dtype);
+      for (const std::uint32_t threads : {2u, 5u}) {
+        const std::vector<float> many = weight_grad(c, dy, x, threads, dtype);
+        REQUIRE(many.size() == one.size());
+        CHECK(std::memcmp(many.data(), one.data(), one.size() * sizeof(float)) == 0);
+      }
     }
   }
 }

@@ -11,6 +11,7 @@
 
 #include "conv/conv_weight_grad_thin.h"
 #include "conv/conv_weight_grad_winograd.h"
+#include "conv/direct_cost.h"
 #include "elementwise/half.h"
 #include "elementwise/transpose.h"
 #include "gemm/panels.h"
@@ -272,13 +273,18 @@ void arrange(const ConvGeometry& g, const Tiling& tiling, const sdk::Host& host,
   });
 }
 
+template <class T>
+bool weight_grad_by_winograd(const ConvGeometry& g, const sdk::Host& host) {
+  return WeightGradWinograd::pays(g, direct_cost<T>(host));
+}
+
 }  // namespace
 
 template <class T>
 std::size_t weight_grad_scratch(const ConvGeometry& g, const sdk::Call& call) {
   constexpr bool is_bf16 = std::is_same_v<T, sdk::BFloat16>;
   if (g.empty() || g.weights() == 0) return 0;
-  if (std::is_same_v<T, float> && WeightGradWinograd::pays(g)) return WeightGradWinograd(g).scratch(call.host);
+  if (weight_grad_by_winograd<T>(g, call.host)) return WeightGradWinograd(g).scratch(call.host);
   if (!is_bf16 && thin_weight_grad_pays(g)) return thin_weight_grad_scratch(g, call.host, sizeof(T));
   const Tiling tiling(g, is_bf16);
   const std::int64_t sums = tiling.in_place(g) ? 0 : tiling.slots * g.weights();
@@ -298,8 +304,8 @@ void weight_grad(const ConvGeometry& g, const sdk::Call& call) {
     return;
   }
   check_sizes("conv_weight_grad", g.out_channels, g.channels * g.taps(), 1);
-  if constexpr (std::is_same_v<T, float>) {
-    if (WeightGradWinograd::pays(g)) {
+  if constexpr (!std::is_same_v<T, double>) {
+    if (weight_grad_by_winograd<T>(g, call.host)) {
       WeightGradWinograd(g).run(call.host, dy, x, static_cast<char*>(call.scratch), dw);
       return;
     }

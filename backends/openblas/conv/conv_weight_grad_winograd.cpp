@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conv/conv_weight_grad_winograd.h"
 
+#include "gemm/panels.h"
 #include "simd/foreach_target.h"
 
-#include <cblas.h>
+#include <hwy/cache_control.h>
 
 #include <algorithm>
 
 #include <tenon/sdk/rounding.h>
 
 #include "conv/winograd_transforms.h"
+#include "elementwise/half.h"
+#include "simd/bf16.h"
 #include "simd/simd.h"
 #include "workers.h"
 
@@ -21,6 +24,7 @@ constexpr int tile = 4;                // pixels of dy along a side
 constexpr int reach = 6;               // pixels of x under them along a side
 constexpr int points = reach * reach;  // elements of a transformed tile
 constexpr int kernel = 3;
+constexpr std::int64_t cache_line = 64;    // bytes
 constexpr std::int64_t channel_step = 16;  // channels are a multiple of this: vectors of every instruction set are full
 }  // namespace
 }  // namespace tenon::openblas
@@ -31,7 +35,7 @@ namespace tenon::openblas {
 namespace HWY_NAMESPACE {
 namespace {
 
-using Channels = hn::CappedTag<float, channel_step>;
+using Channels = Floats;
 using Lanes = hn::Vec<Channels>;
 
 template <int n>
@@ -43,28 +47,39 @@ HWY_INLINE void transform(const Lanes (&x)[n], Lanes (&y)[reach]) {
   }
 }
 
-/// Transforms both sides of a tile of n x n pixels, each a pointer to its channels. The 36 results are `plane` elements apart.
-template <int n>
-void transform_tile(const float* const* pixels, std::int64_t channels, float* out, std::int64_t plane) {
+/// Transforms both sides of a tile of n x n pixels, each a pointer to its channels. The 36 results are `plane` elements apart, and the
+/// channels of a panel `panel` elements from those of the next one. Fetches the pixels of the next tile from column n - tile on: those
+/// before them are in this tile.
+template <int n, class T>
+void transform_tile(const T* const* pixels, const T* const* next, std::int64_t channels, float* out, std::int64_t plane,
+                    std::int64_t panel) {
   const Channels d;
+  constexpr std::int64_t width = panel_width<float>;
   for (std::int64_t c = 0; c < channels; c += lanes(d)) {
+    if (c * static_cast<std::int64_t>(sizeof(T)) % cache_line == 0) {
+      for (int i = 0; i < n; ++i) {
+        for (int j = n - tile; j < n; ++j) hwy::Prefetch(next[i * n + j] + c);
+      }
+    }
+    float* const to = out + c / width * panel + c % width;
     Lanes half[reach][n];
     for (int j = 0; j < n; ++j) {
       Lanes column[n], y[reach];
-      for (int i = 0; i < n; ++i) column[i] = hn::LoadU(d, pixels[i * n + j] + c);
+      for (int i = 0; i < n; ++i) column[i] = load_stored(d, pixels[i * n + j] + c);
       transform(column, y);
       for (int i = 0; i < reach; ++i) half[i][j] = y[i];
     }
     for (int i = 0; i < reach; ++i) {
       Lanes y[reach];
       transform(half[i], y);
-      for (int j = 0; j < reach; ++j) hn::StoreU(y[j], d, out + (i * reach + j) * plane + c);
+      for (int j = 0; j < reach; ++j) hn::StoreU(y[j], d, to + (i * reach + j) * plane);
     }
   }
 }
 
 /// dw (channels, 3, 3) from 36 sums per channel, which are `plane` elements apart.
-void weight_grad_of_sums(const float* sums, std::int64_t plane, std::int64_t channels, float* dw) {
+template <class T>
+void weight_grad_of_sums(const float* sums, std::int64_t plane, std::int64_t channels, T* dw) {
   const Channels d;
   for (std::int64_t c = 0; c < channels; c += lanes(d)) {
     Lanes half[kernel][reach];
@@ -74,11 +89,11 @@ void weight_grad_of_sums(const float* sums, std::int64_t plane, std::int64_t cha
       winograd_weight_grad(d, column, y);
       for (int i = 0; i < kernel; ++i) half[i][j] = y[i];
     }
-    HWY_ALIGN float taps[kernel * kernel * channel_step];
+    HWY_ALIGN T taps[kernel * kernel * channel_step];
     for (int i = 0; i < kernel; ++i) {
       Lanes y[kernel];
       winograd_weight_grad(d, half[i], y);
-      for (int j = 0; j < kernel; ++j) hn::Store(y[j], d, taps + (i * kernel + j) * lanes(d));
+      for (int j = 0; j < kernel; ++j) store_rounded(y[j], d, taps + (i * kernel + j) * lanes(d));
     }
     for (std::int64_t k = 0; k < lanes(d); ++k) {
       for (int t = 0; t < kernel * kernel; ++t) dw[(c + k) * kernel * kernel + t] = taps[t * lanes(d) + k];
@@ -95,10 +110,10 @@ HWY_AFTER_NAMESPACE();
 namespace tenon::openblas {
 namespace {
 
-// A task's channels of x and of dy, and the tiles that it transforms at a time: the transformed tiles and their sums, 36 planes each, stay
-// in an L2 of 2 MiB, and the products are long enough to run at full speed.
+// A task's channels of x and of dy, and the largest number of tiles that it transforms at a time: the transformed tiles and their sums, 36
+// planes each, stay in an L2 of 2 MiB, or most of them in one of 1 MiB, and the products are long enough to run at full speed.
 constexpr std::int64_t block_channels = 64;
-constexpr std::int64_t step_tiles = 40;
+constexpr std::int64_t step_tiles = 72;
 constexpr std::int64_t zeros = 2 * block_channels;  // a pixel outside of an image
 // The number of tasks of large problems: more than most machines have threads.
 constexpr std::int64_t target_tasks = 32;
@@ -118,18 +133,21 @@ std::int64_t block_of(std::int64_t n, std::int64_t others) {
 struct WeightGradWinograd::Work {
   std::int64_t channel, channels;          ///< of x
   std::int64_t out_channel, out_channels;  ///< of dy
-  float *x, *dy;                           ///< transformed: 36 of (step_tiles, channels)
+  float* x;                                ///< transformed: 36 of (step_tiles, channels), as panels
+  float* dy;                               ///< transformed: 36 of (step_tiles, out_channels)
   float* sums;                             ///< 36 of (out_channels, channels)
-  float* outside;
+  const float* outside;                    ///< as many zeros as channels, of any type
 };
 
-bool WeightGradWinograd::pays(const ConvGeometry& g) {
+bool WeightGradWinograd::pays(const ConvGeometry& g, double direct_cost) {
   if (g.kernel_height != kernel || g.kernel_width != kernel || g.groups != 1) return false;
   if (g.stride_height != 1 || g.stride_width != 1 || g.dilation_height != 1 || g.dilation_width != 1) return false;
   if (g.channels % channel_step != 0 || g.out_channels % channel_step != 0) return false;
   // Tiles across the border are multiplied in full, and the sums of few tiles are not worth their transform.
   const std::int64_t tiles = sdk::ceil_div(g.out_height, tile) * sdk::ceil_div(g.out_width, tile);
-  return tiles * points * 2 <= g.out_pixels() * kernel * kernel && g.images * tiles >= 16;
+  // The transforms take about a third of the time of the products. Direct sums of f32, of OpenBLAS, take half as much again as these.
+  const double cost = static_cast<double>(tiles * points) * (direct_cost < 1 ? 1.35 : 2);
+  return cost <= direct_cost * static_cast<double>(g.out_pixels() * kernel * kernel) && g.images * tiles >= 16;
 }
 
 WeightGradWinograd::WeightGradWinograd(const ConvGeometry& g)
@@ -145,7 +163,7 @@ WeightGradWinograd::WeightGradWinograd(const ConvGeometry& g)
   if (2 * blocks <= target_tasks) slots_ = std::clamp<std::int64_t>(tiles_ / smallest_slot, 1, sdk::ceil_div(target_tasks, blocks));
   slot_tiles_ = sdk::ceil_div(tiles_, slots_);
   slots_ = sdk::ceil_div(tiles_, slot_tiles_);
-  x_plane_ = step_tiles * channel_block_ + plane_gap;
+  x_plane_ = step_tiles * sdk::round_up(channel_block_, panel_width<float>) + plane_gap;
   dy_plane_ = step_tiles * out_block_ + plane_gap;
   sum_plane_ = channel_block_ * out_block_ + plane_gap;
 }
@@ -159,32 +177,66 @@ std::size_t WeightGradWinograd::scratch(const sdk::Host& host) const {
 }
 
 /// Transforms tiles [first, first + count).
-void WeightGradWinograd::transform(const Work& work, const float* dy, const float* x, std::int64_t first, std::int64_t count) const {
-  const auto x_tile = TENON_DISPATCH(transform_tile<reach>);
-  const auto dy_tile = TENON_DISPATCH(transform_tile<tile>);
-  const float* pixels[points];
-  for (std::int64_t t = 0; t < count; ++t) {
-    const std::int64_t image = (first + t) / (tile_rows_ * tile_columns_);
-    const std::int64_t row = (first + t) / tile_columns_ % tile_rows_ * tile;
-    const std::int64_t column = (first + t) % tile_columns_ * tile;
-    const auto point_to = [&](const float* data, std::int64_t height, std::int64_t width, std::int64_t channels, std::int64_t top,
-                              std::int64_t left, int side) {
+template <class T>
+void WeightGradWinograd::transform(const Work& work, const T* dy, const T* x, std::int64_t first, std::int64_t count) const {
+  const auto x_tile = TENON_DISPATCH(transform_tile<reach, T>);
+  const auto dy_tile = TENON_DISPATCH(transform_tile<tile, T>);
+  constexpr std::int64_t panel = panel_width<float>;
+  struct Pixels {
+    const T* x[points];
+    const T* dy[tile * tile];
+  };
+  const auto point_to = [&](std::int64_t t, Pixels& pixels) {
+    const std::int64_t image = t / (tile_rows_ * tile_columns_);
+    const std::int64_t row = t / tile_columns_ % tile_rows_ * tile;
+    const std::int64_t column = t % tile_columns_ * tile;
+    const auto list = [&](const T* data, std::int64_t height, std::int64_t width, std::int64_t channels, std::int64_t top,
+                          std::int64_t left, int side, const T** out) {
       for (int i = 0; i < side; ++i) {
         const bool inside = top + i >= 0 && top + i < height;
-        const float* const line = data + ((image * height + top + i) * width + left) * channels;
+        const T* const line = data + ((image * height + top + i) * width + left) * channels;
         for (int j = 0; j < side; ++j) {
-          pixels[i * side + j] = inside && left + j >= 0 && left + j < width ? line + j * channels : work.outside;
+          *out++ = inside && left + j >= 0 && left + j < width ? line + j * channels : reinterpret_cast<const T*>(work.outside);
         }
       }
     };
-    point_to(x + work.channel, g_.height, g_.width, g_.channels, row - g_.pad_top, column - g_.pad_left, reach);
-    x_tile(pixels, work.channels, work.x + t * work.channels, x_plane_);
-    point_to(dy + work.out_channel, g_.out_height, g_.out_width, g_.out_channels, row, column, tile);
-    dy_tile(pixels, work.out_channels, work.dy + t * work.out_channels, dy_plane_);
+    list(x + work.channel, g_.height, g_.width, g_.channels, row - g_.pad_top, column - g_.pad_left, reach, pixels.x);
+    list(dy + work.out_channel, g_.out_height, g_.out_width, g_.out_channels, row, column, tile, pixels.dy);
+  };
+  Pixels pixels[2];
+  point_to(first, pixels[0]);
+  for (std::int64_t t = 0; t < count; ++t) {
+    const Pixels& of_tile = pixels[t % 2];
+    Pixels& of_next = pixels[(t + 1) % 2];
+    point_to(std::min(first + t + 1, tiles_ - 1), of_next);
+    x_tile(of_tile.x, of_next.x, work.channels, work.x + t * panel, x_plane_, step_tiles * panel);
+    dy_tile(of_tile.dy, of_next.dy, work.out_channels, work.dy + t * work.out_channels, dy_plane_, panel);
   }
 }
 
-void WeightGradWinograd::run_task(std::int64_t task, const float* dy, const float* x, float* memory, float* parts) const {
+/// Adds the products of `count` transformed tiles to the sums, or without `adds` stores them there.
+void WeightGradWinograd::multiply(const Work& work, std::int64_t count, bool adds) const {
+  constexpr std::int64_t width = panel_width<float>;
+  PanelProduct<float> product;
+  product.rows = work.out_channels;
+  product.k = count;
+  product.a_step = 1;
+  product.a_inner_step = work.out_channels;
+  product.y_step = work.channels;
+  for (int p = 0; p < points; ++p) {
+    product.a = work.dy + p * dy_plane_;
+    for (std::int64_t column = 0; column < work.channels; column += width) {
+      product.columns = std::min(width, work.channels - column);
+      product.panels = work.x + p * x_plane_ + column * step_tiles;
+      product.y = work.sums + p * sum_plane_ + column;
+      product.residual = adds ? product.y : nullptr;
+      multiply_panels(product);
+    }
+  }
+}
+
+template <class T, class Out>
+void WeightGradWinograd::run_task(std::int64_t task, const T* dy, const T* x, float* memory, Out* out) const {
   const std::int64_t blocks = channel_blocks_ * out_blocks_;
   const std::int64_t slot = task / blocks;
   Work work{};
@@ -195,43 +247,49 @@ void WeightGradWinograd::run_task(std::int64_t task, const float* dy, const floa
   work.x = memory;
   work.dy = work.x + points * x_plane_;
   work.sums = work.dy + points * dy_plane_;
-  work.outside = work.sums + points * sum_plane_;
-  std::fill_n(work.outside, zeros, 0.0F);
+  float* const outside = work.sums + points * sum_plane_;
+  std::fill_n(outside, zeros, 0.0F);
+  work.outside = outside;
 
-  const int channels = static_cast<int>(work.channels);
-  const int out_channels = static_cast<int>(work.out_channels);
   const std::int64_t begin = slot * slot_tiles_;
   const std::int64_t end = std::min(tiles_, begin + slot_tiles_);
-  for (std::int64_t first = begin; first < end; first += step_tiles) {
-    const std::int64_t n = std::min(step_tiles, end - first);
-    transform(work, dy, x, first, n);
-    for (int p = 0; p < points; ++p) {
-      cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, out_channels, channels, static_cast<int>(n), 1.0F, work.dy + p * dy_plane_,
-                  out_channels, work.x + p * x_plane_, channels, first == begin ? 0.0F : 1.0F, work.sums + p * sum_plane_, channels);
-    }
+  const std::int64_t steps = sdk::ceil_div(end - begin, step_tiles);  // of nearly equal numbers of tiles
+  for (std::int64_t step = 0; step < steps; ++step) {
+    const std::int64_t first = begin + step * (end - begin) / steps, last = begin + (step + 1) * (end - begin) / steps;
+    transform(work, dy, x, first, last - first);
+    multiply(work, last - first, step != 0);
   }
   constexpr std::int64_t taps = kernel * kernel;
-  float* const dw = parts + (slot * g_.out_channels + work.out_channel) * g_.channels * taps + work.channel * taps;
+  Out* const dw = out + (slot * g_.out_channels + work.out_channel) * g_.channels * taps + work.channel * taps;
   for (std::int64_t o = 0; o < work.out_channels; ++o) {
-    TENON_DISPATCH(weight_grad_of_sums)(work.sums + o * work.channels, sum_plane_, work.channels, dw + o * g_.channels * taps);
+    TENON_DISPATCH(weight_grad_of_sums<Out>)(work.sums + o * work.channels, sum_plane_, work.channels, dw + o * g_.channels * taps);
   }
 }
 
-void WeightGradWinograd::run(const sdk::Host& host, const float* dy, const float* x, char* memory, float* dw) const {
+template <class T>
+void WeightGradWinograd::run(const sdk::Host& host, const T* dy, const T* x, char* memory, T* dw) const {
   auto* const parts = reinterpret_cast<float*>(memory);
   float* const works = parts + part_size();
   for_each_task(host, tasks(), [&](std::int64_t task, std::int64_t worker) {
-    run_task(task, dy, x, works + worker * work_size(), slots_ == 1 ? dw : parts);
+    float* const work = works + worker * work_size();
+    if (slots_ == 1) {
+      run_task(task, dy, x, work, dw);
+    } else {
+      run_task(task, dy, x, work, parts);
+    }
   });
   if (slots_ == 1) return;
   host.parallel_for(g_.weights(), 16 * 1024, [&](std::int64_t begin, std::int64_t end) {
-    std::copy(parts + begin, parts + end, dw + begin);
     for (std::int64_t slot = 1; slot < slots_; ++slot) {
       const float* const part = parts + slot * g_.weights();
-      for (std::int64_t i = begin; i < end; ++i) dw[i] += part[i];
+      for (std::int64_t i = begin; i < end; ++i) parts[i] += part[i];
     }
+    for (std::int64_t i = begin; i < end; ++i) dw[i] = rounded_to<T>(parts[i]);
   });
 }
+
+template void WeightGradWinograd::run(const sdk::Host&, const sdk::BFloat16*, const sdk::BFloat16*, char*, sdk::BFloat16*) const;
+template void WeightGradWinograd::run(const sdk::Host&, const float*, const float*, char*, float*) const;
 
 }  // namespace tenon::openblas
 #endif

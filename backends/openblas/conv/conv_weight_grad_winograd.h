@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// conv_weight_grad_winograd.h - dw of a 3x3 convolution by Winograd, with a quarter of the multiplications.
+// conv_weight_grad_winograd.h - dw of a 3x3 convolution of f32 or bf16 by Winograd in f32, with a quarter of the multiplications.
 #pragma once
 
 #include <cstddef>
@@ -12,27 +12,33 @@
 namespace tenon::openblas {
 
 /// dw[o, c] = G' [ sum over tiles of (A dy[o] A') * (B' x[c] B) ] G, the transpose of Winograd's F(4x4, 3x3): a tile has 4x4 pixels of dy
-/// and 6x6 of x; * is the elementwise product, and the sums over all tiles of each of the 36 elements are a matrix product.
+/// and 6x6 of x; * is the elementwise product, and the sums over all tiles of each of the 36 elements are a matrix product. Results of bf16
+/// are rounded once.
 ///
 /// Threads  tasks, and hence the bits, depend only on the geometry.
 /// Source   Lavin, Gray: Fast Algorithms for Convolutional Neural Networks (2016), section 4.3.
 class WeightGradWinograd {
  public:
-  /// Whether g has a 3x3 kernel of stride 1, and enough channels and pixels.
-  static bool pays(const ConvGeometry& g);
+  /// Whether g has a 3x3 kernel of stride 1, enough channels and pixels, and this is faster than direct sums whose multiply-adds take
+  /// `direct_cost` times as long as those of f32.
+  static bool pays(const ConvGeometry& g, double direct_cost);
 
   explicit WeightGradWinograd(const ConvGeometry& g);
   /// Bytes of working memory, aligned to 64.
   std::size_t scratch(const sdk::Host& host) const;
-  void run(const sdk::Host& host, const float* dy, const float* x, char* memory, float* dw) const;
+  template <class T>
+  void run(const sdk::Host& host, const T* dy, const T* x, char* memory, T* dw) const;
 
  private:
   struct Work;
   std::int64_t tasks() const { return channel_blocks_ * out_blocks_ * slots_; }
   std::int64_t part_size() const { return slots_ == 1 ? 0 : slots_ * g_.weights(); }
   std::int64_t work_size() const;
-  void run_task(std::int64_t task, const float* dy, const float* x, float* memory, float* parts) const;
-  void transform(const Work& work, const float* dy, const float* x, std::int64_t first, std::int64_t count) const;
+  template <class T, class Out>
+  void run_task(std::int64_t task, const T* dy, const T* x, float* memory, Out* out) const;
+  template <class T>
+  void transform(const Work& work, const T* dy, const T* x, std::int64_t first, std::int64_t count) const;
+  void multiply(const Work& work, std::int64_t count, bool adds) const;
 
   const ConvGeometry& g_;
   std::int64_t tile_rows_, tile_columns_;   ///< of an image

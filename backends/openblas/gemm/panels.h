@@ -103,7 +103,7 @@ struct PanelProduct {
   std::int64_t rows = 0, k = 0, columns = 0;
   const T* a = nullptr;
   std::int64_t a_step = 0;
-  std::int64_t a_inner_step = 1;             ///< from column to column of a; other than 1 only with `unpacked`
+  std::int64_t a_inner_step = 1;             ///< from column to column of a; other than 1 only of products of f32 and f64
   const std::int32_t* a_offsets = nullptr;   ///< of f32, k <= max_indirect_k: element p of row r is a[r a_step + a_offsets[p]]; of bf16,
                                              ///< with bf16_takes_offsets: a[r a_step + a_offsets[p / 32] + p % 32], k % 32 = 0
   const T* panels = nullptr;                 ///< of b; NULL: `unpacked` is packed as it is used

@@ -16,8 +16,8 @@
 #include "conv/conv_geometry.h"
 #include "conv/conv_weight_grad.h"
 #include "conv/conv_winograd.h"
+#include "conv/direct_cost.h"
 #include "gemm/product_types.h"
-#include "simd/x86.h"
 
 namespace tenon::openblas {
 namespace {
@@ -30,19 +30,6 @@ enum class Algorithm { depthwise, winograd, direct, few_channels };
 std::string name_of(Algorithm algorithm) {
   static constexpr const char* names[] = {"depthwise", "winograd", "direct", "few channels"};
   return names[static_cast<std::size_t>(algorithm)];
-}
-
-/// What a multiply-add of direct sums costs, in those of f32. Winograd's are f32, for bf16 too; users of f64 prefer the smaller error to
-/// the time.
-template <class T>
-double direct_cost([[maybe_unused]] const sdk::Host& host) {
-  if (std::is_same_v<T, double>) return 0;
-  if constexpr (std::is_same_v<T, sdk::BFloat16>) {
-    const InstructionSet set = instruction_set_of(host);
-    if (has_amx_bf16(set)) return 0;
-    if (has_avx512_bf16(set)) return 0.5;
-  }
-  return 1;
 }
 
 /// Winograd's matrices, of f32, have up to four times the elements of weights of 3x3.
