@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conv/conv_winograd.h"
 
+#include "elementwise/transpose.h"
 #include "gemm/panels.h"
 #include "simd/foreach_target.h"
 #include "workers.h"
@@ -9,7 +10,9 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <string>
+#include <type_traits>
 
 #include <tenon/sdk/rounding.h>
 
@@ -212,13 +215,31 @@ void output_tiles_of(const WinogradConv& conv, const WinogradOperands<T>& o, con
   });
 }
 
-/// G w G' of one channel and `width` output channels, whose taps are at w[tap * width + o], the values to out_values; in double, rounded
-/// once.
-template <class Form>
-void transform_weights(const double* w, float* const (&out_values)[max_values]) {
-  const hn::ScalableTag<double> d;
-  const hn::Rebind<float, hn::ScalableTag<double>> narrow;
-  using W = hn::Vec<hn::ScalableTag<double>>;
+/// The vectors that weights are transformed in: weights of f32 in double, those of bf16, of fewer digits, in f32.
+template <class T>
+using WeightLanes = Wide<std::conditional_t<std::is_same_v<T, sdk::BFloat16>, float, double>>;
+
+HWY_INLINE hn::Vec<Wide<double>> load_weights(Wide<double> d, const float* p) {
+  return hn::PromoteTo(d, hn::LoadU(hn::Rebind<float, Wide<double>>(), p));
+}
+HWY_INLINE V load_weights(F d, const sdk::BFloat16* p) {
+  return load_stored(d, p);
+}
+HWY_INLINE void store_weights(hn::Vec<Wide<double>> v, Wide<double>, float* p) {
+  const hn::Rebind<float, Wide<double>> narrow;
+  hn::StoreU(hn::DemoteTo(narrow, v), narrow, p);
+}
+HWY_INLINE void store_weights(V v, F d, float* p) {
+  hn::StoreU(v, d, p);
+}
+
+/// G w G' of one channel and `width` output channels, whose taps are at w[tap * width + o], or with `rotated` in the opposite order; the
+/// values to out_values.
+template <class Form, class T>
+void transform_weights(const T* w, bool rotated, float* const (&out_values)[max_values]) {
+  using D = WeightLanes<T>;
+  using W = hn::Vec<D>;
+  const D d;
   constexpr std::int64_t width = panel_width<float>;
   constexpr int taps = Form::taps, reach = Form::reach;
   const auto transform = [&](const W(&c)[taps], W(&t)[reach]) HWY_ATTR {
@@ -226,28 +247,36 @@ void transform_weights(const double* w, float* const (&out_values)[max_values]) 
       t[i] = hn::Zero(d);
       for (int k = 0; k < taps; ++k) {
         const double g = Form::g[i][static_cast<std::size_t>(k)];
-        if (g != 0) t[i] = hn::MulAdd(hn::Set(d, g), c[k], t[i]);
+        if (g != 0) t[i] = hn::MulAdd(hn::Set(d, static_cast<hn::TFromD<D>>(g)), c[k], t[i]);
       }
     }
   };
+  const std::int64_t first = rotated ? (taps * taps - 1) * width : 0, step = rotated ? -width : width;
   for (std::int64_t o = 0; o < width; o += lanes(d)) {
     W half[reach][taps];
     for (int b = 0; b < taps; ++b) {
       W column[taps], t[reach];
-      for (int a = 0; a < taps; ++a) column[a] = hn::Load(d, w + (taps * a + b) * width + o);
+      for (int a = 0; a < taps; ++a) column[a] = load_weights(d, w + first + (taps * a + b) * step + o);
       transform(column, t);
       for (int i = 0; i < reach; ++i) half[i][b] = t[i];
     }
     for (int i = 0; i < reach; ++i) {
       W t[reach];
       transform(half[i], t);
-      for (int j = 0; j < reach; ++j) hn::StoreU(hn::DemoteTo(narrow, t[j]), narrow, out_values[i * reach + j] + o);
+      for (int j = 0; j < reach; ++j) store_weights(t[j], d, out_values[i * reach + j] + o);
     }
   }
 }
 
-void transform_weights_of(const WinogradConv& conv, const double* w, float* const (&out_values)[max_values]) {
-  with_winograd_form(conv, [&]<class Form>(Form) { transform_weights<Form>(w, out_values); });
+template <class T>
+void transform_weights_of(const WinogradConv& conv, const T* w, bool rotated, float* const (&out_values)[max_values]) {
+  with_winograd_form(conv, [&]<class Form>(Form) { transform_weights<Form>(w, rotated, out_values); });
+}
+
+/// Copies n elements, whole cache lines, past the caches.
+void stream_lines(const float* from, std::int64_t n, float* to) {
+  const F d;
+  for (std::int64_t i = 0; i < n; i += lanes(d)) hn::Stream(hn::Load(d, from + i), d, to + i);
 }
 
 }  // namespace
@@ -464,7 +493,9 @@ bool winograd_pays(const WinogradConv& conv, double direct_cost) {
   const double pixels = static_cast<double>(conv.images) * static_cast<double>(conv.out_height) * static_cast<double>(conv.out_width);
   // Strides of 2 save less of the arithmetic than large weights cost where a call has to transform them.
   if (conv.stride == 2 && weight_bytes(conv) > shared_weights) direct_cost *= 0.8;
-  return cost_of(conv) < direct_cost * static_cast<double>(conv.taps * conv.taps) * pixels * channels * padded;
+  // Panels of bf16 have 32 columns, and their rows take as long to be gathered as the products with 16 more.
+  const double columns = direct_cost < 1 ? static_cast<double>(sdk::round_up(conv.out_channels, panel_width<sdk::BFloat16>) + 16) : padded;
+  return cost_of(conv) < direct_cost * static_cast<double>(conv.taps * conv.taps) * pixels * channels * columns;
 }
 
 WinogradConv winograd_forward(const ConvGeometry& g) {
@@ -494,29 +525,48 @@ std::int64_t winograd_weight_elements(const WinogradConv& conv) {
 template <class T>
 void winograd_weights(const WinogradConv& conv, const sdk::Host& host, const T* w, std::int64_t channel_step, std::int64_t out_channel_step,
                       bool rotated, float* out_weights) {
-  constexpr std::int64_t width = panel_width<float>;
-  const std::int64_t panels = panel_count<float>(conv.out_channels);
+  constexpr std::int64_t width = panel_width<float>, block = 16;  // channels whose weights are read, and written, together
+  using Bits = std::conditional_t<sizeof(T) == 2, std::uint16_t, std::uint32_t>;
+  const std::int64_t blocks = sdk::ceil_div(conv.channels, block), count = conv.taps * conv.taps;
   const Layout layout = layout_of(conv, host);
-  host.parallel_for(panels * conv.channels, 16, [&](std::int64_t begin, std::int64_t end) {
-    const std::int64_t count = conv.taps * conv.taps;
-    alignas(64) double taps[max_taps * width];
+  const bool streams = weight_bytes(conv) > distant_weights;
+  host.parallel_for(panel_count<float>(conv.out_channels) * blocks, 1, [&](std::int64_t begin, std::int64_t end) {
+    alignas(64) T taps[block * max_taps * width];
+    alignas(64) float values[max_values * block * width];
     for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t first = i / conv.channels * width;
-      const std::int64_t n = std::min(width, conv.out_channels - first);
-      const T* const source = w + i % conv.channels * channel_step + first * out_channel_step;
-      for (std::int64_t tap = 0; tap < count; ++tap) {
-        const T* const from = source + (rotated ? count - 1 - tap : tap);
-        for (std::int64_t o = 0; o < n; ++o) taps[tap * width + o] = static_cast<double>(number_of(from[o * out_channel_step]));
-        std::fill(taps + tap * width + n, taps + (tap + 1) * width, 0.0);
+      const std::int64_t panel = i / blocks, first = panel * width, n = std::min(width, conv.out_channels - first);
+      const std::int64_t channel = i % blocks * block, channels = std::min(block, conv.channels - channel);
+      // Transpose to taps[channel][tap][out channel]: one matrix of all channels whose taps follow each other, or one for each channel.
+      if (n < width) std::fill(std::begin(taps), std::end(taps), T{});
+      const auto* const from = reinterpret_cast<const Bits*>(w + channel * channel_step + first * out_channel_step);
+      auto* const to = reinterpret_cast<Bits*>(taps);
+      if (channel_step == count) {
+        transpose_block(from, out_channel_step, to, width, channels * count, n);
+      } else {
+        for (std::int64_t c = 0; c < channels; ++c) {
+          transpose_block(from + c * channel_step, out_channel_step, to + c * count * width, width, count, n);
+        }
       }
-      float* values[max_values] = {};
+      for (std::int64_t c = 0; c < channels; ++c) {
+        float* to_values[max_values];
+        for (std::int64_t value = 0; value < max_values; ++value) to_values[value] = values + (value * block + c) * width;
+        TENON_DISPATCH(transform_weights_of<T>)(conv, taps + c * count * width, rotated, to_values);
+      }
+      // The matrices of all values may lie at distances of a power of two: their lines would evict each other if they were written in
+      // turns.
       for_each_value(conv, [&](std::int64_t value, std::int64_t a, std::int64_t b, std::int64_t part) {
         const Sum& sum = layout.sums[static_cast<std::size_t>(a * conv.points() + b)];
-        const std::int64_t line = part * conv.channels + i % conv.channels;
-        values[value] = out_weights + sum.weights_at + i / conv.channels * panel_step<float>(sum.k) + line * width;
+        const std::int64_t line = part * conv.channels + channel;
+        float* const out = out_weights + sum.weights_at + panel * panel_step<float>(sum.k) + line * width;
+        const float* const of_value = values + value * block * width;
+        if (streams) {
+          TENON_DISPATCH(stream_lines)(of_value, channels * width, out);
+        } else {
+          std::copy_n(of_value, channels * width, out);
+        }
       });
-      TENON_DISPATCH(transform_weights_of)(conv, taps, values);
     }
+    if (streams) hwy::FlushStream();
   });
 }
 
