@@ -125,4 +125,47 @@ TEST_CASE("clip and relu keep NaN and the sign of zero, alone and after products
   }
 }
 
+TEST_CASE("relu, its gradient and add of bf16: every number, of both signs, infinities and NaN") {
+  std::vector<float> x(65536);
+  for (std::uint32_t i = 0; i < x.size(); ++i) {
+    const std::uint32_t bits = i << 16;
+    std::memcpy(&x[i], &bits, sizeof bits);
+  }
+  const Shape shape{static_cast<std::int64_t>(x.size())};
+  for (const char* isa : {"auto", "avx2", "sse4"}) {
+    CAPTURE(isa);
+    Config config = test_config("openblas:0");
+    config.backends.options["openblas"]["isa"] = isa;
+    const Context context(config);
+    Graph graph;
+    const Value wide = graph.input("x", DType::f32, shape), narrow = ops::cast(wide, DType::bf16);
+    const Value three = ops::cast(graph.input("three", DType::f32, shape), DType::bf16),
+                one = ops::cast(graph.input("one", DType::f32, {1}), DType::bf16);
+    const auto result = [&](const char* name, Value v) { graph.output(name, ops::cast(v, DType::f32)); };
+    result("relu", ops::relu(narrow));
+    result("relu_grad", graph.apply(TENON_OP_ReluGrad, {three, narrow})[0]);
+    result("add", ops::add(narrow, three));
+    result("add_one", ops::add(one, narrow));
+    const std::vector<Tensor> results =
+        Program(context, graph)
+            .run({Tensor::of(x, shape), Tensor::of(std::vector<float>(x.size(), 3), shape), Tensor::of(std::vector<float>{1}, {1})});
+    std::vector<std::vector<float>> y;
+    for (const Tensor& t : results) y.push_back(t.to_host().to_vector<float>());
+    bool exact = true;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      if (std::isnan(x[i])) {
+        for (const std::vector<float>& list : y) exact = exact && std::isnan(list[i]);
+        continue;
+      }
+      exact = exact && y[0][i] == std::max(x[i], 0.0F) && y[1][i] == (x[i] > 0 ? 3.0F : 0.0F);
+      for (const std::size_t sum : {std::size_t{2}, std::size_t{3}}) {
+        // Half a unit of the last digit of bf16 is 2^-9 of the sum, or less.
+        const double expected = double{x[i]} + (sum == 2 ? 3 : 1);
+        exact = exact && (y[sum][i] == x[i] || std::abs(y[sum][i] - expected) <= std::abs(expected) / 256);
+      }
+    }
+    CHECK(exact);
+  }
+}
+
 }  // namespace tenon::test

@@ -8,7 +8,9 @@
 #include <functional>
 #include <type_traits>
 
+#include "elementwise/half.h"
 #include "elementwise/strided_loop.h"
+#include "simd/bf16.h"
 #include "simd/simd.h"
 #include "simd/wide_math.h"
 
@@ -158,6 +160,22 @@ void map_with_scalars(const Segment<T, 2>& s, T* y, std::int64_t n) {
   map(Op{}, s.x[0], s.x[1], y, n);
 }
 
+/// Sums of bf16 in f32, rounded once.
+void add_bf16(const Segment<sdk::BFloat16, 2>& s, sdk::BFloat16* y, std::int64_t n) {
+  const Floats d;
+  const bool one_a = s.scalars == 1, one_b = s.scalars == 2;
+  const sdk::BFloat16 *a = s.x[0], *b = s.x[1];
+  if (one_a || one_b) {
+    const auto one = hn::Set(d, to_float(one_a ? *a : *b));
+    const sdk::BFloat16* const x = one_a ? b : a;
+    for (std::int64_t i = 0; i < n; i += lanes(d)) store(hn::Add(load(d, x + i, n - i), one), d, y + i, n - i);
+    return;
+  }
+  std::int64_t i = 0;
+  for (; i + lanes(d) <= n; i += lanes(d)) store_rounded(hn::Add(load_stored(d, a + i), load_stored(d, b + i)), d, y + i);
+  if (i < n) store_rounded_first(hn::Add(load_stored_first(d, a + i, n - i), load_stored_first(d, b + i, n - i)), d, y + i, n - i);
+}
+
 void pow_f32(const Segment<float, 2>& s, float* y, std::int64_t n) {
   if (s.scalars == 2 && *s.x[1] == 2) return map(Mul{}, s.x[0], s.x[0], y, n);
   pow_wide(s.x[0], s.scalars == 1 ? 0 : 1, s.x[1], s.scalars == 2 ? 0 : 1, y, n);
@@ -188,7 +206,11 @@ struct Power {
 /// y = a + b
 template <class T>
 void add(const sdk::Call& call) {
-  two_operands<T>(call, cheap, TENON_DISPATCH(map_with_scalars<Add, T>));
+  if constexpr (std::is_same_v<T, sdk::BFloat16>) {
+    two_operands<T>(call, cheap, TENON_DISPATCH(add_bf16));
+  } else {
+    two_operands<T>(call, cheap, TENON_DISPATCH(map_with_scalars<Add, T>));
+  }
 }
 
 /// y = a - b
@@ -235,7 +257,7 @@ void minimum(const sdk::Call& call) {
 
 }  // namespace
 
-TENON_KERNEL_WITH(add, elementwise_traits, float, double, std::int32_t, std::int64_t)
+TENON_KERNEL_WITH(add, elementwise_traits, sdk::BFloat16, float, double, std::int32_t, std::int64_t)
 TENON_KERNEL_WITH(sub, elementwise_traits, float, double, std::int32_t, std::int64_t)
 TENON_KERNEL_WITH(mul, elementwise_traits, float, double, std::int32_t, std::int64_t)
 TENON_KERNEL_WITH(div, elementwise_traits, float, double, std::int32_t, std::int64_t)

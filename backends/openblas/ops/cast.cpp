@@ -45,6 +45,12 @@ void f32_to_f16(const float* x, sdk::Half* y, std::int64_t n) {
   from_floats(x + i, y + i, n - i);
 }
 
+void bf16_to_f32(const sdk::BFloat16* x, float* y, std::int64_t n) {
+  const Floats d;
+  std::int64_t i = 0;
+  for (; i + lanes(d) <= n; i += lanes(d)) hn::StoreU(load_stored(d, x + i), d, y + i);
+  to_floats(x + i, y + i, n - i);
+}
 /// from_float of half.h, a vector at a time.
 void f32_to_bf16(const float* x, sdk::BFloat16* y, std::int64_t n) {
   const Floats d;
@@ -116,6 +122,8 @@ void convert_all(const From* x, void* y, std::int64_t n) {
     TENON_DISPATCH(f16_to_f32)(x, to, n);
   } else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, sdk::Half>) {
     TENON_DISPATCH(f32_to_f16)(x, to, n);
+  } else if constexpr (std::is_same_v<From, sdk::BFloat16> && std::is_same_v<To, float>) {
+    TENON_DISPATCH(bf16_to_f32)(x, to, n);
   } else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, sdk::BFloat16>) {
     TENON_DISPATCH(f32_to_bf16)(x, to, n);
   } else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, std::int32_t>) {
