@@ -9,9 +9,12 @@
 #include <type_traits>
 
 #include "conv/pool_geometry.h"
+#include "elementwise/half.h"
 #include "simd/bf16.h"
+#include "workers.h"
 
 #include <tenon/sdk/kernel.h>
+#include <tenon/sdk/rounding.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace tenon::openblas {
@@ -261,6 +264,15 @@ void average_grad_row(const PoolGeometry& g, const T* image, std::int64_t row, c
   }
 }
 
+/// y (rows, n), rows `step` elements apart, from dense x.
+void round_rows(const float* x, std::int64_t rows, std::int64_t n, sdk::BFloat16* y, std::int64_t step) {
+  const Floats d;
+  for (std::int64_t row = 0; row < rows; ++row, x += n, y += step) {
+    for (std::int64_t i = 0; i < n; i += lanes(d))
+      store(n - i < lanes(d) ? load_first(d, x + i, n - i) : hn::LoadU(d, x + i), d, y + i, n - i);
+  }
+}
+
 }  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::openblas
@@ -323,52 +335,103 @@ const char* refuse_max_pool(const sdk::Call& call) {
              : nullptr;
 }
 
-/// dx = 0, then dx[indices] += dy, in the order of dy.
+/// How max_pool_grad is divided into tasks: each has a block of the channels of an image. The sums of bf16 are f32, in memory of the
+/// thread's own.
+template <class T>
+struct MaxPoolGradTasks {
+  static constexpr bool has_sums = !std::is_same_v<T, SumOf<T>>;
+
+  std::int64_t images, channels, pixels = 0, windows = 0, block = 0, blocks = 0;
+
+  explicit MaxPoolGradTasks(const sdk::Call& call)
+      : images(call.outputs[0].shape[0]), channels(call.outputs[0].shape[call.outputs[0].rank - 1]) {
+    if (images * channels == 0) return;
+    pixels = call.outputs[0].count / (images * channels);
+    windows = call.inputs[0].count / (images * channels);
+    // A few images are divided into blocks of channels; a cache line of 64 bytes belongs to one thread.
+    constexpr std::int64_t line = 64 / static_cast<std::int64_t>(sizeof(T));
+    constexpr std::int64_t largest_sums = 1024 * 1024;  // elements, which stay in the cache that the cores share
+    const std::int64_t target_blocks = (call.host.thread_count() + images - 1) / images;
+    block = ((channels + target_blocks - 1) / target_blocks + line - 1) / line * line;
+    if (has_sums) block = std::clamp(largest_sums / std::max<std::int64_t>(1, pixels) / line * line, line, block);
+    blocks = (channels + block - 1) / block;
+  }
+  std::int64_t count() const { return images * blocks; }
+  /// Elements of a task.
+  std::int64_t work() const { return std::max<std::int64_t>(1, (pixels + windows) * std::min(block, channels)); }
+  std::size_t sums_bytes() const { return has_sums ? sdk::aligned_size(static_cast<std::size_t>(pixels * block) * sizeof(SumOf<T>)) : 0; }
+  std::int64_t workers(const sdk::Host& host) const { return worker_count(host, std::max<std::int64_t>(1, count() * work() / grain)); }
+};
+
+/// Adds the dy of a task to `sums`, whose pixels are `step` elements apart.
+template <class T, class S>
+void add_to_maxima(const sdk::Call& call, const MaxPoolGradTasks<T>& tasks, std::int64_t image, std::int64_t first, std::int64_t n, S* sums,
+                   std::int64_t step) {
+  const std::int64_t plane = (image * tasks.channels + first) * tasks.pixels;  // the index of its first element
+  for (std::int64_t i = 0; i < tasks.windows; ++i) {
+    const std::int64_t at = (image * tasks.windows + i) * tasks.channels + first;
+    const T* const dy = call.input<T>(0) + at;
+    const std::int64_t* const index = call.input<std::int64_t>(1) + at;
+    std::int64_t start = plane;
+    for (std::int64_t c = 0; c < n; ++c, start += tasks.pixels) {
+      const auto place = static_cast<std::uint64_t>(index[c]) - static_cast<std::uint64_t>(start);
+      if (place >= static_cast<std::uint64_t>(tasks.pixels)) {
+        throw sdk::Error(TENON_INVALID_ARGUMENT, "max_pool_grad: index " + std::to_string(index[c]) + " at position " +
+                                                     std::to_string((image * tasks.channels + first + c) * tasks.windows + i) +
+                                                     " is out of range [" + std::to_string(start) + ", " +
+                                                     std::to_string(start + tasks.pixels) + ") of its image and channel");
+      }
+      sums[static_cast<std::int64_t>(place) * step + c] += number_of(dy[c]);
+    }
+  }
+}
+
+/// dx = 0, then dx[indices] += dy, in the order of dy. Sums of bf16 are rounded once.
 ///
 /// Shapes   dy and indices (N, windows..., C), dx (N, d..., C); indices count elements of (N, C, d...).
 /// Threads  each thread has its own channels of an image.
 /// Errors   an index outside the image and channel of its dy.
 template <class T>
 void max_pool_grad(const sdk::Call& call) {
-  const sdk::Operand& dx = call.outputs[0];
-  const std::int64_t images = dx.shape[0], channels = dx.shape[dx.rank - 1];
-  if (images * channels == 0) return;
-  const std::int64_t pixels = dx.count / (images * channels), windows = call.inputs[0].count / (images * channels);
-  // A few images are divided into blocks of channels; a cache line of 64 bytes belongs to one thread.
-  constexpr std::int64_t line = 64 / sizeof(T);
-  const std::int64_t target_blocks = (call.host.thread_count() + images - 1) / images;
-  const std::int64_t block = ((channels + target_blocks - 1) / target_blocks + line - 1) / line * line;
-  const std::int64_t blocks = (channels + block - 1) / block;
-  const std::int64_t work = std::max<std::int64_t>(1, (pixels + windows) * std::min(block, channels));
-  call.host.parallel_for(images * blocks, std::max<std::int64_t>(1, grain / work), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t task = begin; task < end; ++task) {
-      const std::int64_t image = task / blocks, first = task % blocks * block;
-      const std::int64_t n = std::min(block, channels - first);
-      T* const to = call.output<T>(0) + image * pixels * channels + first;
+  const MaxPoolGradTasks<T> tasks(call);
+  const std::int64_t pixels = tasks.pixels, channels = tasks.channels;
+  const auto run = [&](std::int64_t task, std::int64_t worker) {
+    const std::int64_t image = task / tasks.blocks, first = task % tasks.blocks * tasks.block;
+    const std::int64_t n = std::min(tasks.block, channels - first);
+    T* const to = call.output<T>(0) + image * pixels * channels + first;
+    if constexpr (MaxPoolGradTasks<T>::has_sums) {
+      auto* const sums =
+          reinterpret_cast<SumOf<T>*>(static_cast<char*>(call.scratch) + static_cast<std::size_t>(worker) * tasks.sums_bytes());
+      std::fill_n(sums, pixels * n, SumOf<T>(0));
+      add_to_maxima(call, tasks, image, first, n, sums, n);
+      TENON_DISPATCH(round_rows)(sums, pixels, n, to, channels);
+    } else {
       if (n == channels) {
         std::fill_n(to, pixels * channels, T(0));
       } else {
         for (std::int64_t i = 0; i < pixels; ++i) std::fill_n(to + i * channels, n, T(0));
       }
-      const std::int64_t plane = (image * channels + first) * pixels;  // the index of its first element
-      for (std::int64_t i = 0; i < windows; ++i) {
-        const std::int64_t at = (image * windows + i) * channels + first;
-        const T* const dy = call.input<T>(0) + at;
-        const std::int64_t* const index = call.input<std::int64_t>(1) + at;
-        std::int64_t start = plane;
-        for (std::int64_t c = 0; c < n; ++c, start += pixels) {
-          const auto place = static_cast<std::uint64_t>(index[c]) - static_cast<std::uint64_t>(start);
-          if (place >= static_cast<std::uint64_t>(pixels)) {
-            throw sdk::Error(TENON_INVALID_ARGUMENT, "max_pool_grad: index " + std::to_string(index[c]) + " at position " +
-                                                         std::to_string((image * channels + first + c) * windows + i) +
-                                                         " is out of range [" + std::to_string(start) + ", " +
-                                                         std::to_string(start + pixels) + ") of its image and channel");
-          }
-          to[static_cast<std::int64_t>(place) * channels + c] += dy[c];
-        }
-      }
+      add_to_maxima(call, tasks, image, first, n, to, channels);
     }
-  });
+  };
+  if constexpr (MaxPoolGradTasks<T>::has_sums) {
+    // As many parts as workers, each with memory of its own.
+    const std::int64_t workers = tasks.workers(call.host);
+    call.host.parallel_for(workers, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t worker = begin; worker < end; ++worker) {
+        for (std::int64_t task = worker * tasks.count() / workers; task < (worker + 1) * tasks.count() / workers; ++task) run(task, worker);
+      }
+    });
+  } else {
+    call.host.parallel_for(tasks.count(), std::max<std::int64_t>(1, grain / tasks.work()), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t task = begin; task < end; ++task) run(task, 0);
+    });
+  }
+}
+std::size_t max_pool_grad_scratch(const sdk::Call& call) {
+  if (call.outputs[0].dtype != TENON_DTYPE_BF16) return 0;
+  const MaxPoolGradTasks<sdk::BFloat16> tasks(call);
+  return static_cast<std::size_t>(tasks.workers(call.host)) * tasks.sums_bytes();
 }
 
 /// y = sum of x over each window, divided by the number of the window's elements in the padded image, or in x.
@@ -417,7 +480,8 @@ std::size_t average_pool_grad_scratch(const sdk::Call& call) {
 TENON_KERNEL_WITH(max_pool,
                   (sdk::Traits{.channels_last = {.inputs = 1, .outputs = 3}, .scratch = max_pool_scratch, .refuse = refuse_max_pool}),
                   sdk::BFloat16, float, double, std::int8_t, std::uint8_t)
-TENON_KERNEL_WITH(max_pool_grad, (sdk::Traits{.channels_last = {.inputs = 3, .outputs = 1}}), float, double)
+TENON_KERNEL_WITH(max_pool_grad, (sdk::Traits{.channels_last = {.inputs = 3, .outputs = 1}, .scratch = max_pool_grad_scratch}),
+                  sdk::BFloat16, float, double)
 TENON_KERNEL_WITH(average_pool, (sdk::Traits{.channels_last = {.inputs = 1, .outputs = 1}}), sdk::BFloat16, float, double)
 TENON_KERNEL_WITH(average_pool_grad, (sdk::Traits{.channels_last = {.inputs = 1, .outputs = 1}, .scratch = average_pool_grad_scratch}),
                   sdk::BFloat16, float, double)
