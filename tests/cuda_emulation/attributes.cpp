@@ -6,22 +6,23 @@
 namespace tenon::emulation {
 namespace {
 
-/// Of a block, where it is allowed: 48 KB are allowed in any case. Read at each call, so that a test can open devices of several kinds.
-int max_shared_kilobytes() {
-  const char* const text = std::getenv("TENON_CUDA_EMULATION_SHARED_KB");
-  return text == nullptr || *text == '\0' ? 227 : std::atoi(text);
+/// A number from the environment, or `otherwise`. Read at each call, so that a test can open devices of several kinds.
+int number_from(const char* variable, int otherwise) {
+  const char* const text = std::getenv(variable);
+  return text == nullptr || *text == '\0' ? otherwise : std::atoi(text);
 }
-
-/// The compute capability, 10 * major + minor; read at each call likewise.
+/// Of a block, where it is allowed: 48 KB are allowed in any case.
+int max_shared_kilobytes() {
+  return number_from("TENON_CUDA_EMULATION_SHARED_KB", 227);
+}
+/// 10 * major + minor.
 int compute_capability() {
-  const char* const text = std::getenv("TENON_CUDA_EMULATION_CAPABILITY");
-  return text == nullptr || *text == '\0' ? 90 : std::atoi(text);
+  return number_from("TENON_CUDA_EMULATION_CAPABILITY", 90);
 }
 
 }  // namespace
 
-// The attributes of an H100, unless TENON_CUDA_EMULATION_SHARED_KB or TENON_CUDA_EMULATION_CAPABILITY says less: a kernel that fits there
-// fits here.
+// The attributes of an H100, unless a variable of the environment says less: a kernel that fits there fits here.
 cudaError_t device_attribute(int* out_value, cudaDeviceAttr attribute, int device) {
   switch (attribute) {
     case cudaDevAttrMaxThreadsPerBlock:
@@ -71,7 +72,7 @@ cudaError_t device_attribute(int* out_value, cudaDeviceAttr attribute, int devic
       *out_value = 50 << 20;
       break;
     case cudaDevAttrMultiProcessorCount:
-      *out_value = 132;
+      *out_value = number_from("TENON_CUDA_EMULATION_MULTIPROCESSORS", 132);
       break;
     case cudaDevAttrMaxThreadsPerMultiProcessor:
       *out_value = 2048;
@@ -84,6 +85,9 @@ cudaError_t device_attribute(int* out_value, cudaDeviceAttr attribute, int devic
       break;
     case cudaDevAttrComputeCapabilityMinor:
       *out_value = compute_capability() % 10;
+      break;
+    case cudaDevAttrCooperativeLaunch:
+      *out_value = number_from("TENON_CUDA_EMULATION_COOPERATIVE", 1);
       break;
     case cudaDevAttrAsyncEngineCount:
       *out_value = 3;
@@ -109,7 +113,6 @@ cudaError_t device_attribute(int* out_value, cudaDeviceAttr attribute, int devic
     case cudaDevAttrConcurrentManagedAccess:
     case cudaDevAttrPageableMemoryAccess:
     case cudaDevAttrHostNativeAtomicSupported:
-    case cudaDevAttrCooperativeLaunch:
     case cudaDevAttrComputeMode:
     case cudaDevAttrKernelExecTimeout:
     case cudaDevAttrClusterLaunch:

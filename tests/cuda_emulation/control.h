@@ -28,6 +28,12 @@ void launch(cudaStream_t stream, dim3 grid, dim3 block, std::function<void()> bo
 /// the device can be accessed, and a thread that ends without it aborts the process.
 void launch_early(cudaStream_t stream, dim3 grid, dim3 block, std::function<void()> body, SharedMemory shared = {});
 
+/// The same as a cooperative launch: its blocks run in turns and may wait for each other in __nanosleep().
+///
+/// Errors  cudaErrorNotSupported if the device has no such launches, cudaErrorCooperativeLaunchTooLarge if its multiprocessors cannot have
+///         all blocks at once: by their threads and shared memory, since the emulation knows no registers.
+void launch_cooperative(cudaStream_t stream, dim3 grid, dim3 block, std::function<void()> body, SharedMemory shared = {});
+
 /// Enqueues host work on a stream, for emulated vendor libraries: it may access device memory and must not call CUDA.
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
 

@@ -30,7 +30,8 @@
 #define __global__
 #define __device__
 #define __host__
-// One block runs at a time in the process, so that one copy is enough; it keeps the values of the previous block, as on a GPU.
+// One block runs at a time in the process, so that one copy is enough; it keeps the values of the previous block, as on a GPU. Blocks of
+// cooperative launches would share it: their kernels must have dynamic shared memory only.
 #define __shared__ static
 #define __constant__ static
 #define __forceinline__ inline
@@ -43,6 +44,7 @@ inline constexpr int warpSize = 32;
 namespace tenon::emulation {
 
 void wait_for_previous_kernel();
+void wait_for_other_blocks();
 void block_barrier();
 void warp_barrier(unsigned mask);
 /// The bits that lane `source` of the warp passed to the same call; 0xFF bytes for a lane outside of the mask or one that has exited.
@@ -79,6 +81,10 @@ inline void cudaGridDependencySynchronize() {
   tenon::emulation::wait_for_previous_kernel();
 }
 inline void cudaTriggerProgrammaticLaunchCompletion() {}
+/// Kernels sleep while they wait for another block: the other blocks of a cooperative launch run meanwhile.
+inline void __nanosleep(unsigned) {
+  tenon::emulation::wait_for_other_blocks();
+}
 inline void __threadfence() {}
 inline void __threadfence_block() {}
 inline void __threadfence_system() {}

@@ -32,7 +32,10 @@ namespace {
 constexpr std::size_t stack_bytes = address_sanitized ? 1 << 20 : 128 << 10;
 constexpr unsigned lanes = 32, max_threads = 1024, max_warps = max_threads / lanes;
 
-/// The dynamic shared memory of the running block. AddressSanitizer finds accesses beyond it; without it, guard bytes at its end do for
+/// Rounds in which all blocks of a cooperative launch have only waited for each other, before that counts as a deadlock.
+constexpr int max_idle_rounds = 1000;
+
+/// The dynamic shared memory of a block. AddressSanitizer finds accesses beyond it; without it, guard bytes at its end do for
 /// writes.
 struct DynamicShared {
   static constexpr std::size_t alignment = 16, guard_bytes = address_sanitized ? 0 : 256;
@@ -56,12 +59,8 @@ struct DynamicShared {
     return std::any_of(end, end + guard_bytes, [](unsigned char byte) { return byte != guard; });
   }
 };
-DynamicShared& shared_memory() {
-  static DynamicShared* const memory = new DynamicShared;  // never destroyed, as the block is not
-  return *memory;
-}
 
-enum class Kind { none, block_barrier, warp_barrier, shuffle, vote };
+enum class Kind { none, block_barrier, warp_barrier, shuffle, vote, other_blocks };
 
 /// What a waiting thread waits for.
 struct Request {
@@ -81,6 +80,8 @@ const char* name_of(Kind kind) {
       return "a shuffle";
     case Kind::vote:
       return "a vote";
+    case Kind::other_blocks:
+      return "__nanosleep";
     case Kind::none:
       break;
   }
@@ -93,31 +94,49 @@ struct Worker {
   StackBounds stack;
 };
 
+/// The fibers of all blocks, and the context that resumes them.
+struct Fibers {
+  std::vector<std::unique_ptr<Worker>> workers;
+  std::vector<Worker*> idle;
+  Worker* running = nullptr;
+  boost::context::fiber scheduler;
+  StackBounds scheduler_stack;
+
+  Worker* idle_worker();
+  void resume(Worker* worker);
+  void leave();
+};
+
 class Block {
  public:
-  void run(unsigned threads, const std::vector<unsigned>& order, const std::function<void()>& body,
-           const std::function<void(bool)>& set_open);
+  /// `cooperative`: threads may wait for other blocks.
+  void begin(uint3 index, const std::vector<unsigned>& order, const std::function<void()>& body, std::size_t shared_bytes,
+             const std::function<void(bool)>& set_open, bool cooperative);
+  /// Runs its threads until they have returned or wait for other blocks. False if all that it did was to wait again.
+  bool advance();
+  bool finished() const { return exited_count_ == threads_; }
+  void check_shared() const;
+  [[noreturn]] void deadlock() const;
+  void work(Worker* self);
   void wait(Request request);
   void wait_for_previous_kernel();
   Request& request_of_current() { return requests_[current_]; }
   unsigned current() const { return current_; }
   unsigned alive(unsigned warp) const { return ~exited_[warp]; }
+  char* shared() const { return reinterpret_cast<char*>(shared_.memory.get()); }
 
  private:
-  void resume(Worker* worker);
-  void work(Worker* self);
-  void leave();
   void start(unsigned thread);
   void ended();
   void release_block();
   void settle(unsigned warp, unsigned mask);
-  [[noreturn]] void deadlock() const;
   [[noreturn]] void wrong(const std::string& what) const;
-  Worker* idle_worker();
 
-  bool running_ = false;
+  uint3 index_{};
+  DynamicShared shared_;
+  bool running_ = false, cooperative_ = false, progressed_ = false;
   unsigned threads_ = 0, next_ = 0, exited_count_ = 0, at_barrier_ = 0, current_ = 0;
-  const std::vector<unsigned>* order_ = nullptr;
+  std::vector<unsigned> order_;  ///< of threads
   const std::function<void()>* body_ = nullptr;
   const std::function<void(bool)>* set_open_ = nullptr;  ///< of a kernel that was launched early
   unsigned waited_count_ = 0;                            ///< threads that have waited for the previous kernel
@@ -128,17 +147,23 @@ class Block {
   std::vector<unsigned> ready_;  ///< threads whose wait is over; `ready_front_` resumes first
   std::size_t ready_front_ = 0;
   std::vector<unsigned> waiting_;  ///< at the barrier of the block, in order of arrival
-  std::vector<std::unique_ptr<Worker>> workers_;
-  std::vector<Worker*> idle_;
-  Worker* running_worker_ = nullptr;
-  boost::context::fiber scheduler_;
-  StackBounds scheduler_stack_;
+  std::vector<unsigned> polling_;  ///< wait for other blocks
 };
 
-// Never destroyed: its fibers may be suspended, and kernel frames must not be unwound at exit.
+// Never destroyed: fibers may be suspended, and kernel frames must not be unwound at exit.
+Fibers& fibers() {
+  static Fibers* const the_fibers = new Fibers;
+  return *the_fibers;
+}
+/// The blocks that run at once.
+std::vector<std::unique_ptr<Block>>& blocks_at_once() {
+  static auto* const blocks = new std::vector<std::unique_ptr<Block>>;
+  if (blocks->empty()) blocks->push_back(std::make_unique<Block>());
+  return *blocks;
+}
+Block* current_block = nullptr;  ///< the one whose threads run; without one, intrinsics are called outside of kernels
 Block& block() {
-  static Block* const the_block = new Block;
-  return *the_block;
+  return current_block != nullptr ? *current_block : *blocks_at_once().front();
 }
 
 std::string text_of(uint3 index) {
@@ -158,7 +183,7 @@ uint3 index_of(unsigned thread) {
 }
 
 void Block::wrong(const std::string& what) const {
-  std::fprintf(stderr, "cuda emulation: block %s: %s\n", text_of(blockIdx).c_str(), what.c_str());
+  std::fprintf(stderr, "cuda emulation: block %s: %s\n", text_of(index_).c_str(), what.c_str());
   std::abort();
 }
 
@@ -174,6 +199,8 @@ void Block::deadlock() const {
     what += "\n  thread " + text_of(index_of(t)) + " waits in " + name_of(request.kind);
     if (request.kind == Kind::block_barrier) {
       what += " for the " + std::to_string(threads_ - exited_count_ - at_barrier_) + " missing threads of the block";
+    } else if (request.kind == Kind::other_blocks) {
+      what += " for another block";
     } else {
       char mask[64];
       std::snprintf(mask, sizeof mask, " of mask 0x%08x, missing lanes 0x%08x", request.mask,
@@ -185,50 +212,50 @@ void Block::deadlock() const {
         " have returned");
 }
 
-Worker* Block::idle_worker() {
-  if (!idle_.empty()) {
-    Worker* const worker = idle_.back();
-    idle_.pop_back();
+Worker* Fibers::idle_worker() {
+  if (!idle.empty()) {
+    Worker* const worker = idle.back();
+    idle.pop_back();
     return worker;
   }
-  workers_.push_back(std::make_unique<Worker>());
-  Worker* const worker = workers_.back().get();
+  workers.push_back(std::make_unique<Worker>());
+  Worker* const worker = workers.back().get();
   boost::context::protected_fixedsize_stack allocator(stack_bytes);
   const boost::context::stack_context memory = allocator.allocate();
   worker->stack = {static_cast<char*>(memory.sp) - memory.size, memory.size};
   worker->context = boost::context::fiber(std::allocator_arg, boost::context::preallocated(memory.sp, memory.size, memory), allocator,
                                           [this, worker](boost::context::fiber&& caller) {
-                                            scheduler_ = std::move(caller);
-                                            scheduler_stack_ = arrived_from(nullptr);
-                                            for (;;) work(worker);
+                                            scheduler = std::move(caller);
+                                            scheduler_stack = arrived_from(nullptr);
+                                            for (;;) block().work(worker);
                                             return boost::context::fiber();
                                           });
   return worker;
 }
 
-void Block::resume(Worker* worker) {
-  running_worker_ = worker;
+void Fibers::resume(Worker* worker) {
+  running = worker;
   void* const own = leaving_for(worker->stack);
   worker->context = std::move(worker->context).resume();
   arrived_from(own);
 }
 
-/// Runs on a fiber: runs threads to completion, then returns to the scheduler. Called again for more threads.
+/// Switches from a fiber to the scheduler; the host thread may differ when control returns.
+void Fibers::leave() {
+  void* const own = leaving_for(scheduler_stack);
+  scheduler = std::move(scheduler).resume();
+  scheduler_stack = arrived_from(own);
+}
+
+/// Runs on a fiber: runs threads to completion, then returns to the scheduler. The fiber may be resumed by another block.
 void Block::work(Worker* self) {
   while (next_ < threads_ && ready_front_ == ready_.size()) {
-    start((*order_)[next_++]);
+    start(order_[next_++]);
     (*body_)();
     ended();
   }
-  idle_.push_back(self);
-  leave();
-}
-
-/// Switches from a fiber to the scheduler; the host thread may differ when control returns.
-void Block::leave() {
-  void* const own = leaving_for(scheduler_stack_);
-  scheduler_ = std::move(scheduler_).resume();
-  scheduler_stack_ = arrived_from(own);
+  fibers().idle.push_back(self);
+  fibers().leave();
 }
 
 void Block::start(unsigned thread) {
@@ -246,6 +273,7 @@ void Block::ended() {
   if (set_open_ != nullptr && !waited_[current_]) {
     wrong("thread " + text_of(threadIdx) + " of a kernel that was launched early ends without a wait for the previous kernel");
   }
+  progressed_ = true;
   const unsigned warp = current_ / lanes;
   exited_[warp] |= 1u << (current_ % lanes);
   ++exited_count_;
@@ -262,10 +290,13 @@ void Block::wait(Request request) {
     std::abort();
   }
   const unsigned thread = current_, warp = thread / lanes, lane = thread % lanes;
-  Worker* const self = running_worker_;
   requests_[thread] = request;
-  holders_[thread] = self;
-  if (request.kind == Kind::block_barrier) {
+  holders_[thread] = fibers().running;
+  progressed_ = progressed_ || request.kind != Kind::other_blocks;
+  if (request.kind == Kind::other_blocks) {
+    if (!cooperative_) wrong("thread " + text_of(threadIdx) + " waits for another block, and the launch is not cooperative");
+    polling_.push_back(thread);
+  } else if (request.kind == Kind::block_barrier) {
     waiting_.push_back(thread);
     ++at_barrier_;
     if (at_barrier_ + exited_count_ == threads_) release_block();
@@ -282,7 +313,7 @@ void Block::wait(Request request) {
     ready_front_ = 0;
     return;
   }
-  leave();
+  fibers().leave();
   start(thread);
 }
 
@@ -327,43 +358,67 @@ void Block::settle(unsigned warp, unsigned mask) {
   arrived_[warp] &= ~members;
 }
 
-void Block::run(unsigned threads, const std::vector<unsigned>& order, const std::function<void()>& body,
-                const std::function<void(bool)>& set_open) {
+void Block::begin(uint3 index, const std::vector<unsigned>& order, const std::function<void()>& body, std::size_t shared_bytes,
+                  const std::function<void(bool)>& set_open, bool cooperative) {
+  index_ = index;
+  order_ = order;
+  body_ = &body;
+  cooperative_ = cooperative;
+  shared_.prepare(shared_bytes);
+  threads_ = static_cast<unsigned>(order.size());
+  next_ = exited_count_ = at_barrier_ = 0;
+  const unsigned warps = (threads_ + lanes - 1) / lanes;
+  for (unsigned w = 0; w < warps; ++w) exited_[w] = arrived_[w] = 0;
+  if (threads_ % lanes != 0) exited_[warps - 1] = ~0u << (threads_ % lanes);
   set_open_ = set_open ? &set_open : nullptr;
   if (set_open_ != nullptr) {
     waited_count_ = 0;
-    std::fill_n(waited_.begin(), threads, false);
+    std::fill_n(waited_.begin(), threads_, false);
     set_open(false);
   }
-  threads_ = threads;
-  next_ = exited_count_ = at_barrier_ = 0;
-  order_ = &order;
-  body_ = &body;
-  const unsigned warps = (threads + lanes - 1) / lanes;
-  for (unsigned w = 0; w < warps; ++w) exited_[w] = arrived_[w] = 0;
-  if (threads % lanes != 0) exited_[warps - 1] = ~0u << (threads % lanes);
+}
+
+bool Block::advance() {
+  current_block = this;
+  blockIdx = index_;
+  for (const unsigned thread : polling_) {
+    requests_[thread].kind = Kind::none;
+    ready_.push_back(thread);
+  }
+  polling_.clear();
+  progressed_ = false;
   running_ = true;
-  while (exited_count_ < threads_) {
+  while (!finished()) {
     if (ready_front_ < ready_.size()) {
       const unsigned thread = ready_[ready_front_++];
       if (ready_front_ == ready_.size()) {
         ready_.clear();
         ready_front_ = 0;
       }
-      resume(holders_[thread]);
+      fibers().resume(holders_[thread]);
     } else if (next_ < threads_) {
-      resume(idle_worker());
+      fibers().resume(fibers().idle_worker());
+    } else if (!polling_.empty()) {
+      break;
     } else {
       deadlock();
     }
   }
   running_ = false;
+  return progressed_;
+}
+
+void Block::check_shared() const {
+  if (shared_.overrun()) wrong("wrote beyond its " + std::to_string(shared_.bytes) + " bytes of dynamic shared memory");
 }
 
 }  // namespace
 
 void wait_for_previous_kernel() {
   block().wait_for_previous_kernel();
+}
+void wait_for_other_blocks() {
+  block().wait({Kind::other_blocks, 0, 0, 0});
 }
 void block_barrier() {
   block().wait({Kind::block_barrier, 0, 0, 0});
@@ -386,7 +441,7 @@ int lane() {
   return static_cast<int>(block().current() % lanes);
 }
 char* dynamic_shared() {
-  return reinterpret_cast<char*>(shared_memory().memory.get());
+  return block().shared();
 }
 
 Order parse_order(const char* text) {
@@ -400,7 +455,7 @@ Order parse_order(const char* text) {
 }
 
 void run_grid(dim3 grid, dim3 block_size, Order order, const std::function<void()>& body, std::size_t shared_bytes,
-              const std::function<void(bool)>& set_open) {
+              const std::function<void(bool)>& set_open, bool cooperative) {
   const unsigned threads = block_size.x * block_size.y * block_size.z;
   const std::uint64_t blocks = std::uint64_t{grid.x} * grid.y * grid.z;
   gridDim = grid;
@@ -420,17 +475,34 @@ void run_grid(dim3 grid, dim3 block_size, Order order, const std::function<void(
     offset = random() % blocks;
   }
   std::uint64_t at = offset;
-  for (std::uint64_t i = 0; i < blocks; ++i, at = (at + stride) % blocks) {
-    if (order.kind == Order::shuffled) std::shuffle(order_of_threads.begin(), order_of_threads.end(), random);
-    blockIdx.x = static_cast<unsigned>(at % grid.x);
-    blockIdx.y = static_cast<unsigned>(at / grid.x % grid.y);
-    blockIdx.z = static_cast<unsigned>(at / grid.x / grid.y);
-    shared_memory().prepare(shared_bytes);
-    block().run(threads, order_of_threads, body, set_open);
-    if (shared_memory().overrun()) {
-      std::fprintf(stderr, "cuda emulation: block %s wrote beyond its %zu bytes of dynamic shared memory\n", text_of(blockIdx).c_str(),
-                   shared_bytes);
-      std::abort();
+  const std::uint64_t at_once = cooperative ? blocks : 1;
+  auto& running = blocks_at_once();
+  while (running.size() < at_once) running.push_back(std::make_unique<Block>());
+  for (std::uint64_t begun = 0; begun < blocks; begun += at_once) {
+    for (std::uint64_t i = 0; i < at_once; ++i, at = (at + stride) % blocks) {
+      if (order.kind == Order::shuffled) std::shuffle(order_of_threads.begin(), order_of_threads.end(), random);
+      uint3 index;
+      index.x = static_cast<unsigned>(at % grid.x);
+      index.y = static_cast<unsigned>(at / grid.x % grid.y);
+      index.z = static_cast<unsigned>(at / grid.x / grid.y);
+      running[i]->begin(index, order_of_threads, body, shared_bytes, set_open, cooperative);
+    }
+    std::uint64_t unfinished = at_once;
+    for (int idle_rounds = 0; unfinished > 0;) {
+      bool progressed = false;
+      for (std::uint64_t i = 0; i < at_once; ++i) {
+        Block& block = *running[i];
+        if (block.finished()) continue;
+        progressed = block.advance() || progressed;
+        if (!block.finished()) continue;
+        block.check_shared();
+        --unfinished;
+      }
+      idle_rounds = progressed ? 0 : idle_rounds + 1;
+      if (idle_rounds < max_idle_rounds) continue;
+      for (std::uint64_t i = 0; i < at_once; ++i) {
+        if (!running[i]->finished()) running[i]->deadlock();
+      }
     }
   }
 }

@@ -20,10 +20,11 @@ Order parse_order(const char* text);
 
 /// Runs `body` for every thread of every block. Aborts, naming block and thread, when a block deadlocks, and when it has written beyond its
 /// dynamic shared memory, which holds 0xFF bytes at first. `set_open`, if there is one, closes the memory of the device at the start of
-/// each block, and opens it when a thread waits for the previous kernel.
+/// each block, and opens it when a thread waits for the previous kernel. Blocks run one after the other; those of a `cooperative` launch in
+/// turns, so that they may wait for each other, and if all of them only wait, that is a deadlock too.
 ///
 /// Threads  one at a time in the process: the caller holds the lock of the emulation.
 void run_grid(dim3 grid, dim3 block, Order order, const std::function<void()>& body, std::size_t shared_bytes = 0,
-              const std::function<void(bool)>& set_open = {});
+              const std::function<void(bool)>& set_open = {}, bool cooperative = false);
 
 }  // namespace tenon::emulation

@@ -124,7 +124,27 @@ std::size_t allowed_shared_bytes(const void* kernel) {
 
 namespace {
 
-void launch(cudaStream_t handle, dim3 grid, dim3 block, std::function<void()> body, SharedMemory shared, bool early) {
+int attribute_of(cudaDeviceAttr attribute, int device) {
+  int value = 0;
+  device_attribute(&value, attribute, device);
+  return value;
+}
+
+/// What a cooperative launch of so many blocks returns.
+cudaError_t residency(std::uint64_t blocks, unsigned threads, std::size_t shared_bytes, int device) {
+  const auto attribute = [device](cudaDeviceAttr which) { return static_cast<std::uint64_t>(attribute_of(which, device)); };
+  if (attribute(cudaDevAttrCooperativeLaunch) == 0) return cudaErrorNotSupported;
+  constexpr std::uint64_t warp = 32, reserved_bytes = 1 << 10;  // of shared memory, by each block
+  const std::uint64_t of_multiprocessor =
+      std::min({attribute(cudaDevAttrMaxBlocksPerMultiprocessor),
+                attribute(cudaDevAttrMaxThreadsPerMultiProcessor) / ((threads + warp - 1) / warp * warp),
+                attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor) / (shared_bytes + reserved_bytes)});
+  return blocks <= of_multiprocessor * attribute(cudaDevAttrMultiProcessorCount) ? cudaSuccess : cudaErrorCooperativeLaunchTooLarge;
+}
+
+enum class Form { plain, early, cooperative };
+
+void launch(cudaStream_t handle, dim3 grid, dim3 block, std::function<void()> body, SharedMemory shared, Form form) {
   call_on("cudaLaunchKernel", handle, [&](const std::shared_ptr<Stream>& stream) {
     if (stream->device != caller().device) return cudaErrorInvalidResourceHandle;
     const auto sizes = {grid.x, grid.y, grid.z, block.x, block.y, block.z};
@@ -134,19 +154,29 @@ void launch(cudaStream_t handle, dim3 grid, dim3 block, std::function<void()> bo
     }
     if (!is_allowed(shared)) return cudaErrorInvalidValue;
     std::function<void(bool)> set_open;
-    if (early) set_open = [device = stream->device](bool open) { set_reach(open ? Reach::peers : Reach::none, device); };
-    return enqueue(stream, {[=, body = std::move(body)] { run_grid(grid, block, state().order, body, shared.bytes, set_open); },
-                            Reach::peers, ItemKind::kernel, shared});
+    if (form == Form::cooperative) {
+      const cudaError_t error =
+          residency(std::uint64_t{grid.x} * grid.y * grid.z, block.x * block.y * block.z, shared.bytes, stream->device);
+      if (error != cudaSuccess) return error;
+    }
+    if (form == Form::early) set_open = [device = stream->device](bool open) { set_reach(open ? Reach::peers : Reach::none, device); };
+    const bool cooperative = form == Form::cooperative;
+    return enqueue(stream,
+                   {[=, body = std::move(body)] { run_grid(grid, block, state().order, body, shared.bytes, set_open, cooperative); },
+                    Reach::peers, ItemKind::kernel, shared});
   });
 }
 
 }  // namespace
 
 void launch(cudaStream_t handle, dim3 grid, dim3 block, std::function<void()> body, SharedMemory shared) {
-  launch(handle, grid, block, std::move(body), shared, false);
+  launch(handle, grid, block, std::move(body), shared, Form::plain);
 }
 void launch_early(cudaStream_t handle, dim3 grid, dim3 block, std::function<void()> body, SharedMemory shared) {
-  launch(handle, grid, block, std::move(body), shared, true);
+  launch(handle, grid, block, std::move(body), shared, Form::early);
+}
+void launch_cooperative(cudaStream_t handle, dim3 grid, dim3 block, std::function<void()> body, SharedMemory shared) {
+  launch(handle, grid, block, std::move(body), shared, Form::cooperative);
 }
 
 cudaError_t enqueue(cudaStream_t handle, std::function<void()> work) {
