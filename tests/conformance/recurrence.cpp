@@ -34,6 +34,8 @@ std::vector<RecurrentForm> sizes(unsigned results, std::int64_t gates) {
     add({.steps = 3, .batch = 5, .features = 3, .units = kept, .direction = TENON_DIRECTION_REVERSE});
     if (gates == 3) add({.steps = 3, .batch = 5, .features = 3, .units = kept, .variant = 1});
   }
+  // Weights that blocks of a GPU share, which exchange the states of several steps: more rows than a block has, in both directions.
+  add({.steps = 4, .batch = 9, .features = 3, .units = sized(256, 18), .direction = TENON_DIRECTION_BOTH});
   // Weights of f64 that some kernels keep in registers, in part.
   if (gates == 4) add({.steps = 3, .batch = 5, .features = 3, .units = 88});
   add({.steps = 2, .batch = sized(1061, 29), .features = 2, .units = 11});
