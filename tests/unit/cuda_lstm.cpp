@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// lstm of the cuda backend on emulated devices with little shared memory, and layers of several sizes in one recording.
+// lstm of the cuda backend on emulated devices with little shared memory, layers of several sizes in one recording, and layers whose units
+// are in several blocks.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -8,20 +9,26 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backends/cuda/ops/lstm.cu"
 #include "cuda_host.h"
 #include "cuda_testing.h"
+#include "emulation.h"
 #include "handles.h"
 
 namespace tenon::cuda {
 namespace {
 
-/// What a block of the emulated device may have of shared memory, during the lifetime of this.
-struct SharedLimit {
-  explicit SharedLimit(int kilobytes) { ::setenv("TENON_CUDA_EMULATION_SHARED_KB", std::to_string(kilobytes).c_str(), 1); }
-  ~SharedLimit() { ::unsetenv("TENON_CUDA_EMULATION_SHARED_KB"); }
+/// A property of the emulated device, during the lifetime of this.
+class Property {
+ public:
+  Property(const char* variable, int value) : variable_(variable) { ::setenv(variable, std::to_string(value).c_str(), 1); }
+  ~Property() { ::unsetenv(variable_); }
+
+ private:
+  const char* const variable_;
 };
 
 /// A stream of a device, as kernels get it.
@@ -46,13 +53,14 @@ struct Layer {
   sdk::Call call;
   std::unique_ptr<DeviceBuffer> scratch;
 
-  Layer(Queue& queue, std::size_t unit_count)
+  /// The inputs of two layers differ if `start` does.
+  Layer(Queue& queue, std::size_t unit_count, std::size_t start = 0)
       : units(unit_count),
         x_shape{steps, batch, features},
         w_shape{1, static_cast<std::int64_t>(4 * units), features},
         r_shape{1, static_cast<std::int64_t>(4 * units), static_cast<std::int64_t>(units)},
         y_shape{steps, 1, batch, static_cast<std::int64_t>(units)},
-        x(some(steps * batch * features, 1)),
+        x(some(steps * batch * features, 1, start)),
         w(some(4 * units * features, 1)),
         r(some(4 * units * units, 1 / std::sqrt(static_cast<float>(units)))),
         at_x(queue.device, queue.stream, x),
@@ -75,9 +83,9 @@ struct Layer {
   Layer(const Layer&) = delete;
   Layer& operator=(const Layer&) = delete;
 
-  static std::vector<float> some(std::size_t count, float limit) {
+  static std::vector<float> some(std::size_t count, float limit, std::size_t start = 0) {
     std::vector<float> values(count);
-    for (std::size_t i = 0; i < count; ++i) values[i] = limit * (static_cast<float>(i * 37 % 101) / 50 - 1);
+    for (std::size_t i = 0; i < count; ++i) values[i] = limit * (static_cast<float>((start + i) * 37 % 101) / 50 - 1);
     return values;
   }
   template <std::size_t rank>
@@ -91,7 +99,8 @@ struct Layer {
     operand.dtype = TENON_DTYPE_F32;
     return operand;
   }
-  bool in_one_kernel() const { return static_cast<bool>(Recurrent(call, 0, gate_count).persistent_plan(2, false)); }
+  PersistentPlan plan() const { return Recurrent(call, 0, gate_count).persistent_plan(2, 1, false); }
+  bool in_one_kernel() const { return static_cast<bool>(plan()); }
 
   std::vector<float> expected() const {
     std::vector<float> y;
@@ -129,9 +138,10 @@ TEST_CASE("cuda lstm: devices with less shared memory have smaller layers in one
     bool in_one_kernel;
   };
   for (const Case& c : {Case{48, 64, true}, Case{48, 65, false}, Case{99, 64, true}, Case{99, 80, true}, Case{99, 128, false}}) {
+    const Property alone("TENON_CUDA_EMULATION_COOPERATIVE", 0);
     CAPTURE(c.kilobytes);
     CAPTURE(c.units);
-    const SharedLimit limit(c.kilobytes);
+    const Property limit("TENON_CUDA_EMULATION_SHARED_KB", c.kilobytes);
     Bench bench;
     REQUIRE(bench.device.max_shared_bytes() == static_cast<std::size_t>(c.kilobytes) << 10);
     Queue queue(bench.device);
@@ -155,6 +165,63 @@ TEST_CASE("cuda lstm: one recording has layers whose kernel is the same and need
   capture->replay(queue.stream);
   large.check();
   small.check();
+}
+
+TEST_CASE("cuda lstm: larger layers have their units in several blocks, one launch after the other, in every order of threads") {
+  for (const char* order : {"ascending", "descending", "1"}) {
+    CAPTURE(order);
+    emulation::set_order(order);
+    Bench bench;
+    Queue queue(bench.device);
+    Layer first(queue, 150, 0), second(queue, 150, 17), uneven(queue, 133, 3);
+    for (Layer* layer : {&first, &second, &uneven}) {
+      REQUIRE(layer->plan().members > 1);
+      lstm<float>(layer->call);
+    }
+    for (Layer* layer : {&first, &second, &uneven}) layer->check();
+  }
+  emulation::set_order("ascending");
+}
+
+TEST_CASE("cuda lstm: a layer in several blocks is recorded, and has the same bits at each replay") {
+  Bench bench;
+  Queue queue(bench.device);
+  Layer layer(queue, 256);
+  CHECK(layer.plan().members > 1);
+  queue.stream.begin_capture();
+  lstm<float>(layer.call);
+  const auto capture = queue.stream.end_capture();
+  capture->replay(queue.stream);
+  layer.check();
+  const std::vector<float> first = layer.at_y.read<float>(Layer::steps * Layer::batch * layer.units);
+  capture->replay(queue.stream);
+  CHECK(layer.at_y.read<float>(first.size()) == first);
+}
+
+TEST_CASE("cuda lstm: devices that cannot run all blocks at once have a product and a kernel for each step of a larger layer") {
+  for (const auto& wanted : {std::pair("TENON_CUDA_EMULATION_COOPERATIVE", 0), {"TENON_CUDA_EMULATION_MULTIPROCESSORS", 2}}) {
+    CAPTURE(wanted.first);
+    const Property property(wanted.first, wanted.second);
+    Bench bench;
+    Queue queue(bench.device);
+    Layer layer(queue, 256);
+    CHECK_FALSE(layer.in_one_kernel());
+    lstm<float>(layer.call);
+    layer.check();
+  }
+}
+
+TEST_CASE("cuda lstm: backends.options.cuda.recurrent chooses") {
+  for (const auto& choice : {std::pair("auto", 1), {"cooperative", 2}, {"library", 0}}) {
+    CAPTURE(choice.first);
+    Bench bench("recurrent", choice.first);
+    Queue queue(bench.device);
+    Layer layer(queue, 32);
+    const PersistentPlan plan = layer.plan();
+    CHECK((plan ? std::min(plan.members, 2) : 0) == choice.second);
+    lstm<float>(layer.call);
+    layer.check();
+  }
 }
 
 }  // namespace

@@ -83,9 +83,11 @@ TEST_CASE("cuda recurrent: the workspace serves every product of a layer, larger
   CHECK(layer.backward_workspace() >= product_workspace_bytes(layer.columns() * layer.units));
 }
 
-// An H200, and a device whose kernels have no more shared memory than every one has.
+// An H200, with and without cooperative launches, and a device whose kernels have no more shared memory than every one has.
 constexpr int multiprocessors = 132;
 constexpr std::size_t large_shared = 227 << 10, small_shared = 48 << 10;
+constexpr PersistentLimits h200{multiprocessors, large_shared, true}, single_blocks{multiprocessors, large_shared, false};
+constexpr PersistentLimits small_blocks{multiprocessors, small_shared, false};
 
 /// A forward layer: of lstm with 4 gates, of gru with 3, of rnn with 1.
 PersistentProblem layer_of(std::int64_t gates, std::int64_t units, std::int64_t batch, std::size_t weight_bytes = 4) {
@@ -97,6 +99,7 @@ PersistentProblem layer_of(std::int64_t gates, std::int64_t units, std::int64_t 
           .weight_bytes = weight_bytes,
           .state_bytes = weight_bytes == 8 ? std::size_t{8} : std::size_t{4},
           .vectors = gates == 3 ? 3 : 2,
+          .exchanges = 1,
           .gradient = false};
 }
 PersistentProblem gradient_of(PersistentProblem layer) {
@@ -104,20 +107,20 @@ PersistentProblem gradient_of(PersistentProblem layer) {
   layer.vectors = static_cast<int>(2 * layer.gates);
   return layer;
 }
-std::int64_t max_units(std::int64_t gates, std::size_t weight_bytes, std::size_t shared_limit) {
+std::int64_t max_units(std::int64_t gates, std::int64_t batch, std::size_t weight_bytes, const PersistentLimits& limits) {
   std::int64_t units = 0;
-  while (plan_persistent(layer_of(gates, units + 1, 128, weight_bytes), multiprocessors, shared_limit)) ++units;
+  while (plan_persistent(layer_of(gates, units + 1, batch, weight_bytes), limits)) ++units;
   return units;
 }
 
-TEST_CASE("cuda recurrent: layers whose weights fit into shared memory run in one kernel") {
-  CHECK(max_units(4, 4, large_shared) == 128);  // with some weights in registers
-  CHECK(max_units(3, 4, large_shared) == 128);
-  CHECK(max_units(1, 4, large_shared) == 232);
-  CHECK(max_units(4, 2, large_shared) == 160);
-  CHECK(max_units(3, 2, large_shared) == 192);
-  CHECK(max_units(1, 2, large_shared) == 256);
-  CHECK(max_units(4, 4, small_shared) == 64);
+TEST_CASE("cuda recurrent: layers whose weights fit into the shared memory of a block run in one kernel") {
+  CHECK(max_units(4, 128, 4, single_blocks) == 128);  // with some weights in registers
+  CHECK(max_units(3, 128, 4, single_blocks) == 128);
+  CHECK(max_units(1, 128, 4, single_blocks) == 232);
+  CHECK(max_units(4, 128, 2, single_blocks) == 160);
+  CHECK(max_units(3, 128, 2, single_blocks) == 192);
+  CHECK(max_units(1, 128, 2, single_blocks) == 256);
+  CHECK(max_units(4, 128, 4, small_blocks) == 64);
 }
 
 TEST_CASE("cuda recurrent: a persistent kernel stays within the limits of a block, and its threads have all terms of a sum") {
@@ -127,14 +130,17 @@ TEST_CASE("cuda recurrent: a persistent kernel stays within the limits of a bloc
         for (const std::int64_t batch : {1, 128, 600, 3000}) {
           for (const bool gradient : {false, true}) {
             const PersistentProblem forward = layer_of(gates, units, batch, bytes), problem = gradient ? gradient_of(forward) : forward;
-            const PersistentPlan plan = plan_persistent(problem, multiprocessors, large_shared);
-            if (!plan) continue;
-            const auto chunk = std::int64_t{bytes == 8 ? 2 : 4};
-            const bool right = plan.shared_bytes <= large_shared && plan.threads <= max_persistent_threads(plan.kept) &&
-                               plan.iterations >= plan.kept && plan.threads % 32 == 0 && plan.threads >= units * plan.rows &&
-                               plan.iterations * plan.rows * chunk >= units && plan.groups * plan.rows >= batch &&
-                               (plan.groups - 1) * plan.rows < batch;
-            REQUIRE(right);
+            for (const PersistentLimits& limits : {single_blocks, h200}) {
+              const PersistentPlan plan = plan_persistent(problem, limits);
+              if (!plan) continue;
+              const auto chunk = std::int64_t{bytes == 8 ? 2 : 4};
+              const bool right = plan.shared_bytes <= large_shared && plan.threads <= max_persistent_threads(plan.kept, plan.members > 1) &&
+                                 plan.iterations >= plan.kept && plan.threads % 32 == 0 && plan.threads >= plan.block_units * plan.rows &&
+                                 plan.members * plan.block_units >= units && (plan.members - 1) * plan.block_units < units &&
+                                 plan.iterations * plan.rows * plan.tile * chunk >= units && plan.groups * plan.rows >= batch &&
+                                 (plan.groups - 1) * plan.rows < batch;
+              REQUIRE(right);
+            }
           }
         }
       }
@@ -163,13 +169,14 @@ TEST_CASE("cuda recurrent: vectors are in shared memory after the weights, their
       for (std::int64_t units = 1; units <= 256; ++units) {
         for (const std::int64_t batch : {1, 500, 1000}) {
           const PersistentProblem problem = layer_of(gates, units, batch, bytes);
-          const PersistentPlan plan = plan_persistent(problem, multiprocessors, large_shared);
+          const PersistentPlan plan = plan_persistent(problem, single_blocks);
           if (!plan) continue;
           of_rows[plan.rows] = true;
           kept = kept || plan.kept != 0;
           const auto line = static_cast<std::size_t>(plan.line), state = problem.state_bytes;
           const bool right = plan.vectors_at % 16 == 0 && line * state % 16 == 0 &&
-                             line * state >= static_cast<std::size_t>(plan.iterations * plan.rows) * 16 && without_conflicts(plan, state) &&
+                             line * state >= static_cast<std::size_t>(plan.iterations * plan.rows * plan.tile) * 16 &&
+                             without_conflicts(plan, state) &&
                              plan.shared_bytes == plan.vectors_at + static_cast<std::size_t>(problem.vectors * plan.rows) * line * state;
           REQUIRE(right);
         }
@@ -180,26 +187,53 @@ TEST_CASE("cuda recurrent: vectors are in shared memory after the weights, their
 }
 
 TEST_CASE("cuda recurrent: blocks have more rows where there are more of them than multiprocessors") {
-  const auto rows = [](std::int64_t units, std::int64_t batch) {
-    return plan_persistent(layer_of(4, units, batch), multiprocessors, large_shared).rows;
-  };
+  const auto rows = [](std::int64_t units, std::int64_t batch) { return plan_persistent(layer_of(4, units, batch), single_blocks).rows; };
   CHECK(rows(32, 1) == 4);  // there are few warps
   CHECK(rows(64, 2 * multiprocessors) == 2);
   CHECK(rows(64, 2 * multiprocessors + 1) == 4);
   CHECK(rows(64, 4 * multiprocessors) == 4);
   CHECK(rows(64, 4 * multiprocessors + 1) == 8);
   CHECK(rows(96, 8 * multiprocessors) == 4);  // 8 rows of so many units are too many threads
-  CHECK(plan_persistent(layer_of(1, 140, 128), multiprocessors, large_shared).rows == 2);
+  CHECK(plan_persistent(layer_of(1, 140, 128), single_blocks).rows == 2);
 }
 
 TEST_CASE("cuda recurrent: steps are launched where that is faster, and where there is only one or nothing to compute") {
-  CHECK_FALSE(plan_persistent(layer_of(4, 112, 1 << 16), multiprocessors, large_shared));
+  CHECK_FALSE(plan_persistent(layer_of(4, 112, 1 << 16), single_blocks));
   PersistentProblem one_step = layer_of(4, 32, 128);
   one_step.steps = 1;
-  CHECK_FALSE(plan_persistent(one_step, multiprocessors, large_shared));
-  CHECK_FALSE(plan_persistent(layer_of(4, 32, 0), multiprocessors, large_shared));
-  CHECK_FALSE(plan_persistent(layer_of(4, 0, 128), multiprocessors, large_shared));
-  CHECK_FALSE(plan_persistent(layer_of(4, 256, 128), multiprocessors, large_shared));
+  CHECK_FALSE(plan_persistent(one_step, single_blocks));
+  CHECK_FALSE(plan_persistent(layer_of(4, 32, 0), single_blocks));
+  CHECK_FALSE(plan_persistent(layer_of(4, 0, 128), single_blocks));
+  CHECK_FALSE(plan_persistent(layer_of(4, 256, 128), single_blocks));
+}
+
+TEST_CASE("cuda recurrent: larger layers have their units in several blocks, if the device can run all blocks at once") {
+  const PersistentProblem layer = layer_of(4, 256, 128), gradient = gradient_of(layer);
+  for (const PersistentProblem& problem : {layer, gradient}) {  // the layers of lstm_32
+    CHECK_FALSE(plan_persistent(problem, single_blocks));
+    const PersistentPlan plan = plan_persistent(problem, h200);
+    REQUIRE(plan.rows == 8);
+    CHECK(plan.members == 8);
+    CHECK(plan.block_units == 32);
+    CHECK(plan.groups * plan.members <= multiprocessors);
+    CHECK(plan.exchanged == plan.groups * problem.vectors * plan.rows * plan.line);
+    CHECK_FALSE(plan_persistent(problem, {127, large_shared, true}));  // 16 groups of 8 blocks
+    PersistentProblem both = problem;
+    both.directions = 2;
+    CHECK_FALSE(plan_persistent(both, h200));
+  }
+  CHECK(plan_persistent(layer_of(4, 512, 32), h200));
+  CHECK(plan_persistent(layer_of(4, 1024, 8), h200));
+  const PersistentPlan uneven = plan_persistent(layer_of(4, 250, 128), h200);
+  CHECK(uneven.members * uneven.block_units >= 250);
+  CHECK((uneven.members - 1) * uneven.block_units < 250);
+}
+
+TEST_CASE("cuda recurrent: a layer that fits into one block has no memory to exchange vectors") {
+  const PersistentPlan plan = plan_persistent(layer_of(4, 96, 128), h200);
+  CHECK(plan.members == 1);
+  CHECK(plan.block_units == 96);
+  CHECK(plan.exchanged == 0);
 }
 
 }  // namespace

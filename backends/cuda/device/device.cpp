@@ -208,7 +208,9 @@ Device::Device(sdk::Host services, int index) : sdk::Device(services), index_(in
   if (cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, index) == cudaSuccess) {
     max_shared_bytes_ = std::max(max_shared_bytes_, static_cast<std::size_t>(shared_bytes));
   }
-  cudaGetLastError();  // clears the error of the query
+  int cooperative = 0;
+  cooperative_ = cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, index) == cudaSuccess && cooperative != 0;
+  cudaGetLastError();  // clears the errors of these queries
   Shared& shared = shared_of(index);
   const std::lock_guard lock(shared.mutex);
   ++shared.open;

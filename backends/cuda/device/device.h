@@ -93,6 +93,8 @@ class Device final : public sdk::Device {
   int index() const { return index_; }
   int multiprocessors() const { return multiprocessors_; }
   int compute_capability() const { return compute_capability_; }  ///< 10 * major + minor
+  /// True if it can launch kernels whose blocks all run at once.
+  bool cooperative() const { return cooperative_; }
   /// The shared memory that a block may have; beyond `default_shared_bytes` after allow_shared.
   std::size_t max_shared_bytes() const { return max_shared_bytes_; }
   static constexpr std::size_t default_shared_bytes = 48 << 10;
@@ -115,6 +117,7 @@ class Device final : public sdk::Device {
   const int index_;
   int multiprocessors_ = 1;
   int compute_capability_ = 0;
+  bool cooperative_ = false;
   std::size_t max_shared_bytes_ = default_shared_bytes;
   std::mutex allowed_mutex_;
   std::set<const void*> allowed_shared_;  ///< guarded: kernels after allow_shared

@@ -28,6 +28,7 @@ Options::Options(const sdk::Host& host) {
   small_products = !naive && text("products") != "library";
   programmatic_launch = text("programmatic_launch") == "on";
   persistent_recurrence = !naive && text("recurrent") != "library";
+  if (text("recurrent") == "cooperative") min_recurrent_members = 2;
   if (text("fp8") == "auto") fp8 = Fp8::automatic;
   if (text("fp8") == "all") fp8 = Fp8::all;
   kernel_cache = text("kernel_cache");

@@ -53,7 +53,9 @@ void launch_with(std::span<cudaLaunchAttribute> attributes, Stream& stream, Geom
   const void* const code = reinterpret_cast<const void*>(kernel);
   if (geometry.shared_bytes > Device::default_shared_bytes) device.allow_shared(code);
 #ifdef TENON_CUDA_EMULATION
-  const auto enqueue = attributes.empty() ? &emulation::launch : &emulation::launch_early;
+  const auto enqueue = attributes.empty()                                   ? &emulation::launch
+                       : attributes[0].id == cudaLaunchAttributeCooperative ? &emulation::launch_cooperative
+                                                                            : &emulation::launch_early;
   enqueue(stream.handle(), grid, block, [=] { kernel(arguments...); }, {geometry.shared_bytes, code});
   device.check(cudaGetLastError(), "cudaLaunchKernel");
 #else
@@ -76,6 +78,19 @@ void launch_with(std::span<cudaLaunchAttribute> attributes, Stream& stream, Geom
 template <class... Parameters>
 void launch(Stream& stream, Geometry geometry, void (*kernel)(Parameters...), std::type_identity_t<Parameters>... arguments) {
   detail::launch_with({}, stream, geometry, kernel, arguments...);
+}
+
+/// As launch(), for a kernel whose blocks wait for each other (kernel/group_barrier.cuh): all of them run at once, whatever other streams
+/// do. Recorded graphs keep this.
+/// Errors  also those of a device without Device::cooperative(), and of more blocks than its multiprocessors hold at once.
+///
+/// Source  CUDA C++ Programming Guide, "Grid Synchronization"
+template <class... Parameters>
+void launch_cooperative(Stream& stream, Geometry geometry, void (*kernel)(Parameters...), std::type_identity_t<Parameters>... arguments) {
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeCooperative;
+  attribute.val.cooperative = 1;
+  detail::launch_with({&attribute, 1}, stream, geometry, kernel, arguments...);
 }
 
 /// Whether kernels of a device are launched early: if the user has asked for it, the GPU can, and the machine code was compiled for GPUs

@@ -13,6 +13,10 @@ constexpr int kept_count = 4;
 bool resets_last(const sdk::Call& call) {
   return call.attr<tenon_attributes_recurrent>().linear_before_reset != 0;
 }
+/// The reset state, or its gradient, is exchanged before that of the other gates is known.
+int exchanges_of(const sdk::Call& call) {
+  return resets_last(call) ? 1 : 2;
+}
 
 /// Gates z and r, from the first two of the `n` gates whose products with h are given.
 template <class T>
@@ -73,7 +77,7 @@ struct GruCell {
   struct Carried {};
   __device__ Carried start(const Unit&) const { return {}; }
   template <class Block>
-  __device__ Wide<T> all_steps(const Block& block, const Unit& at, const Wide<T>* state, Wide<T> h_before, Carried) const {
+  __device__ Wide<T> all_steps(Block& block, const Unit& at, const Wide<T>* state, Wide<T> h_before, Carried) const {
     Wide<T> of_input[gate_count] = {}, bias[gate_count] = {};
     if (block.works()) {  // read before the products, during which they arrive
 #pragma unroll
@@ -97,7 +101,7 @@ struct GruCell {
       r = gate(r_gate, products[r_gate]);
       Wide<T>* const reset = block.vector(2);
       if (block.works()) block.write(reset, r * h_before);
-      __syncthreads();
+      block.exchange(reset, 1);
       block.template multiply<candidate>(reset, of_reset);
       product = of_reset[0];
     }
@@ -167,16 +171,20 @@ struct GruGradCell {
     }
   }
   template <class Block>
-  __device__ Wide<T> before(const Block& block, const Unit& at, Wide<T>* vectors, const Values& values) const {
+  __device__ Wide<T> before(Block& block, const Unit& at, Wide<T>* vectors, const Values& values) const {
     const Wide<T> own = values.own * values.z;
-    if (resets_last) return own + block.template sum<0, gate_count>(vectors);
+    if (resets_last) {
+      block.exchange(vectors, gate_count);
+      return own + block.template sum<0, gate_count>(vectors);
+    }
+    block.exchange(block.vector_after(vectors, candidate), 1);
     const Wide<T> of_reset = block.template sum<candidate, 1>(block.vector_after(vectors, candidate));
     if (block.works()) {
       const Wide<T> of_r = of_reset * values.h_before * sigmoid_derivative(values.r);
       of_input.write(at, r_gate, of_r);
       block.write(block.vector_after(vectors, r_gate), of_r);
     }
-    __syncthreads();
+    block.exchange(vectors, candidate);  // of z and r
     return (own + of_reset * values.r) + block.template sum<0, candidate>(vectors);
   }
   __device__ void finish(const Unit&, Carried) const {}
@@ -202,13 +210,13 @@ template <class T>
 struct GruCells : Forward<T> {
   T *sums, *products, *reset, *reset_products;
 
-  GruCells(const sdk::Call& call, ScratchArena& arena) : Forward<T>(call, gate_count, arena) {
+  GruCells(const sdk::Call& call, ScratchArena& arena)
+      : Forward<T>(call, gate_count, GruCell<T>::extra_vectors, exchanges_of(call), arena) {
     sums = arena.allocate<T>(this->layer.rows() * this->layer.all_columns());
     products = arena.allocate<T>(this->layer.state_elements() * gate_count);
     reset = arena.allocate<T>(this->layer.state_elements());
     reset_products = arena.allocate<T>(this->layer.state_elements());
   }
-  static constexpr int extra_vectors = GruCell<T>::extra_vectors;
   /// What the cells of all steps have in common.
   GruCell<T> cells() const {
     const sdk::Call& call = this->layer.call;
@@ -233,7 +241,7 @@ struct GruCells : Forward<T> {
     cells.before = before;
     this->each(step, cells);
   }
-  void all_steps(const PersistentPlan& plan) const { this->all(plan, cells()); }
+  void all_steps() const { this->all(cells()); }
 };
 
 template <class T>
@@ -241,7 +249,7 @@ struct GruGradCells : Backward<T> {
   T *of_state,
       *of_reset;  ///< of_state: gradients of h's contributions to the gates; with resets_last the candidate's differs from that of x
 
-  GruGradCells(const sdk::Call& call, ScratchArena& arena) : Backward<T>(call, 2, 7, gate_count, arena) {
+  GruGradCells(const sdk::Call& call, ScratchArena& arena) : Backward<T>(call, 2, 7, gate_count, exchanges_of(call), arena) {
     of_state = resets_last(call) ? this->allocate_gates(arena) : this->d_gates;
     of_reset = arena.allocate<T>(this->layer.state_elements());
   }
@@ -250,9 +258,9 @@ struct GruGradCells : Backward<T> {
     const StatesBefore<T> before{this->y, this->h0};
     return {kept(), before, this->dy, dh_after, resets_last(this->layer.call), this->dh, input_gates, state_gates};
   }
-  void all_steps(const PersistentPlan& plan) const {
+  void all_steps() const {
     const std::int64_t units = this->layer.units;
-    this->all(plan, cells(nullptr, {gate_count, units, this->d_gates, nullptr}, {gate_count, units, of_state, nullptr}));
+    this->all(cells(nullptr, {gate_count, units, this->d_gates, nullptr}, {gate_count, units, of_state, nullptr}));
   }
   void step(const Step& step) const {
     const bool reset_last = resets_last(this->layer.call);

@@ -57,7 +57,7 @@ struct LstmCell {
     return read_or_zero(cell.first, at.state);
   }
   template <class Block>
-  __device__ Wide<T> all_steps(const Block& block, const Unit& at, const Wide<T>* state, Wide<T>, Carried& c) const {
+  __device__ Wide<T> all_steps(Block& block, const Unit& at, const Wide<T>* state, Wide<T>, Carried& c) const {
     Wide<T> of_input[gate_count] = {}, sum[gate_count];
     if (block.works()) {  // read before the products, during which they arrive
 #pragma unroll
@@ -135,7 +135,8 @@ struct LstmGradCell {
     }
   }
   template <class Block>
-  __device__ Wide<T> before(const Block& block, const Unit&, Wide<T>* vectors, const Values&) const {
+  __device__ Wide<T> before(Block& block, const Unit&, Wide<T>* vectors, const Values&) const {
+    block.exchange(vectors, gate_count);
     return block.template sum<0, gate_count>(vectors);
   }
   __device__ void finish(const Unit& at, Carried c) const {
@@ -148,13 +149,12 @@ struct LstmCells : Forward<T> {
   T *gates, *sums, *products;
   Wide<T>* cell;
 
-  LstmCells(const sdk::Call& call, ScratchArena& arena) : Forward<T>(call, gate_count, arena) {
+  LstmCells(const sdk::Call& call, ScratchArena& arena) : Forward<T>(call, gate_count, LstmCell<T>::extra_vectors, 1, arena) {
     gates = output_or_null<T>(call, 3);
     sums = call.has_output(3) ? gates : arena.allocate<T>(this->layer.rows() * this->layer.all_columns());
     products = arena.allocate<T>(this->layer.state_elements() * gate_count);
     cell = arena.allocate<Wide<T>>(this->layer.state_elements());
   }
-  static constexpr int extra_vectors = LstmCell<T>::extra_vectors;
   /// What the cells of all steps have in common.
   LstmCell<T> cells() const {
     const sdk::Call& call = this->layer.call;
@@ -176,14 +176,14 @@ struct LstmCells : Forward<T> {
     if (step.index != this->layer.steps - 1) cells.last_cell = nullptr;
     this->each(step, cells);
   }
-  void all_steps(const PersistentPlan& plan) const { this->all(plan, cells()); }
+  void all_steps() const { this->all(cells()); }
 };
 
 template <class T>
 struct LstmGradCells : Backward<T> {
   Wide<T>* dc;
 
-  LstmGradCells(const sdk::Call& call, ScratchArena& arena) : Backward<T>(call, 3, 9, gate_count, arena) {
+  LstmGradCells(const sdk::Call& call, ScratchArena& arena) : Backward<T>(call, 3, 9, gate_count, 1, arena) {
     dc = arena.allocate<Wide<T>>(this->layer.state_elements());
   }
   /// What the cells of all steps have in common.
@@ -200,7 +200,7 @@ struct LstmGradCells : Backward<T> {
     cells.d_gates = {gate_count, units, this->d_gates, nullptr};
     return cells;
   }
-  void all_steps(const PersistentPlan& plan) const { this->all(plan, cells()); }
+  void all_steps() const { this->all(cells()); }
   void step(const Step& step) const {
     LstmGradCell<T> cells = this->cells();
     cells.dh = this->after(step);

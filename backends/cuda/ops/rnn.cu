@@ -32,7 +32,7 @@ struct RnnCell {
   struct Carried {};
   __device__ Carried start(const Unit&) const { return {}; }
   template <class Block>
-  __device__ Wide<T> all_steps(const Block& block, const Unit& at, const Wide<T>* state, Wide<T>, Carried) const {
+  __device__ Wide<T> all_steps(Block& block, const Unit& at, const Wide<T>* state, Wide<T>, Carried) const {
     Wide<T> of_input = 0, sum[1];
     if (block.works()) of_input = sums.of_input(at, 0) + sums.state_bias(at, 0);  // arrives during the products
     block.template multiply<0>(state, sum);
@@ -69,7 +69,8 @@ struct RnnGradCell {
     block.write(vector, d);
   }
   template <class Block>
-  __device__ Wide<T> before(const Block& block, const Unit&, Wide<T>* vector, const Values&) const {
+  __device__ Wide<T> before(Block& block, const Unit&, Wide<T>* vector, const Values&) const {
+    block.exchange(vector, 1);
     return block.template sum<0, 1>(vector);
   }
   __device__ void finish(const Unit&, Carried) const {}
@@ -79,26 +80,25 @@ template <class T>
 struct RnnCells : Forward<T> {
   T *sums, *products;
 
-  RnnCells(const sdk::Call& call, ScratchArena& arena) : Forward<T>(call, 1, arena) {
+  RnnCells(const sdk::Call& call, ScratchArena& arena) : Forward<T>(call, 1, RnnCell<T>::extra_vectors, 1, arena) {
     sums = arena.allocate<T>(this->layer.rows() * this->layer.all_columns());
     products = arena.allocate<T>(this->layer.state_elements());
   }
-  static constexpr int extra_vectors = RnnCell<T>::extra_vectors;
   RnnCell<T> cells(const T* of_state) const {
     const sdk::Call& call = this->layer.call;
     return {{1, this->layer.units, sums, this->bias}, of_state, rectifies(call), this->h, output_or_null<T>(call, 0)};
   }
   void step(const Step& step) const { this->each(step, cells(this->product(this->before(step), 0, 1, products))); }
-  void all_steps(const PersistentPlan& plan) const { this->all(plan, cells(nullptr)); }
+  void all_steps() const { this->all(cells(nullptr)); }
 };
 
 template <class T>
 struct RnnGradCells : Backward<T> {
-  RnnGradCells(const sdk::Call& call, ScratchArena& arena) : Backward<T>(call, 2, 7, 1, arena) {}
+  RnnGradCells(const sdk::Call& call, ScratchArena& arena) : Backward<T>(call, 2, 7, 1, 1, arena) {}
   RnnGradCell<T> cells(const T* dh_after, T* of_this_step) const {
     return {this->y, this->dy, dh_after, rectifies(this->layer.call), GateGradients<T>{1, this->layer.units, this->d_gates, of_this_step}};
   }
-  void all_steps(const PersistentPlan& plan) const { this->all(plan, cells(nullptr, nullptr)); }
+  void all_steps() const { this->all(cells(nullptr, nullptr)); }
   void step(const Step& step) const {
     this->each(step, cells(this->after(step), this->of_step));
     if (!this->needs_previous(step)) return;

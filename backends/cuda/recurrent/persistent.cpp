@@ -11,18 +11,24 @@ namespace {
 //
 //   reads   its weights, 512 bytes of each gate (256 of 16-bit weights) at 128 bytes a clock: 4 clocks (2) a gate; and the chunks of each
 //           row's state, `rows` chunks next to each other that several threads share: 4 clocks a row, as many as for 512 bytes that
-//           nobody shares, or 2 with the 2 chunks of 2 rows. A gradient multiplies gates instead of states: that much a row and gate.
-//   sums    rows x gates x 4 multiplications and additions a thread, 32 threads at 128 a clock; in f64 2 at 64
+//           nobody shares, or 2 with the 2 chunks of 2 rows. A gradient multiplies gates instead of states: that much a row and gate,
+//           which is why its threads may have tiles of units: these share what is read of a row.
+//   sums    rows x gates x tile x 4 multiplications and additions a thread, 32 threads at 128 a clock; in f64 2 at 64
 //
 // and the reads overlap with the sums, so that the longer one counts. With few warps the latency of both counts instead, which is
 // `iteration_clocks`: that is why a block of 2 rows is not the fastest for a small batch of a layer with few units.
 //
 // Weights in registers are not read: a block of few threads has registers for some, so that 128 units of lstm fit, too.
 //
+// Members of a group also exchange vectors: they store, are counted by an atomic addition, see the last one counted and read, each of which
+// goes to the second level of caches and back, about 500 clocks, and then copy a line of each row from there at 64 bytes a clock. A cache
+// counts one member after the other.
+//
 // The floor of a step is to read the weights once: gates x units^2 elements at 128 bytes a clock, 512 clocks for 64 units of lstm in f32,
 // 0.3 us at 1.75 GHz. `step_clocks` is the rest: shuffles, the cell, one barrier (two in gru, if its reset state is multiplied), and the
 // latency of loads. All numbers are derived from NVIDIA's tables for Hopper or estimated, none was measured.
 constexpr double step_clocks = 800, iteration_clocks = 100;
+constexpr double exchange_clocks = 2'000, member_clocks = 10, exchange_bytes_per_clock = 64;
 constexpr double read_bytes_per_clock = 128, warp = 32;
 
 // What a step takes by a product and a kernel, which is mostly launches: estimated as 7 to 8 us on an H200.
@@ -33,55 +39,93 @@ std::int64_t chunk_of(const PersistentProblem& p) {
   return static_cast<std::int64_t>(16 / p.state_bytes);
 }
 
+/// The elements of a vector that the chunks of an iteration have, next to each other.
+std::int64_t iteration_of(const PersistentProblem& p, const PersistentPlan& plan) {
+  return plan.rows * plan.tile * chunk_of(p);
+}
+
 /// The elements of a row of a vector. The threads of a warp write `warp / rows` units of each row at once. Shared memory has 32 banks of 4
 /// bytes: lines that begin that many elements apart, modulo the banks, put all of these into different ones. Elements of 8 bytes are
 /// written by 16 threads at a time. A line is still a multiple of 16 bytes.
 int padded_line(const PersistentProblem& p, const PersistentPlan& plan) {
-  const int banks = static_cast<int>(128 / p.state_bytes), least = plan.iterations * plan.rows * static_cast<int>(chunk_of(p));
+  const int banks = static_cast<int>(128 / p.state_bytes), least = plan.iterations * static_cast<int>(iteration_of(p, plan));
   const int wanted = banks / plan.rows;
   return least + (wanted - least % banks + banks) % banks;
+}
+
+std::int64_t blocks_of(const PersistentProblem& p, const PersistentPlan& plan) {
+  return p.directions * plan.groups * plan.members;
+}
+
+double clocks_of_exchanges(const PersistentProblem& p, const PersistentPlan& plan) {
+  if (plan.members == 1) return 0;
+  const std::int64_t elements = (p.gradient ? p.gates : p.exchanges) * plan.rows * plan.line;
+  return p.exchanges * (exchange_clocks + plan.members * member_clocks) +
+         static_cast<double>(elements) * static_cast<double>(p.state_bytes) / exchange_bytes_per_clock;
 }
 
 double clocks_of_step(const PersistentProblem& p, const PersistentPlan& plan, int multiprocessors) {
   const auto chunk = static_cast<double>(chunk_of(p)), gates = static_cast<double>(p.gates);
   const double from_shared = 1 - static_cast<double>(plan.kept) / plan.iterations;
-  const double weights = gates * chunk * static_cast<double>(p.weight_bytes) * warp / read_bytes_per_clock;
+  const double weights = plan.tile * gates * chunk * static_cast<double>(p.weight_bytes) * warp / read_bytes_per_clock;
   const double state_read = plan.rows == 2 ? 2 : 4;
   const double reads = from_shared * weights + (p.gradient ? gates : 1) * plan.rows * state_read;
-  const double sums = gates * plan.rows * chunk * warp / (p.state_bytes == 8 ? 64 : 128);
-  const std::int64_t blocks = p.directions * plan.groups;
-  const auto waves = static_cast<double>((blocks + multiprocessors - 1) / multiprocessors);
-  return step_clocks + waves * plan.iterations * std::max(plan.threads / warp * std::max(reads, sums), iteration_clocks);
+  const double sums = gates * plan.rows * plan.tile * chunk * warp / (p.state_bytes == 8 ? 64 : 128);
+  const auto waves = static_cast<double>((blocks_of(p, plan) + multiprocessors - 1) / multiprocessors);
+  return step_clocks + clocks_of_exchanges(p, plan) +
+         waves * plan.iterations * std::max(plan.threads / warp * std::max(reads, sums), iteration_clocks);
+}
+
+struct Form {
+  int rows, tile, kept;
+};
+
+/// The plan with so many rows, units of a tile and kept iterations, whose blocks have so many units. None if it is not possible.
+PersistentPlan plan_of(const PersistentProblem& p, const PersistentLimits& limits, Form form, std::int64_t block_units) {
+  PersistentPlan plan;
+  const auto [rows, tile, kept] = form;
+  const std::int64_t tiles = (block_units + tile - 1) / tile;
+  plan.rows = rows;
+  plan.tile = tile;
+  plan.kept = kept;
+  plan.block_units = static_cast<int>(block_units);
+  plan.members = static_cast<int>((p.units + block_units - 1) / block_units);
+  plan.threads = static_cast<int>((tiles * tile * rows + 31) / 32 * 32);
+  if (plan.threads > max_persistent_threads(kept, plan.members > 1)) return {};
+  plan.iterations = static_cast<int>((p.units + iteration_of(p, plan) - 1) / iteration_of(p, plan));
+  if (plan.iterations < kept) return {};
+  plan.groups = (p.batch + rows - 1) / rows;
+  if (plan.members > 1 && (!limits.cooperative || blocks_of(p, plan) > limits.multiprocessors)) return {};
+  plan.line = padded_line(p, plan);
+  plan.vectors_at = static_cast<std::size_t>((plan.iterations - kept) * p.gates * tile * chunk_of(p) * plan.threads) * p.weight_bytes;
+  const std::int64_t vectors = std::int64_t{p.vectors} * rows * plan.line;
+  plan.shared_bytes = plan.vectors_at + static_cast<std::size_t>(vectors) * p.state_bytes;
+  if (plan.shared_bytes > limits.shared_bytes) return {};
+  if (plan.members > 1) plan.exchanged = p.directions * plan.groups * vectors;
+  return plan;
 }
 
 }  // namespace
 
-PersistentPlan plan_persistent(const PersistentProblem& p, int multiprocessors, std::size_t shared_limit) {
+PersistentPlan plan_persistent(const PersistentProblem& p, const PersistentLimits& limits) {
   PersistentPlan best;
-  if (p.steps < 2 || p.steps > std::numeric_limits<int>::max() || p.batch < 1 || p.units < 1 || p.units > max_persistent_threads(0))
-    return best;
+  if (p.steps < 2 || p.steps > std::numeric_limits<int>::max() || p.batch < 1 || p.units < 1) return best;
   double best_clocks = launched_step_clocks;
-  const std::int64_t chunk = chunk_of(p);
-  struct Form {
-    int rows, kept;
-  };
-  for (const auto [rows, kept] : {Form{2, 0}, Form{4, 0}, Form{8, 0}, Form{2, kept_iterations}}) {
-    PersistentPlan plan;
-    plan.rows = rows;
-    plan.kept = kept;
-    plan.threads = static_cast<int>((p.units * rows + 31) / 32 * 32);
-    if (plan.threads > max_persistent_threads(kept)) continue;
-    plan.iterations = static_cast<int>((p.units + rows * chunk - 1) / (rows * chunk));
-    if (plan.iterations < kept) continue;
-    plan.groups = (p.batch + rows - 1) / rows;
-    plan.line = padded_line(p, plan);
-    plan.vectors_at = static_cast<std::size_t>((plan.iterations - kept) * p.gates * chunk * plan.threads) * p.weight_bytes;
-    plan.shared_bytes = plan.vectors_at + static_cast<std::size_t>(std::int64_t{p.vectors} * rows * plan.line) * p.state_bytes;
-    if (plan.shared_bytes > shared_limit) continue;
-    const double clocks = clocks_of_step(p, plan, multiprocessors);
-    if (clocks >= best_clocks) continue;
+  const auto compare = [&](Form form, std::int64_t block_units) {
+    const PersistentPlan plan = plan_of(p, limits, form, block_units);
+    if (!plan) return;
+    const double clocks = clocks_of_step(p, plan, limits.multiprocessors);
+    if (clocks >= best_clocks) return;
     best = plan;
     best_clocks = clocks;
+  };
+  if (limits.min_members == 1 && p.units <= max_persistent_threads(0, false)) {
+    for (const Form form : {Form{2, 1, 0}, Form{4, 1, 0}, Form{8, 1, 0}, Form{2, 1, kept_iterations}}) compare(form, p.units);
+  }
+  for (std::int64_t members = 2; members <= std::min<std::int64_t>(p.units, limits.multiprocessors); members *= 2) {
+    const std::int64_t block_units = (p.units + members - 1) / members;
+    if (block_units > max_persistent_threads(0, true)) continue;
+    compare({group_rows, p.gradient ? group_gradient_tile : 1, 0}, block_units);
   }
   return best;
 }

@@ -33,9 +33,11 @@ Step Recurrent::step(std::int64_t index) const {
   return step;
 }
 
-PersistentPlan Recurrent::persistent_plan(int vectors, bool gradient) const {
-  Device& device = stream_of(call).device();
-  if (!options_of(device).persistent_recurrence) return {};
+PersistentPlan Recurrent::persistent_plan(int vectors, int exchanges, bool gradient) const {
+  if (call.device == nullptr) return {};
+  auto& device = static_cast<Device&>(*call.device);
+  const Options& options = options_of(device);
+  if (!options.persistent_recurrence) return {};
   const tenon_dtype dtype = call.inputs[first].dtype;
   return plan_persistent({.steps = steps,
                           .batch = batch,
@@ -45,8 +47,9 @@ PersistentPlan Recurrent::persistent_plan(int vectors, bool gradient) const {
                           .weight_bytes = static_cast<std::size_t>(sdk::size_of(dtype)),
                           .state_bytes = dtype == TENON_DTYPE_F64 ? sizeof(double) : sizeof(float),
                           .vectors = vectors,
+                          .exchanges = exchanges,
                           .gradient = gradient},
-                         device.multiprocessors(), device.max_shared_bytes());
+                         {device.multiprocessors(), device.max_shared_bytes(), device.cooperative(), options.min_recurrent_members});
 }
 
 // More results may need less, and GRU computes the gates of a step in parts.

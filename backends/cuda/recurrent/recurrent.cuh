@@ -118,13 +118,18 @@ struct Forward {
   void* workspace;
   T* h;  ///< (D, B, H), of the latest step
   const T *h0, *bias;
+  PersistentPlan plan;
+  Wide<T>* exchanged;  ///< of the plan
 
-  Forward(const sdk::Call& call, std::int64_t gates, ScratchArena& arena) : layer(call, 0, gates) {
+  /// With `extra_vectors` of all_steps; a step exchanges vectors `exchanges` times.
+  Forward(const sdk::Call& call, std::int64_t gates, int extra_vectors, int exchanges, ScratchArena& arena) : layer(call, 0, gates) {
     stream = call.stream == nullptr ? nullptr : &stream_of(call);
     workspace = arena.allocate_bytes(layer.forward_workspace());
     h = call.has_output(1) ? call.output<T>(1) : arena.allocate<T>(layer.state_elements());
     bias = input_or_null<T>(call, 3);
     h0 = input_or_null<T>(call, 4);
+    plan = layer.persistent_plan(2 + extra_vectors, exchanges, false);
+    exchanged = arena.allocate<Wide<T>>(plan.exchanged);
   }
   /// The state before a step; NULL: 0.
   const T* before(const Step& step) const { return step.index > 0 ? h : h0; }
@@ -140,8 +145,8 @@ struct Forward {
   }
   /// All steps by one kernel.
   template <class Cell>
-  void all(const PersistentPlan& plan, const Cell& cell) const {
-    launch_persistent<T, Cell, false>(*stream, layer, plan, cell, h0, output_or_null<T>(layer.call, 1));
+  void all(const Cell& cell) const {
+    launch_persistent<T, Cell, false>(*stream, layer, plan, exchanged, cell, h0, output_or_null<T>(layer.call, 1));
   }
 };
 
@@ -158,8 +163,11 @@ struct Backward {
   T* sums[2];
   void* partials;
   const T *dy, *dy_h, *h0, *y;
+  PersistentPlan plan;
+  Wide<T>* exchanged;  ///< of the plan
 
-  Backward(const sdk::Call& call, std::uint32_t first, std::uint32_t y_operand, std::int64_t gates, ScratchArena& arena)
+  /// A step exchanges vectors `exchanges` times.
+  Backward(const sdk::Call& call, std::uint32_t first, std::uint32_t y_operand, std::int64_t gates, int exchanges, ScratchArena& arena)
       : layer(call, first, gates) {
     stream = call.stream == nullptr ? nullptr : &stream_of(call);
     workspace = arena.allocate_bytes(layer.backward_workspace());
@@ -173,6 +181,8 @@ struct Backward {
     dy_h = input_or_null<T>(call, 1);
     h0 = input_or_null<T>(call, first + 4);
     y = call.input<T>(y_operand);
+    plan = layer.persistent_plan(static_cast<int>(2 * gates), exchanges, true);  // vectors of gates, for two steps
+    exchanged = arena.allocate<Wide<T>>(plan.exchanged);
   }
   T* allocate_gates(ScratchArena& arena) const { return arena.allocate<T>(layer.rows() * layer.all_columns()); }
   T* allocate_gates_of_step(ScratchArena& arena) const {
@@ -192,8 +202,8 @@ struct Backward {
   }
   /// All steps by one kernel.
   template <class Cell>
-  void all(const PersistentPlan& plan, const Cell& cell) const {
-    launch_persistent<T, Cell, true>(*stream, layer, plan, cell, dy_h, output_or_null<T>(layer.call, 4));
+  void all(const Cell& cell) const {
+    launch_persistent<T, Cell, true>(*stream, layer, plan, exchanged, cell, dy_h, output_or_null<T>(layer.call, 4));
   }
 
   /// db (result 3), if requested, from the gradients of x's and of h's contributions to the gates, summed over all rows.
@@ -220,23 +230,23 @@ struct Backward {
   std::array<std::int64_t, 2> shape() const { return {layer.rows(), layer.all_columns()}; }
   std::array<std::int64_t, 2> strides() const { return {layer.all_columns(), 1}; }
   void add_up(const T* gates, T* out) const {
-    const ReductionPlan plan = plan_reduction(shape().data(), strides().data(), 2, summed, aligned_width<T>(gates));
-    reduce(*stream, Sum<T>{}, Values<T>{gates}, plan, out, partials);
+    const ReductionPlan reduction = plan_reduction(shape().data(), strides().data(), 2, summed, aligned_width<T>(gates));
+    reduce(*stream, Sum<T>{}, Values<T>{gates}, reduction, out, partials);
   }
 };
 
-/// Runs a layer. Cells derives from Forward, with `sums` for x w', step(Step) and all_steps(PersistentPlan), whose kernel has
-/// `Cells::extra_vectors` vectors of each row in shared memory besides the states before and after a step.
+/// Runs a layer. Cells derives from Forward, with `sums` for x w', step(Step) and all_steps(), whose kernel has `extra_vectors` vectors of
+/// each row in shared memory besides the states before and after a step.
 template <class Cells>
 void run_layer(const sdk::Call& call) {
   ScratchArena arena(call.scratch);
   const Cells cells(call, arena);
   cells.layer.input_product(cells.sums, cells.workspace);
-  if (const PersistentPlan plan = cells.layer.persistent_plan(2 + Cells::extra_vectors, false)) return cells.all_steps(plan);
+  if (cells.plan) return cells.all_steps();
   for (std::int64_t s = 0; s < cells.layer.steps; ++s) cells.step(cells.layer.step(s));
 }
 
-/// Runs its gradient, from the last step to the first. Cells derives from Backward, with step(Step), all_steps(PersistentPlan) and
+/// Runs its gradient, from the last step to the first. Cells derives from Backward, with step(Step), all_steps() and
 /// finish(), which computes the results over all steps. f16 and bf16 are computed in f32, so that small gradients do not underflow.
 template <template <class> class Cells, class T>
 void run_gradient(const sdk::Call& call) {
@@ -249,9 +259,8 @@ void run_gradient(const sdk::Call& call) {
     wide.write_outputs<T>();
   } else {
     const Cells<T> cells(call, arena);
-    const auto vectors = static_cast<int>(2 * cells.layer.gates);  // of gates, for two steps
-    if (const PersistentPlan plan = cells.layer.persistent_plan(vectors, true)) {
-      cells.all_steps(plan);
+    if (cells.plan) {
+      cells.all_steps();
     } else {
       for (std::int64_t s = cells.layer.steps; s-- > 0;) cells.step(cells.layer.step(s));
     }

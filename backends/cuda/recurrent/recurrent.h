@@ -43,8 +43,9 @@ struct Recurrent {
   bool reverse(std::int64_t d) const { return direction == TENON_DIRECTION_REVERSE || d == 1; }
   Step step(std::int64_t index) const;
 
-  /// The kernel for all steps with `vectors` vectors of each row in shared memory, if there is one and the options of the device allow it.
-  PersistentPlan persistent_plan(int vectors, bool gradient) const;
+  /// The kernel for all steps with `vectors` vectors of each row in shared memory, of which a step exchanges some `exchanges` times, if
+  /// there is one and the options of the device allow it.
+  PersistentPlan persistent_plan(int vectors, int exchanges, bool gradient) const;
 
   /// Workspace bytes of the largest product of a layer, or of its gradient.
   std::size_t forward_workspace() const;
