@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// chain_convolutions.cpp - convolutions that read each other's results run in one call.
+// chain_convolutions.cpp - convolutions that read each other's results, and a MaxPool after them, run in one call.
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -10,11 +10,19 @@
 namespace tenon::sdk {
 namespace {
 
+/// Whether a chain that has the convolution `maker` can have `reader` next.
+bool may_follow(const Node& maker, const Node& reader) {
+  if (reader.is(TENON_OP_Conv)) return reader.row->kernel == maker.row->kernel && reader.function == maker.function;
+  if (!reader.is(TENON_OP_MaxPool) || !maker.row->kernel->traits.chains_max_pool) return false;
+  return reader.channels_last == maker.channels_last && reader.outputs[0] != none &&
+         (reader.outputs.size() < 2 || reader.outputs[1] == none);
+}
+
 /// Whether `reader` is the only node that reads the one result of `maker`, all of it, as input 0. Its own result is not written in place
 /// over an input of the plan, which the convolutions before it may still read while a chain writes the first rows.
 bool continues(const GraphModel& graph, const GraphUses& uses, const Node& maker, const Node& reader) {
-  if (!reader.is(TENON_OP_Conv) || reader.joins_previous || reader.row->kernel != maker.row->kernel) return false;
-  if (reader.function != maker.function || maker.outputs.size() != 1 || maker.outputs[0] == none) return false;
+  if (!maker.is(TENON_OP_Conv) || reader.joins_previous || !may_follow(maker, reader)) return false;
+  if (maker.outputs.size() != 1 || maker.outputs[0] == none) return false;
   for (const std::uint32_t output : reader.outputs) {
     if (output != none && uses.donated[output]) return false;
   }

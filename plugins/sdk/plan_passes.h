@@ -59,7 +59,8 @@ void merge_copies(GraphModel& graph, const KernelRow& batched);
 /// max_calls_together, or read more than 16 MiB of the workspace, which is kept for them.
 void run_together(GraphModel& graph);
 
-/// Lets neighbouring convolutions of which each reads the result of the one before run in one call, as Traits::chains says.
+/// Lets neighbouring convolutions of which each reads the result of the one before, and a MaxPool after them, run in one call, as
+/// Traits::chains says.
 void chain_convolutions(GraphModel& graph);
 
 /// True for a Cast of 16 bits to f32.

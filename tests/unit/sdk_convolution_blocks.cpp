@@ -82,6 +82,23 @@ bool forms_chain(const sdk::Call*, std::uint32_t count) {
   REQUIRE(count <= sdk::max_calls_in_chain);
   return count <= longest_chain;
 }
+/// The largest of windows of 1x2, images with channels last.
+template <class T>
+void pool(const sdk::Call& call) {
+  const sdk::Operand& y = call.outputs[0];
+  const std::int64_t channels = y.shape[3], columns = y.shape[2];
+  for (std::int64_t i = 0; i < y.count; ++i) {
+    const std::int64_t row = i / channels / columns, column = i / channels % columns;
+    const T* const x = call.input<T>(0) + (row * call.inputs[0].shape[2] + column) * channels + i % channels;
+    call.output<T>(0)[i] = std::max(x[0], x[channels]);
+  }
+}
+template <class T>
+void max_pool(const sdk::Call& call) {
+  note();
+  pool<T>(call);
+}
+
 std::size_t bytes_between(const sdk::Call*, std::uint32_t count, std::uint32_t i) {
   REQUIRE(i + 1 < count);
   return chain_bytes;
@@ -104,7 +121,8 @@ void run_chain(const sdk::Call* calls, std::uint32_t count) {
     sdk::Call call = calls[i];
     call.inputs = inputs.data();
     call.outputs = outputs.data();
-    convolve<float>(call);
+    if (i > 0) REQUIRE((call.input_count > 1 || i + 1 == count));
+    call.input_count > 1 ? convolve<float>(call) : pool<float>(call);
   }
 }
 
@@ -116,8 +134,10 @@ TENON_KERNEL_WITH(conv,
                                .pixel_means = takes_mean,
                                .chains = forms_chain,
                                .run_chain = run_chain,
-                               .chain_result_size = bytes_between}),
+                               .chain_result_size = bytes_between,
+                               .chains_max_pool = true}),
                   float, sdk::BFloat16)
+TENON_KERNEL_WITH(max_pool, (sdk::Traits{.channels_last = {0b1, 0b1}}), float)
 TENON_KERNEL(reduce_mean, float)
 
 namespace {
@@ -137,6 +157,7 @@ constexpr sdk::KernelRow rows[] = {
     {TENON_OP_Transpose, 13, 0, &kernel_transpose},
     {TENON_OP_Conv, 11, 0, &kernel_conv},
     {TENON_OP_Cast, 13, 0, &elementwise_cast},
+    {TENON_OP_MaxPool, 12, 0, &kernel_max_pool},
     {TENON_OP_NONE, 0, 0, nullptr},
 };
 const sdk::BackendSpec& blocks_spec() {
@@ -156,7 +177,7 @@ tenon_status query_blocks(const tenon_host_info* host, tenon_backend_info* out_i
   return sdk::query<blocks_spec, rows>(host, out_info);
 }
 
-/// Runs the net with fusion and without, which must agree; returns what the plan's convolutions are.
+/// Runs the net with fusion and without, which must agree; returns what the plan's convolutions and pools are.
 std::vector<std::string> convolutions_of(Net& net) {
   std::vector<std::string> algorithms;
   std::vector<Floats> results[2];
@@ -177,7 +198,8 @@ std::vector<std::string> convolutions_of(Net& net) {
     std::uint32_t count = 0;
     REQUIRE(session.table->profile->read(run.plan, 0, records, sizeof records[0], 32, &count, error) == TENON_OK);
     for (std::uint32_t i = 0; i < count; ++i) {
-      if (std::string(records[i].algorithm).rfind("Conv", 0) == 0) algorithms.emplace_back(records[i].algorithm);
+      const std::string algorithm = records[i].algorithm;
+      if (algorithm.rfind("Conv", 0) == 0 || algorithm.rfind("MaxPool", 0) == 0) algorithms.push_back(algorithm);
     }
   }
   CHECK(results[0] == results[1]);
@@ -331,6 +353,28 @@ TEST_CASE("sdk: a chain ends with a result that others read, and with a mean") {
   c.mean(y, {2, 3}, {2, 4, 1, 1}, true, true);
   c.conv(y, 3, true);
   CHECK(convolutions_of(c.net) == Names{"Conv", "Conv (joined)+mean", "Conv"});
+}
+
+TEST_CASE("sdk: a MaxPool ends a chain of convolutions, unless others read what it reads or it has indices") {
+  const auto names = [](std::uint32_t longest) {
+    Block b;
+    longest_chain = longest;
+    b.conv(b.max_pool(b.conv(b.conv(b.x, 4), 6)), 2, true);
+    return convolutions_of(b.net);
+  };
+  CHECK(names(1) == Names{"Conv", "Conv", "MaxPool", "Conv"});
+  CHECK(names(2) == Names{"Conv", "Conv (joined)", "MaxPool", "Conv"});
+  CHECK(names(3) == Names{"Conv", "Conv (joined)", "MaxPool (joined)", "Conv"});
+  Block b;
+  longest_chain = 3;
+  const auto y = b.conv(b.x, 4);
+  b.max_pool(y, true);
+  b.apply(TENON_OP_Neg, {y}, true);
+  CHECK(convolutions_of(b.net) == Names{"Conv", "MaxPool"});
+  Block alone;
+  longest_chain = 3;
+  alone.conv(alone.max_pool(alone.max_pool(alone.conv(alone.x, 4))), 3, true);
+  CHECK(convolutions_of(alone.net) == Names{"Conv", "MaxPool (joined)", "MaxPool", "Conv"});
 }
 
 }  // namespace

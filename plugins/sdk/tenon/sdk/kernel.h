@@ -352,6 +352,8 @@ struct Traits {
   /// uses, from its beginning on, with as many threads as the host has or fewer: it gets no more.
   /// NULL: all.
   std::size_t (*chain_result_size)(const Call* calls, std::uint32_t count, std::uint32_t i) = nullptr;
+  /// The last call given to `chains` may be a MaxPool without indices, the one call with one input.
+  bool chains_max_pool = false;
 };
 
 using KernelFunction = void (*)(const Call&);
