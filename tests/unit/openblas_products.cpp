@@ -41,6 +41,8 @@ const PackedProduct products[] = {
     {"gemm: the transpose of b", {45, 77}, 130, true, true},
     {"gemm: few rows", {2, 77}, 130, false, true},
     {"gemm: one row, and sums and columns that are not multiples", {1, 1077}, 301, false, true},
+    {"gemm: one row, short sums", {1, 133}, 301, false, true},
+    {"gemm: one row of more bytes than half of L1", {1, 7003}, 150, false, true},
     {"one column", {301, 1077}, 1, false},
     {"gemm: rows with gaps", {45, 77}, 130, true, true, true},
 };

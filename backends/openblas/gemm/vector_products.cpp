@@ -14,11 +14,15 @@ namespace tenon::openblas {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Rows that are read at the same time.
+// Rows of fewer bytes are read four at a time, as adding up the lanes of a sum takes longer than they do; longer ones one after another, as
+// a single sequence of addresses comes faster than four that are a row apart, from caches and from memory. Rows so long that x leaves
+// little of L1 are read four at a time again, for what is loaded of x serves all of them, and so are all rows by vectors of less than a
+// cache line.
+constexpr std::int64_t bytes_of_long_row = 1024, bytes_of_longest_row = 24 * 1024;
 constexpr std::int64_t group_rows = 4;
-// Bytes by which the reads of each row are fetched ahead. A processor's own prefetcher stops at the end of a page of 4 KiB, which a row
-// reaches soon; these requests also translate the next page's address early.
-constexpr std::int64_t bytes_ahead = 2048;
+// Bytes by which reads are fetched ahead. A processor's own prefetcher stops at the end of a page of 4 KiB; these requests also translate
+// the next page's address early. bytes_ahead is that of each row of a group.
+constexpr std::int64_t bytes_ahead_of_long_row = 4096, bytes_ahead = 2048;
 
 /// The sums of R rows, each in two vectors, so that R 2 chains of additions are under way.
 template <int R, class T>
@@ -57,9 +61,32 @@ HWY_INLINE void multiply_rows(const T* m, std::int64_t columns, std::int64_t row
   for (int r = 0; r < R; ++r) y[r] = alpha * hn::GetLane(hn::SumOfLanes(d, hn::Add(even[r], odd[r])));
 }
 
+/// The sum of a row, in the order of multiply_rows(). What is read next is assumed to follow in memory.
+template <class T>
+HWY_INLINE T multiply_long_row(const T* row, std::int64_t columns, const T* x) {
+  const Wide<T> d;
+  const std::int64_t n = lanes(d);
+  auto even = hn::Zero(d), odd = hn::Zero(d);
+  std::int64_t i = 0;
+  for (; i + 2 * n <= columns; i += 2 * n) {
+    hwy::Prefetch(row + i + bytes_ahead_of_long_row / sizeof(T));
+    hwy::Prefetch(row + i + n + bytes_ahead_of_long_row / sizeof(T));
+    even = hn::MulAdd(hn::LoadU(d, row + i), hn::LoadU(d, x + i), even);
+    odd = hn::MulAdd(hn::LoadU(d, row + i + n), hn::LoadU(d, x + i + n), odd);
+  }
+  for (; i + n <= columns; i += n) even = hn::MulAdd(hn::LoadU(d, row + i), hn::LoadU(d, x + i), even);
+  if (i < columns) even = hn::MulAdd(load_first(d, row + i, columns - i), load_first(d, x + i, columns - i), even);
+  return hn::GetLane(hn::SumOfLanes(d, hn::Add(even, odd)));
+}
+
 template <class T>
 void multiply_all_rows(const T* m, std::int64_t rows, std::int64_t columns, std::int64_t row_step, T alpha, const T* x, T* y) {
+  const std::int64_t bytes = columns * static_cast<std::int64_t>(sizeof(T));
   std::int64_t r = 0;
+  if (lanes(Wide<T>()) * sizeof(T) == 64 && bytes >= bytes_of_long_row && bytes <= bytes_of_longest_row) {
+    for (; r < rows; ++r) y[r] = alpha * multiply_long_row(m + r * row_step, columns, x);
+    return;
+  }
   for (; r + group_rows <= rows; r += group_rows) {
     multiply_rows<group_rows>(m + r * row_step, columns, row_step, group_rows, alpha, x, y + r);
   }
