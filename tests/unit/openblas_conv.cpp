@@ -33,6 +33,11 @@ const Convolution convolutions[] = {
     {"3x3 with strides: weights that all threads share", 1, 200, 31, 32, 210, 3, 2, 1},
     {"1x1: weights that stream through each core's cache", 1, 600, 21, 20, 900, 1},
     {"3x3 with dilation", 2, 33, 24, 29, 40, 3, 1, 2, 2},
+    {"5x5: tiles of 3x3 results", 2, 64, 14, 27, 70, 5, 1, 2},
+    {"5x5: tiles of 3x3 results, weights that all threads share", 1, 200, 12, 13, 130, 5, 1, 2},
+    {"5x5: tiles of 3x3 results, no padding", 1, 40, 19, 17, 48, 5},
+    {"5x5: tiles of 2x2 results", 1, 40, 8, 4, 48, 5, 1, 2},
+    {"5x5: more padding than kernel, channels that do not fill a register", 1, 37, 11, 9, 45, 5, 1, 5},
     {"5x5 with strides and dilation", 1, 30, 41, 38, 50, 5, 3, 4, 2},
     {"1x1: the image in place", 2, 70, 30, 31, 90, 1},
     {"1x1: the image in place, shared panels", 1, 1024, 7, 7, 200, 1},
@@ -197,7 +202,7 @@ TEST_CASE("conv: memory small selects the direct algorithm instead of Winograd's
   for (const Convolution& c : convolutions) {
     const std::string label = c.label;
     const bool is_winograd = label.starts_with("3x3: blocks of tiles") || label.starts_with("3x3: weights that all threads share") ||
-                             label.starts_with("3x3: tiles of") || label.starts_with("3x3 with strides: ");
+                             label.starts_with("3x3: tiles of") || label.starts_with("3x3 with strides: ") || label.starts_with("5x5: ");
     if (!is_winograd) continue;
     CAPTURE(c.label);
     const Results small = run(c, true, 2, "small"), large = run(c, true, 2);

@@ -27,7 +27,7 @@
 namespace tenon::openblas {
 namespace {
 
-constexpr std::int64_t max_values = 36, max_taps = 25;
+constexpr std::int64_t max_values = 49, max_taps = 25;
 
 /// The matrices of a block of tiles: x (tiles, channels) and products (tiles, out_channels).
 struct TileMemory {
@@ -468,12 +468,12 @@ double cost_of(const WinogradConv& conv) {
 
 /// `conv` with the fastest tile.
 WinogradConv with_best_tile(WinogradConv conv) {
-  if (conv.stride == 2 || conv.taps == 5) {
+  if (conv.stride == 2) {
     conv.results = 2;
     return conv;
   }
   WinogradConv best = conv;
-  for (conv.results = 4; conv.results >= 2; --conv.results) {
+  for (conv.results = conv.taps == 5 ? 3 : 4; conv.results >= 2; --conv.results) {
     if (best.results == 0 || cost_of(conv) < cost_of(best)) best = conv;
   }
   return best;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// conv_winograd.h - 3x3 and 5x5 convolutions of f32 and bf16 by Winograd's algorithms in f32: F(4x4, 3x3) and F(2x2, 5x5), with 25 and 36 %
-// of the multiplications; F(3x3, 3x3) and F(2x2, 3x3), with 31 and 44 %, for images that larger tiles divide badly, and whose weights are
-// read from memory; and F(2x2, 3x3) of stride 2, with 69 %.
+// conv_winograd.h - 3x3 and 5x5 convolutions of f32 and bf16 by Winograd's algorithms in f32: F(4x4, 3x3) and F(3x3, 5x5), with 25 and 22 %
+// of the multiplications; F(3x3, 3x3), F(2x2, 3x3) and F(2x2, 5x5), with 31, 44 and 36 %, for images that larger tiles divide badly, and
+// whose weights are read from memory; and F(2x2, 3x3) of stride 2, with 69 %.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ struct WinogradConv {
   std::int64_t pad_top = 0, pad_left = 0;
   std::int64_t taps = 3;     ///< 3 or 5
   std::int64_t stride = 1;   ///< 1 or 2
-  std::int64_t results = 0;  ///< of a tile along each dimension: 2, 3 or 4; 0: the convolution has no form
+  std::int64_t results = 0;  ///< of a tile along each dimension: 2, 3 or with 3 taps 4; 0: the convolution has no form
 
   /// Pixels of x that a tile reads along each dimension, and as many transformed values.
   std::int64_t reach() const { return stride * (results - 1) + taps; }
@@ -72,7 +72,8 @@ std::size_t winograd_scratch(const WinogradConv& conv, const sdk::Host& host);
 /// elementwise product, so that the sums over c of each of the elements are a matrix product (tiles, channels) (channels, out_channels).
 /// The interpolation points 0, 3/4, -3/4, 3/2, -3/2 and infinity have a third of the error of the usual 0, 1, -1, 2, -2: within 10 epsilon
 /// of sum |x| |w| for 3x3 and 4 for 5x5, measured. Tiles with 3x3 results have 0, 3/4, -3/4, 2 and infinity, and those with 2x2 have 0, 1,
-/// -1 and infinity, whose errors are smaller. Results of bf16 are rounded once, after the epilogue.
+/// -1 and infinity, whose errors are smaller. F(3x3, 5x5) has 1/4, -1/4, 3/4, -3/4, 2, -2 and infinity, within 10 epsilon again. Results of
+/// bf16 are rounded once, after the epilogue.
 ///
 /// Source  Lavin, Gray: Fast Algorithms for Convolutional Neural Networks (2016), section 4; Barabasz, Anderson, Soodhalter, Gregg: Error
 ///         Analysis and Improving the Accuracy of Winograd Convolution for Deep Neural Networks (2020), for the choice of points.

@@ -73,6 +73,18 @@ struct WinogradMiddle : WinogradSizes<3, 3> {
                                           winograd_last_row<3>()};
 };
 
+/// F(3x3, 5x5)
+struct WinogradLargest : WinogradSizes<5, 3> {
+  using Points = WinogradPoints7;
+  static constexpr WinogradRow<5> g[7] = {winograd_row<5>(Points::p_scale, Points::p),
+                                          winograd_row<5>(-Points::p_scale, -Points::p),
+                                          winograd_row<5>(Points::q_scale, Points::q),
+                                          winograd_row<5>(-Points::q_scale, -Points::q),
+                                          winograd_row<5>(Points::r_scale, Points::r),
+                                          winograd_row<5>(-Points::r_scale, -Points::r),
+                                          winograd_last_row<5>()};
+};
+
 /// F(2x2, 3x3)
 struct WinogradSmall : WinogradSizes<3, 2> {
   static constexpr WinogradRow<3> g[4] = {winograd_row<3>(-1, 0), winograd_row<3>(0.5, 1), winograd_row<3>(0.5, -1),
@@ -96,7 +108,7 @@ struct WinogradStrided : WinogradSizes<3, 2, 2, 3> {
 template <class Function>
 void with_winograd_form(const WinogradConv& conv, const Function& function) {
   if (conv.stride == 2) return function(WinogradStrided());
-  if (conv.taps == 5) return function(WinogradLarge<5, 2>());
+  if (conv.taps == 5) return conv.results == 3 ? function(WinogradLargest()) : function(WinogradLarge<5, 2>());
   if (conv.results == 4) return function(WinogradLarge<3, 4>());
   conv.results == 3 ? function(WinogradMiddle()) : function(WinogradSmall());
 }

@@ -94,6 +94,49 @@ HWY_INLINE void winograd_output(D d, const V (&x)[5], V (&y)[3]) {
   y[2] = hn::MulAdd(hn::Set(d, Points::p2), sum, hn::MulAdd(hn::Set(d, Points::q2), x[3], x[4]));
 }
 
+/// Those of F(3x3, 5x5): p, -p, q, -q, r, -r and infinity.
+struct WinogradPoints7 {
+  static constexpr float p = 0.25F, p2 = p * p;
+  static constexpr float q = 0.75F, q2 = q * q;
+  static constexpr float r = 2.0F, r2 = r * r;
+  static constexpr double p_scale = 1 / (2 * double{p} * (double{p2} - q2) * (double{p2} - r2));
+  static constexpr double q_scale = 1 / (2 * double{q} * (double{q2} - p2) * (double{q2} - r2));
+  static constexpr double r_scale = 1 / (2 * double{r} * (double{r2} - p2) * (double{r2} - q2));
+};
+
+/// The values of the points a and -a, given the sum and the product of the squares of the other points.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void winograd_input_pair(D d, const V (&x)[7], float a, float sum, float product, V& plus, V& minus) {
+  const V even = hn::MulAdd(hn::Set(d, product), x[0], hn::NegMulAdd(hn::Set(d, sum), x[2], x[4]));
+  const V odd = hn::MulAdd(hn::Set(d, product), x[1], hn::NegMulAdd(hn::Set(d, sum), x[3], x[5]));
+  plus = hn::MulAdd(hn::Set(d, a), even, odd);
+  minus = hn::NegMulAdd(hn::Set(d, a), even, odd);
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void winograd_input(D d, const V (&x)[7], V (&y)[7]) {
+  using Points = WinogradPoints7;
+  constexpr float p2 = Points::p2, q2 = Points::q2, r2 = Points::r2;
+  winograd_input_pair(d, x, Points::p, q2 + r2, q2 * r2, y[0], y[1]);
+  winograd_input_pair(d, x, Points::q, p2 + r2, p2 * r2, y[2], y[3]);
+  winograd_input_pair(d, x, Points::r, p2 + q2, p2 * q2, y[4], y[5]);
+  const V inner = hn::NegMulAdd(hn::Set(d, p2 * q2 * r2), x[0], hn::Mul(hn::Set(d, p2 * q2 + p2 * r2 + q2 * r2), x[2]));
+  y[6] = hn::Add(hn::NegMulAdd(hn::Set(d, p2 + q2 + r2), x[4], x[6]), inner);
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void winograd_output(D d, const V (&x)[7], V (&y)[3]) {
+  using Points = WinogradPoints7;
+  const V p_sum = hn::Add(x[0], x[1]), q_sum = hn::Add(x[2], x[3]), r_sum = hn::Add(x[4], x[5]);
+  const V p_difference = hn::Sub(x[0], x[1]), q_difference = hn::Sub(x[2], x[3]), r_difference = hn::Sub(x[4], x[5]);
+  const auto combined = [&](float p, V of_p, float q, V of_q, float r, V of_r) HWY_ATTR {
+    return hn::MulAdd(hn::Set(d, p), of_p, hn::MulAdd(hn::Set(d, q), of_q, hn::Mul(hn::Set(d, r), of_r)));
+  };
+  y[0] = hn::Add(hn::Add(p_sum, q_sum), r_sum);
+  y[1] = combined(Points::p, p_difference, Points::q, q_difference, Points::r, r_difference);
+  y[2] = hn::Add(combined(Points::p2, p_sum, Points::q2, q_sum, Points::r2, r_sum), x[6]);
+}
+
 /// F(2x2, 3x3), with the points 0, 1, -1 and infinity.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE void winograd_input(D, const V (&x)[4], V (&y)[4]) {
