@@ -169,6 +169,64 @@ TEST_CASE("convolutions of a block: what is between them takes no more memory th
   }
 }
 
+TEST_CASE("a convolution computes the MaxPool of its result with the bits of both kernels") {
+  const struct {
+    const char* label;
+    std::int64_t images, channels, height, width, filters, kernel, pool, pool_pad;
+    std::uint32_t kernels;  ///< of both, in f32
+  } nets[] = {
+      {"tiles of 4x4", 2, 40, 24, 28, 48, 3, 2, 0, 1},
+      {"odd sizes, whose last lines no window has", 1, 35, 27, 29, 37, 3, 2, 0, 1},
+      {"tiles of 2x2 by a kernel of 5x5", 1, 24, 8, 4, 40, 5, 2, 0, 1},
+      {"tiles of 3x3 by a kernel of 5x5", 2, 24, 18, 15, 40, 5, 2, 0, 2},
+      {"one line of windows, tiles of 2x2", 1, 64, 2, 40, 64, 3, 2, 0, 1},
+      {"weights that threads share", 1, 192, 23, 28, 200, 3, 2, 0, 1},
+      {"windows that overlap", 1, 40, 24, 28, 48, 3, 3, 0, 2},
+      {"padded windows", 1, 40, 24, 28, 48, 3, 2, 1, 2},
+      {"another algorithm", 1, 40, 24, 28, 48, 1, 2, 0, 2},
+  };
+  for (const auto& n : nets) {
+    for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+      for (const char* isa : {"auto", "avx512", "avx2", "sse4"}) {
+        if (!is_tested(dtype, isa)) continue;
+        CAPTURE(std::string(n.label));
+        CAPTURE(std::string(name_of(dtype)));
+        CAPTURE(std::string(isa));
+        const auto results = [&](std::uint32_t threads, bool apart, bool finite) {
+          const Context context(config_of(threads, isa));
+          Graph graph;
+          const Shape shape{n.images, n.channels, n.height, n.width}, filters{n.filters, n.channels, n.kernel, n.kernel};
+          const Value w = graph.constant(Tensor::of(numbers(filters, 2), filters).to(dtype));
+          const Value bias = graph.constant(Tensor::of(numbers({n.filters}, 3), {n.filters}).to(dtype));
+          ops::ConvOptions options;
+          options.padding = {{n.kernel / 2, n.kernel / 2}, {n.kernel / 2, n.kernel / 2}};
+          const Value y = ops::relu(ops::conv(graph.input("x", dtype, shape), w, bias, options));
+          if (apart) graph.output("convolved", y);
+          ops::WindowOptions window;
+          window.strides = {2, 2};
+          window.padding = {{n.pool_pad, n.pool_pad}, {n.pool_pad, n.pool_pad}};
+          graph.output("y", ops::max_pool(y, {n.pool, n.pool}, window));
+          Program program(context, graph);
+          Result result;
+          append_bits(program.run({Tensor::of(finite ? numbers(shape, 1) : unusual_numbers(shape, 1), shape).to(dtype)}).back(),
+                      result.bits);
+          result.kernels = program.placement().kernels;
+          return result;
+        };
+        for (const bool finite : {true, false}) {
+          const Result apart = results(2, true, finite);
+          for (const std::uint32_t threads : {1u, 2u, 3u}) {
+            CAPTURE(threads);
+            const Result together = results(threads, false, finite);
+            CHECK(together.bits == apart.bits);
+            if (dtype == DType::f32) CHECK(together.kernels == apart.kernels - (3 - n.kernels));  // and the transpose of a result
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("convolutions of a block: a result that overwrites an operand of one of them is not computed in one kernel") {
   // The new parameter depends on all of the old one: as the image, and as the biases of the first convolution.
   for (const bool as_bias : {false, true}) {

@@ -149,16 +149,11 @@ const sdk::Kernel elementwise_cast = [] {
 }();
 
 constexpr sdk::KernelRow rows[] = {
-    {TENON_OP_Mul, 14, 0, &kernel_mul},
-    {TENON_OP_Neg, 13, 0, &kernel_neg},
-    {TENON_OP_Sigmoid, 13, 0, &kernel_sigmoid},
-    {TENON_OP_ReduceMean, 13, 0, &kernel_reduce_mean},
-    {TENON_OP_Reshape, 14, 0, &kernel_reshape},
-    {TENON_OP_Transpose, 13, 0, &kernel_transpose},
-    {TENON_OP_Conv, 11, 0, &kernel_conv},
-    {TENON_OP_Cast, 13, 0, &elementwise_cast},
-    {TENON_OP_MaxPool, 12, 0, &kernel_max_pool},
-    {TENON_OP_NONE, 0, 0, nullptr},
+    {TENON_OP_Mul, 14, 0, &kernel_mul},          {TENON_OP_Neg, 13, 0, &kernel_neg},
+    {TENON_OP_Sigmoid, 13, 0, &kernel_sigmoid},  {TENON_OP_ReduceMean, 13, 0, &kernel_reduce_mean},
+    {TENON_OP_Reshape, 14, 0, &kernel_reshape},  {TENON_OP_Transpose, 13, 0, &kernel_transpose},
+    {TENON_OP_Conv, 11, 0, &kernel_conv},        {TENON_OP_Cast, 13, 0, &elementwise_cast},
+    {TENON_OP_MaxPool, 12, 0, &kernel_max_pool}, {TENON_OP_NONE, 0, 0, nullptr},
 };
 const sdk::BackendSpec& blocks_spec() {
   static constexpr sdk::BackendSpec spec{"blocks",

@@ -95,6 +95,14 @@ Place place_of(const WinogradConv& conv, std::int64_t tile) {
   return {tile / columns / rows, tile / columns % rows, tile % columns};
 }
 
+/// v as it is stored.
+HWY_INLINE V stored_value(V v, const float*) {
+  return v;
+}
+HWY_INLINE V stored_value(V v, const sdk::BFloat16*) {
+  return from_bf16(to_bf16(v));
+}
+
 /// The operations on a result before it is stored.
 template <class T, class Activate>
 struct OutputEpilogue {
@@ -104,20 +112,61 @@ struct OutputEpilogue {
   Activate activate;
 };
 
-/// Computes up to one vector of channels of the results of a tile, of which `rows` x `columns` lie in the image, from y[at] on.
-template <class Form, bool whole, class T, class Activate>
-HWY_INLINE void output_vector(const float* m, std::int64_t plane, const OutputEpilogue<T, Activate>& epilogue, std::int64_t channel,
-                              std::int64_t n, std::int64_t at, std::int64_t line, std::int64_t pixel, std::int64_t rows,
-                              std::int64_t columns) {
+/// The first half of the output transform: `half` has the results of columns of products.
+template <class Form>
+HWY_INLINE void output_columns(const float* m, std::int64_t plane, V (&half)[Form::results][Form::points]) {
   const F d;
   constexpr int points = Form::points, results = Form::results;
-  V half[results][points];
   for (int j = 0; j < points; ++j) {
     V x[points], y[results];
     for (int i = 0; i < points; ++i) x[i] = hn::LoadU(d, m + (i * points + j) * plane);
     Form::output(d, x, y);
     for (int i = 0; i < results; ++i) half[i][j] = y[i];
   }
+}
+
+/// The largest elements so far, in the order and with the NaNs of MaxPool.
+HWY_INLINE V larger(V x, V best) {
+  return hn::IfThenElse(hn::Or(hn::Gt(x, best), hn::IsNaN(x)), x, best);
+}
+
+/// output_vector() with the largest of 2x2 results in place of these, from y[at] on.
+template <class Form, bool whole, class T, class Activate>
+HWY_INLINE void pooled_vector(const float* m, std::int64_t plane, const OutputEpilogue<T, Activate>& epilogue, std::int64_t channel,
+                              std::int64_t n, std::int64_t at, std::int64_t line, std::int64_t pixel, std::int64_t rows,
+                              std::int64_t columns) {
+  const F d;
+  constexpr int results = Form::results;
+  V half[results][Form::points];
+  output_columns<Form>(m, plane, half);
+  const V bias = epilogue.bias == nullptr ? hn::Zero(d) : load_part<whole>(d, epilogue.bias + channel, n);
+  for (int i = 0; i + 1 < results; i += 2) {
+    if (i + 1 >= rows) break;
+    V y[2][results];
+    Form::output(d, half[i], y[0]);
+    Form::output(d, half[i + 1], y[1]);
+    for (int j = 0; j + 1 < results; j += 2) {
+      if (j + 1 >= columns) break;
+      const auto result = [&](int row, int column)
+                              HWY_ATTR { return stored_value(epilogue.activate(d, hn::Add(y[row][j + column], bias)), epilogue.y); };
+      V best = result(0, 0);
+      best = larger(result(0, 1), best);
+      best = larger(result(1, 0), best);
+      best = larger(result(1, 1), best);
+      store_part<whole>(best, d, epilogue.y + at + i / 2 * line + j / 2 * pixel + channel, n);
+    }
+  }
+}
+
+/// Computes up to one vector of channels of the results of a tile, of which `rows` x `columns` lie in the image, from y[at] on.
+template <class Form, bool whole, class T, class Activate>
+HWY_INLINE void output_vector(const float* m, std::int64_t plane, const OutputEpilogue<T, Activate>& epilogue, std::int64_t channel,
+                              std::int64_t n, std::int64_t at, std::int64_t line, std::int64_t pixel, std::int64_t rows,
+                              std::int64_t columns) {
+  const F d;
+  constexpr int results = Form::results;
+  V half[results][Form::points];
+  output_columns<Form>(m, plane, half);
   const V bias = epilogue.bias == nullptr ? hn::Zero(d) : load_part<whole>(d, epilogue.bias + channel, n);
   for (int i = 0; i < results; ++i) {
     if (i >= rows) break;
@@ -153,6 +202,28 @@ void output_tiles(const WinogradConv& conv, const WinogradOperands<T>& o, const 
     }
     if (c < conv.out_channels) {
       output_vector<Form, false>(m + c, memory.y_plane, epilogue, c, conv.out_channels - c, at, line, conv.out_channels, rows, columns);
+    }
+  }
+}
+
+/// The same with the largest of 2x2 results.
+template <class Form, class T, class Activate>
+void pooled_tiles(const WinogradConv& conv, const WinogradOperands<T>& o, const TileMemory& memory, const Activate& activate,
+                  std::int64_t first, std::int64_t begin, std::int64_t end) {
+  const OutputEpilogue<T, Activate> epilogue{o.bias, nullptr, o.y, activate};
+  const std::int64_t n = lanes(F()), height = conv.out_height / 2, width = conv.out_width / 2, line = width * conv.out_channels;
+  for (std::int64_t tile = begin; tile < end; ++tile) {
+    const Place place = place_of(conv, tile);
+    const std::int64_t row = Form::results * place.row, column = Form::results * place.column;
+    const std::int64_t at = ((place.image * height + row / 2) * width + column / 2) * conv.out_channels;
+    const float* const m = memory.y + (tile - first) * memory.y_step;
+    const std::int64_t rows = conv.out_height - row, columns = conv.out_width - column;
+    std::int64_t c = 0;
+    for (; c + n <= conv.out_channels; c += n) {
+      pooled_vector<Form, true>(m + c, memory.y_plane, epilogue, c, n, at, line, conv.out_channels, rows, columns);
+    }
+    if (c < conv.out_channels) {
+      pooled_vector<Form, false>(m + c, memory.y_plane, epilogue, c, conv.out_channels - c, at, line, conv.out_channels, rows, columns);
     }
   }
 }
@@ -211,7 +282,10 @@ template <class T>
 void output_tiles_of(const WinogradConv& conv, const WinogradOperands<T>& o, const TileMemory& memory, std::int64_t first,
                      std::int64_t begin, std::int64_t end) {
   with_activation<float>(o.activation, [&](const auto& activate) {
-    with_winograd_form(conv, [&]<class Form>(Form) { output_tiles<Form>(conv, o, memory, activate, first, begin, end); });
+    with_winograd_form(conv, [&]<class Form>(Form) {
+      o.max_pool ? pooled_tiles<Form>(conv, o, memory, activate, first, begin, end)
+                 : output_tiles<Form>(conv, o, memory, activate, first, begin, end);
+    });
   });
 }
 

@@ -64,7 +64,13 @@ struct WinogradOperands {
   const T* bias = nullptr;      ///< (out_channels), or NULL
   const T* residual = nullptr;  ///< of y's shape, or NULL
   sdk::Activation activation = {};
+  bool max_pool = false;  ///< y is (images, out_height / 2, out_width / 2, out_channels): the largest of 2x2 results each. No residual
 };
+
+/// Whether tiles begin where such windows do.
+inline bool winograd_pools(const WinogradConv& conv) {
+  return conv.results % 2 == 0;
+}
 
 std::size_t winograd_scratch(const WinogradConv& conv, const sdk::Host& host);
 

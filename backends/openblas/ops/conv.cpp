@@ -117,6 +117,28 @@ class Forward {
     direct_conv<T>(direct_, {x, packed, y, bias, residual, call.epilogue.activation, scale}, call.host, scratch);
   }
 
+  /// MaxPool of the result, by tiles that have whole windows.
+  bool takes_max_pool(const sdk::Call& pool) const {
+    const auto& a = pool.attr<tenon_attributes_window>();
+    const sdk::Operand& y = pool.outputs[0];
+    if (algorithm_ != Algorithm::winograd || !winograd_pools(winograd_) || y.rank != 4) return false;
+    if (y.shape[1] != g_.out_height / 2 || y.shape[2] != g_.out_width / 2) return false;
+    for (int i = 0; i < 2; ++i) {
+      if (a.kernel[i] != 2 || a.strides[i] != 2 || a.dilations[i] != 1 || a.pads_before[i] != 0) return false;
+    }
+    return true;
+  }
+  void run_with_max_pool(const sdk::Call& call, const sdk::Call& pool, const void* packed_weights, char* scratch) const {
+    const T* const bias = bias_of(call, g_.out_channels, reinterpret_cast<T*>(scratch));
+    scratch += scratch_bytes(g_.out_channels, sizeof(T));
+    if constexpr (std::is_same_v<T, Single>) {
+      WinogradOperands<T> operands{call.input<T>(0), static_cast<const float*>(packed_weights), pool.output<T>(0), bias};
+      operands.activation = call.epilogue.activation;
+      operands.max_pool = true;
+      winograd_conv<T>(winograd_, operands, call.host, scratch);
+    }
+  }
+
   const ConvGeometry& geometry() const { return g_; }
   bool has_scale() const { return direct_.scales; }
 
@@ -292,6 +314,15 @@ bool computes_means(const sdk::Call& call) {
   return with_product_type(call.inputs[0].dtype, [&]<class T>(T) { return Forward<T>(call).is_tiled_depthwise(); });
 }
 
+bool is_max_pool(const sdk::Call& call) {
+  return call.input_count == 1;
+}
+/// A convolution and the MaxPool of its result.
+template <class T>
+bool pools(const sdk::Call* calls, std::uint32_t count) {
+  return count == 2 && calls[0].epilogue.residual == nullptr && Forward<T>(calls[0]).takes_max_pool(calls[1]);
+}
+
 /// The sizes of 1x1 and depthwise, or either with a 1x1 after it; none for other convolutions.
 template <class T>
 std::optional<ChainSizes> chain_sizes(const sdk::Call* calls, std::uint32_t count) {
@@ -334,6 +365,10 @@ PointwiseStage<T> pointwise_stage(const Prepared<Forward, T>& of) {
 
 template <class T>
 void run_convolutions(const sdk::Call* calls, std::uint32_t count) {
+  if (is_max_pool(calls[count - 1])) {
+    const Prepared<Forward, T> prepared(calls[0]);
+    return prepared.op.run_with_max_pool(calls[0], calls[1], prepared.packed, prepared.scratch);
+  }
   const std::uint32_t middle = Forward<T>(calls[0]).geometry().depthwise() ? 0 : 1;
   const Prepared<Forward, T> depthwise(calls[middle]);
   std::optional<PointwiseStage<T>> expand, project;
@@ -357,10 +392,14 @@ std::optional<ChainSizes> chain_sizes(const sdk::Call* calls, std::uint32_t coun
   return with_product_type(calls[0].inputs[0].dtype, [&]<class T>(T) { return chain_sizes<T>(calls, count); });
 }
 bool forms_chain(const sdk::Call* calls, std::uint32_t count) {
+  if (is_max_pool(calls[count - 1])) {
+    return with_product_type(calls[0].inputs[0].dtype, [&]<class T>(T) { return pools<T>(calls, count); });
+  }
   const std::optional<ChainSizes> sizes = chain_sizes(calls, count);
   return sizes && chain_pays(*sizes, calls[0].host);
 }
 std::size_t chain_result_size(const sdk::Call* calls, std::uint32_t count, std::uint32_t i) {
+  if (is_max_pool(calls[count - 1])) return 0;  // the pool's operand is not stored
   const ChainSizes sizes = *chain_sizes(calls, count);
   const ChainMemory memory = chain_memory(sizes, calls[0].host);
   return i == 0 && sizes.in_channels != 0 ? memory.lines : memory.rows;
@@ -382,7 +421,8 @@ constexpr sdk::Traits conv_traits{.epilogue = true,
                                   .pixel_means = computes_means,
                                   .chains = forms_chain,
                                   .run_chain = run_convolutions,
-                                  .chain_result_size = chain_result_size};
+                                  .chain_result_size = chain_result_size,
+                                  .chains_max_pool = true};
 constexpr sdk::Traits input_grad_traits{.channels_last = {.inputs = 1, .outputs = 1},
                                         .scratch = scratch<InputGrad>,
                                         .pack_size = pack_size<InputGrad>,
