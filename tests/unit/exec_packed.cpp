@@ -14,15 +14,15 @@
 namespace tenon::test {
 namespace {
 
-/// Adds y = relu(conv(x, w)), w (16, 8, size, size), to the graph. Returns w.
-Value add_convolution(Graph& graph, std::int64_t batch, std::int64_t size = 5, std::int64_t image = 12) {
+/// Adds y = relu(conv(x, w)), w (16, 8, size, size), to the graph. Returns w. Direct sums compute filters of 7x7 for any batch.
+Value add_convolution(Graph& graph, std::int64_t batch, std::int64_t size = 7, std::int64_t image = 12) {
   const Value x = graph.input("x", DType::f32, {batch, 8, image, image}), w = graph.parameter("w", DType::f32, {16, 8, size, size});
   ops::ConvOptions options;
   options.padding = {{size / 2, size / 2}, {size / 2, size / 2}};
   graph.output("y", ops::relu(ops::conv(x, w, {}, options)));
   return w;
 }
-Graph convolution(std::int64_t batch, std::int64_t size = 5, std::int64_t image = 12) {
+Graph convolution(std::int64_t batch, std::int64_t size = 7, std::int64_t image = 12) {
   Graph graph;
   add_convolution(graph, batch, size, image);
   return graph;
@@ -34,13 +34,13 @@ Tensor numbers(const Shape& shape, int from) {
   return t;
 }
 Tensor weights(int from) {
-  return numbers({16, 8, 5, 5}, from);
+  return numbers({16, 8, 7, 7}, from);
 }
 Tensor images(std::int64_t batch) {
   return numbers({batch, 8, 12, 12}, 3);
 }
 
-constexpr std::uint64_t packed_bytes = 8 * 5 * 5 * 32 * sizeof(float);  // 16 columns in a panel of 32
+constexpr std::uint64_t packed_bytes = 8 * 7 * 7 * 32 * sizeof(float);  // 16 columns in a panel of 32
 
 struct Shared : OnOpenblas {
   const std::shared_ptr<ParameterStore> store = std::make_shared<ParameterStore>();
@@ -118,7 +118,7 @@ TEST_CASE_FIXTURE(Shared, "packed: another algorithm, another form") {
 TEST_CASE_FIXTURE(Shared, "packed: what a program computes of its parameters belongs to it alone") {
   const auto doubled = [](std::int64_t batch) {
     Graph graph;
-    const Value x = graph.input("x", DType::f32, {batch, 8, 12, 12}), w = graph.parameter("w", DType::f32, {16, 8, 5, 5});
+    const Value x = graph.input("x", DType::f32, {batch, 8, 12, 12}), w = graph.parameter("w", DType::f32, {16, 8, 7, 7});
     graph.output("y", ops::conv(x, w + w));
     return graph;
   };
@@ -143,8 +143,8 @@ TEST_CASE_FIXTURE(Shared, "packed: memory is planned as it is allocated, and the
   const PlacementReport& report = program.placement();
   CHECK(report.shared_packed_size_bytes == packed_bytes);
   CHECK(report.packed_size_bytes == packed_bytes + program.memory()[0].packed_size_bytes);
-  CHECK(contains(report.str(), "packed 25600 bytes, of these 25600 shared with programs of the same parameters"));
-  CHECK(contains(report.json(), "\"shared_packed_size_bytes\": 25600"));
+  CHECK(contains(report.str(), "packed 50176 bytes, of these 50176 shared with programs of the same parameters"));
+  CHECK(contains(report.json(), "\"shared_packed_size_bytes\": 50176"));
 }
 
 TEST_CASE_FIXTURE(Shared, "packed: a step that updates a parameter and a prediction share it, and both see the update") {
