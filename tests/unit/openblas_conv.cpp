@@ -27,6 +27,7 @@ const Convolution convolutions[] = {
     {"3x3: tiles of 3x3 results, channels that do not fill a register, no padding", 1, 197, 15, 16, 253, 3},
     {"3x3: tiles of 2x2 results", 1, 512, 7, 7, 288, 3, 1, 1},
     {"3x3: tiles of 2x2 results, more padding than kernel", 1, 500, 3, 4, 270, 3, 1, 3},
+    {"3x3: transformed weights of more than 16 MiB", 4, 512, 7, 7, 240, 3, 1, 1},
     {"3x3 with strides: blocks of tiles, the last one smaller", 1, 64, 57, 55, 72, 3, 2, 1},
     {"3x3 with strides: channels that do not fill a register, no padding", 2, 67, 41, 38, 75, 3, 2},
     {"3x3 with strides: more padding than kernel", 1, 80, 23, 30, 65, 3, 2, 3},
@@ -209,6 +210,25 @@ TEST_CASE("conv: memory small selects the direct algorithm instead of Winograd's
     check(c, small);
     CHECK_FALSE(same_bits(small.y, large.y));
   }
+}
+
+TEST_CASE("conv: strides of 2 have direct sums where large weights cost more than Winograd's algorithm saves") {
+  const Convolution c{"", 1, 192, 33, 33, 256, 3, 2, 1};
+  CHECK(same_bits(run(c, true, 2, "small").y, run(c, true, 2).y));
+}
+
+TEST_CASE("conv_input_grad: sums of the few terms of one filter are as precise as those of a product") {
+  const Convolution c{"", 200, 1, 9, 9, 1, 5, 1, 2};
+  const std::vector<float> dx = run(c, true, 2).dx, w = numbers(c.w(), 2), dy = numbers(c.y(), 3);
+  std::vector<Sum> expected(dx.size());
+  for (std::int64_t y = 0; y < c.y().count(); ++y) {
+    for_each_term(c, y, [&](std::size_t pixel, std::size_t weight) { expected[pixel].add(dy[static_cast<std::size_t>(y)], w[weight]); });
+  }
+  double largest = 0;  // error, in units of epsilon and the sum of magnitudes of 25 terms
+  for (std::size_t i = 0; i < dx.size(); ++i) {
+    largest = std::max(largest, std::fabs(double{dx[i]} - expected[i].value) / (0x1p-23 * std::max(expected[i].magnitude, 25.0 / 4)));
+  }
+  CHECK(largest < 5);
 }
 
 TEST_CASE("conv: programs share packed weights of Winograd's algorithm only if their tiles are the same") {

@@ -174,6 +174,7 @@ TEST_CASE("a convolution computes the MaxPool of its result with the bits of bot
     const char* label;
     std::int64_t images, channels, height, width, filters, kernel, pool, pool_pad;
     std::uint32_t kernels;  ///< of both, in f32
+    bool is_plain = false;  ///< neither a bias nor relu, and weights that the call packs
   } nets[] = {
       {"tiles of 4x4", 2, 40, 24, 28, 48, 3, 2, 0, 1},
       {"odd sizes, whose last lines no window has", 1, 35, 27, 29, 37, 3, 2, 0, 1},
@@ -181,6 +182,7 @@ TEST_CASE("a convolution computes the MaxPool of its result with the bits of bot
       {"tiles of 3x3 by a kernel of 5x5", 2, 24, 18, 15, 40, 5, 2, 0, 2},
       {"one line of windows, tiles of 2x2", 1, 64, 2, 40, 64, 3, 2, 0, 1},
       {"weights that threads share", 1, 192, 23, 28, 200, 3, 2, 0, 1},
+      {"negative results, tiles of 4x4", 2, 40, 24, 28, 48, 3, 2, 0, 1, true},
       {"windows that overlap", 1, 40, 24, 28, 48, 3, 3, 0, 2},
       {"padded windows", 1, 40, 24, 28, 48, 3, 2, 1, 2},
       {"another algorithm", 1, 40, 24, 28, 48, 1, 2, 0, 2},
@@ -196,11 +198,12 @@ TEST_CASE("a convolution computes the MaxPool of its result with the bits of bot
           const Context context(config_of(threads, isa));
           Graph graph;
           const Shape shape{n.images, n.channels, n.height, n.width}, filters{n.filters, n.channels, n.kernel, n.kernel};
-          const Value w = graph.constant(Tensor::of(numbers(filters, 2), filters).to(dtype));
+          const Tensor filter = Tensor::of(numbers(filters, 2), filters).to(dtype);
+          const Value x = graph.input("x", dtype, shape), w = n.is_plain ? graph.input("w", dtype, filters) : graph.constant(filter);
           const Value bias = graph.constant(Tensor::of(numbers({n.filters}, 3), {n.filters}).to(dtype));
           ops::ConvOptions options;
           options.padding = {{n.kernel / 2, n.kernel / 2}, {n.kernel / 2, n.kernel / 2}};
-          const Value y = ops::relu(ops::conv(graph.input("x", dtype, shape), w, bias, options));
+          const Value y = n.is_plain ? ops::conv(x, w, {}, options) : ops::relu(ops::conv(x, w, bias, options));
           if (apart) graph.output("convolved", y);
           ops::WindowOptions window;
           window.strides = {2, 2};
@@ -208,8 +211,9 @@ TEST_CASE("a convolution computes the MaxPool of its result with the bits of bot
           graph.output("y", ops::max_pool(y, {n.pool, n.pool}, window));
           Program program(context, graph);
           Result result;
-          append_bits(program.run({Tensor::of(finite ? numbers(shape, 1) : unusual_numbers(shape, 1), shape).to(dtype)}).back(),
-                      result.bits);
+          std::vector<Tensor> operands{Tensor::of(finite ? numbers(shape, 1) : unusual_numbers(shape, 1), shape).to(dtype)};
+          if (n.is_plain) operands.push_back(filter);
+          append_bits(program.run(operands).back(), result.bits);
           result.kernels = program.placement().kernels;
           return result;
         };

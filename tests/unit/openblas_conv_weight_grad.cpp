@@ -27,10 +27,11 @@ const Convolution convolutions[] = {
 
 /// Operands of bf16 are cast in the graph, and the result back.
 std::vector<float> weight_grad(const Convolution& c, const std::vector<float>& dy, const std::vector<float>& x, std::uint32_t threads,
-                               DType dtype) {
+                               DType dtype, const char* memory = "normal") {
   Config config = test_config("openblas:0");
   config.threads = threads;
   config.deterministic = true;
+  config.backends.options["openblas"]["memory"] = memory;
   const Context context(config);
   Graph graph;
   const Value from_dy = graph.input("dy", DType::f32, c.y());
@@ -105,6 +106,14 @@ TEST_CASE("conv_weight_grad: the same bits on one thread, on two and on five") {
       }
     }
   }
+}
+
+TEST_CASE("conv_weight_grad: memory small selects direct sums instead of Winograd's algorithm") {
+  const Convolution c{"", 2, 64, 20, 20, 32, 3, 1, 1};
+  const std::vector<float> dy = numbers(c.y(), 3), x = numbers(c.x(), 4);
+  const std::vector<float> small = weight_grad(c, dy, x, 2, DType::f32, "small"), normal = weight_grad(c, dy, x, 2, DType::f32);
+  CHECK(small != normal);
+  for (std::size_t i = 0; i < small.size(); ++i) CHECK(small[i] == doctest::Approx(normal[i]).epsilon(1e-3).scale(10));
 }
 
 }  // namespace

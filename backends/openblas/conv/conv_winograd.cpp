@@ -281,10 +281,13 @@ void input_tiles(const WinogradConv& conv, const T* x, const TileMemory& memory,
 template <class T>
 void output_tiles_of(const WinogradConv& conv, const WinogradOperands<T>& o, const TileMemory& memory, std::int64_t first,
                      std::int64_t begin, std::int64_t end) {
-  with_activation<float>(o.activation, [&](const auto& activate) {
+  with_activation<float>(o.activation, [&]<class Activate>(const Activate& activate) {
     with_winograd_form(conv, [&]<class Form>(Form) {
-      o.max_pool ? pooled_tiles<Form>(conv, o, memory, activate, first, begin, end)
-                 : output_tiles<Form>(conv, o, memory, activate, first, begin, end);
+      // What winograd_pools() allows. Code for the rest would take half of the time in which this file is compiled.
+      if constexpr (Form::results % 2 == 0 && (std::is_same_v<Activate, Relu> || std::is_same_v<Activate, Identity>)) {
+        if (o.max_pool) return pooled_tiles<Form>(conv, o, memory, activate, first, begin, end);
+      }
+      output_tiles<Form>(conv, o, memory, activate, first, begin, end);
     });
   });
 }
@@ -547,7 +550,9 @@ WinogradConv with_best_tile(WinogradConv conv) {
     return conv;
   }
   WinogradConv best = conv;
-  for (conv.results = conv.taps == 5 ? 3 : 4; conv.results >= 2; --conv.results) {
+  // With few terms in its sums F(3x3, 5x5) has a larger error than the product of an im2col matrix may have.
+  const std::int64_t largest = conv.taps == 3 ? 4 : conv.channels < 8 ? 2 : 3;
+  for (conv.results = largest; conv.results >= 2; --conv.results) {
     if (best.results == 0 || cost_of(conv) < cost_of(best)) best = conv;
   }
   return best;
@@ -565,10 +570,11 @@ bool winograd_pays(const WinogradConv& conv, double direct_cost) {
   if (conv.results == 0) return false;
   const auto channels = static_cast<double>(conv.channels), padded = static_cast<double>(sdk::round_up(conv.out_channels, 16));
   const double pixels = static_cast<double>(conv.images) * static_cast<double>(conv.out_height) * static_cast<double>(conv.out_width);
+  const bool is_bf16 = direct_cost < 1;
   // Strides of 2 save less of the arithmetic than large weights cost where a call has to transform them.
   if (conv.stride == 2 && weight_bytes(conv) > shared_weights) direct_cost *= 0.8;
   // Panels of bf16 have 32 columns, and their rows take as long to be gathered as the products with 16 more.
-  const double columns = direct_cost < 1 ? static_cast<double>(sdk::round_up(conv.out_channels, panel_width<sdk::BFloat16>) + 16) : padded;
+  const double columns = is_bf16 ? static_cast<double>(sdk::round_up(conv.out_channels, panel_width<sdk::BFloat16>) + 16) : padded;
   return cost_of(conv) < direct_cost * static_cast<double>(conv.taps * conv.taps) * pixels * channels * columns;
 }
 

@@ -23,7 +23,7 @@ struct WinogradConv {
   std::int64_t pad_top = 0, pad_left = 0;
   std::int64_t taps = 3;     ///< 3 or 5
   std::int64_t stride = 1;   ///< 1 or 2
-  std::int64_t results = 0;  ///< of a tile along each dimension: 2, 3 or with 3 taps 4; 0: the convolution has no form
+  std::int64_t results = 0;  ///< of a tile along each dimension: 2, 3, or with 3 taps also 4; 0: the convolution has no form
 
   /// Pixels of x that a tile reads along each dimension, and as many transformed values.
   std::int64_t reach() const { return stride * (results - 1) + taps; }
@@ -64,12 +64,13 @@ struct WinogradOperands {
   const T* bias = nullptr;      ///< (out_channels), or NULL
   const T* residual = nullptr;  ///< of y's shape, or NULL
   sdk::Activation activation = {};
-  bool max_pool = false;  ///< y is (images, out_height / 2, out_width / 2, out_channels): the largest of 2x2 results each. No residual
+  bool max_pool = false;  ///< y is (images, out_height / 2, out_width / 2, out_channels): the largest of 2x2 results each. winograd_pools()
 };
 
-/// Whether tiles begin where such windows do.
-inline bool winograd_pools(const WinogradConv& conv) {
-  return conv.results % 2 == 0;
+/// Whether winograd_conv() computes a max_pool: windows lie within tiles, and there is no residual and no activation but relu.
+inline bool winograd_pools(const WinogradConv& conv, const sdk::Epilogue& epilogue) {
+  return conv.results % 2 == 0 && epilogue.residual == nullptr &&
+         (epilogue.activation == sdk::Activation::none || epilogue.activation == sdk::Activation::relu);
 }
 
 std::size_t winograd_scratch(const WinogradConv& conv, const sdk::Host& host);
@@ -78,8 +79,8 @@ std::size_t winograd_scratch(const WinogradConv& conv, const sdk::Host& host);
 /// elementwise product, so that the sums over c of each of the elements are a matrix product (tiles, channels) (channels, out_channels).
 /// The interpolation points 0, 3/4, -3/4, 3/2, -3/2 and infinity have a third of the error of the usual 0, 1, -1, 2, -2: within 10 epsilon
 /// of sum |x| |w| for 3x3 and 4 for 5x5, measured. Tiles with 3x3 results have 0, 3/4, -3/4, 2 and infinity, and those with 2x2 have 0, 1,
-/// -1 and infinity, whose errors are smaller. F(3x3, 5x5) has 1/4, -1/4, 3/4, -3/4, 2, -2 and infinity, within 10 epsilon again. Results of
-/// bf16 are rounded once, after the epilogue.
+/// -1 and infinity, whose errors are smaller. F(3x3, 5x5) has 1/4, -1/4, 3/4, -3/4, 2, -2 and infinity, within 10 epsilon for
+/// the 8 channels or more that it is used for. Results of bf16 are rounded once, after the epilogue.
 ///
 /// Source  Lavin, Gray: Fast Algorithms for Convolutional Neural Networks (2016), section 4; Barabasz, Anderson, Soodhalter, Gregg: Error
 ///         Analysis and Improving the Accuracy of Winograd Convolution for Deep Neural Networks (2020), for the choice of points.

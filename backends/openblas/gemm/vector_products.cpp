@@ -14,10 +14,10 @@ namespace tenon::openblas {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Rows of fewer bytes are read four at a time, as adding up the lanes of a sum takes longer than they do; longer ones one after another, as
-// a single sequence of addresses comes faster than four that are a row apart, from caches and from memory. Rows so long that x leaves
-// little of L1 are read four at a time again, for what is loaded of x serves all of them, and so are all rows by vectors of less than a
-// cache line.
+// Rows of fewer bytes are read four at a time, since adding up the lanes of a sum takes longer than reading them. Longer ones are read one
+// after another: a single sequence of addresses arrives faster than four that are a row apart, from caches and from memory. Rows so long
+// that x leaves little of L1 are read four at a time again, since a load of x is then used for four rows. With vectors of less than a
+// cache line all rows are read four at a time.
 constexpr std::int64_t bytes_of_long_row = 1024, bytes_of_longest_row = 24 * 1024;
 constexpr std::int64_t group_rows = 4;
 // Bytes by which reads are fetched ahead. A processor's own prefetcher stops at the end of a page of 4 KiB; these requests also translate

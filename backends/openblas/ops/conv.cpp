@@ -32,13 +32,10 @@ std::string name_of(Algorithm algorithm) {
   return names[static_cast<std::size_t>(algorithm)];
 }
 
-/// Winograd's matrices, of f32, have up to four times the elements of weights of 3x3.
 template <class T>
 Algorithm algorithm_of(const ConvGeometry& g, const WinogradConv& winograd, const sdk::Host& host) {
   if (g.depthwise()) return Algorithm::depthwise;
-  if (!winograd_pays(winograd, direct_cost<T>(host))) return Algorithm::direct;
-  const char* const memory = host.option("memory");
-  return memory != nullptr && std::string_view(memory) == "small" ? Algorithm::direct : Algorithm::winograd;
+  return winograd_pays(winograd, direct_cost<T>(host)) ? Algorithm::winograd : Algorithm::direct;
 }
 
 bool reads_graph_layout(const sdk::Call& call) {
@@ -118,10 +115,10 @@ class Forward {
   }
 
   /// MaxPool of the result, by tiles that have whole windows.
-  bool takes_max_pool(const sdk::Call& pool) const {
+  bool takes_max_pool(const sdk::Epilogue& epilogue, const sdk::Call& pool) const {
     const auto& a = pool.attr<tenon_attributes_window>();
     const sdk::Operand& y = pool.outputs[0];
-    if (algorithm_ != Algorithm::winograd || !winograd_pools(winograd_) || y.rank != 4) return false;
+    if (algorithm_ != Algorithm::winograd || !winograd_pools(winograd_, epilogue) || y.rank != 4) return false;
     if (y.shape[1] != g_.out_height / 2 || y.shape[2] != g_.out_width / 2) return false;
     for (int i = 0; i < 2; ++i) {
       if (a.kernel[i] != 2 || a.strides[i] != 2 || a.dilations[i] != 1 || a.pads_before[i] != 0) return false;
@@ -320,7 +317,7 @@ bool is_max_pool(const sdk::Call& call) {
 /// A convolution and the MaxPool of its result.
 template <class T>
 bool pools(const sdk::Call* calls, std::uint32_t count) {
-  return count == 2 && calls[0].epilogue.residual == nullptr && Forward<T>(calls[0]).takes_max_pool(calls[1]);
+  return count == 2 && Forward<T>(calls[0]).takes_max_pool(calls[0].epilogue, calls[1]);
 }
 
 /// The sizes of 1x1 and depthwise, or either with a 1x1 after it; none for other convolutions.

@@ -335,8 +335,8 @@ const char* refuse_max_pool(const sdk::Call& call) {
              : nullptr;
 }
 
-/// How max_pool_grad is divided into tasks: each has a block of the channels of an image. The sums of bf16 are f32, in memory of the
-/// thread's own.
+/// How max_pool_grad is divided into tasks: each has a block of the channels of an image. The sums of bf16 are f32, in memory
+/// that only the thread uses.
 template <class T>
 struct MaxPoolGradTasks {
   static constexpr bool has_sums = !std::is_same_v<T, SumOf<T>>;
@@ -359,8 +359,13 @@ struct MaxPoolGradTasks {
   std::int64_t count() const { return images * blocks; }
   /// Elements of a task.
   std::int64_t work() const { return std::max<std::int64_t>(1, (pixels + windows) * std::min(block, channels)); }
-  std::size_t sums_bytes() const { return has_sums ? sdk::aligned_size(static_cast<std::size_t>(pixels * block) * sizeof(SumOf<T>)) : 0; }
-  std::int64_t workers(const sdk::Host& host) const { return worker_count(host, std::max<std::int64_t>(1, count() * work() / grain)); }
+  std::size_t sums_bytes() const {
+    return has_sums ? sdk::aligned_size(static_cast<std::size_t>(pixels * std::min(block, channels)) * sizeof(SumOf<T>)) : 0;
+  }
+  std::int64_t workers(const sdk::Host& host) const {
+    const std::int64_t tasks = std::max<std::int64_t>(1, count());
+    return worker_count(host, std::clamp<std::int64_t>(tasks * work() / grain, 1, tasks));
+  }
 };
 
 /// Adds the dy of a task to `sums`, whose pixels are `step` elements apart.
