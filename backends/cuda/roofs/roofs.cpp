@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon_cuda_roofs - a GPU's performance without Tenon: copies, the bus, products by direct cuBLAS calls, launches of an empty graph, and
-// what it costs to wait for all blocks. `tenon bench` reports device measurements relative to these, taken in the same run. Prints one JSON
-// object to stdout.
+// what it costs to wait for all blocks or for those of a group. `tenon bench` reports device measurements relative to these, taken in the
+// same run. Prints one JSON object to stdout.
 //
 // Times are medians of rounds, measured by CUDA events; launches by the host clock.
 #include <cublas_v2.h>
@@ -132,10 +132,18 @@ int main(int argc, char** argv) try {
     const double seconds = device_seconds(stream, 4, [&] { check(cudaGraphLaunch(kernels, stream), "cudaGraphLaunch"); });
     print(early ? "kernel_in_graph_launched_early_us" : "kernel_in_graph_us", 1e6 * seconds / chain);
   }
-  const auto barriers = [&](int times) {
-    return device_seconds(stream, 4, [&] { check(enqueue_barriers(stream, blocks, times), "cudaLaunchKernelEx"); });
+  const auto print_barrier = [&](const char* key, const std::function<cudaError_t(int)>& enqueue) {
+    const auto seconds = [&](int times) { return device_seconds(stream, 4, [&] { check(enqueue(times), "cudaLaunchKernelEx"); }); };
+    print(key, 1e6 * (seconds(2 * chain) - seconds(chain)) / chain);
   };
-  print("grid_barrier_us", 1e6 * (barriers(2 * chain) - barriers(chain)) / chain);
+  print_barrier("grid_barrier_us", [&](int times) { return enqueue_barriers(stream, blocks, times); });
+  if (const int groups = blocks / group_blocks; groups > 0) {
+    void* counters;
+    check(cudaMalloc(&counters, groups * sizeof(unsigned)), "cudaMalloc");
+    check(cudaMemsetAsync(counters, 0, groups * sizeof(unsigned), stream), "cudaMemsetAsync");
+    print_barrier("group_barrier_us",
+                  [&](int times) { return enqueue_group_barriers(stream, static_cast<unsigned*>(counters), groups, times); });
+  }
 
   const Library library({"cuBLAS", "libcublas", CUBLAS_VER_MAJOR}, search_here(argc > 1 ? argv[1] : nullptr));
   const auto create = library.function<decltype(&cublasCreate)>("cublasCreate_v2");
