@@ -67,6 +67,19 @@ TEST_CASE("cuda status: an error has CUDA's name and the failed call") {
   CHECK_NOTHROW(check(cudaSuccess, "cudaFree"));
 }
 
+TEST_CASE("cuda status: the error of a cooperative launch that does not fit names the option without such launches") {
+  const auto text_of = [](cudaError_t error) {
+    try {
+      check(error, "cudaLaunchKernel");
+    } catch (const sdk::Error& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  CHECK(contains(text_of(cudaErrorCooperativeLaunchTooLarge), "backends.options.cuda.recurrent: auto"));
+  CHECK_FALSE(contains(text_of(cudaErrorInvalidValue), "recurrent"));
+}
+
 TEST_CASE("cuda status: kernel faults make the device unusable, invalid calls do not") {
   for (const cudaError_t error : {cudaErrorIllegalAddress, cudaErrorLaunchFailure, cudaErrorECCUncorrectable}) {
     CHECK(is_sticky(error));

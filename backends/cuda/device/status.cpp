@@ -106,7 +106,10 @@ std::string no_device_reason(const Machine& machine) {
 
 void check(cudaError_t error, const char* call) {
   if (error == cudaSuccess) return;
-  throw sdk::Error(status_of(error), std::string(call) + ": " + cudaGetErrorName(error) + ", " + cudaGetErrorString(error));
+  // Only recurrent layers have cooperative launches.
+  const char* const remedy =
+      error == cudaErrorCooperativeLaunchTooLarge ? "; backends.options.cuda.recurrent: auto has no such launches" : "";
+  throw sdk::Error(status_of(error), std::string(call) + ": " + cudaGetErrorName(error) + ", " + cudaGetErrorString(error) + remedy);
 }
 
 }  // namespace tenon::cuda

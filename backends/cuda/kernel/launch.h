@@ -82,7 +82,8 @@ void launch(Stream& stream, Geometry geometry, void (*kernel)(Parameters...), st
 
 /// As launch(), for a kernel whose blocks wait for each other (kernel/group_barrier.cuh): all of them run at once, whatever other streams
 /// do. Recorded graphs keep this.
-/// Errors  also those of a device without Device::cooperative(), and of more blocks than its multiprocessors hold at once.
+/// Errors  also those of a device without Device::cooperative(), and of more blocks than its multiprocessors hold at once: check() names
+/// the option without such launches.
 ///
 /// Source  CUDA C++ Programming Guide, "Grid Synchronization"
 template <class... Parameters>
