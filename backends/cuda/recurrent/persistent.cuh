@@ -345,7 +345,8 @@ void launch_persistent(Stream& stream, const Recurrent& recurrent, const Persist
   layer.block_units = plan.block_units;
   layer.exchanged = exchanged;
   layer.exchanged_of_group = static_cast<int>(plan.exchanged / (recurrent.directions * plan.groups));
-  layer.counters = plan.members > 1 ? block_counters(stream) : nullptr;  // enough: groups have two blocks, all of which run at once
+  // There are enough: groups have at least two blocks, all of which run at once.
+  layer.counters = plan.members > 1 ? block_counters(stream) : nullptr;
   layer.units = static_cast<int>(recurrent.units);
   layer.directions = static_cast<int>(recurrent.directions);
   layer.iterations = plan.iterations;
