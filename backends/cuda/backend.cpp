@@ -39,8 +39,8 @@ constexpr tenon_option options[] = {
     {"programmatic_launch", TENON_OPTION_CHOICE, 0, "off", "off|on", 0, 0,
      "on: on GPUs of compute capability 9.0 and later, kernels of small nets are started while the one before them still runs"},
     {"recurrent", TENON_OPTION_CHOICE, 0, "auto", "auto|cooperative|library", 0, 0,
-     "recurrent layers: auto, all time steps by one kernel where it fits; cooperative, only with several blocks for each row; library, a "
-     "product by cuBLAS and a kernel for each time step"},
+     "recurrent layers: auto, all time steps by one kernel where the weights fit into one block; cooperative, by one where they fit into "
+     "several blocks that wait for each other; library, a product by cuBLAS and a kernel for each time step"},
     {"kernel_cache", TENON_OPTION_STRING, 0, "", nullptr, 0, 0,
      "a folder that keeps the code that NVRTC compiles, for later processes; empty: each process compiles"},
     {"nvtx", TENON_OPTION_CHOICE, 0, "off", "off|on", 0, 0,

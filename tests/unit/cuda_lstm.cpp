@@ -138,7 +138,6 @@ TEST_CASE("cuda lstm: devices with less shared memory have smaller layers in one
     bool in_one_kernel;
   };
   for (const Case& c : {Case{48, 64, true}, Case{48, 65, false}, Case{99, 64, true}, Case{99, 80, true}, Case{99, 128, false}}) {
-    const Property alone("TENON_CUDA_EMULATION_COOPERATIVE", 0);
     CAPTURE(c.kilobytes);
     CAPTURE(c.units);
     const Property limit("TENON_CUDA_EMULATION_SHARED_KB", c.kilobytes);
@@ -171,7 +170,7 @@ TEST_CASE("cuda lstm: larger layers have their units in several blocks, one laun
   for (const char* order : {"ascending", "descending", "1"}) {
     CAPTURE(order);
     emulation::set_order(order);
-    Bench bench;
+    Bench bench("recurrent", "cooperative");
     Queue queue(bench.device);
     Layer first(queue, 150, 0), second(queue, 150, 17), uneven(queue, 133, 3);
     for (Layer* layer : {&first, &second, &uneven}) {
@@ -184,7 +183,7 @@ TEST_CASE("cuda lstm: larger layers have their units in several blocks, one laun
 }
 
 TEST_CASE("cuda lstm: a layer in several blocks is recorded, and has the same bits at each replay") {
-  Bench bench;
+  Bench bench("recurrent", "cooperative");
   Queue queue(bench.device);
   Layer layer(queue, 256);
   CHECK(layer.plan().members > 1);
@@ -205,7 +204,7 @@ TEST_CASE("cuda lstm: devices that cannot run all blocks at once have a product 
   for (const auto& wanted : {std::pair("TENON_CUDA_EMULATION_COOPERATIVE", 0), {"TENON_CUDA_EMULATION_MULTIPROCESSORS", 2}}) {
     CAPTURE(wanted.first);
     const Property property(wanted.first, wanted.second);
-    Bench bench;
+    Bench bench("recurrent", "cooperative");
     Queue queue(bench.device);
     Layer layer(queue, 256);
     CHECK_FALSE(layer.in_one_kernel());
@@ -214,14 +213,21 @@ TEST_CASE("cuda lstm: devices that cannot run all blocks at once have a product 
   }
 }
 
-TEST_CASE("cuda lstm: backends.options.cuda.recurrent chooses") {
-  for (const auto& choice : {std::pair("auto", 1), {"cooperative", 2}, {"library", 0}}) {
-    CAPTURE(choice.first);
-    Bench bench("recurrent", choice.first);
+TEST_CASE("cuda lstm: backends.options.cuda.recurrent chooses, and only cooperative has groups of blocks") {
+  struct Choice {
+    const char* option;
+    std::size_t units;
+    int members;  ///< 0: each step is launched; 2: at least so many
+  };
+  for (const Choice& choice : {Choice{"auto", 32, 1}, Choice{"auto", 150, 0}, Choice{"cooperative", 32, 2}, Choice{"cooperative", 150, 2},
+                               Choice{"library", 32, 0}, Choice{"library", 150, 0}}) {
+    CAPTURE(choice.option);
+    CAPTURE(choice.units);
+    Bench bench("recurrent", choice.option);
     Queue queue(bench.device);
-    Layer layer(queue, 32);
+    Layer layer(queue, choice.units);
     const PersistentPlan plan = layer.plan();
-    CHECK((plan ? std::min(plan.members, 2) : 0) == choice.second);
+    CHECK((plan ? std::min(plan.members, 2) : 0) == choice.members);
     lstm<float>(layer.call);
     layer.check();
   }

@@ -83,10 +83,10 @@ TEST_CASE("cuda recurrent: the workspace serves every product of a layer, larger
   CHECK(layer.backward_workspace() >= product_workspace_bytes(layer.columns() * layer.units));
 }
 
-// An H200, with and without cooperative launches, and a device whose kernels have no more shared memory than every one has.
+// An H200, for groups of blocks and for single ones, and a device whose kernels have no more shared memory than every one has.
 constexpr int multiprocessors = 132;
 constexpr std::size_t large_shared = 227 << 10, small_shared = 48 << 10;
-constexpr PersistentLimits h200{multiprocessors, large_shared, true}, single_blocks{multiprocessors, large_shared, false};
+constexpr PersistentLimits groups{multiprocessors, large_shared, true}, single_blocks{multiprocessors, large_shared, false};
 constexpr PersistentLimits small_blocks{multiprocessors, small_shared, false};
 
 /// A forward layer: of lstm with 4 gates, of gru with 3, of rnn with 1.
@@ -130,7 +130,7 @@ TEST_CASE("cuda recurrent: a persistent kernel stays within the limits of a bloc
         for (const std::int64_t batch : {1, 128, 600, 3000}) {
           for (const bool gradient : {false, true}) {
             const PersistentProblem forward = layer_of(gates, units, batch, bytes), problem = gradient ? gradient_of(forward) : forward;
-            for (const PersistentLimits& limits : {single_blocks, h200}) {
+            for (const PersistentLimits& limits : {single_blocks, groups}) {
               const PersistentPlan plan = plan_persistent(problem, limits);
               if (!plan) continue;
               const auto chunk = std::int64_t{bytes == 8 ? 2 : 4};
@@ -138,7 +138,7 @@ TEST_CASE("cuda recurrent: a persistent kernel stays within the limits of a bloc
                                  plan.iterations >= plan.kept && plan.threads % 32 == 0 && plan.threads >= plan.block_units * plan.rows &&
                                  plan.members * plan.block_units >= units && (plan.members - 1) * plan.block_units < units &&
                                  plan.iterations * plan.rows * plan.tile * chunk >= units && plan.groups * plan.rows >= batch &&
-                                 (plan.groups - 1) * plan.rows < batch;
+                                 (plan.groups - 1) * plan.rows < batch && (plan.members > 1) == limits.groups;
               REQUIRE(right);
             }
           }
@@ -211,7 +211,7 @@ TEST_CASE("cuda recurrent: larger layers have their units in several blocks, if 
   const PersistentProblem layer = layer_of(4, 256, 128), gradient = gradient_of(layer);
   for (const PersistentProblem& problem : {layer, gradient}) {  // the layers of lstm_32
     CHECK_FALSE(plan_persistent(problem, single_blocks));
-    const PersistentPlan plan = plan_persistent(problem, h200);
+    const PersistentPlan plan = plan_persistent(problem, groups);
     REQUIRE(plan.rows == 8);
     CHECK(plan.members == 8);
     CHECK(plan.block_units == 32);
@@ -220,17 +220,18 @@ TEST_CASE("cuda recurrent: larger layers have their units in several blocks, if 
     CHECK_FALSE(plan_persistent(problem, {127, large_shared, true}));  // 16 groups of 8 blocks
     PersistentProblem both = problem;
     both.directions = 2;
-    CHECK_FALSE(plan_persistent(both, h200));
+    CHECK_FALSE(plan_persistent(both, groups));
   }
-  CHECK(plan_persistent(layer_of(4, 512, 32), h200));
-  CHECK(plan_persistent(layer_of(4, 1024, 8), h200));
-  const PersistentPlan uneven = plan_persistent(layer_of(4, 250, 128), h200);
+  CHECK(plan_persistent(layer_of(4, 512, 32), groups));
+  CHECK(plan_persistent(layer_of(4, 1024, 8), groups));
+  const PersistentPlan uneven = plan_persistent(layer_of(4, 250, 128), groups);
   CHECK(uneven.members * uneven.block_units >= 250);
   CHECK((uneven.members - 1) * uneven.block_units < 250);
 }
 
-TEST_CASE("cuda recurrent: a layer that fits into one block has no memory to exchange vectors") {
-  const PersistentPlan plan = plan_persistent(layer_of(4, 96, 128), h200);
+TEST_CASE("cuda recurrent: single blocks have no memory to exchange vectors, groups have it for layers that fit into one block, too") {
+  CHECK(plan_persistent(layer_of(4, 96, 128), groups).exchanged > 0);
+  const PersistentPlan plan = plan_persistent(layer_of(4, 96, 128), single_blocks);
   CHECK(plan.members == 1);
   CHECK(plan.block_units == 96);
   CHECK(plan.exchanged == 0);

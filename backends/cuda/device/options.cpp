@@ -27,8 +27,8 @@ Options::Options(const sdk::Host& host) {
   nvtx = text("nvtx") == "on";
   small_products = !naive && text("products") != "library";
   programmatic_launch = text("programmatic_launch") == "on";
-  persistent_recurrence = !naive && text("recurrent") != "library";
-  if (text("recurrent") == "cooperative") min_recurrent_members = 2;
+  if (text("recurrent") == "cooperative") recurrence = Recurrence::cooperative;
+  if (naive || text("recurrent") == "library") recurrence = Recurrence::library;
   if (text("fp8") == "auto") fp8 = Fp8::automatic;
   if (text("fp8") == "all") fp8 = Fp8::all;
   kernel_cache = text("kernel_cache");

@@ -25,8 +25,8 @@ struct Options {
   enum class Elementwise { automatic, compiled, interpreted } elementwise = Elementwise::automatic;  ///< `elementwise`: groups of ops
   enum class Fp8 { off, automatic, all } fp8 = Fp8::off;  ///< `fp8`: products of f16 and bf16 in FP8
   bool small_products = true;                             ///< `products`: small matrix products of ops by kernels of our own
-  bool persistent_recurrence = true;                      ///< `recurrent`: all time steps of a recurrent layer by one kernel, where it fits
-  int min_recurrent_members = 1;                          ///< `recurrent`: blocks that share the units of a row in such a kernel
+  /// `recurrent`: all time steps of a layer by one kernel of single blocks, or of groups of blocks, where it fits; or each by launches
+  enum class Recurrence { automatic, cooperative, library } recurrence = Recurrence::automatic;
   bool programmatic_launch =
       false;                 ///< `programmatic_launch`: kernels of small nets are started before those that they depend on have ended
   std::string kernel_cache;  ///< `kernel_cache`: the folder of code that NVRTC has compiled; empty: none

@@ -95,7 +95,7 @@ PersistentPlan plan_of(const PersistentProblem& p, const PersistentLimits& limit
   plan.iterations = static_cast<int>((p.units + iteration_of(p, plan) - 1) / iteration_of(p, plan));
   if (plan.iterations < kept) return {};
   plan.groups = (p.batch + rows - 1) / rows;
-  if (plan.members > 1 && (!limits.cooperative || blocks_of(p, plan) > limits.multiprocessors)) return {};
+  if (plan.members > 1 && blocks_of(p, plan) > limits.multiprocessors) return {};
   plan.line = padded_line(p, plan);
   plan.vectors_at = static_cast<std::size_t>((plan.iterations - kept) * p.gates * tile * chunk_of(p) * plan.threads) * p.weight_bytes;
   const std::int64_t vectors = std::int64_t{p.vectors} * rows * plan.line;
@@ -119,13 +119,15 @@ PersistentPlan plan_persistent(const PersistentProblem& p, const PersistentLimit
     best = plan;
     best_clocks = clocks;
   };
-  if (limits.min_members == 1 && p.units <= max_persistent_threads(0, false)) {
+  if (!limits.groups) {
+    if (p.units > max_persistent_threads(0, false)) return best;
     for (const Form form : {Form{2, 1, 0}, Form{4, 1, 0}, Form{8, 1, 0}, Form{2, 1, kept_iterations}}) compare(form, p.units);
+    return best;
   }
+  const Form form{group_rows, p.gradient ? group_gradient_tile : 1, 0};
   for (std::int64_t members = 2; members <= std::min<std::int64_t>(p.units, limits.multiprocessors); members *= 2) {
     const std::int64_t block_units = (p.units + members - 1) / members;
-    if (block_units > max_persistent_threads(0, true)) continue;
-    compare({group_rows, p.gradient ? group_gradient_tile : 1, 0}, block_units);
+    if (block_units <= max_persistent_threads(0, true)) compare(form, block_units);
   }
   return best;
 }

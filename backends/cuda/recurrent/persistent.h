@@ -4,8 +4,9 @@
 // A block computes some rows of the batch in one direction, from the first time step to the last. It keeps the recurrent weights in shared
 // memory, each thread its own, and the state too, so that a step waits for nothing but the block's own threads.
 //
-// Where the weights are larger than that, a group of blocks shares the units of the same rows. Each keeps the weights of its own units, and
-// a copy of the whole state: in each step these blocks exchange their parts of it through global memory, and wait for each other.
+// With `recurrent: cooperative`, for weights that may be larger, a group of blocks shares the units of the same rows. Each keeps the
+// weights of its own units, and a copy of the whole state: in each step these blocks exchange their parts of it through global memory, and
+// wait for each other.
 #pragma once
 
 #include <cstddef>
@@ -23,12 +24,11 @@ struct PersistentProblem {
   bool gradient;             ///< a unit sums over all gates of all units, not each of its gates over all units
 };
 
-/// What a device can launch.
+/// What is to be launched on a device.
 struct PersistentLimits {
   int multiprocessors;
   std::size_t shared_bytes;  ///< of a block
-  bool cooperative;          ///< Device::cooperative()
-  int min_members = 1;       ///< of PersistentPlan::members: 2 where only cooperative launches are wanted
+  bool groups;               ///< of at least two blocks, by cooperative launches; false: single blocks, by others
 };
 
 struct PersistentPlan {
@@ -59,7 +59,7 @@ constexpr int max_persistent_threads(int kept, bool grouped) {
 /// - of at least two time steps and with results,
 /// - whose recurrent weights of one direction, and a few vectors, fit into the shared memory and registers of a block: for 227 KB up to 128
 ///   units of lstm and gru and 232 of rnn with f32 weights; with weights of 16 bits 160, 192 and 256,
-/// - or, with cooperative launches, into those of several blocks, where each set of rows has so many and all of them run at once: launch
+/// - or, if groups are wanted, into those of several blocks, where each set of rows has so many and all of them run at once: launch
 ///   bounds and `shared_bytes` make sure that a multiprocessor holds one,
 /// - whose batch is not so large that a step takes longer than launches.
 PersistentPlan plan_persistent(const PersistentProblem& problem, const PersistentLimits& limits);

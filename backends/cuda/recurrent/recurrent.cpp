@@ -37,7 +37,9 @@ PersistentPlan Recurrent::persistent_plan(int vectors, int exchanges, bool gradi
   if (call.device == nullptr) return {};
   auto& device = static_cast<Device&>(*call.device);
   const Options& options = options_of(device);
-  if (!options.persistent_recurrence) return {};
+  if (options.recurrence == Options::Recurrence::library) return {};
+  const bool groups = options.recurrence == Options::Recurrence::cooperative;
+  if (groups && !device.cooperative()) return {};
   const tenon_dtype dtype = call.inputs[first].dtype;
   return plan_persistent({.steps = steps,
                           .batch = batch,
@@ -49,7 +51,7 @@ PersistentPlan Recurrent::persistent_plan(int vectors, int exchanges, bool gradi
                           .vectors = vectors,
                           .exchanges = exchanges,
                           .gradient = gradient},
-                         {device.multiprocessors(), device.max_shared_bytes(), device.cooperative(), options.min_recurrent_members});
+                         {device.multiprocessors(), device.max_shared_bytes(), groups});
 }
 
 // More results may need less, and GRU computes the gates of a step in parts.
