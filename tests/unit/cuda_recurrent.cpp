@@ -138,7 +138,8 @@ TEST_CASE("cuda recurrent: a persistent kernel stays within the limits of a bloc
                                  plan.iterations >= plan.kept && plan.threads % 32 == 0 && plan.threads >= plan.block_units * plan.rows &&
                                  plan.members * plan.block_units >= units && (plan.members - 1) * plan.block_units < units &&
                                  plan.iterations * plan.rows * plan.tile * chunk >= units && plan.groups * plan.rows >= batch &&
-                                 (plan.groups - 1) * plan.rows < batch && (plan.members > 1) == limits.groups;
+                                 (plan.groups - 1) * plan.rows < batch && (plan.members > 1) == limits.groups &&
+                                 (plan.members == 1 || plan.block_units % plan.tile == 0);
               REQUIRE(right);
             }
           }
@@ -205,6 +206,15 @@ TEST_CASE("cuda recurrent: steps are launched where that is faster, and where th
   CHECK_FALSE(plan_persistent(layer_of(4, 32, 0), single_blocks));
   CHECK_FALSE(plan_persistent(layer_of(4, 0, 128), single_blocks));
   CHECK_FALSE(plan_persistent(layer_of(4, 256, 128), single_blocks));
+}
+
+TEST_CASE("cuda recurrent: the blocks of groups have whole tiles of units, and a group has at least two blocks") {
+  const auto gradient_plan = [](std::int64_t units) { return plan_persistent(gradient_of(layer_of(4, units, 8)), groups); };
+  CHECK_FALSE(gradient_plan(4));
+  CHECK(gradient_plan(5).block_units == 4);
+  CHECK(gradient_plan(5).members == 2);
+  CHECK(plan_persistent(layer_of(4, 2, 8), groups).block_units == 1);
+  CHECK_FALSE(plan_persistent(layer_of(4, 1, 8), groups));
 }
 
 TEST_CASE("cuda recurrent: larger layers have their units in several blocks, if the device can run all blocks at once") {

@@ -126,8 +126,9 @@ PersistentPlan plan_persistent(const PersistentProblem& p, const PersistentLimit
   }
   const Form form{group_rows, p.gradient ? group_gradient_tile : 1, 0};
   for (std::int64_t members = 2; members <= std::min<std::int64_t>(p.units, limits.multiprocessors); members *= 2) {
-    const std::int64_t block_units = (p.units + members - 1) / members;
-    if (block_units <= max_persistent_threads(0, true)) compare(form, block_units);
+    // Whole tiles: threads without a unit would read weights and sum for nothing.
+    const std::int64_t block_units = ((p.units + members - 1) / members + form.tile - 1) / form.tile * form.tile;
+    if (block_units < p.units && block_units <= max_persistent_threads(0, true)) compare(form, block_units);
   }
   return best;
 }
