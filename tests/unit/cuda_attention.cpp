@@ -48,8 +48,8 @@ TEST_CASE("cuda attention: NVIDIA's library, if installed, accepts our graphs fo
     MESSAGE("skipped, because the toolkit has no stub of the driver: " << ::dlerror());
     return;
   }
-  const Descriptor h200 = described_h200(*functions);
-  const GraphTarget target{nullptr, &h200};
+  const Descriptor device = described(*functions, h200);
+  const GraphTarget target{nullptr, &device};
   for (const tenon_dtype dtype : {TENON_DTYPE_F16, TENON_DTYPE_BF16}) {
     for (int variant = 0; variant < 32; ++variant) {
       AttentionProblem asked = problem((variant & 1) != 0, (variant & 2) != 0);

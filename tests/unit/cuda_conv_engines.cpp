@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which cuDNN engine a convolution gets, and what happens if none fits: on an emulated library and device and, if NVIDIA's library is
-// installed, on a device that only a description defines.
+// Which cuDNN engine a convolution gets, and what happens if none fits, on an emulated library and device. cuda_conv_described.cpp asks the
+// real library.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -12,7 +12,6 @@
 
 #include "backends/cuda/conv/channel_padding.h"
 #include "backends/cuda/conv/convolutions.h"
-#include "cuda_described.h"
 #include "cuda_host.h"
 #include "cuda_testing.h"
 #include "sanitizers.h"
@@ -33,44 +32,6 @@ ConvProblem problem(tenon_dtype dtype, std::int64_t kernel = 3) {
   const std::int64_t pad = kernel / 2;
   made.shape = {32, 64, 64, 1, {56, 56}, {kernel, kernel}, {56, 56}, {1, 1}, {1, 1}, {pad, pad}, {pad, pad}};
   return made;
-}
-
-// First: see cuda_library.cpp.
-TEST_CASE("cuda conv: NVIDIA's library, if installed, accepts our graphs for a described H200") {
-  if (emulation::address_sanitized) return;  // the library keeps memory until the process ends
-  const std::optional<Cudnn> installed = installed_cudnn();
-  if (!installed) return;
-  const Cudnn& functions = *installed;
-  const Descriptor h200 = described_h200(functions);
-  const GraphTarget target{nullptr, &h200};
-  for (const tenon_dtype dtype : {TENON_DTYPE_F16, TENON_DTYPE_BF16, TENON_DTYPE_F32, TENON_DTYPE_F64}) {
-    for (const ConvDirection direction : {ConvDirection::forward, ConvDirection::data_gradient, ConvDirection::filter_gradient}) {
-      ConvProblem asked = problem(dtype);
-      asked.direction = direction;
-      asked.deterministic = true;
-      asked.shape.pads_before[0] = 0;  // one more element of padding after than before
-      asked.shape.pads_after[0] = 2;
-      Rejections rejections;
-      const std::vector<ConvPlan> plans = acceptable_plans(functions, target, asked, 1, rejections);
-      REQUIRE_MESSAGE(!plans.empty(), text_of(asked) << ": " << rejections.text());
-      MESSAGE(text_of(asked) << ": " << plans[0].text() << ", " << plans[0].plan->workspace_bytes() << " bytes");
-      const std::optional<ConvPlan> again = remembered_plan(functions, target, asked, plans[0].text());
-      REQUIRE(again.has_value());
-      CHECK(again->text() == plans[0].text());
-      CHECK(again->plan->workspace_bytes() == plans[0].plan->workspace_bytes());
-    }
-  }
-  // Only addends: engines for other epilogues are compiled on demand, which needs a driver.
-  ConvProblem with_bias = problem(TENON_DTYPE_F32);
-  with_bias.bias = true;
-  Rejections rejections;
-  const std::vector<ConvPlan> plans = acceptable_plans(functions, target, with_bias, 1, rejections);
-  REQUIRE_MESSAGE(!plans.empty(), rejections.text());
-  CHECK(plans[0].adds);
-  ConvProblem transposed = problem(TENON_DTYPE_BF16);
-  transposed.direction = ConvDirection::data_gradient;
-  transposed.bias = transposed.residual = true;
-  CHECK_NOTHROW(graph_of(functions, target, transposed, true));
 }
 
 TEST_CASE("cuda conv: a missing cuDNN is reported with the folders, the remedy, and what runs without it") {
