@@ -53,7 +53,7 @@ void accumulate(std::int64_t m, std::int64_t n, std::int64_t k, const double* a,
 /// c = a' b + beta c, with sums in f32. `a_rows` (m, k) and `panels` are memory for copies of a and b, whose pairs along k are neighbours.
 void accumulate(std::int64_t m, std::int64_t n, std::int64_t k, const sdk::BFloat16* a, std::int64_t lda, const sdk::BFloat16* b,
                 std::int64_t ldb, float beta, float* c, std::int64_t ldc, sdk::BFloat16* a_rows, sdk::BFloat16* panels) {
-  transpose_block(reinterpret_cast<const std::uint16_t*>(a), lda, reinterpret_cast<std::uint16_t*>(a_rows), k, m, k);
+  transpose_block(a, lda, a_rows, k, m, k);
   PanelSource<sdk::BFloat16> source;
   source.data = b;
   source.inner = k;

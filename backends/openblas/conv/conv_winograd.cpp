@@ -606,7 +606,6 @@ template <class T>
 void winograd_weights(const WinogradConv& conv, const sdk::Host& host, const T* w, std::int64_t channel_step, std::int64_t out_channel_step,
                       bool rotated, float* out_weights) {
   constexpr std::int64_t width = panel_width<float>, block = 16;  // channels whose weights are read, and written, together
-  using Bits = std::conditional_t<sizeof(T) == 2, std::uint16_t, std::uint32_t>;
   const std::int64_t blocks = sdk::ceil_div(conv.channels, block), count = conv.taps * conv.taps;
   const Layout layout = layout_of(conv, host);
   const bool streams = weight_bytes(conv) > distant_weights;
@@ -618,13 +617,12 @@ void winograd_weights(const WinogradConv& conv, const sdk::Host& host, const T* 
       const std::int64_t channel = i % blocks * block, channels = std::min(block, conv.channels - channel);
       // Transpose to taps[channel][tap][out channel]: one matrix of all channels whose taps follow each other, or one for each channel.
       if (n < width) std::fill(std::begin(taps), std::end(taps), T{});
-      const auto* const from = reinterpret_cast<const Bits*>(w + channel * channel_step + first * out_channel_step);
-      auto* const to = reinterpret_cast<Bits*>(taps);
+      const T* const from = w + channel * channel_step + first * out_channel_step;
       if (channel_step == count) {
-        transpose_block(from, out_channel_step, to, width, channels * count, n);
+        transpose_block(from, out_channel_step, taps, width, channels * count, n);
       } else {
         for (std::int64_t c = 0; c < channels; ++c) {
-          transpose_block(from + c * channel_step, out_channel_step, to + c * count * width, width, count, n);
+          transpose_block(from + c * channel_step, out_channel_step, taps + c * count * width, width, count, n);
         }
       }
       for (std::int64_t c = 0; c < channels; ++c) {

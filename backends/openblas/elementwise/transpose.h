@@ -1,26 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// transpose.h - transposes of matrices of 1 to 8 bytes an element, on the calling thread.
+// transpose.h - transposes of matrices of any element type, on the calling thread.
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 namespace tenon::openblas {
 
 namespace detail {
 
-/// Transposes a tile of `side` x `side` elements: y[i * y_step + j] = x[j * x_step + i]. Tiles with rows of 16 bytes use registers.
+/// y = x, by bytes: what is in memory may be of another type than E, of the same size.
 template <class E>
+inline void copy_element(const E* x, E* y) {
+  std::memcpy(y, x, sizeof(E));
+}
+
+/// Transposes a tile of `side` x `side` elements of `size` bytes: y[i * y_step + j] = x[j * x_step + i]. Tiles with rows of 16 bytes use
+/// registers.
+template <std::size_t size>
 struct Tile {
   static constexpr std::int64_t side = 1;
-  static void transpose(const E* x, std::int64_t, E* y, std::int64_t) { *y = *x; }
+  template <class E>
+  static void transpose(const E* x, std::int64_t, E* y, std::int64_t) {
+    copy_element(x, y);
+  }
 };
 
 template <>
-struct Tile<std::uint8_t> {
+struct Tile<1> {
   static constexpr std::int64_t side = 16;
-  static void transpose(const std::uint8_t* x, std::int64_t x_step, std::uint8_t* y, std::int64_t y_step) {
+  template <class E>
+  static void transpose(const E* x, std::int64_t x_step, E* y, std::int64_t y_step) {
     typedef std::uint8_t Row __attribute__((vector_size(16)));
     Row rows[16];
     for (int i = 0; i < 16; ++i) std::memcpy(&rows[i], x + i * x_step, sizeof(Row));
@@ -39,9 +52,10 @@ struct Tile<std::uint8_t> {
 };
 
 template <>
-struct Tile<std::uint16_t> {
+struct Tile<2> {
   static constexpr std::int64_t side = 8;
-  static void transpose(const std::uint16_t* x, std::int64_t x_step, std::uint16_t* y, std::int64_t y_step) {
+  template <class E>
+  static void transpose(const E* x, std::int64_t x_step, E* y, std::int64_t y_step) {
     typedef std::uint16_t Row __attribute__((vector_size(16)));
     Row rows[8];
     for (int i = 0; i < 8; ++i) std::memcpy(&rows[i], x + i * x_step, sizeof(Row));
@@ -59,9 +73,10 @@ struct Tile<std::uint16_t> {
 };
 
 template <>
-struct Tile<std::uint32_t> {
+struct Tile<4> {
   static constexpr std::int64_t side = 4;
-  static void transpose(const std::uint32_t* x, std::int64_t x_step, std::uint32_t* y, std::int64_t y_step) {
+  template <class E>
+  static void transpose(const E* x, std::int64_t x_step, E* y, std::int64_t y_step) {
     typedef std::uint32_t Row __attribute__((vector_size(16)));
     Row rows[4];
     for (int i = 0; i < 4; ++i) std::memcpy(&rows[i], x + i * x_step, sizeof(Row));
@@ -76,9 +91,10 @@ struct Tile<std::uint32_t> {
 };
 
 template <>
-struct Tile<std::uint64_t> {
+struct Tile<8> {
   static constexpr std::int64_t side = 2;
-  static void transpose(const std::uint64_t* x, std::int64_t x_step, std::uint64_t* y, std::int64_t y_step) {
+  template <class E>
+  static void transpose(const E* x, std::int64_t x_step, E* y, std::int64_t y_step) {
     typedef std::uint64_t Row __attribute__((vector_size(16)));
     Row rows[2];
     for (int i = 0; i < 2; ++i) std::memcpy(&rows[i], x + i * x_step, sizeof(Row));
@@ -89,23 +105,26 @@ struct Tile<std::uint64_t> {
 
 }  // namespace detail
 
-/// y[i * y_step + j] = x[j * x_step + i] for i < rows, j < columns.
+/// y[i * y_step + j] = x[j * x_step + i] for i < rows, j < columns. Bytes are copied: the elements may be of another type than E, of
+/// the same size.
 template <class E>
 void transpose_block(const E* x, std::int64_t x_step, E* y, std::int64_t y_step, std::int64_t rows, std::int64_t columns) {
-  constexpr std::int64_t side = detail::Tile<E>::side;
+  static_assert(std::is_trivially_copyable_v<E>);
+  using Tile = detail::Tile<sizeof(E)>;
+  constexpr std::int64_t side = Tile::side;
   constexpr std::int64_t block = 64;  // columns at a time: their source cache lines stay in L1 while rows advance
   for (std::int64_t begin = 0; begin < columns; begin += block) {
     const std::int64_t end = std::min(begin + block, columns);
     std::int64_t i = 0;
     for (; i + side <= rows; i += side) {
       std::int64_t j = begin;
-      for (; j + side <= end; j += side) detail::Tile<E>::transpose(x + j * x_step + i, x_step, y + i * y_step + j, y_step);
+      for (; j + side <= end; j += side) Tile::transpose(x + j * x_step + i, x_step, y + i * y_step + j, y_step);
       for (; j < end; ++j) {
-        for (std::int64_t r = 0; r < side; ++r) y[(i + r) * y_step + j] = x[j * x_step + i + r];
+        for (std::int64_t r = 0; r < side; ++r) detail::copy_element(x + j * x_step + i + r, y + (i + r) * y_step + j);
       }
     }
     for (; i < rows; ++i) {
-      for (std::int64_t j = begin; j < end; ++j) y[i * y_step + j] = x[j * x_step + i];
+      for (std::int64_t j = begin; j < end; ++j) detail::copy_element(x + j * x_step + i, y + i * y_step + j);
     }
   }
 }

@@ -44,8 +44,7 @@ bool by_entries(const sdk::Host& host, std::int64_t count) {
 void copy_rows(const Bf16Product& p, const BFloat16* a, std::int64_t begin, std::int64_t end, BFloat16* out) {
   const std::int64_t k = p.a_view.columns;
   if (p.a_view.row_stride == 1) {
-    transpose_block(reinterpret_cast<const std::uint16_t*>(a) + begin, p.a_view.column_stride,
-                    reinterpret_cast<std::uint16_t*>(out) + begin * k, k, end - begin, k);
+    transpose_block(a + begin, p.a_view.column_stride, out + begin * k, k, end - begin, k);
     return;
   }
   for (std::int64_t row = begin; row < end; ++row) {

@@ -279,8 +279,7 @@ void pack_lines(const PanelSource<T>& from, std::int64_t first, std::int64_t lin
       }
     }
   } else if (from.inner_step == 1) {
-    using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-    transpose_block(reinterpret_cast<const Bits*>(corner), from.column_step, reinterpret_cast<Bits*>(out), width, count, columns);
+    transpose_block(corner, from.column_step, out, width, count, columns);
   } else {
     for (std::int64_t i = 0; i < count; ++i) {
       for (std::int64_t j = 0; j < columns; ++j) out[i * width + j] = corner[i * from.inner_step + j * from.column_step];
