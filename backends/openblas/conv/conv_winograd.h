@@ -5,56 +5,12 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <string>
 
 #include <tenon/sdk/kernel.h>
 
-#include "conv/conv_geometry.h"
+#include "conv/winograd_geometry.h"
 
 namespace tenon::openblas {
-
-/// y[n, i, j, o] = sum over a, b < taps and c of x[n, stride i + a - pad_top, stride j + b - pad_left, c] w(a, b, c, o): a convolution, or
-/// the input gradient of one of stride 1.
-struct WinogradConv {
-  std::int64_t images = 0;
-  std::int64_t height = 0, width = 0, channels = 0;
-  std::int64_t out_height = 0, out_width = 0, out_channels = 0;
-  std::int64_t pad_top = 0, pad_left = 0;
-  std::int64_t taps = 3;     ///< 3 or 5
-  std::int64_t stride = 1;   ///< 1 or 2
-  std::int64_t results = 0;  ///< of a tile along each dimension: 2, 3, or with 3 taps also 4; 0: the convolution has no form
-
-  /// Pixels of x that a tile reads along each dimension, and as many transformed values.
-  std::int64_t reach() const { return stride * (results - 1) + taps; }
-  std::int64_t values() const { return reach() * reach(); }
-  std::int64_t tile_rows() const { return (out_height + results - 1) / results; }
-  std::int64_t tile_columns() const { return (out_width + results - 1) / results; }
-  std::int64_t tiles() const { return images * tile_rows() * tile_columns(); }
-
-  /// The sums of a tile along each dimension. Each adds the products of one value, or with strides of two but for the middle one.
-  std::int64_t points() const { return stride == 1 ? reach() : 3; }
-  std::int64_t first_value(std::int64_t point) const { return stride == 1 ? point : 2 * point - (point > 1 ? 1 : 0); }
-  std::int64_t values_of(std::int64_t point) const { return first_value(point + 1) - first_value(point); }
-};
-
-/// winograd_pays says whether this is faster than direct sums whose multiply-adds take `direct_cost` times as long as those of f32. The
-/// others choose the fastest tile.
-bool winograd_pays(const WinogradConv& conv, double direct_cost);
-WinogradConv winograd_forward(const ConvGeometry& g);
-WinogradConv winograd_input_grad(const ConvGeometry& g);
-
-/// What the layout of the transformed weights depends on, besides their sizes.
-std::string winograd_form(const WinogradConv& conv);
-
-/// Floats of the transformed weights: for each sum of a tile a matrix (values channels, out_channels) in panels.
-std::int64_t winograd_weight_elements(const WinogradConv& conv);
-
-/// w(a, b, c, o) is at w[c channel_step + o out_channel_step + taps a + b], or with `rotated` (by 180 degrees) at ... + taps taps - 1 -
-/// taps a - b.
-template <class T>
-void winograd_weights(const WinogradConv& conv, const sdk::Host& host, const T* w, std::int64_t channel_step, std::int64_t out_channel_step,
-                      bool rotated, float* out_weights);
 
 template <class T>
 struct WinogradOperands {

@@ -11,7 +11,7 @@
 #include <array>
 #include <cstddef>
 
-#include "conv/conv_winograd.h"
+#include "conv/winograd_geometry.h"
 #include "conv/winograd_transforms.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -17,6 +17,8 @@
 #include "conv/conv_weight_grad.h"
 #include "conv/conv_winograd.h"
 #include "conv/direct_cost.h"
+#include "conv/winograd_choice.h"
+#include "conv/winograd_weights.h"
 #include "gemm/product_types.h"
 
 namespace tenon::openblas {
