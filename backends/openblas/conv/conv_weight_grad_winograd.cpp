@@ -7,6 +7,7 @@
 #include <hwy/cache_control.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include <tenon/sdk/rounding.h>
 
@@ -136,7 +137,7 @@ struct WeightGradWinograd::Work {
   float* x;                                ///< transformed: 36 of (step_tiles, channels), as panels
   float* dy;                               ///< transformed: 36 of (step_tiles, out_channels)
   float* sums;                             ///< 36 of (out_channels, channels)
-  const float* outside;                    ///< as many zeros as channels, of any type
+  const void* outside;                     ///< as many zeros as channels, of any type
 };
 
 bool WeightGradWinograd::pays(const ConvGeometry& g, double direct_cost) {
@@ -197,7 +198,7 @@ void WeightGradWinograd::transform(const Work& work, const T* dy, const T* x, st
         const bool inside = top + i >= 0 && top + i < height;
         const T* const line = data + ((image * height + top + i) * width + left) * channels;
         for (int j = 0; j < side; ++j) {
-          *out++ = inside && left + j >= 0 && left + j < width ? line + j * channels : reinterpret_cast<const T*>(work.outside);
+          *out++ = inside && left + j >= 0 && left + j < width ? line + j * channels : static_cast<const T*>(work.outside);
         }
       }
     };
@@ -249,7 +250,7 @@ void WeightGradWinograd::run_task(std::int64_t task, const T* dy, const T* x, fl
   work.dy = work.x + points * x_plane_;
   work.sums = work.dy + points * dy_plane_;
   float* const outside = work.sums + points * sum_plane_;
-  std::fill_n(outside, zeros, 0.0F);
+  std::memset(outside, 0, zeros * sizeof(float));
   work.outside = outside;
 
   const std::int64_t begin = slot * slot_tiles_;
