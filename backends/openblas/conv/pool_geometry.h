@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// pool_geometry.h - windows over channels-last images.
+// pool_geometry.h - windows over channels-last images, and a loop over the rows of their results.
 #pragma once
 
 #include <algorithm>
@@ -48,16 +48,16 @@ struct PoolGeometry {
   std::int64_t pixels() const { return h.size * w.size; }
 };
 
-/// The destination of the indices of a row of results.
-struct IndexRow {
-  std::int64_t* indices;        ///< NULL: not requested
-  const std::int64_t* channel;  ///< per channel: the index of its plane's first element in an image (C, H, W)
-  std::int64_t image;           ///< the index of the image's first element
-};
+/// Elements worth a thread of their own: about 20 us.
+inline constexpr std::int64_t pool_grain = 64 * 1024;
 
-/// The reciprocals of the divisors of the windows' means, for each dimension.
-struct Shares {
-  const double *h, *w;
-};
+/// Calls body(image, row) for every row of each image, shared among threads; a row processes `elements` elements.
+template <class Body>
+void for_each_pool_row(const sdk::Host& host, std::int64_t images, std::int64_t rows, std::int64_t elements, const Body& body) {
+  host.parallel_for(images * rows, std::max<std::int64_t>(1, pool_grain / std::max<std::int64_t>(elements, 1)),
+                    [&](std::int64_t begin, std::int64_t end) {
+                      for (std::int64_t i = begin; i < end; ++i) body(i / rows, i % rows);
+                    });
+}
 
 }  // namespace tenon::openblas
