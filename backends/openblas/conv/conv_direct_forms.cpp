@@ -83,7 +83,7 @@ std::int64_t input_grad_elements(const ConvGeometry& g) {
 
 template <class T>
 PanelSource<T> forward_panels(const ConvGeometry& g, const T* w, std::int64_t group) {
-  const std::int64_t k = g.group_channels() * g.taps();
+  const std::int64_t k = g.k();
   PanelSource<T> from;
   from.data = w + group * g.group_out_channels() * k;
   from.taps_high = g.kernel_height;
@@ -103,7 +103,7 @@ template <class T>
 PanelSource<T> input_grad_panels(const ConvGeometry& g, std::int64_t phase, const T* w, std::int64_t group) {
   const PhaseTaps high = taps_of(phase / g.stride_width, g.kernel_height, g.dilation_height, g.stride_height);
   const PhaseTaps wide = taps_of(phase % g.stride_width, g.kernel_width, g.dilation_width, g.stride_width);
-  const std::int64_t k = g.group_channels() * g.taps();
+  const std::int64_t k = g.k();
   PanelSource<T> from;
   from.data = w + group * g.group_out_channels() * k + high.first * g.kernel_width + wide.first;
   from.taps_high = high.count;

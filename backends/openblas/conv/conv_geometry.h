@@ -27,11 +27,14 @@ struct ConvGeometry {
   std::int64_t taps() const { return kernel_height * kernel_width; }
   std::int64_t out_pixels() const { return out_height * out_width; }
   std::int64_t pixels() const { return height * width; }
-  std::int64_t weights() const { return out_channels * group_channels() * taps(); }
+  /// The im2col matrix of a group, of all images, is (rows, k).
+  std::int64_t rows() const { return images * out_pixels(); }
+  std::int64_t k() const { return taps() * group_channels(); }
+  std::int64_t weights() const { return out_channels * k(); }
   /// Whether each channel is convolved separately (conv_depthwise.h).
   bool depthwise() const { return groups > 1 && groups == channels && groups == out_channels; }
   /// Whether y has no element.
-  bool empty() const { return images * out_pixels() * out_channels == 0; }
+  bool empty() const { return rows() * out_channels == 0; }
 };
 
 /// y is channels last, of rank 3 or 4, and x unless stated otherwise; w has the layout of the graph.

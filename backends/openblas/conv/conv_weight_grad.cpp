@@ -79,8 +79,8 @@ void accumulate(std::int64_t m, std::int64_t n, std::int64_t k, const sdk::BFloa
 struct Tiling {
   Tiling(const ConvGeometry& g, bool bf16)
       : is_bf16(bf16),
-        columns(g.taps() * g.group_channels()),
-        pixels(g.images * g.out_pixels()),
+        columns(g.k()),
+        pixels(g.rows()),
         direct(g.taps() == 1 && g.stride_height == 1 && g.stride_width == 1 && g.pad_top == 0 && g.pad_left == 0 &&
                g.out_height == g.height && g.out_width == g.width) {
     row_blocks = sdk::ceil_div(g.group_out_channels(), largest_row_block);

@@ -10,6 +10,7 @@
 #include "conv/conv_direct_forms.h"
 #include "conv/conv_geometry.h"
 #include "conv/image_bands.h"
+#include "quantize/integer_conv_layout.h"
 #include "quantize/integer_depthwise.h"
 #include "quantize/integer_gather.h"
 #include "workers.h"
@@ -17,71 +18,15 @@
 namespace tenon::openblas {
 namespace {
 
-// Bytes of gathered rows that stay in L2 while panels stream through it.
-constexpr std::int64_t block_bytes = 256 * 1024;
-// Blocks have a multiple of this number of rows: whole tiles of AMX.
-constexpr std::int64_t row_multiple = 32;
 // Bytes of gathered rows worth a thread.
 constexpr std::int64_t gather_grain = 64 * 1024;
-// Elements of a part of a row, for which a_offsets has an element each, and rows of a block of lines: more where pixels have few channels,
-// because the fewer lines of results a block has, the more of its lines are copied for another block, too.
-constexpr std::int64_t row_part = band_pixel_bytes, line_block_rows = 256, thin_line_block_rows = 512;
-// Rows of a line that are worth copying lines: a tile of the largest height. Below, gathered rows have higher tiles.
-constexpr std::int64_t min_line_rows = 14;
-// Rows of a thread that are worth reading all weights.
-constexpr std::int64_t min_thread_rows = 84;
-// Multiply-adds worth handing to a thread: about 1 us of AVX-512 VNNI.
-constexpr std::int64_t smallest_piece = 400'000;
-
-std::int64_t k_of(const ConvGeometry& g) {
-  return g.taps() * g.group_channels();
-}
-std::int64_t rows_of(const ConvGeometry& g) {
-  return g.images * g.out_pixels();
-}
 
 ConvGeometry geometry_of(const sdk::Call& call, const IntegerOperands& at) {
   return conv_geometry(call.inputs[at.a], call.inputs[at.b], call.outputs[0], call.attr<tenon_attributes_conv>());
 }
 
-/// The parts of rows that are read from lines of the image, copies of which have the padding, instead of gathering the rows. A line is one
-/// of the image with the padding at its sides.
-struct LineParts {
-  std::int64_t count = 0, size = 0;  ///< parts of a row, and their bytes; 0: rows are gathered
-  std::int64_t filled = 0;           ///< bytes of a part that are not padding, which meets weights of 0
-};
-
-/// For convolutions of several taps with lines that tiles divide well. Pixels have a multiple of 64 bytes, or so few that those of a line
-/// of taps are one part with little padding, as in the first layer of a net: 21 of 24 bytes for 7 taps of 3 channels. What is packed
-/// depends on line_part() only.
-LineParts line_parts(const ConvGeometry& g, const sdk::Host& host) {
-  if (g.depthwise() || g.taps() <= 1 || g.out_width < min_line_rows || !integer_tiles_take_lines(instruction_set_of(host))) return {};
-  if (g.group_channels() % row_part == 0) return {k_of(g) / row_part, row_part, row_part};
-  const std::int64_t filled = g.kernel_width * g.channels, size = sdk::round_up(filled, integer_group);
-  if (g.groups > 1 || g.dilation_width > 1 || filled > row_part || 3 * size > 4 * filled) return {};
-  return {g.kernel_height, size, filled};
-}
-
-/// The distance along the packed k of lines of taps that have padding; 0: there is none.
-std::int64_t line_part(const ConvGeometry& g, const sdk::Host& host) {
-  return g.group_channels() % row_part == 0 ? 0 : line_parts(g, host).size;
-}
-
-/// k as weights are packed for it.
-std::int64_t packed_k(const ConvGeometry& g, const sdk::Host& host) {
-  const std::int64_t part = line_part(g, host);
-  return part == 0 ? k_of(g) : g.kernel_height * part;
-}
-
 bool is_packed(const sdk::Call& call, const IntegerOperands& at) {
   return call.packed != nullptr && call.packed[at.b] != nullptr;
-}
-
-std::size_t weight_bytes(const ConvGeometry& g, const sdk::Host& host) {
-  const std::size_t bytes = g.depthwise()
-                                ? integer_depthwise_weight_bytes(g)
-                                : static_cast<std::size_t>(g.groups) * integer_panels_bytes(packed_k(g, host), g.group_out_channels());
-  return sdk::aligned_size(bytes, sdk::block_alignment);
 }
 
 /// Whether the pixels of x serve as rows.
@@ -89,47 +34,6 @@ bool in_place(const ConvGeometry& g) {
   const bool same_pixels = g.taps() == 1 && g.stride_height == 1 && g.stride_width == 1 && g.pad_top == 0 && g.pad_left == 0 &&
                            g.out_height == g.height && g.out_width == g.width;
   return same_pixels && g.groups == 1 && padded_k(g.channels) == g.channels;
-}
-
-/// How the work is divided; it changes no bit of the result.
-struct Layout {
-  std::int64_t block = 1;  ///< rows of a block
-  std::int64_t step = 0;   ///< bytes between rows
-  std::int64_t workers = 1;
-  /// Threads share the rows and divide the panels, of weights that are larger than the rows: each weight is then read once.
-  bool by_panels = false;
-};
-
-/// Bytes of all rows up to which threads may share them.
-constexpr std::int64_t shared_rows_bytes = 1024 * 1024;
-
-Layout layout_of(const ConvGeometry& g, const sdk::Host& host) {
-  Layout layout;
-  const std::int64_t rows = rows_of(g);
-  layout.workers = worker_count(host, rows);
-  layout.step = padded_k(k_of(g));
-  // Rows a multiple of 4 KiB apart would map to the same L1 cache set.
-  if (layout.step % 4096 == 0) layout.step += 64;
-  const std::int64_t fitting = std::max(row_multiple, block_bytes / layout.step / row_multiple * row_multiple);
-  const std::int64_t fair = sdk::round_up(sdk::ceil_div(rows, 8 * layout.workers), row_multiple);
-  const std::int64_t row_work = k_of(g) * g.out_channels;
-  const std::int64_t worthwhile = sdk::round_up(smallest_piece / std::max<std::int64_t>(1, row_work) + 1, row_multiple);
-  layout.block = std::min({fitting, std::max(fair, worthwhile), std::max<std::int64_t>(rows, 1)});
-  const bool parts = padded_columns(g.out_channels) / integer_panel_width >= 2 * layout.workers;
-  layout.by_panels = g.groups == 1 && parts && rows < g.out_channels && rows * layout.step <= shared_rows_bytes && host.thread_count() > 1;
-  if (layout.by_panels) {
-    layout.block = rows;
-    layout.workers = 1;
-  }
-  return layout;
-}
-
-/// Whether the tile registers read taps from bands of the image, instead of rows that are gathered. Weights are then packed in the order
-/// for bands.
-bool by_bands(const ConvGeometry& g, const IntegerOperands& at, const sdk::Host& host) {
-  const DirectConv conv = forward_conv(g);
-  return at.requantised && !g.depthwise() && suits_bands(conv, 1) &&
-         integer_tiles_take_offsets(instruction_set_of(host), min_band_rows(conv, 1));
 }
 
 /// What zero points and scales make of the sums of a column, for whole panels of all groups.
@@ -146,50 +50,20 @@ struct ColumnTerms {
   }
 };
 
-/// Whether rows are read from lines of the image. Weights with padding between lines of taps have no other use; others may be shared by
-/// threads that have few rows for them.
-bool by_lines(const ConvGeometry& g, const Layout& layout, const sdk::Host& host) {
-  if (line_parts(g, host).count == 0) return false;
-  return line_part(g, host) != 0 || !layout.by_panels || rows_of(g) >= min_thread_rows * host.thread_count();
-}
-
-/// The lines of x that a block of lines of results reads, each with its padding.
-struct LineLayout {
-  LineParts parts;
-  std::int64_t width, step;     ///< of a copied line, in pixels and bytes
-  std::int64_t blocks, height;  ///< blocks of lines of results of all images, and the lines of the largest one
-  std::int64_t workers;
-
-  LineLayout(const ConvGeometry& g, const sdk::Host& host) : parts(line_parts(g, host)) {
-    width = (g.out_width - 1) * g.stride_width + (g.kernel_width - 1) * g.dilation_width + 1;
-    step = width * g.channels + parts.size - parts.filled;
-    const std::int64_t lines = g.images * g.out_height, threads = std::max<std::int64_t>(1, host.thread_count());
-    const std::int64_t rows = line_part(g, host) == 0 ? line_block_rows : thin_line_block_rows;
-    const std::int64_t target = sdk::round_up(sdk::ceil_div(lines * g.out_width, rows), threads);
-    blocks = std::clamp<std::int64_t>(target, 1, std::max<std::int64_t>(1, lines));
-    height = sdk::ceil_div(lines, blocks);
-    workers = worker_count(host, blocks);
-  }
-  /// Copied lines for `lines` lines of results.
-  static std::int64_t copied(const ConvGeometry& g, std::int64_t lines) {
-    return (lines - 1) * g.stride_height + (g.kernel_height - 1) * g.dilation_height + 1;
-  }
-};
-
 /// The scratch memory of products with lines.
 struct LineMemory {
   std::int64_t* a_offsets;             ///< of the parts of a row
   std::int32_t *row_sums, *part_sums;  ///< of each worker's rows
   std::uint8_t* copies;                ///< of each worker
 
-  LineMemory(sdk::ScratchArena& arena, const ConvGeometry& g, const LineLayout& layout) {
+  LineMemory(sdk::ScratchArena& arena, const ConvGeometry& g, const IntegerLineLayout& layout) {
     a_offsets = arena.allocate<std::int64_t>(layout.parts.count);
     row_sums = arena.allocate<std::int32_t>(layout.workers * layout.height * g.out_width);
     part_sums = arena.allocate<std::int32_t>(layout.workers * g.out_width);
     copies = arena.allocate<std::uint8_t>(layout.workers * copy_bytes(g, layout));
   }
-  static std::int64_t copy_bytes(const ConvGeometry& g, const LineLayout& layout) {
-    return sdk::round_up(LineLayout::copied(g, layout.height) * layout.step, 64);
+  static std::int64_t copy_bytes(const ConvGeometry& g, const IntegerLineLayout& layout) {
+    return sdk::round_up(IntegerLineLayout::copied(g, layout.height) * layout.step, 64);
   }
 };
 
@@ -198,7 +72,7 @@ struct RowMemory {
   std::int32_t* row_sums;
   std::uint8_t* gathered = nullptr;  ///< rows of each worker
 
-  RowMemory(sdk::ScratchArena& arena, const ConvGeometry& g, const Layout& layout) {
+  RowMemory(sdk::ScratchArena& arena, const ConvGeometry& g, const IntegerRowLayout& layout) {
     row_sums = arena.allocate<std::int32_t>(layout.workers * layout.block);
     if (!in_place(g)) gathered = arena.allocate<std::uint8_t>(layout.workers * layout.block * layout.step);
   }
@@ -263,7 +137,7 @@ class Convolution {
 
   std::uint8_t padding() const { return static_cast<std::uint8_t>(-row_factor_); }
   IntegerPanels panels_of(std::int64_t group) const {
-    const std::int64_t k = packed_k(g_, call_.host), columns = g_.group_out_channels();
+    const std::int64_t k = integer_conv_packed_k(g_, call_.host), columns = g_.group_out_channels();
     return integer_panels_at(packed_ + group * static_cast<std::int64_t>(integer_panels_bytes(k, columns)), k, columns);
   }
   /// All columns of a group; `first` is the first row's pixel of y. The rows are not set.
@@ -271,7 +145,7 @@ class Convolution {
     const std::int64_t columns = g_.group_out_channels(), padded = padded_columns(columns);
     const IntegerPanels panels = panels_of(group);
     IntegerTiles product;
-    product.k = packed_k(g_, call_.host);
+    product.k = integer_conv_packed_k(g_, call_.host);
     product.columns = columns;
     product.a_signed = x_signed_;
     product.panels = panels.panels;
@@ -292,10 +166,10 @@ class Convolution {
   }
   /// Row sums of a - a_zero_point from those of a.
   void shift_sums(std::int32_t* sums, std::int64_t rows) const {
-    for (std::int64_t i = 0; i < rows; ++i) sums[i] += static_cast<std::int32_t>(k_of(g_) * row_factor_);
+    for (std::int64_t i = 0; i < rows; ++i) sums[i] += static_cast<std::int32_t>(g_.k() * row_factor_);
   }
   /// Row sums of a - a_zero_point for rows in parts, part p at a + a_offsets[p]; `terms` is memory for those of a part.
-  void sum_rows_of_parts(const std::uint8_t* a, std::int64_t a_step, std::int64_t rows, const LineParts& parts,
+  void sum_rows_of_parts(const std::uint8_t* a, std::int64_t a_step, std::int64_t rows, const IntegerLineParts& parts,
                          const std::int64_t* a_offsets, std::int32_t* terms, std::int32_t* out_sums) const {
     std::fill_n(out_sums, rows, 0);
     for (std::int64_t part = 0; part < parts.count; ++part) {
@@ -307,8 +181,8 @@ class Convolution {
 };
 
 void Convolution::by_rows(sdk::ScratchArena& arena) const {
-  const Layout layout = layout_of(g_, call_.host);
-  const std::int64_t rows = rows_of(g_);
+  const IntegerRowLayout layout = integer_row_layout(g_, call_.host);
+  const std::int64_t rows = g_.rows();
   const RowMemory memory(arena, g_, layout);
   /// The product of rows [begin, end) of a group, of which `own` has the gathered ones; `sums` is memory for sums of rows.
   const auto product_of_rows = [&](std::int64_t group, std::int64_t begin, std::int64_t end, const std::uint8_t* own, std::int32_t* sums) {
@@ -342,12 +216,12 @@ void Convolution::by_rows(sdk::ScratchArena& arena) const {
 }
 
 /// Copies the lines of an image that results from line `first` on read.
-void copy_lines(const ConvGeometry& g, const LineLayout& layout, const std::uint8_t* image, std::uint8_t padding, std::int64_t first,
+void copy_lines(const ConvGeometry& g, const IntegerLineLayout& layout, const std::uint8_t* image, std::uint8_t padding, std::int64_t first,
                 std::int64_t lines, std::uint8_t* out) {
   const std::int64_t begin = std::clamp<std::int64_t>(g.pad_left, 0, layout.width);  // of the image in a copied line
   const std::int64_t end = std::clamp<std::int64_t>(g.pad_left + g.width, begin, layout.width);
   const std::int64_t top = first * g.stride_height - g.pad_top;
-  for (std::int64_t i = 0; i < LineLayout::copied(g, lines); ++i, out += layout.step) {
+  for (std::int64_t i = 0; i < IntegerLineLayout::copied(g, lines); ++i, out += layout.step) {
     if (top + i < 0 || top + i >= g.height) {
       std::memset(out, padding, static_cast<std::size_t>(layout.step));
       continue;
@@ -360,13 +234,13 @@ void copy_lines(const ConvGeometry& g, const LineLayout& layout, const std::uint
 }
 
 void Convolution::by_lines(sdk::ScratchArena& arena) const {
-  const LineLayout layout(g_, call_.host);
+  const IntegerLineLayout layout(g_, call_.host);
   const LineMemory memory(arena, g_, layout);
   // The parts of a line of taps are those of its taps, or one part.
   const std::int64_t of_line = layout.parts.count / g_.kernel_height, of_tap = std::max<std::int64_t>(1, of_line / g_.kernel_width);
   for (std::int64_t part = 0; part < layout.parts.count; ++part) {
     const std::int64_t high = part / of_line * g_.dilation_height, wide = part % of_line / of_tap * g_.dilation_width;
-    memory.a_offsets[part] = high * layout.step + wide * g_.channels + part % of_tap * row_part;
+    memory.a_offsets[part] = high * layout.step + wide * g_.channels + part % of_tap * integer_row_part;
   }
   const std::int64_t lines = g_.images * g_.out_height;
   /// The product of a group with `count` lines of results from `first` on, of one image, whose copies are at `own`.
@@ -421,7 +295,7 @@ void Convolution::by_bands(sdk::ScratchArena& arena) const {
     if (corrects_columns_) {
       std::int32_t* const sums = memory.row_sums + worker * band.lines * band.width;
       std::int32_t* const terms = memory.part_sums + worker * band.lines * band.width;
-      const LineParts row{k_of(g_) / row_part, row_part, row_part};
+      const IntegerLineParts row{g_.k() / integer_row_part, integer_row_part, integer_row_part};
       sum_rows_of_parts(product.a, product.a_step, product.rows, row, memory.a_offsets, terms, sums);
       product.row_sums = sums;
     }
@@ -451,7 +325,7 @@ void Convolution::by_bands(sdk::ScratchArena& arena) const {
 }  // namespace
 
 std::size_t integer_conv_pack_size(const sdk::Call& call, const IntegerOperands& at, std::uint32_t input) {
-  return input == at.b ? weight_bytes(geometry_of(call, at), call.host) : 0;
+  return input == at.b ? integer_conv_weight_bytes(geometry_of(call, at), call.host) : 0;
 }
 
 void pack_integer_conv(const sdk::Call& call, const IntegerOperands& at, void* out_packed) {
@@ -459,40 +333,45 @@ void pack_integer_conv(const sdk::Call& call, const IntegerOperands& at, void* o
   const std::uint8_t* const w = call.input<std::uint8_t>(at.b);
   const tenon_dtype dtype = call.inputs[at.b].dtype;
   if (g.depthwise()) return pack_integer_depthwise(g, w, dtype, out_packed);
-  const std::size_t group_bytes = integer_panels_bytes(packed_k(g, call.host), g.group_out_channels());
+  const std::size_t group_bytes = integer_panels_bytes(integer_conv_packed_k(g, call.host), g.group_out_channels());
   for (std::int64_t group = 0; group < g.groups; ++group) {
     PanelSource<std::uint8_t> source = forward_panels(g, w, group);
-    if (by_bands(g, at, call.host)) source.inner_block = band_pixel_bytes;
+    if (integer_rows(g, at, call.host) == IntegerRows::bands) source.inner_block = band_pixel_bytes;
     pack_integer_panels(&call.host, source, flip_to_signed(dtype),
-                        static_cast<char*>(out_packed) + static_cast<std::size_t>(group) * group_bytes, line_part(g, call.host));
+                        static_cast<char*>(out_packed) + static_cast<std::size_t>(group) * group_bytes, integer_line_part(g, call.host));
   }
 }
 
 std::string integer_conv_form(const sdk::Call& call, const IntegerOperands& at) {
   const ConvGeometry g = geometry_of(call, at);
   if (g.depthwise()) return "integer depthwise";
-  if (const std::int64_t part = line_part(g, call.host); part != 0) return "integer lines, parts of " + std::to_string(part);
-  return (by_bands(g, at, call.host) ? "integer bands, groups " : "integer direct, groups ") + std::to_string(g.groups);
+  if (const std::int64_t part = integer_line_part(g, call.host); part != 0) return "integer lines, parts of " + std::to_string(part);
+  const bool bands = integer_rows(g, at, call.host) == IntegerRows::bands;
+  return (bands ? "integer bands, groups " : "integer direct, groups ") + std::to_string(g.groups);
 }
 
 std::size_t integer_conv_scratch(const sdk::Call& call, const IntegerOperands& at) {
   if (call.outputs[0].count == 0) return 0;
   const ConvGeometry g = geometry_of(call, at);
-  const std::size_t weights = is_packed(call, at) ? 0 : weight_bytes(g, call.host);
+  const std::size_t weights = is_packed(call, at) ? 0 : integer_conv_weight_bytes(g, call.host);
   if (g.depthwise()) return weights + integer_depthwise_scratch(g, call, at);
   sdk::ScratchArena arena(nullptr);
   const ColumnTerms terms(arena, g, at);
-  if (by_bands(g, at, call.host)) {
-    const DirectConv conv = forward_conv(g);
-    const BandLayout layout(conv, 1, call.host);
-    const BandMemory memory(arena, conv, Band(conv, 1, layout.lines), layout.workers);
-    return weights + arena.required_bytes();
-  }
-  const Layout layout = layout_of(g, call.host);
-  if (by_lines(g, layout, call.host)) {
-    const LineMemory memory(arena, g, LineLayout(g, call.host));
-  } else {
-    const RowMemory memory(arena, g, layout);
+  switch (integer_rows(g, at, call.host)) {
+    case IntegerRows::bands: {
+      const DirectConv conv = forward_conv(g);
+      const BandLayout layout(conv, 1, call.host);
+      const BandMemory memory(arena, conv, Band(conv, 1, layout.lines), layout.workers);
+      break;
+    }
+    case IntegerRows::lines: {
+      const LineMemory memory(arena, g, IntegerLineLayout(g, call.host));
+      break;
+    }
+    case IntegerRows::memory: {
+      const RowMemory memory(arena, g, integer_row_layout(g, call.host));
+      break;
+    }
   }
   return weights + arena.required_bytes();
 }
@@ -503,17 +382,18 @@ void integer_conv(const sdk::Call& call, const IntegerOperands& at) {
   const void* packed = is_packed(call, at) ? call.packed[at.b] : scratch;
   if (!is_packed(call, at)) {
     pack_integer_conv(call, at, scratch);
-    scratch += weight_bytes(g, call.host);
+    scratch += integer_conv_weight_bytes(g, call.host);
   }
   if (g.depthwise()) return integer_depthwise(g, call, at, packed, scratch);
   sdk::ScratchArena arena(scratch);
   const Convolution convolution(g, call, at, packed, arena);
-  if (by_bands(g, at, call.host)) {
-    convolution.by_bands(arena);
-  } else if (by_lines(g, layout_of(g, call.host), call.host)) {
-    convolution.by_lines(arena);
-  } else {
-    convolution.by_rows(arena);
+  switch (integer_rows(g, at, call.host)) {
+    case IntegerRows::bands:
+      return convolution.by_bands(arena);
+    case IntegerRows::lines:
+      return convolution.by_lines(arena);
+    case IntegerRows::memory:
+      return convolution.by_rows(arena);
   }
 }
 
