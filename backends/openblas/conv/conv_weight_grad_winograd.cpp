@@ -11,6 +11,7 @@
 
 #include <tenon/sdk/rounding.h>
 
+#include "conv/winograd_geometry.h"
 #include "conv/winograd_transforms.h"
 #include "elementwise/half.h"
 #include "simd/bf16.h"
@@ -192,18 +193,11 @@ void WeightGradWinograd::transform(const Work& work, const T* dy, const T* x, st
     const std::int64_t image = t / (tile_rows_ * tile_columns_);
     const std::int64_t row = t / tile_columns_ % tile_rows_ * tile;
     const std::int64_t column = t % tile_columns_ * tile;
-    const auto list = [&](const T* data, std::int64_t height, std::int64_t width, std::int64_t channels, std::int64_t top,
-                          std::int64_t left, int side, const T** out) {
-      for (int i = 0; i < side; ++i) {
-        const bool inside = top + i >= 0 && top + i < height;
-        const T* const line = data + ((image * height + top + i) * width + left) * channels;
-        for (int j = 0; j < side; ++j) {
-          *out++ = inside && left + j >= 0 && left + j < width ? line + j * channels : static_cast<const T*>(work.outside);
-        }
-      }
-    };
-    list(x + work.channel, g_.height, g_.width, g_.channels, row - g_.pad_top, column - g_.pad_left, reach, pixels.x);
-    list(dy + work.out_channel, g_.out_height, g_.out_width, g_.out_channels, row, column, tile, pixels.dy);
+    const T* const outside = static_cast<const T*>(work.outside);
+    find_tile_pixels<reach>(x + work.channel + image * g_.pixels() * g_.channels, g_.height, g_.width, g_.channels, row - g_.pad_top,
+                            column - g_.pad_left, outside, pixels.x);
+    find_tile_pixels<tile>(dy + work.out_channel + image * g_.out_pixels() * g_.out_channels, g_.out_height, g_.out_width, g_.out_channels,
+                           row, column, outside, pixels.dy);
   };
   Pixels pixels[2];
   point_to(first, pixels[0]);

@@ -46,4 +46,16 @@ void for_each_winograd_value(const WinogradConv& conv, const Body& body) {
   }
 }
 
+/// Points to the side x side pixels from (top, left) on of an image (height, width, channels); those outside of it are `zeros`.
+template <std::int64_t side, class T>
+void find_tile_pixels(const T* image, std::int64_t height, std::int64_t width, std::int64_t channels, std::int64_t top, std::int64_t left,
+                      const T* zeros, const T** out_pixels) {
+  for (std::int64_t row = top; row < top + side; ++row) {
+    for (std::int64_t column = left; column < left + side; ++column) {
+      const bool inside = row >= 0 && row < height && column >= 0 && column < width;
+      *out_pixels++ = inside ? image + (row * width + column) * channels : zeros;
+    }
+  }
+}
+
 }  // namespace tenon::openblas

@@ -166,14 +166,8 @@ void output_tiles(const WinogradConv& conv, const WinogradOperands<T>& o, const 
 template <class Form, class T>
 void find_pixels(const WinogradConv& conv, const T* x, const T* zeros, std::int64_t tile, const T* (&out_pixels)[winograd_max_values]) {
   const Place place = place_of(conv, tile);
-  for (std::int64_t i = 0; i < Form::reach; ++i) {
-    const std::int64_t row = Form::step * place.row + i - conv.pad_top;
-    for (std::int64_t j = 0; j < Form::reach; ++j) {
-      const std::int64_t column = Form::step * place.column + j - conv.pad_left;
-      const bool inside = row >= 0 && row < conv.height && column >= 0 && column < conv.width;
-      out_pixels[i * Form::reach + j] = inside ? x + ((place.image * conv.height + row) * conv.width + column) * conv.channels : zeros;
-    }
-  }
+  find_tile_pixels<Form::reach>(x + place.image * conv.height * conv.width * conv.channels, conv.height, conv.width, conv.channels,
+                                Form::step * place.row - conv.pad_top, Form::step * place.column - conv.pad_left, zeros, out_pixels);
 }
 
 /// Fetches the last columns of a tile: the others are those of the tile before, which has read them.
