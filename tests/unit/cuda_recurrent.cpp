@@ -208,6 +208,22 @@ TEST_CASE("cuda recurrent: steps are launched where that is faster, and where th
   CHECK_FALSE(plan_persistent(layer_of(4, 256, 128), single_blocks));
 }
 
+TEST_CASE("cuda recurrent: the first read of the weights counts, which over few steps takes longer than launches") {
+  const auto plan = [](const PersistentProblem& layer, std::int64_t steps, const PersistentLimits& limits) {
+    PersistentProblem problem = layer;
+    problem.steps = steps;
+    return plan_persistent(problem, limits);
+  };
+  const PersistentProblem wide = layer_of(4, 1024, 8), large = layer_of(1, 250, 1, 2), small = layer_of(4, 64, 32);
+  CHECK_FALSE(plan(wide, 2, groups));  // 128 blocks; each thread reads 32 chunks of each gate, one after the other
+  CHECK(plan(wide, 8, groups).members == 128);
+  CHECK_FALSE(plan(large, 2, single_blocks));
+  CHECK(plan(large, 8, single_blocks));
+  // Blocks of more rows have more threads, of which each reads less; steps are faster with fewer rows.
+  CHECK(plan(small, 2, single_blocks).rows == 4);
+  CHECK(plan(small, 100, single_blocks).rows == 2);
+}
+
 TEST_CASE("cuda recurrent: the blocks of groups have whole tiles of units, and a group has at least two blocks") {
   const auto gradient_plan = [](std::int64_t units) { return plan_persistent(gradient_of(layer_of(4, units, 8)), groups); };
   CHECK_FALSE(gradient_plan(4));

@@ -7,7 +7,8 @@
 namespace tenon::cuda {
 namespace {
 
-// The cost of a time step, in clocks of a multiprocessor. Per chunk, 16 bytes of the state, a warp
+// The cost of a kernel, in clocks of a multiprocessor: that of a time step for each of them, and the first read of the weights. In a step,
+// per chunk, 16 bytes of the state, a warp
 //
 //   reads   its weights, 512 bytes of each gate (256 of 16-bit weights) at 128 bytes a clock: 4 clocks (2) a gate; and the chunks of each
 //           row's state, `rows` chunks next to each other that several threads share: 4 clocks a row, as many as for 512 bytes that
@@ -21,17 +22,24 @@ namespace {
 // Weights in registers are not read: a block of few threads has registers for some, so that 128 units of lstm fit, too.
 //
 // Members of a group also exchange vectors: they store, are counted by an atomic addition, see the last one counted and read, each of which
-// goes to the second level of caches and back, about 500 clocks, and then copy a line of each row from there at 64 bytes a clock. A cache
-// counts one member after the other.
+// goes to the L2 cache and back, about 500 clocks, and then copy a line of each row from there at 64 bytes a clock. The cache counts one
+// member after the other.
+//
+// Before the first step each block reads its weights from global memory: from the L2 cache, except the first block to do so. A thread has
+// the loads of one iteration in flight, and waits `cache_clocks` for them; and since all blocks read at once, a multiprocessor gets its
+// share of what the cache delivers, estimated as 32 bytes a clock. The longer of both counts. With few steps it may be more than one kernel
+// saves.
 //
 // The floor of a step is to read the weights once: gates x units^2 elements at 128 bytes a clock, 512 clocks for 64 units of lstm in f32,
 // 0.3 us at 1.75 GHz. `step_clocks` is the rest: shuffles, the cell, one barrier (two in gru, if its reset state is multiplied), and the
 // latency of loads. All numbers are derived from NVIDIA's tables for Hopper or estimated, none was measured.
 constexpr double step_clocks = 800, iteration_clocks = 100;
-constexpr double exchange_clocks = 2'000, member_clocks = 10, exchange_bytes_per_clock = 64;
+constexpr double cache_clocks = 500, exchange_clocks = 4 * cache_clocks, member_clocks = 10, exchange_bytes_per_clock = 64;
+constexpr double first_read_bytes_per_clock = 32;
 constexpr double read_bytes_per_clock = 128, warp = 32;
 
-// What a step takes by a product and a kernel, which is mostly launches: estimated as 7 to 8 us on an H200.
+// What a step takes by a product and a kernel, which is mostly launches, and includes that they read the weights: estimated as 7 to 8 us on
+// an H200.
 constexpr double launched_step_clocks = 12'000;
 
 /// The elements of a chunk.
@@ -64,6 +72,11 @@ double clocks_of_exchanges(const PersistentProblem& p, const PersistentPlan& pla
          static_cast<double>(elements) * static_cast<double>(p.state_bytes) / exchange_bytes_per_clock;
 }
 
+/// The waves of the grid, if a multiprocessor runs one block at a time.
+double waves_of(const PersistentProblem& p, const PersistentPlan& plan, int multiprocessors) {
+  return static_cast<double>((blocks_of(p, plan) + multiprocessors - 1) / multiprocessors);
+}
+
 double clocks_of_step(const PersistentProblem& p, const PersistentPlan& plan, int multiprocessors) {
   const auto chunk = static_cast<double>(chunk_of(p)), gates = static_cast<double>(p.gates);
   const double from_shared = 1 - static_cast<double>(plan.kept) / plan.iterations;
@@ -71,9 +84,17 @@ double clocks_of_step(const PersistentProblem& p, const PersistentPlan& plan, in
   const double state_read = plan.rows == 2 ? 2 : 4;
   const double reads = from_shared * weights + (p.gradient ? gates : 1) * plan.rows * state_read;
   const double sums = gates * plan.rows * plan.tile * chunk * warp / (p.state_bytes == 8 ? 64 : 128);
-  const auto waves = static_cast<double>((blocks_of(p, plan) + multiprocessors - 1) / multiprocessors);
   return step_clocks + clocks_of_exchanges(p, plan) +
-         waves * plan.iterations * std::max(plan.threads / warp * std::max(reads, sums), iteration_clocks);
+         waves_of(p, plan, multiprocessors) * plan.iterations * std::max(plan.threads / warp * std::max(reads, sums), iteration_clocks);
+}
+
+double clocks_of_first_read(const PersistentProblem& p, const PersistentPlan& plan, int multiprocessors) {
+  const double bytes = static_cast<double>(p.gates * plan.block_units * p.units) * static_cast<double>(p.weight_bytes);
+  return waves_of(p, plan, multiprocessors) * std::max(plan.iterations * cache_clocks, bytes / first_read_bytes_per_clock);
+}
+
+double clocks_of(const PersistentProblem& p, const PersistentPlan& plan, int multiprocessors) {
+  return clocks_of_first_read(p, plan, multiprocessors) + static_cast<double>(p.steps) * clocks_of_step(p, plan, multiprocessors);
 }
 
 struct Form {
@@ -110,11 +131,11 @@ PersistentPlan plan_of(const PersistentProblem& p, const PersistentLimits& limit
 PersistentPlan plan_persistent(const PersistentProblem& p, const PersistentLimits& limits) {
   PersistentPlan best;
   if (p.steps < 2 || p.steps > std::numeric_limits<int>::max() || p.batch < 1 || p.units < 1) return best;
-  double best_clocks = launched_step_clocks;
+  double best_clocks = static_cast<double>(p.steps) * launched_step_clocks;
   const auto compare = [&](Form form, std::int64_t block_units) {
     const PersistentPlan plan = plan_of(p, limits, form, block_units);
     if (!plan) return;
-    const double clocks = clocks_of_step(p, plan, limits.multiprocessors);
+    const double clocks = clocks_of(p, plan, limits.multiprocessors);
     if (clocks >= best_clocks) return;
     best = plan;
     best_clocks = clocks;

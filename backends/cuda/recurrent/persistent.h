@@ -61,7 +61,8 @@ constexpr int max_persistent_threads(int kept, bool grouped) {
 ///   units of lstm and gru and 232 of rnn with f32 weights; with weights of 16 bits 160, 192 and 256,
 /// - or, if groups are wanted, into those of several blocks, where each set of rows has so many and all of them run at once: launch
 ///   bounds and `shared_bytes` make sure that a multiprocessor holds one,
-/// - whose batch is not so large that a step takes longer than launches.
+/// - for which the cost formula of persistent.cpp, with the first read of the weights, gives less time than launches of each step take: it
+///   gives more for large batches, and for 2 or 3 steps of some layers with many units.
 PersistentPlan plan_persistent(const PersistentProblem& problem, const PersistentLimits& limits);
 
 }  // namespace tenon::cuda
