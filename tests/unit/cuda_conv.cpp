@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/cuda/conv/convolutions.h"
+#include "backends/cuda/conv/conv_device.h"
 #include "backends/cuda/device/options.h"
 
 namespace tenon::cuda {

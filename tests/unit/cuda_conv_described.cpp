@@ -8,7 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "backends/cuda/conv/convolutions.h"
+#include "backends/cuda/conv/conv_engines.h"
+#include "backends/cuda/conv/conv_graph.h"
 #include "cuda_described.h"
 #include "sanitizers.h"
 

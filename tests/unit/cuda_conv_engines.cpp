@@ -11,7 +11,8 @@
 #include <vector>
 
 #include "backends/cuda/conv/channel_padding.h"
-#include "backends/cuda/conv/convolutions.h"
+#include "backends/cuda/conv/conv_device.h"
+#include "backends/cuda/device/options.h"
 #include "cuda_host.h"
 #include "cuda_testing.h"
 #include "sanitizers.h"

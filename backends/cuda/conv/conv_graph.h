@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// conv_graph.h - convolutions as operations of cuDNN's graphs.
+// conv_graph.h - convolutions as operation graphs of cuDNN.
 #pragma once
 
-#include "conv/conv_shape.h"
+#include <cstdint>
+
+#include "conv/conv_problem.h"
 #include "libraries/operation_graph.h"
 
 namespace tenon::cuda {
 
-/// Adds a cross-correlation or one of its gradients, alpha 1, beta 0, with sums in `compute`: y, dx or dw is computed from the other two.
-void add_convolution(OperationGraph& graph, ConvDirection direction, const ConvShape& window, cudnnDataType_t compute, const Descriptor& x,
-                     const Descriptor& w, const Descriptor& y);
+/// Tensor ids in operation graphs.
+enum : std::int64_t { graph_x = 1, graph_w, graph_y, graph_bias, graph_residual };
+
+/// The operation graph of a problem; with `adds`, it includes bias and residual.
+///
+/// Errors  UNSUPPORTED: cuDNN does not support such a graph.
+OperationGraph graph_of(const Cudnn& functions, const GraphTarget& target, const ConvProblem& problem, bool adds);
 
 }  // namespace tenon::cuda
