@@ -49,6 +49,9 @@ struct ChannelPlan {
   std::int64_t partials() const { return splits > 1 ? splits * at.count : 0; }
 };
 
+/// The kinds of plans that an op can get, so that only their kernels are instantiated.
+enum class Traversal { any, lines, columns };
+
 /// Plans for packs of `widest` elements, or of one where those do not fit.
 ChannelPlan plan_channels(const Channels& at, int widest);
 

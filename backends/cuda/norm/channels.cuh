@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// channels.cuh - reductions of each channel to a few values, following a plan (channel_plan.h), and passes over all elements that use those
-// values.
+// channels.cuh - reductions of each channel to a few values, following a plan (channel_plan.h), with a pass over all elements that uses
+// these values (channel_pass.cuh).
 //
 // A channel reduction op has
 //   Element, operands   one or two operands of one layout: a and b
@@ -25,129 +25,12 @@
 #include "kernel/last_block.cuh"
 #include "kernel/pack.cuh"
 #include "kernel/wide.cuh"
+#include "norm/channel_pass.cuh"
 #include "norm/channel_plan.h"
+#include "norm/channel_sums.cuh"
 #include "reduce/reduction.cuh"
 
 namespace tenon::cuda {
-
-/// Elements of a pack. f64 uses packs of one, which are wide enough and save kernels.
-template <class T>
-inline constexpr int channel_pack = sizeof(T) < 8 ? pack_width<T> : 1;
-
-/// Elements of a pack if all addresses are multiples of 16 bytes, else 1. NULL is aligned.
-template <class T, class... Pointer>
-int channel_width(Pointer... x) {
-  return is_aligned(16, x...) ? channel_pack<T> : 1;
-}
-
-/// The sum of N terms as a tree, N a power of two.
-template <class W, int N>
-__device__ W sum_of(const W (&x)[N]) {
-  if constexpr (N == 1) {
-    return x[0];
-  } else {
-    W halves[N / 2];
-#pragma unroll
-    for (int i = 0; i < N / 2; ++i) halves[i] = x[i] + x[i + N / 2];
-    return sum_of(halves);
-  }
-}
-
-/// The kinds of plans that an op can get, so that only their kernels are instantiated.
-enum class Traversal { any, lines, columns };
-
-// ---------------------------------------------------------------- ops
-
-/// Count, mean, and sum of the squared distances from the mean.
-template <class W>
-struct Distances {
-  W count, mean, squares;
-};
-
-/// Mean and variance of a channel, computed from differences to one of its own elements, which keep precision when values are far from 0.
-/// Two passes over a batch in registers; batches are merged by the pairwise formula.
-///
-/// Source  Chan, Golub, LeVeque: Algorithms for computing the sample variance (1983).
-template <class T>
-struct Moments {
-  using Element = T;
-  using W = Wide<T>;
-  using Partial = Distances<W>;
-  using Base = W;
-  static constexpr int operands = 1;
-  static constexpr Traversal traversal = Traversal::any;
-  static constexpr bool has_weight = false, by_row = false, relu_grad = false;
-  /// The fraction of new terms among all terms so far; and the number of old terms times it.
-  struct Step {
-    W share, between;
-  };
-
-  /// The element that differences are taken to.
-  static __device__ W origin(T first) {
-    const W x = widen(first);
-    return std::isfinite(x) ? x : W(0);
-  }
-  __device__ Step step(W before, int terms) const {
-    const W share = static_cast<W>(terms) / (before + static_cast<W>(terms));
-    return {share, before * share};
-  }
-  template <int N>
-  __device__ void take(Partial& total, const Step& step, W origin, const W (&a)[N], const W (&)[N], int terms) const {
-    W x[N];
-#pragma unroll
-    for (int i = 0; i < N; ++i) x[i] = i < terms ? a[i] - origin : W(0);
-    const W mean = sum_of(x) / static_cast<W>(terms);
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const W distance = x[i] - mean;
-      x[i] = i < terms ? distance * distance : W(0);
-    }
-    const W shift = mean - total.mean;
-    total.mean += shift * step.share;
-    total.squares += sum_of(x) + shift * shift * step.between;
-  }
-  __device__ void close(Partial& total, W terms) const {
-    total.count = terms;
-  }
-  __device__ Partial combine(const Partial& a, const Partial& b) const {
-    if (b.count == 0) return a;
-    if (a.count == 0) return b;
-    const W count = a.count + b.count, share = b.count / count, shift = b.mean - a.mean;
-    return {count, a.mean + shift * share, a.squares + b.squares + shift * shift * (a.count * share)};
-  }
-};
-
-/// Two running sums.
-template <class W>
-struct TwoSums {
-  W sum, product;
-};
-
-/// The common part of ops that are sums.
-template <class T>
-struct AddsUp {
-  using Element = T;
-  using W = Wide<T>;
-  using Partial = TwoSums<W>;
-  static constexpr Traversal traversal = Traversal::any;
-  static constexpr bool has_weight = false, by_row = false, relu_grad = false;
-  struct Step {};
-  __device__ Step step(W, int) const { return {}; }
-  __device__ void close(Partial&, W) const {}
-  __device__ Partial combine(const Partial& a, const Partial& b) const { return {a.sum + b.sum, a.product + b.product}; }
-};
-
-/// sum of a and of a b
-template <class W, int N>
-__device__ void add_products(TwoSums<W>& total, const W (&a)[N], const W (&b)[N], int terms) {
-  W x[N];
-#pragma unroll
-  for (int i = 0; i < N; ++i) x[i] = i < terms ? a[i] : W(0);
-  total.sum += sum_of(x);
-#pragma unroll
-  for (int i = 0; i < N; ++i) x[i] = i < terms ? a[i] * b[i] : W(0);
-  total.product += sum_of(x);
-}
 
 // ---------------------------------------------------------------- combining threads
 
@@ -194,35 +77,12 @@ __device__ void combine_channels(const Op& op, const typename Op::Partial* parti
   }
 }
 
-// ---------------------------------------------------------------- all elements
+// ---------------------------------------------------------------- kernels
 //
-// A pass has an Element; traversal as above; params(c), the values it needs of a channel; Packs<V> and read<V>(at, place), the operands'
-// elements from `at` on, which is offset `place` of its run; value(params, packs, v, at), the result at at + v; and y.
+// A channel that one block reduces can be passed over by its threads: `passes`. They begin at its end, which the caches still hold.
 
 /// Stands for a pass where a reduction has none.
 struct NoPass {};
-
-/// Writes the results of the packs at `at` and `then`, offsets `place` and `then_place` of their runs, after it has read both; then < 0:
-/// there is only one. `params`: of each element, or of all.
-template <int V, class Pass, int N>
-__device__ void pass_over(const Pass& pass, const typename Pass::Params (&params)[N], std::int64_t at, std::int64_t place,
-                          std::int64_t then, std::int64_t then_place) {
-  using T = typename Pass::Element;
-  const bool two = then >= 0;
-  const auto one = pass.template read<V>(at, place), other = pass.template read<V>(two ? then : at, two ? then_place : place);
-  Pack<T, V> y;
-#pragma unroll
-  for (int v = 0; v < V; ++v) y.at[v] = narrow<T>(pass.value(params[N == 1 ? 0 : v], one, v, at));
-  pack_at<V>(pass.y + at) = y;
-  if (!two) return;
-#pragma unroll
-  for (int v = 0; v < V; ++v) y.at[v] = narrow<T>(pass.value(params[N == 1 ? 0 : v], other, v, then));
-  pack_at<V>(pass.y + then) = y;
-}
-
-// ---------------------------------------------------------------- channel reductions
-//
-// A channel that one block reduces can be passed over by its threads: `passes`. They begin at its end, which the caches still hold.
 
 template <class Op>
 struct ChannelOperands {
@@ -448,54 +308,6 @@ __global__ void __launch_bounds__(reduction_threads, 1)
   combine_channels(op, partials, channels, first, end, splits, groups);
 }
 
-// ---------------------------------------------------------------- passes
-
-/// Channels last: a thread keeps its V channels and advances by `groups` rows.
-template <class Pass, int V>
-__global__ void channel_rows(Pass pass, std::int64_t rows, std::int64_t channels, std::int64_t groups) {
-  const std::int64_t columns = channels / V, step = columns * groups, packs = columns * rows;
-  const std::int64_t first = thread_index();
-  if (first >= step) return;
-  const std::int64_t channel = (columns - 1 - (first - quotient(first, columns) * columns)) * V;
-  typename Pass::Params params[V];
-#pragma unroll
-  for (int v = 0; v < V; ++v) params[v] = pass.params(channel + v);
-  for (std::int64_t p = first; p < packs; p += 2 * step) {
-    const std::int64_t at = (packs - 1 - p) * V;
-    pass_over<V>(pass, params, at, 0, p + step < packs ? at - step * V : -1, 0);
-  }
-}
-
-/// Channels in any dimension, with runs of at least V elements: a pack spans one or two channels.
-template <class Pass, int V>
-__global__ void channel_runs(Pass pass, Channels at, Divisor by_inner, Divisor by_count) {
-  using T = typename Pass::Element;
-  const std::int64_t count = at.elements(), packs = count / V;
-  for (std::int64_t p = thread_index(); p < packs; p += thread_count()) {
-    const std::int64_t first = (packs - 1 - p) * V, run = by_inner.quotient(first), place = first - run * at.inner;
-    const std::int64_t channel = run - by_count.quotient(run) * at.count;
-    const auto operands = pass.template read<V>(first, place);
-    const typename Pass::Params params = pass.params(channel);
-    Pack<T, V> y;
-#pragma unroll
-    for (int v = 0; v < V; ++v) y.at[v] = narrow<T>(pass.value(params, operands, v, first));
-    if (at.inner - place < V) {
-      const typename Pass::Params next = pass.params(channel + 1 == at.count ? 0 : channel + 1);
-#pragma unroll
-      for (int v = 0; v < V; ++v) {
-        if (place + v >= at.inner) y.at[v] = narrow<T>(pass.value(next, operands, v, first));
-      }
-    }
-    pack_at<V>(pass.y + first) = y;
-  }
-  const std::int64_t rest = packs * V + thread_index();
-  if (V > 1 && rest < count) {
-    const std::int64_t run = by_inner.quotient(rest);
-    const auto operands = pass.template read<1>(rest, rest - run * at.inner);
-    pass.y[rest] = narrow<T>(pass.value(pass.params(run - by_count.quotient(run) * at.count), operands, 0, rest));
-  }
-}
-
 // ---------------------------------------------------------------- host side
 
 /// Bytes of a buffer of `count` elements, rounded up so that the next buffer is aligned.
@@ -538,27 +350,6 @@ bool reduce_channels(Stream& stream, const Op& op, const ChannelOperands<Op>& op
   }
   if (plan.splits > 1 && last.counters == nullptr) combine_channel_splits(stream, op, partials, at.count, plan.splits);
   return passes;
-}
-
-/// `width`: channel_width of all operands and y.
-template <class Pass>
-void over_channels(Stream& stream, const Pass& pass, const Channels& at, int width) {
-  if (at.elements() == 0) return;
-  constexpr int V = channel_pack<typename Pass::Element>;
-  if constexpr (Pass::traversal != Traversal::lines) {
-    if (at.inner == 1) {
-      const bool packs = width > 1 && at.count % V == 0;
-      const std::int64_t columns = at.count / (packs ? V : 1);
-      const std::int64_t threads = std::int64_t{stream.device().multiprocessors()} * 2048;
-      const std::int64_t groups = std::clamp<std::int64_t>(threads / columns, 1, (at.outer + 3) / 4);
-      launch(stream, {(columns * groups + 255) / 256, 256}, packs ? channel_rows<Pass, V> : channel_rows<Pass, 1>, pass, at.outer, at.count,
-             groups);
-      return;
-    }
-  }
-  const bool packs = width > 1 && at.inner >= V;
-  const std::int64_t items = at.elements() / (packs ? V : 1) + 1;
-  launch_over(stream, items, packs ? channel_runs<Pass, V> : channel_runs<Pass, 1>, pass, at, Divisor(at.inner), Divisor(at.count));
 }
 
 /// Both: by one launch if one block reduces each channel.
