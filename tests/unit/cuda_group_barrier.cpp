@@ -9,12 +9,14 @@
 
 #include "backends/cuda/device/block_counters.h"
 #include "backends/cuda/kernel/launch.h"
+#include "cuda_emulation.h"
 #include "cuda_host.h"
 #include "cuda_testing.h"
-#include "emulation.h"
 
 namespace tenon::cuda {
 namespace {
+
+using emulation::testing::Order;
 
 enum class Mutant { none, no_barrier, no_leave };
 constexpr int groups = 3, members = 4, rounds = 5, threads = 40;
@@ -57,11 +59,6 @@ struct Bed {
     for (int i = 0; i < rounds * members; ++i) expected += start + 10 * (i / members) + i % members;
     return sums.read<int>(groups * members) == std::vector<int>(groups * members, expected);
   }
-};
-
-struct Order {
-  explicit Order(const char* order) { emulation::set_order(order); }
-  ~Order() { emulation::set_order("ascending"); }
 };
 
 TEST_CASE("cuda group barrier: after it a block reads what the others of its group have stored, in every launch and order") {

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "backends/cuda/ops/lstm.cu"
+#include "cuda_emulation.h"
 #include "cuda_host.h"
 #include "cuda_testing.h"
-#include "emulation.h"
 #include "handles.h"
 
 namespace tenon::cuda {
@@ -169,7 +169,7 @@ TEST_CASE("cuda lstm: one recording has layers whose kernel is the same and need
 TEST_CASE("cuda lstm: larger layers have their units in several blocks, one launch after the other, in every order of threads") {
   for (const char* order : {"ascending", "descending", "1"}) {
     CAPTURE(order);
-    emulation::set_order(order);
+    const emulation::testing::Order chosen(order);
     Bench bench("recurrent", "cooperative");
     Queue queue(bench.device);
     Layer first(queue, 150, 0), second(queue, 150, 17), uneven(queue, 133, 3);
@@ -179,7 +179,6 @@ TEST_CASE("cuda lstm: larger layers have their units in several blocks, one laun
     }
     for (Layer* layer : {&first, &second, &uneven}) layer->check();
   }
-  emulation::set_order("ascending");
 }
 
 TEST_CASE("cuda lstm: a layer in several blocks is recorded, and has the same bits at each replay") {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backends/cuda/device/device.h"
+#include "backends/cuda/kernel/wide.cuh"
 
 namespace tenon::cuda {
 
@@ -22,6 +23,14 @@ sdk::Error error_of(const Body& body) {
     return e;
   }
   return {TENON_OK, "nothing was thrown"};
+}
+
+/// Rounded to T.
+template <class T>
+std::vector<T> narrowed(const std::vector<float>& x) {
+  std::vector<T> y;
+  for (const float v : x) y.push_back(narrow<T>(v));
+  return y;
 }
 
 /// Device memory, written and read through a stream. Places are relative to its first byte.
