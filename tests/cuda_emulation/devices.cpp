@@ -1,30 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
 #include "state.h"
-
-namespace tenon::emulation {
-namespace {
-
-bool is_device(int device) {
-  return device >= 0 && device < static_cast<int>(state().devices.size());
-}
-
-}  // namespace
-}  // namespace tenon::emulation
 
 using namespace tenon::emulation;
 
 extern "C" {
 
 cudaError_t cudaDriverGetVersion(int* out_version) {
-  if (out_version == nullptr) return cudaErrorInvalidValue;
-  *out_version = CUDART_VERSION;
-  return cudaSuccess;
-}
-cudaError_t cudaRuntimeGetVersion(int* out_version) {
   if (out_version == nullptr) return cudaErrorInvalidValue;
   *out_version = CUDART_VERSION;
   return cudaSuccess;
@@ -82,7 +66,6 @@ cudaError_t cudaDeviceReset() {
         state().streams.remove_if([&](const Stream& stream) { return stream.device == device; });
         state().events.remove_if([&](const Event& event) { return event.device == device; });
         forget_memory(device);
-        d.peers.clear();
         d.pending_fault = d.lost = cudaSuccess;
         caller().last_error = cudaSuccess;
         return cudaSuccess;
@@ -157,38 +140,6 @@ cudaError_t cudaDeviceGetPCIBusId(char* out_id, int length, int device) {
         return cudaSuccess;
       },
       Lost::allows);
-}
-
-cudaError_t cudaDeviceCanAccessPeer(int* out_can, int device, int peer) {
-  return call("cudaDeviceCanAccessPeer", [&] {
-    if (!is_device(device) || !is_device(peer)) return cudaErrorInvalidDevice;
-    *out_can = device != peer ? 1 : 0;
-    return cudaSuccess;
-  });
-}
-cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
-  return call("cudaDeviceEnablePeerAccess", [&] {
-    if (!is_device(peer) || peer == caller().device) return cudaErrorInvalidDevice;
-    if (flags != 0) return cudaErrorInvalidValue;
-    return current_device().peers.insert(peer).second ? cudaSuccess : cudaErrorPeerAccessAlreadyEnabled;
-  });
-}
-cudaError_t cudaDeviceDisablePeerAccess(int peer) {
-  return call("cudaDeviceDisablePeerAccess",
-              [&] { return current_device().peers.erase(peer) != 0 ? cudaSuccess : cudaErrorPeerAccessNotEnabled; });
-}
-
-cudaError_t cudaInitDevice(int device, unsigned, unsigned) {
-  return call("cudaInitDevice", [&] { return is_device(device) ? cudaSuccess : cudaErrorInvalidDevice; });
-}
-
-// The emulation does not count registers and shared memory, so only threads limit occupancy.
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* out_blocks, const void*, int block_size, std::size_t) {
-  return call("cudaOccupancyMaxActiveBlocksPerMultiprocessor", [&] {
-    if (out_blocks == nullptr || block_size < 1 || block_size > 1024) return cudaErrorInvalidValue;
-    *out_blocks = std::min(32, 2048 / block_size);
-    return cudaSuccess;
-  });
 }
 
 }  // extern "C"

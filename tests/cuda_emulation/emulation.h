@@ -51,8 +51,6 @@ void warp_barrier(unsigned mask);
 std::uint64_t exchange(unsigned mask, std::uint64_t bits, int source);
 /// One bit for each lane of the mask whose predicate holds.
 unsigned vote(unsigned mask, bool predicate);
-/// The lanes of the mask that have not exited.
-unsigned voters(unsigned mask);
 int lane();
 /// The dynamic shared memory of the block.
 char* dynamic_shared();
@@ -86,7 +84,6 @@ inline void __nanosleep(unsigned) {
   tenon::emulation::wait_for_other_blocks();
 }
 inline void __threadfence() {}
-inline void __threadfence_block() {}
 inline void __threadfence_system() {}
 
 /// Source  CUDA C++ Programming Guide, "Warp Shuffle Functions": for a lane outside of the segment the caller gets its own value.
@@ -120,14 +117,6 @@ inline int __any_sync(unsigned mask, int predicate) {
 inline int __all_sync(unsigned mask, int predicate) {
   return tenon::emulation::vote(mask, predicate == 0) == 0;
 }
-inline unsigned __activemask() {
-  return tenon::emulation::voters(0xffffffffu);
-}
-
-template <class T>
-T __ldg(const T* address) {
-  return *address;
-}
 
 namespace tenon::emulation {
 template <class T, class F>
@@ -145,25 +134,18 @@ T replace(T* address, F next) {
   }
 #define TENON_EMULATED_INTEGER_ATOMICS(T)                                                            \
   TENON_EMULATED_ATOMIC(atomicExch, T, value)                                                        \
-  TENON_EMULATED_ATOMIC(atomicMin, T, std::min(old, value))                                          \
   TENON_EMULATED_ATOMIC(atomicMax, T, std::max(old, value))                                          \
-  TENON_EMULATED_ATOMIC(atomicAnd, T, old& value)                                                    \
-  TENON_EMULATED_ATOMIC(atomicOr, T, old | value)                                                    \
-  TENON_EMULATED_ATOMIC(atomicXor, T, old ^ value)                                                   \
   inline T atomicCAS(T* address, T expected, T value) {                                              \
     return tenon::emulation::replace(address, [=](T old) { return old == expected ? value : old; }); \
   }
 TENON_EMULATED_INTEGER_ATOMICS(int)
 TENON_EMULATED_INTEGER_ATOMICS(unsigned)
 TENON_EMULATED_INTEGER_ATOMICS(unsigned long long)
-TENON_EMULATED_ATOMIC(atomicMin, long long, std::min(old, value))
 TENON_EMULATED_ATOMIC(atomicMax, long long, std::max(old, value))
 TENON_EMULATED_ATOMIC(atomicExch, float, value)
 // In unsigned arithmetic: hardware wraps where C++ is undefined.
 TENON_EMULATED_ATOMIC(atomicAdd, int, static_cast<unsigned>(old) + static_cast<unsigned>(value))
-TENON_EMULATED_ATOMIC(atomicSub, int, static_cast<unsigned>(old) - static_cast<unsigned>(value))
 TENON_EMULATED_ATOMIC(atomicAdd, unsigned, old + value)
-TENON_EMULATED_ATOMIC(atomicSub, unsigned, old - value)
 TENON_EMULATED_ATOMIC(atomicAdd, unsigned long long, old + value)
 TENON_EMULATED_ATOMIC(atomicInc, unsigned, old >= value ? 0 : old + 1)
 TENON_EMULATED_ATOMIC(atomicAdd, float, old + value)
@@ -171,9 +153,6 @@ TENON_EMULATED_ATOMIC(atomicAdd, double, old + value)
 #undef TENON_EMULATED_INTEGER_ATOMICS
 #undef TENON_EMULATED_ATOMIC
 
-inline int __float_as_int(float x) {
-  return std::bit_cast<int>(x);
-}
 inline unsigned __float_as_uint(float x) {
   return std::bit_cast<unsigned>(x);
 }
@@ -190,9 +169,6 @@ inline double __longlong_as_double(long long x) {
   return std::bit_cast<double>(x);
 }
 
-inline unsigned __umulhi(unsigned x, unsigned y) {
-  return static_cast<unsigned>((static_cast<std::uint64_t>(x) * y) >> 32);
-}
 inline unsigned long long __umul64hi(unsigned long long x, unsigned long long y) {
   __extension__ using Wide = unsigned __int128;
   return static_cast<unsigned long long>((static_cast<Wide>(x) * y) >> 64);
@@ -200,39 +176,15 @@ inline unsigned long long __umul64hi(unsigned long long x, unsigned long long y)
 inline int __popc(unsigned x) {
   return std::popcount(x);
 }
-inline int __popcll(unsigned long long x) {
-  return std::popcount(x);
-}
-inline int __ffs(int x) {
-  return x == 0 ? 0 : std::countr_zero(static_cast<unsigned>(x)) + 1;
-}
-inline int __ffsll(long long x) {
-  return x == 0 ? 0 : std::countr_zero(static_cast<unsigned long long>(x)) + 1;
-}
-inline int __clz(int x) {
-  return std::countl_zero(static_cast<unsigned>(x));
-}
 inline int __clzll(long long x) {
   return std::countl_zero(static_cast<unsigned long long>(x));
 }
 
-inline float rsqrtf(float x) {
-  return 1.0f / sqrtf(x);
-}
 inline double rsqrt(double x) {
   return 1.0 / sqrt(x);
 }
 inline float rsqrt(float x) {
-  return rsqrtf(x);
-}
-inline double normcdf(double x) {
-  return 0.5 * erfc(x * -0.70710678118654752440);
-}
-inline float normcdff(float x) {
-  return static_cast<float>(normcdf(static_cast<double>(x)));
-}
-inline float normcdf(float x) {
-  return normcdff(x);
+  return 1.0f / sqrtf(x);
 }
 
 // min and max of the global namespace: mixed signs go to the unsigned type, mixed floats to double, and a NaN loses.

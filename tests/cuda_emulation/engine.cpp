@@ -122,7 +122,6 @@ class Block {
   void wait_for_previous_kernel();
   Request& request_of_current() { return requests_[current_]; }
   unsigned current() const { return current_; }
-  unsigned alive(unsigned warp) const { return ~exited_[warp]; }
   char* shared() const { return reinterpret_cast<char*>(shared_.memory.get()); }
 
  private:
@@ -433,9 +432,6 @@ std::uint64_t exchange(unsigned mask, std::uint64_t bits, int source) {
 unsigned vote(unsigned mask, bool predicate) {
   block().wait({Kind::vote, mask, predicate ? 1u : 0u, 0});
   return static_cast<unsigned>(block().request_of_current().bits);
-}
-unsigned voters(unsigned mask) {
-  return mask & block().alive(block().current() / lanes);
 }
 int lane() {
   return static_cast<int>(block().current() % lanes);

@@ -164,11 +164,6 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* out_executable, cudaGraph_t ha
   });
 }
 
-cudaError_t cudaGraphUpload(cudaGraphExec_t handle, cudaStream_t stream_handle) {
-  return call_on("cudaGraphUpload", stream_handle,
-                 [&](const std::shared_ptr<Stream>&) { return state().executables.find(handle) ? cudaSuccess : cudaErrorInvalidValue; });
-}
-
 cudaError_t cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t stream_handle) {
   return call_on("cudaGraphLaunch", stream_handle, [&](const std::shared_ptr<Stream>& stream) {
     const std::shared_ptr<Graph> graph = state().executables.find(handle);

@@ -27,10 +27,10 @@ using Work = std::function<void()>;
 
 /// Which device memory a piece of work can access.
 enum class Reach {
-  any,    ///< unchanged: the work does not access memory
-  none,   ///< none, for a host function
-  peers,  ///< its own device and enabled peers, for a kernel
-  all,    ///< all devices, for a copy
+  any,   ///< unchanged: the work does not access memory
+  none,  ///< none, for a host function
+  own,   ///< its own device, for a kernel
+  all,   ///< all devices, for a copy
 };
 
 /// What is counted in TENON_CUDA_EMULATION_COUNTS.
@@ -88,8 +88,6 @@ struct Stream {
   int device = 0;
   bool legacy = false;  ///< the default stream, which synchronizes with all blocking streams
   bool blocking = false;
-  unsigned flags = 0;
-  int priority = 0;
   std::deque<Item> queue;
   std::uint64_t enqueued = 0, executed = 0;
   std::shared_ptr<Capture> capture;
@@ -129,7 +127,6 @@ struct Device {
   cudaError_t lost = cudaSuccess;
   std::vector<std::shared_ptr<Stream>> streams;  ///< including destroyed ones that still have work
   std::shared_ptr<Stream> legacy;
-  std::set<int> peers;
   std::map<const void*, std::size_t> allowed_shared_bytes;  ///< dynamic shared memory of a block, by kernel
 };
 
@@ -160,6 +157,10 @@ Caller& caller();
 
 inline Device& current_device() {
   return state().devices[static_cast<std::size_t>(caller().device)];
+}
+
+inline bool is_device(int device) {
+  return device >= 0 && device < static_cast<int>(state().devices.size());
 }
 
 /// Errors: cudaErrorInvalidValue for an attribute that the emulation does not implement.

@@ -30,13 +30,11 @@ class Executing {
   const bool was_ = state().executing;
 };
 
-cudaError_t create(cudaStream_t* out_stream, unsigned flags, int priority) {
+cudaError_t create(cudaStream_t* out_stream, unsigned flags) {
   if (out_stream == nullptr || (flags & ~static_cast<unsigned>(cudaStreamNonBlocking)) != 0) return cudaErrorInvalidValue;
   auto stream = std::make_shared<Stream>();
   stream->device = caller().device;
   stream->blocking = (flags & cudaStreamNonBlocking) == 0;
-  stream->flags = flags;
-  stream->priority = priority;
   current_device().streams.push_back(stream);
   *out_stream = state().streams.add(std::move(stream));
   return cudaSuccess;
@@ -159,11 +157,11 @@ void launch(cudaStream_t handle, dim3 grid, dim3 block, std::function<void()> bo
           residency(std::uint64_t{grid.x} * grid.y * grid.z, block.x * block.y * block.z, shared.bytes, stream->device);
       if (error != cudaSuccess) return error;
     }
-    if (form == Form::early) set_open = [device = stream->device](bool open) { set_reach(open ? Reach::peers : Reach::none, device); };
+    if (form == Form::early) set_open = [device = stream->device](bool open) { set_reach(open ? Reach::own : Reach::none, device); };
     const bool cooperative = form == Form::cooperative;
     return enqueue(stream,
                    {[=, body = std::move(body)] { run_grid(grid, block, state().order, body, shared.bytes, set_open, cooperative); },
-                    Reach::peers, ItemKind::kernel, shared});
+                    Reach::own, ItemKind::kernel, shared});
   });
 }
 
@@ -181,7 +179,7 @@ void launch_cooperative(cudaStream_t handle, dim3 grid, dim3 block, std::functio
 
 cudaError_t enqueue(cudaStream_t handle, std::function<void()> work) {
   return call_on("enqueue", handle, [&](const std::shared_ptr<Stream>& stream) {
-    return enqueue(stream, {std::move(work), Reach::peers, ItemKind::library_call});
+    return enqueue(stream, {std::move(work), Reach::own, ItemKind::library_call});
   });
 }
 
@@ -192,13 +190,13 @@ using namespace tenon::emulation;
 extern "C" {
 
 cudaError_t cudaStreamCreate(cudaStream_t* out_stream) {
-  return call("cudaStreamCreate", [&] { return create(out_stream, 0, 0); });
+  return call("cudaStreamCreate", [&] { return create(out_stream, 0); });
 }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* out_stream, unsigned flags) {
-  return call("cudaStreamCreateWithFlags", [&] { return create(out_stream, flags, 0); });
+  return call("cudaStreamCreateWithFlags", [&] { return create(out_stream, flags); });
 }
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t* out_stream, unsigned flags, int priority) {
-  return call("cudaStreamCreateWithPriority", [&] { return create(out_stream, flags, priority); });
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* out_stream, unsigned flags, int) {
+  return call("cudaStreamCreateWithPriority", [&] { return create(out_stream, flags); });
 }
 cudaError_t cudaDeviceGetStreamPriorityRange(int* out_least, int* out_greatest) {
   return call("cudaDeviceGetStreamPriorityRange", [&] {
@@ -265,25 +263,6 @@ cudaError_t cudaDeviceSynchronize() {
     }
     drain_device(caller().device);
     return outcome(caller().device);
-  });
-}
-
-cudaError_t cudaStreamGetFlags(cudaStream_t handle, unsigned* out_flags) {
-  return call_on("cudaStreamGetFlags", handle, [&](const std::shared_ptr<Stream>& stream) {
-    *out_flags = stream->flags;
-    return cudaSuccess;
-  });
-}
-cudaError_t cudaStreamGetPriority(cudaStream_t handle, int* out_priority) {
-  return call_on("cudaStreamGetPriority", handle, [&](const std::shared_ptr<Stream>& stream) {
-    *out_priority = stream->priority;
-    return cudaSuccess;
-  });
-}
-cudaError_t cudaStreamGetDevice(cudaStream_t handle, int* out_device) {
-  return call_on("cudaStreamGetDevice", handle, [&](const std::shared_ptr<Stream>& stream) {
-    *out_device = stream->device;
-    return cudaSuccess;
   });
 }
 
