@@ -62,7 +62,7 @@ constexpr sdk::Traits input_grad_traits{.channels_last = {.inputs = 1, .outputs 
                                         .scratch = scratch<of_input_grad>,
                                         .pack_size = pack_size<of_input_grad>,
                                         .pack = pack<of_input_grad>,
-                                        .pack_form = pack_form<of_conv>,
+                                        .pack_form = pack_form<of_input_grad>,
                                         .pack_donated = false};
 constexpr sdk::Traits weight_grad_traits{
     .channels_last = {.inputs = 3}, .channels_last_when = images_last, .scratch = scratch<of_weight_grad>};
