@@ -30,9 +30,9 @@ namespace {
 // share of what the cache delivers, estimated as 32 bytes a clock. The longer of both counts. With few steps it may be more than one kernel
 // saves.
 //
-// The floor of a step is to read the weights once: gates x units^2 elements at 128 bytes a clock, 512 clocks for 64 units of lstm in f32,
-// 0.3 us at 1.75 GHz. `step_clocks` is the rest: shuffles, the cell, one barrier (two in gru, if its reset state is multiplied), and the
-// latency of loads. All numbers are derived from NVIDIA's tables for Hopper or estimated, none was measured.
+// The lower bound of a step is to read the weights once: gates x units^2 elements at 128 bytes a clock, 512 clocks for 64 units of lstm in
+// f32, 0.3 us at 1.75 GHz. `step_clocks` is the rest: shuffles, the cell, one barrier (two in gru, if its reset state is multiplied), and
+// the latency of loads. All numbers are derived from NVIDIA's tables for Hopper or estimated, none was measured.
 constexpr double step_clocks = 800, iteration_clocks = 100;
 constexpr double cache_clocks = 500, exchange_clocks = 4 * cache_clocks, member_clocks = 10, exchange_bytes_per_clock = 64;
 constexpr double first_read_bytes_per_clock = 32;
