@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "control.h"
+#include "sanitizers.h"
 
 #define TENON_CUDA_EMULATION 1
 
@@ -31,8 +32,13 @@
 #define __device__
 #define __host__
 // One block runs at a time in the process, so that one copy is enough; it keeps the values of the previous block, as on a GPU. Blocks of
-// cooperative launches would share it: their kernels must have dynamic shared memory only.
+// cooperative launches would share it: their kernels must have dynamic shared memory only. Variables of threads are a segment of their own
+// in a library, which static_shared.h fills; AddressSanitizer, which puts no guards around them, has other ones.
+#ifdef TENON_EMULATION_ASAN
 #define __shared__ static
+#else
+#define __shared__ static thread_local
+#endif
 #define __constant__ static
 #define __forceinline__ inline
 #define __launch_bounds__(...)
@@ -116,6 +122,11 @@ inline int __any_sync(unsigned mask, int predicate) {
 }
 inline int __all_sync(unsigned mask, int predicate) {
   return tenon::emulation::vote(mask, predicate == 0) == 0;
+}
+
+template <class T>
+void __stwb(T* address, T value) {
+  *address = value;
 }
 
 namespace tenon::emulation {

@@ -35,7 +35,7 @@ __global__ void pad_kernel(Pixels pixels, const Bits* narrow, Bits* padded) {
     for (int c = 0; c < width - 1; ++c) {
       if (c < pixels.channels) pixel.at[c] = from[c * pixels.area];
     }
-    pack_at<width>(padded + p * width) = pixel;
+    store_pack<width>(padded + p * width, pixel);
   }
 }
 

@@ -132,7 +132,7 @@ __device__ void store_as(const Place& place, std::int64_t row, std::int64_t colu
       Pack<T, size> pack;
 #pragma unroll
       for (int j = 0; j < size; ++j) pack.at[j] = narrowed<T>(r[first + j]);
-      pack_at<size>(y + first) = pack;
+      store_pack<size>(y + first, pack);
     }
   } else {
 #pragma unroll

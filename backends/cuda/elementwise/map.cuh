@@ -40,7 +40,7 @@ template <int V, class Function, class U, class... T, std::size_t... K>
 __device__ void map_packs(std::index_sequence<K...>, const Function& f, std::uint32_t scalars, std::int64_t count, U* y, const T*... x) {
   const std::int64_t packs = count / V;
   for (std::int64_t p = thread_index(); p < packs; p += thread_count()) {
-    pack_at<V>(y + p * V) = apply<V, Function, U>(f, load<V>(x, p, (scalars >> K & 1u) != 0)...);
+    store_pack<V>(y + p * V, apply<V, Function, U>(f, load<V>(x, p, (scalars >> K & 1u) != 0)...));
   }
   const std::int64_t rest = packs * V + thread_index();
   if (rest < count) y[rest] = f(x[(scalars >> K & 1u) != 0 ? 0 : rest]...);

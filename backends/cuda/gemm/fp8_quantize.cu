@@ -165,7 +165,7 @@ __device__ void write_codes(const Source<T>& source, std::int64_t tile) {
   if (!source.transposes) {
     if (place.line >= source.lines || place.at >= source.length) return;
     unsigned char* const to = source.codes + (place.entry * source.lines + place.line) * source.length + place.at;
-    pack_at<span>(to) = codes;
+    store_pack<span>(to, codes);
     return;
   }
   const int line = static_cast<int>(threadIdx.x) * span / side, at = static_cast<int>(threadIdx.x) * span % side;
@@ -179,7 +179,7 @@ __device__ void write_codes(const Source<T>& source, std::int64_t tile) {
   Pack<std::uint32_t, span / 4> out;
 #pragma unroll
   for (int w = 0; w < span / 4; ++w) out.at[w] = turned[line][at / 4 + w];
-  pack_at<span / 4>(reinterpret_cast<std::uint32_t*>(source.codes + (place.entry * source.length + row) * source.lines + k)) = out;
+  store_pack<span / 4>(reinterpret_cast<std::uint32_t*>(source.codes + (place.entry * source.length + row) * source.lines + k), out);
 }
 
 template <class T>

@@ -22,9 +22,31 @@ template <int V, class T>
 __device__ const Pack<T, V>& pack_at(const T* x) {
   return *reinterpret_cast<const Pack<T, V>*>(x);
 }
+/// To be assigned in shared memory; store_pack is for global memory.
 template <int V, class T>
 __device__ Pack<T, V>& pack_at(T* x) {
   return *reinterpret_cast<Pack<T, V>*>(x);
+}
+
+/// Stores a pack to global memory by one instruction. nvcc stores a pack that is assigned by elements where it does not see that the address
+/// is aligned, for example in a loop (tests/cuda_machine_code).
+///
+/// Source  CUDA C++ Programming Guide, "Store Functions Using Cache Hints": __stwb is the default, of a type of one instruction.
+template <int V, class T>
+__device__ void store_pack(T* x, const Pack<T, V>& pack) {
+  const auto store_as = [&](auto word) {
+    static_assert(sizeof word == sizeof pack);
+    memcpy(&word, &pack, sizeof word);
+    __stwb(reinterpret_cast<decltype(word)*>(x), word);
+  };
+  if constexpr (sizeof pack == 16)
+    store_as(uint4{});
+  else if constexpr (sizeof pack == 8)
+    store_as(uint2{});
+  else if constexpr (sizeof pack == 4)
+    store_as(0u);
+  else
+    *reinterpret_cast<Pack<T, V>*>(x) = pack;
 }
 
 /// True if all addresses are multiples of `bytes`; NULL is.

@@ -37,11 +37,11 @@ __device__ void pass_over(const Pass& pass, const typename Pass::Params (&params
   Pack<T, V> y;
 #pragma unroll
   for (int v = 0; v < V; ++v) y.at[v] = narrow<T>(pass.value(params[N == 1 ? 0 : v], one, v, at));
-  pack_at<V>(pass.y + at) = y;
+  store_pack<V>(pass.y + at, y);
   if (!two) return;
 #pragma unroll
   for (int v = 0; v < V; ++v) y.at[v] = narrow<T>(pass.value(params[N == 1 ? 0 : v], other, v, then));
-  pack_at<V>(pass.y + then) = y;
+  store_pack<V>(pass.y + then, y);
 }
 
 /// Channels last: a thread keeps its V channels and advances by `groups` rows.
@@ -80,7 +80,7 @@ __global__ void channel_runs(Pass pass, Channels at, Divisor by_inner, Divisor b
         if (place + v >= at.inner) y.at[v] = narrow<T>(pass.value(next, operands, v, first));
       }
     }
-    pack_at<V>(pass.y + first) = y;
+    store_pack<V>(pass.y + first, y);
   }
   const std::int64_t rest = packs * V + thread_index();
   if (V > 1 && rest < count) {

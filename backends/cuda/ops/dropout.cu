@@ -49,7 +49,7 @@ __global__ void drop(const std::uint64_t* key, Chance<T> chance, bool packs, std
     if (packs && first + per_block <= count) {
       Pack<T, per_block> kept = pack_at<per_block>(x + b * per_block);
       for (int j = 0; j < per_block; ++j) kept.at[j] = chance.keep_or_drop(lanes, j, kept.at[j]);
-      pack_at<per_block>(y + b * per_block) = kept;
+      store_pack<per_block>(y + b * per_block, kept);
     } else {
       for (int j = 0; j < per_block && first + j < count; ++j) y[first + j] = chance.keep_or_drop(lanes, j, x[first + j]);
     }

@@ -52,7 +52,7 @@ __global__ void unfold(Columns c, ColumnPlaces places, std::int64_t packs, const
         ++row;
       }
     }
-    pack_at<V>(y + p * V) = result;
+    store_pack<V>(y + p * V, result);
   }
 }
 

@@ -58,9 +58,9 @@ __device__ void step_pack(const Rule& rule, const typename Rule::Constants& cons
   }
 #pragma unroll
   for (int k = 0; k < states; ++k) {
-    if (group.new_state[k] != nullptr) pack_at<V>(group.new_state[k] + i) = state[k];
+    if (group.new_state[k] != nullptr) store_pack<V>(group.new_state[k] + i, state[k]);
   }
-  if (group.new_w != nullptr) pack_at<V>(group.new_w + i) = w;
+  if (group.new_w != nullptr) store_pack<V>(group.new_w + i, w);
 }
 
 /// The learning rate: a scalar of f32 or f64.

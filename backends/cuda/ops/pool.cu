@@ -72,13 +72,13 @@ __global__ void max_windows(Pool pool, Packs windows, const T* x, T* y, std::int
         }
       }
     }
-    if (y != nullptr) pack_at<V>(y + std::int64_t{p} * V) = maximum;
+    if (y != nullptr) store_pack<V>(y + std::int64_t{p} * V, maximum);
     if (indices == nullptr) continue;
     const std::int64_t first = (std::int64_t{at.outer} * inner + at.inner) * plane;
     Pack<std::int64_t, V> packed;
 #pragma unroll
     for (int v = 0; v < V; ++v) packed.at[v] = first + v * plane + place[v];
-    pack_at<V>(indices + std::int64_t{p} * V) = packed;
+    store_pack<V>(indices + std::int64_t{p} * V, packed);
   }
 }
 
@@ -196,7 +196,7 @@ __global__ void __launch_bounds__(reach_threads)
         if (index < low || index >= low + plane) fault.raise(FaultKind::index, position, index, low, low + plane);
       }
     }
-    pack_at<V>(places + std::int64_t{p} * V) = kept;
+    store_pack<V>(places + std::int64_t{p} * V, kept);
   }
   __shared__ Index of_warps[4][reach_threads / 32];
 #pragma unroll
@@ -266,7 +266,7 @@ __global__ void gather_chosen(Chosen chosen, Packs tiles, const Reach* reach, co
 #pragma unroll
       for (int k = 0; k < tile; ++k) {
         if (row + i >= rows || column + k >= columns) continue;
-        pack_at<V>(dx + std::int64_t{(at.outer * rows + row + i) * columns + column + k} * inner + at.inner) = narrow<T>(sums[i][k]);
+        store_pack<V>(dx + std::int64_t{(at.outer * rows + row + i) * columns + column + k} * inner + at.inner, narrow<T>(sums[i][k]));
       }
     }
   }
@@ -358,7 +358,7 @@ __global__ void average_windows(Pool pool, bool padded, Packs windows, const T* 
     const auto divisor = static_cast<Wide<T>>(pool.rows.divisor(at.row, padded) * pool.columns.divisor(at.column, padded));
 #pragma unroll
     for (int v = 0; v < V; ++v) sums[v] /= divisor;
-    pack_at<V>(y + p * V) = narrow<T>(sums);
+    store_pack<V>(y + p * V, narrow<T>(sums));
   }
 }
 
@@ -389,7 +389,7 @@ __global__ void gather_shares(Pool pool, bool padded, Packs elements, const T* d
     };
     Wide<T> sums[V] = {};
     add_weighted(PlaneLoop(down, across, 1, 1, pool.y.columns), from, inner, share, sums);
-    pack_at<V>(dx + p * V) = narrow<T>(sums);
+    store_pack<V>(dx + p * V, narrow<T>(sums));
   }
 }
 

@@ -50,7 +50,7 @@ __global__ void draw_blocks(Draw draw, const std::uint64_t* key, std::uint32_t c
     draw(random::lanes_of(source, b), drawn.at);
     const std::int64_t first = b * per_block;
     if (packs && first + per_block <= count) {
-      pack_at<per_block>(y + b * per_block) = drawn;
+      store_pack<per_block>(y + b * per_block, drawn);
     } else {
       for (int j = 0; j < per_block && first + j < count; ++j) y[first + j] = drawn.at[j];
     }

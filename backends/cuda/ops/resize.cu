@@ -174,7 +174,7 @@ __global__ void mix_linear(Packs results, ImageShape x, const Mixture<Wide<T>>* 
 #pragma unroll
       for (int v = 0; v < V; ++v) sums[v] += weight * widen(packs[i].at[v]);
     }
-    pack_at<V>(to + p * V) = narrow<T>(sums);
+    store_pack<V>(to + p * V, narrow<T>(sums));
   }
 }
 
@@ -216,7 +216,7 @@ __global__ void gather_parts(Packs elements, ImageShape y, Tables<Wide<T>> table
     };
     Wide<T> sums[V] = {};
     add_weighted(PlaneLoop(down, across, 1, 1, y.columns), from, y.inner, weight, sums);
-    pack_at<V>(dx + p * V) = narrow<T>(sums);
+    store_pack<V>(dx + p * V, narrow<T>(sums));
   }
 }
 

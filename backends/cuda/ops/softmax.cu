@@ -145,7 +145,7 @@ __global__ void elements(F f, std::int64_t packs, std::int64_t n, std::int64_t i
     for (int v = 0; v < V; ++v) {
       result.at[v] = narrow<T>(f(widen(x.at[v]), widen(other.at[v]), lines[inner == 1 ? line : line + v]));
     }
-    pack_at<V>(y + p * V) = result;
+    store_pack<V>(y + p * V, result);
   }
 }
 

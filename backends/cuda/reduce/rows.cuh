@@ -39,7 +39,7 @@ struct RowPart {
   }
   __device__ void write_at(T* row, int e, const W (&x)[width]) const {
     if (packs) {
-      if (index(e) < n) pack_at<width>(row + index(e)) = narrow<T>(x);
+      if (index(e) < n) store_pack<width>(row + index(e), narrow<T>(x));
     } else {
 #pragma unroll
       for (int v = 0; v < width; ++v) {
