@@ -13,7 +13,7 @@ namespace tenon::emulation {
 /// and if it is recorded, also when its graph is instantiated and launched.
 struct SharedMemory {
   std::size_t bytes = 0;
-  const void* kernel = nullptr;
+  const void* kernel = nullptr;  ///< its static shared memory is filled with 0xFF bytes before its first blocks (static_shared.h)
 };
 
 /// Enqueues a kernel on a stream, as <<<grid, block, shared.bytes, stream>>> would: `body` runs once per thread with threadIdx, blockIdx,

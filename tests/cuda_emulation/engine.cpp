@@ -21,6 +21,7 @@
 
 #include "emulation.h"
 #include "sanitizers.h"
+#include "static_shared.h"
 
 uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
@@ -115,6 +116,7 @@ class Block {
   /// Runs its threads until they have returned or wait for other blocks. False if all that it did was to wait again.
   bool advance();
   bool finished() const { return exited_count_ == threads_; }
+  bool running() const { return running_; }
   void check_shared() const;
   [[noreturn]] void deadlock() const;
   void work(Worker* self);
@@ -450,7 +452,12 @@ Order parse_order(const char* text) {
   throw std::invalid_argument("order of threads: expected ascending, descending or a seed, got '" + word + "'");
 }
 
-void run_grid(dim3 grid, dim3 block_size, Order order, const std::function<void()>& body, std::size_t shared_bytes,
+std::string running_thread() {
+  if (current_block == nullptr || !current_block->running()) return {};
+  return "block " + text_of(blockIdx) + ", thread " + text_of(threadIdx);
+}
+
+void run_grid(dim3 grid, dim3 block_size, Order order, const std::function<void()>& body, const SharedMemory& shared,
               const std::function<void(bool)>& set_open, bool cooperative) {
   const unsigned threads = block_size.x * block_size.y * block_size.z;
   const std::uint64_t blocks = std::uint64_t{grid.x} * grid.y * grid.z;
@@ -481,7 +488,8 @@ void run_grid(dim3 grid, dim3 block_size, Order order, const std::function<void(
       index.x = static_cast<unsigned>(at % grid.x);
       index.y = static_cast<unsigned>(at / grid.x % grid.y);
       index.z = static_cast<unsigned>(at / grid.x / grid.y);
-      running[i]->begin(index, order_of_threads, body, shared_bytes, set_open, cooperative);
+      running[i]->begin(index, order_of_threads, body, shared.bytes, set_open, cooperative);
+      if (!cooperative) fill_static_shared(shared.kernel);
     }
     std::uint64_t unfinished = at_once;
     for (int idle_rounds = 0; unfinished > 0;) {

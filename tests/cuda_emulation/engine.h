@@ -7,6 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string>
+
+#include "control.h"
 
 namespace tenon::emulation {
 
@@ -19,12 +22,16 @@ struct Order {
 Order parse_order(const char* text);
 
 /// Runs `body` for every thread of every block. Aborts, naming block and thread, when a block deadlocks, and when it has written beyond its
-/// dynamic shared memory, which holds 0xFF bytes at first. `set_open`, if there is one, closes the memory of the device at the start of
-/// each block, and opens it when a thread waits for the previous kernel. Blocks run one after the other; those of a `cooperative` launch in
-/// turns, so that they may wait for each other, and if all of them only wait, that is a deadlock too.
+/// dynamic shared memory, which holds 0xFF bytes at first, as the static one does in the first blocks of a kernel. `set_open`, if there is
+/// one, closes the memory of the device at the start of each block, and opens it when a thread waits for the previous kernel. Blocks run
+/// one after the other; those of a `cooperative` launch in turns, so that they may wait for each other, and if all of them only wait, that
+/// is a deadlock too.
 ///
 /// Threads  one at a time in the process: the caller holds the lock of the emulation.
-void run_grid(dim3 grid, dim3 block, Order order, const std::function<void()>& body, std::size_t shared_bytes = 0,
+void run_grid(dim3 grid, dim3 block, Order order, const std::function<void()>& body, const SharedMemory& shared,
               const std::function<void(bool)>& set_open = {}, bool cooperative = false);
+
+/// The block and thread of the kernel that runs, "block (1, 0, 0), thread (31, 0, 0)"; empty outside of kernels.
+std::string running_thread();
 
 }  // namespace tenon::emulation

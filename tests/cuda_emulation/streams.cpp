@@ -159,9 +159,8 @@ void launch(cudaStream_t handle, dim3 grid, dim3 block, std::function<void()> bo
     }
     if (form == Form::early) set_open = [device = stream->device](bool open) { set_reach(open ? Reach::own : Reach::none, device); };
     const bool cooperative = form == Form::cooperative;
-    return enqueue(stream,
-                   {[=, body = std::move(body)] { run_grid(grid, block, state().order, body, shared.bytes, set_open, cooperative); },
-                    Reach::own, ItemKind::kernel, shared});
+    return enqueue(stream, {[=, body = std::move(body)] { run_grid(grid, block, state().order, body, shared, set_open, cooperative); },
+                            Reach::own, ItemKind::kernel, shared});
   });
 }
 

@@ -2,6 +2,7 @@
 // cuBLAS as documented, with the reference backend's routines: column-major, scalars in host or device memory, work in stream order. It has
 // exactly the functions that backends/cuda/libraries/cublas_functions.h lists.
 #include <control.h>
+#include <handle_memory.h>
 #include <libraries/cublas_functions.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <memory>
 
 #include <tenon/sdk/blas.h>
 
@@ -36,6 +38,7 @@ struct cublasContext {
   cudaStream_t stream = nullptr;
   cublasPointerMode_t mode = CUBLAS_POINTER_MODE_HOST;
   void* workspace = nullptr;
+  tenon::emulation::HandleMemory memory = {};
 };
 
 namespace {
@@ -212,7 +215,9 @@ cublasStatus_t cublasGetProperty(libraryPropertyType type, int* value) {
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasCreate(cublasHandle_t* handle) {
-  *handle = new cublasContext;
+  auto made = std::make_unique<cublasContext>();
+  if (!made->memory.allocated()) return CUBLAS_STATUS_ALLOC_FAILED;
+  *handle = made.release();
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasDestroy(cublasHandle_t handle) {

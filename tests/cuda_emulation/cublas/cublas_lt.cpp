@@ -6,10 +6,12 @@
 // has what the documentation lists for compute capabilities 8.9 and 9.0, with one scale for each factor.
 #include <control.h>
 #include <cublasLt.h>
+#include <handle_memory.h>
 #include <numbers.h>
 
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 namespace {
@@ -128,11 +130,13 @@ cublasStatus_t cublasLtGetProperty(libraryPropertyType type, int* value) {
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
-  *handle = reinterpret_cast<cublasLtHandle_t>(new char);
+  auto made = std::make_unique<tenon::emulation::HandleMemory>();
+  if (!made->allocated()) return CUBLAS_STATUS_ALLOC_FAILED;
+  *handle = reinterpret_cast<cublasLtHandle_t>(made.release());
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
-  delete reinterpret_cast<char*>(handle);
+  delete reinterpret_cast<tenon::emulation::HandleMemory*>(handle);
   return CUBLAS_STATUS_SUCCESS;
 }
 

@@ -2,13 +2,17 @@
 // cuDNN's graph API as documented, for convolutions with their addends and for attention: descriptors and their rules.
 //
 // It is stricter than NVIDIA's: attributes whose type or count differs from the documentation are always rejected.
+#include <handle_memory.h>
+
 #include <cstdio>
+#include <memory>
 #include <string>
 
 #include "descriptors.h"
 
 struct cudnnContext {
   cudaStream_t stream = nullptr;
+  tenon::emulation::HandleMemory memory = {};
 };
 
 namespace tenon::emulation {
@@ -207,7 +211,9 @@ void cudnnGetLastErrorString(char* message, std::size_t size) {
 }
 
 cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
-  *handle = new cudnnContext;
+  auto made = std::make_unique<cudnnContext>();
+  if (!made->memory.allocated()) return CUDNN_STATUS_ALLOC_FAILED;
+  *handle = made.release();
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {

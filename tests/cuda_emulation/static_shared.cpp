@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "static_shared.h"
+
+#include <link.h>
+
+#include <cstdint>
+#include <cstring>
+#include <unordered_map>
+#include <utility>
+
+#include "sanitizers.h"
+
+// Of the dynamic linker: the address of a thread's copy of a library's segment, which it allocates at the first call.
+// Source  Drepper: ELF Handling For Thread-Local Storage (2013), 3.4.2 "x86-64 specific"
+struct ModuleAndOffset {
+  unsigned long module, offset;
+};
+extern "C" void* __tls_get_addr(ModuleAndOffset*);
+
+namespace tenon::emulation {
+namespace {
+
+constexpr int filled_blocks = 8;
+
+/// The segment of the variables of threads of a library.
+struct Segment {
+  std::size_t module = 0, bytes = 0;
+  int left = filled_blocks;  ///< blocks before which it is filled
+};
+
+/// The segment of the library that has code at an address; empty if it is the program.
+Segment segment_of(const void* code) {
+  struct Search {
+    std::uintptr_t address;
+    Segment found;
+    bool is_program;
+  } search{reinterpret_cast<std::uintptr_t>(code), {}, true};
+  dl_iterate_phdr(
+      [](dl_phdr_info* library, std::size_t, void* data) {
+        Search& s = *static_cast<Search*>(data);
+        const bool is_program = std::exchange(s.is_program, false);  // the first one
+        bool has_code = false;
+        std::size_t bytes = 0;
+        for (int i = 0; i < library->dlpi_phnum; ++i) {
+          const ElfW(Phdr)& header = library->dlpi_phdr[i];
+          if (header.p_type == PT_TLS) bytes = header.p_memsz;
+          if (header.p_type == PT_LOAD && s.address - library->dlpi_addr - header.p_vaddr < header.p_memsz) has_code = true;
+        }
+        if (has_code && !is_program) s.found = {library->dlpi_tls_modid, bytes};
+        return has_code ? 1 : 0;
+      },
+      &search);
+  return search.found;
+}
+
+}  // namespace
+
+void fill_static_shared(const void* kernel) {
+  if (address_sanitized || kernel == nullptr) return;
+  static auto* const of_kernels = new std::unordered_map<const void*, Segment>;  // the caller holds the lock of the emulation
+  const auto [at, is_new] = of_kernels->try_emplace(kernel);
+  Segment& segment = at->second;
+  if (is_new) segment = segment_of(kernel);
+  if (segment.bytes == 0 || segment.left == 0) return;
+  --segment.left;
+  ModuleAndOffset begin{segment.module, 0};
+  std::memset(__tls_get_addr(&begin), 0xff, segment.bytes);
+}
+
+}  // namespace tenon::emulation
