@@ -6,8 +6,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <ctime>
+#include <utility>
 
+#include "platform/streams.h"
 #include "platform/system.h"
 
 namespace tenon::train {
@@ -54,6 +58,16 @@ std::string format_per_step(double seconds) {
   return fmt::format(" {:.0f}us/step", seconds * 1e6);
 }
 
+ProgressOptions progress_on_stdout(int verbose, std::function<void(const std::string&)> write) {
+  const char* const no_colour = std::getenv("NO_COLOR");
+  return {.verbose = verbose,
+          .terminal = platform::obeys_escape_sequences(stdout),
+          .write = std::move(write),
+          .clock = nullptr,
+          .colour = no_colour == nullptr || *no_colour == '\0',
+          .columns = [] { return platform::terminal_columns(stdout); }};
+}
+
 ProgressBar::ProgressBar(ProgressOptions options) : options_(std::move(options)) {
   if (!options_.clock) options_.clock = steady_seconds;
 }
@@ -72,19 +86,23 @@ void ProgressBar::epoch_begin(std::int64_t epoch) {
 
 std::string ProgressBar::line(std::int64_t done, const std::string& time, const Logs& logs, double per_step) const {
   const int width = static_cast<int>(std::to_string(batches_).size());
-  const int green = batches_ > 0 ? static_cast<int>(bar_width * done / batches_) : bar_width;
-  std::string text = fmt::format("{:>{}}/{} ", done, width, batches_);
-  if (options_.verbose == 2) {
-    text += "- " + time + " -" + format_per_step(per_step);
-  } else {
-    const std::string left = repeated(segment, green), right = repeated(segment, bar_width - green);
-    text += options_.terminal ? "\033[32m" + left + "\033[0m\033[37m" + right + "\033[0m" : left + right;
-    text += " " + time + format_per_step(per_step);
-  }
+  const std::string count = fmt::format("{:>{}}/{} ", done, width, batches_);
+  const bool lines = options_.verbose == 2;
+  std::string rest = (lines ? "- " + time + " -" : time) + format_per_step(per_step);
   Logs sorted = logs;
   std::sort(sorted.begin(), sorted.end());  // as Keras shows them: accuracy before loss
-  for (const auto& [name, value] : sorted) text += " - " + name + ": " + format_value(value);
-  return text;
+  for (const auto& [name, value] : sorted) rest += " - " + name + ": " + format_value(value);
+  if (lines) return count + rest;
+
+  const int columns = options_.terminal && options_.columns ? options_.columns() : 0;
+  if (columns > 0 && count.size() + bar_width + 1 + rest.size() >= static_cast<std::size_t>(columns)) {
+    const std::string text = count + rest;
+    return done < batches_ ? text.substr(0, static_cast<std::size_t>(columns - 1)) : text;
+  }
+  const int green = batches_ > 0 ? static_cast<int>(bar_width * done / batches_) : bar_width;
+  const std::string left = repeated(segment, green), right = repeated(segment, bar_width - green);
+  const bool colour = options_.terminal && options_.colour;
+  return count + (colour ? "\033[32m" + left + "\033[0m\033[37m" + right + "\033[0m" : left + right) + " " + rest;
 }
 
 void ProgressBar::batch_end(std::int64_t batch, const Logs& logs, const BatchResult&) {

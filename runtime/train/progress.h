@@ -21,10 +21,16 @@ using Clock = std::function<double()>;  ///< seconds from an arbitrary start
 
 struct ProgressOptions {
   int verbose = 1;                                ///< 0: nothing; 1: bar; 2: a line per epoch
-  bool terminal = false;                          ///< redraw in colour, at most every 0.05 s; otherwise one line per epoch
+  bool terminal = false;                          ///< redraw, at most every 0.05 s; otherwise one line per epoch
   std::function<void(const std::string&)> write;  ///< receives the text
   Clock clock;                                    ///< null: the steady clock
+  bool colour = true;                             ///< of what is redrawn
+  std::function<int()> columns;                   ///< the width of the terminal; null or 0: not known
 };
+
+/// For a program's standard output, as it is: a file, a terminal of some width, one without escape sequences (TERM=dumb) or without
+/// colours (NO_COLOR, https://no-color.org).
+ProgressOptions progress_on_stdout(int verbose, std::function<void(const std::string&)> write);
 
 /// Keras-like: "Epoch 1/5", "1875/1875 ━━━━ 3s 2ms/step - loss: 0.4982 - accuracy: 0.8254".
 class ProgressBar final : public Callback {
@@ -40,6 +46,7 @@ class ProgressBar final : public Callback {
   void train_end() override;
 
  private:
+  /// What is wider than the terminal, which cannot redraw such a line, leaves out the bar, and until the epoch is complete also its end.
   std::string line(std::int64_t done, const std::string& time, const Logs& logs, double per_step) const;
 
   ProgressOptions options_;

@@ -30,8 +30,9 @@ struct Screen {
   std::string text;
   double now = 0;
   ProgressOptions options(int verbose, bool terminal) {
-    return {verbose, terminal, [this](const std::string& s) { text += s; }, [this] { return now; }};
+    return {verbose, terminal, [this](const std::string& s) { text += s; }, [this] { return now; }, true, [this] { return columns; }};
   }
+  int columns = 0;
 };
 
 void two_epochs(Screen& screen, Callback& bar) {
@@ -66,6 +67,37 @@ TEST_CASE("progress: on a terminal the bar is redrawn, completed green, rest gre
   screen.now = 1.04;  // too soon
   bar.batch_end(1, {{"loss", 0.5}}, {});
   CHECK(screen.text.empty());
+}
+
+TEST_CASE("progress: what is wider than the terminal leaves out the bar, and the end of lines that are redrawn") {
+  const auto shown_in = [](int columns) {
+    Screen screen;
+    screen.columns = columns;
+    ProgressBar bar(screen.options(1, true));
+    bar.train_begin(1, 2);
+    bar.epoch_begin(0);
+    screen.now = 1;
+    bar.batch_end(0, {{"loss", 0.5}}, {});
+    bar.epoch_end({0, {{"loss", 0.25}}, 2, 64});
+    return screen.text;
+  };
+  const std::string half = "\033[32m━━━━━━━━━━\033[0m\033[37m━━━━━━━━━━\033[0m", all = "\033[32m━━━━━━━━━━━━━━━━━━━━\033[0m\033[37m\033[0m";
+  CHECK(shown_in(51) == "\r1/2 " + half + " 1s 1s/step - loss: 0.5000\033[K\r2/2 " + all + " 1s 1s/step - loss: 0.2500\033[K\n");
+  CHECK(shown_in(50) == "\r1/2 1s 1s/step - loss: 0.5000\033[K\r2/2 1s 1s/step - loss: 0.2500\033[K\n");
+  CHECK(shown_in(20) == "\r1/2 1s 1s/step - lo\033[K\r2/2 1s 1s/step - loss: 0.2500\033[K\n");
+  CHECK(shown_in(1) == "\r\033[K\r2/2 1s 1s/step - loss: 0.2500\033[K\n");
+}
+
+TEST_CASE("progress: a bar without colours") {
+  Screen screen;
+  ProgressOptions options = screen.options(1, true);
+  options.colour = false;
+  ProgressBar bar(options);
+  bar.train_begin(1, 2);
+  bar.epoch_begin(0);
+  screen.now = 1;
+  bar.batch_end(0, {{"loss", 0.5}}, {});
+  CHECK(screen.text == "\r1/2 ━━━━━━━━━━━━━━━━━━━━ 1s 1s/step - loss: 0.5000\033[K");
 }
 
 TEST_CASE("progress: verbose 2 has no bar, verbose 0 no output") {

@@ -56,7 +56,7 @@ void run_demo(const Arguments& arguments) {
     compile.loss.loss = Loss::sparse_categorical_crossentropy;
     compile.metrics = {Metric::accuracy};
     model.compile(device_context, std::move(compile));
-    train::ProgressBar bar({.verbose = 1, .terminal = false, .write = print, .clock = nullptr});
+    train::ProgressBar bar({.verbose = 1, .terminal = false, .write = print, .clock = nullptr, .colour = false, .columns = nullptr});
     FitOptions options;
     options.epochs = arguments.epochs;
     options.callbacks = {&bar};

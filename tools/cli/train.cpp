@@ -25,7 +25,6 @@
 #include "exec/process_group.h"
 #include "io/atomic_file.h"
 #include "platform/path.h"
-#include "platform/streams.h"
 #include "train/progress.h"
 #include "train/summary.h"
 
@@ -121,8 +120,7 @@ void train(const Arguments& arguments) {
 
   const std::string device = run.context().default_device().name();
   const bool gorgonia = definition.log_style == LogStyle::gorgonia;
-  train::ProgressBar bar(
-      {.verbose = definition.verbose, .terminal = platform::is_terminal(stdout), .write = write_output, .clock = nullptr});
+  train::ProgressBar bar(train::progress_on_stdout(definition.verbose, write_output));
   train::GorgoniaLog log(device, print);
   std::vector<Callback*> callbacks;
   if (gorgonia && definition.verbose > 0) {

@@ -15,6 +15,12 @@ bool prepare_standard_streams();
 /// Whether a stream is a terminal, or on Windows a console.
 bool is_terminal(std::FILE* stream);
 
+/// Whether a stream is a terminal that obeys escape sequences: not one with TERM=dumb, such as a shell of Emacs.
+bool obeys_escape_sequences(std::FILE* stream);
+
+/// The characters that fit into a line of a terminal; 0 if that is not known.
+int terminal_columns(std::FILE* stream);
+
 /// Writes to standard error with no buffer; may be called in a handler of a signal.
 void write_to_standard_error(std::string_view text) noexcept;
 

@@ -2,7 +2,10 @@
 #include "platform/streams.h"
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
+
+#include <cstdlib>
 
 namespace tenon::platform {
 
@@ -16,6 +19,16 @@ bool prepare_standard_streams() {
 
 bool is_terminal(std::FILE* stream) {
   return ::isatty(::fileno(stream)) != 0;
+}
+
+bool obeys_escape_sequences(std::FILE* stream) {
+  const char* const kind = std::getenv("TERM");
+  return is_terminal(stream) && kind != nullptr && std::string_view(kind) != "dumb";
+}
+
+int terminal_columns(std::FILE* stream) {
+  winsize size{};
+  return ::ioctl(::fileno(stream), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 void write_to_standard_error(std::string_view text) noexcept {

@@ -37,6 +37,18 @@ bool is_terminal(std::FILE* stream) {
   return GetConsoleMode(reinterpret_cast<HANDLE>(_get_osfhandle(_fileno(stream))), &mode) != FALSE;
 }
 
+bool obeys_escape_sequences(std::FILE* stream) {
+  DWORD mode = 0;
+  const HANDLE console = reinterpret_cast<HANDLE>(_get_osfhandle(_fileno(stream)));
+  return GetConsoleMode(console, &mode) != FALSE && (mode & ENABLE_VIRTUAL_TERMINAL_PROCESSING) != 0;
+}
+
+int terminal_columns(std::FILE* stream) {
+  CONSOLE_SCREEN_BUFFER_INFO info{};
+  const HANDLE console = reinterpret_cast<HANDLE>(_get_osfhandle(_fileno(stream)));
+  return GetConsoleScreenBufferInfo(console, &info) != FALSE ? info.srWindow.Right - info.srWindow.Left + 1 : 0;
+}
+
 void write_to_standard_error(std::string_view text) noexcept {
   DWORD put = 0;
   WriteFile(GetStdHandle(STD_ERROR_HANDLE), text.data(), static_cast<DWORD>(text.size()), &put, nullptr);
