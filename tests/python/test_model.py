@@ -189,6 +189,30 @@ def test_progress_is_a_bar_in_terminals_and_lines_elsewhere(digits, capsys):
     assert bar.stream.getvalue().endswith("\n") and "2.0s - loss: 0.2500" in bar.stream.getvalue()
 
 
+def test_the_bar_fits_into_the_terminal(monkeypatch):
+    from tenon import _progress
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    def shown_in(columns):
+        monkeypatch.setattr(_progress, "columns_of", lambda stream: columns)
+        bar = _progress.Progress(1, Terminal())
+        bar.train_begin(1, 4)
+        bar.epoch_begin(0)
+        bar.batch_end(1, {"loss": 0.5})
+        bar.epoch_end(2.0, {"loss": 0.25})
+        return [line.rstrip() for line in bar.stream.getvalue().split("\r")[1:]]
+
+    whole = ["2/4 [===============...............] - loss: 0.5000", "4/4 [==============================] - 2.0s - loss: 0.2500"]
+    assert shown_in(0) == whole and shown_in(60) == whole
+    assert shown_in(40) == ["2/4 - loss: 0.5000", "4/4 - 2.0s - loss: 0.2500"]
+    assert shown_in(10) == ["2/4 - los", "4/4 - 2.0s - loss: 0.2500"]
+    monkeypatch.setenv("TERM", "dumb")
+    assert not _progress.Progress(1, Terminal()).bar
+
+
 def test_ctrl_c_ends_a_fit_after_its_step():
     script = """
 import os, signal, threading, tenon

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a fit shows while it runs: a bar in terminals and notebooks, lines elsewhere."""
+import os
 import sys
 import time
 from collections import deque
@@ -12,15 +13,23 @@ def shown(logs: Dict[str, float]) -> str:
     return "".join(f" - {name}: {value:.4f}" for name, value in logs.items())
 
 
+def columns_of(stream: TextIO) -> int:
+    """The characters that fit into a line of a terminal; 0 if that is not known."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns
+    except (AttributeError, OSError, ValueError):
+        return 0
+
+
 class Progress:
-    """Lines of text. The bar is rewritten in a terminal; elsewhere there is one line for each epoch."""
+    """Lines of text. The bar is rewritten in a terminal that can (not with TERM=dumb); elsewhere there is one line for each epoch."""
 
     WIDTH = 30
     INTERVAL_S = 0.1
 
     def __init__(self, verbose: int, stream: Optional[TextIO] = None):
         self.stream: TextIO = stream or sys.stdout
-        self.bar = verbose == 1 and self.stream.isatty()
+        self.bar = verbose == 1 and self.stream.isatty() and os.environ.get("TERM") != "dumb"
         self.epochs = self.batches = 0
         self.next = 0.0
         self._last = 0
@@ -37,21 +46,28 @@ class Progress:
 
     def batch_end(self, batch: int, logs: Dict[str, float]) -> None:
         self.next = time.monotonic() + self.INTERVAL_S
-        done = f"{batch + 1}"
-        if self.batches:
-            filled = self.WIDTH * (batch + 1) // self.batches
-            done = f"{batch + 1}/{self.batches} [{'=' * filled}{'.' * (self.WIDTH - filled)}]"
-        self._write(f"{done}{shown(logs)}")
+        columns = columns_of(self.stream)
+        line = self._line(batch + 1, shown(logs), columns)
+        self._write(line[:columns - 1] if columns else line)
 
     def epoch_end(self, seconds: float, logs: Dict[str, float]) -> None:
-        done = f"{self.batches}/{self.batches} [{'=' * self.WIDTH}] - " if self.batches else ""
-        self._write(f"{done}{seconds:.1f}s{shown(logs)}")
+        time_and_logs = f"{seconds:.1f}s{shown(logs)}"
+        self._write(self._line(self.batches, f" - {time_and_logs}", columns_of(self.stream)) if self.batches else time_and_logs)
         self.stream.write("\n")
         self._last = 0
         self.stream.flush()
 
     def train_end(self) -> None:
         pass
+
+    def _line(self, done: int, rest: str, columns: int) -> str:
+        """What is wider than the terminal, which cannot rewrite such a line, leaves out the bar."""
+        if not self.batches:
+            return f"{done}{rest}"
+        filled = self.WIDTH * done // self.batches
+        count = f"{done}/{self.batches}"
+        line = f"{count} [{'=' * filled}{'.' * (self.WIDTH - filled)}]{rest}"
+        return line if not self.bar or not columns or len(line) < columns else count + rest
 
     def _write(self, line: str) -> None:
         if self.bar:
