@@ -117,11 +117,16 @@ LoadedCheckpoint read_checkpoint(Model::State& s, const train::CheckpointFile& c
   LoadedCheckpoint loaded{.progress = checkpoint.progress, .values = {}, .sharded = {}};
   train::CheckpointWeights file(checkpoint);
   // Check everything before changing anything.
+  const std::string weights_alone = fmt::format("or start from its weights alone (weights: {{file: {}, strict: false}})", checkpoint.file);
   const auto misfit = [&](const std::string& reason) {
     throw Error(fmt::format("{}: belongs to another model: {}; use the model.yaml that it was saved with{}", checkpoint.file, reason,
-                            what == Model::Load::all
-                                ? fmt::format(", or start from its weights alone (weights: {{file: {}, strict: false}})", checkpoint.file)
-                                : ""));
+                            what == Model::Load::all ? ", " + weights_alone : ""));
+  };
+  const std::string own_optimizer = name_of(s.setup.options.optimizer.kind);
+  const auto expect_optimizer = [&] {
+    if (checkpoint.optimizer == own_optimizer) return;
+    throw Error(fmt::format("{}: was trained with the optimizer {}, this run uses {}; keep {}, {}", checkpoint.file, checkpoint.optimizer,
+                            own_optimizer, checkpoint.optimizer, weights_alone));
   };
   std::vector<Shape> samples;
   std::string shown;
@@ -165,6 +170,7 @@ LoadedCheckpoint read_checkpoint(Model::State& s, const train::CheckpointFile& c
     }
     has_state = has_state || is_training_state(stored.name);
     if (!expected.contains(stored.name)) {
+      if (is_training_state(stored.name)) expect_optimizer();
       misfit(fmt::format("it has a parameter '{}' {}, which this model does not have", stored.name, type_of(stored.dtype, stored.shape)));
     }
     loaded.has_sharded = loaded.has_sharded || s.setup.shards(stored.name);
@@ -176,15 +182,14 @@ LoadedCheckpoint read_checkpoint(Model::State& s, const train::CheckpointFile& c
     const std::string own = type_of(type.first, type.second);
     if (stored == nullptr) {
       if (is_training_state(name) && !has_state && checkpoint.progress.step == 0) continue;  // saved before the first step: it is zero
+      if (is_training_state(name)) expect_optimizer();
       misfit(fmt::format("it does not have parameter '{}' {}", name, own));
     }
     if (stored->dtype != type.first || !(stored->shape == type.second)) {
       misfit(fmt::format("expected parameter '{}' {}, got {}", name, own, type_of(stored->dtype, stored->shape)));
     }
   }
-  if (const char* own = name_of(s.setup.options.optimizer.kind); all && checkpoint.optimizer != own) {
-    misfit(fmt::format("it was trained with optimizer {}, this run uses {}", checkpoint.optimizer, own));
-  }
+  if (all) expect_optimizer();
   if (all) expect_loss(checkpoint, s.setup);
   for (NamedTensor& stored : file.read([&](const std::string& name) { return wanted.contains(name); })) {
     if (!stored.name.starts_with("callback/")) {

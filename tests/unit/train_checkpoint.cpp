@@ -75,6 +75,30 @@ TEST_CASE_FIXTURE(InFolder, "checkpoint: that of another model is rejected and c
   CHECK_ERROR_CONTAINS("belongs to another model", deeper.load(folder.path() + "/small.yaml"));
 }
 
+TEST_CASE_FIXTURE(InFolder, "checkpoint: that of another optimizer names both, whichever has the state that the other lacks") {
+  const Context context(deterministic());
+  const auto with = [&](OptimizerDefinition::Kind kind) {
+    Model model({layers::Flatten{}, layers::Dense{10, Activation::softmax}});
+    CompileOptions options{.loss = {.loss = Loss::sparse_categorical_crossentropy}};
+    options.optimizer.kind = kind;
+    model.compile(context, options);
+    model.build({28, 28});
+    return model;
+  };
+  Model adam = with(OptimizerDefinition::Kind::adam), sgd = with(OptimizerDefinition::Kind::sgd);
+  adam.fit(digits(), {});
+  sgd.fit(digits(), {});
+  adam.save(folder.path(), "adam");
+  sgd.save(folder.path(), "sgd");
+  const std::string file = folder.file("adam.yaml");
+  CHECK_ERROR(
+      (file + ": was trained with the optimizer adam, this run uses sgd; keep adam, or start from its weights alone (weights: {file: " +
+       file + ", strict: false})")
+          .c_str(),
+      sgd.load(file));
+  CHECK_ERROR_CONTAINS("was trained with the optimizer sgd, this run uses adam", adam.load(folder.file("sgd.yaml")));
+}
+
 TEST_CASE_FIXTURE(InFolder, "checkpoint: missing, damaged and foreign files are reported") {
   const Context context(deterministic());
   Model model = make_model(context);
