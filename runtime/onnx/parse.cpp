@@ -515,17 +515,24 @@ class Parser {
   }
 };
 
-/// Calls `parse` on the message; errors of protozero name the file.
+/// Calls `parse` on the message; errors of protozero name the file, and what usually happened to it.
 template <class Parse>
 auto guarded(const std::string& name, std::string_view bytes, const char* what, const Parse& parse) {
   if (bytes.size() > std::numeric_limits<std::uint32_t>::max()) {
     throw Error(fmt::format("{}: expected {} of at most 4 GiB, got {} bytes: weights of larger models are external data", name, what,
                             bytes.size()));
   }
+  if (bytes.starts_with("version https://git-lfs.github.com/"))
+    throw Error(fmt::format("{}: expected {}, got a pointer of Git LFS to it; `git lfs pull` fetches the file itself", name, what));
   try {
     return parse(pbf_reader(bytes.data(), bytes.size()));
-  } catch (const protozero::exception& error) {
-    throw Error(fmt::format("{}: expected {}, got bytes that are damaged or of another format ({})", name, what, error.what()));
+  } catch (const protozero::end_of_buffer_exception&) {
+    throw Error(
+        fmt::format("{}: expected {}, got bytes that end too early: the file was copied in part, or is of another format; copy or "
+                    "export it again",
+                    name, what));
+  } catch (const protozero::exception&) {
+    throw Error(fmt::format("{}: expected {}, got bytes that are damaged or of another format; copy or export it again", name, what));
   }
 }
 

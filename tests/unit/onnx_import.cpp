@@ -314,7 +314,12 @@ TEST_CASE("onnx import: files that are no models") {
   const TemporaryFolder folder;
   const auto message = [&](const std::string& content) { return message_of([&] { onnx::inspect(folder.write("m.onnx", content)); }); };
   CHECK(message("").find("expected an ONNX model, got a file without a graph") != std::string::npos);
-  CHECK(message("hello").find("expected an ONNX model, got ") != std::string::npos);
+  CHECK(message("<html>").find("expected an ONNX model, got bytes that are damaged or of another format; copy or export it again") !=
+        std::string::npos);
+  CHECK(message(std::string("\x3a\x05", 2)).find("got bytes that end too early: the file was copied in part, or is of another format") !=
+        std::string::npos);
+  CHECK(message("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
+            .find("expected an ONNX model, got a pointer of Git LFS to it; `git lfs pull` fetches the file itself") != std::string::npos);
   const std::string whole = onnx::serialize(test::model(onnx_graph({node("Relu", {"x"}, {"y"})}, {f32("x", {2})}, {f32("y", {2})})));
   for (std::size_t size = 0; size < whole.size(); ++size) {
     // Cut between two fields of the model, what is left can be a model.
