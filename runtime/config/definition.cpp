@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files that hold a model or a training run.
+#include <filesystem>
+
 #include <fmt/format.h>
 #include <tenon/error.h>
 #include <tenon/training_run.h>
@@ -9,6 +11,7 @@
 #include "layers/definition.h"
 #include "layers/interface.h"
 #include "layers/sources.h"
+#include "platform/path.h"
 
 namespace tenon {
 namespace config {
@@ -84,6 +87,16 @@ TrainDefinition load_cut(const std::string& path) {
 }  // namespace config
 
 TrainDefinition load_definition(const std::string& path, const std::vector<ConfigOverride>& overrides) {
+  // What is also given where a YAML file is expected: the folder of a model, and the file of another framework.
+  const std::filesystem::path file = platform::path_of(path), inside = file / "train.yaml";
+  if (std::filesystem::is_regular_file(inside))
+    throw Error(fmt::format("{}: expected a file, got a folder; did you mean {}?", path, platform::text_of(inside)));
+  if (file.extension() == ".onnx" && std::filesystem::is_regular_file(file)) {
+    throw Error(
+        fmt::format("{}: expected a YAML file, got an ONNX model; write a YAML file that names it: `model: {{onnx: {}}}`, and `data` to "
+                    "train it",
+                    path, path));
+  }
   config::Files files;
   return config::load_definition(files, path, overrides);
 }

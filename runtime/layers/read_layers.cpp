@@ -85,9 +85,20 @@ std::string joined_label(const std::string& outer, const std::string& inner) {
   return outer.empty() ? inner : outer + ": " + inner;
 }
 
+/// Errors  `dense: 10`: the keys of a layer are no map.
+void expect_map(const yaml::Node& keys, const std::string& label) {
+  if (keys.kind == yaml::Node::Kind::map) return;
+  yaml::Node at;
+  at.kind = yaml::Node::Kind::map;
+  at.mark = keys.mark;
+  yaml::Section(at, label).fail("expected keys and values (a map), as in `dense: {units: 10}`, got " +
+                                (keys.kind == yaml::Node::Kind::list ? "a list" : "'" + keys.text + "'"));
+}
+
 LayerDefinition read_layer(const yaml::Value& item, const Item& parts, const std::string& word, Preset preset, const std::string& label) {
   LayerDefinition layer;
   layer.where = item.mark().str() + ": " + label;
+  expect_map(parts.keys, label);
   LayerKeys keys(parts.keys, preset, label);
   keys.attempt_keys([&] {
     if (!read_kind(word, keys, layer.kind)) {

@@ -16,6 +16,7 @@
 
 #include "core/log.h"
 #include "exec/process_group.h"
+#include "platform/path.h"
 #include "train/checkpoint_folder.h"
 #include "train/datasets.h"
 #include "train/model_setup.h"
@@ -89,6 +90,12 @@ TrainingRun::TrainingRun(TrainDefinition definition, const Context& context)
 }
 
 DataSplits TrainingRun::load_data(const std::string& directory) const {
+  if (!definition_.data && directory.empty()) {
+    throw Error(
+        fmt::format("{}: expected a train.yaml, whose `data` says what to read, got a model without it; write one with `model: {}`, or "
+                    "give --data DIR with the IDX files of MNIST",
+                    definition_.file, platform::text_of(platform::path_of(definition_.file).filename())));
+  }
   return train::make_data(definition_.data.value_or(DataDefinition{}), directory, context_.config().seed);
 }
 

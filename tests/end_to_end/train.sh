@@ -90,6 +90,13 @@ expect 2 '' "$tenon" gradcheck "$work/bare.yaml" --samples 0
 expect 1 "unknown key 'epoch'; did you mean 'epochs'?" "$tenon" train "$fashion" --set epoch=1
 expect 1 "key 'epochs': expected an integer" "$tenon" train "$fashion" --set epochs=many
 expect 1 'give --data DIR' "$tenon" train "$fashion"
+expect 1 "model.yaml: expected a train.yaml, whose \`data\` says what to read, got a model without it; write one with \`model: model.yaml\`" \
+  "$tenon" train "$source/models/conv1d_signal/model.yaml"
+printf 'ONNX' >"$work/net.onnx"
+expect 1 "net.onnx: expected a YAML file, got an ONNX model; write a YAML file that names it: \`model: {onnx: $work/net.onnx}\`" \
+  "$tenon" summary "$work/net.onnx"
+expect 1 "models/conv1d_signal: expected a file, got a folder; did you mean $source/models/conv1d_signal/train.yaml?" \
+  "$tenon" train "$source/models/conv1d_signal"
 expect 1 "$work/nothing" "$tenon" train "$fashion" --data "$work/nothing"
 expect 1 "device 'gpu:0' not found; available:" "$tenon" train "$fashion" "${digits[@]}" --device gpu:0
 expect 1 'no checkpoint in' "$tenon" eval "$fashion" "${digits[@]}" --checkpoint "$work"

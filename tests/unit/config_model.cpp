@@ -122,7 +122,8 @@ TEST_CASE("model: an error has file, line, layer and key") {
       {"layers: [{dense: {}}]", "model.yaml:1:18: layers[0] dense: key 'units' is missing; expected an integer of at least 1"},
       {"layers:\n  - dense:\n", "model.yaml:2:5: layers[0] dense: key 'units' is missing; expected an integer of at least 1"},
       {"layers: [dense]", "model.yaml:1:10: layers[0] dense: key 'units' is missing; expected an integer of at least 1"},
-      {"layers: [{dense: 128}]", "model.yaml:1:18: layers[0] dense: expected keys and values (a map), got '128'"},
+      {"layers: [{dense: 128}]",
+       "model.yaml:1:18: layers[0] dense: expected keys and values (a map), as in `dense: {units: 10}`, got '128'"},
       {"layers: [{dense: {units: 3, activation: rellu}}]",
        "model.yaml:1:41: layers[0] dense: key 'activation': expected one of linear, relu, sigmoid, tanh, softmax, log_softmax, relu6, "
        "leaky_relu, elu, softplus, mish, gelu, silu, gelu_tanh, selu, hard_swish, got 'rellu'; "

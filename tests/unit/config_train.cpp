@@ -304,6 +304,18 @@ TEST_CASE("train: overrides are applied before types are checked, and their erro
   CHECK(train_of("", {{"data.directory", "/a: b", "--data /a: b", true}}).data->directory == rooted("/a: b"));
 }
 
+TEST_CASE("train.yaml: folders of models and ONNX files have their remedy") {
+  const TemporaryFolder folder;
+  folder.write("train.yaml", "data: {source: digits}\n");
+  CHECK_ERROR(folder.path() + ": expected a file, got a folder; did you mean " + folder.file("train.yaml") + "?",
+              load_definition(folder.path()));
+  const std::string net = folder.write("net.onnx", "ONNX");
+  CHECK_ERROR(net + ": expected a YAML file, got an ONNX model; write a YAML file that names it: `model: {onnx: " + net +
+                  "}`, and `data` to train it",
+              load_definition(net));
+  CHECK_ERROR(folder.file("none.onnx") + ": file not found", load_definition(folder.file("none.onnx")));
+}
+
 TEST_CASE_FIXTURE(InFolder, "train: a model in a separate file is found next to train.yaml, and overrides reach into it") {
   folder.write("model.yaml", "name: m\nlayers:\n  - dense: {units: 3}\n");
   const std::string file = folder.write("train.yaml", "model: model.yaml\ndata: {source: digits}\nloss: sparse_categorical_crossentropy\n");
