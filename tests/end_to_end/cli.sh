@@ -409,6 +409,10 @@ wrong_use_exits_with_two() {
   err_has "\`tenon config\` has no command 'chek'; did you mean 'check'?"
   exits 2 train x.yaml --devcie=cpu
   err_has "\`tenon train\` has no option '--devcie'; did you mean '--device'?"
+  exits 2 --device cpu train x.yaml
+  err_has "\`tenon\` has no option '--device'; write it after the command: \`tenon train --device\`"
+  exits 2 --dveice cpu train x.yaml
+  err_has "\`tenon\` has no option '--dveice'; \`tenon --help\` lists them"
   exits 2 explain x.onnx --format xml
   err_has "\`tenon explain\`: --format: expected one of text, json, dot, got 'xml'; \`tenon explain --help\` describes its options"
   exits 2 explain x.onnx --batch 0

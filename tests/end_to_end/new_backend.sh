@@ -47,6 +47,8 @@ expect 1 '' test -e "$work/demo"
 mkdir "$work/there"
 expect 1 'there already exists' "$tenon" new-backend there
 expect 0 '' rmdir "$work/there" # still empty
+expect 1 "new-backend: folder demo.c/demo cannot be created: Not a directory; choose another one with --out" \
+  sh -c 'touch demo.c && "$1" new-backend demo --out demo.c' sh "$tenon"
 expect 0 'elsewhere/other' "$tenon" new-backend other --out elsewhere
 expect 0 '' test -f elsewhere/other/other.c
 mkdir -p "$work/lonely/bin"

@@ -10,6 +10,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <tenon/error.h>
@@ -94,7 +95,11 @@ std::string content_of(const fs::path& file) {
 }
 
 void write(const fs::path& file, const std::string& text) {
-  fs::create_directories(file.parent_path());
+  std::error_code failure;
+  if (fs::create_directories(file.parent_path(), failure); failure) {
+    throw Error(fmt::format("new-backend: folder {} cannot be created: {}; choose another one with --out", text_of(file.parent_path()),
+                            failure.message()));
+  }
   io::write_atomically(text_of(file), text);
 }
 

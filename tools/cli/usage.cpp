@@ -38,6 +38,16 @@ std::string remedy(const std::string& name, const std::vector<std::string>& name
   return hint.empty() ? fmt::format("; `{} --help` lists them", command) : hint;
 }
 
+/// The first command among the arguments that has the option; nullptr if none has.
+const CLI::App* command_with(const std::vector<const CLI::App*>& commands, const std::string& option,
+                             std::span<const char* const> arguments) {
+  for (const char* const argument : arguments) {
+    const auto found = std::ranges::find(commands, argument, &CLI::App::get_name);
+    if (found != commands.end()) return (*found)->get_option_no_throw(option) == nullptr ? nullptr : *found;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 std::string explain_usage(const CLI::App& app, std::span<const char* const> arguments) {
@@ -48,8 +58,11 @@ std::string explain_usage(const CLI::App& app, std::span<const char* const> argu
     const std::vector<const CLI::App*> commands = commands_of(*command);
     if (argument.starts_with("--")) {
       const std::string name = argument.substr(0, argument.find('='));
-      if (name.size() > 2 && command->get_option_no_throw(name) == nullptr)
-        return fmt::format("`{}` has no option '{}'{}", typed, name, remedy(name, options_of(*command), typed));
+      if (name.size() <= 2 || command->get_option_no_throw(name) != nullptr) continue;
+      if (const CLI::App* later = command_with(commands, name, arguments)) {
+        return fmt::format("`{}` has no option '{}'; write it after the command: `{} {} {}`", typed, name, typed, later->get_name(), name);
+      }
+      return fmt::format("`{}` has no option '{}'{}", typed, name, remedy(name, options_of(*command), typed));
     } else if (!commands.empty() && !argument.starts_with('-')) {
       const auto inner = std::ranges::find(commands, argument, &CLI::App::get_name);
       if (inner == commands.end())
