@@ -68,6 +68,20 @@ def test_the_record_has_each_file_with_its_hash(wheel):
     assert "tenon/lib/libtenon.so.1" in names and "tenon/lib/tenon/backends/libtenon_backend_reference.so" in names and "tenon/py.typed" in names
 
 
+def test_a_folder_that_is_no_whole_build_is_an_error_with_its_remedy(folder):
+    nothing, part = folder / "nothing", folder / "part"
+    result = run(sys.executable, SOURCE / "tools/wheel", "--build", nothing, "--out", folder)
+    assert result.returncode == 1 and "Traceback" not in result.stderr
+    assert f"tools/wheel: {nothing} is not the folder of a build; build it by tools/build release" in result.stderr
+    part.mkdir()
+    shutil.copy2(BUILD / "CMakeCache.txt", part)
+    (part / "cmake_install.cmake").write_text('message(FATAL_ERROR "file INSTALL cannot find libtenon.so")\n')
+    result = run(sys.executable, SOURCE / "tools/wheel", "--build", part, "--out", folder)
+    assert result.returncode == 1 and "Traceback" not in result.stderr
+    assert "file INSTALL cannot find libtenon.so" in result.stderr
+    assert "if only a part of it is built, as by tools/demo, build the rest by tools/build release" in result.stderr
+
+
 def test_the_terms_of_all_libraries_come_with_the_wheel(wheel):
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
