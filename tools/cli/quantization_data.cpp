@@ -180,7 +180,8 @@ QuantizationData DataOptions::of_run(const DataSplits& data, const onnx::Model& 
 }
 
 QuantizationData DataOptions::of_files(const onnx::Model& model) const {
-  if (path.empty()) throw Error("--data: expected a folder or file of samples for the inputs of the model, got none");
+  if (path.empty())
+    throw Error("--data: expected a folder or file of samples for the inputs of the model, on which both models are compared, got none");
   if (const std::optional<NamedTensors> arrays = arrays_of(path, model.inputs())) return of_arrays(*arrays, model.inputs(), *this);
   const train::DatasetRule& rule = source_of(path);
   DataDefinition definition;
