@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <string>
 #include <type_traits>
+#include <vector>
 
 #include "config/train_blocks.h"
 #include "train/objective.h"
@@ -97,8 +99,14 @@ std::vector<MetricDefinition> read_metrics(const Value& value, const LossDefinit
       for (const MetricDefinition& earlier : result) {
         if (earlier == metric) item.fail(fmt::format("'{}' is given twice", name_of(metric.metric)));
       }
-      if (!train::rule_of(metric.metric).suits(train::rule_of(loss.loss).targets)) {
-        item.fail(fmt::format("'{}' cannot be used with the loss {}", name_of(metric.metric), name_of(loss.loss)));
+      const train::Targets targets = train::rule_of(loss.loss).targets;
+      if (!train::rule_of(metric.metric).suits(targets)) {
+        std::vector<std::string> others;
+        for (const train::MetricRule& rule : train::metric_rules()) {
+          if (rule.suits(targets)) others.emplace_back(rule.name);
+        }
+        item.fail(fmt::format("'{}' cannot be used with the loss {}{}", name_of(metric.metric), name_of(loss.loss),
+                              others.empty() ? ", for which there is no metric" : fmt::format("; {} can", fmt::join(others, ", "))));
       }
       result.push_back(metric);
     });

@@ -75,6 +75,13 @@ def test_epochs_are_those_of_a_call_from_initial_epoch_on(digits):
     assert model.info["epochs"] == 5
 
 
+def test_one_layer_is_no_list_of_layers():
+    with pytest.raises(tenon.InvalidArgumentError, match=r"expected a list of layers, got the layer dense\(units=3\); write Sequential"):
+        tenon.Sequential(layers.Dense(3))
+    with pytest.raises(tenon.InvalidArgumentError, match="expected a list of layers, got the layer flatten"):
+        tenon.Sequential("flatten")
+
+
 def test_a_model_without_a_loss_predicts_and_asks_for_one_to_train():
     model = tenon.Sequential(["flatten", layers.Dense(2)])
     x = numpy.ones((3, 4), "float32")

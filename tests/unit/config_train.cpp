@@ -238,7 +238,9 @@ TEST_CASE("train: an error has file, line and key") {
        "binary_accuracy, top_k, top_k_categorical_accuracy, perplexity, mse, mean_squared_error, mae, mean_absolute_error, got 'acuracy'; "
        "did you mean 'accuracy'?"},
       {"metrics: [accuracy, accuracy]\n", "train.yaml:4:21: key 'metrics[1]': 'accuracy' is given twice"},
-      {"metrics: mse\n", "train.yaml:4:10: key 'metrics': 'mse' cannot be used with the loss sparse_categorical_crossentropy"},
+      {"metrics: mse\n",
+       "train.yaml:4:10: key 'metrics': 'mse' cannot be used with the loss sparse_categorical_crossentropy; "
+       "accuracy, sparse_categorical_accuracy, top_k, perplexity can"},
       {"checkpoint: {every_epochs: 2}\n", "train.yaml:4:13: key 'checkpoint.directory' is missing; expected a folder"},
       {"checkpoint: {directory: x, every_epochs: 0}\n",
        "train.yaml:4:42: key 'checkpoint.every_epochs': expected an integer in [1, 1099511627776], got '0'"},
@@ -374,7 +376,8 @@ TEST_CASE("train: metrics take their keys and must fit the loss") {
   CHECK(train_error("metrics: [{name: top_k, k: 0}]\n") ==
         "train.yaml:4:28: metrics[0]: key 'k': expected an integer in [1, 1099511627776], got '0'");
   CHECK(train_error("metrics: [{name: mae}]\n") ==
-        "train.yaml:4:11: key 'metrics[0]': 'mae' cannot be used with the loss sparse_categorical_crossentropy");
+        "train.yaml:4:11: key 'metrics[0]': 'mae' cannot be used with the loss sparse_categorical_crossentropy; accuracy, "
+        "sparse_categorical_accuracy, top_k, perplexity can");
 }
 
 TEST_CASE("train: every learning rate schedule is readable") {

@@ -429,6 +429,8 @@ def Sequential(layers: Iterable[Any], *, input_shape: Optional[Sequence[int]] = 
     keys         those of a model.yaml.
     Errors  InvalidArgumentError with line and key.
     """
+    if isinstance(layers, (str, dict)):  # one layer, whose characters or keys would be taken for layers
+        raise InvalidArgumentError(f"Sequential: expected a list of layers, got the layer {layers}; write Sequential([...])")
     definition: Dict[str, Any] = {"layers": list(layers), **keys}
     if name is not None:
         definition["name"] = name
