@@ -6,6 +6,7 @@ Usage  bench_test.py TENON BENCHMARK, or bench_test.py TENON compare|variants|on
 """
 import json
 import math
+import re
 import subprocess
 import sys
 import tempfile
@@ -165,6 +166,7 @@ def check_serve(tenon, folder):
     expect("note: batching pays here: " in out or "note: batching does not pay here: " in out, f"no verdict:\n{out}")
     code, out, err = run(*command, str(net), *few)
     expect(code == 0 and "batcher on" in out and "x f32(1,16) random" in out, f"bench serve train.yaml: exit code {code}\n{out}{err}")
+    expect(re.search(r"^  max_delay_us  100$", out, re.M) and re.search(r"^  times_one     \d+\.\d\d$", out, re.M), f"bench serve: columns\n{out}")
 
     _, fixed = write_net(tenon, folder, "--batch", "1")
     for arguments, message in [

@@ -246,6 +246,9 @@ config_check_names_file_line_and_key() {
   out_has 'a model of 3 layers'
   exits 0 config check "$MODELS/fashion_mnist/train.yaml"
   out_has "a training run of the model 'fashion_mnist'"
+  printf 'model: {layers: [flatten, dense: {units: 10}]}\ndata: {source: digits}\nloss: mse\noptimizer: adam\n' >"$scratch/unnamed.yaml"
+  exits 0 config check "$scratch/unnamed.yaml"
+  out_has "unnamed.yaml: a training run of a model of 2 layers, no errors"
   printf 'model: %s\ndata: {source: digits}\nloss: mse\nbackends: {search: [.]}\n' "$MODELS/fashion_mnist/model.yaml" >"$scratch/train.yaml"
   exits 1 config check "$scratch/train.yaml"
   err_has "train.yaml:4:20: key 'backends.search': decides which native code this process runs"

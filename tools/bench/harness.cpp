@@ -191,8 +191,13 @@ void Report::note(const std::string& text) {
 void Report::print() const {
   const State& s = *state_;
   std::printf("%s\n", s.title.c_str());
+  std::size_t key_width = 0;
+  for (const auto& [key, value] : s.machine.items()) key_width = std::max(key_width, key.size());
   for (const auto& [key, value] : s.machine.items()) {
-    std::printf("  %-11s %s\n", key.c_str(), (value.is_string() ? value.get<std::string>() : value.dump()).c_str());
+    const std::string text = value.is_string()         ? value.get<std::string>()
+                             : value.is_number_float() ? fmt::format("{:.2f}", value.get<double>())
+                                                       : value.dump();
+    std::printf("  %-*s  %s\n", static_cast<int>(key_width), key.c_str(), text.c_str());
   }
   std::puts("");
   const std::vector<std::string> names = names_of(s.entries, &Entry::extra), details = names_of(s.entries, &Entry::details);

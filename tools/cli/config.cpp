@@ -28,10 +28,10 @@ struct PrintArguments {
 };
 
 std::string text_of(const ModelDefinition& model) {
-  return fmt::format("a model of {} layers", model.layers.size());
+  return fmt::format("a model of {} layer{}", model.layers.size(), model.layers.size() == 1 ? "" : "s");
 }
 std::string text_of(const TrainDefinition& run) {
-  return fmt::format("a training run of the model '{}'", run.model.name);
+  return "a training run of " + (run.model.name.empty() ? text_of(run.model) : fmt::format("the model '{}'", run.model.name));
 }
 std::string text_of(const Config& config) {
   return fmt::format("a configuration that sets {} key{}", config.origins.size(), config.origins.size() == 1 ? "" : "s");
