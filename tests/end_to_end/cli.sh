@@ -414,6 +414,10 @@ wrong_use_exits_with_two() {
   err_has "\`tenon train\` has no option '--devcie'; did you mean '--device'?"
   exits 2 --device cpu train x.yaml
   err_has "\`tenon\` has no option '--device'; write it after the command: \`tenon train --device\`"
+  exits 2 train x.yaml -e 5
+  err_has "\`tenon train\` has no option '-e'; \`tenon train --help\` lists them"
+  exits 2 train x.yaml --set
+  err_has "\`tenon train\`: --set: expected KEY=VALUE, got none; \`tenon train --help\` describes its options"
   exits 2 --dveice cpu train x.yaml
   err_has "\`tenon\` has no option '--dveice'; \`tenon --help\` lists them"
   exits 2 explain x.onnx --format xml

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <regex>
 #include <vector>
 
@@ -56,9 +57,10 @@ std::string explain_usage(const CLI::App& app, std::span<const char* const> argu
   for (const char* const text : arguments) {
     const std::string argument = text;
     const std::vector<const CLI::App*> commands = commands_of(*command);
-    if (argument.starts_with("--")) {
-      const std::string name = argument.substr(0, argument.find('='));
-      if (name.size() <= 2 || command->get_option_no_throw(name) != nullptr) continue;
+    const bool is_short = argument.size() > 1 && argument[0] == '-' && std::isalpha(static_cast<unsigned char>(argument[1])) != 0;
+    if (argument.starts_with("--") || is_short) {
+      const std::string name = is_short ? argument.substr(0, 2) : argument.substr(0, argument.find('='));
+      if (name == "--" || command->get_option_no_throw(name) != nullptr) continue;
       if (const CLI::App* later = command_with(commands, name, arguments)) {
         return fmt::format("`{}` has no option '{}'; write it after the command: `{} {} {}`", typed, name, typed, later->get_name(), name);
       }
@@ -98,6 +100,8 @@ std::string explain_value(const CLI::App& app, const std::string& message) {
     }
     if (std::regex_match(message, found, std::regex(R"(Could not convert: (\S+) = (.*))")))
       return fmt::format("{}: expected a number, got '{}'", found[1].str(), found[2].str());
+    if (std::regex_match(message, found, std::regex(R"((\S+): 1 required (.*) missing)")))
+      return fmt::format("{}: expected {}, got none", found[1].str(), found[2].str());
     if (std::regex_match(message, found, std::regex(R"((\S+) is required)"))) return fmt::format("expected {}, got none", found[1].str());
     if (std::regex_match(message, found, std::regex(R"(The following arguments? w\w+ not expected: (.*))")))
       return fmt::format("expected no further argument, got '{}'", found[1].str());
