@@ -45,7 +45,8 @@ class Author:
             sys.exit("expected at least one pass and no failure")
 
     def diff(self, block):
-        self.run(["git", "apply", "-p0", "-"], input=block)
+        if "offset" in self.run(["git", "apply", "-p0", "--verbose", "-"], input=block):
+            sys.exit("expected the line numbers of the diff to be those of the file")
 
     def code(self, block):
         path = re.match(r"// (\S+/\S+\.\w+)\n", block)
