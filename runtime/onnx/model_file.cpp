@@ -190,7 +190,15 @@ std::string_view ModelFile::external(const TensorRecord& record, std::uint64_t s
   };
   const std::filesystem::path path = external_path(record);
   auto& file = external_[path];
-  if (file == nullptr) file = io::MappedFile::open(platform::text_of(path));
+  if (file == nullptr) {
+    std::error_code ignored;
+    if (!std::filesystem::exists(path, ignored)) {
+      fail(record,
+           fmt::format("expected its external data in '{}', got no such file; it belongs into the folder of the model, copy it, too",
+                       platform::text_of(path)));
+    }
+    file = io::MappedFile::open(platform::text_of(path));
+  }
   const std::uint64_t offset = number("offset").value_or(0);
   const std::uint64_t length = number("length").value_or(size_bytes);
   if (length != size_bytes) fail(record, fmt::format("expected {} bytes of external data, got a length of {}", size_bytes, length));

@@ -103,8 +103,9 @@ void show_info(const std::string& file, const std::string& format) {
   const onnx::FileReport report = onnx::inspect(file);
   if (format == "json") return print(dump(to_json(report)));
   const onnx::Metadata& data = report.metadata;
-  std::string text = fmt::format("{}: graph '{}' by {} {}, IR version {}\n", file, data.graph, data.producer.empty() ? "?" : data.producer,
-                                 data.producer_version, data.ir_version);
+  std::string text = fmt::format("{}: graph '{}'", file, data.graph);
+  if (!data.producer.empty()) text += " by " + data.producer + (data.producer_version.empty() ? "" : " " + data.producer_version);
+  text += fmt::format(", IR version {}\n", data.ir_version);
   for (const auto& [domain, version] : data.opsets) text += fmt::format("opset    {} {}\n", domain, version);
   for (const auto& [key, value] : data.properties) text += fmt::format("property {}: {}\n", key, value);
   for (const onnx::ValueType& input : report.inputs) text += fmt::format("input    {}\n", input.str());
