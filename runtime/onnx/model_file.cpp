@@ -8,7 +8,9 @@
 #include <bit>
 #include <charconv>
 #include <cstring>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 
 #include <tenon/error.h>
 
