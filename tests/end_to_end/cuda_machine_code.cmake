@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The stack frames of the cuda backend's kernels. cuobjdump is part of some toolkits, and of Triton's wheel.
+# The resources and the memory instructions of the cuda backend's kernels. cuobjdump is part of some toolkits, and of Triton's wheel.
 if(TARGET tenon_backend_cuda)
   find_package(CUDAToolkit 12.8 QUIET)
   find_program(TENON_CUOBJDUMP cuobjdump HINTS ${CUDAToolkit_BIN_DIR} DOC "The tool that reads the machine code of the cuda backend in a test")
@@ -14,8 +14,8 @@ if(TARGET tenon_backend_cuda)
   elseif(NOT TENON_CUDA_ARCHITECTURES MATCHES "(^|;)(90a?(-real)?|all|all-major)(;|$)")
     message(STATUS "cuda: the test of its machine code is left out, because TENON_CUDA_ARCHITECTURES asks for none for compute capability 9.0")
   else()
-    add_test(NAME cuda.stack_frames
-      COMMAND python3 ${PROJECT_SOURCE_DIR}/tests/cuda_machine_code/stack_frames.py ${TENON_CUOBJDUMP} $<TARGET_FILE:tenon_backend_cuda>)
-    set_tests_properties(cuda.stack_frames PROPERTIES LABELS "end_to_end")
+    add_test(NAME cuda.machine_code
+      COMMAND python3 ${PROJECT_SOURCE_DIR}/tests/cuda_machine_code/machine_code.py ${TENON_CUOBJDUMP} $<TARGET_FILE:tenon_backend_cuda>)
+    set_tests_properties(cuda.machine_code PROPERTIES LABELS "end_to_end")
   endif()
 endif()

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""resources.py CUOBJDUMP PLUGIN [ARCHITECTURE]: the registers, the static shared memory and the stack of each kernel of the cuda backend, from
-its machine code (sm_90 unless told), compared with limits.
+"""machine_code.py CUOBJDUMP PLUGIN [ARCHITECTURE]: the registers, the static shared memory and the stack of each kernel of the cuda backend, from
+its machine code (sm_90 unless told), compared with limits; and whether kernels that are bound by memory load and store 16 bytes by an
+instruction.
 
 - Registers of a thread: with 128 of them a multiprocessor has 512 threads at once, a quarter of what it can have.
 - Static shared memory of a block: with 27 KB a multiprocessor has 8 blocks at once. If they have 256 threads, that is all it can have.
@@ -43,6 +44,8 @@ LIMITS = [
     Limit("(9all_steps|14all_steps_back)I", "recurrent weights are in shared memory, of which a multiprocessor has room for one block, and sums of several units in "
           "registers", registers=198),
     Limit("(lines|gradients)_in_registersId", "lines of f64 are in registers, so that memory is read once", registers=222),
+    Limit("(17rows_in_registers|14losses_of_rows)I", "rows of up to 32 elements a thread are in registers, so that memory is read once",
+          registers=255),
     Limit("", "all others"),
 ]
 
@@ -60,14 +63,63 @@ def kernels_of(dump, architecture):
             yield name, {"registers": registers, "shared": shared, "stack": stack}
 
 
+# Kernels with packs of 16 bytes, which wait for memory most of all; and of each the least of instructions that load and store so many.
+VECTORS = [
+    ("map_denseILi4E.*9functions3AddE.*f", 2, 1),
+    ("map_denseILi4E.*9functions4ReluE.*f", 1, 1),
+    ("11run_programIfLb[01]ELi8E", 2, 1),
+    ("11copy_pieces.*7Bytes16", 1, 1),
+    ("8copy_all", 1, 1),
+    ("15channel_columnsI.*15TrainStatisticsI.*8BFloat16.*Li8E", 2, 2),
+    ("15channel_columnsI.*12GradientSumsI.*8BFloat16.*Li8E", 4, 2),
+    ("12channel_rowsI.*9NormaliseI.*8BFloat16.*Li8E", 2, 2),
+    ("15epilogue_kernelI.*8BFloat16.*Li8E", 1, 1),
+    ("18lines_in_registersIf", 2, 1),
+    ("22gradients_in_registersIf", 2, 1),
+    ("11step_groupsI.*4AdamIf", 4, 3),
+    ("11step_groupsI.*8MomentumIf", 3, 2),
+]
+
+
+def vector_accesses(cuobjdump, plugin, architecture, names):
+    """Of each kernel, how many instructions load and how many store 16 bytes of global memory."""
+    command = [cuobjdump, "--dump-sass", "--gpu-architecture", architecture, "--function", ",".join(names), plugin]
+    dump = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)  # it warns of each file without them
+    accesses = {}
+    for line in dump.stdout.splitlines():
+        if match := re.search(r"Function : (\S+)", line):
+            counts = accesses[match[1]] = [0, 0]
+        elif match := re.search(r"\b(LDG|STG)\.E\.(?:\S+\.)?128\b", line):
+            counts[match[1] == "STG"] += 1
+    return accesses
+
+
+def check_vectors(cuobjdump, plugin, architecture, names):
+    """The number of failures."""
+    found = {pattern: [name for name in names if re.search(pattern, name)] for pattern, _, _ in VECTORS}
+    accesses = vector_accesses(cuobjdump, plugin, architecture, sorted({name for of in found.values() for name in of}))
+    failures = 0
+    for pattern, min_loads, min_stores in VECTORS:
+        if not found[pattern]:
+            failures += 1
+            print(f"no kernel is called {pattern}")
+        for name in found[pattern]:
+            loads, stores = accesses[name]
+            if loads < min_loads or stores < min_stores:
+                failures += 1
+                print(f"{loads} loads and {stores} stores of 16 bytes, expected at least {min_loads} and {min_stores}: {name}")
+    print(f"{sum(map(len, found.values()))} kernels load and store 16 bytes by an instruction" if failures == 0 else "")
+    return failures
+
+
 def main():
     cuobjdump, plugin, architecture = (*sys.argv[1:], "sm_90")[:3]
     dump = subprocess.run([cuobjdump, "--dump-resource-usage", plugin], stdout=subprocess.PIPE, text=True, check=True)
-    failures = kernels = 0
+    failures, names = 0, []
     largest = {limit.kernels: {"registers": 0, "shared": 0, "stack": 0} for limit in LIMITS}
     with_stack = dict.fromkeys(largest, 0)
     for name, resources in kernels_of(dump.stdout, architecture):
-        kernels += 1
+        names.append(name)
         limit = next(limit for limit in LIMITS if re.search(limit.kernels, name))
         with_stack[limit.kernels] += resources["stack"] > 0
         for what, value in resources.items():
@@ -75,7 +127,7 @@ def main():
             if value > getattr(limit, what):
                 failures += 1
                 print(f"{what}: {value}, expected at most {getattr(limit, what)}: {name}")
-    if kernels == 0:
+    if not names:
         print(f"{plugin} has no machine code for {architecture}")
         return 1
     for limit in LIMITS:
@@ -85,7 +137,8 @@ def main():
         if with_stack[limit.kernels] > limit.most:
             failures += 1
             print(f"{with_stack[limit.kernels]} kernels have a stack, expected at most {limit.most}")
-    print(f"{sum(with_stack.values())} of {kernels} kernels for {architecture} have a stack")
+    print(f"{sum(with_stack.values())} of {len(names)} kernels for {architecture} have a stack")
+    failures += check_vectors(cuobjdump, plugin, architecture, names)
     return 1 if failures else 0
 
 
