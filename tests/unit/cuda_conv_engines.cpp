@@ -4,14 +4,17 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "backends/cuda/conv/channel_padding.h"
 #include "backends/cuda/conv/conv_device.h"
+#include "backends/cuda/conv/random_operand.h"
 #include "backends/cuda/device/options.h"
 #include "cuda_host.h"
 #include "cuda_testing.h"
@@ -219,6 +222,28 @@ TEST_CASE("cuda conv: few channels are padded with zeros, at any alignment, and 
     unpad_channels(stream, shape, between.at(), back.at(2));
     CHECK(back.read<std::uint16_t>(count, 2) == narrow);
   }
+}
+
+TEST_CASE("cuda conv: operands that are measured are different numbers from -1 to 1") {
+  Bench bench;
+  Stream stream(bench.device);
+  constexpr int count = 1000;
+  const auto check = [&]<class T>(tenon_dtype dtype, double share) {
+    DeviceBuffer memory(bench.device, stream, std::vector<T>(count));
+    fill_with_numbers(stream, dtype, count, memory.at());
+    std::set<double> distinct;
+    double sum = 0;
+    for (const T element : memory.template read<T>(count)) {
+      const auto x = static_cast<double>(element);
+      CHECK((x >= -1 && x <= 1));
+      distinct.insert(x);
+      sum += x;
+    }
+    CHECK(distinct.size() > share * count);
+    CHECK(std::abs(sum / count) < 0.1);
+  };
+  check.operator()<float>(TENON_DTYPE_F32, 0.99);
+  check.operator()<double>(TENON_DTYPE_F64, 0.99);
 }
 
 TEST_CASE("cuda conv: measuring runs the candidates once and frees its memory") {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "conv/conv_graph.h"
+#include "conv/random_operand.h"
 #include "device/options.h"
 
 namespace tenon::cuda {
@@ -83,8 +84,11 @@ ConvPlan ConvDevice::fastest(const ConvProblem& problem, std::vector<ConvPlan> p
     void* allocate(std::size_t bytes) {
       if (bytes == 0) return nullptr;
       blocks.emplace_back(device.allocate(TENON_MEMORY_DEVICE, bytes), bytes);
-      void* const memory = reinterpret_cast<void*>(static_cast<std::uintptr_t>(blocks.back().first));
-      device.check(cudaMemsetAsync(memory, 0, bytes, stream.handle()), "cudaMemsetAsync");
+      return reinterpret_cast<void*>(static_cast<std::uintptr_t>(blocks.back().first));
+    }
+    void* operand(tenon_dtype dtype, std::int64_t count) {
+      void* const memory = allocate(static_cast<std::size_t>(count * sdk::size_of(dtype)));
+      fill_with_numbers(stream, dtype, count, memory);
       return memory;
     }
     Device& device;
@@ -92,17 +96,16 @@ ConvPlan ConvDevice::fastest(const ConvProblem& problem, std::vector<ConvPlan> p
     std::vector<std::pair<std::uint64_t, std::size_t>> blocks;
     cudaEvent_t events[2] = {};
   };
-  const auto bytes = [&](std::int64_t count) { return static_cast<std::size_t>(count * sdk::size_of(problem.dtype)); };
   const ConvShape& s = problem.shape;
-  const std::size_t of_made = bytes(problem.direction == ConvDirection::forward ? s.result_count() : s.image_count());
+  const std::int64_t made = problem.direction == ConvDirection::forward ? s.result_count() : s.image_count();
   std::size_t workspace_bytes = 0, best = 0;
   for (const ConvPlan& plan : plans) workspace_bytes = std::max(workspace_bytes, plan.plan->workspace_bytes());
   try {
     Bench bench(device_);
-    const ConvPointers pointers{bench.allocate(bytes(s.image_count())), bench.allocate(bytes(s.filter_count())),
-                                bench.allocate(bytes(s.result_count())),
-                                problem.bias ? bench.allocate(bytes(std::max(s.channels, s.filters))) : nullptr,
-                                problem.residual ? bench.allocate(of_made) : nullptr};
+    const auto operand = [&](std::int64_t count) { return bench.operand(problem.dtype, count); };
+    const ConvPointers pointers{operand(s.image_count()), operand(s.filter_count()), operand(s.result_count()),
+                                problem.bias ? operand(std::max(s.channels, s.filters)) : nullptr,
+                                problem.residual ? operand(made) : nullptr};
     void* const workspace = bench.allocate(workspace_bytes);
     for (cudaEvent_t& event : bench.events) device_.check(cudaEventCreate(&event), "cudaEventCreate");
     const auto time = [&](const ConvPlan& plan) {
