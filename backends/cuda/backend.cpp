@@ -12,6 +12,7 @@
 
 #include "collectives/collectives.h"
 #include "device/device.h"
+#include "device/machine_code.h"
 #include "device/nvtx.h"
 #include "device/options.h"
 #include "device/status.h"
@@ -65,6 +66,7 @@ class Backend final : public sdk::Backend {
   }
   std::unique_ptr<sdk::Device> open(std::uint32_t index) override {
     auto device = std::make_unique<Device>(host, static_cast<int>(index));
+    check_machine_code(*device);
     if (options_of(*device).nvtx) sdk::set_kernel_markers(&nvtx_markers());  // also reads and validates the user's options
     opened_ = true;
     return device;

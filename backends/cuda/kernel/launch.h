@@ -98,15 +98,13 @@ void launch_cooperative(Stream& stream, Geometry geometry, void (*kernel)(Parame
 /// that can, since the wait of other code does nothing. Attached to a device, which asks the first kernel.
 struct EarlyLaunches {
   bool enabled;
-  EarlyLaunches(const Options& options, Device& device, [[maybe_unused]] const void* kernel)
+  EarlyLaunches(const Options& options, Device& device, const void* kernel)
       : enabled(options.programmatic_launch && device.compute_capability() >= 90) {
-#ifndef TENON_CUDA_EMULATION
     if (!enabled) return;
     device.enter();
     cudaFuncAttributes attributes{};
     device.check(cudaFuncGetAttributes(&attributes, kernel), "cudaFuncGetAttributes");
     enabled = attributes.ptxVersion >= 90;
-#endif
   }
 };
 
