@@ -15,6 +15,10 @@ std::shared_ptr<Moment> mark(const std::shared_ptr<Stream>& stream) {
   return moment;
 }
 
+void reach(Moment& moment) {
+  drain(*moment.stream, moment.sequence);
+}
+
 namespace {
 
 cudaError_t record(cudaEvent_t handle, cudaStream_t stream_handle, unsigned flags) {
@@ -32,7 +36,7 @@ cudaError_t record(cudaEvent_t handle, cudaStream_t stream_handle, unsigned flag
   Capture& capture = *stream->capture;
   if (capture.invalid) return cudaErrorStreamCaptureInvalidated;
   if ((flags & cudaEventRecordExternal) != 0) {
-    capture.nodes.push_back({{}, event});
+    capture.nodes.push_back({{}, event, nullptr});
     ++stream->clock[stream.get()];
     return cudaSuccess;
   }
@@ -41,11 +45,6 @@ cudaError_t record(cudaEvent_t handle, cudaStream_t stream_handle, unsigned flag
   event->capture = stream->capture;
   event->clock = stream->clock;
   return cudaSuccess;
-}
-
-/// Runs the work that precedes a moment.
-void reach(Moment& moment) {
-  drain(*moment.stream, moment.sequence);
 }
 
 cudaError_t wait(const std::shared_ptr<Stream>& stream, const std::shared_ptr<Event>& event, unsigned flags) {
@@ -65,10 +64,15 @@ cudaError_t wait(const std::shared_ptr<Stream>& stream, const std::shared_ptr<Ev
   }
   if (stream->capture) {
     if (stream->capture->invalid) return cudaErrorStreamCaptureInvalidated;
-    if ((flags & cudaEventWaitExternal) != 0) return cudaErrorNotSupported;  // the backend does not use such nodes
+    if ((flags & cudaEventWaitExternal) != 0) {
+      stream->capture->nodes.push_back({{}, nullptr, event});
+      ++stream->clock[stream.get()];
+      return cudaSuccess;
+    }
     if (event->moment) return invalidate(*stream->capture, cudaErrorStreamCaptureIsolation);
     return cudaSuccess;
   }
+  if ((flags & cudaEventWaitExternal) != 0) return cudaErrorIllegalState;  // it only has a meaning in a capture
   if (!event->moment) return cudaSuccess;
   return enqueue(stream, {[moment = event->moment] { reach(*moment); }, Reach::any});
 }

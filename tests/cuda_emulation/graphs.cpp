@@ -40,12 +40,15 @@ bool is_allowed(const Graph& graph) {
   return std::all_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) { return emulation::is_allowed(node.item.shared); });
 }
 
-void run_nodes(const Graph& graph, const std::vector<std::shared_ptr<Moment>>& records, int device) {
+/// `moments`: of each node that records an event or waits for one.
+void run_nodes(const Graph& graph, const std::vector<std::shared_ptr<Moment>>& moments, int device) {
   std::size_t next = 0;
   for (const Node& node : graph.nodes) {
     if (node.record) {
-      records[next]->reached = true;
-      records[next++]->time = std::chrono::steady_clock::now();
+      moments[next]->reached = true;
+      moments[next++]->time = std::chrono::steady_clock::now();
+    } else if (node.wait) {
+      if (const auto& moment = moments[next++]; moment && !moment->reached) reach(*moment);
     } else {
       run(node.item, device);
     }
@@ -174,16 +177,18 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t stream_handle) 
       ++stream->clock[stream.get()];
       return cudaSuccess;
     }
-    std::vector<std::shared_ptr<Moment>> records;
+    std::vector<std::shared_ptr<Moment>> moments, records;
     for (const Node& node : graph->nodes) {
+      if (node.wait) moments.push_back(node.wait->moment);
       if (!node.record) continue;
       records.push_back(std::make_shared<Moment>());
       records.back()->stream = stream;
+      moments.push_back(records.back());
       node.record->moment = records.back();
       node.record->captured = false;
     }
     const cudaError_t error =
-        enqueue(stream, {[graph, records, device = stream->device] { run_nodes(*graph, records, device); }, Reach::any});
+        enqueue(stream, {[graph, moments, device = stream->device] { run_nodes(*graph, moments, device); }, Reach::any});
     for (const auto& record : records) record->sequence = stream->enqueued;
     return error;
   });

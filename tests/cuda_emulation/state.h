@@ -68,6 +68,7 @@ struct Event {
 struct Node {
   Item item;
   std::shared_ptr<Event> record;  ///< an external record: a replay creates a moment
+  std::shared_ptr<Event> wait;    ///< an external wait: for the event's moment when the replay is launched
 };
 
 struct Capture {
@@ -218,6 +219,8 @@ cudaError_t call_on(const char* name, cudaStream_t handle, F body) {
 /// Queues an item, or records it if the stream is being captured.
 cudaError_t enqueue(const std::shared_ptr<Stream>& stream, Item item);
 std::shared_ptr<Moment> mark(const std::shared_ptr<Stream>& stream);
+/// Runs the work that precedes a moment.
+void reach(Moment& moment);
 /// Runs the work of an item and counts it.
 void run(const Item& item, int device);
 void run_next(Stream& stream);

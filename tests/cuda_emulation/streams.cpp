@@ -59,7 +59,7 @@ cudaError_t find_stream(cudaStream_t handle, std::shared_ptr<Stream>* out_stream
 cudaError_t enqueue(const std::shared_ptr<Stream>& stream, Item item) {
   if (stream->capture) {
     if (stream->capture->invalid) return cudaErrorStreamCaptureInvalidated;
-    stream->capture->nodes.push_back({std::move(item), nullptr});
+    stream->capture->nodes.push_back({std::move(item), nullptr, nullptr});
     ++stream->clock[stream.get()];
     return cudaSuccess;
   }
@@ -205,6 +205,17 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* out_least, int* out_greatest) 
   });
 }
 
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* out_attributes, const void* kernel) {
+  return call("cudaFuncGetAttributes", [&] {
+    if (out_attributes == nullptr || kernel == nullptr) return cudaErrorInvalidDeviceFunction;
+    int major = 0, minor = 0;
+    device_attribute(&major, cudaDevAttrComputeCapabilityMajor, caller().device);
+    device_attribute(&minor, cudaDevAttrComputeCapabilityMinor, caller().device);
+    *out_attributes = {};
+    out_attributes->binaryVersion = out_attributes->ptxVersion = 10 * major + minor;
+    return cudaSuccess;
+  });
+}
 cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value) {
   return call("cudaFuncSetAttribute", [&] {
     if (kernel == nullptr) return cudaErrorInvalidDeviceFunction;

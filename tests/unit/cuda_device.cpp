@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "backends/cuda/device/machine_code.h"
 #include "backends/cuda/kernel/launch.h"
 #include "control.h"
 #include "cuda_testing.h"
@@ -22,6 +23,9 @@ struct Bench {
 __global__ void twice(float* x, int count) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (i < count) x[i] *= 2;
+}
+__global__ void add_one(float* x) {
+  if (threadIdx.x == 0) *x += 1;
 }
 __global__ void find_fault(FaultRecord* record, std::uint64_t node_id) {
   *record = {fault_written, FaultKind::index, TENON_OP_Gather, node_id, 2, 9, -3, 3};
@@ -50,6 +54,41 @@ TEST_CASE("cuda device: a recording runs nothing, each replay everything") {
   capture->replay(other);
   other.synchronize();
   CHECK(x.read<float>(2) == std::vector<float>{8, 80});
+}
+
+TEST_CASE("cuda device: a recording that waits for an event waits at each replay for what the event marks then") {
+  Bench bench;
+  DeviceBuffer x(bench.device, bench.stream, std::vector<float>{1});
+  Stream other(bench.device);
+  bench.stream.synchronize();
+  const auto event = bench.device.make_event({});
+  const auto mark_addition = [&] {
+    launch(other, {1, 32}, add_one, x.at<float>());
+    event->record(other);
+  };
+  mark_addition();
+  other.synchronize();
+  bench.stream.begin_capture();
+  event->wait(bench.stream);
+  launch(bench.stream, {1, 32}, twice, x.at<float>(), 1);
+  const auto capture = bench.stream.end_capture();
+  capture->replay(bench.stream);
+  CHECK(x.read<float>(1) == std::vector<float>{4});
+  mark_addition();
+  capture->replay(bench.stream);
+  CHECK(x.read<float>(1) == std::vector<float>{10});
+}
+
+TEST_CASE("cuda device: a GPU for which the build has no code is refused when it is opened, with the remedy") {
+  Bench bench;
+  CHECK_NOTHROW(check_machine_code(bench.device));
+  emulation::fail_next("cudaFuncGetAttributes", cudaErrorNoKernelImageForDevice);
+  const sdk::Error refused = error_of([&] { check_machine_code(bench.device); });
+  CHECK(refused.status() == TENON_INCOMPATIBLE);
+  CHECK(contains(refused.what(), "the GPU has compute capability 9.0, and this build of the backend has no code for it"));
+  CHECK(contains(refused.what(), "-DTENON_CUDA_ARCHITECTURES=90"));
+  emulation::fail_next("cudaFuncGetAttributes", cudaErrorUnknown);
+  CHECK(error_of([&] { check_machine_code(bench.device); }).status() == TENON_VENDOR_ERROR);
 }
 
 TEST_CASE("cuda device: library state of a stream and of its recording are separate, and a recording outlives its stream") {

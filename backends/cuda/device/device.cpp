@@ -49,7 +49,11 @@ class Event final : public sdk::Event {
   }
   void wait(sdk::Stream& stream) override {
     device_.enter();
-    if (recorded_) device_.check(cudaStreamWaitEvent(handle_of(stream), handle_, 0), "cudaStreamWaitEvent");
+    if (!recorded_) return;
+    auto& queue = static_cast<Stream&>(stream);
+    // In a recording, an external event node: each replay waits for what the event marks then.
+    device_.check(cudaStreamWaitEvent(queue.handle(), handle_, queue.capturing() ? cudaEventWaitExternal : cudaEventWaitDefault),
+                  "cudaStreamWaitEvent");
   }
   bool done() override {
     if (!recorded_) return true;
