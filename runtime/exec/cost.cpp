@@ -2,6 +2,7 @@
 #include "exec/cost.h"
 
 #include <algorithm>
+#include <cctype>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -14,6 +15,19 @@ namespace {
 
 std::uint64_t bytes_of(const Graph& graph, ValueId v) {
   return v == no_id ? 0 : static_cast<std::uint64_t>(graph.info(v).shape.count() * size_of(graph.info(v).dtype));
+}
+
+/// The ops of a group of elementwise nodes that runs as one kernel: "Mul+Add+Relu" has Mul, Add and Relu. Empty for other kernels, whose
+/// fused parts have names in lower case, as in "Conv+bias+relu". Names that the record cut, which end in "...", are left out.
+std::vector<std::string_view> ops_of_group(std::string_view algorithm) {
+  std::vector<std::string_view> ops;
+  while (!algorithm.empty()) {
+    const std::string_view op = algorithm.substr(0, algorithm.find('+'));
+    if (op.empty() || std::isupper(static_cast<unsigned char>(op[0])) == 0) return {};
+    if (!op.ends_with("...")) ops.push_back(op);
+    algorithm.remove_prefix(std::min(algorithm.size(), op.size() + 1));
+  }
+  return ops.size() > 1 ? ops : std::vector<std::string_view>{};
 }
 
 }  // namespace
@@ -70,7 +84,16 @@ std::vector<std::vector<NodeId>> kernel_nodes(const Graph& graph, const std::vec
   constexpr std::size_t none = ~std::size_t{0};
   std::vector<std::vector<NodeId>> result(records.size());
   std::vector<std::size_t> missing(records.size(), 0);
+  std::vector<std::vector<std::string_view>> groups(records.size());  // ops of a group that are not found yet
   std::unordered_map<NodeId, std::size_t> kernel_of;
+  std::unordered_map<NodeId, std::size_t> position;  // in `nodes`, which are in the order of a run
+  for (const NodeId n : nodes) position.emplace(n, position.size());
+  const auto find_op = [&](std::size_t k, NodeId n) { return std::ranges::find(groups[k], op_name(graph.nodes()[n].op)); };
+  const auto add = [&](std::size_t k, NodeId n) {
+    kernel_of[n] = k;
+    result[k].push_back(n);
+    if (const auto op = find_op(k, n); op != groups[k].end()) groups[k].erase(op);
+  };
   for (const NodeId n : nodes) kernel_of[n] = none;
   for (const bool named : {true, false}) {  // first the records that are named after the node's op
     for (std::size_t r = 0; r < records.size(); ++r) {
@@ -78,8 +101,8 @@ std::vector<std::vector<NodeId>> kernel_nodes(const Graph& graph, const std::vec
       const NodeId n = nodes[records[r].node];
       if (kernel_of[n] != none) continue;
       if (named && !std::string_view(records[r].algorithm).starts_with(op_name(graph.nodes()[n].op))) continue;
-      kernel_of[n] = r;
-      result[r].push_back(n);
+      groups[r] = ops_of_group(records[r].algorithm);
+      add(r, n);
       missing[r] = records[r].fused_count > 0 ? records[r].fused_count - 1 : 0;
     }
   }
@@ -93,15 +116,19 @@ std::vector<std::vector<NodeId>> kernel_nodes(const Graph& graph, const std::vec
     const auto found = kernel_of.find(n);
     return found != kernel_of.end() && found->second != none && missing[found->second] > 0 ? found->second : none;
   };
-  const auto neighbour = [&](const NodeInfo& node) {
+  // The record of a group is that of its last node: other members come before it, and their ops are in its name.
+  const auto is_member = [&](std::size_t k, NodeId n) { return position[n] < position[result[k][0]] && find_op(k, n) != groups[k].end(); };
+  const auto neighbour = [&](NodeId n, bool members) {
+    const NodeInfo& node = graph.nodes()[n];
+    const auto fits = [&](std::size_t k) { return k != none && (!members || is_member(k, n)); };
     for (const ValueId v : node.inputs) {
       if (v == no_id || graph.info(v).producer == no_id) continue;
-      if (const std::size_t k = wanting(graph.info(v).producer); k != none) return k;
+      if (const std::size_t k = wanting(graph.info(v).producer); fits(k)) return k;
     }
     for (const ValueId v : node.outputs) {
       if (v == no_id) continue;
       for (const NodeId reader : readers[v]) {
-        if (const std::size_t k = wanting(reader); k != none) return k;
+        if (const std::size_t k = wanting(reader); fits(k)) return k;
       }
     }
     return none;
@@ -124,17 +151,19 @@ std::vector<std::vector<NodeId>> kernel_nodes(const Graph& graph, const std::vec
     }
     return none;
   };
-  // Views without a kernel of their own come last.
-  for (const auto& [views, siblings] : {std::pair(false, false), std::pair(false, true), std::pair(true, false)}) {
+  // What names tell comes first; views without a kernel of their own come last.
+  struct Pass {
+    bool members, views, siblings;
+  };
+  for (const Pass pass : {Pass{true, false, false}, Pass{false, false, false}, Pass{false, false, true}, Pass{false, true, false}}) {
     for (bool changed = true; changed;) {
       changed = false;
       for (const NodeId n : nodes) {
-        if (kernel_of[n] != none || is_reshape(n) != views) continue;
-        std::size_t k = neighbour(graph.nodes()[n]);  // also of a sibling that was just found
-        if (k == none && siblings) k = sibling(graph.nodes()[n]);
+        if (kernel_of[n] != none || is_reshape(n) != pass.views) continue;
+        std::size_t k = neighbour(n, pass.members);  // also of a sibling that was just found
+        if (k == none && pass.siblings) k = sibling(graph.nodes()[n]);
         if (k == none) continue;
-        kernel_of[n] = k;
-        result[k].push_back(n);
+        add(k, n);
         --missing[k];
         changed = true;
       }

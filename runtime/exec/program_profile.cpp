@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
 
 #include "exec/cost.h"
 #include "exec/program_state.h"
@@ -59,18 +60,31 @@ std::vector<Program::KernelTime> Program::State::kernels_of(const Part& part, st
   return kernels;
 }
 
-/// Adds the kernels to the report. A backend that does not know them before the first run is asked again next time.
+/// Adds the kernels to the report: "QLinearConv (inserted: Transpose before)". A backend that does not know them before the first run is
+/// asked again next time.
 void Program::State::name_kernels() {
   if (kernels_named) return;
   kernels_named = true;
   for (const Part& part : parts) {
     const std::vector<tenon_profile_record> records = read_profile(part, 0);
     if (part.plan != nullptr && records.empty() && part.device->table.profile != nullptr) kernels_named = false;
-    for (const tenon_profile_record& record : records) {
-      if (record.node >= part.nodes.size()) continue;
-      std::string& algorithm = report.nodes[part.nodes[record.node]].algorithm;
-      if (algorithm.empty()) algorithm = record.algorithm;
+    const std::vector<std::vector<NodeId>> computed = exec::kernel_nodes(graph, part.nodes, records);
+    struct Names {
+      std::string own, inserted;
+    };
+    std::map<NodeId, Names> names_of;
+    for (std::size_t r = 0; r < records.size(); ++r) {
+      if (records[r].node >= part.nodes.size()) continue;
+      Names& names = names_of[part.nodes[records[r].node]];
+      if (!computed[r].empty()) {
+        names.own = records[r].algorithm;
+      } else {  // a conversion of an operand, or of a result
+        names.inserted +=
+            fmt::format("{}{} {}", names.inserted.empty() ? "" : ", ", records[r].algorithm, names.own.empty() ? "before" : "after");
+      }
     }
+    for (const auto& [n, names] : names_of)
+      report.nodes[n].algorithm = names.inserted.empty() ? names.own : fmt::format("{} (inserted: {})", names.own, names.inserted);
   }
 }
 

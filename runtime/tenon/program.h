@@ -70,9 +70,10 @@ struct Placement {
   std::string requested;
   std::string device;  ///< the device it runs on; empty if none can, and then there is no program
   std::string reason;  ///< why it does not run on the requested device; empty if it does
-  /// The backend's name of the kernel that computes it. Empty if it has no kernel of its own
-  /// (another node's kernel includes it, or it is only a view), or if the backend does not report
-  /// it.
+  /// The backend's name of the kernel that computes it, and of the conversions that the backend
+  /// inserts for it: "Conv+relu (inserted: Transpose before, Transpose after)". Empty if it has no
+  /// kernel of its own (another node's kernel includes it, or it is only a view), or if the backend
+  /// does not report it.
   std::string algorithm = {};
   std::uint64_t output_size_bytes = 0;   ///< size of its results
   bool once = false;                     ///< runs only when parameters have changed

@@ -32,5 +32,30 @@ TEST_CASE("cost: the kernel of a loss that computes the accuracy has the nodes o
   CHECK((kernels[0] == nodes));
 }
 
+TEST_CASE("cost: the nodes of a group of elementwise ops come before the node of its record, not after it") {
+  Graph graph;
+  const Shape shape{4, 8};
+  const Value a = graph.input("a", DType::f32, shape), b = graph.input("b", DType::f32, shape);
+  const Value sum = ops::relu(ops::neg(a) + ops::neg(b));  // a kernel with two operands, as of the residual of a quantised net
+  graph.output("sum", sum);
+  graph.output("root", ops::sqrt(ops::neg(sum)));  // another kernel, which begins with the op that the first one begins with
+  std::vector<NodeId> nodes(graph.nodes().size());
+  std::iota(nodes.begin(), nodes.end(), NodeId{0});
+  std::vector<tenon_profile_record> records(2);
+  records[0].node = 3;
+  records[0].fused_count = 4;
+  std::strcpy(records[0].algorithm, "Neg+Neg+Add+Relu");
+  records[1].node = 5;
+  records[1].fused_count = 2;
+  std::strcpy(records[1].algorithm, "Neg+Sqrt");
+  std::vector<std::vector<NodeId>> kernels = exec::kernel_nodes(graph, nodes, records);
+  for (std::vector<NodeId>& kernel : kernels) std::ranges::sort(kernel);
+  CHECK((kernels[0] == std::vector<NodeId>{0, 1, 2, 3}));
+  CHECK((kernels[1] == std::vector<NodeId>{4, 5}));
+  const std::vector<exec::Cost> costs = exec::kernel_costs(graph, nodes, records, kernels);
+  CHECK(costs[0].size_bytes == 3 * 4 * 8 * sizeof(float));  // two operands and the sum
+  CHECK(costs[1].size_bytes == 2 * 4 * 8 * sizeof(float));
+}
+
 }  // namespace
 }  // namespace tenon::test
