@@ -365,7 +365,9 @@ std::uint32_t Plan::read_profile(std::uint64_t execution_id, tenon_profile_recor
     record.id = node.id;
     record.node = node.index;
     record.fused_count = std::max<std::uint32_t>(1, node.fused_count);
-    std::snprintf(record.algorithm, sizeof record.algorithm, "%s", algorithm_of(node).c_str());
+    const std::string algorithm = algorithm_of(node);
+    std::snprintf(record.algorithm, sizeof record.algorithm, "%s", algorithm.c_str());
+    if (algorithm.size() >= sizeof record.algorithm) std::strcpy(record.algorithm + sizeof record.algorithm - sizeof "...", "...");
     if (timing != nullptr) {
       record.begin_ns = timing->marks[s]->nanoseconds_since(*timing->marks[0]);
       if (!node.joins_previous) record.duration_ns = timing->marks[s + 1]->nanoseconds_since(*timing->marks[s]);
