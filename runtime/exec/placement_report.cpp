@@ -71,8 +71,10 @@ std::string PlacementReport::str() const {
                       failing, nodes.size());
   }
   text += fmt::format(
-      "{} nodes, {} moved; {} partitions, {} kernels; {} copies between devices, {} bytes a run; workspace {} bytes, packed {} bytes{}\n",
-      nodes.size(), moved(), partitions, kernels, copies_inserted, bytes_copied_per_run, workspace_size_bytes, packed_size_bytes,
+      "{} nodes, {} moved; {} partition{}, {} kernels; {} copies between devices, {} bytes a run\n"
+      "workspace {} bytes, packed {} bytes{}\n",
+      nodes.size(), moved(), partitions, partitions == 1 ? "" : "s", kernels, copies_inserted, bytes_copied_per_run, workspace_size_bytes,
+      packed_size_bytes,
       shared_packed_size_bytes == 0 ? ""
                                     : fmt::format(", of these {} shared with programs of the same parameters", shared_packed_size_bytes));
   if (collectives > 0)

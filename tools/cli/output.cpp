@@ -4,16 +4,40 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace tenon::cli {
 
-std::string Table::str() const {
-  std::vector<std::size_t> widths(rows_.front().size(), 0);
-  for (const auto& row : rows_) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+std::string shortened(const std::string& text, std::size_t max_size) {
+  const std::size_t size = std::max<std::size_t>(max_size, 32);
+  if (text.size() <= size) return text;
+  const auto is_inside = [&](std::size_t at) {
+    return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
+  };  // of UTF-8
+  std::size_t first = (size - 3) / 3, last = text.size() - (size - 3 - first);
+  while (is_inside(first)) --first;
+  while (is_inside(last)) ++last;
+  return text.substr(0, first) + "..." + text.substr(last);
+}
+
+std::string Table::str(std::size_t max_line) const {
+  std::vector<std::vector<std::string>> rows = rows_;
+  const auto widths_of = [&] {
+    std::vector<std::size_t> widths(rows.front().size(), 0);
+    for (const auto& row : rows) {
+      for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+    }
+    return widths;
+  };
+  std::vector<std::size_t> widths = widths_of();
+  const std::size_t line_size = std::accumulate(widths.begin(), widths.end(), 2 * (widths.size() - 1));
+  if (max_line > 0 && line_size > max_line) {
+    const std::size_t excess = line_size - max_line;
+    for (auto& row : rows) row[0] = shortened(row[0], widths[0] - std::min(widths[0], excess));
+    widths = widths_of();
   }
   std::string text;
-  for (const auto& row : rows_) {
+  for (const auto& row : rows) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) line += fmt::format("{:<{}}  ", row[i], widths[i]);
     text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
