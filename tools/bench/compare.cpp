@@ -18,7 +18,9 @@ using Json = nlohmann::json;
 
 Json read_report(const std::string& file) {
   std::ifstream in(file);
-  if (!in) throw Error(fmt::format("bench compare: cannot read {}", file));
+  if (!in)
+    throw Error(
+        fmt::format("bench compare: {}: expected a report that `tenon bench ... --json FILE` wrote, found no file that can be read", file));
   Json report = Json::parse(in, nullptr, false);
   const bool fits = report.is_object() && report.contains("machine") && report["machine"].is_object() && report.contains("benchmarks") &&
                     report["benchmarks"].is_array() &&

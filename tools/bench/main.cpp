@@ -39,7 +39,9 @@ Context make_context(const Common& common, int threads, const std::vector<std::s
   for (ConfigOverride& change : common.set_overrides()) sources.command_line.push_back(std::move(change));
   for (const std::string& set : own_sets) {
     const yaml::Assignment assignment = yaml::parse_assignment(set);
-    sources.command_line.push_back({assignment.key, assignment.value, "the benchmark's " + set});
+    // Of the user's values only those of --precision are sets: the others are checked before.
+    const std::string origin = assignment.key == "precision" ? "--precision " + assignment.value : "the benchmark's " + set;
+    sources.command_line.push_back({assignment.key, assignment.value, origin});
   }
   return Context(resolve_config(sources), {}, common.plugins);
 }
@@ -54,6 +56,10 @@ void run(Arguments& arguments, std::unique_ptr<bench::Report> (*benchmark)(const
     if (!device.empty()) common.device = device;
     return make_context(common, threads, sets);
   };
+  for (const ConfigOverride& change : arguments.common.set_overrides()) {
+    if (change.key == "threads")
+      throw Error(fmt::format("{}: expected --threads {}, which peers and roofs have, too", change.text, change.value));
+  }
   if (arguments.options.threads == 0) arguments.options.threads = static_cast<int>(exec::available_threads());
   arguments.options.common = arguments.common.arguments();
   const auto report = benchmark(arguments.options);

@@ -3,6 +3,7 @@
 // benchmark has one. Several devices, kinds of kernels and precisions take turns. Reports include PyTorch and ONNX Runtime in the same run,
 // the published figures, and the time per layer.
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -33,6 +34,7 @@
 #include "train/builder.h"
 #include "train/initializers.h"
 #include "train/objective.h"
+#include "yaml/suggest.h"
 
 namespace tenon::bench {
 namespace {
@@ -187,6 +189,7 @@ double min_memory(const Program& program) {
 struct LayerTime {
   std::string name;
   double flops = 0, bytes = 0, ns = 0;
+  std::optional<double> min_ns = 0;  ///< sum of the lower bounds of its kernels; empty if a roof is unknown
 };
 
 /// The layer of a node: the longest layer name that is a prefix of its name.
@@ -201,7 +204,7 @@ std::string layer_of(std::string node, const std::vector<std::string>& layers) {
   return gradient ? best + " gradient" : best;
 }
 
-std::vector<LayerTime> time_layers(const Workload& workload, int runs) {
+std::vector<LayerTime> time_layers(const Workload& workload, const Roofs& roofs, int runs) {
   workload.program->enable_profile(true);
   std::vector<LayerTime> layers;
   std::map<std::string, std::size_t> position;
@@ -222,6 +225,8 @@ std::vector<LayerTime> time_layers(const Workload& workload, int runs) {
     layer.flops += static_cast<double>(kernels[k].flops);
     layer.bytes += static_cast<double>(kernels[k].size_bytes);
     layer.ns += median(times[k]);
+    const auto min_ns = roofs.min_ns(static_cast<double>(kernels[k].flops), static_cast<double>(kernels[k].size_bytes));
+    layer.min_ns = layer.min_ns && min_ns ? std::optional(*layer.min_ns + *min_ns) : std::nullopt;
   }
   return layers;
 }
@@ -315,13 +320,12 @@ void describe_entry(const Subject& subject, const Options& options, const Conten
   }
   double flops = 0, min_ns = 0;
   std::vector<std::vector<std::string>> rows;
-  for (const LayerTime& layer : time_layers(workload, options.tiny ? 1 : 3)) {
-    const std::optional<double> roof = contender.roofs.min_ns(layer.flops, layer.bytes);
+  for (const LayerTime& layer : time_layers(workload, contender.roofs, options.tiny ? 1 : 3)) {
     flops += layer.flops;
-    min_ns += roof.value_or(0);
+    min_ns += layer.min_ns.value_or(0);
     rows.push_back({layer.name, fmt::format("{:.4g}", layer.flops / 1e9), fmt::format("{:.4g}", layer.bytes / 1e6),
                     fmt::format("{:.4g}", layer.ns / 1e6), layer.ns > 0 ? fmt::format("{:.4g}", layer.flops / layer.ns) : "",
-                    roof && layer.ns > 0 ? fmt::format("{:.0f}", 100 * *roof / layer.ns) : ""});
+                    layer.min_ns && layer.ns > 0 ? fmt::format("{:.0f}", 100 * *layer.min_ns / layer.ns) : ""});
   }
   entry.extra.emplace_back("samples_per_s", static_cast<double>(subject.batch) / entry.median_ns() * 1e9);
   entry.extra.emplace_back("gflop", flops / 1e9);
@@ -417,9 +421,12 @@ std::unique_ptr<Report> nets(const Options& options) {
     if (is_selected(net, options)) chosen.push_back(&net);
   }
   if (chosen.empty()) {
-    std::string known;
-    for (const Net& net : benchmark_nets()) known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", net.name, net.set);
-    throw Error(fmt::format("bench nets: no net '{}' in the set '{}'; expected one of {}", options.net, options.set, known));
+    std::vector<std::string> known;
+    for (const Net& net : benchmark_nets()) {
+      if (options.set.empty() || options.set == net.set) known.emplace_back(net.name);
+    }
+    throw Error(fmt::format("--net: expected a net{}, one of {}, got '{}'{}", options.set.empty() ? "" : " of --set " + options.set,
+                            fmt::join(known, ", "), options.net, yaml::did_you_mean(options.net, known)));
   }
   std::vector<bool> phases;
   for (const std::string& phase : options.phases) {
@@ -472,7 +479,7 @@ std::unique_ptr<Report> nets(const Options& options) {
   report->note("peer: the fastest one measured; ratio: its median over ours");
   report->note(
       "% of roof: sum over kernels of max(work / peak, bytes / bandwidth), over the median; work is that of a direct convolution, "
-      "so Winograd's may be above 100");
+      "so Winograd's may be above 100, as may data that stays in the caches");
   report->note("infer: parameters are constants of the program (ProgramOptions::freeze), as in ONNX Runtime's sessions");
   report->note("published figures are in ms unless marked s; published_gpu_ms: the fastest of its Titan X");
   write_chart(options.html, "tenon bench nets", bars);

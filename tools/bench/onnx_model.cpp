@@ -226,6 +226,7 @@ std::unique_ptr<Report> onnx_model(const Options& options) {
   const Context context = options.make_context(options.threads);
   Comparison comparison(options, context);
   nlohmann::ordered_json machine = describe_machine(context, options.threads);
+  machine["precision"] = name_of(context.config().precision);
   machine["model"] = options.model;
   machine["inputs"] = comparison.inputs();
   auto report = std::make_unique<Report>("tenon bench " + options.model, std::move(machine));

@@ -30,8 +30,10 @@ struct Arguments {
   std::int64_t batch_size = 0;
   bool roofline = false;
 
-  /// Absent if no roofline is asked for.
+  /// Absent if no roofline is asked for. Errors  a format that has no place for it.
   std::optional<RooflineOptions> roofline_options() const {
+    if ((roofline || !peaks.empty()) && format == "dot")
+      throw Error(fmt::format("{}: expected --format text or json, got dot", peaks.empty() ? "--roofline" : "--peaks"));
     if (!peaks.empty()) return RooflineOptions{&peaks_of(peaks)};
     return roofline ? std::optional<RooflineOptions>(RooflineOptions{}) : std::nullopt;
   }
@@ -58,7 +60,7 @@ void explain_training(const Arguments& arguments) {
   if (!run.model().built() && definition.data) run.model().build_for(*run.load_data(arguments.data).train);
   const std::int64_t batch_size = arguments.batch_size > 0 ? arguments.batch_size : definition.fit.batch_size;
   const auto measure = [&] { return measure_roofline(run, batch_size, *roofline); };
-  show({.title = fmt::format("Training step of {} with a batch of {}{}", model_name(run), batch_size, in_precision(run)),
+  show({.title = fmt::format("Training step of {} with a batch of {}{}", model_name(run), batch_size, in_precision(run.context())),
         .facts = {{"model", model_name(run)}, {"batch_size", batch_size}, {"precision", name_of(run.context().config().precision)}},
         .devices = run.context().devices(),
         .placement = run.model().explain(batch_size),

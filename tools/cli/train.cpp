@@ -135,7 +135,7 @@ void train(const Arguments& arguments) {
   if (definition.verbose > 0 && !gorgonia) {
     const int processes = run.model().rank_count();
     print(fmt::format("Training {} on {}{}{}\n", model_name(run), processes > 1 ? fmt::format("{} processes, this one on ", processes) : "",
-                      device, in_precision(run)));
+                      device, in_precision(run.context())));
   }
   {
     const StopOnSignal stop;

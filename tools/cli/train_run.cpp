@@ -52,8 +52,8 @@ std::string model_name(const TrainingRun& run) {
   return model.file.empty() ? run.definition().file : model.file;
 }
 
-std::string in_precision(const TrainingRun& run) {
-  const Precision precision = run.context().config().precision;
+std::string in_precision(const Context& context) {
+  const Precision precision = context.config().precision;
   return precision == Precision::float32 ? std::string() : fmt::format(" in {}", name_of(precision));
 }
 

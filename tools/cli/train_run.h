@@ -30,6 +30,6 @@ Predictor prepare_predictor(const std::string& run, const std::string& checkpoin
 /// The model's name, or else its file.
 std::string model_name(const TrainingRun& run);
 /// " in mixed_bfloat16"; empty for float32.
-std::string in_precision(const TrainingRun& run);
+std::string in_precision(const Context& context);
 
 }  // namespace tenon::cli

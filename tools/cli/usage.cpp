@@ -94,6 +94,7 @@ std::string explain_value(const CLI::App& app, const std::string& message) {
     if (std::regex_match(message, found, std::regex(R"((\S+): Value (.*) not in range (.*) to (.*))"))) {
       const double low = std::stod(found[3]), high = std::stod(found[4]);
       const std::string range = high < 1e300   ? fmt::format("from {} to {}", low, high)
+                                : low == 0     ? "of at least 0"
                                 : low < 1e-300 ? "above 0"
                                                : fmt::format("from {}", low);
       return fmt::format("{}: expected a number {}, got '{}'", found[1].str(), range, found[2].str());
