@@ -281,7 +281,7 @@ explain_places_every_node() {
   exits 0 explain "$MODELS/fashion_mnist/train.yaml" --batch 7 --config "$here/cpu_only.yaml"
   out_has 'with a batch of 7'
   out_has 'openblas:0'
-  out_has ' partitions'
+  out_has ' partition'
   exits 0 explain "$MODELS/linear_regression/train.yaml" --device reference --format json
   out_has '"device": "reference:0"'
   out_has '"batch_size": 32'
@@ -296,6 +296,8 @@ explain_shows_an_onnx_file() {
   python3 -m json.tool "$scratch/out" >/dev/null || fail 'expected JSON'
   exits 0 explain "$scratch/net.onnx" --shape x=4x28x28 "${cpu_only[@]}" --set precision=mixed_bfloat16 --format json
   out_has '"precision": "mixed_bfloat16"'
+  exits 0 explain "$scratch/net.onnx" --shape x=4x28x28 "${cpu_only[@]}" --set precision=mixed_bfloat16
+  out_has ' in mixed_bfloat16'
   exits 1 explain "$scratch/net.onnx" --shape x=4x28x28 "${cpu_only[@]}" --set precisio=tf32
   err_has "did you mean 'precision'"
   exits 0 explain "$scratch/net.onnx" --shape x=4x28x28 "${cpu_only[@]}" --format dot
@@ -360,11 +362,13 @@ explain_measures_a_roofline() {
   exits 0 explain "$MODELS/linear_regression/train.yaml" "${cpu_only[@]}" --peaks h100
   out_has 'Expected times, nothing was measured: NVIDIA H100'
   # 3,350 GB/s and 67 TFLOP/s are below 20 FLOP/byte bound by memory.
-  out_has 'peak 67000.0 GFLOP/s of f32 and 3350.0 GB/s; work below 20 FLOP/byte'
+  out_has 'peak 67000.0 GFLOP/s of f32 and 3350.0 GB/s of memory; work below 20 FLOP/byte'
   exits 0 explain "$MODELS/linear_regression/train.yaml" "${cpu_only[@]}" --peaks h200 --format json
   out_has '"expected_on": "h200"'
   exits 1 explain "$MODELS/linear_regression/train.yaml" "${cpu_only[@]}" --peaks h1000
   err_has '--peaks h1000: expected a100, h100 or h200'
+  exits 1 explain "$MODELS/linear_regression/train.yaml" "${cpu_only[@]}" --roofline --format dot
+  err_has '--roofline: expected --format text or json, got dot'
 }
 
 a_trace_is_written_by_train_and_when_it_fails() {
@@ -439,6 +443,19 @@ wrong_use_exits_with_two() {
 verbs_of_other_programs_are_verbs_of_tenon() {
   exits 2 bench gem
   err_has "\`tenon bench\` has no command 'gem'; did you mean 'gemm'?"
+  exits 2 bench gemm --threads -1
+  err_has "--threads: expected a number of at least 0, got '-1'"
+  exits 1 bench gemm --tiny --set threads=1
+  err_has '--set threads=1: expected --threads 1, which peers and roofs have, too'
+  exits 1 bench nets --net AlexNet-X
+  err_has "--net: expected a net, one of FCN-S, "
+  err_has ", got 'AlexNet-X'"
+  exits 1 bench nets --set layers --net L9
+  err_has "--net: expected a net of --set layers, one of L1, L2, L3, L4, L5, got 'L9'; did you mean 'L"
+  exits 1 bench nets --net L5 --precision bf16
+  err_has "--precision bf16: key 'precision': expected one of float32"
+  exits 1 bench compare "$scratch/none.json" "$scratch/none.json"
+  err_has "$scratch/none.json: expected a report"
   exits 2 conformance --bakend openblas
   err_has "\`tenon conformance\` has no option '--bakend'; did you mean '--backend'?"
   exits 2 bandwith

@@ -22,7 +22,7 @@
 #include "bench/machine.h"
 #include "bench/memory_bus.h"
 #include "bench/sources.h"
-#include "cli/roofs.h"
+#include "cli/memory_roofs.h"
 
 namespace tenon::bench {
 namespace {

@@ -19,7 +19,7 @@
 #include "bench/statistics.h"
 #include "bench/temporary_folder.h"
 #include "cli/common.h"
-#include "cli/roofs.h"
+#include "cli/memory_roofs.h"
 #include "io/atomic_file.h"
 #include "platform/conventions.h"
 #include "platform/environment.h"
@@ -242,8 +242,8 @@ std::unique_ptr<Report> blas(const Options& options) {
   if (options.compare == "openblas") peer = OpenBlasPeer::open(options.threads, absent);
   const bool cpu = context.default_device().info().kind == DeviceKind::cpu;
   if (!cpu) throw Error("bench blas: '" + context.default_device().name() + "': expected a CPU, because the operands are in host memory");
-  const double bandwidth = options.tiny ? cli::memory_roofs(options.threads, 1 << 20).triad : cli::memory_bandwidth_gb_s(options.threads);
-  machine["roofs"]["triad_gb_per_s"] = std::round(bandwidth * 10) / 10;
+  const double bandwidth = cli::memory_roofs(options.threads, options.tiny ? 1 << 20 : std::int64_t{128} << 20).peak();
+  machine["roofs"]["memory_gb_per_s"] = std::round(bandwidth * 10) / 10;
   const std::map<DType, double> peaks = add_peaks(machine, options.threads);
   const auto peak_of = [&](DType dtype) { return peaks.contains(dtype) ? peaks.at(dtype) : 0; };
   const double peak = peak_of(DType::f64);

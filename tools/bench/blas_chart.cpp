@@ -105,7 +105,7 @@ std::string drawing(const std::vector<ChartPoint>& points, const ChartRoofs& roo
 }  // namespace
 
 std::string blas_chart(const std::string& title, const std::vector<ChartPoint>& points, const ChartRoofs& roofs) {
-  std::string page = fmt::format("<p>Roofs measured in the same run: {:.3g} GB/s of memory (triad)", roofs.gb_per_s);
+  std::string page = fmt::format("<p>Roofs measured in the same run: {:.3g} GB/s of memory", roofs.gb_per_s);
   if (roofs.f32_gflop_per_s > 0) page += fmt::format(", {:.3g} GFLOP/s in f32", roofs.f32_gflop_per_s);
   if (roofs.f64_gflop_per_s > 0) page += fmt::format(", {:.3g} GFLOP/s in f64", roofs.f64_gflop_per_s);
   page += ".</p>\n";

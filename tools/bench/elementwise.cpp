@@ -16,7 +16,7 @@
 #include "bench/benchmarks.h"
 #include "bench/child.h"
 #include "bench/machine.h"
-#include "cli/roofs.h"
+#include "cli/memory_roofs.h"
 
 namespace tenon::bench {
 namespace {

@@ -39,7 +39,7 @@ Context make_context(const Common& common, int threads, const std::vector<std::s
   for (ConfigOverride& change : common.set_overrides()) sources.command_line.push_back(std::move(change));
   for (const std::string& set : own_sets) {
     const yaml::Assignment assignment = yaml::parse_assignment(set);
-    // Of the user's values only those of --precision are sets: the others are checked before.
+    // The value of --precision is the user's, which may be wrong; other values are the benchmark's own.
     const std::string origin = assignment.key == "precision" ? "--precision " + assignment.value : "the benchmark's " + set;
     sources.command_line.push_back({assignment.key, assignment.value, origin});
   }

@@ -12,7 +12,7 @@
 
 #include "bench/benchmarks.h"
 #include "bench/machine.h"
-#include "cli/roofs.h"
+#include "cli/memory_roofs.h"
 
 namespace tenon::bench {
 namespace {

@@ -18,7 +18,7 @@
 #include "bench/machine.h"
 #include "bench/statistics.h"
 #include "bench/torch_peer.h"
-#include "cli/roofs.h"
+#include "cli/memory_roofs.h"
 
 namespace tenon::bench {
 namespace {
@@ -127,7 +127,7 @@ std::unique_ptr<Report> run_training(const Training& training, const Options& op
     const std::map<DType, double> peaks = add_peaks(machine, options.threads);
     const auto peak = peaks.find(context.config().precision == Precision::mixed_bfloat16 ? DType::bf16 : DType::f32);
     if (peak != peaks.end()) entry.percent_of_roof = 100 * gflops / peak->second;
-    if (!options.tiny) machine["roofs"]["memory_gb_per_s"] = std::round(cli::memory_bandwidth_gb_s(options.threads) * 10) / 10;
+    if (!options.tiny) machine["roofs"]["memory_gb_per_s"] = std::round(cli::memory_roofs(options.threads).peak() * 10) / 10;
   }
   auto report = std::make_unique<Report>(fmt::format("tenon bench {}", training.name), std::move(machine));
   if (!entry.peer.empty()) report->note("peer: " + entry.peer);

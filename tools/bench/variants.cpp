@@ -16,6 +16,7 @@
 
 #include "bench/machine.h"
 #include "bench/statistics.h"
+#include "cli/memory_roofs.h"
 #include "cli/roofs.h"
 #include "exec/context_state.h"
 
@@ -156,7 +157,7 @@ std::optional<double> Roofs::min_ns(double flops, double bytes) const {
 
 Roofs roofs_of(const Variant& variant, int threads, bool tiny) {
   if (variant.on_cpu()) {
-    return {cli::peak_gflops(peak_dtype_of(variant), threads), cli::memory_roofs(threads, tiny ? 1 << 20 : std::int64_t{128} << 20).triad};
+    return {cli::peak_gflops(peak_dtype_of(variant), threads), cli::memory_roofs(threads, tiny ? 1 << 20 : std::int64_t{128} << 20).peak()};
   }
   // Naive kernels do not reach the peak of a device.
   if (!variant.is_tuned()) return {};

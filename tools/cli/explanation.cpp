@@ -5,14 +5,17 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <map>
 #include <optional>
 #include <set>
 
 #include "cli/backend_report.h"
+#include "cli/output.h"
 #include "cli/program.h"
 #include "cli/standard_streams.h"
 #include "graph/patterns/recognize.h"
+#include "platform/streams.h"
 
 namespace tenon::cli {
 namespace {
@@ -46,9 +49,8 @@ constexpr MemoryPart memory_parts[] = {
 std::string memory_text(const std::vector<MemoryPlan>& plans) {
   std::string text;
   for (const MemoryPlan& plan : plans) {
-    std::vector<std::string> parts;
-    for (const MemoryPart& part : memory_parts) parts.push_back(fmt::format("{} {}", part.name, part.size_bytes(plan)));
-    text += fmt::format("memory on {}, in bytes: {}\n", plan.device, fmt::join(parts, ", "));
+    text += fmt::format("memory on {}, in bytes:\n", plan.device);
+    for (const MemoryPart& part : memory_parts) text += fmt::format("  {:<34}{:>14}\n", part.name, part.size_bytes(plan));
   }
   return text;
 }
@@ -87,11 +89,27 @@ std::string str(const QuantisedNodes& nodes) {
   return fmt::format("quantised: {}; run as written: {}\n", list(nodes.integer), list(nodes.conversions));
 }
 
-std::string as_text(const Explanation& explanation) {
+/// The report with names of nodes that are shortened, if need be, for lines of at most so many characters; 0: of any length.
+std::string placement_text(const PlacementReport& report, std::size_t columns_of_terminal) {
+  const std::string text = report.str();
+  std::size_t line_size = 0, name_size = 0, at = 0;
+  for (std::size_t row = 0; row <= report.nodes.size(); ++row) {  // the header, then the nodes
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    line_size = std::max(line_size, end - at);
+    if (row > 0) name_size = std::max(name_size, report.nodes[row - 1].node.size());
+    at = std::min(end + 1, text.size());
+  }
+  if (columns_of_terminal == 0 || line_size <= columns_of_terminal) return text;
+  PlacementReport narrow = report;
+  for (Placement& node : narrow.nodes) node.node = shortened(node.node, name_size - std::min(name_size, line_size - columns_of_terminal));
+  return narrow.str();
+}
+
+std::string as_text(const Explanation& explanation, std::size_t columns_of_terminal) {
   std::string text = explanation.title + "\n";
   for (const DeviceInfo& device : devices_of(explanation))
     text += fmt::format("{}: {}, {}\n", device.name, device.product, device.description);
-  text += "\n" + explanation.placement.str();
+  text += "\n" + placement_text(explanation.placement, columns_of_terminal);
   if (explanation.runs()) text += memory_text(explanation.program().memory());
   return text + explanation.notes;
 }
@@ -125,8 +143,9 @@ void show(const Explanation& explanation, const std::string& format) {
     if (roofline) json["roofline"] = to_json(*roofline);
     return print(dump(json));
   }
-  print(as_text(explanation));
-  if (roofline) print("\n" + as_text(*roofline));
+  const std::size_t columns = platform::terminal_columns(stdout);
+  print(as_text(explanation, columns));
+  if (roofline) print("\n" + as_text(*roofline, columns));
 }
 
 Explanation explain(onnx::Model& model, const Context& context, const std::string& file, const OnnxInputs& inputs,
@@ -149,9 +168,10 @@ Explanation explain(onnx::Model& model, const Context& context, const std::strin
   const DType dtype = placement.nodes.empty() ? DType::f32 : placement.nodes_by_dtype().front().first;
   const auto measure = [&model, &context, tensors, dtype, roofline] {
     return measure_roofline(
-        context, dtype, "op", [](const Trace::Kernel& kernel) { return kernel.op; }, [&] { model.run(tensors); }, *roofline);
+        context, dtype, "op", [](const Trace::Kernel& kernel) { return kernel.nodes == 0 ? name_of(kernel) : kernel.op; },
+        [&] { model.run(tensors); }, *roofline);
   };
-  return {.title = fmt::format("{} for {}", file, inputs.str(model, tensors)),
+  return {.title = fmt::format("{} for {}{}", file, inputs.str(model, tensors), in_precision(context)),
           .facts = {{"model", file},
                     {"inputs", listed},
                     {"precision", name_of(context.config().precision)},

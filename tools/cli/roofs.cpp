@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <cstring>
 #include <functional>
 #include <sstream>
 #include <string>
@@ -172,54 +171,6 @@ std::optional<double> peak_gflops(DType dtype, int threads) {
   double rate = 0;
   for (const double seconds : best) rate += loop.flops_per_round * static_cast<double>(rounds) / seconds;
   return rate / 1e9;
-}
-
-MemoryRoofs memory_roofs(int threads, std::int64_t array_bytes) {
-  const std::int64_t count = array_bytes / static_cast<std::int64_t>(sizeof(float));
-  std::vector<float> a(static_cast<std::size_t>(count)), b(a.size(), 1.0F), c(a.size(), 2.0F);
-  std::vector<float> sums(static_cast<std::size_t>(threads));
-  const auto best_of = [&](int arrays, const std::function<void(int, std::int64_t, std::int64_t)>& body) {
-    double best = 1e300;
-    for (int attempt = 0; attempt < 8; ++attempt) {
-      const auto begin = Clock::now();
-      on_threads(threads, [&](int thread) { body(thread, count * thread / threads, count * (thread + 1) / threads); });
-      best = std::min(best, seconds_since(begin));
-    }
-    keep(a[0]);
-    return arrays * static_cast<double>(array_bytes) / best / 1e9;
-  };
-  float* const out = a.data();
-  const float* const x = b.data();
-  const float* const y = c.data();
-  MemoryRoofs roofs;
-  roofs.copy = best_of(2, [=](int, std::int64_t first, std::int64_t last) {
-    std::memcpy(out + first, x + first, static_cast<std::size_t>(last - first) * sizeof(float));
-  });
-  roofs.scale = best_of(2, [=](int, std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first; i < last; ++i) out[i] = 3.0F * x[i];
-  });
-  roofs.add = best_of(3, [=](int, std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first; i < last; ++i) out[i] = x[i] + y[i];
-  });
-  roofs.triad = best_of(3, [=](int, std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first; i < last; ++i) out[i] = x[i] + 3.0F * y[i];
-  });
-  roofs.read = best_of(1, [=, &sums](int thread, std::int64_t first, std::int64_t last) {
-    constexpr std::int64_t lanes = 64;  // independent sums
-    float part[lanes] = {};
-    for (std::int64_t i = first; i + lanes <= last; i += lanes) {
-      for (std::int64_t k = 0; k < lanes; ++k) part[k] += x[i + k];
-    }
-    float total = 0;
-    for (const float value : part) total += value;
-    sums[static_cast<std::size_t>(thread)] = total;
-  });
-  keep(sums[0]);
-  return roofs;
-}
-
-double memory_bandwidth_gb_s(int threads) {
-  return memory_roofs(threads).triad;
 }
 
 }  // namespace tenon::cli
