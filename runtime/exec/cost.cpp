@@ -73,7 +73,8 @@ DType arithmetic_dtype(const Graph& graph, const std::vector<NodeId>& nodes) {
     const NodeInfo& node = graph.nodes()[n];
     const auto flops = static_cast<std::int64_t>(graph::rules_of(node.op).flops(graph, node));
     if (node.inputs.empty() || node.inputs[0] == no_id || flops <= most) continue;
-    dtype = graph.info(node.inputs[0]).dtype;
+    const auto several = std::ranges::find_if(node.inputs, [&](ValueId v) { return v != no_id && graph.info(v).shape.count() > 1; });
+    dtype = graph.info(several == node.inputs.end() ? node.inputs[0] : *several).dtype;
     most = flops;
   }
   return dtype;

@@ -19,8 +19,8 @@ struct Cost {
 /// Cost of nodes that one kernel computes; values between them do not go through memory.
 Cost cost_of(const Graph& graph, const std::vector<NodeId>& nodes);
 
-/// The dtype of the first operand of the node with the most flops: that of the products of a kernel that computes these nodes. f32 without
-/// operands.
+/// The dtype of the first operand with several elements of the node with the most flops: that of the products of a kernel that computes
+/// these nodes. The first operand of an optimizer's step is the learning rate, a number of f64. f32 without operands.
 DType arithmetic_dtype(const Graph& graph, const std::vector<NodeId>& nodes);
 
 /// Per record: the nodes that its kernel computes, as indices into the plan's `nodes`. A backend reports one node of each kernel and the

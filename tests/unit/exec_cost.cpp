@@ -57,5 +57,14 @@ TEST_CASE("cost: the nodes of a group of elementwise ops come before the node of
   CHECK(costs[1].size_bytes == 2 * 4 * 8 * sizeof(float));
 }
 
+TEST_CASE("cost: the arithmetic of an optimizer's step is that of the parameters, not of the learning rate") {
+  Graph graph;
+  const Value w = graph.parameter("w", DType::f32, {4, 8}), gradient = graph.input("gradient", DType::f32, {4, 8});
+  const Value rate = graph.input("rate", DType::f64, {});
+  ops::sgd_step({w}, {gradient}, {}, rate, {.struct_size = 0, .nesterov = 0, .momentum = 0, .weight_decay = 0});
+  REQUIRE(graph.nodes().size() == 1);
+  CHECK(exec::arithmetic_dtype(graph, {0}) == DType::f32);
+}
+
 }  // namespace
 }  // namespace tenon::test
