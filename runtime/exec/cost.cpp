@@ -96,13 +96,18 @@ std::vector<std::vector<NodeId>> kernel_nodes(const Graph& graph, const std::vec
     if (const auto op = find_op(k, n); op != groups[k].end()) groups[k].erase(op);
   };
   for (const NodeId n : nodes) kernel_of[n] = none;
-  for (const bool named : {true, false}) {  // first the records that are named after the node's op
+  // First the records that are named after the node's op, then groups that have it, as Cast+Mul+Cast of a Mul whose operand a Cast
+  // converts.
+  enum class Fits { name, group, anything };
+  for (const Fits fits : {Fits::name, Fits::group, Fits::anything}) {
     for (std::size_t r = 0; r < records.size(); ++r) {
       if (records[r].node >= nodes.size()) continue;
       const NodeId n = nodes[records[r].node];
       if (kernel_of[n] != none) continue;
-      if (named && !std::string_view(records[r].algorithm).starts_with(op_name(graph.nodes()[n].op))) continue;
-      groups[r] = ops_of_group(records[r].algorithm);
+      const std::string_view algorithm = records[r].algorithm, op = op_name(graph.nodes()[n].op);
+      if (fits == Fits::name && !algorithm.starts_with(op)) continue;
+      groups[r] = ops_of_group(algorithm);
+      if (fits == Fits::group && std::ranges::find(groups[r], op) == groups[r].end()) continue;
       add(r, n);
       missing[r] = records[r].fused_count > 0 ? records[r].fused_count - 1 : 0;
     }

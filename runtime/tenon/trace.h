@@ -54,7 +54,7 @@ class TENON_API Trace {
     std::uint64_t flops = 0;        ///< per run; as in Program::KernelTime
     std::uint64_t size_bytes = 0;   ///< per run
     std::uint32_t nodes = 0;        ///< number of nodes that it computes
-    DType dtype = DType::f32;       ///< of the node with the most flops: its first operand with several elements
+    DType dtype = DType::f32;       ///< that the node with the most flops computes with
   };
   /// In the order of their first run.
   std::vector<Kernel> kernels() const;

@@ -57,6 +57,18 @@ TEST_CASE("cost: the nodes of a group of elementwise ops come before the node of
   CHECK(costs[1].size_bytes == 2 * 4 * 8 * sizeof(float));
 }
 
+TEST_CASE("cost: a node whose kernel is joined with conversions is computed by that kernel, not by a conversion before it") {
+  Graph graph;
+  graph.output("y", ops::neg(graph.input("x", DType::bf16, {4, 8})));
+  std::vector<tenon_profile_record> records(2);
+  for (tenon_profile_record& record : records) record.fused_count = 1;
+  std::strcpy(records[0].algorithm, "Cast");
+  std::strcpy(records[1].algorithm, "Cast+Neg+Cast");
+  const std::vector<std::vector<NodeId>> kernels = exec::kernel_nodes(graph, {0}, records);
+  CHECK(kernels[0].empty());
+  CHECK((kernels[1] == std::vector<NodeId>{0}));
+}
+
 TEST_CASE("cost: the arithmetic of an optimizer's step is that of the parameters, not of the learning rate") {
   Graph graph;
   const Value w = graph.parameter("w", DType::f32, {4, 8}), gradient = graph.input("gradient", DType::f32, {4, 8});
