@@ -143,7 +143,7 @@ void show(const Explanation& explanation, const std::string& format) {
     if (roofline) json["roofline"] = to_json(*roofline);
     return print(dump(json));
   }
-  const std::size_t columns = platform::terminal_columns(stdout);
+  const auto columns = static_cast<std::size_t>(platform::terminal_columns(stdout));
   print(as_text(explanation, columns));
   if (roofline) print("\n" + as_text(*roofline, columns));
 }
