@@ -46,6 +46,7 @@ namespace detail {
 template <class... Parameters>
 void launch_with(std::span<cudaLaunchAttribute> attributes, Stream& stream, Geometry geometry, void (*kernel)(Parameters...),
                  Parameters&... arguments) {
+  static_assert((sizeof(Parameters) + ... + 0) <= 32764, "a kernel cannot have so many bytes of parameters");
   if (geometry.blocks == 0) return;
   Device& device = stream.device();
   device.enter();

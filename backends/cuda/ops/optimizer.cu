@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optimizer steps over all parameters of one dtype at once: one launch for as many tensors as fit into a kernel's parameters.
+// Optimizer steps over all parameters of one dtype at once: one launch for as many tensors as fit into a kernel's parameters, 48 or 400 of
+// Adam's.
 #include <tenon/sdk/kernel.h>
 
 #include <algorithm>
@@ -29,14 +30,29 @@ struct Group {
   bool packs;  ///< all addresses are aligned to 16 bytes
 };
 
-/// Passed by value, within the 4 KB of kernel parameters of every device.
-template <class T, int states>
+/// Passed by value. Kernels have 4,096 bytes of parameters with every driver, 32,764 from CUDA 12.1 on; a launch copies all of them, so few
+/// tensors get the smaller struct.
+///
+/// Source  CUDA C++ Programming Guide, "__global__ Function Parameters"
+template <class T, int states, int capacity>
 struct Groups {
-  static constexpr int max_count = static_cast<int>(3840 / sizeof(Group<T, states>));
-  Group<T, states> at[max_count];
+  Group<T, states> at[capacity];
   int count;
   std::int64_t chunks;
 };
+constexpr std::size_t other_parameters_bytes = 256;  // of rule, learning rate, step and counts
+template <class T, int states>
+constexpr int few = static_cast<int>((4096 - other_parameters_bytes) / sizeof(Group<T, states>));
+template <class T, int states>
+constexpr int many = static_cast<int>((32764 - other_parameters_bytes) / sizeof(Group<T, states>));
+
+bool has_large_parameters() {
+  static const bool has = [] {
+    int version = 0;
+    return cudaDriverGetVersion(&version) == cudaSuccess && version >= 12010;
+  }();
+  return has;
+}
 
 /// V elements from i on: all reads precede the writes.
 template <int V, class Rule, class T, int states>
@@ -71,8 +87,8 @@ struct LearningRate {
 };
 
 /// `step` is NULL for rules that do not depend on the step.
-template <class Rule, class T, int states>
-__global__ void step_groups(Rule rule, LearningRate lr, const std::int64_t* step, Groups<T, states> groups) {
+template <class Rule, class T, int states, int capacity>
+__global__ void step_groups(Rule rule, LearningRate lr, const std::int64_t* step, Groups<T, states, capacity> groups) {
   wait_for_previous_kernel();
   __shared__ typename Rule::Constants constants;  // includes powers of the step: computed once per block
   if (threadIdx.x == 0) constants = rule.constants(lr.value(), step != nullptr ? static_cast<double>(*step) : 0.0);
@@ -92,15 +108,15 @@ __global__ void step_groups(Rule rule, LearningRate lr, const std::int64_t* step
   }
 }
 
-/// Applies the rule to the groups of a call, after `shared` operands: inputs (w g state...) each, outputs (w state...) each.
-template <class T, class Rule>
-void step_all(const sdk::Call& call, const Rule& rule, std::uint32_t shared) {
+/// step_all() with as many groups in a launch.
+template <int capacity, class T, class Rule>
+void step_by(const sdk::Call& call, const Rule& rule, std::uint32_t shared) {
   constexpr int states = Rule::states;
   constexpr std::uint32_t inputs = 2 + states, outputs = 1 + states;
   Stream& stream = stream_of(call);
-  Groups<T, states> groups{};
+  Groups<T, states, capacity> groups{};
   const auto send = [&] {
-    launch_early(stream, grid_stride(stream.device(), groups.chunks * threads, threads), step_groups<Rule, T, states>, rule,
+    launch_early(stream, grid_stride(stream.device(), groups.chunks * threads, threads), step_groups<Rule, T, states, capacity>, rule,
                  LearningRate{call.inputs[0].data, call.inputs[0].dtype == TENON_DTYPE_F32},
                  shared > 1 ? call.input<std::int64_t>(1) : nullptr, groups);
     groups.count = 0;
@@ -131,9 +147,18 @@ void step_all(const sdk::Call& call, const Rule& rule, std::uint32_t shared) {
     group.first_chunk = groups.chunks;
     group.packs = packs;
     groups.chunks += (group.count + chunk - 1) / chunk;
-    if (groups.count == groups.max_count) send();
+    if (groups.count == capacity) send();
   }
   send();
+}
+
+/// Applies the rule to the groups of a call, after `shared` operands: inputs (w g state...) each, outputs (w state...) each.
+template <class T, class Rule>
+void step_all(const sdk::Call& call, const Rule& rule, std::uint32_t shared) {
+  constexpr int states = Rule::states;
+  const std::uint32_t tensors = (call.input_count - shared) / (2 + states);
+  const bool is_large = tensors > static_cast<std::uint32_t>(few<T, states>) && has_large_parameters();
+  (is_large ? step_by<many<T, states>, T, Rule> : step_by<few<T, states>, T, Rule>)(call, rule, shared);
 }
 
 // ---------------------------------------------------------------- rules
