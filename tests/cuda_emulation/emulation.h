@@ -31,9 +31,9 @@
 #define __global__
 #define __device__
 #define __host__
-// One block runs at a time in the process, so that one copy is enough; it keeps the values of the previous block, as on a GPU. Blocks of
-// cooperative launches would share it: their kernels must have dynamic shared memory only. Variables of threads are a segment of their own
-// in a library, which static_shared.h fills; AddressSanitizer, which puts no guards around them, has other ones.
+// One block runs at a time in the process, so that one copy for each host thread is enough; it keeps the values of the previous block, as
+// on a GPU. Blocks of cooperative launches would share it: their kernels must have dynamic shared memory only. Variables of threads are a
+// segment of their own in a library, which static_shared.h fills; AddressSanitizer, which puts no guards around them, has other ones.
 #ifdef TENON_EMULATION_ASAN
 #define __shared__ static
 #else

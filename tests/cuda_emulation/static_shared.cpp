@@ -10,7 +10,8 @@
 
 #include "sanitizers.h"
 
-// Of the dynamic linker: the address of a thread's copy of a library's segment, which it allocates at the first call.
+// Of the dynamic linker: the address of a thread's copy of a library's segment, which it allocates at the first call. The segment begins at
+// offset 0 on x86-64 and AArch64.
 // Source  Drepper: ELF Handling For Thread-Local Storage (2013), 3.4.2 "x86-64 specific"
 struct ModuleAndOffset {
   unsigned long module, offset;
@@ -57,8 +58,8 @@ Segment segment_of(const void* code) {
 
 void fill_static_shared(const void* kernel) {
   if (address_sanitized || kernel == nullptr) return;
-  static auto* const of_kernels = new std::unordered_map<const void*, Segment>;  // the caller holds the lock of the emulation
-  const auto [at, is_new] = of_kernels->try_emplace(kernel);
+  static thread_local std::unordered_map<const void*, Segment> of_kernels;
+  const auto [at, is_new] = of_kernels.try_emplace(kernel);
   Segment& segment = at->second;
   if (is_new) segment = segment_of(kernel);
   if (segment.bytes == 0 || segment.left == 0) return;

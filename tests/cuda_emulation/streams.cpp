@@ -207,7 +207,8 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* out_least, int* out_greatest) 
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* out_attributes, const void* kernel) {
   return call("cudaFuncGetAttributes", [&] {
-    if (out_attributes == nullptr || kernel == nullptr) return cudaErrorInvalidDeviceFunction;
+    if (out_attributes == nullptr) return cudaErrorInvalidValue;
+    if (kernel == nullptr) return cudaErrorInvalidDeviceFunction;
     int major = 0, minor = 0;
     device_attribute(&major, cudaDevAttrComputeCapabilityMajor, caller().device);
     device_attribute(&minor, cudaDevAttrComputeCapabilityMinor, caller().device);

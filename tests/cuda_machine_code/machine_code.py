@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """machine_code.py CUOBJDUMP PLUGIN [ARCHITECTURE]: the registers, the static shared memory and the stack of each kernel of the cuda backend, from
-its machine code (sm_90 unless told), compared with limits; and whether kernels that are bound by memory load and store 16 bytes by an
-instruction.
+its machine code (sm_90 unless told), compared with limits; and whether kernels that are bound by memory load and store 16 bytes with
+one instruction.
 
 - Registers of a thread: with 128 of them a multiprocessor has 512 threads at once, a quarter of what it can have.
-- Static shared memory of a block: with 27 KB a multiprocessor has 8 blocks at once. If they have 256 threads, that is all it can have.
+- Static shared memory of a block, with 1 KB that CUDA reserves: with 27 KB a multiprocessor has 8 blocks at once. If they have 256 threads,
+  that is all it can have.
 - A stack is in memory: a kernel that has one indexes a local array by something that is no constant, spills registers, or calls a function
   that does.
 
@@ -108,7 +109,8 @@ def check_vectors(cuobjdump, plugin, architecture, names):
             if loads < min_loads or stores < min_stores:
                 failures += 1
                 print(f"{loads} loads and {stores} stores of 16 bytes, expected at least {min_loads} and {min_stores}: {name}")
-    print(f"{sum(map(len, found.values()))} kernels load and store 16 bytes by an instruction" if failures == 0 else "")
+    if failures == 0:
+        print(f"{sum(map(len, found.values()))} kernels load and store 16 bytes with one instruction")
     return failures
 
 
@@ -132,6 +134,9 @@ def main():
         return 1
     for limit in LIMITS:
         found = largest[limit.kernels]
+        if found["registers"] == 0:
+            failures += 1
+            print(f"no kernel is called {limit.kernels}")
         print(f"at most {found['registers']} registers, {found['shared']} bytes of shared memory, {found['stack']} bytes of stack in "
               f"{with_stack[limit.kernels]} kernels: {limit.kernels or 'the others'}: {limit.reason}")
         if with_stack[limit.kernels] > limit.most:

@@ -11,7 +11,7 @@ if(TARGET tenon_backend_cuda)
     message(STATUS "cuda: the test of its machine code is left out, because there is no cuobjdump here; TENON_CUOBJDUMP names it")
   elseif(flags MATCHES "(^| )(-G|--device-debug)( |$)|-X(cicc|ptxas)[ =][^ ]*-O0")
     message(STATUS "cuda: the test of its machine code is left out, because its kernels are compiled without optimisation")
-  elseif(NOT TENON_CUDA_ARCHITECTURES MATCHES "(^|;)(90a?(-real)?|all|all-major)(;|$)")
+  elseif(NOT TENON_CUDA_ARCHITECTURES MATCHES "(^|;)(90(-real)?|all|all-major)(;|$)")
     message(STATUS "cuda: the test of its machine code is left out, because TENON_CUDA_ARCHITECTURES asks for none for compute capability 9.0")
   else()
     add_test(NAME cuda.machine_code

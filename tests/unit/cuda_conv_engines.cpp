@@ -14,8 +14,9 @@
 
 #include "backends/cuda/conv/channel_padding.h"
 #include "backends/cuda/conv/conv_device.h"
-#include "backends/cuda/conv/random_operand.h"
+#include "backends/cuda/conv/random_fill.h"
 #include "backends/cuda/device/options.h"
+#include "backends/cuda/kernel/wide.cuh"
 #include "cuda_host.h"
 #include "cuda_testing.h"
 #include "sanitizers.h"
@@ -230,11 +231,11 @@ TEST_CASE("cuda conv: operands that are measured are different numbers from -1 t
   constexpr int count = 1000;
   const auto check = [&]<class T>(tenon_dtype dtype, double share) {
     DeviceBuffer memory(bench.device, stream, std::vector<T>(count));
-    fill_with_numbers(stream, dtype, count, memory.at());
+    fill_random(stream, dtype, count, 1, memory.at());
     std::set<double> distinct;
     double sum = 0;
     for (const T element : memory.template read<T>(count)) {
-      const auto x = static_cast<double>(element);
+      const auto x = static_cast<double>(widen(element));
       CHECK((x >= -1 && x <= 1));
       distinct.insert(x);
       sum += x;
@@ -244,6 +245,8 @@ TEST_CASE("cuda conv: operands that are measured are different numbers from -1 t
   };
   check.operator()<float>(TENON_DTYPE_F32, 0.99);
   check.operator()<double>(TENON_DTYPE_F64, 0.99);
+  check.operator()<sdk::Half>(TENON_DTYPE_F16, 0.8);
+  check.operator()<sdk::BFloat16>(TENON_DTYPE_BF16, 0.4);
 }
 
 TEST_CASE("cuda conv: measuring runs the candidates once and frees its memory") {
@@ -253,8 +256,20 @@ TEST_CASE("cuda conv: measuring runs the candidates once and frees its memory") 
   const ConvPlan& plan = choose(bench, small);
   CHECK((plan.engine.index == 61 || plan.engine.index == 28));
   CHECK(contains(bench.host.lines.back(), "the fastest"));
-  CHECK(contains(bench.host.kept.begin()->first, "; measured on "));
+  CHECK(contains(bench.host.kept.begin()->first, "; timed on "));
   CHECK(&choose(bench, small) == &plan);
+}
+
+TEST_CASE("cuda conv: without memory to measure in, the first candidate is used, and one warning says so") {
+  Bench bench("algorithm", "measure");
+  ConvProblem small = problem(TENON_DTYPE_F32);
+  small.shape = {1, 2, 2, 1, {4, 4}, {3, 3}, {4, 4}, {1, 1}, {1, 1}, {1, 1}, {1, 1}};
+  for (int i = 0; i < 2; ++i)
+    emulation::fail_next("cudaMallocFromPoolAsync", cudaErrorMemoryAllocation);  // it is tried again without fragments
+  CHECK(choose(bench, small).plan.has_value());
+  REQUIRE(bench.host.warnings.size() == 1);
+  CHECK_MESSAGE(contains(bench.host.warnings[0], ": not measured, "), bench.host.warnings[0]);
+  CHECK(cudaGetLastError() == cudaSuccess);
 }
 
 TEST_CASE("cuda conv: an engine that fails to run is skipped; it is an error if all fail") {

@@ -117,5 +117,29 @@ TEST_CASE("cuda emulation: an external event record in a capture is executed by 
   cudaGraphExecDestroy(recording.executable);
 }
 
+TEST_CASE("cuda emulation: a capture waits for an event that is recorded outside of it only by an external wait, and only a capture does") {
+  const Stream stream, other;
+  const Event event;
+  REQUIRE(cudaEventRecord(event, other) == cudaSuccess);
+  CHECK(cudaStreamWaitEvent(stream, event, cudaEventWaitExternal) == cudaErrorIllegalState);
+  REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+  CHECK(cudaStreamWaitEvent(stream, event, cudaEventWaitDefault) == cudaErrorStreamCaptureIsolation);
+  cudaGraph_t graph = nullptr;
+  CHECK(cudaStreamEndCapture(stream, &graph) == cudaErrorStreamCaptureInvalidated);
+  cudaGetLastError();
+
+  const Buffer<int> x(std::vector<int>{1});
+  const Recording recording(stream, [&] {
+    REQUIRE(cudaStreamWaitEvent(stream, event, cudaEventWaitExternal) == cudaSuccess);
+    launch(stream, 1, 1, [p = x.data] { *p *= 2; });
+  });
+  launch(other, 1, 1, [p = x.data] { *p += 1; });
+  REQUIRE(cudaEventRecord(event, other) == cudaSuccess);
+  REQUIRE(cudaGraphLaunch(recording.executable, stream) == cudaSuccess);
+  REQUIRE(cudaStreamSynchronize(stream) == cudaSuccess);
+  CHECK(x.read() == std::vector<int>{4});
+  cudaGraphExecDestroy(recording.executable);
+}
+
 }  // namespace
 }  // namespace tenon::emulation::testing

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mistakes of kernels and of their host code, which the emulation finds (tests/cuda_emulation/mutants).
-#include "tests/cuda_emulation/mutants/mutants.h"
+#include "mutants/mutants.h"
 
 #include <cublas_v2.h>
 #include <cudnn.h>

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "conv/conv_graph.h"
-#include "conv/random_operand.h"
+#include "conv/random_fill.h"
 #include "device/options.h"
 
 namespace tenon::cuda {
@@ -18,7 +18,7 @@ constexpr std::size_t max_measured = 8;
 
 std::string cache_key(const ConvProblem& problem, bool measured, const std::string& device_name, int compute_capability,
                       std::size_t cudnn_version) {
-  return text_of(problem) + "; workspace " + std::to_string(problem.workspace_limit) + (measured ? "; measured" : "; heuristic") + " on " +
+  return text_of(problem) + "; workspace " + std::to_string(problem.workspace_limit) + (measured ? "; timed" : "; heuristic") + " on " +
          device_name + " " + std::to_string(compute_capability / 10) + "." + std::to_string(compute_capability % 10) + " by cuDNN " +
          std::to_string(cudnn_version);
 }
@@ -79,7 +79,9 @@ ConvPlan ConvDevice::fastest(const ConvProblem& problem, std::vector<ConvPlan> p
     ~Bench() {
       cudaStreamSynchronize(stream.handle());
       for (const auto& [address, bytes] : blocks) device.deallocate(TENON_MEMORY_DEVICE, address, bytes);
-      for (cudaEvent_t event : events) cudaEventDestroy(event);
+      for (cudaEvent_t event : events) {
+        if (event != nullptr) cudaEventDestroy(event);
+      }
     }
     void* allocate(std::size_t bytes) {
       if (bytes == 0) return nullptr;
@@ -88,13 +90,14 @@ ConvPlan ConvDevice::fastest(const ConvProblem& problem, std::vector<ConvPlan> p
     }
     void* operand(tenon_dtype dtype, std::int64_t count) {
       void* const memory = allocate(static_cast<std::size_t>(count * sdk::size_of(dtype)));
-      fill_with_numbers(stream, dtype, count, memory);
+      fill_random(stream, dtype, count, seed++, memory);
       return memory;
     }
     Device& device;
     Stream stream;
     std::vector<std::pair<std::uint64_t, std::size_t>> blocks;
     cudaEvent_t events[2] = {};
+    std::uint32_t seed = 0;
   };
   const ConvShape& s = problem.shape;
   const std::int64_t made = problem.direction == ConvDirection::forward ? s.result_count() : s.image_count();

@@ -10,9 +10,9 @@
 #include "conv/conv_naive.h"
 #include "conv/image_epilogue.h"
 #include "device/options.h"
+#include "gemm/matrix_view.h"
 #include "gemm/scratch_arena.h"
 #include "kernel/launch.h"
-#include "libraries/cublas.h"
 #include "movement/strided_copy.h"
 
 namespace tenon::cuda {

@@ -25,7 +25,7 @@ __global__ void epilogue_kernel(Operands<T> p) {
   for (std::int64_t i = thread_index(); i < p.packs; i += thread_count()) {
     const std::int64_t run = quotient(i * V, p.inner), step = p.inner == 1 ? 1 : 0;
     const std::int64_t channel = run - quotient(run, p.channels) * p.channels;
-    Pack<T, V>& y = pack_at<V>(p.y + i * V);
+    const Pack<T, V> y = pack_at<V>(p.y + i * V);
     Pack<T, V> residual{};
     if (p.residual != nullptr) residual = pack_at<V>(p.residual + i * V);
     Wide<T> sums[V];
@@ -38,7 +38,7 @@ __global__ void epilogue_kernel(Operands<T> p) {
       if (p.residual != nullptr) sums[v] += widen(residual.at[v]);
       sums[v] = activated(p.activation, sums[v]);
     }
-    y = narrow<T>(sums);
+    store_pack<V>(p.y + i * V, narrow<T>(sums));
   }
 }
 

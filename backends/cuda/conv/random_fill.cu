@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "conv/random_operand.h"
+#include "conv/random_fill.h"
 
 #include "kernel/dispatch.h"
 #include "kernel/launch.h"
@@ -17,17 +17,18 @@ __device__ std::uint64_t mixed(std::uint64_t z) {
 }
 
 template <class T>
-__global__ void numbers(std::int64_t count, T* memory) {
+__global__ void fill_kernel(std::int64_t count, std::uint64_t first, T* memory) {
   for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
-    const auto bits = static_cast<std::int32_t>(mixed((static_cast<std::uint64_t>(i) + 1) * 0x9e3779b97f4a7c15u) >> 40);
+    const auto bits = static_cast<std::int32_t>(mixed((first + static_cast<std::uint64_t>(i)) * 0x9e3779b97f4a7c15u) >> 40);
     memory[i] = narrow<T>(static_cast<Wide<T>>(bits) * static_cast<Wide<T>>(0x1p-23) - 1);
   }
 }
 
 }  // namespace
 
-void fill_with_numbers(Stream& stream, tenon_dtype dtype, std::int64_t count, void* memory) {
-  dispatch_floating(dtype, [&]<class T>() { launch_over(stream, count, numbers<T>, count, static_cast<T*>(memory)); });
+void fill_random(Stream& stream, tenon_dtype dtype, std::int64_t count, std::uint32_t seed, void* memory) {
+  const std::uint64_t first = (std::uint64_t{seed} << 40) + 1;
+  dispatch_floating(dtype, [&]<class T>() { launch_over(stream, count, fill_kernel<T>, count, first, static_cast<T*>(memory)); });
 }
 
 }  // namespace tenon::cuda

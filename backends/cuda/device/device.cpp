@@ -49,9 +49,9 @@ class Event final : public sdk::Event {
   }
   void wait(sdk::Stream& stream) override {
     device_.enter();
-    if (!recorded_) return;
     auto& queue = static_cast<Stream&>(stream);
-    // In a recording, an external event node: each replay waits for what the event marks then.
+    if (!recorded_ && !queue.capturing()) return;
+    // In a recording, an external event node: each replay waits for what the event marks when it is submitted.
     device_.check(cudaStreamWaitEvent(queue.handle(), handle_, queue.capturing() ? cudaEventWaitExternal : cudaEventWaitDefault),
                   "cudaStreamWaitEvent");
   }

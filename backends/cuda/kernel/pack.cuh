@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace tenon::cuda {
 
@@ -28,25 +29,28 @@ __device__ Pack<T, V>& pack_at(T* x) {
   return *reinterpret_cast<Pack<T, V>*>(x);
 }
 
-/// Stores a pack to global memory by one instruction. nvcc stores a pack that is assigned by elements where it does not see that the address
-/// is aligned, for example in a loop (tests/cuda_machine_code).
+/// Stores a pack to global memory with instructions of up to 16 bytes. nvcc 13.0 splits the assignment of a pack into stores of its
+/// elements in some kernels, such as that of Adam (tests/cuda_machine_code), even if it is told of the alignment.
 ///
-/// Source  CUDA C++ Programming Guide, "Store Functions Using Cache Hints": __stwb is the default, of a type of one instruction.
+/// Source  CUDA C++ Programming Guide, "Store Functions Using Cache Hints": __stwb is the default, for types of one instruction.
 template <int V, class T>
 __device__ void store_pack(T* x, const Pack<T, V>& pack) {
-  const auto store_as = [&](auto word) {
-    static_assert(sizeof word == sizeof pack);
-    memcpy(&word, &pack, sizeof word);
-    __stwb(reinterpret_cast<decltype(word)*>(x), word);
+  constexpr std::size_t size = sizeof pack;
+  const auto store_as = [&](auto word, std::size_t offset) {
+    memcpy(&word, reinterpret_cast<const char*>(&pack) + offset, sizeof word);
+    __stwb(reinterpret_cast<decltype(word)*>(reinterpret_cast<char*>(x) + offset), word);
   };
-  if constexpr (sizeof pack == 16)
-    store_as(uint4{});
-  else if constexpr (sizeof pack == 8)
-    store_as(uint2{});
-  else if constexpr (sizeof pack == 4)
-    store_as(0u);
-  else
+  if constexpr (size % 16 == 0) {
+#pragma unroll
+    for (std::size_t offset = 0; offset < size; offset += 16) store_as(uint4{}, offset);
+  } else if constexpr (size == 8) {
+    store_as(uint2{}, 0);
+  } else if constexpr (size == 4) {
+    store_as(0u, 0);
+  } else {
+    static_assert(size < 4, "a pack has a power of two of bytes");
     *reinterpret_cast<Pack<T, V>*>(x) = pack;
+  }
 }
 
 /// True if all addresses are multiples of `bytes`; NULL is.

@@ -21,8 +21,9 @@
 
 #include <tenon/sdk/rounding.h>
 
-#include "kernel/dispatch.h"
+#include "kernel/functions.cuh"
 #include "kernel/last_block.cuh"
+#include "kernel/launch.h"
 #include "kernel/pack.cuh"
 #include "kernel/wide.cuh"
 #include "norm/channel_pass.cuh"

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "kernel/dispatch.h"
 #include "kernel/operands.h"
 #include "norm/line_registers.cuh"
 #include "norm/long_lines.cuh"

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "elementwise/epilogue.cuh"
+#include "kernel/dispatch.h"
 #include "norm/channels.cuh"
 
 namespace tenon::cuda {

@@ -25,8 +25,8 @@ namespace {
 // goes to the L2 cache and back, about 500 clocks, and then copy a line of each row from there at 64 bytes a clock. The cache counts one
 // member after the other.
 //
-// Before the first step each block reads its weights from global memory: from the L2 cache, except the first block to do so. A thread has
-// the loads of one iteration in flight, and waits `cache_clocks` for them; and since all blocks read at once, a multiprocessor gets its
+// Before the first step each block reads its weights from global memory: from the L2 cache, except the first block to do so. A thread is
+// charged as if it had the loads of one iteration in flight, and waits `cache_clocks` for them; and since all blocks read at once, a multiprocessor gets its
 // share of what the cache delivers, estimated as 32 bytes a clock. The longer of both counts. With few steps it may be more than one kernel
 // saves.
 //

@@ -54,7 +54,8 @@ class Stream {
 /// The stream of the handle in Call::stream.
 Stream& stream_of(tenon_stream* handle);
 
-/// A point in a stream.
+/// A point in a stream. In a recording, each replay records the event anew, or waits for what it marks when the replay is submitted; events
+/// of a recording have to live as long as it.
 class Event {
  public:
   virtual ~Event() = default;
