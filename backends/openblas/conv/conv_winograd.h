@@ -6,28 +6,12 @@
 
 #include <cstddef>
 
-#include <tenon/sdk/kernel.h>
+#include <tenon/sdk/host.h>
 
 #include "conv/winograd_geometry.h"
+#include "conv/winograd_operands.h"
 
 namespace tenon::openblas {
-
-template <class T>
-struct WinogradOperands {
-  const T* x = nullptr;
-  const float* weights = nullptr;  ///< from winograd_weights
-  T* y = nullptr;
-  const T* bias = nullptr;      ///< (out_channels), or NULL
-  const T* residual = nullptr;  ///< of y's shape, or NULL
-  sdk::Activation activation = {};
-  bool max_pool = false;  ///< y is (images, out_height / 2, out_width / 2, out_channels): the largest of 2x2 results each. winograd_pools()
-};
-
-/// Whether winograd_conv() computes a max_pool: windows lie within tiles, and there is no residual and no activation but relu.
-inline bool winograd_pools(const WinogradConv& conv, const sdk::Epilogue& epilogue) {
-  return conv.results % 2 == 0 && epilogue.residual == nullptr &&
-         (epilogue.activation == sdk::Activation::none || epilogue.activation == sdk::Activation::relu);
-}
 
 std::size_t winograd_scratch(const WinogradConv& conv, const sdk::Host& host);
 

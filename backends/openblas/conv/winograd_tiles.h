@@ -5,8 +5,8 @@
 #include <array>
 #include <cstdint>
 
-#include "conv/conv_winograd.h"
 #include "conv/winograd_geometry.h"
+#include "conv/winograd_operands.h"
 
 namespace tenon::openblas {
 

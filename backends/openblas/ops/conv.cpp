@@ -18,6 +18,7 @@
 #include "conv/conv_winograd.h"
 #include "conv/direct_cost.h"
 #include "conv/winograd_choice.h"
+#include "conv/winograd_operands.h"
 #include "conv/winograd_weights.h"
 #include "gemm/product_types.h"
 
