@@ -13,6 +13,7 @@
 #include "conv/pool_geometry.h"
 #include "elementwise/half.h"
 #include "simd/bf16.h"
+#include "simd/simd.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tenon::openblas {
