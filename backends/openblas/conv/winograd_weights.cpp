@@ -117,7 +117,7 @@ std::int64_t winograd_weight_bytes(const WinogradConv& conv) {
   return winograd_weight_elements(conv) * static_cast<std::int64_t>(sizeof(float));
 }
 
-std::string winograd_form(const WinogradConv& conv) {
+std::string winograd_packing_key(const WinogradConv& conv) {
   return "winograd " + std::to_string(conv.results) + ", stride " + std::to_string(conv.stride);
 }
 

@@ -30,8 +30,8 @@ std::array<WinogradMatrix, winograd_max_values> winograd_matrices(const Winograd
 std::int64_t winograd_weight_elements(const WinogradConv& conv);
 std::int64_t winograd_weight_bytes(const WinogradConv& conv);
 
-/// What the layout of the transformed weights depends on, besides their sizes.
-std::string winograd_form(const WinogradConv& conv);
+/// Names what the layout of the transformed weights depends on, besides their sizes.
+std::string winograd_packing_key(const WinogradConv& conv);
 
 /// w(a, b, c, o) is at w[c channel_step + o out_channel_step + taps a + b], or with `rotated` (by 180 degrees) at ... + taps taps - 1 -
 /// taps a - b.

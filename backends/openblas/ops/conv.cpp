@@ -70,7 +70,7 @@ class Forward {
   }
 
   std::string form(const sdk::Host& host) const {
-    if (algorithm_ == Algorithm::winograd) return winograd_form(winograd_);
+    if (algorithm_ == Algorithm::winograd) return winograd_packing_key(winograd_);
     return algorithm_ == Algorithm::direct ? forward_form(g_, host) : name_of(algorithm_);
   }
 
@@ -167,7 +167,7 @@ class InputGrad {
   }
 
   std::string form(const sdk::Host& host) const {
-    if (algorithm_ == Algorithm::winograd) return winograd_form(winograd_);
+    if (algorithm_ == Algorithm::winograd) return winograd_packing_key(winograd_);
     return algorithm_ == Algorithm::direct ? input_grad_form(g_, host) : name_of(algorithm_);
   }
 
