@@ -169,7 +169,7 @@ class Convolution {
     for (std::int64_t i = 0; i < rows; ++i) sums[i] += static_cast<std::int32_t>(g_.k() * row_factor_);
   }
   /// Row sums of a - a_zero_point for rows in parts, part p at a + a_offsets[p]; `terms` is memory for those of a part.
-  void sum_rows_of_parts(const std::uint8_t* a, std::int64_t a_step, std::int64_t rows, const IntegerLineParts& parts,
+  void sum_rows_of_parts(const std::uint8_t* a, std::int64_t a_step, std::int64_t rows, const IntegerRowParts& parts,
                          const std::int64_t* a_offsets, std::int32_t* terms, std::int32_t* out_sums) const {
     std::fill_n(out_sums, rows, 0);
     for (std::int64_t part = 0; part < parts.count; ++part) {
@@ -240,7 +240,7 @@ void Convolution::by_lines(sdk::ScratchArena& arena) const {
   const std::int64_t of_line = layout.parts.count / g_.kernel_height, of_tap = std::max<std::int64_t>(1, of_line / g_.kernel_width);
   for (std::int64_t part = 0; part < layout.parts.count; ++part) {
     const std::int64_t high = part / of_line * g_.dilation_height, wide = part % of_line / of_tap * g_.dilation_width;
-    memory.a_offsets[part] = high * layout.step + wide * g_.channels + part % of_tap * integer_row_part;
+    memory.a_offsets[part] = high * layout.step + wide * g_.channels + part % of_tap * integer_part_bytes;
   }
   const std::int64_t lines = g_.images * g_.out_height;
   /// The product of a group with `count` lines of results from `first` on, of one image, whose copies are at `own`.
@@ -295,7 +295,7 @@ void Convolution::by_bands(sdk::ScratchArena& arena) const {
     if (corrects_columns_) {
       std::int32_t* const sums = memory.row_sums + worker * band.lines * band.width;
       std::int32_t* const terms = memory.part_sums + worker * band.lines * band.width;
-      const IntegerLineParts row{g_.k() / integer_row_part, integer_row_part, integer_row_part};
+      const IntegerRowParts row{g_.k() / integer_part_bytes, integer_part_bytes, integer_part_bytes};
       sum_rows_of_parts(product.a, product.a_step, product.rows, row, memory.a_offsets, terms, sums);
       product.row_sums = sums;
     }
@@ -334,18 +334,20 @@ void pack_integer_conv(const sdk::Call& call, const IntegerOperands& at, void* o
   const tenon_dtype dtype = call.inputs[at.b].dtype;
   if (g.depthwise()) return pack_integer_depthwise(g, w, dtype, out_packed);
   const std::size_t group_bytes = integer_panels_bytes(integer_conv_packed_k(g, call.host), g.group_out_channels());
+  const bool bands = integer_rows(g, at, call.host) == IntegerRows::bands;
+  const std::int64_t line_step = integer_line_step(g, call.host);
   for (std::int64_t group = 0; group < g.groups; ++group) {
     PanelSource<std::uint8_t> source = forward_panels(g, w, group);
-    if (integer_rows(g, at, call.host) == IntegerRows::bands) source.inner_block = band_pixel_bytes;
+    if (bands) source.inner_block = band_pixel_bytes;
     pack_integer_panels(&call.host, source, flip_to_signed(dtype),
-                        static_cast<char*>(out_packed) + static_cast<std::size_t>(group) * group_bytes, integer_line_part(g, call.host));
+                        static_cast<char*>(out_packed) + static_cast<std::size_t>(group) * group_bytes, line_step);
   }
 }
 
 std::string integer_conv_form(const sdk::Call& call, const IntegerOperands& at) {
   const ConvGeometry g = geometry_of(call, at);
   if (g.depthwise()) return "integer depthwise";
-  if (const std::int64_t part = integer_line_part(g, call.host); part != 0) return "integer lines, parts of " + std::to_string(part);
+  if (const std::int64_t step = integer_line_step(g, call.host); step != 0) return "integer lines, parts of " + std::to_string(step);
   const bool bands = integer_rows(g, at, call.host) == IntegerRows::bands;
   return (bands ? "integer bands, groups " : "integer direct, groups ") + std::to_string(g.groups);
 }

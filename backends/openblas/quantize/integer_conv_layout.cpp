@@ -37,11 +37,22 @@ bool by_bands(const ConvGeometry& g, const IntegerOperands& at, const sdk::Host&
          integer_tiles_take_offsets(instruction_set_of(host), min_band_rows(conv, 1));
 }
 
+/// The parts of rows that are read from copied lines, for convolutions of several taps with lines that tiles divide well. Pixels have a
+/// multiple of 64 bytes, or so few that those of a line of taps are one part with little padding, as in the first layer of a net: 21 of 24
+/// bytes for 7 taps of 3 channels.
+IntegerRowParts line_parts(const ConvGeometry& g, const sdk::Host& host) {
+  if (g.depthwise() || g.taps() <= 1 || g.out_width < min_line_rows || !integer_tiles_take_lines(instruction_set_of(host))) return {};
+  if (g.group_channels() % integer_part_bytes == 0) return {g.k() / integer_part_bytes, integer_part_bytes, integer_part_bytes};
+  const std::int64_t filled = g.kernel_width * g.channels, size = sdk::round_up(filled, integer_group);
+  if (g.groups > 1 || g.dilation_width > 1 || filled > integer_part_bytes || 3 * size > 4 * filled) return {};
+  return {g.kernel_height, size, filled};
+}
+
 /// Whether rows are read from lines of the image. Weights with padding between lines of taps have no other use; others may be shared by
 /// threads that have few rows for them.
 bool by_lines(const ConvGeometry& g, const sdk::Host& host) {
-  if (integer_line_parts(g, host).count == 0) return false;
-  return integer_line_part(g, host) != 0 || !integer_row_layout(g, host).by_panels || g.rows() >= min_thread_rows * host.thread_count();
+  if (line_parts(g, host).count == 0) return false;
+  return integer_line_step(g, host) != 0 || !integer_row_layout(g, host).by_panels || g.rows() >= min_thread_rows * host.thread_count();
 }
 
 }  // namespace
@@ -51,21 +62,13 @@ IntegerRows integer_rows(const ConvGeometry& g, const IntegerOperands& at, const
   return by_lines(g, host) ? IntegerRows::lines : IntegerRows::memory;
 }
 
-IntegerLineParts integer_line_parts(const ConvGeometry& g, const sdk::Host& host) {
-  if (g.depthwise() || g.taps() <= 1 || g.out_width < min_line_rows || !integer_tiles_take_lines(instruction_set_of(host))) return {};
-  if (g.group_channels() % integer_row_part == 0) return {g.k() / integer_row_part, integer_row_part, integer_row_part};
-  const std::int64_t filled = g.kernel_width * g.channels, size = sdk::round_up(filled, integer_group);
-  if (g.groups > 1 || g.dilation_width > 1 || filled > integer_row_part || 3 * size > 4 * filled) return {};
-  return {g.kernel_height, size, filled};
-}
-
-std::int64_t integer_line_part(const ConvGeometry& g, const sdk::Host& host) {
-  return g.group_channels() % integer_row_part == 0 ? 0 : integer_line_parts(g, host).size;
+std::int64_t integer_line_step(const ConvGeometry& g, const sdk::Host& host) {
+  return g.group_channels() % integer_part_bytes == 0 ? 0 : line_parts(g, host).size;
 }
 
 std::int64_t integer_conv_packed_k(const ConvGeometry& g, const sdk::Host& host) {
-  const std::int64_t part = integer_line_part(g, host);
-  return part == 0 ? g.k() : g.kernel_height * part;
+  const std::int64_t step = integer_line_step(g, host);
+  return step == 0 ? g.k() : g.kernel_height * step;
 }
 
 std::size_t integer_conv_weight_bytes(const ConvGeometry& g, const sdk::Host& host) {
@@ -96,11 +99,11 @@ IntegerRowLayout integer_row_layout(const ConvGeometry& g, const sdk::Host& host
   return layout;
 }
 
-IntegerLineLayout::IntegerLineLayout(const ConvGeometry& g, const sdk::Host& host) : parts(integer_line_parts(g, host)) {
+IntegerLineLayout::IntegerLineLayout(const ConvGeometry& g, const sdk::Host& host) : parts(line_parts(g, host)) {
   width = (g.out_width - 1) * g.stride_width + (g.kernel_width - 1) * g.dilation_width + 1;
   step = width * g.channels + parts.size - parts.filled;
   const std::int64_t lines = g.images * g.out_height, threads = std::max<std::int64_t>(1, host.thread_count());
-  const std::int64_t rows = integer_line_part(g, host) == 0 ? line_block_rows : thin_line_block_rows;
+  const std::int64_t rows = integer_line_step(g, host) == 0 ? line_block_rows : thin_line_block_rows;
   const std::int64_t target = sdk::round_up(sdk::ceil_div(lines * g.out_width, rows), threads);
   blocks = std::clamp<std::int64_t>(target, 1, std::max<std::int64_t>(1, lines));
   height = sdk::ceil_div(lines, blocks);

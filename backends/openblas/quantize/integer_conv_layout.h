@@ -18,23 +18,18 @@ namespace tenon::openblas {
 enum class IntegerRows { memory, lines, bands };
 IntegerRows integer_rows(const ConvGeometry& g, const IntegerOperands& at, const sdk::Host& host);
 
-// Elements of a part of a row, for which a_offsets has an element each.
-inline constexpr std::int64_t integer_row_part = band_pixel_bytes;
+/// Bytes of a part of a row, unless a part is a whole line of taps (integer_line_step).
+inline constexpr std::int64_t integer_part_bytes = band_pixel_bytes;
 
-/// The parts of rows that are read from lines of the image, copies of which have the padding, instead of gathering the rows. A line is one
-/// of the image with the padding at its sides.
-struct IntegerLineParts {
-  std::int64_t count = 0, size = 0;  ///< parts of a row, and their bytes; 0: rows are gathered
+/// A row whose parts are read from where they are in bands or lines of the image, instead of gathering them.
+struct IntegerRowParts {
+  std::int64_t count = 0, size = 0;  ///< parts of a row, each of which has an element of a_offsets, and their bytes; 0: rows are gathered
   std::int64_t filled = 0;           ///< bytes of a part that are not padding, which meets weights of 0
 };
 
-/// For convolutions of several taps with lines that tiles divide well. Pixels have a multiple of 64 bytes, or so few that those of a line
-/// of taps are one part with little padding, as in the first layer of a net: 21 of 24 bytes for 7 taps of 3 channels. What is packed
-/// depends on integer_line_part() only.
-IntegerLineParts integer_line_parts(const ConvGeometry& g, const sdk::Host& host);
-
-/// The distance along the packed k of lines of taps that have padding; 0: there is none.
-std::int64_t integer_line_part(const ConvGeometry& g, const sdk::Host& host);
+/// Bytes from a line of taps to the next along the packed k, if each is one part with padding; 0: there is no padding. The packed weights
+/// depend on nothing else of how lines are read.
+std::int64_t integer_line_step(const ConvGeometry& g, const sdk::Host& host);
 
 /// k as weights are packed: with the padding of lines of taps.
 std::int64_t integer_conv_packed_k(const ConvGeometry& g, const sdk::Host& host);
@@ -52,9 +47,9 @@ struct IntegerRowLayout {
 };
 IntegerRowLayout integer_row_layout(const ConvGeometry& g, const sdk::Host& host);
 
-/// The lines of x that a block of lines of results reads, each with its padding.
+/// The copied lines of x that a block of lines of results reads. A line is one of the image with the padding at its sides.
 struct IntegerLineLayout {
-  IntegerLineParts parts;
+  IntegerRowParts parts;
   std::int64_t width, step;     ///< of a copied line, in pixels and bytes
   std::int64_t blocks, height;  ///< blocks of lines of results of all images, and the lines of the largest one
   std::int64_t workers;

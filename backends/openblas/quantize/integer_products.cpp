@@ -123,17 +123,17 @@ void for_parts(const sdk::Host* host, std::int64_t count, std::int64_t grain, co
 }
 
 /// k with the zeros between lines of taps.
-std::int64_t packed_k(const PanelSource<std::uint8_t>& from, std::int64_t line_part) {
-  return line_part == 0 ? from.k() : from.taps_high * line_part;
+std::int64_t packed_k(const PanelSource<std::uint8_t>& from, std::int64_t line_step) {
+  return line_step == 0 ? from.k() : from.taps_high * line_step;
 }
 
 /// Packs the panel of index `panel`.
-void pack(const PanelSource<std::uint8_t>& from, std::uint8_t flip, std::int64_t line_part, std::int64_t panel, std::int8_t* out_panel,
+void pack(const PanelSource<std::uint8_t>& from, std::uint8_t flip, std::int64_t line_step, std::int64_t panel, std::int8_t* out_panel,
           std::int32_t* out_sums) {
-  const std::int64_t k = packed_k(from, line_part), groups = padded_k(k) / integer_group;
+  const std::int64_t k = packed_k(from, line_step), groups = padded_k(k) / integer_group;
   const std::int64_t first = panel * integer_panel_width, n = std::min(integer_panel_width, from.columns - first);
   auto* const words = reinterpret_cast<std::uint32_t*>(out_panel);
-  const bool is_matrix = from.taps_high * from.taps_wide == 1 && line_part == 0;
+  const bool is_matrix = from.taps_high * from.taps_wide == 1 && line_step == 0;
   const std::int64_t whole = is_matrix && from.column_step == 1 ? k / integer_group : 0;
   // Columns whose elements are neighbours, as of a transposed matrix.
   const bool by_columns = is_matrix && whole == 0 && from.inner_step == 1 && from.inner_block == 0;
@@ -149,12 +149,12 @@ void pack(const PanelSource<std::uint8_t>& from, std::uint8_t flip, std::int64_t
   if (by_columns) TENON_DISPATCH(gather_columns)(data, from.column_step, n, words_of_column, flip, words);
   auto* const bytes = reinterpret_cast<std::uint8_t*>(out_panel);
   const std::int64_t block = from.inner_block == 0 ? from.inner : from.inner_block, taps = from.taps_high * from.taps_wide;
-  const std::int64_t line_rows = from.taps_wide * from.inner, line_step = line_part == 0 ? line_rows : line_part;
+  const std::int64_t line_rows = from.taps_wide * from.inner, step = line_step == 0 ? line_rows : line_step;
   for (std::int64_t row = std::max(whole, words_of_column) * integer_group; row < from.k(); ++row) {
     const std::int64_t tap = row / block % taps, i = row / (block * taps) * block + row % block;
     const std::int64_t a = tap / from.taps_wide, b = tap % from.taps_wide;
     const std::uint8_t* const line = data + a * from.tap_step_high + b * from.tap_step_wide + i * from.inner_step;
-    const std::int64_t p = row / line_rows * line_step + row % line_rows;
+    const std::int64_t p = row / line_rows * step + row % line_rows;
     std::uint8_t* const out = bytes + p / integer_group * integer_group * integer_panel_width + p % integer_group;
     for (std::int64_t j = 0; j < n; ++j) out[j * integer_group] = line[j * from.column_step] ^ flip;
   }
@@ -268,13 +268,13 @@ IntegerPanels integer_panels_at(const void* packed, std::int64_t k, std::int64_t
 }
 
 void pack_integer_panels(const sdk::Host* host, const PanelSource<std::uint8_t>& from, std::uint8_t flip, void* out_packed,
-                         std::int64_t line_part) {
-  const std::int64_t k = packed_k(from, line_part), bytes = integer_panel_bytes(k);
+                         std::int64_t line_step) {
+  const std::int64_t k = packed_k(from, line_step), bytes = integer_panel_bytes(k);
   const IntegerPanels out = integer_panels_at(out_packed, k, from.columns);
   for_parts(host, padded_columns(from.columns) / integer_panel_width,
             std::max<std::int64_t>(1, pack_grain / std::max<std::int64_t>(1, bytes)), [&](std::int64_t begin, std::int64_t end) {
               for (std::int64_t panel = begin; panel < end; ++panel) {
-                pack(from, flip, line_part, panel, const_cast<std::int8_t*>(out.panels) + panel * bytes,
+                pack(from, flip, line_step, panel, const_cast<std::int8_t*>(out.panels) + panel * bytes,
                      const_cast<std::int32_t*>(out.column_sums) + panel * integer_panel_width);
               }
             });

@@ -60,10 +60,10 @@ inline std::size_t integer_panels_bytes(std::int64_t k, std::int64_t columns) {
 }
 IntegerPanels integer_panels_at(const void* packed, std::int64_t k, std::int64_t columns);
 
-/// Packs the bytes of `from`, each ^ flip, into integer_panels_bytes(k, columns). With line_part, which is 0 or a multiple of
+/// Packs the bytes of `from`, each ^ flip, into integer_panels_bytes(k, columns). With line_step, which is 0 or a multiple of
 /// integer_group, the rows of one line of taps begin at multiples of it along k, with zeros between lines.
 void pack_integer_panels(const sdk::Host* host, const PanelSource<std::uint8_t>& from, std::uint8_t flip, void* out_packed,
-                         std::int64_t line_part = 0);
+                         std::int64_t line_step = 0);
 
 /// Copies rows of k bytes to rows of padded_k(k) bytes, with zeros at their ends.
 void copy_integer_rows(const sdk::Host* host, const std::uint8_t* a, std::int64_t rows, std::int64_t k, std::uint8_t* out_rows);
