@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// level2.h - what the routines of level 2 share: sizes of pieces, memory for partial sums, and the stored part of triangles.
+// level2.h - what the routines of level 2 share: numbers of pieces, memory for partial sums, and the stored part of triangles.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,6 @@
 
 namespace tenon::openblas {
 
-/// The smallest number of bytes of a matrix worth handing to a thread.
-inline constexpr double smallest_matrix_piece = 524288;
 /// The stack memory of all pieces together.
 inline constexpr std::size_t stack_bytes = 131072;
 /// Lines of an off-diagonal panel that are processed at a time if they are read twice: they stay in the cache.

@@ -3,6 +3,8 @@
 // triangles are in level3_updates.cpp, operations element by element in level3_elementwise.cpp.
 #include "level3.h"
 
+#include <algorithm>
+
 namespace tenon::openblas {
 namespace {
 
@@ -11,15 +13,15 @@ constexpr double smallest_vector_block = 128e3;
 
 template <class T>
 double smallest_of(std::int64_t m, std::int64_t n) {
-  return m == 1 || n == 1 ? smallest_vector_block : smallest_block;
+  return m == 1 || n == 1 ? smallest_vector_block : smallest_product_block;
 }
 
 template <class T>
 void multiply_block(const MatrixProduct<T>& p, const Tiling& tiling, std::int64_t block) {
   const std::int64_t row = block / tiling.column_blocks * tiling.rows;
   const std::int64_t column = block % tiling.column_blocks * tiling.columns;
-  multiply(p, row, std::min(tiling.rows, p.m - row), column, std::min(tiling.columns, p.n - column), p.beta, p.c + row * p.ldc + column,
-           p.ldc);
+  gemm_or_gemv(p, row, std::min(tiling.rows, p.m - row), column, std::min(tiling.columns, p.n - column), p.beta, p.c + row * p.ldc + column,
+               p.ldc);
 }
 
 template <class T>
@@ -34,7 +36,7 @@ void gemm(const sdk::arguments::gemm<T>& given) {
   }
   const std::int64_t pieces = piece_count(threads, work_of<T>(p.m, p.n, p.k), smallest_of<T>(p.m, p.n));
   if (pieces == 1) {
-    multiply(p, 0, p.m, 0, p.n, p.beta, p.c, p.ldc);
+    gemm_or_gemv(p, 0, p.m, 0, p.n, p.beta, p.c, p.ldc);
     return;
   }
   const Tiling tiling = tile_into(p.m, p.n, pieces);
@@ -58,7 +60,7 @@ void multiply_symmetric(const char* routine, const sdk::arguments::symm<T>& p, c
     return;
   }
   const bool left = side == TENON_LEFT;
-  const std::int64_t pieces = piece_count(Threads(p), work_of<T>(m, n, left ? m : n), smallest_block);
+  const std::int64_t pieces = piece_count(Threads(p), work_of<T>(m, n, left ? m : n), smallest_product_block);
   for_pieces(Threads(p), left ? n : m, pieces, left ? column_tile : row_tile, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     const std::int64_t step = left ? 1 : p.ldb;
     product(side, uplo, to_int(left ? m : end - begin), to_int(left ? end - begin : n), p.alpha, p.a, to_int(p.lda), p.b + begin * step,
@@ -91,7 +93,7 @@ void on_triangular(const char* routine, const sdk::arguments::trmm<T>& p, const 
     return;
   }
   const bool left = side == TENON_LEFT;
-  const std::int64_t pieces = piece_count(Threads(p), work_of<T>(m, n, left ? m : n) / 2, smallest_block);
+  const std::int64_t pieces = piece_count(Threads(p), work_of<T>(m, n, left ? m : n) / 2, smallest_product_block);
   for_pieces(Threads(p), left ? n : m, pieces, left ? column_tile : row_tile, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     compute(side, uplo, p.trans, p.diag, to_int(left ? m : end - begin), to_int(left ? end - begin : n), p.alpha, p.a, to_int(p.lda),
             p.b + begin * (left ? 1 : p.ldb), to_int(p.ldb));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// level3.h - what the routines of level 3 share: sizes of pieces, products of row-major matrices, and results that are only scaled.
+// level3.h - what the routines of level 3 share: the work of products, products of row-major matrices, and results that are only scaled.
 // Routines convert everything to row-major first: a column-major matrix is the transposed row-major one.
 #pragma once
 
@@ -12,17 +12,14 @@
 
 namespace tenon::openblas {
 
-/// The smallest number of f32 multiply-adds worth handing to a thread; other types take longer (see `weight`).
-inline constexpr double smallest_block = 1e6;
-/// The smallest number of bytes worth it, for results that are only scaled, added or copied.
-inline constexpr double smallest_bytes = 524288;
-
+/// The time of a multiply-add of T, in those of f32.
 template <class T>
-inline constexpr double weight = static_cast<double>(sizeof(T)) / 4 * (sdk::is_complex<T> ? 2 : 1);
+inline constexpr double relative_cost = static_cast<double>(sizeof(T)) / 4 * (sdk::is_complex<T> ? 2 : 1);
 
+/// The work of a product, in multiply-adds of f32 (see smallest_product_block).
 template <class T>
 double work_of(std::int64_t m, std::int64_t n, std::int64_t k) {
-  return static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) * weight<T>;
+  return static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) * relative_cost<T>;
 }
 
 /// C = beta C, without reading C if beta is 0. C (rows, columns), row-major.
@@ -41,7 +38,7 @@ void scale_block(std::int64_t rows, std::int64_t columns, T beta, T* c, std::int
 template <class T>
 void scale_all(const Threads& threads, std::int64_t m, std::int64_t n, T beta, T* c, std::int64_t ldc) {
   const double bytes = static_cast<double>(m) * static_cast<double>(n) * sizeof(T);
-  for_pieces(threads, m, piece_count(threads, bytes, smallest_bytes), 1,
+  for_pieces(threads, m, piece_count(threads, bytes, smallest_matrix_piece), 1,
              [&](std::int64_t, std::int64_t begin, std::int64_t end) { scale_block(end - begin, n, beta, c + begin * ldc, ldc); });
 }
 
@@ -87,10 +84,11 @@ struct MatrixProduct {
   const T* b_from(std::int64_t column) const { return b + column * (is_transposed(trans_b) ? ldb : 1); }
 };
 
-/// gemm, or gemv if C is one row or column and its vector is not conjugated, because gemm would pack the matrix first.
+/// The product of some rows and columns, by gemm, or by gemv if C is one row or column and its vector is not conjugated, because gemm would
+/// pack the matrix first.
 template <class T>
-void multiply(const MatrixProduct<T>& p, std::int64_t row, std::int64_t rows, std::int64_t column, std::int64_t columns, T beta, T* c,
-              std::int64_t ldc) {
+void gemm_or_gemv(const MatrixProduct<T>& p, std::int64_t row, std::int64_t rows, std::int64_t column, std::int64_t columns, T beta, T* c,
+                  std::int64_t ldc) {
   const T* const a = p.a_from(row);
   const T* const b = p.b_from(column);
   const int lda = to_int(p.lda);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // level3_elementwise.cpp - sums of two matrices, and matrices times diagonal ones: operations element by element, on threads that divide
 // the rows.
+#include <algorithm>
 #include <type_traits>
 
 #include "level3.h"
@@ -51,24 +52,24 @@ void geam(const sdk::arguments::geam<T>& p) {
   const Operand<T> a{p.a, p.lda, p.alpha, conjugated(p.trans_a)};
   const Operand<T> b{p.b, p.ldb, p.beta, conjugated(p.trans_b)};
   const double bytes = static_cast<double>(m) * static_cast<double>(n) * sizeof(T);
+  const std::int64_t pieces = piece_count(Threads(p), bytes, smallest_matrix_piece);
   // Transposed operands are read by squares of whole cache lines.
   constexpr std::int64_t square = 32;
   with_read(p.alpha == T(0), is_transposed(p.trans_a), [&](auto read_a) {
     with_read(p.beta == T(0), is_transposed(p.trans_b), [&](auto read_b) {
       constexpr bool by_squares = read_a() == Read::transposed || read_b() == Read::transposed;
       const std::int64_t width = by_squares ? square : std::max<std::int64_t>(n, 1);
-      for_pieces(Threads(p), m, piece_count(Threads(p), bytes, smallest_bytes), square,
-                 [&](std::int64_t, std::int64_t begin, std::int64_t end) {
-                   for (std::int64_t row = begin; row < end; row += square) {
-                     for (std::int64_t column = 0; column < n; column += width) {
-                       for (std::int64_t i = row; i < std::min(end, row + square); ++i) {
-                         T* const c = p.c + i * p.ldc;
-                         const std::int64_t last = std::min(n, column + width);
-                         for (std::int64_t j = column; j < last; ++j) c[j] = a.template at<read_a()>(i, j) + b.template at<read_b()>(i, j);
-                       }
-                     }
-                   }
-                 });
+      for_pieces(Threads(p), m, pieces, square, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+        for (std::int64_t row = begin; row < end; row += square) {
+          for (std::int64_t column = 0; column < n; column += width) {
+            for (std::int64_t i = row; i < std::min(end, row + square); ++i) {
+              T* const c = p.c + i * p.ldc;
+              const std::int64_t last = std::min(n, column + width);
+              for (std::int64_t j = column; j < last; ++j) c[j] = a.template at<read_a()>(i, j) + b.template at<read_b()>(i, j);
+            }
+          }
+        }
+      });
     });
   });
 }
@@ -82,7 +83,8 @@ void dgmm(const sdk::arguments::dgmm<T>& p) {
   const bool by_rows = (p.side == TENON_LEFT) != column_major;
   const T* const x = first(p.x, by_rows ? m : n, p.incx);
   const double bytes = static_cast<double>(m) * static_cast<double>(n) * sizeof(T);
-  for_pieces(Threads(p), m, piece_count(Threads(p), bytes, smallest_bytes), 1, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+  const std::int64_t pieces = piece_count(Threads(p), bytes, smallest_matrix_piece);
+  for_pieces(Threads(p), m, pieces, 1, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const T* const a = p.a + i * p.lda;
       T* const c = p.c + i * p.ldc;

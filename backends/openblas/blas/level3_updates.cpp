@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // level3_updates.cpp - updates of a stored triangle by products of matrices. It is divided into a few large blocks, computed by gemm except
 // for those on the diagonal.
+#include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "level3.h"
 
@@ -13,7 +15,8 @@ template <class T>
 void scale_triangle(const Threads& threads, std::uint32_t uplo, std::int64_t n, T beta, T* c, std::int64_t ldc, bool hermitian) {
   if (beta == T(1)) return;
   const double bytes = static_cast<double>(n) * static_cast<double>(n) / 2 * sizeof(T);
-  for_triangle(threads, n, uplo == TENON_UPPER, piece_count(threads, bytes, smallest_bytes), 1, [&](std::int64_t begin, std::int64_t end) {
+  const std::int64_t pieces = piece_count(threads, bytes, smallest_matrix_piece);
+  for_triangle(threads, n, uplo == TENON_UPPER, pieces, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       if (uplo == TENON_UPPER) {
         scale_block(1, n - i, beta, c + i * ldc + i, ldc);
@@ -29,7 +32,8 @@ void scale_triangle(const Threads& threads, std::uint32_t uplo, std::int64_t n, 
 template <class Block, class Panel>
 void for_triangle_blocks(const Threads& threads, std::uint32_t uplo, std::int64_t n, double work, const Block& block, const Panel& panel) {
   // Pieces of rows of a lower triangle, of columns of an upper one, reach from the matrix's edge to the diagonal.
-  for_triangle(threads, n, false, piece_count(threads, work, smallest_block), column_tile, [&](std::int64_t begin, std::int64_t end) {
+  const std::int64_t pieces = piece_count(threads, work, smallest_product_block);
+  for_triangle(threads, n, false, pieces, column_tile, [&](std::int64_t begin, std::int64_t end) {
     if (begin > 0) {
       uplo == TENON_LOWER ? panel(begin, end - begin, std::int64_t{0}, begin) : panel(std::int64_t{0}, begin, begin, end - begin);
     }
@@ -46,9 +50,9 @@ void multiply_triangle(const MatrixProduct<T>& p, std::int64_t begin, std::int64
     const std::int64_t middle = begin + std::max(column_tile, n / 2 / column_tile * column_tile);
     multiply_triangle(p, begin, middle);
     if (p.uplo == TENON_LOWER) {
-      multiply(p, middle, end - middle, begin, middle - begin, p.beta, p.c + middle * p.ldc + begin, p.ldc);
+      gemm_or_gemv(p, middle, end - middle, begin, middle - begin, p.beta, p.c + middle * p.ldc + begin, p.ldc);
     } else {
-      multiply(p, begin, middle - begin, middle, end - middle, p.beta, p.c + begin * p.ldc + middle, p.ldc);
+      gemm_or_gemv(p, begin, middle - begin, middle, end - middle, p.beta, p.c + begin * p.ldc + middle, p.ldc);
     }
     multiply_triangle(p, middle, end);
     return;
@@ -56,7 +60,7 @@ void multiply_triangle(const MatrixProduct<T>& p, std::int64_t begin, std::int64
   alignas(64) std::byte bytes[side * side * sizeof(T)];
   T* const whole = reinterpret_cast<T*>(bytes);
   std::fill_n(whole, n * n, T(0));
-  multiply(p, begin, n, begin, n, T(0), whole, n);
+  gemm_or_gemv(p, begin, n, begin, n, T(0), whole, n);
   for (std::int64_t i = 0; i < n; ++i) {
     T* const c = p.c + (begin + i) * p.ldc + begin;
     const std::int64_t last = p.uplo == TENON_LOWER ? i + 1 : n;
@@ -81,7 +85,7 @@ void gemmt(const sdk::arguments::gemm<T>& given) {
       Threads(given), p.uplo, p.n, work_of<T>(p.n, p.n, p.k) / 2,
       [&](std::int64_t begin, std::int64_t end) { multiply_triangle(p, begin, end); },
       [&](std::int64_t row, std::int64_t rows, std::int64_t column, std::int64_t columns) {
-        multiply(p, row, rows, column, columns, p.beta, p.c + row * p.ldc + column, p.ldc);
+        gemm_or_gemv(p, row, rows, column, columns, p.beta, p.c + row * p.ldc + column, p.ldc);
       });
 }
 

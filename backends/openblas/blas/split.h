@@ -124,6 +124,9 @@ class Threads {
   const bool deterministic_;
 };
 
+/// The smallest number of bytes of a matrix worth handing to a thread that reads them once, or only scales, adds or copies them.
+inline constexpr double smallest_matrix_piece = 524288;
+
 /// The number of pieces for `work`, each of at least `smallest`; 1, without a call to the host, if there is little work.
 inline std::int64_t piece_count(const Threads& threads, double work, double smallest) {
   if (work < 2 * smallest) return 1;

@@ -14,6 +14,11 @@ namespace tenon::openblas {
 inline constexpr std::int64_t row_tile = 4;
 inline constexpr std::int64_t column_tile = 16;
 
+/// Multiply-adds that make a block of a product worth handing to a thread, about 15 us of f32. Below this size OpenBLAS 0.3.21 may switch
+/// to kernels that round in another order; above it the bits of f32 do not depend on the tiling, nor do those of f64 except in its last
+/// columns.
+inline constexpr double smallest_product_block = 1e6;
+
 /// The result is divided into blocks of rows x columns; the last ones may be smaller.
 struct Tiling {
   std::int64_t rows, columns;
