@@ -48,11 +48,33 @@ TrainDefinition load_definition(Files& files, const std::string& path, const std
   return definition;
 }
 
+/// Explains an error for what is also given where a YAML file is expected: the folder of a model, and the file of another framework.
+void explain_other_file(const std::string& path, const char* usual_name) {
+  const std::filesystem::path file = platform::path_of(path);
+  std::error_code ignored;
+  for (const char* const name : {usual_name, "train.yaml", "model.yaml"}) {
+    if (const std::filesystem::path inside = file / name; std::filesystem::is_regular_file(inside, ignored))
+      throw Error(fmt::format("{}: expected a file, got a folder; did you mean {}?", path, platform::text_of(inside)));
+  }
+  if (file.extension() == ".onnx" && std::filesystem::is_regular_file(file, ignored)) {
+    throw Error(
+        fmt::format("{}: expected a YAML file, got an ONNX model; name it in a YAML file next to it: `model: {{onnx: {}}}`, with `data` to "
+                    "train it",
+                    path, platform::text_of(file.filename())));
+  }
+}
+
 }  // namespace
 
-const Node& Files::load(const std::string& path) {
+const Node& Files::load(const std::string& path, const char* usual_name) {
   const auto found = trees_.find(path);
-  return found != trees_.end() ? found->second : trees_.emplace(path, yaml::load(path)).first->second;
+  if (found != trees_.end()) return found->second;
+  try {
+    return trees_.emplace(path, yaml::load(path)).first->second;
+  } catch (const Error&) {
+    explain_other_file(path, usual_name);
+    throw;
+  }
 }
 
 std::variant<ModelDefinition, TrainDefinition, Config> load_any(const std::string& path) {
@@ -87,16 +109,6 @@ TrainDefinition load_cut(const std::string& path) {
 }  // namespace config
 
 TrainDefinition load_definition(const std::string& path, const std::vector<ConfigOverride>& overrides) {
-  // What is also given where a YAML file is expected: the folder of a model, and the file of another framework.
-  const std::filesystem::path file = platform::path_of(path), inside = file / "train.yaml";
-  if (std::filesystem::is_regular_file(inside))
-    throw Error(fmt::format("{}: expected a file, got a folder; did you mean {}?", path, platform::text_of(inside)));
-  if (file.extension() == ".onnx" && std::filesystem::is_regular_file(file)) {
-    throw Error(
-        fmt::format("{}: expected a YAML file, got an ONNX model; write a YAML file that names it: `model: {{onnx: {}}}`, and `data` to "
-                    "train it",
-                    path, path));
-  }
   config::Files files;
   return config::load_definition(files, path, overrides);
 }

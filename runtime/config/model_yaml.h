@@ -29,8 +29,8 @@ namespace tenon::config {
 /// YAML files, each of which is parsed once.
 class Files {
  public:
-  /// Errors  those of yaml::load.
-  const Node& load(const std::string& path);
+  /// Errors  those of yaml::load; for a folder with a file of the usual name, and for an ONNX model, what to give instead.
+  const Node& load(const std::string& path, const char* usual_name = "train.yaml");
 
  private:
   std::map<std::string, Node> trees_;

@@ -129,7 +129,7 @@ ModelDefinition read_model_of(Files& files, Section& top, const std::vector<Conf
   if (value.is_scalar()) {
     const std::string path = value.as_shown_path();
     try {
-      files.load(path);
+      files.load(path, "model.yaml");
     } catch (const Error& problem) {
       const std::string text = problem.what();
       if (text.rfind(path + ": file not found", 0) == 0) value.fail(text);  // also name the key that refers to the file

@@ -92,8 +92,8 @@ expect 1 "key 'epochs': expected an integer" "$tenon" train "$fashion" --set epo
 expect 1 'give --data DIR' "$tenon" train "$fashion"
 expect 1 "model.yaml: expected a train.yaml, whose \`data\` says what to read, got a model without it; write one with \`model: model.yaml\`" \
   "$tenon" train "$source/models/conv1d_signal/model.yaml"
-printf 'ONNX' >"$work/net.onnx"
-expect 1 "net.onnx: expected a YAML file, got an ONNX model; write a YAML file that names it: \`model: {onnx: $work/net.onnx}\`" \
+printf 'a: "\\S"' >"$work/net.onnx"
+expect 1 "net.onnx: expected a YAML file, got an ONNX model; name it in a YAML file next to it: \`model: {onnx: net.onnx}\`" \
   "$tenon" summary "$work/net.onnx"
 expect 1 "models/conv1d_signal: expected a file, got a folder; did you mean $source/models/conv1d_signal/train.yaml?" \
   "$tenon" train "$source/models/conv1d_signal"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <variant>
@@ -311,11 +312,26 @@ TEST_CASE("train.yaml: folders of models and ONNX files have their remedy") {
   folder.write("train.yaml", "data: {source: digits}\n");
   CHECK_ERROR(folder.path() + ": expected a file, got a folder; did you mean " + folder.file("train.yaml") + "?",
               load_definition(folder.path()));
-  const std::string net = folder.write("net.onnx", "ONNX");
-  CHECK_ERROR(net + ": expected a YAML file, got an ONNX model; write a YAML file that names it: `model: {onnx: " + net +
-                  "}`, and `data` to train it",
-              load_definition(net));
+  const std::string net = folder.write("net.onnx", "a: \"\\S\"");
+  const std::string remedy =
+      net +
+      ": expected a YAML file, got an ONNX model; name it in a YAML file next to it: `model: {onnx: net.onnx}`, with `data` to train it";
+  CHECK_ERROR(remedy, load_definition(net));
+  CHECK_ERROR(remedy, config::load_any(net));
+  CHECK_ERROR(remedy, load_definition(folder.write("of_net.yaml", "model: net.onnx\ndata: {source: digits}\nloss: mse\n")));
+  // As `config check` and a train.yaml that names the folder of its model get them.
+  CHECK_ERROR_CONTAINS("; did you mean " + folder.file("train.yaml") + "?", config::load_any(folder.path()));
+  const std::string of_folder = folder.write("of_folder.yaml", "model: .\ndata: {source: digits}\nloss: mse\n");
+  folder.write("model.yaml", "layers: [flatten]\n");
+  CHECK_ERROR_CONTAINS("expected a file, got a folder; did you mean ", load_definition(of_folder));
+  CHECK_ERROR_CONTAINS("model.yaml?", load_definition(of_folder));
+  std::filesystem::remove(folder.file("train.yaml"));
+  CHECK_ERROR(folder.path() + ": expected a file, got a folder; did you mean " + folder.file("model.yaml") + "?",
+              load_definition(folder.path()));
   CHECK_ERROR(folder.file("none.onnx") + ": file not found", load_definition(folder.file("none.onnx")));
+  // A path that the system does not take is an error of this file, not one of the search for a remedy.
+  const std::string too_long(300, 'a');
+  CHECK(message_of([&] { load_definition(too_long); }).starts_with(too_long + ": "));
 }
 
 TEST_CASE_FIXTURE(InFolder, "train: a model in a separate file is found next to train.yaml, and overrides reach into it") {
