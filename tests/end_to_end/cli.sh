@@ -422,8 +422,18 @@ wrong_use_exits_with_two() {
   err_has "\`tenon train\` has no option '-e'; \`tenon train --help\` lists them"
   exits 2 train x.yaml --set
   err_has "\`tenon train\`: --set: expected KEY=VALUE, got none; \`tenon train --help\` describes its options"
+  exits 2 train x.yaml --set -k=3 --devcie cpu
+  err_has "\`tenon train\` has no option '--devcie'; did you mean '--device'?"
+  exits 2 train x.yaml -device cpu
+  err_has "\`tenon train\` has no option '-device'; did you mean '--device'?"
   exits 2 --dveice cpu train x.yaml
-  err_has "\`tenon\` has no option '--dveice'; \`tenon --help\` lists them"
+  err_has "\`tenon\` has no option '--dveice'; options follow the command: \`tenon train --help\` lists them"
+  exits 2 --backend x conformance
+  err_has "\`tenon\` has no option '--backend'; options follow the command: \`tenon conformance --help\` lists them"
+  exits 2 --threads 2 bench gemm
+  err_has "\`tenon\` has no option '--threads'; options follow the command: \`tenon bench --help\` lists them"
+  exits 2 --schema config print
+  err_has "\`tenon\` has no option '--schema'; write it after the command: \`tenon config print --schema\`"
   exits 2 explain x.onnx --format xml
   err_has "\`tenon explain\`: --format: expected one of text, json, dot, got 'xml'; \`tenon explain --help\` describes its options"
   exits 2 explain x.onnx --batch 0
@@ -443,6 +453,8 @@ wrong_use_exits_with_two() {
 verbs_of_other_programs_are_verbs_of_tenon() {
   exits 2 bench gem
   err_has "\`tenon bench\` has no command 'gem'; did you mean 'gemm'?"
+  exits 2 bench --threads 2 gemm
+  err_has "\`tenon bench\` has no option '--threads'; write it after the command: \`tenon bench gemm --threads\`"
   exits 2 bench gemm --threads -1
   err_has "--threads: expected a number of at least 0, got '-1'"
   exits 1 bench gemm --tiny --set threads=1

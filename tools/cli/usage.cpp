@@ -39,44 +39,70 @@ std::string remedy(const std::string& name, const std::vector<std::string>& name
   return hint.empty() ? fmt::format("; `{} --help` lists them", command) : hint;
 }
 
-/// The first command among the arguments that has the option; nullptr if none has.
-const CLI::App* command_with(const std::vector<const CLI::App*>& commands, const std::string& option,
-                             std::span<const char* const> arguments) {
+/// Whether a command has an option of that name.
+bool has_option(const CLI::App& command, const std::string& name) {
+  return command.get_option_no_throw(name) != nullptr;
+}
+
+/// The command that the arguments name, up to the first one that has the option.
+struct LaterCommand {
+  const CLI::App* command;
+  std::string typed;
+};
+LaterCommand command_with(const LaterCommand& before, const std::string& option, std::span<const char* const> arguments) {
+  LaterCommand later = before;
   for (const char* const argument : arguments) {
+    const std::vector<const CLI::App*> commands = commands_of(*later.command);
     const auto found = std::ranges::find(commands, argument, &CLI::App::get_name);
-    if (found != commands.end()) return (*found)->get_option_no_throw(option) == nullptr ? nullptr : *found;
+    if (found == commands.end()) continue;
+    later = {*found, later.typed + " " + argument};
+    if (has_option(**found, option)) break;
   }
-  return nullptr;
+  return later;
+}
+
+/// About an option that a command does not have; `rest` are the arguments that follow it.
+std::string explain_option(const LaterCommand& at, const std::string& argument, const std::string& name,
+                           std::span<const char* const> rest) {
+  const std::vector<std::string> own = options_of(*at.command);
+  const std::string text = fmt::format("`{}` has no option '{}'", at.typed, name);
+  if (name.size() == 2 && argument.size() > 2) {  // `-device` is read as `-d` with the value `evice`
+    const std::string word = argument.substr(0, argument.find('='));
+    if (const std::string hint = yaml::did_you_mean(word, own); !hint.empty())
+      return fmt::format("`{}` has no option '{}'{}", at.typed, word, hint);
+  }
+  if (const std::string hint = yaml::did_you_mean(name, own); !hint.empty()) return text + hint;
+  const LaterCommand later = command_with(at, name, rest);
+  if (later.command == at.command) return fmt::format("{}; `{} --help` lists them", text, at.typed);
+  if (has_option(*later.command, name)) return fmt::format("{}; write it after the command: `{} {}`", text, later.typed, name);
+  return fmt::format("{}; options follow the command: `{} --help` lists them", text, later.typed);
 }
 
 }  // namespace
 
 std::string explain_usage(const CLI::App& app, std::span<const char* const> arguments) {
-  const CLI::App* command = &app;
-  std::string typed = app.get_name();
-  for (const char* const text : arguments) {
-    const std::string argument = text;
-    const std::vector<const CLI::App*> commands = commands_of(*command);
+  LaterCommand at{&app, app.get_name()};
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string argument = arguments[i];
+    if (argument == "--") break;  // what follows are no options
+    const std::vector<const CLI::App*> commands = commands_of(*at.command);
     const bool is_short = argument.size() > 1 && argument[0] == '-' && std::isalpha(static_cast<unsigned char>(argument[1])) != 0;
     if (argument.starts_with("--") || is_short) {
       const std::string name = is_short ? argument.substr(0, 2) : argument.substr(0, argument.find('='));
-      if (name == "--" || command->get_option_no_throw(name) != nullptr) continue;
-      if (const CLI::App* later = command_with(commands, name, arguments)) {
-        return fmt::format("`{}` has no option '{}'; write it after the command: `{} {} {}`", typed, name, typed, later->get_name(), name);
-      }
-      return fmt::format("`{}` has no option '{}'{}", typed, name, remedy(name, options_of(*command), typed));
+      const CLI::Option* const option = at.command->get_option_no_throw(name);
+      if (option == nullptr) return explain_option(at, argument, name, arguments.subspan(i + 1));
+      if (option->get_items_expected_max() > 0 && argument == name) ++i;  // its value, which may begin with '-'
     } else if (!commands.empty() && !argument.starts_with('-')) {
       const auto inner = std::ranges::find(commands, argument, &CLI::App::get_name);
       if (inner == commands.end())
-        return fmt::format("`{}` has no command '{}'{}", typed, argument, remedy(argument, names_of(commands), typed));
-      command = *inner;
-      typed += " " + argument;
+        return fmt::format("`{}` has no command '{}'{}", at.typed, argument, remedy(argument, names_of(commands), at.typed));
+      at = {*inner, at.typed + " " + argument};
     }
   }
-  const std::vector<std::string> commands = names_of(commands_of(*command));
+  const std::vector<std::string> commands = names_of(commands_of(*at.command));
   if (commands.empty()) return {};
-  return fmt::format("expected a command after `{}`, got none; it is one of {}; `{} --help` describes them", typed,
-                     fmt::join(commands, ", "), typed);
+  return fmt::format("expected a command after `{}`, got none; it is one of {}; `{} --help` describes them", at.typed,
+                     fmt::join(commands, ", "), at.typed);
 }
 
 std::string explain_value(const CLI::App& app, const std::string& message) {
