@@ -438,6 +438,8 @@ wrong_use_exits_with_two() {
   err_has "\`tenon explain\`: --format: expected one of text, json, dot, got 'xml'; \`tenon explain --help\` describes its options"
   exits 2 explain x.onnx --batch 0
   err_has "\`tenon explain\`: --batch: expected a number above 0, got '0'"
+  exits 2 explain x.onnx --batch=-1
+  err_has "\`tenon explain\`: --batch: expected a number above 0, got '-1'"
   exits 2 demo --epochs 5000
   err_has "\`tenon demo\`: --epochs: expected a number from 1 to 1000, got '5000'"
   exits 2 export model.yaml

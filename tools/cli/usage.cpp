@@ -107,7 +107,8 @@ std::string explain_usage(const CLI::App& app, std::span<const char* const> argu
 
 std::string explain_value(const CLI::App& app, const std::string& message) {
   std::string typed = app.get_name();
-  for (const CLI::App* command = &app; !command->get_subcommands().empty();) {
+  const CLI::App* command = &app;
+  while (!command->get_subcommands().empty()) {
     command = command->get_subcommands().front();
     typed += " " + command->get_name();
   }
@@ -119,10 +120,13 @@ std::string explain_value(const CLI::App& app, const std::string& message) {
     }
     if (std::regex_match(message, found, std::regex(R"((\S+): Value (.*) not in range (.*) to (.*))"))) {
       const double low = std::stod(found[3]), high = std::stod(found[4]);
-      const std::string range = high < 1e300   ? fmt::format("from {} to {}", low, high)
-                                : low == 0     ? "of at least 0"
-                                : low < 1e-300 ? "above 0"
-                                               : fmt::format("from {}", low);
+      // Some versions of CLI11 write the lowest positive number as 0.
+      const CLI::Option* const option = command->get_option_no_throw(found[1]);
+      const bool is_positive = option != nullptr && option->get_type_name().find(":POSITIVE") != std::string::npos;
+      const std::string range = high < 1e300  ? fmt::format("from {} to {}", low, high)
+                                : is_positive ? "above 0"
+                                : low == 0    ? "of at least 0"
+                                              : fmt::format("from {}", low);
       return fmt::format("{}: expected a number {}, got '{}'", found[1].str(), range, found[2].str());
     }
     if (std::regex_match(message, found, std::regex(R"(Could not convert: (\S+) = (.*))")))
