@@ -117,7 +117,9 @@ LoadedCheckpoint read_checkpoint(Model::State& s, const train::CheckpointFile& c
   LoadedCheckpoint loaded{.progress = checkpoint.progress, .values = {}, .sharded = {}};
   train::CheckpointWeights file(checkpoint);
   // Check everything before changing anything.
-  const std::string weights_alone = fmt::format("or start from its weights alone (weights: {{file: {}, strict: false}})", checkpoint.file);
+  const std::string weights_alone = fmt::format(
+      "or start from its weights alone: `resume: never`, `weights: {{file: {}, strict: false}}` and another checkpoint.directory",
+      checkpoint.file);
   const auto misfit = [&](const std::string& reason) {
     throw Error(fmt::format("{}: belongs to another model: {}; use the model.yaml that it was saved with{}", checkpoint.file, reason,
                             what == Model::Load::all ? ", " + weights_alone : ""));
@@ -149,6 +151,17 @@ LoadedCheckpoint read_checkpoint(Model::State& s, const train::CheckpointFile& c
   const bool all = what == Model::Load::all;
   std::set<std::string> wanted;
   std::map<std::string, std::pair<DType, Shape>> expected = s.parameters.types(all);
+  // State of a parameter that both have: the models are equal, and what differs is how the parameter is trained.
+  const auto expect_state = [&](const std::string& name, bool is_stored) {
+    expect_optimizer();
+    const std::size_t begin = name.find('/') + 1, end = name.rfind('/');  // of optimizer/dense/kernel/m
+    const std::string parameter = end > begin ? name.substr(begin, end - begin) : "";
+    if (file.find(parameter) == nullptr || !expected.contains(parameter)) return;
+    throw Error(fmt::format(
+        "{}: its optimizer {} has {} '{}', which this run {}; use the options of the optimizer, and what is "
+        "`trainable`, that it was saved with, {}",
+        checkpoint.file, own_optimizer, is_stored ? "the state" : "no state", name, is_stored ? "does not have" : "needs", weights_alone));
+  };
   std::map<std::string, int> owners;  // processes, by the name of sharded state
   if (all && s.setup.shards_optimizer()) {
     for (const auto& [name, rank] : s.parameters.owners_of_state()) owners[name] = rank / s.setup.device_count();
@@ -170,7 +183,7 @@ LoadedCheckpoint read_checkpoint(Model::State& s, const train::CheckpointFile& c
     }
     has_state = has_state || is_training_state(stored.name);
     if (!expected.contains(stored.name)) {
-      if (is_training_state(stored.name)) expect_optimizer();
+      if (is_training_state(stored.name)) expect_state(stored.name, true);
       misfit(fmt::format("it has a parameter '{}' {}, which this model does not have", stored.name, type_of(stored.dtype, stored.shape)));
     }
     loaded.has_sharded = loaded.has_sharded || s.setup.shards(stored.name);
@@ -182,7 +195,7 @@ LoadedCheckpoint read_checkpoint(Model::State& s, const train::CheckpointFile& c
     const std::string own = type_of(type.first, type.second);
     if (stored == nullptr) {
       if (is_training_state(name) && !has_state && checkpoint.progress.step == 0) continue;  // saved before the first step: it is zero
-      if (is_training_state(name)) expect_optimizer();
+      if (is_training_state(name)) expect_state(name, false);
       misfit(fmt::format("it does not have parameter '{}' {}", name, own));
     }
     if (stored->dtype != type.first || !(stored->shape == type.second)) {

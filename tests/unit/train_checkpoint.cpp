@@ -91,12 +91,43 @@ TEST_CASE_FIXTURE(InFolder, "checkpoint: that of another optimizer names both, w
   adam.save(folder.path(), "adam");
   sgd.save(folder.path(), "sgd");
   const std::string file = folder.file("adam.yaml");
-  CHECK_ERROR(
-      (file + ": was trained with the optimizer adam, this run uses sgd; keep adam, or start from its weights alone (weights: {file: " +
-       file + ", strict: false})")
-          .c_str(),
-      sgd.load(file));
+  CHECK_ERROR((file +
+               ": was trained with the optimizer adam, this run uses sgd; keep adam, or start from its weights alone: `resume: never`, "
+               "`weights: {file: " +
+               file + ", strict: false}` and another checkpoint.directory")
+                  .c_str(),
+              sgd.load(file));
   CHECK_ERROR_CONTAINS("was trained with the optimizer sgd, this run uses adam", adam.load(folder.file("sgd.yaml")));
+}
+
+TEST_CASE_FIXTURE(InFolder, "checkpoint: that of the same optimizer with other options names the state, and no other model") {
+  const Context context(deterministic());
+  const auto with = [&](OptimizerDefinition::Kind kind, const auto& change) {
+    Model model({layers::Flatten{}, layers::Dense{10, Activation::softmax}});
+    CompileOptions options{.loss = {.loss = Loss::sparse_categorical_crossentropy}};
+    options.optimizer.kind = kind;
+    change(options.optimizer);
+    model.compile(context, options);
+    model.build({28, 28});
+    return model;
+  };
+  const auto as_it_is = [](OptimizerDefinition&) {};
+  const auto expect = [&](Model saved, Model loading, const std::string& difference) {
+    saved.fit(digits(), {});
+    saved.save(folder.path(), "saved");
+    const std::string file = folder.file("saved.yaml"), text = message_of([&] { loading.load(file); });
+    CHECK(text == file + ": its optimizer " + difference +
+                      "; use the options of the optimizer, and what is `trainable`, that it was saved with, or start from its weights "
+                      "alone: `resume: never`, `weights: {file: " +
+                      file + ", strict: false}` and another checkpoint.directory");
+  };
+  using Kind = OptimizerDefinition::Kind;
+  const auto amsgrad = [](OptimizerDefinition& o) { o.amsgrad = true; };
+  const auto momentum = [](OptimizerDefinition& o) { o.momentum = 0.9; };
+  expect(with(Kind::adam, as_it_is), with(Kind::adam, amsgrad), "adam has no state 'optimizer/dense/bias/peak', which this run needs");
+  expect(with(Kind::adam, amsgrad), with(Kind::adam, as_it_is),
+         "adam has the state 'optimizer/dense/bias/peak', which this run does not have");
+  expect(with(Kind::sgd, as_it_is), with(Kind::sgd, momentum), "sgd has no state 'optimizer/dense/bias/velocity', which this run needs");
 }
 
 TEST_CASE_FIXTURE(InFolder, "checkpoint: missing, damaged and foreign files are reported") {

@@ -146,7 +146,7 @@ TEST_CASE_FIXTURE(InFolder, "trainable: a checkpoint with other optimizer state 
   model.fit(digits(64), {.epochs = 1});
   model.save(folder.path(), "whole");
   Model tuned = compiled(context, convnet(), only_head());
-  CHECK_ERROR_CONTAINS("or start from its weights alone (weights: {file: ", tuned.load(folder.file("whole.yaml")));
+  CHECK_ERROR_CONTAINS("or start from its weights alone: `resume: never`, `weights: {file: ", tuned.load(folder.file("whole.yaml")));
   CHECK_NOTHROW(tuned.load(folder.file("whole.yaml"), Model::Load::weights));
 }
 
