@@ -33,6 +33,18 @@ def test_wrong_dtypes_and_shapes_are_named_with_what_was_expected():
             call()
 
 
+def test_messages_name_no_function_of_the_c_api_and_no_column_of_a_dict():
+    def message_of(call):
+        with pytest.raises(tenon.InvalidArgumentError) as caught:
+            call()
+        return str(caught.value)
+
+    assert message_of(lambda: tenon.Model({"layers": [{"dense": {"unit": 3}}]})).startswith("model: layers[0] dense: unknown key 'unit'")
+    assert message_of(lambda: tenon.Model("layers:\n  - dense: {unit: 3}\n")).startswith("<model>:2:")
+    assert message_of(lambda: tenon.Sequential([layers.Dense(2)]).compile("adma", "mse")).startswith("compile: ")
+    assert message_of(lambda: tenon.Sequential(3)) == "Sequential: expected a list of layers, got 3"
+
+
 def test_a_missing_device_is_named_with_those_that_there_are():
     for call in (lambda: tenon.ones(2).to("cuda:7"), lambda: tenon.ops.relu(tenon.ones(2), device="cuda:7"), lambda: tenon.device("cuda:7")):
         with pytest.raises(tenon.DeviceNotFoundError, match="device 'cuda:7' not found; available: .*reference:0"):

@@ -196,6 +196,23 @@ def test_progress_is_a_bar_in_terminals_and_lines_elsewhere(digits, capsys):
     assert bar.stream.getvalue().endswith("\n") and "2.0s - loss: 0.2500" in bar.stream.getvalue()
 
 
+def test_a_fit_that_fails_ends_the_line_of_the_bar(digits, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    class Failing(tenon.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs):
+            if batch == 1:
+                raise ZeroDivisionError
+
+    monkeypatch.setattr("sys.stdout", Terminal())
+    with pytest.raises(ZeroDivisionError):
+        classifier().fit(digits.train, batch_size=100, callbacks=[Failing()])
+    text = sys.stdout.getvalue()
+    assert "\r1/3 [" in text and text.endswith("\n") and not text.endswith("\n\n")
+
+
 def test_the_bar_fits_into_the_terminal(monkeypatch):
     from tenon import _progress
 

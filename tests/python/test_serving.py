@@ -112,6 +112,9 @@ def test_a_quantised_model_is_near_its_own_and_is_compared_with_it(tmp_path):
     assert tenon.quantization.quantize(model, data, path, samples=8)["samples"] == 8
     with pytest.raises(tenon.InvalidArgumentError, match="key 'calibration': expected"):
         tenon.quantization.quantize(model, x, path, calibration="max")
+    for nothing in ({}, x[:0]):
+        with pytest.raises(tenon.InvalidArgumentError, match="^data: expected at least one input with samples, got none$"):
+            tenon.quantization.quantize(model, nothing, path)
     with pytest.raises(tenon.InvalidArgumentError, match="labels: expected i64\\(64\\)"):
         tenon.quantization.compare(model, path, x, numpy.zeros(3, "int64"))
 

@@ -3,6 +3,7 @@
 import ctypes
 import json
 import os
+import re
 import sys
 import threading
 from types import TracebackType
@@ -85,7 +86,13 @@ def raise_error(error: int) -> None:
     status = lib.tenon_status_name(lib.tenon_error_status(error)).decode()
     text = lib.tenon_error_message(error).decode("utf-8", "replace")
     lib.tenon_release(error)
-    raise OF_STATUS.get(status, InternalError)(text)
+    raise OF_STATUS.get(status, InternalError)(_in_python(text))
+
+
+def _in_python(text: str) -> str:
+    """The message without the name of the function of the C API, and without positions in dicts, which are passed on as one line of JSON."""
+    text = re.sub(r"^tenon_\w+: ", "", text)
+    return re.sub(r"^<(\w+)>:1:\d+: ", r"\1: ", text, flags=re.MULTILINE)
 
 
 def check(error: Optional[int]) -> None:

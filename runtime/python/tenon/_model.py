@@ -364,6 +364,8 @@ class _Watching:
         self.interrupted = True
 
     def __exit__(self, *_: Any) -> None:
+        if self.progress:
+            self.progress.close()
         if self.previous is not None:
             signal.signal(signal.SIGINT, self.previous)
         for field, kind in cast(Any, _api.TenonFitCallbacks._fields_)[3:]:  # a cycle of references ends
@@ -431,6 +433,8 @@ def Sequential(layers: Iterable[Any], *, input_shape: Optional[Sequence[int]] = 
     """
     if isinstance(layers, (str, dict)):  # one layer, whose characters or keys would be taken for layers
         raise InvalidArgumentError(f"Sequential: expected a list of layers, got the layer {layers}; write Sequential([...])")
+    if not isinstance(layers, Iterable):
+        raise InvalidArgumentError(f"Sequential: expected a list of layers, got {layers!r}")
     definition: Dict[str, Any] = {"layers": list(layers), **keys}
     if name is not None:
         definition["name"] = name

@@ -58,7 +58,14 @@ class Progress:
         self.stream.flush()
 
     def train_end(self) -> None:
-        pass
+        self.close()
+
+    def close(self) -> None:
+        """Ends the line of a bar that is not complete, for what is written next."""
+        if self._last:
+            self._last = 0
+            self.stream.write("\n")
+            self.stream.flush()
 
     def _line(self, done: int, rest: str, columns: int) -> str:
         """What is wider than the terminal, which cannot rewrite such a line, leaves out the bar."""

@@ -35,6 +35,8 @@ def _samples(model: OnnxModel, data: Any, count: Optional[int]) -> Tuple[List[st
             raise InvalidArgumentError("data: expected arrays or numbered samples, got batches")
         data, _ = data.gather(range(min(int(size), count or 128)))
     names, tensors = named_tensors(data)
+    if not tensors or any(0 in each.shape[:1] for each in tensors):
+        raise InvalidArgumentError("data: expected at least one input with samples, got none")
     if count is not None:
         tensors = [each[:count] for each in tensors]
     if len(tensors) == 1 and len(model.input_names) == 1:
