@@ -16,6 +16,7 @@
 #include "io/atomic_file.h"
 #include "io/checksum.h"
 #include "io/input_file.h"
+#include "io/lfs_pointer.h"
 #include "io/safetensors_file.h"
 #include "io/safetensors_header.h"
 #include "platform/file.h"
@@ -54,6 +55,10 @@ void check_names(const std::string& path, const std::vector<NamedTensor>& tensor
 std::uint64_t expect_header_fits(const std::string& path, std::uint64_t header_bytes, std::uint64_t file_bytes) {
   const std::uint64_t rest = file_bytes - sizeof header_bytes;
   if (header_bytes <= io::max_header_bytes && header_bytes <= rest) return rest - header_bytes;
+  // A pointer of Git LFS is text of fewer than 1024 bytes, here with its first 8 as a length.
+  const std::string_view begin(reinterpret_cast<const char*>(&header_bytes), sizeof header_bytes);
+  if (file_bytes < 1024 && io::lfs_pointer_prefix.starts_with(begin))
+    throw Error(fmt::format("{}: expected a safetensors file, {}", path, io::got_lfs_pointer));
   throw Error(path + ": expected a header of at most " + std::to_string(std::min(io::max_header_bytes, rest)) + " bytes, got a length of " +
               std::to_string(header_bytes) + "; the file is truncated or not a safetensors file");
 }

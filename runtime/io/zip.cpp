@@ -12,6 +12,7 @@
 
 #include <tenon/error.h>
 
+#include "io/lfs_pointer.h"
 #include "io/limits.h"
 
 namespace tenon::io {
@@ -139,7 +140,10 @@ ZipReader::ZipReader(const std::string& path) : path_(path), file_(open_for_read
   read_at(size - tail_bytes, tail.data(), tail_bytes);
   std::size_t at = tail.size() - end_bytes;
   while (get<std::uint32_t>(&tail[at]) != end_magic || at + end_bytes + get<std::uint16_t>(&tail[at + 20]) != tail.size()) {
-    if (at-- == 0) fail("not a zip archive, or truncated: the end record is missing");
+    if (at-- > 0) continue;
+    if (is_lfs_pointer({reinterpret_cast<const char*>(tail.data()), tail.size()}))
+      fail("expected a zip archive, " + std::string(got_lfs_pointer));
+    fail("not a zip archive, or truncated: the end record is missing");
   }
   const std::uint8_t* end = &tail[at];
   const std::uint64_t end_offset = size - tail_bytes + at;

@@ -32,6 +32,7 @@ struct Model::State {
     if (options.limits.programs == 0) throw Error("LoadOptions: limits.programs is 0, expected at least 1, the program that runs");
     FileReport report = report_of(*file);
     require_supported(file->name(), report);
+    warn_of_opset(file->name(), report.metadata);
     for (const TensorRecord& tensor : file->model().graph.initializers) file->check(tensor);
     return std::make_unique<State>(context, std::move(file), std::move(report), options);
   }

@@ -14,7 +14,9 @@
 
 #include <tenon/error.h>
 
+#include "core/counted.h"
 #include "core/host_memory.h"
+#include "io/lfs_pointer.h"
 #include "platform/file.h"
 #include "platform/path.h"
 
@@ -193,21 +195,24 @@ std::string_view ModelFile::external(const TensorRecord& record, std::uint64_t s
   const std::filesystem::path path = external_path(record);
   auto& file = external_[path];
   if (file == nullptr) {
-    std::error_code ignored;
-    if (!std::filesystem::exists(path, ignored)) {
-      fail(record,
-           fmt::format("expected its external data in '{}', got no such file; it belongs into the folder of the model, copy it, too",
-                       platform::text_of(path)));
+    std::error_code failure;  // a file that cannot be looked at may exist: opening it says why not
+    if (!std::filesystem::exists(path, failure) && !failure) {
+      fail(record, fmt::format("expected its external data in '{}', got no such file; copy it into the folder of the model, too",
+                               platform::text_of(path)));
     }
     file = io::MappedFile::open(platform::text_of(path));
+    if (io::is_lfs_pointer(file->bytes()))
+      fail(record, fmt::format("expected its external data in '{}', {}", platform::text_of(path), io::got_lfs_pointer));
   }
   const std::uint64_t offset = number("offset").value_or(0);
   const std::uint64_t length = number("length").value_or(size_bytes);
-  if (length != size_bytes) fail(record, fmt::format("expected {} bytes of external data, got a length of {}", size_bytes, length));
+  if (length != size_bytes) {
+    fail(record, fmt::format("expected {} of external data, got a length of {}", counted(size_bytes, "byte"), length));
+  }
   const std::string_view all = file->bytes();
   if (offset > all.size() || all.size() - offset < size_bytes) {
-    fail(record, fmt::format("expected {} bytes at offset {} of '{}', got a file of {} bytes", size_bytes, offset, platform::text_of(path),
-                             all.size()));
+    fail(record, fmt::format("expected {} at offset {} of '{}', got a file of {}", counted(size_bytes, "byte"), offset,
+                             platform::text_of(path), counted(all.size(), "byte")));
   }
   out_owner = file;
   return all.substr(offset, size_bytes);

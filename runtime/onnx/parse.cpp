@@ -13,6 +13,8 @@
 
 #include <tenon/error.h>
 
+#include "core/log.h"
+#include "io/lfs_pointer.h"
 #include "io/limits.h"
 #include "onnx/records.h"
 
@@ -522,8 +524,7 @@ auto guarded(const std::string& name, std::string_view bytes, const char* what, 
     throw Error(fmt::format("{}: expected {} of at most 4 GiB, got {} bytes: weights of larger models are external data", name, what,
                             bytes.size()));
   }
-  if (bytes.starts_with("version https://git-lfs.github.com/"))
-    throw Error(fmt::format("{}: expected {}, got a pointer of Git LFS to it; `git lfs pull` fetches the file itself", name, what));
+  if (io::is_lfs_pointer(bytes)) throw Error(fmt::format("{}: expected {}, {}", name, what, io::got_lfs_pointer));
   try {
     return parse(pbf_reader(bytes.data(), bytes.size()));
   } catch (const protozero::end_of_buffer_exception&) {
@@ -531,7 +532,8 @@ auto guarded(const std::string& name, std::string_view bytes, const char* what, 
         fmt::format("{}: expected {}, got bytes that end too early: the file was copied in part, or is of another format; copy or "
                     "export it again",
                     name, what));
-  } catch (const protozero::exception&) {
+  } catch (const protozero::exception& problem) {
+    log::debug("{}: {}", name, problem.what());
     throw Error(fmt::format("{}: expected {}, got bytes that are damaged or of another format; copy or export it again", name, what));
   }
 }

@@ -12,6 +12,8 @@
 
 #include <tenon/error.h>
 
+#include "core/counted.h"
+#include "core/log.h"
 #include "graph/vendor_ops.h"
 #include "onnx/importer.h"
 #include "onnx/rules.h"
@@ -156,8 +158,8 @@ void require_supported(const std::string& file, const FileReport& report) {
   std::vector<std::string> problems;
   for (const OperatorCount& op : report.operators) {
     if (op.reason.empty()) continue;
-    problems.push_back(fmt::format("  {}.{}-{}, {} node{}, first '{}': {}", op.domain, op.op, op.opset, op.count, op.count == 1 ? "" : "s",
-                                   op.node, op.reason));
+    problems.push_back(
+        fmt::format("  {}.{}-{}, {}, first '{}': {}", op.domain, op.op, op.opset, counted(op.count, "node"), op.node, op.reason));
   }
   for (const ValueType& input : report.inputs) {
     if (input.dtype == DType::none)
@@ -166,6 +168,17 @@ void require_supported(const std::string& file, const FileReport& report) {
   if (!problems.empty()) {
     throw Error(Status::unsupported, fmt::format("{}: cannot be imported:\n{}", file, fmt::join(problems, "\n")));
   }
+}
+
+std::string remark_on_opset(const Metadata& metadata) {
+  const auto found = metadata.opsets.find("ai.onnx");
+  if (found == metadata.opsets.end() || found->second <= newest_opset) return {};
+  return fmt::format("newer than {}; its operators are read as those of opset {}", newest_opset, newest_opset);
+}
+
+void warn_of_opset(const std::string& file, const Metadata& metadata) {
+  if (const std::string remark = remark_on_opset(metadata); !remark.empty())
+    log::warning("{}: imports opset {} of ai.onnx, {}", file, metadata.opsets.at("ai.onnx"), remark);
 }
 
 FileReport inspect(const std::filesystem::path& path) {

@@ -41,6 +41,9 @@ namespace tenon::onnx {
 TENON_ONNX_RULES(TENON_ONNX_DECLARE)
 #undef TENON_ONNX_DECLARE
 
+/// The newest version of ai.onnx whose operators the rules were written for.
+inline constexpr std::int64_t newest_opset = 28;
+
 /// The rule of an op at a version of its domain: the one with the largest `since` that is not larger. NULL: there is none.
 const Rule* find_rule(std::string_view domain, std::string_view op, std::int64_t opset);
 /// Why an op is refused for good; NULL: it is not one of those.

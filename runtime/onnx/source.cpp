@@ -134,7 +134,9 @@ class Copy {
 
 }  // namespace
 
-Source::Source(std::shared_ptr<ModelFile> file) : file_(std::move(file)), report_(report_of(*file_)), weights_(file_) {}
+Source::Source(std::shared_ptr<ModelFile> file) : file_(std::move(file)), report_(report_of(*file_)), weights_(file_) {
+  warn_of_opset(file_->name(), report_.metadata);
+}
 
 std::shared_ptr<Source> Source::open(const std::filesystem::path& path) {
   return std::shared_ptr<Source>(new Source(ModelFile::open(path)));

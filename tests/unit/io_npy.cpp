@@ -219,6 +219,8 @@ TEST_CASE_FIXTURE(InFolder, "npz: damage is reported with file and member") {
 
   CHECK(npz_refusal_of("PK") == "expected a zip archive of at least 22 bytes, got 2");
   CHECK(npz_refusal_of(std::string(100, 'x')) == "not a zip archive, or truncated: the end record is missing");
+  CHECK(npz_refusal_of("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n") ==
+        "expected a zip archive, got a pointer of Git LFS; `git lfs pull` fetches the file itself");
   CHECK(npz_refusal_of(good.substr(0, good.size() - 1)) == "not a zip archive, or truncated: the end record is missing");
   CHECK(npz_refusal_of(good.substr(100)) == "its directory lies outside the file; it is truncated or damaged");
   CHECK(starts_with(npz_refusal_of(changed(good, "'<i4'", 0, '"')), "member 'first.npy': is damaged: expected CRC "));

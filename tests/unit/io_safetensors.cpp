@@ -127,6 +127,11 @@ TEST_CASE("safetensors: a huge header is rejected before it is read") {
         "expected a header of at most 2 bytes, got a length of 18446744073709551615; the file is truncated or not a safetensors file");
 }
 
+TEST_CASE("safetensors: a pointer of Git LFS has its remedy") {
+  CHECK(refusal_of("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n") ==
+        "expected a safetensors file, got a pointer of Git LFS; `git lfs pull` fetches the file itself");
+}
+
 TEST_CASE("safetensors: a header that is not the format's JSON is rejected") {
   CHECK(refusal_of_header("").find("its header is not JSON near byte") == 0);
   CHECK(refusal_of_header("{\"w\":").find("its header is not JSON near byte") == 0);

@@ -2,6 +2,7 @@
 // Importing ONNX models: shapes, elements that are known, functions, control flow, weights.
 #include <numeric>
 
+#include "log_file.h"
 #include "onnx_testing.h"
 #include "platform/conventions.h"
 
@@ -200,7 +201,11 @@ TEST_CASE("onnx import: external data is read from the folder of the model and n
   CHECK(message({}).find("expected the location of its external data, got none") != std::string::npos);
   CHECK(message({{"location", "none.bin"}})
             .find("tensor 'w': expected its external data in '" + files.folder.file("none.bin") +
-                  "', got no such file; it belongs into the folder of the model, copy it, too") != std::string::npos);
+                  "', got no such file; copy it into the folder of the model, too") != std::string::npos);
+  files.folder.write("pointer.bin", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n");
+  CHECK(message({{"location", "pointer.bin"}})
+            .find("tensor 'w': expected its external data in '" + files.folder.file("pointer.bin") +
+                  "', got a pointer of Git LFS; `git lfs pull` fetches the file itself") != std::string::npos);
   CHECK(message({{"location", "w.bin"}, {"offset", "8"}}).find("expected 8 bytes at offset 8") != std::string::npos);
   CHECK(message({{"location", "w.bin"}, {"offset", "18446744073709551615"}}).find("expected 8 bytes at offset") != std::string::npos);
   CHECK(message({{"location", "w.bin"}, {"length", "4"}}).find("expected 8 bytes of external data, got a length of 4") !=
@@ -312,6 +317,15 @@ TEST_CASE("onnx import: functions that call each other without end are refused")
             .find("expected functions and subgraphs at most 128 deep, got a deeper one") != std::string::npos);
 }
 
+TEST_CASE("onnx import: an opset that is newer than the rules is one warning for each model") {
+  const OnnxFiles files;
+  const auto warning_of = [&](std::int64_t opset) {
+    return logged([&] { files.load(test::model(onnx_graph({node("Relu", {"x"}, {"y"})}, {f32("x", {2})}, {f32("y", {2})}), opset)); });
+  };
+  CHECK(count_of(warning_of(99), ": imports opset 99 of ai.onnx, newer than 28; its operators are read as those of opset 28") == 1);
+  CHECK(warning_of(28).empty());
+}
+
 TEST_CASE("onnx import: files that are no models") {
   const TemporaryFolder folder;
   const auto message = [&](const std::string& content) { return message_of([&] { onnx::inspect(folder.write("m.onnx", content)); }); };
@@ -321,7 +335,7 @@ TEST_CASE("onnx import: files that are no models") {
   CHECK(message(std::string("\x3a\x05", 2)).find("got bytes that end too early: the file was copied in part, or is of another format") !=
         std::string::npos);
   CHECK(message("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
-            .find("expected an ONNX model, got a pointer of Git LFS to it; `git lfs pull` fetches the file itself") != std::string::npos);
+            .find("expected an ONNX model, got a pointer of Git LFS; `git lfs pull` fetches the file itself") != std::string::npos);
   const std::string whole = onnx::serialize(test::model(onnx_graph({node("Relu", {"x"}, {"y"})}, {f32("x", {2})}, {f32("y", {2})})));
   for (std::size_t size = 0; size < whole.size(); ++size) {
     // Cut between two fields of the model, what is left can be a model.

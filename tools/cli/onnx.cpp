@@ -20,6 +20,8 @@
 #include "cli/program.h"
 #include "cli/standard_streams.h"
 #include "cli/verbs.h"
+#include "core/counted.h"
+#include "onnx/report.h"
 #include "platform/path.h"
 
 namespace tenon::cli {
@@ -106,7 +108,9 @@ void show_info(const std::string& file, const std::string& format) {
   std::string text = fmt::format("{}: graph '{}'", file, data.graph);
   if (!data.producer.empty()) text += " by " + data.producer + (data.producer_version.empty() ? "" : " " + data.producer_version);
   text += fmt::format(", IR version {}\n", data.ir_version);
-  for (const auto& [domain, version] : data.opsets) text += fmt::format("opset    {} {}\n", domain, version);
+  const std::string remark = onnx::remark_on_opset(data);
+  for (const auto& [domain, version] : data.opsets)
+    text += fmt::format("opset    {} {}{}\n", domain, version, domain != "ai.onnx" || remark.empty() ? "" : ", " + remark);
   for (const auto& [key, value] : data.properties) text += fmt::format("property {}: {}\n", key, value);
   for (const onnx::ValueType& input : report.inputs) text += fmt::format("input    {}\n", input.str());
   for (const onnx::ValueType& output : report.outputs) text += fmt::format("output   {}\n", output.str());
@@ -128,8 +132,7 @@ void check_model(const CheckArguments& arguments) {
   const onnx::FileReport report = onnx::inspect(arguments.file);
   for (const onnx::OperatorCount& op : report.operators) {
     if (op.reason.empty()) continue;
-    print(fmt::format("{}-{}, {} node{}, first '{}': {}\n", operator_name(op), op.opset, op.count, op.count == 1 ? "" : "s", op.node,
-                      op.reason));
+    print(fmt::format("{}-{}, {}, first '{}': {}\n", operator_name(op), op.opset, counted(op.count, "node"), op.node, op.reason));
   }
   if (report.unsupported() > 0) {
     print(fmt::format("{}: {} of {} operators cannot be imported\n", arguments.file, report.unsupported(), report.operators.size()));
