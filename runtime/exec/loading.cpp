@@ -40,11 +40,16 @@ std::vector<std::string> names_of(const loader::Result& result) {
   return names;
 }
 
+/// That a place has nothing to load.
+std::string explain_place(const loader::PlaceRecord& place) {
+  return fmt::format("{} ({}): expected a backend file or a folder of backend files, got: {}", platform::text_of(place.path), place.origin,
+                     place.text);
+}
+
 void check_plugins(const loader::Result& result) {
   for (const loader::PlaceRecord& place : result.places) {
     if (!is_request(place.origin) || place.candidates > 0) continue;
-    throw Error(Status::device_not_found, fmt::format("plugin {} ({}): expected a backend file or a folder of backend files, got: {}",
-                                                      platform::text_of(place.path), place.origin, place.text));
+    throw Error(Status::device_not_found, "plugin " + explain_place(place));
   }
   for (const loader::Record& record : result.records) {
     if (!record.named || !is_request(record.origin) || record.healthy) continue;
@@ -97,6 +102,10 @@ bool is_broken(const loader::Record& record) {
 
 void log_loading(const loader::Result& result) {
   for (const std::string& text : result.warnings) log::warning("{}", text);
+  for (const loader::PlaceRecord& place : result.places) {
+    const bool is_configured = place.origin == "TENON_BACKEND_PATH" || place.origin == "backends.search";
+    if (is_configured && place.candidates == 0) log::warning("{}", explain_place(place));
+  }
   for (const loader::Record& record : result.records) {
     if (!record.probed.empty()) log::info("{}", record.probed);
     if (is_broken(record)) log::warning("backend {}", loader::describe(record));

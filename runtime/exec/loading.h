@@ -22,7 +22,7 @@ loader::Options loader_options(const Config& config, const std::vector<std::file
 /// True if the file itself is at fault: it is neither excluded nor shadowed, and not one whose device or library this machine lacks.
 bool is_broken(const loader::Record& record);
 
-/// Writes what the loader did to the log: probes, and a warning for each broken candidate.
+/// Writes what the loader did to the log: probes, and a warning for each broken candidate and each configured place without any.
 void log_loading(const loader::Result& result);
 
 /// Errors: a path that the API or the command line names and that does not exist, has no backend, or is an unusable file; options for a

@@ -41,6 +41,17 @@ TEST_CASE_FIXTURE(InFolder, "loading: a broken file in a folder is one warning t
   CHECK(count_of(log.text(), "warning: backend broken (" + folder.file(backend_file("broken")) + ", backends.search): not usable") == 1);
 }
 
+TEST_CASE_FIXTURE(InFolder, "loading: a configured folder that is missing, or has no backend, is one warning that names it") {
+  for (const std::string& place : {folder.file("nowhere"), folder.path()}) {
+    Config config = warning_config("reference:0");
+    config.backends.search.push_back(place);
+    const LogFile log(config);
+    const Context context(config);
+    CHECK(count_of(log.text(), "warning: " + place + " (backends.search): expected a backend file or a folder of backend files, got: ") ==
+          1);
+  }
+}
+
 TEST_CASE_FIXTURE(InFolder, "loading: a backend is replaced by its file as it is now, when nothing of it is alive") {
   const std::filesystem::path file = folder.file(backend_file("reference"));
   // As an installer does: a file that is mapped is never written to. Windows lets it be renamed, and keeps it while it is loaded.
