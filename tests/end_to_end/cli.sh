@@ -461,6 +461,9 @@ verbs_of_other_programs_are_verbs_of_tenon() {
   err_has "--threads: expected a number of at least 0, got '-1'"
   exits 1 bench gemm --tiny --set threads=1
   err_has '--set threads=1: expected --threads 1, which peers and roofs have, too'
+  echo 'threads: 1' >"$scratch/threads.yaml"
+  exits 1 bench gemm --tiny --config "$scratch/threads.yaml"
+  err_has 'threads.yaml:1:10: expected --threads 1, which peers and roofs have, too'
   exits 1 bench nets --net AlexNet-X
   err_has "--net: expected a net, one of FCN-S, "
   err_has ", got 'AlexNet-X'"

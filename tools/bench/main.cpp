@@ -46,6 +46,18 @@ Context make_context(const Common& common, int threads, const std::vector<std::s
   return Context(resolve_config(sources), {}, common.plugins);
 }
 
+/// Errors  --set or --config with a number of threads; the environment's and TENON_CONFIG's, which are not meant for this command, are a
+///         warning.
+void expect_threads_by_option(const Arguments& arguments) {
+  const Config config = arguments.common.resolve();
+  if (!config.origins.contains("threads")) return;
+  const std::string origin = config.origin_of("threads"),
+                    text = fmt::format("--threads {}, which peers and roofs have, too", config.threads);
+  const bool is_by_set = config.origins.at("threads").kind == Origin::Kind::command_line;
+  if (is_by_set || !arguments.common.config_file.empty()) throw Error(fmt::format("{}: expected {}", origin, text));
+  print_message(fmt::format("{}: threads: {} is not used; give {}\n", origin, config.threads, text));
+}
+
 void run(Arguments& arguments, std::unique_ptr<bench::Report> (*benchmark)(const bench::Options&)) {
   arguments.options.make_context = [&arguments](int threads) { return make_context(arguments.common, threads); };
   arguments.options.make_context_with = [&arguments](int threads, const std::string& set) {
@@ -56,10 +68,7 @@ void run(Arguments& arguments, std::unique_ptr<bench::Report> (*benchmark)(const
     if (!device.empty()) common.device = device;
     return make_context(common, threads, sets);
   };
-  for (const ConfigOverride& change : arguments.common.set_overrides()) {
-    if (change.key == "threads")
-      throw Error(fmt::format("{}: expected --threads {}, which peers and roofs have, too", change.text, change.value));
-  }
+  expect_threads_by_option(arguments);
   if (arguments.options.threads == 0) arguments.options.threads = static_cast<int>(exec::available_threads());
   arguments.options.common = arguments.common.arguments();
   const auto report = benchmark(arguments.options);
