@@ -67,7 +67,7 @@ std::unique_ptr<TenonModel> load_file(const Context& context, const std::string&
 std::unique_ptr<TenonModel> load_folder(const Context& context, const fs::path& folder, const char* checkpoint) {
   const fs::path definition = folder / model_file;
   if (!fs::exists(definition)) {
-    throw Error(platform::text_of(folder) + ": expected a folder that tenon_model_save (in Python Model.save) wrote, with the file " +
+    throw Error(platform::text_of(folder) + ": expected a folder that Model.save (tenon_model_save in C) wrote, with the file " +
                 model_file + ", got one without it");
   }
   std::unique_ptr<TenonModel> model;

@@ -17,4 +17,10 @@ std::size_t utf8_length(std::string_view text) {
   return 0;
 }
 
+std::size_t character_begin(std::string_view text, std::size_t at) {
+  const auto is_inside = [&](std::size_t i) { return i < text.size() && (static_cast<unsigned char>(text[i]) & 0xC0) == 0x80; };
+  while (at > 0 && is_inside(at)) --at;
+  return at;
+}
+
 }  // namespace tenon

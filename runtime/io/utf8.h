@@ -12,4 +12,7 @@ namespace tenon {
 /// Source  The Unicode Standard 15, section 3.9, table 3-7: well-formed UTF-8.
 std::size_t utf8_length(std::string_view text);
 
+/// Where the character of UTF-8 begins that has the byte at this position; the position itself at the end of the text and beyond.
+std::size_t character_begin(std::string_view text, std::size_t at);
+
 }  // namespace tenon

@@ -219,7 +219,8 @@ CheckpointFolder::CheckpointFolder(const std::string& path, const Start& start) 
       refuse(fmt::format("{} of this run, which is resumed from step {} and would replace it", found.str(), start.step),
              "resume from the newest checkpoint (resume: auto), ");
     }
-    refuse(fmt::format("{} of another run, '{}' {}; this run is {}", found.str(), found.model, found.progress.run, start.run),
+    refuse(fmt::format("{} of another run, {}{}; this run is {}", found.str(), found.model.empty() ? "" : "'" + found.model + "' ",
+                       found.progress.run, start.run),
            "resume that run (resume: auto), ");
   }
   if (start.step > 0) return;

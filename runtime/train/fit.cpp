@@ -154,8 +154,9 @@ template <class Call>
 void FitLoop::for_each_callback(const char* when, Call&& call) {
   for (Callback* callback : s_.session.callbacks()) {
     const auto fail = [&](Status status, const char* what) {
-      throw Error(status, fmt::format("callback {}, {}: {}; the model is at epoch {}, step {}, and can be saved or trained further",
-                                      callback->name(), when, what, s_.progress.saved().epoch + 1, s_.progress.saved().step));
+      const train::SavedProgress at = s_.progress.saved();
+      const std::string where = at.step > 0 ? fmt::format("; the model is at epoch {}, step {}", at.epoch + 1, at.step) : "";
+      throw Error(status, fmt::format("callback {}, {}: {}{}", callback->name(), when, what, where));
     };
     try {
       call(*callback);

@@ -11,6 +11,7 @@
 #include <ctime>
 #include <utility>
 
+#include "io/utf8.h"
 #include "platform/streams.h"
 #include "platform/system.h"
 
@@ -72,6 +73,13 @@ ProgressBar::ProgressBar(ProgressOptions options) : options_(std::move(options))
   if (!options_.clock) options_.clock = steady_seconds;
 }
 
+ProgressBar::~ProgressBar() {
+  try {
+    ProgressBar::train_end();
+  } catch (...) {  // the text is lost
+  }
+}
+
 void ProgressBar::train_begin(std::int64_t epochs, std::int64_t batches) {
   epochs_ = epochs;
   batches_ = batches;
@@ -97,7 +105,7 @@ std::string ProgressBar::line(std::int64_t done, const std::string& time, const 
   const int columns = options_.terminal && options_.columns ? options_.columns() : 0;
   if (columns > 0 && count.size() + bar_width + 1 + rest.size() >= static_cast<std::size_t>(columns)) {
     const std::string text = count + rest;
-    return done < batches_ ? text.substr(0, static_cast<std::size_t>(columns - 1)) : text;
+    return done < batches_ ? text.substr(0, character_begin(text, static_cast<std::size_t>(columns - 1))) : text;
   }
   const int green = batches_ > 0 ? static_cast<int>(bar_width * done / batches_) : bar_width;
   const std::string left = repeated(segment, green), right = repeated(segment, bar_width - green);

@@ -36,6 +36,10 @@ ProgressOptions progress_on_stdout(int verbose, std::function<void(const std::st
 class ProgressBar final : public Callback {
  public:
   explicit ProgressBar(ProgressOptions options);
+  /// Ends a line that is open after an error, for what is written next.
+  ~ProgressBar() override;
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
   std::string name() const override { return "progress"; }
   bool allows_late_batch_end() const override { return true; }
   void train_begin(std::int64_t epochs, std::int64_t batches) override;

@@ -90,7 +90,7 @@ TrainingRun::TrainingRun(TrainDefinition definition, const Context& context)
 }
 
 DataSplits TrainingRun::load_data(const std::string& directory) const {
-  if (!definition_.data && directory.empty()) {
+  if (!definition_.data && directory.empty() && !definition_.file.empty()) {
     throw Error(
         fmt::format("{}: expected a train.yaml, whose `data` says what to read, got a model without it; write one with `model: {}`, or "
                     "give --data DIR with the IDX files of MNIST",

@@ -327,7 +327,7 @@ TEST_CASE("C API: a saved folder is the model again, and goes on learning where 
   const Owned<TenonModel> fresh = compiled(context);
   REQUIRE_OK(tenon_model_load_checkpoint(fresh, other.c_str(), 1));
   CHECK(evaluated(fresh, test) == evaluated(model, test));
-  CHECK_FAILS_WITH("expected a folder that tenon_model_save (in Python Model.save) wrote, with the file model.yaml",
+  CHECK_FAILS_WITH("expected a folder that Model.save (tenon_model_save in C) wrote, with the file model.yaml",
                    tenon_model_load(context, other.c_str(), nullptr, again.out()));
   CHECK_FAILS_WITH("/nowhere", tenon_model_load(context, "/nowhere/model.yaml", nullptr, again.out()));
   CHECK_FAILS_WITH("/nowhere", tenon_model_load_checkpoint(fresh, "/nowhere", 0));

@@ -203,7 +203,7 @@ TEST_CASE_FIXTURE(InFolder,
   FitOptions failing = options;
   failing.callbacks = {&unlucky};
   const std::string text = message_of([&] { model.fit(line(), failing); });
-  CHECK(contains(text, "Unlucky, after a batch: no more paper; the model is at epoch 1, step 2, and can be saved or trained further"));
+  CHECK(text.ends_with("Unlucky, after a batch: no more paper; the model is at epoch 1, step 2"));
   CHECK(contains(text, "callback tenon::"));
   CHECK(model.step() == 2);
   model.save(folder.path(), "c");

@@ -100,6 +100,30 @@ TEST_CASE("progress: a bar without colours") {
   CHECK(screen.text == "\r1/2 ━━━━━━━━━━━━━━━━━━━━ 1s 1s/step - loss: 0.5000\033[K");
 }
 
+TEST_CASE("progress: a bar that is destroyed while its line is open, as after an error, ends the line") {
+  Screen screen;
+  {
+    ProgressBar bar(screen.options(1, true));
+    bar.train_begin(1, 20);
+    bar.epoch_begin(0);
+    screen.now = 1;
+    bar.batch_end(0, {{"loss", 0.5}}, {});
+    CHECK(screen.text.back() != '\n');
+  }
+  CHECK(screen.text.ends_with("loss: 0.5000\033[K\n"));
+}
+
+TEST_CASE("progress: a line is not cut inside of a character") {
+  Screen screen;
+  ProgressBar bar(screen.options(1, true));
+  screen.columns = 28;
+  bar.train_begin(1, 2);
+  bar.epoch_begin(0);
+  screen.now = 1;
+  bar.batch_end(0, {{"verlustmaß", 0.5}}, {});
+  CHECK(screen.text == "\r1/2 1s 1s/step - verlustma\033[K");
+}
+
 TEST_CASE("progress: verbose 2 has no bar, verbose 0 no output") {
   Screen screen;
   ProgressBar lines(screen.options(2, true));

@@ -69,6 +69,27 @@ TEST_CASE_FIXTURE(InFolder, "training run: fit, evaluate and resume go on where 
   CHECK_ERROR_CONTAINS("expected a checkpoint of seed 7, got seed 0", run_of(file, {{"seed", "7"}}).resume());
 }
 
+TEST_CASE_FIXTURE(InFolder, "training run: a definition made in code, without a file and without data, names the data it would need") {
+  TrainDefinition definition = load_definition(write_files(folder), search);
+  definition.file.clear();
+  definition.data.reset();
+  ConfigSources sources;
+  sources.layers = {definition.config};
+  const TrainingRun run(definition, Context(resolve_config(sources)));
+  CHECK_ERROR_CONTAINS("data: source mnist expects a folder with its IDX files", run.load_data());
+}
+
+TEST_CASE_FIXTURE(InFolder, "training run: another run of a model without a name is told by its digits") {
+  const std::string file = write_files(folder);
+  folder.write("model.yaml", "input: {shape: [2]}\nlayers: [{dense: {units: 1, name: out}}]\n");
+  TrainingRun first = run_of(file);
+  first.fit(first.load_data());
+  TrainingRun second = run_of(file, {{"resume", "never"}});
+  const std::string text = message_of([&] { second.fit(second.load_data()); });
+  CHECK(text.find("of another run, ") != std::string::npos);
+  CHECK(text.find("''") == std::string::npos);
+}
+
 TEST_CASE_FIXTURE(InFolder, "training run: the checkpoints of another run are resumed, overwritten on request, or refused") {
   const std::string file = write_files(folder);
   const auto train = [&](std::vector<ConfigOverride> overrides) {

@@ -6,18 +6,17 @@
 #include <algorithm>
 #include <numeric>
 
+#include "io/utf8.h"
+
 namespace tenon::cli {
 
 std::string shortened(const std::string& text, std::size_t max_size) {
   const std::size_t size = std::max<std::size_t>(max_size, 32);
   if (text.size() <= size) return text;
-  const auto is_inside = [&](std::size_t at) {
-    return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
-  };  // of UTF-8
-  std::size_t first = (size - 3) / 3, last = text.size() - (size - 3 - first);
-  while (is_inside(first)) --first;
-  while (is_inside(last)) ++last;
-  return text.substr(0, first) + "..." + text.substr(last);
+  const std::size_t first = (size - 3) / 3;
+  std::size_t last = text.size() - (size - 3 - first);
+  while (character_begin(text, last) != last) ++last;
+  return text.substr(0, character_begin(text, first)) + "..." + text.substr(last);
 }
 
 std::string Table::str(std::size_t max_line) const {
