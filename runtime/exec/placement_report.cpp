@@ -9,6 +9,7 @@
 
 #include <tenon/program.h>
 
+#include "core/counted.h"
 #include "yaml/json.h"
 
 namespace tenon {
@@ -60,27 +61,29 @@ std::string PlacementReport::str() const {
   std::string text = line(header);
   for (const std::string& row : rows) text += line(row);
   for (const PlannedCopy& copy : copies)
-    text += fmt::format("copy {}: {} -> {}, {} bytes\n", copy.value, copy.from, copy.to, copy.size_bytes);
+    text += fmt::format("copy {}: {} -> {}, {}\n", copy.value, copy.from, copy.to, counted(copy.size_bytes, "byte"));
   for (const DenseCopy& copy : dense_copies)
-    text += fmt::format("copy {}: dense on {}, {} bytes: {}\n", copy.value, copy.device, copy.size_bytes, copy.reason);
+    text += fmt::format("copy {}: dense on {}, {}: {}\n", copy.value, copy.device, counted(copy.size_bytes, "byte"), copy.reason);
   const auto failing = std::ranges::count_if(nodes, [](const Placement& p) { return p.device.empty(); });
   if (failing > 0) {
     return text + fmt::format(
-                      "{} of {} nodes have no device, for the reasons given: a run fails. Choose another --device, place them "
+                      "{} of {} {} no device, for the reasons given: a run fails. Choose another --device, place {} "
                       "with `placement`, or set fallback: warn or allow\n",
-                      failing, nodes.size());
+                      failing, counted(nodes.size(), "node"), failing == 1 ? "has" : "have", failing == 1 ? "it" : "them");
   }
   text += fmt::format(
-      "{} nodes, {} moved; {} partition{}, {} kernels; {} copies between devices, {} bytes a run\n"
-      "workspace {} bytes, packed {} bytes{}\n",
-      nodes.size(), moved(), partitions, partitions == 1 ? "" : "s", kernels, copies_inserted, bytes_copied_per_run, workspace_size_bytes,
-      packed_size_bytes,
+      "{}, {} moved; {}, {}; {} between devices, {} a run\n"
+      "workspace {}, packed {}{}\n",
+      counted(nodes.size(), "node"), moved(), counted(partitions, "partition"), counted(kernels, "kernel"),
+      counted(copies_inserted, "copy", "copies"), counted(bytes_copied_per_run, "byte"), counted(workspace_size_bytes, "byte"),
+      counted(packed_size_bytes, "byte"),
       shared_packed_size_bytes == 0 ? ""
                                     : fmt::format(", of these {} shared with programs of the same parameters", shared_packed_size_bytes));
   if (collectives > 0)
-    text += fmt::format("{} sums over ranks{}, {} bytes a run\n", collectives, reduced_by.empty() ? "" : " by " + reduced_by,
-                        bytes_reduced_per_run);
-  if (broadcasts > 0) text += fmt::format("{} broadcasts among ranks, {} bytes a run\n", broadcasts, bytes_broadcast_per_run);
+    text += fmt::format("{} over ranks{}, {} a run\n", counted(collectives, "sum"), reduced_by.empty() ? "" : " by " + reduced_by,
+                        counted(bytes_reduced_per_run, "byte"));
+  if (broadcasts > 0)
+    text += fmt::format("{} among ranks, {} a run\n", counted(broadcasts, "broadcast"), counted(bytes_broadcast_per_run, "byte"));
   std::string dtypes;
   for (const auto& [dtype, count] : nodes_by_dtype())
     dtypes += fmt::format("{}{} in {}", dtypes.empty() ? "" : ", ", count, name_of(dtype));

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "conformance.h"
+#include "core/counted.h"
 
 namespace tenon::conformance {
 
@@ -82,10 +83,11 @@ std::string to_text(const Report& report) {
       if (result.outcome == outcome) ++reasons[result.text];
     }
     for (const auto& [reason, count] : reasons)
-      text += fmt::format("{:12} {} cases: {}\n", outcome == Class::excluded ? "EXCLUDED" : "NOT RUN", count, indented(reason));
+      text += fmt::format("{:12} {}: {}\n", outcome == Class::excluded ? "EXCLUDED" : "NOT RUN",
+                          counted(static_cast<std::uint64_t>(count), "case"), indented(reason));
   }
   if (report.profile == "onnx") {
-    text += fmt::format("{} ONNX tests on {}: {} pass\n", report.results.size(), report.backend, report.count(Class::pass));
+    text += fmt::format("{} on {}: {} pass\n", counted(report.results.size(), "ONNX test"), report.backend, report.count(Class::pass));
   }
   const std::string dtypes = certified(report);
   return text + summary(report) + "\n" + (dtypes.empty() ? "" : "certified for " + dtypes + "\n");

@@ -178,7 +178,7 @@ class Schedule {
   }
 
   void tell_progress() {
-    if (cases_.size() < 2 * max_cases_of_a_process || !platform::is_terminal(stderr)) return;
+    if (cases_.size() < 2 * max_cases_of_a_process || !platform::obeys_escape_sequences(stderr)) return;
     std::size_t done = done_;
     for (const Child& child : running_) done += child.verdicts().size();
     const std::size_t percent = waiting_.empty() && running_.empty() ? 100 : std::min<std::size_t>(99, 100 * done / cases_.size());

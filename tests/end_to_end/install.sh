@@ -53,7 +53,7 @@ expect 0 'Found GPU at: fake_gpu:0' env TENON_BACKEND_PATH="$build/tests/end_to_
 run device_list 0 'openblas:0 (cpu:0): ' 'reference:0 (cpu:1): '
 run missing_device 0 \
   "DEVICE_NOT_FOUND: device 'gpu:7' not found; available: openblas:0 (cpu:0), reference:0 (cpu:1)"
-run placement_log 0 $'[[14, 32],\n [32, 77]]' '1 copies between devices'
+run placement_log 0 $'[[14, 32],\n [32, 77]]' '1 copy between devices'
 run blas_tour 0 'y = 1.06 + 1.96 x' 'gemm: argument 8, lda, is 2'
 run linear_regression 0 'epoch 9: mse 0.000' 'test: mse 0.000'
 run several_devices 0 'openblas:0: loss' 'openblas:1: loss'

@@ -92,7 +92,7 @@ TEST_CASE("roofline: expected times of groups add up to those of kernels") {
 TEST_CASE("roofline: the text says why kernels exceed the roof where they do, and only there") {
   const std::string caches = "stays in the caches", winograd = "Winograd";
   std::string text = as_text(roofline_of({kernel("a", "Conv", "Conv", 2000, 100'000, 10)}));
-  CHECK(contains(text, "Shortest times of 1 runs, 2.0 us in all"));
+  CHECK(contains(text, "Shortest times of 1 run, 2.0 us in all"));
   CHECK(contains(text, "peak 100.0 GFLOP/s of f32 and 10.0 GB/s of memory; work below 10 FLOP/byte is memory-bound"));
   CHECK(!contains(text, caches));
   CHECK(!contains(text, winograd));

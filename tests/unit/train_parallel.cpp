@@ -115,7 +115,7 @@ TEST_CASE("parallel: the report says which part ran where, and what was summed")
   CHECK(report.copies_inserted == 0);  // each device has the parameters
   CHECK(report.collectives == 1);
   CHECK(report.bytes_reduced_per_run == 4 * (784 * 300 + 300 * 100 + 100 * 10 + 2));  // gradients, loss and accuracy
-  CHECK(contains(report.str(), "1 sums over ranks"));
+  CHECK(contains(report.str(), "1 sum over ranks"));
   CHECK(report.moved() == 0);
 }
 

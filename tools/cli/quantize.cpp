@@ -26,6 +26,7 @@
 #include "cli/standard_streams.h"
 #include "cli/train_run.h"
 #include "cli/verbs.h"
+#include "core/counted.h"
 #include "platform/path.h"
 #include "train/run_record.h"
 
@@ -137,7 +138,8 @@ Result run_quantize(const Arguments& arguments) {
 std::string as_text(const Result& result, const Arguments& arguments) {
   const quantize::Report& report = result.report;
   const auto quantized = std::ranges::count_if(report.nodes, &quantize::NodeReport::quantized);
-  std::string text = fmt::format("Quantised {} of {} nodes with weights; samples: {}\n", quantized, report.nodes.size(), result.data);
+  std::string text =
+      fmt::format("Quantised {} of {} with weights; samples: {}\n", quantized, counted(report.nodes.size(), "node"), result.data);
   for (const quantize::NodeReport& node : report.nodes) {
     if (!node.quantized) text += fmt::format("  {} ({}) stays in f32: {}\n", node.name, node.op, node.reason);
   }
@@ -153,7 +155,8 @@ std::string as_text(const Result& result, const Arguments& arguments) {
     table.add(
         {fmt::format("batch of {}", result.batch), fmt::format("{:.3f} ms", result.ms_before), fmt::format("{:.3f} ms", result.ms_after)});
   return text + table.str() +
-         fmt::format("Compared on {} samples; differences relative to the outputs of f32\nWrote {}\n", c.samples, arguments.file);
+         fmt::format("Compared on {}; differences relative to the outputs of f32\nWrote {}\n",
+                     counted(static_cast<std::uint64_t>(c.samples), "sample"), arguments.file);
 }
 
 std::string as_json(const Result& result, const Arguments& arguments) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cli/output.h"
+#include "core/counted.h"
 
 namespace tenon::cli {
 namespace {
@@ -38,8 +39,8 @@ bool any_above_roof(const std::vector<Work>& kernels, std::string_view bound, st
 
 /// What the measured times are, and how they can exceed the roof where they do.
 std::string measurement_of(const Roofline& roofline) {
-  std::string text =
-      fmt::format("Shortest times of {} runs, {:.1f} us in all\n", roofline.steps, static_cast<double>(roofline.duration_ns()) / 1e3);
+  std::string text = fmt::format("Shortest times of {}, {:.1f} us in all\n", counted(static_cast<std::uint64_t>(roofline.steps), "run"),
+                                 static_cast<double>(roofline.duration_ns()) / 1e3);
   if (any_above_roof(roofline.kernels, "memory", "")) text += "Above 100 % of the roof, data of memory-bound kernels stays in the caches\n";
   if (any_above_roof(roofline.kernels, "compute", "Conv"))
     text += "Above 100 % of the roof, compute-bound convolutions need fewer operations than the FLOP of their definition (Winograd)\n";
@@ -53,8 +54,8 @@ std::string expectation_of(const Roofline& roofline) {
   for (const Work& work : roofline.kernels) kernels += work.kernels;
   return fmt::format(
       "Expected times, nothing was measured: {}, and {:.1f} us a launch (an estimate)\n"
-      "{} kernels in {:.1f} us, of which {:.1f} us are launches, if the device runs the kernels of this plan one after the other\n\n",
-      peaks.source, peaks.launch_us, kernels, static_cast<double>(roofline.duration_ns()) / 1e3,
+      "{} in {:.1f} us, of which {:.1f} us are launches, if the device runs the kernels of this plan one after the other\n\n",
+      peaks.source, peaks.launch_us, counted(kernels, "kernel"), static_cast<double>(roofline.duration_ns()) / 1e3,
       static_cast<double>(kernels) * peaks.launch_us);
 }
 

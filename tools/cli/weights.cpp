@@ -74,7 +74,9 @@ void add_weights_verb(CLI::App& app) {
   add_definition(importing, *import_arguments);
   importing->add_option("file", import_arguments->weights.file, "the file to read")->required()->type_name("FILE");
   importing->add_option("--out", import_arguments->folder, "the folder of the checkpoint")->required()->type_name("DIR");
-  importing->add_flag("!--no-strict", import_arguments->weights.strict, "allow parameters and tensors without a partner");
+  importing->add_flag_callback(
+      "--no-strict", [arguments = import_arguments] { arguments->weights.strict = false; },
+      "allow parameters and tensors without a partner");
   const auto [comparing, diff_arguments] = add("diff", "compare two files of weights; exit code 1 if they differ", run_diff);
   comparing->add_option("a", diff_arguments->weights.file, ".safetensors, .npz or checkpoint")->required()->type_name("FILE");
   comparing->add_option("b", diff_arguments->other, "the file to compare with")->required()->type_name("FILE");
