@@ -286,7 +286,10 @@ class Grouping {
     group->slots = std::clamp<std::int64_t>(work / ElementwiseGroup::worth_a_thread, 1,
                                             std::int64_t{2} * std::max<std::uint32_t>(1, graph_.host.thread_count()));
 
-    const Node& last = graph_.nodes[members.back()];
+    // A conversion that ends the group was inserted for a node that reads its result, and stands at that node.
+    const auto computes = [&](std::uint32_t m) { return graph_.nodes[m].fused_count > 0; };
+    const auto found = std::find_if(members.rbegin(), members.rend(), computes);
+    const Node& last = graph_.nodes[found == members.rend() ? members.back() : *found];
     node.index = last.index;
     node.id = last.id;
     node.row = &graph_.fusion->row;

@@ -18,16 +18,22 @@ std::uint64_t bytes_of(const Graph& graph, ValueId v) {
 }
 
 /// The ops of a group of elementwise nodes that runs as one kernel: "Mul+Add+Relu" has Mul, Add and Relu. Empty for other kernels, whose
-/// fused parts have names in lower case, as in "Conv+bias+relu". Names that the record cut, which end in "...", are left out.
+/// fused parts have names in lower case, as in "Conv+bias+relu"; a vendor's op has a dot in its name. A name that the record cut, which
+/// ends in "...", is left out.
 std::vector<std::string_view> ops_of_group(std::string_view algorithm) {
   std::vector<std::string_view> ops;
+  bool is_group = false;
   while (!algorithm.empty()) {
     const std::string_view op = algorithm.substr(0, algorithm.find('+'));
-    if (op.empty() || std::isupper(static_cast<unsigned char>(op[0])) == 0) return {};
-    if (!op.ends_with("...")) ops.push_back(op);
-    algorithm.remove_prefix(std::min(algorithm.size(), op.size() + 1));
+    algorithm.remove_prefix(op.size());
+    is_group = is_group || !algorithm.empty();
+    if (!algorithm.empty()) algorithm.remove_prefix(1);
+    if (op.ends_with("...")) continue;
+    const bool named = !op.empty() && (std::isupper(static_cast<unsigned char>(op[0])) != 0 || op.find('.') != std::string_view::npos);
+    if (!named) return {};
+    ops.push_back(op);
   }
-  return ops.size() > 1 ? ops : std::vector<std::string_view>{};
+  return is_group ? ops : std::vector<std::string_view>{};
 }
 
 }  // namespace
@@ -96,20 +102,20 @@ std::vector<std::vector<NodeId>> kernel_nodes(const Graph& graph, const std::vec
     if (const auto op = find_op(k, n); op != groups[k].end()) groups[k].erase(op);
   };
   for (const NodeId n : nodes) kernel_of[n] = none;
+  for (std::size_t r = 0; r < records.size(); ++r) groups[r] = ops_of_group(records[r].algorithm);
+  const auto node_of = [&](std::size_t r) { return records[r].node < nodes.size() ? nodes[records[r].node] : no_id; };
+  const auto claim = [&](std::size_t r, NodeId n) {
+    missing[r] = records[r].fused_count > 0 ? records[r].fused_count - 1 : 0;
+    add(r, n);
+  };
   // First the records that are named after the node's op, then groups that have it, as Cast+Mul+Cast of a Mul whose operand a Cast
   // converts.
-  enum class Fits { name, group, anything };
-  for (const Fits fits : {Fits::name, Fits::group, Fits::anything}) {
+  for (const bool by_group : {false, true}) {
     for (std::size_t r = 0; r < records.size(); ++r) {
-      if (records[r].node >= nodes.size()) continue;
-      const NodeId n = nodes[records[r].node];
-      if (kernel_of[n] != none) continue;
+      const NodeId n = node_of(r);
+      if (n == no_id || kernel_of[n] != none) continue;
       const std::string_view algorithm = records[r].algorithm, op = op_name(graph.nodes()[n].op);
-      if (fits == Fits::name && !algorithm.starts_with(op)) continue;
-      groups[r] = ops_of_group(algorithm);
-      if (fits == Fits::group && std::ranges::find(groups[r], op) == groups[r].end()) continue;
-      add(r, n);
-      missing[r] = records[r].fused_count > 0 ? records[r].fused_count - 1 : 0;
+      if (by_group ? std::ranges::find(groups[r], op) != groups[r].end() : algorithm.starts_with(op)) claim(r, n);
     }
   }
   std::unordered_map<ValueId, std::vector<NodeId>> readers;
@@ -157,11 +163,10 @@ std::vector<std::vector<NodeId>> kernel_nodes(const Graph& graph, const std::vec
     }
     return none;
   };
-  // What names tell comes first; views without a kernel of their own come last.
   struct Pass {
     bool members, views, siblings;
   };
-  for (const Pass pass : {Pass{true, false, false}, Pass{false, false, false}, Pass{false, false, true}, Pass{false, true, false}}) {
+  const auto find_kernels = [&](const Pass& pass) {
     for (bool changed = true; changed;) {
       changed = false;
       for (const NodeId n : nodes) {
@@ -174,6 +179,27 @@ std::vector<std::vector<NodeId>> kernel_nodes(const Graph& graph, const std::vec
         changed = true;
       }
     }
+  };
+  // What names tell comes first: the records of a node that a group has computed are conversions.
+  find_kernels({.members = true, .views = false, .siblings = false});
+  // Of other names the record that has the most nodes is not the conversion, nor is a group whose name was cut before the node's op.
+  const auto likelihood = [&](std::size_t r) { return std::pair(records[r].fused_count, !groups[r].empty()); };
+  std::unordered_map<NodeId, std::size_t> likeliest;
+  for (std::size_t r = 0; r < records.size(); ++r) {
+    const NodeId n = node_of(r);
+    if (n == no_id || kernel_of[n] != none) continue;
+    const auto [found, inserted] = likeliest.emplace(n, r);
+    if (!inserted && likelihood(r) > likelihood(found->second)) found->second = r;
+  }
+  for (std::size_t r = 0; r < records.size(); ++r) {
+    const NodeId n = node_of(r);
+    if (n != no_id && kernel_of[n] == none && likeliest.at(n) == r) claim(r, n);
+  }
+  // Views without a kernel of their own come last.
+  for (const Pass& pass :
+       {Pass{.members = true, .views = false, .siblings = false}, Pass{.members = false, .views = false, .siblings = false},
+        Pass{.members = false, .views = false, .siblings = true}, Pass{.members = false, .views = true, .siblings = false}}) {
+    find_kernels(pass);
   }
   return result;
 }

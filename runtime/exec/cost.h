@@ -24,9 +24,9 @@ Cost cost_of(const Graph& graph, const std::vector<NodeId>& nodes);
 DType arithmetic_dtype(const Graph& graph, const std::vector<NodeId>& nodes);
 
 /// Per record: the nodes that its kernel computes, as indices into the plan's `nodes`. A backend reports one node of each kernel and the
-/// number of nodes; the others are nodes without a record that are adjacent in the graph. Of several records of a node, the one whose
-/// algorithm begins with the name of its op computes it, else a group that has its op, else the first; the others are conversions of its
-/// operands or results, such as a change of layout, and have no nodes.
+/// number of nodes; the others are adjacent in the graph, and have no records or only those of conversions. Of several records of a node,
+/// the one whose algorithm begins with the name of its op computes it, else a group that has its op, else the one with the most nodes, of
+/// these a group, of these the first. The others are conversions of its operands or results, such as a change of layout, and have no nodes.
 std::vector<std::vector<NodeId>> kernel_nodes(const Graph& graph, const std::vector<NodeId>& nodes,
                                               std::span<const tenon_profile_record> records);
 

@@ -83,8 +83,11 @@ void Program::State::name_kernels() {
             fmt::format("{}{} {}", names.inserted.empty() ? "" : ", ", records[r].algorithm, names.own.empty() ? "before" : "after");
       }
     }
-    for (const auto& [n, names] : names_of)
-      report.nodes[n].algorithm = names.inserted.empty() ? names.own : fmt::format("{} (inserted: {})", names.own, names.inserted);
+    for (const auto& [n, names] : names_of) {
+      report.nodes[n].algorithm = names.own;
+      if (!names.inserted.empty())
+        report.nodes[n].algorithm += fmt::format("{}(inserted: {})", names.own.empty() ? "" : " ", names.inserted);
+    }
   }
 }
 

@@ -71,9 +71,10 @@ struct Placement {
   std::string device;  ///< the device it runs on; empty if none can, and then there is no program
   std::string reason;  ///< why it does not run on the requested device; empty if it does
   /// The backend's name of the kernel that computes it, and of the conversions that the backend
-  /// inserts for it: "Conv+relu (inserted: Transpose before, Transpose after)". Empty if it has no
-  /// kernel of its own (another node's kernel includes it, or it is only a view), or if the backend
-  /// does not report it.
+  /// inserts for it: "Conv+relu (inserted: Transpose before, Transpose after)". Without the former
+  /// if it has no kernel of its own: another node's kernel includes it, it is only a view, or, if it
+  /// is a conversion itself, the backend has merged it with one that it inserts. Empty without both, or
+  /// if the backend does not report them.
   std::string algorithm = {};
   std::uint64_t output_size_bytes = 0;   ///< size of its results
   bool once = false;                     ///< runs only when parameters have changed
@@ -296,7 +297,8 @@ class TENON_API Program {
     std::string node, device, algorithm;
     std::uint64_t duration_ns = 0;
     std::string op = {};  ///< op of `node`
-    /// all nodes that the kernel computes, including `node`; empty for a copy on behalf of `node`
+    /// all nodes that the kernel computes, including `node`; empty for a conversion that the backend
+    /// inserts for `node`, which may do the work of a conversion of the graph, too
     std::vector<std::string> nodes = {};
     /// a multiply-add counts as two, an elementary function as one
     std::uint64_t flops = 0;

@@ -53,7 +53,7 @@ class TENON_API Trace {
     std::uint64_t best_ns = 0;      ///< the shortest run
     std::uint64_t flops = 0;        ///< per run; as in Program::KernelTime
     std::uint64_t size_bytes = 0;   ///< per run
-    std::uint32_t nodes = 0;        ///< number of nodes that it computes
+    std::uint32_t nodes = 0;        ///< number of nodes that it computes, as in KernelTime::nodes
     DType dtype = DType::f32;       ///< that the node with the most flops computes with
   };
   /// In the order of their first run.

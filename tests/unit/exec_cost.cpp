@@ -69,6 +69,62 @@ TEST_CASE("cost: a node whose kernel is joined with conversions is computed by t
   CHECK((kernels[1] == std::vector<NodeId>{0}));
 }
 
+tenon_profile_record record_of(std::uint32_t node, std::uint32_t fused_count, const char* algorithm) {
+  tenon_profile_record record{};
+  record.node = node;
+  record.fused_count = fused_count;
+  std::strcpy(record.algorithm, algorithm);
+  return record;
+}
+
+std::vector<std::vector<NodeId>> sorted_kernels(const Graph& graph, const std::vector<tenon_profile_record>& records) {
+  std::vector<NodeId> nodes(graph.nodes().size());
+  std::iota(nodes.begin(), nodes.end(), NodeId{0});
+  std::vector<std::vector<NodeId>> kernels = exec::kernel_nodes(graph, nodes, records);
+  for (std::vector<NodeId>& kernel : kernels) std::ranges::sort(kernel);
+  return kernels;
+}
+
+TEST_CASE("cost: a node that a group computes is not computed by a conversion of its operand") {
+  Graph graph;
+  const Value x = graph.input("x", DType::f16, {4, 8}), b = graph.input("b", DType::f16, {8});
+  graph.output("y", ops::sigmoid(x + b));
+  const auto kernels = sorted_kernels(graph, {record_of(0, 1, "Cast"), record_of(1, 2, "Cast+Add+Cast+Cast+Sigmoid+Cast")});
+  CHECK(kernels[0].empty());
+  CHECK((kernels[1] == std::vector<NodeId>{0, 1}));
+}
+
+TEST_CASE("cost: a group whose name is cut before the op of its record is no conversion") {
+  Graph graph;
+  Value x = graph.input("x", DType::f32, {4, 8});
+  for (int i = 0; i < 3; ++i) x = ops::reciprocal(ops::sigmoid(x));
+  graph.output("y", x * graph.input("r", DType::f32, {4, 8}));
+  const auto kernels =
+      sorted_kernels(graph, {record_of(6, 1, "Transpose"), record_of(6, 7, "Sigmoid+Reciprocal+Sigmoid+Reciprocal+Sigmo...")});
+  CHECK(kernels[0].empty());
+  CHECK((kernels[1] == std::vector<NodeId>{0, 1, 2, 3, 4, 5, 6}));
+  const auto of_one_node =
+      sorted_kernels(graph, {record_of(6, 1, "Transpose"), record_of(6, 1, "Cast+Cast+Cast+Cast+Cast+Cast+Cast+Cast+Cast...")});
+  CHECK(of_one_node[0].empty());
+  CHECK((of_one_node[1] == std::vector<NodeId>{6}));
+}
+
+TEST_CASE("cost: a group has the ops of its name, also if that is cut after a plus or has ops of vendors") {
+  for (const char* name : {"Neg+Neg+Add+...", "com.example.Twice+Neg+Neg+Add", "Neg+Neg+Add+com.exam..."}) {
+    CAPTURE(name);
+    Graph graph;
+    const Shape shape{4, 8};
+    const Value a = graph.input("a", DType::f32, shape), b = graph.input("b", DType::f32, shape);
+    const Value sum = ops::relu(ops::neg(a) + ops::neg(b));
+    graph.output("sum", sum);
+    graph.output("root", ops::sqrt(ops::neg(sum)));
+    // The node after the group reads its result, but does not come before its last node.
+    const auto kernels = sorted_kernels(graph, {record_of(3, 4, name), record_of(5, 2, "Sqrt+negated")});
+    CHECK((kernels[0] == std::vector<NodeId>{0, 1, 2, 3}));
+    CHECK((kernels[1] == std::vector<NodeId>{4, 5}));
+  }
+}
+
 TEST_CASE("cost: the arithmetic of an optimizer's step is that of the parameters, not of the learning rate") {
   Graph graph;
   const Value w = graph.parameter("w", DType::f32, {4, 8}), gradient = graph.input("gradient", DType::f32, {4, 8});

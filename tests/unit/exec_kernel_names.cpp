@@ -33,5 +33,21 @@ TEST_CASE_FIXTURE(OnOpenblas, "placement: the name of a kernel that is too long 
   CHECK(name.size() == sizeof tenon_profile_record::algorithm - 1);
 }
 
+TEST_CASE_FIXTURE(OnOpenblas,
+                  "placement: the kernel of elementwise ops of f16 is theirs, not inserted for the product that reads their result") {
+  Graph graph;
+  const Value x = graph.input("x", DType::f16, {32, 64}), b = graph.input("b", DType::f16, {64});
+  graph.output("y", ops::softmax(ops::matmul(ops::sigmoid(x + b), graph.parameter("w", DType::f16, {64, 64})), 1));
+  const Program program(context, graph);
+  std::string names;
+  for (const Placement& node : program.placement().nodes) {
+    names += node.op + ": " + node.algorithm + "\n";
+    if (node.op == "Sigmoid") CHECK(node.algorithm.find("Sigmoid") < node.algorithm.find("inserted"));
+    if (node.op == "MatMul") CHECK(node.algorithm.find("Sigmoid") == std::string::npos);
+  }
+  CAPTURE(names);
+  CHECK(names.find(": Cast\n") == std::string::npos);
+}
+
 }  // namespace
 }  // namespace tenon::test
