@@ -4,10 +4,28 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
+#include "cli/measuring_threads.h"
+#include "exec/thread_pool.h"
+
 using namespace tenon::cli;
+
+TEST_CASE("measuring threads: they are at most as many as processors, and all run each task") {
+  const auto available = static_cast<int>(tenon::exec::available_threads());
+  for (const int asked : {1, 2, available, available + 1, 10'000}) {
+    CAPTURE(asked);
+    MeasuringThreads threads(asked);
+    CHECK(threads.count() == (asked < available ? asked : available));
+    for (int task = 0; task < 50; ++task) {
+      std::vector<std::atomic<int>> runs(static_cast<std::size_t>(threads.count()));
+      CHECK(threads.run([&](int thread) { ++runs[static_cast<std::size_t>(thread)]; }) >= 0);
+      for (const auto& count : runs) CHECK(count == 1);
+    }
+  }
+}
 
 TEST_CASE("memory roofs: the loop that measures reads reads each element once") {
   constexpr std::int64_t most = 1000;

@@ -2,17 +2,15 @@
 #include "cli/memory_roofs.h"
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <functional>
 #include <limits>
 #include <memory>
 #include <new>
-#include <thread>
 #include <vector>
 
+#include "cli/measuring_threads.h"
 #include "core/host_memory.h"
 
 #if defined(__x86_64__)
@@ -22,44 +20,24 @@
 namespace tenon::cli {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 /// A range of elements that one thread works on.
 struct Range {
   std::int64_t first, last;
   std::int64_t count() const { return last - first; }
 };
 
-/// Runs body(thread) on this many threads, of which the caller is thread 0. Returns the seconds from the start of the first one to the end
-/// of the last one, without those that it takes to create the threads: they wait for one another first.
-double time_on_threads(int threads, const std::function<void(int)>& body) {
-  std::atomic<int> waiting{threads};
-  std::vector<Clock::time_point> begin(static_cast<std::size_t>(threads)), end(begin.size());
-  const auto run = [&](int thread) {
-    --waiting;
-    while (waiting > 0) std::this_thread::yield();
-    begin[static_cast<std::size_t>(thread)] = Clock::now();
-    body(thread);
-    end[static_cast<std::size_t>(thread)] = Clock::now();
-  };
-  std::vector<std::thread> others;
-  for (int t = 1; t < threads; ++t) others.emplace_back(run, t);
-  run(0);
-  for (std::thread& other : others) other.join();
-  return std::chrono::duration<double>(*std::ranges::max_element(end) - *std::ranges::min_element(begin)).count();
-}
-
 struct FreeHost {
   void operator()(float* memory) const { free_host(memory); }
 };
 using Array = std::unique_ptr<float[], FreeHost>;
 
-/// Each thread writes its part first, so that the memory is that of the processor that the thread runs on.
-Array make_array(std::int64_t count, float value, int threads, const std::function<Range(int)>& range_of) {
+/// Each thread first writes the part that it works on later, so that its memory is next to the processor that the thread then ran on.
+/// Threads may move.
+Array make_array(std::int64_t count, float value, MeasuringThreads& threads, const std::function<Range(int)>& range_of) {
   constexpr std::uint64_t alignment = 64;
   Array array(static_cast<float*>(allocate_host(static_cast<std::uint64_t>(count) * sizeof(float), alignment, HostPages::huge)));
   if (array == nullptr) throw std::bad_alloc();
-  time_on_threads(threads, [&](int thread) {
+  threads.run([&](int thread) {
     const Range range = range_of(thread);
     std::fill(array.get() + range.first, array.get() + range.last, value);
   });
@@ -130,21 +108,22 @@ double MemoryRoofs::peak() const {
   return std::max({copy, scale, add, triad, read});
 }
 
-MemoryRoofs memory_roofs(int threads, std::int64_t array_bytes) {
+MemoryRoofs memory_roofs(int thread_count, std::int64_t array_bytes) {
+  MeasuringThreads threads(thread_count);
   const std::int64_t count = array_bytes / static_cast<std::int64_t>(sizeof(float));
-  const auto range_of = [=](int thread) { return Range{count * thread / threads, count * (thread + 1) / threads}; };
+  const auto range_of = [count, parts = threads.count()](int part) { return Range{count * part / parts, count * (part + 1) / parts}; };
   const Array a = make_array(count, 0, threads, range_of), b = make_array(count, 1, threads, range_of),
               c = make_array(count, 2, threads, range_of);
   const auto best_of = [&](int arrays, const std::function<void(int, Range)>& body) {
     constexpr int tries = 10;
     double best = std::numeric_limits<double>::max();
-    for (int i = 0; i < tries; ++i) best = std::min(best, time_on_threads(threads, [&](int thread) { body(thread, range_of(thread)); }));
+    for (int i = 0; i < tries; ++i) best = std::min(best, threads.run([&](int thread) { body(thread, range_of(thread)); }));
     return arrays * static_cast<double>(array_bytes) / best / 1e9;
   };
   float* const out = a.get();
   const float* const x = b.get();
   const float* const y = c.get();
-  std::vector<float> sums(static_cast<std::size_t>(threads));
+  std::vector<float> sums(static_cast<std::size_t>(threads.count()));
   MemoryRoofs roofs;
   roofs.copy =
       best_of(2, [=](int, Range r) { std::memcpy(out + r.first, x + r.first, static_cast<std::size_t>(r.count()) * sizeof(float)); });

@@ -6,9 +6,9 @@
 
 namespace tenon::cli {
 
-/// Memory bandwidth of loops over arrays far larger than the caches, on all threads at once, in GB/s of the arrays read and written: the
-/// best of several tries, from the start of the first thread to the end of the last one. The arrays are in huge pages where the system
-/// gives them, as packed weights are.
+/// Memory bandwidth of loops over three arrays, on this many threads at once, but at most one for each processor, in GB/s of the arrays
+/// read and written: the best of several tries, from the start of the first thread to the end of the last one. Arrays that caches hold, as
+/// those of large servers may, give the bandwidth of caches. They are in huge pages where the system gives them, as packed weights are.
 /// Source  McCalpin: STREAM; copy is the C library's memcpy, read is sum().
 struct MemoryRoofs {
   double copy = 0;   ///< a = b: one read, one write
@@ -17,11 +17,11 @@ struct MemoryRoofs {
   double triad = 0;  ///< a = b + s c
   double read = 0;   ///< one read, of three arrays one after the other
 
-  /// The largest of them, that of reads on nearly all machines: what is written is also read first, unless stores bypass the caches, and
-  /// reads and writes take turns. No mix of reads and writes is faster, so that it bounds the time of any kernel from below.
+  /// The fastest of the five, mostly that of reads: what is written is also read first, unless stores bypass the caches, and reads and
+  /// writes take turns. A kernel whose data comes from memory is not expected to be faster.
   double peak() const;
 };
-MemoryRoofs memory_roofs(int threads, std::int64_t array_bytes = std::int64_t{128} << 20);
+MemoryRoofs memory_roofs(int thread_count, std::int64_t array_bytes = std::int64_t{128} << 20);
 
 /// The sum of the elements, which are read once each with the widest loads of the processor. The order of the additions is not defined.
 float sum(const float* values, std::int64_t count);

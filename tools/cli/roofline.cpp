@@ -82,6 +82,7 @@ Roofline measure_roofline(const Context& context, DType dtype, const std::string
   result.dtype = dtype;
   result.expected = options.peaks;
   // On a machine that others use, too, its memory is not as fast at all times: the peak is the faster one of before and after the runs.
+  // CPUs that run only what another device cannot are measured after the runs.
   const bool on_cpu = options.peaks == nullptr && is_cpu(context, context.default_device().name());
   const double gb_per_s_before = on_cpu ? memory_roofs(threads_of(context)).peak() : 0;
   run();

@@ -4,13 +4,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <sstream>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
+#include "cli/measuring_threads.h"
 #include "platform/machine.h"
 
 #if defined(__x86_64__)
@@ -26,14 +25,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-/// Runs body(thread) on this many threads, of which the caller is thread 0; returns when all are done.
-void on_threads(int threads, const std::function<void(int)>& body) {
-  std::vector<std::thread> others;
-  for (int t = 1; t < threads; ++t) others.emplace_back(body, t);
-  body(0);
-  for (std::thread& other : others) other.join();
 }
 
 // Independent chains of multiply-adds: latency times units is at most 10 on current processors.
@@ -159,8 +150,9 @@ std::optional<double> peak_gflops(DType dtype, int threads) {
   // Tries of half a millisecond: some of them run undisturbed even on a busy machine.
   constexpr std::int64_t rounds = 200'000;
   constexpr int tries = 300;
-  std::vector<double> best(static_cast<std::size_t>(threads), 1e300);
-  on_threads(threads, [&](int thread) {
+  MeasuringThreads all(threads);
+  std::vector<double> best(static_cast<std::size_t>(all.count()), 1e300);
+  all.run([&](int thread) {
     double& mine = best[static_cast<std::size_t>(thread)];
     for (int i = 0; i < tries; ++i) {
       const auto begin = Clock::now();
