@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/output.h"
+#include "cli/placement_text.h"
 
 using namespace tenon;
 using namespace tenon::cli;
@@ -134,6 +135,45 @@ TEST_CASE("roofline: names are shortened for lines that fit into a terminal, and
     CHECK(found == column);
     begin = end + 1;
   }
+}
+
+TEST_CASE("roofline: expected times say of which dtypes the peak is not known") {
+  const Peaks peaks{.name = "test", .source = "a test", .gflops = {{DType::f32, 100}}, .gb_per_s = 10, .launch_us = 1};
+  const Trace::Kernel known = kernel("a", "Conv", "Conv", 1, 100'000, 10);
+  const Trace::Kernel unknown = kernel("b", "Conv", "Conv", 1, 100'000, 10, DType::f64);
+  CHECK(!contains(as_text(roofline_of({known}, &peaks)), "No peak"));
+  CHECK(contains(as_text(roofline_of({known, unknown}, &peaks)), "No peak of f64: of kernels that compute with it only the launches"));
+}
+
+TEST_CASE("tables: bytes that are not UTF-8 are shortened, too") {
+  for (const char byte : {'\x80', '\xFF'}) CHECK(shortened(std::string(100, byte), 40).size() <= 40);
+}
+
+TEST_CASE("placement: in a terminal columns that say nothing new are left out, and names are shortened") {
+  PlacementReport report;
+  for (const char* name : {"conv_1", "encoder/layer.0/attention/output/dense/MatMul/matmul"}) {
+    report.nodes.push_back({.node = name,
+                            .op = "QLinearConv",
+                            .requested = "openblas:0",
+                            .device = "openblas:0",
+                            .reason = {},
+                            .algorithm = "QLinearConv (inserted: Transpose before, Transpose after)",
+                            .dtype = DType::f32});
+  }
+  CHECK(cli::placement_text(report, 0) == report.str());
+  CHECK(cli::placement_text(report, 1000) == report.str());
+  const auto table_of = [](const std::string& text) { return text.substr(0, text.find("2 nodes")); };
+  for (const std::size_t columns : {80, 100, 120}) {
+    const std::string text = table_of(cli::placement_text(report, columns));
+    CAPTURE(text);
+    CHECK(!contains(text, "device"));
+    CHECK(contains(text, "conv_1"));
+    for (std::size_t begin = 0; begin < text.size(); begin = text.find('\n', begin) + 1) CHECK(text.find('\n', begin) - begin <= columns);
+  }
+  report.nodes[0].device = "reference:0";
+  report.nodes[0].reason = "fallback";
+  const std::string text = table_of(cli::placement_text(report, 80));
+  for (const char* part : {"requested", "reference:0", "openblas:0", "fallback"}) CHECK(contains(text, part));
 }
 
 TEST_CASE("tables: a shortened text has at most the size that it is given, and no part of a character") {

@@ -12,6 +12,7 @@
 
 #include "cli/backend_report.h"
 #include "cli/output.h"
+#include "cli/placement_text.h"
 #include "cli/program.h"
 #include "cli/standard_streams.h"
 #include "graph/patterns/recognize.h"
@@ -87,22 +88,6 @@ std::string str(const QuantisedNodes& nodes) {
   };
   if (nodes.integer.empty() && nodes.conversions.empty()) return {};
   return fmt::format("quantised: {}; run as written: {}\n", list(nodes.integer), list(nodes.conversions));
-}
-
-/// The report with names of nodes that are shortened, if need be, for lines of at most so many characters; 0: of any length.
-std::string placement_text(const PlacementReport& report, std::size_t columns_of_terminal) {
-  const std::string text = report.str();
-  std::size_t line_size = 0, name_size = 0, at = 0;
-  for (std::size_t row = 0; row <= report.nodes.size(); ++row) {  // the header, then the nodes
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    line_size = std::max(line_size, end - at);
-    if (row > 0) name_size = std::max(name_size, report.nodes[row - 1].node.size());
-    at = std::min(end + 1, text.size());
-  }
-  if (columns_of_terminal == 0 || line_size <= columns_of_terminal) return text;
-  PlacementReport narrow = report;
-  for (Placement& node : narrow.nodes) node.node = shortened(node.node, name_size - std::min(name_size, line_size - columns_of_terminal));
-  return narrow.str();
 }
 
 std::string as_text(const Explanation& explanation, std::size_t columns_of_terminal) {

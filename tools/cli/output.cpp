@@ -11,7 +11,7 @@
 namespace tenon::cli {
 
 std::string shortened(const std::string& text, std::size_t max_size) {
-  const std::size_t size = std::max<std::size_t>(max_size, 32);
+  const std::size_t size = std::max<std::size_t>(max_size, min_shortened);
   if (text.size() <= size) return text;
   const std::size_t first = (size - 3) / 3;
   std::size_t last = text.size() - (size - 3 - first);
@@ -19,7 +19,7 @@ std::string shortened(const std::string& text, std::size_t max_size) {
   return text.substr(0, character_begin(text, first)) + "..." + text.substr(last);
 }
 
-std::string Table::str(std::size_t max_line) const {
+std::string Table::str(std::size_t max_line, std::span<const std::size_t> columns) const {
   std::vector<std::vector<std::string>> rows = rows_;
   const auto widths_of = [&] {
     std::vector<std::size_t> widths(rows.front().size(), 0);
@@ -29,10 +29,11 @@ std::string Table::str(std::size_t max_line) const {
     return widths;
   };
   std::vector<std::size_t> widths = widths_of();
-  const std::size_t line_size = std::accumulate(widths.begin(), widths.end(), 2 * (widths.size() - 1));
-  if (max_line > 0 && line_size > max_line) {
-    const std::size_t excess = line_size - max_line;
-    for (auto& row : rows) row[0] = shortened(row[0], widths[0] - std::min(widths[0], excess));
+  for (const std::size_t column : columns) {
+    const std::size_t line_size = std::accumulate(widths.begin(), widths.end(), 2 * (widths.size() - 1));
+    if (max_line == 0 || line_size <= max_line) break;
+    const std::size_t size = widths[column] - std::min(widths[column], line_size - max_line);
+    for (auto& row : rows) row[column] = shortened(row[column], size);
     widths = widths_of();
   }
   std::string text;

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "cli/joined_kernels.h"
 #include "cli/output.h"
 #include "core/counted.h"
 
@@ -47,16 +48,33 @@ std::string measurement_of(const Roofline& roofline) {
   return text + "\n";
 }
 
+/// The dtypes that kernels compute with and that the roof of their device has no peak of.
+std::set<DType> without_peak(const Roofline& roofline) {
+  std::set<DType> dtypes;
+  for (const Work& kernel : roofline.kernels) {
+    for (const auto& [dtype, flops] : kernel.flops_of) {
+      const bool known = std::ranges::any_of(
+          roofline.roofs, [&, dtype = dtype](const Roof& roof) { return roof.device == kernel.device && roof.gflops.contains(dtype); });
+      if (flops > 0 && !known) dtypes.insert(dtype);
+    }
+  }
+  return dtypes;
+}
+
 /// What the times are, and their sum.
 std::string expectation_of(const Roofline& roofline) {
   const Peaks& peaks = *roofline.expected;
   std::uint64_t kernels = 0;
   for (const Work& work : roofline.kernels) kernels += work.kernels;
+  std::string missing;
+  for (const DType dtype : without_peak(roofline))
+    missing += fmt::format("No peak of {}: of kernels that compute with it only the launches are counted\n", name_of(dtype));
   return fmt::format(
       "Expected times, nothing was measured: {}, and {:.1f} us a launch (an estimate)\n"
-      "{} in {:.1f} us, of which {:.1f} us are launches, if the device runs the kernels of this plan one after the other\n\n",
+      "{} in {:.1f} us, of which {:.1f} us are launches, if the device runs the kernels of this plan one after the other\n"
+      "{}\n",
       peaks.source, peaks.launch_us, counted(kernels, "kernel"), static_cast<double>(roofline.duration_ns()) / 1e3,
-      static_cast<double>(kernels) * peaks.launch_us);
+      static_cast<double>(kernels) * peaks.launch_us, missing);
 }
 
 std::string short_number(std::uint64_t value) {
@@ -153,10 +171,9 @@ std::set<DType> add_kernels(std::span<const Trace::Kernel> kernels, const std::f
     const bool has_peak = known != nullptr && known->gflops.contains(kernel.dtype);
     const DType peak = has_peak ? kernel.dtype : peak_dtype_of(kernel.dtype, out_roofline.dtype);
     if (kernel.flops > 0) dtypes.insert(peak);
-    // A kernel that ran in the launch of the one before has no time of its own: its work belongs to that one's time.
     const Work* const before = out_roofline.kernels.empty() ? nullptr : &out_roofline.kernels.back();
-    const bool joined = kernel.best_ns == 0 && kernel.algorithm.find(" (joined)") != std::string::npos && before != nullptr &&
-                        before->device == kernel.device;
+    const bool joined =
+        is_joined(kernel.algorithm, static_cast<double>(kernel.best_ns)) && before != nullptr && before->device == kernel.device;
     if (!joined) {
       const std::string name = group_of(kernel);
       const auto [found, inserted] = position.try_emplace({name, kernel.device}, groups.size());
@@ -224,7 +241,8 @@ std::string as_text(const Roofline& roofline, std::size_t columns_of_terminal) {
     header.insert(header.end(), columns.begin(), columns.end());
     Table table(cells(header));
     for (const Work& work : rows) table.add(cells(row_of(roofline, work)));
-    return table.str(columns_of_terminal);
+    static constexpr std::size_t names[] = {0, 1};
+    return table.str(columns_of_terminal, names);
   };
   return text + table_of(roofline.group.c_str(), "kernels", roofline.groups) + "\n" + table_of("node", "kernel", roofline.kernels);
 }
