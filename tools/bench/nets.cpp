@@ -22,6 +22,7 @@
 #include "bench/benchmarks.h"
 #include "bench/child.h"
 #include "bench/comparison.h"
+#include "bench/layer_times.h"
 #include "bench/machine.h"
 #include "bench/nets_json.h"
 #include "bench/nets_list.h"
@@ -186,28 +187,8 @@ double min_memory(const Program& program) {
 
 // ---------------------------------------------------------------- by layer
 
-struct LayerTime {
-  std::string name;
-  double flops = 0, bytes = 0, ns = 0;
-  std::optional<double> min_ns = 0;  ///< sum of the lower bounds of its kernels; empty if a roof is unknown
-};
-
-/// The layer of a node: the longest layer name that is a prefix of its name.
-std::string layer_of(std::string node, const std::vector<std::string>& layers) {
-  const bool gradient = node.starts_with("gradient/");
-  if (gradient) node.erase(0, std::string("gradient/").size());
-  std::string best;
-  for (const std::string& layer : layers) {
-    if (layer.size() > best.size() && (node == layer || node.starts_with(layer + "/"))) best = layer;
-  }
-  if (best.empty()) return node.find("Step") != std::string::npos || node.starts_with("sgd") ? "optimizer" : "loss";
-  return gradient ? best + " gradient" : best;
-}
-
 std::vector<LayerTime> time_layers(const Workload& workload, const Roofs& roofs, int runs) {
   workload.program->enable_profile(true);
-  std::vector<LayerTime> layers;
-  std::map<std::string, std::size_t> position;
   std::vector<std::vector<double>> times;  // per kernel
   std::vector<Program::KernelTime> kernels;
   for (int run = 0; run < runs; ++run) {
@@ -217,18 +198,9 @@ std::vector<LayerTime> time_layers(const Workload& workload, const Roofs& roofs,
     for (std::size_t k = 0; k < kernels.size(); ++k) times[k].push_back(static_cast<double>(kernels[k].duration_ns));
   }
   workload.program->enable_profile(false);
-  for (std::size_t k = 0; k < kernels.size(); ++k) {
-    const std::string name = layer_of(kernels[k].node, workload.layers);
-    const auto [found, inserted] = position.try_emplace(name, layers.size());
-    if (inserted) layers.push_back({name});
-    LayerTime& layer = layers[found->second];
-    layer.flops += static_cast<double>(kernels[k].flops);
-    layer.bytes += static_cast<double>(kernels[k].size_bytes);
-    layer.ns += median(times[k]);
-    const auto min_ns = roofs.min_ns(static_cast<double>(kernels[k].flops), static_cast<double>(kernels[k].size_bytes));
-    layer.min_ns = layer.min_ns && min_ns ? std::optional(*layer.min_ns + *min_ns) : std::nullopt;
-  }
-  return layers;
+  std::vector<double> medians;
+  for (const std::vector<double>& samples : times) medians.push_back(median(samples));
+  return sum_layers(kernels, medians, workload.layers, [&](double flops, double bytes) { return roofs.min_ns(flops, bytes); });
 }
 
 // ---------------------------------------------------------------- peers
