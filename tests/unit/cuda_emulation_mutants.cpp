@@ -34,7 +34,7 @@ std::vector<float> results_of(const char* kernel, Mutant mutant) {
   const Stream stream;
   std::vector<float> numbers(mutants::elements + 1);
   std::iota(numbers.begin(), numbers.end(), 1.0f);
-  const Buffer<float> x(numbers), y(std::vector<float>(mutants::elements));
+  const Buffer<float> x(numbers), y(std::vector<float>(std::size_t{mutants::elements}));
   run(stream, x.data, y.data, mutant);
   REQUIRE(cudaStreamSynchronize(stream) == cudaSuccess);
   return y.read();
@@ -54,8 +54,9 @@ TEST_CASE("cuda emulation: a kernel without a barrier reads what no thread has w
 TEST_CASE("cuda emulation: a misaligned vector ends the process and is reported with its line and thread") {
   CHECK(results_of("copy", Mutant::none) == numbers(1, 1));
   if (address_sanitized) return;  // a sanitizer reports it
-  const auto [signal, text] = in_child([] { results_of("copy", Mutant::misaligned_vector); });
-  CHECK(signal == SIGABRT);
+  const auto ended = in_child([] { results_of("copy", Mutant::misaligned_vector); });
+  const std::string& text = ended.second;
+  CHECK(ended.first == SIGABRT);
   CHECK_MESSAGE(text.find("cuda emulation: block (0, 0, 0), thread (0, 0, 0): ") == 0, text);
   CHECK_MESSAGE(text.find("mutants.cu:") != std::string::npos, text);
   CHECK_MESSAGE(text.find("is not a multiple of 16") != std::string::npos, text);
@@ -70,15 +71,15 @@ TEST_CASE("cuda emulation: static shared memory holds NaN where the first blocks
 /// What ends a capture in which body() is called, by name. In a process of its own: later tests open NVIDIA's libraries by these names.
 template <class Body>
 std::string end_of_capture(const Body& body) {
-  const auto [signal, text] = in_child([&] {
+  const auto ended = in_child([&] {
     const Stream stream;
     cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
     body();
     cudaGraph_t graph = nullptr;
     std::fputs(cudaGetErrorName(cudaStreamEndCapture(stream, &graph)), stderr);
   });
-  CHECK(signal == 0);
-  return text;
+  CHECK(ended.first == 0);
+  return ended.second;
 }
 
 TEST_CASE("cuda emulation: handles of libraries cannot be made in a capture") {
