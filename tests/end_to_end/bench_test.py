@@ -222,7 +222,7 @@ def check_compare(tenon, folder):
     code, out, err = run(tenon, "bench", "compare", str(old), str(new))
     expect(code == 1 and str(new) in err and "is not a report" in err, f"not a report: exit code {code}\n{err}")
     code, out, err = run(tenon, "bench", "compare", str(folder / "absent.json"), str(new))
-    expect(code == 1 and "cannot read" in err and "absent.json" in err, f"a missing report: exit code {code}\n{err}")
+    expect(code == 1 and "got no file that can be read" in err and "absent.json" in err, f"a missing report: exit code {code}\n{err}")
 
 
 def main():

@@ -20,7 +20,7 @@ Json read_report(const std::string& file) {
   std::ifstream in(file);
   if (!in)
     throw Error(
-        fmt::format("bench compare: {}: expected a report that `tenon bench ... --json FILE` wrote, found no file that can be read", file));
+        fmt::format("bench compare: {}: expected a report that `tenon bench ... --json FILE` wrote, got no file that can be read", file));
   Json report = Json::parse(in, nullptr, false);
   const bool fits = report.is_object() && report.contains("machine") && report["machine"].is_object() && report.contains("benchmarks") &&
                     report["benchmarks"].is_array() &&
