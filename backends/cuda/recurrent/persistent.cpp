@@ -26,9 +26,9 @@ namespace {
 // member after the other.
 //
 // Before the first step each block reads its weights from global memory: from the L2 cache, except the first block to do so. A thread is
-// charged as if it had the loads of one iteration in flight, and waits `cache_clocks` for them; and since all blocks read at once, a multiprocessor gets its
-// share of what the cache delivers, estimated as 32 bytes a clock. The longer of both counts. With few steps it may be more than one kernel
-// saves.
+// charged as if it had the loads of one iteration in flight, and waits `cache_clocks` for them; and since all blocks read at once, a
+// multiprocessor gets its share of what the cache delivers, estimated as 32 bytes a clock. The longer of both counts. With few steps it may
+// be more than one kernel saves.
 //
 // The lower bound of a step is to read the weights once: gates x units^2 elements at 128 bytes a clock, 512 clocks for 64 units of lstm in
 // f32, 0.3 us at 1.75 GHz. `step_clocks` is the rest: shuffles, the cell, one barrier (two in gru, if its reset state is multiplied), and
