@@ -9,16 +9,7 @@ namespace tenon::cuda {
 /// function<T>() for the type T of a floating dtype: f16, bf16, f32 or f64.
 template <class Function>
 auto dispatch_floating(tenon_dtype dtype, const Function& function) {
-  switch (dtype) {
-    case TENON_DTYPE_F16:
-      return function.template operator()<sdk::Half>();
-    case TENON_DTYPE_BF16:
-      return function.template operator()<sdk::BFloat16>();
-    case TENON_DTYPE_F32:
-      return function.template operator()<float>();
-    default:
-      return function.template operator()<double>();
-  }
+  return sdk::with_type<sdk::Half, sdk::BFloat16, float, double>(dtype, function);
 }
 
 }  // namespace tenon::cuda

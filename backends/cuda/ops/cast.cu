@@ -69,37 +69,16 @@ __device__ void convert(const Layout<1>& layout, void* y, const T* x) {
   }
 }
 
+/// convert<U> for that one of the types U which has this dtype.
+template <class... U, class T>
+__device__ void convert_to_one(tenon_dtype type, const Layout<1>& layout, void* y, const T* x) {
+  static_cast<void>(((type == sdk::dtype_of<U> && (convert<U>(layout, y, x), true)) || ...));
+}
+
 /// One kernel for all targets: all threads take the same branch.
 template <class T>
 __global__ void convert_to(tenon_dtype type, Layout<1> layout, void* y, const T* x) {
-  switch (type) {
-    case TENON_DTYPE_F16:
-      return convert<sdk::Half>(layout, y, x);
-    case TENON_DTYPE_BF16:
-      return convert<sdk::BFloat16>(layout, y, x);
-    case TENON_DTYPE_F32:
-      return convert<float>(layout, y, x);
-    case TENON_DTYPE_F64:
-      return convert<double>(layout, y, x);
-    case TENON_DTYPE_I8:
-      return convert<std::int8_t>(layout, y, x);
-    case TENON_DTYPE_I16:
-      return convert<std::int16_t>(layout, y, x);
-    case TENON_DTYPE_I32:
-      return convert<std::int32_t>(layout, y, x);
-    case TENON_DTYPE_I64:
-      return convert<std::int64_t>(layout, y, x);
-    case TENON_DTYPE_U8:
-      return convert<std::uint8_t>(layout, y, x);
-    case TENON_DTYPE_U16:
-      return convert<std::uint16_t>(layout, y, x);
-    case TENON_DTYPE_U32:
-      return convert<std::uint32_t>(layout, y, x);
-    case TENON_DTYPE_U64:
-      return convert<std::uint64_t>(layout, y, x);
-    default:
-      return convert<bool>(layout, y, x);
-  }
+  convert_to_one<TENON_MOVABLE_TYPES>(type, layout, y, x);
 }
 
 /// True for conversions that are frequent in training, which have specialized kernels that move 16 bytes at a time.

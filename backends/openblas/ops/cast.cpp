@@ -78,6 +78,8 @@ HWY_AFTER_NAMESPACE();
 #include <cmath>
 #include <limits>
 
+#include <tenon/sdk/element.h>
+
 namespace tenon::openblas {
 namespace {
 
@@ -133,41 +135,6 @@ void convert_all(const From* x, void* y, std::int64_t n) {
   }
 }
 
-/// The conversion to `to`; NULL for types without conversions.
-template <class From>
-CastLoop<From> loop_to(tenon_dtype to) {
-  switch (to) {
-    case TENON_DTYPE_F16:
-      return convert_all<From, sdk::Half>;
-    case TENON_DTYPE_BF16:
-      return convert_all<From, sdk::BFloat16>;
-    case TENON_DTYPE_F32:
-      return convert_all<From, float>;
-    case TENON_DTYPE_F64:
-      return convert_all<From, double>;
-    case TENON_DTYPE_I8:
-      return convert_all<From, std::int8_t>;
-    case TENON_DTYPE_I16:
-      return convert_all<From, std::int16_t>;
-    case TENON_DTYPE_I32:
-      return convert_all<From, std::int32_t>;
-    case TENON_DTYPE_I64:
-      return convert_all<From, std::int64_t>;
-    case TENON_DTYPE_U8:
-      return convert_all<From, std::uint8_t>;
-    case TENON_DTYPE_U16:
-      return convert_all<From, std::uint16_t>;
-    case TENON_DTYPE_U32:
-      return convert_all<From, std::uint32_t>;
-    case TENON_DTYPE_U64:
-      return convert_all<From, std::uint64_t>;
-    case TENON_DTYPE_BOOL:
-      return convert_all<From, bool>;
-    default:
-      return nullptr;
-  }
-}
-
 /// Runs the loop over operands of any strides. Y only has the size of a result.
 template <class T, class Y>
 void run(const sdk::Call& call, CastLoop<T> loop) {
@@ -177,7 +144,8 @@ void run(const sdk::Call& call, CastLoop<T> loop) {
 /// y = x as another type
 template <class T>
 void cast(const sdk::Call& call) {
-  const CastLoop<T> loop = loop_to<T>(call.attr<tenon_attributes_cast>().to);
+  const tenon_dtype to = call.attr<tenon_attributes_cast>().to;
+  const auto loop = sdk::with_type<TENON_MOVABLE_TYPES>(to, []<class To>() -> CastLoop<T> { return convert_all<T, To>; });
   switch (sdk::size_of(call.outputs[0].dtype)) {
     case 1:
       return run<T, std::uint8_t>(call, loop);

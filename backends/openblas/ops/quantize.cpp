@@ -70,6 +70,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include <algorithm>
 
+#include <tenon/sdk/element.h>
+
 namespace tenon::openblas {
 namespace {
 
@@ -138,16 +140,8 @@ void quantize_all(const sdk::Call& call) {
 /// y = saturate(round(x / scale) + zero_point), ties to even
 template <class T>
 void quantize_linear(const sdk::Call& call) {
-  switch (call.attr<tenon_attributes_cast>().to) {
-    case TENON_DTYPE_I8:
-      return quantize_all<std::int8_t, T>(call);
-    case TENON_DTYPE_U8:
-      return quantize_all<std::uint8_t, T>(call);
-    case TENON_DTYPE_I16:
-      return quantize_all<std::int16_t, T>(call);
-    default:
-      return quantize_all<std::uint16_t, T>(call);
-  }
+  sdk::with_type<std::int8_t, std::uint8_t, std::int16_t, std::uint16_t>(call.attr<tenon_attributes_cast>().to,
+                                                                         [&]<class Q>() { quantize_all<Q, T>(call); });
 }
 
 template <class Q, class T>
@@ -160,18 +154,8 @@ void dequantize_all(const sdk::Call& call) {
 /// y = (x - zero_point) scale, in the arithmetic of y
 template <class T>
 void dequantize_linear(const sdk::Call& call) {
-  switch (call.inputs[0].dtype) {
-    case TENON_DTYPE_I8:
-      return dequantize_all<std::int8_t, T>(call);
-    case TENON_DTYPE_U8:
-      return dequantize_all<std::uint8_t, T>(call);
-    case TENON_DTYPE_I16:
-      return dequantize_all<std::int16_t, T>(call);
-    case TENON_DTYPE_U16:
-      return dequantize_all<std::uint16_t, T>(call);
-    default:
-      return dequantize_all<std::int32_t, T>(call);
-  }
+  sdk::with_type<std::int8_t, std::uint8_t, std::int16_t, std::uint16_t, std::int32_t>(call.inputs[0].dtype,
+                                                                                       [&]<class Q>() { dequantize_all<Q, T>(call); });
 }
 
 /// The range of one part of x.

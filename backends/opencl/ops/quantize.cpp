@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Floats as integers of 8 or 16 bits, and back.
-#include <tenon/sdk/kernel.h>
+#include <tenon/sdk/element.h>
 
 #include <limits>
 
@@ -16,18 +16,8 @@ std::string integer() {
          " -DQ_HIGH=" + std::to_string(std::numeric_limits<Q>::max());
 }
 std::string integer(tenon_dtype dtype) {
-  switch (dtype) {
-    case TENON_DTYPE_I8:
-      return integer<std::int8_t>();
-    case TENON_DTYPE_U8:
-      return integer<std::uint8_t>();
-    case TENON_DTYPE_I16:
-      return integer<std::int16_t>();
-    case TENON_DTYPE_U16:
-      return integer<std::uint16_t>();
-    default:
-      return " -DQ=int -DQ_LOW=0 -DQ_HIGH=0";  // of DequantizeLinear
-  }
+  if (dtype == TENON_DTYPE_I32) return " -DQ=int -DQ_LOW=0 -DQ_HIGH=0";  // of DequantizeLinear
+  return sdk::with_type<std::int8_t, std::uint8_t, std::int16_t, std::uint16_t>(dtype, []<class Q>() { return integer<Q>(); });
 }
 
 template <class T>

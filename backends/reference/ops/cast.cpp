@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include <tenon/sdk/element.h>
+
 #include "map.h"
 
 namespace tenon::reference {
@@ -109,36 +111,7 @@ void convert_all(const sdk::Call& call) {
 /// Attributes  to: the dtype of y.
 template <class T>
 void cast(const sdk::Call& call) {
-  switch (call.attr<tenon_attributes_cast>().to) {
-    case TENON_DTYPE_F16:
-      return convert_all<T, sdk::Half>(call);
-    case TENON_DTYPE_BF16:
-      return convert_all<T, sdk::BFloat16>(call);
-    case TENON_DTYPE_F32:
-      return convert_all<T, float>(call);
-    case TENON_DTYPE_F64:
-      return convert_all<T, double>(call);
-    case TENON_DTYPE_I8:
-      return convert_all<T, std::int8_t>(call);
-    case TENON_DTYPE_I16:
-      return convert_all<T, std::int16_t>(call);
-    case TENON_DTYPE_I32:
-      return convert_all<T, std::int32_t>(call);
-    case TENON_DTYPE_I64:
-      return convert_all<T, std::int64_t>(call);
-    case TENON_DTYPE_U8:
-      return convert_all<T, std::uint8_t>(call);
-    case TENON_DTYPE_U16:
-      return convert_all<T, std::uint16_t>(call);
-    case TENON_DTYPE_U32:
-      return convert_all<T, std::uint32_t>(call);
-    case TENON_DTYPE_U64:
-      return convert_all<T, std::uint64_t>(call);
-    case TENON_DTYPE_BOOL:
-      return convert_all<T, bool>(call);
-    default:
-      throw sdk::Error(TENON_INTERNAL, "cast: got a dtype that the schema of Cast excludes");
-  }
+  sdk::with_type<TENON_MOVABLE_TYPES>(call.attr<tenon_attributes_cast>().to, [&]<class U>() { convert_all<T, U>(call); });
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <type_traits>
 
 #include <tenon/sdk/kernel.h>
@@ -16,6 +17,18 @@
       std::uint16_t, std::uint32_t, std::uint64_t, bool
 
 namespace tenon::sdk {
+
+/// function.operator()<T>() for that one of the listed types which has this dtype, such as
+/// with_type<float, double>(dtype, [&]<class T>() { ... }). Errors: none has.
+template <class T, class... Others, class Function>
+auto with_type(tenon_dtype dtype, const Function& function) {
+  if (dtype == dtype_of<T>) return function.template operator()<T>();
+  if constexpr (sizeof...(Others) > 0) {
+    return with_type<Others...>(dtype, function);
+  } else {
+    throw Error(TENON_INTERNAL, std::string("got ") + name_of(dtype) + ", a dtype that the schema of the op excludes");
+  }
+}
 
 namespace detail {
 /// The bits of the nearest 16-bit float with `fraction_bits` whose smallest normal number is

@@ -32,58 +32,25 @@ struct BFloat16 {
 namespace detail {
 template <class T>
 struct DTypeOf;
-template <>
-struct DTypeOf<Half> {
-  static constexpr tenon_dtype value = TENON_DTYPE_F16;
-};
-template <>
-struct DTypeOf<BFloat16> {
-  static constexpr tenon_dtype value = TENON_DTYPE_BF16;
-};
-template <>
-struct DTypeOf<float> {
-  static constexpr tenon_dtype value = TENON_DTYPE_F32;
-};
-template <>
-struct DTypeOf<double> {
-  static constexpr tenon_dtype value = TENON_DTYPE_F64;
-};
-template <>
-struct DTypeOf<std::int8_t> {
-  static constexpr tenon_dtype value = TENON_DTYPE_I8;
-};
-template <>
-struct DTypeOf<std::int16_t> {
-  static constexpr tenon_dtype value = TENON_DTYPE_I16;
-};
-template <>
-struct DTypeOf<std::int32_t> {
-  static constexpr tenon_dtype value = TENON_DTYPE_I32;
-};
-template <>
-struct DTypeOf<std::int64_t> {
-  static constexpr tenon_dtype value = TENON_DTYPE_I64;
-};
-template <>
-struct DTypeOf<std::uint8_t> {
-  static constexpr tenon_dtype value = TENON_DTYPE_U8;
-};
-template <>
-struct DTypeOf<std::uint16_t> {
-  static constexpr tenon_dtype value = TENON_DTYPE_U16;
-};
-template <>
-struct DTypeOf<std::uint32_t> {
-  static constexpr tenon_dtype value = TENON_DTYPE_U32;
-};
-template <>
-struct DTypeOf<std::uint64_t> {
-  static constexpr tenon_dtype value = TENON_DTYPE_U64;
-};
-template <>
-struct DTypeOf<bool> {
-  static constexpr tenon_dtype value = TENON_DTYPE_BOOL;
-};
+#define TENON_DTYPE_OF(T, dtype)                \
+  template <>                                   \
+  struct DTypeOf<T> {                           \
+    static constexpr tenon_dtype value = dtype; \
+  };
+TENON_DTYPE_OF(Half, TENON_DTYPE_F16)
+TENON_DTYPE_OF(BFloat16, TENON_DTYPE_BF16)
+TENON_DTYPE_OF(float, TENON_DTYPE_F32)
+TENON_DTYPE_OF(double, TENON_DTYPE_F64)
+TENON_DTYPE_OF(std::int8_t, TENON_DTYPE_I8)
+TENON_DTYPE_OF(std::int16_t, TENON_DTYPE_I16)
+TENON_DTYPE_OF(std::int32_t, TENON_DTYPE_I32)
+TENON_DTYPE_OF(std::int64_t, TENON_DTYPE_I64)
+TENON_DTYPE_OF(std::uint8_t, TENON_DTYPE_U8)
+TENON_DTYPE_OF(std::uint16_t, TENON_DTYPE_U16)
+TENON_DTYPE_OF(std::uint32_t, TENON_DTYPE_U32)
+TENON_DTYPE_OF(std::uint64_t, TENON_DTYPE_U64)
+TENON_DTYPE_OF(bool, TENON_DTYPE_BOOL)
+#undef TENON_DTYPE_OF
 }  // namespace detail
 
 template <class T>
