@@ -42,13 +42,9 @@ void greater_equal(const sdk::Call& call) {
 }
 
 }  // namespace
-#define TENON_COMPARISON(stem)                                                                                                    \
-  TENON_KERNEL_WITH(stem, elementwise_traits, float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, \
-                    std::uint16_t, std::uint32_t, std::uint64_t, bool)
-TENON_COMPARISON(equal)
-TENON_COMPARISON(less)
-TENON_COMPARISON(less_equal)
-TENON_COMPARISON(greater)
-TENON_COMPARISON(greater_equal)
-#undef TENON_COMPARISON
+TENON_KERNEL_WITH(equal, elementwise_traits, TENON_COMPARABLE_TYPES)
+TENON_KERNEL_WITH(less, elementwise_traits, TENON_COMPARABLE_TYPES)
+TENON_KERNEL_WITH(less_equal, elementwise_traits, TENON_COMPARABLE_TYPES)
+TENON_KERNEL_WITH(greater, elementwise_traits, TENON_COMPARABLE_TYPES)
+TENON_KERNEL_WITH(greater_equal, elementwise_traits, TENON_COMPARABLE_TYPES)
 }  // namespace tenon::cuda

@@ -364,8 +364,7 @@ void scatter_slices(const sdk::Call& call) {
 constexpr sdk::Traits slices_traits{.in_place = true, .scratch = slices_scratch};
 
 }  // namespace
-TENON_KERNEL_WITH(scatter_elements, (sdk::Traits{.scratch = elements_scratch}), float, double, std::int8_t, std::int16_t, std::int32_t,
-                  std::int64_t, std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, bool)
+TENON_KERNEL_WITH(scatter_elements, (sdk::Traits{.scratch = elements_scratch}), TENON_COMPARABLE_TYPES)
 TENON_KERNEL_WITH(scatter_add, slices_traits, sdk::Half, sdk::BFloat16, float, double, std::int32_t, std::int64_t)
 TENON_KERNEL_WITH(scatter_slices, slices_traits, TENON_MOVABLE_TYPES)
 }  // namespace tenon::cuda

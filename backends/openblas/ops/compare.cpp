@@ -2,6 +2,8 @@
 // ops/compare.cpp - comparisons with NumPy broadcasting, in plain loops: the compiler's vector code is bound by memory bandwidth.
 #include <functional>
 
+#include <tenon/sdk/element.h>
+
 #include "elementwise/strided_loop.h"
 
 namespace tenon::openblas {
@@ -47,15 +49,10 @@ void greater_equal(const sdk::Call& call) {
 
 }  // namespace
 
-TENON_KERNEL_WITH(equal, elementwise_traits, float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
-                  std::uint16_t, std::uint32_t, std::uint64_t, bool)
-TENON_KERNEL_WITH(less, elementwise_traits, float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
-                  std::uint16_t, std::uint32_t, std::uint64_t, bool)
-TENON_KERNEL_WITH(less_equal, elementwise_traits, float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
-                  std::uint16_t, std::uint32_t, std::uint64_t, bool)
-TENON_KERNEL_WITH(greater, elementwise_traits, float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
-                  std::uint16_t, std::uint32_t, std::uint64_t, bool)
-TENON_KERNEL_WITH(greater_equal, elementwise_traits, float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
-                  std::uint16_t, std::uint32_t, std::uint64_t, bool)
+TENON_KERNEL_WITH(equal, elementwise_traits, TENON_COMPARABLE_TYPES)
+TENON_KERNEL_WITH(less, elementwise_traits, TENON_COMPARABLE_TYPES)
+TENON_KERNEL_WITH(less_equal, elementwise_traits, TENON_COMPARABLE_TYPES)
+TENON_KERNEL_WITH(greater, elementwise_traits, TENON_COMPARABLE_TYPES)
+TENON_KERNEL_WITH(greater_equal, elementwise_traits, TENON_COMPARABLE_TYPES)
 
 }  // namespace tenon::openblas

@@ -262,8 +262,7 @@ constexpr sdk::Traits slices_traits{.strided = true, .in_place = true, .scratch 
 
 }  // namespace
 
-TENON_KERNEL_WITH(scatter_elements, traits, float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
-                  std::uint16_t, std::uint32_t, std::uint64_t, bool)
+TENON_KERNEL_WITH(scatter_elements, traits, TENON_COMPARABLE_TYPES)
 TENON_KERNEL_WITH(scatter_add, slices_traits, sdk::Half, sdk::BFloat16, float, double, std::int32_t, std::int64_t)
 TENON_KERNEL_WITH(scatter_slices, slices_traits, TENON_MOVABLE_TYPES)
 

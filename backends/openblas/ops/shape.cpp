@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/shape.cpp - reshape, flatten, transpose, expand: copies of x with another shape or layout.
+#include <tenon/sdk/element.h>
+
 #include "elementwise/strided_copy.h"
 
 namespace tenon::openblas {
@@ -45,13 +47,9 @@ constexpr sdk::Traits traits{.strided = true};
 
 }  // namespace
 
-#define TENON_MOVED_TYPES                                                                                                      \
-  float, double, sdk::Half, sdk::BFloat16, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t, \
-      std::uint32_t, std::uint64_t, bool
-
-TENON_KERNEL_WITH(reshape, traits, TENON_MOVED_TYPES)
-TENON_KERNEL_WITH(flatten, traits, TENON_MOVED_TYPES)
-TENON_KERNEL_WITH(transpose, traits, TENON_MOVED_TYPES)
-TENON_KERNEL_WITH(expand, traits, TENON_MOVED_TYPES)
+TENON_KERNEL_WITH(reshape, traits, TENON_MOVABLE_TYPES)
+TENON_KERNEL_WITH(flatten, traits, TENON_MOVABLE_TYPES)
+TENON_KERNEL_WITH(transpose, traits, TENON_MOVABLE_TYPES)
+TENON_KERNEL_WITH(expand, traits, TENON_MOVABLE_TYPES)
 
 }  // namespace tenon::openblas

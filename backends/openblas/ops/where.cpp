@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/where.cpp - elementwise selection with NumPy broadcasting. Elements are moved as words of their size, in plain loops that the
 // compiler vectorises.
+#include <tenon/sdk/element.h>
+
 #include "elementwise/strided_copy.h"
 #include "elementwise/strided_loop.h"
 
@@ -53,7 +55,6 @@ void where(const sdk::Call& call) {
 
 }  // namespace
 
-TENON_KERNEL_WITH(where, elementwise_traits, float, double, sdk::Half, sdk::BFloat16, std::int8_t, std::int16_t, std::int32_t, std::int64_t,
-                  std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, bool)
+TENON_KERNEL_WITH(where, elementwise_traits, TENON_MOVABLE_TYPES)
 
 }  // namespace tenon::openblas

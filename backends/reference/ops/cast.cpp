@@ -115,6 +115,5 @@ void cast(const sdk::Call& call) {
 }
 
 }  // namespace
-TENON_KERNEL_WITH(cast, (sdk::Traits{.strided = true, .in_place = true, .elementwise = true}), sdk::Half, sdk::BFloat16, float, double,
-                  std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, bool)
+TENON_KERNEL_WITH(cast, (sdk::Traits{.strided = true, .in_place = true, .elementwise = true}), TENON_MOVABLE_TYPES)
 }  // namespace tenon::reference

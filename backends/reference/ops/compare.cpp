@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Comparisons with NumPy broadcasting; the result is bool. f16 and bf16 are compared as f32.
+#include <tenon/sdk/element.h>
+
 #include "map.h"
 
 namespace tenon::reference {
@@ -45,14 +47,9 @@ void greater_equal(const sdk::Call& call) {
 }
 
 }  // namespace
-TENON_KERNEL_WITH(equal, elementwise_traits, float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
-                  std::uint16_t, std::uint32_t, std::uint64_t, bool)
-TENON_KERNEL_WITH(less, elementwise_traits, float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
-                  std::uint16_t, std::uint32_t, std::uint64_t, bool)
-TENON_KERNEL_WITH(less_equal, elementwise_traits, float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
-                  std::uint16_t, std::uint32_t, std::uint64_t, bool)
-TENON_KERNEL_WITH(greater, elementwise_traits, float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
-                  std::uint16_t, std::uint32_t, std::uint64_t, bool)
-TENON_KERNEL_WITH(greater_equal, elementwise_traits, float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
-                  std::uint16_t, std::uint32_t, std::uint64_t, bool)
+TENON_KERNEL_WITH(equal, elementwise_traits, TENON_COMPARABLE_TYPES)
+TENON_KERNEL_WITH(less, elementwise_traits, TENON_COMPARABLE_TYPES)
+TENON_KERNEL_WITH(less_equal, elementwise_traits, TENON_COMPARABLE_TYPES)
+TENON_KERNEL_WITH(greater, elementwise_traits, TENON_COMPARABLE_TYPES)
+TENON_KERNEL_WITH(greater_equal, elementwise_traits, TENON_COMPARABLE_TYPES)
 }  // namespace tenon::reference

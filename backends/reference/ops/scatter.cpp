@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scatter: updates to elements and slices selected by indices. Updates are applied in row-major order, so results are deterministic.
+#include <tenon/sdk/element.h>
 #include <tenon/sdk/indices.h>
-#include <tenon/sdk/kernel.h>
 #include <tenon/sdk/strided.h>
 
 #include <algorithm>
@@ -93,9 +93,7 @@ void scatter_slices(const sdk::Call& call) {
 }
 
 }  // namespace
-TENON_KERNEL(scatter_elements, float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t,
-             std::uint32_t, std::uint64_t, bool)
+TENON_KERNEL(scatter_elements, TENON_COMPARABLE_TYPES)
 TENON_KERNEL(scatter_add, float, double, std::int32_t, std::int64_t)
-TENON_KERNEL(scatter_slices, float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t,
-             std::uint32_t, std::uint64_t, bool)
+TENON_KERNEL(scatter_slices, TENON_COMPARABLE_TYPES)
 }  // namespace tenon::reference

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops that rearrange elements. Where a view suffices, no kernel runs; these kernels materialize the result.
-#include <tenon/sdk/kernel.h>
+#include <tenon/sdk/element.h>
 #include <tenon/sdk/strided.h>
 
 #include <array>
@@ -45,11 +45,8 @@ void expand(const sdk::Call& call) {
 }
 
 }  // namespace
-#define MOVABLE_DTYPES                                                                                                         \
-  sdk::Half, sdk::BFloat16, float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t, \
-      std::uint32_t, std::uint64_t, bool
-TENON_KERNEL_WITH(reshape, (sdk::Traits{.strided = true}), MOVABLE_DTYPES)
-TENON_KERNEL_WITH(flatten, (sdk::Traits{.strided = true}), MOVABLE_DTYPES)
-TENON_KERNEL_WITH(transpose, (sdk::Traits{.strided = true}), MOVABLE_DTYPES)
-TENON_KERNEL_WITH(expand, (sdk::Traits{.strided = true}), MOVABLE_DTYPES)
+TENON_KERNEL_WITH(reshape, (sdk::Traits{.strided = true}), TENON_MOVABLE_TYPES)
+TENON_KERNEL_WITH(flatten, (sdk::Traits{.strided = true}), TENON_MOVABLE_TYPES)
+TENON_KERNEL_WITH(transpose, (sdk::Traits{.strided = true}), TENON_MOVABLE_TYPES)
+TENON_KERNEL_WITH(expand, (sdk::Traits{.strided = true}), TENON_MOVABLE_TYPES)
 }  // namespace tenon::reference

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One of two operands by a condition, with NumPy broadcasting. Elements are moved as they are.
+#include <tenon/sdk/element.h>
+
 #include "map.h"
 
 namespace tenon::reference {
@@ -18,6 +20,5 @@ void where(const sdk::Call& call) {
 }
 
 }  // namespace
-TENON_KERNEL_WITH(where, elementwise_traits, float, double, sdk::Half, sdk::BFloat16, std::int8_t, std::int16_t, std::int32_t, std::int64_t,
-                  std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, bool)
+TENON_KERNEL_WITH(where, elementwise_traits, TENON_MOVABLE_TYPES)
 }  // namespace tenon::reference

@@ -12,9 +12,10 @@
 #include <tenon/sdk/kernel.h>
 
 /// The types of TENON_DTYPES_MOVE, to register kernels that only move elements.
-#define TENON_MOVABLE_TYPES                                                                                                       \
-  ::tenon::sdk::Half, ::tenon::sdk::BFloat16, float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, \
-      std::uint16_t, std::uint32_t, std::uint64_t, bool
+#define TENON_MOVABLE_TYPES ::tenon::sdk::Half, ::tenon::sdk::BFloat16, TENON_COMPARABLE_TYPES
+/// Those of them that C++ compares.
+#define TENON_COMPARABLE_TYPES \
+  float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, bool
 
 namespace tenon::sdk {
 
