@@ -6,55 +6,20 @@ namespace tenon {
 namespace graph {
 namespace {
 
-/// "x f32(2,3,8,8)" of an operand, "the given shape (2,3,8,8)" of a result.
-struct Names {
-  std::string x, w;
-};
-
-/// Checks that ranks, groups, channels and attributes of x and w match; either may be the result.
-void check_channels(const Inference& at, tenon_attributes_conv& attributes, const Shape& x, const Shape& w, const Names& names) {
-  const std::size_t rank = x.rank();
-  if (rank < 3 || rank > 2 + max_spatial) at.fail(fmt::format("expected an image (N, C, L) or (N, C, H, W), got {}", names.x));
-  if (w.rank() != rank) at.fail(fmt::format("expected a kernel of {} dimensions for {}, got {}", rank, names.x, names.w));
-  for (std::size_t i = 1; i < rank; ++i) {
-    if (x[i] == 0) at.fail(fmt::format("expected an image with channels and elements, got {}", names.x));
-  }
-  if (w.count() == 0) at.fail(fmt::format("expected a kernel with elements, got {}", names.w));
-  for (std::size_t i = 2; i < rank; ++i) {
-    if (w[i] > max_window) at.fail(fmt::format("expected a kernel of at most {} in each dimension, got {}", max_window, names.w));
-  }
-  const std::int64_t groups = attributes.groups;
-  if (groups < 1) at.fail(fmt::format("expected 1 or more groups, got {}", groups));
-  if (x[1] % groups != 0) at.fail(fmt::format("{} groups do not divide the {} channels of {}", groups, x[1], names.x));
-  if (w[0] % groups != 0) at.fail(fmt::format("{} groups do not divide the {} filters of {}", groups, w[0], names.w));
-  if (w[1] != x[1] / groups) {
-    at.fail(fmt::format("expected filters over {} channels, {} of {} in {} group{}, got {}", x[1] / groups, x[1], names.x, groups,
-                        groups == 1 ? "" : "s", names.w));
-  }
-  normalise_spatial(at, attributes, rank - 2);
-}
-
-/// The shape of y for x and w.
-Shape convolved(const Inference& at, const tenon_attributes_conv& attributes, const Shape& x, const Shape& w) {
-  Shape y{x[0], w[0]};
-  for (std::size_t i = 0; i + 2 < x.rank(); ++i) y.push_back(expect_windows(at, window_axis(x, w[i + 2], attributes, i), i));
-  return y;
-}
-
 void infer_conv(Inference& at) {
   at.expect_inputs(2, 3);
   auto attributes = at.attributes.as<tenon_attributes_conv>();
   at.expect_same_dtype(0, 1);
   at.expect_floating(0);
   const Shape &x = at.shape(0), &w = at.shape(1);
-  check_channels(at, attributes, x, w, {at.str(0), at.str(1)});
+  check_convolution(at, attributes, x, w, {at.str(0), at.str(1)});
   if (at.has(2)) {
     at.expect_same_dtype(0, 2);
     if (at.shape(2) != Shape{w[0]})
       at.fail(fmt::format("expected b of ({}), one for each filter of {}, got {}", w[0], at.str(1), at.str(2)));
   }
   at.attributes = Attributes::of(attributes);
-  at.output(at.dtype(0), convolved(at, attributes, x, w));
+  at.output(at.dtype(0), convolution_shape(at, attributes, x, w));
 }
 
 /// dy, w -> dx of the given shape
@@ -64,10 +29,10 @@ void infer_input_grad(Inference& at) {
   at.expect_same_dtype(0, 1);
   at.expect_floating(0);
   const Shape &dy = at.shape(0), &w = at.shape(1), &dx = expect_given_shape(at);
-  check_channels(at, attributes, dx, w, {"the given shape " + dx.str(), at.str(1)});
-  if (convolved(at, attributes, dx, w) != dy) {
+  check_convolution(at, attributes, dx, w, {"the given shape " + dx.str(), at.str(1)});
+  if (convolution_shape(at, attributes, dx, w) != dy) {
     at.fail(fmt::format("an image of the given shape {} has a result of {}, expected that of {}", dx.str(),
-                        convolved(at, attributes, dx, w).str(), at.str(0)));
+                        convolution_shape(at, attributes, dx, w).str(), at.str(0)));
   }
   at.attributes = Attributes::of(attributes);
   at.output(at.dtype(0), dx);
@@ -80,10 +45,10 @@ void infer_weight_grad(Inference& at) {
   at.expect_same_dtype(0, 1);
   at.expect_floating(0);
   const Shape &dy = at.shape(0), &x = at.shape(1), &dw = expect_given_shape(at);
-  check_channels(at, attributes, x, dw, {at.str(1), "the given shape " + dw.str()});
-  if (convolved(at, attributes, x, dw) != dy) {
+  check_convolution(at, attributes, x, dw, {at.str(1), "the given shape " + dw.str()});
+  if (convolution_shape(at, attributes, x, dw) != dy) {
     at.fail(fmt::format("{} and filters of the given shape {} have a result of {}, expected that of {}", at.str(1), dw.str(),
-                        convolved(at, attributes, x, dw).str(), at.str(0)));
+                        convolution_shape(at, attributes, x, dw).str(), at.str(0)));
   }
   at.attributes = Attributes::of(attributes);
   at.output(at.dtype(0), dw);

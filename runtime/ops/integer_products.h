@@ -83,30 +83,9 @@ inline Shape integer_convolution_shape(Inference& at, std::size_t image, std::si
   expect_bytes(at, image);
   expect_bytes(at, filters);
   const Shape &x = at.shape(image), &w = at.shape(filters);
-  const std::size_t dims = expect_image(at, image);
-  if (w.rank() != x.rank()) {
-    at.fail(fmt::format("expected a kernel of {} dimensions for {}, got {}", x.rank(), at.str(image), at.str(filters)));
-  }
-  if (w.count() == 0) at.fail(fmt::format("expected a kernel with elements, got {}", at.str(filters)));
-  for (std::size_t i = 1; i < x.rank(); ++i) {
-    if (x[i] == 0) at.fail(fmt::format("expected an image with channels and elements, got {}", at.str(image)));
-    if (i > 1 && w[i] > max_window) {
-      at.fail(fmt::format("expected a kernel of at most {} in each dimension, got {}", max_window, at.str(filters)));
-    }
-  }
-  const std::int64_t groups = attributes.groups;
-  if (groups < 1) at.fail(fmt::format("expected 1 or more groups, got {}", groups));
-  if (x[1] % groups != 0) at.fail(fmt::format("{} groups do not divide the {} channels of {}", groups, x[1], at.str(image)));
-  if (w[0] % groups != 0) at.fail(fmt::format("{} groups do not divide the {} filters of {}", groups, w[0], at.str(filters)));
-  if (w[1] != x[1] / groups) {
-    at.fail(fmt::format("expected filters over {} channels, {} of {} in {} group{}, got {}", x[1] / groups, x[1], at.str(image), groups,
-                        groups == 1 ? "" : "s", at.str(filters)));
-  }
-  normalise_spatial(at, attributes, dims);
-  Shape y{x[0], w[0]};
-  for (std::size_t i = 0; i < dims; ++i) y.push_back(expect_windows(at, window_axis(x, w[i + 2], attributes, i), i));
+  check_convolution(at, attributes, x, w, {at.str(image), at.str(filters)});
   at.attributes = Attributes::of(attributes);
-  return y;
+  return convolution_shape(at, attributes, x, w);
 }
 
 }  // namespace tenon::graph

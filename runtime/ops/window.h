@@ -102,6 +102,42 @@ inline void expect_window_count(const Inference& at, const WindowAxis& axis, std
   }
 }
 
+/// The image and the filters of a convolution in messages: "x f32(2,3,8,8)" of an operand, "the given shape (2,3,8,8)" of a result.
+struct ConvolutionNames {
+  std::string x, w;
+};
+
+/// Checks that ranks, groups, channels and attributes of x and w match; either may be the result.
+inline void check_convolution(const Inference& at, tenon_attributes_conv& attributes, const Shape& x, const Shape& w,
+                              const ConvolutionNames& names) {
+  const std::size_t rank = x.rank();
+  if (rank < 3 || rank > 2 + max_spatial) at.fail(fmt::format("expected an image (N, C, L) or (N, C, H, W), got {}", names.x));
+  if (w.rank() != rank) at.fail(fmt::format("expected a kernel of {} dimensions for {}, got {}", rank, names.x, names.w));
+  for (std::size_t i = 1; i < rank; ++i) {
+    if (x[i] == 0) at.fail(fmt::format("expected an image with channels and elements, got {}", names.x));
+  }
+  if (w.count() == 0) at.fail(fmt::format("expected a kernel with elements, got {}", names.w));
+  for (std::size_t i = 2; i < rank; ++i) {
+    if (w[i] > max_window) at.fail(fmt::format("expected a kernel of at most {} in each dimension, got {}", max_window, names.w));
+  }
+  const std::int64_t groups = attributes.groups;
+  if (groups < 1) at.fail(fmt::format("expected 1 or more groups, got {}", groups));
+  if (x[1] % groups != 0) at.fail(fmt::format("{} groups do not divide the {} channels of {}", groups, x[1], names.x));
+  if (w[0] % groups != 0) at.fail(fmt::format("{} groups do not divide the {} filters of {}", groups, w[0], names.w));
+  if (w[1] != x[1] / groups) {
+    at.fail(fmt::format("expected filters over {} channels, {} of {} in {} group{}, got {}", x[1] / groups, x[1], names.x, groups,
+                        groups == 1 ? "" : "s", names.w));
+  }
+  normalise_spatial(at, attributes, rank - 2);
+}
+
+/// The shape of y for x and w, which have been checked.
+inline Shape convolution_shape(const Inference& at, const tenon_attributes_conv& attributes, const Shape& x, const Shape& w) {
+  Shape y{x[0], w[0]};
+  for (std::size_t i = 0; i + 2 < x.rank(); ++i) y.push_back(expect_windows(at, window_axis(x, w[i + 2], attributes, i), i));
+  return y;
+}
+
 /// Flops of a convolution or its gradients: each element of the image with one channel per filter is multiplied by a filter.
 inline std::int64_t convolution_flops(const Graph& graph, ValueId image, ValueId filters) {
   const Shape& w = graph.info(filters).shape;
