@@ -37,16 +37,14 @@ struct Momentum {
   double lr, weight_decay, momentum;
   bool nesterov;
 };
+template <bool amsgrad>
 struct Adam {
-  static constexpr int states = 2;
+  static constexpr int states = amsgrad ? 3 : 2;
   double beta1, beta2;
   double rate;        ///< lr / (1 - beta1^step)
   double correction;  ///< 1 / sqrt(1 - beta2^step)
   double epsilon;
   double decay;  ///< lr weight_decay
-};
-struct AmsGrad : Adam {
-  static constexpr int states = 3;
 };
 struct Adagrad {
   static constexpr int states = 1;
@@ -101,31 +99,19 @@ HWY_INLINE void update(D d, const Momentum& by, Element<V>& e) {
   e.w = hn::NegMulAdd(hn::Set(d, static_cast<hn::TFromD<D>>(by.lr)), direction, e.w);
 }
 
-/// m' = beta1 m + (1 - beta1) g; v' = beta2 v + (1 - beta2) g^2; w' = w - rate m' / (sqrt(v') correction + epsilon) - decay w
-template <class D, class V>
-HWY_INLINE void update(D d, const Adam& by, Element<V>& e) {
+/// m' = beta1 m + (1 - beta1) g; v' = beta2 v + (1 - beta2) g^2; w' = w - rate m' / (sqrt(v') correction + epsilon) - decay w; with
+/// amsgrad v_max' = max(v_max, v') in place of v' under the root
+template <class D, class V, bool amsgrad>
+HWY_INLINE void update(D d, const Adam<amsgrad>& by, Element<V>& e) {
   using T = hn::TFromD<D>;
   e.s0 =
       without_subnormals(d, hn::MulAdd(hn::Set(d, static_cast<T>(by.beta1)), e.s0, hn::Mul(hn::Set(d, static_cast<T>(1 - by.beta1)), e.g)));
   const V square = hn::Mul(e.g, e.g);
   e.s1 = without_subnormals(
       d, hn::MulAdd(hn::Set(d, static_cast<T>(by.beta2)), e.s1, hn::Mul(hn::Set(d, static_cast<T>(1 - by.beta2)), square)));
-  const V root = hn::MulAdd(hn::Sqrt(e.s1), hn::Set(d, static_cast<T>(by.correction)), hn::Set(d, static_cast<T>(by.epsilon)));
-  const V direction = hn::Div(hn::Mul(hn::Set(d, static_cast<T>(by.rate)), e.s0), root);
-  e.w = hn::Sub(e.w, hn::MulAdd(hn::Set(d, static_cast<T>(by.decay)), e.w, direction));
-}
-
-/// Adam with v_max' = max(v_max, v') in place of v'
-template <class D, class V>
-HWY_INLINE void update(D d, const AmsGrad& by, Element<V>& e) {
-  using T = hn::TFromD<D>;
-  e.s0 =
-      without_subnormals(d, hn::MulAdd(hn::Set(d, static_cast<T>(by.beta1)), e.s0, hn::Mul(hn::Set(d, static_cast<T>(1 - by.beta1)), e.g)));
-  const V square = hn::Mul(e.g, e.g);
-  e.s1 = without_subnormals(
-      d, hn::MulAdd(hn::Set(d, static_cast<T>(by.beta2)), e.s1, hn::Mul(hn::Set(d, static_cast<T>(1 - by.beta2)), square)));
-  e.s2 = hn::Max(e.s2, e.s1);
-  const V root = hn::MulAdd(hn::Sqrt(e.s2), hn::Set(d, static_cast<T>(by.correction)), hn::Set(d, static_cast<T>(by.epsilon)));
+  if constexpr (amsgrad) e.s2 = hn::Max(e.s2, e.s1);
+  const V root =
+      hn::MulAdd(hn::Sqrt(amsgrad ? e.s2 : e.s1), hn::Set(d, static_cast<T>(by.correction)), hn::Set(d, static_cast<T>(by.epsilon)));
   const V direction = hn::Div(hn::Mul(hn::Set(d, static_cast<T>(by.rate)), e.s0), root);
   e.w = hn::Sub(e.w, hn::MulAdd(hn::Set(d, static_cast<T>(by.decay)), e.w, direction));
 }
@@ -305,16 +291,21 @@ void sgd_step(const sdk::Call& call) {
   }
 }
 
-/// m' = beta1 m + (1 - beta1) g; v' = beta2 v + (1 - beta2) g^2;
-/// w' = w - lr (m' / (1 - beta1^step) / (sqrt(v' / (1 - beta2^step)) + epsilon) + weight_decay w), step from 1
-template <class T>
-void adam_step(const sdk::Call& call) {
+template <class T, bool amsgrad>
+void step_by_moments(const sdk::Call& call) {
   const auto& a = call.attr<tenon_attributes_adam>();
   const double lr = sdk::number_of(call.inputs[0]);
   const auto step = static_cast<double>(*call.input<std::int64_t>(1));
   const double rate = lr / (1 - std::pow(a.beta1, step));
   const double correction = 1 / std::sqrt(1 - std::pow(a.beta2, step));
-  step_all<T>(call, 2, Adam{a.beta1, a.beta2, rate, correction, a.epsilon, lr * a.weight_decay});
+  step_all<T>(call, 2, Adam<amsgrad>{a.beta1, a.beta2, rate, correction, a.epsilon, lr * a.weight_decay});
+}
+
+/// m' = beta1 m + (1 - beta1) g; v' = beta2 v + (1 - beta2) g^2;
+/// w' = w - lr (m' / (1 - beta1^step) / (sqrt(v' / (1 - beta2^step)) + epsilon) + weight_decay w), step from 1
+template <class T>
+void adam_step(const sdk::Call& call) {
+  step_by_moments<T, false>(call);
 }
 
 /// v' = rho v + (1 - rho) g^2; w' = w - lr g / sqrt(v' + epsilon), or / (sqrt(v') + epsilon)
@@ -327,12 +318,7 @@ void rmsprop_step(const sdk::Call& call) {
 /// m', v' as in adam_step; v_max' = max(v_max, v') in place of v' under the root
 template <class T>
 void amsgrad_step(const sdk::Call& call) {
-  const auto& a = call.attr<tenon_attributes_adam>();
-  const double lr = sdk::number_of(call.inputs[0]);
-  const auto step = static_cast<double>(*call.input<std::int64_t>(1));
-  const double rate = lr / (1 - std::pow(a.beta1, step));
-  const double correction = 1 / std::sqrt(1 - std::pow(a.beta2, step));
-  step_all<T>(call, 2, AmsGrad{{a.beta1, a.beta2, rate, correction, a.epsilon, lr * a.weight_decay}});
+  step_by_moments<T, true>(call);
 }
 
 /// h = g + weight_decay w; sum' = sum + h^2; w' = w - lr h / (sqrt(sum') + epsilon)

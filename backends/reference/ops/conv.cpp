@@ -2,6 +2,7 @@
 // Convolution and its gradients by image and filters: one sum, evaluated in three directions.
 #include <tenon/sdk/kernel.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "image.h"
@@ -65,24 +66,27 @@ void conv(const sdk::Call& call) {
   }
 }
 
+/// output 0 = the sums that add(sums, x index, w index, y index) adds to for every term of y
+template <class T, class Add>
+void sum_terms(const sdk::Call& call, const Terms& terms, const Add& add) {
+  std::vector<double> sums(static_cast<std::size_t>(call.outputs[0].count));
+  for (std::int64_t n = 0; n < terms.batch; ++n) {
+    for (std::int64_t o = 0; o < terms.filters; ++o) {
+      for_each_index(terms.result_sizes, [&](const Spatial& i, std::int64_t index) {
+        terms.for_each(n, o, i, index, [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) { add(sums.data(), xi, wi, yi); });
+      });
+    }
+  }
+  std::transform(sums.begin(), sums.end(), call.output<T>(0), [](double sum) { return static_cast<T>(sum); });
+}
+
 /// dx[n, c, j...] = sum over all terms of y with x[n, c, j...] in them, of dy w
 template <class T>
 void conv_input_grad(const sdk::Call& call) {
   const T* dy = call.input<T>(0);
   const T* w = call.input<T>(1);
-  T* dx = call.output<T>(0);
-  const Terms terms(call, call.outputs[0], call.inputs[1], call.inputs[0]);
-  std::vector<double> sums(static_cast<std::size_t>(call.outputs[0].count));
-  for (std::int64_t n = 0; n < terms.batch; ++n) {
-    for (std::int64_t o = 0; o < terms.filters; ++o) {
-      for_each_index(terms.result_sizes, [&](const Spatial& i, std::int64_t index) {
-        terms.for_each(n, o, i, index, [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) {
-          sums[static_cast<std::size_t>(xi)] += double{dy[yi]} * double{w[wi]};
-        });
-      });
-    }
-  }
-  for (std::size_t i = 0; i < sums.size(); ++i) dx[i] = static_cast<T>(sums[i]);
+  sum_terms<T>(call, Terms(call, call.outputs[0], call.inputs[1], call.inputs[0]),
+               [&](double* dx, std::int64_t xi, std::int64_t wi, std::int64_t yi) { dx[xi] += double{dy[yi]} * double{w[wi]}; });
 }
 
 /// dw[o, c, k...] = sum over all terms of y with w[o, c, k...] in them, of dy x
@@ -90,19 +94,8 @@ template <class T>
 void conv_weight_grad(const sdk::Call& call) {
   const T* dy = call.input<T>(0);
   const T* x = call.input<T>(1);
-  T* dw = call.output<T>(0);
-  const Terms terms(call, call.inputs[1], call.outputs[0], call.inputs[0]);
-  std::vector<double> sums(static_cast<std::size_t>(call.outputs[0].count));
-  for (std::int64_t n = 0; n < terms.batch; ++n) {
-    for (std::int64_t o = 0; o < terms.filters; ++o) {
-      for_each_index(terms.result_sizes, [&](const Spatial& i, std::int64_t index) {
-        terms.for_each(n, o, i, index, [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) {
-          sums[static_cast<std::size_t>(wi)] += double{dy[yi]} * double{x[xi]};
-        });
-      });
-    }
-  }
-  for (std::size_t i = 0; i < sums.size(); ++i) dw[i] = static_cast<T>(sums[i]);
+  sum_terms<T>(call, Terms(call, call.inputs[1], call.outputs[0], call.inputs[0]),
+               [&](double* dw, std::int64_t xi, std::int64_t wi, std::int64_t yi) { dw[wi] += double{dy[yi]} * double{x[xi]}; });
 }
 
 }  // namespace
