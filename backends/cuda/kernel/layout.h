@@ -35,16 +35,7 @@ struct DividedLayout : Layout<1> {
 template <std::size_t N>
 Layout<N> collapse(const std::int64_t* shape, std::uint32_t rank, const std::array<sdk::Strides, N>& strides) {
   Layout<N> layout;
-  for (std::uint32_t d = 0; d < rank; ++d) {
-    layout.count *= shape[d];
-    if (shape[d] == 1) continue;
-    bool merges = layout.rank > 0;
-    const int last = layout.rank - 1;
-    for (std::size_t k = 0; merges && k < N; ++k) merges = layout.strides[k][last] == strides[k][d] * shape[d];
-    const int to = merges ? last : layout.rank++;
-    layout.sizes[to] = merges ? layout.sizes[to] * shape[d] : shape[d];
-    for (std::size_t k = 0; k < N; ++k) layout.strides[k][to] = strides[k][d];
-  }
+  sdk::collapse(shape, rank, strides, layout);
   return layout;
 }
 
@@ -58,10 +49,7 @@ inline bool images_last(const sdk::Call& call) {
 /// The first N inputs of a call, broadcast to the shape of its first output.
 template <std::size_t N>
 Layout<N> layout_of_inputs(const sdk::Call& call) {
-  const sdk::Operand& y = call.outputs[0];
-  std::array<sdk::Strides, N> strides{};
-  for (std::size_t k = 0; k < N; ++k) strides[k] = sdk::broadcast_strides(call.inputs[k], y.rank);
-  return collapse<N>(y.shape, y.rank, strides);
+  return collapse<N>(call.outputs[0].shape, call.outputs[0].rank, sdk::strides_of_inputs<N>(call));
 }
 
 /// True if operand k is one element for the whole shape.

@@ -24,16 +24,7 @@ template <std::size_t N>
 Layout collapse(const std::int64_t* shape, std::uint32_t rank, const std::array<sdk::Strides, N>& strides) {
   static_assert(N <= 3);
   Layout layout;
-  for (std::uint32_t d = 0; d < rank; ++d) {
-    layout.count *= shape[d];
-    if (shape[d] == 1) continue;
-    bool merges = layout.rank > 0;
-    const int last = layout.rank - 1;
-    for (std::size_t k = 0; merges && k < N; ++k) merges = layout.strides[k][last] == strides[k][d] * shape[d];
-    const int to = merges ? last : layout.rank++;
-    layout.sizes[to] = merges ? layout.sizes[to] * shape[d] : shape[d];
-    for (std::size_t k = 0; k < N; ++k) layout.strides[k][to] = strides[k][d];
-  }
+  sdk::collapse(shape, rank, strides, layout);
   layout.dense = layout.rank <= 1;
   for (std::size_t k = 0; k < N; ++k) layout.dense = layout.dense != 0 && (layout.rank == 0 || layout.strides[k][0] == 1);
   return layout;
@@ -42,10 +33,7 @@ Layout collapse(const std::int64_t* shape, std::uint32_t rank, const std::array<
 /// The first N inputs of a call, broadcast to the shape of its first output.
 template <std::size_t N>
 Layout layout_of_inputs(const sdk::Call& call) {
-  const sdk::Operand& y = call.outputs[0];
-  std::array<sdk::Strides, N> strides{};
-  for (std::size_t k = 0; k < N; ++k) strides[k] = sdk::broadcast_strides(call.inputs[k], y.rank);
-  return collapse<N>(y.shape, y.rank, strides);
+  return collapse<N>(call.outputs[0].shape, call.outputs[0].rank, sdk::strides_of_inputs<N>(call));
 }
 
 }  // namespace tenon::opencl

@@ -29,6 +29,14 @@ inline Strides broadcast_strides(const Operand& x, std::uint32_t rank) {
   return strides;
 }
 
+/// The strides of the first N inputs of a call, broadcast to the shape of its first output.
+template <std::size_t N>
+std::array<Strides, N> strides_of_inputs(const Call& call) {
+  std::array<Strides, N> strides;
+  for (std::size_t k = 0; k < N; ++k) strides[k] = broadcast_strides(call.inputs[k], call.outputs[0].rank);
+  return strides;
+}
+
 /// body(i, offsets) for each element i of a shape, in row-major order; offsets[k] is the element's
 /// offset in operand k.
 template <std::size_t N, class Body>
@@ -52,9 +60,25 @@ void for_each_element(const std::int64_t* shape, std::uint32_t rank, const std::
 template <std::size_t N, class Body>
 void for_each_element(const Call& call, Body&& body) {
   const Operand& y = call.outputs[0];
-  std::array<Strides, N> strides;
-  for (std::size_t k = 0; k < N; ++k) strides[k] = broadcast_strides(call.inputs[k], y.rank);
-  for_each_element(y.shape, y.rank, strides, body);
+  for_each_element(y.shape, y.rank, strides_of_inputs<N>(call), body);
+}
+
+/// Writes a shape and the strides of N operands over it with as few dimensions as possible: those of
+/// size 1 are dropped, neighbours with one common stride in every operand are merged. A Layout has
+/// `count` (1 at first, the number of elements afterwards), `rank` (0 at first), sizes[TENON_MAX_RANK]
+/// and strides[N or more][TENON_MAX_RANK].
+template <std::size_t N, class Layout>
+void collapse(const std::int64_t* shape, std::uint32_t rank, const std::array<Strides, N>& strides, Layout& out_layout) {
+  for (std::uint32_t d = 0; d < rank; ++d) {
+    out_layout.count *= shape[d];
+    if (shape[d] == 1) continue;
+    bool merges = out_layout.rank > 0;
+    const int last = out_layout.rank - 1;
+    for (std::size_t k = 0; merges && k < N; ++k) merges = out_layout.strides[k][last] == strides[k][d] * shape[d];
+    const int to = merges ? last : out_layout.rank++;
+    out_layout.sizes[to] = merges ? out_layout.sizes[to] * shape[d] : shape[d];
+    for (std::size_t k = 0; k < N; ++k) out_layout.strides[k][to] = strides[k][d];
+  }
 }
 
 }  // namespace tenon::sdk
