@@ -163,11 +163,9 @@ void multiply(Stream& stream, Product p, void* workspace) {
 }
 
 void copy_dense(Stream& stream, const sdk::Operand& x, void* to, sdk::Strides& strides) {
-  StridedCopy copy{.shape = x.shape, .rank = x.rank, .from = x.data, .from_strides = sdk::strides_of(x), .to = to};
-  std::int64_t stride = 1;
-  for (std::uint32_t d = x.rank; d-- > 0; stride *= x.shape[d]) strides[d] = stride;
-  copy.to_strides = strides;
-  copy_strided(stream, static_cast<std::size_t>(sdk::size_of(x.dtype)), copy);
+  strides = sdk::dense_strides(x.shape, x.rank);
+  copy_strided(stream, static_cast<std::size_t>(sdk::size_of(x.dtype)),
+               StridedCopy{x.shape, x.rank, x.data, sdk::strides_of(x), to, strides});
 }
 
 }  // namespace tenon::cuda

@@ -87,16 +87,13 @@ void copy_together(const sdk::Call* calls, std::uint32_t count) {
   };
   StridedCopies strided[] = {{stream, 1}, {stream, 2}, {stream, 4}, {stream, 8}};
   for (const sdk::Call& call : std::span(calls, count)) {
-    const sdk::Operand &x = call.inputs[0], &y = call.outputs[0];
+    const sdk::Operand& x = call.inputs[0];
     const auto element_bytes = static_cast<unsigned>(sdk::size_of(x.dtype));
     const std::int64_t size_bytes = x.count * element_bytes;
     if (size_bytes == 0) continue;
     if (!x.dense) {
       // y has as many elements as x, in row-major order, perhaps in another shape
-      StridedCopy copy{.shape = x.shape, .rank = x.rank, .from = x.data, .from_strides = sdk::strides_of(x), .to = y.data};
-      std::int64_t stride = 1;
-      for (std::uint32_t d = x.rank; d-- > 0; stride *= x.shape[d]) copy.to_strides[d] = stride;
-      strided[std::countr_zero(element_bytes)].add(copy);
+      strided[std::countr_zero(element_bytes)].add(sdk::reshape_copy(call));
       continue;
     }
     copies.at[copies.count++] = {call.input<std::byte>(0), call.output<std::byte>(0), size_bytes, copies.chunks};

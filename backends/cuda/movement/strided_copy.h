@@ -7,21 +7,13 @@
 #include <cstdint>
 #include <span>
 
-#include <tenon/sdk/strided.h>
+#include <tenon/sdk/strided_copy.h>
 
 #include "device/device.h"
 
 namespace tenon::cuda {
 
-/// to[i...] = from[i...] over a shape; strides in elements, any for `from`, nonzero for `to`.
-struct StridedCopy {
-  const std::int64_t* shape = nullptr;
-  std::uint32_t rank = 0;
-  const void* from = nullptr;
-  sdk::Strides from_strides{};
-  void* to = nullptr;
-  sdk::Strides to_strides{};
-};
+using sdk::StridedCopy;
 
 /// `element_bytes` is 1, 2, 4 or 8. The copies must not overlap; copies without elements may have NULL addresses.
 ///

@@ -9,20 +9,10 @@
 namespace tenon::cuda {
 namespace {
 
-/// The strides of a dense operand of this shape.
-sdk::Strides dense_strides(const std::int64_t* shape, std::uint32_t rank) {
-  sdk::Strides strides{};
-  std::int64_t stride = 1;
-  for (std::uint32_t d = rank; d-- > 0; stride *= shape[d]) strides[d] = stride;
-  return strides;
-}
-
 /// y = x's elements in row-major order; plans also use it for dense copies of strided operands.
 template <class T>
 void reshape(const sdk::Call& call) {
-  const sdk::Operand& x = call.inputs[0];
-  copy_strided(stream_of(call), sizeof(T),
-               StridedCopy{x.shape, x.rank, x.data, sdk::strides_of(x), call.outputs[0].data, dense_strides(x.shape, x.rank)});
+  copy_strided(stream_of(call), sizeof(T), sdk::reshape_copy(call));
 }
 
 /// y (d0 ... d[axis-1], d[axis] ...) = x's elements in row-major order: only the shape differs from reshape.
@@ -34,19 +24,13 @@ void flatten(const sdk::Call& call) {
 /// y[j0, j1, ...] = x[i0, i1, ...] with i[axes[k]] = j[k]
 template <class T>
 void transpose(const sdk::Call& call) {
-  const auto& attributes = call.attr<tenon_attributes_axes>();
-  const sdk::Operand &x = call.inputs[0], &y = call.outputs[0];
-  sdk::Strides strides{};
-  for (std::uint32_t d = 0; d < y.rank; ++d) strides[d] = x.strides[attributes.axes[d]];
-  copy_strided(stream_of(call), sizeof(T), StridedCopy{y.shape, y.rank, x.data, strides, y.data, sdk::strides_of(y)});
+  copy_strided(stream_of(call), sizeof(T), sdk::transpose_copy(call));
 }
 
 /// y = x broadcast to the shape of y, as NumPy does.
 template <class T>
 void expand(const sdk::Call& call) {
-  const sdk::Operand &x = call.inputs[0], &y = call.outputs[0];
-  copy_strided(stream_of(call), sizeof(T),
-               StridedCopy{y.shape, y.rank, x.data, sdk::broadcast_strides(x, y.rank), y.data, sdk::strides_of(y)});
+  copy_strided(stream_of(call), sizeof(T), sdk::expand_copy(call));
 }
 
 }  // namespace

@@ -18,16 +18,7 @@ namespace {
 /// Attributes  starts, steps per dimension: all selected elements exist; steps may be negative.
 template <class T>
 void slice(const sdk::Call& call) {
-  const auto& attributes = call.attr<tenon_attributes_slice>();
-  const sdk::Operand &x = call.inputs[0], &y = call.outputs[0];
-  if (y.count == 0) return;
-  const T* from = call.input<T>(0);
-  sdk::Strides strides{};
-  for (std::uint32_t d = 0; d < x.rank; ++d) {
-    from += attributes.starts[d] * x.strides[d];
-    strides[d] = attributes.steps[d] * x.strides[d];
-  }
-  copy_strided(stream_of(call), sizeof(T), StridedCopy{y.shape, y.rank, from, strides, y.data, sdk::strides_of(y)});
+  copy_strided(stream_of(call), sizeof(T), sdk::slice_copy(call));
 }
 
 /// The position of x within y, with as few dimensions as possible.

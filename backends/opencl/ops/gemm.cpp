@@ -26,7 +26,8 @@ void gemm(const sdk::Call& call) {
   product.alpha = static_cast<T>(a.alpha);
   if (call.has_input(2) && a.beta != 0 && y.count > 0) {
     // A product adds to its own result: c is written there first.
-    copy_strided(call, y.shape, y.rank, call.input<T>(2), sdk::broadcast_strides(call.inputs[2], y.rank), product.y, sdk::strides_of(y));
+    copy_strided<T>(call,
+                    {y.shape, y.rank, call.inputs[2].data, sdk::broadcast_strides(call.inputs[2], y.rank), product.y, sdk::strides_of(y)});
     product.beta = static_cast<T>(a.beta);
   }
   multiply(stream_of(call), product);

@@ -22,7 +22,7 @@ template <class T>
 void begin_with_x(const sdk::Call& call) {
   const sdk::Operand& x = call.inputs[0];
   if (x.data == call.outputs[0].data) return;
-  copy_strided(call, x.shape, x.rank, call.input<T>(0), sdk::strides_of(x), call.output<T>(0), sdk::strides_of(x));
+  copy_strided<T>(call, {x.shape, x.rank, x.data, sdk::strides_of(x), call.outputs[0].data, sdk::strides_of(x)});
 }
 
 template <class T>

@@ -10,8 +10,7 @@ namespace {
 /// y = x's elements in row-major order; plans also use it for dense copies of strided operands.
 template <class T>
 void reshape(const sdk::Call& call) {
-  const sdk::Operand& x = call.inputs[0];
-  copy_strided(call, x.shape, x.rank, call.input<T>(0), sdk::strides_of(x), call.output<T>(0), dense_strides(x.shape, x.rank));
+  copy_strided<T>(call, sdk::reshape_copy(call));
 }
 
 /// y (d0 ... d[axis-1], d[axis] ...) = x's elements in row-major order: only the shape differs from reshape.
@@ -23,18 +22,13 @@ void flatten(const sdk::Call& call) {
 /// y[j0, j1, ...] = x[i0, i1, ...] with i[axes[k]] = j[k]
 template <class T>
 void transpose(const sdk::Call& call) {
-  const auto& attributes = call.attr<tenon_attributes_axes>();
-  const sdk::Operand &x = call.inputs[0], &y = call.outputs[0];
-  sdk::Strides strides{};
-  for (std::uint32_t d = 0; d < y.rank; ++d) strides[d] = x.strides[attributes.axes[d]];
-  copy_strided(call, y.shape, y.rank, call.input<T>(0), strides, call.output<T>(0), sdk::strides_of(y));
+  copy_strided<T>(call, sdk::transpose_copy(call));
 }
 
 /// y = x broadcast to the shape of y, as NumPy does.
 template <class T>
 void expand(const sdk::Call& call) {
-  const sdk::Operand &x = call.inputs[0], &y = call.outputs[0];
-  copy_strided(call, y.shape, y.rank, call.input<T>(0), sdk::broadcast_strides(x, y.rank), call.output<T>(0), sdk::strides_of(y));
+  copy_strided<T>(call, sdk::expand_copy(call));
 }
 
 }  // namespace

@@ -44,15 +44,7 @@ void split(const sdk::Call& call) {
   }
 }
 
-/// The sizes of absent results are unknown.
-const char* refuse_absent(const sdk::Call& call) {
-  for (std::uint32_t k = 0; k < call.output_count; ++k) {
-    if (!call.has_output(k)) return "every result is required: their sizes determine the offsets";
-  }
-  return nullptr;
-}
-
 }  // namespace
 TENON_KERNEL_WITH(concat, (sdk::Traits{.strided = true}), TENON_MOVABLE_TYPES)
-TENON_KERNEL_WITH(split, (sdk::Traits{.strided = true, .refuse = refuse_absent}), TENON_MOVABLE_TYPES)
+TENON_KERNEL_WITH(split, (sdk::Traits{.strided = true, .refuse = sdk::refuse_absent_results}), TENON_MOVABLE_TYPES)
 }  // namespace tenon::reference

@@ -163,6 +163,14 @@ struct Call {
   bool has_output(std::uint32_t i) const { return i < output_count && outputs[i].present(); }
 };
 
+/// Traits::refuse of ops whose results have sizes that only the results tell.
+inline const char* refuse_absent_results(const Call& call) {
+  for (std::uint32_t k = 0; k < call.output_count; ++k) {
+    if (!call.has_output(k)) return "every result is required: their sizes determine the offsets";
+  }
+  return nullptr;
+}
+
 /// x viewed as (rows, n) with n its last dimension; a scalar is (1, 1).
 struct Rows {
   std::int64_t rows, n;

@@ -20,6 +20,14 @@ inline Strides strides_of(const Operand& x) {
   return strides;
 }
 
+/// The strides of a dense operand of this shape.
+inline Strides dense_strides(const std::int64_t* shape, std::uint32_t rank) {
+  Strides strides{};
+  std::int64_t stride = 1;
+  for (std::uint32_t d = rank; d-- > 0; stride *= shape[d]) strides[d] = stride;
+  return strides;
+}
+
 /// x's strides in a shape of `rank` dimensions to which it broadcasts as in NumPy: dimensions are
 /// aligned at the last one; a dimension that is missing or of size 1 repeats.
 inline Strides broadcast_strides(const Operand& x, std::uint32_t rank) {
