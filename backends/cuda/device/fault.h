@@ -6,32 +6,15 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
-#include <tenon/backend.h>
+#include <tenon/sdk/fault.h>
 
 namespace tenon::cuda {
 
-enum class FaultKind : std::uint32_t {
-  none,
-  index,        ///< `value` at `position` is not in [low, high)
-  label,        ///< likewise, a class label
-  zero_divisor  ///< an integer divided by zero
-};
+using sdk::FaultKind;
+using sdk::FaultRecord;
 
 /// The state of a record. Kernels after those that were waited for may write while the host reads, so the host reads only complete records.
 enum FaultState : std::uint32_t { fault_none, fault_being_written, fault_written };
-
-/// Written by the device; read by the host after it has synchronized the stream.
-struct FaultRecord {
-  std::uint32_t state;  ///< FaultState
-  FaultKind kind;
-  tenon_op op;
-  std::uint64_t node_id;  ///< tenon_node.id
-  std::int64_t position, value, low, high;
-};
-
-/// The message, the same as that of the CPU backends for the same error.
-std::string text_of(const FaultRecord& record);
 
 }  // namespace tenon::cuda

@@ -9,34 +9,15 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <vector>
 
-#include <tenon/backend.h>
+#include <tenon/sdk/fault.h>
 
 #include "libraries/opencl.h"
 
 namespace tenon::opencl {
 
-enum class FaultKind : std::uint32_t {
-  none,
-  index,        ///< `value` at `position` is not in [low, high)
-  label,        ///< likewise, a class label
-  zero_divisor  ///< an integer divided by zero
-};
-
-/// As kernel/common.cl declares it.
-struct FaultRecord {
-  std::uint32_t state;  ///< 0: none
-  FaultKind kind;
-  std::uint32_t op;
-  std::uint32_t reserved;
-  std::uint64_t node_id;
-  std::int64_t position, value, low, high;
-};
-
-/// The message, the same as that of the CPU backends for the same error.
-std::string text_of(const FaultRecord& record);
+using sdk::FaultRecord;  // as kernel/common.cl declares it
 
 /// The record as of one point of a stream, valid once that point has been reached.
 struct FaultReading {

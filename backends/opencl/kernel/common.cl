@@ -28,7 +28,7 @@ static inline long3 place(const Layout *layout, long i) {
   return at;
 }
 
-// device/fault.h. The first fault stays.
+// tenon/sdk/fault.h. The first fault stays.
 typedef struct {
   uint state, kind, op, reserved;
   ulong node_id;

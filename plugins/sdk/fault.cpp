@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "device/fault.h"
+#include <tenon/sdk/fault.h>
 
-namespace tenon::cuda {
+namespace tenon::sdk {
 namespace {
 
 const char* stem_of(tenon_op op) {
@@ -26,4 +26,4 @@ std::string text_of(const FaultRecord& record) {
          std::to_string(record.position) + " is out of range [" + std::to_string(record.low) + ", " + std::to_string(record.high) + ")";
 }
 
-}  // namespace tenon::cuda
+}  // namespace tenon::sdk
