@@ -9,9 +9,11 @@
 
 #include "cli/output.h"
 #include "cli/placement_text.h"
+#include "numbers.h"
 
 using namespace tenon;
 using namespace tenon::cli;
+using test::contains;
 
 namespace {
 
@@ -49,10 +51,6 @@ const Work& find(const std::vector<Work>& list, const std::string& name) {
   }
   FAIL("nothing is called " << name);
   return list[0];
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace

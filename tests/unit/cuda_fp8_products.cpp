@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
 #include <limits>
 #include <random>
 #include <vector>
@@ -189,9 +188,6 @@ struct Case {
   }
 };
 
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
 /// The same NaN and infinities, and finite numbers in the same places.
 bool same_kinds(const std::vector<float>& a, const std::vector<float>& b) {
   bool same = a.size() == b.size();

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <random>
 #include <span>
@@ -57,10 +56,6 @@ struct Case {
     return std::abs(number - double{y}) <= 2e-5 + rounding * std::abs(number);
   }
 };
-
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
-}
 
 /// Calls body(T{}) with the type of the dtype.
 template <class Body>

@@ -9,12 +9,13 @@
 
 #include "backends/cuda/device/device.h"
 #include "backends/cuda/kernel/wide.cuh"
+#include "numbers.h"
 
 namespace tenon::cuda {
 
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using test::contains;
+using test::same_bits;
+
 template <class Body>
 sdk::Error error_of(const Body& body) {
   try {

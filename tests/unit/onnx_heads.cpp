@@ -16,12 +16,6 @@ using namespace tenon::test;
 
 namespace {
 
-std::vector<float> numbers(std::size_t count, std::size_t step = 7) {
-  std::vector<float> values(count);
-  for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(i * step % 11) / 11 - 0.4F;
-  return values;
-}
-
 /// h = tanh(a wa + b wb); scores = softmax(h ws) of 3 classes, value = h wv.
 onnx::ModelRecord two_heads() {
   return test::model(onnx_graph({node("MatMul", {"a", "wa"}, {"ha"}), node("MatMul", {"b", "wb"}, {"hb"}),

@@ -56,12 +56,6 @@ void train_steps(Model& model, std::int64_t steps) {
   model.fit(digits(), {.batch_size = 16, .epochs = 1, .steps_per_epoch = steps});
 }
 
-std::vector<float> numbers(std::size_t count) {
-  std::vector<float> values(count);
-  for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(i * 7 % 11) / 11 - 0.4F;
-  return values;
-}
-
 /// y = BatchNormalization(x w + b) v, of 3 features, 4 hidden ones and 1 result.
 onnx::ModelRecord regression() {
   return test::model(

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of bf16: instructions differ in the order of additions, so the choice among them must not depend on how threads divide the work.
-#include <cstdint>
 #include <vector>
 
 #include "testing.h"
@@ -9,13 +8,7 @@ namespace tenon::test {
 namespace {
 
 Tensor numbers(const Shape& shape) {
-  std::vector<float> values(static_cast<std::size_t>(shape.count()));
-  std::uint32_t state = 1;
-  for (float& value : values) {
-    state = state * 1664525u + 1013904223u;
-    value = static_cast<float>(state >> 8) / 8388608.0F - 1;
-  }
-  return Tensor::of(values, shape);
+  return Tensor::of(uniform(shape.count(), 1), shape);
 }
 
 /// a b in bf16, as f32.

@@ -3,7 +3,6 @@
 // distributed over threads.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <iterator>
 #include <memory>
 #include <string>
@@ -162,10 +161,6 @@ void check(const Convolution& c, const Results& results, DType dtype = DType::f3
     if (pixel % 5 == 0 && !near(results.dx[pixel], dx[pixel], c.filters / c.groups * taps, dtype)) ++wrong;
   }
   CHECK(wrong == 0);
-}
-
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
 }  // namespace

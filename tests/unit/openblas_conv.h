@@ -35,12 +35,7 @@ struct Convolution {
 
 /// Pseudorandom values in [-1, 1).
 inline std::vector<float> numbers(const Shape& shape, std::uint32_t seed) {
-  std::vector<float> list(static_cast<std::size_t>(shape.count()));
-  for (float& value : list) {
-    seed = seed * 1664525u + 1013904223u;
-    value = static_cast<float>(static_cast<std::int32_t>(seed >> 8) - (1 << 23)) / static_cast<float>(1 << 23);
-  }
-  return list;
+  return uniform(shape.count(), seed);
 }
 
 struct Sum {

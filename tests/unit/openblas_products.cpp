@@ -3,7 +3,6 @@
 // not full, batches that are or are not one product, and vectors.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <span>
 #include <string>
 
@@ -97,10 +96,6 @@ std::int64_t count_wrong(const PackedProduct& p, const std::vector<float>& y) {
     }
   }
   return wrong;
-}
-
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
 }  // namespace

@@ -209,12 +209,9 @@ ops::RecurrentResult unrolled(RecurrentCell cell, Value x, const ops::RecurrentV
 }
 
 Tensor numbers(const Shape& shape, std::uint32_t seed) {
-  Tensor t = Tensor::empty(DType::f64, shape);
-  for (std::int64_t i = 0; i < t.count(); ++i) {
-    seed = seed * 1664525u + 1013904223u;
-    t.data<double>()[i] = static_cast<double>(seed >> 8) / (1 << 24) - 0.5;
-  }
-  return t;
+  std::vector<double> values;
+  for (const float value : uniform(shape.count(), seed)) values.push_back(value / 2);
+  return Tensor::of(values, shape);
 }
 
 /// Results and all gradients of loss = sum(y weights) + sum(h weights) + sum(c weights).

@@ -9,10 +9,13 @@
 
 #include <tenon/sdk/backend.h>
 
+#include "numbers.h"
 #include "sdk_testing.h"
 
 namespace tenon::sdk_test {
 namespace {
+
+using test::contains;
 
 std::string error_of(const char* schema) {
   try {
@@ -22,10 +25,6 @@ std::string error_of(const char* schema) {
     return error.what();
   }
   return "no error";
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 TEST_CASE("vendor schema: operands, results, and attributes with types and defaults") {

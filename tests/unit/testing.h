@@ -11,6 +11,8 @@
 
 #include <tenon/tenon.h>
 
+#include "numbers.h"
+
 namespace tenon::test {
 
 /// Whether tests use reduced sizes: on the emulated GPU outside long runs, and with sanitizers.
@@ -28,10 +30,6 @@ std::string message_of(Body&& body) {
     return error.what();
   }
   return "no error";
-}
-
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 /// Check that what follows the text throws a tenon::Error with this text, or with this part of a text.

@@ -13,6 +13,13 @@
 
 namespace tenon::test {
 
+/// Parameters and data of models that learn.
+inline std::vector<float> numbers(std::size_t count, std::size_t step = 7) {
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(i * step % 11) / 11 - 0.4F;
+  return values;
+}
+
 /// A configuration whose runs have the same bits.
 inline Config deterministic(const std::string& device = "openblas:0") {
   Config config = test_config(device);
