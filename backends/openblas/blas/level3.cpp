@@ -8,13 +8,6 @@
 namespace tenon::openblas {
 namespace {
 
-/// The smallest number of multiply-adds worth handing to a thread for products with one row or column, which are bound by memory bandwidth.
-constexpr double smallest_vector_block = 128e3;
-
-double smallest_of(std::int64_t m, std::int64_t n) {
-  return m == 1 || n == 1 ? smallest_vector_block : smallest_product_block;
-}
-
 template <class T>
 void multiply_block(const MatrixProduct<T>& p, const Tiling& tiling, std::int64_t block) {
   const std::int64_t row = block / tiling.column_blocks * tiling.rows;
@@ -33,7 +26,7 @@ void gemm(const sdk::arguments::gemm<T>& given) {
     scale_all(threads, p.m, p.n, p.beta, p.c, p.ldc);
     return;
   }
-  const std::int64_t pieces = piece_count(threads, work_of<T>(p.m, p.n, p.k), smallest_of(p.m, p.n));
+  const std::int64_t pieces = piece_count(threads, work_of<T>(p.m, p.n, p.k), smallest_block(p.m, p.n));
   if (pieces == 1) {
     gemm_or_gemv(p, 0, p.m, 0, p.n, p.beta, p.c, p.ldc);
     return;
@@ -120,7 +113,7 @@ void multiply_batch(const char* routine, const P& p) {
   const std::int64_t m = column_major ? p.n : p.m;
   const std::int64_t n = column_major ? p.m : p.n;
   const double work = work_of<T>(m, n, std::max<std::int64_t>(p.k, 1));
-  const double smallest = smallest_of(m, n);
+  const double smallest = smallest_block(m, n);
   std::int64_t pieces = 1;
   if (work * static_cast<double>(p.batch) >= 2 * smallest) pieces = target_blocks(threads.count(), p.batch, work / smallest);
   const Tiling tiling = tile_into(m, n, pieces);

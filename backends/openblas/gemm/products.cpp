@@ -14,9 +14,6 @@
 namespace tenon::openblas {
 namespace {
 
-// Multiply-adds that make a block worth handing to a thread (smallest_product_block) in products with one row or column, which are bound by
-// memory bandwidth.
-constexpr double smallest_vector_block = 64e3;
 // The number of blocks of deterministic products depends only on their size: the last entry whose size they reach applies. There are
 // few blocks because each one packs its operands again.
 constexpr struct {
@@ -108,7 +105,7 @@ void multiply_all(const sdk::Host& host, bool deterministic, const Product<T>& p
   const auto a_layout = sdk::blas_layout(p.a_view, int_limit), b_layout = sdk::blas_layout(p.b_view, int_limit);
 
   const double size = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(std::max<std::int64_t>(p.a_view.columns, 1));
-  const double smallest = m == 1 || n == 1 ? smallest_vector_block : smallest_product_block;
+  const double smallest = smallest_block(m, n);
   const Tiling tiling =
       tile_into(m, n, deterministic ? deterministic_blocks(size) : target_blocks(host.thread_count(), batch.count, size / smallest));
   const double block_size = size / static_cast<double>(tiling.blocks());

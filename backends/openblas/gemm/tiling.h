@@ -18,6 +18,12 @@ inline constexpr std::int64_t column_tile = 16;
 /// to kernels that round in another order; above it the bits of f32 do not depend on the tiling, nor do those of f64 except in its last
 /// columns.
 inline constexpr double smallest_product_block = 1e6;
+/// The same for products with one row or column, which are bound by memory bandwidth.
+inline constexpr double smallest_vector_block = 64e3;
+
+inline double smallest_block(std::int64_t m, std::int64_t n) {
+  return m == 1 || n == 1 ? smallest_vector_block : smallest_product_block;
+}
 
 /// The result is divided into blocks of rows x columns; the last ones may be smaller.
 struct Tiling {
