@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// io/recurrent.cpp - converts weights of recurrent layers to and from PyTorch and Keras.
+// graph/gate_order.cpp - converts weights of recurrent layers to and from PyTorch and Keras.
 #include <tenon/recurrent.h>
 
 #include <fmt/format.h>
