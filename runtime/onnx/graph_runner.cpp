@@ -10,6 +10,7 @@
 
 #include <tenon/error.h>
 
+#include "exec/device_state.h"
 #include "exec/import.h"
 
 namespace tenon::onnx {
@@ -120,14 +121,14 @@ Program GraphRunner::compile(const Graph& graph) {
 /// Creates the parameters that no earlier program has.
 void GraphRunner::set_parameters(const Graph& graph) {
   const Device device = loaded_.device();
-  const bool is_limited = device.memory().limit_size_bytes != 0;
+  // What a device borrows counts against no limit, and a GPU would read it over the bus in every run.
+  const bool borrows = device.state()->host_addressable() && device.memory().limit_size_bytes == 0;
   bool any = false;
   for (const ValueInfo& value : graph.values()) {
     if (value.kind != ValueKind::parameter || loaded_.store->has(value.name)) continue;
     const Tensor& weight = loaded_.weights.all().at(value.name);
-    // What was copied from the file needs no other copy. Pages of the file are read-only, and imported memory would not count against a
-    // limit.
-    const Tensor imported = is_limited || loaded_.file->views(weight) ? Tensor() : exec::import_tensor(weight, device);
+    // What was copied from the file needs no other copy. Pages of the file are read-only.
+    const Tensor imported = !borrows || loaded_.file->views(weight) ? Tensor() : exec::import_tensor(weight, device);
     if (imported.defined()) {
       exec::keep_exporter(imported, weight.storage());
       loaded_.store->adopt(value.name, imported);

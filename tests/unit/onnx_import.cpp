@@ -2,6 +2,7 @@
 // Importing ONNX models: shapes, elements that are known, functions, control flow, weights.
 #include <numeric>
 
+#include "extra_device.h"
 #include "log_file.h"
 #include "onnx_testing.h"
 #include "platform/conventions.h"
@@ -27,6 +28,20 @@ onnx::ModelRecord flatten_by_shape() {
   return model(onnx_graph({node("Shape", {"x"}, {"shape"}), node("Gather", {"shape", "zero"}, {"rows"}),
                            node("Concat", {"rows", "rest"}, {"target"}, {integer("axis", 0)}), node("Reshape", {"x", "target"}, {"y"})},
                           {f32("x", {-1, -1, 2})}, {f32("y", {-1, -1})}, {indices("zero", {0}), indices("rest", {-1})}));
+}
+
+const std::vector<std::string> factors = {"a", "ab", "abc", "abcd"};
+
+/// y4 = x * a * ab * abc * abcd, where each weight is (1, 2, 3, 4). Names of several lengths put the bytes of some at odd addresses of the
+/// file.
+onnx::ModelRecord product_of_weights() {
+  static const std::vector<std::string> results = {"y1", "y2", "y3", "y4"};
+  onnx::GraphRecord graph = onnx_graph({}, {f32("x", {4})}, {f32("y4", {4})});
+  for (std::size_t i = 0; i < factors.size(); ++i) {
+    graph.initializers.push_back(floats(factors[i], {1, 2, 3, 4}, {4}));
+    graph.nodes.push_back(node("Mul", {i == 0 ? std::string_view("x") : results[i - 1], factors[i]}, {results[i]}));
+  }
+  return model(std::move(graph));
 }
 
 }  // namespace
@@ -78,19 +93,34 @@ TEST_CASE("onnx import: weights are parameters, what is computed from them alone
 
 TEST_CASE("onnx import: the copy of a weight that is not aligned in its file is the parameter, which initializers() reads") {
   const OnnxFiles files;
-  // Names of several lengths put the bytes of some weights at odd addresses of the file.
-  onnx::GraphRecord graph = onnx_graph({}, {f32("x", {4})}, {f32("y4", {4})});
-  const std::vector<std::string> weights = {"a", "ab", "abc", "abcd"}, sums = {"y1", "y2", "y3", "y4"};
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    graph.initializers.push_back(floats(weights[i], {1, 2, 3, 4}, {4}));
-    graph.nodes.push_back(node("Mul", {i == 0 ? std::string_view("x") : sums[i - 1], weights[i]}, {sums[i]}));
-  }
-  onnx::Model model = files.load(test::model(std::move(graph)));
+  onnx::Model model = files.load(product_of_weights());
   const Tensor x = Tensor::full(DType::f32, {4}, 1);
   CHECK(model.run({{"x", x}})[0].to_vector<float>() == std::vector<float>{1, 16, 81, 256});
-  for (const std::string& name : weights) model.parameters()->set(name, Tensor::full(DType::f32, {4}, 2));
+  for (const std::string& name : factors) model.parameters()->set(name, Tensor::full(DType::f32, {4}, 2));
   CHECK(model.run({{"x", x}})[0].to_vector<float>() == std::vector<float>{16, 16, 16, 16});
   for (const NamedTensor& weight : model.initializers()) CHECK(weight.tensor.to_vector<float>() == std::vector<float>{2, 2, 2, 2});
+}
+
+/// A device with memory of its own that would also use memory of the host.
+struct Borrowing : WrappedBackend<Borrowing> {
+  static constexpr const char* name = "borrowing";
+  static inline int imports = 0;
+
+  static tenon_status import(tenon_device* device, const tenon_memory_import* request, tenon_memory_result* out_result,
+                             tenon_error* error) {
+    ++imports;
+    return real->table().memory_import(device, request, out_result, error);
+  }
+  static void alter(tenon_backend_table& table) { table.memory_import = import; }
+};
+
+TEST_CASE("onnx import: a device with memory of its own has the weights there, also those that are not aligned in their file") {
+  const OnnxFiles files;
+  Borrowing::add_to(files.context);
+  Borrowing::imports = 0;
+  onnx::Model model = files.load(product_of_weights(), {.device = "borrowing:0"});
+  CHECK(model.run({{"x", Tensor::full(DType::f32, {4}, 1)}})[0].to_vector<float>() == std::vector<float>{1, 16, 81, 256});
+  CHECK(Borrowing::imports == 0);
 }
 
 TEST_CASE("onnx import: weights count against the memory limit of their device") {
