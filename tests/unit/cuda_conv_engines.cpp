@@ -269,6 +269,8 @@ TEST_CASE("cuda conv: without memory to measure in, the first candidate is used,
   CHECK(choose(bench, small).plan.has_value());
   REQUIRE(bench.host.warnings.size() == 1);
   CHECK_MESSAGE(contains(bench.host.warnings[0], ": not measured, "), bench.host.warnings[0]);
+  CHECK_MESSAGE(contains(bench.host.lines.back(), ", not measured"), bench.host.lines.back());
+  CHECK(bench.host.kept.empty());  // as a measured choice, it would stay when there is memory again
   CHECK(cudaGetLastError() == cudaSuccess);
 }
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conv/conv_device.h"
 
-#include <algorithm>
-#include <limits>
+#include <optional>
 #include <utility>
 
 #include "conv/conv_graph.h"
-#include "conv/random_fill.h"
+#include "conv/conv_measurement.h"
 #include "device/options.h"
 
 namespace tenon::cuda {
@@ -66,87 +65,12 @@ ConvPlan ConvDevice::chosen(const ConvProblem& problem) {
     device_.host.log(TENON_LOG_WARNING, line.c_str());
     return {};
   }
-  ConvPlan best = options.measures ? fastest(problem, std::move(plans)) : std::move(plans[0]);
-  log(best, options.measures ? ", the fastest" : "");
-  device_.host.autotune_put(key.c_str(), best.text());
-  return best;
-}
-
-ConvPlan ConvDevice::fastest(const ConvProblem& problem, std::vector<ConvPlan> plans) {
-  /// Memory and a stream for the measurement.
-  struct Bench {
-    explicit Bench(Device& d) : device(d), stream(d) {}
-    ~Bench() {
-      cudaStreamSynchronize(stream.handle());
-      for (const auto& [address, bytes] : blocks) device.deallocate(TENON_MEMORY_DEVICE, address, bytes);
-      for (cudaEvent_t event : events) {
-        if (event != nullptr) cudaEventDestroy(event);
-      }
-    }
-    void* allocate(std::size_t bytes) {
-      if (bytes == 0) return nullptr;
-      blocks.emplace_back(device.allocate(TENON_MEMORY_DEVICE, bytes), bytes);
-      return reinterpret_cast<void*>(static_cast<std::uintptr_t>(blocks.back().first));
-    }
-    void* operand(tenon_dtype dtype, std::int64_t count) {
-      void* const memory = allocate(static_cast<std::size_t>(count * sdk::size_of(dtype)));
-      fill_random(stream, dtype, count, seed++, memory);
-      return memory;
-    }
-    Device& device;
-    Stream stream;
-    std::vector<std::pair<std::uint64_t, std::size_t>> blocks;
-    cudaEvent_t events[2] = {};
-    std::uint32_t seed = 0;
-  };
-  const ConvShape& s = problem.shape;
-  const std::int64_t made = problem.direction == ConvDirection::forward ? s.result_count() : s.image_count();
-  std::size_t workspace_bytes = 0, best = 0;
-  for (const ConvPlan& plan : plans) workspace_bytes = std::max(workspace_bytes, plan.plan->workspace_bytes());
-  try {
-    Bench bench(device_);
-    const auto operand = [&](std::int64_t count) { return bench.operand(problem.dtype, count); };
-    const ConvPointers pointers{operand(s.image_count()), operand(s.filter_count()), operand(s.result_count()),
-                                problem.bias ? operand(std::max(s.channels, s.filters)) : nullptr,
-                                problem.residual ? operand(made) : nullptr};
-    void* const workspace = bench.allocate(workspace_bytes);
-    for (cudaEvent_t& event : bench.events) device_.check(cudaEventCreate(&event), "cudaEventCreate");
-    const auto time = [&](const ConvPlan& plan) {
-      constexpr int repeats = 5;
-      device_.check(cudaEventRecord(bench.events[0], bench.stream.handle()), "cudaEventRecord");
-      for (int repeat = 0; repeat < repeats; ++repeat) run(bench.stream, plan, pointers, workspace);
-      device_.check(cudaEventRecord(bench.events[1], bench.stream.handle()), "cudaEventRecord");
-      bench.stream.synchronize();
-      float milliseconds = 0;
-      device_.check(cudaEventElapsedTime(&milliseconds, bench.events[0], bench.events[1]), "cudaEventElapsedTime");
-      return milliseconds;
-    };
-    float best_time = std::numeric_limits<float>::infinity();
-    for (std::size_t i = 0; i < plans.size(); ++i) {
-      try {
-        run(bench.stream, plans[i], pointers, workspace);  // warm-up: the first run loads code
-        const float fastest_of_three = std::min({time(plans[i]), time(plans[i]), time(plans[i])});
-        if (fastest_of_three >= best_time) continue;
-        best_time = fastest_of_three;
-        best = i;
-      } catch (const sdk::Error& error) {  // an engine with a plan can still fail at execution
-        if (device_.is_lost()) throw;
-        const std::string line = "cuda: " + text_of(problem) + ": " + plans[i].engine.name() + " is rejected, " + error.what();
-        device_.host.log(TENON_LOG_WARNING, line.c_str());
-      }
-    }
-    if (best_time == std::numeric_limits<float>::infinity()) {
-      throw sdk::Error(TENON_VENDOR_ERROR, text_of(problem) + ": none of the " + std::to_string(plans.size()) +
-                                               " measured engines runs (the log says why); backends.options.cuda.kernels: naive "
-                                               "works without cuDNN");
-    }
-  } catch (const sdk::Error& error) {
-    if (error.status() != TENON_OUT_OF_MEMORY) throw;
-    const std::string line = "cuda: " + text_of(problem) + ": not measured, " + error.what() + "; " + plans[0].engine.name() + " is used";
-    device_.host.log(TENON_LOG_WARNING, line.c_str());
-    best = 0;
-  }
-  return std::move(plans[best]);
+  std::optional<std::size_t> best = 0;
+  if (options.measures) best = fastest_plan(*this, device_, problem, plans);
+  ConvPlan& plan = plans[best.value_or(0)];
+  log(plan, !options.measures ? "" : best ? ", the fastest" : ", not measured");
+  if (best) device_.host.autotune_put(key.c_str(), plan.text());  // a later process measures what this one could not
+  return std::move(plan);
 }
 
 void ConvDevice::run(Stream& stream, const ConvPlan& plan, const ConvPointers& p, void* workspace) {

@@ -45,7 +45,6 @@ class ConvDevice {
 
  private:
   ConvPlan chosen(const ConvProblem& problem);
-  ConvPlan fastest(const ConvProblem& problem, std::vector<ConvPlan> plans);
 
   Device& device_;
   const Cudnn& functions_;
