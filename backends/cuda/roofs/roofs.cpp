@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon_cuda_roofs - a GPU's performance without Tenon: copies, the bus, products by direct cuBLAS calls, launches of an empty graph, and
 // what it costs to wait for all blocks or for those of a group. `tenon bench` reports device measurements relative to these, taken in the
-// same run. Prints one JSON object to stdout.
+// same run. Prints one JSON object to stdout; a text instead of the costs of such a wait says why the GPU does not launch that kernel.
 //
 // Times are medians of rounds, measured by CUDA events; launches by the host clock.
 #include <cublas_v2.h>
@@ -11,8 +11,8 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <functional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -24,14 +24,10 @@ namespace {
 using namespace tenon::cuda;
 
 void check(cudaError_t error, const char* call) {
-  if (error == cudaSuccess) return;
-  std::fprintf(stderr, "tenon_cuda_roofs: %s: %s\n", call, cudaGetErrorString(error));
-  std::exit(1);
+  if (error != cudaSuccess) throw std::runtime_error(std::string(call) + ": " + cudaGetErrorName(error) + ", " + cudaGetErrorString(error));
 }
 void check(cublasStatus_t status, const char* call) {
-  if (status == CUBLAS_STATUS_SUCCESS) return;
-  std::fprintf(stderr, "tenon_cuda_roofs: %s: status %d\n", call, static_cast<int>(status));
-  std::exit(1);
+  if (status != CUBLAS_STATUS_SUCCESS) throw std::runtime_error(std::string(call) + ": status " + std::to_string(static_cast<int>(status)));
 }
 
 double median(std::vector<double> values) {
@@ -83,8 +79,11 @@ cudaGraphExec_t recorded(cudaStream_t stream, const std::function<void()>& work)
   return executable;
 }
 
-void print(const char* key, double value, const char* end = ",") {
-  std::printf("  \"%s\": %.6g%s\n", key, value, end);
+void print(const char* key, double value) {
+  std::printf(",\n  \"%s\": %.6g", key, value);
+}
+void print(const char* key, const std::string& text) {
+  std::printf(",\n  \"%s\": \"%s\"", key, text.c_str());
 }
 
 }  // namespace
@@ -99,7 +98,7 @@ int main(int argc, char** argv) try {
   check(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
   cudaStream_t stream;
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
-  std::printf("{\n  \"device\": \"%s\",\n", properties.name);
+  std::printf("{\n  \"device\": \"%s\"", properties.name);
 
   constexpr std::size_t bytes = std::size_t{256} << 20;
   void *a, *b, *host;
@@ -126,25 +125,16 @@ int main(int argc, char** argv) try {
   // What a small net pays for each of its kernels, and would pay in a kernel that computed all of a step.
   constexpr int chain = 100;
   const int blocks = properties.multiProcessorCount;
+  const int groups = blocks / group_blocks;
+  unsigned* counters = nullptr;
+  check(cudaMalloc(reinterpret_cast<void**>(&counters), static_cast<std::size_t>(blocks) * sizeof(unsigned)), "cudaMalloc");
+  check(cudaMemset(counters, 0, static_cast<std::size_t>(blocks) * sizeof(unsigned)), "cudaMemset");
   for (const bool early : {false, true}) {
     if (early && properties.major < 9) continue;
     const cudaGraphExec_t kernels = recorded(stream, [&] { check(enqueue_chain(stream, blocks, chain, early), "cudaLaunchKernelEx"); });
     const double seconds = device_seconds(stream, 4, [&] { check(cudaGraphLaunch(kernels, stream), "cudaGraphLaunch"); });
     print(early ? "kernel_in_graph_launched_early_us" : "kernel_in_graph_us", 1e6 * seconds / chain);
   }
-  const auto print_barrier = [&](const char* key, const std::function<cudaError_t(int)>& enqueue) {
-    const auto seconds = [&](int times) { return device_seconds(stream, 4, [&] { check(enqueue(times), "cudaLaunchKernelEx"); }); };
-    print(key, 1e6 * (seconds(2 * chain) - seconds(chain)) / chain);
-  };
-  print_barrier("grid_barrier_us", [&](int times) { return enqueue_barriers(stream, blocks, times); });
-  if (const int groups = blocks / group_blocks; groups > 0) {
-    void* counters;
-    check(cudaMalloc(&counters, groups * sizeof(unsigned)), "cudaMalloc");
-    check(cudaMemsetAsync(counters, 0, groups * sizeof(unsigned), stream), "cudaMemsetAsync");
-    print_barrier("group_barrier_us",
-                  [&](int times) { return enqueue_group_barriers(stream, static_cast<unsigned*>(counters), groups, times); });
-  }
-
   const Library library({"cuBLAS", "libcublas", CUBLAS_VER_MAJOR}, search_here(argc > 1 ? argv[1] : nullptr));
   const auto create = library.function<decltype(&cublasCreate)>("cublasCreate_v2");
   const auto set_stream = library.function<decltype(&cublasSetStream)>("cublasSetStream_v2");
@@ -169,8 +159,24 @@ int main(int argc, char** argv) try {
   };
   print("gemm_4096_f32_tflop_s", product(CUDA_R_32F, CUBLAS_COMPUTE_32F, CUBLAS_PEDANTIC_MATH));
   print("gemm_4096_tf32_tflop_s", product(CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_DEFAULT_MATH));
-  print("gemm_4096_bf16_tflop_s", product(CUDA_R_16BF, CUBLAS_COMPUTE_32F, CUBLAS_DEFAULT_MATH), "");
-  std::printf("}\n");
+  print("gemm_4096_bf16_tflop_s", product(CUDA_R_16BF, CUBLAS_COMPUTE_32F, CUBLAS_DEFAULT_MATH));
+
+  // The kernels whose blocks wait for each other come last, since they may be refused, or stop the GPU, where all else works.
+  std::fflush(stdout);
+  const auto print_barrier = [&](const char* key, const std::function<cudaError_t(int)>& enqueue) {
+    const auto seconds = [&](int times) { return device_seconds(stream, 4, [&] { check(enqueue(times), "cudaLaunchKernelEx"); }); };
+    try {
+      print(key, 1e6 * (seconds(2 * chain) - seconds(chain)) / chain);
+    } catch (const std::exception& e) {
+      print(key, e.what());
+    }
+  };
+  int cooperative = 0;
+  if (cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, 0) == cudaSuccess && cooperative != 0) {
+    print_barrier("grid_barrier_us", [&](int times) { return enqueue_barriers(stream, blocks, times); });
+    if (groups > 0) print_barrier("group_barrier_us", [&](int times) { return enqueue_group_barriers(stream, counters, groups, times); });
+  }
+  std::printf("\n}\n");
   return 0;
 } catch (const std::exception& e) {
   std::fprintf(stderr, "tenon_cuda_roofs: %s\n", e.what());
