@@ -25,6 +25,7 @@ constexpr Name names[] = {
     TENON_NAMED(cudaErrorNoKernelImageForDevice, "no kernel image is available for execution on the device"),
     TENON_NAMED(cudaErrorECCUncorrectable, "uncorrectable ECC error encountered"),
     TENON_NAMED(cudaErrorUnsupportedPtxVersion, "the provided PTX was compiled with an unsupported toolchain"),
+    TENON_NAMED(cudaErrorOperatingSystem, "OS call failed or operation not supported on this OS"),
     TENON_NAMED(cudaErrorInvalidResourceHandle, "invalid resource handle"),
     TENON_NAMED(cudaErrorIllegalState, "the operation cannot be performed in the present state"),
     TENON_NAMED(cudaErrorNotReady, "device not ready"),

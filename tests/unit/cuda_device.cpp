@@ -175,6 +175,28 @@ TEST_CASE("cuda device: borrowed host memory is used in place and released") {
   CHECK(mine == std::vector<float>{4, 8, 12});
 }
 
+TEST_CASE("cuda device: memory that CUDA cannot pin is not borrowed, whatever the reason, and the error says to copy") {
+  Bench bench;
+  std::vector<float> mine{1, 2, 3};
+  const auto refusal_of = [&](const char* call, cudaError_t error) {
+    emulation::fail_next(call, error);
+    return error_of([&] { bench.device.import_host(mine.data(), 12, TENON_IMPORT_BORROW_READ_ONLY); });
+  };
+  for (const cudaError_t error : {cudaErrorInvalidValue, cudaErrorOperatingSystem, cudaErrorMemoryAllocation, cudaErrorNotSupported}) {
+    for (const char* call : {"cudaHostRegister", "cudaHostGetDevicePointer"}) {
+      const sdk::Error refused = refusal_of(call, error);
+      CHECK(refused.status() == TENON_UNSUPPORTED);
+      CHECK_MESSAGE(contains(refused.what(), std::string(call) + " fails with " + cudaGetErrorName(error)), refused.what());
+      CHECK_MESSAGE(contains(refused.what(), "import by copy"), refused.what());
+    }
+  }
+  CHECK(bench.device.import_host(mine.data(), 12, TENON_IMPORT_BORROW_READ_ONLY) != 0);
+  bench.device.end_import(mine.data(), 12);
+  Device device{sdk::Host(), 0};
+  emulation::fail_next("cudaHostRegister", cudaErrorIllegalAddress);
+  CHECK(error_of([&] { device.import_host(mine.data(), 12, TENON_IMPORT_BORROW_READ_ONLY); }).status() == TENON_DEVICE_LOST);
+}
+
 TEST_CASE("cuda device: a failed call is reported by name, and the device stays usable") {
   Bench bench;
   emulation::fail_next("cudaStreamCreateWithPriority", cudaErrorUnknown);

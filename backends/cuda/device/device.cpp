@@ -314,16 +314,18 @@ std::uint64_t Device::import_host(void* memory, std::uint64_t size_bytes, std::u
     flags |= cudaHostRegisterReadOnly;  // needed for memory that the host may only read, such as a mapped file
   }
   cudaGetLastError();  // clears the error of the query
-  const cudaError_t error = cudaHostRegister(memory, size_bytes, flags);
-  if (error == cudaErrorHostMemoryAlreadyRegistered) {
+  // Some memory cannot be pinned: pages that are registered already, mapped files on some systems, more than the system allows.
+  const auto check_borrowed = [&](cudaError_t error, const char* call) {
+    if (error == cudaSuccess) return;
+    if (is_sticky(error)) check(error, call);
     cudaGetLastError();
-    throw sdk::Error(TENON_UNSUPPORTED,
-                     "memory_import: these bytes share a page with memory that is already imported or pinned; import by copy");
-  }
-  check(error, "cudaHostRegister");
+    throw sdk::Error(TENON_UNSUPPORTED, std::string("memory_import: this memory cannot be used in place, since ") + call + " fails with " +
+                                            cudaGetErrorName(error) + ", " + cudaGetErrorString(error) + "; import by copy");
+  };
+  check_borrowed(cudaHostRegister(memory, size_bytes, flags), "cudaHostRegister");
   void* address = nullptr;
   try {
-    check(cudaHostGetDevicePointer(&address, memory, 0), "cudaHostGetDevicePointer");
+    check_borrowed(cudaHostGetDevicePointer(&address, memory, 0), "cudaHostGetDevicePointer");
   } catch (...) {
     cudaHostUnregister(memory);
     throw;
