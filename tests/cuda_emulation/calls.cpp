@@ -88,6 +88,11 @@ void fail_next(const char* function_name, cudaError_t error) {
   state().failures.emplace(function_name, error);
 }
 
+void set_static_shared(const void* kernel, std::size_t bytes) {
+  const std::lock_guard guard(state().lock);
+  state().static_shared_bytes[kernel] = bytes;
+}
+
 void fault(cudaError_t error) {
   const std::lock_guard guard(state().lock);
   current_device().pending_fault = error;

@@ -42,6 +42,10 @@ cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
 /// the process.
 void fail_next(const char* function_name, cudaError_t error);
 
+/// From here on cudaFuncGetAttributes reports so much static shared memory of a block, which leaves less for the dynamic one. The emulation
+/// knows no kernel's: it is 0 otherwise.
+void set_static_shared(const void* kernel, std::size_t bytes);
+
 /// The caller's current device faults at the next item that it executes. The next call that waits, and every later one, reports the fault
 /// until cudaDeviceReset.
 void fault(cudaError_t error);

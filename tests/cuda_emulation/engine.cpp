@@ -481,6 +481,7 @@ void run_grid(dim3 grid, dim3 block_size, Order order, const std::function<void(
   const std::uint64_t at_once = cooperative ? blocks : 1;
   auto& running = blocks_at_once();
   while (running.size() < at_once) running.push_back(std::make_unique<Block>());
+  const bool watched = cooperative && fill_static_shared(shared.kernel);
   for (std::uint64_t begun = 0; begun < blocks; begun += at_once) {
     for (std::uint64_t i = 0; i < at_once; ++i, at = (at + stride) % blocks) {
       if (order.kind == Order::shuffled) std::shuffle(order_of_threads.begin(), order_of_threads.end(), random);
@@ -508,6 +509,11 @@ void run_grid(dim3 grid, dim3 block_size, Order order, const std::function<void(
         if (!running[i]->finished()) running[i]->deadlock();
       }
     }
+  }
+  // All blocks would have the same variables here. A write of 0xFF bytes is not seen.
+  if (watched && !is_static_shared_unwritten(shared.kernel)) {
+    std::fprintf(stderr, "cuda emulation: static shared memory in a cooperative launch: its blocks need dynamic shared memory\n");
+    std::abort();
   }
 }
 

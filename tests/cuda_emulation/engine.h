@@ -25,7 +25,8 @@ Order parse_order(const char* text);
 /// dynamic shared memory, which holds 0xFF bytes at first, as the static one does in the first blocks of a kernel. `set_open`, if there is
 /// one, closes the memory of the device at the start of each block, and opens it when a thread waits for the previous kernel. Blocks run
 /// one after the other; those of a `cooperative` launch in turns, so that they may wait for each other, and if all of them only wait, that
-/// is a deadlock too.
+/// is a deadlock too. It aborts as well where a cooperative launch, one of the first eight of a kernel, has written to static shared
+/// memory.
 ///
 /// Threads  one at a time in the process: the caller holds the lock of the emulation.
 void run_grid(dim3 grid, dim3 block, Order order, const std::function<void()>& body, const SharedMemory& shared,

@@ -143,8 +143,9 @@ struct State {
   std::vector<std::shared_ptr<Capture>> captures;  ///< active captures
   std::uint64_t captures_begun = 0;
   std::multimap<std::string, cudaError_t> failures;
-  std::map<ItemKind, std::uint64_t> counts;  ///< items that have run
-  std::uint64_t waits = 0;                   ///< calls that waited for a stream or an event
+  std::map<const void*, std::size_t> static_shared_bytes;  ///< of a block, by kernel: what tests have said
+  std::map<ItemKind, std::uint64_t> counts;                ///< items that have run
+  std::uint64_t waits = 0;                                 ///< calls that waited for a stream or an event
 };
 State& state();
 
@@ -167,8 +168,10 @@ inline bool is_device(int device) {
 /// Errors: cudaErrorInvalidValue for an attribute that the emulation does not implement.
 cudaError_t device_attribute(int* out_value, cudaDeviceAttr attribute, int device);
 
-/// Dynamic shared memory of a block that every kernel may have, and what this one may have on the current device.
+/// Shared memory of a block that every kernel may have; the static one of a kernel, and the dynamic one that it may have on the current
+/// device.
 inline constexpr std::size_t default_shared_bytes = 48 << 10;
+std::size_t static_shared_bytes(const void* kernel);
 std::size_t allowed_shared_bytes(const void* kernel);
 /// True if it may have what a launch asks for.
 inline bool is_allowed(const SharedMemory& shared) {

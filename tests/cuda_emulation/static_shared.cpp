@@ -3,6 +3,7 @@
 
 #include <link.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <unordered_map>
@@ -54,18 +55,34 @@ Segment segment_of(const void* code) {
   return search.found;
 }
 
-}  // namespace
-
-void fill_static_shared(const void* kernel) {
-  if (address_sanitized || kernel == nullptr) return;
+/// The same, remembered for the calling thread.
+Segment& remembered_segment_of(const void* kernel) {
   static thread_local std::unordered_map<const void*, Segment> of_kernels;
   const auto [at, is_new] = of_kernels.try_emplace(kernel);
-  Segment& segment = at->second;
-  if (is_new) segment = segment_of(kernel);
-  if (segment.bytes == 0 || segment.left == 0) return;
-  --segment.left;
+  if (is_new) at->second = segment_of(kernel);
+  return at->second;
+}
+
+unsigned char* begin_of(const Segment& segment) {
   ModuleAndOffset begin{segment.module, 0};
-  std::memset(__tls_get_addr(&begin), 0xff, segment.bytes);
+  return static_cast<unsigned char*>(__tls_get_addr(&begin));
+}
+
+}  // namespace
+
+bool fill_static_shared(const void* kernel) {
+  if (address_sanitized || kernel == nullptr) return false;
+  Segment& segment = remembered_segment_of(kernel);
+  if (segment.bytes == 0 || segment.left == 0) return false;
+  --segment.left;
+  std::memset(begin_of(segment), 0xff, segment.bytes);
+  return true;
+}
+
+bool is_static_shared_unwritten(const void* kernel) {
+  const Segment& segment = remembered_segment_of(kernel);
+  const unsigned char* const begin = begin_of(segment);
+  return std::all_of(begin, begin + segment.bytes, [](unsigned char byte) { return byte == 0xff; });
 }
 
 }  // namespace tenon::emulation

@@ -114,10 +114,15 @@ cudaError_t outcome(int device) {
   return d.lost;
 }
 
+std::size_t static_shared_bytes(const void* kernel) {
+  const auto at = state().static_shared_bytes.find(kernel);
+  return at == state().static_shared_bytes.end() ? 0 : at->second;
+}
+
 std::size_t allowed_shared_bytes(const void* kernel) {
   const auto& allowed = current_device().allowed_shared_bytes;
   const auto at = allowed.find(kernel);
-  return at == allowed.end() ? default_shared_bytes : at->second;
+  return at == allowed.end() ? default_shared_bytes - std::min(default_shared_bytes, static_shared_bytes(kernel)) : at->second;
 }
 
 namespace {
@@ -213,6 +218,7 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* out_attributes, const void
     device_attribute(&major, cudaDevAttrComputeCapabilityMajor, caller().device);
     device_attribute(&minor, cudaDevAttrComputeCapabilityMinor, caller().device);
     *out_attributes = {};
+    out_attributes->sharedSizeBytes = static_shared_bytes(kernel);
     out_attributes->binaryVersion = out_attributes->ptxVersion = 10 * major + minor;
     return cudaSuccess;
   });
@@ -220,9 +226,9 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* out_attributes, const void
 cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value) {
   return call("cudaFuncSetAttribute", [&] {
     if (kernel == nullptr) return cudaErrorInvalidDeviceFunction;
-    int limit = 0;
-    device_attribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, caller().device);
-    if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 || value > limit) return cudaErrorInvalidValue;
+    const std::size_t limit = static_cast<std::size_t>(attribute_of(cudaDevAttrMaxSharedMemoryPerBlockOptin, caller().device));
+    if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0) return cudaErrorInvalidValue;
+    if (static_cast<std::size_t>(value) + static_shared_bytes(kernel) > limit) return cudaErrorInvalidValue;
     current_device().allowed_shared_bytes[kernel] = static_cast<std::size_t>(value);
     return cudaSuccess;
   });

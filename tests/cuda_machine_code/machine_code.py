@@ -42,8 +42,8 @@ LIMITS = [
     Limit("15attend_gradient", "tiles of two operands are in shared memory, up to two panels of sums in registers", registers=208, shared=43 * KB),
     Limit("6attend", "tiles of queries, keys and values are in shared memory, up to two panels of sums in registers", registers=196, shared=43 * KB),
     Limit("14small_products", "panels of both operands are in shared memory", shared=37 * KB),
-    Limit("(9all_steps|14all_steps_back)I", "recurrent weights are in shared memory, of which a multiprocessor has room for one block, and sums of several units in "
-          "registers", registers=198),
+    Limit("(9all_steps|14all_steps_back)I", "recurrent weights are in dynamic shared memory, of which a multiprocessor has room for one block; it has "
+          "none for static shared memory. Sums of several units are in registers", registers=198, shared=1 * KB),
     Limit("(lines|gradients)_in_registersId", "lines of f64 are in registers, so that memory is read once", registers=222),
     Limit("(17rows_in_registers|14losses_of_rows)I", "rows of up to 32 elements a thread are in registers, so that memory is read once",
           registers=255),

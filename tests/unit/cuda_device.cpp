@@ -27,6 +27,8 @@ __global__ void twice(float* x, int count) {
 __global__ void add_one(float* x) {
   if (threadIdx.x == 0) *x += 1;
 }
+__global__ void has_static_shared() {}
+__global__ void has_dynamic_shared() {}
 __global__ void find_fault(FaultRecord* record, std::uint64_t node_id) {
   *record = {fault_written, FaultKind::index, TENON_OP_Gather, node_id, 2, 9, -3, 3};
 }
@@ -195,6 +197,19 @@ TEST_CASE("cuda device: memory that CUDA cannot pin is not borrowed, whatever th
   Device device{sdk::Host(), 0};
   emulation::fail_next("cudaHostRegister", cudaErrorIllegalAddress);
   CHECK(error_of([&] { device.import_host(mine.data(), 12, TENON_IMPORT_BORROW_READ_ONLY); }).status() == TENON_DEVICE_LOST);
+}
+
+TEST_CASE("cuda device: a kernel with static shared memory has as much dynamic one as that leaves of a block's") {
+  Bench bench;
+  const std::size_t largest = bench.device.max_shared_bytes();
+  CHECK(largest == 227 << 10);
+  emulation::set_static_shared(reinterpret_cast<const void*>(&has_static_shared), 1 << 10);
+  launch(bench.stream, {1, 32, 47 << 10}, has_static_shared);
+  launch(bench.stream, {1, 32, 48 << 10}, has_static_shared);
+  launch(bench.stream, {1, 32, largest - (1 << 10)}, has_static_shared);
+  CHECK(error_of([&] { launch(bench.stream, {1, 32, largest}, has_static_shared); }).status() == TENON_INVALID_ARGUMENT);
+  launch(bench.stream, {1, 32, largest}, has_dynamic_shared);
+  bench.stream.synchronize();
 }
 
 TEST_CASE("cuda device: a failed call is reported by name, and the device stays usable") {

@@ -68,6 +68,14 @@ TEST_CASE("cuda emulation: static shared memory holds NaN where the first blocks
   CHECK(std::isnan(results_of("sum", Mutant::reads_unwritten_elements)[0]));
 }
 
+TEST_CASE("cuda emulation: static shared memory in a cooperative launch ends the process") {
+  CHECK(results_of("scale", Mutant::none) == numbers(2, 2));
+  if (address_sanitized) return;  // its static shared memory is not that of a thread
+  const auto ended = in_child([] { results_of("scale", Mutant::static_shared_memory); });
+  CHECK(ended.first == SIGABRT);
+  CHECK_MESSAGE(ended.second.find("cuda emulation: static shared memory in a cooperative launch") == 0, ended.second);
+}
+
 /// What ends a capture in which body() is called, by name. In a process of its own: later tests open NVIDIA's libraries by these names.
 template <class Body>
 std::string end_of_capture(const Body& body) {

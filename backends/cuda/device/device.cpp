@@ -255,8 +255,10 @@ void Device::allow_shared(const void* kernel) {
   const std::lock_guard lock(allowed_mutex_);
   if (allowed_shared_.contains(kernel)) return;
   const OutsideOfRecordings outside;  // CUDA may load the kernel's code now
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(max_shared_bytes_)),
-        "cudaFuncSetAttribute");
+  cudaFuncAttributes attributes{};
+  check(cudaFuncGetAttributes(&attributes, kernel), "cudaFuncGetAttributes");
+  const std::size_t left = max_shared_bytes_ - std::min(max_shared_bytes_, attributes.sharedSizeBytes);
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(left)), "cudaFuncSetAttribute");
   allowed_shared_.insert(kernel);
 }
 

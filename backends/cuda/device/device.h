@@ -95,10 +95,9 @@ class Device final : public sdk::Device {
   int compute_capability() const { return compute_capability_; }  ///< 10 * major + minor
   /// True if it can launch kernels whose blocks all run at once.
   bool cooperative() const { return cooperative_; }
-  /// The shared memory that a block may have; beyond `default_shared_bytes` after allow_shared.
+  /// The shared memory that a block may have. More than 48 KB has to be allowed.
   std::size_t max_shared_bytes() const { return max_shared_bytes_; }
-  static constexpr std::size_t default_shared_bytes = 48 << 10;
-  /// Allows blocks of a kernel without static shared memory max_shared_bytes() of dynamic shared memory, whatever the launch needs: the
+  /// Allows blocks of a kernel all dynamic shared memory that its static one leaves of max_shared_bytes(), whatever the launch needs: the
   /// limit is the kernel's, and other threads and recordings may need more.
   void allow_shared(const void* kernel);
   /// Per-device state of vendor libraries.
@@ -118,7 +117,7 @@ class Device final : public sdk::Device {
   int multiprocessors_ = 1;
   int compute_capability_ = 0;
   bool cooperative_ = false;
-  std::size_t max_shared_bytes_ = default_shared_bytes;
+  std::size_t max_shared_bytes_ = 48 << 10;
   std::mutex allowed_mutex_;
   std::set<const void*> allowed_shared_;  ///< guarded: kernels after allow_shared
   cudaMemPool_t pool_ = nullptr;

@@ -21,7 +21,7 @@ namespace tenon::cuda {
 struct Geometry {
   std::int64_t blocks = 0;       ///< 0: nothing is launched
   int threads = 256;             ///< of a block
-  std::size_t shared_bytes = 0;  ///< dynamic shared memory of a block; beyond 48 KB only of kernels without static shared memory
+  std::size_t shared_bytes = 0;  ///< dynamic shared memory of a block
 };
 
 /// The geometry of a grid-stride loop over `items`: at most as many blocks as the device holds at once.
@@ -52,7 +52,7 @@ void launch_with(std::span<cudaLaunchAttribute> attributes, Stream& stream, Geom
   device.enter();
   const dim3 grid(static_cast<unsigned>(geometry.blocks)), block(static_cast<unsigned>(geometry.threads));
   const void* const code = reinterpret_cast<const void*>(kernel);
-  if (geometry.shared_bytes > Device::default_shared_bytes) device.allow_shared(code);
+  if (geometry.shared_bytes > 0) device.allow_shared(code);
 #ifdef TENON_CUDA_EMULATION
   const auto enqueue = attributes.empty()                                   ? &emulation::launch
                        : attributes[0].id == cudaLaunchAttributeCooperative ? &emulation::launch_cooperative

@@ -28,6 +28,15 @@ __global__ void sum_kernel(const float* x, float* y, Mutant mutant) {
   atomicAdd(y, sum);
 }
 
+__global__ void scale_kernel(const float* x, float* y, Mutant mutant) {
+  __shared__ float static_terms[elements / 2];
+  float* const terms = mutant == Mutant::static_shared_memory ? static_terms : reinterpret_cast<float*>(dynamic_shared());
+  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+  terms[threadIdx.x] = x[i];
+  __syncthreads();
+  y[i] = 2 * terms[threadIdx.x];
+}
+
 void launch_kernel(void (*kernel)(const float*, float*, Mutant), cudaStream_t stream, unsigned blocks, unsigned threads, const float* x,
                    float* y, Mutant mutant) {
   launch(stream, blocks, threads, [=] { kernel(x, y, mutant); }, {0, reinterpret_cast<const void*>(kernel)});
@@ -42,6 +51,10 @@ TENON_EXPORTED void reverse(cudaStream_t stream, const float* x, float* y, Mutan
 }
 TENON_EXPORTED void copy(cudaStream_t stream, const float* x, float* y, Mutant mutant) {
   launch_kernel(&copy_kernel, stream, 1, elements / 4, x, y, mutant);
+}
+TENON_EXPORTED void scale(cudaStream_t stream, const float* x, float* y, Mutant mutant) {
+  launch_cooperative(stream, 2, elements / 2, [=] { scale_kernel(x, y, mutant); },
+                     {elements / 2 * sizeof(float), reinterpret_cast<const void*>(&scale_kernel)});
 }
 TENON_EXPORTED void sum(cudaStream_t stream, const float* x, float* y, Mutant mutant) {
   launch_kernel(&sum_kernel, stream, 2, elements / 2, x, y, mutant);
