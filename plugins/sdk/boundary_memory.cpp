@@ -136,6 +136,10 @@ tenon_status fill(tenon_device* self, std::uint64_t address, std::uint64_t size,
 
 }  // namespace
 
+Device& device_of(tenon_device* handle) {
+  return *handle->device;
+}
+
 void add_memory_slots(tenon_backend_table& table) {
   table.memory_allocate = memory_allocate;
   table.memory_import = memory_import;

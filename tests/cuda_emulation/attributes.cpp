@@ -22,6 +22,10 @@ int compute_capability() {
 
 }  // namespace
 
+bool can_access_peer(int device, int peer) {
+  return device != peer && is_device(device) && is_device(peer) && number_from("TENON_CUDA_EMULATION_PEER_ACCESS", 1) != 0;
+}
+
 // The attributes of an H100, unless a variable of the environment says less: a kernel that fits there fits here.
 cudaError_t device_attribute(int* out_value, cudaDeviceAttr attribute, int device) {
   switch (attribute) {

@@ -130,6 +130,18 @@ cudaError_t cudaDeviceGetAttribute(int* out_value, cudaDeviceAttr attribute, int
       Lost::allows);
 }
 
+cudaError_t cudaDeviceCanAccessPeer(int* out_can_access, int device, int peer) {
+  return call(
+      "cudaDeviceCanAccessPeer",
+      [&] {
+        if (out_can_access == nullptr) return cudaErrorInvalidValue;
+        if (!is_device(device) || !is_device(peer)) return cudaErrorInvalidDevice;
+        *out_can_access = can_access_peer(device, peer) ? 1 : 0;
+        return cudaSuccess;
+      },
+      Lost::allows);
+}
+
 cudaError_t cudaDeviceGetPCIBusId(char* out_id, int length, int device) {
   return call(
       "cudaDeviceGetPCIBusId",

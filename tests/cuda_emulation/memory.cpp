@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 
 #include "arena.h"
 #include "places.h"
@@ -15,6 +16,7 @@ constexpr int poison_byte = 0xFF;  // a NaN in every format, -1 as an integer
 
 struct Pool {
   int device = 0;
+  std::set<int> granted;  ///< other devices that may access its memory
   std::uint64_t used_bytes = 0;
 };
 
@@ -208,6 +210,18 @@ bool fits(const void* pointer, std::size_t size_bytes) {
   return true;
 }
 
+int device_of(const void* pointer) {
+  const auto at = around(memory().blocks, pointer);
+  return at == memory().blocks.end() ? -1 : at->second.device;
+}
+
+bool is_granted(const void* pointer, int device) {
+  const auto at = around(memory().blocks, pointer);
+  if (at == memory().blocks.end()) return true;
+  const Block& block = at->second;
+  return block.device == device || block.pool == nullptr || block.pool->granted.contains(device);
+}
+
 void set_reach(Reach reach, int device) {
   if (reach == Reach::any) return;
   Memory& m = memory();
@@ -344,6 +358,25 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t handle, cudaMemPoolAttr attrib
     const std::shared_ptr<Pool> pool = memory().pools.find(handle);
     if (!pool || attribute != cudaMemPoolAttrUsedMemCurrent || value == nullptr) return cudaErrorInvalidValue;
     *static_cast<std::uint64_t*>(value) = pool->used_bytes;
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaMemPoolSetAccess(cudaMemPool_t handle, const cudaMemAccessDesc* descriptions, std::size_t count) {
+  return call("cudaMemPoolSetAccess", [&] {
+    const std::shared_ptr<Pool> pool = memory().pools.find(handle);
+    if (!pool || (descriptions == nullptr && count > 0)) return cudaErrorInvalidValue;
+    for (std::size_t i = 0; i < count; ++i) {
+      const cudaMemAccessDesc& given = descriptions[i];
+      const int device = given.location.id;
+      if (given.location.type != cudaMemLocationTypeDevice || !can_access_peer(device, pool->device)) return cudaErrorInvalidValue;
+      if (given.flags == cudaMemAccessFlagsProtReadWrite) {
+        pool->granted.insert(device);
+      } else if (given.flags == cudaMemAccessFlagsProtNone) {
+        pool->granted.erase(device);
+      } else {
+        return cudaErrorInvalidValue;
+      }
+    }
     return cudaSuccess;
   });
 }

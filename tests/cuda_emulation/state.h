@@ -168,6 +168,9 @@ inline bool is_device(int device) {
 /// Errors: cudaErrorInvalidValue for an attribute that the emulation does not implement.
 cudaError_t device_attribute(int* out_value, cudaDeviceAttr attribute, int device);
 
+/// True if a device can access the memory of another one directly: unless TENON_CUDA_EMULATION_PEER_ACCESS is 0.
+bool can_access_peer(int device, int peer);
+
 /// Shared memory of a block that every kernel may have; the static one of a kernel, and the dynamic one that it may have on the current
 /// device.
 inline constexpr std::size_t default_shared_bytes = 48 << 10;

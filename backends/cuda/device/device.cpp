@@ -30,6 +30,16 @@ Shared& shared_of(int index) {
   return all[static_cast<std::size_t>(index) % max_gpus];
 }
 
+/// All open Devices of the process.
+struct OpenDevices {
+  std::mutex mutex;
+  std::vector<Device*> all;
+};
+OpenDevices& open_devices() {
+  static auto* const devices = new OpenDevices;  // never destroyed: a process may end with open devices
+  return *devices;
+}
+
 class Event final : public sdk::Event {
  public:
   Event(Device& device, const sdk::EventOptions& options) : device_(device) {
@@ -215,12 +225,26 @@ Device::Device(sdk::Host services, int index) : sdk::Device(services), index_(in
   int cooperative = 0;
   cooperative_ = cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, index) == cudaSuccess && cooperative != 0;
   cudaGetLastError();  // clears the errors of these queries
+  {
+    OpenDevices& open = open_devices();
+    const std::lock_guard lock(open.mutex);
+    for (Device* other : open.all) {
+      other->grant_access(index);
+      grant_access(other->index());
+    }
+    open.all.push_back(this);
+  }
   Shared& shared = shared_of(index);
   const std::lock_guard lock(shared.mutex);
   ++shared.open;
 }
 
 Device::~Device() {
+  {
+    OpenDevices& open = open_devices();
+    const std::lock_guard lock(open.mutex);
+    std::erase(open.all, this);
+  }
   cudaSetDevice(index_);
   attached.clear();
   cudaStreamSynchronize(memory_stream_);
@@ -266,6 +290,24 @@ void Device::check_context(const char* call) {
   const cudaError_t error = cudaStreamQuery(memory_stream_);
   cudaGetLastError();
   if (error != cudaErrorNotReady) check(error, call);
+}
+
+void Device::grant_access(int gpu) {
+  int can_access = 0;
+  if (gpu == index_) return;
+  cudaError_t error = cudaDeviceCanAccessPeer(&can_access, gpu, index_);
+  if (error == cudaSuccess && can_access != 0) {
+    cudaMemAccessDesc access{};
+    access.location.type = cudaMemLocationTypeDevice;
+    access.location.id = gpu;
+    access.flags = cudaMemAccessFlagsProtReadWrite;
+    error = cudaMemPoolSetAccess(pool_, &access, 1);
+  }
+  if (error == cudaSuccess) return;
+  cudaGetLastError();  // clears the error: all else works
+  const std::string line = "cuda: GPU " + std::to_string(gpu) + " was not granted access to the memory of GPU " + std::to_string(index_) +
+                           ", so collectives of both may fail: " + cudaGetErrorName(error) + ", " + cudaGetErrorString(error);
+  host.log(TENON_LOG_WARNING, line.c_str());
 }
 
 std::uint64_t Device::allocate(std::uint32_t kind, std::uint64_t size_bytes) {
@@ -344,6 +386,13 @@ void Device::end_import(void* memory, std::uint64_t) {
 void Device::copy(const tenon_copy& copy, sdk::Stream& stream) {
   if (copy.size_bytes == 0) return;
   enter();
+  if (copy.peer != nullptr) {
+    if (const int from = static_cast<Device&>(sdk::device_of(copy.peer)).index(); from != index_) {
+      // Memory of a pool can be copied by cudaMemcpyAsync only where its GPU can be accessed directly.
+      return check(cudaMemcpyPeerAsync(pointer(copy.destination), index_, pointer(copy.source), from, copy.size_bytes, handle_of(stream)),
+                   "cudaMemcpyPeerAsync");
+    }
+  }
   // Unified addressing: CUDA infers the kind of copy from the addresses. Device memory may be imported host memory.
   check(cudaMemcpyAsync(pointer(copy.destination), pointer(copy.source), copy.size_bytes, cudaMemcpyDefault, handle_of(stream)),
         "cudaMemcpyAsync");

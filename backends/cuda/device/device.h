@@ -113,6 +113,10 @@ class Device final : public sdk::Device {
   bool is_lost() const;
 
  private:
+  /// Lets another GPU access the device's memory, if it can access any of this GPU. Kernels of NCCL access the buffers of ranks of the same
+  /// process directly.
+  void grant_access(int gpu);
+
   const int index_;
   int multiprocessors_ = 1;
   int compute_capability_ = 0;

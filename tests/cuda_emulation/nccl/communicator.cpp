@@ -2,6 +2,7 @@
 #include "communicator.h"
 
 #include <numbers.h>
+#include <places.h>
 
 #include <algorithm>
 #include <cmath>
@@ -171,6 +172,22 @@ ncclResult_t fail(World& world, ncclResult_t result, std::string text) {
   return result;
 }
 
+/// The first device that other ranks use and that cannot access a buffer of the call, although it can access other memory of the same
+/// device; -1 if there is none. Ranks of one process access each other's buffers directly.
+/// Source: NCCL's documentation, "NCCL_P2P_DIRECT_DISABLE".
+int device_without_access(const World& world, const Call& call) {
+  const std::lock_guard lock(state().lock);
+  for (std::size_t rank = 0; rank < world.devices.size(); ++rank) {
+    const int device = world.devices[rank];
+    if (call.kind >= Kind::send && static_cast<int>(rank) != call.peer) continue;
+    if (!can_access_peer(device, call.stream->device)) continue;
+    for (const void* buffer : {call.source, static_cast<const void*>(call.destination)}) {
+      if (buffer != nullptr && !is_granted(buffer, device)) return device;
+    }
+  }
+  return -1;
+}
+
 /// Adds a call to an operation. True: all ranks have posted theirs.
 ncclResult_t add(World& world, const std::shared_ptr<Operation>& operation, int rank, const Call& call, std::size_t ranks,
                  bool* out_complete) {
@@ -190,6 +207,11 @@ ncclResult_t post(ncclComm& communicator, const Call& call) {
   const int rank = communicator.rank;
   const std::lock_guard lock(world.mutex);
   if (world.failure != ncclSuccess) return world.failure;
+  if (const int device = device_without_access(world, call); device >= 0) {
+    return fail(
+        world, ncclUnhandledCudaError,
+        "device " + std::to_string(device) + " was not granted access to the memory pool of a buffer of rank " + std::to_string(rank));
+  }
   std::shared_ptr<Operation> operation;
   bool complete = false;
   ncclResult_t result = ncclSuccess;

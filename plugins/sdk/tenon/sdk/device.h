@@ -113,6 +113,9 @@ class Device {
   bool inline_streams = false;  ///< TENON_DEVICE_INLINE_STREAMS
 };
 
+/// The device of the handle in tenon_copy::peer.
+Device& device_of(tenon_device* handle);
+
 /// The fields of tenon_device_info.
 struct DeviceDescription {
   std::uint32_t kind = TENON_DEVICE_CPU;
