@@ -30,6 +30,7 @@ problems=$(
 expect 0 '' test -z "$problems"
 expect 0 'reference:0' "$tree/bin/tenon" devices
 expect 0 '"cuda_architectures"' /usr/bin/python3 -m json.tool "$tree/bundle.json"
+expect 0 '"libnccl.so.2"' /usr/bin/python3 -m json.tool "$tree/bundle.json"
 
 # Without a GPU, checks that need none run, and no other check passes.
 export CUDA_VISIBLE_DEVICES=

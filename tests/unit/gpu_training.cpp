@@ -41,6 +41,19 @@ TEST_CASE("gpu: the first steps of the MNIST perceptron have the losses of the C
   CHECK(losses.back() < 0.9 * losses.front());
 }
 
+TEST_CASE("gpu: kernels that are started before those they wait for have ended compute the same bits") {
+  const std::int64_t steps = test::small_sizes() ? 15 : 50;  // each replays what the first ones have recorded
+  const auto losses_with = [steps](const char* programmatic_launch) {
+    Config config = gpu_config();
+    config.backends.options["cuda"] = {{"programmatic_launch", programmatic_launch}};
+    OptimizerDefinition optimizer;
+    optimizer.kind = OptimizerDefinition::Kind::adam;
+    return test::losses_of(config, mlp(), optimizer, steps, 100);
+  };
+  const std::vector<double> off = losses_with("off"), on = losses_with("on");
+  CHECK(off == on);
+}
+
 TEST_CASE("gpu: RMSProp, whose first steps amplify rounding, has the losses of the CPU for a dozen steps") {
   check_same(OptimizerDefinition::Kind::rmsprop, mlp(), 12);
 }
