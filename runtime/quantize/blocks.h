@@ -15,9 +15,9 @@ struct BlockWeights {
   Tensor scales;  ///< f32 (N, blocks)
 };
 
-/// Weights (K, N) or, if `is_transposed`, (N, K), of f32, dense, on the host. The element of the largest absolute value becomes 0, which
-/// stands for -8 scales: integers reach from -8 to 7, and the largest element is as exact as its scale. Elements beyond K are 8, for 0.
-/// Source  the symmetric form of ONNX Runtime's quantiser (MlasQuantizeBlockwise).
+/// Weights (K, N) or, if `is_transposed`, (N, K), of f32, finite, dense, on the host. The element of the largest absolute value becomes 0,
+/// which stands for -8 scales: integers reach from -8 to 7, and the largest element is as exact as its scale. Elements beyond K are 8, for
+/// 0. Source  the symmetric form of ONNX Runtime's quantiser (MlasQuantizeBlockwise).
 BlockWeights quantize_blocks(const Tensor& weights, bool is_transposed, std::int64_t block_size);
 
 }  // namespace tenon::quantize

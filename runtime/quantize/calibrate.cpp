@@ -31,12 +31,6 @@ Observed observe_values(const Context& context, const Graph& graph, const std::v
   return {std::move(inputs), Program(context, observed, {.precision = Precision::float32})};
 }
 
-/// "element 7 is nan".
-std::string first_not_finite(std::span<const float> elements) {
-  const auto found = std::ranges::find_if(elements, [](float x) { return !std::isfinite(x); });
-  return fmt::format("element {} is {}", found - elements.begin(), *found);
-}
-
 }  // namespace
 
 Calibrator::Calibrator(const Context& context, const std::function<Graph(std::int64_t batch)>& graph_of, const Samples& samples,
@@ -80,7 +74,7 @@ std::vector<Range> Calibrator::ranges_of(const std::vector<ValueId>& values) {
     throw Error(
         fmt::format("quantisation: expected finite activations, but of '{}' {}; check the samples, or leave out with --exclude "
                     "(Options::exclude) what reads it",
-                    graph.info(values[i]).name, first_not_finite(elements)));
+                    graph.info(values[i]).name, *first_not_finite(elements)));
   });
   for (Range& range : ranges) {
     if (range.empty()) range = {0, 0};  // a value without elements

@@ -16,24 +16,31 @@
 namespace tenon::quantize {
 namespace {
 
-/// Sums over the elements of an output.
+/// The larger of two numbers, or NaN if one of them is.
+double larger(double a, double b) {
+  return std::isnan(a) || a >= b ? a : b;
+}
+
+/// Sums over the elements of an output. Elements that are expected to be infinite, as masked scores are, have no magnitude that
+/// differences could be related to.
 struct OutputDifference {
   double largest = 0, largest_expected = 0, squares = 0, squares_expected = 0;
 
   void add(const Tensor& expected, const Tensor& got) {
     const std::vector<double> a = expected.to(DType::f64).to_vector<double>(), b = got.to(DType::f64).to_vector<double>();
     for (std::size_t i = 0; i < a.size(); ++i) {
-      const double d = std::fabs(a[i] - b[i]);
-      largest = std::max(largest, d);
-      largest_expected = std::max(largest_expected, std::fabs(a[i]));
+      const double d = a[i] == b[i] ? 0 : std::fabs(a[i] - b[i]);  // infinities of the same sign are equal
+      largest = larger(largest, d);
       squares += d * d;
+      if (!std::isfinite(a[i])) continue;
+      largest_expected = std::max(largest_expected, std::fabs(a[i]));
       squares_expected += a[i] * a[i];
     }
   }
 };
 
 double ratio(double numerator, double denominator) {
-  if (numerator == 0) return 0;
+  if (numerator == 0 || std::isnan(numerator)) return numerator;
   return denominator == 0 ? std::numeric_limits<double>::infinity() : numerator / denominator;
 }
 
@@ -49,6 +56,7 @@ std::vector<std::int64_t> classes_of(const Tensor& scores) {
 }  // namespace
 
 Comparison compare(onnx::Model& expected, onnx::Model& model, const Samples& samples, const Tensor& labels, std::int64_t batch_size) {
+  if (batch_size < 1) throw Error(fmt::format("comparison: batch_size: expected at least 1, got {}", batch_size));
   const std::int64_t fixed = std::max(fixed_batch_of(expected), fixed_batch_of(model));
   if (fixed > 0) batch_size = fixed;
   Comparison comparison;
@@ -82,8 +90,8 @@ Comparison compare(onnx::Model& expected, onnx::Model& model, const Samples& sam
     }
   }
   for (const OutputDifference& difference : differences) {
-    comparison.largest_difference = std::max(comparison.largest_difference, ratio(difference.largest, difference.largest_expected));
-    comparison.rms_difference = std::max(comparison.rms_difference, std::sqrt(ratio(difference.squares, difference.squares_expected)));
+    comparison.largest_difference = larger(comparison.largest_difference, ratio(difference.largest, difference.largest_expected));
+    comparison.rms_difference = larger(comparison.rms_difference, std::sqrt(ratio(difference.squares, difference.squares_expected)));
   }
   if (classified == 0) return comparison;
   comparison.same_class = static_cast<double>(same) / static_cast<double>(classified);

@@ -18,6 +18,18 @@ float usable(double scale) {
   return scale < std::numeric_limits<float>::min() ? 1.0F : static_cast<float>(scale);
 }
 
+/// The least float that is no smaller.
+float rounded_up(double x) {
+  const auto nearest = static_cast<float>(x);
+  return static_cast<double>(nearest) < x ? std::nextafter(nearest, std::numeric_limits<float>::infinity()) : nearest;
+}
+
+/// The least scale of weights with an element of a bias: that is at most 2^30 times x_scale w_scale, which is a normal number.
+float min_scale_for(float bias, float x_scale) {
+  constexpr double largest = 1 << 30, least = std::numeric_limits<float>::min();
+  return rounded_up(std::max(std::fabs(static_cast<double>(bias)) / largest, least) / static_cast<double>(x_scale));
+}
+
 }  // namespace
 
 double Parameters::unclamped(double x) const {
@@ -36,7 +48,7 @@ Parameters parameters_of(Range range, DType dtype) {
   return parameters;
 }
 
-QuantizedWeights quantize_weights(const Tensor& weights, std::int64_t axis, const std::vector<float>& min_scales) {
+QuantizedWeights quantize_weights(const Tensor& weights, std::int64_t axis, const Tensor& bias, float x_scale) {
   const Shape& shape = weights.shape();
   std::int64_t channels = 1, inner = weights.count();  // element i is of channel i / inner % channels
   if (axis >= 0) {
@@ -49,8 +61,10 @@ QuantizedWeights quantize_weights(const Tensor& weights, std::int64_t axis, cons
   std::vector<float> largest(static_cast<std::size_t>(channels));
   for (std::int64_t i = 0; i < weights.count(); ++i) largest[channel_of(i)] = std::max(largest[channel_of(i)], std::fabs(w[i]));
   QuantizedWeights result{Tensor::empty(DType::i8, shape), {}};
+  const std::vector<float> b = bias.defined() ? bias.to_vector<float>() : std::vector<float>(largest.size());
   for (std::size_t c = 0; c < largest.size(); ++c) {
-    const double least = min_scales.empty() ? 0 : min_scales[c % min_scales.size()];
+    const bool is_raised = bias.defined() && (largest[c] != 0 || b[c] != 0);
+    const double least = is_raised ? static_cast<double>(min_scale_for(b[c], x_scale)) : 0;
     result.scales.push_back(usable(std::max(static_cast<double>(largest[c]) / 127, least)));
   }
   auto* q = result.q.data<std::int8_t>();
@@ -60,20 +74,12 @@ QuantizedWeights quantize_weights(const Tensor& weights, std::int64_t axis, cons
   return result;
 }
 
-std::vector<float> min_scales_for(const Tensor& bias, float x_scale) {
-  constexpr double largest = 1 << 30;
-  std::vector<float> scales;
-  for (const float b : bias.to_vector<float>())
-    scales.push_back(static_cast<float>(std::fabs(b) / (static_cast<double>(x_scale) * largest)));
-  return scales;
-}
-
 QuantizedBias quantize_bias(const Tensor& bias, float x_scale, const std::vector<float>& weight_scales) {
   QuantizedBias result{Tensor::empty(DType::i32, bias.shape()), {}};
   const std::vector<float> b = bias.to_vector<float>();
   auto* q = result.q.data<std::int32_t>();
   for (std::size_t c = 0; c < b.size(); ++c) {
-    const float scale = x_scale * weight_scales[c % weight_scales.size()];
+    const float scale = usable(x_scale * weight_scales[c % weight_scales.size()]);
     result.scales.push_back(scale);
     const double quotient = std::nearbyint(static_cast<double>(b[c]) / static_cast<double>(scale));
     q[c] = static_cast<std::int32_t>(std::clamp(quotient, -0x1p31, 0x1p31 - 1));

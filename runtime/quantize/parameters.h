@@ -33,19 +33,18 @@ struct QuantizedWeights {
   Tensor q;                   ///< i8, the shape of the weights
   std::vector<float> scales;  ///< one for each index of the axis, or one
 };
-/// Weights (f32, dense, on the host) with a scale for each index of `axis`, or one for all if `axis` is negative: the largest absolute
-/// value over 127, at least the entry of `min_scales` unless that is empty, or 1 for zeros.
-QuantizedWeights quantize_weights(const Tensor& weights, std::int64_t axis, const std::vector<float>& min_scales = {});
+/// Weights (f32, finite, dense, on the host) with a scale for each index of `axis`, or one for all if `axis` is negative: the largest
+/// absolute value over 127, or 1 for zeros. `bias`: f32, finite, an element for each scale, which becomes integers of the scale
+/// x_scale w_scale; or undefined. With it scales are large enough that an element is at most 2^30 times x_scale w_scale, so that it and the
+/// sums of products fit in 32 bits, and that x_scale w_scale is a normal number; 1 is then the scale of zeros whose bias is 0.
+QuantizedWeights quantize_weights(const Tensor& weights, std::int64_t axis, const Tensor& bias = {}, float x_scale = 1);
 
-/// The least scales of weights for which a bias (f32, one element for each scale) is at most 2^30 times x_scale w_scale, so that it and the
-/// sums of products fit in 32 bits.
-std::vector<float> min_scales_for(const Tensor& bias, float x_scale);
 /// A bias in i32, and its scales x_scale w_scale.
 struct QuantizedBias {
   Tensor q;                   ///< i32, the shape of the bias
   std::vector<float> scales;  ///< one for each element
 };
-/// bias: f32, one element for each output channel. weight_scales: as many, or one.
+/// bias: f32, finite, one element for each output channel. weight_scales: as many, or one, of quantize_weights with this bias.
 QuantizedBias quantize_bias(const Tensor& bias, float x_scale, const std::vector<float>& weight_scales);
 
 }  // namespace tenon::quantize

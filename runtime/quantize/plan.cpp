@@ -150,7 +150,8 @@ bool is_product(const Graph& graph, const NodeInfo& node, Product& out_product, 
   const ValueInfo& bias = graph.info(node.inputs[bias_operand]);
   if (bias.kind != ValueKind::constant) return refuse("its bias is no constant");
   const std::int64_t channels = w.shape[static_cast<std::size_t>(out_product.weight_axis)];
-  if (bias.shape.count() != channels || bias.shape[bias.shape.rank() - 1] != channels) return refuse("its bias is a matrix");
+  const bool is_row = bias.shape.rank() == 0 || bias.shape[bias.shape.rank() - 1] == channels;  // a scalar is one element, too
+  if (bias.shape.count() != channels || !is_row) return refuse("its bias is a matrix");
   return true;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantize/ranges.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -49,6 +51,12 @@ void quantize_counts(std::span<const std::uint64_t> counts, std::size_t levels, 
 }
 
 }  // namespace
+
+std::optional<std::string> first_not_finite(std::span<const float> elements) {
+  const auto found = std::ranges::find_if(elements, [](float x) { return !std::isfinite(x); });
+  if (found == elements.end()) return std::nullopt;
+  return fmt::format("element {} is {}", found - elements.begin(), *found);
+}
 
 bool Range::observe(std::span<const float> elements) {
   Range all = *this;

@@ -4,12 +4,17 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <tenon/quantize.h>
 
 namespace tenon::quantize {
+
+/// "element 7 is nan", of the first element that is NaN or infinite; nothing if there is none.
+std::optional<std::string> first_not_finite(std::span<const float> elements);
 
 /// An interval of floats; empty until something is observed.
 struct Range {

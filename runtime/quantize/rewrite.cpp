@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantize/rewrite.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -8,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include <tenon/error.h>
 #include <tenon/functions.h>
 
 #include "graph/passes.h"
@@ -59,7 +62,7 @@ class Rewriter {
       const ValueId w = node.inputs[weight_operand];
       auto known = blocks_.find({w, product.weight_axis});
       if (known == blocks_.end()) {
-        const BlockWeights weights = quantize_blocks(graph_.info(w).constant.to_host().contiguous(), product.weight_axis == 0, block_size);
+        const BlockWeights weights = quantize_blocks(finite_constant(w), product.weight_axis == 0, block_size);
         const std::string name = graph_.info(w).name;
         known = blocks_
                     .emplace(std::pair(w, product.weight_axis),
@@ -83,6 +86,18 @@ class Rewriter {
   ValueId constant(NodeId before, const Tensor& tensor, const std::string& name) {
     return editor_.build(before, [&] { return graph_.constant(tensor, name); });
   }
+  /// The elements of a constant that becomes integers. Errors  one that is NaN or infinite, by the name of the constant.
+  Tensor finite_constant(ValueId id) {
+    const ValueInfo& info = graph_.info(id);
+    Tensor elements = info.constant.to_host().contiguous();
+    if (const auto found = first_not_finite({elements.data<float>(), static_cast<std::size_t>(elements.count())}))
+      throw Error(
+          fmt::format("quantisation: expected finite weights, but of '{}' {}; check the model, or leave out with --exclude "
+                      "(Options::exclude) what reads it",
+                      info.name, *found));
+    return elements;
+  }
+
   /// A bias (n) or (1, n) as (n).
   ValueId row_of(NodeId before, ValueId bias) {
     const ValueInfo info = graph_.info(bias);
@@ -156,18 +171,16 @@ class Rewriter {
     std::vector<ValueId> inputs = node.inputs;
     const Product& product = plan_.weights.at(id);
     const ValueId w = inputs[weight_operand];
-    const Tensor weights = graph_.info(w).constant.to_host().contiguous();
+    const Tensor weights = finite_constant(w);
     const bool quantizes_bias = groups != nullptr && product.has_bias;
-    std::vector<float> min_scales;
     Tensor bias;
     float x_scale = 1;
     if (quantizes_bias) {
-      const ValueInfo& info = graph_.info(inputs[bias_operand]);
-      bias = info.constant.to_host().contiguous().reshape({info.shape.count()});
+      bias = finite_constant(inputs[bias_operand]);
+      bias = bias.reshape({bias.count()});
       x_scale = (*groups)[group_of_.at(inputs[activation_operand])].scale;
-      min_scales = min_scales_for(bias, x_scale);
     }
-    const QuantizedWeights of_weights = quantize::quantize_weights(weights, product.weight_axis, min_scales);
+    const QuantizedWeights of_weights = quantize::quantize_weights(weights, product.weight_axis, bias, x_scale);
     inputs[weight_operand] = dequantized(id, w, of_weights.q, of_weights.scales, product.weight_axis);
     if (quantizes_bias) {
       const QuantizedBias of_bias = quantize_bias(bias, x_scale, of_weights.scales);

@@ -113,7 +113,8 @@ TENON_API Report quantize(onnx::Model& model, const Context& context, const Samp
 struct Comparison {
   std::int64_t samples = 0;
   /// per output: the largest difference, and the root of the mean square of differences, relative to
-  /// those of the expected elements
+  /// those of the expected elements that are finite; NaN if an element of either model is, infinity
+  /// if one is infinite where that of the other model is not the same
   double largest_difference = 0, rms_difference = 0;
   /// samples whose largest element of the first output has the same index; -1: it has no classes
   double same_class = -1;
@@ -122,7 +123,7 @@ struct Comparison {
 };
 /// Compares the outputs of `model` with those of `expected`, which has the same inputs and outputs.
 /// `labels`: i64 (count) of classes, or undefined.
-/// Errors  another number of outputs, other shapes; those of onnx::Model::run.
+/// Errors  another number of outputs, other shapes; a batch size below 1; those of onnx::Model::run.
 TENON_API Comparison compare(onnx::Model& expected, onnx::Model& model, const Samples& samples,
                              const Tensor& labels = {}, std::int64_t batch_size = 32);
 

@@ -563,8 +563,9 @@ TENON_API TenonError* TENON_CALL tenon_onnx_quantize(TenonOnnx* onnx, const char
                                                      const char* options, char** out_json);
 /** How far the outputs of a model are from those of another one with the same inputs, over samples
  * along the first axes of the inputs. `labels`, which may be NULL: i64 (samples). batch_size of 0: 32.
- * {"samples", "largest_difference", "rms_difference": relative to the expected elements,
- * "same_class", "expected_accuracy", "accuracy": from 0 to 1, or null without classes or labels} */
+ * {"samples", "largest_difference", "rms_difference": relative to the finite expected elements, or
+ * null if an element is NaN, or infinite in one of the models, "same_class", "expected_accuracy",
+ * "accuracy": from 0 to 1, or null without classes or labels} */
 TENON_API TenonError* TENON_CALL tenon_onnx_compare(TenonOnnx* expected, TenonOnnx* onnx,
                                                     const char* const* names,
                                                     const TenonTensor* const* inputs,

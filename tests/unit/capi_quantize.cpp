@@ -91,5 +91,22 @@ TEST_CASE("C API: wrong options, samples and labels of a quantisation are errors
   CHECK_FAILS_WITH("expected tensors (samples, ...)", tenon_onnx_quantize(net.onnx, net.names, wrong, 1, file.c_str(), nullptr, &text));
   const Owned<TenonTensor> labels = make_labels({1, 2});
   CHECK_FAILS_WITH("labels: expected i64(16)", tenon_onnx_compare(net.onnx, net.onnx, net.names, net.inputs, 1, labels, 0, &text));
+  CHECK_FAILS_WITH("batch_size: expected at least 1, got -1",
+                   tenon_onnx_compare(net.onnx, net.onnx, net.names, net.inputs, 1, nullptr, -1, &text));
   CHECK(text == nullptr);
+}
+
+TEST_CASE("C API: a comparison with elements that are NaN has no differences") {
+  const NoLeaks none;
+  const Net net;
+  std::vector<float> values(64, 1);
+  values[5] = std::nanf("");
+  const Owned<TenonTensor> samples = make_tensor(values, {16, 4});
+  const TenonTensor* inputs[] = {samples};
+  char* text = nullptr;
+  REQUIRE_OK(tenon_onnx_compare(net.onnx, net.onnx, net.names, inputs, 1, nullptr, 0, &text));
+  const json comparison = parsed(text);
+  CHECK(comparison["samples"] == 16);
+  CHECK(comparison["largest_difference"].is_null());
+  CHECK(comparison["rms_difference"].is_null());
 }

@@ -368,6 +368,48 @@ TEST_CASE("quantize: what cannot be quantised is an error that says why") {
   CHECK_ERROR_CONTAINS("it has no Conv, MatMul or Gemm", Files(net).quantize());
 }
 
+TEST_CASE("quantize: weights and biases that are not finite are errors that name them, also where no activation is observed") {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const auto net_with = [](const char* name, std::int64_t i, float value) {
+    Net net = residual_net();
+    net.weights.at(name).data<float>()[i] = value;
+    return net;
+  };
+  const auto text = [](const char* name, const char* element) {
+    return std::string("expected finite weights, but of '") + name + "' element " + element + "; check the model, or leave out";
+  };
+  CHECK_ERROR_CONTAINS(text("conv2.w", "7 is nan").c_str(),
+                       Files(net_with("conv2.w", 7, std::numeric_limits<float>::quiet_NaN())).quantize({.weights_only_bits = 8}));
+  CHECK_ERROR_CONTAINS(text("dense.w", "3 is inf").c_str(), Files(net_with("dense.w", 3, infinity)).quantize({.weights_only_bits = 4}));
+  CHECK_ERROR_CONTAINS(text("dense.b", "2 is inf").c_str(), Files(net_with("dense.b", 2, infinity)).quantize());
+  // What stays in f32 may be anything.
+  CHECK(Files(net_with("dense.b", 2, infinity)).quantize({.weights_only_bits = 8}).nodes[2].quantized);
+  CHECK_FALSE(Files(net_with("conv2.w", 7, infinity)).quantize({.weights_only_bits = 8, .exclude = {"*block2*"}}).nodes[1].quantized);
+}
+
+TEST_CASE("quantize: the bias of a product with one column may be a scalar") {
+  Net net;
+  net.sample = {8};
+  net.weights = {{"w", random_tensor({8, 1}, 1)}, {"v", random_tensor({1, 3}, 2)}};
+  net.graph_of = [](std::int64_t batch) {
+    Graph graph;
+    const Value x = graph.input("x", DType::f32, {batch, 8});
+    const Value y = ops::gemm(x, graph.parameter("w", DType::f32, {8, 1}), graph.constant(Tensor::scalar(0.75F), "b"));
+    graph.output("y", ops::matmul(y, graph.parameter("v", DType::f32, {1, 3})));
+    return graph;
+  };
+  const Files files(net);
+  for (const std::int64_t bits : {0, 8, 4}) {
+    CAPTURE(bits);
+    const quantize::Report report = files.quantize({.weights_only_bits = bits});
+    REQUIRE(report.nodes.size() == 2);
+    CHECK(report.nodes[0].reason == "");
+    CHECK(report.nodes[0].quantized);
+    // Sums of 8 terms are small next to the ranges of what is rounded.
+    CHECK(files.compare().rms_difference < (bits == 4 ? 0.15 : 0.06));
+  }
+}
+
 TEST_CASE("quantize: a comparison counts right classes and relates differences to the expected outputs") {
   Net net;
   net.sample = {2};
@@ -393,4 +435,46 @@ TEST_CASE("quantize: a comparison counts right classes and relates differences t
   CHECK(comparison.accuracy == doctest::Approx(2.0 / 3));
   CHECK(comparison.largest_difference == doctest::Approx(1));                 // 6 - 2, of 4
   CHECK(comparison.rms_difference == doctest::Approx(std::sqrt(24.0 / 38)));  // 4 + 16 + 4 of 16 + 1 + 16 + 4 + 1
+}
+
+TEST_CASE("quantize: a comparison says so if elements are not finite, and relates differences to those that are") {
+  constexpr float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const OnnxFiles files;
+  const auto model = [&](const char* name, const std::vector<float>& added) {
+    const std::string file = files.folder.file(name);
+    onnx::export_graph(
+        file,
+        [&](std::int64_t batch) {
+          Graph graph;
+          const Value x = graph.input("x", DType::f32, {batch, 2});
+          graph.output("y", ops::add(x, graph.constant(Tensor::of(added, {2}))));
+          graph.output("z", ops::neg(x));  // the same in both models
+          return graph;
+        },
+        Net{}.values());
+    return onnx::Model::load(file, files.context);
+  };
+  const quantize::Samples samples = samples_of(Tensor::of<float>({4, 1, 4, 2}, {2, 2}));
+  const auto compare = [&](const std::vector<float>& expected, const std::vector<float>& got, std::int64_t batch_size = 32) {
+    onnx::Model a = model("a.onnx", expected), b = model("b.onnx", got);
+    return quantize::compare(a, b, samples, {}, batch_size);
+  };
+  for (const quantize::Comparison& comparison :
+       {compare({0, 0}, {0, nan}), compare({0, 0}, {nan, 0}), compare({nan, 0}, {0, 0}), compare({-infinity, 0}, {-infinity, nan})}) {
+    CHECK(std::isnan(comparison.largest_difference));
+    CHECK(std::isnan(comparison.rms_difference));
+  }
+  for (const quantize::Comparison& comparison :
+       {compare({0, 0}, {0, infinity}), compare({0, -infinity}, {0, 0}), compare({infinity, 0}, {-infinity, 0})}) {
+    CHECK(comparison.largest_difference == infinity);
+    CHECK(comparison.rms_difference == infinity);
+  }
+  const quantize::Comparison masked = compare({0, -infinity}, {1, -infinity});
+  CHECK(masked.largest_difference == 0.25);                              // 1 of 4
+  CHECK(masked.rms_difference == doctest::Approx(std::sqrt(2.0 / 32)));  // 1 + 1 of 16 + 16
+  CHECK(compare({0, infinity}, {0, infinity}).largest_difference == 0);
+
+  for (const std::int64_t batch_size : {0, -1})
+    CHECK_ERROR_CONTAINS("comparison: batch_size: expected at least 1, got " + std::to_string(batch_size),
+                         compare({0, 0}, {0, 0}, batch_size));
 }

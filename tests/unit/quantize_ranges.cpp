@@ -183,10 +183,33 @@ TEST_CASE("quantize parameters: the scale of a bias is that of the products it i
 TEST_CASE("quantize parameters: weights of almost 0 get a scale with which their bias fits in 32 bits") {
   const Tensor w = Tensor::of<float>({1e-12F, 1}, {2, 1}), bias = Tensor::of<float>({100, 100}, {2});
   const float x_scale = 0.01F;
-  const QuantizedWeights weights = quantize_weights(w, 0, min_scales_for(bias, x_scale));
+  const QuantizedWeights weights = quantize_weights(w, 0, bias, x_scale);
   const QuantizedBias result = quantize_bias(bias, x_scale, weights.scales);
   const std::vector<std::int32_t> q = result.q.to_vector<std::int32_t>();
   CHECK(std::abs(q[0]) <= (1 << 30) + 128);  // the scale is rounded to f32
   CHECK(static_cast<float>(q[0]) * result.scales[0] == doctest::Approx(100));
   CHECK(weights.scales[1] == 1.0F / 127);  // the other channel keeps its own
+}
+
+TEST_CASE("quantize parameters: the scale of a bias is a normal number, however small those of weights and activations are") {
+  const Tensor w = Tensor::of<float>({1e-30F, 0, 1e-30F, 1}, {4, 1}), bias = Tensor::of<float>({0, 0, 1e-38F, 0}, {4});
+  const float x_scale = 1e-20F, least = std::numeric_limits<float>::min();
+  const QuantizedWeights weights = quantize_weights(w, 0, bias, x_scale);
+  const QuantizedBias result = quantize_bias(bias, x_scale, weights.scales);
+  for (std::size_t c = 0; c < 4; ++c) {
+    CAPTURE(c);
+    CHECK(result.scales[c] >= least);
+    CHECK(result.scales[c] == x_scale * weights.scales[c]);
+  }
+  CHECK(weights.scales[1] == 1);  // zeros with a bias of 0
+  CHECK(weights.scales[3] == 1.0F / 127);
+  CHECK(result.q.to_vector<std::int32_t>() == std::vector<std::int32_t>{0, 0, 1, 0});
+  // Whatever the scales, nothing is divided by 0.
+  CHECK(quantize_bias(bias, x_scale, {1e-30F}).q.to_vector<std::int32_t>() == std::vector<std::int32_t>{0, 0, 0, 0});
+}
+
+TEST_CASE("quantize ranges: the first element that is not finite is named") {
+  CHECK_FALSE(first_not_finite(std::vector<float>{1, -2}));
+  CHECK(first_not_finite(std::vector<float>{1, -std::numeric_limits<float>::infinity()}) == "element 1 is -inf");
+  CHECK(first_not_finite(std::vector<float>{std::numeric_limits<float>::quiet_NaN(), 1}) == "element 0 is nan");
 }

@@ -78,8 +78,9 @@ def compare(expected: ModelLike, model: ModelLike, data: Union[Arrays, Data], la
             batch_size: int = 32, context: Optional[Context] = None) -> Dict[str, Any]:
     """How far the outputs of a model are from those of another one with the same inputs, over samples.
 
-    {"samples", "largest_difference", "rms_difference", "same_class", "expected_accuracy", "accuracy"}: differences are relative to the expected
-    elements; the others are from 0 to 1, and None without classes or labels.
+    {"samples", "largest_difference", "rms_difference", "same_class", "expected_accuracy", "accuracy"}: differences are relative to the
+    finite expected elements, and None if an element is NaN, or infinite in one of the models; the others are from 0 to 1, and None without classes
+    or labels.
     labels  int64 (samples): the class of each sample.
     """
     with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
