@@ -55,15 +55,19 @@ PackedList make_packed(const std::shared_ptr<DeviceState>& device, const std::sh
   }
   device->allocator->reserve(total, fmt::format("the plans that read {} parameters", parameters.size()));
   std::vector<tenon_packed*> handles(values.size(), nullptr);
+  tenon_status status = TENON_OK;
   try {
     ErrorText error;
-    const tenon_status status = guarded_call("pack.create", error, [&] {
+    status = guarded_call("pack.create", error, [&] {
       return device->table.pack->create(device->handle, &graph, &options, values.data(), static_cast<std::uint32_t>(values.size()),
                                         handles.data(), error);
     });
     const bool made = std::find(handles.begin(), handles.end(), nullptr) == handles.end();
     check_made(status, error, made, "pack.create", fmt::format("device '{}': {} packed parameters", device->info.name, values.size()));
   } catch (...) {
+    for (tenon_packed* const handle : handles) {  // OK without all of them: those that are there are the caller's
+      if (status == TENON_OK && handle != nullptr) device->table.pack->destroy(handle);
+    }
     device->allocator->unreserve(total);
     throw;
   }

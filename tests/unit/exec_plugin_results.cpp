@@ -15,6 +15,7 @@ namespace {
 struct Careless : WrappedBackend<Careless> {
   static constexpr const char* name = "careless";
   static inline std::string fault;
+  static inline int destroyed = 0;  ///< packed parameters
 
   static tenon_status no_device(tenon_backend*, std::uint32_t, tenon_device**, tenon_error*) { return TENON_OK; }
   static tenon_status no_stream(tenon_device*, const tenon_stream_options*, tenon_stream**, tenon_error*) { return TENON_OK; }
@@ -41,18 +42,22 @@ struct Careless : WrappedBackend<Careless> {
   }
   static tenon_status pack_describe(tenon_device*, const tenon_graph*, const tenon_plan_options*, tenon_packing* out_packings,
                                     std::uint32_t, tenon_error*) {
-    out_packings[1].size_bytes = 64;
-    std::memset(out_packings[1].key, 'k', fault == "endless_key" ? sizeof out_packings[1].key : 1);
+    for (const std::uint32_t v : {1u, 2u}) {
+      out_packings[v].size_bytes = 64;
+      std::memset(out_packings[v].key, 'k', fault == "endless_key" ? sizeof out_packings[v].key : 1);
+    }
     return TENON_OK;
   }
-  static tenon_status no_packed(tenon_device*, const tenon_graph*, const tenon_plan_options*, const std::uint32_t*, std::uint32_t,
-                                tenon_packed**, tenon_error*) {
-    return TENON_OK;
+  static tenon_status pack_create(tenon_device*, const tenon_graph*, const tenon_plan_options*, const std::uint32_t*, std::uint32_t count,
+                                  tenon_packed** out_packed, tenon_error*) {
+    if (fault == "no_packed") return TENON_OK;
+    out_packed[count - 1] = reinterpret_cast<tenon_packed*>(&destroyed);  // never read
+    return fault == "failing_pack" ? TENON_OUT_OF_MEMORY : TENON_OK;
   }
 
   static void alter(tenon_backend_table& table) {
-    static constexpr tenon_pack_table pack{sizeof(tenon_pack_table), 0, pack_describe, no_packed, [](tenon_packed*) {}};
-    if (fault == "no_packed" || fault == "endless_key") table.pack = &pack;
+    static constexpr tenon_pack_table pack{sizeof(tenon_pack_table), 0, pack_describe, pack_create, [](tenon_packed*) { ++destroyed; }};
+    if (fault == "no_packed" || fault == "one_packed" || fault == "failing_pack" || fault == "endless_key") table.pack = &pack;
     if (fault == "no_device") table.device_open = no_device;
     if (fault == "no_stream") table.stream_create = no_stream;
     if (fault == "no_event") table.event_create = no_event;
@@ -107,10 +112,16 @@ TEST_CASE("plugin results: the form of a packed parameter and its handle are che
     const Context context(test_config());
     Careless::add_to(context);
     Graph graph;
-    graph.output("y", graph.input("x", DType::f32, {4}) + graph.parameter("w", DType::f32, {4}));
+    const Value x = graph.input("x", DType::f32, {4, 4}), w = graph.parameter("w", DType::f32, {4, 4});
+    graph.output("y", ops::gemm(x, w, graph.parameter("v", DType::f32, {4})));
     const Program program(context, graph, {.device = "careless:0"});
   };
-  CHECK_ERROR_CONTAINS("device 'careless:0': 1 packed parameters: pack.create returned OK without a result", compile("no_packed"));
+  CHECK_ERROR_CONTAINS("device 'careless:0': 2 packed parameters: pack.create returned OK without a result", compile("no_packed"));
+  CHECK(Careless::destroyed == 0);
+  CHECK_ERROR_CONTAINS("device 'careless:0': 2 packed parameters: pack.create returned OK without a result", compile("one_packed"));
+  CHECK(Careless::destroyed == 1);  // the one that there is
+  CHECK_ERROR_CONTAINS("device 'careless:0': 2 packed parameters: OUT_OF_MEMORY", compile("failing_pack"));
+  CHECK(Careless::destroyed == 1);  // a failure has made nothing
   CHECK_ERROR_CONTAINS("device 'careless:0': the packed forms of a graph: value 1: expected a key that ends in NUL",
                        compile("endless_key"));
 }
