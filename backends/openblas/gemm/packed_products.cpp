@@ -63,6 +63,7 @@ void pack_matrix(const sdk::Host& host, const sdk::MatrixView& b, const T* data,
 
 template <class T>
 void multiply_packed(const sdk::Host& host, const PanelProduct<T>& whole) {
+  if (whole.rows == 0) return;
   PanelProduct<T> product = whole;
   product.streams = reads_panels_once(whole.rows);
   const std::int64_t panels = panel_count<T>(product.columns);
