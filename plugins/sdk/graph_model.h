@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -124,6 +125,9 @@ struct GraphModel {
   std::vector<Node> nodes;
   std::vector<tenon_donation> donations;
   std::uint32_t binding_count = 0;
+  /// By the values that they make: conversions of parameters and constants. They are not among the nodes: they run when a constant, or a
+  /// parameter with a new epoch, is packed. What they make is kept where kernels read it as it is.
+  std::map<std::uint32_t, Node> conversions;
   Host host;                 ///< for Traits functions
   Device* device = nullptr;  ///< likewise
   const ElementwiseFusion* fusion = &piecewise_fusion;
@@ -137,6 +141,16 @@ struct GraphModel {
   static GraphModel read(const tenon_graph& graph, const tenon_plan_options& options, const KernelRow* rows = nullptr);
   /// Adds a dense, internal value of the same shape and dtype.
   std::uint32_t add_dense_copy(std::uint32_t of);
+  /// The one of `conversions` that makes this value, or what it is a view of; NULL: there is none.
+  const Node* conversion_of(std::uint32_t v) const {
+    const auto found = conversions.find(values[v].root);
+    return found == conversions.end() ? nullptr : &found->second;
+  }
+  /// What copies of this value are made of: its root, or that of what it is converted from.
+  std::uint32_t packed_root(std::uint32_t v) const {
+    const Node* const conversion = conversion_of(v);
+    return values[conversion == nullptr ? v : conversion->inputs[0]].root;
+  }
 };
 
 /// "Relu"; of a vendor's op, of which the row tells more, "unknown op".

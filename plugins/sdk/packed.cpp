@@ -20,29 +20,29 @@ bool is_donated(const GraphModel& graph, std::uint32_t value) {
   return std::any_of(graph.donations.begin(), graph.donations.end(), [value](const tenon_donation& d) { return d.input == value; });
 }
 
-/// Bytes of the packed copy of input i; 0: it is not packed.
-std::uint64_t packed_size(const GraphModel& graph, const Node& node, std::uint32_t i, std::vector<Operand>& operands) {
-  const Traits& traits = node.row->kernel->traits;
-  const std::uint32_t v = node.inputs[i];
-  if (traits.pack_size == nullptr || v == TENON_NO_INDEX || graph.values[v].count == 0) return 0;
-  const std::uint32_t root = graph.values[v].root, kind = graph.values[root].kind;
-  if (kind != TENON_VALUE_CONSTANT && kind != TENON_VALUE_PARAMETER) return 0;
-  if (!traits.pack_donated && is_donated(graph, root)) return 0;
-  return checked_size(traits.pack_size(describe(graph, node, operands), i), node, "packed operands");
-}
-
 std::string numbers(const std::int64_t* list, std::uint32_t count) {
   std::string text;
   for (std::uint32_t i = 0; i < count; ++i) text += (i == 0 ? "(" : ",") + std::to_string(list[i]);
   return text.empty() ? "()" : text + ")";
 }
 
-/// What the bytes of the packed copy depend on, besides those of the operand: "Conv-22 input 1 f32(64,3,7,7) direct, groups 1".
-std::string form_of(const Node& node, const Call& call, std::uint32_t i) {
-  const Operand& x = call.inputs[i];
-  std::string text = op_name(node) + "-" + std::to_string(node.version) + " input " + std::to_string(i) + " " + name_of(x.dtype) +
-                     numbers(x.shape, x.rank);
+/// "f32(64,3,7,7)", "f32(3,4) strides (1,3)".
+std::string layout_of(const Operand& x) {
+  std::string text = name_of(x.dtype) + numbers(x.shape, x.rank);
   if (!x.dense) text += " strides " + numbers(x.strides, x.rank);
+  return text;
+}
+
+/// " of f16(3,4)", of a conversion.
+std::string source_of(const GraphModel& graph, const Node& conversion) {
+  return " of " + layout_of(graph.values[conversion.inputs[0]].operand());
+}
+
+/// What the bytes of the packed copy depend on, besides those of the parameter or constant: "Conv-22 input 1 f32(64,3,7,7) direct, groups
+/// 1", and with a conversion "MatMul-13 input 1 f32(3,4) of f16(3,4) panels".
+std::string form_of(const GraphModel& graph, const Node& node, const Call& call, std::uint32_t i) {
+  std::string text = op_name(node) + "-" + std::to_string(node.version) + " input " + std::to_string(i) + " " + layout_of(call.inputs[i]);
+  if (const Node* const conversion = graph.conversion_of(node.inputs[i])) text += source_of(graph, *conversion);
   return text + " " + node.row->kernel->traits.pack_form(call, i);
 }
 
@@ -60,6 +60,17 @@ std::string as_key(std::string text) {
 // The size of a form in the first header.
 constexpr std::uint32_t packing_size_v1 = offsetof(tenon_packing, key) + sizeof(tenon_packing::key);
 
+/// Bytes of the packed copy of input i; 0: it is not packed.
+std::uint64_t packed_size(const GraphModel& graph, const Node& node, std::uint32_t i, std::vector<Operand>& operands) {
+  const Traits& traits = node.row->kernel->traits;
+  const std::uint32_t v = node.inputs[i];
+  if (traits.pack_size == nullptr || v == TENON_NO_INDEX || graph.values[v].count == 0) return 0;
+  const std::uint32_t root = graph.packed_root(v), kind = graph.values[root].kind;
+  if (kind != TENON_VALUE_CONSTANT && kind != TENON_VALUE_PARAMETER) return 0;
+  if (!traits.pack_donated && is_donated(graph, root)) return 0;
+  return checked_size(traits.pack_size(describe(graph, node, operands), i), node, "packed operands");
+}
+
 }  // namespace
 
 std::map<std::uint32_t, Packing> packings_of(const GraphModel& graph) {
@@ -69,20 +80,34 @@ std::map<std::uint32_t, Packing> packings_of(const GraphModel& graph) {
   };
   struct Forms {
     std::vector<Found> reads;
-    std::map<std::string, std::uint64_t> sizes;  ///< sorted, so that neither key nor offsets depend on the order of nodes
+    std::map<std::uint32_t, std::string> converted;  ///< values that kernels read as they are, with their forms
+    std::map<std::string, std::uint64_t> sizes;      ///< sorted, so that neither key nor offsets depend on the order of nodes
     bool shareable = true;
   };
   std::map<std::uint32_t, Forms> by_value;
   std::vector<Operand> operands;
+  const auto read_converted = [&](std::uint32_t v) {
+    const Node* const conversion = v == TENON_NO_INDEX ? nullptr : graph.conversion_of(v);
+    if (conversion == nullptr) return;
+    const Value& value = graph.values[conversion->outputs[0]];
+    Forms& forms = by_value[graph.packed_root(v)];
+    const std::string form = layout_of(value.operand()) + source_of(graph, *conversion);
+    forms.converted.emplace(conversion->outputs[0], form);
+    forms.sizes.emplace(form, value.size_bytes());
+  };
   for (std::uint32_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
+    node.for_each_epilogue_operand(read_converted);
     for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
       const std::uint64_t size = packed_size(graph, node, i, operands);
-      if (size == 0) continue;
-      Forms& forms = by_value[graph.values[node.inputs[i]].root];
+      if (size == 0) {
+        read_converted(node.inputs[i]);
+        continue;
+      }
+      Forms& forms = by_value[graph.packed_root(node.inputs[i])];
       const bool is_named = node.row->kernel->traits.pack_form != nullptr;
       std::string form =
-          is_named ? form_of(node, describe(graph, node, operands), i) : "node " + std::to_string(n) + " input " + std::to_string(i);
+          is_named ? form_of(graph, node, describe(graph, node, operands), i) : "node " + std::to_string(n) + " input " + std::to_string(i);
       forms.shareable = forms.shareable && is_named;
       forms.sizes.emplace(form, size);
       forms.reads.push_back({n, i, std::move(form)});
@@ -101,6 +126,7 @@ std::map<std::uint32_t, Packing> packings_of(const GraphModel& graph) {
       names += (names.empty() ? "" : "; ") + form;
     }
     packing.key = as_key((graph.values[value].kind == TENON_VALUE_CONSTANT ? "constant: " : "parameter: ") + names);
+    for (const auto& [converted, form] : forms.converted) packing.converted.push_back({converted, offsets[form]});
     for (const Found& read : forms.reads) {
       packing.reads.push_back({read.node, read.input, offsets[read.form]});
       const auto same_copy = [&](const Packing::Read& copy) { return copy.offset == offsets[read.form]; };
@@ -126,11 +152,23 @@ Packed::Packed(Device& device, MemoryStats& memory_stats, const Packing& packing
   stream.stream = device.make_stream({});
   void* const bytes = pointer(upload(plain, device, constant.data, constant.size_bytes(), *stream.stream));
   std::vector<Operand> operands;
+  const auto convert = [&](const Node& conversion, std::uint64_t out_address) {
+    Call call = describe(graph, conversion, operands);
+    call.stream = &stream;
+    operands[0].data = bytes;
+    operands[1].data = pointer(out_address);
+    conversion.function(call);
+    return operands[1].data;
+  };
+  for (const Packing::Converted& converted : packing.converted) convert(*graph.conversion_of(converted.value), address_ + converted.offset);
   for (const Packing::Read& copy : packing.copies) {
     const Node& node = graph.nodes[copy.node];
+    const Node* const conversion = graph.conversion_of(node.inputs[copy.input]);
+    void* const from =
+        conversion == nullptr ? bytes : convert(*conversion, plain.allocate(graph.values[conversion->outputs[0]].size_bytes()));
     Call call = describe(graph, node, operands);
     call.stream = &stream;
-    operands[copy.input].data = bytes;
+    operands[copy.input].data = from;
     node.row->kernel->traits.pack(call, copy.input, pointer(address_ + copy.offset));
   }
   stream.stream->synchronize();
@@ -153,7 +191,12 @@ void describe_packings(Device& device, const tenon_graph& abi_graph, const tenon
     const KernelRow* row = find_row(rows, node.op, node.version);
     return row != nullptr && row->kernel->traits.pack_form != nullptr;
   };
-  if (std::none_of(graph.nodes.begin(), graph.nodes.end(), shares)) return;
+  const auto is_stored_in_16_bits = [](const Value& value) {
+    return is_half(value.dtype) && (value.kind == TENON_VALUE_PARAMETER || value.kind == TENON_VALUE_CONSTANT);
+  };
+  if (std::none_of(graph.nodes.begin(), graph.nodes.end(), shares) &&
+      std::none_of(graph.values.begin(), graph.values.end(), is_stored_in_16_bits))
+    return;
   arrange_supported(graph, rows);
   for (const auto& [value, packing] : packings_of(graph)) {
     if (!packing.shareable) continue;

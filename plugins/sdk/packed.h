@@ -22,21 +22,27 @@
 
 namespace tenon::sdk {
 
-/// How the kernels of a graph read one value packed. Kernels that read it in the same form read the same copy.
+/// How the kernels of a graph read one value packed or converted. Kernels that read it in the same form read the same copy.
 struct Packing {
   /// Input `input` of node `node` reads the copy that begins `offset` bytes after the first one.
   struct Read {
     std::uint32_t node, input;
     std::uint64_t offset;
   };
-  std::vector<Read> reads;       ///< in the order of the nodes
-  std::vector<Read> copies;      ///< the first read of each copy
+  /// Value `value` of GraphModel::conversions, which kernels read as it is, begins `offset` bytes after the first copy.
+  struct Converted {
+    std::uint32_t value;
+    std::uint64_t offset;
+  };
+  std::vector<Read> reads;   ///< in the order of the nodes
+  std::vector<Read> copies;  ///< the first read of each copy
+  std::vector<Converted> converted;
   std::uint64_t size_bytes = 0;  ///< of all copies
   std::string key;               ///< of tenon_packing: names the forms, whatever the graph
   bool shareable = true;         ///< false: a kernel has no Traits::pack_form, so that the key means nothing in another graph
 };
 
-/// The values that the kernels of an arranged graph read packed, by index.
+/// The values that the kernels of an arranged graph read packed or converted, by index.
 std::map<std::uint32_t, Packing> packings_of(const GraphModel& graph);
 
 /// The packed copies of one value. Those of a parameter are written and read under a lock, which parameters that were made together share.

@@ -21,7 +21,7 @@ void place_values(Layout& layout) {
   for (std::uint32_t s = 0; s < layout.steps.size(); ++s) {
     const Node& node = layout.steps[s].node;
     const auto touch = [&](std::uint32_t v) {
-      if (v == none) return;
+      if (v == none || graph.conversion_of(v) != nullptr) return;
       const std::uint32_t root = graph.values[v].root;
       if (first[root] == none) first[root] = time[s];
       last[root] = time[s];
@@ -29,6 +29,14 @@ void place_values(Layout& layout) {
     for (const std::uint32_t v : node.inputs) touch(v);
     for (const std::uint32_t v : node.outputs) touch(v);
     node.for_each_epilogue_operand(touch);
+  }
+
+  // A parameter that is only packed from is converted for that, before any step, one after the other. Constants were packed when the plan
+  // was made.
+  auto packing = static_cast<std::uint32_t>(layout.steps.size());
+  for (const auto& [v, conversion] : graph.conversions) {
+    const bool is_parameter = graph.values[graph.packed_root(v)].kind == TENON_VALUE_PARAMETER;
+    if (is_parameter && !layout.converted.contains(v)) first[v] = last[v] = packing++;
   }
 
   // In place: an elementwise result reuses the storage of an operand whose last reader this is.
@@ -42,7 +50,7 @@ void place_values(Layout& layout) {
     if (!node.row->kernel->traits.in_place || node.outputs.size() != 1 || node.outputs[0] == none || !internal(node.outputs[0])) continue;
     const Value& out = graph.values[node.outputs[0]];
     for (const std::uint32_t candidate : node.inputs) {
-      if (candidate == none) continue;
+      if (candidate == none || graph.conversion_of(candidate) != nullptr) continue;
       const std::uint32_t root = graph.values[candidate].root;
       if (!internal(root) || last[root] != time[s] || !same_layout(graph.values[candidate], out)) continue;
       const bool all_match = std::all_of(node.inputs.begin(), node.inputs.end(), [&](std::uint32_t v) {
@@ -87,6 +95,7 @@ void place_values(Layout& layout) {
     if (interval_of[v] != none) layout.locations[v] = {Location::Place::workspace, intervals[interval_of[v]].offset};
     if (graph.values[v].binding != none) layout.locations[v] = {Location::Place::binding, graph.values[v].binding};
   }
+  for (const auto& [v, address] : layout.converted) layout.locations[v] = {Location::Place::plan, address};
   for (std::uint32_t s = 0; s < layout.steps.size(); ++s) {
     if (scratch_of[s] != none) layout.steps[s].scratch_offset = intervals[scratch_of[s]].offset;
   }

@@ -98,10 +98,13 @@ void Plan::take_packed(MemoryStats& memory_stats) {
       node.packed.resize(node.inputs.size(), 0);
       node.packed[read.input] = packed->address() + read.offset;
     }
+    for (const Packing::Converted& converted : packing.converted) {
+      layout_.converted[converted.value] = packed->address() + converted.offset;
+    }
     if (graph.values[v].kind == TENON_VALUE_CONSTANT) {
       packed_constants_.push_back(std::move(packed));
     } else {
-      packed_parameters_.push_back({std::move(packed), packing.copies});
+      packed_parameters_.push_back({std::move(packed), packing.copies, packing.converted});
     }
   }
   std::set<const Packed*> once;

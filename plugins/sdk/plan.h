@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -41,7 +42,8 @@ struct Step {
 struct Layout {
   GraphModel graph;  ///< values only; the nodes have moved to the steps
   std::vector<Step> steps;
-  std::vector<Location> locations;  ///< per value, of its root
+  std::vector<Location> locations;                   ///< per value, of its root
+  std::map<std::uint32_t, std::uint64_t> converted;  ///< addresses of those of graph.conversions that kernels read as they are
   std::uint64_t workspace_size = 0;
   std::uint64_t alignment = block_alignment;  ///< of workspaces, and of everything in them
 };
@@ -63,10 +65,11 @@ class Plan {
  private:
   struct Frame;
   class PackLocks;
-  /// A parameter that kernels read packed.
+  /// A parameter that kernels read packed or converted.
   struct PackedParameter {
     std::shared_ptr<Packed> packed;
     std::vector<Packing::Read> copies;  ///< their nodes are the plan's steps
+    std::vector<Packing::Converted> converted;
   };
 
   void take_packed(MemoryStats& memory_stats);

@@ -26,6 +26,7 @@ void arrange(GraphModel& graph, const KernelRow* rows) {
   if (graph.options.fusion != TENON_FUSION_OFF) fuse_elementwise(graph);
   make_dense(graph, rows);
   order_for_donations(graph, rows);
+  convert_weights(graph);
   if (graph.options.fusion != TENON_FUSION_OFF) {
     const KernelRow* const batched = graph.device == nullptr ? nullptr : graph.device->batched_copy();
     if (batched != nullptr && batched->kernel->traits.run_together != nullptr) merge_copies(graph, *batched);

@@ -73,6 +73,7 @@ std::unique_ptr<Plan::Frame> Plan::make_frame() const {
   frame->packed.reserve(packed_count);
   frame->calls.reserve(layout_.steps.size());
   const GraphModel& graph = layout_.graph;
+  operand_count += 2 * graph.conversions.size();
   const auto append = [&](std::uint32_t v) {
     frame->operands.push_back(v == TENON_NO_INDEX ? Operand{} : graph.values[v].operand());
     if (v == TENON_NO_INDEX || graph.values[v].count == 0) return;
@@ -92,36 +93,40 @@ std::unique_ptr<Plan::Frame> Plan::make_frame() const {
         break;
     }
   };
+  const auto describe_call = [&](const Node& node, Call& call) {
+    call.inputs = frame->operands.data() + frame->operands.size();
+    for (const std::uint32_t v : node.inputs) append(v);
+    call.outputs = frame->operands.data() + frame->operands.size();
+    for (const std::uint32_t v : node.outputs) append(v);
+    call.input_count = static_cast<std::uint32_t>(node.inputs.size());
+    call.output_count = static_cast<std::uint32_t>(node.outputs.size());
+    call.attributes = node.attributes.data();
+    for (const EpilogueOperand& part : epilogue_operands) {
+      if (node.*part.value == TENON_NO_INDEX) continue;
+      call.epilogue.*part.operand = frame->operands.data() + frame->operands.size();
+      append(node.*part.value);
+    }
+    call.epilogue.activation = node.activation;
+    call.math = graph.options.math;
+    call.deterministic = graph.options.deterministic != 0;
+    call.channels_last = node.channels_last;
+    call.merged_heads = node.merged_heads;
+    call.node_id = node.id;
+    call.device = graph.device;
+    call.host = graph.host;
+  };
   for (const Step& step : layout_.steps) {
     Call& call = frame->calls.emplace_back();
     const Traits& traits = step.node.row->kernel->traits;
     frame->launches.push_back({step.node.function, step.node.id, step.node.chained ? traits.run_chain : traits.run_together});
-    call.inputs = frame->operands.data() + frame->operands.size();
-    for (const std::uint32_t v : step.node.inputs) append(v);
-    call.outputs = frame->operands.data() + frame->operands.size();
-    for (const std::uint32_t v : step.node.outputs) append(v);
-    call.input_count = static_cast<std::uint32_t>(step.node.inputs.size());
-    call.output_count = static_cast<std::uint32_t>(step.node.outputs.size());
-    call.attributes = step.node.attributes.data();
-    for (const EpilogueOperand& part : epilogue_operands) {
-      if (step.node.*part.value == TENON_NO_INDEX) continue;
-      call.epilogue.*part.operand = frame->operands.data() + frame->operands.size();
-      append(step.node.*part.value);
-    }
-    call.epilogue.activation = step.node.activation;
-    call.math = graph.options.math;
-    call.deterministic = graph.options.deterministic != 0;
-    call.channels_last = step.node.channels_last;
-    call.merged_heads = step.node.merged_heads;
-    call.node_id = step.node.id;
-    call.device = graph.device;
-    call.host = graph.host;
+    describe_call(step.node, call);
     if (!step.node.packed.empty()) {
       call.packed = frame->packed.data() + frame->packed.size();
       for (const std::uint64_t address : step.node.packed) frame->packed.push_back(pointer(address));
     }
     if (step.scratch_size > 0) frame->workspace_patches.push_back({&call.scratch, step.scratch_offset});
   }
+  for (const auto& [v, node] : graph.conversions) describe_call(node, frame->conversions[v]);
   for (std::size_t s = 1, first = 0; s < layout_.steps.size(); ++s) {
     if (!layout_.steps[s].node.joins_previous) first = s;
     if (first != s) ++frame->launches[first].count;
@@ -169,11 +174,13 @@ void Plan::bind(Frame& frame, const tenon_bindings& bindings, std::uint64_t work
   }
   if (!frame.calls.empty() && frame.calls[0].stream != stream) {
     for (Call& call : frame.calls) call.stream = stream;
+    for (auto& [v, call] : frame.conversions) call.stream = stream;
   }
   const tenon_run* const run = TENON_HAS(&bindings, tenon_bindings, run) ? bindings.run : nullptr;
   if (frame.host.run() != run) {
     frame.host = frame.host.with(run);
     for (Call& call : frame.calls) call.host = frame.host;
+    for (auto& [v, call] : frame.conversions) call.host = frame.host;
   }
   frame.execution_id = TENON_HAS(&bindings, tenon_bindings, execution_id) ? bindings.execution_id : 0;
 }
@@ -262,8 +269,15 @@ void Plan::pack(const Frame& frame, std::uint64_t epoch, tenon_stream& stream, s
       continue;
     }
     p.packed->pack(epoch, stream, [&] {
+      const auto convert = [&](const Node& conversion) {
+        *out_node_id = conversion.id;
+        conversion.function(frame.conversions.at(conversion.outputs[0]));
+      };
+      for (const Packing::Converted& converted : p.converted) convert(*layout_.graph.conversion_of(converted.value));
       for (const Packing::Read& copy : p.copies) {
         const Node& node = layout_.steps[copy.node].node;
+        const Node* const conversion = layout_.graph.conversion_of(node.inputs[copy.input]);
+        if (conversion != nullptr && !layout_.converted.contains(conversion->outputs[0])) convert(*conversion);
         *out_node_id = node.id;
         node.row->kernel->traits.pack(frame.calls[copy.node], copy.input, pointer(p.packed->address() + copy.offset));
       }

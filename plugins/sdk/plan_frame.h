@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,7 +42,8 @@ struct Launch {
 struct Plan::Frame {
   std::vector<Operand> operands;
   std::vector<Call> calls;
-  std::vector<Launch> launches;  ///< one per call; those of calls that run together with an earlier one are skipped
+  std::map<std::uint32_t, Call> conversions;  ///< of GraphModel::conversions
+  std::vector<Launch> launches;               ///< one per call; those of calls that run together with an earlier one are skipped
   std::vector<Patch> patches;
   std::vector<WorkspacePatch> workspace_patches;
   std::vector<const void*> packed;

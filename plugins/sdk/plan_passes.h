@@ -50,6 +50,8 @@ void fuse_elementwise(GraphModel& graph);
 void make_dense(GraphModel& graph, const KernelRow* rows);
 /// Orders readers of donated inputs before the writer; inserts snapshots where that is impossible.
 void order_for_donations(GraphModel& graph, const KernelRow* rows);
+/// Takes conversions of parameters and constants that the plan does not overwrite out of the nodes: GraphModel::conversions.
+void convert_weights(GraphModel& graph);
 /// Lets copies run together, by the kernel `batched`. A copy waits until its result is read, or what it reads is overwritten; those that
 /// wait then run together, with later ones that are the only readers of a value computed before. A copy from the workspace to an output,
 /// which would keep more memory while it waits, does not wait.

@@ -147,6 +147,41 @@ TEST_CASE_FIXTURE(Shared, "packed: memory is planned as it is allocated, and the
   CHECK(contains(report.json(), "\"shared_packed_size_bytes\": 50176"));
 }
 
+TEST_CASE_FIXTURE(Shared,
+                  "packed: weights of f16, which are multiplied in f32, are converted and packed once for programs of all batch sizes") {
+  for (const bool is_transposed : {false, true}) {
+    CAPTURE(is_transposed);
+    const std::shared_ptr<ParameterStore> parameters = std::make_shared<ParameterStore>(), wide = std::make_shared<ParameterStore>();
+    const auto product = [&](std::int64_t rows, DType dtype) {
+      Graph graph;
+      const Value x = graph.input("x", dtype, {rows, 64}),
+                  w = graph.parameter("w", dtype, {is_transposed ? 48 : 64, is_transposed ? 64 : 48});
+      graph.output("y", ops::matmul(x, is_transposed ? ops::transpose(w, {1, 0}) : w));
+      return Program(context, graph, {.parameters = dtype == DType::f16 ? parameters : wide});
+    };
+    Program eight = product(8, DType::f16), twenty = product(20, DType::f16), expected = product(20, DType::f32);
+    // 48 columns in panels of 32; products of fewer than 4 rows read no panels.
+    const std::map<std::string, std::uint64_t> packed{{"w", 2 * 32 * 64 * sizeof(float)}}, converted{{"w", 48 * 64 * sizeof(float)}};
+    Program two = product(2, DType::f16);
+    CHECK(two.memory()[0].packed_parameters == converted);
+    CHECK(eight.memory()[0].packed_parameters == packed);
+    CHECK(twenty.memory()[0].packed_parameters == packed);
+    for (const int from : {1, 2}) {
+      const Tensor w = numbers(is_transposed ? Shape{48, 64} : Shape{64, 48}, from), x = numbers({20, 64}, 3);
+      parameters->set("w", w.to(DType::f16));
+      wide->set("w", w);
+      const std::vector<float> y = floats(expected.run({x})[0]);  // integers below 2048: exact in f16
+      CHECK(floats(twenty.run({x.to(DType::f16)})[0].to_host().to(DType::f32)) == y);
+      const auto rows_of = [&](Program& program, std::int64_t rows) {
+        const Tensor first = x.slice(0, 0, rows).contiguous();
+        return floats(program.run({first.to(DType::f16)})[0].to_host().to(DType::f32));
+      };
+      CHECK(rows_of(eight, 8) == std::vector<float>(y.begin(), y.begin() + 8 * 48));
+      CHECK(rows_of(two, 2) == std::vector<float>(y.begin(), y.begin() + 2 * 48));
+    }
+  }
+}
+
 TEST_CASE_FIXTURE(Shared, "packed: a step that updates a parameter and a prediction share it, and both see the update") {
   const auto step = [] {
     Graph graph;

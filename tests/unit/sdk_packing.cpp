@@ -2,6 +2,7 @@
 // Packed operands: constants are packed once, parameters when their epoch changes.
 #include "sdk_testing.h"
 
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -291,6 +292,174 @@ TEST_CASE("sdk: threads that execute one plan under different epochs each comput
   }
   for (std::thread& thread : threads) thread.join();
   CHECK(wrong == 0);
+}
+
+// ---------------------------------------------------------------- converted before
+
+std::uint16_t bf16(float x) {
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &x, sizeof bits);
+  return static_cast<std::uint16_t>(bits >> 16);
+}
+void set_bf16(Run& run, std::uint32_t value, const Floats& elements) {
+  for (std::size_t i = 0; i < elements.size(); ++i) run.data<std::uint16_t>(value)[i] = bf16(elements[i]);
+}
+Floats get_bf16(Run& run, std::uint32_t value, std::size_t count) {
+  Floats elements(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint32_t bits = std::uint32_t{run.data<std::uint16_t>(value)[i]} << 16;
+    std::memcpy(&elements[i], &bits, sizeof bits);
+  }
+  return elements;
+}
+
+/// Product in bf16, which the kernel of f32 computes between conversions. Its numbers are exact in bf16.
+struct Bf16Product {
+  Net net;
+  std::uint32_t a, b, y;
+  explicit Bf16Product(bool constant, std::int64_t rows = 2) {
+    a = net.input({rows, 3}, {}, TENON_DTYPE_BF16);
+    b = constant ? net.constant({3, 4}, {}) : net.parameter({3, 4});
+    net.values[b].dtype = TENON_DTYPE_BF16;
+    if (constant) {
+      net.values[b].bytes.resize(2 * right.size());
+      for (std::size_t i = 0; i < right.size(); ++i) {
+        const std::uint16_t bits = bf16(right[i]);
+        std::memcpy(net.values[b].bytes.data() + 2 * i, &bits, sizeof bits);
+      }
+    }
+    y = net.output({rows, 4}, TENON_DTYPE_BF16);
+    net.node(TENON_OP_Gemm, {a, b}, {y}, gemm_attributes());
+  }
+};
+
+TEST_CASE("sdk: parameters of bf16 for a kernel of f32 are converted when they are packed, not in each execution") {
+  Bf16Product product(false);
+  Run run(product.net);
+  CHECK(run.info.kernel_count == 3);  // the product between the conversions of a and y
+  CHECK(run.info.packed_size_bytes == packed_bytes);
+  CHECK(run.info.workspace_size_bytes == 128);  // a and y; b is converted in their memory
+  set_bf16(run, product.a, left);
+  const auto kernels_of = [&](const Floats& weights) {
+    const int before = probe.kernels;
+    set_bf16(run, product.b, weights);
+    run();
+    CHECK(get_bf16(run, product.y, 8) == Product(false).expected(weights));
+    return probe.kernels - before;
+  };
+  CHECK(kernels_of(right) == 4);
+  CHECK(kernels_of(right) == 3);
+  CHECK(probe.packs == 1);
+  run.epoch = 2;
+  CHECK(kernels_of(Floats(12, 3.0f)) == 4);
+  CHECK(kernels_of(Floats(12, 3.0f)) == 3);
+  CHECK(probe.packs == 2);
+}
+
+TEST_CASE("sdk: a constant of bf16 for a kernel of f32 is converted and packed when the plan is made, and keeps no other copy") {
+  Session session;
+  Bf16Product product(true);
+  Run run(session, product.net);
+  CHECK(run.info.kernel_count == 3);
+  CHECK(run.info.workspace_size_bytes == 128);
+  CHECK(session.host.live_bytes == packed_bytes);
+  set_bf16(run, product.a, left);
+  const int before = probe.kernels;
+  run();
+  CHECK(get_bf16(run, product.y, 8) == Product(false).expected(right));
+  CHECK(probe.kernels - before == 3);
+  CHECK(probe.packs == 1);
+}
+
+TEST_CASE("sdk: weights whose conversion is also read as it is have both forms") {
+  for (const bool is_constant : {false, true}) {
+    CAPTURE(is_constant);
+    Session session;
+    Bf16Product product(is_constant);
+    const auto negative = product.net.output({3, 4}, TENON_DTYPE_BF16);
+    product.net.node(TENON_OP_Neg, {product.b}, {negative});
+    Run run(session, product.net);
+    CHECK(run.info.packed_size_bytes == 64 + 48);
+    CHECK(session.host.live_bytes == 64 + 48);
+    CHECK(run.info.kernel_count == 5);
+    set_bf16(run, product.a, left);
+    if (!is_constant) set_bf16(run, product.b, right);
+    for (int i = 0; i < 2; ++i) {
+      const int before = probe.kernels;
+      run();
+      CHECK(get_bf16(run, product.y, 8) == Product(false).expected(right));
+      CHECK(get_bf16(run, negative, 12)[11] == 2);
+      CHECK(probe.kernels - before == (i == 0 && !is_constant ? 6 : 5));
+    }
+    CHECK(probe.packs == 1);
+  }
+}
+
+TEST_CASE("sdk: weights of bf16 for a kernel that packs nothing, and biases, are converted once") {
+  Net net;
+  const auto a = net.input({2, 3}, {}, TENON_DTYPE_BF16), b = net.parameter({3, 4}), bias = net.parameter({4});
+  const auto product = net.internal({2, 4}, TENON_DTYPE_BF16), y = net.output({2, 4}, TENON_DTYPE_BF16);
+  net.values[b].dtype = net.values[bias].dtype = TENON_DTYPE_BF16;
+  net.node(TENON_OP_MatMul, {a, b}, {product});
+  net.node(TENON_OP_Add, {product, bias}, {y});
+  Run run(net);
+  CHECK(run.info.kernel_count == 6);  // MatMul and Add, each between a conversion of its other operand and one of its result
+  CHECK(run.info.packed_size_bytes == 48 + 16);
+  CHECK(run.info.workspace_size_bytes == 128);
+  set_bf16(run, a, left);
+  const auto kernels_of = [&](const Floats& weights, float added) {
+    const int before = probe.kernels;
+    set_bf16(run, b, weights);
+    set_bf16(run, bias, Floats(4, added));
+    run();
+    Floats expected = Product(false).expected(weights);
+    for (float& element : expected) element += added;
+    CHECK(get_bf16(run, y, 8) == expected);
+    return probe.kernels - before;
+  };
+  CHECK(kernels_of(right, 1) == 8);
+  CHECK(kernels_of(right, 1) == 6);
+  run.epoch = 2;
+  CHECK(kernels_of(Floats(12, 2.0f), 5) == 8);
+  CHECK(kernels_of(Floats(12, 2.0f), 5) == 6);
+}
+
+TEST_CASE("sdk: a parameter of bf16 that the plan overwrites is converted in each execution") {
+  Bf16Product product(false);
+  const auto next = product.net.output({3, 4}, TENON_DTYPE_BF16);
+  product.net.node(TENON_OP_Neg, {product.b}, {next});
+  product.net.donate(product.b, next);
+  Run run(product.net);
+  CHECK(run.info.packed_size_bytes == 0);
+  set_bf16(run, product.a, left);
+  set_bf16(run, product.b, right);
+  for (const float sign : {1.0f, -1.0f}) {  // in one epoch
+    run();
+    Floats expected = Product(false).expected(right);
+    for (float& element : expected) element *= sign;
+    CHECK(get_bf16(run, product.y, 8) == expected);
+  }
+}
+
+TEST_CASE("sdk: plans share a copy of a converted parameter, which is not that of a parameter of f32") {
+  Session session;
+  Bf16Product small(false), large(false, 5);
+  CHECK(std::string(described(session, small.net, small.b).key) == "parameter: Gemm-13 input 1 f32(3,4) of bf16(3,4) transposed");
+  CHECK(std::string(described(session, large.net, large.b).key) == described(session, small.net, small.b).key);
+  Handle handle(session, small.net, small.b);
+  small.net.values[small.b].packed = large.net.values[large.b].packed = handle.packed;
+  Run first(session, small.net), second(session, large.net);
+  handle.destroy();
+  CHECK(first.info.packed_size_bytes == 0);
+  set_bf16(first, small.a, left);
+  set_bf16(first, small.b, right);
+  set_bf16(second, large.a, Floats(15, 2.0f));
+  set_bf16(second, large.b, right);
+  second();
+  first();
+  CHECK(probe.packs == 1);
+  CHECK(get_bf16(first, small.y, 8) == Product(false).expected(right));
+  CHECK(get_bf16(second, large.y, 4) == Floats{8, 4, 4, -2});  // twice the sums of the columns
 }
 
 // ---------------------------------------------------------------- shared by plans
