@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// einsum.cpp - sums of products over named axes: outer, tensordot, einsum. Each becomes one matrix product of views.
+// einsum.cpp - sums of products over named axes: outer, tensordot, einsum. Two operands become one matrix product of views.
 #include <fmt/format.h>
 
 #include <tenon/error.h>
 #include <tenon/functions.h>
 #include <algorithm>
+#include <cctype>
+#include <map>
 #include <numeric>
 #include <string_view>
 
+#include "core/counted.h"
 #include "graph/op.h"
 
 namespace tenon::ops {
@@ -144,31 +147,64 @@ std::string str(Value value) {
   return fmt::format("'{}' {}{}", value.name(), name_of(value.dtype()), value.shape().str());
 }
 
-/// Evaluates an einsum equation.
+/// The diagonal of dimensions i < j, which have equal sizes and one label: the last dimension of the result.
+Term diagonal(const Term& term, std::size_t i, std::size_t j) {
+  const Shape shape = term.value.shape();
+  std::vector<std::int64_t> permutation;
+  Shape square;
+  Term result;
+  for (std::size_t d = 0; d < shape.rank(); ++d) {
+    if (d == i || d == j) continue;
+    permutation.push_back(static_cast<std::int64_t>(d));
+    square.push_back(shape[d]);
+    result.labels.push_back(term.labels[d]);
+  }
+  permutation.push_back(static_cast<std::int64_t>(i));
+  permutation.push_back(static_cast<std::int64_t>(j));
+  result.labels.push_back(term.labels[i]);
+  const std::int64_t n = shape[i];
+  square.push_back(n * n);
+  const bool in_order = std::is_sorted(permutation.begin(), permutation.end());
+  // In row-major order, elements of the diagonal are a row and one element apart.
+  result.value = slice(reshape(in_order ? term.value : transpose(term.value, permutation), square), -1, 0, n * n, n + 1);
+  return result;
+}
+
+/// Evaluates an einsum equation of any number of operands.
 class Equation {
  public:
-  Equation(const std::string& text, const std::vector<Value>& operands) : text_(text) {
+  Equation(const std::string& text, const std::vector<Value>& operands) : text_(text), operands_(operands) {
     std::string bare;
-    std::copy_if(text.begin(), text.end(), std::back_inserter(bare), [](char c) { return c != ' '; });
+    std::copy_if(text.begin(), text.end(), std::back_inserter(bare),
+                 [](char c) { return std::isspace(static_cast<unsigned char>(c)) == 0; });
     const std::size_t arrow = bare.find("->");
     std::string_view rest = std::string_view(bare).substr(0, arrow);
+    const auto described = static_cast<std::size_t>(std::count(rest.begin(), rest.end(), ',')) + 1;
+    if (described != operands.size()) fail(fmt::format("expected {}, got {}", counted(described, "operand"), operands.size()));
     for (std::size_t comma = 0; comma != rest.npos;) {
       comma = rest.find(',');
-      add_operand(rest.substr(0, comma), operands);
+      add_operand(rest.substr(0, comma));
       rest.remove_prefix(comma == rest.npos ? rest.size() : comma + 1);
     }
-    if (terms_.size() != operands.size()) fail(fmt::format("expected {} operands, got {}", terms_.size(), operands.size()));
     if (arrow == bare.npos)
       imply_result();
     else
       read_result(std::string_view(bare).substr(arrow + 2));
+    broadcast();
     expect_rank(result_.size(), fmt::format("einsum \"{}\"", text_));
   }
 
-  Value value() {
+  /// The operands are multiplied from left to right; a label is summed as soon as nothing after it has it.
+  Value value() const {
     if (terms_.size() == 1) return arranged(reduced_to(terms_[0], result_), result_).value;
-    match_sizes();
-    return contract(terms_[0], terms_[1], result_);
+    Term product = terms_[0];
+    for (std::size_t i = 1; i + 1 < terms_.size(); ++i) {
+      const Labels new_labels = select(terms_[i].labels, [&](int label) { return !has(product.labels, label); });
+      const Labels kept = select(product.labels + new_labels, [&](int label) { return is_read_after(i, label); });
+      expect_rank(kept.size(), fmt::format("einsum \"{}\": the product of operands 0 to {}", text_, i));
+      product = {contract(product, terms_[i], kept), kept};
+    }
+    return contract(product, terms_.back(), result_);
   }
 
  private:
@@ -176,84 +212,110 @@ class Equation {
 
   [[noreturn]] void fail(const std::string& why) const { throw Error(fmt::format("einsum \"{}\": {}", text_, why)); }
 
-  /// Parses the letters of one operand; "..." becomes `dots` labels.
+  static std::string name(int label) { return label < ellipsis ? fmt::format("'{}'", static_cast<char>(label)) : "\"...\""; }
+
+  /// Parses the letters of one part of the equation; "..." becomes `dots` labels.
   Labels read(std::string_view part, std::size_t dots) const {
+    const std::string_view whole = part;
     Labels labels;
     while (!part.empty()) {
       const char c = part.front();
       if (part.substr(0, 3) == "...") {
         for (std::size_t i = dots; i-- > 0;) labels.push_back(ellipsis + static_cast<int>(i));
         part.remove_prefix(3);
-        if (part.find("...") != part.npos) fail("\"...\" occurs twice in one operand");
+        if (part.find("...") != part.npos) fail(fmt::format("\"...\" occurs twice in \"{}\"", whole));
         continue;
       }
       if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))) fail(fmt::format("expected letters, '...', ',' and '->', got '{}'", c));
-      if (has(labels, c)) {
-        fail(fmt::format("'{}' occurs twice in \"{}\": diagonals are not supported; multiply by an identity matrix", c, part));
-      }
       labels.push_back(c);
       part.remove_prefix(1);
     }
     return labels;
   }
 
-  void add_operand(std::string_view part, const std::vector<Value>& operands) {
+  void add_operand(std::string_view part) {
     const std::size_t i = terms_.size();
-    if (i >= operands.size() || i >= 2) {
-      fail(i >= 2 ? std::string("expected at most two operands, got more; contract two at a time")
-                  : fmt::format("it has more operands than the {} passed", operands.size()));
-    }
-    if (!operands[i].present()) fail(fmt::format("operand {} is absent", i));
-    const std::size_t rank = operands[i].shape().rank(), letters = read(part, 0).size();
+    if (!operands_[i].present()) fail(fmt::format("operand {} is absent", i));
+    const std::size_t rank = operands_[i].shape().rank(), letters = read(part, 0).size();
     const bool dotted = part.find("...") != part.npos;
     if (dotted ? rank < letters : rank != letters) {
-      fail(fmt::format("operand {}: expected {} dimensions{}, got {}", i, letters, dotted ? " or more" : "", str(operands[i])));
+      fail(fmt::format("operand {}: expected {}{}, got {}", i, counted(letters, "dimension"), dotted ? " or more" : "", str(operands_[i])));
     }
-    terms_.push_back({operands[i], read(part, rank - letters)});
+    Term term{operands_[i], read(part, rank - letters)};
+    written_ = written_ + term.labels;
     if (dotted) dots_ = std::max(dots_, rank - letters);
+    for (std::size_t second = 1; second < term.labels.size();) {
+      const std::size_t first = place(term.labels, term.labels[second]);
+      if (first == second) {
+        ++second;
+        continue;
+      }
+      if (term.value.shape()[first] != term.value.shape()[second]) {
+        fail(fmt::format("operand {}: expected equal sizes of both {}, got {} and {} of {}", i, name(term.labels[first]),
+                         term.value.shape()[first], term.value.shape()[second], str(operands_[i])));
+      }
+      term = diagonal(term, first, second);
+      second = 1;
+    }
+    terms_.push_back(term);
   }
 
   void read_result(std::string_view part) {
-    if (dots_ > 0 && part.find("...") == part.npos) fail("the result omits the dimensions of \"...\"");
     result_ = read(part, dots_);
-    for (const int label : result_) {
-      const bool known = std::any_of(terms_.begin(), terms_.end(), [&](const Term& t) { return has(t.labels, label); });
-      if (!known) fail(fmt::format("'{}' of the result does not occur in any operand", static_cast<char>(label)));
+    for (std::size_t i = 0; i < result_.size(); ++i) {
+      if (!has(written_, result_[i])) fail(fmt::format("{} of the result does not occur in any operand", name(result_[i])));
+      if (place(result_, result_[i]) != i) fail(fmt::format("{} occurs twice in the result", name(result_[i])));
     }
   }
 
   /// As in NumPy: the dimensions of "...", then the letters that occur once, in alphabetical order.
   void imply_result() {
     for (std::size_t i = dots_; i-- > 0;) result_.push_back(ellipsis + static_cast<int>(i));
-    Labels all;
-    for (const Term& term : terms_) all = all + term.labels;
-    std::sort(all.begin(), all.end());
-    for (const int label : all) {
-      if (label < ellipsis && std::count(all.begin(), all.end(), label) == 1) result_.push_back(label);
+    Labels letters = select(written_, [&](int l) { return l < ellipsis && std::count(written_.begin(), written_.end(), l) == 1; });
+    std::sort(letters.begin(), letters.end());
+    result_ = result_ + letters;
+  }
+
+  /// Each label has one size; a dimension of size 1 is dropped if that of another operand is larger.
+  void broadcast() {
+    std::map<int, std::size_t> largest;  // the term with the size of the label
+    for (std::size_t i = 0; i < terms_.size(); ++i) {
+      for (const int label : terms_[i].labels) {
+        std::size_t& known = largest.try_emplace(label, i).first->second;
+        const std::int64_t sizes[] = {terms_[known].size(label), terms_[i].size(label)};
+        if (sizes[0] != sizes[1] && sizes[0] != 1 && sizes[1] != 1) {
+          fail(fmt::format("expected equal sizes of {}, got {} and {}: {}, {}", name(label), sizes[0], sizes[1], str(operands_[known]),
+                           str(operands_[i])));
+        }
+        if (sizes[0] == 1) known = i;
+      }
+    }
+    for (Term& term : terms_) {
+      std::vector<std::int64_t> axes;
+      Labels rest;
+      for (std::size_t i = 0; i < term.labels.size(); ++i) {
+        const int label = term.labels[i];
+        if (term.value.shape()[i] == terms_[largest[label]].size(label))
+          rest.push_back(label);
+        else
+          axes.push_back(static_cast<std::int64_t>(i));
+      }
+      if (!axes.empty()) term = {squeeze(term.value, axes), rest};
     }
   }
 
-  /// Each letter has one size. Dimensions of "..." broadcast: size 1 is dropped if the other is larger.
-  void match_sizes() {
-    for (const int label : Labels(terms_[0].labels)) {
-      if (!has(terms_[1].labels, label)) continue;
-      const std::int64_t sizes[] = {terms_[0].size(label), terms_[1].size(label)};
-      if (sizes[0] == sizes[1]) continue;
-      if (label < ellipsis || (sizes[0] != 1 && sizes[1] != 1)) {
-        fail(fmt::format("{} has sizes {} and {}: {}, {}", label < ellipsis ? fmt::format("'{}'", static_cast<char>(label)) : "\"...\"",
-                         sizes[0], sizes[1], str(terms_[0].value), str(terms_[1].value)));
-      }
-      Term& repeated = terms_[sizes[0] == 1 ? 0 : 1];
-      const std::size_t axis = place(repeated.labels, label);
-      repeated.value = squeeze(repeated.value, {static_cast<std::int64_t>(axis)});
-      repeated.labels.erase(repeated.labels.begin() + static_cast<std::ptrdiff_t>(axis));
-    }
+  bool is_read_after(std::size_t i, int label) const {
+    if (has(result_, label)) return true;
+    return std::any_of(terms_.begin() + static_cast<std::ptrdiff_t>(i) + 1, terms_.end(),
+                       [&](const Term& term) { return has(term.labels, label); });
   }
 
   const std::string text_;
-  std::vector<Term> terms_;
+  const std::vector<Value>& operands_;
+  std::vector<Term> terms_;  ///< the operands without repeated labels
+  Labels written_;           ///< those of all operands, as often as they occur
   Labels result_;
-  std::size_t dots_ = 0;  ///< number of dimensions of "..."
+  std::size_t dots_ = 0;  ///< number of dimensions of the longest "..."
 };
 
 }  // namespace
@@ -303,7 +365,6 @@ Value tensordot(Value a, Value b, std::int64_t axes) {
 }
 
 Value einsum(const std::string& equation, const std::vector<Value>& operands) {
-  if (operands.empty()) throw Error(fmt::format("einsum \"{}\": expected one or two operands, got none", equation));
   return Equation(equation, operands).value();
 }
 

@@ -145,8 +145,9 @@ TENON_API Value tensordot(Value a, Value b, const std::vector<std::int64_t>& axe
                           const std::vector<std::int64_t>& axes_b);
 /// the last `axes` of a with the first of b
 TENON_API Value tensordot(Value a, Value b, std::int64_t axes = 2);
-/// NumPy's einsum of one or two operands: "ij,jk->ik", "bij,bkj->bik". "..." stands for leading
-/// batch dimensions. "ii->i" is an error.
+/// NumPy's einsum: "ij,jk->ik", "bij,bkj->bik"; "ii->i" is a diagonal, "..." stands for any number
+/// of dimensions. Operands are multiplied from left to right. As in PyTorch, a result without "..."
+/// is the sum over its dimensions.
 TENON_API Value einsum(const std::string& equation, const std::vector<Value>& operands);
 
 /// Windows over images x (N, C, d...) with one or two spatial dimensions d. Lists have one entry

@@ -48,16 +48,41 @@ TEST_CASE("einsum: a single operand is summed and transposed") {
   CHECK(ops_for("ij->ij", {{2, 3}}).empty());
 }
 
+TEST_CASE("einsum: a repeated label is a strided slice") {
+  CHECK(ops_for("ii->i", {{3, 3}}) == "Reshape Slice");
+  CHECK(ops_for("ii", {{3, 3}}) == "Reshape Slice ReduceSum");
+  CHECK(ops_for("iij->ij", {{3, 3, 2}}) == "Transpose Reshape Slice Transpose");
+}
+
+TEST_CASE("einsum: operands are multiplied from left to right, and labels summed as soon as nothing has them") {
+  CHECK(ops_for("ij,jk,kl->il", {{2, 3}, {3, 4}, {4, 5}}) == "MatMul MatMul");
+}
+
+TEST_CASE("einsum: a result without the dimensions of \"...\" is their sum") {
+  CHECK(ops_for("...i->i", {{2, 3}}) == "ReduceSum");
+}
+
 TEST_CASE("einsum: an error has the equation") {
-  CHECK(refusal("ii->i", {{3, 3}}) ==
-        "einsum \"ii->i\": 'i' occurs twice in \"i\": diagonals are not supported; multiply by an identity matrix");
+  CHECK(refusal("ii->i", {{3, 1}}) == "einsum \"ii->i\": operand 0: expected equal sizes of both 'i', got 3 and 1 of 'x0' f32(3,1)");
+  CHECK(refusal("ij->ii", {{3, 3}}) == "einsum \"ij->ii\": 'i' occurs twice in the result");
+  CHECK(refusal("...i...->i", {{3, 3}}) == "einsum \"...i...->i\": \"...\" occurs twice in \"...i...\"");
   CHECK(refusal("ij,jk->iq", {{2, 3}, {3, 4}}) == "einsum \"ij,jk->iq\": 'q' of the result does not occur in any operand");
-  CHECK(refusal("ij,jk->ik", {{2, 3}, {5, 4}}) == "einsum \"ij,jk->ik\": 'j' has sizes 3 and 5: 'x0' f32(2,3), 'x1' f32(5,4)");
+  CHECK(refusal("ij,jk->ik", {{2, 3}, {5, 4}}) ==
+        "einsum \"ij,jk->ik\": expected equal sizes of 'j', got 3 and 5: 'x0' f32(2,3), 'x1' f32(5,4)");
   CHECK(refusal("ij,jk->ik", {{2, 3}, {3}}) == "einsum \"ij,jk->ik\": operand 1: expected 2 dimensions, got 'x1' f32(3)");
-  CHECK(refusal("ij->ij", {{2, 3}, {3}}) == "einsum \"ij->ij\": expected 1 operands, got 2");
-  CHECK(refusal("i,j,k->ijk", {{2}, {3}, {4}}) == "einsum \"i,j,k->ijk\": expected at most two operands, got more; contract two at a time");
+  CHECK(refusal("...j,...jk", {{2, 3}, {4, 3, 5}}) ==
+        "einsum \"...j,...jk\": expected equal sizes of \"...\", got 2 and 4: 'x0' f32(2,3), 'x1' f32(4,3,5)");
+  CHECK(refusal("ij->ij", {{2, 3}, {3}}) == "einsum \"ij->ij\": expected 1 operand, got 2");
+  CHECK(refusal("ij,jk", {{2, 3}}) == "einsum \"ij,jk\": expected 2 operands, got 1");
+  CHECK(refusal("i", {}) == "einsum \"i\": expected 1 operand, got 0");
+  CHECK(refusal("a,b,cdefg,hij,klm->abcdefghijklm", {{2}, {2}, {2, 2, 2, 2, 2}, {2, 2, 2}, {2, 2, 2}}) ==
+        "einsum \"a,b,cdefg,hij,klm->abcdefghijklm\": expected a result of at most 8 dimensions, got 13");
+  CHECK(refusal("abcd,efgh,i->", {{2, 2, 2, 2}, {2, 2, 2, 2}, {2}}) == "no error");
+  CHECK(refusal("abcde,fghij,abcdefghij->a", {{2, 2, 2, 2, 2}, {2, 2, 2, 2, 2}, {2}}) ==
+        "einsum \"abcde,fghij,abcdefghij->a\": operand 2: expected 10 dimensions, got 'x2' f32(2)");
+  CHECK(refusal("abcde,fghij,abcde,fghij->a", {{2, 2, 2, 2, 2}, {2, 2, 2, 2, 2}, {2, 2, 2, 2, 2}, {2, 2, 2, 2, 2}}) ==
+        "einsum \"abcde,fghij,abcde,fghij->a\": the product of operands 0 to 1: expected a result of at most 8 dimensions, got 10");
   CHECK(refusal("i1->i", {{2, 3}}) == "einsum \"i1->i\": expected letters, '...', ',' and '->', got '1'");
-  CHECK(refusal("...i->i", {{2, 3}}) == "einsum \"...i->i\": the result omits the dimensions of \"...\"");
 }
 
 TEST_CASE("tensordot: mismatched axes are reported") {

@@ -87,7 +87,26 @@ TEST_CASE("einsum: every lowering matches the definition") {
                       {"bi,bj->bij", {{5, 2}, {5, 3}}},
                       {"ij->ji", {{2, 3}}},
                       {"ijk->k", {{2, 3, 4}}},
-                      {"ij->", {{2, 3}}}};
+                      {"ij->", {{2, 3}}},
+                      // diagonals
+                      {"ii->i", {{3, 3}}},
+                      {"ii->", {{3, 3}}},
+                      {"ii->i", {{0, 0}}},
+                      {"iii->i", {{3, 3, 3}}},
+                      {"iji->ji", {{3, 2, 3}}},
+                      {"ijij->ji", {{3, 2, 3, 2}}},
+                      {"ii,ij->j", {{3, 3}, {3, 4}}},
+                      {"ij,jj->i", {{2, 3}, {3, 3}}},
+                      // more operands than two
+                      {"ij,jk,kl->il", {{2, 3}, {3, 4}, {4, 5}}},
+                      {"ij,jk,kl->li", {{2, 3}, {3, 4}, {4, 5}}},
+                      {"i,j,k->kji", {{2}, {3}, {4}}},
+                      {"i,ij,j->", {{2}, {2, 3}, {3}}},
+                      {"bi,bj,bk->bijk", {{2, 3}, {2, 4}, {2, 5}}},
+                      {"ij,j,jk,ki->", {{2, 3}, {3}, {3, 4}, {4, 2}}},
+                      {"ij,kl,jk->il", {{2, 3}, {4, 5}, {3, 4}}},
+                      {"ij,k,ji->i", {{2, 3}, {4}, {3, 2}}},
+                      {"ii,ij,jj->ij", {{2, 2}, {2, 3}, {3, 3}}}};
   for (const Row& row : rows) {
     CAPTURE(row.equation);
     std::vector<Tensor> inputs;
@@ -107,6 +126,32 @@ TEST_CASE("einsum: implicit outputs follow NumPy") {
   same("...ij,jk->...ik", "bij,jk->bik", {batch, b}, {batch, b});
   same("...ij,...jk", "bij,jk->bik", {batch, one}, {batch, numbers({3, 4}, 2)});
   same("i...,i...->...", "ij,ij->j", {a, a}, {a, a});
+  const Tensor square = numbers({3, 3}, 4);
+  same("ii", "ii->", {square}, {square});
+  same("ii,jb", "ii,jb->bj", {square, b}, {square, b});
+  same("...ii->...i", "bii->bi", {numbers({2, 3, 3}, 4)}, {numbers({2, 3, 3}, 4)});
+  same("Ab,bC", "ab,bc->ac", {a, b}, {a, b});
+  same(" i j , j k\t-> i k ", "ij,jk->ik", {a, b}, {a, b});
+}
+
+TEST_CASE("einsum: dimensions of size 1 broadcast, also those with a letter") {
+  const Tensor a = numbers({2, 3}, 0), b = numbers({3, 4}, 5), column = numbers({2, 1}, 3), c = numbers({5, 2, 4}, 2);
+  const auto same = [](const std::string& said, const std::string& meant, const std::vector<Tensor>& x, const std::vector<Tensor>& y) {
+    CAPTURE(said);
+    CHECK(result_of(x, [&](const auto& v) { return ops::einsum(said, v); }) == einsum_by_loops(meant, y));
+  };
+  const Tensor flat = numbers({2}, 3);
+  same("ij,jk->ik", "i,jk->ik", {column, b}, {flat, b});
+  same("ij,ij->ij", "i,ij->ij", {column, a}, {flat, a});
+  same("...j,jk,...k->...", "aj,jk,bak->ba", {a, b, c}, {a, b, c});
+  same("ij,ij,ij->i", "i,ij,i->i", {column, a, column}, {flat, a, flat});
+  same("ij,ij->ij", "ij,ij->ij", {column, column}, {column, column});
+}
+
+TEST_CASE("einsum: a result without the dimensions of \"...\" is their sum") {
+  const Tensor a = numbers({2, 3, 4}, 0), b = numbers({4, 5}, 5);
+  CHECK(result_of({a}, [](const auto& v) { return ops::einsum("...i->i", v); }) == einsum_by_loops("jki->i", {a}));
+  CHECK(result_of({a, b}, [](const auto& v) { return ops::einsum("...i,ij->j", v); }) == einsum_by_loops("kli,ij->j", {a, b}));
 }
 
 TEST_CASE("tensordot: pairs of axes are summed over") {

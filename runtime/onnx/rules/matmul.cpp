@@ -2,11 +2,11 @@
 // onnx/rules/matmul.cpp - matrix products, Einsum and determinants.
 #include <fmt/core.h>
 
+#include <string>
 #include <vector>
 
 #include "onnx/rules.h"
 #include "onnx/rules/dtypes.h"
-#include "onnx/rules/einsum.h"
 
 namespace tenon::onnx {
 namespace {
@@ -35,7 +35,7 @@ void einsum_rule(Node& node) {
   const DType dtype = floating_dtype(operands[0].dtype());
   std::vector<Value> floats;
   for (const Value& operand : operands) floats.push_back(cast_to(operand, dtype));
-  node.output(0, cast_to(einsum(node, node.text("equation"), floats), operands[0].dtype()));
+  node.output(0, cast_to(ops::einsum(std::string(node.text("equation")), floats), operands[0].dtype()));
 }
 
 /// The determinants of matrices (..., n, n) of up to three rows, by their formula.
