@@ -5,12 +5,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <span>
 
 #include <tenon/error.h>
 
 #include "core/log.h"
+#include "core/table.h"
 #include "layers/definition.h"
 #include "train/optimizers.h"
 #include "train/parameters.h"
@@ -64,40 +64,27 @@ MemoryPlan plan_on(const std::string& device, const std::vector<MemoryPlan>& pla
 
 std::string summary_table(const std::string& name, const std::vector<LayerSummary>& layers, DType dtype, std::int64_t optimizer_parameters,
                           const std::string& device) {
-  using Row = std::array<std::string, 5>;
-  std::vector<Row> rows{{"Layer (type)", "Output Shape", "Param #", "FLOPs/sample", "Device"}};
+  Table table({"Layer (type)", "Output Shape", "Param #", "FLOPs/sample", "Device"});
+  table.align_right({2, 3});
   std::int64_t total = 0, fixed = 0, frozen = 0, flops = 0;
   for (const LayerSummary& layer : layers) {
     std::string shape = "(None";
     for (const std::int64_t d : layer.output) shape += fmt::format(", {}", d);
-    rows.push_back({fmt::format("{} ({})", layer.name, layer.type), shape + ")", grouped(layer.parameters), grouped(layer.flops),
-                    layer.device.empty() ? device : layer.device});
+    table.add({fmt::format("{} ({})", layer.name, layer.type), shape + ")", grouped(layer.parameters), grouped(layer.flops),
+               layer.device.empty() ? device : layer.device});
     total += layer.parameters;
     fixed += layer.non_trainable;
     frozen += layer.frozen;
     flops += layer.flops;
   }
-  std::array<std::size_t, 5> width{};
-  for (const Row& row : rows) {
-    for (std::size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
-  }
-  std::string rule;
-  for (const std::size_t w : width) rule += std::string(w + 2, '-');
-  std::string text = fmt::format("Model: {}\n{}\n", name.empty() ? "sequential" : name, rule);
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    for (std::size_t c = 0; c < width.size(); ++c) {
-      const bool number = c == 2 || c == 3;
-      text += number ? fmt::format("{:>{}}  ", rows[r][c], width[c]) : fmt::format("{:<{}}  ", rows[r][c], width[c]);
-    }
-    while (text.back() == ' ') text.pop_back();
-    text += "\n";
-    if (r == 0) text += rule + "\n";
-  }
+  const std::string rule = std::string(table.width() + 2, '-') + "\n", lines = table.str();
+  const std::size_t header_size = lines.find('\n') + 1;
+  std::string text = fmt::format("Model: {}\n{}", name.empty() ? "sequential" : name, rule);
+  text += lines.substr(0, header_size) + rule + lines.substr(header_size) + rule;
   const std::int64_t size = size_of(dtype);
   const auto line = [&](const char* what, std::int64_t count) {
     return fmt::format(" {}: {} ({})\n", what, grouped(count), bytes(count * size));
   };
-  text += rule + "\n";
   text += line("Total params", total);
   text += line("Trainable params", total - fixed);
   text += line("Non-trainable params", fixed);

@@ -7,8 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "cli/output.h"
-#include "cli/placement_text.h"
 #include "numbers.h"
 
 using namespace tenon;
@@ -141,51 +139,4 @@ TEST_CASE("roofline: expected times say of which dtypes the peak is not known") 
   const Trace::Kernel unknown = kernel("b", "Conv", "Conv", 1, 100'000, 10, DType::f64);
   CHECK(!contains(as_text(roofline_of({known}, &peaks)), "No peak"));
   CHECK(contains(as_text(roofline_of({known, unknown}, &peaks)), "No peak of f64: of kernels that compute with it only the launches"));
-}
-
-TEST_CASE("tables: bytes that are not UTF-8 are shortened, too") {
-  for (const char byte : {'\x80', '\xFF'}) CHECK(shortened(std::string(100, byte), 40).size() <= 40);
-}
-
-TEST_CASE("placement: in a terminal columns that say nothing new are left out, and names are shortened") {
-  PlacementReport report;
-  for (const char* name : {"conv_1", "encoder/layer.0/attention/output/dense/MatMul/matmul"}) {
-    report.nodes.push_back({.node = name,
-                            .op = "QLinearConv",
-                            .requested = "openblas:0",
-                            .device = "openblas:0",
-                            .reason = {},
-                            .algorithm = "QLinearConv (inserted: Transpose before, Transpose after)",
-                            .dtype = DType::f32});
-  }
-  CHECK(cli::placement_text(report, 0) == report.str());
-  CHECK(cli::placement_text(report, 1000) == report.str());
-  const auto table_of = [](const std::string& text) { return text.substr(0, text.find("2 nodes")); };
-  for (const std::size_t columns : {80, 100, 120}) {
-    const std::string text = table_of(cli::placement_text(report, columns));
-    CAPTURE(text);
-    CHECK(!contains(text, "device"));
-    CHECK(contains(text, "conv_1"));
-    for (std::size_t begin = 0; begin < text.size(); begin = text.find('\n', begin) + 1) CHECK(text.find('\n', begin) - begin <= columns);
-  }
-  report.nodes[0].device = "reference:0";
-  report.nodes[0].reason = "fallback";
-  const std::string text = table_of(cli::placement_text(report, 80));
-  for (const char* part : {"requested", "reference:0", "openblas:0", "fallback"}) CHECK(contains(text, part));
-}
-
-TEST_CASE("tables: a shortened text has at most the size that it is given, and no part of a character") {
-  const std::string text = "layer/\u00e4\u00e4\u00e4\u00e4\u00e4\u00e4\u00e4\u00e4\u00e4\u00e4\u00e4\u00e4/MatMul/matmul/quantize_linear";
-  for (std::size_t size = 32; size < text.size(); ++size) {
-    const std::string part = shortened(text, size);
-    CAPTURE(part);
-    CHECK(part.size() <= size);
-    const std::size_t middle = part.find("...");
-    CHECK(text.starts_with(part.substr(0, middle)));
-    CHECK(text.ends_with(part.substr(middle + 3)));
-    CHECK((static_cast<unsigned char>(part[middle + 3]) & 0xC0) != 0x80);
-    CHECK((static_cast<unsigned char>(text[middle]) & 0xC0) != 0x80);
-  }
-  CHECK(shortened(text, text.size()) == text);
-  CHECK(shortened("short", 2) == "short");
 }

@@ -9,11 +9,13 @@
 #include <cstdio>
 #include <ctime>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <thread>
 
 #include <tenon/error.h>
 
 #include "bench/statistics.h"
+#include "core/table.h"
 #include "io/atomic_file.h"
 
 namespace tenon::bench {
@@ -75,18 +77,14 @@ Json to_json(const Entry& entry) {
   return object;
 }
 
-/// Left-aligned first column, right-aligned others.
+/// Prints rows, the first of which is the header: all columns but the first have numbers.
 void print_table(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::size_t> widths;
-  for (const auto& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()), 0);
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  for (const auto& row : rows) {
-    std::string line = fmt::format("{:<{}}", row[0], widths[0]);
-    for (std::size_t i = 1; i < row.size(); ++i) line += fmt::format("  {:>{}}", row[i], widths[i]);
-    std::puts(line.c_str());
-  }
+  std::vector<std::size_t> numbers(rows[0].size() - 1);
+  std::iota(numbers.begin(), numbers.end(), std::size_t{1});
+  tenon::Table table(rows[0]);
+  table.align_right(std::move(numbers));
+  for (auto row = rows.begin() + 1; row != rows.end(); ++row) table.add(*row);
+  std::fputs(table.str().c_str(), stdout);
 }
 
 /// At least three digits, two of numbers below 0.01; integers without decimals.

@@ -14,8 +14,9 @@
 
 #include "cli/backend_report.h"
 #include "cli/common.h"
-#include "cli/output.h"
+#include "cli/standard_streams.h"
 #include "cli/verbs.h"
+#include "core/table.h"
 #include "exec/loading.h"
 #include "loader/vendor_ops.h"
 

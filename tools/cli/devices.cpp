@@ -13,10 +13,11 @@
 #include "cli/backend_report.h"
 #include "cli/common.h"
 #include "cli/machine.h"
-#include "cli/output.h"
 #include "cli/program.h"
+#include "cli/standard_streams.h"
 #include "cli/topology.h"
 #include "cli/verbs.h"
+#include "core/table.h"
 #include "exec/context_state.h"
 #include "exec/loading.h"
 

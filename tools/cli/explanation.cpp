@@ -11,10 +11,10 @@
 #include <set>
 
 #include "cli/backend_report.h"
-#include "cli/output.h"
-#include "cli/placement_text.h"
 #include "cli/program.h"
 #include "cli/standard_streams.h"
+#include "core/table.h"
+#include "exec/placement_text.h"
 #include "graph/patterns/recognize.h"
 #include "platform/streams.h"
 
@@ -90,13 +90,19 @@ std::string str(const QuantisedNodes& nodes) {
   return fmt::format("quantised: {}; run as written: {}\n", list(nodes.integer), list(nodes.conversions));
 }
 
+/// The line of a device; where it is wider than the terminal, its description has lines of its own.
+std::string device_text(const DeviceInfo& device, std::size_t columns_of_terminal) {
+  const std::string line = fmt::format("{}: {}, {}\n", device.name, device.product, device.description);
+  if (wrapped(line, columns_of_terminal) == line) return line;
+  return wrapped(fmt::format("{}: {},\n  {}\n", device.name, device.product, device.description), columns_of_terminal);
+}
+
 std::string as_text(const Explanation& explanation, std::size_t columns_of_terminal) {
-  std::string text = explanation.title + "\n";
-  for (const DeviceInfo& device : devices_of(explanation))
-    text += fmt::format("{}: {}, {}\n", device.name, device.product, device.description);
+  std::string text = wrapped(explanation.title + "\n", columns_of_terminal);
+  for (const DeviceInfo& device : devices_of(explanation)) text += device_text(device, columns_of_terminal);
   text += "\n" + placement_text(explanation.placement, columns_of_terminal);
   if (explanation.runs()) text += memory_text(explanation.program().memory());
-  return text + explanation.notes;
+  return text + wrapped(explanation.notes, columns_of_terminal);
 }
 
 Json to_json(const Explanation& explanation) {

@@ -16,11 +16,11 @@
 #include "cli/common.h"
 #include "cli/explanation.h"
 #include "cli/onnx_inputs.h"
-#include "cli/output.h"
 #include "cli/program.h"
 #include "cli/standard_streams.h"
 #include "cli/verbs.h"
 #include "core/counted.h"
+#include "core/table.h"
 #include "onnx/report.h"
 #include "platform/path.h"
 

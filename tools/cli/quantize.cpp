@@ -20,13 +20,13 @@
 
 #include "cli/backend_report.h"
 #include "cli/common.h"
-#include "cli/output.h"
 #include "cli/program.h"
 #include "cli/quantization_data.h"
 #include "cli/standard_streams.h"
 #include "cli/train_run.h"
 #include "cli/verbs.h"
 #include "core/counted.h"
+#include "core/table.h"
 #include "platform/path.h"
 #include "train/run_record.h"
 

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "cli/joined_kernels.h"
-#include "cli/output.h"
 #include "core/counted.h"
+#include "core/table.h"
 
 namespace tenon::cli {
 namespace {
@@ -244,7 +244,8 @@ std::string as_text(const Roofline& roofline, std::size_t columns_of_terminal) {
     static constexpr std::size_t names[] = {0, 1};
     return table.str(columns_of_terminal, names);
   };
-  return text + table_of(roofline.group.c_str(), "kernels", roofline.groups) + "\n" + table_of("node", "kernel", roofline.kernels);
+  return wrapped(text, columns_of_terminal) + table_of(roofline.group.c_str(), "kernels", roofline.groups) + "\n" +
+         table_of("node", "kernel", roofline.kernels);
 }
 
 nlohmann::ordered_json to_json(const Roofline& roofline) {

@@ -10,10 +10,11 @@
 #include <tenon/weights.h>
 
 #include "cli/common.h"
-#include "cli/output.h"
 #include "cli/program.h"
+#include "cli/standard_streams.h"
 #include "cli/train_run.h"
 #include "cli/verbs.h"
+#include "core/table.h"
 
 namespace tenon::cli {
 namespace {
