@@ -10,6 +10,7 @@
 #include "platform/library.h"
 #include "platform/path.h"
 #include "platform/system.h"
+#include "text/counted.h"
 
 namespace tenon::loader {
 namespace fs = std::filesystem;
@@ -146,7 +147,7 @@ std::vector<Candidate> candidates_in(const SearchPlace& place, PlaceRecord& out_
     } else if (found.empty()) {
       out_record.text = fmt::format("the folder has no file named {}<name>{}", prefix, suffix);
     } else {
-      out_record.text = fmt::format("{} candidate{}", found.size(), found.size() == 1 ? "" : "s");
+      out_record.text = counted(found.size(), "candidate");
     }
     out_record.candidates = found.size();
     return found;

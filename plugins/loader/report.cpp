@@ -5,6 +5,7 @@
 #include "loader/load_error.h"
 #include "loader/loader.h"
 #include "platform/path.h"
+#include "text/counted.h"
 
 namespace tenon::loader {
 
@@ -65,7 +66,7 @@ std::string describe(const Record& record) {
   std::string text =
       fmt::format("{} ({}, {}): ", record.name, record.path.empty() ? "in the process" : platform::text_of(record.path), record.origin);
   if (record.healthy) {
-    text += fmt::format("healthy, version {}, {} device{}", record.version, record.devices.size(), record.devices.size() == 1 ? "" : "s");
+    text += fmt::format("healthy, version {}, {}", record.version, counted(record.devices.size(), "device"));
   } else {
     text += fmt::format("not usable, stage '{}' reached, {}: {}\n  remedy: {}", name_of(record.reached), status_name(record.status),
                         record.text, record.remedy);

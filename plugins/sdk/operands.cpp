@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "counted.h"
 #include "vendor_node.h"
 
 namespace tenon::sdk {
@@ -159,8 +160,7 @@ Diagnostic check_side(const GraphModel& graph, const std::vector<std::uint32_t>&
                       const char* side, tenon_dtype selected) {
   const std::size_t count = rule_count(rules, groups);
   if (operands.size() > count) {
-    return {TENON_REASON_SHAPE, "expected at most " + std::to_string(count) + ' ' + side + (count == 1 ? "" : "s") + ", got " +
-                                    std::to_string(operands.size())};
+    return {TENON_REASON_SHAPE, "expected at most " + counted(count, side) + ", got " + std::to_string(operands.size())};
   }
   for (std::size_t i = 0; i < count; ++i) {
     const Rule rule = rule_at(rules, i);
@@ -240,8 +240,8 @@ Diagnostic check_operands(const GraphModel& graph, const Node& node, tenon_dtype
   if (line == nullptr) return {};
   const Rules rules = rules_of(node, *line);
   if (!rules.whole_groups) {
-    return {TENON_REASON_SHAPE, std::to_string(node.inputs.size()) + " inputs and " + std::to_string(node.outputs.size()) +
-                                    " outputs do not form whole groups"};
+    return {TENON_REASON_SHAPE,
+            counted(node.inputs.size(), "input") + " and " + counted(node.outputs.size(), "output") + " do not form whole groups"};
   }
   Diagnostic diagnostic = check_side(graph, node.inputs, rules.inputs, rules.input_groups, "input", selected);
   if (diagnostic.reason == TENON_REASON_NONE) {

@@ -10,6 +10,7 @@
 #include <tenon/sdk/needs.h>
 #include <tenon/sdk/vendor_schema.h>
 
+#include "counted.h"
 #include "elementwise_group.h"
 #include "plan_frame.h"
 #include "plan_passes.h"
@@ -189,7 +190,7 @@ void Plan::execute(const tenon_bindings& bindings, std::uint64_t workspace, teno
   check_needs("plan_execute", bindings.needs);
   const std::uint32_t expected = layout_.graph.binding_count;
   if (bindings.address_count < expected || (expected > 0 && bindings.addresses == nullptr)) {
-    throw Error(TENON_INVALID_ARGUMENT, "plan_execute: expected " + std::to_string(expected) + " addresses, got " +
+    throw Error(TENON_INVALID_ARGUMENT, "plan_execute: expected " + counted(expected, "address", "addresses") + ", got " +
                                             std::to_string(bindings.addresses == nullptr ? 0 : bindings.address_count));
   }
   if (layout_.workspace_size > 0 && (workspace == 0 || workspace % layout_.alignment != 0)) {

@@ -9,6 +9,8 @@
 #include <tenon/sdk/error.h>
 #include <tenon/sdk/vendor_op.h>
 
+#include "counted.h"
+
 namespace tenon::sdk {
 namespace {
 
@@ -25,7 +27,7 @@ tenon_attribute copied(const tenon_attribute& from, VendorAttributeBlock& block)
     throw Error(TENON_INVALID_ARGUMENT, "expected a name and a known type, got type " + std::to_string(from.type));
   }
   if (from.count > 0 && from.data == nullptr) {
-    throw Error(TENON_INVALID_ARGUMENT, "expected " + std::to_string(from.count) + " elements, got NULL");
+    throw Error(TENON_INVALID_ARGUMENT, "expected " + counted(from.count, "element") + ", got NULL");
   }
   tenon_attribute to = from;
   to.name = block.names.emplace_back(from.name).c_str();
@@ -40,8 +42,7 @@ Diagnostic check_attributes(const Node& node, const VendorSchema& schema) {
   tenon_attributes_vendor given{};
   std::memcpy(&given, node.attributes.data(), vendor_attributes_size_v1);
   if (given.count != schema.attributes.size()) {
-    return {TENON_REASON_ATTRIBUTES,
-            "expected " + std::to_string(schema.attributes.size()) + " attributes, got " + std::to_string(given.count)};
+    return {TENON_REASON_ATTRIBUTES, "expected " + counted(schema.attributes.size(), "attribute") + ", got " + std::to_string(given.count)};
   }
   for (std::uint32_t i = 0; i < given.count; ++i) {
     const VendorSchema::Attribute& expected = schema.attributes[i];
@@ -106,7 +107,7 @@ Diagnostic copy_vendor_attributes(const void* attributes, std::uint32_t size, st
   tenon_attributes_vendor all{};
   std::memcpy(&all, attributes, vendor_attributes_size_v1);
   if (all.count > 0 && all.attributes == nullptr) {
-    return {TENON_REASON_ATTRIBUTES, "expected " + std::to_string(all.count) + " attributes, got NULL"};
+    return {TENON_REASON_ATTRIBUTES, "expected " + counted(all.count, "attribute") + ", got NULL"};
   }
   auto block = std::make_shared<VendorAttributeBlock>();
   for (std::uint32_t i = 0; i < all.count; ++i) {

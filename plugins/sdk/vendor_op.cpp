@@ -6,6 +6,8 @@
 
 #include <tenon/sdk/error.h>
 
+#include "counted.h"
+
 namespace tenon::sdk {
 
 const tenon_attribute& VendorAttributes::find(std::string_view name, std::uint32_t type) const {
@@ -31,8 +33,7 @@ const tenon_tensor_desc& VendorInference::input(std::size_t i) const {
 }
 
 void VendorInference::result(tenon_dtype dtype, std::span<const std::int64_t> shape) {
-  if (count_ == results_.size())
-    throw Error(TENON_INTERNAL, "its rule sets more than the " + std::to_string(count_) + " results that it has");
+  if (count_ == results_.size()) throw Error(TENON_INTERNAL, "its rule sets more than the " + counted(count_, "result") + " that it has");
   if (shape.size() > TENON_MAX_RANK) {
     throw Error(TENON_INVALID_ARGUMENT,
                 "expected a result of at most " + std::to_string(TENON_MAX_RANK) + " dimensions, got " + std::to_string(shape.size()));
@@ -60,8 +61,7 @@ tenon_status infer_with(void (*rule)(VendorInference&), const tenon_tensor_desc*
     VendorInference at({inputs, input_count}, *attributes, results);
     rule(at);
     if (at.result_count() != result_count) {
-      throw Error(TENON_INTERNAL,
-                  "its rule set " + std::to_string(at.result_count()) + " results, expected " + std::to_string(result_count));
+      throw Error(TENON_INTERNAL, "its rule set " + counted(at.result_count(), "result") + ", expected " + std::to_string(result_count));
     }
     std::copy(results.begin(), results.end(), out_results);
     return TENON_OK;

@@ -6,6 +6,7 @@
 
 #include "c/json.h"
 #include "graph/op.h"
+#include "text/counted.h"
 
 using namespace tenon;
 using namespace tenon::c;
@@ -56,7 +57,7 @@ void apply(TenonGraph* graph, const Node& node, const TenonValue* inputs, std::u
   Graph& own = get(graph, "graph").value;
   const std::size_t count = result_count(node);
   if (capacity < count) {
-    throw BadArgument("out_values: expected space for the " + std::to_string(count) + " results of " + op_name(node.op) + ", got it for " +
+    throw BadArgument("out_values: expected space for the " + counted(count, "result") + " of " + op_name(node.op) + ", got it for " +
                       std::to_string(capacity));
   }
   array(out_values, count, "out_values");

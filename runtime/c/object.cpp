@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <memory>
 
+#include "text/counted.h"
+
 namespace tenon::c {
 namespace {
 
@@ -133,7 +135,7 @@ void give_missing(const std::vector<Tensor>& results, TenonTensor** outputs) {
 
 void give(const std::vector<Tensor>& results, TenonTensor** out_tensors, std::uint64_t capacity, const char* argument) {
   if (capacity < results.size()) {
-    throw BadArgument(std::string(argument) + ": expected space for " + std::to_string(results.size()) + " tensors, got it for " +
+    throw BadArgument(std::string(argument) + ": expected space for " + counted(results.size(), "tensor") + ", got it for " +
                       std::to_string(capacity));
   }
   const std::span<TenonTensor*> out = array(out_tensors, results.size(), argument);

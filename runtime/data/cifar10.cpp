@@ -10,6 +10,7 @@
 #include "data/files.h"
 #include "io/gzip.h"
 #include "platform/path.h"
+#include "text/counted.h"
 
 namespace tenon {
 namespace {
@@ -36,9 +37,8 @@ std::shared_ptr<const ArrayDataset> load_cifar10(const std::string& directory, S
     contents.push_back(io::read_maybe_gzip(file));
     const std::size_t size = contents.back().size();
     if (size == 0 || size % record != 0) {
-      throw Error(file + ": expected records of 3073 bytes, 10000 of them in the original, got " + std::to_string(size) +
-                  " bytes: " + std::to_string(size / record) + " records and " + std::to_string(size % record) +
-                  " extra bytes; download the file again");
+      throw Error(file + ": expected records of 3073 bytes, 10000 of them in the original, got " + std::to_string(size) + " bytes: " +
+                  counted(size / record, "record") + " and " + counted(size % record, "extra byte") + "; download the file again");
     }
     count += size / record;
   }

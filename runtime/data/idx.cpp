@@ -12,6 +12,7 @@
 #include <tenon/data.h>
 
 #include "io/gzip.h"
+#include "text/counted.h"
 
 namespace tenon::data {
 namespace {
@@ -43,7 +44,7 @@ std::string shown_magic(std::uint32_t magic) {
   const DType dtype = magic >> 16 == 0 ? dtype_of_code(magic >> 8) : DType::none;
   const std::uint32_t rank = magic & 0xff;
   if (dtype == DType::none) return std::to_string(magic) + " (not an IDX file)";
-  return std::to_string(magic) + " (" + name_of(dtype) + " with " + std::to_string(rank) + (rank == 1 ? " dimension)" : " dimensions)");
+  return std::to_string(magic) + " (" + name_of(dtype) + " with " + counted(rank, "dimension") + ")";
 }
 
 std::uint32_t check_magic(const std::string& path, const std::vector<std::uint8_t>& bytes, std::optional<std::uint32_t> expected) {

@@ -14,6 +14,7 @@
 #include "exec/op_versions.h"
 #include "exec/vendor_ops.h"
 #include "graph/passes.h"
+#include "text/counted.h"
 
 namespace tenon::exec {
 namespace {
@@ -49,9 +50,9 @@ std::vector<tenon_answer> ask_each(ContextState& context, DeviceState& device, c
     const std::lock_guard lock(context.mutex);
     if (context.failed_queries.insert(device.info.backend).second) {
       log::warning(
-          "device '{}': the capability query for {} nodes failed ({}), expected an answer for each node; it is asked about each node by "
+          "device '{}': the capability query for {} failed ({}), expected an answer for each node; it is asked about each node by "
           "itself: report this to the vendor of backend '{}'",
-          device.info.name, nodes.size(), text, device.info.backend);
+          device.info.name, counted(nodes.size(), "node"), text, device.info.backend);
     }
   }
   std::vector<tenon_answer> answers;

@@ -16,6 +16,7 @@
 #include "exec/thread_pool.h"
 #include "loader/vendor_ops.h"
 #include "platform/path.h"
+#include "text/counted.h"
 
 namespace tenon::exec {
 
@@ -71,8 +72,10 @@ namespace {
 
 /// What holds an open device: "device 'cuda:0' is held by 3 tensors, programs, streams or Device objects, with 4096 bytes in use".
 std::string use_of(const std::shared_ptr<DeviceState>& device) {
-  return fmt::format("device '{}' is held by {} tensors, programs, streams or Device objects, with {} bytes in use", device->info.name,
-                     device.use_count() - 1, device->allocator->use().live_size_bytes);
+  return fmt::format(
+      "device '{}' is held by {}, with {} in use", device->info.name,
+      counted(device.use_count() - 1, "tensor, program, stream or Device object", "tensors, programs, streams or Device objects"),
+      counted(device->allocator->use().live_size_bytes, "byte"));
 }
 
 std::string names_of(const std::vector<std::shared_ptr<LoadedBackend>>& loaded) {

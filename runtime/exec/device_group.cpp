@@ -14,6 +14,7 @@
 
 #include "core/log.h"
 #include "exec/spin.h"
+#include "text/counted.h"
 
 namespace tenon::exec {
 namespace {
@@ -214,7 +215,8 @@ std::shared_ptr<DeviceGroup> GroupCommunicator::join(const std::shared_ptr<Devic
   group->ready_ = group->make_event();
   const std::string_view backend = device->loaded->backend->info().name;
   if (rank() == 0)
-    log::info("sums over {} ranks: by the collectives of backend '{}', first on device '{}'", size(), backend, device->info.name);
+    log::info("sums over {}: by the collectives of backend '{}', first on device '{}'", counted(size(), "rank"), backend,
+              device->info.name);
   return group;
 }
 

@@ -9,6 +9,7 @@
 #include <tenon/error.h>
 
 #include "core/log.h"
+#include "text/counted.h"
 
 namespace tenon::exec {
 
@@ -39,8 +40,8 @@ DeviceAllocator::DeviceAllocator(std::string device, MemoryPolicy policy, Alloca
 
 DeviceAllocator::~DeviceAllocator() {
   pool_.reset();
-  log::debug("device '{}': {} requests in {} device allocations, peak {} bytes; {} bytes were never freed", device_, allocations_,
-             device_allocations_, peak_, live_);
+  log::debug("device '{}': {} in {}, peak {}; {} never freed", device_, counted(allocations_, "request"),
+             counted(device_allocations_, "device allocation"), counted(peak_, "byte"), counted(live_, "byte was", "bytes were"));
 }
 
 // ---------------------------------------------------------------- the limit

@@ -11,6 +11,7 @@
 #include "exec/call.h"
 #include "exec/device_state.h"
 #include "exec/program_memory.h"
+#include "text/counted.h"
 
 namespace tenon::exec {
 
@@ -53,7 +54,7 @@ PackedList make_packed(const std::shared_ptr<DeviceState>& device, const std::sh
     values.push_back(parameter.value);
     total += reserves ? parameter.size_bytes : 0;
   }
-  device->allocator->reserve(total, fmt::format("the plans that read {} parameters", parameters.size()));
+  device->allocator->reserve(total, fmt::format("the plans that read {}", counted(parameters.size(), "parameter")));
   std::vector<tenon_packed*> handles(values.size(), nullptr);
   tenon_status status = TENON_OK;
   try {
@@ -63,7 +64,8 @@ PackedList make_packed(const std::shared_ptr<DeviceState>& device, const std::sh
                                         handles.data(), error);
     });
     const bool made = std::find(handles.begin(), handles.end(), nullptr) == handles.end();
-    check_made(status, error, made, "pack.create", fmt::format("device '{}': {} packed parameters", device->info.name, values.size()));
+    check_made(status, error, made, "pack.create",
+               fmt::format("device '{}': {}", device->info.name, counted(values.size(), "packed parameter")));
   } catch (...) {
     for (tenon_packed* const handle : handles) {  // OK without all of them: those that are there are the caller's
       if (status == TENON_OK && handle != nullptr) device->table.pack->destroy(handle);

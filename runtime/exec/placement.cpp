@@ -14,6 +14,7 @@
 #include "graph/collectives.h"
 #include "graph/op.h"
 #include "graph/passes.h"
+#include "text/counted.h"
 #include "yaml/glob.h"
 
 namespace tenon::exec {
@@ -119,8 +120,8 @@ struct Placer {
         }
       }
       for (const auto& [p, parts] : split) {
-        const std::string prefix = fmt::format(
-            "a group of nodes is split over {} plans, and for its plan of {} nodes the backend says: ", parts, plans[p].nodes.size());
+        const std::string prefix = fmt::format("a group of nodes is split over {} plans, and for its plan of {} the backend says: ", parts,
+                                               counted(plans[p].nodes.size(), "node"));
         settled = ask_for_plan(plans[p].nodes, prefix) && settled;
       }
     }
@@ -154,8 +155,8 @@ void check_rules(ContextState& context, const Graph& graph) {
     const auto matches = [&](const NodeInfo& node) { return yaml::glob_matches(rule.match, node.name); };
     if (std::any_of(graph.nodes().begin(), graph.nodes().end(), matches)) continue;
     log::warning(
-        "{}: key 'placement': '{}' matches none of the {} nodes of the program and has no effect; `tenon explain` lists their names",
-        context.config.origin_of("placement"), rule.match, graph.nodes().size());
+        "{}: key 'placement': '{}' matches no node of the program, which has {}, and has no effect; `tenon explain` lists their names",
+        context.config.origin_of("placement"), rule.match, counted(graph.nodes().size(), "node"));
   }
 }
 
@@ -227,9 +228,9 @@ std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, Graph& gr
   for (const NodeId n : moved) {
     if (config.fallback_for(report.nodes[n].op) == Fallback::warn) ++moved_ops[report.nodes[n].op];
   }
-  if (!moved_ops.empty()) {
-    log::warning("{} of {} nodes do not run on the requested device: {}; `tenon explain` shows each", sum_of(moved_ops), count,
-                 listed(moved_ops));
+  if (const std::size_t moved_count = sum_of(moved_ops); moved_count > 0) {
+    log::warning("{} of {} {} not run on the requested device: {}; `tenon explain` shows each", moved_count, counted(count, "node"),
+                 moved_count == 1 ? "does" : "do", listed(moved_ops));
   }
   return placer.device_of;
 }

@@ -10,9 +10,9 @@
 
 #include <tenon/program.h>
 
-#include "core/counted.h"
 #include "core/table.h"
 #include "exec/placement_text.h"
+#include "text/counted.h"
 #include "yaml/json.h"
 
 namespace tenon {

@@ -9,6 +9,7 @@
 #include "exec/program_compiler.h"
 #include "exec/vendor_ops.h"
 #include "graph/collectives.h"
+#include "text/counted.h"
 
 namespace tenon {
 
@@ -47,7 +48,7 @@ void Program::State::Compiler::make_plans(const tenon_plan_options& options) {
     }
     s.parts.push_back(std::move(part));  // from here on the destructor destroys the plan
     share_packed(set.device, lowered, options);
-    make_plan(s.parts.back(), fmt::format("a plan of {} nodes", set.nodes.size()), lowered.graph, options, p);
+    make_plan(s.parts.back(), fmt::format("a plan of {}", counted(set.nodes.size(), "node")), lowered.graph, options, p);
   }
 }
 

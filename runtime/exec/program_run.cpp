@@ -10,6 +10,7 @@
 #include "core/log.h"
 #include "exec/numerics.h"
 #include "exec/program_state.h"
+#include "text/counted.h"
 
 namespace tenon {
 namespace {
@@ -56,7 +57,8 @@ const std::vector<Tensor>& Program::State::run(std::span<const Tensor> given, co
 }
 
 bool Program::State::run_into(std::span<const Tensor> given, std::span<Tensor> outputs_given, const RunOptions& options, Return returns) {
-  if (outputs_given.size() != visible) throw Error(fmt::format("program: expected {} outputs, got {}", visible, outputs_given.size()));
+  if (outputs_given.size() != visible)
+    throw Error(fmt::format("program: expected {}, got {}", counted(visible, "output"), outputs_given.size()));
   for (std::size_t i = 0; i < outputs_given.size(); ++i) {
     if (const std::string reason = why_not_output(i, outputs_given[i]); !reason.empty()) throw Error(reason);
   }
@@ -84,7 +86,8 @@ bool Program::State::run_into(std::span<const Tensor> given, std::span<Tensor> o
 }
 
 void Program::State::bind_inputs(std::span<const Tensor> given) {
-  if (given.size() != inputs.size()) throw Error(fmt::format("program: expected {} inputs, got {}", inputs.size(), given.size()));
+  if (given.size() != inputs.size())
+    throw Error(fmt::format("program: expected {}, got {}", counted(inputs.size(), "input"), given.size()));
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const ValueInfo& info = graph.info(inputs[i]);
     if (given[i].dtype() != info.dtype || !(given[i].shape() == info.shape)) {

@@ -21,6 +21,7 @@
 
 #include "graph/op.h"
 #include "graph/vendor_ops.h"
+#include "text/counted.h"
 #include "yaml/suggest.h"
 
 namespace tenon {
@@ -159,7 +160,7 @@ class FieldSetter {
   template <class T, std::size_t size>
   std::uint32_t fill(const AttributeValue& given, T (&entries)[size]) const {
     const auto copy = [&](const auto& values) {
-      if (values.size() > size) fail(fmt::format("at most {} numbers", size));
+      if (values.size() > size) fail("at most " + counted(size, "number"));
       std::ranges::transform(values, entries, [](auto x) { return static_cast<T>(x); });
       return static_cast<std::uint32_t>(values.size());
     };

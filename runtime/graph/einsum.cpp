@@ -10,8 +10,8 @@
 #include <numeric>
 #include <string_view>
 
-#include "core/counted.h"
 #include "graph/op.h"
+#include "text/counted.h"
 
 namespace tenon::ops {
 namespace {

@@ -13,6 +13,7 @@
 #include "graph/collectives.h"
 #include "graph/vendor_ops.h"
 #include "platform/per_thread.h"
+#include "text/counted.h"
 
 namespace tenon {
 namespace {
@@ -189,8 +190,8 @@ std::string Inference::str(std::size_t i) const {
 
 void Inference::expect_inputs(std::size_t lowest, std::size_t highest) const {
   if (input_count() < lowest || input_count() > highest) {
-    const std::string expected = lowest == highest ? std::to_string(lowest) : fmt::format("{} to {}", lowest, highest);
-    fail(fmt::format("expected {} operands, got {}", expected, input_count()));
+    const std::string expected = lowest == highest ? counted(lowest, "operand") : fmt::format("{} to {} operands", lowest, highest);
+    fail(fmt::format("expected {}, got {}", expected, input_count()));
   }
   for (std::size_t i = 0; i < lowest; ++i) {
     if (!has(i)) fail(fmt::format("operand {} is absent", operand_name(op_, i)));

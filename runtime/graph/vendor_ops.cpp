@@ -16,6 +16,7 @@
 #include <tenon/sdk/vendor_schema.h>
 #include <tenon/vendor_ops.h>
 
+#include "text/counted.h"
 #include "yaml/suggest.h"
 
 namespace tenon::graph {
@@ -179,7 +180,8 @@ struct Block {
 
 std::vector<tenon_tensor_desc> operands_of(const Inference& at, const Known& known) {
   const auto& rules = known.schema.operands;
-  if (at.input_count() > rules.size()) at.fail(fmt::format("expected at most {} operands, got {}", rules.size(), at.input_count()));
+  if (at.input_count() > rules.size())
+    at.fail(fmt::format("expected at most {}, got {}", counted(rules.size(), "operand"), at.input_count()));
   std::vector<tenon_tensor_desc> operands(rules.size());
   for (std::size_t i = 0; i < rules.size(); ++i) {
     if (at.has(i)) {

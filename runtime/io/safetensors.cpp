@@ -20,6 +20,7 @@
 #include "io/safetensors_file.h"
 #include "io/safetensors_header.h"
 #include "platform/file.h"
+#include "text/counted.h"
 
 namespace tenon {
 namespace {
@@ -178,7 +179,7 @@ SafetensorsFile::SafetensorsFile(std::string path, FileChecksum expected)
   by_offset_ = by_offset(header_);
   data_begin_ = position_;
   if (expected_.has_parts && expected_.tensors.size() != by_offset_.size()) {
-    throw Error(fmt::format("{}: damaged: expected {} tensors, got {}", path_, expected_.tensors.size(), by_offset_.size()));
+    throw Error(fmt::format("{}: damaged: expected {}, got {}", path_, counted(expected_.tensors.size(), "tensor"), by_offset_.size()));
   }
 }
 

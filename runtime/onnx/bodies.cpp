@@ -10,6 +10,7 @@
 #include <tenon/error.h>
 
 #include "onnx/model_file.h"
+#include "text/counted.h"
 
 namespace tenon::onnx {
 
@@ -20,8 +21,8 @@ bool is_true(const Tensor& condition) {
 LoopBody::LoopBody(const NodeRecord& node, const GraphRecord& body)
     : graph(body), carried(node.inputs.size() > 2 ? node.inputs.size() - 2 : 0) {
   if (body.inputs.size() != carried + 2 || body.outputs.size() < carried + 1) {
-    throw Error(fmt::format("the body: expected {} inputs and at least {} outputs, got {} and {}", carried + 2, carried + 1,
-                            body.inputs.size(), body.outputs.size()));
+    throw Error(fmt::format("the body: expected {} and at least {}, got {} and {}", counted(carried + 2, "input"),
+                            counted(carried + 1, "output"), body.inputs.size(), body.outputs.size()));
   }
   scans = body.outputs.size() - 1 - carried;
 }

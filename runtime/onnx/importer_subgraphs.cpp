@@ -9,6 +9,7 @@
 
 #include "onnx/graph_names.h"
 #include "onnx/importer_scope.h"
+#include "text/counted.h"
 
 namespace tenon::onnx {
 namespace {
@@ -60,7 +61,8 @@ std::vector<Operand> Importer::run_graph(const GraphRecord& graph, std::vector<O
     throw Error(fmt::format("{}: graph '{}': expected functions and subgraphs at most {} deep, got a deeper one", file_.name(), graph.name,
                             max_depth));
   if (inputs.size() > graph.inputs.size()) {
-    throw Error(fmt::format("{}: graph '{}': expected {} inputs, got {}", file_.name(), graph.name, graph.inputs.size(), inputs.size()));
+    throw Error(
+        fmt::format("{}: graph '{}': expected {}, got {}", file_.name(), graph.name, counted(graph.inputs.size(), "input"), inputs.size()));
   }
   Scope scope;
   scope.parent = scope_;

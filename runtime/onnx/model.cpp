@@ -14,6 +14,7 @@
 #include "onnx/graph_runner.h"
 #include "onnx/model_file.h"
 #include "onnx/report.h"
+#include "text/counted.h"
 
 namespace tenon::onnx {
 
@@ -129,7 +130,7 @@ void Model::run(const NamedTensors& inputs, std::span<Tensor> outputs, const Run
   State& s = state_of(state_);
   s.check(inputs);
   if (outputs.size() != s.report.outputs.size())
-    throw Error(fmt::format("{}: expected {} outputs, got {}", s.loaded.file->name(), s.report.outputs.size(), outputs.size()));
+    throw Error(fmt::format("{}: expected {}, got {}", s.loaded.file->name(), counted(s.report.outputs.size(), "output"), outputs.size()));
   s.runner.run(inputs, outputs, options);
 }
 

@@ -14,11 +14,11 @@
 
 #include <tenon/error.h>
 
-#include "core/counted.h"
 #include "core/host_memory.h"
 #include "io/lfs_pointer.h"
 #include "platform/file.h"
 #include "platform/path.h"
+#include "text/counted.h"
 
 namespace tenon::onnx {
 namespace {

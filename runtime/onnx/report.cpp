@@ -12,11 +12,11 @@
 
 #include <tenon/error.h>
 
-#include "core/counted.h"
 #include "core/log.h"
 #include "graph/vendor_ops.h"
 #include "onnx/importer.h"
 #include "onnx/rules.h"
+#include "text/counted.h"
 
 namespace tenon::onnx {
 namespace {

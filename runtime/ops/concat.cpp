@@ -8,6 +8,7 @@
 
 #include "graph/op.h"
 #include "ops/axis_attributes.h"
+#include "text/counted.h"
 
 namespace tenon {
 namespace graph {
@@ -77,8 +78,8 @@ void infer_split(Inference& at) {
     at.output(at.dtype(0), y);
   }
   if (rest != 0)
-    at.fail(fmt::format("the sizes ({0}) do not add up to axis {2} of {3}, {1} elements are left", fmt::join(sizes, ","), rest, axis,
-                        at.str(0)));
+    at.fail(fmt::format("the sizes ({}) do not add up to axis {} of {}, {} left", fmt::join(sizes, ","), axis, at.str(0),
+                        counted(rest, "element is", "elements are")));
 }
 
 /// Joins the gradients of the parts; absent ones count as zeros.

@@ -2,6 +2,8 @@
 // ops/conv_transpose.cpp - transposed convolution: each element of x adds a scaled filter to y.
 #include "ops/window.h"
 
+#include "text/counted.h"
+
 namespace tenon {
 namespace graph {
 namespace {
@@ -24,18 +26,20 @@ void infer(Inference& at) {
   const std::int64_t groups = attributes.groups;
   if (groups < 1) at.fail(fmt::format("expected 1 or more groups, got {}", groups));
   if (w[0] != x[1]) at.fail(fmt::format("expected a filter for each of the {} channels of {}, got {}", x[1], at.str(0), at.str(1)));
-  if (x[1] % groups != 0) at.fail(fmt::format("{} groups do not divide the {} channels of {}", groups, x[1], at.str(0)));
+  if (x[1] % groups != 0)
+    at.fail(fmt::format("{} do not divide the {} of {}", counted(groups, "group"), counted(x[1], "channel"), at.str(0)));
   if (at.has(2)) {
     at.expect_same_dtype(0, 2);
     if (at.shape(2) != Shape{w[1] * groups}) {
-      at.fail(fmt::format("expected b of ({}), {} groups of {} filters of {}, got {}", w[1] * groups, groups, w[1], at.str(1), at.str(2)));
+      at.fail(fmt::format("expected b of ({}), {} of {} of {}, got {}", w[1] * groups, counted(groups, "group"), counted(w[1], "filter"),
+                          at.str(1), at.str(2)));
     }
   }
   normalise_spatial(at, attributes, dims);
   const Shape& y = expect_given_shape(at);
   if (y.rank() != x.rank() || y[0] != x[0] || y[1] != w[1] * groups) {
-    at.fail(fmt::format("expected a result ({},{},...) of {} dimensions for {} and {} in {} groups, got {}", x[0], w[1] * groups, x.rank(),
-                        at.str(0), at.str(1), groups, y.str()));
+    at.fail(fmt::format("expected a result ({},{},...) of {} dimensions for {} and {} in {}, got {}", x[0], w[1] * groups, x.rank(),
+                        at.str(0), at.str(1), counted(groups, "group"), y.str()));
   }
   for (std::size_t i = 0; i < dims; ++i) {
     if (y[i + 2] < 1) at.fail(fmt::format("expected a result with elements, got {}", y.str()));

@@ -2,6 +2,8 @@
 // ops/im2col.cpp - sliding windows as columns, and the reverse.
 #include "ops/window.h"
 
+#include "text/counted.h"
+
 namespace tenon {
 namespace graph {
 namespace {
@@ -96,13 +98,13 @@ Value col2im(Value columns, const std::vector<std::int64_t>& sizes, const std::v
   };
   if (shape.rank() != 3) fail("expected columns (N, C * product of kernel, windows)");
   if (sizes.size() != kernel.size())
-    fail(fmt::format("expected {} sizes, one per dimension of the kernel, got {}", kernel.size(), sizes.size()));
+    fail(fmt::format("expected {}, one per dimension of the kernel, got {}", counted(kernel.size(), "size"), sizes.size()));
   std::int64_t taps = 1;
   for (const std::int64_t size : kernel) {
     if (size < 1 || __builtin_mul_overflow(taps, size, &taps))
       fail(fmt::format("expected a kernel of 1 or more in each dimension, got {}", size));
   }
-  if (shape[1] % taps != 0) fail(fmt::format("a kernel of {} elements does not divide the {} rows", taps, shape[1]));
+  if (shape[1] % taps != 0) fail(fmt::format("a kernel of {} does not divide the {}", counted(taps, "element"), counted(shape[1], "row")));
   Shape image{shape[0], shape[1] / taps};
   for (const std::int64_t size : sizes) image.push_back(size);
   const Value y = graph::apply_op(TENON_OP_Col2Im, {in}, Attributes::of(window_attributes("col2im", image, kernel, options)),

@@ -3,6 +3,7 @@
 #include <tenon/error.h>
 
 #include "ops/line_norm.h"
+#include "text/counted.h"
 
 namespace tenon {
 namespace graph {
@@ -88,7 +89,8 @@ Value group_norm(Value x, std::int64_t groups, Value scale, Value bias, double e
   if (shape.rank() < 2) throw Error(fmt::format("group_norm: expected x of rank 2 or more, got '{}' {}", x.name(), shape.str()));
   const std::int64_t channels = shape[1];
   if (groups < 1 || channels % groups != 0) {
-    throw Error(fmt::format("group_norm: {} groups do not divide the {} channels of '{}' {}", groups, channels, x.name(), shape.str()));
+    throw Error(fmt::format("group_norm: {} do not divide the {} of '{}' {}", counted(groups, "group"), counted(channels, "channel"),
+                            x.name(), shape.str()));
   }
   Shape sample, per_channel{channels};
   for (std::size_t i = 1; i < shape.rank(); ++i) sample.push_back(shape[i]);

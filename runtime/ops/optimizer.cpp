@@ -6,6 +6,7 @@
 #include <tenon/functions.h>
 
 #include "graph/op.h"
+#include "text/counted.h"
 
 namespace tenon {
 namespace graph {
@@ -19,8 +20,8 @@ void infer_groups(Inference& at, std::size_t first, const std::vector<const char
   };
   const std::size_t groups = (at.input_count() - first) / size;
   if (groups == 0 || at.input_count() != first + groups * size) {
-    at.fail(fmt::format("expected {} operand{} and groups of ({}), got {} operands", first, first == 1 ? "" : "s", fmt::join(words, ", "),
-                        at.input_count()));
+    at.fail(fmt::format("expected {} and groups of ({}), got {}", counted(first, "operand"), fmt::join(words, ", "),
+                        counted(at.input_count(), "operand")));
   }
   at.expect_inputs(at.input_count(), at.input_count());
   at.expect_floating(first);
@@ -152,8 +153,9 @@ void step(tenon_op op, std::vector<Value> operands, const std::vector<Value>& pa
           const std::vector<Value>& state, std::size_t states_each, const Attributes& attributes) {
   if (parameters.empty()) throw Error(fmt::format("{}: expected one parameter or more, got none", graph::stem_of(op)));
   if (gradients.size() != parameters.size() || state.size() != parameters.size() * states_each) {
-    throw Error(fmt::format("{}: for {} parameters, expected {} gradients and {} values of state, got {} and {}", graph::stem_of(op),
-                            parameters.size(), parameters.size(), parameters.size() * states_each, gradients.size(), state.size()));
+    throw Error(fmt::format("{}: for {}, expected {} and {} of state, got {} and {}", graph::stem_of(op),
+                            counted(parameters.size(), "parameter"), counted(parameters.size(), "gradient"),
+                            counted(parameters.size() * states_each, "value"), gradients.size(), state.size()));
   }
   std::vector<Value> targets;  // the value that each result replaces
   for (std::size_t i = 0; i < parameters.size(); ++i) {

@@ -12,6 +12,7 @@
 #include <tenon/error.h>
 
 #include "quantize/batch.h"
+#include "text/counted.h"
 
 namespace tenon::quantize {
 namespace {
@@ -71,7 +72,7 @@ Comparison compare(onnx::Model& expected, onnx::Model& model, const Samples& sam
     std::vector<Tensor> a;
     for (const Tensor& output : expected.run(inputs)) a.push_back(output.to_host());
     const std::vector<Tensor>& b = model.run(inputs);
-    if (a.size() != b.size()) throw Error(fmt::format("comparison: expected {} outputs, got {}", a.size(), b.size()));
+    if (a.size() != b.size()) throw Error(fmt::format("comparison: expected {}, got {}", counted(a.size(), "output"), b.size()));
     for (std::size_t i = 0; i < a.size(); ++i) {
       if (!(a[i].shape() == b[i].shape()))
         throw Error(fmt::format("comparison: output {}: expected {}, got {}", i, a[i].str(), b[i].str()));

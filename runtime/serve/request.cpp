@@ -7,6 +7,8 @@
 
 #include <tenon/error.h>
 
+#include "text/counted.h"
+
 namespace tenon::serve {
 
 std::int64_t count_samples(const NamedTensors& inputs, std::int64_t max_batch) {
@@ -20,8 +22,8 @@ std::int64_t count_samples(const NamedTensors& inputs, std::int64_t max_batch) {
     const std::int64_t size = tensor.shape()[0];
     if (size == 0) throw Error(fmt::format("batcher: input '{}' is {}, expected at least one sample", name, tensor.str()));
     if (samples != 0 && size != samples)
-      throw Error(
-          fmt::format("batcher: input '{}' is {}, expected {} samples, as input '{}' has", name, tensor.str(), samples, first_name));
+      throw Error(fmt::format("batcher: input '{}' is {}, expected {}, as input '{}' has", name, tensor.str(), counted(samples, "sample"),
+                              first_name));
     samples = size;
   }
   if (samples > max_batch)

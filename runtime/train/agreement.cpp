@@ -16,6 +16,7 @@
 #include "io/checksum.h"
 #include "layers/definition.h"
 #include "platform/path.h"
+#include "text/counted.h"
 
 namespace tenon::train {
 namespace {
@@ -53,7 +54,7 @@ std::string text_of(const OptimizerDefinition& optimizer) {
     text += number ? fmt::format(" {}", *number) : " -";
   for (const bool flag : {optimizer.amsgrad, optimizer.epsilon_outside_root.value_or(false), optimizer.centered, optimizer.nesterov})
     text += flag ? " yes" : " no";
-  return text + fmt::format(", {} groups", optimizer.groups.size());
+  return text + ", " + counted(optimizer.groups.size(), "group");
 }
 
 /// The optimizer state that process 0 has of all ranks, as loaded, goes to those.

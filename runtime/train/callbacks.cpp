@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <typeinfo>
 
+#include "text/counted.h"
 #include "train/checkpoint_folder.h"
 #include "yaml/suggest.h"
 
@@ -146,7 +147,7 @@ void EarlyStopping::epoch_end(const EpochLogs& logs) {
   }
   if (++waited_ < options_.patience) return;
   const std::string best = best_.value() ? fmt::format("; the best value was {:.6g}", *best_.value()) : "";
-  model().stop(fmt::format("early_stopping: no improvement for {} epoch{}{}", waited_, waited_ == 1 ? "" : "s", best));
+  model().stop(fmt::format("early_stopping: no improvement for {}{}", counted(waited_, "epoch"), best));
 }
 
 void EarlyStopping::train_end() {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "io/html_page.h"
+#include "text/counted.h"
 #include "train/progress.h"
 
 namespace tenon::train {
@@ -173,8 +174,8 @@ std::string last_value(const Series& series) {
 std::string curves_page(const std::string& title, const History& history) {
   if (history.empty()) return io::html_page(title, style, "<p>No epoch has ended yet.</p>\n");
   const EpochLogs& last = history.back();
-  std::string text = fmt::format("<p>{} epoch{}; learning rate {:.4g}; {:.0f} samples/s in the last one</p>\n<main>\n", last.epoch + 1,
-                                 last.epoch == 0 ? "" : "s", last.learning_rate, last.samples_per_second());
+  std::string text = fmt::format("<p>{}; learning rate {:.4g}; {:.0f} samples/s in the last one</p>\n<main>\n",
+                                 counted(last.epoch + 1, "epoch"), last.learning_rate, last.samples_per_second());
   const std::vector<std::string> names = names_of(history);
   for (const std::string& name : names) text += chart(history, name);
   text += "</main>\n<table>\n<thead><tr><th>last epoch</th><th>training</th><th>validation</th></tr></thead>\n<tbody>\n";

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <type_traits>
 
+#include "text/counted.h"
 #include "train/initializers.h"
 #include "train/loss_scale.h"
 #include "train/optimizers.h"
@@ -43,8 +44,8 @@ void Parameters::create(const ParameterSpec& spec, const std::string& name, cons
 std::vector<SampleType> input_types(const ModelSetup& setup, std::span<const Shape> samples) {
   const std::vector<layers::ModelInput>& inputs = setup.interface.inputs;
   if (samples.size() != inputs.size()) {
-    throw Error(fmt::format("model: expected the shapes of samples of the inputs {}, got {} shape{}", fmt::join(setup.input_names(), ", "),
-                            samples.size(), samples.size() == 1 ? "" : "s"));
+    throw Error(fmt::format("model: expected the shapes of samples of the inputs {}, got {}", fmt::join(setup.input_names(), ", "),
+                            counted(samples.size(), "shape")));
   }
   std::vector<SampleType> types;
   for (std::size_t i = 0; i < inputs.size(); ++i) types.push_back({inputs[i].dtype, samples[i], inputs[i].name});

@@ -5,6 +5,8 @@
 
 #include <tenon/error.h>
 
+#include "text/counted.h"
+
 namespace tenon {
 
 BatchSource::~BatchSource() = default;
@@ -36,7 +38,8 @@ const Batch* SourceBatches::next() {
 
 void SourceBatches::check(const std::vector<SampleType>& types, const std::vector<Tensor>& tensors, std::int64_t rows) const {
   const std::string where = fmt::format("{}, batch {}", source_.name(), index_);
-  if (tensors.size() != types.size()) throw Error(fmt::format("{}: expected {} tensors, got {}", where, types.size(), tensors.size()));
+  if (tensors.size() != types.size())
+    throw Error(fmt::format("{}: expected {}, got {}", where, counted(types.size(), "tensor"), tensors.size()));
   if (rows == 0) throw Error(fmt::format("{}: expected at least 1 sample", where));
   for (std::size_t i = 0; i < types.size(); ++i) {
     const Tensor& tensor = tensors[i];

@@ -9,6 +9,7 @@
 
 #include "core/element.h"
 #include "exec/device_state.h"
+#include "text/counted.h"
 #include "train/binding.h"
 #include "train/model_state.h"
 #include "train/random_key.h"
@@ -201,7 +202,8 @@ bool Model::State::apply(const RunOptions& run) {
 
 void Model::State::train_batch(const train::BatchTensors& batch, train::BatchMeans& out_means, const RunOptions& run) {
   if (progress.accumulated() != 0)
-    throw Error(fmt::format("train_batch: gradients of {} batches are accumulated; call apply() first", progress.accumulated()));
+    throw Error(fmt::format("train_batch: gradients of {} are accumulated; call apply() first",
+                            counted(progress.accumulated(), "batch", "batches")));
   if (pipeline != nullptr) {
     run_pipeline(batch, out_means, run);
     Program& program = programs.apply(run);

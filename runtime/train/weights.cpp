@@ -15,6 +15,7 @@
 
 #include "core/element.h"
 #include "platform/path.h"
+#include "text/counted.h"
 #include "train/checkpoint_folder.h"
 #include "train/model_state.h"
 #include "train/name_map.h"
@@ -81,7 +82,7 @@ std::vector<NamedTensor> weights_of(const train::CheckpointFile& checkpoint) {
 }  // namespace
 
 std::string WeightsReport::str() const {
-  std::string text = fmt::format("{}: {} of {} parameters", file, matched.size(), matched.size() + missing.size());
+  std::string text = fmt::format("{}: {} of {}", file, matched.size(), counted(matched.size() + missing.size(), "parameter"));
   if (!missing.empty()) text += fmt::format("; missing: {}", fmt::join(missing, ", "));
   if (!left_over.empty()) text += fmt::format("; left over: {}", fmt::join(left_over, ", "));
   return text;

@@ -10,6 +10,8 @@
 
 #include <tenon/sdk/kernel.h>
 
+#include "text/counted.h"
+
 namespace tenon::conformance {
 namespace {
 
@@ -306,8 +308,8 @@ Wrong difference(const Array& expected, const Array& got, const Bound& bound) {
   found.facts.error = fmt::format("{:.3g}", first_error);
   found.facts.bound = fmt::format("{:.3g}", first_bound);
   found.text =
-      fmt::format("element {} is wrong: expected {}, got {}; error {}, at most {} allowed; {} of {} elements are wrong",
-                  found.facts.element, found.facts.expected, found.facts.got, found.facts.error, found.facts.bound, wrong, got.count());
+      fmt::format("element {} is wrong: expected {}, got {}; error {}, at most {} allowed; {} of {} wrong", found.facts.element,
+                  found.facts.expected, found.facts.got, found.facts.error, found.facts.bound, wrong, counted(got.count(), "element"));
   return found;
 }
 

@@ -21,6 +21,7 @@
 #include <tenon/sdk/kernel.h>
 
 #include "blas_dense.h"
+#include "text/counted.h"
 
 namespace tenon::conformance::blas {
 
@@ -199,7 +200,7 @@ Wrong Trial::judge(const Equation& equation) const {
       first = compare(fmt::format("element ({},{}) of {}{}", i, j, what, result.name), expected, got, bound);
     }
   }
-  if (wrong > 0) first.text += fmt::format("; {} elements are wrong", wrong);
+  if (wrong > 0) first.text += fmt::format("; {} wrong", counted(wrong, "element is", "elements are"));
   return first;
 }
 

@@ -10,6 +10,7 @@
 #include "loader/self_check.h"
 #include "platform/library.h"
 #include "platform/path.h"
+#include "text/counted.h"
 
 namespace tenon::conformance {
 namespace {
@@ -249,8 +250,8 @@ void device_described(CaseContext& context) {
     fail(fmt::format("operands aligned to {} bytes: expected a power of two up to {}, the alignment of memory", o, a));
   const std::uint64_t largest = info.max_allocation_size_bytes, size = info.memory_size_bytes;
   if (largest != 0 && (largest < a || (size != 0 && largest > size))) {
-    fail(
-        fmt::format("a largest allocation of {} bytes: expected at least the alignment, {}, and at most the memory, {}", largest, a, size));
+    fail(fmt::format("a largest allocation of {}: expected at least the alignment, {}, and at most the memory, {}",
+                     counted(largest, "byte"), a, size));
   }
   if (!context.device.computes_with(TENON_DTYPE_F32)) fail("the device does not compute with f32");
 }

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "platform/access_violation.h"
+#include "text/counted.h"
 
 namespace tenon::conformance {
 namespace {
@@ -285,7 +286,8 @@ void check_threads(CaseContext& context, const Instance& at) {
     const CaseContext there(context.device.on_threads(threads), nullptr, context.seed);
     for (int round = 0; round < (threads == 7 ? 2 : 1); ++round) {
       expect_same_bits(expected, there.run(net, {.deterministic = true}),
-                       fmt::format("different bits on a host of {} threads whose ranges end in another order", threads), describe(inputs));
+                       fmt::format("different bits on a host of {} whose ranges end in another order", counted(threads, "thread")),
+                       describe(inputs));
     }
   }
 }

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "conformance.h"
-#include "core/counted.h"
+#include "text/counted.h"
 
 namespace tenon::conformance {
 

@@ -362,7 +362,7 @@ def test_a_model_is_shown(digits, capsys):
     history = model.fit(digits.train, verbose=0)
     assert "scores (Dense)" in model.summary() and "scores (Dense)" in capsys.readouterr().out
     assert repr(model) == "<tenon.Model: 3 layers>" and "<pre>" in model._repr_html_() and "<table>" in history._repr_html_()
-    assert "finished after 1 epochs: loss=" in repr(history) and len(model.explain(8)["nodes"]) > 3
+    assert "finished after 1 epoch: loss=" in repr(history) and len(model.explain(8)["nodes"]) > 3
     assert repr(layers.Dense(3, activation="relu")) == "dense(units=3, activation='relu')"
 
 

@@ -133,7 +133,7 @@ TEST_CASE("C API: wrong ops, attributes and operands are errors") {
                    tenon_apply(context, nullptr, TENON_OP_Softmax, &axis, nullptr, inputs, 1, &result, 1, nullptr));
   CHECK_FAILS_WITH("op: expected an op of tenon/ops.def, got 9999",
                    tenon_apply(context, nullptr, 9999, &axis, nullptr, inputs, 1, &result, 1, nullptr));
-  CHECK_FAILS_WITH("out_results: expected space for 1 tensors, got it for 0",
+  CHECK_FAILS_WITH("out_results: expected space for 1 tensor, got it for 0",
                    tenon_apply(context, nullptr, TENON_OP_Neg, nullptr, nullptr, inputs, 1, &result, 0, nullptr));
   CHECK_FAILS_WITH("inputs: expected an address, got NULL",
                    tenon_apply(context, nullptr, TENON_OP_Neg, nullptr, nullptr, nullptr, 1, &result, 1, nullptr));
@@ -205,7 +205,7 @@ TEST_CASE("C API: wrong nodes are errors and leave the graph as it was") {
   CHECK_FAILS_WITH("inputs: expected a value of the graph, which has 4, got 1000",
                    tenon_graph_apply(p.graph, TENON_OP_Add, nullptr, nullptr, bad, 2, &value, 1, nullptr));
   CHECK_FAILS_WITH("matmul", tenon_graph_apply(p.graph, TENON_OP_MatMul, nullptr, nullptr, same, 2, &value, 1, nullptr));
-  CHECK_FAILS_WITH("out_values: expected space for the 1 results of Neg, got it for 0",
+  CHECK_FAILS_WITH("out_values: expected space for the 1 result of Neg, got it for 0",
                    tenon_graph_apply(p.graph, TENON_OP_Neg, nullptr, nullptr, same, 1, &value, 0, nullptr));
   CHECK_FAILS_WITH("'x'", tenon_graph_input(p.graph, "x", TENON_DTYPE_F32, 1, shape, &value));
   CHECK_FAILS_WITH("name: expected an address, got NULL", tenon_graph_input(p.graph, nullptr, TENON_DTYPE_F32, 1, shape, &value));

@@ -68,7 +68,7 @@ TEST_CASE_FIXTURE(InFolder, "cifar10: an error has file and record") {
   folder.write("data_batch_3.bin", record(1) + record(2).substr(1));
   CHECK_ERROR(
       folder.file("data_batch_3.bin") +
-          ": expected records of 3073 bytes, 10000 of them in the original, got 6145 bytes: 1 records and 3072 extra bytes; download the "
+          ": expected records of 3073 bytes, 10000 of them in the original, got 6145 bytes: 1 record and 3072 extra bytes; download the "
           "file again",
       load_cifar10(folder.path(), Split::train));
   folder.write("data_batch_3.bin", record(1) + record(17));

@@ -166,7 +166,7 @@ TEST_CASE("loading: a placement rule that matches nothing is one warning") {
   Graph graph;
   graph.output("y", ops::neg(ops::relu(graph.input("x", DType::f32, {2}))));
   for (int i = 0; i < 2; ++i) Program(context, graph);
-  CHECK(count_of(log.text(), "key 'placement': 'hiden*' matches none of the 2 nodes of the program and has no effect") == 1);
+  CHECK(count_of(log.text(), "key 'placement': 'hiden*' matches no node of the program, which has 2 nodes, and has no effect") == 1);
   CHECK(count_of(log.text(), "'relu*'") == 0);
 }
 

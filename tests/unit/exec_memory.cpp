@@ -307,7 +307,7 @@ TEST_CASE_FIXTURE(InFolder, "memory: closing a device logs the memory in use; a 
   CHECK(contains(text(), "device 'reference:0': 4096 bytes outlive their context, in tensors or programs"));
   CHECK_FALSE(contains(text(), "never freed"));
   survivor = {};
-  CHECK(contains(text(), "device 'reference:0': 1 requests in 1 device allocations, peak 4096 bytes; 0 bytes were never freed"));
+  CHECK(contains(text(), "device 'reference:0': 1 request in 1 device allocation, peak 4096 bytes; 0 bytes were never freed"));
   CHECK_FALSE(contains(text(), "while its backend reports"));
   log::set_file("");
   log::set_level(TENON_LOG_ERROR + 1);

@@ -42,7 +42,7 @@ TEST_CASE_FIXTURE(OnReference, "program: an input of another shape is rejected b
   graph.output("y", ops::relu(graph.input("x", DType::f32, {2, 3})));
   Program program(context, graph);
   CHECK_ERROR("input 'x': expected f32(2,3), got f32(3,2)", program.run({Tensor::zeros(DType::f32, {3, 2})}));
-  CHECK_ERROR("program: expected 1 inputs, got 0", program.run(std::span<const Tensor>{}));
+  CHECK_ERROR("program: expected 1 input, got 0", program.run(std::span<const Tensor>{}));
 }
 
 TEST_CASE_FIXTURE(OnReference, "program: an input, a parameter and a constant may be outputs") {

@@ -153,7 +153,7 @@ TEST_CASE_FIXTURE(Submitting, "submit: a run that is cancelled has not begun, an
   const Tensor last = labels(2);
   CHECK_ERROR_CONTAINS("the run was cancelled", program.submit(std::vector{scores, last}, {&loss, 1}, {.stop = stop.get_token()}));
   CHECK_ERROR_CONTAINS("output 'loss': expected a dense f32", program.submit(std::vector{scores, last}, {&other, 1}));
-  CHECK_ERROR_CONTAINS("expected 1 outputs, got 0", program.submit(std::vector{scores, last}, {}));
+  CHECK_ERROR_CONTAINS("expected 1 output, got 0", program.submit(std::vector{scores, last}, {}));
 }
 
 }  // namespace tenon::test

@@ -110,7 +110,7 @@ TEST_CASE_FIXTURE(OnExample, "vendor ops: wrong calls say what was expected") {
         "com.example.SoftClip: attribute 'limit': expected a value of type float, got far of type string");
   CHECK(contains(error_of(soft_clip, {{"limit", -1.0}}), "expected a limit above 0, got -1"));        // of the plugin
   CHECK(contains(error_of(soft_clip, {}, 1, DType::i32), "expected x of f32 or f64, got i32(2,3)"));  // likewise
-  CHECK(contains(error_of(soft_clip, {}, 2), "expected at most 1 operands, got 2"));
+  CHECK(contains(error_of(soft_clip, {}, 2), "expected at most 1 operand, got 2"));
   CHECK(contains(error_of("SoftClip", {}), "expected '<domain>.<name>'"));
   const std::string misspelt = error_of("com.example.SoftClap", {});
   CHECK(contains(misspelt, "no loaded backend has it; did you mean 'com.example.SoftClip'?"));

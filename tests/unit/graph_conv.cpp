@@ -199,7 +199,7 @@ TEST_CASE_FIXTURE(Image, "conv_transpose: sizes are those that conv maps back") 
   CHECK(fails(With().pad({{-1, 0}, {0, 0}})) == start + "expected padding of 0 to 2147483647, got -1");
   CHECK(fails(With().grouped(3)) == "conv_transpose 'conv_transpose_7': 3 groups do not divide the 4 channels of x f32(2,4,8,9)");
   CHECK(fails({}, {}, line({4})) ==
-        "conv_transpose 'conv_transpose_7': expected b of (3), 1 groups of 3 filters of w f32(4,3,3,2), got b f32(4)");
+        "conv_transpose 'conv_transpose_7': expected b of (3), 1 group of 3 filters of w f32(4,3,3,2), got b f32(4)");
   CHECK_ERROR("conv_transpose 'conv_transpose_7': expected a filter for each of the 4 channels of x f32(2,4,8,9), got w f32(3,4,3,3)",
               ops::conv_transpose(x, filters(3, 4, 3, 3)));
   CHECK_ERROR(

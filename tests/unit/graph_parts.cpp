@@ -75,7 +75,7 @@ TEST_CASE_FIXTURE(Matrix, "split: sizes must sum to the axis") {
   CHECK(str(parts[0]) == "f32(4,1)");
   CHECK(str(parts[1]) == "f32(4,0)");
   CHECK(str(parts[2]) == "f32(4,5)");
-  CHECK_ERROR("split 'split_1': the sizes (1,4) do not add up to axis 1 of x f32(4,6), 1 elements are left", ops::split(x, {1, 4}, 1));
+  CHECK_ERROR("split 'split_1': the sizes (1,4) do not add up to axis 1 of x f32(4,6), 1 element is left", ops::split(x, {1, 4}, 1));
   CHECK_ERROR("split 'split_1': the sizes (1,6) do not add up to axis 1 of x f32(4,6)", ops::split(x, {1, 6}, 1));
 }
 

@@ -379,7 +379,7 @@ TEST_CASE("optimizers: what does not fit is reported") {
               ops::sgd_step({t.w, t.g.parameter("d", DType::f64, {})}, {t.dw, t.f64({})}, {}, t.lr, {}));
   CHECK_ERROR("rmsprop_step 'rmsprop_step': expected 1 operand and groups of (w, g, v), got 3 operands",
               t.g.apply(TENON_OP_RmsPropStep, {t.lr, t.w, t.dw}, Attributes::of(tenon_attributes_rmsprop{})));
-  CHECK_ERROR_CONTAINS("expected 1 operands, got 0", t.g.apply(TENON_OP_SgdStep, {}, Attributes::of(tenon_attributes_sgd{})));
+  CHECK_ERROR_CONTAINS("expected 1 operand, got 0", t.g.apply(TENON_OP_SgdStep, {}, Attributes::of(tenon_attributes_sgd{})));
   CHECK(t.g.updates().empty());
 }
 

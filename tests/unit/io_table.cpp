@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables, and lines for a terminal.
+// Tables, lines for a terminal, and counts in sentences.
 #include "core/table.h"
 
 #include <doctest/doctest.h>
@@ -10,6 +10,7 @@
 
 #include "io/utf8.h"
 #include "testing.h"
+#include "text/counted.h"
 
 using namespace tenon;
 using namespace tenon::test;
@@ -97,4 +98,12 @@ TEST_CASE("text: lines are wrapped at spaces") {
   CHECK(wrapped("  indented text", 12) == "  indented\n  text");
   CHECK(wrapped("", 8) == "");
   CHECK(wrapped("\n\n", 8) == "\n\n");
+}
+
+TEST_CASE("text: a count has its noun in the singular or the plural") {
+  CHECK(counted(1, "node") == "1 node");
+  CHECK(counted(std::size_t{0}, "node") == "0 nodes");
+  CHECK(counted(std::int64_t{-1}, "node") == "-1 nodes");
+  CHECK(counted(1u, "copy", "copies") == "1 copy");
+  CHECK(counted(2u, "copy", "copies") == "2 copies");
 }

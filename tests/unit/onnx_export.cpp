@@ -217,7 +217,7 @@ TEST_CASE("onnx export: options that do not fit are errors") {
     return message_of([&] { onnx::export_graph(path, graph, parameters.values(), options); });
   };
   CHECK(message({.opset = 16}) == "ONNX export: expected an opset from 17 to 23, got 16");
-  CHECK(message({.inputs = {"a", "b"}}) == "ONNX export: expected a name for each of the 1 inputs (x), got 2: a, b");
+  CHECK(message({.inputs = {"a", "b"}}) == "ONNX export: expected 1 name for the inputs (x), got 2: a, b");
   CHECK(contains(message({.outputs = {"x"}}), "ONNX export: output 'x': another input, output or parameter has this name"));
   CHECK(contains(message({.inputs = {"dense/bias"}}), "input 'dense/bias': another"));
   CHECK(contains(message({.outputs = {""}}), "expected a name for each output, got an empty one"));

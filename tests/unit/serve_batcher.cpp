@@ -301,7 +301,7 @@ TEST_CASE("batcher: invalid requests are errors of submit that name the input") 
   CHECK_ERROR("batcher: input 'x' is an undefined tensor", submit({{"x", Tensor()}}));
   CHECK_ERROR("batcher: input 'x' is f32(), expected a first axis of samples", submit({{"x", Tensor::scalar(1.F)}}));
   CHECK_ERROR("batcher: input 'x' is f32(0,1), expected at least one sample", submit({{"x", rows({})}}));
-  CHECK_ERROR("batcher: input 'y' is f32(2,1), expected 1 samples, as input 'x' has", submit({{"x", rows({1})}, {"y", rows({1, 2})}}));
+  CHECK_ERROR("batcher: input 'y' is f32(2,1), expected 1 sample, as input 'x' has", submit({{"x", rows({1})}, {"y", rows({1, 2})}}));
   CHECK_ERROR("batcher: a request of 3 samples, expected at most 2 (max_batch): divide it into several requests",
               submit({{"x", rows({1, 2, 3})}}));
   CHECK(batcher.counts().requests == 0);

@@ -101,7 +101,7 @@ TEST_CASE_FIXTURE(Deterministic, "fit: batches that are not as the source says a
   source.change = [](Batch& batch) { batch.targets[0] = batch.targets[0].to(DType::f32); };
   CHECK_ERROR_CONTAINS("batch 0: 'y': expected i64(10), got f32(10)", model.fit(source));
   source.change = [](Batch& batch) { batch.targets.clear(); };
-  CHECK_ERROR_CONTAINS("batch 0: expected 1 tensors, got 0", model.fit(source));
+  CHECK_ERROR_CONTAINS("batch 0: expected 1 tensor, got 0", model.fit(source));
   source.change = [](Batch& batch) { batch.inputs[0] = {}; };
   CHECK_ERROR_CONTAINS("batch 0: expected at least 1 sample", model.fit(source));
   source.change = [](Batch& batch) { batch.inputs[0] = batch.inputs[0].slice(0, 0, 5); };

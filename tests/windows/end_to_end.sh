@@ -12,7 +12,7 @@ backends=$(dirname "$program")/../lib/tenon/backends
 # Continuous integration builds `reference` alone, which is slower.
 backend=openblas count=2 units=500
 [ -f "$backends/tenon_backend_openblas.dll" ] || { backend=reference count=1 units=100; }
-expect 0 "$count of $count backends healthy" "$tenon" doctor
+expect 0 "$count of $count backend" "$tenon" doctor
 expect 0 'Data: 12000 generated digits' "$tenon" demo --epochs 1
 
 # A backend in a folder with a name in Chinese and spaces, named in a file with such a name.

@@ -23,6 +23,7 @@
 #include "bench/memory_bus.h"
 #include "bench/sources.h"
 #include "cli/memory_roofs.h"
+#include "text/counted.h"
 
 namespace tenon::bench {
 namespace {
@@ -61,7 +62,7 @@ void add_host(Report& report, const Options& options, std::int64_t bytes, int ru
   for (int threads = 1; threads <= options.threads; threads = threads == options.threads ? threads + 1 : options.threads) {
     std::vector<cli::MemoryRoofs> tries;
     for (int run = 0; run < runs; ++run) {
-      say(fmt::format("bandwidth: {} thread{}, run {} of {}", threads, threads == 1 ? "" : "s", run + 1, runs));
+      say(fmt::format("bandwidth: {}, run {} of {}", counted(threads, "thread"), run + 1, runs));
       tries.push_back(cli::memory_roofs(threads, bytes));
     }
     const struct {
@@ -74,7 +75,7 @@ void add_host(Report& report, const Options& options, std::int64_t bytes, int ru
                  {"triad", &cli::MemoryRoofs::triad, 3},
                  {"read", &cli::MemoryRoofs::read, 1}};
     for (const auto& kind : kinds) {
-      Entry entry{.name = fmt::format("{}, {} thread{}", kind.name, threads, threads == 1 ? "" : "s")};
+      Entry entry{.name = fmt::format("{}, {}", kind.name, counted(threads, "thread"))};
       const double moved = static_cast<double>(bytes) * kind.arrays;
       for (const cli::MemoryRoofs& one : tries) entry.samples.ns.push_back(moved / (one.*kind.rate));
       entry.samples.cpu_ns = entry.samples.ns;

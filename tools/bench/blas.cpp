@@ -25,6 +25,7 @@
 #include "platform/environment.h"
 #include "platform/library.h"
 #include "platform/path.h"
+#include "text/counted.h"
 
 namespace tenon::bench {
 namespace {
@@ -267,7 +268,7 @@ std::unique_ptr<Report> blas(const Options& options) {
     // OpenBLAS's idle workers keep polling for work for 2^26 ticks: about 34 ms at 2 GHz.
     if (with_peer && threads > 1 && !options.tiny) protocol.settle_ms = 60;
     for (const Call& call : calls(queue, options.tiny)) {
-      const std::string name = fmt::format("{}, {} thread{}", call.name, threads, threads == 1 ? "" : "s");
+      const std::string name = fmt::format("{}, {}", call.name, counted(threads, "thread"));
       say("blas " + name);
       std::vector<Body> bodies{call.ours};
       if (with_peer) bodies.push_back(call.direct([&](const std::string& symbol) { return peer->symbol(symbol); }));

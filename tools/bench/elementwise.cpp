@@ -17,6 +17,7 @@
 #include "bench/child.h"
 #include "bench/machine.h"
 #include "cli/memory_roofs.h"
+#include "text/counted.h"
 
 namespace tenon::bench {
 namespace {
@@ -140,13 +141,12 @@ std::unique_ptr<Report> elementwise(const Options& options) {
     cli::MemoryRoofs roofs;
     if (cpu && !options.tiny) {
       roofs = cli::memory_roofs(threads);
-      report->note(fmt::format("roofs on {} thread{}: copy {:.1f} GB/s, read {:.1f} GB/s", threads, threads == 1 ? "" : "s", roofs.copy,
-                               roofs.read));
+      report->note(fmt::format("roofs on {}: copy {:.1f} GB/s, read {:.1f} GB/s", counted(threads, "thread"), roofs.copy, roofs.read));
     }
     for (const std::int64_t n : sizes) {
       Peer peer{"", "the peer runs at 1e4, 1e6 and 1e8", {}};
       if (has_peer(n)) {
-        say(fmt::format("PyTorch {}, {} thread{}", size_name(n), threads, threads == 1 ? "" : "s"));
+        say(fmt::format("PyTorch {}, {}", size_name(n), counted(threads, "thread")));
         peer = run_peer(options, chosen, n, threads);
       }
       if (!peer.name.empty()) report->note("peer: " + peer.name);
@@ -161,7 +161,7 @@ std::unique_ptr<Report> elementwise(const Options& options) {
         Program program(side_context, graph);
         std::vector<Tensor> inputs{x};
         if (op.operands == 2) inputs.push_back(y);
-        const std::string name = fmt::format("{} {}, {} thread{}", op.name, size_name(n), threads, threads == 1 ? "" : "s");
+        const std::string name = fmt::format("{} {}, {}", op.name, size_name(n), counted(threads, "thread"));
         say("elementwise " + name);
         const Body body = repeat([&] { static_cast<void>(program.run(inputs)); });
         Entry entry{.name = name, .samples = measure({body}, options.protocol())[0]};
@@ -182,7 +182,7 @@ std::unique_ptr<Report> elementwise(const Options& options) {
         report->add(std::move(entry));
       }
       if (ratios.count > 0) {
-        report->note(fmt::format("{}, {} thread{}: {}", size_name(n), threads, threads == 1 ? "" : "s", ratios.text()));
+        report->note(fmt::format("{}, {}: {}", size_name(n), counted(threads, "thread"), ratios.text()));
       }
     }
   }

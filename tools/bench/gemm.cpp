@@ -15,6 +15,7 @@
 #include "bench/machine.h"
 #include "bench/openblas_peer.h"
 #include "cli/roofs.h"
+#include "text/counted.h"
 
 namespace tenon::bench {
 namespace {
@@ -25,8 +26,8 @@ struct Case {
 };
 
 std::string name_of_case(const Case& c, int threads) {
-  return fmt::format("{} {}x{}x{}{}{}, {} thread{}", name_of(c.dtype), c.shape.m, c.shape.k, c.shape.n, c.shape.trans_a ? " A'" : "",
-                     c.shape.trans_b ? " B'" : "", threads, threads == 1 ? "" : "s");
+  return fmt::format("{} {}x{}x{}{}{}, {}", name_of(c.dtype), c.shape.m, c.shape.k, c.shape.n, c.shape.trans_a ? " A'" : "",
+                     c.shape.trans_b ? " B'" : "", counted(threads, "thread"));
 }
 
 std::vector<Case> cases(bool tiny) {
@@ -121,8 +122,8 @@ std::unique_ptr<Report> gemm(const Options& options) {
   };
   std::vector<Side> sides{{options.threads, peer != nullptr && peer->threads() == options.threads}};
   if (peer != nullptr && !sides[0].with_peer) {
-    absent = fmt::format("the only OpenBLAS found, {}, has a different number of threads; it is the peer of the rows with {} thread{}",
-                         peer->name(), peer->threads(), peer->threads() == 1 ? "" : "s");
+    absent = fmt::format("the only OpenBLAS found, {}, has a different number of threads; it is the peer of the rows with {}", peer->name(),
+                         counted(peer->threads(), "thread"));
     sides.push_back({peer->threads(), true});
   }
   std::map<std::pair<int, DType>, std::optional<double>> peaks;

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include "platform/library.h"
+#include "text/counted.h"
 
 namespace tenon::bench {
 namespace {
@@ -81,7 +82,7 @@ void OpenBlasPeer::set_threads(int threads) {
     set(threads);
     threads_ = get();
   }
-  name_ = fmt::format("{} ({}), {} thread{}", path_, config(), threads_, threads_ == 1 ? "" : "s");
+  name_ = fmt::format("{} ({}), {}", path_, config(), counted(threads_, "thread"));
 }
 
 void OpenBlasPeer::product(const ProductShape& shape, const float* a, const float* b, float* c) const {

@@ -19,6 +19,7 @@
 #include "bench/machine.h"
 #include "bench/statistics.h"
 #include "exec/device_state.h"
+#include "text/counted.h"
 #include "train/feed.h"
 
 namespace tenon::bench {
@@ -208,9 +209,9 @@ std::unique_ptr<Report> pipeline(const Options& options) {
     report->add(std::move(entry));
   }
   report->note(
-      fmt::format("a batch of {} digits, decoded with {} passes of a mean over each image; {} steps per sample; {} thread{} for the "
+      fmt::format("a batch of {} digits, decoded with {} passes of a mean over each image; {} steps per sample; {} for the "
                   "device, one for the worker",
-                  batch, passes, steps, device_threads, device_threads == 1 ? "" : "s"));
+                  batch, passes, steps, counted(device_threads, "thread")));
   report->note(
       "times_max_of_both: a step over the longer of load only and train only; waited_percent: share of the step spent waiting for data");
   report->note(fmt::format("device_idle_percent: share of the step beyond its kernels, {}, measured separately", format_duration(busy)));

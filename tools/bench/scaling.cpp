@@ -28,13 +28,10 @@
 #include "cli/common.h"
 #include "exec/process_group.h"
 #include "platform/path.h"
+#include "text/counted.h"
 
 namespace tenon::bench {
 namespace {
-
-std::string plural(std::int64_t count, const char* what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
 
 /// A net of models/ by its name, one of models/bench/, which have no training run, or a file.
 TrainDefinition definition_of(const std::string& net, const std::string& models) {
@@ -60,7 +57,7 @@ struct Group {
         const LinkOptions& link)
       : devices(count),
         threads(all_threads),
-        name(fmt::format("{} of {}", plural(count, "device"), plural(all_threads / count, "thread"))),
+        name(fmt::format("{} of {}", counted(count, "device"), counted(all_threads / count, "thread"))),
         context(options.make_context_on(all_threads, device, {fmt::format("virtual=[{{of: '{}', count: {}}}]", device, count)})),
         model(definition.model) {
     CompileOptions compile{.optimizer = definition.optimizer, .loss = definition.loss, .metrics = definition.metrics};
@@ -277,7 +274,7 @@ std::unique_ptr<Report> scaling(const Options& options) {
   }
   groups.clear();  // their threads spin for a while after each step
   for (const std::int64_t ranks : options.rank_counts)
-    show(fmt::format("{} of {}", ranks == 1 ? "1 process" : fmt::format("{} processes", ranks), plural(options.threads, "thread")),
+    show(fmt::format("{} of {}", counted(ranks, "process", "processes"), counted(options.threads, "thread")),
          run_ranks(options, ranks, batch), static_cast<double>(ranks) / static_cast<double>(counts[0]));
   report->note(
       fmt::format("speed_up: over the first line; sums: of gradients, over the devices or processes, per step; waited_ms: for them, per "

@@ -14,6 +14,7 @@
 #include "cli/verbs.h"
 #include "config/model_yaml.h"
 #include "config/schema.h"
+#include "text/counted.h"
 
 namespace tenon::cli {
 namespace {
@@ -28,13 +29,13 @@ struct PrintArguments {
 };
 
 std::string text_of(const ModelDefinition& model) {
-  return fmt::format("a model of {} layer{}", model.layers.size(), model.layers.size() == 1 ? "" : "s");
+  return "a model of " + counted(model.layers.size(), "layer");
 }
 std::string text_of(const TrainDefinition& run) {
   return "a training run of " + (run.model.name.empty() ? text_of(run.model) : fmt::format("the model '{}'", run.model.name));
 }
 std::string text_of(const Config& config) {
-  return fmt::format("a configuration that sets {} key{}", config.origins.size(), config.origins.size() == 1 ? "" : "s");
+  return "a configuration that sets " + counted(config.origins.size(), "key");
 }
 
 /// Reads the file as a model, a training run or a configuration. Throws all mistakes, with file, line and key of each.

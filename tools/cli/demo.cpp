@@ -13,6 +13,7 @@
 #include "cli/common.h"
 #include "cli/standard_streams.h"
 #include "cli/verbs.h"
+#include "text/counted.h"
 #include "train/progress.h"
 
 namespace tenon::cli {
@@ -41,7 +42,7 @@ void run_demo(const Arguments& arguments) {
     test_set = load_mnist(arguments.data, Split::test);
     print(fmt::format("Data: {}, {} samples, {} for testing\n", arguments.data, train_set->size(), test_set->size()));
   }
-  print(fmt::format("Model: flatten, dense 64 relu, dense 10 softmax; adam, batch 32, {} epochs\n", arguments.epochs));
+  print(fmt::format("Model: flatten, dense 64 relu, dense 10 softmax; adam, batch 32, {}\n", counted(arguments.epochs, "epoch")));
 
   std::vector<Result> results;
   std::set<std::string> seen;

@@ -21,6 +21,7 @@
 #include "loader/image.h"
 #include "loader/transport.h"
 #include "platform/path.h"
+#include "text/counted.h"
 
 namespace tenon::cli {
 namespace {
@@ -149,7 +150,7 @@ std::string as_text(const Findings& findings) {
   }
   if (findings.transports.empty()) text += "  none\n";
   text += "\neffective configuration\n\n" + to_yaml(findings.config);
-  text += fmt::format("\n{} of {} backends healthy\n", findings.healthy, findings.result.records.size());
+  text += fmt::format("\n{} of {} healthy\n", findings.healthy, counted(findings.result.records.size(), "backend"));
   return text;
 }
 

@@ -19,10 +19,10 @@
 #include "cli/program.h"
 #include "cli/standard_streams.h"
 #include "cli/verbs.h"
-#include "core/counted.h"
 #include "core/table.h"
 #include "onnx/report.h"
 #include "platform/path.h"
+#include "text/counted.h"
 
 namespace tenon::cli {
 namespace {
@@ -135,7 +135,8 @@ void check_model(const CheckArguments& arguments) {
     print(fmt::format("{}-{}, {}, first '{}': {}\n", operator_name(op), op.opset, counted(op.count, "node"), op.node, op.reason));
   }
   if (report.unsupported() > 0) {
-    print(fmt::format("{}: {} of {} operators cannot be imported\n", arguments.file, report.unsupported(), report.operators.size()));
+    print(fmt::format("{}: {} of {} cannot be imported\n", arguments.file, report.unsupported(),
+                      counted(report.operators.size(), "operator")));
     return set_exit_code(1);
   }
   const Context context(arguments.common.resolve(), {}, arguments.common.plugins);

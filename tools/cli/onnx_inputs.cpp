@@ -11,6 +11,7 @@
 #include <tenon/error.h>
 #include <tenon/npy.h>
 
+#include "text/counted.h"
 #include "yaml/suggest.h"
 
 namespace tenon::cli {
@@ -101,8 +102,8 @@ std::map<std::string, std::vector<Shape>> OnnxInputs::shapes() const {
     std::vector<Shape>& of_input = shapes[name];
     of_input.push_back(parse_shape(shape));
     if (of_input.size() > max_sets_)
-      throw Error(fmt::format("--shape: expected at most {} shape{} of the input '{}', got {}", max_sets_, max_sets_ == 1 ? "" : "s", name,
-                              of_input.size()));
+      throw Error(
+          fmt::format("--shape: expected at most {} of the input '{}', got {}", counted(max_sets_, "shape"), name, of_input.size()));
   }
   return shapes;
 }

@@ -25,9 +25,9 @@
 #include "cli/standard_streams.h"
 #include "cli/train_run.h"
 #include "cli/verbs.h"
-#include "core/counted.h"
 #include "core/table.h"
 #include "platform/path.h"
+#include "text/counted.h"
 #include "train/run_record.h"
 
 namespace tenon::cli {

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "cli/joined_kernels.h"
-#include "core/counted.h"
 #include "core/table.h"
+#include "text/counted.h"
 
 namespace tenon::cli {
 namespace {

@@ -12,6 +12,7 @@
 #include "cli/machine.h"
 #include "exec/thread_pool.h"
 #include "platform/processors.h"
+#include "text/counted.h"
 
 namespace tenon::cli {
 namespace {
@@ -75,8 +76,7 @@ std::vector<std::pair<std::string, std::string>> describe_parallelism(std::uint3
   const std::string simd = bits > 0 ? fmt::format(", SIMD in each: vectors of {} bits", bits) : "";
   std::string nodes;
   for (const auto& [id, cpus] : numa_nodes()) nodes += fmt::format("{}node {}: CPUs {}", nodes.empty() ? "" : "; ", id, cpus);
-  return {{"parallelism",
-           fmt::format("{}: {} thread{}{}", threads == 1 ? "one instruction stream" : "MIMD", threads, threads == 1 ? "" : "s", simd)},
+  return {{"parallelism", fmt::format("{}: {}{}", threads == 1 ? "one instruction stream" : "MIMD", counted(threads, "thread"), simd)},
           {"instruction sets", sets},
           {"memory nodes", nodes.empty() ? "unknown" : nodes},
           {"threads", thread_places(threads)}};

@@ -9,6 +9,7 @@
 #include "cli/program.h"
 #include "cli/standard_streams.h"
 #include "io/atomic_file.h"
+#include "text/counted.h"
 
 namespace tenon::cli {
 
@@ -24,8 +25,8 @@ TraceFile::~TraceFile() {
     trace_->stop();
     trace_->write(file_);
     if (trace_->dropped_count() > 0) {
-      print_message(fmt::format("tenon: warning: --trace {}: {} events after the first {} were dropped\n", file_, trace_->dropped_count(),
-                                trace_->event_count()));
+      print_message(fmt::format("tenon: warning: --trace {}: {} dropped after the first {}\n", file_,
+                                counted(trace_->dropped_count(), "event was", "events were"), trace_->event_count()));
     }
   } catch (const std::exception& error) {
     print_error(std::string("--trace: ") + error.what());

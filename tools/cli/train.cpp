@@ -25,6 +25,7 @@
 #include "exec/process_group.h"
 #include "io/atomic_file.h"
 #include "platform/path.h"
+#include "text/counted.h"
 #include "train/progress.h"
 #include "train/summary.h"
 
@@ -49,7 +50,7 @@ void print_logs(const char* title, const Logs& logs) {
 void report_resumed(const TrainingRun::Resumed& resumed) {
   const Model::Position& position = resumed.position;
   print(fmt::format("Resuming from {} after epoch {}{}\n", resumed.checkpoint, position.epoch,
-                    position.batch > 0 ? fmt::format(" and {} batches", position.batch) : ""));
+                    position.batch > 0 ? " and " + counted(position.batch, "batch", "batches") : ""));
 }
 
 /// Saves the model after the first Ctrl-C.

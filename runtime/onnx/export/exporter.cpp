@@ -13,6 +13,7 @@
 #include "graph/vendor_ops.h"
 #include "onnx/export/rules.h"
 #include "onnx/model_file.h"
+#include "text/counted.h"
 
 namespace tenon::onnx::exporting {
 namespace {
@@ -42,7 +43,7 @@ bool is_filled(const Tensor& tensor, const Tensor& value) {
 std::vector<std::string> names_or(const char* what, const std::vector<std::string>& given, const std::vector<std::string>& own) {
   if (given.empty()) return own;
   if (given.size() == own.size()) return given;
-  throw Error(fmt::format("ONNX export: expected a name for each of the {} {} ({}), got {}: {}", own.size(), what, fmt::join(own, ", "),
+  throw Error(fmt::format("ONNX export: expected {} for the {} ({}), got {}: {}", counted(own.size(), "name"), what, fmt::join(own, ", "),
                           given.size(), fmt::join(given, ", ")));
 }
 

@@ -8,6 +8,7 @@
 
 #include "onnx/bodies.h"
 #include "onnx/rules.h"
+#include "text/counted.h"
 
 namespace tenon::onnx {
 namespace {
@@ -93,8 +94,8 @@ std::vector<Value> scan_of(Node& node, std::vector<Value> operands, std::size_t 
   const GraphRecord& body = node.subgraph("body");
   const std::size_t scanned = operands.size() - states;
   if (body.inputs.size() != operands.size() || body.outputs.size() < states) {
-    node.fail(fmt::format("the body: expected {} inputs and at least {} outputs, got {} and {}", operands.size(), states,
-                          body.inputs.size(), body.outputs.size()));
+    node.fail(fmt::format("the body: expected {} and at least {}, got {} and {}", counted(operands.size(), "input"),
+                          counted(states, "output"), body.inputs.size(), body.outputs.size()));
   }
   std::vector<std::int64_t> axes;
   std::int64_t trips = -1;

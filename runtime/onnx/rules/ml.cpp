@@ -17,6 +17,7 @@
 #include "onnx/rules/dtypes.h"
 #include "onnx/rules/ml_scores.h"
 #include "onnx/rules/ml_svm.h"
+#include "text/counted.h"
 
 namespace tenon::onnx {
 namespace {
@@ -155,7 +156,7 @@ void feature_vectorizer(Node& node) {
   const std::vector<std::int64_t>& widths = node.integers("inputdimensions");
   std::vector<Value> parts = node.inputs();
   if (parts.empty() || (!widths.empty() && widths.size() != parts.size())) {
-    node.fail(fmt::format("expected inputdimensions for {} operands, got {}", parts.size(), widths.size()));
+    node.fail(fmt::format("expected inputdimensions for {}, got {}", counted(parts.size(), "operand"), widths.size()));
   }
   for (std::size_t i = 0; i < parts.size(); ++i) {
     Value& part = parts[i];

@@ -63,7 +63,8 @@ class History:
 
     def __repr__(self) -> str:
         last = ", ".join(f"{name}={values[-1]:.4g}" for name, values in self.history.items())
-        return f"<tenon.History {self.end} after {len(self.epoch)} epochs{': ' + last if last else ''}>"
+        epochs = f"{len(self.epoch)} epoch{'' if len(self.epoch) == 1 else 's'}"
+        return f"<tenon.History {self.end} after {epochs}{': ' + last if last else ''}>"
 
     def _repr_html_(self) -> str:
         from html import escape
