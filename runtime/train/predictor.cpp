@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <numeric>
+#include <utility>
 
 #include <tenon/error.h>
 #include <tenon/npy.h>
@@ -196,10 +197,10 @@ std::vector<Prediction> Predictor::predict_files(const std::string& path) {
   };
   std::vector<Inputs> waiting;  // files are read a batch at a time
   for (const std::string& file : files) {
-    waiting.push_back(read(file));
-    if (static_cast<std::int64_t>(waiting.size()) == run_.definition().fit.batch_size || waiting[0].x.dtype() != waiting.back().x.dtype()) {
-      flush(waiting);
-    }
+    Inputs inputs = read(file);
+    if (!waiting.empty() && waiting[0].x.dtype() != inputs.x.dtype()) flush(waiting);
+    waiting.push_back(std::move(inputs));
+    if (static_cast<std::int64_t>(waiting.size()) == run_.definition().fit.batch_size) flush(waiting);
   }
   flush(waiting);
   return all;

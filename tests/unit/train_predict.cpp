@@ -173,6 +173,23 @@ TEST_CASE_FIXTURE(InFolder, "predict: images, arrays and folders, prepared as in
   CHECK_ERROR_CONTAINS("expected a folder of checkpoints with run.json", Predictor::load(folder.file("kept")));
 }
 
+TEST_CASE_FIXTURE(InFolder, "predict: samples of different dtypes in a folder are batches of their own") {
+  // Large enough that an i64 sample does not fit into the rest of a page behind a batch of f32.
+  constexpr std::int64_t n = 1 << 20;
+  const std::string file = folder.write("train.yaml", "model: {input: {shape: [" + std::to_string(n) +
+                                                          "]}, layers: [{dense: {units: 1}}]}\nloss: mse\n"
+                                                          "data: {source: npz, directory: none.npz, normalize: none}\n");
+  std::filesystem::create_directory(folder.file("in"));
+  save_npy(folder.file("in/a.npy"), Tensor::full(DType::f32, {n}, 1));
+  save_npy(folder.file("in/b.npy"), Tensor::full(DType::i64, {n}, 1));
+  save_npy(folder.file("in/c.npy"), Tensor::full(DType::f32, {n}, 1));
+  Predictor predictor(run_of(file), Preprocessing{});
+  const std::vector<Prediction> all = predictor.predict_files(folder.file("in"));
+  REQUIRE(all.size() == 3);
+  CHECK(contains(all[1].input, "b.npy"));
+  CHECK(floats(all[0].output) == floats(all[2].output));
+}
+
 TEST_CASE_FIXTURE(InFolder, "predict: a source of images needs neither its folder nor labels, and names classes by its folders") {
   std::uint8_t dark[16] = {}, light[16];
   std::fill(std::begin(light), std::end(light), 255);
