@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <new>
+#include <system_error>
 #include <thread>
 #include <vector>
 
+#include "core/log.h"
 #include "exec/cpu_quota.h"
 #include "exec/spin.h"
 #include "exec/worker_pause.h"
@@ -138,7 +141,13 @@ struct ThreadPool::Workers {
         spin_limit(std::chrono::microseconds(spin_us)) {
     for (Slot& slot : slots) slot.shares = std::vector<Share>(max_threads);
     threads.reserve(max_threads - 1);
-    for (std::uint32_t i = 1; i < max_threads; ++i) threads.emplace_back([this, i] { run(i); });
+    try {
+      for (std::uint32_t i = 1; i < max_threads; ++i) threads.emplace_back([this, i] { run(i); });
+    } catch (const std::system_error& error) {
+      problem = error.code();
+    } catch (const std::bad_alloc&) {
+      problem = std::make_error_code(std::errc::not_enough_memory);
+    }
   }
   ~Workers() {
     stop.store(true);
@@ -290,6 +299,7 @@ struct ThreadPool::Workers {
   alignas(64) WorkerPause pause;
   std::array<Slot, 16> slots;
   std::vector<std::thread> threads;
+  std::error_code problem;  ///< why there are fewer threads than the budget allows: the others take over their shares
 };
 
 ThreadPool::ThreadPool(std::uint32_t budget, std::uint32_t spin_us) : budget_(std::max(1u, budget)), spin_us_(spin_us) {
@@ -306,12 +316,28 @@ ThreadPool::Workers* ThreadPool::workers() {
   Workers* last = workers_.load(std::memory_order_acquire);
   if (last != nullptr && last->generation == fork_generation()) return last;
   if (starting_.exchange(true)) return nullptr;
+  struct Started {
+    std::atomic<bool>& starting;
+    ~Started() { starting.store(false, std::memory_order_release); }
+  } const started{starting_};
   last = workers_.load(std::memory_order_acquire);
-  if (last == nullptr || last->generation != fork_generation()) {  // those of a parent process are left alone
-    last = new Workers(this, budget_, spin_us_);
-    workers_.store(last, std::memory_order_release);
+  if (last != nullptr && last->generation == fork_generation()) return last;
+  // Kernels in C call parallel_for, so no exception may leave it.
+  try {
+    last = new Workers(this, budget_, spin_us_);  // those of a parent process are left alone
+  } catch (...) {
+    return nullptr;  // the loop runs on its caller, and the next one tries again
   }
-  starting_.store(false, std::memory_order_release);
+  workers_.store(last, std::memory_order_release);
+  try {
+    if (last->problem) {
+      log::warning(
+          "threads: expected to start {} threads next to the one that runs a loop, got {}: {}; loops run on {}. Fewer `threads` in the "
+          "configuration, or a higher limit of the process's memory or threads, avoids this",
+          budget_ - 1, last->threads.size(), last->problem.message(), last->threads.size() + 1);
+    }
+  } catch (...) {  // there is no memory for the line
+  }
   return last;
 }
 

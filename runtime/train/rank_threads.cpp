@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/rank_threads.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
+#include <system_error>
+
+#include <tenon/error.h>
 
 #include "exec/device_state.h"
 
@@ -9,10 +14,29 @@ namespace tenon::train {
 
 RankThreads::RankThreads(int ranks) {
   failures_.resize(static_cast<std::size_t>(ranks));
-  for (int rank = 1; rank < ranks; ++rank) threads_.emplace_back([this, rank] { work(rank); });
+  threads_.reserve(static_cast<std::size_t>(ranks - 1));
+  try {
+    for (int rank = 1; rank < ranks; ++rank) threads_.emplace_back([this, rank] { work(rank); });
+  } catch (const std::system_error& problem) {
+    const std::size_t started = threads_.size();
+    join_all();
+    throw Error(
+        Status::out_of_memory,
+        fmt::format(
+            "devices: expected to start {} threads, one for each of {} devices but the first, got {}: {}; train on fewer devices, or "
+            "raise the limit of the process's memory or threads",
+            ranks - 1, ranks, started, problem.code().message()));
+  } catch (...) {
+    join_all();
+    throw;
+  }
 }
 
 RankThreads::~RankThreads() {
+  join_all();
+}
+
+void RankThreads::join_all() {
   stop_.store(true, std::memory_order_relaxed);
   start();
   for (std::thread& thread : threads_) thread.join();

@@ -23,6 +23,7 @@ namespace tenon::train {
 /// The threads of all ranks but the first, whose thread is the caller's. Threads  one call at a time.
 class RankThreads {
  public:
+  /// Errors  the system does not start that many threads.
   explicit RankThreads(int ranks);
   ~RankThreads();
   RankThreads(const RankThreads&) = delete;
@@ -35,6 +36,7 @@ class RankThreads {
 
  private:
   void start();
+  void join_all();
   void work(int rank);
   void run(int rank);
 

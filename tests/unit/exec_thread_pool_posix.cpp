@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host's thread pool: forks, and the affinity of its threads.
+// The host's thread pool: forks, threads that cannot be started, and the affinity of its threads.
 #include <doctest/doctest.h>
 #include <sched.h>
 #include <sys/wait.h>
@@ -11,7 +11,10 @@
 #include <vector>
 
 #include "exec/thread_pool.h"
+#include "little_memory.h"
+#include "log_file.h"
 #include "loop_counts.h"
+#include "sanitized.h"
 
 namespace tenon::exec {
 namespace {
@@ -71,6 +74,27 @@ TEST_CASE("fork: a child of a process whose threads run loops gets its own worke
   stop = true;
   for (std::thread& thread : threads) thread.join();
   CHECK(good == 20);
+}
+#endif
+
+#if !TENON_IS_SANITIZED
+TEST_CASE("parallel_for: where the system starts too few threads, loops run on those that it has started") {
+  for (const int stacks : {0, 3}) {
+    CAPTURE(stacks);
+    const test::LogFile log;
+    const int status = test::with_room_for_stacks(stacks, [] {
+      ThreadPool pool(512);
+      for (int i = 0; i < 50; ++i) {
+        Counts counts(2000);
+        pool.parallel_for(2000, 1, Counts::body, &counts);
+        if (!counts.all_once()) return 2;
+      }
+      return 0;
+    });
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 0);
+    CHECK(test::count_of(log.text(), "threads: expected to start 511 threads next to the one that runs a loop, got ") == 1);
+  }
 }
 #endif
 

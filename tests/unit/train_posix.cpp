@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training: a full disk under a checkpoint, and what ends the process.
+// Training: a full disk under a checkpoint, threads that cannot be started, and what ends the process.
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -12,7 +12,10 @@
 #include <tenon/callbacks.h>
 
 #include "io/input_file.h"
+#include "little_memory.h"
+#include "sanitized.h"
 #include "temporary_folder.h"
+#include "train/rank_threads.h"
 #include "train_testing.h"
 
 namespace tenon::test {
@@ -42,6 +45,21 @@ TEST_CASE_FIXTURE(InFolder, "model: moving it in a callback ends the process wit
   CHECK(WEXITSTATUS(status) == 42);
   CHECK(folder.read("err") == "tenon: error: the model is moved while fit runs on it, probably in a callback; wait until fit returns\n");
 }
+
+#if !TENON_IS_SANITIZED
+TEST_CASE("devices: a thread that cannot be started is an error, and those that were started have ended") {
+  const int status = with_room_for_stacks(3, [] {
+    try {
+      const train::RankThreads threads(512);
+    } catch (const Error& error) {
+      return contains(error.what(), "expected to start 511 threads, one for each of 512 devices but the first, got ") ? 0 : 2;
+    }
+    return 1;
+  });
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+}
+#endif
 
 TEST_CASE_FIXTURE(InFolder, "checkpoint: the old one stays valid until its replacement is complete") {
   const Context context(deterministic());
