@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <system_error>
 
 #include <tenon/definition_text.h>
 #include <tenon/training_run.h>
@@ -34,6 +35,13 @@ std::string content_of(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw Error(platform::text_of(path) + ": cannot be read");
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// Removes a file of an earlier model, if there is one.
+void remove_file(const fs::path& path) {
+  std::error_code problem;
+  fs::remove(path, problem);
+  if (problem) throw Error(platform::text_of(path) + ": of an earlier model, cannot be removed: " + problem.message());
 }
 
 void compile(TenonModel& model, const Context& context, const std::string& definition, const std::string& name) {
@@ -160,7 +168,11 @@ TenonError* tenon_model_save(const TenonModel* model, const char* folder) {
     const std::string definition = to_yaml(own.value->definition());
     fs::create_directories(to / checkpoint_folder);
     own.value->save(platform::text_of(to / checkpoint_folder), "model");
-    if (!own.compile_text.empty()) io::write_atomically(platform::text_of(to / compile_file), own.compile_text);
+    if (own.compile_text.empty()) {
+      remove_file(to / compile_file);
+    } else {
+      io::write_atomically(platform::text_of(to / compile_file), own.compile_text);
+    }
     io::write_atomically(platform::text_of(to / model_file), definition);
   });
 }

@@ -333,6 +333,26 @@ TEST_CASE("C API: a saved folder is the model again, and goes on learning where 
   CHECK_FAILS_WITH("/nowhere", tenon_model_load_checkpoint(fresh, "/nowhere", 0));
 }
 
+TEST_CASE("C API: a folder that a model is saved to again has nothing of the model before") {
+  const NoLeaks none;
+  const TemporaryFolder folder;
+  const Owned<TenonContext> context = make_context();
+  const Owned<TenonTensor> x = make_tensor({1, 2, 3, 4}, {2, 2});
+  const TenonTensor* inputs[] = {x};
+  const auto save = [&](const char* definition, const char* with) {
+    const Owned<TenonModel> model = compiled(context, definition, with);
+    TenonTensor* y = nullptr;
+    REQUIRE_OK(tenon_model_predict(model, nullptr, inputs, 1, 0, 0, nullptr, &y, 1));
+    tenon_release(y);
+    REQUIRE_OK(tenon_model_save(model, folder.path().c_str()));
+  };
+  save("{input: {shape: [2]}, layers: [{dense: {units: 3}}]}", "{loss: mse, optimizer: adam}");
+  save("{input: {shape: [2]}, layers: [{dense: {units: 1}}]}", nullptr);
+  Owned<TenonModel> again;
+  REQUIRE_OK(tenon_model_load(context, folder.path().c_str(), nullptr, again.out()));
+  CHECK_FALSE(std::filesystem::exists(folder.file("compile.yaml")));
+}
+
 TEST_CASE("C API: a model.yaml of the tree is loaded with the defaults of its last layer") {
   const Owned<TenonContext> context = make_context("openblas:0");
   Owned<TenonModel> model;
