@@ -30,7 +30,7 @@ Importer::Importer(const ModelFile& file, Weights& weights, const Evaluate& eval
   auto frame = std::make_shared<Frame>();
   frame->opsets = file.model().opsets;
   frame_ = std::move(frame);
-  for (const FunctionRecord& function : file.model().functions) functions_[{function.domain, function.name}] = &function;
+  for (const FunctionRecord& function : file.model().functions) functions_[FunctionKey::of(function)] = &function;
 }
 
 void Importer::run() {

@@ -2,6 +2,7 @@
 // onnx/importer.h - makes a graph of an ONNX model for inputs of known shapes.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -50,6 +51,14 @@ struct Frame {
   std::map<std::string_view, const AttributeRecord*> attributes;  ///< of the calling node, by name; null: absent
   std::shared_ptr<const Frame> caller;                            ///< keeps what `attributes` points to
   std::int64_t opset(std::string_view domain) const;              ///< 0: the domain is not imported
+};
+
+/// What a node calls: a domain and a name, which several functions may have with an overload each.
+struct FunctionKey {
+  std::string_view domain, name, overload;
+  static FunctionKey of(const FunctionRecord& function) { return {function.domain, function.name, function.overload}; }
+  static FunctionKey of(const NodeRecord& node) { return {node.domain, node.op, node.overload}; }
+  auto operator<=>(const FunctionKey&) const = default;
 };
 
 /// How to evaluate a value on the host: a node with operands that have recipes or are known, or an input of the model.
@@ -174,7 +183,7 @@ class Importer {
   Target target_;
   std::shared_ptr<const Frame> frame_;
   Scope* scope_ = nullptr;
-  std::map<std::pair<std::string_view, std::string_view>, const FunctionRecord*> functions_;
+  std::map<FunctionKey, const FunctionRecord*> functions_;
   std::map<std::string, Value> parameters_;
   std::set<std::string_view> fixed_;               ///< names of initializers and constants of the graph and those around it
   const NodeRecord* control_ = nullptr;            ///< the node of the graph that is imported, if its bodies can be run by themselves

@@ -52,7 +52,7 @@ void Importer::import_node(const NodeRecord& node, Scope& scope) {
           need_bodies(node, needed.problem);
         }
       }
-      if (const auto function = functions_.find({node.domain, node.op}); function != functions_.end()) {
+      if (const auto function = functions_.find(FunctionKey::of(node)); function != functions_.end()) {
         return inline_function(*function->second, node, std::move(operands), scope);
       }
       if (!node.domain.empty() && graph::find_vendor_op(node.domain, node.op) != nullptr) {

@@ -513,6 +513,7 @@ class Parser {
           message.skip();
       }
     }
+    if (function.domain == "ai.onnx") function.domain = "";
     return function;
   }
 };

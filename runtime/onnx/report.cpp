@@ -43,7 +43,7 @@ const char* name_of(ValueRecord::Kind kind) {
 class Counter {
  public:
   explicit Counter(const ModelRecord& model) {
-    for (const FunctionRecord& function : model.functions) functions_.emplace(function.domain, function.name);
+    for (const FunctionRecord& function : model.functions) functions_.insert(FunctionKey::of(function));
     count(model.graph, model.opsets);
     for (const FunctionRecord& function : model.functions) {
       for (const NodeRecord& node : function.nodes) count(node, function.opsets.empty() ? model.opsets : function.opsets);
@@ -57,7 +57,7 @@ class Counter {
 
  private:
   using Key = std::tuple<std::string_view, std::string_view, std::int64_t>;
-  std::set<std::pair<std::string_view, std::string_view>> functions_;
+  std::set<FunctionKey> functions_;
   std::map<Key, OperatorCount> counts_;
 
   void count(const GraphRecord& graph, const std::vector<OpsetRecord>& opsets) {
@@ -69,7 +69,7 @@ class Counter {
     }
     const auto opset = std::ranges::find(opsets, node.domain, &OpsetRecord::domain);
     const std::int64_t version = opset == opsets.end() ? 1 : std::max<std::int64_t>(opset->version, 1);
-    const bool is_function = functions_.contains({node.domain, node.op});
+    const bool is_function = functions_.contains(FunctionKey::of(node));
     auto [found, is_new] = counts_.try_emplace({node.domain, node.op, version});
     OperatorCount& entry = found->second;
     ++entry.count;

@@ -156,6 +156,33 @@ TEST_CASE("onnx import: functions are inlined with their attributes and defaults
   CHECK(run(model, {{"x", Tensor::of<float>({1, 2}, {2})}}) == std::vector<float>{30, 60});
 }
 
+TEST_CASE("onnx import: functions of one name differ in their overload, and those of ai.onnx are found by either name of the domain") {
+  const auto function = [](std::string_view domain, std::string_view name, std::string_view overload, std::string_view op) {
+    onnx::FunctionRecord made;
+    made.domain = domain;
+    made.name = name;
+    made.overload = overload;
+    made.inputs = {"a"};
+    made.outputs = {"b"};
+    made.opsets = {{.domain = "", .version = 17}};
+    made.nodes = {node(op, {"a"}, {"b"})};
+    return made;
+  };
+  onnx::ModelRecord record = test::model(onnx_graph({node("f", {"x"}, {"p"}), node("f", {"x"}, {"q"}), node("Twice", {"x"}, {"r"})},
+                                                    {f32("x", {2})}, {f32("p", {2}), f32("q", {2}), f32("r", {2})}));
+  record.ir_version = 10;
+  record.opsets.push_back({.domain = "d", .version = 1});
+  record.graph.nodes[0].domain = record.graph.nodes[1].domain = "d";
+  record.graph.nodes[1].overload = "1";
+  record.functions = {function("d", "f", "", "Neg"), function("d", "f", "1", "Abs"), function("ai.onnx", "Twice", "", "Sign")};
+  const OnnxFiles files;
+  onnx::Model model = files.load(record);
+  const std::vector<Tensor>& results = model.run({{"x", Tensor::of<float>({-1, 2}, {2})}});
+  CHECK(results[0].to_vector<float>() == std::vector<float>{1, -2});
+  CHECK(results[1].to_vector<float>() == std::vector<float>{1, 2});
+  CHECK(results[2].to_vector<float>() == std::vector<float>{-1, 1});
+}
+
 TEST_CASE("onnx import: If with a known condition takes one branch, with a computed one it selects") {
   const auto branch = [](std::string_view op) { return onnx_graph({node(op, {"x", "one"}, {"r"})}, {}, {f32("r", {2})}); };
   const auto with = [&](onnx::NodeRecord condition) {
