@@ -55,6 +55,24 @@ std::vector<float> convolved(const Convolution& c, const std::vector<float>& x, 
 
 }  // namespace
 
+TEST_CASE("onnx import: Resize of opset 10 rounds up along axes that become shorter, and Upsample rounds down") {
+  const OnnxFiles files;
+  const auto resized = [&](std::string_view op, std::int64_t opset, std::vector<float> scales, std::int64_t n) {
+    onnx::Model model = files.load(test::model(onnx_graph({node(op, {"x", "scales"}, {"y"}, {text("mode", "nearest")})}, {f32("x", {2, n})},
+                                                          {f32("y", {-1, -1})}, {floats("scales", std::move(scales), {2})}),
+                                               opset));
+    std::vector<float> values;
+    for (std::int64_t i = 0; i < 2 * n; ++i) values.push_back(static_cast<float>(i + 1));
+    return model.run({{"x", Tensor::of(values, {2, n})}})[0].to_vector<float>();
+  };
+  using Floats = std::vector<float>;
+  CHECK(resized("Resize", 10, {0.6F, 0.6F}, 4) == Floats{1, 3});  // ONNX's test_resize_downsample_nearest
+  CHECK(resized("Resize", 10, {2, 0.5F}, 4) == Floats{1, 3, 1, 3, 5, 7, 5, 7});
+  CHECK(resized("Resize", 10, {1, 0.7F}, 12) == Floats{1, 3, 4, 6, 7, 9, 10, 11, 13, 15, 16, 18, 19, 21, 22, 23});
+  CHECK(resized("Resize", 10, {1, 1.5F}, 2) == Floats{1, 1, 2, 3, 3, 4});
+  CHECK(resized("Upsample", 9, {1, 0.6F}, 4) == Floats{1, 2, 5, 6});
+}
+
 TEST_CASE_FIXTURE(OnReference, "onnx import: a convolution over three dimensions is that of its definition") {
   const OnnxFiles files;
   const std::vector<Convolution> cases = {

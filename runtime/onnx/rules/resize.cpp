@@ -38,7 +38,7 @@ constexpr std::int64_t max_taps = std::int64_t{1} << 24;
 /// True if Tenon's Resize computes the axis: nearest and linear, and coordinates that depend on nothing but the sizes and the scale.
 bool is_direct(const ResizedAxis& axis, const ResizeSettings& settings) {
   const bool filters = settings.mode == Interpolation::cubic || (settings.antialias && axis.scale < 1) || settings.exclude_outside;
-  if (settings.mode != Interpolation::nearest && filters) return false;
+  if (settings.mode == Interpolation::nearest ? axis.rounds_up(settings) : filters) return false;
   switch (settings.coordinates) {
     case CoordinateMode::half_pixel:
     case CoordinateMode::asymmetric:
@@ -226,7 +226,7 @@ Interpolation mode_of(const Node& node) {
                                 {"cubic", Interpolation::cubic}});
 }
 
-/// Upsample, and Resize of opset 10: i / scale, rounded down for the mode nearest.
+/// Upsample, and Resize of opset 10: i / scale, rounded down for the mode nearest, except where Resize makes an axis shorter.
 ResizeSettings legacy_settings(const Node& node) {
   ResizeSettings settings;
   settings.mode = mode_of(node);
@@ -344,6 +344,12 @@ void resize(Node& node) {
 }
 
 void resize_10(Node& node) {
+  ResizeSettings settings = legacy_settings(node);
+  settings.shrinks_by_ceil = true;
+  resize_by_scales(node, node.known_numbers(1), settings);
+}
+
+void upsample_9(Node& node) {
   resize_by_scales(node, node.known_numbers(1), legacy_settings(node));
 }
 
@@ -409,8 +415,8 @@ void affine_grid(Node& node) {
 
 const std::vector<Rule>& resize_rules() {
   static const std::vector<Rule> rules = {
-      {"AffineGrid", 20, affine_grid}, {"GridSample", 16, grid_sample}, {"Resize", 10, resize_10},  {"Resize", 11, resize},
-      {"Upsample", 1, upsample_1},     {"Upsample", 7, upsample_7},     {"Upsample", 9, resize_10},
+      {"AffineGrid", 20, affine_grid}, {"GridSample", 16, grid_sample}, {"Resize", 10, resize_10},   {"Resize", 11, resize},
+      {"Upsample", 1, upsample_1},     {"Upsample", 7, upsample_7},     {"Upsample", 9, upsample_9},
   };
   return rules;
 }

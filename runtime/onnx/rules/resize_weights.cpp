@@ -88,6 +88,11 @@ ResizeTaps resize_taps(const ResizedAxis& axis, const ResizeSettings& settings) 
     if (crops) taps.extrapolated.push_back(exact < 0 || exact > last);
     // Only regions of interest are further away; the clamp keeps their conversion to integers defined.
     const double x = std::clamp(exact, -last - 4, 2 * last + 4);
+    if (settings.mode == Interpolation::nearest && axis.rounds_up(settings)) {
+      // As in ONNX Runtime a quotient is an f32: that of 7 and 0.7, as an f32, is 10, and above 10 in f64.
+      taps.indices.push_back(inside(static_cast<std::int64_t>(std::ceil(static_cast<float>(x)))));
+      continue;
+    }
     if (settings.mode == Interpolation::nearest) {
       taps.indices.push_back(inside(static_cast<std::int64_t>(nearest(x, settings.nearest_mode))));
       continue;

@@ -27,6 +27,7 @@ struct ResizeSettings {
   Interpolation mode = Interpolation::nearest;
   CoordinateMode coordinates = CoordinateMode::half_pixel;
   NearestMode nearest_mode = NearestMode::round_prefer_floor;
+  bool shrinks_by_ceil = false;  ///< of Resize in opset 10: along axes that become shorter, the mode nearest rounds up
   double cubic_coeff_a = -0.75;
   bool exclude_outside = false;
   bool antialias = false;
@@ -39,6 +40,8 @@ struct ResizedAxis {
   double scale = 1;
   double roi_start = 0, roi_end = 1;  ///< of tf_crop_and_resize
 
+  /// True if its nearest elements are rounded up, whatever the nearest_mode.
+  bool rounds_up(const ResizeSettings& settings) const { return settings.shrinks_by_ceil && scale < 1; }
   /// scale * from, which is `to` or, where that was rounded, close to it.
   double length() const;
 };
