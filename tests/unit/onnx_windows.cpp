@@ -73,6 +73,25 @@ TEST_CASE("onnx import: Resize of opset 10 rounds up along axes that become shor
   CHECK(resized("Upsample", 9, {1, 0.6F}, 4) == Floats{1, 2, 5, 6});
 }
 
+TEST_CASE("onnx import: Slice backwards begins at the first element if its start is before that") {
+  const OnnxFiles files;
+  const auto sliced = [&](std::int64_t n, std::int64_t start, std::int64_t end) {
+    onnx::Model model = files.load(
+        test::model(onnx_graph({node("Slice", {"x", "start", "end", "axis", "step"}, {"y"})}, {f32("x", {n})}, {f32("y", {-1})},
+                               {indices("start", {start}), indices("end", {end}), indices("axis", {0}), indices("step", {-1})})));
+    std::vector<float> values;
+    for (std::int64_t i = 0; i < n; ++i) values.push_back(static_cast<float>(i));
+    return model.run({{"x", Tensor::of(values, {n})}})[0].to_vector<float>();
+  };
+  using Floats = std::vector<float>;
+  CHECK(sliced(5, -100, -1000) == Floats{0});
+  CHECK(sliced(5, -6, -7) == Floats{0});
+  CHECK(sliced(5, -5, -6) == Floats{0});
+  CHECK(sliced(5, -100, 0) == Floats{});
+  CHECK(sliced(5, 100, 2) == Floats{4, 3});
+  CHECK(sliced(0, -100, -1000) == Floats{});
+}
+
 TEST_CASE_FIXTURE(OnReference, "onnx import: a convolution over three dimensions is that of its definition") {
   const OnnxFiles files;
   const std::vector<Convolution> cases = {

@@ -109,13 +109,14 @@ void slice_by(Node& node, const Sizes& starts, const Sizes& ends, Sizes axes, Si
     seen[axis] = true;
     const std::int64_t n = shape[axis], step = steps[i];
     if (step == 0) node.fail(fmt::format("expected a step other than 0 along axis {}", axes[i]));
-    // Negative positions count from the end; all are clamped to what the direction can reach.
-    const std::int64_t lowest = step > 0 ? 0 : -1, highest = step > 0 ? n : n - 1;
-    const auto position = [&](std::int64_t at) {
+    // Negative positions count from the end; all are clamped to what the direction can reach. Only an end can be -1, before the first
+    // element.
+    const std::int64_t lowest_end = step > 0 ? 0 : -1, highest = step > 0 ? n : n - 1;
+    const auto position = [&](std::int64_t at, std::int64_t lowest) {
       if (at < 0) at = at >= -n ? at + n : lowest;
       return std::clamp(at, lowest, highest);
     };
-    const std::int64_t start = position(starts[i]), end = position(ends[i]);
+    const std::int64_t start = position(starts[i], std::min<std::int64_t>(0, highest)), end = position(ends[i], lowest_end);
     const std::int64_t way = step > 0 ? end - start : start - end;
     const std::uint64_t stride = step > 0 ? static_cast<std::uint64_t>(step) : 0 - static_cast<std::uint64_t>(step);
     part.sizes[axis] = way <= 0 ? 0 : 1 + static_cast<std::int64_t>(static_cast<std::uint64_t>(way - 1) / stride);
