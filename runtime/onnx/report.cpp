@@ -39,13 +39,15 @@ const char* name_of(ValueRecord::Kind kind) {
   return "unknown";
 }
 
-/// Counts the operators of a model.
+/// Counts the operators of a model: those of its graph, and of the functions that it calls, each function once.
 class Counter {
  public:
   explicit Counter(const ModelRecord& model) {
-    for (const FunctionRecord& function : model.functions) functions_.insert(FunctionKey::of(function));
+    for (const FunctionRecord& function : model.functions) functions_[FunctionKey::of(function)] = &function;
     count(model.graph, model.opsets);
-    for (const FunctionRecord& function : model.functions) {
+    while (!called_.empty()) {
+      const FunctionRecord& function = *called_.back();
+      called_.pop_back();
       for (const NodeRecord& node : function.nodes) count(node, function.opsets.empty() ? model.opsets : function.opsets);
     }
   }
@@ -57,7 +59,9 @@ class Counter {
 
  private:
   using Key = std::tuple<std::string_view, std::string_view, std::int64_t>;
-  std::set<FunctionKey> functions_;
+  std::map<FunctionKey, const FunctionRecord*> functions_;
+  std::set<const FunctionRecord*> seen_;
+  std::vector<const FunctionRecord*> called_;  ///< whose nodes are not counted yet
   std::map<Key, OperatorCount> counts_;
 
   void count(const GraphRecord& graph, const std::vector<OpsetRecord>& opsets) {
@@ -69,7 +73,10 @@ class Counter {
     }
     const auto opset = std::ranges::find(opsets, node.domain, &OpsetRecord::domain);
     const std::int64_t version = opset == opsets.end() ? 1 : std::max<std::int64_t>(opset->version, 1);
-    const bool is_function = functions_.contains(FunctionKey::of(node));
+    const Rule* const rule = find_rule(node.domain, node.op, version);
+    const auto function = functions_.find(FunctionKey::of(node));
+    const bool is_call = rule == nullptr && function != functions_.end();
+    if (is_call && seen_.insert(function->second).second) called_.push_back(function->second);
     auto [found, is_new] = counts_.try_emplace({node.domain, node.op, version});
     OperatorCount& entry = found->second;
     ++entry.count;
@@ -78,7 +85,7 @@ class Counter {
     entry.op = node.op;
     entry.opset = version;
     entry.node = node.name.empty() && !node.outputs.empty() ? node.outputs[0] : node.name;
-    if (find_rule(node.domain, node.op, version) != nullptr || is_function) return;
+    if (rule != nullptr || is_call) return;
     if (!node.domain.empty() && graph::find_vendor_op(node.domain, node.op) != nullptr) return;
     const char* refusal = refusal_of(node.domain, node.op);
     const Rule* other = find_rule(node.domain, node.op, std::numeric_limits<std::int64_t>::max());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Importing ONNX models: shapes, elements that are known, functions, control flow, weights.
+#include <algorithm>
 #include <numeric>
 
 #include "extra_device.h"
@@ -181,6 +182,32 @@ TEST_CASE("onnx import: functions of one name differ in their overload, and thos
   CHECK(results[0].to_vector<float>() == std::vector<float>{1, -2});
   CHECK(results[1].to_vector<float>() == std::vector<float>{1, 2});
   CHECK(results[2].to_vector<float>() == std::vector<float>{-1, 1});
+}
+
+TEST_CASE("onnx import: functions that nothing calls may have operators that Tenon lacks") {
+  const auto function = [](std::string_view name, std::string_view op, std::string_view domain) {
+    onnx::FunctionRecord made;
+    made.domain = "d";
+    made.name = name;
+    made.inputs = {"a"};
+    made.outputs = {"b"};
+    made.opsets = {{.domain = "", .version = 17}, {.domain = "d", .version = 1}};
+    made.nodes = {node(op, {"a"}, {"b"})};
+    made.nodes[0].domain = domain;
+    return made;
+  };
+  onnx::ModelRecord record = test::model(onnx_graph({node("F", {"x"}, {"y"})}, {f32("x", {2})}, {f32("y", {2})}));
+  record.opsets.push_back({.domain = "d", .version = 1});
+  record.graph.nodes[0].domain = "d";
+  record.functions = {function("Unused", "StringNormalizer", ""), function("F", "G", "d"), function("G", "Neg", "")};
+  const OnnxFiles files;
+  onnx::Model model = files.load(record);
+  CHECK(run(model, {{"x", Tensor::of<float>({1, 2}, {2})}}) == std::vector<float>{-1, -2});
+  const std::vector<onnx::OperatorCount>& operators = model.operators();
+  CHECK(std::ranges::none_of(operators, [](const onnx::OperatorCount& each) { return each.op == "StringNormalizer"; }));
+  CHECK(std::ranges::any_of(operators, [](const onnx::OperatorCount& each) { return each.op == "Neg"; }));
+  record.functions[2].nodes[0].op = "Frobnicate";
+  CHECK(message_of_import(record).find("ai.onnx.Frobnicate-17, 1 node, first 'b': Tenon has no such operator") != std::string::npos);
 }
 
 TEST_CASE("onnx import: If with a known condition takes one branch, with a computed one it selects") {
