@@ -252,3 +252,27 @@ def test_conversions_to_python():
         __import__("pickle").dumps(tenon.zeros(2))
     assert tenon.arange(2, 8, 3).tolist() == [2, 5] and tenon.stack([[1.0], [2.0]]).shape == (2, 1)
     assert tenon.full((2,), 7).dtype == "int64"
+
+
+def test_integers_beyond_doubles_keep_all_digits():
+    large = 2**53 + 1
+    assert tenon.asarray(large).item() == large
+    assert tenon.full((2, 2), large).tolist() == [[large, large], [large, large]]
+    assert tenon.full((), 2**63 - 1, "int64").item() == 2**63 - 1
+    assert tenon.full((3,), 2**64 - 1, "uint64").tolist() == [2**64 - 1] * 3
+    assert tenon.full((0,), large).shape == (0,)
+    x = tenon.tensor([2**53, large])
+    assert (x == large).tolist() == [False, True]
+    assert (x - large).tolist() == [-1, 0]
+    assert tenon.ops.maximum(x, large).tolist() == [large, large]
+    x[0] = large
+    assert x.tolist() == [large, large]
+    assert x.fill_(-large).tolist() == [-large, -large]
+    with pytest.raises(tenon.InvalidArgumentError, match="int64"):
+        tenon.full((), 2**63, "int64")
+
+
+def test_integers_beyond_doubles_are_constants_of_traced_functions():
+    large = 2**53 + 1
+    f = tenon.function(lambda x: x + large)
+    assert f(tenon.tensor([1, 2])).tolist() == [large + 1, large + 2]

@@ -372,6 +372,9 @@ class Tensor(Object):
 
     def fill_(self, value: Scalar) -> "Tensor":
         """Sets every element. Errors: a read-only tensor; a value that an integer dtype cannot hold."""
+        if _needs_all_digits(value, self.dtype):
+            with suspended():
+                return self.copy_(full((), value, self.dtype))
         check(lib.tenon_tensor_fill(self.handle, float(value)))
         return self
 
@@ -817,14 +820,23 @@ def empty(shape: Shape, dtype: DTypeLike = float32, device: DeviceLike = None) -
     return _wrap(object_of(lib.tenon_tensor_empty, None if where is None else where.handle, dtype_of(dtype).code, len(sizes), integers(sizes)), where)
 
 
+def _needs_all_digits(value: Any, dtype: DType) -> bool:
+    """Whether this is an integer that a double may not hold, for a dtype that does."""
+    return isinstance(value, int) and dtype.is_integer and abs(value) > 2**53
+
+
 def full(shape: Shape, value: Scalar, dtype: Optional[DTypeLike] = None, device: DeviceLike = None) -> Tensor:
     """A dense tensor with `value` in every element; the dtype is that of the value if None."""
     sizes = _shape_of((shape,))
     where = device_of(device)
     kind = dtype_of(type(value) if dtype is None else dtype)
-    out = _c_void_p()
-    check(lib.tenon_tensor_full(None if where is None else where.handle, kind.code, len(sizes), integers(sizes), value, _byref(out)))
-    made = _wrap(out.value or 0, where)
+    if _needs_all_digits(value, kind):
+        with suspended():
+            made = _wrap(_from_lists(value, kind), None).expand(sizes).contiguous().to(device=where)
+    else:
+        out = _c_void_p()
+        check(lib.tenon_tensor_full(None if where is None else where.handle, kind.code, len(sizes), integers(sizes), value, _byref(out)))
+        made = _wrap(out.value or 0, where)
     return made if sizes or state.trace is None else state.trace.constant(made)
 
 
