@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "numbers.h"
+#include "test_numbers.h"
 
 using namespace tenon;
 using namespace tenon::cli;

@@ -9,7 +9,7 @@
 
 #include "backends/cuda/device/device.h"
 #include "backends/cuda/kernel/wide.cuh"
-#include "numbers.h"
+#include "test_numbers.h"
 
 namespace tenon::cuda {
 

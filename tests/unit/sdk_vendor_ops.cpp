@@ -9,8 +9,8 @@
 
 #include <tenon/sdk/backend.h>
 
-#include "numbers.h"
 #include "sdk_testing.h"
+#include "test_numbers.h"
 
 namespace tenon::sdk_test {
 namespace {

@@ -11,7 +11,7 @@
 
 #include <tenon/tenon.h>
 
-#include "numbers.h"
+#include "test_numbers.h"
 
 namespace tenon::test {
 

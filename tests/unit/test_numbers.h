@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// numbers.h - numbers of tests and comparisons, for tests with and without the runtime.
+// test_numbers.h - numbers of tests and comparisons, for tests with and without the runtime.
 #pragma once
 
 #include <cstddef>
