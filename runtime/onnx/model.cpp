@@ -75,9 +75,17 @@ struct Model::State {
       if (!given.contains(input.name))
         throw Error(fmt::format("{}: input '{}' is missing; its inputs are: {}", loaded.file->name(), input.name, fmt::join(names, ", ")));
     }
+    const auto& initializers = loaded.file->model().graph.initializers;
+    const auto& inputs = loaded.file->model().graph.inputs;
     for (const auto& entry : given) {
-      if (std::ranges::find(names, entry.first) == names.end())
-        throw Error(fmt::format("{}: it has no input '{}'; its inputs are: {}", loaded.file->name(), entry.first, fmt::join(names, ", ")));
+      if (std::ranges::find(names, entry.first) != names.end()) continue;
+      if (std::ranges::find(initializers, entry.first, &TensorRecord::name) != initializers.end() &&
+          std::ranges::find(inputs, entry.first, &ValueRecord::name) != inputs.end())
+        throw Error(
+            fmt::format("{}: input '{}' has a default in the file, an initializer, which Tenon does not override: set the parameter, or "
+                        "remove the initializer; inputs without one are: {}",
+                        loaded.file->name(), entry.first, fmt::join(names, ", ")));
+      throw Error(fmt::format("{}: it has no input '{}'; its inputs are: {}", loaded.file->name(), entry.first, fmt::join(names, ", ")));
     }
   }
 };

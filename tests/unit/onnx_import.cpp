@@ -352,6 +352,9 @@ TEST_CASE("onnx import: what is wrong with a model is said with its names") {
       std::string::npos);
   CHECK(message_of_import(test::model(onnx_graph({node("Relu", {"x"}, {"y"})}, {x}, {y})), {{"x", given.at("x")}, {"w", given.at("x")}})
             .find("it has no input 'w'; its inputs are: x") != std::string::npos);
+  CHECK(message_of_import(test::model(onnx_graph({node("Add", {"x", "w"}, {"y"})}, {x, f32("w", {2})}, {y}, {floats("w", {1, 2}, {2})})),
+                          {{"x", given.at("x")}, {"w", given.at("x")}})
+            .find("input 'w' has a default in the file, an initializer, which Tenon does not override") != std::string::npos);
   CHECK(message_of_import(test::model(onnx_graph({node("Relu", {"x"}, {"y"})}, {x}, {y})), {{"x", Tensor::zeros(DType::f32, {3})}}) ==
         "FILE: input 'x': expected f32(2), got f32(3)");
   CHECK(message_of_import(test::model(onnx_graph({node("Relu", {"x"}, {"y"})}, {x}, {y})), {{"x", Tensor::zeros(DType::f64, {2})}}) ==
