@@ -94,8 +94,7 @@ static const Op* judge(const tenon_graph* graph, const tenon_node* node, const t
   if (tenon_attributes_size(node) != sizeof(tenon_attributes_none))
     return REFUSE(TENON_REASON_ATTRIBUTES, "expected the 8 bytes of no attributes, got %u", tenon_attributes_size(node));
   if (node->input_count != op->inputs || node->output_count != 1)
-    return REFUSE(TENON_REASON_OP, "expected %u input%s and 1 output, got %u and %u", op->inputs,
-                  op->inputs == 1 ? "" : "s", node->input_count, node->output_count);
+    return REFUSE(TENON_REASON_OP, "expected inputs: %u, outputs: 1, got %u and %u", op->inputs, node->input_count, node->output_count);
   for (uint32_t i = 0; i <= op->inputs; ++i) { /* the output, then the inputs */
     const uint32_t index = i == 0 ? node->outputs[0] : node->inputs[i - 1];
     if (index == TENON_NO_INDEX) return REFUSE(TENON_REASON_OP, "operand %u is absent, but none is optional", i);

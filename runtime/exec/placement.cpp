@@ -229,8 +229,8 @@ std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, Graph& gr
     if (config.fallback_for(report.nodes[n].op) == Fallback::warn) ++moved_ops[report.nodes[n].op];
   }
   if (const std::size_t moved_count = sum_of(moved_ops); moved_count > 0) {
-    log::warning("{} of {} {} not run on the requested device: {}; `tenon explain` shows each", moved_count, counted(count, "node"),
-                 moved_count == 1 ? "does" : "do", listed(moved_ops));
+    log::warning("{} of {} cannot run on the requested device: {}; `tenon explain` shows each", moved_count, counted(count, "node"),
+                 listed(moved_ops));
   }
   return placer.device_of;
 }

@@ -329,7 +329,7 @@ explain_marks_what_a_backend_lacks() {
   err_has 'cannot run on template:0'
   err_has '`tenon explain` shows each'
   exits 0 explain "$MODELS/fashion_mnist/train.yaml" --batch 7 "${template[@]}" --device template --set fallback=warn
-  [ "$(grep -c 'do not run on the requested device' "$scratch/err")" = 1 ] || fail 'not one warning, of the nodes in the table'
+  [ "$(grep -c 'cannot run on the requested device' "$scratch/err")" = 1 ] || fail 'not one warning, of the nodes in the table'
 }
 
 explain_tells_kernels_and_copies() {
