@@ -9,7 +9,7 @@ namespace {
 /// The view that a Transpose makes a copy of.
 std::uint32_t transposed_view(GraphModel& graph, const Node& transpose) {
   Value view = graph.values[transpose.outputs[0]];
-  view_strides(graph, transpose, view);
+  view_strides(transpose, graph.values[transpose.inputs[0]], view);
   view.update_dense();
   view.kind = TENON_VALUE_INTERNAL;
   view.binding = none;

@@ -9,6 +9,8 @@
 
 namespace tenon::sdk {
 
+struct GraphUses;
+
 inline constexpr std::uint32_t none = TENON_NO_INDEX;
 
 /// Inserts conversions around the nodes that compute in f32 what is stored in 16 bits.
@@ -22,8 +24,13 @@ void fuse_quantized_attention(GraphModel& graph);
 bool is_quantized_attention(const Node& node);
 /// Lets kernels with Traits::merges_heads do what the Transposes of their results do; what else reads these gets views.
 void merge_heads(GraphModel& graph);
-/// Shape ops whose result is not needed as a copy become views.
+/// Shape ops whose result is not needed as a copy become views. Elementwise nodes compute in the order of memory of transposed operands
+/// where compute_in_memory_order() says so.
 void resolve_views(GraphModel& graph);
+/// Lets an elementwise node whose operand is a transposed view compute all elements in the order in which that lies in memory, if what
+/// reads the result makes dense views of it: the result becomes a transposed view of a dense value. `uses` are those of the graph before
+/// it had views. Returns whether it did.
+bool compute_in_memory_order(GraphModel& graph, const GraphUses& uses, Node& node);
 /// Lets the kernel of a loss compute its gradient and the accuracy, as Traits::loss_companions says. The nodes must be in the order of the
 /// core's graph.
 void fuse_losses(GraphModel& graph);
@@ -70,8 +77,8 @@ bool is_widening(const GraphModel& graph, const Node& node);
 
 /// Whether the node's kernel reads all its operands that are this value with the strides that the value has. `operands` is a buffer.
 bool reads_strides(const GraphModel& graph, const Node& node, std::uint32_t v, std::vector<Operand>& operands);
-/// Strides of the view that `node` makes of its input; false if no strides describe it.
-bool view_strides(const GraphModel& graph, const Node& node, Value& view);
+/// Strides of the view that `node`, a shape op, makes of a value with the layout of x; false if no strides describe it.
+bool view_strides(const Node& node, const Value& x, Value& view);
 /// A node that copies `from` to `to` with the backend's Reshape. Throws MissingCopy if it has no kernel for that.
 Node copy_node(const GraphModel& graph, const KernelRow* rows, std::uint32_t from, std::uint32_t to, const Node& on_behalf_of);
 

@@ -51,8 +51,7 @@ bool reads_strides(const GraphModel& graph, const Node& node, std::uint32_t v, s
   return true;
 }
 
-bool view_strides(const GraphModel& graph, const Node& node, Value& view) {
-  const Value& x = graph.values[node.inputs[0]];
+bool view_strides(const Node& node, const Value& x, Value& view) {
   switch (indexing_of(node)) {
     case Indexing::reshape:
       return x.dense || reshape_strides(x, view);  // of a dense value, the view keeps its own dense strides
@@ -104,7 +103,7 @@ void resolve_views(GraphModel& graph) {
       Value view = graph.values[node.outputs[0]];
       const std::uint32_t root = graph.values[node.inputs[0]].root;
       // A donated input may have to be read from a dense copy, whose views have other strides than those of a strided input.
-      bool possible = (graph.values[root].dense || !overwritten[root]) && view_strides(graph, node, view);
+      bool possible = (graph.values[root].dense || !overwritten[root]) && view_strides(node, graph.values[node.inputs[0]], view);
       view.update_dense();
       view.root = root;
       if (possible) {
@@ -118,6 +117,9 @@ void resolve_views(GraphModel& graph) {
       }
     }
     kept.push_back(node);  // a copy, because `uses` still refers to the original list
+    if (graph.options.fusion == TENON_FUSION_FULL && compute_in_memory_order(graph, uses, kept.back())) {
+      overwritten.resize(graph.values.size(), false);
+    }
   }
   graph.nodes = std::move(kept);
 }
