@@ -137,7 +137,8 @@ std::vector<float> stored_numbers(const Shape& shape, std::uint32_t seed, DType 
   return dtype == DType::f32 ? numbers(shape, seed) : Tensor::of(numbers(shape, seed), shape).to(dtype).to(DType::f32).to_vector<float>();
 }
 
-/// Checks elements of y at the end and at a stride, and every fifth of dx in the last image, which has the last blocks.
+/// Checks elements of y at the end and at a stride, and every fifth of dx in the last image, which has the last blocks; with reduced sizes
+/// those of dx if they have few terms.
 void check(const Convolution& c, const Results& results, DType dtype = DType::f32) {
   const std::vector<float> x = stored_numbers(c.x(), 1, dtype), w = stored_numbers(c.w(), 2, dtype), dy = stored_numbers(c.y(), 3, dtype);
   const std::int64_t count = c.y().count();
@@ -151,6 +152,7 @@ void check(const Convolution& c, const Results& results, DType dtype = DType::f3
   }
   std::vector<Sum> dx(x.size());
   const std::int64_t image_values = count / c.images;
+  if (small_sizes() && image_values * c.channels / c.groups * taps > 10'000'000) return;
   for (std::int64_t y = count - image_values; y < count; ++y) {
     for_each_term(c, y, [&](std::size_t pixel, std::size_t weight) {
       if (pixel % 5 == 0) dx[pixel].add(dy[static_cast<std::size_t>(y)], w[weight]);
@@ -187,6 +189,7 @@ TEST_CASE("conv and conv_input_grad: the same bits on any number of threads, wit
     CAPTURE(c.label);
     const Results one = run(c, true, 1);
     for (const std::uint32_t threads : {2u, 5u}) {
+      if (threads == 2 && small_sizes()) continue;
       const Results many = run(c, threads == 2, threads);
       CHECK(same_bits(many.y, one.y));
       CHECK(same_bits(many.dx, one.dx));
