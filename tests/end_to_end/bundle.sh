@@ -16,10 +16,11 @@ expect 0 '' tar -xJf "$archive" -C "$work/elsewhere"
 tree=$(echo "$work"/elsewhere/tenon-*-gpu)
 mv "$work/bundle" "$work/elsewhere/moved" # nothing is at its original path any more
 
-# Every run path begins with $ORIGIN, and every needed library is in the bundle or part of any system.
+# Every run path begins with $ORIGIN, and every needed library is in the bundle or part of any system. A transport uses the MPI library of its
+# machine.
 provided='^(libc|libm|libdl|libpthread|librt|libgcc_s|libstdc\+\+|ld-linux-[a-z0-9-]+)\.so'
 problems=$(
-  find "$tree/bin" "$tree/lib" -type f \( -name '*.so*' -o -perm -u+x \) | while read -r object; do
+  find "$tree/bin" "$tree/lib" -path "$tree/lib/tenon/transports" -prune -o -type f \( -name '*.so*' -o -perm -u+x \) -print | while read -r object; do
     readelf -d "$object" | sed -nE 's/.*\((RPATH|RUNPATH)\).*\[(.*)\]/\2/p' | tr ':' '\n' | grep -vE '^\$ORIGIN(/\.\.)*(/lib)?$' |
       sed "s|^|run path of $object: |"
     readelf -d "$object" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | while read -r needed; do
