@@ -3,7 +3,7 @@
 #include "c/data.h"
 
 #include "config/train_blocks.h"
-#include "train/datasets.h"
+#include "train/datasets/datasets.h"
 
 namespace tenon::c {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "config/train_blocks.h"
 #include "platform/path.h"
-#include "train/dataset_rules.h"
+#include "train/datasets/dataset_rules.h"
 #include "train/names.h"
 
 namespace tenon::config {

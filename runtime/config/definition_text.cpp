@@ -8,7 +8,7 @@
 #include "config/train_blocks.h"
 #include "layers/defaults.h"
 #include "layers/write_layers.h"
-#include "train/optimizers.h"
+#include "train/program/optimizers.h"
 
 namespace tenon {
 namespace {

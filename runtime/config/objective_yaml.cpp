@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "config/train_blocks.h"
-#include "train/objective.h"
+#include "train/program/objective.h"
 
 namespace tenon::config {
 namespace {

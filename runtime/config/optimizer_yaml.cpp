@@ -4,7 +4,7 @@
 #include "config/model_yaml.h"
 #include "config/train_blocks.h"
 #include "train/names.h"
-#include "train/optimizers.h"
+#include "train/program/optimizers.h"
 
 namespace tenon::config {
 namespace {

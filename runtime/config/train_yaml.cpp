@@ -9,7 +9,7 @@
 #include "config/train_blocks.h"
 #include "platform/system.h"
 #include "train/names.h"
-#include "train/optimizers.h"
+#include "train/program/optimizers.h"
 
 namespace tenon::config {
 namespace {

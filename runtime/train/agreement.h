@@ -10,7 +10,7 @@
 #include <tenon/data.h>
 #include <tenon/model.h>
 
-#include "train/checkpoint_file.h"
+#include "train/checkpoint/checkpoint_file.h"
 #include "train/model_state.h"
 
 namespace tenon::train {

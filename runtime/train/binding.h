@@ -8,8 +8,8 @@
 
 #include <tenon/data.h>
 
-#include "train/model_setup.h"
-#include "train/programs.h"
+#include "train/program/model_setup.h"
+#include "train/program/programs.h"
 
 namespace tenon::train {
 

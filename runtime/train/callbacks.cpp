@@ -11,7 +11,7 @@
 #include <typeinfo>
 
 #include "text/counted.h"
-#include "train/checkpoint_folder.h"
+#include "train/checkpoint/checkpoint_folder.h"
 #include "yaml/suggest.h"
 
 namespace tenon {

@@ -16,10 +16,10 @@
 #include "platform/file.h"
 #include "platform/path.h"
 #include "train/agreement.h"
-#include "train/checkpoint_file.h"
-#include "train/checkpoint_folder.h"
-#include "train/loss_scale.h"
+#include "train/checkpoint/checkpoint_file.h"
+#include "train/checkpoint/checkpoint_folder.h"
 #include "train/model_state.h"
+#include "train/program/loss_scale.h"
 
 namespace tenon {
 namespace {

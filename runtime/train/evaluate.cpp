@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "train/binding.h"
-#include "train/feed.h"
+#include "train/datasets/feed.h"
+#include "train/datasets/source_batches.h"
 #include "train/model_state.h"
-#include "train/source_batches.h"
 
 namespace tenon {
 

@@ -12,10 +12,10 @@
 #include "core/log.h"
 #include "train/agreement.h"
 #include "train/binding.h"
-#include "train/dataset_range.h"
-#include "train/feed.h"
+#include "train/datasets/dataset_range.h"
+#include "train/datasets/feed.h"
+#include "train/datasets/source_batches.h"
 #include "train/model_state.h"
-#include "train/source_batches.h"
 
 namespace tenon {
 namespace {

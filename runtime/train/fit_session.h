@@ -8,8 +8,8 @@
 
 #include <tenon/model.h>
 
-#include "train/feed.h"
-#include "train/training_progress.h"
+#include "train/checkpoint/training_progress.h"
+#include "train/datasets/feed.h"
 
 namespace tenon::train {
 

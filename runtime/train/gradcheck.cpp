@@ -15,9 +15,9 @@
 
 #include "exec/context_state.h"
 #include "train/binding.h"
-#include "train/builder.h"
-#include "train/initializers.h"
-#include "train/objective.h"
+#include "train/program/builder.h"
+#include "train/program/initializers.h"
+#include "train/program/objective.h"
 
 namespace tenon {
 namespace {

@@ -15,10 +15,10 @@
 #include "exec/placement.h"
 #include "platform/path.h"
 #include "train/binding.h"
-#include "train/checkpoint_folder.h"
+#include "train/checkpoint/checkpoint_folder.h"
 #include "train/head.h"
 #include "train/model_state.h"
-#include "train/optimizers.h"
+#include "train/program/optimizers.h"
 #include "train/summary.h"
 
 namespace tenon {

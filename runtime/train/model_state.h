@@ -14,17 +14,17 @@
 
 #include "core/state_of.h"
 #include "layers/definition.h"
-#include "train/checkpoint_file.h"
-#include "train/feed.h"
+#include "train/checkpoint/checkpoint_file.h"
+#include "train/checkpoint/training_progress.h"
+#include "train/datasets/feed.h"
 #include "train/fit_session.h"
-#include "train/model_setup.h"
-#include "train/optimizers.h"
-#include "train/parameters.h"
 #include "train/pipeline.h"
-#include "train/programs.h"
+#include "train/program/model_setup.h"
+#include "train/program/optimizers.h"
+#include "train/program/parameters.h"
+#include "train/program/programs.h"
 #include "train/replicas.h"
 #include "train/step_memory.h"
-#include "train/training_progress.h"
 
 namespace tenon {
 namespace train {

@@ -12,8 +12,8 @@
 
 #include "exec/device_state.h"
 #include "exec/program_cache.h"
+#include "train/program/stages.h"
 #include "train/random_key.h"
-#include "train/stages.h"
 
 namespace tenon::train {
 namespace {

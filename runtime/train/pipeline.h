@@ -10,12 +10,12 @@
 
 #include <tenon/program.h>
 
-#include "train/model_setup.h"
-#include "train/parameters.h"
-#include "train/programs.h"
+#include "train/checkpoint/running_means.h"
+#include "train/program/model_setup.h"
+#include "train/program/parameters.h"
+#include "train/program/programs.h"
 #include "train/rank_threads.h"
 #include "train/replicas.h"
-#include "train/running_means.h"
 
 namespace tenon::train {
 

@@ -15,9 +15,9 @@
 #include "data/files.h"
 #include "data/image_file.h"
 #include "platform/path.h"
-#include "train/model_setup.h"
-#include "train/objective.h"
-#include "train/preprocessing.h"
+#include "train/datasets/preprocessing.h"
+#include "train/program/model_setup.h"
+#include "train/program/objective.h"
 #include "train/run_record.h"
 
 namespace tenon {

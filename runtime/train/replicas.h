@@ -13,9 +13,9 @@
 
 #include <tenon/program.h>
 
-#include "train/model_setup.h"
-#include "train/parameters.h"
-#include "train/programs.h"
+#include "train/program/model_setup.h"
+#include "train/program/parameters.h"
+#include "train/program/programs.h"
 #include "train/rank_threads.h"
 
 namespace tenon::train {

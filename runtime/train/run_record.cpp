@@ -11,7 +11,7 @@
 #include "io/gzip.h"
 #include "io/limits.h"
 #include "platform/path.h"
-#include "train/preprocessing.h"
+#include "train/datasets/preprocessing.h"
 #include "yaml/json.h"
 #include "yaml/tree.h"
 

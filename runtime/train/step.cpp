@@ -11,9 +11,9 @@
 #include "exec/device_state.h"
 #include "text/counted.h"
 #include "train/binding.h"
+#include "train/checkpoint/running_means.h"
 #include "train/model_state.h"
 #include "train/random_key.h"
-#include "train/running_means.h"
 
 namespace tenon {
 namespace {

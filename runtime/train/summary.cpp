@@ -12,8 +12,8 @@
 #include "core/log.h"
 #include "core/table.h"
 #include "layers/definition.h"
-#include "train/optimizers.h"
-#include "train/parameters.h"
+#include "train/program/optimizers.h"
+#include "train/program/parameters.h"
 
 namespace tenon::train {
 namespace {

@@ -10,8 +10,8 @@
 #include <tenon/model.h>
 #include <tenon/train_definition.h>
 
-#include "train/model_setup.h"
-#include "train/programs.h"
+#include "train/program/model_setup.h"
+#include "train/program/programs.h"
 
 namespace tenon::train {
 

@@ -17,9 +17,9 @@
 #include "core/log.h"
 #include "exec/process_group.h"
 #include "platform/path.h"
-#include "train/checkpoint_folder.h"
-#include "train/datasets.h"
-#include "train/model_setup.h"
+#include "train/checkpoint/checkpoint_folder.h"
+#include "train/datasets/datasets.h"
+#include "train/program/model_setup.h"
 #include "train/run_record.h"
 
 namespace tenon {

@@ -16,9 +16,9 @@
 #include "core/element.h"
 #include "platform/path.h"
 #include "text/counted.h"
-#include "train/checkpoint_folder.h"
+#include "train/checkpoint/checkpoint_folder.h"
+#include "train/checkpoint/name_map.h"
 #include "train/model_state.h"
-#include "train/name_map.h"
 
 namespace tenon {
 namespace {

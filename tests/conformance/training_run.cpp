@@ -13,8 +13,8 @@
 
 #include "exec/registered.h"
 #include "platform/path.h"
-#include "train/builder.h"
-#include "train/objective.h"
+#include "train/program/builder.h"
+#include "train/program/objective.h"
 
 namespace tenon::conformance {
 namespace {

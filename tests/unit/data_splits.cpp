@@ -11,7 +11,7 @@
 #include "data_testing.h"
 #include "rooted.h"
 #include "temporary_folder.h"
-#include "train/datasets.h"
+#include "train/datasets/datasets.h"
 
 using namespace tenon;
 using namespace tenon::test;

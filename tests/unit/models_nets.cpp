@@ -13,7 +13,7 @@
 #include "config/model_yaml.h"
 #include "platform/path.h"
 #include "testing.h"
-#include "train/builder.h"
+#include "train/program/builder.h"
 
 namespace tenon {
 namespace {

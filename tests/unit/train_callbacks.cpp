@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "temporary_folder.h"
-#include "train/curves_page.h"
+#include "train/log/curves_page.h"
 #include "train_testing.h"
 
 namespace tenon::test {

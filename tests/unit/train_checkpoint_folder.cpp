@@ -10,8 +10,8 @@
 #include "core/log.h"
 #include "io/lock_file.h"
 #include "temporary_folder.h"
-#include "train/checkpoint_file.h"
-#include "train/checkpoint_folder.h"
+#include "train/checkpoint/checkpoint_file.h"
+#include "train/checkpoint/checkpoint_folder.h"
 #include "train_testing.h"
 
 namespace tenon::test {

@@ -6,7 +6,7 @@
 
 #include "temporary_folder.h"
 #include "testing.h"
-#include "train/event_file.h"
+#include "train/log/event_file.h"
 
 namespace tenon::train {
 namespace {

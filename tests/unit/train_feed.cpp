@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copying batches to a device with separate memory: synchronization, and its effect on training.
-#include "train/feed.h"
+#include "train/datasets/feed.h"
 
 #include <algorithm>
 #include <chrono>

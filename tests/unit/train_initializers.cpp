@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "testing.h"
-#include "train/initializers.h"
+#include "train/program/initializers.h"
 
 namespace tenon::train {
 namespace {

@@ -8,9 +8,9 @@
 #include "config/model_yaml.h"
 #include "temporary_folder.h"
 #include "testing.h"
-#include "train/builder.h"
-#include "train/initializers.h"
-#include "train/objective.h"
+#include "train/program/builder.h"
+#include "train/program/initializers.h"
+#include "train/program/objective.h"
 
 namespace tenon::test {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "temporary_folder.h"
 #include "testing.h"
-#include "train/progress.h"
+#include "train/log/progress.h"
 
 namespace tenon::train {
 namespace {

@@ -32,9 +32,9 @@
 #include "bench/torch_peer.h"
 #include "bench/variants.h"
 #include "config/model_yaml.h"
-#include "train/builder.h"
-#include "train/initializers.h"
-#include "train/objective.h"
+#include "train/program/builder.h"
+#include "train/program/initializers.h"
+#include "train/program/objective.h"
 #include "yaml/suggest.h"
 
 namespace tenon::bench {

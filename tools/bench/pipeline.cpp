@@ -20,7 +20,7 @@
 #include "bench/statistics.h"
 #include "exec/device_state.h"
 #include "text/counted.h"
-#include "train/feed.h"
+#include "train/datasets/feed.h"
 
 namespace tenon::bench {
 namespace {

@@ -14,7 +14,7 @@
 #include "cli/standard_streams.h"
 #include "cli/verbs.h"
 #include "text/counted.h"
-#include "train/progress.h"
+#include "train/log/progress.h"
 
 namespace tenon::cli {
 namespace {

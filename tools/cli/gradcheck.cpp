@@ -12,7 +12,7 @@
 #include "cli/standard_streams.h"
 #include "cli/train_run.h"
 #include "cli/verbs.h"
-#include "train/objective.h"
+#include "train/program/objective.h"
 
 namespace tenon::cli {
 namespace {

@@ -16,9 +16,9 @@
 #include "cli/train_run.h"
 #include "cli/verbs.h"
 #include "io/atomic_file.h"
-#include "train/model_setup.h"
-#include "train/objective.h"
 #include "train/prediction_text.h"
+#include "train/program/model_setup.h"
+#include "train/program/objective.h"
 
 namespace tenon::cli {
 namespace {

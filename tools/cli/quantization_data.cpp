@@ -16,8 +16,8 @@
 #include <tenon/safetensors.h>
 
 #include "platform/path.h"
-#include "train/dataset_rules.h"
-#include "train/datasets.h"
+#include "train/datasets/dataset_rules.h"
+#include "train/datasets/datasets.h"
 
 namespace tenon::cli {
 namespace {

@@ -10,8 +10,8 @@
 #include "cli/memory_roofs.h"
 #include "cli/roofs.h"
 #include "exec/thread_pool.h"
-#include "train/model_setup.h"
-#include "train/programs.h"
+#include "train/program/model_setup.h"
+#include "train/program/programs.h"
 
 namespace tenon::cli {
 namespace {

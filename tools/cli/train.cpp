@@ -26,7 +26,7 @@
 #include "io/atomic_file.h"
 #include "platform/path.h"
 #include "text/counted.h"
-#include "train/progress.h"
+#include "train/log/progress.h"
 #include "train/summary.h"
 
 namespace tenon::cli {
