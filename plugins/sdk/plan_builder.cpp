@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // plan_builder.cpp - the passes that turn a graph into an ordered list of kernel calls, and the answers for all nodes of a graph.
 #include "elementwise_group.h"
+#include "passes/passes.h"
 #include "plan.h"
-#include "plan_passes.h"
 
 namespace tenon::sdk {
 

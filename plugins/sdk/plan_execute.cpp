@@ -12,8 +12,8 @@
 
 #include "counted.h"
 #include "elementwise_group.h"
+#include "passes/passes.h"
 #include "plan_frame.h"
-#include "plan_passes.h"
 
 namespace tenon::sdk {
 namespace {

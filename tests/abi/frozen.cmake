@@ -24,7 +24,7 @@ function(tenon_frozen version)
     ${runtime}/config/config*.cpp ${runtime}/yaml/*.cpp ${runtime}/ops/*.cpp ${PROJECT_SOURCE_DIR}/plugins/loader/*.cpp)
   list(APPEND core ${runtime}/config/device_name.cpp ${runtime}/data/dataset.cpp ${runtime}/io/atomic_file.cpp ${runtime}/io/checksum.cpp
     ${runtime}/io/gzip.cpp ${runtime}/io/limits.cpp ${runtime}/io/output_target.cpp ${runtime}/io/input_file.cpp ${runtime}/io/utf8.cpp ${PROJECT_BINARY_DIR}/runtime/op_table.cpp)
-  file(GLOB kit CONFIGURE_DEPENDS ${sdk}/*.cpp ${sdk}/${TENON_SYSTEM}/*.cpp)
+  file(GLOB kit CONFIGURE_DEPENDS ${sdk}/*.cpp ${sdk}/passes/*.cpp ${sdk}/${TENON_SYSTEM}/*.cpp)
   foreach(list core kit)
     set(taken)
     foreach(file IN LISTS ${list})

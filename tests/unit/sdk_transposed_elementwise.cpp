@@ -85,6 +85,22 @@ TEST_CASE("sdk: a reader that needs the graph's order keeps it") {
   for (std::size_t i = 0; i < 24; ++i) CHECK(transposed[i] == y[(i / 12 * 3 + i % 3) * 4 + i % 12 / 3]);
 }
 
+TEST_CASE("sdk: a donated input with permuted axes that has to be copied keeps the graph's order") {
+  Net net;
+  const auto x = net.input({2, 3}, {1, 2}), y = net.output({2, 3}), z = net.output({3, 2});
+  const auto total = net.internal({}), sum = net.internal({2, 3}), turned = net.internal({3, 2});
+  net.node(TENON_OP_Neg, {x}, {y});
+  net.node(TENON_OP_ReduceSum, {y}, {total}, axes({0, 1}));
+  net.node(TENON_OP_Add, {x, total}, {sum});
+  net.node(TENON_OP_Transpose, {sum}, {turned}, axes({1, 0}));
+  net.node(TENON_OP_Relu, {turned}, {z});
+  net.donate(x, y);
+  Run run(net);
+  run({{x, {1, -2, 3, -4, 5, -6}}});
+  CHECK(run.get(y) == Floats{-1, 2, -3, 4, -5, 6});
+  CHECK(run.get(z) == Floats{4, 0, 1, 8, 6, 0});
+}
+
 TEST_CASE("sdk: a value that is added to itself many times between transpositions makes a plan quickly") {
   Net net;
   const auto x = net.input({2, 3}), t = net.internal({3, 2}), back = net.internal({2, 3}), y = net.output({2, 3});

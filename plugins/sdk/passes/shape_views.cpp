@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // shape_views.cpp - shape ops as views of their inputs, and copies of views for kernels that need dense operands.
-#include "graph_uses.h"
 #include "operands.h"
+#include "passes/graph_uses.h"
+#include "passes/passes.h"
 #include "plan.h"
-#include "plan_passes.h"
 
 namespace tenon::sdk {
 namespace {

@@ -5,8 +5,8 @@
 #include <tenon/sdk/memory_plan.h>
 #include <tenon/sdk/rounding.h>
 
+#include "passes/passes.h"
 #include "plan.h"
-#include "plan_passes.h"
 
 namespace tenon::sdk {
 

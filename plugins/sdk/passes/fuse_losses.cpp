@@ -3,8 +3,8 @@
 // take longer than their work.
 #include <algorithm>
 
-#include "graph_uses.h"
-#include "plan_passes.h"
+#include "passes/graph_uses.h"
+#include "passes/passes.h"
 
 namespace tenon::sdk {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "graph_uses.h"
+#include "passes/graph_uses.h"
 
 #include <utility>
 

@@ -2,8 +2,8 @@
 // convert_weights.cpp - takes conversions of weights out of what each execution runs.
 #include <algorithm>
 
-#include "graph_uses.h"
-#include "plan_passes.h"
+#include "passes/graph_uses.h"
+#include "passes/passes.h"
 
 namespace tenon::sdk {
 namespace {

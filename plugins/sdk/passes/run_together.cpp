@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "plan_passes.h"
+#include "passes/passes.h"
 
 namespace tenon::sdk {
 namespace {

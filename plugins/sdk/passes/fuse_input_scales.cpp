@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "graph_uses.h"
-#include "plan_passes.h"
+#include "passes/graph_uses.h"
+#include "passes/passes.h"
 
 namespace tenon::sdk {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "operands.h"
-#include "plan_passes.h"
+#include "passes/passes.h"
 
 namespace tenon::sdk {
 namespace {

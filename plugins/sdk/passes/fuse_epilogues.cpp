@@ -2,8 +2,8 @@
 // fuse_epilogues.cpp - bias, residual and activation of a product as part of its kernel.
 #include <utility>
 
-#include "graph_uses.h"
-#include "plan_passes.h"
+#include "passes/graph_uses.h"
+#include "passes/passes.h"
 
 namespace tenon::sdk {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // merge_copies.cpp - several copies that run together, for devices that have a kernel for it.
-#include "graph_uses.h"
-#include "plan_passes.h"
+#include "passes/graph_uses.h"
+#include "passes/passes.h"
 
 namespace tenon::sdk {
 namespace {

@@ -2,8 +2,8 @@
 // fuse_relu_grads.cpp - the gradient of a relu as part of the kernel that reads it, or of the one that makes what it reads.
 #include <algorithm>
 
-#include "graph_uses.h"
-#include "plan_passes.h"
+#include "passes/graph_uses.h"
+#include "passes/passes.h"
 
 namespace tenon::sdk {
 

@@ -6,8 +6,8 @@
 #include <tenon/sdk/device.h>
 
 #include "elementwise_group.h"
-#include "graph_uses.h"
-#include "plan_passes.h"
+#include "passes/graph_uses.h"
+#include "passes/passes.h"
 
 namespace tenon::sdk {
 namespace {

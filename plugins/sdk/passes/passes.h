@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// plan_passes.h - the passes of arrange(), each in a file of its own, and what they share.
+// passes.h - the passes of arrange(), each in a file of its own, and what they share.
 #pragma once
 
 #include <cstdint>

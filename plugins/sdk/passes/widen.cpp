@@ -2,8 +2,8 @@
 // widen.cpp - f16 and bf16 as storage: operands are converted, the f32 kernel computes, results are converted back.
 #include <cstring>
 
+#include "passes/passes.h"
 #include "plan.h"
-#include "plan_passes.h"
 
 namespace tenon::sdk {
 namespace {

@@ -7,9 +7,9 @@
 
 #include <tenon/sdk/error.h>
 
-#include "graph_uses.h"
 #include "operands.h"
-#include "plan_passes.h"
+#include "passes/graph_uses.h"
+#include "passes/passes.h"
 
 namespace tenon::sdk {
 namespace {

@@ -4,9 +4,9 @@
 #include <array>
 #include <numeric>
 
-#include "graph_uses.h"
 #include "operands.h"
-#include "plan_passes.h"
+#include "passes/graph_uses.h"
+#include "passes/passes.h"
 
 namespace tenon::sdk {
 namespace {
@@ -52,9 +52,17 @@ Value in_order_of(const Value& x, Value result) {
   return result;
 }
 
-class Pass {
+/// Whether the node may have to read a dense copy of a donated input that is not dense: views of the copy have other strides.
+bool may_read_copy(const GraphModel& graph, const Node& node) {
+  return std::any_of(graph.donations.begin(), graph.donations.end(), [&](const tenon_donation& d) {
+    return !graph.values[d.input].dense && std::any_of(node.inputs.begin(), node.inputs.end(),
+                                                       [&](std::uint32_t v) { return v != none && graph.values[v].root == d.input; });
+  });
+}
+
+class MemoryOrder {
  public:
-  Pass(const GraphModel& graph, const GraphUses& uses) : graph_(graph), uses_(uses) {}
+  MemoryOrder(const GraphModel& graph, const GraphUses& uses) : graph_(graph), uses_(uses) {}
 
   /// Whether a node can compute in the order of its operand v, which has the layout x, and all that reads the result takes a dense view of
   /// it, perhaps after further elementwise nodes.
@@ -98,9 +106,9 @@ class Pass {
 
 bool compute_in_memory_order(GraphModel& graph, const GraphUses& uses, Node& node) {
   const auto transposed = std::find_if(node.inputs.begin(), node.inputs.end(), [&](std::uint32_t v) {
-    return v != none && is_transposed(graph.values[v]) && Pass(graph, uses).gains(node, v, graph.values[v]);
+    return v != none && is_transposed(graph.values[v]) && MemoryOrder(graph, uses).gains(node, v, graph.values[v]);
   });
-  if (transposed == node.inputs.end()) return false;
+  if (transposed == node.inputs.end() || may_read_copy(graph, node)) return false;
   const Value x = graph.values[*transposed];
   const auto order = order_of(x);
   const auto view_of = [&](std::uint32_t v) {
