@@ -60,6 +60,7 @@ bool may_read_copy(const GraphModel& graph, const Node& node) {
   });
 }
 
+/// Decides which nodes compute in the order of memory.
 class MemoryOrder {
  public:
   MemoryOrder(const GraphModel& graph, const GraphUses& uses) : graph_(graph), uses_(uses) {}
@@ -112,7 +113,7 @@ bool compute_in_memory_order(GraphModel& graph, const GraphUses& uses, Node& nod
   const Value x = graph.values[*transposed];
   const auto order = order_of(x);
   const auto view_of = [&](std::uint32_t v) {
-    graph.values.push_back(permuted(Value(graph.values[v]), order, x.rank));
+    graph.values.push_back(permuted(graph.values[v], order, x.rank));
     return static_cast<std::uint32_t>(graph.values.size() - 1);
   };
   for (std::uint32_t& v : node.inputs) {
